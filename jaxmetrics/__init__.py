@@ -1,0 +1,9 @@
+"""Performance measures of classifiers as jit-compiled, vmappable JAX functions of the confusion matrix.
+
+labels, predictions -> counts -> metric -> number: `macro(f1)(confusion_matrix(y_true, y_pred, num_classes=10))`.
+"""
+
+from jaxmetrics.counts import *  # data -> counts
+from jaxmetrics.metrics import *  # counts -> numbers; macro, micro, weighted averages
+from jaxmetrics.intervals import *  # counts -> an estimate with its interval
+from jaxmetrics.reports import *  # predictions -> Report

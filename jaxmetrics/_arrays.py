@@ -1,0 +1,146 @@
+"""What every file needs at its door: conversion, static checks and their wording, division that knows about 0/0.
+
+Mistakes that are visible in the shapes, dtypes and Python values raise here, also while JAX traces. What depends on the
+numbers in an array (a label out of range, a negative count) cannot raise under `jax.jit` and never does.
+"""
+
+import operator
+from collections.abc import Mapping
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+__all__: list[str] = []
+
+INT32_MAX = int(np.iinfo(np.int32).max)
+
+
+def float_dtype() -> np.dtype:
+    """The dtype in which everything is computed: float32, or float64 under `jax_enable_x64`."""
+    return jax.dtypes.canonicalize_dtype(float)
+
+
+def as_host_or_jax(x: ArrayLike) -> jax.Array | np.ndarray:
+    """JAX arrays and tracers as they are, everything else as a NumPy array; an empty list counts as integers."""
+    if isinstance(x, jax.Array):
+        return x
+    array = np.asarray(x)
+    return array.astype(np.int8) if array.size == 0 and isinstance(x, list | tuple) else array
+
+
+def is_integer(x: jax.Array | np.ndarray) -> bool:
+    return jnp.issubdtype(x.dtype, jnp.integer) or x.dtype == bool
+
+
+def as_float(x: ArrayLike, name: str) -> jax.Array:
+    """`x` in the computing dtype; NumPy integers beyond int32 are rounded, not wrapped."""
+    array = as_host_or_jax(x)
+    if not (is_integer(array) or jnp.issubdtype(array.dtype, jnp.floating)):
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}.")
+    if isinstance(array, np.ndarray):
+        return jnp.asarray(array.astype(float_dtype()))
+    return array.astype(float_dtype())
+
+
+def as_counts(counts: ArrayLike) -> jax.Array:
+    """`counts` as floats of shape `(..., K, K)`."""
+    array = as_float(counts, "counts")
+    check_square(array, "counts")
+    return array
+
+
+def check_square(array: jax.Array, name: str) -> None:
+    if array.ndim < 2 or array.shape[-1] != array.shape[-2] or array.shape[-1] == 0:
+        raise ValueError(
+            f"{name} must have shape (..., K, K) (row = true class, column = predicted class), got {array.shape}."
+            " jaxmetrics.confusion_matrix makes such an array from labels and predictions."
+        )
+
+
+def as_square(x: ArrayLike, k: int, name: str) -> jax.Array:
+    """`x` as a `(k, k)` array of floats that goes with counts of k classes."""
+    array = as_float(x, name)
+    if array.shape != (k, k):
+        raise ValueError(f"{name} must have shape (K, K) = ({k}, {k}) like one matrix of counts, got {array.shape}.")
+    return array
+
+
+def check_size(value: int, name: str) -> int:
+    """A static size of at least one."""
+    try:
+        size = operator.index(value)
+    except (TypeError, jax.errors.JAXTypeError):
+        raise TypeError(
+            f"{name} must be a Python int, because it sets the shape of the result; got {type(value).__name__}."
+            f" Under jax.jit, close over it or name it in static_argnames."
+        ) from None
+    if isinstance(value, bool | np.bool_) or size < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}.")
+    return size
+
+
+def as_class_ids(labels: ArrayLike, name: str, size: int) -> jax.Array | np.ndarray:
+    """Integer class ids with an axis of examples.
+
+    Host arrays are narrowed to the smallest signed dtype that holds -1 and every id: they reach the device sooner, and a
+    64-bit label such as 2**32 becomes -1 instead of wrapping to 0 where JAX truncates it to 32 bits.
+    """
+    ids = as_host_or_jax(labels)
+    if not is_integer(ids):
+        hint = (
+            " Truth comes first: (y_true, y_pred) or (y_true, y_score); logits and probabilities become class ids by argmax."
+            if jnp.issubdtype(ids.dtype, jnp.floating)
+            else " jaxmetrics.report takes strings; numpy.unique(labels, return_inverse=True) turns them into ids."
+        )
+        raise TypeError(f"{name} must hold class ids of an integer or bool dtype, got {ids.dtype}.{hint}")
+    if isinstance(ids, np.ndarray):
+        dtype = np.int8 if size <= 127 else np.int16 if size <= 32767 else np.int32
+        if ids.size == 0 or (ids.min() >= 0 and ids.max() < size):
+            return ids.astype(dtype)
+        valid = (ids >= 0) & (ids < size)
+        return np.where(valid, np.where(valid, ids, 0).astype(dtype), np.asarray(-1, dtype))
+    return ids
+
+
+def as_mask(where: ArrayLike) -> jax.Array:
+    mask = as_host_or_jax(where)
+    if mask.dtype != bool:
+        raise TypeError(f"where must be a bool mask (True = counted), got dtype {mask.dtype}. Numbers go into sample_weight.")
+    return jnp.asarray(mask)
+
+
+def check_examples(shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """All have an axis of examples of one length, last, and leading axes that broadcast."""
+    described = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+    if any(len(shape) == 0 for shape in shapes.values()):
+        raise ValueError(f"each argument needs an axis of examples, got the shapes {described}.")
+    if len({shape[-1] for shape in shapes.values()}) > 1:
+        raise ValueError(f"all arguments must have the same number of examples on the last axis, got the shapes {described}.")
+    try:
+        np.broadcast_shapes(*(shape[:-1] for shape in shapes.values()))
+    except ValueError:
+        raise ValueError(f"the leading (batch) axes must broadcast, got the shapes {described}.") from None
+
+
+def divide(numerator: jax.Array, denominator: jax.Array, zero_division: ArrayLike = 0.0) -> jax.Array:
+    """`numerator / denominator`, and `zero_division` where the denominator is 0; its gradient is finite there."""
+    defined = denominator != 0
+    quotient = numerator / jnp.where(defined, denominator, 1)
+    return jnp.where(defined, quotient, jnp.asarray(zero_division, quotient.dtype))
+
+
+def safe_sqrt(x: jax.Array) -> jax.Array:
+    """`sqrt(x)` with gradient 0, not infinity, at 0."""
+    return jnp.where(x == 0, 0, jnp.sqrt(jnp.where(x == 0, 1, x)))
+
+
+def safe_log(x: jax.Array) -> jax.Array:
+    """`log(x)`, and 0 with gradient 0 at 0: for `x log x` and its kin, whose limit there is 0."""
+    return jnp.log(jnp.where(x == 0, 1, x))
+
+
+def matmul(a: jax.Array, b: jax.Array) -> jax.Array:
+    """`a @ b` in full precision, also on devices whose default is TF32 or bfloat16."""
+    return jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST)

@@ -1,0 +1,49 @@
+"""The 2x2 tables of one class against the rest, by sums of cells only.
+
+`FN = support - TP` and `TN = total - TP - FP - FN` lose digits in float32 where a class holds nearly all examples or
+nearly none: of 1e9 examples the last thousand vanish. Adding up the cells that belong keeps every digit.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from jaxmetrics._arrays import as_counts, divide, matmul
+
+__all__: list[str] = []
+
+
+def proportions(counts: jax.typing.ArrayLike) -> jax.Array:
+    """`counts` divided by their total (all 0 for an empty matrix), so that no product of counts overflows."""
+    c = as_counts(counts)
+    return divide(c, c.sum((-2, -1), keepdims=True))
+
+
+def diagonal(p: jax.Array) -> jax.Array:
+    return jnp.diagonal(p, axis1=-2, axis2=-1)
+
+
+def off_diagonal(p: jax.Array) -> jax.Array:
+    return jnp.where(jnp.broadcast_to(jnp.eye(p.shape[-1], dtype=bool), p.shape), 0, p)
+
+
+def hits_and_misses(p: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """TP, FP and FN of each class, `(..., K)` each."""
+    off = off_diagonal(p)
+    return diagonal(p), off.sum(-2), off.sum(-1)
+
+
+def correct_rejections(p: jax.Array) -> jax.Array:
+    """TN of each class, `(..., K)`: the sum of the cells outside its row and column."""
+    k = p.shape[-1]
+    other_columns = matmul(p, 1 - jnp.eye(k, dtype=p.dtype))  # [a, i] = sum of row a without column i
+    return off_diagonal(other_columns).sum(-2)
+
+
+def cells(p: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+    """TP, FP, FN and TN of each class, `(..., K)` each."""
+    return *hits_and_misses(p), correct_rejections(p)
+
+
+def tables(tp: jax.Array, fp: jax.Array, fn: jax.Array, tn: jax.Array) -> jax.Array:
+    """`[[TN, FP], [FN, TP]]`, `(..., 2, 2)`: row = true, column = predicted, 1 = the class, 0 = the rest."""
+    return jnp.stack([jnp.stack([tn, fp], -1), jnp.stack([fn, tp], -1)], -2)

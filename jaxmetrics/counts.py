@@ -1,0 +1,450 @@
+"""From labels and predictions to counts, the array `(..., K, K)` on which every metric works.
+
+Row = true class, column = predicted class. Shapes: `n` examples on the last axis (`y_prob` and indicator arrays carry their
+classes or labels behind it); leading axes are batch and broadcast, so a thousand checkpoints' predictions `(1000, n)` against
+one `y_true` `(n,)` give `(1000, K, K)`. Labels are NumPy arrays, JAX arrays or lists of any integer dtype, or bool.
+
+- **A label outside `[0, num_classes)` drops its example**, in truth, prediction and group alike: -1 and -100 mean "ignore".
+  `check_labels` raises instead, outside of jit.
+- `sample_weight` `(..., n)`: weight 2 equals the row written twice, weight 0 the row left out. Without weights the counts
+  are int32 and exact (up to 2^31 - 1 per cell); with weights they are float32 (float64 under x64).
+- `where` `(..., n)`, bool: False leaves the example out, whatever it holds, NaN included.
+- `groups` `(..., n)` with `num_groups` adds an axis: `(..., G, K, K)`.
+
+Static mistakes (dtype, shape, missing size) raise TypeError or ValueError, also under jit.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.typing import ArrayLike
+
+from jaxmetrics._arrays import (
+    INT32_MAX,
+    as_class_ids,
+    as_counts,
+    as_float,
+    as_host_or_jax,
+    as_mask,
+    check_examples,
+    check_size,
+    check_square,
+    divide,
+    float_dtype,
+    is_integer,
+)
+from jaxmetrics._one_vs_rest import cells, hits_and_misses, tables
+
+__all__ = [
+    "check_labels",
+    "confusion_matrix",
+    "confusion_matrix_at_thresholds",
+    "multilabel_confusion_matrix",
+    "normalize",
+    "one_vs_rest",
+    "paired_confusion_matrix",
+    "soft_confusion_matrix",
+]
+
+# An axis of the table to be counted: the argument's name, its class ids (..., n), the number of classes.
+_Axis = tuple[str, ArrayLike, int]
+
+
+def confusion_matrix(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    num_classes: int,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    num_groups: int | None = None,
+) -> jax.Array:
+    """Confusion matrix: `C[i, j]` = number (or weight) of the examples of class i that were predicted as j.
+
+    Args:
+        y_true, y_pred: class ids, `(..., n)`.
+        num_classes: K, static.
+        sample_weight, where, groups, num_groups: see the top of this file.
+
+    Returns:
+        `(..., K, K)`, with groups `(..., G, K, K)`; int32, or float with `sample_weight`.
+
+    Raises:
+        TypeError: labels that are not integers, a mask that is not bool, a `num_classes` that is not a Python int.
+        ValueError: unequal numbers of examples, batch axes that do not broadcast, `groups` without `num_groups`.
+
+    >>> confusion_matrix([0, 1, 1, 2, -1], [0, 1, 2, 2, 0], num_classes=3)
+    Array([[1, 0, 0],
+           [0, 1, 1],
+           [0, 0, 1]], dtype=int32)
+    >>> confusion_matrix([0, 1, 1], [0, 1, 0], num_classes=2, sample_weight=[1.0, 0.5, 2.0])
+    Array([[1. , 0. ],
+           [2. , 0.5]], dtype=float32)
+    """
+    k = check_size(num_classes, "num_classes")
+    axes = [("y_true", y_true, k), ("y_pred", y_pred, k)]
+    return _count(axes, sample_weight, where, groups, num_groups)
+
+
+def paired_confusion_matrix(
+    y_true: ArrayLike,
+    y_pred_a: ArrayLike,
+    y_pred_b: ArrayLike,
+    *,
+    num_classes: int,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    num_groups: int | None = None,
+) -> jax.Array:
+    """Counts of (truth, prediction of A, prediction of B): all that a comparison on the same examples needs.
+
+    Returns:
+        `(..., K, K, K)`; its sum over the last axis is the confusion matrix of A, over the last but one that of B.
+        Arguments and errors as `confusion_matrix`.
+
+    >>> paired_confusion_matrix([0, 1, 1], [0, 1, 0], [0, 0, 0], num_classes=2)
+    Array([[[1, 0],
+            [0, 0]],
+    <BLANKLINE>
+           [[1, 0],
+            [1, 0]]], dtype=int32)
+    """
+    k = check_size(num_classes, "num_classes")
+    axes = [("y_true", y_true, k), ("y_pred_a", y_pred_a, k), ("y_pred_b", y_pred_b, k)]
+    return _count(axes, sample_weight, where, groups, num_groups)
+
+
+def soft_confusion_matrix(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    num_classes: int | None = None,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    num_groups: int | None = None,
+) -> jax.Array:
+    """Expected confusion matrix when each prediction is drawn from its probabilities: `C[i, j]` = sum of `y_prob[.., j]`
+    over the examples of class i.
+
+    It is linear in `y_prob` and `sample_weight`, so any smooth metric of it is a differentiable loss. `y_prob` is summed
+    as it stands: rows are neither normalised nor passed through a softmax.
+
+    Args:
+        y_true: class ids, `(..., n)`.
+        y_prob: probabilities, `(..., n, K)`.
+        num_classes: K, only to be checked against `y_prob`.
+
+    Returns:
+        `(..., K, K)`, float. Other arguments and errors as `confusion_matrix`.
+
+    >>> soft_confusion_matrix([0, 1, 1], [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]])
+    Array([[0.75, 0.25],
+           [0.75, 1.25]], dtype=float32)
+    """
+    probs = as_float(y_prob, "y_prob")
+    if probs.ndim < 2:
+        raise ValueError(f"y_prob must have shape (..., n, K), one probability per class, got {probs.shape}.")
+    k = probs.shape[-1]
+    if num_classes is not None and check_size(num_classes, "num_classes") != k:
+        raise ValueError(f"y_prob has {k} classes on its last axis, but num_classes is {num_classes}.")
+    return _count([("y_true", y_true, k)], sample_weight, where, groups, num_groups, probs)
+
+
+def multilabel_confusion_matrix(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    num_groups: int | None = None,
+) -> jax.Array:
+    """One 2x2 table per label from indicator arrays.
+
+    Args:
+        y_true, y_pred: 0 or 1 (or bool), `(..., n, L)`; any other value leaves out that label of that example.
+        sample_weight, where, groups: per example, `(..., n)`.
+
+    Returns:
+        `(..., L, 2, 2)`, with groups `(..., L, G, 2, 2)`; each `[[TN, FP], [FN, TP]]`. Errors as `confusion_matrix`.
+
+    >>> multilabel_confusion_matrix([[1, 0], [1, 1]], [[1, 0], [0, 1]])
+    Array([[[0, 0],
+            [1, 1]],
+    <BLANKLINE>
+           [[1, 0],
+            [0, 1]]], dtype=int32)
+    """
+
+    def label_axis_first(labels: ArrayLike, name: str) -> jax.Array | np.ndarray:
+        indicators = as_class_ids(labels, name, 2)
+        if indicators.ndim < 2:
+            raise ValueError(f"{name} must have shape (..., n, L), one column per label, got {indicators.shape}.")
+        return indicators.swapaxes(-1, -2)
+
+    def repeated_for_labels(per_example: ArrayLike | None) -> jax.Array | np.ndarray | None:
+        return None if per_example is None else as_host_or_jax(per_example)[..., None, :]
+
+    axes = [("y_true", label_axis_first(y_true, "y_true"), 2), ("y_pred", label_axis_first(y_pred, "y_pred"), 2)]
+    weights, mask, group_ids = map(repeated_for_labels, (sample_weight, where, groups))
+    return _count(axes, weights, mask, group_ids, num_groups)
+
+
+def confusion_matrix_at_thresholds(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    thresholds: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    num_groups: int | None = None,
+) -> jax.Array:
+    """One 2x2 table per threshold, where `y_score >= threshold` predicts class 1.
+
+    Each score is placed among the sorted thresholds by bisection, and cumulative sums of that one histogram give all
+    tables: O(n log T), not a pass per threshold.
+
+    Args:
+        y_true: 0 or 1 (or bool), `(..., n)`.
+        y_score: real numbers, `(..., n)`, compared in float32 (float64 under x64). A NaN score is neither above nor below
+            a threshold: its example is dropped.
+        thresholds: `(T,)`, in any order.
+
+    Returns:
+        `(..., T, 2, 2)`, with groups `(..., G, T, 2, 2)`; each `[[TN, FP], [FN, TP]]`. Errors as `confusion_matrix`.
+
+    >>> confusion_matrix_at_thresholds([0, 0, 1, 1], [0.1, 0.5, 0.5, 0.9], [0.5, 0.6])
+    Array([[[1, 1],
+            [0, 2]],
+    <BLANKLINE>
+           [[2, 0],
+            [1, 1]]], dtype=int32)
+    """
+    scores = as_float(y_score, "y_score")
+    cuts = as_float(thresholds, "thresholds")
+    if cuts.ndim != 1 or cuts.size == 0:
+        raise ValueError(f"thresholds must have shape (T,) with at least one threshold, got {cuts.shape}.")
+    order = jnp.argsort(cuts)
+    num_reached = jnp.searchsorted(cuts[order], scores, side="right", method="scan_unrolled")
+    num_reached = jnp.where(jnp.isnan(scores), -1, num_reached.astype(jnp.int32))
+    axes = [("y_true", y_true, 2), ("y_score", num_reached, cuts.size + 1)]
+    histogram = _count(axes, sample_weight, where, groups, num_groups)
+    below = jnp.cumsum(histogram, -1)[..., :-1]
+    reached = lax.cumsum(histogram, histogram.ndim - 1, reverse=True)[..., 1:]
+    sorted_tables = jnp.stack([below, reached], -1).swapaxes(-2, -3)
+    return sorted_tables[..., jnp.argsort(order), :, :]
+
+
+def one_vs_rest(counts: ArrayLike) -> jax.Array:
+    """The 2x2 table of each class against all others, `[[TN, FP], [FN, TP]]`.
+
+    Returns:
+        `(..., K, 2, 2)` in the dtype of `counts`. Integers are exact while TN is below 2^31; floats are added up without
+        a subtraction, so small cells keep their digits beside large ones.
+
+    Raises:
+        TypeError, ValueError: `counts` is not numeric or not of shape `(..., K, K)`.
+
+    >>> one_vs_rest([[5, 1], [2, 9]])[1]
+    Array([[5, 1],
+           [2, 9]], dtype=int32)
+    """
+    array = as_host_or_jax(counts)
+    if not is_integer(array):
+        return tables(*cells(as_counts(counts)))
+    integers = jnp.asarray(array)
+    check_square(integers, "counts")
+    tp, fp, fn = hits_and_misses(integers)
+    total = integers.sum((-2, -1), keepdims=True)[..., 0]
+    return tables(tp, fp, fn, total - tp - fp - fn).astype(integers.dtype)
+
+
+def normalize(counts: ArrayLike, over: Literal["true", "pred", "all"] = "true") -> jax.Array:
+    """`counts` as fractions of each true class (rows sum to 1), each predicted class (columns) or all examples.
+
+    Returns:
+        `(..., K, K)`, float in [0, 1]. A row, column or matrix without examples stays 0, as in scikit-learn.
+
+    Raises:
+        ValueError: `over` is another word.
+
+    >>> normalize([[3, 1], [0, 0]], over="true")
+    Array([[0.75, 0.25],
+           [0.  , 0.  ]], dtype=float32)
+    """
+    axes = {"true": (-1,), "pred": (-2,), "all": (-2, -1)}
+    if over not in axes:
+        raise ValueError(f'over must be "true", "pred" or "all", got {over!r}.')
+    c = as_counts(counts)
+    return divide(c, c.sum(axes[over], keepdims=True))
+
+
+def check_labels(labels: ArrayLike, *, num_classes: int, name: str = "labels") -> None:
+    """Raise if a label lies outside `[0, num_classes)`; counting itself would drop it without a word.
+
+    Host-side: it needs the values, so it cannot run under jit.
+
+    Raises:
+        ValueError: the first offending label and its index.
+        TypeError: `labels` is not of an integer or bool dtype, or is a tracer.
+
+    >>> check_labels([0, 2, 3], num_classes=3, name="y_true")
+    Traceback (most recent call last):
+    ValueError: y_true[2] is 3, but class ids must lie in [0, 3).
+    """
+    size = check_size(num_classes, "num_classes")
+    if isinstance(labels, jax.core.Tracer):
+        raise TypeError(f"check_labels looks at the values of {name}, which jit, vmap and grad hide: call it outside.")
+    array = np.asarray(as_host_or_jax(labels))
+    as_class_ids(array, name, size)
+    bad = np.argwhere((array < 0) | (array >= size))
+    if len(bad):
+        index = tuple(bad[0].tolist())
+        where = ", ".join(map(str, index))
+        raise ValueError(f"{name}[{where}] is {array[index]}, but class ids must lie in [0, {size}).")
+
+
+def _count(
+    axes: Sequence[_Axis],
+    sample_weight: ArrayLike | None,
+    where: ArrayLike | None,
+    groups: ArrayLike | None,
+    num_groups: int | None,
+    rows: jax.Array | None = None,
+) -> jax.Array:
+    """Check the arguments and count them into a table with one axis per entry of `axes`, groups first."""
+    if (groups is None) != (num_groups is None):
+        raise ValueError("groups and num_groups go together: the class ids of the groups and how many there are.")
+    if groups is not None and num_groups is not None:
+        axes = [("groups", groups, check_size(num_groups, "num_groups")), *axes]
+    ids = {name: as_class_ids(labels, name, size) for name, labels, size in axes}
+    weights = None if sample_weight is None else as_float(sample_weight, "sample_weight")
+    mask = None if where is None else as_mask(where)
+    shapes = {name: x.shape for name, x in ids.items()}
+    shapes |= {"y_prob": rows.shape[:-1]} if rows is not None else {}
+    shapes |= {"sample_weight": weights.shape} if weights is not None else {}
+    shapes |= {"where": mask.shape} if mask is not None else {}
+    check_examples(shapes)
+    return _joint_histogram(tuple(ids.values()), weights, mask, rows, sizes=tuple(size for _, _, size in axes))
+
+
+@partial(jax.jit, static_argnames="sizes")
+def _joint_histogram(
+    ids: tuple[jax.Array, ...],
+    weights: jax.Array | None,
+    mask: jax.Array | None,
+    rows: jax.Array | None,
+    *,
+    sizes: tuple[int, ...],
+) -> jax.Array:
+    """Add 1, `weights` or `rows` `(..., n, W)` into the cell that the ids name: `(..., *sizes)` or `(..., *sizes, W)`.
+
+    Jitted because the passes over the examples (checks, fused index, scatter) then become one.
+    """
+    per_example = [x.shape for x in (*ids, weights, mask) if x is not None] + ([] if rows is None else [rows.shape[:-1]])
+    *batch_shape, n = np.broadcast_shapes(*per_example)
+    batch = math.prod(batch_shape)
+    window = () if rows is None else rows.shape[-1:]
+    unweighted = rows is None and weights is None
+    if n == 0:
+        return jnp.zeros((*batch_shape, *sizes, *window), jnp.int32 if unweighted else float_dtype())
+
+    def flat(x: jax.Array, *window: int) -> jax.Array:
+        lead = x.shape[: x.ndim - 1 - len(window)]
+        if math.prod(lead) == 1:  # stays small; broadcast by whoever needs the batch axis
+            return x.reshape(1, *x.shape[len(lead) :])
+        return jnp.broadcast_to(x, (*batch_shape, n, *window)).reshape(batch, n, *window)
+
+    ids = tuple(map(flat, ids))
+    keep = jnp.full((1, n), True) if mask is None else flat(mask)
+    if unweighted:
+        table = lax.platform_dependent(
+            ids, keep, cpu=partial(_count_in_chunks, batch, sizes), default=partial(_count_at_once, batch, sizes)
+        )
+        return table.reshape(*batch_shape, *sizes)
+
+    values = jnp.ones((), float_dtype()) if weights is None else flat(weights)
+    if rows is not None:
+        weight, row = jnp.expand_dims(values, range(values.ndim, 3)), flat(rows, *window)
+        values = weight * jnp.where((weight != 0) | jnp.isfinite(row), row, 0)  # weight 0 = row left out, NaN included
+
+    num_lanes = _num_lanes(n, math.prod(sizes + window))
+    lane = _iota((1, n), 1) // -(-n // num_lanes)
+    table = jnp.zeros((num_lanes, batch, *sizes, *window), float_dtype())
+    table = _add_at(table, (lane, _iota((batch, 1), 0), *ids), keep, values)
+    return _sum_pairwise(table).reshape(*batch_shape, *sizes, *window)
+
+
+def _iota(shape: tuple[int, ...], dimension: int) -> jax.Array:
+    return lax.broadcasted_iota(jnp.int32, shape, dimension)
+
+
+def _count_at_once(batch: int, sizes: tuple[int, ...], ids: tuple[jax.Array, ...], keep: jax.Array) -> jax.Array:
+    """Integer table `(batch, *sizes)` by one scatter of ones; ids and keep are `(1 or batch, n)`."""
+    one = jnp.ones((), jnp.int32)
+    return _add_at(jnp.zeros((batch, *sizes), jnp.int32), (_iota((batch, 1), 0), *ids), keep, one)
+
+
+def _count_in_chunks(batch: int, sizes: tuple[int, ...], ids: tuple[jax.Array, ...], keep: jax.Array) -> jax.Array:
+    """The same in a loop over chunks of examples.
+
+    XLA's CPU backend writes the scatter's indices and ones to memory first. In chunks they stay in the cache, which makes
+    ten million labels cost little more than reading them (2.5 times faster than at once).
+    """
+    n = keep.shape[-1]
+    length = min(n, max(1, 2**16 // max(1, batch)))
+
+    def add_chunk(i: jax.Array, table: jax.Array) -> jax.Array:
+        start = jnp.minimum(i * length, n - length)  # the last chunk overlaps the one before: count its new part only
+        new = start + _iota((1, length), 1) >= i * length
+        chunk = [lax.dynamic_slice_in_dim(x, start, length, axis=1) for x in (keep, *ids)]
+        return _add_at(table, (_iota((batch, 1), 0), *chunk[1:]), chunk[0] & new, jnp.ones((), jnp.int32))
+
+    return lax.fori_loop(0, -(-n // length), add_chunk, jnp.zeros((batch, *sizes), jnp.int32))
+
+
+def _add_at(table: jax.Array, ids: tuple[jax.Array, ...], keep: jax.Array, values: jax.Array) -> jax.Array:
+    """`table` with `values` added in the cells `ids` (one per leading axis of the table), where `keep` and in range."""
+    sizes, window = table.shape[: len(ids)], table.shape[len(ids) :]
+    shape = np.broadcast_shapes(keep.shape, *(x.shape for x in ids))
+    keep = jnp.broadcast_to(keep, shape)
+    index = []
+    for x, size in zip(ids, sizes, strict=True):
+        wide = jnp.broadcast_to(x if x.dtype.itemsize >= 4 else x.astype(jnp.int32), shape)
+        keep &= (wide >= 0) & (wide < size)
+        index.append(wide.astype(jnp.int32))
+    if math.prod(sizes) <= INT32_MAX:  # one fused index is 1.7 times faster than several, while int32 can hold it
+        fused = index[0]
+        for x, size in zip(index[1:], sizes[1:], strict=True):
+            fused = fused * size + x
+        index, sizes = [fused], (math.prod(sizes),)
+    index[0] = jnp.where(keep, index[0], sizes[0])  # past the end: dropped
+    values = jnp.broadcast_to(values, shape + window)
+    return table.reshape(sizes + window).at[tuple(index)].add(values, mode="drop").reshape(table.shape)
+
+
+def _num_lanes(n: int, num_cells: int) -> int:
+    """Into how many partial tables to add float weights, a power of two.
+
+    A float32 cell that takes one addition after another drifts (ten million times 0.1 gives 1,087,937) and stops at 2^24.
+    256 additions per lane keep the error near 1e-6; beyond 2 n cells in all lanes, memory and time would suffer.
+    """
+    lanes = min(-(-n // 256), max(1, 2 * n // num_cells))
+    return 1 << max(0, lanes.bit_length() - 1)
+
+
+def _sum_pairwise(lanes: jax.Array) -> jax.Array:
+    while len(lanes) > 1:
+        half = len(lanes) // 2
+        lanes = lanes[:half] + lanes[half:]
+    return lanes[0]

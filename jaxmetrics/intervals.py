@@ -1,0 +1,83 @@
+"""Intervals: an estimate with its lower and upper end.
+
+`level` is the probability with which the interval is meant to contain the true value, 0.95 unless said otherwise.
+"""
+
+from statistics import NormalDist
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from jaxmetrics._arrays import as_float, divide, safe_sqrt
+
+__all__ = ["Estimate", "proportion_interval"]
+
+
+class Estimate(NamedTuple):
+    """A value, the ends of its interval and its standard error: arrays of one shape."""
+
+    value: jax.Array
+    low: jax.Array
+    high: jax.Array
+    standard_error: jax.Array
+
+
+def proportion_interval(
+    successes: ArrayLike,
+    trials: ArrayLike,
+    *,
+    level: float = 0.95,
+    method: Literal["wilson", "agresti_coull"] = "wilson",
+) -> Estimate:
+    """Interval for the probability behind `successes` out of `trials`.
+
+    With p = successes / trials, n = trials and z the normal quantile of `level`:
+
+    - `"wilson"`: all probabilities that a score test does not reject,
+      `(p + z^2/2n ± z sqrt(p (1 - p) / n + z^2/4n^2)) / (1 + z^2/n)`. Wilson (1927), JASA 22.
+    - `"agresti_coull"`: Wilson's midpoint c ± `z sqrt(c (1 - c) / (n + z^2))`, cut to [0, 1]. It contains Wilson's interval.
+      Agresti and Coull (1998), The American Statistician 52.
+
+    Args:
+        successes, trials: counts of any shapes that broadcast; weights sums are read as frequencies.
+
+    Returns:
+        `Estimate`, fractions in [0, 1], `standard_error = sqrt(p (1 - p) / n)`. Without trials the value is NaN and the
+        interval [0, 1]; `successes` outside `[0, trials]` give NaN.
+
+    Raises:
+        ValueError: `level` outside (0, 1) or an unknown method.
+
+    >>> estimate = proportion_interval(18, 20)
+    >>> estimate.low, estimate.high
+    (Array(0.698966, dtype=float32), Array(0.972134, dtype=float32))
+    """
+    if method not in ("wilson", "agresti_coull"):
+        raise ValueError(f'method must be "wilson" or "agresti_coull", got {method!r}.')
+    z = normal_quantile(level)
+    s, n = jnp.broadcast_arrays(as_float(successes, "successes"), as_float(trials, "trials"))
+    possible = (s >= 0) & (s <= n)
+    s, n = jnp.where(possible, s, jnp.nan), jnp.where(possible, n, jnp.nan)
+    p = divide(s, n, jnp.nan)
+    if method == "wilson":
+        low, high = _wilson_low(s, n, z), 1 - _wilson_low(n - s, n, z)
+    else:
+        centre = (s + z**2 / 2) / (n + z**2)
+        half_width = z * jnp.sqrt(centre * (1 - centre) / (n + z**2))
+        low, high = jnp.maximum(centre - half_width, 0), jnp.minimum(centre + half_width, 1)
+    return Estimate(p, low, high, safe_sqrt(divide(p * (1 - p), n, jnp.nan)))
+
+
+def normal_quantile(level: float) -> float:
+    """z such that a standard normal lies in [-z, z] with probability `level`."""
+    if not (isinstance(level, int | float) and 0 < level < 1):
+        raise ValueError(f"level must be a Python number between 0 and 1 (0.95 for 95 %), got {level!r}.")
+    return -NormalDist().inv_cdf((1 - level) / 2)
+
+
+def _wilson_low(s: jax.Array, n: jax.Array, z: float) -> jax.Array:
+    """The smaller root of Wilson's quadratic, as the product of the roots over the larger one: exactly 0 at s = 0."""
+    larger = 2 * s + z**2 + z * jnp.sqrt(z**2 + 4 * s * divide(n - s, n))
+    return 2 * s * divide(s, n) / larger

@@ -1,0 +1,23 @@
+"""From counts to numbers: every performance measure that a confusion matrix determines.
+
+A metric is a function of `counts`, shape `(..., K, K)`, integer or float; row = true class, column = predicted class; leading
+axes are batch. Per-class rates return `(..., K)`, other metrics `(...)`, as float32 (float64 under `jax_enable_x64`). Of class
+i against the rest: TP = C_ii, FN = the rest of its row, FP = the rest of its column, TN = all else; n = the sum of all cells.
+
+- **0/0** gives `zero_division`, 0.0 unless said otherwise; NaN means undefined, and averages skip it.
+- Averages are functions of functions: `macro(f1)(counts)`. They run over the classes that occur, in truth or prediction.
+- Gradients with respect to float counts are finite, also at empty cells and absent classes. NaN in `counts` gives NaN.
+- TypeError and ValueError are raised for `counts` that are not numeric or not of shape `(..., K, K)`.
+
+Formulas without a source: Sokolova and Lapalme (2009), A systematic analysis of performance measures for classification
+tasks, Information Processing & Management 45(4).
+"""
+
+from jaxmetrics.metrics import agreement, averages, groups, overall, rates
+from jaxmetrics.metrics.overall import *  # one number per matrix
+from jaxmetrics.metrics.agreement import *  # kappa and its relatives
+from jaxmetrics.metrics.rates import *  # one number per class
+from jaxmetrics.metrics.averages import *  # functions of rates: macro, micro, weighted, binary
+from jaxmetrics.metrics.groups import *  # functions of rates: ratio and difference between groups
+
+__all__ = [*overall.__all__, *agreement.__all__, *rates.__all__, *averages.__all__, *groups.__all__]

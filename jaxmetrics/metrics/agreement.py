@@ -1,0 +1,101 @@
+"""Agreement beyond chance, weighted or not: `(..., K, K)` to `(...)`."""
+
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from jaxmetrics._arrays import as_counts, as_square, divide, float_dtype, matmul
+from jaxmetrics._one_vs_rest import proportions
+
+__all__ = [
+    "cohen_kappa",
+    "krippendorff_alpha",
+]
+
+
+def cohen_kappa(
+    counts: ArrayLike,
+    *,
+    weights: Literal["linear", "quadratic"] | ArrayLike | None = None,
+    chance: Literal["marginals", "pooled", "uniform", "majority", "gwet"] = "marginals",
+) -> jax.Array:
+    """Agreement beyond chance, `1 - D_o / D_e`, at most 1, from the observed and expected mean disagreement.
+
+    `D_o = sum_ij w_ij p_ij` with `p = counts / n`; `D_e` puts in place of p what the `chance` model expects, where t and q
+    are the fractions of truth and prediction:
+
+    - `"marginals"`: `t_i q_j`. Cohen (1960), kappa.
+    - `"pooled"`: `m_i m_j` with `m = (t + q) / 2`. Scott (1955), pi.
+    - `"uniform"`: `1 / K^2`. Bennett, Alpert and Goldstein (1954), S.
+    - `"majority"`: the commonest true class is always answered; unweighted `1 - (1 - A) / (1 - P_max)`.
+    - `"gwet"`: agreement `T_a / (K (K - 1)) sum_k m_k (1 - m_k)`, T_a the sum of all `1 - w_ij / max w`. Gwet (2008), AC1.
+
+    Args:
+        weights: disagreement `w_ij`: None (1 off the diagonal), "linear" `|i - j|`, "quadratic" `(i - j)^2` (Cohen 1968), or
+            a `(K, K)` array of costs; its scale does not matter.
+        chance: as above. "uniform" and "gwet" count K classes, whether they occur or not.
+
+    Returns:
+        `(...)`; NaN where `D_e` is 0 (a single class), as in scikit-learn.
+
+    Raises:
+        ValueError: an unknown `weights` or `chance`, or weights of another shape.
+
+    >>> ratings = [[4, 1, 0], [1, 3, 1], [0, 2, 8]]
+    >>> cohen_kappa(ratings), cohen_kappa(ratings, weights="quadratic"), cohen_kappa(ratings, chance="gwet")
+    (Array(0.6078, dtype=float32), Array(0.8148, dtype=float32), Array(0.6334, dtype=float32))
+    """
+    p = proportions(counts)
+    k = p.shape[-1]
+    w = _disagreement(weights, k)
+    t, q = p.sum(-1), p.sum(-2)
+    m = (t + q) / 2
+
+    def under_independence(a: jax.Array, b: jax.Array) -> jax.Array:
+        return (matmul(a, w) * b).sum(-1)
+
+    if chance == "marginals":
+        expected = under_independence(t, q)
+    elif chance == "pooled":
+        expected = under_independence(m, m)
+    elif chance == "uniform":
+        expected = w.mean()
+    elif chance == "majority":
+        commonest = jnp.argmax(t, -1, keepdims=True)
+        expected = jnp.take_along_axis(matmul(t, w), commonest, -1)[..., 0]
+    elif chance == "gwet":
+        total_agreement = k**2 - divide(w.sum(), w.max())
+        expected = w.max() * (1 - total_agreement / max(1, k * (k - 1)) * (m * (1 - m)).sum(-1))
+    else:
+        raise ValueError(f'chance must be "marginals", "pooled", "uniform", "majority" or "gwet", got {chance!r}.')
+    return 1 - divide((p * jnp.broadcast_to(w, p.shape)).sum((-2, -1)), expected, jnp.nan)
+
+
+def krippendorff_alpha(counts: ArrayLike, *, weights: Literal["linear", "quadratic"] | ArrayLike | None = None) -> jax.Array:
+    """Krippendorff's alpha of two raters without gaps, `1 - (N - 1) / N * D_o / D_e`, at most 1, with N = 2 n ratings.
+
+    `D_o` as in `cohen_kappa`, `D_e` with the "pooled" chance model; so alpha is Scott's pi corrected for a small sample, and
+    unlike it depends on n. NaN for a single class. `weights` and errors as `cohen_kappa`: None for nominal data,
+    "quadratic" for interval data.
+    Source: Krippendorff (2011), Computing Krippendorff's alpha-reliability, eq. for two observers.
+
+    >>> krippendorff_alpha([[4, 1], [1, 4]]), cohen_kappa([[4, 1], [1, 4]], chance="pooled")
+    (Array(0.62, dtype=float32), Array(0.6, dtype=float32))
+    """
+    num_ratings = 2 * as_counts(counts).sum((-2, -1))
+    pi = cohen_kappa(counts, weights=weights, chance="pooled")
+    return 1 - (1 - pi) * divide(num_ratings - 1, num_ratings, jnp.nan)
+
+
+def _disagreement(weights: Literal["linear", "quadratic"] | ArrayLike | None, k: int) -> jax.Array:
+    i = jnp.arange(k, dtype=float_dtype())
+    distance = abs(i[:, None] - i[None, :])
+    if weights is None:
+        return jnp.minimum(distance, 1)
+    if isinstance(weights, str):
+        if weights not in ("linear", "quadratic"):
+            raise ValueError(f'weights must be None, "linear", "quadratic" or a (K, K) array, got {weights!r}.')
+        return distance if weights == "linear" else distance**2
+    return as_square(weights, k, "weights")

@@ -1,0 +1,170 @@
+"""Averages over classes: functions of per-class rates, those of this package or your own."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from jaxmetrics._arrays import as_counts, divide
+from jaxmetrics._one_vs_rest import cells, proportions, tables
+from jaxmetrics.metrics.rates import prevalence
+
+__all__ = [
+    "binary",
+    "macro",
+    "micro",
+    "weighted",
+    "weighted_micro",
+]
+
+
+Metric = Callable[..., jax.Array]
+
+
+@dataclass(frozen=True)
+class Average:
+    """`scheme` applied to `rate`: a function of counts that is equal to, and hashes as, another of the same two, so that
+    `jax.jit(macro(f1))` and static arguments find their compiled code again, and that can be pickled."""
+
+    scheme: Callable[..., jax.Array]
+    rate: Metric
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def __call__(self, counts: ArrayLike, **options: Any) -> jax.Array:
+        return self.scheme(self.rate, as_counts(counts), **dict(self.options), **options)
+
+    @property
+    def __name__(self) -> str:
+        arguments = [getattr(self.rate, "__name__", repr(self.rate)), *(f"{k}={v!r}" for k, v in self.options)]
+        return f"{self.scheme.__name__.strip('_')}({', '.join(arguments)})"
+
+    def __repr__(self) -> str:
+        return self.__name__
+
+
+def macro(rate: Metric) -> Metric:
+    """Mean of a per-class rate over the classes that occur in truth or prediction, as a function of counts.
+
+    Classes whose rate is NaN are skipped. Without any example the result is the rate's own 0/0. Keyword arguments of the
+    result go to the rate: `macro(f1)(counts, zero_division=jnp.nan)`.
+
+    Args:
+        rate: a function from counts `(..., K, K)` to `(..., K)`, of this file or your own.
+
+    Raises:
+        ValueError: when called, if `rate` does not return one value per class.
+
+    >>> from jaxmetrics import recall
+    >>> macro(recall)([[1, 1, 0], [0, 2, 0], [0, 0, 0]])  # the third class does not occur
+    Array(0.75, dtype=float32)
+    >>> macro(recall)
+    macro(recall)
+    """
+    return Average(_macro, rate)
+
+
+def weighted(rate: Metric) -> Metric:
+    """Mean of a per-class rate weighted by support (row sums), as a function of counts. Otherwise as `macro`.
+
+    >>> from jaxmetrics import precision
+    >>> weighted(precision)([[1, 1], [0, 6]])
+    Array(0.8929, dtype=float32)
+    """
+    return Average(_weighted, rate)
+
+
+def micro(rate: Metric) -> Metric:
+    """A rate of the 2x2 tables of all classes added up, as a function of counts.
+
+    With one label per example, micro precision = recall = F1 = accuracy. Tables of classes that do not occur are left
+    out. `rate`, keyword arguments and errors as `macro`.
+
+    >>> from jaxmetrics import jaccard
+    >>> micro(jaccard)([[8, 2], [1, 9]])  # 17 / (17 + 3 + 3)
+    Array(0.7391, dtype=float32)
+    """
+    return Average(_micro, rate)
+
+
+def weighted_micro(rate: Metric) -> Metric:
+    """A rate of the 2x2 tables added up with weights t_i = support of class i, as a function of counts.
+
+    Precision becomes `sum_i C_ii t_i / sum_i p_i t_i` (p = column sums) and recall `sum_i C_ii t_i / sum_i t_i^2`.
+    Otherwise as `micro`.
+
+    >>> from jaxmetrics import recall
+    >>> weighted_micro(recall)([[8, 2], [1, 4]])  # (8 * 10 + 4 * 5) / (10^2 + 5^2)
+    Array(0.8, dtype=float32)
+    """
+    return Average(_weighted_micro, rate)
+
+
+def binary(rate: Metric, pos_label: int = 1) -> Metric:
+    """A rate of the positive class of a 2x2 matrix, as a function of counts.
+
+    Raises:
+        ValueError: `pos_label` is not 0 or 1; when called, if there are not two classes.
+
+    >>> from jaxmetrics import recall
+    >>> binary(recall)([[8, 2], [1, 9]]), binary(recall, pos_label=0)([[8, 2], [1, 9]])
+    (Array(0.9, dtype=float32), Array(0.8, dtype=float32))
+    """
+    if pos_label not in (0, 1):
+        raise ValueError(f"pos_label must be 0 or 1, got {pos_label!r}.")
+    return Average(_binary, rate, (("pos_label", pos_label),))
+
+
+def _macro(rate: Metric, counts: jax.Array, **options: Any) -> jax.Array:
+    return _mean(per_class(rate, counts, **options), _occurs(counts))
+
+
+def _weighted(rate: Metric, counts: jax.Array, **options: Any) -> jax.Array:
+    return _mean(per_class(rate, counts, **options), prevalence(counts))
+
+
+def _micro(rate: Metric, counts: jax.Array, **options: Any) -> jax.Array:
+    return per_class(rate, _pooled(counts, _occurs(counts)), **options)[..., 1]
+
+
+def _weighted_micro(rate: Metric, counts: jax.Array, **options: Any) -> jax.Array:
+    return per_class(rate, _pooled(counts, prevalence(counts)), **options)[..., 1]
+
+
+def _binary(rate: Metric, counts: jax.Array, pos_label: int, **options: Any) -> jax.Array:
+    if counts.shape[-1] != 2:
+        raise ValueError(f"binary needs two classes, got counts of shape {counts.shape}; macro averages over more.")
+    return per_class(rate, counts, **options)[..., pos_label]
+
+
+def _occurs(counts: jax.Array) -> jax.Array:
+    """1.0 for the classes that occur in truth or prediction, 0.0 for the others; NaN, not to be skipped, in NaN counts."""
+    occurs = ((counts != 0).any(-1) | (counts != 0).any(-2)).astype(counts.dtype)
+    return jnp.where(jnp.isnan(counts.sum((-2, -1)))[..., None], jnp.nan, occurs)
+
+
+def _pooled(counts: jax.Array, class_weights: jax.Array) -> jax.Array:
+    weights = class_weights[..., None, None]
+    return (tables(*cells(proportions(counts))) * weights).sum(-3)
+
+
+def per_class(rate: Metric, counts: jax.Array, **options: Any) -> jax.Array:
+    values = rate(counts, **options)
+    k = counts.shape[-1]
+    if values.ndim < counts.ndim - 1 or values.shape[-1] != k:
+        name = getattr(rate, "__name__", repr(rate))
+        raise ValueError(
+            f"averages take a rate with one value per class: {name} should return shape (..., {k}) for counts of shape"
+            f" {counts.shape}, but returned {values.shape}."
+        )
+    return values
+
+
+def _mean(rates: jax.Array, class_weights: jax.Array) -> jax.Array:
+    """Weighted mean over classes that skips NaN; where all weights left are 0 they count as equal."""
+    defined = ~jnp.isnan(rates)
+    w = jnp.where(defined, jnp.broadcast_to(class_weights, rates.shape), 0)
+    w = jnp.where((w != 0).any(-1, keepdims=True), w, defined.astype(w.dtype))
+    return divide((jnp.where(defined, rates, 0) * w).sum(-1), w.sum(-1), jnp.nan)

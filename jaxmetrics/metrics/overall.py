@@ -1,0 +1,167 @@
+"""One number per matrix: `(..., K, K)` to `(...)`."""
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from jaxmetrics._arrays import as_counts, as_square, divide, safe_log, safe_sqrt
+from jaxmetrics._one_vs_rest import cells, diagonal, off_diagonal, proportions
+from jaxmetrics.metrics.rates import recall
+
+__all__ = [
+    "accuracy",
+    "balanced_accuracy",
+    "confusion_entropy",
+    "cramers_v",
+    "error_rate",
+    "expected_cost",
+    "g_mean",
+    "matthews_corrcoef",
+    "mutual_information",
+    "naive_accuracy",
+    "no_information_rate",
+]
+
+
+def accuracy(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
+    """Fraction of correct predictions, `sum_i C_ii / n`, in [0, 1]; also called naive accuracy.
+
+    >>> accuracy([[8, 2], [1, 9]])
+    Array(0.85, dtype=float32)
+    """
+    c = as_counts(counts)
+    return divide(diagonal(c).sum(-1), c.sum((-2, -1)), zero_division)
+
+
+naive_accuracy = accuracy
+
+
+def error_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
+    """Fraction of wrong predictions (zero-one loss, Hamming loss of single labels), `sum_{i != j} C_ij / n`, in [0, 1].
+
+    >>> error_rate([[8, 2], [1, 9]])
+    Array(0.15, dtype=float32)
+    """
+    c = as_counts(counts)
+    return divide(off_diagonal(c).sum((-2, -1)), c.sum((-2, -1)), zero_division)
+
+
+def no_information_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
+    """Accuracy of always answering the commonest class, `max_i sum_j C_ij / n`, in [0, 1].
+
+    >>> no_information_rate([[5, 1], [3, 3]])
+    Array(0.5, dtype=float32)
+    """
+    c = as_counts(counts)
+    return divide(c.sum(-1).max(-1), c.sum((-2, -1)), zero_division)
+
+
+def balanced_accuracy(counts: ArrayLike, *, adjusted: bool = False) -> jax.Array:
+    """Mean recall of the classes that occur in truth, in [0, 1]; NaN if none does.
+
+    `adjusted=True` gives `(b - 1/k) / (1 - 1/k)` for k such classes: 0 for a guess, 1 for no mistake, NaN for k = 1.
+    Source: Brodersen, Ong, Stephan and Buhmann (2010), The balanced accuracy and its posterior distribution, ICPR.
+
+    >>> balanced_accuracy([[8, 2], [1, 9]]), balanced_accuracy([[8, 2], [1, 9]], adjusted=True)
+    (Array(0.85, dtype=float32), Array(0.7, dtype=float32))
+    """
+    p = proportions(counts)
+    in_truth = p.sum(-1) != 0
+    k = in_truth.sum(-1).astype(p.dtype)
+    balanced = divide(jnp.where(in_truth, recall(p), 0).sum(-1), k, jnp.nan)
+    return divide(balanced * k - 1, k - 1, jnp.nan) if adjusted else balanced
+
+
+def g_mean(counts: ArrayLike) -> jax.Array:
+    """Geometric mean of the recalls of the k classes that occur in truth, `(prod_i recall_i)^(1/k)`, in [0, 1].
+
+    For two classes `sqrt(recall * specificity)`. Its gradient where a recall is 0 is taken as 0; NaN if k = 0.
+    Source: Kubat and Matwin (1997), Addressing the curse of imbalanced training sets, ICML.
+
+    >>> g_mean([[9, 7], [0, 4]])
+    Array(0.75, dtype=float32)
+    """
+    p = proportions(counts)
+    in_truth, rates = p.sum(-1) != 0, recall(p)
+    k = in_truth.sum(-1).astype(p.dtype)
+    mean_log = divide(safe_log(jnp.where(in_truth, rates, 1)).sum(-1), k, jnp.nan)
+    return jnp.where((in_truth & (rates == 0)).any(-1), 0, jnp.exp(mean_log))
+
+
+def matthews_corrcoef(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
+    """Matthews' correlation coefficient (R_K), in [-1, 1]; for two classes the phi coefficient.
+
+    `(c s - sum_k t_k p_k) / sqrt((s^2 - sum_k p_k^2) (s^2 - sum_k t_k^2))` with c correct of s examples, t_k true and p_k
+    predicted as k. Computed from the equal sums over classes `sum_k (TP TN - FP FN)`, `sum_k (TP + FP)(FN + TN)` and
+    `sum_k (TP + FN)(FP + TN)`, which do not cancel. A constant prediction is 0/0.
+    Source: Gorodkin (2004), Comparing two K-category assignments by a K-category correlation coefficient.
+
+    >>> matthews_corrcoef([[8, 2], [1, 9]]), matthews_corrcoef([[0, 75], [0, 25]])
+    (Array(0.7035, dtype=float32), Array(0., dtype=float32))
+    """
+    tp, fp, fn, tn = cells(proportions(counts))
+    covariance = (tp * tn - fp * fn).sum(-1)
+    spread_pred = safe_sqrt(((tp + fp) * (fn + tn)).sum(-1))
+    spread_true = safe_sqrt(((tp + fn) * (fp + tn)).sum(-1))
+    return divide(covariance, spread_pred * spread_true, zero_division)
+
+
+def cramers_v(counts: ArrayLike) -> jax.Array:
+    """Cramér's V, association of truth and prediction in [0, 1]: `sqrt(chi^2 / n / (min(r, c) - 1))`.
+
+    r and c are the numbers of classes that occur in truth and in prediction; NaN if either is 1.
+    Source: Cramér (1946), Mathematical Methods of Statistics, ch. 21.
+
+    >>> cramers_v([[8, 2], [1, 9]])
+    Array(0.7035, dtype=float32)
+    """
+    p = proportions(counts)
+    t, q = p.sum(-1, keepdims=True), p.sum(-2, keepdims=True)
+    chi2_per_example = divide((p - t * q) ** 2, t * q).sum((-2, -1))
+    num_occurring = jnp.minimum((t != 0).sum((-2, -1)), (q != 0).sum((-2, -1)))
+    return safe_sqrt(divide(chi2_per_example, num_occurring.astype(p.dtype) - 1, jnp.nan))
+
+
+def mutual_information(counts: ArrayLike) -> jax.Array:
+    """Mutual information of truth and prediction, `sum_ij p_ij log(p_ij / (t_i q_j))`, in nats, at least 0.
+
+    Source: Shannon (1948), A mathematical theory of communication.
+
+    >>> mutual_information([[5, 0], [0, 5]])  # log 2
+    Array(0.6931, dtype=float32)
+    """
+    p = proportions(counts)
+    t, q = p.sum(-1, keepdims=True), p.sum(-2, keepdims=True)
+    return jnp.maximum((p * (safe_log(p) - safe_log(t) - safe_log(q))).sum((-2, -1)), 0)
+
+
+def confusion_entropy(counts: ArrayLike) -> jax.Array:
+    """Confusion entropy (CEN): how unevenly the mistakes spread, 0 for none; at most 1 for three or more classes.
+
+    `sum_j s_j / (2 n) * CEN_j` with `s_j` = row sum + column sum of class j, and `CEN_j` the sum of `-x log x` in base
+    `2 (k - 1)` over its mistakes `x = C_jl / s_j` and `C_lj / s_j`; k = the number of classes that occur.
+    Source: Wei, Yuan, Hu and Wang (2010), A novel measure for evaluating classifiers, Expert Systems with Applications 37.
+
+    >>> confusion_entropy([[4, 1, 0], [0, 5, 0], [1, 0, 4]])
+    Array(0.2212, dtype=float32)
+    """
+    p = proportions(counts)
+    mistakes = off_diagonal(p)
+    s = p.sum(-1) + p.sum(-2)
+    as_truth, as_prediction = divide(mistakes, s[..., :, None]), divide(mistakes, s[..., None, :])
+    nats = (as_truth * safe_log(as_truth)).sum(-1) + (as_prediction * safe_log(as_prediction)).sum(-2)
+    k = (s != 0).sum(-1).astype(p.dtype)
+    return divide(-(s / 2 * nats).sum(-1), safe_log(2 * (k - 1)))
+
+
+def expected_cost(counts: ArrayLike, cost: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
+    """Mean cost of a decision, `sum_ij C_ij cost_ij / n`, in the units of `cost`, a `(K, K)` array laid out as `counts`.
+
+    Raises ValueError if `cost` has another shape. Source: Elkan (2001), The foundations of cost-sensitive learning, IJCAI.
+
+    >>> expected_cost([[8, 2], [1, 9]], [[0.0, 1.0], [10.0, 0.0]])  # a missed positive costs ten false alarms
+    Array(0.6, dtype=float32)
+    """
+    c = as_counts(counts)
+    total_cost = (c * jnp.broadcast_to(as_square(cost, c.shape[-1], "cost"), c.shape)).sum((-2, -1))
+    return divide(total_cost, c.sum((-2, -1)), zero_division)

@@ -1,0 +1,287 @@
+"""From predictions to a report: the numbers that describe a classifier, with intervals, as text, dict or JSON."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+
+from jaxmetrics._arrays import as_counts
+from jaxmetrics._one_vs_rest import cells
+from jaxmetrics.counts import confusion_matrix, soft_confusion_matrix
+from jaxmetrics.intervals import Estimate, proportion_interval
+from jaxmetrics.metrics import (
+    accuracy,
+    balanced_accuracy,
+    cohen_kappa,
+    f1,
+    macro,
+    matthews_corrcoef,
+    no_information_rate,
+    weighted,
+)
+
+__all__ = ["Figure", "Report", "report"]
+
+
+class Figure(NamedTuple):
+    """One number of a report; `low`, `high` and `interval`, the name of its method, are None where it has no interval."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    interval: str | None = None
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `report` found out about a classifier.
+
+    Attributes:
+        counts: the confusion matrix `(K, K)` on the host.
+        class_names: K names, in the order of the rows of `counts`.
+        level: of the intervals.
+        num_ignored: examples left out because a label was out of range.
+        overall: figures by name.
+        per_class: for each name K figures, in the order of `class_names`.
+    """
+
+    counts: np.ndarray
+    class_names: tuple[str, ...]
+    level: float
+    num_ignored: int
+    overall: Mapping[str, Figure]
+    per_class: Mapping[str, Sequence[Figure]]
+
+    @classmethod
+    def from_counts(
+        cls,
+        counts: ArrayLike,
+        *,
+        class_names: Sequence[str] | None = None,
+        soft_counts: ArrayLike | None = None,
+        num_ignored: int = 0,
+        level: float = 0.95,
+    ) -> "Report":
+        """The report of one confusion matrix `(K, K)`, and of a soft one if there are probabilities.
+
+        Raises:
+            ValueError: `counts` is not a square matrix of at least two classes, holds a negative or non-finite number or
+                no example, or `class_names` has another length.
+
+        >>> Report.from_counts([[9, 1], [3, 7]]).overall["accuracy"].value
+        0.8
+        """
+        matrix = np.asarray(counts)
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise ValueError(f"counts must be one square matrix (K, K), got shape {matrix.shape}.")
+        k = len(matrix)
+        if k < 2:
+            raise ValueError(f"a report needs at least two classes, got {k}.")
+        if not np.all(np.isfinite(matrix) & (matrix >= 0)):
+            raise ValueError("counts must be finite and not negative.")
+        if not matrix.sum() > 0:
+            raise ValueError("there are no examples to report on: all counts are 0.")
+        names = tuple(map(str, range(k))) if class_names is None else tuple(map(str, class_names))
+        if len(names) != k:
+            raise ValueError(f"class_names must have one name per class: expected {k}, got {len(names)}.")
+
+        estimates, columns = jax.device_get(_evaluate(as_counts(matrix), level))
+        overall = {name: _figure(x) for name, x in estimates._asdict().items()}
+        if soft_counts is not None:
+            overall["expected_accuracy"] = Figure(float(accuracy(soft_counts)))
+        per_class = {
+            name: [_figure(jax.tree.map(lambda a: a[i], column)) for i in range(k)]  # noqa: B023
+            for name, column in columns._asdict().items()
+        }
+        return cls(matrix, names, level, num_ignored, overall, per_class)
+
+    @property
+    def num_examples(self) -> float:
+        """The sum of the counts: the number of examples, or their total weight."""
+        return self.counts.sum().item()
+
+    @property
+    def support(self) -> np.ndarray:
+        """Examples of each class in truth."""
+        return self.counts.sum(-1)
+
+    def to_text(self) -> str:
+        """Two tables for a terminal: one line per class, then one per overall figure."""
+        classes = [["class", "support", *map(_title, self.per_class)]]
+        for i, name in enumerate(self.class_names):
+            figures = [_cell(column[i]) for column in self.per_class.values()]
+            classes.append([name, f"{self.support[i]:.10g}", *figures])
+        overall = [[_title(name), _cell(figure)] for name, figure in self.overall.items()]
+        ignored = f", {self.num_ignored} ignored" if self.num_ignored else ""
+        heading = f"{self.num_examples:.10g} examples{ignored}, {len(self.class_names)} classes"
+        note = f"Intervals: {100 * self.level:g} %, Wilson."
+        return "\n\n".join([heading, _table(classes), _table(overall), note]) + "\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as dicts, lists, strings and numbers; undefined numbers are None."""
+        return {
+            "num_examples": self.num_examples,
+            "num_ignored": self.num_ignored,
+            "level": self.level,
+            "overall": {name: _figure_dict(figure) for name, figure in self.overall.items()},
+            "classes": [
+                {"name": name, "support": self.support[i].item()}
+                | {key: _figure_dict(column[i]) for key, column in self.per_class.items()}
+                for i, name in enumerate(self.class_names)
+            ],
+            "confusion_matrix": self.counts.tolist(),
+        }
+
+    def to_json(self) -> str:
+        """`to_dict()` as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def report(
+    y_true: ArrayLike | Sequence[str],
+    y_pred: ArrayLike | Sequence[str],
+    *,
+    y_prob: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    class_names: Sequence[str] | None = None,
+    level: float = 0.95,
+) -> Report:
+    """Everything worth knowing about predictions, with intervals, from labels on the host.
+
+    Args:
+        y_true, y_pred: `(n,)`, strings or integers. Without `class_names` the classes are those that occur, sorted.
+            Negative integers, and ids beyond `class_names` or the columns of `y_prob`, are ignored and counted as such.
+        y_prob: `(n, K)` probabilities; adds the expected accuracy, the mean probability given to the truth.
+        sample_weight: `(n,)`; intervals read weights as frequencies (weight 2 = the row written twice).
+        class_names: names of the ids 0 to K - 1, or, for strings, the classes in the order wanted.
+        level: of the intervals.
+
+    Raises:
+        TypeError: labels that are neither strings nor integers.
+        ValueError: unequal lengths, fewer than two classes, an unknown class name, a negative weight, no example left.
+
+    >>> print(report(["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]).to_text())  # doctest: +ELLIPSIS
+    4 examples, 2 classes
+    <BLANKLINE>
+    class  support  precision       recall          specificity     f1
+    cat          2  0.667 .208-.939 1.000 .342-1    0.500 .095-.905 0.800
+    ...
+    """
+    num_columns = None if y_prob is None else np.shape(y_prob)[-1]
+    true, pred, names = _as_ids(np.asarray(y_true), np.asarray(y_pred), class_names, num_columns)
+    k = len(names)
+    counts = confusion_matrix(true, pred, num_classes=k, sample_weight=sample_weight)
+    soft_counts = None
+    if y_prob is not None:
+        soft_counts = soft_confusion_matrix(true, y_prob, num_classes=k, sample_weight=sample_weight)
+    num_ignored = int(((true < 0) | (true >= k) | (pred < 0) | (pred >= k)).sum())
+    return Report.from_counts(counts, class_names=names, soft_counts=soft_counts, num_ignored=num_ignored, level=level)
+
+
+def _as_ids(
+    true: np.ndarray, pred: np.ndarray, class_names: Sequence[str] | None, num_columns: int | None
+) -> tuple[np.ndarray, np.ndarray, Sequence[str]]:
+    """Class ids of both and the names of the classes."""
+    kinds = {true.dtype.kind, pred.dtype.kind}
+    if kinds <= {"i", "u", "b"}:
+        if class_names is not None:
+            return true, pred, class_names
+        if num_columns is not None:
+            return true, pred, list(map(str, range(num_columns)))
+        both = np.concatenate([true.ravel(), pred.ravel()])
+        classes = np.unique(both[both >= 0]).astype(np.int64)
+        true, pred = (np.where(y < 0, -1, np.searchsorted(classes, y)) for y in (true, pred))
+        return true, pred, list(map(str, classes))
+    if not kinds <= {"U", "T", "O"}:
+        raise TypeError(f"labels must be strings or integers, both of one kind, got {true.dtype} and {pred.dtype}.")
+    names = sorted({*true.tolist(), *pred.tolist()}) if class_names is None else list(class_names)
+    index = {name: i for i, name in enumerate(names)}
+    for name, labels in (("y_true", true), ("y_pred", pred)):
+        for i, label in enumerate(labels.tolist()):
+            if label not in index:
+                raise ValueError(f"{name}[{i}] is {label!r}, which is not one of class_names: {', '.join(names)}.")
+    true, pred = (np.array([index[label] for label in y.tolist()], np.int32) for y in (true, pred))
+    return true, pred, names
+
+
+class _PerClass(NamedTuple):
+    precision: Estimate
+    recall: Estimate
+    specificity: Estimate
+    f1: jax.Array
+
+
+class _Overall(NamedTuple):
+    accuracy: Estimate
+    balanced_accuracy: jax.Array
+    macro_f1: jax.Array
+    micro_f1: Estimate
+    weighted_f1: jax.Array
+    matthews_corrcoef: jax.Array
+    cohen_kappa: jax.Array
+    no_information_rate: jax.Array
+
+
+@partial(jax.jit, static_argnames="level")
+def _evaluate(counts: jax.Array, level: float) -> tuple[_Overall, _PerClass]:
+    c = as_counts(counts)
+    tp, fp, fn, tn = cells(c)
+    total = c.sum()
+    proportion = partial(proportion_interval, level=level)
+    overall = _Overall(
+        accuracy=proportion(tp.sum(), total),
+        balanced_accuracy=balanced_accuracy(c),
+        macro_f1=macro(f1)(c),
+        micro_f1=proportion(tp.sum(), total),  # with one label per example it is the accuracy
+        weighted_f1=weighted(f1)(c),
+        matthews_corrcoef=matthews_corrcoef(c),
+        cohen_kappa=cohen_kappa(c),
+        no_information_rate=no_information_rate(c),
+    )
+    per_class = _PerClass(
+        precision=proportion(tp, tp + fp),
+        recall=proportion(tp, tp + fn),
+        specificity=proportion(tn, tn + fp),
+        f1=f1(c, zero_division=jnp.nan),
+    )
+    return overall, per_class
+
+
+def _figure(x: Estimate | np.ndarray) -> Figure:
+    if isinstance(x, Estimate):
+        return Figure(float(x.value), float(x.low), float(x.high), "wilson")
+    return Figure(float(x))
+
+
+def _figure_dict(figure: Figure) -> dict[str, float | str | None]:
+    known = {key: x for key, x in figure._asdict().items() if key == "value" or x is not None}
+    return {key: None if isinstance(x, float) and math.isnan(x) else x for key, x in known.items()}
+
+
+def _title(name: str) -> str:
+    return name.replace("_", " ").replace("f1", "F1").replace("matthews", "Matthews").replace("cohen", "Cohen")
+
+
+def _fraction(x: float) -> str:
+    """Three decimals, and as many more as it takes not to show 0 or 1 for what is neither."""
+    decimals = next((d for d in range(3, 9) if not 0 < abs(x) < 1 or 0 < abs(round(x, d)) < 1), 9)
+    return "-" if math.isnan(x) else f"{x:.{decimals}f}"
+
+
+def _cell(figure: Figure) -> str:
+    if figure.low is None or figure.high is None:
+        return _fraction(figure.value)
+    low, high = (end.removeprefix("0") if "." in end else end for end in map(_fraction, (figure.low, figure.high)))
+    return f"{_fraction(figure.value)} {low}-{high}"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
