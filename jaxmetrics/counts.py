@@ -404,13 +404,15 @@ def _count_in_chunks(batch: int, sizes: tuple[int, ...], ids: tuple[jax.Array, .
     n = keep.shape[-1]
     length = min(n, max(1, 2**16 // max(1, batch)))
 
-    def add_chunk(i: jax.Array, table: jax.Array) -> jax.Array:
+    def add_chunk(i: jax.Array | int, table: jax.Array) -> jax.Array:
         start = jnp.minimum(i * length, n - length)  # the last chunk overlaps the one before: count its new part only
         new = start + _iota((1, length), 1) >= i * length
         chunk = [lax.dynamic_slice_in_dim(x, start, length, axis=1) for x in (keep, *ids)]
         return _add_at(table, (_iota((batch, 1), 0), *chunk[1:]), chunk[0] & new, jnp.ones((), jnp.int32))
 
-    return lax.fori_loop(0, -(-n // length), add_chunk, jnp.zeros((batch, *sizes), jnp.int32))
+    # The first chunk stands before the loop, so that the loop starts from a table that varies over devices as the ids do.
+    table = add_chunk(0, jnp.zeros((batch, *sizes), jnp.int32))
+    return lax.fori_loop(1, -(-n // length), add_chunk, table) if length < n else table
 
 
 def _add_at(table: jax.Array, ids: tuple[jax.Array, ...], keep: jax.Array, values: jax.Array) -> jax.Array:

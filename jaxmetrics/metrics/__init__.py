@@ -6,7 +6,8 @@ i against the rest: TP = C_ii, FN = the rest of its row, FP = the rest of its co
 
 - **0/0** gives `zero_division`, 0.0 unless said otherwise; NaN means undefined, and averages skip it.
 - Averages are functions of functions: `macro(f1)(counts)`. They run over the classes that occur, in truth or prediction.
-- Gradients with respect to float counts are finite, also at empty cells and absent classes. NaN in `counts` gives NaN.
+- Gradients with respect to float counts are finite, also at empty cells and absent classes.
+- A NaN in `counts` makes NaN of what depends on it; averages do not skip it.
 - TypeError and ValueError are raised for `counts` that are not numeric or not of shape `(..., K, K)`.
 
 Formulas without a source: Sokolova and Lapalme (2009), A systematic analysis of performance measures for classification

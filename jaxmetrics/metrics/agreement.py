@@ -9,6 +9,8 @@ from jax.typing import ArrayLike
 from jaxmetrics._arrays import as_counts, as_square, divide, float_dtype, matmul
 from jaxmetrics._one_vs_rest import proportions
 
+Weights = Literal["linear", "quadratic"] | ArrayLike | None
+
 __all__ = [
     "cohen_kappa",
     "krippendorff_alpha",
@@ -18,7 +20,7 @@ __all__ = [
 def cohen_kappa(
     counts: ArrayLike,
     *,
-    weights: Literal["linear", "quadratic"] | ArrayLike | None = None,
+    weights: Weights = None,
     chance: Literal["marginals", "pooled", "uniform", "majority", "gwet"] = "marginals",
 ) -> jax.Array:
     """Agreement beyond chance, `1 - D_o / D_e`, at most 1, from the observed and expected mean disagreement.
@@ -38,7 +40,7 @@ def cohen_kappa(
         chance: as above. "uniform" and "gwet" count K classes, whether they occur or not.
 
     Returns:
-        `(...)`; NaN where `D_e` is 0 (a single class), as in scikit-learn.
+        `(...)`; NaN where `D_e` is 0 (a single class), as in scikit-learn, and without examples.
 
     Raises:
         ValueError: an unknown `weights` or `chance`, or weights of another shape.
@@ -47,6 +49,28 @@ def cohen_kappa(
     >>> cohen_kappa(ratings), cohen_kappa(ratings, weights="quadratic"), cohen_kappa(ratings, chance="gwet")
     (Array(0.6078, dtype=float32), Array(0.8148, dtype=float32), Array(0.6334, dtype=float32))
     """
+    observed, expected = _mean_disagreement(counts, weights, chance)
+    return 1 - divide(observed, expected, jnp.nan)
+
+
+def krippendorff_alpha(counts: ArrayLike, *, weights: Weights = None) -> jax.Array:
+    """Krippendorff's alpha of two raters without gaps, `1 - (N - 1) / N * D_o / D_e`, at most 1, with N = 2 n ratings.
+
+    `D_o` as in `cohen_kappa`, `D_e` with the "pooled" chance model; so alpha is Scott's pi corrected for a small sample, and
+    unlike it depends on n. NaN for a single class. `weights` and errors as `cohen_kappa`: None for nominal data,
+    "quadratic" for interval data.
+    Source: Krippendorff (2011), Computing Krippendorff's alpha-reliability, eq. for two observers.
+
+    >>> krippendorff_alpha([[4, 1], [1, 4]]), cohen_kappa([[4, 1], [1, 4]], chance="pooled")
+    (Array(0.62, dtype=float32), Array(0.6, dtype=float32))
+    """
+    num_ratings = 2 * as_counts(counts).sum((-2, -1))
+    observed, expected = _mean_disagreement(counts, weights, "pooled")
+    return 1 - divide(observed * divide(num_ratings - 1, num_ratings), expected, jnp.nan)
+
+
+def _mean_disagreement(counts: ArrayLike, weights: Weights, chance: str) -> tuple[jax.Array, jax.Array]:
+    """`D_o` and `D_e` of `cohen_kappa`; both 0 without examples."""
     p = proportions(counts)
     k = p.shape[-1]
     w = _disagreement(weights, k)
@@ -70,26 +94,12 @@ def cohen_kappa(
         expected = w.max() * (1 - total_agreement / max(1, k * (k - 1)) * (m * (1 - m)).sum(-1))
     else:
         raise ValueError(f'chance must be "marginals", "pooled", "uniform", "majority" or "gwet", got {chance!r}.')
-    return 1 - divide((p * jnp.broadcast_to(w, p.shape)).sum((-2, -1)), expected, jnp.nan)
+    observed = (p * jnp.broadcast_to(w, p.shape)).sum((-2, -1))
+    any_example = (p != 0).any((-2, -1))
+    return observed, jnp.where(any_example, expected, 0)
 
 
-def krippendorff_alpha(counts: ArrayLike, *, weights: Literal["linear", "quadratic"] | ArrayLike | None = None) -> jax.Array:
-    """Krippendorff's alpha of two raters without gaps, `1 - (N - 1) / N * D_o / D_e`, at most 1, with N = 2 n ratings.
-
-    `D_o` as in `cohen_kappa`, `D_e` with the "pooled" chance model; so alpha is Scott's pi corrected for a small sample, and
-    unlike it depends on n. NaN for a single class. `weights` and errors as `cohen_kappa`: None for nominal data,
-    "quadratic" for interval data.
-    Source: Krippendorff (2011), Computing Krippendorff's alpha-reliability, eq. for two observers.
-
-    >>> krippendorff_alpha([[4, 1], [1, 4]]), cohen_kappa([[4, 1], [1, 4]], chance="pooled")
-    (Array(0.62, dtype=float32), Array(0.6, dtype=float32))
-    """
-    num_ratings = 2 * as_counts(counts).sum((-2, -1))
-    pi = cohen_kappa(counts, weights=weights, chance="pooled")
-    return 1 - (1 - pi) * divide(num_ratings - 1, num_ratings, jnp.nan)
-
-
-def _disagreement(weights: Literal["linear", "quadratic"] | ArrayLike | None, k: int) -> jax.Array:
+def _disagreement(weights: Weights, k: int) -> jax.Array:
     i = jnp.arange(k, dtype=float_dtype())
     distance = abs(i[:, None] - i[None, :])
     if weights is None:

@@ -109,7 +109,7 @@ def matthews_corrcoef(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> j
 def cramers_v(counts: ArrayLike) -> jax.Array:
     """Cramér's V, association of truth and prediction in [0, 1]: `sqrt(chi^2 / n / (min(r, c) - 1))`.
 
-    r and c are the numbers of classes that occur in truth and in prediction; NaN if either is 1.
+    r and c are the numbers of classes that occur in truth and in prediction; NaN if either is below 2.
     Source: Cramér (1946), Mathematical Methods of Statistics, ch. 21.
 
     >>> cramers_v([[8, 2], [1, 9]])
@@ -119,7 +119,7 @@ def cramers_v(counts: ArrayLike) -> jax.Array:
     t, q = p.sum(-1, keepdims=True), p.sum(-2, keepdims=True)
     chi2_per_example = divide((p - t * q) ** 2, t * q).sum((-2, -1))
     num_occurring = jnp.minimum((t != 0).sum((-2, -1)), (q != 0).sum((-2, -1)))
-    return safe_sqrt(divide(chi2_per_example, num_occurring.astype(p.dtype) - 1, jnp.nan))
+    return safe_sqrt(divide(chi2_per_example, jnp.maximum(num_occurring - 1, 0).astype(p.dtype), jnp.nan))
 
 
 def mutual_information(counts: ArrayLike) -> jax.Array:
@@ -151,7 +151,7 @@ def confusion_entropy(counts: ArrayLike) -> jax.Array:
     as_truth, as_prediction = divide(mistakes, s[..., :, None]), divide(mistakes, s[..., None, :])
     nats = (as_truth * safe_log(as_truth)).sum(-1) + (as_prediction * safe_log(as_prediction)).sum(-2)
     k = (s != 0).sum(-1).astype(p.dtype)
-    return divide(-(s / 2 * nats).sum(-1), safe_log(2 * (k - 1)))
+    return divide(-(s / 2 * nats).sum(-1), jnp.log(jnp.maximum(2 * (k - 1), 1)))
 
 
 def expected_cost(counts: ArrayLike, cost: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:

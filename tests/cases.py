@@ -1,0 +1,177 @@
+"""One table of every public function, and the matrices and examples on which the invariants run."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import jaxmetrics as jm
+from tests import oracles
+
+K = 4
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A function of counts, with what is promised of it.
+
+    `output`: "number" `(...)`, "classes" `(..., K)` or "groups" (counts `(..., G, K, K)` to `(..., K)`).
+    """
+
+    call: Callable[..., Any]
+    oracle: Callable[..., Any]
+    output: str
+    smooth: bool = True
+    scale_free: bool = True
+    any_class_order: bool = True
+    ignores_absent_classes: bool = True
+    two_classes: bool = False
+
+
+def _overall(name: str, call: Callable[..., Any], **promises: bool) -> tuple[str, Metric]:
+    return name, Metric(call, oracles.OVERALL[name], "number", **promises)
+
+
+def _costs(counts: Any) -> np.ndarray:
+    return oracles.example_costs(np.shape(counts)[-1])
+
+
+ORDERED = {"any_class_order": False}
+FIXED_K = {"ignores_absent_classes": False}
+_RATE_CALLS = {
+    "f_beta": partial(jm.f_beta, beta=2.0),
+    "tversky": partial(jm.tversky, alpha=0.3, beta=0.8),
+    "net_benefit": partial(jm.net_benefit, threshold=0.2),
+}
+
+METRICS: dict[str, Metric] = dict(
+    [
+        _overall("accuracy", jm.accuracy),
+        _overall("naive_accuracy", jm.naive_accuracy),
+        _overall("error_rate", jm.error_rate),
+        _overall("no_information_rate", jm.no_information_rate, smooth=False),
+        _overall("balanced_accuracy", jm.balanced_accuracy),
+        _overall("balanced_accuracy adjusted", partial(jm.balanced_accuracy, adjusted=True)),
+        _overall("g_mean", jm.g_mean),
+        _overall("matthews_corrcoef", jm.matthews_corrcoef),
+        _overall("cohen_kappa", jm.cohen_kappa),
+        _overall("cohen_kappa linear", partial(jm.cohen_kappa, weights="linear"), **ORDERED),
+        _overall("cohen_kappa quadratic", partial(jm.cohen_kappa, weights="quadratic"), **ORDERED),
+        _overall("cohen_kappa costs", lambda c: jm.cohen_kappa(c, weights=_costs(c)), **ORDERED),
+        _overall("cohen_kappa pooled", partial(jm.cohen_kappa, chance="pooled")),
+        _overall("cohen_kappa uniform", partial(jm.cohen_kappa, chance="uniform"), **FIXED_K),
+        _overall("cohen_kappa majority", partial(jm.cohen_kappa, chance="majority"), smooth=False),
+        _overall("cohen_kappa gwet", partial(jm.cohen_kappa, chance="gwet"), **FIXED_K),
+        _overall("cohen_kappa gwet linear", partial(jm.cohen_kappa, chance="gwet", weights="linear"), **ORDERED, **FIXED_K),
+        _overall("krippendorff_alpha", jm.krippendorff_alpha, scale_free=False),
+        _overall(
+            "krippendorff_alpha quadratic", partial(jm.krippendorff_alpha, weights="quadratic"), scale_free=False, **ORDERED
+        ),
+        _overall("cramers_v", jm.cramers_v),
+        _overall("mutual_information", jm.mutual_information),
+        _overall("confusion_entropy", jm.confusion_entropy),
+        _overall("expected_cost", lambda c: jm.expected_cost(c, _costs(c)), **ORDERED),
+        _overall("macro", jm.macro(jm.f1)),
+        _overall("macro precision", jm.macro(jm.precision)),
+        _overall("weighted", jm.weighted(jm.f1)),
+        _overall("micro", jm.micro(jm.f1)),
+        _overall("micro specificity", jm.micro(jm.specificity)),
+        _overall("weighted_micro", jm.weighted_micro(jm.precision)),
+        _overall("weighted_micro recall", jm.weighted_micro(jm.recall)),
+        *(
+            (name, Metric(_RATE_CALLS.get(name, getattr(jm, name)), oracle, "classes"))
+            for name, oracle in oracles.RATES.items()
+        ),
+        (
+            "binary",
+            Metric(
+                jm.binary(jm.precision), lambda c: oracles.RATES["precision"](c)[1], "number", True, True, False, False, True
+            ),
+        ),
+        ("group_ratio", Metric(jm.group_ratio(jm.precision), oracles.GROUPS["group_ratio"], "groups")),
+        ("group_difference", Metric(jm.group_difference(jm.precision), oracles.GROUPS["group_difference"], "groups")),
+        ("demographic_parity_ratio", Metric(jm.demographic_parity_ratio, oracles.GROUPS["demographic_parity_ratio"], "groups")),
+        ("equal_opportunity_ratio", Metric(jm.equal_opportunity_ratio, oracles.GROUPS["equal_opportunity_ratio"], "groups")),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Counter:
+    """A function from examples to counts: `call(*arrays, **options)` with `examples` = arrays of n examples each.
+
+    `axis` is the axis of examples in each array, counted from the end; invalid labels are among them.
+    """
+
+    call: Callable[..., Any]
+    examples: tuple[np.ndarray, ...]
+    axis: tuple[int, ...]
+
+
+_rng = np.random.default_rng(20)
+N = 48
+_TRUE = _rng.integers(-1, K + 1, N).astype(np.int32)  # -1 and K are dropped
+_PRED = np.where(_rng.random(N) < 0.6, _TRUE, _rng.integers(-1, K + 1, N)).astype(np.int32)
+_OTHER = np.where(_rng.random(N) < 0.5, _TRUE, _rng.integers(0, K, N)).astype(np.int32)
+_BINARY = _rng.integers(-1, 2, N).astype(np.int32)
+_SCORE = np.round(_rng.normal(size=N) + _BINARY, 1).astype(np.float32)  # rounded: ties with thresholds
+_PROB = _rng.dirichlet(np.ones(K), N).astype(np.float32)
+_LABELS = _rng.integers(-1, 2, (2, N, 3)).astype(np.int32)
+
+COUNTERS: dict[str, Counter] = {
+    "confusion_matrix": Counter(partial(jm.confusion_matrix, num_classes=K), (_TRUE, _PRED), (-1, -1)),
+    "paired_confusion_matrix": Counter(
+        partial(jm.paired_confusion_matrix, num_classes=K), (_TRUE, _PRED, _OTHER), (-1, -1, -1)
+    ),
+    "soft_confusion_matrix": Counter(jm.soft_confusion_matrix, (_TRUE, _PROB), (-1, -2)),
+    "multilabel_confusion_matrix": Counter(jm.multilabel_confusion_matrix, (_LABELS[0], _LABELS[1]), (-2, -2)),
+    "confusion_matrix_at_thresholds": Counter(
+        partial(jm.confusion_matrix_at_thresholds, thresholds=np.array([0.5, -0.2, 1.1], np.float32)),
+        (_BINARY, _SCORE),
+        (-1, -1),
+    ),
+}
+
+# Public names that are no function of examples or counts alone, and the file that tests them.
+OTHERS = {
+    "check_labels": "test_counts",
+    "normalize": "test_counts",
+    "one_vs_rest": "test_counts",
+    "Estimate": "test_intervals",
+    "proportion_interval": "test_intervals",
+    "Figure": "test_reports",
+    "Report": "test_reports",
+    "report": "test_reports",
+}
+
+MATRICES: dict[str, np.ndarray] = {
+    "ordinary": np.array([[31, 4, 2, 0], [3, 22, 6, 1], [0, 5, 40, 7], [2, 1, 3, 18]]),
+    "absent class": np.array([[31, 4, 0, 2], [3, 22, 0, 6], [0, 0, 0, 0], [2, 1, 0, 18]]),
+    "only in truth": np.array([[31, 4, 0, 2], [3, 22, 0, 6], [5, 1, 0, 2], [2, 1, 0, 18]]),
+    "only in prediction": np.array([[31, 4, 1, 2], [3, 22, 4, 6], [0, 0, 0, 0], [2, 1, 3, 18]]),
+    "constant prediction": np.array([[0, 0, 9, 0], [0, 0, 5, 0], [0, 0, 70, 0], [0, 0, 16, 0]]),
+    "one class": np.array([[0, 0, 0, 0], [0, 12, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]),
+    "one class, all wrong": np.array([[0, 0, 0, 0], [0, 0, 5, 0], [0, 0, 0, 0], [0, 0, 0, 0]]),
+    "perfect": np.diag([3, 1, 8, 2]),
+    "all wrong": np.array([[0, 3, 1, 2], [4, 0, 2, 5], [1, 2, 0, 2], [2, 1, 2, 0]]),
+    "rare": np.array([[10**9, 30, 2, 5], [40, 300, 1, 0], [7, 0, 12, 3], [1, 2, 1, 4]]),
+    "empty": np.zeros((4, 4), int),
+}
+TWO_CLASS_MATRICES: dict[str, np.ndarray] = {
+    "ordinary": np.array([[80, 7], [3, 21]]),
+    "rare": np.array([[2 * 10**9, 300], [40, 1000]]),
+    "never positive": np.array([[9, 0], [4, 0]]),
+    "one class": np.array([[9, 0], [0, 0]]),
+    "empty": np.zeros((2, 2), int),
+}
+GROUPED: dict[str, np.ndarray] = {
+    "ordinary": np.stack([MATRICES["ordinary"], MATRICES["all wrong"], MATRICES["perfect"]]),
+    "empty group": np.stack([MATRICES["ordinary"], MATRICES["empty"], MATRICES["absent class"]]),
+    "empty": np.zeros((3, 4, 4), int),
+}
+
+
+def matrices_of(metric: Metric) -> dict[str, np.ndarray]:
+    return GROUPED if metric.output == "groups" else TWO_CLASS_MATRICES if metric.two_classes else MATRICES

@@ -1,0 +1,25 @@
+"""The strict world: eight CPU devices, no silent promotion of dtypes or ranks, no compilation cache on disk."""
+
+import os
+
+os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+os.environ["JAX_NUMPY_DTYPE_PROMOTION"] = "strict"
+os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
+os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
+
+from collections.abc import Iterator
+
+import jax
+import pytest
+from hypothesis import settings
+
+settings.register_profile("reproducible", deadline=None, derandomize=True, max_examples=40)
+settings.load_profile("reproducible")
+
+
+@pytest.fixture(params=[False, True], ids=["x32", "x64"])
+def x64(request: pytest.FixtureRequest) -> Iterator[bool]:
+    """Run the test with `jax_enable_x64` off and on."""
+    jax.config.update("jax_enable_x64", request.param)
+    yield request.param
+    jax.config.update("jax_enable_x64", False)

@@ -1,0 +1,264 @@
+"""Slow, obvious float64 versions, straight from the definitions."""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+NAN = math.nan
+
+
+def confusion_matrix(
+    y_true: Sequence[int],
+    y_pred: Sequence[int],
+    num_classes: int,
+    sample_weight: Sequence[float] | None = None,
+    where: Sequence[bool] | None = None,
+) -> np.ndarray:
+    counts = np.zeros((num_classes, num_classes))
+    for i in range(len(y_true)):
+        t, p = int(y_true[i]), int(y_pred[i])
+        if (where is None or where[i]) and 0 <= t < num_classes and 0 <= p < num_classes:
+            counts[t, p] += 1.0 if sample_weight is None else float(sample_weight[i])
+    return counts
+
+
+def ratio(a: float, b: float, zero: float = 0.0) -> float:
+    return a / b if b != 0 else zero
+
+
+def cells(c: np.ndarray, k: int) -> tuple[float, float, float, float]:
+    """TP, FP, FN, TN of class k."""
+    tp = fp = fn = tn = 0.0
+    for i, j in itertools.product(range(len(c)), repeat=2):
+        if i == k and j == k:
+            tp += c[i, j]
+        elif j == k:
+            fp += c[i, j]
+        elif i == k:
+            fn += c[i, j]
+        else:
+            tn += c[i, j]
+    return tp, fp, fn, tn
+
+
+def per_class(formula: Callable[[float, float, float, float], float]) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda c: np.array([formula(*cells(c, k)) for k in range(len(c))])
+
+
+RATES: dict[str, Callable[..., np.ndarray]] = {
+    "recall": per_class(lambda tp, fp, fn, tn: ratio(tp, tp + fn)),
+    "precision": per_class(lambda tp, fp, fn, tn: ratio(tp, tp + fp)),
+    "specificity": per_class(lambda tp, fp, fn, tn: ratio(tn, tn + fp)),
+    "negative_predictive_value": per_class(lambda tp, fp, fn, tn: ratio(tn, tn + fn)),
+    "false_positive_rate": per_class(lambda tp, fp, fn, tn: ratio(fp, fp + tn)),
+    "false_negative_rate": per_class(lambda tp, fp, fn, tn: ratio(fn, fn + tp)),
+    "false_discovery_rate": per_class(lambda tp, fp, fn, tn: ratio(fp, fp + tp)),
+    "false_omission_rate": per_class(lambda tp, fp, fn, tn: ratio(fn, fn + tn)),
+    "f1": per_class(lambda tp, fp, fn, tn: ratio(2 * tp, 2 * tp + fp + fn)),
+    "f_beta": per_class(lambda tp, fp, fn, tn: ratio(5 * tp, 5 * tp + 4 * fn + fp)),  # beta = 2
+    "tversky": per_class(lambda tp, fp, fn, tn: ratio(tp, tp + 0.3 * fp + 0.8 * fn)),
+    "jaccard": per_class(lambda tp, fp, fn, tn: ratio(tp, tp + fp + fn)),
+    "fowlkes_mallows": per_class(lambda tp, fp, fn, tn: math.sqrt(ratio(tp, tp + fp) * ratio(tp, tp + fn))),
+    "p4": per_class(lambda tp, fp, fn, tn: ratio(4 * tp * tn, 4 * tp * tn + (tp + tn) * (fp + fn))),
+    "informedness": per_class(lambda tp, fp, fn, tn: tp / (tp + fn) + tn / (tn + fp) - 1 if (tp + fn) * (tn + fp) else 0.0),
+    "markedness": per_class(lambda tp, fp, fn, tn: tp / (tp + fp) + tn / (tn + fn) - 1 if (tp + fp) * (tn + fn) else 0.0),
+    "positive_likelihood_ratio": per_class(lambda tp, fp, fn, tn: ratio(ratio(tp, tp + fn, NAN), ratio(fp, fp + tn, NAN), NAN)),
+    "negative_likelihood_ratio": per_class(lambda tp, fp, fn, tn: ratio(ratio(fn, tp + fn, NAN), ratio(tn, fp + tn, NAN), NAN)),
+    "diagnostic_odds_ratio": per_class(lambda tp, fp, fn, tn: ratio(tp * tn, fp * fn, NAN)),
+    "prevalence": per_class(lambda tp, fp, fn, tn: ratio(tp + fn, tp + fp + fn + tn)),
+    "selection_rate": per_class(lambda tp, fp, fn, tn: ratio(tp + fp, tp + fp + fn + tn)),
+    "lift": per_class(lambda tp, fp, fn, tn: ratio(ratio(tp, tp + fp), ratio(tp + fn, tp + fp + fn + tn))),
+    "net_benefit": per_class(
+        lambda tp, fp, fn, tn: ratio(tp, tp + fp + fn + tn) - ratio(fp, tp + fp + fn + tn) * 0.2 / 0.8  # t = 0.2
+    ),
+}
+
+
+def occurring(c: np.ndarray) -> list[int]:
+    return [k for k in range(len(c)) if c[k, :].sum() + c[:, k].sum() > 0]
+
+
+def macro(rate: Callable[[np.ndarray], np.ndarray], c: np.ndarray) -> float:
+    return float(np.mean(rate(c)[occurring(c) or range(len(c))]))
+
+
+def weighted(rate: Callable[[np.ndarray], np.ndarray], c: np.ndarray) -> float:
+    return float(np.average(rate(c), weights=c.sum(1))) if c.sum() else float(np.mean(rate(c)))
+
+
+def pooled(c: np.ndarray, weights: Sequence[float]) -> np.ndarray:
+    table = np.zeros((2, 2))
+    for k in occurring(c):
+        tp, fp, fn, tn = cells(c, k)
+        table += weights[k] * np.array([[tn, fp], [fn, tp]])
+    return table
+
+
+def micro(rate: Callable[[np.ndarray], np.ndarray], c: np.ndarray) -> float:
+    return float(rate(pooled(c, [1.0] * len(c)))[1])
+
+
+def weighted_micro(rate: Callable[[np.ndarray], np.ndarray], c: np.ndarray) -> float:
+    return float(rate(pooled(c, list(c.sum(1))))[1])
+
+
+def matthews_corrcoef(c: np.ndarray) -> float:
+    s, t, p = c.sum(), c.sum(1), c.sum(0)
+    spread = (s**2 - (p**2).sum()) * (s**2 - (t**2).sum())
+    return ratio(np.trace(c) * s - (t * p).sum(), math.sqrt(spread))
+
+
+def disagreement(weights: str | np.ndarray | None, i: int, j: int) -> float:
+    if weights is None:
+        return float(i != j)
+    if isinstance(weights, str):
+        return abs(i - j) if weights == "linear" else (i - j) ** 2
+    return float(weights[i, j])
+
+
+def cohen_kappa(c: np.ndarray, weights: str | np.ndarray | None = None, chance: str = "marginals") -> float:
+    if c.sum() == 0:
+        return NAN
+    k, p = len(c), c / c.sum()
+    t, q = p.sum(1), p.sum(0)
+    m = (t + q) / 2
+    w = np.array([[disagreement(weights, i, j) for j in range(k)] for i in range(k)])
+    if chance == "gwet":
+        agreement = 1 - w / w.max()
+        chance_agreement = agreement.sum() / (k * (k - 1)) * sum(m[i] * (1 - m[i]) for i in range(k))
+        return ratio((agreement * p).sum() - chance_agreement, 1 - chance_agreement, NAN)
+    majority = np.eye(k)[t.argmax()]
+    expected = {
+        "marginals": np.outer(t, q),
+        "pooled": np.outer(m, m),
+        "uniform": np.full((k, k), 1 / k**2),
+        "majority": np.outer(t, majority),
+    }[chance]
+    return 1 - ratio((w * p).sum(), (w * expected).sum(), NAN)
+
+
+def krippendorff_alpha(c: np.ndarray, weights: str | None = None) -> float:
+    coincidences = c + c.T
+    n, n_k = coincidences.sum(), coincidences.sum(1)
+    k = len(c)
+    observed = expected = 0.0
+    for i, j in itertools.product(range(k), repeat=2):
+        observed += disagreement(weights, i, j) * ratio(coincidences[i, j], n)
+        expected += disagreement(weights, i, j) * ratio(n_k[i] * n_k[j], n * (n - 1))
+    return 1 - ratio(observed, expected, NAN)
+
+
+def confusion_entropy(c: np.ndarray) -> float:
+    present, total = occurring(c), c.sum()
+    base = 2 * (len(present) - 1)
+    if base <= 0:
+        return 0.0
+    result = 0.0
+    for j in present:
+        s = c[j, :].sum() + c[:, j].sum()
+        shares = [c[j, k] / s for k in present if k != j] + [c[k, j] / s for k in present if k != j]
+        cen = -sum(x * math.log(x, base) if base > 1 else x * math.log(x) for x in shares if x > 0)
+        result += s / (2 * total) * cen
+    return result
+
+
+def cramers_v(c: np.ndarray) -> float:
+    rows, columns = c.sum(1) > 0, c.sum(0) > 0
+    size = min(rows.sum(), columns.sum())
+    if size <= 1:
+        return NAN
+    c = c[rows][:, columns]
+    expected = np.outer(c.sum(1), c.sum(0)) / c.sum()
+    return math.sqrt((((c - expected) ** 2) / expected).sum() / c.sum() / (size - 1))
+
+
+def mutual_information(c: np.ndarray) -> float:
+    p = c / c.sum() if c.sum() else c
+    t, q = p.sum(1), p.sum(0)
+    k = len(c)
+    return sum(p[i, j] * math.log(p[i, j] / (t[i] * q[j])) for i, j in itertools.product(range(k), repeat=2) if p[i, j] > 0)
+
+
+def recalls_in_truth(c: np.ndarray) -> list[float]:
+    return [c[k, k] / c[k].sum() for k in range(len(c)) if c[k].sum() > 0]
+
+
+def balanced_accuracy(c: np.ndarray, adjusted: bool = False) -> float:
+    recalls = recalls_in_truth(c)
+    if not recalls:
+        return NAN
+    k, b = len(recalls), float(np.mean(recalls))
+    return ratio(b - 1 / k, 1 - 1 / k, NAN) if adjusted else b
+
+
+def g_mean(c: np.ndarray) -> float:
+    recalls = recalls_in_truth(c)
+    return math.prod(recalls) ** (1 / len(recalls)) if recalls else NAN
+
+
+def cost(c: np.ndarray, costs: np.ndarray) -> float:
+    return sum(ratio(c[i, j], c.sum()) * costs[i, j] for i, j in itertools.product(range(len(c)), repeat=2))
+
+
+def example_costs(k: int) -> np.ndarray:
+    return np.array([[(2.0 * i + j) * (i != j) for j in range(k)] for i in range(k)])
+
+
+OVERALL: dict[str, Callable[[np.ndarray], float]] = {
+    "accuracy": lambda c: ratio(np.trace(c), c.sum()),
+    "naive_accuracy": lambda c: ratio(np.trace(c), c.sum()),
+    "error_rate": lambda c: ratio(c.sum() - np.trace(c), c.sum()),
+    "no_information_rate": lambda c: ratio(max(c.sum(1)), c.sum()),
+    "balanced_accuracy": balanced_accuracy,
+    "balanced_accuracy adjusted": partial(balanced_accuracy, adjusted=True),
+    "g_mean": g_mean,
+    "matthews_corrcoef": matthews_corrcoef,
+    "cohen_kappa": cohen_kappa,
+    "cohen_kappa linear": partial(cohen_kappa, weights="linear"),
+    "cohen_kappa quadratic": partial(cohen_kappa, weights="quadratic"),
+    "cohen_kappa costs": lambda c: cohen_kappa(c, weights=example_costs(len(c))),
+    "cohen_kappa pooled": partial(cohen_kappa, chance="pooled"),
+    "cohen_kappa uniform": partial(cohen_kappa, chance="uniform"),
+    "cohen_kappa majority": partial(cohen_kappa, chance="majority"),
+    "cohen_kappa gwet": partial(cohen_kappa, chance="gwet"),
+    "cohen_kappa gwet linear": partial(cohen_kappa, chance="gwet", weights="linear"),
+    "krippendorff_alpha": krippendorff_alpha,
+    "krippendorff_alpha quadratic": partial(krippendorff_alpha, weights="quadratic"),
+    "cramers_v": cramers_v,
+    "mutual_information": mutual_information,
+    "confusion_entropy": confusion_entropy,
+    "expected_cost": lambda c: cost(c, example_costs(len(c))),
+    "macro": lambda c: macro(RATES["f1"], c),
+    "macro precision": lambda c: macro(RATES["precision"], c),
+    "weighted": lambda c: weighted(RATES["f1"], c),
+    "micro": lambda c: micro(RATES["f1"], c),
+    "micro specificity": lambda c: micro(RATES["specificity"], c),
+    "weighted_micro": lambda c: weighted_micro(RATES["precision"], c),
+    "weighted_micro recall": lambda c: weighted_micro(RATES["recall"], c),
+}
+
+
+def group_values(rate: Callable[[np.ndarray], np.ndarray], c: np.ndarray, defined: Any) -> list[list[float]]:
+    """For each class the rates of the groups in which `defined(matrix, class)`."""
+    k = c.shape[-1]
+    return [[float(rate(g)[i]) for g in c if g.sum() > 0 and defined(g, i)] for i in range(k)]
+
+
+def group_ratio(rate: Callable[[np.ndarray], np.ndarray], c: np.ndarray, defined: Any = lambda g, i: True) -> np.ndarray:
+    return np.array([ratio(min(v), max(v), NAN) if v else NAN for v in group_values(rate, c, defined)])
+
+
+def group_difference(rate: Callable[[np.ndarray], np.ndarray], c: np.ndarray) -> np.ndarray:
+    return np.array([max(v) - min(v) if v else NAN for v in group_values(rate, c, lambda g, i: True)])
+
+
+GROUPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "group_ratio": lambda c: group_ratio(RATES["precision"], c),
+    "group_difference": lambda c: group_difference(RATES["precision"], c),
+    "demographic_parity_ratio": lambda c: group_ratio(RATES["selection_rate"], c),
+    "equal_opportunity_ratio": lambda c: group_ratio(RATES["recall"], c, lambda g, i: g[i].sum() > 0),
+}

@@ -1,0 +1,287 @@
+"""Every metric against its definition and scikit-learn, the formulas of the texts, published figures, hard cases."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import sklearn.metrics as sk
+
+import jaxmetrics as jm
+from tests import oracles
+from tests.cases import MATRICES, METRICS, TWO_CLASS_MATRICES, matrices_of
+
+NAN = float("nan")
+
+
+def labels_of(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Truth and prediction of examples that have these counts."""
+    t, p = np.indices(counts.shape)
+    return np.repeat(t.ravel(), counts.ravel()), np.repeat(p.ravel(), counts.ravel())
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_equals_definition(name: str, x64: bool) -> None:
+    metric = METRICS[name]
+    call = jax.jit(metric.call)
+    for kind, counts in matrices_of(metric).items():
+        np.testing.assert_allclose(
+            call(jnp.asarray(counts)),
+            metric.oracle(counts.astype(float)),
+            rtol=1e-9 if x64 else 2e-6,
+            atol=1e-12 if x64 else 2e-7,
+            err_msg=kind,
+        )
+
+
+SKLEARN = {
+    "accuracy": (jm.accuracy, sk.accuracy_score),
+    "error_rate": (jm.error_rate, sk.zero_one_loss),
+    "hamming_loss": (jm.error_rate, sk.hamming_loss),
+    "matthews_corrcoef": (jm.matthews_corrcoef, sk.matthews_corrcoef),
+    "balanced_accuracy": (jm.balanced_accuracy, sk.balanced_accuracy_score),
+    "mutual_information": (jm.mutual_information, sk.mutual_info_score),
+    "cohen_kappa": (jm.cohen_kappa, sk.cohen_kappa_score),
+    **{
+        f"{average}_{rate}": (
+            getattr(jm, average)(getattr(jm, rate)),
+            lambda t, p, f=score, a=average: f(t, p, average=a, zero_division=0.0),
+        )
+        for average in ("macro", "micro", "weighted")
+        for rate, score in {
+            "precision": sk.precision_score,
+            "recall": sk.recall_score,
+            "f1": sk.f1_score,
+            "jaccard": sk.jaccard_score,
+        }.items()
+    },
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::RuntimeWarning")  # scikit-learn warns where it divides by 0
+@pytest.mark.parametrize("name", SKLEARN)
+def test_equals_sklearn(name: str) -> None:
+    ours, theirs = SKLEARN[name]
+    for kind, counts in MATRICES.items():
+        if kind not in ("rare", "empty"):  # a billion rows, and none, which scikit-learn refuses
+            np.testing.assert_allclose(ours(counts), theirs(*labels_of(counts)), rtol=1e-6, atol=2e-7, err_msg=kind)
+
+
+@pytest.mark.parametrize("weights", [None, "linear", "quadratic"])
+def test_weighted_kappa_and_f_beta_equal_sklearn(weights: str | None) -> None:
+    t, p = labels_of(MATRICES["ordinary"])
+    ours = jm.cohen_kappa(MATRICES["ordinary"], weights=weights)
+    np.testing.assert_allclose(ours, sk.cohen_kappa_score(t, p, weights=weights), rtol=1e-6)
+    for beta in (0.0, 0.5, 2.0, np.inf):
+        theirs = sk.fbeta_score(t, p, beta=beta, average=None)
+        np.testing.assert_allclose(jm.f_beta(MATRICES["ordinary"], beta), theirs, rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
+def test_likelihood_ratios_equal_sklearn() -> None:
+    for kind in ("ordinary", "never positive"):
+        counts = TWO_CLASS_MATRICES[kind]
+        ours = (jm.binary(jm.positive_likelihood_ratio)(counts), jm.binary(jm.negative_likelihood_ratio)(counts))
+        theirs = sk.class_likelihood_ratios(*labels_of(counts))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+# The formulas of the texts that the project continues, each in arithmetic that can be read
+
+BINARY = np.array([[50, 10], [5, 35]])  # TN, FP; FN, TP
+THREE = np.array([[8, 1, 1], [2, 3, 0], [0, 1, 4]])
+
+
+def test_naive_accuracy_and_error_rate() -> None:
+    np.testing.assert_allclose(jm.naive_accuracy(THREE), (8 + 3 + 4) / 20)
+    np.testing.assert_allclose(jm.error_rate(THREE), (1 + 1 + 2 + 1) / 20)
+
+
+def test_recall_and_precision_per_class() -> None:
+    np.testing.assert_allclose(jm.recall(THREE), [8 / 10, 3 / 5, 4 / 5])
+    np.testing.assert_allclose(jm.precision(THREE), [8 / 10, 3 / 5, 4 / 5])
+    np.testing.assert_allclose(jm.recall([[8, 2], [0, 6]]), [8 / 10, 6 / 6])
+    np.testing.assert_allclose(jm.precision([[8, 2], [0, 6]]), [8 / 8, 6 / 8])
+
+
+def test_specificity() -> None:
+    np.testing.assert_allclose(jm.specificity(THREE), [8 / (8 + 2), 13 / (13 + 2), 14 / (14 + 1)], rtol=1e-6)
+
+
+def test_f1_is_the_harmonic_mean_and_the_ratio_of_counts() -> None:
+    p, r = jm.precision(BINARY), jm.recall(BINARY)
+    np.testing.assert_allclose(jm.f1(BINARY), 2 * p * r / (p + r), rtol=1e-6)
+    np.testing.assert_allclose(jm.f1(BINARY)[1], 2 * 35 / (2 * 35 + 10 + 5), rtol=1e-6)
+
+
+def test_binary_formulas() -> None:
+    np.testing.assert_allclose(jm.binary(jm.precision)(BINARY), 35 / (35 + 10), rtol=1e-6)
+    np.testing.assert_allclose(jm.binary(jm.recall)(BINARY), 35 / (35 + 5), rtol=1e-6)
+    np.testing.assert_allclose(jm.binary(jm.f1)(BINARY), 70 / 85, rtol=1e-6)
+    np.testing.assert_allclose(jm.accuracy(BINARY), (35 + 50) / 100, rtol=1e-6)
+    np.testing.assert_allclose(jm.binary(jm.recall, pos_label=0)(BINARY), 50 / 60, rtol=1e-6)
+
+
+def test_macro_is_the_plain_mean() -> None:
+    np.testing.assert_allclose(jm.macro(jm.recall)(THREE), (8 / 10 + 3 / 5 + 4 / 5) / 3, rtol=1e-6)
+
+
+def test_micro_precision_and_recall_are_the_accuracy() -> None:
+    for rate in (jm.precision, jm.recall, jm.f1):
+        np.testing.assert_allclose(jm.micro(rate)(THREE), 15 / 20, rtol=1e-6)
+
+
+def test_weighted_is_the_mean_by_support() -> None:
+    counts = np.array([[6, 4, 0], [1, 3, 1], [0, 0, 2]])
+    expected = (10 * 6 / 7 + 5 * 3 / 7 + 2 * 2 / 3) / 17
+    np.testing.assert_allclose(jm.weighted(jm.precision)(counts), expected, rtol=1e-6)
+
+
+def test_weighted_micro_precision_and_recall() -> None:
+    counts = np.array([[6, 4, 0], [1, 3, 1], [0, 0, 2]])  # t = 10, 5, 2; p = 7, 7, 3
+    np.testing.assert_allclose(
+        jm.weighted_micro(jm.precision)(counts), (6 * 10 + 3 * 5 + 2 * 2) / (7 * 10 + 7 * 5 + 3 * 2), rtol=1e-6
+    )
+    np.testing.assert_allclose(jm.weighted_micro(jm.recall)(counts), (60 + 15 + 4) / (100 + 25 + 4), rtol=1e-6)
+
+
+def test_kappa_against_the_commonest_class() -> None:
+    np.testing.assert_allclose(jm.cohen_kappa(THREE, chance="majority"), 1 - (1 - 15 / 20) / (1 - 10 / 20), rtol=1e-6)
+
+
+def test_matthews_binary_and_multiclass_forms_agree() -> None:
+    tn, fp, fn, tp = 50, 10, 5, 35
+    phi = (tp * tn - fp * fn) / np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
+    c, s, t, p = 85, 100, np.array([60, 40]), np.array([55, 45])
+    r_k = (c * s - (t * p).sum()) / (np.sqrt(s**2 - (p**2).sum()) * np.sqrt(s**2 - (t**2).sum()))
+    np.testing.assert_allclose(phi, r_k)
+    np.testing.assert_allclose(jm.matthews_corrcoef(BINARY), phi, rtol=1e-6)
+
+
+# Where others fail
+
+
+def test_macro_leaves_out_classes_that_nobody_mentions() -> None:
+    counts = jm.confusion_matrix([0, 0, 1, 1, 2, 2], [0, 1, 1, 1, 2, 2], num_classes=4)
+    np.testing.assert_allclose(jm.macro(jm.f1)(counts), (2 / 3 + 4 / 5 + 1) / 3, rtol=1e-6)  # 0.8222, not 0.6167
+
+
+@pytest.mark.parametrize("positives", [75, 90, 99])
+def test_constant_predictor_has_no_correlation(positives: int) -> None:
+    assert jm.matthews_corrcoef([[0, 100 - positives], [0, positives]]) == 0
+
+
+def test_two_times_ten_to_the_ten_examples() -> None:
+    counts = np.array([[9_900_000_000, 100_000_000], [300_000_000, 9_700_000_000]])  # beyond int32, in float32
+    np.testing.assert_allclose(jm.matthews_corrcoef(counts), oracles.matthews_corrcoef(counts.astype(float)), rtol=1e-6)
+    np.testing.assert_allclose(jm.accuracy(counts), 0.98, rtol=1e-6)
+
+
+def test_rare_classes_keep_their_digits_in_float32() -> None:
+    counts = np.array([[10**9, 7], [3, 13]])  # FN / support and TN are lost where totals are subtracted
+    np.testing.assert_allclose(jm.false_negative_rate(counts)[0], 7e-9, rtol=1e-5)
+    np.testing.assert_allclose(jm.specificity(counts), [13 / 16, 1 - 7e-9], rtol=1e-6)
+    np.testing.assert_allclose(jm.error_rate(counts), 1e-8, rtol=1e-5)
+
+
+def test_a_thousand_classes() -> None:
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(0.3, (1000, 1000)) + np.diag(rng.poisson(500, 1000))
+    for name in ("accuracy", "matthews_corrcoef", "cohen_kappa", "balanced_accuracy"):
+        oracle = METRICS[name].oracle if name != "cohen_kappa" else lambda c: _fast_kappa(c)
+        np.testing.assert_allclose(METRICS[name].call(counts), oracle(counts.astype(float)), rtol=2e-6, err_msg=name)
+    expected = np.diag(counts) * 2 / (counts.sum(0) + counts.sum(1))
+    np.testing.assert_allclose(jm.f1(counts), expected, rtol=1e-6)
+
+
+def _fast_kappa(c: np.ndarray) -> float:
+    p = c / c.sum()
+    chance = float(p.sum(0) @ p.sum(1))
+    return float((np.trace(p) - chance) / (1 - chance))
+
+
+def test_published_kappa() -> None:
+    counts = [[0, 4, 1], [0, 8, 0], [0, 1, 5]]  # SAS, as in statsmodels' tests
+    np.testing.assert_allclose(jm.cohen_kappa(counts), 0.4842, atol=5e-5)
+    np.testing.assert_allclose(jm.cohen_kappa(counts, weights="linear"), 0.4701, atol=5e-5)
+
+
+# 0/0
+
+
+def test_zero_division() -> None:
+    counts = MATRICES["only in truth"]  # class 2 is never predicted
+    assert jm.precision(counts)[2] == 0
+    assert jnp.isnan(jm.precision(counts, zero_division=jnp.nan)[2])
+    assert jm.precision(counts, zero_division=1.0)[2] == 1
+    defined = jm.precision(counts)[jnp.array([0, 1, 3])]
+    np.testing.assert_allclose(jm.macro(jm.precision)(counts, zero_division=NAN), defined.mean(), rtol=1e-6)
+    np.testing.assert_allclose(jm.macro(jm.precision)(counts), defined.sum() / 4, rtol=1e-6)
+
+
+def test_averages_of_nothing_are_the_rates_own_zero_division() -> None:
+    empty = np.zeros((3, 3))
+    for average in (jm.macro, jm.micro, jm.weighted, jm.weighted_micro):
+        assert average(jm.f1)(empty) == 0
+        assert jnp.isnan(average(jm.f1)(empty, zero_division=NAN))
+
+
+def test_nan_counts_give_nan() -> None:
+    counts = np.array([[4.0, NAN], [2.0, 3.0]])
+    for name, metric in METRICS.items():
+        if metric.output != "groups":
+            assert jnp.isnan(metric.call(counts)).any(), name
+
+
+# Averages are functions of functions
+
+
+def test_averages_work_on_your_own_rate() -> None:
+    def hits_per_truth(counts: jax.Array) -> jax.Array:
+        return jnp.diagonal(counts, axis1=-2, axis2=-1) / counts.sum(-1)
+
+    np.testing.assert_allclose(jm.macro(hits_per_truth)(THREE), jm.macro(jm.recall)(THREE), rtol=1e-6)
+    np.testing.assert_allclose(jm.micro(hits_per_truth)(THREE), jm.micro(jm.recall)(THREE), rtol=1e-6)
+
+
+def test_averages_are_values() -> None:
+    assert jm.macro(jm.f1) == jm.macro(jm.f1) != jm.macro(jm.recall)
+    assert hash(jm.binary(jm.f1, pos_label=0)) == hash(jm.binary(jm.f1, pos_label=0))
+    assert repr(jm.binary(jm.f1)) == "binary(f1, pos_label=1)"
+
+
+def test_averages_refuse_what_is_no_rate() -> None:
+    with pytest.raises(ValueError, match=r"accuracy should return shape \(..., 3\) for counts of shape \(3, 3\)"):
+        jm.macro(jm.accuracy)(THREE)
+    with pytest.raises(ValueError, match="binary needs two classes"):
+        jm.binary(jm.f1)(THREE)
+    with pytest.raises(ValueError, match="pos_label must be 0 or 1, got 2"):
+        jm.binary(jm.f1, pos_label=2)
+
+
+def test_decision_curve() -> None:
+    thresholds = np.array([0.1, 0.5, 0.9], np.float32)
+    counts = jm.confusion_matrix_at_thresholds([0, 0, 1, 1], [0.2, 0.6, 0.6, 0.95], thresholds)
+    curve = jm.binary(jm.net_benefit)(counts, threshold=thresholds)
+    np.testing.assert_allclose(curve, [2 / 4 - 2 / 4 / 9, 2 / 4 - 1 / 4, 1 / 4], rtol=1e-5)
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_refuses_what_is_no_matrix(name: str) -> None:
+    with pytest.raises(ValueError, match=r"counts must have shape \(..., K, K\).*got \(2, 3\)"):
+        METRICS[name].call(np.ones((2, 3)))
+    with pytest.raises(TypeError, match="counts must hold real numbers, got dtype complex64"):
+        METRICS[name].call(jnp.ones((2, 2), jnp.complex64))
+
+
+def test_unknown_options() -> None:
+    with pytest.raises(ValueError, match=r'chance must be "marginals", .*got .guess.'):
+        jm.cohen_kappa(THREE, chance="guess")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match='weights must be None, "linear"'):
+        jm.cohen_kappa(THREE, weights="cubic")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"cost must have shape \(K, K\) = \(3, 3\).*got \(2, 2\)"):
+        jm.expected_cost(THREE, np.ones((2, 2)))
+    with pytest.raises(ValueError, match=r"group metrics need counts of shape \(..., G, K, K\)"):
+        jm.demographic_parity_ratio(THREE)

@@ -1,0 +1,51 @@
+"""Eight devices give what one gives, with no collective written by hand."""
+
+import jax
+import numpy as np
+import pytest
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+import jaxmetrics as jm
+from tests.cases import COUNTERS, K
+
+
+@pytest.fixture
+def mesh() -> Mesh:
+    return Mesh(np.array(jax.devices()), ("data",))
+
+
+def spread(x: np.ndarray, axis: int, mesh: Mesh) -> jax.Array:
+    spec = [None] * x.ndim
+    spec[axis] = "data"
+    return jax.device_put(x, NamedSharding(mesh, PartitionSpec(*spec)))
+
+
+@pytest.mark.parametrize("name", COUNTERS)
+@pytest.mark.parametrize("jit", [False, True], ids=["eager", "jit"])
+def test_sharded_examples(name: str, jit: bool, mesh: Mesh) -> None:
+    assert mesh.size == 8
+    counter = COUNTERS[name]
+    sharded = [spread(x, axis, mesh) for x, axis in zip(counter.examples, counter.axis, strict=True)]
+    call = jax.jit(counter.call) if jit else counter.call
+    weights = np.linspace(0, 2, counter.examples[0].shape[counter.axis[0]], dtype=np.float32)
+    np.testing.assert_allclose(call(*sharded), counter.call(*counter.examples), rtol=1e-6)
+    weighted = call(*sharded, sample_weight=spread(weights, 0, mesh))
+    np.testing.assert_allclose(weighted, counter.call(*counter.examples, sample_weight=weights), rtol=1e-5)
+
+
+def test_counts_add_up_over_devices(mesh: Mesh) -> None:
+    y_true, y_pred = COUNTERS["confusion_matrix"].examples
+
+    def on_each(t: jax.Array, p: jax.Array) -> jax.Array:
+        return jax.lax.psum(jm.confusion_matrix(t, p, num_classes=K), "data")
+
+    spec = PartitionSpec("data")
+    total = jax.jit(jax.shard_map(on_each, mesh=mesh, in_specs=(spec, spec), out_specs=PartitionSpec()))(y_true, y_pred)
+    np.testing.assert_array_equal(total, jm.confusion_matrix(y_true, y_pred, num_classes=K))
+
+
+def test_sharded_batch_of_matrices(mesh: Mesh) -> None:
+    counts = np.random.default_rng(0).integers(0, 50, (16, 4, 4))
+    sharded = jax.jit(jm.macro(jm.f1))(spread(counts.astype(np.int32), 0, mesh))
+    np.testing.assert_allclose(sharded, jm.macro(jm.f1)(counts), rtol=1e-6)
+    assert len(sharded.sharding.device_set) == 8
