@@ -6,13 +6,16 @@ numbers in an array (a label out of range, a negative count) cannot raise under 
 
 import operator
 from collections.abc import Mapping
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
+import numpy.typing as npt
 
 __all__: list[str] = []
+
+ArrayLike: TypeAlias = jax.typing.ArrayLike | npt.ArrayLike
 
 INT32_MAX = int(np.iinfo(np.int32).max)
 

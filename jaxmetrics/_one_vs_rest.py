@@ -7,12 +7,12 @@ nearly none: of 1e9 examples the last thousand vanish. Adding up the cells that 
 import jax
 import jax.numpy as jnp
 
-from jaxmetrics._arrays import as_counts, divide, matmul
+from jaxmetrics._arrays import ArrayLike, as_counts, divide, matmul
 
 __all__: list[str] = []
 
 
-def proportions(counts: jax.typing.ArrayLike) -> jax.Array:
+def proportions(counts: ArrayLike) -> jax.Array:
     """`counts` divided by their total (all 0 for an empty matrix), so that no product of counts overflows."""
     c = as_counts(counts)
     return divide(c, c.sum((-2, -1), keepdims=True))

@@ -23,10 +23,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.typing import ArrayLike
 
 from jaxmetrics._arrays import (
     INT32_MAX,
+    ArrayLike,
     as_class_ids,
     as_counts,
     as_float,

@@ -8,9 +8,8 @@ from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 
-from jaxmetrics._arrays import as_float, divide, safe_sqrt
+from jaxmetrics._arrays import ArrayLike, as_float, divide, safe_sqrt
 
 __all__ = ["Estimate", "proportion_interval"]
 
@@ -62,7 +61,8 @@ def proportion_interval(
     s, n = jnp.where(possible, s, jnp.nan), jnp.where(possible, n, jnp.nan)
     p = divide(s, n, jnp.nan)
     if method == "wilson":
-        low, high = _wilson_low(s, n, z), 1 - _wilson_low(n - s, n, z)
+        low, high = _wilson_roots(s, n, z)
+        high = jnp.where(2 * s <= n, high, 1 - _wilson_roots(n - s, n, z)[0])  # exactly 1 at s = n
     else:
         centre = (s + z**2 / 2) / (n + z**2)
         half_width = z * jnp.sqrt(centre * (1 - centre) / (n + z**2))
@@ -77,7 +77,7 @@ def normal_quantile(level: float) -> float:
     return -NormalDist().inv_cdf((1 - level) / 2)
 
 
-def _wilson_low(s: jax.Array, n: jax.Array, z: float) -> jax.Array:
-    """The smaller root of Wilson's quadratic, as the product of the roots over the larger one: exactly 0 at s = 0."""
-    larger = 2 * s + z**2 + z * jnp.sqrt(z**2 + 4 * s * divide(n - s, n))
-    return 2 * s * divide(s, n) / larger
+def _wilson_roots(s: jax.Array, n: jax.Array, z: float) -> tuple[jax.Array, jax.Array]:
+    """The roots of Wilson's quadratic; the smaller by their product, (s/n)^2 n / (n + z^2), so exactly 0 at s = 0."""
+    numerator = 2 * s + z**2 + z * jnp.sqrt(z**2 + 4 * s * divide(n - s, n))
+    return 2 * s * divide(s, n) / numerator, numerator / (2 * (n + z**2))

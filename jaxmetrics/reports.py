@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 
-from jaxmetrics._arrays import as_counts
+from jaxmetrics._arrays import ArrayLike, as_counts
 from jaxmetrics._one_vs_rest import cells
 from jaxmetrics.counts import confusion_matrix, soft_confusion_matrix
 from jaxmetrics.intervals import Estimate, proportion_interval
@@ -170,8 +169,8 @@ def report(
     >>> print(report(["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]).to_text())  # doctest: +ELLIPSIS
     4 examples, 2 classes
     <BLANKLINE>
-    class  support  precision       recall          specificity     f1
-    cat          2  0.667 .208-.939 1.000 .342-1    0.500 .095-.905 0.800
+    class  support  precision         recall            specificity       F1
+    cat    2        0.667 .208-.939   1.000 .342-1.000  0.500 .095-.905   0.800
     ...
     """
     num_columns = None if y_prob is None else np.shape(y_prob)[-1]

@@ -12,11 +12,11 @@ NAN = math.nan
 
 
 def confusion_matrix(
-    y_true: Sequence[int],
-    y_pred: Sequence[int],
+    y_true: Any,
+    y_pred: Any,
     num_classes: int,
-    sample_weight: Sequence[float] | None = None,
-    where: Sequence[bool] | None = None,
+    sample_weight: Any = None,
+    where: Any = None,
 ) -> np.ndarray:
     counts = np.zeros((num_classes, num_classes))
     for i in range(len(y_true)):

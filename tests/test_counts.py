@@ -140,6 +140,7 @@ def test_weights_of_any_dtype(x64: bool) -> None:
 
 
 def test_empty_input() -> None:
+    empty: Any
     for empty in ([], np.zeros(0, int), jnp.zeros(0, jnp.int32)):
         np.testing.assert_array_equal(jm.confusion_matrix(empty, empty, num_classes=2), np.zeros((2, 2), int))
     weighted = jm.confusion_matrix([], [], num_classes=2, sample_weight=np.zeros(0))
@@ -183,10 +184,10 @@ def test_one_vs_rest_of_integers_and_floats() -> None:
 
 
 def test_normalize() -> None:
-    counts = [[6, 2, 0], [1, 1, 0], [0, 0, 0]]
-    np.testing.assert_allclose(jm.normalize(counts, over="true"), [[0.75, 0.25, 0], [0.5, 0.5, 0], [0, 0, 0]])
-    np.testing.assert_allclose(jm.normalize(counts, over="pred"), [[6 / 7, 2 / 3, 0], [1 / 7, 1 / 3, 0], [0, 0, 0]])
-    np.testing.assert_allclose(jm.normalize(counts, over="all"), np.array(counts) / 10)
+    counts = np.array([[6, 2, 0], [1, 1, 0], [0, 0, 0]])
+    np.testing.assert_allclose(jm.normalize(counts, over="true"), np.array([[0.75, 0.25, 0], [0.5, 0.5, 0], [0, 0, 0]]))
+    np.testing.assert_allclose(jm.normalize(counts, over="pred"), np.array([[6 / 7, 2 / 3, 0], [1 / 7, 1 / 3, 0], [0, 0, 0]]))
+    np.testing.assert_allclose(jm.normalize(counts, over="all"), counts / 10)
     with pytest.raises(ValueError, match=r'over must be "true", "pred" or "all", got .rows.'):
         jm.normalize(counts, over="rows")  # type: ignore[arg-type]
 
@@ -222,7 +223,7 @@ def test_floats_are_no_labels() -> None:
     with pytest.raises(TypeError, match=r"y_pred must hold class ids.*float32.*argmax"):
         jm.confusion_matrix([0, 1], jnp.zeros((2, 2)), num_classes=2)
     with pytest.raises(TypeError, match=r"y_true must hold class ids.*<U3.*jaxmetrics.report takes strings"):
-        jm.confusion_matrix(["cat", "dog"], ["cat", "cat"], num_classes=2)  # type: ignore[arg-type]
+        jm.confusion_matrix(["cat", "dog"], ["cat", "cat"], num_classes=2)
     with pytest.raises(TypeError, match="y_true must hold class ids"):
         jm.soft_confusion_matrix([[0.5, 0.5]], [[0.5, 0.5]])
     with pytest.raises(TypeError, match="y_true must hold class ids"):
@@ -262,4 +263,4 @@ def test_masks_and_sizes_that_are_none() -> None:
     with pytest.raises(ValueError, match="num_classes must be at least 1, got 0"):
         jm.confusion_matrix([0], [0], num_classes=0)
     with pytest.raises(TypeError, match="sample_weight must hold real numbers, got dtype <U1"):
-        jm.confusion_matrix([0], [0], num_classes=2, sample_weight=["a"])  # type: ignore[arg-type]
+        jm.confusion_matrix([0], [0], num_classes=2, sample_weight=["a"])

@@ -29,11 +29,11 @@ def test_wilson_solves_the_score_equation(x64: bool) -> None:
     z = 1.959963984540054
     estimate = jm.proportion_interval(s, n)
     for end in (estimate.low, estimate.high):
-        if not x64:  # float32 has no 1 - 2e-9
-            end, s, n = end[:4], s[:4], n[:4]
         p = np.asarray(end, float)
+        if not x64:  # float32 has no 1 - 2e-9
+            p, s, n = p[:4], s[:4], n[:4]
         gap = np.abs(s - n * p) / np.sqrt(n * p * (1 - p)) / z
-        np.testing.assert_allclose(gap, 1, rtol=1e-7 if x64 else 1e-3)  # 1 - p itself has seven digits at 1 - 2e-9
+        np.testing.assert_allclose(gap, 1, rtol=1e-7 if x64 else 1e-4)  # 1 - p itself has seven digits at 1 - 2e-9
 
 
 def test_proportions_at_the_edges() -> None:
@@ -44,7 +44,8 @@ def test_proportions_at_the_edges() -> None:
     np.testing.assert_allclose(1 - all_.low, none.high, rtol=1e-6)
     nothing = jm.proportion_interval(0, 0)
     assert np.isnan(nothing.value)
-    assert (nothing.low, nothing.high) == (0, 1)
+    assert nothing.low == 0
+    assert nothing.high == 1
     for successes, trials in ((3, 2), (-1, 2), (np.nan, 2), (1, np.nan)):
         assert np.isnan(jm.proportion_interval(successes, trials)).all()
 

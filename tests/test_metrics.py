@@ -280,7 +280,7 @@ def test_unknown_options() -> None:
     with pytest.raises(ValueError, match=r'chance must be "marginals", .*got .guess.'):
         jm.cohen_kappa(THREE, chance="guess")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match='weights must be None, "linear"'):
-        jm.cohen_kappa(THREE, weights="cubic")  # type: ignore[arg-type]
+        jm.cohen_kappa(THREE, weights="cubic")
     with pytest.raises(ValueError, match=r"cost must have shape \(K, K\) = \(3, 3\).*got \(2, 2\)"):
         jm.expected_cost(THREE, np.ones((2, 2)))
     with pytest.raises(ValueError, match=r"group metrics need counts of shape \(..., G, K, K\)"):

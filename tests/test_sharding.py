@@ -15,7 +15,7 @@ def mesh() -> Mesh:
 
 
 def spread(x: np.ndarray, axis: int, mesh: Mesh) -> jax.Array:
-    spec = [None] * x.ndim
+    spec: list[str | None] = [None] * x.ndim
     spec[axis] = "data"
     return jax.device_put(x, NamedSharding(mesh, PartitionSpec(*spec)))
 

@@ -227,7 +227,7 @@ def test_a_smooth_metric_of_soft_counts_is_a_loss() -> None:
 
 
 def test_counts_in_a_scan() -> None:
-    y_true, y_pred = (x.reshape(6, 8) for x in COUNTERS["confusion_matrix"].examples)
+    y_true, y_pred = (jnp.asarray(x).reshape(6, 8) for x in COUNTERS["confusion_matrix"].examples)
 
     def step(total: jax.Array, batch: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, None]:
         return total + jm.confusion_matrix(*batch, num_classes=K), None

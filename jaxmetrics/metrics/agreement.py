@@ -4,9 +4,8 @@ from typing import Literal
 
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 
-from jaxmetrics._arrays import as_counts, as_square, divide, float_dtype, matmul
+from jaxmetrics._arrays import ArrayLike, as_counts, as_square, divide, float_dtype, matmul
 from jaxmetrics._one_vs_rest import proportions
 
 Weights = Literal["linear", "quadratic"] | ArrayLike | None

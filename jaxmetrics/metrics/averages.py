@@ -6,9 +6,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 
-from jaxmetrics._arrays import as_counts, divide
+from jaxmetrics._arrays import ArrayLike, as_counts, divide
 from jaxmetrics._one_vs_rest import cells, proportions, tables
 from jaxmetrics.metrics.rates import prevalence
 

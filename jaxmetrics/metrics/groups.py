@@ -5,9 +5,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 
-from jaxmetrics._arrays import divide
+from jaxmetrics._arrays import ArrayLike, divide
 from jaxmetrics.metrics.averages import Average, Metric, per_class
 from jaxmetrics.metrics.rates import recall, selection_rate
 
@@ -47,8 +46,8 @@ def demographic_parity_ratio(counts: ArrayLike) -> jax.Array:
     From counts `(..., G, K, K)`, as `confusion_matrix(..., groups=..., num_groups=G)` gives them, to `(..., K)`, in [0, 1].
     Source: Feldman et al. (2015), Certifying and removing disparate impact, KDD (the four-fifths rule asks for 0.8).
 
-    >>> demographic_parity_ratio([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])
-    Array([0.9, 0.909], dtype=float32)
+    >>> demographic_parity_ratio([[[8, 2], [2, 8]], [[3, 2], [1, 14]]])  # class 0: 4/20 of 10/20
+    Array([0.4  , 0.625], dtype=float32)
     """
     return group_ratio(selection_rate)(counts)
 

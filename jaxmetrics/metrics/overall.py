@@ -2,9 +2,8 @@
 
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 
-from jaxmetrics._arrays import as_counts, as_square, divide, safe_log, safe_sqrt
+from jaxmetrics._arrays import ArrayLike, as_counts, as_square, divide, safe_log, safe_sqrt
 from jaxmetrics._one_vs_rest import cells, diagonal, off_diagonal, proportions
 from jaxmetrics.metrics.rates import recall
 

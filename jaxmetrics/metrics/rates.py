@@ -2,9 +2,8 @@
 
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 
-from jaxmetrics._arrays import as_counts, as_float, divide, safe_sqrt
+from jaxmetrics._arrays import ArrayLike, as_counts, as_float, divide, safe_sqrt
 from jaxmetrics._one_vs_rest import cells, hits_and_misses, proportions
 
 __all__ = [

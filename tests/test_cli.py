@@ -1,0 +1,272 @@
+"""The command line, as a user meets it: files of every kind, and one clear line for what is wrong."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import jax
+import numpy as np
+import polars as pl
+import pytest
+
+import jaxmetrics as jm
+from jaxmetrics import _reading, cli
+
+DATA = Path(__file__).parent.parent / "notebooks" / "data" / "digits_predictions.csv"
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """Call the command line; returns exit code, standard output and standard error."""
+
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["jaxmetrics", *map(str, arguments)])
+        with pytest.raises(SystemExit) as exit_:
+            cli.main()
+        captured = capsys.readouterr()
+        code = exit_.value.code
+        assert code is None or isinstance(code, int)
+        return code or 0, captured.out, captured.err
+
+    yield call
+    jax.config.update("jax_enable_x64", False)
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+FRAME = pl.DataFrame({"y_true": ["b", "a", "b", "a", "b"], "y_pred": ["b", "a", "a", "a", "b"], "w": [1.0, 2.0, 0.5, 0.0, 1.0]})
+COUNTS = [[2, 0], [1, 2]]
+
+
+def save(frame: pl.DataFrame, path: Path) -> Path:
+    if path.suffix == ".csv":
+        frame.write_csv(path)
+    elif path.suffix == ".parquet":
+        frame.write_parquet(path)
+    else:
+        np.savez(path, **{name: np.array(frame[name].to_list()) for name in frame.columns})  # type: ignore[arg-type]
+    return path
+
+
+def test_report_of_the_shipped_file(run: Run) -> None:
+    code, out, err = run("report", DATA, "--prob", "prob_")
+    assert (code, err) == (0, "")
+    frame = pl.read_csv(DATA)
+    prob = frame.select(pl.col("^prob_.*$")).to_numpy()
+    jax.config.update("jax_enable_x64", True)
+    expected = jm.report(frame["y_true"].to_numpy(), frame["y_pred"].to_numpy(), y_prob=prob)
+    assert out == expected.to_text()
+    assert "899 examples, 10 classes" in out
+
+
+def test_the_installed_command_reads_from_a_shell() -> None:
+    command = [sys.executable, "-c", "from jaxmetrics.cli import main; main()", "report", str(DATA), "--json"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert json.loads(result.stdout)["num_examples"] == 899
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
+def test_every_kind_of_file(suffix: str, run: Run, tmp_path: Path) -> None:
+    path = save(FRAME, tmp_path / f"predictions{suffix}")
+    code, out, err = run("report", path, "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["confusion_matrix"] == COUNTS
+    code, out, _ = run("report", path, "--json", "--weight", "w")
+    assert json.loads(out)["confusion_matrix"] == [[2.0, 0.0], [0.5, 2.0]]
+    integers = save(FRAME.with_columns(pl.col("y_true", "y_pred").replace_strict({"a": 9, "b": 10})), tmp_path / f"i{suffix}")
+    report = json.loads(run("report", integers, "--json")[1])
+    assert [c["name"] for c in report["classes"]] == ["9", "10"]  # sorted as numbers
+    assert report["confusion_matrix"] == COUNTS
+
+
+def test_column_names_and_ignored_labels(run: Run, tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", "id,truth,guess\n1,0,0\n2,1,1\n3,-1,0\n4,1,0\n5,1,?\n")
+    code, out, err = run("report", path, "--true", "truth", "--pred", "guess", "--ignore=-1", "--ignore", "?", "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["confusion_matrix"] == [[1, 0], [1, 1]]
+    assert json.loads(out)["num_ignored"] == 2
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
+def test_probabilities_without_predictions(suffix: str, run: Run, tmp_path: Path) -> None:
+    prob = np.array([[0.7, 0.3], [0.4, 0.6], [0.9, 0.1]])
+    path = tmp_path / f"x{suffix}"
+    if suffix == ".npz":
+        np.savez(path, y_true=np.array([0, 1, 1]), y_prob=prob)
+    else:
+        save(pl.DataFrame({"y_true": [0, 1, 1], "p_0": prob[:, 0], "p_1": prob[:, 1]}), path)
+    report = json.loads(run("report", path, "--prob", "y_prob" if suffix == ".npz" else "p_", "--json")[1])
+    assert report["confusion_matrix"] == [[1, 0], [1, 1]]
+    assert report["overall"]["expected_accuracy"]["value"] == pytest.approx((0.7 + 0.6 + 0.1) / 3)
+
+
+def test_files_in_many_batches(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Classes that appear late, a ragged last batch, weights and probabilities: as if read at once."""
+    rng = np.random.default_rng(0)
+    true = np.concatenate([rng.integers(0, 2, 60), rng.integers(0, 20, 43)])
+    pred = np.where(rng.random(103) < 0.7, true, 0)
+    prob = rng.dirichlet(np.ones(20), 103)
+    weight = rng.random(103)
+    columns = {"y_true": true, "y_pred": pred, "w": weight} | {f"p{i}": prob[:, i] for i in range(20)}
+    paths = [save(pl.DataFrame(columns), tmp_path / "x.csv"), save(pl.DataFrame(columns), tmp_path / "x.parquet")]
+    np.savez(tmp_path / "x.npz", y_true=true, y_pred=pred, w=weight, p=prob)
+    at_once = [json.loads(run("report", paths[0], "--json", *more)[1]) for more in ([], ["--weight", "w", "--prob", "p"])]
+    expected = np.zeros((20, 20))
+    np.add.at(expected, (true, pred), weight)
+    np.testing.assert_allclose(at_once[1]["confusion_matrix"], expected, rtol=1e-12)
+    monkeypatch.setattr(_reading, "BATCH_SIZE", 16)
+    for path in [*paths, tmp_path / "x.npz"]:
+        assert json.loads(run("report", path, "--json")[1]) == at_once[0]
+        again = json.loads(run("report", path, "--json", "--weight", "w", "--prob", "p")[1])
+        np.testing.assert_allclose(again["confusion_matrix"], expected, rtol=1e-12)
+        expected_accuracy = at_once[1]["overall"]["expected_accuracy"]["value"]
+        assert again["overall"]["expected_accuracy"]["value"] == pytest.approx(expected_accuracy, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("plain.csv", "5,1\n2,8\n"),
+        ("header.csv", "cat,dog\n5,1\n2,8\n"),
+        ("both.csv", ",cat,dog\ncat,5,1\ndog,2,8\n"),
+        ("numbers.csv", ",0,1\n0,5,1\n1,2,8\n"),
+    ],
+)
+def test_counts_from_text(name: str, text: str, run: Run, tmp_path: Path) -> None:
+    report = json.loads(run("report", write(tmp_path / name, text), "--counts", "--json")[1])
+    assert report["confusion_matrix"] == [[5, 1], [2, 8]]
+    names = ["cat", "dog"] if "cat" in text else ["0", "1"]
+    assert [c["name"] for c in report["classes"]] == names
+
+
+def test_counts_from_arrays(run: Run, tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", counts=np.array([[5, 1], [2, 10**12]]))
+    assert json.loads(run("report", tmp_path / "x.npz", "--counts", "--json")[1])["confusion_matrix"] == [[5, 1], [2, 10**12]]
+    pl.DataFrame({"cat": [5, 2], "dog": [1.5, 8]}).write_parquet(tmp_path / "x.parquet")
+    report = json.loads(run("report", tmp_path / "x.parquet", "--counts", "--json")[1])
+    assert report["confusion_matrix"] == [[5, 1.5], [2, 8]]
+    assert report["classes"][1]["name"] == "dog"
+
+
+def test_json_to_a_file_appears_whole(run: Run, tmp_path: Path) -> None:
+    path = save(FRAME, tmp_path / "x.csv")
+    code, out, _ = run("report", path, "--json", tmp_path / "out.json")
+    assert code == 0
+    assert out.startswith("5 examples")
+    assert json.loads((tmp_path / "out.json").read_text())["confusion_matrix"] == COUNTS
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out.json", "x.csv"]
+
+
+PREDICTIONS = "y_true,y_pred,w,p_0,p_1\n0,0,1,0.9,0.1\n1,1,1,0.2,0.8\n1,0,1,0.6,0.4\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "options", "message"),
+    [
+        ("gone.csv", None, [], "gone.csv: no such file"),
+        ("x.txt", "y_true,y_pred\n", [], r"unknown extension '.txt'; known are .csv, .parquet, .npz"),
+        ("x.csv", "", [], "cannot be read: empty"),
+        ("x.csv", "y_true,y_pred\n", [], "the file has no rows"),
+        ("x.csv", "truth,y_pred\n0,1\n", [], "no column 'y_true'; the file has 'truth', 'y_pred'"),
+        ("x.csv", PREDICTIONS, ["--pred", "guess"], "no column 'guess'; the file has 'y_true', 'y_pred', 'w', 'p_0', 'p_1'"),
+        ("x.csv", PREDICTIONS, ["--weight", "weight"], "no column 'weight'"),
+        ("x.csv", PREDICTIONS, ["--prob", "q_"], "no column begins with 'q_'"),
+        (
+            "x.csv",
+            PREDICTIONS.replace("0,1,0.2", "0,nan,0.2").replace("1,1,1,", "1,1,nan,"),
+            ["--weight", "w"],
+            "row 2: 'w' is nan",
+        ),
+        ("x.csv", PREDICTIONS.replace("1,0,1,", "1,0,-2,"), ["--weight", "w"], "row 3: 'w' is -2.0, expected a number >= 0"),
+        ("x.csv", PREDICTIONS.replace("1,0,1,", "1,0,much,"), ["--weight", "w"], "row 3: 'w' is None, expected a number >= 0"),
+        (
+            "x.csv",
+            PREDICTIONS.replace("0.8", "0.7"),
+            ["--prob", "p_"],
+            r"row 2: 'p_...' is \[0.2 0.7\], expected prob",
+        ),
+        (
+            "x.csv",
+            PREDICTIONS.replace("1,1,1", "2,1,1"),
+            ["--prob", "p_"],
+            "row 2: 'y_true' is '2', for which there is no",
+        ),
+        ("x.csv", "y_true,y_pred\na,a\nb,\n", [], "row 2: 'y_pred' is empty"),
+        ("x.csv", "y_true,y_pred\n0,1\n1,-1\n", [], "row 2: 'y_pred' is -1, not a class id; --ignore=-1 leaves such rows out"),
+        ("x.csv", "y_true,y_pred\n0,0.3\n1,0.8\n", [], "'0.3' is no class: classes must be strings or integers"),
+        ("x.csv", "y_true,y_pred\na,a\na,a\n", [], "at least two classes, the file has 'a'"),
+        ("x.csv", "y_true,y_pred\n0,cat\n1,dog\n", [], "have no class in common: '0', '1' against 'cat', 'dog'"),
+        ("x.csv", "y_true,y_pred\n0,1\n", ["--ignore", "0"], "all rows are ignored"),
+        ("x.csv", "y_true,y_pred\n0,1\n0,1,5,6\n", [], "cannot be read"),
+        ("x.parquet", "no parquet", [], "cannot be read"),
+        ("x.npz", "no archive", [], "cannot be read: File is not a zip file"),
+        ("x.csv", "1,2,3\n4,5,6\n", ["--counts"], r"must be square, this one has shape \(2, 3\)"),
+        ("x.csv", "1,2\n3,-4\n", ["--counts"], "the cell in row 2, column 2 is -4, expected a number >= 0"),
+        ("x.csv", "1,2\n3,nan\n", ["--counts"], "the cell in row 2, column 2 is nan"),
+        ("x.csv", "a,b\n3,x\n1,2\n", ["--counts"], "row 1: 'x' is not a number"),
+        ("x.csv", ",a,b\nb,1,2\na,3,4\n", ["--counts"], "rows and columns name different classes"),
+        ("x.csv", "7\n", ["--counts"], "at least two classes, got 1"),
+        ("x.csv", "0,0\n0,0\n", ["--counts"], "no examples to report on"),
+        ("x.csv", PREDICTIONS, ["--level", "95"], "--level must lie between 0 and 1"),
+        (
+            "x.csv",
+            PREDICTIONS,
+            ["--json", "nowhere/out.json"],
+            "out.json: cannot be written: No such file or directory",
+        ),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_two(
+    name: str, content: str | None, options: list[str], message: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        write(tmp_path / name, content)
+    before = set(tmp_path.iterdir())
+    output = [] if "--json" in options else ["--json", "out.json"]
+    code, out, err = run("report", name, *options, *output)
+    assert (code, out) == (2, "")
+    assert re.fullmatch(r"jaxmetrics: [^\n]+\n", err), err
+    assert re.search(message, err), err
+    assert set(tmp_path.iterdir()) == before  # nothing written, not even in part
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"y_true": np.array([0, 1, 1]), "y_pred": np.array([0, 1])}, "unequal lengths: 'y_true' has 3, 'y_pred' has 2"),
+        ({"y_true": np.array([0, 1]), "guess": np.array([0, 1])}, "no array 'y_pred'; the file has 'y_true', 'guess'"),
+        ({"y_true": np.array([0, 1]), "y_pred": np.array([0.0, 1.0])}, "array 'y_pred' holds float64"),
+        ({"y_true": np.eye(2, dtype=int), "y_pred": np.array([0, 1])}, r"array 'y_true' has shape \(2, 2\), expected \(n,\)"),
+        ({"y_true": np.array([0, "a"], object), "y_pred": np.array([0, 1])}, "array 'y_true' holds Python objects"),
+    ],
+)
+def test_bad_arrays(arrays: dict[str, np.ndarray], message: str, run: Run, tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", **arrays)  # type: ignore[arg-type]
+    code, out, err = run("report", tmp_path / "x.npz")
+    assert (code, out) == (2, "")
+    assert re.fullmatch(r"jaxmetrics: [^\n]+\n", err), err
+    assert re.search(message, err), err
+
+
+def test_float_columns_are_no_classes(run: Run, tmp_path: Path) -> None:
+    pl.DataFrame({"y_true": [0, 1], "y_pred": [0.2, 0.7]}).write_parquet(tmp_path / "x.parquet")
+    code, _, err = run("report", tmp_path / "x.parquet")
+    assert code == 2
+    assert "column 'y_pred' holds Float64: classes must be strings or integers" in err
+
+
+def test_help_names_every_option(run: Run) -> None:
+    code, out, _ = run("report", "--help")
+    assert code == 0
+    for option in ("--true", "--pred", "--weight", "--prob", "--ignore", "--counts", "--level", "--json"):
+        assert option in out

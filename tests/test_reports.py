@@ -1,0 +1,132 @@
+"""Reports from labels and from counts."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import sklearn.metrics as sk
+
+import jaxmetrics as jm
+
+TRUE = ["ant", "bee", "bee", "cow", "ant", "bee", "cow", "cow"]
+PRED = ["ant", "bee", "cow", "cow", "bee", "bee", "cow", "ant"]
+
+
+def test_report_equals_sklearn(x64: bool) -> None:
+    report = jm.report(TRUE, PRED)
+    assert report.class_names == ("ant", "bee", "cow")
+    np.testing.assert_array_equal(report.counts, sk.confusion_matrix(TRUE, PRED))
+    theirs = sk.classification_report(TRUE, PRED, output_dict=True)
+    for i, name in enumerate(report.class_names):
+        assert report.support[i] == theirs[name]["support"]
+        for ours, key in (("precision", "precision"), ("recall", "recall"), ("f1", "f1-score")):
+            assert math.isclose(report.per_class[ours][i].value, theirs[name][key], rel_tol=1e-6)
+    expected = {
+        "accuracy": sk.accuracy_score(TRUE, PRED),
+        "balanced_accuracy": sk.balanced_accuracy_score(TRUE, PRED),
+        "macro_f1": theirs["macro avg"]["f1-score"],
+        "micro_f1": sk.f1_score(TRUE, PRED, average="micro"),
+        "weighted_f1": theirs["weighted avg"]["f1-score"],
+        "matthews_corrcoef": sk.matthews_corrcoef(TRUE, PRED),
+        "cohen_kappa": sk.cohen_kappa_score(TRUE, PRED),
+        "no_information_rate": 3 / 8,
+    }
+    assert list(report.overall) == list(expected)
+    for name, value in expected.items():
+        assert math.isclose(report.overall[name].value, value, rel_tol=1e-6), name
+
+
+def test_intervals_stand_where_numbers_are_proportions() -> None:
+    report = jm.report(TRUE, PRED, level=0.9)
+    with_interval = {name for name, figure in report.overall.items() if figure.interval}
+    assert with_interval == {"accuracy", "micro_f1"}
+    accuracy = report.overall["accuracy"]
+    expected = jm.proportion_interval(5, 8, level=0.9)
+    assert (accuracy.low, accuracy.high, accuracy.interval) == (float(expected.low), float(expected.high), "wilson")
+    assert {name for name, column in report.per_class.items() if column[0].interval} == {"precision", "recall", "specificity"}
+    specificity = jm.proportion_interval(4, 5, level=0.9)  # of class bee: TN = 4 of the 5 that are no bees
+    assert math.isclose(report.per_class["specificity"][1].low or 0, float(specificity.low), rel_tol=1e-6)
+
+
+def test_text_is_readable() -> None:
+    text = jm.report(TRUE, PRED).to_text()
+    assert text.startswith("8 examples, 3 classes\n")
+    assert "bee    3        0.667 .208-.939  0.667 .208-.939" in text
+    assert "balanced accuracy    0.611" in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_text_does_not_round_to_one() -> None:
+    text = jm.Report.from_counts([[99_999, 1], [0, 50_000]]).to_text()
+    assert "accuracy             0.99999 " in text
+    assert "1.000" in text  # the recall of class 1
+
+
+def test_undefined_figures() -> None:
+    report = jm.Report.from_counts([[5, 0, 1], [0, 4, 0], [0, 0, 0]])
+    recall = report.per_class["recall"][2]
+    assert math.isnan(recall.value)
+    assert (recall.low, recall.high) == (0, 1)
+    assert report.to_dict()["classes"][2]["recall"] == {"value": None, "low": 0.0, "high": 1.0, "interval": "wilson"}
+    assert "- .000-1.000" in report.to_text().replace("- 0-1.000", "- .000-1.000")
+
+
+def test_json_is_valid_and_complete() -> None:
+    report = jm.report(TRUE, PRED)
+    loaded = json.loads(report.to_json())
+    assert loaded == report.to_dict()
+    assert loaded["num_examples"] == 8
+    assert loaded["confusion_matrix"] == [[1, 1, 0], [0, 2, 1], [1, 0, 2]]
+    assert loaded["classes"][1]["name"] == "bee"
+    assert loaded["overall"]["accuracy"]["value"] == 0.625
+
+
+def test_integer_labels() -> None:
+    report = jm.report([3, 7, 7, -1, 3], [3, 7, 3, 3, -100])  # classes that occur; negative ids are ignored
+    assert report.class_names == ("3", "7")
+    np.testing.assert_array_equal(report.counts, [[1, 0], [1, 1]])
+    assert report.num_ignored == 2
+    assert "3 examples, 2 ignored" in report.to_text()
+    named = jm.report(np.array([0, 2, 1]), np.array([0, 2, 2]), class_names=["a", "b", "c"])
+    assert named.class_names == ("a", "b", "c")
+    np.testing.assert_array_equal(named.counts, [[1, 0, 0], [0, 0, 1], [0, 0, 1]])
+    booleans = jm.report(np.array([True, False]), np.array([True, True]))
+    np.testing.assert_array_equal(booleans.counts, [[0, 1], [0, 1]])
+
+
+def test_class_names_set_the_order_of_strings() -> None:
+    report = jm.report(["no", "yes"], ["yes", "yes"], class_names=["yes", "no"])
+    np.testing.assert_array_equal(report.counts, [[1, 0], [1, 0]])
+
+
+def test_probabilities_and_weights() -> None:
+    prob = np.array([[0.8, 0.2], [0.4, 0.6], [0.7, 0.3]])
+    report = jm.report([0, 1, 1], prob.argmax(1), y_prob=prob, sample_weight=[1, 1, 2])
+    assert math.isclose(report.overall["expected_accuracy"].value, (0.8 + 0.6 + 2 * 0.3) / 4, rel_tol=1e-6)
+    assert report.overall["accuracy"].value == 0.5
+    assert report.num_examples == 4
+
+
+def test_refusals() -> None:
+    with pytest.raises(ValueError, match="a report needs at least two classes, got 1"):
+        jm.report(["a", "a"], ["a", "a"])
+    with pytest.raises(TypeError, match="labels must be strings or integers, both of one kind, got float64"):
+        jm.report([0.1, 0.9], [0, 1])
+    with pytest.raises(TypeError, match="both of one kind, got int64 and <U1"):
+        jm.report([1, 2], ["1", "2"])
+    with pytest.raises(ValueError, match=r"y_pred\[1\] is 'cow', which is not one of class_names: ant, bee"):
+        jm.report(["ant", "bee"], ["ant", "cow"], class_names=["ant", "bee"])
+    with pytest.raises(ValueError, match="class_names must have one name per class: expected 2, got 3"):
+        jm.Report.from_counts([[1, 0], [0, 1]], class_names=["a", "b", "c"])
+    with pytest.raises(ValueError, match=r"one square matrix \(K, K\), got shape \(2, 3\)"):
+        jm.Report.from_counts(np.ones((2, 3)))
+    for bad in (-1, np.nan, np.inf):
+        with pytest.raises(ValueError, match="counts must be finite and not negative"):
+            jm.Report.from_counts(np.array([[1, bad], [0, 1]]))
+    with pytest.raises(ValueError, match="no examples to report on"):
+        jm.report([-1, -1], [0, 1])
+    with pytest.raises(ValueError, match="same number of examples"):
+        jm.report([0, 1, 1], [0, 1])
+    with pytest.raises(ValueError, match="counts must be finite and not negative"):
+        jm.report([0, 1], [0, 1], sample_weight=[-1.0, 1.0])
