@@ -1,0 +1,17 @@
+"""The README's Python runs, and what it says of the results holds."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+README = Path(__file__).parent.parent / "README.md"
+
+
+def test_python_blocks_run_in_order() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 3
+    namespace: dict[str, Any] = {}
+    for block in blocks:
+        exec(compile(block, str(README), "exec"), namespace)
+        for expression, expected in re.findall(r"^(\S.*\.shape) +# (\(.*\))$", block, re.MULTILINE):
+            assert eval(expression, namespace) == eval(expected), expression
