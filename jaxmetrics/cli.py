@@ -86,8 +86,11 @@ def _report_of_predictions(file: Path, columns: Columns, ignore: list[str], leve
 def _progress() -> Iterator[OnProgress]:
     """A bar on standard error while the rows are counted, if that is a terminal."""
     console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda done, total: None
+        return
     layout = (TextColumn("rows"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*layout, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with Progress(*layout, console=console, transient=True) as progress:
         task = progress.add_task("rows", total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
 

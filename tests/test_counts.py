@@ -159,8 +159,8 @@ def test_soft_confusion_matrix_by_hand() -> None:
 
 @given(
     hnp.arrays(np.int32, 30, elements=st.integers(-1, 2)),
-    hnp.arrays(np.float32, 30, elements=st.sampled_from([-np.inf, -1.5, 0.0, 0.1, 0.1, 2.0, np.inf, np.nan])),
-    hnp.arrays(np.float32, 6, elements=st.sampled_from([-np.inf, -1.5, 0.0, 0.1, 1.0, np.inf])),
+    hnp.arrays(np.float32, 30, elements=st.sampled_from([-np.inf, -1.5, 0.0, 0.125, 0.125, 2.0, np.inf, np.nan])),
+    hnp.arrays(np.float32, 6, elements=st.sampled_from([-np.inf, -1.5, 0.0, 0.125, 1.0, np.inf])),
 )
 def test_thresholds_equal_one_matrix_each(y: np.ndarray, scores: np.ndarray, thresholds: np.ndarray) -> None:
     ours = jm.confusion_matrix_at_thresholds(y, scores, thresholds)

@@ -139,14 +139,14 @@ def _binary(rate: Metric, counts: jax.Array, pos_label: int, **options: Any) -> 
 
 
 def _occurs(counts: jax.Array) -> jax.Array:
-    """1.0 for the classes that occur in truth or prediction, 0.0 for the others; NaN, not to be skipped, in NaN counts."""
-    occurs = ((counts != 0).any(-1) | (counts != 0).any(-2)).astype(counts.dtype)
-    return jnp.where(jnp.isnan(counts.sum((-2, -1)))[..., None], jnp.nan, occurs)
+    """1.0 for the classes that occur in truth or prediction, 0.0 for the others; NaN, not to be skipped, beside a NaN."""
+    occurrences = counts.sum(-1) + counts.sum(-2)
+    return jnp.where(jnp.isnan(occurrences), jnp.nan, (occurrences != 0).astype(counts.dtype))
 
 
 def _pooled(counts: jax.Array, class_weights: jax.Array) -> jax.Array:
-    weights = class_weights[..., None, None]
-    return (tables(*cells(proportions(counts))) * weights).sum(-3)
+    """The weighted sum over classes of their 2x2 tables against the rest, `(..., 2, 2)`."""
+    return tables(*((cell * class_weights).sum(-1) for cell in cells(proportions(counts))))
 
 
 def per_class(rate: Metric, counts: jax.Array, **options: Any) -> jax.Array:
