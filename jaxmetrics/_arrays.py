@@ -73,13 +73,13 @@ def as_square(x: ArrayLike, k: int, name: str) -> jax.Array:
 def check_size(value: int, name: str) -> int:
     """A static size of at least one."""
     try:
-        size = operator.index(value)
+        size = operator.index(None if isinstance(value, bool) else value)  # type: ignore[arg-type]
     except (TypeError, jax.errors.JAXTypeError):
         raise TypeError(
             f"{name} must be a Python int, because it sets the shape of the result; got {type(value).__name__}."
             f" Under jax.jit, close over it or name it in static_argnames."
         ) from None
-    if isinstance(value, bool | np.bool_) or size < 1:
+    if size < 1:
         raise ValueError(f"{name} must be at least 1, got {value}.")
     return size
 
@@ -109,9 +109,9 @@ def as_class_ids(labels: ArrayLike, name: str, size: int) -> jax.Array | np.ndar
 
 def as_mask(where: ArrayLike) -> jax.Array:
     mask = as_host_or_jax(where)
-    if mask.dtype != bool:
+    if mask.dtype != bool and mask.size:
         raise TypeError(f"where must be a bool mask (True = counted), got dtype {mask.dtype}. Numbers go into sample_weight.")
-    return jnp.asarray(mask)
+    return jnp.asarray(mask, bool)
 
 
 def check_examples(shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -130,8 +130,21 @@ def check_examples(shapes: Mapping[str, tuple[int, ...]]) -> None:
 def divide(numerator: jax.Array, denominator: jax.Array, zero_division: ArrayLike = 0.0) -> jax.Array:
     """`numerator / denominator`, and `zero_division` where the denominator is 0; its gradient is finite there."""
     defined = denominator != 0
-    quotient = numerator / jnp.where(defined, denominator, 1)
-    return jnp.where(defined, quotient, jnp.asarray(zero_division, quotient.dtype))
+    quotient = _quotient(numerator, jnp.where(defined, denominator, 1))
+    return jnp.where(defined, quotient, as_float(zero_division, "zero_division"))
+
+
+@jax.custom_jvp
+def _quotient(a: jax.Array, b: jax.Array) -> jax.Array:
+    return a / b
+
+
+@_quotient.defjvp
+def _quotient_jvp(primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+    """JAX's own rule divides by b^2, which underflows to 0 for b = 1e-25, the soft count of an absent class."""
+    (a, b), (da, db) = primals, tangents
+    quotient = _quotient(a, b)
+    return quotient, (da - quotient * db) / b
 
 
 def safe_sqrt(x: jax.Array) -> jax.Array:

@@ -2,11 +2,10 @@
 
 import os
 import sys
-import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import IO, Annotated, NoReturn
 
 import jax
 
@@ -15,7 +14,7 @@ try:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from jaxmetrics._reading import Columns, InputError, OnProgress, check_file, count_predictions, read_counts
+    from jaxmetrics._reading import DEFAULT_PRED, Columns, InputError, OnProgress, count_predictions, read_counts
 except ImportError as error:
     raise SystemExit(f"jaxmetrics: the command line needs {error.name}: pip install 'jaxmetrics[cli]'") from None
 
@@ -35,51 +34,68 @@ def _describe() -> None:
 @app.command()
 def report(
     file: Annotated[Path, typer.Argument(help="Predictions: .csv, .parquet or .npz.", show_default=False)],
-    true: Annotated[str, typer.Option(help="Column of the true class.")] = "y_true",
-    pred: Annotated[str, typer.Option(help="Column of the predicted class.")] = "y_pred",
+    true: Annotated[str, typer.Option(help="Column of the true class.")] = Columns.true,
+    pred: Annotated[
+        str | None,
+        typer.Option(help="Column of the predicted class.", show_default=f"{DEFAULT_PRED}, else the most probable class"),
+    ] = None,
     weight: Annotated[str | None, typer.Option(help="Column of weights (2 = the row written twice).")] = None,
     prob: Annotated[
         str | None,
-        typer.Option(
-            help="Prefix of the columns of probabilities, prob_cat for class cat; in .npz an (n, K) array."
-            " Without a column of predictions the most probable class is the prediction."
-        ),
+        typer.Option(help="Prefix of the columns of probabilities, prob_cat for class cat; in .npz an (n, K) array."),
     ] = None,
     ignore: Annotated[list[str] | None, typer.Option(help="Leave out rows with this label (repeatable).")] = None,
     counts: Annotated[bool, typer.Option("--counts", help="FILE holds a confusion matrix, row = true class.")] = False,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     json: Annotated[str | None, typer.Option(help="Write JSON to this file; - or nothing: to standard output.")] = None,
 ) -> None:
-    """Report how good the predictions in FILE are: per class and overall, with intervals where they are proportions."""
+    """Report how good the predictions in FILE are: per class and overall, with intervals where they are proportions.
+
+    Rows are counted from 1, without the header.
+    """
+    columns = Columns(true, pred, weight, prob)
     try:
-        if not 0 < level < 1:
+        if not 1e-6 <= level <= 1 - 1e-12:
             raise InputError(f"--level must lie between 0 and 1 (0.95 for 95 %), got {level:g}")
-        check_file(file)
-        with _replacing(None if json in (None, "-") else Path(json)) as write_json:
-            result = (
-                _report_of_counts(file, level)
-                if counts
-                else _report_of_predictions(file, Columns(true, pred, weight, prob), ignore or [], level)
-            )
-            write_json(result.to_json())
+        if counts and (columns != Columns() or ignore):
+            raise InputError("--counts reads a matrix: it takes no --true, --pred, --weight, --prob or --ignore")
+        if json not in (None, "-") and Path(json).resolve() == file.resolve():
+            raise InputError(f"{json}: --json would overwrite the input")
+        with _replacing(None if json in (None, "-") else json) as output:
+            result = _report_of_counts(file, level) if counts else _report_of_predictions(file, columns, ignore or [], level)
+            if output is not None:
+                output.write(result.to_json())
         sys.stdout.write(result.to_json() if json == "-" else result.to_text())
+        sys.stdout.flush()
     except InputError as error:
-        _refuse(error)
+        _refuse(str(error))
+    except OSError as error:
+        _refuse(f"standard output: {error.strerror}")
 
 
 def _report_of_counts(file: Path, level: float) -> Report:
     matrix, names = read_counts(file)
-    try:
+    with _about(file):
         return Report.from_counts(matrix, class_names=names, level=level)
-    except ValueError as error:
-        raise InputError(f"{file}: {error}") from None
 
 
 def _report_of_predictions(file: Path, columns: Columns, ignore: list[str], level: float) -> Report:
     with _progress() as on_progress:
         counted = count_predictions(file, columns, ignore=ignore, on_progress=on_progress)
     names, counts, soft_counts = counted.in_order()
-    return Report.from_counts(counts, class_names=names, soft_counts=soft_counts, num_ignored=counted.num_ignored, level=level)
+    with _about(file):
+        return Report.from_counts(
+            counts, class_names=names, soft_counts=soft_counts, num_ignored=counted.num_ignored, level=level
+        )
+
+
+@contextmanager
+def _about(file: Path) -> Iterator[None]:
+    """What a report refuses, as a complaint about the file."""
+    try:
+        yield
+    except ValueError as error:
+        raise InputError(f"{file}: {error}") from None
 
 
 @contextmanager
@@ -96,34 +112,41 @@ def _progress() -> Iterator[OnProgress]:
 
 
 @contextmanager
-def _replacing(path: Path | None) -> Iterator[Callable[[str], object]]:
-    """A function that writes text to `path`, which appears whole when the block ends well, and not at all otherwise."""
-    if path is None:
-        yield lambda text: None
+def _replacing(target: str | None) -> Iterator[IO[str] | None]:
+    """A text file that appears as `target`, whole, when the block ends well, and not at all otherwise.
+
+    A target that exists and is no regular file (a pipe, a device) is written to directly.
+    """
+    if target is None:
+        yield None
         return
+    path = Path(target).resolve()
+    in_place = path.exists() and not path.is_file()
+    temporary = path if in_place else path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
+        try:
+            with temporary.open("w", encoding="utf-8") as file:
+                yield file
+            if not in_place:
+                temporary.replace(path)
+        finally:
+            if not in_place:
+                temporary.unlink(missing_ok=True)
     except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            yield file.write
-        os.replace(name, path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
-    finally:
-        Path(name).unlink(missing_ok=True)
+        raise InputError(f"{target}: cannot be written: {error.strerror}") from None
 
 
-def _refuse(error: InputError) -> NoReturn:
-    print(f"jaxmetrics: {error}", file=sys.stderr)
+def _refuse(message: str) -> NoReturn:
+    print(f"jaxmetrics: {message}", file=sys.stderr)
     raise typer.Exit(2)
 
 
 def main() -> None:
     """Run the command line; `--json` without a value writes to standard output."""
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    given = sys.argv[1:]
     arguments: list[str] = []
-    for argument, following in zip(sys.argv[1:], [*sys.argv[2:], "--"], strict=True):
+    for argument, following in zip(given, [*given, "--"][1:], strict=True):
         arguments.append(argument)
         if argument == "--json" and following.startswith("--"):
             arguments.append("-")

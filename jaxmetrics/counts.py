@@ -5,11 +5,12 @@ classes or labels behind it); leading axes are batch and broadcast, so a thousan
 one `y_true` `(n,)` give `(1000, K, K)`. Labels are NumPy arrays, JAX arrays or lists of any integer dtype, or bool.
 
 - **A label outside `[0, num_classes)` drops its example**, in truth, prediction and group alike: -1 and -100 mean "ignore".
-  `check_labels` raises instead, outside of jit.
+  `check_labels` raises instead, outside of jit. (A 64-bit label that is passed into jit with x64 off has been cut to 32
+  bits by JAX before it gets here; NumPy arrays given outside of jit are checked in full.)
 - `sample_weight` `(..., n)`: weight 2 equals the row written twice, weight 0 the row left out. Without weights the counts
   are int32 and exact (up to 2^31 - 1 per cell); with weights they are float32 (float64 under x64).
 - `where` `(..., n)`, bool: False leaves the example out, whatever it holds, NaN included.
-- `groups` `(..., n)` with `num_groups` adds an axis: `(..., G, K, K)`.
+- `groups` `(..., n)` with `num_groups` adds an axis before the matrix: `(..., G, K, K)`.
 
 Static mistakes (dtype, shape, missing size) raise TypeError or ValueError, also under jit.
 """
@@ -71,7 +72,7 @@ def confusion_matrix(
     Args:
         y_true, y_pred: class ids, `(..., n)`.
         num_classes: K, static.
-        sample_weight, where, groups, num_groups: see the top of this file.
+        sample_weight, where, groups, num_groups: see the docstring of `jaxmetrics.counts`.
 
     Returns:
         `(..., K, K)`, with groups `(..., G, K, K)`; int32, or float with `sample_weight`.
@@ -185,16 +186,20 @@ def multilabel_confusion_matrix(
             [0, 1]]], dtype=int32)
     """
 
-    def label_axis_first(labels: ArrayLike, name: str) -> jax.Array | np.ndarray:
-        indicators = as_class_ids(labels, name, 2)
-        if indicators.ndim < 2:
-            raise ValueError(f"{name} must have shape (..., n, L), one column per label, got {indicators.shape}.")
-        return indicators.swapaxes(-1, -2)
+    true, pred = as_class_ids(y_true, "y_true", 2), as_class_ids(y_pred, "y_pred", 2)
+    if min(true.ndim, pred.ndim) < 2 or true.shape[-2:] != pred.shape[-2:]:
+        raise ValueError(
+            "y_true and y_pred must have shape (..., n, L) with the same n and L, one column per label;"
+            f" got {true.shape} and {pred.shape}."
+        )
 
     def repeated_for_labels(per_example: ArrayLike | None) -> jax.Array | np.ndarray | None:
-        return None if per_example is None else as_host_or_jax(per_example)[..., None, :]
+        if per_example is None:
+            return None
+        array = as_host_or_jax(per_example)
+        return array[..., None, :] if array.ndim else array
 
-    axes = [("y_true", label_axis_first(y_true, "y_true"), 2), ("y_pred", label_axis_first(y_pred, "y_pred"), 2)]
+    axes = [("y_true", true.swapaxes(-1, -2), 2), ("y_pred", pred.swapaxes(-1, -2), 2)]
     weights, mask, group_ids = map(repeated_for_labels, (sample_weight, where, groups))
     return _count(axes, weights, mask, group_ids, num_groups)
 
@@ -221,7 +226,7 @@ def confusion_matrix_at_thresholds(
         thresholds: `(T,)`, in any order.
 
     Returns:
-        `(..., T, 2, 2)`, with groups `(..., G, T, 2, 2)`; each `[[TN, FP], [FN, TP]]`. Errors as `confusion_matrix`.
+        `(..., T, 2, 2)`, with groups `(..., T, G, 2, 2)`; each `[[TN, FP], [FN, TP]]`. Errors as `confusion_matrix`.
 
     >>> confusion_matrix_at_thresholds([0, 0, 1, 1], [0.1, 0.5, 0.5, 0.9], [0.5, 0.6])
     Array([[[1, 1],
@@ -241,19 +246,19 @@ def confusion_matrix_at_thresholds(
     histogram = _count(axes, sample_weight, where, groups, num_groups)
     below = jnp.cumsum(histogram, -1)[..., :-1]
     reached = lax.cumsum(histogram, histogram.ndim - 1, reverse=True)[..., 1:]
-    sorted_tables = jnp.stack([below, reached], -1).swapaxes(-2, -3)
-    return sorted_tables[..., jnp.argsort(order), :, :]
+    tables_last = jnp.stack([below, reached], -1)[..., jnp.argsort(order), :]  # (..., G, 2, T, 2)
+    return jnp.moveaxis(tables_last, -2, -3 if groups is None else -4)
 
 
 def one_vs_rest(counts: ArrayLike) -> jax.Array:
     """The 2x2 table of each class against all others, `[[TN, FP], [FN, TP]]`.
 
     Returns:
-        `(..., K, 2, 2)` in the dtype of `counts`. Integers are exact while TN is below 2^31; floats are added up without
-        a subtraction, so small cells keep their digits beside large ones.
+        `(..., K, 2, 2)`. Integers give int32 (or their own wider dtype), exact while the cells of the result are below
+        2^31; floats are added up without a subtraction, so small cells keep their digits beside large ones.
 
     Raises:
-        TypeError, ValueError: `counts` is not numeric or not of shape `(..., K, K)`.
+        TypeError, ValueError: `counts` is not numeric, not of shape `(..., K, K)`, or holds integers that JAX would wrap.
 
     >>> one_vs_rest([[5, 1], [2, 9]])[1]
     Array([[5, 1],
@@ -262,8 +267,12 @@ def one_vs_rest(counts: ArrayLike) -> jax.Array:
     array = as_host_or_jax(counts)
     if not is_integer(array):
         return tables(*cells(as_counts(counts)))
+    if isinstance(array, np.ndarray) and array.size and array.max() > jnp.iinfo(jnp.asarray(array[:0]).dtype).max:
+        raise ValueError(f"counts holds {array.max()}, beyond JAX's 32-bit integers: give floats, or enable jax_enable_x64.")
     integers = jnp.asarray(array)
     check_square(integers, "counts")
+    if integers.dtype.itemsize < 4:
+        integers = integers.astype(jnp.int32)
     tp, fp, fn = hits_and_misses(integers)
     total = integers.sum((-2, -1), keepdims=True)[..., 0]
     return tables(tp, fp, fn, total - tp - fp - fn).astype(integers.dtype)
@@ -373,10 +382,13 @@ def _joint_histogram(
         )
         return table.reshape(*batch_shape, *sizes)
 
-    values = jnp.ones((), float_dtype()) if weights is None else flat(weights)
+    # What is left out is replaced before it is multiplied and added, so that a NaN there reaches no gradient either.
+    for x, size in zip(ids, sizes, strict=True):
+        keep &= _in_range(x, size)
+    values = jnp.where(keep, jnp.ones((), float_dtype()) if weights is None else flat(weights), 0)
     if rows is not None:
-        weight, row = jnp.expand_dims(values, range(values.ndim, 3)), flat(rows, *window)
-        values = weight * jnp.where((weight != 0) | jnp.isfinite(row), row, 0)  # weight 0 = row left out, NaN included
+        weight, row = values[..., None], flat(rows, *window)
+        values = weight * jnp.where((weight != 0) | jnp.isfinite(row), row, 0)
 
     num_lanes = _num_lanes(n, math.prod(sizes + window))
     lane = _iota((1, n), 1) // -(-n // num_lanes)
@@ -419,20 +431,22 @@ def _add_at(table: jax.Array, ids: tuple[jax.Array, ...], keep: jax.Array, value
     """`table` with `values` added in the cells `ids` (one per leading axis of the table), where `keep` and in range."""
     sizes, window = table.shape[: len(ids)], table.shape[len(ids) :]
     shape = np.broadcast_shapes(keep.shape, *(x.shape for x in ids))
-    keep = jnp.broadcast_to(keep, shape)
-    index = []
     for x, size in zip(ids, sizes, strict=True):
-        wide = jnp.broadcast_to(x if x.dtype.itemsize >= 4 else x.astype(jnp.int32), shape)
-        keep &= (wide >= 0) & (wide < size)
-        index.append(wide.astype(jnp.int32))
+        keep = keep & _in_range(x, size)
+    index = [jnp.broadcast_to(x.astype(jnp.int32), shape) for x in ids]
     if math.prod(sizes) <= INT32_MAX:  # one fused index is 1.7 times faster than several, while int32 can hold it
         fused = index[0]
         for x, size in zip(index[1:], sizes[1:], strict=True):
             fused = fused * size + x
         index, sizes = [fused], (math.prod(sizes),)
-    index[0] = jnp.where(keep, index[0], sizes[0])  # past the end: dropped
+    index[0] = jnp.where(jnp.broadcast_to(keep, shape), index[0], sizes[0])  # past the end: dropped
     values = jnp.broadcast_to(values, shape + window)
     return table.reshape(sizes + window).at[tuple(index)].add(values, mode="drop").reshape(table.shape)
+
+
+def _in_range(ids: jax.Array, size: int) -> jax.Array:
+    wide = ids if ids.dtype.itemsize >= 4 else ids.astype(jnp.int32)  # int8 cannot be compared with 200
+    return (wide >= 0) & (wide < size)
 
 
 def _num_lanes(n: int, num_cells: int) -> int:

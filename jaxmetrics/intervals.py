@@ -57,6 +57,7 @@ def proportion_interval(
         raise ValueError(f'method must be "wilson" or "agresti_coull", got {method!r}.')
     z = normal_quantile(level)
     s, n = jnp.broadcast_arrays(as_float(successes, "successes"), as_float(trials, "trials"))
+    s = jnp.where((s > n) & (s <= n * (1 + 8 * jnp.finfo(n.dtype).eps)), n, s)  # sums of weights, rounded apart
     possible = (s >= 0) & (s <= n)
     s, n = jnp.where(possible, s, jnp.nan), jnp.where(possible, n, jnp.nan)
     p = divide(s, n, jnp.nan)

@@ -38,7 +38,7 @@ class Figure(NamedTuple):
     interval: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Report:
     """What `report` found out about a classifier.
 
@@ -72,12 +72,14 @@ class Report:
 
         Raises:
             ValueError: `counts` is not a square matrix of at least two classes, holds a negative or non-finite number or
-                no example, or `class_names` has another length.
+                no example, or `class_names` has another length or names a class twice.
 
         >>> Report.from_counts([[9, 1], [3, 7]]).overall["accuracy"].value
         0.8
         """
         matrix = np.asarray(counts)
+        if matrix.dtype.kind not in "iu":
+            matrix = matrix.astype(float)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"counts must be one square matrix (K, K), got shape {matrix.shape}.")
         k = len(matrix)
@@ -85,11 +87,15 @@ class Report:
             raise ValueError(f"a report needs at least two classes, got {k}.")
         if not np.all(np.isfinite(matrix) & (matrix >= 0)):
             raise ValueError("counts must be finite and not negative.")
-        if not matrix.sum() > 0:
+        if not matrix.any():
             raise ValueError("there are no examples to report on: all counts are 0.")
+        if not matrix.sum(dtype=float) < 1e30:  # beyond, float32 and sums of squares overflow
+            raise ValueError(f"counts must add up to less than 1e30, got {matrix.sum(dtype=float):g}.")
         names = tuple(map(str, range(k))) if class_names is None else tuple(map(str, class_names))
         if len(names) != k:
             raise ValueError(f"class_names must have one name per class: expected {k}, got {len(names)}.")
+        if len(set(names)) != k:
+            raise ValueError(f"class_names must differ, got {', '.join(names)}.")
 
         estimates, columns = jax.device_get(_evaluate(as_counts(matrix), level))
         overall = {name: _figure(x) for name, x in estimates._asdict().items()}
@@ -116,7 +122,7 @@ class Report:
         classes = [["class", "support", *map(_title, self.per_class)]]
         for i, name in enumerate(self.class_names):
             figures = [_cell(column[i]) for column in self.per_class.values()]
-            classes.append([name, f"{self.support[i]:.10g}", *figures])
+            classes.append([_printable(name), f"{self.support[i]:.10g}", *figures])
         overall = [[_title(name), _cell(figure)] for name, figure in self.overall.items()]
         ignored = f", {self.num_ignored} ignored" if self.num_ignored else ""
         heading = f"{self.num_examples:.10g} examples{ignored}, {len(self.class_names)} classes"
@@ -164,7 +170,8 @@ def report(
 
     Raises:
         TypeError: labels that are neither strings nor integers.
-        ValueError: unequal lengths, fewer than two classes, an unknown class name, a negative weight, no example left.
+        ValueError: unequal lengths, fewer than two classes, an unknown class name, a negative weight, probabilities that
+            do not sum to 1, no example left.
 
     >>> print(report(["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]).to_text())  # doctest: +ELLIPSIS
     4 examples, 2 classes
@@ -173,41 +180,74 @@ def report(
     cat    2        0.667 .208-.939   1.000 .342-1.000  0.500 .095-.905   0.800
     ...
     """
-    num_columns = None if y_prob is None else np.shape(y_prob)[-1]
-    true, pred, names = _as_ids(np.asarray(y_true), np.asarray(y_pred), class_names, num_columns)
+    true, pred = np.asarray(y_true), np.asarray(y_pred)
+    if true.ndim != 1 or true.shape != pred.shape:
+        raise ValueError(
+            f"y_true and y_pred must have shape (n,), the same number of examples: got {true.shape}, {pred.shape}."
+        )
+    if true.size == 0:
+        raise ValueError("there are no examples to report on.")
+    weights = None if sample_weight is None else np.asarray(sample_weight)
+    if weights is not None:
+        _check_each(weights >= 0, weights, "sample_weight", "a number >= 0")
+    num_columns = None
+    if y_prob is not None:
+        prob = np.asarray(y_prob)
+        if prob.ndim != 2 or len(prob) != len(true):
+            raise ValueError(f"y_prob must have shape (n, K) = ({len(true)}, K), got {prob.shape}.")
+        _check_each(are_probabilities(prob), prob, "y_prob", "probabilities that sum to 1")
+        num_columns = prob.shape[1]
+    true, pred, names = _as_ids(true, pred, class_names, num_columns)
     k = len(names)
-    counts = confusion_matrix(true, pred, num_classes=k, sample_weight=sample_weight)
+    if num_columns not in (None, k):
+        raise ValueError(f"y_prob has {num_columns} columns, but there are {k} classes: {', '.join(map(str, names))}.")
+    counted = (true >= 0) & (true < k) & (pred >= 0) & (pred < k)
+    counts = confusion_matrix(true, pred, num_classes=max(k, 1), sample_weight=weights, where=counted)
     soft_counts = None
     if y_prob is not None:
-        soft_counts = soft_confusion_matrix(true, y_prob, num_classes=k, sample_weight=sample_weight)
-    num_ignored = int(((true < 0) | (true >= k) | (pred < 0) | (pred >= k)).sum())
-    return Report.from_counts(counts, class_names=names, soft_counts=soft_counts, num_ignored=num_ignored, level=level)
+        soft_counts = soft_confusion_matrix(true, y_prob, sample_weight=weights, where=counted)
+    return Report.from_counts(
+        counts, class_names=names, soft_counts=soft_counts, num_ignored=int((~counted).sum()), level=level
+    )
+
+
+def are_probabilities(rows: np.ndarray) -> np.ndarray:
+    """Which rows of `(n, K)` are not negative and sum to 1, up to the rounding of three decimals."""
+    return (rows >= 0).all(1) & (abs(rows.sum(1) - 1) < 1e-3)  # NaN is not >= 0
+
+
+def _check_each(valid: np.ndarray, values: np.ndarray, name: str, expected: str) -> None:
+    if not valid.all():
+        i = int(valid.argmin())
+        raise ValueError(f"{name}[{i}] is {values[i]}, expected {expected}.")
 
 
 def _as_ids(
     true: np.ndarray, pred: np.ndarray, class_names: Sequence[str] | None, num_columns: int | None
 ) -> tuple[np.ndarray, np.ndarray, Sequence[str]]:
-    """Class ids of both and the names of the classes."""
+    """Class ids of both (-1: to be ignored) and the names of the classes."""
     kinds = {true.dtype.kind, pred.dtype.kind}
-    if kinds <= {"i", "u", "b"}:
-        if class_names is not None:
-            return true, pred, class_names
-        if num_columns is not None:
-            return true, pred, list(map(str, range(num_columns)))
-        both = np.concatenate([true.ravel(), pred.ravel()])
-        classes = np.unique(both[both >= 0]).astype(np.int64)
-        true, pred = (np.where(y < 0, -1, np.searchsorted(classes, y)) for y in (true, pred))
-        return true, pred, list(map(str, classes))
-    if not kinds <= {"U", "T", "O"}:
+    integers = kinds <= {"i", "u", "b"}
+    if not integers and not (kinds <= {"U", "T", "O"} and all(isinstance(x, str) for y in (true, pred) for x in y)):
         raise TypeError(f"labels must be strings or integers, both of one kind, got {true.dtype} and {pred.dtype}.")
-    names = sorted({*true.tolist(), *pred.tolist()}) if class_names is None else list(class_names)
-    index = {name: i for i, name in enumerate(names)}
-    for name, labels in (("y_true", true), ("y_pred", pred)):
-        for i, label in enumerate(labels.tolist()):
-            if label not in index:
-                raise ValueError(f"{name}[{i}] is {label!r}, which is not one of class_names: {', '.join(names)}.")
-    true, pred = (np.array([index[label] for label in y.tolist()], np.int32) for y in (true, pred))
-    return true, pred, names
+    if isinstance(class_names, str):
+        raise TypeError(f"class_names must be a sequence of names, got the string {class_names!r}.")
+    if integers and (class_names is not None or num_columns is not None):
+        return true, pred, list(map(str, range(num_columns or 0))) if class_names is None else class_names
+    (true_labels, true_ids), (pred_labels, pred_ids) = (np.unique(y, return_inverse=True) for y in (true, pred))
+    found = {*true_labels.tolist(), *pred_labels.tolist()}
+    classes = sorted(label for label in found if not integers or label >= 0) if class_names is None else list(class_names)
+    index = {label: i for i, label in enumerate(classes)}
+    for name, labels, array in (("y_true", true_labels, true), ("y_pred", pred_labels, pred)):
+        unknown = [label for label in labels.tolist() if label not in index]
+        if unknown and not integers:
+            i = int((array == unknown[0]).argmax())
+            raise ValueError(f"{name}[{i}] is {unknown[0]!r}, which is not one of class_names: {', '.join(classes)}.")
+    true, pred = (
+        np.array([index.get(label, -1) for label in labels.tolist()])[ids]
+        for labels, ids in ((true_labels, true_ids), (pred_labels, pred_ids))
+    )
+    return true, pred, list(map(str, classes))
 
 
 class _PerClass(NamedTuple):
@@ -268,9 +308,13 @@ def _title(name: str) -> str:
     return name.replace("_", " ").replace("f1", "F1").replace("matthews", "Matthews").replace("cohen", "Cohen")
 
 
+def _printable(name: str) -> str:
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
+
+
 def _fraction(x: float) -> str:
-    """Three decimals, and as many more as it takes not to show 0 or 1 for what is neither."""
-    decimals = next((d for d in range(3, 9) if not 0 < abs(x) < 1 or 0 < abs(round(x, d)) < 1), 9)
+    """Three decimals, or up to six where fewer would show 0 or 1 for what is neither."""
+    decimals = next((d for d in range(3, 7) if 0 < abs(round(x, d)) < 1), 3)
     return "-" if math.isnan(x) else f"{x:.{decimals}f}"
 
 

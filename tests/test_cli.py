@@ -173,42 +173,49 @@ PREDICTIONS = "y_true,y_pred,w,p_0,p_1\n0,0,1,0.9,0.1\n1,1,1,0.2,0.8\n1,0,1,0.6,
     ("name", "content", "options", "message"),
     [
         ("gone.csv", None, [], "gone.csv: no such file"),
+        (".", None, [], "unknown extension"),
         ("x.txt", "y_true,y_pred\n", [], r"unknown extension '.txt'; known are .csv, .parquet, .npz"),
-        ("x.csv", "", [], "cannot be read: empty"),
-        ("x.csv", "y_true,y_pred\n", [], "the file has no rows"),
+        ("x.csv", "", [], "x.csv: cannot be read: empty"),
+        ("x.csv", "y_true,y_pred\n", [], "x.csv: the file has no rows"),
+        ("x.csv", "y_true;y_pred\n0;1\n", [], "columns must be separated by commas; the first line is 'y_true;y_pred'"),
         ("x.csv", "truth,y_pred\n0,1\n", [], "no column 'y_true'; the file has 'truth', 'y_pred'"),
+        ("x.csv", "y_true,y_pred,y_pred\n0,1,1\n", [], "the file has two columns 'y_pred'"),
         ("x.csv", PREDICTIONS, ["--pred", "guess"], "no column 'guess'; the file has 'y_true', 'y_pred', 'w', 'p_0', 'p_1'"),
+        ("x.csv", PREDICTIONS, ["--pred", "guess", "--prob", "p_"], "no column 'guess'"),
+        ("x.csv", PREDICTIONS, ["--pred", "y_true"], "one column has two roles: true = 'y_true', pred = 'y_true'"),
         ("x.csv", PREDICTIONS, ["--weight", "weight"], "no column 'weight'"),
         ("x.csv", PREDICTIONS, ["--prob", "q_"], "no column begins with 'q_'"),
+        ("x.csv", PREDICTIONS.replace("1,1,1,", "1,1,nan,"), ["--weight", "w"], "row 2: 'w' is 'nan', expected a number >= 0"),
+        ("x.csv", PREDICTIONS.replace("1,0,1,", "1,0,-2,"), ["--weight", "w"], "row 3: 'w' is '-2', expected a number >= 0"),
         (
             "x.csv",
-            PREDICTIONS.replace("0,1,0.2", "0,nan,0.2").replace("1,1,1,", "1,1,nan,"),
+            PREDICTIONS.replace("1,0,1,", "1,0,much,"),
             ["--weight", "w"],
-            "row 2: 'w' is nan",
+            "row 3: 'w' is 'much', expected a number >= 0",
         ),
-        ("x.csv", PREDICTIONS.replace("1,0,1,", "1,0,-2,"), ["--weight", "w"], "row 3: 'w' is -2.0, expected a number >= 0"),
-        ("x.csv", PREDICTIONS.replace("1,0,1,", "1,0,much,"), ["--weight", "w"], "row 3: 'w' is None, expected a number >= 0"),
+        ("x.csv", re.sub(",1,0", ",0,0", PREDICTIONS), ["--weight", "w"], "no examples to report on: all counts are 0"),
         (
             "x.csv",
             PREDICTIONS.replace("0.8", "0.7"),
             ["--prob", "p_"],
-            r"row 2: 'p_...' is \[0.2 0.7\], expected prob",
+            r"row 2: 'p_0' \+ 'p_1' is \['0.2', '0.7'\], expected prob",
         ),
         (
             "x.csv",
             PREDICTIONS.replace("1,1,1", "2,1,1"),
             ["--prob", "p_"],
-            "row 2: 'y_true' is '2', for which there is no",
+            "row 2: 'y_true' is '2', a class for which there is no",
         ),
-        ("x.csv", "y_true,y_pred\na,a\nb,\n", [], "row 2: 'y_pred' is empty"),
-        ("x.csv", "y_true,y_pred\n0,1\n1,-1\n", [], "row 2: 'y_pred' is -1, not a class id; --ignore=-1 leaves such rows out"),
-        ("x.csv", "y_true,y_pred\n0,0.3\n1,0.8\n", [], "'0.3' is no class: classes must be strings or integers"),
+        ("x.csv", "y_true,y_pred\na,a\nb,\n", [], "row 2: 'y_pred' is '', which is no class; --ignore '' leaves"),
+        ("x.csv", "y_true,y_pred\n0,1\n1,-1\n", [], "row 2: 'y_pred' is '-1', which is no class id; --ignore=-1 leaves"),
+        ("x.csv", "y_true,y_pred\n0,0.3\n1,0.8\n", [], "not of one kind: '0', '1' against '0.3', '0.8'"),
         ("x.csv", "y_true,y_pred\na,a\na,a\n", [], "at least two classes, the file has 'a'"),
-        ("x.csv", "y_true,y_pred\n0,cat\n1,dog\n", [], "have no class in common: '0', '1' against 'cat', 'dog'"),
+        ("x.csv", "y_true,y_pred\n0,cat\n1,dog\n", [], "not of one kind: '0', '1' against 'cat', 'dog'"),
         ("x.csv", "y_true,y_pred\n0,1\n", ["--ignore", "0"], "all rows are ignored"),
         ("x.csv", "y_true,y_pred\n0,1\n0,1,5,6\n", [], "cannot be read"),
         ("x.parquet", "no parquet", [], "cannot be read"),
         ("x.npz", "no archive", [], "cannot be read: File is not a zip file"),
+        ("x.npz", "", ["--counts"], "cannot be read: File is not a zip file"),
         ("x.csv", "1,2,3\n4,5,6\n", ["--counts"], r"must be square, this one has shape \(2, 3\)"),
         ("x.csv", "1,2\n3,-4\n", ["--counts"], "the cell in row 2, column 2 is -4, expected a number >= 0"),
         ("x.csv", "1,2\n3,nan\n", ["--counts"], "the cell in row 2, column 2 is nan"),
@@ -216,13 +223,11 @@ PREDICTIONS = "y_true,y_pred,w,p_0,p_1\n0,0,1,0.9,0.1\n1,1,1,0.2,0.8\n1,0,1,0.6,
         ("x.csv", ",a,b\nb,1,2\na,3,4\n", ["--counts"], "rows and columns name different classes"),
         ("x.csv", "7\n", ["--counts"], "at least two classes, got 1"),
         ("x.csv", "0,0\n0,0\n", ["--counts"], "no examples to report on"),
+        ("x.csv", "1e308,1e308\n0,1\n", ["--counts"], "counts must add up to less than 1e30"),
+        ("x.csv", "1,2\n3,4\n", ["--counts", "--weight", "w"], "--counts reads a matrix: it takes no"),
         ("x.csv", PREDICTIONS, ["--level", "95"], "--level must lie between 0 and 1"),
-        (
-            "x.csv",
-            PREDICTIONS,
-            ["--json", "nowhere/out.json"],
-            "out.json: cannot be written: No such file or directory",
-        ),
+        ("x.csv", PREDICTIONS, ["--json", "nowhere/out.json"], "out.json: cannot be written: No such file or directory"),
+        ("x.csv", PREDICTIONS, ["--json", "x.csv"], "--json would overwrite the input"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_two(
@@ -244,7 +249,7 @@ def test_bad_input_is_one_line_and_exit_code_two(
     ("arrays", "message"),
     [
         ({"y_true": np.array([0, 1, 1]), "y_pred": np.array([0, 1])}, "unequal lengths: 'y_true' has 3, 'y_pred' has 2"),
-        ({"y_true": np.array([0, 1]), "guess": np.array([0, 1])}, "no array 'y_pred'; the file has 'y_true', 'guess'"),
+        ({"y_true": np.array([0, 1]), "guess": np.array([0, 1])}, "no column 'y_pred'; the file has 'y_true', 'guess'"),
         ({"y_true": np.array([0, 1]), "y_pred": np.array([0.0, 1.0])}, "array 'y_pred' holds float64"),
         ({"y_true": np.eye(2, dtype=int), "y_pred": np.array([0, 1])}, r"array 'y_true' has shape \(2, 2\), expected \(n,\)"),
         ({"y_true": np.array([0, "a"], object), "y_pred": np.array([0, 1])}, "array 'y_true' holds Python objects"),
@@ -256,6 +261,44 @@ def test_bad_arrays(arrays: dict[str, np.ndarray], message: str, run: Run, tmp_p
     assert (code, out) == (2, "")
     assert re.fullmatch(r"jaxmetrics: [^\n]+\n", err), err
     assert re.search(message, err), err
+
+
+def test_ignored_rows_are_left_out_of_everything(run: Run, tmp_path: Path) -> None:
+    """Also of the probabilities, and what else they hold is not looked at."""
+    text = "y_true,y_pred,w,p_a,p_b,p_c\na,a,1,.6,.3,.1\nb,a,1,.1,.8,.1\nc,c,-1,,,\n"
+    path = write(tmp_path / "x.csv", text)
+    report = json.loads(run("report", path, "--prob", "p_", "--weight", "w", "--ignore", "c", "--json")[1])
+    assert report["confusion_matrix"] == [[1, 0, 0], [1, 0, 0], [0, 0, 0]]
+    assert report["num_ignored"] == 1
+    assert report["overall"]["expected_accuracy"]["value"] == pytest.approx((0.6 + 0.8) / 2)
+
+
+def test_files_as_people_write_them(run: Run, tmp_path: Path) -> None:
+    """Spaces, blank lines, CRLF, quotes, a byte-order mark, brackets in the name; unknown answers of a language model."""
+    text = '\ufeffy_true,y_pred\r\n0, 0\r\n\r\n1 ,"1"\r\n1,unknown\r\n\r\n'
+    path = tmp_path / "predictions[1].csv"
+    path.write_bytes(text.encode())
+    code, out, err = run("report", path, "--json")
+    assert (code, err) == (0, "")
+    assert json.loads(out)["confusion_matrix"] == [[1, 0, 0], [0, 1, 1], [0, 0, 0]]
+    odd = write(tmp_path / "odd.csv", "y_true,y_pred\n18_25,nan\nnan,18_25\n")  # all wrong, and odd names: still a report
+    assert json.loads(run("report", odd, "--json")[1])["overall"]["accuracy"]["value"] == 0
+
+
+def test_json_into_links_and_pipes(run: Run, tmp_path: Path) -> None:
+    path = save(FRAME, tmp_path / "x.csv")
+    (tmp_path / "target.json").write_text("old")
+    (tmp_path / "link.json").symlink_to(tmp_path / "target.json")
+    assert run("report", path, "--json", tmp_path / "link.json")[0] == 0
+    assert (tmp_path / "link.json").is_symlink()
+    assert json.loads((tmp_path / "target.json").read_text())["num_examples"] == 5
+    assert run("report", path, "--json", "/dev/null")[0] == 0
+    assert not Path("/dev/null").is_file()
+
+
+def test_no_arguments_show_help(run: Run) -> None:
+    _, out, err = run()
+    assert "Usage" in out + err
 
 
 def test_float_columns_are_no_classes(run: Run, tmp_path: Path) -> None:

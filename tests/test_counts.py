@@ -179,6 +179,10 @@ def test_one_vs_rest_of_integers_and_floats() -> None:
     large = np.array([[2**30, 2**29, 5], [7, 2**30, 1], [1, 2, 3]], np.int32)  # their sum overflows int32, TN does not
     np.testing.assert_array_equal(jm.one_vs_rest(large)[0], [[2**30 + 6, 8], [2**29 + 5, 2**30]])
     assert jm.one_vs_rest(np.stack([counts] * 4).reshape(2, 2, 3, 3)).shape == (2, 2, 3, 2, 2)
+    small = jm.one_vs_rest(np.array([[200, 100, 3], [50, 7, 9], [90, 90, 90]], np.uint8))
+    assert small[1, 0, 0] == 200 + 3 + 90 + 90  # not modulo 256
+    with pytest.raises(ValueError, match="counts holds 3000000000, beyond JAX's 32-bit integers: give floats"):
+        jm.one_vs_rest(np.array([[3_000_000_000, 1], [2, 9]]))
     rare = jm.one_vs_rest(np.array([[1e9, 7.0], [3.0, 13.0]], np.float32))
     assert rare[0, 0, 0] == 13  # 1e9 + 23 - 1e9 - 10 in float32 is 0 or 64
 
@@ -243,8 +247,12 @@ def test_shapes_that_do_not_fit() -> None:
         jm.soft_confusion_matrix([0], [[0.1, 0.2, 0.7]], num_classes=2)
     with pytest.raises(ValueError, match=r"y_prob must have shape \(..., n, K\)"):
         jm.soft_confusion_matrix([0], [0.1])
-    with pytest.raises(ValueError, match=r"y_true must have shape \(..., n, L\)"):
+    with pytest.raises(ValueError, match=r"must have shape \(..., n, L\).*got \(2,\) and \(2,\)"):
         jm.multilabel_confusion_matrix([0, 1], [0, 1])
+    with pytest.raises(ValueError, match=r"the same n and L.*got \(2, 1\) and \(2, 3\)"):
+        jm.multilabel_confusion_matrix([[1], [0]], [[1, 0, 1], [1, 1, 0]])
+    with pytest.raises(ValueError, match=r"needs an axis of examples.*sample_weight \(\)"):
+        jm.multilabel_confusion_matrix([[1], [0]], [[1], [1]], sample_weight=1.0)
     with pytest.raises(ValueError, match=r"thresholds must have shape \(T,\)"):
         jm.confusion_matrix_at_thresholds([0], [0.5], 0.5)
     with pytest.raises(ValueError, match="groups and num_groups go together"):
@@ -260,6 +268,8 @@ def test_masks_and_sizes_that_are_none() -> None:
         jax.jit(lambda k: jm.confusion_matrix([0], [0], num_classes=k))(2)
     with pytest.raises(TypeError, match=r"num_classes must be a Python int.*got float"):
         jm.confusion_matrix([0], [0], num_classes=2.0)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"num_classes must be a Python int.*got bool"):
+        jm.confusion_matrix([0], [0], num_classes=True)
     with pytest.raises(ValueError, match="num_classes must be at least 1, got 0"):
         jm.confusion_matrix([0], [0], num_classes=0)
     with pytest.raises(TypeError, match="sample_weight must hold real numbers, got dtype <U1"):

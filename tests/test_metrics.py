@@ -256,6 +256,21 @@ def test_averages_refuse_what_is_no_rate() -> None:
         jm.binary(jm.f1)(THREE)
     with pytest.raises(ValueError, match="pos_label must be 0 or 1, got 2"):
         jm.binary(jm.f1, pos_label=2)
+    with pytest.raises(TypeError, match="expected a function of counts, such as jaxmetrics.f1, got 'f1'"):
+        jm.macro("f1")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="zero_division must hold real numbers, got dtype <U4"):
+        jm.recall(THREE, zero_division="warn")
+
+
+def test_groups_of_metrics_with_one_number() -> None:
+    groups = np.array([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])
+    np.testing.assert_allclose(jm.group_ratio(jm.binary(jm.recall))(groups), (9 / 15) / (9 / 10), rtol=1e-6)
+    np.testing.assert_allclose(jm.group_difference(jm.accuracy)(groups), 17 / 20 - 13 / 20, rtol=1e-6)
+    poisoned = groups.astype(float)
+    poisoned[0, 0, 0] = NAN
+    assert jnp.isnan(jm.group_difference(jm.recall)(poisoned)[0])  # NaN counts are not skipped
+    with pytest.raises(ValueError, match=r"it should return \(2,\) or \(2, 2\), but returned \(\)"):
+        jm.group_ratio(lambda c: c.sum())(groups)
 
 
 def test_decision_curve() -> None:

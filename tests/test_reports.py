@@ -126,7 +126,36 @@ def test_refusals() -> None:
             jm.Report.from_counts(np.array([[1, bad], [0, 1]]))
     with pytest.raises(ValueError, match="no examples to report on"):
         jm.report([-1, -1], [0, 1])
-    with pytest.raises(ValueError, match="same number of examples"):
+    with pytest.raises(ValueError, match=r"same number of examples: got \(3,\), \(2,\)"):
         jm.report([0, 1, 1], [0, 1])
-    with pytest.raises(ValueError, match="counts must be finite and not negative"):
+    with pytest.raises(ValueError, match=r"sample_weight\[0\] is -1.0, expected a number >= 0"):
         jm.report([0, 1], [0, 1], sample_weight=[-1.0, 1.0])
+    with pytest.raises(ValueError, match=r"y_prob\[0\] is \[ 5. -3.\], expected probabilities that sum to 1"):
+        jm.report([0, 1], [0, 1], y_prob=[[5.0, -3.0], [0.0, 1.0]])
+    with pytest.raises(ValueError, match=r"y_prob must have shape \(n, K\) = \(2, K\), got \(\)"):
+        jm.report([0, 1], [0, 1], y_prob=0.3)
+    with pytest.raises(ValueError, match="y_prob has 3 columns, but there are 2 classes: a, b"):
+        jm.report(["a", "b"], ["a", "b"], y_prob=np.full((2, 3), 1 / 3))
+    with pytest.raises(TypeError, match="labels must be strings or integers"):
+        jm.report(["a", None], ["a", "b"])
+    with pytest.raises(ValueError, match="class_names must differ, got a, a"):
+        jm.report([0, 1], [0, 1], class_names=["a", "a"])
+    with pytest.raises(ValueError, match="no examples to report on"):
+        jm.report([], [])
+
+
+def test_ids_beyond_int64() -> None:
+    report = jm.report(np.array([2**60, 2**60 + 1, 5], np.uint64), np.array([2**60 + 1, 2**60, 5]))
+    assert report.overall["accuracy"].value == pytest.approx(1 / 3)
+
+
+def test_ignored_predictions_count_nowhere() -> None:
+    report = jm.report([0, 1, 1], [0, 1, -1], y_prob=[[1, 0], [0, 1], [1, 0]])
+    assert report.num_ignored == 1
+    assert report.overall["accuracy"].value == report.overall["expected_accuracy"].value == 1
+
+
+def test_a_perfect_weighted_classifier_has_accuracy_one() -> None:
+    weights = (np.random.default_rng(3).random(17) * 10).astype(np.float32)  # whose trace and total round apart
+    report = jm.report(np.arange(17), np.arange(17), sample_weight=weights)
+    assert report.overall["accuracy"].value == report.overall["accuracy"].high == 1

@@ -194,8 +194,8 @@ def test_counts_by_group(name: str) -> None:
     groups = np.arange(N, dtype=np.int8) % 4 - 1  # -1 belongs to no group
     by_group = np.asarray(counter.call(*counter.examples, groups=groups, num_groups=3))
     each = [np.asarray(counter.call(*take(counter, np.flatnonzero(groups == g)))) for g in range(3)]
-    axis = 1 if name == "multilabel_confusion_matrix" else 0  # labels are batch
-    close(by_group, np.stack(each, axis))
+    batched = ("multilabel_confusion_matrix", "confusion_matrix_at_thresholds")  # labels and thresholds are batch
+    close(by_group, np.stack(each, 1 if name in batched else 0))
 
 
 @pytest.mark.parametrize("name", COUNTERS)
@@ -224,6 +224,30 @@ def test_a_smooth_metric_of_soft_counts_is_a_loss() -> None:
     assert np.isfinite(gradient).all()
     assert (np.asarray(gradient)[y_true < 0] == 0).all()
     assert np.abs(gradient).max() > 0
+
+
+def test_gradients_of_an_almost_absent_class_are_finite() -> None:
+    """A soft count of 1e-22 has a square that is 0 in float32."""
+
+    def loss(logits: jax.Array) -> jax.Array:
+        counts = jm.soft_confusion_matrix([0, 1], jax.nn.softmax(logits))
+        return sum(jm.macro(rate)(counts) for rate in (jm.f1, jm.precision, jm.jaccard)) + jm.matthews_corrcoef(counts)
+
+    for logit in (-20.0, -40.0, -45.0, -50.0, -60.0, -90.0):
+        assert np.isfinite(jax.grad(loss)(jnp.array([[0.0, 0.0, logit]] * 2))).all(), logit
+
+
+def test_masked_nan_reaches_no_gradient() -> None:
+    probs = jnp.array([[0.5, 0.5], [jnp.nan, jnp.nan]])
+    weights = jnp.array([1.0, jnp.nan])
+
+    def total(probs: jax.Array, weights: jax.Array, y_true: list[int], where: list[bool]) -> jax.Array:
+        return jm.soft_confusion_matrix(y_true, probs, sample_weight=weights, where=where).sum()
+
+    for y_true, where in (([0, 1], [True, False]), ([0, -1], [True, True])):
+        by_probs, by_weights = jax.grad(total, argnums=(0, 1))(probs, weights, y_true, where)
+        np.testing.assert_array_equal(by_probs, [[1, 1], [0, 0]])
+        np.testing.assert_array_equal(by_weights, [1, 0])
 
 
 def test_counts_in_a_scan() -> None:

@@ -32,6 +32,10 @@ class Average:
     rate: Metric
     options: tuple[tuple[str, Any], ...] = ()
 
+    def __post_init__(self) -> None:
+        if not callable(self.rate):
+            raise TypeError(f"expected a function of counts, such as jaxmetrics.f1, got {self.rate!r}.")
+
     def __call__(self, counts: ArrayLike, **options: Any) -> jax.Array:
         return self.scheme(self.rate, as_counts(counts), **dict(self.options), **options)
 
@@ -51,7 +55,7 @@ def macro(rate: Metric) -> Metric:
     result go to the rate: `macro(f1)(counts, zero_division=jnp.nan)`.
 
     Args:
-        rate: a function from counts `(..., K, K)` to `(..., K)`, of this file or your own.
+        rate: a function from counts `(..., K, K)` to `(..., K)`, of jaxmetrics or your own.
 
     Raises:
         ValueError: when called, if `rate` does not return one value per class.
@@ -111,7 +115,7 @@ def binary(rate: Metric, pos_label: int = 1) -> Metric:
     >>> binary(recall)([[8, 2], [1, 9]]), binary(recall, pos_label=0)([[8, 2], [1, 9]])
     (Array(0.9, dtype=float32), Array(0.8, dtype=float32))
     """
-    if pos_label not in (0, 1):
+    if type(pos_label) is not int or pos_label not in (0, 1):
         raise ValueError(f"pos_label must be 0 or 1, got {pos_label!r}.")
     return Average(_binary, rate, (("pos_label", pos_label),))
 

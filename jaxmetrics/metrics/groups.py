@@ -1,4 +1,4 @@
-"""Comparisons of groups: functions of per-class rates over the axis G of counts `(..., G, K, K)`."""
+"""Comparisons of groups: functions of metrics over the axis G of counts `(..., G, K, K)`."""
 
 import math
 from typing import Any
@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmetrics._arrays import ArrayLike, divide
-from jaxmetrics.metrics.averages import Average, Metric, per_class
+from jaxmetrics.metrics.averages import Average, Metric
 from jaxmetrics.metrics.rates import recall, selection_rate
 
 __all__ = [
@@ -18,26 +18,32 @@ __all__ = [
 ]
 
 
-def group_ratio(rate: Metric) -> Metric:
-    """Smallest over largest value of a rate among the groups, in [0, 1], as a function of counts `(..., G, K, K)`.
+def group_ratio(metric: Metric) -> Metric:
+    """Smallest over largest value of a metric among the groups, in [0, 1] for rates, as a function of counts `(..., G, K, K)`.
 
-    Returns `(..., K)`, one ratio per class; `binary(group_ratio(recall))` picks the positive one. Groups whose rate is NaN
-    are skipped, and so are groups without examples; NaN if no rate is left or all are 0. Keyword arguments go to the rate.
+    `metric` returns one number per matrix, as `accuracy` and `binary(recall)` do, and the result is `(...)`; or one per
+    class, and the result is `(..., K)`. Groups without examples, and groups where the metric is NaN, are skipped; NaN if no
+    value is left or all are 0. Keyword arguments of the result go to the metric.
 
-    >>> from jaxmetrics import precision
-    >>> group_ratio(precision)([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])
-    Array([0.45, 0.909], dtype=float32)
+    Raises:
+        ValueError: when called, if counts have no axis of groups or `metric` returns something else.
+
+    >>> from jaxmetrics import accuracy, precision
+    >>> groups = [[[8, 2], [1, 9]], [[4, 1], [6, 9]]]
+    >>> group_ratio(precision)(groups), group_ratio(accuracy)(groups)
+    (Array([0.45, 0.91], dtype=float32), Array(0.765, dtype=float32))
     """
-    return Average(_group_ratio, rate)
+    return Average(_group_ratio, metric)
 
 
-def group_difference(rate: Metric) -> Metric:
-    """Largest minus smallest value of a rate among the groups, as a function of counts. Otherwise as `group_ratio`.
+def group_difference(metric: Metric) -> Metric:
+    """Largest minus smallest value of a metric among the groups, as a function of counts. Otherwise as `group_ratio`.
 
-    >>> group_difference(recall)([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])
-    Array([0. , 0.3], dtype=float32)
+    >>> from jaxmetrics import binary, recall
+    >>> group_difference(binary(recall))([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])
+    Array(0.3, dtype=float32)
     """
-    return Average(_group_difference, rate)
+    return Average(_group_difference, metric)
 
 
 def demographic_parity_ratio(counts: ArrayLike) -> jax.Array:
@@ -63,22 +69,31 @@ def equal_opportunity_ratio(counts: ArrayLike) -> jax.Array:
     return group_ratio(recall)(counts, zero_division=jnp.nan)
 
 
-def _group_ratio(rate: Metric, counts: jax.Array, **options: Any) -> jax.Array:
-    low, high = _group_range(rate, counts, **options)
+def _group_ratio(metric: Metric, counts: jax.Array, **options: Any) -> jax.Array:
+    low, high = _group_range(metric, counts, **options)
     return divide(low, high, jnp.nan)
 
 
-def _group_difference(rate: Metric, counts: jax.Array, **options: Any) -> jax.Array:
-    low, high = _group_range(rate, counts, **options)
+def _group_difference(metric: Metric, counts: jax.Array, **options: Any) -> jax.Array:
+    low, high = _group_range(metric, counts, **options)
     return high - low
 
 
-def _group_range(rate: Metric, counts: jax.Array, **options: Any) -> tuple[jax.Array, jax.Array]:
+def _group_range(metric: Metric, counts: jax.Array, **options: Any) -> tuple[jax.Array, jax.Array]:
     if counts.ndim < 3:
         raise ValueError(f"group metrics need counts of shape (..., G, K, K), got {counts.shape}.")
-    rates = per_class(rate, counts, **options)
-    usable = (counts != 0).any((-2, -1))[..., None] & ~jnp.isnan(rates)
-    low = jnp.where(usable, rates, math.inf).min(-2)
-    high = jnp.where(usable, rates, -math.inf).max(-2)
-    any_usable = usable.any(-2)
+    values = metric(counts, **options)
+    if values.shape not in (counts.shape[:-2], counts.shape[:-1]):
+        raise ValueError(
+            f"group metrics take a metric with one number per matrix or per class: for counts of shape {counts.shape} it"
+            f" should return {counts.shape[:-2]} or {counts.shape[:-1]}, but returned {values.shape}."
+        )
+    total = counts.sum((-2, -1))
+    axis = -1
+    if values.ndim > total.ndim:
+        total, axis = total[..., None], -2
+    usable = (total != 0) & ~(jnp.isnan(values) & ~jnp.isnan(total))  # NaN counts, unlike undefined values, are not skipped
+    low = jnp.where(usable, values, math.inf).min(axis)
+    high = jnp.where(usable, values, -math.inf).max(axis)
+    any_usable = usable.any(axis)
     return jnp.where(any_usable, low, jnp.nan), jnp.where(any_usable, high, jnp.nan)

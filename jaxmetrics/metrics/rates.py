@@ -277,8 +277,8 @@ def net_benefit(counts: ArrayLike, threshold: ArrayLike) -> jax.Array:
     batch axes, so `binary(net_benefit)(confusion_matrix_at_thresholds(y, p, t), threshold=t)` is a decision curve.
     Source: Vickers and Elkin (2006), Decision curve analysis, Medical Decision Making 26.
 
-    >>> net_benefit([[8, 2], [1, 9]], threshold=0.25)
-    Array([0.3833, 0.4167], dtype=float32)
+    >>> net_benefit([[8, 2], [0, 6]], threshold=0.5)
+    Array([0.5 , 0.25], dtype=float32)
     """
     tp, fp, _ = hits_and_misses(proportions(counts))
     t = as_float(threshold, "threshold")[..., None]
