@@ -34,6 +34,8 @@ def counting(num_classes: int) -> dict[str, dict[str, float]]:
     y_true = rng.integers(0, num_classes, N)
     y_pred = np.where(rng.random(N) < 0.8, y_true, rng.integers(0, num_classes, N))
     true, pred = jnp.asarray(y_true), jnp.asarray(y_pred)
+    y_weight = rng.random(N, dtype=np.float32)
+    weight = jnp.asarray(y_weight)
     torch_true, torch_pred = torch.from_numpy(y_true), torch.from_numpy(y_pred)
     read_once = jax.jit(lambda t, p: t.sum() + p.sum())
     fused_bincount = jax.jit(lambda t, p: jnp.bincount(t * num_classes + p, length=num_classes**2))
@@ -43,6 +45,8 @@ def counting(num_classes: int) -> dict[str, dict[str, float]]:
         "jaxmetrics, NumPy int64 in": lambda: jm.confusion_matrix(y_true, y_pred, num_classes=num_classes),
         "jnp.bincount, jitted, unchecked": lambda: fused_bincount(true, pred),
         "np.bincount, unchecked": lambda: np.bincount(y_true * num_classes + y_pred, minlength=num_classes**2),
+        "jaxmetrics, weighted": lambda: jm.confusion_matrix(true, pred, num_classes=num_classes, sample_weight=weight),
+        "np.bincount, weighted": lambda: np.bincount(y_true * num_classes + y_pred, y_weight, minlength=num_classes**2),
         "torchmetrics, unvalidated": lambda: multiclass_confusion_matrix(
             torch_pred, torch_true, num_classes, validate_args=False
         ),

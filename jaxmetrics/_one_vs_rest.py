@@ -32,11 +32,29 @@ def hits_and_misses(p: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     return diagonal(p), off.sum(-2), off.sum(-1)
 
 
+def rest_of_row(p: jax.Array) -> jax.Array:
+    """`[i, j]` = the sum of row i without column j."""
+    return matmul(p, 1 - jnp.eye(p.shape[-1], dtype=p.dtype))
+
+
+def rest_of_column(p: jax.Array) -> jax.Array:
+    """`[i, j]` = the sum of column j without row i."""
+    return matmul(1 - jnp.eye(p.shape[-1], dtype=p.dtype), p)
+
+
 def correct_rejections(p: jax.Array) -> jax.Array:
     """TN of each class, `(..., K)`: the sum of the cells outside its row and column."""
-    k = p.shape[-1]
-    other_columns = matmul(p, 1 - jnp.eye(k, dtype=p.dtype))  # [a, i] = sum of row a without column i
-    return off_diagonal(other_columns).sum(-2)
+    return off_diagonal(rest_of_row(p)).sum(-2)
+
+
+def dependence(p: jax.Array) -> jax.Array:
+    """`p_ij - t_i q_j` with the row sums t and column sums q of proportions p: 0 if truth and prediction are independent.
+
+    As the determinant of the 2x2 table of row i against the rest and column j against the rest, which keeps the digits
+    that `p - t q` cancels.
+    """
+    rows, columns = rest_of_row(p), rest_of_column(p)
+    return p * rest_of_column(rows) - rows * columns
 
 
 def cells(p: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:

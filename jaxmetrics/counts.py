@@ -377,10 +377,7 @@ def _joint_histogram(
     ids = tuple(map(flat, ids))
     keep = jnp.full((1, n), True) if mask is None else flat(mask)
     if unweighted:
-        table = lax.platform_dependent(
-            ids, keep, cpu=partial(_count_in_chunks, batch, sizes), default=partial(_count_at_once, batch, sizes)
-        )
-        return table.reshape(*batch_shape, *sizes)
+        return _count_ids(batch, sizes, ids, keep).reshape(*batch_shape, *sizes)
 
     # What is left out is replaced before it is multiplied and added, so that a NaN there reaches no gradient either.
     for x, size in zip(ids, sizes, strict=True):
@@ -390,25 +387,34 @@ def _joint_histogram(
         weight, row = values[..., None], flat(rows, *window)
         values = weight * jnp.where((weight != 0) | jnp.isfinite(row), row, 0)
 
-    num_lanes = _num_lanes(n, math.prod(sizes + window))
-    lane = _iota((1, n), 1) // -(-n // num_lanes)
-    table = jnp.zeros((num_lanes, batch, *sizes, *window), float_dtype())
-    table = _add_at(table, (lane, _iota((batch, 1), 0), *ids), keep, values)
-    return _sum_pairwise(table).reshape(*batch_shape, *sizes, *window)
+    if math.prod((batch, *sizes)) > INT32_MAX:  # more cells than `_sum_by_cell` can number
+        table = jnp.zeros((batch, *sizes, *window), float_dtype())
+        table = _add_at(table, (_iota((batch, 1), 0), *ids), keep, values)
+    else:
+        cell = _ravel((_iota((batch, 1), 0), *ids), (batch, *sizes), keep).reshape(-1)
+        flat_values = jnp.broadcast_to(values, (batch, n, *window)).reshape(-1, *window)
+        table = _sum_by_cell(cell, flat_values, math.prod((batch, *sizes)), most=n)
+    return table.reshape(*batch_shape, *sizes, *window)
 
 
 def _iota(shape: tuple[int, ...], dimension: int) -> jax.Array:
     return lax.broadcasted_iota(jnp.int32, shape, dimension)
 
 
+def _count_ids(batch: int, sizes: tuple[int, ...], ids: tuple[jax.Array, ...], keep: jax.Array) -> jax.Array:
+    """Integer table `(batch, *sizes)`; ids and keep are `(1 or batch, n)`."""
+    methods = {"cpu": partial(_count_in_chunks, batch, sizes), "default": partial(_count_at_once, batch, sizes)}
+    return lax.platform_dependent(ids, keep, **methods)
+
+
 def _count_at_once(batch: int, sizes: tuple[int, ...], ids: tuple[jax.Array, ...], keep: jax.Array) -> jax.Array:
-    """Integer table `(batch, *sizes)` by one scatter of ones; ids and keep are `(1 or batch, n)`."""
+    """By one scatter of ones."""
     one = jnp.ones((), jnp.int32)
     return _add_at(jnp.zeros((batch, *sizes), jnp.int32), (_iota((batch, 1), 0), *ids), keep, one)
 
 
 def _count_in_chunks(batch: int, sizes: tuple[int, ...], ids: tuple[jax.Array, ...], keep: jax.Array) -> jax.Array:
-    """The same in a loop over chunks of examples.
+    """In a loop over chunks of examples.
 
     XLA's CPU backend writes the scatter's indices and ones to memory first. In chunks they stay in the cache, which makes
     ten million labels cost little more than reading them (2.5 times faster than at once).
@@ -430,37 +436,58 @@ def _count_in_chunks(batch: int, sizes: tuple[int, ...], ids: tuple[jax.Array, .
 def _add_at(table: jax.Array, ids: tuple[jax.Array, ...], keep: jax.Array, values: jax.Array) -> jax.Array:
     """`table` with `values` added in the cells `ids` (one per leading axis of the table), where `keep` and in range."""
     sizes, window = table.shape[: len(ids)], table.shape[len(ids) :]
-    shape = np.broadcast_shapes(keep.shape, *(x.shape for x in ids))
+    if math.prod(sizes) <= INT32_MAX:  # one fused index is 1.7 times faster than several, while int32 can hold it
+        index = [_ravel(ids, sizes, keep)]
+        sizes = (math.prod(sizes),)
+    else:
+        index = [_ravel((x,), (size,), keep) for x, size in zip(ids, sizes, strict=True)]
+        index = jnp.broadcast_arrays(*index)
+    values = jnp.broadcast_to(values, index[0].shape + window)
+    return table.reshape(sizes + window).at[tuple(index)].add(values, mode="drop").reshape(table.shape)
+
+
+def _ravel(ids: tuple[jax.Array, ...], sizes: tuple[int, ...], keep: jax.Array) -> jax.Array:
+    """The number of each example's cell in the flattened table; past the end where not `keep` or an id is out of range."""
+    cell = jnp.zeros_like(keep, jnp.int32)
     for x, size in zip(ids, sizes, strict=True):
         keep = keep & _in_range(x, size)
-    index = [jnp.broadcast_to(x.astype(jnp.int32), shape) for x in ids]
-    if math.prod(sizes) <= INT32_MAX:  # one fused index is 1.7 times faster than several, while int32 can hold it
-        fused = index[0]
-        for x, size in zip(index[1:], sizes[1:], strict=True):
-            fused = fused * size + x
-        index, sizes = [fused], (math.prod(sizes),)
-    index[0] = jnp.where(jnp.broadcast_to(keep, shape), index[0], sizes[0])  # past the end: dropped
-    values = jnp.broadcast_to(values, shape + window)
-    return table.reshape(sizes + window).at[tuple(index)].add(values, mode="drop").reshape(table.shape)
+        cell = cell * size + x.astype(jnp.int32)
+    return jnp.where(keep, cell, math.prod(sizes))
+
+
+def _sum_by_cell(cell: jax.Array, values: jax.Array, num_cells: int, most: int) -> jax.Array:
+    """Sums `(num_cells, *window)` of the values `(n, *window)` of each cell; `most` bounds the values of a cell.
+
+    A float32 sum that takes one addition after another drifts (ten million times 0.1 gives 1,087,937) and stops at 2^24.
+    So a cell with many values gets many slots, for 256 values or so each, and the slots are summed in pairs or in the same
+    way: every cell gets all it could need while the cells are few, else those that it needs.
+    """
+    n = len(cell)
+
+    def add_up(index: jax.Array, values: jax.Array, size: int) -> jax.Array:
+        return jnp.zeros((size, *values.shape[1:]), values.dtype).at[index].add(values, mode="drop")
+
+    if most <= 256:
+        return add_up(cell, values, num_cells)
+    if num_cells <= 512:
+        num_lanes = 1 << (n // 256).bit_length()
+        lane = _iota(cell.shape, 0) // -(-n // num_lanes)
+        slot = jnp.where(cell < num_cells, lane * num_cells + cell, num_lanes * num_cells)
+        lanes = add_up(slot, values, num_lanes * num_cells).reshape(num_lanes, num_cells, *values.shape[1:])
+        while len(lanes) > 1:
+            lanes = lanes[: len(lanes) // 2] + lanes[len(lanes) // 2 :]
+        return lanes[0]
+    count = _count_ids(1, (num_cells,), (cell[None],), jnp.full((1, n), True))[0]
+    num_slots = count // 256 + 1
+    first_slot = jnp.cumsum(num_slots) - num_slots
+    turn = lax.rem(_iota(cell.shape, 0), num_slots.at[cell].get(mode="fill", fill_value=1))
+    slot = first_slot.at[cell].get(mode="clip") + turn
+    all_slots = num_cells + n // 256
+    slot = jnp.where(cell < num_cells, slot, all_slots)
+    cell_of_slot = jnp.repeat(jnp.arange(num_cells, dtype=jnp.int32), num_slots, total_repeat_length=all_slots)
+    return _sum_by_cell(cell_of_slot, add_up(slot, values, all_slots), num_cells, most // 256 + 1)
 
 
 def _in_range(ids: jax.Array, size: int) -> jax.Array:
     wide = ids if ids.dtype.itemsize >= 4 else ids.astype(jnp.int32)  # int8 cannot be compared with 200
     return (wide >= 0) & (wide < size)
-
-
-def _num_lanes(n: int, num_cells: int) -> int:
-    """Into how many partial tables to add float weights, a power of two.
-
-    A float32 cell that takes one addition after another drifts (ten million times 0.1 gives 1,087,937) and stops at 2^24.
-    256 additions per lane keep the error near 1e-6; beyond 2 n cells in all lanes, memory and time would suffer.
-    """
-    lanes = min(-(-n // 256), max(1, 2 * n // num_cells))
-    return 1 << max(0, lanes.bit_length() - 1)
-
-
-def _sum_pairwise(lanes: jax.Array) -> jax.Array:
-    while len(lanes) > 1:
-        half = len(lanes) // 2
-        lanes = lanes[:half] + lanes[half:]
-    return lanes[0]

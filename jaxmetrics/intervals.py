@@ -66,14 +66,15 @@ def proportion_interval(
         high = jnp.where(2 * s <= n, high, 1 - _wilson_roots(n - s, n, z)[0])  # exactly 1 at s = n
     else:
         centre = (s + z**2 / 2) / (n + z**2)
-        half_width = z * jnp.sqrt(centre * (1 - centre) / (n + z**2))
+        half_width = z * jnp.sqrt(centre * ((n - s + z**2 / 2) / (n + z**2)) / (n + z**2))
         low, high = jnp.maximum(centre - half_width, 0), jnp.minimum(centre + half_width, 1)
-    return Estimate(p, low, high, safe_sqrt(divide(p * (1 - p), n, jnp.nan)))
+    low, high = jnp.where(low > p, p, low), jnp.where(high < p, p, high)  # at a tiny level rounding may cross
+    return Estimate(p, low, high, safe_sqrt(divide(p * divide(n - s, n, jnp.nan), n, jnp.nan)))
 
 
 def normal_quantile(level: float) -> float:
     """z such that a standard normal lies in [-z, z] with probability `level`."""
-    if not (isinstance(level, int | float) and 0 < level < 1):
+    if not (isinstance(level, int | float) and 0 < (1 - level) / 2 < 0.5):
         raise ValueError(f"level must be a Python number between 0 and 1 (0.95 for 95 %), got {level!r}.")
     return -NormalDist().inv_cdf((1 - level) / 2)
 

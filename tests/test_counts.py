@@ -120,10 +120,24 @@ def test_float_weights_do_not_stop_at_two_to_the_24() -> None:
     assert jm.confusion_matrix(zeros, zeros, num_classes=2)[0, 0] == n
     weighted = jm.confusion_matrix(zeros, zeros, num_classes=2, sample_weight=jnp.ones(n))
     np.testing.assert_allclose(weighted[0, 0], n, rtol=1e-7)
-    tenths = jm.confusion_matrix(zeros, zeros, num_classes=2, sample_weight=jnp.full(n, 0.1))
-    np.testing.assert_allclose(tenths[0, 0], np.float32(0.1) * np.float64(n), rtol=1e-5)  # a running sum is 9 % off
+    for num_classes in (2, 30):  # few cells, many cells: a running sum is 9 % off
+        tenths = jm.confusion_matrix(zeros, zeros, num_classes=num_classes, sample_weight=jnp.full(n, 0.1))
+        np.testing.assert_allclose(tenths[0, 0], np.float32(0.1) * np.float64(n), rtol=1e-5)
     soft = jm.soft_confusion_matrix(zeros, jnp.full((n, 1), 0.1))
     np.testing.assert_allclose(soft[0, 0], np.float32(0.1) * np.float64(n), rtol=1e-5)
+
+
+@pytest.mark.parametrize("num_classes", [3, 40])
+def test_weighted_sums_of_many_examples(num_classes: int) -> None:
+    """Few cells and many, one of them crowded, with invalid labels and batch axes: as NumPy's float64 sums."""
+    rng = np.random.default_rng(0)
+    y_true = np.where(rng.random((2, 5000)) < 0.8, 1, rng.integers(-1, num_classes + 1, (2, 5000)))
+    y_pred = np.where(rng.random(5000) < 0.8, 2, rng.integers(-1, num_classes + 1, 5000))
+    weights = rng.random((2, 5000)).astype(np.float32)
+    ours = jm.confusion_matrix(y_true, y_pred, num_classes=num_classes, sample_weight=weights)
+    for b in range(2):
+        expected = oracles.confusion_matrix(y_true[b], y_pred, num_classes, weights[b])
+        np.testing.assert_allclose(ours[b], expected, rtol=1e-6)
 
 
 def test_weights_of_any_dtype(x64: bool) -> None:

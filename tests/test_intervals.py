@@ -18,7 +18,7 @@ import jaxmetrics as jm
     ],
 )
 def test_published_intervals(successes: int, trials: int, method: str, low: float, high: float, x64: bool) -> None:
-    estimate = jm.proportion_interval(successes, trials, method=method)  # type: ignore[arg-type]
+    estimate = jm.proportion_interval(successes, trials, method=method)
     np.testing.assert_allclose([estimate.low, estimate.high], [low, high], atol=6e-7)
     np.testing.assert_allclose(estimate.value, successes / trials, rtol=1e-6)
 
@@ -48,6 +48,22 @@ def test_proportions_at_the_edges() -> None:
     assert nothing.high == 1
     for successes, trials in ((3, 2), (-1, 2), (np.nan, 2), (1, np.nan)):
         assert np.isnan(jm.proportion_interval(successes, trials)).all()
+
+
+def test_standard_error_near_one() -> None:
+    near_one, near_zero = jm.proportion_interval(11_184_809, 11_184_810), jm.proportion_interval(1, 11_184_810)
+    np.testing.assert_allclose(near_one.standard_error, near_zero.standard_error, rtol=1e-6)
+
+
+@pytest.mark.parametrize("level", [1e-12, 1e-6, 0.5, 1 - 1e-12])
+def test_intervals_contain_their_value(level: float) -> None:
+    n = np.array([1, 2, 3, 7, 1000, 10**6, 10**12])[:, None]
+    s = np.floor(n * np.array([0, 0.1, 0.5, 0.9, 1]))
+    for method in ("wilson", "agresti_coull"):
+        estimate = jm.proportion_interval(s, n, level=level, method=method)
+        if method == "wilson":
+            assert ((estimate.low <= estimate.value) & (estimate.value <= estimate.high)).all()
+        assert ((estimate.low >= 0) & (estimate.low <= estimate.high) & (estimate.high <= 1)).all()
 
 
 def test_proportions_broadcast_and_narrow() -> None:

@@ -1,5 +1,8 @@
 """Every metric against its definition and scikit-learn, the formulas of the texts, published figures, hard cases."""
 
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -183,6 +186,55 @@ def test_rare_classes_keep_their_digits_in_float32() -> None:
     np.testing.assert_allclose(jm.error_rate(counts), 1e-8, rtol=1e-5)
 
 
+def test_near_independence_and_near_certainty_in_float32() -> None:
+    """Sums of logarithms and p - t q cancel here: 49 and 19 per cent were lost before the formulas were rearranged."""
+    for counts in ([[249_900, 250_100], [250_100, 249_900]], [[10**9, 1], [1, 1]], [[10**9, 3], [5, 16]], [[10**9, 0], [0, 1]]):
+        c = np.array(counts)
+        exact = float(mutual_information(c))
+        np.testing.assert_allclose(jm.mutual_information(c), exact, rtol=5e-4, err_msg=str(counts))
+        np.testing.assert_allclose(jm.cramers_v(c), oracles.cramers_v(c.astype(float)), rtol=5e-4, err_msg=str(counts))
+    for mistakes in ([[1, 10**9], [1, 3]], [[0, 10**9], [1, 0]]):
+        s = np.array([10**9 + 1 + 2 * mistakes[0][0], 10**9 + 1 + 2 * mistakes[1][1]], float)
+        shares = np.array([[1e9, 1], [1, 1e9]]) / s[:, None]
+        cen = -(shares * np.log2(shares)).sum(1)
+        exact = float((s * cen).sum() / (2 * np.sum(mistakes)))
+        np.testing.assert_allclose(jm.confusion_entropy(mistakes), exact, rtol=1e-5)
+
+
+def mutual_information(counts: np.ndarray) -> Fraction:
+    """The exact sum, with logarithms of 50 digits."""
+    with localcontext() as context:
+        context.prec = 50
+        n = int(counts.sum())
+        total = Decimal(0)
+        for (i, j), c in np.ndenumerate(counts):
+            if c:
+                ratio = Decimal(int(c)) * n / (int(counts[i].sum()) * int(counts[:, j].sum()))
+                total += Decimal(int(c)) / n * ratio.ln()
+        return Fraction(total)
+
+
+@pytest.mark.parametrize("k", [2, 3, 17, 100, 1000])
+def test_perfect_is_exactly_one(k: int) -> None:
+    counts = np.diag(np.random.default_rng(k).integers(1, 2_000_000, k))
+    for metric in (jm.accuracy, jm.matthews_corrcoef, jm.macro(jm.f1), jm.balanced_accuracy, jm.cohen_kappa):
+        assert metric(counts) == 1, metric
+    assert (np.asarray(jm.fowlkes_mallows(counts)) == 1).all()
+    assert jm.error_rate(counts) == 0
+
+
+def test_chance_agreement_of_a_thousand_classes() -> None:
+    assert abs(jm.cohen_kappa(np.full((1000, 1000), 12345))) < 1e-6
+
+
+def test_f_beta_of_a_small_beta() -> None:
+    np.testing.assert_allclose(jm.f_beta([[0, 2], [10**9, 1]], 1e-4)[1], 1 / 13, rtol=1e-6)
+
+
+def test_krippendorff_needs_counts() -> None:
+    assert jnp.isnan(jm.krippendorff_alpha(np.array([[4, 1], [1, 4]]) / 100))
+
+
 def test_a_thousand_classes() -> None:
     rng = np.random.default_rng(0)
     counts = rng.poisson(0.3, (1000, 1000)) + np.diag(rng.poisson(500, 1000))
@@ -256,7 +308,7 @@ def test_averages_refuse_what_is_no_rate() -> None:
         jm.binary(jm.f1)(THREE)
     with pytest.raises(ValueError, match="pos_label must be 0 or 1, got 2"):
         jm.binary(jm.f1, pos_label=2)
-    with pytest.raises(TypeError, match="expected a function of counts, such as jaxmetrics.f1, got 'f1'"):
+    with pytest.raises(TypeError, match=r"expected a function of counts, such as jaxmetrics\.f1, got 'f1'"):
         jm.macro("f1")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="zero_division must hold real numbers, got dtype <U4"):
         jm.recall(THREE, zero_division="warn")

@@ -5,7 +5,7 @@ from typing import Literal
 import jax
 import jax.numpy as jnp
 
-from jaxmetrics._arrays import ArrayLike, as_counts, as_square, divide, float_dtype, matmul
+from jaxmetrics._arrays import ArrayLike, as_counts, as_square, divide, float_dtype
 from jaxmetrics._one_vs_rest import proportions
 
 Weights = Literal["linear", "quadratic"] | ArrayLike | None
@@ -56,8 +56,8 @@ def krippendorff_alpha(counts: ArrayLike, *, weights: Weights = None) -> jax.Arr
     """Krippendorff's alpha of two raters without gaps, `1 - (N - 1) / N * D_o / D_e`, at most 1, with N = 2 n ratings.
 
     `D_o` as in `cohen_kappa`, `D_e` with the "pooled" chance model; so alpha is Scott's pi corrected for a small sample, and
-    unlike it depends on n. NaN for a single class. `weights` and errors as `cohen_kappa`: None for nominal data,
-    "quadratic" for interval data.
+    unlike it depends on n: counts must not be normalised. NaN for a single class and for N <= 1. `weights` and errors as
+    `cohen_kappa`: None for nominal data, "quadratic" for interval data.
     Source: Krippendorff (2011), Computing Krippendorff's alpha-reliability, eq. for two observers.
 
     >>> krippendorff_alpha([[4, 1], [1, 4]]), cohen_kappa([[4, 1], [1, 4]], chance="pooled")
@@ -65,6 +65,7 @@ def krippendorff_alpha(counts: ArrayLike, *, weights: Weights = None) -> jax.Arr
     """
     num_ratings = 2 * as_counts(counts).sum((-2, -1))
     observed, expected = _mean_disagreement(counts, weights, "pooled")
+    expected = jnp.where(num_ratings > 1, expected, 0)
     return 1 - divide(observed * divide(num_ratings - 1, num_ratings), expected, jnp.nan)
 
 
@@ -77,7 +78,8 @@ def _mean_disagreement(counts: ArrayLike, weights: Weights, chance: str) -> tupl
     m = (t + q) / 2
 
     def under_independence(a: jax.Array, b: jax.Array) -> jax.Array:
-        return (matmul(a, w) * b).sum(-1)
+        joint = a[..., :, None] * b[..., None, :]
+        return (joint * jnp.broadcast_to(w, joint.shape)).sum((-2, -1))
 
     if chance == "marginals":
         expected = under_independence(t, q)
@@ -86,8 +88,7 @@ def _mean_disagreement(counts: ArrayLike, weights: Weights, chance: str) -> tupl
     elif chance == "uniform":
         expected = w.mean()
     elif chance == "majority":
-        commonest = jnp.argmax(t, -1, keepdims=True)
-        expected = jnp.take_along_axis(matmul(t, w), commonest, -1)[..., 0]
+        expected = under_independence(t, jax.nn.one_hot(jnp.argmax(t, -1), k, dtype=t.dtype))
     elif chance == "gwet":
         total_agreement = k**2 - divide(w.sum(), w.max())
         expected = w.max() * (1 - total_agreement / max(1, k * (k - 1)) * (m * (1 - m)).sum(-1))

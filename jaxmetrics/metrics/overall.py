@@ -3,8 +3,16 @@
 import jax
 import jax.numpy as jnp
 
-from jaxmetrics._arrays import ArrayLike, as_counts, as_square, divide, safe_log, safe_sqrt
-from jaxmetrics._one_vs_rest import cells, diagonal, off_diagonal, proportions
+from jaxmetrics._arrays import ArrayLike, as_counts, as_float, as_square, divide, safe_log, safe_sqrt
+from jaxmetrics._one_vs_rest import (
+    cells,
+    dependence,
+    diagonal,
+    off_diagonal,
+    proportions,
+    rest_of_column,
+    rest_of_row,
+)
 from jaxmetrics.metrics.rates import recall
 
 __all__ = [
@@ -28,8 +36,8 @@ def accuracy(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
     >>> accuracy([[8, 2], [1, 9]])
     Array(0.85, dtype=float32)
     """
-    c = as_counts(counts)
-    return divide(diagonal(c).sum(-1), c.sum((-2, -1)), zero_division)
+    right, wrong = _right_and_wrong(counts)
+    return divide(right, right + wrong, zero_division)
 
 
 naive_accuracy = accuracy
@@ -41,8 +49,13 @@ def error_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Arra
     >>> error_rate([[8, 2], [1, 9]])
     Array(0.15, dtype=float32)
     """
+    right, wrong = _right_and_wrong(counts)
+    return divide(wrong, right + wrong, zero_division)
+
+
+def _right_and_wrong(counts: ArrayLike) -> tuple[jax.Array, jax.Array]:
     c = as_counts(counts)
-    return divide(off_diagonal(c).sum((-2, -1)), c.sum((-2, -1)), zero_division)
+    return diagonal(c).sum(-1), off_diagonal(c).sum((-2, -1))
 
 
 def no_information_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
@@ -51,8 +64,8 @@ def no_information_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) ->
     >>> no_information_rate([[5, 1], [3, 3]])
     Array(0.5, dtype=float32)
     """
-    c = as_counts(counts)
-    return divide(c.sum(-1).max(-1), c.sum((-2, -1)), zero_division)
+    support = as_counts(counts).sum(-1)
+    return divide(support.max(-1), support.sum(-1), zero_division)
 
 
 def balanced_accuracy(counts: ArrayLike, *, adjusted: bool = False) -> jax.Array:
@@ -100,9 +113,10 @@ def matthews_corrcoef(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> j
     """
     tp, fp, fn, tn = cells(proportions(counts))
     covariance = (tp * tn - fp * fn).sum(-1)
-    spread_pred = safe_sqrt(((tp + fp) * (fn + tn)).sum(-1))
-    spread_true = safe_sqrt(((tp + fn) * (fp + tn)).sum(-1))
-    return divide(covariance, spread_pred * spread_true, zero_division)
+    spread_pred = ((tp + fp) * (fn + tn)).sum(-1)
+    spread_true = ((tp + fn) * (fp + tn)).sum(-1)
+    correlation = divide(covariance, spread_pred) * safe_sqrt(divide(spread_pred, spread_true))  # exactly 1 if all agree
+    return jnp.where((spread_pred != 0) & (spread_true != 0), correlation, as_float(zero_division, "zero_division"))
 
 
 def cramers_v(counts: ArrayLike) -> jax.Array:
@@ -116,7 +130,7 @@ def cramers_v(counts: ArrayLike) -> jax.Array:
     """
     p = proportions(counts)
     t, q = p.sum(-1, keepdims=True), p.sum(-2, keepdims=True)
-    chi2_per_example = divide((p - t * q) ** 2, t * q).sum((-2, -1))
+    chi2_per_example = divide(dependence(p) ** 2, t * q).sum((-2, -1))
     num_occurring = jnp.minimum((t != 0).sum((-2, -1)), (q != 0).sum((-2, -1)))
     return safe_sqrt(divide(chi2_per_example, jnp.maximum(num_occurring - 1, 0).astype(p.dtype), jnp.nan))
 
@@ -130,8 +144,15 @@ def mutual_information(counts: ArrayLike) -> jax.Array:
     Array(0.6931, dtype=float32)
     """
     p = proportions(counts)
-    t, q = p.sum(-1, keepdims=True), p.sum(-2, keepdims=True)
-    return jnp.maximum((p * (safe_log(p) - safe_log(t) - safe_log(q))).sum((-2, -1)), 0)
+    expected = p.sum(-1, keepdims=True) * p.sum(-2, keepdims=True)
+    ratio, excess = divide(p, expected), divide(dependence(p), expected)  # u and r = u - 1
+    # The sum is also that of expected * (u log u - r), whose terms are all >= 0; near independence by its series in r.
+    small = abs(excess) < 0.1
+    r = jnp.where(small, excess, 0)
+    series = jnp.zeros_like(r)
+    for k in reversed(range(14)):  # sum_k (-r)^k / ((k + 1)(k + 2)), to 1e-16 for |r| < 0.1
+        series = 1 / ((k + 1) * (k + 2)) - r * series
+    return (expected * jnp.where(small, r**2 * series, ratio * safe_log(ratio) - excess)).sum((-2, -1))
 
 
 def confusion_entropy(counts: ArrayLike) -> jax.Array:
@@ -145,12 +166,16 @@ def confusion_entropy(counts: ArrayLike) -> jax.Array:
     Array(0.2212, dtype=float32)
     """
     p = proportions(counts)
-    mistakes = off_diagonal(p)
-    s = p.sum(-1) + p.sum(-2)
-    as_truth, as_prediction = divide(mistakes, s[..., :, None]), divide(mistakes, s[..., None, :])
-    nats = (as_truth * safe_log(as_truth)).sum(-1) + (as_prediction * safe_log(as_prediction)).sum(-2)
+    t, q = p.sum(-1), p.sum(-2)
+    s = t + q
+    cen = jnp.zeros_like(s)
+    for mistakes, rest, axis in (
+        (off_diagonal(p), rest_of_row(p) + q[..., :, None], -1),
+        (off_diagonal(p), rest_of_column(p) + t[..., None, :], -2),
+    ):  # x = mistakes / s and -log x = log(1 + rest / mistakes), s = mistakes + rest
+        cen += (divide(mistakes, jnp.expand_dims(s, axis)) * jnp.log1p(divide(rest, mistakes))).sum(axis)
     k = (s != 0).sum(-1).astype(p.dtype)
-    return divide(-(s / 2 * nats).sum(-1), jnp.log(jnp.maximum(2 * (k - 1), 1)))
+    return divide((s / 2 * cen).sum(-1), jnp.log(jnp.maximum(2 * (k - 1), 1)))
 
 
 def expected_cost(counts: ArrayLike, cost: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:

@@ -134,8 +134,9 @@ def f_beta(counts: ArrayLike, beta: ArrayLike, *, zero_division: ArrayLike = 0.0
     >>> f_beta([[8, 2], [0, 6]], beta=2.0)
     Array([0.833, 0.9375   ], dtype=float32)
     """
-    precision_share = 1 / (1 + as_float(beta, "beta") ** 2)
-    return tversky(counts, precision_share, 1 - precision_share, zero_division=zero_division)
+    b = as_float(beta, "beta")
+    recall_share = jnp.where(b == 0, 0, 1 / (1 + jnp.where(b == 0, 1, b) ** -2.0))
+    return tversky(counts, 1 / (1 + b**2), recall_share, zero_division=zero_division)
 
 
 def f1(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
@@ -161,11 +162,13 @@ def fowlkes_mallows(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax
 
     Source: Fowlkes and Mallows (1983), A method for comparing two hierarchical clusterings, JASA 78.
 
-    >>> fowlkes_mallows([[4, 5], [0, 1]])
-    Array([0.667, 0.408], dtype=float32)
+    >>> fowlkes_mallows([[4, 0], [5, 7]])
+    Array([0.6666667, 0.7637626], dtype=float32)
     """
     tp, fp, fn = hits_and_misses(proportions(counts))
-    return divide(tp, safe_sqrt(tp + fp) * safe_sqrt(tp + fn), zero_division)
+    predicted, support = tp + fp, tp + fn
+    mean = divide(tp, predicted) * safe_sqrt(divide(predicted, support))  # exactly 1 if all agree
+    return jnp.where((predicted != 0) & (support != 0), mean, as_float(zero_division, "zero_division"))
 
 
 def p4(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
@@ -244,8 +247,8 @@ def prevalence(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Arra
     >>> prevalence([[6, 2], [1, 1]])
     Array([0.8, 0.2], dtype=float32)
     """
-    c = as_counts(counts)
-    return divide(c.sum(-1), c.sum((-2, -1))[..., None], zero_division)
+    support = as_counts(counts).sum(-1)
+    return divide(support, support.sum(-1, keepdims=True), zero_division)
 
 
 def selection_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
@@ -254,8 +257,8 @@ def selection_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.
     >>> selection_rate([[6, 2], [1, 1]])
     Array([0.7, 0.3], dtype=float32)
     """
-    c = as_counts(counts)
-    return divide(c.sum(-2), c.sum((-2, -1))[..., None], zero_division)
+    predicted = as_counts(counts).sum(-2)
+    return divide(predicted, predicted.sum(-1, keepdims=True), zero_division)
 
 
 def lift(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
