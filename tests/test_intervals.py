@@ -18,7 +18,7 @@ import jaxmetrics as jm
     ],
 )
 def test_published_intervals(successes: int, trials: int, method: str, low: float, high: float, x64: bool) -> None:
-    estimate = jm.proportion_interval(successes, trials, method=method)
+    estimate = jm.proportion_interval(successes, trials, method=method)  # type: ignore[arg-type]
     np.testing.assert_allclose([estimate.low, estimate.high], [low, high], atol=6e-7)
     np.testing.assert_allclose(estimate.value, successes / trials, rtol=1e-6)
 
