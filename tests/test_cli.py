@@ -285,6 +285,27 @@ def test_files_as_people_write_them(run: Run, tmp_path: Path) -> None:
     assert json.loads(run("report", odd, "--json")[1])["overall"]["accuracy"]["value"] == 0
 
 
+@pytest.mark.parametrize(("suffix", "total"), [(".csv", None), (".parquet", 5), (".npz", 5)])
+def test_progress_counts_rows(suffix: str, total: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_reading, "BATCH_SIZE", 2)
+    seen: list[tuple[int, int | None]] = []
+    path = save(FRAME, tmp_path / f"x{suffix}")
+    _reading.count_predictions(path, _reading.Columns(), on_progress=lambda done, total: seen.append((done, total)))
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert seen[-1] == (5, total)
+    assert len(seen) >= 3
+
+
+def test_progress_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")  # what makes rich take standard error for a terminal
+    with cli._progress() as on_progress:
+        on_progress(3, 12)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "rows" in captured.err
+    assert "/12" in captured.err
+
+
 def test_json_into_links_and_pipes(run: Run, tmp_path: Path) -> None:
     path = save(FRAME, tmp_path / "x.csv")
     (tmp_path / "target.json").write_text("old")
