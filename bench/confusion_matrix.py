@@ -54,8 +54,12 @@ def counting(num_classes: int) -> dict[str, dict[str, float]]:
         "scikit-learn": lambda: sk.confusion_matrix(y_true, y_pred),
     }
     expected = contenders["np.bincount, unchecked"]().reshape(num_classes, num_classes)
-    for name in ("jaxmetrics", "jaxmetrics, NumPy int64 in", "scikit-learn"):
-        np.testing.assert_array_equal(contenders[name](), expected)
+    for name, run in contenders.items():
+        if "weighted" in name:
+            in_float64 = contenders["np.bincount, weighted"]().reshape(num_classes, num_classes)
+            np.testing.assert_allclose(np.reshape(run(), in_float64.shape), in_float64, rtol=1e-5)
+        elif "reading" not in name:
+            np.testing.assert_array_equal(np.reshape(run(), expected.shape), expected)
     return measure(contenders)
 
 

@@ -4,7 +4,6 @@ Mistakes that are visible in the shapes, dtypes and Python values raise here, al
 numbers in an array (a label out of range, a negative count) cannot raise under `jax.jit` and never does.
 """
 
-import operator
 from collections.abc import Mapping
 from typing import TypeAlias
 
@@ -40,11 +39,15 @@ def is_integer(x: jax.Array | np.ndarray) -> bool:
 def as_float(x: ArrayLike, name: str) -> jax.Array:
     """`x` in the computing dtype; NumPy integers beyond int32 are rounded, not wrapped."""
     array = as_host_or_jax(x)
-    if not (is_integer(array) or jnp.issubdtype(array.dtype, jnp.floating)):
-        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}.")
+    check_real(array, name)
     if isinstance(array, np.ndarray):
         return jnp.asarray(array.astype(float_dtype()))
     return array.astype(float_dtype())
+
+
+def check_real(array: jax.Array | np.ndarray, name: str) -> None:
+    if not (is_integer(array) or jnp.issubdtype(array.dtype, jnp.floating)):
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}.")
 
 
 def as_counts(counts: ArrayLike) -> jax.Array:
@@ -52,6 +55,11 @@ def as_counts(counts: ArrayLike) -> jax.Array:
     array = as_float(counts, "counts")
     check_square(array, "counts")
     return array
+
+
+def weighted_sum(p: jax.Array, w: jax.Array) -> jax.Array:
+    """`sum_ij w_ij p_ij` of matrices p `(..., K, K)` with weights `(K, K)`."""
+    return (p * jnp.broadcast_to(w, p.shape)).sum((-2, -1))
 
 
 def check_square(array: jax.Array, name: str) -> None:
@@ -72,16 +80,14 @@ def as_square(x: ArrayLike, k: int, name: str) -> jax.Array:
 
 def check_size(value: int, name: str) -> int:
     """A static size of at least one."""
-    try:
-        size = operator.index(None if isinstance(value, bool) else value)  # type: ignore[arg-type]
-    except (TypeError, jax.errors.JAXTypeError):
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(
             f"{name} must be a Python int, because it sets the shape of the result; got {type(value).__name__}."
-            f" Under jax.jit, close over it or name it in static_argnames."
-        ) from None
-    if size < 1:
+            " Under jax.jit, close over it or name it in static_argnames."
+        )
+    if value < 1:
         raise ValueError(f"{name} must be at least 1, got {value}.")
-    return size
+    return int(value)
 
 
 def as_class_ids(labels: ArrayLike, name: str, size: int) -> jax.Array | np.ndarray:
@@ -150,6 +156,12 @@ def _quotient_jvp(primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Arra
 def safe_sqrt(x: jax.Array) -> jax.Array:
     """`sqrt(x)` with gradient 0, not infinity, at 0."""
     return jnp.where(x == 0, 0, jnp.sqrt(jnp.where(x == 0, 1, x)))
+
+
+def divide_by_geometric_mean(a: jax.Array, b: jax.Array, c: jax.Array, zero_division: ArrayLike) -> jax.Array:
+    """`a / sqrt(b c)`, exactly 1 for a = b = c; `zero_division` where b or c is 0."""
+    quotient = divide(a, b) * safe_sqrt(divide(b, c))
+    return jnp.where((b != 0) & (c != 0), quotient, as_float(zero_division, "zero_division"))
 
 
 def safe_log(x: jax.Array) -> jax.Array:

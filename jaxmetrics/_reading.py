@@ -124,9 +124,6 @@ def _naming(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: cannot be read: {reason}{hint}") from error
 
 
-# Sources
-
-
 class _Source(Protocol):
     num_rows: int | None  # None if unknown before the end
     roles: dict[str, str]  # the column of each role
@@ -231,9 +228,6 @@ def _npy_rows(archive: zipfile.ZipFile, name: str, stack: ExitStack) -> Iterator
         yield np.frombuffer(file.read(size * row), dtype).reshape(size, *shape[1:])
 
 
-# Counting a batch
-
-
 def _add(counted: Counted, batch: pl.DataFrame, source: _Source, ignore: frozenset[str]) -> None:
     """Add one batch to the counts. Batches are padded with -1, which is dropped, so that few shapes are compiled."""
 
@@ -336,14 +330,11 @@ def _kind(names: Sequence[str]) -> str:
     return "integers" if all(map(_is_integer, names)) else "fractions" if all(map(_is_number, names)) else "names"
 
 
-# Counts
-
-
 def _counts_from_npz(path: Path) -> np.ndarray:
     with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as arrays:
         if "counts" not in arrays and len(arrays.files) != 1:
             raise InputError(f"no array 'counts'; the file has {_listed(arrays.files)}")
-        return _check_counts(arrays["counts" if "counts" in arrays else arrays.files[0]])
+        return arrays["counts" if "counts" in arrays else arrays.files[0]]
 
 
 def _counts_from_cells(header: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> tuple[np.ndarray, list[str] | None]:
@@ -358,22 +349,7 @@ def _counts_from_cells(header: Sequence[str] | None, rows: Sequence[Sequence[str
             if not _is_number(cell):
                 raise InputError(f"row {i + 1}: {cell!r} is not a number")
     integers = all(_is_integer(cell) and abs(int(cell)) < 2**63 for row in rows for cell in row)
-    return _check_counts(np.array([[int(cell) if integers else float(cell) for cell in row] for row in rows])), names
-
-
-def _check_counts(counts: np.ndarray) -> np.ndarray:
-    if counts.ndim != 2 or counts.shape[0] != counts.shape[1]:
-        raise InputError(f"a confusion matrix must be square, this one has shape {counts.shape}")
-    if counts.dtype.kind not in "iuf":
-        raise InputError(f"a confusion matrix must hold numbers, this one holds {counts.dtype}")
-    bad = np.argwhere(~(np.isfinite(counts) & (counts >= 0)))
-    if len(bad):
-        i, j = bad[0].tolist()
-        raise InputError(f"the cell in row {i + 1}, column {j + 1} is {counts[i, j]}, expected a number >= 0")
-    return counts
-
-
-# Words
+    return np.array([[int(cell) if integers else float(cell) for cell in row] for row in rows]), names
 
 
 def _is_integer(text: str) -> bool:

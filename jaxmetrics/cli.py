@@ -18,6 +18,7 @@ try:
 except ImportError as error:
     raise SystemExit(f"jaxmetrics: the command line needs {error.name}: pip install 'jaxmetrics[cli]'") from None
 
+from jaxmetrics.intervals import normal_quantile
 from jaxmetrics.reports import Report
 
 __all__ = ["main"]
@@ -26,7 +27,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 
 
 @app.callback()
-def _describe() -> None:
+def _set_up() -> None:
     """Performance measures of classifiers, with intervals."""
     jax.config.update("jax_enable_x64", True)  # an application may decide it; precision costs nothing here
 
@@ -47,7 +48,9 @@ def report(
     ignore: Annotated[list[str] | None, typer.Option(help="Leave out rows with this label (repeatable).")] = None,
     counts: Annotated[bool, typer.Option("--counts", help="FILE holds a confusion matrix, row = true class.")] = False,
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
-    json: Annotated[str | None, typer.Option(help="Write JSON to this file; - or nothing: to standard output.")] = None,
+    json: Annotated[
+        str | None, typer.Option(help="Write JSON to this file, - or nothing behind it: to standard output.")
+    ] = None,
 ) -> None:
     """Report how good the predictions in FILE are: per class and overall, with intervals where they are proportions.
 
@@ -55,8 +58,8 @@ def report(
     """
     columns = Columns(true, pred, weight, prob)
     try:
-        if not 1e-6 <= level <= 1 - 1e-12:
-            raise InputError(f"--level must lie between 0 and 1 (0.95 for 95 %), got {level:g}")
+        with _about("--level"):
+            normal_quantile(level)
         if counts and (columns != Columns() or ignore):
             raise InputError("--counts reads a matrix: it takes no --true, --pred, --weight, --prob or --ignore")
         if json not in (None, "-") and Path(json).resolve() == file.resolve():
@@ -90,12 +93,12 @@ def _report_of_predictions(file: Path, columns: Columns, ignore: list[str], leve
 
 
 @contextmanager
-def _about(file: Path) -> Iterator[None]:
-    """What a report refuses, as a complaint about the file."""
+def _about(what: Path | str) -> Iterator[None]:
+    """What the library refuses in the block, as a complaint about the file or option."""
     try:
         yield
-    except ValueError as error:
-        raise InputError(f"{file}: {error}") from None
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what}: {error}") from None
 
 
 @contextmanager
@@ -142,7 +145,7 @@ def _refuse(message: str) -> NoReturn:
 
 
 def main() -> None:
-    """Run the command line; `--json` without a value writes to standard output."""
+    """Run the command line; `--json` last, or before another option, writes to standard output."""
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     given = sys.argv[1:]
     arguments: list[str] = []

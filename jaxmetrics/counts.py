@@ -36,11 +36,10 @@ from jaxmetrics._arrays import (
     check_examples,
     check_size,
     check_square,
-    divide,
     float_dtype,
     is_integer,
 )
-from jaxmetrics._one_vs_rest import cells, hits_and_misses, tables
+from jaxmetrics._cell_sums import cells, hits_and_misses, proportions, tables
 
 __all__ = [
     "check_labels",
@@ -105,7 +104,7 @@ def paired_confusion_matrix(
     groups: ArrayLike | None = None,
     num_groups: int | None = None,
 ) -> jax.Array:
-    """Counts of (truth, prediction of A, prediction of B): all that a comparison on the same examples needs.
+    """`C[i, j, k]` = number of examples of class i that A predicted as j and B as k: all that a comparison needs.
 
     Returns:
         `(..., K, K, K)`; its sum over the last axis is the confusion matrix of A, over the last but one that of B.
@@ -260,9 +259,9 @@ def one_vs_rest(counts: ArrayLike) -> jax.Array:
     Raises:
         TypeError, ValueError: `counts` is not numeric, not of shape `(..., K, K)`, or holds integers that JAX would wrap.
 
-    >>> one_vs_rest([[5, 1], [2, 9]])[1]
-    Array([[5, 1],
-           [2, 9]], dtype=int32)
+    >>> one_vs_rest([[5, 1], [2, 9]])[0]
+    Array([[9, 2],
+           [1, 5]], dtype=int32)
     """
     array = as_host_or_jax(counts)
     if not is_integer(array):
@@ -279,13 +278,13 @@ def one_vs_rest(counts: ArrayLike) -> jax.Array:
 
 
 def normalize(counts: ArrayLike, over: Literal["true", "pred", "all"] = "true") -> jax.Array:
-    """`counts` as fractions of each true class (rows sum to 1), each predicted class (columns) or all examples.
+    """`counts` as fractions of each true class, `C_ij / sum_j C_ij`, each predicted class, `C_ij / sum_i C_ij`, or all.
 
     Returns:
         `(..., K, K)`, float in [0, 1]. A row, column or matrix without examples stays 0, as in scikit-learn.
 
     Raises:
-        ValueError: `over` is another word.
+        TypeError, ValueError: `over` is another word; `counts` is not numeric or not of shape `(..., K, K)`.
 
     >>> normalize([[3, 1], [0, 0]], over="true")
     Array([[0.75, 0.25],
@@ -294,8 +293,7 @@ def normalize(counts: ArrayLike, over: Literal["true", "pred", "all"] = "true") 
     axes = {"true": (-1,), "pred": (-2,), "all": (-2, -1)}
     if over not in axes:
         raise ValueError(f'over must be "true", "pred" or "all", got {over!r}.')
-    c = as_counts(counts)
-    return divide(c, c.sum(axes[over], keepdims=True))
+    return proportions(counts, axes[over])
 
 
 def check_labels(labels: ArrayLike, *, num_classes: int, name: str = "labels") -> None:
@@ -356,7 +354,7 @@ def _joint_histogram(
     *,
     sizes: tuple[int, ...],
 ) -> jax.Array:
-    """Add 1, `weights` or `rows` `(..., n, W)` into the cell that the ids name: `(..., *sizes)` or `(..., *sizes, W)`.
+    """Add 1, or `weights` times `rows` `(..., n, W)`, into the cell that the ids name: `(..., *sizes)` or `(..., *sizes, W)`.
 
     Jitted because the passes over the examples (checks, fused index, scatter) then become one.
     """
@@ -459,33 +457,46 @@ def _sum_by_cell(cell: jax.Array, values: jax.Array, num_cells: int, most: int) 
     """Sums `(num_cells, *window)` of the values `(n, *window)` of each cell; `most` bounds the values of a cell.
 
     A float32 sum that takes one addition after another drifts (ten million times 0.1 gives 1,087,937) and stops at 2^24.
-    So a cell with many values gets many slots, for 256 values or so each, and the slots are summed in pairs or in the same
-    way: every cell gets all it could need while the cells are few, else those that it needs.
+    So the values of a cell are spread over slots, about SLOT_SIZE to each, and the slots are summed.
     """
+    if most <= SLOT_SIZE:
+        return _scatter_add(cell, values, num_cells)
+    if num_cells <= FEW_CELLS:
+        return _sum_in_lanes(cell, values, num_cells)
+    return _sum_in_slots(cell, values, num_cells, most)
+
+
+SLOT_SIZE = 256
+FEW_CELLS = 2 * SLOT_SIZE  # so that all lanes together hold at most twice as many numbers as there are values
+
+
+def _scatter_add(index: jax.Array, values: jax.Array, size: int) -> jax.Array:
+    return jnp.zeros((size, *values.shape[1:]), values.dtype).at[index].add(values, mode="drop")
+
+
+def _sum_in_lanes(cell: jax.Array, values: jax.Array, num_cells: int) -> jax.Array:
+    """Every cell has a slot for each run of SLOT_SIZE examples; tables of slots are added in pairs."""
     n = len(cell)
+    num_lanes = 1 << (n // SLOT_SIZE).bit_length()
+    lane = _iota(cell.shape, 0) // -(-n // num_lanes)
+    slot = jnp.where(cell < num_cells, lane * num_cells + cell, num_lanes * num_cells)
+    lanes = _scatter_add(slot, values, num_lanes * num_cells).reshape(num_lanes, num_cells, *values.shape[1:])
+    while len(lanes) > 1:
+        lanes = lanes[: len(lanes) // 2] + lanes[len(lanes) // 2 :]
+    return lanes[0]
 
-    def add_up(index: jax.Array, values: jax.Array, size: int) -> jax.Array:
-        return jnp.zeros((size, *values.shape[1:]), values.dtype).at[index].add(values, mode="drop")
 
-    if most <= 256:
-        return add_up(cell, values, num_cells)
-    if num_cells <= 512:
-        num_lanes = 1 << (n // 256).bit_length()
-        lane = _iota(cell.shape, 0) // -(-n // num_lanes)
-        slot = jnp.where(cell < num_cells, lane * num_cells + cell, num_lanes * num_cells)
-        lanes = add_up(slot, values, num_lanes * num_cells).reshape(num_lanes, num_cells, *values.shape[1:])
-        while len(lanes) > 1:
-            lanes = lanes[: len(lanes) // 2] + lanes[len(lanes) // 2 :]
-        return lanes[0]
+def _sum_in_slots(cell: jax.Array, values: jax.Array, num_cells: int, most: int) -> jax.Array:
+    """A cell has as many slots as its number of values asks for, which take turns; their sums are summed in the same way."""
+    n = len(cell)
     count = _count_ids(1, (num_cells,), (cell[None],), jnp.full((1, n), True))[0]
-    num_slots = count // 256 + 1
+    num_slots = count // SLOT_SIZE + 1
     first_slot = jnp.cumsum(num_slots) - num_slots
     turn = lax.rem(_iota(cell.shape, 0), num_slots.at[cell].get(mode="fill", fill_value=1))
-    slot = first_slot.at[cell].get(mode="clip") + turn
-    all_slots = num_cells + n // 256
-    slot = jnp.where(cell < num_cells, slot, all_slots)
+    all_slots = num_cells + n // SLOT_SIZE
+    slot = jnp.where(cell < num_cells, first_slot.at[cell].get(mode="clip") + turn, all_slots)
     cell_of_slot = jnp.repeat(jnp.arange(num_cells, dtype=jnp.int32), num_slots, total_repeat_length=all_slots)
-    return _sum_by_cell(cell_of_slot, add_up(slot, values, all_slots), num_cells, most // 256 + 1)
+    return _sum_by_cell(cell_of_slot, _scatter_add(slot, values, all_slots), num_cells, most // SLOT_SIZE + 1)
 
 
 def _in_range(ids: jax.Array, size: int) -> jax.Array:

@@ -40,7 +40,8 @@ def proportion_interval(
       Agresti and Coull (1998), The American Statistician 52.
 
     Args:
-        successes, trials: counts of any shapes that broadcast; weights sums are read as frequencies.
+        successes, trials: counts of any shapes that broadcast; sums of weights are read as frequencies. Successes that
+            exceed the trials by rounding (8 ulp) count as equal.
 
     Returns:
         `Estimate`, fractions in [0, 1], `standard_error = sqrt(p (1 - p) / n)`. Without trials the value is NaN and the

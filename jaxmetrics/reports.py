@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._arrays import ArrayLike, as_counts
-from jaxmetrics._one_vs_rest import cells
+from jaxmetrics._arrays import ArrayLike, as_counts, as_square, check_real
+from jaxmetrics._cell_sums import cells
 from jaxmetrics.counts import confusion_matrix, soft_confusion_matrix
 from jaxmetrics.intervals import Estimate, proportion_interval
 from jaxmetrics.metrics import (
@@ -70,27 +70,33 @@ class Report:
     ) -> "Report":
         """The report of one confusion matrix `(K, K)`, and of a soft one if there are probabilities.
 
+        Args:
+            counts: `(K, K)`, integers or floats.
+            class_names: K names; "0" to "K - 1" if not given.
+            soft_counts: `(K, K)`, from `soft_confusion_matrix`; adds the expected accuracy.
+            num_ignored: examples that were left out of `counts`, for the record.
+            level: of the intervals.
+
         Raises:
+            TypeError: `counts` does not hold real numbers.
             ValueError: `counts` is not a square matrix of at least two classes, holds a negative or non-finite number or
-                no example, or `class_names` has another length or names a class twice.
+                no example; `class_names` has another length or names a class twice; `level` is not in (0, 1).
 
         >>> Report.from_counts([[9, 1], [3, 7]]).overall["accuracy"].value
         0.8
         """
         matrix = np.asarray(counts)
         if matrix.dtype.kind not in "iu":
+            check_real(matrix, "counts")
             matrix = matrix.astype(float)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"counts must be one square matrix (K, K), got shape {matrix.shape}.")
         k = len(matrix)
         if k < 2:
             raise ValueError(f"a report needs at least two classes, got {k}.")
-        if not np.all(np.isfinite(matrix) & (matrix >= 0)):
-            raise ValueError("counts must be finite and not negative.")
+        _check_each((matrix >= 0) & (matrix <= 1e30), matrix, "counts", "a number from 0 to 1e30")  # float32 ends at 3e38
         if not matrix.any():
             raise ValueError("there are no examples to report on: all counts are 0.")
-        if matrix.max() > 1e30:  # sums of float32 overflow at 3e38
-            raise ValueError(f"counts must not exceed 1e30, got {matrix.max():g}.")
         names = tuple(map(str, range(k))) if class_names is None else tuple(map(str, class_names))
         if len(names) != k:
             raise ValueError(f"class_names must have one name per class: expected {k}, got {len(names)}.")
@@ -100,7 +106,7 @@ class Report:
         estimates, columns = jax.device_get(_evaluate(as_counts(matrix), level))
         overall = {name: _figure(x) for name, x in estimates._asdict().items()}
         if soft_counts is not None:
-            overall["expected_accuracy"] = Figure(float(accuracy(soft_counts)))
+            overall["expected_accuracy"] = Figure(float(accuracy(as_square(soft_counts, k, "soft_counts"))))
         per_class = {
             name: [_figure(jax.tree.map(lambda a: a[i], column)) for i in range(k)]  # noqa: B023
             for name, column in columns._asdict().items()
@@ -169,9 +175,9 @@ def report(
         level: of the intervals.
 
     Raises:
-        TypeError: labels that are neither strings nor integers.
+        TypeError: labels that are neither strings nor integers, other arguments that are no numbers.
         ValueError: unequal lengths, fewer than two classes, an unknown class name, a negative weight, probabilities that
-            do not sum to 1, no example left.
+            do not sum to 1, no example left, `level` not in (0, 1).
 
     >>> print(report(["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]).to_text())  # doctest: +ELLIPSIS
     4 examples, 2 classes
@@ -189,10 +195,12 @@ def report(
         raise ValueError("there are no examples to report on.")
     weights = None if sample_weight is None else np.asarray(sample_weight)
     if weights is not None:
+        check_real(weights, "sample_weight")
         _check_each(weights >= 0, weights, "sample_weight", "a number >= 0")
     num_columns = None
     if y_prob is not None:
         prob = np.asarray(y_prob)
+        check_real(prob, "y_prob")
         if prob.ndim != 2 or len(prob) != len(true):
             raise ValueError(f"y_prob must have shape (n, K) = ({len(true)}, K), got {prob.shape}.")
         _check_each(are_probabilities(prob), prob, "y_prob", "probabilities that sum to 1")
@@ -218,8 +226,8 @@ def are_probabilities(rows: np.ndarray) -> np.ndarray:
 
 def _check_each(valid: np.ndarray, values: np.ndarray, name: str, expected: str) -> None:
     if not valid.all():
-        i = int(valid.argmin())
-        raise ValueError(f"{name}[{i}] is {values[i]}, expected {expected}.")
+        index = tuple(np.argwhere(~valid)[0].tolist())
+        raise ValueError(f"{name}{list(index)} is {values[index]}, expected {expected}.")
 
 
 def _as_ids(
@@ -228,26 +236,24 @@ def _as_ids(
     """Class ids of both (-1: to be ignored) and the names of the classes."""
     kinds = {true.dtype.kind, pred.dtype.kind}
     integers = kinds <= {"i", "u", "b"}
-    if not integers and not (kinds <= {"U", "T", "O"} and all(isinstance(x, str) for y in (true, pred) for x in y)):
+    true_labels, pred_labels = true.tolist(), pred.tolist()  # Python ints: int64 and uint64 meet without floats
+    if not integers and not all(isinstance(label, str) for label in (*true_labels, *pred_labels)):
         raise TypeError(f"labels must be strings or integers, both of one kind, got {true.dtype} and {pred.dtype}.")
     if isinstance(class_names, str):
         raise TypeError(f"class_names must be a sequence of names, got the string {class_names!r}.")
-    if integers and (class_names is not None or num_columns is not None):
-        return true, pred, list(map(str, range(num_columns or 0))) if class_names is None else class_names
-    (true_labels, true_ids), (pred_labels, pred_ids) = (np.unique(y, return_inverse=True) for y in (true, pred))
-    found = {*true_labels.tolist(), *pred_labels.tolist()}
+    if integers and class_names is not None:
+        return true, pred, class_names
+    if integers and num_columns is not None:
+        return true, pred, list(map(str, range(num_columns)))
+    found = {*true_labels, *pred_labels}
     classes = sorted(label for label in found if not integers or label >= 0) if class_names is None else list(class_names)
     index = {label: i for i, label in enumerate(classes)}
-    for name, labels, array in (("y_true", true_labels, true), ("y_pred", pred_labels, pred)):
-        unknown = [label for label in labels.tolist() if label not in index]
-        if unknown and not integers:
-            i = int((array == unknown[0]).argmax())
-            raise ValueError(f"{name}[{i}] is {unknown[0]!r}, which is not one of class_names: {', '.join(classes)}.")
-    true, pred = (
-        np.array([index.get(label, -1) for label in labels.tolist()])[ids]
-        for labels, ids in ((true_labels, true_ids), (pred_labels, pred_ids))
-    )
-    return true, pred, list(map(str, classes))
+    for name, labels in (("y_true", true_labels), ("y_pred", pred_labels)):
+        if not integers and not index.keys() >= set(labels):
+            i = next(i for i, label in enumerate(labels) if label not in index)
+            raise ValueError(f"{name}[{i}] is {labels[i]!r}, which is not one of class_names: {', '.join(classes)}.")
+    true_ids, pred_ids = (np.array([index.get(label, -1) for label in labels]) for labels in (true_labels, pred_labels))
+    return true_ids, pred_ids, list(map(str, classes))
 
 
 class _PerClass(NamedTuple):
@@ -270,25 +276,24 @@ class _Overall(NamedTuple):
 
 @partial(jax.jit, static_argnames="level")
 def _evaluate(counts: jax.Array, level: float) -> tuple[_Overall, _PerClass]:
-    c = as_counts(counts)
-    tp, fp, fn, tn = cells(c)
-    total = c.sum()
+    tp, fp, fn, tn = cells(counts)
     proportion = partial(proportion_interval, level=level)
+    right = proportion(tp.sum(), counts.sum())
     overall = _Overall(
-        accuracy=proportion(tp.sum(), total),
-        balanced_accuracy=balanced_accuracy(c),
-        macro_f1=macro(f1)(c),
-        micro_f1=proportion(tp.sum(), total),  # with one label per example it is the accuracy
-        weighted_f1=weighted(f1)(c),
-        matthews_corrcoef=matthews_corrcoef(c),
-        cohen_kappa=cohen_kappa(c),
-        no_information_rate=no_information_rate(c),
+        accuracy=right,
+        balanced_accuracy=balanced_accuracy(counts),
+        macro_f1=macro(f1)(counts),
+        micro_f1=right,  # with one label per example it is the accuracy
+        weighted_f1=weighted(f1)(counts),
+        matthews_corrcoef=matthews_corrcoef(counts),
+        cohen_kappa=cohen_kappa(counts),
+        no_information_rate=no_information_rate(counts),
     )
     per_class = _PerClass(
         precision=proportion(tp, tp + fp),
         recall=proportion(tp, tp + fn),
         specificity=proportion(tn, tn + fp),
-        f1=f1(c, zero_division=jnp.nan),
+        f1=f1(counts, zero_division=jnp.nan),
     )
     return overall, per_class
 

@@ -67,7 +67,7 @@ def test_report_of_the_shipped_file(run: Run) -> None:
     assert "899 examples, 10 classes" in out
 
 
-def test_the_installed_command_reads_from_a_shell() -> None:
+def test_from_another_process() -> None:
     command = [sys.executable, "-c", "from jaxmetrics.cli import main; main()", "report", str(DATA), "--json"]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert json.loads(result.stdout)["num_examples"] == 899
@@ -216,16 +216,16 @@ PREDICTIONS = "y_true,y_pred,w,p_0,p_1\n0,0,1,0.9,0.1\n1,1,1,0.2,0.8\n1,0,1,0.6,
         ("x.parquet", "no parquet", [], "cannot be read"),
         ("x.npz", "no archive", [], "cannot be read: File is not a zip file"),
         ("x.npz", "", ["--counts"], "cannot be read: File is not a zip file"),
-        ("x.csv", "1,2,3\n4,5,6\n", ["--counts"], r"must be square, this one has shape \(2, 3\)"),
-        ("x.csv", "1,2\n3,-4\n", ["--counts"], "the cell in row 2, column 2 is -4, expected a number >= 0"),
-        ("x.csv", "1,2\n3,nan\n", ["--counts"], "the cell in row 2, column 2 is nan"),
+        ("x.csv", "1,2,3\n4,5,6\n", ["--counts"], r"counts must be one square matrix \(K, K\), got shape \(2, 3\)"),
+        ("x.csv", "1,2\n3,-4\n", ["--counts"], r"counts\[1, 1\] is -4, expected a number from 0 to 1e30"),
+        ("x.csv", "1,2\n3,nan\n", ["--counts"], r"counts\[1, 1\] is nan"),
         ("x.csv", "a,b\n3,x\n1,2\n", ["--counts"], "row 1: 'x' is not a number"),
         ("x.csv", ",a,b\nb,1,2\na,3,4\n", ["--counts"], "rows and columns name different classes"),
         ("x.csv", "7\n", ["--counts"], "at least two classes, got 1"),
         ("x.csv", "0,0\n0,0\n", ["--counts"], "no examples to report on"),
-        ("x.csv", "1e308,1e308\n0,1\n", ["--counts"], "counts must not exceed 1e30"),
+        ("x.csv", "1e308,1e308\n0,1\n", ["--counts"], r"counts\[0, 0\] is 1e\+308, expected"),
         ("x.csv", "1,2\n3,4\n", ["--counts", "--weight", "w"], "--counts reads a matrix: it takes no"),
-        ("x.csv", PREDICTIONS, ["--level", "95"], "--level must lie between 0 and 1"),
+        ("x.csv", PREDICTIONS, ["--level", "95"], "--level: level must be a Python number between 0 and 1"),
         ("x.csv", PREDICTIONS, ["--json", "nowhere/out.json"], "out.json: cannot be written: No such file or directory"),
         ("x.csv", PREDICTIONS, ["--json", "x.csv"], "--json would overwrite the input"),
     ],
@@ -318,7 +318,8 @@ def test_json_into_links_and_pipes(run: Run, tmp_path: Path) -> None:
 
 
 def test_no_arguments_show_help(run: Run) -> None:
-    _, out, err = run()
+    code, out, err = run()
+    assert code in (0, 2)  # it depends on the version of typer
     assert "Usage" in out + err
 
 

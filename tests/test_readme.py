@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import jaxmetrics as jm
+
 README = Path(__file__).parent.parent / "README.md"
 
 
@@ -15,3 +17,10 @@ def test_python_blocks_run_in_order() -> None:
         exec(compile(block, str(README), "exec"), namespace)
         for expression, expected in re.findall(r"^(\S.*\.shape) +# (\(.*\))$", block, re.MULTILINE):
             assert eval(expression, namespace) == eval(expected), expression
+
+
+def test_every_public_name_is_mentioned() -> None:
+    text = README.read_text(encoding="utf-8")
+    for name in vars(jm):
+        if not name.startswith("_") and callable(getattr(jm, name)):
+            assert f"`{name}" in text, name

@@ -4,7 +4,7 @@ A metric is a function of `counts`, shape `(..., K, K)`, integer or float; row =
 axes are batch. Per-class rates return `(..., K)`, other metrics `(...)`, as float32 (float64 under `jax_enable_x64`). Of class
 i against the rest: TP = C_ii, FN = the rest of its row, FP = the rest of its column, TN = all else; n = the sum of all cells.
 
-- **0/0** gives `zero_division`, 0.0 unless said otherwise; NaN means undefined, and averages skip it.
+- **0/0** gives `zero_division`, a number, 0.0 unless said otherwise; NaN means undefined, and averages skip it.
 - Averages are functions of functions: `macro(f1)(counts)`. They run over the classes that occur, in truth or prediction.
 - Gradients with respect to float counts are finite, also at empty cells and absent classes.
 - A NaN in `counts` makes NaN of what depends on it; averages do not skip it.

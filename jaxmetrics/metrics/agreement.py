@@ -5,8 +5,8 @@ from typing import Literal
 import jax
 import jax.numpy as jnp
 
-from jaxmetrics._arrays import ArrayLike, as_counts, as_square, divide, float_dtype
-from jaxmetrics._one_vs_rest import proportions
+from jaxmetrics._arrays import ArrayLike, as_counts, as_square, divide, float_dtype, weighted_sum
+from jaxmetrics._cell_sums import proportions
 
 Weights = Literal["linear", "quadratic"] | ArrayLike | None
 
@@ -78,8 +78,7 @@ def _mean_disagreement(counts: ArrayLike, weights: Weights, chance: str) -> tupl
     m = (t + q) / 2
 
     def under_independence(a: jax.Array, b: jax.Array) -> jax.Array:
-        joint = a[..., :, None] * b[..., None, :]
-        return (joint * jnp.broadcast_to(w, joint.shape)).sum((-2, -1))
+        return weighted_sum(a[..., :, None] * b[..., None, :], w)
 
     if chance == "marginals":
         expected = under_independence(t, q)
@@ -94,9 +93,8 @@ def _mean_disagreement(counts: ArrayLike, weights: Weights, chance: str) -> tupl
         expected = w.max() * (1 - total_agreement / max(1, k * (k - 1)) * (m * (1 - m)).sum(-1))
     else:
         raise ValueError(f'chance must be "marginals", "pooled", "uniform", "majority" or "gwet", got {chance!r}.')
-    observed = (p * jnp.broadcast_to(w, p.shape)).sum((-2, -1))
     any_example = (p != 0).any((-2, -1))
-    return observed, jnp.where(any_example, expected, 0)
+    return weighted_sum(p, w), jnp.where(any_example, expected, 0)
 
 
 def _disagreement(weights: Weights, k: int) -> jax.Array:

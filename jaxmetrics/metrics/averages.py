@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmetrics._arrays import ArrayLike, as_counts, divide
-from jaxmetrics._one_vs_rest import cells, proportions, tables
+from jaxmetrics._cell_sums import cells, proportions, tables
 from jaxmetrics.metrics.rates import prevalence
 
 __all__ = [
@@ -25,8 +25,11 @@ Metric = Callable[..., jax.Array]
 
 @dataclass(frozen=True)
 class Average:
-    """`scheme` applied to `rate`: a function of counts that is equal to, and hashes as, another of the same two, so that
-    `jax.jit(macro(f1))` and static arguments find their compiled code again, and that can be pickled."""
+    """A function of metrics (`macro`, `group_ratio`, ...) applied to one: a function of counts.
+
+    It is equal to, and hashes as, another of the same two, so that `jax.jit(macro(f1))` and static arguments find their
+    compiled code again; and it can be pickled.
+    """
 
     scheme: Callable[..., jax.Array]
     rate: Metric
@@ -49,7 +52,7 @@ class Average:
 
 
 def macro(rate: Metric) -> Metric:
-    """Mean of a per-class rate over the classes that occur in truth or prediction, as a function of counts.
+    """Mean of a per-class rate over the k classes that occur in truth or prediction, `sum_i r_i / k`, as a function of counts.
 
     Classes whose rate is NaN are skipped. Without any example the result is the rate's own 0/0. Keyword arguments of the
     result go to the rate: `macro(f1)(counts, zero_division=jnp.nan)`.
@@ -70,7 +73,9 @@ def macro(rate: Metric) -> Metric:
 
 
 def weighted(rate: Metric) -> Metric:
-    """Mean of a per-class rate weighted by support (row sums), as a function of counts. Otherwise as `macro`.
+    """Mean of a per-class rate weighted by support t_i (row sums), `sum_i t_i r_i / sum_i t_i`, as a function of counts.
+
+    NaN rates are skipped; if no support is left, the rates left count alike, as in scikit-learn. Otherwise as `macro`.
 
     >>> from jaxmetrics import precision
     >>> weighted(precision)([[1, 1], [0, 6]])
@@ -121,25 +126,27 @@ def binary(rate: Metric, pos_label: int = 1) -> Metric:
 
 
 def _macro(rate: Metric, counts: jax.Array, **options: Any) -> jax.Array:
-    return _mean(per_class(rate, counts, **options), _occurs(counts))
+    occurs = _occurs(counts)
+    occurs = jnp.where((occurs != 0).any(-1, keepdims=True), occurs, 1)  # without examples all classes count alike
+    return _mean(jnp.where(occurs != 0, _per_class(rate, counts, **options), jnp.nan), occurs)
 
 
 def _weighted(rate: Metric, counts: jax.Array, **options: Any) -> jax.Array:
-    return _mean(per_class(rate, counts, **options), prevalence(counts))
+    return _mean(_per_class(rate, counts, **options), prevalence(counts))
 
 
 def _micro(rate: Metric, counts: jax.Array, **options: Any) -> jax.Array:
-    return per_class(rate, _pooled(counts, _occurs(counts)), **options)[..., 1]
+    return _per_class(rate, _pooled(counts, _occurs(counts)), **options)[..., 1]
 
 
 def _weighted_micro(rate: Metric, counts: jax.Array, **options: Any) -> jax.Array:
-    return per_class(rate, _pooled(counts, prevalence(counts)), **options)[..., 1]
+    return _per_class(rate, _pooled(counts, prevalence(counts)), **options)[..., 1]
 
 
 def _binary(rate: Metric, counts: jax.Array, pos_label: int, **options: Any) -> jax.Array:
     if counts.shape[-1] != 2:
         raise ValueError(f"binary needs two classes, got counts of shape {counts.shape}; macro averages over more.")
-    return per_class(rate, counts, **options)[..., pos_label]
+    return _per_class(rate, counts, **options)[..., pos_label]
 
 
 def _occurs(counts: jax.Array) -> jax.Array:
@@ -153,8 +160,9 @@ def _pooled(counts: jax.Array, class_weights: jax.Array) -> jax.Array:
     return tables(*((cell * class_weights).sum(-1) for cell in cells(proportions(counts))))
 
 
-def per_class(rate: Metric, counts: jax.Array, **options: Any) -> jax.Array:
-    values = rate(counts, **options)
+def _per_class(rate: Metric, counts: jax.Array, **options: Any) -> jax.Array:
+    """The values of `rate`, checked to be one per class."""
+    values = jnp.asarray(rate(counts, **options))
     k = counts.shape[-1]
     if values.ndim < counts.ndim - 1 or values.shape[-1] != k:
         name = getattr(rate, "__name__", repr(rate))

@@ -19,7 +19,9 @@ __all__ = [
 
 
 def group_ratio(metric: Metric) -> Metric:
-    """Smallest over largest value of a metric among the groups, in [0, 1] for rates, as a function of counts `(..., G, K, K)`.
+    """Smallest over largest value of a metric m among the groups g, `min_g m_g / max_g m_g`, in [0, 1] for rates.
+
+    A function of counts `(..., G, K, K)`, which `confusion_matrix(..., groups=..., num_groups=G)` gives.
 
     `metric` returns one number per matrix, as `accuracy` and `binary(recall)` do, and the result is `(...)`; or one per
     class, and the result is `(..., K)`. Groups without examples, and groups where the metric is NaN, are skipped; NaN if no
@@ -37,7 +39,7 @@ def group_ratio(metric: Metric) -> Metric:
 
 
 def group_difference(metric: Metric) -> Metric:
-    """Largest minus smallest value of a metric among the groups, as a function of counts. Otherwise as `group_ratio`.
+    """Largest minus smallest value of a metric among the groups, `max_g m_g - min_g m_g`. Otherwise as `group_ratio`.
 
     >>> from jaxmetrics import binary, recall
     >>> group_difference(binary(recall))([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])
@@ -82,7 +84,7 @@ def _group_difference(metric: Metric, counts: jax.Array, **options: Any) -> jax.
 def _group_range(metric: Metric, counts: jax.Array, **options: Any) -> tuple[jax.Array, jax.Array]:
     if counts.ndim < 3:
         raise ValueError(f"group metrics need counts of shape (..., G, K, K), got {counts.shape}.")
-    values = metric(counts, **options)
+    values = jnp.asarray(metric(counts, **options))
     if values.shape not in (counts.shape[:-2], counts.shape[:-1]):
         raise ValueError(
             f"group metrics take a metric with one number per matrix or per class: for counts of shape {counts.shape} it"

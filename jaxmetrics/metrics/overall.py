@@ -3,8 +3,17 @@
 import jax
 import jax.numpy as jnp
 
-from jaxmetrics._arrays import ArrayLike, as_counts, as_float, as_square, divide, safe_log, safe_sqrt
-from jaxmetrics._one_vs_rest import (
+from jaxmetrics._arrays import (
+    ArrayLike,
+    as_counts,
+    as_square,
+    divide,
+    divide_by_geometric_mean,
+    safe_log,
+    safe_sqrt,
+    weighted_sum,
+)
+from jaxmetrics._cell_sums import (
     cells,
     dependence,
     diagonal,
@@ -77,10 +86,8 @@ def balanced_accuracy(counts: ArrayLike, *, adjusted: bool = False) -> jax.Array
     >>> balanced_accuracy([[8, 2], [1, 9]]), balanced_accuracy([[8, 2], [1, 9]], adjusted=True)
     (Array(0.85, dtype=float32), Array(0.7, dtype=float32))
     """
-    p = proportions(counts)
-    in_truth = p.sum(-1) != 0
-    k = in_truth.sum(-1).astype(p.dtype)
-    balanced = divide(jnp.where(in_truth, recall(p), 0).sum(-1), k, jnp.nan)
+    rates, in_truth, k = _recalls_in_truth(counts)
+    balanced = divide(jnp.where(in_truth, rates, 0).sum(-1), k, jnp.nan)
     return divide(balanced * k - 1, k - 1, jnp.nan) if adjusted else balanced
 
 
@@ -93,11 +100,16 @@ def g_mean(counts: ArrayLike) -> jax.Array:
     >>> g_mean([[9, 7], [0, 4]])
     Array(0.75, dtype=float32)
     """
-    p = proportions(counts)
-    in_truth, rates = p.sum(-1) != 0, recall(p)
-    k = in_truth.sum(-1).astype(p.dtype)
+    rates, in_truth, k = _recalls_in_truth(counts)
     mean_log = divide(safe_log(jnp.where(in_truth, rates, 1)).sum(-1), k, jnp.nan)
     return jnp.where((in_truth & (rates == 0)).any(-1), 0, jnp.exp(mean_log))
+
+
+def _recalls_in_truth(counts: ArrayLike) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Recalls, which classes occur in truth, and how many."""
+    c = as_counts(counts)
+    in_truth = c.sum(-1) != 0
+    return recall(c), in_truth, in_truth.sum(-1).astype(c.dtype)
 
 
 def matthews_corrcoef(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
@@ -115,8 +127,7 @@ def matthews_corrcoef(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> j
     covariance = (tp * tn - fp * fn).sum(-1)
     spread_pred = ((tp + fp) * (fn + tn)).sum(-1)
     spread_true = ((tp + fn) * (fp + tn)).sum(-1)
-    correlation = divide(covariance, spread_pred) * safe_sqrt(divide(spread_pred, spread_true))  # exactly 1 if all agree
-    return jnp.where((spread_pred != 0) & (spread_true != 0), correlation, as_float(zero_division, "zero_division"))
+    return divide_by_geometric_mean(covariance, spread_pred, spread_true, zero_division)
 
 
 def cramers_v(counts: ArrayLike) -> jax.Array:
@@ -159,7 +170,8 @@ def confusion_entropy(counts: ArrayLike) -> jax.Array:
     """Confusion entropy (CEN): how unevenly the mistakes spread, 0 for none; at most 1 for three or more classes.
 
     `sum_j s_j / (2 n) * CEN_j` with `s_j` = row sum + column sum of class j, and `CEN_j` the sum of `-x log x` in base
-    `2 (k - 1)` over its mistakes `x = C_jl / s_j` and `C_lj / s_j`; k = the number of classes that occur.
+    `2 (k - 1)` over its mistakes `x = C_jl / s_j` and `C_lj / s_j`; k = the number of classes that
+    occur; 0 for a single class.
     Source: Wei, Yuan, Hu and Wang (2010), A novel measure for evaluating classifiers, Expert Systems with Applications 37.
 
     >>> confusion_entropy([[4, 1, 0], [0, 5, 0], [1, 0, 4]])
@@ -187,5 +199,5 @@ def expected_cost(counts: ArrayLike, cost: ArrayLike, *, zero_division: ArrayLik
     Array(0.6, dtype=float32)
     """
     c = as_counts(counts)
-    total_cost = (c * jnp.broadcast_to(as_square(cost, c.shape[-1], "cost"), c.shape)).sum((-2, -1))
+    total_cost = weighted_sum(c, as_square(cost, c.shape[-1], "cost"))
     return divide(total_cost, c.sum((-2, -1)), zero_division)

@@ -3,8 +3,8 @@
 import jax
 import jax.numpy as jnp
 
-from jaxmetrics._arrays import ArrayLike, as_counts, as_float, divide, safe_sqrt
-from jaxmetrics._one_vs_rest import cells, hits_and_misses, proportions
+from jaxmetrics._arrays import ArrayLike, as_counts, as_float, divide, divide_by_geometric_mean
+from jaxmetrics._cell_sums import cells, hits_and_misses, proportions
 
 __all__ = [
     "diagnostic_odds_ratio",
@@ -116,25 +116,29 @@ def false_omission_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) ->
 def tversky(counts: ArrayLike, alpha: ArrayLike, beta: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
     """Tversky index, `TP / (TP + alpha FP + beta FN)`, in [0, 1] for weights `alpha`, `beta` >= 0.
 
-    (1, 1) is Jaccard, (1/2, 1/2) F1, (1, 0) precision, (0, 1) recall. Source: Tversky (1977), Features of similarity.
+    `alpha` and `beta` broadcast against the batch axes. (1, 1) is Jaccard, (1/2, 1/2) F1, (1, 0) precision, (0, 1) recall.
+    Source: Tversky (1977), Features of similarity.
 
     >>> tversky([[8, 2], [0, 6]], alpha=0.5, beta=0.0)
     Array([1.       , 0.857], dtype=float32)
     """
-    tp, fp, fn = hits_and_misses(as_counts(counts))
-    return divide(tp, tp + as_float(alpha, "alpha") * fp + as_float(beta, "beta") * fn, zero_division)
+    a, b = as_float(alpha, "alpha")[..., None], as_float(beta, "beta")[..., None]
+    tp, fp, fn, a, b = jnp.broadcast_arrays(*hits_and_misses(as_counts(counts)), a, b)
+    return divide(tp, tp + a * fp + b * fn, zero_division)
 
 
 def f_beta(counts: ArrayLike, beta: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
     """F-beta, recall counting `beta` times as much as precision, in [0, 1].
 
-    `(1 + beta^2) TP / ((1 + beta^2) TP + beta^2 FN + FP)`; 0 gives precision, infinity recall.
+    `(1 + beta^2) TP / ((1 + beta^2) TP + beta^2 FN + FP)`; 0 gives precision, infinity recall. `beta` broadcasts against the
+    batch axes.
     Source: van Rijsbergen (1979), Information Retrieval, ch. 7.
 
     >>> f_beta([[8, 2], [0, 6]], beta=2.0)
     Array([0.833, 0.9375   ], dtype=float32)
     """
     b = as_float(beta, "beta")
+    # beta^2 / (1 + beta^2), but right at infinity and not rounded to 0 for a small beta
     recall_share = jnp.where(b == 0, 0, 1 / (1 + jnp.where(b == 0, 1, b) ** -2.0))
     return tversky(counts, 1 / (1 + b**2), recall_share, zero_division=zero_division)
 
@@ -166,9 +170,7 @@ def fowlkes_mallows(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax
     Array([0.6666667, 0.7637626], dtype=float32)
     """
     tp, fp, fn = hits_and_misses(proportions(counts))
-    predicted, support = tp + fp, tp + fn
-    mean = divide(tp, predicted) * safe_sqrt(divide(predicted, support))  # exactly 1 if all agree
-    return jnp.where((predicted != 0) & (support != 0), mean, as_float(zero_division, "zero_division"))
+    return divide_by_geometric_mean(tp, tp + fp, tp + fn, zero_division)
 
 
 def p4(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
@@ -276,13 +278,14 @@ def lift(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
 def net_benefit(counts: ArrayLike, threshold: ArrayLike) -> jax.Array:
     """Net benefit of acting on the class, `TP / n - FP / n * t / (1 - t)`, in true positives per example; 0 if n = 0.
 
-    `threshold` t in [0, 1) is the probability at which acting and not acting are worth the same; it broadcasts against the
-    batch axes, so `binary(net_benefit)(confusion_matrix_at_thresholds(y, p, t), threshold=t)` is a decision curve.
+    `threshold` t in [0, 1) is the probability at which acting and not acting are worth the same (t = 1 gives -inf or NaN). It
+    broadcasts against the batch axes: `binary(net_benefit)(confusion_matrix_at_thresholds(y, p, t), threshold=t)` is a
+    decision curve.
     Source: Vickers and Elkin (2006), Decision curve analysis, Medical Decision Making 26.
 
     >>> net_benefit([[8, 2], [0, 6]], threshold=0.5)
     Array([0.5 , 0.25], dtype=float32)
     """
     tp, fp, _ = hits_and_misses(proportions(counts))
-    t = as_float(threshold, "threshold")[..., None]
-    return tp - fp * jnp.broadcast_to(t / (1 - t), jnp.broadcast_shapes(t.shape, fp.shape))
+    tp, fp, t = jnp.broadcast_arrays(tp, fp, as_float(threshold, "threshold")[..., None])
+    return tp - fp * t / (1 - t)

@@ -1,4 +1,4 @@
-"""The 2x2 tables of one class against the rest, by sums of cells only.
+"""Sums of the cells of a confusion matrix that do not cancel, above all the 2x2 tables of one class against the rest.
 
 `FN = support - TP` and `TN = total - TP - FP - FN` lose digits in float32 where a class holds nearly all examples or
 nearly none: of 1e9 examples the last thousand vanish. Adding up the cells that belong keeps every digit.
@@ -12,17 +12,19 @@ from jaxmetrics._arrays import ArrayLike, as_counts, divide, matmul
 __all__: list[str] = []
 
 
-def proportions(counts: ArrayLike) -> jax.Array:
-    """`counts` divided by their total (all 0 for an empty matrix), so that no product of counts overflows."""
+def proportions(counts: ArrayLike, axes: tuple[int, ...] = (-2, -1)) -> jax.Array:
+    """`counts` divided by their sum over `axes`, 0 where it is 0; over all cells, so that no product of counts overflows."""
     c = as_counts(counts)
-    return divide(c, c.sum((-2, -1), keepdims=True))
+    return divide(c, c.sum(axes, keepdims=True))
 
 
 def diagonal(p: jax.Array) -> jax.Array:
+    """The cells that are right, `(..., K)`."""
     return jnp.diagonal(p, axis1=-2, axis2=-1)
 
 
 def off_diagonal(p: jax.Array) -> jax.Array:
+    """The cells that are wrong, `(..., K, K)`, with 0 on the diagonal."""
     return jnp.where(jnp.broadcast_to(jnp.eye(p.shape[-1], dtype=bool), p.shape), 0, p)
 
 
