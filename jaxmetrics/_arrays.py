@@ -4,6 +4,8 @@ Mistakes that are visible in the shapes, dtypes and Python values raise here, al
 numbers in an array (a label out of range, a negative count) cannot raise under `jax.jit` and never does.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import TypeAlias
 

@@ -4,6 +4,8 @@
 nearly none: of 1e9 examples the last thousand vanish. Adding up the cells that belong keeps every digit.
 """
 
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
 

@@ -15,6 +15,8 @@ one `y_true` `(n,)` give `(1000, K, K)`. Labels are NumPy arrays, JAX arrays or 
 Static mistakes (dtype, shape, missing size) raise TypeError or ValueError, also under jit.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from functools import partial

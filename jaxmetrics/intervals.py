@@ -3,6 +3,8 @@
 `level` is the probability with which the interval is meant to contain the true value, 0.95 unless said otherwise.
 """
 
+from __future__ import annotations
+
 from statistics import NormalDist
 from typing import Literal, NamedTuple
 

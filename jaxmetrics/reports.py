@@ -1,5 +1,7 @@
 """From predictions to a report: the numbers that describe a classifier, with intervals, as text, dict or JSON."""
 
+from __future__ import annotations
+
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -67,7 +69,7 @@ class Report:
         soft_counts: ArrayLike | None = None,
         num_ignored: int = 0,
         level: float = 0.95,
-    ) -> "Report":
+    ) -> Report:
         """The report of one confusion matrix `(K, K)`, and of a soft one if there are probabilities.
 
         Args:

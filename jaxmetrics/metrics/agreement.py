@@ -1,5 +1,7 @@
 """Agreement beyond chance, weighted or not: `(..., K, K)` to `(...)`."""
 
+from __future__ import annotations
+
 from typing import Literal
 
 import jax

@@ -1,5 +1,7 @@
 """Averages over classes: functions of per-class rates, those of this package or your own."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,5 +1,7 @@
 """Comparisons of groups: functions of metrics over the axis G of counts `(..., G, K, K)`."""
 
+from __future__ import annotations
+
 import math
 from typing import Any
 

@@ -1,5 +1,7 @@
 """One number per matrix: `(..., K, K)` to `(...)`."""
 
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
 

@@ -1,5 +1,7 @@
 """One number per class: `(..., K, K)` to `(..., K)`."""
 
+from __future__ import annotations
+
 import jax
 import jax.numpy as jnp
 
@@ -135,7 +137,7 @@ def f_beta(counts: ArrayLike, beta: ArrayLike, *, zero_division: ArrayLike = 0.0
     Source: van Rijsbergen (1979), Information Retrieval, ch. 7.
 
     >>> f_beta([[8, 2], [0, 6]], beta=2.0)
-    Array([0.833, 0.9375   ], dtype=float32)
+    Array([0.8333333, 0.9375   ], dtype=float32)
     """
     b = as_float(beta, "beta")
     # beta^2 / (1 + beta^2), but right at infinity and not rounded to 0 for a small beta
