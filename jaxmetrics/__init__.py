@@ -5,5 +5,7 @@ labels, predictions -> counts -> metric -> number: `macro(f1)(confusion_matrix(y
 
 from jaxmetrics.counts import *  # data -> counts
 from jaxmetrics.metrics import *  # counts -> numbers; macro, micro, weighted averages
+from jaxmetrics.betasum import *  # sums and averages of independent betas
+from jaxmetrics.posteriors import *  # counts -> beliefs: posterior balanced accuracy, cell probabilities
 from jaxmetrics.intervals import *  # counts -> an estimate with its interval
 from jaxmetrics.reports import *  # predictions -> Report

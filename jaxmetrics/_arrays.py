@@ -6,8 +6,9 @@ numbers in an array (a label out of range, a negative count) cannot raise under 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import ParamSpec, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +18,9 @@ import numpy.typing as npt
 __all__: list[str] = []
 
 ArrayLike: TypeAlias = jax.typing.ArrayLike | npt.ArrayLike
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 INT32_MAX = int(np.iinfo(np.int32).max)
 
@@ -90,6 +94,24 @@ def check_size(value: int, name: str) -> int:
     if value < 1:
         raise ValueError(f"{name} must be at least 1, got {value}.")
     return int(value)
+
+
+def promoting(function: Callable[P, R]) -> Callable[P, R]:
+    """`function` with NumPy's rules for ranks and dtypes inside, whatever the user has set for the program."""
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
+            return function(*args, **kwargs)
+
+    return call
+
+
+def check_level(level: float) -> float:
+    """The probability with which an interval is meant to contain the true value."""
+    if not (isinstance(level, int | float) and 0 < (1 - level) / 2 < 0.5):
+        raise ValueError(f"level must be a Python number between 0 and 1 (0.95 for 95 %), got {level!r}.")
+    return level
 
 
 def as_class_ids(labels: ArrayLike, name: str, size: int) -> jax.Array | np.ndarray:

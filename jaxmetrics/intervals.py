@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxmetrics._arrays import ArrayLike, as_float, divide, safe_sqrt
+from jaxmetrics._arrays import ArrayLike, as_float, check_level, divide, safe_sqrt
 
 __all__ = ["Estimate", "proportion_interval"]
 
@@ -77,9 +77,7 @@ def proportion_interval(
 
 def normal_quantile(level: float) -> float:
     """z such that a standard normal lies in [-z, z] with probability `level`."""
-    if not (isinstance(level, int | float) and 0 < (1 - level) / 2 < 0.5):
-        raise ValueError(f"level must be a Python number between 0 and 1 (0.95 for 95 %), got {level!r}.")
-    return -NormalDist().inv_cdf((1 - level) / 2)
+    return -NormalDist().inv_cdf((1 - check_level(level)) / 2)
 
 
 def _wilson_roots(s: jax.Array, n: jax.Array, z: float) -> tuple[jax.Array, jax.Array]:

@@ -27,6 +27,7 @@ from jaxmetrics.metrics import (
     no_information_rate,
     weighted,
 )
+from jaxmetrics.posteriors import balanced_accuracy_posterior
 
 __all__ = ["Figure", "Report", "report"]
 
@@ -106,7 +107,11 @@ class Report:
             raise ValueError(f"class_names must differ, got {', '.join(names)}.")
 
         estimates, columns = jax.device_get(_evaluate(as_counts(matrix), level))
-        overall = {name: _figure(x) for name, x in estimates._asdict().items()}
+        overall = {}
+        for name, x in estimates._asdict().items():
+            overall[name] = _figure(x)
+            if name == "balanced_accuracy":
+                overall["balanced_accuracy_posterior"] = _posterior(matrix, level)
         if soft_counts is not None:
             overall["expected_accuracy"] = Figure(float(accuracy(as_square(soft_counts, k, "soft_counts"))))
         per_class = {
@@ -134,7 +139,7 @@ class Report:
         overall = [[_title(name), _cell(figure)] for name, figure in self.overall.items()]
         ignored = f", {self.num_ignored} ignored" if self.num_ignored else ""
         heading = f"{self.num_examples:.10g} examples{ignored}, {len(self.class_names)} classes"
-        note = f"Intervals: {100 * self.level:g} %, Wilson."
+        note = f"Intervals: {100 * self.level:g} %, Wilson; of the posterior (flat prior), equal-tailed."
         return "\n\n".join([heading, _table(classes), _table(overall), note]) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
@@ -298,6 +303,13 @@ def _evaluate(counts: jax.Array, level: float) -> tuple[_Overall, _PerClass]:
         f1=f1(counts, zero_division=jnp.nan),
     )
     return overall, per_class
+
+
+def _posterior(matrix: np.ndarray, level: float) -> Figure:
+    """Mean and equal-tailed interval of balanced accuracy under a flat prior; a class without examples keeps its prior."""
+    posterior = balanced_accuracy_posterior(matrix)
+    low, high = posterior.interval(level)
+    return Figure(float(posterior.mean), float(low), float(high), "posterior")
 
 
 def _figure(x: Estimate | np.ndarray) -> Figure:

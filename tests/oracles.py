@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy import special, stats
 
 NAN = math.nan
 
@@ -262,3 +263,17 @@ GROUPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "demographic_parity_ratio": lambda c: group_ratio(RATES["selection_rate"], c),
     "equal_opportunity_ratio": lambda c: group_ratio(RATES["recall"], c, lambda g, i: g[i].sum() > 0),
 }
+
+
+def beta_average_cdf(x: float, parameters: Any) -> float:
+    """P((A_1 + A_2) / 2 <= x) by Gauss-Legendre in theta, cut where a factor bends; parameters ((a1, b1), (a2, b2))."""
+    (a1, b1), (a2, b2) = parameters
+    first, second = stats.beta(a1, b1), stats.beta(a2, b2)
+    levels = np.array([0, 1e-14, 1e-8, 1e-4, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1 - 1e-4, 1 - 1e-8, 1 - 1e-14, 1])
+    cuts = np.concatenate([first.ppf(levels), 2 * x - second.ppf(levels)])
+    cuts = np.unique(np.arcsin(np.sqrt(np.clip(cuts, 0, 1))))
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    theta = (cuts[:-1, None] + cuts[1:, None]) / 2 + (cuts[1:, None] - cuts[:-1, None]) / 2 * nodes
+    logarithm = (2 * a1 - 1) * np.log(np.sin(theta)) + (2 * b1 - 1) * np.log(np.cos(theta)) - special.betaln(a1, b1)
+    density = 2 * np.exp(logarithm)
+    return float(((cuts[1:] - cuts[:-1]) / 2 * ((density * second.cdf(2 * x - np.sin(theta) ** 2)) @ weights)).sum())

@@ -25,6 +25,7 @@ def test_report_equals_sklearn(x64: bool) -> None:
     expected = {
         "accuracy": sk.accuracy_score(TRUE, PRED),
         "balanced_accuracy": sk.balanced_accuracy_score(TRUE, PRED),
+        "balanced_accuracy_posterior": (2 / 4 + 3 / 5 + 3 / 5) / 3,
         "macro_f1": theirs["macro avg"]["f1-score"],
         "micro_f1": sk.f1_score(TRUE, PRED, average="micro"),
         "weighted_f1": theirs["weighted avg"]["f1-score"],
@@ -40,7 +41,10 @@ def test_report_equals_sklearn(x64: bool) -> None:
 def test_intervals_stand_where_numbers_are_proportions() -> None:
     report = jm.report(TRUE, PRED, level=0.9)
     with_interval = {name for name, figure in report.overall.items() if figure.interval}
-    assert with_interval == {"accuracy", "micro_f1"}
+    assert with_interval == {"accuracy", "micro_f1", "balanced_accuracy_posterior"}
+    posterior = report.overall["balanced_accuracy_posterior"]
+    low, high = jm.balanced_accuracy_posterior(report.counts).interval(0.9)
+    assert (posterior.low, posterior.high, posterior.interval) == (float(low), float(high), "posterior")
     accuracy = report.overall["accuracy"]
     expected = jm.proportion_interval(5, 8, level=0.9)
     assert (accuracy.low, accuracy.high, accuracy.interval) == (float(expected.low), float(expected.high), "wilson")
@@ -53,13 +57,14 @@ def test_text_is_readable() -> None:
     text = jm.report(TRUE, PRED).to_text()
     assert text.startswith("8 examples, 3 classes\n")
     assert "bee    3        0.667 .208-.939  0.667 .208-.939" in text
-    assert "balanced accuracy    0.611" in text
+    assert "balanced accuracy            0.611" in text
+    assert "balanced accuracy posterior  0.567 ." in text
     assert max(map(len, text.splitlines())) <= 80
 
 
 def test_text_does_not_round_to_one() -> None:
     text = jm.Report.from_counts([[99_999, 1], [0, 50_000]]).to_text()
-    assert "accuracy             0.99999 " in text
+    assert "accuracy                     0.99999 " in text
     assert "1.000" in text  # the recall of class 1
 
 

@@ -1,0 +1,182 @@
+"""Counts -> beliefs: posteriors of class accuracies and of their average, and of the cell probabilities themselves.
+
+A rate of s successes in n trials under the prior Beta(alpha, beta) has the posterior Beta(alpha + s, beta + n - s). `prior` is
+alpha = beta (1 = flat, 0.5 = Jeffreys), a pair (alpha, beta), or, where each class has a rate, a row (alpha, beta) for each.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+
+from jaxmetrics import _betas
+from jaxmetrics._arrays import ArrayLike, as_counts, as_float, check_size, promoting
+from jaxmetrics.betasum import BetaAverage, get_beta_parameters
+
+__all__ = [
+    "accuracy_posterior",
+    "balanced_accuracy_expected",
+    "balanced_accuracy_posterior",
+    "beta_cdf",
+    "beta_pdf",
+    "beta_ppf",
+    "posterior_counts",
+    "precision_posterior",
+    "recall_posterior",
+]
+
+
+def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
+    """The posterior of balanced accuracy, the average of the accuracies A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii).
+
+    All classes count, those without examples with their prior: this is where it differs from `balanced_accuracy`, which runs
+    over the classes that occur. Brodersen et al. (2010), ICPR; Carrillo, Brodersen and Castellanos (2014), ROBOT 2013.
+
+    Args:
+        counts: `(..., K, K)`, row = true class.
+        prior: a number, `(alpha, beta)`, or `(K, 2)`.
+
+    Returns:
+        `BetaAverage` with `.mean`, `.cdf(x)`, `.ppf(q)`, `.interval(level)` and so on, of shape `(...)`. NaN throughout for a
+        matrix with a negative or NaN count.
+
+    Raises:
+        ValueError: counts that are not square, a prior that is not above 0.
+
+    >>> posterior = balanced_accuracy_posterior(jnp.array([[90, 10], [5, 95]]))
+    >>> posterior.mean, posterior.interval(0.95)
+    (Array(0.91667, dtype=float32), (Array(0.8755, dtype=float32), Array(0.9503, dtype=float32)))
+    """
+    return BetaAverage(get_beta_parameters(counts, prior=prior))
+
+
+@promoting
+def balanced_accuracy_expected(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> jax.Array:
+    """The posterior mean of balanced accuracy, `sum_i (alpha + C_ii) / (alpha + beta + m_i) / K`; no convolution is needed.
+
+    >>> balanced_accuracy_expected(jnp.array([[90, 10], [5, 95]]))
+    Array(0.91667, dtype=float32)
+    """
+    parameters = get_beta_parameters(counts, prior=prior)
+    return (parameters[..., 0] / parameters.sum(-1)).mean(-1)
+
+
+@promoting
+def recall_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
+    """The posteriors of each class's recall, `(..., K)` independent betas with the methods of `BetaAverage`.
+
+    >>> recall_posterior(jnp.array([[90, 10], [5, 95]])).mean
+    Array([0.89216, 0.94118], dtype=float32)
+    """
+    return BetaAverage(get_beta_parameters(counts, prior=prior)[..., None, :])
+
+
+def precision_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
+    """The posteriors of each class's precision: C_ii of the examples predicted as i, `(..., K)` betas.
+
+    >>> precision_posterior(jnp.array([[90, 10], [5, 95]])).mean
+    Array([0.93814, 0.8972], dtype=float32)
+    """
+    return recall_posterior(jnp.swapaxes(as_counts(counts), -1, -2), prior=prior)
+
+
+@promoting
+def accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
+    """The posterior of the accuracy, Beta(alpha + right, beta + wrong), of shape `(...)`.
+
+    >>> accuracy_posterior(jnp.array([[90, 10], [5, 95]])).interval(0.95)
+    (Array(0.8799, dtype=float32), Array(0.9538, dtype=float32))
+    """
+    c = as_counts(counts)
+    right = jnp.diagonal(c, axis1=-2, axis2=-1).sum(-1)
+    wrong = jnp.where(jnp.eye(c.shape[-1], dtype=bool), 0, c).sum((-2, -1))
+    valid = (c >= 0).all((-2, -1))
+    one_class = jnp.where(valid, jnp.stack([right, wrong]), jnp.nan)
+    matrix = jnp.stack([jnp.stack([one_class[0], one_class[1]], -1), jnp.zeros((*valid.shape, 2), c.dtype)], -2)
+    return BetaAverage(get_beta_parameters(matrix, prior=prior)[..., :1, :])
+
+
+@promoting
+def posterior_counts(key: jax.Array, counts: ArrayLike, num_samples: int, *, prior: ArrayLike = 1.0) -> jax.Array:
+    """Draws of the cell probabilities from their posterior, Dirichlet(prior_ij + C_ij) on all K^2 cells.
+
+    They are used as counts: `jax.vmap(metric)` of them, or `metric` itself, draws from the posterior of the metric.
+
+    Args:
+        key: a JAX random key.
+        counts: `(..., K, K)`.
+        num_samples: S.
+        prior: a number that is spread over each row as `prior` for the right cell and `prior / (K - 1)` for each wrong one,
+            which makes the recall of each class Beta(prior + C_ii, prior + m_i - C_ii) for every K; or an array `(K, K)`.
+
+    Returns:
+        `(S, ..., K, K)`, each matrix sums to 1; NaN for a matrix with a negative or NaN count.
+
+    Raises:
+        ValueError: counts that are not square, a prior of another shape or known to be 0 or less.
+
+    >>> draws = posterior_counts(jax.random.key(0), jnp.array([[90, 10], [5, 95]]), 1000)
+    >>> draws.shape
+    (1000, 2, 2)
+    """
+    c = as_counts(counts)
+    k, size = c.shape[-1], check_size(num_samples, "num_samples")
+    p = as_float(prior, "prior")
+    if p.shape not in ((), (k, k)):
+        raise ValueError(f"prior must be a number or an array (K, K) = ({k}, {k}), got shape {p.shape}.")
+    if not isinstance(p, jax.core.Tracer) and not bool((p > 0).all()):
+        raise ValueError(f"prior must be greater than 0, got {prior!r}.")
+    cells = p * jnp.where(jnp.eye(k, dtype=bool), 1, 1 / max(k - 1, 1)) if p.ndim == 0 else p
+    shape = cells + c
+    valid = ((c >= 0).all((-2, -1), keepdims=True)) & (cells > 0).all()
+    logs = jax.random.loggamma(key, jnp.where(valid, shape, 1), (size, *shape.shape))  # a gamma of 0.01 underflows, its log not
+    flat = jax.nn.softmax(logs.reshape(*logs.shape[:-2], k * k), -1)
+    return jnp.where(valid, flat.reshape(logs.shape), jnp.nan)
+
+
+_jitted_pdf, _jitted_cdf, _jitted_ppf = jax.jit(_betas.pdf), jax.jit(_betas.cdf), jax.jit(_betas.ppf)
+
+
+def _beta_arguments(x: ArrayLike, a: ArrayLike, b: ArrayLike, name: str) -> tuple[jax.Array, ...]:
+    """The three, broadcast, and where the parameters are possible; elsewhere they are 1."""
+    x, a, b = jnp.broadcast_arrays(as_float(x, name), as_float(a, "a"), as_float(b, "b"))
+    valid = (a > 0) & (b > 0) & (a < jnp.inf) & (b < jnp.inf)
+    return x, jnp.where(valid, a, 1), jnp.where(valid, b, 1), valid
+
+
+@promoting
+def beta_pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike) -> jax.Array:
+    """The density of Beta(a, b), `x^(a-1) (1-x)^(b-1) / B(a, b)`; 0 outside of [0, 1], NaN for parameters not above 0.
+
+    >>> beta_pdf(0.5, 2.0, 2.0)
+    Array(1.5, dtype=float32)
+    """
+    x, a, b, valid = _beta_arguments(x, a, b, "x")
+    return jnp.where(valid, _jitted_pdf(x, a, b), jnp.nan)
+
+
+@promoting
+def beta_cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike) -> jax.Array:
+    """`P(X <= x)` for X ~ Beta(a, b), the regularised incomplete beta function, with gradients by x, a and b.
+
+    Exact to 1e-12 (x64) and 1e-6 (32 bits) for 0.05 < a, b < 1e9. By quadrature, see `_betas`.
+
+    >>> jax.grad(beta_cdf, argnums=1)(0.5, 2.0, 2.0)
+    Array(-0.22157, dtype=float32)
+    """
+    x, a, b, valid = _beta_arguments(x, a, b, "x")
+    return jnp.where(valid & ~jnp.isnan(x), _jitted_cdf(x, a, b), jnp.nan)
+
+
+@promoting
+def beta_ppf(q: ArrayLike, a: ArrayLike, b: ArrayLike) -> jax.Array:
+    """The quantile of Beta(a, b), the inverse of `beta_cdf` in x, with gradients by q, a and b.
+
+    Quantiles of q below 1e-16 (1e-7 with 32 bits) are those of the window's end; NaN for q outside of [0, 1].
+
+    >>> beta_ppf(jnp.array([0.025, 0.975]), 91.0, 11.0)
+    Array([0.8254, 0.9444], dtype=float32)
+    """
+    q, a, b, valid = _beta_arguments(q, a, b, "q")
+    possible = (q >= 0) & (q <= 1)
+    return jnp.where(valid & possible, _jitted_ppf(jnp.where(possible, q, 0.5), a, b), jnp.nan)

@@ -1,0 +1,104 @@
+"""Posteriors against published figures, scipy's betas and simulated coverage."""
+
+import jax
+import jax.numpy as jnp
+import jax.test_util
+import numpy as np
+import pytest
+from scipy import stats
+
+import jaxmetrics as jm
+
+
+@pytest.mark.parametrize(
+    ("counts", "mean", "interval"),
+    [  # mclearn's notebooks and Brodersen's toolbox; intervals computed
+        ([[97611, 1844, 545], [2795, 93269, 3936], [1730, 8826, 89444]], 0.9344, (0.933524, 0.935280)),
+        ([[97602, 1872, 526], [2789, 93339, 3872], [1672, 8892, 89436]], 0.9346, None),
+        ([[417, 3, 2], [8, 63, 15], [8, 11, 63]], 0.8250, (0.780006, 0.866479)),
+        ([[90, 10], [5, 95]], 0.9166667, (0.875493, 0.950317)),
+        ([[100000, 3], [2, 100000]], 0.999965, None),  # a fixed grid of 0.001 says 0.999
+    ],
+)
+def test_published_figures(counts: list[list[int]], mean: float, interval: tuple[float, float] | None) -> None:
+    posterior = jm.balanced_accuracy_posterior(np.array(counts))
+    np.testing.assert_allclose(posterior.mean, mean, atol=5e-5 if mean < 0.99 else 1e-7)
+    np.testing.assert_allclose(jm.balanced_accuracy_expected(np.array(counts)), posterior.mean, rtol=1e-6)
+    if interval is not None:
+        np.testing.assert_allclose(posterior.interval(0.95), interval, atol=1e-6)
+
+
+def test_brodersen_toolbox_median_and_mode() -> None:
+    posterior = jm.balanced_accuracy_posterior(np.array([[90, 10], [5, 95]]))
+    np.testing.assert_allclose((posterior.ppf(0.5), posterior.mode), (0.917994, 0.92069), atol=5e-6)
+    np.testing.assert_allclose(posterior.sf(0.9), 1 - posterior.cdf(0.9), rtol=1e-6)
+
+
+def test_rates_of_each_class() -> None:
+    counts = np.array([[[9, 1, 2], [3, 8, 0], [0, 0, 0]], [[4, 0, 0], [0, 5, 1], [1, 1, 7]]])
+    for posterior, right, total in (
+        (jm.recall_posterior(counts, prior=0.5), counts.diagonal(0, 1, 2), counts.sum(-1)),
+        (jm.precision_posterior(counts, prior=0.5), counts.diagonal(0, 1, 2), counts.sum(-2)),
+        (jm.accuracy_posterior(counts, prior=0.5), counts.diagonal(0, 1, 2).sum(-1), counts.sum((1, 2))),
+    ):
+        expected = stats.beta(0.5 + right, 0.5 + total - right)
+        assert posterior.shape == right.shape
+        np.testing.assert_allclose(posterior.mean, expected.mean(), rtol=1e-6)
+        np.testing.assert_allclose(posterior.interval(0.9), expected.interval(0.9), rtol=1e-4, atol=1e-6)
+
+
+def test_drawn_cells_have_the_posterior_of_the_recall() -> None:
+    counts = np.array([[9, 1, 2], [3, 8, 0], [0, 0, 5]])
+    draws = jm.posterior_counts(jax.random.key(3), counts, 4000)
+    assert draws.shape == (4000, 3, 3)
+    np.testing.assert_allclose(draws.sum((-2, -1)), 1, rtol=1e-5)
+    recall = np.asarray(jm.recall(draws))
+    parameters = np.asarray(jm.get_beta_parameters(counts))
+    for i in range(3):  # Kolmogorov's statistic is above 2.2 / sqrt(n) once in 10,000 times
+        assert stats.kstest(recall[:, i], stats.beta(*parameters[i]).cdf).statistic < 2.2 / np.sqrt(4000)
+    assert jm.posterior_counts(jax.random.key(0), np.stack([counts] * 2), 5, prior=np.full((3, 3), 0.01)).shape == (5, 2, 3, 3)
+    assert np.isnan(jm.posterior_counts(jax.random.key(0), -counts, 2)).all()
+    for bad in (0.0, np.ones(3)):
+        with pytest.raises(ValueError, match="prior must be"):
+            jm.posterior_counts(jax.random.key(0), counts, 2, prior=bad)
+
+
+@pytest.mark.parametrize("bad", [-1.0, np.nan])
+def test_a_bad_count_makes_everything_nan(bad: float) -> None:
+    counts = np.stack([np.array([[5.0, 1], [2, 3]]), np.array([[5.0, bad], [2, 3]])])
+    for make in (jm.balanced_accuracy_posterior, jm.accuracy_posterior):
+        low, high = make(counts).interval()
+        np.testing.assert_array_equal(np.isnan(low), [False, True])
+        np.testing.assert_array_equal(np.isnan(high), [False, True])
+
+
+def test_coverage_of_the_posterior_interval() -> None:
+    """95 % intervals at n = 30, prevalences 0.7, 0.2, 0.1: .934 published; 2000 matrices, so a standard error of .0055."""
+    rng = np.random.default_rng(0)
+    recalls = np.array([0.9, 0.7, 0.6])
+    totals = rng.multinomial(30, [0.7, 0.2, 0.1], size=2000)
+    right = rng.binomial(totals, recalls)
+    counts = np.zeros((2000, 3, 3), int)
+    counts[:, range(3), range(3)] = right
+    counts[:, range(3), [1, 2, 0]] = totals - right
+    low, high = jm.balanced_accuracy_posterior(counts).interval()
+    covered = ((low < recalls.mean()) & (recalls.mean() < high)).mean()
+    assert 0.91 < covered < 0.98
+
+
+def test_beta_functions_and_their_gradients() -> None:
+    jax.config.update("jax_enable_x64", True)
+    try:
+        a, b = np.array([0.5, 3.0, 40.0]), np.array([2.0, 1.0, 6.5])
+        beta = stats.beta(a, b)
+        x = beta.ppf([0.2, 0.5, 0.9])
+        np.testing.assert_allclose(jm.beta_cdf(x, a, b), [0.2, 0.5, 0.9], rtol=1e-11)
+        np.testing.assert_allclose(jm.beta_ppf([0.2, 0.5, 0.9], a, b), x, rtol=1e-10)
+        np.testing.assert_allclose(jm.beta_pdf(x, a, b), beta.pdf(x), rtol=1e-11)
+        for function in (jm.beta_cdf, jm.beta_pdf):
+            jax.test_util.check_grads(function, (x, a, b), order=1, rtol=1e-5)
+        jax.test_util.check_grads(jm.beta_ppf, (np.array([0.2, 0.5, 0.9]), a, b), order=1, rtol=1e-5)
+    finally:
+        jax.config.update("jax_enable_x64", False)
+    np.testing.assert_array_equal(jm.beta_pdf(np.array([0.0, 1, -1, 2]), 1.0, 3.0), [3, 0, 0, 0])
+    assert np.isnan(jnp.stack([jm.beta_cdf(0.5, 0.0, 1.0), jm.beta_ppf(1.5, 1.0, 1.0), jm.beta_pdf(0.5, 1.0, -1.0)])).all()
