@@ -228,8 +228,9 @@ def cdf(x: jax.Array, a: jax.Array, b: jax.Array) -> jax.Array:
     shape = bell(a, b)
     d = jnp.clip(_place(shape, jnp.clip(x, 0, 1)), -shape.left, shape.right)
     m = _nodes_of(a.dtype)
-    below = nodes(shape, -shape.left, d, m, (shape.left_power, 1.0))[1].sum(-1)
-    above = nodes(shape, d, shape.right, m, (1.0, shape.right_power))[1].sum(-1)
+    left_power, right_power = jnp.maximum(shape.left_power, 2), jnp.maximum(shape.right_power, 2)  # for gradients: log(theta)
+    below = nodes(shape, -shape.left, d, m, (left_power, 1.0))[1].sum(-1)
+    above = nodes(shape, d, shape.right, m, (1.0, right_power))[1].sum(-1)
     poles = a < 0.5, b < 0.5
     from_left = jnp.where(poles[0] == poles[1], below < above, poles[0])  # away from a pole that lies just outside
     total = jnp.where(poles[0] | poles[1], whole(shape, 2 * m), below + above)
@@ -242,12 +243,7 @@ def cdf(x: jax.Array, a: jax.Array, b: jax.Array) -> jax.Array:
 def _cdf_jvp(primals: tuple[jax.Array, ...], tangents: tuple[jax.Array, ...]) -> tuple[jax.Array, jax.Array]:
     x, a, b = primals
     value, by_parameters = jax.jvp(lambda a, b: cdf.fun(lax.stop_gradient(x), a, b), (a, b), tangents[1:])
-    return value, by_parameters + _times(pdf(x, a, b), tangents[0])
-
-
-def _times(density: jax.Array, tangent: jax.Array) -> jax.Array:
-    """0 for a tangent of 0, where the density is infinite too."""
-    return jnp.where(tangent == 0, 0, density * tangent)
+    return value, by_parameters + jnp.minimum(pdf(x, a, b), jnp.finfo(x.dtype).max) * tangents[0]
 
 
 @jax.custom_jvp

@@ -142,9 +142,15 @@ def _coordinate(law: Law, z: jax.Array) -> tuple[jax.Array, jax.Array]:
     start, stop, w0, w1, power = _of_panel(law, panel)
     length = stop - start
     margin = length * jnp.finfo(z.dtype).eps + jnp.finfo(z.dtype).tiny
-    graded = _grade(jnp.clip(z - start, margin, length), jnp.clip(stop - z, margin, length), length, w0, w1, power)
-    linear = jnp.clip((z - start) / jnp.where(length > 0, length, 1), 0, 1)
+    below, above = (_moved_into(distance, margin, length) for distance in (z - start, stop - z))
+    graded = _grade(below, above, length, w0, w1, power)
+    linear = _moved_into(z - start, jnp.zeros_like(length), length) / jnp.where(length > 0, length, 1)
     return panel, n * jnp.where(law.graded[..., None], graded, linear)
+
+
+def _moved_into(x: jax.Array, low: jax.Array, high: jax.Array) -> jax.Array:
+    """`clip` with a derivative of 1 at the ends too, where a density has its one-sided limit."""
+    return x + lax.stop_gradient(jnp.clip(x, low, high) - x)
 
 
 def _of_panel(law: Law, panel: jax.Array) -> tuple[jax.Array, ...]:
@@ -212,9 +218,8 @@ def quantile(law: Law, q: jax.Array) -> jax.Array:
     """z with P(Z <= z) = q, q of shape `(..., Q)`: the interval by bisection of the table, then Newton within brackets."""
     size = law.cdf.shape[-1]
     n = size // PANELS - 1
-    batch = law.cdf.shape[:-1]
     table, wanted = law.cdf.reshape(-1, size), q.reshape(-1, q.shape[-1])
-    knot = jax.vmap(lambda row, q: jnp.searchsorted(row, q, side="right"))(table, wanted).reshape(*batch, -1) - 1
+    knot = jax.vmap(lambda row, q: jnp.searchsorted(row, q, side="right"))(table, wanted).reshape(q.shape) - 1
     knot = jnp.clip(knot, 0, size - 2).astype(jnp.int32)
     polynomial = _polynomial(law, knot)
     slope = _derivative(polynomial)

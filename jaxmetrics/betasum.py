@@ -6,7 +6,7 @@ The error, as measured against `shared` quadratures and by doubling every size (
    1e-14 (1e-6) at every frequency of the grid, for 0 to 1e9 examples. The j-th widest class is at most 1/sqrt(j) as wide as the
    sum, so it needs that much fewer nodes for its phase.
 2. The window. The sum is sub-gamma (Skorski 2023): `P(S - mean > t) <= exp(-t^2 / (2 (v + c t / 3)))`, v the variance,
-   c the largest third-moment ratio, so it is laid where this is above e^-36 (e^-17), within [0, k]. Aliasing is below 4e-16 (8e-8).
+   c the largest third-moment ratio, so it is laid where this is above e^-36 (e^-17), within [0, k]; aliasing < 4e-16 (8e-8).
 3. The cut. prod phi_i, inverted by FFT, lacks the frequencies above the N-th: an error of about |phi(w_N)| / 7 or less. Soft
    sums decay like Gaussians and N = 32 (24) is enough; a perfect class (density jump, decay 1/w) or Jeffreys' prior (1/sqrt w)
    may need the second grid, N = 192 (96), used where |phi(w_N)| > 1e-9 (1e-6), or the third, N = 768 (x64, 4 to 11 classes).
@@ -520,7 +520,7 @@ def _per_query(average: BetaAverage, x: jax.Array, function: Callable[[Law, jax.
     shape = jnp.broadcast_shapes(x.shape, average.shape)
     batch = shape[len(shape) - axes :]
     law = jax.tree.map(lambda v: jnp.broadcast_to(v, (*batch, *v.shape[axes:])), average._law)
-    queries = jnp.moveaxis(jnp.broadcast_to(x, shape).reshape(-1, *batch), 0, -1)
+    queries = jnp.moveaxis(jnp.broadcast_to(x, shape).reshape(math.prod(shape[: len(shape) - axes]), *batch), 0, -1)
     return jnp.moveaxis(function(law, queries), -1, 0).reshape(shape)
 
 
@@ -658,8 +658,8 @@ def convolve_betas(parameters: ArrayLike, *, num_points: int | None = None) -> C
         parameters: `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class; as for `BetaAverage`.
 
     >>> x, pdf, cdf = convolve_betas(jnp.array([[1., 1.], [1., 1.]]), num_points=5)
-    >>> pdf
-    Array([0.0002, 0.5, 1.0, 0.5, 0.0002], dtype=float32)
+    >>> (x[1:4] * 100).round(), (pdf[1:4] * 100).round()
+    (Array([ 50., 100., 150.], dtype=float32), Array([ 50., 100.,  50.], dtype=float32))
     """
     n = check_size(1025 if num_points is None else num_points, "num_points")
     average = BetaAverage(parameters)
@@ -675,8 +675,8 @@ def convolve_betas(parameters: ArrayLike, *, num_points: int | None = None) -> C
 def beta_sum_pdf(x: ArrayLike, parameters: ArrayLike) -> jax.Array:
     """The density of `A_1 + ... + A_k` at x: `BetaAverage(parameters).pdf(x / k) / k`.
 
-    >>> beta_sum_pdf(jnp.array([0.5, 1.0]), jnp.ones((2, 2)))
-    Array([0.5, 1.], dtype=float32)
+    >>> beta_sum_pdf(jnp.array([0.5, 1.0]), jnp.ones((2, 2))).round(4)
+    Array([0.5, 1. ], dtype=float32)
     """
     average = BetaAverage(parameters)
     k = average.parameters.shape[-2]
@@ -687,8 +687,8 @@ def beta_sum_pdf(x: ArrayLike, parameters: ArrayLike) -> jax.Array:
 def beta_sum_cdf(x: ArrayLike, parameters: ArrayLike) -> jax.Array:
     """`P(A_1 + ... + A_k <= x)`: `BetaAverage(parameters).cdf(x / k)`.
 
-    >>> beta_sum_cdf(jnp.array([0.5, 1.0]), jnp.ones((2, 2)))
-    Array([0.125, 0.5], dtype=float32)
+    >>> beta_sum_cdf(jnp.array([0.5, 1.0]), jnp.ones((2, 2))).round(4)
+    Array([0.125, 0.5  ], dtype=float32)
     """
     average = BetaAverage(parameters)
     return average.cdf(as_float(x, "x") / average.parameters.shape[-2])
@@ -697,7 +697,7 @@ def beta_sum_cdf(x: ArrayLike, parameters: ArrayLike) -> jax.Array:
 def beta_avg_pdf(x: ArrayLike, parameters: ArrayLike) -> jax.Array:
     """The density of `(A_1 + ... + A_k) / k` at x: `BetaAverage(parameters).pdf(x)`.
 
-    >>> beta_avg_pdf(jnp.array([0.25, 0.5]), jnp.ones((2, 2)))
+    >>> beta_avg_pdf(jnp.array([0.25, 0.5]), jnp.ones((2, 2))).round(4)
     Array([1., 2.], dtype=float32)
     """
     return BetaAverage(parameters).pdf(x)
@@ -706,8 +706,8 @@ def beta_avg_pdf(x: ArrayLike, parameters: ArrayLike) -> jax.Array:
 def beta_avg_cdf(x: ArrayLike, parameters: ArrayLike) -> jax.Array:
     """`P((A_1 + ... + A_k) / k <= x)`: `BetaAverage(parameters).cdf(x)`.
 
-    >>> beta_avg_cdf(jnp.array([0.25, 0.5]), jnp.ones((2, 2)))
-    Array([0.125, 0.5], dtype=float32)
+    >>> beta_avg_cdf(jnp.array([0.25, 0.5]), jnp.ones((2, 2))).round(4)
+    Array([0.125, 0.5  ], dtype=float32)
     """
     return BetaAverage(parameters).cdf(x)
 
@@ -715,7 +715,7 @@ def beta_avg_cdf(x: ArrayLike, parameters: ArrayLike) -> jax.Array:
 def beta_avg_inv_cdf(q: ArrayLike, parameters: ArrayLike) -> jax.Array:
     """The quantile of `(A_1 + ... + A_k) / k`: `BetaAverage(parameters).ppf(q)`. For many q build the average once.
 
-    >>> beta_avg_inv_cdf(jnp.array([0.125, 0.5]), jnp.ones((2, 2)))
-    Array([0.25, 0.5], dtype=float32)
+    >>> beta_avg_inv_cdf(jnp.array([0.125, 0.5]), jnp.ones((2, 2))).round(4)
+    Array([0.25, 0.5 ], dtype=float32)
     """
     return BetaAverage(parameters).ppf(q)

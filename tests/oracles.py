@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -270,7 +271,10 @@ def beta_average_cdf(x: float, parameters: Any) -> float:
     (a1, b1), (a2, b2) = parameters
     first, second = stats.beta(a1, b1), stats.beta(a2, b2)
     levels = np.array([0, 1e-14, 1e-8, 1e-4, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1 - 1e-4, 1 - 1e-8, 1 - 1e-14, 1])
-    cuts = np.concatenate([first.ppf(levels), 2 * x - second.ppf(levels)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # quantiles only place the cuts; scipy's search may give up far in the tails
+        cuts = np.concatenate([first.ppf(levels), 2 * x - second.ppf(levels)])
+    cuts = cuts[np.isfinite(cuts)]
     cuts = np.unique(np.arcsin(np.sqrt(np.clip(cuts, 0, 1))))
     nodes, weights = np.polynomial.legendre.leggauss(40)
     theta = (cuts[:-1, None] + cuts[1:, None]) / 2 + (cuts[1:, None] - cuts[:-1, None]) / 2 * nodes
