@@ -202,7 +202,8 @@ def _place(shape: Bell, x: jax.Array) -> jax.Array:
 
 def whole(shape: Bell, m: int) -> jax.Array:
     """The integral of the density over the window, from m nodes."""
-    return nodes(shape, -shape.left, shape.right, m, (shape.left_power, shape.right_power))[1].sum(-1)
+    powers = jnp.maximum(shape.left_power, 2), jnp.maximum(shape.right_power, 2)  # for gradients, where log(theta) stands
+    return nodes(shape, -shape.left, shape.right, m, powers)[1].sum(-1)
 
 
 def pdf(x: jax.Array, a: jax.Array, b: jax.Array) -> jax.Array:
@@ -228,7 +229,7 @@ def cdf(x: jax.Array, a: jax.Array, b: jax.Array) -> jax.Array:
     shape = bell(a, b)
     d = jnp.clip(_place(shape, jnp.clip(x, 0, 1)), -shape.left, shape.right)
     m = _nodes_of(a.dtype)
-    left_power, right_power = jnp.maximum(shape.left_power, 2), jnp.maximum(shape.right_power, 2)  # for gradients: log(theta)
+    left_power, right_power = jnp.maximum(shape.left_power, 2), jnp.maximum(shape.right_power, 2)  # as in `whole`
     below = nodes(shape, -shape.left, d, m, (left_power, 1.0))[1].sum(-1)
     above = nodes(shape, d, shape.right, m, (1.0, right_power))[1].sum(-1)
     poles = a < 0.5, b < 0.5

@@ -95,8 +95,8 @@ def test_beta_functions_and_their_gradients() -> None:
         np.testing.assert_allclose(jm.beta_cdf(x, a, b), [0.2, 0.5, 0.9], rtol=1e-11)
         np.testing.assert_allclose(jm.beta_ppf([0.2, 0.5, 0.9], a, b), x, rtol=1e-10)
         np.testing.assert_allclose(jm.beta_pdf(x, a, b), beta.pdf(x), rtol=1e-11)
-        for function in (jm.beta_cdf, jm.beta_pdf):
-            jax.test_util.check_grads(function, (x, a, b), order=1, rtol=1e-5)
+        for function in (jm.beta_cdf, jm.beta_pdf):  # in the middle, where finite differences are as good
+            jax.test_util.check_grads(function, (np.array([0.3, 0.5, 0.9]), a, b), order=1, rtol=1e-5)
         jax.test_util.check_grads(jm.beta_ppf, (np.array([0.2, 0.5, 0.9]), a, b), order=1, rtol=1e-5)
     finally:
         jax.config.update("jax_enable_x64", False)
