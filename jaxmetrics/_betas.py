@@ -60,9 +60,9 @@ def bell(a: jax.Array, b: jax.Array) -> Bell:
 
 
 def _power(a: jax.Array) -> jax.Array:
-    """1 where theta^(2a - 1) is a polynomial or flat enough at its end, else a power that makes it so."""
+    """r with theta = s^r such that theta^(2a) is a polynomial in s, or flat enough at its end."""
     a = lax.stop_gradient(a)
-    return jnp.where((a > 3) | ((a >= 0.5) & (2 * a == jnp.round(2 * a))), 1, jnp.maximum(2, 0.5 / a))
+    return jnp.where((a > 3) | ((a >= 0.5) & (2 * a == jnp.round(2 * a))), 1, jnp.ceil(jnp.maximum(4 * a, 1)) / (2 * a))
 
 
 def _reach(shape: Bell) -> jax.Array:
@@ -196,14 +196,19 @@ def _nodes_of(dtype: np.dtype) -> int:
 
 
 def _place(shape: Bell, x: jax.Array) -> jax.Array:
-    """theta - theta* of a position x in [0, 1]."""
-    return angle_of(shape, (x - shape.sin**2), x, 1 - x)
+    """theta - theta* of a position x in [0, 1]; 1 - x has digits that x has not where the mode is near 1."""
+    x_minus_mode = jnp.where(shape.sin > shape.cos, shape.cos**2 - (1 - x), x - shape.sin**2)
+    return angle_of(shape, x_minus_mode, x, 1 - x)
 
 
 def whole(shape: Bell, m: int) -> jax.Array:
     """The integral of the density over the window, from m nodes."""
-    powers = jnp.maximum(shape.left_power, 2), jnp.maximum(shape.right_power, 2)  # for gradients, where log(theta) stands
-    return nodes(shape, -shape.left, shape.right, m, powers)[1].sum(-1)
+    return nodes(shape, -shape.left, shape.right, m, _smoothing_powers(shape))[1].sum(-1)
+
+
+def _smoothing_powers(shape: Bell) -> tuple[jax.Array, jax.Array]:
+    """At least 2, for the gradients, in which log(theta) stands."""
+    return jnp.maximum(shape.left_power, 2), jnp.maximum(shape.right_power, 2)
 
 
 def pdf(x: jax.Array, a: jax.Array, b: jax.Array) -> jax.Array:
@@ -229,13 +234,13 @@ def cdf(x: jax.Array, a: jax.Array, b: jax.Array) -> jax.Array:
     shape = bell(a, b)
     d = jnp.clip(_place(shape, jnp.clip(x, 0, 1)), -shape.left, shape.right)
     m = _nodes_of(a.dtype)
-    left_power, right_power = jnp.maximum(shape.left_power, 2), jnp.maximum(shape.right_power, 2)  # as in `whole`
+    left_power, right_power = _smoothing_powers(shape)
     below = nodes(shape, -shape.left, d, m, (left_power, 1.0))[1].sum(-1)
     above = nodes(shape, d, shape.right, m, (1.0, right_power))[1].sum(-1)
     poles = a < 0.5, b < 0.5
     from_left = jnp.where(poles[0] == poles[1], below < above, poles[0])  # away from a pole that lies just outside
     total = jnp.where(poles[0] | poles[1], whole(shape, 2 * m), below + above)
-    value = jnp.where(from_left, below / total, 1 - above / total)
+    value = jnp.clip(jnp.where(from_left, below / total, 1 - above / total), 0, 1)
     return jnp.where(x <= 0, 0, jnp.where(x >= 1, 1, value))
 
 
@@ -252,9 +257,9 @@ def ppf(q: jax.Array, a: jax.Array, b: jax.Array) -> jax.Array:
     """By the masses of 16 panels of the window, then Newton within brackets in the panel that holds the quantile."""
     shape = bell(a, b)
     panels, m = 16, _nodes_of(a.dtype) // 4
-    ends = jnp.linspace(0, 1, panels + 1, dtype=a.dtype)
+    edges = jnp.linspace(0, 1, panels + 1, dtype=a.dtype)
     length = (shape.left + shape.right)[..., None]
-    starts = length * ends[:-1] - shape.left[..., None]
+    starts = length * edges[:-1] - shape.left[..., None]
     step = length / panels
     wide = Bell(*(v[..., None] for v in shape))
     first, last = np.arange(panels) == 0, np.arange(panels) == panels - 1
@@ -269,7 +274,7 @@ def ppf(q: jax.Array, a: jax.Array, b: jax.Array) -> jax.Array:
     step, target = step[..., 0], target[..., 0] - (reached - mass)
     s, weights = (jnp.asarray(v, a.dtype) for v in gauss_legendre(m))
 
-    def density(fraction: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def density_at(fraction: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Of the place `fraction` of the way through the panel, and that place."""
         h, rest, slope = _spaced(fraction, left_power[..., None], right_power[..., None])
         d = start[..., None] + step[..., None] * h
@@ -280,18 +285,19 @@ def ppf(q: jax.Array, a: jax.Array, b: jax.Array) -> jax.Array:
     def refine(_: int, state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
         """A Newton step for log(mass) as a function of log(t): in the tails the mass is nearly a power of t."""
         low, high, t = state
-        mass = t * (weights * density(t[..., None] * s)[0]).sum(-1)
+        mass = t * (weights * density_at(t[..., None] * s)[0]).sum(-1)
         low, high = jnp.where(mass <= target, t, low), jnp.where(mass >= target, t, high)
-        newton = t * jnp.exp(jnp.log(target / mass) * mass / (t * density(t[..., None])[0][..., 0]))
+        newton = t * jnp.exp(jnp.log(target / mass) * mass / (t * density_at(t[..., None])[0][..., 0]))
         return low, high, jnp.where((newton > low) & (newton < high), newton, (low + high) / 2)
 
-    tiny = jnp.finfo(a.dtype).eps
+    hair = jnp.finfo(a.dtype).eps
     target = jnp.maximum(target, jnp.finfo(a.dtype).tiny)
-    t = jnp.clip(target / jnp.where(mass > 0, mass, 1), tiny, 1 - tiny)
+    t = jnp.clip(target / jnp.where(mass > 0, mass, 1), hair, 1 - hair)
     *_, t = lax.fori_loop(0, 30, refine, (jnp.zeros_like(t), jnp.ones_like(t), t))
-    d = density(jnp.clip(t, tiny, 1 - tiny)[..., None])[1][..., 0]
-    x = jnp.clip(shape.sin**2 + offset(shape, d), 0, 1)
-    return jnp.where(q == 0, 0, jnp.where(q == 1, 1, x))
+    d = density_at(jnp.clip(t, hair, 1 - hair)[..., None])[1][..., 0]
+    moved = offset(shape, d)
+    x = jnp.where(shape.sin > shape.cos, 1 - (shape.cos**2 - moved), shape.sin**2 + moved)
+    return jnp.where(q == 0, 0, jnp.where(q == 1, 1, jnp.clip(x, 0, 1)))
 
 
 @ppf.defjvp

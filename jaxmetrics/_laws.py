@@ -14,6 +14,7 @@ draw the knots towards an end, geometrically down to the distance w. Other panel
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
@@ -191,15 +192,19 @@ def _knot_and_fraction(law: Law, z: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 def cdf(law: Law, z: jax.Array) -> jax.Array:
     """P(Z <= z) for z of shape `(..., Q)`, with the law's batch axes first."""
-    knot, t = _knot_and_fraction(law, z)
+    low, high = law.edges[..., :1], law.edges[..., -1:]
+    inside = (z > low) & (z < high)
+    knot, t = _knot_and_fraction(law, jnp.where(inside, z, (low + high) / 2))  # outside the coordinate has no derivative
     value = jnp.clip(_horner(_polynomial(law, knot), t), 0, 1)
-    return jnp.where(z <= law.edges[..., :1], 0, jnp.where(z >= law.edges[..., -1:], 1, value))
+    return jnp.where(inside, value, jnp.where(z <= low, 0, 1))
 
 
 def pdf(law: Law, z: jax.Array) -> jax.Array:
     """The derivative of `cdf` with respect to z."""
+    low, high = law.edges[..., :1], law.edges[..., -1:]
+    inside = (z >= low) & (z <= high)
+    z = jnp.where(inside, z, (low + high) / 2)
     (knot, t), (_, rate) = jax.jvp(lambda z: _knot_and_fraction(law, z), (z,), (jnp.ones_like(z),))
-    inside = (z >= law.edges[..., :1]) & (z <= law.edges[..., -1:])
     return jnp.where(inside, jnp.maximum(_horner(_derivative(_polynomial(law, knot)), t) * rate, 0), 0)
 
 
@@ -218,7 +223,7 @@ def quantile(law: Law, q: jax.Array) -> jax.Array:
     """z with P(Z <= z) = q, q of shape `(..., Q)`: the interval by bisection of the table, then Newton within brackets."""
     size = law.cdf.shape[-1]
     n = size // PANELS - 1
-    table, wanted = law.cdf.reshape(-1, size), q.reshape(-1, q.shape[-1])
+    table, wanted = (v.reshape(math.prod(v.shape[:-1]), v.shape[-1]) for v in (law.cdf, q))
     knot = jax.vmap(lambda row, q: jnp.searchsorted(row, q, side="right"))(table, wanted).reshape(q.shape) - 1
     knot = jnp.clip(knot, 0, size - 2).astype(jnp.int32)
     polynomial = _polynomial(law, knot)
@@ -238,9 +243,9 @@ def quantile(law: Law, q: jax.Array) -> jax.Array:
     panel = knot // (n + 1)
     eta = (knot - panel * (n + 1) + t) / n
     start, stop, w0, w1, power = _of_panel(law, panel)
-    tiny = jnp.finfo(q.dtype).eps
-    inside = jnp.clip(eta, tiny, 1 - tiny)
+    hair = jnp.finfo(q.dtype).eps
+    inside = jnp.clip(eta, hair, 1 - hair)
     length = stop - start
     graded = jnp.minimum(_ungrade(inside, 1 - inside, length, w0, w1, power), length)
-    graded = jnp.where(eta <= tiny, 0, jnp.where(eta >= 1 - tiny, length, graded))
+    graded = jnp.where(eta <= hair, 0, jnp.where(eta >= 1 - hair, length, graded))
     return start + jnp.where(law.graded[..., None], graded, eta * length)

@@ -6,7 +6,7 @@ The error, as measured against `shared` quadratures and by doubling every size (
    1e-14 (1e-6) at every frequency of the grid, for 0 to 1e9 examples. The j-th widest class is at most 1/sqrt(j) as wide as the
    sum, so it needs that much fewer nodes for its phase.
 2. The window. The sum is sub-gamma (Skorski 2023): `P(S - mean > t) <= exp(-t^2 / (2 (v + c t / 3)))`, v the variance,
-   c the largest third-moment ratio, so it is laid where this is above e^-36 (e^-17), within [0, k]; aliasing < 4e-16 (8e-8).
+   c the largest third-moment ratio, so it is laid where this is above e^-36 (e^-17), within [0, k]; aliasing < 5e-16 (9e-8).
 3. The cut. prod phi_i, inverted by FFT, lacks the frequencies above the N-th: an error of about |phi(w_N)| / 7 or less. Soft
    sums decay like Gaussians and N = 32 (24) is enough; a perfect class (density jump, decay 1/w) or Jeffreys' prior (1/sqrt w)
    may need the second grid, N = 192 (96), used where |phi(w_N)| > 1e-9 (1e-6), or the third, N = 768 (x64, 4 to 11 classes).
@@ -59,10 +59,10 @@ def get_beta_parameters(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> jax.Arr
         prior: alpha = beta, a number (1 = flat, 0.5 = Jeffreys); or `(2,)`: alpha, beta; or `(K, 2)`: a row per class.
 
     Returns:
-        `(..., K, 2)`; NaN for a class with a negative or NaN count.
+        `(..., K, 2)`; NaN for a class with a negative or NaN count, or with a prior below 0.05 that jit hides.
 
     Raises:
-        ValueError: counts that are not square, a prior of another shape, or a prior that is known to be 0 or less.
+        ValueError: counts that are not square, a prior of another shape, or one that is known to be below 0.05.
 
     >>> get_beta_parameters(jnp.array([[90, 10], [5, 95]]))
     Array([[91., 11.],
@@ -72,16 +72,24 @@ def get_beta_parameters(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> jax.Arr
     c = jnp.where(c >= 0, c, jnp.nan)
     right = jnp.diagonal(c, axis1=-2, axis2=-1)
     wrong = jnp.where(jnp.eye(c.shape[-1], dtype=bool), 0, c).sum(-1) + 0 * right
-    return jnp.stack([right, wrong], -1) + _as_prior(prior, c.shape[-1])
+    return jnp.stack([right, wrong], -1) + as_prior(prior, c.shape[-1])
 
 
-def _as_prior(prior: ArrayLike, k: int) -> jax.Array:
+def as_prior(prior: ArrayLike, k: int) -> jax.Array:
+    """`prior` as a row (alpha, beta) per class, `(k, 2)`."""
     p = as_float(prior, "prior")
     if p.shape not in ((), (2,), (k, 2)):
         raise ValueError(f"prior must be a number, (alpha, beta) or an array (K, 2) = ({k}, 2), got shape {p.shape}.")
-    if not isinstance(p, jax.core.Tracer) and not bool((p > 0).all()):
-        raise ValueError(f"prior must be greater than 0, got {prior!r}. 1 is flat, 0.5 is Jeffreys' prior.")
-    return jnp.broadcast_to(jnp.where(p > 0, p, jnp.nan), (k, 2))
+    if not isinstance(p, jax.core.Tracer) and not bool(_is_possible(p).all()):
+        raise ValueError(f"prior must be finite and at least {SMALLEST}, got {prior!r}. 1 is flat, 0.5 is Jeffreys' prior.")
+    return jnp.broadcast_to(jnp.where(_is_possible(p), p, jnp.nan), (k, 2))
+
+
+SMALLEST = 0.05  # parameter: below, a density is hardly more than its poles, which the tables do not resolve
+
+
+def _is_possible(parameters: jax.Array) -> jax.Array:
+    return (parameters >= np.float32(SMALLEST)) & (parameters < jnp.inf)
 
 
 class _Settings(NamedTuple):
@@ -214,7 +222,7 @@ def _of_one(bell: Bell, settings: _Settings) -> _Built:
     hard_left, hard_right = _betas.hard_ends(bell)
     edges = low[..., None] + (high - low)[..., None] * jnp.linspace(0, 1, _laws.PANELS + 1, dtype=low.dtype)
     edges = edges.at[..., -1].set(high)
-    left_power, right_power = 2 * jnp.minimum(bell.left_power, 5), 2 * jnp.minimum(bell.right_power, 5)
+    left_power, right_power = jnp.minimum(3 * bell.left_power, 10), jnp.minimum(3 * bell.right_power, 10)
     power = jnp.stack([jnp.where(hard_left, left_power, 1), jnp.ones_like(low), jnp.where(hard_right, right_power, 1)], -1)
     panels = _laws.Panels(edges, jnp.broadcast_to(1e3 * (high - low)[..., None, None], (*low.shape, _laws.PANELS, 2)), power)
     below, above, stretch = _laws.knots(panels, settings.steps)
@@ -384,11 +392,12 @@ class BetaAverage:
         parameters: `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class.
 
     Raises:
-        ValueError: parameters of another shape. Values that are NaN, infinite or not above 0 make all results NaN.
+        ValueError: parameters of another shape. Values that are NaN, infinite or below 0.05 make all results NaN.
 
-    The cdf is within 1e-6 of the truth (1e-4 with 32 bits; usually 1e-9 and 1e-6) for parameters from 1/2 to 1e9; the module's
-    docstring has the analysis. For k > 3 the error grows where several classes have parameters well below 1/2, since their
-    densities have poles: 1e-3 has been seen for 4 classes without a mistake under the prior 0.1.
+    The cdf is within 1e-6 of the truth for parameters from 1/2 to 1e9 (usually 1e-9); with 32 bits within 1e-4 (usually 1e-6)
+    and what the last digit of x makes, `pdf(x) ulp(x)`: 0.003 for 1e9 examples. The module's docstring has the analysis. For
+    k > 3 the error grows where several classes have parameters below 1/2, since their densities have poles: 0.004 (0.015 with
+    32 bits) for 4 classes without examples under the prior 0.1.
 
     >>> average = BetaAverage(jnp.array([[91., 11.], [96., 6.]]))
     >>> average.mean, average.interval(0.95)
@@ -407,7 +416,7 @@ class BetaAverage:
                 f"parameters must have shape (..., k, 2), a row (alpha, beta) per class, got {p.shape}."
                 " jaxmetrics.get_beta_parameters makes them from a confusion matrix."
             )
-        valid = ((p > 0) & (p < jnp.inf)).all((-2, -1), keepdims=True)
+        valid = _is_possible(p).all((-2, -1), keepdims=True)
         safe = jnp.where(valid, p, 1)
         law = None if p.shape[-2] == 1 else _build(safe)
         high, low = _average_of_modes(lax.stop_gradient(safe))
@@ -453,25 +462,36 @@ class BetaAverage:
 
     def pdf(self, x: ArrayLike) -> jax.Array:
         """The density at x; 0 outside of [0, 1]."""
-        return _pdf(self, as_float(x, "x"))
+        return _pdf(self, self._query(x, "x"))
 
     def cdf(self, x: ArrayLike) -> jax.Array:
         """`P(A <= x)`; 0 below and 1 above [0, 1]."""
-        return _cdf(self, as_float(x, "x"))
+        return _cdf(self, self._query(x, "x"))
 
     @promoting
     def sf(self, x: ArrayLike) -> jax.Array:
-        """`P(A > x) = 1 - cdf(x)`: the probability of being better than x."""
+        """`P(A > x) = 1 - cdf(x)`, the probability of being better than x; its error is as small as that of the cdf."""
         return 1 - self.cdf(x)
 
     def ppf(self, q: ArrayLike) -> jax.Array:
-        """The quantile: x with `P(A <= x) = q`; NaN for q outside of [0, 1]."""
-        return _ppf(self, as_float(q, "q"))
+        """The quantile: x with `P(A <= x) = q`; NaN for q outside of [0, 1]. Of q nearer to 0 or 1 than 1e-8 a rough one."""
+        return _ppf(self, self._query(q, "q"))
+
+    def _query(self, x: ArrayLike, name: str) -> jax.Array:
+        array = as_float(x, name)
+        try:
+            np.broadcast_shapes(array.shape, self.shape)
+        except ValueError:
+            raise ValueError(
+                f"{name} of shape {array.shape} does not broadcast against the batch {self.shape} of this BetaAverage;"
+                f" {name}[:, None] asks for several values of each."
+            ) from None
+        return array
 
     @property
     def mode(self) -> jax.Array:
-        """Where the density is highest (the highest point found, should there be several)."""
-        return _mode(self)
+        """Where the density is highest (the highest point found, should there be several; the centre if it is flat)."""
+        return _mode_of_one(self.parameters[..., 0, :]) if self._law is None else _mode(self)
 
     @promoting
     def interval(
@@ -496,12 +516,15 @@ class BetaAverage:
     @promoting
     def sample(self, key: jax.Array, shape: tuple[int, ...] = (), *, method: Literal["ppf", "betas"] = "ppf") -> jax.Array:
         """`(*shape, *batch)` independent draws: `"ppf"` reads quantiles of the table, `"betas"` draws and averages k betas."""
+        if not (isinstance(shape, tuple) and all(isinstance(n, int) and n >= 0 for n in shape)):
+            raise ValueError(f"shape must be a tuple of sizes, such as (1000,), got {shape!r}.")
         if method == "betas":
             a, b = self.parameters[..., 0], self.parameters[..., 1]
             return jax.random.beta(key, a, b, (*shape, *a.shape)).mean(-1)
         if method != "ppf":
             raise ValueError(f'method must be "ppf" or "betas", got {method!r}.')
-        return self.ppf(jax.random.uniform(key, (*shape, *self.shape), self.parameters.dtype))
+        tiny = jnp.finfo(self.parameters.dtype).tiny
+        return self.ppf(jax.random.uniform(key, (*shape, *self.shape), self.parameters.dtype, tiny))
 
 
 def _average_of_modes(parameters: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -538,7 +561,7 @@ def _single(average: BetaAverage, x: jax.Array) -> tuple[jax.Array, jax.Array, j
 @jax.jit
 def _pdf(average: BetaAverage, x: jax.Array) -> jax.Array:
     if average._law is None:
-        return _betas.pdf(*_single(average, x))
+        return _nan_for_nan(_betas.pdf(*_single(average, x)), average, x)
     return _nan_for_nan(
         _per_query(average, _offset_from_modes(average, x), _laws.pdf) * average.parameters.shape[-2], average, x
     )
@@ -548,7 +571,7 @@ def _pdf(average: BetaAverage, x: jax.Array) -> jax.Array:
 @jax.jit
 def _cdf(average: BetaAverage, x: jax.Array) -> jax.Array:
     if average._law is None:
-        return _betas.cdf(*_single(average, x))
+        return _nan_for_nan(_betas.cdf(*_single(average, x)), average, x)
     return _nan_for_nan(_per_query(average, _offset_from_modes(average, x), _laws.cdf), average, x)
 
 
@@ -606,17 +629,27 @@ def _halve(function: Callable[[jax.Array], jax.Array], low: jax.Array, high: jax
 
 @promoting
 @jax.jit
+def _mode_of_one(parameters: jax.Array) -> jax.Array:
+    a, b = parameters[..., 0], parameters[..., 1]
+    inside = (a > 1) & (b > 1)
+    at_end = jnp.where(a > b, 1, jnp.where(a < b, 0, 0.5))
+    return jnp.where(inside, (a - 1) / jnp.where(inside, a + b - 2, 1), at_end + 0 * (a + b))
+
+
+@promoting
+@jax.jit
 def _mode(average: BetaAverage) -> jax.Array:
     """The best of some quantiles, then the root of the slope between its neighbours; derivatives by the implicit function."""
     frozen = lax.stop_gradient(average)
-    levels = jnp.linspace(0, 1, 65, dtype=average.parameters.dtype).reshape(-1, *(1,) * len(average.shape))
+    levels = jnp.linspace(0, 1, 65, dtype=average.parameters.dtype).clip(1e-5, 1 - 1e-5)  # beyond stand straight lines
+    levels = levels.reshape(-1, *(1,) * len(average.shape))
     x = _ppf(frozen, levels)
     best = jnp.argmax(_pdf(frozen, x), axis=0, keepdims=True)
     low, high = (jnp.take_along_axis(x, jnp.clip(best + i, 0, 64), 0)[0] for i in (-1, 1))
     mode = _halve(lambda x: _slope_of_pdf(frozen, x) > 0, low, high)
     slope = _slope_of_pdf(average, mode)
     curvature = jax.jvp(lambda x: _slope_of_pdf(frozen, x), (mode,), (jnp.ones_like(mode),))[1]
-    inside = curvature < 0
+    inside = (curvature < 0) & (jnp.abs(slope) < 1e-2 * jnp.abs(curvature) * (high - low))
     return mode - jnp.where(inside, (slope - lax.stop_gradient(slope)) / jnp.where(inside, curvature, 1), 0)
 
 
@@ -630,13 +663,18 @@ def _shortest(average: BetaAverage, level: float) -> tuple[jax.Array, jax.Array]
     low, high = _ppf(frozen, right), _ppf(frozen, jnp.minimum(right + level, 1))
     at_low, at_high = (_pdf(frozen, x) for x in (low, high))
     slope_low, slope_high = (_slope_of_pdf(frozen, x) for x in (low, high))
-    mass, difference = _cdf(average, high) - _cdf(average, low), _pdf(average, high) - _pdf(average, low)
-    mass, difference = (v - lax.stop_gradient(v) for v in (mass, difference))
     determinant = at_high * slope_low - at_low * slope_high
-    inside = (right > 0) & (right < 1 - level) & (determinant > 0)
-    divisor = jnp.where(inside, determinant, 1)
-    d_low = jnp.where(inside, (mass * slope_high - difference * at_high) / divisor, 0)
-    d_high = jnp.where(inside, (mass * slope_low - difference * at_low) / divisor, 0)
+    alike = jnp.abs(at_high - at_low) < 1e-2 * jnp.maximum(at_high, at_low)
+    inside, at_bottom = alike & (determinant > 0), right < (1 - level) / 2  # else one end is that of the support
+    mass = _cdf(average, high) - _cdf(average, low)
+    difference = _pdf(average, jnp.where(inside, high, average.mean)) - _pdf(average, jnp.where(inside, low, average.mean))
+    mass, difference = (v - lax.stop_gradient(v) for v in (mass, difference))
+    free = mass / jnp.where(at_bottom, at_high, at_low)
+    at_low, at_high, slope_low, slope_high, determinant = (
+        jnp.where(inside, v, 1) for v in (at_low, at_high, slope_low, slope_high, determinant)
+    )
+    d_low = jnp.where(inside, (mass * slope_high - difference * at_high) / determinant, jnp.where(at_bottom, 0, -free))
+    d_high = jnp.where(inside, (mass * slope_low - difference * at_low) / determinant, jnp.where(at_bottom, free, 0))
     return low - d_low, high - d_high
 
 

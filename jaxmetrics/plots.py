@@ -47,8 +47,8 @@ def balanced_accuracy_violin(
     """
     matrices = np.asarray(counts)
     matrices = matrices[None] if matrices.ndim == 2 else matrices
-    if matrices.ndim != 3:
-        raise ValueError(f"counts must have shape (K, K) or (n, K, K), got {matrices.shape}.")
+    if matrices.ndim != 3 or len(matrices) == 0:
+        raise ValueError(f"counts must have shape (K, K) or (n, K, K) with n > 0, got {matrices.shape}.")
     n, k = matrices.shape[:2]
     labels = [str(i + 1) for i in range(n)] if names is None else list(names)
     if len(labels) != n:

@@ -23,3 +23,11 @@ def x64(request: pytest.FixtureRequest) -> Iterator[bool]:
     jax.config.update("jax_enable_x64", request.param)
     yield request.param
     jax.config.update("jax_enable_x64", False)
+
+
+@pytest.fixture
+def float64() -> Iterator[None]:
+    """Run the test with `jax_enable_x64` on, where float32 could show nothing."""
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", False)

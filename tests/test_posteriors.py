@@ -56,7 +56,7 @@ def test_drawn_cells_have_the_posterior_of_the_recall() -> None:
     parameters = np.asarray(jm.get_beta_parameters(counts))
     for i in range(3):  # Kolmogorov's statistic is above 2.2 / sqrt(n) once in 10,000 times
         assert stats.kstest(recall[:, i], stats.beta(*parameters[i]).cdf).statistic < 2.2 / np.sqrt(4000)
-    assert jm.posterior_counts(jax.random.key(0), np.stack([counts] * 2), 5, prior=np.full((3, 3), 0.01)).shape == (5, 2, 3, 3)
+    assert jm.posterior_counts(jax.random.key(0), np.stack([counts] * 2), 5, prior=np.full((3, 2), 0.1)).shape == (5, 2, 3, 3)
     assert np.isnan(jm.posterior_counts(jax.random.key(0), -counts, 2)).all()
     for bad in (0.0, np.ones(3)):
         with pytest.raises(ValueError, match="prior must be"):
@@ -102,3 +102,25 @@ def test_beta_functions_and_their_gradients() -> None:
         jax.config.update("jax_enable_x64", False)
     np.testing.assert_array_equal(jm.beta_pdf(np.array([0.0, 1, -1, 2]), 1.0, 3.0), [3, 0, 0, 0])
     assert np.isnan(jnp.stack([jm.beta_cdf(0.5, 0.0, 1.0), jm.beta_ppf(1.5, 1.0, 1.0), jm.beta_pdf(0.5, 1.0, -1.0)])).all()
+
+
+def test_beta_cdf_of_hostile_parameters(x64: bool) -> None:
+    """No half-integers, poles, and masses that lie within a few digits of 1."""
+    rng = np.random.default_rng(0)
+    a, b = (10 ** rng.uniform(np.log10(0.1), 3, 500) for _ in range(2))
+    x = stats.beta.ppf(rng.uniform(1e-3, 1 - 1e-3, 500), a, b)
+    if not x64:
+        a, b, x = (np.asarray(v, np.float32).astype(float) for v in (a, b, x))
+        known = x > 1e-7  # nearer to a pole float32 does not go
+        a, b, x = a[known], b[known], x[known]
+    np.testing.assert_allclose(jm.beta_cdf(x, a, b), stats.beta.cdf(x, a, b), atol=1e-12 if x64 else 4e-6)
+    near_one = 1 - np.array([1.0, 2, 4]) * 2.0**-24
+    np.testing.assert_allclose(
+        jm.beta_cdf(near_one, 29274998.0, 1.5), stats.beta.cdf(near_one, 29274998.0, 1.5), atol=1e-8 if x64 else 1e-5
+    )
+
+
+def test_accuracy_has_one_prior() -> None:
+    np.testing.assert_allclose(jm.accuracy_posterior([[1, 2], [3, 4]], prior=(2, 1)).mean, 7 / 13, rtol=1e-6)
+    with pytest.raises(ValueError, match=r"\(K, 2\) = \(1, 2\)"):
+        jm.accuracy_posterior([[1, 2], [3, 4]], prior=np.ones((2, 2)))
