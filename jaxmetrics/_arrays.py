@@ -114,6 +114,30 @@ def check_level(level: float) -> float:
     return level
 
 
+SMALLEST_BETA_PARAMETER = 0.05  # below, a density is hardly more than its poles, which no table resolves
+
+
+def are_beta_parameters(parameters: jax.Array) -> jax.Array:
+    return (parameters >= np.float32(SMALLEST_BETA_PARAMETER)) & (parameters < jnp.inf)
+
+
+def as_prior(prior: ArrayLike, k: int) -> jax.Array:
+    """`prior` as a row (alpha, beta) per class, `(k, 2)`; NaN where it is impossible and jit hides it."""
+    p = as_float(prior, "prior")
+    if p.shape not in ((), (2,), (k, 2)):
+        raise ValueError(f"prior must be a number, (alpha, beta) or an array (K, 2) = ({k}, 2), got shape {p.shape}.")
+    if not isinstance(p, jax.core.Tracer) and not bool(are_beta_parameters(p).all()):
+        raise ValueError(
+            f"prior must be finite and at least {SMALLEST_BETA_PARAMETER}, got {prior!r}. 1 is flat, 0.5 is Jeffreys' prior."
+        )
+    return jnp.broadcast_to(jnp.where(are_beta_parameters(p), p, jnp.nan), (k, 2))
+
+
+def check_option(value: str, name: str, options: tuple[str, ...]) -> None:
+    if value not in options:
+        raise ValueError(f"{name} must be {', '.join(map(repr, options[:-1]))} or {options[-1]!r}, got {value!r}.")
+
+
 def as_class_ids(labels: ArrayLike, name: str, size: int) -> jax.Array | np.ndarray:
     """Integer class ids with an axis of examples.
 

@@ -33,7 +33,16 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics import _betas, _laws
-from jaxmetrics._arrays import ArrayLike, as_counts, as_float, check_level, check_size, promoting
+from jaxmetrics._arrays import (
+    ArrayLike,
+    are_beta_parameters,
+    as_counts,
+    as_float,
+    as_prior,
+    check_level,
+    check_size,
+    promoting,
+)
 from jaxmetrics._betas import Bell
 from jaxmetrics._laws import Law
 
@@ -73,23 +82,6 @@ def get_beta_parameters(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> jax.Arr
     right = jnp.diagonal(c, axis1=-2, axis2=-1)
     wrong = jnp.where(jnp.eye(c.shape[-1], dtype=bool), 0, c).sum(-1) + 0 * right
     return jnp.stack([right, wrong], -1) + as_prior(prior, c.shape[-1])
-
-
-def as_prior(prior: ArrayLike, k: int) -> jax.Array:
-    """`prior` as a row (alpha, beta) per class, `(k, 2)`."""
-    p = as_float(prior, "prior")
-    if p.shape not in ((), (2,), (k, 2)):
-        raise ValueError(f"prior must be a number, (alpha, beta) or an array (K, 2) = ({k}, 2), got shape {p.shape}.")
-    if not isinstance(p, jax.core.Tracer) and not bool(_is_possible(p).all()):
-        raise ValueError(f"prior must be finite and at least {SMALLEST}, got {prior!r}. 1 is flat, 0.5 is Jeffreys' prior.")
-    return jnp.broadcast_to(jnp.where(_is_possible(p), p, jnp.nan), (k, 2))
-
-
-SMALLEST = 0.05  # parameter: below, a density is hardly more than its poles, which the tables do not resolve
-
-
-def _is_possible(parameters: jax.Array) -> jax.Array:
-    return (parameters >= np.float32(SMALLEST)) & (parameters < jnp.inf)
 
 
 class _Settings(NamedTuple):
@@ -222,7 +214,7 @@ def _of_one(bell: Bell, settings: _Settings) -> _Built:
     hard_left, hard_right = _betas.hard_ends(bell)
     edges = low[..., None] + (high - low)[..., None] * jnp.linspace(0, 1, _laws.PANELS + 1, dtype=low.dtype)
     edges = edges.at[..., -1].set(high)
-    left_power, right_power = jnp.minimum(3 * bell.left_power, 10), jnp.minimum(3 * bell.right_power, 10)
+    left_power, right_power = jnp.minimum(4 * bell.left_power, 10), jnp.minimum(4 * bell.right_power, 10)
     power = jnp.stack([jnp.where(hard_left, left_power, 1), jnp.ones_like(low), jnp.where(hard_right, right_power, 1)], -1)
     panels = _laws.Panels(edges, jnp.broadcast_to(1e3 * (high - low)[..., None, None], (*low.shape, _laws.PANELS, 2)), power)
     below, above, stretch = _laws.knots(panels, settings.steps)
@@ -416,7 +408,7 @@ class BetaAverage:
                 f"parameters must have shape (..., k, 2), a row (alpha, beta) per class, got {p.shape}."
                 " jaxmetrics.get_beta_parameters makes them from a confusion matrix."
             )
-        valid = _is_possible(p).all((-2, -1), keepdims=True)
+        valid = are_beta_parameters(p).all((-2, -1), keepdims=True)
         safe = jnp.where(valid, p, 1)
         law = None if p.shape[-2] == 1 else _build(safe)
         high, low = _average_of_modes(lax.stop_gradient(safe))

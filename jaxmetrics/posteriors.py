@@ -6,12 +6,15 @@ alpha = beta (1 = flat, 0.5 = Jeffreys), a pair (alpha, beta), or, where each cl
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Literal
+
 import jax
 import jax.numpy as jnp
 
-from jaxmetrics import _betas
-from jaxmetrics._arrays import ArrayLike, as_counts, as_float, check_size, promoting
-from jaxmetrics.betasum import BetaAverage, as_prior, get_beta_parameters
+from jaxmetrics import _betas, _replicates
+from jaxmetrics._arrays import ArrayLike, as_counts, as_float, as_prior, check_size, promoting
+from jaxmetrics.betasum import BetaAverage, get_beta_parameters
 
 __all__ = [
     "accuracy_posterior",
@@ -95,10 +98,18 @@ def accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAver
 
 
 @promoting
-def posterior_counts(key: jax.Array, counts: ArrayLike, num_samples: int, *, prior: ArrayLike = 1.0) -> jax.Array:
-    """Draws of the cell probabilities from their posterior, Dirichlet(a_ij + C_ij) on all K^2 cells.
+def posterior_counts(
+    key: jax.Array,
+    counts: ArrayLike,
+    num_samples: int,
+    *,
+    prior: ArrayLike = 1.0,
+    prevalence: ArrayLike | Literal["inferred", "fixed"] = "inferred",
+) -> jax.Array:
+    """Draws of the cell probabilities from their posterior, Dirichlet(a_ij + C_ij).
 
-    They are used as counts: `jax.vmap(metric)` of them, or `metric` itself, draws from the posterior of the metric.
+    They are used as counts: `jax.vmap(metric)` of them, or `metric` itself, draws from the posterior of the metric. The
+    matrices of a batch share their random numbers, so that each draws the same as alone.
 
     Args:
         key: a JAX random key.
@@ -107,12 +118,14 @@ def posterior_counts(key: jax.Array, counts: ArrayLike, num_samples: int, *, pri
         prior: `a_ii = alpha` for the right cell of a row and `a_ij = beta / (K - 1)` for each wrong one, which makes the recall
             of each class Beta(alpha + C_ii, beta + m_i - C_ii), whatever K is. `(1, K - 1)` is flat on all cells, which makes
             wrong cells that nobody saw too probable.
+        prevalence: `"inferred"`: one Dirichlet on all cells. Else one on each row, times the share of the class: that of the
+            counts (`"fixed"`), or `(K,)`, known from elsewhere.
 
     Returns:
         `(S, ..., K, K)`, each matrix sums to 1; NaN for a matrix with a negative or NaN count.
 
     Raises:
-        ValueError: counts that are not square, a prior of another shape or below 0.05.
+        ValueError: counts that are not square, a prior of another shape or below 0.05, a prevalence that does not sum to 1.
 
     >>> draws = posterior_counts(jax.random.key(0), jnp.array([[90, 10], [5, 95]]), 1000)
     >>> draws.shape
@@ -120,12 +133,16 @@ def posterior_counts(key: jax.Array, counts: ArrayLike, num_samples: int, *, pri
     """
     c = as_counts(counts)
     k, size = c.shape[-1], check_size(num_samples, "num_samples")
-    right, wrong = jnp.moveaxis(as_prior(prior, k), -1, 0)[..., None]
-    shape = jnp.where(jnp.eye(k, dtype=bool), right, wrong / max(k - 1, 1)) + c
-    valid = (c >= 0).all((-2, -1), keepdims=True) & (shape > 0).all((-2, -1), keepdims=True)
-    logs = jax.random.loggamma(key, jnp.where(valid, shape, 1), (size, *shape.shape))  # a gamma of 0.01 underflows, its log not
-    flat = jax.nn.softmax(logs.reshape(*logs.shape[:-2], k * k), -1)
-    return jnp.where(valid, flat.reshape(logs.shape), jnp.nan)
+    draws = _posterior_draws(key, c, as_prior(prior, k), _replicates.as_prevalence(prevalence, k), size=size)
+    return jnp.where((c >= 0).all((-2, -1), keepdims=True), draws, jnp.nan)
+
+
+@partial(jax.jit, static_argnames="size")
+def _posterior_draws(
+    key: jax.Array, counts: jax.Array, prior: jax.Array, prevalence: jax.Array | None, *, size: int
+) -> jax.Array:
+    draw = partial(_replicates.posterior, prior=prior, prevalence=prevalence)
+    return _replicates.evaluate(draw, lambda cells: cells, key, counts, size=size)
 
 
 _jitted_pdf, _jitted_cdf, _jitted_ppf = jax.jit(_betas.pdf), jax.jit(_betas.cdf), jax.jit(_betas.ppf)

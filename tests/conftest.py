@@ -31,3 +31,10 @@ def float64() -> Iterator[None]:
     jax.config.update("jax_enable_x64", True)
     yield
     jax.config.update("jax_enable_x64", False)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget_compiled_programs() -> Iterator[None]:
+    """Each compiled program holds memory maps, of which a process may have 65,530: beyond that, XLA crashes."""
+    yield
+    jax.clear_caches()

@@ -1,0 +1,99 @@
+"""The samplers against the exact laws, by chi-square on a million draws, with keys that do not change."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from jaxmetrics import _samplers
+from jaxmetrics._arrays import promoting
+
+N = 1_000_000
+WORDS = jax.random.bits(jax.random.key(3), (N,), jnp.uint32)
+
+binomial, poisson, multinomial, dirichlet = (
+    promoting(jax.jit(f)) for f in (_samplers.binomial, _samplers.poisson, _samplers.multinomial, _samplers.dirichlet)
+)
+
+
+def p_value(draws: np.ndarray, law: Any) -> float:
+    """Of Pearson's chi-square over some sixty ranges, those too rare to expect five draws joined."""
+    low, high = int(law.ppf(1e-4)), int(law.ppf(1 - 1e-4))
+    edges = np.arange(low, high + 1, max(1, (high - low) // 60))
+    expected = N * np.diff(law.cdf(edges), prepend=0, append=1)
+    observed = np.bincount(np.searchsorted(edges, draws), minlength=len(expected))
+    rare = expected < 5
+    expected, observed = (np.append(v[~rare], v[rare].sum()) for v in (expected, observed))
+    if expected[-1] < 5:
+        expected, observed = (np.append(v[:-2], v[-2:].sum()) for v in (expected, observed))
+    return float(stats.chi2.sf(((observed - expected) ** 2 / expected).sum(), len(expected) - 1))
+
+
+@pytest.mark.parametrize(
+    ("n", "success", "failure"),
+    [
+        *[(1, 1, 1), (5, 1, 4), (20, 1, 1), (30, 3, 7), (100, 3, 97), (99, 11, 89), (40, 1, 1), (1000, 9, 1), (10**5, 3, 7)],
+        *[(10**5, 1, 10**5), (10**9, 1, 10**8), (10**9, 3, 7), (2**31 - 1, 1, 1)],
+    ],
+)
+def test_binomial(n: int, success: int, failure: int) -> None:
+    draws = np.asarray(binomial(WORDS, jnp.full(N, n), jnp.full(N, float(success)), jnp.full(N, float(failure))))
+    p = np.float64(np.float32(min(success, failure)) / np.float32(success + failure))  # as float32 knows it
+    assert p_value(draws if success <= failure else n - draws, stats.binom(n, p)) > 1e-3
+
+
+@pytest.mark.parametrize("mean", [0.01, 1, 9.99, 10, 12, 30, 200, 1e4, 1e6])
+def test_poisson(mean: float) -> None:
+    assert p_value(np.asarray(poisson(WORDS, jnp.full(N, mean, jnp.float32))), stats.poisson(mean)) > 1e-3
+
+
+def test_certain_and_impossible_outcomes(x64: bool) -> None:
+    """Every word that could break it, too: all bits 0 and all bits 1."""
+    words = jnp.concatenate([jnp.array([0, 1, 255, 256, 2**32 - 256, 2**32 - 1], jnp.uint32), WORDS[:1000]])
+    for n in (0, 1, 100, 10**9):
+        sizes = jnp.full(words.shape, n, jnp.int32)
+        assert (binomial(words, sizes, jnp.array(0.0), jnp.array(1.0)) == 0).all()
+        assert (binomial(words, sizes, jnp.array(1.0), jnp.array(0.0)) == n).all()
+        assert (binomial(words, sizes, jnp.array(0.0), jnp.array(0.0)) == 0).all()
+        draws = binomial(words, sizes, jnp.array(1.0), jnp.array(1.0))
+        assert ((draws >= 0) & (draws <= n)).all()
+    assert (poisson(words, jnp.array(0.0)) == 0).all()
+    assert binomial(words, jnp.array(10**6), jnp.array(1e-3), jnp.array(1e6)).max() <= 5  # mean 0.001
+
+
+def test_multinomial() -> None:
+    """Every cell is binomial, pairs of cells have the covariance -n p q, and nothing is lost."""
+    weights = jnp.array([0.0, 3, 50, 7, 0, 900, 40])
+    words = _samplers.random_words(jax.random.split(jax.random.key(1), 200_000), 6)
+    draws = np.asarray(multinomial(words, jnp.array(1000), weights), float)
+    p = np.asarray(weights, float) / 1000
+    assert (draws.sum(-1) == 1000).all()
+    assert (draws[:, p == 0] == 0).all()
+    covariance = 1000 * (np.diag(p) - np.outer(p, p))
+    error = np.sqrt((covariance**2 + np.outer(np.diag(covariance), np.diag(covariance))) / 200_000)
+    assert (np.abs(draws.mean(0) - 1000 * p) <= 5 * np.sqrt(np.diag(covariance) / 200_000)).all()
+    assert (np.abs(np.cov(draws.T) - covariance) <= 6 * error).all()
+
+
+@pytest.mark.parametrize("concentration", [0.05, 0.3, 1, 1.5, 50, 1e4])
+def test_dirichlet(concentration: float, x64: bool) -> None:
+    words = jax.random.bits(jax.random.key(9), (100_000, 2), jnp.uint32)
+    shares = np.asarray(dirichlet(words, jnp.array([concentration, 2.0])), float)
+    np.testing.assert_allclose(shares.sum(-1), 1, rtol=1e-6)
+    law = stats.beta(concentration, 2)
+    shares = np.maximum(shares[:, 0], law.ppf(0.05))  # a share of 1e-40 is 0 in float32
+    at_end = (shares == shares.min()).mean()
+    assert abs(at_end - 0.05) < 5 * np.sqrt(0.05 / 100_000)
+    assert stats.kstest(law.cdf(shares[shares > shares.min()]), stats.uniform(0.05, 0.95).cdf).pvalue > 1e-3
+
+
+def test_draws_do_not_depend_on_their_company() -> None:
+    n, weights = jnp.array([10, 1000, 10**6]), jnp.array([[1.0, 2, 3], [5, 500, 1], [1, 1, 1]])
+    words = _samplers.random_words(jax.random.split(jax.random.key(0), 5000), 2)
+    together = multinomial(words[:, None], n, weights)
+    for i in range(3):
+        np.testing.assert_array_equal(together[:, i], multinomial(words, n[i], weights[i]))
+    np.testing.assert_array_equal(together[7:9, 1], multinomial(words[7:9], n[1], weights[1]))
