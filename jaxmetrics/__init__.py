@@ -8,4 +8,5 @@ from jaxmetrics.metrics import *  # counts -> numbers; macro, micro, weighted av
 from jaxmetrics.betasum import *  # sums and averages of independent betas
 from jaxmetrics.posteriors import *  # counts -> beliefs: posterior balanced accuracy, cell probabilities
 from jaxmetrics.intervals import *  # counts -> an estimate with its interval
+from jaxmetrics.comparisons import *  # classifiers on the same examples, compared
 from jaxmetrics.reports import *  # predictions -> Report

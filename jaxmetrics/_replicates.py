@@ -24,26 +24,33 @@ __all__: list[str] = []
 _LANES = 2**22  # numbers per array that a chunk may hold: 16 MB in float32
 
 
-def used_columns(counts: jax.Array) -> np.ndarray | None:
-    """Of counts `(..., K, K)`, which columns of each row are not empty in all of them: `(K, W)`, K where there is none.
+def by_used_columns(function: Callable[[jax.Array, jax.Array | None], Any], counts: jax.Array, *, axis: int = 0) -> Any:
+    """`function(counts, columns)` of counts `(..., K, K)`, with the batch axes of its results put at `axis`.
 
-    None stands for all: where there are few classes, or under a trace, where no cell is known to be empty.
+    Matrices of many classes are taken one by one, with the columns of each, so that all draw what they would alone. Under a
+    trace, where no cell is known to be empty, columns are None, as for few classes.
     """
-    k = counts.shape[-1]
-    if isinstance(counts, jax.core.Tracer) or k <= 64:
-        return None
-    used = np.asarray((counts != 0).reshape(-1, k, k).any(0))
-    width = max(int(used.sum(-1).max()), 1)
-    return np.sort(np.where(used, np.arange(k), k), -1)[:, :width]
+    *batch, k, m = counts.shape
+    if isinstance(counts, jax.core.Tracer) or k * m <= 4096 or counts.size == 0:
+        return function(counts, None)
+    results = [function(matrix, used_columns(matrix)) for matrix in counts.reshape(-1, k, m)]
+    return jax.tree.map(lambda *x: jnp.stack(x, axis).reshape(*x[0].shape[:axis], *batch, *x[0].shape[axis:]), *results)
+
+
+def used_columns(matrix: jax.Array) -> jax.Array | None:
+    """The columns of each row that are not empty, `(K, W)`, W a power of two, M where there is none; None stands for all."""
+    used = np.asarray(matrix != 0)
+    m = used.shape[-1]
+    width = 2 ** math.ceil(math.log2(max(int(used.sum(-1).max()), 1)))
+    return None if width >= m else jnp.asarray(np.sort(np.where(used, np.arange(m), m), -1)[:, :width], jnp.int32)
 
 
 def take_columns(counts: jax.Array, columns: jax.Array | None) -> jax.Array:
-    """`(..., K, W)` of `(..., K, K)`."""
+    """`(K, W)` of `(K, M)`; all of `(..., K, M)` where columns is None."""
     if columns is None:
         return counts
-    k = counts.shape[-1]
-    taken = jnp.take_along_axis(counts, jnp.broadcast_to(jnp.minimum(columns, k - 1), (*counts.shape[:-2], *columns.shape)), -1)
-    return jnp.where(columns < k, taken, 0)
+    m = counts.shape[-1]
+    return jnp.where(columns < m, jnp.take_along_axis(counts, jnp.minimum(columns, m - 1), -1), 0)
 
 
 def whole(values: jax.Array, columns: jax.Array | None) -> jax.Array:
@@ -52,7 +59,7 @@ def whole(values: jax.Array, columns: jax.Array | None) -> jax.Array:
         return values
     k = values.shape[-2]
     empty = jnp.zeros((*values.shape[:-1], k), values.dtype)
-    return empty.at[..., np.arange(k)[:, None], columns].set(values, mode="drop")
+    return empty.at[..., np.arange(k)[:, None], columns].add(values, mode="drop")
 
 
 Draw = Callable[[jax.Array, jax.Array], jax.Array]
@@ -79,6 +86,26 @@ def _split_rows(words: jax.Array, rows: jax.Array, matrices: jax.Array) -> jax.A
     return _samplers.multinomial(words.reshape(*words.shape[:-1], k, width - 1), rows, matrices)
 
 
+def swapped(keys: jax.Array, cells: jax.Array) -> jax.Array:
+    """Pairs of predictions `(B, K, K K)` in which each example keeps or swaps its two predictions, as a coin falls."""
+    k = cells.shape[-2]
+    cube = cells.reshape(-1, k, k, k)
+    a, b = np.triu_indices(k, 1)
+    both = cube[..., a, b] + cube[..., b, a]
+    words = _samplers.random_words(keys, both.shape[-1] * k).reshape(-1, 1, k, both.shape[-1])
+    one = jnp.ones((), cube.dtype)
+    kept = _samplers.binomial(words, _as_int(both), one, one).astype(cube.dtype)
+    drawn = jnp.broadcast_to(cube, (len(keys), *cube.shape)).at[..., a, b].set(kept).at[..., b, a].set(both - kept)
+    return drawn.reshape(len(keys), *cells.shape)
+
+
+def halved(keys: jax.Array, cells: jax.Array) -> jax.Array:
+    """Half of the examples, each as a coin falls."""
+    words = _samplers.random_words(keys, math.prod(cells.shape[-2:])).reshape(-1, 1, *cells.shape[-2:])
+    one = jnp.ones((), cells.dtype)
+    return _samplers.binomial(words, _as_int(cells), one, one)
+
+
 def poisson(keys: jax.Array, matrices: jax.Array) -> jax.Array:
     """Each cell by itself, with its count as the mean: each example counted Poisson(1) times."""
     words = _samplers.random_words(keys, math.prod(matrices.shape[-2:]))
@@ -87,7 +114,7 @@ def poisson(keys: jax.Array, matrices: jax.Array) -> jax.Array:
 
 def bayesian(keys: jax.Array, matrices: jax.Array) -> jax.Array:
     """Each example weighted by its share of Dirichlet(1, ..., 1), times the number of examples."""
-    return _dirichlet(keys, matrices) * matrices.sum((-2, -1), keepdims=True)
+    return dirichlet(keys, matrices) * matrices.sum((-2, -1), keepdims=True)
 
 
 def stratified_bayesian(keys: jax.Array, matrices: jax.Array) -> jax.Array:
@@ -95,7 +122,7 @@ def stratified_bayesian(keys: jax.Array, matrices: jax.Array) -> jax.Array:
     return _dirichlet_rows(keys, matrices) * matrices.sum(-1, keepdims=True)
 
 
-def _dirichlet(keys: jax.Array, concentration: jax.Array) -> jax.Array:
+def dirichlet(keys: jax.Array, concentration: jax.Array) -> jax.Array:
     """Cell probabilities, 1 in all."""
     shape = concentration.shape[-2:]
     words = _samplers.random_words(keys, math.prod(shape))[:, None]
@@ -121,7 +148,7 @@ def posterior(keys: jax.Array, counts: jax.Array, *, prior: jax.Array, prevalenc
     k = counts.shape[-1]
     concentration = counts + jnp.where(jnp.eye(k, dtype=bool), prior[:, :1], prior[:, 1:] / max(k - 1, 1))
     if prevalence is None:
-        return _dirichlet(keys, concentration)
+        return dirichlet(keys, concentration)
     observed = divide(counts.sum(-1), counts.sum((-2, -1))[..., None])
     return _dirichlet_rows(keys, concentration) * jnp.where(jnp.isnan(prevalence), observed, prevalence)[..., None]
 
@@ -140,9 +167,12 @@ def as_prevalence(prevalence: ArrayLike, k: int) -> jax.Array | None:
 
 
 def evaluate(
-    draw: Draw, function: Callable[[jax.Array], Any], key: jax.Array, counts: jax.Array, *, size: int, columns: Any = None
+    draw: Draw, function: Callable[[jax.Array], Any], key: jax.Array, counts: jax.Array, *, size: int, numbers: int
 ) -> Any:
-    """`function` of one matrix `(K, K)`, for `size` replicates of each of `counts` `(..., K, W)`: a pytree of `(S, ..., *)`."""
+    """`function` of one replicate `(K, W)`, for `size` replicates of each of `counts` `(..., K, W)`: a pytree of `(S, ..., *)`.
+
+    `numbers`: how many the function makes on its way.
+    """
     *batch_shape, k, width = counts.shape
     matrices, keys = counts.reshape(-1, k, width), jax.random.split(key, size)
     batch = len(matrices)
@@ -154,7 +184,7 @@ def evaluate(
 
     def of_chunk(keys: jax.Array, block: jax.Array) -> Any:
         drawn = draw(keys, block).astype(block.dtype).reshape(-1, k, width)
-        values = each(lambda values: function(whole(values, columns)), drawn, k)
+        values = each(function, drawn, numbers)
         return jax.tree.map(lambda v: v.reshape(in_chunk, in_block, *v.shape[1:]), values)
 
     def of_block(block: jax.Array) -> Any:
@@ -171,8 +201,8 @@ def evaluate(
     return jax.tree.map(lambda v: v.reshape(size, *batch_shape, *v.shape[2:]), values)
 
 
-def each(function: Callable[[jax.Array], Any], matrices: jax.Array, k: int) -> Any:
-    """`function` of each of `(N, ...)`, as many at once as have room when each makes k^2 numbers."""
-    if len(matrices) * k**2 <= _LANES:
+def each(function: Callable[[jax.Array], Any], matrices: jax.Array, numbers: int) -> Any:
+    """`function` of each of `(N, ...)`, as many at once as have room when each makes so many numbers."""
+    if len(matrices) * numbers <= _LANES:
         return jax.vmap(function)(matrices)
-    return lax.map(function, matrices, batch_size=max(_LANES // k**2, 1))
+    return lax.map(function, matrices, batch_size=max(_LANES // numbers, 1))

@@ -18,7 +18,7 @@ try:
 except ImportError as error:
     raise SystemExit(f"jaxmetrics: the command line needs {error.name}: pip install 'jaxmetrics[cli]'") from None
 
-from jaxmetrics.intervals import normal_quantile
+from jaxmetrics._estimates import normal_quantile
 from jaxmetrics.reports import Report
 
 __all__ = ["main"]

@@ -9,6 +9,7 @@ each array. Leading axes of counts are batch: `(..., K, K)` gives estimates of s
 - `posterior` asks which metrics are plausible, given the counts and a prior; it is the one to take for small or perfect counts.
 - `delta_method` differentiates the metric; nothing is drawn.
 - `proportion_interval` for fractions of independent examples.
+- `bootstrap_examples` for statistics that no counts determine, such as the area under the ROC curve, and for clusters.
 
 `level` is the probability with which an interval is meant to contain the true value, 0.95 unless said otherwise. What draws
 random numbers takes a `key` first, and draws the same for a matrix alone as in a batch: the matrices of a batch share their
@@ -19,45 +20,58 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from statistics import NormalDist
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import ndtr, ndtri
 
-from jaxmetrics import _betas, _replicates
+from jaxmetrics import _betas, _replicates, _samplers
 from jaxmetrics._arrays import (
     ArrayLike,
     as_counts,
     as_float,
+    as_host_or_jax,
     as_prior,
     check_level,
     check_option,
     check_size,
     divide,
+    float_dtype,
+    is_integer,
     promoting,
     safe_sqrt,
 )
+from jaxmetrics._estimates import (
+    Estimate,
+    Metric,
+    acceleration_of,
+    bootstrap_of,
+    check_finite,
+    check_num_samples,
+    estimates_of,
+    frequencies,
+    is_possible,
+    nan_unless,
+    normal_estimate,
+    normal_quantile,
+    numbers_of_examples,
+    of_each,
+    posterior_estimates,
+    value_and_error,
+)
 
-__all__ = ["Estimate", "bootstrap", "bootstrap_counts", "delta_method", "posterior", "proportion_interval"]
+__all__ = [
+    "Estimate",
+    "bootstrap",
+    "bootstrap_counts",
+    "bootstrap_examples",
+    "delta_method",
+    "posterior",
+    "proportion_interval",
+]
 
-Metric: TypeAlias = Callable[[jax.Array], Any]
-
-
-class Estimate(NamedTuple):
-    """A value, the ends of its interval and its standard error: arrays of one shape.
-
-    `num_undefined` counts the replicates in which the metric was NaN or infinite. They are left out of the other figures, so
-    that the interval holds for test sets in which the metric is defined; 0 where nothing was drawn.
-    """
-
-    value: jax.Array
-    low: jax.Array
-    high: jax.Array
-    standard_error: jax.Array
-    num_undefined: jax.Array
+_GROUPS = 1000  # of examples, at most, that the jackknife of `bootstrap_examples` leaves out
 
 
 def bootstrap(
@@ -105,13 +119,33 @@ def bootstrap(
     (Array(0.925, dtype=float32), Array(0.88, dtype=float32), Array(0.96, dtype=float32))
     """
     check_option(method, "method", ("bca", "percentile", "basic", "studentized"))
-    size, level = _check_num_samples(num_samples), check_level(level)
-    whole_counts = _as_whole_counts(counts)
-    columns = _replicates.used_columns(whole_counts)
-    estimates = _bootstrap(
-        key, whole_counts, columns, metric=metric, size=size, level=level, method=method, stratified=stratified
+    size, level = check_num_samples(num_samples), check_level(level)
+    function = partial(_bootstrap, key, metric=metric, size=size, level=level, method=method, stratified=stratified)
+    return check_finite(_replicates.by_used_columns(function, numbers_of_examples(as_counts(counts))), size)
+
+
+@promoting
+@partial(jax.jit, static_argnames=("metric", "size", "level", "method", "stratified"))
+def _bootstrap(
+    key: jax.Array,
+    counts: jax.Array,
+    columns: jax.Array | None,
+    *,
+    metric: Metric,
+    size: int,
+    level: float,
+    method: str,
+    stratified: bool,
+) -> Any:
+    taken, numbers = _replicates.take_columns(counts, columns), counts.shape[-1] ** 2
+
+    def metric_of_taken(taken: jax.Array) -> Any:
+        return metric(_replicates.whole(taken, columns))
+
+    estimates, _ = bootstrap_of(
+        key, metric_of_taken, taken, numbers=numbers, size=size, level=level, method=method, stratified=stratified
     )
-    return _check_finite(estimates, size)
+    return nan_unless(is_possible(counts) & (counts.sum((-2, -1)) > 0), estimates)
 
 
 def posterior(
@@ -148,13 +182,30 @@ def posterior(
     >>> bool(estimate.low < 0.99), bool(estimate.high < 1)
     (True, True)
     """
-    size, level = _check_num_samples(num_samples), check_level(level)
+    size, level = check_num_samples(num_samples), check_level(level)
     matrices = as_counts(counts)
     k = matrices.shape[-1]
     matrices = jnp.where((matrices >= 0).all((-2, -1), keepdims=True), matrices, jnp.nan)
     shares = _replicates.as_prevalence(prevalence, k)
     estimates = _posterior(key, matrices, as_prior(prior, k), shares, metric=metric, size=size, level=level)
-    return _check_finite(estimates, size)
+    return check_finite(estimates, size)
+
+
+@promoting
+@partial(jax.jit, static_argnames=("metric", "size", "level"))
+def _posterior(
+    key: jax.Array,
+    counts: jax.Array,
+    prior: jax.Array,
+    prevalence: jax.Array | None,
+    *,
+    metric: Metric,
+    size: int,
+    level: float,
+) -> Any:
+    draw = partial(_replicates.posterior, prior=prior, prevalence=prevalence)
+    samples = _replicates.evaluate(draw, metric, key, counts, size=size, numbers=counts.shape[-1] ** 2)
+    return nan_unless(is_possible(counts), posterior_estimates(samples, level))
 
 
 def bootstrap_counts(
@@ -191,9 +242,9 @@ def bootstrap_counts(
     if method == "poisson" and stratified:
         raise ValueError("Poisson counts have no fixed totals: stratified=True needs another method.")
     size = check_size(num_samples, "num_samples")
-    whole_counts = _as_frequencies(counts) if method == "bayesian" else _as_whole_counts(counts)
-    columns = _replicates.used_columns(whole_counts)
-    return _draw_counts(key, whole_counts, columns, method=method, stratified=stratified, size=size)
+    examples = frequencies(as_counts(counts)) if method == "bayesian" else numbers_of_examples(as_counts(counts))
+    function = partial(_draw_counts, key, method=method, stratified=stratified, size=size)
+    return _replicates.by_used_columns(function, examples, axis=1)
 
 
 _DRAWS = {
@@ -211,8 +262,128 @@ def _draw_counts(
     key: jax.Array, counts: jax.Array, columns: jax.Array | None, *, method: str, stratified: bool, size: int
 ) -> jax.Array:
     taken = _replicates.take_columns(counts, columns)
-    draws = _replicates.evaluate(_DRAWS[method, stratified], lambda matrix: matrix, key, taken, size=size, columns=columns)
-    return jnp.where(_is_possible(counts)[..., None, None], draws, jnp.nan)
+    k = counts.shape[-1]
+    draws = _replicates.evaluate(
+        _DRAWS[method, stratified], lambda taken: _replicates.whole(taken, columns), key, taken, size=size, numbers=k * k
+    )
+    return jnp.where(is_possible(counts)[..., None, None], draws, jnp.nan)
+
+
+def bootstrap_examples(
+    key: jax.Array,
+    statistic: Callable[..., Any],
+    *arrays: ArrayLike,
+    num_samples: int = 2000,
+    level: float = 0.95,
+    method: Literal["bca", "percentile", "basic"] = "bca",
+    resample: Literal["indices", "weights"] = "indices",
+    clusters: ArrayLike | None = None,
+) -> Any:
+    """Bootstrap interval of any statistic of examples, by resampling them; for metrics of counts `bootstrap` is far cheaper.
+
+    The acceleration of BCa is that of the jackknife, which leaves out one example, or with more than 1000 of them one of 1000
+    random groups.
+
+    Args:
+        statistic: a function of the arrays, of which JAX can trace the work, that returns an array or a pytree of arrays.
+        arrays: `(n, ...)`, the examples on the first axis.
+        method: as for `bootstrap`.
+        resample: `"indices"` calls `statistic(*resampled_arrays)`; `"weights"` calls
+            `statistic(*arrays, sample_weight=w)`, w `(n,)` how often each example was drawn: faster where the
+            statistic sorts, since the order stays.
+        clusters: `(n,)` ids of groups of examples that belong together (of one patient, say); whole groups are drawn, with
+            `resample="weights"`.
+
+    Returns:
+        `Estimate` or a pytree of them, as `bootstrap`. Memory stays bounded: replicates are evaluated in chunks.
+
+    Raises:
+        TypeError: clusters that are no integers, or hidden by jit.
+        ValueError: unequal lengths, no examples, clusters with indices, num_samples < 2, a level outside of (0, 1), an unknown
+            method, a statistic that is nowhere finite.
+
+    >>> error = jnp.array([0.1, 0.4, 0.2, 0.9, 0.3] * 20)
+    >>> estimate = bootstrap_examples(jax.random.key(0), jnp.median, error)
+    >>> estimate.value, bool(estimate.low < estimate.value < estimate.high)
+    (Array(0.3, dtype=float32), True)
+    """
+    check_option(method, "method", ("bca", "percentile", "basic"))
+    check_option(resample, "resample", ("indices", "weights"))
+    size, level = check_num_samples(num_samples), check_level(level)
+    examples = tuple(jnp.asarray(as_host_or_jax(array)) for array in arrays)
+    lengths = {x.shape[:1] for x in examples}
+    if len(lengths) != 1 or lengths <= {(), (0,)}:
+        shapes = ", ".join(str(x.shape) for x in examples)
+        raise ValueError(
+            f"arrays must have the same number of examples, at least one, on their first axis, got {shapes or None}."
+        )
+    members = None if clusters is None else _members(clusters, *lengths.pop())
+    if members is not None and resample == "indices":
+        raise ValueError('clusters differ in size, so that their indices do too: take resample="weights".')
+    units = len(examples[0]) if members is None else int(members.max()) + 1
+    estimates = _bootstrap_examples(
+        key, examples, members, statistic=statistic, units=units, size=size, level=level, method=method, resample=resample
+    )
+    return check_finite(estimates, size)
+
+
+def _members(clusters: ArrayLike, n: int) -> np.ndarray:
+    """The clusters of the examples, numbered from 0."""
+    ids = as_host_or_jax(clusters)
+    if isinstance(ids, jax.core.Tracer) or not is_integer(ids):
+        raise TypeError(f"clusters must hold integers that jit does not hide, got {ids.dtype}.")
+    if ids.shape != (n,):
+        raise ValueError(f"clusters must have shape (n,) = ({n},), got {ids.shape}.")
+    return np.unique(np.asarray(ids), return_inverse=True)[1].astype(np.int32)
+
+
+@promoting
+@partial(jax.jit, static_argnames=("statistic", "units", "size", "level", "method", "resample"))
+def _bootstrap_examples(
+    key: jax.Array,
+    examples: tuple[jax.Array, ...],
+    members: jax.Array | None,
+    *,
+    statistic: Callable[..., Any],
+    units: int,
+    size: int,
+    level: float,
+    method: str,
+    resample: str,
+) -> Any:
+    order = jnp.arange(units) if units <= _GROUPS else jax.random.permutation(jax.random.fold_in(key, size), units)
+    group = units // min(units, _GROUPS)
+    keys, numbers = jax.random.split(key, size), units + sum(x.size for x in examples)
+
+    def of_indices(indices: jax.Array) -> Any:
+        return statistic(*(x[indices] for x in examples))
+
+    def of_weights(weights: jax.Array) -> Any:
+        return statistic(*examples, sample_weight=weights if members is None else weights[members])
+
+    def of_replicate(key: jax.Array) -> Any:
+        drawn = _samplers.indices(_samplers.random_words(key, units), units)
+        return of_indices(drawn) if resample == "indices" else of_weights(jnp.zeros(units, float_dtype()).at[drawn].add(1))
+
+    def without(first: jax.Array) -> Any:
+        """Without a group, which starts at `first` in the order."""
+        if resample == "weights":
+            return of_weights(jnp.ones(units, float_dtype()).at[order[first + jnp.arange(group)]].set(0))
+        rest = jnp.arange(units - group)
+        return of_indices(order[rest + jnp.where(rest >= first, group, 0)])
+
+    everything = of_indices(jnp.arange(units)) if resample == "indices" else of_weights(jnp.ones(units, float_dtype()))
+    values = jax.tree.map(jnp.asarray, everything)
+    samples = _replicates.each(of_replicate, keys, numbers)
+    if method != "bca":
+        return estimates_of(values, samples, level=level, method=method)
+
+    def acceleration(left_out: jax.Array) -> jax.Array:
+        influence = -jnp.moveaxis(left_out, 0, -1)[..., None, :]
+        return acceleration_of(influence, jnp.ones_like(influence))
+
+    left_out = _replicates.each(without, group * jnp.arange(min(units, _GROUPS)), numbers)
+    return estimates_of(values, samples, jax.tree.map(acceleration, left_out), level=level, method=method)
 
 
 @promoting
@@ -249,41 +420,15 @@ def delta_method(
     if transform is not None:
         check_option(transform, "transform", ("logit", "atanh"))
     z = normal_quantile(level)
-    values, errors = _of_each(partial(_value_and_error, metric, stratified=stratified), _as_frequencies(counts))
-
-    def estimate(value: jax.Array, error: jax.Array) -> Estimate:
-        low, high = _normal_interval(value, z * error, transform)
-        return Estimate(value, low, high, error, jnp.zeros(value.shape, jnp.int32))
-
-    return jax.tree.map(estimate, values, errors)
+    return _delta_method(frequencies(as_counts(counts)), metric=metric, z=z, transform=transform, stratified=stratified)
 
 
-def _value_and_error(metric: Metric, counts: jax.Array, *, stratified: bool) -> tuple[Any, Any]:
-    """A metric of one matrix and its standard error, two pytrees alike."""
-    slopes = jax.jacrev(metric)(counts)
-
-    def error(slope: jax.Array) -> jax.Array:
-        axes = (-1,) if stratified else (-2, -1)
-        total = counts.sum(axes, keepdims=True)
-        centred = slope - divide((counts * slope).sum(axes, keepdims=True), total)
-        return safe_sqrt((counts * centred**2).sum((-2, -1)))
-
-    return metric(counts), jax.tree.map(error, slopes)
-
-
-def _normal_interval(value: jax.Array, reach: jax.Array, transform: str | None) -> tuple[jax.Array, jax.Array]:
-    if transform is None:
-        return value - reach, value + reach
-    if transform == "logit":
-        inside, slope = (value > 0) & (value < 1), value * (1 - value)
-        centre = jax.scipy.special.logit(jnp.where(inside, value, 0.5))
-    else:
-        inside, slope = jnp.abs(value) < 1, 1 - value**2
-        centre = jnp.arctanh(jnp.where(inside, value, 0.5))
-    reach = reach / jnp.where(inside, slope, 1)
-    ends = jnp.stack([centre - reach, centre + reach])
-    low, high = jax.nn.sigmoid(ends) if transform == "logit" else jnp.tanh(ends)
-    return jnp.where(inside, low, value), jnp.where(inside, high, value)
+@promoting
+@partial(jax.jit, static_argnames=("metric", "z", "transform", "stratified"))
+def _delta_method(matrices: jax.Array, *, metric: Metric, z: float, transform: str | None, stratified: bool) -> Any:
+    function = partial(value_and_error, metric, stratified=stratified)
+    values, errors = of_each(function, matrices, matrices.shape[-1] ** 2)
+    return jax.tree.map(partial(normal_estimate, z=z, transform=transform), values, errors)
 
 
 @promoting
@@ -347,11 +492,6 @@ def proportion_interval(
     return Estimate(p, low, high, error, jnp.zeros(p.shape, jnp.int32))
 
 
-def normal_quantile(level: float) -> float:
-    """z such that a standard normal lies in [-z, z] with probability `level`."""
-    return -NormalDist().inv_cdf((1 - check_level(level)) / 2)
-
-
 def _wilson_roots(s: jax.Array, n: jax.Array, z: float) -> tuple[jax.Array, jax.Array]:
     """The roots of Wilson's quadratic; the smaller by their product, (s/n)^2 n / (n + z^2), so exactly 0 at s = 0."""
     numerator = 2 * s + z**2 + z * jnp.sqrt(z**2 + 4 * s * divide(n - s, n))
@@ -369,228 +509,3 @@ def _quantiles_of_beta(
         return jnp.where(proper, inner, jnp.where(a == 0, 0, jnp.where(b == 0, 1, jnp.nan)))
 
     return quantile((1 - level) / 2, *low), quantile((1 + level) / 2, *high)
-
-
-@promoting
-@partial(jax.jit, static_argnames=("metric", "size", "level", "method", "stratified"))
-def _bootstrap(
-    key: jax.Array,
-    counts: jax.Array,
-    columns: jax.Array | None,
-    *,
-    metric: Metric,
-    size: int,
-    level: float,
-    method: str,
-    stratified: bool,
-) -> Any:
-    taken = _replicates.take_columns(counts, columns)
-    tails = _tails(level)
-    draw = _DRAWS["multinomial", stratified]
-
-    def replicated(function: Metric) -> Any:
-        return _replicates.evaluate(draw, function, key, taken, size=size, columns=columns)
-
-    if method == "studentized":
-        with_error = partial(_value_and_error, metric, stratified=stratified)
-        estimates = jax.tree.map(partial(_studentized, tails=tails), *_of_each(with_error, counts), *replicated(with_error))
-    else:
-        values, samples = _of_each(metric, counts), replicated(metric)
-        if method == "bca":
-            jackknifed = _influences(metric, counts, taken, columns, stratified)
-            estimates = jax.tree.map(partial(_bca, tails=tails), values, samples, jackknifed)
-        else:
-            estimates = jax.tree.map(partial(_percentile, tails=tails, basic=method == "basic"), values, samples)
-    return _nan_unless(_is_possible(counts) & (counts.sum((-2, -1)) > 0), estimates)
-
-
-def _percentile(value: jax.Array, samples: jax.Array, *, tails: jax.Array, basic: bool) -> Estimate:
-    low, high = _Ordered(samples).quantiles(_levels(tails, value))
-    low, high = (2 * value - high, 2 * value - low) if basic else (low, high)
-    return _estimate(value, low, high, samples)
-
-
-def _studentized(
-    value: jax.Array, error: jax.Array, samples: jax.Array, sample_errors: jax.Array, *, tails: jax.Array
-) -> Estimate:
-    known = sample_errors > 0
-    t = jnp.where(known, (samples - value) / jnp.where(known, sample_errors, 1), jnp.nan)
-    t = jnp.where(_is_same(samples, value), 0, t)
-    t_low, t_high = _Ordered(t).quantiles(_levels(tails, value))
-    return _estimate(value, value - error * t_high, value - error * t_low, jnp.where(jnp.isnan(t), jnp.nan, samples))
-
-
-def _bca(value: jax.Array, samples: jax.Array, acceleration: jax.Array, *, tails: jax.Array) -> Estimate:
-    ordered = _Ordered(samples)
-    same = _is_same(samples, value)
-    below = ((samples < value) & ~same & jnp.isfinite(samples)).sum(0) + same.sum(0) / 2
-    count = jnp.maximum(ordered.count, 1)
-    bias = ndtri(jnp.clip(below / count, 0.5 / count, 1 - 0.5 / count))
-    z = bias + ndtri(_levels(tails, value))
-    low, high = ordered.quantiles(ndtr(bias + z / (1 - acceleration * z)))
-    return _estimate(value, low, high, samples)
-
-
-def _tails(level: float) -> jax.Array:
-    return jnp.array([(1 - level) / 2, (1 + level) / 2])
-
-
-def _levels(tails: jax.Array, value: jax.Array) -> jax.Array:
-    return jnp.broadcast_to(tails.reshape(2, *(1,) * value.ndim), (2, *value.shape))
-
-
-def _is_same(samples: jax.Array, value: jax.Array) -> jax.Array:
-    """Equal up to the rounding of two programs that compute the same."""
-    return jnp.abs(samples - value) <= 8 * jnp.finfo(value.dtype).eps * jnp.abs(value)
-
-
-class _Ordered:
-    """Samples `(S, ...)` sorted, those that are not finite left out."""
-
-    def __init__(self, samples: jax.Array) -> None:
-        finite = jnp.isfinite(samples)
-        self.count = finite.sum(0)
-        self.values = jnp.sort(jnp.where(finite, samples, jnp.inf), axis=0)
-
-    def quantiles(self, q: jax.Array) -> jax.Array:
-        """At levels `(2, ...)`, linear between the samples; NaN if there are none."""
-        place = jnp.clip(q, 0, 1) * jnp.maximum(self.count - 1, 0)
-        before = jnp.floor(place).astype(jnp.int32)
-        low, high = (
-            jnp.take_along_axis(self.values, i, axis=0)
-            for i in (before, jnp.minimum(before + 1, jnp.maximum(self.count - 1, 0)))
-        )
-        between = low + (high - low) * (place - before)
-        return jnp.where((self.count > 0) & ~jnp.isnan(q), between, jnp.nan)
-
-
-def _estimate(value: jax.Array, low: jax.Array, high: jax.Array, samples: jax.Array) -> Estimate:
-    finite = jnp.isfinite(samples)
-    count = finite.sum(0)
-    mean = _mean_of_finite(samples)
-    squares = jnp.where(finite, (samples - mean) ** 2, 0).sum(0)
-    error = jnp.where(count > 1, jnp.sqrt(squares / jnp.maximum(count - 1, 1)), jnp.nan)
-    return Estimate(value, low, high, error, (len(samples) - count).astype(jnp.int32))
-
-
-def _mean_of_finite(samples: jax.Array) -> jax.Array:
-    """NaN where there is none."""
-    finite = jnp.isfinite(samples)
-    return divide(jnp.where(finite, samples, 0).sum(0), finite.sum(0).astype(samples.dtype), jnp.nan)
-
-
-def _influences(metric: Metric, counts: jax.Array, taken: jax.Array, columns: jax.Array | None, stratified: bool) -> Any:
-    """The acceleration of BCa, `sum U^3 / (6 (sum U^2)^1.5)` over the examples, U their influence on the metric.
-
-    U is the mean of the metric without one example (the jackknife) less the metric without this one. Where the examples are so
-    many that one does not show in float32, or the cells so many that this would take longer than the replicates, U is the
-    derivative, to which the jackknife tends.
-    """
-    k, width = taken.shape[-2:]
-
-    def left_out(matrix: jax.Array) -> Any:
-        ones = jnp.eye(k * width, dtype=matrix.dtype).reshape(-1, k, width)
-        values = jax.vmap(lambda one: metric(_replicates.whole(jnp.maximum(matrix - one, 0), columns)))(ones)
-        return jax.tree.map(lambda v: -jnp.moveaxis(v, 0, -1).reshape(*v.shape[1:], k, width), values)
-
-    def derivative(matrix: jax.Array) -> Any:
-        return jax.jacrev(lambda matrix: metric(_replicates.whole(matrix, columns)))(matrix)
-
-    slopes = _of_each(derivative, taken)
-    if k * width <= 4096:
-        jackknifed = _of_each(left_out, taken, size=k**2 * k * width)
-        few = taken.sum((-2, -1)) < 10_000
-        slopes = jax.tree.map(lambda j, d: jnp.where(_expand(few, j.ndim - few.ndim), j, d), jackknifed, slopes)
-
-    def acceleration(slope: jax.Array) -> jax.Array:
-        c = taken.reshape(*taken.shape[:-2], *(1,) * (slope.ndim - taken.ndim), k, width)
-        u = jnp.where(jnp.isfinite(slope) & (c > 0), slope, 0)
-        axes = (-1,) if stratified else (-2, -1)
-        u = jnp.where(c > 0, u - divide((c * u).sum(axes, keepdims=True), c.sum(axes, keepdims=True)), 0)
-        u = divide(u, jnp.abs(u).max((-2, -1), keepdims=True))
-        return divide((c * u**3).sum((-2, -1)), 6 * safe_sqrt((c * u**2).sum((-2, -1))) ** 3)
-
-    return jax.tree.map(acceleration, slopes)
-
-
-def _expand(x: jax.Array, axes: int) -> jax.Array:
-    return x.reshape(*x.shape, *(1,) * axes)
-
-
-def _of_each(function: Callable[[jax.Array], Any], matrices: jax.Array, size: int | None = None) -> Any:
-    """`function` of each matrix `(K, W)` of a batch, which makes `size` numbers on its way."""
-    *batch, k, width = matrices.shape
-    values = _replicates.each(function, matrices.reshape(-1, k, width), size or k * k)
-    return jax.tree.map(lambda v: v.reshape(*batch, *v.shape[1:]), values)
-
-
-def _nan_unless(possible: jax.Array, estimates: Any) -> Any:
-    """NaN, but for the numbers of undefined replicates, for matrices of a batch that have no interval."""
-
-    def mask(x: jax.Array) -> jax.Array:
-        return x if x.dtype == jnp.int32 else jnp.where(_expand(possible, x.ndim - possible.ndim), x, jnp.nan)
-
-    return jax.tree.map(mask, estimates)
-
-
-def _is_possible(counts: jax.Array) -> jax.Array:
-    return (counts >= 0).all((-2, -1))
-
-
-def _as_frequencies(counts: ArrayLike) -> jax.Array:
-    """Counts or sums of weights, none negative: those that jit hides are NaN."""
-    matrices = as_counts(counts)
-    _refuse(matrices, matrices >= 0, "a count >= 0")
-    return jnp.where((matrices >= 0).all((-2, -1), keepdims=True), matrices, jnp.nan)
-
-
-def _as_whole_counts(counts: ArrayLike) -> jax.Array:
-    """Numbers of examples: those that jit hides are NaN if they are none."""
-    matrices = as_counts(counts)
-    valid = (matrices >= 0) & (matrices == jnp.round(matrices))
-    reason = "a number of examples, since sums of weights do not say how many there are"
-    _refuse(matrices, valid, reason)
-    few = matrices.sum((-2, -1), keepdims=True) < 2.0**31
-    if not isinstance(matrices, jax.core.Tracer) and not bool((few | ~jnp.isfinite(matrices)).all()):
-        raise ValueError("counts hold 2^31 examples or more in one matrix: use delta_method or posterior.")
-    return jnp.where(valid.all((-2, -1), keepdims=True) & few, matrices, jnp.nan)
-
-
-def _refuse(matrices: jax.Array, valid: jax.Array, expected: str) -> None:
-    if not isinstance(valid, jax.core.Tracer) and not bool(valid.all()):
-        index = tuple(np.argwhere(~np.asarray(valid))[0].tolist())
-        raise ValueError(f"counts{list(index)} is {float(matrices[index]):g}, expected {expected}.")
-
-
-def _check_num_samples(num_samples: int) -> int:
-    if check_size(num_samples, "num_samples") < 2:
-        raise ValueError("num_samples must be at least 2.")
-    return num_samples
-
-
-def _check_finite(estimates: Any, size: int) -> Any:
-    undefined = [leaf.num_undefined for leaf in jax.tree.leaves(estimates, is_leaf=lambda x: isinstance(x, Estimate))]
-    known = not any(isinstance(n, jax.core.Tracer) for n in undefined)
-    if known and undefined and all(n.size and bool((n == size).all()) for n in undefined):
-        raise ValueError(f"metric is NaN or infinite in all of {size} replicates: it has no interval.")
-    return estimates
-
-
-@promoting
-@partial(jax.jit, static_argnames=("metric", "size", "level"))
-def _posterior(
-    key: jax.Array,
-    counts: jax.Array,
-    prior: jax.Array,
-    prevalence: jax.Array | None,
-    *,
-    metric: Metric,
-    size: int,
-    level: float,
-) -> Any:
-    draw = partial(_replicates.posterior, prior=prior, prevalence=prevalence)
-    samples = _replicates.evaluate(draw, metric, key, counts, size=size)
-
-    means = jax.tree.map(_mean_of_finite, samples)
-    estimates = jax.tree.map(partial(_percentile, tails=_tails(level), basic=False), means, samples)
-    return _nan_unless(_is_possible(counts), estimates)

@@ -142,7 +142,7 @@ def _posterior_draws(
     key: jax.Array, counts: jax.Array, prior: jax.Array, prevalence: jax.Array | None, *, size: int
 ) -> jax.Array:
     draw = partial(_replicates.posterior, prior=prior, prevalence=prevalence)
-    return _replicates.evaluate(draw, lambda cells: cells, key, counts, size=size)
+    return _replicates.evaluate(draw, lambda cells: cells, key, counts, size=size, numbers=counts.shape[-1] ** 2)
 
 
 _jitted_pdf, _jitted_cdf, _jitted_ppf = jax.jit(_betas.pdf), jax.jit(_betas.cdf), jax.jit(_betas.ppf)

@@ -50,6 +50,13 @@ def test_poisson(mean: float) -> None:
     assert p_value(np.asarray(poisson(WORDS, jnp.full(N, mean, jnp.float32))), stats.poisson(mean)) > 1e-3
 
 
+@pytest.mark.parametrize("n", [1, 7, 1000, 65536, 10**9, 2**31 - 1])
+def test_indices(n: int) -> None:
+    words = np.append(np.asarray(WORDS[:10_000]), np.array([0, 1, 2**16, 2**32 - 1], np.uint32))
+    expected = words.astype(np.uint64) * np.uint64(n) >> np.uint64(32)
+    np.testing.assert_array_equal(promoting(_samplers.indices)(jnp.asarray(words), n), expected)
+
+
 def test_certain_and_impossible_outcomes(x64: bool) -> None:
     """Every word that could break it, too: all bits 0 and all bits 1."""
     words = jnp.concatenate([jnp.array([0, 1, 255, 256, 2**32 - 256, 2**32 - 1], jnp.uint32), WORDS[:1000]])
@@ -88,6 +95,12 @@ def test_dirichlet(concentration: float, x64: bool) -> None:
     at_end = (shares == shares.min()).mean()
     assert abs(at_end - 0.05) < 5 * np.sqrt(0.05 / 100_000)
     assert stats.kstest(law.cdf(shares[shares > shares.min()]), stats.uniform(0.05, 0.95).cdf).pvalue > 1e-3
+
+
+def test_impossible_concentrations_give_nan_and_an_end() -> None:
+    for bad in (-1.0, np.nan, np.inf):
+        shares = dirichlet(WORDS[:6].reshape(3, 2), jnp.array([[1.0, 2], [bad, 1], [0, 1]]))
+        np.testing.assert_array_equal(np.isnan(shares).all(-1), [False, True, False])
 
 
 def test_draws_do_not_depend_on_their_company() -> None:

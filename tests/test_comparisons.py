@@ -1,0 +1,298 @@
+"""Paired comparisons against published figures, definitions written out slowly, and single-classifier intervals."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import jaxmetrics as jm
+
+KEY = jax.random.key(0)
+macro_f1 = jm.macro(jm.f1)
+
+
+def predictions(n: int = 400, k: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, k, n)
+    a = np.where(rng.random(n) < 0.8, truth, rng.integers(0, k, n))
+    return truth, a, np.where(rng.random(n) < 0.9, a, rng.integers(0, k, n))
+
+
+PAIRED = np.asarray(jm.paired_confusion_matrix(*predictions(), num_classes=3))
+
+
+@pytest.mark.parametrize("method", ["bootstrap", "posterior", "delta"])
+def test_methods_agree_on_many_examples(method: Any) -> None:
+    result = jm.compare(KEY, macro_f1, 30 * PAIRED, method=method, num_samples=4000)
+    by_delta = jm.compare(KEY, macro_f1, 30 * PAIRED, method="delta")
+    np.testing.assert_allclose(result.difference.low, by_delta.difference.low, atol=0.0005)
+    np.testing.assert_allclose(result.difference.high, by_delta.difference.high, atol=0.0005)
+    np.testing.assert_allclose(result.difference.value, result.a.value - result.b.value, atol=1e-6)
+    assert result.probability_better == 1
+    assert result.probability_equivalent == 0
+
+
+def test_each_of_two_has_the_interval_it_has_alone() -> None:
+    a, b = PAIRED.sum(-1), PAIRED.sum(-2)
+    by_delta = jm.compare(KEY, macro_f1, PAIRED, method="delta")
+    for pair, alone in ((by_delta.a, jm.delta_method(macro_f1, a)), (by_delta.b, jm.delta_method(macro_f1, b))):
+        np.testing.assert_allclose(pair, alone, atol=2e-6)
+    paired = jm.compare(KEY, macro_f1, PAIRED, method="posterior", num_samples=20_000)
+    alone = jm.posterior(KEY, macro_f1, a, num_samples=20_000)
+    np.testing.assert_allclose(paired.a[:4], alone[:4], atol=2e-3)
+
+
+def test_pairing_narrows_the_interval_and_the_same_predictions_do_not_differ() -> None:
+    result = jm.compare(KEY, jm.accuracy, PAIRED)
+    apart = np.hypot(result.a.standard_error, result.b.standard_error)
+    assert result.difference.standard_error < 0.8 * apart
+    truth, a, _ = predictions()
+    same = jm.paired_confusion_matrix(truth, a, a, num_classes=3)
+    for method in ("bootstrap", "delta"):
+        result = jm.compare(KEY, macro_f1, same, method=method)
+        np.testing.assert_array_equal(result.difference[:4], np.zeros(4))
+        assert result.probability_better == 0.5
+    assert jm.permutation_test(KEY, macro_f1, same).p_value == 1
+    assert jm.mcnemar(same).p_value == 1
+
+
+def test_region_of_practical_equivalence() -> None:
+    for method in ("bootstrap", "posterior", "delta"):
+        result = jm.compare(KEY, jm.accuracy, PAIRED, method=method, rope=0.03)
+        law = stats.norm(result.difference.value, result.difference.standard_error)
+        np.testing.assert_allclose(result.probability_equivalent, law.cdf(0.03) - law.cdf(-0.03), atol=0.05)
+    assert jm.compare(KEY, jm.accuracy, PAIRED, rope=1.0).probability_equivalent == 1
+
+
+def test_comparisons_in_a_batch_and_of_many_metrics() -> None:
+    batch = np.stack([PAIRED, PAIRED.swapaxes(-1, -2)])
+
+    def metrics(counts: jax.Array) -> dict[str, jax.Array]:
+        return {"recall": jm.recall(counts), "accuracy": jm.accuracy(counts)}
+
+    for method in ("bootstrap", "posterior", "delta"):
+        together = jm.compare(KEY, metrics, batch, method=method, num_samples=50)
+        assert together["recall"].difference.low.shape == (2, 3)
+        for i in range(2):
+            alone = jm.compare(KEY, metrics, batch[i], method=method, num_samples=50)
+            jax.tree.map(lambda x, y, i=i: np.testing.assert_allclose(x[i], y, rtol=1e-5, atol=1e-6), together, alone)
+    np.testing.assert_allclose(together["accuracy"].difference.value[0], -together["accuracy"].difference.value[1])
+
+
+def test_many_classes_are_compared_without_their_empty_cells() -> None:
+    truth, a, b = predictions(2000, 40)
+    paired = jm.paired_confusion_matrix(truth, a, b, num_classes=40)
+    result = jm.compare(KEY, jm.accuracy, paired, num_samples=500)
+    difference = (a == truth).astype(float) - (b == truth)
+    np.testing.assert_allclose(result.difference.value, difference.mean(), rtol=1e-5)
+    np.testing.assert_allclose(result.difference.standard_error, difference.std() / np.sqrt(2000), rtol=0.15)
+
+
+@pytest.mark.parametrize(
+    ("method", "statistic", "p_value"),
+    [
+        ("asymptotic", 0.470588235294118, stats.chi2.sf(8 / 17, 1)),  # statistics and p-values from R via statsmodels
+        ("corrected", 9 / 34, 0.606905427217951),
+        ("exact", 15, 0.60759136127308),
+        ("mid-p", 15, 0.60759136127308 - stats.binom.pmf(15, 34, 0.5)),
+    ],
+)
+def test_mcnemar_equals_published_figures(method: Any, statistic: float, p_value: float, x64: bool) -> None:
+    test = jm.mcnemar([[23, 15], [19, 31]], method=method)
+    np.testing.assert_allclose(test, [statistic, p_value], rtol=1e-7 if x64 else 1e-4)
+
+
+def test_mcnemar_of_paired_counts() -> None:
+    truth, a, b = predictions()
+    only_a, only_b = ((a == truth) & (b != truth)).sum(), ((a != truth) & (b == truth)).sum()
+    for method in ("exact", "mid-p", "corrected", "asymptotic"):
+        test = jm.mcnemar(PAIRED, method=method)
+        np.testing.assert_allclose(test, jm.mcnemar([[0, only_a], [only_b, 0]], method=method), rtol=1e-6)
+    expected = stats.binomtest(int(min(only_a, only_b)), int(only_a + only_b)).pvalue
+    np.testing.assert_allclose(jm.mcnemar(PAIRED, method="exact").p_value, expected, rtol=2e-3)
+    assert jm.mcnemar(np.stack([PAIRED] * 4)).p_value.shape == (4,)
+    assert np.isnan(jm.mcnemar(-PAIRED).p_value)
+
+
+def test_permutation_test_of_the_accuracy_is_the_exact_mcnemar() -> None:
+    truth, a, b = predictions(60)
+    paired = jm.paired_confusion_matrix(truth, a, b, num_classes=3)
+    test = jm.permutation_test(KEY, jm.accuracy, paired, num_samples=40_000)
+    exact = float(jm.mcnemar(paired, method="exact").p_value)
+    np.testing.assert_allclose(test.p_value, exact, atol=5 * np.sqrt(exact * (1 - exact) / 40_000) + 1 / 40_000)
+
+
+def slow_delong(truth: np.ndarray, scores: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    areas, of_positives, of_negatives = [], [], []
+    for score in scores:
+        positive, negative = score[truth == 1][:, None], score[truth == 0]
+        order = (positive > negative) + 0.5 * (positive == negative)
+        areas.append(order.mean())
+        of_positives.append(order.mean(1))
+        of_negatives.append(order.mean(0))
+    covariance = np.cov(of_positives) / (truth == 1).sum() + np.cov(of_negatives) / (truth == 0).sum()
+    return np.array(areas), covariance
+
+
+def test_delong_from_its_definition(x64: bool) -> None:
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 2, 300)
+    first = np.round(truth + rng.normal(size=300), 1)  # with ties
+    second = np.round(0.5 * truth + 0.5 * first + rng.normal(size=300), 1)
+    areas, covariance = slow_delong(truth, [first, second])
+    result = jm.delong(truth, first, second)
+    rtol = 1e-10 if x64 else 1e-4
+    np.testing.assert_allclose([result.a.value, result.b.value], areas, rtol=rtol)
+    np.testing.assert_allclose([result.a.standard_error, result.b.standard_error], np.sqrt(np.diag(covariance)), rtol=rtol)
+    error = np.sqrt(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
+    np.testing.assert_allclose(result.difference.standard_error, error, rtol=rtol)
+    np.testing.assert_allclose(result.p_value, 2 * stats.norm.sf(abs(areas[0] - areas[1]) / error), rtol=10 * rtol)
+    ignored = np.append(truth, [-1, 7]), np.append(first, [np.nan, 3]), np.append(second, [5, 6])
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-5), jm.delong(*ignored), result)
+
+
+def test_delong_at_the_edges() -> None:
+    truth, score = np.array([0, 1, 1, 0, 1]), np.array([0.1, 0.9, 0.4, 0.3, 0.8])
+    same = jm.delong(truth, score, score)
+    assert same.difference.value == same.difference.standard_error == same.statistic == 0
+    assert same.p_value == 1
+    for bad in (np.where(np.arange(5) == 1, np.nan, score),):
+        assert np.isnan(jm.delong(truth, score, bad).b.value)
+    assert np.isnan(jm.delong(np.ones(5, int), score, score).a.value)
+    with pytest.raises(TypeError, match="Truth comes first"):
+        jm.delong(score, truth, score)
+
+
+def test_predictions_are_compared_as_their_paired_counts_are() -> None:
+    truth, a, b = predictions(2000, 40)
+    paired = jm.paired_confusion_matrix(truth, a, b, num_classes=40)
+    for method in ("bootstrap", "delta"):
+        from_counts = jm.compare(KEY, macro_f1, paired, method=method, num_samples=200)
+        from_labels = jm.compare_predictions(KEY, macro_f1, truth, a, b, num_classes=40, method=method, num_samples=200)
+        jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5), from_counts, from_labels)
+        ignored = [np.append(x, label) for x, label in ((truth, [-1, 3, 3]), (a, [0, 40, 3]), (b, [0, 0, 3]))]
+        masked = jm.compare_predictions(
+            KEY, macro_f1, *ignored, num_classes=40, where=np.arange(2003) < 2002, method=method, num_samples=200
+        )
+        jax.tree.map(np.testing.assert_array_equal, masked, from_labels)
+
+
+def test_a_thousand_classes_are_compared() -> None:
+    truth, a, b = predictions(5000, 1000)
+    result = jm.compare_predictions(KEY, jm.accuracy, truth, a, b, num_classes=1000, num_samples=100)
+    difference = (a == truth).astype(float) - (b == truth)
+    np.testing.assert_allclose(result.difference.value, difference.mean(), rtol=1e-4)
+    np.testing.assert_allclose(result.difference.standard_error, difference.std() / np.sqrt(5000), rtol=0.3)
+
+
+def test_matrices_of_many_classes_are_compared_as_each_would_be_alone() -> None:
+    batch = np.stack([jm.paired_confusion_matrix(*predictions(n, 20, seed=n), num_classes=20) for n in (300, 900)])
+    together = jm.compare(KEY, jm.accuracy, batch, num_samples=50)
+    for i in range(2):
+        alone = jm.compare(KEY, jm.accuracy, batch[i], num_samples=50)
+        jax.tree.map(lambda x, y, i=i: np.testing.assert_array_equal(x[i], y), together, alone)
+
+
+@pytest.mark.parametrize("method", ["bootstrap", "posterior", "delta"])
+def test_unpaired_differences_have_the_errors_of_both(method: Any) -> None:
+    a, b = 20 * PAIRED.sum(-1), 10 * PAIRED.sum(-2)
+    result = jm.compare_unpaired(KEY, macro_f1, a, b, method=method, num_samples=4000)
+    errors = [float(jm.delta_method(macro_f1, c, stratified=False).standard_error) for c in (a, b)]
+    np.testing.assert_allclose([result.a.standard_error, result.b.standard_error], errors, rtol=0.05)
+    value, low, high, error, _ = result.difference
+    np.testing.assert_allclose(error, np.linalg.norm(errors), rtol=0.05)
+    np.testing.assert_allclose([low, high], [value - 1.96 * error, value + 1.96 * error], atol=0.1 * float(error))
+    batch = jm.compare_unpaired(KEY, macro_f1, np.stack([a, b]), np.stack([b, b]), method=method, num_samples=4000)
+    np.testing.assert_allclose(batch.difference.low[0], result.difference.low, atol=1e-6)
+    np.testing.assert_allclose(batch.difference.value[1], 0, atol=1e-3)
+
+
+def board_of(truth: np.ndarray, preds: np.ndarray, num_samples: int = 500, **options: Any) -> jm.Leaderboard:
+    return jm.leaderboard(KEY, jm.accuracy, truth, preds, num_classes=2, num_samples=num_samples, **options)
+
+
+def test_leaderboard_from_its_definition() -> None:
+    """Against a loop over replicates of the examples."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 200)
+    right = rng.random((4, 200)) < np.array([0.8, 0.82, 0.7, 0.78])[:, None]
+    preds = np.where(right, truth, 1 - truth)
+    board = board_of(truth, preds, num_samples=4000)
+    drawn = right[:, rng.integers(0, 200, (4000, 200))].mean(-1).T  # (S, M)
+    order = np.argsort(np.argsort(-drawn + 1e-9 * rng.random(drawn.shape), -1), -1)  # ties in random order
+    expected = np.stack([(order == r).mean(0) for r in range(4)], -1)
+    np.testing.assert_allclose(board.rank_probabilities, expected, atol=0.05)
+    np.testing.assert_allclose(board.rank_probabilities.sum(0), 1, rtol=1e-5)
+    np.testing.assert_allclose(board.rank_probabilities.sum(1), 1, rtol=1e-5)
+    np.testing.assert_array_equal(board.probability_best, board.rank_probabilities[:, 0])
+    np.testing.assert_allclose(board.estimates.value, right.mean(-1), rtol=1e-5)
+    np.testing.assert_allclose(board.estimates.standard_error, right.std(-1) / np.sqrt(200), rtol=0.08)
+    halves = []
+    for _ in range(4000):
+        first = rng.random(200) < 0.5
+        halves.append(right[right[:, first].mean(-1).argmax(), ~first].mean())
+    assert board.winner == right.mean(-1).argmax()
+    np.testing.assert_allclose(board.winner_estimate.value, np.mean(halves), atol=0.004)
+    moved = board.winner_estimate.value - board.estimates.value[board.winner]
+    np.testing.assert_allclose(board.winner_estimate.high - board.estimates.high[board.winner], moved, atol=1e-6)
+
+
+def test_the_winner_is_not_flattered() -> None:
+    """Twenty classifiers that are right in 70 %: the best of them shows 75 % on 200 examples, and must not promise it."""
+    rng = np.random.default_rng(0)
+    naive, honest, covered = [], [], []
+    for _ in range(60):
+        truth = rng.integers(0, 2, 256)
+        preds = np.where(rng.random((20, 256)) < 0.7, truth, 1 - truth)
+        board = board_of(truth, preds, num_samples=200)
+        naive.append(float(board.estimates.value[board.winner]))
+        honest.append(float(board.winner_estimate.value))
+        covered.append(bool(board.winner_estimate.low <= 0.7 <= board.winner_estimate.high))
+    assert np.mean(naive) > 0.74
+    np.testing.assert_allclose(np.mean(honest), 0.7, atol=4 * np.std(honest) / np.sqrt(60))
+    assert np.mean(covered) > 0.9
+
+
+def test_leaderboard_of_alike_undefined_and_hidden_classifiers() -> None:
+    truth, a, b = predictions(300, 2)
+    board = board_of(truth, np.stack([a, a, b]))
+    np.testing.assert_array_equal(board.probability_best[0], board.probability_best[1])
+    hidden = jax.jit(lambda preds: board_of(truth, preds).probability_best)(np.stack([a, a, b]))
+    np.testing.assert_allclose(hidden, board.probability_best, atol=0.1)
+
+    def undefined_if_rare(counts: jax.Array) -> jax.Array:
+        return jnp.where(counts[0, 1] + counts[1, 0] > 20, jnp.nan, jm.accuracy(counts))
+
+    preds = np.stack([1 - truth, truth])
+    with_nan = jm.leaderboard(KEY, undefined_if_rare, truth, preds, num_classes=2, num_samples=50)
+    assert with_nan.winner == 1
+    assert with_nan.probability_best[1] == 1
+    assert with_nan.estimates.num_undefined[0] == 50
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: jm.compare(KEY, macro_f1, PAIRED[0]), r"paired must have shape \(\.\.\., K, K, K\)"),
+        (lambda: jm.compare(KEY, macro_f1, -PAIRED), r"paired\[0, 0, 0\] is -\d+, expected a number of examples"),
+        (lambda: jm.compare(KEY, macro_f1, PAIRED / 4), "expected a number of examples"),
+        (lambda: jm.compare(KEY, macro_f1, PAIRED, method="unpaired"), "'bootstrap', 'posterior' or 'delta'"),  # type: ignore[arg-type]
+        (lambda: jm.compare(KEY, macro_f1, PAIRED, num_samples=1), "num_samples must be at least 2"),
+        (lambda: jm.mcnemar(PAIRED, method="x"), "'exact', 'mid-p', 'corrected' or 'asymptotic'"),  # type: ignore[arg-type]
+        (lambda: jm.mcnemar(jnp.ones((3, 3))), "paired must have shape"),
+        (lambda: jm.permutation_test(KEY, macro_f1, PAIRED + 0.5), "expected a number of examples"),
+        (lambda: jm.compare(KEY, macro_f1, PAIRED, rope=-0.1), "rope must be >= 0"),
+        (lambda: jm.compare_predictions(KEY, macro_f1, [0, 1], [0, 1], [0], num_classes=2), "same number of examples"),
+        (lambda: jm.compare_predictions(KEY, macro_f1, [[0]], [[0]], [[0]], num_classes=2), r"shape \(n,\)"),
+        (lambda: jm.compare_unpaired(KEY, macro_f1, np.eye(2), np.eye(3)), "must have one shape"),
+        (lambda: jm.leaderboard(KEY, jm.recall, [0, 1], [[0, 1]], num_classes=2), r"returns \(2,\) instead"),
+        (lambda: jm.leaderboard(KEY, jm.accuracy, [0, 1], [0, 1], num_classes=2), r"y_preds must have shape \(M, n\)"),
+        (lambda: jm.leaderboard(KEY, jm.accuracy, [0, 1], [[0, 1, 1]], num_classes=2), "same number of examples"),
+    ],
+)
+def test_mistakes_raise(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
