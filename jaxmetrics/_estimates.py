@@ -16,7 +16,7 @@ import numpy as np
 from jax.scipy.special import ndtr, ndtri
 
 from jaxmetrics import _replicates
-from jaxmetrics._arrays import check_level, check_size, divide, safe_sqrt
+from jaxmetrics._arrays import check_level, check_size, divide, float_dtype, safe_sqrt
 
 __all__: list[str] = []
 
@@ -137,8 +137,9 @@ def bootstrap_of(
     level: float,
     method: str,
     stratified: bool,
+    examples: str,
 ) -> tuple[Any, Any]:
-    """The estimates of a function of cells `(K, W)`, and its replicates `(S, ...)`."""
+    """The estimates of a function of cells `(K, W)`, and its replicates `(S, ...)`; `examples` from `how_many`."""
     draw = _replicates.stratified_multinomial if stratified else _replicates.multinomial
     if method == "studentized":
         with_error = partial(value_and_error, function, stratified=stratified)
@@ -148,15 +149,27 @@ def bootstrap_of(
         return jax.tree.map(studentized, values, errors, samples, sample_errors), samples
     values = of_each(function, taken, numbers)
     samples = _replicates.evaluate(draw, function, key, taken, size=size, numbers=numbers)
-    acceleration = _acceleration(function, taken, numbers, stratified) if method == "bca" else None
+    acceleration = _acceleration(function, taken, numbers, stratified, examples) if method == "bca" else None
     return estimates_of(values, samples, acceleration, level=level, method=method), samples
 
 
 def estimates_of(values: Any, samples: Any, acceleration: Any = None, *, level: float, method: str) -> Any:
     """From pytrees of values `(...)` and replicates `(S, ...)`; "bca" needs its acceleration."""
+    leaves, structure = jax.tree.flatten(values)
+
+    def flat(tree: Any, *lead: int) -> jax.Array:
+        return jnp.concatenate([x.astype(float_dtype()).reshape(*lead, -1) for x in jax.tree.leaves(tree)], -1)
+
+    value, drawn = flat(values), flat(samples, jax.tree.leaves(samples)[0].shape[0])
     if method == "bca":
-        return jax.tree.map(partial(_bca, tails=_tails(level)), values, samples, acceleration)
-    return jax.tree.map(partial(_percentile, tails=_tails(level), basic=method == "basic"), values, samples)
+        estimates = _bca(value, drawn, flat(acceleration), tails=_tails(level))
+    else:
+        estimates = _percentile(value, drawn, tails=_tails(level), basic=method == "basic")
+    ends = np.cumsum([leaf.size for leaf in leaves])
+    return structure.unflatten(
+        jax.tree.map(lambda x: x[end - leaf.size : end].reshape(leaf.shape), estimates)  # noqa: B023
+        for leaf, end in zip(leaves, ends, strict=True)
+    )
 
 
 def _percentile(value: jax.Array, samples: jax.Array, *, tails: jax.Array, basic: bool) -> Estimate:
@@ -186,12 +199,22 @@ def _bca(value: jax.Array, samples: jax.Array, acceleration: jax.Array, *, tails
     return _estimate(value, low, high, samples)
 
 
-def _acceleration(function: Metric, taken: jax.Array, numbers: int, stratified: bool) -> Any:
+_FEW = 10_000
+
+
+def how_many(counts: jax.Array) -> str:
+    """ "few" examples in each matrix, so that the jackknife sees a single one in float32, or "many"; "either" if not known."""
+    if isinstance(counts, jax.core.Tracer):
+        return "either"
+    few = counts.sum((-2, -1)) < _FEW
+    return "few" if bool(few.all()) else "either" if bool(few.any()) else "many"
+
+
+def _acceleration(function: Metric, taken: jax.Array, numbers: int, stratified: bool, examples: str) -> Any:
     """The acceleration of BCa, by the influence of each example on the metric.
 
-    That is the metric of all less the metric without one, the jackknife. Where the examples are so many that one does not show
-    in float32, or the cells so many that this would take longer than the replicates, it is the derivative, to which the
-    jackknife tends.
+    That is the metric of all less the metric without one, the jackknife. Where the examples are many, or the cells so many that
+    this would take longer than the replicates, it is the derivative, to which the jackknife tends.
     """
     k, width = taken.shape[-2:]
 
@@ -200,11 +223,15 @@ def _acceleration(function: Metric, taken: jax.Array, numbers: int, stratified: 
         values = jax.vmap(lambda one: function(jnp.maximum(matrix - one, 0)))(ones)
         return jax.tree.map(lambda v: -jnp.moveaxis(v, 0, -1).reshape(*v.shape[1:], k, width), values)
 
-    influence = of_each(jax.jacrev(function), taken, numbers)
-    if k * width * numbers <= 2**26:
-        jackknifed = of_each(left_out, taken, numbers * k * width)
-        few = taken.sum((-2, -1)) < 10_000
-        influence = jax.tree.map(lambda j, d: jnp.where(_expand(few, j.ndim - few.ndim), j, d), jackknifed, influence)
+    if k * width * numbers > 2**26:
+        examples = "many"
+    if examples != "few":
+        influence = slopes = of_each(jax.jacrev(function), taken, numbers)
+    if examples != "many":
+        influence = jackknifed = of_each(left_out, taken, numbers * k * width)
+    if examples == "either":
+        few = taken.sum((-2, -1)) < _FEW
+        influence = jax.tree.map(lambda j, d: jnp.where(_expand(few, j.ndim - few.ndim), j, d), jackknifed, slopes)
 
     def acceleration(u: jax.Array) -> jax.Array:
         return acceleration_of(u, taken.reshape(*taken.shape[:-2], *(1,) * (u.ndim - taken.ndim), k, width), stratified)

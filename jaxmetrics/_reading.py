@@ -7,7 +7,7 @@ Only counts are kept, so a file may be larger than memory.
 
 import re
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,11 +44,13 @@ class Columns:
     pred: str | None = None
     weight: str | None = None
     prob: str | None = None
+    id: str | None = None
 
     def roles(self, found: Sequence[str]) -> dict[str, str]:
         """The column of each role but `prob`, all of them among those `found`."""
         pred = self.pred or (DEFAULT_PRED if self.prob is None or DEFAULT_PRED in found else None)
-        roles = {role: name for role, name in (("true", self.true), ("pred", pred), ("weight", self.weight)) if name}
+        named = ("true", self.true), ("pred", pred), ("weight", self.weight), ("id", self.id)
+        roles = {role: name for role, name in named if name}
         for name in roles.values():
             if name not in found:
                 raise InputError(f"no column {name!r}; the file has {_listed(found)}")
@@ -71,9 +73,91 @@ class Counted:
 
     def in_order(self) -> tuple[list[str], np.ndarray, np.ndarray | None]:
         """Class names, counts and soft counts, sorted by number if all names are integers, else by name."""
-        names = sorted(self.classes, key=int if all(map(_is_integer, self.classes)) else str)
+        names = _sorted(self.classes)
         order = np.ix_(*[[self.classes[name] for name in names]] * 2)
         return names, self.counts[order], None if self.soft_counts is None else self.soft_counts[order]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Two files' predictions for the same examples: class ids `(n,)`, which name the sorted classes."""
+
+    class_names: list[str]
+    true: np.ndarray
+    pred_a: np.ndarray
+    pred_b: np.ndarray
+    num_ignored: int
+
+
+def read_pairs(path_a: Path, path_b: Path, columns: Columns, *, ignore: Sequence[str] = ()) -> Pairs:
+    """Read two files of predictions, row by row or joined by `columns.id`; their true classes must agree."""
+    a, b = (_read_predictions(path, columns, frozenset(ignore)) for path in (path_a, path_b))
+    if columns.id is not None:
+        a, b = _joined(a, b, (path_a, path_b))
+    elif len(a) != len(b):
+        raise InputError(f"{path_a} has {len(a)} rows, {path_b} has {len(b)}; --id names a column to join them by")
+    differ = (a["true"] != b["true"]).to_numpy()
+    if differ.any():
+        i = int(differ.argmax())
+        first = f"row {i + 1}" if columns.id is None else f"{columns.id} {a['id'][i]!r}"
+        raise InputError(
+            f"{path_a} and {path_b} differ in the true class of {differ.sum()} of {len(a)} rows,"
+            f" the first at {first}: {a['true'][i]!r} and {b['true'][i]!r}"
+        )
+    labels = [a["true"], a["pred"], b["pred"]]
+    kept = ~np.logical_or.reduce([column.is_in(list(ignore)).to_numpy() for column in labels])
+    if not kept.any():
+        raise InputError("all rows are ignored" if len(kept) else "the files have no rows")
+    true, pred_a, pred_b = (column.filter(pl.Series(kept)) for column in labels)
+    names = _sorted({*true.unique(), *pred_a.unique(), *pred_b.unique()})
+    if len(names) < 2:
+        raise InputError(f"a comparison needs at least two classes, the files have {_listed(names)}")
+    for path, pred in ((path_a, pred_a), (path_b, pred_b)):
+        with _naming(path):
+            _check_kinds(true.unique().to_list(), pred.unique().to_list())
+
+    def ids(labels: pl.Series) -> np.ndarray:
+        return labels.replace_strict(names, list(range(len(names))), return_dtype=pl.Int32).to_numpy()
+
+    return Pairs(names, ids(true), ids(pred_a), ids(pred_b), num_ignored=int((~kept).sum()))
+
+
+def _read_predictions(path: Path, columns: Columns, ignore: frozenset[str]) -> pl.DataFrame:
+    """The columns true, pred and id of a file, all strings, every class checked."""
+    with _naming(path):
+        source: _Source = _NpzSource(path, columns) if path.suffix.lower() == ".npz" else _TableSource(path, columns)
+        frame = pl.concat(source.batches()).with_columns(pl.all().cast(pl.String).fill_null(""))
+
+        def refuse(bad: np.ndarray, role: str, message: str) -> NoReturn:
+            i = int(bad.argmax())
+            raise InputError(f"row {i + 1}: {source.roles[role]!r} is {frame[role][i]!r}, {message}")
+
+        classes: dict[str, int] = {}
+        for role in ("true", "pred"):
+            _learn_classes(classes, frame[role], role, False, ignore, refuse)
+    return frame
+
+
+def _joined(a: pl.DataFrame, b: pl.DataFrame, paths: tuple[Path, Path]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Both in the order of A's ids."""
+    for frame, other, path, other_path in ((a, b, paths[0], paths[1]), (b, a, paths[1], paths[0])):
+        repeated = frame["id"].is_duplicated()
+        if repeated.any():
+            raise InputError(
+                f"{path}: {repeated.sum()} rows share their id with others, the first {frame['id'].filter(repeated)[0]!r}"
+            )
+        alone = ~frame["id"].is_in(other["id"].to_list())
+        if alone.any():
+            first = frame["id"].filter(alone)[0]
+            raise InputError(
+                f"{alone.sum()} of {len(frame)} rows of {path} are not in {other_path}, the first with id {first!r}"
+            )
+    return a, a.select("id").join(b, on="id", how="left", maintain_order="left")
+
+
+def _sorted(classes: Collection[str]) -> list[str]:
+    """By number if all names are integers, else by name."""
+    return sorted(classes, key=int if all(map(_is_integer, classes)) else str)
 
 
 def count_predictions(
@@ -191,8 +275,8 @@ class _NpzSource:
             shape, _, dtype = _read_header(file, name)
         if len(shape) != (2 if role == "prob" else 1):
             raise InputError(f"array {name!r} has shape {shape}, expected {'(n, K)' if role == 'prob' else '(n,)'}")
-        if dtype.kind not in ("iubUS" if role in ("true", "pred") else "iubf"):
-            expected = "classes must be strings or integers" if role in ("true", "pred") else "expected real numbers"
+        if dtype.kind not in ("iubUS" if role in ("true", "pred", "id") else "iubf"):
+            expected = "expected strings or integers" if role in ("true", "pred", "id") else "expected real numbers"
             raise InputError(f"array {name!r} holds {dtype}: {expected}")
         return shape
 
@@ -320,7 +404,10 @@ def _check_counted(counted: Counted) -> None:
         raise InputError("all rows are ignored")
     if len(counted.classes) < 2:
         raise InputError(f"a report needs at least two classes, the file has {_listed(list(counted.classes))}")
-    true, pred = ([name for name, i in counted.classes.items() if counted.counts.sum(axis)[i] > 0] for axis in (1, 0))
+    _check_kinds(*([name for name, i in counted.classes.items() if counted.counts.sum(axis)[i] > 0] for axis in (1, 0)))
+
+
+def _check_kinds(true: Sequence[str], pred: Sequence[str]) -> None:
     kinds = {_kind(true), _kind(pred)}
     if kinds == {"integers", "fractions"} or (len(kinds) > 1 and not set(true) & set(pred)):
         raise InputError(f"truth and prediction are not of one kind: {_listed(true)} against {_listed(pred)}")

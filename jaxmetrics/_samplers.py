@@ -17,6 +17,7 @@ Means are as exact as float32: at n = 1e9 the error is about a thousandth of the
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -66,14 +67,10 @@ def binomial(words: jax.Array, n: jax.Array, success: jax.Array, failure: jax.Ar
     size = n.astype(p.dtype)
     large = size * p >= 10
 
-    def inverted() -> jax.Array:
-        odds = p / (1 - p)
-        return _invert(words, jnp.exp(size * jnp.log1p(-p)), size * odds, odds)
-
-    def accepted() -> jax.Array:
-        return _accepted(_try_binomial, words, jnp.where(large, n, 40), jnp.where(large, p, 0.5))
-
-    k = _where(large, accepted, inverted)
+    odds = p / (1 - p)
+    few = _invert(words, ~large, jnp.exp(size * jnp.log1p(-p)), size * odds, odds)
+    many = _accepted(_try_binomial, words, large, jnp.where(large, n, 40), jnp.where(large, p, 0.5))
+    k = jnp.where(large, many, few)
     return jnp.where(success > failure, n - k, k)
 
 
@@ -82,77 +79,69 @@ def poisson(words: jax.Array, mean: jax.Array) -> jax.Array:
     words, mean = jnp.broadcast_arrays(words, mean)
     large = mean >= 10
 
-    def inverted() -> jax.Array:
-        return _invert(words, jnp.exp(-mean), mean, jnp.zeros_like(mean))
-
-    def accepted() -> jax.Array:
-        return _accepted(_try_poisson, words, jnp.where(large, mean, 20))
-
-    return _where(large, accepted, inverted)
+    few = _invert(words, ~large, jnp.exp(-mean), mean, jnp.zeros_like(mean))
+    return jnp.where(large, _accepted(_try_poisson, words, large, jnp.where(large, mean, 20)), few)
 
 
 def dirichlet(words: jax.Array, concentration: jax.Array) -> jax.Array:
     """Probabilities that sum to 1 over the last axis; NaN if one concentration is negative, infinite or NaN."""
     words, concentration = jnp.broadcast_arrays(words, concentration)
     valid = (concentration >= 0) & (concentration < jnp.inf)
-    a = jnp.where(valid, concentration, 1)  # of others no trial is ever accepted
-    gamma = _accepted(_try_gamma, words, jnp.where(a < 1, a + 1, a))
+    a = jnp.where(valid, concentration, 1)
+    gamma = _accepted(_try_gamma, words, valid, jnp.where(a < 1, a + 1, a))
     u = (_next(words ^ np.uint32(0x5851F42D)).astype(gamma.dtype) + 0.5) * 2.0**-32
     log_factor = jnp.where(a < 1, jnp.log(u) / jnp.minimum(a, 1), 0)  # below a = 0.01 the factor itself underflows
     scaled = gamma * jnp.exp(log_factor - log_factor.max(-1, keepdims=True))
     return jnp.where(valid.all(-1, keepdims=True), scaled / scaled.sum(-1, keepdims=True), jnp.nan)
 
 
-def _where(condition: jax.Array, yes: Callable[[], jax.Array], no: Callable[[], jax.Array]) -> jax.Array:
-    """`jnp.where(condition, yes(), no())` for counts, where neither is computed if no element needs it."""
-    none = jnp.zeros(condition.shape, jnp.int32)
-    return jnp.where(condition, lax.cond(condition.any(), yes, lambda: none), lax.cond(condition.all(), lambda: none, no))
+_Inversion: TypeAlias = tuple[jax.Array, jax.Array, jax.Array, jax.Array]
 
 
-def _invert(words: jax.Array, probability: jax.Array, ratio: jax.Array, slope: jax.Array) -> jax.Array:
-    """Counts k with P(0) = `probability` and P(j + 1) = P(j) (ratio - j slope) / (j + 1), of means below 10."""
+def _invert(words: jax.Array, active: jax.Array, probability: jax.Array, ratio: jax.Array, slope: jax.Array) -> jax.Array:
+    """Counts k with P(0) = `probability`, P(j + 1) = P(j) (ratio - j slope) / (j + 1), of means below 10; 0 if not active."""
     u, _ = _two_uniforms(words)
-    k, reached = jnp.zeros(words.shape, jnp.int32), probability
-    for j in range(37):  # P(k > 37) < 2^-32
-        probability = probability * jnp.maximum(ratio - j * slope, 0) * (1 / (j + 1))
-        beyond = (reached <= u) & (probability > 2.0**-32)  # no count so rare that only the rounding of u reaches it
-        k, reached = k + beyond, jnp.where(beyond, reached + probability, 2)
-    return k
+
+    def six_steps(state: _Inversion) -> _Inversion:
+        first, k, probability, reached = state
+        for j in (first + i for i in range(6)):
+            probability = probability * jnp.maximum(ratio - j * slope, 0) * (1 / (j + 1))
+            beyond = (reached <= u) & (probability > 2.0**-32)  # no count so rare that only the rounding of u reaches it
+            k, reached = k + beyond, jnp.where(beyond, reached + probability, 2)
+        return first + 6, k, probability, reached
+
+    def unfinished(state: _Inversion) -> jax.Array:
+        first, _, _, reached = state
+        return (first < 36) & (reached <= u).any()  # P(k > 36) < 2^-31
+
+    start = jnp.zeros((), u.dtype), jnp.zeros(words.shape, jnp.int32), probability, jnp.where(active, probability, 2)
+    return lax.while_loop(unfinished, six_steps, start)[1]
 
 
-def _accepted(trial: Callable[..., jax.Array], words: jax.Array, *parameters: jax.Array) -> jax.Array:
-    """The first `trial(words, *parameters)` that is not negative, for each lane.
+def _accepted(trial: Callable[..., jax.Array], words: jax.Array, active: jax.Array, *parameters: jax.Array) -> jax.Array:
+    """The first `trial(words, *parameters)` that is not negative, for each lane; 0 if it is not active.
 
     XLA runs all lanes alike, so that repeating until the last one is accepted would cost thirteen trials of all. So the lanes
     that two trials rejected, 7 % at most, are gathered into a small array and repeated there.
     """
     lanes = [x.reshape(-1) for x in (words, *parameters)]
-    if words.size <= 2048:
-        return _repeated(trial, *lanes).reshape(words.shape)
     next_words = _next(lanes[0])
-    values = trial(*lanes)
+    values = jnp.where(active.reshape(-1), trial(*lanes), 0)
     values = jnp.where(values < 0, trial(next_words, *lanes[1:]), values)
     few = words.size // 12 + 64
 
+    def repeat(state: tuple[jax.Array, jax.Array, list[jax.Array]]) -> tuple[jax.Array, jax.Array, list[jax.Array]]:
+        words, values, parameters = state
+        return _next(words), jnp.where(values < 0, trial(words, *parameters), values), parameters
+
     def mend(values: jax.Array) -> jax.Array:
         rejected = jnp.nonzero(values < 0, size=few, fill_value=words.size)[0]
-        mended = _repeated(trial, *(x.at[rejected].get(mode="clip") for x in (_next(next_words), *lanes[1:])))
+        taken, *of_taken = (x.at[rejected].get(mode="clip") for x in (_next(next_words), *lanes[1:]))
+        start = taken, jnp.full(few, -1, values.dtype), of_taken
+        mended = lax.while_loop(lambda state: (state[1] < 0).any(), repeat, start)[1]
         return values.at[rejected].set(mended, mode="drop")
 
-    return lax.while_loop(_unfinished, mend, values).reshape(words.shape)
-
-
-def _repeated(trial: Callable[..., jax.Array], words: jax.Array, *parameters: jax.Array) -> jax.Array:
-    def again(state: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        words, values = state
-        return _next(words), jnp.where(values < 0, trial(words, *parameters), values)
-
-    start = words, jnp.full(words.shape, -1, jax.eval_shape(trial, words, *parameters).dtype)
-    return lax.while_loop(lambda state: _unfinished(state[1]), again, start)[1]
-
-
-def _unfinished(values: jax.Array) -> jax.Array:
-    return (values < 0).any()
+    return lax.while_loop(lambda values: (values < 0).any(), mend, values).reshape(words.shape)
 
 
 def _try_binomial(words: jax.Array, n: jax.Array, p: jax.Array) -> jax.Array:

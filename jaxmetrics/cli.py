@@ -1,9 +1,10 @@
-"""The command line: `jaxmetrics report FILE`."""
+"""The command line: `jaxmetrics report FILE`, `jaxmetrics compare A B`."""
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Annotated, NoReturn
 
@@ -14,12 +15,13 @@ try:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from jaxmetrics._reading import DEFAULT_PRED, Columns, InputError, OnProgress, count_predictions, read_counts
+    from jaxmetrics._reading import DEFAULT_PRED, Columns, InputError, OnProgress, count_predictions, read_counts, read_pairs
 except ImportError as error:
     raise SystemExit(f"jaxmetrics: the command line needs {error.name}: pip install 'jaxmetrics[cli]'") from None
 
 from jaxmetrics._estimates import normal_quantile
-from jaxmetrics.reports import Report
+from jaxmetrics.comparisons import check_rope
+from jaxmetrics.reports import ComparisonReport, Report, comparison_report
 
 __all__ = ["main"]
 
@@ -52,23 +54,69 @@ def report(
         str | None, typer.Option(help="Write JSON to this file, - or nothing behind it: to standard output.")
     ] = None,
 ) -> None:
-    """Report how good the predictions in FILE are: per class and overall, with intervals where they are proportions.
+    """Report how good the predictions in FILE are: per class and overall, each number with its interval.
 
     Rows are counted from 1, without the header.
     """
     columns = Columns(true, pred, weight, prob)
+
+    def result() -> Report:
+        if counts and (columns != Columns() or ignore):
+            raise InputError("--counts reads a matrix: it takes no --true, --pred, --weight, --prob or --ignore")
+        return _report_of_counts(file, level) if counts else _report_of_predictions(file, columns, ignore or [], level)
+
+    _deliver(result, level, json, (file,))
+
+
+@app.command()
+def compare(
+    file_a: Annotated[Path, typer.Argument(metavar="A", help="Predictions: .csv, .parquet or .npz.", show_default=False)],
+    file_b: Annotated[Path, typer.Argument(metavar="B", help="Others for the same examples.", show_default=False)],
+    true: Annotated[str, typer.Option(help="Column of the true class, in both.")] = Columns.true,
+    pred: Annotated[str, typer.Option(help="Column of the predicted class, in both.")] = DEFAULT_PRED,
+    id: Annotated[str | None, typer.Option(help="Column to join the rows by; without it, row by row.")] = None,
+    ignore: Annotated[list[str] | None, typer.Option(help="Leave out rows with this label (repeatable).")] = None,
+    rope: Annotated[float, typer.Option(help="Differences up to this size do not matter.")] = 0.0,
+    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    json: Annotated[
+        str | None, typer.Option(help="Write JSON to this file, - or nothing behind it: to standard output.")
+    ] = None,
+) -> None:
+    """Compare two files of predictions for the same examples, in pairs: differences with intervals, and McNemar's test.
+
+    Rows are counted from 1, without the header.
+    """
+
+    def result() -> ComparisonReport:
+        pairs = read_pairs(file_a, file_b, Columns(true, pred, id=id), ignore=ignore or [])
+        with _about("--rope"):
+            check_rope(rope)
+        report = comparison_report(
+            pairs.true,
+            pairs.pred_a,
+            pairs.pred_b,
+            class_names=pairs.class_names,
+            names=(str(file_a), str(file_b)),
+            rope=rope,
+            level=level,
+        )
+        return replace(report, num_ignored=pairs.num_ignored)
+
+    _deliver(result, level, json, (file_a, file_b))
+
+
+def _deliver(result: Callable[[], Report | ComparisonReport], level: float, json: str | None, files: Sequence[Path]) -> None:
+    """Write what comes out of reading `files` as text or JSON, or one line that says what is wrong."""
     try:
         with _about("--level"):
             normal_quantile(level)
-        if counts and (columns != Columns() or ignore):
-            raise InputError("--counts reads a matrix: it takes no --true, --pred, --weight, --prob or --ignore")
-        if json not in (None, "-") and Path(json).resolve() == file.resolve():
+        if json not in (None, "-") and Path(json).resolve() in [file.resolve() for file in files]:
             raise InputError(f"{json}: --json would overwrite the input")
         with _replacing(None if json in (None, "-") else json) as output:
-            result = _report_of_counts(file, level) if counts else _report_of_predictions(file, columns, ignore or [], level)
+            report = result()
             if output is not None:
-                output.write(result.to_json())
-        sys.stdout.write(result.to_json() if json == "-" else result.to_text())
+                output.write(report.to_json())
+        sys.stdout.write(report.to_json() if json == "-" else report.to_text())
         sys.stdout.flush()
     except InputError as error:
         _refuse(str(error))

@@ -40,6 +40,7 @@ from jaxmetrics._estimates import (
     check_finite,
     check_num_samples,
     frequencies,
+    how_many,
     is_possible,
     mean_of_finite,
     nan_unless,
@@ -376,10 +377,15 @@ def compare_unpaired(
 
 def _options(metric: Metric, rope: ArrayLike, num_samples: int, level: float) -> dict[str, Any]:
     normal_quantile(level)
+    return {"metric": metric, "rope": check_rope(rope), "size": check_num_samples(num_samples), "level": level}
+
+
+def check_rope(rope: ArrayLike) -> jax.Array:
+    """The largest difference that does not matter."""
     width = as_float(rope, "rope")
     if not isinstance(width, jax.core.Tracer) and not bool((width >= 0).all()):
         raise ValueError(f"rope must be >= 0, the largest difference that does not matter, got {rope!r}.")
-    return {"metric": metric, "rope": width, "size": check_num_samples(num_samples), "level": level}
+    return width
 
 
 def _cells(paired: ArrayLike, checked: Callable[[jax.Array, str], jax.Array]) -> jax.Array:
@@ -476,12 +482,13 @@ def _compare(
     key: jax.Array, cells: jax.Array, labels: jax.Array | None, *, method: str, layout: _Layout, options: dict[str, Any]
 ) -> Any:
     if method == "bootstrap":
-        return check_finite(_by_bootstrap(key, cells, labels, layout=layout, **options), options["size"])
+        result = _by_bootstrap(key, cells, labels, layout=layout, examples=how_many(cells), **options)
+        return check_finite(result, options["size"])
     return _by_delta(cells, labels, layout=layout, **options)
 
 
 @promoting
-@partial(jax.jit, static_argnames=("metric", "layout", "size", "level"))
+@partial(jax.jit, static_argnames=("metric", "layout", "size", "level", "examples"))
 def _by_bootstrap(
     key: jax.Array,
     cells: jax.Array,
@@ -492,6 +499,7 @@ def _by_bootstrap(
     layout: _Layout,
     size: int,
     level: float,
+    examples: str,
 ) -> Any:
     estimates, samples = bootstrap_of(
         key,
@@ -502,6 +510,7 @@ def _by_bootstrap(
         level=level,
         method="bca",
         stratified=not layout.paired,
+        examples=examples,
     )
     return _from_samples(estimates, samples[2], rope, is_possible(cells) & _is_judged(cells, layout))
 
@@ -692,15 +701,15 @@ def leaderboard(
         raise ValueError(f"a leaderboard ranks by one number: the metric of one matrix returns {shape} instead.")
     rows = {f"y_preds[{i}]": row for i, row in enumerate(predictions)}
     counts, labels = _distinct({"y_true": y_true, **rows}, k, where)
-    result = _leaderboard(key, counts, labels, metric=metric, k=k, size=size, level=level)
+    result = _leaderboard(key, counts, labels, metric=metric, k=k, size=size, level=level, examples=how_many(counts))
     check_finite(result.estimates, size)
     return result
 
 
 @promoting
-@partial(jax.jit, static_argnames=("metric", "k", "size", "level"))
+@partial(jax.jit, static_argnames=("metric", "k", "size", "level", "examples"))
 def _leaderboard(
-    key: jax.Array, cells: jax.Array, labels: jax.Array, *, metric: Metric, k: int, size: int, level: float
+    key: jax.Array, cells: jax.Array, labels: jax.Array, *, metric: Metric, k: int, size: int, level: float, examples: str
 ) -> Leaderboard:
     numbers = (len(labels) - 1) * (cells.size + k * k)
 
@@ -713,7 +722,15 @@ def _leaderboard(
 
     keys = jax.random.split(key)
     estimates, samples = bootstrap_of(
-        keys[0], of_all, cells, numbers=numbers, size=size, level=level, method="bca", stratified=False
+        keys[0],
+        of_all,
+        cells,
+        numbers=numbers,
+        size=size,
+        level=level,
+        method="bca",
+        stratified=False,
+        examples=examples,
     )
     ranks = _rank_probabilities(_last_if_nan(samples))
     winner = jnp.argmax(_last_if_nan(estimates.value)).astype(jnp.int32)

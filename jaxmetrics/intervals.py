@@ -51,6 +51,7 @@ from jaxmetrics._estimates import (
     check_num_samples,
     estimates_of,
     frequencies,
+    how_many,
     is_possible,
     nan_unless,
     normal_estimate,
@@ -120,12 +121,14 @@ def bootstrap(
     """
     check_option(method, "method", ("bca", "percentile", "basic", "studentized"))
     size, level = check_num_samples(num_samples), check_level(level)
-    function = partial(_bootstrap, key, metric=metric, size=size, level=level, method=method, stratified=stratified)
-    return check_finite(_replicates.by_used_columns(function, numbers_of_examples(as_counts(counts))), size)
+    matrices = numbers_of_examples(as_counts(counts))
+    options = {"metric": metric, "size": size, "level": level, "method": method, "stratified": stratified}
+    function = partial(_bootstrap, key, **options, examples=how_many(matrices))
+    return check_finite(_replicates.by_used_columns(function, matrices), size)
 
 
 @promoting
-@partial(jax.jit, static_argnames=("metric", "size", "level", "method", "stratified"))
+@partial(jax.jit, static_argnames=("metric", "size", "level", "method", "stratified", "examples"))
 def _bootstrap(
     key: jax.Array,
     counts: jax.Array,
@@ -136,6 +139,7 @@ def _bootstrap(
     level: float,
     method: str,
     stratified: bool,
+    examples: str,
 ) -> Any:
     taken, numbers = _replicates.take_columns(counts, columns), counts.shape[-1] ** 2
 
@@ -143,7 +147,15 @@ def _bootstrap(
         return metric(_replicates.whole(taken, columns))
 
     estimates, _ = bootstrap_of(
-        key, metric_of_taken, taken, numbers=numbers, size=size, level=level, method=method, stratified=stratified
+        key,
+        metric_of_taken,
+        taken,
+        numbers=numbers,
+        size=size,
+        level=level,
+        method=method,
+        stratified=stratified,
+        examples=examples,
     )
     return nan_unless(is_possible(counts) & (counts.sum((-2, -1)) > 0), estimates)
 

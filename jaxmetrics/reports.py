@@ -10,30 +10,27 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._arrays import ArrayLike, as_counts, as_square, check_real
 from jaxmetrics._cell_sums import cells
+from jaxmetrics._estimates import Metric
+from jaxmetrics.comparisons import Comparison, compare_predictions, mcnemar
 from jaxmetrics.counts import confusion_matrix, soft_confusion_matrix
-from jaxmetrics.intervals import Estimate, proportion_interval
-from jaxmetrics.metrics import (
-    accuracy,
-    balanced_accuracy,
-    cohen_kappa,
-    f1,
-    macro,
-    matthews_corrcoef,
-    no_information_rate,
-    weighted,
-)
+from jaxmetrics.intervals import Estimate, delta_method, posterior, proportion_interval
+from jaxmetrics.metrics import accuracy, balanced_accuracy, cohen_kappa, f1, macro, matthews_corrcoef, weighted
 from jaxmetrics.posteriors import balanced_accuracy_posterior
 
-__all__ = ["Figure", "Report", "report"]
+__all__ = ["ComparedFigure", "ComparisonReport", "Figure", "Report", "comparison_report", "report"]
 
 
 class Figure(NamedTuple):
-    """One number of a report; `low`, `high` and `interval`, the name of its method, are None where it has no interval."""
+    """One number of a report, with its interval.
+
+    `interval` names its method: `"wilson"` for proportions and for F1, `"delta"` for what else is a smooth function of the
+    counts (on the logit scale, or atanh where values can be negative), `"posterior"` where no error was seen, so that the delta
+    method would give no width, and for the posterior balanced accuracy, `"bca"` in comparisons. None: no interval.
+    """
 
     value: float
     low: float | None = None
@@ -108,14 +105,16 @@ class Report:
 
         estimates, columns = jax.device_get(_evaluate(as_counts(matrix), level))
         overall = {}
-        for name, x in estimates._asdict().items():
-            overall[name] = _figure(x)
+        for name, figure in _overall_figures(matrix, level, estimates).items():
+            overall[name] = figure
             if name == "balanced_accuracy":
-                overall["balanced_accuracy_posterior"] = _posterior(matrix, level)
+                overall["balanced_accuracy_posterior"] = _balanced_accuracy_posterior(matrix, level)
         if soft_counts is not None:
-            overall["expected_accuracy"] = Figure(float(accuracy(as_square(soft_counts, k, "soft_counts"))))
+            soft = as_square(soft_counts, k, "soft_counts")
+            expected = proportion_interval(soft.trace(), soft.sum(), level=level)  # probabilities vary less than 0 and 1
+            overall["expected_accuracy"] = _figure(expected, "wilson")
         per_class = {
-            name: [_figure(jax.tree.map(lambda a: a[i], column)) for i in range(k)]  # noqa: B023
+            name: [_figure(jax.tree.map(lambda a: a[i], column), "wilson") for i in range(k)]  # noqa: B023
             for name, column in columns._asdict().items()
         }
         return cls(matrix, names, level, num_ignored, overall, per_class)
@@ -136,10 +135,10 @@ class Report:
         for i, name in enumerate(self.class_names):
             figures = [_cell(column[i]) for column in self.per_class.values()]
             classes.append([_printable(name), f"{self.support[i]:.10g}", *figures])
-        overall = [[_title(name), _cell(figure)] for name, figure in self.overall.items()]
+        overall = [[_title(name), _cell(figure), figure.interval or ""] for name, figure in self.overall.items()]
         ignored = f", {self.num_ignored} ignored" if self.num_ignored else ""
         heading = f"{self.num_examples:.10g} examples{ignored}, {len(self.class_names)} classes"
-        note = f"Intervals: {100 * self.level:g} %, Wilson; of the posterior (flat prior), equal-tailed."
+        note = f"Intervals: {100 * self.level:g} %; of each class Wilson's. Under the posterior (flat prior) equal-tailed."
         return "\n\n".join([heading, _table(classes), _table(overall), note]) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
@@ -212,7 +211,7 @@ def report(
             raise ValueError(f"y_prob must have shape (n, K) = ({len(true)}, K), got {prob.shape}.")
         _check_each(are_probabilities(prob), prob, "y_prob", "probabilities that sum to 1")
         num_columns = prob.shape[1]
-    true, pred, names = _as_ids(true, pred, class_names, num_columns)
+    (true, pred), names = _as_ids({"y_true": true, "y_pred": pred}, class_names, num_columns)
     k = len(names)
     if num_columns not in (None, k):
         raise ValueError(f"y_prob has {num_columns} columns, but there are {k} classes: {', '.join(map(str, names))}.")
@@ -224,6 +223,143 @@ def report(
     return Report.from_counts(
         counts, class_names=names, soft_counts=soft_counts, num_ignored=int((~counted).sum()), level=level
     )
+
+
+class ComparedFigure(NamedTuple):
+    """One number of two classifiers; see `Comparison`."""
+
+    a: Figure
+    b: Figure
+    difference: Figure
+    probability_better: float
+    probability_equivalent: float
+
+
+@dataclass(frozen=True, eq=False)
+class ComparisonReport:
+    """What `comparison_report` found out about classifiers A and B on the same examples.
+
+    Attributes:
+        num_examples, num_ignored: how many were compared, and left out because a label was out of range.
+        num_classes: K.
+        names: of A and B.
+        level: of the intervals.
+        rope: differences up to this size do not matter.
+        figures: by name; bootstrap intervals (BCa).
+        only_right: how many examples only A has right, and only B.
+        p_value: of McNemar's test (mid-p) that the two are right equally often.
+    """
+
+    num_examples: int
+    num_ignored: int
+    num_classes: int
+    names: tuple[str, str]
+    level: float
+    rope: float
+    figures: Mapping[str, ComparedFigure]
+    only_right: tuple[int, int]
+    p_value: float
+
+    def to_text(self) -> str:
+        """A table for a terminal, one line per figure, and McNemar's test."""
+        a, b = map(_printable, self.names)
+        ignored = f", {self.num_ignored} ignored" if self.num_ignored else ""
+        heading = f"{self.num_examples} examples{ignored}, {self.num_classes} classes\nA  {a}\nB  {b}"
+        rows = [["", "A", "B", "A - B", "P(A better)"] + [f"P(within {self.rope:g})"] * (self.rope > 0)]
+        for name, x in self.figures.items():
+            shares = [f"{x.probability_better:.3f}"] + [f"{x.probability_equivalent:.3f}"] * (self.rope > 0)
+            rows.append([_title(name), _cell(x.a), _cell(x.b), _cell(x.difference, signed=True), *shares])
+        of_a, of_b = self.only_right
+        test = f"Right only in A: {of_a}, only in B: {of_b}; McNemar's test (mid-p): p = {self.p_value:.3g}."
+        note = f"Intervals: {100 * self.level:g} %, paired bootstrap (BCa). P(A better): share of its replicates."
+        return "\n\n".join([heading, _table(rows), f"{test}\n{note}"]) + "\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as dicts, lists, strings and numbers; undefined numbers are None."""
+        return {
+            "num_examples": self.num_examples,
+            "num_ignored": self.num_ignored,
+            "num_classes": self.num_classes,
+            "names": list(self.names),
+            "level": self.level,
+            "rope": self.rope,
+            "figures": {name: _compared_dict(x) for name, x in self.figures.items()},
+            "mcnemar": {"only_a": self.only_right[0], "only_b": self.only_right[1], "p_value": self.p_value},
+        }
+
+    def to_json(self) -> str:
+        """`to_dict()` as JSON text."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def comparison_report(
+    y_true: ArrayLike | Sequence[str],
+    y_pred_a: ArrayLike | Sequence[str],
+    y_pred_b: ArrayLike | Sequence[str],
+    *,
+    class_names: Sequence[str] | None = None,
+    names: tuple[str, str] = ("A", "B"),
+    rope: float = 0.0,
+    level: float = 0.95,
+) -> ComparisonReport:
+    """Two classifiers on the same examples, compared in pairs, from labels on the host.
+
+    Args:
+        y_true, y_pred_a, y_pred_b, class_names: as for `report`.
+        names: of A and B, for the record.
+        rope: differences up to this size do not matter; see `compare`.
+        level: of the intervals.
+
+    Raises:
+        TypeError: labels that are neither strings nor integers.
+        ValueError: unequal lengths, fewer than two classes, an unknown class name, no example left, `rope` below 0, `level`
+            not in (0, 1).
+
+    >>> y_true, y_pred_a, y_pred_b = ["cat", "dog"] * 30, ["cat", "dog"] * 25 + ["cat"] * 10, ["cat"] * 30 + ["dog"] * 30
+    >>> print(comparison_report(y_true, y_pred_a, y_pred_b).to_text())  # doctest: +ELLIPSIS
+    60 examples, 2 classes
+    A  A
+    B  B
+    <BLANKLINE>
+                       A                B                A - B ...
+    accuracy           0.917 ...
+    """
+    true, pred_a, pred_b = (np.asarray(labels) for labels in (y_true, y_pred_a, y_pred_b))
+    if true.ndim != 1 or not true.shape == pred_a.shape == pred_b.shape:
+        raise ValueError(
+            "y_true, y_pred_a and y_pred_b must have shape (n,), the same number of examples: got"
+            f" {true.shape}, {pred_a.shape}, {pred_b.shape}."
+        )
+    (true, pred_a, pred_b), classes = _as_ids({"y_true": true, "y_pred_a": pred_a, "y_pred_b": pred_b}, class_names, None)
+    k = len(classes)
+    if k < 2:
+        raise ValueError(f"a comparison needs at least two classes, got {k}.")
+    counted = np.logical_and.reduce([(x >= 0) & (x < k) for x in (true, pred_a, pred_b)])
+    if not counted.any():
+        raise ValueError("there are no examples to compare.")
+    true, pred_a, pred_b = true[counted], pred_a[counted], pred_b[counted]
+    compared = compare_predictions(jax.random.key(0), _all_metrics, true, pred_a, pred_b, num_classes=k, rope=rope, level=level)
+    only_a, only_b = (int(((x == true) & (y != true)).sum()) for x, y in ((pred_a, pred_b), (pred_b, pred_a)))
+    return ComparisonReport(
+        num_examples=len(true),
+        num_ignored=int((~counted).sum()),
+        num_classes=k,
+        names=names,
+        level=level,
+        rope=rope,
+        figures={name: _compared(jax.device_get(compared[name])) for name in _COMPARED},
+        only_right=(only_a, only_b),
+        p_value=float(mcnemar([[0, only_a], [only_b, 0]]).p_value),
+    )
+
+
+def _compared(x: Comparison) -> ComparedFigure:
+    a, b, difference = (_figure(estimate, "bca") for estimate in (x.a, x.b, x.difference))
+    return ComparedFigure(a, b, difference, float(x.probability_better), float(x.probability_equivalent))
+
+
+def _compared_dict(x: ComparedFigure) -> dict[str, Any]:
+    return {key: _figure_dict(v) if isinstance(v, Figure) else None if math.isnan(v) else v for key, v in x._asdict().items()}
 
 
 def are_probabilities(rows: np.ndarray) -> np.ndarray:
@@ -238,84 +374,98 @@ def _check_each(valid: np.ndarray, values: np.ndarray, name: str, expected: str)
 
 
 def _as_ids(
-    true: np.ndarray, pred: np.ndarray, class_names: Sequence[str] | None, num_columns: int | None
-) -> tuple[np.ndarray, np.ndarray, Sequence[str]]:
-    """Class ids of both (-1: to be ignored) and the names of the classes."""
-    kinds = {true.dtype.kind, pred.dtype.kind}
-    integers = kinds <= {"i", "u", "b"}
-    true_labels, pred_labels = true.tolist(), pred.tolist()  # Python ints: int64 and uint64 meet without floats
-    if not integers and not all(isinstance(label, str) for label in (*true_labels, *pred_labels)):
-        raise TypeError(f"labels must be strings or integers, both of one kind, got {true.dtype} and {pred.dtype}.")
+    named_labels: Mapping[str, np.ndarray], class_names: Sequence[str] | None, num_columns: int | None
+) -> tuple[list[np.ndarray], Sequence[str]]:
+    """Class ids of each (-1: to be ignored) and the names of the classes."""
+    integers = {labels.dtype.kind for labels in named_labels.values()} <= {"i", "u", "b"}
+    lists = {name: labels.tolist() for name, labels in named_labels.items()}  # Python ints: int64 and uint64 meet exactly
+    if not integers and not all(isinstance(label, str) for labels in lists.values() for label in labels):
+        dtypes = ", ".join(str(labels.dtype) for labels in named_labels.values())
+        raise TypeError(f"labels must be strings or integers, all of one kind, got {dtypes}.")
     if isinstance(class_names, str):
         raise TypeError(f"class_names must be a sequence of names, got the string {class_names!r}.")
     if integers and class_names is not None:
-        return true, pred, class_names
+        return list(named_labels.values()), class_names
     if integers and num_columns is not None:
-        return true, pred, list(map(str, range(num_columns)))
-    found = {*true_labels, *pred_labels}
+        return list(named_labels.values()), list(map(str, range(num_columns)))
+    found = {label for labels in lists.values() for label in labels}
     classes = sorted(label for label in found if not integers or label >= 0) if class_names is None else list(class_names)
     index = {label: i for i, label in enumerate(classes)}
-    for name, labels in (("y_true", true_labels), ("y_pred", pred_labels)):
+    for name, labels in lists.items():
         if not integers and not index.keys() >= set(labels):
             i = next(i for i, label in enumerate(labels) if label not in index)
             raise ValueError(f"{name}[{i}] is {labels[i]!r}, which is not one of class_names: {', '.join(classes)}.")
-    true_ids, pred_ids = (np.array([index.get(label, -1) for label in labels]) for labels in (true_labels, pred_labels))
-    return true_ids, pred_ids, list(map(str, classes))
+    return [np.array([index.get(label, -1) for label in labels]) for labels in lists.values()], list(map(str, classes))
 
 
 class _PerClass(NamedTuple):
     precision: Estimate
     recall: Estimate
     specificity: Estimate
-    f1: jax.Array
+    f1: Estimate
 
 
-class _Overall(NamedTuple):
-    accuracy: Estimate
-    balanced_accuracy: jax.Array
-    macro_f1: jax.Array
-    micro_f1: Estimate
-    weighted_f1: jax.Array
-    matthews_corrcoef: jax.Array
-    cohen_kappa: jax.Array
-    no_information_rate: jax.Array
+_PROPORTIONS = ("accuracy", "micro_f1", "no_information_rate")
+_FRACTIONS: dict[str, Metric] = {"balanced_accuracy": balanced_accuracy, "macro_f1": macro(f1), "weighted_f1": weighted(f1)}
+_COEFFICIENTS: dict[str, Metric] = {"matthews_corrcoef": matthews_corrcoef, "cohen_kappa": cohen_kappa}
+_ORDER = (
+    *("accuracy", "balanced_accuracy", "macro_f1", "micro_f1", "weighted_f1"),
+    *("matthews_corrcoef", "cohen_kappa", "no_information_rate"),
+)
+
+
+_COMPARED: dict[str, Metric] = {"accuracy": accuracy} | _FRACTIONS | _COEFFICIENTS
+
+
+def _all_of(metrics: Mapping[str, Metric]) -> Metric:
+    return lambda counts: {name: metric(counts) for name, metric in metrics.items()}
+
+
+_fractions, _coefficients, _all_metrics = map(_all_of, (_FRACTIONS, _COEFFICIENTS, _COMPARED))
 
 
 @partial(jax.jit, static_argnames="level")
-def _evaluate(counts: jax.Array, level: float) -> tuple[_Overall, _PerClass]:
+def _evaluate(counts: jax.Array, level: float) -> tuple[dict[str, Estimate], _PerClass]:
+    """The overall estimates and those of each class."""
     tp, fp, fn, tn = cells(counts)
     proportion = partial(proportion_interval, level=level)
-    right = proportion(tp.sum(), counts.sum())
-    overall = _Overall(
-        accuracy=right,
-        balanced_accuracy=balanced_accuracy(counts),
-        macro_f1=macro(f1)(counts),
-        micro_f1=right,  # with one label per example it is the accuracy
-        weighted_f1=weighted(f1)(counts),
-        matthews_corrcoef=matthews_corrcoef(counts),
-        cohen_kappa=cohen_kappa(counts),
-        no_information_rate=no_information_rate(counts),
-    )
+    right = proportion(tp.sum(), counts.sum())  # with one label per example the micro F1, too
+    overall = {"accuracy": right, "micro_f1": right}
+    overall["no_information_rate"] = proportion(counts.sum(-1).max(), counts.sum())
+    overall |= delta_method(_fractions, counts, level=level, transform="logit")
+    overall |= delta_method(_coefficients, counts, level=level, transform="atanh")
     per_class = _PerClass(
         precision=proportion(tp, tp + fp),
         recall=proportion(tp, tp + fn),
         specificity=proportion(tn, tn + fp),
-        f1=f1(counts, zero_division=jnp.nan),
+        f1=jax.tree.map(lambda j: 2 * j / (1 + j), proportion(tp, tp + fp + fn)),  # F1 grows with Jaccard's index, a proportion
     )
     return overall, per_class
 
 
-def _posterior(matrix: np.ndarray, level: float) -> Figure:
+def _overall_figures(matrix: np.ndarray, level: float, estimates: Mapping[str, Estimate]) -> dict[str, Figure]:
+    """With the posterior's interval, extended to the value, where the delta method has none since no error was seen."""
+    figures = {name: _figure(estimates[name], "wilson" if name in _PROPORTIONS else "delta") for name in _ORDER}
+    certain = [name for name, x in figures.items() if x.interval == "delta" and x.low == x.high]
+    if certain:
+        occurring = (matrix.sum(0) > 0) | (matrix.sum(1) > 0)
+        present = matrix[np.ix_(occurring, occurring)] if occurring.sum() > 1 else matrix
+        believed = posterior(jax.random.key(0), _all_metrics, present, num_samples=10_000, level=level)
+        for name in certain:
+            value, low, high = figures[name].value, float(believed[name].low), float(believed[name].high)
+            figures[name] = Figure(value, min(value, low), max(value, high), "posterior")
+    return figures
+
+
+def _balanced_accuracy_posterior(matrix: np.ndarray, level: float) -> Figure:
     """Mean and equal-tailed interval of balanced accuracy under a flat prior; a class without examples keeps its prior."""
-    posterior = balanced_accuracy_posterior(matrix)
-    low, high = posterior.interval(level)
-    return Figure(float(posterior.mean), float(low), float(high), "posterior")
+    law = balanced_accuracy_posterior(matrix)
+    low, high = law.interval(level)
+    return Figure(float(law.mean), float(low), float(high), "posterior")
 
 
-def _figure(x: Estimate | np.ndarray) -> Figure:
-    if isinstance(x, Estimate):
-        return Figure(float(x.value), float(x.low), float(x.high), "wilson")
-    return Figure(float(x))
+def _figure(x: Estimate, interval: str) -> Figure:
+    return Figure(float(x.value)) if np.isnan(x.low) else Figure(float(x.value), float(x.low), float(x.high), interval)
 
 
 def _figure_dict(figure: Figure) -> dict[str, float | str | None]:
@@ -334,14 +484,14 @@ def _printable(name: str) -> str:
 def _fraction(x: float) -> str:
     """Three decimals, or up to six where fewer would show 0 or 1 for what is neither."""
     decimals = next((d for d in range(3, 7) if 0 < abs(round(x, d)) < 1), 3)
-    return "-" if math.isnan(x) else f"{x:.{decimals}f}"
+    return "-" if math.isnan(x) else f"{round(x, decimals) + 0.0:.{decimals}f}"  # never -0.000
 
 
-def _cell(figure: Figure) -> str:
+def _cell(figure: Figure, signed: bool = False) -> str:
     if figure.low is None or figure.high is None:
         return _fraction(figure.value)
-    low, high = (end.removeprefix("0") if "." in end else end for end in map(_fraction, (figure.low, figure.high)))
-    return f"{_fraction(figure.value)} {low}-{high}"
+    low, high = (_fraction(end).replace("0.", ".", 1) for end in (figure.low, figure.high))
+    return f"{_fraction(figure.value)} {low}{' to ' if signed or figure.low < 0 else '-'}{high}"
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:
