@@ -118,7 +118,7 @@ SMALLEST_BETA_PARAMETER = 0.05  # below, a density is hardly more than its poles
 
 
 def are_beta_parameters(parameters: jax.Array) -> jax.Array:
-    return (parameters >= np.float32(SMALLEST_BETA_PARAMETER)) & (parameters < jnp.inf)
+    return (parameters >= SMALLEST_BETA_PARAMETER * (1 - 1e-6)) & (parameters < jnp.inf)
 
 
 def as_prior(prior: ArrayLike, k: int) -> jax.Array:

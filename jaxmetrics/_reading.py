@@ -140,18 +140,16 @@ def _read_predictions(path: Path, columns: Columns, ignore: frozenset[str]) -> p
 
 def _joined(a: pl.DataFrame, b: pl.DataFrame, paths: tuple[Path, Path]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Both in the order of A's ids."""
-    for frame, other, path, other_path in ((a, b, paths[0], paths[1]), (b, a, paths[1], paths[0])):
+    for frame, path in zip((a, b), paths, strict=True):
         repeated = frame["id"].is_duplicated()
         if repeated.any():
-            raise InputError(
-                f"{path}: {repeated.sum()} rows share their id with others, the first {frame['id'].filter(repeated)[0]!r}"
-            )
+            first = frame["id"].filter(repeated)[0]
+            raise InputError(f"{path}: {repeated.sum()} rows share their id with others, the first {first!r}")
+    for frame, other, path, other_path in ((a, b, *paths), (b, a, *paths[::-1])):
         alone = ~frame["id"].is_in(other["id"].to_list())
         if alone.any():
             first = frame["id"].filter(alone)[0]
-            raise InputError(
-                f"{alone.sum()} of {len(frame)} rows of {path} are not in {other_path}, the first with id {first!r}"
-            )
+            raise InputError(f"{alone.sum()} of {len(frame)} rows of {path} are not in {other_path}, the first is {first!r}")
     return a, a.select("id").join(b, on="id", how="left", maintain_order="left")
 
 

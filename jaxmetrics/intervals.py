@@ -6,7 +6,8 @@ each array. Leading axes of counts are batch: `(..., K, K)` gives estimates of s
 
 - `bootstrap` asks how the metric would vary over test sets like this one. To resample n examples is to draw the K^2 cells from
   a multinomial, so its cost does not depend on n.
-- `posterior` asks which metrics are plausible, given the counts and a prior; it is the one to take for small or perfect counts.
+- `posterior` asks which metrics are plausible, given the counts and a prior: also where no error was seen. With many classes of
+  few examples the prior speaks louder than the counts.
 - `delta_method` differentiates the metric; nothing is drawn.
 - `proportion_interval` for fractions of independent examples.
 - `bootstrap_examples` for statistics that no counts determine, such as the area under the ROC curve, and for clusters.
@@ -174,7 +175,8 @@ def posterior(
 
     The predictions of each class have a Dirichlet posterior. Its default prior, 1 for the right cell and 1 / (K - 1) for each
     wrong one, makes each recall Beta(1 + C_ii, 1 + m_i - C_ii); a flat prior of 1 on all cells covers badly
-    (`prior=(1, K - 1)`). A class without examples takes part with its prior.
+    (`prior=(1, K - 1)`). A class without examples takes part with its prior. Averages over many classes are sure of what the
+    prior says of each: a recall of 0.97 in 10 classes of 10 examples has the interval 0.84 to 0.94. Take `delta_method` there.
 
     Args:
         metric: a function of one `(K, K)` matrix, which is given cell probabilities.

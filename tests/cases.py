@@ -175,8 +175,11 @@ OTHERS = {
     "leaderboard": "test_comparisons",
     "mcnemar": "test_comparisons",
     "permutation_test": "test_comparisons",
+    "ComparedFigure": "test_reports",
+    "ComparisonReport": "test_reports",
     "Figure": "test_reports",
     "Report": "test_reports",
+    "comparison_report": "test_reports",
     "report": "test_reports",
 }
 

@@ -335,3 +335,57 @@ def test_help_names_every_option(run: Run) -> None:
     assert code == 0
     for option in ("--true", "--pred", "--weight", "--prob", "--ignore", "--counts", "--level", "--json"):
         assert option in out
+
+
+OTHER = FRAME.with_columns(pl.Series("y_pred", ["b", "a", "b", "b", "a"]), pl.Series("id", [4, 8, 15, 16, 23]))
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
+def test_two_files_are_compared(suffix: str, run: Run, tmp_path: Path) -> None:
+    """Row by row, or in any order by an id; text and JSON say what `comparison_report` says."""
+    ids = FRAME.with_columns(OTHER["id"])
+    a, b = save(ids, tmp_path / f"a{suffix}"), save(OTHER.reverse(), tmp_path / f"b{suffix}")
+    code, out, err = run("compare", a, b, "--id", "id", "--rope", "0.1", "--level", "0.9")
+    assert (code, err) == (0, "")
+    jax.config.update("jax_enable_x64", True)
+    labels = [list(column) for column in (FRAME["y_true"], FRAME["y_pred"], OTHER["y_pred"])]
+    expected = jm.comparison_report(*labels, names=(str(a), str(b)), rope=0.1, level=0.9)
+    assert out == expected.to_text()
+    assert json.loads(run("compare", a, save(OTHER, tmp_path / f"c{suffix}"), "--json")[1])["num_examples"] == 5
+
+
+@pytest.mark.parametrize(
+    ("b", "options", "message"),
+    [
+        ("y_true,y_pred\na,a\nb,b\n", (), "a.csv has 3 rows, b.csv has 2; --id names a column to join them by"),
+        ("y_true,y_pred\nb,a\na,b\na,b\n", (), "in the true class of 2 of 3 rows, the first at row 1: 'a' and 'b'"),
+        ("id,y_true,y_pred\n3,a,a\n1,a,a\n2,a,a\n", ("--id", "id"), "of 1 of 3 rows, the first at id '2': 'b' and 'a'"),
+        ("id,y_true,y_pred\n1,a,a\n1,a,a\n2,a,a\n", ("--id", "id"), "b.csv: 2 rows share their id with others, the first '1'"),
+        ("id,y_true,y_pred\n1,a,a\n2,a,a\n", ("--id", "id"), "1 of 3 rows of a.csv are not in b.csv, the first is '3'"),
+        ("id,y_true,y_pred\n1,a,a\n2,b,a\n3,a,a\n9,a,a\n", ("--id", "id"), "1 of 4 rows of b.csv are not in a.csv"),
+        ("y_true,y_pred\na,a\nb,-1\na,b\n", (), "b.csv: row 2: 'y_pred' is '-1', which is no class id; --ignore=-1"),
+        ("y_true,y_pred\na,a\nb,\na,b\n", (), "b.csv: row 2: 'y_pred' is '', which is no class"),
+        ("y_true,y_pred\na,0\nb,1\na,0\n", (), "b.csv: truth and prediction are not of one kind"),
+        ("y_true,guess\na,0\nb,1\na,0\n", (), "b.csv: no column 'y_pred'; the file has 'y_true', 'guess'"),
+        ("y_true,y_pred\na,a\nb,b\na,b\n", ("--rope", "-1"), "--rope: rope must be >= 0"),
+        ("y_true,y_pred\na,a\nb,b\na,b\n", ("--ignore", "a", "--ignore", "b"), "all rows are ignored"),
+        ("y_true,y_pred\na,a\nb,b\na,b\n", ("--ignore", "b"), "at least two classes, the files have 'a'"),
+    ],
+)
+def test_what_cannot_be_compared(
+    b: str, options: tuple[str, ...], message: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "a.csv", "id,y_true,y_pred\n1,a,a\n2,b,b\n3,a,b\n")
+    write(tmp_path / "b.csv", b)
+    code, out, err = run("compare", "a.csv", "b.csv", *options)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_ignored_rows_of_either_file_are_left_out(run: Run, tmp_path: Path) -> None:
+    a = write(tmp_path / "a.csv", "y_true,y_pred\na,a\nb,-1\na,b\nb,b\n")
+    b = write(tmp_path / "b.csv", "y_true,y_pred\na,a\nb,b\na,b\nb,-1\n")
+    report = json.loads(run("compare", a, b, "--ignore=-1", "--json")[1])
+    assert (report["num_examples"], report["num_ignored"]) == (2, 2)

@@ -3,6 +3,7 @@
 import json
 import math
 
+import jax
 import numpy as np
 import pytest
 import sklearn.metrics as sk
@@ -38,19 +39,45 @@ def test_report_equals_sklearn(x64: bool) -> None:
         assert math.isclose(report.overall[name].value, value, rel_tol=1e-6), name
 
 
-def test_intervals_stand_where_numbers_are_proportions() -> None:
+def test_every_figure_has_an_interval() -> None:
     report = jm.report(TRUE, PRED, level=0.9)
-    with_interval = {name for name, figure in report.overall.items() if figure.interval}
-    assert with_interval == {"accuracy", "micro_f1", "balanced_accuracy_posterior"}
-    posterior = report.overall["balanced_accuracy_posterior"]
+    overall = {name: (figure.low, figure.high, figure.interval) for name, figure in report.overall.items()}
     low, high = jm.balanced_accuracy_posterior(report.counts).interval(0.9)
-    assert (posterior.low, posterior.high, posterior.interval) == (float(low), float(high), "posterior")
-    accuracy = report.overall["accuracy"]
-    expected = jm.proportion_interval(5, 8, level=0.9)
-    assert (accuracy.low, accuracy.high, accuracy.interval) == (float(expected.low), float(expected.high), "wilson")
-    assert {name for name, column in report.per_class.items() if column[0].interval} == {"precision", "recall", "specificity"}
+    assert overall["balanced_accuracy_posterior"] == (float(low), float(high), "posterior")
+    right = jm.proportion_interval(5, 8, level=0.9)
+    assert overall["accuracy"] == overall["micro_f1"] == (float(right.low), float(right.high), "wilson")
+    commonest = jm.proportion_interval(3, 8, level=0.9)
+    assert overall["no_information_rate"] == (float(commonest.low), float(commonest.high), "wilson")
+    for name, metric, transform in (
+        ("balanced_accuracy", jm.balanced_accuracy, "logit"),
+        ("macro_f1", jm.macro(jm.f1), "logit"),
+        ("weighted_f1", jm.weighted(jm.f1), "logit"),
+        ("matthews_corrcoef", jm.matthews_corrcoef, "atanh"),
+        ("cohen_kappa", jm.cohen_kappa, "atanh"),
+    ):
+        expected = jm.delta_method(metric, report.counts, level=0.9, transform=transform)  # type: ignore[arg-type]
+        np.testing.assert_allclose(np.array(overall[name][:2], float), [expected.low, expected.high], rtol=1e-5)
+        assert overall[name][2] == "delta"
+    assert all(figure.interval == "wilson" for column in report.per_class.values() for figure in column)
     specificity = jm.proportion_interval(4, 5, level=0.9)  # of class bee: TN = 4 of the 5 that are no bees
     assert math.isclose(report.per_class["specificity"][1].low or 0, float(specificity.low), rel_tol=1e-6)
+    jaccard = jm.proportion_interval(2, 4, level=0.9)  # of class bee: TP = 2, FP = 1, FN = 1
+    f1 = report.per_class["f1"][1]
+    assert math.isclose(f1.low or 0, float(2 * jaccard.low / (1 + jaccard.low)), rel_tol=1e-6)
+
+
+def test_no_error_seen_does_not_mean_none_to_come() -> None:
+    perfect = jm.Report.from_counts(np.diag([9, 8, 7, 0]))
+    for name in ("balanced_accuracy", "macro_f1", "weighted_f1", "matthews_corrcoef", "cohen_kappa"):
+        figure = perfect.overall[name]
+        assert figure.low is not None
+        assert 0.5 < figure.low < 0.9
+        assert figure.interval == "posterior"
+        assert figure.value == figure.high == pytest.approx(1)
+    one_class = jm.Report.from_counts([[2, 0], [0, 0]])
+    assert one_class.overall["cohen_kappa"].interval is None  # undefined
+    assert (one_class.overall["balanced_accuracy"].low or 1) < 0.6
+    assert "Cohen kappa                  -\n" in one_class.to_text()
 
 
 def test_text_is_readable() -> None:
@@ -59,7 +86,7 @@ def test_text_is_readable() -> None:
     assert "bee    3        0.667 .208-.939  0.667 .208-.939" in text
     assert "balanced accuracy            0.611" in text
     assert "balanced accuracy posterior  0.567 ." in text
-    assert max(map(len, text.splitlines())) <= 80
+    assert max(map(len, text.splitlines())) <= 100
 
 
 def test_text_does_not_round_to_one() -> None:
@@ -116,9 +143,9 @@ def test_probabilities_and_weights() -> None:
 def test_refusals() -> None:
     with pytest.raises(ValueError, match="a report needs at least two classes, got 1"):
         jm.report(["a", "a"], ["a", "a"])
-    with pytest.raises(TypeError, match="labels must be strings or integers, both of one kind, got float64"):
+    with pytest.raises(TypeError, match="labels must be strings or integers, all of one kind, got float64"):
         jm.report([0.1, 0.9], [0, 1])
-    with pytest.raises(TypeError, match="both of one kind, got int64 and <U1"):
+    with pytest.raises(TypeError, match="all of one kind, got int64, <U1"):
         jm.report([1, 2], ["1", "2"])
     with pytest.raises(ValueError, match=r"y_pred\[1\] is 'cow', which is not one of class_names: ant, bee"):
         jm.report(["ant", "bee"], ["ant", "cow"], class_names=["ant", "bee"])
@@ -173,3 +200,35 @@ def test_a_perfect_weighted_classifier_has_accuracy_one() -> None:
     weights = (np.random.default_rng(3).random(17) * 10).astype(np.float32)  # whose trace and total round apart
     report = jm.report(np.arange(17), np.arange(17), sample_weight=weights)
     assert report.overall["accuracy"].value == report.overall["accuracy"].high == 1
+
+
+def test_comparison_report() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 300)
+    a = np.where(rng.random(300) < 0.9, truth, 0)
+    b = np.where(rng.random(300) < 0.8, a, 1)
+    report = jm.comparison_report([*truth, -1], [*a, 0], [*b, 0], names=("first", "second"), rope=0.02)
+    paired = jm.paired_confusion_matrix(truth, a, b, num_classes=3)
+    expected = jm.compare(jax.random.key(0), jm.accuracy, paired, rope=0.02)
+    accuracy = report.figures["accuracy"]
+    np.testing.assert_allclose(np.array(accuracy.difference[:3], float), expected.difference[:3], atol=0.01)
+    np.testing.assert_allclose(accuracy.probability_equivalent, expected.probability_equivalent, atol=0.02)
+    assert accuracy.a.interval == "bca"
+    assert (report.num_examples, report.num_ignored, report.num_classes) == (300, 1, 3)
+    assert report.only_right == (((a == truth) & (b != truth)).sum(), ((a != truth) & (b == truth)).sum())
+    np.testing.assert_allclose(report.p_value, jm.mcnemar(paired).p_value, rtol=1e-5)
+    loaded = json.loads(report.to_json())
+    assert loaded == report.to_dict()
+    assert loaded["figures"]["macro_f1"]["difference"]["value"] == report.figures["macro_f1"].difference.value
+    text = report.to_text()
+    assert text.startswith("300 examples, 1 ignored, 3 classes\nA  first\nB  second\n")
+    assert "P(within 0.02)" in text
+    assert max(map(len, text.splitlines())) <= 100
+    for wrong, message in (
+        (lambda: jm.comparison_report([0, 1], [0, 1], [0]), r"same number of examples: got \(2,\), \(2,\), \(1,\)"),
+        (lambda: jm.comparison_report([0, 0], [0, 0], [0, 0]), "at least two classes, got 1"),
+        (lambda: jm.comparison_report([0, -1], [-1, 1], [0, 1]), "no examples to compare"),
+        (lambda: jm.comparison_report(["a"], ["b"], ["c"], class_names=["a", "b"]), r"y_pred_b\[0\] is 'c'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wrong()
