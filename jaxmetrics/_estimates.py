@@ -6,7 +6,7 @@ Shared by `intervals` and `comparisons`. Replicates are pytrees of `(S, ...)`, m
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
 from statistics import NormalDist
 from typing import Any, NamedTuple, TypeAlias
 
@@ -21,6 +21,19 @@ from jaxmetrics._arrays import check_level, check_size, divide, float_dtype, saf
 __all__: list[str] = []
 
 Metric: TypeAlias = Callable[[jax.Array], Any]
+
+
+@lru_cache(maxsize=256)
+def as_floats(metric: Metric) -> Metric:
+    """The metric with results in the computing dtype; one function for one metric, so that jit knows it again."""
+
+    def call(counts: jax.Array) -> Any:
+        values = jax.tree.map(lambda x: jnp.asarray(x, float_dtype()), metric(counts))
+        if not jax.tree.leaves(values):
+            raise ValueError(f"metric must return an array or a pytree of arrays, got {values!r}.")
+        return values
+
+    return call
 
 
 class Estimate(NamedTuple):

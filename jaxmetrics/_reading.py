@@ -26,6 +26,8 @@ MAX_CLASSES = 4096
 EXTENSIONS = (".csv", ".parquet", ".npz")
 DEFAULT_PRED = "y_pred"
 
+_ROW = "number of the row"  # a column of frames from files whose blank lines are left out
+
 OnProgress = Callable[[int, int | None], None]
 
 
@@ -99,7 +101,7 @@ def read_pairs(path_a: Path, path_b: Path, columns: Columns, *, ignore: Sequence
     differ = (a["true"] != b["true"]).to_numpy()
     if differ.any():
         i = int(differ.argmax())
-        first = f"row {i + 1}" if columns.id is None else f"{columns.id} {a['id'][i]!r}"
+        first = f"row {_row_number(a, i)}" if columns.id is None else f"{columns.id} {a['id'][i]!r}"
         raise InputError(
             f"{path_a} and {path_b} differ in the true class of {differ.sum()} of {len(a)} rows,"
             f" the first at {first}: {a['true'][i]!r} and {b['true'][i]!r}"
@@ -130,7 +132,7 @@ def _read_predictions(path: Path, columns: Columns, ignore: frozenset[str]) -> p
 
         def refuse(bad: np.ndarray, role: str, message: str) -> NoReturn:
             i = int(bad.argmax())
-            raise InputError(f"row {i + 1}: {source.roles[role]!r} is {frame[role][i]!r}, {message}")
+            raise InputError(f"row {_row_number(frame, i)}: {source.roles[role]!r} is {frame[role][i]!r}, {message}")
 
         classes: dict[str, int] = {}
         for role in ("true", "pred"):
@@ -236,12 +238,13 @@ class _TableSource:
                 name = self.roles[role]
                 raise InputError(f"column {name!r} holds {schema[name]}: classes must be strings or integers")
         self.num_rows = None if is_csv else table.select(pl.len()).collect().item()
-        self._table = table.select(
-            *(pl.col(name).alias(role) for role, name in self.roles.items()),
-            *(pl.col(name).alias(f"prob {i}") for i, name in enumerate(self.prob_names)),
-        ).with_columns(pl.col("^true|pred$").cast(pl.String))
-        if is_csv:  # strip spaces, leave out blank lines
-            self._table = self._table.with_columns(pl.all().str.strip_chars()).filter(~pl.all_horizontal(pl.all().is_null()))
+        columns_of = [pl.col(name).alias(role) for role, name in self.roles.items()]
+        columns_of += [pl.col(name).alias(f"prob {i}") for i, name in enumerate(self.prob_names)]
+        if is_csv:  # leave out blank lines, strip spaces
+            blank = pl.all_horizontal(pl.col(found).is_null())
+            table = table.with_row_index(_ROW, 1).filter(~blank)
+            columns_of = [pl.col(_ROW), *(column.str.strip_chars() for column in columns_of)]
+        self._table = table.select(columns_of).with_columns(pl.col("^true|pred$").cast(pl.String))
 
     def batches(self) -> Iterator[pl.DataFrame]:
         return self._table.collect_batches(chunk_size=BATCH_SIZE, maintain_order=True)
@@ -317,7 +320,7 @@ def _add(counted: Counted, batch: pl.DataFrame, source: _Source, ignore: frozens
         i = int(bad.argmax())
         value = list(batch.select(f"^{role}.*$").row(i)) if role == "prob" else batch[role][i]
         where = " + ".join(map(repr, source.prob_names)) if role == "prob" else repr(source.roles[role])
-        raise InputError(f"row {counted.num_rows + 1 + i}: {where} is {value!r}, {message}")
+        raise InputError(f"row {_row_number(batch, i, counted.num_rows)}: {where} is {value!r}, {message}")
 
     batch = batch.with_columns(pl.col("^true|pred$").fill_null(""))
     ids = {}
@@ -354,6 +357,11 @@ def _add(counted: Counted, batch: pl.DataFrame, source: _Source, ignore: frozens
         padded_probs = np.pad(probs, ((0, pad), (0, 0)))
         soft = np.asarray(soft_confusion_matrix(true, padded_probs, sample_weight=padded_weights))
         counted.soft_counts = _sum(counted.soft_counts, soft, len(counted.classes))
+
+
+def _row_number(frame: pl.DataFrame, i: int, before: int = 0) -> int:
+    """Of row i, counted from 1, with the blank lines of the file."""
+    return int(frame[_ROW][i]) if _ROW in frame.columns else before + 1 + i
 
 
 def _learn_classes(

@@ -152,16 +152,16 @@ def _try_binomial(words: jax.Array, n: jax.Array, p: jax.Array) -> jax.Array:
     possible = (k >= 0) & (k <= n)
     k = jnp.where(possible, k, 0)
     successes, failures = k.astype(p.dtype), (n - k).astype(p.dtype)
-    unlikeliness = mean * _deviance(distance / mean) + (size - mean) * _deviance(-distance / (size - mean))
-    spread = _stirling(successes) * (_stirling(failures) / _stirling(size))
+    unlikeliness = mean * deviance(distance / mean) + (size - mean) * deviance(-distance / (size - mean))
+    spread = stirling(successes) * (stirling(failures) / stirling(size))
     return jnp.where(possible & (acceptance**2 * spread <= jnp.exp(-2 * unlikeliness)), k, -1)
 
 
 def _try_poisson(words: jax.Array, mean: jax.Array) -> jax.Array:
     """A Poisson count for a mean of 10 at least, or -1."""
     k, distance, acceptance = _propose(words, mean, jnp.sqrt(mean), jnp.zeros_like(mean))
-    spread = _stirling(jnp.maximum(k, 0).astype(mean.dtype))
-    likely = acceptance**2 * spread <= jnp.exp(-2 * mean * _deviance(distance / mean))
+    spread = stirling(jnp.maximum(k, 0).astype(mean.dtype))
+    likely = acceptance**2 * spread <= jnp.exp(-2 * mean * deviance(distance / mean))
     return jnp.where(likely & (k >= 0), k, -1)
 
 
@@ -206,7 +206,7 @@ def _next(words: jax.Array) -> jax.Array:
     return x ^ (x >> 15)
 
 
-def _deviance(t: jax.Array) -> jax.Array:
+def deviance(t: jax.Array) -> jax.Array:
     """`(1 + t) log(1 + t) - t` for t >= -1, by its series where the two would cancel."""
     near = jnp.abs(t) < 0.1
     s, far = jnp.where(near, t, 0), jnp.where(near | (t <= -1), 1, t)
@@ -214,7 +214,7 @@ def _deviance(t: jax.Array) -> jax.Array:
     return jnp.where(near, series, jnp.where(t <= -1, 1, (1 + far) * jnp.log1p(far) - far))
 
 
-def _stirling(k: jax.Array) -> jax.Array:
+def stirling(k: jax.Array) -> jax.Array:
     """`(k! e^k / k^k)^2 / 2 pi` = k + 1/6 + 1/72k + ... within 1e-8 for k = 0, 1, 2, ...; a fit."""
     top = -3.084672120917846e-06 + k * (0.0049901738797081515 + k / 72)
     return k + 1 / 6 + top / (0.00041064771477838984 + k * (0.3184705467530385 + k * (0.7025048427109624 + k)))

@@ -18,16 +18,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtr
 
-from jaxmetrics import _replicates
+from jaxmetrics import _replicates, _samplers
 from jaxmetrics._arrays import (
     ArrayLike,
     as_class_ids,
     as_counts,
     as_float,
+    as_host_or_jax,
     as_mask,
     as_prior,
     check_examples,
     check_option,
+    check_real,
     check_size,
     divide,
     float_dtype,
@@ -36,6 +38,7 @@ from jaxmetrics._arrays import (
 from jaxmetrics._estimates import (
     Estimate,
     Metric,
+    as_floats,
     bootstrap_of,
     check_finite,
     check_num_samples,
@@ -88,7 +91,8 @@ def mcnemar(paired: ArrayLike, *, method: Literal["exact", "mid-p", "corrected",
     - `"corrected"`: `(|b - c| - 1)^2 / (b + c)`, Edwards' continuity correction.
 
     Args:
-        paired: `(..., K, K, K)`, or one `(2, 2)` table `[[both right, only A], [only B, both wrong]]`.
+        paired: `(..., K, K, K)`, or one `(2, 2)` table `[[both right, only A], [only B, both wrong]]`. In float32 counts of
+            2^24 and more are rounded.
 
     Returns:
         `HypothesisTest` of shape `(...)`; p = 1 where b + c = 0, NaN for negative counts.
@@ -119,10 +123,9 @@ def mcnemar(paired: ArrayLike, *, method: Literal["exact", "mid-p", "corrected",
         p_value = jax.scipy.special.erfc(jnp.sqrt(statistic / 2))
     else:
         statistic = fewer
-        below = jax.scipy.special.betainc(jnp.maximum(total - fewer, 1), fewer + 1, 0.5)  # P(X <= fewer)
-        exactly = jnp.exp(_log_choose(total, fewer) - total * np.log(2))
-        p_value = 2 * below - (exactly if method == "mid-p" else 0)
-        p_value = jnp.where(gap == 0, 1, jnp.minimum(p_value, 1))
+        below, exactly = _fair_coin(fewer, total)
+        p_value = 2 * below + (exactly if method == "exact" else 0)
+        p_value = jnp.where(gap == 0, 1, jnp.clip(p_value, 0, 1))
     return HypothesisTest(jnp.where(valid, statistic, jnp.nan), jnp.where(valid, jnp.where(total == 0, 1, p_value), jnp.nan))
 
 
@@ -136,9 +139,31 @@ def _as_cube(paired: ArrayLike) -> jax.Array:
     return counts
 
 
-def _log_choose(n: jax.Array, k: jax.Array) -> jax.Array:
-    log_factorial = jax.scipy.special.gammaln
-    return log_factorial(n + 1) - log_factorial(k + 1) - log_factorial(n - k + 1)
+def _fair_coin(heads: jax.Array, tosses: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """P(X < heads) + P(X = heads) / 2, and P(X = heads), for the heads of a fair coin.
+
+    For heads <= tosses / 2 and relative to 1e-5 in float32: the probabilities below by their ratios; beyond a million tosses
+    normal, which is as exact for z < 5.
+    """
+    distance = heads - tosses / 2
+    relative = divide(distance, tosses / 2)
+    unlikeliness = tosses / 2 * (_samplers.deviance(relative) + _samplers.deviance(-relative))
+    spread = _samplers.stirling(heads) * (_samplers.stirling(tosses - heads) / _samplers.stirling(tosses))
+    probability = jnp.exp(-unlikeliness) / jnp.sqrt(2 * np.pi * spread)
+    few = tosses <= 2.0**20
+
+    def unfinished(state: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
+        _, term, total = state
+        return (term > 1e-9 * total).any()
+
+    def add(state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+        i, term, total = state
+        term = term * jnp.maximum(heads - i, 0) / (tosses - heads + 1 + i)
+        return i + 1, term, total + term
+
+    start = jnp.zeros((), heads.dtype), jnp.where(few, 1, 0).astype(heads.dtype), jnp.ones_like(heads) / 2
+    halved = jax.lax.while_loop(unfinished, add, start)[2]
+    return jnp.where(few, probability * halved, ndtr(divide(2 * distance, jnp.sqrt(tosses)))), probability
 
 
 class DeLong(NamedTuple):
@@ -166,7 +191,7 @@ def delong(y_true: ArrayLike, y_score_a: ArrayLike, y_score_b: ArrayLike, *, lev
 
     Returns:
         `DeLong`; `statistic` is the difference over its error, `p_value` two-sided and normal. NaN without two positives and
-        two negatives, and where a score that counts is NaN; p = 1 where the two are in the same order throughout.
+        two negatives, and where a score that counts is NaN. An error of 0 makes p 1 without a difference, else 0.
 
     Raises:
         ValueError: unequal lengths, a level outside of (0, 1).
@@ -176,12 +201,22 @@ def delong(y_true: ArrayLike, y_score_a: ArrayLike, y_score_b: ArrayLike, *, lev
     (Array(0.8333, dtype=float32), Array(0.5, dtype=float32))
     """
     z = normal_quantile(level)
-    scores = [as_float(y_score_a, "y_score_a"), as_float(y_score_b, "y_score_b")]
+    scores = [_as_scores(y_score_a, "y_score_a"), _as_scores(y_score_b, "y_score_b")]
     truth = jnp.asarray(y_true)
     if not (jnp.issubdtype(truth.dtype, jnp.integer) or truth.dtype == bool):
         raise TypeError(f"y_true must hold 0 and 1 of an integer or bool dtype, got {truth.dtype}. Truth comes first.")
     check_examples({"y_true": truth.shape, "y_score_a": scores[0].shape, "y_score_b": scores[1].shape})
     return _delong(*jnp.broadcast_arrays(truth, *scores), z)
+
+
+def _as_scores(scores: ArrayLike, name: str) -> jax.Array:
+    """As floats in the same order; NumPy arrays, which may hold more digits than float32, are replaced by their ranks."""
+    array = as_host_or_jax(scores)
+    if isinstance(array, np.ndarray) and array.dtype.itemsize > 4 and float_dtype() == np.float32:
+        check_real(array, name)
+        ranks = np.unique(array, return_inverse=True)[1].reshape(array.shape)
+        array = np.where(np.isnan(array), np.nan, ranks)
+    return as_float(array, name)
 
 
 @promoting
@@ -192,7 +227,9 @@ def _delong(truth: jax.Array, first: jax.Array, second: jax.Array, z: float) -> 
     a, b, difference = (
         _mean_with_interval(shares, positive, negative, z) for shares in (of_first, of_second, of_first - of_second)
     )
-    statistic = divide(difference.value, difference.standard_error)
+    error = difference.standard_error
+    certain = jnp.where(difference.value == 0, 0, jnp.inf * jnp.sign(difference.value))
+    statistic = jnp.where(error == 0, certain, difference.value / jnp.where(error == 0, 1, error))
     return DeLong(a, b, difference, statistic, 2 * ndtr(-jnp.abs(statistic)))
 
 
@@ -377,12 +414,14 @@ def compare_unpaired(
 
 def _options(metric: Metric, rope: ArrayLike, num_samples: int, level: float) -> dict[str, Any]:
     normal_quantile(level)
-    return {"metric": metric, "rope": check_rope(rope), "size": check_num_samples(num_samples), "level": level}
+    return {"metric": as_floats(metric), "rope": check_rope(rope), "size": check_num_samples(num_samples), "level": level}
 
 
 def check_rope(rope: ArrayLike) -> jax.Array:
     """The largest difference that does not matter."""
     width = as_float(rope, "rope")
+    if width.shape != ():
+        raise ValueError(f"rope must be one number, got shape {width.shape}.")
     if not isinstance(width, jax.core.Tracer) and not bool((width >= 0).all()):
         raise ValueError(f"rope must be >= 0, the largest difference that does not matter, got {rope!r}.")
     return width
@@ -414,7 +453,18 @@ class _Layout(NamedTuple):
     def evaluate(self, metric: Metric, labels: jax.Array | None, cells: jax.Array) -> tuple[Any, Any, Any]:
         """The metric of A, of B and the difference."""
         of_a, of_b = map(metric, self.matrices(cells, labels))
-        return of_a, of_b, jax.tree.map(jnp.subtract, of_a, of_b)
+        return of_a, of_b, jax.tree.map(_difference, of_a, of_b)
+
+
+def _rounding(a: jax.Array, b: jax.Array) -> jax.Array:
+    """By how much two programs that compute the same may differ."""
+    return 8 * jnp.finfo(a.dtype).eps * (jnp.abs(a) + jnp.abs(b))
+
+
+def _difference(a: jax.Array, b: jax.Array) -> jax.Array:
+    """`a - b`, exactly 0 where it is only rounding; the derivative stays."""
+    d = a - b
+    return d - jax.lax.stop_gradient(jnp.where(jnp.abs(d) <= _rounding(a, b), d, 0))
 
 
 def _matrices(cells: jax.Array, labels: jax.Array, k: int) -> jax.Array:
@@ -465,16 +515,16 @@ def _comparisons(estimates: tuple[Any, Any, Any], better: Any, equivalent: Any) 
     return jax.tree.map(Comparison, *estimates, better, equivalent, is_leaf=lambda x: isinstance(x, Estimate))
 
 
-def _from_samples(estimates: tuple[Any, Any, Any], differences: Any, rope: jax.Array, possible: jax.Array) -> Any:
+def _from_samples(estimates: tuple[Any, Any, Any], samples: tuple[Any, Any, Any], rope: jax.Array, possible: jax.Array) -> Any:
     """With the shares of replicates in which A is above B, and in which the two are alike."""
 
     def better(d: jax.Array) -> jax.Array:
         return mean_of_finite(jnp.where(jnp.isfinite(d), (d > 0) + (d == 0) / 2, jnp.nan))
 
-    def equivalent(d: jax.Array) -> jax.Array:
-        return mean_of_finite(jnp.where(jnp.isfinite(d), (jnp.abs(d) <= rope).astype(d.dtype), jnp.nan))
+    def equivalent(a: jax.Array, b: jax.Array, d: jax.Array) -> jax.Array:
+        return mean_of_finite(jnp.where(jnp.isfinite(d), jnp.abs(d) <= rope + _rounding(a, b), jnp.nan))
 
-    shares = jax.tree.map(better, differences), jax.tree.map(equivalent, differences)
+    shares = jax.tree.map(better, samples[2]), jax.tree.map(equivalent, *samples)
     return nan_unless(possible, _comparisons(estimates, *shares))
 
 
@@ -512,7 +562,7 @@ def _by_bootstrap(
         stratified=not layout.paired,
         examples=examples,
     )
-    return _from_samples(estimates, samples[2], rope, is_possible(cells) & _is_judged(cells, layout))
+    return _from_samples(estimates, samples, rope, is_possible(cells) & _is_judged(cells, layout))
 
 
 def _numbers(cells: jax.Array, layout: _Layout) -> int:
@@ -570,7 +620,7 @@ def _by_posterior(
         size=size,
         numbers=k**3,
     )
-    return _from_samples(posterior_estimates(samples, level), samples[2], rope, is_possible(cells))
+    return _from_samples(posterior_estimates(samples, level), samples, rope, is_possible(cells))
 
 
 @promoting
@@ -583,20 +633,21 @@ def _by_posterior_apart(
         _replicates.evaluate(draw, metric, own_key, counts, size=size, numbers=counts.shape[-1] ** 2)
         for own_key, counts in zip(jax.random.split(key), (a, b), strict=True)
     )
-    samples = of_a, of_b, jax.tree.map(jnp.subtract, of_a, of_b)
-    return _from_samples(posterior_estimates(samples, level), samples[2], rope, is_possible(a) & is_possible(b))
+    samples = of_a, of_b, jax.tree.map(_difference, of_a, of_b)
+    return _from_samples(posterior_estimates(samples, level), samples, rope, is_possible(a) & is_possible(b))
 
 
 def permutation_test(key: jax.Array, metric: Metric, paired: ArrayLike, *, num_samples: int = 10_000) -> Any:
     """Whether A and B differ in a metric: the difference, against those after swapping A and B at random in each example.
 
     Of the examples of class i with the predictions a and b, in either order, a binomial number with probability 1/2 keeps
-    A -> a, B -> b. The p-value is `(1 + #{|d*| >= |d|}) / (1 + S)`, which is never 0. Edgington and Onghena (2007).
+    A -> a, B -> b. The p-value is `(1 + #{|d*| >= |d|}) / (1 + S)`, which is never 0; S the swaps after which the metric is
+    defined. Edgington and Onghena (2007), Randomization Tests.
 
     Args:
         metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
         paired: `(..., K, K, K)` numbers of examples.
-        num_samples: S.
+        num_samples: how often to swap.
 
     Returns:
         `HypothesisTest`, or a pytree of them; `statistic` is the difference A - B.
@@ -610,7 +661,7 @@ def permutation_test(key: jax.Array, metric: Metric, paired: ArrayLike, *, num_s
     True
     """
     size = check_num_samples(num_samples)
-    return _permute(key, _cells(paired, numbers_of_examples), metric=metric, size=size)
+    return _permute(key, _cells(paired, numbers_of_examples), metric=as_floats(metric), size=size)
 
 
 @promoting
@@ -618,20 +669,16 @@ def permutation_test(key: jax.Array, metric: Metric, paired: ArrayLike, *, num_s
 def _permute(key: jax.Array, cells: jax.Array, *, metric: Metric, size: int) -> Any:
     k = cells.shape[-2]
 
-    def difference(cells: jax.Array) -> Any:
-        return _Layout(k).evaluate(metric, None, cells)[2]
+    evaluate = partial(_Layout(k).evaluate, metric, None)
+    of_a, of_b, differences = of_each(evaluate, cells, k**3)
+    samples = _replicates.evaluate(_replicates.swapped, lambda cells: evaluate(cells)[2], key, cells, size=size, numbers=k**3)
 
-    differences = of_each(difference, cells, k**3)
-    samples = _replicates.evaluate(_replicates.swapped, difference, key, cells, size=size, numbers=k**3)
-    possible = is_possible(cells)
+    def test(a: jax.Array, b: jax.Array, d: jax.Array, samples: jax.Array) -> HypothesisTest:
+        as_far = jnp.abs(samples) >= jnp.abs(d) - _rounding(a, b)
+        p_value = (1 + as_far.sum(0)) / (1 + jnp.isfinite(samples).sum(0))
+        return HypothesisTest(d, jnp.where(jnp.isfinite(d), p_value, jnp.nan))
 
-    def test(d: jax.Array, samples: jax.Array) -> HypothesisTest:
-        rounding = 8 * jnp.finfo(d.dtype).eps
-        as_far = jnp.abs(samples) >= jnp.abs(d) - rounding
-        p_value = jnp.where(jnp.isfinite(d), (1 + as_far.sum(0)) / (1 + size), jnp.nan)
-        return HypothesisTest(d, p_value)
-
-    return nan_unless(possible, jax.tree.map(test, differences, samples))
+    return nan_unless(is_possible(cells), jax.tree.map(test, of_a, of_b, differences, samples))
 
 
 class Leaderboard(NamedTuple):
@@ -672,7 +719,8 @@ def leaderboard(
     2 to 50 independent classifiers, alike or apart, it covered in 92 to 99 % for a level of 95 %.
 
     Args:
-        metric: a function of one `(K, K)` matrix that returns one number; more is better, NaN comes last.
+        metric: a function of one `(K, K)` matrix that returns one number and does not grow with the number of examples; more
+            is better, NaN comes last.
         y_true: class ids `(n,)`.
         y_preds: class ids `(M, n)`. An example with a label outside of `[0, num_classes)`, of any classifier, is left out.
         where: `(n,)`, True = counted.
@@ -701,7 +749,7 @@ def leaderboard(
         raise ValueError(f"a leaderboard ranks by one number: the metric of one matrix returns {shape} instead.")
     rows = {f"y_preds[{i}]": row for i, row in enumerate(predictions)}
     counts, labels = _distinct({"y_true": y_true, **rows}, k, where)
-    result = _leaderboard(key, counts, labels, metric=metric, k=k, size=size, level=level, examples=how_many(counts))
+    result = _leaderboard(key, counts, labels, metric=as_floats(metric), k=k, size=size, level=level, examples=how_many(counts))
     check_finite(result.estimates, size)
     return result
 
@@ -717,8 +765,8 @@ def _leaderboard(
         return jax.vmap(metric)(_matrices(cells, labels, k))
 
     def judged_by_other_half(half: jax.Array) -> jax.Array:
-        chosen = jnp.argmax(_last_if_nan(of_all(half)))
-        return of_all(cells - half)[chosen]
+        chosen, other = jnp.argmax(_last_if_nan(of_all(half))), cells - half
+        return jnp.where((half.sum() > 0) & (other.sum() > 0), of_all(other)[chosen], jnp.nan)
 
     keys = jax.random.split(key)
     estimates, samples = bootstrap_of(
@@ -737,9 +785,9 @@ def _leaderboard(
     honest = _replicates.evaluate(_replicates.halved, judged_by_other_half, keys[1], cells, size=size, numbers=2 * numbers)
     alone = jax.tree.map(lambda x: x[winner], estimates)
     value = mean_of_finite(honest)
-    moved = value - alone.value
+    moved = value - alone.value if len(labels) > 2 else jnp.zeros_like(value)  # of one, none was chosen
     undefined = (size - jnp.isfinite(honest).sum()).astype(jnp.int32)
-    corrected = Estimate(value, alone.low + moved, alone.high + moved, alone.standard_error, undefined)
+    corrected = Estimate(alone.value + moved, alone.low + moved, alone.high + moved, alone.standard_error, undefined)
     board = Leaderboard(estimates, ranks[:, 0], ranks, winner, corrected)
     return nan_unless(cells.sum() > 0, board)
 

@@ -36,6 +36,7 @@ from jaxmetrics._arrays import (
     as_prior,
     check_level,
     check_option,
+    check_real,
     check_size,
     divide,
     float_dtype,
@@ -47,6 +48,7 @@ from jaxmetrics._estimates import (
     Estimate,
     Metric,
     acceleration_of,
+    as_floats,
     bootstrap_of,
     check_finite,
     check_num_samples,
@@ -123,7 +125,7 @@ def bootstrap(
     check_option(method, "method", ("bca", "percentile", "basic", "studentized"))
     size, level = check_num_samples(num_samples), check_level(level)
     matrices = numbers_of_examples(as_counts(counts))
-    options = {"metric": metric, "size": size, "level": level, "method": method, "stratified": stratified}
+    options = {"metric": as_floats(metric), "size": size, "level": level, "method": method, "stratified": stratified}
     function = partial(_bootstrap, key, **options, examples=how_many(matrices))
     return check_finite(_replicates.by_used_columns(function, matrices), size)
 
@@ -201,7 +203,7 @@ def posterior(
     k = matrices.shape[-1]
     matrices = jnp.where((matrices >= 0).all((-2, -1), keepdims=True), matrices, jnp.nan)
     shares = _replicates.as_prevalence(prevalence, k)
-    estimates = _posterior(key, matrices, as_prior(prior, k), shares, metric=metric, size=size, level=level)
+    estimates = _posterior(key, matrices, as_prior(prior, k), shares, metric=as_floats(metric), size=size, level=level)
     return check_finite(estimates, size)
 
 
@@ -324,6 +326,8 @@ def bootstrap_examples(
     check_option(method, "method", ("bca", "percentile", "basic"))
     check_option(resample, "resample", ("indices", "weights"))
     size, level = check_num_samples(num_samples), check_level(level)
+    for i, array in enumerate(arrays):
+        check_real(as_host_or_jax(array), f"arrays[{i}]")
     examples = tuple(jnp.asarray(as_host_or_jax(array)) for array in arrays)
     lengths = {x.shape[:1] for x in examples}
     if len(lengths) != 1 or lengths <= {(), (0,)}:
@@ -434,7 +438,9 @@ def delta_method(
     if transform is not None:
         check_option(transform, "transform", ("logit", "atanh"))
     z = normal_quantile(level)
-    return _delta_method(frequencies(as_counts(counts)), metric=metric, z=z, transform=transform, stratified=stratified)
+    return _delta_method(
+        frequencies(as_counts(counts)), metric=as_floats(metric), z=z, transform=transform, stratified=stratified
+    )
 
 
 @promoting

@@ -15,8 +15,8 @@ import numpy as np
 from jaxmetrics._arrays import ArrayLike, as_counts, as_square, check_real
 from jaxmetrics._cell_sums import cells
 from jaxmetrics._estimates import Metric
-from jaxmetrics.comparisons import Comparison, compare_predictions, mcnemar
-from jaxmetrics.counts import confusion_matrix, soft_confusion_matrix
+from jaxmetrics.comparisons import Comparison, compare, compare_predictions, mcnemar
+from jaxmetrics.counts import confusion_matrix, paired_confusion_matrix, soft_confusion_matrix
 from jaxmetrics.intervals import Estimate, delta_method, posterior, proportion_interval
 from jaxmetrics.metrics import accuracy, balanced_accuracy, cohen_kappa, f1, macro, matthews_corrcoef, weighted
 from jaxmetrics.posteriors import balanced_accuracy_posterior
@@ -138,7 +138,7 @@ class Report:
         overall = [[_title(name), _cell(figure), figure.interval or ""] for name, figure in self.overall.items()]
         ignored = f", {self.num_ignored} ignored" if self.num_ignored else ""
         heading = f"{self.num_examples:.10g} examples{ignored}, {len(self.class_names)} classes"
-        note = f"Intervals: {100 * self.level:g} %; of each class Wilson's. Under the posterior (flat prior) equal-tailed."
+        note = f"Intervals: {100 * self.level:.10g} %; of each class Wilson's. Under the posterior (flat prior) equal-tailed."
         return "\n\n".join([heading, _table(classes), _table(overall), note]) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
@@ -233,6 +233,7 @@ class ComparedFigure(NamedTuple):
     difference: Figure
     probability_better: float
     probability_equivalent: float
+    num_undefined: int  # replicates in which it was not defined, left out
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +246,8 @@ class ComparisonReport:
         names: of A and B.
         level: of the intervals.
         rope: differences up to this size do not matter.
-        figures: by name; bootstrap intervals (BCa).
+        figures: by name. A and B have the intervals that `report` gives them, their difference that of `compare`: bootstrap
+            (BCa), or posterior where all replicates agree.
         only_right: how many examples only A has right, and only B.
         p_value: of McNemar's test (mid-p) that the two are right equally often.
     """
@@ -265,14 +267,17 @@ class ComparisonReport:
         a, b = map(_printable, self.names)
         ignored = f", {self.num_ignored} ignored" if self.num_ignored else ""
         heading = f"{self.num_examples} examples{ignored}, {self.num_classes} classes\nA  {a}\nB  {b}"
-        rows = [["", "A", "B", "A - B", "P(A better)"] + [f"P(within {self.rope:g})"] * (self.rope > 0)]
+        rows = [["", "A", "B", "A - B", "", "P(A better)"] + [f"P(within {self.rope:g})"] * (self.rope > 0)]
         for name, x in self.figures.items():
             shares = [f"{x.probability_better:.3f}"] + [f"{x.probability_equivalent:.3f}"] * (self.rope > 0)
-            rows.append([_title(name), _cell(x.a), _cell(x.b), _cell(x.difference, signed=True), *shares])
+            method = x.difference.interval or ""
+            rows.append([_title(name), _cell(x.a), _cell(x.b), _cell(x.difference, signed=True), method, *shares])
         of_a, of_b = self.only_right
         test = f"Right only in A: {of_a}, only in B: {of_b}; McNemar's test (mid-p): p = {self.p_value:.3g}."
-        note = f"Intervals: {100 * self.level:g} %, paired bootstrap (BCa). P(A better): share of its replicates."
-        return "\n\n".join([heading, _table(rows), f"{test}\n{note}"]) + "\n"
+        note = f"Intervals: {100 * self.level:.10g} %; of A - B by paired bootstrap (bca), posterior where that sees no doubt."
+        undefined = [f"{_title(name)} in {x.num_undefined}" for name, x in self.figures.items() if x.num_undefined]
+        left_out = f"\nUndefined, and left out, of 2000 replicates: {', '.join(undefined)}." if undefined else ""
+        return "\n\n".join([heading, _table(rows), f"{test}\n{note}{left_out}"]) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
         """The report as dicts, lists, strings and numbers; undefined numbers are None."""
@@ -338,7 +343,18 @@ def comparison_report(
     if not counted.any():
         raise ValueError("there are no examples to compare.")
     true, pred_a, pred_b = true[counted], pred_a[counted], pred_b[counted]
-    compared = compare_predictions(jax.random.key(0), _all_metrics, true, pred_a, pred_b, num_classes=k, rope=rope, level=level)
+    key = jax.random.key(0)
+    compared = compare_predictions(key, _all_metrics, true, pred_a, pred_b, num_classes=k, rope=rope, level=level)
+    certain = any(float(x.difference.low) == float(x.difference.high) for x in compared.values())
+    if certain and k <= _MOST_CLASSES_OF_A_CUBE:
+        paired = paired_confusion_matrix(true, pred_a, pred_b, num_classes=k)
+        believed = compare(key, _all_metrics, paired, method="posterior", rope=rope, level=level)
+    else:
+        believed = {}
+    matrices = (np.asarray(confusion_matrix(true, pred, num_classes=k)) for pred in (pred_a, pred_b))
+    of_a, of_b = (
+        _overall_figures(matrix, level, jax.device_get(_evaluate(as_counts(matrix), level)[0])) for matrix in matrices
+    )
     only_a, only_b = (int(((x == true) & (y != true)).sum()) for x, y in ((pred_a, pred_b), (pred_b, pred_a)))
     return ComparisonReport(
         num_examples=len(true),
@@ -347,15 +363,24 @@ def comparison_report(
         names=names,
         level=level,
         rope=rope,
-        figures={name: _compared(jax.device_get(compared[name])) for name in _COMPARED},
+        figures={name: _compared(of_a[name], of_b[name], compared[name], believed.get(name)) for name in _COMPARED},
         only_right=(only_a, only_b),
         p_value=float(mcnemar([[0, only_a], [only_b, 0]]).p_value),
     )
 
 
-def _compared(x: Comparison) -> ComparedFigure:
-    a, b, difference = (_figure(estimate, "bca") for estimate in (x.a, x.b, x.difference))
-    return ComparedFigure(a, b, difference, float(x.probability_better), float(x.probability_equivalent))
+_MOST_CLASSES_OF_A_CUBE = 64
+
+
+def _compared(a: Figure, b: Figure, drawn: Comparison, believed: Comparison | None) -> ComparedFigure:
+    """The difference by bootstrap; where all replicates agree, the posterior's, extended to the value."""
+    difference = _figure(drawn.difference, "bca")
+    if believed is not None and difference.low == difference.high:
+        value, low, high = difference.value, float(believed.difference.low), float(believed.difference.high)
+        difference = Figure(value, min(value, low), max(value, high), "posterior")
+        drawn = believed
+    shares = float(drawn.probability_better), float(drawn.probability_equivalent)
+    return ComparedFigure(a, b, difference, *shares, int(drawn.difference.num_undefined))
 
 
 def _compared_dict(x: ComparedFigure) -> dict[str, Any]:

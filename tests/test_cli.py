@@ -384,6 +384,15 @@ def test_what_cannot_be_compared(
     assert err.count("\n") == 1
 
 
+def test_only_whole_lines_are_blank(run: Run, tmp_path: Path) -> None:
+    """A row that has an id has no class where its cells are empty; rows keep the numbers that they have in the file."""
+    path = write(tmp_path / "a.csv", "id,y_true,y_pred\n1,a,a\n\n2,b,b\n3,,\n4,b,b\n")
+    for arguments in (("report", path), ("compare", path, path)):
+        code, _, err = run(*arguments)
+        assert code == 2
+        assert "row 4: 'y_true' is '', which is no class" in err
+
+
 def test_ignored_rows_of_either_file_are_left_out(run: Run, tmp_path: Path) -> None:
     a = write(tmp_path / "a.csv", "y_true,y_pred\na,a\nb,-1\na,b\nb,b\n")
     b = write(tmp_path / "b.csv", "y_true,y_pred\na,a\nb,b\na,b\nb,-1\n")

@@ -52,9 +52,11 @@ def test_pairing_narrows_the_interval_and_the_same_predictions_do_not_differ() -
     truth, a, _ = predictions()
     same = jm.paired_confusion_matrix(truth, a, a, num_classes=3)
     for method in ("bootstrap", "delta"):
-        result = jm.compare(KEY, macro_f1, same, method=method)
-        np.testing.assert_array_equal(result.difference[:4], np.zeros(4))
-        assert result.probability_better == 0.5
+        for metric in (macro_f1, jm.matthews_corrcoef):
+            result = jm.compare(KEY, metric, same, method=method)
+            np.testing.assert_array_equal(result.difference[:4], np.zeros(4))
+            assert result.probability_better == 0.5
+            assert result.probability_equivalent == 1
     assert jm.permutation_test(KEY, macro_f1, same).p_value == 1
     assert jm.mcnemar(same).p_value == 1
 
@@ -65,6 +67,9 @@ def test_region_of_practical_equivalence() -> None:
         law = stats.norm(result.difference.value, result.difference.standard_error)
         np.testing.assert_allclose(result.probability_equivalent, law.cdf(0.03) - law.cdf(-0.03), atol=0.05)
     assert jm.compare(KEY, jm.accuracy, PAIRED, rope=1.0).probability_equivalent == 1
+    ten = jm.paired_confusion_matrix([0] * 10, [0] * 9 + [1], [0] * 8 + [1] * 2, num_classes=2)  # multiples of 0.1
+    on_edge, beyond = (jm.compare(KEY, jm.accuracy, ten, rope=rope).probability_equivalent for rope in (0.1, 0.100001))
+    assert on_edge == beyond > 0.5
 
 
 def test_comparisons_in_a_batch_and_of_many_metrics() -> None:
@@ -105,6 +110,13 @@ def test_mcnemar_equals_published_figures(method: Any, statistic: float, p_value
     np.testing.assert_allclose(test, [statistic, p_value], rtol=1e-7 if x64 else 1e-4)
 
 
+@pytest.mark.parametrize(("b", "c"), [(1, 0), (37, 0), (5000, 5200), (100_000, 100_900), (2**20, 2**20 + 5000)])
+def test_mcnemar_of_many_examples(b: int, c: int) -> None:
+    below, exactly = stats.binom.cdf(min(b, c), b + c, 0.5), stats.binom.pmf(min(b, c), b + c, 0.5)
+    np.testing.assert_allclose(jm.mcnemar([[0, b], [c, 0]], method="exact").p_value, 2 * below, rtol=1e-5)
+    np.testing.assert_allclose(jm.mcnemar([[0, b], [c, 0]]).p_value, 2 * below - exactly, rtol=1e-5)
+
+
 def test_mcnemar_of_paired_counts() -> None:
     truth, a, b = predictions()
     only_a, only_b = ((a == truth) & (b != truth)).sum(), ((a != truth) & (b == truth)).sum()
@@ -123,6 +135,18 @@ def test_permutation_test_of_the_accuracy_is_the_exact_mcnemar() -> None:
     test = jm.permutation_test(KEY, jm.accuracy, paired, num_samples=40_000)
     exact = float(jm.mcnemar(paired, method="exact").p_value)
     np.testing.assert_allclose(test.p_value, exact, atol=5 * np.sqrt(exact * (1 - exact) / 40_000) + 1 / 40_000)
+
+
+def test_permutation_test_of_small_and_of_undefined_numbers() -> None:
+    truth, a, b = predictions(60)
+    paired = jm.paired_confusion_matrix(truth, a, b, num_classes=3)
+    plain = jm.permutation_test(KEY, jm.accuracy, paired, num_samples=500)
+    scaled = jm.permutation_test(KEY, lambda c: jm.accuracy(c) * 1e-7, paired, num_samples=500)
+    assert scaled.p_value == plain.p_value
+    truth, a, b = np.array([1, 1, 0, 0, 0, 0]), np.array([1, 1, 0, 0, 0, 0]), np.array([0, 0, 1, 1, 0, 0])
+    few = jm.paired_confusion_matrix(truth, a, b, num_classes=2)
+    test = jm.permutation_test(KEY, lambda c: c[1, 1] / c[:, 1].sum(), few, num_samples=4000)
+    np.testing.assert_allclose(test.p_value, 2 / 14, atol=0.02)  # 2 of 16 swaps leave one without positives
 
 
 def slow_delong(truth: np.ndarray, scores: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -159,8 +183,11 @@ def test_delong_at_the_edges() -> None:
     same = jm.delong(truth, score, score)
     assert same.difference.value == same.difference.standard_error == same.statistic == 0
     assert same.p_value == 1
-    for bad in (np.where(np.arange(5) == 1, np.nan, score),):
-        assert np.isnan(jm.delong(truth, score, bad).b.value)
+    assert np.isnan(jm.delong(truth, score, np.where(np.arange(5) == 1, np.nan, score)).b.value)
+    opposite = jm.delong(truth, truth * 1.0, 1.0 - truth)  # no error to divide by
+    np.testing.assert_array_equal([opposite.difference.value, opposite.statistic, opposite.p_value], [1, np.inf, 0])
+    saturated = 1 - 1e-12 * np.array([5.0, 1, 2, 4, 3])  # alike in float32
+    assert jm.delong(truth, saturated, -np.array([5, 1, 2, 4, 3])).difference.value == 0
     assert np.isnan(jm.delong(np.ones(5, int), score, score).a.value)
     with pytest.raises(TypeError, match="Truth comes first"):
         jm.delong(score, truth, score)
@@ -271,6 +298,8 @@ def test_leaderboard_of_alike_undefined_and_hidden_classifiers() -> None:
     assert with_nan.winner == 1
     assert with_nan.probability_best[1] == 1
     assert with_nan.estimates.num_undefined[0] == 50
+    single = jm.leaderboard(KEY, jm.accuracy, [0, 1, 1], [[0, 1, 0]], num_classes=2, num_samples=50)  # none was chosen
+    np.testing.assert_array_equal(single.winner_estimate[:4], [x[0] for x in single.estimates[:4]])
 
 
 @pytest.mark.parametrize(
@@ -285,6 +314,8 @@ def test_leaderboard_of_alike_undefined_and_hidden_classifiers() -> None:
         (lambda: jm.mcnemar(jnp.ones((3, 3))), "paired must have shape"),
         (lambda: jm.permutation_test(KEY, macro_f1, PAIRED + 0.5), "expected a number of examples"),
         (lambda: jm.compare(KEY, macro_f1, PAIRED, rope=-0.1), "rope must be >= 0"),
+        (lambda: jm.compare(KEY, macro_f1, PAIRED, rope=[0.1, 0.2]), r"rope must be one number, got shape \(2,\)"),
+        (lambda: jm.compare(KEY, lambda c: None, PAIRED), "metric must return an array"),
         (lambda: jm.compare_predictions(KEY, macro_f1, [0, 1], [0, 1], [0], num_classes=2), "same number of examples"),
         (lambda: jm.compare_predictions(KEY, macro_f1, [[0]], [[0]], [[0]], num_classes=2), r"shape \(n,\)"),
         (lambda: jm.compare_unpaired(KEY, macro_f1, np.eye(2), np.eye(3)), "must have one shape"),

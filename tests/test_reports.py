@@ -213,7 +213,8 @@ def test_comparison_report() -> None:
     accuracy = report.figures["accuracy"]
     np.testing.assert_allclose(np.array(accuracy.difference[:3], float), expected.difference[:3], atol=0.01)
     np.testing.assert_allclose(accuracy.probability_equivalent, expected.probability_equivalent, atol=0.02)
-    assert accuracy.a.interval == "bca"
+    assert accuracy.difference.interval == "bca"
+    assert accuracy.a == jm.report(truth, a).overall["accuracy"]
     assert (report.num_examples, report.num_ignored, report.num_classes) == (300, 1, 3)
     assert report.only_right == (((a == truth) & (b != truth)).sum(), ((a != truth) & (b == truth)).sum())
     np.testing.assert_allclose(report.p_value, jm.mcnemar(paired).p_value, rtol=1e-5)
@@ -224,6 +225,10 @@ def test_comparison_report() -> None:
     assert text.startswith("300 examples, 1 ignored, 3 classes\nA  first\nB  second\n")
     assert "P(within 0.02)" in text
     assert max(map(len, text.splitlines())) <= 100
+    same = jm.comparison_report(truth, a, a).figures["matthews_corrcoef"]
+    assert same.difference.value == 0
+    assert -0.05 < (same.difference.low or 0) < -0.001  # the next examples may part them
+    assert same.difference.interval == "posterior"
     for wrong, message in (
         (lambda: jm.comparison_report([0, 1], [0, 1], [0]), r"same number of examples: got \(2,\), \(2,\), \(1,\)"),
         (lambda: jm.comparison_report([0, 0], [0, 0], [0, 0]), "at least two classes, got 1"),
