@@ -115,7 +115,7 @@ def value_and_error(metric: Metric, counts: jax.Array, *, stratified: bool) -> t
         axes = (-1,) if stratified else (-2, -1)
         total = counts.sum(axes, keepdims=True)
         centred = slope - divide((counts * slope).sum(axes, keepdims=True), total)
-        return safe_sqrt((counts * centred**2).sum((-2, -1)))
+        return safe_sqrt(((jnp.sqrt(counts) * centred) ** 2).sum((-2, -1)))
 
     return metric(counts), jax.tree.map(error, slopes)
 
@@ -210,7 +210,9 @@ def _bca(value: jax.Array, samples: jax.Array, acceleration: jax.Array, *, tails
     same = _is_same(samples, value)
     below = ((samples < value) & ~same & jnp.isfinite(samples)).sum(0) + same.sum(0) / 2
     count = jnp.maximum(ordered.count, 1)
-    bias = ndtri(jnp.clip(below / count, 0.5 / count, 1 - 0.5 / count))
+    one_sided = (below == 0) | (below == count)  # says nothing of the bias: percentiles
+    bias = jnp.where(one_sided, 0, ndtri(jnp.clip(below / count, 0.5 / count, 1 - 0.5 / count)))
+    acceleration = jnp.where(one_sided, 0, acceleration)
     z = bias + ndtri(_levels(tails, value))
     low, high = ordered.quantiles(ndtr(bias + z / (1 - acceleration * z)))
     return _estimate(value, low, high, samples)

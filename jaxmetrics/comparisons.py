@@ -456,15 +456,15 @@ class _Layout(NamedTuple):
         return of_a, of_b, jax.tree.map(_difference, of_a, of_b)
 
 
-def _rounding(a: jax.Array, b: jax.Array) -> jax.Array:
-    """By how much two programs that compute the same may differ."""
-    return 8 * jnp.finfo(a.dtype).eps * (jnp.abs(a) + jnp.abs(b))
-
-
 def _difference(a: jax.Array, b: jax.Array) -> jax.Array:
     """`a - b`, exactly 0 where it is only rounding; the derivative stays."""
     d = a - b
-    return d - jax.lax.stop_gradient(jnp.where(jnp.abs(d) <= _rounding(a, b), d, 0))
+    return d - jax.lax.stop_gradient(jnp.where(jnp.abs(d) <= _ulp(a, b), d, 0))
+
+
+def _ulp(a: jax.Array, b: jax.Array) -> jax.Array:
+    """The rounding of `a - b`."""
+    return jnp.finfo(a.dtype).eps * (jnp.abs(a) + jnp.abs(b)) / 2
 
 
 def _matrices(cells: jax.Array, labels: jax.Array, k: int) -> jax.Array:
@@ -522,7 +522,7 @@ def _from_samples(estimates: tuple[Any, Any, Any], samples: tuple[Any, Any, Any]
         return mean_of_finite(jnp.where(jnp.isfinite(d), (d > 0) + (d == 0) / 2, jnp.nan))
 
     def equivalent(a: jax.Array, b: jax.Array, d: jax.Array) -> jax.Array:
-        return mean_of_finite(jnp.where(jnp.isfinite(d), jnp.abs(d) <= rope + _rounding(a, b), jnp.nan))
+        return mean_of_finite(jnp.where(jnp.isfinite(d), jnp.abs(d) <= rope + _ulp(a, b), jnp.nan))
 
     shares = jax.tree.map(better, samples[2]), jax.tree.map(equivalent, *samples)
     return nan_unless(possible, _comparisons(estimates, *shares))
@@ -593,10 +593,11 @@ def _by_delta(
     def below(limit: jax.Array, value: jax.Array, error: jax.Array) -> jax.Array:
         """P(difference <= limit); half where an error of 0 leaves no doubt but which side."""
         certain = jnp.where(value < limit, 1, jnp.where(value > limit, 0, 0.5))
-        return jnp.where(error > 0, ndtr((limit - value) / jnp.where(error > 0, error, 1)), certain)
+        share = jnp.where(error > 0, ndtr((limit - value) / jnp.where(error > 0, error, 1)), certain)
+        return jnp.where(jnp.isnan(value) | jnp.isnan(error), jnp.nan, share)
 
     def equivalent(d: jax.Array, s: jax.Array) -> jax.Array:
-        return jnp.where(s > 0, below(rope, d, s) - below(-rope, d, s), jnp.where(jnp.isnan(d), d, jnp.abs(d) <= rope))
+        return jnp.where(s == 0, jnp.abs(d) <= rope, below(rope, d, s) - below(-rope, d, s))
 
     better = jax.tree.map(lambda d, s: 1 - below(jnp.zeros_like(d), d, s), values[2], errors[2])
     estimates = jax.tree.map(partial(normal_estimate, z=z), values, errors)
@@ -674,7 +675,7 @@ def _permute(key: jax.Array, cells: jax.Array, *, metric: Metric, size: int) -> 
     samples = _replicates.evaluate(_replicates.swapped, lambda cells: evaluate(cells)[2], key, cells, size=size, numbers=k**3)
 
     def test(a: jax.Array, b: jax.Array, d: jax.Array, samples: jax.Array) -> HypothesisTest:
-        as_far = jnp.abs(samples) >= jnp.abs(d) - _rounding(a, b)
+        as_far = jnp.abs(samples) >= jnp.abs(d) - 2 * _ulp(a, b)
         p_value = (1 + as_far.sum(0)) / (1 + jnp.isfinite(samples).sum(0))
         return HypothesisTest(d, jnp.where(jnp.isfinite(d), p_value, jnp.nan))
 
@@ -716,7 +717,8 @@ def leaderboard(
     many looks better than it is, since luck helped it to win. `winner_estimate` chooses by a random half of the examples,
     judges the chosen by the other half, and averages over S such halves: without that flattery, and a little too low where
     half of the examples choose worse than all. Its interval is the winner's own, moved by the correction; in simulations with
-    2 to 50 independent classifiers, alike or apart, it covered in 92 to 99 % for a level of 95 %.
+    2 to 50 independent classifiers, alike or apart, it covered in 92 to 99 % for a level of 95 %. Like any bootstrap interval
+    it is too narrow for classifiers that hardly err: it covered in 29 % for an accuracy of 0.97 and 60 examples.
 
     Args:
         metric: a function of one `(K, K)` matrix that returns one number and does not grow with the number of examples; more

@@ -95,7 +95,8 @@ def bootstrap(
     - `"percentile"`: `Q(α/2), Q(1 - α/2)`.
     - `"basic"`: `2θ - Q(1 - α/2), 2θ - Q(α/2)`.
     - `"bca"`: percentiles at levels that correct bias and skewness, the latter from the jackknife, which has only as many
-      different values as there are cells (more than 4096 cells: from the derivatives). Efron (1987), JASA 82.
+      different values as there are cells (10,000 examples and more, or more than 90 classes: from the derivatives); plain
+      percentiles where all replicates lie on one side of the value. Efron (1987), JASA 82.
     - `"studentized"`: `θ - s t(1 - α/2), θ - s t(α/2)`, t the quantiles of `(θ* - θ) / s*`, s the error by `delta_method`.
       Replicates with s* = 0 and θ* != θ count as undefined.
 
@@ -398,7 +399,8 @@ def _bootstrap_examples(
 
     def acceleration(left_out: jax.Array) -> jax.Array:
         influence = -jnp.moveaxis(left_out, 0, -1)[..., None, :]
-        return acceleration_of(influence, jnp.ones_like(influence))
+        share = group * left_out.shape[0] / units  # that is left out by one of the groups
+        return share**0.5 * acceleration_of(influence, jnp.ones_like(influence))
 
     left_out = _replicates.each(without, group * jnp.arange(min(units, _GROUPS)), numbers)
     return estimates_of(values, samples, jax.tree.map(acceleration, left_out), level=level, method=method)
