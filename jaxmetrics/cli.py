@@ -20,7 +20,7 @@ except ImportError as error:
     raise SystemExit(f"jaxmetrics: the command line needs {error.name}: pip install 'jaxmetrics[cli]'") from None
 
 from jaxmetrics._estimates import normal_quantile
-from jaxmetrics.comparisons import check_rope
+from jaxmetrics.comparisons.differences import check_rope
 from jaxmetrics.reports import ComparisonReport, Report, comparison_report
 
 __all__ = ["main"]

@@ -1,0 +1,320 @@
+"""The difference of a metric between two classifiers, with its interval."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import ndtr
+
+from jaxmetrics import _replicates
+from jaxmetrics._arrays import ArrayLike, as_counts, as_float, as_prior, check_option, check_size, promoting
+from jaxmetrics._estimates import (
+    Estimate,
+    Metric,
+    as_floats,
+    bootstrap_of,
+    check_finite,
+    check_num_samples,
+    frequencies,
+    how_many,
+    is_possible,
+    mean_of_finite,
+    nan_unless,
+    normal_estimate,
+    normal_quantile,
+    numbers_of_examples,
+    of_each,
+    posterior_estimates,
+    value_and_error,
+)
+from jaxmetrics.comparisons._cells import Layout, as_cells, difference, distinct, in_rectangle, ulp
+
+__all__ = ["Comparison", "compare", "compare_predictions", "compare_unpaired"]
+
+
+class Comparison(NamedTuple):
+    """A metric of A, of B, and A - B; how probable it is that A is better, and that the two differ by no more than `rope`."""
+
+    a: Estimate
+    b: Estimate
+    difference: Estimate
+    probability_better: jax.Array
+    probability_equivalent: jax.Array
+
+
+def compare(
+    key: jax.Array,
+    metric: Metric,
+    paired: ArrayLike,
+    *,
+    method: Literal["bootstrap", "posterior", "delta"] = "bootstrap",
+    rope: ArrayLike = 0.0,
+    prior: ArrayLike = 1.0,
+    num_samples: int = 2000,
+    level: float = 0.95,
+) -> Any:
+    """The difference of a metric between two classifiers that judged the same examples.
+
+    - `"bootstrap"`: test sets drawn from this one, with their pairs; BCa intervals.
+    - `"posterior"`: per class a Dirichlet posterior on the pairs of predictions. Its prior is the product of the priors that
+      `posterior` gives A and B, so that each of them, looked at alone, has that posterior; 2 examples' worth per class, however
+      many pairs there are.
+    - `"delta"`: normal, from the derivatives; nothing is drawn.
+
+    Args:
+        metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
+        paired: `(..., K, K, K)`, from `paired_confusion_matrix`; for hundreds of classes see `compare_predictions`.
+        rope: the region of practical equivalence: differences up to this size, in the metric's units, do not matter.
+        prior: of the posterior: alpha = beta, `(alpha, beta)` or `(K, 2)`.
+
+    Returns:
+        `Comparison`, or a pytree of them. `probability_better` is the share of the replicates in which A is above B, ties
+        counting half: for the posterior a probability, for the others one minus a one-sided p-value, roughly.
+
+    Raises:
+        ValueError: a `paired` of another shape, negative or (bootstrap) fractional counts, an unknown method, a rope below 0,
+            num_samples < 2, a level outside of (0, 1).
+
+    >>> import jaxmetrics as jm
+    >>> y_true, y_pred_a, y_pred_b = [0, 0, 1, 1, 1, 0] * 20, [0, 0, 1, 1, 1, 1] * 20, [0, 1, 1, 1, 0, 1] * 20
+    >>> paired = jm.paired_confusion_matrix(y_true, y_pred_a, y_pred_b, num_classes=2)
+    >>> comparison = compare(jax.random.key(0), jm.accuracy, paired)
+    >>> comparison.difference.value.round(3), float(comparison.probability_better) > 0.99
+    (Array(0.333, dtype=float32), True)
+    """
+    check_option(method, "method", ("bootstrap", "posterior", "delta"))
+    options = _options(metric, rope, num_samples, level)
+    cells = as_cells(paired, numbers_of_examples if method == "bootstrap" else frequencies)
+    k = cells.shape[-2]
+    if method == "posterior":
+        return check_finite(_by_posterior(key, cells, as_prior(prior, k), **options), num_samples)
+    if isinstance(cells, jax.core.Tracer) or k**3 <= 4096 or cells.size == 0:
+        return _compare(key, cells, None, method=method, layout=Layout(k), options=options)
+    each = []
+    for matrix in cells.reshape(-1, k, k * k):  # one by one, so that each draws what it would alone
+        true, pair = np.nonzero(np.asarray(matrix))
+        counts, labels = in_rectangle(np.asarray(matrix)[true, pair], np.stack([true, pair // k, pair % k]), k)
+        each.append(_compare(key, counts, labels, method=method, layout=Layout(k), options=options))
+    return jax.tree.map(lambda *x: jnp.stack(x).reshape(*cells.shape[:-2], *x[0].shape), *each)
+
+
+def compare_predictions(
+    key: jax.Array,
+    metric: Metric,
+    y_true: ArrayLike,
+    y_pred_a: ArrayLike,
+    y_pred_b: ArrayLike,
+    *,
+    num_classes: int,
+    where: ArrayLike | None = None,
+    method: Literal["bootstrap", "delta"] = "bootstrap",
+    rope: ArrayLike = 0.0,
+    num_samples: int = 2000,
+    level: float = 0.95,
+) -> Any:
+    """`compare` from labels, for any number of classes: its work grows with the combinations that occur, not with K^3.
+
+    Args:
+        y_true, y_pred_a, y_pred_b: class ids `(n,)`. An example with one outside of `[0, num_classes)` is left out.
+        where: `(n,)`, True = counted.
+
+    Returns:
+        `Comparison`, or a pytree of them; other arguments and errors as `compare`.
+
+    >>> import jaxmetrics as jm
+    >>> y_true, y_pred_a, y_pred_b = [0, 0, 1, 1, 1, 0] * 20, [0, 0, 1, 1, 1, 1] * 20, [0, 1, 1, 1, 0, 1] * 20
+    >>> comparison = compare_predictions(jax.random.key(0), jm.accuracy, y_true, y_pred_a, y_pred_b, num_classes=2)
+    >>> comparison.difference.value.round(3)
+    Array(0.333, dtype=float32)
+    """
+    check_option(method, "method", ("bootstrap", "delta"))
+    options = _options(metric, rope, num_samples, level)
+    k = check_size(num_classes, "num_classes")
+    counts, labels = distinct({"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}, k, where)
+    return _compare(key, counts, labels, method=method, layout=Layout(k), options=options)
+
+
+def compare_unpaired(
+    key: jax.Array,
+    metric: Metric,
+    counts_a: ArrayLike,
+    counts_b: ArrayLike,
+    *,
+    method: Literal["bootstrap", "posterior", "delta"] = "bootstrap",
+    rope: ArrayLike = 0.0,
+    prior: ArrayLike = 1.0,
+    num_samples: int = 2000,
+    level: float = 0.95,
+) -> Any:
+    """The difference of a metric between classifiers that judged different examples, independent of each other.
+
+    For the same examples take `compare`: their pairs are lost here, and with them most of the power.
+
+    Args:
+        counts_a, counts_b: `(..., K, K)`, of one shape.
+
+    Returns:
+        `Comparison`, or a pytree of them; other arguments, methods and errors as `compare`.
+
+    >>> import jaxmetrics as jm
+    >>> compare_unpaired(jax.random.key(0), jm.accuracy, [[90, 10], [5, 95]], [[80, 20], [9, 91]]).difference.value.round(3)
+    Array(0.07, dtype=float32)
+    """
+    check_option(method, "method", ("bootstrap", "posterior", "delta"))
+    options = _options(metric, rope, num_samples, level)
+    a, b = as_counts(counts_a), as_counts(counts_b)
+    if a.shape != b.shape:
+        raise ValueError(f"counts_a and counts_b must have one shape (..., K, K), got {a.shape} and {b.shape}.")
+    k = a.shape[-1]
+    a, b = (numbers_of_examples if method == "bootstrap" else frequencies)(jnp.stack([a, b]))
+    if method == "posterior":
+        return check_finite(_by_posterior_apart(key, a, b, as_prior(prior, k), **options), num_samples)
+    cells = jnp.stack([a.reshape(*a.shape[:-2], -1), b.reshape(*b.shape[:-2], -1)], -2)
+    return _compare(key, cells, None, method=method, layout=Layout(k, paired=False), options=options)
+
+
+def _options(metric: Metric, rope: ArrayLike, num_samples: int, level: float) -> dict[str, Any]:
+    normal_quantile(level)
+    return {"metric": as_floats(metric), "rope": check_rope(rope), "size": check_num_samples(num_samples), "level": level}
+
+
+def check_rope(rope: ArrayLike) -> jax.Array:
+    """The largest difference that does not matter."""
+    width = as_float(rope, "rope")
+    if width.shape != ():
+        raise ValueError(f"rope must be one number, got shape {width.shape}.")
+    if not isinstance(width, jax.core.Tracer) and not bool((width >= 0).all()):
+        raise ValueError(f"rope must be >= 0, the largest difference that does not matter, got {rope!r}.")
+    return width
+
+
+def _comparisons(estimates: tuple[Any, Any, Any], better: Any, equivalent: Any) -> Any:
+    return jax.tree.map(Comparison, *estimates, better, equivalent, is_leaf=lambda x: isinstance(x, Estimate))
+
+
+def _from_samples(estimates: tuple[Any, Any, Any], samples: tuple[Any, Any, Any], rope: jax.Array, possible: jax.Array) -> Any:
+    """With the shares of replicates in which A is above B, and in which the two are alike."""
+
+    def better(d: jax.Array) -> jax.Array:
+        return mean_of_finite(jnp.where(jnp.isfinite(d), (d > 0) + (d == 0) / 2, jnp.nan))
+
+    def equivalent(a: jax.Array, b: jax.Array, d: jax.Array) -> jax.Array:
+        return mean_of_finite(jnp.where(jnp.isfinite(d), jnp.abs(d) <= rope + ulp(a, b), jnp.nan))
+
+    shares = jax.tree.map(better, samples[2]), jax.tree.map(equivalent, *samples)
+    return nan_unless(possible, _comparisons(estimates, *shares))
+
+
+def _compare(
+    key: jax.Array, cells: jax.Array, labels: jax.Array | None, *, method: str, layout: Layout, options: dict[str, Any]
+) -> Any:
+    if method == "bootstrap":
+        result = _by_bootstrap(key, cells, labels, layout=layout, examples=how_many(cells), **options)
+        return check_finite(result, options["size"])
+    return _by_delta(cells, labels, layout=layout, **options)
+
+
+@promoting
+@partial(jax.jit, static_argnames=("metric", "layout", "size", "level", "examples"))
+def _by_bootstrap(
+    key: jax.Array,
+    cells: jax.Array,
+    labels: jax.Array | None,
+    rope: jax.Array,
+    *,
+    metric: Metric,
+    layout: Layout,
+    size: int,
+    level: float,
+    examples: str,
+) -> Any:
+    estimates, samples = bootstrap_of(
+        key,
+        partial(layout.evaluate, metric, labels),
+        cells,
+        numbers=_numbers(cells, layout),
+        size=size,
+        level=level,
+        method="bca",
+        stratified=not layout.paired,
+        examples=examples,
+    )
+    return _from_samples(estimates, samples, rope, is_possible(cells) & _is_judged(cells, layout))
+
+
+def _numbers(cells: jax.Array, layout: Layout) -> int:
+    return math.prod(cells.shape[-2:]) + 2 * layout.num_classes**2
+
+
+def _is_judged(cells: jax.Array, layout: Layout) -> jax.Array:
+    """Whether there are examples; of A and of B, where they are apart."""
+    return cells.sum((-2, -1)) > 0 if layout.paired else (cells.sum(-1) > 0).all(-1)
+
+
+@promoting
+@partial(jax.jit, static_argnames=("metric", "layout", "size", "level"))
+def _by_delta(
+    cells: jax.Array,
+    labels: jax.Array | None,
+    rope: jax.Array,
+    *,
+    metric: Metric,
+    layout: Layout,
+    size: int,
+    level: float,
+) -> Any:
+    z = normal_quantile(level)
+    function = partial(value_and_error, partial(layout.evaluate, metric, labels), stratified=not layout.paired)
+    values, errors = of_each(function, cells, _numbers(cells, layout))
+
+    def below(limit: jax.Array, value: jax.Array, error: jax.Array) -> jax.Array:
+        """P(difference <= limit); half where an error of 0 leaves no doubt but which side."""
+        certain = jnp.where(value < limit, 1, jnp.where(value > limit, 0, 0.5))
+        share = jnp.where(error > 0, ndtr((limit - value) / jnp.where(error > 0, error, 1)), certain)
+        return jnp.where(jnp.isnan(value) | jnp.isnan(error), jnp.nan, share)
+
+    def equivalent(d: jax.Array, s: jax.Array) -> jax.Array:
+        return jnp.where(s == 0, jnp.abs(d) <= rope, below(rope, d, s) - below(-rope, d, s))
+
+    better = jax.tree.map(lambda d, s: 1 - below(jnp.zeros_like(d), d, s), values[2], errors[2])
+    estimates = jax.tree.map(partial(normal_estimate, z=z), values, errors)
+    comparisons = _comparisons(estimates, better, jax.tree.map(equivalent, values[2], errors[2]))
+    return nan_unless(is_possible(cells) & _is_judged(cells, layout), comparisons)
+
+
+@promoting
+@partial(jax.jit, static_argnames=("metric", "size", "level"))
+def _by_posterior(
+    key: jax.Array, cells: jax.Array, prior: jax.Array, rope: jax.Array, *, metric: Metric, size: int, level: float
+) -> Any:
+    k = cells.shape[-2]
+    own = jnp.where(jnp.eye(k, dtype=bool), prior[:, :1], prior[:, 1:] / max(k - 1, 1))  # of one classifier, (K, K)
+    pairs = own[:, :, None] * own[:, None, :] / own.sum(-1)[:, None, None]
+    samples = _replicates.evaluate(
+        lambda keys, block: _replicates.dirichlet(keys, block + pairs.reshape(k, k * k)),
+        partial(Layout(k).evaluate, metric, None),
+        key,
+        cells,
+        size=size,
+        numbers=k**3,
+    )
+    return _from_samples(posterior_estimates(samples, level), samples, rope, is_possible(cells))
+
+
+@promoting
+@partial(jax.jit, static_argnames=("metric", "size", "level"))
+def _by_posterior_apart(
+    key: jax.Array, a: jax.Array, b: jax.Array, prior: jax.Array, rope: jax.Array, *, metric: Metric, size: int, level: float
+) -> Any:
+    draw = partial(_replicates.posterior, prior=prior, prevalence=None)
+    of_a, of_b = (
+        _replicates.evaluate(draw, metric, own_key, counts, size=size, numbers=counts.shape[-1] ** 2)
+        for own_key, counts in zip(jax.random.split(key), (a, b), strict=True)
+    )
+    samples = of_a, of_b, jax.tree.map(difference, of_a, of_b)
+    return _from_samples(posterior_estimates(samples, level), samples, rope, is_possible(a) & is_possible(b))

@@ -1,0 +1,155 @@
+"""Many classifiers on the same examples, in order."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxmetrics import _replicates
+from jaxmetrics._arrays import ArrayLike, as_class_ids, check_size, float_dtype, promoting
+from jaxmetrics._estimates import (
+    Estimate,
+    Metric,
+    as_floats,
+    bootstrap_of,
+    check_finite,
+    check_num_samples,
+    how_many,
+    mean_of_finite,
+    nan_unless,
+    normal_quantile,
+)
+from jaxmetrics.comparisons._cells import distinct, matrices_of
+
+__all__ = ["Leaderboard", "leaderboard"]
+
+
+class Leaderboard(NamedTuple):
+    """M classifiers by one metric.
+
+    Attributes:
+        estimates: `(M,)`, each classifier by itself.
+        probability_best: `(M,)`, the share of the replicates in which it comes first; ties share.
+        rank_probabilities: `(M, M)`, row = classifier, column = rank, best first; its first column is `probability_best`.
+        winner: the classifier with the highest value; the first of them.
+        winner_estimate: what to expect of the winner on new examples, corrected for its having been chosen on these.
+    """
+
+    estimates: Estimate
+    probability_best: jax.Array
+    rank_probabilities: jax.Array
+    winner: jax.Array
+    winner_estimate: Estimate
+
+
+def leaderboard(
+    key: jax.Array,
+    metric: Metric,
+    y_true: ArrayLike,
+    y_preds: ArrayLike,
+    *,
+    num_classes: int,
+    where: ArrayLike | None = None,
+    num_samples: int = 2000,
+    level: float = 0.95,
+) -> Leaderboard:
+    """Classifiers or checkpoints on the same examples: how good each is, how sure their order, how good the winner really is.
+
+    All share the examples of each bootstrap replicate, so that what is common to them does not blur their order. The best of
+    many looks better than it is, since luck helped it to win. `winner_estimate` chooses by a random half of the examples,
+    judges the chosen by the other half, and averages over S such halves: without that flattery, and a little too low where
+    half of the examples choose worse than all. Its interval is the winner's own, moved by the correction; in simulations with
+    2 to 50 independent classifiers, alike or apart, it covered in 92 to 99 % for a level of 95 %. Like any bootstrap interval
+    it is too narrow for classifiers that hardly err: it covered in 29 % for an accuracy of 0.97 and 60 examples.
+
+    Args:
+        metric: a function of one `(K, K)` matrix that returns one number and does not grow with the number of examples; more
+            is better, NaN comes last.
+        y_true: class ids `(n,)`.
+        y_preds: class ids `(M, n)`. An example with a label outside of `[0, num_classes)`, of any classifier, is left out.
+        where: `(n,)`, True = counted.
+
+    Returns:
+        `Leaderboard`; the intervals are BCa. The work grows with the combinations of labels that occur, at most n.
+
+    Raises:
+        ValueError: shapes that do not fit, a metric of more than one number, or nowhere finite, num_samples < 2, a level
+            outside of (0, 1).
+
+    >>> import jaxmetrics as jm
+    >>> y_true = [0, 0, 1, 1, 1, 0] * 20
+    >>> y_preds = [[0, 0, 1, 1, 1, 1] * 20, [0, 1, 1, 1, 0, 1] * 20, [0, 0, 1, 1, 0, 0] * 20]
+    >>> board = leaderboard(jax.random.key(0), jm.accuracy, y_true, y_preds, num_classes=2)
+    >>> board.estimates.value.round(3), int(board.winner), board.probability_best.round(1)
+    (Array([0.833, 0.5  , 0.833], dtype=float32), 0, Array([0.5, 0. , 0.5], dtype=float32))
+    """
+    normal_quantile(level)
+    size, k = check_num_samples(num_samples), check_size(num_classes, "num_classes")
+    predictions = as_class_ids(y_preds, "y_preds", k)
+    if predictions.ndim != 2 or len(predictions) == 0:
+        raise ValueError(f"y_preds must have shape (M, n), a row per classifier, got {predictions.shape}.")
+    shape = jax.tree.map(jnp.shape, jax.eval_shape(metric, jax.ShapeDtypeStruct((k, k), float_dtype())))
+    if shape != ():
+        raise ValueError(f"a leaderboard ranks by one number: the metric of one matrix returns {shape} instead.")
+    rows = {f"y_preds[{i}]": row for i, row in enumerate(predictions)}
+    counts, labels = distinct({"y_true": y_true, **rows}, k, where)
+    result = _leaderboard(key, counts, labels, metric=as_floats(metric), k=k, size=size, level=level, examples=how_many(counts))
+    check_finite(result.estimates, size)
+    return result
+
+
+@promoting
+@partial(jax.jit, static_argnames=("metric", "k", "size", "level", "examples"))
+def _leaderboard(
+    key: jax.Array, cells: jax.Array, labels: jax.Array, *, metric: Metric, k: int, size: int, level: float, examples: str
+) -> Leaderboard:
+    numbers = (len(labels) - 1) * (cells.size + k * k)
+
+    def of_all(cells: jax.Array) -> jax.Array:
+        return jax.vmap(metric)(matrices_of(cells, labels, k))
+
+    def judged_by_other_half(half: jax.Array) -> jax.Array:
+        chosen, other = jnp.argmax(_last_if_nan(of_all(half))), cells - half
+        return jnp.where((half.sum() > 0) & (other.sum() > 0), of_all(other)[chosen], jnp.nan)
+
+    keys = jax.random.split(key)
+    estimates, samples = bootstrap_of(
+        keys[0],
+        of_all,
+        cells,
+        numbers=numbers,
+        size=size,
+        level=level,
+        method="bca",
+        stratified=False,
+        examples=examples,
+    )
+    ranks = _rank_probabilities(_last_if_nan(samples))
+    winner = jnp.argmax(_last_if_nan(estimates.value)).astype(jnp.int32)
+    honest = _replicates.evaluate(_replicates.halved, judged_by_other_half, keys[1], cells, size=size, numbers=2 * numbers)
+    alone = jax.tree.map(lambda x: x[winner], estimates)
+    value = mean_of_finite(honest)
+    moved = value - alone.value if len(labels) > 2 else jnp.zeros_like(value)  # of one, none was chosen
+    undefined = (size - jnp.isfinite(honest).sum()).astype(jnp.int32)
+    corrected = Estimate(alone.value + moved, alone.low + moved, alone.high + moved, alone.standard_error, undefined)
+    board = Leaderboard(estimates, ranks[:, 0], ranks, winner, corrected)
+    return nan_unless(cells.sum() > 0, board)
+
+
+def _last_if_nan(values: jax.Array) -> jax.Array:
+    return jnp.where(jnp.isnan(values), -jnp.inf, values)
+
+
+def _rank_probabilities(samples: jax.Array) -> jax.Array:
+    """From values `(S, M)`, more is better, to `(M, M)`: the shares of each rank, which equal values share evenly."""
+    places = jnp.arange(samples.shape[-1])
+
+    def of_one(values: jax.Array) -> jax.Array:
+        before, alike = (samples > values[:, None]).sum(-1), (samples == values[:, None]).sum(-1)
+        holds = (places >= before[:, None]) & (places < (before + alike)[:, None])
+        return (holds / alike[:, None]).mean(0)
+
+    return jax.lax.map(of_one, samples.T)
