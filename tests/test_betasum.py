@@ -51,6 +51,7 @@ def errors_of(case: dict[str, Any], x64: bool) -> list[tuple[float, float, float
     return list(zip(*errors, strict=True))
 
 
+@pytest.mark.slow
 def test_reference_cases(x64: bool) -> None:
     soft: list[tuple[Any, ...]] = []
     hard: list[tuple[Any, ...]] = []
@@ -73,6 +74,7 @@ def test_reference_cases(x64: bool) -> None:
         assert max(e[2] for e in soft + hard) < 1e-3
 
 
+@pytest.mark.slow
 def test_two_classes_at_every_scale(x64: bool) -> None:
     """Perfect, empty, Jeffreys, one class 1e5 times narrower: against quadrature."""
     pairs = np.array(

@@ -45,6 +45,7 @@ def test_each_of_two_has_the_interval_it_has_alone() -> None:
     np.testing.assert_allclose(paired.a[:4], alone[:4], atol=2e-3)
 
 
+@pytest.mark.slow
 def test_pairing_narrows_the_interval_and_the_same_predictions_do_not_differ() -> None:
     result = jm.compare(KEY, jm.accuracy, PAIRED)
     apart = np.hypot(result.a.standard_error, result.b.standard_error)
@@ -72,6 +73,7 @@ def test_region_of_practical_equivalence() -> None:
     assert on_edge == beyond > 0.5
 
 
+@pytest.mark.slow
 def test_comparisons_in_a_batch_and_of_many_metrics() -> None:
     batch = np.stack([PAIRED, PAIRED.swapaxes(-1, -2)])
 
@@ -193,6 +195,7 @@ def test_delong_at_the_edges() -> None:
         jm.delong(score, truth, score)
 
 
+@pytest.mark.slow
 def test_predictions_are_compared_as_their_paired_counts_are() -> None:
     truth, a, b = predictions(2000, 40)
     paired = jm.paired_confusion_matrix(truth, a, b, num_classes=40)
@@ -215,6 +218,7 @@ def test_a_thousand_classes_are_compared() -> None:
     np.testing.assert_allclose(result.difference.standard_error, difference.std() / np.sqrt(5000), rtol=0.3)
 
 
+@pytest.mark.slow
 def test_matrices_of_many_classes_are_compared_as_each_would_be_alone() -> None:
     batch = np.stack([jm.paired_confusion_matrix(*predictions(n, 20, seed=n), num_classes=20) for n in (300, 900)])
     together = jm.compare(KEY, jm.accuracy, batch, num_samples=50)
@@ -223,6 +227,7 @@ def test_matrices_of_many_classes_are_compared_as_each_would_be_alone() -> None:
         jax.tree.map(lambda x, y, i=i: np.testing.assert_array_equal(x[i], y), together, alone)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["bootstrap", "posterior", "delta"])
 def test_unpaired_differences_have_the_errors_of_both(method: Any) -> None:
     a, b = 20 * PAIRED.sum(-1), 10 * PAIRED.sum(-2)
@@ -241,6 +246,7 @@ def board_of(truth: np.ndarray, preds: np.ndarray, num_samples: int = 500, **opt
     return jm.leaderboard(KEY, jm.accuracy, truth, preds, num_classes=2, num_samples=num_samples, **options)
 
 
+@pytest.mark.slow
 def test_leaderboard_from_its_definition() -> None:
     """Against a loop over replicates of the examples."""
     rng = np.random.default_rng(0)
@@ -267,6 +273,7 @@ def test_leaderboard_from_its_definition() -> None:
     np.testing.assert_allclose(board.winner_estimate.high - board.estimates.high[board.winner], moved, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_winner_is_not_flattered() -> None:
     """Twenty classifiers that are right in 70 %: the best of them shows 75 % on 200 examples, and must not promise it."""
     rng = np.random.default_rng(0)
@@ -283,6 +290,7 @@ def test_the_winner_is_not_flattered() -> None:
     assert np.mean(covered) > 0.9
 
 
+@pytest.mark.slow
 def test_leaderboard_of_alike_undefined_and_hidden_classifiers() -> None:
     truth, a, b = predictions(300, 2)
     board = board_of(truth, np.stack([a, a, b]))

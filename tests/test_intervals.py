@@ -104,6 +104,7 @@ def test_unknown_options() -> None:
         jm.proportion_interval(1, 2, method="wald")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_exact_proportions_equal_the_beta_quantiles(x64: bool) -> None:
     n = np.array([1, 7, 300, 10**6])[:, None]
     s = np.floor(n * np.array([0, 0.3, 0.95, 1]))
@@ -182,6 +183,7 @@ def test_delta_method_equals_published_errors(x64: bool) -> None:
     np.testing.assert_allclose(linear[:4], [0.47012, 0.18446, 0.75578, 0.14575], atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stratified", [False, True])
 def test_delta_method_agrees_with_a_large_bootstrap(stratified: bool) -> None:
     metrics: dict[str, Callable[[jax.Array], jax.Array]] = {
@@ -212,6 +214,7 @@ def test_transforms_of_the_delta_method() -> None:
         np.testing.assert_array_equal(at_end[:4], [1, 1, 1, 0])
 
 
+@pytest.mark.slow
 def test_a_batch_draws_what_each_matrix_draws_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also in chunks of replicates, in blocks of matrices, and without the empty columns of many classes."""
     batch = np.stack([COUNTS, 30 * COUNTS, COUNTS.T])
@@ -272,6 +275,7 @@ def test_posterior_of_accuracy_is_beta_and_prevalence_is_heard() -> None:
     np.testing.assert_allclose(draws.sum(-1), np.broadcast_to(rare, (50, 3)), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_classifier_without_a_mistake() -> None:
     perfect = np.diag([5, 6, 7])
     for method in ("bca", "percentile", "basic", "studentized"):
@@ -296,6 +300,7 @@ def test_undefined_replicates_are_counted() -> None:
         jm.bootstrap(KEY, lambda c: jnp.nan * c.sum(), counts, num_samples=50)
 
 
+@pytest.mark.slow
 def test_intervals_under_transformations() -> None:
     batch = jnp.stack([jnp.asarray(COUNTS), jnp.asarray(COUNTS.T)])
     direct = jm.bootstrap(KEY, macro_f1, batch, num_samples=100)
@@ -374,6 +379,7 @@ def test_examples_of_any_shape_statistics_of_any_kind_and_chunks(monkeypatch: py
     jax.clear_caches()
 
 
+@pytest.mark.slow
 def test_coverage_of_balanced_accuracy() -> None:
     """Of nominal 95 % at n = 30, prevalences .70, .20, .10: five errors of 1500 test sets are 0.03."""
     truth = np.diag([0.7, 0.2, 0.1]) @ np.array([[0.85, 0.1, 0.05], [0.1, 0.8, 0.1], [0.15, 0.15, 0.7]])

@@ -72,6 +72,7 @@ def test_a_bad_count_makes_everything_nan(bad: float) -> None:
         np.testing.assert_array_equal(np.isnan(high), [False, True])
 
 
+@pytest.mark.slow
 def test_coverage_of_the_posterior_interval() -> None:
     """95 % intervals at n = 30, prevalences 0.7, 0.2, 0.1: .934 published; 2000 matrices, so a standard error of .0055."""
     rng = np.random.default_rng(0)
@@ -86,6 +87,7 @@ def test_coverage_of_the_posterior_interval() -> None:
     assert 0.91 < covered < 0.98
 
 
+@pytest.mark.slow
 def test_beta_functions_and_their_gradients() -> None:
     jax.config.update("jax_enable_x64", True)
     try:
