@@ -267,7 +267,7 @@ class ComparisonReport:
         a, b = map(_printable, self.names)
         ignored = f", {self.num_ignored} ignored" if self.num_ignored else ""
         heading = f"{self.num_examples} examples{ignored}, {self.num_classes} classes\nA  {a}\nB  {b}"
-        rows = [["", "A", "B", "A - B", "", "P(A better)"] + [f"P(within {self.rope:g})"] * (self.rope > 0)]
+        rows = [["", "A", "B", "A - B", "", "P(A>B)"] + [f"P(within {self.rope:g})"] * (self.rope > 0)]
         for name, x in self.figures.items():
             shares = [f"{x.probability_better:.3f}"] + [f"{x.probability_equivalent:.3f}"] * (self.rope > 0)
             method = x.difference.interval or ""
