@@ -64,9 +64,9 @@ def test_pairing_narrows_the_interval_and_the_same_predictions_do_not_differ() -
 
 def test_region_of_practical_equivalence() -> None:
     for method in ("bootstrap", "posterior", "delta"):
-        result = jm.compare(KEY, jm.accuracy, PAIRED, method=method, rope=0.03)
+        result = jm.compare(KEY, jm.accuracy, PAIRED, method=method, rope=0.03125)  # between 12 and 13 of 400
         law = stats.norm(result.difference.value, result.difference.standard_error)
-        np.testing.assert_allclose(result.probability_equivalent, law.cdf(0.03) - law.cdf(-0.03), atol=0.05)
+        np.testing.assert_allclose(result.probability_equivalent, law.cdf(0.03125) - law.cdf(-0.03125), atol=0.05)
     assert jm.compare(KEY, jm.accuracy, PAIRED, rope=1.0).probability_equivalent == 1
     ten = jm.paired_confusion_matrix([0] * 10, [0] * 9 + [1], [0] * 8 + [1] * 2, num_classes=2)  # multiples of 0.1
     on_edge, beyond = (jm.compare(KEY, jm.accuracy, ten, rope=rope).probability_equivalent for rope in (0.1, 0.100001))
