@@ -119,6 +119,7 @@ def test_one_class_is_the_beta(shape: tuple[float, float], x64: bool) -> None:
 BATCH = np.array([[[3.0, 1.0], [12.0, 2.0], [4.0, 4.0]], [[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]]])
 
 
+@pytest.mark.slow
 def test_batches_vmap_jit_and_the_functional_forms() -> None:
     q = np.array([[0.1], [0.5], [0.9]], np.float32)
     average = jm.BetaAverage(BATCH)
@@ -145,6 +146,7 @@ def test_density_integrates_to_one_and_cdf_rises() -> None:
     assert (np.diff(cdf) >= 0).all()
 
 
+@pytest.mark.slow
 def test_derivatives_equal_finite_differences() -> None:
     jax.config.update("jax_enable_x64", True)
     try:
@@ -166,6 +168,7 @@ def test_derivatives_equal_finite_differences() -> None:
 
 
 @pytest.mark.usefixtures("float64")
+@pytest.mark.slow
 def test_derivatives_under_jeffreys_prior_and_at_an_end() -> None:
     """Richardson's extrapolation of differences with wide steps; the shortest interval of a perfect class ends at 1."""
 
