@@ -145,12 +145,17 @@ def posterior(keys: jax.Array, counts: jax.Array, *, prior: jax.Array, prevalenc
 
     A prevalence of NaN stands for that of the counts.
     """
-    k = counts.shape[-1]
-    concentration = counts + jnp.where(jnp.eye(k, dtype=bool), prior[:, :1], prior[:, 1:] / max(k - 1, 1))
+    concentration = counts + cell_prior(prior)
     if prevalence is None:
         return dirichlet(keys, concentration)
     observed = divide(counts.sum(-1), counts.sum((-2, -1))[..., None])
     return _dirichlet_rows(keys, concentration) * jnp.where(jnp.isnan(prevalence), observed, prevalence)[..., None]
+
+
+def cell_prior(prior: jax.Array) -> jax.Array:
+    """From `(K, 2)` to cells `(K, K)`: alpha for the right cell of each class, beta spread over the wrong ones."""
+    k = len(prior)
+    return jnp.where(jnp.eye(k, dtype=bool), prior[:, :1], prior[:, 1:] / max(k - 1, 1))
 
 
 def as_prevalence(prevalence: ArrayLike, k: int) -> jax.Array | None:

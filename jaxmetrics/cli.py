@@ -27,6 +27,10 @@ __all__ = ["main"]
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True)
 
+Ignore = Annotated[list[str] | None, typer.Option(help="Leave out rows with this label (repeatable).")]
+Level = Annotated[float, typer.Option(help="Of the intervals.")]
+Json = Annotated[str | None, typer.Option(help="Write JSON to this file, - or nothing behind it: to standard output.")]
+
 
 @app.callback()
 def _set_up() -> None:
@@ -47,12 +51,10 @@ def report(
         str | None,
         typer.Option(help="Prefix of the columns of probabilities, prob_cat for class cat; in .npz an (n, K) array."),
     ] = None,
-    ignore: Annotated[list[str] | None, typer.Option(help="Leave out rows with this label (repeatable).")] = None,
+    ignore: Ignore = None,
     counts: Annotated[bool, typer.Option("--counts", help="FILE holds a confusion matrix, row = true class.")] = False,
-    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
-    json: Annotated[
-        str | None, typer.Option(help="Write JSON to this file, - or nothing behind it: to standard output.")
-    ] = None,
+    level: Level = 0.95,
+    json: Json = None,
 ) -> None:
     """Report how good the predictions in FILE are: per class and overall, each number with its interval.
 
@@ -75,12 +77,10 @@ def compare(
     true: Annotated[str, typer.Option(help="Column of the true class, in both.")] = Columns.true,
     pred: Annotated[str, typer.Option(help="Column of the predicted class, in both.")] = DEFAULT_PRED,
     id: Annotated[str | None, typer.Option(help="Column to join the rows by; without it, row by row.")] = None,
-    ignore: Annotated[list[str] | None, typer.Option(help="Leave out rows with this label (repeatable).")] = None,
+    ignore: Ignore = None,
     rope: Annotated[float, typer.Option(help="Differences up to this size do not matter.")] = 0.0,
-    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
-    json: Annotated[
-        str | None, typer.Option(help="Write JSON to this file, - or nothing behind it: to standard output.")
-    ] = None,
+    level: Level = 0.95,
+    json: Json = None,
 ) -> None:
     """Compare two files of predictions for the same examples, in pairs: differences with intervals, and McNemar's test.
 

@@ -131,14 +131,14 @@ class Report:
 
     def to_text(self) -> str:
         """Two tables for a terminal: one line per class, then one per overall figure."""
-        classes = [["class", "support", *map(_title, self.per_class)]]
+        classes = [["class", "n", *map(_title, self.per_class)]]
         for i, name in enumerate(self.class_names):
             figures = [_cell(column[i]) for column in self.per_class.values()]
             classes.append([_printable(name), f"{self.support[i]:.10g}", *figures])
         overall = [[_title(name), _cell(figure), figure.interval or ""] for name, figure in self.overall.items()]
         ignored = f", {self.num_ignored} ignored" if self.num_ignored else ""
         heading = f"{self.num_examples:.10g} examples{ignored}, {len(self.class_names)} classes"
-        note = f"Intervals: {100 * self.level:.10g} %; of each class Wilson's. Under the posterior (flat prior) equal-tailed."
+        note = f"Intervals: {100 * self.level:.10g} %; of each class Wilson's.\nPosterior: with a flat prior, equal-tailed."
         return "\n\n".join([heading, _table(classes), _table(overall), note]) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
@@ -188,8 +188,8 @@ def report(
     >>> print(report(["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]).to_text())  # doctest: +ELLIPSIS
     4 examples, 2 classes
     <BLANKLINE>
-    class  support  precision         recall            specificity       F1
-    cat    2        0.667 .208-.939   1.000 .342-1.000  0.500 .095-.905   0.800
+    class  n  precision         recall            specificity       F1
+    cat    2  0.667 .208-.939   1.000 .342-1.000  0.500 .095-.905   0.800 .344-.968
     ...
     """
     true, pred = np.asarray(y_true), np.asarray(y_pred)
@@ -274,9 +274,9 @@ class ComparisonReport:
             rows.append([_title(name), _cell(x.a), _cell(x.b), _cell(x.difference, signed=True), method, *shares])
         of_a, of_b = self.only_right
         test = f"Right only in A: {of_a}, only in B: {of_b}; McNemar's test (mid-p): p = {self.p_value:.3g}."
-        note = f"Intervals: {100 * self.level:.10g} %; of A - B by paired bootstrap (bca), posterior where that sees no doubt."
+        note = f"Intervals: {100 * self.level:.10g} %; of A - B by paired bootstrap (bca),\nposterior where that sees no doubt."
         undefined = [f"{_title(name)} in {x.num_undefined}" for name, x in self.figures.items() if x.num_undefined]
-        left_out = f"\nUndefined, and left out, of 2000 replicates: {', '.join(undefined)}." if undefined else ""
+        left_out = f"\nUndefined, and left out, of {_NUM_SAMPLES} replicates: {', '.join(undefined)}." if undefined else ""
         return "\n\n".join([heading, _table(rows), f"{test}\n{note}{left_out}"]) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
@@ -344,11 +344,13 @@ def comparison_report(
         raise ValueError("there are no examples to compare.")
     true, pred_a, pred_b = true[counted], pred_a[counted], pred_b[counted]
     key = jax.random.key(0)
-    compared = compare_predictions(key, _all_metrics, true, pred_a, pred_b, num_classes=k, rope=rope, level=level)
+    compared = compare_predictions(
+        key, _all_metrics, true, pred_a, pred_b, num_classes=k, rope=rope, num_samples=_NUM_SAMPLES, level=level
+    )
     certain = any(float(x.difference.low) == float(x.difference.high) for x in compared.values())
     if certain and k <= _MOST_CLASSES_OF_A_CUBE:
         paired = paired_confusion_matrix(true, pred_a, pred_b, num_classes=k)
-        believed = compare(key, _all_metrics, paired, method="posterior", rope=rope, level=level)
+        believed = compare(key, _all_metrics, paired, method="posterior", rope=rope, num_samples=_NUM_SAMPLES, level=level)
     else:
         believed = {}
     matrices = (np.asarray(confusion_matrix(true, pred, num_classes=k)) for pred in (pred_a, pred_b))
@@ -369,6 +371,7 @@ def comparison_report(
     )
 
 
+_NUM_SAMPLES = 2000  # replicates of a comparison
 _MOST_CLASSES_OF_A_CUBE = 64
 
 

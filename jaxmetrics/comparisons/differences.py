@@ -293,7 +293,7 @@ def _by_posterior(
     key: jax.Array, cells: jax.Array, prior: jax.Array, rope: jax.Array, *, metric: Metric, size: int, level: float
 ) -> Any:
     k = cells.shape[-2]
-    own = jnp.where(jnp.eye(k, dtype=bool), prior[:, :1], prior[:, 1:] / max(k - 1, 1))  # of one classifier, (K, K)
+    own = _replicates.cell_prior(prior)  # of one classifier
     pairs = own[:, :, None] * own[:, None, :] / own.sum(-1)[:, None, None]
     samples = _replicates.evaluate(
         lambda keys, block: _replicates.dirichlet(keys, block + pairs.reshape(k, k * k)),
