@@ -55,6 +55,20 @@ def normal_quantile(level: float) -> float:
     return -NormalDist().inv_cdf((1 - check_level(level)) / 2)
 
 
+def wilson_interval(s: jax.Array, n: jax.Array, z: float) -> tuple[jax.Array, jax.Array]:
+    """Of the probability behind s successes out of n trials, `0 <= s <= n`; [0, 1] without trials."""
+    p = divide(s, n, jnp.nan)
+    low, high = _wilson_roots(s, n, z)
+    high = jnp.where(2 * s <= n, high, 1 - _wilson_roots(n - s, n, z)[0])  # exactly 1 at s = n
+    return jnp.where(low > p, p, low), jnp.where(high < p, p, high)  # at a tiny level rounding may cross
+
+
+def _wilson_roots(s: jax.Array, n: jax.Array, z: float) -> tuple[jax.Array, jax.Array]:
+    """The roots of Wilson's quadratic; the smaller by their product, (s/n)^2 n / (n + z^2), so exactly 0 at s = 0."""
+    numerator = 2 * s + z**2 + z * jnp.sqrt(z**2 + 4 * s * divide(n - s, n))
+    return 2 * s * divide(s, n) / numerator, numerator / (2 * (n + z**2))
+
+
 def check_num_samples(num_samples: int) -> int:
     if check_size(num_samples, "num_samples") < 2:
         raise ValueError("num_samples must be at least 2.")
@@ -63,14 +77,14 @@ def check_num_samples(num_samples: int) -> int:
 
 def frequencies(counts: jax.Array, name: str = "counts") -> jax.Array:
     """Counts or sums of weights, in matrices (or cubes, if they are `paired`): if jit hides a negative one, all are NaN."""
-    axes = (-2, -1) if name == "counts" else (-3, -2, -1)
+    axes = (-3, -2, -1) if name == "paired" else (-2, -1)
     _refuse(name, counts, counts >= 0, "a count >= 0")
     return jnp.where((counts >= 0).all(axes, keepdims=True), counts, jnp.nan)
 
 
 def numbers_of_examples(counts: jax.Array, name: str = "counts") -> jax.Array:
     """The same of whole numbers."""
-    axes = (-2, -1) if name == "counts" else (-3, -2, -1)
+    axes = (-3, -2, -1) if name == "paired" else (-2, -1)
     valid = (counts >= 0) & (counts == jnp.round(counts))
     _refuse(name, counts, valid, "a number of examples, since sums of weights do not say how many there are")
     few = counts.sum(axes, keepdims=True) < 2.0**31
@@ -137,7 +151,8 @@ def _normal_interval(value: jax.Array, reach: jax.Array, transform: str | None) 
     reach = reach / jnp.where(inside, slope, 1)
     ends = jnp.stack([centre - reach, centre + reach])
     low, high = jax.nn.sigmoid(ends) if transform == "logit" else jnp.tanh(ends)
-    return jnp.where(inside, low, value), jnp.where(inside, high, value)
+    at_an_end = ~inside & ~jnp.isnan(reach)
+    return jnp.where(at_an_end, value, low), jnp.where(at_an_end, value, high)
 
 
 def bootstrap_of(

@@ -53,12 +53,12 @@ def take_columns(counts: jax.Array, columns: jax.Array | None) -> jax.Array:
     return jnp.where(columns < m, jnp.take_along_axis(counts, jnp.minimum(columns, m - 1), -1), 0)
 
 
-def whole(values: jax.Array, columns: jax.Array | None) -> jax.Array:
-    """`(..., K, K)` again."""
+def whole(values: jax.Array, columns: jax.Array | None, width: int) -> jax.Array:
+    """`(..., K, width)` again."""
     if columns is None:
         return values
     k = values.shape[-2]
-    empty = jnp.zeros((*values.shape[:-1], k), values.dtype)
+    empty = jnp.zeros((*values.shape[:-1], width), values.dtype)
     return empty.at[..., np.arange(k)[:, None], columns].add(values, mode="drop")
 
 

@@ -92,7 +92,7 @@ def confusion_matrix(
     """
     k = check_size(num_classes, "num_classes")
     axes = [("y_true", y_true, k), ("y_pred", y_pred, k)]
-    return _count(axes, sample_weight, where, groups, num_groups)
+    return count(axes, sample_weight, where, groups, num_groups)
 
 
 def paired_confusion_matrix(
@@ -121,7 +121,7 @@ def paired_confusion_matrix(
     """
     k = check_size(num_classes, "num_classes")
     axes = [("y_true", y_true, k), ("y_pred_a", y_pred_a, k), ("y_pred_b", y_pred_b, k)]
-    return _count(axes, sample_weight, where, groups, num_groups)
+    return count(axes, sample_weight, where, groups, num_groups)
 
 
 def soft_confusion_matrix(
@@ -158,7 +158,7 @@ def soft_confusion_matrix(
     k = probs.shape[-1]
     if num_classes is not None and check_size(num_classes, "num_classes") != k:
         raise ValueError(f"y_prob has {k} classes on its last axis, but num_classes is {num_classes}.")
-    return _count([("y_true", y_true, k)], sample_weight, where, groups, num_groups, probs)
+    return count([("y_true", y_true, k)], sample_weight, where, groups, num_groups, probs)
 
 
 def multilabel_confusion_matrix(
@@ -202,7 +202,7 @@ def multilabel_confusion_matrix(
 
     axes = [("y_true", true.swapaxes(-1, -2), 2), ("y_pred", pred.swapaxes(-1, -2), 2)]
     weights, mask, group_ids = map(repeated_for_labels, (sample_weight, where, groups))
-    return _count(axes, weights, mask, group_ids, num_groups)
+    return count(axes, weights, mask, group_ids, num_groups)
 
 
 def confusion_matrix_at_thresholds(
@@ -244,7 +244,7 @@ def confusion_matrix_at_thresholds(
     num_reached = jnp.searchsorted(cuts[order], scores, side="right", method="scan_unrolled")
     num_reached = jnp.where(jnp.isnan(scores), -1, num_reached.astype(jnp.int32))
     axes = [("y_true", y_true, 2), ("y_score", num_reached, cuts.size + 1)]
-    histogram = _count(axes, sample_weight, where, groups, num_groups)
+    histogram = count(axes, sample_weight, where, groups, num_groups)
     below = jnp.cumsum(histogram, -1)[..., :-1]
     reached = lax.cumsum(histogram, histogram.ndim - 1, reverse=True)[..., 1:]
     tables_last = jnp.stack([below, reached], -1)[..., jnp.argsort(order), :]  # (..., G, 2, T, 2)
@@ -323,12 +323,12 @@ def check_labels(labels: ArrayLike, *, num_classes: int, name: str = "labels") -
         raise ValueError(f"{name}[{where}] is {array[index]}, but class ids must lie in [0, {size}).")
 
 
-def _count(
+def count(
     axes: Sequence[_Axis],
     sample_weight: ArrayLike | None,
     where: ArrayLike | None,
-    groups: ArrayLike | None,
-    num_groups: int | None,
+    groups: ArrayLike | None = None,
+    num_groups: int | None = None,
     rows: jax.Array | None = None,
 ) -> jax.Array:
     """Check the arguments and count them into a table with one axis per entry of `axes`, groups first."""

@@ -63,6 +63,7 @@ from jaxmetrics._estimates import (
     of_each,
     posterior_estimates,
     value_and_error,
+    wilson_interval,
 )
 
 __all__ = [
@@ -70,6 +71,7 @@ __all__ = [
     "bootstrap",
     "bootstrap_counts",
     "bootstrap_examples",
+    "bootstrap_histogram",
     "delta_method",
     "posterior",
     "proportion_interval",
@@ -125,10 +127,52 @@ def bootstrap(
     """
     check_option(method, "method", ("bca", "percentile", "basic", "studentized"))
     size, level = check_num_samples(num_samples), check_level(level)
-    matrices = numbers_of_examples(as_counts(counts))
-    options = {"metric": as_floats(metric), "size": size, "level": level, "method": method, "stratified": stratified}
-    function = partial(_bootstrap, key, **options, examples=how_many(matrices))
-    return check_finite(_replicates.by_used_columns(function, matrices), size)
+    options: dict[str, Any] = {"metric": as_floats(metric), "level": level, "method": method, "stratified": stratified}
+    return _bootstrap_table(key, numbers_of_examples(as_counts(counts)), size, **options)
+
+
+def bootstrap_histogram(
+    key: jax.Array,
+    metric: Metric,
+    histogram: ArrayLike,
+    *,
+    num_samples: int = 2000,
+    level: float = 0.95,
+    method: Literal["bca", "percentile", "basic", "studentized"] = "bca",
+    stratified: bool = False,
+) -> Any:
+    """Bootstrap interval of a metric of score histograms, such as `roc_auc_bounds`, at a cost that does not depend on n.
+
+    To resample examples is to draw the cells of the histogram; else as `bootstrap`.
+
+    Args:
+        metric: a function of one histogram `(2, B)` that returns an array or a pytree of arrays.
+        histogram: `(..., 2, B)` numbers of examples, by `score_histogram`.
+        num_samples, level, method, stratified: as for `bootstrap`; stratified keeps the number of examples of each class.
+
+    Returns:
+        `Estimate` or a pytree of them, as `bootstrap`; of `roc_auc_bounds` an `AreaBounds` of Estimates.
+
+    Raises:
+        ValueError: another shape; as `bootstrap`.
+
+    >>> import jaxmetrics as jm
+    >>> estimate = bootstrap_histogram(jax.random.key(0), jm.roc_auc_bounds, jnp.array([[50, 40, 10], [5, 20, 75]])).value
+    >>> estimate.value.round(3), estimate.low.round(2), estimate.high.round(2)
+    (Array(0.885, dtype=float32), Array(0.83, dtype=float32), Array(0.93, dtype=float32))
+    """
+    check_option(method, "method", ("bca", "percentile", "basic", "studentized"))
+    size, level = check_num_samples(num_samples), check_level(level)
+    table = as_float(histogram, "histogram")
+    if table.ndim < 2 or table.shape[-2] != 2 or table.shape[-1] == 0:
+        raise ValueError(f"histogram must have shape (..., 2, B), as score_histogram returns it, got {table.shape}.")
+    options: dict[str, Any] = {"metric": as_floats(metric), "level": level, "method": method, "stratified": stratified}
+    return _bootstrap_table(key, numbers_of_examples(table, "histogram"), size, **options)
+
+
+def _bootstrap_table(key: jax.Array, tables: jax.Array, size: int, **options: Any) -> Any:
+    function = partial(_bootstrap, key, size=size, **options, examples=how_many(tables))
+    return check_finite(_replicates.by_used_columns(function, tables), size)
 
 
 @promoting
@@ -145,10 +189,11 @@ def _bootstrap(
     stratified: bool,
     examples: str,
 ) -> Any:
-    taken, numbers = _replicates.take_columns(counts, columns), counts.shape[-1] ** 2
+    taken, (k, width) = _replicates.take_columns(counts, columns), counts.shape[-2:]
+    numbers = k * width
 
     def metric_of_taken(taken: jax.Array) -> Any:
-        return metric(_replicates.whole(taken, columns))
+        return metric(_replicates.whole(taken, columns, width))
 
     estimates, _ = bootstrap_of(
         key,
@@ -281,7 +326,7 @@ def _draw_counts(
     taken = _replicates.take_columns(counts, columns)
     k = counts.shape[-1]
     draws = _replicates.evaluate(
-        _DRAWS[method, stratified], lambda taken: _replicates.whole(taken, columns), key, taken, size=size, numbers=k * k
+        _DRAWS[method, stratified], lambda taken: _replicates.whole(taken, columns, k), key, taken, size=size, numbers=k * k
     )
     return jnp.where(is_possible(counts)[..., None, None], draws, jnp.nan)
 
@@ -497,9 +542,7 @@ def proportion_interval(
     s, n = jnp.where(possible, s, jnp.nan), jnp.where(possible, n, jnp.nan)
     p = divide(s, n, jnp.nan)
     if method == "wilson":
-        low, high = _wilson_roots(s, n, z)
-        high = jnp.where(2 * s <= n, high, 1 - _wilson_roots(n - s, n, z)[0])  # exactly 1 at s = n
-        low, high = jnp.where(low > p, p, low), jnp.where(high < p, p, high)  # at a tiny level rounding may cross
+        low, high = wilson_interval(s, n, z)
     elif method == "jeffreys":
         low, high = _quantiles_of_beta(level, (s + 0.5, n - s + 0.5), (s + 0.5, n - s + 0.5))
     elif method == "clopper_pearson":
@@ -512,12 +555,6 @@ def proportion_interval(
         low, high = jnp.where(n == 0, 0, low), jnp.where(n == 0, 1, high)
     error = safe_sqrt(divide(p * divide(n - s, n, jnp.nan), n, jnp.nan))
     return Estimate(p, low, high, error, jnp.zeros(p.shape, jnp.int32))
-
-
-def _wilson_roots(s: jax.Array, n: jax.Array, z: float) -> tuple[jax.Array, jax.Array]:
-    """The roots of Wilson's quadratic; the smaller by their product, (s/n)^2 n / (n + z^2), so exactly 0 at s = 0."""
-    numerator = 2 * s + z**2 + z * jnp.sqrt(z**2 + 4 * s * divide(n - s, n))
-    return 2 * s * divide(s, n) / numerator, numerator / (2 * (n + z**2))
 
 
 def _quantiles_of_beta(

@@ -9,11 +9,13 @@ import numpy as np
 
 from jaxmetrics._arrays import ArrayLike, check_level
 from jaxmetrics.posteriors import balanced_accuracy_posterior
+from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve
+from jaxmetrics.scoring import CalibrationCurve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["balanced_accuracy_violin"]
+__all__ = ["balanced_accuracy_violin", "precision_recall", "reliability", "roc"]
 
 
 def balanced_accuracy_violin(
@@ -79,6 +81,133 @@ def balanced_accuracy_violin(
     axes.set_xlim(-0.6, n - 0.4)
     axes.set_ylim(top=min(axes.get_ylim()[1], 1))
     axes.set_ylabel("balanced accuracy")
+    axes.legend(frameon=False, fontsize="small")
+    return axes
+
+
+def roc(
+    curve: RocCurve, *, replicates: RocCurve | None = None, name: str = "", level: float = 0.95, ax: Axes | None = None
+) -> Axes:
+    """ROC curve, with its area in the legend; with replicates, a band around it.
+
+    The band contains, at each false positive rate, the share `level` of the replicates: it is pointwise.
+
+    Args:
+        curve: of one classifier, by `roc_curve`.
+        replicates: the curve of resampled examples, `(S, ...)`: `roc_curve(y_true, y_score, sample_weight=w)` with w `(S, n)`
+            how often each example was drawn, such as `numpy.random.default_rng(0).multinomial(n, np.ones(n) / n, S)`.
+        name: for the legend.
+        level: of the band.
+        ax: matplotlib axes, of an earlier call, say; new ones if not given.
+
+    Returns:
+        The axes, with labels of their own.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+        ValueError: curves with batch axes, or undefined (NaN); a level outside of (0, 1).
+    """
+    fpr, tpr = _one_curve(curve.fpr, curve.tpr)
+    axes = _axes(ax)
+    area = float((np.diff(fpr) * (tpr[1:] + tpr[:-1])).sum() / 2)
+    (line,) = axes.plot(fpr, tpr, label=f"{name} (AUC {area:.3f})".strip())
+    if replicates is not None:
+        grid = np.linspace(0, 1, 301)
+        draws = [np.interp(grid, x, y) for x, y in zip(*_replicates(replicates.fpr, replicates.tpr), strict=True)]
+        _band(axes, grid, draws, level, line)
+    if ax is None:
+        axes.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":", label="chance")
+    return _unit_square(axes, "false positive rate", "true positive rate", "ROC curve")
+
+
+def precision_recall(
+    curve: PrecisionRecallCurve,
+    *,
+    replicates: PrecisionRecallCurve | None = None,
+    name: str = "",
+    level: float = 0.95,
+    ax: Axes | None = None,
+) -> Axes:
+    """Precision against recall in steps, with the average precision in the legend; with replicates, a band around it.
+
+    At each recall the curve shows the precision of the highest threshold that reaches it. Arguments and errors as `roc`, with
+    curves by `precision_recall_curve`.
+    """
+    recall, precision = _one_curve(curve.recall, curve.precision)
+    axes = _axes(ax)
+    average = float((np.diff(recall) * precision[1:]).sum())
+    (line,) = axes.step(recall, precision, where="pre", label=f"{name} (average precision {average:.3f})".strip())
+    if replicates is not None:
+        grid = np.linspace(0, 1, 301)
+        draws = [
+            y[np.minimum(np.searchsorted(x, grid), len(x) - 1)]
+            for x, y in zip(*_replicates(replicates.recall, replicates.precision), strict=True)
+        ]
+        _band(axes, grid, draws, level, line)
+    if ax is None:
+        axes.axhline(precision[-1], color="0.5", linewidth=1, linestyle=":", label="chance")
+    return _unit_square(axes, "recall", "precision", "Precision and recall")
+
+
+def reliability(
+    curve: CalibrationCurve,
+    *,
+    replicates: CalibrationCurve | None = None,
+    name: str = "",
+    level: float = 0.95,
+    ax: Axes | None = None,
+) -> Axes:
+    """Reliability diagram: how often class 1 occurs where it is predicted with probability p; the diagonal is right.
+
+    Bars are Wilson's intervals, those of `curve`; with replicates there is a band instead, which contains the share `level` of
+    them in each bin. The grey columns are the share of the examples in each bin.
+
+    Args:
+        curve: by `calibration_curve`.
+        replicates: the curve of resampled examples, `(S, ...)`, as for `roc`.
+
+    Other arguments and errors as `roc`.
+    """
+    x, y, low, high, weight = _one_curve(*curve, may_have_gaps=True)
+    axes = _axes(ax)
+    found = np.isfinite(y)
+    if ax is None:
+        axes.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":", label="calibrated")
+        share = (weight / weight.sum())[found]
+        axes.bar(x[found], share, width=0.5 / len(x), color="0.85", label="share of examples", zorder=0)
+    (line,) = axes.plot(x[found], y[found], "o-", markersize=4, label=name or "observed")
+    if replicates is None:
+        axes.vlines(x[found], low[found], high[found], color=line.get_color(), linewidth=1.5)
+    else:
+        (draws,) = _replicates(replicates.frequency)
+        _band(axes, x[found], draws[:, found], level, line)
+    return _unit_square(axes, "predicted probability", "observed frequency", "Reliability")
+
+
+def _one_curve(*coordinates: Any, may_have_gaps: bool = False) -> list[np.ndarray]:
+    arrays = [np.asarray(x, float) for x in coordinates]
+    if any(x.ndim != 1 for x in arrays):
+        raise ValueError(f"curve must be of one classifier, without batch axes, got shapes {[x.shape for x in arrays]}.")
+    if not (np.isfinite(arrays[1]).any() if may_have_gaps else all(np.isfinite(x).all() for x in arrays)):
+        raise ValueError("curve is undefined: a class is missing, or a score is NaN.")
+    return arrays
+
+
+def _replicates(*coordinates: Any) -> list[np.ndarray]:
+    arrays = [np.asarray(x, float) for x in coordinates]
+    if any(x.ndim != 2 for x in arrays):
+        raise ValueError(f"replicates must have one batch axis, (S, ...), got shapes {[x.shape for x in arrays]}.")
+    return arrays
+
+
+def _band(axes: Any, x: np.ndarray, draws: Any, level: float, line: Any) -> None:
+    tail = (1 - check_level(level)) / 2
+    low, high = np.nanquantile(np.asarray(draws), [tail, 1 - tail], axis=0)
+    axes.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0, label=f"{100 * level:g} % band")
+
+
+def _unit_square(axes: Any, x: str, y: str, title: str) -> Any:
+    axes.set(xlabel=x, ylabel=y, title=title, xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
     axes.legend(frameon=False, fontsize="small")
     return axes
 

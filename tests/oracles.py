@@ -281,3 +281,20 @@ def beta_average_cdf(x: float, parameters: Any) -> float:
     logarithm = (2 * a1 - 1) * np.log(np.sin(theta)) + (2 * b1 - 1) * np.log(np.cos(theta)) - special.betaln(a1, b1)
     density = 2 * np.exp(logarithm)
     return float(((cuts[1:] - cuts[:-1]) / 2 * ((density * second.cdf(2 * x - np.sin(theta) ** 2)) @ weights)).sum())
+
+
+def best_and_worst_average_precision(histogram: np.ndarray) -> tuple[float, float]:
+    """The least and the greatest average precision of all orders, without ties, of the examples within each bin."""
+    negative, positive = histogram[:, ::-1]  # highest bin first
+    orders = [sorted(set(itertools.permutations([1] * int(p) + [0] * int(n)))) for n, p in zip(negative, positive, strict=True)]
+    values = []
+    for parts in itertools.product(*orders):
+        truth = np.array([t for part in parts for t in part])
+        precision = np.cumsum(truth) / np.arange(1, len(truth) + 1)
+        values.append(precision[truth == 1].mean())
+    tied_first = 0.0  # positives of a bin that tie, ahead of its negatives
+    tp = fp = 0
+    for n, p in zip(negative, positive, strict=True):
+        tied_first += p * (tp + p) / (tp + p + fp) if p else 0
+        tp, fp = tp + p, fp + n
+    return min(values), max(max(values), tied_first / positive.sum())

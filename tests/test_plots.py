@@ -32,6 +32,67 @@ def test_violins_show_density_interval_and_mean(tmp_path: Any) -> None:
     assert plots.balanced_accuracy_violin(COUNTS[0], ax=axes) is axes
 
 
+def problem() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Truth, calibrated probabilities, and how often each example is drawn in 200 bootstrap samples."""
+    rng = np.random.default_rng(0)
+    prob = rng.beta(2, 3, 400).astype(np.float32)
+    return (rng.random(400) < prob).astype(int), prob, rng.multinomial(400, np.ones(400) / 400, 200)
+
+
+def test_curves_with_bands(tmp_path: Any) -> None:
+    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
+    y, prob, weights = problem()
+    curve, replicates = jm.roc_curve(y, prob), jm.roc_curve(y, prob, sample_weight=weights)
+    axes: Any = plots.roc(curve, replicates=replicates, name="A")
+    assert axes.lines[0].get_label() == f"A (AUC {float(jm.roc_auc(y, prob)):.3f})"
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("false positive rate", "true positive rate")
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), curve.tpr)
+    outline = axes.collections[0].get_paths()[0].vertices
+    at_fifth = outline[np.isclose(outline[:, 0], 0.2), 1]
+    rates = [np.interp(0.2, x, z) for x, z in zip(replicates.fpr, replicates.tpr, strict=True)]
+    np.testing.assert_allclose([at_fifth.min(), at_fifth.max()], np.quantile(rates, [0.025, 0.975]), atol=1e-6)
+    axes.figure.savefig(tmp_path / "roc.png")
+    assert plots.roc(jm.roc_curve(y, -prob), name="B", ax=axes) is axes
+
+
+def test_precision_and_recall_with_a_band(tmp_path: Any) -> None:
+    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
+    y, prob, weights = problem()
+    axes: Any = plots.precision_recall(
+        jm.precision_recall_curve(y, prob), replicates=jm.precision_recall_curve(y, prob, sample_weight=weights)
+    )
+    assert axes.lines[0].get_label() == f"(average precision {float(jm.average_precision(y, prob)):.3f})"
+    assert len(axes.collections) == 1
+    axes.figure.savefig(tmp_path / "precision_recall.png")
+
+
+def test_reliability_diagram(tmp_path: Any) -> None:
+    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
+    y, prob, weights = problem()
+    curve = jm.calibration_curve(y, prob)
+    found = np.isfinite(curve.frequency)
+    axes: Any = plots.reliability(curve)
+    np.testing.assert_allclose(axes.lines[1].get_xdata(), np.asarray(curve.mean_prob)[found])
+    bars = np.array([segment[:, 1] for segment in axes.collections[0].get_segments()])
+    np.testing.assert_allclose(bars.T, np.asarray([curve.low, curve.high])[:, found])
+    np.testing.assert_allclose(sum(bar.get_height() for bar in axes.patches), 1, rtol=1e-6)
+    axes = plots.reliability(curve, replicates=jm.calibration_curve(y, prob, sample_weight=weights), name="A")
+    assert axes.lines[1].get_label() == "A"
+    assert "95 % band" in [text.get_text() for text in axes.get_legend().get_texts()]
+    axes.figure.savefig(tmp_path / "reliability.png")
+
+
+def test_curves_that_cannot_be_drawn() -> None:
+    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
+    y, prob, weights = problem()
+    with pytest.raises(ValueError, match="without batch axes"):
+        plots.roc(jm.roc_curve(y, prob, sample_weight=weights))
+    with pytest.raises(ValueError, match="undefined"):
+        plots.roc(jm.roc_curve(np.ones(400, int), prob))
+    with pytest.raises(ValueError, match="one batch axis"):
+        plots.roc(jm.roc_curve(y, prob), replicates=jm.roc_curve(y, prob))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

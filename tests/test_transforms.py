@@ -17,13 +17,13 @@ from hypothesis.extra import numpy as hnp
 import jaxmetrics as jm
 from jaxmetrics.metrics.averages import Average
 from tests import cases
-from tests.cases import COUNTERS, METRICS, OTHERS, Counter, K, N, matrices_of
+from tests.cases import COUNTERS, METRICS, OTHERS, SCORERS, Counter, K, N, matrices_of
 
 SMOOTH = [name for name, metric in METRICS.items() if metric.smooth]
 
 
 def test_every_public_name_is_in_a_table() -> None:
-    tables = {name.split()[0] for name in METRICS} | set(COUNTERS) | set(OTHERS)
+    tables = {name.split()[0] for name in (*METRICS, *SCORERS)} | set(COUNTERS) | set(OTHERS)
     public = {name for name in vars(jm) if not name.startswith("_") and callable(getattr(jm, name))}
     assert public == tables
 
@@ -200,6 +200,58 @@ def test_gradient_with_respect_to_weights(name: str) -> None:
     weights = jnp.where(jnp.arange(N) % 5 == 0, 0.0, 1.0)
     each = [first_moment(jnp.zeros(N).at[i].set(1.0)) for i in range(N)]
     np.testing.assert_allclose(jax.grad(first_moment)(weights), np.array(each), rtol=1e-4)
+
+
+def all_close(actual: Any, expected: Any, rtol: float = 1e-5) -> None:
+    for a, b in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("name", SCORERS)
+def test_scorers_under_batch_vmap_and_jit(name: str) -> None:
+    scorer = SCORERS[name]
+    batch = [np.stack([x, np.roll(x, 5, axis)]) for x, axis in zip(scorer.examples, scorer.axis, strict=True)]
+    batch[1] = np.stack([batch[1][0], batch[1][0]])  # truth and scores must not move together
+    one_by_one = jax.tree.map(lambda *x: jnp.stack(x), *(scorer.call(*(x[i] for x in batch)) for i in range(2)))
+    assert all(x.dtype in (jnp.float32, jnp.int32) for x in jax.tree.leaves(one_by_one))
+    all_close(scorer.call(*batch), one_by_one)
+    all_close(scorer.call(batch[0], batch[1][0]), one_by_one)  # (2, n) against (n,)
+    all_close(jax.jit(jax.vmap(scorer.call))(*map(jnp.asarray, batch)), one_by_one)
+
+
+@pytest.mark.parametrize("name", SCORERS)
+def test_scorers_of_examples_that_are_absent_or_twice(name: str) -> None:
+    """Order does not matter, masked and weightless rows are absent, whatever they hold, weight 2 is the row twice."""
+    scorer = SCORERS[name]
+    everything = scorer.call(*scorer.examples)
+    all_close(scorer.call(*take(scorer, np.random.default_rng(0).permutation(N))), everything)
+    keep = np.arange(N) % 3 != 0
+    absent = scorer.call(*take(scorer, np.flatnonzero(keep)))
+    poisoned = [np.where(keep.reshape(-1, *(1,) * (x.ndim - 1)), x, np.nan if x.dtype.kind == "f" else 1).astype(x.dtype)
+                for x in example_axis_first(scorer)]  # fmt: skip
+    all_close(scorer.call(*restored(scorer, poisoned), where=keep), absent)
+    all_close(scorer.call(*restored(scorer, poisoned), sample_weight=keep.astype(np.float32)), absent)
+    weights = np.where(keep, 1, np.nan).astype(np.float32)
+    all_close(scorer.call(*restored(scorer, poisoned), sample_weight=weights, where=keep), absent)
+    twice = scorer.call(*take(scorer, np.repeat(np.arange(N), keep + 1)))
+    all_close(scorer.call(*scorer.examples, sample_weight=keep + 1), twice)
+
+
+@pytest.mark.parametrize("name", SCORERS)
+def test_scorers_of_nothing_and_of_nan(name: str) -> None:
+    scorer = SCORERS[name]
+    if name in ("score_histogram", "calibration_bins"):  # sums: of nothing 0
+        assert not np.any(scorer.call(*(x[:0] for x in scorer.examples)))
+        return
+    for nothing in (scorer.call(*scorer.examples, where=np.zeros(N, bool)), scorer.call(*(x[:0] for x in scorer.examples))):
+        first = np.asarray(jax.tree.leaves(nothing)[0])
+        assert np.isnan(first).all() or (name in THRESHOLDS and (first <= 1).all()), nothing
+    if scorer.examples[1].dtype.kind == "f":
+        nan = scorer.call(scorer.examples[0], np.full_like(scorer.examples[1], np.nan))
+        assert np.isnan(jax.tree.leaves(nan)[0]).all(), nan
+
+
+THRESHOLDS = ("best_threshold", "recall_at_precision", "precision_at_recall")  # +inf is one also without examples
 
 
 def test_soft_counts_of_certain_predictions_are_counts() -> None:

@@ -9,8 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtr
 
-from jaxmetrics._arrays import ArrayLike, as_float, as_host_or_jax, check_examples, check_real, divide, float_dtype, promoting
-from jaxmetrics._estimates import Estimate, normal_estimate, normal_quantile
+from jaxmetrics._arrays import ArrayLike, as_host_or_jax, check_examples, promoting
+from jaxmetrics._estimates import Estimate, normal_quantile
+from jaxmetrics.ranking._ranks import Ranked, rank, restore
+from jaxmetrics.ranking.areas import mean_share, shares_in_order
 
 __all__ = ["DeLong", "delong"]
 
@@ -50,71 +52,18 @@ def delong(y_true: ArrayLike, y_score_a: ArrayLike, y_score_b: ArrayLike, *, lev
     (Array(0.8333, dtype=float32), Array(0.5, dtype=float32))
     """
     z = normal_quantile(level)
-    scores = [_as_scores(y_score_a, "y_score_a"), _as_scores(y_score_b, "y_score_b")]
-    truth = jnp.asarray(y_true)
-    if not (jnp.issubdtype(truth.dtype, jnp.integer) or truth.dtype == bool):
-        raise TypeError(f"y_true must hold 0 and 1 of an integer or bool dtype, got {truth.dtype}. Truth comes first.")
-    check_examples({"y_true": truth.shape, "y_score_a": scores[0].shape, "y_score_b": scores[1].shape})
-    return _delong(*jnp.broadcast_arrays(truth, *scores), z)
-
-
-def _as_scores(scores: ArrayLike, name: str) -> jax.Array:
-    """As floats in the same order; NumPy arrays, which may hold more digits than float32, are replaced by their ranks."""
-    array = as_host_or_jax(scores)
-    if isinstance(array, np.ndarray) and array.dtype.itemsize > 4 and float_dtype() == np.float32:
-        check_real(array, name)
-        ranks = np.unique(array, return_inverse=True)[1].reshape(array.shape)
-        array = np.where(np.isnan(array), np.nan, ranks)
-    return as_float(array, name)
+    scores = {"y_score_a": as_host_or_jax(y_score_a), "y_score_b": as_host_or_jax(y_score_b)}
+    check_examples({"y_true": np.shape(y_true), **{name: score.shape for name, score in scores.items()}})
+    return _delong(*(rank(y_true, score, name=name) for name, score in scores.items()), z)
 
 
 @promoting
 @jax.jit
-def _delong(truth: jax.Array, first: jax.Array, second: jax.Array, z: float) -> DeLong:
-    positive, negative = truth == 1, truth == 0
-    of_first, of_second = (_shares_in_order(score, positive, negative) for score in (first, second))
-    a, b, difference = (
-        _mean_with_interval(shares, positive, negative, z) for shares in (of_first, of_second, of_first - of_second)
-    )
+def _delong(first: Ranked, second: Ranked, z: float) -> DeLong:
+    of_first, of_second = (restore(shares_in_order(ranked), ranked.position) for ranked in (first, second))
+    positive, negative = (restore(group, first.position) > 0 for group in (first.positive, first.negative))
+    a, b, difference = (mean_share(shares, positive, negative, z) for shares in (of_first, of_second, of_first - of_second))
     error = difference.standard_error
     certain = jnp.where(difference.value == 0, 0, jnp.inf * jnp.sign(difference.value))
     statistic = jnp.where(error == 0, certain, difference.value / jnp.where(error == 0, 1, error))
     return DeLong(a, b, difference, statistic, 2 * ndtr(-jnp.abs(statistic)))
-
-
-def _mean_with_interval(shares: jax.Array, positive: jax.Array, negative: jax.Array, z: float) -> Estimate:
-    """The mean share of positives, which is that of negatives; its variance is the sum of what the two groups contribute."""
-    (mean, of_positives), (_, of_negatives) = (_mean_and_variance(shares, group) for group in (positive, negative))
-    return normal_estimate(mean, jnp.sqrt(of_positives + of_negatives), z)
-
-
-def _mean_and_variance(values: jax.Array, group: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Of a group among values `(..., n)`: their mean, and the variance of that mean."""
-    number = group.sum(-1).astype(values.dtype)
-    mean = divide(jnp.where(group, values, 0).sum(-1), number, jnp.nan)
-    squares = jnp.where(group, values - mean[..., None], 0) ** 2
-    return mean, divide(squares.sum(-1), number * (number - 1), jnp.nan)
-
-
-def _shares_in_order(score: jax.Array, positive: jax.Array, negative: jax.Array) -> jax.Array:
-    """For each positive the share of negatives below it, for each negative that of positives above it; ties count half."""
-    order = jnp.argsort(score, -1)
-    s, pos, neg = (jnp.take_along_axis(v, order, -1) for v in (score, positive, negative))
-    first = jnp.concatenate([jnp.ones_like(pos[..., :1]), s[..., 1:] != s[..., :-1]], -1)  # of a run of equal scores
-    last = jnp.concatenate([first[..., 1:], jnp.ones_like(pos[..., :1])], -1)
-    axis = s.ndim - 1
-
-    def up_to_run(flags: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """How many flags stand before, and up to the end of, the run of each."""
-        passed = jnp.cumsum(flags, -1, dtype=jnp.int32)
-        before = jax.lax.cummax(jnp.where(first, passed - flags, 0), axis)
-        through = jax.lax.cummin(jnp.where(last, passed, jnp.iinfo(jnp.int32).max), axis, reverse=True)
-        return before, through
-
-    neg_before, neg_through = up_to_run(neg)
-    pos_before, pos_through = up_to_run(pos)
-    num_pos, num_neg = pos.sum(-1, keepdims=True), neg.sum(-1, keepdims=True)
-    twice = jnp.where(pos, neg_before + neg_through, 2 * num_pos - pos_before - pos_through).astype(score.dtype)
-    share = divide(twice / 2, jnp.where(pos, num_neg, num_pos).astype(score.dtype), jnp.nan)
-    share = jnp.where((jnp.isnan(s) & (pos | neg)).any(-1, keepdims=True), jnp.nan, share)
-    return jnp.take_along_axis(share, jnp.argsort(order, -1), -1)

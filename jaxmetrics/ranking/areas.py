@@ -1,0 +1,258 @@
+"""Areas under curves, exact, from one sort."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from jaxmetrics._arrays import (
+    ArrayLike,
+    as_float,
+    check_option,
+    divide,
+    float_dtype,
+    promoting,
+)
+from jaxmetrics._estimates import Estimate, normal_estimate, normal_quantile
+from jaxmetrics.ranking._ranks import Ranked, above, points, rank, take
+from jaxmetrics.ranking.columns import class_columns, one_hot, per_column
+
+__all__ = ["auc", "average_precision", "delong_interval", "roc_auc", "roc_auc_one_vs_one"]
+
+
+def auc(x: ArrayLike, y: ArrayLike) -> jax.Array:
+    """Area under a curve by the trapezoidal rule, `sum (x_i+1 - x_i) (y_i+1 + y_i) / 2`.
+
+    Args:
+        x, y: `(..., m)`, of points in order; x rising or falling, which does not change the sign.
+
+    Returns:
+        `(...)`; NaN if a point is, or x turns back.
+
+    Raises:
+        ValueError: fewer than two points, shapes that do not go together.
+
+    >>> auc([0.0, 0.5, 1.0], [0.0, 0.8, 1.0])
+    Array(0.65, dtype=float32)
+    """
+    xs, ys = as_float(x, "x"), as_float(y, "y")
+    if xs.ndim == 0 or ys.ndim == 0 or xs.shape[-1] != ys.shape[-1] or xs.shape[-1] < 2:
+        raise ValueError(
+            f"x and y must have the same number of points, at least 2, on the last axis; got {xs.shape}, {ys.shape}."
+        )
+    steps = jnp.diff(xs, axis=-1)
+    turns = (steps > 0).any(-1) & (steps < 0).any(-1)
+    return jnp.where(turns, jnp.nan, jnp.abs((steps * (ys[..., 1:] + ys[..., :-1])).sum(-1) / 2))
+
+
+def roc_auc(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    max_fpr: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> jax.Array:
+    """Area under the ROC curve: the share of pairs of a positive and a negative whose scores are in order, ties counting half.
+
+    With `max_fpr` m the area A up to that false positive rate, scaled so that chance is 0.5 and the best 1:
+    `(1 + (A - m^2 / 2) / (m - m^2 / 2)) / 2`, McClish (1989), Medical Decision Making 9.
+
+    For several classes or labels: `per_class(roc_auc)`, `per_label(roc_auc)`, and `roc_auc_one_vs_one`. Its gradient is 0 with
+    respect to scores, and right with respect to weights.
+
+    Args:
+        y_true: 0 or 1 (or bool), `(..., n)`; examples of any other label are left out.
+        y_score: real numbers, `(..., n)`; only their order matters.
+        max_fpr: in (0, 1].
+        sample_weight: `(..., n)`; weight 2 equals the example written twice, 0 the example left out.
+        where: bool, `(..., n)`; false leaves the example out, whatever it holds.
+
+    Returns:
+        `(...)`, in [0, 1]; NaN without both classes, and if a score that counts is NaN.
+
+    Raises:
+        TypeError: labels that are no integers, scores that are no real numbers, a mask that is not bool.
+        ValueError: unequal numbers of examples, batch axes that do not broadcast, `max_fpr` outside of (0, 1].
+
+    >>> roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
+    Array(0.875, dtype=float32)
+    """
+    limit = None if max_fpr is None else as_float(max_fpr, "max_fpr")
+    if limit is not None and not isinstance(limit, jax.core.Tracer) and not bool(((limit > 0) & (limit <= 1)).all()):
+        raise ValueError(f"max_fpr must lie in (0, 1], got {max_fpr!r}.")
+    return _roc_auc(rank(y_true, y_score, sample_weight, where), limit)
+
+
+@promoting
+@jax.jit
+def _roc_auc(ranked: Ranked, max_fpr: jax.Array | None) -> jax.Array:
+    positive, negative = (x.astype(float_dtype()) for x in (ranked.positive, ranked.negative))
+    num_pos, num_neg = positive.sum(-1), negative.sum(-1)
+    if max_fpr is None:
+        area = divide((negative * divide(above(ranked.positive, ranked.last), num_pos[..., None])).sum(-1), num_neg)
+    else:
+        area = _mcclish(*points(ranked)[:2], num_pos[..., None], num_neg[..., None], max_fpr)
+    return jnp.where(~ranked.undefined & (num_pos > 0) & (num_neg > 0), area, jnp.nan)
+
+
+def _mcclish(tp: jax.Array, fp: jax.Array, num_pos: jax.Array, num_neg: jax.Array, limit: jax.Array) -> jax.Array:
+    limit = jnp.where((limit > 0) & (limit <= 1), limit, jnp.nan)
+    steps, rises = divide(jnp.diff(fp, axis=-1), num_neg), divide(jnp.diff(tp, axis=-1), num_pos)
+    within = jnp.clip(limit[..., None] - divide(fp, num_neg)[..., :-1], 0, steps)  # of each step, what lies below the limit
+    area = (within * (divide(tp, num_pos)[..., :-1] + rises * divide(within, steps) / 2)).sum(-1)
+    least = limit**2 / 2
+    return (1 + (area - least) / (limit - least)) / 2
+
+
+def roc_auc_one_vs_one(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    average: Literal["macro", "weighted"] = "macro",
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> jax.Array:
+    """Hand and Till's M: the mean over pairs of classes i, j of `(A(i|j) + A(j|i)) / 2`.
+
+    A(i|j) is the area under the ROC curve of score i among the examples of classes i and j. Unlike the areas of one class
+    against the rest, M does not depend on how frequent the classes are. Hand and Till (2001), Machine Learning 45.
+
+    Args:
+        y_true: class ids, `(..., n)`; a label outside of [0, K) leaves its example out.
+        y_score: `(..., n, K)`.
+        average: "macro", each pair the same; "weighted" by the share of the examples that is in the pair.
+        sample_weight, where: `(..., n)`.
+
+    Returns:
+        `(...)`, in [0, 1]; pairs of which a class is absent are left out, NaN if all are, or if a score that counts is NaN.
+
+    Raises:
+        TypeError, ValueError: as `roc_auc`; `y_score` without an axis of at least two classes.
+
+    >>> scores = [[0.8, 0.1, 0.1], [0.3, 0.4, 0.3], [0.2, 0.5, 0.3], [0.4, 0.3, 0.3], [0.1, 0.2, 0.7]]
+    >>> roc_auc_one_vs_one([0, 0, 1, 1, 2], scores)
+    Array(0.9166667, dtype=float32)
+    """
+    check_option(average, "average", ("macro", "weighted"))
+    ids, columns = class_columns(y_true, y_score)
+    each = (per_column(sample_weight, columns), per_column(where, columns))
+    return _hand_till(rank(one_hot(ids, columns), columns, *each), ids, weighted=average == "weighted")
+
+
+@promoting
+@partial(jax.jit, static_argnames="weighted")
+def _hand_till(ranked: Ranked, ids: jax.Array, *, weighted: bool) -> jax.Array:
+    k = ranked.score.shape[-2]
+    classes = take(ids[..., None, :], ranked.position)
+    amount = (ranked.positive + ranked.negative).astype(float_dtype())
+    ahead = amount * above(ranked.positive, ranked.last)  # of the examples of class j in the order of score j
+
+    def sums(i: jax.Array) -> tuple[jax.Array, jax.Array]:
+        return jnp.where(classes == i, ahead, 0).sum(-1), jnp.where(classes == i, amount, 0).sum(-1)[..., 0]
+
+    pairs, support = (jnp.moveaxis(x, 0, -1) for x in lax.map(sums, jnp.arange(k)))  # (..., j, i), (..., i)
+    both = support[..., None, :] * support[..., :, None]
+    areas = divide(pairs, both)
+    areas = (areas + areas.swapaxes(-1, -2)) / 2
+    weight = support[..., None, :] + support[..., :, None] if weighted else jnp.ones_like(areas)
+    weight = jnp.where((both > 0) & jnp.triu(jnp.ones((k, k), bool), 1), weight, 0)
+    mean = divide((weight * areas).sum((-2, -1)), weight.sum((-2, -1)), jnp.nan)
+    return jnp.where(ranked.undefined.any(-1), jnp.nan, mean)
+
+
+def average_precision(
+    y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike | None = None, where: ArrayLike | None = None
+) -> jax.Array:
+    """Mean precision over the positives, `sum_t (R_t - R_t-1) P_t` over the distinct thresholds: a step sum, no trapezoids.
+
+    Arguments and errors as `roc_auc`.
+
+    Returns:
+        `(...)`, in [0, 1]; NaN without positives, and if a score that counts is NaN.
+
+    >>> average_precision([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).round(4)
+    Array(0.8333, dtype=float32)
+    """
+    return _average_precision(rank(y_true, y_score, sample_weight, where))
+
+
+@promoting
+@jax.jit
+def _average_precision(ranked: Ranked) -> jax.Array:
+    tp, fp, _ = points(ranked)
+    hits = jnp.diff(tp, axis=-1).astype(float_dtype())
+    precision = divide(tp.astype(float_dtype()), (tp + fp).astype(float_dtype()))[..., 1:]
+    mean = divide((hits * precision).sum(-1), tp[..., -1].astype(float_dtype()), jnp.nan)
+    return jnp.where(ranked.undefined, jnp.nan, mean)
+
+
+def delong_interval(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    level: float = 0.95,
+    transform: Literal["logit"] | None = "logit",
+    where: ArrayLike | None = None,
+) -> Estimate:
+    """Interval of the area under the ROC curve, with the variance of DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44.
+
+    With V_i the share of negatives below positive i, and W_j of positives above negative j, ties counting half, the variance
+    of the area is `var(V) / n1 + var(W) / n0`. `delong` compares two areas on the same examples.
+
+    Args:
+        y_true, y_score, where: as for `roc_auc`.
+        level: the probability with which the interval is meant to contain the true area.
+        transform: "logit" takes the interval on the scale `log(A / (1 - A))`, so that it stays in [0, 1] and holds its level
+            near 1; None on the scale of the area.
+
+    Returns:
+        `Estimate`, each `(...)`; NaN without two positives and two negatives. Where the classes are perfectly separated the
+        error is 0, and the interval a point.
+
+    Raises:
+        TypeError, ValueError: as `roc_auc`; a level outside of (0, 1).
+
+    >>> estimate = delong_interval([0, 0, 1, 1, 1], [0.1, 0.4, 0.35, 0.8, 0.9])
+    >>> estimate.value.round(4), estimate.low.round(4), estimate.high.round(4)
+    (Array(0.8333, dtype=float32), Array(0.1523, dtype=float32), Array(0.9929, dtype=float32))
+    """
+    if transform is not None:
+        check_option(transform, "transform", ("logit", "None"))
+    z = normal_quantile(level)
+    return _delong_interval(rank(y_true, y_score, where=where), z, transform=transform)
+
+
+@promoting
+@partial(jax.jit, static_argnames="transform")
+def _delong_interval(ranked: Ranked, z: float, *, transform: str | None) -> Estimate:
+    positive, negative = ranked.positive > 0, ranked.negative > 0
+    return mean_share(shares_in_order(ranked), positive, negative, z, transform)
+
+
+def mean_share(shares: jax.Array, positive: jax.Array, negative: jax.Array, z: float, transform: str | None = None) -> Estimate:
+    """The mean share of positives, which is that of negatives; its variance is the sum of what the two groups contribute."""
+    (mean, of_positives), (_, of_negatives) = (_mean_and_variance(shares, group) for group in (positive, negative))
+    return normal_estimate(mean, jnp.sqrt(of_positives + of_negatives), z, transform)
+
+
+def _mean_and_variance(values: jax.Array, group: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Of a group among values `(..., n)`: their mean, and the variance of that mean."""
+    number = group.sum(-1).astype(values.dtype)
+    mean = divide(jnp.where(group, values, 0).sum(-1), number, jnp.nan)
+    squares = jnp.where(group, values - mean[..., None], 0) ** 2
+    return mean, divide(squares.sum(-1), number * (number - 1), jnp.nan)
+
+
+def shares_in_order(ranked: Ranked) -> jax.Array:
+    """Of sorted examples without weights: for each positive the share of negatives below it, for each negative that of
+    positives above it, ties counting half."""
+    positive = ranked.positive > 0
+    num_pos, num_neg = (x.sum(-1, keepdims=True).astype(float_dtype()) for x in (ranked.positive, ranked.negative))
+    number = jnp.where(positive, num_neg - above(ranked.negative, ranked.last), above(ranked.positive, ranked.last))
+    share = divide(number, jnp.where(positive, num_neg, num_pos), jnp.nan)
+    return jnp.where(ranked.undefined[..., None], jnp.nan, share)

@@ -1,0 +1,210 @@
+"""Areas of streams: a histogram of the scores of each class adds up over batches, devices and hosts.
+
+Pairs of a positive and a negative in different bins are in order or not, whatever their scores; only pairs that share a bin are
+in doubt. So the exact area lies between two numbers that the histogram knows. They are as close as the bins are fine where the
+scores lie; the scales are made for scores that pile up near 0 or 1.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxmetrics._arrays import ArrayLike, as_float, check_option, check_size, divide, float_dtype, promoting
+from jaxmetrics.counts import count
+
+__all__ = ["AreaBounds", "average_precision_bounds", "roc_auc_bounds", "score_histogram"]
+
+
+class AreaBounds(NamedTuple):
+    """An estimate, half way between the numbers between which the exact area lies, `(...)` each."""
+
+    value: jax.Array
+    low: jax.Array
+    high: jax.Array
+
+
+def score_histogram(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    scale: Literal["probability", "logit", "float"] | None = None,
+    edges: ArrayLike | None = None,
+    num_bins: int = 4096,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> jax.Array:
+    """Number (or weight) of the examples of each class in each bin of the score: add those of two batches, and you have that
+    of both.
+
+    The bins rise with the score; how they are spaced must be said, since scores are never reinterpreted:
+
+    - `scale="probability"`: finer by halves towards 0 and 1, as `log(p / (1 - p))`: 64 octaves, of p from 2^-41 up to 1/2 and
+      of 1 - p from 1/2 down to 2^-25, each in `num_bins / 64` parts.
+    - `scale="logit"`: even, from -32 to 32.
+    - `scale="float"`: the leading bits of a float32, for any real number: 4096 bins halve the range eight times per octave.
+    - `edges` `(B - 1,)`, rising, for B bins `edge <= score`: by rank, say, `jnp.quantile(scores_of_a_batch, jnp.linspace(0, 1,
+      B + 1)[1:-1])`. They are searched, which takes longer.
+
+    What lies beyond the outermost bins belongs to them.
+
+    Args:
+        y_true: 0 or 1 (or bool), `(..., n)`; examples of any other label are left out, and those with a NaN score.
+        y_score: `(..., n)`.
+        num_bins: B, static, a power of two from 64 to 2^16.
+        sample_weight, where: `(..., n)`, as for `confusion_matrix`.
+
+    Returns:
+        `(..., 2, B)`, negatives before positives; int32, or float with `sample_weight`.
+
+    Raises:
+        TypeError: labels that are no integers, scores that are no real numbers.
+        ValueError: not exactly one of scale and edges, another scale, another number of bins, edges that do not rise.
+
+    >>> histogram = score_histogram([0, 1, 0, 1], [0.001, 0.4, 0.4, 0.99999], scale="probability")
+    >>> histogram.shape, roc_auc_bounds(histogram)
+    ((2, 4096), AreaBounds(value=Array(0.875, dtype=float32), low=Array(0.75, dtype=float32), high=Array(1., dtype=float32)))
+    """
+    if (scale is None) == (edges is None):
+        raise ValueError('give scale="probability", "logit" or "float", or edges: how are the bins spaced?')
+    score = as_float(y_score, "y_score")
+    if edges is not None:
+        cuts = _as_edges(edges)
+        size = cuts.size + 1
+        bins = jnp.searchsorted(cuts, score, side="right", method="scan_unrolled").astype(jnp.int32)
+        bins = jnp.where(jnp.isnan(score), -1, bins)
+    else:
+        check_option(scale, "scale", tuple(_BINS))  # type: ignore[arg-type]
+        size = check_size(num_bins, "num_bins")
+        if not 64 <= size <= 2**16 or size & (size - 1):
+            raise ValueError(f"num_bins must be a power of two from 64 to 65536, got {num_bins}.")
+        bins = _bins(score, scale=scale, size=size)
+    return count([("y_true", y_true, 2), ("y_score", bins, size)], sample_weight, where)
+
+
+def _as_edges(edges: ArrayLike) -> jax.Array:
+    cuts = as_float(edges, "edges")
+    if cuts.ndim != 1 or cuts.size == 0:
+        raise ValueError(f"edges must have shape (B - 1,) with at least one edge, got {cuts.shape}.")
+    if not isinstance(cuts, jax.core.Tracer) and not bool((cuts[1:] >= cuts[:-1]).all() & ~jnp.isnan(cuts).any()):
+        raise ValueError("edges must rise.")
+    return cuts
+
+
+@promoting
+@partial(jax.jit, static_argnames=("scale", "size"))
+def _bins(score: jax.Array, *, scale: str, size: int) -> jax.Array:
+    bins = jnp.clip(_BINS[scale](score, size), 0, size - 1)
+    return jnp.where(jnp.isnan(score), -1, bins)
+
+
+# Each is monotone to the last bit, as the bounds require: made of bits, 1 - p and products with powers of two, no logarithm.
+
+
+def _by_octaves(p: jax.Array, size: int) -> jax.Array:
+    shift = 23 - (size // 64).bit_length() + 1
+
+    def place(x: jax.Array, lowest: float) -> jax.Array:
+        return (_bits(jnp.maximum(x, lowest)) - _bits(jnp.full((), lowest))) >> shift
+
+    return jnp.where(p < 0.5, place(p, 2.0**-41), size - 1 - place(1 - p, 2.0**-25))
+
+
+def _evenly(logit: jax.Array, size: int) -> jax.Array:
+    return jnp.floor((jnp.clip(logit, -32, 32) + 32) * (size / 64)).astype(jnp.int32)
+
+
+def _by_leading_bits(score: jax.Array, size: int) -> jax.Array:
+    bits = _bits(jnp.where(score == 0, 0, score))
+    rising = bits ^ ((bits >> 31) & 0x7FFFFFFF)
+    return (rising >> (33 - size.bit_length())) + size // 2
+
+
+def _bits(x: jax.Array) -> jax.Array:
+    return lax.bitcast_convert_type(x.astype(jnp.float32), jnp.int32)
+
+
+_BINS = {"probability": _by_octaves, "logit": _evenly, "float": _by_leading_bits}
+
+
+def roc_auc_bounds(histogram: ArrayLike) -> AreaBounds:
+    """Area under the ROC curve of the examples in a histogram: the exact one lies between `low` and `high`.
+
+    With shares p_b of the positives and q_b of the negatives in bin b: `low = sum_b q_b sum_c>b p_c`, `high = low + sum_b q_b
+    p_b`; the value is that of ties within each bin. The bounds hold for the examples counted; for the uncertainty of the
+    population see `bootstrap_histogram`. Smooth in the counts.
+
+    Args:
+        histogram: `(..., 2, B)` by `score_histogram`.
+
+    Returns:
+        `AreaBounds`, `(...)` each; NaN without both classes.
+
+    Raises:
+        TypeError, ValueError: no numbers, or of another shape.
+
+    >>> [x.round(4) for x in roc_auc_bounds([[5, 4, 1], [0, 2, 8]])]
+    [Array(0.9, dtype=float32), Array(0.82, dtype=float32), Array(0.98, dtype=float32)]
+    """
+    return _roc_auc_bounds(_as_histogram(histogram))
+
+
+@promoting
+@jax.jit
+def _roc_auc_bounds(histogram: jax.Array) -> AreaBounds:
+    negative, positive = (divide(x, x.sum(-1)[..., None], jnp.nan) for x in _classes(histogram))
+    ordered, shared = (negative * _beyond(positive)).sum(-1), (negative * positive).sum(-1)
+    return _between(ordered, ordered + shared)
+
+
+def average_precision_bounds(histogram: ArrayLike) -> AreaBounds:
+    """Average precision of the examples in a histogram: the exact one lies between `low` and `high`.
+
+    With p positives and n negatives in a bin, TP and FP above it, the positives of the bin come first at best, `p (TP + p) /
+    (TP + p + FP)`. They come last at worst: then the sum over them is no less than `p - F log(1 + p / (TP + F))`, F = FP + n.
+
+    Arguments, errors and NaN as `roc_auc_bounds`.
+
+    >>> average_precision_bounds([[5, 4, 1], [0, 2, 8]]).value.round(3)
+    Array(0.84, dtype=float32)
+    """
+    return _average_precision_bounds(_as_histogram(histogram))
+
+
+@promoting
+@jax.jit
+def _average_precision_bounds(histogram: jax.Array) -> AreaBounds:
+    negative, positive = _classes(histogram)
+    tp, fp = _beyond(positive), _beyond(negative)
+    reached = fp + negative
+    best = positive * divide(tp + positive, tp + positive + fp)
+    worst = positive - reached * jnp.log1p(divide(positive, tp + reached))
+    number = positive.sum(-1)
+    return _between(*(divide(x.sum(-1), number, jnp.nan) for x in (worst, best)))
+
+
+def _as_histogram(histogram: ArrayLike) -> jax.Array:
+    array = as_float(histogram, "histogram")
+    if array.ndim < 2 or array.shape[-2] != 2 or array.shape[-1] == 0:
+        raise ValueError(f"histogram must have shape (..., 2, B), as score_histogram returns it, got {array.shape}.")
+    return array
+
+
+def _classes(histogram: jax.Array) -> tuple[jax.Array, jax.Array]:
+    return histogram[..., 0, :], histogram[..., 1, :]
+
+
+def _beyond(x: jax.Array) -> jax.Array:
+    """The sum over all higher bins."""
+    return lax.cumsum(x, x.ndim - 1, reverse=True) - x
+
+
+def _between(low: jax.Array, high: jax.Array) -> AreaBounds:
+    """Widened by what rounding may have added, 1e-6 in float32."""
+    slack = 16 * float(np.finfo(float_dtype()).eps)
+    return AreaBounds((low + high) / 2, jnp.clip(low - slack, 0, 1), jnp.clip(high + slack, 0, 1))

@@ -1,0 +1,518 @@
+"""Calibration of the probability of one event: sums by bin, which add up, and what is computed from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxmetrics._arrays import (
+    ArrayLike,
+    as_float,
+    check_option,
+    check_size,
+    divide,
+    float_dtype,
+    promoting,
+    safe_sqrt,
+)
+from jaxmetrics._estimates import normal_quantile, wilson_interval
+from jaxmetrics.counts import soft_confusion_matrix
+from jaxmetrics.scoring._examples import (
+    Examples,
+    at_class,
+    is_forecast,
+    is_probability,
+    of_classes,
+    of_event,
+    weighted_mean,
+    weights_of,
+)
+
+__all__ = [
+    "BrierDecomposition",
+    "CalibrationCurve",
+    "binned_calibration_curve",
+    "binned_calibration_error",
+    "brier_decomposition",
+    "calibration_bins",
+    "calibration_curve",
+    "calibration_error",
+    "fit_temperature",
+    "top_label",
+]
+
+Norm = Literal["l1", "l2", "max"]
+Strategy = Literal["uniform", "quantile"]
+
+
+class CalibrationCurve(NamedTuple):
+    """Of each bin, `(..., B)`: mean probability, frequency of class 1 with its interval, weight; NaN where a bin is empty."""
+
+    mean_prob: jax.Array
+    frequency: jax.Array
+    low: jax.Array
+    high: jax.Array
+    weight: jax.Array
+
+
+class BrierDecomposition(NamedTuple):
+    """Parts of the Brier score: `reliability - resolution + uncertainty`."""
+
+    reliability: jax.Array
+    resolution: jax.Array
+    uncertainty: jax.Array
+
+
+def calibration_bins(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    num_bins: int = 15,
+    edges: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> jax.Array:
+    """Sums by bin of probability: the weight, the sum of probabilities and the sum of truths.
+
+    Those of two batches, or devices, add up to those of all: `binned_calibration_error` and `binned_calibration_curve` take it
+    from there. A bin holds what lies above its lower edge, up to and including its upper edge; 0 is in the first bin.
+
+    Args:
+        y_true: 0 or 1 (or bool), `(..., n)`.
+        y_prob: the probability of class 1, `(..., n)`.
+        num_bins: B, of equal width in [0, 1], unless `edges` are given.
+        edges: `(B - 1,)` edges between the bins, ascending, such as quantiles of a first batch.
+
+    Returns:
+        `(..., B, 3)`, float. All NaN if a probability that counts is NaN or outside of [0, 1].
+
+    Raises:
+        TypeError: labels that are not integers. ValueError: shapes that do not fit.
+
+    >>> calibration_bins([0, 1, 1, 1], [0.25, 0.75, 1.0, 0.5], num_bins=2)
+    Array([[2.  , 0.75, 1.  ],
+           [2.  , 1.75, 2.  ]], dtype=float32)
+    >>> calibration_bins([0, 1, 1, 1], [0.25, 0.75, 1.0, 0.5], edges=[0.25, 0.75])[..., 0]
+    Array([1., 2., 1.], dtype=float32)
+    """
+    examples = of_event(y_true, y_prob, sample_weight, where)
+    if edges is None:
+        return _sums(examples, _uniform_edges(num_bins))
+    inner = as_float(edges, "edges")
+    if inner.ndim != 1:
+        raise ValueError(f"edges must have shape (B - 1,), the edges between B bins, got {inner.shape}.")
+    return _sums(examples, inner)
+
+
+def calibration_curve(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    num_bins: int = 10,
+    strategy: Strategy = "uniform",
+    level: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> CalibrationCurve:
+    """Reliability diagram: how often class 1 comes true beside how often it was forecast, by bin.
+
+    Args:
+        y_true: 0 or 1 (or bool), `(..., n)`.
+        y_prob: the probability of class 1, `(..., n)`.
+        num_bins: B.
+        strategy: `"uniform"`, bins of equal width as in `calibration_bins`; `"quantile"`, edges at the quantiles j / B of the
+            probabilities, equal ones in one bin, so that bins may stay empty. As there a weight is a number of rows, several
+            examples with a total weight under 2 give NaN.
+        level: of Wilson's interval for the frequency; weights are read as numbers of examples.
+
+    Returns:
+        `CalibrationCurve`. Its bins with weight are those of scikit-learn's `calibration_curve`.
+
+    Raises:
+        TypeError: labels that are not integers. ValueError: shapes that do not fit, an unknown strategy, an impossible level.
+
+    >>> curve = calibration_curve([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], num_bins=2)
+    >>> curve.mean_prob, curve.frequency, curve.low.round(2)
+    (Array([0.2916667, 1.       ], dtype=float32), Array([0.3333333, 1.       ], dtype=float32),
+     Array([0.06, 0.21], dtype=float32))
+    >>> calibration_curve([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], num_bins=2, strategy="quantile").mean_prob
+    Array([0.1875, 0.75  ], dtype=float32)
+    """
+    examples = of_event(y_true, y_prob, sample_weight, where)
+    return binned_calibration_curve(_sums(examples, _edges(examples, num_bins, strategy)), level=level)
+
+
+def binned_calibration_curve(bins: ArrayLike, *, level: float = 0.95) -> CalibrationCurve:
+    """`calibration_curve` from sums `(..., B, 3)` of `calibration_bins`.
+
+    Raises:
+        ValueError: bins of another shape, a level outside (0, 1).
+
+    >>> binned_calibration_curve([[4.0, 0.5, 1.0], [0.0, 0.0, 0.0]]).frequency
+    Array([0.25,  nan], dtype=float32)
+    """
+    return _curve(_as_bins(bins), normal_quantile(level))
+
+
+def calibration_error(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    norm: Norm = "l1",
+    num_bins: int = 15,
+    strategy: Strategy = "uniform",
+    debiased: bool = False,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> jax.Array:
+    """Distance of probabilities from frequencies by bin, in [0, 1]; less is better.
+
+    With the gap d_b = mean probability - frequency of class 1 in bin b, and w_b its share of the weight:
+
+    - `"l1"`, expected calibration error: `sum_b w_b |d_b|`. Naeini, Cooper and Hauskrecht (2015), AAAI.
+    - `"l2"`, root mean square: `sqrt(sum_b w_b d_b^2)`.
+    - `"max"`: the greatest `|d_b|` of the bins with weight.
+
+    Args:
+        y_true: 0 or 1 (or bool), `(..., n)`. Of several classes: `top_label(calibration_error)`.
+        y_prob: the probability of class 1, `(..., n)`.
+        num_bins, strategy: as for `calibration_curve`.
+        debiased: of few examples the error is too large, also of perfect forecasts. With f_b the frequency in a bin of n_b
+            examples, take `d_b^2 - f_b (1 - f_b) / (n_b - 1)` for d_b^2, and 0 if the sum is negative; a bin of one example
+            stays as it is. Only for "l2". Kumar, Liang and Ma (2019), NeurIPS, section 5.
+
+    Raises:
+        TypeError: labels that are not integers. ValueError: shapes that do not fit, an unknown norm or strategy, `debiased`
+            with a norm other than "l2".
+
+    >>> calibration_error([0, 1, 1, 1], [0.25, 0.75, 0.25, 1.0], num_bins=2)  # both gaps are 1/4 or 1/8
+    Array(0.1875, dtype=float32)
+    >>> calibration_error([0, 1, 1, 1], [0.25, 0.75, 0.25, 1.0], num_bins=2, norm="max")
+    Array(0.25, dtype=float32)
+    """
+    _check_norm(norm, debiased)
+    examples = of_event(y_true, y_prob, sample_weight, where)
+    return _error(_sums(examples, _edges(examples, num_bins, strategy)), norm=norm, debiased=debiased)
+
+
+def binned_calibration_error(bins: ArrayLike, *, norm: Norm = "l1", debiased: bool = False) -> jax.Array:
+    """`calibration_error` from sums `(..., B, 3)` of `calibration_bins`.
+
+    Raises:
+        ValueError: bins of another shape, an unknown norm, `debiased` with a norm other than "l2".
+
+    >>> first = calibration_bins([0, 1], [0.25, 0.75], num_bins=2)
+    >>> second = calibration_bins([1, 1], [0.25, 1.0], num_bins=2)
+    >>> binned_calibration_error(first + second)
+    Array(0.1875, dtype=float32)
+    """
+    _check_norm(norm, debiased)
+    return _error(_as_bins(bins), norm=norm, debiased=debiased)
+
+
+def brier_decomposition(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    num_bins: int = 10,
+    strategy: Strategy = "uniform",
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> BrierDecomposition:
+    """Parts of the Brier score `mean (p - y)^2`: `reliability - resolution + uncertainty`, whatever the bins.
+
+    With w_b the share, p_b the mean probability and f_b the frequency of class 1 of bin b, f the frequency of all:
+    reliability = `sum_b w_b (p_b - f_b)^2` (less is better), uncertainty = `f (1 - f)`, and resolution (more is better) =
+    `sum_b w_b ((f_b - f)^2 - var_b(p) + 2 cov_b(p, y))`. The variance and the covariance within the bins are those of
+    Stephenson, Coelho and Jolliffe (2008), Weather and Forecasting 23; Murphy's classic resolution lacks them, and adds up only
+    if all probabilities of a bin are equal.
+
+    Args:
+        As `calibration_curve`.
+
+    Returns:
+        `BrierDecomposition`, each part `(...)`.
+
+    >>> parts = brier_decomposition([0, 1, 1, 1], [0.25, 0.75, 0.25, 1.0], num_bins=2)
+    >>> parts
+    BrierDecomposition(reliability=Array(0.0390625, dtype=float32), resolution=Array(0.0546875, dtype=float32),
+                       uncertainty=Array(0.1875, dtype=float32))
+    >>> parts.reliability - parts.resolution + parts.uncertainty  # (1/16 + 1/16 + 9/16) / 4
+    Array(0.171875, dtype=float32)
+    """
+    examples = of_event(y_true, y_prob, sample_weight, where)
+    return _decomposition(examples, _edges(examples, num_bins, strategy))
+
+
+@dataclass(frozen=True)
+class _TopLabel:
+    """Equal to, and hashed as, another of the same function, so that jit finds its compiled code again."""
+
+    function: Callable[..., Any]
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"top_label takes a function of (y_true, y_prob), got {self.function!r}.")
+
+    def __call__(self, y_true: ArrayLike, y_prob: ArrayLike, **options: Any) -> Any:
+        return self.function(*_judge(of_classes(y_true, y_prob, "y_prob", None, None)), **options)
+
+    @property
+    def __name__(self) -> str:
+        return f"top_label({getattr(self.function, '__name__', repr(self.function))})"
+
+    def __repr__(self) -> str:
+        return self.__name__
+
+
+def top_label(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of one event, applied to the event that the most probable class is the true one.
+
+    `top_label(calibration_error)(y_true, y_prob)` takes class ids `(..., n)` and probabilities `(..., n, K)`: the expected
+    calibration error as Guo et al. (2017), ICML, report it. Keyword arguments go to the function. Of equal probabilities the
+    first is the prediction.
+
+    Raises:
+        TypeError: not a function. ValueError: when called, shapes that do not fit.
+
+    >>> top_label(calibration_error)([0, 2, 1], [[0.5, 0.25, 0.25], [0.0, 0.25, 0.75], [0.5, 0.5, 0.0]], num_bins=2)
+    Array(0.0833333, dtype=float32)
+    >>> top_label(calibration_error)
+    top_label(calibration_error)
+    """
+    return _TopLabel(function)
+
+
+def fit_temperature(
+    y_true: ArrayLike, logits: ArrayLike, *, sample_weight: ArrayLike | None = None, where: ArrayLike | None = None
+) -> jax.Array:
+    """The temperature T > 0 for which `softmax(logits / T)` has the least log loss; above 1 the logits were overconfident.
+
+    The loss is convex in 1 / T, whose root is found by Newton's method within a bracket, to rounding. T scales with the logits,
+    and is differentiable in them. Fit it on examples other than those it was trained on.
+
+    Args:
+        y_true: class ids, `(..., n)`.
+        logits: `(..., n, K)`; -inf rules a class out.
+
+    Returns:
+        `(...)`. inf where no T does better than equal probabilities; 0 where every example has the greatest logit at its class,
+        so that sharper is always better; NaN where all logits of each example are equal, or those of a true class -inf.
+
+    Raises:
+        TypeError: labels that are not integers. ValueError: shapes that do not fit.
+
+    Source: Guo et al. (2017), On calibration of modern neural networks, ICML, section 4.2.
+
+    >>> fit_temperature([0, 0, 0, 1], [[2.0, 0.0]] * 4)  # 2 / ln 3: the probability of class 0 becomes 3/4
+    Array(1.8204784, dtype=float32)
+    """
+    return _temperature(of_classes(y_true, logits, "logits", sample_weight, where))
+
+
+@promoting
+@jax.jit
+def _judge(examples: Examples) -> tuple[jax.Array, jax.Array]:
+    """Whether each prediction is right, -1 where the example is dropped, and its probability, NaN in an impossible row."""
+    ids, p = examples.ids, examples.values
+    valid = is_probability(p).all(-1)
+    clean = jnp.where(valid[..., None], p, 0)
+    prediction = jnp.argmax(clean, -1)
+    return jnp.where(ids < 0, -1, (prediction == ids).astype(jnp.int32)), jnp.where(valid, at_class(clean, prediction), jnp.nan)
+
+
+def _check_norm(norm: str, debiased: bool) -> None:
+    check_option(norm, "norm", ("l1", "l2", "max"))
+    if debiased and norm != "l2":
+        raise ValueError(f'debiased=True needs norm="l2", whose bias is known, got norm={norm!r}.')
+
+
+def _as_bins(bins: ArrayLike) -> jax.Array:
+    sums = as_float(bins, "bins")
+    if sums.ndim < 2 or sums.shape[-1] != 3 or sums.shape[-2] == 0:
+        raise ValueError(f"bins must have shape (..., B, 3), as calibration_bins returns them, got {sums.shape}.")
+    return sums
+
+
+def _uniform_edges(num_bins: int) -> jax.Array:
+    return jnp.asarray(np.linspace(0, 1, check_size(num_bins, "num_bins") + 1)[1:-1].astype(float_dtype()))
+
+
+def _edges(examples: Examples, num_bins: int, strategy: str) -> jax.Array:
+    check_option(strategy, "strategy", ("uniform", "quantile"))
+    if strategy == "uniform":
+        return _uniform_edges(num_bins)
+    return _quantile_edges(examples, num_bins=check_size(num_bins, "num_bins"))
+
+
+@promoting
+@partial(jax.jit, static_argnames="num_bins")
+def _quantile_edges(examples: Examples, *, num_bins: int) -> jax.Array:
+    """The edges `(..., B - 1)`: of the W rows, each example as often as it weighs, in order, row `floor((W - 1) j / B)` from 0.
+
+    Linear quantiles lie between that row and the next, where there is no further example, so they make the same bins.
+    """
+    p, w = jnp.broadcast_arrays(lax.stop_gradient(examples.values), lax.stop_gradient(weights_of(examples)))
+    if p.shape[-1] == 0:
+        return jnp.zeros((*p.shape[:-1], num_bins - 1), p.dtype)
+    counts = w > 0
+    rows, order = jnp.where(counts, p, jnp.inf), jnp.arange(1, num_bins)
+    number = counts.sum(-1, keepdims=True, dtype=jnp.int32)
+    if examples.weights is None:
+        total, rows = number, jnp.sort(rows, -1)
+    else:
+        rows, w = lax.sort((rows, jnp.where(counts, w, 0)), num_keys=1)
+        passed = lax.cummax(jnp.cumsum(w, -1), w.ndim - 1)  # sums in a tree may step back by a rounding
+        total = passed[..., -1:]
+    # (W - 1) j / B in parts that neither overflow int32 nor lose the fraction of a float
+    whole = (total - 1) // num_bins
+    place = jnp.maximum(whole * order + ((total - 1) - whole * num_bins) * order // num_bins, 0)
+    if examples.weights is not None:
+        place = jnp.vectorize(partial(jnp.searchsorted, side="right"), signature="(n),(b)->(b)")(passed, place)
+    edges = jnp.take_along_axis(rows, jnp.clip(place, 0, jnp.maximum(number - 1, 0)).astype(jnp.int32), -1)
+    # Weights that were normalised to a sum of 1 are no numbers of rows: all would be one row, all edges the least p.
+    return jnp.where((total < 2) & (number > 1), jnp.nan, edges)
+
+
+@promoting
+@jax.jit
+def _sums(examples: Examples, edges: jax.Array) -> jax.Array:
+    """`calibration_bins` with edges `(..., B - 1)`."""
+    ids, p, weights, mask = examples
+    search = partial(jnp.searchsorted, side="left", method="scan_unrolled")
+    p = jnp.where(is_probability(p) & ~jnp.isnan(edges).any(-1, keepdims=True), p, jnp.nan)
+    bin_ids = jnp.vectorize(search, signature="(b),(n)->(n)")(edges, p).astype(jnp.int32)
+    # By bin and truth, with a row [1, p] for each example: how many, and their sum of p.
+    sums = soft_confusion_matrix(
+        ids,
+        jnp.stack([jnp.ones_like(p), p], -1),
+        sample_weight=weights,
+        where=mask,
+        groups=jnp.where(jnp.isnan(p), 0, bin_ids),
+        num_groups=edges.shape[-1] + 1,
+    )
+    bins = jnp.stack([sums[..., 0].sum(-1), sums[..., 1].sum(-1), sums[..., 1, 0]], -1)
+    return jnp.where(jnp.isnan(bins).any((-2, -1), keepdims=True), jnp.nan, bins)
+
+
+@promoting
+@jax.jit
+def _curve(bins: jax.Array, z: float) -> CalibrationCurve:
+    weight, sum_prob, sum_true = jnp.moveaxis(bins, -1, 0)
+    low, high = (jnp.where(weight == 0, jnp.nan, end) for end in wilson_interval(sum_true, weight, z))
+    return CalibrationCurve(divide(sum_prob, weight, jnp.nan), divide(sum_true, weight, jnp.nan), low, high, weight)
+
+
+@promoting
+@partial(jax.jit, static_argnames=("norm", "debiased"))
+def _error(bins: jax.Array, *, norm: str, debiased: bool) -> jax.Array:
+    n, sum_prob, sum_true = jnp.moveaxis(bins, -1, 0)
+    total = n.sum(-1)
+    gap = jnp.abs(divide(sum_prob - sum_true, n))
+    if norm == "max":
+        return jnp.where(total == 0, jnp.nan, gap.max(-1))
+    if norm == "l1":
+        return divide((n * gap).sum(-1), total, jnp.nan)
+    squares = gap**2
+    if debiased:
+        variance = divide(sum_true, n) * divide(n - sum_true, n)
+        squares = squares - jnp.where(n > 1, divide(variance, n - 1), jnp.where(variance == 0, 0, jnp.nan))
+    return safe_sqrt(jnp.maximum(divide((n * squares).sum(-1), total, jnp.nan), 0))
+
+
+@promoting
+@jax.jit
+def _decomposition(examples: Examples, edges: jax.Array) -> BrierDecomposition:
+    n, sum_prob, sum_true = jnp.moveaxis(_sums(examples, edges), -1, 0)
+    total = n.sum(-1)
+    reliability = divide((n * divide(sum_prob - sum_true, n) ** 2).sum(-1), total, jnp.nan)
+    uncertainty = divide(sum_true.sum(-1), total, jnp.nan) * divide((n - sum_true).sum(-1), total, jnp.nan)
+    # The sum of squares within a bin is that of its means plus n var(p) + n var(y) - 2 n cov(p, y), and the mean variance of y
+    # is the uncertainty less Murphy's resolution: so what is left of the score is the resolution of the docstring.
+    p = jnp.where(is_probability(examples.values), examples.values, 0)  # another one has made the sums NaN, if it counts
+    brier = weighted_mean((p - examples.ids) ** 2, weights_of(examples))
+    return BrierDecomposition(reliability, reliability + uncertainty - brier, uncertainty)
+
+
+class _Search(NamedTuple):
+    """For the root of a rising slope: between `low` and `high`, next at `beta`, after a step of `step`."""
+
+    low: jax.Array
+    high: jax.Array
+    beta: jax.Array
+    step: jax.Array
+    done: jax.Array
+    passes: jax.Array
+
+
+@promoting
+@jax.jit
+def _temperature(examples: Examples) -> jax.Array:
+    weights, valid = weights_of(examples), is_forecast(examples.values)
+    counts = (weights != 0) & valid
+    z = jnp.where(counts[..., None], examples.values, 0)
+    truth = examples.ids[..., None] == jnp.arange(z.shape[-1])
+    possible = z > -jnp.inf
+    broken = ((weights != 0) & (~valid | (truth & ~possible).any(-1))).any(-1)
+    z = jnp.where(possible, z, z.max(-1, keepdims=True))
+    centred = z - lax.stop_gradient(jnp.where(possible, z, -jnp.inf).max(-1, keepdims=True))
+    scale = lax.stop_gradient(jnp.abs(centred).max((-2, -1), initial=0))
+    u = centred / jnp.where(scale == 0, 1, scale)[..., None, None]
+    margin = -jnp.where(truth, u, 0).sum(-1)  # of the greatest logit over the true one, in [0, 1]
+    total = weights.sum(-1)
+
+    def slopes(beta: jax.Array, u: jax.Array, margin: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """First and second derivative of the log loss of `beta u`."""
+        p = jax.nn.softmax(jnp.where(possible, beta[..., None, None] * u, -jnp.inf), axis=-1)
+        mean = (p * u).sum(-1)
+        variance = (p * (u - mean[..., None]) ** 2).sum(-1)
+        return (weights * (mean + margin)).sum(-1) / total, (weights * variance).sum(-1) / total
+
+    fixed = lax.stop_gradient((u, margin, weights))
+    batch = jnp.broadcast_shapes(u.shape[:-2], margin.shape[:-1], weights.shape[:-1])
+    zero = jnp.zeros(batch, u.dtype)
+    beta = lax.stop_gradient(_root(lambda beta: slopes(beta, *fixed), zero))
+    # One more step of Newton's, which changes beta by its rounding only, carries the gradient: the implicit function theorem.
+    slope, curvature = slopes(beta, u, margin, weights)
+    known = lax.stop_gradient(curvature) > 0
+    beta = beta - jnp.where(known, slope / jnp.where(known, lax.stop_gradient(curvature), 1), 0)
+
+    temperature = jnp.where(beta > 0, scale / jnp.where(beta > 0, beta, 1), jnp.inf)
+    temperature = jnp.where(slopes(zero, *fixed)[0] >= 0, jnp.inf, temperature)
+    all_right = (weights * margin).sum(-1) == 0
+    temperature = jnp.where(all_right, 0, temperature)
+    return jnp.where((total == 0) | (scale == 0) | broken, jnp.nan, temperature)
+
+
+def _root(slopes: Callable[[jax.Array], tuple[jax.Array, jax.Array]], start: jax.Array) -> jax.Array:
+    """Where a rising slope, negative at `start`, is 0, from the slope and its derivative: Newton's method, in a bracket.
+
+    A step that leaves the bracket, or is not half of the one before, is replaced by four times beta while there is no upper
+    end, then by bisection.
+    """
+    tolerance = 8 * jnp.finfo(start.dtype).eps
+    greatest = jnp.finfo(start.dtype).max ** 0.5
+
+    def advance(state: _Search) -> _Search:
+        slope, curvature = slopes(state.beta)
+        below = slope < 0
+        low, high = jnp.where(below, state.beta, state.low), jnp.where(below, state.high, state.beta)
+        newton = state.beta - slope / curvature
+        good = (newton > low) & (newton < high) & (2 * jnp.abs(newton - state.beta) <= jnp.abs(state.step))
+        other = jnp.where(high == jnp.inf, jnp.clip(4 * state.beta, 1, greatest), (low + high) / 2)
+        beta = jnp.where(slope == 0, state.beta, jnp.where(good, newton, other))
+        step = beta - state.beta
+        done = state.done | (jnp.abs(step) <= tolerance * beta) | jnp.isnan(slope)
+        beta = jnp.where(state.done, state.beta, beta)
+        return _Search(low, high, beta, step, done, state.passes + 1)
+
+    infinite = jnp.full_like(start, jnp.inf)
+    state = _Search(start, infinite, start, infinite, jnp.zeros(start.shape, bool), jnp.zeros((), jnp.int32))
+    return lax.while_loop(lambda state: ~state.done.all() & (state.passes < 200), advance, state).beta

@@ -1,0 +1,277 @@
+"""Proper scores: no forecast does better, on average, than the true probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+
+from jaxmetrics._arrays import ArrayLike, as_float, as_host_or_jax, divide, float_dtype, promoting, safe_log, safe_sqrt
+from jaxmetrics.counts import soft_confusion_matrix
+from jaxmetrics.scoring._examples import Examples, at_class, is_forecast, is_probability, of_classes, weighted_mean, weights_of
+
+__all__ = [
+    "brier_score",
+    "d2_brier_score",
+    "d2_log_loss_score",
+    "log_loss",
+    "normalized_entropy",
+    "ranked_probability_score",
+    "spherical_score",
+    "two_class",
+]
+
+# From rows `(..., n, K)` and class ids `(..., n)` to one value per example.
+_Score = Callable[[jax.Array, jax.Array], jax.Array]
+
+
+def two_class(y_prob: ArrayLike) -> jax.Array:
+    """Probabilities of both classes, `[1 - p, p]`, from the probability of class 1: `(..., n)` to `(..., n, 2)`.
+
+    >>> brier_score([0, 1], two_class([0.25, 0.5]))
+    Array(0.15625, dtype=float32)
+    """
+    p = as_float(y_prob, "y_prob")
+    return jnp.stack([1 - p, p], -1)
+
+
+def log_loss(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> jax.Array:
+    """Mean surprise at the true class, `-ln p_y` in nats, >= 0; less is better.
+
+    Probabilities are cut to `[eps, 1 - eps]`, eps of their dtype (float32 for wider arrays while x64 is off), so that a certain
+    mistake costs 15.9 in float32. Logits are exact for any size, and bfloat16 logits are computed in float32: prefer them.
+
+    Args:
+        y_true: class ids, `(..., n)`.
+        y_prob, logits: one of the two, `(..., n, K)`; softmax is taken of `logits` only.
+
+    Raises:
+        TypeError: labels that are not integers. ValueError: both of y_prob and logits or neither; shapes that do not fit.
+
+    >>> log_loss([0, 2], [[0.5, 0.25, 0.25], [0.5, 0.25, 0.25]])  # (ln 2 + ln 4) / 2
+    Array(1.0397208, dtype=float32)
+    >>> log_loss([0, 2], logits=[[10000.0, 0.0, 0.0], [20.0, 0.0, 20.0]])
+    Array(0.3465736, dtype=float32)
+    """
+    return _log_loss(*_forecast(y_true, y_prob, logits, sample_weight, where))
+
+
+def normalized_entropy(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> jax.Array:
+    """Log loss over that of always forecasting the class frequencies f, `log_loss / -sum_k f_k ln f_k`; less is better.
+
+    1 says that the forecasts know no more than the frequencies. Arguments and errors as `log_loss`; NaN if fewer than two
+    classes occur. He et al. (2014), Practical lessons from predicting clicks on ads at Facebook, section 3.
+
+    >>> normalized_entropy([0, 0, 0, 1], two_class([0.25, 0.25, 0.25, 0.25]))
+    Array(1., dtype=float32)
+    """
+    return _normalized_entropy(*_forecast(y_true, y_prob, logits, sample_weight, where))
+
+
+def d2_log_loss_score(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    logits: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> jax.Array:
+    """Share of the log loss that is explained, `1 - normalized_entropy`, at most 1; more is better.
+
+    Arguments, errors and NaN as `normalized_entropy`.
+
+    >>> d2_log_loss_score([0, 0, 1, 1], two_class([0.25, 0.25, 0.75, 0.75]))  # 1 - ln(4/3) / ln 2
+    Array(0.5849625, dtype=float32)
+    """
+    return 1 - _normalized_entropy(*_forecast(y_true, y_prob, logits, sample_weight, where))
+
+
+def brier_score(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    scale_by_half: bool | Literal["auto"] = "auto",
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> jax.Array:
+    """Mean squared distance of the probabilities from the truth, `sum_k (p_k - [k = y])^2`, in [0, 2]; less is better.
+
+    Args:
+        y_true: class ids, `(..., n)`.
+        y_prob: probabilities, `(..., n, K)`.
+        scale_by_half: halve it, so that it lies in [0, 1] and two classes have the mean of `(p - y)^2`; `"auto"` does so for
+            K = 2 only, as scikit-learn does.
+
+    Raises:
+        TypeError: labels that are not integers. ValueError: shapes that do not fit, another word for `scale_by_half`.
+
+    Source: Brier (1950), Monthly Weather Review 78.
+
+    >>> brier_score([0, 1], [[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]])  # (1/4 + 1/16 + 1/16) / 2
+    Array(0.1875, dtype=float32)
+    >>> brier_score([0, 1], [[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]], scale_by_half=True)
+    Array(0.09375, dtype=float32)
+    """
+    if not (isinstance(scale_by_half, bool) or scale_by_half == "auto"):
+        raise ValueError(f"scale_by_half must be True, False or 'auto', got {scale_by_half!r}.")
+    examples = of_classes(y_true, y_prob, "y_prob", sample_weight, where)
+    half = examples.values.shape[-1] == 2 if scale_by_half == "auto" else scale_by_half
+    score = _mean_of(_squared_distance, examples)
+    return score / 2 if half else score
+
+
+def d2_brier_score(
+    y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: ArrayLike | None = None, where: ArrayLike | None = None
+) -> jax.Array:
+    """Share of the Brier score that is explained (Brier skill score), at most 1; more is better.
+
+    `1 - B / B_0`, B_0 the score of always forecasting the class frequencies, `sum_k f_k (1 - f_k)`. Arguments and errors as
+    `brier_score`; NaN if fewer than two classes occur.
+
+    >>> d2_brier_score([0, 0, 1, 1], two_class([0.25, 0.25, 0.75, 0.75]))
+    Array(0.75, dtype=float32)
+    """
+    return _d2_brier_score(of_classes(y_true, y_prob, "y_prob", sample_weight, where))
+
+
+def spherical_score(
+    y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: ArrayLike | None = None, where: ArrayLike | None = None
+) -> jax.Array:
+    """Mean cosine between the probabilities and the truth, `p_y / sqrt(sum_k p_k^2)`, in [0, 1]; more is better.
+
+    Arguments and errors as `brier_score`. Source: Gneiting and Raftery (2007), JASA 102, example 2 with α = 2.
+
+    >>> spherical_score([0, 1], two_class([0.0, 0.75])).round(4)  # 3 / sqrt(10) in the second row
+    Array(0.9743, dtype=float32)
+    """
+    return _mean_of(_cosine, of_classes(y_true, y_prob, "y_prob", sample_weight, where))
+
+
+def ranked_probability_score(
+    y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: ArrayLike | None = None, where: ArrayLike | None = None
+) -> jax.Array:
+    """Mean squared distance of the cumulative probabilities from the truth, for ordered classes, in [0, 1]; less is better.
+
+    `sum_{k<K} (F_k - [y <= k])^2 / (K - 1)`, F_k the probability of classes up to k: it costs more to be two classes off than
+    one. Arguments and errors as `brier_score`. Source: Epstein (1969), Journal of Applied Meteorology 8.
+
+    >>> ranked_probability_score([0], [[0.0, 1.0, 0.0]]), ranked_probability_score([0], [[0.0, 0.0, 1.0]])
+    (Array(0.5, dtype=float32), Array(1., dtype=float32))
+    """
+    return _mean_of(_ranked, of_classes(y_true, y_prob, "y_prob", sample_weight, where))
+
+
+def _forecast(
+    y_true: ArrayLike,
+    y_prob: ArrayLike | None,
+    logits: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+    where: ArrayLike | None,
+) -> tuple[Examples, float | None]:
+    """The examples, and eps of probabilities, None of logits."""
+    if (y_prob is None) == (logits is None):
+        raise ValueError(
+            f"give either y_prob or logits, got {'neither' if y_prob is None else 'both'}; logits are more accurate."
+        )
+    if y_prob is None:
+        assert logits is not None
+        return of_classes(y_true, logits, "logits", sample_weight, where), None
+    dtypes = [float_dtype(), as_host_or_jax(y_prob).dtype]
+    eps = max(float(jnp.finfo(dtype).eps) for dtype in dtypes if jnp.issubdtype(dtype, jnp.floating))
+    return of_classes(y_true, y_prob, "y_prob", sample_weight, where), eps
+
+
+def _log_loss(examples: Examples, eps: float | None) -> jax.Array:
+    if eps is None:
+        return _mean_of(_surprise_of_logits, examples, of_logits=True)
+    return _mean_of(_surprise, examples, eps)
+
+
+@promoting
+@partial(jax.jit, static_argnames=("score", "of_logits"))
+def _mean_of(score: _Score, examples: Examples, *options: ArrayLike, of_logits: bool = False) -> jax.Array:
+    """The weighted mean of a score; NaN if a row that counts is no forecast.
+
+    Rows that are none are replaced before the score sees them, so that a masked one reaches no gradient. The scores do not
+    depend on the weights: a batch of weights shares them.
+    """
+    ids, rows = examples.ids, examples.values
+    valid = is_forecast(rows) if of_logits else is_probability(rows).all(-1)
+    rows = jnp.where(valid[..., None], rows, 1 / rows.shape[-1])
+    values = score(rows, jnp.broadcast_to(ids, rows.shape[:-1]), *options)
+    return weighted_mean(jnp.where(valid, values, jnp.nan), weights_of(examples))
+
+
+def _surprise(p: jax.Array, y: jax.Array, eps: jax.Array) -> jax.Array:
+    return -jnp.log(jnp.clip(at_class(p, y), eps, 1 - eps))
+
+
+def _surprise_of_logits(z: jax.Array, y: jax.Array) -> jax.Array:
+    """`logsumexp(z) - z_y` as `log1p(sum_k exp(z_k - z_top) without the top) + (z_top - z_y)`: both parts keep their digits."""
+    index_of_top = jnp.argmax(z, -1)
+    top = at_class(z, index_of_top)
+    others = jnp.where(_one_hot(z, index_of_top), 0, jnp.exp(z - top[..., None])).sum(-1)
+    return jnp.log1p(others) + (top - at_class(z, y))
+
+
+def _squared_distance(p: jax.Array, y: jax.Array) -> jax.Array:
+    return ((p - _one_hot(p, y)) ** 2).sum(-1)
+
+
+def _cosine(p: jax.Array, y: jax.Array) -> jax.Array:
+    return divide(at_class(p, y), safe_sqrt((p**2).sum(-1)), jnp.nan)
+
+
+def _ranked(p: jax.Array, y: jax.Array) -> jax.Array:
+    return (jnp.cumsum(p - _one_hot(p, y), -1)[..., :-1] ** 2).mean(-1)
+
+
+def _one_hot(rows: jax.Array, ids: jax.Array) -> jax.Array:
+    """A bool for each number of the rows."""
+    return ids[..., None] == jnp.arange(rows.shape[-1])
+
+
+@promoting
+@jax.jit
+def _normalized_entropy(examples: Examples, eps: float | None) -> jax.Array:
+    f, rest = _class_frequencies(examples)
+    # ln of a frequency near 1, that of the common class beside a rare one, has few digits in float32; ln(1 - rest) has all.
+    log_f = jnp.where(f > 0.5, jnp.log1p(-jnp.where(f > 0.5, rest, 0)), safe_log(f))
+    return divide(_log_loss(examples, eps), -(f * log_f).sum(-1), jnp.nan)
+
+
+@promoting
+@jax.jit
+def _d2_brier_score(examples: Examples) -> jax.Array:
+    f, rest = _class_frequencies(examples)
+    return 1 - divide(_mean_of(_squared_distance, examples), (f * rest).sum(-1), jnp.nan)
+
+
+def _class_frequencies(examples: Examples) -> tuple[jax.Array, jax.Array]:
+    """The frequency of each class among the examples that count, and that of all others, `(..., K)`, each with its digits."""
+    ids, rows, weights, mask = examples
+    ones = jnp.ones((*ids.shape, 1), rows.dtype)
+    k = rows.shape[-1]
+    zeros = jnp.zeros_like(ids)
+    sums = soft_confusion_matrix(zeros, ones, sample_weight=weights, where=mask, groups=ids, num_groups=k)[..., 0, 0]
+    is_top = jnp.argmax(sums, -1)[..., None] == jnp.arange(k)
+    total = sums.sum(-1, keepdims=True)
+    others = jnp.where(is_top, jnp.where(is_top, 0, sums).sum(-1, keepdims=True), total - sums)
+    return divide(sums, total, jnp.nan), divide(others, total, jnp.nan)

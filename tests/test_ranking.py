@@ -1,0 +1,451 @@
+"""Curves and areas against scikit-learn, definitions in loops, and certified bounds."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from scipy import stats
+from sklearn import metrics as sk
+
+import jaxmetrics as jm
+from tests.oracles import best_and_worst_average_precision
+
+KEY = jax.random.key(0)
+
+
+def tolerance(x64: bool) -> float:
+    return 1e-12 if x64 else 1e-6
+
+
+def binary_problems() -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
+    """Truth, scores (float32, so that both sides see the same ties), weights."""
+    rng = np.random.default_rng(4)
+    y = np.where(np.arange(60) < 2, [0, 1] * 30, rng.integers(0, 2, 60))
+    score = (rng.normal(size=60) + y).astype(np.float32)
+    weight = rng.random(60) + 0.1
+    some_absent = np.where(np.arange(60) < 2, 1.0, rng.integers(0, 3, 60))
+    return {
+        "no ties": (y, score, None),
+        "ties": (y, np.round(score, 0), None),
+        "weights": (y, score, weight),
+        "ties and weights": (y, np.round(score, 0), weight),
+        "weights of 0": (y, np.round(score, 1), some_absent),
+        "constant scores": (y, np.zeros_like(score), weight),
+        "huge scores": (y, np.float32(1e30) * np.round(score, 0), None),
+        "separated": (y, y.astype(np.float32), None),
+        "two examples": (y[:2], score[:2], None),
+    }
+
+
+PROBLEMS = binary_problems()
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_areas_equal_scikit_learns(name: str, x64: bool) -> None:
+    y, score, weight = PROBLEMS[name]
+    options = {"sample_weight": weight}
+    rtol = tolerance(x64)
+    np.testing.assert_allclose(jm.roc_auc(y, score, **options), sk.roc_auc_score(y, score, **options), rtol=rtol)
+    np.testing.assert_allclose(
+        jm.average_precision(y, score, **options), sk.average_precision_score(y, score, **options), rtol=rtol
+    )
+    limits = np.array([0.08, 0.5, 1.0])
+    expected = [sk.roc_auc_score(y, score, max_fpr=limit, **options) for limit in limits]
+    np.testing.assert_allclose([jm.roc_auc(y, score, max_fpr=limit, **options) for limit in limits], expected, rtol=rtol)
+
+
+def distinct(curve: Any) -> Any:
+    """Without the repeated points."""
+    first = np.unique(-np.asarray(curve.thresholds), return_index=True)[1]
+    return type(curve)(*(np.asarray(x)[first] for x in curve))
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_curves_equal_scikit_learns(name: str, x64: bool) -> None:
+    y, score, weight = PROBLEMS[name]
+    options = {"sample_weight": weight}
+    close = partial(np.testing.assert_allclose, rtol=tolerance(x64), atol=tolerance(x64))
+    curve = jm.roc_curve(y, score, **options)
+    assert all(x.shape == (len(y) + 1,) for x in curve)
+    for actual, expected in zip(distinct(curve), sk.roc_curve(y, score, drop_intermediate=False, **options), strict=True):
+        close(actual, expected)
+    close(jm.auc(curve.fpr, curve.tpr), jm.roc_auc(y, score, **options))
+    precision, recall, thresholds = sk.precision_recall_curve(y, score, **options)
+    ours = distinct(jm.precision_recall_curve(y, score, **options))
+    close(ours.precision, precision[::-1])
+    close(ours.recall, recall[::-1])
+    close(ours.thresholds[1:], thresholds[::-1])
+    det = jm.det_curve(y, score, **options)
+    close(det.fpr, curve.fpr)
+    close(det.fnr, 1 - np.asarray(curve.tpr))
+
+
+def multiclass_problem(k: int = 4, n: int = 60) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(5)
+    y = np.where(np.arange(n) < k, np.arange(n) % k, rng.integers(0, k, n))
+    prob = np.round(rng.random((n, k)) + (np.arange(k) == y[:, None]), 1).astype(np.float32) + np.float32(0.5)
+    return y, prob / prob.sum(-1, keepdims=True), rng.random(n) + 0.1
+
+
+@pytest.mark.parametrize("average", ["macro", "weighted", "micro"])
+def test_one_against_the_rest_equals_scikit_learns(average: Any, x64: bool) -> None:
+    y, prob, weight = multiclass_problem()
+    ours = jm.per_class(jm.roc_auc, average=average)
+    for options in ({}, {"sample_weight": weight}):
+        expected = sk.roc_auc_score(y, prob, multi_class="ovr", average=average, **options)
+        np.testing.assert_allclose(ours(y, prob, **options), expected, rtol=tolerance(x64))
+    labels = np.stack([y > 1, y % 2 == 0, y == 0], -1).astype(int)
+    per_label = jm.per_label(jm.average_precision, average=average)
+    expected = sk.average_precision_score(labels, prob[:, :3], average=average, sample_weight=weight)
+    np.testing.assert_allclose(per_label(labels, prob[:, :3], sample_weight=weight), expected, rtol=tolerance(x64))
+
+
+@pytest.mark.parametrize("average", ["macro", "weighted"])
+def test_one_against_one_equals_scikit_learns(average: Literal["macro", "weighted"], x64: bool) -> None:
+    y, prob, _ = multiclass_problem()
+    expected = sk.roc_auc_score(y, prob, multi_class="ovo", average=average)
+    np.testing.assert_allclose(jm.roc_auc_one_vs_one(y, prob, average=average), expected, rtol=tolerance(x64))
+    twice = np.arange(len(y)) % 2 + 1
+    repeated = jm.roc_auc_one_vs_one(np.repeat(y, twice), np.repeat(prob, twice, 0), average=average)
+    weighted = jm.roc_auc_one_vs_one(y, prob, average=average, sample_weight=twice)
+    np.testing.assert_allclose(weighted, repeated, rtol=tolerance(x64))
+
+
+def test_absent_classes_are_left_out_of_averages() -> None:
+    y, prob, _ = multiclass_problem()
+    y = np.where(y == 3, -1, y)
+    areas = np.asarray(jm.per_class(jm.roc_auc)(y, prob))
+    assert np.isnan(areas[3])
+    np.testing.assert_allclose(jm.per_class(jm.roc_auc, average="macro")(y, prob), areas[:3].mean(), rtol=1e-6)
+    pairs = [jm.roc_auc(np.where((y == i) | (y == j), y == i, -1), prob[:, i]) for i in range(3) for j in range(3) if i != j]
+    np.testing.assert_allclose(jm.roc_auc_one_vs_one(y, prob), np.mean(pairs), rtol=1e-6)
+    assert np.isnan(jm.roc_auc_one_vs_one(np.zeros(5, int), prob[:5]))
+
+
+NUMBERS: dict[str, Callable[..., jax.Array]] = {
+    "roc_auc": jm.roc_auc,
+    "average_precision": jm.average_precision,
+    "equal_error_rate": jm.equal_error_rate,
+    "ks_statistic": jm.ks_statistic,
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_undefined_is_nan(name: str) -> None:
+    call = NUMBERS[name]
+    for undefined in (call([0, 0, 0], [0.1, 0.2, 0.3]), call([], []), call([1], [0.3], where=[False])):
+        assert np.isnan(undefined)
+    assert np.isnan(call([0, 1, 1], [0.2, np.nan, 0.5]))
+    assert np.isfinite(call([0, 1, -1], [0.2, 0.5, np.nan]))
+    assert np.isfinite(call([0, 1, 1], [0.2, 0.5, np.nan], where=[True, True, False]))
+    assert np.isfinite(call([0, 1, 1], [0.2, 0.5, np.nan], sample_weight=[1.0, 1.0, 0.0]))
+    if name != "average_precision":
+        assert np.isnan(call([1, 1], [0.2, 0.3]))
+
+
+def test_curves_of_nothing_have_one_point() -> None:
+    assert jm.roc_curve([], []).thresholds.tolist() == [np.inf]
+    assert np.isnan(jm.roc_curve([0, 0], [0.1, 0.2]).tpr).all()
+    assert np.isnan(jm.roc_curve([0, 1], [0.1, np.nan]).fpr).all()
+
+
+def test_scores_keep_the_precision_in_which_they_came() -> None:
+    """Two doubles that float32 cannot tell apart, and two integers."""
+    y_true = np.array([0, 1])
+    assert jm.roc_auc(y_true, np.array([0.9, 0.9 + 1e-12])) == 1
+    assert jm.roc_auc(y_true, np.array([2**24, 2**24 + 1])) == 1
+    assert jax.jit(jm.roc_auc)(y_true, jnp.array([2**24, 2**24 + 1])) == 1
+    for zeros in (np.array([0.0, -0.0], np.float32), np.array([0.0, -0.0]), jnp.array([0.0, -0.0])):
+        assert jm.roc_auc(y_true, zeros) == jax.jit(jm.roc_auc)(y_true, zeros) == 0.5
+    half = jnp.array([0.1, 0.3, 0.2, 0.2, np.inf, -np.inf], jnp.bfloat16)
+    y = np.array([0, 1, 0, 1, 1, 0])
+    np.testing.assert_allclose([jm.roc_auc(y, half), jax.jit(jm.roc_auc)(y, half)], 17 / 18, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int8, bool])
+def test_sorted_by_numpy_or_by_xla(dtype: Any) -> None:
+    rng = np.random.default_rng(6)
+    score = (10 * rng.normal(size=(3, 50))).astype(dtype)
+    y = rng.integers(-1, 2, (3, 50))
+    weight = rng.random(50)
+    for eager, jitted in zip(
+        jm.roc_curve(y, score, sample_weight=weight), jax.jit(jm.roc_curve)(y, score, sample_weight=weight), strict=True
+    ):
+        np.testing.assert_allclose(eager, jitted, rtol=1e-6, atol=1e-6)
+
+
+def test_gradients_are_those_of_the_weights() -> None:
+    y, score, _ = PROBLEMS["ties"]
+    weight = jnp.linspace(0.5, 1.5, 60)
+
+    def area(weight: jax.Array, score: Any) -> jax.Array:
+        return jm.roc_auc(y, score, sample_weight=weight)
+
+    by_weight, by_score = jax.grad(area, argnums=(0, 1))(weight, jnp.asarray(score))
+    assert (by_score == 0).all()
+    step = 0.01 * jnp.zeros(60).at[7].set(1.0)
+    slope = (area(weight + step, score) - area(weight - step, score)) / 0.02
+    np.testing.assert_allclose(by_weight[7], slope, rtol=2e-2)
+
+
+def test_large_samples_do_not_drift() -> None:
+    """300,000 examples with weights, in float32, against float64."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 300_000)
+    score = (rng.normal(size=300_000) + y).astype(np.float32)
+    weight = rng.random(300_000)
+    expected = sk.roc_auc_score(y, score, sample_weight=weight)
+    np.testing.assert_allclose(jm.roc_auc(y, score, sample_weight=weight), expected, rtol=1e-6)
+    expected = sk.average_precision_score(y, score, sample_weight=weight)
+    np.testing.assert_allclose(jm.average_precision(y, score, sample_weight=weight), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("jit", [False, True], ids=["eager", "jit"])
+def test_sharded_scores(jit: bool) -> None:
+    mesh = Mesh(np.array(jax.devices()), ("data",))
+    y, score, weight = (np.tile(x, 2)[:64] for x in PROBLEMS["ties and weights"] if x is not None)
+    sharding = NamedSharding(mesh, PartitionSpec("data"))
+    spread = [jax.device_put(x, sharding) for x in (y.astype(np.int32), score, weight.astype(np.float32))]
+    call = jax.jit(jm.roc_auc) if jit else jm.roc_auc
+    expected = sk.roc_auc_score(y, score, sample_weight=weight)
+    np.testing.assert_allclose(call(spread[0], spread[1], sample_weight=spread[2]), expected, rtol=1e-6)
+
+
+def test_metric_at_thresholds_is_the_metric_of_each_threshold() -> None:
+    y, score, _ = PROBLEMS["ties"]
+    metrics = {"accuracy": jm.accuracy, "recalls": jm.recall}
+
+    def both(counts: jax.Array) -> dict[str, jax.Array]:
+        return {name: metric(counts) for name, metric in metrics.items()}
+
+    values, thresholds = jm.metric_at_thresholds(both, y, score)
+    counts = jm.confusion_matrix_at_thresholds(y, score, thresholds)
+    for name, metric in metrics.items():
+        np.testing.assert_allclose(values[name], metric(counts), rtol=1e-6)
+    best = jm.best_threshold(jm.accuracy, y, score)
+    assert best.value == values["accuracy"].max()
+    assert best.threshold == thresholds[values["accuracy"].argmax()]
+    assert jm.accuracy(jm.confusion_matrix(y, (score >= best.threshold).astype(int), num_classes=2)) == best.value
+    with pytest.raises(ValueError, match="one number"):
+        jm.best_threshold(jm.recall, y, score)
+
+
+def test_best_threshold_is_one_of_a_counted_score() -> None:
+    """Neither masked scores nor those without weight, whatever they are, become thresholds."""
+    y, score = np.array([0, 1, 1, 0, 1]), np.array([0.2, 0.6, 0.9, 0.7, 0.65])
+    counted = np.array([True, True, True, False, False])
+    for options in ({"where": counted}, {"sample_weight": counted.astype(float)}):
+        value, threshold = jm.best_threshold(jm.accuracy, y, score, **options)
+        assert value == 1
+        assert threshold == np.float32(0.6)
+        thresholds = np.unique(jm.roc_curve(y, score, **options).thresholds)
+        np.testing.assert_array_equal(thresholds, np.array([0.2, 0.6, 0.9, np.inf], np.float32))
+
+
+def test_operating_points_from_their_definitions() -> None:
+    y, score, weight = PROBLEMS["ties and weights"]
+    fpr, tpr, thresholds = (np.asarray(x) for x in jm.roc_curve(y, score, sample_weight=weight))
+    precision, recall, _ = (np.asarray(x) for x in jm.precision_recall_curve(y, score, sample_weight=weight))
+    for least in (0.0, 0.3, 0.62, 0.9, 1.0):
+        for call, constrained, maximised in (
+            (jm.recall_at_precision, precision, recall),
+            (jm.precision_at_recall, recall, precision),
+            (jm.sensitivity_at_specificity, 1 - fpr, tpr),
+            (jm.specificity_at_sensitivity, tpr, 1 - fpr),
+        ):
+            point = call(y, score, least, sample_weight=weight)
+            allowed = constrained >= least - 1e-7
+            np.testing.assert_allclose(point.value, maximised[allowed].max(), rtol=1e-6)
+            best = allowed & (maximised > maximised[allowed].max() - 1e-6)
+            assert point.threshold == thresholds[best].max()
+
+
+def test_equal_error_rate_and_ks() -> None:
+    y, score, _ = PROBLEMS["no ties"]
+    expected = stats.ks_2samp(score[y == 1], score[y == 0]).statistic
+    np.testing.assert_allclose(jm.ks_statistic(y, score), expected, rtol=1e-6)
+    np.testing.assert_allclose(jm.ks_statistic(y, -score), expected, rtol=1e-6)
+    fpr, fnr, _ = (np.asarray(x, float) for x in jm.det_curve(y, score))
+    grid = np.linspace(0, 1, 100_001)  # along the curve
+    along = np.arange(len(fpr)) / (len(fpr) - 1)
+    gap = np.interp(grid, along, fpr) - np.interp(grid, along, fnr)
+    np.testing.assert_allclose(jm.equal_error_rate(y, score), np.interp(grid, along, fpr)[abs(gap).argmin()], atol=1e-4)
+    assert jm.equal_error_rate([0, 0, 1], [0.1, 0.2, 0.3]) == 0
+    assert jm.equal_error_rate([1, 1, 0], [0.1, 0.2, 0.3]) == 1
+    assert jm.equal_error_rate([0, 1], [0.5, 0.5]) == 0.5
+
+
+def test_delong_interval() -> None:
+    """The variance by pairs, from its definition; on the logit scale."""
+    y, score, _ = PROBLEMS["ties"]
+    order = np.sign(score[y == 1][:, None] - score[y == 0]) / 2 + 0.5
+    v, w = order.mean(1), order.mean(0)
+    error = np.sqrt(v.var(ddof=1) / len(v) + w.var(ddof=1) / len(w))
+    estimate = jm.delong_interval(y, score, transform=None)
+    ends = v.mean() + stats.norm.ppf([0.025, 0.975]) * error
+    np.testing.assert_allclose(estimate[:4], [v.mean(), *ends, error], rtol=1e-5)
+    logit = jm.delong_interval(y, score)
+    a = v.mean()
+    expected = 1 / (1 + np.exp(-np.log(a / (1 - a)) - stats.norm.ppf([0.025, 0.975]) * error / (a * (1 - a))))
+    np.testing.assert_allclose([logit.low, logit.high], expected, rtol=1e-5)
+    assert np.isnan(jm.delong_interval([0, 1], [0.1, 0.2]).low)
+    batch = jm.delong_interval(y, np.stack([score, -score]))
+    np.testing.assert_allclose(batch.value, [a, 1 - a], rtol=1e-6)
+
+
+def of_sets(call: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda y, score, **options: call(y > 0, score > 0.5, **options)
+
+
+MULTILABEL: dict[str, tuple[Callable[..., jax.Array], Callable[..., float]]] = {
+    "label_ranking_average_precision": (jm.label_ranking_average_precision, sk.label_ranking_average_precision_score),
+    "label_ranking_loss": (jm.label_ranking_loss, sk.label_ranking_loss),
+    "coverage_error": (jm.coverage_error, sk.coverage_error),
+    "ndcg": (jm.ndcg, sk.ndcg_score),
+    "hamming_loss": (of_sets(jm.hamming_loss), of_sets(sk.hamming_loss)),
+    "exact_match": (of_sets(jm.exact_match), of_sets(sk.accuracy_score)),
+}
+
+
+@pytest.mark.parametrize("name", MULTILABEL)
+def test_multilabel_equals_scikit_learns(name: str, x64: bool) -> None:
+    ours, theirs = MULTILABEL[name]
+    rng = np.random.default_rng(7)
+    y = rng.integers(0, 2, (40, 5))
+    y[:2] = [[0], [1]]  # none and all
+    for score in (rng.normal(size=(40, 5)).astype(np.float32) + y, np.round(rng.normal(size=(40, 5)) + y), np.zeros((40, 5))):
+        for options in ({}, {"sample_weight": rng.random(40) + 0.1}):
+            np.testing.assert_allclose(ours(y, score, **options), theirs(y, score, **options), rtol=tolerance(x64))
+    assert np.isnan(ours(y, np.full((40, 5), np.nan))) or name in ("hamming_loss", "exact_match")
+    np.testing.assert_allclose(ours(y[:1], score[:1]), theirs(y[:1], score[:1]), rtol=tolerance(x64))
+    kept = np.arange(40) % 3 > 0
+    poisoned = np.where(kept[:, None], score, np.nan)
+    np.testing.assert_allclose(ours(y, poisoned, where=kept), theirs(y[kept], score[kept]), rtol=tolerance(x64))
+
+
+def test_ndcg_of_the_first_ranks() -> None:
+    rng = np.random.default_rng(8)
+    gain, score = rng.integers(0, 4, (20, 6)), np.round(2 * rng.normal(size=(20, 6)))
+    np.testing.assert_allclose(jm.ndcg(gain, score, k=3), sk.ndcg_score(gain, score, k=3), rtol=1e-6)
+    np.testing.assert_allclose(jm.ndcg(gain, score, k=60), sk.ndcg_score(gain, score), rtol=1e-6)
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_top_k_accuracy(k: int) -> None:
+    rng = np.random.default_rng(9)
+    y, score = rng.integers(0, 4, 50), np.round(rng.normal(size=(50, 4)))
+    expected = sk.top_k_accuracy_score(y, score, k=k, labels=range(4))
+    np.testing.assert_allclose(jm.top_k_accuracy(y, score, k=k), expected, rtol=1e-6)
+    orders = rng.permuted(np.tile(np.arange(4), (4000, 1)), axis=1)
+    hits = []
+    for order in orders:
+        place = np.argsort(-score[:, order], axis=-1, kind="stable")
+        hits.append((order[place][:, :k] == y[:, None]).any(-1).mean())
+    error = np.std(hits) / np.sqrt(len(hits))
+    np.testing.assert_allclose(jm.top_k_accuracy(y, score, k=k, ties="expected"), np.mean(hits), atol=5 * error + 1e-6)
+    assert np.isnan(jm.top_k_accuracy([0], [[np.nan, 1.0]], k=k))
+
+
+def rare_and_saturated(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Logits: a rate of 0.2 % with scores of 1e-4, and scores of which most round to 1 in four digits."""
+    rng = np.random.default_rng(10)
+    n = 50_000
+    y = (rng.random(n) < (0.01 if name == "rare" else 0.6)).astype(np.int32)
+    logit = rng.normal(-8, 1.5, n) + 2.3 * y if name == "rare" else rng.normal(8, 4, n) + 6 * y
+    return y, logit.astype(np.float32)
+
+
+@pytest.mark.parametrize("name", ["rare", "saturated"])
+@pytest.mark.parametrize("scale", ["probability", "logit", "float", "edges"])
+def test_bounds_contain_the_exact_area(name: str, scale: Any) -> None:
+    y, logit = rare_and_saturated(name)
+    score = logit if scale != "probability" else (1 / (1 + np.exp(-logit.astype(float)))).astype(np.float32)
+    how = {"edges": np.unique(np.quantile(logit, np.linspace(0, 1, 4097)[1:-1]))} if scale == "edges" else {"scale": scale}
+    halves = [jm.score_histogram(y[part], score[part], **how) for part in (slice(20_000), slice(20_000, None))]
+    histogram = halves[0] + halves[1]
+    np.testing.assert_array_equal(histogram, jm.score_histogram(y, score, **how))
+    assert histogram.sum() == len(y)
+    for bounds, exact in (
+        (jm.roc_auc_bounds(histogram), sk.roc_auc_score(y, score)),
+        (jm.average_precision_bounds(histogram), sk.average_precision_score(y, score)),
+    ):
+        assert bounds.low <= exact <= bounds.high
+        assert bounds.low <= bounds.value <= bounds.high
+    if scale != "float":
+        area = jm.roc_auc_bounds(histogram)
+        assert area.high - area.low < 0.005
+
+
+def test_bounds_of_average_precision_are_sharp() -> None:
+    """Against all orders of the examples within each bin."""
+    histogram = np.array([[1, 2, 0, 1], [0, 2, 1, 2]])
+    worst, best = best_and_worst_average_precision(histogram)
+    bounds = jm.average_precision_bounds(histogram)
+    np.testing.assert_allclose(bounds.high, best, rtol=1e-5)
+    assert worst - 0.1 < bounds.low <= worst
+
+
+def test_bins_rise_with_the_score() -> None:
+    probabilities = np.concatenate([np.logspace(-45, 0, 3000), 1 - np.logspace(-9, -0.3, 3000), [0, 1, 0.5]])
+    probabilities = np.unique(probabilities.astype(np.float32))
+    reals = np.unique(np.concatenate([-np.logspace(-40, 38, 500), [0], np.logspace(-40, 38, 500)]).astype(np.float32))
+    for scale, scores in (("probability", probabilities), ("logit", reals), ("float", reals)):
+        ones = np.ones((len(scores), 1), int)
+        bins = np.asarray(jm.score_histogram(ones, scores[:, None], scale=scale, num_bins=256))[:, 1].argmax(-1)  # type: ignore[arg-type]
+        assert (np.diff(bins) >= 0).all()
+        assert bins[0] <= 3
+        assert bins[-1] >= 254  # the leading bits of +inf have one of their own
+    nan = jm.score_histogram([0, 1, 1], [np.nan, 0.5, 0.5], scale="probability")
+    assert nan.sum() == 2
+
+
+def test_histogram_weights() -> None:
+    y, score, weight = PROBLEMS["ties and weights"]
+    histogram = jm.score_histogram(y, score, scale="logit", sample_weight=weight)
+    exact = sk.roc_auc_score(y, score, sample_weight=weight)
+    assert jm.roc_auc_bounds(histogram).low <= exact <= jm.roc_auc_bounds(histogram).high
+    np.testing.assert_allclose(jm.roc_auc_bounds(histogram).value, exact, rtol=1e-5)  # scores that tie share a bin
+    assert np.isnan(jm.roc_auc_bounds(np.zeros((2, 64))).value)
+
+
+def test_bootstrap_of_a_histogram_agrees_with_delong() -> None:
+    """The standard errors of 1000 replicates and of DeLong: within 10 %, four standard errors of the first."""
+    y, logit = rare_and_saturated("saturated")
+    histogram = jm.score_histogram(y, logit, scale="logit")
+    estimate = jm.bootstrap_histogram(KEY, jm.roc_auc_bounds, histogram, num_samples=1000).value
+    delong = jm.delong_interval(y, logit)
+    np.testing.assert_allclose(estimate.standard_error, delong.standard_error, rtol=0.1)
+    off = np.array([estimate.low - delong.low, estimate.high - delong.high])
+    assert (abs(off) < 0.25 * delong.standard_error).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: jm.roc_auc([0.0, 1.0], [0.1, 0.2]), "y_true must hold class ids"),
+        (lambda: jm.roc_auc([0, 1], [0.1, 0.2, 0.3]), "same number of examples"),
+        (lambda: jm.roc_auc([0, 1], ["a", "b"]), "y_score must hold real numbers"),
+        (lambda: jm.roc_auc([0, 1], [0.1, 0.2], max_fpr=0), r"max_fpr must lie in \(0, 1\]"),
+        (lambda: jm.roc_auc([0, 1], [0.1, 0.2], where=[0.0, 1.0]), "where must be a bool mask"),
+        (lambda: jm.per_class(jm.roc_auc)([0, 1], [0.1, 0.2]), r"y_score must have shape \(..., n, K\)"),
+        (lambda: jm.per_class(jm.roc_auc, average="mean"), "average must be"),  # type: ignore[arg-type]
+        (lambda: jm.per_label(jm.roc_auc)([[0, 1]], [[0.1, 0.2, 0.3]]), r"\(..., n, L\)"),
+        (lambda: jm.per_class(0.5), "expected a function"),  # type: ignore[arg-type]
+        (lambda: jm.auc([0.0], [1.0]), "at least 2"),
+        (lambda: jm.score_histogram([0, 1], [0.1, 0.2]), 'give scale="probability"'),
+        (lambda: jm.score_histogram([0, 1], [0.1, 0.2], scale="probability", num_bins=100), "power of two"),
+        (lambda: jm.score_histogram([0, 1], [0.1, 0.2], edges=[0.5, 0.1]), "edges must rise"),
+        (lambda: jm.roc_auc_bounds([1, 2]), r"histogram must have shape \(..., 2, B\)"),
+        (lambda: jm.top_k_accuracy([0], [[0.1, 0.2]], k=0), "k must be at least 1"),
+        (lambda: jm.top_k_accuracy([0], [0.1, 0.2], k=1), r"\(..., n, K\)"),
+        (lambda: jm.recall_at_precision([0, 1], [0.1, 0.2], [0.5]), "min_precision must be a number"),
+    ],
+)
+def test_mistakes_are_named(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        call()

@@ -1,0 +1,536 @@
+"""Scores and calibration: against scikit-learn, float64 loops from the definitions, and what peers get wrong."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import optimize, special
+from sklearn import calibration, metrics
+
+from jaxmetrics import scoring as sc
+
+K, N = 4, 40
+rng = np.random.default_rng(12)
+P = rng.dirichlet(0.7 * np.ones(K), N).astype(np.float32)
+Y = np.where(rng.random(N) < 0.5, P.argmax(-1), rng.integers(-1, K, N)).astype(np.int32)  # -1 is dropped
+Z = (3 * np.log(P) + rng.normal(size=P.shape)).astype(np.float32)
+EVENT_P = np.round(rng.random(N), 2).astype(np.float32)  # rounded: ties with each other and with edges
+EVENT_P[:3] = [0, 1, 1]
+EVENT_Y = np.where(rng.random(N) < 0.1, -1, rng.random(N) < EVENT_P**1.5).astype(np.int32)
+W = rng.permutation(np.arange(N) % 3).astype(np.float32)
+W[np.flatnonzero(W == 0)[: N - int(W.sum())]] = 1  # a sum of N, so that rows written out have the same shape
+
+quantile: dict[str, Any] = {"strategy": "quantile", "num_bins": 7}
+# name: function of (y_true, forecasts, **options), y_true, forecasts
+CASES: dict[str, tuple[Callable[..., Any], np.ndarray, np.ndarray]] = {
+    "log_loss": (sc.log_loss, Y, P),
+    "log_loss of logits": (lambda y, z, **options: sc.log_loss(y, logits=z, **options), Y, Z),
+    "normalized_entropy": (sc.normalized_entropy, Y, P),
+    "d2_log_loss_score": (lambda y, z, **options: sc.d2_log_loss_score(y, logits=z, **options), Y, Z),
+    "brier_score": (sc.brier_score, Y, P),
+    "d2_brier_score": (sc.d2_brier_score, Y, P),
+    "spherical_score": (sc.spherical_score, Y, P),
+    "ranked_probability_score": (sc.ranked_probability_score, Y, P),
+    "calibration_bins": (sc.calibration_bins, EVENT_Y, EVENT_P),
+    "calibration_curve": (partial(sc.calibration_curve, **quantile), EVENT_Y, EVENT_P),
+    "calibration_error": (sc.calibration_error, EVENT_Y, EVENT_P),
+    "calibration_error l2": (partial(sc.calibration_error, norm="l2", debiased=True, **quantile), EVENT_Y, EVENT_P),
+    "calibration_error max": (partial(sc.calibration_error, norm="max", num_bins=4), EVENT_Y, EVENT_P),
+    "brier_decomposition": (partial(sc.brier_decomposition, **quantile), EVENT_Y, EVENT_P),
+    "top_label": (sc.top_label(sc.calibration_error), Y, P),
+    "fit_temperature": (sc.fit_temperature, Y, Z),
+}
+every_case = pytest.mark.parametrize("name", CASES)
+
+
+def numbers(result: Any) -> np.ndarray:
+    """All numbers of a result `(...)`, on the last axis; a bin's or curve's too."""
+    if isinstance(result, sc.BrierDecomposition):
+        return np.stack(result, -1)
+    if isinstance(result, sc.CalibrationCurve):
+        return np.concatenate(result, -1)
+    return np.asarray(result)
+
+
+def assert_same(result: Any, expected: Any, rtol: float = 2e-6, atol: float = 5e-7) -> None:
+    np.testing.assert_allclose(numbers(result), numbers(expected), rtol=rtol, atol=atol)
+
+
+def kept(y: np.ndarray) -> np.ndarray:
+    return y >= 0
+
+
+@every_case
+def test_jit_vmap_and_batches(name: str) -> None:
+    function, y, p = CASES[name]
+    ps = np.stack([p, p[::-1], p])
+    ys = np.stack([y, y[::-1], np.full_like(y, -1)])
+    alone = np.stack([numbers(function(a, b)) for a, b in zip(ys, ps, strict=True)])
+    np.testing.assert_allclose(alone[0], alone[1], rtol=5e-6, atol=2e-6)  # the order of examples is nothing
+    assert (np.isnan(alone[2]) | (alone[2] == 0)).all()  # without examples: NaN, and sums of 0
+    assert_same(jax.jit(jax.vmap(function))(ys, ps), alone)
+    broadcast = numbers(function(y, ps))
+    assert_same(broadcast[::2], alone[[0, 0]])
+    assert_same(broadcast[1], function(y, p[::-1]))
+
+
+@every_case
+def test_weights_and_masks(name: str) -> None:
+    """Weight 2 = row twice, weight 0 and masked NaN = row left out, in value and gradient."""
+    function, y, p = CASES[name]
+    twice = np.repeat(np.arange(N), W.astype(int))
+    assert_same(function(y, p, sample_weight=W), function(y[twice], p[twice]))
+    out = np.arange(N) % 3 == 0
+    column = out.reshape(-1, *(1,) * (p.ndim - 1))
+    spoilt = np.where(column, np.nan, p)
+    rest = function(np.where(out, -1, y), p)
+    assert_same(function(y, spoilt, where=~out), rest)
+    assert_same(function(y, spoilt, sample_weight=np.where(out, 0, 1).astype(np.float32)), rest)
+    assert np.isnan(numbers(function(y, spoilt))).all()
+
+    @jax.jit
+    @jax.grad
+    def slope(q: jax.Array) -> jax.Array:
+        leaves = jax.tree.leaves(function(y, q, where=~out))
+        return jnp.stack([jnp.where(jnp.isnan(x), 0, x).sum() for x in leaves]).sum()
+
+    of_spoilt = np.asarray(slope(spoilt))
+    assert np.isfinite(of_spoilt).all()
+    assert (of_spoilt[out] == 0).all()
+    np.testing.assert_array_equal(of_spoilt, slope(p))
+
+
+@every_case
+def test_dtype_and_precision(name: str) -> None:
+    """float32 by default, and close to float64 under x64."""
+    function, y, p = CASES[name]
+    if p is EVENT_P:
+        p = 0.95 * p + 0.0013  # away from the edges, which are rounded otherwise in float64
+    narrow = function(y, p)
+    assert all(x.dtype == np.float32 for x in jax.tree.leaves(narrow))
+    jax.config.update("jax_enable_x64", True)
+    try:
+        wide = function(y, p)
+    finally:
+        jax.config.update("jax_enable_x64", False)
+    assert all(x.dtype == np.float64 for x in jax.tree.leaves(wide))
+    assert_same(narrow, wide, rtol=3e-6, atol=3e-7)
+
+
+@pytest.mark.filterwarnings("ignore:The y_prob values do not sum to one")  # float32 rows, seen in float64
+@pytest.mark.parametrize("num_classes", [2, 5])
+def test_equal_scikit_learn(num_classes: int, x64: bool) -> None:
+    rtol = 1e-12 if x64 else 1e-6
+    draw = np.random.default_rng(num_classes)
+    y = draw.integers(0, num_classes, 300)
+    p = np.round(draw.dirichlet(np.ones(num_classes), 300), 3)  # ties, and zeros
+    p[:, -1] = 1 - p[:, :-1].sum(-1)
+    p = np.clip(p, 0, 1).astype(np.float64 if x64 else np.float32)
+    labels = np.arange(num_classes)
+    for weights in (np.ones(300, np.float32), draw.exponential(size=300).astype(np.float32)):
+        ours: dict[str, Any] = {"sample_weight": weights}
+        theirs: dict[str, Any] = {"sample_weight": weights, "labels": labels}
+        np.testing.assert_allclose(sc.log_loss(y, p, **ours), metrics.log_loss(y, p, **theirs), rtol=rtol)
+        np.testing.assert_allclose(sc.d2_log_loss_score(y, p, **ours), metrics.d2_log_loss_score(y, p, **theirs), rtol=rtol)
+        if num_classes == 2:
+            expected = metrics.brier_score_loss(y, p[:, 1].astype(float), sample_weight=weights)
+            np.testing.assert_allclose(sc.brier_score(y, p, **ours), expected, rtol=rtol)
+        if hasattr(metrics, "d2_brier_score"):
+            wide = p.astype(float)
+            for half in ("auto", True, False):
+                expected = metrics.brier_score_loss(y, wide, scale_by_half=half, **theirs)
+                np.testing.assert_allclose(sc.brier_score(y, p, scale_by_half=half, **ours), expected, rtol=rtol)
+            expected = metrics.d2_brier_score(y, wide, **theirs)
+            np.testing.assert_allclose(sc.d2_brier_score(y, p, **ours), expected, rtol=rtol, atol=0 if x64 else 2e-7)
+    single = np.zeros(300, int)
+    expected = metrics.log_loss(single, p, sample_weight=weights, labels=labels)
+    np.testing.assert_allclose(sc.log_loss(single, p, sample_weight=weights), expected, rtol=rtol)
+    for score in (sc.normalized_entropy, sc.d2_log_loss_score, sc.d2_brier_score):
+        assert np.isnan(score(single, p, sample_weight=weights))
+
+
+def test_one_example() -> None:
+    y, p = np.array([1]), np.array([[0.25, 0.75]], np.float32)
+    np.testing.assert_allclose(sc.log_loss(y, p), metrics.log_loss(y, p, labels=[0, 1]), rtol=1e-6)
+    assert sc.brier_score(y, p) == 0.0625
+    for score in (sc.normalized_entropy, sc.d2_log_loss_score, sc.d2_brier_score):
+        assert np.isnan(score(y, p))
+    for strategy in ("uniform", "quantile"):
+        assert sc.calibration_error(y, p[:, 1], strategy=strategy) == 0.25
+
+
+def test_scores_equal_loops(x64: bool) -> None:
+    """Each from its definition, one example after another."""
+    spherical, ranked, entropy, mean_loss = [], [], 0.0, []
+    for y, p in zip(Y[kept(Y)], P[kept(Y)].astype(float), strict=True):
+        spherical.append(p[y] / np.sqrt(sum(q * q for q in p)))
+        ranked.append(sum((p[: k + 1].sum() - (y <= k)) ** 2 for k in range(K - 1)) / (K - 1))
+        mean_loss.append(-np.log(p[y]))
+    for share in np.bincount(Y[kept(Y)]) / kept(Y).sum():
+        entropy -= share * np.log(share)
+    rtol = 1e-12 if x64 else 1e-6
+    np.testing.assert_allclose(sc.spherical_score(Y, P), np.mean(spherical), rtol=rtol)
+    np.testing.assert_allclose(sc.ranked_probability_score(Y, P), np.mean(ranked), rtol=rtol)
+    np.testing.assert_allclose(sc.normalized_entropy(Y, P), np.mean(mean_loss) / entropy, rtol=rtol)
+    exact = (special.logsumexp(Z.astype(float), -1) - Z[np.arange(N), Y])[kept(Y)].mean()
+    np.testing.assert_allclose(sc.log_loss(Y, logits=Z), exact, rtol=rtol)
+
+
+def test_scores_by_hand() -> None:
+    p = [[0.5, 0.25, 0.25], [0.0, 0.0, 1.0]]
+    np.testing.assert_allclose(sc.ranked_probability_score([0, 0], p), ((0.25 + 0.0625) / 2 + 1) / 2, rtol=1e-6)
+    np.testing.assert_allclose(sc.spherical_score([1, 2], p), (0.25 / np.sqrt(0.375) + 1) / 2, rtol=1e-6)
+    np.testing.assert_array_equal(sc.two_class([0.25, 1]), [[0.75, 0.25], [0, 1]])
+
+
+def test_honest_forecasts_score_best() -> None:
+    """The mean of each score under true probabilities q is best at p = q."""
+    q = np.array([0.5, 0.3, 0.2])
+    for score, better in (
+        (sc.log_loss, -1),
+        (sc.brier_score, -1),
+        (sc.spherical_score, 1),
+        (sc.ranked_probability_score, -1),
+    ):
+        forecasts = np.concatenate([q[None], np.random.default_rng(0).dirichlet(30 * q, 50)])
+        rows = np.broadcast_to(forecasts[:, None], (51, 3, 3))
+        means = better * np.asarray(score(np.arange(3), rows, sample_weight=q))
+        assert means.argmax() == 0
+
+
+def test_logits_keep_their_digits(x64: bool) -> None:
+    """Where float32 probabilities, cut at eps, say 11.168 for 11.253, and bfloat16 losses are wrong in the third digit."""
+    draw = np.random.default_rng(0)
+    z = (30 * draw.normal(size=(2000, 10))).astype(np.float32)
+    y = draw.integers(0, 10, 2000)
+    exact = (special.logsumexp(z.astype(float), -1) - z[np.arange(2000), y]).mean()
+    np.testing.assert_allclose(sc.log_loss(y, logits=z), exact, rtol=1e-12 if x64 else 1e-6)
+    clipped = sc.log_loss(y, jax.nn.softmax(z.astype(np.float32)))
+    assert clipped < 0.8 * exact
+    half = jnp.asarray(z, jnp.bfloat16)
+    exact = (special.logsumexp(np.asarray(half, float), -1) - np.asarray(half, float)[np.arange(2000), y]).mean()
+    np.testing.assert_allclose(sc.log_loss(y, logits=half), exact, rtol=1e-12 if x64 else 1e-6)
+
+
+def test_extreme_logits() -> None:
+    np.testing.assert_allclose(sc.log_loss([0], logits=[[1e4, -1e4]]), 0, atol=0)
+    np.testing.assert_allclose(sc.log_loss([1], logits=[[1e4, -1e4]]), 2e4, rtol=1e-7)
+    np.testing.assert_allclose(sc.log_loss([0], logits=[[1000.0, 970.0]]), np.exp(-30), rtol=1e-5)  # logsumexp - z_y is 0
+    assert sc.log_loss([0, 1], logits=[[0.0, -np.inf], [-np.inf, 3.0]]) == 0
+    assert sc.log_loss([1], logits=[[0.0, -np.inf]]) == np.inf
+    assert np.isnan(sc.log_loss([0], logits=[[np.inf, 0.0]]))
+    z = jnp.array([[1e4, -1e4, 2.0], [3.0, 3.0, -jnp.inf]])
+    slope = jax.grad(lambda z: sc.log_loss([1, 0], logits=z))(z)
+    np.testing.assert_allclose(slope, [[0.5, -0.5, 0], [-0.25, 0.25, 0]], atol=1e-6)
+
+
+def test_eps_is_that_of_the_given_dtype() -> None:
+    wrong = np.array([[0.0, 1.0]])
+    for dtype in (np.float32, np.float64, jnp.bfloat16, np.float16, np.int32):
+        given = jnp.asarray(wrong, dtype) if dtype == jnp.bfloat16 else wrong.astype(dtype)
+        eps = float(jnp.finfo(np.float32 if dtype in (np.float64, np.int32) else dtype).eps)
+        np.testing.assert_allclose(sc.log_loss([0], given), -np.log(eps), rtol=1e-6)
+    assert np.isfinite(jax.grad(lambda p: sc.log_loss([0], p))(jnp.asarray(wrong, jnp.float32))).all()
+
+
+@pytest.mark.usefixtures("float64")
+def test_eps_under_x64() -> None:
+    np.testing.assert_allclose(sc.log_loss([0], np.array([[0.0, 1.0]])), -np.log(np.finfo(float).eps), rtol=1e-12)
+    np.testing.assert_allclose(sc.log_loss([0], np.array([[0, 1]], np.float32)), -np.log(np.finfo(np.float32).eps), rtol=1e-7)
+
+
+def test_rare_classes_keep_their_digits() -> None:
+    """1 - f and ln f of the common class have four digits in float32 at f = 1 - 1e-4."""
+    n = 10**6
+    y = (np.arange(n) < 100).astype(np.int8)
+    p = np.where(y == 1, 0.01, 0.0001).astype(np.float32)
+    f, exact = 1e-4, p.astype(float)
+    entropy, variance = -f * np.log(f) - (1 - f) * np.log1p(-f), f * (1 - f)
+    logits = np.stack([np.zeros(n), special.logit(exact)], -1)
+    loss = -np.where(y == 1, np.log(exact), np.log1p(-exact)).mean()
+    np.testing.assert_allclose(sc.normalized_entropy(y, logits=logits), loss / entropy, rtol=2e-6)
+    brier = ((exact - y) ** 2).mean()
+    np.testing.assert_allclose(sc.d2_brier_score(y, sc.two_class(p)), 1 - brier / variance, atol=2e-7)
+
+
+def test_sums_do_not_drift() -> None:
+    """A million equal values, whose running sum in float32 is off by 1 %; weights too."""
+    p = np.full(10**6, 0.3, np.float32)
+    zeros = np.zeros(10**6, np.int8)
+    np.testing.assert_allclose(sc.log_loss(zeros, sc.two_class(p)), -np.log1p(-0.3), rtol=1e-6)
+    np.testing.assert_allclose(sc.brier_score(zeros, sc.two_class(p), sample_weight=p), 0.09, rtol=1e-6)
+    np.testing.assert_allclose(sc.calibration_bins(zeros, p, sample_weight=p).sum(-2), [3e5, 9e4, 0], rtol=3e-6)
+
+
+def test_impossible_probabilities() -> None:
+    for bad in (np.nan, -0.1, 1.1, np.inf):
+        rows = np.array([[0.5, 0.25, 0.25], [0.5, 0.5, bad]], np.float32)
+        for score in (sc.log_loss, sc.brier_score, sc.spherical_score, sc.ranked_probability_score):
+            assert np.isnan(score([0, 1], rows))
+            assert np.isfinite(score([0, -1], rows))
+        assert np.isnan(sc.calibration_bins([0, 1], [0.5, bad])).all()
+        assert np.isnan(sc.calibration_error([0, 1], [0.5, bad], strategy="quantile"))
+        assert np.isnan(np.array(sc.brier_decomposition([0, 1], [0.5, bad]))).all()
+        assert np.isfinite(sc.calibration_error([0, -1], [0.5, bad], strategy="quantile"))
+    by_rounding = np.nextafter(np.float32(1), np.float32(2))
+    assert np.isfinite(sc.calibration_error([1], [by_rounding]))
+    assert np.isfinite(sc.log_loss([1], [[0, by_rounding]]))
+
+
+def sums_by_loop(y: np.ndarray, p: np.ndarray, edges: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    sums = np.zeros((len(edges) + 1, 3))
+    for y_i, p_i, w_i in zip(y, p.astype(float), weights.astype(float), strict=True):
+        if y_i in (0, 1):
+            sums[sum(p_i > edge for edge in edges)] += w_i, w_i * p_i, w_i * y_i
+    return sums
+
+
+def quantile_edges(y: np.ndarray, p: np.ndarray, num_bins: int) -> np.ndarray:
+    return np.percentile(p[kept(y)].astype(float), 100 * np.linspace(0, 1, num_bins + 1))[1:-1]
+
+
+def uniform_edges(num_bins: int, x64: bool) -> np.ndarray:
+    """In the dtype in which they are compared with the probabilities."""
+    return np.linspace(0, 1, num_bins + 1)[1:-1].astype(np.float64 if x64 else np.float32)
+
+
+def test_bins_equal_a_loop(x64: bool) -> None:
+    for num_bins in (1, 10, 15):
+        expected = sums_by_loop(EVENT_Y, EVENT_P, uniform_edges(num_bins, x64), W)
+        np.testing.assert_allclose(
+            sc.calibration_bins(EVENT_Y, EVENT_P, num_bins=num_bins, sample_weight=W), expected, rtol=1e-6
+        )
+    edges = np.array([0.1, 0.5, 0.5, 0.75], np.float32)
+    expected = sums_by_loop(EVENT_Y, EVENT_P, edges, np.ones(N))
+    np.testing.assert_allclose(sc.calibration_bins(EVENT_Y, EVENT_P, edges=edges), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+def test_curve_equals_scikit_learn(strategy: Any, x64: bool) -> None:
+    """With decimals on the edges, ties and empty bins; n - 1 = 192 has no factor 5, so no quantile is an example itself."""
+    draw = np.random.default_rng(1)
+    y, p = draw.integers(0, 2, 193), np.round(draw.beta(0.4, 0.8, 193), 2)
+    for num_bins in (5, 25):
+        truth, prob = calibration.calibration_curve(y, p, n_bins=num_bins, strategy=strategy)
+        curve = np.stack(sc.calibration_curve(y, p, num_bins=num_bins, strategy=strategy))
+        assert np.isnan(curve[:4, curve[4] == 0]).all()
+        mean_prob, frequency, low, high, n = curve[:, curve[4] > 0]
+        np.testing.assert_allclose(frequency, truth, rtol=1e-12 if x64 else 1e-6)
+        np.testing.assert_allclose(mean_prob, prob, rtol=1e-12 if x64 else 1e-6, atol=1e-7)
+        for end in (low, high):  # Wilson's ends solve (f - p)^2 = z^2 p (1 - p) / n
+            np.testing.assert_allclose((frequency - end) ** 2, 1.959964**2 * end * (1 - end) / n, atol=2e-6)
+
+
+def test_quantile_bins_at_exact_quantiles() -> None:
+    """11 examples, 5 bins: the edges are examples 2, 4, 6 and 8, which belong below."""
+    p = np.linspace(0, 1, 11, dtype=np.float32)
+    curve = sc.calibration_curve(np.ones(11, int), p[::-1], num_bins=5, strategy="quantile")
+    np.testing.assert_array_equal(curve.weight, [3, 2, 2, 2, 2])
+    np.testing.assert_allclose(curve.mean_prob, [0.1, 0.35, 0.55, 0.75, 0.95], rtol=1e-6)
+
+
+def test_quantile_bins_of_fractional_weights() -> None:
+    weights = np.array([0.5, 0.5, 2.5, 1.5], np.float32)  # rows from 0, 0.5, 1 and 3.5: row floor(4 / 2) is the third
+    curve = sc.calibration_curve([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], num_bins=2, strategy="quantile", sample_weight=weights)
+    np.testing.assert_allclose(curve.weight, [3.5, 1.5])
+    normalized = partial(sc.calibration_error, [0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], sample_weight=weights / 5)
+    assert np.isfinite(normalized())
+    assert np.isnan(normalized(strategy="quantile"))  # a weight is a number of rows, here less than one
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+def test_errors_equal_a_loop(strategy: Any, x64: bool) -> None:
+    edges = uniform_edges(7, x64) if strategy == "uniform" else quantile_edges(EVENT_Y, EVENT_P, 7)
+    n, sum_prob, sum_true = sums_by_loop(EVENT_Y, EVENT_P, edges, np.ones(N)).T
+    l1 = l2 = debiased = 0.0
+    greatest = 0.0
+    for n_b, p_b, f_b in zip(n, sum_prob / n, sum_true / n, strict=True):
+        share = n_b / n.sum()
+        l1 += share * abs(p_b - f_b)
+        l2 += share * (p_b - f_b) ** 2
+        debiased += share * ((p_b - f_b) ** 2 - f_b * (1 - f_b) / (n_b - 1))
+        greatest = max(greatest, abs(p_b - f_b))
+    error = partial(sc.calibration_error, EVENT_Y, EVENT_P, strategy=strategy, num_bins=7)
+    rtol = 1e-12 if x64 else 3e-6
+    np.testing.assert_allclose(error(), l1, rtol=rtol)
+    np.testing.assert_allclose(error(norm="l2"), np.sqrt(l2), rtol=rtol)
+    np.testing.assert_allclose(error(norm="max"), greatest, rtol=rtol)
+    np.testing.assert_allclose(error(norm="l2", debiased=True), np.sqrt(max(debiased, 0)), rtol=rtol, atol=1e-12)
+
+
+def test_debiased_error_of_perfect_forecasts() -> None:
+    """300 test sets of 200 examples: 15 bins of variance 1/6 in all make the square 0.0125 on average, by bias alone."""
+    draw = np.random.default_rng(0)
+    p = draw.random((300, 200)).astype(np.float32)
+    y = (draw.random((300, 200)) < p).astype(np.int8)
+    plain, debiased = (np.asarray(sc.calibration_error(y, p, norm="l2", debiased=d), float) ** 2 for d in (False, True))
+    assert abs(plain.mean() - 0.0125) < 0.001
+    assert debiased.mean() < 0.3 * plain.mean()  # the positive half of a distribution around 0
+    assert (debiased == 0).mean() > 0.35
+    assert sc.calibration_error([0, 1], [0.25, 0.75], norm="l2", debiased=True) == 0.25  # a bin of one example stays
+
+
+def test_certainty_is_in_the_last_bin() -> None:
+    """p = 1 in a bin of its own, as in torchmetrics, gives 0.525: |0.95 - 1| / 2 + |1 - 0| / 2."""
+    np.testing.assert_allclose(sc.calibration_error([1, 0], [0.95, 1.0], num_bins=10), 0.475, rtol=1e-6)
+    np.testing.assert_array_equal(sc.calibration_bins([1, 0], [0.0, 0.0], num_bins=4)[0], [2, 0, 1])
+
+
+def test_forty_million_examples_in_one_bin() -> None:
+    """Perfect forecasts, p = 1/2 half the time: a float32 counter that stops at 2^24 says 0.5."""
+    batch = sc.calibration_bins(np.arange(10**5) % 2, np.full(10**5, 0.5, np.float32))
+    bins = jax.lax.fori_loop(0, 400, lambda _, total: total + batch, jnp.zeros_like(batch))
+    np.testing.assert_allclose(bins.sum(-2), [4e7, 2e7, 2e7], rtol=1e-6)
+    assert sc.binned_calibration_error(bins) < 1e-6
+    weighted = sc.calibration_bins([0, 1], [0.5, 0.5], sample_weight=[2e7, 2e7])
+    assert sc.binned_calibration_error(weighted) == 0
+    assert sc.binned_calibration_curve(weighted).frequency[7] == 0.5
+
+
+def test_merge_is_concatenation() -> None:
+    halves = [sc.calibration_bins(EVENT_Y[part], EVENT_P[part]) for part in (slice(0, 25), slice(25, None))]
+    merged = halves[0] + halves[1]
+    np.testing.assert_allclose(merged, sc.calibration_bins(EVENT_Y, EVENT_P), rtol=1e-6)
+    for options in ({}, {"norm": "l2", "debiased": True}, {"norm": "max"}):
+        assert_same(sc.binned_calibration_error(merged, **options), sc.calibration_error(EVENT_Y, EVENT_P, **options))
+    assert_same(sc.binned_calibration_curve(merged), sc.calibration_curve(EVENT_Y, EVENT_P, num_bins=15))
+
+
+def test_one_against_the_rest() -> None:
+    """Classes as a batch axis, with weights that all classes share."""
+    y = np.where(kept(Y), (np.arange(K)[:, None] == Y).astype(int), -1)
+    errors = sc.calibration_error(y, P.T, sample_weight=W[None])
+    assert errors.shape == (K,)
+    for k in range(K):
+        assert_same(errors[k], sc.calibration_error(y[k], P[:, k], sample_weight=W))
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+def test_brier_decomposition(strategy: Any, x64: bool) -> None:
+    """The sum is the Brier score, and each part is that of its definition; the classic resolution alone does not add up."""
+    edges = uniform_edges(4, x64) if strategy == "uniform" else quantile_edges(EVENT_Y, EVENT_P, 4)
+    y, p = EVENT_Y[kept(EVENT_Y)], EVENT_P[kept(EVENT_Y)].astype(float)
+    which = np.searchsorted(edges, p)
+    reliability = classic = within = 0.0
+    for b in range(4):
+        y_b, p_b = y[which == b], p[which == b]
+        reliability += len(y_b) / len(y) * (p_b.mean() - y_b.mean()) ** 2
+        classic += len(y_b) / len(y) * (y_b.mean() - y.mean()) ** 2
+        within += len(y_b) / len(y) * (2 * np.cov(p_b, y_b, bias=True)[0, 1] - p_b.var())
+    parts = sc.brier_decomposition(EVENT_Y, EVENT_P, num_bins=4, strategy=strategy)
+    tolerance = 1e-14 if x64 else 2e-7
+    np.testing.assert_allclose(parts, [reliability, classic + within, y.var()], atol=tolerance)
+    brier = sc.brier_score(EVENT_Y, sc.two_class(EVENT_P))
+    np.testing.assert_allclose(parts.reliability - parts.resolution + parts.uncertainty, brier, atol=tolerance)
+    assert abs(within) > 0.002
+
+
+def test_top_label() -> None:
+    """Of the definition: the greatest probability beside being right; it is equal to another of the same function."""
+    correct = np.where(kept(Y), P.argmax(-1) == Y, -1)
+    for function in (sc.calibration_error, sc.calibration_bins):
+        assert_same(sc.top_label(function)(Y, P, sample_weight=W), function(correct, P.max(-1), sample_weight=W))
+    assert sc.top_label(sc.calibration_error) == sc.top_label(sc.calibration_error)
+    assert len({sc.top_label(sc.calibration_error), sc.top_label(sc.calibration_error)}) == 1
+    ids = np.full((1, 3), 150, np.uint8)  # more classes than int8 counts
+    assert sc.top_label(sc.calibration_error)(ids, np.eye(200)[np.array([[150, 150, 0]])]) == np.float32(1 / 3)
+
+
+def temperature_by_search(y: np.ndarray, z: np.ndarray, weights: np.ndarray) -> float:
+    z, y, weights = z[kept(y)].astype(float), y[kept(y)], weights[kept(y)].astype(float)
+
+    def loss(log_beta: float) -> float:
+        scaled = np.exp(log_beta) * z
+        return float((weights * (special.logsumexp(scaled, -1) - scaled[np.arange(len(y)), y])).sum() / weights.sum())
+
+    found = optimize.minimize_scalar(loss, bounds=(-12, 12), method="bounded", options={"xatol": 1e-10})
+    return float(np.exp(-found.x))
+
+
+def test_temperature_is_the_minimum(x64: bool) -> None:
+    """Within the width in which the search sees a loss that is flat to 1e-16: 1e-7."""
+    draw = np.random.default_rng(3)
+    for scale in (0.01, 1.0, 3000.0):
+        z = (scale * Z).astype(np.float32)
+        weights = draw.exponential(size=N).astype(np.float32)
+        expected = temperature_by_search(Y, z / scale, weights) * scale
+        np.testing.assert_allclose(sc.fit_temperature(Y, z, sample_weight=weights), expected, rtol=1e-6 if x64 else 2e-5)
+
+
+def test_temperature_of_easy_hard_and_hopeless_examples() -> None:
+    """Hardly better than chance, one mistake in a million by little, and in a batch with cases that have no optimum."""
+    z = np.tile(np.array([[2.0, 0.0]]), (1000, 1))
+    chance = (np.arange(1000) < 499).astype(int)  # log(501 / 499) = 0.004 = 2 beta
+    few = (np.arange(1000) < 1).astype(int)
+    worse = (np.arange(1000) < 700).astype(int)
+    right, flat = np.zeros(1000, int), np.zeros((1000, 2))
+    result = sc.fit_temperature(
+        np.stack([chance, few, worse, right, right, np.full(1000, -1)]), np.stack([z, z, z, z, flat, z])
+    )
+    expected = [2 / np.log(501 / 499), 2 / np.log(999), np.inf, 0, np.nan, np.nan]
+    np.testing.assert_allclose(result, expected, rtol=1e-4)  # near chance the slope has four digits
+    nearly = np.array([[1000.0, 0.0], [0.0, 1e-3], [1e-3, 0.0]], np.float32)  # the mistake is a millionth of the scale
+    np.testing.assert_allclose(sc.fit_temperature([0, 0, 0], nearly, sample_weight=[1, 1, 3]), 1e-3 / np.log(3), rtol=1e-4)
+
+
+def test_temperature_of_impossible_classes() -> None:
+    """-inf rules out a class as if it were not there; for a true class, no temperature helps."""
+    some = kept(Y) & (Y < K - 1)
+    ruled_out = Z.copy()
+    ruled_out[:, K - 1] = -np.inf
+    expected = sc.fit_temperature(Y[some], Z[some, : K - 1])
+    np.testing.assert_allclose(sc.fit_temperature(Y, ruled_out, where=some), expected, rtol=1e-5)
+    assert np.isnan(sc.fit_temperature(Y, ruled_out))
+    slope = jax.grad(lambda z: sc.fit_temperature(Y, z, where=some))(jnp.asarray(ruled_out))
+    assert np.isfinite(slope).all()
+
+
+@pytest.mark.usefixtures("float64")
+def test_temperature_and_its_gradient() -> None:
+    """The gradient is that of finite differences, and T is proportional to the logits: sum z dT/dz = T."""
+    z = Z.astype(float)
+    value, slope = jax.value_and_grad(lambda z: sc.fit_temperature(Y, z))(z)
+    np.testing.assert_allclose((z * slope).sum(), value, rtol=1e-9)
+    step = np.zeros_like(z)
+    step[1, Y[1]] = 1e-5
+    numeric = (sc.fit_temperature(Y, z + step) - sc.fit_temperature(Y, z - step)) / 2e-5
+    np.testing.assert_allclose(slope[1, Y[1]], numeric, rtol=1e-6)
+    np.testing.assert_allclose(sc.fit_temperature(Y, 4 * z), 4 * value, rtol=1e-12)
+    best = sc.log_loss(Y, logits=z / value)
+    assert best < min(sc.log_loss(Y, logits=z / (value * f)) for f in (0.99, 1, 1.01) if f != 1)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: sc.log_loss(Y), ValueError, "either y_prob or logits, got neither"),
+        (lambda: sc.log_loss(Y, P, logits=Z), ValueError, "either y_prob or logits, got both"),
+        (lambda: sc.log_loss(EVENT_Y, EVENT_P), ValueError, r"n examples of y_true, got \(40,\) .* two_class"),
+        (lambda: sc.brier_score(EVENT_Y, EVENT_P[:, None]), ValueError, "K >= 2 classes"),
+        (lambda: sc.fit_temperature(EVENT_Y, EVENT_P), ValueError, r"logits must have shape .* jnp.stack"),
+        (lambda: sc.log_loss(P, Y), TypeError, "y_true must hold class ids .* Truth comes first"),
+        (lambda: sc.log_loss(Y[1:], P), ValueError, r"same number of examples .* y_true \(39,\), y_prob \(40,\)"),
+        (lambda: sc.brier_score(Y, P, scale_by_half="no"), ValueError, "scale_by_half must be True, False or 'auto'"),  # type: ignore[arg-type]
+        (lambda: sc.brier_score(Y, P, where=W), TypeError, "where must be a bool mask"),
+        (lambda: sc.brier_score(Y, P, sample_weight=W[1:]), ValueError, r"sample_weight \(39,\)"),
+        (lambda: sc.calibration_error(Y, P), ValueError, r"probability of class 1, got \(40, 4\) .* top_label"),
+        (lambda: sc.calibration_error(EVENT_Y, EVENT_P, norm="l3"), ValueError, "norm must be 'l1', 'l2' or 'max', got 'l3'"),  # type: ignore[arg-type]
+        (lambda: sc.calibration_error(EVENT_Y, EVENT_P, debiased=True), ValueError, "debiased=True needs norm=\"l2\".*'l1'"),
+        (lambda: sc.binned_calibration_error(np.ones((4, 3)), norm="max", debiased=True), ValueError, "debiased"),
+        (lambda: sc.calibration_curve(EVENT_Y, EVENT_P, strategy="equal"), ValueError, "'uniform' or 'quantile', got 'equal'"),  # type: ignore[arg-type]
+        (lambda: sc.calibration_curve(EVENT_Y, EVENT_P, level=95), ValueError, "level must be"),
+        (lambda: sc.calibration_bins(EVENT_Y, EVENT_P, num_bins=0), ValueError, "num_bins must be at least 1"),
+        (lambda: sc.calibration_bins(EVENT_Y, EVENT_P, num_bins=1.5), TypeError, "num_bins must be a Python int"),  # type: ignore[arg-type]
+        (lambda: sc.calibration_bins(EVENT_Y, EVENT_P, edges=[[0.5]]), ValueError, r"edges must have shape \(B - 1,\)"),
+        (lambda: sc.binned_calibration_curve(np.ones((3, 2))), ValueError, r"bins must have shape \(..., B, 3\)"),
+        (lambda: sc.top_label("error"), TypeError, "top_label takes a function"),  # type: ignore[arg-type]
+        (lambda: jax.jit(lambda p: sc.log_loss(EVENT_Y, p))(EVENT_P), ValueError, "two_class"),
+    ],
+)
+def test_mistakes_raise(call: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()
