@@ -114,6 +114,16 @@ def check_level(level: float) -> float:
     return level
 
 
+def as_edges(edges: ArrayLike) -> jax.Array:
+    """The edges between B bins, rising."""
+    cuts = as_float(edges, "edges")
+    if cuts.ndim != 1 or cuts.size == 0:
+        raise ValueError(f"edges must have shape (B - 1,) the edges between B bins, got {cuts.shape}.")
+    if not isinstance(cuts, jax.core.Tracer) and not bool((cuts[1:] >= cuts[:-1]).all() & ~jnp.isnan(cuts).any()):
+        raise ValueError("edges must rise.")
+    return cuts
+
+
 SMALLEST_BETA_PARAMETER = 0.05  # below, a density is hardly more than its poles, which no table resolves
 
 

@@ -98,24 +98,28 @@ def roc(
             how often each example was drawn, such as `numpy.random.default_rng(0).multinomial(n, np.ones(n) / n, S)`.
         name: for the legend.
         level: of the band.
-        ax: matplotlib axes, of an earlier call, say; new ones if not given.
+        ax: matplotlib axes, of an earlier call, say; if not given, those of a new figure, which pyplot does not know:
+            `roc(curve).figure.savefig("roc.png")`.
 
     Returns:
         The axes, with labels of their own.
 
     Raises:
         ImportError: matplotlib is not installed.
+        TypeError: another kind of curve.
         ValueError: curves with batch axes, or undefined (NaN); a level outside of (0, 1).
     """
+    _check_curve(RocCurve, curve, replicates)
     fpr, tpr = _one_curve(curve.fpr, curve.tpr)
     axes = _axes(ax)
+    is_first = not axes.has_data()
     area = float((np.diff(fpr) * (tpr[1:] + tpr[:-1])).sum() / 2)
-    (line,) = axes.plot(fpr, tpr, label=f"{name} (AUC {area:.3f})".strip())
+    (line,) = axes.plot(fpr, tpr, label=f"{name}, AUC {area:.3f}".removeprefix(", "))
     if replicates is not None:
         grid = np.linspace(0, 1, 301)
         draws = [np.interp(grid, x, y) for x, y in zip(*_replicates(replicates.fpr, replicates.tpr), strict=True)]
         _band(axes, grid, draws, level, line)
-    if ax is None:
+    if is_first:
         axes.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":", label="chance")
     return _unit_square(axes, "false positive rate", "true positive rate", "ROC curve")
 
@@ -133,10 +137,12 @@ def precision_recall(
     At each recall the curve shows the precision of the highest threshold that reaches it. Arguments and errors as `roc`, with
     curves by `precision_recall_curve`.
     """
+    _check_curve(PrecisionRecallCurve, curve, replicates)
     recall, precision = _one_curve(curve.recall, curve.precision)
     axes = _axes(ax)
+    is_first = not axes.has_data()
     average = float((np.diff(recall) * precision[1:]).sum())
-    (line,) = axes.step(recall, precision, where="pre", label=f"{name} (average precision {average:.3f})".strip())
+    (line,) = axes.step(recall, precision, where="pre", label=f"{name}, average precision {average:.3f}".removeprefix(", "))
     if replicates is not None:
         grid = np.linspace(0, 1, 301)
         draws = [
@@ -144,7 +150,7 @@ def precision_recall(
             for x, y in zip(*_replicates(replicates.recall, replicates.precision), strict=True)
         ]
         _band(axes, grid, draws, level, line)
-    if ax is None:
+    if is_first:
         axes.axhline(precision[-1], color="0.5", linewidth=1, linestyle=":", label="chance")
     return _unit_square(axes, "recall", "precision", "Precision and recall")
 
@@ -160,7 +166,7 @@ def reliability(
     """Reliability diagram: how often class 1 occurs where it is predicted with probability p; the diagonal is right.
 
     Bars are Wilson's intervals, those of `curve`; with replicates there is a band instead, which contains the share `level` of
-    them in each bin. The grey columns are the share of the examples in each bin.
+    them in each bin. The grey columns are the share of the examples in each bin, of the first curve on the axes.
 
     Args:
         curve: by `calibration_curve`.
@@ -168,10 +174,11 @@ def reliability(
 
     Other arguments and errors as `roc`.
     """
+    _check_curve(CalibrationCurve, curve, replicates)
     x, y, low, high, weight = _one_curve(*curve, may_have_gaps=True)
     axes = _axes(ax)
     found = np.isfinite(y)
-    if ax is None:
+    if not axes.has_data():
         axes.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":", label="calibrated")
         share = (weight / weight.sum())[found]
         axes.bar(x[found], share, width=0.5 / len(x), color="0.85", label="share of examples", zorder=0)
@@ -184,10 +191,18 @@ def reliability(
     return _unit_square(axes, "predicted probability", "observed frequency", "Reliability")
 
 
+def _check_curve(kind: type, curve: Any, replicates: Any) -> None:
+    for name, x in (("curve", curve), ("replicates", replicates)):
+        if not (isinstance(x, kind) or (name == "replicates" and x is None)):
+            raise TypeError(f"{name} must be a {kind.__name__}, got {type(x).__name__}.")
+
+
 def _one_curve(*coordinates: Any, may_have_gaps: bool = False) -> list[np.ndarray]:
     arrays = [np.asarray(x, float) for x in coordinates]
     if any(x.ndim != 1 for x in arrays):
-        raise ValueError(f"curve must be of one classifier, without batch axes, got shapes {[x.shape for x in arrays]}.")
+        raise ValueError(
+            f"curve must be of one classifier, without batch axes, got {[x.shape for x in arrays]}: call once for each."
+        )
     if not (np.isfinite(arrays[1]).any() if may_have_gaps else all(np.isfinite(x).all() for x in arrays)):
         raise ValueError("curve is undefined: a class is missing, or a score is NaN.")
     return arrays

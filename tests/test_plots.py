@@ -44,7 +44,7 @@ def test_curves_with_bands(tmp_path: Any) -> None:
     y, prob, weights = problem()
     curve, replicates = jm.roc_curve(y, prob), jm.roc_curve(y, prob, sample_weight=weights)
     axes: Any = plots.roc(curve, replicates=replicates, name="A")
-    assert axes.lines[0].get_label() == f"A (AUC {float(jm.roc_auc(y, prob)):.3f})"
+    assert axes.lines[0].get_label() == f"A, AUC {float(jm.roc_auc(y, prob)):.3f}"
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("false positive rate", "true positive rate")
     np.testing.assert_allclose(axes.lines[0].get_ydata(), curve.tpr)
     outline = axes.collections[0].get_paths()[0].vertices
@@ -61,7 +61,7 @@ def test_precision_and_recall_with_a_band(tmp_path: Any) -> None:
     axes: Any = plots.precision_recall(
         jm.precision_recall_curve(y, prob), replicates=jm.precision_recall_curve(y, prob, sample_weight=weights)
     )
-    assert axes.lines[0].get_label() == f"(average precision {float(jm.average_precision(y, prob)):.3f})"
+    assert axes.lines[0].get_label() == f"average precision {float(jm.average_precision(y, prob)):.3f}"
     assert len(axes.collections) == 1
     axes.figure.savefig(tmp_path / "precision_recall.png")
 
@@ -87,6 +87,8 @@ def test_curves_that_cannot_be_drawn() -> None:
     y, prob, weights = problem()
     with pytest.raises(ValueError, match="without batch axes"):
         plots.roc(jm.roc_curve(y, prob, sample_weight=weights))
+    with pytest.raises(TypeError, match="curve must be a RocCurve, got PrecisionRecallCurve"):
+        plots.roc(jm.precision_recall_curve(y, prob))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="undefined"):
         plots.roc(jm.roc_curve(np.ones(400, int), prob))
     with pytest.raises(ValueError, match="one batch axis"):

@@ -237,7 +237,7 @@ def test_metric_at_thresholds_is_the_metric_of_each_threshold() -> None:
 
 def test_best_threshold_is_one_of_a_counted_score() -> None:
     """Neither masked scores nor those without weight, whatever they are, become thresholds."""
-    y, score = np.array([0, 1, 1, 0, 1]), np.array([0.2, 0.6, 0.9, 0.7, 0.65])
+    y, score = np.array([0, 1, 1, 0, 1]), np.array([0.2, 0.6, 0.9, 0.7, 0.65], np.float32)
     counted = np.array([True, True, True, False, False])
     for options in ({"where": counted}, {"sample_weight": counted.astype(float)}):
         value, threshold = jm.best_threshold(jm.accuracy, y, score, **options)
@@ -388,6 +388,41 @@ def test_bounds_of_average_precision_are_sharp() -> None:
     bounds = jm.average_precision_bounds(histogram)
     np.testing.assert_allclose(bounds.high, best, rtol=1e-5)
     assert worst - 0.1 < bounds.low <= worst
+
+
+@pytest.mark.parametrize(
+    ("histogram", "best"),
+    [
+        ([[0, 2**24 + 2, 1], [0, 4, 0]], 4 / 5),
+        ([[0, 2**30, 65], [0, 10, 0]], 10 / 75),
+        ([[0, 1e5, 0.007], [0, 0.02, 0]], 0.02 / 0.027),
+    ],
+)
+def test_bounds_beside_a_full_bin(histogram: Any, best: float) -> None:
+    """The positives of the full bin may all come first in it: a few negatives above it must not be lost."""
+    np.testing.assert_allclose(jm.average_precision_bounds(histogram).high, best, atol=3e-6)  # slack 2e-6
+
+
+@pytest.mark.usefixtures("float64")
+def test_bins_of_double_precision_rise_too() -> None:
+    score = np.array([0.5 - 1e-9] * 5 + [0.5] * 5)
+    bounds = jm.roc_auc_bounds(jm.score_histogram([0] * 5 + [1] * 5, score, scale="probability"))
+    assert bounds.low <= 1 <= bounds.high
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_weights_of_any_size(scale: float) -> None:
+    y, prob, weight = multiclass_problem()
+    for call in (jm.roc_auc_one_vs_one, partial(jm.roc_auc_one_vs_one, average="weighted"), jm.per_class(jm.roc_auc)):
+        np.testing.assert_allclose(call(y, prob, sample_weight=scale * weight), call(y, prob, sample_weight=weight), rtol=1e-6)
+
+
+def test_gradients_of_weights_that_are_absorbed() -> None:
+    """Beside 1e8, a weight of 1 does not change a sum in float32; its gradient is its own all the same."""
+    y, score, weight = np.array([0, 1, 0, 1, 0, 1]), np.arange(6, 0, -1), np.array([1e8, 1e8, 1.0, 1.0, 1.0, 1.0])
+    gradient = jax.grad(lambda w: jm.average_precision(y, score, sample_weight=w))(jnp.asarray(weight, jnp.float32))
+    np.testing.assert_allclose(gradient[:2], [-2.5e-9, 2.5e-9], rtol=1e-3)
+    assert abs(np.asarray(gradient[2:])).max() < 1e-15
 
 
 def test_bins_rise_with_the_score() -> None:

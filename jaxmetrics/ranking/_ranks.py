@@ -34,7 +34,8 @@ class Ranked(NamedTuple):
     """Examples `(..., n)` by falling score.
 
     `position` is where each stood; `positive` and `negative` hold 1 (int32) or the weight of examples of that class, 0 of
-    others; `last` is true where the next score is lower; `undefined` `(...)` where a score that counts is NaN.
+    others; `last` is true where the next score is lower; `undefined` `(...)` where a score that counts is NaN, or a weight is
+    negative or NaN.
     """
 
     position: jax.Array
@@ -70,9 +71,23 @@ def rank(
     check_real(score, name)
     weight = None if sample_weight is None else as_float(sample_weight, "sample_weight")
     mask = None if where is None else as_mask(where)
+    if score.ndim == truth.ndim + 1 and truth.shape[-1:] == score.shape[-2:-1] != score.shape[-1:]:
+        raise ValueError(
+            f"{name} must have shape (..., n), one score per example, got {score.shape} for y_true {truth.shape}."
+            f" Take {name}[..., 1] of two classes, per_class(function) of several, per_label(function) of labels."
+        )
     arguments = {"y_true": truth, name: score, "sample_weight": weight, "where": mask}
     check_examples({argument: x.shape for argument, x in arguments.items() if x is not None})
     return _ranked(truth, as_float(score, name), weight, mask, *order(score))
+
+
+def round_down(y_score: ArrayLike) -> jax.Array | np.ndarray:
+    """NumPy arrays in the computing dtype, never above what they were: `score >= t` then holds for t from among them."""
+    score = as_host_or_jax(y_score)
+    if not isinstance(score, np.ndarray) or score.dtype.kind not in "iuf" or score.dtype.itemsize <= 2:
+        return score
+    rounded = score.astype(float_dtype())
+    return np.where(rounded > score, np.nextafter(rounded, rounded.dtype.type(-np.inf)), rounded)
 
 
 def order(score: jax.Array | np.ndarray) -> tuple[jax.Array, jax.Array]:
@@ -136,7 +151,7 @@ def _ranked(
     amount = counted.astype(jnp.int32) if weight is None else jnp.where(counted, weight, 0)
     undefined = (jnp.isnan(score) & counted).any(-1)
     if weight is not None:
-        undefined |= jnp.isnan(amount).any(-1)
+        undefined |= ~(amount >= 0).all(-1)
     by_class = take(jnp.where(truth == 1, amount, -amount), position)
     positive, negative = jnp.maximum(by_class, 0), jnp.maximum(-by_class, 0)
     return Ranked(position, take(score, position), positive, negative, last, undefined)
@@ -166,16 +181,28 @@ def points(ranked: Ranked) -> Points:
 
 def through_ties(amount: jax.Array, last: jax.Array) -> jax.Array:
     """Of sorted examples, the sum of those before each, of itself and of those that tie with it."""
-    passed = jnp.cumsum(amount, -1)
-    return lax.cummin(jnp.where(last, passed, passed[..., -1:]), passed.ndim - 1, reverse=True)
+    return take(jnp.cumsum(amount, -1), _last_of_ties(last))
 
 
 def above(amount: jax.Array, last: jax.Array) -> jax.Array:
     """Of sorted examples, the sum of those whose score is higher than that of each, ties counting half; a float."""
     passed = jnp.cumsum(amount, -1)
+    before = take(passed - amount, _first_of_ties(last))
+    return (before.astype(float_dtype()) + take(passed, _last_of_ties(last)).astype(float_dtype())) / 2
+
+
+# The positions of ties are found first, and sums taken there: among equal sums, a running maximum would share out the gradient.
+
+
+def _last_of_ties(last: jax.Array) -> jax.Array:
+    place = lax.broadcasted_iota(jnp.int32, last.shape, last.ndim - 1)
+    return lax.cummin(jnp.where(last, place, last.shape[-1] - 1), last.ndim - 1, reverse=True)
+
+
+def _first_of_ties(last: jax.Array) -> jax.Array:
+    place = lax.broadcasted_iota(jnp.int32, last.shape, last.ndim - 1)
     first = jnp.concatenate([jnp.ones_like(last[..., :1]), last[..., :-1]], -1)
-    before = lax.cummax(jnp.where(first, passed - amount, 0), passed.ndim - 1)
-    return (before.astype(float_dtype()) + through_ties(amount, last).astype(float_dtype())) / 2
+    return lax.cummax(jnp.where(first, place, 0), last.ndim - 1)
 
 
 def _after(start: float, x: jax.Array) -> jax.Array:

@@ -66,8 +66,9 @@ def roc_auc(
     respect to scores, and right with respect to weights.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`; examples of any other label are left out.
-        y_score: real numbers, `(..., n)`; only their order matters.
+        y_true: 0 or 1 (or bool), `(..., n)`; examples of any other label are left out: of labels -1 and 1 take `y_true == 1`.
+        y_score: real numbers, `(..., n)`; only their order matters. NumPy arrays are compared in their own precision, what jit
+            hides in float32 (float64 under x64).
         max_fpr: in (0, 1].
         sample_weight: `(..., n)`; weight 2 equals the example written twice, 0 the example left out.
         where: bool, `(..., n)`; false leaves the example out, whatever it holds.
@@ -150,17 +151,20 @@ def _hand_till(ranked: Ranked, ids: jax.Array, *, weighted: bool) -> jax.Array:
     k = ranked.score.shape[-2]
     classes = take(ids[..., None, :], ranked.position)
     amount = (ranked.positive + ranked.negative).astype(float_dtype())
-    ahead = amount * above(ranked.positive, ranked.last)  # of the examples of class j in the order of score j
+    num_pos = ranked.positive.astype(float_dtype()).sum(-1, keepdims=True)
+    ahead = amount * divide(above(ranked.positive, ranked.last), num_pos)  # the share of class j whose score j is higher
 
-    def sums(i: jax.Array) -> tuple[jax.Array, jax.Array]:
-        return jnp.where(classes == i, ahead, 0).sum(-1), jnp.where(classes == i, amount, 0).sum(-1)[..., 0]
+    def of_class(i: jax.Array) -> tuple[jax.Array, jax.Array]:
+        support = jnp.where(classes == i, amount, 0).sum(-1)
+        return divide(jnp.where(classes == i, ahead, 0).sum(-1), support), support[..., 0]
 
-    pairs, support = (jnp.moveaxis(x, 0, -1) for x in lax.map(sums, jnp.arange(k)))  # (..., j, i), (..., i)
-    both = support[..., None, :] * support[..., :, None]
-    areas = divide(pairs, both)
+    areas, support = (jnp.moveaxis(x, 0, -1) for x in lax.map(of_class, jnp.arange(k)))  # (..., j, i), (..., i)
     areas = (areas + areas.swapaxes(-1, -2)) / 2
-    weight = support[..., None, :] + support[..., :, None] if weighted else jnp.ones_like(areas)
-    weight = jnp.where((both > 0) & jnp.triu(jnp.ones((k, k), bool), 1), weight, 0)
+    share = divide(support, support.sum(-1, keepdims=True))
+    weight = share[..., None, :] + share[..., :, None] if weighted else jnp.ones_like(areas)
+    occurs = support > 0
+    both = occurs[..., None, :] & occurs[..., :, None] & jnp.triu(jnp.ones((k, k), bool), 1)
+    weight = jnp.where(both, weight, 0)
     mean = divide((weight * areas).sum((-2, -1)), weight.sum((-2, -1)), jnp.nan)
     return jnp.where(ranked.undefined.any(-1), jnp.nan, mean)
 
@@ -208,7 +212,7 @@ def delong_interval(
         y_true, y_score, where: as for `roc_auc`.
         level: the probability with which the interval is meant to contain the true area.
         transform: "logit" takes the interval on the scale `log(A / (1 - A))`, so that it stays in [0, 1] and holds its level
-            near 1; None on the scale of the area.
+            near 1; None on the scale of the area, where it may leave [0, 1].
 
     Returns:
         `Estimate`, each `(...)`; NaN without two positives and two negatives. Where the classes are perfectly separated the

@@ -47,7 +47,7 @@ class _Columns:
         self,
         y_true: ArrayLike,
         y_score: ArrayLike,
-        *,
+        *arguments: Any,
         sample_weight: ArrayLike | None = None,
         where: ArrayLike | None = None,
         **options: Any,
@@ -60,28 +60,36 @@ class _Columns:
         weight, mask = per_column(sample_weight, columns), per_column(where, columns)
         if self.average == "micro":
             truth, columns, weight, mask = _joined(truth, columns, weight, mask)
-        values = self.measure(truth, columns, sample_weight=weight, where=mask, **options)
+        given = {name: x for name, x in (("sample_weight", weight), ("where", mask)) if x is not None}
+        values = self.measure(truth, columns, *arguments, **given, **options)
         if self.average in (None, "micro"):
             return values
+        if not isinstance(values, jax.Array) or values.shape != truth.shape[:-1]:
+            raise ValueError(
+                f"average={self.average!r} needs a measure that returns one number, such as roc_auc: thresholds and points of"
+                " curves have no mean. average=None returns those of each class."
+            )
         share = _support(truth, weight, mask) if self.average == "weighted" else jnp.ones(truth.shape[:-1], float_dtype())
-        return jax.tree.map(lambda x: _mean_of_defined(x, share), values)
+        return _mean_of_defined(values, share)
 
 
 def per_class(measure: Measure, *, average: Average | None = None) -> Measure:
     """A binary measure, such as `roc_auc` or `calibration_error`, of each class against the rest.
 
     Args:
-        measure: a function of `(y_true, y_score, *, sample_weight, where, ...)` with batch axes, yours included.
+        measure: a function of `(y_true, y_score, ...)` with batch axes, yours included, and with the keywords `sample_weight`
+            and `where` if they are used; `partial(best_threshold, metric)` is one.
         average: None keeps one value per class. "macro" is their mean, "weighted" that weighted by the number (or weight) of
             examples of each class, both over the classes whose value is not NaN; "micro" is the measure of all pairs of an
             example and a class together.
 
     Returns:
-        A function of `y_true` `(..., n)`, class ids, and `y_score` `(..., n, K)`, with the measure's own options, that
+        A function of `y_true` `(..., n)`, class ids, and `y_score` `(..., n, K)`, with the measure's own arguments, that
         returns `(..., K)`, or `(...)` if averaged. A label outside of [0, K) leaves its example out.
 
     Raises:
-        TypeError, ValueError: `measure` is no function, or `average` another word; as the measure.
+        TypeError, ValueError: `measure` is no function, or `average` another word, or asked of a measure that returns more than
+            one number; as the measure.
 
     >>> from jaxmetrics import roc_auc
     >>> scores = [[0.8, 0.1, 0.1], [0.3, 0.4, 0.3], [0.2, 0.5, 0.3], [0.4, 0.3, 0.3], [0.1, 0.2, 0.7]]
@@ -173,8 +181,5 @@ def _support(truth: jax.Array, weight: ArrayLike | None, mask: ArrayLike | None)
 
 @promoting
 def _mean_of_defined(values: jax.Array, share: jax.Array) -> jax.Array:
-    """Over the axis of classes, that of the last of `share`."""
-    at = share.ndim - 1
-    share = share.reshape(share.shape + (1,) * (values.ndim - share.ndim))
     share = jnp.where(jnp.isnan(values), 0, share)
-    return divide((share * jnp.where(share > 0, values, 0)).sum(at), share.sum(at), jnp.nan)
+    return divide((share * jnp.where(share > 0, values, 0)).sum(-1), share.sum(-1), jnp.nan)

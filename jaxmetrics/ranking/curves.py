@@ -3,7 +3,8 @@
 A threshold t predicts class 1 where `score >= t`. A curve has one point per example and one before them, `(..., n + 1)`, by
 falling threshold: first +inf, where nothing is predicted to be positive. Examples with equal scores, and those left out,
 repeat a point, so that the length is known to jit while areas and maxima are those of the distinct points. All of it comes
-from one sort.
+from one sort. Scores in double precision are rounded down to float32 (float64 under x64), so that `score >= t` holds for the
+example that made the threshold t.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import jax.numpy as jnp
 
 from jaxmetrics._arrays import ArrayLike, as_float, divide, float_dtype, promoting
 from jaxmetrics._cell_sums import tables
-from jaxmetrics.ranking._ranks import Points, Ranked, points, rank
+from jaxmetrics.ranking._ranks import Points, Ranked, points, rank, round_down
 
 __all__ = [
     "DetCurve",
@@ -142,7 +143,7 @@ def metric_at_thresholds(
         y_true, y_score, sample_weight, where: as for `roc_curve`.
 
     Returns:
-        Values `(..., n + 1)` and thresholds `(..., n + 1)`. A counted NaN score makes all NaN.
+        Values `(..., n + 1, *shape of the metric)` and thresholds `(..., n + 1)`. A counted NaN score makes all NaN.
 
     >>> import jaxmetrics as jm
     >>> values, thresholds = metric_at_thresholds(jm.accuracy, [0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8])
@@ -186,7 +187,10 @@ def best_threshold(
     """
     values, threshold = metric_at_thresholds(metric, y_true, y_score, sample_weight=sample_weight, where=where)
     if not isinstance(values, jax.Array) or values.shape != threshold.shape:
-        raise ValueError(f"metric must return one number for one matrix of counts, got {jax.tree.map(jnp.shape, values)}.")
+        raise ValueError(
+            "metric must return one number for one matrix of counts; binary(f1) is f1 of class 1, macro(f1) its mean."
+            f" At all thresholds it returned the shape {jax.tree.map(jnp.shape, values)}, expected {threshold.shape}."
+        )
     return _greatest(values, threshold, ~jnp.isnan(values))
 
 
@@ -303,7 +307,7 @@ def ks_statistic(
 
 
 def _points(y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, where: ArrayLike | None) -> Points:
-    return _defined_points(*rank(y_true, y_score, sample_weight, where))
+    return _defined_points(*rank(y_true, round_down(y_score), sample_weight, where))
 
 
 @promoting
@@ -327,7 +331,11 @@ def _precision(tp: jax.Array, fp: jax.Array) -> jax.Array:
 def _reaches(rate: jax.Array, minimum: ArrayLike, name: str) -> jax.Array:
     least = as_float(minimum, name)
     if least.ndim > rate.ndim - 1:
-        raise ValueError(f"{name} must be a number, or an array that goes with the batch axes {rate.shape[:-1]}.")
+        raise ValueError(
+            f"{name} must be a number, or an array that goes with the batch axes {rate.shape[:-1]}, got {least.shape}."
+        )
+    if not isinstance(least, jax.core.Tracer) and not bool(((least >= 0) & (least <= 1)).all()):
+        raise ValueError(f"{name} must lie in [0, 1], got {minimum!r}.")
     return rate >= least[..., None]
 
 

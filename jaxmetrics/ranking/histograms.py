@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._arrays import ArrayLike, as_float, check_option, check_size, divide, float_dtype, promoting
+from jaxmetrics._arrays import ArrayLike, as_edges, as_float, check_option, check_size, divide, float_dtype, promoting
 from jaxmetrics.counts import count
 
 __all__ = ["AreaBounds", "average_precision_bounds", "roc_auc_bounds", "score_histogram"]
@@ -56,7 +56,7 @@ def score_histogram(
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`; examples of any other label are left out, and those with a NaN score.
         y_score: `(..., n)`.
-        num_bins: B, static, a power of two from 64 to 2^16.
+        num_bins: B, static, a power of two from 64 to 2^16, unless `edges` are given.
         sample_weight, where: `(..., n)`, as for `confusion_matrix`.
 
     Returns:
@@ -74,7 +74,7 @@ def score_histogram(
         raise ValueError('give scale="probability", "logit" or "float", or edges: how are the bins spaced?')
     score = as_float(y_score, "y_score")
     if edges is not None:
-        cuts = _as_edges(edges)
+        cuts = as_edges(edges)
         size = cuts.size + 1
         bins = jnp.searchsorted(cuts, score, side="right", method="scan_unrolled").astype(jnp.int32)
         bins = jnp.where(jnp.isnan(score), -1, bins)
@@ -85,15 +85,6 @@ def score_histogram(
             raise ValueError(f"num_bins must be a power of two from 64 to 65536, got {num_bins}.")
         bins = _bins(score, scale=scale, size=size)
     return count([("y_true", y_true, 2), ("y_score", bins, size)], sample_weight, where)
-
-
-def _as_edges(edges: ArrayLike) -> jax.Array:
-    cuts = as_float(edges, "edges")
-    if cuts.ndim != 1 or cuts.size == 0:
-        raise ValueError(f"edges must have shape (B - 1,) with at least one edge, got {cuts.shape}.")
-    if not isinstance(cuts, jax.core.Tracer) and not bool((cuts[1:] >= cuts[:-1]).all() & ~jnp.isnan(cuts).any()):
-        raise ValueError("edges must rise.")
-    return cuts
 
 
 @promoting
@@ -107,6 +98,7 @@ def _bins(score: jax.Array, *, scale: str, size: int) -> jax.Array:
 
 
 def _by_octaves(p: jax.Array, size: int) -> jax.Array:
+    p = p.astype(jnp.float32)
     shift = 23 - (size // 64).bit_length() + 1
 
     def place(x: jax.Array, lowest: float) -> jax.Array:
@@ -166,7 +158,8 @@ def average_precision_bounds(histogram: ArrayLike) -> AreaBounds:
     """Average precision of the examples in a histogram: the exact one lies between `low` and `high`.
 
     With p positives and n negatives in a bin, TP and FP above it, the positives of the bin come first at best, `p (TP + p) /
-    (TP + p + FP)`. They come last at worst: then the sum over them is no less than `p - F log(1 + p / (TP + F))`, F = FP + n.
+    (TP + p + FP)`. They come last at worst: then the sum over them is no less than `p - F log(1 + p / (TP + F))`, F = FP + n,
+    which is some hundredths too little where there are only a few positives.
 
     Arguments, errors and NaN as `roc_auc_bounds`.
 
@@ -200,8 +193,9 @@ def _classes(histogram: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def _beyond(x: jax.Array) -> jax.Array:
-    """The sum over all higher bins."""
-    return lax.cumsum(x, x.ndim - 1, reverse=True) - x
+    """The sum over all higher bins, without a subtraction, after which little would be left beside a full bin."""
+    higher = jnp.concatenate([x[..., 1:], jnp.zeros_like(x[..., :1])], -1)
+    return lax.cumsum(higher, x.ndim - 1, reverse=True)
 
 
 def _between(low: jax.Array, high: jax.Array) -> AreaBounds:

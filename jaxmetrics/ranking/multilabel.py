@@ -239,7 +239,7 @@ def ndcg(
         k: static; only the first k ranks count. All, if not given.
 
     Returns:
-        `(...)`, the mean over examples, in [0, 1]; 0 for an example without relevant labels.
+        `(...)`, the mean over examples, in [0, 1]; 0 for an example without relevant labels, NaN with a negative relevance.
 
     >>> ndcg([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]]).round(4)
     Array(0.6957, dtype=float32)
@@ -276,7 +276,8 @@ def _ndcg(
     start = (2 * above(ones, last)).astype(jnp.int32) - end
     shared = divide(total[end] - total[start], (end - start).astype(discount.dtype))
     best = (-jnp.sort(-gain, -1) * discount).sum(-1)
-    value = jnp.where(undefined, jnp.nan, divide((sorted_gain * shared).sum(-1), best))
+    possible = ~undefined & (gain >= 0).all(-1)
+    value = jnp.where(possible, divide((sorted_gain * shared).sum(-1), best), jnp.nan)
     return _mean(value, weight, mask)
 
 

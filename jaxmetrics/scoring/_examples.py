@@ -29,7 +29,8 @@ def of_classes(
     """Examples with a number for each of K classes."""
     values = as_float(rows, name)
     ids = as_class_ids(y_true, "y_true", values.shape[-1] if values.ndim else 1)
-    if values.ndim < 2 or values.shape[-1] < 2 or values.shape[-2] != ids.shape[-1] or values.shape == ids.shape:
+    one_number_each = values.ndim <= ids.ndim and (values.ndim < 2 or values.shape[-2] != ids.shape[-1])
+    if values.ndim < 2 or values.shape[-1] < 2 or one_number_each or values.shape == ids.shape:
         hint = (
             "jnp.stack([jnp.zeros_like(z), z], -1) makes such an array of the logit z of class 1"
             if name == "logits"
@@ -39,7 +40,9 @@ def of_classes(
             f"{name} must have shape (..., n, K), a number for each of K >= 2 classes of the n examples of y_true, got"
             f" {values.shape} for y_true {ids.shape}; {hint}."
         )
-    return _checked(ids, values.shape[-1], {name: values.shape[:-1]}, values, sample_weight, where)
+    examples = _checked(ids, values.shape[-1], {name: values.shape[:-1]}, values, sample_weight, where)
+    batch = np.broadcast_shapes(ids.shape, values.shape[:-1])
+    return examples._replace(values=jnp.broadcast_to(values, (*batch, values.shape[-1])))
 
 
 def of_event(y_true: ArrayLike, y_prob: ArrayLike, sample_weight: ArrayLike | None, where: ArrayLike | None) -> Examples:

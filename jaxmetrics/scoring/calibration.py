@@ -14,6 +14,7 @@ from jax import lax
 
 from jaxmetrics._arrays import (
     ArrayLike,
+    as_edges,
     as_float,
     check_option,
     check_size,
@@ -88,7 +89,7 @@ def calibration_bins(
         y_true: 0 or 1 (or bool), `(..., n)`.
         y_prob: the probability of class 1, `(..., n)`.
         num_bins: B, of equal width in [0, 1], unless `edges` are given.
-        edges: `(B - 1,)` edges between the bins, ascending, such as quantiles of a first batch.
+        edges: `(B - 1,)` edges between the bins, rising, without 0 and 1, such as quantiles of a first batch.
 
     Returns:
         `(..., B, 3)`, float. All NaN if a probability that counts is NaN or outside of [0, 1].
@@ -105,10 +106,7 @@ def calibration_bins(
     examples = of_event(y_true, y_prob, sample_weight, where)
     if edges is None:
         return _sums(examples, _uniform_edges(num_bins))
-    inner = as_float(edges, "edges")
-    if inner.ndim != 1:
-        raise ValueError(f"edges must have shape (B - 1,), the edges between B bins, got {inner.shape}.")
-    return _sums(examples, inner)
+    return _sums(examples, as_edges(edges))
 
 
 def calibration_curve(
@@ -128,9 +126,9 @@ def calibration_curve(
         y_prob: the probability of class 1, `(..., n)`.
         num_bins: B.
         strategy: `"uniform"`, bins of equal width as in `calibration_bins`; `"quantile"`, edges at the quantiles j / B of the
-            probabilities, equal ones in one bin, so that bins may stay empty. As there a weight is a number of rows, several
-            examples with a total weight under 2 give NaN.
-        level: of Wilson's interval for the frequency; weights are read as numbers of examples.
+            probabilities, equal ones in one bin, so that bins may stay empty. Weights are numbers of examples: where they were
+            normalised to a sum of 1, multiply them by n (else NaN).
+        level: of Wilson's interval for the frequency, for which weights are numbers of examples, too.
 
     Returns:
         `CalibrationCurve`. Its bins with weight are those of scikit-learn's `calibration_curve`.
@@ -185,8 +183,8 @@ def calibration_error(
         y_prob: the probability of class 1, `(..., n)`.
         num_bins, strategy: as for `calibration_curve`.
         debiased: of few examples the error is too large, also of perfect forecasts. With f_b the frequency in a bin of n_b
-            examples, take `d_b^2 - f_b (1 - f_b) / (n_b - 1)` for d_b^2, and 0 if the sum is negative; a bin of one example
-            stays as it is. Only for "l2". Kumar, Liang and Ma (2019), NeurIPS, section 5.
+            examples (weights are numbers of examples), take `d_b^2 - f_b (1 - f_b) / (n_b - 1)` for d_b^2, and 0 if the sum is
+            negative; a bin of one example stays as it is. Only for "l2". Kumar, Liang and Ma (2019), NeurIPS, section 5.
 
     Raises:
         TypeError: labels that are not integers. ValueError: shapes that do not fit, an unknown norm or strategy, `debiased`

@@ -49,7 +49,9 @@ def log_loss(
     """Mean surprise at the true class, `-ln p_y` in nats, >= 0; less is better.
 
     Probabilities are cut to `[eps, 1 - eps]`, eps of their dtype (float32 for wider arrays while x64 is off), so that a certain
-    mistake costs 15.9 in float32. Logits are exact for any size, and bfloat16 logits are computed in float32: prefer them.
+    mistake costs 15.9 in float32, 4.9 in bfloat16, and has gradient 0; of tens of thousands of classes ordinary probabilities
+    are cut. Logits are exact for any finite size, also bfloat16 ones, computed in float32: prefer them. Rows are not
+    normalised; probabilities outside of [0, 1], as logits would be, give NaN.
 
     Args:
         y_true: class ids, `(..., n)`.
