@@ -88,10 +88,9 @@ def roc_curve(
         TypeError: labels that are no integers, scores that are no real numbers, a mask that is not bool.
         ValueError: unequal numbers of examples, batch axes that do not broadcast.
 
-    >>> roc_curve([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])
-    RocCurve(fpr=Array([0. , 0. , 0.5, 0.5, 1. ], dtype=float32),
-             tpr=Array([0. , 0.5, 1. , 1. , 1. ], dtype=float32),
-             thresholds=Array([inf, 0.8, 0.4, 0.4, 0.1], dtype=float32))
+    >>> roc_curve([0, 1, 0, 1], [0.25, 0.5, 0.5, 0.75])
+    RocCurve(fpr=Array([0. , 0. , 0.5, 0.5, 1. ], dtype=float32), tpr=Array([0. , 0.5, 1. , 1. , 1. ], dtype=float32),
+             thresholds=Array([ inf, 0.75, 0.5 , 0.5 , 0.25], dtype=float32))
     """
     tp, fp, threshold = _points(y_true, y_score, sample_weight, where)
     return RocCurve(_share(fp), _share(tp), threshold)
@@ -146,9 +145,8 @@ def metric_at_thresholds(
         Values `(..., n + 1, *shape of the metric)` and thresholds `(..., n + 1)`. A counted NaN score makes all NaN.
 
     >>> import jaxmetrics as jm
-    >>> values, thresholds = metric_at_thresholds(jm.accuracy, [0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8])
-    >>> values, thresholds
-    (Array([0.5 , 0.75, 0.5 , 0.75, 0.5 ], dtype=float32), Array([inf, 0.8, 0.5, 0.4, 0.1], dtype=float32))
+    >>> metric_at_thresholds(jm.accuracy, [0, 1, 0, 1], [0.125, 0.25, 0.5, 0.75])
+    (Array([0.5 , 0.75, 0.5 , 0.75, 0.5 ], dtype=float32), Array([  inf, 0.75 , 0.5  , 0.25 , 0.125], dtype=float32))
     """
     tp, fp, threshold = _points(y_true, y_score, sample_weight, where)
     counts = tables(tp, fp, tp[..., -1:] - tp, fp[..., -1:] - fp)
