@@ -57,12 +57,19 @@ def _three_digits(x: float) -> str:
     return f"{x:.0f}" if x >= 100 else f"{x:.3g}"
 
 
-def publish(name: str, results: Mapping[str, Any], headings: Sequence[str], rows: Sequence[Sequence[str]], note: str) -> None:
+def publish(
+    name: str,
+    results: Mapping[str, Any],
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    note: str,
+    unit: str = "Milliseconds, median (quartiles)",
+) -> None:
     """Print the table; write it into the README and all figures into bench/results/NAME.json."""
     device = jax.devices()[0]
     machine = f"{device.device_kind if device.platform != 'cpu' else platform.machine() + ' CPU'}, jax {jax.__version__}"
     lines = ["| " + " | ".join(cells) + " |" for cells in (headings, ["---"] * len(headings), *rows)]
-    table = "\n".join([*lines, "", f"{note} Milliseconds, median (quartiles); {machine}. `python -m bench.{name}`"])
+    table = "\n".join([*lines, "", f"{note} {unit}; {machine}. `python -m bench.{name}`"])
     print(table)
     path = ROOT / "bench" / "results" / f"{name}.json"
     path.parent.mkdir(exist_ok=True)

@@ -9,6 +9,7 @@ from jaxmetrics.betasum import *  # sums and averages of independent betas
 from jaxmetrics.posteriors import *  # counts -> beliefs: posterior balanced accuracy, cell probabilities
 from jaxmetrics.ranking import *  # scores -> curves and areas
 from jaxmetrics.scoring import *  # probabilities -> proper scores and calibration
+from jaxmetrics.losses import *  # logits -> differentiable losses
 from jaxmetrics.intervals import *  # counts -> an estimate with its interval
 from jaxmetrics.comparisons import *  # classifiers on the same examples, compared
 from jaxmetrics.reports import *  # predictions -> Report

@@ -1,0 +1,353 @@
+"""Cross entropy of a linear layer over a large vocabulary, whose logits are never held at once.
+
+Of n examples and V words the logits would fill n V numbers, and their gradient as many again: for 8192 tokens and 131,072
+words that is 4 GiB each, more than the rest of many a model. Here a block of `chunk_size` words is computed, used and
+forgotten, and computed once more for the gradient: one product of matrices in four is extra work.
+
+What a block leaves behind is kept apart from the label's own logit: `M`, the largest of the other logits, and
+`S = sum_{v != y} exp(z_v - M)`. With `t = M - z_y + ln S` the loss is `ln(1 + e^t)` and its slope in `z_y` is
+`-sigmoid(t)`: neither is the difference of two large numbers, so a loss of 1e-9 keeps its digits, also where the logits are
+1e4. Blocks and devices are joined by adding up S relative to a common M. Milakov and Gimelshein (2018), Online normalizer
+calculation for softmax, arXiv:1805.02867, section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxmetrics._arrays import (
+    ArrayLike,
+    as_class_ids,
+    as_float,
+    as_host_or_jax,
+    as_mask,
+    check_examples,
+    check_size,
+    float_dtype,
+    is_integer,
+    promoting,
+)
+
+__all__ = ["linear_cross_entropy"]
+
+T = TypeVar("T")
+
+# Without chunk_size: logits in a block, and the least number of words. Longer blocks leave the cache of a CPU, narrower
+# products do not reach its speed.
+BLOCK = 2**22
+NARROWEST = 512
+
+_Start = jax.Array | int
+
+
+class _Options(NamedTuple):
+    """What is static. `smooth`: the sum of all logits is wanted too."""
+
+    chunk_size: int
+    soft_cap: float | None
+    smooth: bool
+
+
+class _Sums(NamedTuple):
+    """What is kept of the logits of each example, `(n,)` each."""
+
+    top: jax.Array  # M, the largest logit but the label's
+    others: jax.Array  # S = sum of exp(z - M), without the label's
+    label: jax.Array  # the label's logit, 0 if the label is none of the columns
+    total: jax.Array  # the sum of all logits if it is wanted, else 0
+
+
+def linear_cross_entropy(
+    hidden: ArrayLike,
+    kernel: ArrayLike,
+    labels: ArrayLike,
+    *,
+    bias: ArrayLike | None = None,
+    chunk_size: int | None = None,
+    where: ArrayLike | None = None,
+    label_smoothing: ArrayLike = 0.0,
+    z_loss: ArrayLike = 0.0,
+    soft_cap: float | None = None,
+    axis_name: Hashable | None = None,
+) -> jax.Array:
+    """Cross entropy of the logits `z = hidden @ kernel + bias`, `ln sum_v exp(z_v) - z_y` in nats, without holding them.
+
+    Gradients reach `hidden`, `kernel` and `bias` in their dtypes, in reverse mode only. Two bfloat16 matrices are multiplied as
+    they are and summed in float32, in the gradient too; others are computed in float32, in the precision that
+    `jax_default_matmul_precision` sets, or in float64 under x64. Leading axes are cheaper than `jax.vmap`, under which each
+    item of the batch has a gradient of the kernel of its own before they are added.
+
+    Args:
+        hidden: `(..., n, d)`.
+        kernel: `(d, V)`.
+        labels: word ids, `(..., n)`; one outside of `[0, V)` drops its example: loss and gradient are exactly 0.
+        bias: `(V,)`; -inf rules a word out.
+        chunk_size: words in a block, static; V need not be a multiple. Unless given, about 4 million logits in a block, but at
+            least 512 words.
+        where: bool, `(..., n)`; False drops the example, whatever it holds, NaN included.
+        label_smoothing: eps in [0, 1]: `(1 - eps) (ln sum_v exp(z_v) - z_y) + eps (ln sum_v exp(z_v) - mean_v z_v)`.
+        z_loss: adds `z_loss (ln sum_v exp(z_v))^2`, which keeps the logits from drifting. Chowdhery et al. (2022), PaLM,
+            arXiv:2204.02311, section 5.
+        soft_cap: c > 0, static; the logits become `c tanh(z / c)`, within [-c, c].
+        axis_name: the axis of `jax.shard_map` over which the words are spread: `kernel` and `bias` hold this device's columns,
+            `labels` are ids among those of all devices, as is V above. (Under `jax.jit` alone a kernel whose V is sharded gives
+            the same result without it, but XLA may gather the kernel.)
+
+    Returns:
+        The loss of each example, `(..., n)`; float32, or float64 under x64.
+
+    Raises:
+        TypeError: labels that are not integers, a `chunk_size` or `soft_cap` that is not a Python number.
+        ValueError: shapes that do not fit, a `chunk_size` or `soft_cap` that is not positive.
+
+    >>> hidden, kernel = jnp.eye(2), jnp.asarray([[0.0, 0.0, 0.0, 0.0], [3.0, 0.0, 0.0, 0.0]])
+    >>> linear_cross_entropy(hidden, kernel, jnp.asarray([0, 0])).round(4)  # ln 4 and ln(1 + 3 exp(-3))
+    Array([1.3863, 0.1392], dtype=float32)
+    >>> linear_cross_entropy(hidden, kernel, jnp.asarray([0, -100]), label_smoothing=0.1, chunk_size=3).round(4)
+    Array([1.3863, 0. ], dtype=float32)
+    """
+    h, k = _as_operand(hidden, "hidden"), _as_operand(kernel, "kernel")
+    b = None if bias is None else _as_operand(bias, "bias")
+    if h.ndim < 2 or k.ndim != 2 or h.shape[-1] != k.shape[0] or 0 in k.shape:
+        raise ValueError(f"hidden must be (..., n, d) and kernel (d, V), got hidden {h.shape} and kernel {k.shape}.")
+    if b is not None and b.shape != k.shape[1:]:
+        raise ValueError(f"bias must have shape (V,) = ({k.shape[1]},) like the columns of kernel, got {b.shape}.")
+    vocabulary = k.shape[1] if axis_name is None else int(lax.psum(k.shape[1], axis_name))
+    ids = _as_ids(labels, vocabulary)
+    mask = None if where is None else as_mask(where)
+    check_examples({"hidden without d": h.shape[:-1], "labels": ids.shape} | ({} if mask is None else {"where": mask.shape}))
+    smoothing, weight_of_z = _as_scalar(label_smoothing, "label_smoothing"), _as_scalar(z_loss, "z_loss")
+    size = None if chunk_size is None else check_size(chunk_size, "chunk_size")
+    cap = None if soft_cap is None else _check_cap(soft_cap)
+    return _linear_cross_entropy(h, k, b, ids, mask, smoothing, weight_of_z, size, cap, axis_name, vocabulary)
+
+
+def _as_operand(x: ArrayLike, name: str) -> jax.Array:
+    """In its own dtype, which is that of its gradient; what is no float becomes one."""
+    array = as_host_or_jax(x)
+    return jnp.asarray(array) if jnp.issubdtype(array.dtype, jnp.floating) else as_float(array, name)
+
+
+def _as_ids(labels: ArrayLike, vocabulary: int) -> jax.Array:
+    """As int32, -1 for those outside of [0, vocabulary)."""
+    array = as_host_or_jax(labels)
+    if not is_integer(array):
+        raise TypeError(
+            f"labels must hold word ids of an integer dtype, got {array.dtype}. The order is (hidden, kernel, labels)."
+        )
+    ids = jnp.asarray(as_class_ids(array, "labels", vocabulary))
+    wide = ids if ids.dtype.itemsize >= 4 else ids.astype(jnp.int32)  # int8 cannot be compared with 200
+    return jnp.where((wide >= 0) & (wide < vocabulary), wide.astype(jnp.int32), -1)
+
+
+def _as_scalar(x: ArrayLike, name: str) -> jax.Array | None:
+    """None for a Python 0, whose term is then not computed."""
+    if isinstance(x, int | float) and x == 0:
+        return None
+    scalar = as_float(x, name)
+    if scalar.ndim:
+        raise ValueError(f"{name} must be one number, got an array of shape {scalar.shape}.")
+    return scalar
+
+
+def _check_cap(soft_cap: float) -> float:
+    if isinstance(soft_cap, bool) or not isinstance(soft_cap, int | float | np.integer | np.floating):
+        raise TypeError(f"soft_cap must be a Python number, because it is static, or None; got {type(soft_cap).__name__}.")
+    if not 0 < soft_cap < float("inf"):
+        raise ValueError(f"soft_cap must be positive and finite (None: no cap), got {soft_cap}.")
+    return float(soft_cap)
+
+
+@promoting
+@partial(jax.jit, static_argnames=("chunk_size", "soft_cap", "axis_name", "vocabulary"))
+def _linear_cross_entropy(
+    hidden: jax.Array,
+    kernel: jax.Array,
+    bias: jax.Array | None,
+    ids: jax.Array,
+    mask: jax.Array | None,
+    smoothing: jax.Array | None,
+    weight_of_z: jax.Array | None,
+    chunk_size: int | None,
+    soft_cap: float | None,
+    axis_name: Hashable | None,
+    vocabulary: int,
+) -> jax.Array:
+    keep = ids >= 0 if mask is None else (ids >= 0) & mask
+    shape = jnp.broadcast_shapes(hidden.shape[:-1], keep.shape)
+    keep, ids = (jnp.broadcast_to(x, shape).reshape(-1) for x in (keep, ids))
+    hidden = jnp.broadcast_to(hidden, (*shape, hidden.shape[-1])).reshape(-1, hidden.shape[-1])
+    hidden = jnp.where(keep[:, None], hidden, 0)  # before the products, because 0 NaN = NaN
+    size = chunk_size or max(NARROWEST, BLOCK // max(ids.size, 1))
+    options = _Options(min(size, kernel.shape[1]), soft_cap, smoothing is not None)
+    if axis_name is None:
+        sums = _sums_of_logits(options, *_varying_alike(hidden, kernel, bias, ids))
+    else:
+        ids = ids - lax.axis_index(axis_name) * kernel.shape[1]
+        sums = _joined(_sums_of_logits(options, *_varying_alike(hidden, kernel, bias, ids)), axis_name)
+    alone = sums.others == 0
+    log_others = jnp.where(alone, -jnp.inf, jnp.log(jnp.where(alone, 1, sums.others)))
+    loss = jnp.logaddexp((sums.top - sums.label) + log_others, 0)
+    if smoothing is not None:
+        loss += smoothing * (sums.label - sums.total / vocabulary)
+    if weight_of_z is not None:
+        loss += weight_of_z * jnp.logaddexp(sums.label, sums.top + log_others) ** 2
+    return jnp.where(keep, loss, 0).reshape(shape)
+
+
+def _joined(sums: _Sums, axis_name: Hashable) -> _Sums:
+    """The sums over the columns of all devices."""
+    mine = lax.stop_gradient(sums.top)
+    top = lax.pmax(mine, axis_name)
+    others, label, total = lax.psum((sums.others * jnp.exp(mine - top), sums.label, sums.total), axis_name)
+    return _Sums(top, others, label, total)
+
+
+def _varying_alike(*arrays: jax.Array | None) -> tuple[jax.Array | None, ...]:
+    """Inside `jax.shard_map`, mark what differs between devices in any argument as differing in all.
+
+    A gradient may differ between devices only if its argument does; the transpose of the mark adds up the devices' gradients.
+    """
+    axes = frozenset[Hashable]().union(*(_varying(x) for x in arrays if x is not None))
+    return tuple(None if x is None else _mark(x, axes - _varying(x)) for x in arrays)
+
+
+def _varying(x: jax.Array) -> frozenset[Hashable]:
+    """The axes along which devices may hold different `x`; the field has moved since JAX 0.7."""
+    kind = jax.typeof(x)
+    return kind.manual_axis_type.varying if hasattr(kind, "manual_axis_type") else kind.vma
+
+
+def _mark(x: jax.Array, axes: frozenset[Hashable]) -> jax.Array:
+    if not axes:
+        return x
+    mark = partial(lax.pcast, to="varying") if hasattr(lax, "pcast") else lax.__dict__["pvary"]  # JAX 0.7 has the latter only
+    return mark(x, tuple(axes))
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _sums_of_logits(options: _Options, hidden: jax.Array, kernel: jax.Array, bias: jax.Array | None, ids: jax.Array) -> _Sums:
+    """The sums of hidden `(n, d)` @ kernel `(d, V)`. M counts as a constant in gradients: no result depends on it."""
+
+    def step(sums: _Sums, start: _Start, size: int) -> _Sums:
+        z, is_label, _ = _block(options, hidden, kernel, bias, ids, start, size)
+        rest = jnp.where(is_label, -jnp.inf, z)
+        top = jnp.maximum(sums.top, rest.max(1))
+        others = sums.others * jnp.exp(sums.top - top) + jnp.exp(rest - top[:, None]).sum(1)
+        label = sums.label + jnp.where(is_label, z, 0).sum(1)
+        return _Sums(top, others, label, sums.total + z.sum(1) if options.smooth else sums.total)
+
+    zeros = jnp.zeros(ids.shape, float_dtype())
+    # Not -inf, because -inf - -inf is NaN where the bias rules out a whole block.
+    lowest = jnp.full_like(zeros, jnp.finfo(zeros.dtype).min)
+    return _over_blocks(step, _Sums(lowest, zeros, zeros, zeros), options.chunk_size, kernel.shape[1])
+
+
+_Residuals = tuple[jax.Array, jax.Array, jax.Array | None, jax.Array, jax.Array]
+_Gradients = tuple[jax.Array, jax.Array, jax.Array | None]
+
+
+def _forward(
+    options: _Options, hidden: jax.Array, kernel: jax.Array, bias: jax.Array | None, ids: jax.Array
+) -> tuple[_Sums, _Residuals]:
+    sums = _sums_of_logits(options, hidden, kernel, bias, ids)
+    return sums, (hidden, kernel, bias, ids, sums.top)
+
+
+def _backward(options: _Options, residuals: _Residuals, g: _Sums) -> tuple[jax.Array, jax.Array, jax.Array | None, None]:
+    hidden, kernel, bias, ids, top = residuals
+
+    def step(gradients: _Gradients, start: _Start, size: int) -> _Gradients:
+        of_hidden, of_kernel, of_bias = gradients
+        z, is_label, columns = _block(options, hidden, kernel, bias, ids, start, size)
+        exp = jnp.exp(jnp.where(is_label, -jnp.inf, z) - top[:, None])
+        dz = jnp.where(is_label, g.label[:, None], g.others[:, None] * exp)
+        if options.smooth:
+            dz = dz + g.total[:, None]
+        if options.soft_cap is not None:
+            dz = dz * (1 - (z / options.soft_cap) ** 2)
+        if bias is not None and of_bias is not None:
+            of_bias = _write(of_bias, dz.sum(0), bias.dtype, start)
+        dz = dz.astype(columns.dtype)
+        of_kernel = _write(of_kernel, _dot(hidden.astype(columns.dtype), dz, (0, 0)), kernel.dtype, start)
+        return of_hidden + _dot(dz, columns, (1, 1)), of_kernel, of_bias
+
+    of_bias = None if bias is None else jnp.zeros_like(_bits(bias))
+    zeros = jnp.zeros(hidden.shape, float_dtype()), jnp.zeros_like(_bits(kernel)), of_bias
+    of_hidden, of_kernel, of_bias = _over_blocks(step, zeros, options.chunk_size, kernel.shape[1])
+    if bias is not None and of_bias is not None:
+        of_bias = _floats(of_bias, bias.dtype)
+    return of_hidden.astype(hidden.dtype), _floats(of_kernel, kernel.dtype), of_bias, None
+
+
+_sums_of_logits.defvjp(_forward, _backward)
+
+
+def _over_blocks(step: Callable[[T, _Start, int], T], state: T, size: int, total: int) -> T:
+    """Fold `step(state, start, size)` over `total` columns.
+
+    The odd block is the first. It makes the state of the loop out of data: inside `jax.shard_map`, zeros that come from nowhere
+    do not differ between devices, and a loop may not change that.
+    """
+    full = (total - 1) // size
+    first = total - full * size
+    state = step(state, 0, first)
+    if full == 0:
+        return state
+    return lax.fori_loop(0, full, lambda i, state: step(state, jnp.asarray(first + i * size, jnp.int32), size), state)
+
+
+def _block(
+    options: _Options,
+    hidden: jax.Array,
+    kernel: jax.Array,
+    bias: jax.Array | None,
+    ids: jax.Array,
+    start: _Start,
+    size: int,
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """The logits of a block of words, `(n, size)`; which of them are the labels'; and the columns of the kernel."""
+    columns = _read(kernel, start, size).astype(_product_dtype(hidden, kernel))
+    z = _dot(hidden.astype(columns.dtype), columns, (1, 0))
+    if bias is not None:
+        z = z + _read(bias, start, size).astype(z.dtype)[None]
+    if options.soft_cap is not None:
+        z = options.soft_cap * jnp.tanh(z / options.soft_cap)
+    return z, (ids - start)[:, None] == lax.broadcasted_iota(jnp.int32, (1, size), 1), columns
+
+
+def _product_dtype(hidden: jax.Array, kernel: jax.Array) -> np.dtype:
+    halves = hidden.dtype == kernel.dtype == jnp.bfloat16 and float_dtype() == jnp.float32
+    return hidden.dtype if halves else float_dtype()
+
+
+def _dot(a: jax.Array, b: jax.Array, axes: tuple[int, int]) -> jax.Array:
+    """The sum over one axis of each."""
+    contracted = ((axes[0],), (axes[1],))
+    return lax.dot_general(a, b, (contracted, ((), ())), preferred_element_type=float_dtype())
+
+
+def _read(x: jax.Array, start: _Start, size: int) -> jax.Array:
+    """`x[..., start : start + size]`."""
+    return _floats(lax.dynamic_slice_in_dim(_bits(x), start, size, -1), x.dtype)
+
+
+def _write(bits: jax.Array, x: jax.Array, dtype: np.dtype, start: _Start) -> jax.Array:
+    """`x` as the columns from `start` on of an array of `dtype`."""
+    return lax.dynamic_update_slice_in_dim(bits, _bits(x.astype(dtype)), start, -1)
+
+
+def _bits(x: jax.Array) -> jax.Array:
+    """Half-precision floats as integers, for slicing: on a CPU, XLA would convert the whole array to float32 for each slice."""
+    return lax.bitcast_convert_type(x, jnp.uint16) if x.dtype.itemsize == 2 else x
+
+
+def _floats(bits: jax.Array, dtype: np.dtype) -> jax.Array:
+    return lax.bitcast_convert_type(bits, dtype) if bits.dtype != dtype else bits
