@@ -124,6 +124,14 @@ def as_edges(edges: ArrayLike) -> jax.Array:
     return cuts
 
 
+def as_histogram(histogram: ArrayLike) -> jax.Array:
+    """Numbers of negatives and positives in each bin, `(..., 2, B)`, as floats."""
+    array = as_float(histogram, "histogram")
+    if array.ndim < 2 or array.shape[-2] != 2 or array.shape[-1] == 0:
+        raise ValueError(f"histogram must have shape (..., 2, B), as score_histogram returns it, got {array.shape}.")
+    return array
+
+
 SMALLEST_BETA_PARAMETER = 0.05  # below, a density is hardly more than its poles, which no table resolves
 
 
@@ -169,6 +177,14 @@ def as_class_ids(labels: ArrayLike, name: str, size: int) -> jax.Array | np.ndar
         valid = (ids >= 0) & (ids < size)
         return np.where(valid, np.where(valid, ids, 0).astype(dtype), np.asarray(-1, dtype))
     return ids
+
+
+@promoting
+def valid_ids(ids: jax.Array | np.ndarray, size: int) -> jax.Array:
+    """Class ids as int32, -1 for those outside of [0, size)."""
+    array = jnp.asarray(ids)
+    wide = array if array.dtype.itemsize >= 4 else array.astype(jnp.int32)  # int8 cannot be compared with 200
+    return jnp.where((wide >= 0) & (wide < size), wide, -1).astype(jnp.int32)
 
 
 def as_mask(where: ArrayLike) -> jax.Array:

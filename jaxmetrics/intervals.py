@@ -32,6 +32,7 @@ from jaxmetrics._arrays import (
     ArrayLike,
     as_counts,
     as_float,
+    as_histogram,
     as_host_or_jax,
     as_prior,
     check_level,
@@ -163,11 +164,8 @@ def bootstrap_histogram(
     """
     check_option(method, "method", ("bca", "percentile", "basic", "studentized"))
     size, level = check_num_samples(num_samples), check_level(level)
-    table = as_float(histogram, "histogram")
-    if table.ndim < 2 or table.shape[-2] != 2 or table.shape[-1] == 0:
-        raise ValueError(f"histogram must have shape (..., 2, B), as score_histogram returns it, got {table.shape}.")
     options: dict[str, Any] = {"metric": as_floats(metric), "level": level, "method": method, "stratified": stratified}
-    return _bootstrap_table(key, numbers_of_examples(table, "histogram"), size, **options)
+    return _bootstrap_table(key, numbers_of_examples(as_histogram(histogram), "histogram"), size, **options)
 
 
 def _bootstrap_table(key: jax.Array, tables: jax.Array, size: int, **options: Any) -> Any:

@@ -33,6 +33,7 @@ from jaxmetrics._arrays import (
     float_dtype,
     is_integer,
     promoting,
+    valid_ids,
 )
 
 __all__ = ["linear_cross_entropy"]
@@ -142,9 +143,7 @@ def _as_ids(labels: ArrayLike, vocabulary: int) -> jax.Array:
         raise TypeError(
             f"labels must hold word ids of an integer dtype, got {array.dtype}. The order is (hidden, kernel, labels)."
         )
-    ids = jnp.asarray(as_class_ids(array, "labels", vocabulary))
-    wide = ids if ids.dtype.itemsize >= 4 else ids.astype(jnp.int32)  # int8 cannot be compared with 200
-    return jnp.where((wide >= 0) & (wide < vocabulary), wide.astype(jnp.int32), -1)
+    return valid_ids(as_class_ids(array, "labels", vocabulary), vocabulary)
 
 
 def _as_scalar(x: ArrayLike, name: str) -> jax.Array | None:

@@ -19,7 +19,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._arrays import ArrayLike, as_class_ids, as_float, as_host_or_jax, as_mask, divide, is_integer, promoting
+from jaxmetrics._arrays import (
+    ArrayLike,
+    as_class_ids,
+    as_float,
+    as_host_or_jax,
+    as_mask,
+    divide,
+    is_integer,
+    promoting,
+    valid_ids,
+)
 
 __all__ = [
     "binary_cross_entropy",
@@ -432,15 +442,9 @@ def _of_classes(
     z = as_float(logits, name)
     if z.ndim == 0 or z.shape[-1] == 0:
         raise ValueError(f"{name} must have shape (..., K), one number per class, got {z.shape}.")
-    ids = _class_ids(jnp.asarray(as_class_ids(labels, "labels", z.shape[-1])), z.shape[-1])
+    ids = valid_ids(as_class_ids(labels, "labels", z.shape[-1]), z.shape[-1])
     shape = _batch(name, z.shape[:-1], "labels", ids.shape)
     return z, jnp.broadcast_to(ids, shape), _mask(where, shape) & jnp.broadcast_to(ids >= 0, shape)
-
-
-@promoting
-def _class_ids(ids: jax.Array, size: int) -> jax.Array:
-    wide = ids if ids.dtype.itemsize >= 4 else ids.astype(jnp.int32)
-    return jnp.where((wide >= 0) & (wide < size), wide, -1).astype(jnp.int32)
 
 
 def _batch(first: str, a: tuple[int, ...], second: str, b: tuple[int, ...]) -> tuple[int, ...]:

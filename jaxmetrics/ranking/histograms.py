@@ -15,7 +15,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._arrays import ArrayLike, as_edges, as_float, check_option, check_size, divide, float_dtype, promoting
+from jaxmetrics._arrays import (
+    ArrayLike,
+    as_edges,
+    as_float,
+    as_histogram,
+    check_option,
+    check_size,
+    divide,
+    float_dtype,
+    promoting,
+)
 from jaxmetrics.counts import count
 
 __all__ = ["AreaBounds", "average_precision_bounds", "roc_auc_bounds", "score_histogram"]
@@ -143,7 +153,7 @@ def roc_auc_bounds(histogram: ArrayLike) -> AreaBounds:
     >>> [x.round(4) for x in roc_auc_bounds([[5, 4, 1], [0, 2, 8]])]
     [Array(0.9, dtype=float32), Array(0.82, dtype=float32), Array(0.98, dtype=float32)]
     """
-    return _roc_auc_bounds(_as_histogram(histogram))
+    return _roc_auc_bounds(as_histogram(histogram))
 
 
 @promoting
@@ -166,7 +176,7 @@ def average_precision_bounds(histogram: ArrayLike) -> AreaBounds:
     >>> average_precision_bounds([[5, 4, 1], [0, 2, 8]]).value.round(3)
     Array(0.84, dtype=float32)
     """
-    return _average_precision_bounds(_as_histogram(histogram))
+    return _average_precision_bounds(as_histogram(histogram))
 
 
 @promoting
@@ -179,13 +189,6 @@ def _average_precision_bounds(histogram: jax.Array) -> AreaBounds:
     worst = positive - reached * jnp.log1p(divide(positive, tp + reached))
     number = positive.sum(-1)
     return _between(*(divide(x.sum(-1), number, jnp.nan) for x in (worst, best)))
-
-
-def _as_histogram(histogram: ArrayLike) -> jax.Array:
-    array = as_float(histogram, "histogram")
-    if array.ndim < 2 or array.shape[-2] != 2 or array.shape[-1] == 0:
-        raise ValueError(f"histogram must have shape (..., 2, B), as score_histogram returns it, got {array.shape}.")
-    return array
 
 
 def _classes(histogram: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -72,10 +72,8 @@ def top_k_accuracy(
     check_option(ties, "ties", ("index", "expected"))
     score = _scores(y_score)
     ids = as_class_ids(y_true, "y_true", score.shape[-1])
-    return _top_k_accuracy(
-        ids, score, *_weights_and_mask(sample_weight, where, y_true=ids.shape, y_score=score.shape[:-1]),
-        k=check_size(k, "k"), ties=ties,
-    )  # fmt: skip
+    weight, mask = _weights_and_mask(sample_weight, where, y_true=ids.shape, y_score=score.shape[:-1])
+    return _top_k_accuracy(ids, score, weight, mask, k=check_size(k, "k"), ties=ties)
 
 
 @promoting

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._arrays import ArrayLike, as_class_ids, as_float, as_mask, check_examples, divide, promoting
+from jaxmetrics._arrays import (
+    ArrayLike,
+    as_class_ids,
+    as_float,
+    as_mask,
+    check_examples,
+    divide,
+    valid_ids,
+)
 
 __all__: list[str] = []
 
@@ -71,15 +78,7 @@ def _checked(
     shapes |= {"sample_weight": weights.shape} if weights is not None else {}
     shapes |= {"where": mask.shape} if mask is not None else {}
     check_examples(shapes)
-    return Examples(_class_ids(ids, size), values, weights, mask)
-
-
-@promoting
-@partial(jax.jit, static_argnames="size")
-def _class_ids(ids: jax.Array, size: int) -> jax.Array:
-    """As int32, -1 for those outside of [0, size)."""
-    wide = ids if ids.dtype.itemsize >= 4 else ids.astype(jnp.int32)  # int8 cannot be compared with 200
-    return jnp.where((wide >= 0) & (wide < size), wide.astype(jnp.int32), -1)
+    return Examples(valid_ids(ids, size), values, weights, mask)
 
 
 def is_probability(x: jax.Array) -> jax.Array:
