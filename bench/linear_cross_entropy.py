@@ -1,7 +1,11 @@
 """Loss and gradients of a linear layer over a large vocabulary, in blocks and with all logits at hand (optax)."""
 
+import multiprocessing
+import resource
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -14,6 +18,7 @@ from bench.harness import measure, milliseconds, publish
 Shape = tuple[int, int, int]  # examples, width, words
 TIMED: Shape = (1024, 512, 32768)
 COMPILED: Shape = (8192, 1024, 131072)  # too long to run on a CPU, but XLA says what memory it would take
+RUN: Shape = (8192, 64, 131072)  # as many logits, fewer products: for the memory of the process
 
 
 def all_at_once(hidden: jax.Array, kernel: jax.Array, labels: jax.Array) -> jax.Array:
@@ -39,34 +44,63 @@ def temporary_megabytes(loss: Callable[..., jax.Array], dtype: Any) -> float:
     return compiled(loss, COMPILED, dtype).memory_analysis().temp_size_in_bytes / 1e6
 
 
-def large_vocabulary(dtype: Any) -> dict[str, dict[str, float]]:
-    """Seconds of value and gradients at TIMED, and megabytes at COMPILED."""
-    n, d, v = TIMED
+def data(shape: Shape, dtype: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
+    n, d, v = shape
     hidden = jax.random.normal(jax.random.key(0), (n, d), dtype)
     kernel = (jax.random.normal(jax.random.key(1), (d, v)) / d**0.5).astype(dtype)
-    labels = jax.random.randint(jax.random.key(2), (n,), 0, v)
-    contenders = {name: partial(compiled(loss, TIMED, dtype), hidden, kernel, labels) for name, loss in LOSSES.items()}
+    return hidden, kernel, jax.random.randint(jax.random.key(2), (n,), 0, v)
+
+
+def process_megabytes(name: str, dtype: Any) -> float:
+    """The most that a fresh process held, beyond what it held before one run at RUN."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context) as fresh:
+        return fresh.submit(_growth, name, dtype).result()
+
+
+def _growth(name: str, dtype: Any) -> float:
+    arguments, run = jax.block_until_ready(data(RUN, dtype)), compiled(LOSSES[name], RUN, dtype)
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    jax.block_until_ready(run(*arguments))
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - pages * resource.getpagesize()) / 1e6
+
+
+def large_vocabulary(dtype: Any) -> dict[str, dict[str, float]]:
+    """Seconds of value and gradients at TIMED, and megabytes at COMPILED."""
+    contenders = {name: partial(compiled(loss, TIMED, dtype), *data(TIMED, dtype)) for name, loss in LOSSES.items()}
     (ours, of_ours), (theirs, of_theirs) = (run() for run in contenders.values())
     assert abs(ours - theirs) < 1e-5 * theirs
     for a, b in zip(of_ours, of_theirs, strict=True):
         assert jnp.abs(a.astype(jnp.float32) - b.astype(jnp.float32)).max() < 16 * jnp.finfo(dtype).eps * jnp.abs(b).max()
     results = measure(contenders, slow=10)
-    return {name: result | {"megabytes": temporary_megabytes(LOSSES[name], dtype)} for name, result in results.items()}
+    return {
+        name: result
+        | {"megabytes": temporary_megabytes(LOSSES[name], dtype), "process_megabytes": process_megabytes(name, dtype)}
+        for name, result in results.items()
+    }
 
 
 def main() -> None:
     results = {dtype.__name__: large_vocabulary(dtype) for dtype in (jnp.float32, jnp.bfloat16)}
     rows = [
-        [name, *(cell for r in results.values() for cell in (milliseconds(r[name]), f"{r[name]['megabytes']:.0f} MB"))]
+        [
+            name,
+            *(
+                cell
+                for r in results.values()
+                for cell in (milliseconds(r[name]), f"{r[name]['megabytes']:.0f}, {r[name]['process_megabytes']:.0f} MB")
+            ),
+        ]
         for name in LOSSES
     ]
-    timed, held = (" x ".join(f"{x:,}" for x in shape) for shape in (TIMED, COMPILED))
+    timed, held, run = (" x ".join(f"{x:,}" for x in shape) for shape in (TIMED, COMPILED, RUN))
     publish(
         "linear_cross_entropy",
         results,
-        ["loss and gradients", *(f"{dtype}, {what}" for dtype in results for what in ("time", "temporary memory"))],
+        ["loss and gradients", *(f"{dtype}, {what}" for dtype in results for what in ("time", "memory"))],
         rows,
-        f"Times at {timed} (examples x width x words); memory at {held}, as XLA plans it, beside arguments and gradients.",
+        f"Times at {timed} (examples x width x words). Memory: what XLA plans for intermediate results at {held}, and the most that a "
+        f"fresh process held beyond what it held before one run at {run}.",
     )
 
 

@@ -2,8 +2,9 @@
 
 `logits` `(..., K)` have the classes last, `labels` `(...)` are class ids; leading axes broadcast. A label outside of [0, K),
 and `where=False`, makes the loss and its gradient exactly 0, whatever the logits hold. An infinite logit is a limit: -inf rules
-a class out, several of +inf share the probability; the loss may then be infinite, its gradient never is, nor NaN. NaN logits
-make the loss NaN. `class_weights` `(K,)` multiply the loss of each example by the weight of its class.
+a class out, +inf makes it certain, and where all are -inf they are equally probable; the loss may then be infinite, its
+gradient never is, nor NaN. NaN logits make the loss NaN. `class_weights` `(K,)` multiply the loss of each example by the weight
+of its class.
 
 Labels of another dtype than integer or bool (but for distributions, where they are announced) raise TypeError; shapes that do
 not go together ValueError.
@@ -17,7 +18,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from jaxmetrics._arrays import (
     ArrayLike,
@@ -360,8 +360,8 @@ def _surprise(z: jax.Array, ids: jax.Array, counts: jax.Array) -> jax.Array:
 
 
 def _surprise_in(row: _Row, z: jax.Array, ids: jax.Array, counts: jax.Array) -> jax.Array:
-    own = jnp.take_along_axis(z, jnp.broadcast_to(ids, row.top.shape)[..., None], -1)
-    return jnp.where(counts, _surprises(own, row)[..., 0], 0)
+    own = jnp.take_along_axis(z, jnp.broadcast_to(ids, row.top.shape)[..., None], -1, mode="clip")[..., 0]
+    return jnp.where(counts, _surprises(own, row, z.shape[-1]), 0)
 
 
 @_surprise.defjvp
@@ -378,7 +378,7 @@ def _surprise_jvp(
 @jax.custom_jvp
 def _expected_surprise(z: jax.Array, t: jax.Array, counts: jax.Array) -> jax.Array:
     """`-sum_c t_c ln softmax(z)_c`, to which a class with t = 0 adds 0; 0 where not `counts`."""
-    return jnp.where(counts, jnp.where(t == 0, 0, t * _surprises(z, _row(z))).sum(-1), 0)
+    return jnp.where(counts, jnp.where(t == 0, 0, t * _surprises(z, _row(z), z.shape[-1])).sum(-1), 0)
 
 
 @_expected_surprise.defjvp
@@ -389,46 +389,41 @@ def _expected_surprise_jvp(
     row = _row(z)
     t = jnp.where(counts[..., None], t, 0)
     slope = _softmax(z, row, counts) * t.sum(-1, keepdims=True) - t
-    finite = jnp.where(counts[..., None], jnp.minimum(_surprises(z, row), jnp.finfo(z.dtype).max), 0)
+    finite = jnp.where(counts[..., None], jnp.minimum(_surprises(z, row, z.shape[-1]), jnp.finfo(z.dtype).max), 0)
     return _expected_surprise(z, t, counts), (slope * dz).sum(-1) + (finite * dt).sum(-1)
 
 
 class _Row(NamedTuple):
-    """Of each row of logits: the greatest; `top`, the same if it is finite, else 0; `exp(z - top)` `(..., K)` and its sum; how
-    many are the greatest, which share the probability where it is infinite (NaN if it is NaN; not counted where all are
-    finite)."""
+    """Of each row of logits: the greatest; `top`, the same if it is finite, else 0; `exp(z - top)` `(..., K)` and its sum.
+
+    What an infinite `greatest` needs is chosen row by row: a branch would make a GPU wait, a choice for each logit keeps XLA on
+    a CPU from its fast softmax."""
 
     greatest: jax.Array
     top: jax.Array
     exps: jax.Array
     total: jax.Array
-    number: jax.Array
 
 
 def _row(z: jax.Array) -> _Row:
     greatest = z.max(-1)
-    finite = jnp.isfinite(greatest)
-    top = jnp.where(finite, greatest, 0)
+    top = jnp.where(jnp.isfinite(greatest), greatest, 0)
     exps = jnp.exp(z - top[..., None])
-    count = partial(jnp.sum, axis=-1, dtype=z.dtype)
-    number = lax.cond(finite.all(), lambda: jnp.ones_like(greatest), lambda: count(z == greatest[..., None]))
-    number = jnp.where(jnp.isnan(greatest), jnp.nan, number)
-    return _Row(greatest, top, exps, exps.sum(-1), number)
+    return _Row(greatest, top, exps, exps.sum(-1))
 
 
-def _surprises(z: jax.Array, row: _Row) -> jax.Array:
-    """`-ln softmax` at some logits `(..., C)` of each row."""
-    greatest, top, total, number = (x[..., None] for x in (row.greatest, row.top, row.total, row.number))
-    at_an_end = jnp.where(z == greatest, jnp.log(number), jnp.where(jnp.isnan(greatest), jnp.nan, jnp.inf))
-    return jnp.where(jnp.isfinite(greatest), jnp.log(total) - (z - top), at_an_end)
+def _surprises(z: jax.Array, row: _Row, k: int) -> jax.Array:
+    """`-ln softmax` at some logits of each row of K, `(..., C)`, or one of each, `(...)`."""
+    greatest, top, total = (x if z.ndim == x.ndim else x[..., None] for x in (row.greatest, row.top, row.total))
+    at_an_end = jnp.where(z == greatest, jnp.where(greatest > 0, 0.0, np.log(k)), jnp.inf)
+    return jnp.where(jnp.isfinite(greatest), jnp.log(total) - (z - top), jnp.where(jnp.isnan(greatest), jnp.nan, at_an_end))
 
 
 def _softmax(z: jax.Array, row: _Row, counts: jax.Array) -> jax.Array:
     """0 where not `counts`. The exponentials are those of the loss: on a CPU they take longer than all else."""
-    greatest, total, number = (x[..., None] for x in (row.greatest, row.total, row.number))
-    share = jnp.where(counts[..., None], 1 / number, 0)
-    plain = jnp.isfinite(greatest) & counts[..., None]
-    return jnp.where(plain, row.exps * (1 / total), (z == greatest) * share)
+    greatest, total = row.greatest[..., None], row.total[..., None]
+    at_an_end = jnp.where(counts, jnp.where(row.greatest > 0, 1, 1 / z.shape[-1]), 0)[..., None]
+    return jnp.where(jnp.isfinite(greatest) & counts[..., None], row.exps * (1 / total), (z == greatest) * at_an_end)
 
 
 def _one_hot(ids: jax.Array, k: int) -> jax.Array:
