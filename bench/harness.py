@@ -6,6 +6,7 @@ A bench script lists contenders (name -> function without arguments that returns
 
 import json
 import platform
+import random
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,17 +24,19 @@ Contender = Callable[[], Any]
 def measure(contenders: Mapping[str, Contender], *, repetitions: int = 9, slow: float = 0.3) -> dict[str, dict[str, float]]:
     """Median, quartiles and first call (warm-up and compilation) of each contender, in seconds.
 
-    The contenders take turns, so that a busy moment of the machine hits all; one slower than `slow` runs three times.
+    The contenders take turns in changing order, so that a busy moment of the machine, and threads that one leaves spinning,
+    hit all; one slower than `slow` runs three times.
     """
     first, times = {}, {name: [] for name in contenders}
     for name, run in contenders.items():
         first[name] = _seconds(run)
         _seconds(run)
     once = {name: _seconds(run) for name, run in contenders.items()}
+    orders = random.Random(0)
     for i in range(repetitions):
-        for name, run in contenders.items():
+        for name in orders.sample(list(contenders), len(contenders)):
             if once[name] < slow or i < 3:
-                times[name].append(_seconds(run))
+                times[name].append(_seconds(contenders[name]))
     quartiles = {name: np.percentile(t, [25, 50, 75]) for name, t in times.items()}
     return {
         name: {"median": q[1], "lower_quartile": q[0], "upper_quartile": q[2], "first_call": first[name]}

@@ -1,7 +1,7 @@
 """Loss and gradients of a linear layer over a large vocabulary, in blocks and with all logits at hand (optax)."""
 
 import multiprocessing
-import resource
+import re
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -60,9 +60,14 @@ def process_megabytes(name: str, dtype: Any) -> float:
 
 def _growth(name: str, dtype: Any) -> float:
     arguments, run = jax.block_until_ready(data(RUN, dtype)), compiled(LOSSES[name], RUN, dtype)
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    before = _status("VmRSS")
     jax.block_until_ready(run(*arguments))
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - pages * resource.getpagesize()) / 1e6
+    return (_status("VmHWM") - before) / 1e6
+
+
+def _status(entry: str) -> int:
+    """Bytes, as Linux says; a process inherits the `ru_maxrss` of the one that started it."""
+    return 1024 * int(re.search(rf"{entry}:\s+(\d+) kB", Path("/proc/self/status").read_text())[1])
 
 
 def large_vocabulary(dtype: Any) -> dict[str, dict[str, float]]:
@@ -99,8 +104,8 @@ def main() -> None:
         results,
         ["loss and gradients", *(f"{dtype}, {what}" for dtype in results for what in ("time", "memory"))],
         rows,
-        f"Times at {timed} (examples x width x words). Memory: what XLA plans for intermediate results at {held}, and the most that a "
-        f"fresh process held beyond what it held before one run at {run}.",
+        f"Times at {timed} (examples x width x words). Memory: what XLA plans for intermediate results at {held}, and the most"
+        f" that a fresh process held beyond what it held before one run at {run}.",
     )
 
 

@@ -34,6 +34,8 @@ def as_host_or_jax(x: ArrayLike) -> jax.Array | np.ndarray:
     """JAX arrays and tracers as they are, everything else as a NumPy array; an empty list counts as integers."""
     if isinstance(x, jax.Array):
         return x
+    if isinstance(x, list | tuple) and any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(x)):
+        return jnp.asarray(x)
     array = np.asarray(x)
     return array.astype(np.int8) if array.size == 0 and isinstance(x, list | tuple) else array
 
@@ -164,11 +166,12 @@ def as_class_ids(labels: ArrayLike, name: str, size: int) -> jax.Array | np.ndar
     """
     ids = as_host_or_jax(labels)
     if not is_integer(ids):
-        hint = (
-            " Truth comes first: (y_true, y_pred) or (y_true, y_score); logits and probabilities become class ids by argmax."
-            if jnp.issubdtype(ids.dtype, jnp.floating)
-            else " jaxmetrics.report takes strings; numpy.unique(labels, return_inverse=True) turns them into ids."
-        )
+        if not jnp.issubdtype(ids.dtype, jnp.floating):
+            hint = " jaxmetrics.report takes strings; numpy.unique(labels, return_inverse=True) turns them into ids."
+        elif name == "labels":
+            hint = " Logits come first: (logits, labels); distributions go to soft_cross_entropy."
+        else:
+            hint = " Truth comes first: (y_true, y_pred) or (y_true, y_score); argmax makes class ids of probabilities."
         raise TypeError(f"{name} must hold class ids of an integer or bool dtype, got {ids.dtype}.{hint}")
     if isinstance(ids, np.ndarray):
         dtype = np.int8 if size <= 127 else np.int16 if size <= 32767 else np.int32
@@ -190,7 +193,9 @@ def valid_ids(ids: jax.Array | np.ndarray, size: int) -> jax.Array:
 def as_mask(where: ArrayLike) -> jax.Array:
     mask = as_host_or_jax(where)
     if mask.dtype != bool and mask.size:
-        raise TypeError(f"where must be a bool mask (True = counted), got dtype {mask.dtype}. Numbers go into sample_weight.")
+        raise TypeError(
+            f"where must be a bool mask (True = counted), got dtype {mask.dtype}. `mask != 0` makes one of numbers."
+        )
     return jnp.asarray(mask, bool)
 
 

@@ -272,7 +272,7 @@ def test_shapes_that_do_not_fit() -> None:
 
 
 def test_masks_and_sizes_that_are_none() -> None:
-    with pytest.raises(TypeError, match=r"where must be a bool mask.*int64.*sample_weight"):
+    with pytest.raises(TypeError, match=r"where must be a bool mask.*int64.*mask != 0"):
         jm.confusion_matrix([0, 1], [0, 1], num_classes=2, where=np.array([0, 1]))
     with pytest.raises(TypeError, match=r"num_classes must be a Python int.*static_argnames"):
         jax.jit(lambda k: jm.confusion_matrix([0], [0], num_classes=k))(2)

@@ -12,7 +12,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jax.test_util import check_grads
 
-from jaxmetrics.losses.large_vocabulary import linear_cross_entropy
+from jaxmetrics.losses import cross_entropy, linear_cross_entropy
 
 N, D, V = 6, 5, 11
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -216,6 +216,57 @@ def test_bias_rules_out_whole_blocks() -> None:
     assert_close((losses, cut), (expected, of_few), 1e-6)
     assert (gradients["bias"][:4] == 0).all()
     assert jnp.isinf(linear_cross_entropy(arrays["hidden"], arrays["kernel"], jnp.full(N, 2), bias=arrays["bias"])).all()
+
+
+@pytest.mark.parametrize("options", [{}, {"label_smoothing": 0.1}, {"z_loss": 0.1}], ids=str)
+@pytest.mark.parametrize("bias", [[np.inf, 0, 0], [0, np.inf, 0], [np.inf, np.inf, 0], [-np.inf] * 3, [-np.inf, 0, 0]], ids=str)
+def test_infinite_logits_are_limits(bias: list[float], options: dict[str, float]) -> None:
+    hidden, kernel, labels = jnp.ones((2, 1)), jnp.zeros((1, 3)), jnp.array([0, 0])
+
+    def loss(hidden: jax.Array, kernel: jax.Array, bias: jax.Array, where: Any) -> jax.Array:
+        return linear_cross_entropy(hidden, kernel, labels, bias=bias, where=where, chunk_size=2, **options)
+
+    arguments = hidden, kernel, jnp.array(bias)
+    kept = np.array([True, False])
+    value = loss(*arguments, kept)
+    assert value[1] == 0
+    if "z_loss" not in options:
+        np.testing.assert_allclose(value[0], cross_entropy(arguments[2], 0, **options), rtol=1e-6)
+    assert not np.isnan(value[0])
+    gradients = jax.grad(lambda *a: loss(*a, kept).sum(), (0, 1, 2))(*arguments)
+    assert all(np.isfinite(g).all() for g in gradients)
+    assert not any(g.any() for g in jax.grad(lambda *a: loss(*a, ~kept & kept).sum(), (0, 1, 2))(*arguments))
+
+
+def test_no_gradient_of_what_is_dropped_though_the_kernel_is_nan() -> None:
+    kernel = jnp.array([[np.nan, 0.0], [0.0, 0.0]])
+    gradient = jax.grad(lambda k: linear_cross_entropy(jnp.ones((1, 2)), k, jnp.array([-1])).sum())(kernel)
+    np.testing.assert_array_equal(gradient, np.zeros((2, 2)))
+
+
+def test_soft_cap_far_out_and_over_words_ruled_out() -> None:
+    bias = jnp.array([0.0, -np.inf])
+    loss = linear_cross_entropy(jnp.ones((1, 1)), jnp.zeros((1, 2)), jnp.array([0]), bias=bias, soft_cap=2.0)
+    np.testing.assert_array_equal(loss, [0])
+    z = np.array([3.0, 6.0, 9.0])  # of caps; the slope of the loss in z is sigmoid(-c tanh z/c) sech^2
+    gradient = jax.vmap(
+        jax.grad(
+            lambda z: linear_cross_entropy(jnp.ones((1, 1)), jnp.stack([z, 0.0])[None], jnp.array([1]), soft_cap=1.0).sum()
+        )
+    )(jnp.asarray(z, jnp.float32))
+    np.testing.assert_allclose(gradient, 1 / (1 + np.exp(-np.tanh(z))) / np.cosh(z) ** 2, rtol=1e-6)
+
+
+def test_what_should_differ_between_devices_does() -> None:
+    arrays = problem(n=8, v=16)
+    mesh = Mesh(np.array(jax.devices()[:2]), ("v",))
+    specs = {"same kernel": (P(), P(), P()), "other examples": (P("v"), P(None, "v"), P("v"))}
+    for name, message in (("same kernel", "kernel is the same"), ("other examples", "hidden and labels differ")):
+        call = jax.shard_map(
+            lambda h, k, y: linear_cross_entropy(h, k, y, axis_name="v"), mesh=mesh, in_specs=specs[name], out_specs=P("v")
+        )
+        with pytest.raises(ValueError, match=message):
+            call(arrays["hidden"], arrays["kernel"], arrays["labels"])
 
 
 def test_a_single_word_is_certain() -> None:

@@ -107,7 +107,7 @@ def test_infinite_logits_are_limits(name: str) -> None:
         assert np.isfinite(jax.grad(lambda z: call(z, labels).sum())(jnp.asarray(ROWS))).all()  # noqa: B023
     if name == "cross_entropy":
         np.testing.assert_allclose(call(ROWS, jnp.zeros(6, int)), [0, INF, 0, 0, np.log(3), np.log(3)], rtol=1e-6)
-        np.testing.assert_allclose(call(ROWS, jnp.ones(6, int))[:4], [2e4, np.log1p(np.e), INF, np.log(2)], rtol=1e-6)
+        np.testing.assert_allclose(call(ROWS, jnp.ones(6, int))[:4], [2e4, np.log1p(np.e), INF, 0], rtol=1e-6)
     if "hinge" not in name:
         assert np.isnan(call(jnp.full((1, 3), jnp.nan), jnp.zeros(1, int))).all()
 
@@ -122,6 +122,63 @@ def test_what_is_left_out_costs_nothing(name: str) -> None:
         np.testing.assert_array_equal(call(bad, labels), 0)
         gradient = jax.grad(lambda z: call(z, labels).sum())(bad)  # noqa: B023
         np.testing.assert_array_equal(gradient, 0)
+
+
+def test_likely_events_keep_their_digits() -> None:
+    z = np.array([1.0, 10, 15, 20, 30, 80], np.float32)
+    expected = np.log1p(np.exp(-z.astype(float)))
+    np.testing.assert_allclose(jm.binary_cross_entropy(z, np.ones(6, int)), expected, rtol=1e-6)
+    slopes = jax.grad(lambda z: jm.binary_cross_entropy(z, np.ones(6, int)).sum())(jnp.asarray(z))
+    np.testing.assert_allclose(slopes, -1 / (1 + np.exp(z.astype(float))), rtol=1e-6)
+
+
+def test_class_weight_of_zero_leaves_out() -> None:
+    for weights in ([INF, 0, 1], [np.nan, 0, 1]):
+        for loss in (jm.cross_entropy, jm.focal_loss):
+
+            def call(z: Any, loss: Any = loss, weights: Any = weights) -> jax.Array:
+                return loss(z, [-1, 1], class_weights=weights)
+
+            z = jnp.array([[1.0, 2.0, 0.0], [INF, 0.0, 0.0]])
+            np.testing.assert_array_equal(call(z), [0, 0])
+            np.testing.assert_array_equal(jax.grad(lambda z: call(z).sum())(z), np.zeros((2, 3)))
+    impossible = jnp.array([[-INF, 0.0]])
+    np.testing.assert_array_equal(jm.cross_entropy(impossible, [1], label_smoothing=np.float32(0)), [0])
+    np.testing.assert_array_equal(jm.cross_entropy(impossible, [1], label_smoothing=jnp.float32(0)), [0])
+    of_weights = jax.grad(lambda w: jm.cross_entropy(LOGITS, LABELS, class_weights=w).sum())(jnp.zeros(K))
+    expected = np.bincount(LABELS, jm.cross_entropy(LOGITS, LABELS), K)
+    np.testing.assert_allclose(of_weights, expected, rtol=1e-5)
+
+
+def test_nan_logits_make_loss_and_gradient_nan() -> None:
+    z = jnp.array([[np.nan, 0.0, 1.0]])
+    for loss in (jm.cross_entropy, jm.focal_loss):
+        assert np.isnan(loss(z, [0])).all()
+        assert np.isnan(jax.grad(lambda z: loss(z, [0]).sum())(z)).all()  # noqa: B023
+    assert np.isnan(jm.binary_cross_entropy([0.5], [1.5])).all()
+
+
+def test_a_tie_has_a_gradient() -> None:
+    slopes = jax.grad(lambda z: jm.multiclass_hinge_loss(z, [0]).sum())
+    np.testing.assert_allclose(slopes(jnp.zeros((1, 3))), [[-1, 0.5, 0.5]])
+    np.testing.assert_array_equal(jm.multiclass_hinge_loss([[-INF], [3.0]], [0, 0]), [0, 0])
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_losses_equal_those_of_optax(scale: float) -> None:
+    optax = pytest.importorskip("optax", reason="optax is in the extra 'loops'")
+    z, y = jnp.asarray(LOGITS * scale, jnp.float32), jnp.asarray(LABELS)
+    pairs = [
+        (lambda z: jm.cross_entropy(z, y), lambda z: optax.softmax_cross_entropy_with_integer_labels(z, y)),
+        (lambda z: jm.soft_cross_entropy(z, TARGETS), lambda z: optax.softmax_cross_entropy(z, jnp.asarray(TARGETS))),
+        (lambda z: jm.binary_cross_entropy(z[:, 0], BINARY), lambda z: optax.sigmoid_binary_cross_entropy(z[:, 0], BINARY)),
+        (lambda z: jm.hinge_loss(z[:, 0], BINARY), lambda z: optax.hinge_loss(z[:, 0], 2 * BINARY - 1)),
+    ]
+    with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
+        for ours, theirs in pairs:
+            np.testing.assert_allclose(ours(z), theirs(z), rtol=1e-6, atol=1e-6)
+            gradients = [jax.grad(lambda z, f=f: f(z).sum())(z) for f in (ours, theirs)]
+            np.testing.assert_allclose(*gradients, atol=1e-6)
 
 
 def test_two_hundred_classes_of_small_integers() -> None:
@@ -205,6 +262,24 @@ def test_metric_loss_is_the_metric_of_soft_counts(metric: Any) -> None:
     assert jm.metric_loss(metric) == loss
 
 
+@pytest.mark.parametrize("metric", [jm.macro(jm.f1), jm.matthews_corrcoef, jm.balanced_accuracy])
+def test_metric_loss_of_rows_without_a_say_and_of_certain_ones(metric: Any) -> None:
+    loss = jm.metric_loss(metric)
+    z = jnp.array([[INF, 0.0], [0.5, 1.0], [2.0, 0.0], [-INF, -INF]])
+    y = np.array([0, 1, 1, 0])
+    same = jnp.array([[40.0, -40.0], [0.5, 1.0], [2.0, 0.0], [0.0, 0.0]])
+    np.testing.assert_allclose(loss(z, y), loss(same, y), rtol=1e-6)
+    np.testing.assert_allclose(jax.grad(loss)(z, y)[1:3], jax.grad(loss)(same, y)[1:3], rtol=1e-5)
+    assert np.isfinite(jax.grad(loss)(z, y)).all()
+    nothing = jnp.array([[np.nan, 1.0]])
+    for options in ({"where": [True] * 4 + [False]}, {"sample_weight": [1.0] * 4 + [0]}, {}):
+        labels = np.append(y, 0 if options else -1)
+        assert loss(jnp.concatenate([z, nothing]), labels, **options) == loss(z, y)
+        gradient = jax.grad(loss)(jnp.concatenate([z, nothing]), labels, **options)
+        np.testing.assert_array_equal(gradient[-1], [0, 0])
+        assert np.isfinite(gradient).all()
+
+
 @pytest.mark.parametrize("surrogate", ["logistic", "hinge", "squared_hinge"])
 def test_pairwise_auc_loss_by_pairs(surrogate: Any) -> None:
     score = LOGITS[:, 0]
@@ -219,6 +294,29 @@ def test_pairwise_auc_loss_by_pairs(surrogate: Any) -> None:
     )
     np.testing.assert_allclose(masked, expected.mean(), rtol=1e-5)
     assert jm.pairwise_auc_loss(score, np.ones(N, int), surrogate=surrogate) == 0
+
+
+@pytest.mark.parametrize("surrogate", ["logistic", "hinge", "squared_hinge"])
+def test_pairwise_auc_loss_of_extremes(surrogate: Any) -> None:
+    def loss(z: Any, y: Any = (1, 0, 0), **options: Any) -> Any:
+        return jax.value_and_grad(lambda z: jm.pairwise_auc_loss(z, np.array(y), surrogate=surrogate, **options))(jnp.array(z))
+
+    for z in ([1e20, 0, 1], [INF, 0, 1]):
+        value, gradient = loss(z)
+        assert value == 0
+        np.testing.assert_array_equal(gradient, [0, 0, 0])
+    for z in ([-INF, 0, 1], [INF, INF, -INF], [3e38, 1e4, -3e38]):
+        value, gradient = loss(z)
+        assert np.isfinite(value)
+        assert np.isfinite(gradient).all()
+    ordinary = loss([0.5, 0.1, 0.9])
+    for weight in (1e-30, 1e30):
+        assert_all_close(loss([0.5, 0.1, 0.9], sample_weight=[weight] * 3), ordinary)
+    assert np.isnan(loss([np.nan, 0, 1])[0])
+
+
+def assert_all_close(got: Any, expected: Any) -> None:
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), got, expected)
 
 
 def test_soft_calibration_error_becomes_the_hard_one() -> None:
@@ -243,11 +341,16 @@ def test_soft_calibration_error_becomes_the_hard_one() -> None:
         (lambda: jm.cross_entropy(1.0, 0), r"logits must have shape \(..., K\)"),
         (lambda: jm.soft_cross_entropy(LOGITS, TARGETS[:, 1:]), "same K"),
         (lambda: jm.nll(TARGETS, TARGETS[:, 1:]), "labels must be class ids, or of shape"),
+        (lambda: jm.cross_entropy(LOGITS, LABELS[:, None]), "logits and labels must go together"),
+        (lambda: jm.cross_entropy(LOGITS, LABELS, label_smoothing=1.1), r"label_smoothing must be in \[0, 1\], got 1.1"),
+        (lambda: jm.binary_cross_entropy(LOGITS[:, :1], BINARY), "logits and labels must go together"),
+        (lambda: jm.weighted_mean([1.0, 2.0], [[1.0], [0.0]]), "values and sample_weight must go together"),
         (lambda: jm.focal_loss(LOGITS, LABELS, gamma=-1), "gamma must be"),
+        (lambda: jm.focal_loss(LOGITS, LABELS, gamma=INF), "gamma must be"),
         (lambda: jm.metric_loss("f1"), "metric_loss takes a function"),  # type: ignore[arg-type]
         (lambda: jm.metric_loss(jm.accuracy)(LOGITS[0], LABELS[0]), r"logits must have shape \(..., n, K\)"),
         (lambda: jm.pairwise_auc_loss([1.0], [1], surrogate="log"), "surrogate must be"),  # type: ignore[arg-type]
-        (lambda: jm.pairwise_auc_loss([1.0, 2.0], [1]), r"must have shape \(..., n\)"),
+        (lambda: jm.pairwise_auc_loss([1.0, 2.0], [1]), "same number of examples"),
         (lambda: jm.soft_calibration_error([0.5], [1], temperature=0), "temperature must be"),
     ],
 )

@@ -13,6 +13,7 @@ calculation for softmax, arXiv:1805.02867, section 3.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -35,6 +36,7 @@ from jaxmetrics._arrays import (
     promoting,
     valid_ids,
 )
+from jaxmetrics.losses.per_example import as_term, scaled
 
 __all__ = ["linear_cross_entropy"]
 
@@ -89,7 +91,7 @@ def linear_cross_entropy(
         hidden: `(..., n, d)`.
         kernel: `(d, V)`.
         labels: word ids, `(..., n)`; one outside of `[0, V)` drops its example: loss and gradient are exactly 0.
-        bias: `(V,)`; -inf rules a word out.
+        bias: `(V,)`; -inf rules a word out, also one beyond a soft cap. (Smoothing gives it probability: the loss is inf.)
         chunk_size: words in a block, static; V need not be a multiple. Unless given, about 4 million logits in a block, but at
             least 512 words.
         where: bool, `(..., n)`; False drops the example, whatever it holds, NaN included.
@@ -102,7 +104,8 @@ def linear_cross_entropy(
             the same result without it, but XLA may gather the kernel.)
 
     Returns:
-        The loss of each example, `(..., n)`; float32, or float64 under x64.
+        The loss of each example, `(..., n)`; float32, or float64 under x64. Logits of +inf, and none but -inf, count as in
+        `cross_entropy`, with gradient 0.
 
     Raises:
         TypeError: labels that are not integers, a `chunk_size` or `soft_cap` that is not a Python number.
@@ -124,7 +127,7 @@ def linear_cross_entropy(
     ids = _as_ids(labels, vocabulary)
     mask = None if where is None else as_mask(where)
     check_examples({"hidden without d": h.shape[:-1], "labels": ids.shape} | ({} if mask is None else {"where": mask.shape}))
-    smoothing, weight_of_z = _as_scalar(label_smoothing, "label_smoothing"), _as_scalar(z_loss, "z_loss")
+    smoothing, weight_of_z = as_term(label_smoothing, "label_smoothing"), as_term(z_loss, "z_loss", most=math.inf)
     size = None if chunk_size is None else check_size(chunk_size, "chunk_size")
     cap = None if soft_cap is None else _check_cap(soft_cap)
     return _linear_cross_entropy(h, k, b, ids, mask, smoothing, weight_of_z, size, cap, axis_name, vocabulary)
@@ -144,16 +147,6 @@ def _as_ids(labels: ArrayLike, vocabulary: int) -> jax.Array:
             f"labels must hold word ids of an integer dtype, got {array.dtype}. The order is (hidden, kernel, labels)."
         )
     return valid_ids(as_class_ids(array, "labels", vocabulary), vocabulary)
-
-
-def _as_scalar(x: ArrayLike, name: str) -> jax.Array | None:
-    """None for a Python 0, whose term is then not computed."""
-    if isinstance(x, int | float) and x == 0:
-        return None
-    scalar = as_float(x, name)
-    if scalar.ndim:
-        raise ValueError(f"{name} must be one number, got an array of shape {scalar.shape}.")
-    return scalar
 
 
 def _check_cap(soft_cap: float) -> float:
@@ -186,19 +179,50 @@ def _linear_cross_entropy(
     hidden = jnp.where(keep[:, None], hidden, 0)  # before the products, because 0 NaN = NaN
     size = chunk_size or max(NARROWEST, BLOCK // max(ids.size, 1))
     options = _Options(min(size, kernel.shape[1]), soft_cap, smoothing is not None)
+    if axis_name is not None:
+        _check_spread(axis_name, hidden, kernel, ids)
     if axis_name is None:
         sums = _sums_of_logits(options, *_varying_alike(hidden, kernel, bias, ids))
     else:
         ids = ids - lax.axis_index(axis_name) * kernel.shape[1]
         sums = _joined(_sums_of_logits(options, *_varying_alike(hidden, kernel, bias, ids)), axis_name)
-    alone = sums.others == 0
-    log_others = jnp.where(alone, -jnp.inf, jnp.log(jnp.where(alone, 1, sums.others)))
-    loss = jnp.logaddexp((sums.top - sums.label) + log_others, 0)
+    loss = _loss(sums, keep, smoothing, weight_of_z, vocabulary)
+    return loss.reshape(shape)
+
+
+def _loss(
+    sums: _Sums, keep: jax.Array, smoothing: jax.Array | None, weight_of_z: jax.Array | None, vocabulary: int
+) -> jax.Array:
+    """`ln(1 + S e^(M - z_y))` and its additions; where a logit is +inf, or all are -inf, the limit, with gradient 0."""
+    most = float(np.finfo(sums.top.dtype).max)
+    impossible = (sums.label == -jnp.inf) & (sums.others == 0)
+    plain = keep & ~impossible & ~((sums.label >= most) | (sums.top >= most))
+    top, others, label, total = (jnp.where(plain, x, y) for x, y in zip(sums, (0, 1, 0, 0), strict=True))
+
+    ahead = top <= label
+    alone = others == 0
+    log_others = jnp.where(alone, -jnp.inf, jnp.log(jnp.where(alone, 1, others)))
+    close = jnp.log1p(others * jnp.exp(jnp.where(ahead, top - label, 0)))
+    loss = jnp.where(ahead, close, jnp.logaddexp(jnp.where(ahead, 0, top - label) + log_others, 0))
+    limit = jnp.where(impossible, float(np.log(vocabulary)), jnp.where(sums.label < most, jnp.inf, 0))
+    both = jnp.logaddexp(label, top + log_others)
     if smoothing is not None:
-        loss += smoothing * (sums.label - sums.total / vocabulary)
+        loss = scaled(1 - smoothing, loss) + scaled(smoothing, both - total / vocabulary)
+        limit = jnp.where((smoothing > 0) & ~impossible, jnp.inf, limit)
     if weight_of_z is not None:
-        loss += weight_of_z * jnp.logaddexp(sums.label, sums.top + log_others) ** 2
-    return jnp.where(keep, loss, 0).reshape(shape)
+        loss = loss + weight_of_z * both**2
+        limit = jnp.where(weight_of_z > 0, jnp.inf, limit)
+    return jnp.where(keep, jnp.where(plain, loss, limit), 0)
+
+
+def _check_spread(axis_name: Hashable, hidden: jax.Array, kernel: jax.Array, ids: jax.Array) -> None:
+    """Only the words may differ along the axis; not known under `check_vma=False`."""
+    if axis_name not in _varying(lax.axis_index(axis_name)):
+        return
+    if axis_name not in _varying(kernel):
+        raise ValueError(f"axis_name {axis_name!r}: kernel is the same on all devices; its columns should be spread over them.")
+    if axis_name in _varying(hidden) | _varying(ids):
+        raise ValueError(f"axis_name {axis_name!r}: hidden and labels differ between devices; only kernel and bias should.")
 
 
 def _joined(sums: _Sums, axis_name: Hashable) -> _Sums:
@@ -236,7 +260,7 @@ def _sums_of_logits(options: _Options, hidden: jax.Array, kernel: jax.Array, bia
     """The sums of hidden `(n, d)` @ kernel `(d, V)`. M counts as a constant in gradients: no result depends on it."""
 
     def step(sums: _Sums, start: _Start, size: int) -> _Sums:
-        z, is_label, _ = _block(options, hidden, kernel, bias, ids, start, size)
+        z, is_label, _, _ = _block(options, hidden, kernel, bias, ids, start, size)
         rest = jnp.where(is_label, -jnp.inf, z)
         top = jnp.maximum(sums.top, rest.max(1))
         others = sums.others * jnp.exp(sums.top - top) + jnp.exp(rest - top[:, None]).sum(1)
@@ -262,16 +286,16 @@ def _forward(
 
 def _backward(options: _Options, residuals: _Residuals, g: _Sums) -> tuple[jax.Array, jax.Array, jax.Array | None, None]:
     hidden, kernel, bias, ids, top = residuals
+    alive = (g.label != 0) | (g.others != 0) | (g.total != 0)
 
     def step(gradients: _Gradients, start: _Start, size: int) -> _Gradients:
         of_hidden, of_kernel, of_bias = gradients
-        z, is_label, columns = _block(options, hidden, kernel, bias, ids, start, size)
+        z, is_label, columns, slope = _block(options, hidden, kernel, bias, ids, start, size)
         exp = jnp.exp(jnp.where(is_label, -jnp.inf, z) - top[:, None])
         dz = jnp.where(is_label, g.label[:, None], g.others[:, None] * exp)
         if options.smooth:
             dz = dz + g.total[:, None]
-        if options.soft_cap is not None:
-            dz = dz * (1 - (z / options.soft_cap) ** 2)
+        dz = jnp.where(alive[:, None], dz if slope is None else dz * slope, 0)  # of what is dropped, 0 NaN = 0
         if bias is not None and of_bias is not None:
             of_bias = _write(of_bias, dz.sum(0), bias.dtype, start)
         dz = dz.astype(columns.dtype)
@@ -311,15 +335,19 @@ def _block(
     ids: jax.Array,
     start: _Start,
     size: int,
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """The logits of a block of words, `(n, size)`; which of them are the labels'; and the columns of the kernel."""
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | None]:
+    """The logits of a block of words, `(n, size)`; which are the labels'; the columns of the kernel; the slope of a cap."""
     columns = _read(kernel, start, size).astype(_product_dtype(hidden, kernel))
     z = _dot(hidden.astype(columns.dtype), columns, (1, 0))
     if bias is not None:
         z = z + _read(bias, start, size).astype(z.dtype)[None]
+    slope = None
     if options.soft_cap is not None:
-        z = options.soft_cap * jnp.tanh(z / options.soft_cap)
-    return z, (ids - start)[:, None] == lax.broadcasted_iota(jnp.int32, (1, size), 1), columns
+        u = z / options.soft_cap
+        e = jnp.exp(-2 * jnp.abs(u))
+        z, slope = jnp.where(u == -jnp.inf, u, options.soft_cap * jnp.tanh(u)), 4 * e / (1 + e) ** 2
+    z = jnp.minimum(z, jnp.finfo(z.dtype).max)  # of +inf, two would make NaN
+    return z, (ids - start)[:, None] == lax.broadcasted_iota(jnp.int32, (1, size), 1), columns, slope
 
 
 def _product_dtype(hidden: jax.Array, kernel: jax.Array) -> np.dtype:

@@ -16,13 +16,16 @@ from jaxmetrics._arrays import (
     as_class_ids,
     as_float,
     as_mask,
+    check_examples,
     check_option,
     check_size,
     divide,
     promoting,
     safe_sqrt,
+    valid_ids,
 )
 from jaxmetrics.counts import soft_confusion_matrix
+from jaxmetrics.scoring._examples import is_probability
 
 __all__ = ["metric_loss", "pairwise_auc_loss", "soft_calibration_error"]
 
@@ -48,10 +51,12 @@ class _MetricLoss:
         where: ArrayLike | None = None,
     ) -> jax.Array:
         z = as_float(logits, "logits")
-        if z.ndim < 2:
+        if z.ndim < 2 or z.shape[-1] == 0:
             raise ValueError(f"logits must have shape (..., n, K), got {z.shape}.")
-        ids = jnp.asarray(as_class_ids(labels, "labels", z.shape[-1]))
-        return 1 - self.metric(soft_confusion_matrix(ids, _softmax(z), sample_weight=sample_weight, where=where))
+        ids = valid_ids(as_class_ids(labels, "labels", z.shape[-1]), z.shape[-1])
+        weight, mask = _weight_and_mask("logits without K", z.shape[:-1], ids, sample_weight, where)
+        mask = mask & (ids >= 0) & (weight != 0)
+        return 1 - self.metric(soft_confusion_matrix(ids, _softmax(z, mask), sample_weight=weight, where=mask))
 
     @property
     def __name__(self) -> str:
@@ -91,8 +96,12 @@ def metric_loss(metric: Metric) -> Callable[..., jax.Array]:
 
 @promoting
 @jax.jit
-def _softmax(z: jax.Array) -> jax.Array:
-    return jax.nn.softmax(z, axis=-1)
+def _softmax(z: jax.Array, counts: jax.Array) -> jax.Array:
+    """Where the greatest logit is infinite, those equal to it share the probability, with gradient 0."""
+    z = jnp.where(counts[..., None], z, 0)
+    greatest = z.max(-1, keepdims=True)
+    shared = jnp.where(z == greatest, 0, jnp.where(jnp.isnan(greatest), jnp.nan, -jnp.inf))
+    return jax.nn.softmax(jnp.where(jnp.isfinite(greatest), z, shared), axis=-1)
 
 
 def pairwise_auc_loss(
@@ -105,8 +114,8 @@ def pairwise_auc_loss(
 ) -> jax.Array:
     """Mean over pairs of a positive i and a negative j of a convex bound on their disorder: 1 - AUC made differentiable.
 
-    With d = z_i - z_j, "logistic" is `ln(1 + e^-d)`, "hinge" `max(0, 1 - d)`, "squared_hinge" its square. Time and memory grow
-    with n^2. Gao and Zhou (2015), IJCAI.
+    With d = z_i - z_j, "logistic" is `ln(1 + e^-d)`, "hinge" `max(0, 1 - d)`, "squared_hinge" its square; an infinite logit
+    counts as one of 2e15. Time and memory grow with n^2. Gao and Zhou (2015), IJCAI.
 
     Args:
         logits: real scores, `(..., n)`.
@@ -125,7 +134,8 @@ def pairwise_auc_loss(
     check_option(surrogate, "surrogate", tuple(_SURROGATES))
     z = as_float(logits, "logits")
     ids = jnp.asarray(as_class_ids(labels, "labels", 2))
-    return _pairwise_auc_loss(z, ids, *_weight_and_mask(z, ids, sample_weight, where), surrogate=surrogate)
+    weight, mask = _weight_and_mask("logits", z.shape, ids, sample_weight, where)
+    return _pairwise_auc_loss(z, ids, weight, mask, surrogate=surrogate)
 
 
 _SURROGATES: dict[str, Callable[[jax.Array], jax.Array]] = {
@@ -138,11 +148,18 @@ _SURROGATES: dict[str, Callable[[jax.Array], jax.Array]] = {
 @promoting
 @partial(jax.jit, static_argnames="surrogate")
 def _pairwise_auc_loss(z: jax.Array, ids: jax.Array, weight: jax.Array, mask: jax.Array, *, surrogate: str) -> jax.Array:
-    positive, negative = (jnp.where(mask & (ids == label), weight, 0) for label in (1, 0))
-    z = jnp.where((positive != 0) | (negative != 0), z, 0)
+    largest = jnp.finfo(z.dtype).max ** 0.4  # its square, and a sum of such, is finite
+    z = jnp.clip(z, -largest, largest)
+    positive, negative = (_shares(jnp.where(mask & (ids == label), weight, 0)) for label in (1, 0))
     pairs = positive[..., :, None] * negative[..., None, :]
-    losses = _SURROGATES[surrogate](z[..., :, None] - z[..., None, :])
-    return divide((pairs * losses).sum((-2, -1)), positive.sum(-1) * negative.sum(-1))
+    behind = jnp.where(pairs != 0, z[..., :, None] - z[..., None, :], 0)
+    return (pairs * _SURROGATES[surrogate](behind)).sum((-2, -1))
+
+
+def _shares(weight: jax.Array) -> jax.Array:
+    """Weights of any size, with sum 1; 0 if all are."""
+    relative = divide(weight, jnp.abs(weight).max(-1, keepdims=True))
+    return divide(relative, relative.sum(-1, keepdims=True))
 
 
 def soft_calibration_error(
@@ -169,7 +186,7 @@ def soft_calibration_error(
         sample_weight, where: `(..., n)`.
 
     Returns:
-        `(...)`, in [0, 1]; 0 without examples. Its gradient is 0 where it is 0.
+        `(...)`, in [0, 1]; 0 without examples, NaN if one has a probability outside of [0, 1]. Its gradient is 0 where it is 0.
 
     Raises:
         TypeError: labels that are no integers. ValueError: shapes that do not go together, a temperature that is not positive.
@@ -177,12 +194,13 @@ def soft_calibration_error(
     >>> soft_calibration_error([0.9, 0.9, 0.1, 0.1], [1, 0, 0, 0]).round(2)
     Array(0.29, dtype=float32)
     """
-    if not (isinstance(temperature, int | float) and temperature > 0):
-        raise ValueError(f"temperature must be a Python number > 0, got {temperature!r}.")
+    if not (isinstance(temperature, int | float | np.number) and 1e-30 < temperature < np.inf):
+        raise ValueError(f"temperature must be a Python number > 1e-30, got {temperature!r}.")
     p = as_float(probs, "probs")
     ids = jnp.asarray(as_class_ids(labels, "labels", 2))
     bins = check_size(num_bins, "num_bins")
-    return _soft_calibration_error(p, ids, *_weight_and_mask(p, ids, sample_weight, where), temperature, num_bins=bins)
+    weight, mask = _weight_and_mask("probs", p.shape, ids, sample_weight, where)
+    return _soft_calibration_error(p, ids, weight, mask, float(temperature), num_bins=bins)
 
 
 @promoting
@@ -191,7 +209,7 @@ def _soft_calibration_error(
     p: jax.Array, ids: jax.Array, weight: jax.Array, mask: jax.Array, temperature: float, *, num_bins: int
 ) -> jax.Array:
     weight = jnp.where(mask & ((ids == 0) | (ids == 1)), weight, 0)
-    p = jnp.where(weight != 0, p, 0)
+    p = jnp.where(weight != 0, jnp.where(is_probability(p), p, jnp.nan), 0)
     centres = (jnp.arange(num_bins, dtype=p.dtype) + 0.5) / num_bins
     member = weight[..., None] * jax.nn.softmax(-((p[..., None] - centres) ** 2) / temperature, axis=-1)
     size, gap = member.sum(-2), (member * (p - ids)[..., None]).sum(-2)
@@ -199,15 +217,14 @@ def _soft_calibration_error(
 
 
 def _weight_and_mask(
-    values: jax.Array, ids: jax.Array, sample_weight: ArrayLike | None, where: ArrayLike | None
+    name: str, shape: tuple[int, ...], ids: jax.Array, sample_weight: ArrayLike | None, where: ArrayLike | None
 ) -> tuple[jax.Array, jax.Array]:
-    weight = jnp.ones((), values.dtype) if sample_weight is None else as_float(sample_weight, "sample_weight")
-    mask = jnp.ones((), bool) if where is None else as_mask(where)
-    shapes = (values.shape, ids.shape, weight.shape, mask.shape)
-    try:
-        shape = np.broadcast_shapes(*shapes)
-    except ValueError:
-        shape = ()
-    if not shape or {values.shape[-1:], ids.shape[-1:]} != {shape[-1:]}:
-        raise ValueError(f"logits or probs, labels, sample_weight and where must have shape (..., n), got {shapes}.")
-    return jnp.broadcast_to(weight, shape), jnp.broadcast_to(mask, shape)
+    """For examples `(..., n)`, whose shapes must go together."""
+    weight = None if sample_weight is None else as_float(sample_weight, "sample_weight")
+    mask = None if where is None else as_mask(where)
+    shapes = {name: shape, "labels": ids.shape}
+    shapes |= {} if weight is None else {"sample_weight": weight.shape}
+    shapes |= {} if mask is None else {"where": mask.shape}
+    check_examples(shapes)
+    shape = np.broadcast_shapes(*shapes.values())
+    return jnp.broadcast_to(1.0 if weight is None else weight, shape), jnp.broadcast_to(True if mask is None else mask, shape)

@@ -1,10 +1,11 @@
 """Losses of each example, unreduced: logits first, in float32 or better whatever their dtype.
 
-`logits` `(..., K)` have the classes last, `labels` `(...)` are class ids; leading axes broadcast. A label outside of [0, K),
+`logits` `(..., K)` have the classes last, `labels` `(...)` are class ids. The last axis of examples has one length everywhere,
+leading axes broadcast. A label outside of [0, K),
 and `where=False`, makes the loss and its gradient exactly 0, whatever the logits hold. An infinite logit is a limit: -inf rules
 a class out, +inf makes it certain, and where all are -inf they are equally probable; the loss may then be infinite, its
-gradient never is, nor NaN. NaN logits make the loss NaN. `class_weights` `(K,)` multiply the loss of each example by the weight
-of its class.
+gradient in the logits never is, nor NaN. NaN logits make the loss NaN. `class_weights` `(K,)` multiply the loss of each example
+by the weight of its class; a weight of 0 leaves it out. In float32, losses of several classes have an absolute error of 1e-7.
 
 Labels of another dtype than integer or bool (but for distributions, where they are announced) raise TypeError; shapes that do
 not go together ValueError.
@@ -73,8 +74,7 @@ def cross_entropy(
     """
     z, ids, counts = _of_classes(logits, labels, where)
     weights = _class_weights(class_weights, z.shape[-1])
-    smoothing = None if isinstance(label_smoothing, int | float) and label_smoothing == 0 else label_smoothing
-    return _cross_entropy(z, ids, counts, weights, None if smoothing is None else as_float(smoothing, "label_smoothing"))
+    return _cross_entropy(z, ids, counts, weights, as_term(label_smoothing, "label_smoothing"))
 
 
 @promoting
@@ -82,13 +82,32 @@ def cross_entropy(
 def _cross_entropy(
     z: jax.Array, ids: jax.Array, counts: jax.Array, weights: jax.Array | None, smoothing: jax.Array | None
 ) -> jax.Array:
-    ids = jnp.maximum(ids, 0)
-    loss = _surprise(z, ids, counts)
-    loss = loss if weights is None else weights[ids] * loss
+    loss = _weighted(_surprise(z, jnp.maximum(ids, 0), counts), ids, counts, weights)
     if smoothing is not None:
         share = jnp.broadcast_to((1.0 if weights is None else weights) / z.shape[-1], z.shape)
-        loss = (1 - smoothing) * loss + smoothing * _expected_surprise(z, share, counts)
+        loss = scaled(1 - smoothing, loss) + scaled(smoothing, _expected_surprise(z, share, counts))
     return loss
+
+
+def as_term(coefficient: ArrayLike, name: str, most: float = 1) -> jax.Array | None:
+    """One number, in [0, `most`] where that is known now; None for a 0 known now, whose term is then not computed."""
+    number = as_float(coefficient, name)
+    if number.ndim:
+        raise ValueError(f"{name} must be one number, got an array of shape {number.shape}.")
+    if isinstance(coefficient, int | float | np.number):
+        if not 0 <= coefficient <= most:
+            raise ValueError(f"{name} must be {'in [0, 1]' if most == 1 else '>= 0'}, got {coefficient}.")
+        return None if coefficient == 0 else number
+    return number
+
+
+def scaled(coefficient: jax.Array, loss: jax.Array) -> jax.Array:
+    """Their product, 0 if the coefficient is, also of an infinite loss."""
+    return coefficient * jnp.where((coefficient == 0) & jnp.isinf(loss), 0, loss)
+
+
+def _weighted(loss: jax.Array, ids: jax.Array, counts: jax.Array, weights: jax.Array | None) -> jax.Array:
+    return loss if weights is None else scaled(jnp.where(counts, weights[jnp.maximum(ids, 0)], 0), loss)
 
 
 def soft_cross_entropy(logits: ArrayLike, target_probs: ArrayLike, *, where: ArrayLike | None = None) -> jax.Array:
@@ -153,7 +172,7 @@ def nll(probs: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) 
 def _nll(p: jax.Array, labels: jax.Array, counts: jax.Array) -> jax.Array:
     y = _one_hot(labels, p.shape[-1]).astype(p.dtype) if is_integer(labels) else labels
     asked = (y != 0) & counts[..., None]
-    return -jnp.where(asked, y * jnp.log(jnp.where(asked, p, 1)), 0).sum(-1)
+    return jnp.where(asked, -y * jnp.log(jnp.where(asked, p, 1)), 0).sum(-1)
 
 
 def binary_cross_entropy(
@@ -163,7 +182,8 @@ def binary_cross_entropy(
 
     Args:
         logits: `(...)`.
-        labels: `(...)`, integers 0 and 1 (any other drops the example), or floats: the probability y of the event.
+        labels: `(...)`, integers 0 and 1 (any other drops the example), or floats: the probability y of the event
+            (NaN for one outside of [0, 1]).
         where: bool, `(...)`.
         class_weights: `(2,)`, of y = 0 and y = 1.
 
@@ -187,9 +207,24 @@ def binary_cross_entropy(
 @promoting
 @jax.jit
 def _binary_cross_entropy(z: jax.Array, y: jax.Array, counts: jax.Array, weights: jax.Array) -> jax.Array:
-    y = jnp.where(counts, y, 0)
-    pairs = jnp.stack([jnp.zeros_like(z), z], -1)
-    return _expected_surprise(pairs, weights * jnp.stack([1 - y, y], -1), counts)
+    y = jnp.where(counts, jnp.where((y >= 0) & (y <= 1), y, jnp.nan), 0)
+    return jnp.where(counts, _two_sided(jnp.where(counts, z, 0), weights[0] * (1 - y), weights[1] * y), 0)
+
+
+@jax.custom_jvp
+def _two_sided(z: jax.Array, negative: jax.Array, positive: jax.Array) -> jax.Array:
+    return scaled(negative, jax.nn.softplus(z)) + scaled(positive, jax.nn.softplus(-z))
+
+
+@_two_sided.defjvp
+def _two_sided_jvp(
+    primals: tuple[jax.Array, jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array, jax.Array]
+) -> tuple[jax.Array, jax.Array]:
+    (z, negative, positive), (dz, d_negative, d_positive) = primals, tangents
+    slope = negative * jax.nn.sigmoid(z) - positive * jax.nn.sigmoid(-z)
+    finite = jnp.clip(z, -jnp.finfo(z.dtype).max, jnp.finfo(z.dtype).max)
+    of_weights = jax.nn.softplus(finite) * d_negative + jax.nn.softplus(-finite) * d_positive
+    return _two_sided(z, negative, positive), slope * dz + of_weights
 
 
 def focal_loss(
@@ -217,13 +252,12 @@ def focal_loss(
     >>> focal_loss([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0]], [0, 2]).round(4)
     Array([0.0109, 0.4883], dtype=float32)
     """
-    if not (isinstance(gamma, int | float) and gamma >= 0):
-        raise ValueError(f"gamma must be a Python number >= 0, got {gamma!r}.")
+    if not (isinstance(gamma, int | float | np.number) and 0 <= gamma < np.inf):
+        raise ValueError(f"gamma must be a finite Python number >= 0, because it is static, got {gamma!r}.")
     z, ids, counts = _of_classes(logits, labels, where)
     loss = cross_entropy(z, ids, where=counts)
-    loss = loss if gamma == 0 else _focused(loss, gamma)
-    weights = _class_weights(class_weights, z.shape[-1])
-    return loss if weights is None else loss * jnp.where(counts, weights[jnp.maximum(ids, 0)], 0)
+    loss = loss if gamma == 0 else _focused(loss, float(gamma))
+    return promoting(_weighted)(loss, ids, counts, _class_weights(class_weights, z.shape[-1]))
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
@@ -236,10 +270,10 @@ def _focused_jvp(gamma: float, primals: tuple[jax.Array], tangents: tuple[jax.Ar
     """d/dl of (1 - e^-l)^gamma l, whose limits are 0 at l = 0 and 1 at infinity."""
     (surprise,), (change,) = primals, tangents
     inside = (surprise > 0) & (surprise < jnp.inf)
-    finite = jnp.where(inside, surprise, 1)
+    finite = jnp.where(inside | jnp.isnan(surprise), surprise, 1)
     wrong = _share_wrong(finite)
     slope = wrong**gamma + gamma * wrong ** (gamma - 1) * jnp.exp(-finite) * finite
-    slope = jnp.where(inside, slope, jnp.where(surprise > 0, 1, 0))
+    slope = jnp.where(inside | jnp.isnan(surprise), slope, jnp.where(surprise > 0, 1, 0))
     return _focused(surprise, gamma), slope * change
 
 
@@ -296,11 +330,13 @@ def multiclass_hinge_loss(logits: ArrayLike, labels: ArrayLike, *, where: ArrayL
 @promoting
 @jax.jit
 def _multiclass_hinge_loss(z: jax.Array, ids: jax.Array, counts: jax.Array) -> jax.Array:
+    if z.shape[-1] == 1:
+        return jnp.zeros(counts.shape, z.dtype)
     z = jnp.where(counts[..., None], z, 0)
     own = _one_hot(ids, z.shape[-1])
     other = jnp.where(own, -jnp.inf, z).max(-1)
     mine = jnp.where(own, z, 0).sum(-1)
-    same = other == mine  # infinities, whose difference would be NaN
+    same = (other == mine) & jnp.isinf(mine)  # whose difference would be NaN
     behind = jnp.where(same, 0, jnp.where(same, 0, other) - jnp.where(same, 0, mine))
     return jnp.where(counts, jnp.maximum(1 + behind, 0), 0)
 
@@ -350,7 +386,7 @@ def _weighted_sums(
 ) -> tuple[jax.Array, jax.Array]:
     w = jnp.where(counts, w, 0)
     w = jnp.broadcast_to(w, jnp.broadcast_shapes(w.shape, v.shape))
-    return (w * jnp.where(w == 0, 0, v)).sum(axis), w.sum(axis)
+    return (w * jnp.where((w == 0) & ~jnp.isfinite(v), 0, v)).sum(axis), w.sum(axis)
 
 
 @jax.custom_jvp
@@ -360,7 +396,7 @@ def _surprise(z: jax.Array, ids: jax.Array, counts: jax.Array) -> jax.Array:
 
 
 def _surprise_in(row: _Row, z: jax.Array, ids: jax.Array, counts: jax.Array) -> jax.Array:
-    own = jnp.take_along_axis(z, jnp.broadcast_to(ids, row.top.shape)[..., None], -1, mode="clip")[..., 0]
+    own = jnp.take_along_axis(z, ids[..., None], -1, mode="clip")[..., 0]
     return jnp.where(counts, _surprises(own, row, z.shape[-1]), 0)
 
 
@@ -423,7 +459,7 @@ def _softmax(z: jax.Array, row: _Row, counts: jax.Array) -> jax.Array:
     """0 where not `counts`. The exponentials are those of the loss: on a CPU they take longer than all else."""
     greatest, total = row.greatest[..., None], row.total[..., None]
     at_an_end = jnp.where(counts, jnp.where(row.greatest > 0, 1, 1 / z.shape[-1]), 0)[..., None]
-    return jnp.where(jnp.isfinite(greatest) & counts[..., None], row.exps * (1 / total), (z == greatest) * at_an_end)
+    return jnp.where(~jnp.isinf(greatest) & counts[..., None], row.exps * (1 / total), (z == greatest) * at_an_end)
 
 
 def _one_hot(ids: jax.Array, k: int) -> jax.Array:
@@ -439,11 +475,15 @@ def _of_classes(
         raise ValueError(f"{name} must have shape (..., K), one number per class, got {z.shape}.")
     ids = valid_ids(as_class_ids(labels, "labels", z.shape[-1]), z.shape[-1])
     shape = _batch(name, z.shape[:-1], "labels", ids.shape)
-    return z, jnp.broadcast_to(ids, shape), _mask(where, shape) & jnp.broadcast_to(ids >= 0, shape)
+    z, ids = jnp.broadcast_to(z, (*shape, z.shape[-1])), jnp.broadcast_to(ids, shape)
+    return z, ids, _mask(where, shape) & (ids >= 0)
 
 
 def _batch(first: str, a: tuple[int, ...], second: str, b: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of the examples: that of one, or equal last axes and leading axes that broadcast."""
     try:
+        if a and b and a[-1] != b[-1]:
+            raise ValueError
         return np.broadcast_shapes(a, b)
     except ValueError:
         raise ValueError(f"{first} and {second} must go together: their examples have the shapes {a} and {b}.") from None
