@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
 __all__: list[str] = []
 
@@ -99,14 +100,51 @@ def check_size(value: int, name: str) -> int:
 
 
 def promoting(function: Callable[P, R]) -> Callable[P, R]:
-    """`function` with NumPy's rules for ranks and dtypes inside, whatever the user has set for the program."""
+    """`function` with NumPy's rules for ranks and dtypes inside, whatever the user has set for the program, on any mesh."""
+    anywhere = on_any_mesh(function)
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
-            return function(*args, **kwargs)
+            return anywhere(*args, **kwargs)
 
     return call
+
+
+def on_any_mesh(function: Callable[P, R]) -> Callable[P, R]:
+    """`function`, which may gather, scatter and sort along the axes of a mesh that are `Explicit`; its results are replicated.
+
+    Along such axes, the default of `jax.make_mesh` since JAX 0.9, an operation whose result could be spread in several ways
+    raises. Inside, the partitioner decides, as it does for axes that are `Auto`.
+    """
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        leaves, structure = jax.tree.flatten((args, kwargs))
+        places = [i for i, x in enumerate(leaves) if isinstance(x, jax.Array)]
+        mesh = next((mesh for mesh in map(_explicit_mesh, (leaves[i] for i in places)) if mesh is not None), None)
+        if mesh is None:
+            return function(*args, **kwargs)
+
+        def on_arrays(*arrays: jax.Array) -> R:
+            all_leaves = list(leaves)
+            for i, x in zip(places, arrays, strict=True):
+                all_leaves[i] = x
+            args, kwargs = jax.tree.unflatten(structure, all_leaves)
+            return function(*args, **kwargs)
+
+        replicated = NamedSharding(mesh, PartitionSpec())
+        auto = jax.sharding.auto_axes(on_arrays, axes=mesh.axis_names, out_sharding=replicated)
+        return auto(*(leaves[i] for i in places))
+
+    return call
+
+
+def _explicit_mesh(x: jax.Array) -> Mesh | AbstractMesh | None:
+    sharding = jax.typeof(x).sharding if isinstance(x, jax.core.Tracer) else x.sharding
+    if not isinstance(sharding, NamedSharding):
+        return None
+    return sharding.mesh if AxisType.Explicit in sharding.mesh.axis_types else None
 
 
 def check_level(level: float) -> float:
@@ -124,6 +162,13 @@ def as_edges(edges: ArrayLike) -> jax.Array:
     if not isinstance(cuts, jax.core.Tracer) and not bool((cuts[1:] >= cuts[:-1]).all() & ~jnp.isnan(cuts).any()):
         raise ValueError("edges must rise.")
     return cuts
+
+
+@promoting
+def bins_between(edges: jax.Array, x: jax.Array) -> jax.Array:
+    """How many of the rising edges each number reaches, `edge <= x`; -1 for NaN."""
+    reached = jnp.searchsorted(edges, x, side="right", method="scan_unrolled")
+    return jnp.where(jnp.isnan(x), -1, reached.astype(jnp.int32))
 
 
 def as_histogram(histogram: ArrayLike) -> jax.Array:

@@ -35,11 +35,13 @@ from jaxmetrics._arrays import (
     as_float,
     as_host_or_jax,
     as_mask,
+    bins_between,
     check_examples,
     check_size,
     check_square,
     float_dtype,
     is_integer,
+    on_any_mesh,
 )
 from jaxmetrics._cell_sums import cells, hits_and_misses, proportions, tables
 
@@ -241,9 +243,7 @@ def confusion_matrix_at_thresholds(
     if cuts.ndim != 1 or cuts.size == 0:
         raise ValueError(f"thresholds must have shape (T,) with at least one threshold, got {cuts.shape}.")
     order = jnp.argsort(cuts)
-    num_reached = jnp.searchsorted(cuts[order], scores, side="right", method="scan_unrolled")
-    num_reached = jnp.where(jnp.isnan(scores), -1, num_reached.astype(jnp.int32))
-    axes = [("y_true", y_true, 2), ("y_score", num_reached, cuts.size + 1)]
+    axes = [("y_true", y_true, 2), ("y_score", bins_between(cuts[order], scores), cuts.size + 1)]
     histogram = count(axes, sample_weight, where, groups, num_groups)
     below = jnp.cumsum(histogram, -1)[..., :-1]
     reached = lax.cumsum(histogram, histogram.ndim - 1, reverse=True)[..., 1:]
@@ -347,6 +347,7 @@ def count(
     return _joint_histogram(tuple(ids.values()), weights, mask, rows, sizes=tuple(size for _, _, size in axes))
 
 
+@on_any_mesh
 @partial(jax.jit, static_argnames="sizes")
 def _joint_histogram(
     ids: tuple[jax.Array, ...],

@@ -1,17 +1,24 @@
 """Eight devices give what one gives, with no collective written by hand."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 import jaxmetrics as jm
-from tests.cases import COUNTERS, K
+from tests.cases import COUNTERS, SCORERS, K
 
 
 @pytest.fixture
 def mesh() -> Mesh:
     return Mesh(np.array(jax.devices()), ("data",))
+
+
+@pytest.fixture
+def explicit() -> Mesh:
+    """As `jax.make_mesh` makes it by default since JAX 0.9."""
+    return jax.make_mesh((8,), ("data",), axis_types=(AxisType.Explicit,))
 
 
 def spread(x: np.ndarray, axis: int, mesh: Mesh) -> jax.Array:
@@ -31,6 +38,32 @@ def test_sharded_examples(name: str, jit: bool, mesh: Mesh) -> None:
     np.testing.assert_allclose(call(*sharded), counter.call(*counter.examples), rtol=1e-6)
     weighted = call(*sharded, sample_weight=spread(weights, 0, mesh))
     np.testing.assert_allclose(weighted, counter.call(*counter.examples, sample_weight=weights), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", COUNTERS | SCORERS)
+def test_sharded_examples_on_explicit_axes(name: str, explicit: Mesh) -> None:
+    counter = (COUNTERS | SCORERS)[name]
+    sharded = [spread(x, axis, explicit) for x, axis in zip(counter.examples, counter.axis, strict=True)]
+    results = jax.tree.leaves(jax.jit(counter.call)(*sharded)), jax.tree.leaves(counter.call(*counter.examples))
+    for result, expected in zip(*results, strict=True):
+        np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.skipif(not hasattr(jax, "set_mesh"), reason="gradients on explicit axes need jax.set_mesh (JAX 0.8)")
+def test_gradients_of_losses_on_explicit_axes(explicit: Mesh) -> None:
+    rng = np.random.default_rng(0)
+    logits, labels = rng.normal(size=(16, 3)).astype(np.float32), rng.integers(-1, 3, 16).astype(np.int32)
+    losses = [
+        lambda z, y: jm.cross_entropy(z, y, label_smoothing=0.1, class_weights=[1.0, 2.0, 3.0]).sum(),
+        lambda z, y: jm.metric_loss(jm.macro(jm.f1))(z, y),
+        lambda z, y: jm.linear_cross_entropy(z, np.linspace(0, 1, 15, dtype=np.float32).reshape(3, 5), y).sum(),
+    ]
+    for loss in losses:
+        expected = jax.grad(loss)(jnp.asarray(logits), labels)
+        with jax.set_mesh(explicit):
+            gradient = jax.jit(jax.grad(loss))(spread(logits, 0, explicit), spread(labels, 0, explicit))
+        np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-7)
+        assert gradient.sharding.spec == PartitionSpec("data", None)
 
 
 def test_counts_add_up_over_devices(mesh: Mesh) -> None:

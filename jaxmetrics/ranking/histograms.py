@@ -20,6 +20,7 @@ from jaxmetrics._arrays import (
     as_edges,
     as_float,
     as_histogram,
+    bins_between,
     check_option,
     check_size,
     divide,
@@ -86,8 +87,7 @@ def score_histogram(
     if edges is not None:
         cuts = as_edges(edges)
         size = cuts.size + 1
-        bins = jnp.searchsorted(cuts, score, side="right", method="scan_unrolled").astype(jnp.int32)
-        bins = jnp.where(jnp.isnan(score), -1, bins)
+        bins = bins_between(cuts, score)
     else:
         check_option(scale, "scale", tuple(_BINS))  # type: ignore[arg-type]
         size = check_size(num_bins, "num_bins")
