@@ -12,4 +12,5 @@ from jaxmetrics.scoring import *  # probabilities -> proper scores and calibrati
 from jaxmetrics.losses import *  # logits -> differentiable losses
 from jaxmetrics.intervals import *  # counts -> an estimate with its interval
 from jaxmetrics.comparisons import *  # classifiers on the same examples, compared
+from jaxmetrics.streaming import *  # states that add, over batches, devices and hosts
 from jaxmetrics.reports import *  # predictions -> Report

@@ -89,7 +89,7 @@ def dirichlet(words: jax.Array, concentration: jax.Array) -> jax.Array:
     valid = (concentration >= 0) & (concentration < jnp.inf)
     a = jnp.where(valid, concentration, 1)
     gamma = _accepted(_try_gamma, words, valid, jnp.where(a < 1, a + 1, a))
-    u = (_next(words ^ np.uint32(0x5851F42D)).astype(gamma.dtype) + 0.5) * 2.0**-32
+    u = (hashed(words ^ np.uint32(0x5851F42D)).astype(gamma.dtype) + 0.5) * 2.0**-32
     log_factor = jnp.where(a < 1, jnp.log(u) / jnp.minimum(a, 1), 0)  # below a = 0.01 the factor itself underflows
     scaled = gamma * jnp.exp(log_factor - log_factor.max(-1, keepdims=True))
     return jnp.where(valid.all(-1, keepdims=True), scaled / scaled.sum(-1, keepdims=True), jnp.nan)
@@ -125,18 +125,18 @@ def _accepted(trial: Callable[..., jax.Array], words: jax.Array, active: jax.Arr
     that two trials rejected, 7 % at most, are gathered into a small array and repeated there.
     """
     lanes = [x.reshape(-1) for x in (words, *parameters)]
-    next_words = _next(lanes[0])
+    next_words = hashed(lanes[0])
     values = jnp.where(active.reshape(-1), trial(*lanes), 0)
     values = jnp.where(values < 0, trial(next_words, *lanes[1:]), values)
     few = words.size // 12 + 64
 
     def repeat(state: tuple[jax.Array, jax.Array, list[jax.Array]]) -> tuple[jax.Array, jax.Array, list[jax.Array]]:
         words, values, parameters = state
-        return _next(words), jnp.where(values < 0, trial(words, *parameters), values), parameters
+        return hashed(words), jnp.where(values < 0, trial(words, *parameters), values), parameters
 
     def mend(values: jax.Array) -> jax.Array:
         rejected = jnp.nonzero(values < 0, size=few, fill_value=words.size)[0]
-        taken, *of_taken = (x.at[rejected].get(mode="clip") for x in (_next(next_words), *lanes[1:]))
+        taken, *of_taken = (x.at[rejected].get(mode="clip") for x in (hashed(next_words), *lanes[1:]))
         start = taken, jnp.full(few, -1, values.dtype), of_taken
         mended = lax.while_loop(lambda state: (state[1] < 0).any(), repeat, start)[1]
         return values.at[rejected].set(mended, mode="drop")
@@ -194,11 +194,11 @@ def _two_uniforms(words: jax.Array) -> tuple[jax.Array, jax.Array]:
     """u in [0, 1), the upper 24 bits; v in (0, 1), the lower 8 with a hash behind them."""
     dtype = float_dtype()
     u = (words >> 8).astype(dtype) * 2.0**-24
-    v = ((words << 24 | _next(words) >> 8) >> 8).astype(dtype) * 2.0**-24 + 2.0**-25
+    v = ((words << 24 | hashed(words) >> 8) >> 8).astype(dtype) * 2.0**-24 + 2.0**-25
     return u, v
 
 
-def _next(words: jax.Array) -> jax.Array:
+def hashed(words: jax.Array) -> jax.Array:
     """A hash of 32 bits, one to one: multiplications and shifts (constants of Wellons's and TheIronBorn's search)."""
     x = words + np.uint32(0x9E3779B9)
     x = (x ^ (x >> 16)) * np.uint32(0x21F0AAAD)

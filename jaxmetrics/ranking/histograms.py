@@ -90,11 +90,16 @@ def score_histogram(
         bins = bins_between(cuts, score)
     else:
         check_option(scale, "scale", tuple(_BINS))  # type: ignore[arg-type]
-        size = check_size(num_bins, "num_bins")
-        if not 64 <= size <= 2**16 or size & (size - 1):
-            raise ValueError(f"num_bins must be a power of two from 64 to 65536, got {num_bins}.")
+        size = check_num_bins(num_bins)
         bins = _bins(score, scale=scale, size=size)
     return count([("y_true", y_true, 2), ("y_score", bins, size)], sample_weight, where)
+
+
+def check_num_bins(num_bins: int) -> int:
+    size = check_size(num_bins, "num_bins")
+    if not 64 <= size <= 2**16 or size & (size - 1):
+        raise ValueError(f"num_bins must be a power of two from 64 to 65536, got {num_bins}.")
+    return size
 
 
 @promoting

@@ -1,0 +1,261 @@
+"""What an evaluator adds up over batches, and what is computed from it: named functions of counts, of sums, of histograms.
+
+Each accumulator names the fields that it reads from a batch (see `jaxmetrics.streaming.evaluators`). Two that add up the same,
+such as two sets of metrics of the counts of ten classes, share one table in the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxmetrics._arrays import check_level, check_option, check_size, divide, safe_sqrt
+from jaxmetrics._estimates import Metric, check_num_samples, estimates_of, normal_estimate, normal_quantile
+from jaxmetrics.ranking.histograms import average_precision_bounds, check_num_bins, roc_auc_bounds
+from jaxmetrics.scoring.calibration import binned_calibration_error
+from jaxmetrics.streaming._statistics import (
+    CalibrationBins,
+    ConfusionMatrix,
+    Moments,
+    PairedConfusionMatrix,
+    Replicates,
+    ScoreHistogram,
+    Statistic,
+)
+
+__all__ = [
+    "Accumulator",
+    "PairedValues",
+    "calibration_metrics",
+    "count_metrics",
+    "mean_of",
+    "paired_metrics",
+    "poisson_bootstrap",
+    "ranking_metrics",
+]
+
+Metrics = Mapping[str, Metric]
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    """Statistics to add up, and named functions of their tables; made by `count_metrics` and its kin."""
+
+    statistics: tuple[Statistic, ...]
+    results: tuple[tuple[str, Callable[..., Any]], ...]
+
+
+class PairedValues(NamedTuple):
+    """A metric of A, of B, and A's less B's."""
+
+    a: jax.Array
+    b: jax.Array
+    difference: jax.Array
+
+
+def count_metrics(
+    metrics: Metrics,
+    *,
+    num_classes: int,
+    num_groups: int | None = None,
+    interval: Callable[[Metric, jax.Array], Any] | None = None,
+) -> Accumulator:
+    """Metrics of counts, from `y_true` and `y_pred`, or `logits` or `y_prob` `(..., K)`, the greatest of which is predicted.
+
+    An example with a label out of range, or a NaN among its logits, is ignored.
+
+    Args:
+        metrics: functions of counts `(K, K)` by name; such as `{"accuracy": jm.accuracy, "macro_f1": jm.macro(jm.f1)}`.
+        num_classes: K.
+        num_groups: G; the batch has `groups`, and counts are `(G, K, K)`.
+        interval: a function `(metric, counts) -> Estimate` such as `jm.delta_method`, `partial(jm.bootstrap, key)` or
+            `partial(jm.posterior, key)`; without it, results are the values of the metrics. The bootstrap needs numbers of
+            examples, and gives NaN for weighted ones.
+
+    >>> import jaxmetrics as jm
+    >>> evaluator = jm.evaluator(jm.count_metrics({"accuracy": jm.accuracy}, num_classes=3, interval=jm.delta_method))
+    >>> state = evaluator.update(evaluator.init(), y_true=jnp.array([0, 1, 2, 2]), y_pred=jnp.array([0, 1, 2, 0]))
+    >>> evaluator.compute(state)["accuracy"].value
+    Array(0.75, dtype=float32)
+    """
+    k, groups = check_size(num_classes, "num_classes"), _size_or_none(num_groups, "num_groups")
+    return Accumulator((ConfusionMatrix(k, groups),), _with_interval(metrics, interval))
+
+
+def paired_metrics(
+    metrics: Metrics, *, num_classes: int, comparison: Callable[[Metric, jax.Array], Any] | None = None
+) -> Accumulator:
+    """Metrics of two classifiers that judge the same examples, from `y_true` and `y_pred_a`, `y_pred_b` (or `logits_a`, ...).
+
+    Args:
+        metrics: functions of counts `(K, K)` by name.
+        num_classes: K; the state holds K^3 counts.
+        comparison: a function `(metric, paired) -> Comparison` such as `partial(jm.compare, key)`; without it, results are
+            `PairedValues`.
+
+    >>> import jaxmetrics as jm
+    >>> evaluator = jm.evaluator(jm.paired_metrics({"accuracy": jm.accuracy}, num_classes=2))
+    >>> batch = {"y_true": jnp.array([0, 1, 1]), "y_pred_a": jnp.array([0, 1, 1]), "y_pred_b": jnp.array([0, 0, 1])}
+    >>> evaluator.compute(evaluator.update(evaluator.init(), **batch))["accuracy"].difference.round(3)
+    Array(0.333, dtype=float32)
+    """
+    table = PairedConfusionMatrix(check_size(num_classes, "num_classes"))
+    return Accumulator((table,), _with_interval(metrics, comparison or _paired_values))
+
+
+def mean_of(name: str, *, level: float | None = None) -> Accumulator:
+    """The weighted mean of the field `name`, one number per example, `sum w x / sum w`; NaN of nothing.
+
+    Args:
+        level: of a normal interval, weights being read as numbers of examples; the result is then an `Estimate`.
+
+    >>> import jaxmetrics as jm
+    >>> evaluator = jm.evaluator(jm.mean_of("loss", level=0.95))
+    >>> evaluator.compute(evaluator.update(evaluator.init(), loss=jnp.array([1.0, 2.0, 3.0])))["loss"].standard_error.round(3)
+    Array(0.577, dtype=float32)
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"mean_of takes the name of a field, got {type(name).__name__}.")
+    result = _mean if level is None else partial(_mean_estimate, z=normal_quantile(check_level(level)))
+    return Accumulator((Moments(name),), ((name, result),))
+
+
+def ranking_metrics(
+    metrics: Metrics | None = None,
+    *,
+    scale: Literal["probability", "logit", "float"],
+    num_bins: int = 4096,
+    num_classes: int | None = None,
+    interval: Callable[[Metric, jax.Array], Any] | None = None,
+) -> Accumulator:
+    """Areas from a histogram of scores, from `y_true` (0 or 1) and `y_score`; an example with a NaN score is ignored.
+
+    Args:
+        metrics: functions of a histogram `(2, B)` by name; unless given, `{"roc_auc": jm.roc_auc_bounds,
+            "average_precision": jm.average_precision_bounds}`.
+        scale, num_bins: of `jm.score_histogram`: how the bins are spaced.
+        num_classes: K; then each class against the others, from `y_true` and `y_prob` (or `logits`) `(..., K)`, on the scale
+            "probability"; metrics are given histograms `(K, 2, B)`.
+        interval: a function `(metric, histogram) -> Estimate` such as `partial(jm.bootstrap_histogram, key)`.
+
+    >>> import jaxmetrics as jm
+    >>> evaluator = jm.evaluator(jm.ranking_metrics(scale="probability"))
+    >>> state = evaluator.update(evaluator.init(), y_true=jnp.array([0, 1, 0, 1]), y_score=jnp.array([0.1, 0.4, 0.6, 0.9]))
+    >>> evaluator.compute(state)["roc_auc"].value
+    Array(0.75, dtype=float32)
+    """
+    check_option(scale, "scale", ("probability", "logit", "float"))
+    if num_classes is not None and scale != "probability":
+        raise ValueError(f'num_classes needs scale="probability": classes are ranked by their probability, got {scale!r}.')
+    histogram = ScoreHistogram(scale, check_num_bins(num_bins), _size_or_none(num_classes, "num_classes"))
+    areas = {"roc_auc": roc_auc_bounds, "average_precision": average_precision_bounds} if metrics is None else metrics
+    return Accumulator((histogram,), _with_interval(areas, interval))
+
+
+def calibration_metrics(metrics: Metrics | None = None, *, num_bins: int = 15, num_classes: int | None = None) -> Accumulator:
+    """Calibration from sums by bin, from `y_true` (0 or 1) and `y_prob`.
+
+    Args:
+        metrics: functions of bins `(B, 3)` by name; unless given, `{"calibration_error": jm.binned_calibration_error}`.
+        num_bins: B, of equal width.
+        num_classes: K; then of the predicted class, from `y_true` and `y_prob` (or `logits`) `(..., K)`.
+
+    >>> import jaxmetrics as jm
+    >>> evaluator = jm.evaluator(jm.calibration_metrics())
+    >>> state = evaluator.update(evaluator.init(), y_true=jnp.array([0, 1, 1]), y_prob=jnp.array([0.25, 0.75, 0.75]))
+    >>> evaluator.compute(state)["calibration_error"]
+    Array(0.25, dtype=float32)
+    """
+    errors = {"calibration_error": binned_calibration_error} if metrics is None else metrics
+    bins = CalibrationBins(check_size(num_bins, "num_bins"), _size_or_none(num_classes, "num_classes"))
+    return Accumulator((bins,), _with_interval(errors, None))
+
+
+def poisson_bootstrap(accumulator: Accumulator, *, num_samples: int = 200, level: float = 0.95, seed: int = 0) -> Accumulator:
+    """Percentile intervals for the results of another accumulator, by a bootstrap that needs no second look at the examples.
+
+    In each of S replicates every unit counts a Poisson(1) number of times, a function of the field `unit`, of the seed and of
+    the replicate. So batches, devices and hosts can be added in any order, and examples with the same unit (the sentences of a
+    document, the visits of a patient) are drawn together, as they should be where they depend on each other. The state and
+    the work of an update grow with S. Chamandy et al. (2012), Estimating uncertainty for massive data streams.
+
+    Args:
+        accumulator: by `mean_of`, `ranking_metrics`, `count_metrics` or `calibration_metrics`, without `interval` and `level`.
+        num_samples: S.
+        seed: those of one seed agree on the weights, so that differences of their replicates are paired.
+
+    Returns:
+        An accumulator whose results are `Estimate`s.
+
+    >>> import jaxmetrics as jm
+    >>> evaluator = jm.evaluator(jm.poisson_bootstrap(jm.mean_of("loss")))
+    >>> loss = jax.random.normal(jax.random.key(0), (400,))
+    >>> evaluator.compute(evaluator.update(evaluator.init(), loss=loss, unit=jnp.arange(400)))["loss"].standard_error.round(2)
+    Array(0.05, dtype=float32)
+    """
+    if len(accumulator.statistics) != 1:
+        raise ValueError("poisson_bootstrap takes an accumulator that is not bootstrapped yet.")
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise TypeError(f"seed must be a Python int, got {type(seed).__name__}.")
+    (statistic,) = accumulator.statistics
+    replicates = Replicates(statistic, check_num_samples(num_samples), seed)
+    estimate = partial(_Bootstrapped, level=check_level(level))
+    results = tuple((name, estimate(result)) for name, result in accumulator.results)
+    return Accumulator((statistic, replicates), results)
+
+
+@dataclass(frozen=True)
+class _Interval:
+    """`interval(metric, table)` as a function of the table; equal to another of equals, as a partial is not."""
+
+    interval: Callable[[Metric, jax.Array], Any]
+    metric: Metric
+
+    def __call__(self, table: jax.Array) -> Any:
+        return self.interval(self.metric, table)
+
+
+@dataclass(frozen=True)
+class _Bootstrapped:
+    result: Callable[[jax.Array], Any]
+    level: float
+
+    def __call__(self, table: jax.Array, replicates: jax.Array) -> Any:
+        samples = jax.vmap(self.result)(replicates)
+        return estimates_of(self.result(table), samples, level=self.level, method="percentile")
+
+
+def _with_interval(
+    metrics: Metrics, interval: Callable[[Metric, jax.Array], Any] | None
+) -> tuple[tuple[str, Callable[[jax.Array], Any]], ...]:
+    if not isinstance(metrics, Mapping) or not all(isinstance(name, str) for name in metrics):
+        raise TypeError(f"metrics must be a dict of functions by name, got {metrics!r}.")
+    for name, metric in metrics.items():
+        if not callable(metric):
+            raise TypeError(f"metrics[{name!r}] must be a function, got {type(metric).__name__}.")
+    return tuple((name, metric if interval is None else _Interval(interval, metric)) for name, metric in metrics.items())
+
+
+def _size_or_none(size: int | None, name: str) -> int | None:
+    return None if size is None else check_size(size, name)
+
+
+def _mean(moments: jax.Array) -> jax.Array:
+    return divide(moments[1], moments[0], jnp.nan)
+
+
+def _mean_estimate(moments: jax.Array, *, z: float) -> Any:
+    n, _, squares = moments
+    mean = _mean(moments)
+    variance = divide(jnp.maximum(squares - n * mean**2, 0), n - 1, jnp.nan)
+    return normal_estimate(mean, safe_sqrt(divide(variance, n, jnp.nan)), z)
+
+
+def _paired_values(metric: Metric, paired: jax.Array) -> Any:
+    a, b = metric(paired.sum(-1)), metric(paired.sum(-2))
+    return jax.tree.map(lambda x, y: PairedValues(x, y, x - y), a, b)

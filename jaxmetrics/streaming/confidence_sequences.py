@@ -1,0 +1,131 @@
+"""Intervals that hold at all times at once, so that looking after every batch, and stopping on what is seen, is honest."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxmetrics._arrays import ArrayLike, as_float, as_mask, check_level, divide, float_dtype, promoting
+from jaxmetrics._estimates import Estimate
+from jaxmetrics.streaming._totals import Count, Sum, add_counts, add_sums, as_count, as_floats, as_sum, no_count, no_sum
+
+__all__ = ["ConfidenceSequence", "ConfidenceState", "confidence_sequence"]
+
+_LARGEST_BET = 0.5
+
+
+class ConfidenceState(NamedTuple):
+    """Sums over the values x so far, scaled to [0, 1], with bets λ."""
+
+    number: Count
+    total: Sum  # of x
+    squares: Sum  # (x - mean so far)^2
+    bets: Sum  # λ
+    weighted: Sum  # λ x
+    penalty: Sum  # 4 (x - mean before)^2 ψ(λ)
+
+
+def confidence_sequence(level: float = 0.95, *, low: float = 0.0, high: float = 1.0) -> ConfidenceSequence:
+    """Bounds for a mean that contain it, with probability `level`, after every batch at once.
+
+    An interval for a fixed number of examples, looked at again and again, misses the mean some time far more often than 1 in
+    20. These bounds allow decisions such as "the second checkpoint is better" (of the differences per example, low=-1) or "the
+    accuracy is known to 0.01: enough", at whatever moment they come true. Values must come in random order: given those
+    before, each has the same mean. For that reason states do not merge; batches may be cut anywhere.
+
+    The predictable plug-in empirical Bernstein sequence: with bets `λ_t = min(sqrt(2 ln(2 / α) / (s_t-1^2 t ln(1 + t))), 1/2)`,
+    `sum λ x / sum λ ± (ln(2 / α) + sum 4 (x_t - m_t-1)^2 ψ(λ_t)) / sum λ`, `ψ(λ) = (-ln(1 - λ) - λ) / 4`, m and s^2 the mean
+    and variance so far. Waudby-Smith and Ramdas (2024), Journal of the Royal Statistical Society B 86, theorem 2.
+
+    Args:
+        level: the probability with which all bounds hold.
+        low, high: Python numbers between which every value lies; a value beyond makes the bounds NaN.
+
+    Returns:
+        `ConfidenceSequence`, with `init`, `update` and `compute`.
+
+    >>> sequence = confidence_sequence()
+    >>> state = sequence.init()
+    >>> for i in range(10):
+    ...     correct = jax.random.bernoulli(jax.random.key(i), 0.9, (500,))
+    ...     state = sequence.update(state, correct)
+    >>> estimate = sequence.compute(state)
+    >>> estimate.value.round(2), estimate.low.round(2), estimate.high.round(2)
+    (Array(0.91, dtype=float32), Array(0.89, dtype=float32), Array(0.93, dtype=float32))
+    """
+    if not all(isinstance(x, int | float) and math.isfinite(x) for x in (low, high)) or low >= high:
+        raise ValueError(f"low and high must be Python numbers, low < high, got {low!r} and {high!r}.")
+    return ConfidenceSequence(check_level(level), float(low), float(high))
+
+
+@dataclass(frozen=True)
+class ConfidenceSequence:
+    """Pure functions of a `ConfidenceState`; made by `confidence_sequence`."""
+
+    level: float
+    low: float
+    high: float
+
+    def init(self) -> ConfidenceState:
+        """The state of no values."""
+        return ConfidenceState(no_count(()), *(no_sum(()) for _ in range(5)))
+
+    def update(self, state: ConfidenceState, values: ArrayLike, *, where: ArrayLike | None = None) -> ConfidenceState:
+        """The state with values `(n,)` more, in their order; False in `where` `(n,)` leaves one out.
+
+        Raises:
+            TypeError, ValueError: at trace time; values or a mask of another dtype or shape.
+        """
+        x = as_float(values, "values")
+        mask = jnp.ones(x.shape, bool) if where is None else as_mask(where)
+        if x.ndim != 1 or mask.shape != x.shape:
+            raise ValueError(f"values must have shape (n,), and where the same, got {x.shape} and {mask.shape}.")
+        return _update(state, x, mask, sequence=self)
+
+    def compute(self, state: ConfidenceState) -> Estimate:
+        """The mean, its bounds, and the standard error of the mean at this moment; `[low, high]` without values."""
+        return _compute(state, sequence=self)
+
+
+@promoting
+@partial(jax.jit, static_argnames="sequence")
+def _update(state: ConfidenceState, values: jax.Array, keep: jax.Array, *, sequence: ConfidenceSequence) -> ConfidenceState:
+    x = (values - sequence.low) / (sequence.high - sequence.low)
+    x = jnp.where(keep, jnp.where((x >= 0) & (x <= 1), x, jnp.nan), 0)
+    t = as_floats(state.number) + jnp.cumsum(keep)
+    mean, mean_before = _running((as_floats(state.total) + 0.5, x), t, keep)
+    squares = jnp.where(keep, (x - mean) ** 2, 0)
+    _, variance_before = _running((as_floats(state.squares) + 0.25, squares), t, keep)
+    bet = jnp.sqrt(
+        2 * math.log(2 / (1 - sequence.level)) / (variance_before * jnp.maximum(t, 1) * jnp.log1p(jnp.maximum(t, 1)))
+    )
+    bet = jnp.where(keep, jnp.minimum(bet, _LARGEST_BET), 0)
+    penalty = (x - mean_before) ** 2 * (-jnp.log1p(-bet) - bet)
+    sums = (x, squares, bet, bet * x, jnp.where(keep, penalty, 0))
+    added = (add_sums(old, as_sum(new.sum())) for old, new in zip(state[1:], sums, strict=True))
+    return ConfidenceState(add_counts(state.number, as_count(keep.sum(dtype=jnp.int32))), *added)
+
+
+def _running(start_and_values: tuple[jax.Array, jax.Array], t: jax.Array, keep: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Of sums with one value more than there are, the means after and before each value."""
+    start, values = start_and_values
+    sums = start + jnp.cumsum(values)
+    return sums / (t + 1), (sums - values) / jnp.where(keep, t, t + 1)
+
+
+@promoting
+@partial(jax.jit, static_argnames="sequence")
+def _compute(state: ConfidenceState, *, sequence: ConfidenceSequence) -> Estimate:
+    n, total, squares, bets, weighted, penalty = map(as_floats, state)
+    value, centre = divide(total, n, jnp.nan), divide(weighted, bets, 0.5)
+    reach = divide(math.log(2 / (1 - sequence.level)) + penalty, bets, jnp.inf)
+    width = sequence.high - sequence.low
+    low, high = (jnp.where(jnp.isnan(total), jnp.nan, jnp.clip(end, 0, 1)) for end in (centre - reach, centre + reach))
+    error = jnp.sqrt(divide(squares, n, jnp.nan) / jnp.maximum(n - 1, 1)) * width
+    value, low, high = (sequence.low + width * end for end in (value, low, high))
+    return Estimate(value.astype(float_dtype()), low, high, error, jnp.zeros((), jnp.int32))

@@ -1,0 +1,256 @@
+"""Evaluation by a state that adds: the same numbers from one batch or a million, in any order, on one device or many.
+
+An evaluator is made of accumulators and holds no data. Its state is a dict of arrays, with the same keys, shapes and dtypes
+from `init` to the end: a legal carry of `lax.scan`, which may be donated, checkpointed, pickled, and mapped by `jax.vmap` over
+seeds or models. Unweighted counts are exact below 2^64, sums of weights and values have twice the digits of a float.
+
+A batch is given as fields by keyword; those that hold one number per example have one shape `(..., )`, any number of axes, and
+those with one per class an axis more: `y_true`, `y_pred` or `logits` or `y_prob`, `y_score`, `loss`, whatever the accumulators
+name, and
+
+- `where`: bool; False is as if the example were not there (the padding of a last batch).
+- `sample_weight`: 2 counts as two examples, 0 as none.
+
+An example that one of the accumulators cannot use, because a label is out of range or a score NaN, is left out by all, so that
+all results speak of the same examples; `num_ignored` says how many those were, `num_examples` how many were counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._arrays import ArrayLike, float_dtype, promoting
+from jaxmetrics.streaming._batches import Batch, as_field
+from jaxmetrics.streaming._statistics import Statistic
+from jaxmetrics.streaming._totals import (
+    Count,
+    Sum,
+    add_counts,
+    add_sums,
+    as_count,
+    as_floats,
+    as_sum,
+    no_count,
+    no_sum,
+    sum_over_devices,
+)
+from jaxmetrics.streaming.accumulators import Accumulator
+
+__all__ = ["Evaluator", "evaluator", "to_python"]
+
+State = dict[str, Any]
+
+VERSION = "version_1"  # a key of every state, so that another version is found by its structure, without a look at values
+COUNTERS = ("num_examples", "num_ignored")
+
+
+def evaluator(*accumulators: Accumulator) -> Evaluator:
+    """An evaluator that adds up what its accumulators ask for, each table once.
+
+    Args:
+        accumulators: by `count_metrics`, `mean_of`, `ranking_metrics`, `calibration_metrics`, `paired_metrics`,
+            `poisson_bootstrap`.
+
+    Raises:
+        TypeError: something else. ValueError: none, or two results of one name.
+
+    >>> import jaxmetrics as jm
+    >>> evaluator = jm.evaluator(jm.count_metrics({"macro_f1": jm.macro(jm.f1)}, num_classes=2), jm.mean_of("loss"))
+    >>> state = evaluator.init()
+    >>> for _ in range(3):
+    ...     logits, y_true = jnp.array([[2.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), jnp.array([0, 1, -1])
+    ...     state = evaluator.update(state, y_true=y_true, logits=logits, loss=jm.cross_entropy(logits, y_true))
+    >>> jm.to_python(evaluator.compute(state))
+    {'macro_f1': 0.333333, 'loss': 0.720095, 'num_examples': 6.0, 'num_ignored': 3.0}
+    """
+    for accumulator in accumulators:
+        if not isinstance(accumulator, Accumulator):
+            raise TypeError(f"evaluator takes accumulators, such as jaxmetrics.mean_of('loss'), got {accumulator!r}.")
+    if not accumulators:
+        raise ValueError("evaluator needs at least one accumulator.")
+    result = Evaluator(accumulators)
+    names = [*COUNTERS, *result._names]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"two results are named {name!r}.")
+    return result
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """Pure functions of a state; made by `evaluator`. Hashable, so it may be a static argument of `jax.jit`."""
+
+    accumulators: tuple[Accumulator, ...]
+
+    def init(self) -> State:
+        """The state of no examples."""
+        totals: State = {str(s): {"sum": no_sum(s.shape)} for s in self._statistics}
+        for s in self._statistics:
+            totals[str(s)] |= {"count": no_count(s.shape)} if s.counts else {}
+        return {VERSION: jnp.zeros((), jnp.int32)} | {name: no_count(()) for name in COUNTERS} | totals
+
+    def update(self, state: State, **batch: ArrayLike | None) -> State:
+        """The state with a batch more.
+
+        Raises:
+            TypeError, ValueError: at trace time, naming the field: one that is missing, unknown, of another shape or dtype; a
+                state of another evaluator.
+        """
+        self._check(state)
+        fields = {name: as_field(name, x) for name, x in batch.items() if x is not None}
+        known = {"where", "sample_weight"}.union(*(s.fields for s in self._statistics))
+        unknown = sorted(fields.keys() - known)
+        if unknown:
+            raise ValueError(f"no accumulator reads {', '.join(unknown)}; the fields are {', '.join(sorted(known))}.")
+        return _update(state, fields, statistics=self._statistics)
+
+    def merge(self, a: State, b: State) -> State:
+        """The state of the examples of both: of two hosts, say. Associative and commutative, exactly so for counts."""
+        self._check(a)
+        self._check(b)
+        return merge_states(a, b)
+
+    def psum(self, state: State, axis_name: Hashable) -> State:
+        """The sum of the states of all devices along an axis of `jax.shard_map` or `jax.vmap` (up to 4096).
+
+        Under `jax.jit` with a sharded batch there is no need for it: `update` then sees the whole batch.
+        """
+        self._check(state)
+        totals = {name: x for name, x in state.items() if name != VERSION}
+        summed = jax.tree.map(partial(sum_over_devices, axis_name=axis_name), totals, is_leaf=_is_total)
+        return {VERSION: state[VERSION]} | summed
+
+    def compute(self, state: State) -> dict[str, Any]:
+        """Results by name, and `num_examples` and `num_ignored`. Nothing is moved to the host; `to_python` does that.
+
+        Metrics are traced by `jax.jit`. A history of states, stacked, is computed by `jax.vmap(evaluator.compute)`.
+        """
+        self._check(state)
+        results = _compute(self, state)
+        return {name: results[name] for name in (*self._names, *COUNTERS)}  # jit has sorted them
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(name for accumulator in self.accumulators for name, _ in accumulator.results)
+
+    @property
+    def _statistics(self) -> tuple[Statistic, ...]:
+        return tuple(dict.fromkeys(s for accumulator in self.accumulators for s in accumulator.statistics))
+
+    def _check(self, state: State) -> None:
+        leaves, structure = jax.tree.flatten(state)
+        expected = _layout(self, float_dtype())
+        if (structure, tuple((jnp.shape(x), x.dtype) for x in leaves)) != expected:
+            raise _mismatch(state, jax.tree.unflatten(*expected))
+
+
+@lru_cache(maxsize=256)
+def _layout(evaluator: Evaluator, dtype: np.dtype) -> tuple[Any, tuple[tuple[tuple[int, ...], np.dtype], ...]]:
+    """Structure, shapes and dtypes of its states; `dtype` is that of floats, on which they depend."""
+    leaves, structure = jax.tree.flatten(jax.eval_shape(evaluator.init))
+    return structure, tuple((x.shape, x.dtype) for x in leaves)
+
+
+def _mismatch(state: Any, expected: State) -> Exception:
+    if not isinstance(state, dict):
+        return TypeError(f"state must be what init returned, got {type(state).__name__}.")
+    if VERSION not in state:
+        found = next((name for name in state if str(name).startswith("version_")), "no version")
+        return ValueError(f"a state of {found}; this jaxmetrics reads and writes {VERSION}.")
+    for name in sorted(expected.keys() ^ state.keys()):
+        ours = ", ".join(repr(name) for name in sorted(expected) if name not in (VERSION, *COUNTERS))
+        return ValueError(
+            f"a state of another evaluator: it {'has' if name in state else 'lacks'} {name!r}; this one's hold {ours}."
+        )
+    for name, layout in expected.items():
+        found = jax.tree.map(lambda x: (jnp.shape(x), x.dtype), state[name])
+        if found != layout:
+            return ValueError(
+                f"state[{name!r}] should hold {layout}, got {found}. (x64 decides on the dtype of sums; a stack of states goes"
+                " through jax.vmap.)"
+            )
+    return ValueError(f"state should have the structure of init, {jax.tree.structure(expected)}.")
+
+
+@promoting
+@partial(jax.jit, static_argnames="statistics")
+def _update(state: State, fields: dict[str, jax.Array], *, statistics: tuple[Statistic, ...]) -> State:
+    batch = Batch(fields)
+    present = jnp.ones(batch.size, bool) if batch.where is None else batch.where
+    if batch.weight is not None:
+        present = present & (batch.weight != 0)
+    keep = present
+    for statistic in statistics:
+        usable = statistic.is_usable(batch)
+        keep = keep if usable is None else keep & usable
+    kept = keep.sum(dtype=jnp.int32)
+    new = {"num_examples": kept, "num_ignored": present.sum(dtype=jnp.int32) - kept}
+    result = state | {name: add_counts(state[name], as_count(number)) for name, number in new.items()}
+    for statistic in statistics:
+        table, held = statistic.table(batch, batch.weight, keep), state[str(statistic)]
+        kind = "count" if jnp.issubdtype(table.dtype, jnp.integer) else "sum"
+        more = add_counts(held[kind], as_count(table)) if kind == "count" else add_sums(held[kind], as_sum(table))
+        result[str(statistic)] = held | {kind: more}
+    return result
+
+
+@promoting
+@jax.jit
+def merge_states(a: State, b: State) -> State:
+    def add(x: Any, y: Any) -> Any:
+        if isinstance(x, Count):
+            return add_counts(x, y)
+        return add_sums(x, y) if isinstance(x, Sum) else x
+
+    return jax.tree.map(add, a, b, is_leaf=_is_total)
+
+
+@partial(jax.jit, static_argnames="evaluator")
+def _compute(evaluator: Evaluator, state: State) -> dict[str, Any]:
+    def table(statistic: Statistic) -> jax.Array:
+        parts = [as_floats(total) for total in state[str(statistic)].values()]
+        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+
+    results = {
+        name: result(*map(table, accumulator.statistics))
+        for accumulator in evaluator.accumulators
+        for name, result in accumulator.results
+    }
+    return results | {name: as_floats(state[name]) for name in COUNTERS}
+
+
+def _is_total(x: Any) -> bool:
+    return isinstance(x, Count | Sum)
+
+
+def to_python(results: Any) -> dict[str, Any]:
+    """Results on the host, as floats and lists of floats by name, ready for a log: one transfer for all.
+
+    The parts of an `Estimate`, a `Comparison` or another named tuple follow a slash: `"f1"` (its value), `"f1/low"`.
+
+    >>> import jaxmetrics as jm
+    >>> to_python({"accuracy": jm.delta_method(jm.accuracy, [[3, 1], [0, 4]]), "recall": jnp.array([0.75, 1.0])})
+    {'accuracy': 0.875, 'accuracy/low': 0.645828, 'accuracy/high': 1.104172, 'accuracy/standard_error': 0.116927,
+     'accuracy/num_undefined': 0.0, 'recall': [0.75, 1.0]}
+    """
+    flat: dict[str, Any] = {}
+
+    def collect(name: str, x: Any) -> None:
+        if hasattr(x, "_asdict") or isinstance(x, dict):
+            for part, value in (x if isinstance(x, dict) else x._asdict()).items():
+                collect(name if part == "value" and name else f"{name}/{part}" if name else str(part), value)
+        elif isinstance(x, list | tuple):
+            for i, value in enumerate(x):
+                collect(f"{name}/{i}", value)
+        else:
+            flat[name] = x
+
+    collect("", results)
+    return {name: np.asarray(x, float).tolist() for name, x in zip(flat, jax.device_get(list(flat.values())), strict=True)}
