@@ -372,6 +372,17 @@ def _build(parameters: jax.Array) -> Law:
     return jax.tree.map(lambda v: v[:size].reshape(*batch, *v.shape[1:]), built.law)
 
 
+@promoting
+def _average(parameters: jax.Array) -> tuple[jax.Array, Law | None, tuple[jax.Array, jax.Array]]:
+    """What a `BetaAverage` holds."""
+    valid = are_beta_parameters(parameters).all((-2, -1), keepdims=True)
+    safe = jnp.where(valid, parameters, 1)
+    law = None if parameters.shape[-2] == 1 else _build(safe)
+    high, low = _average_of_modes(lax.stop_gradient(safe))
+    valid = valid[..., 0, 0]
+    return jnp.where(valid[..., None, None], parameters, jnp.nan), law, (jnp.where(valid, high, jnp.nan), low)
+
+
 @jax.tree_util.register_pytree_node_class
 class BetaAverage:
     """The distribution of `(A_1 + ... + A_k) / k`, the A_i independent, A_i ~ Beta(alpha_i, beta_i); the beta itself for k = 1.
@@ -400,7 +411,6 @@ class BetaAverage:
     _law: Law | None  # of the sum, relative to the sum of the modes; None for k = 1
     _origin: tuple[jax.Array, jax.Array]  # the average of the modes, in two parts
 
-    @promoting
     def __init__(self, parameters: ArrayLike) -> None:  # noqa: D107
         p = as_float(parameters, "parameters")
         if p.ndim < 2 or p.shape[-1] != 2 or p.shape[-2] == 0:
@@ -408,12 +418,7 @@ class BetaAverage:
                 f"parameters must have shape (..., k, 2), a row (alpha, beta) per class, got {p.shape}."
                 " jaxmetrics.get_beta_parameters makes them from a confusion matrix."
             )
-        valid = are_beta_parameters(p).all((-2, -1), keepdims=True)
-        safe = jnp.where(valid, p, 1)
-        law = None if p.shape[-2] == 1 else _build(safe)
-        high, low = _average_of_modes(lax.stop_gradient(safe))
-        valid = valid[..., 0, 0]
-        self._set(jnp.where(valid[..., None, None], p, jnp.nan), law, (jnp.where(valid, high, jnp.nan), low))
+        self._set(*_average(p))
 
     def _set(self, parameters: jax.Array, law: Law | None, origin: tuple[jax.Array, jax.Array]) -> None:
         for name, value in (("parameters", parameters), ("_law", law), ("_origin", origin)):

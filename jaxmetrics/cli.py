@@ -1,4 +1,4 @@
-"""The command line: `jaxmetrics report FILE`, `jaxmetrics compare A B`."""
+"""The command line: `jaxmetrics report FILE`, `jaxmetrics compare A B`, `jaxmetrics merge STATE...`."""
 
 import os
 import sys
@@ -22,6 +22,8 @@ except ImportError as error:
 from jaxmetrics._estimates import normal_quantile
 from jaxmetrics.comparisons.differences import check_rope
 from jaxmetrics.reports import ComparisonReport, Report, comparison_report
+from jaxmetrics.streaming import load_state, save_state
+from jaxmetrics.streaming.evaluators import State, merge_checked
 
 __all__ = ["main"]
 
@@ -103,6 +105,48 @@ def compare(
         return replace(report, num_ignored=pairs.num_ignored)
 
     _deliver(result, level, json, (file_a, file_b))
+
+
+@app.command()
+def merge(
+    files: Annotated[list[Path], typer.Argument(metavar="STATE...", help="States by save_state.", show_default=False)],
+    output: Annotated[Path | None, typer.Option(help="Write the merged state to this file (.npz).")] = None,
+    classes: Annotated[str | None, typer.Option(help="Names of the classes, separated by commas.")] = None,
+    level: Level = 0.95,
+    json: Json = None,
+) -> None:
+    """Merge the evaluation states that several hosts have saved, and report on all of their examples."""
+
+    def result() -> Report:
+        state = _read_state(files[0])
+        for file in files[1:]:
+            with _about(file):
+                state = merge_checked(state, _read_state(file))
+        if output is not None:
+            if output.resolve() in [file.resolve() for file in files]:
+                raise InputError(f"{output}: --output would overwrite the input")
+            _save_state(output, state)
+        with _about(files[0]):
+            return Report.from_state(state, class_names=None if classes is None else classes.split(","), level=level)
+
+    _deliver(result, level, json, files)
+
+
+def _read_state(file: Path) -> State:
+    try:
+        with _about("state"):
+            return load_state(file)
+    except InputError as error:
+        raise InputError(str(error).removeprefix("state: ")) from None
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror}") from None
+
+
+def _save_state(file: Path, state: State) -> None:
+    try:
+        save_state(file, state)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be written: {error.strerror}") from None
 
 
 def _deliver(result: Callable[[], Report | ComparisonReport], level: float, json: str | None, files: Sequence[Path]) -> None:

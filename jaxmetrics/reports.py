@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,6 +20,11 @@ from jaxmetrics.counts import confusion_matrix, paired_confusion_matrix, soft_co
 from jaxmetrics.intervals import Estimate, delta_method, posterior, proportion_interval
 from jaxmetrics.metrics import accuracy, balanced_accuracy, cohen_kappa, f1, macro, matthews_corrcoef, weighted
 from jaxmetrics.posteriors import balanced_accuracy_posterior
+from jaxmetrics.ranking import average_precision_bounds, roc_auc_bounds
+from jaxmetrics.scoring import binned_calibration_error
+from jaxmetrics.streaming._totals import as_numpy, in_float64
+from jaxmetrics.streaming.accumulators import mean_estimate
+from jaxmetrics.streaming.evaluators import State
 
 __all__ = ["ComparedFigure", "ComparisonReport", "Figure", "Report", "comparison_report", "report"]
 
@@ -29,7 +34,8 @@ class Figure(NamedTuple):
 
     `interval` names its method: `"wilson"` for proportions and for F1, `"delta"` for what else is a smooth function of the
     counts (on the logit scale, or atanh where values can be negative), `"posterior"` where no error was seen, so that the delta
-    method would give no width, and for the posterior balanced accuracy, `"bca"` in comparisons. None: no interval.
+    method would give no width, and for the posterior balanced accuracy, `"bca"` in comparisons, `"normal"` for means,
+    `"bounds"` where the exact value of an area lies between the two. None: no interval.
     """
 
     value: float
@@ -118,6 +124,30 @@ class Report:
             for name, column in columns._asdict().items()
         }
         return cls(matrix, names, level, num_ignored, overall, per_class)
+
+    @classmethod
+    def from_state(cls, state: State, *, class_names: Sequence[str] | None = None, level: float = 0.95) -> Report:
+        """The report of the counts in a state of an evaluator, with its means, areas and calibration error (not per class).
+
+        Raises:
+            ValueError: a state without a confusion matrix, or with several; as `from_counts`.
+
+        >>> import jax.numpy as jnp, jaxmetrics as jm
+        >>> evaluator = jm.evaluator(jm.count_metrics({"accuracy": jm.accuracy}, num_classes=2), jm.mean_of("loss"))
+        >>> batch = {"y_true": jnp.array([0, 1, 1]), "y_pred": jnp.array([0, 1, 0]), "loss": jnp.array([0.1, 0.2, 2.1])}
+        >>> Report.from_state(evaluator.update(evaluator.init(), **batch)).overall["loss"].value
+        0.8
+        """
+        tables = {name: in_float64(totals) for name, totals in state.items() if isinstance(totals, dict)}
+        matrices = [name for name in tables if name.startswith("confusion_matrix(") and tables[name].ndim == 2]
+        if len(matrices) != 1:
+            held = ", ".join(tables)
+            raise ValueError(f"a report needs a state with one confusion matrix, got {len(matrices)}; it holds {held}.")
+        counts, ignored = tables.pop(matrices[0]), int(as_numpy(state["num_ignored"]))
+        counts = counts.astype(np.int64) if (counts == np.round(counts)).all() and counts.max() < 2**53 else counts
+        report = cls.from_counts(counts, class_names=class_names, num_ignored=ignored, level=level)
+        more = {name: figure for key, table in tables.items() for name, figure in _figures_of(key, table, level).items()}
+        return replace(report, overall={**report.overall, **more})
 
     @property
     def num_examples(self) -> float:
@@ -499,6 +529,19 @@ def _figure(x: Estimate, interval: str) -> Figure:
 def _figure_dict(figure: Figure) -> dict[str, float | str | None]:
     known = {key: x for key, x in figure._asdict().items() if key == "value" or x is not None}
     return {key: None if isinstance(x, float) and math.isnan(x) else x for key, x in known.items()}
+
+
+def _figures_of(key: str, table: np.ndarray, level: float) -> dict[str, Figure]:
+    """What a table of a state says, by name."""
+    kind, _, options = key.partition("(")
+    if kind == "moments":
+        return {options.removesuffix(")"): _figure(mean_estimate(table, level), "normal")}
+    if kind == "score_histogram" and table.ndim == 2:
+        areas = {"roc_auc": roc_auc_bounds, "average_precision": average_precision_bounds}
+        return {name: Figure(*map(float, area(table)), "bounds") for name, area in areas.items()}
+    if kind == "calibration_bins":
+        return {"calibration_error": Figure(float(binned_calibration_error(table)))}
+    return {}
 
 
 def _title(name: str) -> str:

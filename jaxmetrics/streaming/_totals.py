@@ -111,3 +111,8 @@ def as_numpy(total: Total) -> np.ndarray:
     if isinstance(total, Count):
         return a.astype(np.uint64) + (b.astype(np.uint64) << np.uint64(32))
     return a.astype(np.float64) + b.astype(np.float64)
+
+
+def in_float64(totals: dict[str, Total]) -> np.ndarray:
+    """A table on the host, its count and its sum together."""
+    return np.sum([as_numpy(total).astype(np.float64) for total in totals.values()], axis=0)

@@ -14,8 +14,8 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxmetrics._arrays import check_level, check_option, check_size, divide, safe_sqrt
-from jaxmetrics._estimates import Metric, check_num_samples, estimates_of, normal_estimate, normal_quantile
+from jaxmetrics._arrays import ArrayLike, as_float, check_level, check_option, check_size, divide, safe_sqrt
+from jaxmetrics._estimates import Estimate, Metric, check_num_samples, estimates_of, normal_estimate, normal_quantile
 from jaxmetrics.ranking.histograms import average_precision_bounds, check_num_bins, roc_auc_bounds
 from jaxmetrics.scoring.calibration import binned_calibration_error
 from jaxmetrics.streaming._statistics import (
@@ -121,7 +121,7 @@ def mean_of(name: str, *, level: float | None = None) -> Accumulator:
     """
     if not isinstance(name, str):
         raise TypeError(f"mean_of takes the name of a field, got {type(name).__name__}.")
-    result = _mean if level is None else partial(_mean_estimate, z=normal_quantile(check_level(level)))
+    result = _mean if level is None else partial(mean_estimate, level=check_level(level))
     return Accumulator((Moments(name),), ((name, result),))
 
 
@@ -249,11 +249,12 @@ def _mean(moments: jax.Array) -> jax.Array:
     return divide(moments[1], moments[0], jnp.nan)
 
 
-def _mean_estimate(moments: jax.Array, *, z: float) -> Any:
-    n, _, squares = moments
-    mean = _mean(moments)
+def mean_estimate(moments: ArrayLike, level: float) -> Estimate:
+    """Of the sums of weights, values and squares; weights are numbers of examples."""
+    n, _, squares = sums = as_float(moments, "moments")
+    mean = _mean(sums)
     variance = divide(jnp.maximum(squares - n * mean**2, 0), n - 1, jnp.nan)
-    return normal_estimate(mean, safe_sqrt(divide(variance, n, jnp.nan)), z)
+    return normal_estimate(mean, safe_sqrt(divide(variance, n, jnp.nan)), normal_quantile(level))
 
 
 def _paired_values(metric: Metric, paired: jax.Array) -> Any:

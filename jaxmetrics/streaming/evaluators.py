@@ -115,7 +115,7 @@ class Evaluator:
         """The state of the examples of both: of two hosts, say. Associative and commutative, exactly so for counts."""
         self._check(a)
         self._check(b)
-        return merge_states(a, b)
+        return _merge(a, b)
 
     def psum(self, state: State, axis_name: Hashable) -> State:
         """The sum of the states of all devices along an axis of `jax.shard_map` or `jax.vmap` (up to 4096).
@@ -201,9 +201,17 @@ def _update(state: State, fields: dict[str, jax.Array], *, statistics: tuple[Sta
     return result
 
 
+def merge_checked(a: State, b: State) -> State:
+    """Two states of one evaluator, whichever it is."""
+    if jax.tree.map(jnp.shape, a) != jax.tree.map(jnp.shape, b):
+        names = sorted(str(name) for name in a.keys() ^ b.keys())
+        raise ValueError(f"states of different evaluators: {', '.join(names) or 'tables of different shapes'}.")
+    return _merge(a, b)
+
+
 @promoting
 @jax.jit
-def merge_states(a: State, b: State) -> State:
+def _merge(a: State, b: State) -> State:
     def add(x: Any, y: Any) -> Any:
         if isinstance(x, Count):
             return add_counts(x, y)
