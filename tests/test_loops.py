@@ -27,12 +27,12 @@ def as_a_script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Non
 
 
 def need(*libraries: str) -> None:
-    pytest.importorskip("sklearn")
     for library in libraries:
         pytest.importorskip(library, reason=f"{library} is in the extra 'loops'")
 
 
 def check(results: dict[str, float]) -> None:
+    assert all(type(x) is float for x in results.values())
     assert results["num_examples"] == TEST_SIZE
     assert results["num_ignored"] == 0
     assert results["accuracy"] > 0.8
@@ -44,7 +44,6 @@ def check(results: dict[str, float]) -> None:
 
 @pytest.mark.usefixtures("as_a_script")
 def test_batches_hold_every_example_once() -> None:
-    need()
     digits = importlib.import_module("digits")
     _, test = digits.load(0)
     stack = digits.in_batches(test, 128)
@@ -60,19 +59,20 @@ def test_optax_loop() -> None:
     results = importlib.import_module("optax_loop").train(num_epochs=3)
     check(results)
     assert results["lead/low"] <= results["lead"] <= results["lead/high"]
-    assert results["last_is_better"] == (results["lead/low"] > 0) == 1
+    assert results["lead/low"] > 0
+    assert results["last_is_better"] == 1
 
 
 @pytest.mark.usefixtures("as_a_script")
 def test_flax_nnx_loop() -> None:
     need("optax", "flax")
-    check(importlib.import_module("flax_nnx_loop").train(num_epochs=1))
+    check(importlib.import_module("flax_nnx_loop").train(num_epochs=2))
 
 
 @pytest.mark.usefixtures("as_a_script")
 def test_equinox_loop() -> None:
     need("optax", "equinox")
-    check(importlib.import_module("equinox_loop").train(num_epochs=1))
+    check(importlib.import_module("equinox_loop").train(num_epochs=2))
 
 
 @pytest.mark.usefixtures("as_a_script")
@@ -95,9 +95,8 @@ def updated(state: Any, seed: int) -> Any:
 
 
 def check_the_same(state: Any, other: Any) -> None:
-    """Now, and after a batch more."""
+    """Now, and after a batch more, before which `update` compares structure, shapes and dtypes."""
     for a, b in ((state, other), (updated(state, 1), updated(other, 1))):
-        assert jax.tree.structure(a) == jax.tree.structure(b)
         jax.tree.map(np.testing.assert_array_equal, a, b)
 
 

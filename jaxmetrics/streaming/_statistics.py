@@ -245,7 +245,7 @@ def _poisson_of_units(units: jax.Array, num_samples: int, seed: int) -> jax.Arra
     """Poisson(1) counts `(S, n)`, functions of unit, replicate and seed: of a hash, by inversion."""
     words = hashed(units ^ hashed(jnp.asarray(seed & 0xFFFFFFFF, jnp.uint32)))
     replicates = jnp.arange(num_samples, dtype=jnp.uint32) * np.uint32(0x85EBCA6B)
-    words = hashed(words + replicates[:, None])
+    words = hashed(words[None] + replicates[:, None])
     cdf = np.cumsum([math.exp(-1) / math.factorial(k) for k in range(12)])
     reached = [words >= np.uint32(p * 2**32) for p in cdf[cdf < 1 - 2.0**-33]]
     return sum(x.astype(float_dtype()) for x in reached)

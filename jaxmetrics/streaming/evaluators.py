@@ -147,7 +147,7 @@ class Evaluator:
     def _check(self, state: State) -> None:
         leaves, structure = jax.tree.flatten(state)
         expected = _layout(self, float_dtype())
-        if (structure, tuple((jnp.shape(x), x.dtype) for x in leaves)) != expected:
+        if structure != expected[0] or tuple((x.shape, x.dtype) for x in leaves) != expected[1]:
             raise _mismatch(state, jax.tree.unflatten(*expected))
 
 
@@ -220,6 +220,7 @@ def _merge(a: State, b: State) -> State:
     return jax.tree.map(add, a, b, is_leaf=_is_total)
 
 
+@promoting
 @partial(jax.jit, static_argnames="evaluator")
 def _compute(evaluator: Evaluator, state: State) -> dict[str, Any]:
     def table(statistic: Statistic) -> jax.Array:

@@ -45,10 +45,10 @@ def load_state(path: str | Path) -> State:
     Array(1.5, dtype=float32)
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: jnp.asarray(x) for name, x in file.items()}
+        with Path(path).open("rb") as file:
+            arrays = {name: jnp.asarray(x) for name, x in dict(np.load(file, allow_pickle=False)).items()}
         version = next(name for name in arrays if name.startswith("version_"))
-    except (ValueError, EOFError, StopIteration, zipfile.BadZipFile):
+    except (TypeError, ValueError, EOFError, StopIteration, zipfile.BadZipFile):
         raise ValueError(f"{path}: not a state that jaxmetrics wrote.") from None
     if version != VERSION:
         raise ValueError(f"{path}: a state of {version}; this jaxmetrics reads and writes {VERSION}.")

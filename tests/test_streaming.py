@@ -1,0 +1,558 @@
+"""Streaming states: ten batches give what one gives, counts never round, and no shape ever changes."""
+
+import pickle
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial, reduce
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+import jaxmetrics as jm
+from jaxmetrics.streaming._statistics import _poisson_of_units
+from jaxmetrics.streaming._totals import Count, Sum, add_counts, add_sums, as_numpy, as_sum, in_float64, sum_over_devices
+
+K, N = 4, 96
+COUNTS = f"confusion_matrix(num_classes={K})"
+
+
+def everything() -> jm.Evaluator:
+    return jm.evaluator(
+        jm.count_metrics({"accuracy": jm.accuracy, "recall": jm.recall}, num_classes=K),
+        jm.count_metrics({"macro_f1": jm.macro(jm.f1)}, num_classes=K, interval=jm.delta_method),
+        jm.mean_of("loss", level=0.9),
+        jm.calibration_metrics(num_classes=K),
+        jm.ranking_metrics({"auc": jm.roc_auc_bounds}, scale="probability", num_bins=256, num_classes=K),
+        jm.paired_metrics({"paired_accuracy": jm.accuracy}, num_classes=K),
+        jm.poisson_bootstrap(jm.mean_of("other"), num_samples=16),
+    )
+
+
+EVALUATOR = everything()
+SMALL = jm.evaluator(jm.count_metrics({"accuracy": jm.accuracy}, num_classes=K), jm.mean_of("loss"))
+
+
+def examples(n: int = N, seed: int = 0) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    y_true = rng.integers(-1, K + 1, n).astype(np.int32)
+    return {
+        "y_true": y_true,
+        "logits": (rng.normal(size=(n, K)) + 2 * np.eye(K)[np.clip(y_true, 0, K - 1)]).astype(np.float32),
+        "loss": rng.normal(3, 1, n).astype(np.float32),
+        "other": rng.normal(size=n).astype(np.float32),
+        "y_pred_a": rng.integers(0, K, n).astype(np.int32),
+        "y_pred_b": rng.integers(0, K, n).astype(np.int32),
+        "unit": np.arange(n, dtype=np.int32) // 2,
+    }
+
+
+ALL = examples()
+FEW = {name: ALL[name] for name in ("y_true", "logits", "loss")}
+
+
+def part(batch: dict[str, np.ndarray], chosen: Any) -> dict[str, np.ndarray]:
+    return {name: x[chosen] for name, x in batch.items()}
+
+
+def evaluated(evaluator: jm.Evaluator, *batches: dict[str, Any]) -> Any:
+    return reduce(lambda state, batch: evaluator.update(state, **batch), batches, evaluator.init())
+
+
+def assert_same(a: Any, b: Any, rtol: float = 2e-6, atol: float = 2e-6) -> None:
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=rtol, atol=atol), a, b)
+
+
+def with_count(state: Any, name: str, value: int) -> Any:
+    """The state with every cell of a table at a value."""
+    count = state[name]["count"] if isinstance(state[name], dict) else state[name]
+    seeded = Count(jnp.full_like(count.low, value & 0xFFFFFFFF), jnp.full_like(count.high, value >> 32))
+    return state | {name: state[name] | {"count": seeded} if isinstance(state[name], dict) else seeded}
+
+
+def test_one_update_is_what_the_functions_say() -> None:
+    results = EVALUATOR.compute(evaluated(EVALUATOR, ALL))
+    valid = (ALL["y_true"] >= 0) & (ALL["y_true"] < K)
+    kept = part(ALL, valid)
+    counts = jm.confusion_matrix(kept["y_true"], kept["logits"].argmax(-1), num_classes=K)
+    np.testing.assert_allclose(results["accuracy"], jm.accuracy(counts), rtol=1e-6)
+    np.testing.assert_allclose(results["recall"], jm.recall(counts), rtol=1e-6)
+    assert_same(results["macro_f1"], jm.delta_method(jm.macro(jm.f1), counts))
+    loss = kept["loss"].astype(float)
+    np.testing.assert_allclose(results["loss"].value, loss.mean(), rtol=1e-6)
+    error = loss.std(ddof=1) / np.sqrt(len(loss))
+    np.testing.assert_allclose(results["loss"].standard_error, error, rtol=1e-5)
+    np.testing.assert_allclose(results["loss"].high - results["loss"].low, 2 * 1.6448536 * error, rtol=1e-4)
+    prob = jax.nn.softmax(kept["logits"])
+    np.testing.assert_allclose(
+        results["calibration_error"], jm.top_label(jm.calibration_error)(kept["y_true"], prob), rtol=1e-5
+    )
+    for k in range(K):
+        exact = jm.roc_auc((kept["y_true"] == k).astype(int), prob[:, k])
+        assert results["auc"].low[k] <= exact <= results["auc"].high[k]
+    a, b = ((kept["y_true"] == kept[name]).mean() for name in ("y_pred_a", "y_pred_b"))
+    assert_same(results["paired_accuracy"], jm.PairedValues(a, b, a - b))
+    assert (int(results["num_examples"]), int(results["num_ignored"])) == (valid.sum(), (~valid).sum())
+    assert list(results) == [
+        *("accuracy", "recall", "macro_f1", "loss", "calibration_error", "auc", "paired_accuracy", "other"),
+        *("num_examples", "num_ignored"),
+    ]
+
+
+PADDED = 48
+UPDATE = jax.jit(lambda state, batch: EVALUATOR.update(state, **batch))
+
+
+def padded(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """To a fixed length, with NaN and labels that would count."""
+    missing = PADDED - len(batch["y_true"])
+    rows = {name: np.full((missing, *x.shape[1:]), np.nan if x.dtype.kind == "f" else 0, x.dtype) for name, x in batch.items()}
+    there = np.arange(PADDED) < PADDED - missing
+    return {name: np.concatenate([x, rows[name]]) for name, x in batch.items()} | {"where": there}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_any_split_in_any_order(weighted: bool) -> None:
+    batch = ALL | {"sample_weight": np.resize(np.array([1, 0, 2, 0.5], np.float32), N)} if weighted else ALL
+    whole = evaluated(EVALUATOR, batch)
+
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        cuts = sorted(data.draw(st.lists(st.integers(1, PADDED - 1), max_size=4)))
+        pieces = [part(batch, slice(a, b)) for a, b in zip([0, *cuts], [*cuts, PADDED], strict=True)]
+        pieces = data.draw(st.permutations([*pieces, part(batch, slice(PADDED, N))]))
+        alone = data.draw(st.integers(0, len(pieces)))
+        states = [UPDATE(EVALUATOR.init(), padded(piece)) for piece in pieces[:alone]]
+        in_turn = reduce(UPDATE, map(padded, pieces[alone:]), EVALUATOR.init())
+        merged = reduce(EVALUATOR.merge, [*states, in_turn])
+        for name in ("num_examples", "num_ignored"):
+            assert_same(merged[name], whole[name], rtol=0, atol=0)
+        for name, totals in merged.items():
+            if isinstance(totals, dict):
+                np.testing.assert_allclose(in_float64(totals), in_float64(whole[name]), rtol=1e-6, atol=1e-5)
+
+    check()
+
+
+def test_structure_never_changes(x64: bool) -> None:
+    def layout(state: Any) -> Any:
+        return jax.tree.map(lambda x: (x.shape, x.dtype, x.weak_type), state)
+
+    start = EVALUATOR.init()
+    expected = layout(start)
+    unweighted = EVALUATOR.update(start, **ALL)
+    weighted = EVALUATOR.update(unweighted, **ALL, sample_weight=np.ones(N, np.float32), where=np.ones(N, bool))
+    assert layout(unweighted) == layout(weighted) == layout(EVALUATOR.merge(weighted, start)) == expected
+    assert unweighted["moments(loss)"]["sum"].value.dtype == (np.float64 if x64 else np.float32)
+
+
+def test_in_a_scan_under_vmap_and_donated() -> None:
+    batches = jax.tree.map(lambda x: jnp.asarray(x).reshape(6, 16, *x.shape[1:]), ALL)
+    step = lambda state, batch: (EVALUATOR.update(state, **batch), None)  # noqa: E731
+    scanned, _ = jax.jit(lambda: jax.lax.scan(step, EVALUATOR.init(), batches))()
+    whole = EVALUATOR.compute(evaluated(EVALUATOR, ALL))
+    assert_same(EVALUATOR.compute(scanned), whole, rtol=1e-5, atol=1e-5)
+
+    history = jax.vmap(lambda batch: SMALL.update(SMALL.init(), **batch))({name: batches[name] for name in FEW})
+    results = jax.vmap(SMALL.compute)(history)
+    assert results["accuracy"].shape == (6,)
+    first = SMALL.compute(evaluated(SMALL, part(FEW, slice(16))))
+    assert_same(jax.tree.map(lambda x: x[0], results), first)
+
+    update = jax.jit(lambda state, batch: SMALL.update(state, **batch), donate_argnums=0)
+    state = update(update(SMALL.init(), FEW), FEW)
+    assert SMALL.compute(state)["num_examples"] == 2 * SMALL.compute(evaluated(SMALL, FEW))["num_examples"]
+
+
+def test_padding_masks_and_weights() -> None:
+    whole = SMALL.compute(evaluated(SMALL, FEW))
+    longer = {name: np.concatenate([x, np.full_like(x[:9], np.nan if x.dtype.kind == "f" else 0)]) for name, x in FEW.items()}
+    there = np.arange(N + 9) < N
+    for options in ({"where": there}, {"sample_weight": there.astype(np.float32)}):
+        assert_same(SMALL.compute(evaluated(SMALL, {**longer, **options})), whole)
+    tokens = {name: x.reshape(8, 12, *x.shape[1:]) for name, x in FEW.items()}
+    assert_same(SMALL.compute(evaluated(SMALL, tokens)), whole)
+    twice = FEW | {"sample_weight": np.full(N, 2, np.float32)}
+    again = {name: np.concatenate([x, x]) for name, x in FEW.items()}
+    results = [SMALL.compute(evaluated(SMALL, batch)) for batch in (twice, again)]
+    assert_same(results[0]["accuracy"], results[1]["accuracy"])
+    assert_same(results[0]["loss"], results[1]["loss"])
+    mixed = SMALL.compute(evaluated(SMALL, FEW, twice))
+    assert_same(mixed["accuracy"], whole["accuracy"])
+    half = SMALL.compute(evaluated(SMALL, FEW | {"sample_weight": np.full(N, 0.5, np.float32)}))
+    assert_same(half, whole)  # fractions are weights, not yes or no
+    assert np.isnan(SMALL.compute(SMALL.init())["loss"])
+
+
+def test_all_results_speak_of_the_same_examples() -> None:
+    logits = np.eye(K, dtype=np.float32)
+    logits[3, 0] = np.nan
+    batch = {"y_true": np.array([0, 1, -1, 3]), "logits": logits, "loss": np.array([1.0, 2.0, 50.0, 70.0], np.float32)}
+    results = jm.to_python(SMALL.compute(evaluated(SMALL, batch)))
+    assert results == {"accuracy": 1.0, "loss": 1.5, "num_examples": 2.0, "num_ignored": 2.0}
+    wide = {"y_true": np.array([2**32, 1]), "y_pred": np.array([0, 1]), "loss": np.ones(2)}
+    assert SMALL.compute(evaluated(SMALL, wide))["num_ignored"] == 1
+
+
+@pytest.mark.parametrize("start", [2**24, 2**31, 2**32, 2**53, 2**40 - 1, 2**63])
+def test_counts_are_exact_wherever_they_stand(start: int) -> None:
+    batch = {"y_true": np.zeros(5, np.int32), "y_pred": np.array([0, 0, 0, 1, 1]), "loss": np.zeros(5, np.float32)}
+    state = with_count(SMALL.init(), COUNTS, start - 3)
+    state = with_count(state, "num_examples", start - 3)
+    state = SMALL.update(state, **batch)
+    cells = as_numpy(state[COUNTS]["count"])
+    assert [int(x) for x in cells[0]] == [start, start - 1, start - 3, start - 3]
+    assert int(as_numpy(state["num_examples"])) == start + 2
+    if start < 2**63:
+        both = SMALL.merge(state, SMALL.merge(state, SMALL.init()))
+        assert [int(x) for x in as_numpy(both[COUNTS]["count"])[0]] == [2 * start, 2 * start - 2, 2 * start - 6, 2 * start - 6]
+        summed = jax.vmap(lambda _: SMALL.psum(state, "i"), axis_name="i", axis_size=3)(None)
+        assert [int(x) for x in as_numpy(summed[COUNTS]["count"])[2][0]][:2] == [3 * start % 2**64, (3 * start - 3) % 2**64]
+
+
+def test_accuracy_past_the_end_of_float32() -> None:
+    """At 2^24 + 4e6 examples, all right, float32 counters say 0.807; an int32 counter wraps at 2^31."""
+    right = {"y_true": np.zeros(4000, np.int32), "y_pred": np.zeros(4000, np.int32), "loss": np.ones(4000, np.float32)}
+    for start in (2**24, 2**31 - 1000, 2**32 - 1000, 2**53):
+        state = SMALL.init()
+        seeded = Count(*(x.at[0, 0].set(y) for x, y in zip(state[COUNTS]["count"], (start % 2**32, start >> 32), strict=True)))
+        state = reduce(lambda s, _: SMALL.update(s, **right), range(10), state | {COUNTS: state[COUNTS] | {"count": seeded}})
+        assert SMALL.compute(state)["accuracy"] == 1
+        assert int(as_numpy(state[COUNTS]["count"])[0, 0]) == start + 40000
+
+
+def test_weighted_sums_do_not_drift() -> None:
+    evaluator = jm.evaluator(jm.mean_of("loss"))
+    step = jax.jit(lambda s: evaluator.update(s, loss=jnp.ones(1), sample_weight=jnp.full(1, 0.1)))
+    state = evaluator.init()
+    total = Sum(jnp.array([2.0**24, 0.0, 0.0]), jnp.zeros(3))
+    state = jax.lax.fori_loop(0, 10_000, lambda _, s: step(s), state | {"moments(loss)": {"sum": total}})
+    exact = 2**24 + 10_000 * Fraction(float(np.float32(0.1)))
+    rounding = 2.0**-48 * 2**24  # of one addition
+    assert abs(Fraction(in_float64(state["moments(loss)"])[0].item()) - exact) < 10_000 * rounding / 4
+    assert np.isinf(evaluator.compute(evaluator.update(evaluator.init(), loss=np.array([np.inf, 1.0])))["loss"])
+
+
+@given(
+    st.lists(st.floats(-1e9, 1e9, width=32), min_size=3, max_size=3),
+    st.lists(st.floats(-64, 64, width=32), min_size=3, max_size=3),
+)
+def test_sums_commute_and_associate(values: list[float], errors: list[float]) -> None:
+    a, b, c = (add_sums(as_sum(jnp.float32(x)), as_sum(jnp.float32(y))) for x, y in zip(values, errors, strict=True))
+    assert jax.tree.map(float, add_sums(a, b)) == jax.tree.map(float, add_sums(b, a))
+    exact = sum(Fraction(x) + Fraction(y) for x, y in zip(values, errors, strict=True))
+    largest = sum(map(abs, values)) + sum(map(abs, errors))
+    for total in (add_sums(add_sums(a, b), c), add_sums(a, add_sums(b, c))):
+        assert abs(Fraction(float(total.value)) + Fraction(float(total.error)) - exact) <= 2.0**-44 * largest
+
+
+def test_counts_associate() -> None:
+    a, b, c = (Count(jnp.uint32(low), jnp.uint32(high)) for low, high in [(2**32 - 1, 3), (2**31, 0), (2**31 + 7, 2**20)])
+    assert jax.tree.map(int, add_counts(add_counts(a, b), c)) == jax.tree.map(int, add_counts(a, add_counts(b, c)))
+
+
+def test_sums_over_devices_are_rounded_once() -> None:
+    rng = np.random.default_rng(0)
+    value = (rng.normal(size=(64, 5)) * 10.0 ** np.arange(-3, 7, 2)).astype(np.float32)
+    error = (value * rng.uniform(-(2.0**-25), 2.0**-25, value.shape)).astype(np.float32)
+    value[:, 4] = np.inf
+    summed = jax.vmap(lambda v, e: sum_over_devices(Sum(v, e), "i"), axis_name="i")(value, error * np.isfinite(value))
+    exact = (value[:, :4].astype(float) + error[:, :4]).sum(0)
+    got = as_numpy(jax.tree.map(lambda x: x[0], summed))
+    assert np.abs(got[:4] - exact).max() <= 2.0**-44 * np.abs(value[:, :4]).sum(0).max()
+    np.testing.assert_allclose(got[:4], exact, rtol=1e-9)
+    assert got[4] == np.inf
+    backwards = jax.vmap(lambda v, e: sum_over_devices(Sum(v, e), "i"), axis_name="i")(
+        value[::-1], (error * np.isfinite(value))[::-1]
+    )
+    np.testing.assert_array_equal(backwards.value[0], summed.value[0])
+
+
+@pytest.mark.parametrize("axis_type", [AxisType.Auto, AxisType.Explicit])
+def test_sharded_batches_without_a_collective(axis_type: AxisType) -> None:
+    mesh = jax.make_mesh((8,), ("data",), axis_types=(axis_type,))
+    batch = {name: jax.device_put(x, NamedSharding(mesh, P("data"))) for name, x in ALL.items()}
+    state = jax.jit(lambda batch: EVALUATOR.update(EVALUATOR.init(), **batch))(batch)
+    assert_same(EVALUATOR.compute(state), EVALUATOR.compute(evaluated(EVALUATOR, ALL)), rtol=1e-5, atol=1e-5)
+
+
+def test_states_of_devices_add_up_by_psum() -> None:
+    mesh = Mesh(np.array(jax.devices()), ("data",))
+
+    def on_each(batch: Any) -> Any:
+        return EVALUATOR.psum(EVALUATOR.update(EVALUATOR.init(), **batch), "data")
+
+    state = jax.jit(jax.shard_map(on_each, mesh=mesh, in_specs=P("data"), out_specs=P()))(ALL)
+    whole = evaluated(EVALUATOR, ALL)
+    assert_same(EVALUATOR.compute(state), EVALUATOR.compute(whole), rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(state[COUNTS]["count"].low, whole[COUNTS]["count"].low)
+
+
+@pytest.mark.parametrize(
+    "interval",
+    [
+        jm.delta_method,
+        partial(jm.bootstrap, jax.random.key(0), num_samples=200, method="percentile"),
+        partial(jm.posterior, jax.random.key(0), num_samples=200),
+    ],
+    ids=["delta", "bootstrap", "posterior"],
+)
+def test_intervals_are_those_of_the_counts(interval: Any) -> None:
+    evaluator = jm.evaluator(jm.count_metrics({"macro_f1": jm.macro(jm.f1)}, num_classes=K, interval=interval))
+    batch = {"y_true": ALL["y_true"], "y_pred": ALL["logits"].argmax(-1)}
+    counts = jm.confusion_matrix(**batch, num_classes=K)
+    assert_same(evaluator.compute(evaluated(evaluator, batch))["macro_f1"], interval(jm.macro(jm.f1), counts), rtol=1e-5)
+
+
+def test_posterior_balanced_accuracy_of_a_history() -> None:
+    evaluator = jm.evaluator(jm.count_metrics({"counts": lambda counts: counts}, num_classes=K))
+    batches = [{"y_true": ALL["y_true"], "y_pred": ALL[name]} for name in ("y_pred_a", "y_pred_b")]
+    history = jax.tree.map(lambda *x: jnp.stack(x), *(evaluated(evaluator, batch) for batch in batches))
+    counts = jax.vmap(evaluator.compute)(history)["counts"]
+    low, _ = jm.balanced_accuracy_posterior(counts).interval(0.95)
+    expected = [jm.confusion_matrix(**batch, num_classes=K) for batch in batches]
+    assert_same(low, jm.balanced_accuracy_posterior(jnp.stack(expected)).interval(0.95)[0])
+
+
+def test_groups_and_areas_of_one_event() -> None:
+    evaluator = jm.evaluator(
+        jm.count_metrics({"gap": jm.group_difference(jm.accuracy)}, num_classes=2, num_groups=2),
+        jm.ranking_metrics(
+            {"auc": lambda histogram: jm.roc_auc_bounds(histogram).value},
+            scale="float",
+            num_bins=64,
+            interval=partial(jm.bootstrap_histogram, jax.random.key(0), num_samples=100, method="percentile"),
+        ),
+        jm.calibration_metrics({"bins": lambda bins: bins}, num_bins=4),
+    )
+    rng = np.random.default_rng(0)
+    y, score = rng.integers(0, 2, 200), rng.normal(size=200).astype(np.float32)
+    batch = {"y_true": y, "y_pred": (score > 0).astype(int), "y_score": score + y, "groups": rng.integers(0, 2, 200)}
+    batch |= {"y_prob": rng.random(200).astype(np.float32)}
+    results = evaluator.compute(evaluated(evaluator, batch))
+    by_group = jm.confusion_matrix(y, batch["y_pred"], num_classes=2, groups=batch["groups"], num_groups=2)
+    assert_same(results["gap"], jm.group_difference(jm.accuracy)(by_group))
+    histogram = jm.score_histogram(y, batch["y_score"], scale="float", num_bins=64)
+    assert_same(results["auc"].value, jm.roc_auc_bounds(histogram).value)
+    assert results["auc"].low < results["auc"].value
+    assert_same(results["bins"], jm.calibration_bins(y, batch["y_prob"], num_bins=4))
+
+
+def test_paired_comparison() -> None:
+    compare = partial(jm.compare, jax.random.key(0), method="delta")
+    evaluator = jm.evaluator(jm.paired_metrics({"accuracy": jm.accuracy}, num_classes=K, comparison=compare))
+    batch = {name: ALL[name] for name in ("y_true", "y_pred_a", "y_pred_b")}
+    paired = jm.paired_confusion_matrix(*batch.values(), num_classes=K)
+    got = evaluator.compute(evaluated(evaluator, part(batch, slice(40)), part(batch, slice(40, N))))["accuracy"]
+    assert_same(got, compare(jm.accuracy, paired), rtol=1e-5, atol=1e-5)
+
+
+def test_poisson_weights_are_poisson() -> None:
+    """Means of 64 x 4096 draws; the tolerances are 4 standard errors."""
+    times = np.asarray(_poisson_of_units(jnp.arange(4096, dtype=jnp.uint32), 64, 0))
+    size = times.size
+    assert abs(times.mean() - 1) < 4 / np.sqrt(size)
+    assert abs(times.var() - 1) < 4 * np.sqrt(3 / size)
+    assert abs((times == 0).mean() - np.exp(-1)) < 4 * np.sqrt(0.2325 / size)
+    correlations = np.corrcoef(times) - np.eye(64)
+    assert np.abs(correlations).max() < 5 / np.sqrt(4096)
+    assert np.abs(np.corrcoef(times.T[:64]) - np.eye(64)).max() < 5 / np.sqrt(64)
+    assert (_poisson_of_units(jnp.arange(64, dtype=jnp.uint32), 64, 1) != times[:, :64]).any()
+
+
+def test_poisson_bootstrap_of_means_areas_and_clusters() -> None:
+    """Standard errors of 400 replicates are within 4 of their own, 1 / sqrt(800), of what theory says."""
+    rng = np.random.default_rng(0)
+    n = 1000
+    x, y = rng.normal(size=n).astype(np.float32), rng.integers(0, 2, n)
+    score = (rng.normal(size=n) + y).astype(np.float32)
+    bootstrap = partial(jm.poisson_bootstrap, num_samples=400)
+    area = jm.ranking_metrics({"auc": lambda h: jm.roc_auc_bounds(h).value}, scale="logit", num_bins=512)
+    evaluator = jm.evaluator(bootstrap(jm.mean_of("x")), bootstrap(area))
+    batch = {"x": x, "y_true": y, "y_score": score, "unit": np.arange(n)}
+    results = evaluator.compute(evaluated(evaluator, *(part(batch, slice(i, i + 250)) for i in range(0, n, 250))))
+    tolerance = 4 / np.sqrt(800)
+    np.testing.assert_allclose(results["x"].standard_error, x.std() / np.sqrt(n), rtol=tolerance)
+    np.testing.assert_allclose(results["x"].value, x.mean(), atol=1e-6)
+    assert results["x"].low < results["x"].value < results["x"].high
+    np.testing.assert_allclose(results["auc"].standard_error, jm.delong_interval(y, score).standard_error, rtol=tolerance)
+    twins = {"x": np.repeat(x, 2), "unit": np.repeat(np.arange(n) * 2**33, 2)}
+    alone = jm.evaluator(bootstrap(jm.mean_of("x")))
+    error = alone.compute(evaluated(alone, twins))["x"].standard_error
+    np.testing.assert_allclose(error, x.std() / np.sqrt(n), rtol=tolerance)  # not smaller by sqrt(2)
+
+
+def by_loop(values: np.ndarray, level: float) -> tuple[float, float]:
+    """Waudby-Smith and Ramdas (2024), theorem 2, one value after the other in float64."""
+    log = np.log(2 / (1 - level))
+    total, squares, bets, weighted, penalty = 0.5, 0.25, 0.0, 0.0, 0.0
+    for t, x in enumerate(values.astype(float), 1):
+        before, variance = total / t, squares / t
+        bet = min(np.sqrt(2 * log / (variance * t * np.log1p(t))), 0.5)
+        total += x
+        squares += (x - total / (t + 1)) ** 2
+        bets += bet
+        weighted += bet * x
+        penalty += 4 * (x - before) ** 2 * (-np.log1p(-bet) - bet) / 4
+    centre, reach = weighted / bets, (log + penalty) / bets
+    return max(centre - reach, 0), min(centre + reach, 1)
+
+
+@pytest.mark.parametrize("level", [0.9, 0.95])
+def test_confidence_sequence_is_that_of_the_loop(level: float) -> None:
+    x = np.random.default_rng(0).beta(2, 1, 300).astype(np.float32)
+    sequence = jm.confidence_sequence(level)
+    state = sequence.init()
+    for batch in np.split(x, [7, 100, 230]):
+        longer = np.insert(batch, [1, 2, len(batch)], np.nan)
+        state = sequence.update(state, longer, where=~np.isnan(longer))
+    estimate = sequence.compute(state)
+    np.testing.assert_allclose((estimate.low, estimate.high), by_loop(x, level), rtol=1e-5)
+    np.testing.assert_allclose(estimate.value, x.mean(), rtol=1e-6)
+    np.testing.assert_allclose(estimate.standard_error, x.std(ddof=1) / np.sqrt(300), rtol=2e-2)
+
+
+def test_confidence_sequence_of_differences_and_at_its_ends() -> None:
+    sequence = jm.confidence_sequence(low=-1, high=1)
+    estimate = sequence.compute(sequence.init())
+    assert (estimate.low, estimate.high) == (-1, 1)
+    x = np.random.default_rng(0).integers(-1, 2, 500)
+    inside = jm.confidence_sequence()
+    scaled = inside.compute(inside.update(inside.init(), (x + 1) / 2))
+    estimate = sequence.compute(sequence.update(sequence.init(), x))
+    np.testing.assert_allclose(estimate.low, 2 * scaled.low - 1, rtol=1e-5)
+    assert np.isnan(sequence.compute(sequence.update(sequence.init(), [0.5, 1.5])).low)
+    assert sequence.compute(sequence.update(sequence.init(), [0.5, 1.5], where=[True, False])).high == 1
+
+
+@pytest.mark.parametrize("p", [0.5, 0.9, 0.99])
+def test_confidence_sequence_holds_at_all_times(p: float) -> None:
+    """500 streams, looked at after each 50 of 2000 examples: at most 5 % (plus 4 standard errors) may ever miss the truth,
+    where intervals for a fixed sample miss it far more often. The price at the end is a width of about two intervals."""
+    sequence = jm.confidence_sequence(0.95)
+
+    def stream(key: jax.Array) -> tuple[jax.Array, jax.Array]:
+        def step(state: Any, batch: jax.Array) -> Any:
+            state = sequence.update(state, batch)
+            estimate = sequence.compute(state)
+            return state, (estimate, estimate.value)
+
+        x = jax.random.bernoulli(key, p, (40, 50)).astype(jnp.float32)
+        return jax.lax.scan(step, sequence.init(), x)[1]
+
+    estimates, means = jax.device_get(jax.jit(jax.vmap(stream))(jax.random.split(jax.random.key(0), 500)))
+    missed = ((estimates.low > p) | (estimates.high < p)).any(1).mean()
+    assert missed <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 500)
+    sizes = np.arange(50, 2001, 50)
+    fixed = 1.96 * np.sqrt(means * (1 - means) / sizes)
+    assert (np.abs(means - p) > fixed).any(1).mean() > 0.2
+    ratio = (estimates.high - estimates.low)[:, -1] / (2 * fixed[:, -1])
+    assert 1.5 < np.median(ratio) < 2.5
+
+
+def test_nothing_moves_to_the_host() -> None:
+    batch = jax.tree.map(jnp.asarray, FEW | {"where": np.ones(N, bool)})
+    state = SMALL.init()
+    SMALL.compute(SMALL.merge(SMALL.update(state, **batch), state))  # compiled
+    with jax.transfer_guard("disallow"):
+        state = SMALL.merge(SMALL.update(state, **batch), state)
+        results = SMALL.compute(state)
+    assert all(isinstance(x, float) for x in jm.to_python(results).values())
+
+
+def test_to_python() -> None:
+    assert jm.to_python({"a": {"b": jnp.arange(2)}, "c": (jnp.float32(1), 2)}) == {"a/b": [0.0, 1.0], "c/0": 1.0, "c/1": 2.0}
+
+
+def test_states_are_pickled_and_saved(tmp_path: Path) -> None:
+    state = evaluated(EVALUATOR, ALL)
+    copies = [pickle.loads(pickle.dumps(jax.device_get(state)))]
+    jm.save_state(tmp_path / "state.npz", state)
+    copies.append(jm.load_state(tmp_path / "state.npz"))
+    for copy in copies:
+        jax.tree.map(np.testing.assert_array_equal, copy, state)
+        again = EVALUATOR.update(copy, **ALL)
+        assert EVALUATOR.compute(again)["num_examples"] == 2 * EVALUATOR.compute(state)["num_examples"]
+    assert pickle.loads(pickle.dumps(SMALL)) == SMALL
+
+
+def other_version(state: Any) -> Any:
+    return {"version_0" if name == "version_1" else name: x for name, x in state.items()}
+
+
+def test_files_that_hold_no_state(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    for content in (b"", b"hello", b"PK\x03\x04broken"):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"x\.npz: not a state"):
+            jm.load_state(path)
+    np.savez(path, a=np.ones(2))
+    with pytest.raises(ValueError, match="not a state"):
+        jm.load_state(path)
+    np.savez(path, version_0=np.ones(()))
+    with pytest.raises(ValueError, match="a state of version_0; this jaxmetrics reads and writes version_1"):
+        jm.load_state(path)
+    np.savez(path, version_1=np.ones(()))
+    with pytest.raises(ValueError, match="damaged"):
+        jm.load_state(path)
+    with pytest.raises(FileNotFoundError):
+        jm.load_state(tmp_path / "none.npz")
+
+
+STATE = SMALL.init()
+MISTAKES: list[tuple[Callable[[], Any], str]] = [
+    (lambda: SMALL.update(STATE, y_true=FEW["y_true"], loss=FEW["loss"]), "lacks y_pred, or logits or y_prob instead; it has"),
+    (lambda: SMALL.update(STATE, **part(FEW, slice(3)), los=np.ones(3)), "no accumulator reads los; the fields are"),
+    (
+        lambda: SMALL.update(STATE, **FEW | {"loss": np.float32(1)}),
+        r"loss must have one number per example, \(96,\) like y_true",
+    ),
+    (lambda: SMALL.update(STATE, **FEW | {"logits": FEW["logits"][:, 1:]}), r"logits .* num_classes=4, got \(96, 3\)"),
+    (lambda: SMALL.update(STATE, **FEW | {"y_true": FEW["loss"]}), "y_true must hold class ids"),
+    (lambda: SMALL.update(STATE, **FEW, where=np.ones(N)), "where must be a bool mask"),
+    (lambda: SMALL.update(STATE, **FEW, where=np.ones((N, 1), bool)), "where must have one number per example"),
+    (lambda: SMALL.update(STATE, **FEW, sample_weight=np.ones(3)), "sample_weight must have one number per example"),
+    (lambda: SMALL.update(STATE), "no field with one number per example"),
+    (lambda: SMALL.update(STATE, y_true=1, y_pred=1, loss=1.0), "y_true must have one number per example"),
+    (lambda: SMALL.update(EVALUATOR.init(), **FEW), "a state of another evaluator: it has"),
+    (lambda: EVALUATOR.merge(EVALUATOR.init(), STATE), "a state of another evaluator: it lacks"),
+    (lambda: SMALL.compute(other_version(STATE)), "a state of version_0; this jaxmetrics reads and writes version_1"),
+    (lambda: SMALL.compute({"a": jnp.ones(1)}), "a state of no version"),
+    (lambda: SMALL.compute(jax.tree.map(lambda x: x[None], STATE)), "a stack of states goes"),
+    (lambda: SMALL.compute(3), "state must be what init returned"),
+    (lambda: jm.evaluator(), "at least one accumulator"),
+    (lambda: jm.evaluator(jm.mean_of("x"), jm.mean_of("x", level=0.9)), "two results are named 'x'"),
+    (lambda: jm.evaluator(jm.mean_of("num_examples")), "two results are named 'num_examples'"),
+    (lambda: jm.evaluator(jm.accuracy), "evaluator takes accumulators"),  # type: ignore[arg-type]
+    (lambda: jm.count_metrics([jm.accuracy], num_classes=3), "metrics must be a dict"),  # type: ignore[arg-type]
+    (lambda: jm.count_metrics({"accuracy": 3}, num_classes=3), r"metrics\['accuracy'\] must be a function"),  # type: ignore[dict-item]
+    (lambda: jm.mean_of(3), "mean_of takes the name"),  # type: ignore[arg-type]
+    (lambda: jm.ranking_metrics(scale="log"), "scale must be"),  # type: ignore[arg-type]
+    (lambda: jm.ranking_metrics(scale="logit", num_classes=3), 'needs scale="probability"'),
+    (lambda: jm.ranking_metrics(scale="logit", num_bins=100), "num_bins must be a power of two"),
+    (lambda: jm.poisson_bootstrap(jm.poisson_bootstrap(jm.mean_of("x"))), "not bootstrapped yet"),
+    (lambda: jm.poisson_bootstrap(jm.mean_of("x"), seed=0.5), "seed must be a Python int"),  # type: ignore[arg-type]
+    (lambda: jm.confidence_sequence(low=1, high=0), "low and high must be"),
+    (lambda: jm.confidence_sequence(1.5), "level must be"),
+    (lambda: jm.confidence_sequence().update(jm.confidence_sequence().init(), 1.0), r"values must have shape \(n,\)"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), MISTAKES, ids=[message[:40] for _, message in MISTAKES])
+def test_mistakes_are_named(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        call()
+
+
+def test_mistakes_are_named_at_trace_time() -> None:
+    with pytest.raises(ValueError, match="no accumulator reads los"):
+        jax.eval_shape(lambda s: SMALL.update(s, los=jnp.ones(3)), STATE)
+    with pytest.raises(ValueError, match="another evaluator"):
+        jax.eval_shape(lambda s: SMALL.update(s, **FEW), EVALUATOR.init())
