@@ -22,9 +22,9 @@ from jaxmetrics.metrics import accuracy, balanced_accuracy, cohen_kappa, f1, mac
 from jaxmetrics.posteriors import balanced_accuracy_posterior
 from jaxmetrics.ranking import average_precision_bounds, roc_auc_bounds
 from jaxmetrics.scoring import binned_calibration_error
-from jaxmetrics.streaming._totals import as_numpy, in_float64
+from jaxmetrics.streaming._totals import in_float64
 from jaxmetrics.streaming.accumulators import mean_estimate
-from jaxmetrics.streaming.evaluators import State
+from jaxmetrics.streaming.evaluators import EXAMPLES, VERSION, State
 
 __all__ = ["ComparedFigure", "ComparisonReport", "Figure", "Report", "comparison_report", "report"]
 
@@ -138,14 +138,15 @@ class Report:
         >>> Report.from_state(evaluator.update(evaluator.init(), **batch)).overall["loss"].value
         0.8
         """
-        tables = {name: in_float64(totals) for name, totals in state.items() if isinstance(totals, dict)}
+        tables = {name: in_float64(totals) for name, totals in state.items() if name != VERSION}
+        _, ignored = tables.pop(EXAMPLES)
         matrices = [name for name in tables if name.startswith("confusion_matrix(") and tables[name].ndim == 2]
         if len(matrices) != 1:
             held = ", ".join(tables)
             raise ValueError(f"a report needs a state with one confusion matrix, got {len(matrices)}; it holds {held}.")
-        counts, ignored = tables.pop(matrices[0]), int(as_numpy(state["num_ignored"]))
+        counts = tables.pop(matrices[0])
         counts = counts.astype(np.int64) if (counts == np.round(counts)).all() and counts.max() < 2**53 else counts
-        report = cls.from_counts(counts, class_names=class_names, num_ignored=ignored, level=level)
+        report = cls.from_counts(counts, class_names=class_names, num_ignored=int(ignored), level=level)
         more = {name: figure for key, table in tables.items() for name, figure in _figures_of(key, table, level).items()}
         return replace(report, overall={**report.overall, **more})
 
@@ -538,7 +539,8 @@ def _figures_of(key: str, table: np.ndarray, level: float) -> dict[str, Figure]:
         return {options.removesuffix(")"): _figure(mean_estimate(table, level), "normal")}
     if kind == "score_histogram" and table.ndim == 2:
         areas = {"roc_auc": roc_auc_bounds, "average_precision": average_precision_bounds}
-        return {name: Figure(*map(float, area(table)), "bounds") for name, area in areas.items()}
+        bounds = {name: area(table) for name, area in areas.items()}
+        return {name: Figure(float(x.value), float(x.low), float(x.high), "bounds") for name, x in bounds.items()}
     if kind == "calibration_bins":
         return {"calibration_error": Figure(float(binned_calibration_error(table)))}
     return {}

@@ -398,3 +398,67 @@ def test_ignored_rows_of_either_file_are_left_out(run: Run, tmp_path: Path) -> N
     b = write(tmp_path / "b.csv", "y_true,y_pred\na,a\nb,b\na,b\nb,-1\n")
     report = json.loads(run("compare", a, b, "--ignore=-1", "--json")[1])
     assert (report["num_examples"], report["num_ignored"]) == (2, 2)
+
+
+@pytest.fixture
+def hosts(tmp_path: Path) -> tuple[jm.Evaluator, list[Path]]:
+    """Two saved states of 500 examples each."""
+    evaluator = jm.evaluator(
+        jm.count_metrics({"accuracy": jm.accuracy}, num_classes=3),
+        jm.mean_of("loss"),
+        jm.calibration_metrics(num_classes=3),
+        jm.ranking_metrics(scale="probability", num_bins=64, num_classes=3),
+    )
+    rng = np.random.default_rng(0)
+    paths = [tmp_path / "host0.npz", tmp_path / "host1.npz"]
+    for path in paths:
+        y = rng.integers(-1, 3, 500)
+        z = (rng.normal(size=(500, 3)) + 2 * np.eye(3)[y]).astype(np.float32)
+        jm.save_state(path, evaluator.update(evaluator.init(), y_true=y, logits=z, loss=jm.cross_entropy(z, y)))
+    return evaluator, paths
+
+
+def test_states_of_hosts_are_merged(hosts: tuple[jm.Evaluator, list[Path]], run: Run, tmp_path: Path) -> None:
+    evaluator, paths = hosts
+    merged = evaluator.merge(*map(jm.load_state, paths))
+    results = jm.to_python(evaluator.compute(merged))
+    code, out, _ = run("merge", *paths, "--classes", "cat,dog,fish", "--output", tmp_path / "all.npz", "--json")
+    assert code == 0
+    report = json.loads(out)
+    assert (report["num_examples"], report["num_ignored"]) == (results["num_examples"], results["num_ignored"])
+    assert [c["name"] for c in report["classes"]] == ["cat", "dog", "fish"]
+    for name in ("accuracy", "loss", "calibration_error"):
+        assert report["overall"][name]["value"] == pytest.approx(results[name], rel=1e-6)
+    assert report["overall"]["loss"]["interval"] == "normal"
+    jax.tree.map(np.testing.assert_array_equal, jm.load_state(tmp_path / "all.npz"), merged)
+    code, out, _ = run("merge", tmp_path / "all.npz")
+    assert code == 0
+    assert f"{results['num_examples']:.0f} examples, {results['num_ignored']:.0f} ignored, 3 classes" in out
+
+
+def test_states_of_one_event_have_areas(run: Run, tmp_path: Path) -> None:
+    evaluator = jm.evaluator(jm.count_metrics({}, num_classes=2), jm.ranking_metrics(scale="probability", num_bins=64))
+    batch: dict[str, list[float]] = {"y_true": [0, 1, 0, 1], "y_pred": [0, 1, 1, 1], "y_score": [0.1, 0.9, 0.6, 0.4]}
+    jm.save_state(tmp_path / "a.npz", evaluator.update(evaluator.init(), **batch))
+    overall = json.loads(run("merge", tmp_path / "a.npz", "--json")[1])["overall"]
+    assert overall["roc_auc"]["value"] == pytest.approx(0.75)
+    assert overall["roc_auc"]["interval"] == "bounds"
+
+
+def test_states_that_cannot_be_merged(hosts: tuple[jm.Evaluator, list[Path]], run: Run, tmp_path: Path) -> None:
+    _, (path, _) = hosts
+    other = jm.evaluator(jm.mean_of("loss"))
+    jm.save_state(tmp_path / "means.npz", other.init())
+    for arguments, message in [
+        ((path, tmp_path / "means.npz"), "means.npz: states of different evaluators"),
+        ((tmp_path / "means.npz",), "a report needs a state with one confusion matrix, got 0; it holds moments(loss)"),
+        ((path, tmp_path / "none.npz"), "none.npz: No such file"),
+        ((write(tmp_path / "x.npz", "hello"),), "x.npz: not a state that jaxmetrics wrote"),
+        ((path, "--output", path), "--output would overwrite the input"),
+        ((path, "--classes", "a,b"), "expected 3, got 2"),
+        ((path, "--output", tmp_path / "no" / "where.npz"), "where.npz: cannot be written"),
+    ]:
+        code, out, err = run("merge", *arguments)
+        assert (code, out) == (2, "")
+        assert message in err
+        assert err.count("\n") == 1

@@ -233,9 +233,9 @@ def test_infinite_logits_are_limits(bias: list[float], options: dict[str, float]
     if "z_loss" not in options:
         np.testing.assert_allclose(value[0], cross_entropy(arguments[2], 0, **options), rtol=1e-6)
     assert not np.isnan(value[0])
-    gradients = jax.grad(lambda *a: loss(*a, kept).sum(), (0, 1, 2))(*arguments)
+    gradients = jax.grad(lambda h, k, b: loss(h, k, b, kept).sum(), (0, 1, 2))(*arguments)
     assert all(np.isfinite(g).all() for g in gradients)
-    assert not any(g.any() for g in jax.grad(lambda *a: loss(*a, ~kept & kept).sum(), (0, 1, 2))(*arguments))
+    assert not any(g.any() for g in jax.grad(lambda h, k, b: loss(h, k, b, ~kept & kept).sum(), (0, 1, 2))(*arguments))
 
 
 def test_no_gradient_of_what_is_dropped_though_the_kernel_is_nan() -> None:

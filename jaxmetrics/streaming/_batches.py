@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from jaxmetrics._arrays import INT32_MAX, ArrayLike, as_class_ids, as_float, as_host_or_jax, as_mask, is_integer, valid_ids
 
@@ -65,9 +66,7 @@ class Batch:
             )
         if name == names[0]:
             return self.labels(name, num_classes)
-        rows = self._rows(name, num_classes)
-        ids = rows.argmax(-1).astype(jnp.int32)
-        greatest = jnp.take_along_axis(rows, ids[:, None], -1, mode="clip")[:, 0]
+        greatest, ids = _greatest(self._rows(name, num_classes))
         return jnp.where(jnp.isnan(greatest), -1, ids)
 
     def probabilities(self, num_classes: int) -> jax.Array:
@@ -105,3 +104,15 @@ class Batch:
         if not jnp.issubdtype(x.dtype, jnp.floating):
             raise TypeError(f"{name} must hold floats, got {x.dtype}.")
         return x.reshape(self.size, num_classes)
+
+
+def _greatest(rows: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The greatest of each row and the first place where it stands; NaN is greater than any. `argmax` would throw it away."""
+
+    def greater(a: tuple[jax.Array, jax.Array], b: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+        (x, i), (y, j) = a, b
+        first = (x > y) | jnp.isnan(x) | ((x == y) & (i < j))
+        return jnp.where(first, x, y), jnp.where(first, i, j)
+
+    places = lax.broadcasted_iota(jnp.int32, rows.shape, 1)
+    return lax.reduce((rows, places), (np.array(-np.inf, rows.dtype), np.int32(0)), greater, (1,))

@@ -34,6 +34,10 @@ class Statistic(Protocol):
     def counts(self) -> bool:
         """Whether tables without weights hold integers."""
 
+    @property
+    def one_each(self) -> bool:
+        """Whether these sum up to the number of examples."""
+
     def is_usable(self, batch: Batch) -> jax.Array | None:
         """Which examples it can count, `(n,)`; None for all."""
 
@@ -46,6 +50,7 @@ class ConfusionMatrix:
     num_classes: int
     num_groups: int | None = None
     counts = True
+    one_each = True
 
     def __str__(self) -> str:
         groups = "" if self.num_groups is None else f", num_groups={self.num_groups}"
@@ -81,6 +86,7 @@ class ConfusionMatrix:
 class PairedConfusionMatrix:
     num_classes: int
     counts = True
+    one_each = True
 
     def __str__(self) -> str:
         return f"paired_confusion_matrix(num_classes={self.num_classes})"
@@ -111,6 +117,7 @@ class Moments:
 
     name: str
     counts = False
+    one_each = False
     shape = (3,)
 
     def __str__(self) -> str:
@@ -140,6 +147,7 @@ class ScoreHistogram:
     num_bins: int
     num_classes: int | None
     counts = True
+    one_each = False  # with K classes
 
     def __str__(self) -> str:
         classes = "" if self.num_classes is None else f", num_classes={self.num_classes}"
@@ -178,6 +186,7 @@ class CalibrationBins:
     num_bins: int
     num_classes: int | None
     counts = False
+    one_each = False
 
     def __str__(self) -> str:
         classes = "" if self.num_classes is None else f", num_classes={self.num_classes}"
@@ -214,6 +223,7 @@ class Replicates:
     num_samples: int
     seed: int
     counts = False
+    one_each = False
 
     def __str__(self) -> str:
         return f"poisson_bootstrap({self.of}, num_samples={self.num_samples}, seed={self.seed})"
@@ -247,5 +257,7 @@ def _poisson_of_units(units: jax.Array, num_samples: int, seed: int) -> jax.Arra
     replicates = jnp.arange(num_samples, dtype=jnp.uint32) * np.uint32(0x85EBCA6B)
     words = hashed(words[None] + replicates[:, None])
     cdf = np.cumsum([math.exp(-1) / math.factorial(k) for k in range(12)])
-    reached = [words >= np.uint32(p * 2**32) for p in cdf[cdf < 1 - 2.0**-33]]
-    return sum(x.astype(float_dtype()) for x in reached)
+    times = jnp.zeros(words.shape, float_dtype())
+    for p in cdf[cdf < 1 - 2.0**-33]:
+        times += words >= np.uint32(p * 2**32)
+    return times

@@ -57,7 +57,7 @@ def as_sum(number: jax.Array) -> Sum:
 
 def add_counts(a: Count, b: Count) -> Count:
     low = a.low + b.low
-    return Count(low, a.high + b.high + (low < a.low).astype(jnp.uint32))
+    return Count(low, a.high + b.high + (low < b.low).astype(jnp.uint32))
 
 
 def add_sums(a: Sum, b: Sum) -> Sum:

@@ -69,6 +69,9 @@ def count_metrics(
 
     An example with a label out of range, or a NaN among its logits, is ignored.
 
+    `{"counts": lambda counts: counts}` is the way to the counts themselves; for the posterior of balanced accuracy, say, which
+    takes tens of seconds to compile within the evaluator, and none outside of it.
+
     Args:
         metrics: functions of counts `(K, K)` by name; such as `{"accuracy": jm.accuracy, "macro_f1": jm.macro(jm.f1)}`.
         num_classes: K.
@@ -76,9 +79,6 @@ def count_metrics(
         interval: a function `(metric, counts) -> Estimate` such as `jm.delta_method`, `partial(jm.bootstrap, key)` or
             `partial(jm.posterior, key)`; without it, results are the values of the metrics. `partial(jm.delta_method,
             transform="logit")` keeps the interval of a fraction within [0, 1]. The bootstrap gives NaN for sums of weights.
-
-    `{"counts": lambda counts: counts}` is the way to the counts themselves; for the posterior of balanced accuracy, say, which
-    takes a minute to compile within the evaluator, and no time outside of it.
 
     >>> import jaxmetrics as jm
     >>> interval = partial(jm.delta_method, transform="logit")

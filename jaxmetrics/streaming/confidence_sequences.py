@@ -121,7 +121,7 @@ def _running(start_and_values: tuple[jax.Array, jax.Array], t: jax.Array, keep: 
 @promoting
 @partial(jax.jit, static_argnames="sequence")
 def _compute(state: ConfidenceState, *, sequence: ConfidenceSequence) -> Estimate:
-    n, total, squares, bets, weighted, penalty = map(as_floats, state)
+    n, total, squares, bets, weighted, penalty = (as_floats(sums) for sums in state)
     value, centre = divide(total, n, jnp.nan), divide(weighted, bets, 0.5)
     reach = divide(math.log(2 / (1 - sequence.level)) + penalty, bets, jnp.inf)
     width = sequence.high - sequence.low

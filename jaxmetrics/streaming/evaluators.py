@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._arrays import ArrayLike, float_dtype, promoting
+from jaxmetrics._arrays import ArrayLike, float_dtype, is_integer, promoting
 from jaxmetrics.streaming._batches import Batch, as_field
 from jaxmetrics.streaming._statistics import Statistic
 from jaxmetrics.streaming._totals import (
@@ -48,6 +48,7 @@ __all__ = ["Evaluator", "evaluator", "to_python"]
 State = dict[str, Any]
 
 VERSION = "version_1"  # a key of every state, so that another version is found by its structure, without a look at values
+EXAMPLES = "examples"  # counts of shape (2,): those counted, those ignored
 COUNTERS = ("num_examples", "num_ignored")
 
 
@@ -94,7 +95,7 @@ class Evaluator:
         totals: State = {str(s): {"sum": no_sum(s.shape)} for s in self._statistics}
         for s in self._statistics:
             totals[str(s)] |= {"count": no_count(s.shape)} if s.counts else {}
-        return {VERSION: jnp.zeros((), jnp.int32)} | {name: no_count(()) for name in COUNTERS} | totals
+        return {VERSION: jnp.zeros((), jnp.int32)} | {EXAMPLES: {"count": no_count((2,))}} | totals
 
     def update(self, state: State, **batch: ArrayLike | None) -> State:
         """The state with a batch more.
@@ -165,7 +166,7 @@ def _mismatch(state: Any, expected: State) -> Exception:
         found = next((name for name in state if str(name).startswith("version_")), "no version")
         return ValueError(f"a state of {found}; this jaxmetrics reads and writes {VERSION}.")
     for name in sorted(expected.keys() ^ state.keys()):
-        ours = ", ".join(repr(name) for name in sorted(expected) if name not in (VERSION, *COUNTERS))
+        ours = ", ".join(repr(name) for name in sorted(expected) if name not in (VERSION, EXAMPLES))
         return ValueError(
             f"a state of another evaluator: it {'has' if name in state else 'lacks'} {name!r}; this one's hold {ours}."
         )
@@ -190,15 +191,18 @@ def _update(state: State, fields: dict[str, jax.Array], *, statistics: tuple[Sta
     for statistic in statistics:
         usable = statistic.is_usable(batch)
         keep = keep if usable is None else keep & usable
-    kept = keep.sum(dtype=jnp.int32)
-    new = {"num_examples": kept, "num_ignored": present.sum(dtype=jnp.int32) - kept}
-    result = state | {name: add_counts(state[name], as_count(number)) for name, number in new.items()}
-    for statistic in statistics:
-        table, held = statistic.table(batch, batch.weight, keep), state[str(statistic)]
-        kind = "count" if jnp.issubdtype(table.dtype, jnp.integer) else "sum"
-        more = add_counts(held[kind], as_count(table)) if kind == "count" else add_sums(held[kind], as_sum(table))
-        result[str(statistic)] = held | {kind: more}
-    return result
+    tables = {statistic: statistic.table(batch, batch.weight, keep) for statistic in statistics}
+    small = [t for s, t in tables.items() if s.one_each and is_integer(t) and t.size < batch.size]
+    kept = (small[0] if small else keep).sum(dtype=jnp.int32)
+    examples = jnp.stack([kept, present.sum(dtype=jnp.int32) - kept])
+    added = {EXAMPLES: examples} | {str(statistic): table for statistic, table in tables.items()}
+    return state | {name: _added(state[name], table) for name, table in added.items()}
+
+
+def _added(held: dict[str, Any], table: jax.Array) -> dict[str, Any]:
+    if is_integer(table):
+        return held | {"count": add_counts(held["count"], as_count(table))}
+    return held | {"sum": add_sums(held["sum"], as_sum(table))}
 
 
 def merge_checked(a: State, b: State) -> State:
@@ -232,7 +236,7 @@ def _compute(evaluator: Evaluator, state: State) -> dict[str, Any]:
         for accumulator in evaluator.accumulators
         for name, result in accumulator.results
     }
-    return results | {name: as_floats(state[name]) for name in COUNTERS}
+    return results | dict(zip(COUNTERS, as_floats(state[EXAMPLES]["count"]), strict=True))
 
 
 def _is_total(x: Any) -> bool:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics.streaming._totals import Count, Sum
-from jaxmetrics.streaming.evaluators import COUNTERS, VERSION, State
+from jaxmetrics.streaming.evaluators import EXAMPLES, VERSION, State
 
 __all__ = ["load_state", "save_state"]
 
@@ -20,15 +22,25 @@ _KINDS: dict[str, Any] = {"count": Count, "sum": Sum}
 def save_state(path: str | Path, state: State) -> None:
     """Write a state of any evaluator as an .npz file, which `load_state` reads and `jaxmetrics merge` adds up.
 
+    The file appears whole or not at all. Hosts that evaluate apart write a state each; where a batch was spread over them by
+    `jax.jit`, or `psum` was called, each holds the state of all, and one file is enough.
+
     Raises:
         OSError: the file cannot be written.
     """
-    arrays = {f"{name}/{part}": x for name in COUNTERS for part, x in state[name]._asdict().items()}
+    arrays = {VERSION: state[VERSION]}
     for name, totals in state.items():
-        if name not in (*COUNTERS, VERSION):
-            arrays |= {f"{name}/{kind}/{part}": x for kind, t in totals.items() for part, x in t._asdict().items()}
-    with Path(path).open("wb") as file:
-        np.savez(file, **{VERSION: np.asarray(state[VERSION])}, **{name: np.asarray(x) for name, x in arrays.items()})
+        if name != VERSION:
+            arrays |= {f"{name}/{kind}/{part}": x for kind, total in totals.items() for part, x in total._asdict().items()}
+    arrays = jax.device_get(arrays)
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            np.savez(file, **arrays)
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def load_state(path: str | Path) -> State:
@@ -54,10 +66,11 @@ def load_state(path: str | Path) -> State:
         raise ValueError(f"{path}: a state of {version}; this jaxmetrics reads and writes {VERSION}.")
     state: State = {VERSION: arrays.pop(VERSION)}
     try:
-        state |= {name: Count(*(arrays.pop(f"{name}/{part}") for part in Count._fields)) for name in COUNTERS}
         for name, kind in sorted({tuple(key.rsplit("/", 2)[:2]) for key in arrays}):
             total = _KINDS[kind]
             state.setdefault(name, {})[kind] = total(*(arrays[f"{name}/{kind}/{part}"] for part in total._fields))
     except (KeyError, ValueError) as error:
         raise ValueError(f"{path}: a damaged state: {error}.") from None
+    if EXAMPLES not in state:
+        raise ValueError(f"{path}: a damaged state: no number of examples.")
     return state

@@ -1,0 +1,182 @@
+"""Accuracy, macro precision, recall and F1 and the matrix at every training step, beside other libraries and code by hand."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import flax.linen as nn
+import flax.nnx as nnx
+import jax
+import jax.numpy as jnp
+import metrax
+import numpy as np
+import optax
+import torch
+import torcheval.metrics
+import torchmetrics
+from clu import metrics as clu_metrics
+
+import jaxmetrics as jm
+from bench.harness import Contender, measure, publish
+
+N, K = 1024, 10
+STEPS = 100
+METRICS = {
+    "accuracy": jm.accuracy,
+    "precision": jm.macro(jm.precision),
+    "recall": jm.macro(jm.recall),
+    "f1": jm.macro(jm.f1),
+    "counts": lambda counts: counts,
+}
+EVALUATOR = jm.evaluator(jm.count_metrics(METRICS, num_classes=K))
+
+
+def by_hand(counts: jax.Array, logits: jax.Array, labels: jax.Array) -> jax.Array:
+    """Argmax and scatter, without a check: labels out of range go astray, and a cell ends at 2^31."""
+    return counts.at[labels, logits.argmax(-1)].add(1)
+
+
+def ours(state: Any, logits: jax.Array, labels: jax.Array) -> Any:
+    return EVALUATOR.update(state, y_true=labels, logits=logits)
+
+
+def updates(logits: np.ndarray, labels: np.ndarray) -> dict[str, Contender]:
+    """One update of each library, with what it can of the five."""
+    z, y = jnp.asarray(logits), jnp.asarray(labels)
+    tensor, targets = torch.from_numpy(logits), torch.from_numpy(labels).long()
+
+    counts, state = jnp.zeros((K, K), jnp.int32), EVALUATOR.init()
+    update_by_hand, update = jax.jit(by_hand), jax.jit(ours)
+
+    options: dict[str, Any] = {"num_classes": K, "average": "macro"}
+    torchmetrics_ = torchmetrics.MetricCollection(
+        {
+            "accuracy": torchmetrics.classification.MulticlassAccuracy(K, average="micro"),
+            "precision": torchmetrics.classification.MulticlassPrecision(**options),
+            "recall": torchmetrics.classification.MulticlassRecall(**options),
+            "f1": torchmetrics.classification.MulticlassF1Score(**options),
+            "matrix": torchmetrics.classification.MulticlassConfusionMatrix(K),
+        }
+    )
+    torcheval_ = [
+        torcheval.metrics.MulticlassAccuracy(),
+        torcheval.metrics.MulticlassPrecision(**options),
+        torcheval.metrics.MulticlassRecall(**options),
+        torcheval.metrics.MulticlassF1Score(**options),
+        torcheval.metrics.MulticlassConfusionMatrix(K),
+    ]
+
+    def update_torcheval() -> None:
+        for metric in torcheval_:
+            metric.update(tensor, targets)
+
+    clu_state = clu_metrics.Accuracy.from_model_output(logits=z, labels=y)
+    clu_update = jax.jit(lambda s, z, y: s.merge(clu_metrics.Accuracy.from_model_output(logits=z, labels=y)))
+    metrax_types = (metrax.Accuracy, metrax.Precision, metrax.Recall)
+
+    def metrax_of(z: jax.Array, y: jax.Array) -> list[Any]:
+        predictions = z.argmax(-1)
+        classes = jnp.arange(K)
+        by_class = jax.vmap(lambda c: [t.from_model_output(predictions == c, y == c) for t in metrax_types[1:]])(classes)
+        return [metrax.Accuracy.from_model_output(predictions, y), *by_class]
+
+    metrax_state = jax.jit(metrax_of)(z, y)
+    metrax_update = jax.jit(
+        lambda s, z, y: [
+            a.merge(b) if i == 0 else jax.vmap(lambda a, b: a.merge(b))(a, b)
+            for i, (a, b) in enumerate(zip(s, metrax_of(z, y), strict=True))
+        ]
+    )
+    nnx_accuracy = nnx.metrics.Accuracy()
+    nnx_update = nnx.jit(lambda metric, z, y: metric.update(logits=z, labels=y))
+    return {
+        "by hand": lambda: update_by_hand(counts, z, y),
+        "jaxmetrics": lambda: update(state, z, y),
+        "torchmetrics": lambda: torchmetrics_.update(tensor, targets),
+        "torcheval": update_torcheval,
+        "metrax (no F1, no matrix)": lambda: metrax_update(metrax_state, z, y),
+        "clu (accuracy alone)": lambda: clu_update(clu_state, z, y),
+        "flax nnx (accuracy alone)": lambda: nnx_update(nnx_accuracy, z, y),
+    }
+
+
+def scans(logits: np.ndarray, labels: np.ndarray) -> dict[str, Contender]:
+    """A hundred updates in one `lax.scan`."""
+    batches = (
+        jnp.asarray(np.stack([np.roll(logits, i, 0) for i in range(STEPS)])),
+        jnp.asarray(np.stack([np.roll(labels, i) for i in range(STEPS)])),
+    )
+
+    def scan(update: Callable[..., Any], start: Any) -> Contender:
+        run = jax.jit(lambda start, batches: jax.lax.scan(lambda s, b: (update(s, *b), None), start, batches)[0])
+        return partial(run, start, batches)
+
+    argmax = scan(lambda s, z, y: s + z.argmax(-1).sum(dtype=jnp.int32), jnp.zeros((), jnp.int32))
+    zeros = jnp.zeros((K, K), jnp.int32)
+    return {"argmax alone": argmax, "by hand": scan(by_hand, zeros), "jaxmetrics": scan(ours, EVALUATOR.init())}
+
+
+class Network(nn.Module):
+    """Two convolutions and a layer on top."""
+
+    @nn.compact
+    def __call__(self, x: jax.Array) -> jax.Array:
+        for features in (16, 32):
+            x = nn.max_pool(nn.relu(nn.Conv(features, (3, 3))(x)), (2, 2), strides=(2, 2))
+        return nn.Dense(K)(x.reshape(len(x), -1))
+
+
+def training_steps() -> dict[str, Contender]:
+    """A step of Adam on 256 images of 28 x 28, without and with the update of a state."""
+    network, optimizer = Network(), optax.adam(1e-3)
+    rng = np.random.default_rng(0)
+    images, labels = jnp.asarray(rng.normal(size=(256, 28, 28, 1)).astype(np.float32)), jnp.asarray(rng.integers(0, K, 256))
+    weights = network.init(jax.random.key(0), images)
+    start = weights, optimizer.init(weights)
+
+    def loss(weights: Any, images: jax.Array, labels: jax.Array) -> tuple[jax.Array, jax.Array]:
+        logits = network.apply(weights, images)
+        return jm.cross_entropy(logits, labels).mean(), logits
+
+    def step(start: Any, state: Any) -> Any:
+        weights, moments = start
+        (_, logits), gradient = jax.value_and_grad(loss, has_aux=True)(weights, images, labels)
+        change, moments = optimizer.update(gradient, moments)
+        return (optax.apply_updates(weights, change), moments), None if state is None else ours(state, logits, labels)
+
+    run = jax.jit(step)
+    return {"without": lambda: run(start, None), "with jaxmetrics": lambda: run(start, EVALUATOR.init())}
+
+
+def main() -> None:
+    rng = np.random.default_rng(0)
+    logits, labels = rng.normal(size=(N, K)).astype(np.float32), rng.integers(0, K, N).astype(np.int32)
+    results = {
+        "update": measure(updates(logits, labels), repetitions=300),
+        f"{STEPS} updates in a scan": measure(scans(logits, labels), repetitions=100),
+        "training step": measure(training_steps(), repetitions=50, slow=10),
+    }
+    rows = [
+        [
+            setting,
+            name,
+            *(f"{1e6 * r[key]:.0f}" for key in ("median", "lower_quartile", "upper_quartile")),
+            f"{r['first_call']:.2f}",
+        ]
+        for setting, contenders in results.items()
+        for name, r in contenders.items()
+    ]
+    size = sum(x.nbytes for x in jax.tree.leaves(EVALUATOR.init()))
+    publish(
+        "training_step",
+        results | {"state_bytes": size},
+        ["at each step", "", "median", "lower quartile", "upper quartile", "first call, s"],
+        rows,
+        f"{N} x {K} logits; accuracy, macro precision, recall and F1, and the matrix, unless said otherwise. The state of"
+        f" jaxmetrics has {size} bytes, however many the batches.",
+        unit="Microseconds",
+    )
+
+
+if __name__ == "__main__":
+    main()
