@@ -24,7 +24,7 @@ from jaxmetrics.ranking import average_precision_bounds, roc_auc_bounds
 from jaxmetrics.scoring import binned_calibration_error
 from jaxmetrics.streaming._totals import in_float64
 from jaxmetrics.streaming.accumulators import mean_estimate
-from jaxmetrics.streaming.evaluators import EXAMPLES, VERSION, State
+from jaxmetrics.streaming.evaluators import EXAMPLES, State
 
 __all__ = ["ComparedFigure", "ComparisonReport", "Figure", "Report", "comparison_report", "report"]
 
@@ -138,7 +138,7 @@ class Report:
         >>> Report.from_state(evaluator.update(evaluator.init(), **batch)).overall["loss"].value
         0.8
         """
-        tables = {name: in_float64(totals) for name, totals in state.items() if name != VERSION}
+        tables = {name: in_float64(totals) for name, totals in state.items()}
         _, ignored = tables.pop(EXAMPLES)
         matrices = [name for name in tables if name.startswith("confusion_matrix(") and tables[name].ndim == 2]
         if len(matrices) != 1:

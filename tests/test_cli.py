@@ -453,7 +453,7 @@ def test_states_that_cannot_be_merged(hosts: tuple[jm.Evaluator, list[Path]], ru
         ((path, tmp_path / "means.npz"), "means.npz: states of different evaluators"),
         ((tmp_path / "means.npz",), "a report needs a state with one confusion matrix, got 0; it holds moments(loss)"),
         ((path, tmp_path / "none.npz"), "none.npz: No such file"),
-        ((write(tmp_path / "x.npz", "hello"),), "x.npz: not a state that jaxmetrics wrote"),
+        ((write(tmp_path / "x.npz", "hello"),), "x.npz: no state of an evaluator"),
         ((path, "--output", path), "--output would overwrite the input"),
         ((path, "--classes", "a,b"), "expected 3, got 2"),
         ((path, "--output", tmp_path / "no" / "where.npz"), "where.npz: cannot be written"),

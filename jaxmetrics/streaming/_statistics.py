@@ -259,5 +259,5 @@ def _poisson_of_units(units: jax.Array, num_samples: int, seed: int) -> jax.Arra
     cdf = np.cumsum([math.exp(-1) / math.factorial(k) for k in range(12)])
     times = jnp.zeros(words.shape, float_dtype())
     for p in cdf[cdf < 1 - 2.0**-33]:
-        times += words >= np.uint32(p * 2**32)
+        times += (words >= np.uint32(p * 2**32)).astype(times.dtype)
     return times

@@ -1,68 +1,47 @@
-"""Sums that stay exact or nearly so, however long they are: of integers in two 32-bit limbs, of floats with their error.
+"""Sums that stay exact or nearly so, however long they are: of integers in two 32-bit words, of floats with their error.
 
-A float32 counter stops at 2^24, an int32 one wraps at 2^31. `Count` holds `low + 2^32 high`, exact below 2^64, with x64 off
-too. `Sum` holds the float nearest to the sum and what is missing from it (Knuth, The Art of Computer Programming, vol. 2,
-section 4.2.2, theorem B), twice the digits of one float: a relative error of 2^-46 in float32.
+A float32 counter stops at 2^24, an int32 one wraps at 2^31. A *count* is an array of uint32, `count[0] + 2^32 count[1]`, exact
+below 2^64, with x64 off too. A *sum* is an array of floats, `sum[0] + sum[1]`: the float nearest to it and what is missing
+(Knuth, The Art of Computer Programming, vol. 2, section 4.2.2, theorem B), so that an addition has a relative error of 2^-48 in
+float32. A *total* is either. One array each, because a call of a jitted function takes longer for each array that it is given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from functools import reduce
-from typing import NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._arrays import float_dtype
+from jaxmetrics._arrays import float_dtype, is_integer
 
 __all__: list[str] = []
 
 
-class Count(NamedTuple):
-    """`low + 2^32 high`, uint32 both."""
-
-    low: jax.Array
-    high: jax.Array
+def no_count(shape: tuple[int, ...]) -> jax.Array:
+    return jnp.zeros((2, *shape), jnp.uint32)
 
 
-class Sum(NamedTuple):
-    """`value + error`."""
-
-    value: jax.Array
-    error: jax.Array
+def no_sum(shape: tuple[int, ...]) -> jax.Array:
+    return jnp.zeros((2, *shape), float_dtype())
 
 
-Total: TypeAlias = Count | Sum
+def as_total(number: jax.Array) -> jax.Array:
+    """A count of integers >= 0, a sum of floats."""
+    words = number.astype(jnp.uint32 if is_integer(number) else float_dtype())
+    return jnp.stack([words, jnp.zeros_like(words)])
 
 
-def no_count(shape: tuple[int, ...]) -> Count:
-    return Count(jnp.zeros(shape, jnp.uint32), jnp.zeros(shape, jnp.uint32))
-
-
-def no_sum(shape: tuple[int, ...]) -> Sum:
-    return Sum(jnp.zeros(shape, float_dtype()), jnp.zeros(shape, float_dtype()))
-
-
-def as_count(number: jax.Array) -> Count:
-    """Of integers >= 0."""
-    return Count(number.astype(jnp.uint32), jnp.zeros(number.shape, jnp.uint32))
-
-
-def as_sum(number: jax.Array) -> Sum:
-    return Sum(number.astype(float_dtype()), jnp.zeros(number.shape, float_dtype()))
-
-
-def add_counts(a: Count, b: Count) -> Count:
-    low = a.low + b.low
-    return Count(low, a.high + b.high + (low < b.low).astype(jnp.uint32))
-
-
-def add_sums(a: Sum, b: Sum) -> Sum:
-    value, error = _two_sum(a.value, b.value)
-    return Sum(*_two_sum(value, error + (a.error + b.error)))
+def add(a: jax.Array, b: jax.Array) -> jax.Array:
+    """The total of two totals of one kind."""
+    if is_integer(a):
+        low = a[0] + b[0]
+        return jnp.stack([low, a[1] + b[1] + (low < b[0]).astype(jnp.uint32)])
+    value, error = _two_sum(a[0], b[0])
+    return jnp.stack(_two_sum(value, error + (a[1] + b[1])))
 
 
 def _two_sum(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -73,19 +52,18 @@ def _two_sum(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
     return total, jnp.where(jnp.isfinite(total), error, 0)
 
 
-def sum_over_devices(total: Total, axis_name: Hashable) -> Total:
+def sum_over_devices(total: jax.Array, axis_name: Hashable) -> jax.Array:
     """Over an axis of up to 4096 devices, by sums that need no rounding, so that their order does not matter."""
-    if isinstance(total, Count):
-        low, middle, high = lax.psum((total.low & 0xFFFF, total.low >> 16, total.high), axis_name)
-        carried = Count(middle << 16, (middle >> 16) + high)
-        return add_counts(as_count(low), carried)
-    slices = _slices(total, lax.pmax(jnp.abs(total.value), axis_name))
-    return reduce(add_sums, map(as_sum, lax.psum(slices, axis_name)))
+    if is_integer(total):
+        low, middle, high = lax.psum((total[0] & 0xFFFF, total[0] >> 16, total[1]), axis_name)
+        return add(as_total(low), jnp.stack([middle << 16, (middle >> 16) + high]))
+    slices = _slices(total, lax.pmax(jnp.abs(total[0]), axis_name))
+    return reduce(add, map(as_total, lax.psum(slices, axis_name)))
 
 
-def _slices(total: Sum, largest: jax.Array) -> list[jax.Array]:
-    """Parts whose sum is the total, each a multiple of a unit that is common to the devices and leaves 12 bits free."""
-    bits = np.finfo(total.value.dtype).nmant + 1 - 12
+def _slices(total: jax.Array, largest: jax.Array) -> list[jax.Array]:
+    """Parts of a sum, each a multiple of a unit that is common to the devices and leaves 12 bits free."""
+    bits = np.finfo(total.dtype).nmant + 1 - 12
     _, exponent = jnp.frexp(jnp.where(jnp.isfinite(largest), jnp.maximum(largest, 2.0**-60), 1))
     rest, error = total
     slices = []
@@ -98,21 +76,21 @@ def _slices(total: Sum, largest: jax.Array) -> list[jax.Array]:
     return [*slices, rest + error]
 
 
-def as_floats(total: Total) -> jax.Array:
+def as_floats(total: jax.Array) -> jax.Array:
     """Rounded to one float."""
-    if isinstance(total, Count):
-        return total.high.astype(float_dtype()) * 2.0**32 + total.low.astype(float_dtype())
-    return total.value + total.error
+    if is_integer(total):
+        return total[1].astype(float_dtype()) * 2.0**32 + total[0].astype(float_dtype())
+    return total[0] + total[1]
 
 
-def as_numpy(total: Total) -> np.ndarray:
+def as_numpy(total: jax.Array) -> np.ndarray:
     """On the host, unrounded: uint64, or float64."""
-    a, b = (np.asarray(x) for x in total)
-    if isinstance(total, Count):
+    a, b = np.asarray(total)
+    if is_integer(total):
         return a.astype(np.uint64) + (b.astype(np.uint64) << np.uint64(32))
     return a.astype(np.float64) + b.astype(np.float64)
 
 
-def in_float64(totals: dict[str, Total]) -> np.ndarray:
+def in_float64(totals: Mapping[str, jax.Array]) -> np.ndarray:
     """A table on the host, its count and its sum together."""
     return np.sum([as_numpy(total).astype(np.float64) for total in totals.values()], axis=0)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from jaxmetrics._arrays import ArrayLike, as_float, as_mask, check_level, divide, float_dtype, promoting
 from jaxmetrics._estimates import Estimate
-from jaxmetrics.streaming._totals import Count, Sum, add_counts, add_sums, as_count, as_floats, as_sum, no_count, no_sum
+from jaxmetrics.streaming._totals import add, as_floats, as_total, no_count, no_sum
 
 __all__ = ["ConfidenceSequence", "ConfidenceState", "confidence_sequence"]
 
@@ -20,14 +20,14 @@ _LARGEST_BET = 0.5
 
 
 class ConfidenceState(NamedTuple):
-    """Sums over the values x so far, scaled to [0, 1], with bets λ."""
+    """Sums over the values x so far, scaled to [0, 1], with bets λ; `(2,)` each, as `jaxmetrics.streaming._totals` has them."""
 
-    number: Count
-    total: Sum  # of x
-    squares: Sum  # (x - mean so far)^2
-    bets: Sum  # λ
-    weighted: Sum  # λ x
-    penalty: Sum  # 4 (x - mean before)^2 ψ(λ)
+    number: jax.Array
+    total: jax.Array  # of x
+    squares: jax.Array  # (x - mean so far)^2
+    bets: jax.Array  # λ
+    weighted: jax.Array  # λ x
+    penalty: jax.Array  # 4 (x - mean before)^2 ψ(λ)
 
 
 def confidence_sequence(level: float = 0.95, *, low: float = 0.0, high: float = 1.0) -> ConfidenceSequence:
@@ -107,8 +107,8 @@ def _update(state: ConfidenceState, values: jax.Array, keep: jax.Array, *, seque
     bet = jnp.where(keep, jnp.minimum(bet, _LARGEST_BET), 0)
     penalty = (x - mean_before) ** 2 * (-jnp.log1p(-bet) - bet)
     sums = (x, squares, bet, bet * x, jnp.where(keep, penalty, 0))
-    added = (add_sums(old, as_sum(new.sum())) for old, new in zip(state[1:], sums, strict=True))
-    return ConfidenceState(add_counts(state.number, as_count(keep.sum(dtype=jnp.int32))), *added)
+    added = (add(old, as_total(new.sum())) for old, new in zip(state[1:], sums, strict=True))
+    return ConfidenceState(add(state.number, as_total(keep.sum(dtype=jnp.int32))), *added)
 
 
 def _running(start_and_values: tuple[jax.Array, jax.Array], t: jax.Array, keep: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -17,7 +17,7 @@ all results speak of the same examples; `num_ignored` says how many those were, 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -29,26 +29,16 @@ import numpy as np
 from jaxmetrics._arrays import ArrayLike, float_dtype, is_integer, promoting
 from jaxmetrics.streaming._batches import Batch, as_field
 from jaxmetrics.streaming._statistics import Statistic
-from jaxmetrics.streaming._totals import (
-    Count,
-    Sum,
-    add_counts,
-    add_sums,
-    as_count,
-    as_floats,
-    as_sum,
-    no_count,
-    no_sum,
-    sum_over_devices,
-)
+from jaxmetrics.streaming._totals import add, as_floats, as_total, no_count, no_sum, sum_over_devices
 from jaxmetrics.streaming.accumulators import Accumulator
 
 __all__ = ["Evaluator", "evaluator", "to_python"]
 
-State = dict[str, Any]
+State = dict[str, dict[str, jax.Array]]
 
-VERSION = "version_1"  # a key of every state, so that another version is found by its structure, without a look at values
-EXAMPLES = "examples"  # counts of shape (2,): those counted, those ignored
+# Of every state: the number of examples counted, and of those ignored. The key has the version of the layout, so that another
+# is found without a look at values.
+EXAMPLES = "examples, version 1"
 COUNTERS = ("num_examples", "num_ignored")
 
 
@@ -92,10 +82,10 @@ class Evaluator:
 
     def init(self) -> State:
         """The state of no examples."""
-        totals: State = {str(s): {"sum": no_sum(s.shape)} for s in self._statistics}
+        state = {EXAMPLES: {"count": no_count((2,))}}
         for s in self._statistics:
-            totals[str(s)] |= {"count": no_count(s.shape)} if s.counts else {}
-        return {VERSION: jnp.zeros((), jnp.int32)} | {EXAMPLES: {"count": no_count((2,))}} | totals
+            state[str(s)] = {"sum": no_sum(s.shape)} | ({"count": no_count(s.shape)} if s.counts else {})
+        return state
 
     def update(self, state: State, **batch: ArrayLike | None) -> State:
         """The state with a batch more.
@@ -124,9 +114,7 @@ class Evaluator:
         Under `jax.jit` with a sharded batch there is no need for it: `update` then sees the whole batch.
         """
         self._check(state)
-        totals = {name: x for name, x in state.items() if name != VERSION}
-        summed = jax.tree.map(partial(sum_over_devices, axis_name=axis_name), totals, is_leaf=_is_total)
-        return {VERSION: state[VERSION]} | summed
+        return jax.tree.map(partial(sum_over_devices, axis_name=axis_name), state)
 
     def compute(self, state: State) -> dict[str, Any]:
         """Results by name, and `num_examples` and `num_ignored`. Nothing is moved to the host; `to_python` does that.
@@ -162,11 +150,10 @@ def _layout(evaluator: Evaluator, dtype: np.dtype) -> tuple[Any, tuple[tuple[tup
 def _mismatch(state: Any, expected: State) -> Exception:
     if not isinstance(state, dict):
         return TypeError(f"state must be what init returned, got {type(state).__name__}.")
-    if VERSION not in state:
-        found = next((name for name in state if str(name).startswith("version_")), "no version")
-        return ValueError(f"a state of {found}; this jaxmetrics reads and writes {VERSION}.")
+    if EXAMPLES not in state:
+        return ValueError(wrong_version(state))
     for name in sorted(expected.keys() ^ state.keys()):
-        ours = ", ".join(repr(name) for name in sorted(expected) if name not in (VERSION, EXAMPLES))
+        ours = ", ".join(repr(name) for name in sorted(expected) if name != EXAMPLES)
         return ValueError(
             f"a state of another evaluator: it {'has' if name in state else 'lacks'} {name!r}; this one's hold {ours}."
         )
@@ -178,6 +165,13 @@ def _mismatch(state: Any, expected: State) -> Exception:
                 " through jax.vmap.)"
             )
     return ValueError(f"state should have the structure of init, {jax.tree.structure(expected)}.")
+
+
+def wrong_version(names: Iterable[str]) -> str:
+    """Of a state with these keys."""
+    found = next((name for name in names if str(name).startswith("examples, version ")), None)
+    what = "no state of an evaluator" if found is None else f"a state of {found.removeprefix('examples, ')}"
+    return f"{what}; this jaxmetrics reads and writes {EXAMPLES.removeprefix('examples, ')}."
 
 
 @promoting
@@ -199,10 +193,9 @@ def _update(state: State, fields: dict[str, jax.Array], *, statistics: tuple[Sta
     return state | {name: _added(state[name], table) for name, table in added.items()}
 
 
-def _added(held: dict[str, Any], table: jax.Array) -> dict[str, Any]:
-    if is_integer(table):
-        return held | {"count": add_counts(held["count"], as_count(table))}
-    return held | {"sum": add_sums(held["sum"], as_sum(table))}
+def _added(held: dict[str, jax.Array], table: jax.Array) -> dict[str, jax.Array]:
+    kind = "count" if is_integer(table) else "sum"
+    return held | {kind: add(held[kind], as_total(table))}
 
 
 def merge_checked(a: State, b: State) -> State:
@@ -216,12 +209,7 @@ def merge_checked(a: State, b: State) -> State:
 @promoting
 @jax.jit
 def _merge(a: State, b: State) -> State:
-    def add(x: Any, y: Any) -> Any:
-        if isinstance(x, Count):
-            return add_counts(x, y)
-        return add_sums(x, y) if isinstance(x, Sum) else x
-
-    return jax.tree.map(add, a, b, is_leaf=_is_total)
+    return jax.tree.map(add, a, b)
 
 
 @promoting
@@ -237,10 +225,6 @@ def _compute(evaluator: Evaluator, state: State) -> dict[str, Any]:
         for name, result in accumulator.results
     }
     return results | dict(zip(COUNTERS, as_floats(state[EXAMPLES]["count"]), strict=True))
-
-
-def _is_total(x: Any) -> bool:
-    return isinstance(x, Count | Sum)
 
 
 def to_python(results: Any) -> dict[str, Any]:

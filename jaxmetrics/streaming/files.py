@@ -5,18 +5,14 @@ from __future__ import annotations
 import os
 import zipfile
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics.streaming._totals import Count, Sum
-from jaxmetrics.streaming.evaluators import EXAMPLES, VERSION, State
+from jaxmetrics.streaming.evaluators import EXAMPLES, State, wrong_version
 
 __all__ = ["load_state", "save_state"]
-
-_KINDS: dict[str, Any] = {"count": Count, "sum": Sum}
 
 
 def save_state(path: str | Path, state: State) -> None:
@@ -28,11 +24,7 @@ def save_state(path: str | Path, state: State) -> None:
     Raises:
         OSError: the file cannot be written.
     """
-    arrays = {VERSION: state[VERSION]}
-    for name, totals in state.items():
-        if name != VERSION:
-            arrays |= {f"{name}/{kind}/{part}": x for kind, total in totals.items() for part, x in total._asdict().items()}
-    arrays = jax.device_get(arrays)
+    arrays = jax.device_get({f"{name}/{kind}": total for name, totals in state.items() for kind, total in totals.items()})
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
@@ -58,19 +50,13 @@ def load_state(path: str | Path) -> State:
     """
     try:
         with Path(path).open("rb") as file:
-            arrays = {name: jnp.asarray(x) for name, x in dict(np.load(file, allow_pickle=False)).items()}
-        version = next(name for name in arrays if name.startswith("version_"))
-    except (TypeError, ValueError, EOFError, StopIteration, zipfile.BadZipFile):
-        raise ValueError(f"{path}: not a state that jaxmetrics wrote.") from None
-    if version != VERSION:
-        raise ValueError(f"{path}: a state of {version}; this jaxmetrics reads and writes {VERSION}.")
-    state: State = {VERSION: arrays.pop(VERSION)}
-    try:
-        for name, kind in sorted({tuple(key.rsplit("/", 2)[:2]) for key in arrays}):
-            total = _KINDS[kind]
-            state.setdefault(name, {})[kind] = total(*(arrays[f"{name}/{kind}/{part}"] for part in total._fields))
-    except (KeyError, ValueError) as error:
-        raise ValueError(f"{path}: a damaged state: {error}.") from None
+            arrays = dict(np.load(file, allow_pickle=False))
+    except (TypeError, ValueError, EOFError, zipfile.BadZipFile):
+        raise ValueError(f"{path}: {wrong_version(())}") from None
+    state: State = {}
+    for key, total in arrays.items():
+        name, _, kind = key.rpartition("/")
+        state.setdefault(name, {})[kind] = jnp.asarray(total)
     if EXAMPLES not in state:
-        raise ValueError(f"{path}: a damaged state: no number of examples.")
+        raise ValueError(f"{path}: {wrong_version(state)}")
     return state
