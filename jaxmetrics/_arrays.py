@@ -6,14 +6,15 @@ numbers in an array (a label out of range, a negative count) cannot raise under 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import wraps
-from typing import ParamSpec, TypeAlias, TypeVar
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial, wraps
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
+from jax import lax
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
 __all__: list[str] = []
@@ -167,6 +168,7 @@ def as_edges(edges: ArrayLike) -> jax.Array:
 @promoting
 def bins_between(edges: jax.Array, x: jax.Array) -> jax.Array:
     """How many of the rising edges each number reaches, `edge <= x`; -1 for NaN."""
+    edges, x = varying_alike(edges, x)
     reached = jnp.searchsorted(edges, x, side="right", method="scan_unrolled")
     return jnp.where(jnp.isnan(x), -1, reached.astype(jnp.int32))
 
@@ -177,6 +179,28 @@ def as_histogram(histogram: ArrayLike) -> jax.Array:
     if array.ndim < 2 or array.shape[-2] != 2 or array.shape[-1] == 0:
         raise ValueError(f"histogram must have shape (..., 2, B), as score_histogram returns it, got {array.shape}.")
     return array
+
+
+def varying_alike(*arrays: jax.Array | None) -> tuple[Any, ...]:
+    """Inside `jax.shard_map`, mark what differs between devices in any argument as differing in all.
+
+    A gradient may differ between devices only if its argument does; the transpose of the mark adds up the devices' gradients.
+    """
+    axes = frozenset[Hashable]().union(*(varying_axes(x) for x in arrays if x is not None))
+    return tuple(None if x is None else _vary_along(x, axes - varying_axes(x)) for x in arrays)
+
+
+def varying_axes(x: jax.Array) -> frozenset[Hashable]:
+    """The axes along which devices may hold different `x`; the field has moved since JAX 0.7."""
+    kind = jax.typeof(x)
+    return kind.manual_axis_type.varying if hasattr(kind, "manual_axis_type") else kind.vma
+
+
+def _vary_along(x: jax.Array, axes: frozenset[Hashable]) -> jax.Array:
+    if not axes:
+        return x
+    mark = partial(lax.pcast, to="varying") if hasattr(lax, "pcast") else lax.__dict__["pvary"]  # JAX 0.7 has the latter only
+    return mark(x, tuple(axes))
 
 
 SMALLEST_BETA_PARAMETER = 0.05  # below, a density is hardly more than its poles, which no table resolves

@@ -507,6 +507,10 @@ def test_files_that_hold_no_state(tmp_path: Path) -> None:
     np.savez(path, a=np.ones(2))
     with pytest.raises(ValueError, match="no state of an evaluator"):
         jm.load_state(path)
+    with path.open("wb") as file:
+        np.save(file, np.ones(2))
+    with pytest.raises(ValueError, match="no state of an evaluator"):
+        jm.load_state(path)
     older: dict[str, Any] = {"examples, version 0/count": np.ones(())}
     np.savez(path, **older)
     with pytest.raises(ValueError, match="a state of version 0; this jaxmetrics reads and writes version 1"):

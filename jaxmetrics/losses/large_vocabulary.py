@@ -35,6 +35,8 @@ from jaxmetrics._arrays import (
     is_integer,
     promoting,
     valid_ids,
+    varying_alike,
+    varying_axes,
 )
 from jaxmetrics.losses.per_example import as_term, scaled
 
@@ -182,10 +184,10 @@ def _linear_cross_entropy(
     if axis_name is not None:
         _check_spread(axis_name, hidden, kernel, ids)
     if axis_name is None:
-        sums = _sums_of_logits(options, *_varying_alike(hidden, kernel, bias, ids))
+        sums = _sums_of_logits(options, *varying_alike(hidden, kernel, bias, ids))
     else:
         ids = ids - lax.axis_index(axis_name) * kernel.shape[1]
-        sums = _joined(_sums_of_logits(options, *_varying_alike(hidden, kernel, bias, ids)), axis_name)
+        sums = _joined(_sums_of_logits(options, *varying_alike(hidden, kernel, bias, ids)), axis_name)
     loss = _loss(sums, keep, smoothing, weight_of_z, vocabulary)
     return loss.reshape(shape)
 
@@ -217,11 +219,11 @@ def _loss(
 
 def _check_spread(axis_name: Hashable, hidden: jax.Array, kernel: jax.Array, ids: jax.Array) -> None:
     """Only the words may differ along the axis; not known under `check_vma=False`."""
-    if axis_name not in _varying(lax.axis_index(axis_name)):
+    if axis_name not in varying_axes(lax.axis_index(axis_name)):
         return
-    if axis_name not in _varying(kernel):
+    if axis_name not in varying_axes(kernel):
         raise ValueError(f"axis_name {axis_name!r}: kernel is the same on all devices; its columns should be spread over them.")
-    if axis_name in _varying(hidden) | _varying(ids):
+    if axis_name in varying_axes(hidden) | varying_axes(ids):
         raise ValueError(f"axis_name {axis_name!r}: hidden and labels differ between devices; only kernel and bias should.")
 
 
@@ -231,28 +233,6 @@ def _joined(sums: _Sums, axis_name: Hashable) -> _Sums:
     top = lax.pmax(mine, axis_name)
     others, label, total = lax.psum((sums.others * jnp.exp(mine - top), sums.label, sums.total), axis_name)
     return _Sums(top, others, label, total)
-
-
-def _varying_alike(*arrays: jax.Array | None) -> tuple[jax.Array | None, ...]:
-    """Inside `jax.shard_map`, mark what differs between devices in any argument as differing in all.
-
-    A gradient may differ between devices only if its argument does; the transpose of the mark adds up the devices' gradients.
-    """
-    axes = frozenset[Hashable]().union(*(_varying(x) for x in arrays if x is not None))
-    return tuple(None if x is None else _mark(x, axes - _varying(x)) for x in arrays)
-
-
-def _varying(x: jax.Array) -> frozenset[Hashable]:
-    """The axes along which devices may hold different `x`; the field has moved since JAX 0.7."""
-    kind = jax.typeof(x)
-    return kind.manual_axis_type.varying if hasattr(kind, "manual_axis_type") else kind.vma
-
-
-def _mark(x: jax.Array, axes: frozenset[Hashable]) -> jax.Array:
-    if not axes:
-        return x
-    mark = partial(lax.pcast, to="varying") if hasattr(lax, "pcast") else lax.__dict__["pvary"]  # JAX 0.7 has the latter only
-    return mark(x, tuple(axes))
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))

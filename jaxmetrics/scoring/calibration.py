@@ -22,6 +22,7 @@ from jaxmetrics._arrays import (
     float_dtype,
     promoting,
     safe_sqrt,
+    varying_alike,
 )
 from jaxmetrics._estimates import normal_quantile, wilson_interval
 from jaxmetrics.counts import soft_confusion_matrix
@@ -386,7 +387,7 @@ def _sums(examples: Examples, edges: jax.Array) -> jax.Array:
     ids, p, weights, mask = examples
     search = partial(jnp.searchsorted, side="left", method="scan_unrolled")
     p = jnp.where(is_probability(p) & ~jnp.isnan(edges).any(-1, keepdims=True), p, jnp.nan)
-    bin_ids = jnp.vectorize(search, signature="(b),(n)->(n)")(edges, p).astype(jnp.int32)
+    bin_ids = jnp.vectorize(search, signature="(b),(n)->(n)")(*varying_alike(edges, p)).astype(jnp.int32)
     # By bin and truth, with a row [1, p] for each example: how many, and their sum of p.
     sums = soft_confusion_matrix(
         ids,

@@ -49,9 +49,9 @@ def load_state(path: str | Path) -> State:
     Array(1.5, dtype=float32)
     """
     try:
-        with Path(path).open("rb") as file:
-            arrays = dict(np.load(file, allow_pickle=False))
-    except (TypeError, ValueError, EOFError, zipfile.BadZipFile):
+        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as npz:
+            arrays = dict(npz)
+    except (AttributeError, TypeError, ValueError, EOFError, zipfile.BadZipFile):
         raise ValueError(f"{path}: {wrong_version(())}") from None
     state: State = {}
     for key, total in arrays.items():
