@@ -126,6 +126,9 @@ def merge(
             if output.resolve() in [file.resolve() for file in files]:
                 raise InputError(f"{output}: --output would overwrite the input")
             _save_state(output, state)
+            if not any(name.startswith("confusion_matrix(") for name in state):
+                print(f"jaxmetrics: {len(files)} states merged; they hold no counts to report on", file=sys.stderr)
+                raise typer.Exit
         with _about(files[0]):
             return Report.from_state(state, class_names=None if classes is None else classes.split(","), level=level)
 

@@ -445,6 +445,16 @@ def test_states_of_one_event_have_areas(run: Run, tmp_path: Path) -> None:
     assert overall["roc_auc"]["interval"] == "bounds"
 
 
+def test_states_without_counts_are_merged(run: Run, tmp_path: Path) -> None:
+    evaluator = jm.evaluator(jm.mean_of("loss"))
+    jm.save_state(tmp_path / "a.npz", evaluator.update(evaluator.init(), loss=[1.0, 2.0]))
+    code, out, err = run("merge", tmp_path / "a.npz", tmp_path / "a.npz", "--output", tmp_path / "b.npz")
+    assert (code, out) == (0, "")
+    assert "2 states merged; they hold no counts" in err
+    jax.config.update("jax_enable_x64", False)  # as where the states were made
+    assert evaluator.compute(jm.load_state(tmp_path / "b.npz"))["num_examples"] == 4
+
+
 def test_states_that_cannot_be_merged(hosts: tuple[jm.Evaluator, list[Path]], run: Run, tmp_path: Path) -> None:
     _, (path, _) = hosts
     other = jm.evaluator(jm.mean_of("loss"))

@@ -17,6 +17,7 @@ from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import jaxmetrics as jm
+from jaxmetrics.streaming._batches import _words
 from jaxmetrics.streaming._statistics import _poisson_of_units
 from jaxmetrics.streaming._totals import add, as_numpy, as_total, in_float64, sum_over_devices
 from jaxmetrics.streaming.evaluators import EXAMPLES
@@ -314,6 +315,46 @@ def test_intervals_are_those_of_the_counts(interval: Any) -> None:
     assert_same(evaluator.compute(evaluated(evaluator, batch))["macro_f1"], interval(jm.macro(jm.f1), counts), rtol=1e-5)
 
 
+def test_inside_a_differentiated_training_step() -> None:
+    def loss(logits: jax.Array) -> Any:
+        losses = jm.cross_entropy(logits, FEW["y_true"])
+        state = SMALL.update(SMALL.init(), y_true=FEW["y_true"], logits=logits, loss=losses)
+        return losses.sum(), (state, SMALL.compute(state)["accuracy"])
+
+    (_, (state, _)), gradient = jax.value_and_grad(loss, has_aux=True)(jnp.asarray(FEW["logits"]))
+    expected = evaluated(SMALL, FEW | {"loss": jm.cross_entropy(FEW["logits"], FEW["y_true"])})
+    assert_same(state, expected)
+    assert np.isfinite(gradient).all()
+
+
+def test_numbers_and_dtypes_as_people_give_them() -> None:
+    evaluator = jm.evaluator(jm.mean_of("x"))
+    large = np.array([3_000_000_000, 1_000_000_000])
+    assert evaluator.compute(evaluated(evaluator, {"x": large}))["x"] == 2e9
+    weighted = evaluated(evaluator, {"x": [1, 2], "sample_weight": large})
+    np.testing.assert_allclose(evaluator.compute(weighted)["x"], 1.25, rtol=1e-6)
+    for dtype in (jnp.bfloat16, jnp.float8_e4m3fn, jnp.float8_e5m2):
+        batch = {"y_true": np.arange(K), "logits": jnp.eye(K).astype(dtype), "loss": jnp.ones(K)}
+        assert SMALL.compute(evaluated(SMALL, batch))["accuracy"] == 1
+    with pytest.raises(ValueError, match="two results are named 'a/low'"):
+        jm.to_python({"a": {"low": 1}, "a/low": 2})
+
+
+def test_a_scan_inside_of_shard_map() -> None:
+    if not hasattr(jax.lax, "pcast"):
+        pytest.skip("jax.lax.pcast came with JAX 0.8")
+    mesh = Mesh(np.array(jax.devices()), ("data",))
+    evaluator = jm.evaluator(jm.mean_of("x"))
+
+    def on_each(x: jax.Array) -> Any:
+        start = jax.lax.pcast(evaluator.init(), "data", to="varying")
+        return evaluator.psum(jax.lax.scan(lambda s, x: (evaluator.update(s, x=x), None), start, x)[0], "data")
+
+    x = np.arange(64.0, dtype=np.float32).reshape(4, 16)
+    state = jax.jit(jax.shard_map(on_each, mesh=mesh, in_specs=P(None, "data"), out_specs=P()))(x)
+    assert evaluator.compute(state)["x"] == 31.5
+
+
 def test_posterior_balanced_accuracy_of_a_history() -> None:
     evaluator = jm.evaluator(jm.count_metrics({"counts": lambda counts: counts}, num_classes=K))
     batches = [{"y_true": ALL["y_true"], "y_pred": ALL[name]} for name in ("y_pred_a", "y_pred_b")]
@@ -370,6 +411,21 @@ def test_poisson_weights_are_poisson() -> None:
     assert (_poisson_of_units(jnp.arange(64, dtype=jnp.uint32), 64, 1) != times[:, :64]).any()
 
 
+def test_units_are_the_same_in_any_container(x64: bool) -> None:
+    ids = [0, 1, 5, 2**31 - 1]
+    expected = _words(np.array([*ids, -5, -1]))
+    for dtype in (np.int32, np.int64):
+        np.testing.assert_array_equal(_words(np.array([*ids, -5, -1], dtype)), expected)
+    np.testing.assert_array_equal(_words(jnp.asarray([*ids, -5, -1])), expected)
+    np.testing.assert_array_equal(_words(np.array([-5, -1, 5], np.int8)), expected[[4, 5, 2]])
+    documents, visits = np.arange(300)[:, None], np.arange(300)
+    composite = (documents << 32 | visits).reshape(-1)
+    assert len(np.unique(_words(composite))) > len(composite) - 10  # of random words, 1 pair would be equal
+    if x64:
+        np.testing.assert_array_equal(_words(jnp.asarray(composite)), _words(composite))
+    assert len(np.unique(_words(np.arange(-1000, 1000)))) == 2000
+
+
 def test_poisson_bootstrap_of_means_areas_and_clusters() -> None:
     """Standard errors of 400 replicates are within 4 of their own, 1 / sqrt(800), of what theory says."""
     rng = np.random.default_rng(0)
@@ -419,7 +475,7 @@ def test_confidence_sequence_is_that_of_the_loop(level: float) -> None:
     estimate = sequence.compute(state)
     np.testing.assert_allclose((estimate.low, estimate.high), by_loop(x, level), rtol=1e-5)
     np.testing.assert_allclose(estimate.value, x.mean(), rtol=1e-6)
-    np.testing.assert_allclose(estimate.standard_error, x.std(ddof=1) / np.sqrt(300), rtol=2e-2)
+    np.testing.assert_allclose(estimate.standard_error, x.std(ddof=1) / np.sqrt(300), rtol=1e-5)
 
 
 def test_confidence_sequence_of_differences_and_at_its_ends() -> None:
@@ -432,6 +488,8 @@ def test_confidence_sequence_of_differences_and_at_its_ends() -> None:
     estimate = sequence.compute(sequence.update(sequence.init(), x))
     np.testing.assert_allclose(estimate.low, 2 * scaled.low - 1, rtol=1e-5)
     assert np.isnan(sequence.compute(sequence.update(sequence.init(), [0.5, 1.5])).low)
+    decimal = jm.confidence_sequence(low=2.0, high=2.16)
+    assert decimal.compute(decimal.update(decimal.init(), [2.0, 2.16, 2.08])).low == 2  # 2.16 is no more than 2.16
     assert sequence.compute(sequence.update(sequence.init(), [0.5, 1.5], where=[True, False])).high == 1
 
 
@@ -462,11 +520,16 @@ def test_confidence_sequence_holds_at_all_times(p: float) -> None:
 
 def test_nothing_moves_to_the_host() -> None:
     batch = jax.tree.map(jnp.asarray, FEW | {"where": np.ones(N, bool)})
-    state = SMALL.init()
-    SMALL.compute(SMALL.merge(SMALL.update(state, **batch), state))  # compiled
+    sequence = jm.confidence_sequence()
+
+    def run() -> Any:
+        state = SMALL.merge(SMALL.update(SMALL.init(), **batch), SMALL.init())
+        return SMALL.compute(state), sequence.compute(sequence.update(sequence.init(), right))
+
+    right = batch["y_true"] == 1
+    run()  # compiled
     with jax.transfer_guard("disallow"):
-        state = SMALL.merge(SMALL.update(state, **batch), state)
-        results = SMALL.compute(state)
+        results, _ = run()
     assert all(isinstance(x, float) for x in jm.to_python(results).values())
 
 
@@ -550,8 +613,15 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: jm.ranking_metrics(scale="log"), "scale must be"),  # type: ignore[arg-type]
     (lambda: jm.ranking_metrics(scale="logit", num_classes=3), 'needs scale="probability"'),
     (lambda: jm.ranking_metrics(scale="logit", num_bins=100), "num_bins must be a power of two"),
-    (lambda: jm.poisson_bootstrap(jm.poisson_bootstrap(jm.mean_of("x"))), "not bootstrapped yet"),
-    (lambda: jm.poisson_bootstrap(jm.mean_of("x"), seed=0.5), "seed must be a Python int"),  # type: ignore[arg-type]
+    (lambda: SMALL.update(STATE, **FEW, foo=None), "no accumulator reads foo"),
+    (lambda: jm.save_state("x.npz", {}), "no state of an evaluator"),
+    (lambda: jm.mean_of("where"), "another field than 'where'"),
+    (lambda: jm.count_metrics({}, num_classes=3, interval="delta"), "interval must be a function"),  # type: ignore[arg-type]
+    (lambda: jm.poisson_bootstrap(jm.poisson_bootstrap(jm.mean_of("x"))), "takes an accumulator without intervals"),
+    (lambda: jm.poisson_bootstrap(jm.mean_of("x", level=0.9)), "takes an accumulator without intervals"),
+    (lambda: jm.poisson_bootstrap(SMALL), "takes an accumulator, such as"),  # type: ignore[arg-type]
+    (lambda: jm.poisson_bootstrap(jm.mean_of("x"), seed=0.5), "seed must be a Python int from 0"),  # type: ignore[arg-type]
+    (lambda: jm.poisson_bootstrap(jm.mean_of("x"), seed=2**32), "seed must be a Python int from 0"),
     (lambda: jm.confidence_sequence(low=1, high=0), "low and high must be"),
     (lambda: jm.confidence_sequence(1.5), "level must be"),
     (lambda: jm.confidence_sequence().update(jm.confidence_sequence().init(), 1.0), r"values must have shape \(n,\)"),

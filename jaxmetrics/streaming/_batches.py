@@ -4,31 +4,46 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._arrays import INT32_MAX, ArrayLike, as_class_ids, as_float, as_host_or_jax, as_mask, is_integer, valid_ids
+from jaxmetrics._arrays import (
+    INT32_MAX,
+    ArrayLike,
+    as_class_ids,
+    as_float,
+    as_host_or_jax,
+    as_mask,
+    float_dtype,
+    is_integer,
+    valid_ids,
+)
+from jaxmetrics._samplers import hashed
 
 __all__: list[str] = []
 
 PREDICTIONS = ("y_pred", "logits", "y_prob")
+LABELS = ("y_true", "y_pred", "groups")
 ROWS = ("logits", "y_prob")  # one number per class, unless y_prob is the probability of one event
 
 
 def as_field(name: str, x: ArrayLike) -> jax.Array | np.ndarray:
-    """A field as it may enter a jitted function: integers of NumPy's that int32 does not hold, which JAX would wrap, become -1.
+    """A field as it may enter a jitted function, where JAX wraps NumPy's integers that int32 does not hold.
 
-    Those of `unit`, of which none is special, keep 32 bits made of all 64.
+    Labels among them become -1; units become words; others floats.
     """
     array = as_host_or_jax(x)
-    if isinstance(array, np.ndarray) and array.dtype.kind in "iu" and array.dtype.itemsize > 2:
-        if name == "unit":
-            return (array ^ (array >> 31 >> 1)).astype(np.uint32)
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "iu":
+        return array
+    if name == "unit":
+        return _words(array)
+    if name.startswith(LABELS):
         return np.where((array >= 0) & (array <= INT32_MAX), array, -1).astype(np.int32)
-    return array
+    return array.astype(float_dtype())
 
 
 class Batch:
@@ -78,11 +93,11 @@ class Batch:
         raise ValueError(f"the batch lacks y_prob, or logits instead; it has {', '.join(self.fields)}.")
 
     def units(self) -> jax.Array:
-        """As uint32."""
+        """A word of 32 bits for each."""
         ids = jnp.asarray(self._get("unit"))
         if not is_integer(ids):
             raise TypeError(f"unit must hold integers, the same for examples that belong together, got {ids.dtype}.")
-        return self._one_each("unit", ids.astype(jnp.uint32))
+        return self._one_each("unit", ids if ids.dtype == jnp.uint32 else _words(ids))
 
     def _get(self, name: str) -> jax.Array | np.ndarray:
         if name not in self.fields:
@@ -106,6 +121,16 @@ class Batch:
         return x.reshape(self.size, num_classes)
 
 
+def _words(ids: Any) -> Any:
+    """Integers as uint32, NumPy's or JAX's alike: below 2^32 themselves, others their lower half and a hash of their upper."""
+    wide = ids.astype(np.int64) if isinstance(ids, np.ndarray) else ids
+    if wide.dtype.itemsize == 8:
+        low, high = (wide & 0xFFFFFFFF).astype(np.uint32), (wide >> 32 & 0xFFFFFFFF).astype(np.uint32)
+    else:
+        low, high = wide.astype(np.uint32), (wide < 0).astype(np.uint32) * np.uint32(0xFFFFFFFF)
+    return low ^ (hashed(high) * (high != 0).astype(np.uint32))  # type: ignore[arg-type]
+
+
 def _greatest(rows: jax.Array) -> tuple[jax.Array, jax.Array]:
     """The greatest of each row and the first place where it stands; NaN is greater than any. `argmax` would throw it away."""
 
@@ -114,5 +139,6 @@ def _greatest(rows: jax.Array) -> tuple[jax.Array, jax.Array]:
         first = (x > y) | jnp.isnan(x) | ((x == y) & (i < j))
         return jnp.where(first, x, y), jnp.where(first, i, j)
 
+    rows = lax.stop_gradient(rows if rows.dtype.itemsize > 1 else rows.astype(jnp.float32))  # some have no infinity
     places = lax.broadcasted_iota(jnp.int32, rows.shape, 1)
     return lax.reduce((rows, places), (np.array(-np.inf, rows.dtype), np.int32(0)), greater, (1,))

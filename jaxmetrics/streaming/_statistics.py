@@ -208,7 +208,8 @@ class CalibrationBins:
         return jnp.where(truth < 0, -1, hit), rows.max(-1)
 
     def is_usable(self, batch: Batch) -> jax.Array:
-        return _all_valid(self._truth_and_probability(batch)[0])
+        truth, probability = self._truth_and_probability(batch)
+        return _all_valid(truth) & ~jnp.isnan(probability)
 
     def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
         truth, probability = self._truth_and_probability(batch)
@@ -253,7 +254,7 @@ def _all_valid(*labels: jax.Array) -> jax.Array:
 
 def _poisson_of_units(units: jax.Array, num_samples: int, seed: int) -> jax.Array:
     """Poisson(1) counts `(S, n)`, functions of unit, replicate and seed: of a hash, by inversion."""
-    words = hashed(units ^ hashed(jnp.asarray(seed & 0xFFFFFFFF, jnp.uint32)))
+    words = hashed(units ^ hashed(jnp.asarray(seed, jnp.uint32)))
     replicates = jnp.arange(num_samples, dtype=jnp.uint32) * np.uint32(0x85EBCA6B)
     words = hashed(words[None] + replicates[:, None])
     cdf = np.cumsum([math.exp(-1) / math.factorial(k) for k in range(12)])

@@ -2,8 +2,9 @@
 
 A float32 counter stops at 2^24, an int32 one wraps at 2^31. A *count* is an array of uint32, `count[0] + 2^32 count[1]`, exact
 below 2^64, with x64 off too. A *sum* is an array of floats, `sum[0] + sum[1]`: the float nearest to it and what is missing
-(Knuth, The Art of Computer Programming, vol. 2, section 4.2.2, theorem B), so that an addition has a relative error of 2^-48 in
-float32. A *total* is either. One array each, because a call of a jitted function takes longer for each array that it is given.
+(Knuth, The Art of Computer Programming, vol. 2, section 4.2.2, theorem B), so that in float32 an addition has an error of 2^-48
+of its terms, unless they are below 1e-30. A *total* is either. One array each, because a call of a jitted function takes longer
+for each array that it is given.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def _slices(total: jax.Array, largest: jax.Array) -> list[jax.Array]:
     for i in range(1, 5):
         unit = jnp.ldexp(jnp.ones_like(rest), exponent - i * bits)
         finite = jnp.isfinite(rest)
-        part = jnp.where(finite, jnp.round(rest / unit) * unit, rest)
+        part = jnp.where(finite, jnp.trunc(rest / unit) * unit, rest)  # no further from 0, where the largest float is near
         slices.append(part)
         rest, error = _two_sum(jnp.where(finite, rest - part, 0), error)
     return [*slices, rest + error]

@@ -24,6 +24,7 @@ class ConfidenceState(NamedTuple):
 
     number: jax.Array
     total: jax.Array  # of x
+    powers: jax.Array  # x^2
     squares: jax.Array  # (x - mean so far)^2
     bets: jax.Array  # λ
     weighted: jax.Array  # λ x
@@ -36,7 +37,8 @@ def confidence_sequence(level: float = 0.95, *, low: float = 0.0, high: float = 
     An interval for a fixed number of examples, looked at again and again, misses the mean some time far more often than 1 in
     20. These bounds allow decisions such as "the second checkpoint is better" (of the differences per example, low=-1) or "the
     accuracy is known to 0.01: enough", at whatever moment they come true. Values must come in random order: given those
-    before, each has the same mean. For that reason states do not merge; batches may be cut anywhere.
+    before, each has the same mean (if it drifts, even the mean so far may lie outside). For that reason states do not merge;
+    batches may be cut anywhere.
 
     The predictable plug-in empirical Bernstein sequence: with bets `λ_t = min(sqrt(2 ln(2 / α) / (s_t-1^2 t ln(1 + t))), 1/2)`,
     `sum λ x / sum λ ± (ln(2 / α) + sum 4 (x_t - m_t-1)^2 ψ(λ_t)) / sum λ`, `ψ(λ) = (-ln(1 - λ) - λ) / 4`, m and s^2 the mean
@@ -73,7 +75,7 @@ class ConfidenceSequence:
 
     def init(self) -> ConfidenceState:
         """The state of no values."""
-        return ConfidenceState(no_count(()), *(no_sum(()) for _ in range(5)))
+        return _init()
 
     def update(self, state: ConfidenceState, values: ArrayLike, *, where: ArrayLike | None = None) -> ConfidenceState:
         """The state with values `(n,)` more, in their order; False in `where` `(n,)` leaves one out.
@@ -82,9 +84,10 @@ class ConfidenceSequence:
             TypeError, ValueError: at trace time; values or a mask of another dtype or shape.
         """
         x = as_float(values, "values")
-        mask = jnp.ones(x.shape, bool) if where is None else as_mask(where)
-        if x.ndim != 1 or mask.shape != x.shape:
-            raise ValueError(f"values must have shape (n,), and where the same, got {x.shape} and {mask.shape}.")
+        mask = None if where is None else as_mask(where)
+        if x.ndim != 1 or (mask is not None and mask.shape != x.shape):
+            shapes = f"{x.shape}" if mask is None else f"{x.shape} and {mask.shape}"
+            raise ValueError(f"values must have shape (n,), and where the same, got {shapes}.")
         return _update(state, x, mask, sequence=self)
 
     def compute(self, state: ConfidenceState) -> Estimate:
@@ -92,11 +95,20 @@ class ConfidenceSequence:
         return _compute(state, sequence=self)
 
 
+@jax.jit
+def _init() -> ConfidenceState:
+    return ConfidenceState(no_count(()), *(no_sum(()) for _ in range(6)))
+
+
 @promoting
 @partial(jax.jit, static_argnames="sequence")
-def _update(state: ConfidenceState, values: jax.Array, keep: jax.Array, *, sequence: ConfidenceSequence) -> ConfidenceState:
-    x = (values - sequence.low) / (sequence.high - sequence.low)
-    x = jnp.where(keep, jnp.where((x >= 0) & (x <= 1), x, jnp.nan), 0)
+def _update(
+    state: ConfidenceState, values: jax.Array, where: jax.Array | None, *, sequence: ConfidenceSequence
+) -> ConfidenceState:
+    keep = jnp.ones(values.shape, bool) if where is None else where
+    low, high = (jnp.asarray(end, values.dtype) for end in (sequence.low, sequence.high))
+    x = jnp.clip((values - low) / (high - low), 0, 1)
+    x = jnp.where(keep, jnp.where((values >= low) & (values <= high), x, jnp.nan), 0)
     t = as_floats(state.number) + jnp.cumsum(keep)
     mean, mean_before = _running((as_floats(state.total) + 0.5, x), t, keep)
     squares = jnp.where(keep, (x - mean) ** 2, 0)
@@ -106,7 +118,7 @@ def _update(state: ConfidenceState, values: jax.Array, keep: jax.Array, *, seque
     )
     bet = jnp.where(keep, jnp.minimum(bet, _LARGEST_BET), 0)
     penalty = (x - mean_before) ** 2 * (-jnp.log1p(-bet) - bet)
-    sums = (x, squares, bet, bet * x, jnp.where(keep, penalty, 0))
+    sums = (x, x**2, squares, bet, bet * x, jnp.where(keep, penalty, 0))
     added = (add(old, as_total(new.sum())) for old, new in zip(state[1:], sums, strict=True))
     return ConfidenceState(add(state.number, as_total(keep.sum(dtype=jnp.int32))), *added)
 
@@ -121,11 +133,12 @@ def _running(start_and_values: tuple[jax.Array, jax.Array], t: jax.Array, keep: 
 @promoting
 @partial(jax.jit, static_argnames="sequence")
 def _compute(state: ConfidenceState, *, sequence: ConfidenceSequence) -> Estimate:
-    n, total, squares, bets, weighted, penalty = (as_floats(sums) for sums in state)
+    n, total, powers, _, bets, weighted, penalty = (as_floats(sums) for sums in state)
     value, centre = divide(total, n, jnp.nan), divide(weighted, bets, 0.5)
     reach = divide(math.log(2 / (1 - sequence.level)) + penalty, bets, jnp.inf)
     width = sequence.high - sequence.low
     low, high = (jnp.where(jnp.isnan(total), jnp.nan, jnp.clip(end, 0, 1)) for end in (centre - reach, centre + reach))
-    error = jnp.sqrt(divide(squares, n, jnp.nan) / jnp.maximum(n - 1, 1)) * width
+    variance = divide(jnp.maximum(powers - total * value, 0), n - 1, jnp.nan)
+    error = width * jnp.sqrt(divide(variance, n, jnp.nan))
     value, low, high = (sequence.low + width * end for end in (value, low, high))
     return Estimate(value.astype(float_dtype()), low, high, error, jnp.zeros((), jnp.int32))

@@ -81,14 +81,21 @@ class Evaluator:
     accumulators: tuple[Accumulator, ...]
 
     def init(self) -> State:
-        """The state of no examples."""
-        state = {EXAMPLES: {"count": no_count((2,))}}
-        for s in self._statistics:
-            state[str(s)] = {"sum": no_sum(s.shape)} | ({"count": no_count(s.shape)} if s.counts else {})
-        return state
+        """The state of no examples.
 
-    def update(self, state: State, **batch: ArrayLike | None) -> State:
+        As the carry of a `lax.scan` inside `jax.shard_map` it must differ between devices from the start, as the batches do:
+        `jax.lax.pcast(evaluator.init(), axis_name, to="varying")`.
+        """
+        return _init(self._statistics)
+
+    def update(self, state: State, /, **batch: ArrayLike | None) -> State:
         """The state with a batch more.
+
+        Args:
+            state: by `init`, `update`, `merge` or `psum`.
+            batch: the fields that the accumulators read, and `where` and `sample_weight`; None is as if it were not given. Each
+                length of a batch is compiled once: better pad the last one. Of `y_pred`, `logits` and `y_prob` the first given
+                is the prediction.
 
         Raises:
             TypeError, ValueError: at trace time, naming the field: one that is missing, unknown, of another shape or dtype; a
@@ -97,7 +104,7 @@ class Evaluator:
         self._check(state)
         fields = {name: as_field(name, x) for name, x in batch.items() if x is not None}
         known = {"where", "sample_weight"}.union(*(s.fields for s in self._statistics))
-        unknown = sorted(fields.keys() - known)
+        unknown = sorted(batch.keys() - known)
         if unknown:
             raise ValueError(f"no accumulator reads {', '.join(unknown)}; the fields are {', '.join(sorted(known))}.")
         return _update(state, fields, statistics=self._statistics)
@@ -138,6 +145,15 @@ class Evaluator:
         expected = _layout(self, float_dtype())
         if structure != expected[0] or tuple((x.shape, x.dtype) for x in leaves) != expected[1]:
             raise _mismatch(state, jax.tree.unflatten(*expected))
+
+
+@partial(jax.jit, static_argnums=0)
+def _init(statistics: tuple[Statistic, ...]) -> State:
+    """Jitted, so that no constant comes from the host."""
+    state = {EXAMPLES: {"count": no_count((2,))}}
+    for s in statistics:
+        state[str(s)] = {"sum": no_sum(s.shape)} | ({"count": no_count(s.shape)} if s.counts else {})
+    return state
 
 
 @lru_cache(maxsize=256)
@@ -246,6 +262,8 @@ def to_python(results: Any) -> dict[str, Any]:
         elif isinstance(x, list | tuple):
             for i, value in enumerate(x):
                 collect(f"{name}/{i}", value)
+        elif name in flat:
+            raise ValueError(f"two results are named {name!r}.")
         else:
             flat[name] = x
 

@@ -22,8 +22,10 @@ def save_state(path: str | Path, state: State) -> None:
     `jax.jit`, or `psum` was called, each holds the state of all, and one file is enough.
 
     Raises:
-        OSError: the file cannot be written.
+        ValueError: what is no state. OSError: the file cannot be written.
     """
+    if not isinstance(state, dict) or EXAMPLES not in state:
+        raise ValueError(wrong_version(state if isinstance(state, dict) else ()))
     arrays = jax.device_get({f"{name}/{kind}": total for name, totals in state.items() for kind, total in totals.items()})
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
@@ -36,7 +38,7 @@ def save_state(path: str | Path, state: State) -> None:
 
 
 def load_state(path: str | Path) -> State:
-    """A state as `save_state` wrote it; `evaluator.update` and its kin check that it is theirs.
+    """A state as `save_state` wrote it; `evaluator.update` and its kin check that it is theirs (and of this setting of x64).
 
     Raises:
         ValueError: a file that holds no state, or one of another version. OSError: it cannot be read.
