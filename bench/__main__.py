@@ -1,0 +1,24 @@
+"""All claims of the README, one after the other: `python -m bench`, or some of them, `python -m bench ranking bootstrap`."""
+
+import importlib
+import pkgutil
+import sys
+import time
+
+import bench
+
+SCRIPTS = sorted(module.name for module in pkgutil.iter_modules(bench.__path__) if module.name not in ("__main__", "harness"))
+
+
+def main(names: list[str]) -> None:
+    unknown = set(names) - set(SCRIPTS)
+    if unknown:
+        sys.exit(f"no bench is named {', '.join(sorted(unknown))}; there are {', '.join(SCRIPTS)}.")
+    for name in names or SCRIPTS:
+        start = time.perf_counter()
+        importlib.import_module(f"bench.{name}").main()
+        print(f"\n{name}: {time.perf_counter() - start:.0f} s\n", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
