@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from jaxmetrics._arrays import ArrayLike, check_level
+from jaxmetrics.comparisons import Comparison
+from jaxmetrics.intervals import Estimate
 from jaxmetrics.posteriors import balanced_accuracy_posterior
 from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve
 from jaxmetrics.scoring import CalibrationCurve
@@ -15,7 +17,17 @@ from jaxmetrics.scoring import CalibrationCurve
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["balanced_accuracy_violin", "precision_recall", "reliability", "roc"]
+__all__ = [
+    "balanced_accuracy_violin",
+    "confusion_matrix",
+    "difference",
+    "intervals",
+    "precision_recall",
+    "reliability",
+    "roc",
+]
+
+_MOST_CELLS_WITH_NUMBERS = 400
 
 
 def balanced_accuracy_violin(
@@ -52,9 +64,7 @@ def balanced_accuracy_violin(
     if matrices.ndim != 3 or len(matrices) == 0:
         raise ValueError(f"counts must have shape (K, K) or (n, K, K) with n > 0, got {matrices.shape}.")
     n, k = matrices.shape[:2]
-    labels = [str(i + 1) for i in range(n)] if names is None else list(names)
-    if len(labels) != n:
-        raise ValueError(f"names must have one name per matrix: expected {n}, got {len(labels)}.")
+    labels = [str(i + 1) for i in range(n)] if names is None else _names(names, n, "names")
     points = None if samples is None else np.asarray(samples)
     points = points[:, None] if points is not None and points.ndim == 1 else points
     if points is not None and points.shape[1:] != (n,):
@@ -82,6 +92,106 @@ def balanced_accuracy_violin(
     axes.set_ylim(top=min(axes.get_ylim()[1], 1))
     axes.set_ylabel("balanced accuracy")
     axes.legend(frameon=False, fontsize="small")
+    return axes
+
+
+def confusion_matrix(counts: ArrayLike, class_names: Sequence[str] | None = None, *, ax: Axes | None = None) -> Axes:
+    """Counts as a picture, row = true class: the colour is the share of the row, the numbers are the counts.
+
+    Numbers are left out beyond 20 classes.
+
+    Args:
+        counts: `(K, K)`.
+        class_names: K names; "0" to "K - 1" if not given.
+        ax: matplotlib axes; if not given, those of a new figure.
+
+    Returns:
+        The axes, with labels of their own and a bar of colours.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+        ValueError: counts or names of another shape, a count that is negative or not finite.
+    """
+    matrix = np.asarray(counts)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
+        raise ValueError(f"counts must be one matrix (K, K), got {matrix.shape}.")
+    if not (np.isfinite(matrix) & (matrix >= 0)).all():
+        raise ValueError("counts must be finite and not negative.")
+    names = _names(class_names, len(matrix), "class_names")
+    rows = matrix.sum(1, keepdims=True)
+    shares = np.divide(matrix, rows, out=np.zeros(matrix.shape), where=rows > 0)
+    axes = _axes(ax)
+    image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    if matrix.size <= _MOST_CELLS_WITH_NUMBERS:
+        for (i, j), count in np.ndenumerate(matrix):
+            colour = "white" if shares[i, j] > 0.5 else "0.55" if count == 0 else "black"
+            axes.text(
+                j, i, f"{count:.4g}" if count % 1 else f"{count:.0f}", ha="center", va="center", color=colour, fontsize="small"
+            )
+    long = max(map(len, names)) > 3
+    axes.set_xticks(range(len(names)), names, rotation=45 if long else 0, ha="right" if long else "center")
+    axes.set_yticks(range(len(names)), names)
+    axes.set(xlabel="predicted class", ylabel="true class", title="Confusion matrix")
+    axes.figure.colorbar(image, ax=axes, label="share of the true class", shrink=0.8)
+    return axes
+
+
+def intervals(estimates: Mapping[str, Estimate], *, xlabel: str = "", ax: Axes | None = None) -> Axes:
+    """Estimates below each other, each a dot on its interval (a forest plot), the first on top.
+
+    Args:
+        estimates: one number each, by name: of several metrics, classifiers, groups or checkpoints.
+        xlabel: what the numbers are.
+        ax: matplotlib axes; if not given, those of a new figure.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+        TypeError: something else than estimates by name. ValueError: none, or estimates of arrays.
+    """
+    if not isinstance(estimates, Mapping) or not all(isinstance(x, Estimate) for x in estimates.values()):
+        raise TypeError("estimates must be a dict of Estimates by name.")
+    ends = np.array([[np.asarray(x.value), np.asarray(x.low), np.asarray(x.high)] for x in estimates.values()], float)
+    if ends.ndim != 2:
+        raise ValueError("estimates must be at least one, of one number each.")
+    axes = _axes(ax)
+    places = np.arange(len(ends))
+    axes.hlines(places, ends[:, 1], ends[:, 2], color="C0", linewidth=2.5, alpha=0.6)
+    axes.plot(ends[:, 0], places, "o", color="C0")
+    axes.set_yticks(places, list(estimates))
+    axes.set_ylim(len(ends) - 0.5, -0.5)
+    axes.set_xlabel(xlabel)
+    axes.grid(axis="x", color="0.9")
+    axes.set_axisbelow(True)
+    return axes
+
+
+def difference(comparisons: Mapping[str, Comparison], *, rope: float = 0.0, ax: Axes | None = None) -> Axes:
+    """Differences A - B below each other with their intervals, zero, and the probability that A is better.
+
+    Args:
+        comparisons: of one number each, by name, as `compare` returns them for a metric that returns a dict.
+        rope: shades the differences that do not matter.
+        ax: matplotlib axes; if not given, those of a new figure.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+        TypeError: something else than comparisons by name. ValueError: none, or comparisons of arrays.
+    """
+    if not isinstance(comparisons, Mapping) or not all(isinstance(x, Comparison) for x in comparisons.values()):
+        raise TypeError("comparisons must be a dict of Comparisons by name.")
+    axes = intervals({name: x.difference for name, x in comparisons.items()}, xlabel="A - B", ax=ax)
+    axes.axvline(0, color="0.5", linewidth=1, linestyle=":")
+    if rope > 0:
+        axes.axvspan(-rope, rope, color="0.5", alpha=0.12, linewidth=0, label="does not matter")
+        axes.legend(frameon=False, fontsize="small")
+    for i, x in enumerate(comparisons.values()):
+        axes.text(1.01, i, f"P(A > B) = {float(x.probability_better):.3f}", transform=axes.get_yaxis_transform(), va="center")
     return axes
 
 
@@ -189,6 +299,13 @@ def reliability(
         (draws,) = _replicates(replicates.frequency)
         _band(axes, x[found], draws[:, found], level, line)
     return _unit_square(axes, "predicted probability", "observed frequency", "Reliability")
+
+
+def _names(names: Sequence[str] | None, size: int, argument: str) -> list[str]:
+    labels = list(map(str, range(size) if names is None else names))
+    if len(labels) != size:
+        raise ValueError(f"{argument} must be one name each: expected {size}, got {len(labels)}.")
+    return labels
 
 
 def _check_curve(kind: type, curve: Any, replicates: Any) -> None:

@@ -108,3 +108,50 @@ def test_curves_that_cannot_be_drawn() -> None:
 def test_mistakes_raise(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         plots.balanced_accuracy_violin(**arguments)
+
+
+def test_confusion_matrix_in_colours_and_numbers(tmp_path: Any) -> None:
+    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
+    counts = np.array([[90, 10, 0], [5, 20, 0], [0, 0, 0]])
+    axes: Any = plots.confusion_matrix(counts, ["cat", "dog", "fish"])
+    np.testing.assert_allclose(axes.images[0].get_array(), np.array([[9.0, 1, 0], [2, 8, 0], [0, 0, 0]]) / 10)
+    texts = {text.get_position(): text.get_text() for text in axes.texts}
+    assert texts[1, 0] == "10"  # x is the predicted class
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["cat", "dog", "fish"]
+    axes.figure.savefig(tmp_path / "matrix.png")
+    assert not plots.confusion_matrix(np.eye(21)).texts
+    assert plots.confusion_matrix([[0.25, 1.0], [2.0, 3.0]]).texts[0].get_text() == "0.25"
+
+
+def test_estimates_and_differences_below_each_other(tmp_path: Any) -> None:
+    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
+    metrics = {"accuracy": jm.accuracy, "macro F1": jm.macro(jm.f1)}
+    axes: Any = plots.intervals({name: jm.delta_method(metric, COUNTS[0]) for name, metric in metrics.items()})
+    assert [label.get_text() for label in axes.get_yticklabels()] == list(metrics)
+    bars = np.array([segment[:, 0] for segment in axes.collections[0].get_segments()])
+    np.testing.assert_allclose(bars[0], jm.delta_method(jm.accuracy, COUNTS[0])[1:3], rtol=1e-6)
+    low_on_screen, high_on_screen = axes.get_ylim()
+    assert low_on_screen > high_on_screen  # the first on top
+
+    paired = jm.paired_confusion_matrix([0, 0, 1, 1] * 25, [0, 0, 1, 1] * 20 + [1] * 20, [0, 1, 1, 0] * 25, num_classes=2)
+    both = jm.compare(jax.random.key(0), lambda c: {name: m(c) for name, m in metrics.items()}, paired, method="delta")
+    axes = plots.difference(both, rope=0.05)
+    assert axes.texts[0].get_text() == f"P(A > B) = {float(both['accuracy'].probability_better):.3f}"
+    axes.figure.savefig(tmp_path / "difference.png")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: plots.confusion_matrix(np.ones((2, 3))), r"counts must be one matrix \(K, K\)"),
+        (lambda: plots.confusion_matrix([[1, -1], [0, 2]]), "counts must be finite and not negative"),
+        (lambda: plots.confusion_matrix(np.eye(2), ["a"]), "class_names must be one name each: expected 2, got 1"),
+        (lambda: plots.intervals({"a": 1}), "dict of Estimates"),  # type: ignore[dict-item]
+        (lambda: plots.intervals({}), "at least one"),
+        (lambda: plots.intervals({"a": jm.delta_method(jm.recall, COUNTS[0])}), "of one number each"),
+        (lambda: plots.difference({"a": 1}), "dict of Comparisons"),  # type: ignore[dict-item]
+    ],
+)
+def test_mistakes_of_tables_are_named(call: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        call()
