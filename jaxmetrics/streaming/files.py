@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import zipfile
 from pathlib import Path
@@ -50,8 +51,9 @@ def load_state(path: str | Path) -> State:
     ...     evaluator.compute(load_state(folder + "/host0.npz"))["loss"]
     Array(1.5, dtype=float32)
     """
+    content = io.BytesIO(Path(path).read_bytes())  # stays open: what NumPy has begun to read and given up is closed late
     try:
-        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as npz:
+        with np.load(content, allow_pickle=False) as npz:
             arrays = dict(npz)
     except (AttributeError, TypeError, ValueError, EOFError, zipfile.BadZipFile):
         raise ValueError(f"{path}: {wrong_version(())}") from None
