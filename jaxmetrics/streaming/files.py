@@ -6,6 +6,7 @@ import io
 import os
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +28,8 @@ def save_state(path: str | Path, state: State) -> None:
     """
     if not isinstance(state, dict) or EXAMPLES not in state:
         raise ValueError(wrong_version(state if isinstance(state, dict) else ()))
-    arrays = jax.device_get({f"{name}/{kind}": total for name, totals in state.items() for kind, total in totals.items()})
+    totals = jax.device_get({f"{name}/{kind}": total for name, held in state.items() for kind, total in held.items()})
+    arrays: dict[str, Any] = {name: np.asarray(x) for name, x in totals.items()}  # a tracer fails here, no file is open yet
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
