@@ -115,8 +115,8 @@ def promoting(function: Callable[P, R]) -> Callable[P, R]:
 def on_any_mesh(function: Callable[P, R]) -> Callable[P, R]:
     """`function`, which may gather, scatter and sort along the axes of a mesh that are `Explicit`; its results are replicated.
 
-    Along such axes, the default of `jax.make_mesh` since JAX 0.9, an operation whose result could be spread in several ways
-    raises. Inside, the partitioner decides, as it does for axes that are `Auto`.
+    Along such axes, the default of `jax.make_mesh` in recent versions of JAX, an operation whose result could be spread in
+    several ways raises. Inside, the partitioner decides, as it does for axes that are `Auto`.
     """
 
     @wraps(function)

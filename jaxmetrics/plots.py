@@ -151,8 +151,7 @@ def intervals(estimates: Mapping[str, Estimate], *, xlabel: str = "", ax: Axes |
         ImportError: matplotlib is not installed.
         TypeError: something else than estimates by name. ValueError: none, or estimates of arrays.
     """
-    if not isinstance(estimates, Mapping) or not all(isinstance(x, Estimate) for x in estimates.values()):
-        raise TypeError("estimates must be a dict of Estimates by name.")
+    _check_named(estimates, "estimates", Estimate)
     ends = np.array([[np.asarray(x.value), np.asarray(x.low), np.asarray(x.high)] for x in estimates.values()], float)
     if ends.ndim != 2:
         raise ValueError("estimates must be at least one, of one number each.")
@@ -183,8 +182,7 @@ def difference(comparisons: Mapping[str, Comparison], *, rope: float = 0.0, ax: 
         ImportError: matplotlib is not installed.
         TypeError: something else than comparisons by name. ValueError: none, or comparisons of arrays.
     """
-    if not isinstance(comparisons, Mapping) or not all(isinstance(x, Comparison) for x in comparisons.values()):
-        raise TypeError("comparisons must be a dict of Comparisons by name.")
+    _check_named(comparisons, "comparisons", Comparison)
     axes = intervals({name: x.difference for name, x in comparisons.items()}, xlabel="A - B", ax=ax)
     axes.axvline(0, color="0.5", linewidth=1, linestyle=":")
     if rope > 0:
@@ -306,6 +304,11 @@ def _names(names: Sequence[str] | None, size: int, argument: str) -> list[str]:
     if len(labels) != size:
         raise ValueError(f"{argument} must be one name each: expected {size}, got {len(labels)}.")
     return labels
+
+
+def _check_named(values: Any, argument: str, kind: type) -> None:
+    if not isinstance(values, Mapping) or not all(isinstance(x, kind) for x in values.values()):
+        raise TypeError(f"{argument} must be a dict of {kind.__name__}s by name.")
 
 
 def _check_curve(kind: type, curve: Any, replicates: Any) -> None:

@@ -17,7 +17,7 @@ def mesh() -> Mesh:
 
 @pytest.fixture
 def explicit() -> Mesh:
-    """As `jax.make_mesh` makes it by default since JAX 0.9."""
+    """As `jax.make_mesh` makes it by default in recent versions of JAX."""
     return jax.make_mesh((8,), ("data",), axis_types=(AxisType.Explicit,))
 
 
@@ -49,7 +49,7 @@ def test_sharded_examples_on_explicit_axes(name: str, explicit: Mesh) -> None:
         np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.skipif(not hasattr(jax, "set_mesh"), reason="gradients on explicit axes need jax.set_mesh (JAX 0.8)")
+@pytest.mark.skipif(not hasattr(jax, "set_mesh"), reason="gradients on explicit axes need jax.set_mesh, which JAX 0.7 lacks")
 def test_gradients_of_losses_on_explicit_axes(explicit: Mesh) -> None:
     rng = np.random.default_rng(0)
     logits, labels = rng.normal(size=(16, 3)).astype(np.float32), rng.integers(-1, 3, 16).astype(np.int32)

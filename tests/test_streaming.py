@@ -1,6 +1,7 @@
 """Streaming states: ten batches give what one gives, counts never round, and no shape ever changes."""
 
 import pickle
+from collections import OrderedDict
 from collections.abc import Callable
 from fractions import Fraction
 from functools import partial, reduce
@@ -342,7 +343,7 @@ def test_numbers_and_dtypes_as_people_give_them() -> None:
 
 def test_a_scan_inside_of_shard_map() -> None:
     if not hasattr(jax.lax, "pcast"):
-        pytest.skip("jax.lax.pcast came with JAX 0.8")
+        pytest.skip("JAX 0.7 lacks jax.lax.pcast")
     mesh = Mesh(np.array(jax.devices()), ("data",))
     evaluator = jm.evaluator(jm.mean_of("x"))
 
@@ -602,6 +603,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: SMALL.compute(other_version(STATE)), "a state of version 0; this jaxmetrics reads and writes version 1"),
     (lambda: SMALL.compute({"a": {}}), "no state of an evaluator"),
     (lambda: SMALL.compute(jax.tree.map(lambda x: x[None], STATE)), "a stack of states goes"),
+    (lambda: SMALL.compute(OrderedDict(STATE)), "state should have the structure of init"),
     (lambda: SMALL.compute(3), "state must be what init returned"),  # type: ignore[arg-type]
     (lambda: jm.evaluator(), "at least one accumulator"),
     (lambda: jm.evaluator(jm.mean_of("x"), jm.mean_of("x", level=0.9)), "two results are named 'x'"),

@@ -106,6 +106,7 @@ def scaled(coefficient: jax.Array, loss: jax.Array) -> jax.Array:
     return coefficient * jnp.where((coefficient == 0) & jnp.isinf(loss), 0, loss)
 
 
+@promoting
 def _weighted(loss: jax.Array, ids: jax.Array, counts: jax.Array, weights: jax.Array | None) -> jax.Array:
     return loss if weights is None else scaled(jnp.where(counts, weights[jnp.maximum(ids, 0)], 0), loss)
 
@@ -257,7 +258,7 @@ def focal_loss(
     z, ids, counts = _of_classes(logits, labels, where)
     loss = cross_entropy(z, ids, where=counts)
     loss = loss if gamma == 0 else _focused(loss, float(gamma))
-    return promoting(_weighted)(loss, ids, counts, _class_weights(class_weights, z.shape[-1]))
+    return _weighted(loss, ids, counts, _class_weights(class_weights, z.shape[-1]))
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))

@@ -53,8 +53,7 @@ class ConfusionMatrix:
     one_each = True
 
     def __str__(self) -> str:
-        groups = "" if self.num_groups is None else f", num_groups={self.num_groups}"
-        return f"confusion_matrix(num_classes={self.num_classes}{groups})"
+        return _named("confusion_matrix", num_classes=self.num_classes, num_groups=self.num_groups)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -89,7 +88,7 @@ class PairedConfusionMatrix:
     one_each = True
 
     def __str__(self) -> str:
-        return f"paired_confusion_matrix(num_classes={self.num_classes})"
+        return _named("paired_confusion_matrix", num_classes=self.num_classes)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -150,8 +149,7 @@ class ScoreHistogram:
     one_each = False  # with K classes
 
     def __str__(self) -> str:
-        classes = "" if self.num_classes is None else f", num_classes={self.num_classes}"
-        return f"score_histogram(scale={self.scale}, num_bins={self.num_bins}{classes})"
+        return _named("score_histogram", scale=self.scale, num_bins=self.num_bins, num_classes=self.num_classes)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -189,8 +187,7 @@ class CalibrationBins:
     one_each = False
 
     def __str__(self) -> str:
-        classes = "" if self.num_classes is None else f", num_classes={self.num_classes}"
-        return f"calibration_bins(num_bins={self.num_bins}{classes})"
+        return _named("calibration_bins", num_bins=self.num_bins, num_classes=self.num_classes)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -243,6 +240,11 @@ class Replicates:
     def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
         times = _poisson_of_units(batch.units(), self.num_samples, self.seed)
         return self.of.table(batch, times if weight is None else times * weight, keep)
+
+
+def _named(kind: str, **options: int | str | None) -> str:
+    """`kind(option=value, ...)`, without the options that are None."""
+    return f"{kind}({', '.join(f'{name}={value}' for name, value in options.items() if value is not None)})"
 
 
 def _all_valid(*labels: jax.Array) -> jax.Array:
