@@ -13,16 +13,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, NoReturn, Protocol
 
+import jax
 import numpy as np
 import polars as pl
 
-from jaxmetrics.counts import confusion_matrix, soft_confusion_matrix
-from jaxmetrics.reports import are_probabilities
+from jaxmetrics.counts import confusion_matrix
+from jaxmetrics.reports._labels import are_probabilities
+from jaxmetrics.reports._probabilities import ProbabilitySums, probability_sums
 
 __all__: list[str] = []
 
 BATCH_SIZE = 2**18
 MAX_CLASSES = 4096
+_MOST_PROBABILITIES = 2**23  # of a batch, which is held several times over
 EXTENSIONS = (".csv", ".parquet", ".npz")
 DEFAULT_PRED = "y_pred"
 
@@ -69,15 +72,16 @@ class Counted:
 
     classes: dict[str, int] = field(default_factory=dict)
     counts: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
-    soft_counts: np.ndarray | None = None
+    probabilities: ProbabilitySums | None = None
     num_rows: int = 0
     num_ignored: int = 0
 
-    def in_order(self) -> tuple[list[str], np.ndarray, np.ndarray | None]:
-        """Class names, counts and soft counts, sorted by number if all names are integers, else by name."""
+    def in_order(self) -> tuple[list[str], np.ndarray, ProbabilitySums | None]:
+        """Class names, counts and sums of probabilities, sorted by number if all names are integers, else by name."""
         names = _sorted(self.classes)
-        order = np.ix_(*[[self.classes[name] for name in names]] * 2)
-        return names, self.counts[order], None if self.soft_counts is None else self.soft_counts[order]
+        order = np.array([self.classes[name] for name in names])
+        probabilities = None if self.probabilities is None else self.probabilities.of_classes(order)
+        return names, self.counts[np.ix_(order, order)], probabilities
 
 
 @dataclass(frozen=True)
@@ -167,8 +171,9 @@ def count_predictions(
     with _naming(path):
         source: _Source = _NpzSource(path, columns) if path.suffix.lower() == ".npz" else _TableSource(path, columns)
         counted = Counted({name: i for i, name in enumerate(source.prob_classes)})
+        batch_size = min(BATCH_SIZE, max(1, _MOST_PROBABILITIES // max(1, len(source.prob_names))))
         for frame in source.batches():
-            for batch in frame.iter_slices(BATCH_SIZE):
+            for batch in frame.iter_slices(batch_size):
                 _add(counted, batch, source, frozenset(ignore))
                 if on_progress is not None:
                     on_progress(counted.num_rows, source.num_rows)
@@ -354,9 +359,8 @@ def _add(counted: Counted, batch: pl.DataFrame, source: _Source, ignore: frozens
     counted.num_rows += len(batch)
     counted.num_ignored += int((~in_use).sum())
     if probs is not None:
-        padded_probs = np.pad(probs, ((0, pad), (0, 0)))
-        soft = np.asarray(soft_confusion_matrix(true, padded_probs, sample_weight=padded_weights))
-        counted.soft_counts = _sum(counted.soft_counts, soft, len(counted.classes))
+        sums = probability_sums(true, np.pad(probs, ((0, pad), (0, 0))), padded_weights)
+        counted.probabilities = sums if counted.probabilities is None else jax.tree.map(np.add, counted.probabilities, sums)
 
 
 def _row_number(frame: pl.DataFrame, i: int, before: int = 0) -> int:
@@ -395,11 +399,10 @@ def _numbers(batch: pl.DataFrame, columns: Sequence[str]) -> np.ndarray:
     return batch.select(pl.col(columns).cast(pl.Float64, strict=False)).fill_null(np.nan).to_numpy()
 
 
-def _sum(total: np.ndarray | None, counts: np.ndarray, num_classes: int) -> np.ndarray:
+def _sum(total: np.ndarray, counts: np.ndarray, num_classes: int) -> np.ndarray:
     """`total`, which may know fewer classes, plus the part of `counts` that belongs to `num_classes`."""
     counts = counts[:num_classes, :num_classes].copy()
-    if total is not None:
-        counts[: len(total), : len(total)] += total.astype(counts.dtype)
+    counts[: len(total), : len(total)] += total.astype(counts.dtype)
     return counts
 
 

@@ -3,8 +3,8 @@
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Annotated, NoReturn
 
@@ -31,6 +31,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_mar
 
 Ignore = Annotated[list[str] | None, typer.Option(help="Leave out rows with this label (repeatable).")]
 Level = Annotated[float, typer.Option(help="Of the intervals.")]
+Html = Annotated[Path | None, typer.Option(help="Write a page with pictures to this file.")]
 Json = Annotated[str | None, typer.Option(help="Write JSON to this file, - or nothing behind it: to standard output.")]
 
 
@@ -56,6 +57,7 @@ def report(
     ignore: Ignore = None,
     counts: Annotated[bool, typer.Option("--counts", help="FILE holds a confusion matrix, row = true class.")] = False,
     level: Level = 0.95,
+    html: Html = None,
     json: Json = None,
 ) -> None:
     """Report how good the predictions in FILE are: per class and overall, each number with its interval.
@@ -69,7 +71,7 @@ def report(
             raise InputError("--counts reads a matrix: it takes no --true, --pred, --weight, --prob or --ignore")
         return _report_of_counts(file, level) if counts else _report_of_predictions(file, columns, ignore or [], level)
 
-    _deliver(result, level, json, (file,))
+    _deliver(result, _Output(level, json, html, file.name), (file,))
 
 
 @app.command()
@@ -82,6 +84,7 @@ def compare(
     ignore: Ignore = None,
     rope: Annotated[float, typer.Option(help="Differences up to this size do not matter.")] = 0.0,
     level: Level = 0.95,
+    html: Html = None,
     json: Json = None,
 ) -> None:
     """Compare two files of predictions for the same examples, in pairs: differences with intervals, and McNemar's test.
@@ -104,7 +107,7 @@ def compare(
         )
         return replace(report, num_ignored=pairs.num_ignored)
 
-    _deliver(result, level, json, (file_a, file_b))
+    _deliver(result, _Output(level, json, html, f"{file_a.name} and {file_b.name}"), (file_a, file_b))
 
 
 @app.command()
@@ -113,6 +116,7 @@ def merge(
     output: Annotated[Path | None, typer.Option(help="Write the merged state to this file (.npz).")] = None,
     classes: Annotated[str | None, typer.Option(help="Names of the classes, separated by commas.")] = None,
     level: Level = 0.95,
+    html: Html = None,
     json: Json = None,
 ) -> None:
     """Merge the evaluation states that several hosts have saved, and report on all of their examples."""
@@ -132,7 +136,7 @@ def merge(
         with _about(files[0]):
             return Report.from_state(state, class_names=None if classes is None else classes.split(","), level=level)
 
-    _deliver(result, level, json, files)
+    _deliver(result, _Output(level, json, html, "Merged states"), files)
 
 
 def _read_state(file: Path) -> State:
@@ -152,18 +156,39 @@ def _save_state(file: Path, state: State) -> None:
         raise InputError(f"{file}: cannot be written: {error.strerror}") from None
 
 
-def _deliver(result: Callable[[], Report | ComparisonReport], level: float, json: str | None, files: Sequence[Path]) -> None:
-    """Write what comes out of reading `files` as text or JSON, or one line that says what is wrong."""
+@dataclass(frozen=True)
+class _Output:
+    """What is asked for: intervals of what level, where to write JSON (- for standard output) and HTML, under what title."""
+
+    level: float
+    json: str | None
+    html: Path | None
+    title: str
+
+    def written(self) -> dict[str, str]:
+        """The files to write, by option."""
+        files = {"--json": None if self.json == "-" else self.json, "--html": None if self.html is None else str(self.html)}
+        return {option: file for option, file in files.items() if file is not None}
+
+
+def _deliver(result: Callable[[], Report | ComparisonReport], output: _Output, files: Sequence[Path]) -> None:
+    """Write what comes out of reading `files`, or one line that says what is wrong."""
     try:
         with _about("--level"):
-            normal_quantile(level)
-        if json not in (None, "-") and Path(json).resolve() in [file.resolve() for file in files]:
-            raise InputError(f"{json}: --json would overwrite the input")
-        with _replacing(None if json in (None, "-") else json) as output:
+            normal_quantile(output.level)
+        taken = {file.resolve(): "the input" for file in files}
+        for option, name in output.written().items():
+            if Path(name).resolve() in taken:
+                raise InputError(f"{name}: {option} would overwrite {taken[Path(name).resolve()]}")
+            taken[Path(name).resolve()] = option
+        with ExitStack() as stack:
+            targets = {option: stack.enter_context(_replacing(name)) for option, name in output.written().items()}
             report = result()
-            if output is not None:
-                output.write(report.to_json())
-        sys.stdout.write(report.to_json() if json == "-" else report.to_text())
+            if "--json" in targets:
+                targets["--json"].write(report.to_json())
+            if "--html" in targets:
+                targets["--html"].write(report.to_html(title=output.title))
+        sys.stdout.write(report.to_json() if output.json == "-" else report.to_text())
         sys.stdout.flush()
     except InputError as error:
         _refuse(str(error))
@@ -180,11 +205,10 @@ def _report_of_counts(file: Path, level: float) -> Report:
 def _report_of_predictions(file: Path, columns: Columns, ignore: list[str], level: float) -> Report:
     with _progress() as on_progress:
         counted = count_predictions(file, columns, ignore=ignore, on_progress=on_progress)
-    names, counts, soft_counts = counted.in_order()
+    names, counts, probabilities = counted.in_order()
     with _about(file):
-        return Report.from_counts(
-            counts, class_names=names, soft_counts=soft_counts, num_ignored=counted.num_ignored, level=level
-        )
+        report = Report.from_counts(counts, class_names=names, num_ignored=counted.num_ignored, level=level)
+        return report if probabilities is None else report.with_probabilities(probabilities)
 
 
 @contextmanager
@@ -210,14 +234,11 @@ def _progress() -> Iterator[OnProgress]:
 
 
 @contextmanager
-def _replacing(target: str | None) -> Iterator[IO[str] | None]:
+def _replacing(target: str) -> Iterator[IO[str]]:
     """A text file that appears as `target`, whole, when the block ends well, and not at all otherwise.
 
     A target that exists and is no regular file (a pipe, a device) is written to directly.
     """
-    if target is None:
-        yield None
-        return
     path = Path(target).resolve()
     in_place = path.exists() and not path.is_file()
     temporary = path if in_place else path.with_name(f".{path.name}.{os.getpid()}.tmp")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from jaxmetrics._arrays import ArrayLike, check_level
+from jaxmetrics._arrays import ArrayLike, check_level, check_option
 from jaxmetrics.comparisons import Comparison
 from jaxmetrics.intervals import Estimate
 from jaxmetrics.posteriors import balanced_accuracy_posterior
@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 _MOST_CELLS_WITH_NUMBERS = 400
+_MOST_NAMES = 50
 
 
 def balanced_accuracy_violin(
@@ -82,7 +83,7 @@ def balanced_accuracy_violin(
         axes.fill_betweenx(x[:, i], i - width[:, i], i + width[:, i], color="C0", alpha=0.35, linewidth=0)
         if points is not None:
             beside = i + 0.18 * np.linspace(-1, 1, len(points))[np.random.default_rng(0).permutation(len(points))]
-            axes.plot(beside, points[:, i], ".", color="0.35", markersize=2, alpha=0.6)
+            axes.plot(beside, points[:, i], ".", color=_ink(), markersize=2, alpha=0.4)
     axes.vlines(range(n), low, high, color="C0", linewidth=2.5, label=f"{100 * level:g} % interval")
     axes.plot(range(n), np.asarray(posterior.mean), "o", color="white", markeredgecolor="C0", label="posterior mean")
     if axes.get_ylim()[0] <= 1 / k:
@@ -95,23 +96,33 @@ def balanced_accuracy_violin(
     return axes
 
 
-def confusion_matrix(counts: ArrayLike, class_names: Sequence[str] | None = None, *, ax: Axes | None = None) -> Axes:
-    """Counts as a picture, row = true class: the colour is the share of the row, the numbers are the counts.
+def confusion_matrix(
+    counts: ArrayLike,
+    class_names: Sequence[str] | None = None,
+    *,
+    numbers: Literal["counts", "shares"] = "counts",
+    colorbar: bool = True,
+    ax: Axes | None = None,
+) -> Axes:
+    """Counts as a picture, row = true class: the colour is the share of the row.
 
-    Numbers are left out beyond 20 classes.
+    Numbers are left out beyond 20 classes, and most names beyond 50.
 
     Args:
         counts: `(K, K)`.
         class_names: K names; "0" to "K - 1" if not given.
+        numbers: in the cells: the counts, or the shares of the row in percent.
+        colorbar: beside the matrix, what the colours mean.
         ax: matplotlib axes; if not given, those of a new figure.
 
     Returns:
-        The axes, with labels of their own and a bar of colours.
+        The axes, with labels of their own.
 
     Raises:
         ImportError: matplotlib is not installed.
-        ValueError: counts or names of another shape, a count that is negative or not finite.
+        ValueError: counts or names of another shape, a count that is negative or not finite, another word for `numbers`.
     """
+    check_option(numbers, "numbers", ("counts", "shares"))
     matrix = np.asarray(counts)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
         raise ValueError(f"counts must be one matrix (K, K), got {matrix.shape}.")
@@ -121,19 +132,32 @@ def confusion_matrix(counts: ArrayLike, class_names: Sequence[str] | None = None
     rows = matrix.sum(1, keepdims=True)
     shares = np.divide(matrix, rows, out=np.zeros(matrix.shape), where=rows > 0)
     axes = _axes(ax)
-    image = axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+    image = axes.imshow(shares, cmap=_opaque_by_share(), vmin=0, vmax=1, interpolation="none")
     if matrix.size <= _MOST_CELLS_WITH_NUMBERS:
         for (i, j), count in np.ndenumerate(matrix):
-            colour = "white" if shares[i, j] > 0.5 else "0.55" if count == 0 else "black"
-            axes.text(
-                j, i, f"{count:.4g}" if count % 1 else f"{count:.0f}", ha="center", va="center", color=colour, fontsize="small"
-            )
+            colour = "white" if shares[i, j] > 0.5 else "0.55" if count == 0 else _ink()
+            text = f"{count:.4g}" if count % 1 else f"{count:.0f}"
+            if numbers == "shares":
+                text = f"{100 * shares[i, j]:.1f}" if count else "0"
+            axes.text(j, i, text, ha="center", va="center", color=colour, fontsize="small")
     long = max(map(len, names)) > 3
-    axes.set_xticks(range(len(names)), names, rotation=45 if long else 0, ha="right" if long else "center")
-    axes.set_yticks(range(len(names)), names)
-    axes.set(xlabel="predicted class", ylabel="true class", title="Confusion matrix")
-    axes.figure.colorbar(image, ax=axes, label="share of the true class", shrink=0.8)
+    shown = range(0, len(names), -(-len(names) // _MOST_NAMES))
+    some = [names[i] for i in shown]
+    axes.set_xticks(shown, some, rotation=45 if long else 0, ha="right" if long else "center")
+    axes.set_yticks(shown, some)
+    axes.set(
+        xlabel="predicted class", ylabel="true class", title="Percent of each true class" if numbers == "shares" else "Counts"
+    )
+    if colorbar:
+        axes.figure.colorbar(image, ax=axes, label="share of the true class", shrink=0.8)
     return axes
+
+
+def _opaque_by_share() -> Any:
+    """From nothing to blue, so that the background may be of any colour."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list("share", [(0.12, 0.47, 0.71, 0.0), (0.12, 0.47, 0.71, 1.0)])
 
 
 def intervals(estimates: Mapping[str, Estimate], *, xlabel: str = "", ax: Axes | None = None) -> Axes:
@@ -162,7 +186,7 @@ def intervals(estimates: Mapping[str, Estimate], *, xlabel: str = "", ax: Axes |
     axes.set_yticks(places, list(estimates))
     axes.set_ylim(len(ends) - 0.5, -0.5)
     axes.set_xlabel(xlabel)
-    axes.grid(axis="x", color="0.9")
+    axes.grid(axis="x", color=_ink(), alpha=0.12)
     axes.set_axisbelow(True)
     return axes
 
@@ -289,7 +313,7 @@ def reliability(
     if not axes.has_data():
         axes.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":", label="calibrated")
         share = (weight / weight.sum())[found]
-        axes.bar(x[found], share, width=0.5 / len(x), color="0.85", label="share of examples", zorder=0)
+        axes.bar(x[found], share, width=0.5 / len(x), color=_ink(), alpha=0.15, label="share of examples", zorder=0)
     (line,) = axes.plot(x[found], y[found], "o-", markersize=4, label=name or "observed")
     if replicates is None:
         axes.vlines(x[found], low[found], high[found], color=line.get_color(), linewidth=1.5)
@@ -345,6 +369,13 @@ def _unit_square(axes: Any, x: str, y: str, title: str) -> Any:
     axes.set(xlabel=x, ylabel=y, title=title, xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
     axes.legend(frameon=False, fontsize="small")
     return axes
+
+
+def _ink() -> Any:
+    """The colour of text, for what should be seen on any background."""
+    from matplotlib import rcParams
+
+    return rcParams["text.color"]
 
 
 def _axes(ax: Any) -> Any:

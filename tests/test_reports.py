@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -138,6 +139,58 @@ def test_probabilities_and_weights() -> None:
     assert math.isclose(report.overall["expected_accuracy"].value, (0.8 + 0.6 + 2 * 0.3) / 4, rel_tol=1e-6)
     assert report.overall["accuracy"].value == 0.5
     assert report.num_examples == 4
+    surprise = -np.log([0.8, 0.6, 0.3, 0.3])  # weight 2 is the row twice
+    loss = report.overall["log_loss"]
+    assert math.isclose(loss.value, surprise.mean(), rel_tol=1e-6)
+    half = 1.959964 * surprise.std(ddof=1) / 2
+    np.testing.assert_allclose(np.array(loss[1:3], float), [max(0, surprise.mean() - half), surprise.mean() + half], rtol=1e-5)
+    assert math.isclose(report.overall["brier_score"].value, (0.2**2 + 0.4**2 + 2 * 0.7**2) / 4, rel_tol=1e-6)
+    gaps = abs(0.2 - 0), abs(0.6 - 1), 2 * abs(0.3 - 1)  # of class 1, each in a bin of its own
+    assert math.isclose(report.overall["calibration_error"].value, sum(gaps) / 4, rel_tol=1e-6)
+
+
+def test_areas_have_intervals() -> None:
+    rng = np.random.default_rng(0)
+    y, prob = rng.integers(0, 3, 300), rng.dirichlet(np.ones(3), 300)
+    prob[np.arange(300), y] += 0.3
+    prob /= prob.sum(1, keepdims=True)
+    areas = jm.report(y, prob.argmax(1), y_prob=prob).per_class["roc_auc"]
+    for i, area in enumerate(areas):
+        expected = jm.delong_interval(y == i, prob[:, i])
+        assert area.interval == "delta"
+        np.testing.assert_allclose(np.array(area[:3], float), expected[:3], atol=2e-3)  # 4096 bins
+
+
+def test_an_area_without_a_mistake_may_have_some_to_come() -> None:
+    """Newcombe's interval: at its end, the score test of the area just does not reject."""
+    prob = np.concatenate([np.linspace(0.01, 0.4, 12), np.linspace(0.6, 0.99, 7)])
+    area = jm.report([0] * 12 + [1] * 7, (prob > 0.5).astype(int), y_prob=np.stack([1 - prob, prob], 1)).per_class["roc_auc"][1]
+    assert (area.value, area.high, area.interval) == (1, 1, "newcombe")
+    theta, m, n = area.low or 0, 7, 12
+    spread = 1 + ((m + n) / 2 - 1) * ((1 - theta) / (2 - theta) + theta / (1 + theta))
+    assert math.isclose((1 - theta) ** 2, 1.959964**2 * theta * (1 - theta) * spread / (m * n), rel_tol=1e-5)
+    assert 0.7 < theta < 0.9
+
+
+def test_probabilities_of_a_file_are_those_of_its_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from jaxmetrics import _reading, cli
+
+    rng = np.random.default_rng(0)
+    prob = rng.dirichlet(np.ones(3), 50)
+    rows = [f"{y},{','.join(f'{p:.6f}' for p in row)}" for y, row in zip(rng.choice(["x", "z", "y"], 50), prob, strict=True)]
+    path = tmp_path / "x.csv"
+    path.write_text("\n".join(["y_true,p_z,p_x,p_y", *rows]) + "\n", encoding="utf-8")
+    whole = cli._report_of_predictions(path, _reading.Columns(prob="p_"), [], 0.95)
+    monkeypatch.setattr(_reading, "BATCH_SIZE", 16)
+    parts = cli._report_of_predictions(path, _reading.Columns(prob="p_"), [], 0.95)
+    truth, rounded = [row[0] for row in rows], np.array([row.split(",")[1:] for row in rows], float)[:, [1, 2, 0]]
+    names = np.array(["x", "y", "z"])
+    direct = jm.report(truth, names[rounded.argmax(1)].tolist(), y_prob=rounded)
+    for report in (parts, direct):
+        for name, figure in whole.overall.items():
+            np.testing.assert_allclose(np.array(report.overall[name][:3], float), np.array(figure[:3], float), rtol=1e-5)
+        np.testing.assert_array_equal(report.score_histogram, whole.score_histogram)
+        np.testing.assert_allclose(report.calibration_bins, whole.calibration_bins, rtol=1e-5)
 
 
 def test_refusals() -> None:

@@ -1,0 +1,45 @@
+"""Labels of any kind as class ids, and what they and their probabilities must be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+__all__: list[str] = []
+
+
+def are_probabilities(rows: np.ndarray) -> np.ndarray:
+    """Which rows of `(n, K)` are not negative and sum to 1, up to the rounding of three decimals."""
+    return (rows >= 0).all(1) & (abs(rows.sum(1) - 1) < 1e-3)  # NaN is not >= 0
+
+
+def check_each(valid: np.ndarray, values: np.ndarray, name: str, expected: str) -> None:
+    if not valid.all():
+        index = tuple(np.argwhere(~valid)[0].tolist())
+        raise ValueError(f"{name}{list(index)} is {values[index]}, expected {expected}.")
+
+
+def as_ids(
+    named_labels: Mapping[str, np.ndarray], class_names: Sequence[str] | None, num_columns: int | None
+) -> tuple[list[np.ndarray], Sequence[str]]:
+    """Class ids of each (-1: to be ignored) and the names of the classes."""
+    integers = {labels.dtype.kind for labels in named_labels.values()} <= {"i", "u", "b"}
+    lists = {name: labels.tolist() for name, labels in named_labels.items()}  # Python ints: int64 and uint64 meet exactly
+    if not integers and not all(isinstance(label, str) for labels in lists.values() for label in labels):
+        dtypes = ", ".join(str(labels.dtype) for labels in named_labels.values())
+        raise TypeError(f"labels must be strings or integers, all of one kind, got {dtypes}.")
+    if isinstance(class_names, str):
+        raise TypeError(f"class_names must be a sequence of names, got the string {class_names!r}.")
+    if integers and class_names is not None:
+        return list(named_labels.values()), class_names
+    if integers and num_columns is not None:
+        return list(named_labels.values()), list(map(str, range(num_columns)))
+    found = {label for labels in lists.values() for label in labels}
+    classes = sorted(label for label in found if not integers or label >= 0) if class_names is None else list(class_names)
+    index = {label: i for i, label in enumerate(classes)}
+    for name, labels in lists.items():
+        if not integers and not index.keys() >= set(labels):
+            i = next(i for i, label in enumerate(labels) if label not in index)
+            raise ValueError(f"{name}[{i}] is {labels[i]!r}, which is not one of class_names: {', '.join(classes)}.")
+    return [np.array([index.get(label, -1) for label in labels]) for labels in lists.values()], list(map(str, classes))
