@@ -7,17 +7,20 @@ import time
 
 import bench
 
-SCRIPTS = sorted(module.name for module in pkgutil.iter_modules(bench.__path__) if module.name not in ("__main__", "harness"))
+PARTS = {"__main__", "harness", "pictures"}
+SCRIPTS = sorted({module.name for module in pkgutil.iter_modules(bench.__path__)} - PARTS)
 
 
 def main(names: list[str]) -> None:
     unknown = set(names) - set(SCRIPTS)
     if unknown:
         sys.exit(f"no bench is named {', '.join(sorted(unknown))}; there are {', '.join(SCRIPTS)}.")
+    begin = time.perf_counter()
     for name in names or SCRIPTS:
         start = time.perf_counter()
         importlib.import_module(f"bench.{name}").main()
         print(f"\n{name}: {time.perf_counter() - start:.0f} s\n", flush=True)
+    print(f"all: {time.perf_counter() - begin:.0f} s")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """Side-by-side timing: every contender in one process, repetitions interleaved, medians with their spread.
 
-A bench script lists contenders (name -> function without arguments that returns when its work is done) per setting, calls
-`measure`, and hands the rows to `publish`, which writes `bench/results/NAME.json` and the table in the README.
+A bench script lists contenders (name -> function without arguments that returns when its work is done) per size, calls
+`measure`, adds the `limit` that memory or arithmetic set, and hands the sweeps over sizes to `publish_times`. That writes
+`bench/results/NAME.json` with all figures, draws `NAME.svg`, and writes the telling columns into the README. On a device other
+than a CPU the files are called `NAME.PLATFORM.json` and `.svg`, and the README stays as it is.
 """
 
 import json
@@ -10,38 +12,66 @@ import random
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
+from bench import pictures
+
 ROOT = Path(__file__).parent.parent
+LIMIT = "limit"
 
 Contender = Callable[[], Any]
+Figures = dict[str, Any]  # median, lower_quartile, upper_quartile and first_call in seconds; of a limit the median alone
+Results = dict[str, Figures]  # contender -> its figures
+Sweep = dict[int, Results]  # size -> results
 
 
-def measure(contenders: Mapping[str, Contender], *, repetitions: int = 9, slow: float = 0.3) -> dict[str, dict[str, float]]:
+def measure(
+    contenders: Mapping[str, Contender],
+    *,
+    check: Callable[[dict[str, Any]], None] | None = None,
+    factors: Mapping[str, float] | None = None,
+    repetitions: int = 30,
+    seconds: float = 1.0,
+) -> Results:
     """Median, quartiles and first call (warm-up and compilation) of each contender, in seconds.
 
     The contenders take turns in changing order, so that a busy moment of the machine, and threads that one leaves spinning,
-    hit all; one slower than `slow` runs three times.
+    hit all. Each runs as often as fits into `seconds`, at least 3 times and at most `repetitions`.
+
+    Args:
+        contenders: functions without arguments.
+        check: is given what each returned at its first call, and raises if they do not agree.
+        factors: for contenders that do a part of the job, or many jobs at once: what their times, but not their first call, are
+            multiplied by.
+        repetitions: at most.
+        seconds: per contender.
     """
-    first, times = {}, {name: [] for name in contenders}
+    first, values = {}, {}
     for name, run in contenders.items():
-        first[name] = _seconds(run)
-        _seconds(run)
-    once = {name: _seconds(run) for name, run in contenders.items()}
+        start = time.perf_counter()
+        values[name] = jax.block_until_ready(run())
+        first[name] = time.perf_counter() - start
+    if check:
+        check(values)
+    del values
+    times = {name: [_seconds(run)] for name, run in contenders.items()}
+    wanted = {name: min(max(3, int(seconds / t[0])), repetitions) for name, t in times.items()}
     orders = random.Random(0)
-    for i in range(repetitions):
+    for _ in range(max(wanted.values()) - 1):
         for name in orders.sample(list(contenders), len(contenders)):
-            if once[name] < slow or i < 3:
+            if len(times[name]) < wanted[name]:
                 times[name].append(_seconds(contenders[name]))
-    quartiles = {name: np.percentile(t, [25, 50, 75]) for name, t in times.items()}
-    return {
-        name: {"median": q[1], "lower_quartile": q[0], "upper_quartile": q[2], "first_call": first[name]}
-        for name, q in quartiles.items()
-    }
+    results = {}
+    for name, t in times.items():
+        low, median, high = np.percentile(t, [25, 50, 75]) * (factors or {}).get(name, 1.0)
+        results[name] = {"median": median, "lower_quartile": low, "upper_quartile": high, "first_call": first[name]}
+    return results
 
 
 def _seconds(run: Contender) -> float:
@@ -50,14 +80,82 @@ def _seconds(run: Contender) -> float:
     return time.perf_counter() - start
 
 
-def milliseconds(result: Mapping[str, float]) -> str:
-    """Median and quartiles, as a cell of a table."""
-    low, median, high = (_three_digits(1e3 * result[key]) for key in ("lower_quartile", "median", "upper_quartile"))
-    return f"{median} ({low}-{high})"
+def limit(*, nbytes: float = 0, flops: float = 0, dtype: str = "float32") -> Figures:
+    """What no program can beat: passing on so many bytes once, or so many operations, whichever takes longer."""
+    return {"median": max(nbytes and nbytes / bandwidth(), flops and flops / arithmetic_rate(dtype))}
+
+
+@cache
+def bandwidth() -> float:
+    """Bytes per second of memory: the best of four passes over an array much larger than the caches."""
+    rows = jnp.ones((1024, 2**18), jnp.float32)  # 1 GiB, summed in rows: XLA gives each core some of them
+    return rows.nbytes / _best(jax.jit(lambda x: x.sum(1)), rows)
+
+
+@cache
+def arithmetic_rate(dtype: str = "float32") -> float:
+    """Floating-point operations per second: the best of four products of large matrices, summed in float32."""
+    matrix = jnp.ones((4096, 4096), dtype)
+    return 2 * len(matrix) ** 3 / _best(jax.jit(lambda x: jnp.matmul(x, x, preferred_element_type=jnp.float32)), matrix)
+
+
+def _best(run: Callable[[jax.Array], jax.Array], argument: jax.Array) -> float:
+    return min(_seconds(lambda: run(argument)) for _ in range(5))  # the first of them compiles
+
+
+def bandwidth_in_words() -> str:
+    return f"{_three_digits(bandwidth() / 1e9)} GB/s"
+
+
+def rate_in_words(dtype: str = "float32") -> str:
+    return f"{_three_digits(arithmetic_rate(dtype) / 1e9)} GFLOP/s in {dtype}"
+
+
+def cell(figures: Figures | str, per_second: float = 1e3) -> str:
+    """Median and quartiles, in milliseconds unless said otherwise, as a cell of a table; a limit has no quartiles."""
+    if isinstance(figures, str):
+        return figures
+    low, median, high = (
+        _three_digits(per_second * figures.get(key, figures["median"]))
+        for key in ("lower_quartile", "median", "upper_quartile")
+    )
+    return f"{median} ({low}-{high})" if "lower_quartile" in figures else median
 
 
 def _three_digits(x: float) -> str:
     return f"{x:.0f}" if x >= 100 else f"{x:.3g}"
+
+
+def publish_times(
+    name: str,
+    job: str,
+    sweeps: Mapping[str, Sweep],
+    columns: Mapping[str, Mapping[str, Figures | str]],
+    note: str,
+    *,
+    per_second: float = 1e3,
+) -> None:
+    """Publish sweeps over sizes: all in the JSON and the picture, in the README those that are `columns`, {heading: results}.
+
+    Args:
+        name: of the script.
+        job: what is timed, the heading of the contenders' column.
+        sweeps: {what grows: {size: results}}, a panel of the picture each. Results hold the entry `LIMIT`.
+        columns: figures of results, or text.
+        note: what the reader must know, the limit included.
+        per_second: the unit of the table, 1e3 for milliseconds or 1e6 for microseconds.
+    """
+    names = [name for name in dict.fromkeys(name for column in columns.values() for name in column) if name != LIMIT]
+    rows = [[name, *(cell(column.get(name, ""), per_second) for column in columns.values())] for name in [*names, LIMIT]]
+    rows.append(["first call of jaxmetrics, s", *(_first_call(column) for column in columns.values())])
+    unit = {1e3: "Milliseconds", 1e6: "Microseconds"}[per_second]
+    publish(name, sweeps, [job, *columns], rows, note, f"{unit}, median (quartiles)", sweeps)
+
+
+def _first_call(column: Mapping[str, Figures | str]) -> str:
+    """Of the first contender that is ours, with its compilation."""
+    ours = next((x for name, x in column.items() if "jaxmetrics" in name), "")
+    return "" if isinstance(ours, str) else f"{ours['first_call']:.2f}"
 
 
 def publish(
@@ -66,22 +164,37 @@ def publish(
     headings: Sequence[str],
     rows: Sequence[Sequence[str]],
     note: str,
-    unit: str = "Milliseconds, median (quartiles)",
+    unit: str,
+    sweeps: Mapping[str, Sweep] | None = None,
 ) -> None:
-    """Print the table; write it into the README and all figures into bench/results/NAME.json."""
+    """Print the table; write all figures into bench/results/, with a picture of the sweeps, and the table into the README."""
     device = jax.devices()[0]
-    machine = f"{device.device_kind if device.platform != 'cpu' else platform.machine() + ' CPU'}, jax {jax.__version__}"
+    cpu = f"{platform.machine()} CPU"
+    on_cpu = device.platform == "cpu"
+    machine = f"{cpu if on_cpu else f'{device.device_kind}, NumPy, scikit-learn and torch on its {cpu}'}, jax {jax.__version__}"
     lines = ["| " + " | ".join(cells) + " |" for cells in (headings, ["---"] * len(headings), *rows)]
     table = "\n".join([*lines, "", f"{note} {unit}; {machine}. `python -m bench.{name}`"])
     print(table)
-    path = ROOT / "bench" / "results" / f"{name}.json"
-    path.parent.mkdir(exist_ok=True)
+    path = ROOT / "bench" / "results" / f"{name}{'' if on_cpu else '.' + device.platform}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"machine": machine, "results": results}, indent=1) + "\n", encoding="utf-8")
+    if sweeps:
+        picture = path.with_suffix(".svg")
+        pictures.save(pictures.draw(sweeps), picture)
+        table += f"\n\n![{_in_words(headings[0], sweeps)}]({picture.relative_to(ROOT).as_posix()})"
     readme = ROOT / "README.md"
     text, found = re.subn(
         rf"(?s)(<!-- bench:{name} -->\n).*?(<!-- /bench -->)",
         lambda match: f"{match[1]}\n{table}\n{match[2]}",
         readme.read_text(encoding="utf-8"),
     )
-    if found:
+    if found and on_cpu:
         readme.write_text(text, encoding="utf-8")
+
+
+def _in_words(job: str, sweeps: Mapping[str, Sweep]) -> str:
+    """What the picture shows, for those who cannot see it: the first panel's largest size at which there are peers."""
+    what, sweep = next(iter(sweeps.items()))
+    size = max(sweep, key=lambda size: (len(sweep[size]), size))
+    medians = ", ".join(f"{name} {cell({'median': figures['median']})} ms" for name, figures in sweep[size].items())
+    return f"{job}: time against {'; '.join(sweeps)}, logarithmic axes. At {size:,} {what}: {medians}."

@@ -1,0 +1,130 @@
+"""The parts that the bench scripts share: every contender is timed, and tables and pictures are written."""
+
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
+
+from bench import harness, pictures
+
+MARKS = "before\n<!-- bench:sorting -->\nold\n<!-- /bench -->\nafter\n"
+
+
+@pytest.fixture(autouse=True)
+def known_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(harness, "bandwidth", lambda: 2e9)
+    monkeypatch.setattr(harness, "arithmetic_rate", lambda dtype="float32": {"float32": 1e11, "bfloat16": 4e11}[dtype])
+
+
+def figures(median: float) -> dict[str, float]:
+    return {"median": median, "lower_quartile": 0.9 * median, "upper_quartile": 1.25 * median, "first_call": 0.5}
+
+
+def sweep() -> harness.Sweep:
+    return {
+        n: {"jaxmetrics": figures(1e-6 * n), "a peer": figures(1e-5 * n), harness.LIMIT: harness.limit(nbytes=4 * n)}
+        for n in (100, 1000)
+    }
+
+
+def test_contenders_are_timed_checked_and_scaled() -> None:
+    calls = {"ours": 0, "theirs": 0}
+
+    def contender(name: str) -> Any:
+        def run() -> Any:
+            calls[name] += 1
+            return jnp.full(3, 2.0)
+
+        return run
+
+    seen: dict[str, Any] = {}
+    contenders = {name: contender(name) for name in calls}
+    results = harness.measure(contenders, check=seen.update, factors={"theirs": 1e6}, repetitions=4)
+    assert set(seen) == set(results) == set(calls)
+    assert calls == {"ours": 5, "theirs": 5}  # the first call is apart
+    assert all(0 < r["lower_quartile"] <= r["median"] <= r["upper_quartile"] for r in results.values())
+    assert results["theirs"]["median"] > 1000 * results["ours"]["median"]
+    assert results["theirs"]["first_call"] < 10  # is not multiplied
+
+
+def test_slow_contenders_run_three_times() -> None:
+    calls: list[int] = []
+    harness.measure({"slow": lambda: calls.append(1)}, seconds=0.0)
+    assert len(calls) == 1 + 3
+
+
+def test_contenders_that_disagree_are_not_timed() -> None:
+    def check(values: dict[str, Any]) -> None:
+        assert values["a"] == values["b"]
+
+    with pytest.raises(AssertionError):
+        harness.measure({"a": lambda: 1, "b": lambda: 2}, check=check)
+
+
+def test_the_limit_is_whatever_takes_longer() -> None:
+    assert harness.limit(nbytes=2e9) == {"median": 1.0}
+    assert harness.limit(nbytes=2e9, flops=3e11) == {"median": 3.0}
+    assert harness.limit(nbytes=2e9, flops=2e11, dtype="bfloat16") == {"median": 1.0}
+
+
+def test_tables_and_pictures_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(harness, "ROOT", tmp_path)
+    (tmp_path / "README.md").write_text(MARKS)
+    table: dict[str, Any] = {"n = 1000": sweep()[1000], "memory": {"a peer": "7 MB"}}
+    harness.publish_times("sorting", "sort", {"numbers": sweep()}, table, "Small numbers.")
+    text = (tmp_path / "README.md").read_text()
+    assert text.startswith("before\n<!-- bench:sorting -->\n")
+    assert text.endswith("<!-- /bench -->\nafter\n")
+    for line in (
+        "| sort | n = 1000 | memory |",
+        "| jaxmetrics | 1 (0.9-1.25) |  |",
+        "| a peer | 10 (9-12.5) | 7 MB |",
+        "| limit | 0.002 |  |",
+        "| first call of jaxmetrics, s | 0.50 |  |",
+    ):
+        assert line in text.splitlines()
+    assert "(bench/results/sorting.svg)" in text
+    assert "At 1,000 numbers: jaxmetrics 1 ms, a peer 10 ms, limit 0.002 ms." in text
+    stored = json.loads((tmp_path / "bench/results/sorting.json").read_text())
+    assert stored["results"]["numbers"]["100"]["a peer"] == figures(1e-3)
+    assert ElementTree.parse(tmp_path / "bench/results/sorting.svg").getroot().tag.endswith("svg")
+
+
+def test_other_devices_have_files_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Device:
+        platform, device_kind = "gpu", "a GPU"
+
+    monkeypatch.setattr(harness, "ROOT", tmp_path)
+    monkeypatch.setattr("jax.devices", lambda: [Device()])
+    (tmp_path / "README.md").write_text(MARKS)
+    harness.publish_times("sorting", "sort", {"numbers": sweep()}, {"n = 100": sweep()[100]}, "")
+    assert {path.name for path in (tmp_path / "bench/results").iterdir()} == {"sorting.gpu.json", "sorting.gpu.svg"}
+    assert (tmp_path / "README.md").read_text() == MARKS
+
+
+@pytest.mark.parametrize("panels", [1, 2])
+def test_pictures_have_every_line_and_name_it_once(panels: int) -> None:
+    sweeps = {f"numbers {i}": sweep() for i in range(panels)}
+    figure = pictures.draw(sweeps)
+    axes = [a for a in figure.axes if a.lines]
+    assert [a.get_xlabel() for a in axes] == list(sweeps)
+    lines: dict[str, Any] = {str(line.get_label()): line for line in axes[-1].lines}
+    assert list(lines) == ["jaxmetrics", "a peer", "limit"]
+    assert lines["jaxmetrics"].get_linewidth() > lines["a peer"].get_linewidth()
+    np.testing.assert_allclose(lines["limit"].get_ydata(), [2e-7, 2e-6])
+    legend: Any = figure.legends[0] if figure.legends else figure.axes[-1].get_legend()
+    assert [label.get_text() for label in legend.get_texts()] == list(lines)
+
+
+def test_the_same_figures_make_the_same_picture(tmp_path: Path) -> None:
+    paths = [tmp_path / name / "sorting.svg" for name in ("once", "again")]
+    for path in paths:
+        path.parent.mkdir()
+        pictures.save(pictures.draw({"numbers": sweep()}), path)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
