@@ -1,4 +1,6 @@
-"""Counting 1e7 labels, and all metrics of 10,000 matrices in one call, beside NumPy, scikit-learn and torchmetrics."""
+"""Counting up to 1e7 labels, and all metrics of 10,000 matrices in one call, beside NumPy, scikit-learn and torchmetrics."""
+
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -8,9 +10,12 @@ import torch
 from torchmetrics.functional.classification import multiclass_confusion_matrix
 
 import jaxmetrics as jm
-from bench.harness import measure, milliseconds, publish
+from bench.harness import LIMIT, Results, bandwidth_in_words, limit, measure, publish_times
 
-N = 10_000_000
+SIZES = (10**4, 10**5, 10**6, 10**7)
+CLASSES = (2, 10, 100, 1000)
+MATRICES = (10, 100, 1000, 10_000)
+FEW = 10  # matrices of the scikit-learn loop at most; its time is multiplied
 METRICS = {
     "accuracy": jm.accuracy,
     "balanced_accuracy": jm.balanced_accuracy,
@@ -29,18 +34,16 @@ METRICS = {
 }
 
 
-def counting(num_classes: int) -> dict[str, dict[str, float]]:
+def counting(n: int, num_classes: int) -> Results:
     rng = np.random.default_rng(0)
-    y_true = rng.integers(0, num_classes, N)
-    y_pred = np.where(rng.random(N) < 0.8, y_true, rng.integers(0, num_classes, N))
-    true, pred = jnp.asarray(y_true), jnp.asarray(y_pred)
-    y_weight = rng.random(N, dtype=np.float32)
+    y_true = rng.integers(0, num_classes, n)
+    y_pred = np.where(rng.random(n) < 0.8, y_true, rng.integers(0, num_classes, n))
+    true, pred = jnp.asarray(y_true, jnp.int32), jnp.asarray(y_pred, jnp.int32)
+    y_weight = rng.random(n, dtype=np.float32)
     weight = jnp.asarray(y_weight)
     torch_true, torch_pred = torch.from_numpy(y_true), torch.from_numpy(y_pred)
-    read_once = jax.jit(lambda t, p: t.sum() + p.sum())
     fused_bincount = jax.jit(lambda t, p: jnp.bincount(t * num_classes + p, length=num_classes**2))
     contenders = {
-        "reading the input once": lambda: read_once(true, pred),
         "jaxmetrics": lambda: jm.confusion_matrix(true, pred, num_classes=num_classes),
         "jaxmetrics, NumPy int64 in": lambda: jm.confusion_matrix(y_true, y_pred, num_classes=num_classes),
         "jnp.bincount, jitted, unchecked": lambda: fused_bincount(true, pred),
@@ -53,26 +56,28 @@ def counting(num_classes: int) -> dict[str, dict[str, float]]:
         "torchmetrics": lambda: multiclass_confusion_matrix(torch_pred, torch_true, num_classes),
         "scikit-learn": lambda: sk.confusion_matrix(y_true, y_pred),
     }
-    expected = contenders["np.bincount, unchecked"]().reshape(num_classes, num_classes)
-    for name, run in contenders.items():
-        if "weighted" in name:
-            in_float64 = contenders["np.bincount, weighted"]().reshape(num_classes, num_classes)
-            np.testing.assert_allclose(np.reshape(run(), in_float64.shape), in_float64, rtol=1e-5)
-        elif "reading" not in name:
-            np.testing.assert_array_equal(np.reshape(run(), expected.shape), expected)
-    return measure(contenders)
+
+    def check(matrices: dict[str, Any]) -> None:
+        matrices = {name: np.asarray(matrix).ravel() for name, matrix in matrices.items()}
+        for name, matrix in matrices.items():
+            if "weighted" in name:
+                np.testing.assert_allclose(matrix, matrices["np.bincount, weighted"], rtol=1e-5)
+            else:
+                np.testing.assert_array_equal(matrix, matrices["np.bincount, unchecked"])
+
+    nbytes = true.nbytes + pred.nbytes + 4 * num_classes**2
+    return measure(contenders, check=check) | {LIMIT: limit(nbytes=nbytes)}
 
 
-def all_metrics() -> dict[str, dict[str, float]]:
-    counts = np.random.default_rng(0).integers(0, 50, (10_000, 10, 10)) + 200 * np.eye(10, dtype=int)
+def all_metrics(size: int) -> Results:
+    counts = np.random.default_rng(0).integers(0, 50, (size, 10, 10)) + 200 * np.eye(10, dtype=int)
     on_device = jnp.asarray(counts, jnp.float32)
     evaluate = jax.jit(lambda c: {name: metric(c) for name, metric in METRICS.items()})
-    one_pass = jax.jit(lambda c: c.sum((-2, -1)))
     labels = np.indices((10, 10)).reshape(2, -1)
 
-    def sklearn_loop_over_ten() -> None:
-        """scikit-learn, from the cells as weighted examples; ten matrices stand for ten thousand."""
-        for c in counts[:10]:
+    def sklearn_loop() -> float:
+        """From the cells as weighted examples; returns the last macro F1 of the last."""
+        for c in counts[:FEW]:
             weight = c.ravel()
             sk.accuracy_score(*labels, sample_weight=weight)
             sk.balanced_accuracy_score(*labels, sample_weight=weight)
@@ -80,35 +85,38 @@ def all_metrics() -> dict[str, dict[str, float]]:
             sk.cohen_kappa_score(*labels, sample_weight=weight)
             sk.precision_recall_fscore_support(*labels, sample_weight=weight)
             sk.jaccard_score(*labels, average=None, sample_weight=weight)
-            for average in ("macro", "micro", "weighted"):
-                sk.precision_recall_fscore_support(*labels, average=average, sample_weight=weight)
+            for average in ("micro", "weighted", "macro"):
+                f1 = sk.precision_recall_fscore_support(*labels, average=average, sample_weight=weight)[2]
+        return f1
+
+    def check(values: dict[str, Any]) -> None:
+        np.testing.assert_allclose(values["jaxmetrics"]["macro_f1"][FEW - 1], values["scikit-learn"], rtol=1e-5)
 
     results = measure(
-        {
-            "reading the input once": lambda: one_pass(on_device),
-            "jaxmetrics": lambda: evaluate(on_device),
-            "scikit-learn": sklearn_loop_over_ten,
-        }
+        {"jaxmetrics": lambda: evaluate(on_device), "scikit-learn": sklearn_loop},
+        check=check,
+        factors={"scikit-learn": size / FEW},
     )
-    for key in ("median", "lower_quartile", "upper_quartile"):
-        results["scikit-learn"][key] *= 1000
-    return results
+    return results | {LIMIT: limit(nbytes=on_device.nbytes)}
 
 
 def main() -> None:
-    sizes = (2, 10, 100, 1000)
-    results = {f"K = {k}": counting(k) for k in sizes} | {"14 metrics of 10,000 matrices, K = 10": all_metrics()}
-    contenders = list(results["K = 2"])
-    rows = [
-        [name, *(milliseconds(result[name]) if name in result else "" for result in results.values())] for name in contenders
-    ]
-    publish(
+    of_labels = {n: counting(n, 10) for n in SIZES}
+    of_classes = {k: of_labels[SIZES[-1]] if k == 10 else counting(SIZES[-1], k) for k in CLASSES}
+    of_matrices = {size: all_metrics(size) for size in MATRICES}
+    publish_times(
         "confusion_matrix",
-        results,
-        ["1e7 labels, confusion matrix", *results],
-        rows,
-        "int32 labels on the device, int64 for NumPy, scikit-learn and torch."
-        " The scikit-learn loop over 10,000 matrices is ten of them times 1000.",
+        "confusion matrix",
+        {"labels, 10 classes": of_labels, "classes, 1e7 labels": of_classes, "matrices, 10 classes, 14 metrics": of_matrices},
+        {
+            "1e4 labels, K = 10": of_labels[10**4],
+            "1e6, K = 10": of_labels[10**6],
+            "1e7, K = 10": of_classes[10],
+            "1e7, K = 1000": of_classes[1000],
+            "14 metrics of 10,000 matrices, K = 10": of_matrices[10_000],
+        },
+        "int32 labels on the device, int64 for NumPy, scikit-learn and torch. The scikit-learn loop over matrices is"
+        f" {FEW} of them, multiplied. Limit: reading the int32 labels or the matrices once, at {bandwidth_in_words()}.",
     )
 
 
