@@ -10,15 +10,16 @@ import optax
 import torch
 
 import jaxmetrics as jm
-from bench.harness import Contender, measure, milliseconds, publish
+from bench.harness import LIMIT, Contender, Results, bandwidth_in_words, limit, measure, publish_times
 
-SHAPES = ((8192, 10), (8192, 1000), (4096, 32000))
+N = 4096
+CLASSES = (10, 100, 1000, 10_000, 32_000)
 
 
-def compare(n: int, k: int) -> dict[str, dict[str, float]]:
-    """Mean loss of k classes."""
+def compare(k: int) -> tuple[Results, Results]:
+    """Mean loss of k classes, forward and with its gradient."""
     rng = np.random.default_rng(0)
-    z, y = 3 * rng.normal(size=(n, k)).astype(np.float32), rng.integers(0, k, n).astype(np.int32)
+    z, y = 3 * rng.standard_normal((N, k), np.float32), rng.integers(0, k, N).astype(np.int32)
     logits, labels = jnp.asarray(z), jnp.asarray(y)
     tensor, targets = torch.from_numpy(z).requires_grad_(), torch.from_numpy(y).long()
     losses = {"jaxmetrics": jm.cross_entropy, "optax": optax.softmax_cross_entropy_with_integer_labels}
@@ -30,23 +31,41 @@ def compare(n: int, k: int) -> dict[str, dict[str, float]]:
 
     def with_gradient() -> Any:
         tensor.grad = None
-        torch.nn.functional.cross_entropy(tensor, targets).backward()
+        value = torch.nn.functional.cross_entropy(tensor, targets)
+        value.backward()
+        return value.detach(), tensor.grad
 
     forward["torch"] = lambda: torch.nn.functional.cross_entropy(tensor.detach(), targets)
     both["torch"] = with_gradient
-    assert abs(forward["jaxmetrics"]() - forward["optax"]()) < 1e-5
-    repetitions = 90 if n * k < 1e8 else 9
-    return {part: measure(c, slow=10, repetitions=repetitions) for part, c in (("forward", forward), ("with gradient", both))}
+
+    def check(values: dict[str, Any]) -> None:
+        for part in zip(*(jax.tree.leaves(value) for value in values.values()), strict=True):
+            ours, *theirs = map(np.asarray, part)
+            for x in theirs:
+                np.testing.assert_allclose(ours, x, rtol=1e-5, atol=1e-5 * abs(x).max())
+
+    nbytes = logits.nbytes + labels.nbytes
+    return (
+        measure(forward, check=check) | {LIMIT: limit(nbytes=nbytes)},
+        measure(both, check=check) | {LIMIT: limit(nbytes=nbytes + logits.nbytes)},
+    )
 
 
 def main() -> None:
-    results = {f"{n} x {k}, {part}": result for n, k in SHAPES for part, result in compare(n, k).items()}
-    publish(
+    forward, both = {}, {}
+    for k in CLASSES:
+        forward[k], both[k] = compare(k)
+    publish_times(
         "cross_entropy",
-        results,
-        ["mean cross-entropy", *results],
-        [[name, *(milliseconds(result[name]) for result in results.values())] for name in ("jaxmetrics", "optax", "torch")],
-        "float32 logits, labels as class ids.",
+        f"mean cross-entropy of {N} examples",
+        {"classes, forward": forward, "classes, with gradient": both},
+        {
+            f"{k} classes, {part}": results[k]
+            for k in (10, 1000, 32_000)
+            for part, results in (("forward", forward), ("with gradient", both))
+        },
+        "float32 logits, labels as class ids. Limit: reading the logits once and writing their gradient once,"
+        f" at {bandwidth_in_words()}.",
     )
 
 

@@ -13,12 +13,12 @@ import jax.numpy as jnp
 import optax
 
 import jaxmetrics as jm
-from bench.harness import measure, milliseconds, publish
+from bench.harness import LIMIT, Results, limit, measure, publish_times, rate_in_words
 
 Shape = tuple[int, int, int]  # examples, width, words
-TIMED: Shape = (1024, 512, 32768)
+EXAMPLES, WIDTH, WORDS = 512, 512, (1000, 10_000, 100_000)  # timed
 COMPILED: Shape = (8192, 1024, 131072)  # too long to run on a CPU, but XLA says what memory it would take
-RUN: Shape = (8192, 64, 131072)  # as many logits, fewer products: for the memory of the process
+RUN: Shape = (8192, 16, 131072)  # as many logits, fewer products: for the memory of the process
 
 
 def all_at_once(hidden: jax.Array, kernel: jax.Array, labels: jax.Array) -> jax.Array:
@@ -33,10 +33,14 @@ def in_blocks(hidden: jax.Array, kernel: jax.Array, labels: jax.Array) -> jax.Ar
 LOSSES: dict[str, Callable[..., jax.Array]] = {"jaxmetrics": in_blocks, "matmul and optax": all_at_once}
 
 
+def with_gradients(loss: Callable[..., jax.Array]) -> Any:
+    return jax.jit(jax.value_and_grad(loss, (0, 1)))
+
+
 def compiled(loss: Callable[..., jax.Array], shape: Shape, dtype: Any) -> Any:
     n, d, v = shape
     arguments = jax.ShapeDtypeStruct((n, d), dtype), jax.ShapeDtypeStruct((d, v), dtype), jax.ShapeDtypeStruct((n,), jnp.int32)
-    return jax.jit(jax.value_and_grad(loss, (0, 1))).lower(*arguments).compile()
+    return with_gradients(loss).lower(*arguments).compile()
 
 
 def temporary_megabytes(loss: Callable[..., jax.Array], dtype: Any) -> float:
@@ -70,42 +74,41 @@ def _status(entry: str) -> int:
     return 1024 * int(re.search(rf"{entry}:\s+(\d+) kB", Path("/proc/self/status").read_text())[1])
 
 
-def large_vocabulary(dtype: Any) -> dict[str, dict[str, float]]:
-    """Seconds of value and gradients at TIMED, and megabytes at COMPILED."""
-    contenders = {name: partial(compiled(loss, TIMED, dtype), *data(TIMED, dtype)) for name, loss in LOSSES.items()}
-    (ours, of_ours), (theirs, of_theirs) = (run() for run in contenders.values())
-    assert abs(ours - theirs) < 1e-5 * theirs
-    for a, b in zip(of_ours, of_theirs, strict=True):
-        assert jnp.abs(a.astype(jnp.float32) - b.astype(jnp.float32)).max() < 16 * jnp.finfo(dtype).eps * jnp.abs(b).max()
-    results = measure(contenders, slow=10)
-    return {
-        name: result
-        | {"megabytes": temporary_megabytes(LOSSES[name], dtype), "process_megabytes": process_megabytes(name, dtype)}
-        for name, result in results.items()
-    }
+def memory(name: str, dtype: Any) -> str:
+    """What XLA plans at COMPILED, and on a CPU, where the process holds the arrays, what it held at RUN."""
+    words = f"{temporary_megabytes(LOSSES[name], dtype):.0f} MB"
+    return words + (f", {process_megabytes(name, dtype):.0f} MB" if jax.default_backend() == "cpu" else "")
+
+
+def large_vocabulary(words: int, dtype: Any) -> Results:
+    """Value and gradients."""
+    arguments = data((EXAMPLES, WIDTH, words), dtype)
+
+    def check(values: dict[str, Any]) -> None:
+        (ours, of_ours), (theirs, of_theirs) = values.values()
+        assert abs(ours - theirs) < 1e-5 * theirs
+        for a, b in zip(of_ours, of_theirs, strict=True):
+            assert jnp.abs(a.astype(jnp.float32) - b.astype(jnp.float32)).max() < 16 * jnp.finfo(dtype).eps * jnp.abs(b).max()
+
+    results = measure({name: partial(with_gradients(loss), *arguments) for name, loss in LOSSES.items()}, check=check)
+    flops = 3 * 2 * EXAMPLES * WIDTH * words  # the logits and two products for their gradient
+    return results | {LIMIT: limit(nbytes=sum(x.nbytes for x in arguments), flops=flops, dtype=jnp.dtype(dtype).name)}
 
 
 def main() -> None:
-    results = {dtype.__name__: large_vocabulary(dtype) for dtype in (jnp.float32, jnp.bfloat16)}
-    rows = [
-        [
-            name,
-            *(
-                cell
-                for r in results.values()
-                for cell in (milliseconds(r[name]), f"{r[name]['megabytes']:.0f}, {r[name]['process_megabytes']:.0f} MB")
-            ),
-        ]
-        for name in LOSSES
-    ]
-    timed, held, run = (" x ".join(f"{x:,}" for x in shape) for shape in (TIMED, COMPILED, RUN))
-    publish(
+    dtypes = (jnp.float32, jnp.bfloat16)
+    sweeps = {f"words, {dtype.__name__}": {v: large_vocabulary(v, dtype) for v in WORDS} for dtype in dtypes}
+    held = {f"{dtype.__name__}, memory": {name: memory(name, dtype) for name in LOSSES} for dtype in dtypes}
+    planned, run = (" x ".join(f"{x:,}" for x in shape) for shape in (COMPILED, RUN))
+    rates = ", ".join(rate_in_words(dtype.__name__) for dtype in dtypes)
+    publish_times(
         "linear_cross_entropy",
-        results,
-        ["loss and gradients", *(f"{dtype}, {what}" for dtype in results for what in ("time", "memory"))],
-        rows,
-        f"Times at {timed} (examples x width x words). Memory: what XLA plans for intermediate results at {held}, and the most"
-        f" that a fresh process held beyond what it held before one run at {run}.",
+        "loss and gradients",
+        sweeps,
+        {f"{v:,} {what}": sweep[v] for what, sweep in sweeps.items() for v in WORDS[1:]} | held,
+        f"Times with {EXAMPLES} examples of width {WIDTH}. Memory: what XLA plans for intermediate results at {planned}"
+        f" (examples x width x words), and the most that a fresh process held beyond what it held before one run at {run}."
+        f" Limit: three products of matrices, at {rates}.",
     )
 
 

@@ -1,4 +1,7 @@
-"""Training on macro-F1 itself or on cross-entropy: macro-F1 on held-out digits, twenty splits, differences in pairs."""
+"""Training on macro-F1 itself or on cross-entropy: macro-F1 on held-out digits, twenty splits, differences in pairs.
+
+What is compared is how well it learns, not how fast, so that there is no size to grow with, no picture and no physical limit.
+"""
 
 from collections.abc import Callable
 

@@ -17,10 +17,12 @@ import torchmetrics
 from clu import metrics as clu_metrics
 
 import jaxmetrics as jm
-from bench.harness import Contender, measure, publish
+from bench.harness import LIMIT, Contender, Results, bandwidth_in_words, limit, measure, publish_times, rate_in_words
 
-N, K = 1024, 10
+K = 10
 STEPS = 100
+BATCHES = (100, 1000, 10_000)
+IMAGES = (10, 100, 1000)  # in a batch of the training step
 METRICS = {
     "accuracy": jm.accuracy,
     "precision": jm.macro(jm.precision),
@@ -113,8 +115,8 @@ def updates(logits: np.ndarray, labels: np.ndarray) -> dict[str, Contender]:
         return nnx_accuracy.total[...]
 
     return {
-        "by hand": chain(update_by_hand, counts, z, y),
         "jaxmetrics": chain(update, state, z, y),
+        "by hand": chain(update_by_hand, counts, z, y),
         "torchmetrics": update_torchmetrics,
         "torcheval": update_torcheval,
         "metrax (no F1, no matrix)": chain(metrax_update, metrax_state, z, y),
@@ -136,7 +138,13 @@ def scans(logits: np.ndarray, labels: np.ndarray) -> dict[str, Contender]:
 
     argmax = scan(lambda s, z, y: s + z.argmax(-1).sum(dtype=jnp.int32), jnp.zeros((), jnp.int32))
     zeros = jnp.zeros((K, K), jnp.int32)
-    return {"argmax alone": argmax, "by hand": scan(by_hand, zeros), "jaxmetrics": scan(ours, EVALUATOR.init())}
+    return {"jaxmetrics": scan(ours, EVALUATOR.init()), "by hand": scan(by_hand, zeros), "argmax alone": argmax}
+
+
+def per_step(contenders: dict[str, Contender], n: int) -> Results:
+    """Of a hundred updates; the limit is to read logits and labels once."""
+    results = measure(contenders, factors=dict.fromkeys(contenders, 1 / STEPS), repetitions=100)
+    return results | {LIMIT: limit(nbytes=4 * n * (K + 1))}
 
 
 class Network(nn.Module):
@@ -149,11 +157,11 @@ class Network(nn.Module):
         return nn.Dense(K)(x.reshape(len(x), -1))
 
 
-def training_steps() -> dict[str, Contender]:
-    """A step of Adam on 256 images of 28 x 28, without and with the update of a state."""
+def training_steps(n: int) -> Results:
+    """A step of Adam on n images of 28 x 28, without and with the update of a state."""
     network, optimizer = Network(), optax.adam(1e-3)
     rng = np.random.default_rng(0)
-    images, labels = jnp.asarray(rng.normal(size=(256, 28, 28, 1)).astype(np.float32)), jnp.asarray(rng.integers(0, K, 256))
+    images, labels = jnp.asarray(rng.normal(size=(n, 28, 28, 1)).astype(np.float32)), jnp.asarray(rng.integers(0, K, n))
     weights = network.init(jax.random.key(0), images)
     start = weights, optimizer.init(weights)
 
@@ -168,36 +176,37 @@ def training_steps() -> dict[str, Contender]:
         return (optax.apply_updates(weights, change), moments), None if state is None else ours(state, logits, labels)
 
     run = jax.jit(step)
-    return {"without": lambda: run(start, None), "with jaxmetrics": lambda: run(start, EVALUATOR.init())}
+    state = EVALUATOR.init()
+    results = measure({"jaxmetrics": lambda: run(start, state), "no metrics": lambda: run(start, None)}, seconds=3)
+    # Products of the two convolutions and the layer, twice as many operations; the gradient takes as many in the weights, and
+    # again in what a layer is given, but for the images.
+    first, rest = 28**2 * 9 * 16, 14**2 * 9 * 16 * 32 + 7**2 * 32 * K
+    return results | {LIMIT: limit(flops=2 * n * (2 * first + 3 * rest))}
 
 
 def main() -> None:
-    rng = np.random.default_rng(0)
-    logits, labels = rng.normal(size=(N, K)).astype(np.float32), rng.integers(0, K, N).astype(np.int32)
-    results = {
-        f"{STEPS} updates in a loop": measure(updates(logits, labels), repetitions=30, slow=1),
-        f"{STEPS} updates in a scan": measure(scans(logits, labels), repetitions=100),
-        "training step": measure(training_steps(), repetitions=50, slow=10),
-    }
-    rows = [
-        [
-            setting,
-            name,
-            *(f"{1e6 * r[key]:.0f}" for key in ("median", "lower_quartile", "upper_quartile")),
-            f"{r['first_call']:.2f}",
-        ]
-        for setting, contenders in results.items()
-        for name, r in contenders.items()
-    ]
+    loops, in_scans = {}, {}
+    for n in BATCHES:
+        rng = np.random.default_rng(0)
+        logits, labels = rng.normal(size=(n, K)).astype(np.float32), rng.integers(0, K, n).astype(np.int32)
+        loops[n], in_scans[n] = per_step(updates(logits, labels), n), per_step(scans(logits, labels), n)
+    training = {n: training_steps(n) for n in IMAGES}
     size = sum(x.nbytes for x in jax.tree.leaves(EVALUATOR.init()))
-    publish(
+    publish_times(
         "training_step",
-        results | {"state_bytes": size},
-        ["at each step", "", "median", "lower quartile", "upper quartile", "first call, s"],
-        rows,
-        f"{N} x {K} logits; accuracy, macro precision, recall and F1, and the matrix, unless said otherwise. The state of"
-        f" jaxmetrics has {size} bytes, however many the batches.",
-        unit="Microseconds",
+        "at each step",
+        {
+            f"examples, an update of {STEPS} in a loop": loops,
+            f"examples, an update of {STEPS} in a scan": in_scans,
+            "images, a training step": training,
+        },
+        {f"loop, {n:,}": loops[n] for n in BATCHES}
+        | {"scan, 1,000": in_scans[1000], "training step, 100 images": training[100]},
+        f"Batches of that many rows of {K} logits; accuracy, macro precision, recall and F1, and the matrix, unless said"
+        f" otherwise; the time of one update of {STEPS}. The state of jaxmetrics has {size} bytes, however many the batches."
+        f" Limit: reading logits and labels once at {bandwidth_in_words()}; of a training step, its products at"
+        f" {rate_in_words()}.",
+        per_second=1e6,
     )
 
 
