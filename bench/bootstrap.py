@@ -154,7 +154,7 @@ def main() -> None:
         {"examples, 10,000 replicates": of_examples, "matrices, per 10,000 replicates": of_matrices},
         {f"n = 1e{i}": of_examples[10**i] for i in (3, 5, 7, 9)} | {"100 matrices at once": of_matrices[100]},
         f"10 classes, 95 % intervals. Peers that resample examples drew {FEW} replicates; their time is multiplied. 100"
-        f" matrices: {OF_EACH} replicates of each, the time per 10,000. One program, compiled once, serves all n."
+        f" matrices: {OF_EACH} replicates of each, the time per 10,000."
         f" Limit: writing the cells of all replicates once, at {bandwidth_in_words()}.",
     )
 

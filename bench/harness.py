@@ -87,20 +87,21 @@ def limit(*, nbytes: float = 0, flops: float = 0, dtype: str = "float32") -> Fig
 
 @cache
 def bandwidth() -> float:
-    """Bytes per second of memory: the best of four passes over an array much larger than the caches."""
+    """Bytes per second of memory: the best of twenty passes over an array much larger than the caches."""
     rows = jnp.ones((1024, 2**18), jnp.float32)  # 1 GiB, summed in rows: XLA gives each core some of them
     return rows.nbytes / _best(jax.jit(lambda x: x.sum(1)), rows)
 
 
 @cache
 def arithmetic_rate(dtype: str = "float32") -> float:
-    """Floating-point operations per second: the best of four products of large matrices, summed in float32."""
-    matrix = jnp.ones((4096, 4096), dtype)
-    return 2 * len(matrix) ** 3 / _best(jax.jit(lambda x: jnp.matmul(x, x, preferred_element_type=jnp.float32)), matrix)
+    """Floating-point operations per second: the best of twenty products of large matrices, summed in float32."""
+    side = 2048 if jax.default_backend() == "cpu" else 8192  # so long that the call itself does not count, and no longer
+    matrix = jnp.ones((side, side), dtype)
+    return 2 * side**3 / _best(jax.jit(lambda x: jnp.matmul(x, x, preferred_element_type=jnp.float32)), matrix)
 
 
 def _best(run: Callable[[jax.Array], jax.Array], argument: jax.Array) -> float:
-    return min(_seconds(lambda: run(argument)) for _ in range(5))  # the first of them compiles
+    return min(_seconds(lambda: run(argument)) for _ in range(21))  # the first of them compiles
 
 
 def bandwidth_in_words() -> str:
@@ -196,5 +197,5 @@ def _in_words(job: str, sweeps: Mapping[str, Sweep]) -> str:
     """What the picture shows, for those who cannot see it: the first panel's largest size at which there are peers."""
     what, sweep = next(iter(sweeps.items()))
     size = max(sweep, key=lambda size: (len(sweep[size]), size))
-    medians = ", ".join(f"{name} {cell({'median': figures['median']})} ms" for name, figures in sweep[size].items())
-    return f"{job}: time against {'; '.join(sweeps)}, logarithmic axes. At {size:,} {what}: {medians}."
+    medians = "; ".join(f"{name} {cell({'median': figures['median']})} ms" for name, figures in sweep[size].items())
+    return f"{job}: time against size, logarithmic axes ({' / '.join(sweeps)}). At {size:,} {what}: {medians}."

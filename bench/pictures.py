@@ -51,7 +51,7 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def _styles(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """jaxmetrics in blue and heaviest, the limit in black and dashed, a colour and a mark for everyone else."""
+    """jaxmetrics in blue, heaviest and undermost, so that whoever is as fast is seen upon it; the limit black and dashed."""
     blues, colours, marks = iter(cycle(OURS)), iter(cycle(PEERS)), iter(cycle("sD^vPX<>"))
     styles = {}
     for name in names:
@@ -59,7 +59,13 @@ def _styles(names: Sequence[str]) -> dict[str, dict[str, Any]]:
             styles[name] = {"color": "black", "linestyle": "--", "linewidth": 1.2}
         elif "jaxmetrics" in name:
             heavy = not any("jaxmetrics" in other for other in styles)
-            styles[name] = {"color": next(blues), "linewidth": 3 if heavy else 1.8, "marker": "o", "markersize": 5, "zorder": 4}
+            styles[name] = {
+                "color": next(blues),
+                "linewidth": 3 if heavy else 1.8,
+                "marker": "o",
+                "markersize": 5,
+                "zorder": 1.9,
+            }
         else:
             styles[name] = {"color": next(colours), "linewidth": 1.2, "marker": next(marks), "markersize": 4}
         styles[name]["label"] = name

@@ -204,8 +204,8 @@ def main() -> None:
         | {"scan, 1,000": in_scans[1000], "training step, 100 images": training[100]},
         f"Batches of that many rows of {K} logits; accuracy, macro precision, recall and F1, and the matrix, unless said"
         f" otherwise; the time of one update of {STEPS}. The state of jaxmetrics has {size} bytes, however many the batches."
-        f" Limit: reading logits and labels once at {bandwidth_in_words()}; of a training step, its products at"
-        f" {rate_in_words()}.",
+        f" Limit: reading logits and labels once at {bandwidth_in_words()}, though a loop finds its one batch in the cache;"
+        f" of a training step, its products at {rate_in_words()}.",
         per_second=1e6,
     )
 

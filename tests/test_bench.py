@@ -90,7 +90,7 @@ def test_tables_and_pictures_are_written(tmp_path: Path, monkeypatch: pytest.Mon
     ):
         assert line in text.splitlines()
     assert "(bench/results/sorting.svg)" in text
-    assert "At 1,000 numbers: jaxmetrics 1 ms, a peer 10 ms, limit 0.002 ms." in text
+    assert "At 1,000 numbers: jaxmetrics 1 ms; a peer 10 ms; limit 0.002 ms." in text
     stored = json.loads((tmp_path / "bench/results/sorting.json").read_text())
     assert stored["results"]["numbers"]["100"]["a peer"] == figures(1e-3)
     assert ElementTree.parse(tmp_path / "bench/results/sorting.svg").getroot().tag.endswith("svg")
