@@ -23,10 +23,18 @@ __all__: list[str] = []
 Metric: TypeAlias = Callable[[jax.Array], Any]
 
 
-@lru_cache(maxsize=256)
 def as_floats(metric: Metric) -> Metric:
     """The metric with results in the computing dtype; one function for one metric, so that jit knows it again."""
+    if not callable(metric):
+        raise TypeError(
+            f"metric must be a function of counts, got {type(metric).__name__}; for several at once, one that returns a dict:"
+            ' lambda counts: {"accuracy": jaxmetrics.accuracy(counts), ...}.'
+        )
+    return _as_floats(metric)
 
+
+@lru_cache(maxsize=256)
+def _as_floats(metric: Metric) -> Metric:
     def call(counts: jax.Array) -> Any:
         values = jax.tree.map(lambda x: jnp.asarray(x, float_dtype()), metric(counts))
         if not jax.tree.leaves(values):
@@ -96,7 +104,8 @@ def numbers_of_examples(counts: jax.Array, name: str = "counts") -> jax.Array:
 def _refuse(name: str, counts: jax.Array, valid: jax.Array, expected: str) -> None:
     if not isinstance(valid, jax.core.Tracer) and not bool(valid.all()):
         index = tuple(np.argwhere(~np.asarray(valid))[0].tolist())
-        raise ValueError(f"{name}{list(index)} is {float(counts[index]):g}, expected {expected}.")
+        value = jax.lax.stop_gradient(counts)[index]  # known also where derivatives are taken
+        raise ValueError(f"{name}{list(index)} is {float(value):g}, expected {expected}.")
 
 
 def is_possible(counts: jax.Array) -> jax.Array:
@@ -129,7 +138,7 @@ def value_and_error(metric: Metric, counts: jax.Array, *, stratified: bool) -> t
         axes = (-1,) if stratified else (-2, -1)
         total = counts.sum(axes, keepdims=True)
         centred = slope - divide((counts * slope).sum(axes, keepdims=True), total)
-        return safe_sqrt(((jnp.sqrt(counts) * centred) ** 2).sum((-2, -1)))
+        return safe_sqrt((counts * centred * centred).sum((-2, -1)))  # no square root of a count, which has no slope at 0
 
     return metric(counts), jax.tree.map(error, slopes)
 
