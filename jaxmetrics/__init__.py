@@ -13,7 +13,7 @@ from jaxmetrics.losses import *  # logits -> differentiable losses
 from jaxmetrics.intervals import *  # counts -> an estimate with its interval
 from jaxmetrics.comparisons import *  # classifiers on the same examples, compared
 from jaxmetrics.streaming import *  # states that add, over batches, devices and hosts
-from jaxmetrics.reports import *  # predictions -> Report
 from jaxmetrics import plots as plots  # pictures, by matplotlib, which is imported when one is drawn
+from jaxmetrics.reports import *  # predictions -> Report
 
 __version__ = "0.1.0"

@@ -164,7 +164,8 @@ def intervals(estimates: Mapping[str, Estimate], *, xlabel: str = "", ax: Axes |
     """Estimates below each other, each a dot on its interval (a forest plot), the first on top.
 
     Args:
-        estimates: one number each, by name: of several metrics, classifiers, groups or checkpoints.
+        estimates: one number each, by name: of several metrics, classifiers, groups or checkpoints. (A dict that has been
+            through JAX, as those of `bootstrap`, is in alphabetical order.)
         xlabel: what the numbers are.
         ax: matplotlib axes; if not given, those of a new figure.
 

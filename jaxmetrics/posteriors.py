@@ -35,6 +35,9 @@ def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) ->
     All classes count, those without examples with their prior: this is where it differs from `balanced_accuracy`, which runs
     over the classes that occur. Brodersen et al. (2010), ICPR; Carrillo, Brodersen and Castellanos (2014), ROBOT 2013.
 
+    The classes are independent under it, and a prior of 1 is worth two examples of each. So a classifier that always gives the
+    same answer is not held to be exactly at chance: a rare class leaves room for a recall above 0, and `sf(1 / K)` may be 0.9.
+
     Args:
         counts: `(..., K, K)`, row = true class.
         prior: a number, `(alpha, beta)`, or `(K, 2)`.

@@ -228,6 +228,9 @@ PREDICTIONS = "y_true,y_pred,w,p_0,p_1\n0,0,1,0.9,0.1\n1,1,1,0.2,0.8\n1,0,1,0.6,
         ("x.csv", PREDICTIONS, ["--level", "95"], "--level: level must be a Python number between 0 and 1"),
         ("x.csv", PREDICTIONS, ["--json", "nowhere/out.json"], "out.json: cannot be written: No such file or directory"),
         ("x.csv", PREDICTIONS, ["--json", "x.csv"], "--json would overwrite the input"),
+        ("x.csv", PREDICTIONS, ["--html", "x.csv"], "--html would overwrite the input"),
+        ("x.csv", PREDICTIONS, ["--json", "y", "--html", "y"], "y: --html would overwrite --json"),
+        ("x.csv", PREDICTIONS, ["--html", "nowhere/out.html"], "out.html: cannot be written: No such file or directory"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_two(
@@ -453,6 +456,21 @@ def test_states_without_counts_are_merged(run: Run, tmp_path: Path) -> None:
     assert "2 states merged; they hold no counts" in err
     jax.config.update("jax_enable_x64", False)  # as where the states were made
     assert evaluator.compute(jm.load_state(tmp_path / "b.npz"))["num_examples"] == 4
+
+
+def test_pages(hosts: tuple[jm.Evaluator, list[Path]], run: Run, tmp_path: Path) -> None:
+    a = save(FRAME, tmp_path / "a <1>.csv")
+    b = save(FRAME.with_columns(pl.lit("b").alias("y_pred")), tmp_path / "b.csv")
+    for arguments, title in (
+        (("report", a), "a &lt;1&gt;.csv"),
+        (("compare", a, b), "a &lt;1&gt;.csv and b.csv"),
+        (("merge", *hosts[1]), "Merged states"),
+    ):
+        page = tmp_path / "page.html"
+        code, out, err = run(*arguments, "--html", page)
+        assert (code, err) == (0, "")
+        assert "Intervals: 95 %" in out
+        assert f"<h1>{title}</h1>" in page.read_text(encoding="utf-8")
 
 
 def test_states_that_cannot_be_merged(hosts: tuple[jm.Evaluator, list[Path]], run: Run, tmp_path: Path) -> None:

@@ -218,6 +218,28 @@ def test_delta_method_agrees_with_a_large_bootstrap(stratified: bool) -> None:
         np.testing.assert_allclose(width, expected, rtol=0.02, err_msg=name)
 
 
+@pytest.mark.parametrize("metric", [jm.accuracy, jm.macro(jm.f1), jm.matthews_corrcoef, jm.balanced_accuracy])
+def test_ends_of_the_delta_method_have_derivatives_at_empty_cells(metric: Any, float64: None) -> None:
+    """How much narrower is the interval with one example more, and with one in a cell that had none?"""
+    counts = jnp.array([[30.0, 0.0, 2.0], [1.0, 20.0, 0.0], [0.0, 4.0, 9.0]])
+    empty = jnp.zeros((3, 3)).at[0, 1].set(1.0)
+    for direction in (counts / counts.sum(), empty):
+
+        def end(amount: Any, direction: jax.Array = direction) -> Any:
+            return jm.delta_method(metric, counts + amount * direction, transform="logit").low
+
+        step = 1e-5
+        difference = (-3 * end(0.0) + 4 * end(step) - end(2 * step)) / (2 * step)  # one-sided: no count below 0
+        np.testing.assert_allclose(jax.grad(end)(0.0), difference, rtol=1e-4)
+
+
+def test_what_a_metric_must_be() -> None:
+    with pytest.raises(TypeError, match="metric must be a function of counts, got dict; for several at once"):
+        jm.bootstrap(jax.random.key(0), {"accuracy": jm.accuracy}, jnp.eye(2))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"counts\[0, 1\] is -1, expected a count >= 0"):
+        jax.grad(lambda c: jm.delta_method(jm.accuracy, c).low)(jnp.array([[2.0, -1.0], [1.0, 3.0]]))
+
+
 def test_transforms_of_the_delta_method() -> None:
     near_one = np.array([[98, 1], [0, 101]])
     assert jm.delta_method(jm.matthews_corrcoef, near_one).high > 1

@@ -121,6 +121,11 @@ def test_confusion_matrix_in_colours_and_numbers(tmp_path: Any) -> None:
     axes.figure.savefig(tmp_path / "matrix.png")
     assert not plots.confusion_matrix(np.eye(21)).texts
     assert plots.confusion_matrix([[0.25, 1.0], [2.0, 3.0]]).texts[0].get_text() == "0.25"
+    shares: Any = plots.confusion_matrix([[1, 3], [0, 0]], numbers="shares", colorbar=False)
+    assert [text.get_text() for text in shares.texts] == ["25.0", "75.0", "0", "0"]
+    assert shares.images[0].colorbar is None
+    many: Any = plots.confusion_matrix(np.eye(120))
+    assert [label.get_text() for label in many.get_xticklabels()] == [str(i) for i in range(0, 120, 3)]
 
 
 def test_estimates_and_differences_below_each_other(tmp_path: Any) -> None:
@@ -145,6 +150,7 @@ def test_estimates_and_differences_below_each_other(tmp_path: Any) -> None:
     [
         (lambda: plots.confusion_matrix(np.ones((2, 3))), r"counts must be one matrix \(K, K\)"),
         (lambda: plots.confusion_matrix([[1, -1], [0, 2]]), "counts must be finite and not negative"),
+        (lambda: plots.confusion_matrix(np.eye(2), numbers="percent"), "numbers must be"),  # type: ignore[arg-type]
         (lambda: plots.confusion_matrix(np.eye(2), ["a"]), "class_names must be one name each: expected 2, got 1"),
         (lambda: plots.intervals({"a": 1}), "dict of Estimates"),  # type: ignore[dict-item]
         (lambda: plots.intervals({}), "at least one"),
