@@ -1,6 +1,6 @@
 """Estimates: what a value and its replicates, or its derivatives, say of its uncertainty; checks of counts to draw from.
 
-Shared by `intervals` and `comparisons`. Replicates are pytrees of `(S, ...)`, made by `_replicates`.
+Replicates are pytrees of `(S, ...)`, made by `_replicates`.
 """
 
 from __future__ import annotations
@@ -138,7 +138,10 @@ def value_and_error(metric: Metric, counts: jax.Array, *, stratified: bool) -> t
         axes = (-1,) if stratified else (-2, -1)
         total = counts.sum(axes, keepdims=True)
         centred = slope - divide((counts * slope).sum(axes, keepdims=True), total)
-        return safe_sqrt((counts * centred * centred).sum((-2, -1)))  # no square root of a count, which has no slope at 0
+        # No square root of a count, which has no slope at 0, and relative to the largest slope, so that no square overflows.
+        largest = jax.lax.stop_gradient(jnp.abs(centred).max((-2, -1), keepdims=True))
+        relative = divide(centred, largest)
+        return largest[..., 0, 0] * safe_sqrt((counts * relative * relative).sum((-2, -1)))
 
     return metric(counts), jax.tree.map(error, slopes)
 

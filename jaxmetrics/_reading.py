@@ -106,9 +106,10 @@ def read_pairs(path_a: Path, path_b: Path, columns: Columns, *, ignore: Sequence
     if differ.any():
         i = int(differ.argmax())
         first = f"row {_row_number(a, i)}" if columns.id is None else f"{columns.id} {a['id'][i]!r}"
+        hint = "; --id names a column to join them by" if columns.id is None else ""
         raise InputError(
             f"{path_a} and {path_b} differ in the true class of {differ.sum()} of {len(a)} rows,"
-            f" the first at {first}: {a['true'][i]!r} and {b['true'][i]!r}"
+            f" the first at {first}: {a['true'][i]!r} and {b['true'][i]!r}{hint}"
         )
     labels = [a["true"], a["pred"], b["pred"]]
     kept = ~np.logical_or.reduce([column.is_in(list(ignore)).to_numpy() for column in labels])

@@ -11,15 +11,15 @@ from typing import IO, Annotated, NoReturn
 import jax
 
 try:
+    import polars  # noqa: F401  # which reads files
     import typer
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    from jaxmetrics._reading import DEFAULT_PRED, Columns, InputError, OnProgress, count_predictions, read_counts, read_pairs
 except ImportError as error:
     raise SystemExit(f"jaxmetrics: the command line needs {error.name}: pip install 'jaxmetrics[cli]'") from None
 
 from jaxmetrics._estimates import normal_quantile
+from jaxmetrics._reading import DEFAULT_PRED, Columns, InputError, OnProgress, count_predictions, read_counts, read_pairs
 from jaxmetrics.comparisons.differences import check_rope
 from jaxmetrics.reports import ComparisonReport, Report, comparison_report
 from jaxmetrics.streaming import load_state, save_state
@@ -30,9 +30,9 @@ __all__ = ["main"]
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None, no_args_is_help=True)
 
 Ignore = Annotated[list[str] | None, typer.Option(help="Leave out rows with this label (repeatable).")]
-Level = Annotated[float, typer.Option(help="Of the intervals.")]
+Level = Annotated[float, typer.Option(help="Level of the intervals.")]
 Html = Annotated[Path | None, typer.Option(help="Write a page with pictures to this file.")]
-Json = Annotated[str | None, typer.Option(help="Write JSON to this file, - or nothing behind it: to standard output.")]
+Json = Annotated[str | None, typer.Option(help="Write JSON to this file; without a name, or with -, to standard output.")]
 
 
 @app.callback()
@@ -112,7 +112,7 @@ def compare(
 
 @app.command()
 def merge(
-    files: Annotated[list[Path], typer.Argument(metavar="STATE...", help="States by save_state.", show_default=False)],
+    files: Annotated[list[Path], typer.Argument(metavar="STATE...", help="Files written by save_state.", show_default=False)],
     output: Annotated[Path | None, typer.Option(help="Write the merged state to this file (.npz).")] = None,
     classes: Annotated[str | None, typer.Option(help="Names of the classes, separated by commas.")] = None,
     level: Level = 0.95,
@@ -121,30 +121,29 @@ def merge(
 ) -> None:
     """Merge the evaluation states that several hosts have saved, and report on all of their examples."""
 
+    asked = _Output(level, json, html, "Merged states", state=output)
+
     def result() -> Report:
         state = _read_state(files[0])
         for file in files[1:]:
             with _about(file):
                 state = merge_checked(state, _read_state(file))
         if output is not None:
-            if output.resolve() in [file.resolve() for file in files]:
-                raise InputError(f"{output}: --output would overwrite the input")
             _save_state(output, state)
-            if not any(name.startswith("confusion_matrix(") for name in state):
+            if not any(name.startswith("confusion_matrix(") for name in state) and json is None and html is None:
                 print(f"jaxmetrics: {len(files)} states merged; they hold no counts to report on", file=sys.stderr)
                 raise typer.Exit
         with _about(files[0]):
             return Report.from_state(state, class_names=None if classes is None else classes.split(","), level=level)
 
-    _deliver(result, _Output(level, json, html, "Merged states"), files)
+    _deliver(result, asked, files)
 
 
 def _read_state(file: Path) -> State:
     try:
-        with _about("state"):
-            return load_state(file)
-    except InputError as error:
-        raise InputError(str(error).removeprefix("state: ")) from None
+        return load_state(file)
+    except ValueError as error:  # which names the file
+        raise InputError(str(error)) from None
     except OSError as error:
         raise InputError(f"{file}: {error.strerror}") from None
 
@@ -158,16 +157,18 @@ def _save_state(file: Path, state: State) -> None:
 
 @dataclass(frozen=True)
 class _Output:
-    """What is asked for: intervals of what level, where to write JSON (- for standard output) and HTML, under what title."""
+    """What is asked for: intervals of what level; where to write JSON (- for standard output), HTML and a state; a title."""
 
     level: float
     json: str | None
     html: Path | None
     title: str
+    state: Path | None = None
 
-    def written(self) -> dict[str, str]:
+    def written(self) -> dict[str, Path]:
         """The files to write, by option."""
-        files = {"--json": None if self.json == "-" else self.json, "--html": None if self.html is None else str(self.html)}
+        json = None if self.json in (None, "-") else Path(self.json)
+        files = {"--output": self.state, "--json": json, "--html": self.html}
         return {option: file for option, file in files.items() if file is not None}
 
 
@@ -177,12 +178,13 @@ def _deliver(result: Callable[[], Report | ComparisonReport], output: _Output, f
         with _about("--level"):
             normal_quantile(output.level)
         taken = {file.resolve(): "the input" for file in files}
-        for option, name in output.written().items():
-            if Path(name).resolve() in taken:
-                raise InputError(f"{name}: {option} would overwrite {taken[Path(name).resolve()]}")
-            taken[Path(name).resolve()] = option
+        for option, file in output.written().items():
+            if file.resolve() in taken:
+                raise InputError(f"{file}: {option} would overwrite {taken[file.resolve()]}")
+            taken[file.resolve()] = option
+        texts = {option: file for option, file in output.written().items() if option != "--output"}
         with ExitStack() as stack:
-            targets = {option: stack.enter_context(_replacing(name)) for option, name in output.written().items()}
+            targets = {option: stack.enter_context(_replacing(file)) for option, file in texts.items()}
             report = result()
             if "--json" in targets:
                 targets["--json"].write(report.to_json())
@@ -234,12 +236,12 @@ def _progress() -> Iterator[OnProgress]:
 
 
 @contextmanager
-def _replacing(target: str) -> Iterator[IO[str]]:
+def _replacing(target: Path) -> Iterator[IO[str]]:
     """A text file that appears as `target`, whole, when the block ends well, and not at all otherwise.
 
     A target that exists and is no regular file (a pipe, a device) is written to directly.
     """
-    path = Path(target).resolve()
+    path = target.resolve()
     in_place = path.exists() and not path.is_file()
     temporary = path if in_place else path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

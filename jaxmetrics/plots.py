@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from jaxmetrics._arrays import ArrayLike, check_level, check_option
+from jaxmetrics._arrays import ArrayLike, check_level, check_option, check_real
 from jaxmetrics.comparisons import Comparison
+from jaxmetrics.comparisons.differences import check_rope
 from jaxmetrics.intervals import Estimate
 from jaxmetrics.posteriors import balanced_accuracy_posterior
 from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve
@@ -27,7 +28,7 @@ __all__ = [
     "roc",
 ]
 
-_MOST_CELLS_WITH_NUMBERS = 400
+MOST_CELLS_WITH_NUMBERS = 400
 _MOST_NAMES = 50
 
 
@@ -120,10 +121,13 @@ def confusion_matrix(
 
     Raises:
         ImportError: matplotlib is not installed.
-        ValueError: counts or names of another shape, a count that is negative or not finite, another word for `numbers`.
+        TypeError: counts that are no real numbers. ValueError: counts or names of another shape, a count that is negative or
+            not finite, another word for `numbers`.
     """
     check_option(numbers, "numbers", ("counts", "shares"))
     matrix = np.asarray(counts)
+    check_real(matrix, "counts")
+    matrix = matrix.astype(float)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
         raise ValueError(f"counts must be one matrix (K, K), got {matrix.shape}.")
     if not (np.isfinite(matrix) & (matrix >= 0)).all():
@@ -133,10 +137,10 @@ def confusion_matrix(
     shares = np.divide(matrix, rows, out=np.zeros(matrix.shape), where=rows > 0)
     axes = _axes(ax)
     image = axes.imshow(shares, cmap=_opaque_by_share(), vmin=0, vmax=1, interpolation="none")
-    if matrix.size <= _MOST_CELLS_WITH_NUMBERS:
+    if matrix.size <= MOST_CELLS_WITH_NUMBERS:
         for (i, j), count in np.ndenumerate(matrix):
             colour = "white" if shares[i, j] > 0.5 else "0.55" if count == 0 else _ink()
-            text = f"{count:.4g}" if count % 1 else f"{count:.0f}"
+            text = f"{count:.4g}" if count % 1 and count < 1000 else f"{count:.0f}"
             if numbers == "shares":
                 text = f"{100 * shares[i, j]:.1f}" if count else "0"
             axes.text(j, i, text, ha="center", va="center", color=colour, fontsize="small")
@@ -187,6 +191,7 @@ def intervals(estimates: Mapping[str, Estimate], *, xlabel: str = "", ax: Axes |
     axes.set_yticks(places, list(estimates))
     axes.set_ylim(len(ends) - 0.5, -0.5)
     axes.set_xlabel(xlabel)
+    axes.locator_params(axis="x", nbins=6)
     axes.grid(axis="x", color=_ink(), alpha=0.12)
     axes.set_axisbelow(True)
     return axes
@@ -205,16 +210,23 @@ def difference(comparisons: Mapping[str, Comparison], *, rope: float = 0.0, ax: 
 
     Raises:
         ImportError: matplotlib is not installed.
-        TypeError: something else than comparisons by name. ValueError: none, or comparisons of arrays.
+        TypeError: something else than comparisons by name. ValueError: none, or comparisons of arrays; a negative `rope`.
     """
     _check_named(comparisons, "comparisons", Comparison)
-    axes = intervals({name: x.difference for name, x in comparisons.items()}, xlabel="A - B", ax=ax)
+    check_rope(rope)
+    axes = differences_of({name: x.difference for name, x in comparisons.items()}, rope=rope, ax=ax)
+    for i, x in enumerate(comparisons.values()):
+        axes.text(1.01, i, f"P(A > B) = {float(x.probability_better):.3f}", transform=axes.get_yaxis_transform(), va="center")
+    return axes
+
+
+def differences_of(differences: Mapping[str, Estimate], *, rope: float, ax: Axes | None) -> Axes:
+    """Intervals beside zero, and the differences that do not matter."""
+    axes = intervals(differences, xlabel="A - B", ax=ax)
     axes.axvline(0, color="0.5", linewidth=1, linestyle=":")
     if rope > 0:
         axes.axvspan(-rope, rope, color="0.5", alpha=0.12, linewidth=0, label="does not matter")
         axes.legend(frameon=False, fontsize="small")
-    for i, x in enumerate(comparisons.values()):
-        axes.text(1.01, i, f"P(A > B) = {float(x.probability_better):.3f}", transform=axes.get_yaxis_transform(), va="center")
     return axes
 
 
@@ -242,12 +254,13 @@ def roc(
         TypeError: another kind of curve.
         ValueError: curves with batch axes, or undefined (NaN); a level outside of (0, 1).
     """
+    check_level(level)
     _check_curve(RocCurve, curve, replicates)
     fpr, tpr = _one_curve(curve.fpr, curve.tpr)
     axes = _axes(ax)
     is_first = not axes.has_data()
     area = float((np.diff(fpr) * (tpr[1:] + tpr[:-1])).sum() / 2)
-    (line,) = axes.plot(fpr, tpr, label=f"{name}, AUC {area:.3f}".removeprefix(", "))
+    (line,) = axes.plot(fpr, tpr, label=_label(name, f"AUC {area:.3f}"))
     if replicates is not None:
         grid = np.linspace(0, 1, 301)
         draws = [np.interp(grid, x, y) for x, y in zip(*_replicates(replicates.fpr, replicates.tpr), strict=True)]
@@ -270,12 +283,13 @@ def precision_recall(
     At each recall the curve shows the precision of the highest threshold that reaches it. Arguments and errors as `roc`, with
     curves by `precision_recall_curve`.
     """
+    check_level(level)
     _check_curve(PrecisionRecallCurve, curve, replicates)
     recall, precision = _one_curve(curve.recall, curve.precision)
     axes = _axes(ax)
     is_first = not axes.has_data()
     average = float((np.diff(recall) * precision[1:]).sum())
-    (line,) = axes.step(recall, precision, where="pre", label=f"{name}, average precision {average:.3f}".removeprefix(", "))
+    (line,) = axes.step(recall, precision, where="pre", label=_label(name, f"average precision {average:.3f}"))
     if replicates is not None:
         grid = np.linspace(0, 1, 301)
         draws = [
@@ -283,8 +297,8 @@ def precision_recall(
             for x, y in zip(*_replicates(replicates.recall, replicates.precision), strict=True)
         ]
         _band(axes, grid, draws, level, line)
-    if is_first:
-        axes.axhline(precision[-1], color="0.5", linewidth=1, linestyle=":", label="chance")
+    chance = {"label": "chance"} if is_first else {}
+    axes.axhline(precision[-1], color=line.get_color(), linewidth=1, linestyle=":", **chance)
     return _unit_square(axes, "recall", "precision", "Precision and recall")
 
 
@@ -307,6 +321,7 @@ def reliability(
 
     Other arguments and errors as `roc`.
     """
+    check_level(level)
     _check_curve(CalibrationCurve, curve, replicates)
     x, y, low, high, weight = _one_curve(*curve, may_have_gaps=True)
     axes = _axes(ax)
@@ -315,7 +330,7 @@ def reliability(
         axes.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":", label="calibrated")
         share = (weight / weight.sum())[found]
         axes.bar(x[found], share, width=0.5 / len(x), color=_ink(), alpha=0.15, label="share of examples", zorder=0)
-    (line,) = axes.plot(x[found], y[found], "o-", markersize=4, label=name or "observed")
+    (line,) = axes.plot(x[found], y[found], "o-", markersize=4, label=_label(name) or "observed")
     if replicates is None:
         axes.vlines(x[found], low[found], high[found], color=line.get_color(), linewidth=1.5)
     else:
@@ -361,9 +376,15 @@ def _replicates(*coordinates: Any) -> list[np.ndarray]:
 
 
 def _band(axes: Any, x: np.ndarray, draws: Any, level: float, line: Any) -> None:
-    tail = (1 - check_level(level)) / 2
+    tail = (1 - level) / 2
     low, high = np.nanquantile(np.asarray(draws), [tail, 1 - tail], axis=0)
     axes.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0, label=f"{100 * level:g} % band")
+
+
+def _label(*parts: str) -> str:
+    """For a legend, which would leave out what begins with an underscore."""
+    label = ", ".join(part for part in parts if part)
+    return f" {label}" if label.startswith("_") else label
 
 
 def _unit_square(axes: Any, x: str, y: str, title: str) -> Any:

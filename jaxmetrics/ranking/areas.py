@@ -225,8 +225,8 @@ def delong_interval(
     >>> estimate.value.round(4), estimate.low.round(4), estimate.high.round(4)
     (Array(0.8333, dtype=float32), Array(0.1523, dtype=float32), Array(0.9929, dtype=float32))
     """
-    if transform is not None:
-        check_option(transform, "transform", ("logit", "None"))
+    if transform not in ("logit", None):
+        raise ValueError(f"transform must be 'logit' or None, got {transform!r}.")
     z = normal_quantile(level)
     return _delong_interval(rank(y_true, y_score, where=where), z, transform=transform)
 

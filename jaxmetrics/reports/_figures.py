@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -23,10 +23,10 @@ class Figure(NamedTuple):
     """One number of a report, with its interval.
 
     `interval` names its method: `"wilson"` for proportions and for F1, `"delta"` for what else is a smooth function of the
-    counts (on the logit scale, or atanh where values can be negative), `"posterior"` where no error was seen, so that the delta
-    method would give no width, and for the posterior balanced accuracy, `"bca"` in comparisons, `"normal"` for means,
-    `"newcombe"` for the area under a ROC curve without a mistake, `"bounds"` where the exact value of an area lies between the
-    two. None: no interval.
+    counts (on the logit scale, or atanh where values can be negative), `"posterior"` where the delta method would give no
+    width, since no error was seen, or too little, since a class was never right, and for the posterior balanced accuracy,
+    `"bca"` in comparisons, `"normal"` for means, `"newcombe"` for areas under ROC curves, `"bounds"` where the exact value of
+    an area lies between the two. None: no interval.
     """
 
     value: float
@@ -81,9 +81,11 @@ def evaluate(counts: jax.Array, level: float) -> tuple[dict[str, Estimate], PerC
 
 
 def overall_figures(matrix: np.ndarray, level: float, estimates: Mapping[str, Estimate]) -> dict[str, Figure]:
-    """With the posterior's interval, extended to the value, where the delta method has none since no error was seen."""
+    """With the posterior's interval, extended to the value, where the delta method sees nothing that could be otherwise: no
+    error, or a class that was never right."""
     figures = {name: figure_of(estimates[name], "wilson" if name in _PROPORTIONS else "delta") for name in _ORDER}
-    certain = [name for name, x in figures.items() if x.interval == "delta" and x.low == x.high]
+    never_right = bool(((matrix.diagonal() == 0) & (matrix.sum(1) > 0)).any())
+    certain = [name for name, x in figures.items() if x.interval == "delta" and (never_right or x.low == x.high)]
     if certain:
         occurring = (matrix.sum(0) > 0) | (matrix.sum(1) > 0)
         present = matrix[np.ix_(occurring, occurring)] if occurring.sum() > 1 else matrix
@@ -95,48 +97,28 @@ def overall_figures(matrix: np.ndarray, level: float, estimates: Mapping[str, Es
 
 
 def balanced_accuracy_figure(matrix: np.ndarray, level: float) -> Figure:
-    """Mean and equal-tailed interval of balanced accuracy under a flat prior; a class without examples keeps its prior."""
-    law = balanced_accuracy_posterior(matrix)
+    """Mean and equal-tailed interval of balanced accuracy under a flat prior, of the classes that occur in truth."""
+    law = balanced_accuracy_posterior(of_true_classes(matrix))
     low, high = law.interval(level)
     return Figure(float(law.mean), float(low), float(high), "posterior")
 
 
+def of_true_classes(matrix: np.ndarray) -> np.ndarray:
+    """A matrix with the same right and wrong examples of each class that occurs in truth, and no other class."""
+    right, support = matrix.diagonal(), matrix.sum(1)
+    (found,) = support.nonzero()
+    if len(found) < 2:
+        return matrix
+    wrong = np.roll(np.diag((support - right)[found]), 1, axis=1)  # as whatever else
+    return np.diag(right[found]) + wrong
+
+
 def figure_of(x: Estimate, interval: str) -> Figure:
-    return Figure(float(x.value)) if np.isnan(x.low) else Figure(float(x.value), float(x.low), float(x.high), interval)
+    """No more than 1 by rounding."""
+    value, low, high = (float(part) if part > 1 + 1e-6 else min(float(part), 1.0) for part in x[:3])
+    return Figure(value) if np.isnan(low) else Figure(value, low, high, interval)
 
 
 def figure_dict(figure: Figure) -> dict[str, float | str | None]:
     known = {key: x for key, x in figure._asdict().items() if key == "value" or x is not None}
     return {key: None if isinstance(x, float) and math.isnan(x) else x for key, x in known.items()}
-
-
-_WRITTEN = {"f1": "F1", "matthews corrcoef": "MCC (Matthews)", "cohen": "Cohen", "roc auc": "ROC AUC", "brier": "Brier"}
-
-
-def title_of(name: str) -> str:
-    title = name.replace("_", " ")
-    for plain, written in _WRITTEN.items():
-        title = title.replace(plain, written)
-    return title
-
-
-def printable(name: str) -> str:
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
-
-
-def fraction(x: float) -> str:
-    """Three decimals, or up to six where fewer would show 0 or 1 for what is neither."""
-    decimals = next((d for d in range(3, 7) if 0 < abs(round(x, d)) < 1), 3)
-    return "-" if math.isnan(x) else f"{round(x, decimals) + 0.0:.{decimals}f}"  # never -0.000
-
-
-def cell(figure: Figure, signed: bool = False) -> str:
-    if figure.low is None or figure.high is None:
-        return fraction(figure.value)
-    low, high = (fraction(end).replace("0.", ".", 1) for end in (figure.low, figure.high))
-    return f"{fraction(figure.value)} {low}{' to ' if signed or figure.low < 0 else '-'}{high}"
-
-
-def table_of(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)

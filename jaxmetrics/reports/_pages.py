@@ -14,7 +14,8 @@ import numpy as np
 from jaxmetrics import plots
 from jaxmetrics.intervals import Estimate, proportion_interval
 from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve
-from jaxmetrics.reports._figures import Figure, fraction, title_of
+from jaxmetrics.reports._figures import Figure, of_true_classes
+from jaxmetrics.reports._text import fraction, title_of
 from jaxmetrics.scoring import binned_calibration_curve
 
 if TYPE_CHECKING:
@@ -27,16 +28,18 @@ _INK = "#010203"  # drawn where the page's own colour of text is to be
 _MOST_CONFUSIONS, _MOST_ROWS, _MOST_CURVES, _MOST_BARS = 10, 100, 5, 30
 
 _METHODS = {
-    "wilson": "Wilson's score interval for proportions (1927); of F1 by way of Jaccard's index, a proportion with which it"
-    " grows.",
+    "wilson": "Wilson's score interval for proportions (1927); that of F1 is converted from that of Jaccard's index, a"
+    " proportion.",
     "delta": "Delta method: the variance of multinomial counts carried through the derivatives of the metric, on the logit"
-    " scale (atanh where values can be negative), so that it stays within the range. Of areas it is DeLong's (1988), of scores"
-    " in bins.",
+    " scale (atanh where values can be negative), so that it stays within the range.",
     "posterior": "Equal-tailed interval of the posterior under a flat prior: what may be plausible though it was not seen. Used"
-    " for the posterior balanced accuracy, and where no error was seen, so that the other methods know no doubt.",
-    "bca": "Bootstrap of the examples, both classifiers judged on the same ones, bias-corrected and accelerated (Efron 1987).",
-    "normal": "Mean plus and minus z standard errors (z = 1.96 for 95 %), cut at 0 for what cannot be negative.",
-    "newcombe": "Score interval for areas without a mistake (Newcombe 2006, method 5).",
+    " for the posterior balanced accuracy, the violin, and where the delta method sees no doubt, since there was no error or a"
+    " class was never right.",
+    "bca": "Bootstrap of the examples, both classifiers judged on the same ones, bias-corrected and accelerated (Efron 1987)."
+    " The probability that A is better is the share of its replicates, ties counting half.",
+    "normal": "Mean plus and minus z standard errors (z = 1.96 for 95 %), cut at 0 for what cannot be negative. Too narrow"
+    " where a few examples carry most of a loss.",
+    "newcombe": "Score interval for the area under a ROC curve (Newcombe 2006, method 5), of scores in 4096 bins.",
     "bounds": "Not an interval of confidence: the exact value for these examples lies between the two.",
 }
 
@@ -44,14 +47,14 @@ _METHODS = {
 class _Confusion(NamedTuple):
     true: str
     pred: str
-    times: str
-    support: str
+    times: float
+    support: float
     share: Figure
 
 
 class _Class(NamedTuple):
     name: str
-    support: str
+    support: float
     missed: float  # examples of the class that got another
     claimed: float  # examples of others that got it
     figures: Mapping[str, Figure]
@@ -60,7 +63,7 @@ class _Class(NamedTuple):
 def page_of(report: Report, title: str) -> str:
     """The page of one classifier."""
     figures = [*report.overall.values(), *(figure for column in report.per_class.values() for figure in column)]
-    headline = ("accuracy", "balanced_accuracy_posterior", "macro_f1", "matthews_corrcoef")
+    headline = ("accuracy", "balanced_accuracy", "macro_f1", "matthews_corrcoef")
     return _render(
         "report.html",
         title=title,
@@ -69,6 +72,7 @@ def page_of(report: Report, title: str) -> str:
         headline={name: report.overall[name] for name in headline},
         classes=_worst_classes(report),
         confusions=_worst_confusions(report.counts, report.class_names, report.level),
+        num_confusions=np.count_nonzero(report.counts) - np.count_nonzero(report.counts.diagonal()),
         columns=[name for name in report.per_class if name != "specificity"],
         matrices=_matrix_pictures(report.counts, report.class_names),
         beliefs=_belief_pictures(report),
@@ -85,13 +89,11 @@ def comparison_page_of(report: ComparisonReport, title: str) -> str:
     order = np.argsort(-report.only_right_per_class.sum(1), kind="stable")[:_MOST_ROWS]
 
     def draw_differences(axes: Any) -> None:
-        plots.intervals(differences, xlabel="A - B", ax=axes)
-        axes.axvline(0, color="0.5", linewidth=1, linestyle=":")
-        if report.rope > 0:
-            axes.axvspan(-report.rope, report.rope, color="0.5", alpha=0.15, linewidth=0)
+        plots.differences_of(differences, rope=report.rope, ax=axes)
 
     def draw_violins(axes: Any) -> None:
-        plots.balanced_accuracy_violin(report.counts, ["A", "B"], level=report.level, ax=axes)
+        matrices = [of_true_classes(matrix) for matrix in report.counts]
+        plots.balanced_accuracy_violin(np.stack(matrices), ["A", "B"], level=report.level, ax=axes)
 
     return _render(
         "comparison.html",
@@ -105,10 +107,12 @@ def comparison_page_of(report: ComparisonReport, title: str) -> str:
             (report.class_names[i], int(report.counts[0, i].sum()), *map(int, report.only_right_per_class[i])) for i in order
         ],
         matrices=[
-            _matrix_picture(matrix, report.class_names, "shares", f"Confusion matrix of {name}, percent of each true class")
+            _matrix_picture(
+                matrix, report.class_names, "shares", f"Confusion matrix of {name}, percent of each true class", name
+            )
             for name, matrix in zip("AB", report.counts, strict=True)
         ],
-        methods=_methods(figures),
+        methods=_methods([*figures, Figure(0, interval="posterior")]),  # of the violins
     )
 
 
@@ -160,7 +164,7 @@ def _worst_classes(report: Report) -> list[_Class]:
     return [
         _Class(
             report.class_names[i],
-            _number(report.support[i]),
+            report.support[i],
             missed[i],
             claimed[i],
             {name: column[i] for name, column in report.per_class.items()},
@@ -172,26 +176,32 @@ def _worst_classes(report: Report) -> list[_Class]:
 def _worst_confusions(counts: np.ndarray, names: tuple[str, ...], level: float) -> list[_Confusion]:
     """The largest cells beside the diagonal, with their share of the true class."""
     mistakes = np.where(np.eye(len(counts), dtype=bool), 0, counts)
-    largest = np.argsort(-mistakes, axis=None, kind="stable")[:_MOST_CONFUSIONS]
+    rates = mistakes / np.maximum(counts.sum(1, keepdims=True), 1)
+    largest = np.lexsort((-rates.ravel(), -mistakes.ravel()))[:_MOST_CONFUSIONS]
     i, j = np.unravel_index(largest[mistakes.ravel()[largest] > 0], counts.shape)
     support = counts.sum(1)[i]
     shares = [np.asarray(x, float) for x in proportion_interval(counts[i, j], support, level=level)[:3]]
     return [
-        _Confusion(names[true], names[pred], _number(counts[true, pred]), _number(n), Figure(value, low, high, "wilson"))
+        _Confusion(names[true], names[pred], counts[true, pred], n, Figure(value, low, high, "wilson"))
         for true, pred, n, value, low, high in zip(i, j, support, *shares, strict=True)
     ]
 
 
 def _matrix_pictures(counts: np.ndarray, names: tuple[str, ...]) -> list[str]:
     kinds = {"counts": "Confusion matrix, counts", "shares": "Confusion matrix, percent of each true class"}
+    if counts.size > plots.MOST_CELLS_WITH_NUMBERS:
+        kinds.pop("counts")  # the same picture
     return [_matrix_picture(counts, names, numbers, text) for numbers, text in kinds.items()]
 
 
-def _matrix_picture(counts: np.ndarray, names: tuple[str, ...], numbers: Any, text: str) -> str:
+def _matrix_picture(counts: np.ndarray, names: tuple[str, ...], numbers: Any, text: str, title: str = "") -> str:
     size = min(max(1.4 + 0.33 * len(names), 3.4), 8)
 
     def draw(axes: Any) -> None:
-        plots.confusion_matrix(counts, _short(names), numbers=numbers, colorbar=False, ax=axes)
+        bar = counts.size > plots.MOST_CELLS_WITH_NUMBERS
+        plots.confusion_matrix(counts, _short(names), numbers=numbers, colorbar=bar, ax=axes)
+        if title:
+            axes.set_title(title)
 
     return _svg(draw, (size, size), f"{text}; rows are truth")
 
@@ -209,7 +219,7 @@ def _belief_pictures(report: Report) -> list[str]:
     recalls = {names[i]: _estimate(report.per_class["recall"][i]) for i in defined}
 
     def draw_violin(axes: Any) -> None:
-        plots.balanced_accuracy_violin(report.counts, [""], level=report.level, ax=axes)
+        plots.balanced_accuracy_violin(of_true_classes(report.counts), [""], level=report.level, ax=axes)
 
     def draw_recalls(axes: Any) -> None:
         plots.intervals(recalls, xlabel="recall", ax=axes)
@@ -225,8 +235,8 @@ def _belief_pictures(report: Report) -> list[str]:
 def _curve_pictures(report: Report) -> list[str]:
     """ROC, precision and recall, reliability."""
     pictures = []
-    if report.score_histogram is not None:
-        events = _events(report)
+    events = _events(report)
+    if events:
         for draw, points, text in (
             (plots.roc, _roc_points, "ROC curves"),
             (plots.precision_recall, _precision_recall_points, "Precision against recall"),
@@ -238,16 +248,17 @@ def _curve_pictures(report: Report) -> list[str]:
 
             pictures.append(_svg(draw_all, (4.4, 4.4), text))
     if report.calibration_bins is not None:
-        curve, of_two = binned_calibration_curve(report.calibration_bins, level=report.level), len(report.class_names) == 2
-        name = _short(report.class_names)[1] if of_two else "predicted class"
-        text = f"How often the {'class' if of_two else 'predicted class'} is true where it has probability p"
+        curve = binned_calibration_curve(report.calibration_bins, level=report.level)
+        (name,) = _short((report.calibrated_event or "",))
+        text = f"How often {report.calibrated_event} is right where it has probability p"
         pictures.append(_svg(lambda axes: plots.reliability(curve, name=name, ax=axes), (4.4, 4.4), text))
     return pictures
 
 
 def _events(report: Report) -> dict[str, np.ndarray]:
     """The histograms of the last of two classes, or of the classes with the smallest areas."""
-    assert report.score_histogram is not None
+    if report.score_histogram is None:
+        return {}
     areas = [x.value for x in report.per_class["roc_auc"]]
     order = [1] if len(areas) == 2 else np.argsort(areas, kind="stable")[:_MOST_CURVES].tolist()  # NaN comes last
     names = _short(report.class_names)

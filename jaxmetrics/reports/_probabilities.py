@@ -1,20 +1,23 @@
-"""What a report says of probabilities: sums over examples, which add up over batches, and the figures made of them."""
+"""What a report says of probabilities: sums over examples, which add up over batches, and the figures made of them.
+
+The sums are taken and read on the host in double precision, whatever `jax_enable_x64` says.
+"""
 
 from __future__ import annotations
 
-from functools import partial
+import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from jaxmetrics._estimates import Estimate, normal_estimate, normal_quantile, of_each, value_and_error
+from jaxmetrics._estimates import normal_quantile
 from jaxmetrics.counts import soft_confusion_matrix
 from jaxmetrics.intervals import proportion_interval
-from jaxmetrics.ranking import per_class, roc_auc_bounds, score_histogram
+from jaxmetrics.ranking import per_class, score_histogram
 from jaxmetrics.reports._figures import Figure, figure_of
-from jaxmetrics.scoring import binned_calibration_error, brier_score, calibration_bins, log_loss, top_label
-from jaxmetrics.streaming.accumulators import mean_estimate
+from jaxmetrics.scoring import binned_calibration_error, calibration_bins, top_label
 
 __all__: list[str] = []
 
@@ -46,23 +49,35 @@ class ProbabilitySums(NamedTuple):
 def probability_sums(y_true: np.ndarray, y_prob: np.ndarray, weights: np.ndarray | None) -> ProbabilitySums:
     """Of a batch: class ids `(n,)`, -1 to be left out, probabilities `(n, K)`, which may exceed 1 by rounding, and weights."""
     counted = y_true >= 0
-    prob = np.minimum(np.where(counted[:, None], y_prob, 0), 1)
+    prob = np.where(counted[:, None], y_prob, 0)
+    eps = np.finfo(prob.dtype if prob.dtype.kind == "f" else float).eps
+    prob = np.minimum(prob.astype(float), 1)
+    of_truth = np.take_along_axis(prob, np.where(counted, y_true, 0)[:, None], 1)[:, 0]
+    surprise = -np.log(np.clip(of_truth, eps, 1 - eps))
+    distance = (prob**2).sum(1) - 2 * of_truth + 1  # the sum over the classes of (p - [the true one])^2
     mass = np.where(counted, 1 if weights is None else weights, 0).astype(float)
-
-    def moments(values: jax.Array) -> np.ndarray:
-        x = np.where(counted, values, 0).astype(float)
-        return np.array([mass.sum(), mass @ x, mass @ x**2])
-
-    one_by_one = y_true[:, None], prob[:, None]  # each example a batch of its own
     options: dict[str, Any] = {"sample_weight": weights}
     return ProbabilitySums(
         soft_counts=_wide(soft_confusion_matrix(y_true, prob, **options)),
-        log_loss=moments(log_loss(*one_by_one)),
-        brier_score=moments(brier_score(*one_by_one)),
-        score_histogram=_wide(per_class(score_histogram)(y_true, prob, scale="probability", **options)),
+        log_loss=_moments(surprise, mass),
+        brier_score=_moments(distance / 2 if prob.shape[1] == 2 else distance, mass),
+        score_histogram=_wide(per_class(score_histogram)(y_true, _log_odds(prob), scale="logit", **options)),
         calibration_bins=_wide(per_class(calibration_bins)(y_true, prob, **options)),
         top_label_bins=_wide(top_label(calibration_bins)(y_true, prob, **options)),
     )
+
+
+def _moments(values: np.ndarray, mass: np.ndarray) -> np.ndarray:
+    return np.array([mass.sum(), mass @ values, mass @ values**2])
+
+
+def _log_odds(prob: np.ndarray) -> np.ndarray:
+    """Of each class against the others, whose probabilities are added, since 1 - p knows nothing of them where p is near 1."""
+    none = np.zeros((len(prob), 1))
+    before = np.concatenate([none, prob[:, :-1].cumsum(1)], 1)
+    after = np.concatenate([prob[:, :0:-1].cumsum(1)[:, ::-1], none], 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log(prob) - np.log(before + after)
 
 
 def _wide(table: jax.Array) -> np.ndarray:
@@ -73,11 +88,12 @@ def _wide(table: jax.Array) -> np.ndarray:
 
 def probability_figures(sums: ProbabilitySums, level: float) -> dict[str, Figure]:
     """Overall, by name."""
-    figures = {"expected_accuracy": expected_accuracy(sums.soft_counts, level)}
-    for name in ("log_loss", "brier_score"):
-        value, low, high, method = figure_of(mean_estimate(getattr(sums, name), level), "normal")
-        figures[name] = Figure(value, None if low is None else max(low, 0.0), high, method)
-    return figures | {"calibration_error": Figure(float(binned_calibration_error(sums.judged_bins)))}
+    return {
+        "expected_accuracy": expected_accuracy(sums.soft_counts, level),
+        "log_loss": _mean_figure(sums.log_loss, level),
+        "brier_score": _mean_figure(sums.brier_score, level),
+        "calibration_error": Figure(float(binned_calibration_error(sums.judged_bins))),
+    }
 
 
 def expected_accuracy(soft_counts: np.ndarray, level: float) -> Figure:
@@ -85,38 +101,50 @@ def expected_accuracy(soft_counts: np.ndarray, level: float) -> Figure:
     return figure_of(proportion_interval(soft_counts.trace(), soft_counts.sum(), level=level), "wilson")
 
 
+def _mean_figure(moments: np.ndarray, level: float) -> Figure:
+    """A mean of what is not negative; without an interval where all values are equal, which does not mean that all are."""
+    number, total, squares = moments
+    if number == 0:
+        return Figure(math.nan)
+    mean = total / number
+    variance = squares - number * mean**2
+    if number <= 1 or variance <= 1e-12 * squares:
+        return Figure(mean)
+    reach = normal_quantile(level) * math.sqrt(variance / (number - 1) / number)
+    return Figure(mean, max(mean - reach, 0.0), mean + reach, "normal")
+
+
 def area_figures(histograms: np.ndarray, level: float) -> list[Figure]:
-    """ROC AUC of each histogram `(K, 2, B)`, ties within bins counting half."""
-    z = normal_quantile(level)
-    estimates = jax.device_get(_areas(histograms.astype(float), z))
-    figures = [figure_of(jax.tree.map(lambda x: x[i], estimates), "delta") for i in range(len(histograms))]  # noqa: B023
-    for i, (negative, positive) in enumerate(histograms):
-        below, above = np.flatnonzero(negative), np.flatnonzero(positive)
-        if below.size and above.size and below[-1] < above[0]:  # every pair is in order
-            figures[i] = Figure(1.0, _lowest_area_of_separated(positive.sum(), negative.sum(), z), 1.0, "newcombe")
-    return figures
+    """ROC AUC of each histogram `(K, 2, B)`, ties within bins counting half, as `roc_auc_bounds`.
 
-
-@partial(jax.jit, static_argnames="z")
-def _areas(histograms: jax.Array, z: float) -> Estimate:
-    """With the variance of the delta method, which is DeLong's of the binned scores."""
-
-    def area(histogram: jax.Array) -> jax.Array:
-        return roc_auc_bounds(histogram).value
-
-    values, errors = of_each(partial(value_and_error, area, stratified=False), histograms, histograms[0].size)
-    return normal_estimate(values, errors, z, "logit")
-
-
-def _lowest_area_of_separated(m: float, n: float, z: float) -> float:
-    """The least area that m positives, all above n negatives, do not contradict; by bisection.
-
-    The score interval of Newcombe (2006), Statistics in Medicine 25, part 2, method 5: `(1 - θ)^2 = z^2 V(θ)` with
-    `V(θ) = θ (1 - θ) / mn (1 + (N - 1) ((1 - θ) / (2 - θ) + θ / (1 + θ)))` and `N = (m + n) / 2`.
+    The interval is a score interval, Newcombe (2006), Statistics in Medicine 25, part 2, method 5: the areas θ with
+    `(A - θ)^2 <= z^2 V(θ)`, of m positives and n negatives with `V(θ) = θ (1 - θ) / mn (1 + (N - 1) ((1 - θ) / (2 - θ) +
+    θ / (1 + θ)))` and `N = (m + n) / 2`. It has a width where no mistake was seen, too. Its ends are those of the least and the
+    greatest area that the bins allow.
     """
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        theta = (low + high) / 2
+    z = normal_quantile(level)
+    return [_area_figure(negative, positive, z) for negative, positive in histograms.astype(float)]
+
+
+def _area_figure(negative: np.ndarray, positive: np.ndarray, z: float) -> Figure:
+    m, n = positive.sum(), negative.sum()
+    if m == 0 or n == 0:
+        return Figure(math.nan)
+    above = positive[::-1].cumsum()[::-1] - positive
+    ordered, shared = negative @ above / (m * n), negative @ positive / (m * n)
+
+    def contradicts(theta: float, area: float) -> bool:
         spread = 1 + ((m + n) / 2 - 1) * ((1 - theta) / (2 - theta) + theta / (1 + theta))
-        low, high = (theta, high) if (1 - theta) * m * n > z**2 * theta * spread else (low, theta)
-    return low
+        return (area - theta) ** 2 > z**2 * theta * (1 - theta) / (m * n) * spread
+
+    low = _where_it_ends(lambda theta: contradicts(theta, ordered), 0.0, ordered)
+    high = _where_it_ends(lambda theta: contradicts(theta, ordered + shared), 1.0, ordered + shared)
+    return Figure(ordered + shared / 2, low, high, "newcombe")
+
+
+def _where_it_ends(holds: Callable[[float], bool], inside: float, outside: float) -> float:
+    """By bisection: the last value from `inside` on for which it holds; `inside` itself if it holds nowhere."""
+    for _ in range(60):
+        middle = (inside + outside) / 2
+        inside, outside = (middle, outside) if holds(middle) else (inside, middle)
+    return inside

@@ -14,23 +14,15 @@ import numpy as np
 from jaxmetrics._arrays import ArrayLike, as_counts
 from jaxmetrics.comparisons import Comparison, compare, compare_predictions, mcnemar
 from jaxmetrics.counts import confusion_matrix, paired_confusion_matrix
-from jaxmetrics.reports._figures import (
-    COMPARED,
-    Figure,
-    cell,
-    compared_metrics,
-    evaluate,
-    figure_dict,
-    figure_of,
-    overall_figures,
-    printable,
-    table_of,
-    title_of,
-)
+from jaxmetrics.reports._figures import COMPARED, Figure, compared_metrics, evaluate, figure_dict, figure_of, overall_figures
 from jaxmetrics.reports._labels import as_ids
 from jaxmetrics.reports._pages import comparison_page_of
+from jaxmetrics.reports._text import cell, printable, table_of, title_of
 
 __all__ = ["ComparedFigure", "ComparisonReport", "comparison_report"]
+
+_NUM_SAMPLES = 2000  # replicates of a comparison
+_MOST_CLASSES_OF_A_CUBE = 64
 
 
 class ComparedFigure(NamedTuple):
@@ -99,7 +91,9 @@ class ComparisonReport:
             rows.append([title_of(name), cell(x.a), cell(x.b), cell(x.difference, signed=True), method, *shares])
         of_a, of_b = self.only_right
         test = f"Right only in A: {of_a}, only in B: {of_b}; McNemar's test (mid-p): p = {self.p_value:.3g}."
-        note = f"Intervals: {100 * self.level:.10g} %; of A - B by paired bootstrap (bca),\nposterior where that sees no doubt."
+        note = (
+            f"Intervals: {100 * self.level:.10g} %; of A - B by paired bootstrap (bca),\nposterior where all replicates agree."
+        )
         undefined = [f"{title_of(name)} in {x.num_undefined}" for name, x in self.figures.items() if x.num_undefined]
         left_out = f"\nUndefined, and left out, of {_NUM_SAMPLES} replicates: {', '.join(undefined)}." if undefined else ""
         return "\n\n".join([heading, table_of(rows), f"{test}\n{note}{left_out}"]) + "\n"
@@ -131,6 +125,9 @@ class ComparisonReport:
         """One page of HTML that loads nothing, for a screen, a phone or paper.
 
         Differences, where the two differ, pictures, and how the intervals were made.
+
+        Args:
+            title: the heading.
 
         Raises:
             ImportError: jinja2 or matplotlib is not installed; the extra `html` has both.
@@ -210,10 +207,6 @@ def comparison_report(
         only_right_per_class=only_right,
         p_value=float(mcnemar([[0, only_a], [only_b, 0]]).p_value),
     )
-
-
-_NUM_SAMPLES = 2000  # replicates of a comparison
-_MOST_CLASSES_OF_A_CUBE = 64
 
 
 def _compared(a: Figure, b: Figure, drawn: Comparison, believed: Comparison | None) -> ComparedFigure:

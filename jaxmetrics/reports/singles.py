@@ -13,18 +13,7 @@ import numpy as np
 from jaxmetrics._arrays import ArrayLike, as_counts, as_square, check_real
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.ranking import average_precision_bounds, roc_auc_bounds
-from jaxmetrics.reports._figures import (
-    Figure,
-    balanced_accuracy_figure,
-    cell,
-    evaluate,
-    figure_dict,
-    figure_of,
-    overall_figures,
-    printable,
-    table_of,
-    title_of,
-)
+from jaxmetrics.reports._figures import Figure, balanced_accuracy_figure, evaluate, figure_dict, figure_of, overall_figures
 from jaxmetrics.reports._labels import are_probabilities, as_ids, check_each
 from jaxmetrics.reports._pages import page_of
 from jaxmetrics.reports._probabilities import (
@@ -34,12 +23,16 @@ from jaxmetrics.reports._probabilities import (
     probability_figures,
     probability_sums,
 )
+from jaxmetrics.reports._text import cell, printable, table_of, title_of
 from jaxmetrics.scoring import binned_calibration_error
 from jaxmetrics.streaming._totals import in_float64
 from jaxmetrics.streaming.accumulators import mean_estimate
 from jaxmetrics.streaming.evaluators import EXAMPLES, State
 
 __all__ = ["Report", "report"]
+
+_COLUMNS = 4  # that fit into 80 characters
+_PREDICTED = "predicted class"
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +47,9 @@ class Report:
         overall: figures by name.
         per_class: for each name K figures, in the order of `class_names`.
         score_histogram: `(K, 2, B)`, each class against the others by its probability, if there were probabilities.
-        calibration_bins: `(bins, 3)`, of the last of two classes, or else of the most probable class, if there were
+        calibration_bins: `(bins, 3)`, of the last of two classes, or else of the predicted class, if there were
             probabilities.
+        calibrated_event: what those bins are of, in a word.
     """
 
     counts: np.ndarray
@@ -66,6 +60,7 @@ class Report:
     per_class: Mapping[str, Sequence[Figure]]
     score_histogram: np.ndarray | None = None
     calibration_bins: np.ndarray | None = None
+    calibrated_event: str | None = None
 
     @classmethod
     def from_counts(
@@ -97,7 +92,8 @@ class Report:
         matrix = np.asarray(counts)
         if matrix.dtype.kind not in "iu":
             check_real(matrix, "counts")
-            matrix = matrix.astype(float)
+        whole = matrix.dtype.kind in "iu" and (matrix.size == 0 or matrix.max() < 2**63)
+        matrix = matrix.astype(np.int64 if whole else float)  # unsigned differences would wrap around
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"counts must be one square matrix (K, K), got shape {matrix.shape}.")
         k = len(matrix)
@@ -128,7 +124,11 @@ class Report:
 
     @classmethod
     def from_state(cls, state: State, *, class_names: Sequence[str] | None = None, level: float = 0.95) -> Report:
-        """The report of the counts in a state of an evaluator, with its means, areas and calibration error (not per class).
+        """The report of the counts in a state of an evaluator, with its means, areas and calibration error.
+
+        Args:
+            state: by `update`, `merge`, `psum` or `load_state`.
+            class_names, level: as for `from_counts`.
 
         Raises:
             ValueError: a state without a confusion matrix, or with several; as `from_counts`.
@@ -157,7 +157,8 @@ class Report:
         kind, _, options = key.partition("(")
         if kind == "moments":
             figure = figure_of(mean_estimate(table, self.level), "normal")
-            return self._with({options.removesuffix(")"): figure})
+            name = options.removesuffix(")")
+            return self._with({f"mean_{name}" if name in self.overall else name: figure})
         if kind == "score_histogram" and table.ndim == 2:
             areas = {"roc_auc": roc_auc_bounds(table), "average_precision": average_precision_bounds(table)}
             return self._with(
@@ -166,7 +167,9 @@ class Report:
         if kind == "score_histogram" and len(table) == len(self.class_names):
             return self._with({}, per_class={"roc_auc": area_figures(table, self.level)}, score_histogram=table)
         if kind == "calibration_bins":
-            return self._with({"calibration_error": Figure(float(binned_calibration_error(table)))}, calibration_bins=table)
+            error = {"calibration_error": Figure(float(binned_calibration_error(table)))}
+            event = _PREDICTED if "num_classes" in options else self.class_names[-1]
+            return self._with(error, calibration_bins=table, calibrated_event=event)
         return self
 
     def with_probabilities(self, sums: ProbabilitySums) -> Report:
@@ -176,6 +179,7 @@ class Report:
             per_class={"roc_auc": area_figures(sums.score_histogram, self.level)},
             score_histogram=sums.score_histogram,
             calibration_bins=sums.judged_bins,
+            calibrated_event=self.class_names[1] if len(self.class_names) == 2 else _PREDICTED,
         )
 
     def _with(
@@ -201,7 +205,7 @@ class Report:
         columns = list(self.per_class)
         classes = [self._table_of_classes(columns[i : i + _COLUMNS]) for i in range(0, len(columns), _COLUMNS)]
         overall = [[title_of(name), cell(figure), figure.interval or ""] for name, figure in self.overall.items()]
-        areas = ", of areas DeLong's" if "roc_auc" in self.per_class else ""
+        areas = ", of areas Newcombe's" if "roc_auc" in self.per_class else ""
         note = (
             f"Intervals: {100 * self.level:.10g} %; of each class Wilson's{areas}.\nPosterior: with a flat prior, equal-tailed."
         )
@@ -236,6 +240,9 @@ class Report:
         """One page of HTML that loads nothing, for a screen, a phone or paper.
 
         Headline numbers, what goes wrong most, pictures, all numbers, and how their intervals were made.
+
+        Args:
+            title: the heading.
 
         Raises:
             ImportError: jinja2 or matplotlib is not installed; the extra `html` has both.
@@ -292,18 +299,16 @@ def report(
         check_real(prob, "y_prob")
         if prob.ndim != 2 or len(prob) != len(true):
             raise ValueError(f"y_prob must have shape (n, K) = ({len(true)}, K), got {prob.shape}.")
-        check_each(are_probabilities(prob), prob, "y_prob", "probabilities that sum to 1")
         num_columns = prob.shape[1]
     (true, pred), names = as_ids({"y_true": true, "y_pred": pred}, class_names, num_columns)
     k = len(names)
     if num_columns not in (None, k):
         raise ValueError(f"y_prob has {num_columns} columns, but there are {k} classes: {', '.join(map(str, names))}.")
     counted = (true >= 0) & (true < k) & (pred >= 0) & (pred < k)
+    if y_prob is not None:
+        check_each(are_probabilities(prob) | ~counted, prob, "y_prob", "probabilities that sum to 1")
     counts = confusion_matrix(true, pred, num_classes=max(k, 1), sample_weight=weights, where=counted)
     result = Report.from_counts(counts, class_names=names, num_ignored=int((~counted).sum()), level=level)
     if y_prob is None:
         return result
     return result.with_probabilities(probability_sums(np.where(counted, true, -1), prob, weights))
-
-
-_COLUMNS = 4  # that fit into 80 characters
