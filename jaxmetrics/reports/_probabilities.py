@@ -120,7 +120,7 @@ def area_figures(histograms: np.ndarray, level: float) -> list[Figure]:
     The interval is a score interval, Newcombe (2006), Statistics in Medicine 25, part 2, method 5: the areas θ with
     `(A - θ)^2 <= z^2 V(θ)`, of m positives and n negatives with `V(θ) = θ (1 - θ) / mn (1 + (N - 1) ((1 - θ) / (2 - θ) +
     θ / (1 + θ)))` and `N = (m + n) / 2`. It has a width where no mistake was seen, too. Its ends are those of the least and the
-    greatest area that the bins allow.
+    greatest area that the bins allow; in the outermost bins, which hold all probabilities of 0 and of 1, scores are equal.
     """
     z = normal_quantile(level)
     return [_area_figure(negative, positive, z) for negative, positive in histograms.astype(float)]
@@ -131,15 +131,17 @@ def _area_figure(negative: np.ndarray, positive: np.ndarray, z: float) -> Figure
     if m == 0 or n == 0:
         return Figure(math.nan)
     above = positive[::-1].cumsum()[::-1] - positive
-    ordered, shared = negative @ above / (m * n), negative @ positive / (m * n)
+    equal = positive * negative / (m * n)  # share of the pairs that a bin holds
+    least = negative @ above / (m * n) + (equal[0] + equal[-1]) / 2
+    unsure = equal[1:-1].sum()
 
     def contradicts(theta: float, area: float) -> bool:
         spread = 1 + ((m + n) / 2 - 1) * ((1 - theta) / (2 - theta) + theta / (1 + theta))
         return (area - theta) ** 2 > z**2 * theta * (1 - theta) / (m * n) * spread
 
-    low = _where_it_ends(lambda theta: contradicts(theta, ordered), 0.0, ordered)
-    high = _where_it_ends(lambda theta: contradicts(theta, ordered + shared), 1.0, ordered + shared)
-    return Figure(ordered + shared / 2, low, high, "newcombe")
+    low = _where_it_ends(lambda theta: contradicts(theta, least), 0.0, least)
+    high = _where_it_ends(lambda theta: contradicts(theta, least + unsure), 1.0, least + unsure)
+    return Figure(least + unsure / 2, low, high, "newcombe")
 
 
 def _where_it_ends(holds: Callable[[float], bool], inside: float, outside: float) -> float:
