@@ -60,6 +60,10 @@ def balanced_accuracy_violin(
     Raises:
         ImportError: matplotlib is not installed.
         ValueError: counts, names or samples of other shapes, a negative or NaN count, a level outside of (0, 1).
+
+    >>> axes = balanced_accuracy_violin([[[90, 10], [5, 95]], [[80, 20], [9, 91]]], ["first", "second"], level=0.9)
+    >>> [text.get_text() for text in axes.get_legend().get_texts()]
+    ['90 % interval', 'posterior mean']
     """
     matrices = np.asarray(counts)
     matrices = matrices[None] if matrices.ndim == 2 else matrices
@@ -123,6 +127,10 @@ def confusion_matrix(
         ImportError: matplotlib is not installed.
         TypeError: counts that are no real numbers. ValueError: counts or names of another shape, a count that is negative or
             not finite, another word for `numbers`.
+
+    >>> axes = confusion_matrix([[9, 3], [1, 7]], ["cat", "dog"], numbers="shares")
+    >>> [text.get_text() for text in axes.texts]
+    ['75.0', '25.0', '12.5', '87.5']
     """
     check_option(numbers, "numbers", ("counts", "shares"))
     matrix = np.asarray(counts)
@@ -179,6 +187,11 @@ def intervals(estimates: Mapping[str, Estimate], *, xlabel: str = "", ax: Axes |
     Raises:
         ImportError: matplotlib is not installed.
         TypeError: something else than estimates by name. ValueError: none, or estimates of arrays.
+
+    >>> import jaxmetrics as jm
+    >>> axes = intervals({"old": jm.proportion_interval(18, 20), "new": jm.proportion_interval(180, 200)}, xlabel="accuracy")
+    >>> [label.get_text() for label in axes.get_yticklabels()], axes.get_xlabel()
+    (['old', 'new'], 'accuracy')
     """
     _check_named(estimates, "estimates", Estimate)
     ends = np.array([[np.asarray(x.value), np.asarray(x.low), np.asarray(x.high)] for x in estimates.values()], float)
@@ -211,6 +224,12 @@ def difference(comparisons: Mapping[str, Comparison], *, rope: float = 0.0, ax: 
     Raises:
         ImportError: matplotlib is not installed.
         TypeError: something else than comparisons by name. ValueError: none, or comparisons of arrays; a negative `rope`.
+
+    >>> import jax, jaxmetrics as jm
+    >>> paired = jm.paired_confusion_matrix([0, 0, 1, 1] * 9, [0, 0, 1, 1] * 9, [0, 1, 1, 1] * 9, num_classes=2)
+    >>> comparison = jm.compare(jax.random.key(0), jm.accuracy, paired, method="delta")
+    >>> difference({"accuracy": comparison}, rope=0.02).get_legend().get_texts()[0].get_text()
+    'does not matter'
     """
     _check_named(comparisons, "comparisons", Comparison)
     check_rope(rope)
@@ -253,6 +272,11 @@ def roc(
         ImportError: matplotlib is not installed.
         TypeError: another kind of curve.
         ValueError: curves with batch axes, or undefined (NaN); a level outside of (0, 1).
+
+    >>> import jaxmetrics as jm
+    >>> axes = roc(jm.roc_curve([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9]), name="first")
+    >>> axes.get_legend().get_texts()[0].get_text()
+    'first, AUC 0.750'
     """
     check_level(level)
     _check_curve(RocCurve, curve, replicates)
@@ -282,6 +306,11 @@ def precision_recall(
 
     At each recall the curve shows the precision of the highest threshold that reaches it. Arguments and errors as `roc`, with
     curves by `precision_recall_curve`.
+
+    >>> import jaxmetrics as jm
+    >>> axes = precision_recall(jm.precision_recall_curve([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9]))
+    >>> axes.get_legend().get_texts()[0].get_text()
+    'average precision 0.833'
     """
     check_level(level)
     _check_curve(PrecisionRecallCurve, curve, replicates)
@@ -320,6 +349,11 @@ def reliability(
         replicates: the curve of resampled examples, `(S, ...)`, as for `roc`.
 
     Other arguments and errors as `roc`.
+
+    >>> import jaxmetrics as jm
+    >>> axes = reliability(jm.calibration_curve([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], num_bins=2), name="first")
+    >>> [text.get_text() for text in axes.get_legend().get_texts()]
+    ['calibrated', 'first', 'share of examples']
     """
     check_level(level)
     _check_curve(CalibrationCurve, curve, replicates)
