@@ -483,6 +483,8 @@ def test_states_that_cannot_be_merged(hosts: tuple[jm.Evaluator, list[Path]], ru
         ((path, tmp_path / "none.npz"), "none.npz: No such file"),
         ((write(tmp_path / "x.npz", "hello"),), "x.npz: no state of an evaluator"),
         ((path, "--output", path), "--output would overwrite the input"),
+        ((path, "--output", tmp_path / "o.npz", "--html", tmp_path / "o.npz"), "--html would overwrite --output"),
+        ((tmp_path / "means.npz", "--html", tmp_path / "p.html"), "a report needs a state with one confusion matrix, got 0"),
         ((path, "--classes", "a,b"), "expected 3, got 2"),
         ((path, "--output", tmp_path / "no" / "where.npz"), "where.npz: cannot be written"),
     ]:

@@ -83,7 +83,8 @@ def evaluate(counts: jax.Array, level: float) -> tuple[dict[str, Estimate], PerC
 def overall_figures(matrix: np.ndarray, level: float, estimates: Mapping[str, Estimate]) -> dict[str, Figure]:
     """With the posterior's interval, extended to the value, where the delta method sees nothing that could be otherwise: no
     error, or a class that was never right."""
-    figures = {name: figure_of(estimates[name], "wilson" if name in _PROPORTIONS else "delta") for name in _ORDER}
+    at_most_one = {name: jax.tree.map(lambda part: np.minimum(part, 1), estimates[name]) for name in _ORDER}  # by rounding
+    figures = {name: figure_of(x, "wilson" if name in _PROPORTIONS else "delta") for name, x in at_most_one.items()}
     never_right = bool(((matrix.diagonal() == 0) & (matrix.sum(1) > 0)).any())
     certain = [name for name, x in figures.items() if x.interval == "delta" and (never_right or x.low == x.high)]
     if certain:
@@ -114,9 +115,7 @@ def of_true_classes(matrix: np.ndarray) -> np.ndarray:
 
 
 def figure_of(x: Estimate, interval: str) -> Figure:
-    """No more than 1 by rounding."""
-    value, low, high = (float(part) if part > 1 + 1e-6 else min(float(part), 1.0) for part in x[:3])
-    return Figure(value) if np.isnan(low) else Figure(value, low, high, interval)
+    return Figure(float(x.value)) if np.isnan(x.low) else Figure(float(x.value), float(x.low), float(x.high), interval)
 
 
 def figure_dict(figure: Figure) -> dict[str, float | str | None]:
