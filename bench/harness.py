@@ -117,7 +117,7 @@ def cell(figures: Figures | str, per_second: float = 1e3) -> str:
     if isinstance(figures, str):
         return figures
     low, median, high = (
-        _three_digits(per_second * figures.get(key, figures["median"]))
+        _three_digits(per_second * figures[key if key in figures else "median"])
         for key in ("lower_quartile", "median", "upper_quartile")
     )
     return f"{median} ({low}-{high})" if "lower_quartile" in figures else median
