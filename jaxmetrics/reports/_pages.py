@@ -39,7 +39,7 @@ _METHODS = {
     " The probability that A is better is the share of its replicates, ties counting half.",
     "normal": "Mean plus and minus z standard errors (z = 1.96 for 95 %), cut at 0 for what cannot be negative. Too narrow"
     " where a few examples carry most of a loss.",
-    "newcombe": "Score interval for the area under a ROC curve (Newcombe 2006, method 5), of scores in 4096 bins.",
+    "newcombe": "Score interval for the area under a ROC curve (Newcombe 2006, method 5), of scores in bins.",
     "bounds": "Not an interval of confidence: the exact value for these examples lies between the two.",
 }
 
@@ -157,7 +157,7 @@ def _methods(figures: list[Figure]) -> dict[str, str]:
 
 
 def _worst_classes(report: Report) -> list[_Class]:
-    """Those with the most mistakes first, missed or wrongly claimed."""
+    """Those with the most mistakes first, missed examples and false alarms."""
     right = report.counts.diagonal()
     missed, claimed = report.counts.sum(1) - right, report.counts.sum(0) - right
     order = np.argsort(-(missed + claimed), kind="stable")[:_MOST_ROWS]
@@ -176,10 +176,10 @@ def _worst_classes(report: Report) -> list[_Class]:
 def _worst_confusions(counts: np.ndarray, names: tuple[str, ...], level: float) -> list[_Confusion]:
     """The largest cells beside the diagonal, with their share of the true class."""
     mistakes = np.where(np.eye(len(counts), dtype=bool), 0, counts)
-    rates = mistakes / np.maximum(counts.sum(1, keepdims=True), 1)
-    largest = np.lexsort((-rates.ravel(), -mistakes.ravel()))[:_MOST_CONFUSIONS]
+    rarity = np.broadcast_to(counts.sum(1, keepdims=True), counts.shape)  # of as many mistakes, those of the rarer class first
+    largest = np.lexsort((rarity.ravel(), -mistakes.ravel()))[:_MOST_CONFUSIONS]
     i, j = np.unravel_index(largest[mistakes.ravel()[largest] > 0], counts.shape)
-    support = counts.sum(1)[i]
+    support = rarity[i, j]
     shares = [np.asarray(x, float) for x in proportion_interval(counts[i, j], support, level=level)[:3]]
     return [
         _Confusion(names[true], names[pred], counts[true, pred], n, Figure(value, low, high, "wilson"))
@@ -299,7 +299,7 @@ def _svg(draw: Callable[[Any], object], size: tuple[float, float], text: str) ->
         raise ImportError(f"to_html needs {error.name}: pip install 'jaxmetrics[html]'.") from None
     settings: Any = {
         **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), _INK),
-        **{"svg.fonttype": "none", "svg.hashsalt": text, "text.parse_math": False, "font.size": 9},
+        **{"svg.fonttype": "none", "svg.hashsalt": text, "text.parse_math": False, "text.usetex": False, "font.size": 9},
         **{"figure.facecolor": "none", "axes.facecolor": "none", "savefig.facecolor": "none"},
         **{"axes.spines.top": False, "axes.spines.right": False},
     }

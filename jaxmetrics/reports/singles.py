@@ -46,7 +46,7 @@ class Report:
         num_ignored: examples left out because a label was out of range.
         overall: figures by name.
         per_class: for each name K figures, in the order of `class_names`.
-        score_histogram: `(K, 2, B)`, each class against the others by its probability, if there were probabilities.
+        score_histogram: `(K, 2, B)`, each class against the others, by its log-odds (of a state: as it has them).
         calibration_bins: `(bins, 3)`, of the last of two classes, or else of the predicted class, if there were
             probabilities.
         calibrated_event: what those bins are of, in a word.
