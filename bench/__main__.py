@@ -7,7 +7,7 @@ import time
 
 import bench
 
-PARTS = {"__main__", "harness", "pictures"}
+PARTS = {"__main__", "calls", "harness", "pictures"}
 SCRIPTS = sorted({module.name for module in pkgutil.iter_modules(bench.__path__)} - PARTS)
 
 

@@ -105,11 +105,11 @@ def _best(run: Callable[[jax.Array], jax.Array], argument: jax.Array) -> float:
 
 
 def bandwidth_in_words() -> str:
-    return f"{_three_digits(bandwidth() / 1e9)} GB/s"
+    return f"{three_digits(bandwidth() / 1e9)} GB/s"
 
 
 def rate_in_words(dtype: str = "float32") -> str:
-    return f"{_three_digits(arithmetic_rate(dtype) / 1e9)} GFLOP/s in {dtype}"
+    return f"{three_digits(arithmetic_rate(dtype) / 1e9)} GFLOP/s in {dtype}"
 
 
 def cell(figures: Figures | str, per_second: float = 1e3) -> str:
@@ -117,13 +117,13 @@ def cell(figures: Figures | str, per_second: float = 1e3) -> str:
     if isinstance(figures, str):
         return figures
     low, median, high = (
-        _three_digits(per_second * figures[key if key in figures else "median"])
+        three_digits(per_second * figures[key if key in figures else "median"])
         for key in ("lower_quartile", "median", "upper_quartile")
     )
     return f"{median} ({low}-{high})" if "lower_quartile" in figures else median
 
 
-def _three_digits(x: float) -> str:
+def three_digits(x: float) -> str:
     return f"{x:.0f}" if x >= 100 else f"{x:.3g}"
 
 
@@ -173,24 +173,28 @@ def publish(
     cpu = f"{platform.machine()} CPU"
     on_cpu = device.platform == "cpu"
     machine = f"{cpu if on_cpu else f'{device.device_kind}, NumPy, scikit-learn and torch on its {cpu}'}, jax {jax.__version__}"
-    lines = ["| " + " | ".join(cells) + " |" for cells in (headings, ["---"] * len(headings), *rows)]
-    table = "\n".join([*lines, "", f"{note} {unit}; {machine}. `python -m bench.{name}`"])
-    print(table)
+    text = f"{table(headings, rows)}\n\n{note} {unit}; {machine}. `python -m bench.{name}`"
+    print(text)
     path = ROOT / "bench" / "results" / f"{name}{'' if on_cpu else '.' + device.platform}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"machine": machine, "results": results}, indent=1) + "\n", encoding="utf-8")
     if sweeps:
         picture = path.with_suffix(".svg")
         pictures.save(pictures.draw(sweeps), picture)
-        table += f"\n\n![{_in_words(headings[0], sweeps)}]({picture.relative_to(ROOT).as_posix()})"
+        text += f"\n\n![{_in_words(headings[0], sweeps)}]({picture.relative_to(ROOT).as_posix()})"
     readme = ROOT / "README.md"
-    text, found = re.subn(
+    page, found = re.subn(
         rf"(?s)(<!-- bench:{name} -->\n).*?(<!-- /bench -->)",
-        lambda match: f"{match[1]}\n{table}\n{match[2]}",
+        lambda match: f"{match[1]}\n{text}\n{match[2]}",
         readme.read_text(encoding="utf-8"),
     )
     if found and on_cpu:
-        readme.write_text(text, encoding="utf-8")
+        readme.write_text(page, encoding="utf-8")
+
+
+def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = (headings, ["---"] * len(headings), *rows)
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
 def _in_words(job: str, sweeps: Mapping[str, Sweep]) -> str:

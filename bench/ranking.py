@@ -34,6 +34,7 @@ def exact_areas(n: int) -> Results:
     contenders: dict[str, Contender] = {
         "jaxmetrics": lambda: jm.roc_auc(*on_device),
         "jaxmetrics within jit": lambda: jitted(*on_device),
+        "jaxmetrics, host": lambda: jm.roc_auc(y, score),
         "scikit-learn": lambda: roc_auc_score(y, score),
         "torcheval": lambda: binary_auroc(*tensors),
         "torchmetrics": lambda: torchmetrics_auroc(*tensors),
@@ -55,6 +56,7 @@ def histograms(n: int) -> Results:
     results = measure(
         {
             "jaxmetrics": lambda: jm.score_histogram(*on_device, scale="logit", num_bins=BINS),
+            "jaxmetrics, host": lambda: jm.score_histogram(y, logit, scale="logit", num_bins=BINS),
             "NumPy bincount of cells already known": lambda: np.bincount(cells, minlength=2 * BINS),
         }
     )

@@ -6,73 +6,86 @@ numbers in an array (a label out of range, a negative count) cannot raise under 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from functools import partial, wraps
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from collections.abc import Hashable, Mapping
+from functools import partial
+from typing import Any, TypeAlias
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
-from jax import lax
-from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
+
+from jaxmetrics._backends import Array, compiled, custom_jvp, float_dtype, is_jax, is_known, lax, on_device, xp
 
 __all__: list[str] = []
 
 ArrayLike: TypeAlias = jax.typing.ArrayLike | npt.ArrayLike
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
 INT32_MAX = int(np.iinfo(np.int32).max)
 
 
-def float_dtype() -> np.dtype:
-    """The dtype in which everything is computed: float32, or float64 under `jax_enable_x64`."""
-    return jax.dtypes.canonicalize_dtype(float)
+def as_array(x: ArrayLike, name: str) -> Array:
+    """JAX arrays and tracers as they are; all else (lists, Series, tensors in host memory) as a NumPy array.
 
-
-def as_host_or_jax(x: ArrayLike) -> jax.Array | np.ndarray:
-    """JAX arrays and tracers as they are, everything else as a NumPy array; an empty list counts as integers."""
-    if isinstance(x, jax.Array):
+    An empty list counts as integers.
+    """
+    if type(x) is np.ndarray or is_jax(x):
         return x
-    if isinstance(x, list | tuple) and any(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(x)):
-        return jnp.asarray(x)
-    array = np.asarray(x)
+    if isinstance(x, list | tuple):
+        if on_device(x):
+            return jax.numpy.asarray(x)
+        if len(x) and hasattr(x[0], "__array__") and not isinstance(x[0], np.generic):
+            x = [as_array(row, name) for row in x]
+    if hasattr(x, "detach") and str(getattr(x, "dtype", "")) == "torch.bfloat16":
+        x = x.detach().float()  # NumPy has no such dtype; the values stay
+    try:
+        array = np.asarray(x)
+    except ValueError as error:
+        raise ValueError(f"{name} must be an array, got rows of different lengths or what is no array: {error}") from None
     return array.astype(np.int8) if array.size == 0 and isinstance(x, list | tuple) else array
 
 
-def is_integer(x: jax.Array | np.ndarray) -> bool:
-    return jnp.issubdtype(x.dtype, jnp.integer) or x.dtype == bool
+def is_integer(x: Array) -> bool:
+    return jax.numpy.issubdtype(x.dtype, np.integer) or x.dtype == bool
 
 
-def as_float(x: ArrayLike, name: str) -> jax.Array:
-    """`x` in the computing dtype; NumPy integers beyond int32 are rounded, not wrapped."""
-    array = as_host_or_jax(x)
+def as_float(x: ArrayLike, name: str) -> Array:
+    """`x` in the computing dtype."""
+    if type(x) in (float, int):
+        return np.float64(x)  # type: ignore[arg-type]
+    array = as_array(x, name)
+    if array.dtype in (np.complex128, float_dtype(array)):  # complex: derivatives, see `_derivatives`
+        return array
     check_real(array, name)
-    if isinstance(array, np.ndarray):
-        return jnp.asarray(array.astype(float_dtype()))
-    return array.astype(float_dtype())
+    return array.astype(float_dtype(array))
 
 
-def check_real(array: jax.Array | np.ndarray, name: str) -> None:
-    if not (is_integer(array) or jnp.issubdtype(array.dtype, jnp.floating)):
+def check_real(array: Array, name: str) -> None:
+    if not (is_integer(array) or jax.numpy.issubdtype(array.dtype, np.floating)):
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}.")
 
 
-def as_counts(counts: ArrayLike) -> jax.Array:
+def refuse_where(bad: Array, array: Array, name: str, message: str) -> None:
+    """Raise for the first value of a host array that is bad, with its place."""
+    if np.any(bad):
+        index = np.argwhere(bad)[0].tolist()
+        place = f"{name}[{', '.join(map(str, index))}]" if index else name
+        value = np.asarray(array)[tuple(index)]
+        raise ValueError(f"{place} is {value:g}, {message}" if array.dtype.kind == "f" else f"{place} is {value}, {message}")
+
+
+def as_counts(counts: ArrayLike) -> Array:
     """`counts` as floats of shape `(..., K, K)`."""
     array = as_float(counts, "counts")
     check_square(array, "counts")
     return array
 
 
-def weighted_sum(p: jax.Array, w: jax.Array) -> jax.Array:
+def weighted_sum(p: Array, w: Array) -> Array:
     """`sum_ij w_ij p_ij` of matrices p `(..., K, K)` with weights `(K, K)`."""
-    return (p * jnp.broadcast_to(w, p.shape)).sum((-2, -1))
+    return (p * xp.broadcast_to(w, p.shape)).sum((-2, -1))
 
 
-def check_square(array: jax.Array, name: str) -> None:
+def check_square(array: Array, name: str) -> None:
     if array.ndim < 2 or array.shape[-1] != array.shape[-2] or array.shape[-1] == 0:
         raise ValueError(
             f"{name} must have shape (..., K, K) (row = true class, column = predicted class), got {array.shape}."
@@ -80,7 +93,7 @@ def check_square(array: jax.Array, name: str) -> None:
         )
 
 
-def as_square(x: ArrayLike, k: int, name: str) -> jax.Array:
+def as_square(x: ArrayLike, k: int, name: str) -> Array:
     """`x` as a `(k, k)` array of floats that goes with counts of k classes."""
     array = as_float(x, name)
     if array.shape != (k, k):
@@ -100,54 +113,6 @@ def check_size(value: int, name: str) -> int:
     return int(value)
 
 
-def promoting(function: Callable[P, R]) -> Callable[P, R]:
-    """`function` with NumPy's rules for ranks and dtypes inside, whatever the user has set for the program, on any mesh."""
-    anywhere = on_any_mesh(function)
-
-    @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
-            return anywhere(*args, **kwargs)
-
-    return call
-
-
-def on_any_mesh(function: Callable[P, R]) -> Callable[P, R]:
-    """`function`, which may gather, scatter and sort along the axes of a mesh that are `Explicit`; its results are replicated.
-
-    Along such axes, the default of `jax.make_mesh` in recent versions of JAX, an operation whose result could be spread in
-    several ways raises. Inside, the partitioner decides, as it does for axes that are `Auto`.
-    """
-
-    @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        leaves, structure = jax.tree.flatten((args, kwargs))
-        places = [i for i, x in enumerate(leaves) if isinstance(x, jax.Array)]
-        mesh = next((mesh for mesh in map(_explicit_mesh, (leaves[i] for i in places)) if mesh is not None), None)
-        if mesh is None:
-            return function(*args, **kwargs)
-
-        def on_arrays(*arrays: jax.Array) -> R:
-            all_leaves = list(leaves)
-            for i, x in zip(places, arrays, strict=True):
-                all_leaves[i] = x
-            args, kwargs = jax.tree.unflatten(structure, all_leaves)
-            return function(*args, **kwargs)
-
-        replicated = NamedSharding(mesh, PartitionSpec())
-        auto = jax.sharding.auto_axes(on_arrays, axes=mesh.axis_names, out_sharding=replicated)
-        return auto(*(leaves[i] for i in places))
-
-    return call
-
-
-def _explicit_mesh(x: jax.Array) -> Mesh | AbstractMesh | None:
-    sharding = jax.typeof(x).sharding if isinstance(x, jax.core.Tracer) else x.sharding
-    if not isinstance(sharding, NamedSharding):
-        return None
-    return sharding.mesh if AxisType.Explicit in sharding.mesh.axis_types else None
-
-
 def check_level(level: float) -> float:
     """The probability with which an interval is meant to contain the true value."""
     if not (isinstance(level, int | float) and 0 < (1 - level) / 2 < 0.5):
@@ -155,25 +120,25 @@ def check_level(level: float) -> float:
     return level
 
 
-def as_edges(edges: ArrayLike) -> jax.Array:
+def as_edges(edges: ArrayLike) -> Array:
     """The edges between B bins, rising."""
     cuts = as_float(edges, "edges")
     if cuts.ndim != 1 or cuts.size == 0:
         raise ValueError(f"edges must have shape (B - 1,) the edges between B bins, got {cuts.shape}.")
-    if not isinstance(cuts, jax.core.Tracer) and not bool((cuts[1:] >= cuts[:-1]).all() & ~jnp.isnan(cuts).any()):
+    if is_known(cuts) and not bool((cuts[1:] >= cuts[:-1]).all() & ~xp.isnan(cuts).any()):
         raise ValueError("edges must rise.")
     return cuts
 
 
-@promoting
-def bins_between(edges: jax.Array, x: jax.Array) -> jax.Array:
+@compiled
+def bins_between(edges: Array, x: Array) -> Array:
     """How many of the rising edges each number reaches, `edge <= x`; -1 for NaN."""
     edges, x = varying_alike(edges, x)
-    reached = jnp.searchsorted(edges, x, side="right", method="scan_unrolled")
-    return jnp.where(jnp.isnan(x), -1, reached.astype(jnp.int32))
+    reached = xp.searchsorted(edges, x, side="right", method="scan_unrolled")
+    return xp.where(xp.isnan(x), -1, reached.astype(xp.int32))
 
 
-def as_histogram(histogram: ArrayLike) -> jax.Array:
+def as_histogram(histogram: ArrayLike) -> Array:
     """Numbers of negatives and positives in each bin, `(..., 2, B)`, as floats."""
     array = as_float(histogram, "histogram")
     if array.ndim < 2 or array.shape[-2] != 2 or array.shape[-1] == 0:
@@ -181,45 +146,50 @@ def as_histogram(histogram: ArrayLike) -> jax.Array:
     return array
 
 
-def varying_alike(*arrays: jax.Array | None) -> tuple[Any, ...]:
+def varying_alike(*arrays: Array | None) -> tuple[Any, ...]:
     """Inside `jax.shard_map`, mark what differs between devices in any argument as differing in all.
 
     A gradient may differ between devices only if its argument does; the transpose of the mark adds up the devices' gradients.
     """
+    if not on_device(arrays):
+        return arrays
     axes = frozenset[Hashable]().union(*(varying_axes(x) for x in arrays if x is not None))
     return tuple(None if x is None else _vary_along(x, axes - varying_axes(x)) for x in arrays)
 
 
-def varying_axes(x: jax.Array) -> frozenset[Hashable]:
+def varying_axes(x: Array) -> frozenset[Hashable]:
     """The axes along which devices may hold different `x`; the field has moved since JAX 0.7."""
+    if not is_jax(x):
+        return frozenset()
     kind = jax.typeof(x)
     return kind.manual_axis_type.varying if hasattr(kind, "manual_axis_type") else kind.vma
 
 
-def _vary_along(x: jax.Array, axes: frozenset[Hashable]) -> jax.Array:
+def _vary_along(x: Array, axes: frozenset[Hashable]) -> Array:
     if not axes:
         return x
-    mark = partial(lax.pcast, to="varying") if hasattr(lax, "pcast") else lax.__dict__["pvary"]  # JAX 0.7 has the latter only
+    pcast = getattr(jax.lax, "pcast", None)  # JAX 0.7 has pvary only
+    mark = partial(pcast, to="varying") if pcast else jax.lax.__dict__["pvary"]
     return mark(x, tuple(axes))
 
 
 SMALLEST_BETA_PARAMETER = 0.05  # below, a density is hardly more than its poles, which no table resolves
 
 
-def are_beta_parameters(parameters: jax.Array) -> jax.Array:
-    return (parameters >= SMALLEST_BETA_PARAMETER * (1 - 1e-6)) & (parameters < jnp.inf)
+def are_beta_parameters(parameters: Array) -> Array:
+    return (parameters >= SMALLEST_BETA_PARAMETER * (1 - 1e-6)) & (parameters < xp.inf)
 
 
-def as_prior(prior: ArrayLike, k: int) -> jax.Array:
+def as_prior(prior: ArrayLike, k: int) -> Array:
     """`prior` as a row (alpha, beta) per class, `(k, 2)`; NaN where it is impossible and jit hides it."""
     p = as_float(prior, "prior")
     if p.shape not in ((), (2,), (k, 2)):
         raise ValueError(f"prior must be a number, (alpha, beta) or an array (K, 2) = ({k}, 2), got shape {p.shape}.")
-    if not isinstance(p, jax.core.Tracer) and not bool(are_beta_parameters(p).all()):
+    if is_known(p) and not bool(are_beta_parameters(p).all()):
         raise ValueError(
             f"prior must be finite and at least {SMALLEST_BETA_PARAMETER}, got {prior!r}. 1 is flat, 0.5 is Jeffreys' prior."
         )
-    return jnp.broadcast_to(jnp.where(are_beta_parameters(p), p, jnp.nan), (k, 2))
+    return xp.broadcast_to(xp.where(are_beta_parameters(p), p, xp.nan), (k, 2))
 
 
 def check_option(value: str, name: str, options: tuple[str, ...]) -> None:
@@ -227,45 +197,94 @@ def check_option(value: str, name: str, options: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be {', '.join(map(repr, options[:-1]))} or {options[-1]!r}, got {value!r}.")
 
 
-def as_class_ids(labels: ArrayLike, name: str, size: int) -> jax.Array | np.ndarray:
+def as_class_ids(labels: ArrayLike, name: str, size: int, where: Array | None = None) -> Array:
     """Integer class ids with an axis of examples.
 
-    Host arrays are narrowed to the smallest signed dtype that holds -1 and every id: they reach the device sooner, and a
-    64-bit label such as 2**32 becomes -1 instead of wrapping to 0 where JAX truncates it to 32 bits.
+    Of host arrays the values are looked at: a label of `size` or more raises, unless `where` leaves it out, and all that are
+    negative become -1. So a 64-bit label such as 2**32 does not wrap to 0 where JAX truncates it to 32 bits.
     """
-    ids = as_host_or_jax(labels)
+    ids = as_array(labels, name)
+    check_integer(ids, name)
+    check_no_column(ids, name)
+    return ids_in_range(ids, name, size, where)
+
+
+def check_integer(ids: Array, name: str) -> None:
     if not is_integer(ids):
-        if not jnp.issubdtype(ids.dtype, jnp.floating):
-            hint = " jaxmetrics.report takes strings; numpy.unique(labels, return_inverse=True) turns them into ids."
+        if not jax.numpy.issubdtype(ids.dtype, np.floating):
+            hint = " confusion_matrix(..., labels=[...]) takes classes of any kind, and jaxmetrics.report strings."
         elif name == "labels":
             hint = " Logits come first: (logits, labels); distributions go to soft_cross_entropy."
         else:
             hint = " Truth comes first: (y_true, y_pred) or (y_true, y_score); argmax makes class ids of probabilities."
         raise TypeError(f"{name} must hold class ids of an integer or bool dtype, got {ids.dtype}.{hint}")
-    if isinstance(ids, np.ndarray):
-        dtype = np.int8 if size <= 127 else np.int16 if size <= 32767 else np.int32
-        if ids.size == 0 or (ids.min() >= 0 and ids.max() < size):
-            return ids.astype(dtype)
-        valid = (ids >= 0) & (ids < size)
-        return np.where(valid, np.where(valid, ids, 0).astype(dtype), np.asarray(-1, dtype))
-    return ids
 
 
-@promoting
-def valid_ids(ids: jax.Array | np.ndarray, size: int) -> jax.Array:
+def check_no_column(ids: Array, name: str) -> None:
+    """Class ids `(n, 1)` of the host, as a table with one column gives them, which would be n batch entries."""
+    if not is_jax(ids) and ids.ndim == 2 and ids.shape[-1] == 1 < ids.shape[-2]:
+        raise ValueError(
+            f"{name} has shape {ids.shape}, a column: {ids.shape[-2]} batch entries of one example each. The examples stand on"
+            f" the last axis: {name}.ravel()."
+        )
+
+
+def ids_in_range(ids: Array, name: str, size: int, where: Array | None = None) -> Array:
+    """The values of `as_class_ids`."""
+    if is_jax(ids) or ids.size == 0:
+        return ids
+    if ids.dtype == bool or ids.view(f"u{ids.dtype.itemsize}").max() < size:  # negative ids are large ones without a sign
+        return ids.astype(np.int64) if ids.dtype == np.uint64 else ids  # with int64 it would become float64
+    if where is None or not is_jax(where):
+        counted = True if where is None else np.broadcast_to(where, np.broadcast_shapes(ids.shape, where.shape))
+        refuse_where((ids >= size) & counted, np.broadcast_to(ids, np.shape(counted) or ids.shape), name, _out_of(size))
+    return np.where((ids >= 0) & (ids < size), ids, np.asarray(-1, np.int64)).astype(np.int64)
+
+
+def _out_of(size: int) -> str:
+    hint = " Write binary truth as 0 and 1: y_true == 1." if size == 2 else ""
+    return f"but class ids must lie in [0, {size}), and negative ones are ignored. Labels that start from 1: subtract 1.{hint}"
+
+
+def check_binary(y_true: Array, name: str = "y_true") -> None:
+    """Truth of -1 and 1 (on the host): the former would be ignored, and nothing be left to tell apart."""
+    if not is_jax(y_true) and y_true.size and y_true.dtype != bool and y_true.min() == -1:
+        present = np.unique(y_true)
+        if 1 in present and 0 not in present:
+            raise ValueError(f"{name} holds -1 and 1 but no 0; truth is 0 or 1, and negative labels are ignored: {name} == 1.")
+
+
+@compiled
+def valid_ids(ids: Array, *, size: int) -> Array:
     """Class ids as int32, -1 for those outside of [0, size)."""
-    array = jnp.asarray(ids)
-    wide = array if array.dtype.itemsize >= 4 else array.astype(jnp.int32)  # int8 cannot be compared with 200
-    return jnp.where((wide >= 0) & (wide < size), wide, -1).astype(jnp.int32)
+    wide = ids if ids.dtype.itemsize >= 4 else ids.astype(xp.int32)  # int8 cannot be compared with 200
+    return xp.where((wide >= 0) & (wide < size), wide, -1).astype(xp.int32)
 
 
-def as_mask(where: ArrayLike) -> jax.Array:
-    mask = as_host_or_jax(where)
+def as_mask(where: ArrayLike) -> Array:
+    mask = as_array(where, "where")
     if mask.dtype != bool and mask.size:
         raise TypeError(
             f"where must be a bool mask (True = counted), got dtype {mask.dtype}. `mask != 0` makes one of numbers."
         )
-    return jnp.asarray(mask, bool)
+    return mask.astype(bool)
+
+
+def as_weights(sample_weight: ArrayLike, where: Array | None = None) -> Array:
+    """Weights of examples; NaN ones that count raise on the host."""
+    weights = as_float(sample_weight, "sample_weight")
+    check_no_nan(weights, "sample_weight", where)
+    return weights
+
+
+def check_no_nan(values: Array, name: str, where: Array | None = None) -> None:
+    """Raise for a NaN of a host array that `where` does not leave out."""
+    if is_jax(values) or is_jax(where) or not np.isnan(values).any():
+        return
+    counted = np.asarray(True) if where is None else where
+    shape = np.broadcast_shapes(values.shape, counted.shape)
+    missing = np.broadcast_to(np.isnan(values), shape) & counted
+    refuse_where(missing, np.broadcast_to(values, shape), name, f"no number. where=~np.isnan({name}) leaves such examples out.")
 
 
 def check_examples(shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -281,42 +300,42 @@ def check_examples(shapes: Mapping[str, tuple[int, ...]]) -> None:
         raise ValueError(f"the leading (batch) axes must broadcast, got the shapes {described}.") from None
 
 
-def divide(numerator: jax.Array, denominator: jax.Array, zero_division: ArrayLike = 0.0) -> jax.Array:
+def divide(numerator: Array, denominator: Array, zero_division: ArrayLike = 0.0) -> Array:
     """`numerator / denominator`, and `zero_division` where the denominator is 0; its gradient is finite there."""
     defined = denominator != 0
-    quotient = _quotient(numerator, jnp.where(defined, denominator, 1))
-    return jnp.where(defined, quotient, as_float(zero_division, "zero_division"))
+    quotient = _quotient(numerator, xp.where(defined, denominator, 1))
+    return xp.where(defined, quotient, as_float(zero_division, "zero_division"))
 
 
-@jax.custom_jvp
-def _quotient(a: jax.Array, b: jax.Array) -> jax.Array:
+@custom_jvp
+def _quotient(a: Array, b: Array) -> Array:
     return a / b
 
 
 @_quotient.defjvp
-def _quotient_jvp(primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+def _quotient_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
     """JAX's own rule divides by b^2, which underflows to 0 for b = 1e-25, the soft count of an absent class."""
     (a, b), (da, db) = primals, tangents
     quotient = _quotient(a, b)
     return quotient, (da - quotient * db) / b
 
 
-def safe_sqrt(x: jax.Array) -> jax.Array:
+def safe_sqrt(x: Array) -> Array:
     """`sqrt(x)` with gradient 0, not infinity, at 0."""
-    return jnp.where(x == 0, 0, jnp.sqrt(jnp.where(x == 0, 1, x)))
+    return xp.where(x == 0, 0, xp.sqrt(xp.where(x == 0, 1, x)))
 
 
-def divide_by_geometric_mean(a: jax.Array, b: jax.Array, c: jax.Array, zero_division: ArrayLike) -> jax.Array:
+def divide_by_geometric_mean(a: Array, b: Array, c: Array, zero_division: ArrayLike) -> Array:
     """`a / sqrt(b c)`, exactly 1 for a = b = c; `zero_division` where b or c is 0."""
     quotient = divide(a, b) * safe_sqrt(divide(b, c))
-    return jnp.where((b != 0) & (c != 0), quotient, as_float(zero_division, "zero_division"))
+    return xp.where((b != 0) & (c != 0), quotient, as_float(zero_division, "zero_division"))
 
 
-def safe_log(x: jax.Array) -> jax.Array:
+def safe_log(x: Array) -> Array:
     """`log(x)`, and 0 with gradient 0 at 0: for `x log x` and its kin, whose limit there is 0."""
-    return jnp.log(jnp.where(x == 0, 1, x))
+    return xp.log(xp.where(x == 0, 1, x))
 
 
-def matmul(a: jax.Array, b: jax.Array) -> jax.Array:
+def matmul(a: Array, b: Array) -> Array:
     """`a @ b` in full precision, also on devices whose default is TF32 or bfloat16."""
-    return jnp.matmul(a, b, precision=jax.lax.Precision.HIGHEST)
+    return xp.matmul(a, b, precision=lax.Precision.HIGHEST)

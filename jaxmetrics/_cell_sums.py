@@ -6,52 +6,50 @@ nearly none: of 1e9 examples the last thousand vanish. Adding up the cells that 
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
-
 from jaxmetrics._arrays import ArrayLike, as_counts, divide, matmul
+from jaxmetrics._backends import Array, xp
 
 __all__: list[str] = []
 
 
-def proportions(counts: ArrayLike, axes: tuple[int, ...] = (-2, -1)) -> jax.Array:
+def proportions(counts: ArrayLike, *, axes: tuple[int, ...] = (-2, -1)) -> Array:
     """`counts` divided by their sum over `axes`, 0 where it is 0; over all cells, so that no product of counts overflows."""
     c = as_counts(counts)
     return divide(c, c.sum(axes, keepdims=True))
 
 
-def diagonal(p: jax.Array) -> jax.Array:
+def diagonal(p: Array) -> Array:
     """The cells that are right, `(..., K)`."""
-    return jnp.diagonal(p, axis1=-2, axis2=-1)
+    return xp.diagonal(p, axis1=-2, axis2=-1)
 
 
-def off_diagonal(p: jax.Array) -> jax.Array:
+def off_diagonal(p: Array) -> Array:
     """The cells that are wrong, `(..., K, K)`, with 0 on the diagonal."""
-    return jnp.where(jnp.broadcast_to(jnp.eye(p.shape[-1], dtype=bool), p.shape), 0, p)
+    return xp.where(xp.broadcast_to(xp.eye(p.shape[-1], dtype=bool), p.shape), 0, p)
 
 
-def hits_and_misses(p: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+def hits_and_misses(p: Array) -> tuple[Array, Array, Array]:
     """TP, FP and FN of each class, `(..., K)` each."""
     off = off_diagonal(p)
     return diagonal(p), off.sum(-2), off.sum(-1)
 
 
-def rest_of_row(p: jax.Array) -> jax.Array:
+def rest_of_row(p: Array) -> Array:
     """`[i, j]` = the sum of row i without column j."""
-    return matmul(p, 1 - jnp.eye(p.shape[-1], dtype=p.dtype))
+    return matmul(p, 1 - xp.eye(p.shape[-1], dtype=p.dtype))
 
 
-def rest_of_column(p: jax.Array) -> jax.Array:
+def rest_of_column(p: Array) -> Array:
     """`[i, j]` = the sum of column j without row i."""
-    return matmul(1 - jnp.eye(p.shape[-1], dtype=p.dtype), p)
+    return matmul(1 - xp.eye(p.shape[-1], dtype=p.dtype), p)
 
 
-def correct_rejections(p: jax.Array) -> jax.Array:
+def correct_rejections(p: Array) -> Array:
     """TN of each class, `(..., K)`: the sum of the cells outside its row and column."""
     return off_diagonal(rest_of_row(p)).sum(-2)
 
 
-def dependence(p: jax.Array) -> jax.Array:
+def dependence(p: Array) -> Array:
     """`p_ij - t_i q_j` with the row sums t and column sums q of proportions p: 0 if truth and prediction are independent.
 
     As the determinant of the 2x2 table of row i against the rest and column j against the rest, which keeps the digits
@@ -61,11 +59,11 @@ def dependence(p: jax.Array) -> jax.Array:
     return p * rest_of_column(rows) - rows * columns
 
 
-def cells(p: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
+def cells(p: Array) -> tuple[Array, Array, Array, Array]:
     """TP, FP, FN and TN of each class, `(..., K)` each."""
     return *hits_and_misses(p), correct_rejections(p)
 
 
-def tables(tp: jax.Array, fp: jax.Array, fn: jax.Array, tn: jax.Array) -> jax.Array:
+def tables(tp: Array, fp: Array, fn: Array, tn: Array) -> Array:
     """`[[TN, FP], [FN, TP]]`, `(..., 2, 2)`: row = true, column = predicted, 1 = the class, 0 = the rest."""
-    return jnp.stack([jnp.stack([tn, fp], -1), jnp.stack([fn, tp], -1)], -2)
+    return xp.stack([xp.stack([tn, fp], -1), xp.stack([fn, tp], -1)], -2)

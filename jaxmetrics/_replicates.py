@@ -1,43 +1,59 @@
-"""Replicates of confusion matrices, drawn from them or from their posterior, and functions of them, in bounded memory.
+"""Replicates of tables of counts, drawn from them or from their posterior, and functions of them, in bounded memory.
 
-Matrices of many classes are drawn without the columns of each row that are empty (`columns`), so that 1000 classes with 50,000
-examples are some fifty columns of 1000 rows, not a million cells. Each replicate has a key of its own, from which it draws the
-same words for every matrix: neither the batch nor the size of the chunks changes a number.
+On the device, tables of many classes are drawn without the columns of each row that are empty (`columns`), so that 1000 classes
+with 50,000 examples are some fifty columns of 1000 rows, not a million cells. Each replicate has a key of its own, from which
+it draws the same words for every table: neither the batch nor the size of the chunks changes a number. On the host NumPy's
+Generator draws, started anew for each table of a batch.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from jaxmetrics import _samplers
 from jaxmetrics._arrays import ArrayLike, as_float, check_option, divide
+from jaxmetrics._backends import Array, is_jax, is_known, on_device, xp
+from jaxmetrics._keys import HostKey, Key
 
 __all__: list[str] = []
 
-_LANES = 2**22  # numbers per array that a chunk may hold: 16 MB in float32
+LANES = 2**22  # numbers per array that a chunk may hold: 16 MB in float32
+
+Function: TypeAlias = Callable[[Array], Any]
 
 
-def by_used_columns(function: Callable[[jax.Array, jax.Array | None], Any], counts: jax.Array, *, axis: int = 0) -> Any:
+class Sampler(NamedTuple):
+    """How replicates are drawn.
+
+    `on_device`: from keys `(R,)` and tables `(B, K, W)` to `(R, B, K, W)`. `on_host`: from a Generator, a number R and one
+    table `(K, W)` to `(R, K, W)`.
+    """
+
+    on_device: Callable[[jax.Array, jax.Array], jax.Array]
+    on_host: Callable[[np.random.Generator, int, np.ndarray], np.ndarray]
+
+
+def by_used_columns(function: Callable[[Array, Array | None], Any], counts: Array, *, axis: int = 0) -> Any:
     """`function(counts, columns)` of counts `(..., K, K)`, with the batch axes of its results put at `axis`.
 
     Matrices of many classes are taken one by one, with the columns of each, so that all draw what they would alone. Under a
-    trace, where no cell is known to be empty, columns are None, as for few classes.
+    trace, where no cell is known to be empty, columns are None, as for few classes and on the host.
     """
     *batch, k, m = counts.shape
-    if isinstance(counts, jax.core.Tracer) or k * m <= 4096 or counts.size == 0:
+    if not is_jax(counts) or not is_known(counts) or k * m <= 4096 or counts.size == 0:
         return function(counts, None)
     results = [function(matrix, used_columns(matrix)) for matrix in counts.reshape(-1, k, m)]
-    return jax.tree.map(lambda *x: jnp.stack(x, axis).reshape(*x[0].shape[:axis], *batch, *x[0].shape[axis:]), *results)
+    return jax.tree.map(lambda *x: jnp.stack(x, axis).reshape((*x[0].shape[:axis], *batch, *x[0].shape[axis:])), *results)
 
 
-def used_columns(matrix: jax.Array) -> jax.Array | None:
+def used_columns(matrix: Array) -> Array | None:
     """The columns of each row that are not empty, `(K, W)`, W a power of two, M where there is none; None stands for all."""
     used = np.asarray(matrix != 0)
     m = used.shape[-1]
@@ -45,7 +61,7 @@ def used_columns(matrix: jax.Array) -> jax.Array | None:
     return None if width >= m else jnp.asarray(np.sort(np.where(used, np.arange(m), m), -1)[:, :width], jnp.int32)
 
 
-def take_columns(counts: jax.Array, columns: jax.Array | None) -> jax.Array:
+def take_columns(counts: Array, columns: Array | None) -> Array:
     """`(K, W)` of `(K, M)`; all of `(..., K, M)` where columns is None."""
     if columns is None:
         return counts
@@ -53,7 +69,7 @@ def take_columns(counts: jax.Array, columns: jax.Array | None) -> jax.Array:
     return jnp.where(columns < m, jnp.take_along_axis(counts, jnp.minimum(columns, m - 1), -1), 0)
 
 
-def whole(values: jax.Array, columns: jax.Array | None, width: int) -> jax.Array:
+def whole(values: Array, columns: Array | None, width: int) -> Array:
     """`(..., K, width)` again."""
     if columns is None:
         return values
@@ -62,11 +78,10 @@ def whole(values: jax.Array, columns: jax.Array | None, width: int) -> jax.Array
     return empty.at[..., np.arange(k)[:, None], columns].add(values, mode="drop")
 
 
-Draw = Callable[[jax.Array, jax.Array], jax.Array]
-"""From keys `(R,)` and matrices `(B, K, W)` to replicates `(R, B, K, W)`."""
+# On the device: from keys `(R,)` and tables `(B, K, W)`.
 
 
-def multinomial(keys: jax.Array, matrices: jax.Array) -> jax.Array:
+def _multinomial(keys: Array, matrices: Array) -> Array:
     """As many examples as the matrix has, drawn from it with replacement."""
     rows = matrices.sum(-1)
     words = _samplers.random_words(keys, rows.shape[-1] * matrices.shape[-1] - 1)[:, None]
@@ -74,19 +89,19 @@ def multinomial(keys: jax.Array, matrices: jax.Array) -> jax.Array:
     return _split_rows(of_cells, _samplers.multinomial(of_rows, _as_int(rows.sum(-1)), rows), matrices)
 
 
-def stratified_multinomial(keys: jax.Array, matrices: jax.Array) -> jax.Array:
+def _stratified_multinomial(keys: Array, matrices: Array) -> Array:
     """As many examples of each row as the matrix has."""
     k, width = matrices.shape[-2:]
     words = _samplers.random_words(keys, k * (width - 1))[:, None]
     return _split_rows(words, jnp.broadcast_to(_as_int(matrices.sum(-1)), (len(keys), *matrices.shape[:-1])), matrices)
 
 
-def _split_rows(words: jax.Array, rows: jax.Array, matrices: jax.Array) -> jax.Array:
+def _split_rows(words: Array, rows: Array, matrices: Array) -> Array:
     k, width = matrices.shape[-2:]
-    return _samplers.multinomial(words.reshape(*words.shape[:-1], k, width - 1), rows, matrices)
+    return _samplers.multinomial(words.reshape((*words.shape[:-1], k, width - 1)), rows, matrices)
 
 
-def swapped(keys: jax.Array, cells: jax.Array) -> jax.Array:
+def _swapped(keys: Array, cells: Array) -> Array:
     """Pairs of predictions `(B, K, K K)` in which each example keeps or swaps its two predictions, as a coin falls."""
     k = cells.shape[-2]
     cube = cells.reshape(-1, k, k, k)
@@ -96,118 +111,282 @@ def swapped(keys: jax.Array, cells: jax.Array) -> jax.Array:
     one = jnp.ones((), cube.dtype)
     kept = _samplers.binomial(words, _as_int(both), one, one).astype(cube.dtype)
     drawn = jnp.broadcast_to(cube, (len(keys), *cube.shape)).at[..., a, b].set(kept).at[..., b, a].set(both - kept)
-    return drawn.reshape(len(keys), *cells.shape)
+    return drawn.reshape((len(keys), *cells.shape))
 
 
-def halved(keys: jax.Array, cells: jax.Array) -> jax.Array:
+def _halved(keys: Array, cells: Array) -> Array:
     """Half of the examples, each as a coin falls."""
-    words = _samplers.random_words(keys, math.prod(cells.shape[-2:])).reshape(-1, 1, *cells.shape[-2:])
+    words = _samplers.random_words(keys, math.prod(cells.shape[-2:])).reshape((-1, 1, *cells.shape[-2:]))
     one = jnp.ones((), cells.dtype)
     return _samplers.binomial(words, _as_int(cells), one, one)
 
 
-def poisson(keys: jax.Array, matrices: jax.Array) -> jax.Array:
+def _poisson(keys: Array, matrices: Array) -> Array:
     """Each cell by itself, with its count as the mean: each example counted Poisson(1) times."""
     words = _samplers.random_words(keys, math.prod(matrices.shape[-2:]))
-    return _samplers.poisson(words.reshape(-1, 1, *matrices.shape[-2:]), matrices)
+    return _samplers.poisson(words.reshape((-1, 1, *matrices.shape[-2:])), matrices)
 
 
-def bayesian(keys: jax.Array, matrices: jax.Array) -> jax.Array:
+def _bayesian(keys: Array, matrices: Array) -> Array:
     """Each example weighted by its share of Dirichlet(1, ..., 1), times the number of examples."""
-    return dirichlet(keys, matrices) * matrices.sum((-2, -1), keepdims=True)
+    return _dirichlet(keys, matrices) * matrices.sum((-2, -1), keepdims=True)
 
 
-def stratified_bayesian(keys: jax.Array, matrices: jax.Array) -> jax.Array:
+def _stratified_bayesian(keys: Array, matrices: Array) -> Array:
     """The same in each row."""
     return _dirichlet_rows(keys, matrices) * matrices.sum(-1, keepdims=True)
 
 
-def dirichlet(keys: jax.Array, concentration: jax.Array) -> jax.Array:
+def _dirichlet(keys: Array, concentration: Array) -> Array:
     """Cell probabilities, 1 in all."""
     shape = concentration.shape[-2:]
     words = _samplers.random_words(keys, math.prod(shape))[:, None]
-    flat = _samplers.dirichlet(words, concentration.reshape(*concentration.shape[:-2], -1))
-    return flat.reshape(*flat.shape[:-1], *shape)
+    flat = _samplers.dirichlet(words, concentration.reshape((*concentration.shape[:-2], -1)))
+    return flat.reshape((*flat.shape[:-1], *shape))
 
 
-def _dirichlet_rows(keys: jax.Array, concentration: jax.Array) -> jax.Array:
+def _dirichlet_rows(keys: Array, concentration: Array) -> Array:
     """Probabilities, 1 in each row."""
     words = _samplers.random_words(keys, math.prod(concentration.shape[-2:]))
-    return _samplers.dirichlet(words.reshape(-1, 1, *concentration.shape[-2:]), concentration)
+    return _samplers.dirichlet(words.reshape((-1, 1, *concentration.shape[-2:])), concentration)
 
 
-def _as_int(x: jax.Array) -> jax.Array:
+def _as_int(x: Array) -> Array:
     return jnp.round(x).astype(jnp.int32)
 
 
-def posterior(keys: jax.Array, counts: jax.Array, *, prior: jax.Array, prevalence: jax.Array | None) -> jax.Array:
+def _posterior(keys: Array, counts: Array, *, prior: Array, prevalence: Array | None) -> Array:
     """Cell probabilities from Dirichlet posteriors, prior `(K, 2)`: of all cells, or of rows whose share is the prevalence.
 
     A prevalence of NaN stands for that of the counts.
     """
     concentration = counts + cell_prior(prior)
     if prevalence is None:
-        return dirichlet(keys, concentration)
+        return _dirichlet(keys, concentration)
     observed = divide(counts.sum(-1), counts.sum((-2, -1))[..., None])
     return _dirichlet_rows(keys, concentration) * jnp.where(jnp.isnan(prevalence), observed, prevalence)[..., None]
 
 
-def cell_prior(prior: jax.Array) -> jax.Array:
+# On the host: from a Generator, how many, and one table.
+
+
+def _multinomial_on_host(rng: np.random.Generator, size: int, table: np.ndarray) -> np.ndarray:
+    """Only cells that hold examples are drawn; of few examples each by itself: a binomial takes longer than an integer."""
+    flat = table.ravel()
+    cells = np.flatnonzero(flat)
+    drawn = np.zeros((size, flat.size))
+    total = int(flat.sum())
+    if total == 0:
+        return drawn.reshape((size, *table.shape))
+    if total < 4 * len(cells):
+        of_examples = np.repeat(np.arange(len(cells)), flat[cells].astype(np.int64))
+        picked = of_examples[rng.integers(total, size=(size, total), dtype=np.int32)]
+        picked += np.arange(size)[:, None] * len(cells)
+        drawn[:, cells] = np.bincount(picked.ravel(), minlength=size * len(cells)).reshape(size, -1)
+    else:
+        drawn[:, cells] = rng.multinomial(total, flat[cells] / total, size)
+    return drawn.reshape((size, *table.shape))
+
+
+def _by_rows(sample: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """A sampler of each row by itself."""
+
+    def call(rng: np.random.Generator, size: int, table: np.ndarray) -> np.ndarray:
+        return np.stack([sample(rng, size, row[None])[:, 0] for row in table], 1)
+
+    return call
+
+
+def _swapped_on_host(rng: np.random.Generator, size: int, cells: np.ndarray) -> np.ndarray:
+    k = len(cells)
+    cube = cells.reshape(k, k, k)
+    a, b = np.triu_indices(k, 1)
+    both = cube[:, a, b] + cube[:, b, a]
+    drawn = np.broadcast_to(cube, (size, *cube.shape)).copy()
+    drawn[:, :, a, b] = rng.binomial(both.astype(np.int64), 0.5, (size, *both.shape))
+    drawn[:, :, b, a] = both - drawn[:, :, a, b]
+    return drawn.reshape((size, *cells.shape))
+
+
+def _dirichlet_on_host(rng: np.random.Generator, size: int, concentration: np.ndarray) -> np.ndarray:
+    """As Gamma(a + 1) U^(1/a) for a < 1, in logarithms, since the gammas of a small a underflow."""
+    small = concentration < 1
+    gamma = rng.standard_gamma(np.where(small, concentration + 1, concentration), (size, *concentration.shape))
+    if small.any():
+        u = 1 - rng.random(gamma.shape)
+        log_factor = np.where(small, np.log(u) / np.where(small, np.maximum(concentration, 1e-300), 1), 0)
+        gamma = gamma * np.exp(log_factor - log_factor.max((-2, -1), keepdims=True))
+    return gamma / gamma.sum((-2, -1), keepdims=True)
+
+
+_dirichlet_rows_on_host = _by_rows(_dirichlet_on_host)
+
+
+def _if_finite(sample: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """NaN for a table that holds one."""
+
+    def call(rng: np.random.Generator, size: int, table: np.ndarray) -> np.ndarray:
+        return sample(rng, size, table) if np.isfinite(table).all() else np.full((size, *table.shape), np.nan)
+
+    return call
+
+
+def _posterior_on_host(
+    rng: np.random.Generator, size: int, counts: np.ndarray, *, prior: np.ndarray, prevalence: np.ndarray | None
+) -> np.ndarray:
+    concentration = counts + cell_prior(prior)
+    if prevalence is None:
+        return _dirichlet_on_host(rng, size, concentration)
+    observed = divide(counts.sum(-1), counts.sum((-2, -1)))
+    shares = np.where(np.isnan(prevalence), observed, prevalence)
+    return _dirichlet_rows_on_host(rng, size, concentration) * shares[:, None]
+
+
+multinomial = Sampler(_multinomial, _multinomial_on_host)
+stratified_multinomial = Sampler(_stratified_multinomial, _by_rows(_multinomial_on_host))
+poisson = Sampler(_poisson, lambda rng, size, table: rng.poisson(table, (size, *table.shape)).astype(float))
+bayesian = Sampler(_bayesian, lambda rng, size, table: _dirichlet_on_host(rng, size, table) * table.sum())
+stratified_bayesian = Sampler(
+    _stratified_bayesian, lambda rng, size, table: _dirichlet_rows_on_host(rng, size, table) * table.sum(-1, keepdims=True)
+)
+swapped = Sampler(_swapped, _swapped_on_host)
+halved = Sampler(
+    _halved, lambda rng, size, cells: rng.binomial(cells.astype(np.int64), 0.5, (size, *cells.shape)).astype(float)
+)
+
+
+def posterior(prior: Array, prevalence: Array | None) -> Sampler:
+    """Of cell probabilities; see `_posterior`."""
+    options = {"prior": prior, "prevalence": prevalence}
+    return Sampler(partial(_posterior, **options), _if_finite(partial(_posterior_on_host, **options)))
+
+
+def dirichlet(prior: Array) -> Sampler:
+    """Of cell probabilities with a prior `(K, W)` for each cell."""
+    return Sampler(
+        lambda keys, tables: _dirichlet(keys, tables + prior),
+        _if_finite(lambda rng, size, table: _dirichlet_on_host(rng, size, table + prior)),
+    )
+
+
+def cell_prior(prior: Array) -> Array:
     """From `(K, 2)` to cells `(K, K)`: alpha for the right cell of each class, beta spread over the wrong ones."""
     k = len(prior)
-    return jnp.where(jnp.eye(k, dtype=bool), prior[:, :1], prior[:, 1:] / max(k - 1, 1))
+    return xp.where(xp.eye(k, dtype=bool), prior[:, :1], prior[:, 1:] / max(k - 1, 1))
 
 
-def as_prevalence(prevalence: ArrayLike, k: int) -> jax.Array | None:
+def as_prevalence(prevalence: ArrayLike, k: int) -> Array | None:
     """The argument for `posterior` from a user's "inferred", "fixed" or array."""
     if isinstance(prevalence, str):
         check_option(prevalence, "prevalence", ("inferred", "fixed"))
-        return None if prevalence == "inferred" else jnp.full(k, jnp.nan)
+        return None if prevalence == "inferred" else xp.full(k, xp.nan)
     shares = as_float(prevalence, "prevalence")
     if shares.shape != (k,):
         raise ValueError(f'prevalence must be "inferred", "fixed" or an array (K,) = ({k},), got shape {shares.shape}.')
-    if not isinstance(shares, jax.core.Tracer) and not ((shares >= 0).all() and abs(shares.sum() - 1) < 1e-3):
+    if is_known(shares) and not ((shares >= 0).all() and abs(shares.sum() - 1) < 1e-3):
         raise ValueError(f"prevalence must hold shares >= 0 that sum to 1, got {prevalence!r}.")
     return shares
 
 
-def evaluate(
-    draw: Draw, function: Callable[[jax.Array], Any], key: jax.Array, counts: jax.Array, *, size: int, numbers: int
-) -> Any:
+def evaluate(sampler: Sampler, function: Function, key: Key, counts: Array, *, size: int, numbers: int) -> Any:
     """`function` of one replicate `(K, W)`, for `size` replicates of each of `counts` `(..., K, W)`: a pytree of `(S, ..., *)`.
 
     `numbers`: how many the function makes on its way.
     """
+    if isinstance(key, HostKey):
+        return _evaluate_on_host(sampler, function, key, counts, size, numbers)
     *batch_shape, k, width = counts.shape
     matrices, keys = counts.reshape(-1, k, width), jax.random.split(key, size)
     batch = len(matrices)
-    in_block = max(min(batch, _LANES // (k * width)), 1)
-    chunks = math.ceil(size * in_block * k * width / _LANES)
+    in_block = max(min(batch, LANES // (k * width)), 1)
+    chunks = math.ceil(size * in_block * k * width / LANES)
     in_chunk = math.ceil(size / max(chunks, 1))
     chunks = math.ceil(size / in_chunk)
     chunked_keys = keys[np.minimum(np.arange(chunks * in_chunk), size - 1)].reshape(chunks, in_chunk)
 
     def of_chunk(keys: jax.Array, block: jax.Array) -> Any:
-        drawn = draw(keys, block).astype(block.dtype).reshape(-1, k, width)
+        drawn = sampler.on_device(keys, block).astype(block.dtype).reshape(-1, k, width)
         values = each(function, drawn, numbers)
-        return jax.tree.map(lambda v: v.reshape(in_chunk, in_block, *v.shape[1:]), values)
+        return jax.tree.map(lambda v: v.reshape((in_chunk, in_block, *v.shape[1:])), values)
 
     def of_block(block: jax.Array) -> Any:
-        values = lax.map(lambda keys: of_chunk(keys, block), chunked_keys)
-        return jax.tree.map(lambda v: v.reshape(chunks * in_chunk, *v.shape[2:])[:size], values)
+        values = jax.lax.map(lambda keys: of_chunk(keys, block), chunked_keys)
+        return jax.tree.map(lambda v: v.reshape((chunks * in_chunk, *v.shape[2:]))[:size], values)
 
     blocks = math.ceil(batch / in_block)
     if blocks == 1:
         values = of_block(matrices)
     else:
         padded = matrices[np.minimum(np.arange(blocks * in_block), batch - 1)].reshape(blocks, in_block, k, width)
-        values = jax.tree.map(lambda v: jnp.moveaxis(v, 0, 1), lax.map(of_block, padded))
-        values = jax.tree.map(lambda v: v.reshape(size, blocks * in_block, *v.shape[3:])[:, :batch], values)
-    return jax.tree.map(lambda v: v.reshape(size, *batch_shape, *v.shape[2:]), values)
+        values = jax.tree.map(lambda v: jnp.moveaxis(v, 0, 1), jax.lax.map(of_block, padded))
+        values = jax.tree.map(lambda v: v.reshape((size, blocks * in_block, *v.shape[3:]))[:, :batch], values)
+    return jax.tree.map(lambda v: v.reshape((size, *batch_shape, *v.shape[2:])), values)
 
 
-def each(function: Callable[[jax.Array], Any], matrices: jax.Array, numbers: int) -> Any:
+def _evaluate_on_host(sampler: Sampler, function: Function, key: HostKey, counts: np.ndarray, size: int, numbers: int) -> Any:
+    *batch_shape, k, width = counts.shape
+    in_block = max(1, LANES // max(numbers, k * width))
+
+    def of_table(table: np.ndarray) -> Any:
+        rng = key.generator()
+        sizes = [min(in_block, size - begin) for begin in range(0, size, in_block)]
+        blocks = [each(function, sampler.on_host(rng, number, table), numbers) for number in sizes]
+        return jax.tree.map(lambda *x: np.concatenate(x), *blocks)
+
+    tables = counts.reshape(-1, k, width)
+    results = [of_table(table) for table in (tables if len(tables) else np.ones((1, k, width)))]
+    return jax.tree.map(
+        lambda *x: np.stack(x, 1)[:, : len(tables)].reshape((len(x[0]), *batch_shape, *x[0].shape[1:])), *results
+    )
+
+
+def of_each(function: Function, tables: Array, numbers: int) -> Any:
+    """`function` of each table `(K, W)` of a batch, which makes so many numbers on its way."""
+    *batch, k, width = tables.shape
+    values = each(function, tables.reshape(-1, k, width), numbers)
+    return jax.tree.map(lambda v: v.reshape((*batch, *v.shape[1:])), values)
+
+
+def each(function: Function, tables: Array, numbers: int) -> Any:
     """`function` of each of `(N, ...)`, as many at once as have room when each makes so many numbers."""
-    if len(matrices) * numbers <= _LANES:
-        return jax.vmap(function)(matrices)
-    return lax.map(function, matrices, batch_size=max(_LANES // numbers, 1))
+    if not on_device(tables):
+        at_once = max(1, LANES // numbers)
+        blocks = [_each_on_host(function, tables[i : i + at_once]) for i in range(0, max(len(tables), 1), at_once)]
+        return blocks[0] if len(blocks) == 1 else jax.tree.map(lambda *x: np.concatenate(x), *blocks)
+    if len(tables) * numbers <= LANES:
+        return jax.vmap(function)(tables)
+    return jax.lax.map(function, tables, batch_size=max(LANES // numbers, 1))
+
+
+def _each_on_host(function: Function, tables: np.ndarray) -> Any:
+    """All at once by a function that takes batches, else one by one.
+
+    Whether it does is seen from some tables that it is given alone, among them those with the fewest and the most cells.
+    """
+    if len(tables) == 0:
+        return jax.tree.map(lambda x: np.zeros((0, *np.shape(x))), function(np.zeros(tables.shape[1:])))
+    filled = np.count_nonzero(tables.reshape(len(tables), -1), -1)
+    alone = {i: function(tables[i]) for i in {0, len(tables) // 2, len(tables) - 1, int(filled.argmin()), int(filled.argmax())}}
+    if len(alone) < len(tables):
+        try:
+            together = function(tables)
+        except Exception:  # it is made for a single table
+            together = None
+        if _are_equal(together, alone, len(tables)):
+            return jax.tree.map(np.asarray, together)
+    values = (alone[i] if i in alone else function(table) for i, table in enumerate(tables))
+    return jax.tree.map(lambda *x: np.stack(x), *values)
+
+
+def _are_equal(together: Any, alone: dict[int, Any], size: int) -> bool:
+    """Whether a batch of `size` answers holds those that were asked for alone."""
+    first = next(iter(alone.values()))
+    if together is None or [jax.tree.structure(together)] != [jax.tree.structure(first)]:
+        return False
+
+    def matches(batch: Any, *single: Any) -> bool:
+        return np.shape(batch) == (size, *np.shape(single[0])) and all(
+            np.allclose(batch[i], x, rtol=1e-9, atol=1e-12, equal_nan=True) for i, x in zip(alone, single, strict=True)
+        )
+
+    return all(jax.tree.leaves(jax.tree.map(matches, together, *alone.values())))

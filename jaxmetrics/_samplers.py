@@ -24,7 +24,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._arrays import divide, float_dtype
+from jaxmetrics._arrays import divide
+from jaxmetrics._backends import Array, float_dtype, xp
 
 __all__: list[str] = []
 
@@ -102,46 +103,65 @@ def _invert(words: jax.Array, active: jax.Array, probability: jax.Array, ratio: 
     """Counts k with P(0) = `probability`, P(j + 1) = P(j) (ratio - j slope) / (j + 1), of means below 10; 0 if not active."""
     u, _ = _two_uniforms(words)
 
-    def six_steps(state: _Inversion) -> _Inversion:
+    def three_steps(state: _Inversion) -> _Inversion:
         first, k, probability, reached = state
-        for j in (first + i for i in range(6)):
+        for j in (first + i for i in range(3)):
             probability = probability * jnp.maximum(ratio - j * slope, 0) * (1 / (j + 1))
             beyond = (reached <= u) & (probability > 2.0**-32)  # no count so rare that only the rounding of u reaches it
             k, reached = k + beyond, jnp.where(beyond, reached + probability, 2)
-        return first + 6, k, probability, reached
+        return first + 3, k, probability, reached
 
     def unfinished(state: _Inversion) -> jax.Array:
         first, _, _, reached = state
         return (first < 36) & (reached <= u).any()  # P(k > 36) < 2^-31
 
     start = jnp.zeros((), u.dtype), jnp.zeros(words.shape, jnp.int32), probability, jnp.where(active, probability, 2)
-    return lax.while_loop(unfinished, six_steps, start)[1]
+    return lax.while_loop(unfinished, three_steps, start)[1]
+
+
+_MANY_LANES = 2**14  # from which on it pays to gather the lanes that were rejected; it takes long to compile
 
 
 def _accepted(trial: Callable[..., jax.Array], words: jax.Array, active: jax.Array, *parameters: jax.Array) -> jax.Array:
     """The first `trial(words, *parameters)` that is not negative, for each lane; 0 if it is not active.
 
-    XLA runs all lanes alike, so that repeating until the last one is accepted would cost thirteen trials of all. So the lanes
-    that two trials rejected, 7 % at most, are gathered into a small array and repeated there.
+    XLA runs all lanes alike, so that repeating until the last one is accepted costs eight trials of all. So, of many lanes,
+    those that two trials rejected, 7 % at most, are gathered into a small array and repeated there.
     """
-    lanes = [x.reshape(-1) for x in (words, *parameters)]
-    next_words = hashed(lanes[0])
-    values = jnp.where(active.reshape(-1), trial(*lanes), 0)
-    values = jnp.where(values < 0, trial(next_words, *lanes[1:]), values)
-    few = words.size // 12 + 64
 
-    def repeat(state: tuple[jax.Array, jax.Array, list[jax.Array]]) -> tuple[jax.Array, jax.Array, list[jax.Array]]:
+    def again(state: _Lanes) -> _Lanes:
         words, values, parameters = state
         return hashed(words), jnp.where(values < 0, trial(words, *parameters), values), parameters
 
-    def mend(values: jax.Array) -> jax.Array:
-        rejected = jnp.nonzero(values < 0, size=few, fill_value=words.size)[0]
-        taken, *of_taken = (x.at[rejected].get(mode="clip") for x in (hashed(next_words), *lanes[1:]))
-        start = taken, jnp.full(few, -1, values.dtype), of_taken
-        mended = lax.while_loop(lambda state: (state[1] < 0).any(), repeat, start)[1]
-        return values.at[rejected].set(mended, mode="drop")
+    def rejected(values: jax.Array) -> jax.Array:
+        return (values < 0).any()
 
-    return lax.while_loop(lambda values: (values < 0).any(), mend, values).reshape(words.shape)
+    flat, *of_lanes = (x.reshape(-1) for x in (words, *parameters))
+    dtype = jax.eval_shape(trial, words, *parameters).dtype
+    lanes = flat, jnp.where(active.reshape(-1), -1, 0).astype(dtype), of_lanes
+    if flat.size < _MANY_LANES:
+        return lax.while_loop(lambda lanes: rejected(lanes[1]), again, lanes)[1].reshape(words.shape)
+    next_words, values, _ = lax.fori_loop(0, 2, lambda _, lanes: again(lanes), lanes)
+    few = flat.size // 12 + 64
+
+    def mend(values: jax.Array) -> jax.Array:
+        places = _places(values < 0, few)
+        taken, *of_taken = (x.at[places].get(mode="clip") for x in (next_words, *of_lanes))
+        start = taken, jnp.full(few, -1, dtype), of_taken
+        mended = lax.while_loop(lambda lanes: rejected(lanes[1]), again, start)[1]
+        return values.at[places].set(mended, mode="drop")
+
+    return lax.while_loop(rejected, mend, values).reshape(words.shape)
+
+
+_Lanes: TypeAlias = tuple[jax.Array, jax.Array, list[jax.Array]]
+
+
+def _places(chosen: jax.Array, number: int) -> jax.Array:
+    """The places of the first `number` lanes that are chosen; past the end where there are fewer."""
+    rank = jnp.cumsum(chosen.astype(jnp.int32)) - 1
+    nowhere = jnp.full(number, chosen.size, jnp.int32)
+    return nowhere.at[jnp.where(chosen, rank, number)].set(lax.iota(jnp.int32, chosen.size), mode="drop")
 
 
 def _try_binomial(words: jax.Array, n: jax.Array, p: jax.Array) -> jax.Array:
@@ -206,15 +226,15 @@ def hashed(words: jax.Array) -> jax.Array:
     return x ^ (x >> 15)
 
 
-def deviance(t: jax.Array) -> jax.Array:
+def deviance(t: Array) -> Array:
     """`(1 + t) log(1 + t) - t` for t >= -1, by its series where the two would cancel."""
-    near = jnp.abs(t) < 0.1
-    s, far = jnp.where(near, t, 0), jnp.where(near | (t <= -1), 1, t)
+    near = xp.abs(t) < 0.1
+    s, far = xp.where(near, t, 0), xp.where(near | (t <= -1), 1, t)
     series = s**2 * (1 / 2 - s * (1 / 6 - s * (1 / 12 - s * (1 / 20 - s * (1 / 30 - s * (1 / 42 - s / 56))))))
-    return jnp.where(near, series, jnp.where(t <= -1, 1, (1 + far) * jnp.log1p(far) - far))
+    return xp.where(near, series, xp.where(t <= -1, 1, (1 + far) * xp.log1p(far) - far))
 
 
-def stirling(k: jax.Array) -> jax.Array:
+def stirling(k: Array) -> Array:
     """`(k! e^k / k^k)^2 / 2 pi` = k + 1/6 + 1/72k + ... within 1e-8 for k = 0, 1, 2, ...; a fit."""
     top = -3.084672120917846e-06 + k * (0.0049901738797081515 + k / 72)
     return k + 1 / 6 + top / (0.00041064771477838984 + k * (0.3184705467530385 + k * (0.7025048427109624 + k)))

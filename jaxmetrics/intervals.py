@@ -14,7 +14,11 @@ each array. Leading axes of counts are batch: `(..., K, K)` gives estimates of s
 
 `level` is the probability with which an interval is meant to contain the true value, 0.95 unless said otherwise. What draws
 random numbers takes a `key` first, and draws the same for a matrix alone as in a batch: the matrices of a batch share their
-random numbers; `jax.vmap` over keys makes them independent. A lambda written in the call is compiled in each call.
+random numbers; `jax.vmap` over keys makes them independent. A `key` is a JAX key, an int seed or, for counts of the host, a
+NumPy Generator.
+
+Counts of the host are drawn from by NumPy, and the metric is given NumPy tables, a batch of them `(N, K, K)` where it takes
+batches; a metric that answers with JAX arrays moves the work to the device.
 """
 
 from __future__ import annotations
@@ -24,27 +28,25 @@ from functools import partial
 from typing import Any, Literal
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics import _betas, _replicates, _samplers
 from jaxmetrics._arrays import (
     ArrayLike,
+    as_array,
     as_counts,
     as_float,
     as_histogram,
-    as_host_or_jax,
     as_prior,
     check_level,
     check_option,
     check_real,
     check_size,
     divide,
-    float_dtype,
     is_integer,
-    promoting,
     safe_sqrt,
 )
+from jaxmetrics._backends import Array, compiled, float_dtype, is_jax, is_known, on_device, xp
 from jaxmetrics._estimates import (
     Estimate,
     Metric,
@@ -61,11 +63,13 @@ from jaxmetrics._estimates import (
     normal_estimate,
     normal_quantile,
     numbers_of_examples,
-    of_each,
     posterior_estimates,
     value_and_error,
+    where_answered,
     wilson_interval,
 )
+from jaxmetrics._keys import HostKey, Key, KeyLike, place
+from jaxmetrics._replicates import each, of_each
 
 __all__ = [
     "Estimate",
@@ -82,7 +86,7 @@ _GROUPS = 1000  # of examples, at most, that the jackknife of `bootstrap_example
 
 
 def bootstrap(
-    key: jax.Array,
+    key: KeyLike,
     metric: Metric,
     counts: ArrayLike,
     *,
@@ -122,18 +126,24 @@ def bootstrap(
             nowhere finite.
 
     >>> import jaxmetrics as jm
-    >>> estimate = bootstrap(jax.random.key(0), jm.accuracy, jnp.array([[90, 10], [5, 95]]))
+    >>> estimate = bootstrap(0, jm.accuracy, [[90, 10], [5, 95]])
     >>> estimate.value, estimate.low.round(2), estimate.high.round(2)
-    (Array(0.925, dtype=float32), Array(0.88, dtype=float32), Array(0.96, dtype=float32))
+    (np.float64(0.925), np.float64(0.88), np.float64(0.96))
+
+    Several metrics at once, yours among them, share the replicates:
+
+    >>> both = bootstrap(0, lambda c: {"accuracy": jm.accuracy(c), "errors": c[0, 1] + c[1, 0]}, [[90, 10], [5, 95]])
+    >>> both["errors"].value, both["accuracy"].low == estimate.low
+    (np.float64(15.0), np.True_)
     """
     check_option(method, "method", ("bca", "percentile", "basic", "studentized"))
     size, level = check_num_samples(num_samples), check_level(level)
-    options: dict[str, Any] = {"metric": as_floats(metric), "level": level, "method": method, "stratified": stratified}
-    return _bootstrap_table(key, numbers_of_examples(as_counts(counts)), size, **options)
+    options: dict[str, Any] = {"level": level, "method": method, "stratified": stratified}
+    return _bootstrap_table(key, as_floats(metric), as_counts(counts), "counts", size, **options)
 
 
 def bootstrap_histogram(
-    key: jax.Array,
+    key: KeyLike,
     metric: Metric,
     histogram: ArrayLike,
     *,
@@ -158,27 +168,27 @@ def bootstrap_histogram(
         ValueError: another shape; as `bootstrap`.
 
     >>> import jaxmetrics as jm
-    >>> estimate = bootstrap_histogram(jax.random.key(0), jm.roc_auc_bounds, jnp.array([[50, 40, 10], [5, 20, 75]])).value
+    >>> estimate = bootstrap_histogram(0, jm.roc_auc_bounds, [[50, 40, 10], [5, 20, 75]]).value
     >>> estimate.value.round(3), estimate.low.round(2), estimate.high.round(2)
-    (Array(0.865, dtype=float32), Array(0.81, dtype=float32), Array(0.91, dtype=float32))
+    (np.float64(0.865), np.float64(0.81), np.float64(0.91))
     """
     check_option(method, "method", ("bca", "percentile", "basic", "studentized"))
     size, level = check_num_samples(num_samples), check_level(level)
-    options: dict[str, Any] = {"metric": as_floats(metric), "level": level, "method": method, "stratified": stratified}
-    return _bootstrap_table(key, numbers_of_examples(as_histogram(histogram), "histogram"), size, **options)
+    options: dict[str, Any] = {"level": level, "method": method, "stratified": stratified}
+    return _bootstrap_table(key, as_floats(metric), as_histogram(histogram), "histogram", size, **options)
 
 
-def _bootstrap_table(key: jax.Array, tables: jax.Array, size: int, **options: Any) -> Any:
-    function = partial(_bootstrap, key, size=size, **options, examples=how_many(tables))
+def _bootstrap_table(key: KeyLike, metric: Metric, tables: Array, name: str, size: int, **options: Any) -> Any:
+    placed_key, tables = place(key, where_answered(metric, numbers_of_examples(tables, name)))
+    function = partial(_bootstrap, placed_key, metric=metric, size=size, **options, examples=how_many(tables))
     return check_finite(_replicates.by_used_columns(function, tables), size)
 
 
-@promoting
-@partial(jax.jit, static_argnames=("metric", "size", "level", "method", "stratified", "examples"))
+@compiled
 def _bootstrap(
-    key: jax.Array,
-    counts: jax.Array,
-    columns: jax.Array | None,
+    key: Key,
+    counts: Array,
+    columns: Array | None,
     *,
     metric: Metric,
     size: int,
@@ -190,7 +200,7 @@ def _bootstrap(
     taken, (k, width) = _replicates.take_columns(counts, columns), counts.shape[-2:]
     numbers = k * width
 
-    def metric_of_taken(taken: jax.Array) -> Any:
+    def metric_of_taken(taken: Array) -> Any:
         return metric(_replicates.whole(taken, columns, width))
 
     estimates, _ = bootstrap_of(
@@ -208,7 +218,7 @@ def _bootstrap(
 
 
 def posterior(
-    key: jax.Array,
+    key: KeyLike,
     metric: Metric,
     counts: ArrayLike,
     *,
@@ -238,44 +248,44 @@ def posterior(
         ValueError: as `posterior_counts`; num_samples < 2, a level outside of (0, 1), a metric that is nowhere finite.
 
     >>> import jaxmetrics as jm
-    >>> estimate = posterior(jax.random.key(0), jm.accuracy, jnp.array([[95, 0], [0, 95]]))
-    >>> bool(estimate.low < 0.99), bool(estimate.high < 1)
-    (True, True)
+    >>> estimate = posterior(0, jm.accuracy, [[95, 0], [0, 95]])
+    >>> estimate.low < 0.99, estimate.high < 1
+    (np.True_, np.True_)
     """
     size, level = check_num_samples(num_samples), check_level(level)
-    matrices = as_counts(counts)
+    floats = as_floats(metric)
+    matrices = where_answered(floats, as_counts(counts))
     k = matrices.shape[-1]
-    matrices = jnp.where((matrices >= 0).all((-2, -1), keepdims=True), matrices, jnp.nan)
-    shares = _replicates.as_prevalence(prevalence, k)
-    estimates = _posterior(key, matrices, as_prior(prior, k), shares, metric=as_floats(metric), size=size, level=level)
+    given = as_prior(prior, k), _replicates.as_prevalence(prevalence, k)
+    estimates = _posterior(*place(key, matrices, *given), metric=floats, size=size, level=level)
     return check_finite(estimates, size)
 
 
-@promoting
-@partial(jax.jit, static_argnames=("metric", "size", "level"))
+@compiled
 def _posterior(
-    key: jax.Array,
-    counts: jax.Array,
-    prior: jax.Array,
-    prevalence: jax.Array | None,
+    key: Key,
+    counts: Array,
+    prior: Array,
+    prevalence: Array | None,
     *,
     metric: Metric,
     size: int,
     level: float,
 ) -> Any:
-    draw = partial(_replicates.posterior, prior=prior, prevalence=prevalence)
-    samples = _replicates.evaluate(draw, metric, key, counts, size=size, numbers=counts.shape[-1] ** 2)
+    counts = xp.where((counts >= 0).all((-2, -1), keepdims=True), counts, xp.nan)
+    sampler = _replicates.posterior(prior, prevalence)
+    samples = _replicates.evaluate(sampler, metric, key, counts, size=size, numbers=counts.shape[-1] ** 2)
     return nan_unless(is_possible(counts), posterior_estimates(samples, level))
 
 
 def bootstrap_counts(
-    key: jax.Array,
+    key: KeyLike,
     counts: ArrayLike,
     num_samples: int,
     *,
     method: Literal["multinomial", "poisson", "bayesian"] = "multinomial",
     stratified: bool = False,
-) -> jax.Array:
+) -> Array:
     """Bootstrap replicates of confusion matrices.
 
     - `"multinomial"`: as many examples as there are, drawn with replacement.
@@ -294,7 +304,7 @@ def bootstrap_counts(
     Raises:
         ValueError: counts that are not square, negative or fractional, an unknown method, Poisson stratified.
 
-    >>> replicates = bootstrap_counts(jax.random.key(0), jnp.array([[90, 10], [5, 95]]), 1000)
+    >>> replicates = bootstrap_counts(0, [[90, 10], [5, 95]], 1000)
     >>> replicates.shape, set(replicates.sum((-2, -1)).tolist())
     ((1000, 2, 2), {200.0})
     """
@@ -303,11 +313,12 @@ def bootstrap_counts(
         raise ValueError("Poisson counts have no fixed totals: stratified=True needs another method.")
     size = check_size(num_samples, "num_samples")
     examples = frequencies(as_counts(counts)) if method == "bayesian" else numbers_of_examples(as_counts(counts))
-    function = partial(_draw_counts, key, method=method, stratified=stratified, size=size)
+    placed_key, examples = place(key, examples)
+    function = partial(_draw_counts, placed_key, method=method, stratified=stratified, size=size)
     return _replicates.by_used_columns(function, examples, axis=1)
 
 
-_DRAWS = {
+_SAMPLERS = {
     ("multinomial", False): _replicates.multinomial,
     ("multinomial", True): _replicates.stratified_multinomial,
     ("poisson", False): _replicates.poisson,
@@ -316,21 +327,18 @@ _DRAWS = {
 }
 
 
-@promoting
-@partial(jax.jit, static_argnames=("method", "stratified", "size"))
-def _draw_counts(
-    key: jax.Array, counts: jax.Array, columns: jax.Array | None, *, method: str, stratified: bool, size: int
-) -> jax.Array:
+@compiled
+def _draw_counts(key: Key, counts: Array, columns: Array | None, *, method: str, stratified: bool, size: int) -> Array:
     taken = _replicates.take_columns(counts, columns)
     k = counts.shape[-1]
     draws = _replicates.evaluate(
-        _DRAWS[method, stratified], lambda taken: _replicates.whole(taken, columns, k), key, taken, size=size, numbers=k * k
+        _SAMPLERS[method, stratified], lambda taken: _replicates.whole(taken, columns, k), key, taken, size=size, numbers=k * k
     )
-    return jnp.where(is_possible(counts)[..., None, None], draws, jnp.nan)
+    return xp.where(is_possible(counts)[..., None, None], draws, xp.nan)
 
 
 def bootstrap_examples(
-    key: jax.Array,
+    key: KeyLike,
     statistic: Callable[..., Any],
     *arrays: ArrayLike,
     num_samples: int = 2000,
@@ -345,7 +353,9 @@ def bootstrap_examples(
     random groups.
 
     Args:
-        statistic: a function of the arrays, of which JAX can trace the work, that returns an array or a pytree of arrays.
+        statistic: a function of the arrays that returns an array or a pytree of arrays. Arrays of the host it is given as
+            NumPy's, many resamples `(N, n, ...)` at once where it takes them so, else one by one; those of JAX it must be
+            able to trace.
         arrays: `(n, ...)`, the examples on the first axis.
         method: as for `bootstrap`.
         resample: `"indices"` calls `statistic(*resampled_arrays)`; `"weights"` calls
@@ -362,17 +372,17 @@ def bootstrap_examples(
         ValueError: unequal lengths, no examples, clusters with indices, num_samples < 2, a level outside of (0, 1), an unknown
             method, a statistic that is nowhere finite.
 
-    >>> error = jnp.linspace(0, 1, 101) ** 2
-    >>> estimate = bootstrap_examples(jax.random.key(0), jnp.median, error)
-    >>> estimate.value, bool(estimate.low < estimate.value < estimate.high)
-    (Array(0.25, dtype=float32), True)
+    >>> error = np.linspace(0, 1, 101) ** 2
+    >>> estimate = bootstrap_examples(0, np.median, error)
+    >>> estimate.value, estimate.low < 0.25 < estimate.high
+    (np.float64(0.25), np.True_)
     """
     check_option(method, "method", ("bca", "percentile", "basic"))
     check_option(resample, "resample", ("indices", "weights"))
     size, level = check_num_samples(num_samples), check_level(level)
-    for i, array in enumerate(arrays):
-        check_real(as_host_or_jax(array), f"arrays[{i}]")
-    examples = tuple(jnp.asarray(as_host_or_jax(array)) for array in arrays)
+    examples = tuple(as_array(array, f"arrays[{i}]") for i, array in enumerate(arrays))
+    for i, array in enumerate(examples):
+        check_real(array, f"arrays[{i}]")
     lengths = {x.shape[:1] for x in examples}
     if len(lengths) != 1 or lengths <= {(), (0,)}:
         shapes = ", ".join(str(x.shape) for x in examples)
@@ -383,28 +393,46 @@ def bootstrap_examples(
     if members is not None and resample == "indices":
         raise ValueError('clusters differ in size, so that their indices do too: take resample="weights".')
     units = len(examples[0]) if members is None else int(members.max()) + 1
+    if not on_device(examples) and _answers_on_device(statistic, examples, resample):
+        examples = tuple(map(jax.numpy.asarray, examples))
+    placed_key, *placed = place(key, *examples)
     estimates = _bootstrap_examples(
-        key, examples, members, statistic=statistic, units=units, size=size, level=level, method=method, resample=resample
+        placed_key,
+        tuple(placed),
+        members,
+        statistic=statistic,
+        units=units,
+        size=size,
+        level=level,
+        method=method,
+        resample=resample,
     )
     return check_finite(estimates, size)
 
 
+def _answers_on_device(statistic: Callable[..., Any], examples: tuple[np.ndarray, ...], resample: str) -> bool:
+    weights = {"sample_weight": np.ones(len(examples[0]))} if resample == "weights" else {}
+    try:
+        return on_device(statistic(*examples, **weights))
+    except AttributeError:  # such as .at, which arrays of JAX have alone
+        return True
+
+
 def _members(clusters: ArrayLike, n: int) -> np.ndarray:
     """The clusters of the examples, numbered from 0."""
-    ids = as_host_or_jax(clusters)
-    if isinstance(ids, jax.core.Tracer) or not is_integer(ids):
+    ids = as_array(clusters, "clusters")
+    if not is_known(ids) or not is_integer(ids):
         raise TypeError(f"clusters must hold integers that jit does not hide, got {ids.dtype}.")
     if ids.shape != (n,):
         raise ValueError(f"clusters must have shape (n,) = ({n},), got {ids.shape}.")
     return np.unique(np.asarray(ids), return_inverse=True)[1].astype(np.int32)
 
 
-@promoting
-@partial(jax.jit, static_argnames=("statistic", "units", "size", "level", "method", "resample"))
+@compiled
 def _bootstrap_examples(
-    key: jax.Array,
-    examples: tuple[jax.Array, ...],
-    members: jax.Array | None,
+    key: Key,
+    examples: tuple[Array, ...],
+    members: Array | None,
     *,
     statistic: Callable[..., Any],
     units: int,
@@ -413,43 +441,59 @@ def _bootstrap_examples(
     method: str,
     resample: str,
 ) -> Any:
-    order = jnp.arange(units) if units <= _GROUPS else jax.random.permutation(jax.random.fold_in(key, size), units)
-    group = units // min(units, _GROUPS)
-    keys, numbers = jax.random.split(key, size), units + sum(x.size for x in examples)
+    num_groups = min(units, _GROUPS)
+    group = units // num_groups
+    numbers = units + sum(x.size for x in examples)
 
-    def of_indices(indices: jax.Array) -> Any:
-        return statistic(*(x[indices] for x in examples))
+    def of_units(drawn: Array) -> Any:
+        """The statistic of the units that were drawn, `(..., m)`."""
+        if resample == "indices":
+            return statistic(*(x[drawn] for x in examples))
+        return of_weights(_how_often(drawn, units, float_dtype(*examples)))
 
-    def of_weights(weights: jax.Array) -> Any:
-        return statistic(*examples, sample_weight=weights if members is None else weights[members])
+    def of_weights(weights: Array) -> Any:
+        return statistic(*examples, sample_weight=weights if members is None else weights[..., members])
 
-    def of_replicate(key: jax.Array) -> Any:
-        drawn = _samplers.indices(_samplers.random_words(key, units), units)
-        return of_indices(drawn) if resample == "indices" else of_weights(jnp.zeros(units, float_dtype()).at[drawn].add(1))
-
-    def without(first: jax.Array) -> Any:
+    def without(first: Array) -> Any:
         """Without a group, which starts at `first` in the order."""
-        if resample == "weights":
-            return of_weights(jnp.ones(units, float_dtype()).at[order[first + jnp.arange(group)]].set(0))
-        rest = jnp.arange(units - group)
-        return of_indices(order[rest + jnp.where(rest >= first, group, 0)])
+        rest = np.arange(units - group)
+        return of_units(order[rest + xp.where(rest >= first[..., None], group, 0)])
 
-    everything = of_indices(jnp.arange(units)) if resample == "indices" else of_weights(jnp.ones(units, float_dtype()))
-    values = jax.tree.map(jnp.asarray, everything)
-    samples = _replicates.each(of_replicate, keys, numbers)
+    arange = np.arange if isinstance(key, HostKey) else jax.numpy.arange
+    values = jax.tree.map(xp.asarray, of_units(arange(units)))
+    if isinstance(key, HostKey):
+        rng = key.generator()
+        order: Array = np.arange(units) if units <= _GROUPS else rng.permutation(units)
+        at_once = max(1, _replicates.LANES // units)
+        sizes = [min(at_once, size - begin) for begin in range(0, size, at_once)]
+        blocks = [each(of_units, rng.integers(units, size=(number, units)), numbers) for number in sizes]
+        samples = jax.tree.map(lambda *x: np.concatenate(x), *blocks)
+    else:
+        order = arange(units)
+        if units > _GROUPS:
+            order = jax.random.permutation(jax.random.fold_in(key, size), units)
+        keys = jax.random.split(key, size)
+        samples = each(lambda key: of_units(_samplers.indices(_samplers.random_words(key, units), units)), keys, numbers)
     if method != "bca":
         return estimates_of(values, samples, level=level, method=method)
 
-    def acceleration(left_out: jax.Array) -> jax.Array:
-        influence = -jnp.moveaxis(left_out, 0, -1)[..., None, :]
-        share = group * left_out.shape[0] / units  # that is left out by one of the groups
-        return share**0.5 * acceleration_of(influence, jnp.ones_like(influence))
+    def acceleration(left_out: Array) -> Array:
+        influence = -xp.moveaxis(left_out, 0, -1)[..., None, :]
+        share = group * num_groups / units  # that is left out by one of the groups
+        return share**0.5 * acceleration_of(influence, xp.ones_like(influence))
 
-    left_out = _replicates.each(without, group * jnp.arange(min(units, _GROUPS)), numbers)
+    left_out = each(without, group * arange(num_groups), numbers)
     return estimates_of(values, samples, jax.tree.map(acceleration, left_out), level=level, method=method)
 
 
-@promoting
+def _how_often(drawn: Array, units: int, dtype: np.dtype) -> Array:
+    """From units `(..., m)` to how often each was drawn `(..., units)`."""
+    if is_jax(drawn):
+        return jax.numpy.zeros(units, dtype).at[drawn].add(1)
+    rows = drawn.reshape((-1, drawn.shape[-1])) + units * np.arange(drawn.size // drawn.shape[-1])[:, None]
+    return np.bincount(rows.ravel(), minlength=rows.shape[0] * units).reshape((*drawn.shape[:-1], units)).astype(dtype)
+
+
 def delta_method(
     metric: Metric,
     counts: ArrayLike,
@@ -464,7 +508,7 @@ def delta_method(
     multinomial counts to first order; stratified, the same in each row, whose total is then fixed.
 
     Args:
-        metric: a function of one `(K, K)` matrix, differentiable.
+        metric: a function of one `(K, K)` matrix, differentiable; on the host computed by NumPy in whatever way.
         counts: `(..., K, K)`; weights are read as frequencies.
         transform: `"logit"` for metrics in [0, 1], `"atanh"` for metrics in [-1, 1]: the interval is laid on that scale and
             carried back, so that it stays within the range; at the ends of the range it has width 0.
@@ -476,27 +520,26 @@ def delta_method(
         ValueError: counts that are not square or negative, a level outside of (0, 1), an unknown transform.
 
     >>> import jaxmetrics as jm
-    >>> estimate = delta_method(jm.cohen_kappa, jnp.array([[0, 4, 1], [0, 8, 0], [0, 1, 5]]))
+    >>> estimate = delta_method(jm.cohen_kappa, [[0, 4, 1], [0, 8, 0], [0, 1, 5]])
     >>> estimate.value.round(4), estimate.standard_error.round(4)
-    (Array(0.4842, dtype=float32), Array(0.138, dtype=float32))
+    (np.float64(0.4842), np.float64(0.138))
     """
     if transform is not None:
         check_option(transform, "transform", ("logit", "atanh"))
     z = normal_quantile(level)
-    return _delta_method(
-        frequencies(as_counts(counts)), metric=as_floats(metric), z=z, transform=transform, stratified=stratified
-    )
+    floats = as_floats(metric)
+    matrices = where_answered(floats, frequencies(as_counts(counts)))
+    return _delta_method(matrices, metric=floats, z=z, transform=transform, stratified=stratified)
 
 
-@promoting
-@partial(jax.jit, static_argnames=("metric", "z", "transform", "stratified"))
-def _delta_method(matrices: jax.Array, *, metric: Metric, z: float, transform: str | None, stratified: bool) -> Any:
+@compiled
+def _delta_method(matrices: Array, *, metric: Metric, z: float, transform: str | None, stratified: bool) -> Any:
     function = partial(value_and_error, metric, stratified=stratified)
     values, errors = of_each(function, matrices, matrices.shape[-1] ** 2)
     return jax.tree.map(partial(normal_estimate, z=z, transform=transform), values, errors)
 
 
-@promoting
+@compiled
 def proportion_interval(
     successes: ArrayLike,
     trials: ArrayLike,
@@ -530,15 +573,15 @@ def proportion_interval(
 
     >>> estimate = proportion_interval(18, 20)
     >>> estimate.low, estimate.high
-    (Array(0.698966, dtype=float32), Array(0.972134, dtype=float32))
+    (np.float64(0.698966), np.float64(0.972134))
     """
     check_option(method, "method", ("wilson", "jeffreys", "clopper_pearson", "agresti_coull"))
     z = normal_quantile(level)
-    s, n = jnp.broadcast_arrays(as_float(successes, "successes"), as_float(trials, "trials"))
-    s = jnp.where((s > n) & (s <= n * (1 + 8 * jnp.finfo(n.dtype).eps)), n, s)  # sums of weights, rounded apart
+    s, n = xp.broadcast_arrays(as_float(successes, "successes"), as_float(trials, "trials"))
+    s = xp.where((s > n) & (s <= n * (1 + 8 * xp.finfo(n.dtype).eps)), n, s)  # sums of weights, rounded apart
     possible = (s >= 0) & (s <= n)
-    s, n = jnp.where(possible, s, jnp.nan), jnp.where(possible, n, jnp.nan)
-    p = divide(s, n, jnp.nan)
+    s, n = xp.where(possible, s, xp.nan), xp.where(possible, n, xp.nan)
+    p = divide(s, n, xp.nan)
     if method == "wilson":
         low, high = wilson_interval(s, n, z)
     elif method == "jeffreys":
@@ -547,22 +590,23 @@ def proportion_interval(
         low, high = _quantiles_of_beta(level, (s, n - s + 1), (s + 1, n - s))
     else:
         centre = (s + z**2 / 2) / (n + z**2)
-        half_width = z * jnp.sqrt(centre * ((n - s + z**2 / 2) / (n + z**2)) / (n + z**2))
-        low, high = jnp.maximum(centre - half_width, 0), jnp.minimum(centre + half_width, 1)
+        half_width = z * xp.sqrt(centre * ((n - s + z**2 / 2) / (n + z**2)) / (n + z**2))
+        low, high = xp.maximum(centre - half_width, 0), xp.minimum(centre + half_width, 1)
     if method in ("jeffreys", "clopper_pearson"):
-        low, high = jnp.where(n == 0, 0, low), jnp.where(n == 0, 1, high)
-    error = safe_sqrt(divide(p * divide(n - s, n, jnp.nan), n, jnp.nan))
-    return Estimate(p, low, high, error, jnp.zeros(p.shape, jnp.int32))
+        low, high = xp.where(n == 0, 0, low), xp.where(n == 0, 1, high)
+    error = safe_sqrt(divide(p * divide(n - s, n, xp.nan), n, xp.nan))
+    return Estimate(p, low, high, error, xp.zeros(np.shape(p), xp.int32))
 
 
-def _quantiles_of_beta(
-    level: float, low: tuple[jax.Array, jax.Array], high: tuple[jax.Array, jax.Array]
-) -> tuple[jax.Array, jax.Array]:
-    """The lower tail's quantile of Beta(*low) and the upper tail's of Beta(*high); 0 and 1 where a parameter is 0."""
+def _quantiles_of_beta(level: float, low: tuple[Array, Array], high: tuple[Array, Array]) -> tuple[Array, Array]:
+    """The lower tail's quantile of Beta(*low) and the upper tail's of Beta(*high); 0 and 1 where a parameter is 0.
 
-    def quantile(q: float, a: jax.Array, b: jax.Array) -> jax.Array:
+    Each from its own tail, (1 - level) / 2, since 1 less that has few digits in float32.
+    """
+
+    def quantile(of_tail: Callable[[Array, Array, Array], Array], a: Array, b: Array) -> Array:
         proper = (a > 0) & (b > 0)
-        inner = _betas.ppf(jnp.full(a.shape, q, a.dtype), jnp.where(proper, a, 1), jnp.where(proper, b, 1))
-        return jnp.where(proper, inner, jnp.where(a == 0, 0, jnp.where(b == 0, 1, jnp.nan)))
+        inner = of_tail(xp.full(a.shape, (1 - level) / 2, a.dtype), xp.where(proper, a, 1), xp.where(proper, b, 1))
+        return xp.where(proper, inner, xp.where(a == 0, 0, xp.where(b == 0, 1, xp.nan)))
 
-    return quantile((1 - level) / 2, *low), quantile((1 + level) / 2, *high)
+    return quantile(_betas.ppf, *low), quantile(_betas.isf, *high)

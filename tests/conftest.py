@@ -9,6 +9,7 @@ os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jax
 import pytest
@@ -41,3 +42,21 @@ def forget_compiled_programs() -> Iterator[None]:
     maps = Path("/proc/self/maps")
     if maps.exists() and len(maps.read_bytes().splitlines()) > 20_000:
         jax.clear_caches()
+
+
+_compiled: list[str] = []
+
+
+def _note(event: str, duration_secs: float, **details: Any) -> None:
+    if event.endswith("/backend_compile_duration"):
+        _compiled.append(str(details.get("fun_name", event)))
+
+
+jax.monitoring.register_event_duration_secs_listener(_note)
+
+
+@pytest.fixture
+def programs() -> list[str]:
+    """Grows by one for each program that XLA compiles."""
+    _compiled.clear()
+    return _compiled

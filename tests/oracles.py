@@ -4,6 +4,7 @@ import itertools
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -109,9 +110,13 @@ def weighted_micro(rate: Callable[[np.ndarray], np.ndarray], c: np.ndarray) -> f
 
 
 def matthews_corrcoef(c: np.ndarray) -> float:
-    s, t, p = c.sum(), c.sum(1), c.sum(0)
-    spread = (s**2 - (p**2).sum()) * (s**2 - (t**2).sum())
-    return ratio(np.trace(c) * s - (t * p).sum(), math.sqrt(spread))
+    """In fractions up to the root: of rare classes the squares cancel."""
+    exact = [[int(x) if x == int(x) else Fraction(x) for x in row] for row in c.tolist()]
+    t, p = [sum(row) for row in exact], [sum(column) for column in zip(*exact, strict=True)]
+    s, hits = sum(t), sum(row[i] for i, row in enumerate(exact))
+    spread = (s**2 - sum(x**2 for x in p)) * (s**2 - sum(x**2 for x in t))
+    covariance = hits * s - sum(x * y for x, y in zip(t, p, strict=True))
+    return math.copysign(math.sqrt(Fraction(covariance**2) / spread), covariance) if spread else 0.0
 
 
 def disagreement(weights: str | np.ndarray | None, i: int, j: int) -> float:

@@ -1,17 +1,20 @@
-"""The parts that the bench scripts share: every contender is timed, and tables and pictures are written."""
+"""The parts that the bench scripts share: they time, draw and write tables; and the first calls."""
 
+import importlib
 import json
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
 
-from bench import harness, pictures
+import jaxmetrics as jm
+from bench import calls, first_call, harness, pictures
 
 MARKS = "before\n<!-- bench:sorting -->\nold\n<!-- /bench -->\nafter\n"
 
@@ -128,3 +131,49 @@ def test_the_same_figures_make_the_same_picture(tmp_path: Path) -> None:
         path.parent.mkdir()
         pictures.save(pictures.draw({"numbers": sweep()}), path)
     assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+@pytest.mark.parametrize("name", calls.CALLS)
+def test_first_calls_run_on_the_host(name: str) -> None:
+    """And the peers that the tests have return the same, so that the times are of one job."""
+    call, data = calls.CALLS[name], calls.data_for(calls.HOST)
+    ours = call.ours(jm, data)
+    leaves = jax.tree.leaves(ours)
+    assert leaves
+    assert not any(isinstance(x, jax.Array) for x in leaves)
+    for side in {calls.SKLEARN, calls.SCIPY} & set(call.peers if call.same else ()):
+        theirs = call.peers[side](importlib.import_module(calls.MODULES[side]), data)
+        for a, b in zip(leaves, jax.tree.leaves(theirs), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4)
+
+
+def test_there_are_thirty_first_calls_with_bars_on_all_that_have_one() -> None:
+    assert len(calls.CALLS) == 30
+    bars = sorted(call.bar for call in calls.CALLS.values() if call.bar is not None)
+    assert bars == [1e-3] * 7 + [5e-3, 30e-3, 100e-3, 100e-3, 200e-3, 500e-3]
+
+
+def test_first_calls_are_timed_in_fresh_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(first_call, "MOST", 1)
+    monkeypatch.setattr(first_call, "OURS", (calls.HOST,))
+    monkeypatch.setitem(calls.CALLS, "accuracy", calls.CALLS["accuracy"]._replace(peers={}))
+    times, failures = first_call.measure(["accuracy"])
+    assert not failures
+    (process,) = times["accuracy"][calls.HOST]
+    assert process["import"] > process["first"] > process["second"] > 0
+    assert process["programs, first"] == process["programs, second"] == 0
+
+
+def test_bars_and_failures_of_first_calls_are_seen() -> None:
+    def sides(*firsts: float) -> first_call.Sides:
+        processes = [{"import": 1.0, "first": s, "second": s / 2} for s in firsts]
+        return {side: [] for side in calls.MODULES} | {calls.HOST: processes}
+
+    assert first_call.verdict("accuracy", sides(5e-4, 6e-4, 2e-3)) == "1: pass"
+    assert first_call.verdict("accuracy", sides(5e-4, 2e-3, 2e-3)) == "1: **fail**"
+    assert first_call.verdict("accuracy", sides()) == "1: **fail**"
+    assert first_call.verdict("roc_curve", sides(5e-4)) == ""
+    imports, row = first_call.rows({"accuracy": sides(5e-4, 6e-4, 2e-3)})
+    assert imports[2] == "1000 (1000-1000)"
+    assert row == ["accuracy", "1: pass", "0.6 (0.5-2), 0.3", *[""] * 5]
+    assert first_call.fresh("no call", calls.HOST) == "KeyError: 'no call'"

@@ -1,11 +1,13 @@
 """The command line, as a user meets it: files of every kind, and one clear line for what is wrong."""
 
+import itertools
 import json
 import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -13,7 +15,8 @@ import polars as pl
 import pytest
 
 import jaxmetrics as jm
-from jaxmetrics import _reading, cli
+from jaxmetrics import cli
+from jaxmetrics.cli import _commands, _reading
 
 DATA = Path(__file__).parent.parent / "notebooks" / "data" / "digits_predictions.csv"
 
@@ -34,7 +37,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         return code or 0, captured.out, captured.err
 
     yield call
-    jax.config.update("jax_enable_x64", False)
+    jax.config.update("jax_enable_x64", False)  # which `merge` switches on
 
 
 def write(path: Path, text: str) -> Path:
@@ -61,17 +64,33 @@ def test_report_of_the_shipped_file(run: Run) -> None:
     assert (code, err) == (0, "")
     frame = pl.read_csv(DATA)
     prob = frame.select(pl.col("^prob_.*$")).to_numpy()
-    jax.config.update("jax_enable_x64", True)
     expected = jm.report(frame["y_true"].to_numpy(), frame["y_pred"].to_numpy(), y_prob=prob)
     assert out == expected.to_text()
     assert "899 examples, 10 classes" in out
 
 
+def test_nothing_is_compiled_for_files(run: Run, programs: list[str]) -> None:
+    with_prob = "report", DATA, "--prob", "prob_"
+    for arguments in (("report", DATA), with_prob, ("compare", DATA, DATA)):
+        assert run(*arguments)[0] == 0
+    assert programs == []
+
+
 def test_from_another_process() -> None:
-    command = [sys.executable, "-c", "from jaxmetrics.cli import main; main()", "report", str(DATA), "--json"]
+    """Where what reads and draws is imported by those commands alone that read and draw."""
+    program = """if True:
+        import sys
+        from jaxmetrics import cli
+        heavy = {"polars", "rich", "matplotlib", "jinja2"} & set(sys.modules)
+        try:
+            cli.main()
+        finally:
+            print(*heavy, *({"matplotlib", "jinja2"} & set(sys.modules)), file=sys.stderr)
+    """
+    command = [sys.executable, "-c", program, "report", str(DATA), "--json"]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert json.loads(result.stdout)["num_examples"] == 899
-    assert result.stderr == ""
+    assert result.stderr == "\n"
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
@@ -288,6 +307,110 @@ def test_files_as_people_write_them(run: Run, tmp_path: Path) -> None:
     assert json.loads(run("report", odd, "--json")[1])["overall"]["accuracy"]["value"] == 0
 
 
+class TestLargeFiles:
+    """What the engine counts by pieces is what is counted by rows, and so is what is wrong."""
+
+    @pytest.fixture(autouse=True)
+    def small_pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name, size in (("BATCH_SIZE", 4), ("_LARGEST_PIECE", 16)):
+            monkeypatch.setattr(_reading, name, size)
+
+    @staticmethod
+    def by_pieces(path: Path, ignore: list[str]) -> _reading.Counted:
+        return _reading.count_predictions(path, _reading.Columns(), ignore=ignore)
+
+    def by_rows(self, path: Path, ignore: list[str]) -> _reading.Counted:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_reading, "_add_cells", lambda *_: 0)
+            return self.by_pieces(path, ignore)
+
+    @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+    def test_pieces_are_rows(self, suffix: str, tmp_path: Path) -> None:
+        rng = np.random.default_rng(0)
+        for i in range(40):
+            n, k = int(rng.integers(1, 70)), int(rng.integers(2, 12))
+            labels = [f"c{j:x}" for j in range(k)] if i % 2 else [*map(str, range(k - 1)), "-1"]
+            true, pred = rng.choice(labels, n), rng.choice(labels, n)
+            path = tmp_path / f"x{suffix}"
+            if suffix == ".parquet":
+                save(pl.DataFrame({"y_true": true, "y_pred": pred, "id": np.arange(n)}), path)
+            else:
+                spaces = rng.choice(["", " "], (n, 2))
+                rows = [f'{s}{t},"{p}"{e}' for t, p, (s, e) in zip(true, pred, spaces, strict=True)]
+                for place in rng.integers(0, n, 3 * (i % 3)):
+                    rows.insert(place, "")
+                write(path, "\n".join(["y_true,y_pred", *rows]) + "\n")
+            results: list[Any] = []
+            for count in (self.by_rows, self.by_pieces):
+                try:
+                    counted = count(path, ["-1"])
+                    names, counts, _ = counted.in_order()
+                    numbers = counted.num_rows, counted.num_ignored
+                    results.append((names, counts.tolist(), counts.dtype, numbers))
+                except _reading.InputError as error:
+                    results.append(str(error))
+            assert results[0] == results[1]
+
+    @pytest.mark.parametrize(
+        ("row", "message"),
+        [
+            ("a,", "row {}: 'y_pred' is '', which is no class; --ignore '' leaves such rows out"),
+            (",b", "row {}: 'y_true' is '', which is no class; --ignore '' leaves such rows out"),
+            (",", "row {}: 'y_true' is '', which is no class; --ignore '' leaves such rows out"),
+            ("a, -7", "row {}: 'y_pred' is '-7', which is no class id; --ignore=-7 leaves such"),
+            ("z,a", "row {}: 'y_true' is 'z', after 3 other values: is it a column of classes?"),
+            ("a,b,3,4,5", "cannot be read: found more fields than defined in 'Schema'"),
+        ],
+    )
+    @pytest.mark.parametrize("at", [5, 29, 58])
+    def test_what_is_wrong(self, row: str, message: str, at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Wherever it is, and though there is more of it, the first is named by its row."""
+        monkeypatch.setattr(_reading, "MAX_CLASSES", 3)
+        rows = ["a,b,1", "b,a,1", "", "c,c,1"] * 15
+        bad = row if row.count(",") > 1 else f"{row},1"
+        rows[at], rows[-1] = bad, bad
+        path = write(tmp_path / "x.csv", "\n".join(["y_true,y_pred,w", *rows]) + "\n")
+        found = []
+        for count in (self.by_rows, self.by_pieces):
+            with pytest.raises(_reading.InputError) as error:
+                count(path, [])
+            found.append(str(error.value))
+        assert found[0] == found[1]
+        assert message.format(at + 1) in found[0]
+
+
+@pytest.mark.parametrize("late", [0, 5000])
+def test_columns_of_free_text_are_refused_at_once(late: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However late they turn out to be no classes, little is read beyond the rows that show it."""
+    monkeypatch.setattr(_reading, "BATCH_SIZE", 2**10)
+    answers = ["a"] * late + [f"answer {i}" for i in range(100_000)]
+    frame = pl.DataFrame({"y_true": ["a", "b"] * (len(answers) // 2), "y_pred": answers})
+    path, columns, done = save(frame, tmp_path / "x.csv"), _reading.Columns(), [0]
+    with pytest.raises(_reading.InputError) as error:
+        _reading.count_predictions(path, columns, on_progress=lambda rows, _: done.append(rows))
+    expected = "'y_pred' is 'answer 4094', after 4096 other values: is it a column of classes?"
+    assert str(error.value) == f"{path}: row {late + 4095}: {expected}"
+    assert done[-1] < late + 4096
+
+
+def test_two_million_rows(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    n, k = 2_000_000, 30
+    true = rng.integers(0, k, n)
+    pred = np.where(rng.random(n) < 0.7, true, rng.integers(0, k, n))
+    pred[1_999_999], weight = k, rng.integers(0, 5, n) / 4
+    frame = pl.DataFrame({"y_true": true, "y_pred": pred, "w": weight})
+    paths = [save(frame, tmp_path / "x.csv"), save(frame, tmp_path / "x.parquet")]
+    expected = np.bincount(true * (k + 1) + pred, minlength=(k + 1) ** 2).reshape(k + 1, k + 1)
+    weighted = np.bincount(true * (k + 1) + pred, weight, (k + 1) ** 2).reshape(k + 1, k + 1)
+    for path, column in itertools.product(paths, (None, "w")):
+        counted = _reading.count_predictions(path, _reading.Columns(weight=column))
+        names, counts, _ = counted.in_order()
+        assert names == [str(i) for i in range(k + 1)]
+        np.testing.assert_array_equal(counts, weighted if column else expected)
+        assert counted.num_rows == n
+
+
 @pytest.mark.parametrize(("suffix", "total"), [(".csv", None), (".parquet", 5), (".npz", 5)])
 def test_progress_counts_rows(suffix: str, total: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_reading, "BATCH_SIZE", 2)
@@ -301,7 +424,7 @@ def test_progress_counts_rows(suffix: str, total: int | None, tmp_path: Path, mo
 
 def test_progress_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")  # what makes rich take standard error for a terminal
-    with cli._progress() as on_progress:
+    with _commands._progress() as on_progress:
         on_progress(3, 12)
     captured = capsys.readouterr()
     assert captured.out == ""
@@ -350,7 +473,6 @@ def test_two_files_are_compared(suffix: str, run: Run, tmp_path: Path) -> None:
     a, b = save(ids, tmp_path / f"a{suffix}"), save(OTHER.reverse(), tmp_path / f"b{suffix}")
     code, out, err = run("compare", a, b, "--id", "id", "--rope", "0.1", "--level", "0.9")
     assert (code, err) == (0, "")
-    jax.config.update("jax_enable_x64", True)
     labels = [list(column) for column in (FRAME["y_true"], FRAME["y_pred"], OTHER["y_pred"])]
     expected = jm.comparison_report(*labels, names=(str(a), str(b)), rope=0.1, level=0.9)
     assert out == expected.to_text()
@@ -403,9 +525,10 @@ def test_ignored_rows_of_either_file_are_left_out(run: Run, tmp_path: Path) -> N
     assert (report["num_examples"], report["num_ignored"]) == (2, 2)
 
 
-@pytest.fixture
-def hosts(tmp_path: Path) -> tuple[jm.Evaluator, list[Path]]:
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> tuple[jm.Evaluator, list[Path]]:
     """Two saved states of 500 examples each."""
+    tmp_path = tmp_path_factory.mktemp("hosts")
     evaluator = jm.evaluator(
         jm.count_metrics({"accuracy": jm.accuracy}, num_classes=3),
         jm.mean_of("loss"),

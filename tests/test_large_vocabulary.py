@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
-from jax.test_util import check_grads
 
 from jaxmetrics.losses import cross_entropy, linear_cross_entropy
 
@@ -65,21 +64,27 @@ def by_definition(
     return losses, gradients
 
 
-def ours(arrays: Mapping[str, Any], **options: Any) -> tuple[Any, dict[str, Any]]:
-    """The same by the library."""
-    g, labels = jnp.asarray(arrays["g"]), arrays["labels"]
-    weights = {k: jnp.asarray(arrays[k]) for k in ("hidden", "kernel", "bias")}
+def ours(arrays: Mapping[str, Any], *, where: Any = None, **options: Any) -> tuple[Any, dict[str, Any]]:
+    """The same by the library, compiled once for all arrays of the same shapes."""
+    arguments = {name: jnp.asarray(arrays[name]) for name in ("hidden", "kernel", "bias", "labels", "g")}
+    return _with_gradients(*arguments.values(), where, options=tuple(options.items()))
 
-    def loss_of(hidden: jax.Array, kernel: jax.Array, bias: jax.Array) -> jax.Array:
-        return linear_cross_entropy(hidden, kernel, labels, bias=bias, **options)
 
-    @jax.jit
-    def run(*weights: jax.Array) -> tuple[jax.Array, tuple[jax.Array, ...]]:
-        losses, pullback = jax.vjp(loss_of, *weights)
-        return losses, pullback(g.astype(losses.dtype))
+@partial(jax.jit, static_argnames="options")
+def _with_gradients(
+    hidden: jax.Array,
+    kernel: jax.Array,
+    bias: jax.Array,
+    labels: jax.Array,
+    g: jax.Array,
+    where: jax.Array | None,
+    options: tuple[tuple[str, Any], ...],
+) -> tuple[jax.Array, dict[str, jax.Array]]:
+    def loss_of(weights: dict[str, Any]) -> jax.Array:
+        return linear_cross_entropy(**weights, labels=labels, where=where, **dict(options))
 
-    losses, gradients = run(*weights.values())
-    return losses, dict(zip(weights, gradients, strict=True))
+    losses, pullback = jax.vjp(loss_of, {"hidden": hidden, "kernel": kernel, "bias": bias})
+    return losses, pullback(g.astype(losses.dtype))[0]
 
 
 def assert_close(got: tuple[Any, dict[str, Any]], expected: tuple[Any, dict[str, Any]], tolerance: float) -> None:
@@ -116,26 +121,38 @@ def test_any_chunk_size_gives_the_same(chunk_size: int | None) -> None:
     assert_close(ours(arrays, chunk_size=chunk_size, **OPTIONS["all"]), by_definition(**arrays, **OPTIONS["all"]), 1e-6)
 
 
-def test_numerical_gradients_of_first_and_second_order(float64: None) -> None:
-    arrays = {k: jnp.asarray(x, None if k == "labels" else jnp.float64) for k, x in problem(n=4, d=2, v=5).items()}
-    labels = jnp.asarray([0, -1, 4, 2])
+def test_gradients_are_differences_of_first_and_second_order(float64: None) -> None:
+    """The slopes of the definition are those of its losses, and the second derivatives those of its slopes."""
+    arrays = {k: x if k == "labels" else x.astype(np.float64) for k, x in problem(n=4, d=2, v=5).items()}
+    hidden, g, step = arrays["hidden"], arrays["g"], 1e-5
+    direction = np.random.default_rng(1).normal(size=hidden.shape)
+    ahead, behind = (by_definition(**(arrays | {"hidden": hidden + x * direction}), **OPTIONS["all"]) for x in (step, -step))
+    gradient = by_definition(**arrays, **OPTIONS["all"])[1]["hidden"]
+    np.testing.assert_allclose((gradient * direction).sum(), g @ (ahead[0] - behind[0]) / (2 * step), rtol=1e-8)
 
-    def loss(hidden: jax.Array, kernel: jax.Array, bias: jax.Array) -> jax.Array:
-        return linear_cross_entropy(hidden, kernel, labels, bias=bias, chunk_size=2, **OPTIONS["all"])
+    @jax.jit
+    def second(hidden: jax.Array, kernel: jax.Array, bias: jax.Array, labels: jax.Array) -> jax.Array:
+        def loss(hidden: jax.Array) -> jax.Array:
+            options = OPTIONS["all"]
+            return (g * linear_cross_entropy(hidden, kernel, labels, bias=bias, chunk_size=2, **options)).sum()
 
-    weights = arrays["hidden"], arrays["kernel"], arrays["bias"]
-    check_grads(jax.jit(loss), weights, order=1, modes=["rev"])
-    slope = jax.jit(jax.grad(lambda hidden: loss(hidden, *weights[1:]).sum()))
-    check_grads(slope, weights[:1], order=1, modes=["rev"])
+        return jax.grad(lambda hidden: (jax.grad(loss)(hidden) * direction).sum())(hidden)
+
+    got = second(*weights_of(arrays), jnp.array(arrays["labels"]))
+    np.testing.assert_allclose(got, (ahead[1]["hidden"] - behind[1]["hidden"]) / (2 * step), rtol=1e-7, atol=1e-9)
 
 
 def test_options_may_be_traced_and_have_gradients() -> None:
     arrays = problem()
     hidden, kernel, labels = arrays["hidden"], arrays["kernel"], arrays["labels"]
 
-    @jax.jit
     def loss(eps: jax.Array, weight: jax.Array) -> jax.Array:
-        return linear_cross_entropy(hidden, kernel, labels, label_smoothing=eps, z_loss=weight, chunk_size=4)
+        words = jnp.asarray(labels)
+        return linear_cross_entropy(hidden, kernel, words, label_smoothing=eps, z_loss=weight, chunk_size=4)
+
+    @jax.jit
+    def with_slopes(eps: jax.Array, weight: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+        return loss(eps, weight), jax.jacrev(loss, (0, 1))(eps, weight)
 
     zero = np.zeros(V, np.float32)
     at = {
@@ -144,14 +161,14 @@ def test_options_may_be_traced_and_have_gradients() -> None:
     }
     eps, weight = jnp.float32(0.25), jnp.float32(0.125)
     slope_eps, slope_weight = at[1.0, 0.0] - at[0.0, 0.0], at[0.0, 1.0] - at[0.0, 0.0]
-    np.testing.assert_allclose(loss(eps, weight), at[0.0, 0.0] + slope_eps / 4 + slope_weight / 8, rtol=1e-5)
-    slopes = jax.jacrev(loss, (0, 1))(eps, weight)
+    losses, slopes = with_slopes(eps, weight)
+    np.testing.assert_allclose(losses, at[0.0, 0.0] + slope_eps / 4 + slope_weight / 8, rtol=1e-5)
     np.testing.assert_allclose(slopes, [slope_eps, slope_weight], rtol=1e-5, atol=1e-6)
 
 
 def test_labels_out_of_range_and_masked_rows_are_absent() -> None:
     arrays = problem(n=12)
-    arrays["labels"] = np.asarray([3, -1, 0, -100, 7, V, 10, 2**31 - 1, 5, 2**32, 4, 1])
+    arrays["labels"] = np.asarray([3, -1, 0, -100, 7, V, 10, 2**31 - 1, 5, -(2**31), 4, 1])
     dropped, kept = jnp.asarray([1, 3, 5, 7, 9, 11]), np.asarray([0, 2, 4, 6, 8, 10])
     arrays["hidden"][1::2] = np.asarray([np.nan, np.inf, 1e30, np.nan, -np.inf, np.nan])[:, None]
     losses, gradients = ours(arrays, chunk_size=4, where=jnp.arange(12) != 11, **OPTIONS["all"])
@@ -160,6 +177,18 @@ def test_labels_out_of_range_and_masked_rows_are_absent() -> None:
     assert (gradients["hidden"][dropped] == 0).all()
     got = losses[kept], gradients | {"hidden": gradients["hidden"][kept]}
     assert_close(got, by_definition(**few, **OPTIONS["all"]), 1e-6)
+
+
+def test_labels_of_the_host_beyond_the_vocabulary_raise_unless_masked() -> None:
+    arrays = problem()
+    hidden, kernel, bias = weights_of(arrays)
+    for label in (V, 2**32):  # the latter is 0 to JAX, which cuts it to 32 bits
+        labels = np.asarray([0, 1, 2, 3, label, 5])
+        with pytest.raises(ValueError, match=rf"labels\[4\] is {label}, but class ids must lie in \[0, 11\)"):
+            linear_cross_entropy(hidden, kernel, labels, bias=bias, chunk_size=4)
+    got = linear_cross_entropy(hidden, kernel, labels, bias=bias, chunk_size=4, where=labels < V)
+    expected = by_definition(**(arrays | {"labels": np.where(labels < V, labels, -1)}))[0]
+    np.testing.assert_allclose(got, expected, rtol=1e-5)
 
 
 def test_nothing_counted_gives_zero() -> None:
@@ -183,9 +212,8 @@ def test_huge_logits() -> None:
     kernel = np.asarray([[1.0, -1.0, 0.5, 0.9998, -0.75]], np.float32)
     logits = np.asarray([10000.0, -10000.0, 5000.0, 9998.0, -7500.0])
     labels, g = np.asarray([0, 1, 4, 3]), np.ones(4, np.float32)
-    losses, gradients = ours(
-        {"hidden": hidden, "kernel": kernel, "bias": np.zeros(V)[:5], "labels": labels, "g": g}, chunk_size=2
-    )
+    bias = np.zeros(5, np.float32)
+    losses, gradients = ours({"hidden": hidden, "kernel": kernel, "bias": bias, "labels": labels, "g": g}, chunk_size=2)
     rival = 1 / (1 + np.exp(2.0))  # share of the second best
     np.testing.assert_allclose(losses, [-np.log(1 - rival), 20000, 2500, -np.log(rival)], rtol=1e-5)
     dz = np.asarray([[-rival, 0, 0, rival, 0], [1 - rival, -1, 0, rival, 0], [0, 1, 0, 0, -1], [1 - rival, 0, 0, rival - 1, 0]])
@@ -197,11 +225,10 @@ def test_small_losses_and_gradients_keep_their_digits() -> None:
     """`ln sum exp z - z_y` and `p_y - 1` would be 0 or have one digit left."""
     gaps = np.asarray([10.0, 20.0, 40.0, 60.0], np.float32)
     kernel = np.asarray([[0.0, 1.0, 0.0]], np.float32)
-    loss, pullback = jax.vjp(
-        lambda h: linear_cross_entropy(h, kernel, np.ones(4, int), chunk_size=1), jnp.asarray(gaps)[:, None]
-    )
-    np.testing.assert_allclose(loss, np.log1p(2 * np.exp(-np.float64(gaps))), rtol=4e-6)
-    np.testing.assert_allclose(pullback(jnp.ones(4))[0][:, 0], -2 / (np.exp(np.float64(gaps)) + 2), rtol=4e-6)
+    arrays = {"hidden": gaps[:, None], "kernel": kernel, "bias": np.zeros(3, np.float32), "labels": np.ones(4, int)}
+    losses, gradients = ours(arrays | {"g": np.ones(4, np.float32)}, chunk_size=1)
+    np.testing.assert_allclose(losses, np.log1p(2 * np.exp(-np.float64(gaps))), rtol=4e-6)
+    np.testing.assert_allclose(gradients["hidden"][:, 0], -2 / (np.exp(np.float64(gaps)) + 2), rtol=4e-6)
 
 
 def test_bias_rules_out_whole_blocks() -> None:
@@ -215,27 +242,22 @@ def test_bias_rules_out_whole_blocks() -> None:
     cut = {"hidden": gradients["hidden"], "kernel": gradients["kernel"][:, kept], "bias": gradients["bias"][kept]}
     assert_close((losses, cut), (expected, of_few), 1e-6)
     assert (gradients["bias"][:4] == 0).all()
-    assert jnp.isinf(linear_cross_entropy(arrays["hidden"], arrays["kernel"], jnp.full(N, 2), bias=arrays["bias"])).all()
+    assert np.isinf(ours(arrays | {"labels": np.full(N, 2)}, chunk_size=3, z_loss=0.1)[0]).all()
 
 
 @pytest.mark.parametrize("options", [{}, {"label_smoothing": 0.1}, {"z_loss": 0.1}], ids=str)
 @pytest.mark.parametrize("bias", [[np.inf, 0, 0], [0, np.inf, 0], [np.inf, np.inf, 0], [-np.inf] * 3, [-np.inf, 0, 0]], ids=str)
 def test_infinite_logits_are_limits(bias: list[float], options: dict[str, float]) -> None:
-    hidden, kernel, labels = jnp.ones((2, 1)), jnp.zeros((1, 3)), jnp.array([0, 0])
-
-    def loss(hidden: jax.Array, kernel: jax.Array, bias: jax.Array, where: Any) -> jax.Array:
-        return linear_cross_entropy(hidden, kernel, labels, bias=bias, where=where, chunk_size=2, **options)
-
-    arguments = hidden, kernel, jnp.array(bias)
-    kept = np.array([True, False])
-    value = loss(*arguments, kept)
+    arrays = {"hidden": np.ones((2, 1)), "kernel": np.zeros((1, 3)), "bias": np.asarray(bias), "g": np.ones(2)}
+    arrays = {k: x.astype(np.float32) for k, x in arrays.items()} | {"labels": np.zeros(2, int)}
+    value, gradients = ours(arrays, chunk_size=2, where=np.array([True, False]), **options)
     assert value[1] == 0
     if "z_loss" not in options:
-        np.testing.assert_allclose(value[0], cross_entropy(arguments[2], 0, **options), rtol=1e-6)
+        np.testing.assert_allclose(value[0], cross_entropy(bias, 0, **options), rtol=1e-6)
     assert not np.isnan(value[0])
-    gradients = jax.grad(lambda h, k, b: loss(h, k, b, kept).sum(), (0, 1, 2))(*arguments)
-    assert all(np.isfinite(g).all() for g in gradients)
-    assert not any(g.any() for g in jax.grad(lambda h, k, b: loss(h, k, b, ~kept & kept).sum(), (0, 1, 2))(*arguments))
+    assert all(np.isfinite(g).all() for g in gradients.values())
+    _, of_nothing = ours(arrays, chunk_size=2, where=np.array([False, False]), **options)
+    assert not any(g.any() for g in of_nothing.values())
 
 
 def test_no_gradient_of_what_is_dropped_though_the_kernel_is_nan() -> None:
@@ -293,7 +315,7 @@ def test_half_precision_is_summed_in_float32(other: Any) -> None:
 
 def test_leading_axes_are_batch_and_broadcast() -> None:
     arrays = problem(n=12)
-    hidden, labels = arrays["hidden"].reshape(2, 6, D), arrays["labels"].reshape(2, 6)
+    hidden, labels = arrays["hidden"].reshape(2, 6, D), jnp.asarray(arrays["labels"].reshape(2, 6))
     expected = by_definition(**arrays)[0].reshape(2, 6)
     loss = partial(linear_cross_entropy, kernel=arrays["kernel"], bias=arrays["bias"], chunk_size=4)
     np.testing.assert_allclose(loss(hidden, labels=labels), expected, rtol=1e-5)
@@ -330,7 +352,8 @@ def test_vmap_over_kernels() -> None:
     arrays = problem()
     kernels = np.stack([arrays["kernel"], 2 * arrays["kernel"]])
     bias = np.zeros(V, np.float32)
-    got = jax.vmap(lambda k: linear_cross_entropy(arrays["hidden"], k, arrays["labels"], chunk_size=4))(jnp.asarray(kernels))
+    labels = jnp.asarray(arrays["labels"])
+    got = jax.vmap(lambda k: linear_cross_entropy(arrays["hidden"], k, labels, chunk_size=4))(jnp.asarray(kernels))
     expected = [by_definition(**(arrays | {"kernel": kernel, "bias": bias}))[0] for kernel in kernels]
     np.testing.assert_allclose(got, expected, rtol=1e-5)
 
@@ -345,11 +368,8 @@ def test_sharded_inputs(specs: tuple[P, P, P]) -> None:
     mesh = Mesh(np.asarray(jax.devices()), ("v",))
     placed = [jax.device_put(x, NamedSharding(mesh, spec)) for x, spec in zip(weights_of(arrays), specs, strict=True)]
 
-    @jax.jit
-    def run(hidden: jax.Array, kernel: jax.Array, bias: jax.Array) -> Any:
-        return ours(arrays | {"hidden": hidden, "kernel": kernel, "bias": bias}, chunk_size=12, **OPTIONS["all"])
-
-    assert_close(run(*placed), by_definition(**arrays, **OPTIONS["all"]), 1e-6)
+    weights = dict(zip(("hidden", "kernel", "bias"), placed, strict=True))
+    assert_close(ours(arrays | weights, chunk_size=12, **OPTIONS["all"]), by_definition(**arrays, **OPTIONS["all"]), 1e-6)
 
 
 @pytest.mark.parametrize(("mesh_shape", "check_vma"), [((1, 8), True), ((2, 4), True), ((2, 4), False), ((8, 1), True)])
@@ -407,8 +427,8 @@ def test_logits_are_never_held(dtype: Any) -> None:
         memory: Any = jax.jit(jax.value_and_grad(loss, (0, 1))).lower(*shapes).compile().memory_analysis()
         return memory.temp_size_in_bytes
 
-    assert temporary(naive) >= 4 * n * v
-    assert temporary(in_blocks) < temporary(naive) / 10
+    assert dtype == jnp.bfloat16 or temporary(naive) >= 4 * n * v
+    assert temporary(in_blocks) < 4 * n * v / 10
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,14 @@
-"""Losses and their gradients against float64 definitions, the published figures, and at the ends of the real line."""
+"""Losses against float64 definitions, the published figures, and at the ends of the real line.
+
+Values are checked on the host, at once and to the last digits; on the device against those. Gradients are checked against
+differences of the definitions. What is compiled is compiled once for all losses.
+"""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import jax.test_util
 import numpy as np
 import pytest
 from jax.sharding import Mesh, PartitionSpec
@@ -21,75 +24,155 @@ LABELS = _rng.integers(0, K, N)
 TARGETS = _rng.dirichlet(np.ones(K), N)
 WEIGHTS = _rng.random(K) + 0.5
 BINARY = _rng.integers(0, 2, N)
+DIRECTION = _rng.normal(size=(N, K))
 INF = np.inf
+
+Loss = Callable[..., Any]
 
 
 def surprises(logits: np.ndarray) -> np.ndarray:
     return -special.log_softmax(logits, -1)
 
 
-# Each loss of logits, and its definition in float64.
-PER_EXAMPLE: dict[str, tuple[Callable[..., jax.Array], Callable[[np.ndarray], np.ndarray]]] = {
-    "cross_entropy": (lambda z: jm.cross_entropy(z, LABELS), lambda z: surprises(z)[range(N), LABELS]),
+def softmax(z: Any) -> Any:
+    return jax.nn.softmax(z) if isinstance(z, jax.Array) else special.softmax(np.asarray(z, float), -1)
+
+
+class Data(NamedTuple):
+    """What a loss is given but logits."""
+
+    labels: Any
+    targets: Any
+    weights: Any
+    binary: Any
+
+
+ON_HOST = Data(LABELS, TARGETS, WEIGHTS, BINARY)
+
+
+def on_device() -> Data:
+    return Data(*map(jnp.array, ON_HOST))
+
+
+# Each loss of logits and data, and its definition in float64.
+PER_EXAMPLE: dict[str, tuple[Loss, Callable[[np.ndarray], np.ndarray]]] = {
+    "cross_entropy": (lambda z, d: jm.cross_entropy(z, d.labels), lambda z: surprises(z)[range(N), LABELS]),
     "cross_entropy weighted": (
-        lambda z: jm.cross_entropy(z, LABELS, class_weights=WEIGHTS),
+        lambda z, d: jm.cross_entropy(z, d.labels, class_weights=d.weights),
         lambda z: WEIGHTS[LABELS] * surprises(z)[range(N), LABELS],
     ),
     "cross_entropy smoothed": (
-        lambda z: jm.cross_entropy(z, LABELS, class_weights=WEIGHTS, label_smoothing=0.2),
+        lambda z, d: jm.cross_entropy(z, d.labels, class_weights=d.weights, label_smoothing=0.2),
         lambda z: ((0.8 * np.eye(K)[LABELS] + 0.2 / K) * WEIGHTS * surprises(z)).sum(-1),
     ),
-    "soft_cross_entropy": (lambda z: jm.soft_cross_entropy(z, TARGETS), lambda z: (TARGETS * surprises(z)).sum(-1)),
+    "cross_entropy smoothed without weights": (
+        lambda z, d: jm.cross_entropy(z, d.labels, label_smoothing=0.2),
+        lambda z: ((0.8 * np.eye(K)[LABELS] + 0.2 / K) * surprises(z)).sum(-1),
+    ),
+    "soft_cross_entropy": (lambda z, d: jm.soft_cross_entropy(z, d.targets), lambda z: (TARGETS * surprises(z)).sum(-1)),
     "focal_loss": (
-        lambda z: jm.focal_loss(z, LABELS, class_weights=WEIGHTS),
+        lambda z, d: jm.focal_loss(z, d.labels, class_weights=d.weights),
         lambda z: (WEIGHTS * (1 - special.softmax(z, -1)) ** 2 * surprises(z))[range(N), LABELS],
     ),
     "focal_loss 0.5": (
-        lambda z: jm.focal_loss(z, LABELS, gamma=0.5),
+        lambda z, d: jm.focal_loss(z, d.labels, gamma=0.5),
         lambda z: ((1 - special.softmax(z, -1)) ** 0.5 * surprises(z))[range(N), LABELS],
     ),
+    "focal_loss 0": (lambda z, d: jm.focal_loss(z, d.labels, gamma=0), lambda z: surprises(z)[range(N), LABELS]),
     "multiclass_hinge_loss": (
-        lambda z: jm.multiclass_hinge_loss(z, LABELS),
+        lambda z, d: jm.multiclass_hinge_loss(z, d.labels),
         lambda z: np.maximum(0, 1 + np.where(np.eye(K)[LABELS], -INF, z).max(-1) - z[range(N), LABELS]),
     ),
     "binary_cross_entropy": (
-        lambda z: jm.binary_cross_entropy(z[:, 0], BINARY, class_weights=WEIGHTS[:2]),
+        lambda z, d: jm.binary_cross_entropy(z[:, 0], d.binary, class_weights=d.weights[:2]),
         lambda z: -WEIGHTS[BINARY] * special.log_expit(np.where(BINARY, z[:, 0], -z[:, 0])),
     ),
+    "binary_cross_entropy of probabilities": (
+        lambda z, d: jm.binary_cross_entropy(z[:, 0], d.targets[:, 0]),
+        lambda z: -TARGETS[:, 0] * special.log_expit(z[:, 0]) - (1 - TARGETS[:, 0]) * special.log_expit(-z[:, 0]),
+    ),
     "hinge_loss": (
-        lambda z: jm.hinge_loss(z[:, 0], BINARY),
+        lambda z, d: jm.hinge_loss(z[:, 0], d.binary),
         lambda z: np.maximum(0, 1 - (2 * BINARY - 1) * z[:, 0]),
     ),
-    "nll": (lambda z: jm.nll(jax.nn.softmax(z), LABELS), lambda z: surprises(z)[range(N), LABELS]),
+    "nll": (lambda z, d: jm.nll(softmax(z), d.labels), lambda z: -np.log(special.softmax(z, -1))[range(N), LABELS]),
+    "nll of distributions": (
+        lambda z, d: jm.nll(softmax(z), d.targets),
+        lambda z: -(TARGETS * np.log(special.softmax(z, -1))).sum(-1),
+    ),
 }
 
 
-@pytest.mark.parametrize("name", PER_EXAMPLE)
-def test_losses_equal_their_definitions(name: str, x64: bool) -> None:
-    ours, definition = PER_EXAMPLE[name]
-    dtype = np.float64 if x64 else np.float32
-    logits = LOGITS.astype(dtype)
-    loss = ours(jnp.asarray(logits))
-    assert loss.dtype == dtype
-    np.testing.assert_allclose(loss, definition(logits.astype(float)), rtol=1e-12 if x64 else 2e-6, atol=0 if x64 else 1e-6)
-    if x64:
-        jax.test_util.check_grads(ours, (jnp.asarray(logits),), order=2 if "hinge" not in name else 1, rtol=1e-5, atol=1e-5)
+@jax.jit
+def values(z: jax.Array, data: Data) -> dict[str, jax.Array]:
+    single = z.astype(jnp.float32)  # softmax of a half would have no digits
+    return {name: loss(single if name.startswith("nll") else z, data) for name, (loss, _) in PER_EXAMPLE.items()}
+
+
+@jax.jit
+def derivatives(z: jax.Array, data: Data, direction: jax.Array) -> dict[str, dict[str, jax.Array]]:
+    """Of the sum over examples, first and second, forwards and backwards; all in the direction but for the gradient."""
+
+    def of(loss: Loss) -> dict[str, jax.Array]:
+        total = lambda z: loss(z, data).sum()  # noqa: E731
+        forwards = lambda z: jax.jvp(total, (z,), (direction,))[1]  # noqa: E731
+        backwards = lambda z: (jax.grad(total)(z) * direction).sum()  # noqa: E731
+        gradient, changed = jax.jvp(jax.grad(total), (z,), (direction,))
+        return {
+            "value": loss(z, data),
+            "gradient": gradient,
+            "slope": forwards(z),
+            "second, forwards": jax.jvp(forwards, (z,), (direction,))[1],
+            "second, forwards of backwards": changed,
+            "second, backwards": jax.grad(backwards)(z),
+        }
+
+    return {name: of(loss) for name, (loss, _) in PER_EXAMPLE.items()}
 
 
 @pytest.mark.parametrize("name", PER_EXAMPLE)
-def test_losses_of_half_precision_are_float32(name: str) -> None:
-    half = jnp.asarray(LOGITS, jnp.bfloat16)
-    loss = PER_EXAMPLE[name][0](half if name != "nll" else half.astype(jnp.float32))
-    assert loss.dtype == jnp.float32
-    expected = PER_EXAMPLE[name][1](np.asarray(half, float))
-    np.testing.assert_allclose(loss, expected, rtol=1e-5, atol=1e-6)
+def test_losses_of_the_host_equal_their_definitions(name: str) -> None:
+    loss, definition = PER_EXAMPLE[name]
+    for logits in (LOGITS, LOGITS.astype(np.float32)):
+        value = loss(logits, ON_HOST)
+        assert type(value) is np.ndarray
+        assert value.dtype == np.float64
+        np.testing.assert_allclose(value, definition(logits.astype(float)), rtol=1e-12)
 
 
-ROWS = np.array([[1e4, -1e4, 0], [-INF, 0, 1], [INF, 0, 1], [INF, INF, 0], [-INF, -INF, -INF], [0, 0, 0]], np.float32)
-OF_ROWS: dict[str, Callable[[Any, Any], jax.Array]] = {
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+def test_losses_of_the_device_are_float32(dtype: Any) -> None:
+    logits = jnp.asarray(LOGITS, dtype)
+    for name, value in values(logits, on_device()).items():
+        assert value.dtype == jnp.float32, name
+        expected = PER_EXAMPLE[name][0](np.asarray(logits, float), ON_HOST)
+        np.testing.assert_allclose(value, expected, rtol=2e-6, atol=1e-6, err_msg=name)
+
+
+def test_losses_of_float64_and_their_derivatives(float64: None) -> None:
+    z, data, v, step = jnp.asarray(LOGITS), on_device(), jnp.asarray(DIRECTION), 1e-5
+    got, ahead, behind = (jax.device_get(derivatives(x, data, v)) for x in (z, z + step * v, z - step * v))
+    shifts = step * np.eye(N * K).reshape(N * K, N, K)
+    for name, (_, definition) in PER_EXAMPLE.items():
+        ours = got[name]
+        np.testing.assert_allclose(ours["value"], definition(LOGITS), rtol=1e-12, err_msg=name)
+        differences = [(definition(LOGITS + x).sum() - definition(LOGITS - x).sum()) / (2 * step) for x in shifts]
+        np.testing.assert_allclose(ours["gradient"].ravel(), differences, rtol=1e-6, atol=1e-8, err_msg=name)
+        np.testing.assert_allclose(ours["slope"], (ours["gradient"] * DIRECTION).sum(), rtol=1e-12, err_msg=name)
+        second = (ahead[name]["gradient"] - behind[name]["gradient"]) / (2 * step)
+        for way in ("second, forwards of backwards", "second, backwards"):
+            np.testing.assert_allclose(ours[way], second, rtol=1e-6, atol=1e-8, err_msg=name)
+        np.testing.assert_allclose(ours["second, forwards"], (second * DIRECTION).sum(), rtol=1e-6, atol=1e-8, err_msg=name)
+
+
+ROWS = np.array(
+    [[1e4, -1e4, 0], [-INF, 0, 1], [INF, 0, 1], [INF, INF, 0], [-INF, -INF, -INF], [0, 0, 0], [np.nan] * 3], np.float32
+)
+KNOWN = slice(6)  # the rows that hold numbers
+OF_ROWS: dict[str, Loss] = {
     "cross_entropy": lambda z, y: jm.cross_entropy(z, y),
     "cross_entropy smoothed": lambda z, y: jm.cross_entropy(z, y, label_smoothing=0.1),
-    "soft_cross_entropy": lambda z, y: jm.soft_cross_entropy(z, jax.nn.one_hot(y, 3), where=y >= 0),
+    "soft_cross_entropy": lambda z, y: jm.soft_cross_entropy(z, one_hot(y), where=(y >= 0) & (y < 3)),
     "focal_loss": lambda z, y: jm.focal_loss(z, y),
     "focal_loss 0.5": lambda z, y: jm.focal_loss(z, y, gamma=0.5),
     "multiclass_hinge_loss": lambda z, y: jm.multiclass_hinge_loss(z, y),
@@ -98,93 +181,170 @@ OF_ROWS: dict[str, Callable[[Any, Any], jax.Array]] = {
 }
 
 
-@pytest.mark.parametrize("name", OF_ROWS)
-def test_infinite_logits_are_limits(name: str) -> None:
-    call = OF_ROWS[name]
-    for label in (0, 1):
-        labels = jnp.full(len(ROWS), label)
-        assert not np.isnan(call(ROWS, labels)).any()
-        assert np.isfinite(jax.grad(lambda z: call(z, labels).sum())(jnp.asarray(ROWS))).all()  # noqa: B023
-    if name == "cross_entropy":
-        np.testing.assert_allclose(call(ROWS, jnp.zeros(6, int)), [0, INF, 0, 0, np.log(3), np.log(3)], rtol=1e-6)
-        np.testing.assert_allclose(call(ROWS, jnp.ones(6, int))[:4], [2e4, np.log1p(np.e), INF, 0], rtol=1e-6)
-    if "hinge" not in name:
-        assert np.isnan(call(jnp.full((1, 3), jnp.nan), jnp.zeros(1, int))).all()
+def one_hot(y: Any) -> Any:
+    return jax.nn.one_hot(y, 3) if isinstance(y, jax.Array) else (y[:, None] == np.arange(3)).astype(float)
 
 
-@pytest.mark.parametrize("name", OF_ROWS)
-def test_what_is_left_out_costs_nothing(name: str) -> None:
+@jax.jit
+def of_rows(z: jax.Array, y: jax.Array) -> dict[str, tuple[jax.Array, jax.Array]]:
+    """Values and gradients."""
+
+    def of(loss: Loss) -> tuple[jax.Array, jax.Array]:
+        value, pullback = jax.vjp(lambda z: loss(z, y), z)
+        return value, pullback(jnp.ones_like(value))[0]
+
+    return {name: of(loss) for name, loss in OF_ROWS.items()}
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_infinite_logits_are_limits(label: int) -> None:
+    got = jax.device_get(of_rows(jnp.asarray(ROWS), jnp.full(len(ROWS), label, jnp.int32)))
+    for name, (value, gradient) in got.items():
+        on_host = OF_ROWS[name](ROWS, np.full(len(ROWS), label))
+        np.testing.assert_allclose(value, on_host, rtol=2e-6, atol=1e-6, err_msg=name)
+        assert not np.isnan(value[KNOWN]).any(), name
+        assert np.isfinite(gradient[KNOWN]).all(), name
+        if "hinge" not in name:
+            assert np.isnan(value[6]), name
+    expected = [0, INF, 0, 0, np.log(3), np.log(3)] if label == 0 else [2e4, np.log1p(np.e), INF, 0, np.log(3), np.log(3)]
+    np.testing.assert_allclose(jm.cross_entropy(ROWS, np.full(7, label))[KNOWN], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("label", "dtype"), [(-1, np.int32), (-100, np.int8), (3, np.int32), (2**31 - 1, np.int32)])
+def test_what_is_left_out_costs_nothing(label: int, dtype: Any) -> None:
     """Labels outside of the classes, of any integer dtype, whatever the logits hold."""
-    call = OF_ROWS[name]
-    bad = jnp.asarray(np.concatenate([ROWS, np.full((1, 3), np.nan, np.float32)]))
-    for label, dtype in ((-1, np.int32), (-100, np.int8), (3, np.int32), (2**31 - 1, np.int32)):
-        labels = jnp.full(len(bad), label, dtype) if name != "soft_cross_entropy" else jnp.full(len(bad), -1)
-        np.testing.assert_array_equal(call(bad, labels), 0)
-        gradient = jax.grad(lambda z: call(z, labels).sum())(bad)  # noqa: B023
-        np.testing.assert_array_equal(gradient, 0)
+    labels = np.full(len(ROWS), label, dtype)
+    for name, (value, gradient) in of_rows(jnp.asarray(ROWS), jnp.asarray(labels)).items():
+        np.testing.assert_array_equal(value, 0, err_msg=name)
+        np.testing.assert_array_equal(gradient, 0, err_msg=name)
+        if label < 0:
+            np.testing.assert_array_equal(OF_ROWS[name](ROWS, labels), 0, err_msg=name)
+        elif name != "soft_cross_entropy":
+            with pytest.raises(ValueError, match=rf"labels\[0\] is {label}, but class ids must lie in \[0, [23]\)"):
+                OF_ROWS[name](ROWS, labels)
+
+
+def test_a_label_beyond_the_classes_may_be_masked() -> None:
+    labels, where = np.append(LABELS[:-1], 2**32), np.arange(N) < N - 1
+    expected = np.append(jm.cross_entropy(LOGITS[:-1], LABELS[:-1]), 0)
+    np.testing.assert_array_equal(jm.cross_entropy(LOGITS, labels, where=where), expected)
+    np.testing.assert_allclose(jm.cross_entropy(jnp.asarray(LOGITS), labels, where=where), expected, rtol=2e-6, atol=1e-6)
+    with pytest.raises(ValueError, match=r"labels\[11\] is 4294967296"):
+        jm.cross_entropy(LOGITS, labels)
+
+
+def test_columns_of_one_event() -> None:
+    """The head of a network has the shape (n, 1), and so may its labels; the place of a wrong one is named all the same."""
+    column = LOGITS[:, :1]
+    np.testing.assert_array_equal(
+        jm.binary_cross_entropy(column, BINARY[:, None])[:, 0], jm.binary_cross_entropy(column[:, 0], BINARY)
+    )
+    np.testing.assert_array_equal(jm.cross_entropy(LOGITS[:, None], LABELS[:, None])[:, 0], jm.cross_entropy(LOGITS, LABELS))
+    wrong = np.append(BINARY[:-1], 2)[:, None]
+    with pytest.raises(ValueError, match=r"labels\[11\] is 2"):
+        jm.hinge_loss(column, wrong)
+    assert jm.hinge_loss(column, wrong, where=wrong < 2)[-1, 0] == 0
 
 
 def test_likely_events_keep_their_digits() -> None:
     z = np.array([1.0, 10, 15, 20, 30, 80], np.float32)
-    expected = np.log1p(np.exp(-z.astype(float)))
-    np.testing.assert_allclose(jm.binary_cross_entropy(z, np.ones(6, int)), expected, rtol=1e-6)
-    slopes = jax.grad(lambda z: jm.binary_cross_entropy(z, np.ones(6, int)).sum())(jnp.asarray(z))
-    np.testing.assert_allclose(slopes, -1 / (1 + np.exp(z.astype(float))), rtol=1e-6)
+    expected, slope = np.log1p(np.exp(-z.astype(float))), -1 / (1 + np.exp(z.astype(float)))
+    np.testing.assert_allclose(jm.binary_cross_entropy(z, np.ones(6, int)), expected, rtol=1e-12)
+    value, pullback = jax.vjp(lambda z: jm.binary_cross_entropy(z, np.ones(6, int)), jnp.asarray(z))
+    np.testing.assert_allclose(value, expected, rtol=1e-6)
+    np.testing.assert_allclose(pullback(jnp.ones(6))[0], slope, rtol=1e-6)
 
 
 def test_class_weight_of_zero_leaves_out() -> None:
+    @jax.jit
+    def with_gradients(z: jax.Array, weights: jax.Array) -> Any:
+        def of(loss: Loss) -> Any:
+            return jax.vjp(lambda z: loss(z, jnp.array([-1, 1]), class_weights=weights), z)
+
+        pairs = [of(loss) for loss in (jm.cross_entropy, jm.focal_loss)]
+        return [(value, pullback(jnp.ones(2))[0]) for value, pullback in pairs]
+
+    z = np.array([[1.0, 2.0, 0.0], [INF, 0.0, 0.0]])
     for weights in ([INF, 0, 1], [np.nan, 0, 1]):
         for loss in (jm.cross_entropy, jm.focal_loss):
+            np.testing.assert_array_equal(loss(z, [-1, 1], class_weights=weights), [0, 0])
+        for value, gradient in with_gradients(jnp.asarray(z, jnp.float32), jnp.asarray(weights, jnp.float32)):
+            np.testing.assert_array_equal(value, [0, 0])
+            np.testing.assert_array_equal(gradient, np.zeros((2, 3)))
 
-            def call(z: Any, loss: Any = loss, weights: Any = weights) -> jax.Array:
-                return loss(z, [-1, 1], class_weights=weights)
 
-            z = jnp.array([[1.0, 2.0, 0.0], [INF, 0.0, 0.0]])
-            np.testing.assert_array_equal(call(z), [0, 0])
-            np.testing.assert_array_equal(jax.grad(lambda z: call(z).sum())(z), np.zeros((2, 3)))
-    impossible = jnp.array([[-INF, 0.0]])
-    np.testing.assert_array_equal(jm.cross_entropy(impossible, [1], label_smoothing=np.float32(0)), [0])
-    np.testing.assert_array_equal(jm.cross_entropy(impossible, [1], label_smoothing=jnp.float32(0)), [0])
+def test_smoothing_of_zero_leaves_an_infinite_loss_out() -> None:
+    impossible = np.array([[-INF, 0.0]])
+    for smoothing in (0.0, np.float32(0), np.zeros(())):
+        np.testing.assert_array_equal(jm.cross_entropy(impossible, [1], label_smoothing=smoothing), [0])
+    for smoothing in (np.float32(0), jnp.float32(0)):
+        got = jm.cross_entropy(jnp.asarray(impossible), jnp.array([1]), label_smoothing=smoothing)
+        np.testing.assert_array_equal(got, [0])
+
+
+def test_gradient_in_the_class_weights() -> None:
     of_weights = jax.grad(lambda w: jm.cross_entropy(LOGITS, LABELS, class_weights=w).sum())(jnp.zeros(K))
-    expected = np.bincount(LABELS, jm.cross_entropy(LOGITS, LABELS), K)
-    np.testing.assert_allclose(of_weights, expected, rtol=1e-5)
+    np.testing.assert_allclose(of_weights, np.bincount(LABELS, jm.cross_entropy(LOGITS, LABELS), K), rtol=1e-5)
 
 
 def test_nan_logits_make_loss_and_gradient_nan() -> None:
-    z = jnp.array([[np.nan, 0.0, 1.0]])
+    value_and_gradient = of_rows(jnp.asarray(ROWS), jnp.zeros(len(ROWS), jnp.int32))
+    for name in ("cross_entropy", "focal_loss", "binary_cross_entropy"):
+        value, gradient = value_and_gradient[name]
+        assert np.isnan(value[6])
+        assert np.isnan(gradient[6][:1]).all()
+        assert np.isnan(OF_ROWS[name](ROWS, np.zeros(len(ROWS), int))[6])
+    one = np.array([[np.nan, 0.0, 1.0]])
     for loss in (jm.cross_entropy, jm.focal_loss):
-        assert np.isnan(loss(z, [0])).all()
-        assert np.isnan(jax.grad(lambda z: loss(z, [0]).sum())(z)).all()  # noqa: B023
-    assert np.isnan(jm.binary_cross_entropy([0.5], [1.5])).all()
+        assert np.isnan(loss(one, [0])).all()
+        assert np.isnan(jax.grad(lambda z: loss(z, [0]).sum())(jnp.asarray(one))).all()  # noqa: B023
+
+
+def test_probabilities_of_an_event_lie_in_the_unit_interval() -> None:
+    with pytest.raises(ValueError, match=r"labels\[1\] is 1\.5, but a probability lies in \[0, 1\]"):
+        jm.binary_cross_entropy([0.5, 0.5], [0.5, 1.5])
+    assert jm.binary_cross_entropy([0.5, 0.5], [0.5, 1.5], where=[True, False])[1] == 0
+    np.testing.assert_array_equal(np.isnan(jm.binary_cross_entropy(jnp.ones(2), jnp.array([0.5, 1.5]))), [False, True])
 
 
 def test_a_tie_has_a_gradient() -> None:
     slopes = jax.grad(lambda z: jm.multiclass_hinge_loss(z, [0]).sum())
     np.testing.assert_allclose(slopes(jnp.zeros((1, 3))), [[-1, 0.5, 0.5]])
-    np.testing.assert_array_equal(jm.multiclass_hinge_loss([[-INF], [3.0]], [0, 0]), [0, 0])
+    for of_one_class in ([[-INF], [3.0]], jnp.array([[-INF], [3.0]])):
+        np.testing.assert_array_equal(jm.multiclass_hinge_loss(of_one_class, [0, 0]), [0, 0])
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e4])
-def test_losses_equal_those_of_optax(scale: float) -> None:
+def test_losses_equal_those_of_optax() -> None:
     optax = pytest.importorskip("optax", reason="optax is in the extra 'loops'")
-    z, y = jnp.asarray(LOGITS * scale, jnp.float32), jnp.asarray(LABELS)
-    pairs = [
+    y, targets, binary = jnp.asarray(LABELS), jnp.asarray(TARGETS, jnp.float32), jnp.asarray(BINARY)
+    pairs: list[tuple[Loss, Loss]] = [
         (lambda z: jm.cross_entropy(z, y), lambda z: optax.softmax_cross_entropy_with_integer_labels(z, y)),
-        (lambda z: jm.soft_cross_entropy(z, TARGETS), lambda z: optax.softmax_cross_entropy(z, jnp.asarray(TARGETS))),
-        (lambda z: jm.binary_cross_entropy(z[:, 0], BINARY), lambda z: optax.sigmoid_binary_cross_entropy(z[:, 0], BINARY)),
-        (lambda z: jm.hinge_loss(z[:, 0], BINARY), lambda z: optax.hinge_loss(z[:, 0], 2 * BINARY - 1)),
+        (lambda z: jm.soft_cross_entropy(z, targets), lambda z: optax.softmax_cross_entropy(z, targets)),
+        (lambda z: jm.binary_cross_entropy(z[:, 0], binary), lambda z: optax.sigmoid_binary_cross_entropy(z[:, 0], binary)),
+        (lambda z: jm.hinge_loss(z[:, 0], binary), lambda z: optax.hinge_loss(z[:, 0], 2 * binary - 1)),
     ]
+
+    @jax.jit
+    def values_and_gradients(z: jax.Array) -> Any:
+        return [[(f(z), jax.grad(lambda z, f=f: f(z).sum())(z)) for f in pair] for pair in pairs]
+
     with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
-        for ours, theirs in pairs:
-            np.testing.assert_allclose(ours(z), theirs(z), rtol=1e-6, atol=1e-6)
-            gradient, expected = (jax.grad(lambda z, f=f: f(z).sum())(z) for f in (ours, theirs))
-            np.testing.assert_allclose(gradient, expected, atol=1e-6)
+        for scale in (1.0, 1e4):
+            for (ours, gradient), (theirs, expected) in values_and_gradients(jnp.asarray(LOGITS * scale, jnp.float32)):
+                np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
+                np.testing.assert_allclose(gradient, expected, atol=1e-6)
 
 
 def test_two_hundred_classes_of_small_integers() -> None:
-    logits = jnp.zeros((3, 200))
-    np.testing.assert_allclose(jm.cross_entropy(logits, np.array([-100, 127, -1], np.int8)), [0, np.log(200), 0], rtol=1e-6)
-    np.testing.assert_allclose(jm.cross_entropy(logits, np.array([-100, 199, 200])), [0, np.log(200), 0], rtol=1e-6)
+    small = np.array([-100, 127, -1], np.int8)
+    for logits, labels in (
+        (np.zeros((3, 200)), small),
+        (jnp.zeros((3, 200)), small),
+        (jnp.zeros((3, 200)), jnp.asarray(small)),
+    ):
+        np.testing.assert_allclose(jm.cross_entropy(logits, labels), [0, np.log(200), 0], rtol=1e-6)
+    beyond = jm.cross_entropy(jnp.zeros((3, 200)), jnp.array([-100, 199, 200]))
+    np.testing.assert_allclose(beyond, [0, np.log(200), 0], rtol=1e-6)
 
 
 def test_published_figures() -> None:
@@ -194,40 +354,80 @@ def test_published_figures() -> None:
     for expected in (0.49631710718508326, 0.6616817361606729, 0.7961738233757771):
         p = state.rand(7, 3) + 0.6 * y
         p /= p.sum(-1, keepdims=True)
-        np.testing.assert_allclose(jm.nll(p, y).mean(), expected, rtol=1e-6)
-        np.testing.assert_allclose(jm.nll(p, y.argmax(-1)).mean(), expected, rtol=1e-6)
+        np.testing.assert_allclose(jm.nll(p, y).mean(), expected, rtol=1e-14)
+        np.testing.assert_allclose(jm.nll(p, y.argmax(-1)).mean(), expected, rtol=1e-14)
 
 
 def test_nll_at_the_ends() -> None:
-    p = jnp.array([[0.0, 1.0], [0.0, 1.0]])
+    p = [[0.0, 1.0], [0.0, 1.0]]
     np.testing.assert_array_equal(jm.nll(p, [0, 1]), [INF, 0])
-    np.testing.assert_array_equal(jax.grad(lambda p: jm.nll(p, jnp.array([0, 1])).sum())(p), [[-INF, 0], [0, -1]])
+    value, pullback = jax.vjp(lambda p: jm.nll(p, jnp.array([0, 1])), jnp.array(p))
+    np.testing.assert_array_equal(value, [INF, 0])
+    np.testing.assert_array_equal(pullback(jnp.ones(2))[0], [[-INF, 0], [0, -1]])
 
 
 def test_hinge_equals_scikit_learns() -> None:
     np.testing.assert_allclose(
-        jm.multiclass_hinge_loss(LOGITS, LABELS).mean(), sk.hinge_loss(LABELS, LOGITS, labels=range(K)), rtol=1e-6
+        jm.multiclass_hinge_loss(LOGITS, LABELS).mean(), sk.hinge_loss(LABELS, LOGITS, labels=range(K)), rtol=1e-12
     )
 
 
 def test_losses_broadcast_and_vmap() -> None:
-    logits = jnp.asarray(np.stack([LOGITS, -LOGITS]), jnp.float32)
+    logits, labels = np.stack([LOGITS, -LOGITS]), jnp.asarray(LABELS)
     each = np.stack([jm.cross_entropy(z, LABELS) for z in logits])
-    np.testing.assert_allclose(jm.cross_entropy(logits, LABELS), each, rtol=1e-6)
-    np.testing.assert_allclose(jax.vmap(jm.cross_entropy, (0, None))(logits, jnp.asarray(LABELS)), each, rtol=1e-6)
-    np.testing.assert_allclose(jax.jit(jm.cross_entropy)(logits, LABELS), each, rtol=1e-6)
-    assert jm.cross_entropy(logits[0, 0], LABELS[0]).shape == ()
+    np.testing.assert_array_equal(jm.cross_entropy(logits, LABELS), each)
+    where = np.arange(2 * N).reshape(2, N) % 3 > 0
+    np.testing.assert_array_equal(jm.cross_entropy(LOGITS, LABELS, where=where), np.where(where, each[0], 0))
+    on_device = jnp.asarray(logits, jnp.float32)
+    for got in (jm.cross_entropy(on_device, labels), jax.vmap(jm.cross_entropy, (0, None))(on_device, labels)):
+        np.testing.assert_allclose(got, each, rtol=2e-6, atol=1e-6)
+    masked = jm.cross_entropy(on_device[0], labels, where=jnp.asarray(where))
+    np.testing.assert_allclose(masked, np.where(where, each[0], 0), rtol=2e-6, atol=1e-6)
+    assert jm.cross_entropy(LOGITS[0], LABELS[0]).shape == jm.cross_entropy(on_device[0, 0], labels[0]).shape == ()
+    assert jm.cross_entropy(np.zeros((0, 3)), np.zeros(0, int)).shape == (0,)
     assert jm.cross_entropy(jnp.zeros((0, 3)), jnp.zeros(0, int)).shape == (0,)
 
 
+def test_a_second_call_compiles_nothing() -> None:
+    """Neither on the host, where nothing ever is, nor on the device."""
+
+    def calls(z: Any) -> None:
+        jm.cross_entropy(z, LABELS, class_weights=WEIGHTS, label_smoothing=0.1)
+        jm.weighted_mean(jm.focal_loss(z, LABELS, gamma=1.5), WEIGHTS[LABELS])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jax._src.compiler.compile_or_get_cached", lambda *_, **__: pytest.fail("compiled"))
+        calls(LOGITS)
+    calls(jnp.asarray(LOGITS))
+    z = jnp.asarray(2 * LOGITS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jax._src.compiler.compile_or_get_cached", lambda *_, **__: pytest.fail("compiled"))
+        calls(z)
+
+
 def test_weighted_mean() -> None:
-    values, weight = jnp.array([1.0, 2.0, jnp.nan, 4.0]), jnp.array([1.0, 3.0, 0.0, 2.0])
-    np.testing.assert_allclose(jm.weighted_mean(values, weight), 15 / 6, rtol=1e-6)
-    np.testing.assert_allclose(jm.weighted_mean(values, where=[True, False, False, True]), 2.5, rtol=1e-6)
+    values, weight = np.array([1.0, 2.0, np.nan, 4.0]), np.array([1.0, 3.0, 0.0, 2.0])
+    assert jm.weighted_mean(values, weight) == 15 / 6
+    assert jm.weighted_mean(values, where=[True, False, False, True]) == 2.5
     assert jm.weighted_mean(values, where=[False] * 4) == 0
-    gradient = jax.grad(lambda v: jm.weighted_mean(v, weight))(values)
+    assert jm.weighted_mean(values, weight, parts=True) == (15, 6)
+    np.testing.assert_array_equal(jm.weighted_mean(np.ones((2, 3)) * 2, axis=-1), [2, 2])
+    np.testing.assert_array_equal(jm.weighted_mean(np.eye(2), [3.0, 1.0], axis=1), [3 / 4, 1 / 4])
+
+    @jax.jit
+    def on_device(values: jax.Array, weight: jax.Array, where: jax.Array) -> Any:
+        value, gradient = jax.value_and_grad(lambda v: jm.weighted_mean(v, weight))(values)
+        return value, gradient, jm.weighted_mean(values, where=where)
+
+    v, w = jnp.asarray(values), jnp.asarray(weight)
+    value, gradient, masked = on_device(v, w, jnp.array([True, False, False, True]))
+    np.testing.assert_allclose(value, 15 / 6, rtol=1e-6)
     np.testing.assert_allclose(gradient, [1 / 6, 1 / 2, 0, 1 / 3], rtol=1e-6)
-    np.testing.assert_allclose(jm.weighted_mean(jnp.ones((2, 3)) * 2, axis=-1), [2, 2])
+    np.testing.assert_allclose(masked, 2.5, rtol=1e-6)
+    assert on_device(v, w, jnp.zeros(4, bool))[2] == 0
+    with pytest.raises(ValueError, match=r"sample_weight\[1\] is nan"):
+        jm.weighted_mean([1.0, 2.0], [1.0, np.nan])
+    assert jm.weighted_mean([1.0, 2.0], [1.0, np.nan], where=[True, False]) == 1
 
 
 def test_weighted_mean_over_devices() -> None:
@@ -244,75 +444,128 @@ def test_weighted_mean_over_devices() -> None:
     np.testing.assert_allclose(sharded(values, where), np.arange(5, 16).mean(), rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "metric",
-    [jm.macro(jm.f1), jm.balanced_accuracy, jm.matthews_corrcoef, jm.macro(jm.jaccard)],
-    ids=["f1", "recall", "matthews", "jaccard"],
-)
-def test_metric_loss_is_the_metric_of_soft_counts(metric: Any) -> None:
-    loss = jm.metric_loss(metric)
-    soft = special.softmax(LOGITS, -1)
+METRICS: dict[str, Any] = {
+    "f1": jm.macro(jm.f1),
+    "recall": jm.balanced_accuracy,
+    "matthews": jm.matthews_corrcoef,
+    "jaccard": jm.macro(jm.jaccard),
+}
+
+
+def test_metric_loss_is_the_metric_of_soft_counts() -> None:
+    @jax.jit
+    def with_gradients(z: jax.Array) -> Any:
+        return {name: jax.value_and_grad(jm.metric_loss(metric))(z, LABELS) for name, metric in METRICS.items()}
+
+    soft, step = special.softmax(LOGITS, -1), 1e-6
     counts = np.stack([soft[label == LABELS].sum(0) for label in range(K)])
-    np.testing.assert_allclose(loss(LOGITS, LABELS), 1 - metric(counts), rtol=1e-5)
-    gradient = jax.grad(loss)(jnp.asarray(LOGITS, jnp.float32), LABELS)
-    assert np.isfinite(gradient).all()
-    assert abs(gradient).max() > 0
-    better = LOGITS - np.asarray(gradient)
-    assert loss(better, LABELS) < loss(LOGITS, LABELS)
-    assert jm.metric_loss(metric) == loss
+    for name, (value, gradient) in with_gradients(jnp.asarray(LOGITS, jnp.float32)).items():
+        metric = METRICS[name]
+        loss = jm.metric_loss(metric)
+        on_host = loss(LOGITS, LABELS)
+        assert type(on_host) is np.float64
+        np.testing.assert_allclose(on_host, 1 - metric(counts), rtol=1e-12)
+        np.testing.assert_allclose(value, on_host, rtol=2e-6)
+        differences = [
+            (loss(LOGITS + x, LABELS) - loss(LOGITS - x, LABELS)) / (2 * step)
+            for x in step * np.eye(N * K).reshape(N * K, N, K)
+        ]
+        np.testing.assert_allclose(gradient.ravel(), differences, rtol=1e-4, atol=1e-6)
+        assert loss(LOGITS - np.asarray(gradient), LABELS) < on_host
+        assert jm.metric_loss(metric) == loss
 
 
-@pytest.mark.parametrize("metric", [jm.macro(jm.f1), jm.matthews_corrcoef, jm.balanced_accuracy])
-def test_metric_loss_of_rows_without_a_say_and_of_certain_ones(metric: Any) -> None:
-    loss = jm.metric_loss(metric)
-    z = jnp.array([[INF, 0.0], [0.5, 1.0], [2.0, 0.0], [-INF, -INF]])
-    y = np.array([0, 1, 1, 0])
-    same = jnp.array([[40.0, -40.0], [0.5, 1.0], [2.0, 0.0], [0.0, 0.0]])
-    np.testing.assert_allclose(loss(z, y), loss(same, y), rtol=1e-6)
-    np.testing.assert_allclose(jax.grad(loss)(z, y)[1:3], jax.grad(loss)(same, y)[1:3], rtol=1e-5)
-    assert np.isfinite(jax.grad(loss)(z, y)).all()
-    nothing = jnp.array([[np.nan, 1.0]])
-    for options in ({"where": [True] * 4 + [False]}, {"sample_weight": [1.0] * 4 + [0]}, {}):
-        labels = np.append(y, 0 if options else -1)
-        assert loss(jnp.concatenate([z, nothing]), labels, **options) == loss(z, y)
-        gradient = jax.grad(loss)(jnp.concatenate([z, nothing]), labels, **options)
-        np.testing.assert_array_equal(gradient[-1], [0, 0])
-        assert np.isfinite(gradient).all()
+def test_metric_loss_of_rows_without_a_say_and_of_certain_ones() -> None:
+    metrics = [METRICS[name] for name in ("f1", "matthews", "recall")]
+
+    @jax.jit
+    def with_gradients(z: jax.Array, y: jax.Array, weight: jax.Array, where: jax.Array) -> Any:
+        options = {"sample_weight": weight, "where": where}
+        return [jax.value_and_grad(lambda z, m=m: jm.metric_loss(m)(z, y, **options))(z) for m in metrics]
+
+    ones, everywhere = np.ones(5, np.float32), np.ones(5, bool)
+    z = np.array([[INF, 0.0], [0.5, 1.0], [2.0, 0.0], [-INF, -INF], [np.nan, 1.0]], np.float32)
+    same = np.array([[40.0, -40.0], [0.5, 1.0], [2.0, 0.0], [0.0, 0.0], [5.0, 1.0]], np.float32)
+    y, unlabelled = np.array([0, 1, 1, 0, 0], np.int32), np.array([0, 1, 1, 0, -1], np.int32)
+    first = np.arange(5) < 4
+    expected = with_gradients(same, y, ones, first)
+    on_host = [jm.metric_loss(metric)(same[:4], y[:4]) for metric in metrics]
+    for labels, weight, where in ((y, ones, first), (y, ones * first, everywhere), (unlabelled, ones, everywhere)):
+        got = with_gradients(jnp.asarray(z), jnp.asarray(labels), jnp.asarray(weight), jnp.asarray(where))
+        for (value, gradient), (ordinary, slopes), of_host in zip(got, expected, on_host, strict=True):
+            np.testing.assert_allclose(value, of_host, rtol=2e-6)
+            np.testing.assert_allclose(value, ordinary, rtol=1e-6)
+            np.testing.assert_allclose(gradient[1:3], slopes[1:3], rtol=1e-5)
+            np.testing.assert_array_equal(gradient[4], [0, 0])
+            assert np.isfinite(gradient).all()
+    for metric, of_host in zip(metrics, on_host, strict=True):
+        loss = jm.metric_loss(metric)
+        np.testing.assert_allclose(loss(z, y, where=first), of_host, rtol=1e-12)
+        np.testing.assert_allclose(loss(z, y, sample_weight=ones * first), of_host, rtol=1e-12)
+        np.testing.assert_allclose(loss(z, unlabelled), of_host, rtol=1e-12)
 
 
-@pytest.mark.parametrize("surrogate", ["logistic", "hinge", "squared_hinge"])
-def test_pairwise_auc_loss_by_pairs(surrogate: Any) -> None:
-    score = LOGITS[:, 0]
+SURROGATES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "logistic": lambda d: np.logaddexp(0, -d),
+    "hinge": lambda d: np.maximum(0, 1 - d),
+    "squared_hinge": lambda d: np.maximum(0, 1 - d) ** 2,
+}
+
+
+@jax.jit
+def pairwise(z: jax.Array, y: jax.Array, weight: jax.Array, where: jax.Array) -> dict[str, Any]:
+    """Values and gradients."""
+
+    def loss(z: jax.Array, surrogate: Any) -> jax.Array:
+        return jm.pairwise_auc_loss(z, y, surrogate=surrogate, sample_weight=weight, where=where)
+
+    return {surrogate: jax.value_and_grad(lambda z, s=surrogate: loss(z, s))(z) for surrogate in SURROGATES}
+
+
+def test_pairwise_auc_loss_by_pairs() -> None:
+    score, step = LOGITS[:, 0], 1e-6
     d = score[BINARY == 1][:, None] - score[BINARY == 0]
-    hinge = np.maximum(0, 1 - d)
-    expected = {"logistic": np.logaddexp(0, -d), "hinge": hinge, "squared_hinge": hinge**2}[surrogate]
-    np.testing.assert_allclose(jm.pairwise_auc_loss(score, BINARY, surrogate=surrogate), expected.mean(), rtol=1e-5)
-    if surrogate != "logistic":  # a bound on the pairs out of order
-        assert expected.mean() >= 1 - float(jm.roc_auc(BINARY, score))
-    masked = jm.pairwise_auc_loss(
-        np.append(score, np.nan), np.append(BINARY, 1), surrogate=surrogate, where=np.arange(N + 1) < N
-    )
-    np.testing.assert_allclose(masked, expected.mean(), rtol=1e-5)
-    assert jm.pairwise_auc_loss(score, np.ones(N, int), surrogate=surrogate) == 0
+    longer, labels, where = np.append(score, np.nan), np.append(BINARY, 1), np.arange(N + 1) < N
+    weight = np.ones(N + 1)
+    got = pairwise(*(jnp.asarray(x, dtype) for x, dtype in ((longer, float), (labels, int), (weight, float), (where, bool))))
+    for surrogate, of_pair in SURROGATES.items():
+        loss: Loss = lambda z, s=surrogate, y=BINARY: jm.pairwise_auc_loss(z, y, surrogate=s)  # noqa: E731
+        expected = of_pair(d).mean()
+        np.testing.assert_allclose(loss(score), expected, rtol=1e-12)
+        masked = jm.pairwise_auc_loss(longer, labels, surrogate=surrogate, where=where)  # type: ignore[arg-type]
+        np.testing.assert_allclose(masked, expected, rtol=1e-12)
+        if surrogate != "logistic":  # a bound on the pairs out of order
+            assert expected >= 1 - float(jm.roc_auc(BINARY, score))
+        assert loss(score, y=np.ones(N, int)) == 0
+        value, gradient = got[surrogate]
+        np.testing.assert_allclose(value, expected, rtol=2e-6)
+        differences = [(loss(score + x) - loss(score - x)) / (2 * step) for x in step * np.eye(N)]
+        np.testing.assert_allclose(gradient, [*differences, 0], rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("surrogate", ["logistic", "hinge", "squared_hinge"])
-def test_pairwise_auc_loss_of_extremes(surrogate: Any) -> None:
-    def loss(z: Any, y: Any = (1, 0, 0), **options: Any) -> Any:
-        return jax.value_and_grad(lambda z: jm.pairwise_auc_loss(z, np.array(y), surrogate=surrogate, **options))(jnp.array(z))
+def test_pairwise_auc_loss_of_extremes() -> None:
+    everywhere = jnp.ones(3, bool)
+
+    def losses(z: Any, weight: float = 1) -> Any:
+        return pairwise(jnp.array(z, float), jnp.array([1, 0, 0]), jnp.full(3, weight, float), everywhere)
 
     for z in ([1e20, 0, 1], [INF, 0, 1]):
-        value, gradient = loss(z)
-        assert value == 0
-        np.testing.assert_array_equal(gradient, [0, 0, 0])
+        for surrogate, (value, gradient) in losses(z).items():
+            assert value == jm.pairwise_auc_loss(z, [1, 0, 0], surrogate=surrogate) == 0
+            np.testing.assert_array_equal(gradient, [0, 0, 0])
     for z in ([-INF, 0, 1], [INF, INF, -INF], [3e38, 1e4, -3e38]):
-        value, gradient = loss(z)
-        assert np.isfinite(value)
-        assert np.isfinite(gradient).all()
-    ordinary = loss([0.5, 0.1, 0.9])
+        for surrogate, (value, gradient) in losses(z).items():
+            assert np.isfinite(value)
+            assert np.isfinite(gradient).all()
+            assert np.isfinite(jm.pairwise_auc_loss(z, [1, 0, 0], surrogate=surrogate))
+    ordinary = losses([0.5, 0.1, 0.9])
     for weight in (1e-30, 1e30):
-        assert_all_close(loss([0.5, 0.1, 0.9], sample_weight=[weight] * 3), ordinary)
-    assert np.isnan(loss([np.nan, 0, 1])[0])
+        assert_all_close(losses([0.5, 0.1, 0.9], weight), ordinary)
+    for surrogate, (value, _) in losses([np.nan, 0, 1]).items():
+        assert np.isnan(value)
+        assert np.isnan(jm.pairwise_auc_loss([np.nan, 0, 1], [1, 0, 0], surrogate=surrogate))
+    for surrogate, (_, gradient) in losses([2, 1, 1]).items():
+        assert surrogate == "logistic" or not gradient.any()  # at the corner of the hinge
 
 
 def assert_all_close(got: Any, expected: Any) -> None:
@@ -326,9 +579,28 @@ def test_soft_calibration_error_becomes_the_hard_one() -> None:
     y = (rng.random(200) < p**2).astype(int)
     hard = jm.calibration_error(y, p, norm="l2", num_bins=10)
     np.testing.assert_allclose(jm.soft_calibration_error(p, y, num_bins=10, temperature=1e-4), hard, rtol=1e-3)
-    gradient = jax.grad(lambda p: jm.soft_calibration_error(p, y))(jnp.asarray(p))
+    weight = rng.random(200)
+    value, gradient = jax.value_and_grad(lambda p: jm.soft_calibration_error(p, y, sample_weight=weight))(jnp.asarray(p))
+    np.testing.assert_allclose(value, jm.soft_calibration_error(p, y, sample_weight=weight), rtol=2e-6)
+    np.testing.assert_allclose(value, soft_calibration_error_by_loop(p, y, weight), rtol=2e-6)
     assert np.isfinite(gradient).all()
-    assert np.isfinite(jax.grad(lambda p: jm.soft_calibration_error(p, jnp.zeros(0, int)))(jnp.zeros(0))).all()
+    nothing = jm.soft_calibration_error(np.zeros(0), np.zeros(0, int))
+    value, gradient = jax.value_and_grad(lambda p: jm.soft_calibration_error(p, jnp.zeros(0, int)))(jnp.zeros(0))
+    assert value == nothing == 0
+    assert np.isfinite(gradient).all()
+    assert np.isnan(jm.soft_calibration_error([0.5, 1.5], [0, 1]))
+    assert jm.soft_calibration_error([0.5, 1.5], [0, -1]) == 0.5
+
+
+def soft_calibration_error_by_loop(p: np.ndarray, y: np.ndarray, weight: np.ndarray) -> float:
+    """Karandikar et al. (2021), with 15 bins and a temperature of 0.01."""
+    centres = (np.arange(15) + 0.5) / 15
+    sizes, gaps = np.zeros(15), np.zeros(15)
+    for p_i, y_i, w_i in zip(p, y, weight, strict=True):
+        closeness = np.exp(-((p_i - centres) ** 2) / 0.01)
+        share = w_i * closeness / closeness.sum()
+        sizes, gaps = sizes + share, gaps + share * (p_i - y_i)
+    return float(np.sqrt(((gaps / sizes) ** 2 * sizes).sum() / sizes.sum()))
 
 
 @pytest.mark.parametrize(
@@ -339,19 +611,25 @@ def test_soft_calibration_error_becomes_the_hard_one() -> None:
         (lambda: jm.cross_entropy(LOGITS, LABELS, class_weights=[1.0]), r"class_weights must have shape \(K,\) = \(5,\)"),
         (lambda: jm.cross_entropy(LOGITS, LABELS, where=np.ones(3, bool)), "where and the examples must go together"),
         (lambda: jm.cross_entropy(1.0, 0), r"logits must have shape \(..., K\)"),
+        (lambda: jm.cross_entropy(LOGITS, LABELS + 1), r"labels\[\d+\] is 5, but class ids must lie in \[0, 5\)"),
         (lambda: jm.soft_cross_entropy(LOGITS, TARGETS[:, 1:]), "same K"),
         (lambda: jm.nll(TARGETS, TARGETS[:, 1:]), "labels must be class ids, or of shape"),
         (lambda: jm.cross_entropy(LOGITS, LABELS[:, None]), "logits and labels must go together"),
         (lambda: jm.cross_entropy(LOGITS, LABELS, label_smoothing=1.1), r"label_smoothing must be in \[0, 1\], got 1.1"),
         (lambda: jm.binary_cross_entropy(LOGITS[:, :1], BINARY), "logits and labels must go together"),
+        (lambda: jm.binary_cross_entropy(LOGITS[:, 0], BINARY + 1), r"labels\[\d+\] is 2, .* y_true == 1"),
+        (lambda: jm.hinge_loss(LOGITS[:, 0], 2 * BINARY - 1), r"holds -1 and 1 but no 0"),
         (lambda: jm.weighted_mean([1.0, 2.0], [[1.0], [0.0]]), "values and sample_weight must go together"),
         (lambda: jm.focal_loss(LOGITS, LABELS, gamma=-1), "gamma must be"),
         (lambda: jm.focal_loss(LOGITS, LABELS, gamma=INF), "gamma must be"),
         (lambda: jm.metric_loss("f1"), "metric_loss takes a function"),  # type: ignore[arg-type]
         (lambda: jm.metric_loss(jm.accuracy)(LOGITS[0], LABELS[0]), r"logits must have shape \(..., n, K\)"),
+        (lambda: jm.metric_loss(jm.accuracy)(LOGITS, LABELS + 1), r"labels\[\d+\] is 5"),
         (lambda: jm.pairwise_auc_loss([1.0], [1], surrogate="log"), "surrogate must be"),  # type: ignore[arg-type]
         (lambda: jm.pairwise_auc_loss([1.0, 2.0], [1]), "same number of examples"),
+        (lambda: jm.pairwise_auc_loss([1.0, 2.0], [1, -1]), "holds -1 and 1 but no 0"),
         (lambda: jm.soft_calibration_error([0.5], [1], temperature=0), "temperature must be"),
+        (lambda: jm.soft_calibration_error([0.5], [1], sample_weight=[np.nan]), r"sample_weight\[0\] is nan"),
     ],
 )
 def test_mistakes_are_named(call: Callable[[], Any], message: str) -> None:

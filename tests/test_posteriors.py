@@ -1,5 +1,7 @@
 """Posteriors against published figures, scipy's betas and simulated coverage."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import jax.test_util
@@ -8,6 +10,8 @@ import pytest
 from scipy import stats
 
 import jaxmetrics as jm
+from jaxmetrics import _betas
+from jaxmetrics._backends import compiled
 
 
 @pytest.mark.parametrize(
@@ -23,7 +27,7 @@ import jaxmetrics as jm
 def test_published_figures(counts: list[list[int]], mean: float, interval: tuple[float, float] | None) -> None:
     posterior = jm.balanced_accuracy_posterior(np.array(counts))
     np.testing.assert_allclose(posterior.mean, mean, atol=5e-5 if mean < 0.99 else 1e-7)
-    np.testing.assert_allclose(jm.balanced_accuracy_expected(np.array(counts)), posterior.mean, rtol=1e-6)
+    np.testing.assert_allclose(jm.balanced_accuracy_expected(np.array(counts)), posterior.mean, rtol=1e-12)
     if interval is not None:
         np.testing.assert_allclose(posterior.interval(0.95), interval, atol=1e-6)
 
@@ -32,6 +36,21 @@ def test_brodersen_toolbox_median_and_mode() -> None:
     posterior = jm.balanced_accuracy_posterior(np.array([[90, 10], [5, 95]]))
     np.testing.assert_allclose((posterior.ppf(0.5), posterior.mode), (0.917994, 0.92069), atol=5e-6)
     np.testing.assert_allclose(posterior.sf(0.9), 1 - posterior.cdf(0.9), rtol=1e-6)
+
+
+def test_the_device_answers_in_its_own_precision() -> None:
+    counts = np.array([[90, 10], [5, 95]])
+    posterior = jm.balanced_accuracy_posterior(jnp.asarray(counts))
+    low, high = posterior.interval()
+    assert isinstance(low, jax.Array)
+    assert low.dtype == np.float32
+    np.testing.assert_allclose((low, high), jm.balanced_accuracy_posterior(counts).interval(), rtol=1e-6)
+    np.testing.assert_allclose(jm.balanced_accuracy_expected(jnp.asarray(counts)), posterior.mean, rtol=1e-6)
+    np.testing.assert_allclose(
+        jm.recall_posterior(jnp.asarray(counts)).interval(), jm.recall_posterior(counts).interval(), rtol=1e-5
+    )
+    for value in (jm.balanced_accuracy_posterior(counts).mean, jm.beta_ppf(0.3, 2, 3)):
+        assert isinstance(value, np.float64)
 
 
 def test_rates_of_each_class() -> None:
@@ -43,24 +62,41 @@ def test_rates_of_each_class() -> None:
     ):
         expected = stats.beta(0.5 + right, 0.5 + total - right)
         assert posterior.shape == right.shape
-        np.testing.assert_allclose(posterior.mean, expected.mean(), rtol=1e-6)
-        np.testing.assert_allclose(posterior.interval(0.9), expected.interval(0.9), rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(posterior.mean, expected.mean(), rtol=1e-12)
+        np.testing.assert_allclose(posterior.interval(0.9), expected.interval(0.9), rtol=1e-9, atol=1e-12)
 
 
-def test_drawn_cells_have_the_posterior_of_the_recall() -> None:
+@pytest.mark.parametrize("place", [np.asarray, jnp.asarray], ids=["host", "device"])
+def test_drawn_cells_have_the_posterior_of_the_recall(place: Any) -> None:
     counts = np.array([[9, 1, 2], [3, 8, 0], [0, 0, 5]])
-    draws = jm.posterior_counts(jax.random.key(3), counts, 4000)
+    draws = jm.posterior_counts(jax.random.key(3), place(counts), 4000)
+    assert isinstance(draws, np.ndarray) == (place is np.asarray)
+    draws = np.asarray(draws)
     assert draws.shape == (4000, 3, 3)
     np.testing.assert_allclose(draws.sum((-2, -1)), 1, rtol=1e-5)
-    recall = np.asarray(jm.recall(draws))
-    parameters = np.asarray(jm.get_beta_parameters(counts))
+    recall, parameters = jm.recall(draws), jm.get_beta_parameters(counts)
     for i in range(3):  # Kolmogorov's statistic is above 2.2 / sqrt(n) once in 10,000 times
         assert stats.kstest(recall[:, i], stats.beta(*parameters[i]).cdf).statistic < 2.2 / np.sqrt(4000)
-    assert jm.posterior_counts(jax.random.key(0), np.stack([counts] * 2), 5, prior=np.full((3, 2), 0.1)).shape == (5, 2, 3, 3)
-    assert np.isnan(jm.posterior_counts(jax.random.key(0), -counts, 2)).all()
+
+
+def test_keys_and_mistakes_of_drawn_cells() -> None:
+    counts = np.array([[9, 1, 2], [3, 8, 0], [0, 0, 5]])
+    alone = jm.posterior_counts(5, counts, 5, prior=np.full((3, 2), 0.1))
+    batch = jm.posterior_counts(5, np.stack([counts] * 2), 5, prior=np.full((3, 2), 0.1))
+    assert batch.shape == (5, 2, 3, 3)
+    np.testing.assert_array_equal(batch, np.stack([alone] * 2, 1))
+    shares = jm.posterior_counts(0, counts, 3, prevalence=[0.5, 0.3, 0.2]).sum(-1)
+    np.testing.assert_allclose(shares, [[0.5, 0.3, 0.2]] * 3)
+    rng = np.random.default_rng(0)
+    assert (jm.posterior_counts(rng, counts, 2) != jm.posterior_counts(rng, counts, 2)).all()
+    assert np.isnan(jm.posterior_counts(0, -counts, 2)).all()
     for bad in (0.0, np.ones(3)):
         with pytest.raises(ValueError, match="prior must be"):
-            jm.posterior_counts(jax.random.key(0), counts, 2, prior=bad)
+            jm.posterior_counts(0, counts, 2, prior=bad)
+    with pytest.raises(TypeError, match="key must be"):
+        jm.posterior_counts("0", counts, 2)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="NumPy Generator"):
+        jm.posterior_counts(rng, jnp.asarray(counts), 2)
 
 
 @pytest.mark.parametrize("bad", [-1.0, np.nan])
@@ -72,38 +108,42 @@ def test_a_bad_count_makes_everything_nan(bad: float) -> None:
         np.testing.assert_array_equal(np.isnan(high), [False, True])
 
 
-@pytest.mark.slow
 def test_coverage_of_the_posterior_interval() -> None:
-    """95 % intervals at n = 30, prevalences 0.7, 0.2, 0.1: .934 published; 2000 matrices, so a standard error of .0055."""
+    """95 % intervals at n = 30, prevalences 0.7, 0.2, 0.1: .934 published; 120 matrices, so a standard error of .023."""
     rng = np.random.default_rng(0)
     recalls = np.array([0.9, 0.7, 0.6])
-    totals = rng.multinomial(30, [0.7, 0.2, 0.1], size=2000)
+    totals = rng.multinomial(30, [0.7, 0.2, 0.1], size=120)
     right = rng.binomial(totals, recalls)
-    counts = np.zeros((2000, 3, 3), int)
+    counts = np.zeros((120, 3, 3), int)
     counts[:, range(3), range(3)] = right
     counts[:, range(3), [1, 2, 0]] = totals - right
     low, high = jm.balanced_accuracy_posterior(counts).interval()
     covered = ((low < recalls.mean()) & (recalls.mean() < high)).mean()
-    assert 0.91 < covered < 0.98
+    assert 0.87 < covered < 0.99
 
 
-@pytest.mark.slow
+def beta_values(x: Any, q: Any, a: Any, b: Any) -> Any:
+    return jnp.stack([jm.beta_cdf(x, a, b), jm.beta_pdf(x, a, b), jm.beta_ppf(q, a, b)])
+
+
 def test_beta_functions_and_their_gradients() -> None:
+    a, b, levels = np.array([0.5, 3.0, 40.0]), np.array([2.0, 1.0, 6.5]), np.array([0.2, 0.5, 0.9])
+    beta = stats.beta(a, b)
+    x = beta.ppf(levels)
+    np.testing.assert_allclose(jm.beta_cdf(x, a, b), levels, rtol=1e-11)
+    np.testing.assert_allclose(jm.beta_ppf(levels, a, b), x, rtol=1e-10)
+    np.testing.assert_allclose(jm.beta_pdf(x, a, b), beta.pdf(x), rtol=1e-11)
     jax.config.update("jax_enable_x64", True)
-    try:
-        a, b = np.array([0.5, 3.0, 40.0]), np.array([2.0, 1.0, 6.5])
-        beta = stats.beta(a, b)
-        x = beta.ppf([0.2, 0.5, 0.9])
-        np.testing.assert_allclose(jm.beta_cdf(x, a, b), [0.2, 0.5, 0.9], rtol=1e-11)
-        np.testing.assert_allclose(jm.beta_ppf([0.2, 0.5, 0.9], a, b), x, rtol=1e-10)
-        np.testing.assert_allclose(jm.beta_pdf(x, a, b), beta.pdf(x), rtol=1e-11)
-        for function in (jm.beta_cdf, jm.beta_pdf):  # in the middle, where finite differences are as good
-            jax.test_util.check_grads(function, (np.array([0.3, 0.5, 0.9]), a, b), order=1, rtol=1e-5)
-        jax.test_util.check_grads(jm.beta_ppf, (np.array([0.2, 0.5, 0.9]), a, b), order=1, rtol=1e-5)
+    try:  # in the middle, where finite differences are as good
+        arguments = tuple(jnp.asarray(v) for v in (np.array([0.3, 0.5, 0.9]), levels, a, b))
+        program = jax.jit(beta_values)
+        host = np.stack([jm.beta_cdf([0.3, 0.5, 0.9], a, b), jm.beta_pdf([0.3, 0.5, 0.9], a, b), x])
+        np.testing.assert_allclose(program(*arguments), host, rtol=1e-10)
+        jax.test_util.check_grads(program, arguments, order=1, rtol=1e-5)
     finally:
         jax.config.update("jax_enable_x64", False)
-    np.testing.assert_array_equal(jm.beta_pdf(np.array([0.0, 1, -1, 2]), 1.0, 3.0), [3, 0, 0, 0])
-    assert np.isnan(jnp.stack([jm.beta_cdf(0.5, 0.0, 1.0), jm.beta_ppf(1.5, 1.0, 1.0), jm.beta_pdf(0.5, 1.0, -1.0)])).all()
+    np.testing.assert_array_equal(jm.beta_pdf([0.0, 1, -1, 2], 1, 3), [3, 0, 0, 0])
+    assert np.isnan([jm.beta_cdf(0.5, 0, 1), jm.beta_ppf(1.5, 1, 1), jm.beta_pdf(0.5, 1, -1)]).all()
 
 
 def test_beta_cdf_of_hostile_parameters(x64: bool) -> None:
@@ -111,15 +151,25 @@ def test_beta_cdf_of_hostile_parameters(x64: bool) -> None:
     rng = np.random.default_rng(0)
     a, b = (10 ** rng.uniform(np.log10(0.1), 3, 500) for _ in range(2))
     x = stats.beta.ppf(rng.uniform(1e-3, 1 - 1e-3, 500), a, b)
+    near_one = 1 - np.array([1.0, 2, 4]) * 2.0**-24
+    a, b, x = np.append(a, [29274998.0] * 3), np.append(b, [1.5] * 3), np.append(x, near_one)
     if not x64:
         a, b, x = (np.asarray(v, np.float32).astype(float) for v in (a, b, x))
-        known = x > 1e-7  # nearer to a pole float32 does not go
-        a, b, x = a[known], b[known], x[known]
-    np.testing.assert_allclose(jm.beta_cdf(x, a, b), stats.beta.cdf(x, a, b), atol=1e-12 if x64 else 4e-6)
-    near_one = 1 - np.array([1.0, 2, 4]) * 2.0**-24
-    np.testing.assert_allclose(
-        jm.beta_cdf(near_one, 29274998.0, 1.5), stats.beta.cdf(near_one, 29274998.0, 1.5), atol=1e-8 if x64 else 1e-5
-    )
+        x = np.where(x > 1e-7, x, 0.5)  # nearer to a pole float32 does not go
+    exact = stats.beta.cdf(x, a, b)
+    np.testing.assert_allclose(jm.beta_cdf(x, a, b)[:500], exact[:500], atol=1e-12)
+    np.testing.assert_allclose(jm.beta_cdf(x, a, b)[500:], exact[500:], atol=1e-8)
+    np.testing.assert_allclose(jm.beta_cdf(*(jnp.asarray(v) for v in (x, a, b))), exact, atol=1e-8 if x64 else 1e-5)
+
+
+def test_quantiles_far_in_either_tail(x64: bool) -> None:
+    """Of the upper tail in its own digits: 1 - 5e-8 is 1 in float32."""
+    q, a, b = np.array([1e-12, 5e-8, 1e-3, 0.4]), np.array([3.0, 0.5, 91.0, 2.0]), np.array([15.0, 0.5, 11.0, 0.5])
+    np.testing.assert_allclose(_betas.isf(q, a, b), stats.beta.isf(q, a, b), rtol=1e-9)
+    np.testing.assert_allclose(_betas.ppf(q, a, b), stats.beta.ppf(q, a, b), rtol=1e-9)
+    q, a, b = q[1:], a[1:], b[1:]  # 1e-12 is beyond the window of float32
+    arguments = tuple(jnp.asarray(v) for v in (q, a, b))
+    np.testing.assert_allclose(compiled(_betas.isf)(*arguments), stats.beta.isf(q, a, b), rtol=1e-9 if x64 else 1e-4)
 
 
 def test_accuracy_has_one_prior() -> None:

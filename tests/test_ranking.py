@@ -1,4 +1,5 @@
-"""Curves and areas against scikit-learn, definitions in loops, and certified bounds."""
+"""Curves and areas against scikit-learn, definitions in loops, and certified bounds, in float64 on the host; the device by
+comparison with the host."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,13 +14,13 @@ from scipy import stats
 from sklearn import metrics as sk
 
 import jaxmetrics as jm
+from jaxmetrics.ranking._ranks import order
 from tests.oracles import best_and_worst_average_precision
 
 KEY = jax.random.key(0)
 
 
-def tolerance(x64: bool) -> float:
-    return 1e-12 if x64 else 1e-6
+close = partial(np.testing.assert_allclose, rtol=1e-12, atol=1e-12)
 
 
 def binary_problems() -> dict[str, tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
@@ -46,17 +47,24 @@ PROBLEMS = binary_problems()
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_areas_equal_scikit_learns(name: str, x64: bool) -> None:
+def test_areas_equal_scikit_learns(name: str) -> None:
     y, score, weight = PROBLEMS[name]
     options = {"sample_weight": weight}
-    rtol = tolerance(x64)
-    np.testing.assert_allclose(jm.roc_auc(y, score, **options), sk.roc_auc_score(y, score, **options), rtol=rtol)
-    np.testing.assert_allclose(
-        jm.average_precision(y, score, **options), sk.average_precision_score(y, score, **options), rtol=rtol
-    )
+    close(jm.roc_auc(y, score, **options), sk.roc_auc_score(y, score, **options))
+    close(jm.average_precision(y, score, **options), sk.average_precision_score(y, score, **options))
     limits = np.array([0.08, 0.5, 1.0])
     expected = [sk.roc_auc_score(y, score, max_fpr=limit, **options) for limit in limits]
-    np.testing.assert_allclose([jm.roc_auc(y, score, max_fpr=limit, **options) for limit in limits], expected, rtol=rtol)
+    close([jm.roc_auc(y, score, max_fpr=limit, **options) for limit in limits], expected)
+
+
+def test_batches_of_truth_against_the_same_scores() -> None:
+    y, score, weight = PROBLEMS["ties and weights"]
+    for call in (jm.roc_auc, jm.average_precision, partial(jm.roc_auc, max_fpr=0.3), jm.ks_statistic):
+        expected = [call(truth, score, sample_weight=weight) for truth in (y, 1 - y)]
+        close(call(np.stack([y, 1 - y]), score, sample_weight=weight), expected)
+        close(call(y, np.stack([score, score]), sample_weight=weight), [expected[0]] * 2)
+    areas = jm.delong_interval(np.stack([y, 1 - y]), score)
+    close(areas.value, [jm.roc_auc(y, score), 1 - jm.roc_auc(y, score)])
 
 
 def distinct(curve: Any) -> Any:
@@ -66,10 +74,9 @@ def distinct(curve: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_curves_equal_scikit_learns(name: str, x64: bool) -> None:
+def test_curves_equal_scikit_learns(name: str) -> None:
     y, score, weight = PROBLEMS[name]
     options = {"sample_weight": weight}
-    close = partial(np.testing.assert_allclose, rtol=tolerance(x64), atol=tolerance(x64))
     curve = jm.roc_curve(y, score, **options)
     assert all(x.shape == (len(y) + 1,) for x in curve)
     for actual, expected in zip(distinct(curve), sk.roc_curve(y, score, drop_intermediate=False, **options), strict=True):
@@ -93,27 +100,50 @@ def multiclass_problem(k: int = 4, n: int = 60) -> tuple[np.ndarray, np.ndarray,
 
 
 @pytest.mark.parametrize("average", ["macro", "weighted", "micro"])
-def test_one_against_the_rest_equals_scikit_learns(average: Any, x64: bool) -> None:
+def test_one_against_the_rest_equals_scikit_learns(average: Any) -> None:
     y, prob, weight = multiclass_problem()
     ours = jm.per_class(jm.roc_auc, average=average)
     for options in ({}, {"sample_weight": weight}):
         expected = sk.roc_auc_score(y, prob, multi_class="ovr", average=average, **options)
-        np.testing.assert_allclose(ours(y, prob, **options), expected, rtol=tolerance(x64))
+        close(ours(y, prob, **options), expected)
     labels = np.stack([y > 1, y % 2 == 0, y == 0], -1).astype(int)
     per_label = jm.per_label(jm.average_precision, average=average)
     expected = sk.average_precision_score(labels, prob[:, :3], average=average, sample_weight=weight)
-    np.testing.assert_allclose(per_label(labels, prob[:, :3], sample_weight=weight), expected, rtol=tolerance(x64))
+    close(per_label(labels, prob[:, :3], sample_weight=weight), expected)
 
 
 @pytest.mark.parametrize("average", ["macro", "weighted"])
-def test_one_against_one_equals_scikit_learns(average: Literal["macro", "weighted"], x64: bool) -> None:
+def test_one_against_one_equals_scikit_learns(average: Literal["macro", "weighted"]) -> None:
     y, prob, _ = multiclass_problem()
     expected = sk.roc_auc_score(y, prob, multi_class="ovo", average=average)
-    np.testing.assert_allclose(jm.roc_auc_one_vs_one(y, prob, average=average), expected, rtol=tolerance(x64))
+    close(jm.roc_auc_one_vs_one(y, prob, average=average), expected)
     twice = np.arange(len(y)) % 2 + 1
     repeated = jm.roc_auc_one_vs_one(np.repeat(y, twice), np.repeat(prob, twice, 0), average=average)
     weighted = jm.roc_auc_one_vs_one(y, prob, average=average, sample_weight=twice)
-    np.testing.assert_allclose(weighted, repeated, rtol=tolerance(x64))
+    close(weighted, repeated)
+
+
+@pytest.mark.parametrize("average", ["macro", "weighted", "micro"])
+def test_the_order_of_the_classes_changes_no_digit(average: Any) -> None:
+    draw = np.random.default_rng(0)
+    y, score = draw.integers(0, 7, 300), draw.normal(size=(300, 7)).round(1)
+    for measure in (jm.roc_auc, jm.average_precision):
+        values = set()
+        for _ in range(20):
+            shuffled = draw.permutation(7)
+            values.add(float(jm.per_class(measure, average=average)(np.argsort(shuffled)[y], score[:, shuffled])))
+        assert len(values) == 1
+
+
+def test_per_class_of_one_example_and_of_ignored_ones() -> None:
+    """The column of one example is none of examples; a class that all have is not taken for a truth of -1 and 1."""
+    bins = jm.per_class(jm.calibration_bins)([1], [[0.25, 0.5, 0.25]])
+    assert bins.shape == (3, 15, 3)
+    close(bins.sum((0, 1)), [3, 1, 1])
+    assert jm.per_class(jm.roc_auc, average="micro")([1], [[0.25, 0.75]]) == 1
+    assert np.isnan(jm.roc_auc_one_vs_one([1], [[0.25, 0.75]]))
+    assert jm.per_label(jm.average_precision)([[1], [-7], [1]], [[0.1], [0.2], [0.3]]) == [1.0]
+    assert jm.hamming_loss([[1], [0]], [[1], [1]]) == 0.5
 
 
 def test_absent_classes_are_left_out_of_averages() -> None:
@@ -121,9 +151,9 @@ def test_absent_classes_are_left_out_of_averages() -> None:
     y = np.where(y == 3, -1, y)
     areas = np.asarray(jm.per_class(jm.roc_auc)(y, prob))
     assert np.isnan(areas[3])
-    np.testing.assert_allclose(jm.per_class(jm.roc_auc, average="macro")(y, prob), areas[:3].mean(), rtol=1e-6)
+    np.testing.assert_allclose(jm.per_class(jm.roc_auc, average="macro")(y, prob), areas[:3].mean(), rtol=1e-12)
     pairs = [jm.roc_auc(np.where((y == i) | (y == j), y == i, -1), prob[:, i]) for i in range(3) for j in range(3) if i != j]
-    np.testing.assert_allclose(jm.roc_auc_one_vs_one(y, prob), np.mean(pairs), rtol=1e-6)
+    close(jm.roc_auc_one_vs_one(y, prob), np.mean(pairs))
     assert np.isnan(jm.roc_auc_one_vs_one(np.zeros(5, int), prob[:5]))
 
 
@@ -140,7 +170,9 @@ def test_undefined_is_nan(name: str) -> None:
     call = NUMBERS[name]
     for undefined in (call([0, 0, 0], [0.1, 0.2, 0.3]), call([], []), call([1], [0.3], where=[False])):
         assert np.isnan(undefined)
-    assert np.isnan(call([0, 1, 1], [0.2, np.nan, 0.5]))
+    with pytest.raises(ValueError, match=r"y_score\[1\] is nan, no number; where= leaves examples out"):
+        call([0, 1, 1], [0.2, np.nan, 0.5])
+    assert np.isnan(call(jnp.array([0, 1, 1]), jnp.array([0.2, np.nan, 0.5])))
     assert np.isfinite(call([0, 1, -1], [0.2, 0.5, np.nan]))
     assert np.isfinite(call([0, 1, 1], [0.2, 0.5, np.nan], where=[True, True, False]))
     assert np.isfinite(call([0, 1, 1], [0.2, 0.5, np.nan], sample_weight=[1.0, 1.0, 0.0]))
@@ -151,7 +183,7 @@ def test_undefined_is_nan(name: str) -> None:
 def test_curves_of_nothing_have_one_point() -> None:
     assert jm.roc_curve([], []).thresholds.tolist() == [np.inf]
     assert np.isnan(jm.roc_curve([0, 0], [0.1, 0.2]).tpr).all()
-    assert np.isnan(jm.roc_curve([0, 1], [0.1, np.nan]).fpr).all()
+    assert np.isnan(jm.roc_curve(jnp.array([0, 1]), jnp.array([0.1, np.nan])).fpr).all()
 
 
 def test_scores_keep_the_precision_in_which_they_came() -> None:
@@ -159,6 +191,7 @@ def test_scores_keep_the_precision_in_which_they_came() -> None:
     y_true = np.array([0, 1])
     assert jm.roc_auc(y_true, np.array([0.9, 0.9 + 1e-12])) == 1
     assert jm.roc_auc(y_true, np.array([2**24, 2**24 + 1])) == 1
+    assert jm.roc_auc(jnp.asarray(y_true), np.array([0.9, 0.9 + 1e-12])) == 1
     assert jax.jit(jm.roc_auc)(y_true, jnp.array([2**24, 2**24 + 1])) == 1
     for zeros in (np.array([0.0, -0.0], np.float32), np.array([0.0, -0.0]), jnp.array([0.0, -0.0])):
         assert jm.roc_auc(y_true, zeros) == jax.jit(jm.roc_auc)(y_true, zeros) == 0.5
@@ -169,14 +202,138 @@ def test_scores_keep_the_precision_in_which_they_came() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int8, bool])
 def test_sorted_by_numpy_or_by_xla(dtype: Any) -> None:
+    score = (10 * np.random.default_rng(6).normal(size=(3, 50))).astype(dtype)
+    for position, last in (order(score), jax.jit(order)(score)):
+        falling = np.take_along_axis(score, np.asarray(position), -1).astype(float)
+        steps = np.diff(falling, axis=-1)
+        assert (steps <= 0).all()
+        np.testing.assert_array_equal(last[:, :-1], steps < 0)
+        np.testing.assert_array_equal(np.sort(position, -1), np.tile(np.arange(50), (3, 1)))
+
+
+def test_curves_of_the_host_of_the_device_and_compiled() -> None:
     rng = np.random.default_rng(6)
-    score = (10 * rng.normal(size=(3, 50))).astype(dtype)
-    y = rng.integers(-1, 2, (3, 50))
-    weight = rng.random(50)
-    for eager, jitted in zip(
-        jm.roc_curve(y, score, sample_weight=weight), jax.jit(jm.roc_curve)(y, score, sample_weight=weight), strict=True
-    ):
-        np.testing.assert_allclose(eager, jitted, rtol=1e-6, atol=1e-6)
+    score, y, weight = rng.normal(size=(3, 50)), rng.integers(-1, 2, (3, 50)), rng.random(50)
+    of_host = jm.roc_curve(y, score, sample_weight=weight)
+    eager = jm.roc_curve(jnp.asarray(y), score, sample_weight=weight)
+    jitted = jax.jit(jm.roc_curve)(y, score, sample_weight=weight)
+    for host, device, compiled in zip(of_host, eager, jitted, strict=True):
+        assert host.dtype == np.float64
+        assert device.dtype == compiled.dtype == np.float32
+        np.testing.assert_allclose(device, host, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(compiled, host, rtol=1e-6, atol=1e-6)
+
+
+def test_thresholds_are_the_scores_and_nothing_warns() -> None:
+    """On the host also of the largest doubles; on the device they are rounded down, so that the example stays above."""
+    y, score = np.array([0, 1, 0, 1]), np.array([-1e300, 0.1, 1e-320, 1e300])
+    with np.errstate(all="raise"):
+        for curve in (jm.roc_curve, jm.precision_recall_curve, jm.det_curve):
+            np.testing.assert_array_equal(curve(y, score).thresholds, [np.inf, 1e300, 0.1, 1e-320, -1e300])
+        for number in NUMBERS.values():
+            assert np.isfinite(number(y, score))
+        on_device = np.asarray(jm.roc_curve(jnp.asarray(y), score).thresholds, float)
+        jm.delong_interval(y, score)
+    assert (on_device[[1, 2, 4]] <= score[[3, 1, 0]]).all()
+    assert on_device[1] == np.finfo(np.float32).max
+
+
+_Y, _SCORE, _WEIGHT = PROBLEMS["ties and weights"]
+_CLASSES, _PROB, _ = multiclass_problem()
+_LABELS = np.stack([_CLASSES > 1, _CLASSES % 2 == 0, _CLASSES == 0], -1).astype(int)
+# name: function, truth, scores
+ON_DEVICE: dict[str, tuple[Callable[..., Any], np.ndarray, np.ndarray]] = {
+    "roc_auc": (jm.roc_auc, _Y, _SCORE),
+    "roc_auc up to a rate": (partial(jm.roc_auc, max_fpr=0.3), _Y, _SCORE),
+    "average_precision": (jm.average_precision, _Y, _SCORE),
+    "curves": (
+        lambda y, s, **o: (jm.precision_recall_curve(y, s, **o), jm.det_curve(y, s, **o), jm.equal_error_rate(y, s, **o)),
+        _Y,
+        _SCORE,
+    ),
+    "operating points": (
+        lambda y, s, **o: [
+            jm.recall_at_precision(y, s, 0.62, **o),
+            jm.precision_at_recall(y, s, 0.62, **o),
+            jm.sensitivity_at_specificity(y, s, 0.62, **o),
+            jm.specificity_at_sensitivity(y, s, 0.62, **o),
+        ],
+        _Y,
+        _SCORE,
+    ),
+    "best_threshold": (partial(jm.best_threshold, jm.matthews_corrcoef), _Y, _SCORE),
+    "delong_interval": (lambda y, s, sample_weight=None, **o: jm.delong_interval(y, s, **o), _Y, _SCORE),
+    "delong": (lambda y, s, **_: jm.delong(y, s, -s), _Y, _SCORE),
+    "roc_auc_one_vs_one": (partial(jm.roc_auc_one_vs_one, average="weighted"), _CLASSES, _PROB),
+    "per_class": (jm.per_class(jm.roc_auc, average="weighted"), _CLASSES, _PROB),
+    "micro": (jm.per_class(jm.roc_auc, average="micro"), _CLASSES, _PROB),
+    "per_label": (jm.per_label(jm.average_precision), _LABELS, _PROB[:, :3]),
+    "rankings": (
+        lambda y, s, **o: (
+            jm.label_ranking_average_precision(y, s, **o),
+            jm.label_ranking_loss(y, s, **o),
+            jm.coverage_error(y, s, **o),
+            jm.ndcg(abs(y), s, **o),
+        ),
+        _LABELS,
+        _PROB[:, :3],
+    ),
+    "sets": (
+        lambda y, s, **o: (jm.hamming_loss(y, s, **o), jm.exact_match(y, s, **o)),
+        _LABELS,
+        (_PROB[:, :3] > 0.3).astype(int),
+    ),
+    "top_k_accuracy": (partial(jm.top_k_accuracy, k=2, ties="expected"), _CLASSES, _PROB),
+    "bounds": (
+        lambda y, s, **o: [
+            bound(jm.score_histogram(y, s, scale="float", num_bins=64, **o))
+            for bound in (jm.roc_auc_bounds, jm.average_precision_bounds)
+        ],
+        _Y,
+        _SCORE,
+    ),
+}
+
+
+IN_FLOAT32 = ("roc_auc", "average_precision", "curves", "roc_auc_one_vs_one", "micro", "rankings", "bounds")
+
+
+@pytest.mark.parametrize("name", ON_DEVICE)
+@pytest.mark.usefixtures("float64")
+def test_device_equals_host(name: str) -> None:
+    check_on_device(name, True)
+
+
+@pytest.mark.parametrize("name", IN_FLOAT32)
+def test_device_equals_host_in_float32(name: str) -> None:
+    check_on_device(name, False)
+
+
+def check_on_device(name: str, x64: bool) -> None:
+    """Of examples with weights and a mask, compiled; negative labels are among them."""
+    function, y, score = ON_DEVICE[name]
+    y = np.where(np.arange(60).reshape(-1, *(1,) * (y.ndim - 1)) == 7, -1, y)
+    options = {"sample_weight": _WEIGHT, "where": np.arange(60) % 9 > 0}
+    of_host = function(y, score, **options)
+    of_device = jax.jit(lambda y, score, options: function(y, score, **options))(y, score, options)
+    for host, device in zip(jax.tree.leaves(of_host), jax.tree.leaves(of_device), strict=True):
+        assert type(host) in (np.ndarray, np.float64, np.int64, np.int32)
+        assert device.dtype in ((np.float64, np.int64, np.int32) if x64 else (np.float32, np.int32))
+        np.testing.assert_allclose(device, host, rtol=1e-12 if x64 else 2e-6, atol=1e-12 if x64 else 5e-6)
+
+
+def test_a_second_call_compiles_nothing(programs: list[str]) -> None:
+    y, prob, score = jnp.asarray(_CLASSES), jnp.asarray(_PROB), jnp.asarray(_SCORE)
+
+    def call() -> None:
+        jm.per_class(jm.roc_auc, average="weighted")(y, prob)
+        jm.per_class(lambda y, s, **o: jm.average_precision(y, s, **o))(y, prob)
+        jm.best_threshold(lambda counts: jm.accuracy(counts), y > 1, score)
+
+    call()
+    before = len(programs)
+    call()
+    assert len(programs) == before
 
 
 def test_gradients_are_those_of_the_weights() -> None:
@@ -194,15 +351,17 @@ def test_gradients_are_those_of_the_weights() -> None:
 
 
 def test_large_samples_do_not_drift() -> None:
-    """300,000 examples with weights, in float32, against float64."""
+    """300,000 examples with weights, on the device in float32, against float64."""
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 300_000)
     score = (rng.normal(size=300_000) + y).astype(np.float32)
     weight = rng.random(300_000)
     expected = sk.roc_auc_score(y, score, sample_weight=weight)
-    np.testing.assert_allclose(jm.roc_auc(y, score, sample_weight=weight), expected, rtol=1e-6)
+    np.testing.assert_allclose(jm.roc_auc(jnp.asarray(y), score, sample_weight=weight), expected, rtol=1e-6)
+    close(jm.roc_auc(y, score, sample_weight=weight), expected)
     expected = sk.average_precision_score(y, score, sample_weight=weight)
-    np.testing.assert_allclose(jm.average_precision(y, score, sample_weight=weight), expected, rtol=1e-6)
+    np.testing.assert_allclose(jm.average_precision(jnp.asarray(y), score, sample_weight=weight), expected, rtol=1e-6)
+    close(jm.average_precision(y, score, sample_weight=weight), expected)
 
 
 @pytest.mark.parametrize("jit", [False, True], ids=["eager", "jit"])
@@ -220,19 +379,37 @@ def test_metric_at_thresholds_is_the_metric_of_each_threshold() -> None:
     y, score, _ = PROBLEMS["ties"]
     metrics = {"accuracy": jm.accuracy, "recalls": jm.recall}
 
-    def both(counts: jax.Array) -> dict[str, jax.Array]:
+    def both(counts: Any) -> dict[str, Any]:
         return {name: metric(counts) for name, metric in metrics.items()}
 
     values, thresholds = jm.metric_at_thresholds(both, y, score)
     counts = jm.confusion_matrix_at_thresholds(y, score, thresholds)
     for name, metric in metrics.items():
-        np.testing.assert_allclose(values[name], metric(counts), rtol=1e-6)
+        close(values[name], metric(counts))
     best = jm.best_threshold(jm.accuracy, y, score)
     assert best.value == values["accuracy"].max()
     assert best.threshold == thresholds[values["accuracy"].argmax()]
     assert jm.accuracy(jm.confusion_matrix(y, (score >= best.threshold).astype(int), num_classes=2)) == best.value
     with pytest.raises(ValueError, match="one number"):
         jm.best_threshold(jm.recall, y, score)
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        lambda c: c[1, 1] / max(c[1].sum(), 1),  # of a batch it would take other cells
+        lambda c: float(c[1, 1]) / max(float(c[1].sum()), 1),
+        lambda c: c[..., 1, 1] / np.maximum(c[..., 1, :].sum(-1), 1),
+        lambda c: jnp.asarray(c)[1, 1] / jnp.maximum(jnp.asarray(c)[1].sum(), 1),
+    ],
+    ids=["of one matrix", "of numbers", "of batches", "by JAX"],
+)
+def test_metrics_of_users_at_thresholds(metric: Any) -> None:
+    y, score, _ = PROBLEMS["ties"]
+    for labels, scores in ((y, score), (np.stack([y, 1 - y]), score)):
+        expected = jm.roc_curve(labels, scores).tpr
+        values, _ = jm.metric_at_thresholds(metric, labels, scores)
+        np.testing.assert_allclose(values, expected, rtol=1e-6)
 
 
 def test_best_threshold_is_one_of_a_counted_score() -> None:
@@ -259,17 +436,17 @@ def test_operating_points_from_their_definitions() -> None:
             (jm.specificity_at_sensitivity, tpr, 1 - fpr),
         ):
             point = call(y, score, least, sample_weight=weight)
-            allowed = constrained >= least - 1e-7
-            np.testing.assert_allclose(point.value, maximised[allowed].max(), rtol=1e-6)
-            best = allowed & (maximised > maximised[allowed].max() - 1e-6)
+            allowed = constrained >= least - 1e-12
+            close(point.value, maximised[allowed].max())
+            best = allowed & (maximised > maximised[allowed].max() - 1e-12)
             assert point.threshold == thresholds[best].max()
 
 
 def test_equal_error_rate_and_ks() -> None:
     y, score, _ = PROBLEMS["no ties"]
     expected = stats.ks_2samp(score[y == 1], score[y == 0]).statistic
-    np.testing.assert_allclose(jm.ks_statistic(y, score), expected, rtol=1e-6)
-    np.testing.assert_allclose(jm.ks_statistic(y, -score), expected, rtol=1e-6)
+    close(jm.ks_statistic(y, score), expected)
+    close(jm.ks_statistic(y, -score), expected)
     fpr, fnr, _ = (np.asarray(x, float) for x in jm.det_curve(y, score))
     grid = np.linspace(0, 1, 100_001)  # along the curve
     along = np.arange(len(fpr)) / (len(fpr) - 1)
@@ -283,19 +460,23 @@ def test_equal_error_rate_and_ks() -> None:
 def test_delong_interval() -> None:
     """The variance by pairs, from its definition; on the logit scale."""
     y, score, _ = PROBLEMS["ties"]
-    order = np.sign(score[y == 1][:, None] - score[y == 0]) / 2 + 0.5
-    v, w = order.mean(1), order.mean(0)
+    in_order = np.sign(score[y == 1][:, None] - score[y == 0]).astype(float) / 2 + 0.5
+    v, w = in_order.mean(1), in_order.mean(0)
     error = np.sqrt(v.var(ddof=1) / len(v) + w.var(ddof=1) / len(w))
     estimate = jm.delong_interval(y, score, transform=None)
     ends = v.mean() + stats.norm.ppf([0.025, 0.975]) * error
-    np.testing.assert_allclose(estimate[:4], [v.mean(), *ends, error], rtol=1e-5)
+    close(estimate[:4], [v.mean(), *ends, error])
     logit = jm.delong_interval(y, score)
     a = v.mean()
     expected = 1 / (1 + np.exp(-np.log(a / (1 - a)) - stats.norm.ppf([0.025, 0.975]) * error / (a * (1 - a))))
-    np.testing.assert_allclose([logit.low, logit.high], expected, rtol=1e-5)
+    close([logit.low, logit.high], expected)
     assert np.isnan(jm.delong_interval([0, 1], [0.1, 0.2]).low)
     batch = jm.delong_interval(y, np.stack([score, -score]))
-    np.testing.assert_allclose(batch.value, [a, 1 - a], rtol=1e-6)
+    close(batch.value, [a, 1 - a])
+    compared = jm.delong(y, score, -score)
+    close([compared.a.value, compared.b.value, compared.a.standard_error], [a, 1 - a, error])
+    close(compared.difference.standard_error, 2 * error)
+    close(compared.p_value, 2 * stats.norm.sf((2 * a - 1) / (2 * error)))
 
 
 def of_sets(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -313,26 +494,30 @@ MULTILABEL: dict[str, tuple[Callable[..., jax.Array], Callable[..., float]]] = {
 
 
 @pytest.mark.parametrize("name", MULTILABEL)
-def test_multilabel_equals_scikit_learns(name: str, x64: bool) -> None:
+def test_multilabel_equals_scikit_learns(name: str) -> None:
     ours, theirs = MULTILABEL[name]
     rng = np.random.default_rng(7)
     y = rng.integers(0, 2, (40, 5))
     y[:2] = [[0], [1]]  # none and all
     for score in (rng.normal(size=(40, 5)).astype(np.float32) + y, np.round(rng.normal(size=(40, 5)) + y), np.zeros((40, 5))):
         for options in ({}, {"sample_weight": rng.random(40) + 0.1}):
-            np.testing.assert_allclose(ours(y, score, **options), theirs(y, score, **options), rtol=tolerance(x64))
-    assert np.isnan(ours(y, np.full((40, 5), np.nan))) or name in ("hamming_loss", "exact_match")
-    np.testing.assert_allclose(ours(y[:1], score[:1]), theirs(y[:1], score[:1]), rtol=tolerance(x64))
+            close(ours(y, score, **options), theirs(y, score, **options))
+    if name not in ("hamming_loss", "exact_match"):
+        assert np.isnan(ours(jnp.asarray(y), jnp.full((40, 5), jnp.nan)))
+        with pytest.raises(ValueError, match=r"y_score\[3, 2\] is nan, no number"):
+            ours(y, np.where(np.arange(200).reshape(40, 5) == 17, np.nan, score))
+    close(ours(y[:1], score[:1]), theirs(y[:1], score[:1]))
     kept = np.arange(40) % 3 > 0
     poisoned = np.where(kept[:, None], score, np.nan)
-    np.testing.assert_allclose(ours(y, poisoned, where=kept), theirs(y[kept], score[kept]), rtol=tolerance(x64))
+    close(ours(y, poisoned, where=kept), theirs(y[kept], score[kept]))
 
 
 def test_ndcg_of_the_first_ranks() -> None:
     rng = np.random.default_rng(8)
     gain, score = rng.integers(0, 4, (20, 6)), np.round(2 * rng.normal(size=(20, 6)))
-    np.testing.assert_allclose(jm.ndcg(gain, score, k=3), sk.ndcg_score(gain, score, k=3), rtol=1e-6)
-    np.testing.assert_allclose(jm.ndcg(gain, score, k=60), sk.ndcg_score(gain, score), rtol=1e-6)
+    close(jm.ndcg(gain, score, k=3), sk.ndcg_score(gain, score, k=3))
+    close(jm.ndcg(gain, score, k=60), sk.ndcg_score(gain, score))
+    assert np.isnan(jm.ndcg(jnp.array([[1.0, -1.0]]), jnp.array([[0.1, 0.2]])))
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -340,15 +525,15 @@ def test_top_k_accuracy(k: int) -> None:
     rng = np.random.default_rng(9)
     y, score = rng.integers(0, 4, 50), np.round(rng.normal(size=(50, 4)))
     expected = sk.top_k_accuracy_score(y, score, k=k, labels=range(4))
-    np.testing.assert_allclose(jm.top_k_accuracy(y, score, k=k), expected, rtol=1e-6)
+    close(jm.top_k_accuracy(y, score, k=k), expected)
     orders = rng.permuted(np.tile(np.arange(4), (4000, 1)), axis=1)
     hits = []
-    for order in orders:
-        place = np.argsort(-score[:, order], axis=-1, kind="stable")
-        hits.append((order[place][:, :k] == y[:, None]).any(-1).mean())
+    for permutation in orders:
+        place = np.argsort(-score[:, permutation], axis=-1, kind="stable")
+        hits.append((permutation[place][:, :k] == y[:, None]).any(-1).mean())
     error = np.std(hits) / np.sqrt(len(hits))
     np.testing.assert_allclose(jm.top_k_accuracy(y, score, k=k, ties="expected"), np.mean(hits), atol=5 * error + 1e-6)
-    assert np.isnan(jm.top_k_accuracy([0], [[np.nan, 1.0]], k=k))
+    assert np.isnan(jm.top_k_accuracy(jnp.array([0]), jnp.array([[np.nan, 1.0]]), k=k))
 
 
 def rare_and_saturated(name: str) -> tuple[np.ndarray, np.ndarray]:
@@ -400,10 +585,11 @@ def test_bounds_of_average_precision_are_sharp() -> None:
 )
 def test_bounds_beside_a_full_bin(histogram: Any, best: float) -> None:
     """The positives of the full bin may all come first in it: a few negatives above it must not be lost."""
-    np.testing.assert_allclose(jm.average_precision_bounds(histogram).high, best, atol=3e-6)  # slack 2e-6
+    close(jm.average_precision_bounds(histogram).high, best)
+    of_device = jm.average_precision_bounds(jnp.asarray(histogram, jnp.float32)).high
+    np.testing.assert_allclose(of_device, best, atol=3e-6)  # slack 2e-6
 
 
-@pytest.mark.usefixtures("float64")
 def test_bins_of_double_precision_rise_too() -> None:
     score = np.array([0.5 - 1e-9] * 5 + [0.5] * 5)
     bounds = jm.roc_auc_bounds(jm.score_histogram([0] * 5 + [1] * 5, score, scale="probability"))
@@ -414,7 +600,11 @@ def test_bins_of_double_precision_rise_too() -> None:
 def test_weights_of_any_size(scale: float) -> None:
     y, prob, weight = multiclass_problem()
     for call in (jm.roc_auc_one_vs_one, partial(jm.roc_auc_one_vs_one, average="weighted"), jm.per_class(jm.roc_auc)):
-        np.testing.assert_allclose(call(y, prob, sample_weight=scale * weight), call(y, prob, sample_weight=weight), rtol=1e-6)
+        expected = call(y, prob, sample_weight=weight)
+        close(call(y, prob, sample_weight=scale * weight), expected)
+        if call is not jm.roc_auc_one_vs_one:
+            of_device = call(jnp.asarray(y), prob, sample_weight=(scale * weight).astype(np.float32))
+            np.testing.assert_allclose(of_device, expected, rtol=2e-6)
 
 
 def test_gradients_of_weights_that_are_absorbed() -> None:
@@ -430,12 +620,12 @@ def test_bins_rise_with_the_score() -> None:
     probabilities = np.unique(probabilities.astype(np.float32))
     reals = np.unique(np.concatenate([-np.logspace(-40, 38, 500), [0], np.logspace(-40, 38, 500)]).astype(np.float32))
     for scale, scores in (("probability", probabilities), ("logit", reals), ("float", reals)):
-        ones = np.ones((len(scores), 1), int)
-        bins = np.asarray(jm.score_histogram(ones, scores[:, None], scale=scale, num_bins=256))[:, 1].argmax(-1)  # type: ignore[arg-type]
+        histograms = jm.score_histogram([1], scores[None, :, None], scale=scale, num_bins=256)  # type: ignore[arg-type]
+        bins = histograms[0, :, 1].argmax(-1)
         assert (np.diff(bins) >= 0).all()
         assert bins[0] <= 3
         assert bins[-1] >= 254  # the leading bits of +inf have one of their own
-    nan = jm.score_histogram([0, 1, 1], [np.nan, 0.5, 0.5], scale="probability")
+    nan = jm.score_histogram(jnp.array([0, 1, 1]), jnp.array([np.nan, 0.5, 0.5]), scale="probability")
     assert nan.sum() == 2
 
 
@@ -444,7 +634,7 @@ def test_histogram_weights() -> None:
     histogram = jm.score_histogram(y, score, scale="logit", sample_weight=weight)
     exact = sk.roc_auc_score(y, score, sample_weight=weight)
     assert jm.roc_auc_bounds(histogram).low <= exact <= jm.roc_auc_bounds(histogram).high
-    np.testing.assert_allclose(jm.roc_auc_bounds(histogram).value, exact, rtol=1e-5)  # scores that tie share a bin
+    close(jm.roc_auc_bounds(histogram).value, exact)  # scores that tie share a bin
     assert np.isnan(jm.roc_auc_bounds(np.zeros((2, 64))).value)
 
 
@@ -459,28 +649,72 @@ def test_bootstrap_of_a_histogram_agrees_with_delong() -> None:
     assert (abs(off) < 0.25 * delong.standard_error).all()
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: jm.roc_auc([0.0, 1.0], [0.1, 0.2]), "y_true must hold class ids"),
-        (lambda: jm.roc_auc([0, 1], [0.1, 0.2, 0.3]), "same number of examples"),
-        (lambda: jm.roc_auc([0, 1], ["a", "b"]), "y_score must hold real numbers"),
-        (lambda: jm.roc_auc([0, 1], [0.1, 0.2], max_fpr=0), r"max_fpr must lie in \(0, 1\]"),
-        (lambda: jm.roc_auc([0, 1], [0.1, 0.2], where=[0.0, 1.0]), "where must be a bool mask"),
-        (lambda: jm.per_class(jm.roc_auc)([0, 1], [0.1, 0.2]), r"y_score must have shape \(..., n, K\)"),
-        (lambda: jm.per_class(jm.roc_auc, average="mean"), "average must be"),  # type: ignore[arg-type]
-        (lambda: jm.per_label(jm.roc_auc)([[0, 1]], [[0.1, 0.2, 0.3]]), r"\(..., n, L\)"),
-        (lambda: jm.per_class(0.5), "expected a function"),  # type: ignore[arg-type]
-        (lambda: jm.auc([0.0], [1.0]), "at least 2"),
-        (lambda: jm.score_histogram([0, 1], [0.1, 0.2]), 'give scale="probability"'),
-        (lambda: jm.score_histogram([0, 1], [0.1, 0.2], scale="probability", num_bins=100), "power of two"),
-        (lambda: jm.score_histogram([0, 1], [0.1, 0.2], edges=[0.5, 0.1]), "edges must rise"),
-        (lambda: jm.roc_auc_bounds([1, 2]), r"histogram must have shape \(..., 2, B\)"),
-        (lambda: jm.top_k_accuracy([0], [[0.1, 0.2]], k=0), "k must be at least 1"),
-        (lambda: jm.top_k_accuracy([0], [0.1, 0.2], k=1), r"\(..., n, K\)"),
-        (lambda: jm.recall_at_precision([0, 1], [0.1, 0.2], [0.5]), "min_precision must be a number"),
-    ],
-)
+HUGE = np.iinfo(np.int64).max
+MISTAKES: list[tuple[Callable[[], Any], str]] = [
+    (lambda: jm.roc_auc([0.0, 1.0], [0.1, 0.2]), "y_true must hold class ids"),
+    (lambda: jm.roc_auc([0, 1], [0.1, 0.2, 0.3]), "same number of examples"),
+    (lambda: jm.roc_auc([0, 1], ["a", "b"]), "y_score must hold real numbers"),
+    (lambda: jm.roc_auc([0, 1], [0.1, 0.2], max_fpr=0), r"max_fpr must lie in \(0, 1\]"),
+    (lambda: jm.roc_auc([0, 1], [0.1, 0.2], where=[0.0, 1.0]), "where must be a bool mask"),
+    (lambda: jm.per_class(jm.roc_auc)([0, 1], [0.1, 0.2]), r"y_score must have shape \(..., n, K\)"),
+    (lambda: jm.per_class(jm.roc_auc, average="mean"), "average must be"),  # type: ignore[arg-type]
+    (lambda: jm.per_class(jm.roc_curve, average="macro")([0, 1], [[0.1, 0.9], [0.2, 0.8]]), "returns one number"),
+    (lambda: jm.per_label(jm.roc_auc)([[0, 1]], [[0.1, 0.2, 0.3]]), r"\(..., n, L\)"),
+    (lambda: jm.per_class(0.5), "expected a function"),  # type: ignore[arg-type]
+    (lambda: jm.auc([0.0], [1.0]), "at least 2"),
+    (lambda: jm.score_histogram([0, 1], [0.1, 0.2]), 'give scale="probability"'),
+    (lambda: jm.score_histogram([0, 1], [0.1, 0.2], scale="probability", num_bins=100), "power of two"),
+    (lambda: jm.score_histogram([0, 1], [0.1, 0.2], edges=[0.5, 0.1]), "edges must rise"),
+    (lambda: jm.roc_auc_bounds([1, 2]), r"histogram must have shape \(..., 2, B\)"),
+    (lambda: jm.top_k_accuracy([0], [[0.1, 0.2]], k=0), "k must be at least 1"),
+    (lambda: jm.top_k_accuracy([0], [0.1, 0.2], k=1), r"\(..., n, K\)"),
+    (lambda: jm.recall_at_precision([0, 1], [0.1, 0.2], [0.5]), "min_precision must be a number"),
+    (lambda: jm.recall_at_precision([0, 1], [0.1, 0.2], 1.5), r"min_precision must lie in \[0, 1\]"),
+]
+# What only values show: checked on the host.
+IMPOSSIBLE: list[tuple[Callable[[], Any], str]] = [
+    (lambda: jm.roc_auc([0, 1, 2], [0.1, 0.2, 0.3]), r"y_true\[2\] is 2, but class ids must lie in \[0, 2\).* y_true == 1"),
+    (lambda: jm.roc_auc([[0, 1], [3, 0]], [0.1, 0.2]), r"y_true\[1, 0\] is 3"),
+    (lambda: jm.roc_auc([0, HUGE], [0.1, 0.2]), rf"y_true\[1\] is {HUGE}"),
+    (lambda: jm.roc_curve([-1, 1, 1], [0.1, 0.2, 0.3]), "y_true holds -1 and 1 but no 0.* y_true == 1"),
+    (lambda: jm.roc_auc([[0], [1]], [[0.1], [0.2]]), r"y_true has shape \(2, 1\), a column.* y_true.ravel\(\)"),
+    (lambda: jm.roc_auc([[0], [1]], [0.1, 0.2]), r"y_true has shape \(2, 1\), a column"),
+    (lambda: jm.roc_auc([0, 1], [[0.1], [0.2]]), r"y_score must have shape \(..., n\).* Take y_score\[..., 0\] of 1"),
+    (lambda: jm.roc_auc([0, 1], [[0.1, 0.5, 0.4], [0.2, 0.5, 0.3]]), r"y_score\[..., 1\] of 2, per_class"),
+    (lambda: jm.average_precision([0, 1], [[0.1, 0.2], [0.3, np.nan]]), r"y_score\[1, 1\] is nan, no number; where="),
+    (lambda: jm.roc_auc([[0, 1], [1, 0]], [0.3, np.nan]), r"y_score\[1\] is nan"),
+    (lambda: jm.roc_auc([0, 1], [0.3, 0.1], sample_weight=[1, np.nan]), r"sample_weight\[1\] is nan, no number.* where="),
+    (lambda: jm.roc_auc([0, 1], [[0.1, 0.2], [0.3]]), "y_score must be an array, got rows of different lengths"),
+    (lambda: jm.delong([0, 1, 1], [0.1, 0.2, 0.3], [0.1, np.nan, 0.3]), r"y_score_b\[1\] is nan"),
+    (lambda: jm.per_class(jm.roc_auc)([0, 1, 2], [[0.1, 0.9]] * 3), r"y_true\[2\] is 2, but class ids must lie in \[0, 2\)"),
+    (lambda: jm.per_class(jm.roc_auc)([0, 1], [[0.1, 0.9], [np.nan, 0.1]]), r"y_score\[1, 0\] is nan"),
+    (lambda: jm.per_class(jm.roc_auc)([[0], [1]], [[0.1, 0.9], [0.3, 0.1]]), r"y_true has shape \(2, 1\), a column"),
+    (lambda: jm.per_label(jm.roc_auc)([[0, 1], [1, 2]], [[0.1, 0.9], [0.3, 0.1]]), r"y_true\[1, 1\] is 2"),
+    (lambda: jm.per_label(jm.roc_auc)([[-1, 1], [1, -1]], [[0.1, 0.9], [0.3, 0.1]]), "holds -1 and 1 but no 0"),
+    (lambda: jm.roc_auc_one_vs_one([0, 1], [[0.1], [0.2]]), "K >= 2 classes"),
+    (lambda: jm.hamming_loss([[0, 1]], [[1, 5]]), r"y_pred\[0, 1\] is 5"),
+    (lambda: jm.ndcg([[0, -1]], [[0.1, 0.2]]), r"y_true\[0, 1\] is -1, but relevance is a number >= 0"),
+    (lambda: jm.top_k_accuracy([4], [[0.1, 0.2, 0.3]], k=1), r"y_true\[0\] is 4, .* start from 1: subtract 1"),
+    (lambda: jm.score_histogram([0, 1], [0.1, np.nan], scale="logit"), r"y_score\[1\] is nan"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), MISTAKES + IMPOSSIBLE)
 def test_mistakes_are_named(call: Callable[[], Any], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         call()
+
+
+def test_examples_that_do_not_count_are_not_judged() -> None:
+    """Those that `where` leaves out, of weight 0, or with a negative label, may hold anything."""
+    y, score = np.array([0, 1, 9, 0, -5, 1]), np.array([0.1, 0.2, np.nan, np.nan, np.nan, 0.05])
+    weight = np.array([1.0, 1.0, np.nan, 0.0, np.nan, 1.0])
+    where = np.array([True, True, False, True, True, True])
+    assert jm.roc_auc(y, score, sample_weight=weight, where=where) == 0.5
+    rows = np.stack([-score, score], -1)
+    close(jm.per_class(jm.roc_auc)(y, rows, sample_weight=weight, where=where), [0.5, 0.5])
+    labels = np.stack([y, 1 - np.minimum(y, 1)], -1)
+    labels[4] = -5
+    assert np.isfinite(jm.label_ranking_loss(labels, rows, sample_weight=np.nan_to_num(weight), where=where))
+    batch = np.stack([y, y]), np.stack([where, where])
+    close(jm.roc_auc(batch[0], score, sample_weight=weight, where=batch[1]), [0.5, 0.5])

@@ -4,7 +4,7 @@ import json
 import math
 from pathlib import Path
 
-import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import sklearn.metrics as sk
@@ -41,6 +41,31 @@ def test_report_equals_sklearn(x64: bool) -> None:
     assert list(report.overall) == list(expected)
     for name, value in expected.items():
         assert math.isclose(report.overall[name].value, value, rel_tol=1e-6), name
+
+
+def test_nothing_is_compiled_for_data_of_the_host(programs: list[str]) -> None:
+    """Intervals by formulas, by draws where nothing went wrong, of probabilities, differences."""
+    rng = np.random.default_rng(0)
+    y, prob = rng.integers(0, 3, 50), rng.dirichlet(np.ones(3), 50)
+    jm.report(TRUE, PRED)
+    jm.report(y, prob.argmax(1), y_prob=prob, sample_weight=rng.random(50))
+    jm.Report.from_counts(np.diag([9, 8, 7]), soft_counts=np.diag([9, 8, 7]))
+    jm.comparison_report(y, prob.argmax(1), y)
+    jm.comparison_report(y, y, y)
+    assert programs == []
+
+
+def test_arrays_of_jax_are_taken_too() -> None:
+    """A report is computed on the host, whatever it is given."""
+    rng = np.random.default_rng(0)
+    y, prob = rng.integers(0, 3, 50), rng.dirichlet(np.ones(3), 50).astype(np.float32)
+    pred, weights = prob.argmax(1), rng.integers(0, 3, 50)
+    ours = jm.report(y, pred, y_prob=prob, sample_weight=weights)
+    jax_y, jax_pred, jax_prob, jax_weights = map(jnp.asarray, (y, pred, prob, weights))
+    theirs = jm.report(jax_y, jax_pred, y_prob=jax_prob, sample_weight=jax_weights)
+    assert theirs.to_dict() == ours.to_dict()
+    same = jm.Report.from_counts(jnp.asarray(ours.counts)), jm.Report.from_counts(ours.counts)
+    assert same[0].to_dict() == same[1].to_dict()
 
 
 def test_every_figure_has_an_interval() -> None:
@@ -246,16 +271,16 @@ def test_a_mean_named_as_a_figure_stands_beside_it() -> None:
 
 
 def test_probabilities_of_a_file_are_those_of_its_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from jaxmetrics import _reading, cli
+    from jaxmetrics.cli import _commands, _reading
 
     rng = np.random.default_rng(0)
     prob = rng.dirichlet(np.ones(3), 50)
     rows = [f"{y},{','.join(f'{p:.6f}' for p in row)}" for y, row in zip(rng.choice(["x", "z", "y"], 50), prob, strict=True)]
     path = tmp_path / "x.csv"
     path.write_text("\n".join(["y_true,p_z,p_x,p_y", *rows]) + "\n", encoding="utf-8")
-    whole = cli._report_of_predictions(path, _reading.Columns(prob="p_"), [], 0.95)
+    whole = _commands._report_of_predictions(path, _reading.Columns(prob="p_"), [], 0.95)
     monkeypatch.setattr(_reading, "BATCH_SIZE", 16)
-    parts = cli._report_of_predictions(path, _reading.Columns(prob="p_"), [], 0.95)
+    parts = _commands._report_of_predictions(path, _reading.Columns(prob="p_"), [], 0.95)
     truth, rounded = [row[0] for row in rows], np.array([row.split(",")[1:] for row in rows], float)[:, [1, 2, 0]]
     names = np.array(["x", "y", "z"])
     direct = jm.report(truth, names[rounded.argmax(1)].tolist(), y_prob=rounded)
@@ -337,7 +362,7 @@ def test_comparison_report() -> None:
     b = np.where(rng.random(300) < 0.8, a, 1)
     report = jm.comparison_report([*truth, -1], [*a, 0], [*b, 0], names=("first", "second"), rope=0.02)
     paired = jm.paired_confusion_matrix(truth, a, b, num_classes=3)
-    expected = jm.compare(jax.random.key(0), jm.accuracy, paired, rope=0.02)
+    expected = jm.compare(0, jm.accuracy, paired, rope=0.02)
     accuracy = report.figures["accuracy"]
     np.testing.assert_allclose(np.array(accuracy.difference[:3], float), expected.difference[:3], atol=0.01)
     np.testing.assert_allclose(accuracy.probability_equivalent, expected.probability_equivalent, atol=0.02)

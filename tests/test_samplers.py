@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from jaxmetrics import _samplers
-from jaxmetrics._arrays import promoting
+from jaxmetrics._backends import promoting
 
 N = 1_000_000
 WORDS = jax.random.bits(jax.random.key(3), (N,), jnp.uint32)
@@ -35,7 +35,17 @@ def p_value(draws: np.ndarray, law: Any) -> float:
 @pytest.mark.parametrize(
     ("n", "success", "failure"),
     [
-        *[(1, 1, 1), (5, 1, 4), (20, 1, 1), (30, 3, 7), (100, 3, 97), (99, 11, 89), (40, 1, 1), (1000, 9, 1), (10**5, 3, 7)],
+        *[
+            (1, 1, 1),
+            (5, 1, 4),
+            (20, 1, 1),
+            (30, 3, 7),
+            (100, 3, 97),
+            (99, 11, 89),
+            (40, 1, 1),
+            (1000, 9, 1),
+            (10**5, 3, 7),
+        ],
         *[(10**5, 1, 10**5), (10**9, 1, 10**8), (10**9, 3, 7), (2**31 - 1, 1, 1)],
     ],
 )

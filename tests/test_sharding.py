@@ -7,7 +7,7 @@ import pytest
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 import jaxmetrics as jm
-from tests.cases import COUNTERS, SCORERS, K
+from tests.cases import COUNTERS, SCORERS, K, N
 
 
 @pytest.fixture
@@ -31,20 +31,20 @@ def spread(x: np.ndarray, axis: int, mesh: Mesh) -> jax.Array:
 @pytest.mark.parametrize("jit", [False, True], ids=["eager", "jit"])
 def test_sharded_examples(name: str, jit: bool, mesh: Mesh) -> None:
     assert mesh.size == 8
-    counter = COUNTERS[name]
-    sharded = [spread(x, axis, mesh) for x, axis in zip(counter.examples, counter.axis, strict=True)]
-    call = jax.jit(counter.call) if jit else counter.call
-    weights = np.linspace(0, 2, counter.examples[0].shape[counter.axis[0]], dtype=np.float32)
-    np.testing.assert_allclose(call(*sharded), counter.call(*counter.examples), rtol=1e-6)
+    row = COUNTERS[name]
+    sharded = [spread(x, axis, mesh) for x, axis in zip(row.ordinary, row.examples, strict=True)]
+    call = jax.jit(row.call) if jit else row.call
+    weights = np.linspace(0, 2, N, dtype=np.float32)
+    np.testing.assert_allclose(call(*sharded), row.call(*row.ordinary), rtol=1e-6)
     weighted = call(*sharded, sample_weight=spread(weights, 0, mesh))
-    np.testing.assert_allclose(weighted, counter.call(*counter.examples, sample_weight=weights), rtol=1e-5)
+    np.testing.assert_allclose(weighted, row.call(*row.ordinary, sample_weight=weights), rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", COUNTERS | SCORERS)
 def test_sharded_examples_on_explicit_axes(name: str, explicit: Mesh) -> None:
-    counter = (COUNTERS | SCORERS)[name]
-    sharded = [spread(x, axis, explicit) for x, axis in zip(counter.examples, counter.axis, strict=True)]
-    results = jax.tree.leaves(jax.jit(counter.call)(*sharded)), jax.tree.leaves(counter.call(*counter.examples))
+    row = (COUNTERS | SCORERS)[name]
+    sharded = [spread(x, axis, explicit) for x, axis in zip(row.ordinary, row.examples, strict=True)]
+    results = jax.tree.leaves(jax.jit(row.call)(*sharded)), jax.tree.leaves(row.call(*row.ordinary))
     for result, expected in zip(*results, strict=True):
         np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
 
@@ -67,7 +67,7 @@ def test_gradients_of_losses_on_explicit_axes(explicit: Mesh) -> None:
 
 
 def test_counts_add_up_over_devices(mesh: Mesh) -> None:
-    y_true, y_pred = COUNTERS["confusion_matrix"].examples
+    y_true, y_pred = COUNTERS["confusion_matrix"].ordinary
 
     def on_each(t: jax.Array, p: jax.Array) -> jax.Array:
         return jax.lax.psum(jm.confusion_matrix(t, p, num_classes=K), "data")

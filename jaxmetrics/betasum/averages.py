@@ -4,32 +4,44 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Literal
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from jaxmetrics import _betas
-from jaxmetrics._arrays import ArrayLike, are_beta_parameters, as_float, check_level, promoting
-from jaxmetrics.betasum import _laws
-from jaxmetrics.betasum._convolutions import law_of_sum, variance_of
-from jaxmetrics.betasum._laws import Law
+from jaxmetrics._arrays import ArrayLike, are_beta_parameters, as_float, check_level
+from jaxmetrics._backends import Array, compiled, custom_jvp, lax, xp
+from jaxmetrics._keys import HostKey, KeyLike, as_key
+from jaxmetrics.betasum import _convolutions, _tables
+from jaxmetrics.betasum._convolutions import Found
+from jaxmetrics.betasum._tables import Table
 
 __all__ = ["BetaAverage", "beta_avg_cdf", "beta_avg_inv_cdf", "beta_avg_pdf"]
 
 
-@promoting
-def _average(parameters: jax.Array) -> tuple[jax.Array, Law | None, tuple[jax.Array, jax.Array]]:
-    """What a `BetaAverage` holds."""
-    valid = are_beta_parameters(parameters).all((-2, -1), keepdims=True)
-    safe = jnp.where(valid, parameters, 1)
-    law = None if parameters.shape[-2] == 1 else law_of_sum(safe)
-    high, low = _average_of_modes(lax.stop_gradient(safe))
-    valid = valid[..., 0, 0]
-    return jnp.where(valid[..., None, None], parameters, jnp.nan), law, (jnp.where(valid, high, jnp.nan), low)
+@compiled
+def _begun(parameters: Array) -> tuple[Array, tuple[Array, Array], Array, Found | None]:
+    """The parameters, NaN where one is impossible; the origin; both flat, widest class first; a first table for k > 1."""
+    valid = are_beta_parameters(parameters).all((-2, -1))
+    safe = xp.where(valid[..., None, None], parameters, 100)
+    if safe.dtype == np.complex128:  # from complex steps, see `_derivatives`
+        safe = safe.real
+    high, low = _average_of_means(lax.stop_gradient(safe))
+    flat = safe.reshape((math.prod(valid.shape), *safe.shape[-2:]))
+    alone = flat.shape[-2] == 1
+    flat = flat if alone else _convolutions.widest_first(flat)
+    found = None if alone else _convolutions.first_table(flat)
+    masked = xp.where(valid[..., None, None], parameters, xp.nan)
+    return masked, (xp.where(valid, high, xp.nan), low), flat, found
+
+
+def _average_of_means(parameters: Array) -> tuple[Array, Array]:
+    """In two parts: near 1 the first has too few digits for a posterior narrower than its last one."""
+    mean, rest = xp.moveaxis(parameters / parameters.sum(-1, keepdims=True), -1, 0)
+    error = xp.where(mean > 0.5, (1 - mean) - rest, 0)
+    high = mean.mean(-1)
+    return high, (mean - high[..., None] + error).mean(-1)
 
 
 @jax.tree_util.register_pytree_node_class
@@ -47,18 +59,16 @@ class BetaAverage:
         ValueError: parameters of another shape. Values that are NaN, infinite or below 0.05 make all results NaN.
 
     The cdf is within 1e-6 of the truth for parameters from 1/2 to 1e9 (usually 1e-9); with 32 bits within 1e-4 (usually 1e-6)
-    and what the last digit of x makes, `pdf(x) ulp(x)`: 0.003 for 1e9 examples (the analysis is in `_convolutions`). For
-    k > 3 the error grows where several classes have parameters below 1/2, since their densities have poles: 0.004 (0.015 with
-    32 bits) for 4 classes without examples under the prior 0.1.
+    and what the last digit of x makes, `pdf(x) ulp(x)`: 0.003 for 1e9 examples (the analysis is in `_convolutions`).
 
-    >>> average = BetaAverage(jnp.array([[91., 11.], [96., 6.]]))
+    >>> average = BetaAverage([[91, 11], [96, 6]])
     >>> average.mean, average.interval(0.95)
-    (Array(0.91667, dtype=float32), (Array(0.8755, dtype=float32), Array(0.9503, dtype=float32)))
+    (np.float64(0.91667), (np.float64(0.8755), np.float64(0.9503)))
     """
 
-    parameters: jax.Array
-    _law: Law | None  # of the sum, relative to the sum of the modes; None for k = 1
-    _origin: tuple[jax.Array, jax.Array]  # the average of the modes, in two parts
+    parameters: Array
+    _origin: tuple[Array, Array]  # the average of the means, in two parts
+    _table: Table | None  # of the sum, relative to the sum of the means; None for k = 1
 
     def __init__(self, parameters: ArrayLike) -> None:  # noqa: D107
         p = as_float(parameters, "parameters")
@@ -67,10 +77,15 @@ class BetaAverage:
                 f"parameters must have shape (..., k, 2), a row (alpha, beta) per class, got {p.shape}."
                 " jaxmetrics.get_beta_parameters makes them from a confusion matrix."
             )
-        self._set(*_average(p))
+        masked, origin, flat, found = _begun(p)
+        table = None
+        if found is not None:
+            flat_table = _convolutions.final_table(found, flat)
+            table = jax.tree.map(lambda v: v.reshape((*p.shape[:-2], *v.shape[1:])), flat_table)
+        self._set(masked, origin, table)
 
-    def _set(self, parameters: jax.Array, law: Law | None, origin: tuple[jax.Array, jax.Array]) -> None:
-        for name, value in (("parameters", parameters), ("_law", law), ("_origin", origin)):
+    def _set(self, parameters: Array, origin: tuple[Array, Array], table: Table | None) -> None:
+        for name, value in (("parameters", parameters), ("_origin", origin), ("_table", table)):
             object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: object) -> None:  # noqa: D105
@@ -80,7 +95,7 @@ class BetaAverage:
         return f"BetaAverage(k={self.parameters.shape[-2]}, shape={self.shape})"
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], None]:  # noqa: D102
-        return (self.parameters, self._law, self._origin), None
+        return (self.parameters, self._origin, self._table), None
 
     @classmethod
     def tree_unflatten(cls, _: None, leaves: tuple[Any, ...]) -> BetaAverage:  # noqa: D102
@@ -94,36 +109,32 @@ class BetaAverage:
         return self.parameters.shape[:-2]
 
     @property
-    @promoting
-    def mean(self) -> jax.Array:
+    def mean(self) -> Array:
         """`sum_i alpha_i / (alpha_i + beta_i) / k`."""
-        return (self.parameters[..., 0] / self.parameters.sum(-1)).mean(-1)
+        return _mean(self.parameters)
 
     @property
-    @promoting
-    def variance(self) -> jax.Array:
+    def variance(self) -> Array:
         """`sum_i alpha_i beta_i / ((alpha_i + beta_i)^2 (alpha_i + beta_i + 1)) / k^2`."""
-        k = self.parameters.shape[-2]
-        return variance_of(self.parameters[..., 0], self.parameters[..., 1]).sum(-1) / k**2
+        return _variance(self.parameters)
 
-    def pdf(self, x: ArrayLike) -> jax.Array:
+    def pdf(self, x: ArrayLike) -> Array:
         """The density at x; 0 outside of [0, 1]."""
         return _pdf(self, self._query(x, "x"))
 
-    def cdf(self, x: ArrayLike) -> jax.Array:
+    def cdf(self, x: ArrayLike) -> Array:
         """`P(A <= x)`; 0 below and 1 above [0, 1]."""
         return _cdf(self, self._query(x, "x"))
 
-    @promoting
-    def sf(self, x: ArrayLike) -> jax.Array:
+    def sf(self, x: ArrayLike) -> Array:
         """`P(A > x) = 1 - cdf(x)`, the probability of being better than x; its error is as small as that of the cdf."""
-        return 1 - self.cdf(x)
+        return _sf(self, self._query(x, "x"))
 
-    def ppf(self, q: ArrayLike) -> jax.Array:
+    def ppf(self, q: ArrayLike) -> Array:
         """The quantile: x with `P(A <= x) = q`; NaN for q outside of [0, 1]. Of q nearer to 0 or 1 than 1e-8 a rough one."""
-        return _ppf(self, self._query(q, "q"))
+        return _quantile(self, self._query(q, "q"))
 
-    def _query(self, x: ArrayLike, name: str) -> jax.Array:
+    def _query(self, x: ArrayLike, name: str) -> Array:
         array = as_float(x, name)
         try:
             np.broadcast_shapes(array.shape, self.shape)
@@ -135,14 +146,11 @@ class BetaAverage:
         return array
 
     @property
-    def mode(self) -> jax.Array:
+    def mode(self) -> Array:
         """Where the density is highest (the highest point found, should there be several; the centre if it is flat)."""
-        return _mode_of_one(self.parameters[..., 0, :]) if self._law is None else _mode(self)
+        return _mode_of_one(self.parameters) if self._table is None else _mode(self)
 
-    @promoting
-    def interval(
-        self, level: float = 0.95, kind: Literal["equal_tailed", "hdi"] = "equal_tailed"
-    ) -> tuple[jax.Array, jax.Array]:
+    def interval(self, level: float = 0.95, kind: Literal["equal_tailed", "hdi"] = "equal_tailed") -> tuple[Array, Array]:
         """The ends of an interval that contains A with probability `level`.
 
         `"equal_tailed"` leaves `(1 - level) / 2` on each side; `"hdi"`, the highest-density interval, is the shortest.
@@ -152,200 +160,296 @@ class BetaAverage:
         """
         check_level(level)
         if kind == "equal_tailed":
-            tails = jnp.asarray([(1 - level) / 2, (1 + level) / 2], self.parameters.dtype)
-            low, high = self.ppf(tails.reshape(2, *(1,) * len(self.shape)))
-            return low, high
+            return _equal_tailed(self, (1 - level) / 2)
         if kind != "hdi":
             raise ValueError(f'kind must be "equal_tailed" or "hdi", got {kind!r}.')
         return _shortest(self, level)
 
-    @promoting
-    def sample(self, key: jax.Array, shape: tuple[int, ...] = (), *, method: Literal["ppf", "betas"] = "ppf") -> jax.Array:
-        """`(*shape, *batch)` independent draws: `"ppf"` reads quantiles of the table, `"betas"` draws and averages k betas."""
+    def sample(self, key: KeyLike, shape: tuple[int, ...] = (), *, method: Literal["ppf", "betas"] = "ppf") -> Array:
+        """`(*shape, *batch)` independent draws: `"ppf"` reads quantiles of the table, `"betas"` draws and averages k betas.
+
+        Args:
+            key: a JAX key, an int seed or, for parameters on the host, a NumPy Generator.
+            shape: of the draws of one average.
+        """
         if not (isinstance(shape, tuple) and all(isinstance(n, int) and n >= 0 for n in shape)):
             raise ValueError(f"shape must be a tuple of sizes, such as (1000,), got {shape!r}.")
+        source = as_key(key, self.parameters)
         if method == "betas":
             a, b = self.parameters[..., 0], self.parameters[..., 1]
-            return jax.random.beta(key, a, b, (*shape, *a.shape)).mean(-1)
+            if isinstance(source, HostKey):
+                return source.generator().beta(a, b, (*shape, *a.shape)).mean(-1)
+            return jax.random.beta(source, a, b, (*shape, *a.shape)).mean(-1)
         if method != "ppf":
             raise ValueError(f'method must be "ppf" or "betas", got {method!r}.')
-        tiny = jnp.finfo(self.parameters.dtype).tiny
-        return self.ppf(jax.random.uniform(key, (*shape, *self.shape), self.parameters.dtype, tiny))
+        return self.ppf(_uniforms(source, (*shape, *self.shape), self.parameters.dtype))
 
 
-def _average_of_modes(parameters: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """In two parts: near 1 the first has too few digits for a posterior narrower than its last one."""
-    shape = jnp.maximum(2 * parameters - 1, 0)
-    shape = jnp.where(shape.sum(-1, keepdims=True) > 0, shape, 1)
-    mode, rest = jnp.moveaxis(shape / shape.sum(-1, keepdims=True), -1, 0)
-    error = jnp.where(mode > 0.5, (1 - mode) - rest, 0)
-    high = mode.mean(-1)
-    return high, (mode - high[..., None] + error).mean(-1)
+def _uniforms(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+    if isinstance(key, HostKey):
+        return key.generator().random(shape)
+    return jax.random.uniform(key, shape, dtype, float(np.finfo(dtype).tiny))
 
 
-def _per_query(average: BetaAverage, x: jax.Array, function: Callable[[Law, jax.Array], jax.Array]) -> jax.Array:
-    """`function(law, x)` with x broadcast against the batch: queries go onto the last axis and back."""
+@compiled
+def _mean(parameters: Array) -> Array:
+    return (parameters[..., 0] / parameters.sum(-1)).mean(-1)
+
+
+@compiled
+def _variance(parameters: Array) -> Array:
+    return _betas.variance_of(parameters[..., 0], parameters[..., 1]).sum(-1) / parameters.shape[-2] ** 2
+
+
+def _per_query(average: BetaAverage, x: Array, function: Callable[[Table, Array], Array]) -> Array:
+    """`function(table, x)` with x broadcast against the batch: queries go onto the last axis and back."""
     axes = len(average.shape)
-    shape = jnp.broadcast_shapes(x.shape, average.shape)
+    shape = np.broadcast_shapes(x.shape, average.shape)
     batch = shape[len(shape) - axes :]
-    law = jax.tree.map(lambda v: jnp.broadcast_to(v, (*batch, *v.shape[axes:])), average._law)
-    queries = jnp.moveaxis(jnp.broadcast_to(x, shape).reshape(math.prod(shape[: len(shape) - axes]), *batch), 0, -1)
-    return jnp.moveaxis(function(law, queries), -1, 0).reshape(shape)
+    table = jax.tree.map(lambda v: xp.broadcast_to(v, (*batch, *v.shape[axes:])), average._table)
+    queries = xp.broadcast_to(x, shape).reshape((math.prod(shape[: len(shape) - axes]), *batch))
+    return xp.moveaxis(function(table, xp.moveaxis(queries, 0, -1)), -1, 0).reshape(shape)
 
 
-def _offset_from_modes(average: BetaAverage, x: jax.Array) -> jax.Array:
+def _offset_from_mean(average: BetaAverage, x: Array) -> Array:
     high, low = average._origin
     return ((x - high) - low) * average.parameters.shape[-2]
 
 
-def _single(average: BetaAverage, x: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    x, a, b = jnp.broadcast_arrays(x, average.parameters[..., 0, 0], average.parameters[..., 0, 1])
+def _alone(average: BetaAverage, x: Array) -> tuple[Array, Array, Array]:
+    """The arguments for the functions of one beta."""
+    x, a, b = xp.broadcast_arrays(x, average.parameters[..., 0, 0], average.parameters[..., 0, 1])
     return x, a, b
 
 
-@promoting
-@jax.jit
-def _pdf(average: BetaAverage, x: jax.Array) -> jax.Array:
-    if average._law is None:
-        return _nan_for_nan(_betas.pdf(*_single(average, x)), average, x)
-    return _nan_for_nan(
-        _per_query(average, _offset_from_modes(average, x), _laws.pdf) * average.parameters.shape[-2], average, x
-    )
+def _nan_for_nan(value: Array, average: BetaAverage, x: Array) -> Array:
+    return xp.where(xp.isnan(x) | xp.isnan(average._origin[0]), xp.nan, value)
 
 
-@promoting
-@jax.jit
-def _cdf(average: BetaAverage, x: jax.Array) -> jax.Array:
-    if average._law is None:
-        return _nan_for_nan(_betas.cdf(*_single(average, x)), average, x)
-    return _nan_for_nan(_per_query(average, _offset_from_modes(average, x), _laws.cdf), average, x)
+@compiled
+def _cdf(average: BetaAverage, x: Array) -> Array:
+    return _cdf_at(average, x)
 
 
-def _nan_for_nan(value: jax.Array, average: BetaAverage, x: jax.Array) -> jax.Array:
-    return jnp.where(jnp.isnan(x) | jnp.isnan(average._origin[0]), jnp.nan, value)
+@compiled
+def _sf(average: BetaAverage, x: Array) -> Array:
+    return 1 - _cdf_at(average, x)
 
 
-@jax.custom_jvp
-def _ppf(average: BetaAverage, q: jax.Array) -> jax.Array:
-    return _quantile(average, q)
+@compiled
+def _pdf(average: BetaAverage, x: Array) -> Array:
+    return _pdf_at(average, x)
 
 
-@_ppf.defjvp
-@promoting
-def _ppf_jvp(primals: tuple[BetaAverage, jax.Array], tangents: tuple[BetaAverage, jax.Array]) -> tuple[jax.Array, jax.Array]:
-    """From F(x) = q: dx = (dq - dF) / f(x)."""
-    average, q = primals
-    x = _ppf(average, q)
-    _, by_parameters = jax.jvp(lambda average: _cdf(average, x), (average,), (tangents[0],))
-    return x, (tangents[1] - by_parameters) / _pdf(average, x)
+# The table gives the derivatives by x; those by the parameters flow through what it holds.
 
 
-@promoting
-@jax.jit
-def _quantile(average: BetaAverage, q: jax.Array) -> jax.Array:
+@custom_jvp
+def _cdf_at(average: BetaAverage, x: Array) -> Array:
+    if average._table is None:
+        value = _betas.cdf(*_alone(average, x))
+    else:
+        value = _per_query(average, _offset_from_mean(average, x), _tables.cdf)
+        value = xp.where(x <= 0, 0, xp.where(x >= 1, 1, value))
+    return _nan_for_nan(value, average, x)
+
+
+@custom_jvp
+def _pdf_at(average: BetaAverage, x: Array) -> Array:
+    if average._table is None:
+        value = _betas.pdf(*_alone(average, x))
+    else:
+        value = _per_query(average, _offset_from_mean(average, x), _tables.pdf) * average.parameters.shape[-2]
+    return _nan_for_nan(value, average, x)
+
+
+def _slope_at(average: BetaAverage, x: Array) -> Array:
+    """The derivative of the density by x."""
+    if average._table is None:
+        return _betas.slope_of_pdf(*_alone(average, x))
+    k = average.parameters.shape[-2]
+    return _per_query(average, _offset_from_mean(average, x), _tables.slope_of_pdf) * k**2
+
+
+def _by_parameters(
+    function: Callable[[BetaAverage, Array], Array], average: BetaAverage, x: Array, tangent: BetaAverage
+) -> tuple[Array, Array]:
+    return jax.jvp(lambda average: function(average, x), (average,), (tangent,))
+
+
+@_cdf_at.defjvp
+@compiled
+def _cdf_jvp(primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]) -> tuple[Array, Array]:
+    value, tangent = _by_parameters(_cdf_at.fun, *primals, tangents[0])
+    return value, tangent + xp.minimum(_pdf_at(*primals), xp.finfo(value.dtype).max) * tangents[1]
+
+
+@_pdf_at.defjvp
+@compiled
+def _pdf_jvp(primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]) -> tuple[Array, Array]:
+    value, tangent = _by_parameters(_pdf_at.fun, *primals, tangents[0])
+    return value, tangent + _slope_at(*primals) * tangents[1]
+
+
+@compiled
+def _quantile(average: BetaAverage, q: Array) -> Array:
+    return _quantile_at(average, q)
+
+
+@custom_jvp
+def _quantile_at(average: BetaAverage, q: Array) -> Array:
     possible = (q >= 0) & (q <= 1)
-    safe = jnp.where(possible, q, 0.5)
-    if average._law is None:
-        x = _betas.ppf(*_single(average, safe))
+    safe = xp.where(possible, q, 0.5)
+    if average._table is None:
+        x = _betas.ppf(*_alone(average, safe))
     else:
         high, low = average._origin
-        z = _per_query(average, safe, _laws.quantile) / average.parameters.shape[-2]
-        x = jnp.clip(high + (low + z), 0, 1)
-        x = jnp.where(safe == 0, 0, jnp.where(safe == 1, 1, x))
-    return jnp.where(possible & ~jnp.isnan(average._origin[0]), x, jnp.nan)
+        z = _per_query(average, safe, _tables.quantile) / average.parameters.shape[-2]
+        x = xp.clip(high + (low + z), 0, 1)
+        x = xp.where((safe == 0) | (safe == 1), safe, x)
+    return xp.where(possible & ~xp.isnan(average._origin[0]), x, xp.nan)
 
 
-def _slope_of_pdf(average: BetaAverage, x: jax.Array) -> jax.Array:
-    return jax.jvp(lambda x: _pdf(average, x), (x,), (jnp.ones_like(x),))[1]
+@_quantile_at.defjvp
+@compiled
+def _quantile_jvp(primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]) -> tuple[Array, Array]:
+    """From F(x) = q: dx = (dq - dF) / f(x)."""
+    average, q = primals
+    x = _quantile_at(average, q)
+    _, by_parameters = _by_parameters(_cdf_at, average, x, tangents[0])
+    return x, (tangents[1] - by_parameters) / _pdf_at(average, x)
 
 
-def _halve(function: Callable[[jax.Array], jax.Array], low: jax.Array, high: jax.Array) -> jax.Array:
+@compiled
+def _equal_tailed(average: BetaAverage, tail: Array) -> tuple[Array, Array]:
+    """The upper end from its own tail, since 1 - tail has fewer digits; the table of a sum has no more of them."""
+    tail = xp.asarray(tail, average.parameters.dtype)
+    if average._table is None:
+        _, a, b = _alone(average, tail)
+        low, high = _betas.ppf(tail + 0 * a, a, b), _betas.isf(tail + 0 * a, a, b)
+        return tuple(_nan_for_nan(end, average, tail) for end in (low, high))
+    tails = xp.stack([tail, 1 - tail]).reshape((2, *(1,) * len(average.shape)))
+    low, high = _quantile_at(average, tails)
+    return low, high
+
+
+def _halve(function: Callable[[Array], Array], low: Array, high: Array) -> Array:
     """Where a function changes from true to false, by bisection."""
-    steps = jnp.finfo(low.dtype).nmant
+    steps = min(xp.finfo(low.dtype).nmant, 36)
 
-    def step(_: int, ends: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+    def step(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = ends
         middle = (low + high) / 2
         right = function(middle)
-        return jnp.where(right, middle, low), jnp.where(right, high, middle)
+        return xp.where(right, middle, low), xp.where(right, high, middle)
 
     low, high = lax.fori_loop(0, steps, step, (low, high))
     return (low + high) / 2
 
 
-@promoting
-@jax.jit
-def _mode_of_one(parameters: jax.Array) -> jax.Array:
-    a, b = parameters[..., 0], parameters[..., 1]
+@compiled
+def _mode_of_one(parameters: Array) -> Array:
+    a, b = parameters[..., 0, 0], parameters[..., 0, 1]
     inside = (a > 1) & (b > 1)
-    at_end = jnp.where(a > b, 1, jnp.where(a < b, 0, 0.5))
-    return jnp.where(inside, (a - 1) / jnp.where(inside, a + b - 2, 1), at_end + 0 * (a + b))
+    at_end = xp.where(a > b, 1, xp.where(a < b, 0, 0.5))
+    return xp.where(inside, (a - 1) / xp.where(inside, a + b - 2, 1), at_end + 0 * (a + b))
 
 
-@promoting
-@jax.jit
-def _mode(average: BetaAverage) -> jax.Array:
-    """The best of some quantiles, then the root of the slope between its neighbours; derivatives by the implicit function."""
-    frozen = lax.stop_gradient(average)
-    levels = jnp.linspace(0, 1, 65, dtype=average.parameters.dtype).clip(1e-5, 1 - 1e-5)  # beyond stand straight lines
-    levels = levels.reshape(-1, *(1,) * len(average.shape))
-    x = _ppf(frozen, levels)
-    best = jnp.argmax(_pdf(frozen, x), axis=0, keepdims=True)
-    low, high = (jnp.take_along_axis(x, jnp.clip(best + i, 0, 64), 0)[0] for i in (-1, 1))
-    mode = _halve(lambda x: _slope_of_pdf(frozen, x) > 0, low, high)
-    slope = _slope_of_pdf(average, mode)
-    curvature = jax.jvp(lambda x: _slope_of_pdf(frozen, x), (mode,), (jnp.ones_like(mode),))[1]
-    inside = (curvature < 0) & (jnp.abs(slope) < 1e-2 * jnp.abs(curvature) * (high - low))
-    return mode - jnp.where(inside, (slope - lax.stop_gradient(slope)) / jnp.where(inside, curvature, 1), 0)
+@compiled
+def _mode(average: BetaAverage) -> Array:
+    return _mode_of_sum(average)
 
 
-@promoting
-@partial(jax.jit, static_argnames="level")
-def _shortest(average: BetaAverage, level: float) -> tuple[jax.Array, jax.Array]:
-    """The density is the same at both ends, F(high) - F(low) = level; derivatives by the implicit function."""
-    frozen = lax.stop_gradient(average)
-    zeros = jnp.zeros(average.shape, average.parameters.dtype)
-    right = _halve(lambda p: _pdf(frozen, _ppf(frozen, p)) < _pdf(frozen, _ppf(frozen, p + level)), zeros, zeros + (1 - level))
-    low, high = _ppf(frozen, right), _ppf(frozen, jnp.minimum(right + level, 1))
-    at_low, at_high = (_pdf(frozen, x) for x in (low, high))
-    slope_low, slope_high = (_slope_of_pdf(frozen, x) for x in (low, high))
-    determinant = at_high * slope_low - at_low * slope_high
-    alike = jnp.abs(at_high - at_low) < 1e-2 * jnp.maximum(at_high, at_low)
-    inside, at_bottom = alike & (determinant > 0), right < (1 - level) / 2  # else one end is that of the support
-    mass = _cdf(average, high) - _cdf(average, low)
-    difference = _pdf(average, jnp.where(inside, high, average.mean)) - _pdf(average, jnp.where(inside, low, average.mean))
-    mass, difference = (v - lax.stop_gradient(v) for v in (mass, difference))
-    free = mass / jnp.where(at_bottom, at_high, at_low)
-    at_low, at_high, slope_low, slope_high, determinant = (
-        jnp.where(inside, v, 1) for v in (at_low, at_high, slope_low, slope_high, determinant)
-    )
-    d_low = jnp.where(inside, (mass * slope_high - difference * at_high) / determinant, jnp.where(at_bottom, 0, -free))
-    d_high = jnp.where(inside, (mass * slope_low - difference * at_low) / determinant, jnp.where(at_bottom, free, 0))
-    return low - d_low, high - d_high
+@custom_jvp
+def _mode_of_sum(average: BetaAverage) -> Array:
+    """The best of some quantiles, then the root of the slope between its neighbours."""
+    levels = np.linspace(0, 1, 65).clip(1e-5, 1 - 1e-5).astype(average.parameters.dtype)
+    x = _quantile_at(average, levels.reshape((-1, *(1,) * len(average.shape))))
+    best = xp.argmax(_pdf_at(average, x), axis=0, keepdims=True)
+    low, high = (xp.take_along_axis(x, xp.clip(best + i, 0, 64), 0)[0] for i in (-1, 1))
+    return _halve(lambda x: _slope_at(average, x) > 0, low, high)
 
 
-def beta_avg_pdf(x: ArrayLike, parameters: ArrayLike) -> jax.Array:
+@_mode_of_sum.defjvp
+@compiled
+def _mode_jvp(primals: tuple[BetaAverage], tangents: tuple[BetaAverage]) -> tuple[Array, Array]:
+    """From f'(x) = 0: dx = -df' / f''; 0 for a mode at an end or a kink."""
+    (average,) = primals
+    x = _mode_of_sum(average)
+    slope, d_slope = _by_parameters(_slope_at, average, x, tangents[0])
+    curvature = jax.jvp(lambda x: _slope_at(average, x), (x,), (xp.ones_like(x),))[1]
+    smooth = (curvature < 0) & (xp.abs(slope) < 1e-2 * xp.abs(curvature) * xp.sqrt(_variance(average.parameters)))
+    return x, xp.where(smooth, -d_slope / xp.where(smooth, curvature, 1), 0)
+
+
+@compiled
+def _shortest(average: BetaAverage, level: Array) -> tuple[Array, Array]:
+    return _shortest_of(average, xp.asarray(level, average.parameters.dtype))
+
+
+@custom_jvp
+def _shortest_of(average: BetaAverage, level: Array) -> tuple[Array, Array]:
+    """The density is the same at both ends, F(high) - F(low) = level; or one end is that of the support."""
+    zeros = 0 * average._origin[0]
+
+    def ends(below: Array) -> tuple[Array, Array]:
+        low, high = _quantile_at(average, xp.stack([below, xp.minimum(below + level, 1)]))
+        return low, high
+
+    def rises(below: Array) -> Array:
+        at_low, at_high = _pdf_at(average, xp.stack(ends(below)))
+        return at_low < at_high
+
+    return ends(_halve(rises, zeros, zeros + (1 - level)))
+
+
+@_shortest_of.defjvp
+@compiled
+def _shortest_jvp(
+    primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]
+) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    """By the implicit function."""
+    average, level = primals
+    ends = xp.stack(_shortest_of(average, level))
+    below, d_below = _by_parameters(_cdf_at, average, ends, tangents[0])
+    density, d_density = _by_parameters(_pdf_at, average, ends, tangents[0])
+    slope = _slope_at(average, ends)
+    d_mass = tangents[1] - (d_below[1] - d_below[0])
+    determinant = density[1] * slope[0] - density[0] * slope[1]
+    alike = xp.abs(density[1] - density[0]) < 1e-2 * xp.maximum(*density)
+    inside = alike & (determinant > 0)
+    at_bottom = below[0] < (1 - level) / 2  # else one end is that of the support
+    # f(high) d_high - f(low) d_low = d_mass and f'(high) d_high + df(high) = f'(low) d_low + df(low)
+    difference = d_density[1] - d_density[0]
+    safe = xp.where(inside, determinant, 1)
+    moved = [(d_mass * slope[1] + difference * density[1]) / safe, (d_mass * slope[0] + difference * density[0]) / safe]
+    fixed = [xp.where(at_bottom, 0, -d_mass / density[0]), xp.where(at_bottom, d_mass / density[1], 0)]
+    d_low, d_high = (xp.where(inside, *both) for both in zip(moved, fixed, strict=True))
+    return (ends[0], ends[1]), (d_low, d_high)
+
+
+def beta_avg_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
     """The density of `(A_1 + ... + A_k) / k` at x: `BetaAverage(parameters).pdf(x)`.
 
-    >>> beta_avg_pdf(jnp.array([0.25, 0.375]), jnp.ones((2, 2))).round(3).tolist()
+    >>> beta_avg_pdf([0.25, 0.375], [[1, 1], [1, 1]]).round(3).tolist()
     [1.0, 1.5]
     """
     return BetaAverage(parameters).pdf(x)
 
 
-def beta_avg_cdf(x: ArrayLike, parameters: ArrayLike) -> jax.Array:
+def beta_avg_cdf(x: ArrayLike, parameters: ArrayLike) -> Array:
     """`P((A_1 + ... + A_k) / k <= x)`: `BetaAverage(parameters).cdf(x)`.
 
-    >>> beta_avg_cdf(jnp.array([0.25, 0.5]), jnp.ones((2, 2))).round(4).tolist()
+    >>> beta_avg_cdf([0.25, 0.5], [[1, 1], [1, 1]]).round(4).tolist()
     [0.125, 0.5]
     """
     return BetaAverage(parameters).cdf(x)
 
 
-def beta_avg_inv_cdf(q: ArrayLike, parameters: ArrayLike) -> jax.Array:
+def beta_avg_inv_cdf(q: ArrayLike, parameters: ArrayLike) -> Array:
     """The quantile of `(A_1 + ... + A_k) / k`: `BetaAverage(parameters).ppf(q)`. For many q build the average once.
 
-    >>> beta_avg_inv_cdf(jnp.array([0.125, 0.5]), jnp.ones((2, 2))).round(4).tolist()
+    >>> beta_avg_inv_cdf([0.125, 0.5], [[1, 1], [1, 1]]).round(4).tolist()
     [0.25, 0.5]
     """
     return BetaAverage(parameters).ppf(q)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
+import numpy as np
 
-from jaxmetrics._arrays import ArrayLike, as_counts, as_float, as_prior, check_size, promoting
+from jaxmetrics._arrays import ArrayLike, as_counts, as_float, as_prior, check_size
+from jaxmetrics._backends import Array, compiled, xp
 from jaxmetrics.betasum.averages import BetaAverage
 
 __all__ = ["Convolution", "beta_sum_cdf", "beta_sum_pdf", "convolve_betas", "get_beta_parameters"]
 
 
-@promoting
-def get_beta_parameters(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> jax.Array:
+def get_beta_parameters(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> Array:
     """The parameters of each class's accuracy A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii), m_i the examples of class i.
 
     Args:
@@ -27,26 +26,30 @@ def get_beta_parameters(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> jax.Arr
     Raises:
         ValueError: counts that are not square, a prior of another shape, or one that is known to be below 0.05.
 
-    >>> get_beta_parameters(jnp.array([[90, 10], [5, 95]]))
-    Array([[91., 11.],
-           [96.,  6.]], dtype=float32)
+    >>> get_beta_parameters([[90, 10], [5, 95]])
+    array([[91., 11.],
+           [96.,  6.]])
     """
     c = as_counts(counts)
-    c = jnp.where(c >= 0, c, jnp.nan)
-    right = jnp.diagonal(c, axis1=-2, axis2=-1)
-    wrong = jnp.where(jnp.eye(c.shape[-1], dtype=bool), 0, c).sum(-1) + 0 * right
-    return jnp.stack([right, wrong], -1) + as_prior(prior, c.shape[-1])
+    return _parameters(c, as_prior(prior, c.shape[-1]))
+
+
+@compiled
+def _parameters(counts: Array, prior: Array) -> Array:
+    c = xp.where(counts >= 0, counts, xp.nan)
+    right = xp.diagonal(c, axis1=-2, axis2=-1)
+    wrong = xp.where(np.eye(c.shape[-1], dtype=bool), 0, c).sum(-1) + 0 * right
+    return xp.stack([right, wrong], -1) + prior
 
 
 class Convolution(NamedTuple):
     """The sum of k betas on equally spaced points x over the part of [0, k] where it lies: arrays `(..., num_points)`."""
 
-    x: jax.Array
-    pdf: jax.Array
-    cdf: jax.Array
+    x: Array
+    pdf: Array
+    cdf: Array
 
 
-@promoting
 def convolve_betas(parameters: ArrayLike, *, num_points: int | None = None) -> Convolution:
     """The density and cdf of `A_1 + ... + A_k`, A_i ~ Beta(alpha_i, beta_i), on `num_points` (1025) points.
 
@@ -54,26 +57,28 @@ def convolve_betas(parameters: ArrayLike, *, num_points: int | None = None) -> C
 
     Args:
         parameters: `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class; as for `BetaAverage`.
+        num_points: how many points.
 
-    >>> x, pdf, cdf = convolve_betas(jnp.array([[1., 1.], [1., 1.]]), num_points=5)
+    >>> x, pdf, cdf = convolve_betas([[1, 1], [1, 1]], num_points=5)
     >>> (x[1:4] * 100).round(), (pdf[1:4] * 100).round()
-    (Array([ 50., 100., 150.], dtype=float32), Array([ 50., 100.,  50.], dtype=float32))
+    (array([ 50., 100., 150.]), array([ 50., 100.,  50.]))
     """
-    n = check_size(1025 if num_points is None else num_points, "num_points")
-    average = BetaAverage(parameters)
-    tail = jnp.finfo(average.parameters.dtype).eps
-    tails = jnp.asarray([tail, 1 - tail], average.parameters.dtype)
-    low, high = average.ppf(tails.reshape(2, *(1,) * len(average.shape)))
-    x = jnp.linspace(low, high, n)
+    size = check_size(1025 if num_points is None else num_points, "num_points")
+    return _on_grid(BetaAverage(parameters), size=size)
+
+
+@compiled
+def _on_grid(average: BetaAverage, *, size: int) -> Convolution:
+    low, high = average.interval(1 - 2 * float(np.finfo(average.parameters.dtype).eps))
+    x = xp.linspace(low, high, size)
     k = average.parameters.shape[-2]
-    return Convolution(*(jnp.moveaxis(v, 0, -1) for v in (k * x, average.pdf(x) / k, average.cdf(x))))
+    return Convolution(*(xp.moveaxis(v, 0, -1) for v in (k * x, average.pdf(x) / k, average.cdf(x))))
 
 
-@promoting
-def beta_sum_pdf(x: ArrayLike, parameters: ArrayLike) -> jax.Array:
+def beta_sum_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
     """The density of `A_1 + ... + A_k` at x: `BetaAverage(parameters).pdf(x / k) / k`.
 
-    >>> beta_sum_pdf(jnp.array([0.5, 0.75]), jnp.ones((2, 2))).round(3).tolist()
+    >>> beta_sum_pdf([0.5, 0.75], [[1, 1], [1, 1]]).round(3).tolist()
     [0.5, 0.75]
     """
     average = BetaAverage(parameters)
@@ -81,11 +86,10 @@ def beta_sum_pdf(x: ArrayLike, parameters: ArrayLike) -> jax.Array:
     return average.pdf(as_float(x, "x") / k) / k
 
 
-@promoting
-def beta_sum_cdf(x: ArrayLike, parameters: ArrayLike) -> jax.Array:
+def beta_sum_cdf(x: ArrayLike, parameters: ArrayLike) -> Array:
     """`P(A_1 + ... + A_k <= x)`: `BetaAverage(parameters).cdf(x / k)`.
 
-    >>> beta_sum_cdf(jnp.array([0.5, 1.0]), jnp.ones((2, 2))).round(4).tolist()
+    >>> beta_sum_cdf([0.5, 1.0], [[1, 1], [1, 1]]).round(4).tolist()
     [0.125, 0.5]
     """
     average = BetaAverage(parameters)

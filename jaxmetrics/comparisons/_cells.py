@@ -7,16 +7,16 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._arrays import ArrayLike, as_class_ids, as_float, as_mask, check_examples, float_dtype
+from jaxmetrics._arrays import ArrayLike, as_array, as_class_ids, as_float, as_mask, check_examples
+from jaxmetrics._backends import Array, float_dtype, is_jax, is_known, lax, on_device, xp
 from jaxmetrics._estimates import Metric
 
 __all__: list[str] = []
 
 
-def as_cube(paired: ArrayLike) -> jax.Array:
+def as_cube(paired: ArrayLike) -> Array:
     counts = as_float(paired, "paired")
     if counts.ndim < 3 or len(set(counts.shape[-3:])) != 1 or counts.shape[-1] == 0:
         raise ValueError(
@@ -26,10 +26,10 @@ def as_cube(paired: ArrayLike) -> jax.Array:
     return counts
 
 
-def as_cells(paired: ArrayLike, checked: Callable[[jax.Array, str], jax.Array]) -> jax.Array:
+def as_cells(paired: ArrayLike, checked: Callable[[Array, str], Array]) -> Array:
     """`(..., K, K K)`: column a K + b for the predictions a and b."""
     cube = as_cube(paired)
-    return checked(cube, "paired").reshape(*cube.shape[:-2], -1)
+    return checked(cube, "paired").reshape((*cube.shape[:-2], -1))
 
 
 class Layout(NamedTuple):
@@ -38,65 +38,102 @@ class Layout(NamedTuple):
     num_classes: int
     paired: bool = True
 
-    def matrices(self, cells: jax.Array, labels: jax.Array | None) -> tuple[jax.Array, jax.Array]:
-        """The confusion matrices of A and B."""
-        k = self.num_classes
-        if labels is not None:
-            a, b = matrices_of(cells, labels, k)
-            return a, b
+    def evaluator(self, metric: Metric, labels: Array | None) -> Callable[[Array], tuple[Any, Any, Any]]:
+        """From cells to the metric of A, of B and the difference."""
+        matrices = self._of_dense_cells if labels is None else tabulation(labels, self.num_classes)
+
+        def evaluate(cells: Array) -> tuple[Any, Any, Any]:
+            both = matrices(cells)
+            of_a, of_b = metric(both[..., 0, :, :]), metric(both[..., 1, :, :])
+            return of_a, of_b, jax.tree.map(difference, of_a, of_b)
+
+        return evaluate
+
+    def _of_dense_cells(self, cells: Array) -> Array:
+        """The confusion matrices of A and B, `(..., 2, K, K)`."""
+        k, batch = self.num_classes, cells.shape[:-2]
         if not self.paired:
-            return cells[0].reshape(k, k), cells[1].reshape(k, k)
-        cube = cells.reshape(k, k, k)
-        return cube.sum(-1), cube.sum(-2)
-
-    def evaluate(self, metric: Metric, labels: jax.Array | None, cells: jax.Array) -> tuple[Any, Any, Any]:
-        """The metric of A, of B and the difference."""
-        of_a, of_b = map(metric, self.matrices(cells, labels))
-        return of_a, of_b, jax.tree.map(difference, of_a, of_b)
+            return cells.reshape((*batch, 2, k, k))
+        cube = cells.reshape((*batch, k, k, k))
+        return xp.stack([cube.sum(-1), cube.sum(-2)], -3)
 
 
-def difference(a: jax.Array, b: jax.Array) -> jax.Array:
+def difference(a: Array, b: Array) -> Array:
     """`a - b`, exactly 0 where it is only rounding; the derivative stays."""
     d = a - b
-    return d - jax.lax.stop_gradient(jnp.where(jnp.abs(d) <= ulp(a, b), d, 0))
+    return d - lax.stop_gradient(xp.where(xp.abs(d) <= ulp(a, b), d, 0))
 
 
-def ulp(a: jax.Array, b: jax.Array) -> jax.Array:
+def ulp(a: Array, b: Array) -> Array:
     """The rounding of `a - b`."""
-    return jnp.finfo(a.dtype).eps * (jnp.abs(a) + jnp.abs(b)) / 2
+    return xp.finfo(a.dtype).eps * (xp.abs(a) + xp.abs(b)) / 2
 
 
-def matrices_of(cells: jax.Array, labels: jax.Array, k: int) -> jax.Array:
-    """`(M, K, K)` of M classifiers from cells `(R, W)`, whose labels `(1 + M, R, W)`, truth first, are K where empty."""
+def tabulation(labels: Array, k: int) -> Callable[[Array], Array]:
+    """From cells `(..., R, W)` to the matrices `(..., M, K, K)` of M classifiers.
 
-    def matrix(pred: jax.Array) -> jax.Array:
-        return jnp.zeros((k, k), cells.dtype).at[labels[0], pred].add(cells, mode="drop")
+    The cells' labels `(1 + M, R, W)`, truth first, are K where a cell is empty.
+    """
+    num_classifiers = len(labels) - 1
+    rows = [] if is_jax(labels) else _sums_by_row(labels.reshape((len(labels), -1)), k)
 
-    return jax.vmap(matrix)(labels[1:])
+    def matrix(cells: Array, pred: Array) -> Array:
+        return jax.numpy.zeros((k, k), cells.dtype).at[labels[0], pred].add(cells, mode="drop")
+
+    def tabulate(cells: Array) -> Array:
+        shape = (*cells.shape[:-2], num_classifiers, k, k)
+        if is_jax(cells):
+            flat = cells.reshape((-1, *cells.shape[-2:]))
+            return jax.vmap(jax.vmap(matrix, (None, 0)), (0, None))(flat, labels[1:]).reshape(shape)
+        flat = cells.reshape((-1, labels[0].size))
+        tables = np.zeros((len(flat), num_classifiers * k * k), cells.dtype)
+        for used, occurring, adds_to in rows:
+            tables[:, occurring] = flat[:, used] @ adds_to
+        return tables.reshape(shape)
+
+    return tabulate
 
 
-def distinct(named_labels: dict[str, ArrayLike], k: int, where: ArrayLike | None) -> tuple[jax.Array, jax.Array]:
+def _sums_by_row(labels: np.ndarray, k: int) -> list[tuple[slice, np.ndarray, np.ndarray]]:
+    """Of each true class: its cells, the entries of its row in all matrices that occur, and which cell adds to which."""
+    true, preds = labels[0], labels[1:]
+    rows = []
+    for i in np.unique(true[true < k]):
+        used = slice(*np.searchsorted(true, [i, i + 1]))  # cells come in the order of their true class
+        entries = preds[:, used] + k * k * np.arange(len(preds))[:, None] + k * i
+        occurring, place = np.unique(entries, return_inverse=True)
+        adds_to = np.zeros((entries.shape[1], len(occurring)))
+        adds_to[np.arange(len(adds_to)), place.reshape(entries.shape)] = 1
+        rows.append((used, occurring, adds_to))
+    return rows
+
+
+def distinct(named_labels: dict[str, ArrayLike], k: int, where: ArrayLike | None) -> tuple[Array, Array]:
     """The combinations of labels that occur: how often `(R, W)`, and their labels `(C, R, W)`."""
-    ids = [as_class_ids(labels, name, k) for name, labels in named_labels.items()]
-    shapes = {name: x.shape for name, x in zip(named_labels, ids, strict=True)}
+    given = {name: as_array(labels, name) for name, labels in named_labels.items()}
+    shapes = {name: x.shape for name, x in given.items()}
     mask = None if where is None else as_mask(where)
     check_examples(shapes if mask is None else shapes | {"where": mask.shape})
     if any(len(shape) != 1 for shape in shapes.values()):
         raise ValueError(f"labels must have shape (n,), got {', '.join(f'{name} {shape}' for name, shape in shapes.items())}.")
-    if any(isinstance(x, jax.core.Tracer) for x in (*ids, mask)):
-        hidden = jnp.stack([x.astype(jnp.int32) for x in ids])
+    ids = [as_class_ids(x, name, k, mask) for name, x in given.items()]
+    if not all(map(is_known, (*ids, mask))):
+        hidden = xp.stack([x.astype(xp.int32) for x in ids])
         counted = ((hidden >= 0) & (hidden < k)).all(0) & (True if mask is None else mask)
-        return in_rectangle(counted.astype(float_dtype()), hidden, k)
+        return in_rectangle(counted.astype(float_dtype(counted)), hidden, k)
     table = np.stack([np.asarray(x, np.int32) for x in ids])
     table = table[:, ((table >= 0) & (table < k)).all(0) & (True if mask is None else np.asarray(mask))]
     combination = table[0].astype(np.int64)
     for row in table[1:]:
         combination = np.unique(combination * k + row, return_inverse=True)[1].astype(np.int64)
     _, first, counts = np.unique(combination, return_index=True, return_counts=True)
-    return in_rectangle(counts, table[:, first], k)
+    cells, cell_labels = in_rectangle(counts.astype(float), table[:, first], k)
+    if on_device(ids, mask):
+        cells, cell_labels = jax.numpy.asarray(cells, float_dtype()), jax.numpy.asarray(cell_labels, np.int32)
+    return cells, cell_labels
 
 
-def in_rectangle(counts: np.ndarray | jax.Array, labels: np.ndarray | jax.Array, k: int) -> tuple[jax.Array, jax.Array]:
+def in_rectangle(counts: Array, labels: Array, k: int) -> tuple[Array, Array]:
     """Cells `(U,)` laid out as `(R, W)`, about a square and a power of two, and their labels `(C, U)` as `(C, R, W)`.
 
     A multinomial of them then takes R + W steps, not U.
@@ -105,6 +142,6 @@ def in_rectangle(counts: np.ndarray | jax.Array, labels: np.ndarray | jax.Array,
     exponent = math.ceil(math.log2(max(number, 1)))
     shape = 2 ** (exponent // 2), 2 ** (exponent - exponent // 2)
     more = math.prod(shape) - number
-    padded = jnp.pad(jnp.asarray(counts, float_dtype()), (0, more))
-    padded_labels = jnp.pad(jnp.asarray(labels, jnp.int32), ((0, 0), (0, more)), constant_values=k)
-    return padded.reshape(shape), padded_labels.reshape(-1, *shape)
+    padded = xp.pad(counts, (0, more))
+    padded_labels = xp.pad(labels, ((0, 0), (0, more)), constant_values=k)
+    return padded.reshape(shape), padded_labels.reshape((-1, *shape))

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import ndtr
 
-from jaxmetrics._arrays import ArrayLike, as_host_or_jax, check_examples, promoting
+from jaxmetrics._arrays import ArrayLike, as_array, check_examples
+from jaxmetrics._backends import Array, compiled, special, xp
 from jaxmetrics._estimates import Estimate, normal_quantile
 from jaxmetrics.ranking._ranks import Ranked, rank, restore
 from jaxmetrics.ranking.areas import mean_share, shares_in_order
@@ -23,8 +21,8 @@ class DeLong(NamedTuple):
     a: Estimate
     b: Estimate
     difference: Estimate
-    statistic: jax.Array
-    p_value: jax.Array
+    statistic: Array
+    p_value: Array
 
 
 def delong(y_true: ArrayLike, y_score_a: ArrayLike, y_score_b: ArrayLike, *, level: float = 0.95) -> DeLong:
@@ -37,33 +35,34 @@ def delong(y_true: ArrayLike, y_score_a: ArrayLike, y_score_b: ArrayLike, *, lev
     Processing Letters 21.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`; examples of any other label are left out.
+        y_true: 0 or 1 (or bool), `(..., n)`; negative labels leave their examples out.
         y_score_a, y_score_b: real numbers, `(..., n)`.
 
     Returns:
         `DeLong`; `statistic` is the difference over its error, `p_value` two-sided and normal. NaN without two positives and
-        two negatives, and where a score that counts is NaN. An error of 0 makes p 1 without a difference, else 0.
+        two negatives, on the device also where a score that counts is NaN. An error of 0 makes p 1
+        without a difference, else 0.
 
     Raises:
-        ValueError: unequal lengths, a level outside of (0, 1).
+        ValueError: unequal lengths, a level outside of (0, 1), and what `roc_auc` refuses.
 
     >>> result = delong([0, 0, 1, 1, 1], [0.1, 0.4, 0.35, 0.8, 0.9], [0.2, 0.6, 0.1, 0.7, 0.5])
     >>> result.a.value.round(4), result.b.value.round(4)
-    (Array(0.8333, dtype=float32), Array(0.5, dtype=float32))
+    (np.float64(0.8333), np.float64(0.5))
     """
     z = normal_quantile(level)
-    scores = {"y_score_a": as_host_or_jax(y_score_a), "y_score_b": as_host_or_jax(y_score_b)}
+    scores = {"y_score_a": as_array(y_score_a, "y_score_a"), "y_score_b": as_array(y_score_b, "y_score_b")}
     check_examples({"y_true": np.shape(y_true), **{name: score.shape for name, score in scores.items()}})
-    return _delong(*(rank(y_true, score, name=name) for name, score in scores.items()), z)
+    first, second = (rank(y_true, score, name=name) for name, score in scores.items())
+    return _delong(first, second, z)
 
 
-@promoting
-@jax.jit
+@compiled
 def _delong(first: Ranked, second: Ranked, z: float) -> DeLong:
     of_first, of_second = (restore(shares_in_order(ranked), ranked.position) for ranked in (first, second))
     positive, negative = (restore(group, first.position) > 0 for group in (first.positive, first.negative))
     a, b, difference = (mean_share(shares, positive, negative, z) for shares in (of_first, of_second, of_first - of_second))
     error = difference.standard_error
-    certain = jnp.where(difference.value == 0, 0, jnp.inf * jnp.sign(difference.value))
-    statistic = jnp.where(error == 0, certain, difference.value / jnp.where(error == 0, 1, error))
-    return DeLong(a, b, difference, statistic, 2 * ndtr(-jnp.abs(statistic)))
+    certain = xp.where(difference.value == 0, 0, xp.inf * xp.sign(difference.value))
+    statistic = xp.where(error == 0, certain, difference.value / xp.where(error == 0, 1, error))
+    return DeLong(a, b, difference, statistic, 2 * special.ndtr(-xp.abs(statistic)))

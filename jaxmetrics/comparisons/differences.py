@@ -7,12 +7,11 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import ndtr
 
 from jaxmetrics import _replicates
-from jaxmetrics._arrays import ArrayLike, as_counts, as_float, as_prior, check_option, check_size, promoting
+from jaxmetrics._arrays import ArrayLike, as_counts, as_float, as_prior, check_option, check_size
+from jaxmetrics._backends import Array, compiled, is_known, special, xp
 from jaxmetrics._estimates import (
     Estimate,
     Metric,
@@ -28,10 +27,12 @@ from jaxmetrics._estimates import (
     normal_estimate,
     normal_quantile,
     numbers_of_examples,
-    of_each,
     posterior_estimates,
     value_and_error,
+    where_answered,
 )
+from jaxmetrics._keys import Key, KeyLike, place, split
+from jaxmetrics._replicates import of_each
 from jaxmetrics.comparisons._cells import Layout, as_cells, difference, distinct, in_rectangle, ulp
 
 __all__ = ["Comparison", "compare", "compare_predictions", "compare_unpaired"]
@@ -43,12 +44,12 @@ class Comparison(NamedTuple):
     a: Estimate
     b: Estimate
     difference: Estimate
-    probability_better: jax.Array
-    probability_equivalent: jax.Array
+    probability_better: Array
+    probability_equivalent: Array
 
 
 def compare(
-    key: jax.Array,
+    key: KeyLike,
     metric: Metric,
     paired: ArrayLike,
     *,
@@ -67,6 +68,7 @@ def compare(
     - `"delta"`: normal, from the derivatives; nothing is drawn.
 
     Args:
+        key: a JAX key, an int seed or, for counts of the host, a NumPy Generator.
         metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
         paired: `(..., K, K, K)`, from `paired_confusion_matrix`; for hundreds of classes see `compare_predictions`.
         rope: the region of practical equivalence: differences up to this size, in the metric's units, do not matter.
@@ -83,28 +85,31 @@ def compare(
     >>> import jaxmetrics as jm
     >>> y_true, y_pred_a, y_pred_b = [0, 0, 1, 1, 1, 0] * 20, [0, 0, 1, 1, 1, 1] * 20, [0, 1, 1, 1, 0, 1] * 20
     >>> paired = jm.paired_confusion_matrix(y_true, y_pred_a, y_pred_b, num_classes=2)
-    >>> comparison = compare(jax.random.key(0), jm.accuracy, paired)
-    >>> comparison.difference.value.round(3), float(comparison.probability_better) > 0.99
-    (Array(0.333, dtype=float32), True)
+    >>> comparison = compare(0, jm.accuracy, paired)
+    >>> comparison.difference.value.round(3), comparison.probability_better > 0.99
+    (np.float64(0.333), np.True_)
     """
     check_option(method, "method", ("bootstrap", "posterior", "delta"))
     options = _options(metric, rope, num_samples, level)
     cells = as_cells(paired, numbers_of_examples if method == "bootstrap" else frequencies)
     k = cells.shape[-2]
+    cells = where_answered(options["metric"], cells, np.ones((k, k)))
     if method == "posterior":
-        return check_finite(_by_posterior(key, cells, as_prior(prior, k), **options), num_samples)
-    if isinstance(cells, jax.core.Tracer) or k**3 <= 4096 or cells.size == 0:
-        return _compare(key, cells, None, method=method, layout=Layout(k), options=options)
+        result = _by_posterior(*place(key, cells, as_prior(prior, k)), **options)
+        return check_finite(result, num_samples)
+    placed_key, cells = place(key, cells)
+    if not is_known(cells) or k**3 <= 4096 or cells.size == 0:
+        return _compare(placed_key, cells, None, method=method, layout=Layout(k), options=options)
     each = []
     for matrix in cells.reshape(-1, k, k * k):  # one by one, so that each draws what it would alone
         true, pair = np.nonzero(np.asarray(matrix))
-        counts, labels = in_rectangle(np.asarray(matrix)[true, pair], np.stack([true, pair // k, pair % k]), k)
-        each.append(_compare(key, counts, labels, method=method, layout=Layout(k), options=options))
-    return jax.tree.map(lambda *x: jnp.stack(x).reshape(*cells.shape[:-2], *x[0].shape), *each)
+        counts, labels = in_rectangle(matrix[true, pair], np.stack([true, pair // k, pair % k]), k)
+        each.append(_compare(placed_key, counts, labels, method=method, layout=Layout(k), options=options))
+    return jax.tree.map(lambda *x: xp.stack(x).reshape((*cells.shape[:-2], *np.shape(x[0]))), *each)
 
 
 def compare_predictions(
-    key: jax.Array,
+    key: KeyLike,
     metric: Metric,
     y_true: ArrayLike,
     y_pred_a: ArrayLike,
@@ -128,19 +133,20 @@ def compare_predictions(
 
     >>> import jaxmetrics as jm
     >>> y_true, y_pred_a, y_pred_b = [0, 0, 1, 1, 1, 0] * 20, [0, 0, 1, 1, 1, 1] * 20, [0, 1, 1, 1, 0, 1] * 20
-    >>> comparison = compare_predictions(jax.random.key(0), jm.accuracy, y_true, y_pred_a, y_pred_b, num_classes=2)
+    >>> comparison = compare_predictions(0, jm.accuracy, y_true, y_pred_a, y_pred_b, num_classes=2)
     >>> comparison.difference.value.round(3)
-    Array(0.333, dtype=float32)
+    np.float64(0.333)
     """
     check_option(method, "method", ("bootstrap", "delta"))
     options = _options(metric, rope, num_samples, level)
     k = check_size(num_classes, "num_classes")
     counts, labels = distinct({"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}, k, where)
-    return _compare(key, counts, labels, method=method, layout=Layout(k), options=options)
+    placed_key, counts = place(key, where_answered(options["metric"], counts, np.ones((k, k))))
+    return _compare(placed_key, counts, labels, method=method, layout=Layout(k), options=options)
 
 
 def compare_unpaired(
-    key: jax.Array,
+    key: KeyLike,
     metric: Metric,
     counts_a: ArrayLike,
     counts_b: ArrayLike,
@@ -162,8 +168,8 @@ def compare_unpaired(
         `Comparison`, or a pytree of them; other arguments, methods and errors as `compare`.
 
     >>> import jaxmetrics as jm
-    >>> compare_unpaired(jax.random.key(0), jm.accuracy, [[90, 10], [5, 95]], [[80, 20], [9, 91]]).difference.value.round(3)
-    Array(0.07, dtype=float32)
+    >>> compare_unpaired(0, jm.accuracy, [[90, 10], [5, 95]], [[80, 20], [9, 91]]).difference.value.round(3)
+    np.float64(0.07)
     """
     check_option(method, "method", ("bootstrap", "posterior", "delta"))
     options = _options(metric, rope, num_samples, level)
@@ -171,11 +177,13 @@ def compare_unpaired(
     if a.shape != b.shape:
         raise ValueError(f"counts_a and counts_b must have one shape (..., K, K), got {a.shape} and {b.shape}.")
     k = a.shape[-1]
-    a, b = (numbers_of_examples if method == "bootstrap" else frequencies)(jnp.stack([a, b]))
+    a, b = (numbers_of_examples if method == "bootstrap" else frequencies)(xp.stack([a, b]))
+    a, b = where_answered(options["metric"], a, np.ones((k, k))), where_answered(options["metric"], b, np.ones((k, k)))
+    placed_key, a, b = place(key, a, b)
     if method == "posterior":
-        return check_finite(_by_posterior_apart(key, a, b, as_prior(prior, k), **options), num_samples)
-    cells = jnp.stack([a.reshape(*a.shape[:-2], -1), b.reshape(*b.shape[:-2], -1)], -2)
-    return _compare(key, cells, None, method=method, layout=Layout(k, paired=False), options=options)
+        return check_finite(_by_posterior_apart(placed_key, a, b, as_prior(prior, k), **options), num_samples)
+    cells = xp.stack([a.reshape((*a.shape[:-2], -1)), b.reshape((*b.shape[:-2], -1))], -2)
+    return _compare(placed_key, cells, None, method=method, layout=Layout(k, paired=False), options=options)
 
 
 def _options(metric: Metric, rope: ArrayLike, num_samples: int, level: float) -> dict[str, Any]:
@@ -183,12 +191,12 @@ def _options(metric: Metric, rope: ArrayLike, num_samples: int, level: float) ->
     return {"metric": as_floats(metric), "rope": check_rope(rope), "size": check_num_samples(num_samples), "level": level}
 
 
-def check_rope(rope: ArrayLike) -> jax.Array:
+def check_rope(rope: ArrayLike) -> Array:
     """The largest difference that does not matter."""
     width = as_float(rope, "rope")
     if width.shape != ():
         raise ValueError(f"rope must be one number, got shape {width.shape}.")
-    if not isinstance(width, jax.core.Tracer) and not bool((width >= 0).all()):
+    if is_known(width) and not bool((width >= 0).all()):
         raise ValueError(f"rope must be >= 0, the largest difference that does not matter, got {rope!r}.")
     return width
 
@@ -197,35 +205,32 @@ def _comparisons(estimates: tuple[Any, Any, Any], better: Any, equivalent: Any) 
     return jax.tree.map(Comparison, *estimates, better, equivalent, is_leaf=lambda x: isinstance(x, Estimate))
 
 
-def _from_samples(estimates: tuple[Any, Any, Any], samples: tuple[Any, Any, Any], rope: jax.Array, possible: jax.Array) -> Any:
+def _from_samples(estimates: tuple[Any, Any, Any], samples: tuple[Any, Any, Any], rope: Array, possible: Array) -> Any:
     """With the shares of replicates in which A is above B, and in which the two are alike."""
 
-    def better(d: jax.Array) -> jax.Array:
-        return mean_of_finite(jnp.where(jnp.isfinite(d), (d > 0) + (d == 0) / 2, jnp.nan))
+    def better(d: Array) -> Array:
+        return mean_of_finite(xp.where(xp.isfinite(d), (d > 0) + (d == 0) / 2, xp.nan))
 
-    def equivalent(a: jax.Array, b: jax.Array, d: jax.Array) -> jax.Array:
-        return mean_of_finite(jnp.where(jnp.isfinite(d), jnp.abs(d) <= rope + ulp(a, b), jnp.nan))
+    def equivalent(a: Array, b: Array, d: Array) -> Array:
+        return mean_of_finite(xp.where(xp.isfinite(d), xp.abs(d) <= rope + ulp(a, b), xp.nan))
 
     shares = jax.tree.map(better, samples[2]), jax.tree.map(equivalent, *samples)
     return nan_unless(possible, _comparisons(estimates, *shares))
 
 
-def _compare(
-    key: jax.Array, cells: jax.Array, labels: jax.Array | None, *, method: str, layout: Layout, options: dict[str, Any]
-) -> Any:
+def _compare(key: Key, cells: Array, labels: Array | None, *, method: str, layout: Layout, options: dict[str, Any]) -> Any:
     if method == "bootstrap":
         result = _by_bootstrap(key, cells, labels, layout=layout, examples=how_many(cells), **options)
         return check_finite(result, options["size"])
     return _by_delta(cells, labels, layout=layout, **options)
 
 
-@promoting
-@partial(jax.jit, static_argnames=("metric", "layout", "size", "level", "examples"))
+@compiled
 def _by_bootstrap(
-    key: jax.Array,
-    cells: jax.Array,
-    labels: jax.Array | None,
-    rope: jax.Array,
+    key: Key,
+    cells: Array,
+    labels: Array | None,
+    rope: Array,
     *,
     metric: Metric,
     layout: Layout,
@@ -235,7 +240,7 @@ def _by_bootstrap(
 ) -> Any:
     estimates, samples = bootstrap_of(
         key,
-        partial(layout.evaluate, metric, labels),
+        layout.evaluator(metric, labels),
         cells,
         numbers=_numbers(cells, layout),
         size=size,
@@ -247,21 +252,20 @@ def _by_bootstrap(
     return _from_samples(estimates, samples, rope, is_possible(cells) & _is_judged(cells, layout))
 
 
-def _numbers(cells: jax.Array, layout: Layout) -> int:
+def _numbers(cells: Array, layout: Layout) -> int:
     return math.prod(cells.shape[-2:]) + 2 * layout.num_classes**2
 
 
-def _is_judged(cells: jax.Array, layout: Layout) -> jax.Array:
+def _is_judged(cells: Array, layout: Layout) -> Array:
     """Whether there are examples; of A and of B, where they are apart."""
     return cells.sum((-2, -1)) > 0 if layout.paired else (cells.sum(-1) > 0).all(-1)
 
 
-@promoting
-@partial(jax.jit, static_argnames=("metric", "layout", "size", "level"))
+@compiled
 def _by_delta(
-    cells: jax.Array,
-    labels: jax.Array | None,
-    rope: jax.Array,
+    cells: Array,
+    labels: Array | None,
+    rope: Array,
     *,
     metric: Metric,
     layout: Layout,
@@ -269,35 +273,34 @@ def _by_delta(
     level: float,
 ) -> Any:
     z = normal_quantile(level)
-    function = partial(value_and_error, partial(layout.evaluate, metric, labels), stratified=not layout.paired)
+    function = partial(
+        value_and_error, layout.evaluator(metric, labels), stratified=not layout.paired, numbers=_numbers(cells, layout)
+    )
     values, errors = of_each(function, cells, _numbers(cells, layout))
 
-    def below(limit: jax.Array, value: jax.Array, error: jax.Array) -> jax.Array:
+    def below(limit: Array, value: Array, error: Array) -> Array:
         """P(difference <= limit); half where an error of 0 leaves no doubt but which side."""
-        certain = jnp.where(value < limit, 1, jnp.where(value > limit, 0, 0.5))
-        share = jnp.where(error > 0, ndtr((limit - value) / jnp.where(error > 0, error, 1)), certain)
-        return jnp.where(jnp.isnan(value) | jnp.isnan(error), jnp.nan, share)
+        certain = xp.where(value < limit, 1, xp.where(value > limit, 0, 0.5))
+        share = xp.where(error > 0, special.ndtr((limit - value) / xp.where(error > 0, error, 1)), certain)
+        return xp.where(xp.isnan(value) | xp.isnan(error), xp.nan, share)
 
-    def equivalent(d: jax.Array, s: jax.Array) -> jax.Array:
-        return jnp.where(s == 0, jnp.abs(d) <= rope, below(rope, d, s) - below(-rope, d, s))
+    def equivalent(d: Array, s: Array) -> Array:
+        return xp.where(s == 0, xp.abs(d) <= rope, below(rope, d, s) - below(-rope, d, s))
 
-    better = jax.tree.map(lambda d, s: 1 - below(jnp.zeros_like(d), d, s), values[2], errors[2])
+    better = jax.tree.map(lambda d, s: 1 - below(xp.zeros_like(d), d, s), values[2], errors[2])
     estimates = jax.tree.map(partial(normal_estimate, z=z), values, errors)
     comparisons = _comparisons(estimates, better, jax.tree.map(equivalent, values[2], errors[2]))
     return nan_unless(is_possible(cells) & _is_judged(cells, layout), comparisons)
 
 
-@promoting
-@partial(jax.jit, static_argnames=("metric", "size", "level"))
-def _by_posterior(
-    key: jax.Array, cells: jax.Array, prior: jax.Array, rope: jax.Array, *, metric: Metric, size: int, level: float
-) -> Any:
+@compiled
+def _by_posterior(key: Key, cells: Array, prior: Array, rope: Array, *, metric: Metric, size: int, level: float) -> Any:
     k = cells.shape[-2]
     own = _replicates.cell_prior(prior)  # of one classifier
     pairs = own[:, :, None] * own[:, None, :] / own.sum(-1)[:, None, None]
     samples = _replicates.evaluate(
-        lambda keys, block: _replicates.dirichlet(keys, block + pairs.reshape(k, k * k)),
-        partial(Layout(k).evaluate, metric, None),
+        _replicates.dirichlet(pairs.reshape((k, k * k))),
+        Layout(k).evaluator(metric, None),
         key,
         cells,
         size=size,
@@ -306,15 +309,14 @@ def _by_posterior(
     return _from_samples(posterior_estimates(samples, level), samples, rope, is_possible(cells))
 
 
-@promoting
-@partial(jax.jit, static_argnames=("metric", "size", "level"))
+@compiled
 def _by_posterior_apart(
-    key: jax.Array, a: jax.Array, b: jax.Array, prior: jax.Array, rope: jax.Array, *, metric: Metric, size: int, level: float
+    key: Key, a: Array, b: Array, prior: Array, rope: Array, *, metric: Metric, size: int, level: float
 ) -> Any:
-    draw = partial(_replicates.posterior, prior=prior, prevalence=None)
+    sampler = _replicates.posterior(prior, None)
     of_a, of_b = (
-        _replicates.evaluate(draw, metric, own_key, counts, size=size, numbers=counts.shape[-1] ** 2)
-        for own_key, counts in zip(jax.random.split(key), (a, b), strict=True)
+        _replicates.evaluate(sampler, metric, own_key, counts, size=size, numbers=counts.shape[-1] ** 2)
+        for own_key, counts in zip(split(key), (a, b), strict=True)
     )
     samples = of_a, of_b, jax.tree.map(difference, of_a, of_b)
     return _from_samples(posterior_estimates(samples, level), samples, rope, is_possible(a) & is_possible(b))

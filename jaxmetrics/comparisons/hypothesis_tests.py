@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import ndtr
 
 from jaxmetrics import _replicates, _samplers
-from jaxmetrics._arrays import ArrayLike, as_float, check_option, divide, promoting
-from jaxmetrics._estimates import Metric, as_floats, check_num_samples, is_possible, nan_unless, numbers_of_examples, of_each
+from jaxmetrics._arrays import ArrayLike, as_float, check_option, divide
+from jaxmetrics._backends import Array, compiled, lax, special, xp
+from jaxmetrics._estimates import (
+    Metric,
+    as_floats,
+    check_num_samples,
+    is_possible,
+    nan_unless,
+    numbers_of_examples,
+    where_answered,
+)
+from jaxmetrics._keys import Key, KeyLike, place
+from jaxmetrics._replicates import of_each
 from jaxmetrics.comparisons._cells import Layout, as_cells, as_cube, ulp
 
 __all__ = ["HypothesisTest", "mcnemar", "permutation_test"]
@@ -21,11 +29,11 @@ __all__ = ["HypothesisTest", "mcnemar", "permutation_test"]
 class HypothesisTest(NamedTuple):
     """The statistic of a test and its two-sided p-value."""
 
-    statistic: jax.Array
-    p_value: jax.Array
+    statistic: Array
+    p_value: Array
 
 
-@promoting
+@compiled
 def mcnemar(paired: ArrayLike, *, method: Literal["exact", "mid-p", "corrected", "asymptotic"] = "mid-p") -> HypothesisTest:
     """McNemar's test of whether A and B are right equally often, from the examples of which only one is right.
 
@@ -39,8 +47,8 @@ def mcnemar(paired: ArrayLike, *, method: Literal["exact", "mid-p", "corrected",
     - `"corrected"`: `(|b - c| - 1)^2 / (b + c)`, Edwards' continuity correction.
 
     Args:
-        paired: `(..., K, K, K)`, or one `(2, 2)` table `[[both right, only A], [only B, both wrong]]`. In float32 counts of
-            2^24 and more are rounded.
+        paired: `(..., K, K, K)`, or one `(2, 2)` table `[[both right, only A], [only B, both wrong]]`. On the device, in
+            float32, counts of 2^24 and more are rounded.
 
     Returns:
         `HypothesisTest` of shape `(...)`; p = 1 where b + c = 0, NaN for negative counts.
@@ -50,7 +58,7 @@ def mcnemar(paired: ArrayLike, *, method: Literal["exact", "mid-p", "corrected",
 
     >>> test = mcnemar([[23, 15], [19, 31]], method="asymptotic")
     >>> test.statistic.round(5), test.p_value.round(5)
-    (Array(0.47059, dtype=float32), Array(0.49272, dtype=float32))
+    (np.float64(0.47059), np.float64(0.49272))
     """
     check_option(method, "method", ("exact", "mid-p", "corrected", "asymptotic"))
     counts = as_float(paired, "paired")
@@ -59,25 +67,25 @@ def mcnemar(paired: ArrayLike, *, method: Literal["exact", "mid-p", "corrected",
     else:
         counts = as_cube(counts)
         k = counts.shape[-1]
-        right = jnp.eye(k, dtype=bool)
-        only_a = jnp.where(right[:, :, None] & ~right[:, None, :], counts, 0).sum((-3, -2, -1))
-        only_b = jnp.where(~right[:, :, None] & right[:, None, :], counts, 0).sum((-3, -2, -1))
+        right = xp.eye(k, dtype=bool)
+        only_a = xp.where(right[:, :, None] & ~right[:, None, :], counts, 0).sum((-3, -2, -1))
+        only_b = xp.where(~right[:, :, None] & right[:, None, :], counts, 0).sum((-3, -2, -1))
         valid = (counts >= 0).all((-3, -2, -1))
-    total, fewer = only_a + only_b, jnp.minimum(only_a, only_b)
-    gap = jnp.abs(only_a - only_b)
+    total, fewer = only_a + only_b, xp.minimum(only_a, only_b)
+    gap = xp.abs(only_a - only_b)
     if method in ("asymptotic", "corrected"):
-        excess = jnp.maximum(gap - 1, 0) if method == "corrected" else gap
+        excess = xp.maximum(gap - 1, 0) if method == "corrected" else gap
         statistic = divide(excess**2, total)
-        p_value = jax.scipy.special.erfc(jnp.sqrt(statistic / 2))
+        p_value = special.erfc(xp.sqrt(statistic / 2))
     else:
         statistic = fewer
         below, exactly = _fair_coin(fewer, total)
         p_value = 2 * below + (exactly if method == "exact" else 0)
-        p_value = jnp.where(gap == 0, 1, jnp.clip(p_value, 0, 1))
-    return HypothesisTest(jnp.where(valid, statistic, jnp.nan), jnp.where(valid, jnp.where(total == 0, 1, p_value), jnp.nan))
+        p_value = xp.where(gap == 0, 1, xp.clip(p_value, 0, 1))
+    return HypothesisTest(xp.where(valid, statistic, xp.nan), xp.where(valid, xp.where(total == 0, 1, p_value), xp.nan))
 
 
-def _fair_coin(heads: jax.Array, tosses: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _fair_coin(heads: Array, tosses: Array) -> tuple[Array, Array]:
     """P(X < heads) + P(X = heads) / 2, and P(X = heads), for the heads of a fair coin.
 
     For heads <= tosses / 2 and relative to 1e-5 in float32: the probabilities below by their ratios; beyond a million tosses
@@ -87,24 +95,24 @@ def _fair_coin(heads: jax.Array, tosses: jax.Array) -> tuple[jax.Array, jax.Arra
     relative = divide(distance, tosses / 2)
     unlikeliness = tosses / 2 * (_samplers.deviance(relative) + _samplers.deviance(-relative))
     spread = _samplers.stirling(heads) * (_samplers.stirling(tosses - heads) / _samplers.stirling(tosses))
-    probability = jnp.exp(-unlikeliness) / jnp.sqrt(2 * np.pi * spread)
+    probability = xp.exp(-unlikeliness) / xp.sqrt(2 * np.pi * spread)
     few = tosses <= 2.0**20
 
-    def unfinished(state: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
+    def unfinished(state: tuple[Array, Array, Array]) -> Array:
         _, term, total = state
         return (term > 1e-9 * total).any()
 
-    def add(state: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def add(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         i, term, total = state
-        term = term * jnp.maximum(heads - i, 0) / (tosses - heads + 1 + i)
+        term = term * xp.maximum(heads - i, 0) / (tosses - heads + 1 + i)
         return i + 1, term, total + term
 
-    start = jnp.zeros((), heads.dtype), jnp.where(few, 1, 0).astype(heads.dtype), jnp.ones_like(heads) / 2
-    halved = jax.lax.while_loop(unfinished, add, start)[2]
-    return jnp.where(few, probability * halved, ndtr(divide(2 * distance, jnp.sqrt(tosses)))), probability
+    start = xp.zeros((), heads.dtype), xp.where(few, 1, 0).astype(heads.dtype), xp.ones_like(heads) / 2
+    halved = lax.while_loop(unfinished, add, start)[2]
+    return xp.where(few, probability * halved, special.ndtr(divide(2 * distance, xp.sqrt(tosses)))), probability
 
 
-def permutation_test(key: jax.Array, metric: Metric, paired: ArrayLike, *, num_samples: int = 10_000) -> Any:
+def permutation_test(key: KeyLike, metric: Metric, paired: ArrayLike, *, num_samples: int = 10_000) -> Any:
     """Whether A and B differ in a metric: the difference, against those after swapping A and B at random in each example.
 
     Of the examples of class i with the predictions a and b, in either order, a binomial number with probability 1/2 keeps
@@ -112,6 +120,7 @@ def permutation_test(key: jax.Array, metric: Metric, paired: ArrayLike, *, num_s
     defined. Edgington and Onghena (2007), Randomization Tests.
 
     Args:
+        key: a JAX key, an int seed or, for counts of the host, a NumPy Generator.
         metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
         paired: `(..., K, K, K)` numbers of examples.
         num_samples: how often to swap.
@@ -124,25 +133,26 @@ def permutation_test(key: jax.Array, metric: Metric, paired: ArrayLike, *, num_s
 
     >>> import jaxmetrics as jm
     >>> paired = jm.paired_confusion_matrix([0, 0, 1, 1] * 10, [0, 0, 1, 1] * 10, [0, 1, 1, 0] * 10, num_classes=2)
-    >>> bool(permutation_test(jax.random.key(0), jm.accuracy, paired).p_value < 0.001)
-    True
+    >>> permutation_test(0, jm.accuracy, paired).p_value < 0.001
+    np.True_
     """
-    size = check_num_samples(num_samples)
-    return _permute(key, as_cells(paired, numbers_of_examples), metric=as_floats(metric), size=size)
+    size, floats = check_num_samples(num_samples), as_floats(metric)
+    cells = as_cells(paired, numbers_of_examples)
+    cells = where_answered(floats, cells, np.ones((cells.shape[-2],) * 2))
+    return _permute(*place(key, cells), metric=floats, size=size)
 
 
-@promoting
-@partial(jax.jit, static_argnames=("metric", "size"))
-def _permute(key: jax.Array, cells: jax.Array, *, metric: Metric, size: int) -> Any:
+@compiled
+def _permute(key: Key, cells: Array, *, metric: Metric, size: int) -> Any:
     k = cells.shape[-2]
 
-    evaluate = partial(Layout(k).evaluate, metric, None)
+    evaluate = Layout(k).evaluator(metric, None)
     of_a, of_b, differences = of_each(evaluate, cells, k**3)
     samples = _replicates.evaluate(_replicates.swapped, lambda cells: evaluate(cells)[2], key, cells, size=size, numbers=k**3)
 
-    def test(a: jax.Array, b: jax.Array, d: jax.Array, samples: jax.Array) -> HypothesisTest:
-        as_far = jnp.abs(samples) >= jnp.abs(d) - 2 * ulp(a, b)
-        p_value = (1 + as_far.sum(0)) / (1 + jnp.isfinite(samples).sum(0))
-        return HypothesisTest(d, jnp.where(jnp.isfinite(d), p_value, jnp.nan))
+    def test(a: Array, b: Array, d: Array, samples: Array) -> HypothesisTest:
+        as_far = xp.abs(samples) >= xp.abs(d) - 2 * ulp(a, b)
+        p_value = (1 + as_far.sum(0)) / (1 + xp.isfinite(samples).sum(0))
+        return HypothesisTest(d, xp.where(xp.isfinite(d), p_value, xp.nan))
 
     return nan_unless(is_possible(cells), jax.tree.map(test, of_a, of_b, differences, samples))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 
 from jaxmetrics import _replicates
-from jaxmetrics._arrays import ArrayLike, as_class_ids, check_size, float_dtype, promoting
+from jaxmetrics._arrays import ArrayLike, as_array, check_size
+from jaxmetrics._backends import Array, compiled, lax, on_device, xp
 from jaxmetrics._estimates import (
     Estimate,
     Metric,
@@ -21,8 +21,11 @@ from jaxmetrics._estimates import (
     mean_of_finite,
     nan_unless,
     normal_quantile,
+    where_answered,
 )
-from jaxmetrics.comparisons._cells import distinct, matrices_of
+from jaxmetrics._keys import Key, KeyLike, place, split
+from jaxmetrics._replicates import of_each
+from jaxmetrics.comparisons._cells import distinct, tabulation
 
 __all__ = ["Leaderboard", "leaderboard"]
 
@@ -39,14 +42,14 @@ class Leaderboard(NamedTuple):
     """
 
     estimates: Estimate
-    probability_best: jax.Array
-    rank_probabilities: jax.Array
-    winner: jax.Array
+    probability_best: Array
+    rank_probabilities: Array
+    winner: Array
     winner_estimate: Estimate
 
 
 def leaderboard(
-    key: jax.Array,
+    key: KeyLike,
     metric: Metric,
     y_true: ArrayLike,
     y_preds: ArrayLike,
@@ -66,6 +69,7 @@ def leaderboard(
     it is too narrow for classifiers that hardly err: it covered in 29 % for an accuracy of 0.97 and 60 examples.
 
     Args:
+        key: a JAX key, an int seed or, for labels of the host, a NumPy Generator.
         metric: a function of one `(K, K)` matrix that returns one number and does not grow with the number of examples; more
             is better, NaN comes last.
         y_true: class ids `(n,)`.
@@ -82,40 +86,49 @@ def leaderboard(
     >>> import jaxmetrics as jm
     >>> y_true = [0, 0, 1, 1, 1, 0] * 20
     >>> y_preds = [[0, 0, 1, 1, 1, 1] * 20, [0, 1, 1, 1, 0, 1] * 20, [0, 0, 1, 1, 0, 0] * 20]
-    >>> board = leaderboard(jax.random.key(0), jm.accuracy, y_true, y_preds, num_classes=2)
+    >>> board = leaderboard(0, jm.accuracy, y_true, y_preds, num_classes=2)
     >>> board.estimates.value.round(3), int(board.winner), board.probability_best.round(1)
-    (Array([0.833, 0.5  , 0.833], dtype=float32), 0, Array([0.5, 0. , 0.5], dtype=float32))
+    (array([0.833, 0.5  , 0.833]), 0, array([0.5, 0. , 0.5]))
     """
     normal_quantile(level)
     size, k = check_num_samples(num_samples), check_size(num_classes, "num_classes")
-    predictions = as_class_ids(y_preds, "y_preds", k)
+    predictions = as_array(y_preds, "y_preds")
     if predictions.ndim != 2 or len(predictions) == 0:
         raise ValueError(f"y_preds must have shape (M, n), a row per classifier, got {predictions.shape}.")
-    shape = jax.tree.map(jnp.shape, jax.eval_shape(metric, jax.ShapeDtypeStruct((k, k), float_dtype())))
-    if shape != ():
-        raise ValueError(f"a leaderboard ranks by one number: the metric of one matrix returns {shape} instead.")
+    floats = as_floats(metric)
     rows = {f"y_preds[{i}]": row for i, row in enumerate(predictions)}
     counts, labels = distinct({"y_true": y_true, **rows}, k, where)
-    result = _leaderboard(key, counts, labels, metric=as_floats(metric), k=k, size=size, level=level, examples=how_many(counts))
+    example = np.ones((k, k))
+    counts = where_answered(floats, counts, example)
+    answer = jax.eval_shape(floats, example) if on_device(counts) else floats(example)
+    if (shape := jax.tree.map(np.shape, answer)) != ():
+        raise ValueError(f"a leaderboard ranks by one number: the metric of one matrix returns {shape} instead.")
+    placed_key, counts = place(key, counts)
+    result = _leaderboard(placed_key, counts, labels, metric=floats, k=k, size=size, level=level, examples=how_many(counts))
     check_finite(result.estimates, size)
     return result
 
 
-@promoting
-@partial(jax.jit, static_argnames=("metric", "k", "size", "level", "examples"))
+@compiled
 def _leaderboard(
-    key: jax.Array, cells: jax.Array, labels: jax.Array, *, metric: Metric, k: int, size: int, level: float, examples: str
+    key: Key, cells: Array, labels: Array, *, metric: Metric, k: int, size: int, level: float, examples: str
 ) -> Leaderboard:
-    numbers = (len(labels) - 1) * (cells.size + k * k)
+    num_classifiers = len(labels) - 1
+    numbers = cells.size + num_classifiers * k * k
+    tabulate = tabulation(labels, k)
+    all_matrices = tabulate(cells)
 
-    def of_all(cells: jax.Array) -> jax.Array:
-        return jax.vmap(metric)(matrices_of(cells, labels, k))
+    def of_all(cells: Array) -> Array:
+        return of_each(metric, tabulate(cells), k * k)
 
-    def judged_by_other_half(half: jax.Array) -> jax.Array:
-        chosen, other = jnp.argmax(_last_if_nan(of_all(half))), cells - half
-        return jnp.where((half.sum() > 0) & (other.sum() > 0), of_all(other)[chosen], jnp.nan)
+    def judged_by_other_half(half: Array) -> Array:
+        matrices = tabulate(half)
+        chosen = xp.argmax(_last_if_nan(of_each(metric, matrices, k * k)), -1)[..., None]
+        value = xp.take_along_axis(of_each(metric, all_matrices - matrices, k * k), chosen, -1)[..., 0]
+        number = half.sum((-2, -1))
+        return xp.where((number > 0) & (number < cells.sum()), value, xp.nan)
 
-    keys = jax.random.split(key)
+    keys = split(key)
     estimates, samples = bootstrap_of(
         keys[0],
         of_all,
@@ -128,28 +141,28 @@ def _leaderboard(
         examples=examples,
     )
     ranks = _rank_probabilities(_last_if_nan(samples))
-    winner = jnp.argmax(_last_if_nan(estimates.value)).astype(jnp.int32)
-    honest = _replicates.evaluate(_replicates.halved, judged_by_other_half, keys[1], cells, size=size, numbers=2 * numbers)
+    winner = xp.argmax(_last_if_nan(estimates.value)).astype(xp.int32)
+    held_out = _replicates.evaluate(_replicates.halved, judged_by_other_half, keys[1], cells, size=size, numbers=2 * numbers)
     alone = jax.tree.map(lambda x: x[winner], estimates)
-    value = mean_of_finite(honest)
-    moved = value - alone.value if len(labels) > 2 else jnp.zeros_like(value)  # of one, none was chosen
-    undefined = (size - jnp.isfinite(honest).sum()).astype(jnp.int32)
+    value = mean_of_finite(held_out)
+    moved = value - alone.value if len(labels) > 2 else xp.zeros_like(value)  # of one, none was chosen
+    undefined = (size - xp.isfinite(held_out).sum()).astype(xp.int32)
     corrected = Estimate(alone.value + moved, alone.low + moved, alone.high + moved, alone.standard_error, undefined)
     board = Leaderboard(estimates, ranks[:, 0], ranks, winner, corrected)
     return nan_unless(cells.sum() > 0, board)
 
 
-def _last_if_nan(values: jax.Array) -> jax.Array:
-    return jnp.where(jnp.isnan(values), -jnp.inf, values)
+def _last_if_nan(values: Array) -> Array:
+    return xp.where(xp.isnan(values), -xp.inf, values)
 
 
-def _rank_probabilities(samples: jax.Array) -> jax.Array:
+def _rank_probabilities(samples: Array) -> Array:
     """From values `(S, M)`, more is better, to `(M, M)`: the shares of each rank, which equal values share evenly."""
-    places = jnp.arange(samples.shape[-1])
+    places = np.arange(samples.shape[-1])
 
-    def of_one(values: jax.Array) -> jax.Array:
+    def of_one(values: Array) -> Array:
         before, alike = (samples > values[:, None]).sum(-1), (samples == values[:, None]).sum(-1)
         holds = (places >= before[:, None]) & (places < (before + alike)[:, None])
         return (holds / alike[:, None]).mean(0)
 
-    return jax.lax.map(of_one, samples.T)
+    return lax.map(of_one, samples.T)

@@ -25,20 +25,17 @@ from jax import lax
 
 from jaxmetrics._arrays import (
     ArrayLike,
-    as_class_ids,
-    as_float,
-    as_host_or_jax,
+    as_array,
     as_mask,
     check_examples,
     check_size,
-    float_dtype,
     is_integer,
-    promoting,
     valid_ids,
     varying_alike,
     varying_axes,
 )
-from jaxmetrics.losses.per_example import as_term, scaled
+from jaxmetrics._backends import Array, float_dtype, promoting
+from jaxmetrics.losses.per_example import as_real, as_term, class_ids, scaled
 
 __all__ = ["linear_cross_entropy"]
 
@@ -89,10 +86,15 @@ def linear_cross_entropy(
     `jax_default_matmul_precision` sets, or in float64 under x64. Leading axes are cheaper than `jax.vmap`, under which each
     item of the batch has a gradient of the kernel of its own before they are added.
 
+    It is for training, and JAX's alone: NumPy arrays are moved to the device. On the host, with all
+    logits held, `cross_entropy(hidden @ kernel, labels)` is the same.
+
     Args:
         hidden: `(..., n, d)`.
         kernel: `(d, V)`.
-        labels: word ids, `(..., n)`; one outside of `[0, V)` drops its example: loss and gradient are exactly 0.
+        labels: word ids, `(..., n)`; a negative one drops its example: loss and gradient are exactly
+            0. So does one at or beyond V in a JAX array; in a NumPy array, whose values can be
+            seen, it raises unless `where` leaves it out.
         bias: `(V,)`; -inf rules a word out, also one beyond a soft cap. (Smoothing gives it probability: the loss is inf.)
         chunk_size: words in a block, static; V need not be a multiple. Unless given, about 4 million logits in a block, but at
             least 512 words.
@@ -111,7 +113,8 @@ def linear_cross_entropy(
 
     Raises:
         TypeError: labels that are not integers, a `chunk_size` or `soft_cap` that is not a Python number.
-        ValueError: shapes that do not fit, a `chunk_size` or `soft_cap` that is not positive.
+        ValueError: shapes that do not fit, a `chunk_size` or `soft_cap` that is not positive, a
+            NumPy label beyond V.
 
     >>> hidden, kernel = jnp.eye(2), jnp.asarray([[0.0, 0.0, 0.0, 0.0], [3.0, 0.0, 0.0, 0.0]])
     >>> linear_cross_entropy(hidden, kernel, jnp.asarray([0, 0])).round(4)  # ln 4 and ln(1 + 3 exp(-3))
@@ -126,9 +129,10 @@ def linear_cross_entropy(
     if b is not None and b.shape != k.shape[1:]:
         raise ValueError(f"bias must have shape (V,) = ({k.shape[1]},) like the columns of kernel, got {b.shape}.")
     vocabulary = k.shape[1] if axis_name is None else int(lax.psum(k.shape[1], axis_name))
-    ids = _as_ids(labels, vocabulary)
     mask = None if where is None else as_mask(where)
-    check_examples({"hidden without d": h.shape[:-1], "labels": ids.shape} | ({} if mask is None else {"where": mask.shape}))
+    words = as_array(labels, "labels")
+    check_examples({"hidden without d": h.shape[:-1], "labels": words.shape} | ({} if mask is None else {"where": mask.shape}))
+    ids = _as_ids(words, vocabulary, mask)
     smoothing, weight_of_z = as_term(label_smoothing, "label_smoothing"), as_term(z_loss, "z_loss", most=math.inf)
     size = None if chunk_size is None else check_size(chunk_size, "chunk_size")
     cap = None if soft_cap is None else _check_cap(soft_cap)
@@ -137,18 +141,17 @@ def linear_cross_entropy(
 
 def _as_operand(x: ArrayLike, name: str) -> jax.Array:
     """In its own dtype, which is that of its gradient; what is no float becomes one."""
-    array = as_host_or_jax(x)
-    return jnp.asarray(array) if jnp.issubdtype(array.dtype, jnp.floating) else as_float(array, name)
+    array = as_array(x, name)
+    return jnp.asarray(array) if jnp.issubdtype(array.dtype, jnp.floating) else as_real(array, name)
 
 
-def _as_ids(labels: ArrayLike, vocabulary: int) -> jax.Array:
+def _as_ids(labels: Array, vocabulary: int, mask: Array | None) -> Array:
     """As int32, -1 for those outside of [0, vocabulary)."""
-    array = as_host_or_jax(labels)
-    if not is_integer(array):
+    if not is_integer(labels):
         raise TypeError(
-            f"labels must hold word ids of an integer dtype, got {array.dtype}. The order is (hidden, kernel, labels)."
+            f"labels must hold word ids of an integer dtype, got {labels.dtype}. The order is (hidden, kernel, labels)."
         )
-    return valid_ids(as_class_ids(array, "labels", vocabulary), vocabulary)
+    return valid_ids(class_ids(labels, vocabulary, mask), size=vocabulary)
 
 
 def _check_cap(soft_cap: float) -> float:

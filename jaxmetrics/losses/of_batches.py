@@ -4,32 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._arrays import (
     ArrayLike,
+    as_array,
     as_class_ids,
-    as_float,
     as_mask,
+    as_weights,
+    check_binary,
     check_examples,
     check_option,
     check_size,
     divide,
-    promoting,
     safe_sqrt,
     valid_ids,
 )
+from jaxmetrics._backends import Array, compiled, special, xp
 from jaxmetrics.counts import soft_confusion_matrix
-from jaxmetrics.scoring._examples import is_probability
+from jaxmetrics.losses.per_example import as_real
+from jaxmetrics.scoring._rows import is_probability
 
 __all__ = ["metric_loss", "pairwise_auc_loss", "soft_calibration_error"]
 
-Metric = Callable[[jax.Array], jax.Array]
+Metric = Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
@@ -49,14 +49,15 @@ class _MetricLoss:
         *,
         sample_weight: ArrayLike | None = None,
         where: ArrayLike | None = None,
-    ) -> jax.Array:
-        z = as_float(logits, "logits")
+    ) -> Array:
+        z = as_real(logits, "logits")
         if z.ndim < 2 or z.shape[-1] == 0:
             raise ValueError(f"logits must have shape (..., n, K), got {z.shape}.")
-        ids = valid_ids(as_class_ids(labels, "labels", z.shape[-1]), z.shape[-1])
-        weight, mask = _weight_and_mask("logits without K", z.shape[:-1], ids, sample_weight, where)
-        mask = mask & (ids >= 0) & (weight != 0)
-        return 1 - self.metric(soft_confusion_matrix(ids, _softmax(z, mask), sample_weight=weight, where=mask))
+        *shape, k = z.shape
+        examples = _examples("logits without K", tuple(shape), labels, k, sample_weight, where)
+        ids, weight, mask = examples
+        probs = _softmax(z, *examples)
+        return 1 - self.metric(soft_confusion_matrix(ids, probs, sample_weight=weight, where=mask))
 
     @property
     def __name__(self) -> str:
@@ -66,7 +67,7 @@ class _MetricLoss:
         return self.__name__
 
 
-def metric_loss(metric: Metric) -> Callable[..., jax.Array]:
+def metric_loss(metric: Metric) -> Callable[..., Array]:
     """Any smooth metric of counts as a loss: `1 - metric(soft counts)`, where each example is predicted as each class to the
     share of its probability.
 
@@ -78,30 +79,35 @@ def metric_loss(metric: Metric) -> Callable[..., jax.Array]:
 
     Returns:
         A function of `logits` `(..., n, K)` and `labels` `(..., n)`, with `sample_weight` and `where` `(..., n)`, that returns
-        the loss `(...)`. A label outside of [0, K) leaves its example out.
+        the loss `(...)`. A negative label leaves its example out, within jit one beyond K too.
 
     Raises:
         TypeError: a metric that is no function; as `soft_confusion_matrix`.
 
-    >>> import jaxmetrics as jm
+    >>> import jax, jax.numpy as jnp, jaxmetrics as jm
     >>> loss = metric_loss(jm.macro(jm.f1))
-    >>> logits = jnp.array([[2.0, 0.0], [0.0, 1.0], [0.5, 0.0]])
+    >>> logits = [[2.0, 0.0], [0.0, 1.0], [0.5, 0.0]]
     >>> loss(logits, [0, 1, 1]).round(4)
-    Array(0.3388, dtype=float32)
-    >>> jax.grad(loss)(logits, [0, 1, 1]).shape
+    np.float64(0.3388)
+    >>> jax.grad(loss)(jnp.array(logits), jnp.array([0, 1, 1])).shape
     (3, 2)
     """
     return _MetricLoss(metric)
 
 
-@promoting
-@jax.jit
-def _softmax(z: jax.Array, counts: jax.Array) -> jax.Array:
-    """Where the greatest logit is infinite, those equal to it share the probability, with gradient 0."""
-    z = jnp.where(counts[..., None], z, 0)
+@compiled
+def _softmax(z: Array, ids: Array, weight: Array | None, mask: Array | None) -> Array:
+    """Of the examples that count, others being uniform.
+
+    Where the greatest logit is infinite, those equal to it share the probability, with gradient 0.
+    """
+    counts = valid_ids(ids, size=z.shape[-1]) >= 0
+    counts = counts if mask is None else counts & mask
+    counts = counts if weight is None else counts & (weight != 0)
+    z = xp.where(counts[..., None], z, 0)
     greatest = z.max(-1, keepdims=True)
-    shared = jnp.where(z == greatest, 0, jnp.where(jnp.isnan(greatest), jnp.nan, -jnp.inf))
-    return jax.nn.softmax(jnp.where(jnp.isfinite(greatest), z, shared), axis=-1)
+    shared = xp.where(z == greatest, 0, xp.where(xp.isnan(greatest), xp.nan, -xp.inf))
+    return special.softmax(xp.where(xp.isfinite(greatest), z, shared), axis=-1)
 
 
 def pairwise_auc_loss(
@@ -111,15 +117,15 @@ def pairwise_auc_loss(
     surrogate: Literal["logistic", "hinge", "squared_hinge"] = "logistic",
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
-) -> jax.Array:
+) -> Array:
     """Mean over pairs of a positive i and a negative j of a convex bound on their disorder: 1 - AUC made differentiable.
 
     With d = z_i - z_j, "logistic" is `ln(1 + e^-d)`, "hinge" `max(0, 1 - d)`, "squared_hinge" its square; an infinite logit
-    counts as one of 2e15. Time and memory grow with n^2. Gao and Zhou (2015), IJCAI.
+    counts as one of 2e15 (in float64 1e123). Time and memory grow with n^2. Gao and Zhou (2015), IJCAI.
 
     Args:
         logits: real scores, `(..., n)`.
-        labels: 0 or 1 (or bool), `(..., n)`; any other drops the example.
+        labels: 0 or 1 (or bool), `(..., n)`; a negative one drops the example.
         sample_weight, where: `(..., n)`; the weight of a pair is the product of its two.
 
     Returns:
@@ -129,36 +135,40 @@ def pairwise_auc_loss(
         TypeError: labels that are no integers. ValueError: shapes that do not go together, another surrogate.
 
     >>> pairwise_auc_loss([2.0, 0.0, 1.0], [1, 0, 0]).round(4)  # (ln(1 + e^-2) + ln(1 + e^-1)) / 2
-    Array(0.2201, dtype=float32)
+    np.float64(0.2201)
     """
     check_option(surrogate, "surrogate", tuple(_SURROGATES))
-    z = as_float(logits, "logits")
-    ids = jnp.asarray(as_class_ids(labels, "labels", 2))
-    weight, mask = _weight_and_mask("logits", z.shape, ids, sample_weight, where)
-    return _pairwise_auc_loss(z, ids, weight, mask, surrogate=surrogate)
+    z = as_real(logits, "logits")
+    examples = _examples("logits", z.shape, labels, 2, sample_weight, where)
+    check_binary(as_array(labels, "labels"), "labels")
+    return _pairwise_auc_loss(z, *examples, surrogate=surrogate)
 
 
-_SURROGATES: dict[str, Callable[[jax.Array], jax.Array]] = {
-    "logistic": lambda d: jax.nn.softplus(-d),
-    "hinge": lambda d: jax.nn.relu(1 - d),
-    "squared_hinge": lambda d: jax.nn.relu(1 - d) ** 2,
+def _hinge(d: Array) -> Array:
+    """`max(0, 1 - d)`, with slope 0 at d = 1."""
+    return xp.where(d >= 1, 0, 1 - d)
+
+
+_SURROGATES: dict[str, Callable[[Array], Array]] = {
+    "logistic": lambda d: xp.logaddexp(-d, 0.0),
+    "hinge": _hinge,
+    "squared_hinge": lambda d: _hinge(d) ** 2,
 }
 
 
-@promoting
-@partial(jax.jit, static_argnames="surrogate")
-def _pairwise_auc_loss(z: jax.Array, ids: jax.Array, weight: jax.Array, mask: jax.Array, *, surrogate: str) -> jax.Array:
-    largest = jnp.finfo(z.dtype).max ** 0.4  # its square, and a sum of such, is finite
-    z = jnp.clip(z, -largest, largest)
-    positive, negative = (_shares(jnp.where(mask & (ids == label), weight, 0)) for label in (1, 0))
+@compiled
+def _pairwise_auc_loss(z: Array, ids: Array, weight: Array | None, mask: Array | None, *, surrogate: str) -> Array:
+    largest = float(xp.finfo(z.dtype).max) ** 0.4  # its square, and a sum of such, is finite
+    z = xp.clip(z, -largest, largest)
+    positive, negative = (_shares(_weights(z, ids == label, weight, mask)) for label in (1, 0))
     pairs = positive[..., :, None] * negative[..., None, :]
-    behind = jnp.where(pairs != 0, z[..., :, None] - z[..., None, :], 0)
+    behind = xp.where(pairs != 0, z[..., :, None] - z[..., None, :], 0)
     return (pairs * _SURROGATES[surrogate](behind)).sum((-2, -1))
 
 
-def _shares(weight: jax.Array) -> jax.Array:
+def _shares(weight: Array) -> Array:
     """Weights of any size, with sum 1; 0 if all are."""
-    relative = divide(weight, jnp.abs(weight).max(-1, keepdims=True))
+    relative = divide(weight, xp.abs(weight).max(-1, keepdims=True))
     return divide(relative, relative.sum(-1, keepdims=True))
 
 
@@ -170,7 +180,7 @@ def soft_calibration_error(
     temperature: float = 0.01,
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
-) -> jax.Array:
+) -> Array:
     """Root mean square calibration error with soft bins: each probability belongs to all bins, to the shares of
     `softmax(-(p - c)^2 / temperature)` over their centres c, so that it has a gradient everywhere.
 
@@ -180,7 +190,7 @@ def soft_calibration_error(
 
     Args:
         probs: the probability of class 1, or that of the predicted class, `(..., n)`.
-        labels: 0 or 1 (or bool), `(..., n)`: whether it came true; any other drops the example.
+        labels: 0 or 1 (or bool), `(..., n)`: whether it came true; a negative one drops the example.
         num_bins: B, of equal width in [0, 1].
         temperature: a Python number > 0, in units of squared probability.
         sample_weight, where: `(..., n)`.
@@ -192,39 +202,50 @@ def soft_calibration_error(
         TypeError: labels that are no integers. ValueError: shapes that do not go together, a temperature that is not positive.
 
     >>> soft_calibration_error([0.9, 0.9, 0.1, 0.1], [1, 0, 0, 0]).round(2)
-    Array(0.29, dtype=float32)
+    np.float64(0.29)
     """
     if not (isinstance(temperature, int | float | np.number) and 1e-30 < temperature < np.inf):
         raise ValueError(f"temperature must be a Python number > 1e-30, got {temperature!r}.")
-    p = as_float(probs, "probs")
-    ids = jnp.asarray(as_class_ids(labels, "labels", 2))
+    p = as_real(probs, "probs")
     bins = check_size(num_bins, "num_bins")
-    weight, mask = _weight_and_mask("probs", p.shape, ids, sample_weight, where)
-    return _soft_calibration_error(p, ids, weight, mask, float(temperature), num_bins=bins)
+    examples = _examples("probs", p.shape, labels, 2, sample_weight, where)
+    return _soft_calibration_error(p, *examples, float(temperature), num_bins=bins)
 
 
-@promoting
-@partial(jax.jit, static_argnames="num_bins")
+@compiled
 def _soft_calibration_error(
-    p: jax.Array, ids: jax.Array, weight: jax.Array, mask: jax.Array, temperature: float, *, num_bins: int
-) -> jax.Array:
-    weight = jnp.where(mask & ((ids == 0) | (ids == 1)), weight, 0)
-    p = jnp.where(weight != 0, jnp.where(is_probability(p), p, jnp.nan), 0)
-    centres = (jnp.arange(num_bins, dtype=p.dtype) + 0.5) / num_bins
-    member = weight[..., None] * jax.nn.softmax(-((p[..., None] - centres) ** 2) / temperature, axis=-1)
+    p: Array, ids: Array, weight: Array | None, mask: Array | None, temperature: float, *, num_bins: int
+) -> Array:
+    weight = _weights(p, (ids == 0) | (ids == 1), weight, mask)
+    p = xp.where(weight != 0, xp.where(is_probability(p), p, xp.nan), 0)
+    centres = (np.arange(num_bins, dtype=p.dtype) + 0.5) / num_bins
+    shares = special.softmax(-((p[..., None] - centres) ** 2) / temperature, axis=-1)
+    member = weight[..., None] * shares
     size, gap = member.sum(-2), (member * (p - ids)[..., None]).sum(-2)
     return safe_sqrt(divide((divide(gap, size) ** 2 * size).sum(-1), size.sum(-1)))
 
 
-def _weight_and_mask(
-    name: str, shape: tuple[int, ...], ids: jax.Array, sample_weight: ArrayLike | None, where: ArrayLike | None
-) -> tuple[jax.Array, jax.Array]:
-    """For examples `(..., n)`, whose shapes must go together."""
-    weight = None if sample_weight is None else as_float(sample_weight, "sample_weight")
+def _weights(values: Array, keep: Array, weight: Array | None, mask: Array | None) -> Array:
+    """Of the examples `(..., n)`, 0 for those that are not to keep."""
+    shape = np.broadcast_shapes(*(x.shape for x in (values, keep, weight, mask) if x is not None))
+    keep = xp.broadcast_to(keep if mask is None else keep & mask, shape)
+    return xp.where(keep, 1 if weight is None else weight, xp.zeros_like(values, shape=shape))
+
+
+# Class ids `(..., n)`, weights and mask of examples.
+_Examples = tuple[Array, Array | None, Array | None]
+
+
+def _examples(
+    name: str, shape: tuple[int, ...], labels: ArrayLike, size: int, sample_weight: ArrayLike | None, where: ArrayLike | None
+) -> _Examples:
+    """Checked; their shapes must go together with that of the values named."""
     mask = None if where is None else as_mask(where)
-    shapes = {name: shape, "labels": ids.shape}
+    given = as_array(labels, "labels")
+    weight = None if sample_weight is None else as_real(sample_weight, "sample_weight")
+    shapes = {name: shape, "labels": given.shape}
     shapes |= {} if weight is None else {"sample_weight": weight.shape}
     shapes |= {} if mask is None else {"where": mask.shape}
     check_examples(shapes)
-    shape = np.broadcast_shapes(*shapes.values())
-    return jnp.broadcast_to(1.0 if weight is None else weight, shape), jnp.broadcast_to(True if mask is None else mask, shape)
+    ids = as_class_ids(given, "labels", size, mask)
+    return ids, None if weight is None else as_weights(weight, mask), mask

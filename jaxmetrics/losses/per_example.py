@@ -1,14 +1,18 @@
 """Losses of each example, unreduced: logits first, in float32 or better whatever their dtype.
 
 `logits` `(..., K)` have the classes last, `labels` `(...)` are class ids. The last axis of examples has one length everywhere,
-leading axes broadcast. A label outside of [0, K),
+leading axes broadcast. A negative label, within jit one beyond K too,
 and `where=False`, makes the loss and its gradient exactly 0, whatever the logits hold. An infinite logit is a limit: -inf rules
 a class out, +inf makes it certain, and where all are -inf they are equally probable; the loss may then be infinite, its
 gradient in the logits never is, nor NaN. NaN logits make the loss NaN. `class_weights` `(K,)` multiply the loss of each example
 by the weight of its class; a weight of 0 leaves it out. In float32, losses of several classes have an absolute error of 1e-7.
 
+Losses of NumPy arrays and lists are NumPy's, in float64; those of JAX arrays are compiled, and have
+gradients.
+
 Labels of another dtype than integer or bool (but for distributions, where they are announced) raise TypeError; shapes that do
-not go together ValueError.
+not go together ValueError, and so does, where values can be seen (NumPy arrays and lists), a label
+at or beyond K.
 """
 
 from __future__ import annotations
@@ -22,15 +26,19 @@ import numpy as np
 
 from jaxmetrics._arrays import (
     ArrayLike,
+    as_array,
     as_class_ids,
     as_float,
-    as_host_or_jax,
     as_mask,
+    as_weights,
+    check_binary,
+    check_real,
     divide,
     is_integer,
-    promoting,
+    refuse_where,
     valid_ids,
 )
+from jaxmetrics._backends import Array, compiled, custom_jvp, is_jax, xp
 
 __all__ = [
     "binary_cross_entropy",
@@ -51,7 +59,7 @@ def cross_entropy(
     where: ArrayLike | None = None,
     class_weights: ArrayLike | None = None,
     label_smoothing: ArrayLike = 0.0,
-) -> jax.Array:
+) -> Array:
     """`-ln softmax(z)_y` in nats, >= 0.
 
     With smoothing s the label has probability 1 - s, and each class s / K more: `(1 - s) w_y l_y + s / K sum_c w_c l_c`, where
@@ -68,30 +76,36 @@ def cross_entropy(
         `(...)`.
 
     >>> cross_entropy([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 2.0, 3.0]], [0, 2, -1]).round(4)
-    Array([0.2395, 1.0986, 0.    ], dtype=float32)
+    array([0.2395, 1.0986, 0.    ])
     >>> cross_entropy([[2.0, 0.0, 0.0]], [0], label_smoothing=0.3).round(4)
-    Array([0.6395], dtype=float32)
+    array([0.6395])
     """
-    z, ids, counts = _of_classes(logits, labels, where)
+    z, ids, mask = _of_classes(logits, labels, where)
     weights = _class_weights(class_weights, z.shape[-1])
-    return _cross_entropy(z, ids, counts, weights, as_term(label_smoothing, "label_smoothing"))
+    return _cross_entropy(z, ids, mask, weights, as_term(label_smoothing, "label_smoothing"))
 
 
-@promoting
-@jax.jit
-def _cross_entropy(
-    z: jax.Array, ids: jax.Array, counts: jax.Array, weights: jax.Array | None, smoothing: jax.Array | None
-) -> jax.Array:
-    loss = _weighted(_surprise(z, jnp.maximum(ids, 0), counts), ids, counts, weights)
+@compiled
+def _cross_entropy(z: Array, ids: Array, mask: Array | None, weights: Array | None, smoothing: Array | None) -> Array:
+    z, ids, counts = _broadcast(z, ids, mask)
+    loss = _weighted(_surprise(z, ids, counts), ids, counts, weights)
     if smoothing is not None:
-        share = jnp.broadcast_to((1.0 if weights is None else weights) / z.shape[-1], z.shape)
+        k = z.shape[-1]
+        share = xp.full_like(z, 1 / k) if weights is None else xp.broadcast_to(weights / k, z.shape)
         loss = scaled(1 - smoothing, loss) + scaled(smoothing, _expected_surprise(z, share, counts))
     return loss
 
 
-def as_term(coefficient: ArrayLike, name: str, most: float = 1) -> jax.Array | None:
+def as_real(x: ArrayLike, name: str) -> Array:
+    """As `as_float`, which lets complex numbers pass: derivatives in counts need them."""
+    array = as_float(x, name)
+    check_real(array, name)
+    return array
+
+
+def as_term(coefficient: ArrayLike, name: str, most: float = 1) -> Array | None:
     """One number, in [0, `most`] where that is known now; None for a 0 known now, whose term is then not computed."""
-    number = as_float(coefficient, name)
+    number = as_real(coefficient, name)
     if number.ndim:
         raise ValueError(f"{name} must be one number, got an array of shape {number.shape}.")
     if isinstance(coefficient, int | float | np.number):
@@ -101,17 +115,16 @@ def as_term(coefficient: ArrayLike, name: str, most: float = 1) -> jax.Array | N
     return number
 
 
-def scaled(coefficient: jax.Array, loss: jax.Array) -> jax.Array:
+def scaled(coefficient: Array, loss: Array) -> Array:
     """Their product, 0 if the coefficient is, also of an infinite loss."""
-    return coefficient * jnp.where((coefficient == 0) & jnp.isinf(loss), 0, loss)
+    return coefficient * xp.where((coefficient == 0) & xp.isinf(loss), 0, loss)
 
 
-@promoting
-def _weighted(loss: jax.Array, ids: jax.Array, counts: jax.Array, weights: jax.Array | None) -> jax.Array:
-    return loss if weights is None else scaled(jnp.where(counts, weights[jnp.maximum(ids, 0)], 0), loss)
+def _weighted(loss: Array, ids: Array, counts: Array, weights: Array | None) -> Array:
+    return loss if weights is None else scaled(xp.where(counts, weights[ids], 0), loss)
 
 
-def soft_cross_entropy(logits: ArrayLike, target_probs: ArrayLike, *, where: ArrayLike | None = None) -> jax.Array:
+def soft_cross_entropy(logits: ArrayLike, target_probs: ArrayLike, *, where: ArrayLike | None = None) -> Array:
     """`-sum_c t_c ln softmax(z)_c` in nats: cross-entropy with a distribution t instead of a label.
 
     Args:
@@ -123,22 +136,22 @@ def soft_cross_entropy(logits: ArrayLike, target_probs: ArrayLike, *, where: Arr
         `(...)`.
 
     >>> soft_cross_entropy([[2.0, 0.0, 0.0]], [[0.8, 0.1, 0.1]]).round(4)
-    Array([0.6395], dtype=float32)
+    array([0.6395])
     """
-    z, t = as_float(logits, "logits"), as_float(target_probs, "target_probs")
+    z, t = as_real(logits, "logits"), as_real(target_probs, "target_probs")
     if z.ndim == 0 or t.ndim == 0 or z.shape[-1] != t.shape[-1]:
         raise ValueError(f"logits and target_probs must have shape (..., K) with the same K, got {z.shape} and {t.shape}.")
-    counts = _mask(where, _batch("logits", z.shape[:-1], "target_probs", t.shape[:-1]))
-    return _soft_cross_entropy(z, t, counts)
+    shape = _batch("logits", z.shape[:-1], "target_probs", t.shape[:-1])
+    return _soft_cross_entropy(z, t, _mask(where, shape))
 
 
-@promoting
-@jax.jit
-def _soft_cross_entropy(z: jax.Array, t: jax.Array, counts: jax.Array) -> jax.Array:
-    return _expected_surprise(z, t, counts)
+@compiled
+def _soft_cross_entropy(z: Array, t: Array, mask: Array | None) -> Array:
+    shape = np.broadcast_shapes(z.shape[:-1], t.shape[:-1])
+    return _expected_surprise(z, t, xp.ones_like(z, bool, shape=shape) if mask is None else mask)
 
 
-def nll(probs: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) -> jax.Array:
+def nll(probs: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) -> Array:
     """`-sum_c y_c ln p_c`, the textbook form of cross-entropy, from probabilities; `cross_entropy` of logits is more accurate.
 
     Args:
@@ -151,40 +164,41 @@ def nll(probs: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) 
         gradient is 0, at p = 0 too.
 
     >>> nll([[0.5, 0.25, 0.25], [0.1, 0.0, 0.9]], [0, 2]).round(4)
-    Array([0.6931, 0.1054], dtype=float32)
+    array([0.6931, 0.1054])
     >>> nll([[0.5, 0.25, 0.25]], [[0.0, 0.5, 0.5]]).round(4)
-    Array([1.3863], dtype=float32)
+    array([1.3863])
     """
-    p, given = as_float(probs, "probs"), as_host_or_jax(labels)
+    p, given = as_real(probs, "probs"), as_array(labels, "labels")
     if p.ndim == 0:
         raise ValueError(f"probs must have shape (..., K), got {p.shape}.")
     if given.ndim == p.ndim:
-        y = as_float(given, "labels")
+        y = as_real(given, "labels")
         if y.shape[-1] != p.shape[-1]:
             raise ValueError(f"labels must be class ids, or of shape (..., K) like probs {p.shape}, got {y.shape}.")
-        counts = _mask(where, _batch("probs", p.shape[:-1], "labels", y.shape[:-1]))
-        return _nll(p, y, counts)
-    p, ids, counts = _of_classes(probs, labels, where, name="probs")
-    return _nll(p, ids, counts)
+        return _nll(p, y, _mask(where, _batch("probs", p.shape[:-1], "labels", y.shape[:-1])))
+    return _nll(*_of_classes(p, given, where, name="probs"))
 
 
-@promoting
-@jax.jit
-def _nll(p: jax.Array, labels: jax.Array, counts: jax.Array) -> jax.Array:
-    y = _one_hot(labels, p.shape[-1]).astype(p.dtype) if is_integer(labels) else labels
-    asked = (y != 0) & counts[..., None]
-    return jnp.where(asked, -y * jnp.log(jnp.where(asked, p, 1)), 0).sum(-1)
+@compiled
+def _nll(p: Array, labels: Array, mask: Array | None) -> Array:
+    if is_integer(labels):
+        p, ids, mask = _broadcast(p, labels, mask)
+        y = _one_hot(ids, p.shape[-1]).astype(p.dtype)
+    else:
+        y = labels
+    asked = y != 0 if mask is None else (y != 0) & mask[..., None]
+    return xp.where(asked, -y * xp.log(xp.where(asked, p, 1)), 0).sum(-1)
 
 
 def binary_cross_entropy(
     logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None, class_weights: ArrayLike | None = None
-) -> jax.Array:
+) -> Array:
     """`-y ln sigmoid(z) - (1 - y) ln sigmoid(-z)` in nats, for one event or each of several labels.
 
     Args:
         logits: `(...)`.
-        labels: `(...)`, integers 0 and 1 (any other drops the example), or floats: the probability y of the event
-            (NaN for one outside of [0, 1]).
+        labels: `(...)`, integers 0 and 1 (a negative one drops the example), or floats: the
+            probability y of the event (one outside of [0, 1] raises, and within jit makes NaN).
         where: bool, `(...)`.
         class_weights: `(2,)`, of y = 0 and y = 1.
 
@@ -192,38 +206,43 @@ def binary_cross_entropy(
         `(...)`.
 
     >>> binary_cross_entropy([0.0, 2.0, -2.0], [1, 1, 1]).round(4)
-    Array([0.6931, 0.1269, 2.1269], dtype=float32)
+    array([0.6931, 0.1269, 2.1269])
     """
-    z, given = as_float(logits, "logits"), as_host_or_jax(labels)
-    ids = as_class_ids(given, "labels", 2) if is_integer(given) else given
-    y = as_float(ids, "labels")
-    shape = _batch("logits", z.shape, "labels", y.shape)
-    counts = _mask(where, shape)
-    if is_integer(given):
-        counts = counts & jnp.broadcast_to((y == 0) | (y == 1), shape)
-    weights = _class_weights(class_weights, 2)
-    return _binary_cross_entropy(z, y, counts, jnp.ones(2, z.dtype) if weights is None else weights)
+    z, given = as_real(logits, "logits"), as_array(labels, "labels")
+    mask = _mask(where, _batch("logits", z.shape, "labels", given.shape))
+    y = class_ids(given, 2, mask) if is_integer(given) else _probabilities(given, mask)
+    return _binary_cross_entropy(z, y, mask, _class_weights(class_weights, 2))
 
 
-@promoting
-@jax.jit
-def _binary_cross_entropy(z: jax.Array, y: jax.Array, counts: jax.Array, weights: jax.Array) -> jax.Array:
-    y = jnp.where(counts, jnp.where((y >= 0) & (y <= 1), y, jnp.nan), 0)
-    return jnp.where(counts, _two_sided(jnp.where(counts, z, 0), weights[0] * (1 - y), weights[1] * y), 0)
+def _probabilities(labels: Array, mask: Array | None) -> Array:
+    y = as_real(labels, "labels")
+    if not is_jax(y) and not is_jax(mask):
+        impossible = ((y < 0) | (y > 1)) & (True if mask is None else mask)
+        shown = xp.broadcast_to(y, impossible.shape)
+        refuse_where(impossible, shown, "labels", "but a probability lies in [0, 1].")
+    return y
 
 
-@jax.custom_jvp
-def _two_sided(z: jax.Array, negative: jax.Array, positive: jax.Array) -> jax.Array:
-    return scaled(negative, jax.nn.softplus(z)) + scaled(positive, jax.nn.softplus(-z))
+@compiled
+def _binary_cross_entropy(z: Array, y: Array, mask: Array | None, weights: Array | None) -> Array:
+    counts = (y == 0) | (y == 1) if is_integer(y) else xp.ones_like(y, bool)
+    counts = counts if mask is None else counts & mask
+    y = y.astype(z.dtype)
+    y = xp.where(counts, xp.where((y >= 0) & (y <= 1), y, xp.nan), 0)
+    negative, positive = (1 - y, y) if weights is None else (weights[0] * (1 - y), weights[1] * y)
+    return xp.where(counts, _two_sided(xp.where(counts, z, 0), negative, positive), 0)
+
+
+@custom_jvp
+def _two_sided(z: Array, negative: Array, positive: Array) -> Array:
+    return scaled(negative, xp.logaddexp(z, 0.0)) + scaled(positive, xp.logaddexp(-z, 0.0))
 
 
 @_two_sided.defjvp
-def _two_sided_jvp(
-    primals: tuple[jax.Array, jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array, jax.Array]
-) -> tuple[jax.Array, jax.Array]:
+def _two_sided_jvp(primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]) -> tuple[Array, Array]:
     (z, negative, positive), (dz, d_negative, d_positive) = primals, tangents
     slope = negative * jax.nn.sigmoid(z) - positive * jax.nn.sigmoid(-z)
-    finite = jnp.clip(z, -jnp.finfo(z.dtype).max, jnp.finfo(z.dtype).max)
+    finite = xp.clip(z, -xp.finfo(z.dtype).max, xp.finfo(z.dtype).max)
     of_weights = jax.nn.softplus(finite) * d_negative + jax.nn.softplus(-finite) * d_positive
     return _two_sided(z, negative, positive), slope * dz + of_weights
 
@@ -235,7 +254,7 @@ def focal_loss(
     gamma: float = 2.0,
     where: ArrayLike | None = None,
     class_weights: ArrayLike | None = None,
-) -> jax.Array:
+) -> Array:
     """`-(1 - p_y)^gamma ln p_y`, p = softmax(z): cross-entropy that easy examples weigh little in. Lin et al. (2017), ICCV.
 
     The alpha of that paper is `class_weights=[1 - alpha, alpha]`. For one event with logit z, `logits` are [0, z].
@@ -251,67 +270,74 @@ def focal_loss(
         `(...)`, in nats.
 
     >>> focal_loss([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0]], [0, 2]).round(4)
-    Array([0.0109, 0.4883], dtype=float32)
+    array([0.0109, 0.4883])
     """
     if not (isinstance(gamma, int | float | np.number) and 0 <= gamma < np.inf):
         raise ValueError(f"gamma must be a finite Python number >= 0, because it is static, got {gamma!r}.")
-    z, ids, counts = _of_classes(logits, labels, where)
-    loss = cross_entropy(z, ids, where=counts)
-    loss = loss if gamma == 0 else _focused(loss, float(gamma))
-    return _weighted(loss, ids, counts, _class_weights(class_weights, z.shape[-1]))
+    z, ids, mask = _of_classes(logits, labels, where)
+    return _focal_loss(z, ids, mask, _class_weights(class_weights, z.shape[-1]), gamma=float(gamma))
+
+
+@compiled
+def _focal_loss(z: Array, ids: Array, mask: Array | None, weights: Array | None, *, gamma: float) -> Array:
+    z, ids, counts = _broadcast(z, ids, mask)
+    loss = _surprise(z, ids, counts)
+    focused = _focused if is_jax(loss) else _focused.fun
+    return _weighted(loss if gamma == 0 else focused(loss, gamma), ids, counts, weights)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _focused(surprise: jax.Array, gamma: float) -> jax.Array:
-    return jnp.where(surprise == 0, 0, _share_wrong(surprise) ** gamma * surprise)
+def _focused(surprise: Array, gamma: float) -> Array:
+    return xp.where(surprise == 0, 0, _share_wrong(surprise) ** gamma * surprise)
 
 
 @_focused.defjvp
-def _focused_jvp(gamma: float, primals: tuple[jax.Array], tangents: tuple[jax.Array]) -> tuple[jax.Array, jax.Array]:
+def _focused_jvp(gamma: float, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     """d/dl of (1 - e^-l)^gamma l, whose limits are 0 at l = 0 and 1 at infinity."""
     (surprise,), (change,) = primals, tangents
-    inside = (surprise > 0) & (surprise < jnp.inf)
-    finite = jnp.where(inside | jnp.isnan(surprise), surprise, 1)
+    inside = (surprise > 0) & (surprise < xp.inf)
+    finite = xp.where(inside | xp.isnan(surprise), surprise, 1)
     wrong = _share_wrong(finite)
-    slope = wrong**gamma + gamma * wrong ** (gamma - 1) * jnp.exp(-finite) * finite
-    slope = jnp.where(inside | jnp.isnan(surprise), slope, jnp.where(surprise > 0, 1, 0))
+    slope = wrong**gamma + gamma * wrong ** (gamma - 1) * xp.exp(-finite) * finite
+    slope = xp.where(inside | xp.isnan(surprise), slope, xp.where(surprise > 0, 1, 0))
     return _focused(surprise, gamma), slope * change
 
 
-def _share_wrong(surprise: jax.Array) -> jax.Array:
+def _share_wrong(surprise: Array) -> Array:
     """`1 - p_y`."""
-    return -jnp.expm1(-surprise)
+    return -xp.expm1(-surprise)
 
 
-def hinge_loss(logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) -> jax.Array:
+def hinge_loss(logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) -> Array:
     """`max(0, 1 - (2 y - 1) z)` for a score z of one event.
 
     Args:
         logits: `(...)`, real scores.
-        labels: 0 or 1 (or bool), `(...)`; any other drops the example.
+        labels: 0 or 1 (or bool), `(...)`; a negative one drops the example.
         where: bool, `(...)`.
 
     Returns:
         `(...)`, >= 0.
 
     >>> hinge_loss([2.0, 0.5, 0.5], [1, 1, 0])
-    Array([0. , 0.5, 1.5], dtype=float32)
+    array([0. , 0.5, 1.5])
     """
-    z = as_float(logits, "logits")
-    ids = jnp.asarray(as_class_ids(labels, "labels", 2))
-    shape = _batch("logits", z.shape, "labels", ids.shape)
-    return _hinge_loss(z, ids, _mask(where, shape))
+    z, given = as_real(logits, "logits"), as_array(labels, "labels")
+    mask = _mask(where, _batch("logits", z.shape, "labels", given.shape))
+    ids = class_ids(given, 2, mask)
+    check_binary(given, "labels")  # others have -1 and 1, of which this would leave out the former
+    return _hinge_loss(z, ids, mask)
 
 
-@promoting
-@jax.jit
-def _hinge_loss(z: jax.Array, ids: jax.Array, counts: jax.Array) -> jax.Array:
-    counts = counts & ((ids == 0) | (ids == 1))
-    margin = jnp.where(counts, jnp.where(ids == 1, z, -z), 1)
-    return jnp.maximum(1 - margin, 0)
+@compiled
+def _hinge_loss(z: Array, ids: Array, mask: Array | None) -> Array:
+    counts = (ids == 0) | (ids == 1)
+    counts = counts if mask is None else counts & mask
+    margin = xp.where(counts, xp.where(ids == 1, z, -z), 1)
+    return xp.maximum(1 - margin, 0)
 
 
-def multiclass_hinge_loss(logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) -> jax.Array:
+def multiclass_hinge_loss(logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) -> Array:
     """`max(0, 1 + max_{c != y} z_c - z_y)`. Crammer and Singer (2001), Journal of Machine Learning Research 2.
 
     Args:
@@ -323,23 +349,23 @@ def multiclass_hinge_loss(logits: ArrayLike, labels: ArrayLike, *, where: ArrayL
         `(...)`, >= 0; 0 if K = 1.
 
     >>> multiclass_hinge_loss([[2.0, 0.5, 0.0], [2.0, 1.5, 0.0]], [0, 1])
-    Array([0. , 1.5], dtype=float32)
+    array([0. , 1.5])
     """
     return _multiclass_hinge_loss(*_of_classes(logits, labels, where))
 
 
-@promoting
-@jax.jit
-def _multiclass_hinge_loss(z: jax.Array, ids: jax.Array, counts: jax.Array) -> jax.Array:
+@compiled
+def _multiclass_hinge_loss(z: Array, ids: Array, mask: Array | None) -> Array:
+    z, ids, counts = _broadcast(z, ids, mask)
     if z.shape[-1] == 1:
-        return jnp.zeros(counts.shape, z.dtype)
-    z = jnp.where(counts[..., None], z, 0)
+        return xp.zeros_like(z[..., 0])
+    z = xp.where(counts[..., None], z, 0)
     own = _one_hot(ids, z.shape[-1])
-    other = jnp.where(own, -jnp.inf, z).max(-1)
-    mine = jnp.where(own, z, 0).sum(-1)
-    same = (other == mine) & jnp.isinf(mine)  # whose difference would be NaN
-    behind = jnp.where(same, 0, jnp.where(same, 0, other) - jnp.where(same, 0, mine))
-    return jnp.where(counts, jnp.maximum(1 + behind, 0), 0)
+    other = xp.where(own, -xp.inf, z).max(-1)
+    mine = xp.where(own, z, 0).sum(-1)
+    same = (other == mine) & xp.isinf(mine)  # whose difference would be NaN
+    behind = xp.where(same, 0, xp.where(same, 0, other) - xp.where(same, 0, mine))
+    return xp.where(counts, xp.maximum(1 + behind, 0), 0)
 
 
 def weighted_mean(
@@ -349,7 +375,7 @@ def weighted_mean(
     *,
     axis: int | tuple[int, ...] | None = None,
     parts: bool = False,
-) -> jax.Array | tuple[jax.Array, jax.Array]:
+) -> Array | tuple[Array, Array]:
     """`sum w l / sum w`: the mean by which losses are reduced, which a mean of products is not.
 
     Over devices, hosts or accumulated batches, the means of parts are not to be averaged: ask for the parts, sum each of the
@@ -368,65 +394,63 @@ def weighted_mean(
     Raises:
         ValueError: shapes that do not broadcast.
 
-    >>> weighted_mean(jnp.array([1.0, 2.0, jnp.nan]), where=[True, True, False])
-    Array(1.5, dtype=float32)
+    >>> weighted_mean([1.0, 2.0, np.nan], where=[True, True, False])
+    np.float64(1.5)
     >>> weighted_mean(jnp.array([1.0, 2.0]), sample_weight=[3.0, 1.0], parts=True)
     (Array(5., dtype=float32), Array(4., dtype=float32))
     """
-    v = as_float(values, "values")
-    w = jnp.ones((), v.dtype) if sample_weight is None else as_float(sample_weight, "sample_weight")
-    shape = _batch("values", v.shape, "sample_weight", w.shape)
-    numerator, denominator = _weighted_sums(v, w, _mask(where, shape), axis=axis)
-    return (numerator, denominator) if parts else divide(numerator, denominator)
+    v = as_real(values, "values")
+    weights = None if sample_weight is None else as_real(sample_weight, "sample_weight")
+    shape = () if weights is None else weights.shape
+    mask = _mask(where, _batch("values", v.shape, "sample_weight", shape))
+    weights = None if weights is None else as_weights(weights, mask)
+    return _weighted_mean(v, weights, mask, axis=axis, parts=parts)
 
 
-@promoting
-@partial(jax.jit, static_argnames="axis")
-def _weighted_sums(
-    v: jax.Array, w: jax.Array, counts: jax.Array, *, axis: int | tuple[int, ...] | None
-) -> tuple[jax.Array, jax.Array]:
-    w = jnp.where(counts, w, 0)
-    w = jnp.broadcast_to(w, jnp.broadcast_shapes(w.shape, v.shape))
-    return (w * jnp.where((w == 0) & ~jnp.isfinite(v), 0, v)).sum(axis), w.sum(axis)
+@compiled
+def _weighted_mean(
+    v: Array, weights: Array | None, mask: Array | None, *, axis: int | tuple[int, ...] | None, parts: bool
+) -> Array | tuple[Array, Array]:
+    w = xp.ones_like(v) if weights is None else weights
+    w = w if mask is None else xp.where(mask, w, 0)
+    w = xp.broadcast_to(w, np.broadcast_shapes(w.shape, v.shape))
+    sums = (w * xp.where((w == 0) & ~xp.isfinite(v), 0, v)).sum(axis), w.sum(axis)
+    return sums if parts else divide(*sums)
 
 
-@jax.custom_jvp
-def _surprise(z: jax.Array, ids: jax.Array, counts: jax.Array) -> jax.Array:
+@custom_jvp
+def _surprise(z: Array, ids: Array, counts: Array) -> Array:
     """`-ln softmax(z)_y`, 0 where not `counts`."""
     return _surprise_in(_row(z), z, ids, counts)
 
 
-def _surprise_in(row: _Row, z: jax.Array, ids: jax.Array, counts: jax.Array) -> jax.Array:
-    own = jnp.take_along_axis(z, ids[..., None], -1, mode="clip")[..., 0]
-    return jnp.where(counts, _surprises(own, row, z.shape[-1]), 0)
+def _surprise_in(row: _Row, z: Array, ids: Array, counts: Array) -> Array:
+    own = xp.take_along_axis(z, ids[..., None], -1, mode="clip")[..., 0]
+    return xp.where(counts, _surprises(own, row, z.shape[-1]), 0)
 
 
 @_surprise.defjvp
-def _surprise_jvp(
-    primals: tuple[jax.Array, jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array, jax.Array]
-) -> tuple[jax.Array, jax.Array]:
+def _surprise_jvp(primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]) -> tuple[Array, Array]:
     """`(softmax(z) - y) dz`: without a gather, whose transpose scatters, and finite where logits are infinite."""
     (z, ids, counts), (dz, _, _) = primals, tangents
     row = _row(z)
-    slope = _softmax(z, row, counts) - _one_hot(jnp.where(counts, ids, -1), z.shape[-1])
+    slope = _softmax(z, row, counts) - _one_hot(xp.where(counts, ids, -1), z.shape[-1])
     return _surprise_in(row, z, ids, counts), (slope * dz).sum(-1)
 
 
-@jax.custom_jvp
-def _expected_surprise(z: jax.Array, t: jax.Array, counts: jax.Array) -> jax.Array:
+@custom_jvp
+def _expected_surprise(z: Array, t: Array, counts: Array) -> Array:
     """`-sum_c t_c ln softmax(z)_c`, to which a class with t = 0 adds 0; 0 where not `counts`."""
-    return jnp.where(counts, jnp.where(t == 0, 0, t * _surprises(z, _row(z), z.shape[-1])).sum(-1), 0)
+    return xp.where(counts, xp.where(t == 0, 0, t * _surprises(z, _row(z), z.shape[-1])).sum(-1), 0)
 
 
 @_expected_surprise.defjvp
-def _expected_surprise_jvp(
-    primals: tuple[jax.Array, jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array, jax.Array]
-) -> tuple[jax.Array, jax.Array]:
+def _expected_surprise_jvp(primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]) -> tuple[Array, Array]:
     (z, t, counts), (dz, dt, _) = primals, tangents
     row = _row(z)
-    t = jnp.where(counts[..., None], t, 0)
+    t = xp.where(counts[..., None], t, 0)
     slope = _softmax(z, row, counts) * t.sum(-1, keepdims=True) - t
-    finite = jnp.where(counts[..., None], jnp.minimum(_surprises(z, row, z.shape[-1]), jnp.finfo(z.dtype).max), 0)
+    finite = xp.where(counts[..., None], xp.minimum(_surprises(z, row, z.shape[-1]), xp.finfo(z.dtype).max), 0)
     return _expected_surprise(z, t, counts), (slope * dz).sum(-1) + (finite * dt).sum(-1)
 
 
@@ -436,48 +460,67 @@ class _Row(NamedTuple):
     What an infinite `greatest` needs is chosen row by row: a branch would make a GPU wait, a choice for each logit keeps XLA on
     a CPU from its fast softmax."""
 
-    greatest: jax.Array
-    top: jax.Array
-    exps: jax.Array
-    total: jax.Array
+    greatest: Array
+    top: Array
+    exps: Array
+    total: Array
 
 
-def _row(z: jax.Array) -> _Row:
+def _row(z: Array) -> _Row:
     greatest = z.max(-1)
-    top = jnp.where(jnp.isfinite(greatest), greatest, 0)
-    exps = jnp.exp(z - top[..., None])
+    top = xp.where(xp.isfinite(greatest), greatest, 0)
+    exps = xp.exp(z - top[..., None])
     return _Row(greatest, top, exps, exps.sum(-1))
 
 
-def _surprises(z: jax.Array, row: _Row, k: int) -> jax.Array:
+def _surprises(z: Array, row: _Row, k: int) -> Array:
     """`-ln softmax` at some logits of each row of K, `(..., C)`, or one of each, `(...)`."""
     greatest, top, total = (x if z.ndim == x.ndim else x[..., None] for x in (row.greatest, row.top, row.total))
-    at_an_end = jnp.where(z == greatest, jnp.where(greatest > 0, 0.0, np.log(k)), jnp.inf)
-    return jnp.where(jnp.isfinite(greatest), jnp.log(total) - (z - top), jnp.where(jnp.isnan(greatest), jnp.nan, at_an_end))
+    at_an_end = xp.where(z == greatest, xp.where(greatest > 0, 0.0, np.log(k)), xp.inf)
+    return xp.where(xp.isfinite(greatest), xp.log(total) - (z - top), xp.where(xp.isnan(greatest), xp.nan, at_an_end))
 
 
-def _softmax(z: jax.Array, row: _Row, counts: jax.Array) -> jax.Array:
+def _softmax(z: Array, row: _Row, counts: Array) -> Array:
     """0 where not `counts`. The exponentials are those of the loss: on a CPU they take longer than all else."""
     greatest, total = row.greatest[..., None], row.total[..., None]
-    at_an_end = jnp.where(counts, jnp.where(row.greatest > 0, 1, 1 / z.shape[-1]), 0)[..., None]
-    return jnp.where(~jnp.isinf(greatest) & counts[..., None], row.exps * (1 / total), (z == greatest) * at_an_end)
+    at_an_end = xp.where(counts, xp.where(row.greatest > 0, 1, 1 / z.shape[-1]), 0)[..., None]
+    return xp.where(~xp.isinf(greatest) & counts[..., None], row.exps * (1 / total), (z == greatest) * at_an_end)
 
 
-def _one_hot(ids: jax.Array, k: int) -> jax.Array:
-    return ids[..., None] == jnp.arange(k, dtype=jnp.int32)
+def _one_hot(ids: Array, k: int) -> Array:
+    # An iota: classes from NumPy would stand in the program as a constant of k numbers.
+    return ids[..., None] == (jnp if is_jax(ids) else np).arange(k, dtype=np.int32)
 
 
 def _of_classes(
     logits: ArrayLike, labels: ArrayLike, where: ArrayLike | None, name: str = "logits"
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Logits `(..., K)`, class ids as int32, -1 where they are none, and which examples count, `(...)`."""
-    z = as_float(logits, name)
+) -> tuple[Array, Array, Array | None]:
+    """Logits `(..., K)`, class ids and mask `(...)`, as they come but checked."""
+    z, given = as_real(logits, name), as_array(labels, "labels")
     if z.ndim == 0 or z.shape[-1] == 0:
         raise ValueError(f"{name} must have shape (..., K), one number per class, got {z.shape}.")
-    ids = valid_ids(as_class_ids(labels, "labels", z.shape[-1]), z.shape[-1])
-    shape = _batch(name, z.shape[:-1], "labels", ids.shape)
-    z, ids = jnp.broadcast_to(z, (*shape, z.shape[-1])), jnp.broadcast_to(ids, shape)
-    return z, ids, _mask(where, shape) & (ids >= 0)
+    # The dtype first: it catches most swaps.
+    class_ids(given[:0] if given.ndim else given, z.shape[-1], None)
+    mask = _mask(where, _batch(name, z.shape[:-1], "labels", given.shape))
+    return z, class_ids(given, z.shape[-1], mask), mask
+
+
+def class_ids(labels: Array, size: int, mask: Array | None) -> Array:
+    """As `as_class_ids`, for which a column `(n, 1)` is a mistake; here logits may be `(n, 1, K)`."""
+    if is_jax(labels) or labels.ndim < 2 or labels.shape[-1] != 1:
+        return as_class_ids(labels, "labels", size, mask)
+    shape = labels.shape if mask is None else np.broadcast_shapes(labels.shape, mask.shape)
+    column = None if mask is None else xp.broadcast_to(mask, shape)[..., 0]
+    return class_ids(xp.broadcast_to(labels, shape)[..., 0], size, column)[..., None]
+
+
+def _broadcast(z: Array, ids: Array, mask: Array | None) -> tuple[Array, Array, Array]:
+    """Logits, class ids as int32 (0 where there is none), and which examples count, all of one shape."""
+    valid = valid_ids(ids, size=z.shape[-1])
+    counts = valid >= 0 if mask is None else (valid >= 0) & mask
+    shape = np.broadcast_shapes(z.shape[:-1], counts.shape)
+    ids, counts = (xp.broadcast_to(x, shape) for x in (xp.maximum(valid, 0), counts))
+    return xp.broadcast_to(z, (*shape, z.shape[-1])), ids, counts
 
 
 def _batch(first: str, a: tuple[int, ...], second: str, b: tuple[int, ...]) -> tuple[int, ...]:
@@ -490,15 +533,17 @@ def _batch(first: str, a: tuple[int, ...], second: str, b: tuple[int, ...]) -> t
         raise ValueError(f"{first} and {second} must go together: their examples have the shapes {a} and {b}.") from None
 
 
-def _mask(where: ArrayLike | None, shape: tuple[int, ...]) -> jax.Array:
-    mask = jnp.ones((), bool) if where is None else as_mask(where)
-    return jnp.broadcast_to(mask, _batch("where", mask.shape, "the examples", shape))
+def _mask(where: ArrayLike | None, shape: tuple[int, ...]) -> Array | None:
+    mask = None if where is None else as_mask(where)
+    if mask is not None:
+        _batch("where", mask.shape, "the examples", shape)
+    return mask
 
 
-def _class_weights(class_weights: ArrayLike | None, k: int) -> jax.Array | None:
+def _class_weights(class_weights: ArrayLike | None, k: int) -> Array | None:
     if class_weights is None:
         return None
-    weights = as_float(class_weights, "class_weights")
+    weights = as_real(class_weights, "class_weights")
     if weights.shape != (k,):
         raise ValueError(f"class_weights must have shape (K,) = ({k},), got {weights.shape}.")
     return weights

@@ -1,8 +1,9 @@
 """From counts to numbers: every performance measure that a confusion matrix determines.
 
 A metric is a function of `counts`, shape `(..., K, K)`, integer or float; row = true class, column = predicted class; leading
-axes are batch. Per-class rates return `(..., K)`, other metrics `(...)`, as float32 (float64 under `jax_enable_x64`). Of class
-i against the rest: TP = C_ii, FN = the rest of its row, FP = the rest of its column, TN = all else; n = the sum of all cells.
+axes are batch. Per-class rates return `(..., K)`, other metrics `(...)`: float64 of NumPy for counts on the host, and for a JAX
+array one in its precision. Of class i against the rest: TP = C_ii, FN = the rest of its row, FP = the rest of its column,
+TN = all else; n = the sum of all cells.
 
 - **0/0** gives `zero_division`, a number, 0.0 unless said otherwise; NaN means undefined, and averages skip it.
 - Averages are functions of functions: `macro(f1)(counts)`. They run over the classes that occur, in truth or prediction.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-import jax
-import jax.numpy as jnp
+import numpy as np
 
-from jaxmetrics._arrays import ArrayLike, as_counts, as_square, divide, float_dtype, weighted_sum
+from jaxmetrics._arrays import ArrayLike, as_counts, as_square, divide, weighted_sum
+from jaxmetrics._backends import Array, compiled, xp
 from jaxmetrics._cell_sums import proportions
 
 Weights = Literal["linear", "quadratic"] | ArrayLike | None
@@ -18,12 +18,13 @@ __all__ = [
 ]
 
 
+@compiled
 def cohen_kappa(
     counts: ArrayLike,
     *,
     weights: Weights = None,
     chance: Literal["marginals", "pooled", "uniform", "majority", "gwet"] = "marginals",
-) -> jax.Array:
+) -> Array:
     """Agreement beyond chance, `1 - D_o / D_e`, at most 1, from the observed and expected mean disagreement.
 
     `D_o = sum_ij w_ij p_ij` with `p = counts / n`; `D_e` puts in place of p what the `chance` model expects, where t and q
@@ -48,13 +49,14 @@ def cohen_kappa(
 
     >>> ratings = [[4, 1, 0], [1, 3, 1], [0, 2, 8]]
     >>> cohen_kappa(ratings), cohen_kappa(ratings, weights="quadratic"), cohen_kappa(ratings, chance="gwet")
-    (Array(0.6078, dtype=float32), Array(0.8148, dtype=float32), Array(0.6334, dtype=float32))
+    (np.float64(0.6078), np.float64(0.8148), np.float64(0.6334))
     """
     observed, expected = _mean_disagreement(counts, weights, chance)
-    return 1 - divide(observed, expected, jnp.nan)
+    return 1 - divide(observed, expected, xp.nan)
 
 
-def krippendorff_alpha(counts: ArrayLike, *, weights: Weights = None) -> jax.Array:
+@compiled
+def krippendorff_alpha(counts: ArrayLike, *, weights: Weights = None) -> Array:
     """Krippendorff's alpha of two raters without gaps, `1 - (N - 1) / N * D_o / D_e`, at most 1, with N = 2 n ratings.
 
     `D_o` as in `cohen_kappa`, `D_e` with the "pooled" chance model; so alpha is Scott's pi corrected for a small sample, and
@@ -63,23 +65,23 @@ def krippendorff_alpha(counts: ArrayLike, *, weights: Weights = None) -> jax.Arr
     Source: Krippendorff (2011), Computing Krippendorff's alpha-reliability, eq. for two observers.
 
     >>> krippendorff_alpha([[4, 1], [1, 4]]), cohen_kappa([[4, 1], [1, 4]], chance="pooled")
-    (Array(0.62, dtype=float32), Array(0.6, dtype=float32))
+    (np.float64(0.62), np.float64(0.6))
     """
     num_ratings = 2 * as_counts(counts).sum((-2, -1))
     observed, expected = _mean_disagreement(counts, weights, "pooled")
-    expected = jnp.where(num_ratings > 1, expected, 0)
-    return 1 - divide(observed * divide(num_ratings - 1, num_ratings), expected, jnp.nan)
+    expected = xp.where(num_ratings > 1, expected, 0)
+    return 1 - divide(observed * divide(num_ratings - 1, num_ratings), expected, xp.nan)
 
 
-def _mean_disagreement(counts: ArrayLike, weights: Weights, chance: str) -> tuple[jax.Array, jax.Array]:
+def _mean_disagreement(counts: ArrayLike, weights: Weights, chance: str) -> tuple[Array, Array]:
     """`D_o` and `D_e` of `cohen_kappa`; both 0 without examples."""
     p = proportions(counts)
     k = p.shape[-1]
-    w = _disagreement(weights, k)
+    w = _disagreement(weights, k).astype(p.real.dtype)
     t, q = p.sum(-1), p.sum(-2)
     m = (t + q) / 2
 
-    def under_independence(a: jax.Array, b: jax.Array) -> jax.Array:
+    def under_independence(a: Array, b: Array) -> Array:
         return weighted_sum(a[..., :, None] * b[..., None, :], w)
 
     if chance == "marginals":
@@ -89,21 +91,21 @@ def _mean_disagreement(counts: ArrayLike, weights: Weights, chance: str) -> tupl
     elif chance == "uniform":
         expected = w.mean()
     elif chance == "majority":
-        expected = under_independence(t, jax.nn.one_hot(jnp.argmax(t, -1), k, dtype=t.dtype))
+        expected = under_independence(t, (xp.argmax(t, -1)[..., None] == np.arange(k)).astype(t.dtype))
     elif chance == "gwet":
         total_agreement = k**2 - divide(w.sum(), w.max())
         expected = w.max() * (1 - total_agreement / max(1, k * (k - 1)) * (m * (1 - m)).sum(-1))
     else:
         raise ValueError(f'chance must be "marginals", "pooled", "uniform", "majority" or "gwet", got {chance!r}.')
     any_example = (p != 0).any((-2, -1))
-    return weighted_sum(p, w), jnp.where(any_example, expected, 0)
+    return weighted_sum(p, w), xp.where(any_example, expected, 0)
 
 
-def _disagreement(weights: Weights, k: int) -> jax.Array:
-    i = jnp.arange(k, dtype=float_dtype())
+def _disagreement(weights: Weights, k: int) -> Array:
+    i = np.arange(k, dtype=float)
     distance = abs(i[:, None] - i[None, :])
     if weights is None:
-        return jnp.minimum(distance, 1)
+        return np.minimum(distance, 1)
     if isinstance(weights, str):
         if weights not in ("linear", "quadratic"):
             raise ValueError(f'weights must be None, "linear", "quadratic" or a (K, K) array, got {weights!r}.')

@@ -6,10 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-
 from jaxmetrics._arrays import ArrayLike, as_counts, divide
+from jaxmetrics._backends import Array, compiled, xp
 from jaxmetrics._cell_sums import cells, proportions, tables
 from jaxmetrics.metrics.rates import prevalence
 
@@ -22,7 +20,7 @@ __all__ = [
 ]
 
 
-Metric = Callable[..., jax.Array]
+Metric = Callable[..., Array]
 
 
 @dataclass(frozen=True)
@@ -33,7 +31,7 @@ class Average:
     compiled code again; and it can be pickled.
     """
 
-    scheme: Callable[..., jax.Array]
+    scheme: Callable[..., Array]
     rate: Metric
     options: tuple[tuple[str, Any], ...] = ()
 
@@ -41,8 +39,8 @@ class Average:
         if not callable(self.rate):
             raise TypeError(f"expected a function of counts, such as jaxmetrics.f1, got {self.rate!r}.")
 
-    def __call__(self, counts: ArrayLike, **options: Any) -> jax.Array:
-        return self.scheme(self.rate, as_counts(counts), **dict(self.options), **options)
+    def __call__(self, counts: ArrayLike, **options: Any) -> Array:
+        return _average(self, counts, **options)
 
     @property
     def __name__(self) -> str:
@@ -53,11 +51,16 @@ class Average:
         return self.__name__
 
 
+@compiled
+def _average(average: Average, counts: ArrayLike, **options: Any) -> Array:
+    return average.scheme(average.rate, as_counts(counts), **dict(average.options), **options)
+
+
 def macro(rate: Metric) -> Metric:
     """Mean of a per-class rate over the k classes that occur in truth or prediction, `sum_i r_i / k`, as a function of counts.
 
     Classes whose rate is NaN are skipped. Without any example the result is the rate's own 0/0. Keyword arguments of the
-    result go to the rate: `macro(f1)(counts, zero_division=jnp.nan)`.
+    result go to the rate: `macro(f1)(counts, zero_division=np.nan)`.
 
     Args:
         rate: a function from counts `(..., K, K)` to `(..., K)`, of jaxmetrics or your own.
@@ -67,7 +70,7 @@ def macro(rate: Metric) -> Metric:
 
     >>> from jaxmetrics import recall
     >>> macro(recall)([[1, 1, 0], [0, 2, 0], [0, 0, 0]])  # the third class does not occur
-    Array(0.75, dtype=float32)
+    np.float64(0.75)
     >>> macro(recall)
     macro(recall)
     """
@@ -81,7 +84,7 @@ def weighted(rate: Metric) -> Metric:
 
     >>> from jaxmetrics import precision
     >>> weighted(precision)([[1, 1], [0, 6]])
-    Array(0.8929, dtype=float32)
+    np.float64(0.8929)
     """
     return Average(_weighted, rate)
 
@@ -94,7 +97,7 @@ def micro(rate: Metric) -> Metric:
 
     >>> from jaxmetrics import jaccard
     >>> micro(jaccard)([[8, 2], [1, 9]])  # 17 / (17 + 3 + 3)
-    Array(0.7391, dtype=float32)
+    np.float64(0.7391)
     """
     return Average(_micro, rate)
 
@@ -107,7 +110,7 @@ def weighted_micro(rate: Metric) -> Metric:
 
     >>> from jaxmetrics import recall
     >>> weighted_micro(recall)([[8, 2], [1, 4]])  # (8 * 10 + 4 * 5) / (10^2 + 5^2)
-    Array(0.8, dtype=float32)
+    np.float64(0.8)
     """
     return Average(_weighted_micro, rate)
 
@@ -120,51 +123,51 @@ def binary(rate: Metric, pos_label: int = 1) -> Metric:
 
     >>> from jaxmetrics import recall
     >>> binary(recall)([[8, 2], [1, 9]]), binary(recall, pos_label=0)([[8, 2], [1, 9]])
-    (Array(0.9, dtype=float32), Array(0.8, dtype=float32))
+    (np.float64(0.9), np.float64(0.8))
     """
     if type(pos_label) is not int or pos_label not in (0, 1):
         raise ValueError(f"pos_label must be 0 or 1, got {pos_label!r}.")
     return Average(_binary, rate, (("pos_label", pos_label),))
 
 
-def _macro(rate: Metric, counts: jax.Array, **options: Any) -> jax.Array:
+def _macro(rate: Metric, counts: Array, **options: Any) -> Array:
     occurs = _occurs(counts)
-    occurs = jnp.where((occurs != 0).any(-1, keepdims=True), occurs, 1)  # without examples all classes count alike
-    return _mean(jnp.where(occurs != 0, _per_class(rate, counts, **options), jnp.nan), occurs)
+    occurs = xp.where((occurs != 0).any(-1, keepdims=True), occurs, 1)  # without examples all classes count alike
+    return _mean(xp.where(occurs != 0, _per_class(rate, counts, **options), xp.nan), occurs)
 
 
-def _weighted(rate: Metric, counts: jax.Array, **options: Any) -> jax.Array:
+def _weighted(rate: Metric, counts: Array, **options: Any) -> Array:
     return _mean(_per_class(rate, counts, **options), prevalence(counts))
 
 
-def _micro(rate: Metric, counts: jax.Array, **options: Any) -> jax.Array:
+def _micro(rate: Metric, counts: Array, **options: Any) -> Array:
     return _per_class(rate, _pooled(counts, _occurs(counts)), **options)[..., 1]
 
 
-def _weighted_micro(rate: Metric, counts: jax.Array, **options: Any) -> jax.Array:
+def _weighted_micro(rate: Metric, counts: Array, **options: Any) -> Array:
     return _per_class(rate, _pooled(counts, prevalence(counts)), **options)[..., 1]
 
 
-def _binary(rate: Metric, counts: jax.Array, pos_label: int, **options: Any) -> jax.Array:
+def _binary(rate: Metric, counts: Array, pos_label: int, **options: Any) -> Array:
     if counts.shape[-1] != 2:
         raise ValueError(f"binary needs two classes, got counts of shape {counts.shape}; macro averages over more.")
     return _per_class(rate, counts, **options)[..., pos_label]
 
 
-def _occurs(counts: jax.Array) -> jax.Array:
+def _occurs(counts: Array) -> Array:
     """1.0 for the classes that occur in truth or prediction, 0.0 for the others; NaN, not to be skipped, beside a NaN."""
     occurrences = counts.sum(-1) + counts.sum(-2)
-    return jnp.where(jnp.isnan(occurrences), jnp.nan, (occurrences != 0).astype(counts.dtype))
+    return xp.where(xp.isnan(occurrences), xp.nan, (occurrences != 0).astype(counts.dtype))
 
 
-def _pooled(counts: jax.Array, class_weights: jax.Array) -> jax.Array:
+def _pooled(counts: Array, class_weights: Array) -> Array:
     """The weighted sum over classes of their 2x2 tables against the rest, `(..., 2, 2)`."""
     return tables(*((cell * class_weights).sum(-1) for cell in cells(proportions(counts))))
 
 
-def _per_class(rate: Metric, counts: jax.Array, **options: Any) -> jax.Array:
+def _per_class(rate: Metric, counts: Array, **options: Any) -> Array:
     """The values of `rate`, checked to be one per class."""
-    values = jnp.asarray(rate(counts, **options))
+    values = xp.asarray(rate(counts, **options))
     k = counts.shape[-1]
     if values.ndim < counts.ndim - 1 or values.shape[-1] != k:
         name = getattr(rate, "__name__", repr(rate))
@@ -175,9 +178,9 @@ def _per_class(rate: Metric, counts: jax.Array, **options: Any) -> jax.Array:
     return values
 
 
-def _mean(rates: jax.Array, class_weights: jax.Array) -> jax.Array:
+def _mean(rates: Array, class_weights: Array) -> Array:
     """Weighted mean over classes that skips NaN; where all weights left are 0 they count as equal."""
-    defined = ~jnp.isnan(rates)
-    w = jnp.where(defined, jnp.broadcast_to(class_weights, rates.shape), 0)
-    w = jnp.where((w != 0).any(-1, keepdims=True), w, defined.astype(w.dtype))
-    return divide((jnp.where(defined, rates, 0) * w).sum(-1), w.sum(-1), jnp.nan)
+    defined = ~xp.isnan(rates)
+    w = xp.where(defined, xp.broadcast_to(class_weights, rates.shape), 0)
+    w = xp.where((w != 0).any(-1, keepdims=True), w, defined.astype(w.dtype))
+    return divide((xp.where(defined, rates, 0) * w).sum(-1), w.sum(-1), xp.nan)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-
 from jaxmetrics._arrays import ArrayLike, divide
+from jaxmetrics._backends import Array, xp
 from jaxmetrics.metrics.averages import Average, Metric
 from jaxmetrics.metrics.rates import recall, selection_rate
 
@@ -35,7 +33,7 @@ def group_ratio(metric: Metric) -> Metric:
     >>> from jaxmetrics import accuracy, precision
     >>> groups = [[[8, 2], [1, 9]], [[4, 1], [6, 9]]]
     >>> group_ratio(precision)(groups), group_ratio(accuracy)(groups)
-    (Array([0.45, 0.91], dtype=float32), Array(0.765, dtype=float32))
+    (array([0.45      , 0.90909091]), np.float64(0.765))
     """
     return Average(_group_ratio, metric)
 
@@ -45,48 +43,48 @@ def group_difference(metric: Metric) -> Metric:
 
     >>> from jaxmetrics import binary, recall
     >>> group_difference(binary(recall))([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])
-    Array(0.3, dtype=float32)
+    np.float64(0.3)
     """
     return Average(_group_difference, metric)
 
 
-def demographic_parity_ratio(counts: ArrayLike) -> jax.Array:
+def demographic_parity_ratio(counts: ArrayLike) -> Array:
     """Smallest over largest selection rate among the groups, per class: `group_ratio(selection_rate)`.
 
     From counts `(..., G, K, K)`, as `confusion_matrix(..., groups=..., num_groups=G)` gives them, to `(..., K)`, in [0, 1].
     Source: Feldman et al. (2015), Certifying and removing disparate impact, KDD (the four-fifths rule asks for 0.8).
 
     >>> demographic_parity_ratio([[[8, 2], [2, 8]], [[3, 2], [1, 14]]])  # class 0: 4/20 of 10/20
-    Array([0.4  , 0.625], dtype=float32)
+    array([0.4  , 0.625])
     """
     return group_ratio(selection_rate)(counts)
 
 
-def equal_opportunity_ratio(counts: ArrayLike) -> jax.Array:
+def equal_opportunity_ratio(counts: ArrayLike) -> Array:
     """Smallest over largest recall among the groups where the class occurs in truth, per class; as `group_ratio`.
 
     Source: Hardt, Price and Srebro (2016), Equality of opportunity in supervised learning, NeurIPS.
 
     >>> equal_opportunity_ratio([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])
-    Array([1.        , 0.667], dtype=float32)
+    array([1.        , 0.667])
     """
-    return group_ratio(recall)(counts, zero_division=jnp.nan)
+    return group_ratio(recall)(counts, zero_division=xp.nan)
 
 
-def _group_ratio(metric: Metric, counts: jax.Array, **options: Any) -> jax.Array:
+def _group_ratio(metric: Metric, counts: Array, **options: Any) -> Array:
     low, high = _group_range(metric, counts, **options)
-    return divide(low, high, jnp.nan)
+    return divide(low, high, xp.nan)
 
 
-def _group_difference(metric: Metric, counts: jax.Array, **options: Any) -> jax.Array:
+def _group_difference(metric: Metric, counts: Array, **options: Any) -> Array:
     low, high = _group_range(metric, counts, **options)
     return high - low
 
 
-def _group_range(metric: Metric, counts: jax.Array, **options: Any) -> tuple[jax.Array, jax.Array]:
+def _group_range(metric: Metric, counts: Array, **options: Any) -> tuple[Array, Array]:
     if counts.ndim < 3:
         raise ValueError(f"group metrics need counts of shape (..., G, K, K), got {counts.shape}.")
-    values = jnp.asarray(metric(counts, **options))
+    values = xp.asarray(metric(counts, **options))
     if values.shape not in (counts.shape[:-2], counts.shape[:-1]):
         raise ValueError(
             f"group metrics take a metric with one number per matrix or per class: for counts of shape {counts.shape} it"
@@ -96,8 +94,8 @@ def _group_range(metric: Metric, counts: jax.Array, **options: Any) -> tuple[jax
     axis = -1
     if values.ndim > total.ndim:
         total, axis = total[..., None], -2
-    usable = (total != 0) & ~(jnp.isnan(values) & ~jnp.isnan(total))  # NaN counts, unlike undefined values, are not skipped
-    low = jnp.where(usable, values, math.inf).min(axis)
-    high = jnp.where(usable, values, -math.inf).max(axis)
+    usable = (total != 0) & ~(xp.isnan(values) & ~xp.isnan(total))  # NaN counts, unlike undefined values, are not skipped
+    low = xp.where(usable, values, math.inf).min(axis)
+    high = xp.where(usable, values, -math.inf).max(axis)
     any_usable = usable.any(axis)
-    return jnp.where(any_usable, low, jnp.nan), jnp.where(any_usable, high, jnp.nan)
+    return xp.where(any_usable, low, xp.nan), xp.where(any_usable, high, xp.nan)

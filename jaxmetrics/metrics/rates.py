@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
-
 from jaxmetrics._arrays import ArrayLike, as_counts, as_float, divide, divide_by_geometric_mean
+from jaxmetrics._backends import Array, compiled, xp
 from jaxmetrics._cell_sums import cells, hits_and_misses, proportions
 
 __all__ = [
@@ -35,101 +33,111 @@ __all__ = [
 ]
 
 
-def recall(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
+@compiled
+def recall(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Recall (sensitivity, true positive rate), `TP / (TP + FN)`, in [0, 1].
 
     >>> recall([[8, 2], [1, 9]])
-    Array([0.8, 0.9], dtype=float32)
+    array([0.8, 0.9])
     """
     tp, _, fn = hits_and_misses(as_counts(counts))
     return divide(tp, tp + fn, zero_division)
 
 
-def precision(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
+@compiled
+def precision(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Precision (positive predictive value), `TP / (TP + FP)`, in [0, 1].
 
     >>> precision([[8, 2], [0, 6]])
-    Array([1.  , 0.75], dtype=float32)
+    array([1.  , 0.75])
     """
     tp, fp, _ = hits_and_misses(as_counts(counts))
     return divide(tp, tp + fp, zero_division)
 
 
-def specificity(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
+@compiled
+def specificity(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Specificity (true negative rate), `TN / (TN + FP)`, in [0, 1].
 
     >>> specificity([[8, 2], [1, 9]])
-    Array([0.9, 0.8], dtype=float32)
+    array([0.9, 0.8])
     """
     _, fp, _, tn = cells(as_counts(counts))
     return divide(tn, tn + fp, zero_division)
 
 
-def negative_predictive_value(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
+@compiled
+def negative_predictive_value(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Negative predictive value, `TN / (TN + FN)`, in [0, 1].
 
     >>> negative_predictive_value([[8, 2], [0, 6]])
-    Array([0.75, 1.  ], dtype=float32)
+    array([0.75, 1.  ])
     """
     _, _, fn, tn = cells(as_counts(counts))
     return divide(tn, tn + fn, zero_division)
 
 
-def false_positive_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
+@compiled
+def false_positive_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """False positive rate (fall-out), `FP / (FP + TN)`, in [0, 1].
 
     >>> false_positive_rate([[8, 2], [1, 9]])
-    Array([0.1, 0.2], dtype=float32)
+    array([0.1, 0.2])
     """
     _, fp, _, tn = cells(as_counts(counts))
     return divide(fp, fp + tn, zero_division)
 
 
-def false_negative_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
+@compiled
+def false_negative_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """False negative rate (miss rate), `FN / (FN + TP)`, in [0, 1].
 
     >>> false_negative_rate([[8, 2], [1, 9]])
-    Array([0.2, 0.1], dtype=float32)
+    array([0.2, 0.1])
     """
     tp, _, fn = hits_and_misses(as_counts(counts))
     return divide(fn, tp + fn, zero_division)
 
 
-def false_discovery_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
+@compiled
+def false_discovery_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """False discovery rate, `FP / (FP + TP)`, in [0, 1].
 
     >>> false_discovery_rate([[8, 2], [0, 6]])
-    Array([0.  , 0.25], dtype=float32)
+    array([0.  , 0.25])
     """
     tp, fp, _ = hits_and_misses(as_counts(counts))
     return divide(fp, tp + fp, zero_division)
 
 
-def false_omission_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
+@compiled
+def false_omission_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """False omission rate, `FN / (FN + TN)`, in [0, 1].
 
     >>> false_omission_rate([[8, 2], [0, 6]])
-    Array([0.25, 0.  ], dtype=float32)
+    array([0.25, 0.  ])
     """
     _, _, fn, tn = cells(as_counts(counts))
     return divide(fn, fn + tn, zero_division)
 
 
-def tversky(counts: ArrayLike, alpha: ArrayLike, beta: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
+@compiled
+def tversky(counts: ArrayLike, alpha: ArrayLike, beta: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Tversky index, `TP / (TP + alpha FP + beta FN)`, in [0, 1] for weights `alpha`, `beta` >= 0.
 
     `alpha` and `beta` broadcast against the batch axes. (1, 1) is Jaccard, (1/2, 1/2) F1, (1, 0) precision, (0, 1) recall.
     Source: Tversky (1977), Features of similarity.
 
     >>> tversky([[8, 2], [0, 6]], alpha=0.5, beta=0.0)
-    Array([1.       , 0.857], dtype=float32)
+    array([1.       , 0.857])
     """
     a, b = as_float(alpha, "alpha")[..., None], as_float(beta, "beta")[..., None]
-    tp, fp, fn, a, b = jnp.broadcast_arrays(*hits_and_misses(as_counts(counts)), a, b)
+    tp, fp, fn, a, b = xp.broadcast_arrays(*hits_and_misses(as_counts(counts)), a, b)
     return divide(tp, tp + a * fp + b * fn, zero_division)
 
 
-def f_beta(counts: ArrayLike, beta: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
+@compiled
+def f_beta(counts: ArrayLike, beta: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """F-beta, recall counting `beta` times as much as precision, in [0, 1].
 
     `(1 + beta^2) TP / ((1 + beta^2) TP + beta^2 FN + FP)`; 0 gives precision, infinity recall. `beta` broadcasts against the
@@ -137,147 +145,160 @@ def f_beta(counts: ArrayLike, beta: ArrayLike, *, zero_division: ArrayLike = 0.0
     Source: van Rijsbergen (1979), Information Retrieval, ch. 7.
 
     >>> f_beta([[8, 2], [0, 6]], beta=2.0)
-    Array([0.8333333, 0.9375   ], dtype=float32)
+    array([0.8333333, 0.9375   ])
     """
     b = as_float(beta, "beta")
     # beta^2 / (1 + beta^2), but right at infinity and not rounded to 0 for a small beta
-    recall_share = jnp.where(b == 0, 0, 1 / (1 + jnp.where(b == 0, 1, b) ** -2.0))
+    recall_share = xp.where(b == 0, 0, 1 / (1 + xp.where(b == 0, 1, b) ** -2.0))
     return tversky(counts, 1 / (1 + b**2), recall_share, zero_division=zero_division)
 
 
-def f1(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
+@compiled
+def f1(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """F1 (Dice), the harmonic mean of precision and recall, `2 TP / (2 TP + FP + FN)`, in [0, 1].
 
     >>> f1([[6, 2], [1, 1]])
-    Array([0.8, 0.4], dtype=float32)
+    array([0.8, 0.4])
     """
     return tversky(counts, 0.5, 0.5, zero_division=zero_division)
 
 
-def jaccard(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
+@compiled
+def jaccard(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Jaccard index (intersection over union, critical success index), `TP / (TP + FP + FN)`, in [0, 1].
 
     >>> jaccard([[6, 1], [1, 2]])
-    Array([0.75, 0.5 ], dtype=float32)
+    array([0.75, 0.5 ])
     """
     return tversky(counts, 1.0, 1.0, zero_division=zero_division)
 
 
-def fowlkes_mallows(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
+@compiled
+def fowlkes_mallows(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Fowlkes–Mallows index, the geometric mean of precision and recall, `TP / sqrt((TP + FP)(TP + FN))`, in [0, 1].
 
     Source: Fowlkes and Mallows (1983), A method for comparing two hierarchical clusterings, JASA 78.
 
     >>> fowlkes_mallows([[4, 0], [5, 7]])
-    Array([0.6666667, 0.7637626], dtype=float32)
+    array([0.6666667, 0.7637626])
     """
     tp, fp, fn = hits_and_misses(proportions(counts))
     return divide_by_geometric_mean(tp, tp + fp, tp + fn, zero_division)
 
 
-def p4(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
+@compiled
+def p4(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """P4, the harmonic mean of precision, recall, specificity and NPV, in [0, 1].
 
     `4 TP TN / (4 TP TN + (TP + TN)(FP + FN))`. Source: Sitarz (2022), Extending F1 metric, probabilistic approach.
 
     >>> p4([[6, 2], [1, 1]])
-    Array([0.533, 0.533], dtype=float32)
+    array([0.533, 0.533])
     """
     tp, fp, fn, tn = cells(proportions(counts))
     return divide(4 * tp * tn, 4 * tp * tn + (tp + tn) * (fp + fn), zero_division)
 
 
-def informedness(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
+@compiled
+def informedness(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Informedness (Youden's J), recall + specificity - 1 `= (TP TN - FP FN) / ((TP + FN)(FP + TN))`, in [-1, 1].
 
     Source: Powers (2011), Evaluation: from precision, recall and F-measure to ROC, informedness, markedness.
 
     >>> informedness([[8, 2], [1, 9]])
-    Array([0.7, 0.7], dtype=float32)
+    array([0.7, 0.7])
     """
     tp, fp, fn, tn = cells(proportions(counts))
     return divide(tp * tn - fp * fn, (tp + fn) * (fp + tn), zero_division)
 
 
-def markedness(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
+@compiled
+def markedness(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Markedness, precision + NPV - 1 `= (TP TN - FP FN) / ((TP + FP)(FN + TN))`, in [-1, 1]. Source: as `informedness`.
 
     >>> markedness([[8, 2], [0, 6]])
-    Array([0.75, 0.75], dtype=float32)
+    array([0.75, 0.75])
     """
     tp, fp, fn, tn = cells(proportions(counts))
     return divide(tp * tn - fp * fn, (tp + fp) * (fn + tn), zero_division)
 
 
-def positive_likelihood_ratio(counts: ArrayLike, *, zero_division: ArrayLike = jnp.nan) -> jax.Array:
+@compiled
+def positive_likelihood_ratio(counts: ArrayLike, *, zero_division: ArrayLike = xp.nan) -> Array:
     """Positive likelihood ratio, recall / false positive rate `= TP (FP + TN) / ((TP + FN) FP)`, at least 0.
 
     NaN where a rate is undefined or no false positive was seen, as in scikit-learn.
 
     >>> positive_likelihood_ratio([[8, 2], [1, 9]])
-    Array([8. , 4.5], dtype=float32)
+    array([8. , 4.5])
     """
     tp, fp, fn, tn = cells(proportions(counts))
     return divide(tp * (fp + tn), (tp + fn) * fp, zero_division)
 
 
-def negative_likelihood_ratio(counts: ArrayLike, *, zero_division: ArrayLike = jnp.nan) -> jax.Array:
+@compiled
+def negative_likelihood_ratio(counts: ArrayLike, *, zero_division: ArrayLike = xp.nan) -> Array:
     """Negative likelihood ratio, false negative rate / specificity `= FN (FP + TN) / ((TP + FN) TN)`, at least 0.
 
     NaN where a rate is undefined or no true negative was seen, as in scikit-learn.
 
     >>> negative_likelihood_ratio([[8, 2], [1, 4]])
-    Array([0.25, 0.25], dtype=float32)
+    array([0.25, 0.25])
     """
     tp, fp, fn, tn = cells(proportions(counts))
     return divide(fn * (fp + tn), (tp + fn) * tn, zero_division)
 
 
-def diagnostic_odds_ratio(counts: ArrayLike, *, zero_division: ArrayLike = jnp.nan) -> jax.Array:
+@compiled
+def diagnostic_odds_ratio(counts: ArrayLike, *, zero_division: ArrayLike = xp.nan) -> Array:
     """Diagnostic odds ratio, `TP TN / (FP FN)`, at least 0; NaN where no mistake of one kind was seen.
 
     Source: Glas et al. (2003), The diagnostic odds ratio: a single indicator of test performance.
 
     >>> diagnostic_odds_ratio([[8, 2], [1, 9]])
-    Array([36., 36.], dtype=float32)
+    array([36., 36.])
     """
     tp, fp, fn, tn = cells(proportions(counts))
     return divide(tp * tn, fp * fn, zero_division)
 
 
-def prevalence(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
+@compiled
+def prevalence(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Fraction of the examples that are of the class, `(TP + FN) / n`, in [0, 1].
 
     >>> prevalence([[6, 2], [1, 1]])
-    Array([0.8, 0.2], dtype=float32)
+    array([0.8, 0.2])
     """
     support = as_counts(counts).sum(-1)
     return divide(support, support.sum(-1, keepdims=True), zero_division)
 
 
-def selection_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
+@compiled
+def selection_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Fraction of the examples that are predicted as the class, `(TP + FP) / n`, in [0, 1].
 
     >>> selection_rate([[6, 2], [1, 1]])
-    Array([0.7, 0.3], dtype=float32)
+    array([0.7, 0.3])
     """
     predicted = as_counts(counts).sum(-2)
     return divide(predicted, predicted.sum(-1, keepdims=True), zero_division)
 
 
-def lift(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> jax.Array:
+@compiled
+def lift(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Lift, precision / prevalence `= TP n / ((TP + FP)(TP + FN))`, at least 0; 1 for a guess.
 
     Source: Brin, Motwani, Ullman and Tsur (1997), Dynamic itemset counting and implication rules (there: interest).
 
     >>> lift([[5, 0], [1, 2]])
-    Array([1.333, 2.667], dtype=float32)
+    array([1.333, 2.667])
     """
     tp, fp, fn = hits_and_misses(proportions(counts))
     return divide(tp, (tp + fp) * (tp + fn), zero_division)
 
 
-def net_benefit(counts: ArrayLike, threshold: ArrayLike) -> jax.Array:
+@compiled
+def net_benefit(counts: ArrayLike, threshold: ArrayLike) -> Array:
     """Net benefit of acting on the class, `TP / n - FP / n * t / (1 - t)`, in true positives per example; 0 if n = 0.
 
     `threshold` t in [0, 1) is the probability at which acting and not acting are worth the same (t = 1 gives -inf or NaN). It
@@ -286,8 +307,8 @@ def net_benefit(counts: ArrayLike, threshold: ArrayLike) -> jax.Array:
     Source: Vickers and Elkin (2006), Decision curve analysis, Medical Decision Making 26.
 
     >>> net_benefit([[8, 2], [0, 6]], threshold=0.5)
-    Array([0.5 , 0.25], dtype=float32)
+    array([0.5 , 0.25])
     """
     tp, fp, _ = hits_and_misses(proportions(counts))
-    tp, fp, t = jnp.broadcast_arrays(tp, fp, as_float(threshold, "threshold")[..., None])
+    tp, fp, t = xp.broadcast_arrays(tp, fp, as_float(threshold, "threshold")[..., None])
     return tp - fp * t / (1 - t)

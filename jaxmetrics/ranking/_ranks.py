@@ -7,25 +7,14 @@ waits for ever for its argument where the process has a single thread.)
 
 from __future__ import annotations
 
+import sys
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
-from jaxmetrics._arrays import (
-    ArrayLike,
-    as_class_ids,
-    as_float,
-    as_host_or_jax,
-    as_mask,
-    check_examples,
-    check_real,
-    float_dtype,
-    is_integer,
-    promoting,
-)
+from jaxmetrics._arrays import INT32_MAX, ArrayLike, is_integer
+from jaxmetrics._backends import Array, compiled, float_dtype, is_jax, is_known, lax, on_device, xp
+from jaxmetrics._examples import SCORES, Examples, of_event
 
 __all__: list[str] = []
 
@@ -33,17 +22,18 @@ __all__: list[str] = []
 class Ranked(NamedTuple):
     """Examples `(..., n)` by falling score.
 
-    `position` is where each stood; `positive` and `negative` hold 1 (int32) or the weight of examples of that class, 0 of
-    others; `last` is true where the next score is lower; `undefined` `(...)` where a score that counts is NaN, or a weight is
-    negative or NaN.
+    `position` is where each stood; `positive` and `negative` hold 1 (int8) or the weight of
+    examples of that class, 0 of others; `last` is true where the next score is lower; `undefined`
+    `(...)` where a score that counts is NaN, or a weight is negative or NaN. `score` holds the
+    scores as they came.
     """
 
-    position: jax.Array
-    score: jax.Array
-    positive: jax.Array
-    negative: jax.Array
-    last: jax.Array
-    undefined: jax.Array
+    position: Array
+    score: Array
+    positive: Array
+    negative: Array
+    last: Array
+    undefined: Array
 
 
 class Points(NamedTuple):
@@ -52,9 +42,9 @@ class Points(NamedTuple):
     Examples that tie, and those that do not count, repeat a point.
     """
 
-    tp: jax.Array
-    fp: jax.Array
-    threshold: jax.Array
+    tp: Array
+    fp: Array
+    threshold: Array
 
 
 def rank(
@@ -66,51 +56,49 @@ def rank(
     name: str = "y_score",
 ) -> Ranked:
     """Check the arguments of a binary problem, and sort them."""
-    truth = jnp.asarray(as_class_ids(y_true, "y_true", 2))
-    score = as_host_or_jax(y_score)
-    check_real(score, name)
-    weight = None if sample_weight is None else as_float(sample_weight, "sample_weight")
-    mask = None if where is None else as_mask(where)
-    if score.ndim == truth.ndim + 1 and truth.shape[-1:] == score.shape[-2:-1] != score.shape[-1:]:
-        raise ValueError(
-            f"{name} must have shape (..., n), one score per example, got {score.shape} for y_true {truth.shape}."
-            f" Take {name}[..., 1] of two classes, per_class(function) of several, per_label(function) of labels."
-        )
-    arguments = {"y_true": truth, name: score, "sample_weight": weight, "where": mask}
-    check_examples({argument: x.shape for argument, x in arguments.items() if x is not None})
-    return _ranked(truth, as_float(score, name), weight, mask, *order(score))
+    return rank_examples(of_event(y_true, y_score, sample_weight, where, SCORES, name=name))
 
 
-def round_down(y_score: ArrayLike) -> jax.Array | np.ndarray:
-    """NumPy arrays in the computing dtype, never above what they were: `score >= t` then holds for t from among them."""
-    score = as_host_or_jax(y_score)
-    if not isinstance(score, np.ndarray) or score.dtype.kind not in "iuf" or score.dtype.itemsize <= 2:
+def rank_examples(examples: Examples) -> Ranked:
+    """Sort examples with ids 0 and 1, and one score each."""
+    position, last = order(examples.values)
+    if on_device(examples):
+        position = position if is_jax(position) else position.astype(np.int32)
+        examples = examples._replace(values=_rounded_down(examples.values))
+    return _ranked(examples, position, last)
+
+
+def _rounded_down(score: Array) -> Array:
+    """NumPy's numbers in the dtype of the device, never above what they were: `score >= t` holds for t from among them."""
+    if is_jax(score) or score.dtype.kind not in "iuf" or score.dtype.itemsize <= 2:
         return score
-    rounded = score.astype(float_dtype())
-    return np.where(rounded > score, np.nextafter(rounded, rounded.dtype.type(-np.inf)), rounded)
+    with np.errstate(all="ignore"):
+        rounded = score.astype(float_dtype())
+        above = rounded > score
+        rounded[above] = np.nextafter(rounded[above], rounded.dtype.type(-np.inf))
+    return rounded
 
 
-def order(score: jax.Array | np.ndarray) -> tuple[jax.Array, jax.Array]:
+def order(score: Array) -> tuple[Array, Array]:
     """Positions `(..., n)` by falling score, NaN behind, and which of the sorted ones is the last of its ties.
 
     NumPy arrays are compared in their own precision, so that rounding to float32 makes no ties.
     """
-    if isinstance(score, jax.Array) and (isinstance(score, jax.core.Tracer) or not _on_one_cpu(score)):
+    if is_jax(score) and not (is_known(score) and _on_one_cpu(score)):
         return _order_by_xla(score if is_integer(score) else score.astype(float_dtype()))
-    return tuple(map(jnp.asarray, _order_by_numpy(np.asarray(score))))  # type: ignore[return-value]
+    return _order_by_numpy(np.asarray(score))
 
 
-def _on_one_cpu(x: jax.Array) -> bool:
+def _on_one_cpu(x: Array) -> bool:
     return len(x.devices()) == 1 and all(device.platform == "cpu" for device in x.devices())
 
 
-@promoting
-@jax.jit
-def _order_by_xla(score: jax.Array) -> tuple[jax.Array, jax.Array]:
-    falling = ~score if is_integer(score) else jnp.where(jnp.isnan(score), jnp.inf, -score)
-    position = lax.broadcasted_iota(jnp.int32, score.shape, score.ndim - 1)
+@compiled
+def _order_by_xla(score: Array) -> tuple[Array, Array]:
+    falling = ~score if is_integer(score) else xp.where(xp.isnan(score), xp.inf, -score)
+    position = lax.broadcasted_iota(xp.int32, score.shape, score.ndim - 1)
     falling, position = lax.sort((falling, position), dimension=-1, num_keys=1)
-    return position, jnp.concatenate([falling[..., 1:] != falling[..., :-1], jnp.ones_like(falling[..., :1], bool)], -1)
+    return position, xp.concatenate([falling[..., 1:] != falling[..., :-1], xp.ones_like(falling[..., :1], bool)], -1)
 
 
 def _order_by_numpy(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -118,92 +106,103 @@ def _order_by_numpy(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         score = score.astype(np.float32)  # holds bool, small integers, float16 and bfloat16
     if score.dtype.kind == "f":
         score = score + 0.0  # no -0.0, whose bits differ from those of 0.0
-        score[np.isnan(score)] = -np.inf
+        if np.isnan(score.max(initial=-np.inf)):
+            score[np.isnan(score)] = -np.inf
     if score.dtype == np.float32:
         # One sort of 64-bit integers, the score above and the position below, takes half the time of an argsort.
+        packed = np.empty(score.shape, np.int64)
+        below, falling = (packed.view(np.int32)[..., i::2] for i in ((0, 1) if sys.byteorder == "little" else (1, 0)))
         bits = score.view(np.int32)
-        falling = bits >> 31
-        falling &= 0x7FFFFFFF
-        falling ^= bits
-        packed = (~falling).astype(np.int64)
-        packed <<= 32
-        packed |= np.arange(score.shape[-1])
+        falling[...] = ~(bits ^ ((bits >> 31) & 0x7FFFFFFF))
+        below[...] = np.arange(score.shape[-1])
         packed.sort(-1)
-        position = packed.astype(np.int32)  # the lower half
-        packed >>= 32
-        falling = packed
+        position = packed & 0xFFFFFFFF
     else:
-        position = np.argsort(score, -1, kind="stable")[..., ::-1].astype(np.int32)
+        position = np.argsort(score, -1)[..., ::-1]
         falling = np.take_along_axis(score, position, -1)
     last = np.ones(score.shape, bool)
     np.not_equal(falling[..., 1:], falling[..., :-1], out=last[..., :-1])
     return position, last
 
 
-@promoting
-@jax.jit
-def _ranked(
-    truth: jax.Array, score: jax.Array, weight: jax.Array | None, mask: jax.Array | None, position: jax.Array, last: jax.Array
-) -> Ranked:
-    counted = (truth == 0) | (truth == 1)
-    counted = counted if mask is None else counted & mask
-    counted = counted if weight is None else counted & (weight != 0)
-    amount = counted.astype(jnp.int32) if weight is None else jnp.where(counted, weight, 0)
-    undefined = (jnp.isnan(score) & counted).any(-1)
-    if weight is not None:
+@compiled
+def _ranked(examples: Examples, position: Array, last: Array) -> Ranked:
+    score, amount = examples.values, examples.amounts
+    undefined = xp.zeros(score.shape, bool) if is_integer(score) else xp.isnan(score)
+    undefined = (undefined & (amount != 0)).any(-1)
+    if examples.weights is not None:
         undefined |= ~(amount >= 0).all(-1)
-    by_class = take(jnp.where(truth == 1, amount, -amount), position)
-    positive, negative = jnp.maximum(by_class, 0), jnp.maximum(-by_class, 0)
-    return Ranked(position, take(score, position), positive, negative, last, undefined)
+    by_class = take(xp.where(examples.ids == 1, amount, -amount), position)
+    return Ranked(position, score, xp.maximum(by_class, 0), xp.maximum(-by_class, 0), last, undefined)
 
 
-def take(x: jax.Array, position: jax.Array) -> jax.Array:
+def take(x: Array, position: Array) -> Array:
     if position.ndim == 1:
-        return x.at[..., position].get(mode="promise_in_bounds")
-    shape = jnp.broadcast_shapes(x.shape, position.shape)
-    x, position = jnp.broadcast_to(x, shape), jnp.broadcast_to(position, shape)
-    return jnp.take_along_axis(x, position, -1, mode="promise_in_bounds")
+        return x.at[..., position].get(mode="promise_in_bounds") if is_jax(x) else xp.take(x, position, -1)
+    shape = xp.broadcast_shapes(x.shape, position.shape)
+    x, position = xp.broadcast_to(x, shape), xp.broadcast_to(position, shape)
+    return xp.take_along_axis(x, position, -1, mode="promise_in_bounds")
 
 
-def restore(x: jax.Array, position: jax.Array) -> jax.Array:
+def restore(x: Array, position: Array) -> Array:
     """Sorted values `(..., n)` in the order in which the examples came."""
-    return jnp.put_along_axis(jnp.zeros_like(x), jnp.broadcast_to(position, x.shape), x, -1, inplace=False)
+    return xp.put_along_axis(xp.zeros_like(x), xp.broadcast_to(position, x.shape), x, -1, inplace=False)
 
 
 def points(ranked: Ranked) -> Points:
     counts = ranked.positive + ranked.negative > 0
     axis = counts.ndim - 1
-    threshold = lax.cummin(jnp.where(counts, ranked.score, jnp.inf), axis)  # the last score that counts
-    threshold = lax.cummax(jnp.where(ranked.last, threshold, -jnp.inf), axis, reverse=True)  # as at the end of its ties
-    tp, fp = (through_ties(x, ranked.last) for x in (ranked.positive, ranked.negative))
-    return Points(*(_after(start, x) for start, x in ((0, tp), (0, fp), (jnp.inf, threshold))))
+    score = ranked.score.astype(float_dtype(ranked.score))
+    threshold = xp.where(counts, take(score, ranked.position), xp.inf)
+    threshold = lax.cummin(threshold, axis)  # the last score that counts
+    threshold = lax.cummax(xp.where(ranked.last, threshold, -xp.inf), axis, reverse=True)  # as at the end of its ties
+    return Points(*hits(ranked), _after(xp.inf, threshold))
 
 
-def through_ties(amount: jax.Array, last: jax.Array) -> jax.Array:
+def hits(ranked: Ranked) -> tuple[Array, Array]:
+    """True and false positives at all thresholds, `(..., n + 1)`."""
+    return _after(0, through_ties(ranked.positive, ranked.last)), _after(0, through_ties(ranked.negative, ranked.last))
+
+
+def through_ties(amount: Array, last: Array) -> Array:
     """Of sorted examples, the sum of those before each, of itself and of those that tie with it."""
-    return take(jnp.cumsum(amount, -1), _last_of_ties(last))
+    return _at_last(_running_sum(amount), last)
 
 
-def above(amount: jax.Array, last: jax.Array) -> jax.Array:
+def above(amount: Array, last: Array) -> Array:
     """Of sorted examples, the sum of those whose score is higher than that of each, ties counting half; a float."""
-    passed = jnp.cumsum(amount, -1)
-    before = take(passed - amount, _first_of_ties(last))
-    return (before.astype(float_dtype()) + take(passed, _last_of_ties(last)).astype(float_dtype())) / 2
+    passed = _running_sum(amount)
+    before = _at_first(passed - amount, last).astype(float_dtype(amount, last))
+    return (before + _at_last(passed, last)) / 2
 
 
-# The positions of ties are found first, and sums taken there: among equal sums, a running maximum would share out the gradient.
+def _running_sum(amount: Array) -> Array:
+    """Counts with the digits that so many need."""
+    small = amount.dtype.itemsize < 4 and amount.shape[-1] <= INT32_MAX
+    return xp.cumsum(amount, -1, dtype=xp.int32 if small else None)
 
 
-def _last_of_ties(last: jax.Array) -> jax.Array:
-    place = lax.broadcasted_iota(jnp.int32, last.shape, last.ndim - 1)
-    return lax.cummin(jnp.where(last, place, last.shape[-1] - 1), last.ndim - 1, reverse=True)
+# On the device the positions of ties are found first, and sums taken there: among equal sums, a
+# running maximum would share out the gradient. On the host the running maximum saves the time of
+# looking up.
 
 
-def _first_of_ties(last: jax.Array) -> jax.Array:
-    place = lax.broadcasted_iota(jnp.int32, last.shape, last.ndim - 1)
-    first = jnp.concatenate([jnp.ones_like(last[..., :1]), last[..., :-1]], -1)
-    return lax.cummax(jnp.where(first, place, 0), last.ndim - 1)
+def _at_last(sums: Array, last: Array) -> Array:
+    """Rising sums, at the last of the examples that tie with each."""
+    if not on_device(sums, last):
+        return lax.cummin(xp.where(last, sums, sums[..., -1:]), -1, reverse=True)
+    place = lax.broadcasted_iota(xp.int32, last.shape, last.ndim - 1)
+    return take(sums, lax.cummin(xp.where(last, place, last.shape[-1] - 1), last.ndim - 1, reverse=True))
 
 
-def _after(start: float, x: jax.Array) -> jax.Array:
-    return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(1, 0)], constant_values=start)
+def _at_first(sums: Array, last: Array) -> Array:
+    """The same, at the first of them."""
+    first = xp.concatenate([xp.ones_like(last[..., :1]), last[..., :-1]], -1)
+    if not on_device(sums, last):
+        return lax.cummax(xp.where(first, sums, 0), -1)
+    place = lax.broadcasted_iota(xp.int32, last.shape, last.ndim - 1)
+    return take(sums, lax.cummax(xp.where(first, place, 0), last.ndim - 1))
+
+
+def _after(start: float, x: Array) -> Array:
+    return xp.pad(x, [(0, 0)] * (x.ndim - 1) + [(1, 0)], constant_values=start)

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Literal
 
-import jax
-import jax.numpy as jnp
-from jax import lax
-
-from jaxmetrics._arrays import (
-    ArrayLike,
-    as_float,
-    check_option,
-    divide,
-    float_dtype,
-    promoting,
-)
+from jaxmetrics._arrays import ArrayLike, as_float, check_option, divide, is_integer, matmul
+from jaxmetrics._backends import Array, compiled, float_dtype, is_known, lax, xp
 from jaxmetrics._estimates import Estimate, normal_estimate, normal_quantile
-from jaxmetrics.ranking._ranks import Ranked, above, points, rank, take
-from jaxmetrics.ranking.columns import class_columns, one_hot, per_column
+from jaxmetrics._examples import SCORES, Examples, of_classes
+from jaxmetrics.ranking._ranks import Ranked, above, hits, rank, rank_examples, restore
+from jaxmetrics.ranking.columns import one_against_rest
 
 __all__ = ["auc", "average_precision", "delong_interval", "roc_auc", "roc_auc_one_vs_one"]
 
 
-def auc(x: ArrayLike, y: ArrayLike) -> jax.Array:
+def auc(x: ArrayLike, y: ArrayLike) -> Array:
     """Area under a curve by the trapezoidal rule, `sum (x_i+1 - x_i) (y_i+1 + y_i) / 2`.
 
     Args:
@@ -37,16 +27,21 @@ def auc(x: ArrayLike, y: ArrayLike) -> jax.Array:
         ValueError: fewer than two points, shapes that do not go together.
 
     >>> auc([0.0, 0.5, 1.0], [0.0, 0.8, 1.0])
-    Array(0.65, dtype=float32)
+    np.float64(0.65)
     """
     xs, ys = as_float(x, "x"), as_float(y, "y")
     if xs.ndim == 0 or ys.ndim == 0 or xs.shape[-1] != ys.shape[-1] or xs.shape[-1] < 2:
         raise ValueError(
             f"x and y must have the same number of points, at least 2, on the last axis; got {xs.shape}, {ys.shape}."
         )
-    steps = jnp.diff(xs, axis=-1)
+    return _trapezoids(xs, ys)
+
+
+@compiled
+def _trapezoids(xs: Array, ys: Array) -> Array:
+    steps = xp.diff(xs, axis=-1)
     turns = (steps > 0).any(-1) & (steps < 0).any(-1)
-    return jnp.where(turns, jnp.nan, jnp.abs((steps * (ys[..., 1:] + ys[..., :-1])).sum(-1) / 2))
+    return xp.where(turns, xp.nan, xp.abs((steps * (ys[..., 1:] + ys[..., :-1])).sum(-1) / 2))
 
 
 def roc_auc(
@@ -56,7 +51,7 @@ def roc_auc(
     max_fpr: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
-) -> jax.Array:
+) -> Array:
     """Area under the ROC curve: the share of pairs of a positive and a negative whose scores are in order, ties counting half.
 
     With `max_fpr` m the area A up to that false positive rate, scaled so that chance is 0.5 and the best 1:
@@ -66,7 +61,8 @@ def roc_auc(
     respect to scores, and right with respect to weights.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`; examples of any other label are left out: of labels -1 and 1 take `y_true == 1`.
+        y_true: 0 or 1 (or bool), `(..., n)`; negative labels leave their examples out: of labels
+            -1 and 1 take `y_true == 1`.
         y_score: real numbers, `(..., n)`; only their order matters. NumPy arrays are compared in their own precision, what jit
             hides in float32 (float64 under x64).
         max_fpr: in (0, 1].
@@ -74,37 +70,48 @@ def roc_auc(
         where: bool, `(..., n)`; false leaves the example out, whatever it holds.
 
     Returns:
-        `(...)`, in [0, 1]; NaN without both classes, and if a score that counts is NaN.
+        `(...)`, in [0, 1]; NaN without both classes, on the device also if a score that counts is
+        NaN.
 
     Raises:
         TypeError: labels that are no integers, scores that are no real numbers, a mask that is not bool.
-        ValueError: unequal numbers of examples, batch axes that do not broadcast, `max_fpr` outside of (0, 1].
+        ValueError: unequal numbers of examples, batch axes that do not broadcast, `max_fpr`
+            outside of (0, 1]; on the host, of examples that count, a label of 2 or more, -1 and 1
+            without a 0, a NaN score and a NaN weight.
 
     >>> roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
-    Array(0.875, dtype=float32)
+    np.float64(0.875)
     """
     limit = None if max_fpr is None else as_float(max_fpr, "max_fpr")
-    if limit is not None and not isinstance(limit, jax.core.Tracer) and not bool(((limit > 0) & (limit <= 1)).all()):
+    if limit is not None and is_known(limit) and not bool(((limit > 0) & (limit <= 1)).all()):
         raise ValueError(f"max_fpr must lie in (0, 1], got {max_fpr!r}.")
     return _roc_auc(rank(y_true, y_score, sample_weight, where), limit)
 
 
-@promoting
-@jax.jit
-def _roc_auc(ranked: Ranked, max_fpr: jax.Array | None) -> jax.Array:
-    positive, negative = (x.astype(float_dtype()) for x in (ranked.positive, ranked.negative))
-    num_pos, num_neg = positive.sum(-1), negative.sum(-1)
+@compiled
+def _roc_auc(ranked: Ranked, max_fpr: Array | None) -> Array:
+    if not is_integer(ranked.positive):  # so that products of weights neither overflow nor underflow
+        ranked = ranked._replace(positive=_relative(ranked.positive), negative=_relative(ranked.negative))
+    num_pos, num_neg = (x.sum(-1).astype(float_dtype(x)) for x in (ranked.positive, ranked.negative))
     if max_fpr is None:
-        area = divide((negative * divide(above(ranked.positive, ranked.last), num_pos[..., None])).sum(-1), num_neg)
+        # Without weights a sum of whole and half numbers, exact in float64: the order of examples
+        # does not matter.
+        pairs = (ranked.negative * above(ranked.positive, ranked.last)).sum(-1)
+        area = divide(divide(pairs, num_pos), num_neg)
     else:
-        area = _mcclish(*points(ranked)[:2], num_pos[..., None], num_neg[..., None], max_fpr)
-    return jnp.where(~ranked.undefined & (num_pos > 0) & (num_neg > 0), area, jnp.nan)
+        area = _mcclish(*hits(ranked), num_pos[..., None], num_neg[..., None], max_fpr)
+    return xp.where(~ranked.undefined & (num_pos > 0) & (num_neg > 0), area, xp.nan)
 
 
-def _mcclish(tp: jax.Array, fp: jax.Array, num_pos: jax.Array, num_neg: jax.Array, limit: jax.Array) -> jax.Array:
-    limit = jnp.where((limit > 0) & (limit <= 1), limit, jnp.nan)
-    steps, rises = divide(jnp.diff(fp, axis=-1), num_neg), divide(jnp.diff(tp, axis=-1), num_pos)
-    within = jnp.clip(limit[..., None] - divide(fp, num_neg)[..., :-1], 0, steps)  # of each step, what lies below the limit
+def _relative(weights: Array) -> Array:
+    """In units of the greatest."""
+    return divide(weights, lax.stop_gradient(weights.max(-1, keepdims=True, initial=0)))
+
+
+def _mcclish(tp: Array, fp: Array, num_pos: Array, num_neg: Array, limit: Array) -> Array:
+    limit = xp.where((limit > 0) & (limit <= 1), limit, xp.nan)
+    steps, rises = divide(xp.diff(fp, axis=-1), num_neg), divide(xp.diff(tp, axis=-1), num_pos)
+    within = xp.clip(limit[..., None] - divide(fp, num_neg)[..., :-1], 0, steps)  # of each step, what lies below the limit
     area = (within * (divide(tp, num_pos)[..., :-1] + rises * divide(within, steps) / 2)).sum(-1)
     least = limit**2 / 2
     return (1 + (area - least) / (limit - least)) / 2
@@ -117,82 +124,76 @@ def roc_auc_one_vs_one(
     average: Literal["macro", "weighted"] = "macro",
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
-) -> jax.Array:
+) -> Array:
     """Hand and Till's M: the mean over pairs of classes i, j of `(A(i|j) + A(j|i)) / 2`.
 
     A(i|j) is the area under the ROC curve of score i among the examples of classes i and j. Unlike the areas of one class
     against the rest, M does not depend on how frequent the classes are. Hand and Till (2001), Machine Learning 45.
 
     Args:
-        y_true: class ids, `(..., n)`; a label outside of [0, K) leaves its example out.
+        y_true: class ids, `(..., n)`; a negative label leaves its example out.
         y_score: `(..., n, K)`.
         average: "macro", each pair the same; "weighted" by the share of the examples that is in the pair.
         sample_weight, where: `(..., n)`.
 
     Returns:
-        `(...)`, in [0, 1]; pairs of which a class is absent are left out, NaN if all are, or if a score that counts is NaN.
+        `(...)`, in [0, 1]; pairs of which a class is absent are left out, NaN if all are.
 
     Raises:
         TypeError, ValueError: as `roc_auc`; `y_score` without an axis of at least two classes.
 
     >>> scores = [[0.8, 0.1, 0.1], [0.3, 0.4, 0.3], [0.2, 0.5, 0.3], [0.4, 0.3, 0.3], [0.1, 0.2, 0.7]]
     >>> roc_auc_one_vs_one([0, 0, 1, 1, 2], scores)
-    Array(0.9166667, dtype=float32)
+    np.float64(0.9166667)
     """
     check_option(average, "average", ("macro", "weighted"))
-    ids, columns = class_columns(y_true, y_score)
-    each = (per_column(sample_weight, columns), per_column(where, columns))
-    return _hand_till(rank(one_hot(ids, columns), columns, *each), ids, weighted=average == "weighted")
+    examples = of_classes(y_true, y_score, sample_weight, where, SCORES, name="y_score")
+    return _hand_till(rank_examples(one_against_rest(examples)), examples, weighted=average == "weighted")
 
 
-@promoting
-@partial(jax.jit, static_argnames="weighted")
-def _hand_till(ranked: Ranked, ids: jax.Array, *, weighted: bool) -> jax.Array:
-    k = ranked.score.shape[-2]
-    classes = take(ids[..., None, :], ranked.position)
-    amount = (ranked.positive + ranked.negative).astype(float_dtype())
-    num_pos = ranked.positive.astype(float_dtype()).sum(-1, keepdims=True)
-    ahead = amount * divide(above(ranked.positive, ranked.last), num_pos)  # the share of class j whose score j is higher
-
-    def of_class(i: jax.Array) -> tuple[jax.Array, jax.Array]:
-        support = jnp.where(classes == i, amount, 0).sum(-1)
-        return divide(jnp.where(classes == i, ahead, 0).sum(-1), support), support[..., 0]
-
-    areas, support = (jnp.moveaxis(x, 0, -1) for x in lax.map(of_class, jnp.arange(k)))  # (..., j, i), (..., i)
+@compiled
+def _hand_till(ranked: Ranked, examples: Examples, *, weighted: bool) -> Array:
+    k = examples.values.shape[-1]
+    amount = examples.amounts.astype(float_dtype(ranked.score))
+    of_class = (examples.ids[..., None] == xp.arange(k)) * amount[..., None]  # (..., n, i)
+    support = of_class.sum(-2)
+    # The share of class j whose score j is higher, (..., j, n); its mean over the examples of
+    # class i, (..., j, i).
+    num_pos = ranked.positive.astype(amount.dtype).sum(-1, keepdims=True)
+    ahead = restore(divide(above(ranked.positive, ranked.last), num_pos), ranked.position)
+    areas = divide(matmul(ahead, of_class), support[..., None, :])
     areas = (areas + areas.swapaxes(-1, -2)) / 2
     share = divide(support, support.sum(-1, keepdims=True))
-    weight = share[..., None, :] + share[..., :, None] if weighted else jnp.ones_like(areas)
+    weight = share[..., None, :] + share[..., :, None] if weighted else xp.ones_like(areas)
     occurs = support > 0
-    both = occurs[..., None, :] & occurs[..., :, None] & jnp.triu(jnp.ones((k, k), bool), 1)
-    weight = jnp.where(both, weight, 0)
-    mean = divide((weight * areas).sum((-2, -1)), weight.sum((-2, -1)), jnp.nan)
-    return jnp.where(ranked.undefined.any(-1), jnp.nan, mean)
+    both = occurs[..., None, :] & occurs[..., :, None] & xp.triu(xp.ones((k, k), bool), 1)
+    weight = xp.where(both, weight, 0)
+    mean = divide((weight * areas).sum((-2, -1)), weight.sum((-2, -1)), xp.nan)
+    return xp.where(ranked.undefined.any(-1), xp.nan, mean)
 
 
 def average_precision(
     y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike | None = None, where: ArrayLike | None = None
-) -> jax.Array:
+) -> Array:
     """Mean precision over the positives, `sum_t (R_t - R_t-1) P_t` over the distinct thresholds: a step sum, no trapezoids.
 
-    Arguments and errors as `roc_auc`.
+    Arguments, errors and NaN scores as `roc_auc`.
 
     Returns:
-        `(...)`, in [0, 1]; NaN without positives, and if a score that counts is NaN.
+        `(...)`, in [0, 1]; NaN without positives.
 
     >>> average_precision([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).round(4)
-    Array(0.8333, dtype=float32)
+    np.float64(0.8333)
     """
     return _average_precision(rank(y_true, y_score, sample_weight, where))
 
 
-@promoting
-@jax.jit
-def _average_precision(ranked: Ranked) -> jax.Array:
-    tp, fp, _ = points(ranked)
-    hits = jnp.diff(tp, axis=-1).astype(float_dtype())
-    precision = divide(tp.astype(float_dtype()), (tp + fp).astype(float_dtype()))[..., 1:]
-    mean = divide((hits * precision).sum(-1), tp[..., -1].astype(float_dtype()), jnp.nan)
-    return jnp.where(ranked.undefined, jnp.nan, mean)
+@compiled
+def _average_precision(ranked: Ranked) -> Array:
+    tp, fp = hits(ranked)
+    steps, tp, positive = (x.astype(float_dtype(x)) for x in (xp.diff(tp, axis=-1), tp, tp + fp))
+    mean = divide((steps * divide(tp, positive)[..., 1:]).sum(-1), tp[..., -1], xp.nan)
+    return xp.where(ranked.undefined, xp.nan, mean)
 
 
 def delong_interval(
@@ -223,7 +224,7 @@ def delong_interval(
 
     >>> estimate = delong_interval([0, 0, 1, 1, 1], [0.1, 0.4, 0.35, 0.8, 0.9])
     >>> estimate.value.round(4), estimate.low.round(4), estimate.high.round(4)
-    (Array(0.8333, dtype=float32), Array(0.1523, dtype=float32), Array(0.9929, dtype=float32))
+    (np.float64(0.8333), np.float64(0.1523), np.float64(0.9929))
     """
     if transform not in ("logit", None):
         raise ValueError(f"transform must be 'logit' or None, got {transform!r}.")
@@ -231,32 +232,31 @@ def delong_interval(
     return _delong_interval(rank(y_true, y_score, where=where), z, transform=transform)
 
 
-@promoting
-@partial(jax.jit, static_argnames="transform")
+@compiled
 def _delong_interval(ranked: Ranked, z: float, *, transform: str | None) -> Estimate:
     positive, negative = ranked.positive > 0, ranked.negative > 0
     return mean_share(shares_in_order(ranked), positive, negative, z, transform)
 
 
-def mean_share(shares: jax.Array, positive: jax.Array, negative: jax.Array, z: float, transform: str | None = None) -> Estimate:
+def mean_share(shares: Array, positive: Array, negative: Array, z: float, transform: str | None = None) -> Estimate:
     """The mean share of positives, which is that of negatives; its variance is the sum of what the two groups contribute."""
     (mean, of_positives), (_, of_negatives) = (_mean_and_variance(shares, group) for group in (positive, negative))
-    return normal_estimate(mean, jnp.sqrt(of_positives + of_negatives), z, transform)
+    return normal_estimate(mean, xp.sqrt(of_positives + of_negatives), z, transform)
 
 
-def _mean_and_variance(values: jax.Array, group: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _mean_and_variance(values: Array, group: Array) -> tuple[Array, Array]:
     """Of a group among values `(..., n)`: their mean, and the variance of that mean."""
     number = group.sum(-1).astype(values.dtype)
-    mean = divide(jnp.where(group, values, 0).sum(-1), number, jnp.nan)
-    squares = jnp.where(group, values - mean[..., None], 0) ** 2
-    return mean, divide(squares.sum(-1), number * (number - 1), jnp.nan)
+    mean = divide(xp.where(group, values, 0).sum(-1), number, xp.nan)
+    squares = xp.where(group, values - mean[..., None], 0) ** 2
+    return mean, divide(squares.sum(-1), number * (number - 1), xp.nan)
 
 
-def shares_in_order(ranked: Ranked) -> jax.Array:
+def shares_in_order(ranked: Ranked) -> Array:
     """Of sorted examples without weights: for each positive the share of negatives below it, for each negative that of
     positives above it, ties counting half."""
     positive = ranked.positive > 0
-    num_pos, num_neg = (x.sum(-1, keepdims=True).astype(float_dtype()) for x in (ranked.positive, ranked.negative))
-    number = jnp.where(positive, num_neg - above(ranked.negative, ranked.last), above(ranked.positive, ranked.last))
-    share = divide(number, jnp.where(positive, num_neg, num_pos), jnp.nan)
-    return jnp.where(ranked.undefined[..., None], jnp.nan, share)
+    num_pos, num_neg = (x.sum(-1, keepdims=True).astype(float_dtype(x)) for x in (ranked.positive, ranked.negative))
+    number = xp.where(positive, num_neg - above(ranked.negative, ranked.last), above(ranked.positive, ranked.last))
+    share = divide(number, xp.where(positive, num_neg, num_pos), xp.nan)
+    return xp.where(ranked.undefined[..., None], xp.nan, share)

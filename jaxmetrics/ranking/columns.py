@@ -7,21 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 
-from jaxmetrics._arrays import (
-    ArrayLike,
-    as_class_ids,
-    as_float,
-    as_host_or_jax,
-    as_mask,
-    check_option,
-    check_real,
-    divide,
-    float_dtype,
-    promoting,
-)
+from jaxmetrics._arrays import ArrayLike, check_option, divide
+from jaxmetrics._backends import Array, compiled, float_dtype, on_device, xp
+from jaxmetrics._examples import IGNORED, INDICATORS, SCORES, Examples, of_classes, of_labels
 
 __all__ = ["per_class", "per_label"]
 
@@ -53,24 +42,30 @@ class _Columns:
         **options: Any,
     ) -> Any:
         if self.classes:
-            ids, columns = class_columns(y_true, y_score)
-            truth = one_hot(ids, columns)
+            examples = one_against_rest(of_classes(y_true, y_score, sample_weight, where, SCORES, name="y_score"))
         else:
-            truth, columns = label_columns(y_true, y_score)
-        weight, mask = per_column(sample_weight, columns), per_column(where, columns)
+            examples = _each_label(of_labels(y_true, y_score, sample_weight, where, SCORES, INDICATORS, name="y_score"))
         if self.average == "micro":
-            truth, columns, weight, mask = _joined(truth, columns, weight, mask)
-        given = {name: x for name, x in (("sample_weight", weight), ("where", mask)) if x is not None}
-        values = self.measure(truth, columns, *arguments, **given, **options)
+            examples = _joined(examples)
+        values = self._measure(examples, *arguments, **options)
         if self.average in (None, "micro"):
             return values
-        if not isinstance(values, jax.Array) or values.shape != truth.shape[:-1]:
+        if getattr(values, "shape", None) != examples.ids.shape[:-1]:
             raise ValueError(
                 f"average={self.average!r} needs a measure that returns one number, such as roc_auc: thresholds and points of"
                 " curves have no mean. average=None returns those of each class."
             )
-        share = _support(truth, weight, mask) if self.average == "weighted" else jnp.ones(truth.shape[:-1], float_dtype())
-        return _mean_of_defined(values, share)
+        return _mean_of_defined(values, examples, weighted=self.average == "weighted")
+
+    def _measure(self, examples: Examples, *arguments: Any, **options: Any) -> Any:
+        truth, columns, weights, mask = examples
+        if truth.ndim == 2 and truth.shape[-1] == 1 and not on_device(truth):
+            # The one example of K classes would be taken for a column of K examples: here is
+            # another batch axis.
+            alone = examples._replace(ids=truth[None])
+            return jax.tree.map(lambda x: x[0], self._measure(alone, *arguments, **options))
+        given = {name: x for name, x in (("sample_weight", weights), ("where", mask)) if x is not None}
+        return self.measure(truth, columns, *arguments, **given, **options)
 
 
 def per_class(measure: Measure, *, average: Average | None = None) -> Measure:
@@ -85,7 +80,7 @@ def per_class(measure: Measure, *, average: Average | None = None) -> Measure:
 
     Returns:
         A function of `y_true` `(..., n)`, class ids, and `y_score` `(..., n, K)`, with the measure's own arguments, that
-        returns `(..., K)`, or `(...)` if averaged. A label outside of [0, K) leaves its example out.
+        returns `(..., K)`, or `(...)` if averaged. A negative label leaves its example out.
 
     Raises:
         TypeError, ValueError: `measure` is no function, or `average` another word, or asked of a measure that returns more than
@@ -94,9 +89,9 @@ def per_class(measure: Measure, *, average: Average | None = None) -> Measure:
     >>> from jaxmetrics import roc_auc
     >>> scores = [[0.8, 0.1, 0.1], [0.3, 0.4, 0.3], [0.2, 0.5, 0.3], [0.4, 0.3, 0.3], [0.1, 0.2, 0.7]]
     >>> per_class(roc_auc)([0, 0, 1, 1, 2], scores)
-    Array([0.8333333, 0.8333333, 1.       ], dtype=float32)
+    array([0.8333333, 0.8333333, 1.       ])
     >>> per_class(roc_auc, average="macro")([0, 0, 1, 1, 2], scores)
-    Array(0.8888889, dtype=float32)
+    np.float64(0.8888889)
     """
     return _Columns(measure, average, classes=True)
 
@@ -104,82 +99,54 @@ def per_class(measure: Measure, *, average: Average | None = None) -> Measure:
 def per_label(measure: Measure, *, average: Average | None = None) -> Measure:
     """A binary measure of each label of a multilabel problem: as `per_class`, but for `y_true` of 0 and 1 `(..., n, L)`.
 
-    Any other value of `y_true` leaves out that label of that example.
+    A negative value of `y_true` leaves out that label of that example.
 
     >>> from jaxmetrics import average_precision
     >>> per_label(average_precision)([[1, 0], [0, 1], [1, 1]], [[0.9, 0.2], [0.4, 0.1], [0.3, 0.8]])
-    Array([0.8333334, 0.8333334], dtype=float32)
+    array([0.8333333, 0.8333333])
     """
     return _Columns(measure, average, classes=False)
 
 
-def class_columns(y_true: ArrayLike, y_score: ArrayLike) -> tuple[jax.Array, Any]:
-    """Class ids `(..., n)`, and scores as `(..., K, n)`, NumPy arrays as such."""
-    score = _with_columns(y_score)
-    return jnp.asarray(as_class_ids(y_true, "y_true", score.shape[-2])), score
+def one_against_rest(examples: Examples) -> Examples:
+    """Of class ids and scores `(..., n, K)` the binary problems of each class, `(..., K, n)`."""
+    return _in_columns(examples, _is_class(examples.ids, num_classes=examples.values.shape[-1]))
 
 
-def label_columns(y_true: ArrayLike, y_score: ArrayLike) -> tuple[jax.Array, Any]:
-    """Truth and scores as `(..., L, n)`."""
-    score = _with_columns(y_score)
-    truth = jnp.asarray(as_class_ids(y_true, "y_true", 2))
-    if truth.ndim < 2 or truth.shape[-2:] != (score.shape[-1], score.shape[-2]):
-        raise ValueError(
-            "y_true and y_score must have shape (..., n, L) with the same n and L, one column per label;"
-            f" got {truth.shape} and {(*score.shape[:-2], score.shape[-1], score.shape[-2])}."
-        )
-    return truth.swapaxes(-1, -2), score
+def _each_label(examples: Examples) -> Examples:
+    """Of truth and scores `(..., n, L)` the binary problems of each label, `(..., L, n)`."""
+    return _in_columns(examples, _with_ignored(examples.ids.swapaxes(-1, -2)))
 
 
-def _with_columns(y_score: ArrayLike) -> Any:
-    score = as_host_or_jax(y_score)
-    check_real(score, "y_score")
-    if score.ndim < 2 or score.shape[-1] == 0:
-        raise ValueError(f"y_score must have shape (..., n, K), one score per class or label, got {score.shape}.")
-    return score.swapaxes(-1, -2)
+def _in_columns(examples: Examples, truth: Array) -> Examples:
+    weights, mask = (None if x is None else x[..., None, :] for x in (examples.weights, examples.mask))
+    return Examples(truth, examples.values.swapaxes(-1, -2), weights, mask)
 
 
-def one_hot(ids: jax.Array, columns: Any) -> jax.Array:
-    """Truth of each class against the rest, `(..., K, n)`; -1 where the label is no class."""
-    k = columns.shape[-2]
-    classes = jnp.arange(k, dtype=jnp.int32)[:, None]
-    wide = ids.astype(jnp.int32)[..., None, :] if ids.dtype.itemsize < 4 else ids[..., None, :]
-    return _one_hot(wide, classes)
+@compiled
+def _is_class(ids: Array, *, num_classes: int) -> Array:
+    wide = ids.astype(xp.int32)[..., None, :]
+    return xp.where(wide >= 0, (wide == xp.arange(num_classes, dtype=xp.int32)[:, None]).astype(xp.int8), IGNORED)
 
 
-@promoting
-def _one_hot(ids: jax.Array, classes: jax.Array) -> jax.Array:
-    return jnp.where((ids >= 0) & (ids < len(classes)), (ids == classes).astype(jnp.int8), jnp.int8(-1))
+@compiled
+def _with_ignored(truth: Array) -> Array:
+    return xp.where(truth >= 0, truth.astype(xp.int8), IGNORED)
 
 
-def per_column(per_example: ArrayLike | None, columns: Any) -> Any:
-    if per_example is None:
-        return None
-    array = as_host_or_jax(per_example)
-    return array[..., None, :] if array.ndim else array
-
-
-@promoting
-def _joined(truth: jax.Array, columns: Any, weight: Any, mask: Any) -> tuple[Any, ...]:
+@compiled
+def _joined(examples: Examples) -> Examples:
     """All columns in one."""
-    k, n = jnp.broadcast_shapes(truth.shape, columns.shape)[-2:]
-
-    def join(x: Any) -> Any:
-        if x is None:
-            return None
-        broadcast = np.broadcast_to if isinstance(x, np.ndarray) else jnp.broadcast_to
-        return broadcast(x, (*x.shape[:-2], k, n)).reshape(*x.shape[:-2], k * n)
-
-    return join(truth), join(columns), join(weight), join(mask)
+    k, n = xp.broadcast_shapes(examples.ids.shape, examples.values.shape)[-2:]
+    return jax.tree.map(lambda x: xp.broadcast_to(x, (*x.shape[:-2], k, n)).reshape((*x.shape[:-2], k * n)), examples)
 
 
-@promoting
-def _support(truth: jax.Array, weight: ArrayLike | None, mask: ArrayLike | None) -> jax.Array:
-    amount = jnp.where(truth == 1, 1.0 if weight is None else as_float(weight, "sample_weight"), 0.0)
-    return (amount if mask is None else jnp.where(as_mask(mask), amount, 0.0)).sum(-1)
-
-
-@promoting
-def _mean_of_defined(values: jax.Array, share: jax.Array) -> jax.Array:
-    share = jnp.where(jnp.isnan(values), 0, share)
-    return divide((share * jnp.where(share > 0, values, 0)).sum(-1), share.sum(-1), jnp.nan)
+@compiled
+def _mean_of_defined(values: Array, examples: Examples, *, weighted: bool) -> Array:
+    """Of the values `(..., K)` that are not NaN; weighted by the number, or weight, of examples of each class."""
+    values = values.astype(float_dtype(values))
+    share = xp.where(examples.ids == 1, examples.amounts, 0).sum(-1) if weighted else xp.ones_like(values)
+    share = xp.where(xp.isnan(values), 0, share)
+    terms = share * xp.where(share > 0, values, 0)
+    # Added by size, so that the order of the classes does not change the last digit.
+    return divide(xp.sort(terms, -1).sum(-1), xp.sort(share, -1).sum(-1), xp.nan)

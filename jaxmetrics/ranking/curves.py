@@ -3,8 +3,9 @@
 A threshold t predicts class 1 where `score >= t`. A curve has one point per example and one before them, `(..., n + 1)`, by
 falling threshold: first +inf, where nothing is predicted to be positive. Examples with equal scores, and those left out,
 repeat a point, so that the length is known to jit while areas and maxima are those of the distinct points. All of it comes
-from one sort. Scores in double precision are rounded down to float32 (float64 under x64), so that `score >= t` holds for the
-example that made the threshold t.
+from one sort. On the host thresholds are the scores themselves. Where labels or weights of JAX
+take NumPy scores in double precision to the device, these are rounded down to float32 (float64
+under x64), so that `score >= t` holds for the example that made the threshold t.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 
-from jaxmetrics._arrays import ArrayLike, as_float, divide, float_dtype, promoting
+from jaxmetrics import _replicates
+from jaxmetrics._arrays import ArrayLike, as_float, divide
+from jaxmetrics._backends import Array, compiled, float_dtype, is_known, on_device, xp
 from jaxmetrics._cell_sums import tables
-from jaxmetrics.ranking._ranks import Points, Ranked, points, rank, round_down
+from jaxmetrics._estimates import where_answered
+from jaxmetrics.ranking._ranks import Points, Ranked, points, rank
 
 __all__ = [
     "DetCurve",
@@ -41,32 +45,32 @@ __all__ = [
 class RocCurve(NamedTuple):
     """False and true positive rate at each threshold, `(..., n + 1)`."""
 
-    fpr: jax.Array
-    tpr: jax.Array
-    thresholds: jax.Array
+    fpr: Array
+    tpr: Array
+    thresholds: Array
 
 
 class PrecisionRecallCurve(NamedTuple):
     """Precision and recall at each threshold, `(..., n + 1)`."""
 
-    precision: jax.Array
-    recall: jax.Array
-    thresholds: jax.Array
+    precision: Array
+    recall: Array
+    thresholds: Array
 
 
 class DetCurve(NamedTuple):
     """False positive and false negative rate at each threshold, `(..., n + 1)`."""
 
-    fpr: jax.Array
-    fnr: jax.Array
-    thresholds: jax.Array
+    fpr: Array
+    fnr: Array
+    thresholds: Array
 
 
 class OperatingPoint(NamedTuple):
     """A value and the threshold that reaches it, `(...)`."""
 
-    value: jax.Array
-    threshold: jax.Array
+    value: Array
+    threshold: Array
 
 
 def roc_curve(
@@ -75,24 +79,31 @@ def roc_curve(
     """True positive rate `TP / P` against false positive rate `FP / N` at every threshold.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`; examples of any other label are left out.
+        y_true: 0 or 1 (or bool), `(..., n)`; negative labels leave their examples out.
         y_score: real numbers, `(..., n)`; only their order matters.
         sample_weight: `(..., n)`; weight 2 equals the example written twice, 0 the example left out.
         where: bool, `(..., n)`; false leaves the example out, whatever it holds.
 
     Returns:
-        `RocCurve`, rising from (0, 0) to (1, 1). The rate of a class without examples is NaN; all is NaN if a score that
-        counts is.
+        `RocCurve`, rising from (0, 0) to (1, 1). The rate of a class without examples is NaN; on
+        the device all is NaN if a score that counts is.
 
     Raises:
         TypeError: labels that are no integers, scores that are no real numbers, a mask that is not bool.
-        ValueError: unequal numbers of examples, batch axes that do not broadcast.
+        ValueError: unequal numbers of examples, batch axes that do not broadcast; on the host, of
+            examples that count, a label of 2 or more, -1 and 1 without a 0, a NaN score and a NaN
+            weight.
 
     >>> roc_curve([0, 1, 0, 1], [0.25, 0.5, 0.5, 0.75])
-    RocCurve(fpr=Array([0. , 0. , 0.5, 0.5, 1. ], dtype=float32), tpr=Array([0. , 0.5, 1. , 1. , 1. ], dtype=float32),
-             thresholds=Array([ inf, 0.75, 0.5 , 0.5 , 0.25], dtype=float32))
+    RocCurve(fpr=array([0. , 0. , 0.5, 0.5, 1. ]), tpr=array([0. , 0.5, 1. , 1. , 1. ]),
+             thresholds=array([ inf, 0.75, 0.5 , 0.5 , 0.25]))
     """
-    tp, fp, threshold = _points(y_true, y_score, sample_weight, where)
+    return _roc_curve(rank(y_true, y_score, sample_weight, where))
+
+
+@compiled
+def _roc_curve(ranked: Ranked) -> RocCurve:
+    tp, fp, threshold = _points(ranked)
     return RocCurve(_share(fp), _share(tp), threshold)
 
 
@@ -105,11 +116,15 @@ def precision_recall_curve(
     threshold. Arguments, errors and NaN as `roc_curve`.
 
     >>> precision_recall_curve([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])[:2]
-    (Array([1.       , 1.       , 0.6666667, 0.6666667, 0.5      ], dtype=float32),
-     Array([0. , 0.5, 1. , 1. , 1. ], dtype=float32))
+    (array([1.       , 1.       , 0.6666667, 0.6666667, 0.5      ]), array([0. , 0.5, 1. , 1. , 1. ]))
     """
-    tp, fp, threshold = _points(y_true, y_score, sample_weight, where)
-    return PrecisionRecallCurve(_precision(tp, fp), _share(tp), threshold)
+    return _precision_recall_curve(rank(y_true, y_score, sample_weight, where))
+
+
+@compiled
+def _precision_recall_curve(ranked: Ranked) -> PrecisionRecallCurve:
+    tp, fp, threshold = _points(ranked)
+    return PrecisionRecallCurve(divide(tp, tp + fp, 1.0), _share(tp), threshold)
 
 
 def det_curve(
@@ -120,50 +135,63 @@ def det_curve(
     Arguments, errors and NaN as `roc_curve`.
 
     >>> det_curve([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])[:2]
-    (Array([0. , 0. , 0.5, 0.5, 1. ], dtype=float32), Array([1. , 0.5, 0. , 0. , 0. ], dtype=float32))
+    (array([0. , 0. , 0.5, 0.5, 1. ]), array([1. , 0.5, 0. , 0. , 0. ]))
     """
-    tp, fp, threshold = _points(y_true, y_score, sample_weight, where)
-    return DetCurve(_share(fp), _share(tp[..., -1:] - tp, of=tp[..., -1:]), threshold)
+    return _det_curve(rank(y_true, y_score, sample_weight, where))
+
+
+@compiled
+def _det_curve(ranked: Ranked) -> DetCurve:
+    tp, fp, threshold = _points(ranked)
+    return DetCurve(_share(fp), _rest(tp), threshold)
 
 
 def metric_at_thresholds(
-    metric: Callable[[jax.Array], Any],
+    metric: Callable[[Array], Any],
     y_true: ArrayLike,
     y_score: ArrayLike,
     *,
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
-) -> tuple[Any, jax.Array]:
+) -> tuple[Any, Array]:
     """Any metric of counts at every threshold.
 
     Args:
         metric: a function of one matrix `(2, 2)`, `[[TN, FP], [FN, TP]]`, yours included, to an array or a pytree of arrays.
-            A metric of class 1 alone is `binary(f1)`.
+            A metric of class 1 alone is `binary(f1)`. On the host it is given NumPy arrays, all
+            tables `(m, 2, 2)` at once if it answers for them as it does for single ones; one that
+            answers with JAX arrays moves the work to the device.
         y_true, y_score, sample_weight, where: as for `roc_curve`.
 
     Returns:
-        Values `(..., n + 1, *shape of the metric)` and thresholds `(..., n + 1)`. A counted NaN score makes all NaN.
+        Values `(..., n + 1, *shape of the metric)` and thresholds `(..., n + 1)`. NaN scores and
+        errors as `roc_curve`.
 
     >>> import jaxmetrics as jm
     >>> metric_at_thresholds(jm.accuracy, [0, 1, 0, 1], [0.125, 0.25, 0.5, 0.75])
-    (Array([0.5 , 0.75, 0.5 , 0.75, 0.5 ], dtype=float32), Array([  inf, 0.75 , 0.5  , 0.25 , 0.125], dtype=float32))
+    (array([0.5 , 0.75, 0.5 , 0.75, 0.5 ]), array([  inf, 0.75 , 0.5  , 0.25 , 0.125]))
     """
-    tp, fp, threshold = _points(y_true, y_score, sample_weight, where)
+    ranked = rank(y_true, y_score, sample_weight, where)
+    if not on_device(ranked) and on_device(where_answered(metric, np.ones((2, 2)))):
+        ranked = jax.tree.map(jax.numpy.asarray, ranked)
+    return _at_thresholds(metric, ranked)
+
+
+@compiled
+def _at_thresholds(metric: Callable[[Array], Any], ranked: Ranked) -> tuple[Any, Array]:
+    tp, fp, threshold = _points(ranked)
     counts = tables(tp, fp, tp[..., -1:] - tp, fp[..., -1:] - fp)
-    values = metric
-    for _ in range(tp.ndim):
-        values = jax.vmap(values)
-    undefined = jnp.isnan(threshold)
+    undefined = xp.isnan(threshold)
 
-    def nan_if_undefined(x: jax.Array) -> jax.Array:
-        value = jnp.asarray(x, float_dtype())
-        return jnp.where(undefined.reshape(undefined.shape + (1,) * (value.ndim - undefined.ndim)), jnp.nan, value)
+    def nan_if_undefined(x: Array) -> Array:
+        value = xp.asarray(x, float_dtype(counts))
+        return xp.where(undefined.reshape(undefined.shape + (1,) * (value.ndim - undefined.ndim)), xp.nan, value)
 
-    return jax.tree.map(nan_if_undefined, values(counts)), threshold
+    return jax.tree.map(nan_if_undefined, _replicates.of_each(metric, counts, 4)), threshold
 
 
 def best_threshold(
-    metric: Callable[[jax.Array], Any],
+    metric: Callable[[Array], Any],
     y_true: ArrayLike,
     y_score: ArrayLike,
     *,
@@ -181,15 +209,20 @@ def best_threshold(
 
     >>> import jaxmetrics as jm
     >>> best_threshold(jm.binary(jm.f1), [0, 1, 0, 1, 1], [0.1, 0.4, 0.5, 0.8, 0.9])
-    OperatingPoint(value=Array(0.857, dtype=float32), threshold=Array(0.4, dtype=float32))
+    OperatingPoint(value=np.float64(0.857), threshold=np.float64(0.4))
     """
     values, threshold = metric_at_thresholds(metric, y_true, y_score, sample_weight=sample_weight, where=where)
-    if not isinstance(values, jax.Array) or values.shape != threshold.shape:
+    if getattr(values, "shape", None) != threshold.shape:
         raise ValueError(
             "metric must return one number for one matrix of counts; binary(f1) is f1 of class 1, macro(f1) its mean."
-            f" At all thresholds it returned the shape {jax.tree.map(jnp.shape, values)}, expected {threshold.shape}."
+            f" At all thresholds it returned the shape {jax.tree.map(xp.shape, values)}, expected {threshold.shape}."
         )
-    return _greatest(values, threshold, ~jnp.isnan(values))
+    return _highest(values, threshold)
+
+
+@compiled
+def _highest(values: Array, threshold: Array) -> OperatingPoint:
+    return _greatest(values, threshold, ~xp.isnan(values))
 
 
 def recall_at_precision(
@@ -206,10 +239,16 @@ def recall_at_precision(
     as `roc_curve`; NaN without positives.
 
     >>> recall_at_precision([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8], 0.6)
-    OperatingPoint(value=Array(1., dtype=float32), threshold=Array(0.4, dtype=float32))
+    OperatingPoint(value=np.float64(1.0), threshold=np.float64(0.4))
     """
-    precision, recall, threshold = precision_recall_curve(y_true, y_score, sample_weight=sample_weight, where=where)
-    return _greatest(recall, threshold, _reaches(precision, min_precision, "min_precision"))
+    ranked = rank(y_true, y_score, sample_weight, where)
+    return _recall_at_precision(ranked, _as_rate(min_precision, ranked, "min_precision"))
+
+
+@compiled
+def _recall_at_precision(ranked: Ranked, least: Array) -> OperatingPoint:
+    precision, recall, threshold = _precision_recall_curve(ranked)
+    return _greatest(recall, threshold, precision >= least[..., None])
 
 
 def precision_at_recall(
@@ -223,10 +262,16 @@ def precision_at_recall(
     """The greatest precision among the thresholds whose recall is at least `min_recall`; else as `recall_at_precision`.
 
     >>> precision_at_recall([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8], 0.6)
-    OperatingPoint(value=Array(0.667, dtype=float32), threshold=Array(0.4, dtype=float32))
+    OperatingPoint(value=np.float64(0.667), threshold=np.float64(0.4))
     """
-    precision, recall, threshold = precision_recall_curve(y_true, y_score, sample_weight=sample_weight, where=where)
-    return _greatest(precision, threshold, _reaches(recall, min_recall, "min_recall"))
+    ranked = rank(y_true, y_score, sample_weight, where)
+    return _precision_at_recall(ranked, _as_rate(min_recall, ranked, "min_recall"))
+
+
+@compiled
+def _precision_at_recall(ranked: Ranked, least: Array) -> OperatingPoint:
+    precision, recall, threshold = _precision_recall_curve(ranked)
+    return _greatest(precision, threshold, recall >= least[..., None])
 
 
 def sensitivity_at_specificity(
@@ -242,11 +287,16 @@ def sensitivity_at_specificity(
     Of several thresholds, the highest. Arguments and errors as `roc_curve`; NaN without both classes.
 
     >>> sensitivity_at_specificity([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8], 0.6)
-    OperatingPoint(value=Array(0.5, dtype=float32), threshold=Array(0.8, dtype=float32))
+    OperatingPoint(value=np.float64(0.5), threshold=np.float64(0.8))
     """
-    tp, fp, threshold = _points(y_true, y_score, sample_weight, where)
-    specificity = _share(fp[..., -1:] - fp, of=fp[..., -1:])
-    return _greatest(_share(tp), threshold, _reaches(specificity, min_specificity, "min_specificity"))
+    ranked = rank(y_true, y_score, sample_weight, where)
+    return _sensitivity_at_specificity(ranked, _as_rate(min_specificity, ranked, "min_specificity"))
+
+
+@compiled
+def _sensitivity_at_specificity(ranked: Ranked, least: Array) -> OperatingPoint:
+    tp, fp, threshold = _points(ranked)
+    return _greatest(_share(tp), threshold, _rest(fp) >= least[..., None])
 
 
 def specificity_at_sensitivity(
@@ -262,16 +312,21 @@ def specificity_at_sensitivity(
     Else as `sensitivity_at_specificity`.
 
     >>> specificity_at_sensitivity([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8], 0.6)
-    OperatingPoint(value=Array(0.5, dtype=float32), threshold=Array(0.4, dtype=float32))
+    OperatingPoint(value=np.float64(0.5), threshold=np.float64(0.4))
     """
-    tp, fp, threshold = _points(y_true, y_score, sample_weight, where)
-    specificity = _share(fp[..., -1:] - fp, of=fp[..., -1:])
-    return _greatest(specificity, threshold, _reaches(_share(tp), min_sensitivity, "min_sensitivity"))
+    ranked = rank(y_true, y_score, sample_weight, where)
+    return _specificity_at_sensitivity(ranked, _as_rate(min_sensitivity, ranked, "min_sensitivity"))
+
+
+@compiled
+def _specificity_at_sensitivity(ranked: Ranked, least: Array) -> OperatingPoint:
+    tp, fp, threshold = _points(ranked)
+    return _greatest(_rest(fp), threshold, _share(tp) >= least[..., None])
 
 
 def equal_error_rate(
     y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike | None = None, where: ArrayLike | None = None
-) -> jax.Array:
+) -> Array:
     """The rate at which false positives are as frequent as false negatives, between the points of the curve by a straight line.
 
     Returns:
@@ -279,67 +334,68 @@ def equal_error_rate(
         `roc_curve`.
 
     >>> equal_error_rate([0, 0, 0, 1, 1, 1], [0.1, 0.2, 0.6, 0.5, 0.7, 0.8]).round(4)
-    Array(0.3333, dtype=float32)
+    np.float64(0.3333)
     """
-    fpr, fnr, _ = det_curve(y_true, y_score, sample_weight=sample_weight, where=where)
-    crossing = jnp.maximum(jnp.argmax(fpr >= fnr, -1), 1)[..., None]
-    (x0, y0), (x1, y1) = ([jnp.take_along_axis(rate, at, -1)[..., 0] for rate in (fpr, fnr)] for at in (crossing - 1, crossing))
+    return _equal_error_rate(rank(y_true, y_score, sample_weight, where))
+
+
+@compiled
+def _equal_error_rate(ranked: Ranked) -> Array:
+    fpr, fnr, _ = _det_curve(ranked)
+    crossing = xp.clip(xp.argmax(fpr >= fnr, -1), min(1, fpr.shape[-1] - 1), None)[..., None]
+    (x0, y0), (x1, y1) = ([xp.take_along_axis(rate, at, -1)[..., 0] for rate in (fpr, fnr)] for at in (crossing - 1, crossing))
     ahead, behind = y0 - x0, x1 - y1
     value = x0 + (x1 - x0) * divide(ahead, ahead + behind)
-    return jnp.where(jnp.isnan(fpr + fnr).any(-1), jnp.nan, value)
+    return xp.where(xp.isnan(fpr + fnr).any(-1), xp.nan, value)
 
 
 def ks_statistic(
     y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike | None = None, where: ArrayLike | None = None
-) -> jax.Array:
+) -> Array:
     """Kolmogorov and Smirnov's distance of the scores of the two classes, `max |TPR - FPR|`.
 
     Returns:
         `(...)`, in [0, 1]. NaN without both classes. Arguments and errors as `roc_curve`.
 
     >>> ks_statistic([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8])
-    Array(0.5, dtype=float32)
+    np.float64(0.5)
     """
-    fpr, tpr, _ = roc_curve(y_true, y_score, sample_weight=sample_weight, where=where)
-    return jnp.abs(tpr - fpr).max(-1)
+    return _ks_statistic(rank(y_true, y_score, sample_weight, where))
 
 
-def _points(y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, where: ArrayLike | None) -> Points:
-    return _defined_points(*rank(y_true, round_down(y_score), sample_weight, where))
+@compiled
+def _ks_statistic(ranked: Ranked) -> Array:
+    fpr, tpr, _ = _roc_curve(ranked)
+    return xp.abs(tpr - fpr).max(-1)
 
 
-@promoting
-@jax.jit
-def _defined_points(*ranked: jax.Array) -> Points:
+def _points(ranked: Ranked) -> Points:
     """As floats, NaN where a score that counts is NaN."""
-    of = Ranked(*ranked)
-    undefined = of.undefined[..., None]
-    return Points(*(jnp.where(undefined, jnp.nan, x.astype(float_dtype())) for x in points(of)))
+    undefined = ranked.undefined[..., None]
+    return Points(*(xp.where(undefined, xp.nan, x.astype(float_dtype(x))) for x in points(ranked)))
 
 
-def _share(part: jax.Array, of: jax.Array | None = None) -> jax.Array:
-    return divide(part, part[..., -1:] if of is None else of, jnp.nan)
+def _share(part: Array) -> Array:
+    return divide(part, part[..., -1:], xp.nan)
 
 
-def _precision(tp: jax.Array, fp: jax.Array) -> jax.Array:
-    return divide(tp, tp + fp, 1.0)
+def _rest(part: Array) -> Array:
+    """`1 - _share(part)`, which would round to 0 beside a share of almost 1."""
+    return divide(part[..., -1:] - part, part[..., -1:], xp.nan)
 
 
-@promoting
-def _reaches(rate: jax.Array, minimum: ArrayLike, name: str) -> jax.Array:
-    least = as_float(minimum, name)
-    if least.ndim > rate.ndim - 1:
-        raise ValueError(
-            f"{name} must be a number, or an array that goes with the batch axes {rate.shape[:-1]}, got {least.shape}."
-        )
-    if not isinstance(least, jax.core.Tracer) and not bool(((least >= 0) & (least <= 1)).all()):
+def _as_rate(minimum: ArrayLike, ranked: Ranked, name: str) -> Array:
+    least, batch = as_float(minimum, name), ranked.undefined.shape
+    if least.ndim > len(batch):
+        raise ValueError(f"{name} must be a number, or an array that goes with the batch axes {batch}, got {least.shape}.")
+    if is_known(least) and not bool(((least >= 0) & (least <= 1)).all()):
         raise ValueError(f"{name} must lie in [0, 1], got {minimum!r}.")
-    return rate >= least[..., None]
+    return least
 
 
-def _greatest(values: jax.Array, threshold: jax.Array, allowed: jax.Array) -> OperatingPoint:
+def _greatest(values: Array, threshold: Array, allowed: Array) -> OperatingPoint:
     """The first, hence that with the highest threshold, of the greatest values."""
-    allowed &= ~jnp.isnan(values)
-    best = jnp.argmax(jnp.where(allowed, values, -jnp.inf), -1)[..., None]
+    allowed &= ~xp.isnan(values)
+    best = xp.argmax(xp.where(allowed, values, -xp.inf), -1)[..., None]
     exists = allowed.any(-1)
-    return OperatingPoint(*(jnp.where(exists, jnp.take_along_axis(x, best, -1)[..., 0], jnp.nan) for x in (values, threshold)))
+    return OperatingPoint(*(xp.where(exists, xp.take_along_axis(x, best, -1)[..., 0], xp.nan) for x in (values, threshold)))

@@ -7,13 +7,9 @@ scores lie; the scales are made for scores that pile up near 0 or 1.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Literal, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from jaxmetrics._arrays import (
     ArrayLike,
@@ -24,9 +20,9 @@ from jaxmetrics._arrays import (
     check_option,
     check_size,
     divide,
-    float_dtype,
-    promoting,
 )
+from jaxmetrics._backends import Array, compiled, lax, xp
+from jaxmetrics._examples import PROBABILITIES, SCORES, of_event
 from jaxmetrics.counts import count
 
 __all__ = ["AreaBounds", "average_precision_bounds", "roc_auc_bounds", "score_histogram"]
@@ -35,9 +31,9 @@ __all__ = ["AreaBounds", "average_precision_bounds", "roc_auc_bounds", "score_hi
 class AreaBounds(NamedTuple):
     """An estimate, half way between the numbers between which the exact area lies, `(...)` each."""
 
-    value: jax.Array
-    low: jax.Array
-    high: jax.Array
+    value: Array
+    low: Array
+    high: Array
 
 
 def score_histogram(
@@ -49,7 +45,7 @@ def score_histogram(
     num_bins: int = 4096,
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
-) -> jax.Array:
+) -> Array:
     """Number (or weight) of the examples of each class in each bin of the score: add those of two batches, and you have that
     of both.
 
@@ -59,40 +55,48 @@ def score_histogram(
       of 1 - p from 1/2 down to 2^-25, each in `num_bins / 64` parts.
     - `scale="logit"`: even, from -32 to 32.
     - `scale="float"`: the leading bits of a float32, for any real number: 4096 bins halve the range eight times per octave.
-    - `edges` `(B - 1,)`, rising, for B bins `edge <= score`: by rank, say, `jnp.quantile(scores_of_a_batch, jnp.linspace(0, 1,
-      B + 1)[1:-1])`. They are searched, which takes longer.
+    - `edges` `(B - 1,)`, rising, for B bins `edge <= score`: by rank, say,
+      `np.quantile(scores_of_a_batch, np.linspace(0, 1, B + 1)[1:-1])`. They are searched, which
+      takes longer.
 
-    What lies beyond the outermost bins belongs to them.
+    What lies beyond the outermost bins belongs to them; probabilities of the host lie in [0, 1].
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`; examples of any other label are left out, and those with a NaN score.
+        y_true: 0 or 1 (or bool), `(..., n)`; negative labels leave their examples out, and so do
+            NaN scores on the device.
         y_score: `(..., n)`.
         num_bins: B, static, a power of two from 64 to 2^16, unless `edges` are given.
         sample_weight, where: `(..., n)`, as for `confusion_matrix`.
 
     Returns:
-        `(..., 2, B)`, negatives before positives; int32, or float with `sample_weight`.
+        `(..., 2, B)`, negatives before positives; integers, or float with `sample_weight`.
 
     Raises:
         TypeError: labels that are no integers, scores that are no real numbers.
-        ValueError: not exactly one of scale and edges, another scale, another number of bins, edges that do not rise.
+        ValueError: not exactly one of scale and edges, another scale, another number of bins,
+            edges that do not rise; on the host, of examples that count, what `roc_auc` refuses,
+            and no probability where the scale is of probabilities.
 
     >>> histogram = score_histogram([0, 1, 0, 1], [0.001, 0.4, 0.4, 0.99999], scale="probability")
     >>> histogram.shape, roc_auc_bounds(histogram)
-    ((2, 4096), AreaBounds(value=Array(0.875, dtype=float32), low=Array(0.75, dtype=float32), high=Array(1., dtype=float32)))
+    ((2, 4096), AreaBounds(value=np.float64(0.875), low=np.float64(0.75), high=np.float64(1.0)))
     """
     if (scale is None) == (edges is None):
         raise ValueError('give scale="probability", "logit" or "float", or edges: how are the bins spaced?')
-    score = as_float(y_score, "y_score")
+    kind = PROBABILITIES if scale == "probability" else SCORES
+    examples = of_event(y_true, y_score, sample_weight, where, kind, name="y_score")
+    score = as_float(examples.values, "y_score")
     if edges is not None:
         cuts = as_edges(edges)
         size = cuts.size + 1
         bins = bins_between(cuts, score)
     else:
-        check_option(scale, "scale", tuple(_BINS))  # type: ignore[arg-type]
+        assert scale is not None
+        check_option(scale, "scale", tuple(_BINS))
         size = check_num_bins(num_bins)
         bins = _bins(score, scale=scale, size=size)
-    return count([("y_true", y_true, 2), ("y_score", bins, size)], sample_weight, where)
+    axes = [("y_true", examples.ids, 2), ("y_score", bins, size)]
+    return count(axes, examples.weights, examples.mask, labels_are_batch=True)
 
 
 def check_num_bins(num_bins: int) -> int:
@@ -102,38 +106,37 @@ def check_num_bins(num_bins: int) -> int:
     return size
 
 
-@promoting
-@partial(jax.jit, static_argnames=("scale", "size"))
-def _bins(score: jax.Array, *, scale: str, size: int) -> jax.Array:
-    bins = jnp.clip(_BINS[scale](score, size), 0, size - 1)
-    return jnp.where(jnp.isnan(score), -1, bins)
+@compiled
+def _bins(score: Array, *, scale: str, size: int) -> Array:
+    bins = xp.clip(_BINS[scale](score, size), 0, size - 1)
+    return xp.where(xp.isnan(score), -1, bins)
 
 
 # Each is monotone to the last bit, as the bounds require: made of bits, 1 - p and products with powers of two, no logarithm.
 
 
-def _by_octaves(p: jax.Array, size: int) -> jax.Array:
-    p = p.astype(jnp.float32)
+def _by_octaves(p: Array, size: int) -> Array:
+    p = p.astype(xp.float32)
     shift = 23 - (size // 64).bit_length() + 1
 
-    def place(x: jax.Array, lowest: float) -> jax.Array:
-        return (_bits(jnp.maximum(x, lowest)) - _bits(jnp.full((), lowest))) >> shift
+    def place(x: Array, lowest: float) -> Array:
+        return (_bits(xp.maximum(x, lowest)) - _bits(xp.full((), lowest))) >> shift
 
-    return jnp.where(p < 0.5, place(p, 2.0**-41), size - 1 - place(1 - p, 2.0**-25))
-
-
-def _evenly(logit: jax.Array, size: int) -> jax.Array:
-    return jnp.floor((jnp.clip(logit, -32, 32) + 32) * (size / 64)).astype(jnp.int32)
+    return xp.where(p < 0.5, place(p, 2.0**-41), size - 1 - place(1 - p, 2.0**-25))
 
 
-def _by_leading_bits(score: jax.Array, size: int) -> jax.Array:
-    bits = _bits(jnp.where(score == 0, 0, score))
+def _evenly(logit: Array, size: int) -> Array:
+    return xp.floor((xp.clip(logit, -32, 32) + 32) * (size / 64)).astype(xp.int32)
+
+
+def _by_leading_bits(score: Array, size: int) -> Array:
+    bits = _bits(xp.where(score == 0, 0, score))
     rising = bits ^ ((bits >> 31) & 0x7FFFFFFF)
     return (rising >> (33 - size.bit_length())) + size // 2
 
 
-def _bits(x: jax.Array) -> jax.Array:
-    return lax.bitcast_convert_type(x.astype(jnp.float32), jnp.int32)
+def _bits(x: Array) -> Array:
+    return lax.bitcast_convert_type(x.astype(xp.float32), xp.int32)
 
 
 _BINS = {"probability": _by_octaves, "logit": _evenly, "float": _by_leading_bits}
@@ -156,15 +159,14 @@ def roc_auc_bounds(histogram: ArrayLike) -> AreaBounds:
         TypeError, ValueError: no numbers, or of another shape.
 
     >>> [x.round(4) for x in roc_auc_bounds([[5, 4, 1], [0, 2, 8]])]
-    [Array(0.9, dtype=float32), Array(0.82, dtype=float32), Array(0.98, dtype=float32)]
+    [np.float64(0.9), np.float64(0.82), np.float64(0.98)]
     """
     return _roc_auc_bounds(as_histogram(histogram))
 
 
-@promoting
-@jax.jit
-def _roc_auc_bounds(histogram: jax.Array) -> AreaBounds:
-    negative, positive = (divide(x, x.sum(-1)[..., None], jnp.nan) for x in _classes(histogram))
+@compiled
+def _roc_auc_bounds(histogram: Array) -> AreaBounds:
+    negative, positive = (divide(x, x.sum(-1)[..., None], xp.nan) for x in _classes(histogram))
     ordered, shared = (negative * _beyond(positive)).sum(-1), (negative * positive).sum(-1)
     return _between(ordered, ordered + shared)
 
@@ -179,34 +181,33 @@ def average_precision_bounds(histogram: ArrayLike) -> AreaBounds:
     Arguments, errors and NaN as `roc_auc_bounds`.
 
     >>> average_precision_bounds([[5, 4, 1], [0, 2, 8]]).value.round(3)
-    Array(0.84, dtype=float32)
+    np.float64(0.84)
     """
     return _average_precision_bounds(as_histogram(histogram))
 
 
-@promoting
-@jax.jit
-def _average_precision_bounds(histogram: jax.Array) -> AreaBounds:
+@compiled
+def _average_precision_bounds(histogram: Array) -> AreaBounds:
     negative, positive = _classes(histogram)
     tp, fp = _beyond(positive), _beyond(negative)
     reached = fp + negative
     best = positive * divide(tp + positive, tp + positive + fp)
-    worst = positive - reached * jnp.log1p(divide(positive, tp + reached))
+    worst = positive - reached * xp.log1p(divide(positive, tp + reached))
     number = positive.sum(-1)
-    return _between(*(divide(x.sum(-1), number, jnp.nan) for x in (worst, best)))
+    return _between(*(divide(x.sum(-1), number, xp.nan) for x in (worst, best)))
 
 
-def _classes(histogram: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _classes(histogram: Array) -> tuple[Array, Array]:
     return histogram[..., 0, :], histogram[..., 1, :]
 
 
-def _beyond(x: jax.Array) -> jax.Array:
+def _beyond(x: Array) -> Array:
     """The sum over all higher bins, without a subtraction, after which little would be left beside a full bin."""
-    higher = jnp.concatenate([x[..., 1:], jnp.zeros_like(x[..., :1])], -1)
+    higher = xp.concatenate([x[..., 1:], xp.zeros_like(x[..., :1])], -1)
     return lax.cumsum(higher, x.ndim - 1, reverse=True)
 
 
-def _between(low: jax.Array, high: jax.Array) -> AreaBounds:
+def _between(low: Array, high: Array) -> AreaBounds:
     """Widened by what rounding may have added, 1e-6 in float32."""
-    slack = 16 * float(np.finfo(float_dtype()).eps)
-    return AreaBounds((low + high) / 2, jnp.clip(low - slack, 0, 1), jnp.clip(high + slack, 0, 1))
+    slack = 16 * float(np.finfo(low.dtype).eps)
+    return AreaBounds((low + high) / 2, xp.clip(low - slack, 0, 1), xp.clip(high + slack, 0, 1))

@@ -286,7 +286,7 @@ def _from_the_top(histogram: np.ndarray) -> list[Any]:
 def _estimate(figure: Figure) -> Estimate:
     missing = figure.low is None or figure.high is None
     ends = (math.nan, math.nan) if missing else (figure.low, figure.high)
-    return Estimate(*(np.float64(x) for x in (figure.value, *ends, math.nan, 0)))  # type: ignore[arg-type]
+    return Estimate(*(np.float64(x) for x in (figure.value, *ends, math.nan, 0)))
 
 
 def _svg(draw: Callable[[Any], object], size: tuple[float, float], text: str) -> Any:

@@ -1,6 +1,6 @@
 """What a report says of probabilities: sums over examples, which add up over batches, and the figures made of them.
 
-The sums are taken and read on the host in double precision, whatever `jax_enable_x64` says.
+The sums are taken and read on the host in double precision.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from jaxmetrics._estimates import normal_quantile
@@ -17,7 +16,7 @@ from jaxmetrics.counts import soft_confusion_matrix
 from jaxmetrics.intervals import proportion_interval
 from jaxmetrics.ranking import per_class, score_histogram
 from jaxmetrics.reports._figures import Figure, figure_of
-from jaxmetrics.scoring import binned_calibration_error, calibration_bins, top_label
+from jaxmetrics.scoring import binned_calibration_error, calibration_bins
 
 __all__: list[str] = []
 
@@ -57,13 +56,14 @@ def probability_sums(y_true: np.ndarray, y_prob: np.ndarray, weights: np.ndarray
     distance = (prob**2).sum(1) - 2 * of_truth + 1  # the sum over the classes of (p - [the true one])^2
     mass = np.where(counted, 1 if weights is None else weights, 0).astype(float)
     options: dict[str, Any] = {"sample_weight": weights}
+    log_odds, is_right = _log_odds(prob), prob.argmax(1) == y_true
     return ProbabilitySums(
-        soft_counts=_wide(soft_confusion_matrix(y_true, prob, **options)),
+        soft_counts=soft_confusion_matrix(y_true, prob, **options),
         log_loss=_moments(surprise, mass),
         brier_score=_moments(distance / 2 if prob.shape[1] == 2 else distance, mass),
-        score_histogram=_wide(per_class(score_histogram)(y_true, _log_odds(prob), scale="logit", **options)),
-        calibration_bins=_wide(per_class(calibration_bins)(y_true, prob, **options)),
-        top_label_bins=_wide(top_label(calibration_bins)(y_true, prob, **options)),
+        score_histogram=per_class(score_histogram)(y_true, log_odds, scale="logit", **options),
+        calibration_bins=per_class(calibration_bins)(y_true, prob, **options),
+        top_label_bins=calibration_bins(is_right, prob.max(1), where=counted, **options),
     )
 
 
@@ -78,12 +78,6 @@ def _log_odds(prob: np.ndarray) -> np.ndarray:
     after = np.concatenate([prob[:, :0:-1].cumsum(1)[:, ::-1], none], 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.log(prob) - np.log(before + after)
-
-
-def _wide(table: jax.Array) -> np.ndarray:
-    """With 64 bits, so that batches add up."""
-    array = np.asarray(table)
-    return array.astype(np.int64 if array.dtype.kind == "i" else np.float64)
 
 
 def probability_figures(sums: ProbabilitySums, level: float) -> dict[str, Figure]:

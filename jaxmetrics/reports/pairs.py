@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from jaxmetrics._arrays import ArrayLike, as_counts
@@ -181,18 +180,17 @@ def comparison_report(
     if not counted.any():
         raise ValueError("there are no examples to compare.")
     true, pred_a, pred_b = true[counted], pred_a[counted], pred_b[counted]
-    key = jax.random.key(0)
-    compared = compare_predictions(
-        key, compared_metrics, true, pred_a, pred_b, num_classes=k, rope=rope, num_samples=_NUM_SAMPLES, level=level
-    )
+    options: dict[str, Any] = {"rope": rope, "num_samples": _NUM_SAMPLES, "level": level}
+    compared = compare_predictions(0, compared_metrics, true, pred_a, pred_b, num_classes=k, **options)
     certain = any(float(x.difference.low) == float(x.difference.high) for x in compared.values())
     if certain and k <= _MOST_CLASSES_OF_A_CUBE:
         paired = paired_confusion_matrix(true, pred_a, pred_b, num_classes=k)
-        believed = compare(key, compared_metrics, paired, method="posterior", rope=rope, num_samples=_NUM_SAMPLES, level=level)
+        believed = compare(0, compared_metrics, paired, method="posterior", **options)
     else:
         believed = {}
     matrices = np.stack([confusion_matrix(true, pred, num_classes=k) for pred in (pred_a, pred_b)])
-    of_a, of_b = (overall_figures(matrix, level, jax.device_get(evaluate(as_counts(matrix), level)[0])) for matrix in matrices)
+    estimates = (evaluate(as_counts(matrix), level)[0] for matrix in matrices)
+    of_a, of_b = (overall_figures(x, level, y) for x, y in zip(matrices, estimates, strict=True))
     right_a, right_b = pred_a == true, pred_b == true
     only_right = np.stack([np.bincount(true[x & ~y], minlength=k) for x, y in ((right_a, right_b), (right_b, right_a))], 1)
     only_a, only_b = only_right.sum(0).tolist()

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import jax
 import numpy as np
 
 from jaxmetrics._arrays import ArrayLike, as_counts, as_square, check_real
 from jaxmetrics.counts import confusion_matrix
+from jaxmetrics.intervals import Estimate
 from jaxmetrics.ranking import average_precision_bounds, roc_auc_bounds
 from jaxmetrics.reports._figures import Figure, balanced_accuracy_figure, evaluate, figure_dict, figure_of, overall_figures
 from jaxmetrics.reports._labels import are_probabilities, as_ids, check_each
@@ -108,7 +108,7 @@ class Report:
         if len(set(names)) != k:
             raise ValueError(f"class_names must differ, got {', '.join(names)}.")
 
-        estimates, columns = jax.device_get(evaluate(as_counts(matrix), level))
+        estimates, columns = evaluate(as_counts(matrix), level)
         overall = {}
         for name, figure in overall_figures(matrix, level, estimates).items():
             overall[name] = figure
@@ -117,7 +117,7 @@ class Report:
         if soft_counts is not None:
             overall["expected_accuracy"] = expected_accuracy(np.asarray(as_square(soft_counts, k, "soft_counts")), level)
         per_class = {
-            name: [figure_of(jax.tree.map(lambda a: a[i], column), "wilson") for i in range(k)]  # noqa: B023
+            name: [figure_of(Estimate(*parts), "wilson") for parts in zip(*column, strict=True)]
             for name, column in columns._asdict().items()
         }
         return cls(matrix, names, level, num_ignored, overall, per_class)

@@ -6,9 +6,13 @@ probability of class 1; `top_label` asks about the predicted class of several. W
 argument: nothing is passed through a softmax unasked, and no row is normalised.
 
 - Leading axes are batch and broadcast. Results are float, one per batch entry unless said otherwise.
-- A label outside the classes drops its example, and so does `where=False`, whatever the example holds. `sample_weight` 2 equals
-  the row written twice, 0 the row left out.
-- A probability outside of [0, 1] (by more than rounding), and NaN, gives NaN; so does a batch entry without examples.
+- A negative label drops its example, and so does `where=False`, whatever the example holds.
+  `sample_weight` 2 equals the row written twice, 0 the row left out.
+- What examples that count cannot hold raises ValueError on the host, with its place: a label that
+  is no class, a NaN weight, a probability outside of [0, 1] and a row of all classes that does not
+  sum to 1, by more than the rounding of the dtype it came in (or of float32), logits without a
+  finite one. On the device such a label drops its example, and numbers outside of [0, 1] and NaN
+  give NaN; so does a batch entry without examples on both.
 - Static mistakes (dtype, shape, an unknown option) raise TypeError or ValueError, also under jit.
 """
 

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from jaxmetrics._arrays import (
     ArrayLike,
@@ -19,23 +17,14 @@ from jaxmetrics._arrays import (
     check_option,
     check_size,
     divide,
-    float_dtype,
-    promoting,
     safe_sqrt,
     varying_alike,
 )
+from jaxmetrics._backends import Array, compiled, float_dtype, lax, on_device, special, xp
 from jaxmetrics._estimates import normal_quantile, wilson_interval
-from jaxmetrics.counts import soft_confusion_matrix
-from jaxmetrics.scoring._examples import (
-    Examples,
-    at_class,
-    is_forecast,
-    is_probability,
-    of_classes,
-    of_event,
-    weighted_mean,
-    weights_of,
-)
+from jaxmetrics._examples import DISTRIBUTIONS, IGNORED, LOGITS_TO_BE_SCALED, PROBABILITIES, Examples, of_classes, of_event
+from jaxmetrics.counts import count
+from jaxmetrics.scoring._rows import at_class, is_forecast, is_probability, weighted_mean, weights_of
 
 __all__ = [
     "BrierDecomposition",
@@ -57,19 +46,19 @@ Strategy = Literal["uniform", "quantile"]
 class CalibrationCurve(NamedTuple):
     """Of each bin, `(..., B)`: mean probability, frequency of class 1 with its interval, weight; NaN where a bin is empty."""
 
-    mean_prob: jax.Array
-    frequency: jax.Array
-    low: jax.Array
-    high: jax.Array
-    weight: jax.Array
+    mean_prob: Array
+    frequency: Array
+    low: Array
+    high: Array
+    weight: Array
 
 
 class BrierDecomposition(NamedTuple):
     """Parts of the Brier score: `reliability - resolution + uncertainty`."""
 
-    reliability: jax.Array
-    resolution: jax.Array
-    uncertainty: jax.Array
+    reliability: Array
+    resolution: Array
+    uncertainty: Array
 
 
 def calibration_bins(
@@ -80,7 +69,7 @@ def calibration_bins(
     edges: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
-) -> jax.Array:
+) -> Array:
     """Sums by bin of probability: the weight, the sum of probabilities and the sum of truths.
 
     Those of two batches, or devices, add up to those of all: `binned_calibration_error` and `binned_calibration_curve` take it
@@ -93,20 +82,23 @@ def calibration_bins(
         edges: `(B - 1,)` edges between the bins, rising, without 0 and 1, such as quantiles of a first batch.
 
     Returns:
-        `(..., B, 3)`, float. All NaN if a probability that counts is NaN or outside of [0, 1].
+        `(..., B, 3)`, float. On the device all NaN if a probability that counts is NaN or outside
+        of [0, 1].
 
     Raises:
-        TypeError: labels that are not integers. ValueError: shapes that do not fit.
+        TypeError: labels that are not integers. ValueError: shapes that do not fit; on the host,
+            of examples that count, a label of 2 or more, -1 and 1 without a 0, a NaN weight, a
+            probability that is NaN or outside of [0, 1].
 
     >>> calibration_bins([0, 1, 1, 1], [0.25, 0.75, 1.0, 0.5], num_bins=2)
-    Array([[2.  , 0.75, 1.  ],
-           [2.  , 1.75, 2.  ]], dtype=float32)
+    array([[2.  , 0.75, 1.  ],
+           [2.  , 1.75, 2.  ]])
     >>> calibration_bins([0, 1, 1, 1], [0.25, 0.75, 1.0, 0.5], edges=[0.25, 0.75])[..., 0]
-    Array([1., 2., 1.], dtype=float32)
+    array([1., 2., 1.])
     """
-    examples = of_event(y_true, y_prob, sample_weight, where)
+    examples = of_event(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
     if edges is None:
-        return _sums(examples, _uniform_edges(num_bins))
+        return _sums(examples, _uniform_edges(examples, num_bins))
     return _sums(examples, as_edges(edges))
 
 
@@ -135,16 +127,16 @@ def calibration_curve(
         `CalibrationCurve`. Its bins with weight are those of scikit-learn's `calibration_curve`.
 
     Raises:
-        TypeError: labels that are not integers. ValueError: shapes that do not fit, an unknown strategy, an impossible level.
+        TypeError, ValueError: as `calibration_bins`; an unknown strategy, an impossible level.
 
     >>> curve = calibration_curve([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], num_bins=2)
     >>> curve.mean_prob, curve.frequency, curve.low.round(2)
-    (Array([0.2916667, 1.       ], dtype=float32), Array([0.3333333, 1.       ], dtype=float32),
-     Array([0.06, 0.21], dtype=float32))
+    (array([0.2916667, 1.       ]), array([0.3333333, 1.       ]),
+     array([0.06, 0.21]))
     >>> calibration_curve([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], num_bins=2, strategy="quantile").mean_prob
-    Array([0.1875, 0.75  ], dtype=float32)
+    array([0.1875, 0.75  ])
     """
-    examples = of_event(y_true, y_prob, sample_weight, where)
+    examples = of_event(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
     return binned_calibration_curve(_sums(examples, _edges(examples, num_bins, strategy)), level=level)
 
 
@@ -155,7 +147,7 @@ def binned_calibration_curve(bins: ArrayLike, *, level: float = 0.95) -> Calibra
         ValueError: bins of another shape, a level outside (0, 1).
 
     >>> binned_calibration_curve([[4.0, 0.5, 1.0], [0.0, 0.0, 0.0]]).frequency
-    Array([0.25,  nan], dtype=float32)
+    array([0.25,  nan])
     """
     return _curve(_as_bins(bins), normal_quantile(level))
 
@@ -170,7 +162,7 @@ def calibration_error(
     debiased: bool = False,
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
-) -> jax.Array:
+) -> Array:
     """Distance of probabilities from frequencies by bin, in [0, 1]; less is better.
 
     With the gap d_b = mean probability - frequency of class 1 in bin b, and w_b its share of the weight:
@@ -188,20 +180,20 @@ def calibration_error(
             negative; a bin of one example stays as it is. Only for "l2". Kumar, Liang and Ma (2019), NeurIPS, section 5.
 
     Raises:
-        TypeError: labels that are not integers. ValueError: shapes that do not fit, an unknown norm or strategy, `debiased`
-            with a norm other than "l2".
+        TypeError, ValueError: as `calibration_bins`; an unknown norm or strategy, `debiased` with
+            a norm other than "l2".
 
     >>> calibration_error([0, 1, 1, 1], [0.25, 0.75, 0.25, 1.0], num_bins=2)  # both gaps are 1/4 or 1/8
-    Array(0.1875, dtype=float32)
+    np.float64(0.1875)
     >>> calibration_error([0, 1, 1, 1], [0.25, 0.75, 0.25, 1.0], num_bins=2, norm="max")
-    Array(0.25, dtype=float32)
+    np.float64(0.25)
     """
     _check_norm(norm, debiased)
-    examples = of_event(y_true, y_prob, sample_weight, where)
+    examples = of_event(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
     return _error(_sums(examples, _edges(examples, num_bins, strategy)), norm=norm, debiased=debiased)
 
 
-def binned_calibration_error(bins: ArrayLike, *, norm: Norm = "l1", debiased: bool = False) -> jax.Array:
+def binned_calibration_error(bins: ArrayLike, *, norm: Norm = "l1", debiased: bool = False) -> Array:
     """`calibration_error` from sums `(..., B, 3)` of `calibration_bins`.
 
     Raises:
@@ -210,7 +202,7 @@ def binned_calibration_error(bins: ArrayLike, *, norm: Norm = "l1", debiased: bo
     >>> first = calibration_bins([0, 1], [0.25, 0.75], num_bins=2)
     >>> second = calibration_bins([1, 1], [0.25, 1.0], num_bins=2)
     >>> binned_calibration_error(first + second)
-    Array(0.1875, dtype=float32)
+    np.float64(0.1875)
     """
     _check_norm(norm, debiased)
     return _error(_as_bins(bins), norm=norm, debiased=debiased)
@@ -241,12 +233,12 @@ def brier_decomposition(
 
     >>> parts = brier_decomposition([0, 1, 1, 1], [0.25, 0.75, 0.25, 1.0], num_bins=2)
     >>> parts
-    BrierDecomposition(reliability=Array(0.0390625, dtype=float32), resolution=Array(0.0546875, dtype=float32),
-                       uncertainty=Array(0.1875, dtype=float32))
+    BrierDecomposition(reliability=np.float64(0.0390625), resolution=np.float64(0.0546875),
+                       uncertainty=np.float64(0.1875))
     >>> parts.reliability - parts.resolution + parts.uncertainty  # (1/16 + 1/16 + 9/16) / 4
-    Array(0.171875, dtype=float32)
+    np.float64(0.171875)
     """
-    examples = of_event(y_true, y_prob, sample_weight, where)
+    examples = of_event(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
     return _decomposition(examples, _edges(examples, num_bins, strategy))
 
 
@@ -260,8 +252,18 @@ class _TopLabel:
         if not callable(self.function):
             raise TypeError(f"top_label takes a function of (y_true, y_prob), got {self.function!r}.")
 
-    def __call__(self, y_true: ArrayLike, y_prob: ArrayLike, **options: Any) -> Any:
-        return self.function(*_judge(of_classes(y_true, y_prob, "y_prob", None, None)), **options)
+    def __call__(
+        self,
+        y_true: ArrayLike,
+        y_prob: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+        **options: Any,
+    ) -> Any:
+        examples = of_classes(y_true, y_prob, sample_weight, where, DISTRIBUTIONS, name="y_prob")
+        weights = {name: x for name, x in (("sample_weight", sample_weight), ("where", where)) if x is not None}
+        return self.function(*_judge(examples), **weights, **options)
 
     @property
     def __name__(self) -> str:
@@ -279,10 +281,10 @@ def top_label(function: Callable[..., Any]) -> Callable[..., Any]:
     first is the prediction.
 
     Raises:
-        TypeError: not a function. ValueError: when called, shapes that do not fit.
+        TypeError: not a function. ValueError: when called, as `brier_score`.
 
     >>> top_label(calibration_error)([0, 2, 1], [[0.5, 0.25, 0.25], [0.0, 0.25, 0.75], [0.5, 0.5, 0.0]], num_bins=2)
-    Array(0.0833333, dtype=float32)
+    np.float64(0.0833333)
     >>> top_label(calibration_error)
     top_label(calibration_error)
     """
@@ -291,7 +293,7 @@ def top_label(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def fit_temperature(
     y_true: ArrayLike, logits: ArrayLike, *, sample_weight: ArrayLike | None = None, where: ArrayLike | None = None
-) -> jax.Array:
+) -> Array:
     """The temperature T > 0 for which `softmax(logits / T)` has the least log loss; above 1 the logits were overconfident.
 
     The loss is convex in 1 / T, whose root is found by Newton's method within a bracket, to rounding. T scales with the logits,
@@ -306,25 +308,30 @@ def fit_temperature(
         so that sharper is always better; NaN where all logits of each example are equal, or those of a true class -inf.
 
     Raises:
-        TypeError: labels that are not integers. ValueError: shapes that do not fit.
+        TypeError: labels that are not integers. ValueError: shapes that do not fit; on the host a
+            class id of K or more, a NaN logit or weight, a row without a finite logit, and
+            probabilities in the place of logits.
 
     Source: Guo et al. (2017), On calibration of modern neural networks, ICML, section 4.2.
 
     >>> fit_temperature([0, 0, 0, 1], [[2.0, 0.0]] * 4)  # 2 / ln 3: the probability of class 0 becomes 3/4
-    Array(1.8204784, dtype=float32)
+    np.float64(1.8204784)
     """
-    return _temperature(of_classes(y_true, logits, "logits", sample_weight, where))
+    return _temperature(of_classes(y_true, logits, sample_weight, where, LOGITS_TO_BE_SCALED, name="logits"))
 
 
-@promoting
-@jax.jit
-def _judge(examples: Examples) -> tuple[jax.Array, jax.Array]:
-    """Whether each prediction is right, -1 where the example is dropped, and its probability, NaN in an impossible row."""
+@compiled
+def _judge(examples: Examples) -> tuple[Array, Array]:
+    """Whether each prediction is right, and its probability.
+
+    Negative where the example is dropped; NaN for an impossible row.
+    """
     ids, p = examples.ids, examples.values
     valid = is_probability(p).all(-1)
-    clean = jnp.where(valid[..., None], p, 0)
-    prediction = jnp.argmax(clean, -1)
-    return jnp.where(ids < 0, -1, (prediction == ids).astype(jnp.int32)), jnp.where(valid, at_class(clean, prediction), jnp.nan)
+    clean = xp.where(valid[..., None], p, 0)
+    prediction = xp.argmax(clean, -1)
+    right = xp.where(ids < 0, IGNORED, (prediction == ids).astype(xp.int8))
+    return right, xp.where(valid, at_class(clean, prediction), xp.nan)
 
 
 def _check_norm(norm: str, debiased: bool) -> None:
@@ -333,109 +340,106 @@ def _check_norm(norm: str, debiased: bool) -> None:
         raise ValueError(f'debiased=True needs norm="l2", whose bias is known, got norm={norm!r}.')
 
 
-def _as_bins(bins: ArrayLike) -> jax.Array:
+def _as_bins(bins: ArrayLike) -> Array:
     sums = as_float(bins, "bins")
     if sums.ndim < 2 or sums.shape[-1] != 3 or sums.shape[-2] == 0:
         raise ValueError(f"bins must have shape (..., B, 3), as calibration_bins returns them, got {sums.shape}.")
     return sums
 
 
-def _uniform_edges(num_bins: int) -> jax.Array:
-    return jnp.asarray(np.linspace(0, 1, check_size(num_bins, "num_bins") + 1)[1:-1].astype(float_dtype()))
+def _uniform_edges(examples: Examples, num_bins: int) -> Array:
+    return np.linspace(0, 1, check_size(num_bins, "num_bins") + 1)[1:-1].astype(float_dtype(examples))
 
 
-def _edges(examples: Examples, num_bins: int, strategy: str) -> jax.Array:
+def _edges(examples: Examples, num_bins: int, strategy: str) -> Array:
     check_option(strategy, "strategy", ("uniform", "quantile"))
     if strategy == "uniform":
-        return _uniform_edges(num_bins)
+        return _uniform_edges(examples, num_bins)
     return _quantile_edges(examples, num_bins=check_size(num_bins, "num_bins"))
 
 
-@promoting
-@partial(jax.jit, static_argnames="num_bins")
-def _quantile_edges(examples: Examples, *, num_bins: int) -> jax.Array:
+@compiled
+def _quantile_edges(examples: Examples, *, num_bins: int) -> Array:
     """The edges `(..., B - 1)`: of the W rows, each example as often as it weighs, in order, row `floor((W - 1) j / B)` from 0.
 
     Linear quantiles lie between that row and the next, where there is no further example, so they make the same bins.
     """
-    p, w = jnp.broadcast_arrays(lax.stop_gradient(examples.values), lax.stop_gradient(weights_of(examples)))
+    p, w = xp.broadcast_arrays(lax.stop_gradient(examples.values), lax.stop_gradient(weights_of(examples)))
     if p.shape[-1] == 0:
-        return jnp.zeros((*p.shape[:-1], num_bins - 1), p.dtype)
+        return xp.zeros((*p.shape[:-1], num_bins - 1), p.dtype)
     counts = w > 0
-    rows, order = jnp.where(counts, p, jnp.inf), jnp.arange(1, num_bins)
-    number = counts.sum(-1, keepdims=True, dtype=jnp.int32)
+    rows, order = xp.where(counts, p, xp.inf), xp.arange(1, num_bins)
+    number = counts.sum(-1, keepdims=True, dtype=xp.int32)
     if examples.weights is None:
-        total, rows = number, jnp.sort(rows, -1)
+        total, rows = number, xp.sort(rows, -1)
     else:
-        rows, w = lax.sort((rows, jnp.where(counts, w, 0)), num_keys=1)
-        passed = lax.cummax(jnp.cumsum(w, -1), w.ndim - 1)  # sums in a tree may step back by a rounding
+        rows, w = lax.sort((rows, xp.where(counts, w, 0)), num_keys=1)
+        passed = lax.cummax(xp.cumsum(w, -1), w.ndim - 1)  # sums in a tree may step back by a rounding
         total = passed[..., -1:]
     # (W - 1) j / B in parts that neither overflow int32 nor lose the fraction of a float
     whole = (total - 1) // num_bins
-    place = jnp.maximum(whole * order + ((total - 1) - whole * num_bins) * order // num_bins, 0)
+    place = xp.maximum(whole * order + ((total - 1) - whole * num_bins) * order // num_bins, 0)
     if examples.weights is not None:
-        place = jnp.vectorize(partial(jnp.searchsorted, side="right"), signature="(n),(b)->(b)")(passed, place)
-    edges = jnp.take_along_axis(rows, jnp.clip(place, 0, jnp.maximum(number - 1, 0)).astype(jnp.int32), -1)
+        place = _places(passed, place, side="right", method="scan")
+    edges = xp.take_along_axis(rows, xp.clip(place, 0, xp.maximum(number - 1, 0)).astype(xp.int32), -1)
     # Weights that were normalised to a sum of 1 are no numbers of rows: all would be one row, all edges the least p.
-    return jnp.where((total < 2) & (number > 1), jnp.nan, edges)
+    return xp.where((total < 2) & (number > 1), xp.nan, edges)
 
 
-@promoting
-@jax.jit
-def _sums(examples: Examples, edges: jax.Array) -> jax.Array:
+def _places(edges: Array, x: Array, **options: Any) -> Array:
+    """Where numbers `(..., n)` stand among sorted ones `(..., b)`, by `searchsorted`."""
+    search: Callable[..., Array] = partial(xp.searchsorted, **options)
+    if edges.ndim == 1 and not on_device(edges, x):
+        return search(edges, x)
+    vectorize = jnp.vectorize if on_device(edges, x) else partial(np.vectorize, otypes=[np.int64])
+    return vectorize(search, signature="(b),(n)->(n)")(edges, x)
+
+
+@compiled
+def _sums(examples: Examples, edges: Array) -> Array:
     """`calibration_bins` with edges `(..., B - 1)`."""
-    ids, p, weights, mask = examples
-    search = partial(jnp.searchsorted, side="left", method="scan_unrolled")
-    p = jnp.where(is_probability(p) & ~jnp.isnan(edges).any(-1, keepdims=True), p, jnp.nan)
-    bin_ids = jnp.vectorize(search, signature="(b),(n)->(n)")(*varying_alike(edges, p)).astype(jnp.int32)
+    ids, p, *_ = examples
+    p = xp.where(is_probability(p) & ~xp.isnan(edges).any(-1, keepdims=True), p, xp.nan)
+    bin_ids = _places(*varying_alike(edges, p), side="left", method="scan_unrolled").astype(xp.int32)
     # By bin and truth, with a row [1, p] for each example: how many, and their sum of p.
-    sums = soft_confusion_matrix(
-        ids,
-        jnp.stack([jnp.ones_like(p), p], -1),
-        sample_weight=weights,
-        where=mask,
-        groups=jnp.where(jnp.isnan(p), 0, bin_ids),
-        num_groups=edges.shape[-1] + 1,
-    )
-    bins = jnp.stack([sums[..., 0].sum(-1), sums[..., 1].sum(-1), sums[..., 1, 0]], -1)
-    return jnp.where(jnp.isnan(bins).any((-2, -1), keepdims=True), jnp.nan, bins)
+    axes = [("y_prob", xp.where(xp.isnan(p), 0, bin_ids), edges.shape[-1] + 1), ("y_true", ids, 2)]
+    sums = count(axes, weights_of(examples), None, rows=xp.stack([xp.ones_like(p), p], -1), labels_are_batch=True)
+    bins = xp.stack([sums[..., 0].sum(-1), sums[..., 1].sum(-1), sums[..., 1, 0]], -1)
+    return xp.where(xp.isnan(bins).any((-2, -1), keepdims=True), xp.nan, bins)
 
 
-@promoting
-@jax.jit
-def _curve(bins: jax.Array, z: float) -> CalibrationCurve:
-    weight, sum_prob, sum_true = jnp.moveaxis(bins, -1, 0)
-    low, high = (jnp.where(weight == 0, jnp.nan, end) for end in wilson_interval(sum_true, weight, z))
-    return CalibrationCurve(divide(sum_prob, weight, jnp.nan), divide(sum_true, weight, jnp.nan), low, high, weight)
+@compiled
+def _curve(bins: Array, z: float) -> CalibrationCurve:
+    weight, sum_prob, sum_true = xp.moveaxis(bins, -1, 0)
+    low, high = (xp.where(weight == 0, xp.nan, end) for end in wilson_interval(sum_true, weight, z))
+    return CalibrationCurve(divide(sum_prob, weight, xp.nan), divide(sum_true, weight, xp.nan), low, high, weight)
 
 
-@promoting
-@partial(jax.jit, static_argnames=("norm", "debiased"))
-def _error(bins: jax.Array, *, norm: str, debiased: bool) -> jax.Array:
-    n, sum_prob, sum_true = jnp.moveaxis(bins, -1, 0)
+@compiled
+def _error(bins: Array, *, norm: str, debiased: bool) -> Array:
+    n, sum_prob, sum_true = xp.moveaxis(bins, -1, 0)
     total = n.sum(-1)
-    gap = jnp.abs(divide(sum_prob - sum_true, n))
+    gap = xp.abs(divide(sum_prob - sum_true, n))
     if norm == "max":
-        return jnp.where(total == 0, jnp.nan, gap.max(-1))
+        return xp.where(total == 0, xp.nan, gap.max(-1))
     if norm == "l1":
-        return divide((n * gap).sum(-1), total, jnp.nan)
+        return divide((n * gap).sum(-1), total, xp.nan)
     squares = gap**2
     if debiased:
         variance = divide(sum_true, n) * divide(n - sum_true, n)
-        squares = squares - jnp.where(n > 1, divide(variance, n - 1), jnp.where(variance == 0, 0, jnp.nan))
-    return safe_sqrt(jnp.maximum(divide((n * squares).sum(-1), total, jnp.nan), 0))
+        squares = squares - xp.where(n > 1, divide(variance, n - 1), xp.where(variance == 0, 0, xp.nan))
+    return safe_sqrt(xp.maximum(divide((n * squares).sum(-1), total, xp.nan), 0))
 
 
-@promoting
-@jax.jit
-def _decomposition(examples: Examples, edges: jax.Array) -> BrierDecomposition:
-    n, sum_prob, sum_true = jnp.moveaxis(_sums(examples, edges), -1, 0)
+@compiled
+def _decomposition(examples: Examples, edges: Array) -> BrierDecomposition:
+    n, sum_prob, sum_true = xp.moveaxis(_sums(examples, edges), -1, 0)
     total = n.sum(-1)
-    reliability = divide((n * divide(sum_prob - sum_true, n) ** 2).sum(-1), total, jnp.nan)
-    uncertainty = divide(sum_true.sum(-1), total, jnp.nan) * divide((n - sum_true).sum(-1), total, jnp.nan)
+    reliability = divide((n * divide(sum_prob - sum_true, n) ** 2).sum(-1), total, xp.nan)
+    uncertainty = divide(sum_true.sum(-1), total, xp.nan) * divide((n - sum_true).sum(-1), total, xp.nan)
     # The sum of squares within a bin is that of its means plus n var(p) + n var(y) - 2 n cov(p, y), and the mean variance of y
     # is the uncertainty less Murphy's resolution: so what is left of the score is the resolution of the docstring.
-    p = jnp.where(is_probability(examples.values), examples.values, 0)  # another one has made the sums NaN, if it counts
+    p = xp.where(is_probability(examples.values), examples.values, 0)  # another one has made the sums NaN, if it counts
     brier = weighted_mean((p - examples.ids) ** 2, weights_of(examples))
     return BrierDecomposition(reliability, reliability + uncertainty - brier, uncertainty)
 
@@ -443,75 +447,73 @@ def _decomposition(examples: Examples, edges: jax.Array) -> BrierDecomposition:
 class _Search(NamedTuple):
     """For the root of a rising slope: between `low` and `high`, next at `beta`, after a step of `step`."""
 
-    low: jax.Array
-    high: jax.Array
-    beta: jax.Array
-    step: jax.Array
-    done: jax.Array
-    passes: jax.Array
+    low: Array
+    high: Array
+    beta: Array
+    step: Array
+    done: Array
+    passes: Array
 
 
-@promoting
-@jax.jit
-def _temperature(examples: Examples) -> jax.Array:
+@compiled
+def _temperature(examples: Examples) -> Array:
     weights, valid = weights_of(examples), is_forecast(examples.values)
     counts = (weights != 0) & valid
-    z = jnp.where(counts[..., None], examples.values, 0)
-    truth = examples.ids[..., None] == jnp.arange(z.shape[-1])
-    possible = z > -jnp.inf
+    z = xp.where(counts[..., None], examples.values, 0)
+    truth = examples.ids[..., None] == xp.arange(z.shape[-1])
+    possible = z > -xp.inf
     broken = ((weights != 0) & (~valid | (truth & ~possible).any(-1))).any(-1)
-    z = jnp.where(possible, z, z.max(-1, keepdims=True))
-    centred = z - lax.stop_gradient(jnp.where(possible, z, -jnp.inf).max(-1, keepdims=True))
-    scale = lax.stop_gradient(jnp.abs(centred).max((-2, -1), initial=0))
-    u = centred / jnp.where(scale == 0, 1, scale)[..., None, None]
-    margin = -jnp.where(truth, u, 0).sum(-1)  # of the greatest logit over the true one, in [0, 1]
+    z = xp.where(possible, z, z.max(-1, keepdims=True))
+    centred = z - lax.stop_gradient(xp.where(possible, z, -xp.inf).max(-1, keepdims=True))
+    scale = lax.stop_gradient(xp.abs(centred).max((-2, -1), initial=0))
+    u = centred / xp.where(scale == 0, 1, scale)[..., None, None]
+    margin = -xp.where(truth, u, 0).sum(-1)  # of the greatest logit over the true one, in [0, 1]
     total = weights.sum(-1)
 
-    def slopes(beta: jax.Array, u: jax.Array, margin: jax.Array, weights: jax.Array) -> tuple[jax.Array, jax.Array]:
+    def slopes(beta: Array, u: Array, margin: Array, weights: Array) -> tuple[Array, Array]:
         """First and second derivative of the log loss of `beta u`."""
-        p = jax.nn.softmax(jnp.where(possible, beta[..., None, None] * u, -jnp.inf), axis=-1)
+        p = special.softmax(xp.where(possible, beta[..., None, None] * u, -xp.inf), axis=-1)
         mean = (p * u).sum(-1)
         variance = (p * (u - mean[..., None]) ** 2).sum(-1)
         return (weights * (mean + margin)).sum(-1) / total, (weights * variance).sum(-1) / total
 
     fixed = lax.stop_gradient((u, margin, weights))
-    batch = jnp.broadcast_shapes(u.shape[:-2], margin.shape[:-1], weights.shape[:-1])
-    zero = jnp.zeros(batch, u.dtype)
+    zero = xp.zeros_like((weights * margin).sum(-1))
     beta = lax.stop_gradient(_root(lambda beta: slopes(beta, *fixed), zero))
     # One more step of Newton's, which changes beta by its rounding only, carries the gradient: the implicit function theorem.
     slope, curvature = slopes(beta, u, margin, weights)
     known = lax.stop_gradient(curvature) > 0
-    beta = beta - jnp.where(known, slope / jnp.where(known, lax.stop_gradient(curvature), 1), 0)
+    beta = beta - xp.where(known, slope / xp.where(known, lax.stop_gradient(curvature), 1), 0)
 
-    temperature = jnp.where(beta > 0, scale / jnp.where(beta > 0, beta, 1), jnp.inf)
-    temperature = jnp.where(slopes(zero, *fixed)[0] >= 0, jnp.inf, temperature)
+    temperature = xp.where(beta > 0, scale / xp.where(beta > 0, beta, 1), xp.inf)
+    temperature = xp.where(slopes(zero, *fixed)[0] >= 0, xp.inf, temperature)
     all_right = (weights * margin).sum(-1) == 0
-    temperature = jnp.where(all_right, 0, temperature)
-    return jnp.where((total == 0) | (scale == 0) | broken, jnp.nan, temperature)
+    temperature = xp.where(all_right, 0, temperature)
+    return xp.where((total == 0) | (scale == 0) | broken, xp.nan, temperature)
 
 
-def _root(slopes: Callable[[jax.Array], tuple[jax.Array, jax.Array]], start: jax.Array) -> jax.Array:
+def _root(slopes: Callable[[Array], tuple[Array, Array]], start: Array) -> Array:
     """Where a rising slope, negative at `start`, is 0, from the slope and its derivative: Newton's method, in a bracket.
 
     A step that leaves the bracket, or is not half of the one before, is replaced by four times beta while there is no upper
     end, then by bisection.
     """
-    tolerance = 8 * jnp.finfo(start.dtype).eps
-    greatest = jnp.finfo(start.dtype).max ** 0.5
+    tolerance = 8 * xp.finfo(start.dtype).eps
+    greatest = xp.finfo(start.dtype).max ** 0.5
 
     def advance(state: _Search) -> _Search:
         slope, curvature = slopes(state.beta)
         below = slope < 0
-        low, high = jnp.where(below, state.beta, state.low), jnp.where(below, state.high, state.beta)
+        low, high = xp.where(below, state.beta, state.low), xp.where(below, state.high, state.beta)
         newton = state.beta - slope / curvature
-        good = (newton > low) & (newton < high) & (2 * jnp.abs(newton - state.beta) <= jnp.abs(state.step))
-        other = jnp.where(high == jnp.inf, jnp.clip(4 * state.beta, 1, greatest), (low + high) / 2)
-        beta = jnp.where(slope == 0, state.beta, jnp.where(good, newton, other))
+        good = (newton > low) & (newton < high) & (2 * xp.abs(newton - state.beta) <= xp.abs(state.step))
+        other = xp.where(high == xp.inf, xp.clip(4 * state.beta, 1, greatest), (low + high) / 2)
+        beta = xp.where(slope == 0, state.beta, xp.where(good, newton, other))
         step = beta - state.beta
-        done = state.done | (jnp.abs(step) <= tolerance * beta) | jnp.isnan(slope)
-        beta = jnp.where(state.done, state.beta, beta)
+        done = state.done | (xp.abs(step) <= tolerance * beta) | xp.isnan(slope)
+        beta = xp.where(state.done, state.beta, beta)
         return _Search(low, high, beta, step, done, state.passes + 1)
 
-    infinite = jnp.full_like(start, jnp.inf)
-    state = _Search(start, infinite, start, infinite, jnp.zeros(start.shape, bool), jnp.zeros((), jnp.int32))
+    infinite = xp.full_like(start, xp.inf)
+    state = _Search(start, infinite, start, infinite, xp.zeros(start.shape, bool), xp.zeros((), xp.int32))
     return lax.while_loop(lambda state: ~state.done.all() & (state.passes < 200), advance, state).beta

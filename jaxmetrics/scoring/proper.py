@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Literal
 
-import jax
-import jax.numpy as jnp
-
-from jaxmetrics._arrays import ArrayLike, as_float, as_host_or_jax, divide, float_dtype, promoting, safe_log, safe_sqrt
-from jaxmetrics.counts import soft_confusion_matrix
-from jaxmetrics.scoring._examples import Examples, at_class, is_forecast, is_probability, of_classes, weighted_mean, weights_of
+from jaxmetrics._arrays import ArrayLike, as_array, as_float, divide, safe_log, safe_sqrt
+from jaxmetrics._backends import Array, compiled, float_dtype, xp
+from jaxmetrics._examples import DISTRIBUTIONS, LOGITS, Examples, of_classes
+from jaxmetrics.counts import count
+from jaxmetrics.scoring._rows import at_class, is_forecast, is_probability, weighted_mean, weights_of
 
 __all__ = [
     "brier_score",
@@ -24,18 +22,22 @@ __all__ = [
     "two_class",
 ]
 
-# From rows `(..., n, K)` and class ids `(..., n)` to one value per example.
-_Score = Callable[[jax.Array, jax.Array], jax.Array]
+# From rows `(..., n, K)`, class ids `(..., n)` and options to one value per example.
+_Score = Callable[..., Array]
 
 
-def two_class(y_prob: ArrayLike) -> jax.Array:
+def two_class(y_prob: ArrayLike) -> Array:
     """Probabilities of both classes, `[1 - p, p]`, from the probability of class 1: `(..., n)` to `(..., n, 2)`.
 
     >>> brier_score([0, 1], two_class([0.25, 0.5]))
-    Array(0.15625, dtype=float32)
+    np.float64(0.15625)
     """
-    p = as_float(y_prob, "y_prob")
-    return jnp.stack([1 - p, p], -1)
+    return _two_class(as_float(y_prob, "y_prob"))
+
+
+@compiled
+def _two_class(p: Array) -> Array:
+    return xp.stack([1 - p, p], -1)
 
 
 def log_loss(
@@ -45,25 +47,29 @@ def log_loss(
     logits: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
-) -> jax.Array:
+) -> Array:
     """Mean surprise at the true class, `-ln p_y` in nats, >= 0; less is better.
 
-    Probabilities are cut to `[eps, 1 - eps]`, eps of their dtype (float32 for wider arrays while x64 is off), so that a certain
-    mistake costs 15.9 in float32, 4.9 in bfloat16, and has gradient 0; of tens of thousands of classes ordinary probabilities
-    are cut. Logits are exact for any finite size, also bfloat16 ones, computed in float32: prefer them. Rows are not
-    normalised; probabilities outside of [0, 1], as logits would be, give NaN.
+    Probabilities are cut to `[eps, 1 - eps]`, eps of their dtype (on the device float32 while x64
+    is off), so that a certain mistake costs 15.9 in float32, 4.9 in bfloat16, and has gradient 0;
+    of tens of thousands of classes ordinary probabilities are cut. Logits are exact for any finite
+    size, also bfloat16 ones, computed in float32: prefer them. Rows are not normalised; on the
+    device probabilities outside of [0, 1], as logits would be, give NaN.
 
     Args:
         y_true: class ids, `(..., n)`.
         y_prob, logits: one of the two, `(..., n, K)`; softmax is taken of `logits` only.
 
     Raises:
-        TypeError: labels that are not integers. ValueError: both of y_prob and logits or neither; shapes that do not fit.
+        TypeError: labels that are not integers. ValueError: both of y_prob and logits or neither;
+            shapes that do not fit; on the host, of examples that count, a class id of K or more, a
+            NaN, a probability outside of [0, 1], a row that does not sum to 1 (but for the
+            rounding of the dtype it came in), a row without a finite logit.
 
     >>> log_loss([0, 2], [[0.5, 0.25, 0.25], [0.5, 0.25, 0.25]])  # (ln 2 + ln 4) / 2
-    Array(1.0397208, dtype=float32)
+    np.float64(1.0397208)
     >>> log_loss([0, 2], logits=[[10000.0, 0.0, 0.0], [20.0, 0.0, 20.0]])
-    Array(0.3465736, dtype=float32)
+    np.float64(0.3465736)
     """
     return _log_loss(*_forecast(y_true, y_prob, logits, sample_weight, where))
 
@@ -75,14 +81,14 @@ def normalized_entropy(
     logits: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
-) -> jax.Array:
+) -> Array:
     """Log loss over that of always forecasting the class frequencies f, `log_loss / -sum_k f_k ln f_k`; less is better.
 
     1 says that the forecasts know no more than the frequencies. Arguments and errors as `log_loss`; NaN if fewer than two
     classes occur. He et al. (2014), Practical lessons from predicting clicks on ads at Facebook, section 3.
 
     >>> normalized_entropy([0, 0, 0, 1], two_class([0.25, 0.25, 0.25, 0.25]))
-    Array(1., dtype=float32)
+    np.float64(1.0)
     """
     return _normalized_entropy(*_forecast(y_true, y_prob, logits, sample_weight, where))
 
@@ -94,15 +100,15 @@ def d2_log_loss_score(
     logits: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
-) -> jax.Array:
+) -> Array:
     """Share of the log loss that is explained, `1 - normalized_entropy`, at most 1; more is better.
 
     Arguments, errors and NaN as `normalized_entropy`.
 
     >>> d2_log_loss_score([0, 0, 1, 1], two_class([0.25, 0.25, 0.75, 0.75]))  # 1 - ln(4/3) / ln 2
-    Array(0.5849625, dtype=float32)
+    np.float64(0.5849625)
     """
-    return 1 - _normalized_entropy(*_forecast(y_true, y_prob, logits, sample_weight, where))
+    return _explained(*_forecast(y_true, y_prob, logits, sample_weight, where))
 
 
 def brier_score(
@@ -112,7 +118,7 @@ def brier_score(
     scale_by_half: bool | Literal["auto"] = "auto",
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
-) -> jax.Array:
+) -> Array:
     """Mean squared distance of the probabilities from the truth, `sum_k (p_k - [k = y])^2`, in [0, 2]; less is better.
 
     Args:
@@ -122,62 +128,67 @@ def brier_score(
             K = 2 only, as scikit-learn does.
 
     Raises:
-        TypeError: labels that are not integers. ValueError: shapes that do not fit, another word for `scale_by_half`.
+        TypeError, ValueError: as `log_loss`; another word for `scale_by_half`.
 
     Source: Brier (1950), Monthly Weather Review 78.
 
     >>> brier_score([0, 1], [[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]])  # (1/4 + 1/16 + 1/16) / 2
-    Array(0.1875, dtype=float32)
+    np.float64(0.1875)
     >>> brier_score([0, 1], [[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]], scale_by_half=True)
-    Array(0.09375, dtype=float32)
+    np.float64(0.09375)
     """
     if not (isinstance(scale_by_half, bool) or scale_by_half == "auto"):
         raise ValueError(f"scale_by_half must be True, False or 'auto', got {scale_by_half!r}.")
-    examples = of_classes(y_true, y_prob, "y_prob", sample_weight, where)
+    examples = _of_probabilities(y_true, y_prob, sample_weight, where)
     half = examples.values.shape[-1] == 2 if scale_by_half == "auto" else scale_by_half
-    score = _mean_of(_squared_distance, examples)
-    return score / 2 if half else score
+    return _mean_of(_half_squared_distance if half else _squared_distance, examples)
 
 
 def d2_brier_score(
     y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: ArrayLike | None = None, where: ArrayLike | None = None
-) -> jax.Array:
+) -> Array:
     """Share of the Brier score that is explained (Brier skill score), at most 1; more is better.
 
     `1 - B / B_0`, B_0 the score of always forecasting the class frequencies, `sum_k f_k (1 - f_k)`. Arguments and errors as
     `brier_score`; NaN if fewer than two classes occur.
 
     >>> d2_brier_score([0, 0, 1, 1], two_class([0.25, 0.25, 0.75, 0.75]))
-    Array(0.75, dtype=float32)
+    np.float64(0.75)
     """
-    return _d2_brier_score(of_classes(y_true, y_prob, "y_prob", sample_weight, where))
+    return _d2_brier_score(_of_probabilities(y_true, y_prob, sample_weight, where))
 
 
 def spherical_score(
     y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: ArrayLike | None = None, where: ArrayLike | None = None
-) -> jax.Array:
+) -> Array:
     """Mean cosine between the probabilities and the truth, `p_y / sqrt(sum_k p_k^2)`, in [0, 1]; more is better.
 
     Arguments and errors as `brier_score`. Source: Gneiting and Raftery (2007), JASA 102, example 2 with α = 2.
 
     >>> spherical_score([0, 1], two_class([0.0, 0.75])).round(4)  # 3 / sqrt(10) in the second row
-    Array(0.9743, dtype=float32)
+    np.float64(0.9743)
     """
-    return _mean_of(_cosine, of_classes(y_true, y_prob, "y_prob", sample_weight, where))
+    return _mean_of(_cosine, _of_probabilities(y_true, y_prob, sample_weight, where))
 
 
 def ranked_probability_score(
     y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: ArrayLike | None = None, where: ArrayLike | None = None
-) -> jax.Array:
+) -> Array:
     """Mean squared distance of the cumulative probabilities from the truth, for ordered classes, in [0, 1]; less is better.
 
     `sum_{k<K} (F_k - [y <= k])^2 / (K - 1)`, F_k the probability of classes up to k: it costs more to be two classes off than
     one. Arguments and errors as `brier_score`. Source: Epstein (1969), Journal of Applied Meteorology 8.
 
     >>> ranked_probability_score([0], [[0.0, 1.0, 0.0]]), ranked_probability_score([0], [[0.0, 0.0, 1.0]])
-    (Array(0.5, dtype=float32), Array(1., dtype=float32))
+    (np.float64(0.5), np.float64(1.0))
     """
-    return _mean_of(_ranked, of_classes(y_true, y_prob, "y_prob", sample_weight, where))
+    return _mean_of(_ranked, _of_probabilities(y_true, y_prob, sample_weight, where))
+
+
+def _of_probabilities(
+    y_true: ArrayLike, y_prob: ArrayLike, sample_weight: ArrayLike | None, where: ArrayLike | None
+) -> Examples:
+    return of_classes(y_true, y_prob, sample_weight, where, DISTRIBUTIONS, name="y_prob")
 
 
 def _forecast(
@@ -194,86 +205,92 @@ def _forecast(
         )
     if y_prob is None:
         assert logits is not None
-        return of_classes(y_true, logits, "logits", sample_weight, where), None
-    dtypes = [float_dtype(), as_host_or_jax(y_prob).dtype]
-    eps = max(float(jnp.finfo(dtype).eps) for dtype in dtypes if jnp.issubdtype(dtype, jnp.floating))
-    return of_classes(y_true, y_prob, "y_prob", sample_weight, where), eps
+        return of_classes(y_true, logits, sample_weight, where, LOGITS, name="logits"), None
+    examples = _of_probabilities(y_true, y_prob, sample_weight, where)
+    dtypes = [float_dtype(examples), as_array(y_prob, "y_prob").dtype]
+    return examples, max(float(xp.finfo(dtype).eps) for dtype in dtypes if xp.issubdtype(dtype, xp.floating))
 
 
-def _log_loss(examples: Examples, eps: float | None) -> jax.Array:
+@compiled
+def _log_loss(examples: Examples, eps: float | None) -> Array:
     if eps is None:
         return _mean_of(_surprise_of_logits, examples, of_logits=True)
     return _mean_of(_surprise, examples, eps)
 
 
-@promoting
-@partial(jax.jit, static_argnames=("score", "of_logits"))
-def _mean_of(score: _Score, examples: Examples, *options: ArrayLike, of_logits: bool = False) -> jax.Array:
+@compiled
+def _mean_of(score: _Score, examples: Examples, *options: ArrayLike, of_logits: bool = False) -> Array:
     """The weighted mean of a score; NaN if a row that counts is no forecast.
 
     Rows that are none are replaced before the score sees them, so that a masked one reaches no gradient. The scores do not
     depend on the weights: a batch of weights shares them.
     """
-    ids, rows = examples.ids, examples.values
+    ids, rows, *_ = examples
+    shape = xp.broadcast_shapes(ids.shape, rows.shape[:-1])
+    rows = xp.broadcast_to(rows, (*shape, rows.shape[-1]))
     valid = is_forecast(rows) if of_logits else is_probability(rows).all(-1)
-    rows = jnp.where(valid[..., None], rows, 1 / rows.shape[-1])
-    values = score(rows, jnp.broadcast_to(ids, rows.shape[:-1]), *options)
-    return weighted_mean(jnp.where(valid, values, jnp.nan), weights_of(examples))
+    rows = xp.where(valid[..., None], rows, 1 / rows.shape[-1])
+    values = score(rows, xp.broadcast_to(ids, shape), *options)
+    return weighted_mean(xp.where(valid, values, xp.nan), weights_of(examples))
 
 
-def _surprise(p: jax.Array, y: jax.Array, eps: jax.Array) -> jax.Array:
-    return -jnp.log(jnp.clip(at_class(p, y), eps, 1 - eps))
+def _surprise(p: Array, y: Array, eps: Array) -> Array:
+    return -xp.log(xp.clip(at_class(p, y), eps, 1 - eps))
 
 
-def _surprise_of_logits(z: jax.Array, y: jax.Array) -> jax.Array:
+def _surprise_of_logits(z: Array, y: Array) -> Array:
     """`logsumexp(z) - z_y` as `log1p(sum_k exp(z_k - z_top) without the top) + (z_top - z_y)`: both parts keep their digits."""
-    index_of_top = jnp.argmax(z, -1)
+    index_of_top = xp.argmax(z, -1)
     top = at_class(z, index_of_top)
-    others = jnp.where(_one_hot(z, index_of_top), 0, jnp.exp(z - top[..., None])).sum(-1)
-    return jnp.log1p(others) + (top - at_class(z, y))
+    others = xp.where(_one_hot(z, index_of_top), 0, xp.exp(z - top[..., None])).sum(-1)
+    return xp.log1p(others) + (top - at_class(z, y))
 
 
-def _squared_distance(p: jax.Array, y: jax.Array) -> jax.Array:
+def _squared_distance(p: Array, y: Array) -> Array:
     return ((p - _one_hot(p, y)) ** 2).sum(-1)
 
 
-def _cosine(p: jax.Array, y: jax.Array) -> jax.Array:
-    return divide(at_class(p, y), safe_sqrt((p**2).sum(-1)), jnp.nan)
+def _half_squared_distance(p: Array, y: Array) -> Array:
+    return _squared_distance(p, y) / 2
 
 
-def _ranked(p: jax.Array, y: jax.Array) -> jax.Array:
-    return (jnp.cumsum(p - _one_hot(p, y), -1)[..., :-1] ** 2).mean(-1)
+def _cosine(p: Array, y: Array) -> Array:
+    return divide(at_class(p, y), safe_sqrt((p**2).sum(-1)), xp.nan)
 
 
-def _one_hot(rows: jax.Array, ids: jax.Array) -> jax.Array:
+def _ranked(p: Array, y: Array) -> Array:
+    return (xp.cumsum(p - _one_hot(p, y), -1)[..., :-1] ** 2).mean(-1)
+
+
+def _one_hot(rows: Array, ids: Array) -> Array:
     """A bool for each number of the rows."""
-    return ids[..., None] == jnp.arange(rows.shape[-1])
+    return ids[..., None] == xp.arange(rows.shape[-1])
 
 
-@promoting
-@jax.jit
-def _normalized_entropy(examples: Examples, eps: float | None) -> jax.Array:
+@compiled
+def _normalized_entropy(examples: Examples, eps: float | None) -> Array:
     f, rest = _class_frequencies(examples)
     # ln of a frequency near 1, that of the common class beside a rare one, has few digits in float32; ln(1 - rest) has all.
-    log_f = jnp.where(f > 0.5, jnp.log1p(-jnp.where(f > 0.5, rest, 0)), safe_log(f))
-    return divide(_log_loss(examples, eps), -(f * log_f).sum(-1), jnp.nan)
+    log_f = xp.where(f > 0.5, xp.log1p(-xp.where(f > 0.5, rest, 0)), safe_log(f))
+    return divide(_log_loss(examples, eps), -(f * log_f).sum(-1), xp.nan)
 
 
-@promoting
-@jax.jit
-def _d2_brier_score(examples: Examples) -> jax.Array:
+@compiled
+def _explained(examples: Examples, eps: float | None) -> Array:
+    return 1 - _normalized_entropy(examples, eps)
+
+
+@compiled
+def _d2_brier_score(examples: Examples) -> Array:
     f, rest = _class_frequencies(examples)
-    return 1 - divide(_mean_of(_squared_distance, examples), (f * rest).sum(-1), jnp.nan)
+    return 1 - divide(_mean_of(_squared_distance, examples), (f * rest).sum(-1), xp.nan)
 
 
-def _class_frequencies(examples: Examples) -> tuple[jax.Array, jax.Array]:
+def _class_frequencies(examples: Examples) -> tuple[Array, Array]:
     """The frequency of each class among the examples that count, and that of all others, `(..., K)`, each with its digits."""
-    ids, rows, weights, mask = examples
-    ones = jnp.ones((*ids.shape, 1), rows.dtype)
-    k = rows.shape[-1]
-    zeros = jnp.zeros_like(ids)
-    sums = soft_confusion_matrix(zeros, ones, sample_weight=weights, where=mask, groups=ids, num_groups=k)[..., 0, 0]
-    is_top = jnp.argmax(sums, -1)[..., None] == jnp.arange(k)
+    k = examples.values.shape[-1]
+    sums = count([("y_true", examples.ids, k)], weights_of(examples), None, labels_are_batch=True)
+    is_top = xp.argmax(sums, -1)[..., None] == xp.arange(k)
     total = sums.sum(-1, keepdims=True)
-    others = jnp.where(is_top, jnp.where(is_top, 0, sums).sum(-1, keepdims=True), total - sums)
-    return divide(sums, total, jnp.nan), divide(others, total, jnp.nan)
+    others = xp.where(is_top, xp.where(is_top, 0, sums).sum(-1, keepdims=True), total - sums)
+    return divide(sums, total, xp.nan), divide(others, total, xp.nan)

@@ -14,14 +14,14 @@ from jax import lax
 from jaxmetrics._arrays import (
     INT32_MAX,
     ArrayLike,
+    as_array,
     as_class_ids,
     as_float,
-    as_host_or_jax,
     as_mask,
-    float_dtype,
     is_integer,
     valid_ids,
 )
+from jaxmetrics._backends import float_dtype
 from jaxmetrics._samplers import hashed
 
 __all__: list[str] = []
@@ -36,7 +36,7 @@ def as_field(name: str, x: ArrayLike) -> jax.Array | np.ndarray:
 
     Labels among them become -1; units become words; others floats.
     """
-    array = as_host_or_jax(x)
+    array = as_array(x, name)
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "iu":
         return array
     if name == "unit":
@@ -69,7 +69,7 @@ class Batch:
 
     def labels(self, name: str, num_classes: int) -> jax.Array:
         """Class ids, -1 where they are none."""
-        return self._one_each(name, valid_ids(as_class_ids(self._get(name), name, num_classes), num_classes))
+        return self._one_each(name, valid_ids(as_class_ids(self._get(name), name, num_classes), size=num_classes))
 
     def predictions(self, num_classes: int, suffix: str = "") -> jax.Array:
         """Class ids: those given, or of the greatest logit or probability; -1 where that is NaN."""

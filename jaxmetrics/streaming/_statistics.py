@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._arrays import float_dtype
+from jaxmetrics._backends import float_dtype
 from jaxmetrics._samplers import hashed
 from jaxmetrics.counts import confusion_matrix, paired_confusion_matrix
 from jaxmetrics.ranking.histograms import score_histogram

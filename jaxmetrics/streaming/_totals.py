@@ -17,7 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._arrays import float_dtype, is_integer
+from jaxmetrics._arrays import is_integer
+from jaxmetrics._backends import float_dtype
 
 __all__: list[str] = []
 

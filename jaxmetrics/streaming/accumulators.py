@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmetrics._arrays import ArrayLike, as_float, check_level, check_option, check_size, divide, safe_sqrt
+from jaxmetrics._backends import Array, xp
 from jaxmetrics._estimates import Estimate, Metric, as_floats, check_num_samples, estimates_of, normal_estimate, normal_quantile
 from jaxmetrics.ranking.histograms import average_precision_bounds, check_num_bins, roc_auc_bounds
 from jaxmetrics.scoring.calibration import binned_calibration_error
@@ -265,7 +266,7 @@ def _size_or_none(size: int | None, name: str) -> int | None:
     return None if size is None else check_size(size, name)
 
 
-def _mean(moments: jax.Array) -> jax.Array:
+def _mean(moments: Array) -> Array:
     return divide(moments[1], moments[0], jnp.nan)
 
 
@@ -273,7 +274,7 @@ def mean_estimate(moments: ArrayLike, level: float) -> Estimate:
     """Of the sums of weights, values and squares; weights are numbers of examples."""
     n, _, squares = sums = as_float(moments, "moments")
     mean = _mean(sums)
-    variance = divide(jnp.maximum(squares - n * mean**2, 0), n - 1, jnp.nan)
+    variance = divide(xp.maximum(squares - n * mean**2, 0), n - 1, jnp.nan)
     return normal_estimate(mean, safe_sqrt(divide(variance, n, jnp.nan)), normal_quantile(level))
 
 

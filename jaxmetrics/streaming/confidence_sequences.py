@@ -10,7 +10,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxmetrics._arrays import ArrayLike, as_float, as_mask, check_level, divide, float_dtype, promoting
+from jaxmetrics._arrays import ArrayLike, as_float, as_mask, check_level, divide
+from jaxmetrics._backends import float_dtype, promoting
 from jaxmetrics._estimates import Estimate
 from jaxmetrics.streaming._totals import add, as_floats, as_total, no_count, no_sum
 

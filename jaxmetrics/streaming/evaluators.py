@@ -26,7 +26,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._arrays import ArrayLike, float_dtype, is_integer, promoting
+from jaxmetrics._arrays import ArrayLike, is_integer
+from jaxmetrics._backends import float_dtype, promoting
 from jaxmetrics.streaming._batches import Batch, as_field
 from jaxmetrics.streaming._statistics import Statistic
 from jaxmetrics.streaming._totals import add, as_floats, as_total, no_count, no_sum, sum_over_devices

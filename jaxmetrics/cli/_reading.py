@@ -1,23 +1,26 @@
-"""Files of predictions or counts, read in batches: CSV and Parquet by polars, NPZ by NumPy.
+"""Files of predictions or counts: CSV and Parquet by polars, NPZ by NumPy.
 
-Whatever the file, a batch is a polars frame with the columns `true` and `pred` (class names as strings), `weight` and, for
-each class with probabilities, `prob 0`, `prob 1`, ...; all but `true` only where the file has them and they are asked for.
-Only counts are kept, so a file may be larger than memory.
+Labels of a table are counted by the streaming engine of polars: of each piece of the file, only
+the cells leave it. What else is summed (weights, probabilities), arrays, and the rest of a table
+from the piece on in which a cell is wrong, are read in batches of rows, which know the number of
+the row that an error names. A batch is a polars frame with the columns `true` and `pred` (class
+names as strings), `weight` and, for each class with probabilities, `prob 0`, `prob 1`, ...; all but
+`true` only where the file has them and they are asked for. Only counts are kept: a file may be
+larger than memory.
 """
 
 import re
 import zipfile
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, NoReturn, Protocol
 
-import jax
 import numpy as np
 import polars as pl
 
-from jaxmetrics.counts import confusion_matrix
+from jaxmetrics.cli import PRED, TRUE
 from jaxmetrics.reports._labels import are_probabilities
 from jaxmetrics.reports._probabilities import ProbabilitySums, probability_sums
 
@@ -25,9 +28,9 @@ __all__: list[str] = []
 
 BATCH_SIZE = 2**18
 MAX_CLASSES = 4096
+_LARGEST_PIECE = 2**24  # in which there may be as many cells as rows
 _MOST_PROBABILITIES = 2**23  # of a batch, which is held several times over
 EXTENSIONS = (".csv", ".parquet", ".npz")
-DEFAULT_PRED = "y_pred"
 
 _ROW = "number of the row"  # a column of frames from files whose blank lines are left out
 
@@ -45,7 +48,7 @@ class Columns:
     `pred` None means `y_pred`, or the most probable class where the file has only probabilities.
     """
 
-    true: str = "y_true"
+    true: str = TRUE
     pred: str | None = None
     weight: str | None = None
     prob: str | None = None
@@ -53,7 +56,7 @@ class Columns:
 
     def roles(self, found: Sequence[str]) -> dict[str, str]:
         """The column of each role but `prob`, all of them among those `found`."""
-        pred = self.pred or (DEFAULT_PRED if self.prob is None or DEFAULT_PRED in found else None)
+        pred = self.pred or (PRED if self.prob is None or PRED in found else None)
         named = ("true", self.true), ("pred", pred), ("weight", self.weight), ("id", self.id)
         roles = {role: name for role, name in named if name}
         for name in roles.values():
@@ -68,13 +71,29 @@ class Columns:
 
 @dataclass
 class Counted:
-    """What is kept of a file: counts over the classes seen so far, in the order of their first appearance."""
+    """What is kept of a file: counts over the classes seen so far, in the order of their first appearance.
+
+    `counts` has room for more classes: rows and columns beyond those that are known are 0.
+    """
 
     classes: dict[str, int] = field(default_factory=dict)
-    counts: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
+    counts: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), np.int64))
     probabilities: ProbabilitySums | None = None
     num_rows: int = 0
     num_ignored: int = 0
+
+    def add(self, true: np.ndarray, pred: np.ndarray, amounts: np.ndarray | None) -> None:
+        """Add cells with amounts, or rows, of 1 each or a weight: class ids, -1 to leave out."""
+        k = 1 << max(4, (len(self.classes) - 1).bit_length())
+        if k > len(self.counts):
+            self.counts = np.pad(self.counts, (0, k - len(self.counts)))
+        in_use = (true >= 0) & (pred >= 0)
+        cells = k * true[in_use].astype(np.int64) + pred[in_use]
+        if amounts is None or amounts.dtype.kind in "iu":
+            whole = 1 if amounts is None else amounts[in_use].astype(np.int64)
+            np.add.at(self.counts.reshape(-1), cells, whole)
+        else:  # first within the batch, which rounds less
+            self.counts += np.bincount(cells, amounts[in_use], k * k).reshape(k, k)
 
     def in_order(self) -> tuple[list[str], np.ndarray, ProbabilitySums | None]:
         """Class names, counts and sums of probabilities, sorted by number if all names are integers, else by name."""
@@ -132,7 +151,7 @@ def read_pairs(path_a: Path, path_b: Path, columns: Columns, *, ignore: Sequence
 def _read_predictions(path: Path, columns: Columns, ignore: frozenset[str]) -> pl.DataFrame:
     """The columns true, pred and id of a file, all strings, every class checked."""
     with _naming(path):
-        source: _Source = _NpzSource(path, columns) if path.suffix.lower() == ".npz" else _TableSource(path, columns)
+        source = _source(path, columns)
         frame = pl.concat(source.batches()).with_columns(pl.all().cast(pl.String).fill_null(""))
 
         def refuse(bad: np.ndarray, role: str, message: str) -> NoReturn:
@@ -166,18 +185,29 @@ def _sorted(classes: Collection[str]) -> list[str]:
 
 
 def count_predictions(
-    path: Path, columns: Columns, *, ignore: Sequence[str] = (), on_progress: OnProgress | None = None
+    path: Path,
+    columns: Columns,
+    *,
+    ignore: Sequence[str] = (),
+    on_progress: OnProgress | None = None,
 ) -> Counted:
     """Read a file of predictions once and count it."""
     with _naming(path):
-        source: _Source = _NpzSource(path, columns) if path.suffix.lower() == ".npz" else _TableSource(path, columns)
+        source = _source(path, columns)
+        advance, ignored = on_progress or (lambda done, total: None), frozenset(ignore)
         counted = Counted({name: i for i, name in enumerate(source.prob_classes)})
-        batch_size = min(BATCH_SIZE, max(1, _MOST_PROBABILITIES // max(1, len(source.prob_names))))
-        for frame in source.batches():
-            for batch in frame.iter_slices(batch_size):
-                _add(counted, batch, source, frozenset(ignore))
-                if on_progress is not None:
-                    on_progress(counted.num_rows, source.num_rows)
+        if "weight" in source.roles:
+            counted.counts = counted.counts.astype(float)
+        start: int | None = 0
+        are_labels_all = not source.prob_names and "weight" not in source.roles
+        if isinstance(source, _TableSource) and are_labels_all:
+            start = _add_cells(counted, source, ignored, advance)
+        if start is not None:
+            batch_size = min(BATCH_SIZE, max(1, _MOST_PROBABILITIES // max(1, len(source.prob_names))))
+            for frame in source.batches(start):
+                for batch in frame.iter_slices(batch_size):
+                    _add_rows(counted, batch, source, ignored)
+                    advance(counted.num_rows, source.num_rows)
         _check_counted(counted)
     return counted
 
@@ -220,7 +250,11 @@ class _Source(Protocol):
     prob_names: list[str]  # the columns of probabilities
     prob_classes: list[str]  # and the classes they belong to
 
-    def batches(self) -> Iterator[pl.DataFrame]: ...
+    def batches(self, start: int = 0) -> Iterator[pl.DataFrame]: ...
+
+
+def _source(path: Path, columns: Columns) -> "_Source":
+    return _NpzSource(path, columns) if path.suffix.lower() == ".npz" else _TableSource(path, columns)
 
 
 class _TableSource:
@@ -244,16 +278,58 @@ class _TableSource:
                 name = self.roles[role]
                 raise InputError(f"column {name!r} holds {schema[name]}: classes must be strings or integers")
         self.num_rows = None if is_csv else table.select(pl.len()).collect().item()
-        columns_of = [pl.col(name).alias(role) for role, name in self.roles.items()]
-        columns_of += [pl.col(name).alias(f"prob {i}") for i, name in enumerate(self.prob_names)]
-        if is_csv:  # leave out blank lines, strip spaces
-            blank = pl.all_horizontal(pl.col(found).is_null())
-            table = table.with_row_index(_ROW, 1).filter(~blank)
-            columns_of = [pl.col(_ROW), *(column.str.strip_chars() for column in columns_of)]
-        self._table = table.select(columns_of).with_columns(pl.col("^true|pred$").cast(pl.String))
+        self._path, self._is_csv, self._table = path, is_csv, table
+        self._labels: dict[str, None] = {}  # found in the pieces of CSV so far, as they are written
 
-    def batches(self) -> Iterator[pl.DataFrame]:
-        return self._table.collect_batches(chunk_size=BATCH_SIZE, maintain_order=True)
+    def batches(self, start: int = 0) -> Iterator[pl.DataFrame]:
+        """The rows from `start` on, in order."""
+        columns = [pl.col(name).alias(role) for role, name in self.roles.items()]
+        columns += [pl.col(name).alias(f"prob {i}") for i, name in enumerate(self.prob_names)]
+        table = self._table.slice(start)
+        if self._is_csv:  # leave out blank lines, strip spaces
+            blank = pl.all_horizontal(pl.all().exclude(_ROW).is_null())
+            table = table.with_row_index(_ROW, start + 1).filter(~blank)
+            columns = [pl.col(_ROW), *(column.str.strip_chars() for column in columns)]
+        rows = table.select(columns).with_columns(pl.col("^true|pred$").cast(pl.String))
+        return rows.collect_batches(chunk_size=BATCH_SIZE, maintain_order=True)
+
+    def cells(self, start: int, length: int) -> tuple[int, pl.DataFrame]:
+        """How many rows a piece of the table has, and how often (`len`) each pair of labels occurs.
+
+        Pairs of the first piece are in the order of their first appearance.
+        """
+        piece, cells = self._table.slice(start, length), self._cells_of_known(start, length)
+        if cells is None:
+            cells = self._count_pairs(piece, maintain_order=start == 0)
+            if self._is_csv:
+                for role in ("true", "pred"):
+                    self._labels |= dict.fromkeys(cells[role].unique().drop_nulls())
+        num_rows = int(cells["len"].sum())
+        nothing = pl.col("true").is_null() & pl.col("pred").is_null()
+        if self._is_csv and not cells.filter(nothing).is_empty():
+            # These are blank lines where the other columns are empty, too.
+            blank = pl.all_horizontal(pl.all().is_null()).sum()
+            num_blank = piece.select(blank).collect(engine="streaming").item()
+            rest = pl.col("len") - pl.when(nothing).then(num_blank).otherwise(0)
+            cells = cells.with_columns(rest).filter(pl.col("len") > 0)
+        labels = pl.col("true", "pred").cast(pl.String)
+        return num_rows, cells.with_columns(labels.str.strip_chars() if self._is_csv else labels)
+
+    def _cells_of_known(self, start: int, length: int) -> pl.DataFrame | None:
+        """Of a piece of CSV in which no label is new: to look them up is faster than to hold them."""
+        if not 0 < len(self._labels) <= MAX_CLASSES:
+            return None
+        kinds = {self.roles[role]: pl.Enum(list(self._labels)) for role in ("true", "pred")}
+        table = pl.scan_csv(self._path, infer_schema=False, glob=False, schema_overrides=kinds)
+        try:
+            return self._count_pairs(table.slice(start, length))
+        except pl.exceptions.PolarsError:
+            return None
+
+    def _count_pairs(self, piece: pl.LazyFrame, maintain_order: bool = False) -> pl.DataFrame:
+        pair = [pl.col(self.roles[role]).alias(role) for role in ("true", "pred")]
+        grouped = piece.group_by(pair, maintain_order=maintain_order)
+        return grouped.agg(pl.len()).collect(engine="streaming")
 
 
 class _NpzSource:
@@ -287,7 +363,7 @@ class _NpzSource:
             raise InputError(f"array {name!r} holds {dtype}: {expected}")
         return shape
 
-    def batches(self) -> Iterator[pl.DataFrame]:
+    def batches(self, start: int = 0) -> Iterator[pl.DataFrame]:
         with ExitStack() as stack:
             archive = stack.enter_context(zipfile.ZipFile(self._path))
             readers = {role: _npy_rows(archive, name, stack) for role, name in self._arrays.items()}
@@ -319,8 +395,44 @@ def _npy_rows(archive: zipfile.ZipFile, name: str, stack: ExitStack) -> Iterator
         yield np.frombuffer(file.read(size * row), dtype).reshape(size, *shape[1:])
 
 
-def _add(counted: Counted, batch: pl.DataFrame, source: _Source, ignore: frozenset[str]) -> None:
-    """Add one batch to the counts. Batches are padded with -1, which is dropped, so that few shapes are compiled."""
+def _add_cells(counted: Counted, source: _TableSource, ignore: frozenset[str], on_progress: OnProgress) -> int | None:
+    """Count pieces of a table, the first ones small, where most mistakes show.
+
+    Returns the first row of the piece in which something is wrong, or None.
+    """
+
+    def refuse(bad: np.ndarray, role: str, message: str) -> NoReturn:
+        raise InputError(message)
+
+    start, length = 0, BATCH_SIZE
+    while True:
+        on_progress(counted.num_rows, source.num_rows)
+        num_rows, cells = source.cells(start, length)
+        cells = cells.with_columns(pl.col("true", "pred").fill_null(""))
+        known = dict(counted.classes)
+        if max(cells[role].n_unique() for role in ("true", "pred")) > MAX_CLASSES + len(ignore):
+            return start
+        try:
+            for role in ("true", "pred"):
+                labels = cells[role] if start == 0 else cells[role].unique().sort()
+                _learn_classes(known, labels, role, False, ignore, refuse)
+        except InputError:
+            return start
+        counted.classes = known
+        true, pred = (_ids(cells[role], known, ignore) for role in ("true", "pred"))
+        amounts = cells["len"].to_numpy()
+        counted.add(true, pred, amounts)
+        counted.num_rows += int(amounts.sum())
+        counted.num_ignored += int(amounts[(true < 0) | (pred < 0)].sum())
+        start += num_rows
+        if num_rows < length:
+            on_progress(counted.num_rows, source.num_rows)
+            return None
+        length = min(4 * length, _LARGEST_PIECE)
+
+
+def _add_rows(counted: Counted, batch: pl.DataFrame, source: _Source, ignore: frozenset[str]) -> None:
+    """Add one batch."""
 
     def refuse(bad: np.ndarray, role: str, message: str) -> NoReturn:
         i = int(bad.argmax())
@@ -332,10 +444,8 @@ def _add(counted: Counted, batch: pl.DataFrame, source: _Source, ignore: frozens
     ids = {}
     for role in ("true", "pred"):
         if role in batch.columns:
-            labels = batch[role]
-            _learn_classes(counted.classes, labels, role, bool(source.prob_names), ignore, refuse)
-            known = {label: i for label, i in counted.classes.items() if label not in ignore}
-            ids[role] = labels.replace_strict(list(known), list(known.values()), default=-1, return_dtype=pl.Int32).to_numpy()
+            _learn_classes(counted.classes, batch[role], role, bool(source.prob_names), ignore, refuse)
+            ids[role] = _ids(batch[role], counted.classes, ignore)
     in_use = np.logical_and.reduce([x >= 0 for x in ids.values()])
 
     weights = probs = None
@@ -349,19 +459,23 @@ def _add(counted: Counted, batch: pl.DataFrame, source: _Source, ignore: frozens
         probs = _numbers(batch, [f"prob {i}" for i in range(len(source.prob_names))])
         if not are_probabilities(probs)[in_use].all():
             refuse(in_use & ~are_probabilities(probs), "prob", "expected probabilities that sum to 1")
-        ids.setdefault("pred", np.where(in_use, np.nan_to_num(probs).argmax(1), -1))
+        ids.setdefault("pred", np.nan_to_num(probs).argmax(1))
 
-    pad = (1 << (len(batch) - 1).bit_length()) - len(batch)
-    true, pred = (np.pad(np.where(in_use, ids[role], -1), (0, pad), constant_values=-1) for role in ("true", "pred"))
-    padded_weights = None if weights is None else np.pad(weights, (0, pad))
-    capacity = 1 << max(4, (len(counted.classes) - 1).bit_length())
-    counts = np.asarray(confusion_matrix(true, pred, num_classes=capacity, sample_weight=padded_weights))
-    counted.counts = _sum(counted.counts, counts if weights is not None else counts.astype(np.int64), len(counted.classes))
+    true, pred = (np.where(in_use, ids[role], -1) for role in ("true", "pred"))
+    counted.add(true, pred, weights)
     counted.num_rows += len(batch)
     counted.num_ignored += int((~in_use).sum())
     if probs is not None:
-        sums = probability_sums(true, np.pad(probs, ((0, pad), (0, 0))), padded_weights)
-        counted.probabilities = sums if counted.probabilities is None else jax.tree.map(np.add, counted.probabilities, sums)
+        sums = probability_sums(true, probs, weights)
+        before = counted.probabilities
+        counted.probabilities = sums if before is None else ProbabilitySums(*map(np.add, before, sums))
+
+
+def _ids(labels: pl.Series, classes: Mapping[str, int], ignore: Collection[str]) -> np.ndarray:
+    """Of labels that are all known; -1 for those to be ignored."""
+    names = list(dict.fromkeys([*classes, *ignore]))
+    ids = np.array([-1 if name in ignore else classes[name] for name in names], np.int64)
+    return ids[labels.cast(pl.Enum(names)).to_physical().to_numpy()]
 
 
 def _row_number(frame: pl.DataFrame, i: int, before: int = 0) -> int:
@@ -400,13 +514,6 @@ def _numbers(batch: pl.DataFrame, columns: Sequence[str]) -> np.ndarray:
     return batch.select(pl.col(columns).cast(pl.Float64, strict=False)).fill_null(np.nan).to_numpy()
 
 
-def _sum(total: np.ndarray, counts: np.ndarray, num_classes: int) -> np.ndarray:
-    """`total`, which may know fewer classes, plus the part of `counts` that belongs to `num_classes`."""
-    counts = counts[:num_classes, :num_classes].copy()
-    counts[: len(total), : len(total)] += total.astype(counts.dtype)
-    return counts
-
-
 def _check_counted(counted: Counted) -> None:
     if counted.num_rows == 0:
         raise InputError("the file has no rows")
@@ -414,7 +521,8 @@ def _check_counted(counted: Counted) -> None:
         raise InputError("all rows are ignored")
     if len(counted.classes) < 2:
         raise InputError(f"a report needs at least two classes, the file has {_listed(list(counted.classes))}")
-    _check_kinds(*([name for name, i in counted.classes.items() if counted.counts.sum(axis)[i] > 0] for axis in (1, 0)))
+    occurrences = counted.counts.sum(1), counted.counts.sum(0)
+    _check_kinds(*([name for name, i in counted.classes.items() if times[i] > 0] for times in occurrences))
 
 
 def _check_kinds(true: Sequence[str], pred: Sequence[str]) -> None:

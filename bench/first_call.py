@@ -1,0 +1,144 @@
+"""What a person waits for who asks once: import, first and second call, beside four peers.
+
+Each of thirty typical calls runs in fresh processes, with data on the host and on the device.
+`python -m bench.first_call roc_auc report` prints the calls whose names hold one of these words,
+and publishes nothing.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from bench.calls import CALLS, HOST, MODULES, OURS, REPLICATES
+from bench.harness import ROOT, publish, table, three_digits
+
+MOST, LEAST = 5, 3  # processes of a call and side
+PATIENCE = 30.0  # seconds that they may take together before LEAST are enough
+NOTE = (
+    "1000 examples of 10 classes, in NumPy or on the device. Metrics are of the labels, counted in"
+    " the call; posteriors, bootstrap (BCa) and delta_method of one matrix;"
+    f" {REPLICATES} draws, 10,000 permutations. SciPy resamples examples and asks scikit-learn for"
+    " F1; scikit-learn's report has no intervals, and prob_conf_mat compares without pairs."
+    f" First call, median (fastest-slowest) of {MOST} processes, {LEAST} where they take long; then"
+    " the second call. Libraries are imported and data made before the clock starts."
+)
+
+Process = dict[str, float]  # what bench.calls prints
+Sides = dict[str, list[Process]]
+
+
+def fresh(name: str, side: str) -> Process | str:
+    """What a process of its own measures, or the last line that it wrote before it died."""
+    # No program is found compiled on the disk, and a GPU's memory is left to whoever has it.
+    settings = {
+        "JAX_ENABLE_COMPILATION_CACHE": "false",
+        "JAX_TRACEBACK_FILTERING": "off",  # or the last line is about frames left out
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+    }
+    process = subprocess.run(
+        [sys.executable, "-m", "bench.calls", name, side],
+        cwd=ROOT,
+        env=os.environ | settings,
+        capture_output=True,
+        text=True,
+    )
+    if process.returncode:
+        return [f"exit status {process.returncode}", *process.stderr.strip().splitlines()][-1]
+    return json.loads(process.stdout.splitlines()[-1])
+
+
+def measure(names: Sequence[str]) -> tuple[dict[str, Sides], dict[str, str]]:
+    """The processes of each call, one at a time, and why a call failed.
+
+    The calls take turns, so that a busy moment of the machine does not hit all processes of one.
+    First each library is imported once, so that its files are byte code, and in memory.
+    """
+    jobs = [(name, side) for name in names for side in (*OURS, *CALLS[name].peers)]
+    for module in {MODULES[side] for _, side in jobs}:
+        subprocess.run([sys.executable, "-c", f"import {module}"], cwd=ROOT, check=True)
+    calls: dict[str, Sides] = {name: {side: [] for side in MODULES} for name in names}
+    spent, failures = dict.fromkeys(jobs, 0.0), dict[str, str]()
+    for turn in range(MOST):
+        for name, side in jobs:
+            label = f"{name}, {side}"
+            if label in failures or (turn >= LEAST and spent[name, side] > PATIENCE):
+                continue
+            start = time.perf_counter()
+            process = fresh(name, side)
+            spent[name, side] += time.perf_counter() - start
+            if isinstance(process, str):
+                failures[label] = process
+            else:
+                calls[name][side].append(process)
+    return calls, failures
+
+
+def spread(processes: Sequence[Process], key: str) -> str:
+    """Median (fastest-slowest), in milliseconds."""
+    seconds = [process[key] for process in processes]
+    if not seconds:
+        return ""
+    low, middle, high = (three_digits(1e3 * of(seconds)) for of in (min, statistics.median, max))
+    return f"{middle} ({low}-{high})"
+
+
+def cell(processes: Sequence[Process]) -> str:
+    """First call, second call."""
+    second = spread(processes, "second").partition(" ")[0]
+    return f"{spread(processes, 'first')}, {second}" if processes else ""
+
+
+def verdict(name: str, sides: Sides) -> str:
+    """Whether the first call on the host, in the median, stays below its bar."""
+    bar = CALLS[name].bar
+    if bar is None:
+        return ""
+    firsts = [process["first"] for process in sides[HOST]]
+    passed = bool(firsts) and statistics.median(firsts) <= bar
+    return f"{1e3 * bar:g}: {'pass' if passed else '**fail**'}"
+
+
+def rows(calls: dict[str, Sides]) -> list[list[str]]:
+    of_sides = {side: [p for sides in calls.values() for p in sides[side]] for side in MODULES}
+    imports = ["import", "", *(spread(processes, "import") for processes in of_sides.values())]
+    named = ([name, verdict(name, s), *map(cell, s.values())] for name, s in calls.items())
+    return [imports, *named]
+
+
+def compiling(calls: dict[str, Sides], side: str, which: str) -> str:
+    """The calls for which XLA compiled programs, and how many."""
+    key = f"programs, {which}"
+    programs = {name: max((p[key] for p in s[side]), default=0) for name, s in calls.items()}
+    return ", ".join(f"{name} ({n})" for name, n in programs.items() if n) or "none"
+
+
+def figures(name: str, sides: Sides) -> dict[str, Any]:
+    """For the file: every process."""
+    return {"verdict": verdict(name, sides)} | {side: each for side, each in sides.items() if each}
+
+
+def main(words: Sequence[str] = ()) -> None:
+    names = [name for name in CALLS if not words or any(word in name for word in words)]
+    calls, failures = measure(names)
+    headings = ["call", "bar on the host", *MODULES]
+    if words:
+        print(table(headings, rows(calls)))
+    else:
+        results = {name: figures(name, sides) for name, sides in calls.items()}
+        publish("first_call", results, headings, rows(calls), NOTE, "Milliseconds")
+    verdicts = [verdict(name, sides) for name, sides in calls.items()]
+    print(f"\nbars: {sum('pass' in v for v in verdicts)} of {sum(map(bool, verdicts))} pass")
+    print(f"programs compiled on the host: {compiling(calls, HOST, 'first')}")
+    for side in OURS:
+        print(f"programs compiled at the second call, {side}: {compiling(calls, side, 'second')}")
+    for label, why in failures.items():
+        print(f"failed: {label}: {why}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,131 @@
+"""Derivatives of a function of one table of counts: by JAX for its arrays, by complex steps for those of the host.
+
+f(c + ih) = f(c) + ih f'(c) + O(h^2): the imaginary part, divided by h, is the derivative to the last digit, since nothing is
+subtracted. Squire and Trapp (1998), SIAM Review 40. It asks that f is analytic and computed by NumPy without `abs` or a cast,
+as all metrics of this package are. Whether that holds is seen from one difference quotient; where it does not, as in
+functions of the user's, the derivatives are extrapolated differences. Ridders (1982), Advances in Engineering Software 4.
+
+On the host only cells that hold examples have a derivative here, others 0: no error or influence needs theirs.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.experimental
+import numpy as np
+
+from jaxmetrics._backends import Array, compiled, is_jax, xp
+from jaxmetrics._replicates import each
+
+__all__: list[str] = []
+
+Function = Callable[[Array], Any]
+
+_x64 = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.__dict__["enable_x64"]  # the latter in JAX 0.7
+
+_STEP = 1e-30  # its square is nothing beside any count
+_MOST_NUMBERS = 2**25  # beyond, one reverse pass of JAX is faster than a table for each cell
+
+
+def jacobian(function: Function, table: Array, numbers: int = 0) -> Any:
+    """The derivatives of `function`, which returns a pytree of `(*)`, by each cell of a table `(K, W)`: `(*, K, W)`."""
+    if is_jax(table):
+        return jax.jacrev(function)(table)
+    if np.count_nonzero(table) * max(numbers, table.size) > _MOST_NUMBERS:
+        try:
+            with _x64(True), jax.default_device(jax.devices("cpu")[0]):
+                return jax.tree.map(np.asarray, _reverse(function, jax.numpy.asarray(table)))
+        except (jax.errors.JAXTypeError, AttributeError, TypeError):
+            pass  # it is computed by NumPy and cannot be traced
+    slopes = _by_complex_steps(function, table)
+    return _by_differences(function, table) if slopes is None else slopes
+
+
+@compiled
+def _reverse(function: Function, table: jax.Array) -> Any:
+    return jax.jacrev(function)(table)
+
+
+def of_cells(function: Callable[[Array], Any], table: Array, numbers: int) -> Any:
+    """`function` of a table `(K, W)` with a single 1, or a batch of such, for each cell to be looked at: `(*, K, W)`."""
+    cells = np.arange(table.size) if is_jax(table) else np.flatnonzero(table)
+    places = np.arange(table.size).reshape(table.shape)
+
+    def of_cell(cell: Array) -> Any:
+        return function((places == cell[..., None, None]).astype(table.dtype))
+
+    values = each(of_cell, jax.numpy.asarray(cells) if is_jax(table) else cells, numbers)
+    return _by_cell(values, cells, table)
+
+
+def _by_cell(values: Any, cells: np.ndarray, table: Array) -> Any:
+    """A value for each of the cells, `(N, *)`, in their places: `(*, K, W)`."""
+
+    def place(v: Array) -> Array:
+        rows: Any = xp.moveaxis(v, 0, -1)
+        if len(cells) < table.size:
+            everywhere = np.zeros((*rows.shape[:-1], table.size), rows.dtype)
+            everywhere[..., cells] = rows
+            rows = everywhere
+        return rows.reshape((*rows.shape[:-1], *table.shape))
+
+    return jax.tree.map(place, values)
+
+
+def _by_complex_steps(function: Function, table: np.ndarray) -> Any:
+    """None if the function is not analytic."""
+    pattern = np.cos(np.arange(table.size)).reshape(table.shape)
+    step = 1e-3
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # a cast that discards the imaginary part
+            values = of_cells(lambda one: function(table + 1j * _STEP * one), table, table.size)
+        slopes = jax.tree.map(lambda v: np.imag(v) / _STEP, values)
+        around = [function(table * (1 + s * pattern)) for s in (step, -step, step / 2, -step / 2)]
+    except Exception:  # whatever a function of the user's makes of complex numbers
+        return None
+
+    def agrees(slope: np.ndarray, *around: np.ndarray) -> bool:
+        ahead, behind, half_ahead, half_behind = around
+        terms = slope * table * pattern
+        expected = terms.sum((-2, -1))
+        quotient = (8 * (half_ahead - half_behind) - (ahead - behind)) / (6 * step)  # its error is O(step^4)
+        room = 1e-6 * np.abs(terms).sum((-2, -1)) + 1e-12 * np.abs(ahead)  # of rounding
+        close = np.abs(quotient - expected) <= room
+        return bool(np.all(close | ~np.isfinite(quotient)))
+
+    return slopes if all(jax.tree.leaves(jax.tree.map(agrees, slopes, *around))) else None
+
+
+def _by_differences(function: Function, table: np.ndarray) -> Any:
+    """Central differences with steps of a half, a quarter, ... of each count, extrapolated to a step of 0."""
+
+    def quotient(share: float) -> Any:
+        ahead, behind = (
+            of_cells(lambda one: function(table * (1 + signed * one)), table, table.size)  # noqa: B023  # called at once
+            for signed in (share, -share)
+        )
+        steps = np.where(table > 0, 2 * share * table, 1)
+        return jax.tree.map(lambda a, b: (a - b) / steps, ahead, behind)
+
+    quotients = [quotient(1 / 2**i) for i in range(1, 10)]
+    return jax.tree.map(lambda *q: _extrapolated(list(q)), *quotients)
+
+
+def _extrapolated(quotients: list[np.ndarray]) -> np.ndarray:
+    """Neville's scheme for errors in even powers of steps that halve; the entry that agrees best with its neighbours."""
+    best, smallest = quotients[0], np.full(quotients[0].shape, np.inf)
+    before = [quotients[0]]
+    for quotient in quotients[1:]:
+        row = [quotient]
+        for j, previous in enumerate(before, start=1):
+            row.append(row[-1] + (row[-1] - previous) / (4**j - 1))
+            error = np.maximum(np.abs(row[-1] - row[-2]), np.abs(row[-1] - previous))
+            better = error < smallest
+            best, smallest = np.where(better, row[-1], best), np.where(better, error, smallest)
+        before = row
+    return best

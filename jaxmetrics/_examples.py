@@ -1,0 +1,300 @@
+"""Examples as measures of scores and of probabilities take them: read once and checked once.
+
+Truth stands beside numbers, one for each example, `(..., n)`, or one for each of its classes or
+labels, `(..., n, K)`; weights and a mask `(..., n)` say which examples count. What shapes and
+dtypes show is checked always. What values show is checked where they live on the host, since jit
+hides those of JAX arrays. Examples that do not count are not judged: those that `where` leaves
+out, those of weight 0 and those whose label is negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from jaxmetrics._arrays import (
+    ArrayLike,
+    as_array,
+    as_float,
+    as_mask,
+    check_binary,
+    check_examples,
+    check_integer,
+    check_no_column,
+    check_no_nan,
+    check_real,
+    ids_in_range,
+    is_integer,
+    refuse_where,
+    valid_ids,
+)
+from jaxmetrics._backends import Array, is_jax, on_device, xp
+
+__all__: list[str] = []
+
+
+class Examples(NamedTuple):
+    """Checked examples.
+
+    `ids`: class ids, negative where there is none, `(..., n)`, or `(..., n, L)` 0 or 1 for each of
+    L labels. `values`: a number for each example or for each of its classes or labels. `weights`,
+    `mask`: `(..., n)`, None where none were given.
+    """
+
+    ids: Array
+    values: Array
+    weights: Array | None
+    mask: Array | None
+
+    @property
+    def amounts(self) -> Array:
+        """How much each example of one label counts, `(..., n)`: 1 (int8) or its weight, 0 where it is left out."""
+        keep = self.ids >= 0
+        keep = keep if self.mask is None else keep & self.mask
+        return keep.astype(xp.int8) if self.weights is None else xp.where(keep, self.weights, 0)
+
+
+# From an argument, its name, and which of its values count (None: all; a JAX array: not known) to
+# the argument as it is used.
+_Reader = Callable[[Array, str, "Array | None"], Array]
+
+
+class Kind(NamedTuple):
+    """What an argument holds: how it is read, and how rows of two classes are made of a number of one."""
+
+    read: _Reader
+    from_one_class: str = ""
+
+
+def of_event(
+    y_true: ArrayLike,
+    values: ArrayLike,
+    sample_weight: ArrayLike | None,
+    where: ArrayLike | None,
+    kind: Kind,
+    *,
+    name: str,
+) -> Examples:
+    """Truth of 0 and 1 with one number for each example."""
+    truth, numbers = as_array(y_true, "y_true"), as_array(values, name)
+    check_integer(truth, "y_true")
+    check_no_column(truth, "y_true")
+    check_real(numbers, name)
+    if numbers.ndim == truth.ndim + 1 and truth.shape[-1:] == numbers.shape[-2:-1] != numbers.shape[-1:]:
+        column = 0 if numbers.shape[-1] == 1 else 1
+        raise ValueError(
+            f"{name} must have shape (..., n), one number per example, the score or probability of class 1, got {numbers.shape}"
+            f" for y_true {truth.shape}. Take {name}[..., {column}] of {column + 1}, per_class(function) or top_label(function)"
+            " of several classes, per_label(function) of labels."
+        )
+    return _examples(_Argument("y_true", truth, _class_ids(2)), _Argument(name, numbers, kind.read), sample_weight, where)
+
+
+def of_classes(
+    y_true: ArrayLike,
+    rows: ArrayLike,
+    sample_weight: ArrayLike | None,
+    where: ArrayLike | None,
+    kind: Kind,
+    *,
+    name: str,
+) -> Examples:
+    """Class ids with a number for each of K classes."""
+    truth, numbers = as_array(y_true, "y_true"), as_array(rows, name)
+    check_integer(truth, "y_true")
+    check_real(numbers, name)
+    k = numbers.shape[-1] if numbers.ndim else 1
+    if numbers.ndim <= truth.ndim:
+        check_no_column(truth, "y_true")
+    one_each = numbers.ndim <= truth.ndim and (numbers.ndim < 2 or numbers.shape[-2] != truth.shape[-1])
+    if numbers.ndim < 2 or k < 2 or one_each or numbers.shape == truth.shape:
+        raise ValueError(
+            f"{name} must have shape (..., n, K), a number for each of K >= 2 classes of the n examples of y_true, got"
+            f" {numbers.shape} for y_true {truth.shape}{kind.from_one_class}."
+        )
+    return _examples(_Argument("y_true", truth, _class_ids(k)), _Argument(name, numbers, kind.read, 1), sample_weight, where)
+
+
+def of_labels(
+    y_true: ArrayLike,
+    values: ArrayLike,
+    sample_weight: ArrayLike | None,
+    where: ArrayLike | None,
+    kind: Kind,
+    truth_kind: Kind,
+    *,
+    name: str,
+) -> Examples:
+    """What is true of each of L labels, with a number for each; weights and mask are of examples."""
+    truth, numbers = as_array(y_true, "y_true"), as_array(values, name)
+    check_real(truth, "y_true")
+    check_real(numbers, name)
+    if min(truth.ndim, numbers.ndim) < 2 or truth.shape[-1] != numbers.shape[-1] or truth.shape[-1] == 0:
+        raise ValueError(
+            f"y_true and {name} must have shape (..., n, L) with the same n and L, one column per label; got {truth.shape}"
+            f" and {numbers.shape}."
+        )
+    return _examples(
+        _Argument("y_true", truth, truth_kind.read, 1), _Argument(name, numbers, kind.read, 1), sample_weight, where
+    )
+
+
+class _Argument(NamedTuple):
+    """An array of examples, with `inner` axes behind theirs."""
+
+    name: str
+    array: Array
+    read: _Reader
+    inner: int = 0
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape[: self.array.ndim - self.inner]
+
+
+def _examples(truth: _Argument, numbers: _Argument, sample_weight: ArrayLike | None, where: ArrayLike | None) -> Examples:
+    weights = None if sample_weight is None else as_float(sample_weight, "sample_weight")
+    mask = None if where is None else as_mask(where)
+    shapes = {truth.name: truth.shape, numbers.name: numbers.shape}
+    shapes |= {"sample_weight": weights.shape} if weights is not None else {}
+    shapes |= {"where": mask.shape} if mask is not None else {}
+    check_examples(shapes)
+    counted = _both(mask, weights if weights is None or is_jax(weights) else weights != 0)
+    of_truth = _behind(counted, truth.inner)
+    ids = truth.read(truth.array, truth.name, _within(of_truth, truth.array.shape))
+    known = _both(of_truth, ids if is_jax(ids) else ids >= 0)
+    if weights is not None:
+        some = known if is_jax(known) or not truth.inner else np.any(known, -1)
+        check_no_nan(weights, "sample_weight", _within(some, weights.shape))
+    of_numbers = _behind(known, numbers.inner - truth.inner)
+    values = numbers.read(numbers.array, numbers.name, _within(of_numbers, numbers.array.shape))
+    return Examples(ids, values, weights, mask)
+
+
+def _behind(counted: Array | None, axes: int) -> Array | None:
+    """With more axes behind that of the examples."""
+    return counted if counted is None or is_jax(counted) else counted[(..., *(None,) * axes)]
+
+
+def _both(a: Array | None, b: Array | None) -> Array | None:
+    """What counts by both; an array of JAX where that is not known."""
+    if a is None or is_jax(b):
+        return b
+    return a if b is None or is_jax(a) else a & b
+
+
+def _within(counted: Array | None, shape: tuple[int, ...]) -> Array | None:
+    """What counts of an array of this shape in any of the batch entries that share it."""
+    if counted is None or is_jax(counted):
+        return counted
+    counted = counted.any(tuple(range(max(counted.ndim - len(shape), 0))))
+    shared = [i for i in range(-counted.ndim, 0) if shape[i] == 1 < counted.shape[i]]
+    return counted.any(tuple(shared), keepdims=True)
+
+
+def _refuse(bad: np.ndarray, values: np.ndarray, name: str, counted: Array | None, message: str) -> None:
+    """Raise for the first of the values that is bad and counts."""
+    if bad.any():
+        refuse_where(bad if counted is None else bad & counted, values, name, message)
+
+
+def _class_ids(size: int) -> _Reader:
+    def read(ids: Array, name: str, counted: Array | None) -> Array:
+        check_integer(ids, name)
+        if is_jax(ids):
+            return valid_ids(ids, size=size)
+        if size > 2:
+            return ids_in_range(ids, name, size, counted)
+        check_binary(ids, name)
+        return ids_in_range(ids, name, size, counted).astype(np.int8)
+
+    return read
+
+
+def _scores(given: Array, name: str, counted: Array | None) -> Array:
+    """Only their order matters: they keep the precision in which they came."""
+    if not on_device(given, counted) and not is_integer(given) and given.size and np.isnan(given.max()):
+        _refuse(np.isnan(given), given, name, counted, "no number; where= leaves examples out.")
+    return given
+
+
+def _gains(given: Array, name: str, counted: Array | None) -> Array:
+    gains = as_float(given, name)
+    if not on_device(gains, counted):
+        _refuse(~(gains >= 0), gains, name, counted, "but relevance is a number >= 0; where= leaves examples out.")
+    return gains
+
+
+def _probabilities(given: Array, name: str, counted: Array | None) -> Array:
+    """What rounding has put beyond 0 or 1 is put back."""
+    p = as_float(given, name)
+    if on_device(p, counted):
+        return p
+    rounding = 8 * _eps(given)
+    _refuse(np.isnan(p), p, name, counted, "no number; where= leaves examples out.")
+    message = "but probabilities lie in [0, 1]. Logits become probabilities by a softmax or sigmoid."
+    _refuse((p < -rounding) | (p > 1 + rounding), p, name, counted, message)
+    return np.clip(p, 0, 1)
+
+
+def _distributions(given: Array, name: str, counted: Array | None) -> Array:
+    """Probabilities of all classes."""
+    p = _probabilities(given, name, counted)
+    if not on_device(p, counted):
+        total = p.sum(-1)
+        message = "but those of all classes sum to 1: divide them by their sum, or take the softmax of logits."
+        off = np.abs(total - 1) > _eps(given) ** 0.5
+        _refuse(off, total, f"the sum of {name}", _of_rows(counted), message)
+    return p
+
+
+def _logits(given: Array, name: str, counted: Array | None) -> Array:
+    z = as_float(given, name)
+    if not on_device(z, counted):
+        _refuse(np.isnan(z), z, name, counted, "no number; where= leaves examples out.")
+        greatest = z.max(-1)
+        message = "but a softmax needs a finite one. -inf rules a class out; not all can be."
+        _refuse(np.isinf(greatest), greatest, f"the greatest of {name}", _of_rows(counted), message)
+    return z
+
+
+def _logits_to_be_scaled(given: Array, name: str, counted: Array | None) -> Array:
+    """Probabilities, which have a temperature that says nothing, are seen for what they are."""
+    z = _logits(given, name, counted)
+    if on_device(z, counted):
+        return z
+    is_distribution = ((z >= 0) & (z <= 1)).all(-1) & (np.abs(z.sum(-1) - 1) <= _eps(given) ** 0.5)
+    rows = np.broadcast_to(True if counted is None else counted[..., 0], is_distribution.shape)
+    if rows.any() and is_distribution[rows].all():
+        raise ValueError(
+            f"{name} holds probabilities: each row lies in [0, 1] and sums to 1. Give what the softmax was taken of, or"
+            f" np.log({name})."
+        )
+    return z
+
+
+def _of_rows(counted: Array | None) -> Array | None:
+    return None if counted is None else counted[..., 0]
+
+
+def _eps(given: np.ndarray) -> float:
+    """The rounding of the dtype in which numbers came; at least that of float32, in which those of lists may be computed."""
+    floating = jax.numpy.issubdtype(given.dtype, np.floating)
+    return float(max(xp.finfo(given.dtype).eps if floating else 0.0, np.finfo(np.float32).eps))
+
+
+_TWO_CLASS = "; two_class makes such an array of the probability of class 1"
+_TWO_LOGITS = "; np.stack([np.zeros_like(z), z], -1) makes such an array of the logit z of class 1"
+
+IGNORED = np.int8(-100)  # unlike -1, a negative label that nobody takes for the other one of two classes -1 and 1
+
+INDICATORS = Kind(_class_ids(2))
+SCORES = Kind(_scores)
+GAINS = Kind(_gains)
+PROBABILITIES = Kind(_probabilities)
+DISTRIBUTIONS = Kind(_distributions, _TWO_CLASS)
+LOGITS = Kind(_logits, _TWO_LOGITS)
+LOGITS_TO_BE_SCALED = Kind(_logits_to_be_scaled, _TWO_LOGITS)

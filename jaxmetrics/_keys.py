@@ -1,0 +1,95 @@
+"""Keys of whatever draws: a JAX key, an int seed, or on the host a NumPy Generator.
+
+A key is not data: where the data live on the host, it only seeds NumPy's Generator. The same key and the same kind of data
+give the same draws; a Generator moves on, as NumPy's users expect.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import jax
+import numpy as np
+
+from jaxmetrics._backends import Array, is_known, on_device
+
+__all__: list[str] = []
+
+KeyLike: TypeAlias = "jax.Array | int | np.random.Generator"
+
+
+@dataclass(frozen=True)
+class HostKey:
+    """What seeds a Generator, as often as one is asked for: each starts anew."""
+
+    words: tuple[int, ...]
+
+    def generator(self) -> np.random.Generator:
+        return np.random.default_rng(self.words)
+
+
+Key: TypeAlias = "jax.Array | HostKey"
+
+
+def place(key: KeyLike, *arrays: Array | None) -> tuple[Any, ...]:
+    """The key for draws where the arrays live, and the arrays; they move to the device with a key that jit or vmap hides."""
+    if not is_known(key):
+        arrays = tuple(None if x is None else jax.numpy.asarray(x) for x in arrays)
+    return as_key(key, *arrays), *arrays
+
+
+def as_key(key: KeyLike, *arrays: Array | None) -> Key:
+    """The key for draws where the arrays live."""
+    if isinstance(key, HostKey):
+        return key
+    is_seed = isinstance(key, int | np.integer) and not isinstance(key, bool)
+    if not (is_seed or isinstance(key, np.random.Generator) or _is_jax_key(key)):
+        raise TypeError(
+            f"key must be a JAX key, an int seed or, for data of the host, a NumPy Generator, got {_described(key)}:"
+            " jax.random.key(0), 0 or numpy.random.default_rng(0)."
+        )
+    return _device_key(key) if on_device(arrays) else _host_key(key)
+
+
+def _device_key(key: Any) -> jax.Array:
+    if isinstance(key, np.random.Generator):
+        raise TypeError(
+            "key is a NumPy Generator, which draws for data of the host, but the data are JAX arrays (or the metric"
+            " answers with them): give jax.random.key(0) or an int seed."
+        )
+    if isinstance(key, int | np.integer):
+        return jax.random.key(int(key))
+    return jax.random.wrap_key_data(jax.numpy.asarray(key)) if key.dtype == np.uint32 else key
+
+
+def _host_key(key: Any) -> HostKey:
+    if isinstance(key, np.random.Generator):
+        return HostKey(tuple(key.integers(2**32, size=4).tolist()))
+    if isinstance(key, int | np.integer):
+        return HostKey((int(key) % 2**64,))
+    words = key if key.dtype == np.uint32 else jax.random.key_data(key)
+    return HostKey(tuple(np.asarray(words).ravel().tolist()))
+
+
+_SPLIT = 2**64 - 59  # no word of a key, so that no part of one key is another key
+
+
+def split(key: Key, num: int = 2) -> list[Key]:
+    """Keys that are independent of each other."""
+    if isinstance(key, HostKey):
+        return [HostKey((*key.words, _SPLIT, i)) for i in range(num)]
+    return list(jax.random.split(key, num))
+
+
+def _is_jax_key(key: object) -> bool:
+    if not isinstance(key, jax.Array):
+        return isinstance(key, np.ndarray) and key.dtype == np.uint32 and key.shape == (2,)
+    if jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key):
+        return key.shape == ()
+    return key.dtype == np.uint32 and key.ndim == 1
+
+
+def _described(key: object) -> str:
+    shape = f" of shape {key.shape} and dtype {key.dtype}" if hasattr(key, "shape") and hasattr(key, "dtype") else ""
+    return f"{type(key).__name__}{shape}"

@@ -1,0 +1,137 @@
+"""The command line: `jaxmetrics report FILE`, `jaxmetrics compare A B`, `jaxmetrics merge STATE`.
+
+Here is what can be typed. What is done about it is in `_commands.py`, which is imported when a
+command runs, and so are the libraries that read files: help does not wait for them.
+"""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+try:
+    import typer
+except ImportError as error:
+    raise SystemExit(f"jaxmetrics: the command line needs {error.name}: pip install 'jaxmetrics[cli]'") from None
+
+__all__ = ["main"]
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="Performance measures of classifiers, with intervals.",
+)
+
+TRUE, PRED = "y_true", "y_pred"
+
+File = Annotated[Path, typer.Argument(help="Predictions: .csv, .parquet or .npz.", show_default=False)]
+Ignore = Annotated[list[str] | None, typer.Option(help="Leave out rows with this label (repeatable).")]
+Level = Annotated[float, typer.Option(help="Level of the intervals.")]
+Html = Annotated[Path | None, typer.Option(help="Write a page with pictures to this file.")]
+Json = Annotated[
+    str | None,
+    typer.Option(help="Write JSON to this file; without a name, or with -, to standard output."),
+]
+
+
+@app.command()
+def report(
+    file: File,
+    true: Annotated[str, typer.Option(help="Column of the true class.")] = TRUE,
+    pred: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of the predicted class.",
+            show_default=f"{PRED}, else the most probable class",
+        ),
+    ] = None,
+    weight: Annotated[str | None, typer.Option(help="Column of weights (2 = the row written twice).")] = None,
+    prob: Annotated[
+        str | None,
+        typer.Option(help="Prefix of the columns of probabilities, prob_cat for class cat; in .npz an (n, K) array."),
+    ] = None,
+    ignore: Ignore = None,
+    counts: Annotated[bool, typer.Option("--counts", help="FILE holds a confusion matrix, row = true class.")] = False,
+    level: Level = 0.95,
+    html: Html = None,
+    json: Json = None,
+) -> None:
+    """Report how good the predictions in FILE are: per class and overall, each number with its
+    interval.
+
+    Rows are counted from 1, without the header.
+    """
+    from jaxmetrics.cli import _commands
+
+    columns = _commands.Columns(true, pred, weight, prob)
+    output = _commands.Output(level, json, html, file.name)
+    if counts:
+        chosen = columns != _commands.Columns() or bool(ignore)
+        _commands.report_counts(file, chosen, output)
+    else:
+        _commands.report_predictions(file, columns, ignore or [], output)
+
+
+@app.command()
+def compare(
+    file_a: Annotated[
+        Path,
+        typer.Argument(metavar="A", help="Predictions: .csv, .parquet or .npz.", show_default=False),
+    ],
+    file_b: Annotated[
+        Path,
+        typer.Argument(metavar="B", help="Others for the same examples.", show_default=False),
+    ],
+    true: Annotated[str, typer.Option(help="Column of the true class, in both.")] = TRUE,
+    pred: Annotated[str, typer.Option(help="Column of the predicted class, in both.")] = PRED,
+    id: Annotated[str | None, typer.Option(help="Column to join the rows by; without it, row by row.")] = None,
+    ignore: Ignore = None,
+    rope: Annotated[float, typer.Option(help="Differences up to this size do not matter.")] = 0.0,
+    level: Level = 0.95,
+    html: Html = None,
+    json: Json = None,
+) -> None:
+    """Compare two files of predictions for the same examples, in pairs: differences with
+    intervals, and McNemar's test.
+
+    Rows are counted from 1, without the header.
+    """
+    from jaxmetrics.cli import _commands
+
+    columns = _commands.Columns(true, pred, id=id)
+    output = _commands.Output(level, json, html, f"{file_a.name} and {file_b.name}")
+    _commands.compare(file_a, file_b, columns, ignore or [], rope, output)
+
+
+@app.command()
+def merge(
+    files: Annotated[
+        list[Path],
+        typer.Argument(metavar="STATE...", help="Files written by save_state.", show_default=False),
+    ],
+    output: Annotated[Path | None, typer.Option(help="Write the merged state to this file (.npz).")] = None,
+    classes: Annotated[str | None, typer.Option(help="Names of the classes, separated by commas.")] = None,
+    level: Level = 0.95,
+    html: Html = None,
+    json: Json = None,
+) -> None:
+    """Merge the evaluation states that several hosts have saved, and report on all of their
+    examples.
+    """
+    from jaxmetrics.cli import _commands
+
+    names = None if classes is None else classes.split(",")
+    _commands.merge(files, names, _commands.Output(level, json, html, "Merged states", state=output))
+
+
+def main() -> None:
+    """Run the command line; `--json` last, or before another option, writes to standard output."""
+    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    given = sys.argv[1:]
+    arguments: list[str] = []
+    for argument, following in zip(given, [*given, "--"][1:], strict=True):
+        arguments.append(argument)
+        if argument == "--json" and following.startswith("--"):
+            arguments.append("-")
+    app(arguments)

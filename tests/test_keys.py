@@ -1,0 +1,195 @@
+"""Keys of whatever draws: JAX keys, int seeds and NumPy Generators, on the host and on the device."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmetrics as jm
+
+COUNTS = np.array([[40, 5, 2], [6, 30, 4], [1, 3, 9]])
+_rng = np.random.default_rng(0)
+TRUE = _rng.integers(0, 3, 200)
+PRED_A, PRED_B = (np.where(_rng.random(200) < p, TRUE, _rng.integers(0, 3, 200)) for p in (0.7, 0.6))
+PAIRED = jm.paired_confusion_matrix(TRUE, PRED_A, PRED_B, num_classes=3)
+HISTOGRAM = np.array([[50, 40, 10], [5, 20, 75]])
+LOSSES = _rng.exponential(size=50)
+
+
+def mean_loss(losses: Any) -> Any:
+    return losses.mean(-1)
+
+
+# What draws, as a function of a key and of the counts or losses that it is given: host or device.
+Draw = Callable[[Any, Callable[[np.ndarray], Any]], Any]
+DRAWS: dict[str, Draw] = {
+    "bootstrap": lambda key, put: jm.bootstrap(key, jm.accuracy, put(COUNTS), num_samples=20),
+    "bootstrap studentized": lambda key, put: jm.bootstrap(
+        key, jm.accuracy, put(COUNTS), num_samples=20, method="studentized", stratified=True
+    ),
+    "bootstrap_histogram": lambda key, put: jm.bootstrap_histogram(key, jm.roc_auc_bounds, put(HISTOGRAM), num_samples=20),
+    "posterior": lambda key, put: jm.posterior(key, jm.accuracy, put(COUNTS), num_samples=20),
+    "bootstrap_counts": lambda key, put: jm.bootstrap_counts(key, put(COUNTS), 5),
+    "bootstrap_counts bayesian": lambda key, put: jm.bootstrap_counts(key, put(COUNTS), 5, method="bayesian"),
+    "bootstrap_counts poisson": lambda key, put: jm.bootstrap_counts(key, put(COUNTS), 5, method="poisson"),
+    "bootstrap_examples": lambda key, put: jm.bootstrap_examples(key, mean_loss, put(LOSSES), num_samples=20),
+    "compare": lambda key, put: jm.compare(key, jm.accuracy, put(PAIRED), num_samples=20),
+    "compare posterior": lambda key, put: jm.compare(key, jm.accuracy, put(PAIRED), num_samples=20, method="posterior"),
+    "compare_predictions": lambda key, put: jm.compare_predictions(
+        key, jm.accuracy, put(TRUE), PRED_A, PRED_B, num_classes=3, num_samples=20
+    ),
+    "compare_unpaired": lambda key, put: jm.compare_unpaired(
+        key, jm.accuracy, put(PAIRED.sum(-1)), PAIRED.sum(-2), num_samples=20
+    ),
+    "compare_unpaired posterior": lambda key, put: jm.compare_unpaired(
+        key, jm.accuracy, put(PAIRED.sum(-1)), PAIRED.sum(-2), num_samples=20, method="posterior"
+    ),
+    "permutation_test": lambda key, put: jm.permutation_test(key, jm.accuracy, put(PAIRED), num_samples=20),
+    "leaderboard": lambda key, put: jm.leaderboard(
+        key, jm.accuracy, put(TRUE), [PRED_A, PRED_B], num_classes=3, num_samples=20
+    ),
+}
+# Most draws of counts differ between keys; the p-value of twenty swaps need not.
+SAME_ANYHOW = {"permutation_test"}
+
+
+def numbers(tree: Any) -> np.ndarray:
+    return np.concatenate([np.ravel(x) for x in jax.tree.leaves(tree)])
+
+
+@pytest.fixture(params=DRAWS)
+def draw(request: pytest.FixtureRequest) -> Draw:
+    return DRAWS[request.param]
+
+
+def test_the_same_key_draws_the_same_and_another_something_else(request: Any, draw: Draw) -> None:
+    keys: list[Callable[[int], Any]] = [
+        jax.random.key,
+        jax.random.PRNGKey,
+        lambda seed: jax.random.key(seed, impl="rbg"),
+        lambda seed: np.asarray(jax.random.PRNGKey(seed)),
+        int,
+        np.int64,
+        np.random.default_rng,
+    ]
+    for key in keys:
+        first, again, other = (draw(key(seed), np.asarray) for seed in (3, 3, 4))
+        assert all(isinstance(x, np.ndarray | np.generic) for x in jax.tree.leaves(first))
+        np.testing.assert_array_equal(numbers(first), numbers(again))
+        if request.node.callspec.params["draw"] not in SAME_ANYHOW:
+            assert (numbers(first) != numbers(other)).any(), key
+
+
+def test_old_and_new_keys_draw_alike(draw: Draw) -> None:
+    new, old = (draw(key(7), np.asarray) for key in (jax.random.key, jax.random.PRNGKey))
+    np.testing.assert_array_equal(numbers(new), numbers(old))
+
+
+def test_generators_move_on() -> None:
+    rng, again = np.random.default_rng(5), np.random.default_rng(5)
+    first, second = (jm.bootstrap_counts(rng, COUNTS, 50) for _ in range(2))
+    assert (first != second).any()
+    for expected in (first, second):
+        np.testing.assert_array_equal(jm.bootstrap_counts(again, COUNTS, 50), expected)
+    assert rng.integers(2**62) == again.integers(2**62)
+
+
+def test_seeds_that_differ_draw_independently() -> None:
+    """Neighbours, negative ones and those beyond 2^32; NumPy's integers draw as Python's."""
+    seeds = (0, 1, -1, 2**32, 2**32 + 1, 2**63, 12345678901234567)
+    draws = [jm.bootstrap_counts(seed, COUNTS, 400)[:, 0, 0] for seed in seeds]
+    correlation = np.corrcoef(draws) - np.eye(len(seeds))
+    assert np.abs(correlation).max() < 5 / np.sqrt(400)
+    one: Any = np.uint32(1)
+    np.testing.assert_array_equal(jm.bootstrap_counts(one, COUNTS, 400)[:, 0, 0], draws[1])
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        True,
+        np.True_,
+        "0",
+        1.0,
+        np.float32(1),
+        None,
+        (0, 1),
+        np.array([1, 2]),
+        jax.random.split(jax.random.key(0), 3),
+        jax.random.split(jax.random.PRNGKey(0), 3),
+        jnp.array(1.0),
+        np.random,
+        np.random.RandomState(0),
+    ],
+    ids=lambda key: type(key).__name__,
+)
+@pytest.mark.parametrize("put", [np.asarray, jnp.asarray], ids=["host", "device"])
+def test_what_is_no_key(key: Any, put: Any) -> None:
+    message = rf"key must be a JAX key, an int seed or, .* got {type(key).__name__}.*jax.random.key\(0\)"
+    for name in ("bootstrap", "bootstrap_counts", "posterior", "compare", "permutation_test"):
+        with pytest.raises(TypeError, match=message):
+            DRAWS[name](key, put)
+
+
+def test_a_key_is_looked_at_whatever_is_drawn(draw: Draw) -> None:
+    for key in (True, "0", None, jax.random.split(jax.random.key(0), 3)):
+        with pytest.raises(TypeError, match="key must be a JAX key"):
+            draw(key, np.asarray)
+
+
+def test_generators_do_not_draw_for_the_device(draw: Draw) -> None:
+    with pytest.raises(TypeError, match=r"key is a NumPy Generator, .* but the data are JAX arrays"):
+        draw(np.random.default_rng(0), jnp.asarray)
+
+
+def test_generators_do_not_draw_for_metrics_that_answer_with_jax_arrays() -> None:
+    with pytest.raises(TypeError, match="or the metric answers with them"):
+        jm.bootstrap(np.random.default_rng(0), lambda c: jnp.trace(c) / c.sum(), COUNTS)
+
+
+def test_seeds_on_the_device_are_those_of_keys() -> None:
+    seeded, keyed, legacy = (
+        jm.bootstrap_counts(key, jnp.asarray(COUNTS), 5, method="bayesian")
+        for key in (3, jax.random.key(3), jax.random.PRNGKey(3))
+    )
+    assert isinstance(seeded, jax.Array)
+    np.testing.assert_array_equal(seeded, keyed)
+    np.testing.assert_array_equal(seeded, legacy)
+
+
+def test_keys_that_are_traced_move_counts_of_the_host_to_the_device() -> None:
+    """Of independent keys, the means of the draws differ by their own error; each draws as alone."""
+    keys = jax.random.split(jax.random.key(0), 8)
+    draw = jax.jit(jax.vmap(lambda key: jm.bootstrap_counts(key, COUNTS, 200)))
+    draws = np.asarray(draw(keys))
+    assert draws.shape == (8, 200, 3, 3)
+    assert (draws.sum((-2, -1)) == 100).all()
+    correlation = np.corrcoef(draws[:, :, 0, 0]) - np.eye(8)
+    assert np.abs(correlation).max() < 5 / np.sqrt(200)
+    np.testing.assert_allclose(draws.mean((0, 1)), COUNTS, atol=5 * np.sqrt(24 / 1600))
+    np.testing.assert_array_equal(jm.bootstrap_counts(keys[3], jnp.asarray(COUNTS), 200), draws[3])
+
+
+QUICK = ("posterior", "bootstrap_examples", "compare_unpaired posterior")
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in DRAWS])
+def test_vmap_over_keys_of_whatever_draws(name: str) -> None:
+    """One program for all keys, each of which draws what it draws alone on the device."""
+    keys = jax.random.split(jax.random.key(1), 2)
+    together = jax.vmap(lambda key: DRAWS[name](key, np.asarray))(keys)
+    assert all(isinstance(x, jax.Array) and len(x) == 2 for x in jax.tree.leaves(together))
+    alone = DRAWS[name](keys[1], jnp.asarray)
+    for a, b in zip(jax.tree.leaves(together), jax.tree.leaves(alone), strict=True):
+        np.testing.assert_allclose(a[1], b, rtol=2e-6, atol=2e-6)
+
+
+def test_parts_of_a_key_are_independent() -> None:
+    """The two classifiers of `compare_unpaired` are drawn apart: their errors add up."""
+    c = 10 * COUNTS
+    result = jm.compare_unpaired(0, jm.accuracy, c, c, num_samples=4000)
+    apart = np.hypot(result.a.standard_error, result.b.standard_error)
+    np.testing.assert_allclose(result.difference.standard_error, apart, rtol=0.06)  # five errors
