@@ -450,9 +450,12 @@ def timed(name: str, side: str) -> dict[str, float]:
         import jax
 
         wait = jax.block_until_ready
-        jax.monitoring.register_event_duration_secs_listener(
-            lambda event, _, **__: programs.append(event) if event == COMPILED else None
-        )
+
+        def listen(event: str, seconds: float, **_: object) -> None:
+            if event == COMPILED:
+                programs.append(event)
+
+        jax.monitoring.register_event_duration_secs_listener(listen)
     else:
         wait = no_wait
         for other in CALLS[name].modules:
