@@ -211,11 +211,11 @@ else:
                 "erfc": _erfc,
                 "expit": lambda x: np.exp(-np.logaddexp(0, -np.asarray(x))),
                 "logit": lambda x: np.log(x) - np.log1p(-np.asarray(x)),
-                "ndtr": lambda x: _erfc(-np.asarray(x) / math.sqrt(2)) / 2,
                 "ndtri": _elementwise(_normal_quantile),
                 "softmax": _softmax,
             }.items()
-        }
+        },
+        ndtr=lambda x: special.erfc(-x / math.sqrt(2)) / 2,  # JAX's own takes three times as long to compile
     )
 
 

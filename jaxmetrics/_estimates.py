@@ -5,6 +5,7 @@ Replicates are pytrees of `(S, ...)`, made by `_replicates`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from statistics import NormalDist
@@ -268,7 +269,7 @@ def _bca(value: Array, samples: Array, acceleration: Array, *, tails: Array) -> 
     one_sided = (below == 0) | (below == count)  # says nothing of the bias: percentiles
     bias = xp.where(one_sided, 0, special.ndtri(xp.clip(below / count, 0.5 / count, 1 - 0.5 / count)))
     acceleration = xp.where(one_sided, 0, acceleration)
-    z = bias + special.ndtri(_levels(tails, value))
+    z = bias + _levels(special.ndtri(tails), value)
     low, high = ordered.quantiles(special.ndtr(bias + z / (1 - acceleration * z)))
     return _estimate(value, low, high, samples)
 
@@ -306,10 +307,12 @@ def _acceleration(function: Metric, taken: Array, numbers: int, stratified: bool
         few = taken.sum((-2, -1)) < _FEW
         influence = jax.tree.map(lambda j, d: xp.where(_expand(few, j.ndim - few.ndim), j, d), jackknifed, slopes)
 
-    def acceleration(u: Array) -> Array:
-        return acceleration_of(u, taken.reshape((*taken.shape[:-2], *(1,) * (u.ndim - taken.ndim), k, width)), stratified)
-
-    return jax.tree.map(acceleration, influence)
+    leaves, structure = jax.tree.flatten(influence)  # in one array, so that it is compiled once
+    sizes = [math.prod(u.shape[taken.ndim - 2 : -2]) for u in leaves]
+    flat = [u.reshape((*taken.shape[:-2], size, k, width)) for u, size in zip(leaves, sizes, strict=True)]
+    accelerations = acceleration_of(xp.concatenate(flat, -3), taken[..., None, :, :], stratified)
+    pieces = zip(xp.split(accelerations, np.cumsum(sizes)[:-1], -1), leaves, strict=True)
+    return jax.tree.unflatten(structure, [piece.reshape(u.shape[:-2]) for piece, u in pieces])
 
 
 def _one_table(function: Callable[[Array], Any], table: Array) -> Any:
@@ -358,9 +361,8 @@ class _Ordered:
         """At levels `(2, ...)`, linear between the samples; NaN if there are none."""
         place = xp.clip(q, 0, 1) * xp.maximum(self.count - 1, 0)
         before = xp.floor(place).astype(xp.int32)
-        low, high = (
-            xp.take_along_axis(self.values, i, axis=0) for i in (before, xp.minimum(before + 1, xp.maximum(self.count - 1, 0)))
-        )
+        after = xp.minimum(before + 1, xp.maximum(self.count - 1, 0))
+        low, high = xp.split(xp.take_along_axis(self.values, xp.concatenate([before, after]), axis=0), 2)
         between = low + (high - low) * (place - before)
         return xp.where((self.count > 0) & ~xp.isnan(q), between, xp.nan)
 

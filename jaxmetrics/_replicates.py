@@ -108,17 +108,16 @@ def _swapped(keys: Array, cells: Array) -> Array:
     a, b = np.triu_indices(k, 1)
     both = cube[..., a, b] + cube[..., b, a]
     words = _samplers.random_words(keys, both.shape[-1] * k).reshape(-1, 1, k, both.shape[-1])
-    one = jnp.ones((), cube.dtype)
-    kept = _samplers.binomial(words, _as_int(both), one, one).astype(cube.dtype)
+    kept = _samplers.heads(words, _as_int(both)).astype(cube.dtype)
     drawn = jnp.broadcast_to(cube, (len(keys), *cube.shape)).at[..., a, b].set(kept).at[..., b, a].set(both - kept)
     return drawn.reshape((len(keys), *cells.shape))
 
 
 def _halved(keys: Array, cells: Array) -> Array:
-    """Half of the examples, each as a coin falls."""
+    """Half of the examples, each as a coin falls; row by row, for a short program."""
     words = _samplers.random_words(keys, math.prod(cells.shape[-2:])).reshape((-1, 1, *cells.shape[-2:]))
-    one = jnp.ones((), cells.dtype)
-    return _samplers.binomial(words, _as_int(cells), one, one)
+    rows = jax.lax.map(lambda row: _samplers.heads(*row), (jnp.moveaxis(words, -2, 0), jnp.moveaxis(_as_int(cells), -2, 0)))
+    return jnp.moveaxis(rows, 0, -2)
 
 
 def _poisson(keys: Array, matrices: Array) -> Array:

@@ -75,6 +75,16 @@ def binomial(words: jax.Array, n: jax.Array, success: jax.Array, failure: jax.Ar
     return jnp.where(success > failure, n - k, k)
 
 
+def heads(words: jax.Array, n: jax.Array) -> jax.Array:
+    """Heads of n fair coins, int32: up to 32 are the bits of the word itself."""
+    words, n = jnp.broadcast_arrays(words, n)
+    few = n <= 32
+    tossed = jnp.where(n > 0, np.uint32(0xFFFFFFFF) >> (32 - jnp.clip(n, 1, 32)).astype(jnp.uint32), 0)
+    half = jnp.full(n.shape, 0.5, float_dtype())
+    many = _accepted(_try_binomial, words, ~few, jnp.where(few, 40, n), half)
+    return jnp.where(few, lax.population_count(words & tossed).astype(jnp.int32), many)
+
+
 def poisson(words: jax.Array, mean: jax.Array) -> jax.Array:
     """Poisson counts, int32, for means up to 2^30."""
     words, mean = jnp.broadcast_arrays(words, mean)
@@ -119,7 +129,7 @@ def _invert(words: jax.Array, active: jax.Array, probability: jax.Array, ratio: 
     return lax.while_loop(unfinished, three_steps, start)[1]
 
 
-_MANY_LANES = 2**14  # from which on it pays to gather the lanes that were rejected; it takes long to compile
+_MANY_LANES = 2**16  # from which on it pays to gather the lanes that were rejected; it takes long to compile
 
 
 def _accepted(trial: Callable[..., jax.Array], words: jax.Array, active: jax.Array, *parameters: jax.Array) -> jax.Array:

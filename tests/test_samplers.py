@@ -14,8 +14,9 @@ from jaxmetrics._backends import promoting
 N = 1_000_000
 WORDS = jax.random.bits(jax.random.key(3), (N,), jnp.uint32)
 
-binomial, poisson, multinomial, dirichlet = (
-    promoting(jax.jit(f)) for f in (_samplers.binomial, _samplers.poisson, _samplers.multinomial, _samplers.dirichlet)
+binomial, heads, poisson, multinomial, dirichlet = (
+    promoting(jax.jit(f))
+    for f in (_samplers.binomial, _samplers.heads, _samplers.poisson, _samplers.multinomial, _samplers.dirichlet)
 )
 
 
@@ -55,6 +56,11 @@ def test_binomial(n: int, success: int, failure: int) -> None:
     assert p_value(draws if success <= failure else n - draws, stats.binom(n, p)) > 1e-3
 
 
+@pytest.mark.parametrize("n", [1, 2, 31, 32, 33, 100, 10**6, 2**31 - 1])
+def test_heads(n: int) -> None:
+    assert p_value(np.asarray(heads(WORDS, jnp.full(N, n))), stats.binom(n, 0.5)) > 1e-3
+
+
 @pytest.mark.parametrize("mean", [0.01, 1, 9.99, 10, 12, 30, 200, 1e4, 1e6])
 def test_poisson(mean: float) -> None:
     assert p_value(np.asarray(poisson(WORDS, jnp.full(N, mean, jnp.float32))), stats.poisson(mean)) > 1e-3
@@ -75,8 +81,8 @@ def test_certain_and_impossible_outcomes(x64: bool) -> None:
         assert (binomial(words, sizes, jnp.array(0.0), jnp.array(1.0)) == 0).all()
         assert (binomial(words, sizes, jnp.array(1.0), jnp.array(0.0)) == n).all()
         assert (binomial(words, sizes, jnp.array(0.0), jnp.array(0.0)) == 0).all()
-        draws = binomial(words, sizes, jnp.array(1.0), jnp.array(1.0))
-        assert ((draws >= 0) & (draws <= n)).all()
+        for draws in (binomial(words, sizes, jnp.array(1.0), jnp.array(1.0)), heads(words, sizes)):
+            assert ((draws >= 0) & (draws <= n)).all()
     assert (poisson(words, jnp.array(0.0)) == 0).all()
     assert binomial(words, jnp.array(10**6), jnp.array(1e-3), jnp.array(1e6)).max() <= 5  # mean 0.001
 

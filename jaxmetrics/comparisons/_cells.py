@@ -44,7 +44,11 @@ class Layout(NamedTuple):
 
         def evaluate(cells: Array) -> tuple[Any, Any, Any]:
             both = matrices(cells)
-            of_a, of_b = metric(both[..., 0, :, :]), metric(both[..., 1, :, :])
+            if is_jax(both):  # one at a time, so that the metric is compiled once
+                values = jax.vmap(metric)(both)
+                of_a, of_b = jax.tree.map(lambda x: x[0], values), jax.tree.map(lambda x: x[1], values)
+            else:
+                of_a, of_b = metric(both[..., 0, :, :]), metric(both[..., 1, :, :])
             return of_a, of_b, jax.tree.map(difference, of_a, of_b)
 
         return evaluate
