@@ -6,8 +6,9 @@ nearly none: of 1e9 examples the last thousand vanish. Adding up the cells that 
 
 from __future__ import annotations
 
-from jaxmetrics._arrays import ArrayLike, as_counts, divide, matmul
-from jaxmetrics._backends import Array, xp
+from jaxmetrics._arithmetic import divide, matmul
+from jaxmetrics._namespaces import Array, xp
+from jaxmetrics._validation import ArrayLike, as_counts
 
 __all__: list[str] = []
 

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from jaxmetrics._arrays import (
+from jaxmetrics._namespaces import Array, is_jax, on_device, xp
+from jaxmetrics._validation import (
     ArrayLike,
     as_array,
     as_float,
@@ -31,7 +32,6 @@ from jaxmetrics._arrays import (
     refuse_where,
     valid_ids,
 )
-from jaxmetrics._backends import Array, is_jax, on_device, xp
 
 __all__: list[str] = []
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import jax
 import numpy as np
 
-from jaxmetrics._backends import Array, is_known, on_device
+from jaxmetrics._namespaces import Array, is_known, on_device
 
 __all__: list[str] = []
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from jaxmetrics._arrays import ArrayLike, check_level, check_option, check_real
+from jaxmetrics._validation import ArrayLike, check_level, check_option, check_real
 from jaxmetrics.comparisons import Comparison
 from jaxmetrics.comparisons.differences import check_rope
-from jaxmetrics.intervals import Estimate
+from jaxmetrics.estimates import Estimate
 from jaxmetrics.posteriors import balanced_accuracy_posterior
 from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve
 from jaxmetrics.scoring import CalibrationCurve

@@ -10,19 +10,18 @@ from typing import Literal
 
 import numpy as np
 
-from jaxmetrics import _betas, _replicates
-from jaxmetrics._arrays import ArrayLike, as_counts, as_float, as_prior, check_size
-from jaxmetrics._backends import Array, compiled, xp
+from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import Key, KeyLike, place
-from jaxmetrics.betasum import BetaAverage, get_beta_parameters
+from jaxmetrics._namespaces import Array, xp
+from jaxmetrics._validation import ArrayLike, as_counts, check_size
+from jaxmetrics.betas import BetaAverage, get_beta_parameters
+from jaxmetrics.betas.parameters import as_prior
+from jaxmetrics.intervals import replicates
 
 __all__ = [
     "accuracy_posterior",
     "balanced_accuracy_expected",
     "balanced_accuracy_posterior",
-    "beta_cdf",
-    "beta_pdf",
-    "beta_ppf",
     "posterior_counts",
     "precision_posterior",
     "recall_posterior",
@@ -140,63 +139,12 @@ def posterior_counts(
     """
     c = as_counts(counts)
     k, size = c.shape[-1], check_size(num_samples, "num_samples")
-    given = as_prior(prior, k), _replicates.as_prevalence(prevalence, k)
+    given = as_prior(prior, k), replicates.as_prevalence(prevalence, k)
     return _posterior_draws(*place(key, c, *given), size=size)
 
 
 @compiled
 def _posterior_draws(key: Key, counts: Array, prior: Array, prevalence: Array | None, *, size: int) -> Array:
     c = xp.where((counts >= 0).all((-2, -1), keepdims=True), counts, xp.nan)
-    sampler = _replicates.posterior(prior, prevalence)
-    return _replicates.evaluate(sampler, lambda cells: cells, key, c, size=size, numbers=c.shape[-1] ** 2)
-
-
-def _beta_arguments(x: ArrayLike, a: ArrayLike, b: ArrayLike, name: str) -> tuple[Array, ...]:
-    """The three, broadcast, and where the parameters are possible; elsewhere they are 1."""
-    x, a, b = xp.broadcast_arrays(as_float(x, name), as_float(a, "a"), as_float(b, "b"))
-    valid = (a > 0) & (b > 0) & (a < xp.inf) & (b < xp.inf)
-    return x, xp.where(valid, a, 1), xp.where(valid, b, 1), valid
-
-
-@compiled
-def beta_pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
-    """The density of Beta(a, b), `x^(a-1) (1-x)^(b-1) / B(a, b)`; 0 outside of [0, 1], NaN for parameters not above 0.
-
-    >>> beta_pdf(0.5, 2, 2)
-    np.float64(1.5)
-    """
-    z, a, b, valid = _beta_arguments(x, a, b, "x")
-    return xp.where(valid, _betas.pdf(z, a, b), xp.nan)
-
-
-@compiled
-def beta_cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
-    """`P(X <= x)` for X ~ Beta(a, b), the regularised incomplete beta function, with gradients by x, a and b.
-
-    Exact to 1e-12 for a, b from 0.1 to 1e9; with 32 bits to 1e-6 and what the last digit of x makes, `pdf(x) ulp(x)`: 0.003
-    for 1e9 examples. By quadrature, see `_betas`.
-
-    >>> beta_cdf([0.25, 0.5], 2, 2).tolist()
-    [0.15625, 0.5]
-
-    >>> import jax
-    >>> float(jax.grad(beta_cdf, argnums=1)(0.5, 2.0, 2.0))
-    -0.22157
-    """
-    z, a, b, valid = _beta_arguments(x, a, b, "x")
-    return xp.where(valid & ~xp.isnan(z), _betas.cdf(z, a, b), xp.nan)
-
-
-@compiled
-def beta_ppf(q: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
-    """The quantile of Beta(a, b), the inverse of `beta_cdf` in x, with gradients by q, a and b.
-
-    Quantiles of q nearer to 0 or 1 than 1e-16 (1e-7 with 32 bits) are those of the end of the window that is looked at.
-    NaN for q outside of [0, 1].
-
-    >>> beta_ppf([0.025, 0.975], 91, 11).tolist()
-    [0.8254, 0.9444]
-    """
-    z, a, b, valid = _beta_arguments(q, a, b, "q")
-    possible = (z >= 0) & (z <= 1)
-    return xp.where(valid & possible, _betas.ppf(xp.where(possible, z, 0.5), a, b), xp.nan)
+    sampler = replicates.posterior(prior, prevalence)
+    return replicates.evaluate(sampler, lambda cells: cells, key, c, size=size, numbers=c.shape[-1] ** 2)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxmetrics as jm
-from jaxmetrics import _derivatives
+from jaxmetrics.intervals import derivatives
 from tests.cases import MATRICES, METRICS, TWO_CLASS_MATRICES
 
 Function = Callable[[Any], Any]
@@ -86,7 +86,7 @@ def test_every_metric_is_analytic_and_takes_batches() -> None:
                 return call(c)
 
             with np.errstate(all="raise"):
-                assert _derivatives._by_complex_steps(noted, table) is not None, name
+                assert derivatives._by_complex_steps(noted, table) is not None, name
             assert len(calls) <= 5 + 1 + 4, name  # probes, all at once, a difference quotient
     assert matrix.min() == 0
 

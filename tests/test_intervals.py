@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import jaxmetrics as jm
-from jaxmetrics import _estimates, _replicates
+from jaxmetrics.intervals import quantiles, replicates
 
 KEY = 0  # on the host, for what is computed there
 COUNTS = np.array([[40, 5, 2], [6, 30, 4], [1, 3, 9]])
@@ -202,7 +202,7 @@ def test_rounding_is_no_influence() -> None:
     last_bits = np.array([[[0.0, 1.0], [1.0, 0.0]], [[1.0, 1.0], [1.0, 0.0]]])
     for put, bit in ((np.asarray, 6e-17), (jnp.asarray, 3e-8)):
         left_out, counts = put(-(0.3 + bit * last_bits)), put(np.full((2, 2, 2), 20.0))
-        np.testing.assert_array_equal(_estimates.acceleration_of(left_out, counts), 0)
+        np.testing.assert_array_equal(quantiles.acceleration_of(left_out, counts), 0)
 
 
 def test_studentized_from_its_definition() -> None:
@@ -290,7 +290,7 @@ def test_transforms_of_the_delta_method() -> None:
         np.testing.assert_array_equal(at_end[:4], [1, 1, 1, 0])
 
 
-@pytest.mark.parametrize("lanes", [_replicates.LANES, 40])
+@pytest.mark.parametrize("lanes", [replicates.LANES, 40])
 @pytest.mark.parametrize("name", ["bootstrap", "studentized", "posterior", "fixed", "counts"])
 def test_a_batch_draws_what_each_matrix_draws_alone(name: str, lanes: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also in chunks of replicates."""
@@ -302,7 +302,7 @@ def test_a_batch_draws_what_each_matrix_draws_alone(name: str, lanes: int, monke
         "fixed": lambda c: jm.posterior(KEY, jm.f1, c, num_samples=50, prevalence="fixed"),
         "counts": lambda c: np.moveaxis(jm.bootstrap_counts(KEY, c, 50), 0, -3),
     }[name]
-    monkeypatch.setattr(_replicates, "LANES", lanes)
+    monkeypatch.setattr(replicates, "LANES", lanes)
     together = function(batch)
     for i in np.ndindex(2, 3):
         assert_close(jax.tree.map(lambda x, i=i: x[i], together), function(batch[i]), 1e-12)
@@ -319,7 +319,7 @@ def test_a_batch_on_the_device_draws_what_each_matrix_draws_alone(name: str, mon
         "fixed": lambda c: jm.posterior(KEY, jm.f1, c, num_samples=50, prevalence="fixed"),
     }[name]
     alone = [function(c) for c in batch]
-    monkeypatch.setattr(_replicates, "LANES", 40)
+    monkeypatch.setattr(replicates, "LANES", 40)
     in_chunks = jax.jit(lambda c: function(c))(batch)  # a program of its own
     monkeypatch.undo()
     for together in (function(batch), in_chunks):
@@ -333,7 +333,7 @@ def test_many_classes_are_drawn_without_their_empty_cells(put: Any) -> None:
     y_true = rng.integers(0, 1000, 50_000)
     y_pred = np.where(rng.random(50_000) < 0.7, y_true, rng.integers(0, 1000, 50_000))
     counts = put(jm.confusion_matrix(y_true, y_pred, num_classes=1000))
-    columns = _replicates.used_columns(counts)
+    columns = replicates.used_columns(counts)
     assert columns is not None
     assert columns.shape[-1] < 60
     estimate = jm.bootstrap(KEY, jm.accuracy, counts, num_samples=200)
@@ -691,7 +691,7 @@ def test_examples_of_any_shape_statistics_of_any_kind_and_chunks(
     result = jm.bootstrap_examples(KEY, statistic, x, y, num_samples=50)
     assert result["mean"].low.shape == (2,)
     assert 0 < result["undefined"].num_undefined < 50
-    monkeypatch.setattr(_replicates, "LANES", 1000)
+    monkeypatch.setattr(replicates, "LANES", 1000)
     assert_close(jm.bootstrap_examples(KEY, statistic, x, y, num_samples=50), result, 1e-12)
 
 

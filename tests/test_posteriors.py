@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 import jaxmetrics as jm
-from jaxmetrics import _betas
-from jaxmetrics._backends import compiled
+from jaxmetrics._compilation import compiled
+from jaxmetrics.betas import distributions
 
 
 @pytest.mark.parametrize(
@@ -165,11 +165,11 @@ def test_beta_cdf_of_hostile_parameters(x64: bool) -> None:
 def test_quantiles_far_in_either_tail(x64: bool) -> None:
     """Of the upper tail in its own digits: 1 - 5e-8 is 1 in float32."""
     q, a, b = np.array([1e-12, 5e-8, 1e-3, 0.4]), np.array([3.0, 0.5, 91.0, 2.0]), np.array([15.0, 0.5, 11.0, 0.5])
-    np.testing.assert_allclose(_betas.isf(q, a, b), stats.beta.isf(q, a, b), rtol=1e-9)
-    np.testing.assert_allclose(_betas.ppf(q, a, b), stats.beta.ppf(q, a, b), rtol=1e-9)
+    np.testing.assert_allclose(distributions.isf(q, a, b), stats.beta.isf(q, a, b), rtol=1e-9)
+    np.testing.assert_allclose(distributions.ppf(q, a, b), stats.beta.ppf(q, a, b), rtol=1e-9)
     q, a, b = q[1:], a[1:], b[1:]  # 1e-12 is beyond the window of float32
     arguments = tuple(jnp.asarray(v) for v in (q, a, b))
-    np.testing.assert_allclose(compiled(_betas.isf)(*arguments), stats.beta.isf(q, a, b), rtol=1e-9 if x64 else 1e-4)
+    np.testing.assert_allclose(compiled(distributions.isf)(*arguments), stats.beta.isf(q, a, b), rtol=1e-9 if x64 else 1e-4)
 
 
 def test_accuracy_has_one_prior() -> None:

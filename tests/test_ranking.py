@@ -14,7 +14,7 @@ from scipy import stats
 from sklearn import metrics as sk
 
 import jaxmetrics as jm
-from jaxmetrics.ranking._ranks import order
+from jaxmetrics.ranking.ranks import order
 from tests.oracles import best_and_worst_average_precision
 
 KEY = jax.random.key(0)

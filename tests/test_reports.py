@@ -12,7 +12,7 @@ from scipy import stats
 
 import jaxmetrics as jm
 from jaxmetrics.reports import _pages
-from jaxmetrics.reports._probabilities import area_figures
+from jaxmetrics.reports.probabilities import area_figures
 
 TRUE = ["ant", "bee", "bee", "cow", "ant", "bee", "cow", "cow"]
 PRED = ["ant", "bee", "cow", "cow", "bee", "bee", "cow", "ant"]

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from jaxmetrics import _samplers
-from jaxmetrics._backends import promoting
+from jaxmetrics._compilation import promoting
+from jaxmetrics.intervals import samplers
 
 N = 1_000_000
 WORDS = jax.random.bits(jax.random.key(3), (N,), jnp.uint32)
 
 binomial, heads, poisson, multinomial, dirichlet = (
     promoting(jax.jit(f))
-    for f in (_samplers.binomial, _samplers.heads, _samplers.poisson, _samplers.multinomial, _samplers.dirichlet)
+    for f in (samplers.binomial, samplers.heads, samplers.poisson, samplers.multinomial, samplers.dirichlet)
 )
 
 
@@ -70,7 +70,7 @@ def test_poisson(mean: float) -> None:
 def test_indices(n: int) -> None:
     words = np.append(np.asarray(WORDS[:10_000]), np.array([0, 1, 2**16, 2**32 - 1], np.uint32))
     expected = words.astype(np.uint64) * np.uint64(n) >> np.uint64(32)
-    np.testing.assert_array_equal(promoting(_samplers.indices)(jnp.asarray(words), n), expected)
+    np.testing.assert_array_equal(promoting(samplers.indices)(jnp.asarray(words), n), expected)
 
 
 def test_certain_and_impossible_outcomes(x64: bool) -> None:
@@ -90,7 +90,7 @@ def test_certain_and_impossible_outcomes(x64: bool) -> None:
 def test_multinomial() -> None:
     """Every cell is binomial, pairs of cells have the covariance -n p q, and nothing is lost."""
     weights = jnp.array([0.0, 3, 50, 7, 0, 900, 40])
-    words = _samplers.random_words(jax.random.split(jax.random.key(1), 200_000), 6)
+    words = samplers.random_words(jax.random.split(jax.random.key(1), 200_000), 6)
     draws = np.asarray(multinomial(words, jnp.array(1000), weights), float)
     p = np.asarray(weights, float) / 1000
     assert (draws.sum(-1) == 1000).all()
@@ -121,7 +121,7 @@ def test_impossible_concentrations_give_nan_and_an_end() -> None:
 
 def test_draws_do_not_depend_on_their_company() -> None:
     n, weights = jnp.array([10, 1000, 10**6]), jnp.array([[1.0, 2, 3], [5, 500, 1], [1, 1, 1]])
-    words = _samplers.random_words(jax.random.split(jax.random.key(0), 5000), 2)
+    words = samplers.random_words(jax.random.split(jax.random.key(0), 5000), 2)
     together = multinomial(words[:, None], n, weights)
     for i in range(3):
         np.testing.assert_array_equal(together[:, i], multinomial(words, n[i], weights[i]))

@@ -21,8 +21,8 @@ from scipy import special
 import jaxmetrics as jm
 from jaxmetrics.streaming._batches import _words
 from jaxmetrics.streaming._statistics import _poisson_of_units
-from jaxmetrics.streaming._totals import add, as_numpy, as_total, in_float64, sum_over_devices
 from jaxmetrics.streaming.evaluators import EXAMPLES
+from jaxmetrics.streaming.totals import add, as_numpy, as_total, in_float64, sum_over_devices
 
 K, N = 4, 96
 COUNTS = f"confusion_matrix(num_classes={K})"

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import jaxmetrics as jm
-from jaxmetrics.metrics.averages import Average
+from jaxmetrics._applied import Applied
 from tests import cases
 from tests.cases import COUNTERS, METRICS, ROWS, SCORERS, STREAMS, TOGETHER, TYPES, Case, K, Metric, N, Row
 
@@ -117,7 +117,7 @@ def test_leading_axes_equal_a_loop(name: str) -> None:
         close(row.call(row.stacked[0], *others), expected)  # (2, n) against (n,)
 
 
-@pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if isinstance(metric.call, Average)])
+@pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if isinstance(metric.call, Applied)])
 def test_averages_pickle(name: str) -> None:
     assert pickle.loads(pickle.dumps(METRICS[name].call)) == METRICS[name].call
 

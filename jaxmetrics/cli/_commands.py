@@ -23,8 +23,8 @@ try:
 except ImportError as error:
     raise SystemExit(f"jaxmetrics: the command line needs {error.name}: pip install 'jaxmetrics[cli]'") from None
 
-from jaxmetrics._estimates import normal_quantile
 from jaxmetrics.comparisons.differences import check_rope
+from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.reports import ComparisonReport, Report, comparison_report
 from jaxmetrics.streaming import load_state, save_state
 from jaxmetrics.streaming.evaluators import State, merge_checked

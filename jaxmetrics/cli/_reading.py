@@ -21,8 +21,8 @@ import numpy as np
 import polars as pl
 
 from jaxmetrics.cli import PRED, TRUE
-from jaxmetrics.reports._labels import are_probabilities
-from jaxmetrics.reports._probabilities import ProbabilitySums, probability_sums
+from jaxmetrics.reports.labels import are_probabilities
+from jaxmetrics.reports.probabilities import ProbabilitySums, probability_sums
 
 __all__: list[str] = []
 

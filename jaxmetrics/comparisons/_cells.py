@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxmetrics._arrays import ArrayLike, as_array, as_class_ids, as_float, as_mask, check_examples
-from jaxmetrics._backends import Array, float_dtype, is_jax, is_known, lax, on_device, xp
-from jaxmetrics._estimates import Metric
+from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, on_device, xp
+from jaxmetrics._validation import ArrayLike, as_array, as_class_ids, as_float, as_mask, check_examples
+from jaxmetrics.estimates import Metric
 
 __all__: list[str] = []
 

@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxmetrics._arrays import ArrayLike, as_array, check_examples
-from jaxmetrics._backends import Array, compiled, special, xp
-from jaxmetrics._estimates import Estimate, normal_quantile
-from jaxmetrics.ranking._ranks import Ranked, rank, restore
+from jaxmetrics._compilation import compiled
+from jaxmetrics._namespaces import Array, special, xp
+from jaxmetrics._validation import ArrayLike, as_array, check_examples
+from jaxmetrics.estimates import Estimate, normal_quantile
 from jaxmetrics.ranking.areas import mean_share, shares_in_order
+from jaxmetrics.ranking.ranks import Ranked, rank, restore
 
 __all__ = ["DeLong", "delong"]
 

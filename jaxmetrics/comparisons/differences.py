@@ -9,31 +9,28 @@ from typing import Any, Literal, NamedTuple
 import jax
 import numpy as np
 
-from jaxmetrics import _replicates
-from jaxmetrics._arrays import ArrayLike, as_counts, as_float, as_prior, check_option, check_size
-from jaxmetrics._backends import Array, compiled, is_known, special, xp
-from jaxmetrics._estimates import (
-    Estimate,
-    Metric,
+from jaxmetrics._compilation import compiled
+from jaxmetrics._keys import Key, KeyLike, place, split
+from jaxmetrics._namespaces import Array, is_known, special, xp
+from jaxmetrics._validation import ArrayLike, as_counts, as_float, check_option, check_size
+from jaxmetrics.betas.parameters import as_prior
+from jaxmetrics.comparisons._cells import Layout, as_cells, difference, distinct, in_rectangle, ulp
+from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile
+from jaxmetrics.intervals import replicates
+from jaxmetrics.intervals.delta import value_and_error
+from jaxmetrics.intervals.quantiles import bootstrap_of, mean_of_finite, posterior_estimates
+from jaxmetrics.intervals.replicates import of_each
+from jaxmetrics.intervals.tables import (
     as_floats,
-    bootstrap_of,
     check_finite,
     check_num_samples,
     frequencies,
     how_many,
     is_possible,
-    mean_of_finite,
     nan_unless,
-    normal_estimate,
-    normal_quantile,
     numbers_of_examples,
-    posterior_estimates,
-    value_and_error,
     where_answered,
 )
-from jaxmetrics._keys import Key, KeyLike, place, split
-from jaxmetrics._replicates import of_each
-from jaxmetrics.comparisons._cells import Layout, as_cells, difference, distinct, in_rectangle, ulp
 
 __all__ = ["Comparison", "compare", "compare_predictions", "compare_unpaired"]
 
@@ -296,10 +293,10 @@ def _by_delta(
 @compiled
 def _by_posterior(key: Key, cells: Array, prior: Array, rope: Array, *, metric: Metric, size: int, level: float) -> Any:
     k = cells.shape[-2]
-    own = _replicates.cell_prior(prior)  # of one classifier
+    own = replicates.cell_prior(prior)  # of one classifier
     pairs = own[:, :, None] * own[:, None, :] / own.sum(-1)[:, None, None]
-    samples = _replicates.evaluate(
-        _replicates.dirichlet(pairs.reshape((k, k * k))),
+    samples = replicates.evaluate(
+        replicates.dirichlet(pairs.reshape((k, k * k))),
         Layout(k).evaluator(metric, None),
         key,
         cells,
@@ -313,9 +310,9 @@ def _by_posterior(key: Key, cells: Array, prior: Array, rope: Array, *, metric: 
 def _by_posterior_apart(
     key: Key, a: Array, b: Array, prior: Array, rope: Array, *, metric: Metric, size: int, level: float
 ) -> Any:
-    sampler = _replicates.posterior(prior, None)
+    sampler = replicates.posterior(prior, None)
     of_a, of_b = (
-        _replicates.evaluate(sampler, metric, own_key, counts, size=size, numbers=counts.shape[-1] ** 2)
+        replicates.evaluate(sampler, metric, own_key, counts, size=size, numbers=counts.shape[-1] ** 2)
         for own_key, counts in zip(split(key), (a, b), strict=True)
     )
     samples = of_a, of_b, jax.tree.map(difference, of_a, of_b)

@@ -7,11 +7,16 @@ from typing import Any, Literal, NamedTuple
 import jax
 import numpy as np
 
-from jaxmetrics import _replicates, _samplers
-from jaxmetrics._arrays import ArrayLike, as_float, check_option, divide
-from jaxmetrics._backends import Array, compiled, lax, special, xp
-from jaxmetrics._estimates import (
-    Metric,
+from jaxmetrics._arithmetic import divide
+from jaxmetrics._compilation import compiled
+from jaxmetrics._keys import Key, KeyLike, place
+from jaxmetrics._namespaces import Array, lax, special, xp
+from jaxmetrics._validation import ArrayLike, as_float, check_option
+from jaxmetrics.comparisons._cells import Layout, as_cells, as_cube, ulp
+from jaxmetrics.estimates import Metric
+from jaxmetrics.intervals import replicates, samplers
+from jaxmetrics.intervals.replicates import of_each
+from jaxmetrics.intervals.tables import (
     as_floats,
     check_num_samples,
     is_possible,
@@ -19,9 +24,6 @@ from jaxmetrics._estimates import (
     numbers_of_examples,
     where_answered,
 )
-from jaxmetrics._keys import Key, KeyLike, place
-from jaxmetrics._replicates import of_each
-from jaxmetrics.comparisons._cells import Layout, as_cells, as_cube, ulp
 
 __all__ = ["HypothesisTest", "mcnemar", "permutation_test"]
 
@@ -93,8 +95,8 @@ def _fair_coin(heads: Array, tosses: Array) -> tuple[Array, Array]:
     """
     distance = heads - tosses / 2
     relative = divide(distance, tosses / 2)
-    unlikeliness = tosses / 2 * (_samplers.deviance(relative) + _samplers.deviance(-relative))
-    spread = _samplers.stirling(heads) * (_samplers.stirling(tosses - heads) / _samplers.stirling(tosses))
+    unlikeliness = tosses / 2 * (samplers.deviance(relative) + samplers.deviance(-relative))
+    spread = samplers.stirling(heads) * (samplers.stirling(tosses - heads) / samplers.stirling(tosses))
     probability = xp.exp(-unlikeliness) / xp.sqrt(2 * np.pi * spread)
     few = tosses <= 2.0**20
 
@@ -148,7 +150,7 @@ def _permute(key: Key, cells: Array, *, metric: Metric, size: int) -> Any:
 
     evaluate = Layout(k).evaluator(metric, None)
     of_a, of_b, differences = of_each(evaluate, cells, k**3)
-    samples = _replicates.evaluate(_replicates.swapped, lambda cells: evaluate(cells)[2], key, cells, size=size, numbers=k**3)
+    samples = replicates.evaluate(replicates.swapped, lambda cells: evaluate(cells)[2], key, cells, size=size, numbers=k**3)
 
     def test(a: Array, b: Array, d: Array, samples: Array) -> HypothesisTest:
         as_far = xp.abs(samples) >= xp.abs(d) - 2 * ulp(a, b)

@@ -7,25 +7,16 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from jaxmetrics import _replicates
-from jaxmetrics._arrays import ArrayLike, as_array, check_size
-from jaxmetrics._backends import Array, compiled, lax, on_device, xp
-from jaxmetrics._estimates import (
-    Estimate,
-    Metric,
-    as_floats,
-    bootstrap_of,
-    check_finite,
-    check_num_samples,
-    how_many,
-    mean_of_finite,
-    nan_unless,
-    normal_quantile,
-    where_answered,
-)
+from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import Key, KeyLike, place, split
-from jaxmetrics._replicates import of_each
+from jaxmetrics._namespaces import Array, lax, on_device, xp
+from jaxmetrics._validation import ArrayLike, as_array, check_size
 from jaxmetrics.comparisons._cells import distinct, tabulation
+from jaxmetrics.estimates import Estimate, Metric, normal_quantile
+from jaxmetrics.intervals import replicates
+from jaxmetrics.intervals.quantiles import bootstrap_of, mean_of_finite
+from jaxmetrics.intervals.replicates import of_each
+from jaxmetrics.intervals.tables import as_floats, check_finite, check_num_samples, how_many, nan_unless, where_answered
 
 __all__ = ["Leaderboard", "leaderboard"]
 
@@ -142,7 +133,7 @@ def _leaderboard(
     )
     ranks = _rank_probabilities(_last_if_nan(samples))
     winner = xp.argmax(_last_if_nan(estimates.value)).astype(xp.int32)
-    held_out = _replicates.evaluate(_replicates.halved, judged_by_other_half, keys[1], cells, size=size, numbers=2 * numbers)
+    held_out = replicates.evaluate(replicates.halved, judged_by_other_half, keys[1], cells, size=size, numbers=2 * numbers)
     alone = jax.tree.map(lambda x: x[winner], estimates)
     value = mean_of_finite(held_out)
     moved = value - alone.value if len(labels) > 2 else xp.zeros_like(value)  # of one, none was chosen

@@ -23,18 +23,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._arrays import (
-    ArrayLike,
-    as_array,
-    as_mask,
-    check_examples,
-    check_size,
-    is_integer,
-    valid_ids,
-    varying_alike,
-    varying_axes,
-)
-from jaxmetrics._backends import Array, float_dtype, promoting
+from jaxmetrics._compilation import promoting
+from jaxmetrics._meshes import varying_alike, varying_axes
+from jaxmetrics._namespaces import Array, float_dtype
+from jaxmetrics._validation import ArrayLike, as_array, as_mask, check_examples, check_size, is_integer, valid_ids
 from jaxmetrics.losses.per_example import as_real, as_term, class_ids, scaled
 
 __all__ = ["linear_cross_entropy"]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
-from jaxmetrics._arrays import (
+from jaxmetrics._applied import applied
+from jaxmetrics._arithmetic import divide, safe_sqrt
+from jaxmetrics._compilation import compiled
+from jaxmetrics._namespaces import Array, special, xp
+from jaxmetrics._validation import (
     ArrayLike,
     as_array,
     as_class_ids,
@@ -18,53 +21,15 @@ from jaxmetrics._arrays import (
     check_examples,
     check_option,
     check_size,
-    divide,
-    safe_sqrt,
     valid_ids,
 )
-from jaxmetrics._backends import Array, compiled, special, xp
 from jaxmetrics.counts import soft_confusion_matrix
 from jaxmetrics.losses.per_example import as_real
-from jaxmetrics.scoring._rows import is_probability
+from jaxmetrics.scoring.rows import is_probability
 
 __all__ = ["metric_loss", "pairwise_auc_loss", "soft_calibration_error"]
 
 Metric = Callable[[Array], Array]
-
-
-@dataclass(frozen=True)
-class _MetricLoss:
-    """Equal to, and hashed as, another of the same metric, so that jit finds its compiled code again."""
-
-    metric: Metric
-
-    def __post_init__(self) -> None:
-        if not callable(self.metric):
-            raise TypeError(f"metric_loss takes a function of counts, such as jaxmetrics.macro(f1), got {self.metric!r}.")
-
-    def __call__(
-        self,
-        logits: ArrayLike,
-        labels: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        where: ArrayLike | None = None,
-    ) -> Array:
-        z = as_real(logits, "logits")
-        if z.ndim < 2 or z.shape[-1] == 0:
-            raise ValueError(f"logits must have shape (..., n, K), got {z.shape}.")
-        *shape, k = z.shape
-        examples = _examples("logits without K", tuple(shape), labels, k, sample_weight, where)
-        ids, weight, mask = examples
-        probs = _softmax(z, *examples)
-        return 1 - self.metric(soft_confusion_matrix(ids, probs, sample_weight=weight, where=mask))
-
-    @property
-    def __name__(self) -> str:
-        return f"metric_loss({getattr(self.metric, '__name__', repr(self.metric))})"
-
-    def __repr__(self) -> str:
-        return self.__name__
 
 
 def metric_loss(metric: Metric) -> Callable[..., Array]:
@@ -92,7 +57,25 @@ def metric_loss(metric: Metric) -> Callable[..., Array]:
     >>> jax.grad(loss)(jnp.array(logits), jnp.array([0, 1, 1])).shape
     (3, 2)
     """
-    return _MetricLoss(metric)
+    return applied(_metric_loss, metric, "a function of counts, such as jaxmetrics.macro(jaxmetrics.f1)")
+
+
+def _metric_loss(
+    metric: Metric,
+    logits: ArrayLike,
+    labels: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    z = as_real(logits, "logits")
+    if z.ndim < 2 or z.shape[-1] == 0:
+        raise ValueError(f"logits must have shape (..., n, K), got {z.shape}.")
+    *shape, k = z.shape
+    examples = _examples("logits without K", tuple(shape), labels, k, sample_weight, where)
+    ids, weight, mask = examples
+    probs = _softmax(z, *examples)
+    return 1 - metric(soft_confusion_matrix(ids, probs, sample_weight=weight, where=mask))
 
 
 @compiled

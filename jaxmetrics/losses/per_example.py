@@ -24,7 +24,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._arrays import (
+from jaxmetrics._arithmetic import divide
+from jaxmetrics._compilation import compiled
+from jaxmetrics._namespaces import Array, custom_jvp, is_jax, xp
+from jaxmetrics._validation import (
     ArrayLike,
     as_array,
     as_class_ids,
@@ -33,12 +36,10 @@ from jaxmetrics._arrays import (
     as_weights,
     check_binary,
     check_real,
-    divide,
     is_integer,
     refuse_where,
     valid_ids,
 )
-from jaxmetrics._backends import Array, compiled, custom_jvp, is_jax, xp
 
 __all__ = [
     "binary_cross_entropy",

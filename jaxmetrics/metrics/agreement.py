@@ -6,9 +6,11 @@ from typing import Literal
 
 import numpy as np
 
-from jaxmetrics._arrays import ArrayLike, as_counts, as_square, divide, weighted_sum
-from jaxmetrics._backends import Array, compiled, xp
+from jaxmetrics._arithmetic import divide, weighted_sum
 from jaxmetrics._cell_sums import proportions
+from jaxmetrics._compilation import compiled
+from jaxmetrics._namespaces import Array, xp
+from jaxmetrics._validation import ArrayLike, as_counts, as_square
 
 Weights = Literal["linear", "quadratic"] | ArrayLike | None
 

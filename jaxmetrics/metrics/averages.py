@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
-from jaxmetrics._arrays import ArrayLike, as_counts, divide
-from jaxmetrics._backends import Array, compiled, xp
+from jaxmetrics._applied import applied
+from jaxmetrics._arithmetic import divide
 from jaxmetrics._cell_sums import cells, proportions, tables
+from jaxmetrics._compilation import compiled
+from jaxmetrics._namespaces import Array, xp
+from jaxmetrics._validation import ArrayLike, as_counts
 from jaxmetrics.metrics.rates import prevalence
 
 __all__ = [
@@ -22,38 +25,18 @@ __all__ = [
 
 Metric = Callable[..., Array]
 
-
-@dataclass(frozen=True)
-class Average:
-    """A function of metrics (`macro`, `group_ratio`, ...) applied to one: a function of counts.
-
-    It is equal to, and hashes as, another of the same two, so that `jax.jit(macro(f1))` and static arguments find their
-    compiled code again; and it can be pickled.
-    """
-
-    scheme: Callable[..., Array]
-    rate: Metric
-    options: tuple[tuple[str, Any], ...] = ()
-
-    def __post_init__(self) -> None:
-        if not callable(self.rate):
-            raise TypeError(f"expected a function of counts, such as jaxmetrics.f1, got {self.rate!r}.")
-
-    def __call__(self, counts: ArrayLike, **options: Any) -> Array:
-        return _average(self, counts, **options)
-
-    @property
-    def __name__(self) -> str:
-        arguments = [getattr(self.rate, "__name__", repr(self.rate)), *(f"{k}={v!r}" for k, v in self.options)]
-        return f"{self.scheme.__name__.strip('_')}({', '.join(arguments)})"
-
-    def __repr__(self) -> str:
-        return self.__name__
+A_RATE = "a function of counts, such as jaxmetrics.f1"
 
 
-@compiled
-def _average(average: Average, counts: ArrayLike, **options: Any) -> Array:
-    return average.scheme(average.rate, as_counts(counts), **dict(average.options), **options)
+def of_counts(scheme: Callable[..., Array]) -> Callable[..., Array]:
+    """A scheme `(metric, counts, **options)` that takes counts as users give them."""
+
+    @compiled
+    @wraps(scheme)
+    def call(metric: Metric, counts: ArrayLike, **options: Any) -> Array:
+        return scheme(metric, as_counts(counts), **options)
+
+    return call
 
 
 def macro(rate: Metric) -> Metric:
@@ -74,7 +57,7 @@ def macro(rate: Metric) -> Metric:
     >>> macro(recall)
     macro(recall)
     """
-    return Average(_macro, rate)
+    return applied(_macro, rate, A_RATE)
 
 
 def weighted(rate: Metric) -> Metric:
@@ -86,7 +69,7 @@ def weighted(rate: Metric) -> Metric:
     >>> weighted(precision)([[1, 1], [0, 6]])
     np.float64(0.8929)
     """
-    return Average(_weighted, rate)
+    return applied(_weighted, rate, A_RATE)
 
 
 def micro(rate: Metric) -> Metric:
@@ -99,7 +82,7 @@ def micro(rate: Metric) -> Metric:
     >>> micro(jaccard)([[8, 2], [1, 9]])  # 17 / (17 + 3 + 3)
     np.float64(0.7391)
     """
-    return Average(_micro, rate)
+    return applied(_micro, rate, A_RATE)
 
 
 def weighted_micro(rate: Metric) -> Metric:
@@ -112,7 +95,7 @@ def weighted_micro(rate: Metric) -> Metric:
     >>> weighted_micro(recall)([[8, 2], [1, 4]])  # (8 * 10 + 4 * 5) / (10^2 + 5^2)
     np.float64(0.8)
     """
-    return Average(_weighted_micro, rate)
+    return applied(_weighted_micro, rate, A_RATE)
 
 
 def binary(rate: Metric, pos_label: int = 1) -> Metric:
@@ -127,27 +110,32 @@ def binary(rate: Metric, pos_label: int = 1) -> Metric:
     """
     if type(pos_label) is not int or pos_label not in (0, 1):
         raise ValueError(f"pos_label must be 0 or 1, got {pos_label!r}.")
-    return Average(_binary, rate, (("pos_label", pos_label),))
+    return applied(_binary, rate, A_RATE, pos_label=pos_label)
 
 
+@of_counts
 def _macro(rate: Metric, counts: Array, **options: Any) -> Array:
     occurs = _occurs(counts)
     occurs = xp.where((occurs != 0).any(-1, keepdims=True), occurs, 1)  # without examples all classes count alike
     return _mean(xp.where(occurs != 0, _per_class(rate, counts, **options), xp.nan), occurs)
 
 
+@of_counts
 def _weighted(rate: Metric, counts: Array, **options: Any) -> Array:
     return _mean(_per_class(rate, counts, **options), prevalence(counts))
 
 
+@of_counts
 def _micro(rate: Metric, counts: Array, **options: Any) -> Array:
     return _per_class(rate, _pooled(counts, _occurs(counts)), **options)[..., 1]
 
 
+@of_counts
 def _weighted_micro(rate: Metric, counts: Array, **options: Any) -> Array:
     return _per_class(rate, _pooled(counts, prevalence(counts)), **options)[..., 1]
 
 
+@of_counts
 def _binary(rate: Metric, counts: Array, pos_label: int, **options: Any) -> Array:
     if counts.shape[-1] != 2:
         raise ValueError(f"binary needs two classes, got counts of shape {counts.shape}; macro averages over more.")

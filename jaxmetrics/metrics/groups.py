@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jaxmetrics._arrays import ArrayLike, divide
-from jaxmetrics._backends import Array, xp
-from jaxmetrics.metrics.averages import Average, Metric
+from jaxmetrics._applied import applied
+from jaxmetrics._arithmetic import divide
+from jaxmetrics._namespaces import Array, xp
+from jaxmetrics._validation import ArrayLike
+from jaxmetrics.metrics.averages import A_RATE, Metric, of_counts
 from jaxmetrics.metrics.rates import recall, selection_rate
 
 __all__ = [
@@ -35,7 +37,7 @@ def group_ratio(metric: Metric) -> Metric:
     >>> group_ratio(precision)(groups), group_ratio(accuracy)(groups)
     (array([0.45      , 0.90909091]), np.float64(0.765))
     """
-    return Average(_group_ratio, metric)
+    return applied(_group_ratio, metric, A_RATE)
 
 
 def group_difference(metric: Metric) -> Metric:
@@ -45,7 +47,7 @@ def group_difference(metric: Metric) -> Metric:
     >>> group_difference(binary(recall))([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])
     np.float64(0.3)
     """
-    return Average(_group_difference, metric)
+    return applied(_group_difference, metric, A_RATE)
 
 
 def demographic_parity_ratio(counts: ArrayLike) -> Array:
@@ -71,11 +73,13 @@ def equal_opportunity_ratio(counts: ArrayLike) -> Array:
     return group_ratio(recall)(counts, zero_division=xp.nan)
 
 
+@of_counts
 def _group_ratio(metric: Metric, counts: Array, **options: Any) -> Array:
     low, high = _group_range(metric, counts, **options)
     return divide(low, high, xp.nan)
 
 
+@of_counts
 def _group_difference(metric: Metric, counts: Array, **options: Any) -> Array:
     low, high = _group_range(metric, counts, **options)
     return high - low

@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from jaxmetrics._arrays import (
-    ArrayLike,
-    as_counts,
-    as_square,
-    divide,
-    divide_by_geometric_mean,
-    safe_log,
-    safe_sqrt,
-    weighted_sum,
-)
-from jaxmetrics._backends import Array, compiled, xp
+from jaxmetrics._arithmetic import divide, divide_by_geometric_mean, safe_log, safe_sqrt, weighted_sum
 from jaxmetrics._cell_sums import (
     cells,
     dependence,
@@ -22,6 +12,9 @@ from jaxmetrics._cell_sums import (
     rest_of_column,
     rest_of_row,
 )
+from jaxmetrics._compilation import compiled
+from jaxmetrics._namespaces import Array, xp
+from jaxmetrics._validation import ArrayLike, as_counts, as_square
 from jaxmetrics.metrics.rates import recall
 
 __all__ = [

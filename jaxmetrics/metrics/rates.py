@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from jaxmetrics._arrays import ArrayLike, as_counts, as_float, divide, divide_by_geometric_mean
-from jaxmetrics._backends import Array, compiled, xp
+from jaxmetrics._arithmetic import divide, divide_by_geometric_mean
 from jaxmetrics._cell_sums import cells, hits_and_misses, proportions
+from jaxmetrics._compilation import compiled
+from jaxmetrics._namespaces import Array, xp
+from jaxmetrics._validation import ArrayLike, as_counts, as_float
 
 __all__ = [
     "diagnostic_odds_ratio",

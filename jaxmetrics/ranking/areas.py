@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from jaxmetrics._arrays import ArrayLike, as_float, check_option, divide, is_integer, matmul
-from jaxmetrics._backends import Array, compiled, float_dtype, is_known, lax, xp
-from jaxmetrics._estimates import Estimate, normal_estimate, normal_quantile
+from jaxmetrics._arithmetic import divide, matmul
+from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import SCORES, Examples, of_classes
-from jaxmetrics.ranking._ranks import Ranked, above, hits, rank, rank_examples, restore
+from jaxmetrics._namespaces import Array, float_dtype, is_known, lax, xp
+from jaxmetrics._validation import ArrayLike, as_float, check_option, is_integer
+from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile
 from jaxmetrics.ranking.columns import one_against_rest
+from jaxmetrics.ranking.ranks import Ranked, above, hits, rank, rank_examples, restore
 
 __all__ = ["auc", "average_precision", "delong_interval", "roc_auc", "roc_auc_one_vs_one"]
 

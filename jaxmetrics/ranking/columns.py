@@ -3,69 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import jax
 
-from jaxmetrics._arrays import ArrayLike, check_option, divide
-from jaxmetrics._backends import Array, compiled, float_dtype, on_device, xp
+from jaxmetrics._applied import applied
+from jaxmetrics._arithmetic import divide
+from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import IGNORED, INDICATORS, SCORES, Examples, of_classes, of_labels
+from jaxmetrics._namespaces import Array, float_dtype, on_device, xp
+from jaxmetrics._validation import ArrayLike, check_option
 
 __all__ = ["per_class", "per_label"]
 
 Measure = Callable[..., Any]
 Average = Literal["macro", "weighted", "micro"]
 
-
-@dataclass(frozen=True)
-class _Columns:
-    """A binary measure of each column of the scores. Equal to another of the same parts, so that jit knows it again."""
-
-    measure: Measure
-    average: Average | None
-    classes: bool
-
-    def __post_init__(self) -> None:
-        if not callable(self.measure):
-            raise TypeError(f"expected a function of (y_true, y_score), such as jaxmetrics.roc_auc, got {self.measure!r}.")
-        if self.average is not None:
-            check_option(self.average, "average", ("macro", "weighted", "micro"))
-
-    def __call__(
-        self,
-        y_true: ArrayLike,
-        y_score: ArrayLike,
-        *arguments: Any,
-        sample_weight: ArrayLike | None = None,
-        where: ArrayLike | None = None,
-        **options: Any,
-    ) -> Any:
-        if self.classes:
-            examples = one_against_rest(of_classes(y_true, y_score, sample_weight, where, SCORES, name="y_score"))
-        else:
-            examples = _each_label(of_labels(y_true, y_score, sample_weight, where, SCORES, INDICATORS, name="y_score"))
-        if self.average == "micro":
-            examples = _joined(examples)
-        values = self._measure(examples, *arguments, **options)
-        if self.average in (None, "micro"):
-            return values
-        if getattr(values, "shape", None) != examples.ids.shape[:-1]:
-            raise ValueError(
-                f"average={self.average!r} needs a measure that returns one number, such as roc_auc: thresholds and points of"
-                " curves have no mean. average=None returns those of each class."
-            )
-        return _mean_of_defined(values, examples, weighted=self.average == "weighted")
-
-    def _measure(self, examples: Examples, *arguments: Any, **options: Any) -> Any:
-        truth, columns, weights, mask = examples
-        if truth.ndim == 2 and truth.shape[-1] == 1 and not on_device(truth):
-            # The one example of K classes would be taken for a column of K examples: here is
-            # another batch axis.
-            alone = examples._replace(ids=truth[None])
-            return jax.tree.map(lambda x: x[0], self._measure(alone, *arguments, **options))
-        given = {name: x for name, x in (("sample_weight", weights), ("where", mask)) if x is not None}
-        return self.measure(truth, columns, *arguments, **given, **options)
+A_MEASURE = "a function of (y_true, y_score), such as jaxmetrics.roc_auc"
 
 
 def per_class(measure: Measure, *, average: Average | None = None) -> Measure:
@@ -93,7 +47,7 @@ def per_class(measure: Measure, *, average: Average | None = None) -> Measure:
     >>> per_class(roc_auc, average="macro")([0, 0, 1, 1, 2], scores)
     np.float64(0.8888889)
     """
-    return _Columns(measure, average, classes=True)
+    return _of_columns(_per_class, measure, average)
 
 
 def per_label(measure: Measure, *, average: Average | None = None) -> Measure:
@@ -105,7 +59,66 @@ def per_label(measure: Measure, *, average: Average | None = None) -> Measure:
     >>> per_label(average_precision)([[1, 0], [0, 1], [1, 1]], [[0.9, 0.2], [0.4, 0.1], [0.3, 0.8]])
     array([0.8333333, 0.8333333])
     """
-    return _Columns(measure, average, classes=False)
+    return _of_columns(_per_label, measure, average)
+
+
+def _of_columns(scheme: Measure, measure: Measure, average: Average | None) -> Measure:
+    if average is None:
+        return applied(scheme, measure, A_MEASURE)
+    check_option(average, "average", ("macro", "weighted", "micro"))
+    return applied(scheme, measure, A_MEASURE, average=average)
+
+
+def _per_class(
+    measure: Measure,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *args: Any,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    **options: Any,
+) -> Any:
+    examples = of_classes(y_true, y_score, sample_weight, where, SCORES, name="y_score")
+    return _of_problems(measure, one_against_rest(examples), *args, **options)
+
+
+def _per_label(
+    measure: Measure,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *args: Any,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    **options: Any,
+) -> Any:
+    examples = of_labels(y_true, y_score, sample_weight, where, SCORES, INDICATORS, name="y_score")
+    return _of_problems(measure, _each_label(examples), *args, **options)
+
+
+def _of_problems(measure: Measure, problems: Examples, *args: Any, average: Average | None = None, **options: Any) -> Any:
+    """The measure of binary problems, one for each class or label, or its average over them."""
+    if average == "micro":
+        problems = _joined(problems)
+    values = _measured(measure, problems, *args, **options)
+    if average in (None, "micro"):
+        return values
+    if getattr(values, "shape", None) != problems.ids.shape[:-1]:
+        raise ValueError(
+            f"average={average!r} needs a measure that returns one number, such as roc_auc: thresholds and points of"
+            " curves have no mean. average=None returns those of each class."
+        )
+    return _mean_of_defined(values, problems, weighted=average == "weighted")
+
+
+def _measured(measure: Measure, problems: Examples, *args: Any, **options: Any) -> Any:
+    truth, columns, weights, mask = problems
+    if truth.ndim == 2 and truth.shape[-1] == 1 and not on_device(truth):
+        # The one example of K classes would be taken for a column of K examples: here is
+        # another batch axis.
+        alone = problems._replace(ids=truth[None])
+        return jax.tree.map(lambda x: x[0], _measured(measure, alone, *args, **options))
+    given = {name: x for name, x in (("sample_weight", weights), ("where", mask)) if x is not None}
+    return measure(truth, columns, *args, **given, **options)
 
 
 def one_against_rest(examples: Examples) -> Examples:

@@ -16,12 +16,14 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxmetrics import _replicates
-from jaxmetrics._arrays import ArrayLike, as_float, divide
-from jaxmetrics._backends import Array, compiled, float_dtype, is_known, on_device, xp
+from jaxmetrics._arithmetic import divide
 from jaxmetrics._cell_sums import tables
-from jaxmetrics._estimates import where_answered
-from jaxmetrics.ranking._ranks import Points, Ranked, points, rank
+from jaxmetrics._compilation import compiled
+from jaxmetrics._namespaces import Array, float_dtype, is_known, on_device, xp
+from jaxmetrics._validation import ArrayLike, as_float
+from jaxmetrics.intervals import replicates
+from jaxmetrics.intervals.tables import where_answered
+from jaxmetrics.ranking.ranks import Points, Ranked, points, rank
 
 __all__ = [
     "DetCurve",
@@ -187,7 +189,7 @@ def _at_thresholds(metric: Callable[[Array], Any], ranked: Ranked) -> tuple[Any,
         value = xp.asarray(x, float_dtype(counts))
         return xp.where(undefined.reshape(undefined.shape + (1,) * (value.ndim - undefined.ndim)), xp.nan, value)
 
-    return jax.tree.map(nan_if_undefined, _replicates.of_each(metric, counts, 4)), threshold
+    return jax.tree.map(nan_if_undefined, replicates.of_each(metric, counts, 4)), threshold
 
 
 def best_threshold(

@@ -11,19 +11,13 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._arrays import (
-    ArrayLike,
-    as_edges,
-    as_float,
-    as_histogram,
-    bins_between,
-    check_option,
-    check_size,
-    divide,
-)
-from jaxmetrics._backends import Array, compiled, lax, xp
+from jaxmetrics._arithmetic import divide
+from jaxmetrics._bins import as_edges, as_histogram, bins_between
+from jaxmetrics._compilation import compiled
+from jaxmetrics._counting import count
 from jaxmetrics._examples import PROBABILITIES, SCORES, of_event
-from jaxmetrics.counts import count
+from jaxmetrics._namespaces import Array, lax, xp
+from jaxmetrics._validation import ArrayLike, as_float, check_option, check_size
 
 __all__ = ["AreaBounds", "average_precision_bounds", "roc_auc_bounds", "score_histogram"]
 

@@ -11,10 +11,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from jaxmetrics._arrays import ArrayLike, check_option, check_size, divide
-from jaxmetrics._backends import Array, compiled, float_dtype, xp
+from jaxmetrics._arithmetic import divide
+from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import GAINS, INDICATORS, SCORES, Examples, of_classes, of_labels
-from jaxmetrics.ranking._ranks import Ranked, above, hits, order, rank_examples, take, through_ties
+from jaxmetrics._namespaces import Array, float_dtype, xp
+from jaxmetrics._validation import ArrayLike, check_option, check_size
+from jaxmetrics.ranking.ranks import Ranked, above, hits, order, rank_examples, take, through_ties
 
 __all__ = [
     "coverage_error",

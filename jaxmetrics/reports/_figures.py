@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxmetrics._cell_sums import cells
-from jaxmetrics._estimates import Metric
-from jaxmetrics.intervals import Estimate, delta_method, posterior, proportion_interval
+from jaxmetrics.estimates import Estimate, Metric
+from jaxmetrics.intervals import delta_method, posterior, proportion_interval
 from jaxmetrics.metrics import accuracy, balanced_accuracy, cohen_kappa, f1, macro, matthews_corrcoef, weighted
 from jaxmetrics.posteriors import balanced_accuracy_posterior
 

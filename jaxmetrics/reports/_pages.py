@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from jaxmetrics import plots
-from jaxmetrics.intervals import Estimate, proportion_interval
+from jaxmetrics.estimates import Estimate
+from jaxmetrics.intervals import proportion_interval
 from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve
 from jaxmetrics.reports._figures import Figure, of_true_classes
 from jaxmetrics.reports._text import fraction, title_of

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._arrays import ArrayLike, as_counts
+from jaxmetrics._validation import ArrayLike, as_counts
 from jaxmetrics.comparisons import Comparison, compare, compare_predictions, mcnemar
 from jaxmetrics.counts import confusion_matrix, paired_confusion_matrix
 from jaxmetrics.reports._figures import COMPARED, Figure, compared_metrics, evaluate, figure_dict, figure_of, overall_figures
-from jaxmetrics.reports._labels import as_ids
 from jaxmetrics.reports._pages import comparison_page_of
 from jaxmetrics.reports._text import cell, printable, table_of, title_of
+from jaxmetrics.reports.labels import as_ids
 
 __all__ = ["ComparedFigure", "ComparisonReport", "comparison_report"]
 

@@ -9,25 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._arrays import ArrayLike, as_counts, as_square, check_real
+from jaxmetrics._validation import ArrayLike, as_counts, as_square, check_real
 from jaxmetrics.counts import confusion_matrix
-from jaxmetrics.intervals import Estimate
+from jaxmetrics.estimates import Estimate
 from jaxmetrics.ranking import average_precision_bounds, roc_auc_bounds
 from jaxmetrics.reports._figures import Figure, balanced_accuracy_figure, evaluate, figure_dict, figure_of, overall_figures
-from jaxmetrics.reports._labels import are_probabilities, as_ids, check_each
 from jaxmetrics.reports._pages import page_of
-from jaxmetrics.reports._probabilities import (
+from jaxmetrics.reports._text import cell, printable, table_of, title_of
+from jaxmetrics.reports.labels import are_probabilities, as_ids, check_each
+from jaxmetrics.reports.probabilities import (
     ProbabilitySums,
     area_figures,
     expected_accuracy,
     probability_figures,
     probability_sums,
 )
-from jaxmetrics.reports._text import cell, printable, table_of, title_of
 from jaxmetrics.scoring import binned_calibration_error
-from jaxmetrics.streaming._totals import in_float64
 from jaxmetrics.streaming.accumulators import mean_estimate
 from jaxmetrics.streaming.evaluators import EXAMPLES, State
+from jaxmetrics.streaming.totals import in_float64
 
 __all__ = ["Report", "report"]
 

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._arrays import (
-    ArrayLike,
-    as_edges,
-    as_float,
-    check_option,
-    check_size,
-    divide,
-    safe_sqrt,
-    varying_alike,
-)
-from jaxmetrics._backends import Array, compiled, float_dtype, lax, on_device, special, xp
-from jaxmetrics._estimates import normal_quantile, wilson_interval
+from jaxmetrics._applied import applied
+from jaxmetrics._arithmetic import divide, safe_sqrt
+from jaxmetrics._bins import as_edges
+from jaxmetrics._compilation import compiled
+from jaxmetrics._counting import count
 from jaxmetrics._examples import DISTRIBUTIONS, IGNORED, LOGITS_TO_BE_SCALED, PROBABILITIES, Examples, of_classes, of_event
-from jaxmetrics.counts import count
-from jaxmetrics.scoring._rows import at_class, is_forecast, is_probability, weighted_mean, weights_of
+from jaxmetrics._meshes import varying_alike
+from jaxmetrics._namespaces import Array, float_dtype, lax, on_device, special, xp
+from jaxmetrics._validation import ArrayLike, as_float, check_option, check_size
+from jaxmetrics.estimates import normal_quantile
+from jaxmetrics.intervals.proportions import wilson_interval
+from jaxmetrics.scoring.rows import at_class, is_forecast, is_probability, weighted_mean, weights_of
 
 __all__ = [
     "BrierDecomposition",
@@ -242,37 +238,6 @@ def brier_decomposition(
     return _decomposition(examples, _edges(examples, num_bins, strategy))
 
 
-@dataclass(frozen=True)
-class _TopLabel:
-    """Equal to, and hashed as, another of the same function, so that jit finds its compiled code again."""
-
-    function: Callable[..., Any]
-
-    def __post_init__(self) -> None:
-        if not callable(self.function):
-            raise TypeError(f"top_label takes a function of (y_true, y_prob), got {self.function!r}.")
-
-    def __call__(
-        self,
-        y_true: ArrayLike,
-        y_prob: ArrayLike,
-        *,
-        sample_weight: ArrayLike | None = None,
-        where: ArrayLike | None = None,
-        **options: Any,
-    ) -> Any:
-        examples = of_classes(y_true, y_prob, sample_weight, where, DISTRIBUTIONS, name="y_prob")
-        weights = {name: x for name, x in (("sample_weight", sample_weight), ("where", where)) if x is not None}
-        return self.function(*_judge(examples), **weights, **options)
-
-    @property
-    def __name__(self) -> str:
-        return f"top_label({getattr(self.function, '__name__', repr(self.function))})"
-
-    def __repr__(self) -> str:
-        return self.__name__
-
-
 def top_label(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of one event, applied to the event that the most probable class is the true one.
 
@@ -288,7 +253,21 @@ def top_label(function: Callable[..., Any]) -> Callable[..., Any]:
     >>> top_label(calibration_error)
     top_label(calibration_error)
     """
-    return _TopLabel(function)
+    return applied(_top_label, function, "a function of (y_true, y_prob), such as jaxmetrics.calibration_error")
+
+
+def _top_label(
+    function: Callable[..., Any],
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    **options: Any,
+) -> Any:
+    examples = of_classes(y_true, y_prob, sample_weight, where, DISTRIBUTIONS, name="y_prob")
+    weights = {name: x for name, x in (("sample_weight", sample_weight), ("where", where)) if x is not None}
+    return function(*_judge(examples), **weights, **options)
 
 
 def fit_temperature(

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from jaxmetrics._arrays import ArrayLike, as_array, as_float, divide, safe_log, safe_sqrt
-from jaxmetrics._backends import Array, compiled, float_dtype, xp
+from jaxmetrics._arithmetic import divide, safe_log, safe_sqrt
+from jaxmetrics._compilation import compiled
+from jaxmetrics._counting import count
 from jaxmetrics._examples import DISTRIBUTIONS, LOGITS, Examples, of_classes
-from jaxmetrics.counts import count
-from jaxmetrics.scoring._rows import at_class, is_forecast, is_probability, weighted_mean, weights_of
+from jaxmetrics._namespaces import Array, float_dtype, xp
+from jaxmetrics._validation import ArrayLike, as_array, as_float
+from jaxmetrics.scoring.rows import at_class, is_forecast, is_probability, weighted_mean, weights_of
 
 __all__ = [
     "brier_score",

@@ -11,18 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._arrays import (
-    INT32_MAX,
-    ArrayLike,
-    as_array,
-    as_class_ids,
-    as_float,
-    as_mask,
-    is_integer,
-    valid_ids,
-)
-from jaxmetrics._backends import float_dtype
-from jaxmetrics._samplers import hashed
+from jaxmetrics._namespaces import float_dtype
+from jaxmetrics._validation import INT32_MAX, ArrayLike, as_array, as_class_ids, as_float, as_mask, is_integer, valid_ids
+from jaxmetrics.intervals.samplers import hashed
 
 __all__: list[str] = []
 

@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._backends import float_dtype
-from jaxmetrics._samplers import hashed
+from jaxmetrics._namespaces import float_dtype
 from jaxmetrics.counts import confusion_matrix, paired_confusion_matrix
+from jaxmetrics.intervals.samplers import hashed
 from jaxmetrics.ranking.histograms import score_histogram
 from jaxmetrics.scoring.calibration import calibration_bins
 from jaxmetrics.streaming._batches import PREDICTIONS, Batch

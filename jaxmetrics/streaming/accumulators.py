@@ -14,9 +14,12 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxmetrics._arrays import ArrayLike, as_float, check_level, check_option, check_size, divide, safe_sqrt
-from jaxmetrics._backends import Array, xp
-from jaxmetrics._estimates import Estimate, Metric, as_floats, check_num_samples, estimates_of, normal_estimate, normal_quantile
+from jaxmetrics._arithmetic import divide, safe_sqrt
+from jaxmetrics._namespaces import Array, xp
+from jaxmetrics._validation import ArrayLike, as_float, check_level, check_option, check_size
+from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile
+from jaxmetrics.intervals.quantiles import estimates_of
+from jaxmetrics.intervals.tables import as_floats, check_num_samples
 from jaxmetrics.ranking.histograms import average_precision_bounds, check_num_bins, roc_auc_bounds
 from jaxmetrics.scoring.calibration import binned_calibration_error
 from jaxmetrics.streaming._statistics import (

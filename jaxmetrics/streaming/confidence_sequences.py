@@ -10,10 +10,12 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxmetrics._arrays import ArrayLike, as_float, as_mask, check_level, divide
-from jaxmetrics._backends import float_dtype, promoting
-from jaxmetrics._estimates import Estimate
-from jaxmetrics.streaming._totals import add, as_floats, as_total, no_count, no_sum
+from jaxmetrics._arithmetic import divide
+from jaxmetrics._compilation import promoting
+from jaxmetrics._namespaces import float_dtype
+from jaxmetrics._validation import ArrayLike, as_float, as_mask, check_level
+from jaxmetrics.estimates import Estimate
+from jaxmetrics.streaming.totals import add, as_floats, as_total, no_count, no_sum
 
 __all__ = ["ConfidenceSequence", "ConfidenceState", "confidence_sequence"]
 
@@ -21,7 +23,7 @@ _LARGEST_BET = 0.5
 
 
 class ConfidenceState(NamedTuple):
-    """Sums over the values x so far, scaled to [0, 1], with bets λ; `(2,)` each, as `jaxmetrics.streaming._totals` has them."""
+    """Sums over the values x so far, scaled to [0, 1], with bets λ; `(2,)` each, as `jaxmetrics.streaming.totals` has them."""
 
     number: jax.Array
     total: jax.Array  # of x

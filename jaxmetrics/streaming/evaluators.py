@@ -26,12 +26,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._arrays import ArrayLike, is_integer
-from jaxmetrics._backends import float_dtype, promoting
+from jaxmetrics._compilation import promoting
+from jaxmetrics._namespaces import float_dtype
+from jaxmetrics._validation import ArrayLike, is_integer
 from jaxmetrics.streaming._batches import Batch, as_field
 from jaxmetrics.streaming._statistics import Statistic
-from jaxmetrics.streaming._totals import add, as_floats, as_total, no_count, no_sum, sum_over_devices
 from jaxmetrics.streaming.accumulators import Accumulator
+from jaxmetrics.streaming.totals import add, as_floats, as_total, no_count, no_sum, sum_over_devices
 
 __all__ = ["Evaluator", "evaluator", "to_python"]
 

@@ -6,40 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxmetrics._arrays import ArrayLike, as_counts, as_float, as_prior, check_size
-from jaxmetrics._backends import Array, compiled, xp
-from jaxmetrics.betasum.averages import BetaAverage
+from jaxmetrics._compilation import compiled
+from jaxmetrics._namespaces import Array, xp
+from jaxmetrics._validation import ArrayLike, as_float, check_size
+from jaxmetrics.betas.averages import BetaAverage
 
-__all__ = ["Convolution", "beta_sum_cdf", "beta_sum_pdf", "convolve_betas", "get_beta_parameters"]
-
-
-def get_beta_parameters(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> Array:
-    """The parameters of each class's accuracy A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii), m_i the examples of class i.
-
-    Args:
-        counts: `(..., K, K)`, row = true class.
-        prior: alpha = beta, a number (1 = flat, 0.5 = Jeffreys); or `(2,)`: alpha, beta; or `(K, 2)`: a row per class.
-
-    Returns:
-        `(..., K, 2)`; NaN for a class with a negative or NaN count, or with a prior below 0.05 that jit hides.
-
-    Raises:
-        ValueError: counts that are not square, a prior of another shape, or one that is known to be below 0.05.
-
-    >>> get_beta_parameters([[90, 10], [5, 95]])
-    array([[91., 11.],
-           [96.,  6.]])
-    """
-    c = as_counts(counts)
-    return _parameters(c, as_prior(prior, c.shape[-1]))
-
-
-@compiled
-def _parameters(counts: Array, prior: Array) -> Array:
-    c = xp.where(counts >= 0, counts, xp.nan)
-    right = xp.diagonal(c, axis1=-2, axis2=-1)
-    wrong = xp.where(np.eye(c.shape[-1], dtype=bool), 0, c).sum(-1) + 0 * right
-    return xp.stack([right, wrong], -1) + prior
+__all__ = ["Convolution", "beta_sum_cdf", "beta_sum_pdf", "convolve_betas"]
 
 
 class Convolution(NamedTuple):

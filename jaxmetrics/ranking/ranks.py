@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxmetrics._arrays import INT32_MAX, ArrayLike, is_integer
-from jaxmetrics._backends import Array, compiled, float_dtype, is_jax, is_known, lax, on_device, xp
+from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import SCORES, Examples, of_event
+from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, on_device, xp
+from jaxmetrics._validation import INT32_MAX, ArrayLike, is_integer
 
 __all__: list[str] = []
 

@@ -9,13 +9,14 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
-from jaxmetrics import _betas
-from jaxmetrics._arrays import ArrayLike, are_beta_parameters, as_float, check_level
-from jaxmetrics._backends import Array, compiled, custom_jvp, lax, xp
+from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import HostKey, KeyLike, as_key
-from jaxmetrics.betasum import _convolutions, _tables
-from jaxmetrics.betasum._convolutions import Found
-from jaxmetrics.betasum._tables import Table
+from jaxmetrics._namespaces import Array, custom_jvp, lax, xp
+from jaxmetrics._validation import ArrayLike, as_float, check_level
+from jaxmetrics.betas import _convolutions, _splines, distributions
+from jaxmetrics.betas._convolutions import Found
+from jaxmetrics.betas._splines import Table
+from jaxmetrics.betas.parameters import are_beta_parameters
 
 __all__ = ["BetaAverage", "beta_avg_cdf", "beta_avg_inv_cdf", "beta_avg_pdf"]
 
@@ -25,7 +26,7 @@ def _begun(parameters: Array) -> tuple[Array, tuple[Array, Array], Array, Found 
     """The parameters, NaN where one is impossible; the origin; both flat, widest class first; a first table for k > 1."""
     valid = are_beta_parameters(parameters).all((-2, -1))
     safe = xp.where(valid[..., None, None], parameters, 100)
-    if safe.dtype == np.complex128:  # from complex steps, see `_derivatives`
+    if safe.dtype == np.complex128:  # from complex steps, see `intervals.derivatives`
         safe = safe.real
     high, low = _average_of_means(lax.stop_gradient(safe))
     flat = safe.reshape((math.prod(valid.shape), *safe.shape[-2:]))
@@ -198,7 +199,7 @@ def _mean(parameters: Array) -> Array:
 
 @compiled
 def _variance(parameters: Array) -> Array:
-    return _betas.variance_of(parameters[..., 0], parameters[..., 1]).sum(-1) / parameters.shape[-2] ** 2
+    return distributions.variance_of(parameters[..., 0], parameters[..., 1]).sum(-1) / parameters.shape[-2] ** 2
 
 
 def _per_query(average: BetaAverage, x: Array, function: Callable[[Table, Array], Array]) -> Array:
@@ -247,9 +248,9 @@ def _pdf(average: BetaAverage, x: Array) -> Array:
 @custom_jvp
 def _cdf_at(average: BetaAverage, x: Array) -> Array:
     if average._table is None:
-        value = _betas.cdf(*_alone(average, x))
+        value = distributions.cdf(*_alone(average, x))
     else:
-        value = _per_query(average, _offset_from_mean(average, x), _tables.cdf)
+        value = _per_query(average, _offset_from_mean(average, x), _splines.cdf)
         value = xp.where(x <= 0, 0, xp.where(x >= 1, 1, value))
     return _nan_for_nan(value, average, x)
 
@@ -257,18 +258,18 @@ def _cdf_at(average: BetaAverage, x: Array) -> Array:
 @custom_jvp
 def _pdf_at(average: BetaAverage, x: Array) -> Array:
     if average._table is None:
-        value = _betas.pdf(*_alone(average, x))
+        value = distributions.pdf(*_alone(average, x))
     else:
-        value = _per_query(average, _offset_from_mean(average, x), _tables.pdf) * average.parameters.shape[-2]
+        value = _per_query(average, _offset_from_mean(average, x), _splines.pdf) * average.parameters.shape[-2]
     return _nan_for_nan(value, average, x)
 
 
 def _slope_at(average: BetaAverage, x: Array) -> Array:
     """The derivative of the density by x."""
     if average._table is None:
-        return _betas.slope_of_pdf(*_alone(average, x))
+        return distributions.slope_of_pdf(*_alone(average, x))
     k = average.parameters.shape[-2]
-    return _per_query(average, _offset_from_mean(average, x), _tables.slope_of_pdf) * k**2
+    return _per_query(average, _offset_from_mean(average, x), _splines.slope_of_pdf) * k**2
 
 
 def _by_parameters(
@@ -301,10 +302,10 @@ def _quantile_at(average: BetaAverage, q: Array) -> Array:
     possible = (q >= 0) & (q <= 1)
     safe = xp.where(possible, q, 0.5)
     if average._table is None:
-        x = _betas.ppf(*_alone(average, safe))
+        x = distributions.ppf(*_alone(average, safe))
     else:
         high, low = average._origin
-        z = _per_query(average, safe, _tables.quantile) / average.parameters.shape[-2]
+        z = _per_query(average, safe, _splines.quantile) / average.parameters.shape[-2]
         x = xp.clip(high + (low + z), 0, 1)
         x = xp.where((safe == 0) | (safe == 1), safe, x)
     return xp.where(possible & ~xp.isnan(average._origin[0]), x, xp.nan)
@@ -326,7 +327,7 @@ def _equal_tailed(average: BetaAverage, tail: Array) -> tuple[Array, Array]:
     tail = xp.asarray(tail, average.parameters.dtype)
     if average._table is None:
         _, a, b = _alone(average, tail)
-        low, high = _betas.ppf(tail + 0 * a, a, b), _betas.isf(tail + 0 * a, a, b)
+        low, high = distributions.ppf(tail + 0 * a, a, b), distributions.isf(tail + 0 * a, a, b)
         return tuple(_nan_for_nan(end, average, tail) for end in (low, high))
     tails = xp.stack([tail, 1 - tail]).reshape((2, *(1,) * len(average.shape)))
     low, high = _quantile_at(average, tails)

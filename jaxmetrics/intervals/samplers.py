@@ -24,8 +24,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._arrays import divide
-from jaxmetrics._backends import Array, float_dtype, xp
+from jaxmetrics._arithmetic import divide
+from jaxmetrics._namespaces import Array, float_dtype, xp
 
 __all__: list[str] = []
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._estimates import normal_quantile
 from jaxmetrics.counts import soft_confusion_matrix
+from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.intervals import proportion_interval
 from jaxmetrics.ranking import per_class, score_histogram
 from jaxmetrics.reports._figures import Figure, figure_of

@@ -18,8 +18,9 @@ import jax
 import jax.experimental
 import numpy as np
 
-from jaxmetrics._backends import Array, compiled, is_jax, xp
-from jaxmetrics._replicates import each
+from jaxmetrics._compilation import compiled
+from jaxmetrics._namespaces import Array, is_jax, xp
+from jaxmetrics.intervals.replicates import each
 
 __all__: list[str] = []
 

@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._arrays import is_integer
-from jaxmetrics._backends import float_dtype
+from jaxmetrics._namespaces import float_dtype
+from jaxmetrics._validation import is_integer
 
 __all__: list[str] = []
 

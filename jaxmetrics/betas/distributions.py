@@ -13,17 +13,17 @@ Derivatives by a and b flow through the weights alone; nodes are constants.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
 import jax
 import numpy as np
 
-from jaxmetrics._backends import Array, compiled, custom_jvp, lax, xp
+from jaxmetrics._compilation import compiled
+from jaxmetrics._namespaces import Array, custom_jvp, lax, xp
+from jaxmetrics._validation import ArrayLike, as_float
+from jaxmetrics.betas._quadrature import POLE, Grid, between_hard_ends, middles, of_ends
 
-__all__: list[str] = []
+__all__ = ["beta_cdf", "beta_pdf", "beta_ppf"]
 
 
 class Beta(NamedTuple):
@@ -86,79 +86,6 @@ def beta(a: Array, b: Array) -> Beta:
     return Beta(
         a, b, mean, rest, low, high, xp.maximum(mean - below, 0), xp.maximum(rest - above, 0), below >= mean, above >= rest
     )
-
-
-class Grid(NamedTuple):
-    """Places in an interval, on the last axis."""
-
-    y: Array  # fractions of the way, from 0 to 1
-    rest: Array  # 1 - y
-    log_y: Array  # y itself may underflow
-    log_rest: Array
-    weight: Array  # the derivative of log(y / (1 - y)) by the number of the place
-    slope: Array  # that of y
-
-
-class Ends(NamedTuple):
-    """How far the places of a grid go towards an end: to sinh v = `reach`, where the interval ends or, if hard, nearly does."""
-
-    reach: float
-    hard: bool
-
-    @property
-    def v(self) -> float:
-        return math.asinh(self.reach)
-
-    @property
-    def cut(self) -> float:
-        """The part of (0, 1) that lies beyond."""
-        return 0.0 if self.hard else 1 / (1 + math.exp(self.reach))
-
-
-SOFT = Ends(1.1, hard=False)  # where a density vanishes smoothly: nearly equal steps
-HARD = Ends(73.6, hard=True)  # where it may jump or have a pole: 1e-32 of the interval is left out, 1e-16 of x^(-1/2)
-POLE = Ends(368.0, hard=True)  # 1e-16 of x^(-0.9)
-
-
-@lru_cache
-def grid(low: Ends, high: Ends, numbers: range, parts: int) -> Grid:
-    """The places of the even and odd `numbers` from 0 to 2 `parts`, which stand for equal steps of v."""
-    v = (low.v + high.v) * np.array(numbers) / (2 * parts) - low.v
-    log_lower, log_upper = -np.logaddexp(0, -np.sinh(v)), -np.logaddexp(0, np.sinh(v))
-    lower, upper, whole = np.exp(log_lower), np.exp(log_upper), 1 - low.cut - high.cut
-    y, rest = np.maximum(lower - low.cut, 0) / whole, np.maximum(upper - high.cut, 0) / whole
-    with np.errstate(divide="ignore"):
-        log_y = log_lower - np.log(whole) if low.hard else np.log(y)
-        log_rest = log_upper - np.log(whole) if high.hard else np.log(rest)
-        of_odds = np.exp(log_lower + log_upper - 2 * np.log(whole) - log_y - log_rest)
-    step = np.cosh(v) * (low.v + high.v) * whole / parts
-    return Grid(y, rest, log_y, log_rest, step * of_odds, step * lower * upper / whole**2)
-
-
-def middles(low: Ends, high: Ends, m: int) -> Grid:
-    """m nodes for an integral."""
-    return grid(low, high, range(1, 2 * m, 2), m)
-
-
-def knots(low: Ends, high: Ends, n: int) -> Grid:
-    """n + 1 points from end to end."""
-    return grid(low, high, range(0, 2 * n + 1, 2), n)
-
-
-def chosen(grids: tuple[Grid, ...], index: Array, dtype: np.dtype) -> Grid:
-    """The grid of this index, for each of an array."""
-    return Grid(*(xp.take(np.stack(v).astype(dtype), index, axis=0) for v in zip(*grids, strict=True)))
-
-
-def of_ends(places: Callable[[Ends, Ends, int], Grid], n: int, hard_low: Array, hard_high: Array, dtype: np.dtype) -> Grid:
-    """The grids for ends that are hard or soft."""
-    grids = tuple(places(low, high, n) for low in (SOFT, HARD) for high in (SOFT, HARD))
-    return chosen(grids, 2 * hard_low.astype(xp.int32) + hard_high, dtype)
-
-
-def between_hard_ends(end: Ends, m: int, dtype: np.dtype) -> Grid:
-    """m nodes for an integrand that may have a pole at either end."""
-    return Grid(*(v.astype(dtype) for v in middles(end, end, m)))
 
 
 class Interval(NamedTuple):
@@ -359,3 +286,54 @@ def _quantile_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tu
     _, by_parameters = jax.jvp(lambda a, b: cdf(x, a, b), (a, b), tangents[1:])
     dx = (tangents[0] - by_parameters) / pdf(x, a, b)
     return (x, rest), (dx, -dx)
+
+
+def _beta_arguments(x: ArrayLike, a: ArrayLike, b: ArrayLike, name: str) -> tuple[Array, ...]:
+    """The three, broadcast, and where the parameters are possible; elsewhere they are 1."""
+    x, a, b = xp.broadcast_arrays(as_float(x, name), as_float(a, "a"), as_float(b, "b"))
+    valid = (a > 0) & (b > 0) & (a < xp.inf) & (b < xp.inf)
+    return x, xp.where(valid, a, 1), xp.where(valid, b, 1), valid
+
+
+@compiled
+def beta_pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
+    """The density of Beta(a, b), `x^(a-1) (1-x)^(b-1) / B(a, b)`; 0 outside of [0, 1], NaN for parameters not above 0.
+
+    >>> beta_pdf(0.5, 2, 2)
+    np.float64(1.5)
+    """
+    z, a, b, valid = _beta_arguments(x, a, b, "x")
+    return xp.where(valid, pdf(z, a, b), xp.nan)
+
+
+@compiled
+def beta_cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
+    """`P(X <= x)` for X ~ Beta(a, b), the regularised incomplete beta function, with gradients by x, a and b.
+
+    Exact to 1e-12 for a, b from 0.1 to 1e9; with 32 bits to 1e-6 and what the last digit of x makes, `pdf(x) ulp(x)`: 0.003
+    for 1e9 examples. By quadrature on the nodes above.
+
+    >>> beta_cdf([0.25, 0.5], 2, 2).tolist()
+    [0.15625, 0.5]
+
+    >>> import jax
+    >>> float(jax.grad(beta_cdf, argnums=1)(0.5, 2.0, 2.0))
+    -0.22157
+    """
+    z, a, b, valid = _beta_arguments(x, a, b, "x")
+    return xp.where(valid & ~xp.isnan(z), cdf(z, a, b), xp.nan)
+
+
+@compiled
+def beta_ppf(q: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
+    """The quantile of Beta(a, b), the inverse of `beta_cdf` in x, with gradients by q, a and b.
+
+    Quantiles of q nearer to 0 or 1 than 1e-16 (1e-7 with 32 bits) are those of the end of the window that is looked at.
+    NaN for q outside of [0, 1].
+
+    >>> beta_ppf([0.025, 0.975], 91, 11).tolist()
+    [0.8254, 0.9444]
+    """
+    z, a, b, valid = _beta_arguments(q, a, b, "q")
+    possible = (z >= 0) & (z <= 1)
+    return xp.where(valid & possible, ppf(xp.where(possible, z, 0.5), a, b), xp.nan)

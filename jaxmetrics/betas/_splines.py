@@ -1,7 +1,7 @@
 """A distribution on an interval, tabulated on a fixed number of points: cdf, density and quantiles by interpolation.
 
 The interval is cut into three panels. In each the knots are equally spaced in v, where the fraction of the way is
-1 / (1 + exp(-sinh v)), as for the nodes of `_betas`: nearly evenly where an end is soft, crowded towards one that is hard,
+1 / (1 + exp(-sinh v)), as for the nodes of `_quadrature`: nearly evenly where an end is soft, crowded towards one that is hard,
 so that jumps and poles at the ends of the panels are smooth in v. The table holds the cdf at the knots and its first two
 derivatives by the number of the step; between knots stands the quintic that agrees with them.
 """
@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxmetrics import _betas
-from jaxmetrics._arrays import matmul
-from jaxmetrics._backends import Array, custom_jvp, lax, xp
-from jaxmetrics._betas import HARD, SOFT, Grid
+from jaxmetrics._arithmetic import matmul
+from jaxmetrics._namespaces import Array, custom_jvp, lax, xp
+from jaxmetrics.betas import _quadrature
+from jaxmetrics.betas._quadrature import HARD, SOFT, Grid
 
 __all__: list[str] = []
 
@@ -37,7 +37,7 @@ class Table(NamedTuple):
 
 def knots(hard: Array, n: int, dtype: np.dtype) -> Grid:
     """The n + 1 knots of each panel, `(..., 3, n + 1)`, as fractions of its length."""
-    return _betas.of_ends(_betas.knots, n, hard[..., 0], hard[..., 1], dtype)
+    return _quadrature.of_ends(_quadrature.knots, n, hard[..., 0], hard[..., 1], dtype)
 
 
 def table(edges: Array, hard: Array, cdf: Array, slope: Array) -> Table:

@@ -6,17 +6,18 @@ numbers in an array (a label out of range, a negative count) cannot raise under 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from functools import partial
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from typing import TypeAlias
 
 import jax
 import numpy as np
 import numpy.typing as npt
 
-from jaxmetrics._backends import Array, compiled, custom_jvp, float_dtype, is_jax, is_known, lax, on_device, xp
+from jaxmetrics._compilation import compiled
+from jaxmetrics._namespaces import Array, float_dtype, is_jax, on_device, xp
 
 __all__: list[str] = []
+
 
 ArrayLike: TypeAlias = jax.typing.ArrayLike | npt.ArrayLike
 
@@ -53,7 +54,7 @@ def as_float(x: ArrayLike, name: str) -> Array:
     if type(x) in (float, int):
         return np.float64(x)  # type: ignore[arg-type]
     array = as_array(x, name)
-    if array.dtype in (np.complex128, float_dtype(array)):  # complex: derivatives, see `_derivatives`
+    if array.dtype in (np.complex128, float_dtype(array)):  # complex: derivatives, see `intervals.derivatives`
         return array
     check_real(array, name)
     return array.astype(float_dtype(array))
@@ -78,11 +79,6 @@ def as_counts(counts: ArrayLike) -> Array:
     array = as_float(counts, "counts")
     check_square(array, "counts")
     return array
-
-
-def weighted_sum(p: Array, w: Array) -> Array:
-    """`sum_ij w_ij p_ij` of matrices p `(..., K, K)` with weights `(K, K)`."""
-    return (p * xp.broadcast_to(w, p.shape)).sum((-2, -1))
 
 
 def check_square(array: Array, name: str) -> None:
@@ -118,78 +114,6 @@ def check_level(level: float) -> float:
     if not (isinstance(level, int | float) and 0 < (1 - level) / 2 < 0.5):
         raise ValueError(f"level must be a Python number between 0 and 1 (0.95 for 95 %), got {level!r}.")
     return level
-
-
-def as_edges(edges: ArrayLike) -> Array:
-    """The edges between B bins, rising."""
-    cuts = as_float(edges, "edges")
-    if cuts.ndim != 1 or cuts.size == 0:
-        raise ValueError(f"edges must have shape (B - 1,) the edges between B bins, got {cuts.shape}.")
-    if is_known(cuts) and not bool((cuts[1:] >= cuts[:-1]).all() & ~xp.isnan(cuts).any()):
-        raise ValueError("edges must rise.")
-    return cuts
-
-
-@compiled
-def bins_between(edges: Array, x: Array) -> Array:
-    """How many of the rising edges each number reaches, `edge <= x`; -1 for NaN."""
-    edges, x = varying_alike(edges, x)
-    reached = xp.searchsorted(edges, x, side="right", method="scan_unrolled")
-    return xp.where(xp.isnan(x), -1, reached.astype(xp.int32))
-
-
-def as_histogram(histogram: ArrayLike) -> Array:
-    """Numbers of negatives and positives in each bin, `(..., 2, B)`, as floats."""
-    array = as_float(histogram, "histogram")
-    if array.ndim < 2 or array.shape[-2] != 2 or array.shape[-1] == 0:
-        raise ValueError(f"histogram must have shape (..., 2, B), as score_histogram returns it, got {array.shape}.")
-    return array
-
-
-def varying_alike(*arrays: Array | None) -> tuple[Any, ...]:
-    """Inside `jax.shard_map`, mark what differs between devices in any argument as differing in all.
-
-    A gradient may differ between devices only if its argument does; the transpose of the mark adds up the devices' gradients.
-    """
-    if not on_device(arrays):
-        return arrays
-    axes = frozenset[Hashable]().union(*(varying_axes(x) for x in arrays if x is not None))
-    return tuple(None if x is None else _vary_along(x, axes - varying_axes(x)) for x in arrays)
-
-
-def varying_axes(x: Array) -> frozenset[Hashable]:
-    """The axes along which devices may hold different `x`; the field has moved since JAX 0.7."""
-    if not is_jax(x):
-        return frozenset()
-    kind = jax.typeof(x)
-    return kind.manual_axis_type.varying if hasattr(kind, "manual_axis_type") else kind.vma
-
-
-def _vary_along(x: Array, axes: frozenset[Hashable]) -> Array:
-    if not axes:
-        return x
-    pcast = getattr(jax.lax, "pcast", None)  # JAX 0.7 has pvary only
-    mark = partial(pcast, to="varying") if pcast else jax.lax.__dict__["pvary"]
-    return mark(x, tuple(axes))
-
-
-SMALLEST_BETA_PARAMETER = 0.05  # below, a density is hardly more than its poles, which no table resolves
-
-
-def are_beta_parameters(parameters: Array) -> Array:
-    return (parameters >= SMALLEST_BETA_PARAMETER * (1 - 1e-6)) & (parameters < xp.inf)
-
-
-def as_prior(prior: ArrayLike, k: int) -> Array:
-    """`prior` as a row (alpha, beta) per class, `(k, 2)`; NaN where it is impossible and jit hides it."""
-    p = as_float(prior, "prior")
-    if p.shape not in ((), (2,), (k, 2)):
-        raise ValueError(f"prior must be a number, (alpha, beta) or an array (K, 2) = ({k}, 2), got shape {p.shape}.")
-    if is_known(p) and not bool(are_beta_parameters(p).all()):
-        raise ValueError(
-            f"prior must be finite and at least {SMALLEST_BETA_PARAMETER}, got {prior!r}. 1 is flat, 0.5 is Jeffreys' prior."
-        )
-    return xp.broadcast_to(xp.where(are_beta_parameters(p), p, xp.nan), (k, 2))
 
 
 def check_option(value: str, name: str, options: tuple[str, ...]) -> None:
@@ -298,44 +222,3 @@ def check_examples(shapes: Mapping[str, tuple[int, ...]]) -> None:
         np.broadcast_shapes(*(shape[:-1] for shape in shapes.values()))
     except ValueError:
         raise ValueError(f"the leading (batch) axes must broadcast, got the shapes {described}.") from None
-
-
-def divide(numerator: Array, denominator: Array, zero_division: ArrayLike = 0.0) -> Array:
-    """`numerator / denominator`, and `zero_division` where the denominator is 0; its gradient is finite there."""
-    defined = denominator != 0
-    quotient = _quotient(numerator, xp.where(defined, denominator, 1))
-    return xp.where(defined, quotient, as_float(zero_division, "zero_division"))
-
-
-@custom_jvp
-def _quotient(a: Array, b: Array) -> Array:
-    return a / b
-
-
-@_quotient.defjvp
-def _quotient_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
-    """JAX's own rule divides by b^2, which underflows to 0 for b = 1e-25, the soft count of an absent class."""
-    (a, b), (da, db) = primals, tangents
-    quotient = _quotient(a, b)
-    return quotient, (da - quotient * db) / b
-
-
-def safe_sqrt(x: Array) -> Array:
-    """`sqrt(x)` with gradient 0, not infinity, at 0."""
-    return xp.where(x == 0, 0, xp.sqrt(xp.where(x == 0, 1, x)))
-
-
-def divide_by_geometric_mean(a: Array, b: Array, c: Array, zero_division: ArrayLike) -> Array:
-    """`a / sqrt(b c)`, exactly 1 for a = b = c; `zero_division` where b or c is 0."""
-    quotient = divide(a, b) * safe_sqrt(divide(b, c))
-    return xp.where((b != 0) & (c != 0), quotient, as_float(zero_division, "zero_division"))
-
-
-def safe_log(x: Array) -> Array:
-    """`log(x)`, and 0 with gradient 0 at 0: for `x log x` and its kin, whose limit there is 0."""
-    return xp.log(xp.where(x == 0, 1, x))
-
-
-def matmul(a: Array, b: Array) -> Array:
-    """`a @ b` in full precision, also on devices whose default is TF32 or bfloat16."""
-    return xp.matmul(a, b, precision=lax.Precision.HIGHEST)

@@ -17,10 +17,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics import _samplers
-from jaxmetrics._arrays import ArrayLike, as_float, check_option, divide
-from jaxmetrics._backends import Array, is_jax, is_known, on_device, xp
+from jaxmetrics._arithmetic import divide
 from jaxmetrics._keys import HostKey, Key
+from jaxmetrics._namespaces import Array, is_jax, is_known, on_device, xp
+from jaxmetrics._validation import ArrayLike, as_float, check_option
+from jaxmetrics.intervals import samplers
 
 __all__: list[str] = []
 
@@ -84,21 +85,21 @@ def whole(values: Array, columns: Array | None, width: int) -> Array:
 def _multinomial(keys: Array, matrices: Array) -> Array:
     """As many examples as the matrix has, drawn from it with replacement."""
     rows = matrices.sum(-1)
-    words = _samplers.random_words(keys, rows.shape[-1] * matrices.shape[-1] - 1)[:, None]
+    words = samplers.random_words(keys, rows.shape[-1] * matrices.shape[-1] - 1)[:, None]
     of_rows, of_cells = jnp.split(words, [rows.shape[-1] - 1], -1)
-    return _split_rows(of_cells, _samplers.multinomial(of_rows, _as_int(rows.sum(-1)), rows), matrices)
+    return _split_rows(of_cells, samplers.multinomial(of_rows, _as_int(rows.sum(-1)), rows), matrices)
 
 
 def _stratified_multinomial(keys: Array, matrices: Array) -> Array:
     """As many examples of each row as the matrix has."""
     k, width = matrices.shape[-2:]
-    words = _samplers.random_words(keys, k * (width - 1))[:, None]
+    words = samplers.random_words(keys, k * (width - 1))[:, None]
     return _split_rows(words, jnp.broadcast_to(_as_int(matrices.sum(-1)), (len(keys), *matrices.shape[:-1])), matrices)
 
 
 def _split_rows(words: Array, rows: Array, matrices: Array) -> Array:
     k, width = matrices.shape[-2:]
-    return _samplers.multinomial(words.reshape((*words.shape[:-1], k, width - 1)), rows, matrices)
+    return samplers.multinomial(words.reshape((*words.shape[:-1], k, width - 1)), rows, matrices)
 
 
 def _swapped(keys: Array, cells: Array) -> Array:
@@ -107,23 +108,23 @@ def _swapped(keys: Array, cells: Array) -> Array:
     cube = cells.reshape(-1, k, k, k)
     a, b = np.triu_indices(k, 1)
     both = cube[..., a, b] + cube[..., b, a]
-    words = _samplers.random_words(keys, both.shape[-1] * k).reshape(-1, 1, k, both.shape[-1])
-    kept = _samplers.heads(words, _as_int(both)).astype(cube.dtype)
+    words = samplers.random_words(keys, both.shape[-1] * k).reshape(-1, 1, k, both.shape[-1])
+    kept = samplers.heads(words, _as_int(both)).astype(cube.dtype)
     drawn = jnp.broadcast_to(cube, (len(keys), *cube.shape)).at[..., a, b].set(kept).at[..., b, a].set(both - kept)
     return drawn.reshape((len(keys), *cells.shape))
 
 
 def _halved(keys: Array, cells: Array) -> Array:
     """Half of the examples, each as a coin falls; row by row, for a short program."""
-    words = _samplers.random_words(keys, math.prod(cells.shape[-2:])).reshape((-1, 1, *cells.shape[-2:]))
-    rows = jax.lax.map(lambda row: _samplers.heads(*row), (jnp.moveaxis(words, -2, 0), jnp.moveaxis(_as_int(cells), -2, 0)))
+    words = samplers.random_words(keys, math.prod(cells.shape[-2:])).reshape((-1, 1, *cells.shape[-2:]))
+    rows = jax.lax.map(lambda row: samplers.heads(*row), (jnp.moveaxis(words, -2, 0), jnp.moveaxis(_as_int(cells), -2, 0)))
     return jnp.moveaxis(rows, 0, -2)
 
 
 def _poisson(keys: Array, matrices: Array) -> Array:
     """Each cell by itself, with its count as the mean: each example counted Poisson(1) times."""
-    words = _samplers.random_words(keys, math.prod(matrices.shape[-2:]))
-    return _samplers.poisson(words.reshape((-1, 1, *matrices.shape[-2:])), matrices)
+    words = samplers.random_words(keys, math.prod(matrices.shape[-2:]))
+    return samplers.poisson(words.reshape((-1, 1, *matrices.shape[-2:])), matrices)
 
 
 def _bayesian(keys: Array, matrices: Array) -> Array:
@@ -139,15 +140,15 @@ def _stratified_bayesian(keys: Array, matrices: Array) -> Array:
 def _dirichlet(keys: Array, concentration: Array) -> Array:
     """Cell probabilities, 1 in all."""
     shape = concentration.shape[-2:]
-    words = _samplers.random_words(keys, math.prod(shape))[:, None]
-    flat = _samplers.dirichlet(words, concentration.reshape((*concentration.shape[:-2], -1)))
+    words = samplers.random_words(keys, math.prod(shape))[:, None]
+    flat = samplers.dirichlet(words, concentration.reshape((*concentration.shape[:-2], -1)))
     return flat.reshape((*flat.shape[:-1], *shape))
 
 
 def _dirichlet_rows(keys: Array, concentration: Array) -> Array:
     """Probabilities, 1 in each row."""
-    words = _samplers.random_words(keys, math.prod(concentration.shape[-2:]))
-    return _samplers.dirichlet(words.reshape((-1, 1, *concentration.shape[-2:])), concentration)
+    words = samplers.random_words(keys, math.prod(concentration.shape[-2:]))
+    return samplers.dirichlet(words.reshape((-1, 1, *concentration.shape[-2:])), concentration)
 
 
 def _as_int(x: Array) -> Array:

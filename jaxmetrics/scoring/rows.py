@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jaxmetrics._arrays import divide
-from jaxmetrics._backends import Array, xp
+from jaxmetrics._arithmetic import divide
 from jaxmetrics._examples import Examples
+from jaxmetrics._namespaces import Array, xp
 
 __all__: list[str] = []
 

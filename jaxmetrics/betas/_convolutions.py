@@ -29,12 +29,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxmetrics import _betas
-from jaxmetrics._arrays import matmul
-from jaxmetrics._backends import Array, compiled, is_jax, is_known, lax, xp
-from jaxmetrics._betas import Beta, Interval, expanded
-from jaxmetrics.betasum import _tables
-from jaxmetrics.betasum._tables import Table
+from jaxmetrics._arithmetic import matmul
+from jaxmetrics._compilation import compiled
+from jaxmetrics._namespaces import Array, is_jax, is_known, lax, xp
+from jaxmetrics.betas import _quadrature, _splines, distributions
+from jaxmetrics.betas._splines import Table
+from jaxmetrics.betas.distributions import Beta, Interval, expanded
 
 __all__: list[str] = []
 
@@ -67,12 +67,12 @@ class Found(NamedTuple):
 
 def widest_first(parameters: Array) -> Array:
     """The classes `(..., k, 2)` in the order of their variances."""
-    variance = _betas.variance_of(*xp.moveaxis(lax.stop_gradient(parameters), -1, 0))
+    variance = distributions.variance_of(*xp.moveaxis(lax.stop_gradient(parameters), -1, 0))
     return xp.take_along_axis(parameters, xp.argsort(-variance, axis=-1)[..., None], -2)
 
 
 def _classes(parameters: Array) -> Beta:
-    return _betas.beta(parameters[..., 0], parameters[..., 1])
+    return distributions.beta(parameters[..., 0], parameters[..., 1])
 
 
 def _some(classes: Beta, index: slice) -> Beta:
@@ -81,7 +81,7 @@ def _some(classes: Beta, index: slice) -> Beta:
 
 def _characteristic(classes: Beta, low: Array, step: Array, settings: _Settings) -> Array:
     """`E exp(i n step (S - mean + low))` for n < N, `(..., N)`: products of two small tables, n = 16 p + q."""
-    z, mass = _betas.nodes(classes, settings.nodes)
+    z, mass = distributions.nodes(classes, settings.nodes)
     mass = mass / mass.sum(-1, keepdims=True)
     z = lax.stop_gradient(z - (mass * z).sum(-1, keepdims=True))  # rounding, which adds up over a thousand classes
     fine, coarse = np.arange(16), np.arange(0, settings.frequencies, 16)
@@ -101,9 +101,9 @@ def _characteristic(classes: Beta, low: Array, step: Array, settings: _Settings)
 def _waves(frequencies: int, steps: int, filtered: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Panels of the window as fractions of it, whether their ends are hard, the knots y, and cos and sin of `2 pi n y`."""
     margin = _MARGIN / (1 + 2 * _MARGIN)
-    cuts = np.array([0, margin, 1 - margin, 1]) if filtered else np.linspace(0, 1, _tables.PANELS + 1)
+    cuts = np.array([0, margin, 1 - margin, 1]) if filtered else np.linspace(0, 1, _splines.PANELS + 1)
     hard = np.array([[False, True], [True, True], [True, False]]) & filtered
-    y = _tables.knots(hard, steps, np.dtype(float)).y
+    y = _splines.knots(hard, steps, np.dtype(float)).y
     at = (cuts[:-1, None] + np.diff(cuts)[:, None] * y).ravel()
     angles = 2 * np.pi * np.arange(1, frequencies)[:, None] * at
     return cuts, hard, at, np.concatenate([np.cos(angles), np.sin(angles)])
@@ -111,9 +111,9 @@ def _waves(frequencies: int, steps: int, filtered: bool) -> tuple[np.ndarray, np
 
 def _by_fourier(classes: Beta, settings: _Settings, *, filtered: bool = False) -> Found:
     a, b = (lax.stop_gradient(v) for v in (classes.a, classes.b))
-    variance, ratio = _betas.variance_of(a, b).sum(-1), _betas.skewness(a, b)
-    low = xp.minimum(_betas.reach(variance, (-ratio).max(-1)), classes.mean.sum(-1))
-    high = xp.minimum(_betas.reach(variance, ratio.max(-1)), classes.rest.sum(-1))
+    variance, ratio = distributions.variance_of(a, b).sum(-1), distributions.skewness(a, b)
+    low = xp.minimum(distributions.reach(variance, (-ratio).max(-1)), classes.mean.sum(-1))
+    high = xp.minimum(distributions.reach(variance, ratio.max(-1)), classes.rest.sum(-1))
     margin = _MARGIN * (low + high) if filtered else 0 * low
     edges = [-low - margin, -low, high, high + margin] if filtered else []
     low, width = low + margin, low + high + 2 * margin
@@ -126,10 +126,10 @@ def _by_fourier(classes: Beta, settings: _Settings, *, filtered: bool = False) -
     both = xp.stack([spectrum, integral], -2)
     density, ripple = xp.moveaxis(matmul(xp.concatenate([both.real, -both.imag], -1), waves.astype(low.dtype)), -2, 0)
     cdf = at.astype(low.dtype) + (ripple - ripple[..., :1])
-    panels = (*low.shape, _tables.PANELS, settings.steps + 1)
-    slope = _tables.knots(hard, settings.steps, np.dtype(float)).slope * np.diff(cuts)[:, None]
+    panels = (*low.shape, _splines.PANELS, settings.steps + 1)
+    slope = _splines.knots(hard, settings.steps, np.dtype(float)).slope * np.diff(cuts)[:, None]
     of_window = xp.stack(edges, -1) if filtered else -low[..., None] + width[..., None] * cuts.astype(low.dtype)
-    table = _tables.table(
+    table = _splines.table(
         of_window,
         xp.broadcast_to(hard, (*low.shape, *hard.shape)),
         cdf.reshape(panels),
@@ -151,22 +151,22 @@ def _of_one(one: Beta, total: Array, settings: _Settings) -> _Sum:
     """One class: a single panel, between two that are empty."""
     hard = xp.stack([one.hard_low, one.hard_high], -1)
     of_panels = xp.stack([hard, hard, hard], -2)
-    places = _betas.of_ends(_betas.knots, settings.steps, one.hard_low, one.hard_high, one.mean.dtype)
+    places = _quadrature.of_ends(_quadrature.knots, settings.steps, one.hard_low, one.hard_high, one.mean.dtype)
     width = (one.high - one.low)[..., None]
     y, rest, wide = width * places.y, width * places.rest, expanded(one)
     end = xp.where(y < rest, wide.low + y, wide.high - rest)
     below = Interval(wide.low, end, y, wide.x_low, wide.rest_high + rest)
-    t = _betas.between_hard_ends(_betas.HARD, settings.nodes_of_sum, y.dtype)
-    cdf = _betas.masses(expanded(wide), expanded(below), t)[1].sum(-1) / total[..., None]
+    t = _quadrature.between_hard_ends(_quadrature.HARD, settings.nodes_of_sum, y.dtype)
+    cdf = distributions.masses(expanded(wide), expanded(below), t)[1].sum(-1) / total[..., None]
     log_x, log_rest = (
         xp.log(xp.maximum(v, xp.finfo(y.dtype).tiny) / unit)
         for v, unit in ((wide.x_low + y, wide.mean), (wide.rest_high + rest, wide.rest))
     )
-    log_density = _betas.log_density(wide, end, log_x, log_rest) - log_x - log_rest
+    log_density = distributions.log_density(wide, end, log_x, log_rest) - log_x - log_rest
     slope = xp.exp(log_density) * (width * places.slope / (wide.mean * wide.rest * total[..., None]))
     edges = xp.stack([one.low, one.low, one.high, one.high], -1)
     cdf, slope = xp.stack([0 * cdf, cdf, 1 + 0 * cdf], -2), xp.stack([0 * slope, slope, 0 * slope], -2)
-    return _Sum(_tables.table(edges, of_panels, cdf, slope), hard, _kink(one, 0 * one.low))
+    return _Sum(_splines.table(edges, of_panels, cdf, slope), hard, _kink(one, 0 * one.low))
 
 
 def _sharp(one: Beta) -> tuple[Array, Array]:
@@ -200,11 +200,11 @@ def _add(one: Beta, total: Array, others: _Sum, settings: _Settings) -> _Sum:
     hard = xp.where(at_low_of_wide, wide[..., :1, None], wide[..., 1:, None]) & (inner | narrow[..., None, :])
     beside_first, beside_second = np.array([[0, 1], [1, 0], [0, 0]]) > 0, np.array([[0, 0], [0, 1], [1, 0]]) > 0
     hard = hard | (kink_low[..., None, None] & beside_first) | (kink_high[..., None, None] & beside_second)
-    places = _tables.knots(hard, steps, width.dtype)
+    places = _splines.knots(hard, steps, width.dtype)
     after = xp.stack([0 * first, first, second, last], -1)
     lengths, before = xp.diff(after)[..., None], (last[..., None] - after[..., 1:])[..., None]
-    t = _betas.between_hard_ends(_betas.HARD, settings.nodes_of_sum, width.dtype)
-    class_, room, is_first = expanded(one), width[..., None], np.arange(_tables.PANELS + 1) == 0
+    t = _quadrature.between_hard_ends(_quadrature.HARD, settings.nodes_of_sum, width.dtype)
+    class_, room, is_first = expanded(one), width[..., None], np.arange(_splines.PANELS + 1) == 0
     stops, starts = (r[..., edges] for edges in (np.array([3, 2, 1, 0]), np.array([3, 3, 2, 1])))
 
     def cdf_and_pdf(from_bottom: Array, from_top: Array) -> tuple[Array, Array]:
@@ -227,15 +227,15 @@ def _add(one: Beta, total: Array, others: _Sum, settings: _Settings) -> _Sum:
             class_.x_low + start_low,
             class_.rest_high + stop_high,
         )
-        mass = _betas.masses(expanded(class_), expanded(interval), t)[1] / total[..., None, None]
+        mass = distributions.masses(expanded(class_), expanded(interval), t)[1] / total[..., None, None]
         of_panel = length[..., 1:, None]
         above, below = (  # of z - t from the ends of the panel of R in which it lies, if there is one
             xp.where(of_panel > 0, xp.maximum(outside, 0)[..., 1:, None] + of_panel * y, 1)
             for outside, y in ((start_low - low_before, t.y), (low - stop_low, t.rest))
         )
-        panel = np.arange(_tables.PANELS - 1, -1, -1)[:, None] + (0 * above).astype(xp.int32)
+        panel = np.arange(_splines.PANELS - 1, -1, -1)[:, None] + (0 * above).astype(xp.int32)
         queries = (xp.moveaxis(v, 0, -3) for v in (panel, below, above))
-        found = _tables.cdf_and_pdf(others.table, *(v.reshape((*batch, v.size // math.prod(batch))) for v in queries))
+        found = _splines.cdf_and_pdf(others.table, *(v.reshape((*batch, v.size // math.prod(batch))) for v in queries))
         parts = np.array(above.shape)[[*range(1, above.ndim - 2), 0, -2, -1]]
         cdf, pdf = ((mass[..., 1:, :] * xp.moveaxis(v.reshape(parts), -3, 0)).sum((-2, -1)) for v in found)
         return mass[..., 0, :].sum(-1) + cdf, pdf
@@ -245,13 +245,13 @@ def _add(one: Beta, total: Array, others: _Sum, settings: _Settings) -> _Sum:
     in_cache = len(arguments[0]) if is_jax(width) else max(1, 2**14 // (4 * settings.nodes_of_sum))
     cdf, pdf = (xp.moveaxis(v, 0, -1).reshape(places.y.shape) for v in _in_chunks(cdf_and_pdf, in_cache, *arguments))
     edges = (one.low + r[..., 0])[..., None] + after
-    return _Sum(_tables.table(edges, hard, cdf, pdf * places.slope * lengths), wide, kink)
+    return _Sum(_splines.table(edges, hard, cdf, pdf * places.slope * lengths), wide, kink)
 
 
 def _by_quadrature(parameters: Array) -> Table:
     settings, k = _settings(parameters.dtype), parameters.shape[-2]
     classes, count = _classes(parameters), min(k, _BY_QUADRATURE)
-    totals = _betas.nodes(classes, 2 * settings.nodes_of_sum)[1].sum(-1)
+    totals = distributions.nodes(classes, 2 * settings.nodes_of_sum)[1].sum(-1)
     if k > count:
         rest = _by_fourier(_some(classes, slice(count, None)), settings, filtered=True).table
         start = _Sum(rest, xp.zeros_like(rest.hard[..., 0, :]), 0 * totals[..., 0] - 1)
@@ -286,7 +286,7 @@ def first_table(parameters: Array) -> Found:
 
     def of_chunk(parameters: Array) -> Found:
         found = _by_fourier(_classes(parameters), settings)
-        return found._replace(table=_tables.mended(found.table))
+        return found._replace(table=_splines.mended(found.table))
 
     return _in_chunks(of_chunk, chunk, parameters)
 
@@ -304,8 +304,8 @@ def _with_quadrature(table: Table, parameters: Array, needed: Array) -> Table:
     def of_group(table: Table, parameters: Array, needed: Array) -> Table:
         def better() -> Table:
             if len(needed) == 1:
-                return _tables.mended(_by_quadrature(parameters))
-            new = _tables.mended(_by_quadrature(xp.where(needed[:, None, None], parameters, 100)))
+                return _splines.mended(_by_quadrature(parameters))
+            new = _splines.mended(_by_quadrature(xp.where(needed[:, None, None], parameters, 100)))
             return jax.tree.map(lambda a, b: xp.where(needed.reshape((-1, *(1,) * (a.ndim - 1))), a, b), new, table)
 
         return lax.cond(needed.any(), better, lambda: table)

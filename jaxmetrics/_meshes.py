@@ -1,0 +1,81 @@
+"""Arrays that are spread over a mesh of devices."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
+
+import jax
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
+
+from jaxmetrics._namespaces import Array, is_jax, on_device
+
+__all__: list[str] = []
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def on_any_mesh(function: Callable[P, R]) -> Callable[P, R]:
+    """`function`, which may gather, scatter and sort along the axes of a mesh that are `Explicit`; its results are replicated.
+
+    Along such axes, the default of `jax.make_mesh` in recent versions of JAX, an operation whose result could be spread in
+    several ways raises. Inside, the partitioner decides, as it does for axes that are `Auto`.
+    """
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        leaves, structure = jax.tree.flatten((args, kwargs))
+        places = [i for i, x in enumerate(leaves) if is_jax(x)]
+        mesh = next((mesh for mesh in map(_explicit_mesh, (leaves[i] for i in places)) if mesh is not None), None)
+        if mesh is None:
+            return function(*args, **kwargs)
+
+        def on_arrays(*arrays: jax.Array) -> R:
+            all_leaves = list(leaves)
+            for i, x in zip(places, arrays, strict=True):
+                all_leaves[i] = x
+            args, kwargs = jax.tree.unflatten(structure, all_leaves)
+            return function(*args, **kwargs)
+
+        replicated = NamedSharding(mesh, PartitionSpec())
+        auto = jax.sharding.auto_axes(on_arrays, axes=mesh.axis_names, out_sharding=replicated)
+        return auto(*(leaves[i] for i in places))
+
+    return call
+
+
+def _explicit_mesh(x: jax.Array) -> Mesh | AbstractMesh | None:
+    sharding = jax.typeof(x).sharding if isinstance(x, jax.core.Tracer) else x.sharding
+    if not isinstance(sharding, NamedSharding):
+        return None
+    return sharding.mesh if AxisType.Explicit in sharding.mesh.axis_types else None
+
+
+def varying_alike(*arrays: Array | None) -> tuple[Any, ...]:
+    """Inside `jax.shard_map`, mark what differs between devices in any argument as differing in all.
+
+    A gradient may differ between devices only if its argument does; the transpose of the mark adds up the devices' gradients.
+    """
+    if not on_device(arrays):
+        return arrays
+    axes = frozenset[Hashable]().union(*(varying_axes(x) for x in arrays if x is not None))
+    return tuple(None if x is None else _vary_along(x, axes - varying_axes(x)) for x in arrays)
+
+
+def varying_axes(x: Array) -> frozenset[Hashable]:
+    """The axes along which devices may hold different `x`; the field has moved since JAX 0.7."""
+    if not is_jax(x):
+        return frozenset()
+    kind = jax.typeof(x)
+    return kind.manual_axis_type.varying if hasattr(kind, "manual_axis_type") else kind.vma
+
+
+def _vary_along(x: Array, axes: frozenset[Hashable]) -> Array:
+    if not axes:
+        return x
+    pcast = getattr(jax.lax, "pcast", None)  # JAX 0.7 has pvary only
+    mark = partial(pcast, to="varying") if pcast else jax.lax.__dict__["pvary"]
+    return mark(x, tuple(axes))

@@ -1,0 +1,13 @@
+"""Beta distributions: one, and sums and averages of independent ones.
+
+- `distributions`: density, cdf and quantiles of one
+- `parameters`: priors, and counts as the posteriors of recalls
+- `averages`: `BetaAverage`, and its functions by the names of the mathematics
+- `sums`: the sum on a grid
+- `_convolutions`: how the distribution of a sum is computed, and how exact it is; `_splines`: how it is held; `_quadrature`
+"""
+
+from jaxmetrics.betas.parameters import *
+from jaxmetrics.betas.distributions import *
+from jaxmetrics.betas.averages import *
+from jaxmetrics.betas.sums import *

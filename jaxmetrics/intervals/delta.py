@@ -1,0 +1,81 @@
+"""The delta method: standard errors by derivatives."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Literal
+
+import jax
+
+from jaxmetrics._arithmetic import divide, safe_sqrt
+from jaxmetrics._compilation import compiled
+from jaxmetrics._namespaces import Array, lax, xp
+from jaxmetrics._validation import ArrayLike, as_counts, check_option
+from jaxmetrics.estimates import Metric, normal_estimate, normal_quantile
+from jaxmetrics.intervals.derivatives import jacobian
+from jaxmetrics.intervals.replicates import of_each
+from jaxmetrics.intervals.tables import as_floats, frequencies, where_answered
+
+__all__ = ["delta_method"]
+
+
+def value_and_error(metric: Metric, counts: Array, *, stratified: bool, numbers: int = 0) -> tuple[Any, Any]:
+    """A metric of one table `(K, W)`, which makes so many numbers on its way, and its standard error, two pytrees alike."""
+    if counts.ndim != 2:
+        raise ValueError(f"one table at a time, got {counts.shape}.")
+
+    def error(slope: Array) -> Array:
+        axes = (-1,) if stratified else (-2, -1)
+        total = counts.sum(axes, keepdims=True)
+        centred = slope - divide((counts * slope).sum(axes, keepdims=True), total)
+        # No square root of a count, which has no slope at 0, and relative to the largest slope, so that no square overflows.
+        largest = lax.stop_gradient(xp.abs(centred).max((-2, -1), keepdims=True))
+        relative = divide(centred, largest)
+        return largest[..., 0, 0] * safe_sqrt((counts * relative * relative).sum((-2, -1)))
+
+    return metric(counts), jax.tree.map(error, jacobian(metric, counts, numbers))
+
+
+def delta_method(
+    metric: Metric,
+    counts: ArrayLike,
+    *,
+    level: float = 0.95,
+    transform: Literal["logit", "atanh"] | None = None,
+    stratified: bool = False,
+) -> Any:
+    """Normal interval of a metric from its derivatives: `θ ± z s`, without resampling.
+
+    With g the gradient of the metric by the counts C, n examples: `s^2 = sum C g^2 - (sum C g)^2 / n`, the variance under
+    multinomial counts to first order; stratified, the same in each row, whose total is then fixed.
+
+    Args:
+        metric: a function of one `(K, K)` matrix, differentiable; on the host computed by NumPy in whatever way.
+        counts: `(..., K, K)`; weights are read as frequencies.
+        transform: `"logit"` for metrics in [0, 1], `"atanh"` for metrics in [-1, 1]: the interval is laid on that scale and
+            carried back, so that it stays within the range; at the ends of the range it has width 0.
+
+    Returns:
+        `Estimate` or a pytree of them. Under jit NaN for a matrix with a negative count.
+
+    Raises:
+        ValueError: counts that are not square or negative, a level outside of (0, 1), an unknown transform.
+
+    >>> import jaxmetrics as jm
+    >>> estimate = delta_method(jm.cohen_kappa, [[0, 4, 1], [0, 8, 0], [0, 1, 5]])
+    >>> estimate.value.round(4), estimate.standard_error.round(4)
+    (np.float64(0.4842), np.float64(0.138))
+    """
+    if transform is not None:
+        check_option(transform, "transform", ("logit", "atanh"))
+    z = normal_quantile(level)
+    floats = as_floats(metric)
+    matrices = where_answered(floats, frequencies(as_counts(counts)))
+    return _delta_method(matrices, metric=floats, z=z, transform=transform, stratified=stratified)
+
+
+@compiled
+def _delta_method(matrices: Array, *, metric: Metric, z: float, transform: str | None, stratified: bool) -> Any:
+    function = partial(value_and_error, metric, stratified=stratified)
+    values, errors = of_each(function, matrices, matrices.shape[-1] ** 2)
+    return jax.tree.map(partial(normal_estimate, z=z, transform=transform), values, errors)

@@ -1,0 +1,196 @@
+"""From replicates to estimates: percentiles, BCa and studentized intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxmetrics._arithmetic import append_axes, divide, safe_sqrt
+from jaxmetrics._keys import Key
+from jaxmetrics._namespaces import Array, float_dtype, special, xp
+from jaxmetrics.estimates import Estimate, Metric
+from jaxmetrics.intervals import replicates
+from jaxmetrics.intervals.delta import value_and_error
+from jaxmetrics.intervals.derivatives import jacobian, of_cells
+from jaxmetrics.intervals.replicates import of_each
+from jaxmetrics.intervals.tables import FEW_EXAMPLES
+
+__all__: list[str] = []
+
+
+def bootstrap_of(
+    key: Key,
+    function: Metric,
+    taken: Array,
+    *,
+    numbers: int,
+    size: int,
+    level: float,
+    method: str,
+    stratified: bool,
+    examples: str,
+) -> tuple[Any, Any]:
+    """The estimates of a function of cells `(K, W)`, and its replicates `(S, ...)`; `examples` from `how_many`."""
+    sampler = replicates.stratified_multinomial if stratified else replicates.multinomial
+    if method == "studentized":
+        with_error = partial(value_and_error, function, stratified=stratified)
+        values, errors = of_each(with_error, taken, numbers)
+        samples, sample_errors = replicates.evaluate(sampler, with_error, key, taken, size=size, numbers=numbers)
+        studentized = partial(_studentized, tails=_tails(level))
+        return jax.tree.map(studentized, values, errors, samples, sample_errors), samples
+    values = of_each(function, taken, numbers)
+    samples = replicates.evaluate(sampler, function, key, taken, size=size, numbers=numbers)
+    acceleration = _acceleration(function, taken, numbers, stratified, examples) if method == "bca" else None
+    return estimates_of(values, samples, acceleration, level=level, method=method), samples
+
+
+def estimates_of(values: Any, samples: Any, acceleration: Any = None, *, level: float, method: str) -> Any:
+    """From pytrees of values `(...)` and replicates `(S, ...)`; "bca" needs its acceleration.
+
+    All numbers are sorted in one array: XLA takes half a second to compile what follows, once or for each leaf.
+    """
+    leaves, structure = jax.tree.flatten(values)
+
+    def flat(tree: Any, *lead: int) -> Array:
+        return xp.concatenate([x.astype(float_dtype(x)).reshape((*lead, -1)) for x in jax.tree.leaves(tree)], -1)
+
+    value, drawn = flat(values), flat(samples, jax.tree.leaves(samples)[0].shape[0])
+    if method == "bca":
+        estimates = _bca(value, drawn, flat(acceleration), tails=_tails(level))
+    else:
+        estimates = _percentile(value, drawn, tails=_tails(level), basic=method == "basic")
+    ends = np.cumsum([leaf.size for leaf in leaves])
+    pieces = [
+        jax.tree.map(lambda x: x[end - leaf.size : end].reshape(leaf.shape), estimates)  # noqa: B023
+        for leaf, end in zip(leaves, ends, strict=True)
+    ]
+    return jax.tree.unflatten(structure, pieces)
+
+
+def _percentile(value: Array, samples: Array, *, tails: Array, basic: bool) -> Estimate:
+    low, high = _Ordered(samples).quantiles(_levels(tails, value))
+    low, high = (2 * value - high, 2 * value - low) if basic else (low, high)
+    return _estimate(value, low, high, samples)
+
+
+def _studentized(value: Array, error: Array, samples: Array, sample_errors: Array, *, tails: Array) -> Estimate:
+    known = sample_errors > 0
+    t = xp.where(known, (samples - value) / xp.where(known, sample_errors, 1), xp.nan)
+    t = xp.where(_is_same(samples, value), 0, t)
+    t_low, t_high = _Ordered(t).quantiles(_levels(tails, value))
+    return _estimate(value, value - error * t_high, value - error * t_low, xp.where(xp.isnan(t), xp.nan, samples))
+
+
+def _bca(value: Array, samples: Array, acceleration: Array, *, tails: Array) -> Estimate:
+    ordered = _Ordered(samples)
+    same = _is_same(samples, value)
+    below = ((samples < value) & ~same & xp.isfinite(samples)).sum(0) + same.sum(0) / 2
+    count = xp.maximum(ordered.count, 1)
+    one_sided = (below == 0) | (below == count)  # says nothing of the bias: percentiles
+    bias = xp.where(one_sided, 0, special.ndtri(xp.clip(below / count, 0.5 / count, 1 - 0.5 / count)))
+    acceleration = xp.where(one_sided, 0, acceleration)
+    z = bias + _levels(special.ndtri(tails), value)
+    low, high = ordered.quantiles(special.ndtr(bias + z / (1 - acceleration * z)))
+    return _estimate(value, low, high, samples)
+
+
+def _acceleration(function: Metric, taken: Array, numbers: int, stratified: bool, examples: str) -> Any:
+    """The acceleration of BCa, by the influence of each example on the metric.
+
+    That is the metric of all less the metric without one, the jackknife. Where the examples are many, or the cells so many that
+    this would take longer than the replicates, it is the derivative, to which the jackknife tends.
+    """
+    k, width = taken.shape[-2:]
+
+    def jackknife(table: Array) -> Any:
+        without = of_cells(lambda one: function(xp.maximum(table - one, 0)), table, numbers)
+        return jax.tree.map(xp.negative, without)
+
+    if k * width * numbers > 2**26:
+        examples = "many"
+    if examples != "few":
+        influence = slopes = of_each(partial(_one_table, partial(jacobian, function, numbers=numbers)), taken, numbers)
+    if examples != "many":
+        influence = jackknifed = of_each(partial(_one_table, jackknife), taken, numbers * k * width)
+    if examples == "either":
+        few = taken.sum((-2, -1)) < FEW_EXAMPLES
+        influence = jax.tree.map(lambda j, d: xp.where(append_axes(few, j.ndim - few.ndim), j, d), jackknifed, slopes)
+
+    leaves, structure = jax.tree.flatten(influence)  # in one array, so that it is compiled once
+    sizes = [math.prod(u.shape[taken.ndim - 2 : -2]) for u in leaves]
+    flat = [u.reshape((*taken.shape[:-2], size, k, width)) for u, size in zip(leaves, sizes, strict=True)]
+    accelerations = acceleration_of(xp.concatenate(flat, -3), taken[..., None, :, :], stratified)
+    pieces = zip(xp.split(accelerations, np.cumsum(sizes)[:-1], -1), leaves, strict=True)
+    return jax.tree.unflatten(structure, [piece.reshape(u.shape[:-2]) for piece, u in pieces])
+
+
+def _one_table(function: Callable[[Array], Any], table: Array) -> Any:
+    if table.ndim != 2:
+        raise ValueError(f"one table at a time, got {table.shape}.")
+    return function(table)
+
+
+def acceleration_of(influence: Array, counts: Array, stratified: bool = False) -> Array:
+    """`sum U^3 / (6 (sum U^2)^1.5)`, U the influence `(..., K, W)` of the examples in each cell, less its mean."""
+    axes = (-1,) if stratified else (-2, -1)
+    known = xp.where(xp.isfinite(influence) & (counts > 0), influence, 0)
+    mean = divide((counts * known).sum(axes, keepdims=True), counts.sum(axes, keepdims=True))
+    u = xp.where((counts > 0) & ~_is_same(known, mean), known - mean, 0)
+    u = divide(u, xp.abs(u).max((-2, -1), keepdims=True))
+    return divide((counts * u**3).sum((-2, -1)), 6 * safe_sqrt((counts * u**2).sum((-2, -1))) ** 3)
+
+
+def posterior_estimates(samples: Any, level: float) -> Any:
+    """Mean and equal-tailed interval of draws `(S, ...)`."""
+    return estimates_of(jax.tree.map(mean_of_finite, samples), samples, level=level, method="percentile")
+
+
+def _tails(level: float) -> Array:
+    return np.array([(1 - level) / 2, (1 + level) / 2])
+
+
+def _levels(tails: Array, value: Array) -> Array:
+    return xp.broadcast_to(tails.reshape((2, *(1,) * value.ndim)).astype(value.dtype), (2, *value.shape))
+
+
+def _is_same(samples: Array, value: Array) -> Array:
+    """Equal up to the rounding of two programs that compute the same."""
+    return xp.abs(samples - value) <= 8 * xp.finfo(value.dtype).eps * xp.abs(value)
+
+
+class _Ordered:
+    """Samples `(S, ...)` sorted, those that are not finite left out."""
+
+    def __init__(self, samples: Array) -> None:
+        finite = xp.isfinite(samples)
+        self.count = finite.sum(0)
+        self.values = xp.sort(xp.where(finite, samples, xp.inf), axis=0)
+
+    def quantiles(self, q: Array) -> Array:
+        """At levels `(2, ...)`, linear between the samples; NaN if there are none."""
+        place = xp.clip(q, 0, 1) * xp.maximum(self.count - 1, 0)
+        before = xp.floor(place).astype(xp.int32)
+        after = xp.minimum(before + 1, xp.maximum(self.count - 1, 0))
+        low, high = xp.split(xp.take_along_axis(self.values, xp.concatenate([before, after]), axis=0), 2)
+        between = low + (high - low) * (place - before)
+        return xp.where((self.count > 0) & ~xp.isnan(q), between, xp.nan)
+
+
+def _estimate(value: Array, low: Array, high: Array, samples: Array) -> Estimate:
+    finite = xp.isfinite(samples)
+    count = finite.sum(0)
+    mean = mean_of_finite(samples)
+    squares = xp.where(finite, (samples - mean) ** 2, 0).sum(0)
+    error = xp.where(count > 1, xp.sqrt(squares / xp.maximum(count - 1, 1)), xp.nan)
+    return Estimate(value, low, high, error, (len(samples) - count).astype(xp.int32))
+
+
+def mean_of_finite(samples: Array) -> Array:
+    """NaN where there is none."""
+    finite = xp.isfinite(samples)
+    return divide(xp.where(finite, samples, 0).sum(0), finite.sum(0).astype(samples.dtype), xp.nan)

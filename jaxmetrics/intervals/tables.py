@@ -1,0 +1,126 @@
+"""Tables of counts to draw from: what they may hold, and metrics that are asked of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxmetrics._arithmetic import append_axes
+from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, on_device, xp
+from jaxmetrics._validation import check_size, refuse_where
+from jaxmetrics.estimates import Estimate, Metric
+
+__all__: list[str] = []
+
+_TOO_MANY = 2.0**31
+
+
+def as_floats(metric: Metric) -> Metric:
+    """The metric with results in the computing dtype."""
+    if not callable(metric):
+        raise TypeError(
+            f"metric must be a function of counts, got {type(metric).__name__}; for several at once, one that returns a dict:"
+            ' lambda counts: {"accuracy": jaxmetrics.accuracy(counts), ...}.'
+        )
+
+    def call(counts: Array) -> Any:
+        values = jax.tree.map(_as_float, metric(counts))
+        if not jax.tree.leaves(values):
+            raise ValueError(f"metric must return an array or a pytree of arrays, got {values!r}.")
+        return values
+
+    return call
+
+
+def _as_float(x: Any) -> Array:
+    if is_jax(x):
+        return x.astype(float_dtype(x))
+    array = np.asarray(x)
+    return array if array.dtype == np.complex128 else array.astype(float)  # complex: derivatives
+
+
+def where_answered(metric: Metric, tables: Array, example: np.ndarray | None = None) -> Array:
+    """Tables of the host, moved to the device if that is where the metric answers: of the first of them, or of the example."""
+    if on_device(tables):
+        return tables
+    if example is None:
+        example = tables.reshape((-1, *tables.shape[-2:]))[0] if tables.size else np.ones(tables.shape[-2:])
+    try:
+        moves = on_device(metric(example))
+    except AttributeError:  # such as .at, which arrays of JAX have alone
+        moves = True
+    return jax.numpy.asarray(tables, float_dtype()) if moves else tables
+
+
+def check_num_samples(num_samples: int) -> int:
+    if check_size(num_samples, "num_samples") < 2:
+        raise ValueError("num_samples must be at least 2.")
+    return num_samples
+
+
+def frequencies(counts: Array, name: str = "counts") -> Array:
+    """Counts or sums of weights, in matrices (or cubes, if they are `paired`): if jit hides a negative one, all are NaN."""
+    axes = (-3, -2, -1) if name == "paired" else (-2, -1)
+    seen = _seen(counts)
+    if seen is not None:
+        refuse_where(~(seen >= 0), seen, name, "expected a count >= 0.")
+        return counts
+    return xp.where((counts >= 0).all(axes, keepdims=True), counts, xp.nan)
+
+
+def numbers_of_examples(counts: Array, name: str = "counts") -> Array:
+    """The same of whole numbers."""
+    axes = (-3, -2, -1) if name == "paired" else (-2, -1)
+    seen = _seen(counts)
+    if seen is None:
+        valid = (counts >= 0) & (counts == xp.round(counts))
+        few = counts.sum(axes, keepdims=True) < _TOO_MANY
+        return xp.where(valid.all(axes, keepdims=True) & few, counts, xp.nan)
+    valid = (seen >= 0) & (seen == np.round(seen))
+    refuse_where(~valid, seen, name, "expected a number of examples, since sums of weights do not say how many there are.")
+    if (seen.sum(axes) >= _TOO_MANY).any():
+        raise ValueError(f"{name} holds 2^31 examples or more for one estimate: derivatives and posteriors have no such limit.")
+    return counts
+
+
+def _seen(x: Array) -> np.ndarray | None:
+    """The values of an array, also where derivatives are taken, but not where jit or vmap hides them."""
+    try:
+        return np.asarray(x if is_known(x) else lax.stop_gradient(x))
+    except jax.errors.TracerArrayConversionError:
+        return None
+
+
+def is_possible(counts: Array) -> Array:
+    return (counts >= 0).all((-2, -1))
+
+
+def nan_unless(possible: Array, estimates: Any) -> Any:
+    """NaN, but for the numbers of undefined replicates, for matrices of a batch that have no interval."""
+
+    def mask(x: Array) -> Array:
+        return x if x.dtype == xp.int32 else xp.where(append_axes(possible, x.ndim - possible.ndim), x, xp.nan)
+
+    return jax.tree.map(mask, estimates)
+
+
+def check_finite(estimates: Any, size: int) -> Any:
+    leaves = jax.tree.leaves(estimates, is_leaf=lambda x: isinstance(x, Estimate))
+    undefined = [leaf.num_undefined for leaf in leaves if isinstance(leaf, Estimate)]
+    known = all(map(is_known, undefined))
+    if known and undefined and all(n.size and bool((n == size).all()) for n in undefined):
+        raise ValueError(f"metric is NaN or infinite in all of {size} replicates: it has no interval.")
+    return estimates
+
+
+FEW_EXAMPLES = 10_000  # examples; leaving out one of more changes a metric by little more than the rounding of float32
+
+
+def how_many(counts: Array) -> str:
+    """ "few" examples in each matrix, so that the jackknife sees a single one in float32, or "many"; "either" if not known."""
+    if not is_known(counts):
+        return "either"
+    few = np.asarray(counts).sum((-2, -1)) < FEW_EXAMPLES
+    return "few" if bool(few.all()) else "either" if bool(few.any()) else "many"
