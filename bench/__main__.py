@@ -1,4 +1,6 @@
-"""All claims of the README, one after the other: `python -m bench`, or some of them, `python -m bench ranking bootstrap`."""
+"""All claims of the README, one after the other: `python -m bench`, or some of them,
+`python -m bench ranking bootstrap`.
+"""
 
 import importlib
 import pkgutil

@@ -1,4 +1,6 @@
-"""Posterior balanced accuracy: mean, sd and 95 % interval of each matrix, beside sampling in NumPy and two peers."""
+"""Posterior balanced accuracy: mean, sd and 95 % interval of each matrix, beside sampling in NumPy
+and two peers.
+"""
 
 import warnings
 from collections.abc import Callable
@@ -12,7 +14,15 @@ from scipy import stats
 from scipy.optimize import brentq
 
 import jaxmetrics as jm
-from bench.harness import LIMIT, Contender, Results, bandwidth_in_words, limit, measure, publish_times
+from bench.harness import (
+    LIMIT,
+    Contender,
+    Results,
+    bandwidth_in_words,
+    limit,
+    measure,
+    publish_times,
+)
 
 DRAWS = 10_000
 SIZES = {2: 1000, 3: 1000, 10: 1000, 100: 1000, 1000: 100}  # classes -> matrices
@@ -38,7 +48,11 @@ def ours(counts: Any) -> Any:
 
 def by_sampling(counts: np.ndarray) -> Any:
     right = counts.diagonal()
-    draws = np.random.default_rng(0).beta(1 + right, 1 + counts.sum(1) - right, (DRAWS, len(counts))).mean(1)
+    draws = (
+        np.random.default_rng(0)
+        .beta(1 + right, 1 + counts.sum(1) - right, (DRAWS, len(counts)))
+        .mean(1)
+    )
     return draws.mean(), draws.std(), np.quantile(draws, [0.025, 0.975])
 
 
@@ -47,12 +61,15 @@ def by_study(counts: np.ndarray) -> Any:
     study = Study(seed=0, num_samples=DRAWS, ci_probability=0.95)
     study.add_experiment("a/b", confusion_matrix=counts, prevalence_prior=1.0, confusion_prior=1.0)
     study.add_metric("balanced_accuracy")
-    samples = study.get_metric_samples(metric="balanced_accuracy", experiment_name="a/b", sampling_method="posterior").values
+    samples = study.get_metric_samples(
+        metric="balanced_accuracy", experiment_name="a/b", sampling_method="posterior"
+    ).values
     return samples.mean(), samples.std(), np.quantile(samples, [0.025, 0.975])
 
 
 class FixedGrid:
-    """The method of mclearn, written anew: densities at 0, .001, ..., k; the cdf by trapezoids; quantiles by root finding.
+    """The method of mclearn, written anew: densities at 0, .001, ..., k; the cdf by trapezoids;
+    quantiles by root finding.
 
     Every evaluation of the cdf convolves again, as there; `evaluations` counts them.
     """
@@ -82,7 +99,9 @@ class FixedGrid:
 
 
 def fixed_grid(counts: np.ndarray) -> tuple[Callable[[], Any], int]:
-    """The whole job, or for k = 10, where it takes minutes, one evaluation and how many of them the job takes at k = 3."""
+    """The whole job, or for k = 10, where it takes minutes, one evaluation and how many of them the
+    job takes at k = 3.
+    """
     if len(counts) < 10:
         return lambda: FixedGrid(counts).summary(), 1
     smaller = FixedGrid(matrices(3)[0])
@@ -118,7 +137,9 @@ def compare(num_classes: int) -> Results:
             assert abs(mean - sampled_mean) < 0.1 * sd, (mean, sampled_mean)
             assert abs(interval - sampled).max() < 0.15 * sd, (interval, sampled)
 
-    return measure(contenders, check=check, factors=factors) | {LIMIT: limit(nbytes=on_device[0].nbytes)}
+    return measure(contenders, check=check, factors=factors) | {
+        LIMIT: limit(nbytes=on_device[0].nbytes)
+    }
 
 
 def main() -> None:
@@ -131,8 +152,8 @@ def main() -> None:
         {f"k = {k}": result for k, result in results.items()},
         "1000 matrices per call of jaxmetrics (100 for k = 1000), float32; one for the others and"
         " on the host, float64. mclearn's method at k = 10 is one evaluation of the cdf times the"
-        " number that root finding took at k = 3."
-        f" Limit: reading a matrix once, at {bandwidth_in_words()}; how little arithmetic would do, nobody knows.",
+        " number that root finding took at k = 3. Limit: reading a matrix once, at"
+        f" {bandwidth_in_words()}; how little arithmetic would do, nobody knows.",
     )
 
 

@@ -1,4 +1,6 @@
-"""Bootstrap of macro-F1 and balanced accuracy, 10 classes: 10,000 replicates, beside NumPy on the cells and four peers."""
+"""Bootstrap of macro-F1 and balanced accuracy, 10 classes: 10,000 replicates, beside NumPy on the
+cells and four peers.
+"""
 
 import warnings
 from typing import Any
@@ -15,7 +17,15 @@ from torchmetrics.classification import MulticlassAccuracy, MulticlassF1Score
 from torchmetrics.wrappers import BootStrapper
 
 import jaxmetrics as jm
-from bench.harness import LIMIT, Contender, Results, bandwidth_in_words, limit, measure, publish_times
+from bench.harness import (
+    LIMIT,
+    Contender,
+    Results,
+    bandwidth_in_words,
+    limit,
+    measure,
+    publish_times,
+)
 
 K = 10
 REPLICATES = 10_000
@@ -38,7 +48,9 @@ def counts_of(n: int, size: int | None = None) -> np.ndarray:
     recall = np.linspace(0.6, 0.95, K)
     cells = (1 - recall)[:, None] * rng.dirichlet(np.ones(K), K) + np.diag(recall)
     cells = (cells * rng.dirichlet(np.full(K, 20))[:, None]).ravel()
-    return rng.multinomial(n, cells / cells.sum(), size).reshape(*(() if size is None else (size,)), K, K)
+    return rng.multinomial(n, cells / cells.sum(), size).reshape(
+        *(() if size is None else (size,)), K, K
+    )
 
 
 def numpy_metrics(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -47,7 +59,9 @@ def numpy_metrics(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def on_cells(counts: np.ndarray, size: int = REPLICATES) -> Any:
-    """The best that NumPy can do: a multinomial over the cells, metrics of all replicates at once, percentiles."""
+    """The best that NumPy can do: a multinomial over the cells, metrics of all replicates at once,
+    percentiles.
+    """
     n = counts.sum()
     replicates = np.random.default_rng(0).multinomial(n, counts.ravel() / n, size).reshape(-1, K, K)
     return [np.quantile(values, [0.025, 0.975]) for values in numpy_metrics(replicates)]
@@ -60,7 +74,10 @@ def by_study(counts: np.ndarray) -> Any:
         study.add_metric(name)
     return [
         np.quantile(
-            study.get_metric_samples(metric=name, experiment_name="a/b", sampling_method="posterior").values, [0.025, 0.975]
+            study.get_metric_samples(
+                metric=name, experiment_name="a/b", sampling_method="posterior"
+            ).values,
+            [0.025, 0.975],
         )
         for name in ("f1@macro", "balanced_accuracy")
     ]
@@ -77,15 +94,25 @@ def resampling_examples(counts: np.ndarray) -> dict[str, Contender]:
     def with_scipy() -> Any:
         return [
             stats.bootstrap(
-                (true, pred), score, n_resamples=FEW, paired=True, vectorized=False, method="percentile"
+                (true, pred),
+                score,
+                n_resamples=FEW,
+                paired=True,
+                vectorized=False,
+                method="percentile",
             ).confidence_interval
             for score in (macro_f1_score, balanced_accuracy_score)
         ]
 
     def with_torchmetrics() -> Any:
         results = []
-        for metric in (MulticlassF1Score(K, average="macro"), MulticlassAccuracy(K, average="macro")):
-            wrapper = BootStrapper(metric, num_bootstraps=FEW, quantile=torch.tensor([0.025, 0.975]))
+        for metric in (
+            MulticlassF1Score(K, average="macro"),
+            MulticlassAccuracy(K, average="macro"),
+        ):
+            wrapper = BootStrapper(
+                metric, num_bootstraps=FEW, quantile=torch.tensor([0.025, 0.975])
+            )
             wrapper.update(*tensors)
             results.append(wrapper.compute())
         return results
@@ -109,16 +136,22 @@ def compare(n: int) -> Results:
 
     def check(values: dict[str, Any]) -> None:
         for name in (name for name in values if "jaxmetrics" in name):
-            close = 0.15 if "percentile" in name else 0.5  # BCa corrects the bias that percentiles have
+            # BCa corrects the bias that percentiles have.
+            close = 0.15 if "percentile" in name else 0.5
             for ours, theirs in zip(values[name], values["NumPy on the cells"], strict=True):
-                assert abs(np.array([ours.low, ours.high]) - theirs).max() < close * ours.standard_error, (name, ours, theirs)
+                assert (
+                    abs(np.array([ours.low, ours.high]) - theirs).max()
+                    < close * ours.standard_error
+                ), (name, ours, theirs)
 
     results = measure(
         {
             "jaxmetrics, percentile": lambda: jm.bootstrap(
                 KEY, metrics, on_device, num_samples=REPLICATES, method="percentile"
             ),
-            "jaxmetrics, BCa": lambda: jm.bootstrap(KEY, metrics, on_device, num_samples=REPLICATES),
+            "jaxmetrics, BCa": lambda: jm.bootstrap(
+                KEY, metrics, on_device, num_samples=REPLICATES
+            ),
             "jaxmetrics, host, BCa": lambda: jm.bootstrap(
                 0,
                 metrics,
@@ -139,11 +172,15 @@ def compare(n: int) -> Results:
 
 
 def many_matrices(size: int) -> Results:
-    """Replicates of each matrix in one call, and in NumPy in a loop; the time per 10,000 replicates."""
+    """Replicates of each matrix in one call, and in NumPy in a loop; the time per 10,000
+    replicates.
+    """
     counts = counts_of(10**5, size)
     batch = jnp.asarray(counts)
     contenders: dict[str, Contender] = {
-        "jaxmetrics, percentile": lambda: jm.bootstrap(KEY, metrics, batch, num_samples=OF_EACH, method="percentile"),
+        "jaxmetrics, percentile": lambda: jm.bootstrap(
+            KEY, metrics, batch, num_samples=OF_EACH, method="percentile"
+        ),
         "NumPy on the cells": lambda: [on_cells(c, OF_EACH) for c in counts],
     }
     results = measure(contenders, factors=dict.fromkeys(contenders, REPLICATES / (OF_EACH * size)))
@@ -157,10 +194,14 @@ def main() -> None:
     publish_times(
         "bootstrap",
         "10,000 replicates of macro-F1 and balanced accuracy",
-        {"examples, 10,000 replicates": of_examples, "matrices, per 10,000 replicates": of_matrices},
-        {f"n = 1e{i}": of_examples[10**i] for i in (3, 5, 7, 9)} | {"100 matrices at once": of_matrices[100]},
-        f"10 classes, 95 % intervals. Peers that resample examples drew {FEW} replicates; their time is multiplied. 100"
-        f" matrices: {OF_EACH} replicates of each, the time per 10,000."
+        {
+            "examples, 10,000 replicates": of_examples,
+            "matrices, per 10,000 replicates": of_matrices,
+        },
+        {f"n = 1e{i}": of_examples[10**i] for i in (3, 5, 7, 9)}
+        | {"100 matrices at once": of_matrices[100]},
+        f"10 classes, 95 % intervals. Peers that resample examples drew {FEW} replicates; their"
+        f" time is multiplied. 100 matrices: {OF_EACH} replicates of each, the time per 10,000."
         f" Limit: writing the cells of all replicates once, at {bandwidth_in_words()}.",
     )
 

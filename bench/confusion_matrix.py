@@ -1,4 +1,6 @@
-"""Counting up to 1e7 labels, and all metrics of 10,000 matrices in one call, beside NumPy, scikit-learn and torchmetrics."""
+"""Counting up to 1e7 labels, and all metrics of 10,000 matrices in one call, beside NumPy,
+scikit-learn and torchmetrics.
+"""
 
 from typing import Any
 
@@ -47,9 +49,15 @@ def counting(n: int, num_classes: int) -> Results:
         "jaxmetrics": lambda: jm.confusion_matrix(true, pred, num_classes=num_classes),
         "jaxmetrics, host": lambda: jm.confusion_matrix(y_true, y_pred, num_classes=num_classes),
         "jnp.bincount, jitted, unchecked": lambda: fused_bincount(true, pred),
-        "np.bincount, unchecked": lambda: np.bincount(y_true * num_classes + y_pred, minlength=num_classes**2),
-        "jaxmetrics, weighted": lambda: jm.confusion_matrix(true, pred, num_classes=num_classes, sample_weight=weight),
-        "np.bincount, weighted": lambda: np.bincount(y_true * num_classes + y_pred, y_weight, minlength=num_classes**2),
+        "np.bincount, unchecked": lambda: np.bincount(
+            y_true * num_classes + y_pred, minlength=num_classes**2
+        ),
+        "jaxmetrics, weighted": lambda: jm.confusion_matrix(
+            true, pred, num_classes=num_classes, sample_weight=weight
+        ),
+        "np.bincount, weighted": lambda: np.bincount(
+            y_true * num_classes + y_pred, y_weight, minlength=num_classes**2
+        ),
         "torchmetrics, unvalidated": lambda: multiclass_confusion_matrix(
             torch_pred, torch_true, num_classes, validate_args=False
         ),
@@ -90,7 +98,9 @@ def all_metrics(size: int) -> Results:
             sk.precision_recall_fscore_support(*labels, sample_weight=weight)
             sk.jaccard_score(*labels, average=None, sample_weight=weight)
             for average in ("micro", "weighted", "macro"):
-                f1 = sk.precision_recall_fscore_support(*labels, average=average, sample_weight=weight)[2]
+                f1 = sk.precision_recall_fscore_support(
+                    *labels, average=average, sample_weight=weight
+                )[2]
         return f1
 
     def check(values: dict[str, Any]) -> None:
@@ -117,7 +127,11 @@ def main() -> None:
     publish_times(
         "confusion_matrix",
         "confusion matrix",
-        {"labels, 10 classes": of_labels, "classes, 1e7 labels": of_classes, "matrices, 10 classes, 14 metrics": of_matrices},
+        {
+            "labels, 10 classes": of_labels,
+            "classes, 1e7 labels": of_classes,
+            "matrices, 10 classes, 14 metrics": of_matrices,
+        },
         {
             "1e4 labels, K = 10": of_labels[10**4],
             "1e6, K = 10": of_labels[10**6],
@@ -126,8 +140,8 @@ def main() -> None:
             "14 metrics of 10,000 matrices, K = 10": of_matrices[10_000],
         },
         "int32 labels on the device, int64 for the host, NumPy, scikit-learn and torch. The"
-        " scikit-learn loop over matrices is"
-        f" {FEW} of them, multiplied. Limit: reading the int32 labels or the matrices once, at {bandwidth_in_words()}.",
+        f" scikit-learn loop over matrices is {FEW} of them, multiplied. Limit: reading the int32"
+        f" labels or the matrices once, at {bandwidth_in_words()}.",
     )
 
 

@@ -10,7 +10,15 @@ import optax
 import torch
 
 import jaxmetrics as jm
-from bench.harness import LIMIT, Contender, Results, bandwidth_in_words, limit, measure, publish_times
+from bench.harness import (
+    LIMIT,
+    Contender,
+    Results,
+    bandwidth_in_words,
+    limit,
+    measure,
+    publish_times,
+)
 
 N = 4096
 CLASSES = (10, 100, 1000, 10_000, 32_000)
@@ -22,12 +30,18 @@ def compare(k: int) -> tuple[Results, Results]:
     z, y = 3 * rng.standard_normal((N, k), np.float32), rng.integers(0, k, N).astype(np.int32)
     logits, labels = jnp.asarray(z), jnp.asarray(y)
     tensor, targets = torch.from_numpy(z).requires_grad_(), torch.from_numpy(y).long()
-    losses = {"jaxmetrics": jm.cross_entropy, "optax": optax.softmax_cross_entropy_with_integer_labels}
+    losses = {
+        "jaxmetrics": jm.cross_entropy,
+        "optax": optax.softmax_cross_entropy_with_integer_labels,
+    }
     forward: dict[str, Contender] = {}
     both: dict[str, Contender] = {}
     for name, loss in losses.items():
         mean = jax.jit(lambda z, loss=loss: loss(z, labels).mean())
-        forward[name], both[name] = partial(mean, logits), partial(jax.jit(jax.value_and_grad(mean)), logits)
+        forward[name], both[name] = (
+            partial(mean, logits),
+            partial(jax.jit(jax.value_and_grad(mean)), logits),
+        )
 
     def with_gradient() -> Any:
         tensor.grad = None
@@ -64,8 +78,8 @@ def main() -> None:
             for k in (10, 1000, 32_000)
             for part, results in (("forward", forward), ("with gradient", both))
         },
-        "float32 logits, labels as class ids. Limit: reading the logits once and writing their gradient once,"
-        f" at {bandwidth_in_words()}.",
+        "float32 logits, labels as class ids. Limit: reading the logits once and writing their"
+        f" gradient once, at {bandwidth_in_words()}.",
     )
 
 

@@ -1,9 +1,11 @@
-"""Side-by-side timing: every contender in one process, repetitions interleaved, medians with their spread.
+"""Side-by-side timing: every contender in one process, repetitions interleaved, medians with their
+spread.
 
-A bench script lists contenders (name -> function without arguments that returns when its work is done) per size, calls
-`measure`, adds the `limit` that memory or arithmetic set, and hands the sweeps over sizes to `publish_times`. That writes
-`bench/results/NAME.json` with all figures, draws `NAME.svg`, and writes the telling columns into the README. On a device other
-than a CPU the files are called `NAME.PLATFORM.json` and `.svg`, and the README stays as it is.
+A bench script lists contenders (name -> function without arguments that returns when its work is
+done) per size, calls `measure`, adds the `limit` that memory or arithmetic set, and hands the
+sweeps over sizes to `publish_times`. That writes `bench/results/NAME.json` with all figures, draws
+`NAME.svg`, and writes the telling columns into the README. On a device other than a CPU the files
+are called `NAME.PLATFORM.json` and `.svg`, and the README stays as it is.
 """
 
 import json
@@ -26,7 +28,8 @@ ROOT = Path(__file__).parent.parent
 LIMIT = "limit"
 
 Contender = Callable[[], Any]
-Figures = dict[str, Any]  # median, lower_quartile, upper_quartile and first_call in seconds; of a limit the median alone
+# Median, lower_quartile, upper_quartile and first_call in seconds; of a limit the median alone.
+Figures = dict[str, Any]
 Results = dict[str, Figures]  # contender -> its figures
 Sweep = dict[int, Results]  # size -> results
 
@@ -41,14 +44,15 @@ def measure(
 ) -> Results:
     """Median, quartiles and first call (warm-up and compilation) of each contender, in seconds.
 
-    The contenders take turns in changing order, so that a busy moment of the machine, and threads that one leaves spinning,
-    hit all. Each runs as often as fits into `seconds`, at least 3 times and at most `repetitions`.
+    The contenders take turns in changing order, so that a busy moment of the machine, and threads
+    that one leaves spinning, hit all. Each runs as often as fits into `seconds`, at least 3 times
+    and at most `repetitions`.
 
     Args:
         contenders: functions without arguments.
         check: is given what each returned at its first call, and raises if they do not agree.
-        factors: for contenders that do a part of the job, or many jobs at once: what their times, but not their first call, are
-            multiplied by.
+        factors: for contenders that do a part of the job, or many jobs at once: what their times,
+            but not their first call, are multiplied by.
         repetitions: at most.
         seconds: per contender.
     """
@@ -70,7 +74,12 @@ def measure(
     results = {}
     for name, t in times.items():
         low, median, high = np.percentile(t, [25, 50, 75]) * (factors or {}).get(name, 1.0)
-        results[name] = {"median": median, "lower_quartile": low, "upper_quartile": high, "first_call": first[name]}
+        results[name] = {
+            "median": median,
+            "lower_quartile": low,
+            "upper_quartile": high,
+            "first_call": first[name],
+        }
     return results
 
 
@@ -81,23 +90,37 @@ def _seconds(run: Contender) -> float:
 
 
 def limit(*, nbytes: float = 0, flops: float = 0, dtype: str = "float32") -> Figures:
-    """What no program can beat: passing on so many bytes once, or so many operations, whichever takes longer."""
-    return {"median": max(nbytes and nbytes / bandwidth(), flops and flops / arithmetic_rate(dtype))}
+    """What no program can beat: passing on so many bytes once, or so many operations, whichever
+    takes longer.
+    """
+    return {
+        "median": max(nbytes and nbytes / bandwidth(), flops and flops / arithmetic_rate(dtype))
+    }
 
 
 @cache
 def bandwidth() -> float:
-    """Bytes per second of memory: the best of twenty passes over an array much larger than the caches."""
-    rows = jnp.ones((1024, 2**18), jnp.float32)  # 1 GiB, summed in rows: XLA gives each core some of them
+    """Bytes per second of memory: the best of twenty passes over an array much larger than the
+    caches.
+    """
+    # 1 GiB, summed in rows: XLA gives each core some of them.
+    rows = jnp.ones((1024, 2**18), jnp.float32)
     return rows.nbytes / _best(jax.jit(lambda x: x.sum(1)), rows)
 
 
 @cache
 def arithmetic_rate(dtype: str = "float32") -> float:
-    """Floating-point operations per second: the best of twenty products of large matrices, summed in float32."""
-    side = 2048 if jax.default_backend() == "cpu" else 8192  # so long that the call itself does not count, and no longer
+    """Floating-point operations per second: the best of twenty products of large matrices, summed
+    in float32.
+    """
+    # So long that the call itself does not count, and no longer.
+    side = 2048 if jax.default_backend() == "cpu" else 8192
     matrix = jnp.ones((side, side), dtype)
-    return 2 * side**3 / _best(jax.jit(lambda x: jnp.matmul(x, x, preferred_element_type=jnp.float32)), matrix)
+    return (
+        2
+        * side**3
+        / _best(jax.jit(lambda x: jnp.matmul(x, x, preferred_element_type=jnp.float32)), matrix)
+    )
 
 
 def _best(run: Callable[[jax.Array], jax.Array], argument: jax.Array) -> float:
@@ -113,7 +136,9 @@ def rate_in_words(dtype: str = "float32") -> str:
 
 
 def cell(figures: Figures | str, per_second: float = 1e3) -> str:
-    """Median and quartiles, in milliseconds unless said otherwise, as a cell of a table; a limit has no quartiles."""
+    """Median and quartiles, in milliseconds unless said otherwise, as a cell of a table; a limit
+    has no quartiles.
+    """
     if isinstance(figures, str):
         return figures
     low, median, high = (
@@ -136,19 +161,30 @@ def publish_times(
     *,
     per_second: float = 1e3,
 ) -> None:
-    """Publish sweeps over sizes: all in the JSON and the picture, in the README those that are `columns`, {heading: results}.
+    """Publish sweeps over sizes: all in the JSON and the picture, in the README those that are
+    `columns`, {heading: results}.
 
     Args:
         name: of the script.
         job: what is timed, the heading of the contenders' column.
-        sweeps: {what grows: {size: results}}, a panel of the picture each. Results hold the entry `LIMIT`.
+        sweeps: {what grows: {size: results}}, a panel of the picture each. Results hold the entry
+            `LIMIT`.
         columns: figures of results, or text.
         note: what the reader must know, the limit included.
         per_second: the unit of the table, 1e3 for milliseconds or 1e6 for microseconds.
     """
-    names = [name for name in dict.fromkeys(name for column in columns.values() for name in column) if name != LIMIT]
-    rows = [[name, *(cell(column.get(name, ""), per_second) for column in columns.values())] for name in [*names, LIMIT]]
-    rows.append(["first call of jaxmetrics, s", *(_first_call(column) for column in columns.values())])
+    names = [
+        name
+        for name in dict.fromkeys(name for column in columns.values() for name in column)
+        if name != LIMIT
+    ]
+    rows = [
+        [name, *(cell(column.get(name, ""), per_second) for column in columns.values())]
+        for name in [*names, LIMIT]
+    ]
+    rows.append(
+        ["first call of jaxmetrics, s", *(_first_call(column) for column in columns.values())]
+    )
     unit = {1e3: "Milliseconds", 1e6: "Microseconds"}[per_second]
     publish(name, sweeps, [job, *columns], rows, note, f"{unit}, median (quartiles)", sweeps)
 
@@ -168,16 +204,21 @@ def publish(
     unit: str,
     sweeps: Mapping[str, Sweep] | None = None,
 ) -> None:
-    """Print the table; write all figures into bench/results/, with a picture of the sweeps, and the table into the README."""
+    """Print the table; write all figures into bench/results/, with a picture of the sweeps, and the
+    table into the README.
+    """
     device = jax.devices()[0]
     cpu = f"{platform.machine()} CPU"
     on_cpu = device.platform == "cpu"
-    machine = f"{cpu if on_cpu else f'{device.device_kind}, NumPy, scikit-learn and torch on its {cpu}'}, jax {jax.__version__}"
+    gpu = f"{device.device_kind}, NumPy, scikit-learn and torch on its {cpu}"
+    machine = f"{cpu if on_cpu else gpu}, jax {jax.__version__}"
     text = f"{table(headings, rows)}\n\n{note} {unit}; {machine}. `python -m bench.{name}`"
     print(text)
     path = ROOT / "bench" / "results" / f"{name}{'' if on_cpu else '.' + device.platform}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({"machine": machine, "results": results}, indent=1) + "\n", encoding="utf-8")
+    path.write_text(
+        json.dumps({"machine": machine, "results": results}, indent=1) + "\n", encoding="utf-8"
+    )
     if sweeps:
         picture = path.with_suffix(".svg")
         pictures.save(pictures.draw(sweeps), picture)
@@ -198,8 +239,13 @@ def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _in_words(job: str, sweeps: Mapping[str, Sweep]) -> str:
-    """What the picture shows, for those who cannot see it: the first panel's largest size at which there are peers."""
+    """What the picture shows, for those who cannot see it: the first panel's largest size at which
+    there are peers.
+    """
     what, sweep = next(iter(sweeps.items()))
     size = max(sweep, key=lambda size: (len(sweep[size]), size))
-    medians = "; ".join(f"{name} {cell({'median': figures['median']})} ms" for name, figures in sweep[size].items())
-    return f"{job}: time against size, logarithmic axes ({' / '.join(sweeps)}). At {size:,} {what}: {medians}."
+    medians = "; ".join(
+        f"{name} {cell({'median': figures['median']})} ms" for name, figures in sweep[size].items()
+    )
+    axes = f"logarithmic axes ({' / '.join(sweeps)})"
+    return f"{job}: time against size, {axes}. At {size:,} {what}: {medians}."

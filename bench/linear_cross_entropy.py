@@ -1,4 +1,6 @@
-"""Loss and gradients of a linear layer over a large vocabulary, in blocks and with all logits at hand (optax)."""
+"""Loss and gradients of a linear layer over a large vocabulary, in blocks and with all logits at
+hand (optax).
+"""
 
 import multiprocessing
 import re
@@ -17,7 +19,12 @@ from bench.harness import LIMIT, Results, limit, measure, publish_times, rate_in
 
 Shape = tuple[int, int, int]  # examples, width, words
 EXAMPLES, WIDTH, WORDS = 512, 512, (1000, 10_000, 100_000)  # timed
-COMPILED: Shape = (8192, 1024, 131072)  # too long to run on a CPU, but XLA says what memory it would take
+# Too long to run on a CPU, but XLA says what memory it would take.
+COMPILED: Shape = (
+    8192,
+    1024,
+    131072,
+)
 RUN: Shape = (8192, 16, 131072)  # as many logits, fewer products: for the memory of the process
 
 
@@ -30,7 +37,10 @@ def in_blocks(hidden: jax.Array, kernel: jax.Array, labels: jax.Array) -> jax.Ar
     return jm.linear_cross_entropy(hidden, kernel, labels).mean()
 
 
-LOSSES: dict[str, Callable[..., jax.Array]] = {"jaxmetrics": in_blocks, "matmul and optax": all_at_once}
+LOSSES: dict[str, Callable[..., jax.Array]] = {
+    "jaxmetrics": in_blocks,
+    "matmul and optax": all_at_once,
+}
 
 
 def with_gradients(loss: Callable[..., jax.Array]) -> Any:
@@ -39,7 +49,11 @@ def with_gradients(loss: Callable[..., jax.Array]) -> Any:
 
 def compiled(loss: Callable[..., jax.Array], shape: Shape, dtype: Any) -> Any:
     n, d, v = shape
-    arguments = jax.ShapeDtypeStruct((n, d), dtype), jax.ShapeDtypeStruct((d, v), dtype), jax.ShapeDtypeStruct((n,), jnp.int32)
+    arguments = (
+        jax.ShapeDtypeStruct((n, d), dtype),
+        jax.ShapeDtypeStruct((d, v), dtype),
+        jax.ShapeDtypeStruct((n,), jnp.int32),
+    )
     return with_gradients(loss).lower(*arguments).compile()
 
 
@@ -75,9 +89,13 @@ def _status(entry: str) -> int:
 
 
 def memory(name: str, dtype: Any) -> str:
-    """What XLA plans at COMPILED, and on a CPU, where the process holds the arrays, what it held at RUN."""
+    """What XLA plans at COMPILED, and on a CPU, where the process holds the arrays, what it held at
+    RUN.
+    """
     words = f"{temporary_megabytes(LOSSES[name], dtype):.0f} MB"
-    return words + (f", {process_megabytes(name, dtype):.0f} MB" if jax.default_backend() == "cpu" else "")
+    return words + (
+        f", {process_megabytes(name, dtype):.0f} MB" if jax.default_backend() == "cpu" else ""
+    )
 
 
 def large_vocabulary(words: int, dtype: Any) -> Results:
@@ -88,17 +106,33 @@ def large_vocabulary(words: int, dtype: Any) -> Results:
         (ours, of_ours), (theirs, of_theirs) = values.values()
         assert abs(ours - theirs) < 1e-5 * theirs
         for a, b in zip(of_ours, of_theirs, strict=True):
-            assert jnp.abs(a.astype(jnp.float32) - b.astype(jnp.float32)).max() < 16 * jnp.finfo(dtype).eps * jnp.abs(b).max()
+            assert (
+                jnp.abs(a.astype(jnp.float32) - b.astype(jnp.float32)).max()
+                < 16 * jnp.finfo(dtype).eps * jnp.abs(b).max()
+            )
 
-    results = measure({name: partial(with_gradients(loss), *arguments) for name, loss in LOSSES.items()}, check=check)
+    results = measure(
+        {name: partial(with_gradients(loss), *arguments) for name, loss in LOSSES.items()},
+        check=check,
+    )
     flops = 3 * 2 * EXAMPLES * WIDTH * words  # the logits and two products for their gradient
-    return results | {LIMIT: limit(nbytes=sum(x.nbytes for x in arguments), flops=flops, dtype=jnp.dtype(dtype).name)}
+    return results | {
+        LIMIT: limit(
+            nbytes=sum(x.nbytes for x in arguments), flops=flops, dtype=jnp.dtype(dtype).name
+        )
+    }
 
 
 def main() -> None:
     dtypes = (jnp.float32, jnp.bfloat16)
-    sweeps = {f"words, {dtype.__name__}": {v: large_vocabulary(v, dtype) for v in WORDS} for dtype in dtypes}
-    held = {f"{dtype.__name__}, memory": {name: memory(name, dtype) for name in LOSSES} for dtype in dtypes}
+    sweeps = {
+        f"words, {dtype.__name__}": {v: large_vocabulary(v, dtype) for v in WORDS}
+        for dtype in dtypes
+    }
+    held = {
+        f"{dtype.__name__}, memory": {name: memory(name, dtype) for name in LOSSES}
+        for dtype in dtypes
+    }
     planned, run = (" x ".join(f"{x:,}" for x in shape) for shape in (COMPILED, RUN))
     rates = ", ".join(rate_in_words(dtype.__name__) for dtype in dtypes)
     publish_times(
@@ -106,9 +140,10 @@ def main() -> None:
         "loss and gradients",
         sweeps,
         {f"{v:,} {what}": sweep[v] for what, sweep in sweeps.items() for v in WORDS[1:]} | held,
-        f"Times with {EXAMPLES} examples of width {WIDTH}. Memory: what XLA plans for intermediate results at {planned}"
-        f" (examples x width x words), and the most that a fresh process held beyond what it held before one run at {run}."
-        f" Limit: three products of matrices, at {rates}.",
+        f"Times with {EXAMPLES} examples of width {WIDTH}. Memory: what XLA plans for intermediate"
+        f" results at {planned} (examples x width x words), and the most that a fresh process held"
+        f" beyond what it held before one run at {run}. Limit: three products of matrices, at"
+        f" {rates}.",
     )
 
 

@@ -1,6 +1,8 @@
-"""Training on macro-F1 itself or on cross-entropy: macro-F1 on held-out digits, twenty splits, differences in pairs.
+"""Training on macro-F1 itself or on cross-entropy: macro-F1 on held-out digits, twenty splits,
+differences in pairs.
 
-What is compared is how well it learns, not how fast, so that there is no size to grow with, no picture and no physical limit.
+What is compared is how well it learns, not how fast, so that there is no size to grow with, no
+picture and no physical limit.
 """
 
 from collections.abc import Callable
@@ -25,14 +27,21 @@ Parameters = dict[str, jax.Array]
 
 
 def problem() -> tuple[jax.Array, jax.Array]:
-    """Pixels of 1797 digits, pooled to 4 x 4 so that some mistakes remain; is it an 8 (10 %), a 9 (10 %) or another?"""
+    """Pixels of 1797 digits, pooled to 4 x 4 so that some mistakes remain; is it an 8 (10 %), a 9
+    (10 %) or another?
+    """
     pixels, digits = load_digits(return_X_y=True)
     pooled = pixels.reshape(-1, 4, 2, 4, 2).mean((2, 4)).reshape(-1, 16) / 16
-    return jnp.asarray(pooled, jnp.float32), jnp.asarray(np.where(digits == 8, 1, np.where(digits == 9, 2, 0)), jnp.int32)
+    return jnp.asarray(pooled, jnp.float32), jnp.asarray(
+        np.where(digits == 8, 1, np.where(digits == 9, 2, 0)), jnp.int32
+    )
 
 
 def logits(parameters: Parameters, x: jax.Array) -> jax.Array:
-    return jnp.tanh(x @ parameters["in"] + parameters["shift"]) @ parameters["out"] + parameters["bias"]
+    return (
+        jnp.tanh(x @ parameters["in"] + parameters["shift"]) @ parameters["out"]
+        + parameters["bias"]
+    )
 
 
 def held_out_macro_f1(loss: Loss, key: jax.Array, x: jax.Array, y: jax.Array) -> jax.Array:
@@ -48,7 +57,9 @@ def held_out_macro_f1(loss: Loss, key: jax.Array, x: jax.Array, y: jax.Array) ->
     }
     optimizer = optax.adam(0.02)
 
-    def step(state: tuple[Parameters, optax.OptState], _: None) -> tuple[tuple[Parameters, optax.OptState], None]:
+    def step(
+        state: tuple[Parameters, optax.OptState], _: None
+    ) -> tuple[tuple[Parameters, optax.OptState], None]:
         parameters, moments = state
         slopes = jax.grad(lambda p: loss(logits(p, x[train]), y[train]))(parameters)
         updates, moments = optimizer.update(slopes, moments)
@@ -61,7 +72,8 @@ def held_out_macro_f1(loss: Loss, key: jax.Array, x: jax.Array, y: jax.Array) ->
 
 def interval(differences: np.ndarray) -> str:
     reach = stats.t.ppf(0.975, SEEDS - 1) * differences.std(ddof=1) / SEEDS**0.5
-    return f"{differences.mean():+.4f} ({differences.mean() - reach:+.4f} to {differences.mean() + reach:+.4f})"
+    mean = differences.mean()
+    return f"{mean:+.4f} ({mean - reach:+.4f} to {mean + reach:+.4f})"
 
 
 def main() -> None:
@@ -69,22 +81,31 @@ def main() -> None:
     frequency = np.bincount(y) / len(y)
     losses: dict[str, Loss] = {
         "cross-entropy": lambda z, y: jm.cross_entropy(z, y).mean(),
-        "cross-entropy, classes weighted": lambda z, y: jm.cross_entropy(z, y, class_weights=1 / (3 * frequency)).mean(),
+        "cross-entropy, classes weighted": lambda z, y: jm.cross_entropy(
+            z, y, class_weights=1 / (3 * frequency)
+        ).mean(),
         "metric_loss(macro(f1))": jm.metric_loss(macro_f1),
     }
     keys = jax.random.split(jax.random.key(0), SEEDS)
     scores = {
-        name: np.asarray(jax.jit(jax.vmap(lambda key, loss=loss: held_out_macro_f1(loss, key, x, y)))(keys), float)
+        name: np.asarray(
+            jax.jit(jax.vmap(lambda key, loss=loss: held_out_macro_f1(loss, key, x, y)))(keys),
+            float,
+        )
         for name, loss in losses.items()
     }
     ours = scores["metric_loss(macro(f1))"]
-    rows = [[name, f"{score.mean():.4f}", "" if score is ours else interval(ours - score)] for name, score in scores.items()]
+    rows = [
+        [name, f"{score.mean():.4f}", "" if score is ours else interval(ours - score)]
+        for name, score in scores.items()
+    ]
     publish(
         "metric_loss",
         {name: score.tolist() for name, score in scores.items()},
         ["trained on", "macro-F1 on the other half", "metric_loss less this, 95 %"],
         rows,
-        f"8, 9 or another digit, 4 x 4 pixels, one hidden layer, full batches, {SEEDS} random splits.",
+        f"8, 9 or another digit, 4 x 4 pixels, one hidden layer, full batches, {SEEDS} random"
+        " splits.",
         unit="Mean, and interval of the mean difference in pairs (t)",
     )
 

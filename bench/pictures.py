@@ -1,5 +1,6 @@
-"""Time against size on logarithmic axes, a panel per sweep: a slope of one is a job that grows with its data, a level line one
-that does not."""
+"""Time against size on logarithmic axes, a panel per sweep: a slope of one is a job that grows with
+its data, a level line one that does not.
+"""
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
@@ -16,8 +17,12 @@ WIDTH = 7.2  # inches: as wide as a column of text on a screen, so that letters 
 
 
 def draw(sweeps: Mapping[str, Mapping[int, Mapping[str, Mapping[str, float]]]]) -> Figure:
-    """Of {what grows: {size: {contender: its figures}}}; a band lies between the quartiles, the limit is dashed."""
-    found = dict.fromkeys(name for sweep in sweeps.values() for results in sweep.values() for name in results)
+    """Of {what grows: {size: {contender: its figures}}}; a band lies between the quartiles, the
+    limit is dashed.
+    """
+    found = dict.fromkeys(
+        name for sweep in sweeps.values() for results in sweep.values() for name in results
+    )
     names = sorted(found, key=lambda name: name == "limit")  # the limit comes last
     styles = _styles(names)
     rows = len(sweeps) // 2 + (len(sweeps) % 2)
@@ -34,7 +39,11 @@ def draw(sweeps: Mapping[str, Mapping[int, Mapping[str, Mapping[str, float]]]]) 
         axes.grid(color="#dddddd", linewidth=0.6)
         axes.spines[["top", "right"]].set_visible(False)
     lines = {line.get_label(): line for axes in cells for line in axes.lines}
-    keys: dict[str, Any] = {"handles": [lines[name] for name in names], "frameon": False, "fontsize": 9}
+    keys: dict[str, Any] = {
+        "handles": [lines[name] for name in names],
+        "frameon": False,
+        "fontsize": 9,
+    }
     if len(sweeps) % 2:
         cells[-1].axis("off")
         cells[-1].legend(**keys, loc="center left")
@@ -45,13 +54,17 @@ def draw(sweeps: Mapping[str, Mapping[int, Mapping[str, Mapping[str, float]]]]) 
 
 
 def save(figure: Figure, path: Path) -> None:
-    """The same bytes from the same figures; letters as outlines, which need no font of the reader's."""
+    """The same bytes from the same figures; letters as outlines, which need no font of the
+    reader's.
+    """
     with matplotlib.rc_context({"svg.hashsalt": path.name, "svg.fonttype": "path"}):
         figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
 
 
 def _styles(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """jaxmetrics in blue, heaviest and undermost, so that whoever is as fast is seen upon it; the limit black and dashed."""
+    """jaxmetrics in blue, heaviest and undermost, so that whoever is as fast is seen upon it; the
+    limit black and dashed.
+    """
     blues, colours, marks = iter(cycle(OURS)), iter(cycle(PEERS)), iter(cycle("sD^vPX<>"))
     styles = {}
     for name in names:
@@ -67,12 +80,22 @@ def _styles(names: Sequence[str]) -> dict[str, dict[str, Any]]:
                 "zorder": 1.9,
             }
         else:
-            styles[name] = {"color": next(colours), "linewidth": 1.2, "marker": next(marks), "markersize": 4}
+            styles[name] = {
+                "color": next(colours),
+                "linewidth": 1.2,
+                "marker": next(marks),
+                "markersize": 4,
+            }
         styles[name]["label"] = name
     return styles
 
 
-def _line(axes: Any, sizes: Sequence[int], figures: Sequence[Mapping[str, float]], style: Mapping[str, Any]) -> None:
+def _line(
+    axes: Any,
+    sizes: Sequence[int],
+    figures: Sequence[Mapping[str, float]],
+    style: Mapping[str, Any],
+) -> None:
     axes.plot(sizes, [x["median"] for x in figures], **style)
     if all("lower_quartile" in x for x in figures):
         quartiles = ([x[key] for x in figures] for key in ("lower_quartile", "upper_quartile"))
@@ -81,6 +104,8 @@ def _line(axes: Any, sizes: Sequence[int], figures: Sequence[Mapping[str, float]
 
 def _time(seconds: float, _: int) -> str:
     unit, factor = next(
-        (u, f) for u, f in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)) if seconds > 0.99 * f or f < 1e-8
+        (u, f)
+        for u, f in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
+        if seconds > 0.99 * f or f < 1e-8
     )
     return f"{seconds / factor:,.6g} {unit}"

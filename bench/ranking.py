@@ -1,4 +1,6 @@
-"""ROC AUC of up to ten million scores, histograms of them, and bootstrap replicates, beside the peers."""
+"""ROC AUC of up to ten million scores, histograms of them, and bootstrap replicates, beside the
+peers.
+"""
 
 import warnings
 from typing import Any
@@ -12,7 +14,15 @@ from torcheval.metrics.functional import binary_auroc
 from torchmetrics.functional.classification import binary_auroc as torchmetrics_auroc
 
 import jaxmetrics as jm
-from bench.harness import LIMIT, Contender, Results, bandwidth_in_words, limit, measure, publish_times
+from bench.harness import (
+    LIMIT,
+    Contender,
+    Results,
+    bandwidth_in_words,
+    limit,
+    measure,
+    publish_times,
+)
 
 SIZES = (10**4, 10**5, 10**6, 10**7)
 BINS = 4096
@@ -29,7 +39,10 @@ def problem(n: int) -> tuple[np.ndarray, np.ndarray]:
 
 def exact_areas(n: int) -> Results:
     y, score = problem(n)
-    on_device, tensors = (jnp.asarray(y), jnp.asarray(score)), (torch.from_numpy(score), torch.from_numpy(y))
+    on_device, tensors = (
+        (jnp.asarray(y), jnp.asarray(score)),
+        (torch.from_numpy(score), torch.from_numpy(y)),
+    )
     jitted = jax.jit(jm.roc_auc)
     contenders: dict[str, Contender] = {
         "jaxmetrics": lambda: jm.roc_auc(*on_device),
@@ -44,9 +57,15 @@ def exact_areas(n: int) -> Results:
         """The peers add up in float32; ours are held to more."""
         exact = areas["scikit-learn"]
         for name, area in areas.items():
-            assert abs(float(area) - exact) < (1e-6 if "jaxmetrics" in name else 1e-3) * exact, (name, area, exact)
+            assert abs(float(area) - exact) < (1e-6 if "jaxmetrics" in name else 1e-3) * exact, (
+                name,
+                area,
+                exact,
+            )
 
-    return measure(contenders, check=check) | {LIMIT: limit(nbytes=sum(x.nbytes for x in on_device))}
+    return measure(contenders, check=check) | {
+        LIMIT: limit(nbytes=sum(x.nbytes for x in on_device))
+    }
 
 
 def histograms(n: int) -> Results:
@@ -76,7 +95,9 @@ def replicates(n: int) -> Results:
         rows = [rng.integers(0, n, n) for _ in range(FEW)]
         return np.quantile([roc_auc_score(y[row], logit[row]) for row in rows], [0.025, 0.975])
 
-    results = measure({"jaxmetrics": ours, "scikit-learn": loop}, factors={"scikit-learn": REPLICATES / FEW})
+    results = measure(
+        {"jaxmetrics": ours, "scikit-learn": loop}, factors={"scikit-learn": REPLICATES / FEW}
+    )
     nbytes = sum(x.nbytes for x in on_device) + REPLICATES * 2 * BINS * 4
     return results | {LIMIT: limit(nbytes=nbytes)}
 
@@ -100,9 +121,9 @@ def main() -> None:
             "histogram, n = 1e6": of_bins[10**6],
             f"{REPLICATES} bootstrap replicates, n = 1e5": of_replicates[10**5],
         },
-        f"Histograms have {BINS} bins. Replicates are of the histogram, those of scikit-learn of the examples ({FEW},"
-        " multiplied). Limit: reading scores and labels once, and for replicates writing their histograms once,"
-        f" at {bandwidth_in_words()}.",
+        f"Histograms have {BINS} bins. Replicates are of the histogram, those of scikit-learn of"
+        f" the examples ({FEW}, multiplied). Limit: reading scores and labels once, and for"
+        f" replicates writing their histograms once, at {bandwidth_in_words()}.",
     )
 
 

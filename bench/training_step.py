@@ -1,4 +1,6 @@
-"""Accuracy, macro precision, recall and F1 and the matrix at every training step, beside other libraries and code by hand."""
+"""Accuracy, macro precision, recall and F1 and the matrix at every training step, beside other
+libraries and code by hand.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -17,7 +19,16 @@ import torchmetrics
 from clu import metrics as clu_metrics
 
 import jaxmetrics as jm
-from bench.harness import LIMIT, Contender, Results, bandwidth_in_words, limit, measure, publish_times, rate_in_words
+from bench.harness import (
+    LIMIT,
+    Contender,
+    Results,
+    bandwidth_in_words,
+    limit,
+    measure,
+    publish_times,
+    rate_in_words,
+)
 
 K = 10
 STEPS = 100
@@ -34,7 +45,9 @@ EVALUATOR = jm.evaluator(jm.count_metrics(METRICS, num_classes=K))
 
 
 def by_hand(counts: jax.Array, logits: jax.Array, labels: jax.Array) -> jax.Array:
-    """Argmax and scatter, without a check: labels out of range go astray, and a cell ends at 2^31."""
+    """Argmax and scatter, without a check: labels out of range go astray, and a cell ends at
+    2^31.
+    """
     return counts.at[labels, logits.argmax(-1)].add(1)
 
 
@@ -90,13 +103,17 @@ def updates(logits: np.ndarray, labels: np.ndarray) -> dict[str, Contender]:
                 metric.update(tensor, targets)
 
     clu_state = clu_metrics.Accuracy.from_model_output(logits=z, labels=y)
-    clu_update = jax.jit(lambda s, z, y: s.merge(clu_metrics.Accuracy.from_model_output(logits=z, labels=y)))
+    clu_update = jax.jit(
+        lambda s, z, y: s.merge(clu_metrics.Accuracy.from_model_output(logits=z, labels=y))
+    )
     metrax_types = (metrax.Accuracy, metrax.Precision, metrax.Recall)
 
     def metrax_of(z: jax.Array, y: jax.Array) -> list[Any]:
         predictions = z.argmax(-1)
         classes = jnp.arange(K)
-        by_class = jax.vmap(lambda c: [t.from_model_output(predictions == c, y == c) for t in metrax_types[1:]])(classes)
+        by_class = jax.vmap(
+            lambda c: [t.from_model_output(predictions == c, y == c) for t in metrax_types[1:]]
+        )(classes)
         return [metrax.Accuracy.from_model_output(predictions, y), *by_class]
 
     metrax_state = jax.jit(metrax_of)(z, y)
@@ -133,12 +150,20 @@ def scans(logits: np.ndarray, labels: np.ndarray) -> dict[str, Contender]:
     )
 
     def scan(update: Callable[..., Any], start: Any) -> Contender:
-        run = jax.jit(lambda start, batches: jax.lax.scan(lambda s, b: (update(s, *b), None), start, batches)[0])
+        run = jax.jit(
+            lambda start, batches: jax.lax.scan(lambda s, b: (update(s, *b), None), start, batches)[
+                0
+            ]
+        )
         return partial(run, start, batches)
 
     argmax = scan(lambda s, z, y: s + z.argmax(-1).sum(dtype=jnp.int32), jnp.zeros((), jnp.int32))
     zeros = jnp.zeros((K, K), jnp.int32)
-    return {"jaxmetrics": scan(ours, EVALUATOR.init()), "by hand": scan(by_hand, zeros), "argmax alone": argmax}
+    return {
+        "jaxmetrics": scan(ours, EVALUATOR.init()),
+        "by hand": scan(by_hand, zeros),
+        "argmax alone": argmax,
+    }
 
 
 def per_step(contenders: dict[str, Contender], n: int) -> Results:
@@ -161,7 +186,10 @@ def training_steps(n: int) -> Results:
     """A step of Adam on n images of 28 x 28, without and with the update of a state."""
     network, optimizer = Network(), optax.adam(1e-3)
     rng = np.random.default_rng(0)
-    images, labels = jnp.asarray(rng.normal(size=(n, 28, 28, 1)).astype(np.float32)), jnp.asarray(rng.integers(0, K, n))
+    images, labels = (
+        jnp.asarray(rng.normal(size=(n, 28, 28, 1)).astype(np.float32)),
+        jnp.asarray(rng.integers(0, K, n)),
+    )
     weights = network.init(jax.random.key(0), images)
     start = weights, optimizer.init(weights)
 
@@ -173,13 +201,17 @@ def training_steps(n: int) -> Results:
         weights, moments = start
         (_, logits), gradient = jax.value_and_grad(loss, has_aux=True)(weights, images, labels)
         change, moments = optimizer.update(gradient, moments)
-        return (optax.apply_updates(weights, change), moments), None if state is None else ours(state, logits, labels)
+        return (optax.apply_updates(weights, change), moments), None if state is None else ours(
+            state, logits, labels
+        )
 
     run = jax.jit(step)
     state = EVALUATOR.init()
-    results = measure({"jaxmetrics": lambda: run(start, state), "no metrics": lambda: run(start, None)}, seconds=3)
-    # Products of the two convolutions and the layer, twice as many operations; the gradient takes as many in the weights, and
-    # again in what a layer is given, but for the images.
+    results = measure(
+        {"jaxmetrics": lambda: run(start, state), "no metrics": lambda: run(start, None)}, seconds=3
+    )
+    # Products of the two convolutions and the layer, twice as many operations; the gradient takes
+    # as many in the weights, and again in what a layer is given, but for the images.
     first, rest = 28**2 * 9 * 16, 14**2 * 9 * 16 * 32 + 7**2 * 32 * K
     return results | {LIMIT: limit(flops=2 * n * (2 * first + 3 * rest))}
 
@@ -188,8 +220,14 @@ def main() -> None:
     loops, in_scans = {}, {}
     for n in BATCHES:
         rng = np.random.default_rng(0)
-        logits, labels = rng.normal(size=(n, K)).astype(np.float32), rng.integers(0, K, n).astype(np.int32)
-        loops[n], in_scans[n] = per_step(updates(logits, labels), n), per_step(scans(logits, labels), n)
+        logits, labels = (
+            rng.normal(size=(n, K)).astype(np.float32),
+            rng.integers(0, K, n).astype(np.int32),
+        )
+        loops[n], in_scans[n] = (
+            per_step(updates(logits, labels), n),
+            per_step(scans(logits, labels), n),
+        )
     training = {n: training_steps(n) for n in IMAGES}
     size = sum(x.nbytes for x in jax.tree.leaves(EVALUATOR.init()))
     publish_times(
@@ -202,10 +240,11 @@ def main() -> None:
         },
         {f"loop, {n:,}": loops[n] for n in BATCHES}
         | {"scan, 1,000": in_scans[1000], "training step, 100 images": training[100]},
-        f"Batches of that many rows of {K} logits; accuracy, macro precision, recall and F1, and the matrix, unless said"
-        f" otherwise; the time of one update of {STEPS}. The state of jaxmetrics has {size} bytes, however many the batches."
-        f" Limit: reading logits and labels once at {bandwidth_in_words()}, though a loop finds its one batch in the cache;"
-        f" of a training step, its products at {rate_in_words()}.",
+        f"Batches of that many rows of {K} logits; accuracy, macro precision, recall and F1, and"
+        f" the matrix, unless said otherwise; the time of one update of {STEPS}. The state of"
+        f" jaxmetrics has {size} bytes, however many the batches. Limit: reading logits and labels"
+        f" once at {bandwidth_in_words()}, though a loop finds its one batch in the cache; of a"
+        f" training step, its products at {rate_in_words()}.",
         per_second=1e6,
     )
 

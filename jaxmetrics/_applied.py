@@ -34,8 +34,13 @@ class Applied:
         return self.__name__
 
 
-def applied(scheme: Callable[..., Any], function: Callable[..., Any], expected: str, **options: Any) -> Applied:
-    """`scheme` applied to a function, of which the message says what is expected where it is none."""
+def applied(
+    scheme: Callable[..., Any], function: Callable[..., Any], expected: str, **options: Any
+) -> Applied:
+    """`scheme` applied to a function, of which the message says what is expected where it is
+    none.
+    """
     if not callable(function):
-        raise TypeError(f"expected {expected}, got {function!r}.")
+        name = scheme.__name__.strip("_")
+        raise TypeError(f"{name} takes {expected}, got {function!r}.")
     return Applied(scheme, function, tuple(options.items()))

@@ -14,7 +14,9 @@ def weighted_sum(p: Array, w: Array) -> Array:
 
 
 def divide(numerator: Array, denominator: Array, zero_division: ArrayLike = 0.0) -> Array:
-    """`numerator / denominator`, and `zero_division` where the denominator is 0; its gradient is finite there."""
+    """`numerator / denominator`, and `zero_division` where the denominator is 0; its gradient is
+    finite there.
+    """
     defined = denominator != 0
     quotient = _quotient(numerator, xp.where(defined, denominator, 1))
     return xp.where(defined, quotient, as_float(zero_division, "zero_division"))
@@ -26,8 +28,12 @@ def _quotient(a: Array, b: Array) -> Array:
 
 
 @_quotient.defjvp
-def _quotient_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
-    """JAX's own rule divides by b^2, which underflows to 0 for b = 1e-25, the soft count of an absent class."""
+def _quotient_jvp(
+    primals: tuple[Array, Array], tangents: tuple[Array, Array]
+) -> tuple[Array, Array]:
+    """JAX's own rule divides by b^2, which underflows to 0 for b = 1e-25, the soft count of an
+    absent class.
+    """
     (a, b), (da, db) = primals, tangents
     quotient = _quotient(a, b)
     return quotient, (da - quotient * db) / b

@@ -14,7 +14,9 @@ def as_edges(edges: ArrayLike) -> Array:
     """The edges between B bins, rising."""
     cuts = as_float(edges, "edges")
     if cuts.ndim != 1 or cuts.size == 0:
-        raise ValueError(f"edges must have shape (B - 1,) the edges between B bins, got {cuts.shape}.")
+        raise ValueError(
+            f"edges must have shape (B - 1,) the edges between B bins, got {cuts.shape}."
+        )
     if is_known(cuts) and not bool((cuts[1:] >= cuts[:-1]).all() & ~xp.isnan(cuts).any()):
         raise ValueError("edges must rise.")
     return cuts
@@ -32,5 +34,8 @@ def as_histogram(histogram: ArrayLike) -> Array:
     """Numbers of negatives and positives in each bin, `(..., 2, B)`, as floats."""
     array = as_float(histogram, "histogram")
     if array.ndim < 2 or array.shape[-2] != 2 or array.shape[-1] == 0:
-        raise ValueError(f"histogram must have shape (..., 2, B), as score_histogram returns it, got {array.shape}.")
+        raise ValueError(
+            "histogram must have shape (..., 2, B), as score_histogram returns it, got"
+            f" {array.shape}."
+        )
     return array

@@ -1,7 +1,9 @@
-"""Sums of the cells of a confusion matrix that do not cancel, above all the 2x2 tables of one class against the rest.
+"""Sums of the cells of a confusion matrix that do not cancel, above all the 2x2 tables of one class
+against the rest.
 
-`FN = support - TP` and `TN = total - TP - FP - FN` lose digits in float32 where a class holds nearly all examples or
-nearly none: of 1e9 examples the last thousand vanish. Adding up the cells that belong keeps every digit.
+`FN = support - TP` and `TN = total - TP - FP - FN` lose digits in float32 where a class holds
+nearly all examples or nearly none: of 1e9 examples the last thousand vanish. Adding up the cells
+that belong keeps every digit.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ __all__: list[str] = []
 
 
 def proportions(counts: ArrayLike, *, axes: tuple[int, ...] = (-2, -1)) -> Array:
-    """`counts` divided by their sum over `axes`, 0 where it is 0; over all cells, so that no product of counts overflows."""
+    """`counts` divided by their sum over `axes`, 0 where it is 0; over all cells, so that no
+    product of counts overflows.
+    """
     c = as_counts(counts)
     return divide(c, c.sum(axes, keepdims=True))
 
@@ -51,10 +55,11 @@ def correct_rejections(p: Array) -> Array:
 
 
 def dependence(p: Array) -> Array:
-    """`p_ij - t_i q_j` with the row sums t and column sums q of proportions p: 0 if truth and prediction are independent.
+    """`p_ij - t_i q_j` with the row sums t and column sums q of proportions p: 0 if truth and
+    prediction are independent.
 
-    As the determinant of the 2x2 table of row i against the rest and column j against the rest, which keeps the digits
-    that `p - t q` cancels.
+    As the determinant of the 2x2 table of row i against the rest and column j against the rest,
+    which keeps the digits that `p - t q` cancels.
     """
     rows, columns = rest_of_row(p), rest_of_column(p)
     return p * rest_of_column(rows) - rows * columns
@@ -66,5 +71,7 @@ def cells(p: Array) -> tuple[Array, Array, Array, Array]:
 
 
 def tables(tp: Array, fp: Array, fn: Array, tn: Array) -> Array:
-    """`[[TN, FP], [FN, TP]]`, `(..., 2, 2)`: row = true, column = predicted, 1 = the class, 0 = the rest."""
+    """`[[TN, FP], [FN, TP]]`, `(..., 2, 2)`: row = true, column = predicted, 1 = the class, 0 = the
+    rest.
+    """
     return xp.stack([xp.stack([tn, fp], -1), xp.stack([fn, tp], -1)], -2)

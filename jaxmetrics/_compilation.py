@@ -1,4 +1,6 @@
-"""Compilation: the one place where `jax.jit` is called, what of a call is static, and which calls share a compiled program."""
+"""Compilation: the one place where `jax.jit` is called, what of a call is static, and which calls
+share a compiled program.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,10 @@ __all__: list[str] = []
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """`function` at once for arrays of the host, compiled for those of JAX.
 
-    Where it is compiled, arrays, lists and positional numbers are traced; keyword arguments that are Python values, and
-    functions and strings anywhere, are static. Inside, ranks and dtypes are promoted by NumPy's rules, whatever the user has
-    set for the program, and arrays may be spread over any mesh.
+    Where it is compiled, arrays, lists and positional numbers are traced; keyword arguments that
+    are Python values, and functions and strings anywhere, are static. Inside, ranks and dtypes are
+    promoted by NumPy's rules, whatever the user has set for the program, and arrays may be spread
+    over any mesh.
     """
 
     def whole(static: _Static, dynamic: list[Any]) -> R:
@@ -50,7 +53,9 @@ def _scalar(x: Any) -> Any:
 
 
 class _Static:
-    """The arguments of a call but for its arrays: equal, and hashed alike, for calls that share a compiled program."""
+    """The arguments of a call but for its arrays: equal, and hashed alike, for calls that share a
+    compiled program.
+    """
 
     def __init__(self, structure: Any, leaves: tuple[Any, ...]) -> None:
         self.structure, self.leaves = structure, leaves
@@ -65,19 +70,27 @@ class _Static:
 
     def with_arrays(self, arrays: Sequence[Any]) -> Any:
         rest = iter(arrays)
-        return jax.tree.unflatten(self.structure, [next(rest) if x is _TRACED else x for x in self.leaves])
+        return jax.tree.unflatten(
+            self.structure, [next(rest) if x is _TRACED else x for x in self.leaves]
+        )
 
 
 def _key(x: Any) -> Hashable:
-    """What a static value is known by. Functions count as equal that have the same code and see the same values.
+    """What a static value is known by. Functions count as equal that have the same code and see the
+    same values.
 
     So a lambda written in the call finds the program that was compiled for it in the last call.
     """
     if isinstance(x, types.FunctionType | functools.partial):
         try:
-            key = _key_of_function(x) if isinstance(x, types.FunctionType) else _key((x.func, x.args, x.keywords))
+            key = (
+                _key_of_function(x)
+                if isinstance(x, types.FunctionType)
+                else _key((x.func, x.args, x.keywords))
+            )
             hash(key)
-        except (TypeError, ValueError):  # what is not hashable may change, and a cell may still be empty
+        except (TypeError, ValueError):
+            # What is not hashable may change, and a cell may still be empty.
             return x
         return key
     if isinstance(x, tuple):
@@ -106,7 +119,8 @@ def _split(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Static, list
     num_positional = len(jax.tree.leaves(args, is_leaf=_is_list_of_numbers))
     leaves = [np.asarray(x) if isinstance(x, list) else x for x in leaves]
     is_traced = [
-        isinstance(x, np.ndarray | np.generic | jax.Array) or (i < num_positional and type(x) in (int, float))
+        isinstance(x, np.ndarray | np.generic | jax.Array)
+        or (i < num_positional and type(x) in (int, float))
         for i, x in enumerate(leaves)
     ]
     static = (_TRACED if traced else x for x, traced in zip(leaves, is_traced, strict=True))
@@ -115,7 +129,9 @@ def _split(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Static, list
 
 
 def _canonical(x: Any) -> Any:
-    """A NumPy array in the dtype that JAX gives it: of one object, a nested jit remembers that of before x64 was switched."""
+    """A NumPy array in the dtype that JAX gives it: of one object, a nested jit remembers that of
+    before x64 was switched.
+    """
     if not isinstance(x, np.ndarray | np.generic):
         return x
     dtype = jax.dtypes.canonicalize_dtype(x.dtype)
@@ -127,7 +143,9 @@ def _is_list_of_numbers(x: object) -> bool:
 
 
 def promoting(function: Callable[P, R]) -> Callable[P, R]:
-    """`function` of JAX arrays with NumPy's rules for ranks and dtypes inside, whatever the user has set, on any mesh."""
+    """`function` of JAX arrays with NumPy's rules for ranks and dtypes inside, whatever the user
+    has set, on any mesh.
+    """
     anywhere = on_any_mesh(function)
 
     @functools.wraps(function)

@@ -29,7 +29,8 @@ from jaxmetrics._weighted_sums import sum_by_cell
 
 __all__: list[str] = []
 
-# An axis of the table to be counted: the argument's name, its class ids (..., n), the number of classes (None: of those seen).
+# An axis of the table to be counted: the argument's name, its class ids (..., n), the number of
+# classes (None: of those seen).
 Axis = tuple[str, ArrayLike, int | None]
 
 
@@ -43,12 +44,16 @@ def count(
     *,
     labels_are_batch: bool = False,
 ) -> Array:
-    """Check the arguments and count them into a table with one axis per entry of `axes`, groups first.
+    """Check the arguments and count them into a table with one axis per entry of `axes`, groups
+    first.
 
-    `labels_are_batch`: the axis before the examples is one of labels, of which there may be several for one example.
+    `labels_are_batch`: the axis before the examples is one of labels, of which there may be several
+    for one example.
     """
     if num_groups is not None and groups is None:
-        raise ValueError("num_groups says how many groups there are, but groups, their ids, are missing.")
+        raise ValueError(
+            "num_groups says how many groups there are, but groups, their ids, are missing."
+        )
     if groups is not None:
         size = None if num_groups is None else check_size(num_groups, "num_groups")
         axes = [("groups", groups, size), *axes]
@@ -67,7 +72,10 @@ def count(
     if weights is not None:
         check_no_nan(weights, "sample_weight", mask)
     sizes = _sizes(axes, given)
-    ids = tuple(ids_in_range(x, name, size, mask) for (name, x), size in zip(given.items(), sizes, strict=True))
+    ids = tuple(
+        ids_in_range(x, name, size, mask)
+        for (name, x), size in zip(given.items(), sizes, strict=True)
+    )
     if on_device(ids, weights, mask, rows):
         return _joint_histogram(tuple(map(_narrowed, ids, sizes)), weights, mask, rows, sizes=sizes)
     some_are_ignored = any(x is not labels for x, labels in zip(ids, given.values(), strict=True))
@@ -75,24 +83,38 @@ def count(
 
 
 def _sizes(axes: Sequence[Axis], given: dict[str, Array]) -> tuple[int, ...]:
-    """The number of classes of each axis; where it was left out, the largest class id of all such axes (groups apart) + 1."""
+    """The number of classes of each axis; where it was left out, the largest class id of all such
+    axes (groups apart) + 1.
+    """
 
     def largest(names: list[str]) -> int:
         for name in names:
             if is_jax(given[name]):
                 size = "num_groups" if name == "groups" else "num_classes"
-                raise ValueError(f"{size} is needed where {name} is a JAX array: it sets the shape of the result.")
+                raise ValueError(
+                    f"{size} is needed where {name} is a JAX array: it sets the shape of the"
+                    " result."
+                )
             as_class_ids(given[name][..., :0], name, 1)
         return max([0, *(int(given[name].max()) for name in names if given[name].size)]) + 1
 
     unknown = [name for name, _, size in axes if size is None and name != "groups"]
     of_classes = largest(unknown) if unknown else 0
-    return tuple(size if size is not None else largest([name]) if name == "groups" else of_classes for name, _, size in axes)
+    return tuple(
+        size if size is not None else largest([name]) if name == "groups" else of_classes
+        for name, _, size in axes
+    )
 
 
 def _narrowed(ids: Array, size: int) -> Array:
-    """Valid ids of the host in the smallest dtype that holds them, which reach the device sooner."""
-    return ids if is_jax(ids) else ids.astype(np.int8 if size <= 127 else np.int16 if size <= 32767 else np.int32)
+    """Valid ids of the host in the smallest dtype that holds them, which reach the device
+    sooner.
+    """
+    return (
+        ids
+        if is_jax(ids)
+        else ids.astype(np.int8 if size <= 127 else np.int16 if size <= 32767 else np.int32)
+    )
 
 
 _EXAMPLES_AT_ONCE = 2**22
@@ -108,9 +130,15 @@ def _joint_histogram_on_host(
     some_are_ignored: bool,
 ) -> np.ndarray:
     """`_joint_histogram` by `numpy.bincount`, some batch entries at a time."""
-    per_example = [x.shape for x in (*ids, weights, mask) if x is not None] + ([] if rows is None else [rows.shape[:-1]])
+    per_example = [x.shape for x in (*ids, weights, mask) if x is not None] + (
+        [] if rows is None else [rows.shape[:-1]]
+    )
     *batch_shape, n = np.broadcast_shapes(*per_example)
-    batch, num_cells, window = math.prod(batch_shape), math.prod(sizes), () if rows is None else rows.shape[-1:]
+    batch, num_cells, window = (
+        math.prod(batch_shape),
+        math.prod(sizes),
+        () if rows is None else rows.shape[-1:],
+    )
     unweighted = weights is None and rows is None
     table = np.zeros((batch, num_cells, *window), np.int64 if unweighted else np.float64)
     at_once = max(1, _EXAMPLES_AT_ONCE // max(n, 1))
@@ -119,7 +147,9 @@ def _joint_histogram_on_host(
         """Some batch entries of an argument; one that all entries share stays as it is."""
         if math.prod(x.shape[: x.ndim - 1 - len(window)]) == 1:
             return x.reshape((1, n, *window))
-        return np.broadcast_to(x, (*batch_shape, n, *window)).reshape((batch, n, *window))[begin : begin + at_once]
+        return np.broadcast_to(x, (*batch_shape, n, *window)).reshape((batch, n, *window))[
+            begin : begin + at_once
+        ]
 
     for begin in range(0, batch if n else 0, at_once):
         number = min(at_once, batch - begin)
@@ -138,11 +168,17 @@ def _joint_histogram_on_host(
         taken = slice(None) if keep is None else np.broadcast_to(keep, shape).ravel()
         flat = cell.ravel()[taken]
 
-        def add(values: np.ndarray | None, flat: np.ndarray = flat, number: int = number) -> np.ndarray:
+        def add(
+            values: np.ndarray | None, flat: np.ndarray = flat, number: int = number
+        ) -> np.ndarray:
             return np.bincount(flat, values, number * num_cells).reshape(number, num_cells)
 
         end = begin + number
-        amount = None if weights is None else np.broadcast_to(entries(weights, begin), shape).ravel()[taken]
+        amount = (
+            None
+            if weights is None
+            else np.broadcast_to(entries(weights, begin), shape).ravel()[taken]
+        )
         if rows is None:
             table[begin:end] = add(amount)
             continue
@@ -163,17 +199,22 @@ def _joint_histogram(
     *,
     sizes: tuple[int, ...],
 ) -> Array:
-    """Add 1, or `weights` times `rows` `(..., n, W)`, into the cell that the ids name: `(..., *sizes)` or `(..., *sizes, W)`.
+    """Add 1, or `weights` times `rows` `(..., n, W)`, into the cell that the ids name:
+    `(..., *sizes)` or `(..., *sizes, W)`.
 
     Jitted because the passes over the examples (checks, fused index, scatter) then become one.
     """
-    per_example = [x.shape for x in (*ids, weights, mask) if x is not None] + ([] if rows is None else [rows.shape[:-1]])
+    per_example = [x.shape for x in (*ids, weights, mask) if x is not None] + (
+        [] if rows is None else [rows.shape[:-1]]
+    )
     *batch_shape, n = np.broadcast_shapes(*per_example)
     batch = math.prod(batch_shape)
     window = () if rows is None else rows.shape[-1:]
     unweighted = rows is None and weights is None
     if n == 0:
-        return jnp.zeros((*batch_shape, *sizes, *window), jnp.int32 if unweighted else float_dtype())
+        return jnp.zeros(
+            (*batch_shape, *sizes, *window), jnp.int32 if unweighted else float_dtype()
+        )
 
     def flat(x: Array, *window: int) -> Array:
         lead = x.shape[: x.ndim - 1 - len(window)]
@@ -186,7 +227,8 @@ def _joint_histogram(
     if unweighted:
         return count_ids(batch, sizes, ids, keep).reshape((*batch_shape, *sizes))
 
-    # What is left out is replaced before it is multiplied and added, so that a NaN there reaches no gradient either.
+    # What is left out is replaced before it is multiplied and added, so that a NaN there reaches no
+    # gradient either.
     for x, size in zip(ids, sizes, strict=True):
         keep &= in_range(x, size)
     values = jnp.where(keep, jnp.ones((), float_dtype()) if weights is None else flat(weights), 0)

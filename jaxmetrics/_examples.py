@@ -51,7 +51,9 @@ class Examples(NamedTuple):
 
     @property
     def amounts(self) -> Array:
-        """How much each example of one label counts, `(..., n)`: 1 (int8) or its weight, 0 where it is left out."""
+        """How much each example of one label counts, `(..., n)`: 1 (int8) or its weight, 0 where it
+        is left out.
+        """
         keep = self.ids >= 0
         keep = keep if self.mask is None else keep & self.mask
         return keep.astype(xp.int8) if self.weights is None else xp.where(keep, self.weights, 0)
@@ -63,7 +65,9 @@ _Reader = Callable[[Array, str, "Array | None"], Array]
 
 
 class Kind(NamedTuple):
-    """What an argument holds: how it is read, and how rows of two classes are made of a number of one."""
+    """What an argument holds: how it is read, and how rows of two classes are made of a number of
+    one.
+    """
 
     read: _Reader
     from_one_class: str = ""
@@ -83,14 +87,23 @@ def of_event(
     check_integer(truth, "y_true")
     check_no_column(truth, "y_true")
     check_real(numbers, name)
-    if numbers.ndim == truth.ndim + 1 and truth.shape[-1:] == numbers.shape[-2:-1] != numbers.shape[-1:]:
+    if (
+        numbers.ndim == truth.ndim + 1
+        and truth.shape[-1:] == numbers.shape[-2:-1] != numbers.shape[-1:]
+    ):
         column = 0 if numbers.shape[-1] == 1 else 1
         raise ValueError(
-            f"{name} must have shape (..., n), one number per example, the score or probability of class 1, got {numbers.shape}"
-            f" for y_true {truth.shape}. Take {name}[..., {column}] of {column + 1}, per_class(function) or top_label(function)"
-            " of several classes, per_label(function) of labels."
+            f"{name} must have shape (..., n), one number per example, the score or probability of"
+            f" class 1, got {numbers.shape} for y_true {truth.shape}. Take {name}[..., {column}] of"
+            f" {column + 1}, per_class(function) or top_label(function) of several classes,"
+            " per_label(function) of labels."
         )
-    return _examples(_Argument("y_true", truth, _class_ids(2)), _Argument(name, numbers, kind.read), sample_weight, where)
+    return _examples(
+        _Argument("y_true", truth, _class_ids(2)),
+        _Argument(name, numbers, kind.read),
+        sample_weight,
+        where,
+    )
 
 
 def of_classes(
@@ -109,13 +122,21 @@ def of_classes(
     k = numbers.shape[-1] if numbers.ndim else 1
     if numbers.ndim <= truth.ndim:
         check_no_column(truth, "y_true")
-    one_each = numbers.ndim <= truth.ndim and (numbers.ndim < 2 or numbers.shape[-2] != truth.shape[-1])
+    one_each = numbers.ndim <= truth.ndim and (
+        numbers.ndim < 2 or numbers.shape[-2] != truth.shape[-1]
+    )
     if numbers.ndim < 2 or k < 2 or one_each or numbers.shape == truth.shape:
         raise ValueError(
-            f"{name} must have shape (..., n, K), a number for each of K >= 2 classes of the n examples of y_true, got"
-            f" {numbers.shape} for y_true {truth.shape}{kind.from_one_class}."
+            f"{name} must have shape (..., n, K), a number for each of K >= 2 classes of the n"
+            f" examples of y_true, got {numbers.shape} for y_true"
+            f" {truth.shape}{kind.from_one_class}."
         )
-    return _examples(_Argument("y_true", truth, _class_ids(k)), _Argument(name, numbers, kind.read, 1), sample_weight, where)
+    return _examples(
+        _Argument("y_true", truth, _class_ids(k)),
+        _Argument(name, numbers, kind.read, 1),
+        sample_weight,
+        where,
+    )
 
 
 def of_labels(
@@ -128,17 +149,26 @@ def of_labels(
     *,
     name: str,
 ) -> Examples:
-    """What is true of each of L labels, with a number for each; weights and mask are of examples."""
+    """What is true of each of L labels, with a number for each; weights and mask are of
+    examples.
+    """
     truth, numbers = as_array(y_true, "y_true"), as_array(values, name)
     check_real(truth, "y_true")
     check_real(numbers, name)
-    if min(truth.ndim, numbers.ndim) < 2 or truth.shape[-1] != numbers.shape[-1] or truth.shape[-1] == 0:
+    if (
+        min(truth.ndim, numbers.ndim) < 2
+        or truth.shape[-1] != numbers.shape[-1]
+        or truth.shape[-1] == 0
+    ):
         raise ValueError(
-            f"y_true and {name} must have shape (..., n, L) with the same n and L, one column per label; got {truth.shape}"
-            f" and {numbers.shape}."
+            f"y_true and {name} must have shape (..., n, L) with the same n and L, one column per"
+            f" label; got {truth.shape} and {numbers.shape}."
         )
     return _examples(
-        _Argument("y_true", truth, truth_kind.read, 1), _Argument(name, numbers, kind.read, 1), sample_weight, where
+        _Argument("y_true", truth, truth_kind.read, 1),
+        _Argument(name, numbers, kind.read, 1),
+        sample_weight,
+        where,
     )
 
 
@@ -155,7 +185,9 @@ class _Argument(NamedTuple):
         return self.array.shape[: self.array.ndim - self.inner]
 
 
-def _examples(truth: _Argument, numbers: _Argument, sample_weight: ArrayLike | None, where: ArrayLike | None) -> Examples:
+def _examples(
+    truth: _Argument, numbers: _Argument, sample_weight: ArrayLike | None, where: ArrayLike | None
+) -> Examples:
     weights = None if sample_weight is None else as_float(sample_weight, "sample_weight")
     mask = None if where is None else as_mask(where)
     shapes = {truth.name: truth.shape, numbers.name: numbers.shape}
@@ -195,7 +227,9 @@ def _within(counted: Array | None, shape: tuple[int, ...]) -> Array | None:
     return counted.any(tuple(shared), keepdims=True)
 
 
-def _refuse(bad: np.ndarray, values: np.ndarray, name: str, counted: Array | None, message: str) -> None:
+def _refuse(
+    bad: np.ndarray, values: np.ndarray, name: str, counted: Array | None, message: str
+) -> None:
     """Raise for the first of the values that is bad and counts."""
     if bad.any():
         refuse_where(bad if counted is None else bad & counted, values, name, message)
@@ -216,7 +250,12 @@ def _class_ids(size: int) -> _Reader:
 
 def _scores(given: Array, name: str, counted: Array | None) -> Array:
     """Only their order matters: they keep the precision in which they came."""
-    if not on_device(given, counted) and not is_integer(given) and given.size and np.isnan(given.max()):
+    if (
+        not on_device(given, counted)
+        and not is_integer(given)
+        and given.size
+        and np.isnan(given.max())
+    ):
         _refuse(np.isnan(given), given, name, counted, "no number; where= leaves examples out.")
     return given
 
@@ -224,7 +263,13 @@ def _scores(given: Array, name: str, counted: Array | None) -> Array:
 def _gains(given: Array, name: str, counted: Array | None) -> Array:
     gains = as_float(given, name)
     if not on_device(gains, counted):
-        _refuse(~(gains >= 0), gains, name, counted, "but relevance is a number >= 0; where= leaves examples out.")
+        _refuse(
+            ~(gains >= 0),
+            gains,
+            name,
+            counted,
+            "but relevance is a number >= 0; where= leaves examples out.",
+        )
     return gains
 
 
@@ -235,7 +280,9 @@ def _probabilities(given: Array, name: str, counted: Array | None) -> Array:
         return p
     rounding = 8 * _eps(given)
     _refuse(np.isnan(p), p, name, counted, "no number; where= leaves examples out.")
-    message = "but probabilities lie in [0, 1]. Logits become probabilities by a softmax or sigmoid."
+    message = (
+        "but probabilities lie in [0, 1]. Logits become probabilities by a softmax or sigmoid."
+    )
     _refuse((p < -rounding) | (p > 1 + rounding), p, name, counted, message)
     return np.clip(p, 0, 1)
 
@@ -245,7 +292,10 @@ def _distributions(given: Array, name: str, counted: Array | None) -> Array:
     p = _probabilities(given, name, counted)
     if not on_device(p, counted):
         total = p.sum(-1)
-        message = "but those of all classes sum to 1: divide them by their sum, or take the softmax of logits."
+        message = (
+            "but those of all classes sum to 1: divide them by their sum, or take the softmax of"
+            " logits."
+        )
         off = np.abs(total - 1) > _eps(given) ** 0.5
         _refuse(off, total, f"the sum of {name}", _of_rows(counted), message)
     return p
@@ -270,8 +320,8 @@ def _logits_to_be_scaled(given: Array, name: str, counted: Array | None) -> Arra
     rows = np.broadcast_to(True if counted is None else counted[..., 0], is_distribution.shape)
     if rows.any() and is_distribution[rows].all():
         raise ValueError(
-            f"{name} holds probabilities: each row lies in [0, 1] and sums to 1. Give what the softmax was taken of, or"
-            f" np.log({name})."
+            f"{name} holds probabilities: each row lies in [0, 1] and sums to 1. Give what the"
+            f" softmax was taken of, or np.log({name})."
         )
     return z
 
@@ -281,7 +331,9 @@ def _of_rows(counted: Array | None) -> Array | None:
 
 
 def _eps(given: np.ndarray) -> float:
-    """The rounding of the dtype in which numbers came; at least that of float32, in which those of lists may be computed."""
+    """The rounding of the dtype in which numbers came; at least that of float32, in which those of
+    lists may be computed.
+    """
     floating = jax.numpy.issubdtype(given.dtype, np.floating)
     return float(max(xp.finfo(given.dtype).eps if floating else 0.0, np.finfo(np.float32).eps))
 
@@ -289,7 +341,8 @@ def _eps(given: np.ndarray) -> float:
 _TWO_CLASS = "; two_class makes such an array of the probability of class 1"
 _TWO_LOGITS = "; np.stack([np.zeros_like(z), z], -1) makes such an array of the logit z of class 1"
 
-IGNORED = np.int8(-100)  # unlike -1, a negative label that nobody takes for the other one of two classes -1 and 1
+# Unlike -1, a negative label that nobody takes for the other one of two classes -1 and 1.
+IGNORED = np.int8(-100)
 
 INDICATORS = Kind(_class_ids(2))
 SCORES = Kind(_scores)

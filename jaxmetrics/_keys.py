@@ -1,6 +1,7 @@
 """Keys of whatever draws: a JAX key, an int seed, or on the host a NumPy Generator.
 
-A key is not data: where the data live on the host, it only seeds NumPy's Generator. The same key and the same kind of data
+A key is not data: where the data live on the host, it only seeds NumPy's Generator. The same key
+    and the same kind of data
 give the same draws; a Generator moves on, as NumPy's users expect.
 """
 
@@ -33,7 +34,9 @@ Key: TypeAlias = "jax.Array | HostKey"
 
 
 def place(key: KeyLike, *arrays: Array | None) -> tuple[Any, ...]:
-    """The key for draws where the arrays live, and the arrays; they move to the device with a key that jit or vmap hides."""
+    """The key for draws where the arrays live, and the arrays; they move to the device with a key
+    that jit or vmap hides.
+    """
     if not is_known(key):
         arrays = tuple(None if x is None else jax.numpy.asarray(x) for x in arrays)
     return as_key(key, *arrays), *arrays
@@ -46,8 +49,8 @@ def as_key(key: KeyLike, *arrays: Array | None) -> Key:
     is_seed = isinstance(key, int | np.integer) and not isinstance(key, bool)
     if not (is_seed or isinstance(key, np.random.Generator) or _is_jax_key(key)):
         raise TypeError(
-            f"key must be a JAX key, an int seed or, for data of the host, a NumPy Generator, got {_described(key)}:"
-            " jax.random.key(0), 0 or numpy.random.default_rng(0)."
+            "key must be a JAX key, an int seed or, for data of the host, a NumPy Generator, got"
+            f" {_described(key)}: jax.random.key(0), 0 or numpy.random.default_rng(0)."
         )
     return _device_key(key) if on_device(arrays) else _host_key(key)
 
@@ -55,8 +58,8 @@ def as_key(key: KeyLike, *arrays: Array | None) -> Key:
 def _device_key(key: Any) -> jax.Array:
     if isinstance(key, np.random.Generator):
         raise TypeError(
-            "key is a NumPy Generator, which draws for data of the host, but the data are JAX arrays (or the metric"
-            " answers with them): give jax.random.key(0) or an int seed."
+            "key is a NumPy Generator, which draws for data of the host, but the data are JAX"
+            " arrays (or the metric answers with them): give jax.random.key(0) or an int seed."
         )
     if isinstance(key, int | np.integer):
         return jax.random.key(int(key))
@@ -91,5 +94,9 @@ def _is_jax_key(key: object) -> bool:
 
 
 def _described(key: object) -> str:
-    shape = f" of shape {key.shape} and dtype {key.dtype}" if hasattr(key, "shape") and hasattr(key, "dtype") else ""
+    shape = (
+        f" of shape {key.shape} and dtype {key.dtype}"
+        if hasattr(key, "shape") and hasattr(key, "dtype")
+        else ""
+    )
     return f"{type(key).__name__}{shape}"

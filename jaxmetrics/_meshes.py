@@ -19,17 +19,22 @@ R = TypeVar("R")
 
 
 def on_any_mesh(function: Callable[P, R]) -> Callable[P, R]:
-    """`function`, which may gather, scatter and sort along the axes of a mesh that are `Explicit`; its results are replicated.
+    """`function`, which may gather, scatter and sort along the axes of a mesh that are `Explicit`;
+    its results are replicated.
 
-    Along such axes, the default of `jax.make_mesh` in recent versions of JAX, an operation whose result could be spread in
-    several ways raises. Inside, the partitioner decides, as it does for axes that are `Auto`.
+    Along such axes, the default of `jax.make_mesh` in recent versions of JAX, an operation whose
+    result could be spread in several ways raises. Inside, the partitioner decides, as it does for
+    axes that are `Auto`.
     """
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         leaves, structure = jax.tree.flatten((args, kwargs))
         places = [i for i, x in enumerate(leaves) if is_jax(x)]
-        mesh = next((mesh for mesh in map(_explicit_mesh, (leaves[i] for i in places)) if mesh is not None), None)
+        mesh = next(
+            (mesh for mesh in map(_explicit_mesh, (leaves[i] for i in places)) if mesh is not None),
+            None,
+        )
         if mesh is None:
             return function(*args, **kwargs)
 
@@ -55,9 +60,11 @@ def _explicit_mesh(x: jax.Array) -> Mesh | AbstractMesh | None:
 
 
 def varying_alike(*arrays: Array | None) -> tuple[Any, ...]:
-    """Inside `jax.shard_map`, mark what differs between devices in any argument as differing in all.
+    """Inside `jax.shard_map`, mark what differs between devices in any argument as differing in
+    all.
 
-    A gradient may differ between devices only if its argument does; the transpose of the mark adds up the devices' gradients.
+    A gradient may differ between devices only if its argument does; the transpose of the mark adds
+    up the devices' gradients.
     """
     if not on_device(arrays):
         return arrays

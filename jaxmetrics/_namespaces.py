@@ -1,11 +1,13 @@
 """Where the data live, the work is done: one source for NumPy on the host and JAX on its devices.
 
-A formula is written once, with `xp` in the place of `numpy` and `lax`, `special` in those of `jax.lax` and
-`jax.scipy.special`. Each call looks at its arguments: a JAX array or tracer among them means JAX, in its precision; anything
-else is computed at once by NumPy, in float64. So what a person asks about arrays in memory is answered without a compiler,
-and the same line runs within `jax.jit`.
+A formula is written once, with `xp` in the place of `numpy` and `lax`, `special` in those of
+`jax.lax` and `jax.scipy.special`. Each call looks at its arguments: a JAX array or tracer among
+them means JAX, in its precision; anything else is computed at once by NumPy, in float64. So what a
+person asks about arrays in memory is answered without a compiler, and the same line runs within
+`jax.jit`.
 
-`compiled` stands at the entrance of a function: on the host it calls it, for JAX arrays it compiles it.
+`compiled` stands at the entrance of a function: on the host it calls it, for JAX arrays it compiles
+it.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ __all__: list[str] = []
 
 Array: TypeAlias = Any  # a NumPy array where all arguments live on the host, else a JAX array
 
-_HOST_TYPES = frozenset({np.ndarray, float, int, bool, str, type(None), np.float64, np.int64, np.bool_})
+_HOST_TYPES = frozenset(
+    {np.ndarray, float, int, bool, str, type(None), np.float64, np.int64, np.bool_}
+)
 
 
 def is_jax(x: object) -> bool:
@@ -45,11 +49,14 @@ def is_known(x: object) -> bool:
 
 
 def float_dtype(*arrays: Any) -> np.dtype:
-    """The dtype in which these arrays are computed: float64 on the host; on the device float32, under `jax_enable_x64` float64.
+    """The dtype in which these arrays are computed: float64 on the host; on the device float32,
+    under `jax_enable_x64` float64.
 
     Without arrays that of the device.
     """
-    return jax.dtypes.canonicalize_dtype(float) if not arrays or on_device(arrays) else np.dtype(float)
+    return (
+        jax.dtypes.canonicalize_dtype(float) if not arrays or on_device(arrays) else np.dtype(float)
+    )
 
 
 def _either(on_host: Callable[..., Any], on_device_: Callable[..., Any]) -> Callable[..., Any]:
@@ -78,7 +85,9 @@ def _take_along_axis(a: np.ndarray, i: np.ndarray, axis: int, mode: str = "") ->
     return np.take_along_axis(a, i, axis)
 
 
-def _put_along_axis(a: np.ndarray, i: np.ndarray, values: np.ndarray, axis: int, inplace: bool = False) -> np.ndarray:
+def _put_along_axis(
+    a: np.ndarray, i: np.ndarray, values: np.ndarray, axis: int, inplace: bool = False
+) -> np.ndarray:
     result = a.copy()
     np.put_along_axis(result, np.asarray(i, np.int64), values, axis)
     return result
@@ -107,7 +116,13 @@ _HOST: dict[str, Callable[..., Any]] = {
 class _Namespace(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         device, host = getattr(jnp, name), _HOST.get(name, getattr(np, name, None))
-        if host is None or name in ("finfo", "iinfo", "issubdtype", "promote_types"):  # of all dtypes, bfloat16 too
+        # Of all dtypes, bfloat16 too.
+        if host is None or name in (
+            "finfo",
+            "iinfo",
+            "issubdtype",
+            "promote_types",
+        ):
             value = device
         elif not callable(device) or isinstance(host, type):
             value = host
@@ -139,10 +154,17 @@ def _scan(body: Callable[[Any, Any], Any], init: Any, xs: Any) -> tuple[Any, Any
 
 
 def _iota(dtype: Any, shape: Sequence[int], dimension: int) -> np.ndarray:
-    return np.broadcast_to(np.arange(shape[dimension], dtype=dtype).reshape((-1,) + (1,) * (len(shape) - 1 - dimension)), shape)
+    return np.broadcast_to(
+        np.arange(shape[dimension], dtype=dtype).reshape(
+            (-1,) + (1,) * (len(shape) - 1 - dimension)
+        ),
+        shape,
+    )
 
 
-def _sort(operands: Sequence[np.ndarray], dimension: int = -1, num_keys: int = 1) -> list[np.ndarray]:
+def _sort(
+    operands: Sequence[np.ndarray], dimension: int = -1, num_keys: int = 1
+) -> list[np.ndarray]:
     """Several arrays in the order of the first."""
     order = np.argsort(operands[0], dimension, kind="stable")
     return [np.take_along_axis(x, order, dimension) for x in operands]
@@ -150,7 +172,11 @@ def _sort(operands: Sequence[np.ndarray], dimension: int = -1, num_keys: int = 1
 
 def _accumulate(ufunc: np.ufunc) -> Callable[..., np.ndarray]:
     def call(x: np.ndarray, axis: int = 0, reverse: bool = False) -> np.ndarray:
-        return np.flip(ufunc.accumulate(np.flip(x, axis), axis), axis) if reverse else ufunc.accumulate(x, axis)
+        return (
+            np.flip(ufunc.accumulate(np.flip(x, axis), axis), axis)
+            if reverse
+            else ufunc.accumulate(x, axis)
+        )
 
     return call
 
@@ -164,7 +190,15 @@ _erfc = _elementwise(math.erfc)
 
 
 def _normal_quantile(p: float) -> float:
-    return statistics.NormalDist().inv_cdf(p) if 0 < p < 1 else -math.inf if p == 0 else math.inf if p == 1 else math.nan
+    return (
+        statistics.NormalDist().inv_cdf(p)
+        if 0 < p < 1
+        else -math.inf
+        if p == 0
+        else math.inf
+        if p == 1
+        else math.nan
+    )
 
 
 def _softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
@@ -178,6 +212,7 @@ if TYPE_CHECKING:
     from jax.scipy import special as special
 else:
     xp = _Namespace("xp")
+    # Derivatives there are imaginary.
     lax = types.SimpleNamespace(
         **{
             name: _either(host, getattr(jax.lax, name))
@@ -194,12 +229,13 @@ else:
                 "scan": _scan,
                 "rsqrt": lambda x: 1 / np.sqrt(x),
                 "sort": _sort,
-                "stop_gradient": lambda x: jax.tree.map(np.real, x),  # derivatives there are imaginary
+                "stop_gradient": lambda x: jax.tree.map(np.real, x),
                 "while_loop": _while_loop,
             }.items()
         },
         Precision=jax.lax.Precision,
     )
+    # JAX's own takes three times as long to compile.
     special = types.SimpleNamespace(
         **{
             name: _either(host, getattr(jax.scipy.special, name))
@@ -211,7 +247,7 @@ else:
                 "softmax": _softmax,
             }.items()
         },
-        ndtr=lambda x: special.erfc(-x / math.sqrt(2)) / 2,  # JAX's own takes three times as long to compile
+        ndtr=lambda x: special.erfc(-x / math.sqrt(2)) / 2,
     )
 
 

@@ -1,7 +1,9 @@
-"""What every file needs at its door: conversion, static checks and their wording, division that knows about 0/0.
+"""What every file needs at its door: conversion, static checks and their wording, division that
+knows about 0/0.
 
-Mistakes that are visible in the shapes, dtypes and Python values raise here, also while JAX traces. What depends on the
-numbers in an array (a label out of range, a negative count) cannot raise under `jax.jit` and never does.
+Mistakes that are visible in the shapes, dtypes and Python values raise here, also while JAX traces.
+What depends on the numbers in an array (a label out of range, a negative count) cannot raise under
+`jax.jit` and never does.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ INT32_MAX = int(np.iinfo(np.int32).max)
 
 
 def as_array(x: ArrayLike, name: str) -> Array:
-    """JAX arrays and tracers as they are; all else (lists, Series, tensors in host memory) as a NumPy array.
+    """JAX arrays and tracers as they are; all else (lists, Series, tensors in host memory) as a
+    NumPy array.
 
     An empty list counts as integers.
     """
@@ -41,7 +44,9 @@ def as_array(x: ArrayLike, name: str) -> Array:
     try:
         array = np.asarray(x)
     except ValueError as error:
-        raise ValueError(f"{name} must be an array, got rows of different lengths or what is no array: {error}") from None
+        raise ValueError(
+            f"{name} must be an array, got rows of different lengths or what is no array: {error}"
+        ) from None
     return array.astype(np.int8) if array.size == 0 and isinstance(x, list | tuple) else array
 
 
@@ -54,7 +59,11 @@ def as_float(x: ArrayLike, name: str) -> Array:
     if type(x) in (float, int):
         return np.float64(x)  # type: ignore[arg-type]
     array = as_array(x, name)
-    if array.dtype in (np.complex128, float_dtype(array)):  # complex: derivatives, see `intervals.derivatives`
+    # Complex: derivatives, see `intervals.derivatives`.
+    if array.dtype in (
+        np.complex128,
+        float_dtype(array),
+    ):
         return array
     check_real(array, name)
     return array.astype(float_dtype(array))
@@ -71,7 +80,11 @@ def refuse_where(bad: Array, array: Array, name: str, message: str) -> None:
         index = np.argwhere(bad)[0].tolist()
         place = f"{name}[{', '.join(map(str, index))}]" if index else name
         value = np.asarray(array)[tuple(index)]
-        raise ValueError(f"{place} is {value:g}, {message}" if array.dtype.kind == "f" else f"{place} is {value}, {message}")
+        raise ValueError(
+            f"{place} is {value:g}, {message}"
+            if array.dtype.kind == "f"
+            else f"{place} is {value}, {message}"
+        )
 
 
 def as_counts(counts: ArrayLike) -> Array:
@@ -84,8 +97,9 @@ def as_counts(counts: ArrayLike) -> Array:
 def check_square(array: Array, name: str) -> None:
     if array.ndim < 2 or array.shape[-1] != array.shape[-2] or array.shape[-1] == 0:
         raise ValueError(
-            f"{name} must have shape (..., K, K) (row = true class, column = predicted class), got {array.shape}."
-            " jaxmetrics.confusion_matrix makes such an array from labels and predictions."
+            f"{name} must have shape (..., K, K) (row = true class, column = predicted class), got"
+            f" {array.shape}. jaxmetrics.confusion_matrix makes such an array from labels and"
+            " predictions."
         )
 
 
@@ -93,7 +107,10 @@ def as_square(x: ArrayLike, k: int, name: str) -> Array:
     """`x` as a `(k, k)` array of floats that goes with counts of k classes."""
     array = as_float(x, name)
     if array.shape != (k, k):
-        raise ValueError(f"{name} must have shape (K, K) = ({k}, {k}) like one matrix of counts, got {array.shape}.")
+        raise ValueError(
+            f"{name} must have shape (K, K) = ({k}, {k}) like one matrix of counts, got"
+            f" {array.shape}."
+        )
     return array
 
 
@@ -101,8 +118,8 @@ def check_size(value: int, name: str) -> int:
     """A static size of at least one."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(
-            f"{name} must be a Python int, because it sets the shape of the result; got {type(value).__name__}."
-            " Under jax.jit, close over it or name it in static_argnames."
+            f"{name} must be a Python int, because it sets the shape of the result; got"
+            f" {type(value).__name__}. Under jax.jit, close over it or name it in static_argnames."
         )
     if value < 1:
         raise ValueError(f"{name} must be at least 1, got {value}.")
@@ -112,20 +129,27 @@ def check_size(value: int, name: str) -> int:
 def check_level(level: float) -> float:
     """The probability with which an interval is meant to contain the true value."""
     if not (isinstance(level, int | float) and 0 < (1 - level) / 2 < 0.5):
-        raise ValueError(f"level must be a Python number between 0 and 1 (0.95 for 95 %), got {level!r}.")
+        raise ValueError(
+            f"level must be a Python number between 0 and 1 (0.95 for 95 %), got {level!r}."
+        )
     return level
 
 
 def check_option(value: str, name: str, options: tuple[str, ...]) -> None:
     if value not in options:
-        raise ValueError(f"{name} must be {', '.join(map(repr, options[:-1]))} or {options[-1]!r}, got {value!r}.")
+        raise ValueError(
+            f"{name} must be {', '.join(map(repr, options[:-1]))} or {options[-1]!r}, got"
+            f" {value!r}."
+        )
 
 
 def as_class_ids(labels: ArrayLike, name: str, size: int, where: Array | None = None) -> Array:
     """Integer class ids with an axis of examples.
 
-    Of host arrays the values are looked at: a label of `size` or more raises, unless `where` leaves it out, and all that are
-    negative become -1. So a 64-bit label such as 2**32 does not wrap to 0 where JAX truncates it to 32 bits.
+    Of host arrays the values are looked at: a label of `size` or more raises, unless `where` leaves
+        it out, and all that are
+    negative become -1. So a 64-bit label such as 2**32 does not wrap to 0 where JAX truncates it to
+    32 bits.
     """
     ids = as_array(labels, name)
     check_integer(ids, name)
@@ -136,20 +160,30 @@ def as_class_ids(labels: ArrayLike, name: str, size: int, where: Array | None = 
 def check_integer(ids: Array, name: str) -> None:
     if not is_integer(ids):
         if not jax.numpy.issubdtype(ids.dtype, np.floating):
-            hint = " confusion_matrix(..., labels=[...]) takes classes of any kind, and jaxmetrics.report strings."
+            hint = (
+                " confusion_matrix(..., labels=[...]) takes classes of any kind, and"
+                " jaxmetrics.report strings."
+            )
         elif name == "labels":
             hint = " Logits come first: (logits, labels); distributions go to soft_cross_entropy."
         else:
-            hint = " Truth comes first: (y_true, y_pred) or (y_true, y_score); argmax makes class ids of probabilities."
-        raise TypeError(f"{name} must hold class ids of an integer or bool dtype, got {ids.dtype}.{hint}")
+            hint = (
+                " Truth comes first: (y_true, y_pred) or (y_true, y_score); argmax makes class ids"
+                " of probabilities."
+            )
+        raise TypeError(
+            f"{name} must hold class ids of an integer or bool dtype, got {ids.dtype}.{hint}"
+        )
 
 
 def check_no_column(ids: Array, name: str) -> None:
-    """Class ids `(n, 1)` of the host, as a table with one column gives them, which would be n batch entries."""
+    """Class ids `(n, 1)` of the host, as a table with one column gives them, which would be n batch
+    entries.
+    """
     if not is_jax(ids) and ids.ndim == 2 and ids.shape[-1] == 1 < ids.shape[-2]:
         raise ValueError(
-            f"{name} has shape {ids.shape}, a column: {ids.shape[-2]} batch entries of one example each. The examples stand on"
-            f" the last axis: {name}.ravel()."
+            f"{name} has shape {ids.shape}, a column: {ids.shape[-2]} batch entries of one example"
+            f" each. The examples stand on the last axis: {name}.ravel()."
         )
 
 
@@ -157,31 +191,51 @@ def ids_in_range(ids: Array, name: str, size: int, where: Array | None = None) -
     """The values of `as_class_ids`."""
     if is_jax(ids) or ids.size == 0:
         return ids
-    if ids.dtype == bool or ids.view(f"u{ids.dtype.itemsize}").max() < size:  # negative ids are large ones without a sign
-        return ids.astype(np.int64) if ids.dtype == np.uint64 else ids  # with int64 it would become float64
+    # Negative ids are large ones without a sign.
+    if ids.dtype == bool or ids.view(f"u{ids.dtype.itemsize}").max() < size:
+        # With int64 it would become float64.
+        return ids.astype(np.int64) if ids.dtype == np.uint64 else ids
     if where is None or not is_jax(where):
-        counted = True if where is None else np.broadcast_to(where, np.broadcast_shapes(ids.shape, where.shape))
-        refuse_where((ids >= size) & counted, np.broadcast_to(ids, np.shape(counted) or ids.shape), name, _out_of(size))
+        counted = (
+            True
+            if where is None
+            else np.broadcast_to(where, np.broadcast_shapes(ids.shape, where.shape))
+        )
+        refuse_where(
+            (ids >= size) & counted,
+            np.broadcast_to(ids, np.shape(counted) or ids.shape),
+            name,
+            _out_of(size),
+        )
     return np.where((ids >= 0) & (ids < size), ids, np.asarray(-1, np.int64)).astype(np.int64)
 
 
 def _out_of(size: int) -> str:
     hint = " Write binary truth as 0 and 1: y_true == 1." if size == 2 else ""
-    return f"but class ids must lie in [0, {size}), and negative ones are ignored. Labels that start from 1: subtract 1.{hint}"
+    return (
+        f"but class ids must lie in [0, {size}), and negative ones are ignored. Labels that start"
+        f" from 1: subtract 1.{hint}"
+    )
 
 
 def check_binary(y_true: Array, name: str = "y_true") -> None:
-    """Truth of -1 and 1 (on the host): the former would be ignored, and nothing be left to tell apart."""
+    """Truth of -1 and 1 (on the host): the former would be ignored, and nothing be left to tell
+    apart.
+    """
     if not is_jax(y_true) and y_true.size and y_true.dtype != bool and y_true.min() == -1:
         present = np.unique(y_true)
         if 1 in present and 0 not in present:
-            raise ValueError(f"{name} holds -1 and 1 but no 0; truth is 0 or 1, and negative labels are ignored: {name} == 1.")
+            raise ValueError(
+                f"{name} holds -1 and 1 but no 0; truth is 0 or 1, and negative labels are"
+                f" ignored: {name} == 1."
+            )
 
 
 @compiled
 def valid_ids(ids: Array, *, size: int) -> Array:
     """Class ids as int32, -1 for those outside of [0, size)."""
-    wide = ids if ids.dtype.itemsize >= 4 else ids.astype(xp.int32)  # int8 cannot be compared with 200
+    # Int8 cannot be compared with 200.
+    wide = ids if ids.dtype.itemsize >= 4 else ids.astype(xp.int32)
     return xp.where((wide >= 0) & (wide < size), wide, -1).astype(xp.int32)
 
 
@@ -189,7 +243,8 @@ def as_mask(where: ArrayLike) -> Array:
     mask = as_array(where, "where")
     if mask.dtype != bool and mask.size:
         raise TypeError(
-            f"where must be a bool mask (True = counted), got dtype {mask.dtype}. `mask != 0` makes one of numbers."
+            f"where must be a bool mask (True = counted), got dtype {mask.dtype}. `mask != 0`"
+            " makes one of numbers."
         )
     return mask.astype(bool)
 
@@ -208,7 +263,12 @@ def check_no_nan(values: Array, name: str, where: Array | None = None) -> None:
     counted = np.asarray(True) if where is None else where
     shape = np.broadcast_shapes(values.shape, counted.shape)
     missing = np.broadcast_to(np.isnan(values), shape) & counted
-    refuse_where(missing, np.broadcast_to(values, shape), name, f"no number. where=~np.isnan({name}) leaves such examples out.")
+    refuse_where(
+        missing,
+        np.broadcast_to(values, shape),
+        name,
+        f"no number. where=~np.isnan({name}) leaves such examples out.",
+    )
 
 
 def check_examples(shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -217,8 +277,13 @@ def check_examples(shapes: Mapping[str, tuple[int, ...]]) -> None:
     if any(len(shape) == 0 for shape in shapes.values()):
         raise ValueError(f"each argument needs an axis of examples, got the shapes {described}.")
     if len({shape[-1] for shape in shapes.values()}) > 1:
-        raise ValueError(f"all arguments must have the same number of examples on the last axis, got the shapes {described}.")
+        raise ValueError(
+            "all arguments must have the same number of examples on the last axis, got the shapes"
+            f" {described}."
+        )
     try:
         np.broadcast_shapes(*(shape[:-1] for shape in shapes.values()))
     except ValueError:
-        raise ValueError(f"the leading (batch) axes must broadcast, got the shapes {described}.") from None
+        raise ValueError(
+            f"the leading (batch) axes must broadcast, got the shapes {described}."
+        ) from None

@@ -1,4 +1,6 @@
-"""Sums of the weights of each cell that do not drift, in float32, however many examples there are."""
+"""Sums of the weights of each cell that do not drift, in float32, however many examples there
+are.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,12 @@ __all__: list[str] = []
 
 
 def sum_by_cell(cell: Array, values: Array, num_cells: int, most: int) -> Array:
-    """Sums `(num_cells, *window)` of the values `(n, *window)` of each cell; `most` bounds the values of a cell.
+    """Sums `(num_cells, *window)` of the values `(n, *window)` of each cell; `most` bounds the
+    values of a cell.
 
-    A float32 sum that takes one addition after another drifts (ten million times 0.1 gives 1,087,937) and stops at 2^24.
-    So the values of a cell are spread over slots, about SLOT_SIZE to each, and the slots are summed.
+    A float32 sum that takes one addition after another drifts (ten million times 0.1 gives
+    1,087,937) and stops at 2^24. So the values of a cell are spread over slots, about SLOT_SIZE to
+    each, and the slots are summed.
     """
     if most <= SLOT_SIZE:
         return _scatter_add(cell, values, num_cells)
@@ -25,7 +29,8 @@ def sum_by_cell(cell: Array, values: Array, num_cells: int, most: int) -> Array:
 
 
 SLOT_SIZE = 256
-FEW_CELLS = 2 * SLOT_SIZE  # so that all lanes together hold at most twice as many numbers as there are values
+# So that all lanes together hold at most twice as many numbers as there are values.
+FEW_CELLS = 2 * SLOT_SIZE
 
 
 def _scatter_add(index: Array, values: Array, size: int) -> Array:
@@ -33,19 +38,25 @@ def _scatter_add(index: Array, values: Array, size: int) -> Array:
 
 
 def _sum_in_lanes(cell: Array, values: Array, num_cells: int) -> Array:
-    """Every cell has a slot for each run of SLOT_SIZE examples; tables of slots are added in pairs."""
+    """Every cell has a slot for each run of SLOT_SIZE examples; tables of slots are added in
+    pairs.
+    """
     n = len(cell)
     num_lanes = 1 << (n // SLOT_SIZE).bit_length()
     lane = iota(cell.shape, 0) // -(-n // num_lanes)
     slot = jnp.where(cell < num_cells, lane * num_cells + cell, num_lanes * num_cells)
-    lanes = _scatter_add(slot, values, num_lanes * num_cells).reshape((num_lanes, num_cells, *values.shape[1:]))
+    lanes = _scatter_add(slot, values, num_lanes * num_cells).reshape(
+        (num_lanes, num_cells, *values.shape[1:])
+    )
     while len(lanes) > 1:
         lanes = lanes[: len(lanes) // 2] + lanes[len(lanes) // 2 :]
     return lanes[0]
 
 
 def _sum_in_slots(cell: Array, values: Array, num_cells: int, most: int) -> Array:
-    """A cell has as many slots as its number of values asks for, which take turns; their sums are summed in the same way."""
+    """A cell has as many slots as its number of values asks for, which take turns; their sums are
+    summed in the same way.
+    """
     n = len(cell)
     count = count_ids(1, (num_cells,), (cell[None],), jnp.full((1, n), True))[0]
     num_slots = count // SLOT_SIZE + 1
@@ -53,5 +64,9 @@ def _sum_in_slots(cell: Array, values: Array, num_cells: int, most: int) -> Arra
     turn = jax.lax.rem(iota(cell.shape, 0), num_slots.at[cell].get(mode="fill", fill_value=1))
     all_slots = num_cells + n // SLOT_SIZE
     slot = jnp.where(cell < num_cells, first_slot.at[cell].get(mode="clip") + turn, all_slots)
-    cell_of_slot = jnp.repeat(jnp.arange(num_cells, dtype=jnp.int32), num_slots, total_repeat_length=all_slots)
-    return sum_by_cell(cell_of_slot, _scatter_add(slot, values, all_slots), num_cells, most // SLOT_SIZE + 1)
+    cell_of_slot = jnp.repeat(
+        jnp.arange(num_cells, dtype=jnp.int32), num_slots, total_repeat_length=all_slots
+    )
+    return sum_by_cell(
+        cell_of_slot, _scatter_add(slot, values, all_slots), num_cells, most // SLOT_SIZE + 1
+    )

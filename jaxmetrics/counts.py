@@ -1,14 +1,17 @@
 """From labels and predictions to counts, the array `(..., K, K)` on which every metric works.
 
-Row = true class, column = predicted class. Shapes: `n` examples on the last axis (`y_prob` and indicator arrays carry their
-classes or labels behind it); leading axes are batch and broadcast, so a thousand checkpoints' predictions `(1000, n)` against
-one `y_true` `(n,)` give `(1000, K, K)`. Labels are NumPy arrays, JAX arrays or lists of any integer dtype, or bool.
+Row = true class, column = predicted class. Shapes: `n` examples on the last axis (`y_prob` and
+indicator arrays carry their classes or labels behind it); leading axes are batch and broadcast, so
+a thousand checkpoints' predictions `(1000, n)` against one `y_true` `(n,)` give `(1000, K, K)`.
+Labels are NumPy arrays, JAX arrays or lists of any integer dtype, or bool.
 
-- **A negative label drops its example**, in truth, prediction and group alike: -1 and -100 mean "ignore". One at or beyond
-  `num_classes` is a mistake: on the host it raises, in JAX arrays, whose values jit hides, it drops its example too, and
-  `check_labels` raises outside of jit. (A 64-bit label that is passed into jit with x64 off has been cut to 32 bits by JAX.)
-- `sample_weight` `(..., n)`: weight 2 equals the row written twice, weight 0 the row left out. Without weights the counts are
-  integers and exact: int64 on the host, int32 on the device (up to 2^31 - 1 per cell). With weights they are floats.
+- **A negative label drops its example**, in truth, prediction and group alike: -1 and -100 mean
+  "ignore". One at or beyond `num_classes` is a mistake: on the host it raises, in JAX arrays, whose
+  values jit hides, it drops its example too, and `check_labels` raises outside of jit. (A 64-bit
+  label that is passed into jit with x64 off has been cut to 32 bits by JAX.)
+- `sample_weight` `(..., n)`: weight 2 equals the row written twice, weight 0 the row left out.
+  Without weights the counts are integers and exact: int64 on the host, int32 on the device (up to
+  2^31 - 1 per cell). With weights they are floats.
 - `where` `(..., n)`, bool: False leaves the example out, whatever it holds, NaN included.
 - `groups` `(..., n)` with `num_groups` adds an axis before the matrix: `(..., G, K, K)`.
 
@@ -67,21 +70,25 @@ def confusion_matrix(
     groups: ArrayLike | None = None,
     num_groups: int | None = None,
 ) -> Array:
-    """Confusion matrix: `C[i, j]` = number (or weight) of the examples of class i that were predicted as j.
+    """Confusion matrix: `C[i, j]` = number (or weight) of the examples of class i that were
+    predicted as j.
 
     Args:
         y_true, y_pred: class ids, `(..., n)`; with `labels`, members of it, of any kind.
         num_classes: K, static; may be left out for arrays of the host: the largest class id + 1.
-        labels: the K classes in the order of the rows, on the host. A row with another label raises; `where` leaves it out.
+        labels: the K classes in the order of the rows, on the host. A row with another label
+            raises; `where` leaves it out.
         sample_weight, where, groups, num_groups: see the docstring of `jaxmetrics.counts`.
 
     Returns:
         `(..., K, K)`, with groups `(..., G, K, K)`; integers, or float with `sample_weight`.
 
     Raises:
-        TypeError: labels that are not integers, a mask that is not bool, a `num_classes` that is not a Python int.
-        ValueError: unequal numbers of examples, batch axes that do not broadcast, JAX arrays without `num_classes`; on the host
-            a label at or beyond `num_classes`, or not among `labels`, and a NaN weight.
+        TypeError: labels that are not integers, a mask that is not bool, a `num_classes` that is
+            not a Python int.
+        ValueError: unequal numbers of examples, batch axes that do not broadcast, JAX arrays
+            without `num_classes`; on the host a label at or beyond `num_classes`, or not among
+            `labels`, and a NaN weight.
 
     >>> confusion_matrix([0, 1, 1, 2, -1], [0, 1, 2, 2, 0])
     array([[1, 0, 0],
@@ -111,11 +118,12 @@ def paired_confusion_matrix(
     groups: ArrayLike | None = None,
     num_groups: int | None = None,
 ) -> Array:
-    """`C[i, j, k]` = number of examples of class i that A predicted as j and B as k: all that a comparison needs.
+    """`C[i, j, k]` = number of examples of class i that A predicted as j and B as k: all that a
+    comparison needs.
 
     Returns:
-        `(..., K, K, K)`; its sum over the last axis is the confusion matrix of A, over the last but one that of B.
-        Arguments and errors as `confusion_matrix`.
+        `(..., K, K, K)`; its sum over the last axis is the confusion matrix of A, over the last but
+        one that of B. Arguments and errors as `confusion_matrix`.
 
     >>> paired_confusion_matrix([0, 1, 1], [0, 1, 0], [0, 0, 0])
     array([[[1, 0],
@@ -130,7 +138,10 @@ def paired_confusion_matrix(
 
 
 def _class_axes(
-    named: dict[str, Any], num_classes: int | None, labels: Sequence[Hashable] | None, where: ArrayLike | None
+    named: dict[str, Any],
+    num_classes: int | None,
+    labels: Sequence[Hashable] | None,
+    where: ArrayLike | None,
 ) -> list[Axis]:
     """Axes of the same K classes."""
     if labels is None:
@@ -140,7 +151,10 @@ def _class_axes(
     if num_classes is not None and num_classes != len(classes):
         raise ValueError(f"labels names {len(classes)} classes, but num_classes is {num_classes}.")
     ids = ids_by_label(classes)
-    return [(name, ids_of_labels(values, ids, name, where), len(classes)) for name, values in named.items()]
+    return [
+        (name, ids_of_labels(values, ids, name, where), len(classes))
+        for name, values in named.items()
+    ]
 
 
 def ids_by_label(labels: Iterable[Hashable]) -> dict[Hashable, int]:
@@ -152,15 +166,24 @@ def ids_by_label(labels: Iterable[Hashable]) -> dict[Hashable, int]:
     return ids
 
 
-def ids_of_labels(values: Any, ids: dict[Hashable, int], name: str, where: ArrayLike | None) -> np.ndarray:
-    """Class ids of an array of labels of any hashable kind; -1 where `where` leaves out one that is not in `ids`."""
+def ids_of_labels(
+    values: Any, ids: dict[Hashable, int], name: str, where: ArrayLike | None
+) -> np.ndarray:
+    """Class ids of an array of labels of any hashable kind; -1 where `where` leaves out one that is
+    not in `ids`.
+    """
     if on_device(values):
-        raise TypeError(f"labels=[...] names classes of arrays of the host; {name} is a JAX array: give class ids.")
+        raise TypeError(
+            f"labels=[...] names classes of arrays of the host; {name} is a JAX array: give class"
+            " ids."
+        )
     array = values if isinstance(values, np.ndarray) else _array_of_labels(values)
     try:
         present, inverse = _distinct(array)
     except TypeError as error:  # a row of labels in a list of lists is itself no label
-        raise TypeError(f"{name} must hold labels (batch axes: as a NumPy array), but {error}.") from None
+        raise TypeError(
+            f"{name} must hold labels (batch axes: as a NumPy array), but {error}."
+        ) from None
     codes = np.array([ids.get(label, -1) for label in present], np.int64)
     result = codes[inverse].reshape(array.shape)
     unknown = result < 0
@@ -171,8 +194,8 @@ def ids_of_labels(values: Any, ids: dict[Hashable, int], name: str, where: Array
         label = array[tuple(index)]
         label = label.item() if isinstance(label, np.generic) else label
         raise ValueError(
-            f"{name}[{', '.join(map(str, index))}] is {label!r}, which is not among labels {list(ids)!r};"
-            " where= leaves examples out."
+            f"{name}[{', '.join(map(str, index))}] is {label!r}, which is not among labels"
+            f" {list(ids)!r}; where= leaves examples out."
         )
     return result
 
@@ -205,11 +228,11 @@ def soft_confusion_matrix(
     groups: ArrayLike | None = None,
     num_groups: int | None = None,
 ) -> Array:
-    """Expected confusion matrix when each prediction is drawn from its probabilities: `C[i, j]` = sum of `y_prob[.., j]`
-    over the examples of class i.
+    """Expected confusion matrix when each prediction is drawn from its probabilities: `C[i, j]` =
+    sum of `y_prob[.., j]` over the examples of class i.
 
-    It is linear in `y_prob` and `sample_weight`, so any smooth metric of it is a differentiable loss. `y_prob` is summed
-    as it stands: rows are neither normalised nor passed through a softmax.
+    It is linear in `y_prob` and `sample_weight`, so any smooth metric of it is a differentiable
+    loss. `y_prob` is summed as it stands: rows are neither normalised nor passed through a softmax.
 
     Args:
         y_true: class ids, `(..., n)`.
@@ -225,10 +248,14 @@ def soft_confusion_matrix(
     """
     probs = as_float(y_prob, "y_prob")
     if probs.ndim < 2:
-        raise ValueError(f"y_prob must have shape (..., n, K), one probability per class, got {probs.shape}.")
+        raise ValueError(
+            f"y_prob must have shape (..., n, K), one probability per class, got {probs.shape}."
+        )
     k = probs.shape[-1]
     if num_classes is not None and check_size(num_classes, "num_classes") != k:
-        raise ValueError(f"y_prob has {k} classes on its last axis, but num_classes is {num_classes}.")
+        raise ValueError(
+            f"y_prob has {k} classes on its last axis, but num_classes is {num_classes}."
+        )
     return count([("y_true", y_true, k)], sample_weight, where, groups, num_groups, probs)
 
 
@@ -244,11 +271,13 @@ def multilabel_confusion_matrix(
     """One 2x2 table per label from indicator arrays.
 
     Args:
-        y_true, y_pred: 0 or 1 (or bool), `(..., n, L)`; a negative value leaves out that label of that example.
+        y_true, y_pred: 0 or 1 (or bool), `(..., n, L)`; a negative value leaves out that label of
+            that example.
         sample_weight, where, groups: per example, `(..., n)`.
 
     Returns:
-        `(..., L, 2, 2)`, with groups `(..., L, G, 2, 2)`; each `[[TN, FP], [FN, TP]]`. Errors as `confusion_matrix`.
+        `(..., L, 2, 2)`, with groups `(..., L, G, 2, 2)`; each `[[TN, FP], [FN, TP]]`. Errors as
+        `confusion_matrix`.
 
     >>> multilabel_confusion_matrix([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     array([[[0, 0],
@@ -260,8 +289,8 @@ def multilabel_confusion_matrix(
     true, pred = as_array(y_true, "y_true"), as_array(y_pred, "y_pred")
     if min(true.ndim, pred.ndim) < 2 or true.shape[-2:] != pred.shape[-2:]:
         raise ValueError(
-            "y_true and y_pred must have shape (..., n, L) with the same n and L, one column per label;"
-            f" got {true.shape} and {pred.shape}."
+            "y_true and y_pred must have shape (..., n, L) with the same n and L, one column per"
+            f" label; got {true.shape} and {pred.shape}."
         )
 
     def repeated_for_labels(per_example: ArrayLike | None) -> Array | None:
@@ -292,17 +321,19 @@ def confusion_matrix_at_thresholds(
 ) -> Array:
     """One 2x2 table per threshold, where `y_score >= threshold` predicts class 1.
 
-    Each score is placed among the sorted thresholds by bisection, and cumulative sums of that one histogram give all
-    tables: O(n log T), not a pass per threshold.
+    Each score is placed among the sorted thresholds by bisection, and cumulative sums of that one
+    histogram give all tables: O(n log T), not a pass per threshold.
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`.
-        y_score: real numbers, `(..., n)`, compared in float64 on the host. A NaN score is neither above nor below a threshold:
-            on the host it raises unless `where` leaves it out, in a JAX array it drops its example.
+        y_score: real numbers, `(..., n)`, compared in float64 on the host. A NaN score is neither
+            above nor below a threshold: on the host it raises unless `where` leaves it out, in a
+            JAX array it drops its example.
         thresholds: `(T,)`, in any order.
 
     Returns:
-        `(..., T, 2, 2)`, with groups `(..., T, G, 2, 2)`; each `[[TN, FP], [FN, TP]]`. Errors as `confusion_matrix`.
+        `(..., T, 2, 2)`, with groups `(..., T, G, 2, 2)`; each `[[TN, FP], [FN, TP]]`. Errors as
+        `confusion_matrix`.
 
     >>> confusion_matrix_at_thresholds([0, 0, 1, 1], [0.1, 0.5, 0.5, 0.9], [0.5, 0.6])
     array([[[1, 1],
@@ -315,7 +346,9 @@ def confusion_matrix_at_thresholds(
     scores, cuts = as_float(y_score, "y_score"), as_float(thresholds, "thresholds")
     check_no_nan(scores, "y_score", mask)
     if cuts.ndim != 1 or cuts.size == 0:
-        raise ValueError(f"thresholds must have shape (T,) with at least one threshold, got {cuts.shape}.")
+        raise ValueError(
+            f"thresholds must have shape (T,) with at least one threshold, got {cuts.shape}."
+        )
     truth = as_array(y_true, "y_true")
     check_binary(truth)
     order = xp.argsort(cuts)
@@ -331,9 +364,9 @@ def one_vs_rest(counts: ArrayLike) -> Array:
     """The 2x2 table of each class against all others, `[[TN, FP], [FN, TP]]`.
 
     Returns:
-        `(..., K, 2, 2)`. Integers stay integers: int64 on the host, on the device int32 (or their own wider dtype), exact while
-        the cells of the result are below 2^31. Floats are added up without a subtraction, so small cells keep their digits
-        beside large ones.
+        `(..., K, 2, 2)`. Integers stay integers: int64 on the host, on the device int32 (or their
+        own wider dtype), exact while the cells of the result are below 2^31. Floats are added up
+        without a subtraction, so small cells keep their digits beside large ones.
 
     Raises:
         TypeError, ValueError: `counts` is not numeric or not of shape `(..., K, K)`.
@@ -359,13 +392,16 @@ def _integer_tables(counts: Array) -> Array:
 
 
 def normalize(counts: ArrayLike, over: Literal["true", "pred", "all"] = "true") -> Array:
-    """`counts` as fractions of each true class, `C_ij / sum_j C_ij`, each predicted class, `C_ij / sum_i C_ij`, or all.
+    """`counts` as fractions of each true class, `C_ij / sum_j C_ij`, each predicted class,
+    `C_ij / sum_i C_ij`, or all.
 
     Returns:
-        `(..., K, K)`, float in [0, 1]. A row, column or matrix without examples stays 0, as in scikit-learn.
+        `(..., K, K)`, float in [0, 1]. A row, column or matrix without examples stays 0, as in
+        scikit-learn.
 
     Raises:
-        TypeError, ValueError: `over` is another word; `counts` is not numeric or not of shape `(..., K, K)`.
+        TypeError, ValueError: `over` is another word; `counts` is not numeric or not of shape
+            `(..., K, K)`.
 
     >>> normalize([[3, 1], [0, 0]], over="true")
     array([[0.75, 0.25],
@@ -378,7 +414,8 @@ def normalize(counts: ArrayLike, over: Literal["true", "pred", "all"] = "true") 
 
 
 def check_labels(labels: ArrayLike, *, num_classes: int, name: str = "labels") -> None:
-    """Raise if a label lies outside `[0, num_classes)`; counting itself would drop it without a word.
+    """Raise if a label lies outside `[0, num_classes)`; counting itself would drop it without a
+    word.
 
     Host-side: it needs the values, so it cannot run under jit.
 
@@ -392,7 +429,12 @@ def check_labels(labels: ArrayLike, *, num_classes: int, name: str = "labels") -
     """
     size = check_size(num_classes, "num_classes")
     if not is_known(labels):
-        raise TypeError(f"check_labels looks at the values of {name}, which jit, vmap and grad hide: call it outside.")
+        raise TypeError(
+            f"check_labels looks at the values of {name}, which jit, vmap and grad hide: call it"
+            " outside."
+        )
     array = np.asarray(as_array(labels, name))
     as_class_ids(array[:0], name, size)
-    refuse_where((array < 0) | (array >= size), array, name, f"but class ids must lie in [0, {size}).")
+    refuse_where(
+        (array < 0) | (array >= size), array, name, f"but class ids must lie in [0, {size})."
+    )

@@ -20,8 +20,9 @@ Metric: TypeAlias = Callable[[Array], Any]
 class Estimate(NamedTuple):
     """A value, the ends of its interval and its standard error: arrays of one shape.
 
-    `num_undefined` counts the replicates in which the metric was NaN or infinite. They are left out of the other figures, so
-    that the interval holds for test sets in which the metric is defined; 0 where nothing was drawn.
+    `num_undefined` counts the replicates in which the metric was NaN or infinite. They are left out
+    of the other figures, so that the interval holds for test sets in which the metric is defined; 0
+    where nothing was drawn.
     """
 
     value: Array

@@ -1,4 +1,6 @@
-"""Pictures. matplotlib (the extra `plot`) is imported inside the functions; each draws on the axes given, or on new ones."""
+"""Pictures. matplotlib (the extra `plot`) is imported inside the functions; each draws on the axes
+given, or on new ones.
+"""
 
 from __future__ import annotations
 
@@ -43,15 +45,17 @@ def balanced_accuracy_violin(
 ) -> Axes:
     """The posterior of balanced accuracy of several classifiers or checkpoints, side by side.
 
-    The outline is the exact density, without kernel smoothing, over the central 99.9 %; all violins have one width, so their
-    shapes compare and their areas do not. The bar is the equal-tailed interval of `level`, the dot the posterior mean.
+    The outline is the exact density, without kernel smoothing, over the central 99.9 %; all violins
+    have one width, so their shapes compare and their areas do not. The bar is the equal-tailed
+    interval of `level`, the dot the posterior mean.
 
     Args:
         counts: `(K, K)` or `(n, K, K)`, row = true class.
         names: n names below the violins; "1" to "n" if not given.
         prior: as for `balanced_accuracy_posterior`.
         level: of the bars.
-        samples: `(s, n)` or `(s,)`, drawn as points beside each violin: bootstrap replicates, or balanced accuracies of folds.
+        samples: `(s, n)` or `(s,)`, drawn as points beside each violin: bootstrap replicates, or
+            balanced accuracies of folds.
         ax: matplotlib axes; new ones if not given.
 
     Returns:
@@ -59,16 +63,20 @@ def balanced_accuracy_violin(
 
     Raises:
         ImportError: matplotlib is not installed.
-        ValueError: counts, names or samples of other shapes, a negative or NaN count, a level outside of (0, 1).
+        ValueError: counts, names or samples of other shapes, a negative or NaN count, a level
+            outside of (0, 1).
 
-    >>> axes = balanced_accuracy_violin([[[90, 10], [5, 95]], [[80, 20], [9, 91]]], ["first", "second"], level=0.9)
+    >>> counts = [[[90, 10], [5, 95]], [[80, 20], [9, 91]]]
+    >>> axes = balanced_accuracy_violin(counts, ["first", "second"], level=0.9)
     >>> [text.get_text() for text in axes.get_legend().get_texts()]
     ['90 % interval', 'posterior mean']
     """
     matrices = np.asarray(counts)
     matrices = matrices[None] if matrices.ndim == 2 else matrices
     if matrices.ndim != 3 or len(matrices) == 0:
-        raise ValueError(f"counts must have shape (K, K) or (n, K, K) with n > 0, got {matrices.shape}.")
+        raise ValueError(
+            f"counts must have shape (K, K) or (n, K, K) with n > 0, got {matrices.shape}."
+        )
     n, k = matrices.shape[:2]
     labels = [str(i + 1) for i in range(n)] if names is None else _names(names, n, "names")
     points = None if samples is None else np.asarray(samples)
@@ -85,12 +93,25 @@ def balanced_accuracy_violin(
     width = 0.4 * density / density.max(0)
     low, high = (np.asarray(end) for end in posterior.interval(check_level(level)))
     for i in range(n):
-        axes.fill_betweenx(x[:, i], i - width[:, i], i + width[:, i], color="C0", alpha=0.35, linewidth=0)
+        axes.fill_betweenx(
+            x[:, i], i - width[:, i], i + width[:, i], color="C0", alpha=0.35, linewidth=0
+        )
         if points is not None:
-            beside = i + 0.18 * np.linspace(-1, 1, len(points))[np.random.default_rng(0).permutation(len(points))]
+            beside = (
+                i
+                + 0.18
+                * np.linspace(-1, 1, len(points))[np.random.default_rng(0).permutation(len(points))]
+            )
             axes.plot(beside, points[:, i], ".", color=_ink(), markersize=2, alpha=0.4)
     axes.vlines(range(n), low, high, color="C0", linewidth=2.5, label=f"{100 * level:g} % interval")
-    axes.plot(range(n), np.asarray(posterior.mean), "o", color="white", markeredgecolor="C0", label="posterior mean")
+    axes.plot(
+        range(n),
+        np.asarray(posterior.mean),
+        "o",
+        color="white",
+        markeredgecolor="C0",
+        label="posterior mean",
+    )
     if axes.get_ylim()[0] <= 1 / k:
         axes.axhline(1 / k, color="0.5", linewidth=1, linestyle=":", label="chance")
     axes.set_xticks(range(n), labels)
@@ -125,8 +146,8 @@ def confusion_matrix(
 
     Raises:
         ImportError: matplotlib is not installed.
-        TypeError: counts that are no real numbers. ValueError: counts or names of another shape, a count that is negative or
-            not finite, another word for `numbers`.
+        TypeError: counts that are no real numbers. ValueError: counts or names of another shape, a
+            count that is negative or not finite, another word for `numbers`.
 
     >>> axes = confusion_matrix([[9, 3], [1, 7]], ["cat", "dog"], numbers="shares")
     >>> [text.get_text() for text in axes.texts]
@@ -159,7 +180,9 @@ def confusion_matrix(
     axes.set_xticks(shown, some, rotation=45 if long else 0, ha="right" if long else "center")
     axes.set_yticks(shown, some)
     axes.set(
-        xlabel="predicted class", ylabel="true class", title="Percent of each true class" if numbers == "shares" else "Counts"
+        xlabel="predicted class",
+        ylabel="true class",
+        title="Percent of each true class" if numbers == "shares" else "Counts",
     )
     if colorbar:
         axes.figure.colorbar(image, ax=axes, label="share of the true class", shrink=0.8)
@@ -170,15 +193,19 @@ def _opaque_by_share() -> Any:
     """From nothing to blue, so that the background may be of any colour."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    return LinearSegmentedColormap.from_list("share", [(0.12, 0.47, 0.71, 0.0), (0.12, 0.47, 0.71, 1.0)])
+    return LinearSegmentedColormap.from_list(
+        "share", [(0.12, 0.47, 0.71, 0.0), (0.12, 0.47, 0.71, 1.0)]
+    )
 
 
-def intervals(estimates: Mapping[str, Estimate], *, xlabel: str = "", ax: Axes | None = None) -> Axes:
+def intervals(
+    estimates: Mapping[str, Estimate], *, xlabel: str = "", ax: Axes | None = None
+) -> Axes:
     """Estimates below each other, each a dot on its interval (a forest plot), the first on top.
 
     Args:
-        estimates: one number each, by name: of several metrics, classifiers, groups or checkpoints. (A dict that has been
-            through JAX, as those of `bootstrap`, is in alphabetical order.)
+        estimates: one number each, by name: of several metrics, classifiers, groups or checkpoints.
+            (A dict that has been through JAX, as those of `bootstrap`, is in alphabetical order.)
         xlabel: what the numbers are.
         ax: matplotlib axes; if not given, those of a new figure.
 
@@ -190,12 +217,16 @@ def intervals(estimates: Mapping[str, Estimate], *, xlabel: str = "", ax: Axes |
         TypeError: something else than estimates by name. ValueError: none, or estimates of arrays.
 
     >>> import jaxmetrics as jm
-    >>> axes = intervals({"old": jm.proportion_interval(18, 20), "new": jm.proportion_interval(180, 200)}, xlabel="accuracy")
+    >>> old, new = jm.proportion_interval(18, 20), jm.proportion_interval(180, 200)
+    >>> axes = intervals({"old": old, "new": new}, xlabel="accuracy")
     >>> [label.get_text() for label in axes.get_yticklabels()], axes.get_xlabel()
     (['old', 'new'], 'accuracy')
     """
     _check_named(estimates, "estimates", Estimate)
-    ends = np.array([[np.asarray(x.value), np.asarray(x.low), np.asarray(x.high)] for x in estimates.values()], float)
+    ends = np.array(
+        [[np.asarray(x.value), np.asarray(x.low), np.asarray(x.high)] for x in estimates.values()],
+        float,
+    )
     if ends.ndim != 2:
         raise ValueError("estimates must be at least one, of one number each.")
     axes = _axes(ax)
@@ -211,11 +242,15 @@ def intervals(estimates: Mapping[str, Estimate], *, xlabel: str = "", ax: Axes |
     return axes
 
 
-def difference(comparisons: Mapping[str, Comparison], *, rope: float = 0.0, ax: Axes | None = None) -> Axes:
-    """Differences A - B below each other with their intervals, zero, and the probability that A is better.
+def difference(
+    comparisons: Mapping[str, Comparison], *, rope: float = 0.0, ax: Axes | None = None
+) -> Axes:
+    """Differences A - B below each other with their intervals, zero, and the probability that A is
+    better.
 
     Args:
-        comparisons: of one number each, by name, as `compare` returns them for a metric that returns a dict.
+        comparisons: of one number each, by name, as `compare` returns them for a metric that
+            returns a dict.
         rope: shades the differences that do not matter.
         ax: matplotlib axes; if not given, those of a new figure.
 
@@ -224,10 +259,12 @@ def difference(comparisons: Mapping[str, Comparison], *, rope: float = 0.0, ax: 
 
     Raises:
         ImportError: matplotlib is not installed.
-        TypeError: something else than comparisons by name. ValueError: none, or comparisons of arrays; a negative `rope`.
+        TypeError: something else than comparisons by name. ValueError: none, or comparisons of
+            arrays; a negative `rope`.
 
     >>> import jaxmetrics as jm
-    >>> paired = jm.paired_confusion_matrix([0, 0, 1, 1] * 9, [0, 0, 1, 1] * 9, [0, 1, 1, 1] * 9, num_classes=2)
+    >>> y_true, y_pred_a, y_pred_b = [0, 0, 1, 1] * 9, [0, 0, 1, 1] * 9, [0, 1, 1, 1] * 9
+    >>> paired = jm.paired_confusion_matrix(y_true, y_pred_a, y_pred_b)
     >>> comparison = jm.compare(0, jm.accuracy, paired, method="delta")
     >>> difference({"accuracy": comparison}, rope=0.02).get_legend().get_texts()[0].get_text()
     'does not matter'
@@ -236,7 +273,13 @@ def difference(comparisons: Mapping[str, Comparison], *, rope: float = 0.0, ax: 
     check_rope(rope)
     axes = differences_of({name: x.difference for name, x in comparisons.items()}, rope=rope, ax=ax)
     for i, x in enumerate(comparisons.values()):
-        axes.text(1.01, i, f"P(A > B) = {float(x.probability_better):.3f}", transform=axes.get_yaxis_transform(), va="center")
+        axes.text(
+            1.01,
+            i,
+            f"P(A > B) = {float(x.probability_better):.3f}",
+            transform=axes.get_yaxis_transform(),
+            va="center",
+        )
     return axes
 
 
@@ -251,20 +294,27 @@ def differences_of(differences: Mapping[str, Estimate], *, rope: float, ax: Axes
 
 
 def roc(
-    curve: RocCurve, *, replicates: RocCurve | None = None, name: str = "", level: float = 0.95, ax: Axes | None = None
+    curve: RocCurve,
+    *,
+    replicates: RocCurve | None = None,
+    name: str = "",
+    level: float = 0.95,
+    ax: Axes | None = None,
 ) -> Axes:
     """ROC curve, with its area in the legend; with replicates, a band around it.
 
-    The band contains, at each false positive rate, the share `level` of the replicates: it is pointwise.
+    The band contains, at each false positive rate, the share `level` of the replicates: it is
+        pointwise.
 
     Args:
         curve: of one classifier, by `roc_curve`.
-        replicates: the curve of resampled examples, `(S, ...)`: `roc_curve(y_true, y_score, sample_weight=w)` with w `(S, n)`
-            how often each example was drawn, such as `numpy.random.default_rng(0).multinomial(n, np.ones(n) / n, S)`.
+        replicates: the curve of resampled examples, `(S, ...)`:
+            `roc_curve(y_true, y_score, sample_weight=w)` with w `(S, n)` how often each example was
+            drawn, such as `numpy.random.default_rng(0).multinomial(n, np.ones(n) / n, S)`.
         name: for the legend.
         level: of the band.
-        ax: matplotlib axes, of an earlier call, say; if not given, those of a new figure, which pyplot does not know:
-            `roc(curve).figure.savefig("roc.png")`.
+        ax: matplotlib axes, of an earlier call, say; if not given, those of a new figure, which
+            pyplot does not know: `roc(curve).figure.savefig("roc.png")`.
 
     Returns:
         The axes, with labels of their own.
@@ -288,7 +338,10 @@ def roc(
     (line,) = axes.plot(fpr, tpr, label=_label(name, f"AUC {area:.3f}"))
     if replicates is not None:
         grid = np.linspace(0, 1, 301)
-        draws = [np.interp(grid, x, y) for x, y in zip(*_replicates(replicates.fpr, replicates.tpr), strict=True)]
+        draws = [
+            np.interp(grid, x, y)
+            for x, y in zip(*_replicates(replicates.fpr, replicates.tpr), strict=True)
+        ]
         _band(axes, grid, draws, level, line)
     if is_first:
         axes.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":", label="chance")
@@ -303,10 +356,11 @@ def precision_recall(
     level: float = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
-    """Precision against recall in steps, with the average precision in the legend; with replicates, a band around it.
+    """Precision against recall in steps, with the average precision in the legend; with replicates,
+    a band around it.
 
-    At each recall the curve shows the precision of the highest threshold that reaches it. Arguments and errors as `roc`, with
-    curves by `precision_recall_curve`.
+    At each recall the curve shows the precision of the highest threshold that reaches it. Arguments
+    and errors as `roc`, with curves by `precision_recall_curve`.
 
     >>> import jaxmetrics as jm
     >>> axes = precision_recall(jm.precision_recall_curve([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9]))
@@ -319,7 +373,9 @@ def precision_recall(
     axes = _axes(ax)
     is_first = not axes.has_data()
     average = float((np.diff(recall) * precision[1:]).sum())
-    (line,) = axes.step(recall, precision, where="pre", label=_label(name, f"average precision {average:.3f}"))
+    (line,) = axes.step(
+        recall, precision, where="pre", label=_label(name, f"average precision {average:.3f}")
+    )
     if replicates is not None:
         grid = np.linspace(0, 1, 301)
         draws = [
@@ -340,10 +396,12 @@ def reliability(
     level: float = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
-    """Reliability diagram: how often class 1 occurs where it is predicted with probability p; the diagonal is right.
+    """Reliability diagram: how often class 1 occurs where it is predicted with probability p; the
+    diagonal is right.
 
-    Bars are Wilson's intervals, those of `curve`; with replicates there is a band instead, which contains the share `level` of
-    them in each bin. The grey columns are the share of the examples in each bin, of the first curve on the axes.
+    Bars are Wilson's intervals, those of `curve`; with replicates there is a band instead, which
+    contains the share `level` of them in each bin. The grey columns are the share of the examples
+    in each bin, of the first curve on the axes.
 
     Args:
         curve: by `calibration_curve`.
@@ -352,7 +410,8 @@ def reliability(
     Other arguments and errors as `roc`.
 
     >>> import jaxmetrics as jm
-    >>> axes = reliability(jm.calibration_curve([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], num_bins=2), name="first")
+    >>> curve = jm.calibration_curve([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], num_bins=2)
+    >>> axes = reliability(curve, name="first")
     >>> [text.get_text() for text in axes.get_legend().get_texts()]
     ['calibrated', 'first', 'share of examples']
     """
@@ -364,7 +423,15 @@ def reliability(
     if not axes.has_data():
         axes.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":", label="calibrated")
         share = (weight / weight.sum())[found]
-        axes.bar(x[found], share, width=0.5 / len(x), color=_ink(), alpha=0.15, label="share of examples", zorder=0)
+        axes.bar(
+            x[found],
+            share,
+            width=0.5 / len(x),
+            color=_ink(),
+            alpha=0.15,
+            label="share of examples",
+            zorder=0,
+        )
     (line,) = axes.plot(x[found], y[found], "o-", markersize=4, label=_label(name) or "observed")
     if replicates is None:
         axes.vlines(x[found], low[found], high[found], color=line.get_color(), linewidth=1.5)
@@ -396,9 +463,12 @@ def _one_curve(*coordinates: Any, may_have_gaps: bool = False) -> list[np.ndarra
     arrays = [np.asarray(x, float) for x in coordinates]
     if any(x.ndim != 1 for x in arrays):
         raise ValueError(
-            f"curve must be of one classifier, without batch axes, got {[x.shape for x in arrays]}: call once for each."
+            f"curve must be of one classifier, without batch axes, got {[x.shape for x in arrays]}:"
+            " call once for each."
         )
-    if not (np.isfinite(arrays[1]).any() if may_have_gaps else all(np.isfinite(x).all() for x in arrays)):
+    if not (
+        np.isfinite(arrays[1]).any() if may_have_gaps else all(np.isfinite(x).all() for x in arrays)
+    ):
         raise ValueError("curve is undefined: a class is missing, or a score is NaN.")
     return arrays
 
@@ -406,14 +476,25 @@ def _one_curve(*coordinates: Any, may_have_gaps: bool = False) -> list[np.ndarra
 def _replicates(*coordinates: Any) -> list[np.ndarray]:
     arrays = [np.asarray(x, float) for x in coordinates]
     if any(x.ndim != 2 for x in arrays):
-        raise ValueError(f"replicates must have one batch axis, (S, ...), got shapes {[x.shape for x in arrays]}.")
+        raise ValueError(
+            "replicates must have one batch axis, (S, ...), got shapes"
+            f" {[x.shape for x in arrays]}."
+        )
     return arrays
 
 
 def _band(axes: Any, x: np.ndarray, draws: Any, level: float, line: Any) -> None:
     tail = (1 - level) / 2
     low, high = np.nanquantile(np.asarray(draws), [tail, 1 - tail], axis=0)
-    axes.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0, label=f"{100 * level:g} % band")
+    axes.fill_between(
+        x,
+        low,
+        high,
+        color=line.get_color(),
+        alpha=0.2,
+        linewidth=0,
+        label=f"{100 * level:g} % band",
+    )
 
 
 def _label(*parts: str) -> str:
@@ -423,7 +504,9 @@ def _label(*parts: str) -> str:
 
 
 def _unit_square(axes: Any, x: str, y: str, title: str) -> Any:
-    axes.set(xlabel=x, ylabel=y, title=title, xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
+    axes.set(
+        xlabel=x, ylabel=y, title=title, xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal"
+    )
     axes.legend(frameon=False, fontsize="small")
     return axes
 
@@ -441,5 +524,7 @@ def _axes(ax: Any) -> Any:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise ImportError("jaxmetrics.plots needs matplotlib: pip install 'jaxmetrics[plot]'.") from None
+        raise ImportError(
+            "jaxmetrics.plots needs matplotlib: pip install 'jaxmetrics[plot]'."
+        ) from None
     return Figure(layout="constrained").add_subplot()

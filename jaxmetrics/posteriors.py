@@ -1,7 +1,9 @@
-"""Counts -> beliefs: posteriors of class accuracies and of their average, and of the cell probabilities themselves.
+"""Counts -> beliefs: posteriors of class accuracies and of their average, and of the cell
+probabilities themselves.
 
-A rate of s successes in n trials under the prior Beta(alpha, beta) has the posterior Beta(alpha + s, beta + n - s). `prior` is
-alpha = beta (1 = flat, 0.5 = Jeffreys), a pair (alpha, beta), or, where each class has a rate, a row (alpha, beta) for each.
+A rate of s successes in n trials under the prior Beta(alpha, beta) has the posterior Beta(alpha +
+s, beta + n - s). `prior` is alpha = beta (1 = flat, 0.5 = Jeffreys), a pair (alpha, beta), or,
+where each class has a rate, a row (alpha, beta) for each.
 """
 
 from __future__ import annotations
@@ -29,21 +31,25 @@ __all__ = [
 
 
 def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
-    """The posterior of balanced accuracy, the average of the accuracies A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii).
+    """The posterior of balanced accuracy, the average of the accuracies A_i ~ Beta(alpha + C_ii,
+    beta + m_i - C_ii).
 
-    All classes count, those without examples with their prior: this is where it differs from `balanced_accuracy`, which runs
-    over the classes that occur. Brodersen et al. (2010), ICPR; Carrillo, Brodersen and Castellanos (2014), ROBOT 2013.
+    All classes count, those without examples with their prior: this is where it differs from
+        `balanced_accuracy`, which runs
+    over the classes that occur. Brodersen et al. (2010), ICPR; Carrillo, Brodersen and Castellanos
+    (2014), ROBOT 2013.
 
-    The classes are independent under it, and a prior of 1 is worth two examples of each. So a classifier that always gives the
-    same answer is not held to be exactly at chance: a rare class leaves room for a recall above 0, and `sf(1 / K)` may be 0.9.
+    The classes are independent under it, and a prior of 1 is worth two examples of each. So a
+    classifier that always gives the same answer is not held to be exactly at chance: a rare class
+    leaves room for a recall above 0, and `sf(1 / K)` may be 0.9.
 
     Args:
         counts: `(..., K, K)`, row = true class.
         prior: a number, `(alpha, beta)`, or `(K, 2)`.
 
     Returns:
-        `BetaAverage` with `.mean`, `.cdf(x)`, `.ppf(q)`, `.interval(level)` and so on, of shape `(...)`. NaN throughout for a
-        matrix with a negative or NaN count.
+        `BetaAverage` with `.mean`, `.cdf(x)`, `.ppf(q)`, `.interval(level)` and so on, of shape
+        `(...)`. NaN throughout for a matrix with a negative or NaN count.
 
     Raises:
         ValueError: counts that are not square, a prior below 0.05.
@@ -56,7 +62,8 @@ def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) ->
 
 
 def balanced_accuracy_expected(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> Array:
-    """The posterior mean of balanced accuracy, `sum_i (alpha + C_ii) / (alpha + beta + m_i) / K`; no convolution is needed.
+    """The posterior mean of balanced accuracy, `sum_i (alpha + C_ii) / (alpha + beta + m_i) / K`;
+    no convolution is needed.
 
     >>> balanced_accuracy_expected([[90, 10], [5, 95]])
     np.float64(0.91667)
@@ -70,7 +77,8 @@ def _mean_of_means(parameters: Array) -> Array:
 
 
 def recall_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
-    """The posteriors of each class's recall, `(..., K)` independent betas with the methods of `BetaAverage`.
+    """The posteriors of each class's recall, `(..., K)` independent betas with the methods of
+    `BetaAverage`.
 
     >>> recall_posterior([[90, 10], [5, 95]]).mean.tolist()
     [0.8922, 0.9412]
@@ -79,7 +87,8 @@ def recall_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverag
 
 
 def precision_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
-    """The posteriors of each class's precision: C_ii of the examples predicted as i, `(..., K)` betas.
+    """The posteriors of each class's precision: C_ii of the examples predicted as i, `(..., K)`
+    betas.
 
     >>> precision_posterior([[90, 10], [5, 95]]).mean.tolist()
     [0.9381, 0.8972]
@@ -88,7 +97,8 @@ def precision_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAve
 
 
 def accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
-    """The posterior of the accuracy, Beta(alpha + right, beta + wrong), of shape `(...)`; `prior` is one for all classes.
+    """The posterior of the accuracy, Beta(alpha + right, beta + wrong), of shape `(...)`; `prior`
+    is one for all classes.
 
     >>> accuracy_posterior([[90, 10], [5, 95]]).interval(0.95)
     (np.float64(0.8799), np.float64(0.9538))
@@ -114,24 +124,27 @@ def posterior_counts(
 ) -> Array:
     """Draws of the cell probabilities from their posterior, Dirichlet(a_ij + C_ij).
 
-    They are used as counts: `jax.vmap(metric)` of them, or `metric` itself, draws from the posterior of the metric. The
+    They are used as counts: `jax.vmap(metric)` of them, or `metric` itself, draws from the
+        posterior of the metric. The
     matrices of a batch share their random numbers, so that each draws the same as alone.
 
     Args:
         key: a JAX key, an int seed or, for counts on the host, a NumPy Generator.
         counts: `(..., K, K)`.
         num_samples: S.
-        prior: `a_ii = alpha` for the right cell of a row and `a_ij = beta / (K - 1)` for each wrong one, which makes the recall
-            of each class Beta(alpha + C_ii, beta + m_i - C_ii), whatever K is. `(1, K - 1)` is flat on all cells, which makes
-            wrong cells that nobody saw too probable.
-        prevalence: `"inferred"`: one Dirichlet on all cells. Else one on each row, times the share of the class: that of the
-            counts (`"fixed"`), or `(K,)`, known from elsewhere.
+        prior: `a_ii = alpha` for the right cell of a row and `a_ij = beta / (K - 1)` for each wrong
+            one, which makes the recall of each class Beta(alpha + C_ii, beta + m_i - C_ii),
+            whatever K is. `(1, K - 1)` is flat on all cells, which makes wrong cells that nobody
+            saw too probable.
+        prevalence: `"inferred"`: one Dirichlet on all cells. Else one on each row, times the share
+            of the class: that of the counts (`"fixed"`), or `(K,)`, known from elsewhere.
 
     Returns:
         `(S, ..., K, K)`, each matrix sums to 1; NaN for a matrix with a negative or NaN count.
 
     Raises:
-        ValueError: counts that are not square, a prior of another shape or below 0.05, a prevalence that does not sum to 1.
+        ValueError: counts that are not square, a prior of another shape or below 0.05, a prevalence
+            that does not sum to 1.
 
     >>> draws = posterior_counts(0, [[90, 10], [5, 95]], 1000)
     >>> draws.shape
@@ -144,7 +157,11 @@ def posterior_counts(
 
 
 @compiled
-def _posterior_draws(key: Key, counts: Array, prior: Array, prevalence: Array | None, *, size: int) -> Array:
+def _posterior_draws(
+    key: Key, counts: Array, prior: Array, prevalence: Array | None, *, size: int
+) -> Array:
     c = xp.where((counts >= 0).all((-2, -1), keepdims=True), counts, xp.nan)
     sampler = replicates.posterior(prior, prevalence)
-    return replicates.evaluate(sampler, lambda cells: cells, key, c, size=size, numbers=c.shape[-1] ** 2)
+    return replicates.evaluate(
+        sampler, lambda cells: cells, key, c, size=size, numbers=c.shape[-1] ** 2
+    )

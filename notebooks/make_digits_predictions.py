@@ -1,8 +1,9 @@
-"""Write data/digits_predictions.csv: a classifier's predictions on the half of the digits that it was not fitted to.
+"""Write data/digits_predictions.csv: a classifier's predictions on the half of the digits that it
+was not fitted to.
 
-The data are the 1797 images of handwritten digits that come with scikit-learn (Alpaydin and Kaynak 1998, Optical
-Recognition of Handwritten Digits, UCI Machine Learning Repository). The classifier is Gaussian naive Bayes: quick, and
-wrong often enough to be interesting.
+The data are the 1797 images of handwritten digits that come with scikit-learn (Alpaydin and Kaynak
+1998, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository). The classifier is
+Gaussian naive Bayes: quick, and wrong often enough to be interesting.
 """
 
 import csv

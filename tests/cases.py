@@ -1,7 +1,8 @@
 """One table of every public function: what it is called on, and what it promises.
 
-The invariants of test_transforms.py run over `ROWS`. What a row does not promise stands in it by name,
-with the reason. A key is the public name, followed by a space and a variant where there are several.
+The invariants of test_transforms.py run over `ROWS`. What a row does not promise stands in it by
+name, with the reason. A key is the public name, followed by a space and a variant where there are
+several.
 """
 
 import tempfile
@@ -27,19 +28,25 @@ class Row:
     """A public function and its promises. `call` takes the arrays of a case; all else is bound.
 
     Attributes:
-        cases: arrays by the name of the case, "ordinary" first. Of all cases they have the same shapes, so that they can be
-            stacked. Floats are numbers that float32 holds, so that host and device see the same.
+        cases: arrays by the name of the case, "ordinary" first. Of all cases they have the same
+            shapes, so that they can be stacked. Floats are numbers that float32 holds, so that host
+            and device see the same.
         host: arrays of the host give NumPy's, computed in float64, and nothing is compiled.
         device: arrays of JAX give JAX's, in its precision, and equal to those of the host.
         jit: it can be traced, by jit and vmap; else it looks at values.
         batch: leading axes of all arrays give what a loop gives.
-        smooth: the arguments for which the gradient is finite, and near `ordinary + inside` equal to finite differences.
-        examples: the axis of the examples in each array, counted from the end; their order does not matter.
-        options: which of "where", "sample_weight" and "groups" it takes; what they leave out is as if absent.
+        smooth: the arguments for which the gradient is finite, and near `ordinary + inside` equal
+            to finite differences.
+        examples: the axis of the examples in each array, counted from the end; their order does not
+            matter.
+        options: which of "where", "sample_weight" and "groups" it takes; what they leave out is as
+            if absent.
         adds: the result of all examples is the sum of those of parts.
-        per_example: one result for each example, of which the promises about examples hold for the sum.
+        per_example: one result for each example, of which the promises about examples hold for the
+            sum.
         draws: the number of random draws; on host and device the same in distribution only.
-        float32, float64: how far device and host may differ, relative to numbers above 1, absolutely to those below.
+        float32, float64: how far device and host may differ, relative to numbers above 1,
+            absolutely to those below.
         why: the reason for what is not promised.
     """
 
@@ -143,7 +150,9 @@ def _rate(name: str, call: Callable[..., Any]) -> tuple[str, Metric]:
 
 
 def _of_groups(name: str, call: Callable[..., Any]) -> tuple[str, Metric]:
-    return name, Metric(call=call, oracle=oracles.GROUPS[name], per_class=True, cases=alone(GROUPED))
+    return name, Metric(
+        call=call, oracle=oracles.GROUPS[name], per_class=True, cases=alone(GROUPED)
+    )
 
 
 def _costs(counts: Any) -> np.ndarray:
@@ -167,13 +176,34 @@ METRICS: dict[str, Metric] = dict(
         _overall("g_mean", jm.g_mean),
         _overall("matthews_corrcoef", jm.matthews_corrcoef),
         _overall("cohen_kappa", jm.cohen_kappa),
-        _overall("cohen_kappa linear", partial(jm.cohen_kappa, weights="linear"), any_class_order=False),
-        _overall("cohen_kappa quadratic", partial(jm.cohen_kappa, weights="quadratic"), any_class_order=False),
-        _overall("cohen_kappa costs", lambda c: jm.cohen_kappa(c, weights=_costs(c)), any_class_order=False),
+        _overall(
+            "cohen_kappa linear", partial(jm.cohen_kappa, weights="linear"), any_class_order=False
+        ),
+        _overall(
+            "cohen_kappa quadratic",
+            partial(jm.cohen_kappa, weights="quadratic"),
+            any_class_order=False,
+        ),
+        _overall(
+            "cohen_kappa costs",
+            lambda c: jm.cohen_kappa(c, weights=_costs(c)),
+            any_class_order=False,
+        ),
         _overall("cohen_kappa pooled", partial(jm.cohen_kappa, chance="pooled")),
-        _overall("cohen_kappa uniform", partial(jm.cohen_kappa, chance="uniform"), ignores_absent_classes=False),
-        _overall("cohen_kappa majority", partial(jm.cohen_kappa, chance="majority"), smooth=(), why="a maximum"),
-        _overall("cohen_kappa gwet", partial(jm.cohen_kappa, chance="gwet"), ignores_absent_classes=False),
+        _overall(
+            "cohen_kappa uniform",
+            partial(jm.cohen_kappa, chance="uniform"),
+            ignores_absent_classes=False,
+        ),
+        _overall(
+            "cohen_kappa majority",
+            partial(jm.cohen_kappa, chance="majority"),
+            smooth=(),
+            why="a maximum",
+        ),
+        _overall(
+            "cohen_kappa gwet", partial(jm.cohen_kappa, chance="gwet"), ignores_absent_classes=False
+        ),
         _overall(
             "cohen_kappa gwet linear",
             partial(jm.cohen_kappa, chance="gwet", weights="linear"),
@@ -217,7 +247,8 @@ METRICS: dict[str, Metric] = dict(
 )
 
 
-# Examples, and functions of them. Their labels are -1, which is ignored, or in [0, K): on the host another raises.
+# Examples, and functions of them. Their labels are -1, which is ignored, or in [0, K): on the host
+# another raises.
 
 _rng = np.random.default_rng(20)
 _TRUE = _rng.integers(-1, K, N)
@@ -244,21 +275,33 @@ OF_TABLES: dict[str, Any] = {"examples": (-2, -2), "options": ("where", "sample_
 _THRESHOLDS = np.array([0.5, -0.2, 1.1], np.float32)
 
 
-def _counter(call: Callable[..., Any], cases: dict[str, Case], examples: tuple[int, ...], **promises: Any) -> Row:
+def _counter(
+    call: Callable[..., Any], cases: dict[str, Case], examples: tuple[int, ...], **promises: Any
+) -> Row:
     """A function of examples to counts."""
     options = ("where", "sample_weight", "groups")
     return Row(call=call, cases=cases, examples=examples, options=options, adds=True, **promises)
 
 
 COUNTERS: dict[str, Row] = {
-    "confusion_matrix": _counter(partial(jm.confusion_matrix, num_classes=K), against(_TRUE, _PRED), (-1, -1)),
-    "paired_confusion_matrix": _counter(
-        partial(jm.paired_confusion_matrix, num_classes=K), against(_TRUE, _PRED, _OTHER), (-1, -1, -1)
+    "confusion_matrix": _counter(
+        partial(jm.confusion_matrix, num_classes=K), against(_TRUE, _PRED), (-1, -1)
     ),
-    "soft_confusion_matrix": _counter(jm.soft_confusion_matrix, against(_TRUE, _PROB), (-1, -2), smooth=(1,)),
-    "multilabel_confusion_matrix": _counter(jm.multilabel_confusion_matrix, against(_LABELS[0], _LABELS[1], axis=-2), (-2, -2)),
+    "paired_confusion_matrix": _counter(
+        partial(jm.paired_confusion_matrix, num_classes=K),
+        against(_TRUE, _PRED, _OTHER),
+        (-1, -1, -1),
+    ),
+    "soft_confusion_matrix": _counter(
+        jm.soft_confusion_matrix, against(_TRUE, _PROB), (-1, -2), smooth=(1,)
+    ),
+    "multilabel_confusion_matrix": _counter(
+        jm.multilabel_confusion_matrix, against(_LABELS[0], _LABELS[1], axis=-2), (-2, -2)
+    ),
     "confusion_matrix_at_thresholds": _counter(
-        partial(jm.confusion_matrix_at_thresholds, thresholds=_THRESHOLDS), against(_BINARY, _SCORE), (-1, -1)
+        partial(jm.confusion_matrix_at_thresholds, thresholds=_THRESHOLDS),
+        against(_BINARY, _SCORE),
+        (-1, -1),
     ),
 }
 
@@ -282,33 +325,52 @@ SCORERS: dict[str, Row] = {
     "average_precision": Row(call=jm.average_precision, cases=_binary, **OF_EXAMPLES),
     "equal_error_rate": Row(call=jm.equal_error_rate, cases=_binary, **OF_EXAMPLES),
     "ks_statistic": Row(call=jm.ks_statistic, cases=_binary, **OF_EXAMPLES),
-    "best_threshold": Row(call=partial(jm.best_threshold, jm.accuracy), cases=_binary, **OF_EXAMPLES),
+    "best_threshold": Row(
+        call=partial(jm.best_threshold, jm.accuracy), cases=_binary, **OF_EXAMPLES
+    ),
     **{name: Row(call=call, cases=_binary, **OF_EXAMPLES) for name, call in _at_least.items()},
     "score_histogram": Row(call=_histogram, cases=_binary, adds=True, **OF_EXAMPLES),
     "roc_auc_one_vs_one": Row(call=jm.roc_auc_one_vs_one, cases=_probs, **OF_ROWS),
     "per_class": Row(call=jm.per_class(jm.roc_auc), cases=_probs, **OF_ROWS),
-    "per_class weighted": Row(call=jm.per_class(jm.average_precision, average="weighted"), cases=_probs, **OF_ROWS),
-    "per_label": Row(call=jm.per_label(jm.average_precision, average="macro"), cases=_labels, **OF_TABLES),
+    "per_class weighted": Row(
+        call=jm.per_class(jm.average_precision, average="weighted"), cases=_probs, **OF_ROWS
+    ),
+    "per_label": Row(
+        call=jm.per_label(jm.average_precision, average="macro"), cases=_labels, **OF_TABLES
+    ),
     "top_k_accuracy": Row(call=partial(jm.top_k_accuracy, k=2), cases=_probs, **OF_ROWS),
-    "hamming_loss": Row(call=jm.hamming_loss, cases=against(_LABELS[0], _LABELS[1], axis=-2), **OF_TABLES),
-    "exact_match": Row(call=jm.exact_match, cases=against(_LABELS[0], _LABELS[1], axis=-2), **OF_TABLES),
-    "label_ranking_average_precision": Row(call=jm.label_ranking_average_precision, cases=_labels, **OF_TABLES),
+    "hamming_loss": Row(
+        call=jm.hamming_loss, cases=against(_LABELS[0], _LABELS[1], axis=-2), **OF_TABLES
+    ),
+    "exact_match": Row(
+        call=jm.exact_match, cases=against(_LABELS[0], _LABELS[1], axis=-2), **OF_TABLES
+    ),
+    "label_ranking_average_precision": Row(
+        call=jm.label_ranking_average_precision, cases=_labels, **OF_TABLES
+    ),
     "label_ranking_loss": Row(call=jm.label_ranking_loss, cases=_labels, **OF_TABLES),
     "coverage_error": Row(call=jm.coverage_error, cases=_labels, **OF_TABLES),
     "ndcg": Row(call=jm.ndcg, cases=against(_GAIN, _PROB[:, :3], axis=-2), **OF_TABLES),
     "log_loss": Row(call=jm.log_loss, cases=_probs, smooth=(1,), **OF_ROWS),
     "log_loss logits": Row(
-        call=lambda y, z, **options: jm.log_loss(y, logits=z, **options), cases=against(_TRUE, _LOGITS), smooth=(1,), **OF_ROWS
+        call=lambda y, z, **options: jm.log_loss(y, logits=z, **options),
+        cases=against(_TRUE, _LOGITS),
+        smooth=(1,),
+        **OF_ROWS,
     ),
     "brier_score": Row(call=jm.brier_score, cases=_probs, smooth=(1,), **OF_ROWS),
     "spherical_score": Row(call=jm.spherical_score, cases=_probs, smooth=(1,), **OF_ROWS),
-    "ranked_probability_score": Row(call=jm.ranked_probability_score, cases=_probs, smooth=(1,), **OF_ROWS),
+    "ranked_probability_score": Row(
+        call=jm.ranked_probability_score, cases=_probs, smooth=(1,), **OF_ROWS
+    ),
     "d2_log_loss_score": Row(call=jm.d2_log_loss_score, cases=_probs, smooth=(1,), **OF_ROWS),
     "d2_brier_score": Row(call=jm.d2_brier_score, cases=_probs, smooth=(1,), **OF_ROWS),
     "normalized_entropy": Row(call=jm.normalized_entropy, cases=_probs, smooth=(1,), **OF_ROWS),
     "calibration_bins": Row(call=jm.calibration_bins, cases=_event, adds=True, **OF_EXAMPLES),
     "calibration_error": Row(call=jm.calibration_error, cases=_event, **OF_EXAMPLES),
-    "calibration_curve": Row(call=partial(jm.calibration_curve, strategy="quantile"), cases=_event, **OF_EXAMPLES),
+    "calibration_curve": Row(
+        call=partial(jm.calibration_curve, strategy="quantile"), cases=_event, **OF_EXAMPLES
+    ),
     "brier_decomposition": Row(call=jm.brier_decomposition, cases=_event, **OF_EXAMPLES),
     "top_label": Row(call=jm.top_label(jm.calibration_error), cases=_probs, **OF_ROWS),
     "fit_temperature": Row(
@@ -321,11 +383,22 @@ SCORERS: dict[str, Row] = {
 
 # Curves: one point per example, so what is left out is there as a point more.
 _as_points: dict[str, Any] = {"examples": (-1, -1)}
-_both_areas: dict[str, Any] = {"auc": jm.roc_auc_bounds, "average_precision": jm.average_precision_bounds}
+_both_areas: dict[str, Any] = {
+    "auc": jm.roc_auc_bounds,
+    "average_precision": jm.average_precision_bounds,
+}
 _HISTOGRAM = np.array([[30, 12, 6, 2, 1], [1, 3, 7, 14, 35]])
-_histograms = alone({"ordinary": _HISTOGRAM, "other": _HISTOGRAM[::-1], "one class": _HISTOGRAM * [[1], [0]]})
+_histograms = alone(
+    {"ordinary": _HISTOGRAM, "other": _HISTOGRAM[::-1], "one class": _HISTOGRAM * [[1], [0]]}
+)
 _BINS = single(np.stack([[20, 25, 30, 12], [2.5, 9, 19.5, 10.5], [1, 8, 22, 11]], -1))
-_bins = alone({"ordinary": _BINS, "other": _BINS[::-1] * [1, 1, 0.5], "empty bin": _BINS * np.array([[1.0], [0], [1], [1]])})
+_bins = alone(
+    {
+        "ordinary": _BINS,
+        "other": _BINS[::-1] * [1, 1, 0.5],
+        "empty bin": _BINS * np.array([[1.0], [0], [1], [1]]),
+    }
+)
 _FPR, _TPR = single([0, 0, 0.25, 0.5, 1]), single([0, 0.5, 0.5, 0.875, 1])
 
 OF_CURVES: dict[str, Row] = {
@@ -333,29 +406,45 @@ OF_CURVES: dict[str, Row] = {
     "precision_recall_curve": Row(call=jm.precision_recall_curve, cases=_binary, **_as_points),
     "det_curve": Row(call=jm.det_curve, cases=_binary, **_as_points),
     "metric_at_thresholds": Row(
-        call=partial(jm.metric_at_thresholds, jm.accuracy), cases=_binary, batch=False, why="the metric sees (n, 2, 2)"
+        call=partial(jm.metric_at_thresholds, jm.accuracy),
+        cases=_binary,
+        batch=False,
+        why="the metric sees (n, 2, 2)",
     ),
-    "auc": Row(call=jm.auc, cases={"ordinary": (_FPR, _TPR), "other": (_FPR, _TPR**2)}, smooth=(1,)),
+    "auc": Row(
+        call=jm.auc, cases={"ordinary": (_FPR, _TPR), "other": (_FPR, _TPR**2)}, smooth=(1,)
+    ),
     # In float32 the bounds are moved apart by the rounding.
     "roc_auc_bounds": Row(call=jm.roc_auc_bounds, cases=_histograms, float32=5e-5),
-    "average_precision_bounds": Row(call=jm.average_precision_bounds, cases=_histograms, float32=5e-5),
+    "average_precision_bounds": Row(
+        call=jm.average_precision_bounds, cases=_histograms, float32=5e-5
+    ),
     "binned_calibration_error": Row(call=jm.binned_calibration_error, cases=_bins),
     "binned_calibration_curve": Row(call=jm.binned_calibration_curve, cases=_bins),
-    "two_class": Row(call=jm.two_class, cases=alone({"ordinary": _PROB[:, 0], "other": _PROB[:, 1]}), smooth=(0,)),
-    "delong_interval": Row(call=jm.delong_interval, cases=_binary, examples=(-1, -1), options=("where",)),
+    "two_class": Row(
+        call=jm.two_class, cases=alone({"ordinary": _PROB[:, 0], "other": _PROB[:, 1]}), smooth=(0,)
+    ),
+    "delong_interval": Row(
+        call=jm.delong_interval, cases=_binary, examples=(-1, -1), options=("where",)
+    ),
     "delong": Row(call=jm.delong, cases=against(_BINARY, _SCORE, _SCORE_B), examples=(-1, -1, -1)),
 }
 
 
 # Betas, and what is believed after counts were seen.
 
-_PARAMETERS = {"ordinary": np.array([[91.0, 11.0], [96.0, 6.0]]), "small": single([[3.0, 2.0], [1.5, 4.0]])}
+_PARAMETERS = {
+    "ordinary": np.array([[91.0, 11.0], [96.0, 6.0]]),
+    "small": single([[3.0, 2.0], [1.5, 4.0]]),
+}
 _x_and_parameters = {
     "ordinary": (single(0.875), _PARAMETERS["ordinary"]),
     "small": (single(0.375), _PARAMETERS["small"]),
     "outside": (single(1.5), _PARAMETERS["small"]),
 }
-_two_classes = alone({"ordinary": [[80, 7], [3, 21]], "transposed": [[80, 3], [7, 21]], "few": [[2, 1], [0, 1]]})
+_two_classes = alone(
+    {"ordinary": [[80, 7], [3, 21]], "transposed": [[80, 3], [7, 21]], "few": [[2, 1], [0, 1]]}
+)
 _x_a_b = {
     "ordinary": (single(0.25), single(2.0), single(5.5)),
     "many": (single(0.8125), single(800.0), single(200.0)),
@@ -398,7 +487,9 @@ def _of_sums_and_averages(x: Any, parameters: Any) -> dict[str, Any]:
 
 
 def _moments_of_convolution(parameters: Any) -> dict[str, Any]:
-    """Mass and mean of the tabulated density, whose points lie closer in float64 than in float32."""
+    """Mass and mean of the tabulated density, whose points lie closer in float64 than in
+    float32.
+    """
     x, pdf, cdf = jm.convolve_betas(parameters, num_points=513)
     step = x[..., 1:] - x[..., :-1]
     mass, first = ((step * (y[..., 1:] + y[..., :-1]) / 2).sum(-1) for y in (pdf, x * pdf))
@@ -411,7 +502,9 @@ def key() -> Any:
 
 
 BETAS: dict[str, Row] = {
-    "BetaAverage": Row(call=lambda p: _described(jm.BetaAverage(p)), cases=alone(_PARAMETERS), **_TABULATED),
+    "BetaAverage": Row(
+        call=lambda p: _described(jm.BetaAverage(p)), cases=alone(_PARAMETERS), **_TABULATED
+    ),
     "BetaAverage sample": Row(
         call=lambda p: jm.BetaAverage(p).sample(key(), (400,)),
         cases=alone(_PARAMETERS),
@@ -420,17 +513,27 @@ BETAS: dict[str, Row] = {
         why="random; batch axes come last",
     ),
     "beta_avg_pdf": Row(call=_of_sums_and_averages, cases=_x_and_parameters, **_TABULATED),
-    "convolve_betas": Row(call=_moments_of_convolution, cases=alone(_PARAMETERS), float32=1e-3, float64=1e-4),
-    "get_beta_parameters": Row(call=jm.get_beta_parameters, cases=alone(MATRICES), smooth=(0,), inside=0.5),
+    "convolve_betas": Row(
+        call=_moments_of_convolution, cases=alone(_PARAMETERS), float32=1e-3, float64=1e-4
+    ),
+    "get_beta_parameters": Row(
+        call=jm.get_beta_parameters, cases=alone(MATRICES), smooth=(0,), inside=0.5
+    ),
     "beta_pdf": Row(call=jm.beta_pdf, cases=_x_a_b, float32=1e-5),
     "beta_cdf": Row(call=jm.beta_cdf, cases=_x_a_b, float32=1e-5),
     "beta_ppf": Row(call=jm.beta_ppf, cases=_x_a_b, float32=1e-5),
-    "balanced_accuracy_expected": Row(call=jm.balanced_accuracy_expected, cases=alone(MATRICES), smooth=(0,), inside=0.5),
+    "balanced_accuracy_expected": Row(
+        call=jm.balanced_accuracy_expected, cases=alone(MATRICES), smooth=(0,), inside=0.5
+    ),
     "balanced_accuracy_posterior": Row(
         call=lambda c: _summary(jm.balanced_accuracy_posterior(c)), cases=_two_classes, **_TABULATED
     ),
     **{
-        f"{name}_posterior": Row(call=lambda c, posterior=posterior: _summary(posterior(c)), cases=_two_classes, float32=1e-5)
+        f"{name}_posterior": Row(
+            call=lambda c, posterior=posterior: _summary(posterior(c)),
+            cases=_two_classes,
+            float32=1e-5,
+        )
         for name, posterior in {
             "recall": jm.recall_posterior,
             "precision": jm.precision_posterior,
@@ -447,14 +550,22 @@ BETAS: dict[str, Row] = {
 }
 
 # Public functions that are called within the row of another.
-TOGETHER = {name: "beta_avg_pdf" for name in ("beta_avg_cdf", "beta_avg_inv_cdf", "beta_sum_cdf", "beta_sum_pdf")}
+TOGETHER = {
+    name: "beta_avg_pdf"
+    for name in ("beta_avg_cdf", "beta_avg_inv_cdf", "beta_sum_cdf", "beta_sum_pdf")
+}
 
 
 # Intervals and comparisons.
 
 DRAWS = 500
 _TABLES = alone({"ordinary": [[90, 10], [5, 95]], "other": [[40, 20], [9, 71]]})
-_paired = alone({"ordinary": [[[70, 8], [5, 7]], [[4, 6], [9, 81]]], "other": [[[60, 9], [6, 5]], [[3, 9], [4, 51]]]})
+_paired = alone(
+    {
+        "ordinary": [[[70, 8], [5, 7]], [[4, 6], [9, 81]]],
+        "other": [[[60, 9], [6, 5]], [[3, 9], [4, 51]]],
+    }
+)
 _pair: dict[str, Any] = {
     "ordinary": (*_TABLES["ordinary"], *_TABLES["other"]),
     "other": (*_TABLES["other"], *_TABLES["ordinary"]),
@@ -464,7 +575,11 @@ _looks = "looks for the combinations of labels that occur"
 
 
 def _proportion(method: Any) -> Row:
-    cases = {"ordinary": (np.array(18), np.array(20)), "none": (np.array(0), np.array(7)), "all": (np.array(9), np.array(9))}
+    cases = {
+        "ordinary": (np.array(18), np.array(20)),
+        "none": (np.array(0), np.array(7)),
+        "all": (np.array(9), np.array(9)),
+    }
     return Row(call=partial(jm.proportion_interval, method=method), cases=cases, float32=1e-5)
 
 
@@ -472,36 +587,60 @@ def _roc_auc(y: Any, s: Any, sample_weight: Any = None) -> Any:
     return jm.roc_auc(y, s, sample_weight=sample_weight)
 
 
-_mcnemars: dict[str, Any] = {"": {}} | {f" {name}": {"method": name} for name in ("exact", "corrected", "asymptotic")}
+_mcnemars: dict[str, Any] = {"": {}} | {
+    f" {name}": {"method": name} for name in ("exact", "corrected", "asymptotic")
+}
 
 ESTIMATES: dict[str, Row] = {
-    "bootstrap": Row(call=lambda c: jm.bootstrap(key(), jm.f1, c, num_samples=DRAWS), cases=_TABLES, **_random),
+    "bootstrap": Row(
+        call=lambda c: jm.bootstrap(key(), jm.f1, c, num_samples=DRAWS), cases=_TABLES, **_random
+    ),
     "bootstrap studentized": Row(
-        call=lambda c: jm.bootstrap(key(), jm.accuracy, c, num_samples=DRAWS, method="studentized"), cases=_TABLES, **_random
+        call=lambda c: jm.bootstrap(key(), jm.accuracy, c, num_samples=DRAWS, method="studentized"),
+        cases=_TABLES,
+        **_random,
     ),
     "bootstrap_histogram": Row(
         call=lambda h: jm.bootstrap_histogram(key(), jm.roc_auc_bounds, h, num_samples=DRAWS),
         cases={kind: _histograms[kind] for kind in ("ordinary", "other")},
         **_random,
     ),
-    "bootstrap_counts": Row(call=lambda c: jm.bootstrap_counts(key(), c, DRAWS), cases=_TABLES, batch=False, **_random),
+    "bootstrap_counts": Row(
+        call=lambda c: jm.bootstrap_counts(key(), c, DRAWS), cases=_TABLES, batch=False, **_random
+    ),
     "bootstrap_examples": Row(
-        call=lambda y, s: jm.bootstrap_examples(key(), _roc_auc, y, s, num_samples=DRAWS, resample="weights"),
+        call=lambda y, s: jm.bootstrap_examples(
+            key(), _roc_auc, y, s, num_samples=DRAWS, resample="weights"
+        ),
         cases=_binary,
         batch=False,
         **_random,
     ),
-    "posterior": Row(call=lambda c: jm.posterior(key(), jm.f1, c, num_samples=DRAWS), cases=_TABLES, **_random),
-    "delta_method": Row(call=partial(jm.delta_method, jm.macro(jm.f1)), cases=_TABLES, float32=1e-5),
-    "delta_method logit": Row(call=partial(jm.delta_method, jm.recall, transform="logit"), cases=_TABLES, float32=1e-5),
+    "posterior": Row(
+        call=lambda c: jm.posterior(key(), jm.f1, c, num_samples=DRAWS), cases=_TABLES, **_random
+    ),
+    "delta_method": Row(
+        call=partial(jm.delta_method, jm.macro(jm.f1)), cases=_TABLES, float32=1e-5
+    ),
+    "delta_method logit": Row(
+        call=partial(jm.delta_method, jm.recall, transform="logit"), cases=_TABLES, float32=1e-5
+    ),
     **{
         f"proportion_interval{variant}": _proportion(variant.strip() or "wilson")
         for variant in ("", " jeffreys", " clopper_pearson", " agresti_coull")
     },
-    "compare": Row(call=lambda p: jm.compare(key(), jm.accuracy, p, num_samples=DRAWS), cases=_paired, **_random),
-    "compare delta": Row(call=lambda p: jm.compare(key(), jm.f1, p, method="delta"), cases=_paired, float32=1e-5),
+    "compare": Row(
+        call=lambda p: jm.compare(key(), jm.accuracy, p, num_samples=DRAWS),
+        cases=_paired,
+        **_random,
+    ),
+    "compare delta": Row(
+        call=lambda p: jm.compare(key(), jm.f1, p, method="delta"), cases=_paired, float32=1e-5
+    ),
     "compare posterior": Row(
-        call=lambda p: jm.compare(key(), jm.accuracy, p, method="posterior", num_samples=DRAWS), cases=_paired, **_random
+        call=lambda p: jm.compare(key(), jm.accuracy, p, method="posterior", num_samples=DRAWS),
+        cases=_paired,
+        **_random,
     ),
     "compare_predictions": Row(
         call=lambda y, a, b, **options: jm.compare_predictions(
@@ -515,10 +654,14 @@ ESTIMATES: dict[str, Row] = {
         why=_looks,
     ),
     "compare_unpaired": Row(
-        call=lambda a, b: jm.compare_unpaired(key(), jm.accuracy, a, b, method="delta"), cases=_pair, float32=1e-5
+        call=lambda a, b: jm.compare_unpaired(key(), jm.accuracy, a, b, method="delta"),
+        cases=_pair,
+        float32=1e-5,
     ),
     "leaderboard": Row(
-        call=lambda y, p: jm.leaderboard(key(), jm.accuracy, y, p, num_classes=K, num_samples=DRAWS),
+        call=lambda y, p: jm.leaderboard(
+            key(), jm.accuracy, y, p, num_classes=K, num_samples=DRAWS
+        ),
         cases=against(_TRUE, np.stack([_PRED, _OTHER])),
         batch=False,
         jit=False,
@@ -530,7 +673,9 @@ ESTIMATES: dict[str, Row] = {
         for variant, _method in _mcnemars.items()
     },
     "permutation_test": Row(
-        call=lambda p: jm.permutation_test(key(), jm.accuracy, p, num_samples=DRAWS), cases=_paired, **_random
+        call=lambda p: jm.permutation_test(key(), jm.accuracy, p, num_samples=DRAWS),
+        cases=_paired,
+        **_random,
     ),
 }
 
@@ -539,7 +684,10 @@ ESTIMATES: dict[str, Row] = {
 
 _EACH: dict[str, Any] = {"per_example": True, "adds": True, "smooth": (0,), "options": ("where",)}
 _rows: dict[str, Any] = {"ordinary": (_LOGITS, _TRUE), "other": (_LOGITS, np.roll(_TRUE, 5))}
-_events: dict[str, Any] = {"ordinary": (_LOGITS[:, 0], _BINARY), "other": (_LOGITS[:, 0], np.roll(_BINARY, 5))}
+_events: dict[str, Any] = {
+    "ordinary": (_LOGITS[:, 0], _BINARY),
+    "other": (_LOGITS[:, 0], np.roll(_BINARY, 5)),
+}
 _HIDDEN, _KERNEL = single(_rng.normal(size=(N, 3))), single(_rng.normal(size=(3, 7)))
 _words = {
     "ordinary": (_HIDDEN, _KERNEL, _rng.integers(-1, 7, N)),
@@ -560,10 +708,19 @@ LOSSES: dict[str, Row] = {
         examples=(-2, -2),
         **_EACH,
     ),
-    "nll": Row(call=jm.nll, cases={"ordinary": (_PROB, _TRUE), "other": (_PROB[::-1], _TRUE)}, examples=(-2, -1), **_EACH),
+    "nll": Row(
+        call=jm.nll,
+        cases={"ordinary": (_PROB, _TRUE), "other": (_PROB[::-1], _TRUE)},
+        examples=(-2, -1),
+        **_EACH,
+    ),
     "focal_loss": Row(call=jm.focal_loss, cases=_rows, examples=(-2, -1), **_EACH),
-    "multiclass_hinge_loss": Row(call=jm.multiclass_hinge_loss, cases=_rows, examples=(-2, -1), **_EACH),
-    "binary_cross_entropy": Row(call=jm.binary_cross_entropy, cases=_events, examples=(-1, -1), **_EACH),
+    "multiclass_hinge_loss": Row(
+        call=jm.multiclass_hinge_loss, cases=_rows, examples=(-2, -1), **_EACH
+    ),
+    "binary_cross_entropy": Row(
+        call=jm.binary_cross_entropy, cases=_events, examples=(-1, -1), **_EACH
+    ),
     "hinge_loss": Row(call=jm.hinge_loss, cases=_events, examples=(-1, -1), **_EACH),
     "linear_cross_entropy": Row(
         call=jm.linear_cross_entropy,
@@ -588,7 +745,11 @@ LOSSES: dict[str, Row] = {
         options=("where", "sample_weight"),
     ),
     "pairwise_auc_loss": Row(
-        call=jm.pairwise_auc_loss, cases=_events, smooth=(0,), examples=(-1, -1), options=("where", "sample_weight")
+        call=jm.pairwise_auc_loss,
+        cases=_events,
+        smooth=(0,),
+        examples=(-1, -1),
+        options=("where", "sample_weight"),
     ),
     "soft_calibration_error": Row(
         call=jm.soft_calibration_error,
@@ -636,7 +797,12 @@ def _sequence(values: Any) -> Any:
 
 _fields = alone({"ordinary": _LOSS, "other": _LOSS[::-1] ** 2})
 _pairs = against(_TRUE, _PRED, _OTHER)
-_files: dict[str, Any] = {"host": False, "jit": False, "batch": False, "why": "of files, which hold the states of JAX"}
+_files: dict[str, Any] = {
+    "host": False,
+    "jit": False,
+    "batch": False,
+    "why": "of files, which hold the states of JAX",
+}
 
 STREAMS: dict[str, Row] = {
     "evaluator": Row(
@@ -653,16 +819,26 @@ STREAMS: dict[str, Row] = {
     ),
     "count_metrics": Row(
         call=_streamed(
-            jm.count_metrics({"accuracy": jm.accuracy}, num_classes=K, interval=jm.delta_method), fields=("y_true", "y_pred")
+            jm.count_metrics({"accuracy": jm.accuracy}, num_classes=K, interval=jm.delta_method),
+            fields=("y_true", "y_pred"),
         ),
         cases=against(_TRUE, _PRED),
         batch=False,
         examples=(-1, -1),
         **(_STATES | {"options": ("where",)}),
     ),
-    "mean_of": Row(call=_streamed(jm.mean_of("loss"), fields=("loss",)), cases=_fields, batch=False, examples=(-1,), **_STATES),
+    "mean_of": Row(
+        call=_streamed(jm.mean_of("loss"), fields=("loss",)),
+        cases=_fields,
+        batch=False,
+        examples=(-1,),
+        **_STATES,
+    ),
     "ranking_metrics": Row(
-        call=_streamed(jm.ranking_metrics(_both_areas, scale="logit", num_bins=64), fields=("y_true", "y_score")),
+        call=_streamed(
+            jm.ranking_metrics(_both_areas, scale="logit", num_bins=64),
+            fields=("y_true", "y_score"),
+        ),
         cases=_binary,
         batch=False,
         examples=(-1, -1),
@@ -676,14 +852,19 @@ STREAMS: dict[str, Row] = {
         **_STATES,
     ),
     "paired_metrics": Row(
-        call=_streamed(jm.paired_metrics({"accuracy": jm.accuracy}, num_classes=K), fields=("y_true", "y_pred_a", "y_pred_b")),
+        call=_streamed(
+            jm.paired_metrics({"accuracy": jm.accuracy}, num_classes=K),
+            fields=("y_true", "y_pred_a", "y_pred_b"),
+        ),
         cases=_pairs,
         batch=False,
         examples=(-1, -1, -1),
         **_STATES,
     ),
     "poisson_bootstrap": Row(
-        call=_streamed(jm.poisson_bootstrap(jm.mean_of("loss"), num_samples=50), fields=("loss", "unit")),
+        call=_streamed(
+            jm.poisson_bootstrap(jm.mean_of("loss"), num_samples=50), fields=("loss", "unit")
+        ),
         cases={"ordinary": (_LOSS, np.arange(N)), "other": (_LOSS**2, np.arange(N) // 2)},
         batch=False,
         examples=(-1, -1),
@@ -708,12 +889,17 @@ _plain: dict[str, Any] = {"device": False, "jit": False, "batch": False}
 
 ANSWERS: dict[str, Row] = {
     "check_labels": Row(
-        call=partial(jm.check_labels, num_classes=K), cases=alone({"ordinary": _OTHER % K}), why="raises or not", **_plain
+        call=partial(jm.check_labels, num_classes=K),
+        cases=alone({"ordinary": _OTHER % K}),
+        why="raises or not",
+        **_plain,
     ),
     "one_vs_rest": Row(call=jm.one_vs_rest, cases=alone(MATRICES), smooth=(0,)),
     "normalize": Row(call=jm.normalize, cases=alone(MATRICES), smooth=(0,), inside=0.5),
     "to_python": Row(
-        call=lambda c: jm.to_python({"accuracy": jm.delta_method(jm.accuracy, c), "recall": jm.recall(c)}),
+        call=lambda c: jm.to_python(
+            {"accuracy": jm.delta_method(jm.accuracy, c), "recall": jm.recall(c)}
+        ),
         cases=_TABLES,
         why="Python's numbers",
         **_plain,
@@ -734,7 +920,9 @@ ANSWERS: dict[str, Row] = {
     ),
 }
 
-ROWS: dict[str, Row] = METRICS | COUNTERS | SCORERS | OF_CURVES | BETAS | ESTIMATES | LOSSES | STREAMS | ANSWERS
+ROWS: dict[str, Row] = (
+    METRICS | COUNTERS | SCORERS | OF_CURVES | BETAS | ESTIMATES | LOSSES | STREAMS | ANSWERS
+)
 
 # Public types, and a row whose function returns one, itself or within its result.
 TYPES: dict[str, Callable[[], Any]] = {
@@ -742,7 +930,9 @@ TYPES: dict[str, Callable[[], Any]] = {
     "AreaBounds": lambda: jm.roc_auc_bounds(_HISTOGRAM),
     "BrierDecomposition": lambda: jm.brier_decomposition(*_event["ordinary"]),
     "CalibrationCurve": lambda: jm.calibration_curve(*_event["ordinary"]),
-    "ComparedFigure": lambda: next(iter(jm.comparison_report(*_pairs["ordinary"]).figures.values())),
+    "ComparedFigure": lambda: next(
+        iter(jm.comparison_report(*_pairs["ordinary"]).figures.values())
+    ),
     "Comparison": lambda: ESTIMATES["compare delta"].call(*_paired["ordinary"]),
     "ComparisonReport": lambda: jm.comparison_report(*_pairs["ordinary"]),
     "ConfidenceSequence": jm.confidence_sequence,

@@ -1,8 +1,12 @@
-"""The strict world: eight CPU devices, no silent promotion of dtypes or ranks, no compilation cache on disk."""
+"""The strict world: eight CPU devices, no silent promotion of dtypes or ranks, no compilation cache
+on disk.
+"""
 
 import os
 
-os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+os.environ["XLA_FLAGS"] = (
+    os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+)
 os.environ["JAX_NUMPY_DTYPE_PROMOTION"] = "strict"
 os.environ["JAX_NUMPY_RANK_PROMOTION"] = "raise"
 os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
@@ -37,7 +41,9 @@ def float64() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def forget_compiled_programs() -> Iterator[None]:
-    """Each compiled program holds memory maps, of which a process may have 65,530: beyond that, XLA crashes."""
+    """Each compiled program holds memory maps, of which a process may have 65,530: beyond that, XLA
+    crashes.
+    """
     yield
     maps = Path("/proc/self/maps")
     if maps.exists() and len(maps.read_bytes().splitlines()) > 20_000:

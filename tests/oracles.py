@@ -48,10 +48,13 @@ def cells(c: np.ndarray, k: int) -> tuple[float, float, float, float]:
     return tp, fp, fn, tn
 
 
-def per_class(formula: Callable[[float, float, float, float], float]) -> Callable[[np.ndarray], np.ndarray]:
+def per_class(
+    formula: Callable[[float, float, float, float], float],
+) -> Callable[[np.ndarray], np.ndarray]:
     return lambda c: np.array([formula(*cells(c, k)) for k in range(len(c))])
 
 
+# T = 0.2.
 RATES: dict[str, Callable[..., np.ndarray]] = {
     "recall": per_class(lambda tp, fp, fn, tn: ratio(tp, tp + fn)),
     "precision": per_class(lambda tp, fp, fn, tn: ratio(tp, tp + fp)),
@@ -65,18 +68,32 @@ RATES: dict[str, Callable[..., np.ndarray]] = {
     "f_beta": per_class(lambda tp, fp, fn, tn: ratio(5 * tp, 5 * tp + 4 * fn + fp)),  # beta = 2
     "tversky": per_class(lambda tp, fp, fn, tn: ratio(tp, tp + 0.3 * fp + 0.8 * fn)),
     "jaccard": per_class(lambda tp, fp, fn, tn: ratio(tp, tp + fp + fn)),
-    "fowlkes_mallows": per_class(lambda tp, fp, fn, tn: math.sqrt(ratio(tp, tp + fp) * ratio(tp, tp + fn))),
+    "fowlkes_mallows": per_class(
+        lambda tp, fp, fn, tn: math.sqrt(ratio(tp, tp + fp) * ratio(tp, tp + fn))
+    ),
     "p4": per_class(lambda tp, fp, fn, tn: ratio(4 * tp * tn, 4 * tp * tn + (tp + tn) * (fp + fn))),
-    "informedness": per_class(lambda tp, fp, fn, tn: tp / (tp + fn) + tn / (tn + fp) - 1 if (tp + fn) * (tn + fp) else 0.0),
-    "markedness": per_class(lambda tp, fp, fn, tn: tp / (tp + fp) + tn / (tn + fn) - 1 if (tp + fp) * (tn + fn) else 0.0),
-    "positive_likelihood_ratio": per_class(lambda tp, fp, fn, tn: ratio(ratio(tp, tp + fn, NAN), ratio(fp, fp + tn, NAN), NAN)),
-    "negative_likelihood_ratio": per_class(lambda tp, fp, fn, tn: ratio(ratio(fn, tp + fn, NAN), ratio(tn, fp + tn, NAN), NAN)),
+    "informedness": per_class(
+        lambda tp, fp, fn, tn: tp / (tp + fn) + tn / (tn + fp) - 1 if (tp + fn) * (tn + fp) else 0.0
+    ),
+    "markedness": per_class(
+        lambda tp, fp, fn, tn: tp / (tp + fp) + tn / (tn + fn) - 1 if (tp + fp) * (tn + fn) else 0.0
+    ),
+    "positive_likelihood_ratio": per_class(
+        lambda tp, fp, fn, tn: ratio(ratio(tp, tp + fn, NAN), ratio(fp, fp + tn, NAN), NAN)
+    ),
+    "negative_likelihood_ratio": per_class(
+        lambda tp, fp, fn, tn: ratio(ratio(fn, tp + fn, NAN), ratio(tn, fp + tn, NAN), NAN)
+    ),
     "diagnostic_odds_ratio": per_class(lambda tp, fp, fn, tn: ratio(tp * tn, fp * fn, NAN)),
     "prevalence": per_class(lambda tp, fp, fn, tn: ratio(tp + fn, tp + fp + fn + tn)),
     "selection_rate": per_class(lambda tp, fp, fn, tn: ratio(tp + fp, tp + fp + fn + tn)),
-    "lift": per_class(lambda tp, fp, fn, tn: ratio(ratio(tp, tp + fp), ratio(tp + fn, tp + fp + fn + tn))),
+    "lift": per_class(
+        lambda tp, fp, fn, tn: ratio(ratio(tp, tp + fp), ratio(tp + fn, tp + fp + fn + tn))
+    ),
     "net_benefit": per_class(
-        lambda tp, fp, fn, tn: ratio(tp, tp + fp + fn + tn) - ratio(fp, tp + fp + fn + tn) * 0.2 / 0.8  # t = 0.2
+        lambda tp, fp, fn, tn: (
+            ratio(tp, tp + fp + fn + tn) - ratio(fp, tp + fp + fn + tn) * 0.2 / 0.8
+        )
     ),
 }
 
@@ -127,7 +144,9 @@ def disagreement(weights: str | np.ndarray | None, i: int, j: int) -> float:
     return float(weights[i, j])
 
 
-def cohen_kappa(c: np.ndarray, weights: str | np.ndarray | None = None, chance: str = "marginals") -> float:
+def cohen_kappa(
+    c: np.ndarray, weights: str | np.ndarray | None = None, chance: str = "marginals"
+) -> float:
     if c.sum() == 0:
         return NAN
     k, p = len(c), c / c.sum()
@@ -136,7 +155,9 @@ def cohen_kappa(c: np.ndarray, weights: str | np.ndarray | None = None, chance: 
     w = np.array([[disagreement(weights, i, j) for j in range(k)] for i in range(k)])
     if chance == "gwet":
         agreement = 1 - w / w.max()
-        chance_agreement = agreement.sum() / (k * (k - 1)) * sum(m[i] * (1 - m[i]) for i in range(k))
+        chance_agreement = (
+            agreement.sum() / (k * (k - 1)) * sum(m[i] * (1 - m[i]) for i in range(k))
+        )
         return ratio((agreement * p).sum() - chance_agreement, 1 - chance_agreement, NAN)
     majority = np.eye(k)[t.argmax()]
     expected = {
@@ -187,7 +208,11 @@ def mutual_information(c: np.ndarray) -> float:
     p = c / c.sum() if c.sum() else c
     t, q = p.sum(1), p.sum(0)
     k = len(c)
-    return sum(p[i, j] * math.log(p[i, j] / (t[i] * q[j])) for i, j in itertools.product(range(k), repeat=2) if p[i, j] > 0)
+    return sum(
+        p[i, j] * math.log(p[i, j] / (t[i] * q[j]))
+        for i, j in itertools.product(range(k), repeat=2)
+        if p[i, j] > 0
+    )
 
 
 def recalls_in_truth(c: np.ndarray) -> list[float]:
@@ -208,7 +233,9 @@ def g_mean(c: np.ndarray) -> float:
 
 
 def cost(c: np.ndarray, costs: np.ndarray) -> float:
-    return sum(ratio(c[i, j], c.sum()) * costs[i, j] for i, j in itertools.product(range(len(c)), repeat=2))
+    return sum(
+        ratio(c[i, j], c.sum()) * costs[i, j] for i, j in itertools.product(range(len(c)), repeat=2)
+    )
 
 
 def example_costs(k: int) -> np.ndarray:
@@ -249,49 +276,95 @@ OVERALL: dict[str, Callable[[np.ndarray], float]] = {
 }
 
 
-def group_values(rate: Callable[[np.ndarray], np.ndarray], c: np.ndarray, defined: Any) -> list[list[float]]:
+def group_values(
+    rate: Callable[[np.ndarray], np.ndarray], c: np.ndarray, defined: Any
+) -> list[list[float]]:
     """For each class the rates of the groups in which `defined(matrix, class)`."""
     k = c.shape[-1]
     return [[float(rate(g)[i]) for g in c if g.sum() > 0 and defined(g, i)] for i in range(k)]
 
 
-def group_ratio(rate: Callable[[np.ndarray], np.ndarray], c: np.ndarray, defined: Any = lambda g, i: True) -> np.ndarray:
-    return np.array([ratio(min(v), max(v), NAN) if v else NAN for v in group_values(rate, c, defined)])
+def group_ratio(
+    rate: Callable[[np.ndarray], np.ndarray], c: np.ndarray, defined: Any = lambda g, i: True
+) -> np.ndarray:
+    return np.array(
+        [ratio(min(v), max(v), NAN) if v else NAN for v in group_values(rate, c, defined)]
+    )
 
 
 def group_difference(rate: Callable[[np.ndarray], np.ndarray], c: np.ndarray) -> np.ndarray:
-    return np.array([max(v) - min(v) if v else NAN for v in group_values(rate, c, lambda g, i: True)])
+    return np.array(
+        [max(v) - min(v) if v else NAN for v in group_values(rate, c, lambda g, i: True)]
+    )
 
 
 GROUPS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "group_ratio": lambda c: group_ratio(RATES["precision"], c),
     "group_difference": lambda c: group_difference(RATES["precision"], c),
     "demographic_parity_ratio": lambda c: group_ratio(RATES["selection_rate"], c),
-    "equal_opportunity_ratio": lambda c: group_ratio(RATES["recall"], c, lambda g, i: g[i].sum() > 0),
+    "equal_opportunity_ratio": lambda c: group_ratio(
+        RATES["recall"], c, lambda g, i: g[i].sum() > 0
+    ),
 }
 
 
 def beta_average_cdf(x: float, parameters: Any) -> float:
-    """P((A_1 + A_2) / 2 <= x) by Gauss-Legendre in theta, cut where a factor bends; parameters ((a1, b1), (a2, b2))."""
+    """P((A_1 + A_2) / 2 <= x) by Gauss-Legendre in theta, cut where a factor bends; parameters
+    ((a1, b1), (a2, b2)).
+    """
     (a1, b1), (a2, b2) = parameters
     first, second = stats.beta(a1, b1), stats.beta(a2, b2)
-    levels = np.array([0, 1e-14, 1e-8, 1e-4, 0.01, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1 - 1e-4, 1 - 1e-8, 1 - 1e-14, 1])
+    levels = np.array(
+        [
+            0,
+            1e-14,
+            1e-8,
+            1e-4,
+            0.01,
+            0.1,
+            0.3,
+            0.5,
+            0.7,
+            0.9,
+            0.99,
+            1 - 1e-4,
+            1 - 1e-8,
+            1 - 1e-14,
+            1,
+        ]
+    )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # quantiles only place the cuts; scipy's search may give up far in the tails
+        # Quantiles only place the cuts; scipy's search may give up far in the tails.
+        warnings.simplefilter("ignore")
         cuts = np.concatenate([first.ppf(levels), 2 * x - second.ppf(levels)])
     cuts = cuts[np.isfinite(cuts)]
     cuts = np.unique(np.arcsin(np.sqrt(np.clip(cuts, 0, 1))))
     nodes, weights = np.polynomial.legendre.leggauss(40)
     theta = (cuts[:-1, None] + cuts[1:, None]) / 2 + (cuts[1:, None] - cuts[:-1, None]) / 2 * nodes
-    logarithm = (2 * a1 - 1) * np.log(np.sin(theta)) + (2 * b1 - 1) * np.log(np.cos(theta)) - special.betaln(a1, b1)
+    logarithm = (
+        (2 * a1 - 1) * np.log(np.sin(theta))
+        + (2 * b1 - 1) * np.log(np.cos(theta))
+        - special.betaln(a1, b1)
+    )
     density = 2 * np.exp(logarithm)
-    return float(((cuts[1:] - cuts[:-1]) / 2 * ((density * second.cdf(2 * x - np.sin(theta) ** 2)) @ weights)).sum())
+    return float(
+        (
+            (cuts[1:] - cuts[:-1])
+            / 2
+            * ((density * second.cdf(2 * x - np.sin(theta) ** 2)) @ weights)
+        ).sum()
+    )
 
 
 def best_and_worst_average_precision(histogram: np.ndarray) -> tuple[float, float]:
-    """The least and the greatest average precision of all orders, without ties, of the examples within each bin."""
+    """The least and the greatest average precision of all orders, without ties, of the examples
+    within each bin.
+    """
     negative, positive = histogram[:, ::-1]  # highest bin first
-    orders = [sorted(set(itertools.permutations([1] * int(p) + [0] * int(n)))) for n, p in zip(negative, positive, strict=True)]
+    orders = [
+        sorted(set(itertools.permutations([1] * int(p) + [0] * int(n))))
+        for n, p in zip(negative, positive, strict=True)
+    ]
     values = []
     for parts in itertools.product(*orders):
         truth = np.array([t for part in parts for t in part])

@@ -22,16 +22,29 @@ MARKS = "before\n<!-- bench:sorting -->\nold\n<!-- /bench -->\nafter\n"
 @pytest.fixture(autouse=True)
 def known_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(harness, "bandwidth", lambda: 2e9)
-    monkeypatch.setattr(harness, "arithmetic_rate", lambda dtype="float32": {"float32": 1e11, "bfloat16": 4e11}[dtype])
+    monkeypatch.setattr(
+        harness,
+        "arithmetic_rate",
+        lambda dtype="float32": {"float32": 1e11, "bfloat16": 4e11}[dtype],
+    )
 
 
 def figures(median: float) -> dict[str, float]:
-    return {"median": median, "lower_quartile": 0.9 * median, "upper_quartile": 1.25 * median, "first_call": 0.5}
+    return {
+        "median": median,
+        "lower_quartile": 0.9 * median,
+        "upper_quartile": 1.25 * median,
+        "first_call": 0.5,
+    }
 
 
 def sweep() -> harness.Sweep:
     return {
-        n: {"jaxmetrics": figures(1e-6 * n), "a peer": figures(1e-5 * n), harness.LIMIT: harness.limit(nbytes=4 * n)}
+        n: {
+            "jaxmetrics": figures(1e-6 * n),
+            "a peer": figures(1e-5 * n),
+            harness.LIMIT: harness.limit(nbytes=4 * n),
+        }
         for n in (100, 1000)
     }
 
@@ -51,7 +64,9 @@ def test_contenders_are_timed_checked_and_scaled() -> None:
     results = harness.measure(contenders, check=seen.update, factors={"theirs": 1e6}, repetitions=4)
     assert set(seen) == set(results) == set(calls)
     assert calls == {"ours": 5, "theirs": 5}  # the first call is apart
-    assert all(0 < r["lower_quartile"] <= r["median"] <= r["upper_quartile"] for r in results.values())
+    assert all(
+        0 < r["lower_quartile"] <= r["median"] <= r["upper_quartile"] for r in results.values()
+    )
     assert results["theirs"]["median"] > 1000 * results["ours"]["median"]
     assert results["theirs"]["first_call"] < 10  # is not multiplied
 
@@ -99,7 +114,9 @@ def test_tables_and_pictures_are_written(tmp_path: Path, monkeypatch: pytest.Mon
     assert ElementTree.parse(tmp_path / "bench/results/sorting.svg").getroot().tag.endswith("svg")
 
 
-def test_other_devices_have_files_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_devices_have_files_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Device:
         platform, device_kind = "gpu", "a GPU"
 
@@ -107,7 +124,10 @@ def test_other_devices_have_files_of_their_own(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("jax.devices", lambda: [Device()])
     (tmp_path / "README.md").write_text(MARKS)
     harness.publish_times("sorting", "sort", {"numbers": sweep()}, {"n = 100": sweep()[100]}, "")
-    assert {path.name for path in (tmp_path / "bench/results").iterdir()} == {"sorting.gpu.json", "sorting.gpu.svg"}
+    assert {path.name for path in (tmp_path / "bench/results").iterdir()} == {
+        "sorting.gpu.json",
+        "sorting.gpu.svg",
+    }
     assert (tmp_path / "README.md").read_text() == MARKS
 
 

@@ -1,4 +1,6 @@
-"""The command line, as a user meets it: files of every kind, and one clear line for what is wrong."""
+"""The command line, as a user meets it: files of every kind, and one clear line for what is
+wrong.
+"""
 
 import itertools
 import json
@@ -45,7 +47,13 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-FRAME = pl.DataFrame({"y_true": ["b", "a", "b", "a", "b"], "y_pred": ["b", "a", "a", "a", "b"], "w": [1.0, 2.0, 0.5, 0.0, 1.0]})
+FRAME = pl.DataFrame(
+    {
+        "y_true": ["b", "a", "b", "a", "b"],
+        "y_pred": ["b", "a", "a", "a", "b"],
+        "w": [1.0, 2.0, 0.5, 0.0, 1.0],
+    }
+)
 COUNTS = [[2, 0], [1, 2]]
 
 
@@ -101,7 +109,10 @@ def test_every_kind_of_file(suffix: str, run: Run, tmp_path: Path) -> None:
     assert json.loads(out)["confusion_matrix"] == COUNTS
     code, out, _ = run("report", path, "--json", "--weight", "w")
     assert json.loads(out)["confusion_matrix"] == [[2.0, 0.0], [0.5, 2.0]]
-    integers = save(FRAME.with_columns(pl.col("y_true", "y_pred").replace_strict({"a": 9, "b": 10})), tmp_path / f"i{suffix}")
+    integers = save(
+        FRAME.with_columns(pl.col("y_true", "y_pred").replace_strict({"a": 9, "b": 10})),
+        tmp_path / f"i{suffix}",
+    )
     report = json.loads(run("report", integers, "--json")[1])
     assert [c["name"] for c in report["classes"]] == ["9", "10"]  # sorted as numbers
     assert report["confusion_matrix"] == COUNTS
@@ -109,7 +120,18 @@ def test_every_kind_of_file(suffix: str, run: Run, tmp_path: Path) -> None:
 
 def test_column_names_and_ignored_labels(run: Run, tmp_path: Path) -> None:
     path = write(tmp_path / "x.csv", "id,truth,guess\n1,0,0\n2,1,1\n3,-1,0\n4,1,0\n5,1,?\n")
-    code, out, err = run("report", path, "--true", "truth", "--pred", "guess", "--ignore=-1", "--ignore", "?", "--json")
+    code, out, err = run(
+        "report",
+        path,
+        "--true",
+        "truth",
+        "--pred",
+        "guess",
+        "--ignore=-1",
+        "--ignore",
+        "?",
+        "--json",
+    )
     assert (code, err) == (0, "")
     assert json.loads(out)["confusion_matrix"] == [[1, 0], [1, 1]]
     assert json.loads(out)["num_ignored"] == 2
@@ -123,22 +145,34 @@ def test_probabilities_without_predictions(suffix: str, run: Run, tmp_path: Path
         np.savez(path, y_true=np.array([0, 1, 1]), y_prob=prob)
     else:
         save(pl.DataFrame({"y_true": [0, 1, 1], "p_0": prob[:, 0], "p_1": prob[:, 1]}), path)
-    report = json.loads(run("report", path, "--prob", "y_prob" if suffix == ".npz" else "p_", "--json")[1])
+    report = json.loads(
+        run("report", path, "--prob", "y_prob" if suffix == ".npz" else "p_", "--json")[1]
+    )
     assert report["confusion_matrix"] == [[1, 0], [1, 1]]
     assert report["overall"]["expected_accuracy"]["value"] == pytest.approx((0.7 + 0.6 + 0.1) / 3)
 
 
 def test_files_in_many_batches(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Classes that appear late, a ragged last batch, weights and probabilities: as if read at once."""
+    """Classes that appear late, a ragged last batch, weights and probabilities: as if read at
+    once.
+    """
     rng = np.random.default_rng(0)
     true = np.concatenate([rng.integers(0, 2, 60), rng.integers(0, 20, 43)])
     pred = np.where(rng.random(103) < 0.7, true, 0)
     prob = rng.dirichlet(np.ones(20), 103)
     weight = rng.random(103)
-    columns = {"y_true": true, "y_pred": pred, "w": weight} | {f"p{i}": prob[:, i] for i in range(20)}
-    paths = [save(pl.DataFrame(columns), tmp_path / "x.csv"), save(pl.DataFrame(columns), tmp_path / "x.parquet")]
+    columns = {"y_true": true, "y_pred": pred, "w": weight} | {
+        f"p{i}": prob[:, i] for i in range(20)
+    }
+    paths = [
+        save(pl.DataFrame(columns), tmp_path / "x.csv"),
+        save(pl.DataFrame(columns), tmp_path / "x.parquet"),
+    ]
     np.savez(tmp_path / "x.npz", y_true=true, y_pred=pred, w=weight, p=prob)
-    at_once = [json.loads(run("report", paths[0], "--json", *more)[1]) for more in ([], ["--weight", "w", "--prob", "p"])]
+    at_once = [
+        json.loads(run("report", paths[0], "--json", *more)[1])
+        for more in ([], ["--weight", "w", "--prob", "p"])
+    ]
     expected = np.zeros((20, 20))
     np.add.at(expected, (true, pred), weight)
     np.testing.assert_allclose(at_once[1]["confusion_matrix"], expected, rtol=1e-12)
@@ -148,7 +182,9 @@ def test_files_in_many_batches(run: Run, tmp_path: Path, monkeypatch: pytest.Mon
         again = json.loads(run("report", path, "--json", "--weight", "w", "--prob", "p")[1])
         np.testing.assert_allclose(again["confusion_matrix"], expected, rtol=1e-12)
         expected_accuracy = at_once[1]["overall"]["expected_accuracy"]["value"]
-        assert again["overall"]["expected_accuracy"]["value"] == pytest.approx(expected_accuracy, rel=1e-12)
+        assert again["overall"]["expected_accuracy"]["value"] == pytest.approx(
+            expected_accuracy, rel=1e-12
+        )
 
 
 @pytest.mark.parametrize(
@@ -169,7 +205,9 @@ def test_counts_from_text(name: str, text: str, run: Run, tmp_path: Path) -> Non
 
 def test_counts_from_arrays(run: Run, tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", counts=np.array([[5, 1], [2, 10**12]]))
-    assert json.loads(run("report", tmp_path / "x.npz", "--counts", "--json")[1])["confusion_matrix"] == [[5, 1], [2, 10**12]]
+    assert json.loads(run("report", tmp_path / "x.npz", "--counts", "--json")[1])[
+        "confusion_matrix"
+    ] == [[5, 1], [2, 10**12]]
     pl.DataFrame({"cat": [5, 2], "dog": [1.5, 8]}).write_parquet(tmp_path / "x.parquet")
     report = json.loads(run("report", tmp_path / "x.parquet", "--counts", "--json")[1])
     assert report["confusion_matrix"] == [[5, 1.5], [2, 8]]
@@ -193,26 +231,61 @@ PREDICTIONS = "y_true,y_pred,w,p_0,p_1\n0,0,1,0.9,0.1\n1,1,1,0.2,0.8\n1,0,1,0.6,
     [
         ("gone.csv", None, [], "gone.csv: no such file"),
         (".", None, [], "unknown extension"),
-        ("x.txt", "y_true,y_pred\n", [], r"unknown extension '.txt'; known are .csv, .parquet, .npz"),
+        (
+            "x.txt",
+            "y_true,y_pred\n",
+            [],
+            r"unknown extension '.txt'; known are .csv, .parquet, .npz",
+        ),
         ("x.csv", "", [], "x.csv: cannot be read: empty"),
         ("x.csv", "y_true,y_pred\n", [], "x.csv: the file has no rows"),
-        ("x.csv", "y_true;y_pred\n0;1\n", [], "columns must be separated by commas; the first line is 'y_true;y_pred'"),
+        (
+            "x.csv",
+            "y_true;y_pred\n0;1\n",
+            [],
+            "columns must be separated by commas; the first line is 'y_true;y_pred'",
+        ),
         ("x.csv", "truth,y_pred\n0,1\n", [], "no column 'y_true'; the file has 'truth', 'y_pred'"),
         ("x.csv", "y_true,y_pred,y_pred\n0,1,1\n", [], "the file has two columns 'y_pred'"),
-        ("x.csv", PREDICTIONS, ["--pred", "guess"], "no column 'guess'; the file has 'y_true', 'y_pred', 'w', 'p_0', 'p_1'"),
+        (
+            "x.csv",
+            PREDICTIONS,
+            ["--pred", "guess"],
+            "no column 'guess'; the file has 'y_true', 'y_pred', 'w', 'p_0', 'p_1'",
+        ),
         ("x.csv", PREDICTIONS, ["--pred", "guess", "--prob", "p_"], "no column 'guess'"),
-        ("x.csv", PREDICTIONS, ["--pred", "y_true"], "one column has two roles: true = 'y_true', pred = 'y_true'"),
+        (
+            "x.csv",
+            PREDICTIONS,
+            ["--pred", "y_true"],
+            "one column has two roles: true = 'y_true', pred = 'y_true'",
+        ),
         ("x.csv", PREDICTIONS, ["--weight", "weight"], "no column 'weight'"),
         ("x.csv", PREDICTIONS, ["--prob", "q_"], "no column begins with 'q_'"),
-        ("x.csv", PREDICTIONS.replace("1,1,1,", "1,1,nan,"), ["--weight", "w"], "row 2: 'w' is 'nan', expected a number >= 0"),
-        ("x.csv", PREDICTIONS.replace("1,0,1,", "1,0,-2,"), ["--weight", "w"], "row 3: 'w' is '-2', expected a number >= 0"),
+        (
+            "x.csv",
+            PREDICTIONS.replace("1,1,1,", "1,1,nan,"),
+            ["--weight", "w"],
+            "row 2: 'w' is 'nan', expected a number >= 0",
+        ),
+        (
+            "x.csv",
+            PREDICTIONS.replace("1,0,1,", "1,0,-2,"),
+            ["--weight", "w"],
+            "row 3: 'w' is '-2', expected a number >= 0",
+        ),
         (
             "x.csv",
             PREDICTIONS.replace("1,0,1,", "1,0,much,"),
             ["--weight", "w"],
             "row 3: 'w' is 'much', expected a number >= 0",
         ),
-        ("x.csv", re.sub(",1,0", ",0,0", PREDICTIONS), ["--weight", "w"], "no examples to report on: all counts are 0"),
+        (
+            "x.csv",
+            re.sub(",1,0", ",0,0", PREDICTIONS),
+            ["--weight", "w"],
+            "no examples to report on: all counts are 0",
+        ),
         (
             "x.csv",
             PREDICTIONS.replace("0.8", "0.7"),
@@ -225,35 +298,91 @@ PREDICTIONS = "y_true,y_pred,w,p_0,p_1\n0,0,1,0.9,0.1\n1,1,1,0.2,0.8\n1,0,1,0.6,
             ["--prob", "p_"],
             "row 2: 'y_true' is '2', a class for which there is no",
         ),
-        ("x.csv", "y_true,y_pred\na,a\nb,\n", [], "row 2: 'y_pred' is '', which is no class; --ignore '' leaves"),
-        ("x.csv", "y_true,y_pred\n0,1\n1,-1\n", [], "row 2: 'y_pred' is '-1', which is no class id; --ignore=-1 leaves"),
-        ("x.csv", "y_true,y_pred\n0,0.3\n1,0.8\n", [], "not of one kind: '0', '1' against '0.3', '0.8'"),
+        (
+            "x.csv",
+            "y_true,y_pred\na,a\nb,\n",
+            [],
+            "row 2: 'y_pred' is '', which is no class; --ignore '' leaves",
+        ),
+        (
+            "x.csv",
+            "y_true,y_pred\n0,1\n1,-1\n",
+            [],
+            "row 2: 'y_pred' is '-1', which is no class id; --ignore=-1 leaves",
+        ),
+        (
+            "x.csv",
+            "y_true,y_pred\n0,0.3\n1,0.8\n",
+            [],
+            "not of one kind: '0', '1' against '0.3', '0.8'",
+        ),
         ("x.csv", "y_true,y_pred\na,a\na,a\n", [], "at least two classes, the file has 'a'"),
-        ("x.csv", "y_true,y_pred\n0,cat\n1,dog\n", [], "not of one kind: '0', '1' against 'cat', 'dog'"),
+        (
+            "x.csv",
+            "y_true,y_pred\n0,cat\n1,dog\n",
+            [],
+            "not of one kind: '0', '1' against 'cat', 'dog'",
+        ),
         ("x.csv", "y_true,y_pred\n0,1\n", ["--ignore", "0"], "all rows are ignored"),
         ("x.csv", "y_true,y_pred\n0,1\n0,1,5,6\n", [], "cannot be read"),
         ("x.parquet", "no parquet", [], "cannot be read"),
         ("x.npz", "no archive", [], "cannot be read: File is not a zip file"),
         ("x.npz", "", ["--counts"], "cannot be read: File is not a zip file"),
-        ("x.csv", "1,2,3\n4,5,6\n", ["--counts"], r"counts must be one square matrix \(K, K\), got shape \(2, 3\)"),
-        ("x.csv", "1,2\n3,-4\n", ["--counts"], r"counts\[1, 1\] is -4, expected a number from 0 to 1e30"),
+        (
+            "x.csv",
+            "1,2,3\n4,5,6\n",
+            ["--counts"],
+            r"counts must be one square matrix \(K, K\), got shape \(2, 3\)",
+        ),
+        (
+            "x.csv",
+            "1,2\n3,-4\n",
+            ["--counts"],
+            r"counts\[1, 1\] is -4, expected a number from 0 to 1e30",
+        ),
         ("x.csv", "1,2\n3,nan\n", ["--counts"], r"counts\[1, 1\] is nan"),
         ("x.csv", "a,b\n3,x\n1,2\n", ["--counts"], "row 1: 'x' is not a number"),
         ("x.csv", ",a,b\nb,1,2\na,3,4\n", ["--counts"], "rows and columns name different classes"),
         ("x.csv", "7\n", ["--counts"], "at least two classes, got 1"),
         ("x.csv", "0,0\n0,0\n", ["--counts"], "no examples to report on"),
         ("x.csv", "1e308,1e308\n0,1\n", ["--counts"], r"counts\[0, 0\] is 1e\+308, expected"),
-        ("x.csv", "1,2\n3,4\n", ["--counts", "--weight", "w"], "--counts reads a matrix: it takes no"),
-        ("x.csv", PREDICTIONS, ["--level", "95"], "--level: level must be a Python number between 0 and 1"),
-        ("x.csv", PREDICTIONS, ["--json", "nowhere/out.json"], "out.json: cannot be written: No such file or directory"),
+        (
+            "x.csv",
+            "1,2\n3,4\n",
+            ["--counts", "--weight", "w"],
+            "--counts reads a matrix: it takes no",
+        ),
+        (
+            "x.csv",
+            PREDICTIONS,
+            ["--level", "95"],
+            "--level: level must be a Python number between 0 and 1",
+        ),
+        (
+            "x.csv",
+            PREDICTIONS,
+            ["--json", "nowhere/out.json"],
+            "out.json: cannot be written: No such file or directory",
+        ),
         ("x.csv", PREDICTIONS, ["--json", "x.csv"], "--json would overwrite the input"),
         ("x.csv", PREDICTIONS, ["--html", "x.csv"], "--html would overwrite the input"),
         ("x.csv", PREDICTIONS, ["--json", "y", "--html", "y"], "y: --html would overwrite --json"),
-        ("x.csv", PREDICTIONS, ["--html", "nowhere/out.html"], "out.html: cannot be written: No such file or directory"),
+        (
+            "x.csv",
+            PREDICTIONS,
+            ["--html", "nowhere/out.html"],
+            "out.html: cannot be written: No such file or directory",
+        ),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_two(
-    name: str, content: str | None, options: list[str], message: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    content: str | None,
+    options: list[str],
+    message: str,
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     if content is not None:
@@ -270,11 +399,26 @@ def test_bad_input_is_one_line_and_exit_code_two(
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"y_true": np.array([0, 1, 1]), "y_pred": np.array([0, 1])}, "unequal lengths: 'y_true' has 3, 'y_pred' has 2"),
-        ({"y_true": np.array([0, 1]), "guess": np.array([0, 1])}, "no column 'y_pred'; the file has 'y_true', 'guess'"),
-        ({"y_true": np.array([0, 1]), "y_pred": np.array([0.0, 1.0])}, "array 'y_pred' holds float64"),
-        ({"y_true": np.eye(2, dtype=int), "y_pred": np.array([0, 1])}, r"array 'y_true' has shape \(2, 2\), expected \(n,\)"),
-        ({"y_true": np.array([0, "a"], object), "y_pred": np.array([0, 1])}, "array 'y_true' holds Python objects"),
+        (
+            {"y_true": np.array([0, 1, 1]), "y_pred": np.array([0, 1])},
+            "unequal lengths: 'y_true' has 3, 'y_pred' has 2",
+        ),
+        (
+            {"y_true": np.array([0, 1]), "guess": np.array([0, 1])},
+            "no column 'y_pred'; the file has 'y_true', 'guess'",
+        ),
+        (
+            {"y_true": np.array([0, 1]), "y_pred": np.array([0.0, 1.0])},
+            "array 'y_pred' holds float64",
+        ),
+        (
+            {"y_true": np.eye(2, dtype=int), "y_pred": np.array([0, 1])},
+            r"array 'y_true' has shape \(2, 2\), expected \(n,\)",
+        ),
+        (
+            {"y_true": np.array([0, "a"], object), "y_pred": np.array([0, 1])},
+            "array 'y_true' holds Python objects",
+        ),
     ],
 )
 def test_bad_arrays(arrays: dict[str, np.ndarray], message: str, run: Run, tmp_path: Path) -> None:
@@ -289,21 +433,26 @@ def test_ignored_rows_are_left_out_of_everything(run: Run, tmp_path: Path) -> No
     """Also of the probabilities, and what else they hold is not looked at."""
     text = "y_true,y_pred,w,p_a,p_b,p_c\na,a,1,.6,.3,.1\nb,a,1,.1,.8,.1\nc,c,-1,,,\n"
     path = write(tmp_path / "x.csv", text)
-    report = json.loads(run("report", path, "--prob", "p_", "--weight", "w", "--ignore", "c", "--json")[1])
+    report = json.loads(
+        run("report", path, "--prob", "p_", "--weight", "w", "--ignore", "c", "--json")[1]
+    )
     assert report["confusion_matrix"] == [[1, 0, 0], [1, 0, 0], [0, 0, 0]]
     assert report["num_ignored"] == 1
     assert report["overall"]["expected_accuracy"]["value"] == pytest.approx((0.6 + 0.8) / 2)
 
 
 def test_files_as_people_write_them(run: Run, tmp_path: Path) -> None:
-    """Spaces, blank lines, CRLF, quotes, a byte-order mark, brackets in the name; unknown answers of a language model."""
+    """Spaces, blank lines, CRLF, quotes, a byte-order mark, brackets in the name; unknown answers
+    of a language model.
+    """
     text = '\ufeffy_true,y_pred\r\n0, 0\r\n\r\n1 ,"1"\r\n1,unknown\r\n\r\n'
     path = tmp_path / "predictions[1].csv"
     path.write_bytes(text.encode())
     code, out, err = run("report", path, "--json")
     assert (code, err) == (0, "")
     assert json.loads(out)["confusion_matrix"] == [[1, 0, 0], [0, 1, 1], [0, 0, 0]]
-    odd = write(tmp_path / "odd.csv", "y_true,y_pred\n18_25,nan\nnan,18_25\n")  # all wrong, and odd names: still a report
+    # All wrong, and odd names: still a report.
+    odd = write(tmp_path / "odd.csv", "y_true,y_pred\n18_25,nan\nnan,18_25\n")
     assert json.loads(run("report", odd, "--json")[1])["overall"]["accuracy"]["value"] == 0
 
 
@@ -363,7 +512,9 @@ class TestLargeFiles:
         ],
     )
     @pytest.mark.parametrize("at", [5, 29, 58])
-    def test_what_is_wrong(self, row: str, message: str, at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_what_is_wrong(
+        self, row: str, message: str, at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         """Wherever it is, and though there is more of it, the first is named by its row."""
         monkeypatch.setattr(_reading, "MAX_CLASSES", 3)
         rows = ["a,b,1", "b,a,1", "", "c,c,1"] * 15
@@ -380,7 +531,9 @@ class TestLargeFiles:
 
 
 @pytest.mark.parametrize("late", [0, 5000])
-def test_columns_of_free_text_are_refused_at_once(late: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_of_free_text_are_refused_at_once(
+    late: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """However late they turn out to be no classes, little is read beyond the rows that show it."""
     monkeypatch.setattr(_reading, "BATCH_SIZE", 2**10)
     answers = ["a"] * late + [f"answer {i}" for i in range(100_000)]
@@ -412,17 +565,23 @@ def test_two_million_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("suffix", "total"), [(".csv", None), (".parquet", 5), (".npz", 5)])
-def test_progress_counts_rows(suffix: str, total: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_counts_rows(
+    suffix: str, total: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(_reading, "BATCH_SIZE", 2)
     seen: list[tuple[int, int | None]] = []
     path = save(FRAME, tmp_path / f"x{suffix}")
-    _reading.count_predictions(path, _reading.Columns(), on_progress=lambda done, total: seen.append((done, total)))
+    _reading.count_predictions(
+        path, _reading.Columns(), on_progress=lambda done, total: seen.append((done, total))
+    )
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
     assert seen[-1] == (5, total)
     assert len(seen) >= 3
 
 
-def test_progress_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_bar_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")  # what makes rich take standard error for a terminal
     with _commands._progress() as on_progress:
         on_progress(3, 12)
@@ -459,11 +618,22 @@ def test_float_columns_are_no_classes(run: Run, tmp_path: Path) -> None:
 def test_help_names_every_option(run: Run) -> None:
     code, out, _ = run("report", "--help")
     assert code == 0
-    for option in ("--true", "--pred", "--weight", "--prob", "--ignore", "--counts", "--level", "--json"):
+    for option in (
+        "--true",
+        "--pred",
+        "--weight",
+        "--prob",
+        "--ignore",
+        "--counts",
+        "--level",
+        "--json",
+    ):
         assert option in out
 
 
-OTHER = FRAME.with_columns(pl.Series("y_pred", ["b", "a", "b", "b", "a"]), pl.Series("id", [4, 8, 15, 16, 23]))
+OTHER = FRAME.with_columns(
+    pl.Series("y_pred", ["b", "a", "b", "b", "a"]), pl.Series("id", [4, 8, 15, 16, 23])
+)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
@@ -476,29 +646,79 @@ def test_two_files_are_compared(suffix: str, run: Run, tmp_path: Path) -> None:
     labels = [list(column) for column in (FRAME["y_true"], FRAME["y_pred"], OTHER["y_pred"])]
     expected = jm.comparison_report(*labels, names=(str(a), str(b)), rope=0.1, level=0.9)
     assert out == expected.to_text()
-    assert json.loads(run("compare", a, save(OTHER, tmp_path / f"c{suffix}"), "--json")[1])["num_examples"] == 5
+    assert (
+        json.loads(run("compare", a, save(OTHER, tmp_path / f"c{suffix}"), "--json")[1])[
+            "num_examples"
+        ]
+        == 5
+    )
 
 
 @pytest.mark.parametrize(
     ("b", "options", "message"),
     [
-        ("y_true,y_pred\na,a\nb,b\n", (), "a.csv has 3 rows, b.csv has 2; --id names a column to join them by"),
-        ("y_true,y_pred\nb,a\na,b\na,b\n", (), "in the true class of 2 of 3 rows, the first at row 1: 'a' and 'b'"),
-        ("id,y_true,y_pred\n3,a,a\n1,a,a\n2,a,a\n", ("--id", "id"), "of 1 of 3 rows, the first at id '2': 'b' and 'a'"),
-        ("id,y_true,y_pred\n1,a,a\n1,a,a\n2,a,a\n", ("--id", "id"), "b.csv: 2 rows share their id with others, the first '1'"),
-        ("id,y_true,y_pred\n1,a,a\n2,a,a\n", ("--id", "id"), "1 of 3 rows of a.csv are not in b.csv, the first is '3'"),
-        ("id,y_true,y_pred\n1,a,a\n2,b,a\n3,a,a\n9,a,a\n", ("--id", "id"), "1 of 4 rows of b.csv are not in a.csv"),
-        ("y_true,y_pred\na,a\nb,-1\na,b\n", (), "b.csv: row 2: 'y_pred' is '-1', which is no class id; --ignore=-1"),
+        (
+            "y_true,y_pred\na,a\nb,b\n",
+            (),
+            "a.csv has 3 rows, b.csv has 2; --id names a column to join them by",
+        ),
+        (
+            "y_true,y_pred\nb,a\na,b\na,b\n",
+            (),
+            "in the true class of 2 of 3 rows, the first at row 1: 'a' and 'b'",
+        ),
+        (
+            "id,y_true,y_pred\n3,a,a\n1,a,a\n2,a,a\n",
+            ("--id", "id"),
+            "of 1 of 3 rows, the first at id '2': 'b' and 'a'",
+        ),
+        (
+            "id,y_true,y_pred\n1,a,a\n1,a,a\n2,a,a\n",
+            ("--id", "id"),
+            "b.csv: 2 rows share their id with others, the first '1'",
+        ),
+        (
+            "id,y_true,y_pred\n1,a,a\n2,a,a\n",
+            ("--id", "id"),
+            "1 of 3 rows of a.csv are not in b.csv, the first is '3'",
+        ),
+        (
+            "id,y_true,y_pred\n1,a,a\n2,b,a\n3,a,a\n9,a,a\n",
+            ("--id", "id"),
+            "1 of 4 rows of b.csv are not in a.csv",
+        ),
+        (
+            "y_true,y_pred\na,a\nb,-1\na,b\n",
+            (),
+            "b.csv: row 2: 'y_pred' is '-1', which is no class id; --ignore=-1",
+        ),
         ("y_true,y_pred\na,a\nb,\na,b\n", (), "b.csv: row 2: 'y_pred' is '', which is no class"),
         ("y_true,y_pred\na,0\nb,1\na,0\n", (), "b.csv: truth and prediction are not of one kind"),
-        ("y_true,guess\na,0\nb,1\na,0\n", (), "b.csv: no column 'y_pred'; the file has 'y_true', 'guess'"),
+        (
+            "y_true,guess\na,0\nb,1\na,0\n",
+            (),
+            "b.csv: no column 'y_pred'; the file has 'y_true', 'guess'",
+        ),
         ("y_true,y_pred\na,a\nb,b\na,b\n", ("--rope", "-1"), "--rope: rope must be >= 0"),
-        ("y_true,y_pred\na,a\nb,b\na,b\n", ("--ignore", "a", "--ignore", "b"), "all rows are ignored"),
-        ("y_true,y_pred\na,a\nb,b\na,b\n", ("--ignore", "b"), "at least two classes, the files have 'a'"),
+        (
+            "y_true,y_pred\na,a\nb,b\na,b\n",
+            ("--ignore", "a", "--ignore", "b"),
+            "all rows are ignored",
+        ),
+        (
+            "y_true,y_pred\na,a\nb,b\na,b\n",
+            ("--ignore", "b"),
+            "at least two classes, the files have 'a'",
+        ),
     ],
 )
 def test_what_cannot_be_compared(
-    b: str, options: tuple[str, ...], message: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    b: str,
+    options: tuple[str, ...],
+    message: str,
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "a.csv", "id,y_true,y_pred\n1,a,a\n2,b,b\n3,a,b\n")
@@ -510,7 +730,9 @@ def test_what_cannot_be_compared(
 
 
 def test_only_whole_lines_are_blank(run: Run, tmp_path: Path) -> None:
-    """A row that has an id has no class where its cells are empty; rows keep the numbers that they have in the file."""
+    """A row that has an id has no class where its cells are empty; rows keep the numbers that they
+    have in the file.
+    """
     path = write(tmp_path / "a.csv", "id,y_true,y_pred\n1,a,a\n\n2,b,b\n3,,\n4,b,b\n")
     for arguments in (("report", path), ("compare", path, path)):
         code, _, err = run(*arguments)
@@ -540,18 +762,28 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> tuple[jm.Evaluator, list[
     for path in paths:
         y = rng.integers(-1, 3, 500)
         z = (rng.normal(size=(500, 3)) + 2 * np.eye(3)[y]).astype(np.float32)
-        jm.save_state(path, evaluator.update(evaluator.init(), y_true=y, logits=z, loss=jm.cross_entropy(z, y)))
+        jm.save_state(
+            path,
+            evaluator.update(evaluator.init(), y_true=y, logits=z, loss=jm.cross_entropy(z, y)),
+        )
     return evaluator, paths
 
 
-def test_states_of_hosts_are_merged(hosts: tuple[jm.Evaluator, list[Path]], run: Run, tmp_path: Path) -> None:
+def test_states_of_hosts_are_merged(
+    hosts: tuple[jm.Evaluator, list[Path]], run: Run, tmp_path: Path
+) -> None:
     evaluator, paths = hosts
     merged = evaluator.merge(*map(jm.load_state, paths))
     results = jm.to_python(evaluator.compute(merged))
-    code, out, _ = run("merge", *paths, "--classes", "cat,dog,fish", "--output", tmp_path / "all.npz", "--json")
+    code, out, _ = run(
+        "merge", *paths, "--classes", "cat,dog,fish", "--output", tmp_path / "all.npz", "--json"
+    )
     assert code == 0
     report = json.loads(out)
-    assert (report["num_examples"], report["num_ignored"]) == (results["num_examples"], results["num_ignored"])
+    assert (report["num_examples"], report["num_ignored"]) == (
+        results["num_examples"],
+        results["num_ignored"],
+    )
     assert [c["name"] for c in report["classes"]] == ["cat", "dog", "fish"]
     for name in ("accuracy", "loss", "calibration_error"):
         assert report["overall"][name]["value"] == pytest.approx(results[name], rel=1e-6)
@@ -559,12 +791,21 @@ def test_states_of_hosts_are_merged(hosts: tuple[jm.Evaluator, list[Path]], run:
     jax.tree.map(np.testing.assert_array_equal, jm.load_state(tmp_path / "all.npz"), merged)
     code, out, _ = run("merge", tmp_path / "all.npz")
     assert code == 0
-    assert f"{results['num_examples']:.0f} examples, {results['num_ignored']:.0f} ignored, 3 classes" in out
+    assert (
+        f"{results['num_examples']:.0f} examples, {results['num_ignored']:.0f} ignored, 3 classes"
+        in out
+    )
 
 
 def test_states_of_one_event_have_areas(run: Run, tmp_path: Path) -> None:
-    evaluator = jm.evaluator(jm.count_metrics({}, num_classes=2), jm.ranking_metrics(scale="probability", num_bins=64))
-    batch: dict[str, list[float]] = {"y_true": [0, 1, 0, 1], "y_pred": [0, 1, 1, 1], "y_score": [0.1, 0.9, 0.6, 0.4]}
+    evaluator = jm.evaluator(
+        jm.count_metrics({}, num_classes=2), jm.ranking_metrics(scale="probability", num_bins=64)
+    )
+    batch: dict[str, list[float]] = {
+        "y_true": [0, 1, 0, 1],
+        "y_pred": [0, 1, 1, 1],
+        "y_score": [0.1, 0.9, 0.6, 0.4],
+    }
     jm.save_state(tmp_path / "a.npz", evaluator.update(evaluator.init(), **batch))
     overall = json.loads(run("merge", tmp_path / "a.npz", "--json")[1])["overall"]
     assert overall["roc_auc"]["value"] == pytest.approx(0.75)
@@ -574,7 +815,9 @@ def test_states_of_one_event_have_areas(run: Run, tmp_path: Path) -> None:
 def test_states_without_counts_are_merged(run: Run, tmp_path: Path) -> None:
     evaluator = jm.evaluator(jm.mean_of("loss"))
     jm.save_state(tmp_path / "a.npz", evaluator.update(evaluator.init(), loss=[1.0, 2.0]))
-    code, out, err = run("merge", tmp_path / "a.npz", tmp_path / "a.npz", "--output", tmp_path / "b.npz")
+    code, out, err = run(
+        "merge", tmp_path / "a.npz", tmp_path / "a.npz", "--output", tmp_path / "b.npz"
+    )
     assert (code, out) == (0, "")
     assert "2 states merged; they hold no counts" in err
     jax.config.update("jax_enable_x64", False)  # as where the states were made
@@ -596,18 +839,29 @@ def test_pages(hosts: tuple[jm.Evaluator, list[Path]], run: Run, tmp_path: Path)
         assert f"<h1>{title}</h1>" in page.read_text(encoding="utf-8")
 
 
-def test_states_that_cannot_be_merged(hosts: tuple[jm.Evaluator, list[Path]], run: Run, tmp_path: Path) -> None:
+def test_states_that_cannot_be_merged(
+    hosts: tuple[jm.Evaluator, list[Path]], run: Run, tmp_path: Path
+) -> None:
     _, (path, _) = hosts
     other = jm.evaluator(jm.mean_of("loss"))
     jm.save_state(tmp_path / "means.npz", other.init())
     for arguments, message in [
         ((path, tmp_path / "means.npz"), "means.npz: states of different evaluators"),
-        ((tmp_path / "means.npz",), "a report needs a state with one confusion matrix, got 0; it holds moments(loss)"),
+        (
+            (tmp_path / "means.npz",),
+            "a report needs a state with one confusion matrix, got 0; it holds moments(loss)",
+        ),
         ((path, tmp_path / "none.npz"), "none.npz: No such file"),
         ((write(tmp_path / "x.npz", "hello"),), "x.npz: no state of an evaluator"),
         ((path, "--output", path), "--output would overwrite the input"),
-        ((path, "--output", tmp_path / "o.npz", "--html", tmp_path / "o.npz"), "--html would overwrite --output"),
-        ((tmp_path / "means.npz", "--html", tmp_path / "p.html"), "a report needs a state with one confusion matrix, got 0"),
+        (
+            (path, "--output", tmp_path / "o.npz", "--html", tmp_path / "o.npz"),
+            "--html would overwrite --output",
+        ),
+        (
+            (tmp_path / "means.npz", "--html", tmp_path / "p.html"),
+            "a report needs a state with one confusion matrix, got 0",
+        ),
         ((path, "--classes", "a,b"), "expected 3, got 2"),
         ((path, "--output", tmp_path / "no" / "where.npz"), "where.npz: cannot be written"),
     ]:

@@ -1,4 +1,6 @@
-"""Paired comparisons against published figures, definitions written out slowly, and single-classifier intervals."""
+"""Paired comparisons against published figures, definitions written out slowly, and
+single-classifier intervals.
+"""
 
 from typing import Any
 
@@ -14,7 +16,9 @@ KEY = 0
 macro_f1 = jm.macro(jm.f1)
 
 
-def predictions(n: int = 400, k: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def predictions(
+    n: int = 400, k: int = 3, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, k, n)
     a = np.where(rng.random(n) < 0.8, truth, rng.integers(0, k, n))
@@ -66,12 +70,19 @@ def test_pairing_narrows_the_interval_and_the_same_predictions_do_not_differ() -
 
 def test_region_of_practical_equivalence() -> None:
     for method in ("bootstrap", "posterior", "delta"):
-        result = jm.compare(KEY, jm.accuracy, PAIRED, method=method, rope=0.03125)  # between 12 and 13 of 400
+        # Between 12 and 13 of 400.
+        result = jm.compare(KEY, jm.accuracy, PAIRED, method=method, rope=0.03125)
         law = stats.norm(result.difference.value, result.difference.standard_error)
-        np.testing.assert_allclose(result.probability_equivalent, law.cdf(0.03125) - law.cdf(-0.03125), atol=0.05)
+        np.testing.assert_allclose(
+            result.probability_equivalent, law.cdf(0.03125) - law.cdf(-0.03125), atol=0.05
+        )
     assert jm.compare(KEY, jm.accuracy, PAIRED, rope=1.0).probability_equivalent == 1
-    ten = jm.paired_confusion_matrix([0] * 10, [0] * 9 + [1], [0] * 8 + [1] * 2, num_classes=2)  # multiples of 0.1
-    on_edge, beyond = (jm.compare(KEY, jm.accuracy, ten, rope=rope).probability_equivalent for rope in (0.1, 0.100001))
+    # Multiples of 0.1.
+    ten = jm.paired_confusion_matrix([0] * 10, [0] * 9 + [1], [0] * 8 + [1] * 2, num_classes=2)
+    on_edge, beyond = (
+        jm.compare(KEY, jm.accuracy, ten, rope=rope).probability_equivalent
+        for rope in (0.1, 0.100001)
+    )
     assert on_edge == beyond > 0.5
 
 
@@ -91,7 +102,9 @@ def test_comparisons_in_a_batch_and_of_many_metrics() -> None:
                 together,
                 alone,
             )
-    np.testing.assert_allclose(together["accuracy"].difference.value[0], -together["accuracy"].difference.value[1])
+    np.testing.assert_allclose(
+        together["accuracy"].difference.value[0], -together["accuracy"].difference.value[1]
+    )
 
 
 def test_many_classes_are_compared_without_their_empty_cells() -> None:
@@ -100,9 +113,12 @@ def test_many_classes_are_compared_without_their_empty_cells() -> None:
     result = jm.compare(KEY, jm.accuracy, paired, num_samples=500)
     difference = (a == truth).astype(float) - (b == truth)
     np.testing.assert_allclose(result.difference.value, difference.mean(), rtol=1e-5)
-    np.testing.assert_allclose(result.difference.standard_error, difference.std() / np.sqrt(2000), rtol=0.15)
+    np.testing.assert_allclose(
+        result.difference.standard_error, difference.std() / np.sqrt(2000), rtol=0.15
+    )
 
 
+# Statistics and p-values from R via statsmodels.
 @pytest.mark.parametrize(
     ("method", "statistic", "p_value"),
     [
@@ -110,7 +126,7 @@ def test_many_classes_are_compared_without_their_empty_cells() -> None:
             "asymptotic",
             0.470588235294118,
             stats.chi2.sf(8 / 17, 1),
-        ),  # statistics and p-values from R via statsmodels
+        ),
         ("corrected", 9 / 34, 0.606905427217951),
         ("exact", 15, 0.60759136127308),
         ("mid-p", 15, 0.60759136127308 - stats.binom.pmf(15, 34, 0.5)),
@@ -121,10 +137,14 @@ def test_mcnemar_equals_published_figures(method: Any, statistic: float, p_value
     np.testing.assert_allclose(test, [statistic, p_value], rtol=1e-7)
 
 
-@pytest.mark.parametrize(("b", "c"), [(1, 0), (37, 0), (5000, 5200), (100_000, 100_900), (2**20, 2**20 + 5000)])
+@pytest.mark.parametrize(
+    ("b", "c"), [(1, 0), (37, 0), (5000, 5200), (100_000, 100_900), (2**20, 2**20 + 5000)]
+)
 def test_mcnemar_of_many_examples(b: int, c: int) -> None:
     below, exactly = stats.binom.cdf(min(b, c), b + c, 0.5), stats.binom.pmf(min(b, c), b + c, 0.5)
-    np.testing.assert_allclose(jm.mcnemar([[0, b], [c, 0]], method="exact").p_value, 2 * below, rtol=1e-5)
+    np.testing.assert_allclose(
+        jm.mcnemar([[0, b], [c, 0]], method="exact").p_value, 2 * below, rtol=1e-5
+    )
     np.testing.assert_allclose(jm.mcnemar([[0, b], [c, 0]]).p_value, 2 * below - exactly, rtol=1e-5)
 
 
@@ -133,7 +153,9 @@ def test_mcnemar_of_paired_counts() -> None:
     only_a, only_b = ((a == truth) & (b != truth)).sum(), ((a != truth) & (b == truth)).sum()
     for method in ("exact", "mid-p", "corrected", "asymptotic"):
         test = jm.mcnemar(PAIRED, method=method)
-        np.testing.assert_allclose(test, jm.mcnemar([[0, only_a], [only_b, 0]], method=method), rtol=1e-6)
+        np.testing.assert_allclose(
+            test, jm.mcnemar([[0, only_a], [only_b, 0]], method=method), rtol=1e-6
+        )
     expected = stats.binomtest(int(min(only_a, only_b)), int(only_a + only_b)).pvalue
     np.testing.assert_allclose(jm.mcnemar(PAIRED, method="exact").p_value, expected, rtol=2e-3)
     assert jm.mcnemar(np.stack([PAIRED] * 4)).p_value.shape == (4,)
@@ -145,7 +167,9 @@ def test_permutation_test_of_the_accuracy_is_the_exact_mcnemar() -> None:
     paired = jm.paired_confusion_matrix(truth, a, b, num_classes=3)
     test = jm.permutation_test(KEY, jm.accuracy, paired, num_samples=40_000)
     exact = float(jm.mcnemar(paired, method="exact").p_value)
-    np.testing.assert_allclose(test.p_value, exact, atol=5 * np.sqrt(exact * (1 - exact) / 40_000) + 1 / 40_000)
+    np.testing.assert_allclose(
+        test.p_value, exact, atol=5 * np.sqrt(exact * (1 - exact) / 40_000) + 1 / 40_000
+    )
 
 
 def test_permutation_test_of_small_and_of_undefined_numbers() -> None:
@@ -161,7 +185,8 @@ def test_permutation_test_of_small_and_of_undefined_numbers() -> None:
     )
     few = jm.paired_confusion_matrix(truth, a, b, num_classes=2)
     test = jm.permutation_test(KEY, lambda c: c[1, 1] / c[:, 1].sum(), few, num_samples=4000)
-    np.testing.assert_allclose(test.p_value, 2 / 14, atol=0.02)  # 2 of 16 swaps leave one without positives
+    # 2 of 16 swaps leave one without positives.
+    np.testing.assert_allclose(test.p_value, 2 / 14, atol=0.02)
 
 
 def slow_delong(truth: np.ndarray, scores: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -172,7 +197,9 @@ def slow_delong(truth: np.ndarray, scores: list[np.ndarray]) -> tuple[np.ndarray
         areas.append(order.mean())
         of_positives.append(order.mean(1))
         of_negatives.append(order.mean(0))
-    covariance = np.cov(of_positives) / (truth == 1).sum() + np.cov(of_negatives) / (truth == 0).sum()
+    covariance = (
+        np.cov(of_positives) / (truth == 1).sum() + np.cov(of_negatives) / (truth == 0).sum()
+    )
     return np.array(areas), covariance
 
 
@@ -195,7 +222,9 @@ def test_delong_from_its_definition() -> None:
     p_value = 2 * stats.norm.sf(abs(areas[0] - areas[1]) / error)
     np.testing.assert_allclose(result.p_value, p_value, rtol=1e-9)
     ignored = np.append(truth, -1), np.append(first, 4), np.append(second, 5)
-    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-12), jm.delong(*ignored), result)
+    jax.tree.map(
+        lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-12), jm.delong(*ignored), result
+    )
     with pytest.raises(ValueError, match=r"y_true\[300\] is 7"):
         jm.delong(np.append(truth, 7), *ignored[1:])
     with pytest.raises(ValueError, match=r"y_score_b\[0\] is nan"):
@@ -243,13 +272,18 @@ def test_predictions_are_compared_as_their_paired_counts_are() -> None:
     paired = jm.paired_confusion_matrix(truth, a, b, num_classes=40)
     for method in ("bootstrap", "delta"):
         from_counts = jm.compare(KEY, macro_f1, paired, method=method, num_samples=200)
-        from_labels = jm.compare_predictions(KEY, macro_f1, truth, a, b, num_classes=40, method=method, num_samples=200)
+        from_labels = jm.compare_predictions(
+            KEY, macro_f1, truth, a, b, num_classes=40, method=method, num_samples=200
+        )
         jax.tree.map(
             lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5),
             from_counts,
             from_labels,
         )
-        ignored = [np.append(x, label) for x, label in ((truth, [-1, 3, 3]), (a, [0, -1, 40]), (b, [0, 0, 3]))]
+        ignored = [
+            np.append(x, label)
+            for x, label in ((truth, [-1, 3, 3]), (a, [0, -1, 40]), (b, [0, 0, 3]))
+        ]
         masked = jm.compare_predictions(
             KEY,
             macro_f1,
@@ -266,14 +300,23 @@ def test_predictions_are_compared_as_their_paired_counts_are() -> None:
 
 def test_a_thousand_classes_are_compared() -> None:
     truth, a, b = predictions(5000, 1000)
-    result = jm.compare_predictions(KEY, jm.accuracy, truth, a, b, num_classes=1000, num_samples=100)
+    result = jm.compare_predictions(
+        KEY, jm.accuracy, truth, a, b, num_classes=1000, num_samples=100
+    )
     difference = (a == truth).astype(float) - (b == truth)
     np.testing.assert_allclose(result.difference.value, difference.mean(), rtol=1e-4)
-    np.testing.assert_allclose(result.difference.standard_error, difference.std() / np.sqrt(5000), rtol=0.3)
+    np.testing.assert_allclose(
+        result.difference.standard_error, difference.std() / np.sqrt(5000), rtol=0.3
+    )
 
 
 def test_matrices_of_many_classes_are_compared_as_each_would_be_alone() -> None:
-    batch = np.stack([jm.paired_confusion_matrix(*predictions(n, 20, seed=n), num_classes=20) for n in (300, 900)])
+    batch = np.stack(
+        [
+            jm.paired_confusion_matrix(*predictions(n, 20, seed=n), num_classes=20)
+            for n in (300, 900)
+        ]
+    )
     together = jm.compare(KEY, jm.accuracy, batch, num_samples=50)
     for i in range(2):
         alone = jm.compare(KEY, jm.accuracy, batch[i], num_samples=50)
@@ -285,17 +328,27 @@ def test_unpaired_differences_have_the_errors_of_both(method: Any) -> None:
     a, b = 20 * PAIRED.sum(-1), 10 * PAIRED.sum(-2)
     result = jm.compare_unpaired(KEY, macro_f1, a, b, method=method, num_samples=4000)
     errors = [float(jm.delta_method(macro_f1, c, stratified=False).standard_error) for c in (a, b)]
-    np.testing.assert_allclose([result.a.standard_error, result.b.standard_error], errors, rtol=0.05)
+    np.testing.assert_allclose(
+        [result.a.standard_error, result.b.standard_error], errors, rtol=0.05
+    )
     value, low, high, error, _ = result.difference
     np.testing.assert_allclose(error, np.linalg.norm(errors), rtol=0.05)
-    np.testing.assert_allclose([low, high], [value - 1.96 * error, value + 1.96 * error], atol=0.1 * float(error))
-    batch = jm.compare_unpaired(KEY, macro_f1, np.stack([a, b]), np.stack([b, b]), method=method, num_samples=4000)
+    np.testing.assert_allclose(
+        [low, high], [value - 1.96 * error, value + 1.96 * error], atol=0.1 * float(error)
+    )
+    batch = jm.compare_unpaired(
+        KEY, macro_f1, np.stack([a, b]), np.stack([b, b]), method=method, num_samples=4000
+    )
     np.testing.assert_allclose(batch.difference.low[0], result.difference.low, atol=1e-6)
     np.testing.assert_allclose(batch.difference.value[1], 0, atol=1e-3)
 
 
-def board_of(truth: np.ndarray, preds: Any, num_samples: int = 500, **options: Any) -> jm.Leaderboard:
-    return jm.leaderboard(KEY, jm.accuracy, truth, preds, num_classes=2, num_samples=num_samples, **options)
+def board_of(
+    truth: np.ndarray, preds: Any, num_samples: int = 500, **options: Any
+) -> jm.Leaderboard:
+    return jm.leaderboard(
+        KEY, jm.accuracy, truth, preds, num_classes=2, num_samples=num_samples, **options
+    )
 
 
 def test_leaderboard_from_its_definition() -> None:
@@ -306,14 +359,17 @@ def test_leaderboard_from_its_definition() -> None:
     preds = np.where(right, truth, 1 - truth)
     board = board_of(truth, preds, num_samples=4000)
     drawn = right[:, rng.integers(0, 200, (4000, 200))].mean(-1).T  # (S, M)
-    order = np.argsort(np.argsort(-drawn + 1e-9 * rng.random(drawn.shape), -1), -1)  # ties in random order
+    # Ties in random order.
+    order = np.argsort(np.argsort(-drawn + 1e-9 * rng.random(drawn.shape), -1), -1)
     expected = np.stack([(order == r).mean(0) for r in range(4)], -1)
     np.testing.assert_allclose(board.rank_probabilities, expected, atol=0.05)
     np.testing.assert_allclose(board.rank_probabilities.sum(0), 1, rtol=1e-5)
     np.testing.assert_allclose(board.rank_probabilities.sum(1), 1, rtol=1e-5)
     np.testing.assert_array_equal(board.probability_best, board.rank_probabilities[:, 0])
     np.testing.assert_allclose(board.estimates.value, right.mean(-1), rtol=1e-5)
-    np.testing.assert_allclose(board.estimates.standard_error, right.std(-1) / np.sqrt(200), rtol=0.08)
+    np.testing.assert_allclose(
+        board.estimates.standard_error, right.std(-1) / np.sqrt(200), rtol=0.08
+    )
     halves = []
     for _ in range(4000):
         first = rng.random(200) < 0.5
@@ -321,11 +377,15 @@ def test_leaderboard_from_its_definition() -> None:
     assert board.winner == right.mean(-1).argmax()
     np.testing.assert_allclose(board.winner_estimate.value, np.mean(halves), atol=0.004)
     moved = board.winner_estimate.value - board.estimates.value[board.winner]
-    np.testing.assert_allclose(board.winner_estimate.high - board.estimates.high[board.winner], moved, atol=1e-6)
+    np.testing.assert_allclose(
+        board.winner_estimate.high - board.estimates.high[board.winner], moved, atol=1e-6
+    )
 
 
 def test_the_winner_is_not_flattered() -> None:
-    """Twenty classifiers that are right in 70 %: the best of them shows 75 % on 200 examples, and must not promise it."""
+    """Twenty classifiers that are right in 70 %: the best of them shows 75 % on 200 examples, and
+    must not promise it.
+    """
     rng = np.random.default_rng(0)
     naive, honest, covered = [], [], []
     for _ in range(60):
@@ -353,14 +413,17 @@ def test_leaderboard_of_alike_and_undefined_classifiers() -> None:
     assert with_nan.winner == 1
     assert with_nan.probability_best[1] == 1
     assert with_nan.estimates.num_undefined[0] == 50
-    single = jm.leaderboard(KEY, jm.accuracy, [0, 1, 1], [[0, 1, 0]], num_classes=2, num_samples=50)  # none was chosen
+    # None was chosen.
+    single = jm.leaderboard(KEY, jm.accuracy, [0, 1, 1], [[0, 1, 0]], num_classes=2, num_samples=50)
     np.testing.assert_array_equal(single.winner_estimate[:4], [x[0] for x in single.estimates[:4]])
 
 
 def close_to(result: Any, expected: Any, samples: int) -> None:
     """Two estimates, each from so many replicates, within five of their Monte Carlo errors."""
     error = float(expected.standard_error)
-    np.testing.assert_allclose(result.value, expected.value, atol=2e-6 + 5 * error * np.sqrt(2 / samples))
+    np.testing.assert_allclose(
+        result.value, expected.value, atol=2e-6 + 5 * error * np.sqrt(2 / samples)
+    )
     np.testing.assert_allclose(result.standard_error, error, rtol=5 / np.sqrt(samples))
     atol = 5 * np.sqrt(2 * 0.025 * 0.975 / samples) / 0.058 * error
     np.testing.assert_allclose(result[1:3], expected[1:3], atol=atol)
@@ -418,7 +481,10 @@ def test_what_is_not_drawn_is_the_same_on_the_device(x64: bool) -> None:
 @pytest.mark.slow
 def test_permutations_on_the_device() -> None:
     paired = jm.paired_confusion_matrix(*predictions(60), num_classes=3)
-    host, device = (jm.permutation_test(KEY, macro_f1, put(paired), num_samples=4000) for put in (np.asarray, jnp.asarray))
+    host, device = (
+        jm.permutation_test(KEY, macro_f1, put(paired), num_samples=4000)
+        for put in (np.asarray, jnp.asarray)
+    )
     p = float(host.p_value)
     np.testing.assert_allclose(device.statistic, host.statistic, rtol=1e-5)
     np.testing.assert_allclose(device.p_value, p, atol=5 * np.sqrt(2 * p * (1 - p) / 4000))
@@ -433,10 +499,16 @@ def test_leaderboard_on_the_device_and_hidden_by_jit() -> None:
     hidden = jax.jit(lambda preds: board_of(truth, preds, num_samples=2000))(preds)
     for board in (device, hidden):
         assert board.winner == host.winner
-        np.testing.assert_allclose(board.rank_probabilities, host.rank_probabilities, atol=5 * np.sqrt(0.5 / 2000))
+        np.testing.assert_allclose(
+            board.rank_probabilities, host.rank_probabilities, atol=5 * np.sqrt(0.5 / 2000)
+        )
         np.testing.assert_allclose(board.estimates.value, host.estimates.value, rtol=1e-6)
-        np.testing.assert_allclose(board.estimates.standard_error, host.estimates.standard_error, rtol=5 / np.sqrt(2000))
-        np.testing.assert_allclose(board.winner_estimate.value, host.winner_estimate.value, atol=0.005)
+        np.testing.assert_allclose(
+            board.estimates.standard_error, host.estimates.standard_error, rtol=5 / np.sqrt(2000)
+        )
+        np.testing.assert_allclose(
+            board.winner_estimate.value, host.winner_estimate.value, atol=0.005
+        )
 
 
 def test_comparisons_on_the_host_compile_nothing(programs: list[str]) -> None:
@@ -444,7 +516,9 @@ def test_comparisons_on_the_host_compile_nothing(programs: list[str]) -> None:
         for method in ("bootstrap", "posterior", "delta"):
             jm.compare(KEY, lambda c: {"f1": jm.f1(c)}, PAIRED, method=method, num_samples=20)
             jm.compare(KEY, macro_f1, 0 * PAIRED, method=method, num_samples=20)
-            jm.compare_unpaired(KEY, macro_f1, np.eye(2), 5 * np.eye(2), method=method, num_samples=20)
+            jm.compare_unpaired(
+                KEY, macro_f1, np.eye(2), 5 * np.eye(2), method=method, num_samples=20
+            )
         for name in ("exact", "mid-p", "corrected", "asymptotic"):
             jm.mcnemar(PAIRED, method=name)
             jm.mcnemar(0 * PAIRED, method=name)

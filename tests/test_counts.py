@@ -1,6 +1,7 @@
 """Counting: against a loop, at the edges of dtypes and ranges, and what is refused.
 
-Most of it on the host; `everywhere` runs the device, too. What both promise alike is tested in test_transforms.py.
+Most of it on the host; `everywhere` runs the device, too. What both promise alike is tested in
+test_transforms.py.
 """
 
 from typing import Any
@@ -23,17 +24,33 @@ labels = hnp.arrays(np.int32, 40, elements=st.integers(-3, K - 1))
 everywhere = pytest.mark.parametrize("convert", [np.asarray, jnp.asarray], ids=["host", "device"])
 
 
-@given(labels, labels, hnp.arrays(np.float32, 40, elements=st.floats(0, 8, width=16)), hnp.arrays(bool, 40))
-def test_equals_a_loop(y_true: np.ndarray, y_pred: np.ndarray, weights: np.ndarray, where: np.ndarray) -> None:
+@given(
+    labels,
+    labels,
+    hnp.arrays(np.float32, 40, elements=st.floats(0, 8, width=16)),
+    hnp.arrays(bool, 40),
+)
+def test_equals_a_loop(
+    y_true: np.ndarray, y_pred: np.ndarray, weights: np.ndarray, where: np.ndarray
+) -> None:
     plain = jm.confusion_matrix(y_true, y_pred, num_classes=K, where=where)
     assert plain.dtype == np.int64
     np.testing.assert_array_equal(plain, oracles.confusion_matrix(y_true, y_pred, K, where=where))
-    weighted = jm.confusion_matrix(y_true, y_pred, num_classes=K, where=where, sample_weight=weights)
-    np.testing.assert_allclose(weighted, oracles.confusion_matrix(y_true, y_pred, K, weights, where), rtol=1e-12)
+    weighted = jm.confusion_matrix(
+        y_true, y_pred, num_classes=K, where=where, sample_weight=weights
+    )
+    np.testing.assert_allclose(
+        weighted, oracles.confusion_matrix(y_true, y_pred, K, weights, where), rtol=1e-12
+    )
 
 
-@given(hnp.arrays(np.int32, 40, elements=st.integers(-3, K + 2)), hnp.arrays(np.int32, 40, elements=st.integers(-3, K + 2)))
-def test_device_equals_a_loop_and_drops_what_is_no_class(y_true: np.ndarray, y_pred: np.ndarray) -> None:
+@given(
+    hnp.arrays(np.int32, 40, elements=st.integers(-3, K + 2)),
+    hnp.arrays(np.int32, 40, elements=st.integers(-3, K + 2)),
+)
+def test_device_equals_a_loop_and_drops_what_is_no_class(
+    y_true: np.ndarray, y_pred: np.ndarray
+) -> None:
     counts = jm.confusion_matrix(jnp.asarray(y_true), jnp.asarray(y_pred), num_classes=K)
     assert counts.dtype == jnp.int32
     np.testing.assert_array_equal(counts, oracles.confusion_matrix(y_true, y_pred, K))
@@ -42,20 +59,36 @@ def test_device_equals_a_loop_and_drops_what_is_no_class(y_true: np.ndarray, y_p
 @pytest.mark.quick
 def test_number_of_classes_is_the_largest_and_one() -> None:
     """On the host; that of truth and prediction together, and that of groups apart."""
-    np.testing.assert_array_equal(jm.confusion_matrix([0, 1, 1], [0, 2, 1]), [[1, 0, 0], [0, 1, 1], [0, 0, 0]])
+    np.testing.assert_array_equal(
+        jm.confusion_matrix([0, 1, 1], [0, 2, 1]), [[1, 0, 0], [0, 1, 1], [0, 0, 0]]
+    )
     assert jm.confusion_matrix([0, 1], [0, 1], groups=[0, 4]).shape == (5, 2, 2)
     assert jm.confusion_matrix([0, 1], [0, 1], groups=[0, 4], num_groups=7).shape == (7, 2, 2)
     assert jm.paired_confusion_matrix([0, 1], [0, 1], [2, 1]).shape == (3, 3, 3)
-    assert jm.confusion_matrix([], []).shape == jm.confusion_matrix([-1, -1], [-1, -7]).shape == (1, 1)
+    assert (
+        jm.confusion_matrix([], []).shape == jm.confusion_matrix([-1, -1], [-1, -7]).shape == (1, 1)
+    )
     assert jm.confusion_matrix([0, 5], [0, 1], where=[True, False], num_classes=2).shape == (2, 2)
     for call, size in (
-        (lambda: jm.confusion_matrix(jnp.array([0, 1]), [0, 1]), "num_classes is needed where y_true is a JAX array"),
-        (lambda: jm.confusion_matrix([0, 1], jnp.array([0, 1])), "num_classes is needed where y_pred is a JAX array"),
-        (lambda: jm.confusion_matrix([0], [0], groups=jnp.array([0])), "num_groups is needed where groups is a JAX array"),
+        (
+            lambda: jm.confusion_matrix(jnp.array([0, 1]), [0, 1]),
+            "num_classes is needed where y_true is a JAX array",
+        ),
+        (
+            lambda: jm.confusion_matrix([0, 1], jnp.array([0, 1])),
+            "num_classes is needed where y_pred is a JAX array",
+        ),
+        (
+            lambda: jm.confusion_matrix([0], [0], groups=jnp.array([0])),
+            "num_groups is needed where groups is a JAX array",
+        ),
     ):
         with pytest.raises(ValueError, match=size):
             call()
-    with pytest.raises(ValueError, match="num_groups says how many groups there are, but groups, their ids, are missing"):
+    with pytest.raises(
+        ValueError,
+        match="num_groups says how many groups there are, but groups, their ids, are missing",
+    ):
         jm.confusion_matrix([0, 1], [0, 1], num_groups=2)
 
 
@@ -81,8 +114,12 @@ def test_number_of_classes_is_the_largest_and_one() -> None:
 def test_labels_of_any_kind_in_their_order(classes: list[Any], given: Any) -> None:
     first, second = classes
     y_true, y_pred = given([first, second, second]), given([first, first, second])
-    np.testing.assert_array_equal(jm.confusion_matrix(y_true, y_pred, labels=classes), [[1, 0], [1, 1]])
-    np.testing.assert_array_equal(jm.confusion_matrix(y_true, y_pred, labels=classes[::-1]), [[1, 1], [0, 1]])
+    np.testing.assert_array_equal(
+        jm.confusion_matrix(y_true, y_pred, labels=classes), [[1, 0], [1, 1]]
+    )
+    np.testing.assert_array_equal(
+        jm.confusion_matrix(y_true, y_pred, labels=classes[::-1]), [[1, 1], [0, 1]]
+    )
     paired = jm.paired_confusion_matrix(y_true, y_pred, y_true, labels=classes)
     np.testing.assert_array_equal(paired, [[[1, 0], [0, 0]], [[0, 1], [0, 1]]])
 
@@ -90,29 +127,47 @@ def test_labels_of_any_kind_in_their_order(classes: list[Any], given: Any) -> No
 @pytest.mark.quick
 def test_labels_that_are_refused() -> None:
     pets = ["cat", "dog"]
-    with pytest.raises(ValueError, match=r"y_pred\[1\] is 'cow', which is not among labels \['cat', 'dog'\]; where= leaves"):
+    with pytest.raises(
+        ValueError,
+        match=r"y_pred\[1\] is 'cow', which is not among labels \['cat', 'dog'\]; where= leaves",
+    ):
         jm.confusion_matrix(pets, ["cat", "cow"], labels=pets)
     with pytest.raises(ValueError, match=r"y_true\[1, 0\] is 'cow', which is not among labels"):
         jm.confusion_matrix(np.array([pets, ["cow", "dog"]]), pets, labels=pets)
-    with pytest.raises(ValueError, match=r"y_true\[0\] is 0, which is not among labels \['cat', 'dog'\]"):
+    with pytest.raises(
+        ValueError, match=r"y_true\[0\] is 0, which is not among labels \['cat', 'dog'\]"
+    ):
         jm.confusion_matrix([0, 1], [0, 1], labels=pets)
-    np.testing.assert_array_equal(jm.confusion_matrix(pets, ["cat", "cow"], labels=pets, where=[True, False]), [[1, 0], [0, 0]])
-    with pytest.raises(ValueError, match=r"labels must name each class once, and at least one, got \['cat', 'cat'\]"):
+    np.testing.assert_array_equal(
+        jm.confusion_matrix(pets, ["cat", "cow"], labels=pets, where=[True, False]),
+        [[1, 0], [0, 0]],
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"labels must name each class once, and at least one, got \['cat', 'cat'\]",
+    ):
         jm.confusion_matrix(pets, pets, labels=["cat", "cat"])
-    with pytest.raises(ValueError, match=r"labels must name each class once, and at least one, got \[\]"):
+    with pytest.raises(
+        ValueError, match=r"labels must name each class once, and at least one, got \[\]"
+    ):
         jm.confusion_matrix(pets, pets, labels=[])
     with pytest.raises(ValueError, match="labels names 2 classes, but num_classes is 3"):
         jm.confusion_matrix(pets, pets, labels=pets, num_classes=3)
     with pytest.raises(TypeError, match="y_true is a JAX array: give class ids"):
         jm.confusion_matrix(jnp.array([0]), [0], labels=[0, 1])
-    with pytest.raises(TypeError, match=r"y_true must hold labels \(batch axes: as a NumPy array\), but unhashable"):
+    with pytest.raises(
+        TypeError, match=r"y_true must hold labels \(batch axes: as a NumPy array\), but unhashable"
+    ):
         jm.confusion_matrix([pets, pets], pets, labels=pets)
 
 
 @pytest.mark.quick
 def test_labels_beyond_the_classes_raise_with_their_place() -> None:
     """On the host; on the device, where jit hides them, they are dropped."""
-    with pytest.raises(ValueError, match=r"y_true\[2\] is 5, but class ids must lie in \[0, 3\).*start from 1: subtract 1"):
+    with pytest.raises(
+        ValueError,
+        match=r"y_true\[2\] is 5, but class ids must lie in \[0, 3\).*start from 1: subtract 1",
+    ):
         jm.confusion_matrix([0, 1, 5], [0, 1, 1], num_classes=3)
     with pytest.raises(ValueError, match=r"y_pred\[1, 0\] is 3, but class ids"):
         jm.confusion_matrix([0, 1], [[0, 1], [3, 1]], num_classes=3)
@@ -125,30 +180,40 @@ def test_labels_beyond_the_classes_raise_with_their_place() -> None:
     with pytest.raises(ValueError, match=r"y_true\[2, 1\] is 2"):
         jm.multilabel_confusion_matrix([[1, 0], [0, 0], [1, 2]], [[1, 0], [0, 1], [1, 1]])
     np.testing.assert_array_equal(
-        jm.confusion_matrix([0, 1, 5], [0, 1, 1], num_classes=2, where=[True, True, False]), [[1, 0], [0, 1]]
+        jm.confusion_matrix([0, 1, 5], [0, 1, 1], num_classes=2, where=[True, True, False]),
+        [[1, 0], [0, 1]],
     )
     hidden = jnp.array([True, True, False])
-    np.testing.assert_array_equal(jm.confusion_matrix([0, 1, 5], [0, 1, 1], num_classes=2, where=hidden), [[1, 0], [0, 1]])
+    np.testing.assert_array_equal(
+        jm.confusion_matrix([0, 1, 5], [0, 1, 1], num_classes=2, where=hidden), [[1, 0], [0, 1]]
+    )
 
 
 @pytest.mark.quick
 def test_columns_raise() -> None:
     """`frame[["truth"]].to_numpy()`, `(n, 1)`, would be n batch entries."""
     y = np.array([0, 1, 1])
-    message = r"y_true has shape \(3, 1\), a column: .*The examples stand on the last axis: y_true\.ravel\(\)"
+    message = r"y_true has shape \(3, 1\), a column: .*stand on the last axis: y_true\.ravel\(\)"
     with pytest.raises(ValueError, match=message):
         jm.confusion_matrix(y[:, None], y[:, None], num_classes=2)
     with pytest.raises(ValueError, match=message):
         jm.confusion_matrix_at_thresholds(y[:, None], y[:, None] / 2, [0.5])
     with pytest.raises(ValueError, match=r"y_true has shape \(2, 1\), a column"):
         jm.confusion_matrix(np.array([["a"], ["b"]]), np.array([["a"], ["b"]]), labels=["a", "b"])
-    assert jm.multilabel_confusion_matrix([[1, 0, 1]], [[1, 1, 0]]).shape == (3, 2, 2)  # one example of three labels
+    # One example of three labels.
+    assert jm.multilabel_confusion_matrix([[1, 0, 1]], [[1, 1, 0]]).shape == (
+        3,
+        2,
+        2,
+    )
     assert jm.confusion_matrix(y[None], y[None]).shape == (1, 2, 2)
 
 
 @pytest.mark.quick
 def test_truth_that_is_not_binary_raises() -> None:
-    with pytest.raises(ValueError, match=r"y_true holds -1 and 1 but no 0; truth is 0 or 1, .*: y_true == 1"):
+    with pytest.raises(
+        ValueError, match=r"y_true holds -1 and 1 but no 0; truth is 0 or 1, .*: y_true == 1"
+    ):
         jm.confusion_matrix_at_thresholds([-1, 1, 1], [0.5, 0.6, 0.7], [0.5])
     with pytest.raises(ValueError, match=r"y_true\[1\] is 2, but class ids must lie in \[0, 2\)"):
         jm.confusion_matrix_at_thresholds([0, 2, 1], [0.5, 0.6, 0.7], [0.5])
@@ -159,7 +224,9 @@ def test_truth_that_is_not_binary_raises() -> None:
 @pytest.mark.quick
 def test_nan_raises_unless_it_is_masked() -> None:
     keep = [True, False]
-    with pytest.raises(ValueError, match=r"y_score\[1\] is nan, no number\. where=~np\.isnan\(y_score\) leaves"):
+    with pytest.raises(
+        ValueError, match=r"y_score\[1\] is nan, no number\. where=~np\.isnan\(y_score\) leaves"
+    ):
         jm.confusion_matrix_at_thresholds([0, 1], [0.5, np.nan], [0.5])
     masked = jm.confusion_matrix_at_thresholds([0, 1], [0.5, np.nan], [0.5], where=keep)
     np.testing.assert_array_equal(masked, [[[0, 1], [0, 0]]])
@@ -170,14 +237,21 @@ def test_nan_raises_unless_it_is_masked() -> None:
     ):
         with pytest.raises(ValueError, match=r"sample_weight\[(0, )?1\] is nan, no number"):
             call(sample_weight=[1.0, np.nan])
-        np.testing.assert_array_equal(call(sample_weight=[1.0, np.nan], where=keep), [[1, 0], [0, 0]])
-    dropped = jm.confusion_matrix_at_thresholds(jnp.array([0, 1]), jnp.array([0.5, jnp.nan]), jnp.array([0.5]))
+        np.testing.assert_array_equal(
+            call(sample_weight=[1.0, np.nan], where=keep), [[1, 0], [0, 0]]
+        )
+    dropped = jm.confusion_matrix_at_thresholds(
+        jnp.array([0, 1]), jnp.array([0.5, jnp.nan]), jnp.array([0.5])
+    )
     np.testing.assert_array_equal(dropped, [[[0, 1], [0, 0]]])
 
 
 @pytest.mark.quick
 def test_ragged_lists_raise() -> None:
-    with pytest.raises(ValueError, match="y_true must be an array, got rows of different lengths or what is no array"):
+    with pytest.raises(
+        ValueError,
+        match="y_true must be an array, got rows of different lengths or what is no array",
+    ):
         jm.confusion_matrix([[0, 1], [1]], [0, 1])
     with pytest.raises(ValueError, match="y_prob must be an array, got rows of different lengths"):
         jm.soft_confusion_matrix([0, 1], [[0.5, 0.5], [1.0]])
@@ -201,12 +275,18 @@ def test_columns_of_other_libraries(module: str) -> None:
     ):
         assert counts.dtype == np.int64
         np.testing.assert_array_equal(counts, expected)
-    weighted = jm.confusion_matrix(series(y_true), series(y_pred), sample_weight=series([0.5, 1.0, 1.0, 2.0]))
+    weighted = jm.confusion_matrix(
+        series(y_true), series(y_pred), sample_weight=series([0.5, 1.0, 1.0, 2.0])
+    )
     np.testing.assert_array_equal(weighted, [[0.5, 0, 0], [0, 1, 1], [0, 0, 2]])
-    masked = jm.confusion_matrix(series(y_true), series(y_pred), where=series([True, True, False, True]))
+    masked = jm.confusion_matrix(
+        series(y_true), series(y_pred), where=series([True, True, False, True])
+    )
     np.testing.assert_array_equal(masked, [[1, 0, 0], [0, 1, 0], [0, 0, 1]])
     if module != "torch":
-        pets = jm.confusion_matrix(series(["cat", "dog"]), series(["dog", "dog"]), labels=["cat", "dog"])
+        pets = jm.confusion_matrix(
+            series(["cat", "dog"]), series(["dog", "dog"]), labels=["cat", "dog"]
+        )
         np.testing.assert_array_equal(pets, [[0, 1], [0, 1]])
 
 
@@ -214,7 +294,11 @@ def test_columns_of_other_libraries(module: str) -> None:
 def test_no_floating_point_error_is_raised() -> None:
     """Where a program has asked for errors: also of nothing, one class, an absent class."""
     with np.errstate(all="raise"):
-        for counts in (np.zeros((3, 3)), np.array([[4]]), np.array([[3, 1, 0], [2, 2, 0], [0, 0, 0]])):
+        for counts in (
+            np.zeros((3, 3)),
+            np.array([[4]]),
+            np.array([[3, 1, 0], [2, 2, 0], [0, 0, 0]]),
+        ):
             assert not np.isnan(jm.normalize(counts)).any()
             assert jm.one_vs_rest(counts).shape == (len(counts), 2, 2)
         jm.soft_confusion_matrix([0, 1], [[1e-300, 1.0], [1.0, 0.0]], sample_weight=[1e-300, 1.0])
@@ -223,14 +307,29 @@ def test_no_floating_point_error_is_raised() -> None:
 
 @pytest.mark.parametrize(
     "dtype",
-    [bool, np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64, ml_dtypes.int4, ml_dtypes.uint4],
+    [
+        bool,
+        np.int8,
+        np.uint8,
+        np.int16,
+        np.uint16,
+        np.int32,
+        np.uint32,
+        np.int64,
+        np.uint64,
+        ml_dtypes.int4,
+        ml_dtypes.uint4,
+    ],
 )
 @pytest.mark.parametrize("num_classes", [2, 200, 70_000])
 def test_any_integer_dtype(dtype: Any, num_classes: int, x64: bool) -> None:
     for convert in (np.asarray, jnp.asarray):
-        if num_classes == 70_000:  # too many for a matrix in a test: a table of one truth by 70,000 groups
+        # Too many for a matrix in a test: a table of one truth by 70,000 groups.
+        if num_classes == 70_000:
             groups = convert(np.array([1, 0], dtype))
-            tables = jm.confusion_matrix([0, 0], [0, 0], num_classes=1, groups=groups, num_groups=num_classes)
+            tables = jm.confusion_matrix(
+                [0, 0], [0, 0], num_classes=1, groups=groups, num_groups=num_classes
+            )
             assert tables.sum() == 2
             assert tables[1, 0, 0] == tables[0, 0, 0] == 1
             continue
@@ -252,19 +351,30 @@ def test_any_integer_dtype(dtype: Any, num_classes: int, x64: bool) -> None:
     ],
     ids=lambda x: str(x.dtype),
 )
-def test_invalid_labels_raise_or_are_dropped_never_wrapped_or_clipped(invalid: np.ndarray, x64: bool) -> None:
+def test_invalid_labels_raise_or_are_dropped_never_wrapped_or_clipped(
+    invalid: np.ndarray, x64: bool
+) -> None:
     valid = np.zeros(len(invalid), np.int32)
     place = int(np.argmax(invalid > 2))
     for y_true, y_pred, name in ((invalid, valid, "y_true"), (valid, invalid, "y_pred")):
-        with pytest.raises(ValueError, match=rf"{name}\[{place}\] is {invalid[place]}, but class ids must lie in \[0, 3\)"):
+        with pytest.raises(
+            ValueError,
+            match=rf"{name}\[{place}\] is {invalid[place]}, but class ids must lie in \[0, 3\)",
+        ):
             jm.confusion_matrix(y_true, y_pred, num_classes=3)
         negative = (y_true[invalid < 0], y_pred[invalid < 0])
         assert jm.confusion_matrix(*negative, num_classes=3).sum() == 0
         weights = np.ones(len(negative[0]))
         assert jm.confusion_matrix(*negative, num_classes=3, sample_weight=weights).sum() == 0
-    if x64 or invalid.itemsize < 8:  # else JAX itself has cut the labels to 32 bits before we see them
+    # Else JAX itself has cut the labels to 32 bits before we see them.
+    if x64 or invalid.itemsize < 8:
         assert jm.confusion_matrix(jnp.asarray(invalid), valid, num_classes=3).sum() == 0
-        assert jm.confusion_matrix(valid, jnp.asarray(invalid), num_classes=3, sample_weight=np.ones(len(valid))).sum() == 0
+        assert (
+            jm.confusion_matrix(
+                valid, jnp.asarray(invalid), num_classes=3, sample_weight=np.ones(len(valid))
+            ).sum()
+            == 0
+        )
 
 
 @everywhere
@@ -279,21 +389,30 @@ def test_a_thousand_checkpoints_against_one_truth(convert: Any) -> None:
 
 @everywhere
 def test_more_examples_than_a_chunk(convert: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counts_module, "_EXAMPLES_AT_ONCE", 2**17)  # of the host: two batch entries at a time
+    # Of the host: two batch entries at a time.
+    monkeypatch.setattr(counts_module, "_EXAMPLES_AT_ONCE", 2**17)
     rng = np.random.default_rng(0)
     for n in (2**16, 2**16 + 1, 3 * 2**16 - 1):
         y_true, y_pred = rng.integers(-1, 3, (2, n))
         expected = np.zeros((3, 3), int)
         valid = (y_true >= 0) & (y_pred >= 0)
         np.add.at(expected, (y_true[valid], y_pred[valid]), 1)
-        np.testing.assert_array_equal(jm.confusion_matrix(convert(y_true), y_pred, num_classes=3), expected)
-        batch = jm.confusion_matrix(y_true, convert(np.stack([y_pred, y_true, y_pred])), num_classes=3)
+        np.testing.assert_array_equal(
+            jm.confusion_matrix(convert(y_true), y_pred, num_classes=3), expected
+        )
+        batch = jm.confusion_matrix(
+            y_true, convert(np.stack([y_pred, y_true, y_pred])), num_classes=3
+        )
         np.testing.assert_array_equal(batch[2], expected)
         where = np.arange(n) != np.flatnonzero(valid)[0]
         weights = np.broadcast_to(np.array([[1.0], [2.0], [0.5]]), (3, n))
-        weighted = jm.confusion_matrix(y_true, convert(y_pred), num_classes=3, sample_weight=weights, where=where)
+        weighted = jm.confusion_matrix(
+            y_true, convert(y_pred), num_classes=3, sample_weight=weights, where=where
+        )
         expected[y_true[~where], y_pred[~where]] -= 1
-        np.testing.assert_allclose(weighted, expected * np.array([1, 2, 0.5])[:, None, None], rtol=1e-6)
+        np.testing.assert_allclose(
+            weighted, expected * np.array([1, 2, 0.5])[:, None, None], rtol=1e-6
+        )
 
 
 def test_many_classes_and_large_batches_on_the_host() -> None:
@@ -306,7 +425,9 @@ def test_many_classes_and_large_batches_on_the_host() -> None:
     y = np.array([0, 1, 1])
     sums = jm.confusion_matrix(y, y, sample_weight=large)
     np.testing.assert_array_equal(sums, [[2**40 + 1, 0], [0, 2**53 + 6]])
-    assert jm.confusion_matrix(*np.zeros((2, 2**24 + 1), np.int8), num_classes=1).tolist() == [[2**24 + 1]]
+    assert jm.confusion_matrix(*np.zeros((2, 2**24 + 1), np.int8), num_classes=1).tolist() == [
+        [2**24 + 1]
+    ]
 
 
 @pytest.mark.parametrize("method", ["_count_in_chunks", "_count_at_once"])
@@ -321,7 +442,9 @@ def test_both_ways_of_counting_agree(method: str) -> None:
 
 
 def test_more_cells_than_int32_can_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fused index y_true * K + y_pred wraps from K = 46,341 on. Such a matrix is too large for a test: as if 15 were."""
+    """The fused index y_true * K + y_pred wraps from K = 46,341 on. Such a matrix is too large for
+    a test: as if 15 were.
+    """
     y_true, y_pred = jnp.array([0, 3, 3, -1, 4, 2, 2]), jnp.array([3, 1, 1, 0, 0, 4, 0])
     weights = np.array([1, 2, 3, 4, 5, 6, 7], np.float32)
     with monkeypatch.context() as patch:
@@ -341,7 +464,9 @@ def test_float_weights_do_not_stop_at_two_to_the_24() -> None:
     weighted = jm.confusion_matrix(zeros, zeros, num_classes=2, sample_weight=jnp.ones(n))
     np.testing.assert_allclose(weighted[0, 0], n, rtol=1e-7)
     for num_classes in (2, 30):  # few cells, many cells: a running sum is 9 % off
-        tenths = jm.confusion_matrix(zeros, zeros, num_classes=num_classes, sample_weight=jnp.full(n, 0.1))
+        tenths = jm.confusion_matrix(
+            zeros, zeros, num_classes=num_classes, sample_weight=jnp.full(n, 0.1)
+        )
         np.testing.assert_allclose(tenths[0, 0], np.float32(0.1) * np.float64(n), rtol=1e-5)
     soft = jm.soft_confusion_matrix(zeros, jnp.full((n, 1), 0.1))
     np.testing.assert_allclose(soft[0, 0], np.float32(0.1) * np.float64(n), rtol=1e-5)
@@ -350,12 +475,16 @@ def test_float_weights_do_not_stop_at_two_to_the_24() -> None:
 @everywhere
 @pytest.mark.parametrize("num_classes", [3, 40])
 def test_weighted_sums_of_many_examples(convert: Any, num_classes: int) -> None:
-    """Few cells and many, one of them crowded, with ignored labels and batch axes: as NumPy's float64 sums."""
+    """Few cells and many, one of them crowded, with ignored labels and batch axes: as NumPy's
+    float64 sums.
+    """
     rng = np.random.default_rng(0)
     y_true = np.where(rng.random((2, 5000)) < 0.8, 1, rng.integers(-1, num_classes, (2, 5000)))
     y_pred = np.where(rng.random(5000) < 0.8, 2, rng.integers(-1, num_classes, 5000))
     weights = rng.random((2, 5000)).astype(np.float32)
-    ours = jm.confusion_matrix(convert(y_true), y_pred, num_classes=num_classes, sample_weight=weights)
+    ours = jm.confusion_matrix(
+        convert(y_true), y_pred, num_classes=num_classes, sample_weight=weights
+    )
     for b in range(2):
         expected = oracles.confusion_matrix(y_true[b], y_pred, num_classes, weights[b])
         np.testing.assert_allclose(ours[b], expected, rtol=1e-12 if convert is np.asarray else 1e-6)
@@ -363,9 +492,14 @@ def test_weighted_sums_of_many_examples(convert: Any, num_classes: int) -> None:
 
 def test_weights_of_any_dtype(x64: bool) -> None:
     y = np.array([0, 1, 1])
-    all_weights: list[Any] = [np.array([1, 2, 4], dtype) for dtype in (int, np.float16, ml_dtypes.bfloat16)]
+    all_weights: list[Any] = [
+        np.array([1, 2, 4], dtype) for dtype in (int, np.float16, ml_dtypes.bfloat16)
+    ]
     for weights in (*all_weights, [1.0, 2.0, 4.0]):
-        for labels, expected_dtype in ((y, np.float64), (jnp.asarray(y), np.float64 if x64 else np.float32)):
+        for labels, expected_dtype in (
+            (y, np.float64),
+            (jnp.asarray(y), np.float64 if x64 else np.float32),
+        ):
             counts = jm.confusion_matrix(labels, y, num_classes=2, sample_weight=weights)
             assert counts.dtype == expected_dtype
             np.testing.assert_array_equal(counts, [[1, 0], [0, 6]])
@@ -381,30 +515,45 @@ def test_weights_of_any_dtype(x64: bool) -> None:
 def test_empty_input() -> None:
     empty: Any
     for empty in ([], np.zeros(0, int), jnp.zeros(0, jnp.int32)):
-        np.testing.assert_array_equal(jm.confusion_matrix(empty, empty, num_classes=2), np.zeros((2, 2), int))
+        np.testing.assert_array_equal(
+            jm.confusion_matrix(empty, empty, num_classes=2), np.zeros((2, 2), int)
+        )
         weighted = jm.confusion_matrix(empty, empty, num_classes=2, sample_weight=np.zeros(0))
         np.testing.assert_array_equal(weighted, np.zeros((2, 2)))
         assert jm.confusion_matrix_at_thresholds(empty, np.zeros(0), [0.5]).shape == (1, 2, 2)
         assert jm.soft_confusion_matrix(empty, np.zeros((0, 3))).shape == (3, 3)
-    assert jm.confusion_matrix(np.zeros((0, 4), int), np.zeros(4, int), num_classes=2).shape == (0, 2, 2)
+    assert jm.confusion_matrix(np.zeros((0, 4), int), np.zeros(4, int), num_classes=2).shape == (
+        0,
+        2,
+        2,
+    )
 
 
 @pytest.mark.quick
 def test_soft_confusion_matrix_by_hand() -> None:
     probs = [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]]
-    np.testing.assert_array_equal(jm.soft_confusion_matrix([0, 1, 1], probs, num_classes=2), [[0.75, 0.25], [0.75, 1.25]])
+    np.testing.assert_array_equal(
+        jm.soft_confusion_matrix([0, 1, 1], probs, num_classes=2), [[0.75, 0.25], [0.75, 1.25]]
+    )
     half = jm.soft_confusion_matrix([0, 1, 1], probs, sample_weight=[1.0, 0.5, 0.0])
     np.testing.assert_array_equal(half, [[0.75, 0.25], [0.25, 0.25]])
 
 
 @given(
     hnp.arrays(np.int32, 30, elements=st.integers(-1, 1)),
-    hnp.arrays(np.float32, 30, elements=st.sampled_from([-np.inf, -1.5, 0.0, 0.125, 0.125, 2.0, np.inf, np.nan])),
+    hnp.arrays(
+        np.float32,
+        30,
+        elements=st.sampled_from([-np.inf, -1.5, 0.0, 0.125, 0.125, 2.0, np.inf, np.nan]),
+    ),
     hnp.arrays(np.float32, 6, elements=st.sampled_from([-np.inf, -1.5, 0.0, 0.125, 1.0, np.inf])),
 )
-def test_thresholds_equal_one_matrix_each(y: np.ndarray, scores: np.ndarray, thresholds: np.ndarray) -> None:
+def test_thresholds_equal_one_matrix_each(
+    y: np.ndarray, scores: np.ndarray, thresholds: np.ndarray
+) -> None:
     known = ~np.isnan(scores)
-    on_device = jm.confusion_matrix_at_thresholds(jnp.asarray(y), jnp.asarray(scores), thresholds)  # drops NaN
+    # Drops NaN.
+    on_device = jm.confusion_matrix_at_thresholds(jnp.asarray(y), jnp.asarray(scores), thresholds)
     if (y == 0).any() or not ((y == 1).any() and (y == -1).any()):
         ours = jm.confusion_matrix_at_thresholds(y, scores, thresholds, where=known)
         np.testing.assert_array_equal(on_device, ours)
@@ -415,15 +564,21 @@ def test_thresholds_equal_one_matrix_each(y: np.ndarray, scores: np.ndarray, thr
 
 def test_one_vs_rest_of_integers_and_floats() -> None:
     counts = np.array([[6, 4, 0], [1, 3, 1], [0, 0, 2]])
-    expected = [[[tn, fp], [fn, tp]] for tp, fp, fn, tn in (oracles.cells(counts.astype(float), k) for k in range(3))]
+    expected = [
+        [[tn, fp], [fn, tp]]
+        for tp, fp, fn, tn in (oracles.cells(counts.astype(float), k) for k in range(3))
+    ]
     for dtype, wide in ((np.int32, np.int64), (np.float32, np.float64)):
         for matrix, kept in ((counts.astype(dtype), wide), (jnp.asarray(counts, dtype), dtype)):
             ours = jm.one_vs_rest(matrix)
             assert ours.dtype == kept
             np.testing.assert_array_equal(ours, expected)
-    large = np.array([[2**30, 2**29, 5], [7, 2**30, 1], [1, 2, 3]], np.int32)  # their sum overflows int32, TN does not
+    # Their sum overflows int32, TN does not.
+    large = np.array([[2**30, 2**29, 5], [7, 2**30, 1], [1, 2, 3]], np.int32)
     for matrix in (large, jnp.asarray(large)):
-        np.testing.assert_array_equal(jm.one_vs_rest(matrix)[0], [[2**30 + 6, 8], [2**29 + 5, 2**30]])
+        np.testing.assert_array_equal(
+            jm.one_vs_rest(matrix)[0], [[2**30 + 6, 8], [2**29 + 5, 2**30]]
+        )
     huge = np.array([[2**53 + 1, 1], [2, 2**40 + 1]])  # beyond float64
     np.testing.assert_array_equal(jm.one_vs_rest(huge)[1], [[2**53 + 1, 1], [2, 2**40 + 1]])
     assert jm.one_vs_rest(np.stack([counts] * 4).reshape(2, 2, 3, 3)).shape == (2, 2, 3, 2, 2)
@@ -436,8 +591,13 @@ def test_one_vs_rest_of_integers_and_floats() -> None:
 
 def test_normalize() -> None:
     counts = np.array([[6, 2, 0], [1, 1, 0], [0, 0, 0]])
-    np.testing.assert_allclose(jm.normalize(counts, over="true"), np.array([[0.75, 0.25, 0], [0.5, 0.5, 0], [0, 0, 0]]))
-    np.testing.assert_allclose(jm.normalize(counts, over="pred"), np.array([[6 / 7, 2 / 3, 0], [1 / 7, 1 / 3, 0], [0, 0, 0]]))
+    np.testing.assert_allclose(
+        jm.normalize(counts, over="true"), np.array([[0.75, 0.25, 0], [0.5, 0.5, 0], [0, 0, 0]])
+    )
+    np.testing.assert_allclose(
+        jm.normalize(counts, over="pred"),
+        np.array([[6 / 7, 2 / 3, 0], [1 / 7, 1 / 3, 0], [0, 0, 0]]),
+    )
     np.testing.assert_allclose(jm.normalize(counts, over="all"), counts / 10)
     with pytest.raises(ValueError, match=r'over must be "true", "pred" or "all", got .rows.'):
         jm.normalize(counts, over="rows")  # type: ignore[arg-type]
@@ -455,11 +615,15 @@ def test_paired_margins() -> None:
 def test_check_labels() -> None:
     jm.check_labels([0, 1, 2], num_classes=3)
     jm.check_labels([], num_classes=3)
-    with pytest.raises(ValueError, match=r"y_pred\[1, 2\] is -1, but class ids must lie in \[0, 3\)"):
+    with pytest.raises(
+        ValueError, match=r"y_pred\[1, 2\] is -1, but class ids must lie in \[0, 3\)"
+    ):
         jm.check_labels(np.array([[0, 1, 2], [2, 2, -1]]), num_classes=3, name="y_pred")
     with pytest.raises(ValueError, match=r"labels\[0\] is 4294967296"):
         jm.check_labels([2**32], num_classes=3)
-    with pytest.raises(TypeError, match="labels must hold class ids of an integer or bool dtype, got float64"):
+    with pytest.raises(
+        TypeError, match="labels must hold class ids of an integer or bool dtype, got float64"
+    ):
         jm.check_labels([0.5], num_classes=3)
     with pytest.raises(TypeError, match="call it outside"):
         jax.jit(lambda y: jm.check_labels(y, num_classes=3))(jnp.zeros(3, jnp.int32))
@@ -470,7 +634,9 @@ def test_floats_are_no_labels() -> None:
         jm.confusion_matrix([0.2, 0.9], [0, 1], num_classes=2)
     with pytest.raises(TypeError, match=r"y_pred must hold class ids.*float32.*argmax"):
         jm.confusion_matrix([0, 1], jnp.zeros((2, 2)), num_classes=2)
-    with pytest.raises(TypeError, match=r"y_true must hold class ids.*<U3.*confusion_matrix\(..., labels=\[...\]\)"):
+    with pytest.raises(
+        TypeError, match=r"y_true must hold class ids.*<U3.*confusion_matrix\(..., labels=\[...\]\)"
+    ):
         jm.confusion_matrix(["cat", "dog"], ["cat", "cat"], num_classes=2)
     with pytest.raises(TypeError, match="y_true must hold class ids"):
         jm.soft_confusion_matrix([[0.5, 0.5]], [[0.5, 0.5]])
@@ -481,13 +647,18 @@ def test_floats_are_no_labels() -> None:
 def test_shapes_that_do_not_fit() -> None:
     with pytest.raises(ValueError, match=r"same number of examples.*y_true \(3,\), y_pred \(2,\)"):
         jm.confusion_matrix([0, 1, 1], [0, 1], num_classes=2)
-    with pytest.raises(ValueError, match=r"same number of examples.*sample_weight \(1,\)"):  # no silent broadcast
+    # No silent broadcast.
+    with pytest.raises(ValueError, match=r"same number of examples.*sample_weight \(1,\)"):
         jm.confusion_matrix([0, 1], [0, 1], num_classes=2, sample_weight=[1.0])
     with pytest.raises(ValueError, match=r"needs an axis of examples.*y_true \(\)"):
         jm.confusion_matrix(0, 1, num_classes=2)
-    with pytest.raises(ValueError, match=r"leading \(batch\) axes must broadcast.*\(2, 3\).*\(4, 3\)"):
+    with pytest.raises(
+        ValueError, match=r"leading \(batch\) axes must broadcast.*\(2, 3\).*\(4, 3\)"
+    ):
         jm.confusion_matrix(np.zeros((2, 3), int), np.zeros((4, 3), int), num_classes=2)
-    with pytest.raises(ValueError, match=r"y_prob has 3 classes on its last axis, but num_classes is 2"):
+    with pytest.raises(
+        ValueError, match=r"y_prob has 3 classes on its last axis, but num_classes is 2"
+    ):
         jm.soft_confusion_matrix([0], [[0.1, 0.2, 0.7]], num_classes=2)
     with pytest.raises(ValueError, match=r"y_prob must have shape \(..., n, K\)"):
         jm.soft_confusion_matrix([0], [0.1])

@@ -1,4 +1,6 @@
-"""Derivatives on the host: against those of JAX in float64, for every metric of the package and for what users write."""
+"""Derivatives on the host: against those of JAX in float64, for every metric of the package and for
+what users write.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,13 +22,16 @@ FOUR: dict[str, np.ndarray] = {
     **{kind: matrix for kind, matrix in MATRICES.items() if kind != "empty"},
     "weights": _rng.gamma(0.5, 2, (4, 4)),
     "weights and zeros": _rng.gamma(0.5, 2, (4, 4)) * (_rng.random((4, 4)) < 0.6) + np.eye(4),
-    "ones among a billion": np.array([[10**9, 1, 0, 1], [0, 10**9, 1, 0], [0, 1, 1, 0], [1, 0, 0, 2 * 10**9]]),
+    "ones among a billion": np.array(
+        [[10**9, 1, 0, 1], [0, 10**9, 1, 0], [0, 1, 1, 0], [1, 0, 0, 2 * 10**9]]
+    ),
 }
 TWO = {kind: matrix for kind, matrix in TWO_CLASS_MATRICES.items() if kind != "empty"} | {
     "one among a billion": np.array([[10**9, 1], [1, 10**9 + 7]])
 }
 TEN = {
-    "sparse": np.where(_rng.random((10, 10)) < 0.4, _rng.poisson(3, (10, 10)), 0) + np.diag(np.arange(10) * 9),
+    "sparse": np.where(_rng.random((10, 10)) < 0.4, _rng.poisson(3, (10, 10)), 0)
+    + np.diag(np.arange(10) * 9),
     "weights": _rng.gamma(0.3, 1, (10, 10)),
 }
 OF_FOUR = {name: row.call for name, row in METRICS.items() if set(row.cases) == set(MATRICES)}
@@ -41,7 +46,9 @@ SOME = (
 
 
 def errors_by_jax(functions: dict[str, Function], matrices: np.ndarray) -> dict[str, np.ndarray]:
-    """`sqrt(sum C (g - mean g)^2)` of each matrix, g by reverse mode in float64: one program for all."""
+    """`sqrt(sum C (g - mean g)^2)` of each matrix, g by reverse mode in float64: one program for
+    all.
+    """
 
     def slopes(c: jax.Array) -> dict[str, jax.Array]:
         return {name: jax.jacrev(function)(c) for name, function in functions.items()}
@@ -60,8 +67,12 @@ def errors_by_jax(functions: dict[str, Function], matrices: np.ndarray) -> dict[
     [(FOUR, tuple(OF_FOUR)), (TWO, SOME), (TEN, SOME)],
     ids=["K = 4", "K = 2", "K = 10"],
 )
-def test_errors_of_every_metric(tables: dict[str, np.ndarray], names: tuple[str, ...], float64: None) -> None:
-    """To 1e-6, and to the rounding of an error of 0; on the device too, which is the same program."""
+def test_errors_of_every_metric(
+    tables: dict[str, np.ndarray], names: tuple[str, ...], float64: None
+) -> None:
+    """To 1e-6, and to the rounding of an error of 0; on the device too, which is the same
+    program.
+    """
     functions = {name: OF_FOUR[name] for name in names}
     matrices = np.stack(list(tables.values())).astype(float)
     by_jax = errors_by_jax(functions, matrices)
@@ -69,12 +80,18 @@ def test_errors_of_every_metric(tables: dict[str, np.ndarray], names: tuple[str,
         for i, (kind, matrix) in enumerate(tables.items()):
             estimate = jm.delta_method(function, matrix)
             assert isinstance(estimate.standard_error, np.ndarray | np.float64)
-            expected = np.where(np.isfinite(estimate.value), by_jax[name][i], estimate.standard_error)
-            np.testing.assert_allclose(estimate.standard_error, expected, rtol=1e-6, atol=1e-15, err_msg=f"{name}, {kind}")
+            expected = np.where(
+                np.isfinite(estimate.value), by_jax[name][i], estimate.standard_error
+            )
+            np.testing.assert_allclose(
+                estimate.standard_error, expected, rtol=1e-6, atol=1e-15, err_msg=f"{name}, {kind}"
+            )
 
 
 def test_every_metric_is_analytic_and_takes_batches() -> None:
-    """Complex steps serve all of them, but for maxima, and no table is asked for alone but the probes."""
+    """Complex steps serve all of them, but for maxima, and no table is asked for alone but the
+    probes.
+    """
     matrix = MATRICES["ordinary"].astype(float)
     for name, row in METRICS.items():
         table = np.asarray(row.ordinary[0], float)
@@ -97,7 +114,9 @@ def test_errors_of_comparisons(float64: None) -> None:
     truth = rng.integers(0, 3, 200)
     a, b = (np.where(rng.random(200) < p, truth, rng.integers(0, 3, 200)) for p in (0.8, 0.7))
     paired = jm.paired_confusion_matrix(truth, a, b, num_classes=3)
-    slopes = [np.asarray(jax.jacrev(macro_f1)(jnp.asarray(paired.sum(axis), float))) for axis in (-1, -2)]
+    slopes = [
+        np.asarray(jax.jacrev(macro_f1)(jnp.asarray(paired.sum(axis), float))) for axis in (-1, -2)
+    ]
     g = slopes[0][truth, a] - slopes[1][truth, b]
     expected = np.sqrt(((g - g.mean()) ** 2).sum())
     for result in (
@@ -108,7 +127,9 @@ def test_errors_of_comparisons(float64: None) -> None:
 
 
 def test_a_thousand_classes() -> None:
-    """Macro f1 of sparse counts: one reverse pass, against a central difference along the influence itself."""
+    """Macro f1 of sparse counts: one reverse pass, against a central difference along the influence
+    itself.
+    """
     rng = np.random.default_rng(0)
     y_true = rng.integers(0, 1000, 20_000)
     y_pred = np.where(rng.random(20_000) < 0.7, y_true, rng.integers(0, 1000, 20_000))
@@ -174,7 +195,9 @@ NOT_ANALYTIC = [one_less_abs, cast, real, as_floats, of_lists, compared, with_a_
     ids=str,
 )
 def test_what_is_not_analytic_has_its_error_too(metric: Function, table: Any) -> None:
-    """All of them are the accuracy p: `sqrt(p (1 - p) / n)`, with 1 - p from the counts, as float64 has no 1 - 1e-19."""
+    """All of them are the accuracy p: `sqrt(p (1 - p) / n)`, with 1 - p from the counts, as float64
+    has no 1 - 1e-19.
+    """
     counts = np.array(table, float)
     n, wrong = counts.sum(), counts[0, 1] + counts[1, 0]
     expected = np.sqrt((1 - wrong / n) * (wrong / n) / n)
@@ -182,7 +205,9 @@ def test_what_is_not_analytic_has_its_error_too(metric: Function, table: Any) ->
     np.testing.assert_allclose(estimate.value, 1 - wrong / n, rtol=1e-15)
     np.testing.assert_allclose(estimate.standard_error, expected, rtol=1e-6)
     together = jm.delta_method(metric, np.stack([counts, 2 * counts]))
-    np.testing.assert_allclose(together.standard_error, [expected, expected / np.sqrt(2)], rtol=1e-6)
+    np.testing.assert_allclose(
+        together.standard_error, [expected, expected / np.sqrt(2)], rtol=1e-6
+    )
 
 
 def test_what_is_not_analytic_in_curves_and_pytrees() -> None:
@@ -204,6 +229,7 @@ def test_what_is_not_analytic_in_curves_and_pytrees() -> None:
 
 def test_studentized_of_what_is_not_analytic() -> None:
     cast_, smooth = (
-        jm.bootstrap(0, metric, [[80, 7], [3, 21]], method="studentized", num_samples=50) for metric in (cast, jm.accuracy)
+        jm.bootstrap(0, metric, [[80, 7], [3, 21]], method="studentized", num_samples=50)
+        for metric in (cast, jm.accuracy)
     )
     np.testing.assert_allclose(cast_, smooth, rtol=1e-6)

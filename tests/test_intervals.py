@@ -38,7 +38,9 @@ def assert_close(result: Any, expected: Any, tolerance: float) -> None:
         (30, 30, "clopper_pearson", 0.884297, 1.0),
     ],
 )
-def test_published_intervals(successes: int, trials: int, method: Any, low: float, high: float) -> None:
+def test_published_intervals(
+    successes: int, trials: int, method: Any, low: float, high: float
+) -> None:
     estimate = jm.proportion_interval(successes, trials, method=method)
     np.testing.assert_allclose([estimate.low, estimate.high], [low, high], atol=6e-7)
     np.testing.assert_allclose(estimate.value, successes / trials, rtol=1e-15)
@@ -48,7 +50,9 @@ def test_published_intervals(successes: int, trials: int, method: Any, low: floa
 def test_proportions_on_the_device(method: Any, x64: bool, programs: list[str]) -> None:
     """As on the host; the second call, with other numbers, compiles nothing."""
     successes, trials = np.array([18, 4, 0, 30, 7, 0, 3]), np.array([20, 20, 30, 30, 11, 0, 2])
-    jm.proportion_interval(jnp.flip(jnp.asarray(successes)), jnp.flip(jnp.asarray(trials)), method=method)
+    jm.proportion_interval(
+        jnp.flip(jnp.asarray(successes)), jnp.flip(jnp.asarray(trials)), method=method
+    )
     given = jnp.asarray(successes), jnp.asarray(trials)
     programs.clear()
     estimate = jm.proportion_interval(*given, method=method)
@@ -59,13 +63,16 @@ def test_proportions_on_the_device(method: Any, x64: bool, programs: list[str]) 
 
 
 def test_wilson_solves_the_score_equation() -> None:
-    """At its ends p, |s - n p| = z sqrt(n p (1 - p)); also near 0 and 1 and for a billion trials."""
+    """At its ends p, |s - n p| = z sqrt(n p (1 - p)); also near 0 and 1 and for a billion
+    trials.
+    """
     s, n = np.array([1, 5, 999, 3, 10**9 - 2]), np.array([1000, 9, 1000, 10**9, 10**9])
     z = 1.959963984540054
+    # Float32 has no 1 - 2e-9.
     for put, seen, rtol in (
         (np.asarray, 5, 1e-7),
         (jnp.asarray, 4, 1e-4),
-    ):  # float32 has no 1 - 2e-9
+    ):
         s, n = s[:seen], n[:seen]
         estimate = jm.proportion_interval(put(s), put(n))
         for p in (np.asarray(estimate.low, float), np.asarray(estimate.high, float)):
@@ -116,18 +123,23 @@ def test_proportions_broadcast_and_narrow() -> None:
 
 
 def test_wilson_covers() -> None:
-    """95 % intervals contain the truth in 95 % of samples, averaged over p: within 5 standard errors of 40,000 draws."""
+    """95 % intervals contain the truth in 95 % of samples, averaged over p: within 5 standard
+    errors of 40,000 draws.
+    """
     rng = np.random.default_rng(0)
     p = rng.uniform(0.05, 0.95, 40_000)
     estimate = jm.proportion_interval(rng.binomial(50, p), 50)
     covered = ((estimate.low <= p) & (p <= estimate.high)).mean()
-    assert abs(covered - 0.95) < 5 * np.sqrt(0.95 * 0.05 / 40_000) + 0.003  # 0.003: n = 50 is not infinite
+    # 0.003: n = 50 is not infinite.
+    assert abs(covered - 0.95) < 5 * np.sqrt(0.95 * 0.05 / 40_000) + 0.003
 
 
 def test_unknown_options() -> None:
     with pytest.raises(ValueError, match="level must be a Python number between 0 and 1"):
         jm.proportion_interval(1, 2, level=95)
-    with pytest.raises(ValueError, match=r"method must be 'wilson', .* or 'agresti_coull', got 'wald'"):
+    with pytest.raises(
+        ValueError, match=r"method must be 'wilson', .* or 'agresti_coull', got 'wald'"
+    ):
         jm.proportion_interval(1, 2, method="wald")  # type: ignore[arg-type]
 
 
@@ -153,16 +165,21 @@ GAINS = np.array([[1.0, 0.13, -0.41], [0.29, 0.83, 0.07], [-0.53, 0.37, 1.21]])
 
 
 def gain(counts: Any) -> Any:
-    return ((counts * GAINS).sum((-2, -1)) / counts.sum((-2, -1))) ** 3  # skewed, so that the methods differ
+    # Skewed, so that the methods differ.
+    return ((counts * GAINS).sum((-2, -1)) / counts.sum((-2, -1))) ** 3
 
 
 def gain_of_predictions(y_true: np.ndarray, y_pred: np.ndarray, axis: int = -1) -> np.ndarray:
     return GAINS[y_true, y_pred].mean(axis) ** 3
 
 
-@pytest.mark.parametrize(("method", "scipys"), [("percentile", "percentile"), ("basic", "basic"), ("bca", "BCa")])
+@pytest.mark.parametrize(
+    ("method", "scipys"), [("percentile", "percentile"), ("basic", "basic"), ("bca", "BCa")]
+)
 def test_bootstrap_equals_scipys(method: Any, scipys: str) -> None:
-    """Within five Monte Carlo errors of quantiles of 20,000 and 100,000 replicates; none tie, where SciPys differ."""
+    """Within five Monte Carlo errors of quantiles of 20,000 and 100,000 replicates; none tie, where
+    SciPys differ.
+    """
     ours = jm.bootstrap(KEY, gain, COUNTS, method=method, num_samples=100_000)
     theirs = stats.bootstrap(
         as_predictions(COUNTS),
@@ -174,22 +191,35 @@ def test_bootstrap_equals_scipys(method: Any, scipys: str) -> None:
         method=scipys,
         rng=np.random.default_rng(0),
     )
-    tolerance = 5 * np.sqrt(0.025 * 0.975 * (1 / 20_000 + 1 / 100_000)) / 0.058 * float(ours.standard_error)
+    tolerance = (
+        5 * np.sqrt(0.025 * 0.975 * (1 / 20_000 + 1 / 100_000)) / 0.058 * float(ours.standard_error)
+    )
     np.testing.assert_allclose([ours.low, ours.high], theirs.confidence_interval, atol=tolerance)
     np.testing.assert_allclose(ours.standard_error, theirs.standard_error, rtol=0.03)
 
 
 def test_acceleration_is_that_of_the_jackknife() -> None:
-    """BCa from its definition, with one evaluation per example and NumPy's quantiles of the same replicates."""
+    """BCa from its definition, with one evaluation per example and NumPy's quantiles of the same
+    replicates.
+    """
     value = float(macro_f1(COUNTS))
     replicates = macro_f1(jm.bootstrap_counts(KEY, COUNTS, 4000))
     y_true, y_pred = as_predictions(COUNTS)
     left_out = np.array(
-        [float(macro_f1(jm.confusion_matrix(np.delete(y_true, i), np.delete(y_pred, i), num_classes=3))) for i in range(100)]
+        [
+            float(
+                macro_f1(
+                    jm.confusion_matrix(np.delete(y_true, i), np.delete(y_pred, i), num_classes=3)
+                )
+            )
+            for i in range(100)
+        ]
     )
     u = left_out.mean() - left_out
     acceleration = (u**3).sum() / (6 * (u**2).sum() ** 1.5)
-    bias = stats.norm.ppf(((replicates < value - 1e-12).mean() + (replicates <= value + 1e-12).mean()) / 2)
+    bias = stats.norm.ppf(
+        ((replicates < value - 1e-12).mean() + (replicates <= value + 1e-12).mean()) / 2
+    )
     z = bias + stats.norm.ppf([0.025, 0.975])
     expected = np.quantile(replicates, stats.norm.cdf(bias + z / (1 - acceleration * z)))
     estimate = jm.bootstrap(KEY, macro_f1, COUNTS, num_samples=4000)
@@ -198,7 +228,9 @@ def test_acceleration_is_that_of_the_jackknife() -> None:
 
 
 def test_rounding_is_no_influence() -> None:
-    """As of the median of tied scores: all values without one example are 0.3, but for their last bits."""
+    """As of the median of tied scores: all values without one example are 0.3, but for their last
+    bits.
+    """
     last_bits = np.array([[[0.0, 1.0], [1.0, 0.0]], [[1.0, 1.0], [1.0, 0.0]]])
     for put, bit in ((np.asarray, 6e-17), (jnp.asarray, 3e-8)):
         left_out, counts = put(-(0.3 + bit * last_bits)), put(np.full((2, 2, 2), 20.0))
@@ -210,7 +242,9 @@ def test_studentized_from_its_definition() -> None:
     replicates = jm.delta_method(macro_f1, jm.bootstrap_counts(KEY, COUNTS, 500))
     t = (replicates.value - value) / replicates.standard_error
     estimate = jm.bootstrap(KEY, macro_f1, COUNTS, method="studentized", num_samples=500)
-    np.testing.assert_allclose([estimate.low, estimate.high], value - error * np.quantile(t, [0.975, 0.025]), rtol=1e-9)
+    np.testing.assert_allclose(
+        [estimate.low, estimate.high], value - error * np.quantile(t, [0.975, 0.025]), rtol=1e-9
+    )
 
 
 def test_delta_method_equals_published_errors() -> None:
@@ -250,7 +284,8 @@ def test_delta_method_agrees_with_a_large_bootstrap(stratified: bool) -> None:
 
 
 def test_ends_of_the_delta_method_have_derivatives_at_empty_cells(float64: None) -> None:
-    """How much narrower is the interval with one example more, and with one in a cell that had none?
+    """How much narrower is the interval with one example more, and with one in a cell that had
+    none?
 
     The differences are those of the host, the derivatives those of the device.
     """
@@ -269,15 +304,20 @@ def test_ends_of_the_delta_method_have_derivatives_at_empty_cells(float64: None)
     step = 1e-5
     for direction in (counts / counts.sum(), empty):
         once, twice = (end(counts + n * step * direction) for n in (1, 2))
-        difference = (-3 * end(counts) + 4 * once - twice) / (2 * step)  # one-sided: no count below 0
+        # One-sided: no count below 0.
+        difference = (-3 * end(counts) + 4 * once - twice) / (2 * step)
         np.testing.assert_allclose((slopes * direction).sum((-2, -1)), difference, rtol=1e-4)
 
 
 def test_what_a_metric_must_be() -> None:
-    with pytest.raises(TypeError, match="metric must be a function of counts, got dict; for several at once"):
+    with pytest.raises(
+        TypeError, match="metric must be a function of counts, got dict; for several at once"
+    ):
         jm.bootstrap(KEY, {"accuracy": jm.accuracy}, np.eye(2))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"counts\[0, 1\] is -1, expected a count >= 0"):
-        jax.grad(lambda c: jm.delta_method(jm.accuracy, c).low)(jnp.array([[2.0, -1.0], [1.0, 3.0]]))
+        jax.grad(lambda c: jm.delta_method(jm.accuracy, c).low)(
+            jnp.array([[2.0, -1.0], [1.0, 3.0]])
+        )
 
 
 def test_transforms_of_the_delta_method() -> None:
@@ -292,7 +332,9 @@ def test_transforms_of_the_delta_method() -> None:
 
 @pytest.mark.parametrize("lanes", [replicates.LANES, 40])
 @pytest.mark.parametrize("name", ["bootstrap", "studentized", "posterior", "fixed", "counts"])
-def test_a_batch_draws_what_each_matrix_draws_alone(name: str, lanes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_draws_what_each_matrix_draws_alone(
+    name: str, lanes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also in chunks of replicates."""
     batch = np.stack([[COUNTS, 30 * COUNTS, COUNTS.T], [COUNTS, np.eye(3, dtype=int), COUNTS - 1]])
     function: Any = {
@@ -310,7 +352,9 @@ def test_a_batch_draws_what_each_matrix_draws_alone(name: str, lanes: int, monke
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["bootstrap", "posterior", "fixed"])
-def test_a_batch_on_the_device_draws_what_each_matrix_draws_alone(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_on_the_device_draws_what_each_matrix_draws_alone(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also in chunks of replicates and in blocks of matrices."""
     batch = jnp.stack([COUNTS, 30 * COUNTS, COUNTS.T])
     function: Any = {
@@ -338,7 +382,8 @@ def test_many_classes_are_drawn_without_their_empty_cells(put: Any) -> None:
     assert columns.shape[-1] < 60
     estimate = jm.bootstrap(KEY, jm.accuracy, counts, num_samples=200)
     expected = np.sqrt(estimate.value * (1 - estimate.value) / 50_000)
-    np.testing.assert_allclose(estimate.standard_error, expected, rtol=0.2)  # 4 errors of 200 replicates
+    # 4 errors of 200 replicates.
+    np.testing.assert_allclose(estimate.standard_error, expected, rtol=0.2)
 
 
 def test_replicates_of_counts() -> None:
@@ -388,7 +433,9 @@ def test_undefined_replicates_are_counted() -> None:
 
     estimate = jm.bootstrap(KEY, precision, counts, num_samples=10_000)
     assert estimate.num_undefined[0] == 0
-    assert abs(int(estimate.num_undefined[1]) - 10_000 * 0.99**100) < 5 * np.sqrt(10_000 * 0.37 * 0.63)
+    assert abs(int(estimate.num_undefined[1]) - 10_000 * 0.99**100) < 5 * np.sqrt(
+        10_000 * 0.37 * 0.63
+    )
     assert np.isfinite(estimate.low).all()
     with pytest.raises(ValueError, match="metric is NaN or infinite in all of 50 replicates"):
         jm.bootstrap(KEY, lambda c: np.nan * c.sum(), counts, num_samples=50)
@@ -396,8 +443,12 @@ def test_undefined_replicates_are_counted() -> None:
 
 @pytest.mark.slow
 def test_intervals_under_transformations() -> None:
-    """The device draws its own replicates: the same under jit and vmap, and NaN for what it cannot refuse."""
-    batch = jnp.stack([COUNTS, COUNTS.T, -COUNTS, 0 * COUNTS]).astype(jnp.float32).at[2, 1, 1].set(0.5)
+    """The device draws its own replicates: the same under jit and vmap, and NaN for what it cannot
+    refuse.
+    """
+    batch = (
+        jnp.stack([COUNTS, COUNTS.T, -COUNTS, 0 * COUNTS]).astype(jnp.float32).at[2, 1, 1].set(0.5)
+    )
 
     def interval(c: Any) -> Any:
         return jm.bootstrap(KEY, macro_f1, c, num_samples=100)
@@ -447,7 +498,9 @@ def over_the_batch(c: Any) -> Any:
 
 
 def by_place(c: Any) -> Any:
-    return c[..., 0, 0] / c.sum((-2, -1)) + (c[0, 1] if c.ndim == 2 else c[:, 0, 1] * (np.arange(len(c)) == 0))
+    return c[..., 0, 0] / c.sum((-2, -1)) + (
+        c[0, 1] if c.ndim == 2 else c[:, 0, 1] * (np.arange(len(c)) == 0)
+    )
 
 
 def of_two_kinds(c: Any) -> Any:
@@ -475,8 +528,12 @@ def two_kinds(c: Any) -> Any:
     ids=lambda f: f.__name__,
 )
 @pytest.mark.parametrize("num_samples", [3, 4, 5, 100])
-def test_metrics_of_one_matrix_are_called_for_each(metric: Any, batched: Any, num_samples: int) -> None:
-    """A wrong answer to a batch is noticed, also where its shape is right, as of K recalls of K replicates."""
+def test_metrics_of_one_matrix_are_called_for_each(
+    metric: Any, batched: Any, num_samples: int
+) -> None:
+    """A wrong answer to a batch is noticed, also where its shape is right, as of K recalls of K
+    replicates.
+    """
     diagonal = np.diag([30, 20, 10])  # K cells, so that the derivatives are K, too
     for counts in (COUNTS, diagonal, np.stack([COUNTS, diagonal, COUNTS.T])):
         for function in (
@@ -515,13 +572,17 @@ def test_the_host_compiles_nothing(programs: list[str]) -> None:
         for method in ("bca", "percentile", "basic", "studentized"):
             jm.bootstrap(KEY, a_lambda(1), COUNTS, method=method, num_samples=20)
         jm.bootstrap_histogram(KEY, jm.roc_auc_bounds, [[50, 40, 10], [5, 20, 75]], num_samples=20)
-        jm.posterior(KEY, lambda c: {"f1": jm.f1(c), "kappa": jm.cohen_kappa(c)}, COUNTS, num_samples=20)
+        jm.posterior(
+            KEY, lambda c: {"f1": jm.f1(c), "kappa": jm.cohen_kappa(c)}, COUNTS, num_samples=20
+        )
         for transform in (None, "logit", "atanh"):
             jm.delta_method(a_lambda(2), COUNTS, transform=transform)
         for name in ("wilson", "jeffreys", "clopper_pearson", "agresti_coull"):
             jm.proportion_interval([0, 3, 20], 20, method=name)
         jm.bootstrap_examples(KEY, np.median, scores, num_samples=20)
-        jm.bootstrap_examples(KEY, jm.roc_auc, scores > 0.4, scores**2, num_samples=20, resample="weights")
+        jm.bootstrap_examples(
+            KEY, jm.roc_auc, scores > 0.4, scores**2, num_samples=20, resample="weights"
+        )
         jm.bootstrap_counts(KEY, COUNTS, 5)
     assert programs == []
 
@@ -600,9 +661,13 @@ def test_counts_of_the_host_are_looked_at(function: str, bad: float) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["bca", "percentile", "basic", "studentized", "posterior", "fixed"])
+@pytest.mark.parametrize(
+    "method", ["bca", "percentile", "basic", "studentized", "posterior", "fixed"]
+)
 def test_the_device_agrees_with_the_host(method: Any) -> None:
-    """Values, and ends and errors within five Monte Carlo errors of 4000 replicates on either side."""
+    """Values, and ends and errors within five Monte Carlo errors of 4000 replicates on either
+    side.
+    """
 
     def function(c: Any) -> Any:
         if method in ("posterior", "fixed"):
@@ -621,7 +686,9 @@ def test_the_device_agrees_with_the_host(method: Any) -> None:
         atol=5 * error / np.sqrt(2000) * (method in ("posterior", "fixed")),
     )
     np.testing.assert_allclose(device.standard_error, error, rtol=5 / np.sqrt(4000))
-    np.testing.assert_allclose(device[1:3], host[1:3], atol=5 * np.sqrt(0.025 * 0.975 / 2000) / 0.058 * error)
+    np.testing.assert_allclose(
+        device[1:3], host[1:3], atol=5 * np.sqrt(0.025 * 0.975 / 2000) / 0.058 * error
+    )
 
 
 def weighted_mean(x: Any, sample_weight: Any) -> Any:
@@ -640,13 +707,19 @@ def test_bootstrap_of_examples_equals_scipys(method: Any) -> None:
     """
     x = np.random.default_rng(0).exponential(size=60)
     name = {"bca": "BCa"}.get(method, method)
-    expected = stats.bootstrap((x,), np.mean, n_resamples=20_000, method=name, rng=np.random.default_rng(1)).confidence_interval
+    expected = stats.bootstrap(
+        (x,), np.mean, n_resamples=20_000, method=name, rng=np.random.default_rng(1)
+    ).confidence_interval
     for result in (
         jm.bootstrap_examples(KEY, mean, x, num_samples=20_000, method=method),
-        jm.bootstrap_examples(KEY, weighted_mean, x, num_samples=20_000, method=method, resample="weights"),
+        jm.bootstrap_examples(
+            KEY, weighted_mean, x, num_samples=20_000, method=method, resample="weights"
+        ),
     ):
         np.testing.assert_allclose(result.value, x.mean(), rtol=1e-12)
-        np.testing.assert_allclose([result.low, result.high], expected, atol=0.12 * result.standard_error)
+        np.testing.assert_allclose(
+            [result.low, result.high], expected, atol=0.12 * result.standard_error
+        )
 
 
 def test_bootstrap_of_examples_leaves_out_groups_of_many() -> None:
@@ -654,13 +727,17 @@ def test_bootstrap_of_examples_leaves_out_groups_of_many() -> None:
     result = jm.bootstrap_examples(KEY, mean, x, num_samples=4000)
     by_groups = np.delete(np.array(result), 4)
     alone = np.delete(
-        np.array(jm.bootstrap_examples(KEY, weighted_mean, x, num_samples=4000, resample="weights")),
+        np.array(
+            jm.bootstrap_examples(KEY, weighted_mean, x, num_samples=4000, resample="weights")
+        ),
         4,
     )
     error = x.std() / np.sqrt(3500)
     np.testing.assert_allclose(by_groups[3], error, rtol=0.05)
     np.testing.assert_allclose(by_groups, alone, atol=0.1 * error)
-    expected = stats.bootstrap((x,), np.mean, n_resamples=4000, rng=np.random.default_rng(1)).confidence_interval
+    expected = stats.bootstrap(
+        (x,), np.mean, n_resamples=4000, rng=np.random.default_rng(1)
+    ).confidence_interval
     np.testing.assert_allclose(by_groups[1:3], expected, atol=0.15 * error)
 
 
@@ -668,8 +745,12 @@ def test_clusters_are_drawn_whole() -> None:
     rng = np.random.default_rng(0)
     ids = np.repeat(np.arange(80) * 7 - 100, rng.integers(1, 9, 80))
     x = rng.normal(size=80)[np.unique(ids, return_inverse=True)[1]]  # alike within a cluster
-    result = jm.bootstrap_examples(KEY, weighted_mean, x, resample="weights", clusters=ids, num_samples=4000)
-    totals, sizes = (np.array([(v * (ids == i)).sum() for i in np.unique(ids)]) for v in (x, np.ones_like(x)))
+    result = jm.bootstrap_examples(
+        KEY, weighted_mean, x, resample="weights", clusters=ids, num_samples=4000
+    )
+    totals, sizes = (
+        np.array([(v * (ids == i)).sum() for i in np.unique(ids)]) for v in (x, np.ones_like(x))
+    )
     error = np.sqrt(((totals - x.mean() * sizes) ** 2).sum()) / len(x)  # of a ratio of totals
     np.testing.assert_allclose(result.standard_error, error, rtol=0.08)
     assert error > 1.5 * x.std() / np.sqrt(len(x))
@@ -708,17 +789,23 @@ def test_medians_of_examples() -> None:
 
 
 def test_areas_of_examples() -> None:
-    """By indices and by weights, on the host and on the device: DeLong's error, within Monte Carlo error of each other."""
+    """By indices and by weights, on the host and on the device: DeLong's error, within Monte Carlo
+    error of each other.
+    """
     rng = np.random.default_rng(0)
     y_true = rng.integers(0, 2, 200)
     score = y_true + rng.normal(size=200)
     expected = jm.delong_interval(y_true, score)
     for put in (np.asarray, jnp.asarray):
         for resample in ("indices", "weights"):
-            result = jm.bootstrap_examples(KEY, jm.roc_auc, put(y_true), put(score), num_samples=1000, resample=resample)
+            result = jm.bootstrap_examples(
+                KEY, jm.roc_auc, put(y_true), put(score), num_samples=1000, resample=resample
+            )
             assert isinstance(result.low, jax.Array) == (put is jnp.asarray)
             np.testing.assert_allclose(result.value, expected.value, rtol=1e-6)
-            np.testing.assert_allclose(result.standard_error, expected.standard_error, rtol=5 / np.sqrt(2000) + 0.03)
+            np.testing.assert_allclose(
+                result.standard_error, expected.standard_error, rtol=5 / np.sqrt(2000) + 0.03
+            )
             tolerance = 5 * np.sqrt(0.025 * 0.975 / 1000) / 0.058 * expected.standard_error
             np.testing.assert_allclose(result[1:3], expected[1:3], atol=tolerance)
 
@@ -728,7 +815,8 @@ def test_clusters_on_the_device_are_drawn_as_on_the_host() -> None:
     rng = np.random.default_rng(0)
     x, ids = rng.exponential(size=60), rng.integers(0, 20, 60)
     host, device = (
-        jm.bootstrap_examples(KEY, weighted_mean, put(x), resample="weights", clusters=ids) for put in (np.asarray, jnp.asarray)
+        jm.bootstrap_examples(KEY, weighted_mean, put(x), resample="weights", clusters=ids)
+        for put in (np.asarray, jnp.asarray)
     )
     np.testing.assert_allclose(device.value, host.value, rtol=1e-6)
     np.testing.assert_allclose(device.standard_error, host.standard_error, rtol=5 / np.sqrt(2000))
@@ -737,8 +825,12 @@ def test_clusters_on_the_device_are_drawn_as_on_the_host() -> None:
 
 
 def test_coverage_of_balanced_accuracy() -> None:
-    """Of nominal 95 % at n = 30, prevalences .70, .20, .10: five errors of 1500 test sets are 0.03, of 600 0.045."""
-    truth = np.diag([0.7, 0.2, 0.1]) @ np.array([[0.85, 0.1, 0.05], [0.1, 0.8, 0.1], [0.15, 0.15, 0.7]])
+    """Of nominal 95 % at n = 30, prevalences .70, .20, .10: five errors of 1500 test sets are 0.03,
+    of 600 0.045.
+    """
+    truth = np.diag([0.7, 0.2, 0.1]) @ np.array(
+        [[0.85, 0.1, 0.05], [0.1, 0.8, 0.1], [0.15, 0.15, 0.7]]
+    )
     counts = np.random.default_rng(0).multinomial(30, truth.ravel(), size=1500).reshape(-1, 3, 3)
     counts = counts[(counts.sum(-1) > 0).all(-1)]
     some = counts[:600]  # whose replicates take their time
@@ -752,9 +844,15 @@ def test_coverage_of_balanced_accuracy() -> None:
     found = {
         "posterior balanced accuracy": coverage(*exact),
         "posterior": coverage(*jm.posterior(KEY, jm.balanced_accuracy, some)[1:3]),
-        "flat on all cells": coverage(*jm.posterior(KEY, jm.balanced_accuracy, some, num_samples=500, prior=(1, 2))[1:3]),
+        "flat on all cells": coverage(
+            *jm.posterior(KEY, jm.balanced_accuracy, some, num_samples=500, prior=(1, 2))[1:3]
+        ),
         "bca": coverage(*jm.bootstrap(KEY, jm.balanced_accuracy, some, num_samples=500)[1:3]),
-        "percentile": coverage(*jm.bootstrap(KEY, jm.balanced_accuracy, some, num_samples=500, method="percentile")[1:3]),
+        "percentile": coverage(
+            *jm.bootstrap(KEY, jm.balanced_accuracy, some, num_samples=500, method="percentile")[
+                1:3
+            ]
+        ),
         "delta": coverage(*jm.delta_method(jm.balanced_accuracy, counts)[1:3]),
     }
     print(found)

@@ -1,4 +1,6 @@
-"""Keys of whatever draws: JAX keys, int seeds and NumPy Generators, on the host and on the device."""
+"""Keys of whatever draws: JAX keys, int seeds and NumPy Generators, on the host and on the
+device.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +15,9 @@ import jaxmetrics as jm
 COUNTS = np.array([[40, 5, 2], [6, 30, 4], [1, 3, 9]])
 _rng = np.random.default_rng(0)
 TRUE = _rng.integers(0, 3, 200)
-PRED_A, PRED_B = (np.where(_rng.random(200) < p, TRUE, _rng.integers(0, 3, 200)) for p in (0.7, 0.6))
+PRED_A, PRED_B = (
+    np.where(_rng.random(200) < p, TRUE, _rng.integers(0, 3, 200)) for p in (0.7, 0.6)
+)
 PAIRED = jm.paired_confusion_matrix(TRUE, PRED_A, PRED_B, num_classes=3)
 HISTOGRAM = np.array([[50, 40, 10], [5, 20, 75]])
 LOSSES = _rng.exponential(size=50)
@@ -30,14 +34,24 @@ DRAWS: dict[str, Draw] = {
     "bootstrap studentized": lambda key, put: jm.bootstrap(
         key, jm.accuracy, put(COUNTS), num_samples=20, method="studentized", stratified=True
     ),
-    "bootstrap_histogram": lambda key, put: jm.bootstrap_histogram(key, jm.roc_auc_bounds, put(HISTOGRAM), num_samples=20),
+    "bootstrap_histogram": lambda key, put: jm.bootstrap_histogram(
+        key, jm.roc_auc_bounds, put(HISTOGRAM), num_samples=20
+    ),
     "posterior": lambda key, put: jm.posterior(key, jm.accuracy, put(COUNTS), num_samples=20),
     "bootstrap_counts": lambda key, put: jm.bootstrap_counts(key, put(COUNTS), 5),
-    "bootstrap_counts bayesian": lambda key, put: jm.bootstrap_counts(key, put(COUNTS), 5, method="bayesian"),
-    "bootstrap_counts poisson": lambda key, put: jm.bootstrap_counts(key, put(COUNTS), 5, method="poisson"),
-    "bootstrap_examples": lambda key, put: jm.bootstrap_examples(key, mean_loss, put(LOSSES), num_samples=20),
+    "bootstrap_counts bayesian": lambda key, put: jm.bootstrap_counts(
+        key, put(COUNTS), 5, method="bayesian"
+    ),
+    "bootstrap_counts poisson": lambda key, put: jm.bootstrap_counts(
+        key, put(COUNTS), 5, method="poisson"
+    ),
+    "bootstrap_examples": lambda key, put: jm.bootstrap_examples(
+        key, mean_loss, put(LOSSES), num_samples=20
+    ),
     "compare": lambda key, put: jm.compare(key, jm.accuracy, put(PAIRED), num_samples=20),
-    "compare posterior": lambda key, put: jm.compare(key, jm.accuracy, put(PAIRED), num_samples=20, method="posterior"),
+    "compare posterior": lambda key, put: jm.compare(
+        key, jm.accuracy, put(PAIRED), num_samples=20, method="posterior"
+    ),
     "compare_predictions": lambda key, put: jm.compare_predictions(
         key, jm.accuracy, put(TRUE), PRED_A, PRED_B, num_classes=3, num_samples=20
     ),
@@ -47,7 +61,9 @@ DRAWS: dict[str, Draw] = {
     "compare_unpaired posterior": lambda key, put: jm.compare_unpaired(
         key, jm.accuracy, put(PAIRED.sum(-1)), PAIRED.sum(-2), num_samples=20, method="posterior"
     ),
-    "permutation_test": lambda key, put: jm.permutation_test(key, jm.accuracy, put(PAIRED), num_samples=20),
+    "permutation_test": lambda key, put: jm.permutation_test(
+        key, jm.accuracy, put(PAIRED), num_samples=20
+    ),
     "leaderboard": lambda key, put: jm.leaderboard(
         key, jm.accuracy, put(TRUE), [PRED_A, PRED_B], num_classes=3, num_samples=20
     ),
@@ -128,7 +144,9 @@ def test_seeds_that_differ_draw_independently() -> None:
 )
 @pytest.mark.parametrize("put", [np.asarray, jnp.asarray], ids=["host", "device"])
 def test_what_is_no_key(key: Any, put: Any) -> None:
-    message = rf"key must be a JAX key, an int seed or, .* got {type(key).__name__}.*jax.random.key\(0\)"
+    message = (
+        rf"key must be a JAX key, an int seed or, .* got {type(key).__name__}.*jax.random.key\(0\)"
+    )
     for name in ("bootstrap", "bootstrap_counts", "posterior", "compare", "permutation_test"):
         with pytest.raises(TypeError, match=message):
             DRAWS[name](key, put)
@@ -141,7 +159,9 @@ def test_a_key_is_looked_at_whatever_is_drawn(draw: Draw) -> None:
 
 
 def test_generators_do_not_draw_for_the_device(draw: Draw) -> None:
-    with pytest.raises(TypeError, match=r"key is a NumPy Generator, .* but the data are JAX arrays"):
+    with pytest.raises(
+        TypeError, match=r"key is a NumPy Generator, .* but the data are JAX arrays"
+    ):
         draw(np.random.default_rng(0), jnp.asarray)
 
 
@@ -161,7 +181,9 @@ def test_seeds_on_the_device_are_those_of_keys() -> None:
 
 
 def test_keys_that_are_traced_move_counts_of_the_host_to_the_device() -> None:
-    """Of independent keys, the means of the draws differ by their own error; each draws as alone."""
+    """Of independent keys, the means of the draws differ by their own error; each draws as
+    alone.
+    """
     keys = jax.random.split(jax.random.key(0), 8)
     draw = jax.jit(jax.vmap(lambda key: jm.bootstrap_counts(key, COUNTS, 200)))
     draws = np.asarray(draw(keys))
@@ -176,7 +198,9 @@ def test_keys_that_are_traced_move_counts_of_the_host_to_the_device() -> None:
 QUICK = ("posterior", "bootstrap_examples", "compare_unpaired posterior")
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in DRAWS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in DRAWS]
+)
 def test_vmap_over_keys_of_whatever_draws(name: str) -> None:
     """One program for all keys, each of which draws what it draws alone on the device."""
     keys = jax.random.split(jax.random.key(1), 2)

@@ -1,4 +1,6 @@
-"""Cross entropy in blocks of words against the definition in a float64 loop, with every logit at hand."""
+"""Cross entropy in blocks of words against the definition in a float64 loop, with every logit at
+hand.
+"""
 
 from collections.abc import Mapping
 from functools import partial
@@ -24,12 +26,21 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def problem(n: int = N, d: int = D, v: int = V, seed: int = 0) -> dict[str, Any]:
-    """One label is out of range on each side, the others lie in several blocks; g is the gradient that arrives."""
+    """One label is out of range on each side, the others lie in several blocks; g is the gradient
+    that arrives.
+    """
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, v, n)
     labels[:4] = [0, -1, v - 1, v]
-    arrays = {"hidden": rng.normal(size=(n, d)), "kernel": rng.normal(size=(d, v)), "bias": rng.normal(size=v)}
-    return {k: x.astype(np.float32) for k, x in arrays.items()} | {"labels": labels, "g": rng.normal(size=n).astype(np.float32)}
+    arrays = {
+        "hidden": rng.normal(size=(n, d)),
+        "kernel": rng.normal(size=(d, v)),
+        "bias": rng.normal(size=v),
+    }
+    return {k: x.astype(np.float32) for k, x in arrays.items()} | {
+        "labels": labels,
+        "g": rng.normal(size=n).astype(np.float32),
+    }
 
 
 def by_definition(
@@ -45,7 +56,10 @@ def by_definition(
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """The losses and the gradients of `sum_i g_i loss_i`."""
     h, k, b, g = (np.asarray(x, np.float64) for x in (hidden, kernel, bias, g))
-    losses, gradients = np.zeros(len(h)), {"hidden": np.zeros_like(h), "kernel": np.zeros_like(k), "bias": np.zeros_like(b)}
+    losses, gradients = (
+        np.zeros(len(h)),
+        {"hidden": np.zeros_like(h), "kernel": np.zeros_like(k), "bias": np.zeros_like(b)},
+    )
     for i, y in enumerate(labels):
         if not 0 <= y < len(b):
             continue
@@ -55,7 +69,11 @@ def by_definition(
             slope = 1 / np.cosh(z / soft_cap) ** 2
             z = soft_cap * np.tanh(z / soft_cap)
         lse = z.max() + np.log(np.exp(z - z.max()).sum())
-        losses[i] = (1 - label_smoothing) * (lse - z[y]) + label_smoothing * (lse - z.mean()) + z_loss * lse**2
+        losses[i] = (
+            (1 - label_smoothing) * (lse - z[y])
+            + label_smoothing * (lse - z.mean())
+            + z_loss * lse**2
+        )
         target = label_smoothing / len(b) + (1 - label_smoothing) * (np.arange(len(b)) == y)
         dz = g[i] * ((1 + 2 * z_loss * lse) * np.exp(z - lse) - target) * slope
         gradients["hidden"][i] = k @ dz
@@ -64,9 +82,13 @@ def by_definition(
     return losses, gradients
 
 
-def ours(arrays: Mapping[str, Any], *, where: Any = None, **options: Any) -> tuple[Any, dict[str, Any]]:
+def ours(
+    arrays: Mapping[str, Any], *, where: Any = None, **options: Any
+) -> tuple[Any, dict[str, Any]]:
     """The same by the library, compiled once for all arrays of the same shapes."""
-    arguments = {name: jnp.asarray(arrays[name]) for name in ("hidden", "kernel", "bias", "labels", "g")}
+    arguments = {
+        name: jnp.asarray(arrays[name]) for name in ("hidden", "kernel", "bias", "labels", "g")
+    }
     return _with_gradients(*arguments.values(), where, options=tuple(options.items()))
 
 
@@ -87,7 +109,9 @@ def _with_gradients(
     return losses, pullback(g.astype(losses.dtype))[0]
 
 
-def assert_close(got: tuple[Any, dict[str, Any]], expected: tuple[Any, dict[str, Any]], tolerance: float) -> None:
+def assert_close(
+    got: tuple[Any, dict[str, Any]], expected: tuple[Any, dict[str, Any]], tolerance: float
+) -> None:
     np.testing.assert_allclose(got[0], expected[0], rtol=tolerance, atol=tolerance)
     for name, gradient in expected[1].items():
         assert got[1][name].shape == gradient.shape
@@ -118,28 +142,47 @@ def test_float64_has_all_digits(float64: None, options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("chunk_size", [1, V - 1, V, V + 1, None])
 def test_any_chunk_size_gives_the_same(chunk_size: int | None) -> None:
     arrays = problem()
-    assert_close(ours(arrays, chunk_size=chunk_size, **OPTIONS["all"]), by_definition(**arrays, **OPTIONS["all"]), 1e-6)
+    assert_close(
+        ours(arrays, chunk_size=chunk_size, **OPTIONS["all"]),
+        by_definition(**arrays, **OPTIONS["all"]),
+        1e-6,
+    )
 
 
 def test_gradients_are_differences_of_first_and_second_order(float64: None) -> None:
-    """The slopes of the definition are those of its losses, and the second derivatives those of its slopes."""
-    arrays = {k: x if k == "labels" else x.astype(np.float64) for k, x in problem(n=4, d=2, v=5).items()}
+    """The slopes of the definition are those of its losses, and the second derivatives those of its
+    slopes.
+    """
+    arrays = {
+        k: x if k == "labels" else x.astype(np.float64) for k, x in problem(n=4, d=2, v=5).items()
+    }
     hidden, g, step = arrays["hidden"], arrays["g"], 1e-5
     direction = np.random.default_rng(1).normal(size=hidden.shape)
-    ahead, behind = (by_definition(**(arrays | {"hidden": hidden + x * direction}), **OPTIONS["all"]) for x in (step, -step))
+    ahead, behind = (
+        by_definition(**(arrays | {"hidden": hidden + x * direction}), **OPTIONS["all"])
+        for x in (step, -step)
+    )
     gradient = by_definition(**arrays, **OPTIONS["all"])[1]["hidden"]
-    np.testing.assert_allclose((gradient * direction).sum(), g @ (ahead[0] - behind[0]) / (2 * step), rtol=1e-8)
+    np.testing.assert_allclose(
+        (gradient * direction).sum(), g @ (ahead[0] - behind[0]) / (2 * step), rtol=1e-8
+    )
 
     @jax.jit
-    def second(hidden: jax.Array, kernel: jax.Array, bias: jax.Array, labels: jax.Array) -> jax.Array:
+    def second(
+        hidden: jax.Array, kernel: jax.Array, bias: jax.Array, labels: jax.Array
+    ) -> jax.Array:
         def loss(hidden: jax.Array) -> jax.Array:
             options = OPTIONS["all"]
-            return (g * linear_cross_entropy(hidden, kernel, labels, bias=bias, chunk_size=2, **options)).sum()
+            return (
+                g * linear_cross_entropy(hidden, kernel, labels, bias=bias, chunk_size=2, **options)
+            ).sum()
 
         return jax.grad(lambda hidden: (jax.grad(loss)(hidden) * direction).sum())(hidden)
 
     got = second(*weights_of(arrays), jnp.array(arrays["labels"]))
-    np.testing.assert_allclose(got, (ahead[1]["hidden"] - behind[1]["hidden"]) / (2 * step), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(
+        got, (ahead[1]["hidden"] - behind[1]["hidden"]) / (2 * step), rtol=1e-7, atol=1e-9
+    )
 
 
 def test_options_may_be_traced_and_have_gradients() -> None:
@@ -148,15 +191,21 @@ def test_options_may_be_traced_and_have_gradients() -> None:
 
     def loss(eps: jax.Array, weight: jax.Array) -> jax.Array:
         words = jnp.asarray(labels)
-        return linear_cross_entropy(hidden, kernel, words, label_smoothing=eps, z_loss=weight, chunk_size=4)
+        return linear_cross_entropy(
+            hidden, kernel, words, label_smoothing=eps, z_loss=weight, chunk_size=4
+        )
 
     @jax.jit
-    def with_slopes(eps: jax.Array, weight: jax.Array) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
+    def with_slopes(
+        eps: jax.Array, weight: jax.Array
+    ) -> tuple[jax.Array, tuple[jax.Array, jax.Array]]:
         return loss(eps, weight), jax.jacrev(loss, (0, 1))(eps, weight)
 
     zero = np.zeros(V, np.float32)
     at = {
-        (eps, weight): by_definition(hidden, kernel, zero, labels, arrays["g"], label_smoothing=eps, z_loss=weight)[0]
+        (eps, weight): by_definition(
+            hidden, kernel, zero, labels, arrays["g"], label_smoothing=eps, z_loss=weight
+        )[0]
         for eps, weight in [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0)]
     }
     eps, weight = jnp.float32(0.25), jnp.float32(0.125)
@@ -184,7 +233,9 @@ def test_labels_of_the_host_beyond_the_vocabulary_raise_unless_masked() -> None:
     hidden, kernel, bias = weights_of(arrays)
     for label in (V, 2**32):  # the latter is 0 to JAX, which cuts it to 32 bits
         labels = np.asarray([0, 1, 2, 3, label, 5])
-        with pytest.raises(ValueError, match=rf"labels\[4\] is {label}, but class ids must lie in \[0, 11\)"):
+        with pytest.raises(
+            ValueError, match=rf"labels\[4\] is {label}, but class ids must lie in \[0, 11\)"
+        ):
             linear_cross_entropy(hidden, kernel, labels, bias=bias, chunk_size=4)
     got = linear_cross_entropy(hidden, kernel, labels, bias=bias, chunk_size=4, where=labels < V)
     expected = by_definition(**(arrays | {"labels": np.where(labels < V, labels, -1)}))[0]
@@ -202,7 +253,9 @@ def test_narrow_labels_of_a_wider_vocabulary() -> None:
     arrays = problem(v=300)
     labels = np.asarray([5, -1, 127, 3, 0, 1], np.int8)
     expected = by_definition(**(arrays | {"labels": labels}))[0]
-    got = linear_cross_entropy(arrays["hidden"], arrays["kernel"], jnp.asarray(labels), bias=arrays["bias"], chunk_size=64)
+    got = linear_cross_entropy(
+        arrays["hidden"], arrays["kernel"], jnp.asarray(labels), bias=arrays["bias"], chunk_size=64
+    )
     np.testing.assert_allclose(got, expected, rtol=1e-5)
 
 
@@ -213,10 +266,19 @@ def test_huge_logits() -> None:
     logits = np.asarray([10000.0, -10000.0, 5000.0, 9998.0, -7500.0])
     labels, g = np.asarray([0, 1, 4, 3]), np.ones(4, np.float32)
     bias = np.zeros(5, np.float32)
-    losses, gradients = ours({"hidden": hidden, "kernel": kernel, "bias": bias, "labels": labels, "g": g}, chunk_size=2)
+    losses, gradients = ours(
+        {"hidden": hidden, "kernel": kernel, "bias": bias, "labels": labels, "g": g}, chunk_size=2
+    )
     rival = 1 / (1 + np.exp(2.0))  # share of the second best
     np.testing.assert_allclose(losses, [-np.log(1 - rival), 20000, 2500, -np.log(rival)], rtol=1e-5)
-    dz = np.asarray([[-rival, 0, 0, rival, 0], [1 - rival, -1, 0, rival, 0], [0, 1, 0, 0, -1], [1 - rival, 0, 0, rival - 1, 0]])
+    dz = np.asarray(
+        [
+            [-rival, 0, 0, rival, 0],
+            [1 - rival, -1, 0, rival, 0],
+            [0, 1, 0, 0, -1],
+            [1 - rival, 0, 0, rival - 1, 0],
+        ]
+    )
     np.testing.assert_allclose(gradients["bias"], dz.sum(0), rtol=1e-5)
     np.testing.assert_allclose(gradients["hidden"][:, 0], dz @ logits / 1e4, rtol=1e-5, atol=1e-7)
 
@@ -225,10 +287,17 @@ def test_small_losses_and_gradients_keep_their_digits() -> None:
     """`ln sum exp z - z_y` and `p_y - 1` would be 0 or have one digit left."""
     gaps = np.asarray([10.0, 20.0, 40.0, 60.0], np.float32)
     kernel = np.asarray([[0.0, 1.0, 0.0]], np.float32)
-    arrays = {"hidden": gaps[:, None], "kernel": kernel, "bias": np.zeros(3, np.float32), "labels": np.ones(4, int)}
+    arrays = {
+        "hidden": gaps[:, None],
+        "kernel": kernel,
+        "bias": np.zeros(3, np.float32),
+        "labels": np.ones(4, int),
+    }
     losses, gradients = ours(arrays | {"g": np.ones(4, np.float32)}, chunk_size=1)
     np.testing.assert_allclose(losses, np.log1p(2 * np.exp(-np.float64(gaps))), rtol=4e-6)
-    np.testing.assert_allclose(gradients["hidden"][:, 0], -2 / (np.exp(np.float64(gaps)) + 2), rtol=4e-6)
+    np.testing.assert_allclose(
+        gradients["hidden"][:, 0], -2 / (np.exp(np.float64(gaps)) + 2), rtol=4e-6
+    )
 
 
 def test_bias_rules_out_whole_blocks() -> None:
@@ -237,18 +306,35 @@ def test_bias_rules_out_whole_blocks() -> None:
     arrays["labels"] = np.asarray([4, 8, 5, -1, 6, 7])
     losses, gradients = ours(arrays, chunk_size=3, z_loss=0.1)
     kept = slice(4, 9)
-    few = arrays | {"kernel": arrays["kernel"][:, kept], "bias": arrays["bias"][kept], "labels": arrays["labels"] - 4}
+    few = arrays | {
+        "kernel": arrays["kernel"][:, kept],
+        "bias": arrays["bias"][kept],
+        "labels": arrays["labels"] - 4,
+    }
     expected, of_few = by_definition(**few, z_loss=0.1)
-    cut = {"hidden": gradients["hidden"], "kernel": gradients["kernel"][:, kept], "bias": gradients["bias"][kept]}
+    cut = {
+        "hidden": gradients["hidden"],
+        "kernel": gradients["kernel"][:, kept],
+        "bias": gradients["bias"][kept],
+    }
     assert_close((losses, cut), (expected, of_few), 1e-6)
     assert (gradients["bias"][:4] == 0).all()
     assert np.isinf(ours(arrays | {"labels": np.full(N, 2)}, chunk_size=3, z_loss=0.1)[0]).all()
 
 
 @pytest.mark.parametrize("options", [{}, {"label_smoothing": 0.1}, {"z_loss": 0.1}], ids=str)
-@pytest.mark.parametrize("bias", [[np.inf, 0, 0], [0, np.inf, 0], [np.inf, np.inf, 0], [-np.inf] * 3, [-np.inf, 0, 0]], ids=str)
+@pytest.mark.parametrize(
+    "bias",
+    [[np.inf, 0, 0], [0, np.inf, 0], [np.inf, np.inf, 0], [-np.inf] * 3, [-np.inf, 0, 0]],
+    ids=str,
+)
 def test_infinite_logits_are_limits(bias: list[float], options: dict[str, float]) -> None:
-    arrays = {"hidden": np.ones((2, 1)), "kernel": np.zeros((1, 3)), "bias": np.asarray(bias), "g": np.ones(2)}
+    arrays = {
+        "hidden": np.ones((2, 1)),
+        "kernel": np.zeros((1, 3)),
+        "bias": np.asarray(bias),
+        "g": np.ones(2),
+    }
     arrays = {k: x.astype(np.float32) for k, x in arrays.items()} | {"labels": np.zeros(2, int)}
     value, gradients = ours(arrays, chunk_size=2, where=np.array([True, False]), **options)
     assert value[1] == 0
@@ -262,18 +348,25 @@ def test_infinite_logits_are_limits(bias: list[float], options: dict[str, float]
 
 def test_no_gradient_of_what_is_dropped_though_the_kernel_is_nan() -> None:
     kernel = jnp.array([[np.nan, 0.0], [0.0, 0.0]])
-    gradient = jax.grad(lambda k: linear_cross_entropy(jnp.ones((1, 2)), k, jnp.array([-1])).sum())(kernel)
+    gradient = jax.grad(lambda k: linear_cross_entropy(jnp.ones((1, 2)), k, jnp.array([-1])).sum())(
+        kernel
+    )
     np.testing.assert_array_equal(gradient, np.zeros((2, 2)))
 
 
 def test_soft_cap_far_out_and_over_words_ruled_out() -> None:
     bias = jnp.array([0.0, -np.inf])
-    loss = linear_cross_entropy(jnp.ones((1, 1)), jnp.zeros((1, 2)), jnp.array([0]), bias=bias, soft_cap=2.0)
+    loss = linear_cross_entropy(
+        jnp.ones((1, 1)), jnp.zeros((1, 2)), jnp.array([0]), bias=bias, soft_cap=2.0
+    )
     np.testing.assert_array_equal(loss, [0])
-    z = np.array([3.0, 6.0, 9.0])  # of caps; the slope of the loss in z is sigmoid(-c tanh z/c) sech^2
+    # Of caps; the slope of the loss in z is sigmoid(-c tanh z/c) sech^2.
+    z = np.array([3.0, 6.0, 9.0])
     gradient = jax.vmap(
         jax.grad(
-            lambda z: linear_cross_entropy(jnp.ones((1, 1)), jnp.stack([z, 0.0])[None], jnp.array([1]), soft_cap=1.0).sum()
+            lambda z: linear_cross_entropy(
+                jnp.ones((1, 1)), jnp.stack([z, 0.0])[None], jnp.array([1]), soft_cap=1.0
+            ).sum()
         )
     )(jnp.asarray(z, jnp.float32))
     np.testing.assert_allclose(gradient, 1 / (1 + np.exp(-np.tanh(z))) / np.cosh(z) ** 2, rtol=1e-6)
@@ -283,9 +376,15 @@ def test_what_should_differ_between_devices_does() -> None:
     arrays = problem(n=8, v=16)
     mesh = Mesh(np.array(jax.devices()[:2]), ("v",))
     specs = {"same kernel": (P(), P(), P()), "other examples": (P("v"), P(None, "v"), P("v"))}
-    for name, message in (("same kernel", "kernel is the same"), ("other examples", "hidden and labels differ")):
+    for name, message in (
+        ("same kernel", "kernel is the same"),
+        ("other examples", "hidden and labels differ"),
+    ):
         call = jax.shard_map(
-            lambda h, k, y: linear_cross_entropy(h, k, y, axis_name="v"), mesh=mesh, in_specs=specs[name], out_specs=P("v")
+            lambda h, k, y: linear_cross_entropy(h, k, y, axis_name="v"),
+            mesh=mesh,
+            in_specs=specs[name],
+            out_specs=P("v"),
         )
         with pytest.raises(ValueError, match=message):
             call(arrays["hidden"], arrays["kernel"], arrays["labels"])
@@ -300,15 +399,21 @@ def test_a_single_word_is_certain() -> None:
 @pytest.mark.parametrize("other", [jnp.bfloat16, jnp.float32])
 def test_half_precision_is_summed_in_float32(other: Any) -> None:
     arrays = problem(n=300, d=16, v=40)
-    bfloat16 = {k: jnp.asarray(arrays[k]).astype(jnp.bfloat16) for k in ("hidden", "kernel", "bias")}
+    bfloat16 = {
+        k: jnp.asarray(arrays[k]).astype(jnp.bfloat16) for k in ("hidden", "kernel", "bias")
+    }
     bfloat16["kernel"] = bfloat16["kernel"].astype(other)
     losses, gradients = ours(arrays | bfloat16, chunk_size=16, **OPTIONS["all"])
-    expected = by_definition(**(arrays | {k: np.asarray(x.astype(jnp.float32)) for k, x in bfloat16.items()}), **OPTIONS["all"])
+    expected = by_definition(
+        **(arrays | {k: np.asarray(x.astype(jnp.float32)) for k, x in bfloat16.items()}),
+        **OPTIONS["all"],
+    )
     assert losses.dtype == jnp.float32
     np.testing.assert_allclose(losses, expected[0], rtol=1e-5, atol=1e-6)
     assert {k: x.dtype for k, x in gradients.items()} == {k: x.dtype for k, x in bfloat16.items()}
     for name, gradient in expected[1].items():
-        # 300 terms each rounded to 2^-9 at most: a sum held in bfloat16 would be worse by the square root of 300.
+        # 300 terms each rounded to 2^-9 at most: a sum held in bfloat16 would be worse by the
+        # square root of 300.
         error = np.abs(np.asarray(gradients[name].astype(jnp.float32)) - gradient).max()
         assert error < 2**-8 * np.abs(gradient).max(), name
 
@@ -327,7 +432,10 @@ def test_leading_axes_are_batch_and_broadcast() -> None:
 def test_vmap_jit_remat_and_scan() -> None:
     arrays = problem(n=12)
     expected = by_definition(**(arrays | {"g": np.ones(12)}))
-    hidden, labels = jnp.asarray(arrays["hidden"].reshape(3, 4, D)), jnp.asarray(arrays["labels"].reshape(3, 4))
+    hidden, labels = (
+        jnp.asarray(arrays["hidden"].reshape(3, 4, D)),
+        jnp.asarray(arrays["labels"].reshape(3, 4)),
+    )
     kernel, bias = jnp.asarray(arrays["kernel"]), jnp.asarray(arrays["bias"])
 
     def loss(hidden: jax.Array, kernel: jax.Array, bias: jax.Array, labels: jax.Array) -> jax.Array:
@@ -344,7 +452,13 @@ def test_vmap_jit_remat_and_scan() -> None:
 
     for total in (mapped, scanned):
         value, gradients = jax.jit(jax.value_and_grad(total, (0, 1, 2)))(hidden, kernel, bias)
-        named = dict(zip(("hidden", "kernel", "bias"), (gradients[0].reshape(12, D), *gradients[1:]), strict=True))
+        named = dict(
+            zip(
+                ("hidden", "kernel", "bias"),
+                (gradients[0].reshape(12, D), *gradients[1:]),
+                strict=True,
+            )
+        )
         assert_close((value, named), (expected[0].sum(), expected[1]), 2e-6)
 
 
@@ -353,8 +467,12 @@ def test_vmap_over_kernels() -> None:
     kernels = np.stack([arrays["kernel"], 2 * arrays["kernel"]])
     bias = np.zeros(V, np.float32)
     labels = jnp.asarray(arrays["labels"])
-    got = jax.vmap(lambda k: linear_cross_entropy(arrays["hidden"], k, labels, chunk_size=4))(jnp.asarray(kernels))
-    expected = [by_definition(**(arrays | {"kernel": kernel, "bias": bias}))[0] for kernel in kernels]
+    got = jax.vmap(lambda k: linear_cross_entropy(arrays["hidden"], k, labels, chunk_size=4))(
+        jnp.asarray(kernels)
+    )
+    expected = [
+        by_definition(**(arrays | {"kernel": kernel, "bias": bias}))[0] for kernel in kernels
+    ]
     np.testing.assert_allclose(got, expected, rtol=1e-5)
 
 
@@ -362,26 +480,49 @@ def weights_of(arrays: Mapping[str, Any]) -> tuple[jax.Array, jax.Array, jax.Arr
     return jnp.asarray(arrays["hidden"]), jnp.asarray(arrays["kernel"]), jnp.asarray(arrays["bias"])
 
 
-@pytest.mark.parametrize("specs", [(P(), P(None, "v"), P("v")), (P("v"), P(), P())], ids=["words", "examples"])
+@pytest.mark.parametrize(
+    "specs", [(P(), P(None, "v"), P("v")), (P("v"), P(), P())], ids=["words", "examples"]
+)
 def test_sharded_inputs(specs: tuple[P, P, P]) -> None:
     arrays = problem(n=16, v=40)
     mesh = Mesh(np.asarray(jax.devices()), ("v",))
-    placed = [jax.device_put(x, NamedSharding(mesh, spec)) for x, spec in zip(weights_of(arrays), specs, strict=True)]
+    placed = [
+        jax.device_put(x, NamedSharding(mesh, spec))
+        for x, spec in zip(weights_of(arrays), specs, strict=True)
+    ]
 
     weights = dict(zip(("hidden", "kernel", "bias"), placed, strict=True))
-    assert_close(ours(arrays | weights, chunk_size=12, **OPTIONS["all"]), by_definition(**arrays, **OPTIONS["all"]), 1e-6)
+    assert_close(
+        ours(arrays | weights, chunk_size=12, **OPTIONS["all"]),
+        by_definition(**arrays, **OPTIONS["all"]),
+        1e-6,
+    )
 
 
-@pytest.mark.parametrize(("mesh_shape", "check_vma"), [((1, 8), True), ((2, 4), True), ((2, 4), False), ((8, 1), True)])
-def test_words_and_examples_spread_by_shard_map(mesh_shape: tuple[int, int], check_vma: bool) -> None:
-    """Gradients are taken outside of shard_map, where those of what is replicated must be sums over the devices."""
+@pytest.mark.parametrize(
+    ("mesh_shape", "check_vma"), [((1, 8), True), ((2, 4), True), ((2, 4), False), ((8, 1), True)]
+)
+def test_words_and_examples_spread_by_shard_map(
+    mesh_shape: tuple[int, int], check_vma: bool
+) -> None:
+    """Gradients are taken outside of shard_map, where those of what is replicated must be sums over
+    the devices.
+    """
     arrays = problem(n=16, v=40)
     mesh = Mesh(np.asarray(jax.devices()).reshape(mesh_shape), ("n", "v"))
     g, labels = jnp.asarray(arrays["g"]), jnp.asarray(arrays["labels"])
 
-    @partial(jax.shard_map, mesh=mesh, in_specs=(P("n"), P(None, "v"), P("v"), P("n")), out_specs=P("n"), check_vma=check_vma)
+    @partial(
+        jax.shard_map,
+        mesh=mesh,
+        in_specs=(P("n"), P(None, "v"), P("v"), P("n")),
+        out_specs=P("n"),
+        check_vma=check_vma,
+    )
     def loss(hidden: jax.Array, kernel: jax.Array, bias: jax.Array, labels: jax.Array) -> jax.Array:
-        return linear_cross_entropy(hidden, kernel, labels, bias=bias, chunk_size=3, axis_name="v", **OPTIONS["all"])
+        return linear_cross_entropy(
+            hidden, kernel, labels, bias=bias, chunk_size=3, axis_name="v", **OPTIONS["all"]
+        )
 
     @jax.jit
     def run(hidden: jax.Array, kernel: jax.Array, bias: jax.Array) -> Any:
@@ -396,16 +537,24 @@ def test_gradients_inside_of_shard_map() -> None:
     arrays = problem(n=16, v=40)
     mesh = Mesh(np.asarray(jax.devices()).reshape(2, 4), ("n", "v"))
 
-    def step(hidden: jax.Array, kernel: jax.Array, bias: jax.Array, labels: jax.Array, g: jax.Array) -> Any:
+    def step(
+        hidden: jax.Array, kernel: jax.Array, bias: jax.Array, labels: jax.Array, g: jax.Array
+    ) -> Any:
         def total(hidden: jax.Array, kernel: jax.Array, bias: jax.Array) -> jax.Array:
-            losses = linear_cross_entropy(hidden, kernel, labels, bias=bias, chunk_size=4, axis_name="v")
+            losses = linear_cross_entropy(
+                hidden, kernel, labels, bias=bias, chunk_size=4, axis_name="v"
+            )
             return jax.lax.psum((g * losses).sum(), "n")
 
         value, gradients = jax.value_and_grad(total, (0, 1, 2))(hidden, kernel, bias)
         return value, dict(zip(("hidden", "kernel", "bias"), gradients, strict=True))
 
     specs = {"hidden": P("n"), "kernel": P(None, "v"), "bias": P("v")}
-    run = jax.jit(jax.shard_map(step, mesh=mesh, in_specs=(*specs.values(), P("n"), P("n")), out_specs=(P(), specs)))
+    run = jax.jit(
+        jax.shard_map(
+            step, mesh=mesh, in_specs=(*specs.values(), P("n"), P("n")), out_specs=(P(), specs)
+        )
+    )
     losses, gradients = by_definition(**arrays)
     got = run(*weights_of(arrays), jnp.asarray(arrays["labels"]), jnp.asarray(arrays["g"]))
     assert_close(got, ((losses * arrays["g"]).sum(), gradients), 2e-6)
@@ -423,8 +572,14 @@ def test_logits_are_never_held(dtype: Any) -> None:
         return linear_cross_entropy(hidden, kernel, labels, chunk_size=512).mean()
 
     def temporary(loss: Any) -> int:
-        shapes = jax.ShapeDtypeStruct((n, d), dtype), jax.ShapeDtypeStruct((d, v), dtype), jax.ShapeDtypeStruct((n,), jnp.int32)
-        memory: Any = jax.jit(jax.value_and_grad(loss, (0, 1))).lower(*shapes).compile().memory_analysis()
+        shapes = (
+            jax.ShapeDtypeStruct((n, d), dtype),
+            jax.ShapeDtypeStruct((d, v), dtype),
+            jax.ShapeDtypeStruct((n,), jnp.int32),
+        )
+        memory: Any = (
+            jax.jit(jax.value_and_grad(loss, (0, 1))).lower(*shapes).compile().memory_analysis()
+        )
         return memory.temp_size_in_bytes
 
     assert dtype == jnp.bfloat16 or temporary(naive) >= 4 * n * v
@@ -434,12 +589,24 @@ def test_logits_are_never_held(dtype: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"labels": np.zeros(N)}, TypeError, r"labels must hold word ids of an integer dtype, got float64"),
+        (
+            {"labels": np.zeros(N)},
+            TypeError,
+            r"labels must hold word ids of an integer dtype, got float64",
+        ),
         ({"kernel": np.zeros((D + 1, V))}, ValueError, r"got hidden \(6, 5\) and kernel \(6, 11\)"),
-        ({"kernel": np.zeros((2, D, V))}, ValueError, r"kernel \(d, V\), got .* kernel \(2, 5, 11\)"),
+        (
+            {"kernel": np.zeros((2, D, V))},
+            ValueError,
+            r"kernel \(d, V\), got .* kernel \(2, 5, 11\)",
+        ),
         ({"hidden": np.zeros(D)}, ValueError, r"hidden must be \(\.\.\., n, d\)"),
         ({"hidden": np.zeros((N, D), complex)}, TypeError, r"hidden must hold real numbers"),
-        ({"bias": np.zeros(V - 1)}, ValueError, r"bias must have shape \(V,\) = \(11,\).*got \(10,\)"),
+        (
+            {"bias": np.zeros(V - 1)},
+            ValueError,
+            r"bias must have shape \(V,\) = \(11,\).*got \(10,\)",
+        ),
         ({"labels": np.zeros(N - 1, int)}, ValueError, r"hidden without d \(6,\), labels \(5,\)"),
         ({"labels": 3}, ValueError, r"needs an axis of examples"),
         ({"where": np.ones(N)}, TypeError, r"where must be a bool mask"),
@@ -448,11 +615,21 @@ def test_logits_are_never_held(dtype: Any) -> None:
         ({"chunk_size": 4.0}, TypeError, r"chunk_size must be a Python int"),
         ({"soft_cap": 0.0}, ValueError, r"soft_cap must be positive and finite .*got 0"),
         ({"soft_cap": jnp.ones(())}, TypeError, r"soft_cap must be a Python number"),
-        ({"label_smoothing": np.ones(2)}, ValueError, r"label_smoothing must be one number, got an array of shape \(2,\)"),
+        (
+            {"label_smoothing": np.ones(2)},
+            ValueError,
+            r"label_smoothing must be one number, got an array of shape \(2,\)",
+        ),
         ({"z_loss": "much"}, TypeError, r"z_loss must hold real numbers"),
     ],
 )
 def test_mistakes_are_named(change: dict[str, Any], error: type[Exception], message: str) -> None:
-    arguments = {"hidden": np.zeros((N, D)), "kernel": np.zeros((D, V)), "labels": np.zeros(N, int)} | change
+    arguments = {
+        "hidden": np.zeros((N, D)),
+        "kernel": np.zeros((D, V)),
+        "labels": np.zeros(N, int),
+    } | change
     with pytest.raises(error, match=message):
-        linear_cross_entropy(arguments.pop("hidden"), arguments.pop("kernel"), arguments.pop("labels"), **arguments)
+        linear_cross_entropy(
+            arguments.pop("hidden"), arguments.pop("kernel"), arguments.pop("labels"), **arguments
+        )

@@ -1,4 +1,6 @@
-"""The examples in notebooks/training_loops, each run as a newcomer would; states that go to disk and come back."""
+"""The examples in notebooks/training_loops, each run as a newcomer would; states that go to disk
+and come back.
+"""
 
 import importlib
 import pickle
@@ -18,7 +20,9 @@ TEST_SIZE = 899  # of the 1797 digits; no multiple of a batch
 
 @pytest.fixture
 def as_a_script(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """The examples find `digits` beside them; what they import need not follow the strict rules for ranks and dtypes."""
+    """The examples find `digits` beside them; what they import need not follow the strict rules for
+    ranks and dtypes.
+    """
     monkeypatch.syspath_prepend(FOLDER)
     monkeypatch.setenv("KERAS_BACKEND", "jax")  # before importorskip imports Keras
     monkeypatch.setenv("KERAS_HOME", str(tmp_path))  # where it writes its settings
@@ -36,7 +40,9 @@ def check(results: dict[str, float]) -> None:
     assert results["num_examples"] == TEST_SIZE
     assert results["num_ignored"] == 0
     assert results["accuracy"] > 0.8
-    assert results["accuracy"] * TEST_SIZE == pytest.approx(round(results["accuracy"] * TEST_SIZE), abs=1e-3)
+    assert results["accuracy"] * TEST_SIZE == pytest.approx(
+        round(results["accuracy"] * TEST_SIZE), abs=1e-3
+    )
     assert 0 < results["loss"] < 1
     for name in ("accuracy", "macro_f1"):
         assert results[f"{name}/low"] < results[name] < results[f"{name}/high"]
@@ -91,7 +97,9 @@ EVALUATOR = jm.evaluator(
 def updated(state: Any, seed: int) -> Any:
     y_true, y_pred, unit = jax.random.randint(jax.random.key(seed), (3, 20), 0, 10)
     loss = jax.random.uniform(jax.random.key(seed), (20,))
-    return EVALUATOR.update(state, y_true=y_true, y_pred=y_pred, unit=unit, loss=loss, error=loss**2)
+    return EVALUATOR.update(
+        state, y_true=y_true, y_pred=y_pred, unit=unit, loss=loss, error=loss**2
+    )
 
 
 def check_the_same(state: Any, other: Any) -> None:

@@ -1,7 +1,8 @@
 """Losses against float64 definitions, the published figures, and at the ends of the real line.
 
-Values are checked on the host, at once and to the last digits; on the device against those. Gradients are checked against
-differences of the definitions. What is compiled is compiled once for all losses.
+Values are checked on the host, at once and to the last digits; on the device against those.
+Gradients are checked against differences of the definitions. What is compiled is compiled once for
+all losses.
 """
 
 from collections.abc import Callable
@@ -35,7 +36,9 @@ def surprises(logits: np.ndarray) -> np.ndarray:
 
 
 def softmax(z: Any) -> Any:
-    return jax.nn.softmax(z) if isinstance(z, jax.Array) else special.softmax(np.asarray(z, float), -1)
+    return (
+        jax.nn.softmax(z) if isinstance(z, jax.Array) else special.softmax(np.asarray(z, float), -1)
+    )
 
 
 class Data(NamedTuple):
@@ -56,7 +59,10 @@ def on_device() -> Data:
 
 # Each loss of logits and data, and its definition in float64.
 PER_EXAMPLE: dict[str, tuple[Loss, Callable[[np.ndarray], np.ndarray]]] = {
-    "cross_entropy": (lambda z, d: jm.cross_entropy(z, d.labels), lambda z: surprises(z)[range(N), LABELS]),
+    "cross_entropy": (
+        lambda z, d: jm.cross_entropy(z, d.labels),
+        lambda z: surprises(z)[range(N), LABELS],
+    ),
     "cross_entropy weighted": (
         lambda z, d: jm.cross_entropy(z, d.labels, class_weights=d.weights),
         lambda z: WEIGHTS[LABELS] * surprises(z)[range(N), LABELS],
@@ -69,7 +75,10 @@ PER_EXAMPLE: dict[str, tuple[Loss, Callable[[np.ndarray], np.ndarray]]] = {
         lambda z, d: jm.cross_entropy(z, d.labels, label_smoothing=0.2),
         lambda z: ((0.8 * np.eye(K)[LABELS] + 0.2 / K) * surprises(z)).sum(-1),
     ),
-    "soft_cross_entropy": (lambda z, d: jm.soft_cross_entropy(z, d.targets), lambda z: (TARGETS * surprises(z)).sum(-1)),
+    "soft_cross_entropy": (
+        lambda z, d: jm.soft_cross_entropy(z, d.targets),
+        lambda z: (TARGETS * surprises(z)).sum(-1),
+    ),
     "focal_loss": (
         lambda z, d: jm.focal_loss(z, d.labels, class_weights=d.weights),
         lambda z: (WEIGHTS * (1 - special.softmax(z, -1)) ** 2 * surprises(z))[range(N), LABELS],
@@ -78,10 +87,15 @@ PER_EXAMPLE: dict[str, tuple[Loss, Callable[[np.ndarray], np.ndarray]]] = {
         lambda z, d: jm.focal_loss(z, d.labels, gamma=0.5),
         lambda z: ((1 - special.softmax(z, -1)) ** 0.5 * surprises(z))[range(N), LABELS],
     ),
-    "focal_loss 0": (lambda z, d: jm.focal_loss(z, d.labels, gamma=0), lambda z: surprises(z)[range(N), LABELS]),
+    "focal_loss 0": (
+        lambda z, d: jm.focal_loss(z, d.labels, gamma=0),
+        lambda z: surprises(z)[range(N), LABELS],
+    ),
     "multiclass_hinge_loss": (
         lambda z, d: jm.multiclass_hinge_loss(z, d.labels),
-        lambda z: np.maximum(0, 1 + np.where(np.eye(K)[LABELS], -INF, z).max(-1) - z[range(N), LABELS]),
+        lambda z: np.maximum(
+            0, 1 + np.where(np.eye(K)[LABELS], -INF, z).max(-1) - z[range(N), LABELS]
+        ),
     ),
     "binary_cross_entropy": (
         lambda z, d: jm.binary_cross_entropy(z[:, 0], d.binary, class_weights=d.weights[:2]),
@@ -89,13 +103,19 @@ PER_EXAMPLE: dict[str, tuple[Loss, Callable[[np.ndarray], np.ndarray]]] = {
     ),
     "binary_cross_entropy of probabilities": (
         lambda z, d: jm.binary_cross_entropy(z[:, 0], d.targets[:, 0]),
-        lambda z: -TARGETS[:, 0] * special.log_expit(z[:, 0]) - (1 - TARGETS[:, 0]) * special.log_expit(-z[:, 0]),
+        lambda z: (
+            -TARGETS[:, 0] * special.log_expit(z[:, 0])
+            - (1 - TARGETS[:, 0]) * special.log_expit(-z[:, 0])
+        ),
     ),
     "hinge_loss": (
         lambda z, d: jm.hinge_loss(z[:, 0], d.binary),
         lambda z: np.maximum(0, 1 - (2 * BINARY - 1) * z[:, 0]),
     ),
-    "nll": (lambda z, d: jm.nll(softmax(z), d.labels), lambda z: -np.log(special.softmax(z, -1))[range(N), LABELS]),
+    "nll": (
+        lambda z, d: jm.nll(softmax(z), d.labels),
+        lambda z: -np.log(special.softmax(z, -1))[range(N), LABELS],
+    ),
     "nll of distributions": (
         lambda z, d: jm.nll(softmax(z), d.targets),
         lambda z: -(TARGETS * np.log(special.softmax(z, -1))).sum(-1),
@@ -106,12 +126,17 @@ PER_EXAMPLE: dict[str, tuple[Loss, Callable[[np.ndarray], np.ndarray]]] = {
 @jax.jit
 def values(z: jax.Array, data: Data) -> dict[str, jax.Array]:
     single = z.astype(jnp.float32)  # softmax of a half would have no digits
-    return {name: loss(single if name.startswith("nll") else z, data) for name, (loss, _) in PER_EXAMPLE.items()}
+    return {
+        name: loss(single if name.startswith("nll") else z, data)
+        for name, (loss, _) in PER_EXAMPLE.items()
+    }
 
 
 @jax.jit
 def derivatives(z: jax.Array, data: Data, direction: jax.Array) -> dict[str, dict[str, jax.Array]]:
-    """Of the sum over examples, first and second, forwards and backwards; all in the direction but for the gradient."""
+    """Of the sum over examples, first and second, forwards and backwards; all in the direction but
+    for the gradient.
+    """
 
     def of(loss: Loss) -> dict[str, jax.Array]:
         total = lambda z: loss(z, data).sum()  # noqa: E731
@@ -151,28 +176,50 @@ def test_losses_of_the_device_are_float32(dtype: Any) -> None:
 
 def test_losses_of_float64_and_their_derivatives(float64: None) -> None:
     z, data, v, step = jnp.asarray(LOGITS), on_device(), jnp.asarray(DIRECTION), 1e-5
-    got, ahead, behind = (jax.device_get(derivatives(x, data, v)) for x in (z, z + step * v, z - step * v))
+    got, ahead, behind = (
+        jax.device_get(derivatives(x, data, v)) for x in (z, z + step * v, z - step * v)
+    )
     shifts = step * np.eye(N * K).reshape(N * K, N, K)
     for name, (_, definition) in PER_EXAMPLE.items():
         ours = got[name]
         np.testing.assert_allclose(ours["value"], definition(LOGITS), rtol=1e-12, err_msg=name)
-        differences = [(definition(LOGITS + x).sum() - definition(LOGITS - x).sum()) / (2 * step) for x in shifts]
-        np.testing.assert_allclose(ours["gradient"].ravel(), differences, rtol=1e-6, atol=1e-8, err_msg=name)
-        np.testing.assert_allclose(ours["slope"], (ours["gradient"] * DIRECTION).sum(), rtol=1e-12, err_msg=name)
+        differences = [
+            (definition(LOGITS + x).sum() - definition(LOGITS - x).sum()) / (2 * step)
+            for x in shifts
+        ]
+        np.testing.assert_allclose(
+            ours["gradient"].ravel(), differences, rtol=1e-6, atol=1e-8, err_msg=name
+        )
+        np.testing.assert_allclose(
+            ours["slope"], (ours["gradient"] * DIRECTION).sum(), rtol=1e-12, err_msg=name
+        )
         second = (ahead[name]["gradient"] - behind[name]["gradient"]) / (2 * step)
         for way in ("second, forwards of backwards", "second, backwards"):
             np.testing.assert_allclose(ours[way], second, rtol=1e-6, atol=1e-8, err_msg=name)
-        np.testing.assert_allclose(ours["second, forwards"], (second * DIRECTION).sum(), rtol=1e-6, atol=1e-8, err_msg=name)
+        np.testing.assert_allclose(
+            ours["second, forwards"], (second * DIRECTION).sum(), rtol=1e-6, atol=1e-8, err_msg=name
+        )
 
 
 ROWS = np.array(
-    [[1e4, -1e4, 0], [-INF, 0, 1], [INF, 0, 1], [INF, INF, 0], [-INF, -INF, -INF], [0, 0, 0], [np.nan] * 3], np.float32
+    [
+        [1e4, -1e4, 0],
+        [-INF, 0, 1],
+        [INF, 0, 1],
+        [INF, INF, 0],
+        [-INF, -INF, -INF],
+        [0, 0, 0],
+        [np.nan] * 3,
+    ],
+    np.float32,
 )
 KNOWN = slice(6)  # the rows that hold numbers
 OF_ROWS: dict[str, Loss] = {
     "cross_entropy": lambda z, y: jm.cross_entropy(z, y),
     "cross_entropy smoothed": lambda z, y: jm.cross_entropy(z, y, label_smoothing=0.1),
-    "soft_cross_entropy": lambda z, y: jm.soft_cross_entropy(z, one_hot(y), where=(y >= 0) & (y < 3)),
+    "soft_cross_entropy": lambda z, y: jm.soft_cross_entropy(
+        z, one_hot(y), where=(y >= 0) & (y < 3)
+    ),
     "focal_loss": lambda z, y: jm.focal_loss(z, y),
     "focal_loss 0.5": lambda z, y: jm.focal_loss(z, y, gamma=0.5),
     "multiclass_hinge_loss": lambda z, y: jm.multiclass_hinge_loss(z, y),
@@ -182,7 +229,11 @@ OF_ROWS: dict[str, Loss] = {
 
 
 def one_hot(y: Any) -> Any:
-    return jax.nn.one_hot(y, 3) if isinstance(y, jax.Array) else (y[:, None] == np.arange(3)).astype(float)
+    return (
+        jax.nn.one_hot(y, 3)
+        if isinstance(y, jax.Array)
+        else (y[:, None] == np.arange(3)).astype(float)
+    )
 
 
 @jax.jit
@@ -206,11 +257,19 @@ def test_infinite_logits_are_limits(label: int) -> None:
         assert np.isfinite(gradient[KNOWN]).all(), name
         if "hinge" not in name:
             assert np.isnan(value[6]), name
-    expected = [0, INF, 0, 0, np.log(3), np.log(3)] if label == 0 else [2e4, np.log1p(np.e), INF, 0, np.log(3), np.log(3)]
-    np.testing.assert_allclose(jm.cross_entropy(ROWS, np.full(7, label))[KNOWN], expected, rtol=1e-12)
+    expected = (
+        [0, INF, 0, 0, np.log(3), np.log(3)]
+        if label == 0
+        else [2e4, np.log1p(np.e), INF, 0, np.log(3), np.log(3)]
+    )
+    np.testing.assert_allclose(
+        jm.cross_entropy(ROWS, np.full(7, label))[KNOWN], expected, rtol=1e-12
+    )
 
 
-@pytest.mark.parametrize(("label", "dtype"), [(-1, np.int32), (-100, np.int8), (3, np.int32), (2**31 - 1, np.int32)])
+@pytest.mark.parametrize(
+    ("label", "dtype"), [(-1, np.int32), (-100, np.int8), (3, np.int32), (2**31 - 1, np.int32)]
+)
 def test_what_is_left_out_costs_nothing(label: int, dtype: Any) -> None:
     """Labels outside of the classes, of any integer dtype, whatever the logits hold."""
     labels = np.full(len(ROWS), label, dtype)
@@ -220,7 +279,9 @@ def test_what_is_left_out_costs_nothing(label: int, dtype: Any) -> None:
         if label < 0:
             np.testing.assert_array_equal(OF_ROWS[name](ROWS, labels), 0, err_msg=name)
         elif name != "soft_cross_entropy":
-            with pytest.raises(ValueError, match=rf"labels\[0\] is {label}, but class ids must lie in \[0, [23]\)"):
+            with pytest.raises(
+                ValueError, match=rf"labels\[0\] is {label}, but class ids must lie in \[0, [23]\)"
+            ):
                 OF_ROWS[name](ROWS, labels)
 
 
@@ -228,18 +289,25 @@ def test_a_label_beyond_the_classes_may_be_masked() -> None:
     labels, where = np.append(LABELS[:-1], 2**32), np.arange(N) < N - 1
     expected = np.append(jm.cross_entropy(LOGITS[:-1], LABELS[:-1]), 0)
     np.testing.assert_array_equal(jm.cross_entropy(LOGITS, labels, where=where), expected)
-    np.testing.assert_allclose(jm.cross_entropy(jnp.asarray(LOGITS), labels, where=where), expected, rtol=2e-6, atol=1e-6)
+    np.testing.assert_allclose(
+        jm.cross_entropy(jnp.asarray(LOGITS), labels, where=where), expected, rtol=2e-6, atol=1e-6
+    )
     with pytest.raises(ValueError, match=r"labels\[11\] is 4294967296"):
         jm.cross_entropy(LOGITS, labels)
 
 
 def test_columns_of_one_event() -> None:
-    """The head of a network has the shape (n, 1), and so may its labels; the place of a wrong one is named all the same."""
+    """The head of a network has the shape (n, 1), and so may its labels; the place of a wrong one
+    is named all the same.
+    """
     column = LOGITS[:, :1]
     np.testing.assert_array_equal(
-        jm.binary_cross_entropy(column, BINARY[:, None])[:, 0], jm.binary_cross_entropy(column[:, 0], BINARY)
+        jm.binary_cross_entropy(column, BINARY[:, None])[:, 0],
+        jm.binary_cross_entropy(column[:, 0], BINARY),
     )
-    np.testing.assert_array_equal(jm.cross_entropy(LOGITS[:, None], LABELS[:, None])[:, 0], jm.cross_entropy(LOGITS, LABELS))
+    np.testing.assert_array_equal(
+        jm.cross_entropy(LOGITS[:, None], LABELS[:, None])[:, 0], jm.cross_entropy(LOGITS, LABELS)
+    )
     wrong = np.append(BINARY[:-1], 2)[:, None]
     with pytest.raises(ValueError, match=r"labels\[11\] is 2"):
         jm.hinge_loss(column, wrong)
@@ -268,7 +336,9 @@ def test_class_weight_of_zero_leaves_out() -> None:
     for weights in ([INF, 0, 1], [np.nan, 0, 1]):
         for loss in (jm.cross_entropy, jm.focal_loss):
             np.testing.assert_array_equal(loss(z, [-1, 1], class_weights=weights), [0, 0])
-        for value, gradient in with_gradients(jnp.asarray(z, jnp.float32), jnp.asarray(weights, jnp.float32)):
+        for value, gradient in with_gradients(
+            jnp.asarray(z, jnp.float32), jnp.asarray(weights, jnp.float32)
+        ):
             np.testing.assert_array_equal(value, [0, 0])
             np.testing.assert_array_equal(gradient, np.zeros((2, 3)))
 
@@ -276,15 +346,21 @@ def test_class_weight_of_zero_leaves_out() -> None:
 def test_smoothing_of_zero_leaves_an_infinite_loss_out() -> None:
     impossible = np.array([[-INF, 0.0]])
     for smoothing in (0.0, np.float32(0), np.zeros(())):
-        np.testing.assert_array_equal(jm.cross_entropy(impossible, [1], label_smoothing=smoothing), [0])
+        np.testing.assert_array_equal(
+            jm.cross_entropy(impossible, [1], label_smoothing=smoothing), [0]
+        )
     for smoothing in (np.float32(0), jnp.float32(0)):
         got = jm.cross_entropy(jnp.asarray(impossible), jnp.array([1]), label_smoothing=smoothing)
         np.testing.assert_array_equal(got, [0])
 
 
 def test_gradient_in_the_class_weights() -> None:
-    of_weights = jax.grad(lambda w: jm.cross_entropy(LOGITS, LABELS, class_weights=w).sum())(jnp.zeros(K))
-    np.testing.assert_allclose(of_weights, np.bincount(LABELS, jm.cross_entropy(LOGITS, LABELS), K), rtol=1e-5)
+    of_weights = jax.grad(lambda w: jm.cross_entropy(LOGITS, LABELS, class_weights=w).sum())(
+        jnp.zeros(K)
+    )
+    np.testing.assert_allclose(
+        of_weights, np.bincount(LABELS, jm.cross_entropy(LOGITS, LABELS), K), rtol=1e-5
+    )
 
 
 def test_nan_logits_make_loss_and_gradient_nan() -> None:
@@ -301,10 +377,14 @@ def test_nan_logits_make_loss_and_gradient_nan() -> None:
 
 
 def test_probabilities_of_an_event_lie_in_the_unit_interval() -> None:
-    with pytest.raises(ValueError, match=r"labels\[1\] is 1\.5, but a probability lies in \[0, 1\]"):
+    with pytest.raises(
+        ValueError, match=r"labels\[1\] is 1\.5, but a probability lies in \[0, 1\]"
+    ):
         jm.binary_cross_entropy([0.5, 0.5], [0.5, 1.5])
     assert jm.binary_cross_entropy([0.5, 0.5], [0.5, 1.5], where=[True, False])[1] == 0
-    np.testing.assert_array_equal(np.isnan(jm.binary_cross_entropy(jnp.ones(2), jnp.array([0.5, 1.5]))), [False, True])
+    np.testing.assert_array_equal(
+        np.isnan(jm.binary_cross_entropy(jnp.ones(2), jnp.array([0.5, 1.5]))), [False, True]
+    )
 
 
 def test_a_tie_has_a_gradient() -> None:
@@ -318,10 +398,22 @@ def test_losses_equal_those_of_optax() -> None:
     optax = pytest.importorskip("optax", reason="optax is in the extra 'loops'")
     y, targets, binary = jnp.asarray(LABELS), jnp.asarray(TARGETS, jnp.float32), jnp.asarray(BINARY)
     pairs: list[tuple[Loss, Loss]] = [
-        (lambda z: jm.cross_entropy(z, y), lambda z: optax.softmax_cross_entropy_with_integer_labels(z, y)),
-        (lambda z: jm.soft_cross_entropy(z, targets), lambda z: optax.softmax_cross_entropy(z, targets)),
-        (lambda z: jm.binary_cross_entropy(z[:, 0], binary), lambda z: optax.sigmoid_binary_cross_entropy(z[:, 0], binary)),
-        (lambda z: jm.hinge_loss(z[:, 0], binary), lambda z: optax.hinge_loss(z[:, 0], 2 * binary - 1)),
+        (
+            lambda z: jm.cross_entropy(z, y),
+            lambda z: optax.softmax_cross_entropy_with_integer_labels(z, y),
+        ),
+        (
+            lambda z: jm.soft_cross_entropy(z, targets),
+            lambda z: optax.softmax_cross_entropy(z, targets),
+        ),
+        (
+            lambda z: jm.binary_cross_entropy(z[:, 0], binary),
+            lambda z: optax.sigmoid_binary_cross_entropy(z[:, 0], binary),
+        ),
+        (
+            lambda z: jm.hinge_loss(z[:, 0], binary),
+            lambda z: optax.hinge_loss(z[:, 0], 2 * binary - 1),
+        ),
     ]
 
     @jax.jit
@@ -330,7 +422,9 @@ def test_losses_equal_those_of_optax() -> None:
 
     with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
         for scale in (1.0, 1e4):
-            for (ours, gradient), (theirs, expected) in values_and_gradients(jnp.asarray(LOGITS * scale, jnp.float32)):
+            for (ours, gradient), (theirs, expected) in values_and_gradients(
+                jnp.asarray(LOGITS * scale, jnp.float32)
+            ):
                 np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-6)
                 np.testing.assert_allclose(gradient, expected, atol=1e-6)
 
@@ -368,7 +462,9 @@ def test_nll_at_the_ends() -> None:
 
 def test_hinge_equals_scikit_learns() -> None:
     np.testing.assert_allclose(
-        jm.multiclass_hinge_loss(LOGITS, LABELS).mean(), sk.hinge_loss(LABELS, LOGITS, labels=range(K)), rtol=1e-12
+        jm.multiclass_hinge_loss(LOGITS, LABELS).mean(),
+        sk.hinge_loss(LABELS, LOGITS, labels=range(K)),
+        rtol=1e-12,
     )
 
 
@@ -377,13 +473,22 @@ def test_losses_broadcast_and_vmap() -> None:
     each = np.stack([jm.cross_entropy(z, LABELS) for z in logits])
     np.testing.assert_array_equal(jm.cross_entropy(logits, LABELS), each)
     where = np.arange(2 * N).reshape(2, N) % 3 > 0
-    np.testing.assert_array_equal(jm.cross_entropy(LOGITS, LABELS, where=where), np.where(where, each[0], 0))
+    np.testing.assert_array_equal(
+        jm.cross_entropy(LOGITS, LABELS, where=where), np.where(where, each[0], 0)
+    )
     on_device = jnp.asarray(logits, jnp.float32)
-    for got in (jm.cross_entropy(on_device, labels), jax.vmap(jm.cross_entropy, (0, None))(on_device, labels)):
+    for got in (
+        jm.cross_entropy(on_device, labels),
+        jax.vmap(jm.cross_entropy, (0, None))(on_device, labels),
+    ):
         np.testing.assert_allclose(got, each, rtol=2e-6, atol=1e-6)
     masked = jm.cross_entropy(on_device[0], labels, where=jnp.asarray(where))
     np.testing.assert_allclose(masked, np.where(where, each[0], 0), rtol=2e-6, atol=1e-6)
-    assert jm.cross_entropy(LOGITS[0], LABELS[0]).shape == jm.cross_entropy(on_device[0, 0], labels[0]).shape == ()
+    assert (
+        jm.cross_entropy(LOGITS[0], LABELS[0]).shape
+        == jm.cross_entropy(on_device[0, 0], labels[0]).shape
+        == ()
+    )
     assert jm.cross_entropy(np.zeros((0, 3)), np.zeros(0, int)).shape == (0,)
     assert jm.cross_entropy(jnp.zeros((0, 3)), jnp.zeros(0, int)).shape == (0,)
 
@@ -396,12 +501,16 @@ def test_a_second_call_compiles_nothing() -> None:
         jm.weighted_mean(jm.focal_loss(z, LABELS, gamma=1.5), WEIGHTS[LABELS])
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jax._src.compiler.compile_or_get_cached", lambda *_, **__: pytest.fail("compiled"))
+        patch.setattr(
+            "jax._src.compiler.compile_or_get_cached", lambda *_, **__: pytest.fail("compiled")
+        )
         calls(LOGITS)
     calls(jnp.asarray(LOGITS))
     z = jnp.asarray(2 * LOGITS)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("jax._src.compiler.compile_or_get_cached", lambda *_, **__: pytest.fail("compiled"))
+        patch.setattr(
+            "jax._src.compiler.compile_or_get_cached", lambda *_, **__: pytest.fail("compiled")
+        )
         calls(z)
 
 
@@ -440,7 +549,9 @@ def test_weighted_mean_over_devices() -> None:
         return total / weight
 
     spec = PartitionSpec("data")
-    sharded = jax.jit(jax.shard_map(mean, mesh=mesh, in_specs=(spec, spec), out_specs=PartitionSpec()))
+    sharded = jax.jit(
+        jax.shard_map(mean, mesh=mesh, in_specs=(spec, spec), out_specs=PartitionSpec())
+    )
     np.testing.assert_allclose(sharded(values, where), np.arange(5, 16).mean(), rtol=1e-6)
 
 
@@ -455,7 +566,10 @@ METRICS: dict[str, Any] = {
 def test_metric_loss_is_the_metric_of_soft_counts() -> None:
     @jax.jit
     def with_gradients(z: jax.Array) -> Any:
-        return {name: jax.value_and_grad(jm.metric_loss(metric))(z, LABELS) for name, metric in METRICS.items()}
+        return {
+            name: jax.value_and_grad(jm.metric_loss(metric))(z, LABELS)
+            for name, metric in METRICS.items()
+        }
 
     soft, step = special.softmax(LOGITS, -1), 1e-6
     counts = np.stack([soft[label == LABELS].sum(0) for label in range(K)])
@@ -481,7 +595,10 @@ def test_metric_loss_of_rows_without_a_say_and_of_certain_ones() -> None:
     @jax.jit
     def with_gradients(z: jax.Array, y: jax.Array, weight: jax.Array, where: jax.Array) -> Any:
         options = {"sample_weight": weight, "where": where}
-        return [jax.value_and_grad(lambda z, m=m: jm.metric_loss(m)(z, y, **options))(z) for m in metrics]
+        return [
+            jax.value_and_grad(lambda z, m=m: jm.metric_loss(m)(z, y, **options))(z)
+            for m in metrics
+        ]
 
     ones, everywhere = np.ones(5, np.float32), np.ones(5, bool)
     z = np.array([[INF, 0.0], [0.5, 1.0], [2.0, 0.0], [-INF, -INF], [np.nan, 1.0]], np.float32)
@@ -490,9 +607,17 @@ def test_metric_loss_of_rows_without_a_say_and_of_certain_ones() -> None:
     first = np.arange(5) < 4
     expected = with_gradients(same, y, ones, first)
     on_host = [jm.metric_loss(metric)(same[:4], y[:4]) for metric in metrics]
-    for labels, weight, where in ((y, ones, first), (y, ones * first, everywhere), (unlabelled, ones, everywhere)):
-        got = with_gradients(jnp.asarray(z), jnp.asarray(labels), jnp.asarray(weight), jnp.asarray(where))
-        for (value, gradient), (ordinary, slopes), of_host in zip(got, expected, on_host, strict=True):
+    for labels, weight, where in (
+        (y, ones, first),
+        (y, ones * first, everywhere),
+        (unlabelled, ones, everywhere),
+    ):
+        got = with_gradients(
+            jnp.asarray(z), jnp.asarray(labels), jnp.asarray(weight), jnp.asarray(where)
+        )
+        for (value, gradient), (ordinary, slopes), of_host in zip(
+            got, expected, on_host, strict=True
+        ):
             np.testing.assert_allclose(value, of_host, rtol=2e-6)
             np.testing.assert_allclose(value, ordinary, rtol=1e-6)
             np.testing.assert_allclose(gradient[1:3], slopes[1:3], rtol=1e-5)
@@ -519,7 +644,10 @@ def pairwise(z: jax.Array, y: jax.Array, weight: jax.Array, where: jax.Array) ->
     def loss(z: jax.Array, surrogate: Any) -> jax.Array:
         return jm.pairwise_auc_loss(z, y, surrogate=surrogate, sample_weight=weight, where=where)
 
-    return {surrogate: jax.value_and_grad(lambda z, s=surrogate: loss(z, s))(z) for surrogate in SURROGATES}
+    return {
+        surrogate: jax.value_and_grad(lambda z, s=surrogate: loss(z, s))(z)
+        for surrogate in SURROGATES
+    }
 
 
 def test_pairwise_auc_loss_by_pairs() -> None:
@@ -527,7 +655,12 @@ def test_pairwise_auc_loss_by_pairs() -> None:
     d = score[BINARY == 1][:, None] - score[BINARY == 0]
     longer, labels, where = np.append(score, np.nan), np.append(BINARY, 1), np.arange(N + 1) < N
     weight = np.ones(N + 1)
-    got = pairwise(*(jnp.asarray(x, dtype) for x, dtype in ((longer, float), (labels, int), (weight, float), (where, bool))))
+    got = pairwise(
+        *(
+            jnp.asarray(x, dtype)
+            for x, dtype in ((longer, float), (labels, int), (weight, float), (where, bool))
+        )
+    )
     for surrogate, of_pair in SURROGATES.items():
         loss: Loss = lambda z, s=surrogate, y=BINARY: jm.pairwise_auc_loss(z, y, surrogate=s)  # noqa: E731
         expected = of_pair(d).mean()
@@ -547,7 +680,9 @@ def test_pairwise_auc_loss_of_extremes() -> None:
     everywhere = jnp.ones(3, bool)
 
     def losses(z: Any, weight: float = 1) -> Any:
-        return pairwise(jnp.array(z, float), jnp.array([1, 0, 0]), jnp.full(3, weight, float), everywhere)
+        return pairwise(
+            jnp.array(z, float), jnp.array([1, 0, 0]), jnp.full(3, weight, float), everywhere
+        )
 
     for z in ([1e20, 0, 1], [INF, 0, 1]):
         for surrogate, (value, gradient) in losses(z).items():
@@ -578,14 +713,22 @@ def test_soft_calibration_error_becomes_the_hard_one() -> None:
     p = rng.choice(centres, 200)
     y = (rng.random(200) < p**2).astype(int)
     hard = jm.calibration_error(y, p, norm="l2", num_bins=10)
-    np.testing.assert_allclose(jm.soft_calibration_error(p, y, num_bins=10, temperature=1e-4), hard, rtol=1e-3)
+    np.testing.assert_allclose(
+        jm.soft_calibration_error(p, y, num_bins=10, temperature=1e-4), hard, rtol=1e-3
+    )
     weight = rng.random(200)
-    value, gradient = jax.value_and_grad(lambda p: jm.soft_calibration_error(p, y, sample_weight=weight))(jnp.asarray(p))
-    np.testing.assert_allclose(value, jm.soft_calibration_error(p, y, sample_weight=weight), rtol=2e-6)
+    value, gradient = jax.value_and_grad(
+        lambda p: jm.soft_calibration_error(p, y, sample_weight=weight)
+    )(jnp.asarray(p))
+    np.testing.assert_allclose(
+        value, jm.soft_calibration_error(p, y, sample_weight=weight), rtol=2e-6
+    )
     np.testing.assert_allclose(value, soft_calibration_error_by_loop(p, y, weight), rtol=2e-6)
     assert np.isfinite(gradient).all()
     nothing = jm.soft_calibration_error(np.zeros(0), np.zeros(0, int))
-    value, gradient = jax.value_and_grad(lambda p: jm.soft_calibration_error(p, jnp.zeros(0, int)))(jnp.zeros(0))
+    value, gradient = jax.value_and_grad(lambda p: jm.soft_calibration_error(p, jnp.zeros(0, int)))(
+        jnp.zeros(0)
+    )
     assert value == nothing == 0
     assert np.isfinite(gradient).all()
     assert np.isnan(jm.soft_calibration_error([0.5, 1.5], [0, 1]))
@@ -608,28 +751,55 @@ def soft_calibration_error_by_loop(p: np.ndarray, y: np.ndarray, weight: np.ndar
     [
         (lambda: jm.cross_entropy(LABELS, LOGITS), "labels must hold class ids"),
         (lambda: jm.cross_entropy(LOGITS, LABELS[1:]), "logits and labels must go together"),
-        (lambda: jm.cross_entropy(LOGITS, LABELS, class_weights=[1.0]), r"class_weights must have shape \(K,\) = \(5,\)"),
-        (lambda: jm.cross_entropy(LOGITS, LABELS, where=np.ones(3, bool)), "where and the examples must go together"),
+        (
+            lambda: jm.cross_entropy(LOGITS, LABELS, class_weights=[1.0]),
+            r"class_weights must have shape \(K,\) = \(5,\)",
+        ),
+        (
+            lambda: jm.cross_entropy(LOGITS, LABELS, where=np.ones(3, bool)),
+            "where and the examples must go together",
+        ),
         (lambda: jm.cross_entropy(1.0, 0), r"logits must have shape \(..., K\)"),
-        (lambda: jm.cross_entropy(LOGITS, LABELS + 1), r"labels\[\d+\] is 5, but class ids must lie in \[0, 5\)"),
+        (
+            lambda: jm.cross_entropy(LOGITS, LABELS + 1),
+            r"labels\[\d+\] is 5, but class ids must lie in \[0, 5\)",
+        ),
         (lambda: jm.soft_cross_entropy(LOGITS, TARGETS[:, 1:]), "same K"),
         (lambda: jm.nll(TARGETS, TARGETS[:, 1:]), "labels must be class ids, or of shape"),
         (lambda: jm.cross_entropy(LOGITS, LABELS[:, None]), "logits and labels must go together"),
-        (lambda: jm.cross_entropy(LOGITS, LABELS, label_smoothing=1.1), r"label_smoothing must be in \[0, 1\], got 1.1"),
-        (lambda: jm.binary_cross_entropy(LOGITS[:, :1], BINARY), "logits and labels must go together"),
-        (lambda: jm.binary_cross_entropy(LOGITS[:, 0], BINARY + 1), r"labels\[\d+\] is 2, .* y_true == 1"),
+        (
+            lambda: jm.cross_entropy(LOGITS, LABELS, label_smoothing=1.1),
+            r"label_smoothing must be in \[0, 1\], got 1.1",
+        ),
+        (
+            lambda: jm.binary_cross_entropy(LOGITS[:, :1], BINARY),
+            "logits and labels must go together",
+        ),
+        (
+            lambda: jm.binary_cross_entropy(LOGITS[:, 0], BINARY + 1),
+            r"labels\[\d+\] is 2, .* y_true == 1",
+        ),
         (lambda: jm.hinge_loss(LOGITS[:, 0], 2 * BINARY - 1), r"holds -1 and 1 but no 0"),
-        (lambda: jm.weighted_mean([1.0, 2.0], [[1.0], [0.0]]), "values and sample_weight must go together"),
+        (
+            lambda: jm.weighted_mean([1.0, 2.0], [[1.0], [0.0]]),
+            "values and sample_weight must go together",
+        ),
         (lambda: jm.focal_loss(LOGITS, LABELS, gamma=-1), "gamma must be"),
         (lambda: jm.focal_loss(LOGITS, LABELS, gamma=INF), "gamma must be"),
         (lambda: jm.metric_loss("f1"), "metric_loss takes a function"),  # type: ignore[arg-type]
-        (lambda: jm.metric_loss(jm.accuracy)(LOGITS[0], LABELS[0]), r"logits must have shape \(..., n, K\)"),
+        (
+            lambda: jm.metric_loss(jm.accuracy)(LOGITS[0], LABELS[0]),
+            r"logits must have shape \(..., n, K\)",
+        ),
         (lambda: jm.metric_loss(jm.accuracy)(LOGITS, LABELS + 1), r"labels\[\d+\] is 5"),
         (lambda: jm.pairwise_auc_loss([1.0], [1], surrogate="log"), "surrogate must be"),  # type: ignore[arg-type]
         (lambda: jm.pairwise_auc_loss([1.0, 2.0], [1]), "same number of examples"),
         (lambda: jm.pairwise_auc_loss([1.0, 2.0], [1, -1]), "holds -1 and 1 but no 0"),
         (lambda: jm.soft_calibration_error([0.5], [1], temperature=0), "temperature must be"),
-        (lambda: jm.soft_calibration_error([0.5], [1], sample_weight=[np.nan]), r"sample_weight\[0\] is nan"),
+        (
+            lambda: jm.soft_calibration_error([0.5], [1], sample_weight=[np.nan]),
+            r"sample_weight\[0\] is nan",
+        ),
     ],
 )
 def test_mistakes_are_named(call: Callable[[], Any], message: str) -> None:

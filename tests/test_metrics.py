@@ -1,6 +1,8 @@
-"""Every metric against its definition and scikit-learn, the formulas of the texts, published figures, hard cases.
+"""Every metric against its definition and scikit-learn, the formulas of the texts, published
+figures, hard cases.
 
-On the host, in float64; float32 only where it is what the test is about. The device gives the same: test_transforms.py.
+On the host, in float64; float32 only where it is what the test is about. The device gives the same:
+test_transforms.py.
 """
 
 import math
@@ -32,7 +34,9 @@ def labels_of(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def test_equals_definition(name: str) -> None:
     metric = METRICS[name]
     (counts,) = metric.ordinary
-    np.testing.assert_allclose(metric.call(counts), metric.oracle(counts.astype(float)), rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(
+        metric.call(counts), metric.oracle(counts.astype(float)), rtol=1e-12, atol=1e-13
+    )
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -55,7 +59,9 @@ def test_equals_definition_for_one_class(name: str) -> None:
         if name == "cohen_kappa costs" or name.startswith("cohen_kappa gwet"):
             assert np.isnan(metric.call(counts))  # all disagreements weigh nothing
         else:
-            np.testing.assert_allclose(metric.call(counts), metric.oracle(counts.astype(float)), rtol=1e-12)
+            np.testing.assert_allclose(
+                metric.call(counts), metric.oracle(counts.astype(float)), rtol=1e-12
+            )
 
 
 SKLEARN = {
@@ -82,13 +88,16 @@ SKLEARN = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::RuntimeWarning")  # scikit-learn warns where it divides by 0
+# Scikit-learn warns where it divides by 0.
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::RuntimeWarning")
 @pytest.mark.parametrize("name", SKLEARN)
 def test_equals_sklearn(name: str) -> None:
     ours, theirs = SKLEARN[name]
     for kind, counts in MATRICES.items():
         if kind not in ("rare", "empty"):  # a billion rows, and none, which scikit-learn refuses
-            np.testing.assert_allclose(ours(counts), theirs(*labels_of(counts)), rtol=1e-12, atol=1e-12, err_msg=kind)
+            np.testing.assert_allclose(
+                ours(counts), theirs(*labels_of(counts)), rtol=1e-12, atol=1e-12, err_msg=kind
+            )
 
 
 @pytest.mark.parametrize("weights", [None, "linear", "quadratic"])
@@ -105,7 +114,10 @@ def test_weighted_kappa_and_f_beta_equal_sklearn(weights: str | None) -> None:
 def test_likelihood_ratios_equal_sklearn() -> None:
     for kind in ("ordinary", "never positive"):
         counts = TWO_CLASS_MATRICES[kind]
-        ours = (jm.binary(jm.positive_likelihood_ratio)(counts), jm.binary(jm.negative_likelihood_ratio)(counts))
+        ours = (
+            jm.binary(jm.positive_likelihood_ratio)(counts),
+            jm.binary(jm.negative_likelihood_ratio)(counts),
+        )
         theirs = sk.class_likelihood_ratios(*labels_of(counts))
         np.testing.assert_allclose(ours, theirs, rtol=1e-12)
 
@@ -127,7 +139,9 @@ def test_recall_and_precision_per_class() -> None:
 
 
 def test_specificity() -> None:
-    np.testing.assert_allclose(jm.specificity(THREE), [6 / (6 + 1), 8 / (8 + 4), 14 / (14 + 1)], rtol=1e-12)
+    np.testing.assert_allclose(
+        jm.specificity(THREE), [6 / (6 + 1), 8 / (8 + 4), 14 / (14 + 1)], rtol=1e-12
+    )
 
 
 def test_f1_is_the_harmonic_mean_and_the_ratio_of_counts() -> None:
@@ -160,13 +174,19 @@ def test_weighted_is_the_mean_by_support() -> None:
 
 def test_weighted_micro_precision_and_recall() -> None:
     np.testing.assert_allclose(
-        jm.weighted_micro(jm.precision)(THREE), (6 * 10 + 3 * 5 + 2 * 2) / (7 * 10 + 7 * 5 + 3 * 2), rtol=1e-12
+        jm.weighted_micro(jm.precision)(THREE),
+        (6 * 10 + 3 * 5 + 2 * 2) / (7 * 10 + 7 * 5 + 3 * 2),
+        rtol=1e-12,
     )
-    np.testing.assert_allclose(jm.weighted_micro(jm.recall)(THREE), (60 + 15 + 4) / (100 + 25 + 4), rtol=1e-12)
+    np.testing.assert_allclose(
+        jm.weighted_micro(jm.recall)(THREE), (60 + 15 + 4) / (100 + 25 + 4), rtol=1e-12
+    )
 
 
 def test_kappa_against_the_commonest_class() -> None:
-    np.testing.assert_allclose(jm.cohen_kappa(THREE, chance="majority"), 1 - (1 - 11 / 17) / (1 - 10 / 17), rtol=1e-12)
+    np.testing.assert_allclose(
+        jm.cohen_kappa(THREE, chance="majority"), 1 - (1 - 11 / 17) / (1 - 10 / 17), rtol=1e-12
+    )
 
 
 def test_matthews_binary_and_multiclass_forms_agree() -> None:
@@ -180,7 +200,8 @@ def test_matthews_binary_and_multiclass_forms_agree() -> None:
 
 def test_macro_leaves_out_classes_that_nobody_mentions() -> None:
     counts = jm.confusion_matrix([0, 0, 1, 1, 2, 2], [0, 1, 1, 1, 2, 2], num_classes=4)
-    np.testing.assert_allclose(jm.macro(jm.f1)(counts), (2 / 3 + 4 / 5 + 1) / 3, rtol=1e-12)  # 0.8222, not 0.6167
+    # 0.8222, not 0.6167.
+    np.testing.assert_allclose(jm.macro(jm.f1)(counts), (2 / 3 + 4 / 5 + 1) / 3, rtol=1e-12)
 
 
 @pytest.mark.parametrize("positives", [75, 90, 99])
@@ -209,31 +230,52 @@ def test_large_counts_are_exact_on_the_host(number: int) -> None:
 
 
 def test_rare_classes_keep_their_digits() -> None:
-    counts = np.array([[10**9, 7], [3, 13]])  # FN / support and TN are lost where totals are subtracted
+    # FN / support and TN are lost where totals are subtracted.
+    counts = np.array([[10**9, 7], [3, 13]])
     for given, error in ((counts, 1e-12), (in_float32(counts), 1e-6)):
         np.testing.assert_allclose(jm.false_negative_rate(given)[0], 7 / (10**9 + 7), rtol=error)
-        np.testing.assert_allclose(jm.specificity(given), [13 / 16, 10**9 / (10**9 + 7)], rtol=error)
+        np.testing.assert_allclose(
+            jm.specificity(given), [13 / 16, 10**9 / (10**9 + 7)], rtol=error
+        )
         np.testing.assert_allclose(jm.error_rate(given), 10 / (10**9 + 23), rtol=error)
 
 
 def test_near_independence_and_near_certainty() -> None:
-    """Sums of logarithms, and p - t q, cancel here: in float64 six digits or more of those of float32 are left, too."""
-    for counts in ([[249_900, 250_100], [250_100, 249_900]], [[10**9, 1], [1, 1]], [[10**9, 3], [5, 16]], [[10**9, 0], [0, 1]]):
+    """Sums of logarithms, and p - t q, cancel here: in float64 six digits or more of those of
+    float32 are left, too.
+    """
+    for counts in (
+        [[249_900, 250_100], [250_100, 249_900]],
+        [[10**9, 1], [1, 1]],
+        [[10**9, 3], [5, 16]],
+        [[10**9, 0], [0, 1]],
+    ):
         c = np.array(counts)
         for given, error in ((c, 1e-12), (in_float32(c), 5e-4)):
-            np.testing.assert_allclose(jm.mutual_information(given), float(mutual_information(c)), rtol=error, err_msg=str(c))
-            np.testing.assert_allclose(jm.cramers_v(given), cramers_v(c), rtol=error, err_msg=str(c))
+            np.testing.assert_allclose(
+                jm.mutual_information(given),
+                float(mutual_information(c)),
+                rtol=error,
+                err_msg=str(c),
+            )
+            np.testing.assert_allclose(
+                jm.cramers_v(given), cramers_v(c), rtol=error, err_msg=str(c)
+            )
     for mistakes in ([[1, 10**9], [1, 3]], [[0, 10**9], [1, 0]]):
         s = np.array([10**9 + 1 + 2 * mistakes[0][0], 10**9 + 1 + 2 * mistakes[1][1]], float)
         shares = np.array([[1e9, 1], [1, 1e9]]) / s[:, None]
-        logarithms = np.log1p(-np.array([[s[0] - 1e9, s[0] - 1], [s[1] - 1, s[1] - 1e9]]) / s[:, None]) / np.log(2)
+        logarithms = np.log1p(
+            -np.array([[s[0] - 1e9, s[0] - 1], [s[1] - 1, s[1] - 1e9]]) / s[:, None]
+        ) / np.log(2)
         exact = float((s * -(shares * logarithms).sum(1)).sum() / (2 * np.sum(mistakes)))
         for given, error in ((np.array(mistakes), 1e-7), (in_float32(mistakes), 1e-5)):
             np.testing.assert_allclose(jm.confusion_entropy(given), exact, rtol=error)
 
 
 def cramers_v(counts: np.ndarray) -> float:
-    """Of a 2x2 table, |ad - bc| / sqrt(products of the margins), in whole numbers up to the root."""
+    """Of a 2x2 table, |ad - bc| / sqrt(products of the margins), in whole numbers up to the
+    root.
+    """
     (a, b), (c, d) = counts.tolist()
     square = Fraction((a * d - b * c) ** 2, (a + b) * (c + d) * (a + c) * (b + d))
     return math.sqrt(square)
@@ -256,7 +298,13 @@ def mutual_information(counts: np.ndarray) -> Fraction:
 def test_perfect_is_exactly_one(k: int) -> None:
     counts = np.diag(np.random.default_rng(k).integers(1, 2_000_000, k))
     for given in (counts, in_float32(counts)) if k in (3, 1000) else (counts,):
-        for metric in (jm.accuracy, jm.matthews_corrcoef, jm.macro(jm.f1), jm.balanced_accuracy, jm.cohen_kappa):
+        for metric in (
+            jm.accuracy,
+            jm.matthews_corrcoef,
+            jm.macro(jm.f1),
+            jm.balanced_accuracy,
+            jm.cohen_kappa,
+        ):
             undefined = k == 1 and metric in (jm.matthews_corrcoef, jm.cohen_kappa)
             assert undefined or metric(given) == 1, metric
         assert (np.asarray(jm.fowlkes_mallows(given)) == 1).all()
@@ -266,12 +314,15 @@ def test_perfect_is_exactly_one(k: int) -> None:
 def test_chance_agreement_of_a_thousand_classes() -> None:
     counts = np.full((1000, 1000), 12345)
     assert abs(jm.cohen_kappa(counts)) < 1e-12
-    assert abs(jm.cohen_kappa(in_float32(counts))) < 3e-6  # 1.4e-6 seen; running sums over a class give 9.4e-6
+    # 1.4e-6 seen; running sums over a class give 9.4e-6.
+    assert abs(jm.cohen_kappa(in_float32(counts))) < 3e-6
 
 
 def test_f_beta_of_a_small_beta() -> None:
     counts = np.array([[0, 2], [10**9, 1]])
-    np.testing.assert_allclose(jm.f_beta(counts, 1e-4)[1], (1 + 1e-8) / (1 + 1e-8 + 10 + 2), rtol=1e-12)
+    np.testing.assert_allclose(
+        jm.f_beta(counts, 1e-4)[1], (1 + 1e-8) / (1 + 1e-8 + 10 + 2), rtol=1e-12
+    )
     np.testing.assert_allclose(jm.f_beta(in_float32(counts), 1e-4)[1], 1 / 13, rtol=1e-6)
 
 
@@ -284,7 +335,9 @@ def test_a_thousand_classes() -> None:
     counts = rng.poisson(0.3, (1000, 1000)) + np.diag(rng.poisson(500, 1000))
     f1 = np.diag(counts) * 2 / (counts.sum(0) + counts.sum(1))
     names = ("accuracy", "matthews_corrcoef", "balanced_accuracy")
-    expected = {name: oracles.OVERALL[name](counts) for name in names} | {"cohen_kappa": _fast_kappa(counts)}
+    expected = {name: oracles.OVERALL[name](counts) for name in names} | {
+        "cohen_kappa": _fast_kappa(counts)
+    }
     for given, error in ((counts, 1e-12), (in_float32(counts), 2e-6)):
         for name, value in expected.items():
             np.testing.assert_allclose(METRICS[name].call(given), value, rtol=error, err_msg=name)
@@ -309,12 +362,18 @@ def test_zero_division() -> None:
     assert np.isnan(jm.precision(counts, zero_division=np.nan)[2])
     assert jm.precision(counts, zero_division=1.0)[2] == 1
     defined = jm.precision(counts)[[0, 1, 3]]
-    np.testing.assert_allclose(jm.macro(jm.precision)(counts, zero_division=NAN), defined.mean(), rtol=1e-12)
+    np.testing.assert_allclose(
+        jm.macro(jm.precision)(counts, zero_division=NAN), defined.mean(), rtol=1e-12
+    )
     np.testing.assert_allclose(jm.macro(jm.precision)(counts), defined.sum() / 4, rtol=1e-12)
 
 
 def test_undefined_rates_do_not_bring_in_absent_classes() -> None:
-    for counts in (np.array([[12]]), np.array([[12, 0], [0, 0]])):  # the specificity of the only class is undefined
+    # The specificity of the only class is undefined.
+    for counts in (
+        np.array([[12]]),
+        np.array([[12, 0], [0, 0]]),
+    ):
         assert np.isnan(jm.macro(jm.specificity)(counts, zero_division=NAN))
 
 
@@ -346,7 +405,9 @@ def test_averages_work_on_your_own_rate() -> None:
 
     for counts, error in ((THREE, 1e-12), (in_float32(THREE), 1e-6)):
         for average in (jm.macro, jm.micro):
-            np.testing.assert_allclose(average(hits_per_truth)(counts), average(jm.recall)(THREE), rtol=error)
+            np.testing.assert_allclose(
+                average(hits_per_truth)(counts), average(jm.recall)(THREE), rtol=error
+            )
 
 
 def test_averages_are_values() -> None:
@@ -356,13 +417,17 @@ def test_averages_are_values() -> None:
 
 
 def test_averages_refuse_what_is_no_rate() -> None:
-    with pytest.raises(ValueError, match=r"accuracy should return shape \(..., 3\) for counts of shape \(3, 3\)"):
+    with pytest.raises(
+        ValueError, match=r"accuracy should return shape \(..., 3\) for counts of shape \(3, 3\)"
+    ):
         jm.macro(jm.accuracy)(THREE)
     with pytest.raises(ValueError, match="binary needs two classes"):
         jm.binary(jm.f1)(THREE)
     with pytest.raises(ValueError, match="pos_label must be 0 or 1, got 2"):
         jm.binary(jm.f1, pos_label=2)
-    with pytest.raises(TypeError, match=r"expected a function of counts, such as jaxmetrics\.f1, got 'f1'"):
+    with pytest.raises(
+        TypeError, match=r"macro takes a function of counts, such as jaxmetrics\.f1, got 'f1'"
+    ):
         jm.macro("f1")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="zero_division must hold real numbers, got dtype <U4"):
         jm.recall(THREE, zero_division="warn")
@@ -370,8 +435,12 @@ def test_averages_refuse_what_is_no_rate() -> None:
 
 def test_groups_of_metrics_with_one_number() -> None:
     groups = np.array([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])
-    np.testing.assert_allclose(jm.group_ratio(jm.binary(jm.recall))(groups), (9 / 15) / (9 / 10), rtol=1e-12)
-    np.testing.assert_allclose(jm.group_difference(jm.accuracy)(groups), 17 / 20 - 13 / 20, rtol=1e-12)
+    np.testing.assert_allclose(
+        jm.group_ratio(jm.binary(jm.recall))(groups), (9 / 15) / (9 / 10), rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        jm.group_difference(jm.accuracy)(groups), 17 / 20 - 13 / 20, rtol=1e-12
+    )
     poisoned = groups.astype(float)
     poisoned[0, 0, 0] = NAN
     assert np.isnan(jm.group_difference(jm.recall)(poisoned)[0])  # NaN counts are not skipped

@@ -18,7 +18,11 @@ def kinds_of_outputs(notebook: Any) -> list[list[str]]:
     """Of each code cell: text, pictures, errors."""
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     kinds = [
-        [", ".join([o.output_type, o.get("name", ""), *sorted(o.get("data", {}))]) for o in cell.outputs] for cell in cells
+        [
+            ", ".join([o.output_type, o.get("name", ""), *sorted(o.get("data", {}))])
+            for o in cell.outputs
+        ]
+        for cell in cells
     ]
     return [[kind for kind, _ in groupby(cell)] for cell in kinds]  # text may come in pieces
 
@@ -32,9 +36,16 @@ def test_all_are_here() -> None:
 def test_runs_as_committed(path: Path) -> None:
     pytest.importorskip("ipykernel", reason="notebooks need the extra `notebooks`")
     committed = nbformat.read(path, as_version=4)
-    world = {key: value for key, value in os.environ.items() if key != "XLA_FLAGS" and not key.startswith("JAX_")}
+    world = {
+        key: value
+        for key, value in os.environ.items()
+        if key != "XLA_FLAGS" and not key.startswith("JAX_")
+    }
     client = nbclient.NotebookClient(
-        nbformat.from_dict(committed), timeout=600, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}
+        nbformat.from_dict(committed),
+        timeout=600,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(path.parent)}},
     )
     fresh = client.execute(env=world)
     assert kinds_of_outputs(fresh) == kinds_of_outputs(committed)

@@ -19,7 +19,9 @@ pytest.importorskip("jinja2", reason="pages need the extra `html`")
 pytest.importorskip("matplotlib", reason="pages need the extra `html`")
 
 NAMES = ["<b>ant</b> & $\\frac{", "蜂 " + "z" * 70, "cow"]
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 
 
 def problem() -> tuple[np.ndarray, np.ndarray]:
@@ -34,14 +36,18 @@ def problem() -> tuple[np.ndarray, np.ndarray]:
 @pytest.fixture(scope="module")
 def report() -> jm.Report:
     y, prob = problem()
-    return jm.report(np.append(y, -1), np.append(prob.argmax(1), 0), y_prob=[*prob, prob[0]], class_names=NAMES)
+    return jm.report(
+        np.append(y, -1), np.append(prob.argmax(1), 0), y_prob=[*prob, prob[0]], class_names=NAMES
+    )
 
 
 @pytest.fixture(scope="module")
 def comparison() -> jm.ComparisonReport:
     y, prob = problem()
     pred = prob.argmax(1)
-    return jm.comparison_report(y, pred, np.where(y == 1, pred, 0), class_names=NAMES, names=("a <1>", "b"), rope=0.02)
+    return jm.comparison_report(
+        y, pred, np.where(y == 1, pred, 0), class_names=NAMES, names=("a <1>", "b"), rope=0.02
+    )
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +68,9 @@ class _Text(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
-        self.loaded += [value or "" for key, value in attrs if key in ("src", "href", "xlink:href", "srcset")]
+        self.loaded += [
+            value or "" for key, value in attrs if key in ("src", "href", "xlink:href", "srcset")
+        ]
 
     def handle_data(self, data: str) -> None:
         if self.tags[-1:] != ["style"]:
@@ -83,7 +91,8 @@ def test_the_page_of_a_classifier(report: jm.Report, pages: tuple[str, str]) -> 
     assert accuracy.low is not None
     assert accuracy.high is not None
     assert f"Accuracy {accuracy.value:.3f} {accuracy.low:.3f} to {accuracy.high:.3f}" in page.text
-    assert page.tags.count("svg") == 7  # two matrices, violin, recalls, ROC, precision and recall, reliability
+    # Two matrices, violin, recalls, ROC, precision and recall, reliability.
+    assert page.tags.count("svg") == 7
     told = [name for name, text in _pages._METHODS.items() if text in page.text]
     assert told == ["wilson", "delta", "posterior", "normal", "newcombe"]
 
@@ -129,7 +138,8 @@ def test_worst_first() -> None:
     told = " ".join(re.findall(r"[\w.%]+", page))
     assert f"b taken for a 9 of 39 times 23.1 % {low:.1f} to {high:.1f} %" in told
     assert told.index("b taken for a") < told.index("a taken for c")
-    rows = [page.index(row) for row in (" a 54 4 9 ", " b 39 9 0 ", " c 20 0 4 ")]  # examples, missed, false alarms
+    # Examples, missed, false alarms.
+    rows = [page.index(row) for row in (" a 54 4 9 ", " b 39 9 0 ", " c 20 0 4 ")]
     assert rows == sorted(rows)
 
 
@@ -148,12 +158,29 @@ def test_curves_are_those_of_the_scores() -> None:
     np.testing.assert_allclose(area, jm.roc_auc(y == 1, prob[:, 1]), rtol=2e-3)
     precision = (np.diff(points.recall) * points.precision[1:]).sum()
     np.testing.assert_allclose(precision, jm.average_precision(y == 1, prob[:, 1]), rtol=2e-3)
-    assert [float(x) for x in (points.precision[0], points.recall[0], points.recall[-1])] == [1, 0, 1]
+    assert [float(x) for x in (points.precision[0], points.recall[0], points.recall[-1])] == [
+        1,
+        0,
+        1,
+    ]
 
 
 BROWSER = [
-    *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"),
-    *("--disable-component-update", "--disable-quic", "--enable-logging=stderr", "--window-size=1400,900", "--dump-dom"),
+    *(
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-sync",
+    ),
+    *(
+        "--disable-component-update",
+        "--disable-quic",
+        "--enable-logging=stderr",
+        "--window-size=1400,900",
+        "--dump-dom",
+    ),
 ]
 FRAME = """<!doctype html><meta name="color-scheme" content="light dark">
 <iframe width="{width}" height="800" srcdoc="{page}"></iframe>"""
@@ -176,28 +203,43 @@ addEventListener("load", () => {
 def look(page: str, width: int, dark: bool, directory: Path) -> tuple[dict[str, Any], list[str]]:
     """What a browser makes of a page in a frame of that width, and what it says in its console."""
     file = directory / "page.html"
-    file.write_text(FRAME.format(width=width, page=html.escape(page.replace("</body>", PROBE + "</body>"))), encoding="utf-8")
+    file.write_text(
+        FRAME.format(width=width, page=html.escape(page.replace("</body>", PROBE + "</body>"))),
+        encoding="utf-8",
+    )
     profile = f"--user-data-dir={directory / 'profile'}"
     scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
     command = [str(CHROMIUM), *BROWSER, profile, scheme, file.as_uri()]
     result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     title = re.search("<title>(.*?)</title>", result.stdout, re.DOTALL)
     assert title is not None, result.stderr
-    return json.loads(html.unescape(title[1])), [line for line in result.stderr.splitlines() if "CONSOLE" in line]
+    return json.loads(html.unescape(title[1])), [
+        line for line in result.stderr.splitlines() if "CONSOLE" in line
+    ]
 
 
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed to look at the page")
+needs_browser = pytest.mark.skipif(
+    CHROMIUM is None, reason="no Chromium is installed to look at the page"
+)
 
 
 @needs_browser
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1280])
-def test_nothing_overflows_and_the_console_is_silent(width: int, dark: bool, pages: tuple[str, str], tmp_path: Path) -> None:
+def test_nothing_overflows_and_the_console_is_silent(
+    width: int, dark: bool, pages: tuple[str, str], tmp_path: Path
+) -> None:
     for page in pages:
         seen, messages = look(page, width, dark, tmp_path)
         assert messages == []
         background = "rgb(21, 23, 26)" if dark else "rgb(255, 255, 255)"
-        assert seen == {"width": width, "overflow": 0, "wide": [], "cut": [], "background": background}
+        assert seen == {
+            "width": width,
+            "overflow": 0,
+            "wide": [],
+            "cut": [],
+            "background": background,
+        }
 
 
 @needs_browser

@@ -17,17 +17,25 @@ from jaxmetrics.betas import distributions
 @pytest.mark.parametrize(
     ("counts", "mean", "interval"),
     [  # mclearn's notebooks and Brodersen's toolbox; intervals computed
-        ([[97611, 1844, 545], [2795, 93269, 3936], [1730, 8826, 89444]], 0.9344, (0.933524, 0.935280)),
+        (
+            [[97611, 1844, 545], [2795, 93269, 3936], [1730, 8826, 89444]],
+            0.9344,
+            (0.933524, 0.935280),
+        ),
         ([[97602, 1872, 526], [2789, 93339, 3872], [1672, 8892, 89436]], 0.9346, None),
         ([[417, 3, 2], [8, 63, 15], [8, 11, 63]], 0.8250, (0.780006, 0.866479)),
         ([[90, 10], [5, 95]], 0.9166667, (0.875493, 0.950317)),
         ([[100000, 3], [2, 100000]], 0.999965, None),  # a fixed grid of 0.001 says 0.999
     ],
 )
-def test_published_figures(counts: list[list[int]], mean: float, interval: tuple[float, float] | None) -> None:
+def test_published_figures(
+    counts: list[list[int]], mean: float, interval: tuple[float, float] | None
+) -> None:
     posterior = jm.balanced_accuracy_posterior(np.array(counts))
     np.testing.assert_allclose(posterior.mean, mean, atol=5e-5 if mean < 0.99 else 1e-7)
-    np.testing.assert_allclose(jm.balanced_accuracy_expected(np.array(counts)), posterior.mean, rtol=1e-12)
+    np.testing.assert_allclose(
+        jm.balanced_accuracy_expected(np.array(counts)), posterior.mean, rtol=1e-12
+    )
     if interval is not None:
         np.testing.assert_allclose(posterior.interval(0.95), interval, atol=1e-6)
 
@@ -44,10 +52,16 @@ def test_the_device_answers_in_its_own_precision() -> None:
     low, high = posterior.interval()
     assert isinstance(low, jax.Array)
     assert low.dtype == np.float32
-    np.testing.assert_allclose((low, high), jm.balanced_accuracy_posterior(counts).interval(), rtol=1e-6)
-    np.testing.assert_allclose(jm.balanced_accuracy_expected(jnp.asarray(counts)), posterior.mean, rtol=1e-6)
     np.testing.assert_allclose(
-        jm.recall_posterior(jnp.asarray(counts)).interval(), jm.recall_posterior(counts).interval(), rtol=1e-5
+        (low, high), jm.balanced_accuracy_posterior(counts).interval(), rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        jm.balanced_accuracy_expected(jnp.asarray(counts)), posterior.mean, rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        jm.recall_posterior(jnp.asarray(counts)).interval(),
+        jm.recall_posterior(counts).interval(),
+        rtol=1e-5,
     )
     for value in (jm.balanced_accuracy_posterior(counts).mean, jm.beta_ppf(0.3, 2, 3)):
         assert isinstance(value, np.float64)
@@ -58,12 +72,18 @@ def test_rates_of_each_class() -> None:
     for posterior, right, total in (
         (jm.recall_posterior(counts, prior=0.5), counts.diagonal(0, 1, 2), counts.sum(-1)),
         (jm.precision_posterior(counts, prior=0.5), counts.diagonal(0, 1, 2), counts.sum(-2)),
-        (jm.accuracy_posterior(counts, prior=0.5), counts.diagonal(0, 1, 2).sum(-1), counts.sum((1, 2))),
+        (
+            jm.accuracy_posterior(counts, prior=0.5),
+            counts.diagonal(0, 1, 2).sum(-1),
+            counts.sum((1, 2)),
+        ),
     ):
         expected = stats.beta(0.5 + right, 0.5 + total - right)
         assert posterior.shape == right.shape
         np.testing.assert_allclose(posterior.mean, expected.mean(), rtol=1e-12)
-        np.testing.assert_allclose(posterior.interval(0.9), expected.interval(0.9), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            posterior.interval(0.9), expected.interval(0.9), rtol=1e-9, atol=1e-12
+        )
 
 
 @pytest.mark.parametrize("place", [np.asarray, jnp.asarray], ids=["host", "device"])
@@ -76,7 +96,9 @@ def test_drawn_cells_have_the_posterior_of_the_recall(place: Any) -> None:
     np.testing.assert_allclose(draws.sum((-2, -1)), 1, rtol=1e-5)
     recall, parameters = jm.recall(draws), jm.get_beta_parameters(counts)
     for i in range(3):  # Kolmogorov's statistic is above 2.2 / sqrt(n) once in 10,000 times
-        assert stats.kstest(recall[:, i], stats.beta(*parameters[i]).cdf).statistic < 2.2 / np.sqrt(4000)
+        assert stats.kstest(recall[:, i], stats.beta(*parameters[i]).cdf).statistic < 2.2 / np.sqrt(
+            4000
+        )
 
 
 def test_keys_and_mistakes_of_drawn_cells() -> None:
@@ -109,7 +131,9 @@ def test_a_bad_count_makes_everything_nan(bad: float) -> None:
 
 
 def test_coverage_of_the_posterior_interval() -> None:
-    """95 % intervals at n = 30, prevalences 0.7, 0.2, 0.1: .934 published; 120 matrices, so a standard error of .023."""
+    """95 % intervals at n = 30, prevalences 0.7, 0.2, 0.1: .934 published; 120 matrices, so a
+    standard error of .023.
+    """
     rng = np.random.default_rng(0)
     recalls = np.array([0.9, 0.7, 0.6])
     totals = rng.multinomial(30, [0.7, 0.2, 0.1], size=120)
@@ -159,20 +183,30 @@ def test_beta_cdf_of_hostile_parameters(x64: bool) -> None:
     exact = stats.beta.cdf(x, a, b)
     np.testing.assert_allclose(jm.beta_cdf(x, a, b)[:500], exact[:500], atol=1e-12)
     np.testing.assert_allclose(jm.beta_cdf(x, a, b)[500:], exact[500:], atol=1e-8)
-    np.testing.assert_allclose(jm.beta_cdf(*(jnp.asarray(v) for v in (x, a, b))), exact, atol=1e-8 if x64 else 1e-5)
+    np.testing.assert_allclose(
+        jm.beta_cdf(*(jnp.asarray(v) for v in (x, a, b))), exact, atol=1e-8 if x64 else 1e-5
+    )
 
 
 def test_quantiles_far_in_either_tail(x64: bool) -> None:
     """Of the upper tail in its own digits: 1 - 5e-8 is 1 in float32."""
-    q, a, b = np.array([1e-12, 5e-8, 1e-3, 0.4]), np.array([3.0, 0.5, 91.0, 2.0]), np.array([15.0, 0.5, 11.0, 0.5])
+    q, a, b = (
+        np.array([1e-12, 5e-8, 1e-3, 0.4]),
+        np.array([3.0, 0.5, 91.0, 2.0]),
+        np.array([15.0, 0.5, 11.0, 0.5]),
+    )
     np.testing.assert_allclose(distributions.isf(q, a, b), stats.beta.isf(q, a, b), rtol=1e-9)
     np.testing.assert_allclose(distributions.ppf(q, a, b), stats.beta.ppf(q, a, b), rtol=1e-9)
     q, a, b = q[1:], a[1:], b[1:]  # 1e-12 is beyond the window of float32
     arguments = tuple(jnp.asarray(v) for v in (q, a, b))
-    np.testing.assert_allclose(compiled(distributions.isf)(*arguments), stats.beta.isf(q, a, b), rtol=1e-9 if x64 else 1e-4)
+    np.testing.assert_allclose(
+        compiled(distributions.isf)(*arguments), stats.beta.isf(q, a, b), rtol=1e-9 if x64 else 1e-4
+    )
 
 
 def test_accuracy_has_one_prior() -> None:
-    np.testing.assert_allclose(jm.accuracy_posterior([[1, 2], [3, 4]], prior=(2, 1)).mean, 7 / 13, rtol=1e-6)
+    np.testing.assert_allclose(
+        jm.accuracy_posterior([[1, 2], [3, 4]], prior=(2, 1)).mean, 7 / 13, rtol=1e-6
+    )
     with pytest.raises(ValueError, match=r"\(K, 2\) = \(1, 2\)"):
         jm.accuracy_posterior([[1, 2], [3, 4]], prior=np.ones((2, 2)))

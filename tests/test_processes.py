@@ -1,4 +1,6 @@
-"""Two processes of two devices each, as two hosts would be: together they give what one gives, and none outwaits the other."""
+"""Two processes of two devices each, as two hosts would be: together they give what one gives, and
+none outwaits the other.
+"""
 
 import json
 import os
@@ -15,7 +17,15 @@ import numpy as np
 import pytest
 
 import jaxmetrics as jm
-from tests.worker_of_processes import EVALUATOR, NUM_EXAMPLES, NUM_PROCESSES, PATIENCE, State, all_examples, wait_until
+from tests.worker_of_processes import (
+    EVALUATOR,
+    NUM_EXAMPLES,
+    NUM_PROCESSES,
+    PATIENCE,
+    State,
+    all_examples,
+    wait_until,
+)
 
 ENVIRONMENT = {
     "JAX_PLATFORMS": "cpu",
@@ -32,7 +42,9 @@ def free_port() -> int:
 
 @contextmanager
 def running(folder: Path, *, heartbeat_timeout: int) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """The processes, each of which has evaluated its own part and waits for the signal to evaluate with the other."""
+    """The processes, each of which has evaluated its own part and waits for the signal to evaluate
+    with the other.
+    """
     port, processes = str(free_port()), []
     try:
         for process in range(NUM_PROCESSES):
@@ -57,7 +69,11 @@ def running(folder: Path, *, heartbeat_timeout: int) -> Iterator[list[subprocess
                     )
                 )
         ready = [folder / f"ready{process}" for process in range(NUM_PROCESSES)]
-        wait_until(lambda: all(path.exists() for path in ready) or any(p.poll() is not None for p in processes))
+        wait_until(
+            lambda: (
+                all(path.exists() for path in ready) or any(p.poll() is not None for p in processes)
+            )
+        )
         assert all(path.exists() for path in ready)
         yield processes
     finally:
@@ -75,19 +91,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("processes")
     with running(folder, heartbeat_timeout=int(PATIENCE)) as processes:
         (folder / "go").touch()
-        wait_until(lambda: all(p.poll() == 0 for p in processes) or any(p.poll() for p in processes))
+        wait_until(
+            lambda: all(p.poll() == 0 for p in processes) or any(p.poll() for p in processes)
+        )
         assert [p.poll() for p in processes] == [0, 0]
     return folder
 
 
 def assert_same_integers(x: jax.Array, y: jax.Array) -> None:
     assert (x.shape, x.dtype) == (y.shape, y.dtype)
-    if np.issubdtype(x.dtype, np.integer):  # sums of floats may be split otherwise into value and error
+    # Sums of floats may be split otherwise into value and error.
+    if np.issubdtype(x.dtype, np.integer):
         np.testing.assert_array_equal(x, y)
 
 
 def assert_whole(state: State, results: dict[str, float]) -> None:
-    """Counts are exactly those of all examples in one process; the loss is, but for the last digits."""
+    """Counts are exactly those of all examples in one process; the loss is, but for the last
+    digits.
+    """
     whole = EVALUATOR.update(EVALUATOR.init(), **all_examples())
     expected = jm.to_python(EVALUATOR.compute(whole))
     assert (expected["num_examples"], expected["num_ignored"]) == (NUM_EXAMPLES - 4, 4)
@@ -113,13 +134,19 @@ def test_states_of_processes_merge_offline(folder: Path) -> None:
 
 @pytest.mark.parametrize("victim", range(NUM_PROCESSES))
 def test_a_killed_process_ends_the_other(victim: int, tmp_path: Path) -> None:
-    """The heartbeat bounds the wait for it, 100 s by default; only the loss of process 0, the coordinator, is seen at once."""
+    """The heartbeat bounds the wait for it, 100 s by default; only the loss of process 0, the
+    coordinator, is seen at once.
+    """
     survivor = 1 - victim
     with running(tmp_path, heartbeat_timeout=3) as processes:
         processes[victim].kill()
         processes[victim].wait(PATIENCE)
         (tmp_path / "go").touch()
         assert processes[survivor].wait(PATIENCE) != 0
-    assert {path.stem for path in tmp_path.glob("*.json")} == {"alone0", "alone1"}  # no results without the victim's examples
+    # No results without the victim's examples.
+    assert {path.stem for path in tmp_path.glob("*.json")} == {
+        "alone0",
+        "alone1",
+    }
     saved = EVALUATOR.compute(jm.load_state(tmp_path / f"alone{survivor}.npz"))
     assert jm.to_python(saved) == json.loads((tmp_path / f"alone{survivor}.json").read_text())

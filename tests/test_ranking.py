@@ -1,5 +1,6 @@
-"""Curves and areas against scikit-learn, definitions in loops, and certified bounds, in float64 on the host; the device by
-comparison with the host."""
+"""Curves and areas against scikit-learn, definitions in loops, and certified bounds, in float64 on
+the host; the device by comparison with the host.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -51,7 +52,9 @@ def test_areas_equal_scikit_learns(name: str) -> None:
     y, score, weight = PROBLEMS[name]
     options = {"sample_weight": weight}
     close(jm.roc_auc(y, score, **options), sk.roc_auc_score(y, score, **options))
-    close(jm.average_precision(y, score, **options), sk.average_precision_score(y, score, **options))
+    close(
+        jm.average_precision(y, score, **options), sk.average_precision_score(y, score, **options)
+    )
     limits = np.array([0.08, 0.5, 1.0])
     expected = [sk.roc_auc_score(y, score, max_fpr=limit, **options) for limit in limits]
     close([jm.roc_auc(y, score, max_fpr=limit, **options) for limit in limits], expected)
@@ -59,7 +62,12 @@ def test_areas_equal_scikit_learns(name: str) -> None:
 
 def test_batches_of_truth_against_the_same_scores() -> None:
     y, score, weight = PROBLEMS["ties and weights"]
-    for call in (jm.roc_auc, jm.average_precision, partial(jm.roc_auc, max_fpr=0.3), jm.ks_statistic):
+    for call in (
+        jm.roc_auc,
+        jm.average_precision,
+        partial(jm.roc_auc, max_fpr=0.3),
+        jm.ks_statistic,
+    ):
         expected = [call(truth, score, sample_weight=weight) for truth in (y, 1 - y)]
         close(call(np.stack([y, 1 - y]), score, sample_weight=weight), expected)
         close(call(y, np.stack([score, score]), sample_weight=weight), [expected[0]] * 2)
@@ -79,7 +87,9 @@ def test_curves_equal_scikit_learns(name: str) -> None:
     options = {"sample_weight": weight}
     curve = jm.roc_curve(y, score, **options)
     assert all(x.shape == (len(y) + 1,) for x in curve)
-    for actual, expected in zip(distinct(curve), sk.roc_curve(y, score, drop_intermediate=False, **options), strict=True):
+    for actual, expected in zip(
+        distinct(curve), sk.roc_curve(y, score, drop_intermediate=False, **options), strict=True
+    ):
         close(actual, expected)
     close(jm.auc(curve.fpr, curve.tpr), jm.roc_auc(y, score, **options))
     precision, recall, thresholds = sk.precision_recall_curve(y, score, **options)
@@ -95,7 +105,9 @@ def test_curves_equal_scikit_learns(name: str) -> None:
 def multiclass_problem(k: int = 4, n: int = 60) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(5)
     y = np.where(np.arange(n) < k, np.arange(n) % k, rng.integers(0, k, n))
-    prob = np.round(rng.random((n, k)) + (np.arange(k) == y[:, None]), 1).astype(np.float32) + np.float32(0.5)
+    prob = np.round(rng.random((n, k)) + (np.arange(k) == y[:, None]), 1).astype(
+        np.float32
+    ) + np.float32(0.5)
     return y, prob / prob.sum(-1, keepdims=True), rng.random(n) + 0.1
 
 
@@ -108,7 +120,9 @@ def test_one_against_the_rest_equals_scikit_learns(average: Any) -> None:
         close(ours(y, prob, **options), expected)
     labels = np.stack([y > 1, y % 2 == 0, y == 0], -1).astype(int)
     per_label = jm.per_label(jm.average_precision, average=average)
-    expected = sk.average_precision_score(labels, prob[:, :3], average=average, sample_weight=weight)
+    expected = sk.average_precision_score(
+        labels, prob[:, :3], average=average, sample_weight=weight
+    )
     close(per_label(labels, prob[:, :3], sample_weight=weight), expected)
 
 
@@ -118,7 +132,9 @@ def test_one_against_one_equals_scikit_learns(average: Literal["macro", "weighte
     expected = sk.roc_auc_score(y, prob, multi_class="ovo", average=average)
     close(jm.roc_auc_one_vs_one(y, prob, average=average), expected)
     twice = np.arange(len(y)) % 2 + 1
-    repeated = jm.roc_auc_one_vs_one(np.repeat(y, twice), np.repeat(prob, twice, 0), average=average)
+    repeated = jm.roc_auc_one_vs_one(
+        np.repeat(y, twice), np.repeat(prob, twice, 0), average=average
+    )
     weighted = jm.roc_auc_one_vs_one(y, prob, average=average, sample_weight=twice)
     close(weighted, repeated)
 
@@ -131,12 +147,20 @@ def test_the_order_of_the_classes_changes_no_digit(average: Any) -> None:
         values = set()
         for _ in range(20):
             shuffled = draw.permutation(7)
-            values.add(float(jm.per_class(measure, average=average)(np.argsort(shuffled)[y], score[:, shuffled])))
+            values.add(
+                float(
+                    jm.per_class(measure, average=average)(
+                        np.argsort(shuffled)[y], score[:, shuffled]
+                    )
+                )
+            )
         assert len(values) == 1
 
 
 def test_per_class_of_one_example_and_of_ignored_ones() -> None:
-    """The column of one example is none of examples; a class that all have is not taken for a truth of -1 and 1."""
+    """The column of one example is none of examples; a class that all have is not taken for a truth
+    of -1 and 1.
+    """
     bins = jm.per_class(jm.calibration_bins)([1], [[0.25, 0.5, 0.25]])
     assert bins.shape == (3, 15, 3)
     close(bins.sum((0, 1)), [3, 1, 1])
@@ -151,8 +175,15 @@ def test_absent_classes_are_left_out_of_averages() -> None:
     y = np.where(y == 3, -1, y)
     areas = np.asarray(jm.per_class(jm.roc_auc)(y, prob))
     assert np.isnan(areas[3])
-    np.testing.assert_allclose(jm.per_class(jm.roc_auc, average="macro")(y, prob), areas[:3].mean(), rtol=1e-12)
-    pairs = [jm.roc_auc(np.where((y == i) | (y == j), y == i, -1), prob[:, i]) for i in range(3) for j in range(3) if i != j]
+    np.testing.assert_allclose(
+        jm.per_class(jm.roc_auc, average="macro")(y, prob), areas[:3].mean(), rtol=1e-12
+    )
+    pairs = [
+        jm.roc_auc(np.where((y == i) | (y == j), y == i, -1), prob[:, i])
+        for i in range(3)
+        for j in range(3)
+        if i != j
+    ]
     close(jm.roc_auc_one_vs_one(y, prob), np.mean(pairs))
     assert np.isnan(jm.roc_auc_one_vs_one(np.zeros(5, int), prob[:5]))
 
@@ -168,9 +199,15 @@ NUMBERS: dict[str, Callable[..., jax.Array]] = {
 @pytest.mark.parametrize("name", NUMBERS)
 def test_undefined_is_nan(name: str) -> None:
     call = NUMBERS[name]
-    for undefined in (call([0, 0, 0], [0.1, 0.2, 0.3]), call([], []), call([1], [0.3], where=[False])):
+    for undefined in (
+        call([0, 0, 0], [0.1, 0.2, 0.3]),
+        call([], []),
+        call([1], [0.3], where=[False]),
+    ):
         assert np.isnan(undefined)
-    with pytest.raises(ValueError, match=r"y_score\[1\] is nan, no number; where= leaves examples out"):
+    with pytest.raises(
+        ValueError, match=r"y_score\[1\] is nan, no number; where= leaves examples out"
+    ):
         call([0, 1, 1], [0.2, np.nan, 0.5])
     assert np.isnan(call(jnp.array([0, 1, 1]), jnp.array([0.2, np.nan, 0.5])))
     assert np.isfinite(call([0, 1, -1], [0.2, 0.5, np.nan]))
@@ -197,7 +234,9 @@ def test_scores_keep_the_precision_in_which_they_came() -> None:
         assert jm.roc_auc(y_true, zeros) == jax.jit(jm.roc_auc)(y_true, zeros) == 0.5
     half = jnp.array([0.1, 0.3, 0.2, 0.2, np.inf, -np.inf], jnp.bfloat16)
     y = np.array([0, 1, 0, 1, 1, 0])
-    np.testing.assert_allclose([jm.roc_auc(y, half), jax.jit(jm.roc_auc)(y, half)], 17 / 18, rtol=1e-6)
+    np.testing.assert_allclose(
+        [jm.roc_auc(y, half), jax.jit(jm.roc_auc)(y, half)], 17 / 18, rtol=1e-6
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int8, bool])
@@ -225,11 +264,15 @@ def test_curves_of_the_host_of_the_device_and_compiled() -> None:
 
 
 def test_thresholds_are_the_scores_and_nothing_warns() -> None:
-    """On the host also of the largest doubles; on the device they are rounded down, so that the example stays above."""
+    """On the host also of the largest doubles; on the device they are rounded down, so that the
+    example stays above.
+    """
     y, score = np.array([0, 1, 0, 1]), np.array([-1e300, 0.1, 1e-320, 1e300])
     with np.errstate(all="raise"):
         for curve in (jm.roc_curve, jm.precision_recall_curve, jm.det_curve):
-            np.testing.assert_array_equal(curve(y, score).thresholds, [np.inf, 1e300, 0.1, 1e-320, -1e300])
+            np.testing.assert_array_equal(
+                curve(y, score).thresholds, [np.inf, 1e300, 0.1, 1e-320, -1e300]
+            )
         for number in NUMBERS.values():
             assert np.isfinite(number(y, score))
         on_device = np.asarray(jm.roc_curve(jnp.asarray(y), score).thresholds, float)
@@ -247,7 +290,11 @@ ON_DEVICE: dict[str, tuple[Callable[..., Any], np.ndarray, np.ndarray]] = {
     "roc_auc up to a rate": (partial(jm.roc_auc, max_fpr=0.3), _Y, _SCORE),
     "average_precision": (jm.average_precision, _Y, _SCORE),
     "curves": (
-        lambda y, s, **o: (jm.precision_recall_curve(y, s, **o), jm.det_curve(y, s, **o), jm.equal_error_rate(y, s, **o)),
+        lambda y, s, **o: (
+            jm.precision_recall_curve(y, s, **o),
+            jm.det_curve(y, s, **o),
+            jm.equal_error_rate(y, s, **o),
+        ),
         _Y,
         _SCORE,
     ),
@@ -262,7 +309,11 @@ ON_DEVICE: dict[str, tuple[Callable[..., Any], np.ndarray, np.ndarray]] = {
         _SCORE,
     ),
     "best_threshold": (partial(jm.best_threshold, jm.matthews_corrcoef), _Y, _SCORE),
-    "delong_interval": (lambda y, s, sample_weight=None, **o: jm.delong_interval(y, s, **o), _Y, _SCORE),
+    "delong_interval": (
+        lambda y, s, sample_weight=None, **o: jm.delong_interval(y, s, **o),
+        _Y,
+        _SCORE,
+    ),
     "delong": (lambda y, s, **_: jm.delong(y, s, -s), _Y, _SCORE),
     "roc_auc_one_vs_one": (partial(jm.roc_auc_one_vs_one, average="weighted"), _CLASSES, _PROB),
     "per_class": (jm.per_class(jm.roc_auc, average="weighted"), _CLASSES, _PROB),
@@ -295,7 +346,15 @@ ON_DEVICE: dict[str, tuple[Callable[..., Any], np.ndarray, np.ndarray]] = {
 }
 
 
-IN_FLOAT32 = ("roc_auc", "average_precision", "curves", "roc_auc_one_vs_one", "micro", "rankings", "bounds")
+IN_FLOAT32 = (
+    "roc_auc",
+    "average_precision",
+    "curves",
+    "roc_auc_one_vs_one",
+    "micro",
+    "rankings",
+    "bounds",
+)
 
 
 @pytest.mark.parametrize("name", ON_DEVICE)
@@ -319,7 +378,9 @@ def check_on_device(name: str, x64: bool) -> None:
     for host, device in zip(jax.tree.leaves(of_host), jax.tree.leaves(of_device), strict=True):
         assert type(host) in (np.ndarray, np.float64, np.int64, np.int32)
         assert device.dtype in ((np.float64, np.int64, np.int32) if x64 else (np.float32, np.int32))
-        np.testing.assert_allclose(device, host, rtol=1e-12 if x64 else 2e-6, atol=1e-12 if x64 else 5e-6)
+        np.testing.assert_allclose(
+            device, host, rtol=1e-12 if x64 else 2e-6, atol=1e-12 if x64 else 5e-6
+        )
 
 
 def test_a_second_call_compiles_nothing(programs: list[str]) -> None:
@@ -357,10 +418,14 @@ def test_large_samples_do_not_drift() -> None:
     score = (rng.normal(size=300_000) + y).astype(np.float32)
     weight = rng.random(300_000)
     expected = sk.roc_auc_score(y, score, sample_weight=weight)
-    np.testing.assert_allclose(jm.roc_auc(jnp.asarray(y), score, sample_weight=weight), expected, rtol=1e-6)
+    np.testing.assert_allclose(
+        jm.roc_auc(jnp.asarray(y), score, sample_weight=weight), expected, rtol=1e-6
+    )
     close(jm.roc_auc(y, score, sample_weight=weight), expected)
     expected = sk.average_precision_score(y, score, sample_weight=weight)
-    np.testing.assert_allclose(jm.average_precision(jnp.asarray(y), score, sample_weight=weight), expected, rtol=1e-6)
+    np.testing.assert_allclose(
+        jm.average_precision(jnp.asarray(y), score, sample_weight=weight), expected, rtol=1e-6
+    )
     close(jm.average_precision(y, score, sample_weight=weight), expected)
 
 
@@ -369,10 +434,14 @@ def test_sharded_scores(jit: bool) -> None:
     mesh = Mesh(np.array(jax.devices()), ("data",))
     y, score, weight = (np.tile(x, 2)[:64] for x in PROBLEMS["ties and weights"] if x is not None)
     sharding = NamedSharding(mesh, PartitionSpec("data"))
-    spread = [jax.device_put(x, sharding) for x in (y.astype(np.int32), score, weight.astype(np.float32))]
+    spread = [
+        jax.device_put(x, sharding) for x in (y.astype(np.int32), score, weight.astype(np.float32))
+    ]
     call = jax.jit(jm.roc_auc) if jit else jm.roc_auc
     expected = sk.roc_auc_score(y, score, sample_weight=weight)
-    np.testing.assert_allclose(call(spread[0], spread[1], sample_weight=spread[2]), expected, rtol=1e-6)
+    np.testing.assert_allclose(
+        call(spread[0], spread[1], sample_weight=spread[2]), expected, rtol=1e-6
+    )
 
 
 def test_metric_at_thresholds_is_the_metric_of_each_threshold() -> None:
@@ -389,7 +458,10 @@ def test_metric_at_thresholds_is_the_metric_of_each_threshold() -> None:
     best = jm.best_threshold(jm.accuracy, y, score)
     assert best.value == values["accuracy"].max()
     assert best.threshold == thresholds[values["accuracy"].argmax()]
-    assert jm.accuracy(jm.confusion_matrix(y, (score >= best.threshold).astype(int), num_classes=2)) == best.value
+    assert (
+        jm.accuracy(jm.confusion_matrix(y, (score >= best.threshold).astype(int), num_classes=2))
+        == best.value
+    )
     with pytest.raises(ValueError, match="one number"):
         jm.best_threshold(jm.recall, y, score)
 
@@ -427,7 +499,9 @@ def test_best_threshold_is_one_of_a_counted_score() -> None:
 def test_operating_points_from_their_definitions() -> None:
     y, score, weight = PROBLEMS["ties and weights"]
     fpr, tpr, thresholds = (np.asarray(x) for x in jm.roc_curve(y, score, sample_weight=weight))
-    precision, recall, _ = (np.asarray(x) for x in jm.precision_recall_curve(y, score, sample_weight=weight))
+    precision, recall, _ = (
+        np.asarray(x) for x in jm.precision_recall_curve(y, score, sample_weight=weight)
+    )
     for least in (0.0, 0.3, 0.62, 0.9, 1.0):
         for call, constrained, maximised in (
             (jm.recall_at_precision, precision, recall),
@@ -451,7 +525,9 @@ def test_equal_error_rate_and_ks() -> None:
     grid = np.linspace(0, 1, 100_001)  # along the curve
     along = np.arange(len(fpr)) / (len(fpr) - 1)
     gap = np.interp(grid, along, fpr) - np.interp(grid, along, fnr)
-    np.testing.assert_allclose(jm.equal_error_rate(y, score), np.interp(grid, along, fpr)[abs(gap).argmin()], atol=1e-4)
+    np.testing.assert_allclose(
+        jm.equal_error_rate(y, score), np.interp(grid, along, fpr)[abs(gap).argmin()], atol=1e-4
+    )
     assert jm.equal_error_rate([0, 0, 1], [0.1, 0.2, 0.3]) == 0
     assert jm.equal_error_rate([1, 1, 0], [0.1, 0.2, 0.3]) == 1
     assert jm.equal_error_rate([0, 1], [0.5, 0.5]) == 0.5
@@ -468,7 +544,9 @@ def test_delong_interval() -> None:
     close(estimate[:4], [v.mean(), *ends, error])
     logit = jm.delong_interval(y, score)
     a = v.mean()
-    expected = 1 / (1 + np.exp(-np.log(a / (1 - a)) - stats.norm.ppf([0.025, 0.975]) * error / (a * (1 - a))))
+    expected = 1 / (
+        1 + np.exp(-np.log(a / (1 - a)) - stats.norm.ppf([0.025, 0.975]) * error / (a * (1 - a)))
+    )
     close([logit.low, logit.high], expected)
     assert np.isnan(jm.delong_interval([0, 1], [0.1, 0.2]).low)
     batch = jm.delong_interval(y, np.stack([score, -score]))
@@ -484,7 +562,10 @@ def of_sets(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 MULTILABEL: dict[str, tuple[Callable[..., jax.Array], Callable[..., float]]] = {
-    "label_ranking_average_precision": (jm.label_ranking_average_precision, sk.label_ranking_average_precision_score),
+    "label_ranking_average_precision": (
+        jm.label_ranking_average_precision,
+        sk.label_ranking_average_precision_score,
+    ),
     "label_ranking_loss": (jm.label_ranking_loss, sk.label_ranking_loss),
     "coverage_error": (jm.coverage_error, sk.coverage_error),
     "ndcg": (jm.ndcg, sk.ndcg_score),
@@ -499,7 +580,11 @@ def test_multilabel_equals_scikit_learns(name: str) -> None:
     rng = np.random.default_rng(7)
     y = rng.integers(0, 2, (40, 5))
     y[:2] = [[0], [1]]  # none and all
-    for score in (rng.normal(size=(40, 5)).astype(np.float32) + y, np.round(rng.normal(size=(40, 5)) + y), np.zeros((40, 5))):
+    for score in (
+        rng.normal(size=(40, 5)).astype(np.float32) + y,
+        np.round(rng.normal(size=(40, 5)) + y),
+        np.zeros((40, 5)),
+    ):
         for options in ({}, {"sample_weight": rng.random(40) + 0.1}):
             close(ours(y, score, **options), theirs(y, score, **options))
     if name not in ("hamming_loss", "exact_match"):
@@ -532,12 +617,16 @@ def test_top_k_accuracy(k: int) -> None:
         place = np.argsort(-score[:, permutation], axis=-1, kind="stable")
         hits.append((permutation[place][:, :k] == y[:, None]).any(-1).mean())
     error = np.std(hits) / np.sqrt(len(hits))
-    np.testing.assert_allclose(jm.top_k_accuracy(y, score, k=k, ties="expected"), np.mean(hits), atol=5 * error + 1e-6)
+    np.testing.assert_allclose(
+        jm.top_k_accuracy(y, score, k=k, ties="expected"), np.mean(hits), atol=5 * error + 1e-6
+    )
     assert np.isnan(jm.top_k_accuracy(jnp.array([0]), jnp.array([[np.nan, 1.0]]), k=k))
 
 
 def rare_and_saturated(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Logits: a rate of 0.2 % with scores of 1e-4, and scores of which most round to 1 in four digits."""
+    """Logits: a rate of 0.2 % with scores of 1e-4, and scores of which most round to 1 in four
+    digits.
+    """
     rng = np.random.default_rng(10)
     n = 50_000
     y = (rng.random(n) < (0.01 if name == "rare" else 0.6)).astype(np.int32)
@@ -549,9 +638,20 @@ def rare_and_saturated(name: str) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("scale", ["probability", "logit", "float", "edges"])
 def test_bounds_contain_the_exact_area(name: str, scale: Any) -> None:
     y, logit = rare_and_saturated(name)
-    score = logit if scale != "probability" else (1 / (1 + np.exp(-logit.astype(float)))).astype(np.float32)
-    how = {"edges": np.unique(np.quantile(logit, np.linspace(0, 1, 4097)[1:-1]))} if scale == "edges" else {"scale": scale}
-    halves = [jm.score_histogram(y[part], score[part], **how) for part in (slice(20_000), slice(20_000, None))]
+    score = (
+        logit
+        if scale != "probability"
+        else (1 / (1 + np.exp(-logit.astype(float)))).astype(np.float32)
+    )
+    how = (
+        {"edges": np.unique(np.quantile(logit, np.linspace(0, 1, 4097)[1:-1]))}
+        if scale == "edges"
+        else {"scale": scale}
+    )
+    halves = [
+        jm.score_histogram(y[part], score[part], **how)
+        for part in (slice(20_000), slice(20_000, None))
+    ]
     histogram = halves[0] + halves[1]
     np.testing.assert_array_equal(histogram, jm.score_histogram(y, score, **how))
     assert histogram.sum() == len(y)
@@ -584,7 +684,9 @@ def test_bounds_of_average_precision_are_sharp() -> None:
     ],
 )
 def test_bounds_beside_a_full_bin(histogram: Any, best: float) -> None:
-    """The positives of the full bin may all come first in it: a few negatives above it must not be lost."""
+    """The positives of the full bin may all come first in it: a few negatives above it must not be
+    lost.
+    """
     close(jm.average_precision_bounds(histogram).high, best)
     of_device = jm.average_precision_bounds(jnp.asarray(histogram, jnp.float32)).high
     np.testing.assert_allclose(of_device, best, atol=3e-6)  # slack 2e-6
@@ -599,33 +701,55 @@ def test_bins_of_double_precision_rise_too() -> None:
 @pytest.mark.parametrize("scale", [1e-30, 1e30])
 def test_weights_of_any_size(scale: float) -> None:
     y, prob, weight = multiclass_problem()
-    for call in (jm.roc_auc_one_vs_one, partial(jm.roc_auc_one_vs_one, average="weighted"), jm.per_class(jm.roc_auc)):
+    for call in (
+        jm.roc_auc_one_vs_one,
+        partial(jm.roc_auc_one_vs_one, average="weighted"),
+        jm.per_class(jm.roc_auc),
+    ):
         expected = call(y, prob, sample_weight=weight)
         close(call(y, prob, sample_weight=scale * weight), expected)
         if call is not jm.roc_auc_one_vs_one:
-            of_device = call(jnp.asarray(y), prob, sample_weight=(scale * weight).astype(np.float32))
+            of_device = call(
+                jnp.asarray(y), prob, sample_weight=(scale * weight).astype(np.float32)
+            )
             np.testing.assert_allclose(of_device, expected, rtol=2e-6)
 
 
 def test_gradients_of_weights_that_are_absorbed() -> None:
-    """Beside 1e8, a weight of 1 does not change a sum in float32; its gradient is its own all the same."""
-    y, score, weight = np.array([0, 1, 0, 1, 0, 1]), np.arange(6, 0, -1), np.array([1e8, 1e8, 1.0, 1.0, 1.0, 1.0])
-    gradient = jax.grad(lambda w: jm.average_precision(y, score, sample_weight=w))(jnp.asarray(weight, jnp.float32))
+    """Beside 1e8, a weight of 1 does not change a sum in float32; its gradient is its own all the
+    same.
+    """
+    y, score, weight = (
+        np.array([0, 1, 0, 1, 0, 1]),
+        np.arange(6, 0, -1),
+        np.array([1e8, 1e8, 1.0, 1.0, 1.0, 1.0]),
+    )
+    gradient = jax.grad(lambda w: jm.average_precision(y, score, sample_weight=w))(
+        jnp.asarray(weight, jnp.float32)
+    )
     np.testing.assert_allclose(gradient[:2], [-2.5e-9, 2.5e-9], rtol=1e-3)
     assert abs(np.asarray(gradient[2:])).max() < 1e-15
 
 
 def test_bins_rise_with_the_score() -> None:
-    probabilities = np.concatenate([np.logspace(-45, 0, 3000), 1 - np.logspace(-9, -0.3, 3000), [0, 1, 0.5]])
+    probabilities = np.concatenate(
+        [np.logspace(-45, 0, 3000), 1 - np.logspace(-9, -0.3, 3000), [0, 1, 0.5]]
+    )
     probabilities = np.unique(probabilities.astype(np.float32))
-    reals = np.unique(np.concatenate([-np.logspace(-40, 38, 500), [0], np.logspace(-40, 38, 500)]).astype(np.float32))
+    reals = np.unique(
+        np.concatenate([-np.logspace(-40, 38, 500), [0], np.logspace(-40, 38, 500)]).astype(
+            np.float32
+        )
+    )
     for scale, scores in (("probability", probabilities), ("logit", reals), ("float", reals)):
         histograms = jm.score_histogram([1], scores[None, :, None], scale=scale, num_bins=256)  # type: ignore[arg-type]
         bins = histograms[0, :, 1].argmax(-1)
         assert (np.diff(bins) >= 0).all()
         assert bins[0] <= 3
         assert bins[-1] >= 254  # the leading bits of +inf have one of their own
-    nan = jm.score_histogram(jnp.array([0, 1, 1]), jnp.array([np.nan, 0.5, 0.5]), scale="probability")
+    nan = jm.score_histogram(
+        jnp.array([0, 1, 1]), jnp.array([np.nan, 0.5, 0.5]), scale="probability"
+    )
     assert nan.sum() == 2
 
 
@@ -639,7 +763,9 @@ def test_histogram_weights() -> None:
 
 
 def test_bootstrap_of_a_histogram_agrees_with_delong() -> None:
-    """The standard errors of 1000 replicates and of DeLong: within 10 %, four standard errors of the first."""
+    """The standard errors of 1000 replicates and of DeLong: within 10 %, four standard errors of
+    the first.
+    """
     y, logit = rare_and_saturated("saturated")
     histogram = jm.score_histogram(y, logit, scale="logit")
     estimate = jm.bootstrap_histogram(KEY, jm.roc_auc_bounds, histogram, num_samples=1000).value
@@ -656,45 +782,102 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: jm.roc_auc([0, 1], ["a", "b"]), "y_score must hold real numbers"),
     (lambda: jm.roc_auc([0, 1], [0.1, 0.2], max_fpr=0), r"max_fpr must lie in \(0, 1\]"),
     (lambda: jm.roc_auc([0, 1], [0.1, 0.2], where=[0.0, 1.0]), "where must be a bool mask"),
-    (lambda: jm.per_class(jm.roc_auc)([0, 1], [0.1, 0.2]), r"y_score must have shape \(..., n, K\)"),
+    (
+        lambda: jm.per_class(jm.roc_auc)([0, 1], [0.1, 0.2]),
+        r"y_score must have shape \(..., n, K\)",
+    ),
     (lambda: jm.per_class(jm.roc_auc, average="mean"), "average must be"),  # type: ignore[arg-type]
-    (lambda: jm.per_class(jm.roc_curve, average="macro")([0, 1], [[0.1, 0.9], [0.2, 0.8]]), "returns one number"),
+    (
+        lambda: jm.per_class(jm.roc_curve, average="macro")([0, 1], [[0.1, 0.9], [0.2, 0.8]]),
+        "returns one number",
+    ),
     (lambda: jm.per_label(jm.roc_auc)([[0, 1]], [[0.1, 0.2, 0.3]]), r"\(..., n, L\)"),
-    (lambda: jm.per_class(0.5), "expected a function"),  # type: ignore[arg-type]
+    (lambda: jm.per_class(0.5), "per_class takes a function"),  # type: ignore[arg-type]
     (lambda: jm.auc([0.0], [1.0]), "at least 2"),
     (lambda: jm.score_histogram([0, 1], [0.1, 0.2]), 'give scale="probability"'),
-    (lambda: jm.score_histogram([0, 1], [0.1, 0.2], scale="probability", num_bins=100), "power of two"),
+    (
+        lambda: jm.score_histogram([0, 1], [0.1, 0.2], scale="probability", num_bins=100),
+        "power of two",
+    ),
     (lambda: jm.score_histogram([0, 1], [0.1, 0.2], edges=[0.5, 0.1]), "edges must rise"),
     (lambda: jm.roc_auc_bounds([1, 2]), r"histogram must have shape \(..., 2, B\)"),
     (lambda: jm.top_k_accuracy([0], [[0.1, 0.2]], k=0), "k must be at least 1"),
     (lambda: jm.top_k_accuracy([0], [0.1, 0.2], k=1), r"\(..., n, K\)"),
     (lambda: jm.recall_at_precision([0, 1], [0.1, 0.2], [0.5]), "min_precision must be a number"),
-    (lambda: jm.recall_at_precision([0, 1], [0.1, 0.2], 1.5), r"min_precision must lie in \[0, 1\]"),
+    (
+        lambda: jm.recall_at_precision([0, 1], [0.1, 0.2], 1.5),
+        r"min_precision must lie in \[0, 1\]",
+    ),
 ]
 # What only values show: checked on the host.
 IMPOSSIBLE: list[tuple[Callable[[], Any], str]] = [
-    (lambda: jm.roc_auc([0, 1, 2], [0.1, 0.2, 0.3]), r"y_true\[2\] is 2, but class ids must lie in \[0, 2\).* y_true == 1"),
+    (
+        lambda: jm.roc_auc([0, 1, 2], [0.1, 0.2, 0.3]),
+        r"y_true\[2\] is 2, but class ids must lie in \[0, 2\).* y_true == 1",
+    ),
     (lambda: jm.roc_auc([[0, 1], [3, 0]], [0.1, 0.2]), r"y_true\[1, 0\] is 3"),
     (lambda: jm.roc_auc([0, HUGE], [0.1, 0.2]), rf"y_true\[1\] is {HUGE}"),
-    (lambda: jm.roc_curve([-1, 1, 1], [0.1, 0.2, 0.3]), "y_true holds -1 and 1 but no 0.* y_true == 1"),
-    (lambda: jm.roc_auc([[0], [1]], [[0.1], [0.2]]), r"y_true has shape \(2, 1\), a column.* y_true.ravel\(\)"),
+    (
+        lambda: jm.roc_curve([-1, 1, 1], [0.1, 0.2, 0.3]),
+        "y_true holds -1 and 1 but no 0.* y_true == 1",
+    ),
+    (
+        lambda: jm.roc_auc([[0], [1]], [[0.1], [0.2]]),
+        r"y_true has shape \(2, 1\), a column.* y_true.ravel\(\)",
+    ),
     (lambda: jm.roc_auc([[0], [1]], [0.1, 0.2]), r"y_true has shape \(2, 1\), a column"),
-    (lambda: jm.roc_auc([0, 1], [[0.1], [0.2]]), r"y_score must have shape \(..., n\).* Take y_score\[..., 0\] of 1"),
-    (lambda: jm.roc_auc([0, 1], [[0.1, 0.5, 0.4], [0.2, 0.5, 0.3]]), r"y_score\[..., 1\] of 2, per_class"),
-    (lambda: jm.average_precision([0, 1], [[0.1, 0.2], [0.3, np.nan]]), r"y_score\[1, 1\] is nan, no number; where="),
+    (
+        lambda: jm.roc_auc([0, 1], [[0.1], [0.2]]),
+        r"y_score must have shape \(..., n\).* Take y_score\[..., 0\] of 1",
+    ),
+    (
+        lambda: jm.roc_auc([0, 1], [[0.1, 0.5, 0.4], [0.2, 0.5, 0.3]]),
+        r"y_score\[..., 1\] of 2, per_class",
+    ),
+    (
+        lambda: jm.average_precision([0, 1], [[0.1, 0.2], [0.3, np.nan]]),
+        r"y_score\[1, 1\] is nan, no number; where=",
+    ),
     (lambda: jm.roc_auc([[0, 1], [1, 0]], [0.3, np.nan]), r"y_score\[1\] is nan"),
-    (lambda: jm.roc_auc([0, 1], [0.3, 0.1], sample_weight=[1, np.nan]), r"sample_weight\[1\] is nan, no number.* where="),
-    (lambda: jm.roc_auc([0, 1], [[0.1, 0.2], [0.3]]), "y_score must be an array, got rows of different lengths"),
+    (
+        lambda: jm.roc_auc([0, 1], [0.3, 0.1], sample_weight=[1, np.nan]),
+        r"sample_weight\[1\] is nan, no number.* where=",
+    ),
+    (
+        lambda: jm.roc_auc([0, 1], [[0.1, 0.2], [0.3]]),
+        "y_score must be an array, got rows of different lengths",
+    ),
     (lambda: jm.delong([0, 1, 1], [0.1, 0.2, 0.3], [0.1, np.nan, 0.3]), r"y_score_b\[1\] is nan"),
-    (lambda: jm.per_class(jm.roc_auc)([0, 1, 2], [[0.1, 0.9]] * 3), r"y_true\[2\] is 2, but class ids must lie in \[0, 2\)"),
-    (lambda: jm.per_class(jm.roc_auc)([0, 1], [[0.1, 0.9], [np.nan, 0.1]]), r"y_score\[1, 0\] is nan"),
-    (lambda: jm.per_class(jm.roc_auc)([[0], [1]], [[0.1, 0.9], [0.3, 0.1]]), r"y_true has shape \(2, 1\), a column"),
-    (lambda: jm.per_label(jm.roc_auc)([[0, 1], [1, 2]], [[0.1, 0.9], [0.3, 0.1]]), r"y_true\[1, 1\] is 2"),
-    (lambda: jm.per_label(jm.roc_auc)([[-1, 1], [1, -1]], [[0.1, 0.9], [0.3, 0.1]]), "holds -1 and 1 but no 0"),
+    (
+        lambda: jm.per_class(jm.roc_auc)([0, 1, 2], [[0.1, 0.9]] * 3),
+        r"y_true\[2\] is 2, but class ids must lie in \[0, 2\)",
+    ),
+    (
+        lambda: jm.per_class(jm.roc_auc)([0, 1], [[0.1, 0.9], [np.nan, 0.1]]),
+        r"y_score\[1, 0\] is nan",
+    ),
+    (
+        lambda: jm.per_class(jm.roc_auc)([[0], [1]], [[0.1, 0.9], [0.3, 0.1]]),
+        r"y_true has shape \(2, 1\), a column",
+    ),
+    (
+        lambda: jm.per_label(jm.roc_auc)([[0, 1], [1, 2]], [[0.1, 0.9], [0.3, 0.1]]),
+        r"y_true\[1, 1\] is 2",
+    ),
+    (
+        lambda: jm.per_label(jm.roc_auc)([[-1, 1], [1, -1]], [[0.1, 0.9], [0.3, 0.1]]),
+        "holds -1 and 1 but no 0",
+    ),
     (lambda: jm.roc_auc_one_vs_one([0, 1], [[0.1], [0.2]]), "K >= 2 classes"),
     (lambda: jm.hamming_loss([[0, 1]], [[1, 5]]), r"y_pred\[0, 1\] is 5"),
-    (lambda: jm.ndcg([[0, -1]], [[0.1, 0.2]]), r"y_true\[0, 1\] is -1, but relevance is a number >= 0"),
-    (lambda: jm.top_k_accuracy([4], [[0.1, 0.2, 0.3]], k=1), r"y_true\[0\] is 4, .* start from 1: subtract 1"),
+    (
+        lambda: jm.ndcg([[0, -1]], [[0.1, 0.2]]),
+        r"y_true\[0, 1\] is -1, but relevance is a number >= 0",
+    ),
+    (
+        lambda: jm.top_k_accuracy([4], [[0.1, 0.2, 0.3]], k=1),
+        r"y_true\[0\] is 4, .* start from 1: subtract 1",
+    ),
     (lambda: jm.score_histogram([0, 1], [0.1, np.nan], scale="logit"), r"y_score\[1\] is nan"),
 ]
 
@@ -715,6 +898,8 @@ def test_examples_that_do_not_count_are_not_judged() -> None:
     close(jm.per_class(jm.roc_auc)(y, rows, sample_weight=weight, where=where), [0.5, 0.5])
     labels = np.stack([y, 1 - np.minimum(y, 1)], -1)
     labels[4] = -5
-    assert np.isfinite(jm.label_ranking_loss(labels, rows, sample_weight=np.nan_to_num(weight), where=where))
+    assert np.isfinite(
+        jm.label_ranking_loss(labels, rows, sample_weight=np.nan_to_num(weight), where=where)
+    )
     batch = np.stack([y, y]), np.stack([where, where])
     close(jm.roc_auc(batch[0], score, sample_weight=weight, where=batch[1]), [0.5, 0.5])

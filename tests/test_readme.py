@@ -29,12 +29,22 @@ def test_every_public_name_is_mentioned() -> None:
 
 def test_each_file_imports_from_those_above_it() -> None:
     """The order in which the README lists them."""
-    rooms = re.findall(r"^\| `(\w+)(?:\.py|/)` \|", README.read_text(encoding="utf-8"), re.MULTILINE)
+    rooms = re.findall(
+        r"^\| `(\w+)(?:\.py|/)` \|", README.read_text(encoding="utf-8"), re.MULTILINE
+    )
     package = README.parent / "jaxmetrics"
-    assert {path.stem for path in package.iterdir() if not path.name.startswith(("_", "py.typed"))} == set(rooms)
+    assert {
+        path.stem for path in package.iterdir() if not path.name.startswith(("_", "py.typed"))
+    } == set(rooms)
     for path in package.rglob("*.py"):
         room = path.relative_to(package).parts[0].removesuffix(".py")
-        below = rooms[rooms.index(room) + 1 :] if room in rooms else [] if room in ("__init__", "_reading") else rooms
+        below = (
+            rooms[rooms.index(room) + 1 :]
+            if room in rooms
+            else []
+            if room in ("__init__", "_reading")
+            else rooms
+        )
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ImportFrom) and node.module:
                 names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]

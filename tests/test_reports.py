@@ -70,11 +70,17 @@ def test_arrays_of_jax_are_taken_too() -> None:
 
 def test_every_figure_has_an_interval() -> None:
     report = jm.report(TRUE, PRED, level=0.9)
-    overall = {name: (figure.low, figure.high, figure.interval) for name, figure in report.overall.items()}
+    overall = {
+        name: (figure.low, figure.high, figure.interval) for name, figure in report.overall.items()
+    }
     low, high = jm.balanced_accuracy_posterior(report.counts).interval(0.9)
     assert overall["balanced_accuracy_posterior"] == (float(low), float(high), "posterior")
     right = jm.proportion_interval(5, 8, level=0.9)
-    assert overall["accuracy"] == overall["micro_f1"] == (float(right.low), float(right.high), "wilson")
+    assert (
+        overall["accuracy"]
+        == overall["micro_f1"]
+        == (float(right.low), float(right.high), "wilson")
+    )
     commonest = jm.proportion_interval(3, 8, level=0.9)
     assert overall["no_information_rate"] == (float(commonest.low), float(commonest.high), "wilson")
     for name, metric, transform in (
@@ -85,11 +91,18 @@ def test_every_figure_has_an_interval() -> None:
         ("cohen_kappa", jm.cohen_kappa, "atanh"),
     ):
         expected = jm.delta_method(metric, report.counts, level=0.9, transform=transform)  # type: ignore[arg-type]
-        np.testing.assert_allclose(np.array(overall[name][:2], float), [expected.low, expected.high], rtol=1e-5)
+        np.testing.assert_allclose(
+            np.array(overall[name][:2], float), [expected.low, expected.high], rtol=1e-5
+        )
         assert overall[name][2] == "delta"
-    assert all(figure.interval == "wilson" for column in report.per_class.values() for figure in column)
-    specificity = jm.proportion_interval(4, 5, level=0.9)  # of class bee: TN = 4 of the 5 that are no bees
-    assert math.isclose(report.per_class["specificity"][1].low or 0, float(specificity.low), rel_tol=1e-6)
+    assert all(
+        figure.interval == "wilson" for column in report.per_class.values() for figure in column
+    )
+    # Of class bee: TN = 4 of the 5 that are no bees.
+    specificity = jm.proportion_interval(4, 5, level=0.9)
+    assert math.isclose(
+        report.per_class["specificity"][1].low or 0, float(specificity.low), rel_tol=1e-6
+    )
     jaccard = jm.proportion_interval(2, 4, level=0.9)  # of class bee: TP = 2, FP = 1, FN = 1
     f1 = report.per_class["f1"][1]
     assert math.isclose(f1.low or 0, float(2 * jaccard.low / (1 + jaccard.low)), rel_tol=1e-6)
@@ -97,7 +110,13 @@ def test_every_figure_has_an_interval() -> None:
 
 def test_no_error_seen_does_not_mean_none_to_come() -> None:
     perfect = jm.Report.from_counts(np.diag([9, 8, 7, 0]))
-    for name in ("balanced_accuracy", "macro_f1", "weighted_f1", "matthews_corrcoef", "cohen_kappa"):
+    for name in (
+        "balanced_accuracy",
+        "macro_f1",
+        "weighted_f1",
+        "matthews_corrcoef",
+        "cohen_kappa",
+    ):
         figure = perfect.overall[name]
         assert figure.low is not None
         assert 0.5 < figure.low < 0.9
@@ -129,7 +148,12 @@ def test_undefined_figures() -> None:
     recall = report.per_class["recall"][2]
     assert math.isnan(recall.value)
     assert (recall.low, recall.high) == (0, 1)
-    assert report.to_dict()["classes"][2]["recall"] == {"value": None, "low": 0.0, "high": 1.0, "interval": "wilson"}
+    assert report.to_dict()["classes"][2]["recall"] == {
+        "value": None,
+        "low": 0.0,
+        "high": 1.0,
+        "interval": "wilson",
+    }
     assert " - .000-1.000 " in report.to_text()
 
 
@@ -144,7 +168,8 @@ def test_json_is_valid_and_complete() -> None:
 
 
 def test_integer_labels() -> None:
-    report = jm.report([3, 7, 7, -1, 3], [3, 7, 3, 3, -100])  # classes that occur; negative ids are ignored
+    # Classes that occur; negative ids are ignored.
+    report = jm.report([3, 7, 7, -1, 3], [3, 7, 3, 3, -100])
     assert report.class_names == ("3", "7")
     np.testing.assert_array_equal(report.counts, [[1, 0], [1, 1]])
     assert report.num_ignored == 2
@@ -164,15 +189,23 @@ def test_class_names_set_the_order_of_strings() -> None:
 def test_probabilities_and_weights() -> None:
     prob = np.array([[0.8, 0.2], [0.4, 0.6], [0.7, 0.3]])
     report = jm.report([0, 1, 1], prob.argmax(1), y_prob=prob, sample_weight=[1, 1, 2])
-    assert math.isclose(report.overall["expected_accuracy"].value, (0.8 + 0.6 + 2 * 0.3) / 4, rel_tol=1e-6)
+    assert math.isclose(
+        report.overall["expected_accuracy"].value, (0.8 + 0.6 + 2 * 0.3) / 4, rel_tol=1e-6
+    )
     assert report.overall["accuracy"].value == 0.5
     assert report.num_examples == 4
     surprise = -np.log([0.8, 0.6, 0.3, 0.3])  # weight 2 is the row twice
     loss = report.overall["log_loss"]
     assert math.isclose(loss.value, surprise.mean(), rel_tol=1e-6)
     half = 1.959964 * surprise.std(ddof=1) / 2
-    np.testing.assert_allclose(np.array(loss[1:3], float), [max(0, surprise.mean() - half), surprise.mean() + half], rtol=1e-5)
-    assert math.isclose(report.overall["brier_score"].value, (0.2**2 + 0.4**2 + 2 * 0.7**2) / 4, rel_tol=1e-6)
+    np.testing.assert_allclose(
+        np.array(loss[1:3], float),
+        [max(0, surprise.mean() - half), surprise.mean() + half],
+        rtol=1e-5,
+    )
+    assert math.isclose(
+        report.overall["brier_score"].value, (0.2**2 + 0.4**2 + 2 * 0.7**2) / 4, rel_tol=1e-6
+    )
     gaps = abs(0.2 - 0), abs(0.6 - 1), 2 * abs(0.3 - 1)  # of class 1, each in a bin of its own
     assert math.isclose(report.overall["calibration_error"].value, sum(gaps) / 4, rel_tol=1e-6)
 
@@ -187,17 +220,22 @@ def test_areas_have_intervals() -> None:
         expected = jm.delong_interval(y == i, prob[:, i])
         assert area.interval == "newcombe"
         np.testing.assert_allclose(area.value, expected.value, atol=1e-3)  # 4096 bins
-        np.testing.assert_allclose(np.array(area[1:3], float), expected[1:3], atol=1.5e-2)  # another method
+        # Another method.
+        np.testing.assert_allclose(np.array(area[1:3], float), expected[1:3], atol=1.5e-2)
 
 
 def test_an_area_without_a_mistake_may_have_some_to_come() -> None:
     """Newcombe's interval: at its end, the score test of the area just does not reject."""
     prob = np.concatenate([np.linspace(0.01, 0.4, 12), np.linspace(0.6, 0.99, 7)])
-    area = jm.report([0] * 12 + [1] * 7, (prob > 0.5).astype(int), y_prob=np.stack([1 - prob, prob], 1)).per_class["roc_auc"][1]
+    area = jm.report(
+        [0] * 12 + [1] * 7, (prob > 0.5).astype(int), y_prob=np.stack([1 - prob, prob], 1)
+    ).per_class["roc_auc"][1]
     assert (area.value, area.high, area.interval) == (1, 1, "newcombe")
     theta, m, n = area.low or 0, 7, 12
     spread = 1 + ((m + n) / 2 - 1) * ((1 - theta) / (2 - theta) + theta / (1 + theta))
-    assert math.isclose((1 - theta) ** 2, 1.959964**2 * theta * (1 - theta) * spread / (m * n), rel_tol=1e-5)
+    assert math.isclose(
+        (1 - theta) ** 2, 1.959964**2 * theta * (1 - theta) * spread / (m * n), rel_tol=1e-5
+    )
     assert 0.7 < theta < 0.9
 
 
@@ -209,7 +247,12 @@ def test_intervals_of_areas_cover() -> None:
         truth, covered = stats.norm.cdf(shift / np.sqrt(2)), 0
         for _ in range(3000):
             scores = np.concatenate([rng.normal(size=n), shift + rng.normal(size=m)])
-            histogram = np.stack([np.histogram(part, np.linspace(-6, 11, 4097))[0] for part in (scores[:n], scores[n:])])
+            histogram = np.stack(
+                [
+                    np.histogram(part, np.linspace(-6, 11, 4097))[0]
+                    for part in (scores[:n], scores[n:])
+                ]
+            )
             ((_, low, high, _),) = area_figures(histogram[None], 0.95)
             covered += low <= truth <= high
         assert covered / 3000 > 0.93, (m, n, shift)
@@ -218,8 +261,11 @@ def test_intervals_of_areas_cover() -> None:
 def test_saturated_probabilities_keep_their_order() -> None:
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 400)
-    p = 1 / (1 + np.exp(20 + 3 * y + 2 * rng.normal(size=400)))  # of class 0; that of class 1 is 1 but for 1e-9
-    areas = jm.report(y, np.ones(400, int), y_prob=np.stack([p, 1 - p], 1), class_names=["a", "b"]).per_class["roc_auc"]
+    # Of class 0; that of class 1 is 1 but for 1e-9.
+    p = 1 / (1 + np.exp(20 + 3 * y + 2 * rng.normal(size=400)))
+    areas = jm.report(
+        y, np.ones(400, int), y_prob=np.stack([p, 1 - p], 1), class_names=["a", "b"]
+    ).per_class["roc_auc"]
     exact = sk.roc_auc_score(y, -p)
     for area in areas:
         assert area.value == pytest.approx(exact, abs=2e-3)
@@ -231,7 +277,9 @@ def test_log_loss_is_that_of_the_precision_given() -> None:
     for dtype in (np.float64, np.float32):
         given = prob.astype(dtype)
         expected = sk.log_loss([0, 1, 1], given)
-        assert jm.report([0, 1, 1], [1, 1, 0], y_prob=given).overall["log_loss"].value == pytest.approx(expected, rel=1e-6)
+        assert jm.report([0, 1, 1], [1, 1, 0], y_prob=given).overall[
+            "log_loss"
+        ].value == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_class_that_was_never_right_leaves_doubt() -> None:
@@ -243,7 +291,9 @@ def test_a_class_that_was_never_right_leaves_doubt() -> None:
 
 def test_a_class_without_examples_does_not_count() -> None:
     two, three = (jm.Report.from_counts(np.pad([[9, 1], [3, 7]], (0, extra))) for extra in (0, 1))
-    assert three.overall["balanced_accuracy_posterior"] == pytest.approx(two.overall["balanced_accuracy_posterior"])
+    assert three.overall["balanced_accuracy_posterior"] == pytest.approx(
+        two.overall["balanced_accuracy_posterior"]
+    )
 
 
 def test_unsigned_counts_are_subtracted_as_numbers() -> None:
@@ -263,30 +313,46 @@ def test_what_rounding_and_ignored_rows_are_forgiven() -> None:
 
 
 def test_a_mean_named_as_a_figure_stands_beside_it() -> None:
-    evaluator = jm.evaluator(jm.count_metrics({"counts": lambda counts: counts}, num_classes=2), jm.mean_of("accuracy"))
-    batch = {"y_true": np.array([0, 1, 1]), "y_pred": np.array([0, 1, 1]), "accuracy": np.array([0.1, 0.2, 0.3])}
+    evaluator = jm.evaluator(
+        jm.count_metrics({"counts": lambda counts: counts}, num_classes=2), jm.mean_of("accuracy")
+    )
+    batch = {
+        "y_true": np.array([0, 1, 1]),
+        "y_pred": np.array([0, 1, 1]),
+        "accuracy": np.array([0.1, 0.2, 0.3]),
+    }
     report = jm.Report.from_state(evaluator.update(evaluator.init(), **batch))
     assert report.overall["accuracy"].value == 1
     assert report.overall["mean_accuracy"].value == pytest.approx(0.2)
 
 
-def test_probabilities_of_a_file_are_those_of_its_parts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_probabilities_of_a_file_are_those_of_its_parts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     from jaxmetrics.cli import _commands, _reading
 
     rng = np.random.default_rng(0)
     prob = rng.dirichlet(np.ones(3), 50)
-    rows = [f"{y},{','.join(f'{p:.6f}' for p in row)}" for y, row in zip(rng.choice(["x", "z", "y"], 50), prob, strict=True)]
+    rows = [
+        f"{y},{','.join(f'{p:.6f}' for p in row)}"
+        for y, row in zip(rng.choice(["x", "z", "y"], 50), prob, strict=True)
+    ]
     path = tmp_path / "x.csv"
     path.write_text("\n".join(["y_true,p_z,p_x,p_y", *rows]) + "\n", encoding="utf-8")
     whole = _commands._report_of_predictions(path, _reading.Columns(prob="p_"), [], 0.95)
     monkeypatch.setattr(_reading, "BATCH_SIZE", 16)
     parts = _commands._report_of_predictions(path, _reading.Columns(prob="p_"), [], 0.95)
-    truth, rounded = [row[0] for row in rows], np.array([row.split(",")[1:] for row in rows], float)[:, [1, 2, 0]]
+    truth, rounded = (
+        [row[0] for row in rows],
+        np.array([row.split(",")[1:] for row in rows], float)[:, [1, 2, 0]],
+    )
     names = np.array(["x", "y", "z"])
     direct = jm.report(truth, names[rounded.argmax(1)].tolist(), y_prob=rounded)
     for report in (parts, direct):
         for name, figure in whole.overall.items():
-            np.testing.assert_allclose(np.array(report.overall[name][:3], float), np.array(figure[:3], float), rtol=1e-5)
+            np.testing.assert_allclose(
+                np.array(report.overall[name][:3], float), np.array(figure[:3], float), rtol=1e-5
+            )
         assert report.score_histogram is not None
         assert whole.score_histogram is not None
         np.testing.assert_array_equal(report.score_histogram, whole.score_histogram)
@@ -296,18 +362,26 @@ def test_probabilities_of_a_file_are_those_of_its_parts(monkeypatch: pytest.Monk
 def test_refusals() -> None:
     with pytest.raises(ValueError, match="a report needs at least two classes, got 1"):
         jm.report(["a", "a"], ["a", "a"])
-    with pytest.raises(TypeError, match="labels must be strings or integers, all of one kind, got float64"):
+    with pytest.raises(
+        TypeError, match="labels must be strings or integers, all of one kind, got float64"
+    ):
         jm.report([0.1, 0.9], [0, 1])
     with pytest.raises(TypeError, match="all of one kind, got int64, <U1"):
         jm.report([1, 2], ["1", "2"])
-    with pytest.raises(ValueError, match=r"y_pred\[1\] is 'cow', which is not one of class_names: ant, bee"):
+    with pytest.raises(
+        ValueError, match=r"y_pred\[1\] is 'cow', which is not one of class_names: ant, bee"
+    ):
         jm.report(["ant", "bee"], ["ant", "cow"], class_names=["ant", "bee"])
-    with pytest.raises(ValueError, match="class_names must have one name per class: expected 2, got 3"):
+    with pytest.raises(
+        ValueError, match="class_names must have one name per class: expected 2, got 3"
+    ):
         jm.Report.from_counts([[1, 0], [0, 1]], class_names=["a", "b", "c"])
     with pytest.raises(ValueError, match=r"one square matrix \(K, K\), got shape \(2, 3\)"):
         jm.Report.from_counts(np.ones((2, 3)))
     for bad in (-1, np.nan, np.inf):
-        with pytest.raises(ValueError, match=r"counts\[0, 1\] is .*, expected a number from 0 to 1e30"):
+        with pytest.raises(
+            ValueError, match=r"counts\[0, 1\] is .*, expected a number from 0 to 1e30"
+        ):
             jm.Report.from_counts(np.array([[1, bad], [0, 1]]))
     with pytest.raises(ValueError, match="no examples to report on"):
         jm.report([-1, -1], [0, 1])
@@ -315,7 +389,9 @@ def test_refusals() -> None:
         jm.report([0, 1, 1], [0, 1])
     with pytest.raises(ValueError, match=r"sample_weight\[0\] is -1.0, expected a number >= 0"):
         jm.report([0, 1], [0, 1], sample_weight=[-1.0, 1.0])
-    with pytest.raises(ValueError, match=r"y_prob\[0\] is \[ 5. -3.\], expected probabilities that sum to 1"):
+    with pytest.raises(
+        ValueError, match=r"y_prob\[0\] is \[ 5. -3.\], expected probabilities that sum to 1"
+    ):
         jm.report([0, 1], [0, 1], y_prob=[[5.0, -3.0], [0.0, 1.0]])
     with pytest.raises(ValueError, match=r"y_prob must have shape \(n, K\) = \(2, K\), got \(\)"):
         jm.report([0, 1], [0, 1], y_prob=0.3)
@@ -350,7 +426,8 @@ def test_ignored_predictions_count_nowhere() -> None:
 
 
 def test_a_perfect_weighted_classifier_has_accuracy_one() -> None:
-    weights = (np.random.default_rng(3).random(17) * 10).astype(np.float32)  # whose trace and total round apart
+    # Whose trace and total round apart.
+    weights = (np.random.default_rng(3).random(17) * 10).astype(np.float32)
     report = jm.report(np.arange(17), np.arange(17), sample_weight=weights)
     assert report.overall["accuracy"].value == report.overall["accuracy"].high == 1
 
@@ -360,20 +437,32 @@ def test_comparison_report() -> None:
     truth = rng.integers(0, 3, 300)
     a = np.where(rng.random(300) < 0.9, truth, 0)
     b = np.where(rng.random(300) < 0.8, a, 1)
-    report = jm.comparison_report([*truth, -1], [*a, 0], [*b, 0], names=("first", "second"), rope=0.02)
+    report = jm.comparison_report(
+        [*truth, -1], [*a, 0], [*b, 0], names=("first", "second"), rope=0.02
+    )
     paired = jm.paired_confusion_matrix(truth, a, b, num_classes=3)
     expected = jm.compare(0, jm.accuracy, paired, rope=0.02)
     accuracy = report.figures["accuracy"]
-    np.testing.assert_allclose(np.array(accuracy.difference[:3], float), expected.difference[:3], atol=0.01)
-    np.testing.assert_allclose(accuracy.probability_equivalent, expected.probability_equivalent, atol=0.02)
+    np.testing.assert_allclose(
+        np.array(accuracy.difference[:3], float), expected.difference[:3], atol=0.01
+    )
+    np.testing.assert_allclose(
+        accuracy.probability_equivalent, expected.probability_equivalent, atol=0.02
+    )
     assert accuracy.difference.interval == "bca"
     assert accuracy.a == jm.report(truth, a).overall["accuracy"]
     assert (report.num_examples, report.num_ignored, report.num_classes) == (300, 1, 3)
-    assert report.only_right == (((a == truth) & (b != truth)).sum(), ((a != truth) & (b == truth)).sum())
+    assert report.only_right == (
+        ((a == truth) & (b != truth)).sum(),
+        ((a != truth) & (b == truth)).sum(),
+    )
     np.testing.assert_allclose(report.p_value, jm.mcnemar(paired).p_value, rtol=1e-5)
     loaded = json.loads(report.to_json())
     assert loaded == report.to_dict()
-    assert loaded["figures"]["macro_f1"]["difference"]["value"] == report.figures["macro_f1"].difference.value
+    assert (
+        loaded["figures"]["macro_f1"]["difference"]["value"]
+        == report.figures["macro_f1"].difference.value
+    )
     text = report.to_text()
     assert text.startswith("300 examples, 1 ignored, 3 classes\nA  first\nB  second\n")
     assert "P(within 0.02)" in text
@@ -383,10 +472,16 @@ def test_comparison_report() -> None:
     assert -0.05 < (same.difference.low or 0) < -0.001  # the next examples may part them
     assert same.difference.interval == "posterior"
     for wrong, message in (
-        (lambda: jm.comparison_report([0, 1], [0, 1], [0]), r"same number of examples: got \(2,\), \(2,\), \(1,\)"),
+        (
+            lambda: jm.comparison_report([0, 1], [0, 1], [0]),
+            r"same number of examples: got \(2,\), \(2,\), \(1,\)",
+        ),
         (lambda: jm.comparison_report([0, 0], [0, 0], [0, 0]), "at least two classes, got 1"),
         (lambda: jm.comparison_report([0, -1], [-1, 1], [0, 1]), "no examples to compare"),
-        (lambda: jm.comparison_report(["a"], ["b"], ["c"], class_names=["a", "b"]), r"y_pred_b\[0\] is 'c'"),
+        (
+            lambda: jm.comparison_report(["a"], ["b"], ["c"], class_names=["a", "b"]),
+            r"y_pred_b\[0\] is 'c'",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             wrong()

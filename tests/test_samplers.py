@@ -1,4 +1,6 @@
-"""The samplers against the exact laws, by chi-square on a million draws, with keys that do not change."""
+"""The samplers against the exact laws, by chi-square on a million draws, with keys that do not
+change.
+"""
 
 from typing import Any
 
@@ -16,12 +18,20 @@ WORDS = jax.random.bits(jax.random.key(3), (N,), jnp.uint32)
 
 binomial, heads, poisson, multinomial, dirichlet = (
     promoting(jax.jit(f))
-    for f in (samplers.binomial, samplers.heads, samplers.poisson, samplers.multinomial, samplers.dirichlet)
+    for f in (
+        samplers.binomial,
+        samplers.heads,
+        samplers.poisson,
+        samplers.multinomial,
+        samplers.dirichlet,
+    )
 )
 
 
 def p_value(draws: np.ndarray, law: Any) -> float:
-    """Of Pearson's chi-square over some sixty ranges, those too rare to expect five draws joined."""
+    """Of Pearson's chi-square over some sixty ranges, those too rare to expect five draws
+    joined.
+    """
     low, high = int(law.ppf(1e-4)), int(law.ppf(1 - 1e-4))
     edges = np.arange(low, high + 1, max(1, (high - low) // 60))
     expected = N * np.diff(law.cdf(edges), prepend=0, append=1)
@@ -51,8 +61,11 @@ def p_value(draws: np.ndarray, law: Any) -> float:
     ],
 )
 def test_binomial(n: int, success: int, failure: int) -> None:
-    draws = np.asarray(binomial(WORDS, jnp.full(N, n), jnp.full(N, float(success)), jnp.full(N, float(failure))))
-    p = np.float64(np.float32(min(success, failure)) / np.float32(success + failure))  # as float32 knows it
+    draws = np.asarray(
+        binomial(WORDS, jnp.full(N, n), jnp.full(N, float(success)), jnp.full(N, float(failure)))
+    )
+    # As float32 knows it.
+    p = np.float64(np.float32(min(success, failure)) / np.float32(success + failure))
     assert p_value(draws if success <= failure else n - draws, stats.binom(n, p)) > 1e-3
 
 
@@ -63,7 +76,10 @@ def test_heads(n: int) -> None:
 
 @pytest.mark.parametrize("mean", [0.01, 1, 9.99, 10, 12, 30, 200, 1e4, 1e6])
 def test_poisson(mean: float) -> None:
-    assert p_value(np.asarray(poisson(WORDS, jnp.full(N, mean, jnp.float32))), stats.poisson(mean)) > 1e-3
+    assert (
+        p_value(np.asarray(poisson(WORDS, jnp.full(N, mean, jnp.float32))), stats.poisson(mean))
+        > 1e-3
+    )
 
 
 @pytest.mark.parametrize("n", [1, 7, 1000, 65536, 10**9, 2**31 - 1])
@@ -75,7 +91,9 @@ def test_indices(n: int) -> None:
 
 def test_certain_and_impossible_outcomes(x64: bool) -> None:
     """Every word that could break it, too: all bits 0 and all bits 1."""
-    words = jnp.concatenate([jnp.array([0, 1, 255, 256, 2**32 - 256, 2**32 - 1], jnp.uint32), WORDS[:1000]])
+    words = jnp.concatenate(
+        [jnp.array([0, 1, 255, 256, 2**32 - 256, 2**32 - 1], jnp.uint32), WORDS[:1000]]
+    )
     for n in (0, 1, 100, 10**9):
         sizes = jnp.full(words.shape, n, jnp.int32)
         assert (binomial(words, sizes, jnp.array(0.0), jnp.array(1.0)) == 0).all()
@@ -84,7 +102,8 @@ def test_certain_and_impossible_outcomes(x64: bool) -> None:
         for draws in (binomial(words, sizes, jnp.array(1.0), jnp.array(1.0)), heads(words, sizes)):
             assert ((draws >= 0) & (draws <= n)).all()
     assert (poisson(words, jnp.array(0.0)) == 0).all()
-    assert binomial(words, jnp.array(10**6), jnp.array(1e-3), jnp.array(1e6)).max() <= 5  # mean 0.001
+    # Mean 0.001.
+    assert binomial(words, jnp.array(10**6), jnp.array(1e-3), jnp.array(1e6)).max() <= 5
 
 
 def test_multinomial() -> None:
@@ -110,7 +129,10 @@ def test_dirichlet(concentration: float, x64: bool) -> None:
     shares = np.maximum(shares[:, 0], law.ppf(0.05))  # a share of 1e-40 is 0 in float32
     at_end = (shares == shares.min()).mean()
     assert abs(at_end - 0.05) < 5 * np.sqrt(0.05 / 100_000)
-    assert stats.kstest(law.cdf(shares[shares > shares.min()]), stats.uniform(0.05, 0.95).cdf).pvalue > 1e-3
+    assert (
+        stats.kstest(law.cdf(shares[shares > shares.min()]), stats.uniform(0.05, 0.95).cdf).pvalue
+        > 1e-3
+    )
 
 
 def test_impossible_concentrations_give_nan_and_an_end() -> None:

@@ -1,5 +1,6 @@
-"""Scores and calibration: against scikit-learn, float64 loops from the definitions, and what peers get wrong, on the host;
-the device by comparison with the host."""
+"""Scores and calibration: against scikit-learn, float64 loops from the definitions, and what peers
+get wrong, on the host; the device by comparison with the host.
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -18,13 +19,17 @@ K, N = 4, 40
 close = partial(np.testing.assert_allclose, rtol=1e-12)
 rng = np.random.default_rng(12)
 P = rng.dirichlet(0.7 * np.ones(K), N).astype(np.float32)
-Y = np.where(rng.random(N) < 0.5, P.argmax(-1), rng.integers(-1, K, N)).astype(np.int32)  # -1 is dropped
+# -1 is dropped.
+Y = np.where(rng.random(N) < 0.5, P.argmax(-1), rng.integers(-1, K, N)).astype(np.int32)
 Z = (3 * np.log(P) + rng.normal(size=P.shape)).astype(np.float32)
-EVENT_P = np.round(rng.random(N), 2).astype(np.float32)  # rounded: ties with each other and with edges
+# Rounded: ties with each other and with edges.
+EVENT_P = np.round(rng.random(N), 2).astype(np.float32)
 EVENT_P[:3] = [0, 1, 1]
 EVENT_Y = np.where(rng.random(N) < 0.1, -1, rng.random(N) < EVENT_P**1.5).astype(np.int32)
 W = rng.permutation(np.arange(N) % 3).astype(np.float32)
-W[np.flatnonzero(W == 0)[: N - int(W.sum())]] = 1  # a sum of N, so that rows written out have the same shape
+W[np.flatnonzero(W == 0)[: N - int(W.sum())]] = (
+    1  # a sum of N, so that rows written out have the same shape
+)
 
 quantile: dict[str, Any] = {"strategy": "quantile", "num_bins": 7}
 # name: function of (y_true, forecasts, **options), y_true, forecasts
@@ -32,7 +37,11 @@ CASES: dict[str, tuple[Callable[..., Any], np.ndarray, np.ndarray]] = {
     "log_loss": (sc.log_loss, Y, P),
     "log_loss of logits": (lambda y, z, **options: sc.log_loss(y, logits=z, **options), Y, Z),
     "normalized_entropy": (sc.normalized_entropy, Y, P),
-    "d2_log_loss_score": (lambda y, z, **options: sc.d2_log_loss_score(y, logits=z, **options), Y, Z),
+    "d2_log_loss_score": (
+        lambda y, z, **options: sc.d2_log_loss_score(y, logits=z, **options),
+        Y,
+        Z,
+    ),
     "brier_score": (sc.brier_score, Y, P),
     "d2_brier_score": (sc.d2_brier_score, Y, P),
     "spherical_score": (sc.spherical_score, Y, P),
@@ -40,8 +49,16 @@ CASES: dict[str, tuple[Callable[..., Any], np.ndarray, np.ndarray]] = {
     "calibration_bins": (sc.calibration_bins, EVENT_Y, EVENT_P),
     "calibration_curve": (partial(sc.calibration_curve, **quantile), EVENT_Y, EVENT_P),
     "calibration_error": (sc.calibration_error, EVENT_Y, EVENT_P),
-    "calibration_error l2": (partial(sc.calibration_error, norm="l2", debiased=True, **quantile), EVENT_Y, EVENT_P),
-    "calibration_error max": (partial(sc.calibration_error, norm="max", num_bins=4), EVENT_Y, EVENT_P),
+    "calibration_error l2": (
+        partial(sc.calibration_error, norm="l2", debiased=True, **quantile),
+        EVENT_Y,
+        EVENT_P,
+    ),
+    "calibration_error max": (
+        partial(sc.calibration_error, norm="max", num_bins=4),
+        EVENT_Y,
+        EVENT_P,
+    ),
     "brier_decomposition": (partial(sc.brier_decomposition, **quantile), EVENT_Y, EVENT_P),
     "top_label": (sc.top_label(sc.calibration_error), Y, P),
     "fit_temperature": (sc.fit_temperature, Y, Z),
@@ -90,7 +107,9 @@ def test_device_equals_host(name: str) -> None:
     options = {"sample_weight": W, "where": np.arange(N) % 7 > 0}
     call = jax.jit(jax.vmap(lambda y, p: function(y, p, **options)))
     *of_device, undefined = numbers(call(np.stack([y, y[::-1], y]), np.stack([p, p[::-1], spoilt])))
-    expected = [numbers(function(*examples, **options)) for examples in ((y, p), (y[::-1], p[::-1]))]
+    expected = [
+        numbers(function(*examples, **options)) for examples in ((y, p), (y[::-1], p[::-1]))
+    ]
     assert all(x.dtype in (np.float64, np.int64) for x in expected)
     assert of_device[0].dtype == np.float64
     close(of_device, expected, atol=1e-13)
@@ -109,7 +128,10 @@ def test_weights_and_masks(name: str) -> None:
     rest = numbers(function(np.where(out, -1, y), p))
     same(numbers(function(y, spoilt, where=~out)), rest)
     same(numbers(function(y, spoilt, sample_weight=np.where(out, 0, 1))), rest)
-    same(numbers(function(np.where(out, -1, y), spoilt, sample_weight=np.where(out, np.nan, 1))), rest)
+    same(
+        numbers(function(np.where(out, -1, y), spoilt, sample_weight=np.where(out, np.nan, 1))),
+        rest,
+    )
     same(numbers(function(np.where(out, 99, y), spoilt, where=~out)), rest)
     first = np.flatnonzero(out & (y >= 0))[0]
     place = rf"\[{first}\]" if p.ndim == 1 else rf"\[{first}, 0\]"
@@ -121,7 +143,8 @@ def test_weights_and_masks(name: str) -> None:
 def test_gradients_know_nothing_of_what_is_left_out(name: str) -> None:
     """In float32, whose values are those of the host."""
     function, y, p = CASES[name]
-    p = (0.95 * p + 0.0125).astype(np.float32) if p is EVENT_P else p  # away from the edges, which float32 rounds
+    # Away from the edges, which float32 rounds.
+    p = (0.95 * p + 0.0125).astype(np.float32) if p is EVENT_P else p
     out = np.arange(N) % 3 == 0
     spoilt = np.where(out.reshape(-1, *(1,) * (p.ndim - 1)), np.float32(np.nan), p)
 
@@ -129,7 +152,9 @@ def test_gradients_know_nothing_of_what_is_left_out(name: str) -> None:
     def slope_and_values(q: jax.Array) -> tuple[jax.Array, Any]:
         def total(q: jax.Array) -> tuple[jax.Array, Any]:
             values = function(y, q, where=~out)
-            return jnp.stack([jnp.where(jnp.isnan(x), 0, x).sum() for x in jax.tree.leaves(values)]).sum(), values
+            return jnp.stack(
+                [jnp.where(jnp.isnan(x), 0, x).sum() for x in jax.tree.leaves(values)]
+            ).sum(), values
 
         return jax.grad(total, has_aux=True)(q)
 
@@ -138,7 +163,9 @@ def test_gradients_know_nothing_of_what_is_left_out(name: str) -> None:
     assert (np.asarray(of_spoilt)[out] == 0).all()
     np.testing.assert_array_equal(of_spoilt, slope_and_values(p)[0])
     assert of_spoilt.dtype == numbers(values).dtype == np.float32
-    np.testing.assert_allclose(numbers(values), numbers(function(y, spoilt, where=~out)), rtol=3e-6, atol=5e-7)
+    np.testing.assert_allclose(
+        numbers(values), numbers(function(y, spoilt, where=~out)), rtol=3e-6, atol=5e-7
+    )
 
 
 @pytest.mark.parametrize("num_classes", [2, 5])
@@ -220,7 +247,9 @@ def test_honest_forecasts_score_best() -> None:
 
 
 def test_logits_keep_their_digits() -> None:
-    """Where float32 probabilities, cut at eps, say 11.168 for 11.253, and bfloat16 losses are wrong in the third digit."""
+    """Where float32 probabilities, cut at eps, say 11.168 for 11.253, and bfloat16 losses are wrong
+    in the third digit.
+    """
     draw = np.random.default_rng(0)
     z = (30 * draw.normal(size=(2000, 10))).astype(np.float32)
     y = draw.integers(0, 10, 2000)
@@ -229,7 +258,9 @@ def test_logits_keep_their_digits() -> None:
     np.testing.assert_allclose(sc.log_loss(y, logits=jnp.asarray(z)), exact, rtol=1e-6)
     assert sc.log_loss(y, special.softmax(z, -1)) < 0.8 * exact
     half = jnp.asarray(z, jnp.bfloat16)
-    exact = (special.logsumexp(np.asarray(half, float), -1) - np.asarray(half, float)[np.arange(2000), y]).mean()
+    exact = (
+        special.logsumexp(np.asarray(half, float), -1) - np.asarray(half, float)[np.arange(2000), y]
+    ).mean()
     np.testing.assert_allclose(sc.log_loss(y, logits=half), exact, rtol=1e-6)
     close(sc.log_loss(y, logits=np.asarray(half)), exact)
 
@@ -237,10 +268,13 @@ def test_logits_keep_their_digits() -> None:
 def test_extreme_logits() -> None:
     np.testing.assert_allclose(sc.log_loss([0], logits=[[1e4, -1e4]]), 0, atol=0)
     np.testing.assert_allclose(sc.log_loss([1], logits=[[1e4, -1e4]]), 2e4, rtol=1e-7)
-    close(sc.log_loss([0], logits=[[1000.0, 970.0]]), np.log1p(np.exp(-30)))  # logsumexp - z_y is 0 in float32
+    # Logsumexp - z_y is 0 in float32.
+    close(sc.log_loss([0], logits=[[1000.0, 970.0]]), np.log1p(np.exp(-30)))
     assert sc.log_loss([0, 1], logits=[[0.0, -np.inf], [-np.inf, 3.0]]) == 0
     assert sc.log_loss([1], logits=[[0.0, -np.inf]]) == np.inf
-    with pytest.raises(ValueError, match=r"the greatest of logits\[0\] is inf, but a softmax needs a finite one"):
+    with pytest.raises(
+        ValueError, match=r"the greatest of logits\[0\] is inf, but a softmax needs a finite one"
+    ):
         sc.log_loss([0], logits=[[np.inf, 0.0]])
     with pytest.raises(ValueError, match=r"the greatest of logits\[1\] is -inf, .* not all"):
         sc.log_loss([0, 1], logits=[[2.0, 0.0], [-np.inf, -np.inf]])
@@ -260,7 +294,9 @@ def test_eps_is_that_of_the_given_dtype(x64: bool) -> None:
         of_device = sc.log_loss(jnp.asarray(y), given)
         eps = max(eps, float(np.finfo(np.float64 if x64 else np.float32).eps))
         np.testing.assert_allclose(of_device, -np.log(eps), rtol=1e-6)
-    assert np.isfinite(jax.grad(lambda p: sc.log_loss([0], p))(jnp.asarray(wrong, jnp.float32))).all()
+    assert np.isfinite(
+        jax.grad(lambda p: sc.log_loss([0], p))(jnp.asarray(wrong, jnp.float32))
+    ).all()
 
 
 def test_rare_classes_keep_their_digits() -> None:
@@ -275,8 +311,12 @@ def test_rare_classes_keep_their_digits() -> None:
     brier = ((exact - y) ** 2).mean()
     close(sc.normalized_entropy(y, logits=logits), loss / entropy, rtol=1e-10)
     close(sc.d2_brier_score(y, sc.two_class(p)), 1 - brier / variance, atol=1e-12)
-    np.testing.assert_allclose(sc.normalized_entropy(y, logits=jnp.asarray(logits)), loss / entropy, rtol=2e-6)
-    np.testing.assert_allclose(sc.d2_brier_score(y, sc.two_class(jnp.asarray(p))), 1 - brier / variance, atol=2e-7)
+    np.testing.assert_allclose(
+        sc.normalized_entropy(y, logits=jnp.asarray(logits)), loss / entropy, rtol=2e-6
+    )
+    np.testing.assert_allclose(
+        sc.d2_brier_score(y, sc.two_class(jnp.asarray(p))), 1 - brier / variance, atol=2e-7
+    )
 
 
 def test_sums_do_not_drift() -> None:
@@ -284,8 +324,12 @@ def test_sums_do_not_drift() -> None:
     p = jnp.full(10**6, 0.3)
     zeros = np.zeros(10**6, np.int8)
     np.testing.assert_allclose(sc.log_loss(zeros, sc.two_class(p)), -np.log1p(-0.3), rtol=1e-6)
-    np.testing.assert_allclose(sc.brier_score(zeros, sc.two_class(p), sample_weight=p), 0.09, rtol=1e-6)
-    np.testing.assert_allclose(sc.calibration_bins(zeros, p, sample_weight=p).sum(-2), [3e5, 9e4, 0], rtol=3e-6)
+    np.testing.assert_allclose(
+        sc.brier_score(zeros, sc.two_class(p), sample_weight=p), 0.09, rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        sc.calibration_bins(zeros, p, sample_weight=p).sum(-2), [3e5, 9e4, 0], rtol=3e-6
+    )
     close(sc.calibration_bins(zeros, np.full(10**6, 0.3)).sum(-2), [1e6, 3e5, 0], rtol=1e-10)
 
 
@@ -294,7 +338,11 @@ PROPER = (sc.log_loss, sc.brier_score, sc.spherical_score, sc.ranked_probability
 
 def test_impossible_probabilities_are_nan_on_the_device() -> None:
     bad = jnp.array([np.nan, -0.1, 1.1, np.inf])
-    rows = jnp.broadcast_to(jnp.array([[0.5, 0.25, 0.25], [0.5, 0.5, 0.0]]), (4, 2, 3)).at[:, 1, 2].set(bad)
+    rows = (
+        jnp.broadcast_to(jnp.array([[0.5, 0.25, 0.25], [0.5, 0.5, 0.0]]), (4, 2, 3))
+        .at[:, 1, 2]
+        .set(bad)
+    )
     events = jnp.stack([jnp.full(4, 0.5), bad], -1)
     y, dropped = jnp.array([0, 1]), jnp.array([0, -1])
 
@@ -317,30 +365,48 @@ def test_impossible_probabilities_are_nan_on_the_device() -> None:
 
 @pytest.mark.parametrize(
     ("bad", "message"),
-    [(np.nan, "nan, no number; where="), (-0.1, r"-0.1, but .* \[0, 1\]"), (1.1, "1.1, but .* softmax"), (np.inf, "inf, but ")],
+    [
+        (np.nan, "nan, no number; where="),
+        (-0.1, r"-0.1, but .* \[0, 1\]"),
+        (1.1, "1.1, but .* softmax"),
+        (np.inf, "inf, but "),
+    ],
 )
 def test_impossible_probabilities_are_named_on_the_host(bad: float, message: str) -> None:
     rows = np.array([[0.5, 0.25, 0.25], [0.5, 0.5, bad]])
-    for score in (*PROPER, sc.d2_brier_score, sc.normalized_entropy, sc.top_label(sc.calibration_error)):
+    for score in (
+        *PROPER,
+        sc.d2_brier_score,
+        sc.normalized_entropy,
+        sc.top_label(sc.calibration_error),
+    ):
         with pytest.raises(ValueError, match=r"y_prob\[1, 2\] is " + message):
             score([0, 1], rows)
         if score in PROPER:
             assert np.isfinite(score([0, -1], rows))
         score([0, 1], rows, where=[True, False])
         score([0, 1], rows, sample_weight=[1, 0])
-    for function in (sc.calibration_bins, partial(sc.calibration_error, strategy="quantile"), sc.brier_decomposition):
+    for function in (
+        sc.calibration_bins,
+        partial(sc.calibration_error, strategy="quantile"),
+        sc.brier_decomposition,
+    ):
         with pytest.raises(ValueError, match=r"y_prob\[1\] is " + message):
             function([0, 1], [0.5, bad])
         function([0, -1], [0.5, bad])
 
 
 def test_rounding_is_no_mistake() -> None:
-    """Of the dtype in which probabilities came, and of float32, in which those of lists may have been computed."""
+    """Of the dtype in which probabilities came, and of float32, in which those of lists may have
+    been computed.
+    """
     draw = np.random.default_rng(0)
     y, exact = draw.integers(0, 50, 200), special.softmax(3 * draw.normal(size=(200, 50)), -1)
     for dtype in (np.float64, np.float32, np.float16, jnp.bfloat16):
         rows = exact.astype(dtype)
-        for given in (rows, rows.astype(np.float32).astype(float)) if rows.dtype == np.float32 else (rows,):
+        for given in (
+            (rows, rows.astype(np.float32).astype(float)) if rows.dtype == np.float32 else (rows,)
+        ):
             for score in PROPER:
                 assert np.isfinite(score(y, given))
     by_rounding = np.nextafter(np.float32(1), np.float32(2))
@@ -349,12 +415,17 @@ def test_rounding_is_no_mistake() -> None:
         assert np.isfinite(sc.log_loss([1], [[0, one]]))
     for dtype, total in ((np.float64, 1.001), (np.float32, 1.001), (np.float16, 1.1)):
         rows = np.array([[0.5, 0.5], [0.5, total - 0.5]], dtype)
-        with pytest.raises(ValueError, match=r"the sum of y_prob\[1\] is 1\.\d+, but those of all classes sum to 1: divide"):
+        with pytest.raises(
+            ValueError,
+            match=r"the sum of y_prob\[1\] is 1\.\d+, but those of all classes sum to 1: divide",
+        ):
             sc.brier_score([0, 1], rows)
         assert np.isfinite(sc.brier_score([0, -1], rows))
 
 
-def sums_by_loop(y: np.ndarray, p: np.ndarray, edges: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def sums_by_loop(
+    y: np.ndarray, p: np.ndarray, edges: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
     sums = np.zeros((len(edges) + 1, 3))
     for y_i, p_i, w_i in zip(y, p.astype(float), weights.astype(float), strict=True):
         if y_i in (0, 1):
@@ -375,7 +446,9 @@ def test_bins_equal_a_loop() -> None:
         expected = sums_by_loop(EVENT_Y, EVENT_P, uniform_edges(num_bins), W)
         close(sc.calibration_bins(EVENT_Y, EVENT_P, num_bins=num_bins, sample_weight=W), expected)
         expected = sums_by_loop(EVENT_Y, EVENT_P, uniform_edges(num_bins).astype(np.float32), W)
-        of_device = sc.calibration_bins(jnp.asarray(EVENT_Y), EVENT_P, num_bins=num_bins, sample_weight=W)
+        of_device = sc.calibration_bins(
+            jnp.asarray(EVENT_Y), EVENT_P, num_bins=num_bins, sample_weight=W
+        )
         np.testing.assert_allclose(of_device, expected, rtol=1e-6)
     edges = np.array([0.1, 0.5, 0.5, 0.75], np.float32)
     expected = sums_by_loop(EVENT_Y, EVENT_P, edges, np.ones(N))
@@ -384,7 +457,9 @@ def test_bins_equal_a_loop() -> None:
 
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
 def test_curve_equals_scikit_learn(strategy: Any) -> None:
-    """With decimals on the edges, ties and empty bins; n - 1 = 192 has no factor 5, so no quantile is an example itself."""
+    """With decimals on the edges, ties and empty bins; n - 1 = 192 has no factor 5, so no quantile
+    is an example itself.
+    """
     draw = np.random.default_rng(1)
     y, p = draw.integers(0, 2, 193), np.round(draw.beta(0.4, 0.8, 193), 2)
     for num_bins in (5, 25):
@@ -395,7 +470,9 @@ def test_curve_equals_scikit_learn(strategy: Any) -> None:
         close(frequency, truth)
         close(mean_prob, prob)
         for end in (low, high):  # Wilson's ends solve (f - p)^2 = z^2 p (1 - p) / n
-            close((frequency - end) ** 2, stats.norm.ppf(0.975) ** 2 * end * (1 - end) / n, atol=1e-14)
+            close(
+                (frequency - end) ** 2, stats.norm.ppf(0.975) ** 2 * end * (1 - end) / n, atol=1e-14
+            )
 
 
 def test_quantile_bins_at_exact_quantiles() -> None:
@@ -407,12 +484,18 @@ def test_quantile_bins_at_exact_quantiles() -> None:
 
 
 def test_quantile_bins_of_fractional_weights() -> None:
-    weights = np.array([0.5, 0.5, 2.5, 1.5], np.float32)  # rows from 0, 0.5, 1 and 3.5: row floor(4 / 2) is the third
-    curve = sc.calibration_curve([0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], num_bins=2, strategy="quantile", sample_weight=weights)
+    # Rows from 0, 0.5, 1 and 3.5: row floor(4 / 2) is the third.
+    weights = np.array([0.5, 0.5, 2.5, 1.5], np.float32)
+    curve = sc.calibration_curve(
+        [0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], num_bins=2, strategy="quantile", sample_weight=weights
+    )
     np.testing.assert_allclose(curve.weight, [3.5, 1.5])
-    normalized = partial(sc.calibration_error, [0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], sample_weight=weights / 5)
+    normalized = partial(
+        sc.calibration_error, [0, 1, 0, 1], [0.1, 0.2, 0.3, 0.4], sample_weight=weights / 5
+    )
     assert np.isfinite(normalized())
-    assert np.isnan(normalized(strategy="quantile"))  # a weight is a number of rows, here less than one
+    # A weight is a number of rows, here less than one.
+    assert np.isnan(normalized(strategy="quantile"))
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
@@ -435,15 +518,21 @@ def test_errors_equal_a_loop(strategy: Any) -> None:
 
 
 def test_debiased_error_of_perfect_forecasts() -> None:
-    """300 test sets of 200 examples: 15 bins of variance 1/6 in all make the square 0.0125 on average, by bias alone."""
+    """300 test sets of 200 examples: 15 bins of variance 1/6 in all make the square 0.0125 on
+    average, by bias alone.
+    """
     draw = np.random.default_rng(0)
     p = draw.random((300, 200)).astype(np.float32)
     y = (draw.random((300, 200)) < p).astype(np.int8)
-    plain, debiased = (np.asarray(sc.calibration_error(y, p, norm="l2", debiased=d), float) ** 2 for d in (False, True))
+    plain, debiased = (
+        np.asarray(sc.calibration_error(y, p, norm="l2", debiased=d), float) ** 2
+        for d in (False, True)
+    )
     assert abs(plain.mean() - 0.0125) < 0.001
     assert debiased.mean() < 0.3 * plain.mean()  # the positive half of a distribution around 0
     assert (debiased == 0).mean() > 0.35
-    assert sc.calibration_error([0, 1], [0.25, 0.75], norm="l2", debiased=True) == 0.25  # a bin of one example stays
+    # A bin of one example stays.
+    assert sc.calibration_error([0, 1], [0.25, 0.75], norm="l2", debiased=True) == 0.25
 
 
 def test_certainty_is_in_the_last_bin() -> None:
@@ -464,12 +553,20 @@ def test_forty_million_examples_in_one_bin() -> None:
 
 
 def test_merge_is_concatenation() -> None:
-    halves = [sc.calibration_bins(EVENT_Y[part], EVENT_P[part]) for part in (slice(0, 25), slice(25, None))]
+    halves = [
+        sc.calibration_bins(EVENT_Y[part], EVENT_P[part])
+        for part in (slice(0, 25), slice(25, None))
+    ]
     merged = halves[0] + halves[1]
     np.testing.assert_allclose(merged, sc.calibration_bins(EVENT_Y, EVENT_P), rtol=1e-6)
     for options in ({}, {"norm": "l2", "debiased": True}, {"norm": "max"}):
-        assert_same(sc.binned_calibration_error(merged, **options), sc.calibration_error(EVENT_Y, EVENT_P, **options))
-    assert_same(sc.binned_calibration_curve(merged), sc.calibration_curve(EVENT_Y, EVENT_P, num_bins=15))
+        assert_same(
+            sc.binned_calibration_error(merged, **options),
+            sc.calibration_error(EVENT_Y, EVENT_P, **options),
+        )
+    assert_same(
+        sc.binned_calibration_curve(merged), sc.calibration_curve(EVENT_Y, EVENT_P, num_bins=15)
+    )
 
 
 def test_one_against_the_rest() -> None:
@@ -483,7 +580,9 @@ def test_one_against_the_rest() -> None:
 
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
 def test_brier_decomposition(strategy: Any) -> None:
-    """The sum is the Brier score, and each part is that of its definition; the classic resolution alone does not add up."""
+    """The sum is the Brier score, and each part is that of its definition; the classic resolution
+    alone does not add up.
+    """
     edges = uniform_edges(4) if strategy == "uniform" else quantile_edges(EVENT_Y, EVENT_P, 4)
     y, p = EVENT_Y[kept(EVENT_Y)], EVENT_P[kept(EVENT_Y)].astype(float)
     which = np.searchsorted(edges, p)
@@ -501,10 +600,15 @@ def test_brier_decomposition(strategy: Any) -> None:
 
 
 def test_top_label() -> None:
-    """Of the definition: the greatest probability beside being right; it is equal to another of the same function."""
+    """Of the definition: the greatest probability beside being right; it is equal to another of the
+    same function.
+    """
     correct = np.where(kept(Y), P.argmax(-1) == Y, -1)
     for function in (sc.calibration_error, sc.calibration_bins):
-        assert_same(sc.top_label(function)(Y, P, sample_weight=W), function(correct, P.max(-1), sample_weight=W))
+        assert_same(
+            sc.top_label(function)(Y, P, sample_weight=W),
+            function(correct, P.max(-1), sample_weight=W),
+        )
     assert sc.top_label(sc.calibration_error) == sc.top_label(sc.calibration_error)
     assert len({sc.top_label(sc.calibration_error), sc.top_label(sc.calibration_error)}) == 1
     ids = np.full((1, 3), 150, np.uint8)  # more classes than int8 counts
@@ -518,9 +622,14 @@ def temperature_by_search(y: np.ndarray, z: np.ndarray, weights: np.ndarray) -> 
 
     def loss(log_beta: float) -> float:
         scaled = np.exp(log_beta) * z
-        return float((weights * (special.logsumexp(scaled, -1) - scaled[np.arange(len(y)), y])).sum() / weights.sum())
+        return float(
+            (weights * (special.logsumexp(scaled, -1) - scaled[np.arange(len(y)), y])).sum()
+            / weights.sum()
+        )
 
-    found = optimize.minimize_scalar(loss, bounds=(-12, 12), method="bounded", options={"xatol": 1e-10})
+    found = optimize.minimize_scalar(
+        loss, bounds=(-12, 12), method="bounded", options={"xatol": 1e-10}
+    )
     return float(np.exp(-found.x))
 
 
@@ -531,23 +640,34 @@ def test_temperature_is_the_minimum() -> None:
         z = (scale * Z).astype(np.float32)
         weights = draw.exponential(size=N).astype(np.float32)
         expected = temperature_by_search(Y, z / scale, weights) * scale
-        np.testing.assert_allclose(sc.fit_temperature(Y, z, sample_weight=weights), expected, rtol=1e-6)
+        np.testing.assert_allclose(
+            sc.fit_temperature(Y, z, sample_weight=weights), expected, rtol=1e-6
+        )
 
 
 def test_temperature_of_easy_hard_and_hopeless_examples() -> None:
-    """Hardly better than chance, one mistake in a million by little, and in a batch with cases that have no optimum."""
+    """Hardly better than chance, one mistake in a million by little, and in a batch with cases that
+    have no optimum.
+    """
     z = np.tile(np.array([[2.0, 0.0]]), (1000, 1))
     chance = (np.arange(1000) < 499).astype(int)  # log(501 / 499) = 0.004 = 2 beta
     few = (np.arange(1000) < 1).astype(int)
     worse = (np.arange(1000) < 700).astype(int)
     right, flat = np.zeros(1000, int), np.zeros((1000, 2))
-    batch = np.stack([chance, few, worse, right, right, np.full(1000, -1)]), np.stack([z, z, z, z, flat, z])
+    batch = (
+        np.stack([chance, few, worse, right, right, np.full(1000, -1)]),
+        np.stack([z, z, z, z, flat, z]),
+    )
     expected = [2 / np.log(501 / 499), 2 / np.log(999), np.inf, 0, np.nan, np.nan]
     close(sc.fit_temperature(*batch), expected, rtol=1e-10)
     of_device = sc.fit_temperature(*map(jnp.asarray, batch))
-    np.testing.assert_allclose(of_device, expected, rtol=1e-4)  # near chance the slope has four digits
-    nearly = np.array([[1000.0, 0.0], [0.0, 1e-3], [1e-3, 0.0]], np.float32)  # the mistake is a millionth of the scale
-    np.testing.assert_allclose(sc.fit_temperature([0, 0, 0], nearly, sample_weight=[1, 1, 3]), 1e-3 / np.log(3), rtol=1e-6)
+    # Near chance the slope has four digits.
+    np.testing.assert_allclose(of_device, expected, rtol=1e-4)
+    # The mistake is a millionth of the scale.
+    nearly = np.array([[1000.0, 0.0], [0.0, 1e-3], [1e-3, 0.0]], np.float32)
+    np.testing.assert_allclose(
+        sc.fit_temperature([0, 0, 0], nearly, sample_weight=[1, 1, 3]), 1e-3 / np.log(3), rtol=1e-6
+    )
 
 
 def test_temperature_of_impossible_classes() -> None:
@@ -564,7 +684,9 @@ def test_temperature_of_impossible_classes() -> None:
 
 @pytest.mark.usefixtures("float64")
 def test_temperature_and_its_gradient() -> None:
-    """The gradient is that of finite differences, and T is proportional to the logits: sum z dT/dz = T."""
+    """The gradient is that of finite differences, and T is proportional to the logits: sum z dT/dz
+    = T.
+    """
     z = Z.astype(float)
     value, slope = jax.value_and_grad(lambda z: sc.fit_temperature(Y, z))(z)
     np.testing.assert_allclose((z * slope).sum(), value, rtol=1e-9)
@@ -582,36 +704,132 @@ def test_temperature_and_its_gradient() -> None:
     [
         (lambda: sc.log_loss(Y), ValueError, "either y_prob or logits, got neither"),
         (lambda: sc.log_loss(Y, P, logits=Z), ValueError, "either y_prob or logits, got both"),
-        (lambda: sc.log_loss(EVENT_Y, EVENT_P), ValueError, r"n examples of y_true, got \(40,\) .* two_class"),
+        (
+            lambda: sc.log_loss(EVENT_Y, EVENT_P),
+            ValueError,
+            r"n examples of y_true, got \(40,\) .* two_class",
+        ),
         (lambda: sc.brier_score(EVENT_Y, EVENT_P[:, None]), ValueError, "K >= 2 classes"),
-        (lambda: sc.fit_temperature(EVENT_Y, EVENT_P), ValueError, r"logits must have shape .* np.stack"),
+        (
+            lambda: sc.fit_temperature(EVENT_Y, EVENT_P),
+            ValueError,
+            r"logits must have shape .* np.stack",
+        ),
         (lambda: sc.log_loss(P, Y), TypeError, "y_true must hold class ids .* Truth comes first"),
-        (lambda: sc.log_loss(Y[1:], P), ValueError, r"same number of examples .* y_true \(39,\), y_prob \(40,\)"),
-        (lambda: sc.brier_score(Y, P, scale_by_half="no"), ValueError, "scale_by_half must be True, False or 'auto'"),  # type: ignore[arg-type]
+        (
+            lambda: sc.log_loss(Y[1:], P),
+            ValueError,
+            r"same number of examples .* y_true \(39,\), y_prob \(40,\)",
+        ),
+        (
+            lambda: sc.brier_score(Y, P, scale_by_half="no"),  # type: ignore[arg-type]
+            ValueError,
+            "scale_by_half must be True, False or 'auto'",
+        ),
         (lambda: sc.brier_score(Y, P, where=W), TypeError, "where must be a bool mask"),
         (lambda: sc.brier_score(Y, P, sample_weight=W[1:]), ValueError, r"sample_weight \(39,\)"),
-        (lambda: sc.calibration_error(Y, P), ValueError, r"probability of class 1, got \(40, 4\) .* top_label"),
-        (lambda: sc.calibration_error(EVENT_Y, EVENT_P, norm="l3"), ValueError, "norm must be 'l1', 'l2' or 'max', got 'l3'"),  # type: ignore[arg-type]
-        (lambda: sc.calibration_error(EVENT_Y, EVENT_P, debiased=True), ValueError, "debiased=True needs norm=\"l2\".*'l1'"),
-        (lambda: sc.binned_calibration_error(np.ones((4, 3)), norm="max", debiased=True), ValueError, "debiased"),
-        (lambda: sc.calibration_curve(EVENT_Y, EVENT_P, strategy="equal"), ValueError, "'uniform' or 'quantile', got 'equal'"),  # type: ignore[arg-type]
+        (
+            lambda: sc.calibration_error(Y, P),
+            ValueError,
+            r"probability of class 1, got \(40, 4\) .* top_label",
+        ),
+        (
+            lambda: sc.calibration_error(EVENT_Y, EVENT_P, norm="l3"),  # type: ignore[arg-type]
+            ValueError,
+            "norm must be 'l1', 'l2' or 'max', got 'l3'",
+        ),
+        (
+            lambda: sc.calibration_error(EVENT_Y, EVENT_P, debiased=True),
+            ValueError,
+            "debiased=True needs norm=\"l2\".*'l1'",
+        ),
+        (
+            lambda: sc.binned_calibration_error(np.ones((4, 3)), norm="max", debiased=True),
+            ValueError,
+            "debiased",
+        ),
+        (
+            lambda: sc.calibration_curve(EVENT_Y, EVENT_P, strategy="equal"),  # type: ignore[arg-type]
+            ValueError,
+            "'uniform' or 'quantile', got 'equal'",
+        ),
         (lambda: sc.calibration_curve(EVENT_Y, EVENT_P, level=95), ValueError, "level must be"),
-        (lambda: sc.calibration_bins(EVENT_Y, EVENT_P, num_bins=0), ValueError, "num_bins must be at least 1"),
-        (lambda: sc.calibration_bins(EVENT_Y, EVENT_P, num_bins=1.5), TypeError, "num_bins must be a Python int"),  # type: ignore[arg-type]
-        (lambda: sc.calibration_bins(EVENT_Y, EVENT_P, edges=[[0.5]]), ValueError, r"edges must have shape \(B - 1,\)"),
-        (lambda: sc.binned_calibration_curve(np.ones((3, 2))), ValueError, r"bins must have shape \(..., B, 3\)"),
-        (lambda: sc.top_label("error"), TypeError, "top_label takes a function"),  # type: ignore[arg-type]
-        (lambda: sc.log_loss([0, 4], P[:2]), ValueError, r"y_true\[1\] is 4, but class ids must lie in \[0, 4\).*subtract 1"),
-        (lambda: sc.calibration_error([1, 2], [0.5, 0.5]), ValueError, r"y_true\[1\] is 2, but .* \[0, 2\)"),
-        (lambda: sc.calibration_error([-1, 1], [0.5, 0.5]), ValueError, "y_true holds -1 and 1 but no 0"),
-        (lambda: sc.log_loss([-1, 1], [[0.5, 0.5]] * 2), ValueError, "y_true holds -1 and 1 but no 0"),
-        (lambda: sc.log_loss(Y[:, None], P), ValueError, r"y_true has shape \(40, 1\), a column.*ravel"),
-        (lambda: sc.calibration_error(EVENT_Y[:, None], EVENT_P[:, None]), ValueError, "y_true has shape .*, a column"),
-        (lambda: sc.calibration_error(EVENT_Y, EVENT_P[:, None]), ValueError, r"y_prob must have .* y_prob\[..., 0\] of 1"),
-        (lambda: sc.log_loss(Y, Z), ValueError, r"y_prob\[0, \d\] is .*but probabilities lie in \[0, 1\]. Logits"),
-        (lambda: sc.brier_score(Y, 2 * P / 3), ValueError, r"the sum of y_prob\[\d\] is 0.666667, but .* sum to 1"),
-        (lambda: sc.fit_temperature(Y, P), ValueError, r"logits holds probabilities: .* np.log\(logits\)"),
-        (lambda: sc.brier_score(Y, P, sample_weight=np.where(Y == 2, np.nan, 1)), ValueError, r"sample_weight\[\d+\] is nan"),
+        (
+            lambda: sc.calibration_bins(EVENT_Y, EVENT_P, num_bins=0),
+            ValueError,
+            "num_bins must be at least 1",
+        ),
+        (
+            lambda: sc.calibration_bins(EVENT_Y, EVENT_P, num_bins=1.5),  # type: ignore[arg-type]
+            TypeError,
+            "num_bins must be a Python int",
+        ),
+        (
+            lambda: sc.calibration_bins(EVENT_Y, EVENT_P, edges=[[0.5]]),
+            ValueError,
+            r"edges must have shape \(B - 1,\)",
+        ),
+        (
+            lambda: sc.binned_calibration_curve(np.ones((3, 2))),
+            ValueError,
+            r"bins must have shape \(..., B, 3\)",
+        ),
+        (lambda: sc.top_label("error"), TypeError, "top_label takes a function of"),  # type: ignore[arg-type]
+        (
+            lambda: sc.log_loss([0, 4], P[:2]),
+            ValueError,
+            r"y_true\[1\] is 4, but class ids must lie in \[0, 4\).*subtract 1",
+        ),
+        (
+            lambda: sc.calibration_error([1, 2], [0.5, 0.5]),
+            ValueError,
+            r"y_true\[1\] is 2, but .* \[0, 2\)",
+        ),
+        (
+            lambda: sc.calibration_error([-1, 1], [0.5, 0.5]),
+            ValueError,
+            "y_true holds -1 and 1 but no 0",
+        ),
+        (
+            lambda: sc.log_loss([-1, 1], [[0.5, 0.5]] * 2),
+            ValueError,
+            "y_true holds -1 and 1 but no 0",
+        ),
+        (
+            lambda: sc.log_loss(Y[:, None], P),
+            ValueError,
+            r"y_true has shape \(40, 1\), a column.*ravel",
+        ),
+        (
+            lambda: sc.calibration_error(EVENT_Y[:, None], EVENT_P[:, None]),
+            ValueError,
+            "y_true has shape .*, a column",
+        ),
+        (
+            lambda: sc.calibration_error(EVENT_Y, EVENT_P[:, None]),
+            ValueError,
+            r"y_prob must have .* y_prob\[..., 0\] of 1",
+        ),
+        (
+            lambda: sc.log_loss(Y, Z),
+            ValueError,
+            r"y_prob\[0, \d\] is .*but probabilities lie in \[0, 1\]. Logits",
+        ),
+        (
+            lambda: sc.brier_score(Y, 2 * P / 3),
+            ValueError,
+            r"the sum of y_prob\[\d\] is 0.666667, but .* sum to 1",
+        ),
+        (
+            lambda: sc.fit_temperature(Y, P),
+            ValueError,
+            r"logits holds probabilities: .* np.log\(logits\)",
+        ),
+        (
+            lambda: sc.brier_score(Y, P, sample_weight=np.where(Y == 2, np.nan, 1)),
+            ValueError,
+            r"sample_weight\[\d+\] is nan",
+        ),
         (
             lambda: sc.log_loss([0, 1], [[0.5, 0.5], [1.0]]),
             ValueError,

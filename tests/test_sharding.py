@@ -43,25 +43,39 @@ def test_sharded_examples(name: str, jit: bool, mesh: Mesh) -> None:
 @pytest.mark.parametrize("name", COUNTERS | SCORERS)
 def test_sharded_examples_on_explicit_axes(name: str, explicit: Mesh) -> None:
     row = (COUNTERS | SCORERS)[name]
-    sharded = [spread(x, axis, explicit) for x, axis in zip(row.ordinary, row.examples, strict=True)]
+    sharded = [
+        spread(x, axis, explicit) for x, axis in zip(row.ordinary, row.examples, strict=True)
+    ]
     results = jax.tree.leaves(jax.jit(row.call)(*sharded)), jax.tree.leaves(row.call(*row.ordinary))
     for result, expected in zip(*results, strict=True):
         np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.skipif(not hasattr(jax, "set_mesh"), reason="gradients on explicit axes need jax.set_mesh, which JAX 0.7 lacks")
+@pytest.mark.skipif(
+    not hasattr(jax, "set_mesh"),
+    reason="gradients on explicit axes need jax.set_mesh, which JAX 0.7 lacks",
+)
 def test_gradients_of_losses_on_explicit_axes(explicit: Mesh) -> None:
     rng = np.random.default_rng(0)
-    logits, labels = rng.normal(size=(16, 3)).astype(np.float32), rng.integers(-1, 3, 16).astype(np.int32)
+    logits, labels = (
+        rng.normal(size=(16, 3)).astype(np.float32),
+        rng.integers(-1, 3, 16).astype(np.int32),
+    )
     losses = [
-        lambda z, y: jm.cross_entropy(z, y, label_smoothing=0.1, class_weights=[1.0, 2.0, 3.0]).sum(),
+        lambda z, y: jm.cross_entropy(
+            z, y, label_smoothing=0.1, class_weights=[1.0, 2.0, 3.0]
+        ).sum(),
         lambda z, y: jm.metric_loss(jm.macro(jm.f1))(z, y),
-        lambda z, y: jm.linear_cross_entropy(z, np.linspace(0, 1, 15, dtype=np.float32).reshape(3, 5), y).sum(),
+        lambda z, y: jm.linear_cross_entropy(
+            z, np.linspace(0, 1, 15, dtype=np.float32).reshape(3, 5), y
+        ).sum(),
     ]
     for loss in losses:
         expected = jax.grad(loss)(jnp.asarray(logits), labels)
         with jax.set_mesh(explicit):
-            gradient = jax.jit(jax.grad(loss))(spread(logits, 0, explicit), spread(labels, 0, explicit))
+            gradient = jax.jit(jax.grad(loss))(
+                spread(logits, 0, explicit), spread(labels, 0, explicit)
+            )
         np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=1e-7)
         assert gradient.sharding.spec == PartitionSpec("data", None)
 
@@ -73,7 +87,9 @@ def test_counts_add_up_over_devices(mesh: Mesh) -> None:
         return jax.lax.psum(jm.confusion_matrix(t, p, num_classes=K), "data")
 
     spec = PartitionSpec("data")
-    total = jax.jit(jax.shard_map(on_each, mesh=mesh, in_specs=(spec, spec), out_specs=PartitionSpec()))(y_true, y_pred)
+    total = jax.jit(
+        jax.shard_map(on_each, mesh=mesh, in_specs=(spec, spec), out_specs=PartitionSpec())
+    )(y_true, y_pred)
     np.testing.assert_array_equal(total, jm.confusion_matrix(y_true, y_pred, num_classes=K))
 
 

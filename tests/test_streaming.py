@@ -1,4 +1,6 @@
-"""Streaming states: ten batches give what one gives, counts never round, and no shape ever changes."""
+"""Streaming states: ten batches give what one gives, counts never round, and no shape ever
+changes.
+"""
 
 import pickle
 from collections import OrderedDict
@@ -34,7 +36,9 @@ def everything() -> jm.Evaluator:
         jm.count_metrics({"macro_f1": jm.macro(jm.f1)}, num_classes=K, interval=jm.delta_method),
         jm.mean_of("loss", level=0.9),
         jm.calibration_metrics(num_classes=K),
-        jm.ranking_metrics({"auc": jm.roc_auc_bounds}, scale="probability", num_bins=256, num_classes=K),
+        jm.ranking_metrics(
+            {"auc": jm.roc_auc_bounds}, scale="probability", num_bins=256, num_classes=K
+        ),
         jm.paired_metrics({"paired_accuracy": jm.accuracy}, num_classes=K),
         jm.poisson_bootstrap(jm.mean_of("other"), num_samples=16),
     )
@@ -49,7 +53,9 @@ def examples(n: int = N, seed: int = 0) -> dict[str, np.ndarray]:
     y_true = rng.integers(-1, K + 1, n).astype(np.int32)
     return {
         "y_true": y_true,
-        "logits": (rng.normal(size=(n, K)) + 2 * np.eye(K)[np.clip(y_true, 0, K - 1)]).astype(np.float32),
+        "logits": (rng.normal(size=(n, K)) + 2 * np.eye(K)[np.clip(y_true, 0, K - 1)]).astype(
+            np.float32
+        ),
         "loss": rng.normal(3, 1, n).astype(np.float32),
         "other": rng.normal(size=n).astype(np.float32),
         "y_pred_a": rng.integers(0, K, n).astype(np.int32),
@@ -98,19 +104,35 @@ def test_one_update_is_what_the_functions_say() -> None:
     np.testing.assert_allclose(results["loss"].value, loss.mean(), rtol=1e-6)
     error = loss.std(ddof=1) / np.sqrt(len(loss))
     np.testing.assert_allclose(results["loss"].standard_error, error, rtol=1e-5)
-    np.testing.assert_allclose(results["loss"].high - results["loss"].low, 2 * 1.6448536 * error, rtol=1e-4)
+    np.testing.assert_allclose(
+        results["loss"].high - results["loss"].low, 2 * 1.6448536 * error, rtol=1e-4
+    )
     prob = special.softmax(kept["logits"].astype(float), -1)
     np.testing.assert_allclose(
-        results["calibration_error"], jm.top_label(jm.calibration_error)(kept["y_true"], prob), rtol=1e-5
+        results["calibration_error"],
+        jm.top_label(jm.calibration_error)(kept["y_true"], prob),
+        rtol=1e-5,
     )
     for k in range(K):
         exact = jm.roc_auc((kept["y_true"] == k).astype(int), prob[:, k])
         assert results["auc"].low[k] <= exact <= results["auc"].high[k]
     a, b = ((kept["y_true"] == kept[name]).mean() for name in ("y_pred_a", "y_pred_b"))
     assert_same(results["paired_accuracy"], jm.PairedValues(a, b, a - b))
-    assert (int(results["num_examples"]), int(results["num_ignored"])) == (valid.sum(), (~valid).sum())
+    assert (int(results["num_examples"]), int(results["num_ignored"])) == (
+        valid.sum(),
+        (~valid).sum(),
+    )
     assert list(results) == [
-        *("accuracy", "recall", "macro_f1", "loss", "calibration_error", "auc", "paired_accuracy", "other"),
+        *(
+            "accuracy",
+            "recall",
+            "macro_f1",
+            "loss",
+            "calibration_error",
+            "auc",
+            "paired_accuracy",
+            "other",
+        ),
         *("num_examples", "num_ignored"),
     ]
 
@@ -122,20 +144,29 @@ UPDATE = jax.jit(lambda state, batch: EVALUATOR.update(state, **batch))
 def padded(batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """To a fixed length, with NaN and labels that would count."""
     missing = PADDED - len(batch["y_true"])
-    rows = {name: np.full((missing, *x.shape[1:]), np.nan if x.dtype.kind == "f" else 0, x.dtype) for name, x in batch.items()}
+    rows = {
+        name: np.full((missing, *x.shape[1:]), np.nan if x.dtype.kind == "f" else 0, x.dtype)
+        for name, x in batch.items()
+    }
     there = np.arange(PADDED) < PADDED - missing
     return {name: np.concatenate([x, rows[name]]) for name, x in batch.items()} | {"where": there}
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_any_split_in_any_order(weighted: bool) -> None:
-    batch = ALL | {"sample_weight": np.resize(np.array([1, 0, 2, 0.5], np.float32), N)} if weighted else ALL
+    batch = (
+        ALL | {"sample_weight": np.resize(np.array([1, 0, 2, 0.5], np.float32), N)}
+        if weighted
+        else ALL
+    )
     whole = evaluated(EVALUATOR, batch)
 
     @given(st.data())
     def check(data: st.DataObject) -> None:
         cuts = sorted(data.draw(st.lists(st.integers(1, PADDED - 1), max_size=4)))
-        pieces = [part(batch, slice(a, b)) for a, b in zip([0, *cuts], [*cuts, PADDED], strict=True)]
+        pieces = [
+            part(batch, slice(a, b)) for a, b in zip([0, *cuts], [*cuts, PADDED], strict=True)
+        ]
         pieces = data.draw(st.permutations([*pieces, part(batch, slice(PADDED, N))]))
         alone = data.draw(st.integers(0, len(pieces)))
         states = [UPDATE(EVALUATOR.init(), padded(piece)) for piece in pieces[:alone]]
@@ -144,7 +175,9 @@ def test_any_split_in_any_order(weighted: bool) -> None:
         assert_same(merged[EXAMPLES], whole[EXAMPLES], rtol=0, atol=0)
         for name, totals in merged.items():
             if isinstance(totals, dict):
-                np.testing.assert_allclose(in_float64(totals), in_float64(whole[name]), rtol=1e-6, atol=1e-5)
+                np.testing.assert_allclose(
+                    in_float64(totals), in_float64(whole[name]), rtol=1e-6, atol=1e-5
+                )
 
     check()
 
@@ -156,8 +189,15 @@ def test_structure_never_changes(x64: bool) -> None:
     start = EVALUATOR.init()
     expected = layout(start)
     unweighted = EVALUATOR.update(start, **ALL)
-    weighted = EVALUATOR.update(unweighted, **ALL, sample_weight=np.ones(N, np.float32), where=np.ones(N, bool))
-    assert layout(unweighted) == layout(weighted) == layout(EVALUATOR.merge(weighted, start)) == expected
+    weighted = EVALUATOR.update(
+        unweighted, **ALL, sample_weight=np.ones(N, np.float32), where=np.ones(N, bool)
+    )
+    assert (
+        layout(unweighted)
+        == layout(weighted)
+        == layout(EVALUATOR.merge(weighted, start))
+        == expected
+    )
     assert unweighted["moments(loss)"]["sum"].dtype == (np.float64 if x64 else np.float32)
 
 
@@ -168,7 +208,9 @@ def test_in_a_scan_under_vmap_and_donated() -> None:
     whole = EVALUATOR.compute(evaluated(EVALUATOR, ALL))
     assert_same(EVALUATOR.compute(scanned), whole, rtol=1e-5, atol=1e-5)
 
-    history = jax.vmap(lambda batch: SMALL.update(SMALL.init(), **batch))({name: batches[name] for name in FEW})
+    history = jax.vmap(lambda batch: SMALL.update(SMALL.init(), **batch))(
+        {name: batches[name] for name in FEW}
+    )
     results = jax.vmap(SMALL.compute)(history)
     assert results["accuracy"].shape == (6,)
     first = SMALL.compute(evaluated(SMALL, part(FEW, slice(16))))
@@ -176,12 +218,18 @@ def test_in_a_scan_under_vmap_and_donated() -> None:
 
     update = jax.jit(lambda state, batch: SMALL.update(state, **batch), donate_argnums=0)
     state = update(update(SMALL.init(), FEW), FEW)
-    assert SMALL.compute(state)["num_examples"] == 2 * SMALL.compute(evaluated(SMALL, FEW))["num_examples"]
+    assert (
+        SMALL.compute(state)["num_examples"]
+        == 2 * SMALL.compute(evaluated(SMALL, FEW))["num_examples"]
+    )
 
 
 def test_padding_masks_and_weights() -> None:
     whole = SMALL.compute(evaluated(SMALL, FEW))
-    longer = {name: np.concatenate([x, np.full_like(x[:9], np.nan if x.dtype.kind == "f" else 0)]) for name, x in FEW.items()}
+    longer = {
+        name: np.concatenate([x, np.full_like(x[:9], np.nan if x.dtype.kind == "f" else 0)])
+        for name, x in FEW.items()
+    }
     there = np.arange(N + 9) < N
     for options in ({"where": there}, {"sample_weight": there.astype(np.float32)}):
         assert_same(SMALL.compute(evaluated(SMALL, {**longer, **options})), whole)
@@ -202,21 +250,36 @@ def test_padding_masks_and_weights() -> None:
 def test_all_results_speak_of_the_same_examples() -> None:
     logits = np.eye(K, dtype=np.float32)
     logits[3, 0] = np.nan
-    batch = {"y_true": np.array([0, 1, -1, 3]), "logits": logits, "loss": np.array([1.0, 2.0, 50.0, 70.0], np.float32)}
+    batch = {
+        "y_true": np.array([0, 1, -1, 3]),
+        "logits": logits,
+        "loss": np.array([1.0, 2.0, 50.0, 70.0], np.float32),
+    }
     results = jm.to_python(SMALL.compute(evaluated(SMALL, batch)))
     assert results == {"accuracy": 1.0, "loss": 1.5, "num_examples": 2.0, "num_ignored": 2.0}
-    ties = {"y_true": np.zeros(3, np.int32), "logits": np.ones((3, K), np.float32), "loss": np.ones(3)}
-    assert SMALL.compute(evaluated(SMALL, ties))["accuracy"] == 1  # the first of the greatest, as argmax
+    ties = {
+        "y_true": np.zeros(3, np.int32),
+        "logits": np.ones((3, K), np.float32),
+        "loss": np.ones(3),
+    }
+    # The first of the greatest, as argmax.
+    assert SMALL.compute(evaluated(SMALL, ties))["accuracy"] == 1
     wide = {"y_true": np.array([2**32, 1]), "y_pred": np.array([0, 1]), "loss": np.ones(2)}
     assert SMALL.compute(evaluated(SMALL, wide))["num_ignored"] == 1
 
 
-SUM_OF_THREE = jax.jit(lambda state: jax.vmap(lambda _: SMALL.psum(state, "i"), axis_name="i", axis_size=3)(None))
+SUM_OF_THREE = jax.jit(
+    lambda state: jax.vmap(lambda _: SMALL.psum(state, "i"), axis_name="i", axis_size=3)(None)
+)
 
 
 @pytest.mark.parametrize("start", [2**24, 2**31, 2**32, 2**53, 2**40 - 1, 2**63])
 def test_counts_are_exact_wherever_they_stand(start: int) -> None:
-    batch = {"y_true": np.zeros(5, np.int32), "y_pred": np.array([0, 0, 0, 1, 1]), "loss": np.zeros(5, np.float32)}
+    batch = {
+        "y_true": np.zeros(5, np.int32),
+        "y_pred": np.array([0, 0, 0, 1, 1]),
+        "loss": np.zeros(5, np.float32),
+    }
     state = with_count(SMALL.init(), COUNTS, start - 3)
     state = with_count(state, EXAMPLES, start - 3)
     state = SMALL.update(state, **batch)
@@ -225,18 +288,40 @@ def test_counts_are_exact_wherever_they_stand(start: int) -> None:
     assert [int(x) for x in as_numpy(state[EXAMPLES]["count"])] == [start + 2, start - 3]
     if start < 2**63:
         both = SMALL.merge(state, SMALL.merge(state, SMALL.init()))
-        assert [int(x) for x in as_numpy(both[COUNTS]["count"])[0]] == [2 * start, 2 * start - 2, 2 * start - 6, 2 * start - 6]
+        assert [int(x) for x in as_numpy(both[COUNTS]["count"])[0]] == [
+            2 * start,
+            2 * start - 2,
+            2 * start - 6,
+            2 * start - 6,
+        ]
         summed = SUM_OF_THREE(state)
-        assert [int(x) for x in as_numpy(summed[COUNTS]["count"][2])[0]][:2] == [3 * start % 2**64, (3 * start - 3) % 2**64]
+        assert [int(x) for x in as_numpy(summed[COUNTS]["count"][2])[0]][:2] == [
+            3 * start % 2**64,
+            (3 * start - 3) % 2**64,
+        ]
 
 
 def test_accuracy_past_the_end_of_float32() -> None:
-    """At 2^24 + 4e6 examples, all right, float32 counters say 0.807; an int32 counter wraps at 2^31."""
-    right = {"y_true": np.zeros(4000, np.int32), "y_pred": np.zeros(4000, np.int32), "loss": np.ones(4000, np.float32)}
+    """At 2^24 + 4e6 examples, all right, float32 counters say 0.807; an int32 counter wraps at
+    2^31.
+    """
+    right = {
+        "y_true": np.zeros(4000, np.int32),
+        "y_pred": np.zeros(4000, np.int32),
+        "loss": np.ones(4000, np.float32),
+    }
     for start in (2**24, 2**31 - 1000, 2**32 - 1000, 2**53):
         state = SMALL.init()
-        seeded = state[COUNTS]["count"].at[:, 0, 0].set(jnp.array([start % 2**32, start >> 32], jnp.uint32))
-        state = reduce(lambda s, _: SMALL.update(s, **right), range(10), state | {COUNTS: state[COUNTS] | {"count": seeded}})
+        seeded = (
+            state[COUNTS]["count"]
+            .at[:, 0, 0]
+            .set(jnp.array([start % 2**32, start >> 32], jnp.uint32))
+        )
+        state = reduce(
+            lambda s, _: SMALL.update(s, **right),
+            range(10),
+            state | {COUNTS: state[COUNTS] | {"count": seeded}},
+        )
         assert SMALL.compute(state)["accuracy"] == 1
         assert int(as_numpy(state[COUNTS]["count"])[0, 0]) == start + 40000
 
@@ -246,11 +331,17 @@ def test_weighted_sums_do_not_drift() -> None:
     step = jax.jit(lambda s: evaluator.update(s, loss=jnp.ones(1), sample_weight=jnp.full(1, 0.1)))
     state = evaluator.init()
     total = as_total(jnp.array([2.0**24, 0.0, 0.0]))
-    state = jax.lax.fori_loop(0, 10_000, lambda _, s: step(s), state | {"moments(loss)": {"sum": total}})
+    state = jax.lax.fori_loop(
+        0, 10_000, lambda _, s: step(s), state | {"moments(loss)": {"sum": total}}
+    )
     exact = 2**24 + 10_000 * Fraction(float(np.float32(0.1)))
     rounding = 2.0**-48 * 2**24  # of one addition
-    assert abs(Fraction(in_float64(state["moments(loss)"])[0].item()) - exact) < 10_000 * rounding / 4
-    assert np.isinf(evaluator.compute(evaluator.update(evaluator.init(), loss=np.array([np.inf, 1.0])))["loss"])
+    assert (
+        abs(Fraction(in_float64(state["moments(loss)"])[0].item()) - exact) < 10_000 * rounding / 4
+    )
+    assert np.isinf(
+        evaluator.compute(evaluator.update(evaluator.init(), loss=np.array([np.inf, 1.0])))["loss"]
+    )
 
 
 @given(
@@ -258,7 +349,10 @@ def test_weighted_sums_do_not_drift() -> None:
     st.lists(st.floats(-64, 64, width=32), min_size=3, max_size=3),
 )
 def test_sums_commute_and_associate(values: list[float], errors: list[float]) -> None:
-    a, b, c = (add(as_total(jnp.float32(x)), as_total(jnp.float32(y))) for x, y in zip(values, errors, strict=True))
+    a, b, c = (
+        add(as_total(jnp.float32(x)), as_total(jnp.float32(y)))
+        for x, y in zip(values, errors, strict=True)
+    )
     np.testing.assert_array_equal(add(a, b), add(b, a))
     exact = sum(Fraction(x) + Fraction(y) for x, y in zip(values, errors, strict=True))
     largest = sum(map(abs, values)) + sum(map(abs, errors))
@@ -277,7 +371,9 @@ def test_sums_over_devices_are_rounded_once() -> None:
     value = (rng.normal(size=(64, 5)) * 10.0 ** np.arange(-3, 7, 2)).astype(np.float32)
     error = (value * rng.uniform(-(2.0**-25), 2.0**-25, value.shape)).astype(np.float32)
     value[:, 4] = np.inf
-    summed = jax.vmap(lambda v, e: sum_over_devices(jnp.stack([v, e]), "i"), axis_name="i")(value, error * np.isfinite(value))
+    summed = jax.vmap(lambda v, e: sum_over_devices(jnp.stack([v, e]), "i"), axis_name="i")(
+        value, error * np.isfinite(value)
+    )
     exact = (value[:, :4].astype(float) + error[:, :4]).sum(0)
     got = as_numpy(summed[0])
     assert np.abs(got[:4] - exact).max() <= 2.0**-44 * np.abs(value[:, :4]).sum(0).max()
@@ -294,7 +390,9 @@ def test_sharded_batches_without_a_collective(axis_type: AxisType) -> None:
     mesh = jax.make_mesh((8,), ("data",), axis_types=(axis_type,))
     batch = {name: jax.device_put(x, NamedSharding(mesh, P("data"))) for name, x in ALL.items()}
     state = jax.jit(lambda batch: EVALUATOR.update(EVALUATOR.init(), **batch))(batch)
-    assert_same(EVALUATOR.compute(state), EVALUATOR.compute(evaluated(EVALUATOR, ALL)), rtol=1e-5, atol=1e-5)
+    assert_same(
+        EVALUATOR.compute(state), EVALUATOR.compute(evaluated(EVALUATOR, ALL)), rtol=1e-5, atol=1e-5
+    )
 
 
 def test_states_of_devices_add_up_by_psum() -> None:
@@ -319,12 +417,19 @@ def test_states_of_devices_add_up_by_psum() -> None:
     ids=["delta", "bootstrap", "posterior"],
 )
 def test_intervals_are_those_of_the_counts(interval: Any) -> None:
-    evaluator = jm.evaluator(jm.count_metrics({"macro_f1": jm.macro(jm.f1)}, num_classes=K, interval=interval))
+    evaluator = jm.evaluator(
+        jm.count_metrics({"macro_f1": jm.macro(jm.f1)}, num_classes=K, interval=interval)
+    )
     batch = {"y_true": ALL["y_true"], "y_pred": ALL["logits"].argmax(-1)}
     counts = jnp.asarray(counts_of_valid(**batch), jnp.float32)
     state = evaluated(evaluator, batch)
     # One program, in which XLA finds the equal parts: half the time of two.
-    both = jax.jit(lambda state, counts: (evaluator.compute(state)["macro_f1"], interval(jm.macro(jm.f1), counts)))
+    both = jax.jit(
+        lambda state, counts: (
+            evaluator.compute(state)["macro_f1"],
+            interval(jm.macro(jm.f1), counts),
+        )
+    )
     got, expected = both(state, counts)
     assert_same(got, expected, rtol=1e-5)
 
@@ -363,7 +468,9 @@ def test_a_scan_inside_of_shard_map() -> None:
 
     def on_each(x: jax.Array) -> Any:
         start = jax.lax.pcast(evaluator.init(), "data", to="varying")
-        return evaluator.psum(jax.lax.scan(lambda s, x: (evaluator.update(s, x=x), None), start, x)[0], "data")
+        return evaluator.psum(
+            jax.lax.scan(lambda s, x: (evaluator.update(s, x=x), None), start, x)[0], "data"
+        )
 
     x = np.arange(64.0, dtype=np.float32).reshape(4, 16)
     state = jax.jit(jax.shard_map(on_each, mesh=mesh, in_specs=P(None, "data"), out_specs=P()))(x)
@@ -373,7 +480,9 @@ def test_a_scan_inside_of_shard_map() -> None:
 def test_posterior_balanced_accuracy_of_a_history() -> None:
     evaluator = jm.evaluator(jm.count_metrics({"counts": lambda counts: counts}, num_classes=K))
     batches = [{"y_true": ALL["y_true"], "y_pred": ALL[name]} for name in ("y_pred_a", "y_pred_b")]
-    history = jax.tree.map(lambda *x: jnp.stack(x), *(evaluated(evaluator, batch) for batch in batches))
+    history = jax.tree.map(
+        lambda *x: jnp.stack(x), *(evaluated(evaluator, batch) for batch in batches)
+    )
     counts = np.asarray(jax.vmap(evaluator.compute)(history)["counts"])
     expected = np.stack([counts_of_valid(**batch) for batch in batches])
     np.testing.assert_array_equal(counts, expected)
@@ -389,16 +498,25 @@ def test_groups_and_areas_of_one_event() -> None:
             {"auc": lambda histogram: jm.roc_auc_bounds(histogram).value},
             scale="float",
             num_bins=64,
-            interval=partial(jm.bootstrap_histogram, jax.random.key(0), num_samples=100, method="percentile"),
+            interval=partial(
+                jm.bootstrap_histogram, jax.random.key(0), num_samples=100, method="percentile"
+            ),
         ),
         jm.calibration_metrics({"bins": lambda bins: bins}, num_bins=4),
     )
     rng = np.random.default_rng(0)
     y, score = rng.integers(0, 2, 200), rng.normal(size=200).astype(np.float32)
-    batch = {"y_true": y, "y_pred": (score > 0).astype(int), "y_score": score + y, "groups": rng.integers(0, 2, 200)}
+    batch = {
+        "y_true": y,
+        "y_pred": (score > 0).astype(int),
+        "y_score": score + y,
+        "groups": rng.integers(0, 2, 200),
+    }
     batch |= {"y_prob": rng.random(200).astype(np.float32)}
     results = evaluator.compute(evaluated(evaluator, batch))
-    by_group = jm.confusion_matrix(y, batch["y_pred"], num_classes=2, groups=batch["groups"], num_groups=2)
+    by_group = jm.confusion_matrix(
+        y, batch["y_pred"], num_classes=2, groups=batch["groups"], num_groups=2
+    )
     assert_same(results["gap"], jm.group_difference(jm.accuracy)(by_group))
     histogram = jm.score_histogram(y, batch["y_score"], scale="float", num_bins=64)
     assert_same(results["auc"].value, jm.roc_auc_bounds(histogram).value)
@@ -408,12 +526,16 @@ def test_groups_and_areas_of_one_event() -> None:
 
 def test_paired_comparison() -> None:
     compare = partial(jm.compare, jax.random.key(0), method="delta")
-    evaluator = jm.evaluator(jm.paired_metrics({"accuracy": jm.accuracy}, num_classes=K, comparison=compare))
+    evaluator = jm.evaluator(
+        jm.paired_metrics({"accuracy": jm.accuracy}, num_classes=K, comparison=compare)
+    )
     batch = {name: ALL[name] for name in ("y_true", "y_pred_a", "y_pred_b")}
     valid = (batch["y_true"] >= 0) & (batch["y_true"] < K)
     paired = jm.paired_confusion_matrix(*batch.values(), num_classes=K, where=valid)
     state = evaluated(evaluator, part(batch, slice(N // 2)), part(batch, slice(N // 2, N)))
-    assert_same(evaluator.compute(state)["accuracy"], compare(jm.accuracy, paired), rtol=1e-5, atol=1e-5)
+    assert_same(
+        evaluator.compute(state)["accuracy"], compare(jm.accuracy, paired), rtol=1e-5, atol=1e-5
+    )
 
 
 def test_poisson_weights_are_poisson() -> None:
@@ -438,32 +560,42 @@ def test_units_are_the_same_in_any_container(x64: bool) -> None:
     np.testing.assert_array_equal(_words(np.array([-5, -1, 5], np.int8)), expected[[4, 5, 2]])
     documents, visits = np.arange(300)[:, None], np.arange(300)
     composite = (documents << 32 | visits).reshape(-1)
-    assert len(np.unique(_words(composite))) > len(composite) - 10  # of random words, 1 pair would be equal
+    # Of random words, 1 pair would be equal.
+    assert len(np.unique(_words(composite))) > len(composite) - 10
     if x64:
         np.testing.assert_array_equal(_words(jnp.asarray(composite)), _words(composite))
     assert len(np.unique(_words(np.arange(-1000, 1000)))) == 2000
 
 
 def test_poisson_bootstrap_of_means_areas_and_clusters() -> None:
-    """Standard errors of 400 replicates are within 4 of their own, 1 / sqrt(800), of what theory says."""
+    """Standard errors of 400 replicates are within 4 of their own, 1 / sqrt(800), of what theory
+    says.
+    """
     rng = np.random.default_rng(0)
     n = 1000
     x, y = rng.normal(size=n).astype(np.float32), rng.integers(0, 2, n)
     score = (rng.normal(size=n) + y).astype(np.float32)
     bootstrap = partial(jm.poisson_bootstrap, num_samples=400)
-    area = jm.ranking_metrics({"auc": lambda h: jm.roc_auc_bounds(h).value}, scale="logit", num_bins=512)
+    area = jm.ranking_metrics(
+        {"auc": lambda h: jm.roc_auc_bounds(h).value}, scale="logit", num_bins=512
+    )
     evaluator = jm.evaluator(bootstrap(jm.mean_of("x")), bootstrap(area))
     batch: dict[str, np.ndarray] = {"x": x, "y_true": y, "y_score": score, "unit": np.arange(n)}
-    results = evaluator.compute(evaluated(evaluator, *(part(batch, slice(i, i + 250)) for i in range(0, n, 250))))
+    results = evaluator.compute(
+        evaluated(evaluator, *(part(batch, slice(i, i + 250)) for i in range(0, n, 250)))
+    )
     tolerance = 4 / np.sqrt(800)
     np.testing.assert_allclose(results["x"].standard_error, x.std() / np.sqrt(n), rtol=tolerance)
     np.testing.assert_allclose(results["x"].value, x.mean(), atol=1e-6)
     assert results["x"].low < results["x"].value < results["x"].high
-    np.testing.assert_allclose(results["auc"].standard_error, jm.delong_interval(y, score).standard_error, rtol=tolerance)
+    np.testing.assert_allclose(
+        results["auc"].standard_error, jm.delong_interval(y, score).standard_error, rtol=tolerance
+    )
     twins = {"x": np.repeat(x, 2), "unit": np.repeat(np.arange(n) * 2**33, 2)}
     alone = jm.evaluator(bootstrap(jm.mean_of("x")))
     error = alone.compute(evaluated(alone, twins))["x"].standard_error
-    np.testing.assert_allclose(error, x.std() / np.sqrt(n), rtol=tolerance)  # not smaller by sqrt(2)
+    # Not smaller by sqrt(2).
+    np.testing.assert_allclose(error, x.std() / np.sqrt(n), rtol=tolerance)
 
 
 def by_loop(values: np.ndarray, level: float) -> tuple[float, float]:
@@ -486,8 +618,12 @@ def seen(sequence: jm.ConfidenceSequence, *batches: Any, size: int) -> jm.Estima
     """After batches, each padded to one size: it is compiled once."""
     state = sequence.init()
     for batch in batches:
-        values = np.concatenate([np.asarray(batch, np.float32), np.full(size - len(batch), np.nan, np.float32)])
-        state = sequence.update(state, values, where=(np.arange(size) < len(batch)) & ~np.isnan(values))
+        values = np.concatenate(
+            [np.asarray(batch, np.float32), np.full(size - len(batch), np.nan, np.float32)]
+        )
+        state = sequence.update(
+            state, values, where=(np.arange(size) < len(batch)) & ~np.isnan(values)
+        )
     return sequence.compute(state)
 
 
@@ -519,7 +655,8 @@ def test_confidence_sequence_of_differences_and_at_its_ends() -> None:
 def test_confidence_sequence_of_lists_integers_and_no_mask() -> None:
     sequence = jm.confidence_sequence()
     states = [
-        sequence.update(sequence.init(), values) for values in ([1, 0, 1], np.array([True, False, True]), [1.0, 0.0, 1.0])
+        sequence.update(sequence.init(), values)
+        for values in ([1, 0, 1], np.array([True, False, True]), [1.0, 0.0, 1.0])
     ]
     assert_same(states[0], states[1], rtol=0, atol=0)
     assert_same(states[0], states[2], rtol=0, atol=0)
@@ -532,7 +669,9 @@ SEQUENCE = jm.confidence_sequence(0.95)
 @jax.jit
 @partial(jax.vmap, in_axes=(0, None))
 def stream(key: jax.Array, p: jax.Array) -> tuple[jm.Estimate, jax.Array]:
-    """2000 examples, of which each counts with probability p, in batches of 50; the estimates after each."""
+    """2000 examples, of which each counts with probability p, in batches of 50; the estimates after
+    each.
+    """
 
     def step(state: Any, batch: jax.Array) -> Any:
         state = SEQUENCE.update(state, batch)
@@ -545,8 +684,10 @@ def stream(key: jax.Array, p: jax.Array) -> tuple[jm.Estimate, jax.Array]:
 
 @pytest.mark.parametrize("p", [0.5, 0.9, 0.99])
 def test_confidence_sequence_holds_at_all_times(p: float) -> None:
-    """500 streams, looked at after each 50 of 2000 examples: at most 5 % (plus 4 standard errors) may ever miss the truth,
-    where intervals for a fixed sample miss it far more often. The price at the end is a width of about two intervals."""
+    """500 streams, looked at after each 50 of 2000 examples: at most 5 % (plus 4 standard errors)
+    may ever miss the truth, where intervals for a fixed sample miss it far more often. The price at
+    the end is a width of about two intervals.
+    """
     estimates, means = jax.device_get(stream(jax.random.split(jax.random.key(0), 500), p))
     missed = ((estimates.low > p) | (estimates.high < p)).any(1).mean()
     assert missed <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 500)
@@ -573,7 +714,11 @@ def test_nothing_moves_to_the_host() -> None:
 
 
 def test_to_python() -> None:
-    assert jm.to_python({"a": {"b": jnp.arange(2)}, "c": (jnp.float32(1), 2)}) == {"a/b": [0.0, 1.0], "c/0": 1.0, "c/1": 2.0}
+    assert jm.to_python({"a": {"b": jnp.arange(2)}, "c": (jnp.float32(1), 2)}) == {
+        "a/b": [0.0, 1.0],
+        "c/0": 1.0,
+        "c/1": 2.0,
+    }
 
 
 def test_states_are_pickled_and_saved(tmp_path: Path) -> None:
@@ -584,7 +729,9 @@ def test_states_are_pickled_and_saved(tmp_path: Path) -> None:
     for copy in copies:
         jax.tree.map(np.testing.assert_array_equal, copy, state)
         again = EVALUATOR.update(copy, **ALL)
-        assert EVALUATOR.compute(again)["num_examples"] == 2 * EVALUATOR.compute(state)["num_examples"]
+        assert (
+            EVALUATOR.compute(again)["num_examples"] == 2 * EVALUATOR.compute(state)["num_examples"]
+        )
     assert pickle.loads(pickle.dumps(SMALL)) == SMALL
 
 
@@ -615,7 +762,9 @@ def test_files_that_hold_no_state(tmp_path: Path) -> None:
         jm.load_state(path)
     older: dict[str, Any] = {"examples, version 0/count": np.ones(())}
     np.savez(path, **older)
-    with pytest.raises(ValueError, match="a state of version 0; this jaxmetrics reads and writes version 1"):
+    with pytest.raises(
+        ValueError, match="a state of version 0; this jaxmetrics reads and writes version 1"
+    ):
         jm.load_state(path)
     with pytest.raises(FileNotFoundError):
         jm.load_state(tmp_path / "none.npz")
@@ -623,32 +772,59 @@ def test_files_that_hold_no_state(tmp_path: Path) -> None:
 
 STATE = SMALL.init()
 MISTAKES: list[tuple[Callable[[], Any], str]] = [
-    (lambda: SMALL.update(STATE, y_true=FEW["y_true"], loss=FEW["loss"]), "lacks y_pred, or logits or y_prob instead; it has"),
-    (lambda: SMALL.update(STATE, **part(FEW, slice(3)), los=np.ones(3)), "no accumulator reads los; the fields are"),
+    (
+        lambda: SMALL.update(STATE, y_true=FEW["y_true"], loss=FEW["loss"]),
+        "lacks y_pred, or logits or y_prob instead; it has",
+    ),
+    (
+        lambda: SMALL.update(STATE, **part(FEW, slice(3)), los=np.ones(3)),
+        "no accumulator reads los; the fields are",
+    ),
     (
         lambda: SMALL.update(STATE, **FEW | {"loss": np.float32(1)}),
         r"loss must have one number per example, \(96,\) like y_true",
     ),
-    (lambda: SMALL.update(STATE, **FEW | {"logits": FEW["logits"][:, 1:]}), r"logits .* num_classes=4, got \(96, 3\)"),
+    (
+        lambda: SMALL.update(STATE, **FEW | {"logits": FEW["logits"][:, 1:]}),
+        r"logits .* num_classes=4, got \(96, 3\)",
+    ),
     (lambda: SMALL.update(STATE, **FEW | {"y_true": FEW["loss"]}), "y_true must hold class ids"),
     (lambda: SMALL.update(STATE, **FEW, where=np.ones(N)), "where must be a bool mask"),
-    (lambda: SMALL.update(STATE, **FEW, where=np.ones((N, 1), bool)), "where must have one number per example"),
-    (lambda: SMALL.update(STATE, **FEW, sample_weight=np.ones(3)), "sample_weight must have one number per example"),
+    (
+        lambda: SMALL.update(STATE, **FEW, where=np.ones((N, 1), bool)),
+        "where must have one number per example",
+    ),
+    (
+        lambda: SMALL.update(STATE, **FEW, sample_weight=np.ones(3)),
+        "sample_weight must have one number per example",
+    ),
     (lambda: SMALL.update(STATE), "no field with one number per example"),
-    (lambda: SMALL.update(STATE, y_true=1, y_pred=1, loss=1.0), "y_true must have one number per example"),
+    (
+        lambda: SMALL.update(STATE, y_true=1, y_pred=1, loss=1.0),
+        "y_true must have one number per example",
+    ),
     (lambda: SMALL.update(EVALUATOR.init(), **FEW), "a state of another evaluator: it has"),
     (lambda: EVALUATOR.merge(EVALUATOR.init(), STATE), "a state of another evaluator: it lacks"),
-    (lambda: SMALL.compute(other_version(STATE)), "a state of version 0; this jaxmetrics reads and writes version 1"),
+    (
+        lambda: SMALL.compute(other_version(STATE)),
+        "a state of version 0; this jaxmetrics reads and writes version 1",
+    ),
     (lambda: SMALL.compute({"a": {}}), "no state of an evaluator"),
     (lambda: SMALL.compute(jax.tree.map(lambda x: x[None], STATE)), "a stack of states goes"),
     (lambda: SMALL.compute(OrderedDict(STATE)), "state should have the structure of init"),
     (lambda: SMALL.compute(3), "state must be what init returned"),  # type: ignore[arg-type]
     (lambda: jm.evaluator(), "at least one accumulator"),
-    (lambda: jm.evaluator(jm.mean_of("x"), jm.mean_of("x", level=0.9)), "two results are named 'x'"),
+    (
+        lambda: jm.evaluator(jm.mean_of("x"), jm.mean_of("x", level=0.9)),
+        "two results are named 'x'",
+    ),
     (lambda: jm.evaluator(jm.mean_of("num_examples")), "two results are named 'num_examples'"),
     (lambda: jm.evaluator(jm.accuracy), "evaluator takes accumulators"),  # type: ignore[arg-type]
     (lambda: jm.count_metrics([jm.accuracy], num_classes=3), "metrics must be a dict"),  # type: ignore[arg-type]
-    (lambda: jm.count_metrics({"accuracy": 3}, num_classes=3), r"metrics\['accuracy'\] must be a function"),  # type: ignore[dict-item]
+    (
+        lambda: jm.count_metrics({"accuracy": 3}, num_classes=3),  # type: ignore[dict-item]
+        r"metrics\['accuracy'\] must be a function",
+    ),
     (lambda: jm.mean_of(3), "mean_of takes the name"),  # type: ignore[arg-type]
     (lambda: jm.ranking_metrics(scale="log"), "scale must be"),  # type: ignore[arg-type]
     (lambda: jm.ranking_metrics(scale="logit", num_classes=3), 'needs scale="probability"'),
@@ -657,18 +833,29 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: jm.save_state("x.npz", {}), "no state of an evaluator"),
     (lambda: jm.mean_of("where"), "another field than 'where'"),
     (lambda: jm.count_metrics({}, num_classes=3, interval="delta"), "interval must be a function"),  # type: ignore[arg-type]
-    (lambda: jm.poisson_bootstrap(jm.poisson_bootstrap(jm.mean_of("x"))), "takes an accumulator without intervals"),
-    (lambda: jm.poisson_bootstrap(jm.mean_of("x", level=0.9)), "takes an accumulator without intervals"),
+    (
+        lambda: jm.poisson_bootstrap(jm.poisson_bootstrap(jm.mean_of("x"))),
+        "takes an accumulator without intervals",
+    ),
+    (
+        lambda: jm.poisson_bootstrap(jm.mean_of("x", level=0.9)),
+        "takes an accumulator without intervals",
+    ),
     (lambda: jm.poisson_bootstrap(SMALL), "takes an accumulator, such as"),  # type: ignore[arg-type]
     (lambda: jm.poisson_bootstrap(jm.mean_of("x"), seed=0.5), "seed must be a Python int from 0"),  # type: ignore[arg-type]
     (lambda: jm.poisson_bootstrap(jm.mean_of("x"), seed=2**32), "seed must be a Python int from 0"),
     (lambda: jm.confidence_sequence(low=1, high=0), "low and high must be"),
     (lambda: jm.confidence_sequence(1.5), "level must be"),
-    (lambda: jm.confidence_sequence().update(jm.confidence_sequence().init(), 1.0), r"values must have shape \(n,\)"),
+    (
+        lambda: jm.confidence_sequence().update(jm.confidence_sequence().init(), 1.0),
+        r"values must have shape \(n,\)",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("call", "message"), MISTAKES, ids=[message[:40] for _, message in MISTAKES])
+@pytest.mark.parametrize(
+    ("call", "message"), MISTAKES, ids=[message[:40] for _, message in MISTAKES]
+)
 def test_mistakes_are_named(call: Callable[[], Any], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         call()

@@ -1,7 +1,9 @@
-"""What holds for every public function: the promises of the table in cases.py, kept on the host and on the device.
+"""What holds for every public function: the promises of the table in cases.py, kept on the host and
+on the device.
 
-What concerns values (order, masks, weights, batches) is tested on the host, where nothing is compiled. The device is tested for
-what it adds: it gives what the host gives, eager, under jit, vmap and grad, in its own dtypes; two or three programs for a row.
+What concerns values (order, masks, weights, batches) is tested on the host, where nothing is
+compiled. The device is tested for what it adds: it gives what the host gives, eager, under jit,
+vmap and grad, in its own dtypes; two or three programs for a row.
 """
 
 import functools
@@ -20,7 +22,20 @@ from hypothesis.extra import numpy as hnp
 import jaxmetrics as jm
 from jaxmetrics._applied import Applied
 from tests import cases
-from tests.cases import COUNTERS, METRICS, ROWS, SCORERS, STREAMS, TOGETHER, TYPES, Case, K, Metric, N, Row
+from tests.cases import (
+    COUNTERS,
+    METRICS,
+    ROWS,
+    SCORERS,
+    STREAMS,
+    TOGETHER,
+    TYPES,
+    Case,
+    K,
+    Metric,
+    N,
+    Row,
+)
 
 
 def those(promised: Callable[[Row], Any]) -> list[str]:
@@ -56,7 +71,9 @@ def test_every_public_name_has_a_row() -> None:
     public = {name for name in vars(jm) if not name.startswith("_") and callable(getattr(jm, name))}
     rows = {name.split()[0] for name in ROWS} | set(TYPES) | set(TOGETHER)
     missing, unknown = sorted(public - rows), sorted(rows - public)
-    assert not missing, f"tests/cases.py needs a row in ROWS (or TYPES), which says what is promised, for {missing}"
+    assert not missing, (
+        f"tests/cases.py needs a row in ROWS (or TYPES), which says what is promised, for {missing}"
+    )
     assert not unknown, f"tests/cases.py has rows for what is not public: {unknown}"
 
 
@@ -92,7 +109,9 @@ def test_host_gives_numpy_at_once(name: str, programs: list[str]) -> None:
     for x in numbers(result) if row.device else []:
         assert isinstance(x, np.ndarray | np.generic), type(x)
         assert x.dtype.kind in "iub" or x.dtype == np.float64, x.dtype
-        assert x.ndim or not isinstance(x, np.ndarray), "an array without axes where a number is meant"
+        assert x.ndim or not isinstance(x, np.ndarray), (
+            "an array without axes where a number is meant"
+        )
 
 
 @pytest.mark.parametrize("name", those(lambda row: row.host))
@@ -112,12 +131,16 @@ def test_leading_axes_equal_a_loop(name: str) -> None:
     twice = row.call(*(np.stack([x, x]) for x in row.stacked))
     close(twice, piled([expected, expected]))
     others = row.ordinary[1:]
-    shared = all(x is y for case in row.cases.values() for x, y in zip(case[1:], others, strict=True))
+    shared = all(
+        x is y for case in row.cases.values() for x, y in zip(case[1:], others, strict=True)
+    )
     if row.examples and others and shared:
         close(row.call(row.stacked[0], *others), expected)  # (2, n) against (n,)
 
 
-@pytest.mark.parametrize("name", [name for name, metric in METRICS.items() if isinstance(metric.call, Applied)])
+@pytest.mark.parametrize(
+    "name", [name for name, metric in METRICS.items() if isinstance(metric.call, Applied)]
+)
 def test_averages_pickle(name: str) -> None:
     assert pickle.loads(pickle.dumps(METRICS[name].call)) == METRICS[name].call
 
@@ -125,10 +148,14 @@ def test_averages_pickle(name: str) -> None:
 @pytest.mark.parametrize("name", METRICS)
 @given(data=st.data())
 def test_metric_symmetries(name: str, data: st.DataObject) -> None:
-    """Scaling, reordering the classes and adding a class that does not occur change nothing, where promised."""
+    """Scaling, reordering the classes and adding a class that does not occur change nothing, where
+    promised.
+    """
     metric = METRICS[name]
     shape = metric.ordinary[0].shape
-    counts = data.draw(hnp.arrays(np.int32, shape, elements=st.one_of(st.just(0), st.integers(0, 30))))
+    counts = data.draw(
+        hnp.arrays(np.int32, shape, elements=st.one_of(st.just(0), st.integers(0, 30)))
+    )
     assume(counts.any())  # means of no class: there is nothing to be symmetric about
     value = metric.call(counts)
     if metric.scale_free:
@@ -185,9 +212,13 @@ def test_order_of_examples_does_not_matter(name: str) -> None:
     close(result, expected[order] if row.per_example else expected, error)
 
 
-@pytest.mark.parametrize("name", [name for name in WITH_EXAMPLES if ROWS[name].options and name not in STREAMS])
+@pytest.mark.parametrize(
+    "name", [name for name in WITH_EXAMPLES if ROWS[name].options and name not in STREAMS]
+)
 def test_examples_that_are_absent_or_twice(name: str) -> None:
-    """Masked and weightless rows are absent, masked ones whatever they hold; weight 2 is the row twice."""
+    """Masked and weightless rows are absent, masked ones whatever they hold; weight 2 is the row
+    twice.
+    """
     row = ROWS[name]
     absent = total(row, row.call(*take(row, np.flatnonzero(KEEP))))
     if "where" in row.options:
@@ -198,7 +229,9 @@ def test_examples_that_are_absent_or_twice(name: str) -> None:
     if "sample_weight" not in row.options:
         return
     close(row.call(*row.ordinary, sample_weight=KEEP.astype(float)), absent)
-    close(row.call(*poisoned(row, KEEP), sample_weight=np.where(KEEP, 1, np.nan), where=KEEP), absent)
+    close(
+        row.call(*poisoned(row, KEEP), sample_weight=np.where(KEEP, 1, np.nan), where=KEEP), absent
+    )
     twice = row.call(*take(row, np.repeat(np.arange(N), KEEP + 1)))
     close(row.call(*row.ordinary, sample_weight=KEEP + 1), twice)
 
@@ -225,20 +258,32 @@ def test_counts_by_group(name: str) -> None:
     groups = np.arange(N, dtype=np.int8) % 4 - 1  # -1 belongs to no group
     by_group = row.call(*row.ordinary, groups=groups, num_groups=3)
     each = [row.call(*take(row, np.flatnonzero(groups == g))) for g in range(3)]
-    batched = ("multilabel_confusion_matrix", "confusion_matrix_at_thresholds")  # labels and thresholds are batch
+    # Labels and thresholds are batch.
+    batched = (
+        "multilabel_confusion_matrix",
+        "confusion_matrix_at_thresholds",
+    )
     close(by_group, np.stack(each, 1 if name in batched else 0))
     on_device = row.call(*map(jnp.asarray, row.ordinary), groups=jnp.asarray(groups), num_groups=3)
     close(on_device, by_group, 1e-6)
 
 
-THRESHOLDS = ("best_threshold", "recall_at_precision", "precision_at_recall")  # +inf is one also without examples
+# +inf is one also without examples.
+THRESHOLDS = (
+    "best_threshold",
+    "recall_at_precision",
+    "precision_at_recall",
+)
 SUMS = ("score_histogram", "calibration_bins")  # of nothing 0
 
 
 @pytest.mark.parametrize("name", SCORERS)
 def test_scores_of_nothing(name: str) -> None:
     row = SCORERS[name]
-    for nothing in (row.call(*row.ordinary, where=np.zeros(N, bool)), row.call(*take(row, np.arange(0)))):
+    for nothing in (
+        row.call(*row.ordinary, where=np.zeros(N, bool)),
+        row.call(*take(row, np.arange(0))),
+    ):
         first = numbers(nothing)[0]
         if name in SUMS:
             assert not np.any(first)
@@ -246,7 +291,9 @@ def test_scores_of_nothing(name: str) -> None:
             assert np.isnan(first).all() or (name in THRESHOLDS and (first <= 1).all()), nothing
 
 
-@pytest.mark.parametrize("name", [name for name, row in SCORERS.items() if row.ordinary[1].dtype.kind == "f"])
+@pytest.mark.parametrize(
+    "name", [name for name, row in SCORERS.items() if row.ordinary[1].dtype.kind == "f"]
+)
 def test_nan_scores_raise_on_the_host(name: str) -> None:
     row = SCORERS[name]
     scores = row.ordinary[1].copy()
@@ -280,24 +327,39 @@ def mapped(row: Row, *arrays: jax.Array) -> dict[str, Any]:
 def assert_of_jax(result: Any, x64: bool) -> None:
     for x in numbers(result):
         assert isinstance(x, jax.Array)
-        assert not jnp.issubdtype(x.dtype, jnp.floating) or x.dtype == (np.float64 if x64 else np.float32), x.dtype
+        assert not jnp.issubdtype(x.dtype, jnp.floating) or x.dtype == (
+            np.float64 if x64 else np.float32
+        ), x.dtype
         assert not x.weak_type
 
 
 ON_DEVICE = those(lambda row: row.device and row.jit)
-# What compiles is what costs. In float32 the eager call, below, says what a program under jit would.
-COMPILED = [(name, x64) for name in ON_DEVICE for x64 in (False, True) if x64 or ROWS[name].smooth or not ROWS[name].host]
+# What compiles is what costs. In float32 the eager call, below, says what a program under jit
+# would.
+COMPILED = [
+    (name, x64)
+    for name in ON_DEVICE
+    for x64 in (False, True)
+    if x64 or ROWS[name].smooth or not ROWS[name].host
+]
 
 
 @pytest.mark.parametrize(
-    ("name", "x64"), COMPILED, ids=lambda x: x if isinstance(x, str) else "x64" if x else "x32", indirect=["x64"]
+    ("name", "x64"),
+    COMPILED,
+    ids=lambda x: x if isinstance(x, str) else "x64" if x else "x32",
+    indirect=["x64"],
 )
 def test_jit_vmap_and_grad_give_what_the_host_gives(name: str, x64: bool) -> None:
     row = ROWS[name]
     program, arrays = jax.jit(functools.partial(mapped, row)), as_jax(row, row.stacked)
     results = program(*arrays)
     assert_of_jax(results["value"], x64)
-    expected = loop(row) if row.host else piled([row.call(*as_jax(row, case)) for case in row.cases.values()])
+    expected = (
+        loop(row)
+        if row.host
+        else piled([row.call(*as_jax(row, case)) for case in row.cases.values()])
+    )
     compare(row, results["value"], expected, x64)
     for gradient in results.get("gradient", ()):
         assert gradient.dtype == (np.float64 if x64 else np.float32)
@@ -342,18 +404,26 @@ def compare(row: Row, actual: Any, expected: Any, x64: bool) -> None:
 def test_draws_have_the_dtype_of_the_device(name: str, x64: bool) -> None:
     row = ROWS[name]
     for x in numbers(jax.eval_shape(row.call, *as_jax(row, row.ordinary))):
-        assert not jnp.issubdtype(x.dtype, jnp.floating) or x.dtype == (np.float64 if x64 else np.float32), x.dtype
+        assert not jnp.issubdtype(x.dtype, jnp.floating) or x.dtype == (
+            np.float64 if x64 else np.float32
+        ), x.dtype
 
 
-def assert_finite_differences(row: Row, program: Callable[..., Any], arrays: list[jax.Array]) -> None:
+def assert_finite_differences(
+    row: Row, program: Callable[..., Any], arrays: list[jax.Array]
+) -> None:
     """Of the first case, along a direction in which probabilities still sum to 1."""
     rng = np.random.default_rng(0)
-    point = [np.asarray(x[0]) + (row.inside if i in row.smooth else 0) for i, x in enumerate(arrays)]
+    point = [
+        np.asarray(x[0]) + (row.inside if i in row.smooth else 0) for i, x in enumerate(arrays)
+    ]
     direction = {}
     for i in row.smooth:
         v = rng.normal(size=point[i].shape)
         of_classes = point[i].ndim and np.allclose(point[i].sum(-1), 1, atol=1e-5)
-        direction[i] = 1e-6 * np.abs(point[i]).max() * (v - v.mean(-1, keepdims=True) if of_classes else v)
+        direction[i] = (
+            1e-6 * np.abs(point[i]).max() * (v - v.mean(-1, keepdims=True) if of_classes else v)
+        )
 
     def at(steps: float) -> dict[str, Any]:
         moved = [x + steps * direction[i] if i in direction else x for i, x in enumerate(point)]
@@ -365,7 +435,9 @@ def assert_finite_differences(row: Row, program: Callable[..., Any], arrays: lis
     slopes = at(0.0)["gradient"]
     slope = sum(float(np.sum(slopes[j][0] * direction[i])) for j, i in enumerate(row.smooth))
     size = max(float(np.abs(x).max()) for x in direction.values())
-    np.testing.assert_allclose((value(at(1)) - value(at(-1))) / 2 / size, slope / size, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(
+        (value(at(1)) - value(at(-1))) / 2 / size, slope / size, rtol=1e-5, atol=1e-7
+    )
 
 
 def agree(a: Any, b: Any, draws: int) -> None:
@@ -373,7 +445,8 @@ def agree(a: Any, b: Any, draws: int) -> None:
     if isinstance(a, jm.Estimate):
         spread = np.maximum(a.standard_error, b.standard_error) / np.sqrt(draws)
         for part, errors in (("value", 1), ("low", 4), ("high", 4), ("standard_error", 1)):
-            # the quantiles at 2.5 % of a normal have the error 2.7 s / sqrt(draws); BCa moves them, by levels that vary as well
+            # the quantiles at 2.5 % of a normal have the error 2.7 s / sqrt(draws); BCa moves them,
+            # by levels that vary as well
             difference = np.abs(getattr(a, part) - getattr(b, part))
             assert (difference <= 5 * np.sqrt(2) * errors * spread + 1e-6).all(), (part, a, b)
     elif hasattr(a, "_asdict"):
@@ -383,7 +456,9 @@ def agree(a: Any, b: Any, draws: int) -> None:
         error = 5 * np.sqrt((np.var(a, 0) + np.var(b, 0)) / draws)
         np.testing.assert_array_less(np.abs(np.mean(a, 0) - np.mean(b, 0)), error + 1e-6)
     else:  # a probability, estimated by a share of the draws
-        np.testing.assert_array_less(np.abs(np.asarray(a) - b), 5 * np.sqrt(2) * 0.5 / np.sqrt(draws))
+        np.testing.assert_array_less(
+            np.abs(np.asarray(a) - b), 5 * np.sqrt(2) * 0.5 / np.sqrt(draws)
+        )
 
 
 @pytest.mark.parametrize("name", those(lambda row: not row.device))
@@ -392,14 +467,22 @@ def test_answers_are_the_same_wherever_the_data_live(name: str) -> None:
     close(row.call(*map(jnp.asarray, row.ordinary)), row.call(*row.ordinary), 1e-5)
 
 
-@pytest.mark.parametrize("name", [name for name in WITH_EXAMPLES if ROWS[name].options and ROWS[name].device])
+@pytest.mark.parametrize(
+    "name", [name for name in WITH_EXAMPLES if ROWS[name].options and ROWS[name].device]
+)
 def test_masked_examples_on_the_device(name: str) -> None:
-    """Under jit and vmap: what is masked or weightless is absent, whatever it holds, and NaN that counts makes NaN."""
+    """Under jit and vmap: what is masked or weightless is absent, whatever it holds, and NaN that
+    counts makes NaN.
+    """
     row = ROWS[name]
     weighted = "sample_weight" in row.options
     all_of_them, none = np.ones(N, bool), np.zeros(N, bool)
     bad = poisoned(row, KEEP)
-    variants = [(bad, KEEP, all_of_them), (row.ordinary, none, all_of_them), (poisoned(row, none), all_of_them, all_of_them)]
+    variants = [
+        (bad, KEEP, all_of_them),
+        (row.ordinary, none, all_of_them),
+        (poisoned(row, none), all_of_them, all_of_them),
+    ]
     if weighted:
         variants += [(bad, all_of_them, KEEP), (bad, KEEP, np.where(KEEP, 1, np.nan))]
     arrays = [jnp.stack([np.asarray(x, np.float32) if x.dtype.kind == "f" else x for x in column])
@@ -435,7 +518,9 @@ def test_gradient_with_respect_to_weights(name: str) -> None:
         return (row.call(*row.ordinary, sample_weight=weights) * moment).sum()
 
     weights = jnp.where(jnp.arange(N) % 5 == 0, 0.0, 1.0)
-    np.testing.assert_allclose(jax.grad(first_moment)(weights), (each * moment).reshape(N, -1).sum(-1), rtol=1e-4)
+    np.testing.assert_allclose(
+        jax.grad(first_moment)(weights), (each * moment).reshape(N, -1).sum(-1), rtol=1e-4
+    )
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -443,7 +528,10 @@ def test_metrics_of_narrow_dtypes(name: str, x64: bool) -> None:
     metric: Metric = METRICS[name]
     expected = np.float64 if x64 else np.float32
     for dtype in (jnp.bfloat16, jnp.float16, jnp.int8, jnp.uint8):
-        assert jax.eval_shape(metric.call, jax.ShapeDtypeStruct(metric.ordinary[0].shape, dtype)).dtype == expected
+        assert (
+            jax.eval_shape(metric.call, jax.ShapeDtypeStruct(metric.ordinary[0].shape, dtype)).dtype
+            == expected
+        )
     few = np.minimum(metric.ordinary[0], 100)
     for narrow in (few.astype(np.int8), few.astype(jnp.bfloat16), few.astype(np.float16)):
         close(metric.call(narrow), metric.call(few))
@@ -458,11 +546,19 @@ def _of_new_functions() -> dict[str, Callable[[], Any]]:
     scores = jnp.linspace(0.0, 1.0, 3 * N).reshape(N, 3)
     return {
         "macro": lambda: jm.macro(lambda c: jm.recall(c) ** 2)(counts),
-        "group_ratio": lambda: jm.group_ratio(lambda c: jm.recall(c) ** 2)(jnp.stack([counts, counts.T])),
+        "group_ratio": lambda: jm.group_ratio(lambda c: jm.recall(c) ** 2)(
+            jnp.stack([counts, counts.T])
+        ),
         "delta_method": lambda: jm.delta_method(lambda c: jm.accuracy(c) ** 2, counts),
-        "bootstrap": lambda: jm.bootstrap(cases.key(), lambda c: jm.accuracy(c) ** 2, counts, num_samples=50),
-        "posterior": lambda: jm.posterior(cases.key(), lambda c: jm.accuracy(c) ** 2, counts, num_samples=50),
-        "proportion_interval": lambda: jm.proportion_interval(jnp.array(18), jnp.array(20), method="clopper_pearson"),
+        "bootstrap": lambda: jm.bootstrap(
+            cases.key(), lambda c: jm.accuracy(c) ** 2, counts, num_samples=50
+        ),
+        "posterior": lambda: jm.posterior(
+            cases.key(), lambda c: jm.accuracy(c) ** 2, counts, num_samples=50
+        ),
+        "proportion_interval": lambda: jm.proportion_interval(
+            jnp.array(18), jnp.array(20), method="clopper_pearson"
+        ),
         "per_class": lambda: jm.per_class(lambda y, s: jm.roc_auc(y, s))(truth, scores),
         "best_threshold": lambda: jm.best_threshold(lambda c: jm.accuracy(c), truth, scores[:, 0]),
     }
@@ -481,12 +577,16 @@ def test_a_second_call_compiles_nothing(name: str, programs: list[str]) -> None:
 def test_soft_counts_of_certain_predictions_are_counts() -> None:
     y_true, y_pred = COUNTERS["confusion_matrix"].ordinary
     one_hot = np.eye(K + 1)[y_pred][:, :K]  # -1 becomes a row of zeros
-    close(jm.soft_confusion_matrix(y_true, one_hot), COUNTERS["confusion_matrix"].call(y_true, y_pred))
+    close(
+        jm.soft_confusion_matrix(y_true, one_hot), COUNTERS["confusion_matrix"].call(y_true, y_pred)
+    )
 
 
 def test_a_smooth_metric_of_soft_counts_is_a_loss() -> None:
     y_true, y_prob = COUNTERS["soft_confusion_matrix"].ordinary
-    gradient = jax.grad(lambda p: jm.macro(jm.f1)(jm.soft_confusion_matrix(y_true, p)))(jnp.asarray(y_prob, jnp.float32))
+    gradient = jax.grad(lambda p: jm.macro(jm.f1)(jm.soft_confusion_matrix(y_true, p)))(
+        jnp.asarray(y_prob, jnp.float32)
+    )
     assert np.isfinite(gradient).all()
     assert (np.asarray(gradient)[y_true < 0] == 0).all()
     assert np.abs(gradient).max() > 0
@@ -497,7 +597,9 @@ def test_gradients_of_an_almost_absent_class_are_finite() -> None:
 
     def loss(logits: jax.Array) -> jax.Array:
         counts = jm.soft_confusion_matrix([0, 1], jax.nn.softmax(logits))
-        return sum(jm.macro(rate)(counts) for rate in (jm.f1, jm.precision, jm.jaccard)) + jm.matthews_corrcoef(counts)
+        return sum(
+            jm.macro(rate)(counts) for rate in (jm.f1, jm.precision, jm.jaccard)
+        ) + jm.matthews_corrcoef(counts)
 
     gradient = jax.jit(jax.grad(loss))
     for logit in (-20.0, -40.0, -45.0, -50.0, -60.0, -90.0):
@@ -508,7 +610,9 @@ def test_masked_nan_reaches_no_gradient() -> None:
     probs = jnp.array([[0.5, 0.5], [jnp.nan, jnp.nan]])
     weights = jnp.array([1.0, jnp.nan])
 
-    def total(probs: jax.Array, weights: jax.Array, y_true: list[int], where: list[bool]) -> jax.Array:
+    def total(
+        probs: jax.Array, weights: jax.Array, y_true: list[int], where: list[bool]
+    ) -> jax.Array:
         return jm.soft_confusion_matrix(y_true, probs, sample_weight=weights, where=where).sum()
 
     for y_true, where in (([0, 1], [True, False]), ([0, -1], [True, True])):

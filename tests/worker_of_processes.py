@@ -1,4 +1,6 @@
-"""What each of the processes of `tests/test_processes.py` does; started by `python -m tests.worker_of_processes`."""
+"""What each of the processes of `tests/test_processes.py` does; started by
+`python -m tests.worker_of_processes`.
+"""
 
 import json
 import sys
@@ -22,7 +24,9 @@ Batch = dict[str, np.ndarray]
 State = dict[str, Any]
 Update = Callable[..., State]
 
-EVALUATOR = jm.evaluator(jm.count_metrics({"accuracy": jm.accuracy}, num_classes=3), jm.mean_of("loss"))
+EVALUATOR = jm.evaluator(
+    jm.count_metrics({"accuracy": jm.accuracy}, num_classes=3), jm.mean_of("loss")
+)
 
 
 def all_examples() -> Batch:
@@ -30,16 +34,24 @@ def all_examples() -> Batch:
     rng = np.random.default_rng(0)
     y_true, y_pred = rng.integers(0, 3, (2, NUM_EXAMPLES)).astype(np.int32)
     y_true[[3, 8, 20]], y_pred[15] = -1, 3
-    return {"y_true": y_true, "y_pred": y_pred, "loss": rng.exponential(size=NUM_EXAMPLES).astype(np.float32)}
+    return {
+        "y_true": y_true,
+        "y_pred": y_pred,
+        "loss": rng.exponential(size=NUM_EXAMPLES).astype(np.float32),
+    }
 
 
 def batches_of(process: int) -> Iterator[Batch]:
-    """Its share of the examples, in batches as many and as long as those of the other, the last one padded."""
+    """Its share of the examples, in batches as many and as long as those of the other, the last one
+    padded.
+    """
     mine = {name: x[process::NUM_PROCESSES] for name, x in all_examples().items()}
     size = len(mine["loss"])
     for start in range(0, size, BATCH_SIZE):
         rows = np.arange(start, start + BATCH_SIZE)
-        yield {name: x[np.minimum(rows, size - 1)] for name, x in mine.items()} | {"where": rows < size}
+        yield {name: x[np.minimum(rows, size - 1)] for name, x in mine.items()} | {
+            "where": rows < size
+        }
 
 
 def update_on_each(mesh: Mesh) -> Update:
@@ -54,13 +66,21 @@ def update_on_each(mesh: Mesh) -> Update:
 
 
 def evaluate(process: int, update: Update, sharding: NamedSharding | None = None) -> State:
-    """The state of the batches of this process; with a sharding, of those of all, each process giving its rows."""
+    """The state of the batches of this process; with a sharding, of those of all, each process
+    giving its rows.
+    """
     state = EVALUATOR.init()
     for batch in batches_of(process):
         if sharding is None:
             state = update(state, **batch)
         else:
-            state = update(state, **{name: jax.make_array_from_process_local_data(sharding, x) for name, x in batch.items()})
+            state = update(
+                state,
+                **{
+                    name: jax.make_array_from_process_local_data(sharding, x)
+                    for name, x in batch.items()
+                },
+            )
     return state
 
 
@@ -78,7 +98,9 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def main(process: int, port: int, heartbeat_timeout: int, folder: Path) -> None:
-    """Evaluate alone, report to be ready, wait for the signal to go on, evaluate with the others."""
+    """Evaluate alone, report to be ready, wait for the signal to go on, evaluate with the
+    others.
+    """
     jax.distributed.initialize(
         f"127.0.0.1:{port}",
         NUM_PROCESSES,

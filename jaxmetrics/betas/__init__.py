@@ -4,7 +4,8 @@
 - `parameters`: priors, and counts as the posteriors of recalls
 - `averages`: `BetaAverage`, and its functions by the names of the mathematics
 - `sums`: the sum on a grid
-- `_convolutions`: how the distribution of a sum is computed, and how exact it is; `_splines`: how it is held; `_quadrature`
+- `_convolutions`: how the distribution of a sum is computed, and how exact it is; `_splines`: how
+  it is held; `_quadrature`
 """
 
 from jaxmetrics.betas.parameters import *

@@ -1,22 +1,27 @@
 """How the distribution of a sum of betas is found; `_tables` holds it.
 
-1. The product of the characteristic functions phi_i of the classes, inverted on a window outside of which lies no mass.
-   It lacks the frequencies above the N-th, which are nothing where phi has decayed by then; that is measured. Soft classes
-   decay like Gaussians, a perfect one (its density jumps) as 1/w, one under Jeffreys' prior as w^-1/2; so what is left has
-   few classes, or one that is far wider than the rest.
-2. There the classes are added one by one, by quadrature, from narrow to wide: `P(A + R <= z) = integral f_A(t) F_R(z - t)
-   dt`, on panels that end where an end of A meets one of R, since hardly anywhere else the result is not smooth. Of more
-   than twelve classes the narrowest are convolved as before. There phi need not have decayed: it is cut off smoothly, by
-   exp(-36 (n/N)^8), on a window with margins, which changes R in features that the wider classes smooth out.
+1. The product of the characteristic functions phi_i of the classes, inverted on a window outside of
+   which lies no mass. It lacks the frequencies above the N-th, which are nothing where phi has
+   decayed by then; that is measured. Soft classes decay like Gaussians, a perfect one (its density
+   jumps) as 1/w, one under Jeffreys' prior as w^-1/2; so what is left has few classes, or one that
+   is far wider than the rest.
+2. There the classes are added one by one, by quadrature, from narrow to wide:
+   `P(A + R <= z) = integral f_A(t) F_R(z - t) dt`, on panels that end where an end of A meets one
+   of R, since hardly anywhere else the result is not smooth. Of more than twelve classes the
+   narrowest are convolved as before. There phi need not have decayed: it is cut off smoothly, by
+   exp(-36 (n/N)^8), on a window with margins, which changes R in features that the wider classes
+   smooth out.
 
-The error of the cdf (x64; float32 in brackets), against quadrature, convolution on fine grids and finer steps: of the first
-method 1e-12 (1e-6; 2e-5 for 1000 classes) and a tenth of the |phi| that was found; of the second usually 1e-9 (1e-6), at
-most 1e-6 (2e-5), where poles of Jeffreys' prior meet at several scales. With thirteen or more such classes, each of them half
-as wide as the last, and poles on both sides, 1e-3 has been seen.
+The error of the cdf (x64; float32 in brackets), against quadrature, convolution on fine grids and
+finer steps: of the first method 1e-12 (1e-6; 2e-5 for 1000 classes) and a tenth of the |phi| that
+was found; of the second usually 1e-9 (1e-6), at most 1e-6 (2e-5), where poles of Jeffreys' prior
+meet at several scales. With thirteen or more such classes, each of them half as wide as the last,
+and poles on both sides, 1e-3 has been seen.
 
-Brodersen, Ong, Stephan and Buhmann (2010), The balanced accuracy and its posterior distribution, ICPR. Carrillo, Brodersen
-and Castellanos (2014), Probabilistic performance evaluation for multiclass classification using the posterior balanced
-accuracy, ROBOT 2013. Tadmor and Tanner (2005), IMA J. Numer. Anal. 25, on such filters.
+Brodersen, Ong, Stephan and Buhmann (2010), The balanced accuracy and its posterior distribution,
+ICPR. Carrillo, Brodersen and Castellanos (2014), Probabilistic performance evaluation for
+multiclass classification using the posterior balanced accuracy, ROBOT 2013. Tadmor and Tanner
+(2005), IMA J. Numer. Anal. 25, on such filters.
 """
 
 from __future__ import annotations
@@ -80,13 +85,18 @@ def _some(classes: Beta, index: slice) -> Beta:
 
 
 def _characteristic(classes: Beta, low: Array, step: Array, settings: _Settings) -> Array:
-    """`E exp(i n step (S - mean + low))` for n < N, `(..., N)`: products of two small tables, n = 16 p + q."""
+    """`E exp(i n step (S - mean + low))` for n < N, `(..., N)`: products of two small tables, n =
+    16 p + q.
+    """
     z, mass = distributions.nodes(classes, settings.nodes)
     mass = mass / mass.sum(-1, keepdims=True)
-    z = lax.stop_gradient(z - (mass * z).sum(-1, keepdims=True))  # rounding, which adds up over a thousand classes
+    # Rounding, which adds up over a thousand classes.
+    z = lax.stop_gradient(z - (mass * z).sum(-1, keepdims=True))
     fine, coarse = np.arange(16), np.arange(0, settings.frequencies, 16)
     place = z + (low / z.shape[-2])[..., None, None]
-    angle = (place * step[..., None, None])[..., None] * np.concatenate([fine, coarse]).astype(z.dtype)
+    angle = (place * step[..., None, None])[..., None] * np.concatenate([fine, coarse]).astype(
+        z.dtype
+    )
     turns = lax.complex(xp.cos(angle), xp.sin(angle))
     factors = matmul(xp.swapaxes(turns[..., 16:], -1, -2), turns[..., :16] * mass[..., None])
     factors = factors.reshape((*factors.shape[:-2], settings.frequencies))
@@ -98,10 +108,16 @@ def _characteristic(classes: Beta, low: Array, step: Array, settings: _Settings)
 
 
 @lru_cache
-def _waves(frequencies: int, steps: int, filtered: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Panels of the window as fractions of it, whether their ends are hard, the knots y, and cos and sin of `2 pi n y`."""
+def _waves(
+    frequencies: int, steps: int, filtered: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Panels of the window as fractions of it, whether their ends are hard, the knots y, and cos
+    and sin of `2 pi n y`.
+    """
     margin = _MARGIN / (1 + 2 * _MARGIN)
-    cuts = np.array([0, margin, 1 - margin, 1]) if filtered else np.linspace(0, 1, _splines.PANELS + 1)
+    cuts = (
+        np.array([0, margin, 1 - margin, 1]) if filtered else np.linspace(0, 1, _splines.PANELS + 1)
+    )
     hard = np.array([[False, True], [True, True], [True, False]]) & filtered
     y = _splines.knots(hard, steps, np.dtype(float)).y
     at = (cuts[:-1, None] + np.diff(cuts)[:, None] * y).ravel()
@@ -124,11 +140,17 @@ def _by_fourier(classes: Beta, settings: _Settings, *, filtered: bool = False) -
     spectrum = xp.conj(phi[..., 1:]) * (2 * smooth).astype(low.dtype)
     integral = spectrum * (-1j / (2 * np.pi * n)).astype(phi.dtype)
     both = xp.stack([spectrum, integral], -2)
-    density, ripple = xp.moveaxis(matmul(xp.concatenate([both.real, -both.imag], -1), waves.astype(low.dtype)), -2, 0)
+    density, ripple = xp.moveaxis(
+        matmul(xp.concatenate([both.real, -both.imag], -1), waves.astype(low.dtype)), -2, 0
+    )
     cdf = at.astype(low.dtype) + (ripple - ripple[..., :1])
     panels = (*low.shape, _splines.PANELS, settings.steps + 1)
     slope = _splines.knots(hard, settings.steps, np.dtype(float)).slope * np.diff(cuts)[:, None]
-    of_window = xp.stack(edges, -1) if filtered else -low[..., None] + width[..., None] * cuts.astype(low.dtype)
+    of_window = (
+        xp.stack(edges, -1)
+        if filtered
+        else -low[..., None] + width[..., None] * cuts.astype(low.dtype)
+    )
     table = _splines.table(
         of_window,
         xp.broadcast_to(hard, (*low.shape, *hard.shape)),
@@ -144,14 +166,29 @@ class _Sum(NamedTuple):
 
     table: Table
     hard: Array  # (..., 2), whether its ends are hard, seen at its own width
-    kink: Array  # where all classes are at their only hard end, from the low end of the sum; -1 if one has none or two
+    # Where all classes are at their only hard end, from the low end of the sum; -1 if one has none
+    # or two.
+    kink: Array
+    variance: Array
+    skewness: Array  # (..., 2), downwards and upwards, the largest of a class
+
+
+def _moments(classes: Beta) -> tuple[Array, Array]:
+    """Variances, and ratios of third to second moments downwards and upwards, which bound how far
+    a sum reaches.
+    """
+    a, b = (lax.stop_gradient(v) for v in (classes.a, classes.b))
+    ratio = distributions.skewness(a, b)
+    return distributions.variance_of(a, b), xp.stack([-ratio, ratio], -1)
 
 
 def _of_one(one: Beta, total: Array, settings: _Settings) -> _Sum:
     """One class: a single panel, between two that are empty."""
     hard = xp.stack([one.hard_low, one.hard_high], -1)
     of_panels = xp.stack([hard, hard, hard], -2)
-    places = _quadrature.of_ends(_quadrature.knots, settings.steps, one.hard_low, one.hard_high, one.mean.dtype)
+    places = _quadrature.of_ends(
+        _quadrature.knots, settings.steps, one.hard_low, one.hard_high, one.mean.dtype
+    )
     width = (one.high - one.low)[..., None]
     y, rest, wide = width * places.y, width * places.rest, expanded(one)
     end = xp.where(y < rest, wide.low + y, wide.high - rest)
@@ -163,15 +200,23 @@ def _of_one(one: Beta, total: Array, settings: _Settings) -> _Sum:
         for v, unit in ((wide.x_low + y, wide.mean), (wide.rest_high + rest, wide.rest))
     )
     log_density = distributions.log_density(wide, end, log_x, log_rest) - log_x - log_rest
-    slope = xp.exp(log_density) * (width * places.slope / (wide.mean * wide.rest * total[..., None]))
+    slope = xp.exp(log_density) * (
+        width * places.slope / (wide.mean * wide.rest * total[..., None])
+    )
     edges = xp.stack([one.low, one.low, one.high, one.high], -1)
-    cdf, slope = xp.stack([0 * cdf, cdf, 1 + 0 * cdf], -2), xp.stack([0 * slope, slope, 0 * slope], -2)
-    return _Sum(_splines.table(edges, of_panels, cdf, slope), hard, _kink(one, 0 * one.low))
+    cdf, slope = (
+        xp.stack([0 * cdf, cdf, 1 + 0 * cdf], -2),
+        xp.stack([0 * slope, slope, 0 * slope], -2),
+    )
+    table = _splines.table(edges, of_panels, cdf, slope)
+    return _Sum(table, hard, _kink(one, 0 * one.low), *_moments(one))
 
 
 def _sharp(one: Beta) -> tuple[Array, Array]:
     """Whether the density bends at 0 and at 1; a high power of the distance does not."""
-    return one.hard_low & (lax.stop_gradient(one.a) < 3), one.hard_high & (lax.stop_gradient(one.b) < 3)
+    return one.hard_low & (lax.stop_gradient(one.a) < 3), one.hard_high & (
+        lax.stop_gradient(one.b) < 3
+    )
 
 
 def _kink(one: Beta, of_others: Array) -> Array:
@@ -186,9 +231,13 @@ def _add(one: Beta, total: Array, others: _Sum, settings: _Settings) -> _Sum:
     width, width_of_others = one.high - one.low, r[..., -1] - r[..., 0]
     hard_of_one = xp.stack([one.hard_low, one.hard_high], -1)
     one_is_wide = (width >= width_of_others)[..., None]
-    wide, narrow = xp.where(one_is_wide, hard_of_one, others.hard), xp.where(one_is_wide, others.hard, hard_of_one)
-    # The outer panels are as long as the narrower of A and R; at their ends, an end of the narrower meets one of the wider.
-    # But where hard ends of several classes on either side meet within R, the kink that this leaves is an edge.
+    wide, narrow = (
+        xp.where(one_is_wide, hard_of_one, others.hard),
+        xp.where(one_is_wide, others.hard, hard_of_one),
+    )
+    # The outer panels are as long as the narrower of A and R; at their ends, an end of the narrower
+    # meets one of the wider. But where hard ends of several classes on either side meet within R,
+    # the kink that this leaves is an edge.
     kink, between = _kink(one, others.kink), width_of_others * 1e-4
     inside = (kink >= 0) & (others.kink > between) & (others.kink < width_of_others - between)
     kink_low, kink_high = (inside & sharp for sharp in _sharp(one))
@@ -197,11 +246,31 @@ def _add(one: Beta, total: Array, others: _Sum, settings: _Settings) -> _Sum:
     last = width + width_of_others
     at_low_of_wide = np.array([[True, True], [True, False], [False, False]])
     inner = np.array([[False], [True], [False]])
-    hard = xp.where(at_low_of_wide, wide[..., :1, None], wide[..., 1:, None]) & (inner | narrow[..., None, :])
-    beside_first, beside_second = np.array([[0, 1], [1, 0], [0, 0]]) > 0, np.array([[0, 0], [0, 1], [1, 0]]) > 0
-    hard = hard | (kink_low[..., None, None] & beside_first) | (kink_high[..., None, None] & beside_second)
+    hard = xp.where(at_low_of_wide, wide[..., :1, None], wide[..., 1:, None]) & (
+        inner | narrow[..., None, :]
+    )
+    beside_first, beside_second = (
+        np.array([[0, 1], [1, 0], [0, 0]]) > 0,
+        np.array([[0, 0], [0, 1], [1, 0]]) > 0,
+    )
+    hard = (
+        hard
+        | (kink_low[..., None, None] & beside_first)
+        | (kink_high[..., None, None] & beside_second)
+    )
+    # Nothing lies beyond the reach of the sum, which grows more slowly than the sum of reaches.
+    variance, skewness = _moments(one)
+    variance, skewness = others.variance + variance, xp.maximum(others.skewness, skewness)
+    reach = distributions.reach(variance[..., None], skewness)
+    ends = xp.stack([-one.low - r[..., 0], one.high + r[..., -1]], -1)
+    cut = xp.maximum(ends - reach, 0)
+    is_cut = cut > 0
+    outermost = np.array([[True, False], [False, False], [False, True]])
+    hard = hard & ~(outermost & is_cut[..., None, :])
     places = _splines.knots(hard, steps, width.dtype)
-    after = xp.stack([0 * first, first, second, last], -1)
+    after = xp.clip(
+        xp.stack([0 * first, first, second, last], -1), cut[..., :1], last[..., None] - cut[..., 1:]
+    )
     lengths, before = xp.diff(after)[..., None], (last[..., None] - after[..., 1:])[..., None]
     t = _quadrature.between_hard_ends(_quadrature.HARD, settings.nodes_of_sum, width.dtype)
     class_, room, is_first = expanded(one), width[..., None], np.arange(_splines.PANELS + 1) == 0
@@ -210,16 +279,19 @@ def _add(one: Beta, total: Array, others: _Sum, settings: _Settings) -> _Sum:
     def cdf_and_pdf(from_bottom: Array, from_top: Array) -> tuple[Array, Array]:
         """At these distances from the ends of A + R, `(Z, ..., 1)`, by integrals over t."""
 
-        def cut(edges: Array) -> tuple[Array, Array]:
+        def beyond(edges: Array) -> tuple[Array, Array]:
             """t - low end of A and high end of A - t, where z - t is an edge of R."""
             return from_bottom - (edges - r[..., :1]), from_top - (r[..., -1:] - edges)
 
-        # Intervals that end at such cuts: in the first F_R is 1, in the others z - t lies in R's panels from the last on.
-        (low, high), (low_before, high_before) = cut(stops), cut(starts)
+        # Intervals that end at such cuts: in the first F_R is 1, in the others z - t lies in R's
+        # panels from the last on.
+        (low, high), (low_before, high_before) = beyond(stops), beyond(starts)
         stop_low, stop_high = xp.clip(low, 0, room), xp.clip(high, 0, room)
         start_low = xp.where(is_first, 0, xp.clip(low_before, 0, room))
         start_high = xp.where(is_first, room, xp.clip(high_before, 0, room))
-        length = xp.maximum(xp.where(stop_low < start_high, stop_low - start_low, start_high - stop_high), 0)
+        length = xp.maximum(
+            xp.where(stop_low < start_high, stop_low - start_low, start_high - stop_high), 0
+        )
         interval = Interval(
             xp.where(start_low < start_high, class_.low + start_low, class_.high - start_high),
             xp.where(stop_low < stop_high, class_.low + stop_low, class_.high - stop_high),
@@ -227,25 +299,44 @@ def _add(one: Beta, total: Array, others: _Sum, settings: _Settings) -> _Sum:
             class_.x_low + start_low,
             class_.rest_high + stop_high,
         )
-        mass = distributions.masses(expanded(class_), expanded(interval), t)[1] / total[..., None, None]
+        mass = (
+            distributions.masses(expanded(class_), expanded(interval), t)[1]
+            / total[..., None, None]
+        )
         of_panel = length[..., 1:, None]
-        above, below = (  # of z - t from the ends of the panel of R in which it lies, if there is one
+        # Of z - t from the ends of the panel of R in which it lies, if there is one.
+        (
+            above,
+            below,
+        ) = (
             xp.where(of_panel > 0, xp.maximum(outside, 0)[..., 1:, None] + of_panel * y, 1)
             for outside, y in ((start_low - low_before, t.y), (low - stop_low, t.rest))
         )
         panel = np.arange(_splines.PANELS - 1, -1, -1)[:, None] + (0 * above).astype(xp.int32)
         queries = (xp.moveaxis(v, 0, -3) for v in (panel, below, above))
-        found = _splines.cdf_and_pdf(others.table, *(v.reshape((*batch, v.size // math.prod(batch))) for v in queries))
+        found = _splines.cdf_and_pdf(
+            others.table, *(v.reshape((*batch, v.size // math.prod(batch))) for v in queries)
+        )
         parts = np.array(above.shape)[[*range(1, above.ndim - 2), 0, -2, -1]]
-        cdf, pdf = ((mass[..., 1:, :] * xp.moveaxis(v.reshape(parts), -3, 0)).sum((-2, -1)) for v in found)
+        cdf, pdf = (
+            (mass[..., 1:, :] * xp.moveaxis(v.reshape(parts), -3, 0)).sum((-2, -1)) for v in found
+        )
         return mass[..., 0, :].sum(-1) + cdf, pdf
 
-    from_ends = (v.reshape((*batch, -1)) for v in (after[..., :-1, None] + lengths * places.y, before + lengths * places.rest))
+    from_ends = (
+        v.reshape((*batch, -1))
+        for v in (after[..., :-1, None] + lengths * places.y, before + lengths * places.rest)
+    )
     arguments = [xp.moveaxis(v, -1, 0)[..., None] for v in from_ends]
     in_cache = len(arguments[0]) if is_jax(width) else max(1, 2**14 // (4 * settings.nodes_of_sum))
-    cdf, pdf = (xp.moveaxis(v, 0, -1).reshape(places.y.shape) for v in _in_chunks(cdf_and_pdf, in_cache, *arguments))
+    cdf, pdf = (
+        xp.moveaxis(v, 0, -1).reshape(places.y.shape)
+        for v in _in_chunks(cdf_and_pdf, in_cache, *arguments)
+    )
     edges = (one.low + r[..., 0])[..., None] + after
-    return _Sum(_splines.table(edges, hard, cdf, pdf * places.slope * lengths), wide, kink)
+    table = _splines.table(edges, hard, cdf, pdf * places.slope * lengths)
+    kink = xp.where(kink >= cut[..., 0], kink - cut[..., 0], -1)
+    return _Sum(table, wide & ~is_cut, kink, variance, skewness)
 
 
 def _by_quadrature(parameters: Array) -> Table:
@@ -253,12 +344,17 @@ def _by_quadrature(parameters: Array) -> Table:
     classes, count = _classes(parameters), min(k, _BY_QUADRATURE)
     totals = distributions.nodes(classes, 2 * settings.nodes_of_sum)[1].sum(-1)
     if k > count:
-        rest = _by_fourier(_some(classes, slice(count, None)), settings, filtered=True).table
-        start = _Sum(rest, xp.zeros_like(rest.hard[..., 0, :]), 0 * totals[..., 0] - 1)
+        narrow = _some(classes, slice(count, None))
+        rest = _by_fourier(narrow, settings, filtered=True).table
+        variances, skewnesses = _moments(narrow)
+        soft, no_kink = xp.zeros_like(rest.hard[..., 0, :]), 0 * totals[..., 0] - 1
+        start = _Sum(rest, soft, no_kink, variances.sum(-1), skewnesses.max(-2))
     else:
         count -= 1
         start = _of_one(Beta(*(v[..., -1] for v in classes)), totals[..., -1], settings)
-    narrow_to_wide = jax.tree.map(lambda v: xp.moveaxis(v[..., :count][..., ::-1], -1, 0), (classes, totals))
+    narrow_to_wide = jax.tree.map(
+        lambda v: xp.moveaxis(v[..., :count][..., ::-1], -1, 0), (classes, totals)
+    )
 
     def add(others: _Sum, class_and_total: tuple[Beta, Array]) -> tuple[_Sum, None]:
         one, total = class_and_total
@@ -273,13 +369,17 @@ def _in_chunks(function: Callable[..., Any], chunk: int, *arrays: Any) -> Any:
     if size <= chunk:
         return function(*arrays)
     padding = -size % chunk
-    chunks = jax.tree.map(lambda v: xp.concatenate([v, v[:padding]]).reshape((-1, chunk, *v.shape[1:])), arrays)
+    chunks = jax.tree.map(
+        lambda v: xp.concatenate([v, v[:padding]]).reshape((-1, chunk, *v.shape[1:])), arrays
+    )
     values = lax.map(lambda rows: function(*rows), chunks)
     return jax.tree.map(lambda v: v.reshape((-1, *v.shape[2:]))[:size], values)
 
 
 def first_table(parameters: Array) -> Found:
-    """By Fourier transforms, from parameters `(B, k, 2)`, widest first; a part of them at a time, to bound the memory."""
+    """By Fourier transforms, from parameters `(B, k, 2)`, widest first; a part of them at a time,
+    to bound the memory.
+    """
     settings = _settings(parameters.dtype)
     accelerator = is_jax(parameters) and jax.default_backend() != "cpu"
     chunk = max(1, 2**18 * (64 if accelerator else 1) // (settings.nodes * parameters.shape[-2]))
@@ -294,7 +394,11 @@ def first_table(parameters: Array) -> Found:
 def final_table(found: Found, parameters: Array) -> Table:
     """Outside of a trace the quadrature is neither compiled nor run unless a matrix needs it."""
     needed = found.tail > _settings(found.table.cdf.dtype).unresolved
-    return found.table if is_known(needed) and not needed.any() else _with_quadrature(found.table, parameters, needed)
+    return (
+        found.table
+        if is_known(needed) and not needed.any()
+        else _with_quadrature(found.table, parameters, needed)
+    )
 
 
 @compiled
@@ -306,7 +410,9 @@ def _with_quadrature(table: Table, parameters: Array, needed: Array) -> Table:
             if len(needed) == 1:
                 return _splines.mended(_by_quadrature(parameters))
             new = _splines.mended(_by_quadrature(xp.where(needed[:, None, None], parameters, 100)))
-            return jax.tree.map(lambda a, b: xp.where(needed.reshape((-1, *(1,) * (a.ndim - 1))), a, b), new, table)
+            return jax.tree.map(
+                lambda a, b: xp.where(needed.reshape((-1, *(1,) * (a.ndim - 1))), a, b), new, table
+            )
 
         return lax.cond(needed.any(), better, lambda: table)
 
@@ -317,4 +423,6 @@ def _with_quadrature(table: Table, parameters: Array, needed: Array) -> Table:
     rows = jax.tree.map(lambda v: v[order[:count]], (table, parameters, needed))
     new = _in_chunks(of_group, min(8, count) if is_jax(needed) else 1, *rows)
     back = xp.argsort(order)
-    return jax.tree.map(lambda new, old: xp.concatenate([new, old[order[count:]]])[back], new, table)
+    return jax.tree.map(
+        lambda new, old: xp.concatenate([new, old[order[count:]]])[back], new, table
+    )

@@ -1,4 +1,6 @@
-"""Points and weights of quadrature on an interval whose ends may be hard: a jump, a pole or a kink."""
+"""Points and weights of quadrature on an interval whose ends may be hard: a jump, a pole or a
+kink.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class Grid(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """How far the places of a grid go towards an end: to sinh v = `reach`, where the interval ends or, if hard, nearly does."""
+    """How far the places of a grid go towards an end: to sinh v = `reach`, where the interval ends
+    or, if hard, nearly does.
+    """
 
     reach: float
     hard: bool
@@ -42,13 +46,16 @@ class Ends(NamedTuple):
 
 
 SOFT = Ends(1.1, hard=False)  # where a density vanishes smoothly: nearly equal steps
-HARD = Ends(73.6, hard=True)  # where it may jump or have a pole: 1e-32 of the interval is left out, 1e-16 of x^(-1/2)
+# Where it may jump or have a pole: 1e-32 of the interval is left out, 1e-16 of x^(-1/2).
+HARD = Ends(73.6, hard=True)
 POLE = Ends(368.0, hard=True)  # 1e-16 of x^(-0.9)
 
 
 @lru_cache
 def grid(low: Ends, high: Ends, numbers: range, parts: int) -> Grid:
-    """The places of the even and odd `numbers` from 0 to 2 `parts`, which stand for equal steps of v."""
+    """The places of the even and odd `numbers` from 0 to 2 `parts`, which stand for equal steps of
+    v.
+    """
     v = (low.v + high.v) * np.array(numbers) / (2 * parts) - low.v
     log_lower, log_upper = -np.logaddexp(0, -np.sinh(v)), -np.logaddexp(0, np.sinh(v))
     lower, upper, whole = np.exp(log_lower), np.exp(log_upper), 1 - low.cut - high.cut
@@ -73,10 +80,18 @@ def knots(low: Ends, high: Ends, n: int) -> Grid:
 
 def chosen(grids: tuple[Grid, ...], index: Array, dtype: np.dtype) -> Grid:
     """The grid of this index, for each of an array."""
-    return Grid(*(xp.take(np.stack(v).astype(dtype), index, axis=0) for v in zip(*grids, strict=True)))
+    return Grid(
+        *(xp.take(np.stack(v).astype(dtype), index, axis=0) for v in zip(*grids, strict=True))
+    )
 
 
-def of_ends(places: Callable[[Ends, Ends, int], Grid], n: int, hard_low: Array, hard_high: Array, dtype: np.dtype) -> Grid:
+def of_ends(
+    places: Callable[[Ends, Ends, int], Grid],
+    n: int,
+    hard_low: Array,
+    hard_high: Array,
+    dtype: np.dtype,
+) -> Grid:
     """The grids for ends that are hard or soft."""
     grids = tuple(places(low, high, n) for low in (SOFT, HARD) for high in (SOFT, HARD))
     return chosen(grids, 2 * hard_low.astype(xp.int32) + hard_high, dtype)

@@ -1,9 +1,11 @@
-"""A distribution on an interval, tabulated on a fixed number of points: cdf, density and quantiles by interpolation.
+"""A distribution on an interval, tabulated on a fixed number of points: cdf, density and quantiles
+by interpolation.
 
-The interval is cut into three panels. In each the knots are equally spaced in v, where the fraction of the way is
-1 / (1 + exp(-sinh v)), as for the nodes of `_quadrature`: nearly evenly where an end is soft, crowded towards one that is hard,
-so that jumps and poles at the ends of the panels are smooth in v. The table holds the cdf at the knots and its first two
-derivatives by the number of the step; between knots stands the quintic that agrees with them.
+The interval is cut into three panels. In each the knots are equally spaced in v, where the fraction
+of the way is 1 / (1 + exp(-sinh v)), as for the nodes of `_quadrature`: nearly evenly where an end
+is soft, crowded towards one that is hard, so that jumps and poles at the ends of the panels are
+smooth in v. The table holds the cdf at the knots and its first two derivatives by the number of the
+step; between knots stands the quintic that agrees with them.
 """
 
 from __future__ import annotations
@@ -43,22 +45,35 @@ def knots(hard: Array, n: int, dtype: np.dtype) -> Grid:
 def table(edges: Array, hard: Array, cdf: Array, slope: Array) -> Table:
     """From the cdf and its derivative by the number of the step at the knots, `(..., 3, n + 1)`."""
     curvature = _differentiated(slope)
-    return Table(edges, hard, *(v.reshape((*v.shape[:-2], v.shape[-2] * v.shape[-1])) for v in (cdf, slope, curvature)))
+    return Table(
+        edges,
+        hard,
+        *(v.reshape((*v.shape[:-2], v.shape[-2] * v.shape[-1])) for v in (cdf, slope, curvature)),
+    )
 
 
 def _differentiated(values: Array) -> Array:
-    """The derivative by the number of the step, of the polynomial through the seven nearest values."""
+    """The derivative by the number of the step, of the polynomial through the seven nearest
+    values.
+    """
     matrix, size = _differentiation().astype(values.dtype), values.shape[-1]
     middle = sum(matrix[3, i] * values[..., i : i + size - 6] for i in (0, 1, 2, 4, 5, 6))
-    first, last = (matmul(part, rows.T) for part, rows in ((values[..., :7], matrix[:3]), (values[..., -7:], matrix[4:])))
+    first, last = (
+        matmul(part, rows.T)
+        for part, rows in ((values[..., :7], matrix[:3]), (values[..., -7:], matrix[4:]))
+    )
     return xp.concatenate([first, middle, last], -1)
 
 
 @lru_cache
 def _differentiation() -> np.ndarray:
-    """Rows that differentiate at each of seven equidistant points, by the polynomial through all."""
+    """Rows that differentiate at each of seven equidistant points, by the polynomial through
+    all.
+    """
     places = np.arange(7.0)
-    return np.stack([np.linalg.solve(np.vander(places - i, increasing=True).T, np.eye(7)[1]) for i in range(7)])
+    return np.stack(
+        [np.linalg.solve(np.vander(places - i, increasing=True).T, np.eye(7)[1]) for i in range(7)]
+    )
 
 
 def mended(table: Table) -> Table:
@@ -79,11 +94,15 @@ def _rising_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, A
 
 def _pick(values: Array, panel: Array) -> Array:
     """Of values `(..., 3)` that of the panel of each query `(..., Q)`."""
-    return xp.where(panel == 0, values[..., 0:1], xp.where(panel == 1, values[..., 1:2], values[..., 2:3]))
+    return xp.where(
+        panel == 0, values[..., 0:1], xp.where(panel == 1, values[..., 1:2], values[..., 2:3])
+    )
 
 
 class _Panel(NamedTuple):
-    """Of the panel of each query `(..., Q)`: the v of its ends, the parts of (0, 1) beyond them, and what lies between."""
+    """Of the panel of each query `(..., Q)`: the v of its ends, the parts of (0, 1) beyond them,
+    and what lies between.
+    """
 
     first: Array
     last: Array
@@ -94,13 +113,19 @@ class _Panel(NamedTuple):
 
 def _panel(table: Table, panel: Array) -> _Panel:
     hard_low, hard_high = (_pick(table.hard[..., i], panel) for i in (0, 1))
-    first, last = (xp.where(hard, HARD.v, SOFT.v).astype(table.cdf.dtype) for hard in (hard_low, hard_high))
-    low, high = (xp.where(hard, 0, SOFT.cut).astype(table.cdf.dtype) for hard in (hard_low, hard_high))
+    first, last = (
+        xp.where(hard, HARD.v, SOFT.v).astype(table.cdf.dtype) for hard in (hard_low, hard_high)
+    )
+    low, high = (
+        xp.where(hard, 0, SOFT.cut).astype(table.cdf.dtype) for hard in (hard_low, hard_high)
+    )
     return _Panel(first, last, low, high, 1 - low - high)
 
 
 class _Piece(NamedTuple):
-    """Where queries lie, `(..., Q)`: the fraction t of the step after a knot, and its first two derivatives by position."""
+    """Where queries lie, `(..., Q)`: the fraction t of the step after a knot, and its first two
+    derivatives by position.
+    """
 
     polynomial: tuple[Array, ...]
     reached: Array  # the cdf at the next knot
@@ -116,7 +141,10 @@ def _piece(table: Table, panel: Array, below: Array, above: Array) -> _Piece:
     length = below + above
     scale = between / xp.where(length > 0, length, 1)
     least = xp.where(length > 0, _LEAST, 0.5).astype(length.dtype)
-    lower, upper = xp.maximum(cut_low + scale * below, least), xp.maximum(cut_high + scale * above, least)
+    lower, upper = (
+        xp.maximum(cut_low + scale * below, least),
+        xp.maximum(cut_high + scale * above, least),
+    )
     logit = xp.log(lower / upper)
     root = xp.sqrt(1 + logit**2)
     v = xp.sign(logit) * xp.log(xp.abs(logit) + root)  # arcsinh
@@ -138,7 +166,8 @@ def _polynomial(table: Table, knot: Array) -> tuple[tuple[Array, ...], Array]:
         for i in (0, 1)
     )
     rise = f1 - f0
-    # Where hardly any mass lies, that of the slopes: they are precise at an end where the cdf is a rounded 1.
+    # Where hardly any mass lies, that of the slopes: they are precise at an end where the cdf is a
+    # rounded 1.
     rise = xp.where(rise > 1024 * xp.finfo(rise.dtype).eps, rise, (d0 + d1) / 2 + (c0 - c1) / 12)
     coefficients = (
         f0,
@@ -173,7 +202,9 @@ def _at(table: Table, z: Array) -> tuple[Array, _Piece]:
     low, high = table.edges[..., :1], table.edges[..., -1:]
     inside = (z >= low) & (z <= high)
     z = xp.where(inside, z, (low + high) / 2)
-    panel = (z > table.edges[..., 1:2]).astype(xp.int32) + (z > table.edges[..., 2:3]).astype(xp.int32)
+    panel = (z > table.edges[..., 1:2]).astype(xp.int32) + (z > table.edges[..., 2:3]).astype(
+        xp.int32
+    )
     start, stop = (_pick(edges, panel) for edges in (table.edges[..., :-1], table.edges[..., 1:]))
     return inside, _piece(table, panel, z - start, stop - z)
 
@@ -188,7 +219,9 @@ def cdf(table: Table, z: Array) -> Array:
 def pdf(table: Table, z: Array) -> Array:
     """The derivative of `cdf` by z."""
     inside, piece = _at(table, z)
-    return xp.where(inside, xp.maximum(_horner(_derivative(piece.polynomial), piece.t) * piece.rate, 0), 0)
+    return xp.where(
+        inside, xp.maximum(_horner(_derivative(piece.polynomial), piece.t) * piece.rate, 0), 0
+    )
 
 
 def slope_of_pdf(table: Table, z: Array) -> Array:
@@ -200,7 +233,9 @@ def slope_of_pdf(table: Table, z: Array) -> Array:
 
 
 def quantile(table: Table, q: Array) -> Array:
-    """z with P(Z <= z) = q, q of shape `(..., Q)`: the step by bisection, then Newton within brackets."""
+    """z with P(Z <= z) = q, q of shape `(..., Q)`: the step by bisection, then Newton within
+    brackets.
+    """
     size = table.cdf.shape[-1]
     n = size // PANELS - 1
 
@@ -221,7 +256,11 @@ def quantile(table: Table, q: Array) -> Array:
         low, high = xp.where(excess <= 0, t, low), xp.where(excess >= 0, t, high)
         rate = _horner(slope, t)
         newton = t - excess / xp.where(rate > 0, rate, 1)
-        return low, high, xp.where((newton >= low) & (newton <= high) & (rate > 0), newton, (low + high) / 2)
+        return (
+            low,
+            high,
+            xp.where((newton >= low) & (newton <= high) & (rate > 0), newton, (low + high) / 2),
+        )
 
     rise = reached - polynomial[0]
     start = xp.clip((q - polynomial[0]) / xp.where(rise > 0, rise, 1), 0, 1)
@@ -229,7 +268,10 @@ def quantile(table: Table, q: Array) -> Array:
     panel = knot // (n + 1)
     first_v, last_v, cut_low, cut_high, between = _panel(table, panel)
     logit = xp.sinh((first_v + last_v) * ((knot - panel * (n + 1) + t) / n) - first_v)
-    y, rest = (1 / (1 + xp.exp(-logit)) - cut_low) / between, (1 / (1 + xp.exp(logit)) - cut_high) / between
+    y, rest = (
+        (1 / (1 + xp.exp(-logit)) - cut_low) / between,
+        (1 / (1 + xp.exp(logit)) - cut_high) / between,
+    )
     start, stop = (_pick(edges, panel) for edges in (table.edges[..., :-1], table.edges[..., 1:]))
     length = stop - start
     return xp.where(y < rest, start + length * y, stop - length * rest)

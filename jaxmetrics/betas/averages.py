@@ -23,7 +23,9 @@ __all__ = ["BetaAverage", "beta_avg_cdf", "beta_avg_inv_cdf", "beta_avg_pdf"]
 
 @compiled
 def _begun(parameters: Array) -> tuple[Array, tuple[Array, Array], Array, Found | None]:
-    """The parameters, NaN where one is impossible; the origin; both flat, widest class first; a first table for k > 1."""
+    """The parameters, NaN where one is impossible; the origin; both flat, widest class first; a
+    first table for k > 1.
+    """
     valid = are_beta_parameters(parameters).all((-2, -1))
     safe = xp.where(valid[..., None, None], parameters, 100)
     if safe.dtype == np.complex128:  # from complex steps, see `intervals.derivatives`
@@ -38,7 +40,9 @@ def _begun(parameters: Array) -> tuple[Array, tuple[Array, Array], Array, Found 
 
 
 def _average_of_means(parameters: Array) -> tuple[Array, Array]:
-    """In two parts: near 1 the first has too few digits for a posterior narrower than its last one."""
+    """In two parts: near 1 the first has too few digits for a posterior narrower than its last
+    one.
+    """
     mean, rest = xp.moveaxis(parameters / parameters.sum(-1, keepdims=True), -1, 0)
     error = xp.where(mean > 0.5, (1 - mean) - rest, 0)
     high = mean.mean(-1)
@@ -47,20 +51,24 @@ def _average_of_means(parameters: Array) -> tuple[Array, Array]:
 
 @jax.tree_util.register_pytree_node_class
 class BetaAverage:
-    """The distribution of `(A_1 + ... + A_k) / k`, the A_i independent, A_i ~ Beta(alpha_i, beta_i); the beta itself for k = 1.
+    """The distribution of `(A_1 + ... + A_k) / k`, the A_i independent, A_i ~ Beta(alpha_i,
+    beta_i); the beta itself for k = 1.
 
-    The convolution is done once, here; each method then reads a table. Arrays of posteriors have batch axes: all methods
-    broadcast their argument against `shape` as NumPy does. A frozen pytree: it passes through jit, vmap and grad. Derivatives
-    by x, q and the parameters are those of the distribution.
+    The convolution is done once, here; each method then reads a table. Arrays of posteriors have
+    batch axes: all methods broadcast their argument against `shape` as NumPy does. A frozen pytree:
+    it passes through jit, vmap and grad. Derivatives by x, q and the parameters are those of the
+    distribution.
 
     Args:
         parameters: `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class.
 
     Raises:
-        ValueError: parameters of another shape. Values that are NaN, infinite or below 0.05 make all results NaN.
+        ValueError: parameters of another shape. Values that are NaN, infinite or below 0.05 make
+            all results NaN.
 
-    The cdf is within 1e-6 of the truth for parameters from 1/2 to 1e9 (usually 1e-9); with 32 bits within 1e-4 (usually 1e-6)
-    and what the last digit of x makes, `pdf(x) ulp(x)`: 0.003 for 1e9 examples (the analysis is in `_convolutions`).
+    The cdf is within 1e-6 of the truth for parameters from 1/2 to 1e9 (usually 1e-9); with 32 bits
+    within 1e-4 (usually 1e-6) and what the last digit of x makes, `pdf(x) ulp(x)`: 0.003 for 1e9
+    examples (the analysis is in `_convolutions`).
 
     >>> average = BetaAverage([[91, 11], [96, 6]])
     >>> average.mean, average.interval(0.95)
@@ -75,8 +83,8 @@ class BetaAverage:
         p = as_float(parameters, "parameters")
         if p.ndim < 2 or p.shape[-1] != 2 or p.shape[-2] == 0:
             raise ValueError(
-                f"parameters must have shape (..., k, 2), a row (alpha, beta) per class, got {p.shape}."
-                " jaxmetrics.get_beta_parameters makes them from a confusion matrix."
+                "parameters must have shape (..., k, 2), a row (alpha, beta) per class, got"
+                f" {p.shape}. jaxmetrics.get_beta_parameters makes them from a confusion matrix."
             )
         masked, origin, flat, found = _begun(p)
         table = None
@@ -128,11 +136,15 @@ class BetaAverage:
         return _cdf(self, self._query(x, "x"))
 
     def sf(self, x: ArrayLike) -> Array:
-        """`P(A > x) = 1 - cdf(x)`, the probability of being better than x; its error is as small as that of the cdf."""
+        """`P(A > x) = 1 - cdf(x)`, the probability of being better than x; its error is as small as
+        that of the cdf.
+        """
         return _sf(self, self._query(x, "x"))
 
     def ppf(self, q: ArrayLike) -> Array:
-        """The quantile: x with `P(A <= x) = q`; NaN for q outside of [0, 1]. Of q nearer to 0 or 1 than 1e-8 a rough one."""
+        """The quantile: x with `P(A <= x) = q`; NaN for q outside of [0, 1]. Of q nearer to 0 or 1
+        than 1e-8 a rough one.
+        """
         return _quantile(self, self._query(q, "q"))
 
     def _query(self, x: ArrayLike, name: str) -> Array:
@@ -141,20 +153,25 @@ class BetaAverage:
             np.broadcast_shapes(array.shape, self.shape)
         except ValueError:
             raise ValueError(
-                f"{name} of shape {array.shape} does not broadcast against the batch {self.shape} of this BetaAverage;"
-                f" {name}[:, None] asks for several values of each."
+                f"{name} of shape {array.shape} does not broadcast against the batch {self.shape}"
+                f" of this BetaAverage; {name}[:, None] asks for several values of each."
             ) from None
         return array
 
     @property
     def mode(self) -> Array:
-        """Where the density is highest (the highest point found, should there be several; the centre if it is flat)."""
+        """Where the density is highest (the highest point found, should there be several; the
+        centre if it is flat).
+        """
         return _mode_of_one(self.parameters) if self._table is None else _mode(self)
 
-    def interval(self, level: float = 0.95, kind: Literal["equal_tailed", "hdi"] = "equal_tailed") -> tuple[Array, Array]:
+    def interval(
+        self, level: float = 0.95, kind: Literal["equal_tailed", "hdi"] = "equal_tailed"
+    ) -> tuple[Array, Array]:
         """The ends of an interval that contains A with probability `level`.
 
-        `"equal_tailed"` leaves `(1 - level) / 2` on each side; `"hdi"`, the highest-density interval, is the shortest.
+        `"equal_tailed"` leaves `(1 - level) / 2` on each side; `"hdi"`, the highest-density
+        interval, is the shortest.
 
         Raises:
             ValueError: a level outside of (0, 1), an unknown kind.
@@ -166,8 +183,11 @@ class BetaAverage:
             raise ValueError(f'kind must be "equal_tailed" or "hdi", got {kind!r}.')
         return _shortest(self, level)
 
-    def sample(self, key: KeyLike, shape: tuple[int, ...] = (), *, method: Literal["ppf", "betas"] = "ppf") -> Array:
-        """`(*shape, *batch)` independent draws: `"ppf"` reads quantiles of the table, `"betas"` draws and averages k betas.
+    def sample(
+        self, key: KeyLike, shape: tuple[int, ...] = (), *, method: Literal["ppf", "betas"] = "ppf"
+    ) -> Array:
+        """`(*shape, *batch)` independent draws: `"ppf"` reads quantiles of the table, `"betas"`
+        draws and averages k betas.
 
         Args:
             key: a JAX key, an int seed or, for parameters on the host, a NumPy Generator.
@@ -199,11 +219,16 @@ def _mean(parameters: Array) -> Array:
 
 @compiled
 def _variance(parameters: Array) -> Array:
-    return distributions.variance_of(parameters[..., 0], parameters[..., 1]).sum(-1) / parameters.shape[-2] ** 2
+    return (
+        distributions.variance_of(parameters[..., 0], parameters[..., 1]).sum(-1)
+        / parameters.shape[-2] ** 2
+    )
 
 
 def _per_query(average: BetaAverage, x: Array, function: Callable[[Table, Array], Array]) -> Array:
-    """`function(table, x)` with x broadcast against the batch: queries go onto the last axis and back."""
+    """`function(table, x)` with x broadcast against the batch: queries go onto the last axis and
+    back.
+    """
     axes = len(average.shape)
     shape = np.broadcast_shapes(x.shape, average.shape)
     batch = shape[len(shape) - axes :]
@@ -260,7 +285,10 @@ def _pdf_at(average: BetaAverage, x: Array) -> Array:
     if average._table is None:
         value = distributions.pdf(*_alone(average, x))
     else:
-        value = _per_query(average, _offset_from_mean(average, x), _splines.pdf) * average.parameters.shape[-2]
+        value = (
+            _per_query(average, _offset_from_mean(average, x), _splines.pdf)
+            * average.parameters.shape[-2]
+        )
     return _nan_for_nan(value, average, x)
 
 
@@ -273,21 +301,28 @@ def _slope_at(average: BetaAverage, x: Array) -> Array:
 
 
 def _by_parameters(
-    function: Callable[[BetaAverage, Array], Array], average: BetaAverage, x: Array, tangent: BetaAverage
+    function: Callable[[BetaAverage, Array], Array],
+    average: BetaAverage,
+    x: Array,
+    tangent: BetaAverage,
 ) -> tuple[Array, Array]:
     return jax.jvp(lambda average: function(average, x), (average,), (tangent,))
 
 
 @_cdf_at.defjvp
 @compiled
-def _cdf_jvp(primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]) -> tuple[Array, Array]:
+def _cdf_jvp(
+    primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]
+) -> tuple[Array, Array]:
     value, tangent = _by_parameters(_cdf_at.fun, *primals, tangents[0])
     return value, tangent + xp.minimum(_pdf_at(*primals), xp.finfo(value.dtype).max) * tangents[1]
 
 
 @_pdf_at.defjvp
 @compiled
-def _pdf_jvp(primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]) -> tuple[Array, Array]:
+def _pdf_jvp(
+    primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]
+) -> tuple[Array, Array]:
     value, tangent = _by_parameters(_pdf_at.fun, *primals, tangents[0])
     return value, tangent + _slope_at(*primals) * tangents[1]
 
@@ -313,7 +348,9 @@ def _quantile_at(average: BetaAverage, q: Array) -> Array:
 
 @_quantile_at.defjvp
 @compiled
-def _quantile_jvp(primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]) -> tuple[Array, Array]:
+def _quantile_jvp(
+    primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]
+) -> tuple[Array, Array]:
     """From F(x) = q: dx = (dq - dF) / f(x)."""
     average, q = primals
     x = _quantile_at(average, q)
@@ -323,7 +360,9 @@ def _quantile_jvp(primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverag
 
 @compiled
 def _equal_tailed(average: BetaAverage, tail: Array) -> tuple[Array, Array]:
-    """The upper end from its own tail, since 1 - tail has fewer digits; the table of a sum has no more of them."""
+    """The upper end from its own tail, since 1 - tail has fewer digits; the table of a sum has no
+    more of them.
+    """
     tail = xp.asarray(tail, average.parameters.dtype)
     if average._table is None:
         _, a, b = _alone(average, tail)
@@ -379,7 +418,9 @@ def _mode_jvp(primals: tuple[BetaAverage], tangents: tuple[BetaAverage]) -> tupl
     x = _mode_of_sum(average)
     slope, d_slope = _by_parameters(_slope_at, average, x, tangents[0])
     curvature = jax.jvp(lambda x: _slope_at(average, x), (x,), (xp.ones_like(x),))[1]
-    smooth = (curvature < 0) & (xp.abs(slope) < 1e-2 * xp.abs(curvature) * xp.sqrt(_variance(average.parameters)))
+    smooth = (curvature < 0) & (
+        xp.abs(slope) < 1e-2 * xp.abs(curvature) * xp.sqrt(_variance(average.parameters))
+    )
     return x, xp.where(smooth, -d_slope / xp.where(smooth, curvature, 1), 0)
 
 
@@ -390,7 +431,9 @@ def _shortest(average: BetaAverage, level: Array) -> tuple[Array, Array]:
 
 @custom_jvp
 def _shortest_of(average: BetaAverage, level: Array) -> tuple[Array, Array]:
-    """The density is the same at both ends, F(high) - F(low) = level; or one end is that of the support."""
+    """The density is the same at both ends, F(high) - F(low) = level; or one end is that of the
+    support.
+    """
     zeros = 0 * average._origin[0]
 
     def ends(below: Array) -> tuple[Array, Array]:
@@ -420,11 +463,18 @@ def _shortest_jvp(
     alike = xp.abs(density[1] - density[0]) < 1e-2 * xp.maximum(*density)
     inside = alike & (determinant > 0)
     at_bottom = below[0] < (1 - level) / 2  # else one end is that of the support
-    # f(high) d_high - f(low) d_low = d_mass and f'(high) d_high + df(high) = f'(low) d_low + df(low)
+    # f(high) d_high - f(low) d_low = d_mass and f'(high) d_high + df(high) = f'(low) d_low +
+    # df(low)
     difference = d_density[1] - d_density[0]
     safe = xp.where(inside, determinant, 1)
-    moved = [(d_mass * slope[1] + difference * density[1]) / safe, (d_mass * slope[0] + difference * density[0]) / safe]
-    fixed = [xp.where(at_bottom, 0, -d_mass / density[0]), xp.where(at_bottom, d_mass / density[1], 0)]
+    moved = [
+        (d_mass * slope[1] + difference * density[1]) / safe,
+        (d_mass * slope[0] + difference * density[0]) / safe,
+    ]
+    fixed = [
+        xp.where(at_bottom, 0, -d_mass / density[0]),
+        xp.where(at_bottom, d_mass / density[1], 0),
+    ]
     d_low, d_high = (xp.where(inside, *both) for both in zip(moved, fixed, strict=True))
     return (ends[0], ends[1]), (d_low, d_high)
 
@@ -448,7 +498,8 @@ def beta_avg_cdf(x: ArrayLike, parameters: ArrayLike) -> Array:
 
 
 def beta_avg_inv_cdf(q: ArrayLike, parameters: ArrayLike) -> Array:
-    """The quantile of `(A_1 + ... + A_k) / k`: `BetaAverage(parameters).ppf(q)`. For many q build the average once.
+    """The quantile of `(A_1 + ... + A_k) / k`: `BetaAverage(parameters).ppf(q)`. For many q build
+    the average once.
 
     >>> beta_avg_inv_cdf([0.125, 0.5], [[1, 1], [1, 1]]).round(4).tolist()
     [0.25, 0.5]

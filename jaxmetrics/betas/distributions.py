@@ -1,14 +1,17 @@
-"""The beta distribution by quadrature: density, cdf, quantiles, and the nodes from which sums of betas are made.
+"""The beta distribution by quadrature: density, cdf, quantiles, and the nodes from which sums of
+betas are made.
 
-Integrals over an interval are trapezoidal sums in v, where a point lies at the fraction y = 1 / (1 + exp(-sinh v)) of the way.
-Nodes crowd doubly exponentially towards both ends, so that a power of the distance, such as x^(a-1) with its pole under
-Jeffreys' prior, costs no more than a smooth function, and every quantity is accurate to rounding with some ninety nodes,
-for no examples as for 1e9. Takahasi and Mori (1974), Publ. RIMS 9.
+Integrals over an interval are trapezoidal sums in v, where a point lies at the fraction y = 1 / (1
++ exp(-sinh v)) of the way. Nodes crowd doubly exponentially towards both ends, so that a power of
+the distance, such as x^(a-1) with its pole under Jeffreys' prior, costs no more than a smooth
+function, and every quantity is accurate to rounding with some ninety nodes, for no examples as for
+1e9. Takahasi and Mori (1974), Publ. RIMS 9.
 
-Nothing is lost to cancellation, in float32 either. A point is known by its offset z from the mean and by its distances x and
-1 - x from both ends. The logarithm of x^a (1-x)^b, which is highest at the mean a / (a + b), is written relative to that
-point, `a psi(z / mean) + b psi(-z / (1 - mean))` with psi(y) = log(1 + y) - y: the terms of first order cancel there.
-Derivatives by a and b flow through the weights alone; nodes are constants.
+Nothing is lost to cancellation, in float32 either. A point is known by its offset z from the mean
+and by its distances x and 1 - x from both ends. The logarithm of x^a (1-x)^b, which is highest at
+the mean a / (a + b), is written relative to that point, `a psi(z / mean) + b psi(-z / (1 - mean))`
+with psi(y) = log(1 + y) - y: the terms of first order cancel there. Derivatives by a and b flow
+through the weights alone; nodes are constants.
 """
 
 from __future__ import annotations
@@ -61,9 +64,11 @@ def variance_of(a: Array, b: Array) -> Array:
 
 
 def reach(variance: Array, ratio: Array) -> Array:
-    """How far a sum of betas reaches above its mean: `P(S - mean > t) <= exp(-t^2 / (2 (v + c t / 3)))`.
+    """How far a sum of betas reaches above its mean:
+    `P(S - mean > t) <= exp(-t^2 / (2 (v + c t / 3)))`.
 
-    v is its variance, c the largest ratio of third to second moments, `skewness`. Skorski (2023), Modern Stochastics 10.
+    v is its variance, c the largest ratio of third to second moments, `skewness`. Skorski (2023),
+    Modern Stochastics 10.
     """
     tau = negligible(variance.dtype)
     c = xp.maximum(ratio, 0) * (tau / 3)
@@ -71,7 +76,9 @@ def reach(variance: Array, ratio: Array) -> Array:
 
 
 def skewness(a: Array, b: Array) -> Array:
-    """The ratio of the third to the second moment of Beta(a, b); that below the mean is the negative."""
+    """The ratio of the third to the second moment of Beta(a, b); that below the mean is the
+    negative.
+    """
     n = a + b
     return 2 * (b - a) / (n * (n + 2))
 
@@ -84,12 +91,23 @@ def beta(a: Array, b: Array) -> Beta:
     below, above = reach(variance, -ratio), reach(variance, ratio)
     low, high = -xp.minimum(below, mean), xp.minimum(above, rest)
     return Beta(
-        a, b, mean, rest, low, high, xp.maximum(mean - below, 0), xp.maximum(rest - above, 0), below >= mean, above >= rest
+        a,
+        b,
+        mean,
+        rest,
+        low,
+        high,
+        xp.maximum(mean - below, 0),
+        xp.maximum(rest - above, 0),
+        below >= mean,
+        above >= rest,
     )
 
 
 class Interval(NamedTuple):
-    """A part of the support: its ends relative to the mean, and its length and distances from 0 and 1, known apart."""
+    """A part of the support: its ends relative to the mean, and its length and distances from 0 and
+    1, known apart.
+    """
 
     start: Array
     stop: Array
@@ -99,7 +117,8 @@ class Interval(NamedTuple):
 
 
 def masses(beta: Beta, interval: Interval, places: Grid) -> tuple[Array, Array]:
-    """Offsets of the places from the mean, and their weights times the density (up to a constant), on a last axis of nodes.
+    """Offsets of the places from the mean, and their weights times the density (up to a constant),
+    on a last axis of nodes.
 
     All arrays have that axis.
     """
@@ -111,7 +130,9 @@ def masses(beta: Beta, interval: Interval, places: Grid) -> tuple[Array, Array]:
     return z, xp.exp(log_density(beta, z, log_x, log_rest)) * weight
 
 
-def _beyond(distance: Array, length: Array, y: Array, log_y: Array, unit: Array) -> tuple[Array, Array]:
+def _beyond(
+    distance: Array, length: Array, y: Array, log_y: Array, unit: Array
+) -> tuple[Array, Array]:
     """`log((distance + length y) / unit)` and `length y / (distance + length y)`.
 
     Where the distance is 0 the product may underflow, but neither of these does.
@@ -119,18 +140,27 @@ def _beyond(distance: Array, length: Array, y: Array, log_y: Array, unit: Array)
     at_end = distance <= 0
     reached = xp.where(at_end, unit, distance + length * y)
     log_length = xp.log(xp.maximum(length / unit, xp.finfo(length.dtype).tiny))
-    return xp.where(at_end, log_length + log_y, xp.log(reached / unit)), xp.where(at_end, 1, length * y / reached)
+    return xp.where(at_end, log_length + log_y, xp.log(reached / unit)), xp.where(
+        at_end, 1, length * y / reached
+    )
 
 
 def log_density(beta: Beta, z: Array, log_x: Array, log_rest: Array) -> Array:
-    """`log(x^a (1-x)^b)` relative to the mean; log_x is log(x / mean), log_rest that of (1 - x) / (1 - mean)."""
+    """`log(x^a (1-x)^b)` relative to the mean; log_x is log(x / mean), log_rest that of (1 - x) /
+    (1 - mean).
+    """
     up, down = z / beta.mean, -z / beta.rest
-    first_order = (beta.a - lax.stop_gradient(beta.a)) * up + (beta.b - lax.stop_gradient(beta.b)) * down
-    return beta.a * _log1p_minus(up, log_x) + beta.b * _log1p_minus(down, log_rest) + first_order  # 0 but for derivatives
+    first_order = (beta.a - lax.stop_gradient(beta.a)) * up + (
+        beta.b - lax.stop_gradient(beta.b)
+    ) * down
+    # 0 but for derivatives.
+    return beta.a * _log1p_minus(up, log_x) + beta.b * _log1p_minus(down, log_rest) + first_order
 
 
 def _log1p_minus(y: Array, log1p_y: Array) -> Array:
-    """`log(1 + y) - y`, near 0 by w = y / (2 + y): log(1 + y) - y = -y w + 2 w^3 (1/3 + w^2/5 + w^4/7 + ...)."""
+    """`log(1 + y) - y`, near 0 by w = y / (2 + y): log(1 + y) - y = -y w + 2 w^3 (1/3 + w^2/5 +
+    w^4/7 + ...).
+    """
     near = xp.abs(y) < 0.1
     w = xp.where(near, y / (2 + y), 0)
     w2 = w * w
@@ -144,7 +174,9 @@ def whole_window(beta: Beta) -> Interval:
 
 
 def nodes(beta: Beta, m: int) -> tuple[Array, Array]:
-    """m nodes in the window, on a new last axis: offsets from the mean, and weights times the density."""
+    """m nodes in the window, on a new last axis: offsets from the mean, and weights times the
+    density.
+    """
     places = of_ends(middles, m, beta.hard_low, beta.hard_high, beta.mean.dtype)
     return masses(expanded(beta), expanded(whole_window(beta)), places)
 
@@ -179,8 +211,12 @@ def pdf(x: Array, a: Array, b: Array) -> Array:
     inside = (x > 0) & (x < 1)
     y = xp.where(inside, x, 0.5)
     log_x, log_rest = xp.log(y / one.mean), xp.log((1 - y) / one.rest)
-    value = xp.exp(log_density(one, _offset(one, y), log_x, log_rest)) / (y * (1 - y) * _total(one, _nodes_of_one(a.dtype)))
-    at_end = xp.where(x == 0, _limit(a, b), xp.where(x == 1, _limit(b, a), xp.where(xp.isnan(x), x, 0)))
+    value = xp.exp(log_density(one, _offset(one, y), log_x, log_rest)) / (
+        y * (1 - y) * _total(one, _nodes_of_one(a.dtype))
+    )
+    at_end = xp.where(
+        x == 0, _limit(a, b), xp.where(x == 1, _limit(b, a), xp.where(xp.isnan(x), x, 0))
+    )
     return xp.where(inside, value, at_end)
 
 
@@ -214,7 +250,9 @@ def cdf(x: Array, a: Array, b: Array) -> Array:
 
 
 def _by_upper_tail(a: Array, b: Array, upper: Array) -> Array:
-    """`upper`, but for a single pole: an integral that begins close beside a pole would need more nodes."""
+    """`upper`, but for a single pole: an integral that begins close beside a pole would need more
+    nodes.
+    """
     pole_low, pole_high = a < 0.5, b < 0.5
     return xp.where(pole_low == pole_high, upper, pole_high)
 
@@ -223,7 +261,9 @@ def _by_upper_tail(a: Array, b: Array, upper: Array) -> Array:
 @compiled
 def _cdf_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
     x, a, b = primals
-    value, by_parameters = jax.jvp(lambda a, b: cdf.fun(lax.stop_gradient(x), a, b), (a, b), tangents[1:])
+    value, by_parameters = jax.jvp(
+        lambda a, b: cdf.fun(lax.stop_gradient(x), a, b), (a, b), tangents[1:]
+    )
     return value, by_parameters + xp.minimum(pdf(x, a, b), xp.finfo(x.dtype).max) * tangents[0]
 
 
@@ -241,15 +281,17 @@ def isf(q: Array, a: Array, b: Array) -> Array:
 def _quantile(q: Array, a: Array, b: Array) -> tuple[Array, Array]:
     """x with P(X <= x) = q, and 1 - x, from the smaller of both tails."""
     upper = _by_upper_tail(a, b, q > 0.5)
-    x, rest = _lower_quantile(xp.where(upper, 1 - q, q), xp.where(upper, b, a), xp.where(upper, a, b))
+    x, rest = _lower_quantile(
+        xp.where(upper, 1 - q, q), xp.where(upper, b, a), xp.where(upper, a, b)
+    )
     x, rest = xp.where(upper, rest, x), xp.where(upper, x, rest)
     at_end = (q == 0) | (q == 1)
     return xp.where(at_end, q, x), xp.where(at_end, 1 - q, rest)
 
 
 def _lower_quantile(q: Array, a: Array, b: Array) -> tuple[Array, Array]:
-    """From the node where the sum of the masses passes q, by Newton steps for log F as a function of log(x / (1 - x)), of which
-    it is concave: such steps converge from either side.
+    """From the node where the sum of the masses passes q, by Newton steps for log F as a function
+    of log(x / (1 - x)), of which it is concave: such steps converge from either side.
     """
     one, places = beta(a, b), _nodes_of_one(a.dtype)
     window_, wide = whole_window(one), expanded(one)
@@ -265,7 +307,11 @@ def _lower_quantile(q: Array, a: Array, b: Array) -> tuple[Array, Array]:
         z, x, rest = place
         mass = masses(wide, expanded(_below(one, z, x, rest)), places)[1].sum(-1)
         by_logit = xp.exp(log_density(one, z, xp.log(x / one.mean), xp.log(rest / one.rest)))
-        step = xp.log(xp.maximum(wanted, tiny) / xp.maximum(mass, tiny)) * mass / xp.maximum(by_logit, tiny)
+        step = (
+            xp.log(xp.maximum(wanted, tiny) / xp.maximum(mass, tiny))
+            * mass
+            / xp.maximum(by_logit, tiny)
+        )
         growth = xp.expm1(xp.clip(step, -64, 64))
         scale = 1 + x * growth
         x, rest, moved = x * ((1 + growth) / scale), rest / scale, x * rest * (growth / scale)
@@ -279,7 +325,9 @@ def _lower_quantile(q: Array, a: Array, b: Array) -> tuple[Array, Array]:
 
 @_quantile.defjvp
 @compiled
-def _quantile_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+def _quantile_jvp(
+    primals: tuple[Array, ...], tangents: tuple[Array, ...]
+) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     """From F(x; a, b) = q: dx = (dq - dF) / f(x)."""
     q, a, b = primals
     x, rest = _quantile(q, a, b)
@@ -297,7 +345,8 @@ def _beta_arguments(x: ArrayLike, a: ArrayLike, b: ArrayLike, name: str) -> tupl
 
 @compiled
 def beta_pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
-    """The density of Beta(a, b), `x^(a-1) (1-x)^(b-1) / B(a, b)`; 0 outside of [0, 1], NaN for parameters not above 0.
+    """The density of Beta(a, b), `x^(a-1) (1-x)^(b-1) / B(a, b)`; 0 outside of [0, 1], NaN for
+    parameters not above 0.
 
     >>> beta_pdf(0.5, 2, 2)
     np.float64(1.5)
@@ -308,10 +357,11 @@ def beta_pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
 
 @compiled
 def beta_cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
-    """`P(X <= x)` for X ~ Beta(a, b), the regularised incomplete beta function, with gradients by x, a and b.
+    """`P(X <= x)` for X ~ Beta(a, b), the regularised incomplete beta function, with gradients by
+    x, a and b.
 
-    Exact to 1e-12 for a, b from 0.1 to 1e9; with 32 bits to 1e-6 and what the last digit of x makes, `pdf(x) ulp(x)`: 0.003
-    for 1e9 examples. By quadrature on the nodes above.
+    Exact to 1e-12 for a, b from 0.1 to 1e9; with 32 bits to 1e-6 and what the last digit of x
+    makes, `pdf(x) ulp(x)`: 0.003 for 1e9 examples. By quadrature on the nodes above.
 
     >>> beta_cdf([0.25, 0.5], 2, 2).tolist()
     [0.15625, 0.5]
@@ -328,8 +378,8 @@ def beta_cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
 def beta_ppf(q: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
     """The quantile of Beta(a, b), the inverse of `beta_cdf` in x, with gradients by q, a and b.
 
-    Quantiles of q nearer to 0 or 1 than 1e-16 (1e-7 with 32 bits) are those of the end of the window that is looked at.
-    NaN for q outside of [0, 1].
+    Quantiles of q nearer to 0 or 1 than 1e-16 (1e-7 with 32 bits) are those of the end of the
+    window that is looked at. NaN for q outside of [0, 1].
 
     >>> beta_ppf([0.025, 0.975], 91, 11).tolist()
     [0.8254, 0.9444]

@@ -11,7 +11,9 @@ from jaxmetrics._validation import ArrayLike, as_counts, as_float
 __all__ = ["get_beta_parameters"]
 
 
-SMALLEST_BETA_PARAMETER = 0.05  # below, a density is hardly more than its poles, which no table resolves
+SMALLEST_BETA_PARAMETER = (
+    0.05  # below, a density is hardly more than its poles, which no table resolves
+)
 
 
 def are_beta_parameters(parameters: Array) -> Array:
@@ -19,29 +21,39 @@ def are_beta_parameters(parameters: Array) -> Array:
 
 
 def as_prior(prior: ArrayLike, k: int) -> Array:
-    """`prior` as a row (alpha, beta) per class, `(k, 2)`; NaN where it is impossible and jit hides it."""
+    """`prior` as a row (alpha, beta) per class, `(k, 2)`; NaN where it is impossible and jit hides
+    it.
+    """
     p = as_float(prior, "prior")
     if p.shape not in ((), (2,), (k, 2)):
-        raise ValueError(f"prior must be a number, (alpha, beta) or an array (K, 2) = ({k}, 2), got shape {p.shape}.")
+        raise ValueError(
+            f"prior must be a number, (alpha, beta) or an array (K, 2) = ({k}, 2), got shape"
+            f" {p.shape}."
+        )
     if is_known(p) and not bool(are_beta_parameters(p).all()):
         raise ValueError(
-            f"prior must be finite and at least {SMALLEST_BETA_PARAMETER}, got {prior!r}. 1 is flat, 0.5 is Jeffreys' prior."
+            f"prior must be finite and at least {SMALLEST_BETA_PARAMETER}, got {prior!r}. 1 is"
+            " flat, 0.5 is Jeffreys' prior."
         )
     return xp.broadcast_to(xp.where(are_beta_parameters(p), p, xp.nan), (k, 2))
 
 
 def get_beta_parameters(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> Array:
-    """The parameters of each class's accuracy A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii), m_i the examples of class i.
+    """The parameters of each class's accuracy A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii), m_i the
+    examples of class i.
 
     Args:
         counts: `(..., K, K)`, row = true class.
-        prior: alpha = beta, a number (1 = flat, 0.5 = Jeffreys); or `(2,)`: alpha, beta; or `(K, 2)`: a row per class.
+        prior: alpha = beta, a number (1 = flat, 0.5 = Jeffreys); or `(2,)`: alpha, beta; or
+            `(K, 2)`: a row per class.
 
     Returns:
-        `(..., K, 2)`; NaN for a class with a negative or NaN count, or with a prior below 0.05 that jit hides.
+        `(..., K, 2)`; NaN for a class with a negative or NaN count, or with a prior below 0.05 that
+        jit hides.
 
     Raises:
-        ValueError: counts that are not square, a prior of another shape, or one that is known to be below 0.05.
+        ValueError: counts that are not square, a prior of another shape, or one that is known to be
+            below 0.05.
 
     >>> get_beta_parameters([[90, 10], [5, 95]])
     array([[91., 11.],

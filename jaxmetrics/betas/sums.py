@@ -15,7 +15,9 @@ __all__ = ["Convolution", "beta_sum_cdf", "beta_sum_pdf", "convolve_betas"]
 
 
 class Convolution(NamedTuple):
-    """The sum of k betas on equally spaced points x over the part of [0, k] where it lies: arrays `(..., num_points)`."""
+    """The sum of k betas on equally spaced points x over the part of [0, k] where it lies: arrays
+    `(..., num_points)`.
+    """
 
     x: Array
     pdf: Array
@@ -23,9 +25,11 @@ class Convolution(NamedTuple):
 
 
 def convolve_betas(parameters: ArrayLike, *, num_points: int | None = None) -> Convolution:
-    """The density and cdf of `A_1 + ... + A_k`, A_i ~ Beta(alpha_i, beta_i), on `num_points` (1025) points.
+    """The density and cdf of `A_1 + ... + A_k`, A_i ~ Beta(alpha_i, beta_i), on `num_points` (1025)
+    points.
 
-    The points lie where all but 2e-16 (1e-7 with 32 bits) of the mass on either side is, at 1e9 examples as at 10.
+    The points lie where all but 2e-16 (1e-7 with 32 bits) of the mass on either side is, at 1e9
+    examples as at 10.
 
     Args:
         parameters: `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class; as for `BetaAverage`.
@@ -44,7 +48,9 @@ def _on_grid(average: BetaAverage, *, size: int) -> Convolution:
     low, high = average.interval(1 - 2 * float(np.finfo(average.parameters.dtype).eps))
     x = xp.linspace(low, high, size)
     k = average.parameters.shape[-2]
-    return Convolution(*(xp.moveaxis(v, 0, -1) for v in (k * x, average.pdf(x) / k, average.cdf(x))))
+    return Convolution(
+        *(xp.moveaxis(v, 0, -1) for v in (k * x, average.pdf(x) / k, average.cdf(x)))
+    )
 
 
 def beta_sum_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:

@@ -11,7 +11,9 @@ from typing import Annotated
 try:
     import typer
 except ImportError as error:
-    raise SystemExit(f"jaxmetrics: the command line needs {error.name}: pip install 'jaxmetrics[cli]'") from None
+    raise SystemExit(
+        f"jaxmetrics: the command line needs {error.name}: pip install 'jaxmetrics[cli]'"
+    ) from None
 
 __all__ = ["main"]
 
@@ -25,8 +27,12 @@ app = typer.Typer(
 
 TRUE, PRED = "y_true", "y_pred"
 
-File = Annotated[Path, typer.Argument(help="Predictions: .csv, .parquet or .npz.", show_default=False)]
-Ignore = Annotated[list[str] | None, typer.Option(help="Leave out rows with this label (repeatable).")]
+File = Annotated[
+    Path, typer.Argument(help="Predictions: .csv, .parquet or .npz.", show_default=False)
+]
+Ignore = Annotated[
+    list[str] | None, typer.Option(help="Leave out rows with this label (repeatable).")
+]
 Level = Annotated[float, typer.Option(help="Level of the intervals.")]
 Html = Annotated[Path | None, typer.Option(help="Write a page with pictures to this file.")]
 Json = Annotated[
@@ -46,13 +52,20 @@ def report(
             show_default=f"{PRED}, else the most probable class",
         ),
     ] = None,
-    weight: Annotated[str | None, typer.Option(help="Column of weights (2 = the row written twice).")] = None,
+    weight: Annotated[
+        str | None, typer.Option(help="Column of weights (2 = the row written twice).")
+    ] = None,
     prob: Annotated[
         str | None,
-        typer.Option(help="Prefix of the columns of probabilities, prob_cat for class cat; in .npz an (n, K) array."),
+        typer.Option(
+            help="Prefix of the columns of probabilities, prob_cat for class cat; in .npz an"
+            " (n, K) array."
+        ),
     ] = None,
     ignore: Ignore = None,
-    counts: Annotated[bool, typer.Option("--counts", help="FILE holds a confusion matrix, row = true class.")] = False,
+    counts: Annotated[
+        bool, typer.Option("--counts", help="FILE holds a confusion matrix, row = true class.")
+    ] = False,
     level: Level = 0.95,
     html: Html = None,
     json: Json = None,
@@ -77,7 +90,9 @@ def report(
 def compare(
     file_a: Annotated[
         Path,
-        typer.Argument(metavar="A", help="Predictions: .csv, .parquet or .npz.", show_default=False),
+        typer.Argument(
+            metavar="A", help="Predictions: .csv, .parquet or .npz.", show_default=False
+        ),
     ],
     file_b: Annotated[
         Path,
@@ -85,7 +100,9 @@ def compare(
     ],
     true: Annotated[str, typer.Option(help="Column of the true class, in both.")] = TRUE,
     pred: Annotated[str, typer.Option(help="Column of the predicted class, in both.")] = PRED,
-    id: Annotated[str | None, typer.Option(help="Column to join the rows by; without it, row by row.")] = None,
+    id: Annotated[
+        str | None, typer.Option(help="Column to join the rows by; without it, row by row.")
+    ] = None,
     ignore: Ignore = None,
     rope: Annotated[float, typer.Option(help="Differences up to this size do not matter.")] = 0.0,
     level: Level = 0.95,
@@ -110,8 +127,12 @@ def merge(
         list[Path],
         typer.Argument(metavar="STATE...", help="Files written by save_state.", show_default=False),
     ],
-    output: Annotated[Path | None, typer.Option(help="Write the merged state to this file (.npz).")] = None,
-    classes: Annotated[str | None, typer.Option(help="Names of the classes, separated by commas.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the merged state to this file (.npz).")
+    ] = None,
+    classes: Annotated[
+        str | None, typer.Option(help="Names of the classes, separated by commas.")
+    ] = None,
     level: Level = 0.95,
     html: Html = None,
     json: Json = None,
@@ -122,7 +143,9 @@ def merge(
     from jaxmetrics.cli import _commands
 
     names = None if classes is None else classes.split(",")
-    _commands.merge(files, names, _commands.Output(level, json, html, "Merged states", state=output))
+    _commands.merge(
+        files, names, _commands.Output(level, json, html, "Merged states", state=output)
+    )
 
 
 def main() -> None:

@@ -21,7 +21,9 @@ try:
         read_pairs,
     )
 except ImportError as error:
-    raise SystemExit(f"jaxmetrics: the command line needs {error.name}: pip install 'jaxmetrics[cli]'") from None
+    raise SystemExit(
+        f"jaxmetrics: the command line needs {error.name}: pip install 'jaxmetrics[cli]'"
+    ) from None
 
 from jaxmetrics.comparisons.differences import check_rope
 from jaxmetrics.estimates import normal_quantile
@@ -61,7 +63,9 @@ def report_counts(file: Path, is_told_columns: bool, output: Output) -> None:
 
     def result() -> Report:
         if is_told_columns:
-            raise InputError("--counts reads a matrix: it takes no --true, --pred, --weight, --prob or --ignore")
+            raise InputError(
+                "--counts reads a matrix: it takes no --true, --pred, --weight, --prob or --ignore"
+            )
         matrix, names = read_counts(file)
         with _about(file):
             return Report.from_counts(matrix, class_names=names, level=output.level)
@@ -135,7 +139,9 @@ def _save_state(file: Path, state: State) -> None:
         raise InputError(f"{file}: cannot be written: {error.strerror}") from None
 
 
-def _deliver(result: Callable[[], Report | ComparisonReport], output: Output, files: Sequence[Path]) -> None:
+def _deliver(
+    result: Callable[[], Report | ComparisonReport], output: Output, files: Sequence[Path]
+) -> None:
     """Write what comes out of reading `files`, or one line that says what is wrong."""
     try:
         with _about("--level"):
@@ -147,7 +153,9 @@ def _deliver(result: Callable[[], Report | ComparisonReport], output: Output, fi
             taken[file.resolve()] = option
         texts = {option: file for option, file in output.written().items() if option != "--output"}
         with ExitStack() as stack:
-            targets = {option: stack.enter_context(_replacing(file)) for option, file in texts.items()}
+            targets = {
+                option: stack.enter_context(_replacing(file)) for option, file in texts.items()
+            }
             report = result()
             if "--json" in targets:
                 targets["--json"].write(report.to_json())
@@ -161,12 +169,16 @@ def _deliver(result: Callable[[], Report | ComparisonReport], output: Output, fi
         _refuse(f"standard output: {error.strerror}")
 
 
-def _report_of_predictions(file: Path, columns: Columns, ignore: Sequence[str], level: float) -> Report:
+def _report_of_predictions(
+    file: Path, columns: Columns, ignore: Sequence[str], level: float
+) -> Report:
     with _progress() as on_progress:
         counted = count_predictions(file, columns, ignore=ignore, on_progress=on_progress)
     names, counts, probabilities = counted.in_order()
     with _about(file):
-        report = Report.from_counts(counts, class_names=names, num_ignored=counted.num_ignored, level=level)
+        report = Report.from_counts(
+            counts, class_names=names, num_ignored=counted.num_ignored, level=level
+        )
         return report if probabilities is None else report.with_probabilities(probabilities)
 
 

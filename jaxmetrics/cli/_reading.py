@@ -43,7 +43,8 @@ class InputError(Exception):
 
 @dataclass(frozen=True)
 class Columns:
-    """Where to look: names of columns or arrays, and the prefix (NPZ: the array) of the probabilities.
+    """Where to look: names of columns or arrays, and the prefix (NPZ: the array) of the
+    probabilities.
 
     `pred` None means `y_pred`, or the most probable class where the file has only probabilities.
     """
@@ -65,13 +66,17 @@ class Columns:
             if f"{name}_duplicated_0" in found:  # what polars makes of a second one
                 raise InputError(f"the file has two columns {name!r}")
         if len(set(roles.values())) < len(roles):
-            raise InputError(f"one column has two roles: {', '.join(f'{role} = {name!r}' for role, name in roles.items())}")
+            raise InputError(
+                "one column has two roles:"
+                f" {', '.join(f'{role} = {name!r}' for role, name in roles.items())}"
+            )
         return roles
 
 
 @dataclass
 class Counted:
-    """What is kept of a file: counts over the classes seen so far, in the order of their first appearance.
+    """What is kept of a file: counts over the classes seen so far, in the order of their first
+    appearance.
 
     `counts` has room for more classes: rows and columns beyond those that are known are 0.
     """
@@ -96,7 +101,9 @@ class Counted:
             self.counts += np.bincount(cells, amounts[in_use], k * k).reshape(k, k)
 
     def in_order(self) -> tuple[list[str], np.ndarray, ProbabilitySums | None]:
-        """Class names, counts and sums of probabilities, sorted by number if all names are integers, else by name."""
+        """Class names, counts and sums of probabilities, sorted by number if all names are
+        integers, else by name.
+        """
         names = _sorted(self.classes)
         order = np.array([self.classes[name] for name in names])
         probabilities = None if self.probabilities is None else self.probabilities.of_classes(order)
@@ -105,7 +112,9 @@ class Counted:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Two files' predictions for the same examples: class ids `(n,)`, which name the sorted classes."""
+    """Two files' predictions for the same examples: class ids `(n,)`, which name the sorted
+    classes.
+    """
 
     class_names: list[str]
     true: np.ndarray
@@ -114,13 +123,20 @@ class Pairs:
     num_ignored: int
 
 
-def read_pairs(path_a: Path, path_b: Path, columns: Columns, *, ignore: Sequence[str] = ()) -> Pairs:
-    """Read two files of predictions, row by row or joined by `columns.id`; their true classes must agree."""
+def read_pairs(
+    path_a: Path, path_b: Path, columns: Columns, *, ignore: Sequence[str] = ()
+) -> Pairs:
+    """Read two files of predictions, row by row or joined by `columns.id`; their true classes must
+    agree.
+    """
     a, b = (_read_predictions(path, columns, frozenset(ignore)) for path in (path_a, path_b))
     if columns.id is not None:
         a, b = _joined(a, b, (path_a, path_b))
     elif len(a) != len(b):
-        raise InputError(f"{path_a} has {len(a)} rows, {path_b} has {len(b)}; --id names a column to join them by")
+        raise InputError(
+            f"{path_a} has {len(a)} rows, {path_b} has {len(b)}; --id names a column to join them"
+            " by"
+        )
     differ = (a["true"] != b["true"]).to_numpy()
     if differ.any():
         i = int(differ.argmax())
@@ -137,13 +153,17 @@ def read_pairs(path_a: Path, path_b: Path, columns: Columns, *, ignore: Sequence
     true, pred_a, pred_b = (column.filter(pl.Series(kept)) for column in labels)
     names = _sorted({*true.unique(), *pred_a.unique(), *pred_b.unique()})
     if len(names) < 2:
-        raise InputError(f"a comparison needs at least two classes, the files have {_listed(names)}")
+        raise InputError(
+            f"a comparison needs at least two classes, the files have {_listed(names)}"
+        )
     for path, pred in ((path_a, pred_a), (path_b, pred_b)):
         with _naming(path):
             _check_kinds(true.unique().to_list(), pred.unique().to_list())
 
     def ids(labels: pl.Series) -> np.ndarray:
-        return labels.replace_strict(names, list(range(len(names))), return_dtype=pl.Int32).to_numpy()
+        return labels.replace_strict(
+            names, list(range(len(names))), return_dtype=pl.Int32
+        ).to_numpy()
 
     return Pairs(names, ids(true), ids(pred_a), ids(pred_b), num_ignored=int((~kept).sum()))
 
@@ -156,7 +176,10 @@ def _read_predictions(path: Path, columns: Columns, ignore: frozenset[str]) -> p
 
         def refuse(bad: np.ndarray, role: str, message: str) -> NoReturn:
             i = int(bad.argmax())
-            raise InputError(f"row {_row_number(frame, i)}: {source.roles[role]!r} is {frame[role][i]!r}, {message}")
+            raise InputError(
+                f"row {_row_number(frame, i)}: {source.roles[role]!r} is {frame[role][i]!r},"
+                f" {message}"
+            )
 
         classes: dict[str, int] = {}
         for role in ("true", "pred"):
@@ -164,18 +187,25 @@ def _read_predictions(path: Path, columns: Columns, ignore: frozenset[str]) -> p
     return frame
 
 
-def _joined(a: pl.DataFrame, b: pl.DataFrame, paths: tuple[Path, Path]) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _joined(
+    a: pl.DataFrame, b: pl.DataFrame, paths: tuple[Path, Path]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Both in the order of A's ids."""
     for frame, path in zip((a, b), paths, strict=True):
         repeated = frame["id"].is_duplicated()
         if repeated.any():
             first = frame["id"].filter(repeated)[0]
-            raise InputError(f"{path}: {repeated.sum()} rows share their id with others, the first {first!r}")
+            raise InputError(
+                f"{path}: {repeated.sum()} rows share their id with others, the first {first!r}"
+            )
     for frame, other, path, other_path in ((a, b, *paths), (b, a, *paths[::-1])):
         alone = ~frame["id"].is_in(other["id"].to_list())
         if alone.any():
             first = frame["id"].filter(alone)[0]
-            raise InputError(f"{alone.sum()} of {len(frame)} rows of {path} are not in {other_path}, the first is {first!r}")
+            raise InputError(
+                f"{alone.sum()} of {len(frame)} rows of {path} are not in {other_path}, the first"
+                f" is {first!r}"
+            )
     return a, a.select("id").join(b, on="id", how="left", maintain_order="left")
 
 
@@ -203,7 +233,9 @@ def count_predictions(
         if isinstance(source, _TableSource) and are_labels_all:
             start = _add_cells(counted, source, ignored, advance)
         if start is not None:
-            batch_size = min(BATCH_SIZE, max(1, _MOST_PROBABILITIES // max(1, len(source.prob_names))))
+            batch_size = min(
+                BATCH_SIZE, max(1, _MOST_PROBABILITIES // max(1, len(source.prob_names)))
+            )
             for frame in source.batches(start):
                 for batch in frame.iter_slices(batch_size):
                     _add_rows(counted, batch, source, ignored)
@@ -219,12 +251,16 @@ def read_counts(path: Path) -> tuple[np.ndarray, list[str] | None]:
             return _counts_from_npz(path), None
         if path.suffix.lower() == ".parquet":
             frame = pl.read_parquet(path, glob=False)
-            return _counts_from_cells(frame.columns, [[str(cell) for cell in row] for row in frame.rows()])
+            return _counts_from_cells(
+                frame.columns, [[str(cell) for cell in row] for row in frame.rows()]
+            )
         frame = pl.read_csv(path, has_header=False, infer_schema=False, glob=False)
         rows = [[(cell or "").strip() for cell in row] for row in frame.rows()]
         rows = [row for row in rows if any(row)]  # without blank lines
         has_names = len(rows) == len(rows[0]) + 1 or not all(map(_is_number, rows[0]))
-        return _counts_from_cells(rows[0], rows[1:]) if has_names else _counts_from_cells(None, rows)
+        return (
+            _counts_from_cells(rows[0], rows[1:]) if has_names else _counts_from_cells(None, rows)
+        )
 
 
 @contextmanager
@@ -232,7 +268,9 @@ def _naming(path: Path) -> Iterator[None]:
     """Errors of the block as InputError that names the file."""
     try:
         if path.suffix.lower() not in EXTENSIONS:
-            raise InputError(f"unknown extension {path.suffix!r}; known are {', '.join(EXTENSIONS)}")
+            raise InputError(
+                f"unknown extension {path.suffix!r}; known are {', '.join(EXTENSIONS)}"
+            )
         if not path.is_file():
             raise InputError("it is a directory" if path.is_dir() else "no such file")
         yield
@@ -254,7 +292,9 @@ class _Source(Protocol):
 
 
 def _source(path: Path, columns: Columns) -> "_Source":
-    return _NpzSource(path, columns) if path.suffix.lower() == ".npz" else _TableSource(path, columns)
+    return (
+        _NpzSource(path, columns) if path.suffix.lower() == ".npz" else _TableSource(path, columns)
+    )
 
 
 class _TableSource:
@@ -262,21 +302,31 @@ class _TableSource:
 
     def __init__(self, path: Path, columns: Columns) -> None:
         is_csv = path.suffix.lower() == ".csv"
-        table = pl.scan_csv(path, infer_schema=False, glob=False) if is_csv else pl.scan_parquet(path, glob=False)
+        table = (
+            pl.scan_csv(path, infer_schema=False, glob=False)
+            if is_csv
+            else pl.scan_parquet(path, glob=False)
+        )
         schema = table.collect_schema()
         found = schema.names()
         if len(found) == 1 and re.search(r"[;\t|]", found[0]):
             raise InputError(f"columns must be separated by commas; the first line is {found[0]!r}")
         self.roles = columns.roles(found)
         prefix = columns.prob or ""
-        self.prob_names = [name for name in found if prefix and name.startswith(prefix) and name not in self.roles.values()]
+        self.prob_names = [
+            name
+            for name in found
+            if prefix and name.startswith(prefix) and name not in self.roles.values()
+        ]
         self.prob_classes = [name.removeprefix(prefix) for name in self.prob_names]
         if prefix and not self.prob_names:
             raise InputError(f"no column begins with {prefix!r}; the file has {_listed(found)}")
         for role in ("true", "pred"):
             if role in self.roles and schema[self.roles[role]].is_float():
                 name = self.roles[role]
-                raise InputError(f"column {name!r} holds {schema[name]}: classes must be strings or integers")
+                raise InputError(
+                    f"column {name!r} holds {schema[name]}: classes must be strings or integers"
+                )
         self.num_rows = None if is_csv else table.select(pl.len()).collect().item()
         self._path, self._is_csv, self._table = path, is_csv, table
         self._labels: dict[str, None] = {}  # found in the pieces of CSV so far, as they are written
@@ -316,7 +366,9 @@ class _TableSource:
         return num_rows, cells.with_columns(labels.str.strip_chars() if self._is_csv else labels)
 
     def _cells_of_known(self, start: int, length: int) -> pl.DataFrame | None:
-        """Of a piece of CSV in which no label is new: to look them up is faster than to hold them."""
+        """Of a piece of CSV in which no label is new: to look them up is faster than to hold
+        them.
+        """
         if not 0 < len(self._labels) <= MAX_CLASSES:
             return None
         kinds = {self.roles[role]: pl.Enum(list(self._labels)) for role in ("true", "pred")}
@@ -338,7 +390,9 @@ class _NpzSource:
     def __init__(self, path: Path, columns: Columns) -> None:
         self._path = path
         with zipfile.ZipFile(path) as archive:
-            found = [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+            found = [
+                name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")
+            ]
             if columns.prob is not None and columns.prob not in found:
                 raise InputError(f"no array {columns.prob!r}; the file has {_listed(found)}")
             self.roles = columns.roles(found)
@@ -346,7 +400,9 @@ class _NpzSource:
             shapes = {role: self._check(archive, role, name) for role, name in self._arrays.items()}
         lengths = {self._arrays[role]: shape[0] for role, shape in shapes.items()}
         if len(set(lengths.values())) > 1:
-            raise InputError("unequal lengths: " + ", ".join(f"{name!r} has {n}" for name, n in lengths.items()))
+            raise InputError(
+                "unequal lengths: " + ", ".join(f"{name!r} has {n}" for name, n in lengths.items())
+            )
         self.num_rows: int | None = shapes["true"][0]
         num_classes = shapes["prob"][1] if columns.prob else 0
         self.prob_names = [f"{columns.prob}[:, {i}]" for i in range(num_classes)]
@@ -357,9 +413,16 @@ class _NpzSource:
         with archive.open(f"{name}.npy") as file:
             shape, _, dtype = _read_header(file, name)
         if len(shape) != (2 if role == "prob" else 1):
-            raise InputError(f"array {name!r} has shape {shape}, expected {'(n, K)' if role == 'prob' else '(n,)'}")
+            raise InputError(
+                f"array {name!r} has shape {shape}, expected"
+                f" {'(n, K)' if role == 'prob' else '(n,)'}"
+            )
         if dtype.kind not in ("iubUS" if role in ("true", "pred", "id") else "iubf"):
-            expected = "expected strings or integers" if role in ("true", "pred", "id") else "expected real numbers"
+            expected = (
+                "expected strings or integers"
+                if role in ("true", "pred", "id")
+                else "expected real numbers"
+            )
             raise InputError(f"array {name!r} holds {dtype}: {expected}")
         return shape
 
@@ -370,17 +433,28 @@ class _NpzSource:
             for pieces in zip(*readers.values(), strict=True):
                 piece = dict(zip(readers, pieces, strict=True))
                 prob = piece.pop("prob", np.empty((0, 0)))
-                data = {role: pl.Series(x.astype(str) if x.dtype.kind in "bS" else x) for role, x in piece.items()}
-                data |= {f"prob {i}": pl.Series(prob[:, i].astype(float)) for i in range(prob.shape[1])}
+                data = {
+                    role: pl.Series(x.astype(str) if x.dtype.kind in "bS" else x)
+                    for role, x in piece.items()
+                }
+                data |= {
+                    f"prob {i}": pl.Series(prob[:, i].astype(float)) for i in range(prob.shape[1])
+                }
                 yield pl.DataFrame(data).with_columns(pl.col("^true|pred$").cast(pl.String))
 
 
 def _read_header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dtype]:
     version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    read = (
+        np.lib.format.read_array_header_1_0
+        if version == (1, 0)
+        else np.lib.format.read_array_header_2_0
+    )
     shape, fortran_order, dtype = read(file)
     if dtype.hasobject:
-        raise InputError(f"array {name!r} holds Python objects; save it as integers or fixed-width strings")
+        raise InputError(
+            f"array {name!r} holds Python objects; save it as integers or fixed-width strings"
+        )
     return shape, fortran_order, dtype
 
 
@@ -388,14 +462,18 @@ def _npy_rows(archive: zipfile.ZipFile, name: str, stack: ExitStack) -> Iterator
     file = stack.enter_context(archive.open(f"{name}.npy"))
     shape, fortran_order, dtype = _read_header(file, name)
     if fortran_order and len(shape) > 1:
-        raise InputError(f"array {name!r} is stored column by column; save numpy.ascontiguousarray of it")
+        raise InputError(
+            f"array {name!r} is stored column by column; save numpy.ascontiguousarray of it"
+        )
     row = dtype.itemsize * int(np.prod(shape[1:]))
     for start in range(0, shape[0], BATCH_SIZE):
         size = min(BATCH_SIZE, shape[0] - start)
         yield np.frombuffer(file.read(size * row), dtype).reshape(size, *shape[1:])
 
 
-def _add_cells(counted: Counted, source: _TableSource, ignore: frozenset[str], on_progress: OnProgress) -> int | None:
+def _add_cells(
+    counted: Counted, source: _TableSource, ignore: frozenset[str], on_progress: OnProgress
+) -> int | None:
     """Count pieces of a table, the first ones small, where most mistakes show.
 
     Returns the first row of the piece in which something is wrong, or None.
@@ -431,20 +509,28 @@ def _add_cells(counted: Counted, source: _TableSource, ignore: frozenset[str], o
         length = min(4 * length, _LARGEST_PIECE)
 
 
-def _add_rows(counted: Counted, batch: pl.DataFrame, source: _Source, ignore: frozenset[str]) -> None:
+def _add_rows(
+    counted: Counted, batch: pl.DataFrame, source: _Source, ignore: frozenset[str]
+) -> None:
     """Add one batch."""
 
     def refuse(bad: np.ndarray, role: str, message: str) -> NoReturn:
         i = int(bad.argmax())
         value = list(batch.select(f"^{role}.*$").row(i)) if role == "prob" else batch[role][i]
-        where = " + ".join(map(repr, source.prob_names)) if role == "prob" else repr(source.roles[role])
-        raise InputError(f"row {_row_number(batch, i, counted.num_rows)}: {where} is {value!r}, {message}")
+        where = (
+            " + ".join(map(repr, source.prob_names)) if role == "prob" else repr(source.roles[role])
+        )
+        raise InputError(
+            f"row {_row_number(batch, i, counted.num_rows)}: {where} is {value!r}, {message}"
+        )
 
     batch = batch.with_columns(pl.col("^true|pred$").fill_null(""))
     ids = {}
     for role in ("true", "pred"):
         if role in batch.columns:
-            _learn_classes(counted.classes, batch[role], role, bool(source.prob_names), ignore, refuse)
+            _learn_classes(
+                counted.classes, batch[role], role, bool(source.prob_names), ignore, refuse
+            )
             ids[role] = _ids(batch[role], counted.classes, ignore)
     in_use = np.logical_and.reduce([x >= 0 for x in ids.values()])
 
@@ -458,7 +544,9 @@ def _add_rows(counted: Counted, batch: pl.DataFrame, source: _Source, ignore: fr
     if source.prob_names:
         probs = _numbers(batch, [f"prob {i}" for i in range(len(source.prob_names))])
         if not are_probabilities(probs)[in_use].all():
-            refuse(in_use & ~are_probabilities(probs), "prob", "expected probabilities that sum to 1")
+            refuse(
+                in_use & ~are_probabilities(probs), "prob", "expected probabilities that sum to 1"
+            )
         ids.setdefault("pred", np.nan_to_num(probs).argmax(1))
 
     true, pred = (np.where(in_use, ids[role], -1) for role in ("true", "pred"))
@@ -468,7 +556,9 @@ def _add_rows(counted: Counted, batch: pl.DataFrame, source: _Source, ignore: fr
     if probs is not None:
         sums = probability_sums(true, probs, weights)
         before = counted.probabilities
-        counted.probabilities = sums if before is None else ProbabilitySums(*map(np.add, before, sums))
+        counted.probabilities = (
+            sums if before is None else ProbabilitySums(*map(np.add, before, sums))
+        )
 
 
 def _ids(labels: pl.Series, classes: Mapping[str, int], ignore: Collection[str]) -> np.ndarray:
@@ -491,7 +581,9 @@ def _learn_classes(
     ignore: frozenset[str],
     refuse: Callable[[np.ndarray, str, str], NoReturn],
 ) -> None:
-    """Give an id to each new class name, in the order of appearance; if `closed` there must be no new one."""
+    """Give an id to each new class name, in the order of appearance; if `closed` there must be no
+    new one.
+    """
     for label in labels.unique(maintain_order=True):
         if label in ignore or label in classes:
             continue
@@ -499,7 +591,10 @@ def _learn_classes(
         if label == "":
             message = "which is no class; --ignore '' leaves such rows out"
         elif re.fullmatch(r"-\d+", label):
-            message = f"which is no class id; --ignore={label} leaves such rows out, another name makes it a class"
+            message = (
+                f"which is no class id; --ignore={label} leaves such rows out, another name makes"
+                " it a class"
+            )
         elif closed:
             message = "a class for which there is no column of probabilities"
         elif len(classes) == MAX_CLASSES:
@@ -520,19 +615,31 @@ def _check_counted(counted: Counted) -> None:
     if counted.num_rows == counted.num_ignored:
         raise InputError("all rows are ignored")
     if len(counted.classes) < 2:
-        raise InputError(f"a report needs at least two classes, the file has {_listed(list(counted.classes))}")
+        raise InputError(
+            f"a report needs at least two classes, the file has {_listed(list(counted.classes))}"
+        )
     occurrences = counted.counts.sum(1), counted.counts.sum(0)
-    _check_kinds(*([name for name, i in counted.classes.items() if times[i] > 0] for times in occurrences))
+    _check_kinds(
+        *([name for name, i in counted.classes.items() if times[i] > 0] for times in occurrences)
+    )
 
 
 def _check_kinds(true: Sequence[str], pred: Sequence[str]) -> None:
     kinds = {_kind(true), _kind(pred)}
     if kinds == {"integers", "fractions"} or (len(kinds) > 1 and not set(true) & set(pred)):
-        raise InputError(f"truth and prediction are not of one kind: {_listed(true)} against {_listed(pred)}")
+        raise InputError(
+            f"truth and prediction are not of one kind: {_listed(true)} against {_listed(pred)}"
+        )
 
 
 def _kind(names: Sequence[str]) -> str:
-    return "integers" if all(map(_is_integer, names)) else "fractions" if all(map(_is_number, names)) else "names"
+    return (
+        "integers"
+        if all(map(_is_integer, names))
+        else "fractions"
+        if all(map(_is_number, names))
+        else "names"
+    )
 
 
 def _counts_from_npz(path: Path) -> np.ndarray:
@@ -542,19 +649,28 @@ def _counts_from_npz(path: Path) -> np.ndarray:
         return arrays["counts" if "counts" in arrays else arrays.files[0]]
 
 
-def _counts_from_cells(header: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> tuple[np.ndarray, list[str] | None]:
-    """Text to numbers; under a header with one column more than there are rows, the first column repeats the names."""
+def _counts_from_cells(
+    header: Sequence[str] | None, rows: Sequence[Sequence[str]]
+) -> tuple[np.ndarray, list[str] | None]:
+    """Text to numbers; under a header with one column more than there are rows, the first column
+    repeats the names.
+    """
     names = None if header is None else list(header)
     if names is not None and len(names) == len(rows) + 1:
         row_names, rows, names = [row[0] for row in rows], [row[1:] for row in rows], names[1:]
         if row_names != names:
-            raise InputError(f"rows and columns name different classes: {_listed(row_names)} and {_listed(names)}")
+            raise InputError(
+                f"rows and columns name different classes: {_listed(row_names)} and"
+                f" {_listed(names)}"
+            )
     for i, row in enumerate(rows):
         for cell in row:
             if not _is_number(cell):
                 raise InputError(f"row {i + 1}: {cell!r} is not a number")
     integers = all(_is_integer(cell) and abs(int(cell)) < 2**63 for row in rows for cell in row)
-    return np.array([[int(cell) if integers else float(cell) for cell in row] for row in rows]), names
+    return np.array(
+        [[int(cell) if integers else float(cell) for cell in row] for row in rows]
+    ), names
 
 
 def _is_integer(text: str) -> bool:

@@ -1,4 +1,6 @@
-"""What the cells of a comparison stand for: pairs of predictions, or the combinations of labels that occur."""
+"""What the cells of a comparison stand for: pairs of predictions, or the combinations of labels
+that occur.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,14 @@ import jax
 import numpy as np
 
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, on_device, xp
-from jaxmetrics._validation import ArrayLike, as_array, as_class_ids, as_float, as_mask, check_examples
+from jaxmetrics._validation import (
+    ArrayLike,
+    as_array,
+    as_class_ids,
+    as_float,
+    as_mask,
+    check_examples,
+)
 from jaxmetrics.estimates import Metric
 
 __all__: list[str] = []
@@ -20,8 +29,8 @@ def as_cube(paired: ArrayLike) -> Array:
     counts = as_float(paired, "paired")
     if counts.ndim < 3 or len(set(counts.shape[-3:])) != 1 or counts.shape[-1] == 0:
         raise ValueError(
-            f"paired must have shape (..., K, K, K) (truth, prediction of A, prediction of B), got {counts.shape}."
-            " jaxmetrics.paired_confusion_matrix makes such an array."
+            "paired must have shape (..., K, K, K) (truth, prediction of A, prediction of B), got"
+            f" {counts.shape}. jaxmetrics.paired_confusion_matrix makes such an array."
         )
     return counts
 
@@ -33,12 +42,16 @@ def as_cells(paired: ArrayLike, checked: Callable[[Array, str], Array]) -> Array
 
 
 class Layout(NamedTuple):
-    """What the cells of a comparison stand for: pairs `(K, K K)`, pairs listed by their labels, or A and B apart `(2, K K)`."""
+    """What the cells of a comparison stand for: pairs `(K, K K)`, pairs listed by their labels, or
+    A and B apart `(2, K K)`.
+    """
 
     num_classes: int
     paired: bool = True
 
-    def evaluator(self, metric: Metric, labels: Array | None) -> Callable[[Array], tuple[Any, Any, Any]]:
+    def evaluator(
+        self, metric: Metric, labels: Array | None
+    ) -> Callable[[Array], tuple[Any, Any, Any]]:
         """From cells to the metric of A, of B and the difference."""
         matrices = self._of_dense_cells if labels is None else tabulation(labels, self.num_classes)
 
@@ -46,7 +59,10 @@ class Layout(NamedTuple):
             both = matrices(cells)
             if is_jax(both):  # one at a time, so that the metric is compiled once
                 values = jax.vmap(metric)(both)
-                of_a, of_b = jax.tree.map(lambda x: x[0], values), jax.tree.map(lambda x: x[1], values)
+                of_a, of_b = (
+                    jax.tree.map(lambda x: x[0], values),
+                    jax.tree.map(lambda x: x[1], values),
+                )
             else:
                 of_a, of_b = metric(both[..., 0, :, :]), metric(both[..., 1, :, :])
             return of_a, of_b, jax.tree.map(difference, of_a, of_b)
@@ -99,11 +115,14 @@ def tabulation(labels: Array, k: int) -> Callable[[Array], Array]:
 
 
 def _sums_by_row(labels: np.ndarray, k: int) -> list[tuple[slice, np.ndarray, np.ndarray]]:
-    """Of each true class: its cells, the entries of its row in all matrices that occur, and which cell adds to which."""
+    """Of each true class: its cells, the entries of its row in all matrices that occur, and which
+    cell adds to which.
+    """
     true, preds = labels[0], labels[1:]
     rows = []
     for i in np.unique(true[true < k]):
-        used = slice(*np.searchsorted(true, [i, i + 1]))  # cells come in the order of their true class
+        # Cells come in the order of their true class.
+        used = slice(*np.searchsorted(true, [i, i + 1]))
         entries = preds[:, used] + k * k * np.arange(len(preds))[:, None] + k * i
         occurring, place = np.unique(entries, return_inverse=True)
         adds_to = np.zeros((entries.shape[1], len(occurring)))
@@ -112,33 +131,44 @@ def _sums_by_row(labels: np.ndarray, k: int) -> list[tuple[slice, np.ndarray, np
     return rows
 
 
-def distinct(named_labels: dict[str, ArrayLike], k: int, where: ArrayLike | None) -> tuple[Array, Array]:
+def distinct(
+    named_labels: dict[str, ArrayLike], k: int, where: ArrayLike | None
+) -> tuple[Array, Array]:
     """The combinations of labels that occur: how often `(R, W)`, and their labels `(C, R, W)`."""
     given = {name: as_array(labels, name) for name, labels in named_labels.items()}
     shapes = {name: x.shape for name, x in given.items()}
     mask = None if where is None else as_mask(where)
     check_examples(shapes if mask is None else shapes | {"where": mask.shape})
     if any(len(shape) != 1 for shape in shapes.values()):
-        raise ValueError(f"labels must have shape (n,), got {', '.join(f'{name} {shape}' for name, shape in shapes.items())}.")
+        raise ValueError(
+            "labels must have shape (n,), got"
+            f" {', '.join(f'{name} {shape}' for name, shape in shapes.items())}."
+        )
     ids = [as_class_ids(x, name, k, mask) for name, x in given.items()]
     if not all(map(is_known, (*ids, mask))):
         hidden = xp.stack([x.astype(xp.int32) for x in ids])
         counted = ((hidden >= 0) & (hidden < k)).all(0) & (True if mask is None else mask)
         return in_rectangle(counted.astype(float_dtype(counted)), hidden, k)
     table = np.stack([np.asarray(x, np.int32) for x in ids])
-    table = table[:, ((table >= 0) & (table < k)).all(0) & (True if mask is None else np.asarray(mask))]
+    table = table[
+        :, ((table >= 0) & (table < k)).all(0) & (True if mask is None else np.asarray(mask))
+    ]
     combination = table[0].astype(np.int64)
     for row in table[1:]:
         combination = np.unique(combination * k + row, return_inverse=True)[1].astype(np.int64)
     _, first, counts = np.unique(combination, return_index=True, return_counts=True)
     cells, cell_labels = in_rectangle(counts.astype(float), table[:, first], k)
     if on_device(ids, mask):
-        cells, cell_labels = jax.numpy.asarray(cells, float_dtype()), jax.numpy.asarray(cell_labels, np.int32)
+        cells, cell_labels = (
+            jax.numpy.asarray(cells, float_dtype()),
+            jax.numpy.asarray(cell_labels, np.int32),
+        )
     return cells, cell_labels
 
 
 def in_rectangle(counts: Array, labels: Array, k: int) -> tuple[Array, Array]:
-    """Cells `(U,)` laid out as `(R, W)`, about a square and a power of two, and their labels `(C, U)` as `(C, R, W)`.
+    """Cells `(U,)` laid out as `(R, W)`, about a square and a power of two, and their labels
+    `(C, U)` as `(C, R, W)`.
 
     A multinomial of them then takes R + W steps, not U.
     """

@@ -36,7 +36,9 @@ __all__ = ["Comparison", "compare", "compare_predictions", "compare_unpaired"]
 
 
 class Comparison(NamedTuple):
-    """A metric of A, of B, and A - B; how probable it is that A is better, and that the two differ by no more than `rope`."""
+    """A metric of A, of B, and A - B; how probable it is that A is better, and that the two differ
+    by no more than `rope`.
+    """
 
     a: Estimate
     b: Estimate
@@ -59,28 +61,32 @@ def compare(
     """The difference of a metric between two classifiers that judged the same examples.
 
     - `"bootstrap"`: test sets drawn from this one, with their pairs; BCa intervals.
-    - `"posterior"`: per class a Dirichlet posterior on the pairs of predictions. Its prior is the product of the priors that
-      `posterior` gives A and B, so that each of them, looked at alone, has that posterior; 2 examples' worth per class, however
-      many pairs there are.
+    - `"posterior"`: per class a Dirichlet posterior on the pairs of predictions. Its prior is the
+      product of the priors that `posterior` gives A and B, so that each of them, looked at alone,
+      has that posterior; 2 examples' worth per class, however many pairs there are.
     - `"delta"`: normal, from the derivatives; nothing is drawn.
 
     Args:
         key: a JAX key, an int seed or, for counts of the host, a NumPy Generator.
         metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
-        paired: `(..., K, K, K)`, from `paired_confusion_matrix`; for hundreds of classes see `compare_predictions`.
-        rope: the region of practical equivalence: differences up to this size, in the metric's units, do not matter.
+        paired: `(..., K, K, K)`, from `paired_confusion_matrix`; for hundreds of classes see
+            `compare_predictions`.
+        rope: the region of practical equivalence: differences up to this size, in the metric's
+            units, do not matter.
         prior: of the posterior: alpha = beta, `(alpha, beta)` or `(K, 2)`.
 
     Returns:
-        `Comparison`, or a pytree of them. `probability_better` is the share of the replicates in which A is above B, ties
-        counting half: for the posterior a probability, for the others one minus a one-sided p-value, roughly.
+        `Comparison`, or a pytree of them. `probability_better` is the share of the replicates in
+        which A is above B, ties counting half: for the posterior a probability, for the others one
+        minus a one-sided p-value, roughly.
 
     Raises:
-        ValueError: a `paired` of another shape, negative or (bootstrap) fractional counts, an unknown method, a rope below 0,
-            num_samples < 2, a level outside of (0, 1).
+        ValueError: a `paired` of another shape, negative or (bootstrap) fractional counts, an
+            unknown method, a rope below 0, num_samples < 2, a level outside of (0, 1).
 
     >>> import jaxmetrics as jm
-    >>> y_true, y_pred_a, y_pred_b = [0, 0, 1, 1, 1, 0] * 20, [0, 0, 1, 1, 1, 1] * 20, [0, 1, 1, 1, 0, 1] * 20
+    >>> y_true, y_pred_a = [0, 0, 1, 1, 1, 0] * 20, [0, 0, 1, 1, 1, 1] * 20
+    >>> y_pred_b = [0, 1, 1, 1, 0, 1] * 20
     >>> paired = jm.paired_confusion_matrix(y_true, y_pred_a, y_pred_b, num_classes=2)
     >>> comparison = compare(0, jm.accuracy, paired)
     >>> comparison.difference.value.round(3), comparison.probability_better > 0.99
@@ -101,7 +107,9 @@ def compare(
     for matrix in cells.reshape(-1, k, k * k):  # one by one, so that each draws what it would alone
         true, pair = np.nonzero(np.asarray(matrix))
         counts, labels = in_rectangle(matrix[true, pair], np.stack([true, pair // k, pair % k]), k)
-        each.append(_compare(placed_key, counts, labels, method=method, layout=Layout(k), options=options))
+        each.append(
+            _compare(placed_key, counts, labels, method=method, layout=Layout(k), options=options)
+        )
     return jax.tree.map(lambda *x: xp.stack(x).reshape((*cells.shape[:-2], *np.shape(x[0]))), *each)
 
 
@@ -119,17 +127,20 @@ def compare_predictions(
     num_samples: int = 2000,
     level: float = 0.95,
 ) -> Any:
-    """`compare` from labels, for any number of classes: its work grows with the combinations that occur, not with K^3.
+    """`compare` from labels, for any number of classes: its work grows with the combinations that
+    occur, not with K^3.
 
     Args:
-        y_true, y_pred_a, y_pred_b: class ids `(n,)`. An example with one outside of `[0, num_classes)` is left out.
+        y_true, y_pred_a, y_pred_b: class ids `(n,)`. An example with one outside of
+            `[0, num_classes)` is left out.
         where: `(n,)`, True = counted.
 
     Returns:
         `Comparison`, or a pytree of them; other arguments and errors as `compare`.
 
     >>> import jaxmetrics as jm
-    >>> y_true, y_pred_a, y_pred_b = [0, 0, 1, 1, 1, 0] * 20, [0, 0, 1, 1, 1, 1] * 20, [0, 1, 1, 1, 0, 1] * 20
+    >>> y_true, y_pred_a = [0, 0, 1, 1, 1, 0] * 20, [0, 0, 1, 1, 1, 1] * 20
+    >>> y_pred_b = [0, 1, 1, 1, 0, 1] * 20
     >>> comparison = compare_predictions(0, jm.accuracy, y_true, y_pred_a, y_pred_b, num_classes=2)
     >>> comparison.difference.value.round(3)
     np.float64(0.333)
@@ -137,7 +148,9 @@ def compare_predictions(
     check_option(method, "method", ("bootstrap", "delta"))
     options = _options(metric, rope, num_samples, level)
     k = check_size(num_classes, "num_classes")
-    counts, labels = distinct({"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}, k, where)
+    counts, labels = distinct(
+        {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}, k, where
+    )
     placed_key, counts = place(key, where_answered(options["metric"], counts, np.ones((k, k))))
     return _compare(placed_key, counts, labels, method=method, layout=Layout(k), options=options)
 
@@ -154,9 +167,11 @@ def compare_unpaired(
     num_samples: int = 2000,
     level: float = 0.95,
 ) -> Any:
-    """The difference of a metric between classifiers that judged different examples, independent of each other.
+    """The difference of a metric between classifiers that judged different examples, independent of
+    each other.
 
-    For the same examples take `compare`: their pairs are lost here, and with them most of the power.
+    For the same examples take `compare`: their pairs are lost here, and with them most of the
+        power.
 
     Args:
         counts_a, counts_b: `(..., K, K)`, of one shape.
@@ -165,27 +180,42 @@ def compare_unpaired(
         `Comparison`, or a pytree of them; other arguments, methods and errors as `compare`.
 
     >>> import jaxmetrics as jm
-    >>> compare_unpaired(0, jm.accuracy, [[90, 10], [5, 95]], [[80, 20], [9, 91]]).difference.value.round(3)
+    >>> apart = compare_unpaired(0, jm.accuracy, [[90, 10], [5, 95]], [[80, 20], [9, 91]])
+    >>> apart.difference.value.round(3)
     np.float64(0.07)
     """
     check_option(method, "method", ("bootstrap", "posterior", "delta"))
     options = _options(metric, rope, num_samples, level)
     a, b = as_counts(counts_a), as_counts(counts_b)
     if a.shape != b.shape:
-        raise ValueError(f"counts_a and counts_b must have one shape (..., K, K), got {a.shape} and {b.shape}.")
+        raise ValueError(
+            f"counts_a and counts_b must have one shape (..., K, K), got {a.shape} and {b.shape}."
+        )
     k = a.shape[-1]
     a, b = (numbers_of_examples if method == "bootstrap" else frequencies)(xp.stack([a, b]))
-    a, b = where_answered(options["metric"], a, np.ones((k, k))), where_answered(options["metric"], b, np.ones((k, k)))
+    a, b = (
+        where_answered(options["metric"], a, np.ones((k, k))),
+        where_answered(options["metric"], b, np.ones((k, k))),
+    )
     placed_key, a, b = place(key, a, b)
     if method == "posterior":
-        return check_finite(_by_posterior_apart(placed_key, a, b, as_prior(prior, k), **options), num_samples)
+        return check_finite(
+            _by_posterior_apart(placed_key, a, b, as_prior(prior, k), **options), num_samples
+        )
     cells = xp.stack([a.reshape((*a.shape[:-2], -1)), b.reshape((*b.shape[:-2], -1))], -2)
-    return _compare(placed_key, cells, None, method=method, layout=Layout(k, paired=False), options=options)
+    return _compare(
+        placed_key, cells, None, method=method, layout=Layout(k, paired=False), options=options
+    )
 
 
 def _options(metric: Metric, rope: ArrayLike, num_samples: int, level: float) -> dict[str, Any]:
     normal_quantile(level)
-    return {"metric": as_floats(metric), "rope": check_rope(rope), "size": check_num_samples(num_samples), "level": level}
+    return {
+        "metric": as_floats(metric),
+        "rope": check_rope(rope),
+        "size": check_num_samples(num_samples),
+        "level": level,
+    }
 
 
 def check_rope(rope: ArrayLike) -> Array:
@@ -194,15 +224,21 @@ def check_rope(rope: ArrayLike) -> Array:
     if width.shape != ():
         raise ValueError(f"rope must be one number, got shape {width.shape}.")
     if is_known(width) and not bool((width >= 0).all()):
-        raise ValueError(f"rope must be >= 0, the largest difference that does not matter, got {rope!r}.")
+        raise ValueError(
+            f"rope must be >= 0, the largest difference that does not matter, got {rope!r}."
+        )
     return width
 
 
 def _comparisons(estimates: tuple[Any, Any, Any], better: Any, equivalent: Any) -> Any:
-    return jax.tree.map(Comparison, *estimates, better, equivalent, is_leaf=lambda x: isinstance(x, Estimate))
+    return jax.tree.map(
+        Comparison, *estimates, better, equivalent, is_leaf=lambda x: isinstance(x, Estimate)
+    )
 
 
-def _from_samples(estimates: tuple[Any, Any, Any], samples: tuple[Any, Any, Any], rope: Array, possible: Array) -> Any:
+def _from_samples(
+    estimates: tuple[Any, Any, Any], samples: tuple[Any, Any, Any], rope: Array, possible: Array
+) -> Any:
     """With the shares of replicates in which A is above B, and in which the two are alike."""
 
     def better(d: Array) -> Array:
@@ -215,9 +251,19 @@ def _from_samples(estimates: tuple[Any, Any, Any], samples: tuple[Any, Any, Any]
     return nan_unless(possible, _comparisons(estimates, *shares))
 
 
-def _compare(key: Key, cells: Array, labels: Array | None, *, method: str, layout: Layout, options: dict[str, Any]) -> Any:
+def _compare(
+    key: Key,
+    cells: Array,
+    labels: Array | None,
+    *,
+    method: str,
+    layout: Layout,
+    options: dict[str, Any],
+) -> Any:
     if method == "bootstrap":
-        result = _by_bootstrap(key, cells, labels, layout=layout, examples=how_many(cells), **options)
+        result = _by_bootstrap(
+            key, cells, labels, layout=layout, examples=how_many(cells), **options
+        )
         return check_finite(result, options["size"])
     return _by_delta(cells, labels, layout=layout, **options)
 
@@ -271,14 +317,19 @@ def _by_delta(
 ) -> Any:
     z = normal_quantile(level)
     function = partial(
-        value_and_error, layout.evaluator(metric, labels), stratified=not layout.paired, numbers=_numbers(cells, layout)
+        value_and_error,
+        layout.evaluator(metric, labels),
+        stratified=not layout.paired,
+        numbers=_numbers(cells, layout),
     )
     values, errors = of_each(function, cells, _numbers(cells, layout))
 
     def below(limit: Array, value: Array, error: Array) -> Array:
         """P(difference <= limit); half where an error of 0 leaves no doubt but which side."""
         certain = xp.where(value < limit, 1, xp.where(value > limit, 0, 0.5))
-        share = xp.where(error > 0, special.ndtr((limit - value) / xp.where(error > 0, error, 1)), certain)
+        share = xp.where(
+            error > 0, special.ndtr((limit - value) / xp.where(error > 0, error, 1)), certain
+        )
         return xp.where(xp.isnan(value) | xp.isnan(error), xp.nan, share)
 
     def equivalent(d: Array, s: Array) -> Array:
@@ -291,7 +342,9 @@ def _by_delta(
 
 
 @compiled
-def _by_posterior(key: Key, cells: Array, prior: Array, rope: Array, *, metric: Metric, size: int, level: float) -> Any:
+def _by_posterior(
+    key: Key, cells: Array, prior: Array, rope: Array, *, metric: Metric, size: int, level: float
+) -> Any:
     k = cells.shape[-2]
     own = replicates.cell_prior(prior)  # of one classifier
     pairs = own[:, :, None] * own[:, None, :] / own.sum(-1)[:, None, None]
@@ -308,12 +361,24 @@ def _by_posterior(key: Key, cells: Array, prior: Array, rope: Array, *, metric: 
 
 @compiled
 def _by_posterior_apart(
-    key: Key, a: Array, b: Array, prior: Array, rope: Array, *, metric: Metric, size: int, level: float
+    key: Key,
+    a: Array,
+    b: Array,
+    prior: Array,
+    rope: Array,
+    *,
+    metric: Metric,
+    size: int,
+    level: float,
 ) -> Any:
     sampler = replicates.posterior(prior, None)
     of_a, of_b = (
-        replicates.evaluate(sampler, metric, own_key, counts, size=size, numbers=counts.shape[-1] ** 2)
+        replicates.evaluate(
+            sampler, metric, own_key, counts, size=size, numbers=counts.shape[-1] ** 2
+        )
         for own_key, counts in zip(split(key), (a, b), strict=True)
     )
     samples = of_a, of_b, jax.tree.map(difference, of_a, of_b)
-    return _from_samples(posterior_estimates(samples, level), samples, rope, is_possible(a) & is_possible(b))
+    return _from_samples(
+        posterior_estimates(samples, level), samples, rope, is_possible(a) & is_possible(b)
+    )

@@ -36,21 +36,26 @@ class HypothesisTest(NamedTuple):
 
 
 @compiled
-def mcnemar(paired: ArrayLike, *, method: Literal["exact", "mid-p", "corrected", "asymptotic"] = "mid-p") -> HypothesisTest:
-    """McNemar's test of whether A and B are right equally often, from the examples of which only one is right.
+def mcnemar(
+    paired: ArrayLike, *, method: Literal["exact", "mid-p", "corrected", "asymptotic"] = "mid-p"
+) -> HypothesisTest:
+    """McNemar's test of whether A and B are right equally often, from the examples of which only
+    one is right.
 
-    With b examples that only A has right and c that only B has, under the hypothesis b is binomial with b + c trials and
-    probability 1/2:
+    With b examples that only A has right and c that only B has, under the hypothesis b is binomial
+    with b + c trials and probability 1/2:
 
     - `"exact"`: `2 P(X <= min(b, c))`, at most 1; the statistic is min(b, c).
-    - `"mid-p"`: the same with half of `P(X = min(b, c))` in place of all; less conservative, the one to prefer. Fagerland,
-      Lydersen and Laake (2013), BMC Medical Research Methodology 13.
-    - `"asymptotic"`: `(b - c)^2 / (b + c)` against chi-square with one degree of freedom; McNemar (1947), Psychometrika 12.
+    - `"mid-p"`: the same with half of `P(X = min(b, c))` in place of all; less conservative, the
+      one to prefer. Fagerland, Lydersen and Laake (2013), BMC Medical Research Methodology 13.
+    - `"asymptotic"`: `(b - c)^2 / (b + c)` against chi-square with one degree of freedom; McNemar
+      (1947), Psychometrika 12.
     - `"corrected"`: `(|b - c| - 1)^2 / (b + c)`, Edwards' continuity correction.
 
     Args:
-        paired: `(..., K, K, K)`, or one `(2, 2)` table `[[both right, only A], [only B, both wrong]]`. On the device, in
-            float32, counts of 2^24 and more are rounded.
+        paired: `(..., K, K, K)`, or one `(2, 2)` table
+            `[[both right, only A], [only B, both wrong]]`. On the device, in float32, counts of
+            2^24 and more are rounded.
 
     Returns:
         `HypothesisTest` of shape `(...)`; p = 1 where b + c = 0, NaN for negative counts.
@@ -84,19 +89,24 @@ def mcnemar(paired: ArrayLike, *, method: Literal["exact", "mid-p", "corrected",
         below, exactly = _fair_coin(fewer, total)
         p_value = 2 * below + (exactly if method == "exact" else 0)
         p_value = xp.where(gap == 0, 1, xp.clip(p_value, 0, 1))
-    return HypothesisTest(xp.where(valid, statistic, xp.nan), xp.where(valid, xp.where(total == 0, 1, p_value), xp.nan))
+    return HypothesisTest(
+        xp.where(valid, statistic, xp.nan),
+        xp.where(valid, xp.where(total == 0, 1, p_value), xp.nan),
+    )
 
 
 def _fair_coin(heads: Array, tosses: Array) -> tuple[Array, Array]:
     """P(X < heads) + P(X = heads) / 2, and P(X = heads), for the heads of a fair coin.
 
-    For heads <= tosses / 2 and relative to 1e-5 in float32: the probabilities below by their ratios; beyond a million tosses
-    normal, which is as exact for z < 5.
+    For heads <= tosses / 2 and relative to 1e-5 in float32: the probabilities below by their
+    ratios; beyond a million tosses normal, which is as exact for z < 5.
     """
     distance = heads - tosses / 2
     relative = divide(distance, tosses / 2)
     unlikeliness = tosses / 2 * (samplers.deviance(relative) + samplers.deviance(-relative))
-    spread = samplers.stirling(heads) * (samplers.stirling(tosses - heads) / samplers.stirling(tosses))
+    spread = samplers.stirling(heads) * (
+        samplers.stirling(tosses - heads) / samplers.stirling(tosses)
+    )
     probability = xp.exp(-unlikeliness) / xp.sqrt(2 * np.pi * spread)
     few = tosses <= 2.0**20
 
@@ -109,17 +119,27 @@ def _fair_coin(heads: Array, tosses: Array) -> tuple[Array, Array]:
         term = term * xp.maximum(heads - i, 0) / (tosses - heads + 1 + i)
         return i + 1, term, total + term
 
-    start = xp.zeros((), heads.dtype), xp.where(few, 1, 0).astype(heads.dtype), xp.ones_like(heads) / 2
+    start = (
+        xp.zeros((), heads.dtype),
+        xp.where(few, 1, 0).astype(heads.dtype),
+        xp.ones_like(heads) / 2,
+    )
     halved = lax.while_loop(unfinished, add, start)[2]
-    return xp.where(few, probability * halved, special.ndtr(divide(2 * distance, xp.sqrt(tosses)))), probability
+    return xp.where(
+        few, probability * halved, special.ndtr(divide(2 * distance, xp.sqrt(tosses)))
+    ), probability
 
 
-def permutation_test(key: KeyLike, metric: Metric, paired: ArrayLike, *, num_samples: int = 10_000) -> Any:
-    """Whether A and B differ in a metric: the difference, against those after swapping A and B at random in each example.
+def permutation_test(
+    key: KeyLike, metric: Metric, paired: ArrayLike, *, num_samples: int = 10_000
+) -> Any:
+    """Whether A and B differ in a metric: the difference, against those after swapping A and B at
+    random in each example.
 
-    Of the examples of class i with the predictions a and b, in either order, a binomial number with probability 1/2 keeps
-    A -> a, B -> b. The p-value is `(1 + #{|d*| >= |d|}) / (1 + S)`, which is never 0; S the swaps after which the metric is
-    defined. Edgington and Onghena (2007), Randomization Tests.
+    Of the examples of class i with the predictions a and b, in either order, a binomial number with
+    probability 1/2 keeps A -> a, B -> b. The p-value is `(1 + #{|d*| >= |d|}) / (1 + S)`, which is
+    never 0; S the swaps after which the metric is defined. Edgington and Onghena (2007),
+    Randomization Tests.
 
     Args:
         key: a JAX key, an int seed or, for counts of the host, a NumPy Generator.
@@ -134,7 +154,8 @@ def permutation_test(key: KeyLike, metric: Metric, paired: ArrayLike, *, num_sam
         ValueError: a `paired` of another shape, negative or fractional counts, num_samples < 2.
 
     >>> import jaxmetrics as jm
-    >>> paired = jm.paired_confusion_matrix([0, 0, 1, 1] * 10, [0, 0, 1, 1] * 10, [0, 1, 1, 0] * 10, num_classes=2)
+    >>> y_true, y_pred_a, y_pred_b = [0, 0, 1, 1] * 10, [0, 0, 1, 1] * 10, [0, 1, 1, 0] * 10
+    >>> paired = jm.paired_confusion_matrix(y_true, y_pred_a, y_pred_b)
     >>> permutation_test(0, jm.accuracy, paired).p_value < 0.001
     np.True_
     """
@@ -150,7 +171,9 @@ def _permute(key: Key, cells: Array, *, metric: Metric, size: int) -> Any:
 
     evaluate = Layout(k).evaluator(metric, None)
     of_a, of_b, differences = of_each(evaluate, cells, k**3)
-    samples = replicates.evaluate(replicates.swapped, lambda cells: evaluate(cells)[2], key, cells, size=size, numbers=k**3)
+    samples = replicates.evaluate(
+        replicates.swapped, lambda cells: evaluate(cells)[2], key, cells, size=size, numbers=k**3
+    )
 
     def test(a: Array, b: Array, d: Array, samples: Array) -> HypothesisTest:
         as_far = xp.abs(samples) >= xp.abs(d) - 2 * ulp(a, b)

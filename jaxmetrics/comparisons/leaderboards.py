@@ -16,7 +16,14 @@ from jaxmetrics.estimates import Estimate, Metric, normal_quantile
 from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.quantiles import bootstrap_of, mean_of_finite
 from jaxmetrics.intervals.replicates import of_each
-from jaxmetrics.intervals.tables import as_floats, check_finite, check_num_samples, how_many, nan_unless, where_answered
+from jaxmetrics.intervals.tables import (
+    as_floats,
+    check_finite,
+    check_num_samples,
+    how_many,
+    nan_unless,
+    where_answered,
+)
 
 __all__ = ["Leaderboard", "leaderboard"]
 
@@ -27,9 +34,11 @@ class Leaderboard(NamedTuple):
     Attributes:
         estimates: `(M,)`, each classifier by itself.
         probability_best: `(M,)`, the share of the replicates in which it comes first; ties share.
-        rank_probabilities: `(M, M)`, row = classifier, column = rank, best first; its first column is `probability_best`.
+        rank_probabilities: `(M, M)`, row = classifier, column = rank, best first; its first column
+            is `probability_best`.
         winner: the classifier with the highest value; the first of them.
-        winner_estimate: what to expect of the winner on new examples, corrected for its having been chosen on these.
+        winner_estimate: what to expect of the winner on new examples, corrected for its having been
+            chosen on these.
     """
 
     estimates: Estimate
@@ -50,29 +59,34 @@ def leaderboard(
     num_samples: int = 2000,
     level: float = 0.95,
 ) -> Leaderboard:
-    """Classifiers or checkpoints on the same examples: how good each is, how sure their order, how good the winner really is.
+    """Classifiers or checkpoints on the same examples: how good each is, how sure their order, how
+    good the winner really is.
 
-    All share the examples of each bootstrap replicate, so that what is common to them does not blur their order. The best of
-    many looks better than it is, since luck helped it to win. `winner_estimate` chooses by a random half of the examples,
-    judges the chosen by the other half, and averages over S such halves: without that flattery, and a little too low where
-    half of the examples choose worse than all. Its interval is the winner's own, moved by the correction; in simulations with
-    2 to 50 independent classifiers, alike or apart, it covered in 92 to 99 % for a level of 95 %. Like any bootstrap interval
-    it is too narrow for classifiers that hardly err: it covered in 29 % for an accuracy of 0.97 and 60 examples.
+    All share the examples of each bootstrap replicate, so that what is common to them does not blur
+    their order. The best of many looks better than it is, since luck helped it to win.
+    `winner_estimate` chooses by a random half of the examples, judges the chosen by the other half,
+    and averages over S such halves: without that flattery, and a little too low where half of the
+    examples choose worse than all. Its interval is the winner's own, moved by the correction; in
+    simulations with 2 to 50 independent classifiers, alike or apart, it covered in 92 to 99 % for a
+    level of 95 %. Like any bootstrap interval it is too narrow for classifiers that hardly err: it
+    covered in 29 % for an accuracy of 0.97 and 60 examples.
 
     Args:
         key: a JAX key, an int seed or, for labels of the host, a NumPy Generator.
-        metric: a function of one `(K, K)` matrix that returns one number and does not grow with the number of examples; more
-            is better, NaN comes last.
+        metric: a function of one `(K, K)` matrix that returns one number and does not grow with the
+            number of examples; more is better, NaN comes last.
         y_true: class ids `(n,)`.
-        y_preds: class ids `(M, n)`. An example with a label outside of `[0, num_classes)`, of any classifier, is left out.
+        y_preds: class ids `(M, n)`. An example with a label outside of `[0, num_classes)`, of any
+            classifier, is left out.
         where: `(n,)`, True = counted.
 
     Returns:
-        `Leaderboard`; the intervals are BCa. The work grows with the combinations of labels that occur, at most n.
+        `Leaderboard`; the intervals are BCa. The work grows with the combinations of labels that
+        occur, at most n.
 
     Raises:
-        ValueError: shapes that do not fit, a metric of more than one number, or nowhere finite, num_samples < 2, a level
-            outside of (0, 1).
+        ValueError: shapes that do not fit, a metric of more than one number, or nowhere finite,
+            num_samples < 2, a level outside of (0, 1).
 
     >>> import jaxmetrics as jm
     >>> y_true = [0, 0, 1, 1, 1, 0] * 20
@@ -85,7 +99,9 @@ def leaderboard(
     size, k = check_num_samples(num_samples), check_size(num_classes, "num_classes")
     predictions = as_array(y_preds, "y_preds")
     if predictions.ndim != 2 or len(predictions) == 0:
-        raise ValueError(f"y_preds must have shape (M, n), a row per classifier, got {predictions.shape}.")
+        raise ValueError(
+            f"y_preds must have shape (M, n), a row per classifier, got {predictions.shape}."
+        )
     floats = as_floats(metric)
     rows = {f"y_preds[{i}]": row for i, row in enumerate(predictions)}
     counts, labels = distinct({"y_true": y_true, **rows}, k, where)
@@ -93,16 +109,35 @@ def leaderboard(
     counts = where_answered(floats, counts, example)
     answer = jax.eval_shape(floats, example) if on_device(counts) else floats(example)
     if (shape := jax.tree.map(np.shape, answer)) != ():
-        raise ValueError(f"a leaderboard ranks by one number: the metric of one matrix returns {shape} instead.")
+        raise ValueError(
+            f"a leaderboard ranks by one number: the metric of one matrix returns {shape} instead."
+        )
     placed_key, counts = place(key, counts)
-    result = _leaderboard(placed_key, counts, labels, metric=floats, k=k, size=size, level=level, examples=how_many(counts))
+    result = _leaderboard(
+        placed_key,
+        counts,
+        labels,
+        metric=floats,
+        k=k,
+        size=size,
+        level=level,
+        examples=how_many(counts),
+    )
     check_finite(result.estimates, size)
     return result
 
 
 @compiled
 def _leaderboard(
-    key: Key, cells: Array, labels: Array, *, metric: Metric, k: int, size: int, level: float, examples: str
+    key: Key,
+    cells: Array,
+    labels: Array,
+    *,
+    metric: Metric,
+    k: int,
+    size: int,
+    level: float,
+    examples: str,
 ) -> Leaderboard:
     num_classifiers = len(labels) - 1
     numbers = cells.size + num_classifiers * k * k
@@ -115,7 +150,9 @@ def _leaderboard(
     def judged_by_other_half(half: Array) -> Array:
         matrices = tabulate(half)
         chosen = xp.argmax(_last_if_nan(of_each(metric, matrices, k * k)), -1)[..., None]
-        value = xp.take_along_axis(of_each(metric, all_matrices - matrices, k * k), chosen, -1)[..., 0]
+        value = xp.take_along_axis(of_each(metric, all_matrices - matrices, k * k), chosen, -1)[
+            ..., 0
+        ]
         number = half.sum((-2, -1))
         return xp.where((number > 0) & (number < cells.sum()), value, xp.nan)
 
@@ -133,12 +170,17 @@ def _leaderboard(
     )
     ranks = _rank_probabilities(_last_if_nan(samples))
     winner = xp.argmax(_last_if_nan(estimates.value)).astype(xp.int32)
-    held_out = replicates.evaluate(replicates.halved, judged_by_other_half, keys[1], cells, size=size, numbers=2 * numbers)
+    held_out = replicates.evaluate(
+        replicates.halved, judged_by_other_half, keys[1], cells, size=size, numbers=2 * numbers
+    )
     alone = jax.tree.map(lambda x: x[winner], estimates)
     value = mean_of_finite(held_out)
-    moved = value - alone.value if len(labels) > 2 else xp.zeros_like(value)  # of one, none was chosen
+    # Of one, none was chosen.
+    moved = value - alone.value if len(labels) > 2 else xp.zeros_like(value)
     undefined = (size - xp.isfinite(held_out).sum()).astype(xp.int32)
-    corrected = Estimate(alone.value + moved, alone.low + moved, alone.high + moved, alone.standard_error, undefined)
+    corrected = Estimate(
+        alone.value + moved, alone.low + moved, alone.high + moved, alone.standard_error, undefined
+    )
     board = Leaderboard(estimates, ranks[:, 0], ranks, winner, corrected)
     return nan_unless(cells.sum() > 0, board)
 
@@ -148,7 +190,9 @@ def _last_if_nan(values: Array) -> Array:
 
 
 def _rank_probabilities(samples: Array) -> Array:
-    """From values `(S, M)`, more is better, to `(M, M)`: the shares of each rank, which equal values share evenly."""
+    """From values `(S, M)`, more is better, to `(M, M)`: the shares of each rank, which equal
+    values share evenly.
+    """
     places = np.arange(samples.shape[-1])
 
     def of_one(values: Array) -> Array:

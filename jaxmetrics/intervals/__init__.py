@@ -1,24 +1,27 @@
 """Intervals for any metric: an estimate with its lower and upper end.
 
-A `metric` is any function of one matrix of counts `(K, K)`, yours included, that returns an array or a pytree of arrays; a dict
-of metrics is evaluated in one pass over the same replicates. The result is an `Estimate`, or the pytree with an `Estimate` for
-each array. Leading axes of counts are batch: `(..., K, K)` gives estimates of shape `(..., *shape of the array)`.
+A `metric` is any function of one matrix of counts `(K, K)`, yours included, that returns an array
+or a pytree of arrays; a dict of metrics is evaluated in one pass over the same replicates. The
+result is an `Estimate`, or the pytree with an `Estimate` for each array. Leading axes of counts are
+batch: `(..., K, K)` gives estimates of shape `(..., *shape of the array)`.
 
-- `bootstrap` asks how the metric would vary over test sets like this one. To resample n examples is to draw the K^2 cells from
-  a multinomial, so its cost does not depend on n.
-- `posterior` asks which metrics are plausible, given the counts and a prior: also where no error was seen. With many classes of
-  few examples the prior speaks louder than the counts.
+- `bootstrap` asks how the metric would vary over test sets like this one. To resample n examples is
+  to draw the K^2 cells from a multinomial, so its cost does not depend on n.
+- `posterior` asks which metrics are plausible, given the counts and a prior: also where no error
+  was seen. With many classes of few examples the prior speaks louder than the counts.
 - `delta_method` differentiates the metric; nothing is drawn.
 - `proportion_interval` for fractions of independent examples.
-- `bootstrap_examples` for statistics that no counts determine, such as the area under the ROC curve, and for clusters.
+- `bootstrap_examples` for statistics that no counts determine, such as the area under the ROC
+  curve, and for clusters.
 
-`level` is the probability with which an interval is meant to contain the true value, 0.95 unless said otherwise. What draws
-random numbers takes a `key` first, and draws the same for a matrix alone as in a batch: the matrices of a batch share their
-random numbers; `jax.vmap` over keys makes them independent. A `key` is a JAX key, an int seed or, for counts of the host, a
-NumPy Generator.
+`level` is the probability with which an interval is meant to contain the true value, 0.95 unless
+said otherwise. What draws random numbers takes a `key` first, and draws the same for a matrix alone
+as in a batch: the matrices of a batch share their random numbers; `jax.vmap` over keys makes them
+independent. A `key` is a JAX key, an int seed or, for counts of the host, a NumPy Generator.
 
-Counts of the host are drawn from by NumPy, and the metric is given NumPy tables, a batch of them `(N, K, K)` where it takes
-batches; a metric that answers with JAX arrays moves the work to the device.
+Counts of the host are drawn from by NumPy, and the metric is given NumPy tables, a batch of them
+`(N, K, K)` where it takes batches; a metric that answers with JAX arrays moves the work to the
+device.
 """
 
 from jaxmetrics.intervals.bootstraps import *

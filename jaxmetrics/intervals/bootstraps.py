@@ -44,19 +44,22 @@ def bootstrap(
     method: Literal["bca", "percentile", "basic", "studentized"] = "bca",
     stratified: bool = False,
 ) -> Any:
-    """Bootstrap interval of a metric: its quantiles over test sets drawn, with replacement, from this one.
+    """Bootstrap interval of a metric: its quantiles over test sets drawn, with replacement, from
+    this one.
 
     With θ the metric of the counts, θ* those of the replicates, and Q their quantiles:
 
     - `"percentile"`: `Q(α/2), Q(1 - α/2)`.
     - `"basic"`: `2θ - Q(1 - α/2), 2θ - Q(α/2)`.
-    - `"bca"`: percentiles at levels that correct bias and skewness, the latter from the jackknife, which has only as many
-      different values as there are cells (10,000 examples and more, or more than 90 classes: from the derivatives); plain
-      percentiles where all replicates lie on one side of the value. Efron (1987), JASA 82.
-    - `"studentized"`: `θ - s t(1 - α/2), θ - s t(α/2)`, t the quantiles of `(θ* - θ) / s*`, s the error by `delta_method`.
-      Replicates with s* = 0 and θ* != θ count as undefined.
+    - `"bca"`: percentiles at levels that correct bias and skewness, the latter from the jackknife,
+      which has only as many different values as there are cells (10,000 examples and more, or more
+      than 90 classes: from the derivatives); plain percentiles where all replicates lie on one side
+      of the value. Efron (1987), JASA 82.
+    - `"studentized"`: `θ - s t(1 - α/2), θ - s t(α/2)`, t the quantiles of `(θ* - θ) / s*`, s the
+      error by `delta_method`. Replicates with s* = 0 and θ* != θ count as undefined.
 
-    A metric that is the same in all replicates, as of a classifier without a mistake, has an interval of width 0: the bootstrap
+    A metric that is the same in all replicates, as of a classifier without a mistake, has an
+        interval of width 0: the bootstrap
     cannot imagine what it has not seen. `posterior` can.
 
     Args:
@@ -66,13 +69,14 @@ def bootstrap(
         stratified: each class keeps its number of examples, as where the test set was made so.
 
     Returns:
-        `Estimate` or a pytree of them; `standard_error` is the standard deviation of the replicates. NaN for a matrix without
-        examples, and under jit for one with negative or fractional counts.
+        `Estimate` or a pytree of them; `standard_error` is the standard deviation of the
+        replicates. NaN for a matrix without examples, and under jit for one with negative or
+        fractional counts.
 
     Raises:
-        ValueError: counts that are not square, negative or fractional (sums of weights do not say how many examples
-            there are), num_samples < 2, a level outside of (0, 1), an unknown method, a metric that is
-            nowhere finite.
+        ValueError: counts that are not square, negative or fractional (sums of weights do not say
+            how many examples there are), num_samples < 2, a level outside of (0, 1), an unknown
+            method, a metric that is nowhere finite.
 
     >>> import jaxmetrics as jm
     >>> estimate = bootstrap(0, jm.accuracy, [[90, 10], [5, 95]])
@@ -81,7 +85,9 @@ def bootstrap(
 
     Several metrics at once, yours among them, share the replicates:
 
-    >>> both = bootstrap(0, lambda c: {"accuracy": jm.accuracy(c), "errors": c[0, 1] + c[1, 0]}, [[90, 10], [5, 95]])
+    >>> def both(counts):
+    ...     return {"accuracy": jm.accuracy(counts), "errors": counts[0, 1] + counts[1, 0]}
+    >>> both = bootstrap(0, both, [[90, 10], [5, 95]])
     >>> both["errors"].value, both["accuracy"].low == estimate.low
     (np.float64(15.0), np.True_)
     """
@@ -101,17 +107,20 @@ def bootstrap_histogram(
     method: Literal["bca", "percentile", "basic", "studentized"] = "bca",
     stratified: bool = False,
 ) -> Any:
-    """Bootstrap interval of a metric of score histograms, such as `roc_auc_bounds`, at a cost that does not depend on n.
+    """Bootstrap interval of a metric of score histograms, such as `roc_auc_bounds`, at a cost that
+    does not depend on n.
 
     To resample examples is to draw the cells of the histogram; else as `bootstrap`.
 
     Args:
         metric: a function of one histogram `(2, B)` that returns an array or a pytree of arrays.
         histogram: `(..., 2, B)` numbers of examples, by `score_histogram`.
-        num_samples, level, method, stratified: as for `bootstrap`; stratified keeps the number of examples of each class.
+        num_samples, level, method, stratified: as for `bootstrap`; stratified keeps the number of
+            examples of each class.
 
     Returns:
-        `Estimate` or a pytree of them, as `bootstrap`; of `roc_auc_bounds` an `AreaBounds` of Estimates.
+        `Estimate` or a pytree of them, as `bootstrap`; of `roc_auc_bounds` an `AreaBounds` of
+        Estimates.
 
     Raises:
         ValueError: another shape; as `bootstrap`.
@@ -124,12 +133,18 @@ def bootstrap_histogram(
     check_option(method, "method", ("bca", "percentile", "basic", "studentized"))
     size, level = check_num_samples(num_samples), check_level(level)
     options: dict[str, Any] = {"level": level, "method": method, "stratified": stratified}
-    return _bootstrap_table(key, as_floats(metric), as_histogram(histogram), "histogram", size, **options)
+    return _bootstrap_table(
+        key, as_floats(metric), as_histogram(histogram), "histogram", size, **options
+    )
 
 
-def _bootstrap_table(key: KeyLike, metric: Metric, tables: Array, name: str, size: int, **options: Any) -> Any:
+def _bootstrap_table(
+    key: KeyLike, metric: Metric, tables: Array, name: str, size: int, **options: Any
+) -> Any:
     placed_key, tables = place(key, where_answered(metric, numbers_of_examples(tables, name)))
-    function = partial(_bootstrap, placed_key, metric=metric, size=size, **options, examples=how_many(tables))
+    function = partial(
+        _bootstrap, placed_key, metric=metric, size=size, **options, examples=how_many(tables)
+    )
     return check_finite(replicates.by_used_columns(function, tables), size)
 
 
@@ -177,9 +192,10 @@ def bootstrap_counts(
     """Bootstrap replicates of confusion matrices.
 
     - `"multinomial"`: as many examples as there are, drawn with replacement.
-    - `"poisson"`: each example counted Poisson(1) times, so that totals vary; batches of a stream can be resampled apart.
-    - `"bayesian"`: each example weighted by a share of Dirichlet(1, ..., 1). Rubin (1981), Annals of Statistics 9. Sums of
-      weights are allowed and read as frequencies.
+    - `"poisson"`: each example counted Poisson(1) times, so that totals vary; batches of a stream
+      can be resampled apart.
+    - `"bayesian"`: each example weighted by a share of Dirichlet(1, ..., 1). Rubin (1981), Annals
+      of Statistics 9. Sums of weights are allowed and read as frequencies.
 
     Args:
         counts: `(..., K, K)` numbers of examples, below 2^31 in all.
@@ -187,10 +203,12 @@ def bootstrap_counts(
         stratified: each class keeps its number of examples.
 
     Returns:
-        `(S, ..., K, K)`, float, since under jit a matrix with negative or fractional counts gives NaN.
+        `(S, ..., K, K)`, float, since under jit a matrix with negative or fractional counts gives
+        NaN.
 
     Raises:
-        ValueError: counts that are not square, negative or fractional, an unknown method, Poisson stratified.
+        ValueError: counts that are not square, negative or fractional, an unknown method, Poisson
+            stratified.
 
     >>> replicates = bootstrap_counts(0, [[90, 10], [5, 95]], 1000)
     >>> replicates.shape, set(replicates.sum((-2, -1)).tolist())
@@ -198,9 +216,15 @@ def bootstrap_counts(
     """
     check_option(method, "method", ("multinomial", "poisson", "bayesian"))
     if method == "poisson" and stratified:
-        raise ValueError("Poisson counts have no fixed totals: stratified=True needs another method.")
+        raise ValueError(
+            "Poisson counts have no fixed totals: stratified=True needs another method."
+        )
     size = check_size(num_samples, "num_samples")
-    examples = frequencies(as_counts(counts)) if method == "bayesian" else numbers_of_examples(as_counts(counts))
+    examples = (
+        frequencies(as_counts(counts))
+        if method == "bayesian"
+        else numbers_of_examples(as_counts(counts))
+    )
     placed_key, examples = place(key, examples)
     function = partial(_draw_counts, placed_key, method=method, stratified=stratified, size=size)
     return replicates.by_used_columns(function, examples, axis=1)
@@ -216,10 +240,17 @@ _SAMPLERS = {
 
 
 @compiled
-def _draw_counts(key: Key, counts: Array, columns: Array | None, *, method: str, stratified: bool, size: int) -> Array:
+def _draw_counts(
+    key: Key, counts: Array, columns: Array | None, *, method: str, stratified: bool, size: int
+) -> Array:
     taken = replicates.take_columns(counts, columns)
     k = counts.shape[-1]
     draws = replicates.evaluate(
-        _SAMPLERS[method, stratified], lambda taken: replicates.whole(taken, columns, k), key, taken, size=size, numbers=k * k
+        _SAMPLERS[method, stratified],
+        lambda taken: replicates.whole(taken, columns, k),
+        key,
+        taken,
+        size=size,
+        numbers=k * k,
     )
     return xp.where(is_possible(counts)[..., None, None], draws, xp.nan)

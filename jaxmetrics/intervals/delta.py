@@ -19,8 +19,12 @@ from jaxmetrics.intervals.tables import as_floats, frequencies, where_answered
 __all__ = ["delta_method"]
 
 
-def value_and_error(metric: Metric, counts: Array, *, stratified: bool, numbers: int = 0) -> tuple[Any, Any]:
-    """A metric of one table `(K, W)`, which makes so many numbers on its way, and its standard error, two pytrees alike."""
+def value_and_error(
+    metric: Metric, counts: Array, *, stratified: bool, numbers: int = 0
+) -> tuple[Any, Any]:
+    """A metric of one table `(K, W)`, which makes so many numbers on its way, and its standard
+    error, two pytrees alike.
+    """
     if counts.ndim != 2:
         raise ValueError(f"one table at a time, got {counts.shape}.")
 
@@ -28,7 +32,8 @@ def value_and_error(metric: Metric, counts: Array, *, stratified: bool, numbers:
         axes = (-1,) if stratified else (-2, -1)
         total = counts.sum(axes, keepdims=True)
         centred = slope - divide((counts * slope).sum(axes, keepdims=True), total)
-        # No square root of a count, which has no slope at 0, and relative to the largest slope, so that no square overflows.
+        # No square root of a count, which has no slope at 0, and relative to the largest slope, so
+        # that no square overflows.
         largest = lax.stop_gradient(xp.abs(centred).max((-2, -1), keepdims=True))
         relative = divide(centred, largest)
         return largest[..., 0, 0] * safe_sqrt((counts * relative * relative).sum((-2, -1)))
@@ -46,20 +51,24 @@ def delta_method(
 ) -> Any:
     """Normal interval of a metric from its derivatives: `θ ± z s`, without resampling.
 
-    With g the gradient of the metric by the counts C, n examples: `s^2 = sum C g^2 - (sum C g)^2 / n`, the variance under
+    With g the gradient of the metric by the counts C, n examples:
+        `s^2 = sum C g^2 - (sum C g)^2 / n`, the variance under
     multinomial counts to first order; stratified, the same in each row, whose total is then fixed.
 
     Args:
-        metric: a function of one `(K, K)` matrix, differentiable; on the host computed by NumPy in whatever way.
+        metric: a function of one `(K, K)` matrix, differentiable; on the host computed by NumPy in
+            whatever way.
         counts: `(..., K, K)`; weights are read as frequencies.
-        transform: `"logit"` for metrics in [0, 1], `"atanh"` for metrics in [-1, 1]: the interval is laid on that scale and
-            carried back, so that it stays within the range; at the ends of the range it has width 0.
+        transform: `"logit"` for metrics in [0, 1], `"atanh"` for metrics in [-1, 1]: the interval
+            is laid on that scale and carried back, so that it stays within the range; at the ends
+            of the range it has width 0.
 
     Returns:
         `Estimate` or a pytree of them. Under jit NaN for a matrix with a negative count.
 
     Raises:
-        ValueError: counts that are not square or negative, a level outside of (0, 1), an unknown transform.
+        ValueError: counts that are not square or negative, a level outside of (0, 1), an unknown
+            transform.
 
     >>> import jaxmetrics as jm
     >>> estimate = delta_method(jm.cohen_kappa, [[0, 4, 1], [0, 8, 0], [0, 1, 5]])
@@ -75,7 +84,9 @@ def delta_method(
 
 
 @compiled
-def _delta_method(matrices: Array, *, metric: Metric, z: float, transform: str | None, stratified: bool) -> Any:
+def _delta_method(
+    matrices: Array, *, metric: Metric, z: float, transform: str | None, stratified: bool
+) -> Any:
     function = partial(value_and_error, metric, stratified=stratified)
     values, errors = of_each(function, matrices, matrices.shape[-1] ** 2)
     return jax.tree.map(partial(normal_estimate, z=z, transform=transform), values, errors)

@@ -1,11 +1,14 @@
-"""Derivatives of a function of one table of counts: by JAX for its arrays, by complex steps for those of the host.
+"""Derivatives of a function of one table of counts: by JAX for its arrays, by complex steps for
+those of the host.
 
-f(c + ih) = f(c) + ih f'(c) + O(h^2): the imaginary part, divided by h, is the derivative to the last digit, since nothing is
-subtracted. Squire and Trapp (1998), SIAM Review 40. It asks that f is analytic and computed by NumPy without `abs` or a cast,
-as all metrics of this package are. Whether that holds is seen from one difference quotient; where it does not, as in
-functions of the user's, the derivatives are extrapolated differences. Ridders (1982), Advances in Engineering Software 4.
+f(c + ih) = f(c) + ih f'(c) + O(h^2): the imaginary part, divided by h, is the derivative to the
+last digit, since nothing is subtracted. Squire and Trapp (1998), SIAM Review 40. It asks that f is
+analytic and computed by NumPy without `abs` or a cast, as all metrics of this package are. Whether
+that holds is seen from one difference quotient; where it does not, as in functions of the user's,
+the derivatives are extrapolated differences. Ridders (1982), Advances in Engineering Software 4.
 
-On the host only cells that hold examples have a derivative here, others 0: no error or influence needs theirs.
+On the host only cells that hold examples have a derivative here, others 0: no error or influence
+    needs theirs.
 """
 
 from __future__ import annotations
@@ -26,14 +29,17 @@ __all__: list[str] = []
 
 Function = Callable[[Array], Any]
 
-_x64 = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.__dict__["enable_x64"]  # the latter in JAX 0.7
+# The latter in JAX 0.7.
+_x64 = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.__dict__["enable_x64"]
 
 _STEP = 1e-30  # its square is nothing beside any count
 _MOST_NUMBERS = 2**25  # beyond, one reverse pass of JAX is faster than a table for each cell
 
 
 def jacobian(function: Function, table: Array, numbers: int = 0) -> Any:
-    """The derivatives of `function`, which returns a pytree of `(*)`, by each cell of a table `(K, W)`: `(*, K, W)`."""
+    """The derivatives of `function`, which returns a pytree of `(*)`, by each cell of a table
+    `(K, W)`: `(*, K, W)`.
+    """
     if is_jax(table):
         return jax.jacrev(function)(table)
     if np.count_nonzero(table) * max(numbers, table.size) > _MOST_NUMBERS:
@@ -52,7 +58,9 @@ def _reverse(function: Function, table: jax.Array) -> Any:
 
 
 def of_cells(function: Callable[[Array], Any], table: Array, numbers: int) -> Any:
-    """`function` of a table `(K, W)` with a single 1, or a batch of such, for each cell to be looked at: `(*, K, W)`."""
+    """`function` of a table `(K, W)` with a single 1, or a batch of such, for each cell to be
+    looked at: `(*, K, W)`.
+    """
     cells = np.arange(table.size) if is_jax(table) else np.flatnonzero(table)
     places = np.arange(table.size).reshape(table.shape)
 
@@ -94,7 +102,8 @@ def _by_complex_steps(function: Function, table: np.ndarray) -> Any:
         ahead, behind, half_ahead, half_behind = around
         terms = slope * table * pattern
         expected = terms.sum((-2, -1))
-        quotient = (8 * (half_ahead - half_behind) - (ahead - behind)) / (6 * step)  # its error is O(step^4)
+        # Its error is O(step^4).
+        quotient = (8 * (half_ahead - half_behind) - (ahead - behind)) / (6 * step)
         room = 1e-6 * np.abs(terms).sum((-2, -1)) + 1e-12 * np.abs(ahead)  # of rounding
         close = np.abs(quotient - expected) <= room
         return bool(np.all(close | ~np.isfinite(quotient)))
@@ -103,7 +112,9 @@ def _by_complex_steps(function: Function, table: np.ndarray) -> Any:
 
 
 def _by_differences(function: Function, table: np.ndarray) -> Any:
-    """Central differences with steps of a half, a quarter, ... of each count, extrapolated to a step of 0."""
+    """Central differences with steps of a half, a quarter, ... of each count, extrapolated to a
+    step of 0.
+    """
 
     def quotient(share: float) -> Any:
         ahead, behind = (
@@ -118,7 +129,9 @@ def _by_differences(function: Function, table: np.ndarray) -> Any:
 
 
 def _extrapolated(quotients: list[np.ndarray]) -> np.ndarray:
-    """Neville's scheme for errors in even powers of steps that halve; the entry that agrees best with its neighbours."""
+    """Neville's scheme for errors in even powers of steps that halve; the entry that agrees best
+    with its neighbours.
+    """
     best, smallest = quotients[0], np.full(quotients[0].shape, np.inf)
     before = [quotients[0]]
     for quotient in quotients[1:]:

@@ -43,30 +43,32 @@ def bootstrap_examples(
     resample: Literal["indices", "weights"] = "indices",
     clusters: ArrayLike | None = None,
 ) -> Any:
-    """Bootstrap interval of any statistic of examples, by resampling them; for metrics of counts `bootstrap` is far cheaper.
+    """Bootstrap interval of any statistic of examples, by resampling them; for metrics of counts
+    `bootstrap` is far cheaper.
 
-    The acceleration of BCa is that of the jackknife, which leaves out one example, or with more than 1000 of them one of 1000
-    random groups.
+    The acceleration of BCa is that of the jackknife, which leaves out one example, or with more
+    than 1000 of them one of 1000 random groups.
 
     Args:
-        statistic: a function of the arrays that returns an array or a pytree of arrays. Arrays of the host it is given as
-            NumPy's, many resamples `(N, n, ...)` at once where it takes them so, else one by one; those of JAX it must be
-            able to trace.
+        statistic: a function of the arrays that returns an array or a pytree of arrays. Arrays of
+            the host it is given as NumPy's, many resamples `(N, n, ...)` at once where it takes
+            them so, else one by one; those of JAX it must be able to trace.
         arrays: `(n, ...)`, the examples on the first axis.
         method: as for `bootstrap`.
         resample: `"indices"` calls `statistic(*resampled_arrays)`; `"weights"` calls
-            `statistic(*arrays, sample_weight=w)`, w `(n,)` how often each example was drawn: faster where the
-            statistic sorts, since the order stays.
-        clusters: `(n,)` ids of groups of examples that belong together (of one patient, say); whole groups are drawn, with
-            `resample="weights"`.
+            `statistic(*arrays, sample_weight=w)`, w `(n,)` how often each example was drawn: faster
+            where the statistic sorts, since the order stays.
+        clusters: `(n,)` ids of groups of examples that belong together (of one patient, say); whole
+            groups are drawn, with `resample="weights"`.
 
     Returns:
-        `Estimate` or a pytree of them, as `bootstrap`. Memory stays bounded: replicates are evaluated in chunks.
+        `Estimate` or a pytree of them, as `bootstrap`. Memory stays bounded: replicates are
+        evaluated in chunks.
 
     Raises:
         TypeError: clusters that are no integers, or hidden by jit.
-        ValueError: unequal lengths, no examples, clusters with indices, num_samples < 2, a level outside of (0, 1), an unknown
-            method, a statistic that is nowhere finite.
+        ValueError: unequal lengths, no examples, clusters with indices, num_samples < 2, a level
+            outside of (0, 1), an unknown method, a statistic that is nowhere finite.
 
     >>> error = np.linspace(0, 1, 101) ** 2
     >>> estimate = bootstrap_examples(0, np.median, error)
@@ -83,11 +85,14 @@ def bootstrap_examples(
     if len(lengths) != 1 or lengths <= {(), (0,)}:
         shapes = ", ".join(str(x.shape) for x in examples)
         raise ValueError(
-            f"arrays must have the same number of examples, at least one, on their first axis, got {shapes or None}."
+            "arrays must have the same number of examples, at least one, on their first axis, got"
+            f" {shapes or None}."
         )
     members = None if clusters is None else _members(clusters, *lengths.pop())
     if members is not None and resample == "indices":
-        raise ValueError('clusters differ in size, so that their indices do too: take resample="weights".')
+        raise ValueError(
+            'clusters differ in size, so that their indices do too: take resample="weights".'
+        )
     units = len(examples[0]) if members is None else int(members.max()) + 1
     if not on_device(examples) and _answers_on_device(statistic, examples, resample):
         examples = tuple(map(jax.numpy.asarray, examples))
@@ -106,7 +111,9 @@ def bootstrap_examples(
     return check_finite(estimates, size)
 
 
-def _answers_on_device(statistic: Callable[..., Any], examples: tuple[np.ndarray, ...], resample: str) -> bool:
+def _answers_on_device(
+    statistic: Callable[..., Any], examples: tuple[np.ndarray, ...], resample: str
+) -> bool:
     weights = {"sample_weight": np.ones(len(examples[0]))} if resample == "weights" else {}
     try:
         return on_device(statistic(*examples, **weights))
@@ -148,7 +155,9 @@ def _bootstrap_examples(
         return of_weights(_how_often(drawn, units, float_dtype(*examples)))
 
     def of_weights(weights: Array) -> Any:
-        return statistic(*examples, sample_weight=weights if members is None else weights[..., members])
+        return statistic(
+            *examples, sample_weight=weights if members is None else weights[..., members]
+        )
 
     def without(first: Array) -> Any:
         """Without a group, which starts at `first` in the order."""
@@ -162,14 +171,20 @@ def _bootstrap_examples(
         order: Array = np.arange(units) if units <= _GROUPS else rng.permutation(units)
         at_once = max(1, replicates.LANES // units)
         sizes = [min(at_once, size - begin) for begin in range(0, size, at_once)]
-        blocks = [each(of_units, rng.integers(units, size=(number, units)), numbers) for number in sizes]
+        blocks = [
+            each(of_units, rng.integers(units, size=(number, units)), numbers) for number in sizes
+        ]
         samples = jax.tree.map(lambda *x: np.concatenate(x), *blocks)
     else:
         order = arange(units)
         if units > _GROUPS:
             order = jax.random.permutation(jax.random.fold_in(key, size), units)
         keys = jax.random.split(key, size)
-        samples = each(lambda key: of_units(samplers.indices(samplers.random_words(key, units), units)), keys, numbers)
+        samples = each(
+            lambda key: of_units(samplers.indices(samplers.random_words(key, units), units)),
+            keys,
+            numbers,
+        )
     if method != "bca":
         return estimates_of(values, samples, level=level, method=method)
 
@@ -179,12 +194,21 @@ def _bootstrap_examples(
         return share**0.5 * acceleration_of(influence, xp.ones_like(influence))
 
     left_out = each(without, group * arange(num_groups), numbers)
-    return estimates_of(values, samples, jax.tree.map(acceleration, left_out), level=level, method=method)
+    return estimates_of(
+        values, samples, jax.tree.map(acceleration, left_out), level=level, method=method
+    )
 
 
 def _how_often(drawn: Array, units: int, dtype: np.dtype) -> Array:
     """From units `(..., m)` to how often each was drawn `(..., units)`."""
     if is_jax(drawn):
         return jax.numpy.zeros(units, dtype).at[drawn].add(1)
-    rows = drawn.reshape((-1, drawn.shape[-1])) + units * np.arange(drawn.size // drawn.shape[-1])[:, None]
-    return np.bincount(rows.ravel(), minlength=rows.shape[0] * units).reshape((*drawn.shape[:-1], units)).astype(dtype)
+    rows = (
+        drawn.reshape((-1, drawn.shape[-1]))
+        + units * np.arange(drawn.size // drawn.shape[-1])[:, None]
+    )
+    return (
+        np.bincount(rows.ravel(), minlength=rows.shape[0] * units)
+        .reshape((*drawn.shape[:-1], units))
+        .astype(dtype)
+    )

@@ -40,23 +40,28 @@ def posterior(
 ) -> Any:
     """Posterior interval of a metric: its equal-tailed quantiles over draws of `posterior_counts`.
 
-    The predictions of each class have a Dirichlet posterior. Its default prior, 1 for the right cell and 1 / (K - 1) for each
-    wrong one, makes each recall Beta(1 + C_ii, 1 + m_i - C_ii); a flat prior of 1 on all cells covers badly
-    (`prior=(1, K - 1)`). A class without examples takes part with its prior. Averages over many classes are sure of what the
-    prior says of each: a recall of 0.97 in 10 classes of 10 examples has the interval 0.84 to 0.94. Take `delta_method` there.
+    The predictions of each class have a Dirichlet posterior. Its default prior, 1 for the right
+    cell and 1 / (K - 1) for each wrong one, makes each recall Beta(1 + C_ii, 1 + m_i - C_ii); a
+    flat prior of 1 on all cells covers badly (`prior=(1, K - 1)`). A class without examples takes
+    part with its prior. Averages over many classes are sure of what the prior says of each: a
+    recall of 0.97 in 10 classes of 10 examples has the interval 0.84 to 0.94. Take `delta_method`
+    there.
 
     Args:
         metric: a function of one `(K, K)` matrix, which is given cell probabilities.
         counts: `(..., K, K)`; weights are read as frequencies.
         prior: as for `posterior_counts`.
-        prevalence: `"inferred"`, uncertain as well; `"fixed"`, that of the counts; or `(K,)`, known from elsewhere: then
-            precision and the like are those of a deployment with that prevalence.
+        prevalence: `"inferred"`, uncertain as well; `"fixed"`, that of the counts; or `(K,)`, known
+            from elsewhere: then precision and the like are those of a deployment with that
+            prevalence.
 
     Returns:
-        `Estimate` or a pytree of them; `value` is the posterior mean, `standard_error` the posterior's standard deviation.
+        `Estimate` or a pytree of them; `value` is the posterior mean, `standard_error` the
+        posterior's standard deviation.
 
     Raises:
-        ValueError: as `posterior_counts`; num_samples < 2, a level outside of (0, 1), a metric that is nowhere finite.
+        ValueError: as `posterior_counts`; num_samples < 2, a level outside of (0, 1), a metric that
+            is nowhere finite.
 
     >>> import jaxmetrics as jm
     >>> estimate = posterior(0, jm.accuracy, [[95, 0], [0, 95]])
@@ -85,5 +90,7 @@ def _posterior(
 ) -> Any:
     counts = xp.where((counts >= 0).all((-2, -1), keepdims=True), counts, xp.nan)
     sampler = replicates.posterior(prior, prevalence)
-    samples = replicates.evaluate(sampler, metric, key, counts, size=size, numbers=counts.shape[-1] ** 2)
+    samples = replicates.evaluate(
+        sampler, metric, key, counts, size=size, numbers=counts.shape[-1] ** 2
+    )
     return nan_unless(is_possible(counts), posterior_estimates(samples, level))

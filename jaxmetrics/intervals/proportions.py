@@ -18,15 +18,20 @@ __all__ = ["proportion_interval"]
 
 
 def wilson_interval(s: Array, n: Array, z: float) -> tuple[Array, Array]:
-    """Of the probability behind s successes out of n trials, `0 <= s <= n`; [0, 1] without trials."""
+    """Of the probability behind s successes out of n trials, `0 <= s <= n`; [0, 1] without
+    trials.
+    """
     p = divide(s, n, xp.nan)
     low, high = _wilson_roots(s, n, z)
     high = xp.where(2 * s <= n, high, 1 - _wilson_roots(n - s, n, z)[0])  # exactly 1 at s = n
-    return xp.where(low > p, p, low), xp.where(high < p, p, high)  # at a tiny level rounding may cross
+    # At a tiny level rounding may cross.
+    return xp.where(low > p, p, low), xp.where(high < p, p, high)
 
 
 def _wilson_roots(s: Array, n: Array, z: float) -> tuple[Array, Array]:
-    """The roots of Wilson's quadratic; the smaller by their product, (s/n)^2 n / (n + z^2), so exactly 0 at s = 0."""
+    """The roots of Wilson's quadratic; the smaller by their product, (s/n)^2 n / (n + z^2), so
+    exactly 0 at s = 0.
+    """
     numerator = 2 * s + z**2 + z * xp.sqrt(z**2 + 4 * s * divide(n - s, n))
     return 2 * s * divide(s, n) / numerator, numerator / (2 * (n + z**2))
 
@@ -45,20 +50,21 @@ def proportion_interval(
 
     - `"wilson"`: all probabilities that a score test does not reject,
       `(p + z^2/2n ± z sqrt(p (1 - p) / n + z^2/4n^2)) / (1 + z^2/n)`. Wilson (1927), JASA 22.
-    - `"agresti_coull"`: Wilson's midpoint c ± `z sqrt(c (1 - c) / (n + z^2))`, cut to [0, 1]. It contains Wilson's interval.
-      Agresti and Coull (1998), The American Statistician 52.
-    - `"jeffreys"`: the equal-tailed interval of Beta(s + 1/2, n - s + 1/2), the posterior under Jeffreys' prior. Brown, Cai and
-      DasGupta (2001), Statistical Science 16.
-    - `"clopper_pearson"`: all probabilities that neither tail of the exact binomial test rejects, from the quantile of
-      Beta(s, n - s + 1) to that of Beta(s + 1, n - s). It covers at least `level`, mostly more. Biometrika 26 (1934).
+    - `"agresti_coull"`: Wilson's midpoint c ± `z sqrt(c (1 - c) / (n + z^2))`, cut to [0, 1]. It
+      contains Wilson's interval. Agresti and Coull (1998), The American Statistician 52.
+    - `"jeffreys"`: the equal-tailed interval of Beta(s + 1/2, n - s + 1/2), the posterior under
+      Jeffreys' prior. Brown, Cai and DasGupta (2001), Statistical Science 16.
+    - `"clopper_pearson"`: all probabilities that neither tail of the exact binomial test rejects,
+      from the quantile of Beta(s, n - s + 1) to that of Beta(s + 1, n - s). It covers at least
+      `level`, mostly more. Biometrika 26 (1934).
 
     Args:
-        successes, trials: counts of any shapes that broadcast; sums of weights are read as frequencies. Successes that
-            exceed the trials by rounding (8 ulp) count as equal.
+        successes, trials: counts of any shapes that broadcast; sums of weights are read as
+            frequencies. Successes that exceed the trials by rounding (8 ulp) count as equal.
 
     Returns:
-        `Estimate`, fractions in [0, 1], `standard_error = sqrt(p (1 - p) / n)`. Without trials the value is NaN and the
-        interval [0, 1]; `successes` outside `[0, trials]` give NaN.
+        `Estimate`, fractions in [0, 1], `standard_error = sqrt(p (1 - p) / n)`. Without trials the
+        value is NaN and the interval [0, 1]; `successes` outside `[0, trials]` give NaN.
 
     Raises:
         ValueError: `level` outside (0, 1) or an unknown method.
@@ -70,7 +76,8 @@ def proportion_interval(
     check_option(method, "method", ("wilson", "jeffreys", "clopper_pearson", "agresti_coull"))
     z = normal_quantile(level)
     s, n = xp.broadcast_arrays(as_float(successes, "successes"), as_float(trials, "trials"))
-    s = xp.where((s > n) & (s <= n * (1 + 8 * xp.finfo(n.dtype).eps)), n, s)  # sums of weights, rounded apart
+    # Sums of weights, rounded apart.
+    s = xp.where((s > n) & (s <= n * (1 + 8 * xp.finfo(n.dtype).eps)), n, s)
     possible = (s >= 0) & (s <= n)
     s, n = xp.where(possible, s, xp.nan), xp.where(possible, n, xp.nan)
     p = divide(s, n, xp.nan)
@@ -90,15 +97,22 @@ def proportion_interval(
     return Estimate(p, low, high, error, xp.zeros(np.shape(p), xp.int32))
 
 
-def _quantiles_of_beta(level: float, low: tuple[Array, Array], high: tuple[Array, Array]) -> tuple[Array, Array]:
-    """The lower tail's quantile of Beta(*low) and the upper tail's of Beta(*high); 0 and 1 where a parameter is 0.
+def _quantiles_of_beta(
+    level: float, low: tuple[Array, Array], high: tuple[Array, Array]
+) -> tuple[Array, Array]:
+    """The lower tail's quantile of Beta(*low) and the upper tail's of Beta(*high); 0 and 1 where a
+    parameter is 0.
 
     Each from its own tail, (1 - level) / 2, since 1 less that has few digits in float32.
     """
 
     def quantile(of_tail: Callable[[Array, Array, Array], Array], a: Array, b: Array) -> Array:
         proper = (a > 0) & (b > 0)
-        inner = of_tail(xp.full(a.shape, (1 - level) / 2, a.dtype), xp.where(proper, a, 1), xp.where(proper, b, 1))
+        inner = of_tail(
+            xp.full(a.shape, (1 - level) / 2, a.dtype),
+            xp.where(proper, a, 1),
+            xp.where(proper, b, 1),
+        )
         return xp.where(proper, inner, xp.where(a == 0, 0, xp.where(b == 0, 1, xp.nan)))
 
     return quantile(distributions.ppf, *low), quantile(distributions.isf, *high)

@@ -35,29 +35,40 @@ def bootstrap_of(
     stratified: bool,
     examples: str,
 ) -> tuple[Any, Any]:
-    """The estimates of a function of cells `(K, W)`, and its replicates `(S, ...)`; `examples` from `how_many`."""
+    """The estimates of a function of cells `(K, W)`, and its replicates `(S, ...)`; `examples` from
+    `how_many`.
+    """
     sampler = replicates.stratified_multinomial if stratified else replicates.multinomial
     if method == "studentized":
         with_error = partial(value_and_error, function, stratified=stratified)
         values, errors = of_each(with_error, taken, numbers)
-        samples, sample_errors = replicates.evaluate(sampler, with_error, key, taken, size=size, numbers=numbers)
+        samples, sample_errors = replicates.evaluate(
+            sampler, with_error, key, taken, size=size, numbers=numbers
+        )
         studentized = partial(_studentized, tails=_tails(level))
         return jax.tree.map(studentized, values, errors, samples, sample_errors), samples
     values = of_each(function, taken, numbers)
     samples = replicates.evaluate(sampler, function, key, taken, size=size, numbers=numbers)
-    acceleration = _acceleration(function, taken, numbers, stratified, examples) if method == "bca" else None
+    acceleration = (
+        _acceleration(function, taken, numbers, stratified, examples) if method == "bca" else None
+    )
     return estimates_of(values, samples, acceleration, level=level, method=method), samples
 
 
-def estimates_of(values: Any, samples: Any, acceleration: Any = None, *, level: float, method: str) -> Any:
+def estimates_of(
+    values: Any, samples: Any, acceleration: Any = None, *, level: float, method: str
+) -> Any:
     """From pytrees of values `(...)` and replicates `(S, ...)`; "bca" needs its acceleration.
 
-    All numbers are sorted in one array: XLA takes half a second to compile what follows, once or for each leaf.
+    All numbers are sorted in one array: XLA takes half a second to compile what follows, once or
+        for each leaf.
     """
     leaves, structure = jax.tree.flatten(values)
 
     def flat(tree: Any, *lead: int) -> Array:
-        return xp.concatenate([x.astype(float_dtype(x)).reshape((*lead, -1)) for x in jax.tree.leaves(tree)], -1)
+        return xp.concatenate(
+            [x.astype(float_dtype(x)).reshape((*lead, -1)) for x in jax.tree.leaves(tree)], -1
+        )
 
     value, drawn = flat(values), flat(samples, jax.tree.leaves(samples)[0].shape[0])
     if method == "bca":
@@ -78,12 +89,16 @@ def _percentile(value: Array, samples: Array, *, tails: Array, basic: bool) -> E
     return _estimate(value, low, high, samples)
 
 
-def _studentized(value: Array, error: Array, samples: Array, sample_errors: Array, *, tails: Array) -> Estimate:
+def _studentized(
+    value: Array, error: Array, samples: Array, sample_errors: Array, *, tails: Array
+) -> Estimate:
     known = sample_errors > 0
     t = xp.where(known, (samples - value) / xp.where(known, sample_errors, 1), xp.nan)
     t = xp.where(_is_same(samples, value), 0, t)
     t_low, t_high = _Ordered(t).quantiles(_levels(tails, value))
-    return _estimate(value, value - error * t_high, value - error * t_low, xp.where(xp.isnan(t), xp.nan, samples))
+    return _estimate(
+        value, value - error * t_high, value - error * t_low, xp.where(xp.isnan(t), xp.nan, samples)
+    )
 
 
 def _bca(value: Array, samples: Array, acceleration: Array, *, tails: Array) -> Estimate:
@@ -92,18 +107,23 @@ def _bca(value: Array, samples: Array, acceleration: Array, *, tails: Array) -> 
     below = ((samples < value) & ~same & xp.isfinite(samples)).sum(0) + same.sum(0) / 2
     count = xp.maximum(ordered.count, 1)
     one_sided = (below == 0) | (below == count)  # says nothing of the bias: percentiles
-    bias = xp.where(one_sided, 0, special.ndtri(xp.clip(below / count, 0.5 / count, 1 - 0.5 / count)))
+    bias = xp.where(
+        one_sided, 0, special.ndtri(xp.clip(below / count, 0.5 / count, 1 - 0.5 / count))
+    )
     acceleration = xp.where(one_sided, 0, acceleration)
     z = bias + _levels(special.ndtri(tails), value)
     low, high = ordered.quantiles(special.ndtr(bias + z / (1 - acceleration * z)))
     return _estimate(value, low, high, samples)
 
 
-def _acceleration(function: Metric, taken: Array, numbers: int, stratified: bool, examples: str) -> Any:
+def _acceleration(
+    function: Metric, taken: Array, numbers: int, stratified: bool, examples: str
+) -> Any:
     """The acceleration of BCa, by the influence of each example on the metric.
 
-    That is the metric of all less the metric without one, the jackknife. Where the examples are many, or the cells so many that
-    this would take longer than the replicates, it is the derivative, to which the jackknife tends.
+    That is the metric of all less the metric without one, the jackknife. Where the examples are
+    many, or the cells so many that this would take longer than the replicates, it is the
+    derivative, to which the jackknife tends.
     """
     k, width = taken.shape[-2:]
 
@@ -114,16 +134,23 @@ def _acceleration(function: Metric, taken: Array, numbers: int, stratified: bool
     if k * width * numbers > 2**26:
         examples = "many"
     if examples != "few":
-        influence = slopes = of_each(partial(_one_table, partial(jacobian, function, numbers=numbers)), taken, numbers)
+        influence = slopes = of_each(
+            partial(_one_table, partial(jacobian, function, numbers=numbers)), taken, numbers
+        )
     if examples != "many":
         influence = jackknifed = of_each(partial(_one_table, jackknife), taken, numbers * k * width)
     if examples == "either":
         few = taken.sum((-2, -1)) < FEW_EXAMPLES
-        influence = jax.tree.map(lambda j, d: xp.where(append_axes(few, j.ndim - few.ndim), j, d), jackknifed, slopes)
+        influence = jax.tree.map(
+            lambda j, d: xp.where(append_axes(few, j.ndim - few.ndim), j, d), jackknifed, slopes
+        )
 
     leaves, structure = jax.tree.flatten(influence)  # in one array, so that it is compiled once
     sizes = [math.prod(u.shape[taken.ndim - 2 : -2]) for u in leaves]
-    flat = [u.reshape((*taken.shape[:-2], size, k, width)) for u, size in zip(leaves, sizes, strict=True)]
+    flat = [
+        u.reshape((*taken.shape[:-2], size, k, width))
+        for u, size in zip(leaves, sizes, strict=True)
+    ]
     accelerations = acceleration_of(xp.concatenate(flat, -3), taken[..., None, :, :], stratified)
     pieces = zip(xp.split(accelerations, np.cumsum(sizes)[:-1], -1), leaves, strict=True)
     return jax.tree.unflatten(structure, [piece.reshape(u.shape[:-2]) for piece, u in pieces])
@@ -136,7 +163,9 @@ def _one_table(function: Callable[[Array], Any], table: Array) -> Any:
 
 
 def acceleration_of(influence: Array, counts: Array, stratified: bool = False) -> Array:
-    """`sum U^3 / (6 (sum U^2)^1.5)`, U the influence `(..., K, W)` of the examples in each cell, less its mean."""
+    """`sum U^3 / (6 (sum U^2)^1.5)`, U the influence `(..., K, W)` of the examples in each cell,
+    less its mean.
+    """
     axes = (-1,) if stratified else (-2, -1)
     known = xp.where(xp.isfinite(influence) & (counts > 0), influence, 0)
     mean = divide((counts * known).sum(axes, keepdims=True), counts.sum(axes, keepdims=True))
@@ -147,7 +176,9 @@ def acceleration_of(influence: Array, counts: Array, stratified: bool = False) -
 
 def posterior_estimates(samples: Any, level: float) -> Any:
     """Mean and equal-tailed interval of draws `(S, ...)`."""
-    return estimates_of(jax.tree.map(mean_of_finite, samples), samples, level=level, method="percentile")
+    return estimates_of(
+        jax.tree.map(mean_of_finite, samples), samples, level=level, method="percentile"
+    )
 
 
 def _tails(level: float) -> Array:
@@ -155,7 +186,9 @@ def _tails(level: float) -> Array:
 
 
 def _levels(tails: Array, value: Array) -> Array:
-    return xp.broadcast_to(tails.reshape((2, *(1,) * value.ndim)).astype(value.dtype), (2, *value.shape))
+    return xp.broadcast_to(
+        tails.reshape((2, *(1,) * value.ndim)).astype(value.dtype), (2, *value.shape)
+    )
 
 
 def _is_same(samples: Array, value: Array) -> Array:
@@ -176,7 +209,9 @@ class _Ordered:
         place = xp.clip(q, 0, 1) * xp.maximum(self.count - 1, 0)
         before = xp.floor(place).astype(xp.int32)
         after = xp.minimum(before + 1, xp.maximum(self.count - 1, 0))
-        low, high = xp.split(xp.take_along_axis(self.values, xp.concatenate([before, after]), axis=0), 2)
+        low, high = xp.split(
+            xp.take_along_axis(self.values, xp.concatenate([before, after]), axis=0), 2
+        )
         between = low + (high - low) * (place - before)
         return xp.where((self.count > 0) & ~xp.isnan(q), between, xp.nan)
 

@@ -1,9 +1,11 @@
-"""Replicates of tables of counts, drawn from them or from their posterior, and functions of them, in bounded memory.
+"""Replicates of tables of counts, drawn from them or from their posterior, and functions of them,
+in bounded memory.
 
-On the device, tables of many classes are drawn without the columns of each row that are empty (`columns`), so that 1000 classes
-with 50,000 examples are some fifty columns of 1000 rows, not a million cells. Each replicate has a key of its own, from which
-it draws the same words for every table: neither the batch nor the size of the chunks changes a number. On the host NumPy's
-Generator draws, started anew for each table of a batch.
+On the device, tables of many classes are drawn without the columns of each row that are empty
+(`columns`), so that 1000 classes with 50,000 examples are some fifty columns of 1000 rows, not a
+million cells. Each replicate has a key of its own, from which it draws the same words for every
+table: neither the batch nor the size of the chunks changes a number. On the host NumPy's Generator
+draws, started anew for each table of a batch.
 """
 
 from __future__ import annotations
@@ -33,33 +35,46 @@ Function: TypeAlias = Callable[[Array], Any]
 class Sampler(NamedTuple):
     """How replicates are drawn.
 
-    `on_device`: from keys `(R,)` and tables `(B, K, W)` to `(R, B, K, W)`. `on_host`: from a Generator, a number R and one
-    table `(K, W)` to `(R, K, W)`.
+    `on_device`: from keys `(R,)` and tables `(B, K, W)` to `(R, B, K, W)`. `on_host`: from a
+    Generator, a number R and one table `(K, W)` to `(R, K, W)`.
     """
 
     on_device: Callable[[jax.Array, jax.Array], jax.Array]
     on_host: Callable[[np.random.Generator, int, np.ndarray], np.ndarray]
 
 
-def by_used_columns(function: Callable[[Array, Array | None], Any], counts: Array, *, axis: int = 0) -> Any:
-    """`function(counts, columns)` of counts `(..., K, K)`, with the batch axes of its results put at `axis`.
+def by_used_columns(
+    function: Callable[[Array, Array | None], Any], counts: Array, *, axis: int = 0
+) -> Any:
+    """`function(counts, columns)` of counts `(..., K, K)`, with the batch axes of its results put
+    at `axis`.
 
-    Matrices of many classes are taken one by one, with the columns of each, so that all draw what they would alone. Under a
-    trace, where no cell is known to be empty, columns are None, as for few classes and on the host.
+    Matrices of many classes are taken one by one, with the columns of each, so that all draw what
+    they would alone. Under a trace, where no cell is known to be empty, columns are None, as for
+    few classes and on the host.
     """
     *batch, k, m = counts.shape
     if not is_jax(counts) or not is_known(counts) or k * m <= 4096 or counts.size == 0:
         return function(counts, None)
     results = [function(matrix, used_columns(matrix)) for matrix in counts.reshape(-1, k, m)]
-    return jax.tree.map(lambda *x: jnp.stack(x, axis).reshape((*x[0].shape[:axis], *batch, *x[0].shape[axis:])), *results)
+    return jax.tree.map(
+        lambda *x: jnp.stack(x, axis).reshape((*x[0].shape[:axis], *batch, *x[0].shape[axis:])),
+        *results,
+    )
 
 
 def used_columns(matrix: Array) -> Array | None:
-    """The columns of each row that are not empty, `(K, W)`, W a power of two, M where there is none; None stands for all."""
+    """The columns of each row that are not empty, `(K, W)`, W a power of two, M where there is
+    none; None stands for all.
+    """
     used = np.asarray(matrix != 0)
     m = used.shape[-1]
     width = 2 ** math.ceil(math.log2(max(int(used.sum(-1).max()), 1)))
-    return None if width >= m else jnp.asarray(np.sort(np.where(used, np.arange(m), m), -1)[:, :width], jnp.int32)
+    return (
+        None
+        if width >= m
+        else jnp.asarray(np.sort(np.where(used, np.arange(m), m), -1)[:, :width], jnp.int32)
+    )
 
 
 def take_columns(counts: Array, columns: Array | None) -> Array:
@@ -87,14 +102,20 @@ def _multinomial(keys: Array, matrices: Array) -> Array:
     rows = matrices.sum(-1)
     words = samplers.random_words(keys, rows.shape[-1] * matrices.shape[-1] - 1)[:, None]
     of_rows, of_cells = jnp.split(words, [rows.shape[-1] - 1], -1)
-    return _split_rows(of_cells, samplers.multinomial(of_rows, _as_int(rows.sum(-1)), rows), matrices)
+    return _split_rows(
+        of_cells, samplers.multinomial(of_rows, _as_int(rows.sum(-1)), rows), matrices
+    )
 
 
 def _stratified_multinomial(keys: Array, matrices: Array) -> Array:
     """As many examples of each row as the matrix has."""
     k, width = matrices.shape[-2:]
     words = samplers.random_words(keys, k * (width - 1))[:, None]
-    return _split_rows(words, jnp.broadcast_to(_as_int(matrices.sum(-1)), (len(keys), *matrices.shape[:-1])), matrices)
+    return _split_rows(
+        words,
+        jnp.broadcast_to(_as_int(matrices.sum(-1)), (len(keys), *matrices.shape[:-1])),
+        matrices,
+    )
 
 
 def _split_rows(words: Array, rows: Array, matrices: Array) -> Array:
@@ -103,21 +124,34 @@ def _split_rows(words: Array, rows: Array, matrices: Array) -> Array:
 
 
 def _swapped(keys: Array, cells: Array) -> Array:
-    """Pairs of predictions `(B, K, K K)` in which each example keeps or swaps its two predictions, as a coin falls."""
+    """Pairs of predictions `(B, K, K K)` in which each example keeps or swaps its two predictions,
+    as a coin falls.
+    """
     k = cells.shape[-2]
     cube = cells.reshape(-1, k, k, k)
     a, b = np.triu_indices(k, 1)
     both = cube[..., a, b] + cube[..., b, a]
     words = samplers.random_words(keys, both.shape[-1] * k).reshape(-1, 1, k, both.shape[-1])
     kept = samplers.heads(words, _as_int(both)).astype(cube.dtype)
-    drawn = jnp.broadcast_to(cube, (len(keys), *cube.shape)).at[..., a, b].set(kept).at[..., b, a].set(both - kept)
+    drawn = (
+        jnp.broadcast_to(cube, (len(keys), *cube.shape))
+        .at[..., a, b]
+        .set(kept)
+        .at[..., b, a]
+        .set(both - kept)
+    )
     return drawn.reshape((len(keys), *cells.shape))
 
 
 def _halved(keys: Array, cells: Array) -> Array:
     """Half of the examples, each as a coin falls; row by row, for a short program."""
-    words = samplers.random_words(keys, math.prod(cells.shape[-2:])).reshape((-1, 1, *cells.shape[-2:]))
-    rows = jax.lax.map(lambda row: samplers.heads(*row), (jnp.moveaxis(words, -2, 0), jnp.moveaxis(_as_int(cells), -2, 0)))
+    words = samplers.random_words(keys, math.prod(cells.shape[-2:])).reshape(
+        (-1, 1, *cells.shape[-2:])
+    )
+    rows = jax.lax.map(
+        lambda row: samplers.heads(*row),
+        (jnp.moveaxis(words, -2, 0), jnp.moveaxis(_as_int(cells), -2, 0)),
+    )
     return jnp.moveaxis(rows, 0, -2)
 
 
@@ -156,7 +190,8 @@ def _as_int(x: Array) -> Array:
 
 
 def _posterior(keys: Array, counts: Array, *, prior: Array, prevalence: Array | None) -> Array:
-    """Cell probabilities from Dirichlet posteriors, prior `(K, 2)`: of all cells, or of rows whose share is the prevalence.
+    """Cell probabilities from Dirichlet posteriors, prior `(K, 2)`: of all cells, or of rows whose
+    share is the prevalence.
 
     A prevalence of NaN stands for that of the counts.
     """
@@ -164,14 +199,19 @@ def _posterior(keys: Array, counts: Array, *, prior: Array, prevalence: Array | 
     if prevalence is None:
         return _dirichlet(keys, concentration)
     observed = divide(counts.sum(-1), counts.sum((-2, -1))[..., None])
-    return _dirichlet_rows(keys, concentration) * jnp.where(jnp.isnan(prevalence), observed, prevalence)[..., None]
+    return (
+        _dirichlet_rows(keys, concentration)
+        * jnp.where(jnp.isnan(prevalence), observed, prevalence)[..., None]
+    )
 
 
 # On the host: from a Generator, how many, and one table.
 
 
 def _multinomial_on_host(rng: np.random.Generator, size: int, table: np.ndarray) -> np.ndarray:
-    """Only cells that hold examples are drawn; of few examples each by itself: a binomial takes longer than an integer."""
+    """Only cells that hold examples are drawn; of few examples each by itself: a binomial takes
+    longer than an integer.
+    """
     flat = table.ravel()
     cells = np.flatnonzero(flat)
     drawn = np.zeros((size, flat.size))
@@ -208,13 +248,19 @@ def _swapped_on_host(rng: np.random.Generator, size: int, cells: np.ndarray) -> 
     return drawn.reshape((size, *cells.shape))
 
 
-def _dirichlet_on_host(rng: np.random.Generator, size: int, concentration: np.ndarray) -> np.ndarray:
+def _dirichlet_on_host(
+    rng: np.random.Generator, size: int, concentration: np.ndarray
+) -> np.ndarray:
     """As Gamma(a + 1) U^(1/a) for a < 1, in logarithms, since the gammas of a small a underflow."""
     small = concentration < 1
-    gamma = rng.standard_gamma(np.where(small, concentration + 1, concentration), (size, *concentration.shape))
+    gamma = rng.standard_gamma(
+        np.where(small, concentration + 1, concentration), (size, *concentration.shape)
+    )
     if small.any():
         u = 1 - rng.random(gamma.shape)
-        log_factor = np.where(small, np.log(u) / np.where(small, np.maximum(concentration, 1e-300), 1), 0)
+        log_factor = np.where(
+            small, np.log(u) / np.where(small, np.maximum(concentration, 1e-300), 1), 0
+        )
         gamma = gamma * np.exp(log_factor - log_factor.max((-2, -1), keepdims=True))
     return gamma / gamma.sum((-2, -1), keepdims=True)
 
@@ -226,13 +272,22 @@ def _if_finite(sample: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
     """NaN for a table that holds one."""
 
     def call(rng: np.random.Generator, size: int, table: np.ndarray) -> np.ndarray:
-        return sample(rng, size, table) if np.isfinite(table).all() else np.full((size, *table.shape), np.nan)
+        return (
+            sample(rng, size, table)
+            if np.isfinite(table).all()
+            else np.full((size, *table.shape), np.nan)
+        )
 
     return call
 
 
 def _posterior_on_host(
-    rng: np.random.Generator, size: int, counts: np.ndarray, *, prior: np.ndarray, prevalence: np.ndarray | None
+    rng: np.random.Generator,
+    size: int,
+    counts: np.ndarray,
+    *,
+    prior: np.ndarray,
+    prevalence: np.ndarray | None,
 ) -> np.ndarray:
     concentration = counts + cell_prior(prior)
     if prevalence is None:
@@ -244,21 +299,33 @@ def _posterior_on_host(
 
 multinomial = Sampler(_multinomial, _multinomial_on_host)
 stratified_multinomial = Sampler(_stratified_multinomial, _by_rows(_multinomial_on_host))
-poisson = Sampler(_poisson, lambda rng, size, table: rng.poisson(table, (size, *table.shape)).astype(float))
-bayesian = Sampler(_bayesian, lambda rng, size, table: _dirichlet_on_host(rng, size, table) * table.sum())
+poisson = Sampler(
+    _poisson, lambda rng, size, table: rng.poisson(table, (size, *table.shape)).astype(float)
+)
+bayesian = Sampler(
+    _bayesian, lambda rng, size, table: _dirichlet_on_host(rng, size, table) * table.sum()
+)
 stratified_bayesian = Sampler(
-    _stratified_bayesian, lambda rng, size, table: _dirichlet_rows_on_host(rng, size, table) * table.sum(-1, keepdims=True)
+    _stratified_bayesian,
+    lambda rng, size, table: (
+        _dirichlet_rows_on_host(rng, size, table) * table.sum(-1, keepdims=True)
+    ),
 )
 swapped = Sampler(_swapped, _swapped_on_host)
 halved = Sampler(
-    _halved, lambda rng, size, cells: rng.binomial(cells.astype(np.int64), 0.5, (size, *cells.shape)).astype(float)
+    _halved,
+    lambda rng, size, cells: rng.binomial(cells.astype(np.int64), 0.5, (size, *cells.shape)).astype(
+        float
+    ),
 )
 
 
 def posterior(prior: Array, prevalence: Array | None) -> Sampler:
     """Of cell probabilities; see `_posterior`."""
     options = {"prior": prior, "prevalence": prevalence}
-    return Sampler(partial(_posterior, **options), _if_finite(partial(_posterior_on_host, **options)))
+    return Sampler(
+        partial(_posterior, **options), _if_finite(partial(_posterior_on_host, **options))
+    )
 
 
 def dirichlet(prior: Array) -> Sampler:
@@ -270,7 +337,9 @@ def dirichlet(prior: Array) -> Sampler:
 
 
 def cell_prior(prior: Array) -> Array:
-    """From `(K, 2)` to cells `(K, K)`: alpha for the right cell of each class, beta spread over the wrong ones."""
+    """From `(K, 2)` to cells `(K, K)`: alpha for the right cell of each class, beta spread over the
+    wrong ones.
+    """
     k = len(prior)
     return xp.where(xp.eye(k, dtype=bool), prior[:, :1], prior[:, 1:] / max(k - 1, 1))
 
@@ -282,14 +351,20 @@ def as_prevalence(prevalence: ArrayLike, k: int) -> Array | None:
         return None if prevalence == "inferred" else xp.full(k, xp.nan)
     shares = as_float(prevalence, "prevalence")
     if shares.shape != (k,):
-        raise ValueError(f'prevalence must be "inferred", "fixed" or an array (K,) = ({k},), got shape {shares.shape}.')
+        raise ValueError(
+            f'prevalence must be "inferred", "fixed" or an array (K,) = ({k},), got shape'
+            f" {shares.shape}."
+        )
     if is_known(shares) and not ((shares >= 0).all() and abs(shares.sum() - 1) < 1e-3):
         raise ValueError(f"prevalence must hold shares >= 0 that sum to 1, got {prevalence!r}.")
     return shares
 
 
-def evaluate(sampler: Sampler, function: Function, key: Key, counts: Array, *, size: int, numbers: int) -> Any:
-    """`function` of one replicate `(K, W)`, for `size` replicates of each of `counts` `(..., K, W)`: a pytree of `(S, ..., *)`.
+def evaluate(
+    sampler: Sampler, function: Function, key: Key, counts: Array, *, size: int, numbers: int
+) -> Any:
+    """`function` of one replicate `(K, W)`, for `size` replicates of each of `counts`
+    `(..., K, W)`: a pytree of `(S, ..., *)`.
 
     `numbers`: how many the function makes on its way.
     """
@@ -302,7 +377,9 @@ def evaluate(sampler: Sampler, function: Function, key: Key, counts: Array, *, s
     chunks = math.ceil(size * in_block * k * width / LANES)
     in_chunk = math.ceil(size / max(chunks, 1))
     chunks = math.ceil(size / in_chunk)
-    chunked_keys = keys[np.minimum(np.arange(chunks * in_chunk), size - 1)].reshape(chunks, in_chunk)
+    chunked_keys = keys[np.minimum(np.arange(chunks * in_chunk), size - 1)].reshape(
+        chunks, in_chunk
+    )
 
     def of_chunk(keys: jax.Array, block: jax.Array) -> Any:
         drawn = sampler.on_device(keys, block).astype(block.dtype).reshape(-1, k, width)
@@ -317,13 +394,19 @@ def evaluate(sampler: Sampler, function: Function, key: Key, counts: Array, *, s
     if blocks == 1:
         values = of_block(matrices)
     else:
-        padded = matrices[np.minimum(np.arange(blocks * in_block), batch - 1)].reshape(blocks, in_block, k, width)
+        padded = matrices[np.minimum(np.arange(blocks * in_block), batch - 1)].reshape(
+            blocks, in_block, k, width
+        )
         values = jax.tree.map(lambda v: jnp.moveaxis(v, 0, 1), jax.lax.map(of_block, padded))
-        values = jax.tree.map(lambda v: v.reshape((size, blocks * in_block, *v.shape[3:]))[:, :batch], values)
+        values = jax.tree.map(
+            lambda v: v.reshape((size, blocks * in_block, *v.shape[3:]))[:, :batch], values
+        )
     return jax.tree.map(lambda v: v.reshape((size, *batch_shape, *v.shape[2:])), values)
 
 
-def _evaluate_on_host(sampler: Sampler, function: Function, key: HostKey, counts: np.ndarray, size: int, numbers: int) -> Any:
+def _evaluate_on_host(
+    sampler: Sampler, function: Function, key: HostKey, counts: np.ndarray, size: int, numbers: int
+) -> Any:
     *batch_shape, k, width = counts.shape
     in_block = max(1, LANES // max(numbers, k * width))
 
@@ -336,7 +419,10 @@ def _evaluate_on_host(sampler: Sampler, function: Function, key: HostKey, counts
     tables = counts.reshape(-1, k, width)
     results = [of_table(table) for table in (tables if len(tables) else np.ones((1, k, width)))]
     return jax.tree.map(
-        lambda *x: np.stack(x, 1)[:, : len(tables)].reshape((len(x[0]), *batch_shape, *x[0].shape[1:])), *results
+        lambda *x: np.stack(x, 1)[:, : len(tables)].reshape(
+            (len(x[0]), *batch_shape, *x[0].shape[1:])
+        ),
+        *results,
     )
 
 
@@ -348,11 +434,18 @@ def of_each(function: Function, tables: Array, numbers: int) -> Any:
 
 
 def each(function: Function, tables: Array, numbers: int) -> Any:
-    """`function` of each of `(N, ...)`, as many at once as have room when each makes so many numbers."""
+    """`function` of each of `(N, ...)`, as many at once as have room when each makes so many
+    numbers.
+    """
     if not on_device(tables):
         at_once = max(1, LANES // numbers)
-        blocks = [_each_on_host(function, tables[i : i + at_once]) for i in range(0, max(len(tables), 1), at_once)]
-        return blocks[0] if len(blocks) == 1 else jax.tree.map(lambda *x: np.concatenate(x), *blocks)
+        blocks = [
+            _each_on_host(function, tables[i : i + at_once])
+            for i in range(0, max(len(tables), 1), at_once)
+        ]
+        return (
+            blocks[0] if len(blocks) == 1 else jax.tree.map(lambda *x: np.concatenate(x), *blocks)
+        )
     if len(tables) * numbers <= LANES:
         return jax.vmap(function)(tables)
     return jax.lax.map(function, tables, batch_size=max(LANES // numbers, 1))
@@ -361,12 +454,18 @@ def each(function: Function, tables: Array, numbers: int) -> Any:
 def _each_on_host(function: Function, tables: np.ndarray) -> Any:
     """All at once by a function that takes batches, else one by one.
 
-    Whether it does is seen from some tables that it is given alone, among them those with the fewest and the most cells.
+    Whether it does is seen from some tables that it is given alone, among them those with the
+    fewest and the most cells.
     """
     if len(tables) == 0:
-        return jax.tree.map(lambda x: np.zeros((0, *np.shape(x))), function(np.zeros(tables.shape[1:])))
+        return jax.tree.map(
+            lambda x: np.zeros((0, *np.shape(x))), function(np.zeros(tables.shape[1:]))
+        )
     filled = np.count_nonzero(tables.reshape(len(tables), -1), -1)
-    alone = {i: function(tables[i]) for i in {0, len(tables) // 2, len(tables) - 1, int(filled.argmin()), int(filled.argmax())}}
+    alone = {
+        i: function(tables[i])
+        for i in {0, len(tables) // 2, len(tables) - 1, int(filled.argmin()), int(filled.argmax())}
+    }
     if len(alone) < len(tables):
         try:
             together = function(tables)
@@ -386,7 +485,8 @@ def _are_equal(together: Any, alone: dict[int, Any], size: int) -> bool:
 
     def matches(batch: Any, *single: Any) -> bool:
         return np.shape(batch) == (size, *np.shape(single[0])) and all(
-            np.allclose(batch[i], x, rtol=1e-9, atol=1e-12, equal_nan=True) for i, x in zip(alone, single, strict=True)
+            np.allclose(batch[i], x, rtol=1e-9, atol=1e-12, equal_nan=True)
+            for i, x in zip(alone, single, strict=True)
         )
 
     return all(jax.tree.leaves(jax.tree.map(matches, together, *alone.values())))

@@ -1,14 +1,19 @@
-"""Random counts and probabilities, each from one 32-bit word: uniform, binomial, multinomial, Poisson and Dirichlet.
+"""Random counts and probabilities, each from one 32-bit word: uniform, binomial, multinomial,
+Poisson and Dirichlet.
 
-A draw is a function of its parameters and of its word alone, whatever stands beside it in the array: it is the same alone or in
-a batch, and the matrices of a batch can share words. Where a method rejects, a hash of the word serves the next trial.
+A draw is a function of its parameters and of its word alone, whatever stands beside it in the
+    array: it is the same alone or in
+a batch, and the matrices of a batch can share words. Where a method rejects, a hash of the word
+serves the next trial.
 
 - **Means below 10**: inversion; the cdf is summed up from 0 by the recurrence of the probabilities.
-- **Others**: transformed rejection (Hörmann 1993, J. Stat. Comput. Simul. 46): k = floor((2a / (1/2 - |u|) + b) u + mean +
-  1/2) for u uniform in (-1/2, 1/2), accepted in 74 to 88 % of the trials. The probability of k is written with deviances
-  (Loader 2000), which do not cancel, up to n = 2^31. Hörmann's hat for the binomial also covers its limit, the Poisson law:
-  the highest ratio of law to hat, seen over means from 10 to 1e6, is 0.993.
-- **Gammas**: Marsaglia and Tsang (2000), ACM Trans. Math. Softw. 26; for a < 1 as Gamma(a + 1) U^(1/a).
+- **Others**: transformed rejection (Hörmann 1993, J. Stat. Comput. Simul. 46): k = floor((2a / (1/2
+  - |u|) + b) u + mean + 1/2) for u uniform in (-1/2, 1/2), accepted in 74 to 88 % of the trials.
+  The probability of k is written with deviances (Loader 2000), which do not cancel, up to n = 2^31.
+  Hörmann's hat for the binomial also covers its limit, the Poisson law: the highest ratio of law to
+  hat, seen over means from 10 to 1e6, is 0.993.
+- **Gammas**: Marsaglia and Tsang (2000), ACM Trans. Math. Softw. 26; for a < 1 as Gamma(a + 1)
+  U^(1/a).
 - **Multinomials**: cell by cell a binomial of what is left.
 
 Means are as exact as float32: at n = 1e9 the error is about a thousandth of the standard deviation.
@@ -37,17 +42,23 @@ def random_words(keys: jax.Array, size: int) -> jax.Array:
 
 
 def indices(words: jax.Array, n: int) -> jax.Array:
-    """Uniform in [0, n), int32, for n below 2^31: the upper half of the 64-bit product of word and n."""
+    """Uniform in [0, n), int32, for n below 2^31: the upper half of the 64-bit product of word and
+    n.
+    """
     low, high = words & 0xFFFF, words >> 16
     n_low, n_high = np.uint32(n & 0xFFFF), np.uint32(n >> 16)
     middle = high * n_low + (low * n_low >> 16)
-    return (high * n_high + (middle >> 16) + ((middle & 0xFFFF) + low * n_high >> 16)).astype(jnp.int32)
+    return (high * n_high + (middle >> 16) + ((middle & 0xFFFF) + low * n_high >> 16)).astype(
+        jnp.int32
+    )
 
 
 def multinomial(words: jax.Array, n: jax.Array, weights: jax.Array) -> jax.Array:
-    """How often each of M cells occurs in n draws: `(..., M)`, int32, from words `(..., M - 1)`, n `(...)`, weights `(..., M)`.
+    """How often each of M cells occurs in n draws: `(..., M)`, int32, from words `(..., M - 1)`, n
+    `(...)`, weights `(..., M)`.
 
-    Cell by cell a binomial of what is left. The weights need not sum to 1; where all are 0 the last cell gets all.
+    Cell by cell a binomial of what is left. The weights need not sum to 1; where all are 0 the last
+    cell gets all.
     """
     rest = lax.cumsum(weights, weights.ndim - 1, reverse=True)
 
@@ -57,7 +68,9 @@ def multinomial(words: jax.Array, n: jax.Array, weights: jax.Array) -> jax.Array
 
     shape = np.broadcast_shapes(words.shape[:-1], n.shape, weights.shape[:-1])
     cells = (words, weights[..., :-1], rest[..., 1:])
-    last, others = lax.scan(take, jnp.broadcast_to(n, shape), tuple(jnp.moveaxis(x, -1, 0) for x in cells))
+    last, others = lax.scan(
+        take, jnp.broadcast_to(n, shape), tuple(jnp.moveaxis(x, -1, 0) for x in cells)
+    )
     return jnp.moveaxis(jnp.concatenate([others, last[None]]), 0, -1)
 
 
@@ -79,7 +92,9 @@ def heads(words: jax.Array, n: jax.Array) -> jax.Array:
     """Heads of n fair coins, int32: up to 32 are the bits of the word itself."""
     words, n = jnp.broadcast_arrays(words, n)
     few = n <= 32
-    tossed = jnp.where(n > 0, np.uint32(0xFFFFFFFF) >> (32 - jnp.clip(n, 1, 32)).astype(jnp.uint32), 0)
+    tossed = jnp.where(
+        n > 0, np.uint32(0xFFFFFFFF) >> (32 - jnp.clip(n, 1, 32)).astype(jnp.uint32), 0
+    )
     half = jnp.full(n.shape, 0.5, float_dtype())
     many = _accepted(_try_binomial, words, ~few, jnp.where(few, 40, n), half)
     return jnp.where(few, lax.population_count(words & tossed).astype(jnp.int32), many)
@@ -95,13 +110,16 @@ def poisson(words: jax.Array, mean: jax.Array) -> jax.Array:
 
 
 def dirichlet(words: jax.Array, concentration: jax.Array) -> jax.Array:
-    """Probabilities that sum to 1 over the last axis; NaN if one concentration is negative, infinite or NaN."""
+    """Probabilities that sum to 1 over the last axis; NaN if one concentration is negative,
+    infinite or NaN.
+    """
     words, concentration = jnp.broadcast_arrays(words, concentration)
     valid = (concentration >= 0) & (concentration < jnp.inf)
     a = jnp.where(valid, concentration, 1)
     gamma = _accepted(_try_gamma, words, valid, jnp.where(a < 1, a + 1, a))
     u = (hashed(words ^ np.uint32(0x5851F42D)).astype(gamma.dtype) + 0.5) * 2.0**-32
-    log_factor = jnp.where(a < 1, jnp.log(u) / jnp.minimum(a, 1), 0)  # below a = 0.01 the factor itself underflows
+    # Below a = 0.01 the factor itself underflows.
+    log_factor = jnp.where(a < 1, jnp.log(u) / jnp.minimum(a, 1), 0)
     scaled = gamma * jnp.exp(log_factor - log_factor.max(-1, keepdims=True))
     return jnp.where(valid.all(-1, keepdims=True), scaled / scaled.sum(-1, keepdims=True), jnp.nan)
 
@@ -109,15 +127,20 @@ def dirichlet(words: jax.Array, concentration: jax.Array) -> jax.Array:
 _Inversion: TypeAlias = tuple[jax.Array, jax.Array, jax.Array, jax.Array]
 
 
-def _invert(words: jax.Array, active: jax.Array, probability: jax.Array, ratio: jax.Array, slope: jax.Array) -> jax.Array:
-    """Counts k with P(0) = `probability`, P(j + 1) = P(j) (ratio - j slope) / (j + 1), of means below 10; 0 if not active."""
+def _invert(
+    words: jax.Array, active: jax.Array, probability: jax.Array, ratio: jax.Array, slope: jax.Array
+) -> jax.Array:
+    """Counts k with P(0) = `probability`, P(j + 1) = P(j) (ratio - j slope) / (j + 1), of means
+    below 10; 0 if not active.
+    """
     u, _ = _two_uniforms(words)
 
     def three_steps(state: _Inversion) -> _Inversion:
         first, k, probability, reached = state
         for j in (first + i for i in range(3)):
             probability = probability * jnp.maximum(ratio - j * slope, 0) * (1 / (j + 1))
-            beyond = (reached <= u) & (probability > 2.0**-32)  # no count so rare that only the rounding of u reaches it
+            # No count so rare that only the rounding of u reaches it.
+            beyond = (reached <= u) & (probability > 2.0**-32)
             k, reached = k + beyond, jnp.where(beyond, reached + probability, 2)
         return first + 3, k, probability, reached
 
@@ -125,18 +148,28 @@ def _invert(words: jax.Array, active: jax.Array, probability: jax.Array, ratio: 
         first, _, _, reached = state
         return (first < 36) & (reached <= u).any()  # P(k > 36) < 2^-31
 
-    start = jnp.zeros((), u.dtype), jnp.zeros(words.shape, jnp.int32), probability, jnp.where(active, probability, 2)
+    start = (
+        jnp.zeros((), u.dtype),
+        jnp.zeros(words.shape, jnp.int32),
+        probability,
+        jnp.where(active, probability, 2),
+    )
     return lax.while_loop(unfinished, three_steps, start)[1]
 
 
-_MANY_LANES = 2**16  # from which on it pays to gather the lanes that were rejected; it takes long to compile
+# From which on it pays to gather the lanes that were rejected; it takes long to compile.
+_MANY_LANES = 2**16
 
 
-def _accepted(trial: Callable[..., jax.Array], words: jax.Array, active: jax.Array, *parameters: jax.Array) -> jax.Array:
-    """The first `trial(words, *parameters)` that is not negative, for each lane; 0 if it is not active.
+def _accepted(
+    trial: Callable[..., jax.Array], words: jax.Array, active: jax.Array, *parameters: jax.Array
+) -> jax.Array:
+    """The first `trial(words, *parameters)` that is not negative, for each lane; 0 if it is not
+    active.
 
-    XLA runs all lanes alike, so that repeating until the last one is accepted costs eight trials of all. So, of many lanes,
-    those that two trials rejected, 7 % at most, are gathered into a small array and repeated there.
+    XLA runs all lanes alike, so that repeating until the last one is accepted costs eight trials of
+    all. So, of many lanes, those that two trials rejected, 7 % at most, are gathered into a small
+    array and repeated there.
     """
 
     def again(state: _Lanes) -> _Lanes:
@@ -150,7 +183,9 @@ def _accepted(trial: Callable[..., jax.Array], words: jax.Array, active: jax.Arr
     dtype = jax.eval_shape(trial, words, *parameters).dtype
     lanes = flat, jnp.where(active.reshape(-1), -1, 0).astype(dtype), of_lanes
     if flat.size < _MANY_LANES:
-        return lax.while_loop(lambda lanes: rejected(lanes[1]), again, lanes)[1].reshape(words.shape)
+        return lax.while_loop(lambda lanes: rejected(lanes[1]), again, lanes)[1].reshape(
+            words.shape
+        )
     next_words, values, _ = lax.fori_loop(0, 2, lambda _, lanes: again(lanes), lanes)
     few = flat.size // 12 + 64
 
@@ -168,10 +203,14 @@ _Lanes: TypeAlias = tuple[jax.Array, jax.Array, list[jax.Array]]
 
 
 def _places(chosen: jax.Array, number: int) -> jax.Array:
-    """The places of the first `number` lanes that are chosen; past the end where there are fewer."""
+    """The places of the first `number` lanes that are chosen; past the end where there are
+    fewer.
+    """
     rank = jnp.cumsum(chosen.astype(jnp.int32)) - 1
     nowhere = jnp.full(number, chosen.size, jnp.int32)
-    return nowhere.at[jnp.where(chosen, rank, number)].set(lax.iota(jnp.int32, chosen.size), mode="drop")
+    return nowhere.at[jnp.where(chosen, rank, number)].set(
+        lax.iota(jnp.int32, chosen.size), mode="drop"
+    )
 
 
 def _try_binomial(words: jax.Array, n: jax.Array, p: jax.Array) -> jax.Array:
@@ -182,7 +221,9 @@ def _try_binomial(words: jax.Array, n: jax.Array, p: jax.Array) -> jax.Array:
     possible = (k >= 0) & (k <= n)
     k = jnp.where(possible, k, 0)
     successes, failures = k.astype(p.dtype), (n - k).astype(p.dtype)
-    unlikeliness = mean * deviance(distance / mean) + (size - mean) * deviance(-distance / (size - mean))
+    unlikeliness = mean * deviance(distance / mean) + (size - mean) * deviance(
+        -distance / (size - mean)
+    )
     spread = stirling(successes) * (stirling(failures) / stirling(size))
     return jnp.where(possible & (acceptance**2 * spread <= jnp.exp(-2 * unlikeliness)), k, -1)
 
@@ -195,7 +236,9 @@ def _try_poisson(words: jax.Array, mean: jax.Array) -> jax.Array:
     return jnp.where(likely & (k >= 0), k, -1)
 
 
-def _propose(words: jax.Array, mean: jax.Array, sd: jax.Array, p: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+def _propose(
+    words: jax.Array, mean: jax.Array, sd: jax.Array, p: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
     """A count k, k - mean, and the number that sqrt(2 pi) P(k) must reach for k to be accepted."""
     u, v = _two_uniforms(words)
     u = u - 0.5
@@ -229,7 +272,9 @@ def _two_uniforms(words: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def hashed(words: jax.Array) -> jax.Array:
-    """A hash of 32 bits, one to one: multiplications and shifts (constants of Wellons's and TheIronBorn's search)."""
+    """A hash of 32 bits, one to one: multiplications and shifts (constants of Wellons's and
+    TheIronBorn's search).
+    """
     x = words + np.uint32(0x9E3779B9)
     x = (x ^ (x >> 16)) * np.uint32(0x21F0AAAD)
     x = (x ^ (x >> 15)) * np.uint32(0xD35A2D97)
@@ -240,11 +285,17 @@ def deviance(t: Array) -> Array:
     """`(1 + t) log(1 + t) - t` for t >= -1, by its series where the two would cancel."""
     near = xp.abs(t) < 0.1
     s, far = xp.where(near, t, 0), xp.where(near | (t <= -1), 1, t)
-    series = s**2 * (1 / 2 - s * (1 / 6 - s * (1 / 12 - s * (1 / 20 - s * (1 / 30 - s * (1 / 42 - s / 56))))))
+    series = s**2 * (
+        1 / 2 - s * (1 / 6 - s * (1 / 12 - s * (1 / 20 - s * (1 / 30 - s * (1 / 42 - s / 56)))))
+    )
     return xp.where(near, series, xp.where(t <= -1, 1, (1 + far) * xp.log1p(far) - far))
 
 
 def stirling(k: Array) -> Array:
     """`(k! e^k / k^k)^2 / 2 pi` = k + 1/6 + 1/72k + ... within 1e-8 for k = 0, 1, 2, ...; a fit."""
     top = -3.084672120917846e-06 + k * (0.0049901738797081515 + k / 72)
-    return k + 1 / 6 + top / (0.00041064771477838984 + k * (0.3184705467530385 + k * (0.7025048427109624 + k)))
+    return (
+        k
+        + 1 / 6
+        + top / (0.00041064771477838984 + k * (0.3184705467530385 + k * (0.7025048427109624 + k)))
+    )

@@ -21,7 +21,8 @@ def as_floats(metric: Metric) -> Metric:
     """The metric with results in the computing dtype."""
     if not callable(metric):
         raise TypeError(
-            f"metric must be a function of counts, got {type(metric).__name__}; for several at once, one that returns a dict:"
+            f"metric must be a function of counts, got {type(metric).__name__}; for several at"
+            " once, one that returns a dict:"
             ' lambda counts: {"accuracy": jaxmetrics.accuracy(counts), ...}.'
         )
 
@@ -42,11 +43,17 @@ def _as_float(x: Any) -> Array:
 
 
 def where_answered(metric: Metric, tables: Array, example: np.ndarray | None = None) -> Array:
-    """Tables of the host, moved to the device if that is where the metric answers: of the first of them, or of the example."""
+    """Tables of the host, moved to the device if that is where the metric answers: of the first of
+    them, or of the example.
+    """
     if on_device(tables):
         return tables
     if example is None:
-        example = tables.reshape((-1, *tables.shape[-2:]))[0] if tables.size else np.ones(tables.shape[-2:])
+        example = (
+            tables.reshape((-1, *tables.shape[-2:]))[0]
+            if tables.size
+            else np.ones(tables.shape[-2:])
+        )
     try:
         moves = on_device(metric(example))
     except AttributeError:  # such as .at, which arrays of JAX have alone
@@ -61,7 +68,9 @@ def check_num_samples(num_samples: int) -> int:
 
 
 def frequencies(counts: Array, name: str = "counts") -> Array:
-    """Counts or sums of weights, in matrices (or cubes, if they are `paired`): if jit hides a negative one, all are NaN."""
+    """Counts or sums of weights, in matrices (or cubes, if they are `paired`): if jit hides a
+    negative one, all are NaN.
+    """
     axes = (-3, -2, -1) if name == "paired" else (-2, -1)
     seen = _seen(counts)
     if seen is not None:
@@ -79,14 +88,24 @@ def numbers_of_examples(counts: Array, name: str = "counts") -> Array:
         few = counts.sum(axes, keepdims=True) < _TOO_MANY
         return xp.where(valid.all(axes, keepdims=True) & few, counts, xp.nan)
     valid = (seen >= 0) & (seen == np.round(seen))
-    refuse_where(~valid, seen, name, "expected a number of examples, since sums of weights do not say how many there are.")
+    refuse_where(
+        ~valid,
+        seen,
+        name,
+        "expected a number of examples, since sums of weights do not say how many there are.",
+    )
     if (seen.sum(axes) >= _TOO_MANY).any():
-        raise ValueError(f"{name} holds 2^31 examples or more for one estimate: derivatives and posteriors have no such limit.")
+        raise ValueError(
+            f"{name} holds 2^31 examples or more for one estimate: derivatives and posteriors have"
+            " no such limit."
+        )
     return counts
 
 
 def _seen(x: Array) -> np.ndarray | None:
-    """The values of an array, also where derivatives are taken, but not where jit or vmap hides them."""
+    """The values of an array, also where derivatives are taken, but not where jit or vmap hides
+    them.
+    """
     try:
         return np.asarray(x if is_known(x) else lax.stop_gradient(x))
     except jax.errors.TracerArrayConversionError:
@@ -98,10 +117,16 @@ def is_possible(counts: Array) -> Array:
 
 
 def nan_unless(possible: Array, estimates: Any) -> Any:
-    """NaN, but for the numbers of undefined replicates, for matrices of a batch that have no interval."""
+    """NaN, but for the numbers of undefined replicates, for matrices of a batch that have no
+    interval.
+    """
 
     def mask(x: Array) -> Array:
-        return x if x.dtype == xp.int32 else xp.where(append_axes(possible, x.ndim - possible.ndim), x, xp.nan)
+        return (
+            x
+            if x.dtype == xp.int32
+            else xp.where(append_axes(possible, x.ndim - possible.ndim), x, xp.nan)
+        )
 
     return jax.tree.map(mask, estimates)
 
@@ -111,15 +136,20 @@ def check_finite(estimates: Any, size: int) -> Any:
     undefined = [leaf.num_undefined for leaf in leaves if isinstance(leaf, Estimate)]
     known = all(map(is_known, undefined))
     if known and undefined and all(n.size and bool((n == size).all()) for n in undefined):
-        raise ValueError(f"metric is NaN or infinite in all of {size} replicates: it has no interval.")
+        raise ValueError(
+            f"metric is NaN or infinite in all of {size} replicates: it has no interval."
+        )
     return estimates
 
 
-FEW_EXAMPLES = 10_000  # examples; leaving out one of more changes a metric by little more than the rounding of float32
+# Examples; leaving out one of more changes a metric by little more than the rounding of float32.
+FEW_EXAMPLES = 10_000
 
 
 def how_many(counts: Array) -> str:
-    """ "few" examples in each matrix, so that the jackknife sees a single one in float32, or "many"; "either" if not known."""
+    """Classify by size: "few" examples in each matrix, so that the jackknife sees one, or "many";
+    "either" if not known.
+    """
     if not is_known(counts):
         return "either"
     few = np.asarray(counts).sum((-2, -1)) < FEW_EXAMPLES

@@ -1,4 +1,6 @@
-"""Losses of a batch as a whole: one number for examples `(n, ...)`, since they are no means over examples."""
+"""Losses of a batch as a whole: one number for examples `(n, ...)`, since they are no means over
+examples.
+"""
 
 from __future__ import annotations
 
@@ -33,18 +35,20 @@ Metric = Callable[[Array], Array]
 
 
 def metric_loss(metric: Metric) -> Callable[..., Array]:
-    """Any smooth metric of counts as a loss: `1 - metric(soft counts)`, where each example is predicted as each class to the
-    share of its probability.
+    """Any smooth metric of counts as a loss: `1 - metric(soft counts)`, where each example is
+    predicted as each class to the share of its probability.
 
-    Batches must be large enough to hold the classes that the metric asks about: the mean over batches is not the loss of all.
+    Batches must be large enough to hold the classes that the metric asks about: the mean over
+        batches is not the loss of all.
 
     Args:
-        metric: a function of counts `(..., K, K)`, such as `macro(f1)`, `balanced_accuracy`, `matthews_corrcoef`,
-            `macro(jaccard)`, or yours.
+        metric: a function of counts `(..., K, K)`, such as `macro(f1)`, `balanced_accuracy`,
+            `matthews_corrcoef`, `macro(jaccard)`, or yours.
 
     Returns:
-        A function of `logits` `(..., n, K)` and `labels` `(..., n)`, with `sample_weight` and `where` `(..., n)`, that returns
-        the loss `(...)`. A negative label leaves its example out, within jit one beyond K too.
+        A function of `logits` `(..., n, K)` and `labels` `(..., n)`, with `sample_weight` and
+        `where` `(..., n)`, that returns the loss `(...)`. A negative label leaves its example out,
+        within jit one beyond K too.
 
     Raises:
         TypeError: a metric that is no function; as `soft_confusion_matrix`.
@@ -57,7 +61,9 @@ def metric_loss(metric: Metric) -> Callable[..., Array]:
     >>> jax.grad(loss)(jnp.array(logits), jnp.array([0, 1, 1])).shape
     (3, 2)
     """
-    return applied(_metric_loss, metric, "a function of counts, such as jaxmetrics.macro(jaxmetrics.f1)")
+    return applied(
+        _metric_loss, metric, "a function of counts, such as jaxmetrics.macro(jaxmetrics.f1)"
+    )
 
 
 def _metric_loss(
@@ -101,10 +107,12 @@ def pairwise_auc_loss(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Mean over pairs of a positive i and a negative j of a convex bound on their disorder: 1 - AUC made differentiable.
+    """Mean over pairs of a positive i and a negative j of a convex bound on their disorder: 1 - AUC
+    made differentiable.
 
-    With d = z_i - z_j, "logistic" is `ln(1 + e^-d)`, "hinge" `max(0, 1 - d)`, "squared_hinge" its square; an infinite logit
-    counts as one of 2e15 (in float64 1e123). Time and memory grow with n^2. Gao and Zhou (2015), IJCAI.
+    With d = z_i - z_j, "logistic" is `ln(1 + e^-d)`, "hinge" `max(0, 1 - d)`, "squared_hinge" its
+    square; an infinite logit counts as one of 2e15 (in float64 1e123). Time and memory grow with
+    n^2. Gao and Zhou (2015), IJCAI.
 
     Args:
         logits: real scores, `(..., n)`.
@@ -115,7 +123,8 @@ def pairwise_auc_loss(
         `(...)`, >= 0; 0 without both classes.
 
     Raises:
-        TypeError: labels that are no integers. ValueError: shapes that do not go together, another surrogate.
+        TypeError: labels that are no integers. ValueError: shapes that do not go together, another
+            surrogate.
 
     >>> pairwise_auc_loss([2.0, 0.0, 1.0], [1, 0, 0]).round(4)  # (ln(1 + e^-2) + ln(1 + e^-1)) / 2
     np.float64(0.2201)
@@ -140,7 +149,9 @@ _SURROGATES: dict[str, Callable[[Array], Array]] = {
 
 
 @compiled
-def _pairwise_auc_loss(z: Array, ids: Array, weight: Array | None, mask: Array | None, *, surrogate: str) -> Array:
+def _pairwise_auc_loss(
+    z: Array, ids: Array, weight: Array | None, mask: Array | None, *, surrogate: str
+) -> Array:
     largest = float(xp.finfo(z.dtype).max) ** 0.4  # its square, and a sum of such, is finite
     z = xp.clip(z, -largest, largest)
     positive, negative = (_shares(_weights(z, ids == label, weight, mask)) for label in (1, 0))
@@ -164,25 +175,29 @@ def soft_calibration_error(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Root mean square calibration error with soft bins: each probability belongs to all bins, to the shares of
-    `softmax(-(p - c)^2 / temperature)` over their centres c, so that it has a gradient everywhere.
+    """Root mean square calibration error with soft bins: each probability belongs to all bins, to
+    the shares of `softmax(-(p - c)^2 / temperature)` over their centres c, so that it has a
+    gradient everywhere.
 
-    `sqrt(sum_b w_b (mean p_b - mean y_b)^2)`, w_b the share of bin b. Karandikar et al. (2021), NeurIPS, section 4. As the
-    temperature falls it becomes `calibration_error(..., norm="l2")`. Added to a proper loss it favours calibration; alone it
-    would be content with a constant.
+    `sqrt(sum_b w_b (mean p_b - mean y_b)^2)`, w_b the share of bin b. Karandikar et al. (2021),
+    NeurIPS, section 4. As the temperature falls it becomes `calibration_error(..., norm="l2")`.
+    Added to a proper loss it favours calibration; alone it would be content with a constant.
 
     Args:
         probs: the probability of class 1, or that of the predicted class, `(..., n)`.
-        labels: 0 or 1 (or bool), `(..., n)`: whether it came true; a negative one drops the example.
+        labels: 0 or 1 (or bool), `(..., n)`: whether it came true; a negative one drops the
+            example.
         num_bins: B, of equal width in [0, 1].
         temperature: a Python number > 0, in units of squared probability.
         sample_weight, where: `(..., n)`.
 
     Returns:
-        `(...)`, in [0, 1]; 0 without examples, NaN if one has a probability outside of [0, 1]. Its gradient is 0 where it is 0.
+        `(...)`, in [0, 1]; 0 without examples, NaN if one has a probability outside of [0, 1]. Its
+        gradient is 0 where it is 0.
 
     Raises:
-        TypeError: labels that are no integers. ValueError: shapes that do not go together, a temperature that is not positive.
+        TypeError: labels that are no integers. ValueError: shapes that do not go together, a
+            temperature that is not positive.
 
     >>> soft_calibration_error([0.9, 0.9, 0.1, 0.1], [1, 0, 0, 0]).round(2)
     np.float64(0.29)
@@ -197,7 +212,13 @@ def soft_calibration_error(
 
 @compiled
 def _soft_calibration_error(
-    p: Array, ids: Array, weight: Array | None, mask: Array | None, temperature: float, *, num_bins: int
+    p: Array,
+    ids: Array,
+    weight: Array | None,
+    mask: Array | None,
+    temperature: float,
+    *,
+    num_bins: int,
 ) -> Array:
     weight = _weights(p, (ids == 0) | (ids == 1), weight, mask)
     p = xp.where(weight != 0, xp.where(is_probability(p), p, xp.nan), 0)
@@ -220,7 +241,12 @@ _Examples = tuple[Array, Array | None, Array | None]
 
 
 def _examples(
-    name: str, shape: tuple[int, ...], labels: ArrayLike, size: int, sample_weight: ArrayLike | None, where: ArrayLike | None
+    name: str,
+    shape: tuple[int, ...],
+    labels: ArrayLike,
+    size: int,
+    sample_weight: ArrayLike | None,
+    where: ArrayLike | None,
 ) -> _Examples:
     """Checked; their shapes must go together with that of the values named."""
     mask = None if where is None else as_mask(where)

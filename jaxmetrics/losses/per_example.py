@@ -1,18 +1,20 @@
 """Losses of each example, unreduced: logits first, in float32 or better whatever their dtype.
 
-`logits` `(..., K)` have the classes last, `labels` `(...)` are class ids. The last axis of examples has one length everywhere,
-leading axes broadcast. A negative label, within jit one beyond K too,
-and `where=False`, makes the loss and its gradient exactly 0, whatever the logits hold. An infinite logit is a limit: -inf rules
-a class out, +inf makes it certain, and where all are -inf they are equally probable; the loss may then be infinite, its
-gradient in the logits never is, nor NaN. NaN logits make the loss NaN. `class_weights` `(K,)` multiply the loss of each example
-by the weight of its class; a weight of 0 leaves it out. In float32, losses of several classes have an absolute error of 1e-7.
+`logits` `(..., K)` have the classes last, `labels` `(...)` are class ids. The last axis of examples
+has one length everywhere, leading axes broadcast. A negative label, within jit one beyond K too,
+and `where=False`, makes the loss and its gradient exactly 0, whatever the logits hold. An infinite
+logit is a limit: -inf rules a class out, +inf makes it certain, and where all are -inf they are
+equally probable; the loss may then be infinite, its gradient in the logits never is, nor NaN. NaN
+logits make the loss NaN. `class_weights` `(K,)` multiply the loss of each example by the weight of
+its class; a weight of 0 leaves it out. In float32, losses of several classes have an absolute error
+of 1e-7.
 
 Losses of NumPy arrays and lists are NumPy's, in float64; those of JAX arrays are compiled, and have
 gradients.
 
-Labels of another dtype than integer or bool (but for distributions, where they are announced) raise TypeError; shapes that do
-not go together ValueError, and so does, where values can be seen (NumPy arrays and lists), a label
-at or beyond K.
+Labels of another dtype than integer or bool (but for distributions, where they are announced) raise
+TypeError; shapes that do not go together ValueError, and so does, where values can be seen (NumPy
+arrays and lists), a label at or beyond K.
 """
 
 from __future__ import annotations
@@ -63,8 +65,9 @@ def cross_entropy(
 ) -> Array:
     """`-ln softmax(z)_y` in nats, >= 0.
 
-    With smoothing s the label has probability 1 - s, and each class s / K more: `(1 - s) w_y l_y + s / K sum_c w_c l_c`, where
-    l_c is the loss of class c and w_c its weight. Szegedy et al. (2016), CVPR, section 7.
+    With smoothing s the label has probability 1 - s, and each class s / K more:
+    `(1 - s) w_y l_y + s / K sum_c w_c l_c`, where l_c is the loss of class c and w_c its weight.
+    Szegedy et al. (2016), CVPR, section 7.
 
     Args:
         logits: `(..., K)`.
@@ -87,7 +90,9 @@ def cross_entropy(
 
 
 @compiled
-def _cross_entropy(z: Array, ids: Array, mask: Array | None, weights: Array | None, smoothing: Array | None) -> Array:
+def _cross_entropy(
+    z: Array, ids: Array, mask: Array | None, weights: Array | None, smoothing: Array | None
+) -> Array:
     z, ids, counts = _broadcast(z, ids, mask)
     loss = _weighted(_surprise(z, ids, counts), ids, counts, weights)
     if smoothing is not None:
@@ -105,13 +110,17 @@ def as_real(x: ArrayLike, name: str) -> Array:
 
 
 def as_term(coefficient: ArrayLike, name: str, most: float = 1) -> Array | None:
-    """One number, in [0, `most`] where that is known now; None for a 0 known now, whose term is then not computed."""
+    """One number, in [0, `most`] where that is known now; None for a 0 known now, whose term is
+    then not computed.
+    """
     number = as_real(coefficient, name)
     if number.ndim:
         raise ValueError(f"{name} must be one number, got an array of shape {number.shape}.")
     if isinstance(coefficient, int | float | np.number):
         if not 0 <= coefficient <= most:
-            raise ValueError(f"{name} must be {'in [0, 1]' if most == 1 else '>= 0'}, got {coefficient}.")
+            raise ValueError(
+                f"{name} must be {'in [0, 1]' if most == 1 else '>= 0'}, got {coefficient}."
+            )
         return None if coefficient == 0 else number
     return number
 
@@ -125,7 +134,9 @@ def _weighted(loss: Array, ids: Array, counts: Array, weights: Array | None) -> 
     return loss if weights is None else scaled(xp.where(counts, weights[ids], 0), loss)
 
 
-def soft_cross_entropy(logits: ArrayLike, target_probs: ArrayLike, *, where: ArrayLike | None = None) -> Array:
+def soft_cross_entropy(
+    logits: ArrayLike, target_probs: ArrayLike, *, where: ArrayLike | None = None
+) -> Array:
     """`-sum_c t_c ln softmax(z)_c` in nats: cross-entropy with a distribution t instead of a label.
 
     Args:
@@ -141,7 +152,10 @@ def soft_cross_entropy(logits: ArrayLike, target_probs: ArrayLike, *, where: Arr
     """
     z, t = as_real(logits, "logits"), as_real(target_probs, "target_probs")
     if z.ndim == 0 or t.ndim == 0 or z.shape[-1] != t.shape[-1]:
-        raise ValueError(f"logits and target_probs must have shape (..., K) with the same K, got {z.shape} and {t.shape}.")
+        raise ValueError(
+            f"logits and target_probs must have shape (..., K) with the same K, got {z.shape} and"
+            f" {t.shape}."
+        )
     shape = _batch("logits", z.shape[:-1], "target_probs", t.shape[:-1])
     return _soft_cross_entropy(z, t, _mask(where, shape))
 
@@ -153,16 +167,18 @@ def _soft_cross_entropy(z: Array, t: Array, mask: Array | None) -> Array:
 
 
 def nll(probs: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) -> Array:
-    """`-sum_c y_c ln p_c`, the textbook form of cross-entropy, from probabilities; `cross_entropy` of logits is more accurate.
+    """`-sum_c y_c ln p_c`, the textbook form of cross-entropy, from probabilities; `cross_entropy`
+    of logits is more accurate.
 
     Args:
         probs: `(..., K)`; taken as they stand, neither normalised nor clipped.
-        labels: class ids `(...)`, or a distribution y, one-hot for instance, with as many axes as `probs`, `(..., K)`.
+        labels: class ids `(...)`, or a distribution y, one-hot for instance, with as many axes as
+            `probs`, `(..., K)`.
         where: bool, `(...)`.
 
     Returns:
-        `(...)`, in nats; inf where p = 0 at a class with y > 0, with gradient -inf there. A class with y = 0 adds 0, and its
-        gradient is 0, at p = 0 too.
+        `(...)`, in nats; inf where p = 0 at a class with y > 0, with gradient -inf there. A class
+        with y = 0 adds 0, and its gradient is 0, at p = 0 too.
 
     >>> nll([[0.5, 0.25, 0.25], [0.1, 0.0, 0.9]], [0, 2]).round(4)
     array([0.6931, 0.1054])
@@ -175,7 +191,10 @@ def nll(probs: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) 
     if given.ndim == p.ndim:
         y = as_real(given, "labels")
         if y.shape[-1] != p.shape[-1]:
-            raise ValueError(f"labels must be class ids, or of shape (..., K) like probs {p.shape}, got {y.shape}.")
+            raise ValueError(
+                f"labels must be class ids, or of shape (..., K) like probs {p.shape}, got"
+                f" {y.shape}."
+            )
         return _nll(p, y, _mask(where, _batch("probs", p.shape[:-1], "labels", y.shape[:-1])))
     return _nll(*_of_classes(p, given, where, name="probs"))
 
@@ -192,7 +211,11 @@ def _nll(p: Array, labels: Array, mask: Array | None) -> Array:
 
 
 def binary_cross_entropy(
-    logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None, class_weights: ArrayLike | None = None
+    logits: ArrayLike,
+    labels: ArrayLike,
+    *,
+    where: ArrayLike | None = None,
+    class_weights: ArrayLike | None = None,
 ) -> Array:
     """`-y ln sigmoid(z) - (1 - y) ln sigmoid(-z)` in nats, for one event or each of several labels.
 
@@ -240,7 +263,9 @@ def _two_sided(z: Array, negative: Array, positive: Array) -> Array:
 
 
 @_two_sided.defjvp
-def _two_sided_jvp(primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+def _two_sided_jvp(
+    primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]
+) -> tuple[Array, Array]:
     (z, negative, positive), (dz, d_negative, d_positive) = primals, tangents
     slope = negative * jax.nn.sigmoid(z) - positive * jax.nn.sigmoid(-z)
     finite = xp.clip(z, -xp.finfo(z.dtype).max, xp.finfo(z.dtype).max)
@@ -256,9 +281,11 @@ def focal_loss(
     where: ArrayLike | None = None,
     class_weights: ArrayLike | None = None,
 ) -> Array:
-    """`-(1 - p_y)^gamma ln p_y`, p = softmax(z): cross-entropy that easy examples weigh little in. Lin et al. (2017), ICCV.
+    """`-(1 - p_y)^gamma ln p_y`, p = softmax(z): cross-entropy that easy examples weigh little in.
+    Lin et al. (2017), ICCV.
 
-    The alpha of that paper is `class_weights=[1 - alpha, alpha]`. For one event with logit z, `logits` are [0, z].
+    The alpha of that paper is `class_weights=[1 - alpha, alpha]`. For one event with logit z,
+    `logits` are [0, z].
 
     Args:
         logits: `(..., K)`.
@@ -274,13 +301,17 @@ def focal_loss(
     array([0.0109, 0.4883])
     """
     if not (isinstance(gamma, int | float | np.number) and 0 <= gamma < np.inf):
-        raise ValueError(f"gamma must be a finite Python number >= 0, because it is static, got {gamma!r}.")
+        raise ValueError(
+            f"gamma must be a finite Python number >= 0, because it is static, got {gamma!r}."
+        )
     z, ids, mask = _of_classes(logits, labels, where)
     return _focal_loss(z, ids, mask, _class_weights(class_weights, z.shape[-1]), gamma=float(gamma))
 
 
 @compiled
-def _focal_loss(z: Array, ids: Array, mask: Array | None, weights: Array | None, *, gamma: float) -> Array:
+def _focal_loss(
+    z: Array, ids: Array, mask: Array | None, weights: Array | None, *, gamma: float
+) -> Array:
     z, ids, counts = _broadcast(z, ids, mask)
     loss = _surprise(z, ids, counts)
     focused = _focused if is_jax(loss) else _focused.fun
@@ -293,7 +324,9 @@ def _focused(surprise: Array, gamma: float) -> Array:
 
 
 @_focused.defjvp
-def _focused_jvp(gamma: float, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+def _focused_jvp(
+    gamma: float, primals: tuple[Array], tangents: tuple[Array]
+) -> tuple[Array, Array]:
     """d/dl of (1 - e^-l)^gamma l, whose limits are 0 at l = 0 and 1 at infinity."""
     (surprise,), (change,) = primals, tangents
     inside = (surprise > 0) & (surprise < xp.inf)
@@ -338,8 +371,11 @@ def _hinge_loss(z: Array, ids: Array, mask: Array | None) -> Array:
     return xp.maximum(1 - margin, 0)
 
 
-def multiclass_hinge_loss(logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) -> Array:
-    """`max(0, 1 + max_{c != y} z_c - z_y)`. Crammer and Singer (2001), Journal of Machine Learning Research 2.
+def multiclass_hinge_loss(
+    logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None
+) -> Array:
+    """`max(0, 1 + max_{c != y} z_c - z_y)`. Crammer and Singer (2001), Journal of Machine Learning
+    Research 2.
 
     Args:
         logits: `(..., K)`, real scores.
@@ -379,7 +415,8 @@ def weighted_mean(
 ) -> Array | tuple[Array, Array]:
     """`sum w l / sum w`: the mean by which losses are reduced, which a mean of products is not.
 
-    Over devices, hosts or accumulated batches, the means of parts are not to be averaged: ask for the parts, sum each of the
+    Over devices, hosts or accumulated batches, the means of parts are not to be averaged: ask for
+        the parts, sum each of the
     two, and divide.
 
     Args:
@@ -410,7 +447,12 @@ def weighted_mean(
 
 @compiled
 def _weighted_mean(
-    v: Array, weights: Array | None, mask: Array | None, *, axis: int | tuple[int, ...] | None, parts: bool
+    v: Array,
+    weights: Array | None,
+    mask: Array | None,
+    *,
+    axis: int | tuple[int, ...] | None,
+    parts: bool,
 ) -> Array | tuple[Array, Array]:
     w = xp.ones_like(v) if weights is None else weights
     w = w if mask is None else xp.where(mask, w, 0)
@@ -431,8 +473,12 @@ def _surprise_in(row: _Row, z: Array, ids: Array, counts: Array) -> Array:
 
 
 @_surprise.defjvp
-def _surprise_jvp(primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]) -> tuple[Array, Array]:
-    """`(softmax(z) - y) dz`: without a gather, whose transpose scatters, and finite where logits are infinite."""
+def _surprise_jvp(
+    primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]
+) -> tuple[Array, Array]:
+    """`(softmax(z) - y) dz`: without a gather, whose transpose scatters, and finite where logits
+    are infinite.
+    """
     (z, ids, counts), (dz, _, _) = primals, tangents
     row = _row(z)
     slope = _softmax(z, row, counts) - _one_hot(xp.where(counts, ids, -1), z.shape[-1])
@@ -446,20 +492,27 @@ def _expected_surprise(z: Array, t: Array, counts: Array) -> Array:
 
 
 @_expected_surprise.defjvp
-def _expected_surprise_jvp(primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+def _expected_surprise_jvp(
+    primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]
+) -> tuple[Array, Array]:
     (z, t, counts), (dz, dt, _) = primals, tangents
     row = _row(z)
     t = xp.where(counts[..., None], t, 0)
     slope = _softmax(z, row, counts) * t.sum(-1, keepdims=True) - t
-    finite = xp.where(counts[..., None], xp.minimum(_surprises(z, row, z.shape[-1]), xp.finfo(z.dtype).max), 0)
+    finite = xp.where(
+        counts[..., None], xp.minimum(_surprises(z, row, z.shape[-1]), xp.finfo(z.dtype).max), 0
+    )
     return _expected_surprise(z, t, counts), (slope * dz).sum(-1) + (finite * dt).sum(-1)
 
 
 class _Row(NamedTuple):
-    """Of each row of logits: the greatest; `top`, the same if it is finite, else 0; `exp(z - top)` `(..., K)` and its sum.
+    """Of each row of logits: the greatest; `top`, the same if it is finite, else 0; `exp(z - top)`
+    `(..., K)` and its sum.
 
-    What an infinite `greatest` needs is chosen row by row: a branch would make a GPU wait, a choice for each logit keeps XLA on
-    a CPU from its fast softmax."""
+    What an infinite `greatest` needs is chosen row by row: a branch would make a GPU wait, a choice
+        for each logit keeps XLA on
+    a CPU from its fast softmax.
+    """
 
     greatest: Array
     top: Array
@@ -476,16 +529,26 @@ def _row(z: Array) -> _Row:
 
 def _surprises(z: Array, row: _Row, k: int) -> Array:
     """`-ln softmax` at some logits of each row of K, `(..., C)`, or one of each, `(...)`."""
-    greatest, top, total = (x if z.ndim == x.ndim else x[..., None] for x in (row.greatest, row.top, row.total))
+    greatest, top, total = (
+        x if z.ndim == x.ndim else x[..., None] for x in (row.greatest, row.top, row.total)
+    )
     at_an_end = xp.where(z == greatest, xp.where(greatest > 0, 0.0, np.log(k)), xp.inf)
-    return xp.where(xp.isfinite(greatest), xp.log(total) - (z - top), xp.where(xp.isnan(greatest), xp.nan, at_an_end))
+    return xp.where(
+        xp.isfinite(greatest),
+        xp.log(total) - (z - top),
+        xp.where(xp.isnan(greatest), xp.nan, at_an_end),
+    )
 
 
 def _softmax(z: Array, row: _Row, counts: Array) -> Array:
-    """0 where not `counts`. The exponentials are those of the loss: on a CPU they take longer than all else."""
+    """0 where not `counts`. The exponentials are those of the loss: on a CPU they take longer than
+    all else.
+    """
     greatest, total = row.greatest[..., None], row.total[..., None]
     at_an_end = xp.where(counts, xp.where(row.greatest > 0, 1, 1 / z.shape[-1]), 0)[..., None]
-    return xp.where(~xp.isinf(greatest) & counts[..., None], row.exps * (1 / total), (z == greatest) * at_an_end)
+    return xp.where(
+        ~xp.isinf(greatest) & counts[..., None], row.exps * (1 / total), (z == greatest) * at_an_end
+    )
 
 
 def _one_hot(ids: Array, k: int) -> Array:
@@ -507,7 +570,9 @@ def _of_classes(
 
 
 def class_ids(labels: Array, size: int, mask: Array | None) -> Array:
-    """As `as_class_ids`, for which a column `(n, 1)` is a mistake; here logits may be `(n, 1, K)`."""
+    """As `as_class_ids`, for which a column `(n, 1)` is a mistake; here logits may be
+    `(n, 1, K)`.
+    """
     if is_jax(labels) or labels.ndim < 2 or labels.shape[-1] != 1:
         return as_class_ids(labels, "labels", size, mask)
     shape = labels.shape if mask is None else np.broadcast_shapes(labels.shape, mask.shape)
@@ -516,7 +581,9 @@ def class_ids(labels: Array, size: int, mask: Array | None) -> Array:
 
 
 def _broadcast(z: Array, ids: Array, mask: Array | None) -> tuple[Array, Array, Array]:
-    """Logits, class ids as int32 (0 where there is none), and which examples count, all of one shape."""
+    """Logits, class ids as int32 (0 where there is none), and which examples count, all of one
+    shape.
+    """
     valid = valid_ids(ids, size=z.shape[-1])
     counts = valid >= 0 if mask is None else (valid >= 0) & mask
     shape = np.broadcast_shapes(z.shape[:-1], counts.shape)
@@ -525,13 +592,17 @@ def _broadcast(z: Array, ids: Array, mask: Array | None) -> tuple[Array, Array, 
 
 
 def _batch(first: str, a: tuple[int, ...], second: str, b: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of the examples: that of one, or equal last axes and leading axes that broadcast."""
+    """The shape of the examples: that of one, or equal last axes and leading axes that
+    broadcast.
+    """
     try:
         if a and b and a[-1] != b[-1]:
             raise ValueError
         return np.broadcast_shapes(a, b)
     except ValueError:
-        raise ValueError(f"{first} and {second} must go together: their examples have the shapes {a} and {b}.") from None
+        raise ValueError(
+            f"{first} and {second} must go together: their examples have the shapes {a} and {b}."
+        ) from None
 
 
 def _mask(where: ArrayLike | None, shape: tuple[int, ...]) -> Array | None:

@@ -27,20 +27,23 @@ def cohen_kappa(
     weights: Weights = None,
     chance: Literal["marginals", "pooled", "uniform", "majority", "gwet"] = "marginals",
 ) -> Array:
-    """Agreement beyond chance, `1 - D_o / D_e`, at most 1, from the observed and expected mean disagreement.
+    """Agreement beyond chance, `1 - D_o / D_e`, at most 1, from the observed and expected mean
+    disagreement.
 
-    `D_o = sum_ij w_ij p_ij` with `p = counts / n`; `D_e` puts in place of p what the `chance` model expects, where t and q
-    are the fractions of truth and prediction:
+    `D_o = sum_ij w_ij p_ij` with `p = counts / n`; `D_e` puts in place of p what the `chance` model
+    expects, where t and q are the fractions of truth and prediction:
 
     - `"marginals"`: `t_i q_j`. Cohen (1960), kappa.
     - `"pooled"`: `m_i m_j` with `m = (t + q) / 2`. Scott (1955), pi.
     - `"uniform"`: `1 / K^2`. Bennett, Alpert and Goldstein (1954), S.
-    - `"majority"`: the commonest true class is always answered; unweighted `1 - (1 - A) / (1 - P_max)`.
-    - `"gwet"`: agreement `T_a / (K (K - 1)) sum_k m_k (1 - m_k)`, T_a the sum of all `1 - w_ij / max w`. Gwet (2008), AC1.
+    - `"majority"`: the commonest true class is always answered; unweighted
+      `1 - (1 - A) / (1 - P_max)`.
+    - `"gwet"`: agreement `T_a / (K (K - 1)) sum_k m_k (1 - m_k)`, T_a the sum of all
+      `1 - w_ij / max w`. Gwet (2008), AC1.
 
     Args:
-        weights: disagreement `w_ij`: None (1 off the diagonal), "linear" `|i - j|`, "quadratic" `(i - j)^2` (Cohen 1968), or
-            a `(K, K)` array of costs; its scale does not matter.
+        weights: disagreement `w_ij`: None (1 off the diagonal), "linear" `|i - j|`, "quadratic"
+            `(i - j)^2` (Cohen 1968), or a `(K, K)` array of costs; its scale does not matter.
         chance: as above. "uniform" and "gwet" count K classes, whether they occur or not.
 
     Returns:
@@ -50,8 +53,10 @@ def cohen_kappa(
         ValueError: an unknown `weights` or `chance`, or weights of another shape.
 
     >>> ratings = [[4, 1, 0], [1, 3, 1], [0, 2, 8]]
-    >>> cohen_kappa(ratings), cohen_kappa(ratings, weights="quadratic"), cohen_kappa(ratings, chance="gwet")
-    (np.float64(0.6078), np.float64(0.8148), np.float64(0.6334))
+    >>> cohen_kappa(ratings), cohen_kappa(ratings, weights="quadratic")
+    (np.float64(0.6078), np.float64(0.8148))
+    >>> cohen_kappa(ratings, chance="gwet")
+    np.float64(0.6334)
     """
     observed, expected = _mean_disagreement(counts, weights, chance)
     return 1 - divide(observed, expected, xp.nan)
@@ -59,12 +64,14 @@ def cohen_kappa(
 
 @compiled
 def krippendorff_alpha(counts: ArrayLike, *, weights: Weights = None) -> Array:
-    """Krippendorff's alpha of two raters without gaps, `1 - (N - 1) / N * D_o / D_e`, at most 1, with N = 2 n ratings.
+    """Krippendorff's alpha of two raters without gaps, `1 - (N - 1) / N * D_o / D_e`, at most 1,
+    with N = 2 n ratings.
 
-    `D_o` as in `cohen_kappa`, `D_e` with the "pooled" chance model; so alpha is Scott's pi corrected for a small sample, and
-    unlike it depends on n: counts must not be normalised. NaN for a single class and for N <= 1. `weights` and errors as
-    `cohen_kappa`: None for nominal data, "quadratic" for interval data.
-    Source: Krippendorff (2011), Computing Krippendorff's alpha-reliability, eq. for two observers.
+    `D_o` as in `cohen_kappa`, `D_e` with the "pooled" chance model; so alpha is Scott's pi
+    corrected for a small sample, and unlike it depends on n: counts must not be normalised. NaN for
+    a single class and for N <= 1. `weights` and errors as `cohen_kappa`: None for nominal data,
+    "quadratic" for interval data. Source: Krippendorff (2011), Computing Krippendorff's
+    alpha-reliability, eq. for two observers.
 
     >>> krippendorff_alpha([[4, 1], [1, 4]]), cohen_kappa([[4, 1], [1, 4]], chance="pooled")
     (np.float64(0.62), np.float64(0.6))
@@ -93,12 +100,17 @@ def _mean_disagreement(counts: ArrayLike, weights: Weights, chance: str) -> tupl
     elif chance == "uniform":
         expected = w.mean()
     elif chance == "majority":
-        expected = under_independence(t, (xp.argmax(t, -1)[..., None] == np.arange(k)).astype(t.dtype))
+        expected = under_independence(
+            t, (xp.argmax(t, -1)[..., None] == np.arange(k)).astype(t.dtype)
+        )
     elif chance == "gwet":
         total_agreement = k**2 - divide(w.sum(), w.max())
         expected = w.max() * (1 - total_agreement / max(1, k * (k - 1)) * (m * (1 - m)).sum(-1))
     else:
-        raise ValueError(f'chance must be "marginals", "pooled", "uniform", "majority" or "gwet", got {chance!r}.')
+        raise ValueError(
+            'chance must be "marginals", "pooled", "uniform", "majority" or "gwet", got'
+            f" {chance!r}."
+        )
     any_example = (p != 0).any((-2, -1))
     return weighted_sum(p, w), xp.where(any_example, expected, 0)
 
@@ -110,6 +122,8 @@ def _disagreement(weights: Weights, k: int) -> Array:
         return np.minimum(distance, 1)
     if isinstance(weights, str):
         if weights not in ("linear", "quadratic"):
-            raise ValueError(f'weights must be None, "linear", "quadratic" or a (K, K) array, got {weights!r}.')
+            raise ValueError(
+                f'weights must be None, "linear", "quadratic" or a (K, K) array, got {weights!r}.'
+            )
         return distance if weights == "linear" else distance**2
     return as_square(weights, k, "weights")

@@ -40,10 +40,11 @@ def of_counts(scheme: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def macro(rate: Metric) -> Metric:
-    """Mean of a per-class rate over the k classes that occur in truth or prediction, `sum_i r_i / k`, as a function of counts.
+    """Mean of a per-class rate over the k classes that occur in truth or prediction,
+    `sum_i r_i / k`, as a function of counts.
 
-    Classes whose rate is NaN are skipped. Without any example the result is the rate's own 0/0. Keyword arguments of the
-    result go to the rate: `macro(f1)(counts, zero_division=np.nan)`.
+    Classes whose rate is NaN are skipped. Without any example the result is the rate's own 0/0.
+    Keyword arguments of the result go to the rate: `macro(f1)(counts, zero_division=np.nan)`.
 
     Args:
         rate: a function from counts `(..., K, K)` to `(..., K)`, of jaxmetrics or your own.
@@ -61,9 +62,11 @@ def macro(rate: Metric) -> Metric:
 
 
 def weighted(rate: Metric) -> Metric:
-    """Mean of a per-class rate weighted by support t_i (row sums), `sum_i t_i r_i / sum_i t_i`, as a function of counts.
+    """Mean of a per-class rate weighted by support t_i (row sums), `sum_i t_i r_i / sum_i t_i`, as
+    a function of counts.
 
-    NaN rates are skipped; if no support is left, the rates left count alike, as in scikit-learn. Otherwise as `macro`.
+    NaN rates are skipped; if no support is left, the rates left count alike, as in scikit-learn.
+    Otherwise as `macro`.
 
     >>> from jaxmetrics import precision
     >>> weighted(precision)([[1, 1], [0, 6]])
@@ -75,8 +78,8 @@ def weighted(rate: Metric) -> Metric:
 def micro(rate: Metric) -> Metric:
     """A rate of the 2x2 tables of all classes added up, as a function of counts.
 
-    With one label per example, micro precision = recall = F1 = accuracy. Tables of classes that do not occur are left
-    out. `rate`, keyword arguments and errors as `macro`.
+    With one label per example, micro precision = recall = F1 = accuracy. Tables of classes that do
+    not occur are left out. `rate`, keyword arguments and errors as `macro`.
 
     >>> from jaxmetrics import jaccard
     >>> micro(jaccard)([[8, 2], [1, 9]])  # 17 / (17 + 3 + 3)
@@ -86,10 +89,11 @@ def micro(rate: Metric) -> Metric:
 
 
 def weighted_micro(rate: Metric) -> Metric:
-    """A rate of the 2x2 tables added up with weights t_i = support of class i, as a function of counts.
+    """A rate of the 2x2 tables added up with weights t_i = support of class i, as a function of
+    counts.
 
-    Precision becomes `sum_i C_ii t_i / sum_i p_i t_i` (p = column sums) and recall `sum_i C_ii t_i / sum_i t_i^2`.
-    Otherwise as `micro`.
+    Precision becomes `sum_i C_ii t_i / sum_i p_i t_i` (p = column sums) and recall
+    `sum_i C_ii t_i / sum_i t_i^2`. Otherwise as `micro`.
 
     >>> from jaxmetrics import recall
     >>> weighted_micro(recall)([[8, 2], [1, 4]])  # (8 * 10 + 4 * 5) / (10^2 + 5^2)
@@ -116,7 +120,8 @@ def binary(rate: Metric, pos_label: int = 1) -> Metric:
 @of_counts
 def _macro(rate: Metric, counts: Array, **options: Any) -> Array:
     occurs = _occurs(counts)
-    occurs = xp.where((occurs != 0).any(-1, keepdims=True), occurs, 1)  # without examples all classes count alike
+    # Without examples all classes count alike.
+    occurs = xp.where((occurs != 0).any(-1, keepdims=True), occurs, 1)
     return _mean(xp.where(occurs != 0, _per_class(rate, counts, **options), xp.nan), occurs)
 
 
@@ -138,12 +143,17 @@ def _weighted_micro(rate: Metric, counts: Array, **options: Any) -> Array:
 @of_counts
 def _binary(rate: Metric, counts: Array, pos_label: int, **options: Any) -> Array:
     if counts.shape[-1] != 2:
-        raise ValueError(f"binary needs two classes, got counts of shape {counts.shape}; macro averages over more.")
+        raise ValueError(
+            f"binary needs two classes, got counts of shape {counts.shape}; macro averages over"
+            " more."
+        )
     return _per_class(rate, counts, **options)[..., pos_label]
 
 
 def _occurs(counts: Array) -> Array:
-    """1.0 for the classes that occur in truth or prediction, 0.0 for the others; NaN, not to be skipped, beside a NaN."""
+    """1.0 for the classes that occur in truth or prediction, 0.0 for the others; NaN, not to be
+    skipped, beside a NaN.
+    """
     occurrences = counts.sum(-1) + counts.sum(-2)
     return xp.where(xp.isnan(occurrences), xp.nan, (occurrences != 0).astype(counts.dtype))
 
@@ -160,14 +170,16 @@ def _per_class(rate: Metric, counts: Array, **options: Any) -> Array:
     if values.ndim < counts.ndim - 1 or values.shape[-1] != k:
         name = getattr(rate, "__name__", repr(rate))
         raise ValueError(
-            f"averages take a rate with one value per class: {name} should return shape (..., {k}) for counts of shape"
-            f" {counts.shape}, but returned {values.shape}."
+            f"averages take a rate with one value per class: {name} should return shape (..., {k})"
+            f" for counts of shape {counts.shape}, but returned {values.shape}."
         )
     return values
 
 
 def _mean(rates: Array, class_weights: Array) -> Array:
-    """Weighted mean over classes that skips NaN; where all weights left are 0 they count as equal."""
+    """Weighted mean over classes that skips NaN; where all weights left are 0 they count as
+    equal.
+    """
     defined = ~xp.isnan(rates)
     w = xp.where(defined, xp.broadcast_to(class_weights, rates.shape), 0)
     w = xp.where((w != 0).any(-1, keepdims=True), w, defined.astype(w.dtype))

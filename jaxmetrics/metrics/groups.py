@@ -21,16 +21,20 @@ __all__ = [
 
 
 def group_ratio(metric: Metric) -> Metric:
-    """Smallest over largest value of a metric m among the groups g, `min_g m_g / max_g m_g`, in [0, 1] for rates.
+    """Smallest over largest value of a metric m among the groups g, `min_g m_g / max_g m_g`, in [0,
+    1] for rates.
 
-    A function of counts `(..., G, K, K)`, which `confusion_matrix(..., groups=..., num_groups=G)` gives.
+    A function of counts `(..., G, K, K)`, which `confusion_matrix(..., groups=..., num_groups=G)`
+    gives.
 
-    `metric` returns one number per matrix, as `accuracy` and `binary(recall)` do, and the result is `(...)`; or one per
-    class, and the result is `(..., K)`. Groups without examples, and groups where the metric is NaN, are skipped; NaN if no
-    value is left or all are 0. Keyword arguments of the result go to the metric.
+    `metric` returns one number per matrix, as `accuracy` and `binary(recall)` do, and the result is
+    `(...)`; or one per class, and the result is `(..., K)`. Groups without examples, and groups
+    where the metric is NaN, are skipped; NaN if no value is left or all are 0. Keyword arguments of
+    the result go to the metric.
 
     Raises:
-        ValueError: when called, if counts have no axis of groups or `metric` returns something else.
+        ValueError: when called, if counts have no axis of groups or `metric` returns something
+            else.
 
     >>> from jaxmetrics import accuracy, precision
     >>> groups = [[[8, 2], [1, 9]], [[4, 1], [6, 9]]]
@@ -41,7 +45,8 @@ def group_ratio(metric: Metric) -> Metric:
 
 
 def group_difference(metric: Metric) -> Metric:
-    """Largest minus smallest value of a metric among the groups, `max_g m_g - min_g m_g`. Otherwise as `group_ratio`.
+    """Largest minus smallest value of a metric among the groups, `max_g m_g - min_g m_g`. Otherwise
+    as `group_ratio`.
 
     >>> from jaxmetrics import binary, recall
     >>> group_difference(binary(recall))([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])
@@ -51,10 +56,12 @@ def group_difference(metric: Metric) -> Metric:
 
 
 def demographic_parity_ratio(counts: ArrayLike) -> Array:
-    """Smallest over largest selection rate among the groups, per class: `group_ratio(selection_rate)`.
+    """Smallest over largest selection rate among the groups, per class:
+    `group_ratio(selection_rate)`.
 
-    From counts `(..., G, K, K)`, as `confusion_matrix(..., groups=..., num_groups=G)` gives them, to `(..., K)`, in [0, 1].
-    Source: Feldman et al. (2015), Certifying and removing disparate impact, KDD (the four-fifths rule asks for 0.8).
+    From counts `(..., G, K, K)`, as `confusion_matrix(..., groups=..., num_groups=G)` gives them,
+    to `(..., K)`, in [0, 1]. Source: Feldman et al. (2015), Certifying and removing disparate
+    impact, KDD (the four-fifths rule asks for 0.8).
 
     >>> demographic_parity_ratio([[[8, 2], [2, 8]], [[3, 2], [1, 14]]])  # class 0: 4/20 of 10/20
     array([0.4  , 0.625])
@@ -63,7 +70,8 @@ def demographic_parity_ratio(counts: ArrayLike) -> Array:
 
 
 def equal_opportunity_ratio(counts: ArrayLike) -> Array:
-    """Smallest over largest recall among the groups where the class occurs in truth, per class; as `group_ratio`.
+    """Smallest over largest recall among the groups where the class occurs in truth, per class; as
+    `group_ratio`.
 
     Source: Hardt, Price and Srebro (2016), Equality of opportunity in supervised learning, NeurIPS.
 
@@ -91,14 +99,16 @@ def _group_range(metric: Metric, counts: Array, **options: Any) -> tuple[Array, 
     values = xp.asarray(metric(counts, **options))
     if values.shape not in (counts.shape[:-2], counts.shape[:-1]):
         raise ValueError(
-            f"group metrics take a metric with one number per matrix or per class: for counts of shape {counts.shape} it"
-            f" should return {counts.shape[:-2]} or {counts.shape[:-1]}, but returned {values.shape}."
+            "group metrics take a metric with one number per matrix or per class: for counts of"
+            f" shape {counts.shape} it should return {counts.shape[:-2]} or {counts.shape[:-1]},"
+            f" but returned {values.shape}."
         )
     total = counts.sum((-2, -1))
     axis = -1
     if values.ndim > total.ndim:
         total, axis = total[..., None], -2
-    usable = (total != 0) & ~(xp.isnan(values) & ~xp.isnan(total))  # NaN counts, unlike undefined values, are not skipped
+    # NaN counts, unlike undefined values, are not skipped.
+    usable = (total != 0) & ~(xp.isnan(values) & ~xp.isnan(total))
     low = xp.where(usable, values, math.inf).min(axis)
     high = xp.where(usable, values, -math.inf).max(axis)
     any_usable = usable.any(axis)

@@ -124,11 +124,13 @@ def false_omission_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) ->
 
 
 @compiled
-def tversky(counts: ArrayLike, alpha: ArrayLike, beta: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
+def tversky(
+    counts: ArrayLike, alpha: ArrayLike, beta: ArrayLike, *, zero_division: ArrayLike = 0.0
+) -> Array:
     """Tversky index, `TP / (TP + alpha FP + beta FN)`, in [0, 1] for weights `alpha`, `beta` >= 0.
 
-    `alpha` and `beta` broadcast against the batch axes. (1, 1) is Jaccard, (1/2, 1/2) F1, (1, 0) precision, (0, 1) recall.
-    Source: Tversky (1977), Features of similarity.
+    `alpha` and `beta` broadcast against the batch axes. (1, 1) is Jaccard, (1/2, 1/2) F1, (1, 0)
+    precision, (0, 1) recall. Source: Tversky (1977), Features of similarity.
 
     >>> tversky([[8, 2], [0, 6]], alpha=0.5, beta=0.0)
     array([1.       , 0.857])
@@ -142,9 +144,9 @@ def tversky(counts: ArrayLike, alpha: ArrayLike, beta: ArrayLike, *, zero_divisi
 def f_beta(counts: ArrayLike, beta: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """F-beta, recall counting `beta` times as much as precision, in [0, 1].
 
-    `(1 + beta^2) TP / ((1 + beta^2) TP + beta^2 FN + FP)`; 0 gives precision, infinity recall. `beta` broadcasts against the
-    batch axes.
-    Source: van Rijsbergen (1979), Information Retrieval, ch. 7.
+    `(1 + beta^2) TP / ((1 + beta^2) TP + beta^2 FN + FP)`; 0 gives precision, infinity recall.
+    `beta` broadcasts against the batch axes. Source: van Rijsbergen (1979), Information Retrieval,
+    ch. 7.
 
     >>> f_beta([[8, 2], [0, 6]], beta=2.0)
     array([0.8333333, 0.9375   ])
@@ -167,7 +169,8 @@ def f1(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 
 @compiled
 def jaccard(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Jaccard index (intersection over union, critical success index), `TP / (TP + FP + FN)`, in [0, 1].
+    """Jaccard index (intersection over union, critical success index), `TP / (TP + FP + FN)`, in
+    [0, 1].
 
     >>> jaccard([[6, 1], [1, 2]])
     array([0.75, 0.5 ])
@@ -177,9 +180,11 @@ def jaccard(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 
 @compiled
 def fowlkes_mallows(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Fowlkes–Mallows index, the geometric mean of precision and recall, `TP / sqrt((TP + FP)(TP + FN))`, in [0, 1].
+    """Fowlkes–Mallows index, the geometric mean of precision and recall,
+    `TP / sqrt((TP + FP)(TP + FN))`, in [0, 1].
 
-    Source: Fowlkes and Mallows (1983), A method for comparing two hierarchical clusterings, JASA 78.
+    Source: Fowlkes and Mallows (1983), A method for comparing two hierarchical clusterings, JASA
+        78.
 
     >>> fowlkes_mallows([[4, 0], [5, 7]])
     array([0.6666667, 0.7637626])
@@ -192,7 +197,8 @@ def fowlkes_mallows(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Arr
 def p4(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """P4, the harmonic mean of precision, recall, specificity and NPV, in [0, 1].
 
-    `4 TP TN / (4 TP TN + (TP + TN)(FP + FN))`. Source: Sitarz (2022), Extending F1 metric, probabilistic approach.
+    `4 TP TN / (4 TP TN + (TP + TN)(FP + FN))`. Source: Sitarz (2022), Extending F1 metric,
+    probabilistic approach.
 
     >>> p4([[6, 2], [1, 1]])
     array([0.533, 0.533])
@@ -203,9 +209,11 @@ def p4(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 
 @compiled
 def informedness(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Informedness (Youden's J), recall + specificity - 1 `= (TP TN - FP FN) / ((TP + FN)(FP + TN))`, in [-1, 1].
+    """Informedness (Youden's J), recall + specificity - 1
+    `= (TP TN - FP FN) / ((TP + FN)(FP + TN))`, in [-1, 1].
 
-    Source: Powers (2011), Evaluation: from precision, recall and F-measure to ROC, informedness, markedness.
+    Source: Powers (2011), Evaluation: from precision, recall and F-measure to ROC, informedness,
+        markedness.
 
     >>> informedness([[8, 2], [1, 9]])
     array([0.7, 0.7])
@@ -216,7 +224,8 @@ def informedness(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 
 @compiled
 def markedness(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Markedness, precision + NPV - 1 `= (TP TN - FP FN) / ((TP + FP)(FN + TN))`, in [-1, 1]. Source: as `informedness`.
+    """Markedness, precision + NPV - 1 `= (TP TN - FP FN) / ((TP + FP)(FN + TN))`, in [-1, 1].
+    Source: as `informedness`.
 
     >>> markedness([[8, 2], [0, 6]])
     array([0.75, 0.75])
@@ -227,7 +236,8 @@ def markedness(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 
 @compiled
 def positive_likelihood_ratio(counts: ArrayLike, *, zero_division: ArrayLike = xp.nan) -> Array:
-    """Positive likelihood ratio, recall / false positive rate `= TP (FP + TN) / ((TP + FN) FP)`, at least 0.
+    """Positive likelihood ratio, recall / false positive rate `= TP (FP + TN) / ((TP + FN) FP)`, at
+    least 0.
 
     NaN where a rate is undefined or no false positive was seen, as in scikit-learn.
 
@@ -240,7 +250,8 @@ def positive_likelihood_ratio(counts: ArrayLike, *, zero_division: ArrayLike = x
 
 @compiled
 def negative_likelihood_ratio(counts: ArrayLike, *, zero_division: ArrayLike = xp.nan) -> Array:
-    """Negative likelihood ratio, false negative rate / specificity `= FN (FP + TN) / ((TP + FN) TN)`, at least 0.
+    """Negative likelihood ratio, false negative rate / specificity
+    `= FN (FP + TN) / ((TP + FN) TN)`, at least 0.
 
     NaN where a rate is undefined or no true negative was seen, as in scikit-learn.
 
@@ -253,7 +264,8 @@ def negative_likelihood_ratio(counts: ArrayLike, *, zero_division: ArrayLike = x
 
 @compiled
 def diagnostic_odds_ratio(counts: ArrayLike, *, zero_division: ArrayLike = xp.nan) -> Array:
-    """Diagnostic odds ratio, `TP TN / (FP FN)`, at least 0; NaN where no mistake of one kind was seen.
+    """Diagnostic odds ratio, `TP TN / (FP FN)`, at least 0; NaN where no mistake of one kind was
+    seen.
 
     Source: Glas et al. (2003), The diagnostic odds ratio: a single indicator of test performance.
 
@@ -290,7 +302,8 @@ def selection_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Arra
 def lift(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Lift, precision / prevalence `= TP n / ((TP + FP)(TP + FN))`, at least 0; 1 for a guess.
 
-    Source: Brin, Motwani, Ullman and Tsur (1997), Dynamic itemset counting and implication rules (there: interest).
+    Source: Brin, Motwani, Ullman and Tsur (1997), Dynamic itemset counting and implication rules
+        (there: interest).
 
     >>> lift([[5, 0], [1, 2]])
     array([1.333, 2.667])
@@ -301,11 +314,12 @@ def lift(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 
 @compiled
 def net_benefit(counts: ArrayLike, threshold: ArrayLike) -> Array:
-    """Net benefit of acting on the class, `TP / n - FP / n * t / (1 - t)`, in true positives per example; 0 if n = 0.
+    """Net benefit of acting on the class, `TP / n - FP / n * t / (1 - t)`, in true positives per
+    example; 0 if n = 0.
 
-    `threshold` t in [0, 1) is the probability at which acting and not acting are worth the same (t = 1 gives -inf or NaN). It
-    broadcasts against the batch axes: `binary(net_benefit)(confusion_matrix_at_thresholds(y, p, t), threshold=t)` is a
-    decision curve.
+    `threshold` t in [0, 1) is the probability at which acting and not acting are worth the same (t
+    = 1 gives -inf or NaN). It broadcasts against the batch axes:
+    `binary(net_benefit)(confusion_matrix_at_thresholds(y, p, t), threshold=t)` is a decision curve.
     Source: Vickers and Elkin (2006), Decision curve analysis, Medical Decision Making 26.
 
     >>> net_benefit([[8, 2], [0, 6]], threshold=0.5)

@@ -1,6 +1,7 @@
 """Scores -> curves and areas.
 
-- `curves`: ROC, precision and recall, DET; any metric at all thresholds; the points of curves that people quote
+- `curves`: ROC, precision and recall, DET; any metric at all thresholds; the points of curves that
+  people quote
 - `areas`: ROC AUC (partial, one against one), average precision, DeLong's interval
 - `columns`: any of them per class or label, and averaged
 - `multilabel`: top-k, and how the labels of each example are ranked

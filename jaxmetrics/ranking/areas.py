@@ -34,7 +34,8 @@ def auc(x: ArrayLike, y: ArrayLike) -> Array:
     xs, ys = as_float(x, "x"), as_float(y, "y")
     if xs.ndim == 0 or ys.ndim == 0 or xs.shape[-1] != ys.shape[-1] or xs.shape[-1] < 2:
         raise ValueError(
-            f"x and y must have the same number of points, at least 2, on the last axis; got {xs.shape}, {ys.shape}."
+            "x and y must have the same number of points, at least 2, on the last axis; got"
+            f" {xs.shape}, {ys.shape}."
         )
     return _trapezoids(xs, ys)
 
@@ -54,21 +55,24 @@ def roc_auc(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Area under the ROC curve: the share of pairs of a positive and a negative whose scores are in order, ties counting half.
+    """Area under the ROC curve: the share of pairs of a positive and a negative whose scores are in
+    order, ties counting half.
 
-    With `max_fpr` m the area A up to that false positive rate, scaled so that chance is 0.5 and the best 1:
-    `(1 + (A - m^2 / 2) / (m - m^2 / 2)) / 2`, McClish (1989), Medical Decision Making 9.
+    With `max_fpr` m the area A up to that false positive rate, scaled so that chance is 0.5 and the
+    best 1: `(1 + (A - m^2 / 2) / (m - m^2 / 2)) / 2`, McClish (1989), Medical Decision Making 9.
 
-    For several classes or labels: `per_class(roc_auc)`, `per_label(roc_auc)`, and `roc_auc_one_vs_one`. Its gradient is 0 with
+    For several classes or labels: `per_class(roc_auc)`, `per_label(roc_auc)`, and
+        `roc_auc_one_vs_one`. Its gradient is 0 with
     respect to scores, and right with respect to weights.
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`; negative labels leave their examples out: of labels
             -1 and 1 take `y_true == 1`.
-        y_score: real numbers, `(..., n)`; only their order matters. NumPy arrays are compared in their own precision, what jit
-            hides in float32 (float64 under x64).
+        y_score: real numbers, `(..., n)`; only their order matters. NumPy arrays are compared in
+            their own precision, what jit hides in float32 (float64 under x64).
         max_fpr: in (0, 1].
-        sample_weight: `(..., n)`; weight 2 equals the example written twice, 0 the example left out.
+        sample_weight: `(..., n)`; weight 2 equals the example written twice, 0 the example left
+            out.
         where: bool, `(..., n)`; false leaves the example out, whatever it holds.
 
     Returns:
@@ -76,7 +80,8 @@ def roc_auc(
         NaN.
 
     Raises:
-        TypeError: labels that are no integers, scores that are no real numbers, a mask that is not bool.
+        TypeError: labels that are no integers, scores that are no real numbers, a mask that is not
+            bool.
         ValueError: unequal numbers of examples, batch axes that do not broadcast, `max_fpr`
             outside of (0, 1]; on the host, of examples that count, a label of 2 or more, -1 and 1
             without a 0, a NaN score and a NaN weight.
@@ -92,9 +97,14 @@ def roc_auc(
 
 @compiled
 def _roc_auc(ranked: Ranked, max_fpr: Array | None) -> Array:
-    if not is_integer(ranked.positive):  # so that products of weights neither overflow nor underflow
-        ranked = ranked._replace(positive=_relative(ranked.positive), negative=_relative(ranked.negative))
-    num_pos, num_neg = (x.sum(-1).astype(float_dtype(x)) for x in (ranked.positive, ranked.negative))
+    # So that products of weights neither overflow nor underflow.
+    if not is_integer(ranked.positive):
+        ranked = ranked._replace(
+            positive=_relative(ranked.positive), negative=_relative(ranked.negative)
+        )
+    num_pos, num_neg = (
+        x.sum(-1).astype(float_dtype(x)) for x in (ranked.positive, ranked.negative)
+    )
     if max_fpr is None:
         # Without weights a sum of whole and half numbers, exact in float64: the order of examples
         # does not matter.
@@ -113,7 +123,8 @@ def _relative(weights: Array) -> Array:
 def _mcclish(tp: Array, fp: Array, num_pos: Array, num_neg: Array, limit: Array) -> Array:
     limit = xp.where((limit > 0) & (limit <= 1), limit, xp.nan)
     steps, rises = divide(xp.diff(fp, axis=-1), num_neg), divide(xp.diff(tp, axis=-1), num_pos)
-    within = xp.clip(limit[..., None] - divide(fp, num_neg)[..., :-1], 0, steps)  # of each step, what lies below the limit
+    # Of each step, what lies below the limit.
+    within = xp.clip(limit[..., None] - divide(fp, num_neg)[..., :-1], 0, steps)
     area = (within * (divide(tp, num_pos)[..., :-1] + rises * divide(within, steps) / 2)).sum(-1)
     least = limit**2 / 2
     return (1 + (area - least) / (limit - least)) / 2
@@ -129,13 +140,15 @@ def roc_auc_one_vs_one(
 ) -> Array:
     """Hand and Till's M: the mean over pairs of classes i, j of `(A(i|j) + A(j|i)) / 2`.
 
-    A(i|j) is the area under the ROC curve of score i among the examples of classes i and j. Unlike the areas of one class
-    against the rest, M does not depend on how frequent the classes are. Hand and Till (2001), Machine Learning 45.
+    A(i|j) is the area under the ROC curve of score i among the examples of classes i and j. Unlike
+    the areas of one class against the rest, M does not depend on how frequent the classes are. Hand
+    and Till (2001), Machine Learning 45.
 
     Args:
         y_true: class ids, `(..., n)`; a negative label leaves its example out.
         y_score: `(..., n, K)`.
-        average: "macro", each pair the same; "weighted" by the share of the examples that is in the pair.
+        average: "macro", each pair the same; "weighted" by the share of the examples that is in the
+            pair.
         sample_weight, where: `(..., n)`.
 
     Returns:
@@ -144,13 +157,16 @@ def roc_auc_one_vs_one(
     Raises:
         TypeError, ValueError: as `roc_auc`; `y_score` without an axis of at least two classes.
 
-    >>> scores = [[0.8, 0.1, 0.1], [0.3, 0.4, 0.3], [0.2, 0.5, 0.3], [0.4, 0.3, 0.3], [0.1, 0.2, 0.7]]
+    >>> scores = [[0.8, 0.1, 0.1], [0.3, 0.4, 0.3], [0.2, 0.5, 0.3]]
+    >>> scores += [[0.4, 0.3, 0.3], [0.1, 0.2, 0.7]]
     >>> roc_auc_one_vs_one([0, 0, 1, 1, 2], scores)
     np.float64(0.9166667)
     """
     check_option(average, "average", ("macro", "weighted"))
     examples = of_classes(y_true, y_score, sample_weight, where, SCORES, name="y_score")
-    return _hand_till(rank_examples(one_against_rest(examples)), examples, weighted=average == "weighted")
+    return _hand_till(
+        rank_examples(one_against_rest(examples)), examples, weighted=average == "weighted"
+    )
 
 
 @compiled
@@ -175,9 +191,14 @@ def _hand_till(ranked: Ranked, examples: Examples, *, weighted: bool) -> Array:
 
 
 def average_precision(
-    y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike | None = None, where: ArrayLike | None = None
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Array:
-    """Mean precision over the positives, `sum_t (R_t - R_t-1) P_t` over the distinct thresholds: a step sum, no trapezoids.
+    """Mean precision over the positives, `sum_t (R_t - R_t-1) P_t` over the distinct thresholds: a
+    step sum, no trapezoids.
 
     Arguments, errors and NaN scores as `roc_auc`.
 
@@ -206,20 +227,23 @@ def delong_interval(
     transform: Literal["logit"] | None = "logit",
     where: ArrayLike | None = None,
 ) -> Estimate:
-    """Interval of the area under the ROC curve, with the variance of DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44.
+    """Interval of the area under the ROC curve, with the variance of DeLong, DeLong and
+    Clarke-Pearson (1988), Biometrics 44.
 
-    With V_i the share of negatives below positive i, and W_j of positives above negative j, ties counting half, the variance
-    of the area is `var(V) / n1 + var(W) / n0`. `delong` compares two areas on the same examples.
+    With V_i the share of negatives below positive i, and W_j of positives above negative j, ties
+    counting half, the variance of the area is `var(V) / n1 + var(W) / n0`. `delong` compares two
+    areas on the same examples.
 
     Args:
         y_true, y_score, where: as for `roc_auc`.
         level: the probability with which the interval is meant to contain the true area.
-        transform: "logit" takes the interval on the scale `log(A / (1 - A))`, so that it stays in [0, 1] and holds its level
-            near 1; None on the scale of the area, where it may leave [0, 1].
+        transform: "logit" takes the interval on the scale `log(A / (1 - A))`, so that it stays in
+            [0, 1] and holds its level near 1; None on the scale of the area, where it may leave [0,
+            1].
 
     Returns:
-        `Estimate`, each `(...)`; NaN without two positives and two negatives. Where the classes are perfectly separated the
-        error is 0, and the interval a point.
+        `Estimate`, each `(...)`; NaN without two positives and two negatives. Where the classes are
+        perfectly separated the error is 0, and the interval a point.
 
     Raises:
         TypeError, ValueError: as `roc_auc`; a level outside of (0, 1).
@@ -240,9 +264,15 @@ def _delong_interval(ranked: Ranked, z: float, *, transform: str | None) -> Esti
     return mean_share(shares_in_order(ranked), positive, negative, z, transform)
 
 
-def mean_share(shares: Array, positive: Array, negative: Array, z: float, transform: str | None = None) -> Estimate:
-    """The mean share of positives, which is that of negatives; its variance is the sum of what the two groups contribute."""
-    (mean, of_positives), (_, of_negatives) = (_mean_and_variance(shares, group) for group in (positive, negative))
+def mean_share(
+    shares: Array, positive: Array, negative: Array, z: float, transform: str | None = None
+) -> Estimate:
+    """The mean share of positives, which is that of negatives; its variance is the sum of what the
+    two groups contribute.
+    """
+    (mean, of_positives), (_, of_negatives) = (
+        _mean_and_variance(shares, group) for group in (positive, negative)
+    )
     return normal_estimate(mean, xp.sqrt(of_positives + of_negatives), z, transform)
 
 
@@ -255,10 +285,15 @@ def _mean_and_variance(values: Array, group: Array) -> tuple[Array, Array]:
 
 
 def shares_in_order(ranked: Ranked) -> Array:
-    """Of sorted examples without weights: for each positive the share of negatives below it, for each negative that of
-    positives above it, ties counting half."""
+    """Of sorted examples without weights: for each positive the share of negatives below it, for
+    each negative that of positives above it, ties counting half.
+    """
     positive = ranked.positive > 0
-    num_pos, num_neg = (x.sum(-1, keepdims=True).astype(float_dtype(x)) for x in (ranked.positive, ranked.negative))
-    number = xp.where(positive, num_neg - above(ranked.negative, ranked.last), above(ranked.positive, ranked.last))
+    num_pos, num_neg = (
+        x.sum(-1, keepdims=True).astype(float_dtype(x)) for x in (ranked.positive, ranked.negative)
+    )
+    number = xp.where(
+        positive, num_neg - above(ranked.negative, ranked.last), above(ranked.positive, ranked.last)
+    )
     share = divide(number, xp.where(positive, num_neg, num_pos), xp.nan)
     return xp.where(ranked.undefined[..., None], xp.nan, share)

@@ -1,4 +1,6 @@
-"""From a binary measure to classes and labels: functions of functions, those of this package or your own."""
+"""From a binary measure to classes and labels: functions of functions, those of this package or
+your own.
+"""
 
 from __future__ import annotations
 
@@ -26,22 +28,25 @@ def per_class(measure: Measure, *, average: Average | None = None) -> Measure:
     """A binary measure, such as `roc_auc` or `calibration_error`, of each class against the rest.
 
     Args:
-        measure: a function of `(y_true, y_score, ...)` with batch axes, yours included, and with the keywords `sample_weight`
-            and `where` if they are used; `partial(best_threshold, metric)` is one.
-        average: None keeps one value per class. "macro" is their mean, "weighted" that weighted by the number (or weight) of
-            examples of each class, both over the classes whose value is not NaN; "micro" is the measure of all pairs of an
-            example and a class together.
+        measure: a function of `(y_true, y_score, ...)` with batch axes, yours included, and with
+            the keywords `sample_weight` and `where` if they are used;
+            `partial(best_threshold, metric)` is one.
+        average: None keeps one value per class. "macro" is their mean, "weighted" that weighted by
+            the number (or weight) of examples of each class, both over the classes whose value is
+            not NaN; "micro" is the measure of all pairs of an example and a class together.
 
     Returns:
-        A function of `y_true` `(..., n)`, class ids, and `y_score` `(..., n, K)`, with the measure's own arguments, that
-        returns `(..., K)`, or `(...)` if averaged. A negative label leaves its example out.
+        A function of `y_true` `(..., n)`, class ids, and `y_score` `(..., n, K)`, with the
+        measure's own arguments, that returns `(..., K)`, or `(...)` if averaged. A negative label
+        leaves its example out.
 
     Raises:
-        TypeError, ValueError: `measure` is no function, or `average` another word, or asked of a measure that returns more than
-            one number; as the measure.
+        TypeError, ValueError: `measure` is no function, or `average` another word, or asked of a
+            measure that returns more than one number; as the measure.
 
     >>> from jaxmetrics import roc_auc
-    >>> scores = [[0.8, 0.1, 0.1], [0.3, 0.4, 0.3], [0.2, 0.5, 0.3], [0.4, 0.3, 0.3], [0.1, 0.2, 0.7]]
+    >>> scores = [[0.8, 0.1, 0.1], [0.3, 0.4, 0.3], [0.2, 0.5, 0.3]]
+    >>> scores += [[0.4, 0.3, 0.3], [0.1, 0.2, 0.7]]
     >>> per_class(roc_auc)([0, 0, 1, 1, 2], scores)
     array([0.8333333, 0.8333333, 1.       ])
     >>> per_class(roc_auc, average="macro")([0, 0, 1, 1, 2], scores)
@@ -51,7 +56,8 @@ def per_class(measure: Measure, *, average: Average | None = None) -> Measure:
 
 
 def per_label(measure: Measure, *, average: Average | None = None) -> Measure:
-    """A binary measure of each label of a multilabel problem: as `per_class`, but for `y_true` of 0 and 1 `(..., n, L)`.
+    """A binary measure of each label of a multilabel problem: as `per_class`, but for `y_true` of 0
+    and 1 `(..., n, L)`.
 
     A negative value of `y_true` leaves out that label of that example.
 
@@ -95,7 +101,9 @@ def _per_label(
     return _of_problems(measure, _each_label(examples), *args, **options)
 
 
-def _of_problems(measure: Measure, problems: Examples, *args: Any, average: Average | None = None, **options: Any) -> Any:
+def _of_problems(
+    measure: Measure, problems: Examples, *args: Any, average: Average | None = None, **options: Any
+) -> Any:
     """The measure of binary problems, one for each class or label, or its average over them."""
     if average == "micro":
         problems = _joined(problems)
@@ -104,8 +112,9 @@ def _of_problems(measure: Measure, problems: Examples, *args: Any, average: Aver
         return values
     if getattr(values, "shape", None) != problems.ids.shape[:-1]:
         raise ValueError(
-            f"average={average!r} needs a measure that returns one number, such as roc_auc: thresholds and points of"
-            " curves have no mean. average=None returns those of each class."
+            f"average={average!r} needs a measure that returns one number, such as roc_auc:"
+            " thresholds and points of curves have no mean. average=None returns those of each"
+            " class."
         )
     return _mean_of_defined(values, problems, weighted=average == "weighted")
 
@@ -132,14 +141,20 @@ def _each_label(examples: Examples) -> Examples:
 
 
 def _in_columns(examples: Examples, truth: Array) -> Examples:
-    weights, mask = (None if x is None else x[..., None, :] for x in (examples.weights, examples.mask))
+    weights, mask = (
+        None if x is None else x[..., None, :] for x in (examples.weights, examples.mask)
+    )
     return Examples(truth, examples.values.swapaxes(-1, -2), weights, mask)
 
 
 @compiled
 def _is_class(ids: Array, *, num_classes: int) -> Array:
     wide = ids.astype(xp.int32)[..., None, :]
-    return xp.where(wide >= 0, (wide == xp.arange(num_classes, dtype=xp.int32)[:, None]).astype(xp.int8), IGNORED)
+    return xp.where(
+        wide >= 0,
+        (wide == xp.arange(num_classes, dtype=xp.int32)[:, None]).astype(xp.int8),
+        IGNORED,
+    )
 
 
 @compiled
@@ -151,14 +166,23 @@ def _with_ignored(truth: Array) -> Array:
 def _joined(examples: Examples) -> Examples:
     """All columns in one."""
     k, n = xp.broadcast_shapes(examples.ids.shape, examples.values.shape)[-2:]
-    return jax.tree.map(lambda x: xp.broadcast_to(x, (*x.shape[:-2], k, n)).reshape((*x.shape[:-2], k * n)), examples)
+    return jax.tree.map(
+        lambda x: xp.broadcast_to(x, (*x.shape[:-2], k, n)).reshape((*x.shape[:-2], k * n)),
+        examples,
+    )
 
 
 @compiled
 def _mean_of_defined(values: Array, examples: Examples, *, weighted: bool) -> Array:
-    """Of the values `(..., K)` that are not NaN; weighted by the number, or weight, of examples of each class."""
+    """Of the values `(..., K)` that are not NaN; weighted by the number, or weight, of examples of
+    each class.
+    """
     values = values.astype(float_dtype(values))
-    share = xp.where(examples.ids == 1, examples.amounts, 0).sum(-1) if weighted else xp.ones_like(values)
+    share = (
+        xp.where(examples.ids == 1, examples.amounts, 0).sum(-1)
+        if weighted
+        else xp.ones_like(values)
+    )
     share = xp.where(xp.isnan(values), 0, share)
     terms = share * xp.where(share > 0, values, 0)
     # Added by size, so that the order of the classes does not change the last digit.

@@ -1,11 +1,12 @@
 """Curves over all thresholds, and the points of them that people quote.
 
-A threshold t predicts class 1 where `score >= t`. A curve has one point per example and one before them, `(..., n + 1)`, by
-falling threshold: first +inf, where nothing is predicted to be positive. Examples with equal scores, and those left out,
-repeat a point, so that the length is known to jit while areas and maxima are those of the distinct points. All of it comes
-from one sort. On the host thresholds are the scores themselves. Where labels or weights of JAX
-take NumPy scores in double precision to the device, these are rounded down to float32 (float64
-under x64), so that `score >= t` holds for the example that made the threshold t.
+A threshold t predicts class 1 where `score >= t`. A curve has one point per example and one before
+them, `(..., n + 1)`, by falling threshold: first +inf, where nothing is predicted to be positive.
+Examples with equal scores, and those left out, repeat a point, so that the length is known to jit
+while areas and maxima are those of the distinct points. All of it comes from one sort. On the host
+thresholds are the scores themselves. Where labels or weights of JAX take NumPy scores in double
+precision to the device, these are rounded down to float32 (float64 under x64), so that `score >= t`
+holds for the example that made the threshold t.
 """
 
 from __future__ import annotations
@@ -76,14 +77,19 @@ class OperatingPoint(NamedTuple):
 
 
 def roc_curve(
-    y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike | None = None, where: ArrayLike | None = None
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> RocCurve:
     """True positive rate `TP / P` against false positive rate `FP / N` at every threshold.
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`; negative labels leave their examples out.
         y_score: real numbers, `(..., n)`; only their order matters.
-        sample_weight: `(..., n)`; weight 2 equals the example written twice, 0 the example left out.
+        sample_weight: `(..., n)`; weight 2 equals the example written twice, 0 the example left
+            out.
         where: bool, `(..., n)`; false leaves the example out, whatever it holds.
 
     Returns:
@@ -91,7 +97,8 @@ def roc_curve(
         the device all is NaN if a score that counts is.
 
     Raises:
-        TypeError: labels that are no integers, scores that are no real numbers, a mask that is not bool.
+        TypeError: labels that are no integers, scores that are no real numbers, a mask that is not
+            bool.
         ValueError: unequal numbers of examples, batch axes that do not broadcast; on the host, of
             examples that count, a label of 2 or more, -1 and 1 without a 0, a NaN score and a NaN
             weight.
@@ -110,15 +117,21 @@ def _roc_curve(ranked: Ranked) -> RocCurve:
 
 
 def precision_recall_curve(
-    y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike | None = None, where: ArrayLike | None = None
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> PrecisionRecallCurve:
     """Precision `TP / (TP + FP)` against recall `TP / P` at every threshold.
 
-    Where nothing is predicted to be positive, precision is 1, as in scikit-learn, whose curve runs the other way, by rising
-    threshold. Arguments, errors and NaN as `roc_curve`.
+    Where nothing is predicted to be positive, precision is 1, as in scikit-learn, whose curve runs
+    the other way, by rising threshold. Arguments, errors and NaN as `roc_curve`.
 
-    >>> precision_recall_curve([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])[:2]
-    (array([1.       , 1.       , 0.6666667, 0.6666667, 0.5      ]), array([0. , 0.5, 1. , 1. , 1. ]))
+    >>> curve = precision_recall_curve([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])
+    >>> curve.precision, curve.recall
+    (array([1.       , 1.       , 0.6666667, 0.6666667, 0.5      ]),
+     array([0. , 0.5, 1. , 1. , 1. ]))
     """
     return _precision_recall_curve(rank(y_true, y_score, sample_weight, where))
 
@@ -130,9 +143,14 @@ def _precision_recall_curve(ranked: Ranked) -> PrecisionRecallCurve:
 
 
 def det_curve(
-    y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike | None = None, where: ArrayLike | None = None
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> DetCurve:
-    """Detection error tradeoff: false negative rate `FN / P` against false positive rate `FP / N` at every threshold.
+    """Detection error tradeoff: false negative rate `FN / P` against false positive rate `FP / N`
+    at every threshold.
 
     Arguments, errors and NaN as `roc_curve`.
 
@@ -159,10 +177,10 @@ def metric_at_thresholds(
     """Any metric of counts at every threshold.
 
     Args:
-        metric: a function of one matrix `(2, 2)`, `[[TN, FP], [FN, TP]]`, yours included, to an array or a pytree of arrays.
-            A metric of class 1 alone is `binary(f1)`. On the host it is given NumPy arrays, all
-            tables `(m, 2, 2)` at once if it answers for them as it does for single ones; one that
-            answers with JAX arrays moves the work to the device.
+        metric: a function of one matrix `(2, 2)`, `[[TN, FP], [FN, TP]]`, yours included, to an
+            array or a pytree of arrays. A metric of class 1 alone is `binary(f1)`. On the host it
+            is given NumPy arrays, all tables `(m, 2, 2)` at once if it answers for them as it does
+            for single ones; one that answers with JAX arrays moves the work to the device.
         y_true, y_score, sample_weight, where: as for `roc_curve`.
 
     Returns:
@@ -187,7 +205,9 @@ def _at_thresholds(metric: Callable[[Array], Any], ranked: Ranked) -> tuple[Any,
 
     def nan_if_undefined(x: Array) -> Array:
         value = xp.asarray(x, float_dtype(counts))
-        return xp.where(undefined.reshape(undefined.shape + (1,) * (value.ndim - undefined.ndim)), xp.nan, value)
+        return xp.where(
+            undefined.reshape(undefined.shape + (1,) * (value.ndim - undefined.ndim)), xp.nan, value
+        )
 
     return jax.tree.map(nan_if_undefined, replicates.of_each(metric, counts, 4)), threshold
 
@@ -202,22 +222,26 @@ def best_threshold(
 ) -> OperatingPoint:
     """The threshold at which a metric of counts is greatest; of several, the highest.
 
-    The value is the best on these examples, hence too high for new ones: measure it there. Arguments as
+    The value is the best on these examples, hence too high for new ones: measure it there.
+        Arguments as
     `metric_at_thresholds`; the metric returns one number.
 
     Returns:
-        `OperatingPoint(value, threshold)`, each `(...)`; +inf says that nothing should be positive. Where the metric is NaN it
-        is passed over; NaN if it is NaN everywhere.
+        `OperatingPoint(value, threshold)`, each `(...)`; +inf says that nothing should be positive.
+        Where the metric is NaN it is passed over; NaN if it is NaN everywhere.
 
     >>> import jaxmetrics as jm
     >>> best_threshold(jm.binary(jm.f1), [0, 1, 0, 1, 1], [0.1, 0.4, 0.5, 0.8, 0.9])
     OperatingPoint(value=np.float64(0.857), threshold=np.float64(0.4))
     """
-    values, threshold = metric_at_thresholds(metric, y_true, y_score, sample_weight=sample_weight, where=where)
+    values, threshold = metric_at_thresholds(
+        metric, y_true, y_score, sample_weight=sample_weight, where=where
+    )
     if getattr(values, "shape", None) != threshold.shape:
         raise ValueError(
-            "metric must return one number for one matrix of counts; binary(f1) is f1 of class 1, macro(f1) its mean."
-            f" At all thresholds it returned the shape {jax.tree.map(xp.shape, values)}, expected {threshold.shape}."
+            "metric must return one number for one matrix of counts; binary(f1) is f1 of class 1,"
+            " macro(f1) its mean. At all thresholds it returned the shape"
+            f" {jax.tree.map(xp.shape, values)}, expected {threshold.shape}."
         )
     return _highest(values, threshold)
 
@@ -237,8 +261,8 @@ def recall_at_precision(
 ) -> OperatingPoint:
     """The greatest recall among the thresholds whose precision is at least `min_precision`.
 
-    That of +inf is 1, so the value is 0 at +inf if no other will do. Of several thresholds, the highest. Arguments and errors
-    as `roc_curve`; NaN without positives.
+    That of +inf is 1, so the value is 0 at +inf if no other will do. Of several thresholds, the
+    highest. Arguments and errors as `roc_curve`; NaN without positives.
 
     >>> recall_at_precision([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8], 0.6)
     OperatingPoint(value=np.float64(1.0), threshold=np.float64(0.4))
@@ -261,7 +285,8 @@ def precision_at_recall(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> OperatingPoint:
-    """The greatest precision among the thresholds whose recall is at least `min_recall`; else as `recall_at_precision`.
+    """The greatest precision among the thresholds whose recall is at least `min_recall`; else as
+    `recall_at_precision`.
 
     >>> precision_at_recall([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8], 0.6)
     OperatingPoint(value=np.float64(0.667), threshold=np.float64(0.4))
@@ -284,9 +309,11 @@ def sensitivity_at_specificity(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> OperatingPoint:
-    """The greatest true positive rate among the thresholds whose true negative rate is at least `min_specificity`.
+    """The greatest true positive rate among the thresholds whose true negative rate is at least
+    `min_specificity`.
 
-    Of several thresholds, the highest. Arguments and errors as `roc_curve`; NaN without both classes.
+    Of several thresholds, the highest. Arguments and errors as `roc_curve`; NaN without both
+    classes.
 
     >>> sensitivity_at_specificity([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8], 0.6)
     OperatingPoint(value=np.float64(0.5), threshold=np.float64(0.8))
@@ -309,7 +336,8 @@ def specificity_at_sensitivity(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> OperatingPoint:
-    """The greatest true negative rate among the thresholds whose true positive rate is at least `min_sensitivity`.
+    """The greatest true negative rate among the thresholds whose true positive rate is at least
+    `min_sensitivity`.
 
     Else as `sensitivity_at_specificity`.
 
@@ -327,13 +355,18 @@ def _specificity_at_sensitivity(ranked: Ranked, least: Array) -> OperatingPoint:
 
 
 def equal_error_rate(
-    y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike | None = None, where: ArrayLike | None = None
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Array:
-    """The rate at which false positives are as frequent as false negatives, between the points of the curve by a straight line.
+    """The rate at which false positives are as frequent as false negatives, between the points of
+    the curve by a straight line.
 
     Returns:
-        `(...)`, in [0, 1]: 0 for scores that separate the classes. NaN without both classes. Arguments and errors as
-        `roc_curve`.
+        `(...)`, in [0, 1]: 0 for scores that separate the classes. NaN without both classes.
+        Arguments and errors as `roc_curve`.
 
     >>> equal_error_rate([0, 0, 0, 1, 1, 1], [0.1, 0.2, 0.6, 0.5, 0.7, 0.8]).round(4)
     np.float64(0.3333)
@@ -345,14 +378,21 @@ def equal_error_rate(
 def _equal_error_rate(ranked: Ranked) -> Array:
     fpr, fnr, _ = _det_curve(ranked)
     crossing = xp.clip(xp.argmax(fpr >= fnr, -1), min(1, fpr.shape[-1] - 1), None)[..., None]
-    (x0, y0), (x1, y1) = ([xp.take_along_axis(rate, at, -1)[..., 0] for rate in (fpr, fnr)] for at in (crossing - 1, crossing))
+    (x0, y0), (x1, y1) = (
+        [xp.take_along_axis(rate, at, -1)[..., 0] for rate in (fpr, fnr)]
+        for at in (crossing - 1, crossing)
+    )
     ahead, behind = y0 - x0, x1 - y1
     value = x0 + (x1 - x0) * divide(ahead, ahead + behind)
     return xp.where(xp.isnan(fpr + fnr).any(-1), xp.nan, value)
 
 
 def ks_statistic(
-    y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike | None = None, where: ArrayLike | None = None
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """Kolmogorov and Smirnov's distance of the scores of the two classes, `max |TPR - FPR|`.
 
@@ -389,7 +429,10 @@ def _rest(part: Array) -> Array:
 def _as_rate(minimum: ArrayLike, ranked: Ranked, name: str) -> Array:
     least, batch = as_float(minimum, name), ranked.undefined.shape
     if least.ndim > len(batch):
-        raise ValueError(f"{name} must be a number, or an array that goes with the batch axes {batch}, got {least.shape}.")
+        raise ValueError(
+            f"{name} must be a number, or an array that goes with the batch axes {batch}, got"
+            f" {least.shape}."
+        )
     if is_known(least) and not bool(((least >= 0) & (least <= 1)).all()):
         raise ValueError(f"{name} must lie in [0, 1], got {minimum!r}.")
     return least
@@ -400,4 +443,9 @@ def _greatest(values: Array, threshold: Array, allowed: Array) -> OperatingPoint
     allowed &= ~xp.isnan(values)
     best = xp.argmax(xp.where(allowed, values, -xp.inf), -1)[..., None]
     exists = allowed.any(-1)
-    return OperatingPoint(*(xp.where(exists, xp.take_along_axis(x, best, -1)[..., 0], xp.nan) for x in (values, threshold)))
+    return OperatingPoint(
+        *(
+            xp.where(exists, xp.take_along_axis(x, best, -1)[..., 0], xp.nan)
+            for x in (values, threshold)
+        )
+    )

@@ -1,8 +1,10 @@
-"""Areas of streams: a histogram of the scores of each class adds up over batches, devices and hosts.
+"""Areas of streams: a histogram of the scores of each class adds up over batches, devices and
+hosts.
 
-Pairs of a positive and a negative in different bins are in order or not, whatever their scores; only pairs that share a bin are
-in doubt. So the exact area lies between two numbers that the histogram knows. They are as close as the bins are fine where the
-scores lie; the scales are made for scores that pile up near 0 or 1.
+Pairs of a positive and a negative in different bins are in order or not, whatever their scores;
+only pairs that share a bin are in doubt. So the exact area lies between two numbers that the
+histogram knows. They are as close as the bins are fine where the scores lie; the scales are made
+for scores that pile up near 0 or 1.
 """
 
 from __future__ import annotations
@@ -40,15 +42,17 @@ def score_histogram(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Number (or weight) of the examples of each class in each bin of the score: add those of two batches, and you have that
-    of both.
+    """Number (or weight) of the examples of each class in each bin of the score: add those of two
+    batches, and you have that of both.
 
-    The bins rise with the score; how they are spaced must be said, since scores are never reinterpreted:
+    The bins rise with the score; how they are spaced must be said, since scores are never
+    reinterpreted:
 
-    - `scale="probability"`: finer by halves towards 0 and 1, as `log(p / (1 - p))`: 64 octaves, of p from 2^-41 up to 1/2 and
-      of 1 - p from 1/2 down to 2^-25, each in `num_bins / 64` parts.
+    - `scale="probability"`: finer by halves towards 0 and 1, as `log(p / (1 - p))`: 64 octaves, of
+      p from 2^-41 up to 1/2 and of 1 - p from 1/2 down to 2^-25, each in `num_bins / 64` parts.
     - `scale="logit"`: even, from -32 to 32.
-    - `scale="float"`: the leading bits of a float32, for any real number: 4096 bins halve the range eight times per octave.
+    - `scale="float"`: the leading bits of a float32, for any real number: 4096 bins halve the range
+      eight times per octave.
     - `edges` `(B - 1,)`, rising, for B bins `edge <= score`: by rank, say,
       `np.quantile(scores_of_a_batch, np.linspace(0, 1, B + 1)[1:-1])`. They are searched, which
       takes longer.
@@ -76,7 +80,9 @@ def score_histogram(
     ((2, 4096), AreaBounds(value=np.float64(0.875), low=np.float64(0.75), high=np.float64(1.0)))
     """
     if (scale is None) == (edges is None):
-        raise ValueError('give scale="probability", "logit" or "float", or edges: how are the bins spaced?')
+        raise ValueError(
+            'give scale="probability", "logit" or "float", or edges: how are the bins spaced?'
+        )
     kind = PROBABILITIES if scale == "probability" else SCORES
     examples = of_event(y_true, y_score, sample_weight, where, kind, name="y_score")
     score = as_float(examples.values, "y_score")
@@ -106,7 +112,8 @@ def _bins(score: Array, *, scale: str, size: int) -> Array:
     return xp.where(xp.isnan(score), -1, bins)
 
 
-# Each is monotone to the last bit, as the bounds require: made of bits, 1 - p and products with powers of two, no logarithm.
+# Each is monotone to the last bit, as the bounds require: made of bits, 1 - p and products with
+# powers of two, no logarithm.
 
 
 def _by_octaves(p: Array, size: int) -> Array:
@@ -137,11 +144,13 @@ _BINS = {"probability": _by_octaves, "logit": _evenly, "float": _by_leading_bits
 
 
 def roc_auc_bounds(histogram: ArrayLike) -> AreaBounds:
-    """Area under the ROC curve of the examples in a histogram: the exact one lies between `low` and `high`.
+    """Area under the ROC curve of the examples in a histogram: the exact one lies between `low` and
+    `high`.
 
-    With shares p_b of the positives and q_b of the negatives in bin b: `low = sum_b q_b sum_c>b p_c`, `high = low + sum_b q_b
-    p_b`; the value is that of ties within each bin. The bounds hold for the examples counted; for the uncertainty of the
-    population see `bootstrap_histogram`. Smooth in the counts.
+    With shares p_b of the positives and q_b of the negatives in bin b:
+        `low = sum_b q_b sum_c>b p_c`, `high = low + sum_b q_b
+    p_b`; the value is that of ties within each bin. The bounds hold for the examples counted; for
+    the uncertainty of the population see `bootstrap_histogram`. Smooth in the counts.
 
     Args:
         histogram: `(..., 2, B)` by `score_histogram`.
@@ -166,11 +175,13 @@ def _roc_auc_bounds(histogram: Array) -> AreaBounds:
 
 
 def average_precision_bounds(histogram: ArrayLike) -> AreaBounds:
-    """Average precision of the examples in a histogram: the exact one lies between `low` and `high`.
+    """Average precision of the examples in a histogram: the exact one lies between `low` and
+    `high`.
 
-    With p positives and n negatives in a bin, TP and FP above it, the positives of the bin come first at best, `p (TP + p) /
-    (TP + p + FP)`. They come last at worst: then the sum over them is no less than `p - F log(1 + p / (TP + F))`, F = FP + n,
-    which is some hundredths too little where there are only a few positives.
+    With p positives and n negatives in a bin, TP and FP above it, the positives of the bin come
+    first at best, `p (TP + p) / (TP + p + FP)`. They come last at worst: then the sum over them is
+    no less than `p - F log(1 + p / (TP + F))`, F = FP + n, which is some hundredths too little
+    where there are only a few positives.
 
     Arguments, errors and NaN as `roc_auc_bounds`.
 
@@ -196,7 +207,9 @@ def _classes(histogram: Array) -> tuple[Array, Array]:
 
 
 def _beyond(x: Array) -> Array:
-    """The sum over all higher bins, without a subtraction, after which little would be left beside a full bin."""
+    """The sum over all higher bins, without a subtraction, after which little would be left beside
+    a full bin.
+    """
     higher = xp.concatenate([x[..., 1:], xp.zeros_like(x[..., :1])], -1)
     return lax.cumsum(higher, x.ndim - 1, reverse=True)
 

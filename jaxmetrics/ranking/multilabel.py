@@ -1,10 +1,10 @@
 """How the classes or labels of each example are ranked, and sets of labels that are right or wrong.
 
-`y_score` `(..., n, L)` ranks the L labels of each example; results are means over examples, weighted by `sample_weight`
-`(..., n)`; `where` `(..., n)` leaves examples out. The mean of no examples is NaN. Wrong dtypes
-raise TypeError, shapes that do not go together ValueError. In examples that count a NaN score, a
-NaN weight and a label that is none raise ValueError on the host; on the device a NaN score makes
-the mean NaN, and a label that is none is left out.
+`y_score` `(..., n, L)` ranks the L labels of each example; results are means over examples,
+weighted by `sample_weight` `(..., n)`; `where` `(..., n)` leaves examples out. The mean of no
+examples is NaN. Wrong dtypes raise TypeError, shapes that do not go together ValueError. In
+examples that count a NaN score, a NaN weight and a label that is none raise ValueError on the host;
+on the device a NaN score makes the mean NaN, and a label that is none is left out.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ def top_k_accuracy(
 ) -> Array:
     """Share of examples whose true class is among the k classes with the highest scores.
 
-    Where the true class ties with others for the last places, `ties="index"` prefers the class with the higher index, as
-    scikit-learn does; `"expected"` gives the mean over all orders of those that tie, `(k - number above) / number that tie`
-    clipped to [0, 1], which no order of the classes can improve.
+    Where the true class ties with others for the last places, `ties="index"` prefers the class with
+    the higher index, as scikit-learn does; `"expected"` gives the mean over all orders of those
+    that tie, `(k - number above) / number that tie` clipped to [0, 1], which no order of the
+    classes can improve.
 
     Args:
         y_true: class ids, `(..., n)`; a negative label leaves its example out.
@@ -50,7 +51,8 @@ def top_k_accuracy(
         k: static, at least 1.
 
     Returns:
-        `(...)`, in [0, 1]. For weights, masks, NaN and errors see the docstring of `jaxmetrics.ranking.multilabel`.
+        `(...)`, in [0, 1]. For weights, masks, NaN and errors see the docstring of
+        `jaxmetrics.ranking.multilabel`.
 
     >>> scores = [[0.5, 0.2, 0.2, 0.1], [0.4, 0.3, 0.2, 0.1], [0.3, 0.3, 0.3, 0.1]]
     >>> top_k_accuracy([2, 2, 0], scores, k=2).round(4)
@@ -80,7 +82,11 @@ def _top_k_accuracy(examples: Examples, *, k: int, ties: str) -> Array:
 
 
 def hamming_loss(
-    y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike | None = None, where: ArrayLike | None = None
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """Share of labels that are wrong, `mean(y_true != y_pred)` over examples and labels.
 
@@ -91,7 +97,9 @@ def hamming_loss(
     >>> hamming_loss([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     np.float64(0.25)
     """
-    return _hamming_loss(of_labels(y_true, y_pred, sample_weight, where, INDICATORS, INDICATORS, name="y_pred"))
+    return _hamming_loss(
+        of_labels(y_true, y_pred, sample_weight, where, INDICATORS, INDICATORS, name="y_pred")
+    )
 
 
 @compiled
@@ -110,7 +118,11 @@ def _disagreements(examples: Examples) -> tuple[Array, Array]:
 
 
 def exact_match(
-    y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike | None = None, where: ArrayLike | None = None
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """Share of examples with all labels right, also called subset accuracy.
 
@@ -121,7 +133,9 @@ def exact_match(
     >>> exact_match([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     np.float64(0.5)
     """
-    return _exact_match(of_labels(y_true, y_pred, sample_weight, where, INDICATORS, INDICATORS, name="y_pred"))
+    return _exact_match(
+        of_labels(y_true, y_pred, sample_weight, where, INDICATORS, INDICATORS, name="y_pred")
+    )
 
 
 @compiled
@@ -132,10 +146,14 @@ def _exact_match(examples: Examples) -> Array:
 
 
 def label_ranking_average_precision(
-    y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike | None = None, where: ArrayLike | None = None
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Array:
-    """Mean over examples of the average precision of its labels: of the labels ranked no lower than a true one, the share
-    that is true. 1 for an example whose labels are all true or all false.
+    """Mean over examples of the average precision of its labels: of the labels ranked no lower than
+    a true one, the share that is true. 1 for an example whose labels are all true or all false.
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n, L)`; a negative value leaves out that label of that
@@ -145,7 +163,8 @@ def label_ranking_average_precision(
     Returns:
         `(...)`, in (0, 1].
 
-    >>> label_ranking_average_precision([[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]]).round(4)
+    >>> y_true, y_score = [[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]]
+    >>> label_ranking_average_precision(y_true, y_score).round(4)
     np.float64(0.4167)
     """
     return _lrap(*_ranked_labels(y_true, y_score, sample_weight, where))
@@ -160,9 +179,14 @@ def _lrap(ranked: Ranked, amounts: Array) -> Array:
 
 
 def label_ranking_loss(
-    y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike | None = None, where: ArrayLike | None = None
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Array:
-    """Mean over examples of the share of pairs of a true and a false label in which the true one is not ranked higher.
+    """Mean over examples of the share of pairs of a true and a false label in which the true one is
+    not ranked higher.
 
     Ties count as wrong. 0 for an example whose labels are all true or all false. Arguments as
     `label_ranking_average_precision`; in [0, 1].
@@ -176,14 +200,20 @@ def label_ranking_loss(
 @compiled
 def _label_ranking_loss(ranked: Ranked, amounts: Array) -> Array:
     tp, fp, num_true, num_false = _label_points(ranked)
-    pairs = (xp.diff(tp, axis=-1) * fp[..., 1:]).sum(-1)  # of each true label, the false ones ranked no lower
+    # Of each true label, the false ones ranked no lower.
+    pairs = (xp.diff(tp, axis=-1) * fp[..., 1:]).sum(-1)
     return _mean(_nan_if(ranked, divide(pairs, num_true * num_false)), amounts)
 
 
 def coverage_error(
-    y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike | None = None, where: ArrayLike | None = None
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Array:
-    """Mean over examples of how far down the ranking all its true labels are covered; ties count as ranked higher.
+    """Mean over examples of how far down the ranking all its true labels are covered; ties count as
+    ranked higher.
 
     Arguments as `label_ranking_average_precision`.
 
@@ -211,10 +241,11 @@ def ndcg(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Normalised discounted cumulative gain: `DCG / (DCG of the best order)`, `DCG = sum_r gain_r / log2(r + 1)` over ranks r.
+    """Normalised discounted cumulative gain: `DCG / (DCG of the best order)`,
+    `DCG = sum_r gain_r / log2(r + 1)` over ranks r.
 
-    The gain is the relevance as it stands. Labels that tie share the mean of their gains, as if in random order: Järvelin and
-    Kekäläinen (2002), ACM TOIS 20; McSherry and Najork (2008), ECIR.
+    The gain is the relevance as it stands. Labels that tie share the mean of their gains, as if in
+    random order: Järvelin and Kekäläinen (2002), ACM TOIS 20; McSherry and Najork (2008), ECIR.
 
     Args:
         y_true: relevance, numbers >= 0, `(..., n, L)`.
@@ -230,7 +261,11 @@ def ndcg(
     """
     examples = of_labels(y_true, y_score, sample_weight, where, SCORES, GAINS, name="y_score")
     length = examples.values.shape[-1]
-    return _ndcg(examples, *order(examples.values), k=min(length, length if k is None else check_size(k, "k")))
+    return _ndcg(
+        examples,
+        *order(examples.values),
+        k=min(length, length if k is None else check_size(k, "k")),
+    )
 
 
 @compiled
@@ -242,11 +277,14 @@ def _ndcg(examples: Examples, position: Array, last: Array, *, k: int) -> Array:
     discount = xp.where(places < k, 1 / xp.log2(places + 2.0), 0).astype(dtype)
     sorted_gain = take(gain, position)
     ones = xp.ones(last.shape, xp.int32)
-    # Of those that tie, n in number with the last in place e, each gets the mean of the discounts of the places e - n to e.
+    # Of those that tie, n in number with the last in place e, each gets the mean of the discounts
+    # of the places e - n to e.
     total = xp.concatenate([xp.zeros(1, discount.dtype), xp.cumsum(discount)])
     end = through_ties(ones, last)
     start = (2 * above(ones, last)).astype(xp.int32) - end
-    shared = divide(xp.take(total, end) - xp.take(total, start), (end - start).astype(discount.dtype))
+    shared = divide(
+        xp.take(total, end) - xp.take(total, start), (end - start).astype(discount.dtype)
+    )
     best = (-xp.sort(-gain, -1) * discount).sum(-1)
     possible = ~undefined & (gain >= 0).all(-1)
     value = xp.where(possible, divide((sorted_gain * shared).sum(-1), best), xp.nan)
@@ -256,7 +294,9 @@ def _ndcg(examples: Examples, position: Array, last: Array, *, k: int) -> Array:
 def _ranked_labels(
     y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, where: ArrayLike | None
 ) -> tuple[Ranked, Array]:
-    """The labels of each example, sorted: they take the part that examples have in `rank`. And how much each example counts."""
+    """The labels of each example, sorted: they take the part that examples have in `rank`. And how
+    much each example counts.
+    """
     examples = of_labels(y_true, y_score, sample_weight, where, SCORES, INDICATORS, name="y_score")
     return rank_examples(examples._replace(weights=None, mask=None)), _amounts(examples)
 
@@ -268,7 +308,9 @@ def _amounts(examples: Examples) -> Array:
 
 
 def _label_points(ranked: Ranked) -> tuple[Array, Array, Array, Array]:
-    """True and false labels ranked no lower than each threshold, `(..., n, L + 1)`, and all of them, `(..., n)`."""
+    """True and false labels ranked no lower than each threshold, `(..., n, L + 1)`, and all of
+    them, `(..., n)`.
+    """
     tp, fp = (x.astype(float_dtype(x)) for x in hits(ranked))
     return tp, fp, tp[..., -1], fp[..., -1]
 
@@ -279,5 +321,7 @@ def _nan_if(ranked: Ranked, value: Array) -> Array:
 
 def _mean(values: Array, amounts: Array) -> Array:
     """Of values `(..., n)`, weighted by how much each counts."""
-    amounts = xp.broadcast_to(amounts, xp.broadcast_shapes(amounts.shape, values.shape)).astype(values.dtype)
+    amounts = xp.broadcast_to(amounts, xp.broadcast_shapes(amounts.shape, values.shape)).astype(
+        values.dtype
+    )
     return divide((amounts * xp.where(amounts == 0, 0, values)).sum(-1), amounts.sum(-1), xp.nan)

@@ -1,8 +1,10 @@
-"""Examples in order of their scores, and the counts at every threshold: what all curves and areas are made of.
+"""Examples in order of their scores, and the counts at every threshold: what all curves and areas
+are made of.
 
-On a CPU, XLA's sort takes twenty times as long as NumPy's. So scores whose values are known are sorted by NumPy before the
-rest is compiled; what jit hides, or lies on other devices, is sorted by XLA. (A callback from within jit would be as fast, but
-waits for ever for its argument where the process has a single thread.)
+On a CPU, XLA's sort takes twenty times as long as NumPy's. So scores whose values are known are
+sorted by NumPy before the rest is compiled; what jit hides, or lies on other devices, is sorted by
+XLA. (A callback from within jit would be as fast, but waits for ever for its argument where the
+process has a single thread.)
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ class Ranked(NamedTuple):
 
 
 class Points(NamedTuple):
-    """Counts at all thresholds `(..., n + 1)`, from +inf (nothing is positive) down to the lowest score.
+    """Counts at all thresholds `(..., n + 1)`, from +inf (nothing is positive) down to the lowest
+    score.
 
     Examples that tie, and those that do not count, repeat a point.
     """
@@ -70,7 +73,9 @@ def rank_examples(examples: Examples) -> Ranked:
 
 
 def _rounded_down(score: Array) -> Array:
-    """NumPy's numbers in the dtype of the device, never above what they were: `score >= t` holds for t from among them."""
+    """NumPy's numbers in the dtype of the device, never above what they were: `score >= t` holds
+    for t from among them.
+    """
     if is_jax(score) or score.dtype.kind not in "iuf" or score.dtype.itemsize <= 2:
         return score
     with np.errstate(all="ignore"):
@@ -81,7 +86,8 @@ def _rounded_down(score: Array) -> Array:
 
 
 def order(score: Array) -> tuple[Array, Array]:
-    """Positions `(..., n)` by falling score, NaN behind, and which of the sorted ones is the last of its ties.
+    """Positions `(..., n)` by falling score, NaN behind, and which of the sorted ones is the last
+    of its ties.
 
     NumPy arrays are compared in their own precision, so that rounding to float32 makes no ties.
     """
@@ -99,7 +105,9 @@ def _order_by_xla(score: Array) -> tuple[Array, Array]:
     falling = ~score if is_integer(score) else xp.where(xp.isnan(score), xp.inf, -score)
     position = lax.broadcasted_iota(xp.int32, score.shape, score.ndim - 1)
     falling, position = lax.sort((falling, position), dimension=-1, num_keys=1)
-    return position, xp.concatenate([falling[..., 1:] != falling[..., :-1], xp.ones_like(falling[..., :1], bool)], -1)
+    return position, xp.concatenate(
+        [falling[..., 1:] != falling[..., :-1], xp.ones_like(falling[..., :1], bool)], -1
+    )
 
 
 def _order_by_numpy(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -110,9 +118,13 @@ def _order_by_numpy(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if np.isnan(score.max(initial=-np.inf)):
             score[np.isnan(score)] = -np.inf
     if score.dtype == np.float32:
-        # One sort of 64-bit integers, the score above and the position below, takes half the time of an argsort.
+        # One sort of 64-bit integers, the score above and the position below, takes half the time
+        # of an argsort.
         packed = np.empty(score.shape, np.int64)
-        below, falling = (packed.view(np.int32)[..., i::2] for i in ((0, 1) if sys.byteorder == "little" else (1, 0)))
+        below, falling = (
+            packed.view(np.int32)[..., i::2]
+            for i in ((0, 1) if sys.byteorder == "little" else (1, 0))
+        )
         bits = score.view(np.int32)
         falling[...] = ~(bits ^ ((bits >> 31) & 0x7FFFFFFF))
         below[...] = np.arange(score.shape[-1])
@@ -134,12 +146,18 @@ def _ranked(examples: Examples, position: Array, last: Array) -> Ranked:
     if examples.weights is not None:
         undefined |= ~(amount >= 0).all(-1)
     by_class = take(xp.where(examples.ids == 1, amount, -amount), position)
-    return Ranked(position, score, xp.maximum(by_class, 0), xp.maximum(-by_class, 0), last, undefined)
+    return Ranked(
+        position, score, xp.maximum(by_class, 0), xp.maximum(-by_class, 0), last, undefined
+    )
 
 
 def take(x: Array, position: Array) -> Array:
     if position.ndim == 1:
-        return x.at[..., position].get(mode="promise_in_bounds") if is_jax(x) else xp.take(x, position, -1)
+        return (
+            x.at[..., position].get(mode="promise_in_bounds")
+            if is_jax(x)
+            else xp.take(x, position, -1)
+        )
     shape = xp.broadcast_shapes(x.shape, position.shape)
     x, position = xp.broadcast_to(x, shape), xp.broadcast_to(position, shape)
     return xp.take_along_axis(x, position, -1, mode="promise_in_bounds")
@@ -147,7 +165,9 @@ def take(x: Array, position: Array) -> Array:
 
 def restore(x: Array, position: Array) -> Array:
     """Sorted values `(..., n)` in the order in which the examples came."""
-    return xp.put_along_axis(xp.zeros_like(x), xp.broadcast_to(position, x.shape), x, -1, inplace=False)
+    return xp.put_along_axis(
+        xp.zeros_like(x), xp.broadcast_to(position, x.shape), x, -1, inplace=False
+    )
 
 
 def points(ranked: Ranked) -> Points:
@@ -156,13 +176,16 @@ def points(ranked: Ranked) -> Points:
     score = ranked.score.astype(float_dtype(ranked.score))
     threshold = xp.where(counts, take(score, ranked.position), xp.inf)
     threshold = lax.cummin(threshold, axis)  # the last score that counts
-    threshold = lax.cummax(xp.where(ranked.last, threshold, -xp.inf), axis, reverse=True)  # as at the end of its ties
+    # As at the end of its ties.
+    threshold = lax.cummax(xp.where(ranked.last, threshold, -xp.inf), axis, reverse=True)
     return Points(*hits(ranked), _after(xp.inf, threshold))
 
 
 def hits(ranked: Ranked) -> tuple[Array, Array]:
     """True and false positives at all thresholds, `(..., n + 1)`."""
-    return _after(0, through_ties(ranked.positive, ranked.last)), _after(0, through_ties(ranked.negative, ranked.last))
+    return _after(0, through_ties(ranked.positive, ranked.last)), _after(
+        0, through_ties(ranked.negative, ranked.last)
+    )
 
 
 def through_ties(amount: Array, last: Array) -> Array:
@@ -171,7 +194,9 @@ def through_ties(amount: Array, last: Array) -> Array:
 
 
 def above(amount: Array, last: Array) -> Array:
-    """Of sorted examples, the sum of those whose score is higher than that of each, ties counting half; a float."""
+    """Of sorted examples, the sum of those whose score is higher than that of each, ties counting
+    half; a float.
+    """
     passed = _running_sum(amount)
     before = _at_first(passed - amount, last).astype(float_dtype(amount, last))
     return (before + _at_last(passed, last)) / 2
@@ -193,7 +218,9 @@ def _at_last(sums: Array, last: Array) -> Array:
     if not on_device(sums, last):
         return lax.cummin(xp.where(last, sums, sums[..., -1:]), -1, reverse=True)
     place = lax.broadcasted_iota(xp.int32, last.shape, last.ndim - 1)
-    return take(sums, lax.cummin(xp.where(last, place, last.shape[-1] - 1), last.ndim - 1, reverse=True))
+    return take(
+        sums, lax.cummin(xp.where(last, place, last.shape[-1] - 1), last.ndim - 1, reverse=True)
+    )
 
 
 def _at_first(sums: Array, last: Array) -> Array:

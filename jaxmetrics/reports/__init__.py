@@ -1,4 +1,6 @@
-"""From predictions to a report: the numbers that describe a classifier, or two, with intervals, as text, dict, JSON or HTML."""
+"""From predictions to a report: the numbers that describe a classifier, or two, with intervals, as
+text, dict, JSON or HTML.
+"""
 
 from jaxmetrics.reports._figures import *  # one number with its interval
 from jaxmetrics.reports.singles import *  # of one classifier

@@ -1,4 +1,6 @@
-"""Reports as one page of HTML, which loads nothing: jinja2 fills the templates, matplotlib draws in the colours of the page."""
+"""Reports as one page of HTML, which loads nothing: jinja2 fills the templates, matplotlib draws in
+the colours of the page.
+"""
 
 from __future__ import annotations
 
@@ -29,19 +31,36 @@ _INK = "#010203"  # drawn where the page's own colour of text is to be
 _MOST_CONFUSIONS, _MOST_ROWS, _MOST_CURVES, _MOST_BARS = 10, 100, 5, 30
 
 _METHODS = {
-    "wilson": "Wilson's score interval for proportions (1927); that of F1 is converted from that of Jaccard's index, a"
-    " proportion.",
-    "delta": "Delta method: the variance of multinomial counts carried through the derivatives of the metric, on the logit"
-    " scale (atanh where values can be negative), so that it stays within the range.",
-    "posterior": "Equal-tailed interval of the posterior under a flat prior: what may be plausible though it was not seen. Used"
-    " for the posterior balanced accuracy, the violin, and where the delta method sees no doubt, since there was no error or a"
-    " class was never right.",
-    "bca": "Bootstrap of the examples, both classifiers judged on the same ones, bias-corrected and accelerated (Efron 1987)."
-    " The probability that A is better is the share of its replicates, ties counting half.",
-    "normal": "Mean plus and minus z standard errors (z = 1.96 for 95 %), cut at 0 for what cannot be negative. Too narrow"
-    " where a few examples carry most of a loss.",
-    "newcombe": "Score interval for the area under a ROC curve (Newcombe 2006, method 5), of scores in bins.",
-    "bounds": "Not an interval of confidence: the exact value for these examples lies between the two.",
+    "wilson": (
+        "Wilson's score interval for proportions (1927); that of F1 is converted from that of"
+        " Jaccard's index, a proportion."
+    ),
+    "delta": (
+        "Delta method: the variance of multinomial counts carried through the derivatives of the"
+        " metric, on the logit scale (atanh where values can be negative), so that it stays within"
+        " the range."
+    ),
+    "posterior": (
+        "Equal-tailed interval of the posterior under a flat prior: what may be plausible though it"
+        " was not seen. Used for the posterior balanced accuracy, the violin, and where the delta"
+        " method sees no doubt, since there was no error or a class was never right."
+    ),
+    "bca": (
+        "Bootstrap of the examples, both classifiers judged on the same ones, bias-corrected and"
+        " accelerated (Efron 1987). The probability that A is better is the share of its"
+        " replicates, ties counting half."
+    ),
+    "normal": (
+        "Mean plus and minus z standard errors (z = 1.96 for 95 %), cut at 0 for what cannot be"
+        " negative. Too narrow where a few examples carry most of a loss."
+    ),
+    "newcombe": (
+        "Score interval for the area under a ROC curve (Newcombe 2006, method 5), of scores in"
+        " bins."
+    ),
+    "bounds": (
+        "Not an interval of confidence: the exact value for these examples lies between the two."
+    ),
 }
 
 
@@ -63,7 +82,10 @@ class _Class(NamedTuple):
 
 def page_of(report: Report, title: str) -> str:
     """The page of one classifier."""
-    figures = [*report.overall.values(), *(figure for column in report.per_class.values() for figure in column)]
+    figures = [
+        *report.overall.values(),
+        *(figure for column in report.per_class.values() for figure in column),
+    ]
     headline = ("accuracy", "balanced_accuracy", "macro_f1", "matthews_corrcoef")
     return _render(
         "report.html",
@@ -102,14 +124,27 @@ def comparison_page_of(report: ComparisonReport, title: str) -> str:
         level=report.level,
         report=report,
         headline={name: report.figures[name] for name in headline},
-        differences=_svg(draw_differences, (5.2, 3), "Differences A - B of each figure with their intervals"),
-        violins=_svg(draw_violins, (3.8, 3), "Posterior densities of the balanced accuracy of A and B"),
+        differences=_svg(
+            draw_differences, (5.2, 3), "Differences A - B of each figure with their intervals"
+        ),
+        violins=_svg(
+            draw_violins, (3.8, 3), "Posterior densities of the balanced accuracy of A and B"
+        ),
         rows=[
-            (report.class_names[i], int(report.counts[0, i].sum()), *map(int, report.only_right_per_class[i])) for i in order
+            (
+                report.class_names[i],
+                int(report.counts[0, i].sum()),
+                *map(int, report.only_right_per_class[i]),
+            )
+            for i in order
         ],
         matrices=[
             _matrix_picture(
-                matrix, report.class_names, "shares", f"Confusion matrix of {name}, percent of each true class", name
+                matrix,
+                report.class_names,
+                "shares",
+                f"Confusion matrix of {name}, percent of each true class",
+                name,
             )
             for name, matrix in zip("AB", report.counts, strict=True)
         ],
@@ -131,7 +166,12 @@ def _render(template: str, *, level: float, **content: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"title_of": title_of, "fraction": fraction, "number": _number, "capital": _capital}
+    environment.filters |= {
+        "title_of": title_of,
+        "fraction": fraction,
+        "number": _number,
+        "capital": _capital,
+    }
     environment.tests["unit"] = _is_within_unit
     return environment.get_template(template).render(
         **content, percent=f"{100 * level:.10g} %", version=__version__, most_rows=_MOST_ROWS
@@ -148,7 +188,9 @@ def _capital(text: str) -> str:
 
 def _is_within_unit(figure: Figure) -> bool:
     """Whether a bar from 0 to 1 can show it."""
-    return figure.low is not None and figure.high is not None and figure.low >= 0 and figure.high <= 1
+    return (
+        figure.low is not None and figure.high is not None and figure.low >= 0 and figure.high <= 1
+    )
 
 
 def _methods(figures: list[Figure]) -> dict[str, str]:
@@ -177,25 +219,35 @@ def _worst_classes(report: Report) -> list[_Class]:
 def _worst_confusions(counts: np.ndarray, names: tuple[str, ...], level: float) -> list[_Confusion]:
     """The largest cells beside the diagonal, with their share of the true class."""
     mistakes = np.where(np.eye(len(counts), dtype=bool), 0, counts)
-    rarity = np.broadcast_to(counts.sum(1, keepdims=True), counts.shape)  # of as many mistakes, those of the rarer class first
+    # Of as many mistakes, those of the rarer class first.
+    rarity = np.broadcast_to(counts.sum(1, keepdims=True), counts.shape)
     largest = np.lexsort((rarity.ravel(), -mistakes.ravel()))[:_MOST_CONFUSIONS]
     i, j = np.unravel_index(largest[mistakes.ravel()[largest] > 0], counts.shape)
     support = rarity[i, j]
-    shares = [np.asarray(x, float) for x in proportion_interval(counts[i, j], support, level=level)[:3]]
+    shares = [
+        np.asarray(x, float) for x in proportion_interval(counts[i, j], support, level=level)[:3]
+    ]
     return [
-        _Confusion(names[true], names[pred], counts[true, pred], n, Figure(value, low, high, "wilson"))
+        _Confusion(
+            names[true], names[pred], counts[true, pred], n, Figure(value, low, high, "wilson")
+        )
         for true, pred, n, value, low, high in zip(i, j, support, *shares, strict=True)
     ]
 
 
 def _matrix_pictures(counts: np.ndarray, names: tuple[str, ...]) -> list[str]:
-    kinds = {"counts": "Confusion matrix, counts", "shares": "Confusion matrix, percent of each true class"}
+    kinds = {
+        "counts": "Confusion matrix, counts",
+        "shares": "Confusion matrix, percent of each true class",
+    }
     if counts.size > plots.MOST_CELLS_WITH_NUMBERS:
         kinds.pop("counts")  # the same picture
     return [_matrix_picture(counts, names, numbers, text) for numbers, text in kinds.items()]
 
 
-def _matrix_picture(counts: np.ndarray, names: tuple[str, ...], numbers: Any, text: str, title: str = "") -> str:
+def _matrix_picture(
+    counts: np.ndarray, names: tuple[str, ...], numbers: Any, text: str, title: str = ""
+) -> str:
     size = min(max(1.4 + 0.33 * len(names), 3.4), 8)
 
     def draw(axes: Any) -> None:
@@ -214,13 +266,18 @@ def _short(names: tuple[str, ...]) -> list[str]:
 
 def _belief_pictures(report: Report) -> list[str]:
     """The violin of balanced accuracy, and the recalls of which it is the average."""
-    worst = np.argsort([math.inf if math.isnan(x.value) else x.value for x in report.per_class["recall"]], kind="stable")
+    worst = np.argsort(
+        [math.inf if math.isnan(x.value) else x.value for x in report.per_class["recall"]],
+        kind="stable",
+    )
     defined = [i for i in worst if not math.isnan(report.per_class["recall"][i].value)][:_MOST_BARS]
     names = _short(report.class_names)
     recalls = {names[i]: _estimate(report.per_class["recall"][i]) for i in defined}
 
     def draw_violin(axes: Any) -> None:
-        plots.balanced_accuracy_violin(of_true_classes(report.counts), [""], level=report.level, ax=axes)
+        plots.balanced_accuracy_violin(
+            of_true_classes(report.counts), [""], level=report.level, ax=axes
+        )
 
     def draw_recalls(axes: Any) -> None:
         plots.intervals(recalls, xlabel="recall", ax=axes)
@@ -228,7 +285,9 @@ def _belief_pictures(report: Report) -> list[str]:
     return [
         _svg(draw_violin, (3.6, 3.6), "Posterior density of balanced accuracy"),
         _svg(
-            draw_recalls, (4.8, max(2.4, 0.8 + 0.24 * len(recalls))), "Recall of each class with its interval, the least on top"
+            draw_recalls,
+            (4.8, max(2.4, 0.8 + 0.24 * len(recalls))),
+            "Recall of each class with its interval, the least on top",
         ),
     ]
 
@@ -252,7 +311,9 @@ def _curve_pictures(report: Report) -> list[str]:
         curve = binned_calibration_curve(report.calibration_bins, level=report.level)
         (name,) = _short((report.calibrated_event or "",))
         text = f"How often {report.calibrated_event} is right where it has probability p"
-        pictures.append(_svg(lambda axes: plots.reliability(curve, name=name, ax=axes), (4.4, 4.4), text))
+        pictures.append(
+            _svg(lambda axes: plots.reliability(curve, name=name, ax=axes), (4.4, 4.4), text)
+        )
     return pictures
 
 
@@ -261,7 +322,8 @@ def _events(report: Report) -> dict[str, np.ndarray]:
     if report.score_histogram is None:
         return {}
     areas = [x.value for x in report.per_class["roc_auc"]]
-    order = [1] if len(areas) == 2 else np.argsort(areas, kind="stable")[:_MOST_CURVES].tolist()  # NaN comes last
+    # NaN comes last.
+    order = [1] if len(areas) == 2 else np.argsort(areas, kind="stable")[:_MOST_CURVES].tolist()
     names = _short(report.class_names)
     return {names[i]: report.score_histogram[i] for i in order if not math.isnan(areas[i])}
 
@@ -278,10 +340,15 @@ def _precision_recall_points(histogram: np.ndarray) -> PrecisionRecallCurve:
 
 
 def _from_the_top(histogram: np.ndarray) -> list[Any]:
-    """Negatives and positives at or above each bin, from above the highest down, and the bins; without those that are empty."""
+    """Negatives and positives at or above each bin, from above the highest down, and the bins;
+    without those that are empty.
+    """
     (bins,) = histogram.sum(0).nonzero()
     bins = bins[::-1]
-    return [*np.pad(histogram[:, bins].cumsum(1), ((0, 0), (1, 0))), np.append(histogram.shape[1], bins)]
+    return [
+        *np.pad(histogram[:, bins].cumsum(1), ((0, 0), (1, 0))),
+        np.append(histogram.shape[1], bins),
+    ]
 
 
 def _estimate(figure: Figure) -> Estimate:
@@ -291,7 +358,9 @@ def _estimate(figure: Figure) -> Estimate:
 
 
 def _svg(draw: Callable[[Any], object], size: tuple[float, float], text: str) -> Any:
-    """A picture of so many inches that scales with the page, whose text and lines have the colour of the page's text."""
+    """A picture of so many inches that scales with the page, whose text and lines have the colour
+    of the page's text.
+    """
     try:
         import matplotlib
         from markupsafe import Markup, escape
@@ -299,8 +368,16 @@ def _svg(draw: Callable[[Any], object], size: tuple[float, float], text: str) ->
     except ImportError as error:
         raise ImportError(f"to_html needs {error.name}: pip install 'jaxmetrics[html]'.") from None
     settings: Any = {
-        **dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), _INK),
-        **{"svg.fonttype": "none", "svg.hashsalt": text, "text.parse_math": False, "text.usetex": False, "font.size": 9},
+        **dict.fromkeys(
+            ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), _INK
+        ),
+        **{
+            "svg.fonttype": "none",
+            "svg.hashsalt": text,
+            "text.parse_math": False,
+            "text.usetex": False,
+            "font.size": 9,
+        },
         **{"figure.facecolor": "none", "axes.facecolor": "none", "savefig.facecolor": "none"},
         **{"axes.spines.top": False, "axes.spines.right": False},
     }
@@ -309,8 +386,17 @@ def _svg(draw: Callable[[Any], object], size: tuple[float, float], text: str) ->
         warnings.filterwarnings("ignore", "Glyph .* missing")  # the browser has its own fonts
         canvas = Canvas(size, layout="constrained")
         draw(canvas.add_subplot())
-        canvas.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+        canvas.savefig(
+            file,
+            format="svg",
+            metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
+        )
     picture = file.getvalue().replace(_INK, "currentColor")
     width = f'<svg role="img" aria-label="{escape(text)}" style="width: {72 * size[0]:.0f}pt"'
-    picture = re.sub(r'<svg\b(.*?) width="[^"]*"', lambda match: width + match[1], picture[picture.index("<svg") :], count=1)
+    picture = re.sub(
+        r'<svg\b(.*?) width="[^"]*"',
+        lambda match: width + match[1],
+        picture[picture.index("<svg") :],
+        count=1,
+    )
     return Markup(re.sub(r'(<svg\b[^>]*?) height="[^"]*"', r"\1", picture, count=1))

@@ -9,7 +9,13 @@ from jaxmetrics.reports._figures import Figure
 
 __all__: list[str] = []
 
-_WRITTEN = {"f1": "F1", "matthews corrcoef": "MCC (Matthews)", "cohen": "Cohen", "roc auc": "ROC AUC", "brier": "Brier"}
+_WRITTEN = {
+    "f1": "F1",
+    "matthews corrcoef": "MCC (Matthews)",
+    "cohen": "Cohen",
+    "roc auc": "ROC AUC",
+    "brier": "Brier",
+}
 
 
 def title_of(name: str) -> str:

@@ -10,8 +10,11 @@ __all__: list[str] = []
 
 
 def are_probabilities(rows: np.ndarray) -> np.ndarray:
-    """Which rows of `(n, K)` are not negative and sum to 1, up to the rounding of three decimals, of which errors add up."""
-    return (rows >= 0).all(1) & (abs(rows.sum(1) - 1) < 1e-3 * rows.shape[1] ** 0.5)  # NaN is not >= 0
+    """Which rows of `(n, K)` are not negative and sum to 1, up to the rounding of three decimals,
+    of which errors add up.
+    """
+    # NaN is not >= 0.
+    return (rows >= 0).all(1) & (abs(rows.sum(1) - 1) < 1e-3 * rows.shape[1] ** 0.5)
 
 
 def check_each(valid: np.ndarray, values: np.ndarray, name: str, expected: str) -> None:
@@ -21,12 +24,17 @@ def check_each(valid: np.ndarray, values: np.ndarray, name: str, expected: str) 
 
 
 def as_ids(
-    named_labels: Mapping[str, np.ndarray], class_names: Sequence[str] | None, num_columns: int | None
+    named_labels: Mapping[str, np.ndarray],
+    class_names: Sequence[str] | None,
+    num_columns: int | None,
 ) -> tuple[list[np.ndarray], Sequence[str]]:
     """Class ids of each (-1: to be ignored) and the names of the classes."""
     integers = {labels.dtype.kind for labels in named_labels.values()} <= {"i", "u", "b"}
-    lists = {name: labels.tolist() for name, labels in named_labels.items()}  # Python ints: int64 and uint64 meet exactly
-    if not integers and not all(isinstance(label, str) for labels in lists.values() for label in labels):
+    # Python ints: int64 and uint64 meet exactly.
+    lists = {name: labels.tolist() for name, labels in named_labels.items()}
+    if not integers and not all(
+        isinstance(label, str) for labels in lists.values() for label in labels
+    ):
         dtypes = ", ".join(str(labels.dtype) for labels in named_labels.values())
         raise TypeError(f"labels must be strings or integers, all of one kind, got {dtypes}.")
     if isinstance(class_names, str):
@@ -36,10 +44,19 @@ def as_ids(
     if integers and num_columns is not None:
         return list(named_labels.values()), list(map(str, range(num_columns)))
     found = {label for labels in lists.values() for label in labels}
-    classes = sorted(label for label in found if not integers or label >= 0) if class_names is None else list(class_names)
+    classes = (
+        sorted(label for label in found if not integers or label >= 0)
+        if class_names is None
+        else list(class_names)
+    )
     index = {label: i for i, label in enumerate(classes)}
     for name, labels in lists.items():
         if not integers and not index.keys() >= set(labels):
             i = next(i for i, label in enumerate(labels) if label not in index)
-            raise ValueError(f"{name}[{i}] is {labels[i]!r}, which is not one of class_names: {', '.join(classes)}.")
-    return [np.array([index.get(label, -1) for label in labels]) for labels in lists.values()], list(map(str, classes))
+            raise ValueError(
+                f"{name}[{i}] is {labels[i]!r}, which is not one of class_names:"
+                f" {', '.join(classes)}."
+            )
+    return [
+        np.array([index.get(label, -1) for label in labels]) for labels in lists.values()
+    ], list(map(str, classes))

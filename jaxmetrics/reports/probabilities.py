@@ -1,4 +1,5 @@
-"""What a report says of probabilities: sums over examples, which add up over batches, and the figures made of them.
+"""What a report says of probabilities: sums over examples, which add up over batches, and the
+figures made of them.
 
 The sums are taken and read on the host in double precision.
 """
@@ -41,19 +42,26 @@ class ProbabilitySums(NamedTuple):
 
     @property
     def judged_bins(self) -> np.ndarray:
-        """By which calibration is judged: of the last of two classes, or else of the most probable class."""
+        """By which calibration is judged: of the last of two classes, or else of the most probable
+        class.
+        """
         return self.calibration_bins[1] if len(self.calibration_bins) == 2 else self.top_label_bins
 
 
-def probability_sums(y_true: np.ndarray, y_prob: np.ndarray, weights: np.ndarray | None) -> ProbabilitySums:
-    """Of a batch: class ids `(n,)`, -1 to be left out, probabilities `(n, K)`, which may exceed 1 by rounding, and weights."""
+def probability_sums(
+    y_true: np.ndarray, y_prob: np.ndarray, weights: np.ndarray | None
+) -> ProbabilitySums:
+    """Of a batch: class ids `(n,)`, -1 to be left out, probabilities `(n, K)`, which may exceed 1
+    by rounding, and weights.
+    """
     counted = y_true >= 0
     prob = np.where(counted[:, None], y_prob, 0)
     eps = np.finfo(prob.dtype if prob.dtype.kind == "f" else float).eps
     prob = np.minimum(prob.astype(float), 1)
     of_truth = np.take_along_axis(prob, np.where(counted, y_true, 0)[:, None], 1)[:, 0]
     surprise = -np.log(np.clip(of_truth, eps, 1 - eps))
-    distance = (prob**2).sum(1) - 2 * of_truth + 1  # the sum over the classes of (p - [the true one])^2
+    # The sum over the classes of (p - [the true one])^2.
+    distance = (prob**2).sum(1) - 2 * of_truth + 1
     mass = np.where(counted, 1 if weights is None else weights, 0).astype(float)
     options: dict[str, Any] = {"sample_weight": weights}
     log_odds, is_right = _log_odds(prob), prob.argmax(1) == y_true
@@ -72,7 +80,9 @@ def _moments(values: np.ndarray, mass: np.ndarray) -> np.ndarray:
 
 
 def _log_odds(prob: np.ndarray) -> np.ndarray:
-    """Of each class against the others, whose probabilities are added, since 1 - p knows nothing of them where p is near 1."""
+    """Of each class against the others, whose probabilities are added, since 1 - p knows nothing of
+    them where p is near 1.
+    """
     none = np.zeros((len(prob), 1))
     before = np.concatenate([none, prob[:, :-1].cumsum(1)], 1)
     after = np.concatenate([prob[:, :0:-1].cumsum(1)[:, ::-1], none], 1)
@@ -91,12 +101,18 @@ def probability_figures(sums: ProbabilitySums, level: float) -> dict[str, Figure
 
 
 def expected_accuracy(soft_counts: np.ndarray, level: float) -> Figure:
-    """The mean probability given to the truth; probabilities vary less than 0 and 1, so the interval is wide enough."""
-    return figure_of(proportion_interval(soft_counts.trace(), soft_counts.sum(), level=level), "wilson")
+    """The mean probability given to the truth; probabilities vary less than 0 and 1, so the
+    interval is wide enough.
+    """
+    return figure_of(
+        proportion_interval(soft_counts.trace(), soft_counts.sum(), level=level), "wilson"
+    )
 
 
 def _mean_figure(moments: np.ndarray, level: float) -> Figure:
-    """A mean of what is not negative; without an interval where all values are equal, which does not mean that all are."""
+    """A mean of what is not negative; without an interval where all values are equal, which does
+    not mean that all are.
+    """
     number, total, squares = moments
     if number == 0:
         return Figure(math.nan)
@@ -111,10 +127,12 @@ def _mean_figure(moments: np.ndarray, level: float) -> Figure:
 def area_figures(histograms: np.ndarray, level: float) -> list[Figure]:
     """ROC AUC of each histogram `(K, 2, B)`, ties within bins counting half, as `roc_auc_bounds`.
 
-    The interval is a score interval, Newcombe (2006), Statistics in Medicine 25, part 2, method 5: the areas θ with
-    `(A - θ)^2 <= z^2 V(θ)`, of m positives and n negatives with `V(θ) = θ (1 - θ) / mn (1 + (N - 1) ((1 - θ) / (2 - θ) +
-    θ / (1 + θ)))` and `N = (m + n) / 2`. It has a width where no mistake was seen, too. Its ends are those of the least and the
-    greatest area that the bins allow; in the outermost bins, which hold all probabilities of 0 and of 1, scores are equal.
+    The interval is a score interval, Newcombe (2006), Statistics in Medicine 25, part 2, method 5:
+        the areas θ with
+    `(A - θ)^2 <= z^2 V(θ)`, of m positives and n negatives with `V(θ) = θ (1 - θ) / mn (1 + (N - 1)
+    ((1 - θ) / (2 - θ) + θ / (1 + θ)))` and `N = (m + n) / 2`. It has a width where no mistake was
+    seen, too. Its ends are those of the least and the greatest area that the bins allow; in the
+    outermost bins, which hold all probabilities of 0 and of 1, scores are equal.
     """
     z = normal_quantile(level)
     return [_area_figure(negative, positive, z) for negative, positive in histograms.astype(float)]
@@ -139,7 +157,9 @@ def _area_figure(negative: np.ndarray, positive: np.ndarray, z: float) -> Figure
 
 
 def _where_it_ends(holds: Callable[[float], bool], inside: float, outside: float) -> float:
-    """By bisection: the last value from `inside` on for which it holds; `inside` itself if it holds nowhere."""
+    """By bisection: the last value from `inside` on for which it holds; `inside` itself if it holds
+    nowhere.
+    """
     for _ in range(60):
         middle = (inside + outside) / 2
         inside, outside = (middle, outside) if holds(middle) else (inside, middle)

@@ -13,7 +13,14 @@ from jaxmetrics._validation import ArrayLike, as_counts, as_square, check_real
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.estimates import Estimate
 from jaxmetrics.ranking import average_precision_bounds, roc_auc_bounds
-from jaxmetrics.reports._figures import Figure, balanced_accuracy_figure, evaluate, figure_dict, figure_of, overall_figures
+from jaxmetrics.reports._figures import (
+    Figure,
+    balanced_accuracy_figure,
+    evaluate,
+    figure_dict,
+    figure_of,
+    overall_figures,
+)
 from jaxmetrics.reports._pages import page_of
 from jaxmetrics.reports._text import cell, printable, table_of, title_of
 from jaxmetrics.reports.labels import are_probabilities, as_ids, check_each
@@ -46,9 +53,10 @@ class Report:
         num_ignored: examples left out because a label was out of range.
         overall: figures by name.
         per_class: for each name K figures, in the order of `class_names`.
-        score_histogram: `(K, 2, B)`, each class against the others, by its log-odds (of a state: as it has them).
-        calibration_bins: `(bins, 3)`, of the last of two classes, or else of the predicted class, if there were
-            probabilities.
+        score_histogram: `(K, 2, B)`, each class against the others, by its log-odds (of a state: as
+            it has them).
+        calibration_bins: `(bins, 3)`, of the last of two classes, or else of the predicted class,
+            if there were probabilities.
         calibrated_event: what those bins are of, in a word.
     """
 
@@ -72,7 +80,8 @@ class Report:
         num_ignored: int = 0,
         level: float = 0.95,
     ) -> Report:
-        """The report of one confusion matrix `(K, K)`, and of a soft one if there are probabilities.
+        """The report of one confusion matrix `(K, K)`, and of a soft one if there are
+        probabilities.
 
         Args:
             counts: `(K, K)`, integers or floats.
@@ -83,8 +92,9 @@ class Report:
 
         Raises:
             TypeError: `counts` does not hold real numbers.
-            ValueError: `counts` is not a square matrix of at least two classes, holds a negative or non-finite number or
-                no example; `class_names` has another length or names a class twice; `level` is not in (0, 1).
+            ValueError: `counts` is not a square matrix of at least two classes, holds a negative or
+                non-finite number or no example; `class_names` has another length or names a class
+                twice; `level` is not in (0, 1).
 
         >>> Report.from_counts([[9, 1], [3, 7]]).overall["accuracy"].value
         0.8
@@ -93,18 +103,22 @@ class Report:
         if matrix.dtype.kind not in "iu":
             check_real(matrix, "counts")
         whole = matrix.dtype.kind in "iu" and (matrix.size == 0 or matrix.max() < 2**63)
-        matrix = matrix.astype(np.int64 if whole else float)  # unsigned differences would wrap around
+        # Unsigned differences would wrap around.
+        matrix = matrix.astype(np.int64 if whole else float)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"counts must be one square matrix (K, K), got shape {matrix.shape}.")
         k = len(matrix)
         if k < 2:
             raise ValueError(f"a report needs at least two classes, got {k}.")
-        check_each((matrix >= 0) & (matrix <= 1e30), matrix, "counts", "a number from 0 to 1e30")  # float32 ends at 3e38
+        # Float32 ends at 3e38.
+        check_each((matrix >= 0) & (matrix <= 1e30), matrix, "counts", "a number from 0 to 1e30")
         if not matrix.any():
             raise ValueError("there are no examples to report on: all counts are 0.")
         names = tuple(map(str, range(k))) if class_names is None else tuple(map(str, class_names))
         if len(names) != k:
-            raise ValueError(f"class_names must have one name per class: expected {k}, got {len(names)}.")
+            raise ValueError(
+                f"class_names must have one name per class: expected {k}, got {len(names)}."
+            )
         if len(set(names)) != k:
             raise ValueError(f"class_names must differ, got {', '.join(names)}.")
 
@@ -115,7 +129,9 @@ class Report:
             if name == "balanced_accuracy":
                 overall["balanced_accuracy_posterior"] = balanced_accuracy_figure(matrix, level)
         if soft_counts is not None:
-            overall["expected_accuracy"] = expected_accuracy(np.asarray(as_square(soft_counts, k, "soft_counts")), level)
+            overall["expected_accuracy"] = expected_accuracy(
+                np.asarray(as_square(soft_counts, k, "soft_counts")), level
+            )
         per_class = {
             name: [figure_of(Estimate(*parts), "wilson") for parts in zip(*column, strict=True)]
             for name, column in columns._asdict().items()
@@ -123,8 +139,11 @@ class Report:
         return cls(matrix, names, level, num_ignored, overall, per_class)
 
     @classmethod
-    def from_state(cls, state: State, *, class_names: Sequence[str] | None = None, level: float = 0.95) -> Report:
-        """The report of the counts in a state of an evaluator, with its means, areas and calibration error.
+    def from_state(
+        cls, state: State, *, class_names: Sequence[str] | None = None, level: float = 0.95
+    ) -> Report:
+        """The report of the counts in a state of an evaluator, with its means, areas and
+        calibration error.
 
         Args:
             state: by `update`, `merge`, `psum` or `load_state`.
@@ -134,20 +153,35 @@ class Report:
             ValueError: a state without a confusion matrix, or with several; as `from_counts`.
 
         >>> import jax.numpy as jnp, jaxmetrics as jm
-        >>> evaluator = jm.evaluator(jm.count_metrics({"accuracy": jm.accuracy}, num_classes=2), jm.mean_of("loss"))
-        >>> batch = {"y_true": jnp.array([0, 1, 1]), "y_pred": jnp.array([0, 1, 0]), "loss": jnp.array([0.1, 0.2, 2.1])}
+        >>> metrics = jm.count_metrics({"accuracy": jm.accuracy}, num_classes=2)
+        >>> evaluator = jm.evaluator(metrics, jm.mean_of("loss"))
+        >>> batch = {"y_true": jnp.array([0, 1, 1]), "y_pred": jnp.array([0, 1, 0])}
+        >>> batch["loss"] = jnp.array([0.1, 0.2, 2.1])
         >>> Report.from_state(evaluator.update(evaluator.init(), **batch)).overall["loss"].value
         0.8
         """
         tables = {name: in_float64(totals) for name, totals in state.items()}
         _, ignored = tables.pop(EXAMPLES)
-        matrices = [name for name in tables if name.startswith("confusion_matrix(") and tables[name].ndim == 2]
+        matrices = [
+            name
+            for name in tables
+            if name.startswith("confusion_matrix(") and tables[name].ndim == 2
+        ]
         if len(matrices) != 1:
             held = ", ".join(tables)
-            raise ValueError(f"a report needs a state with one confusion matrix, got {len(matrices)}; it holds {held}.")
+            raise ValueError(
+                f"a report needs a state with one confusion matrix, got {len(matrices)}; it holds"
+                f" {held}."
+            )
         counts = tables.pop(matrices[0])
-        counts = counts.astype(np.int64) if (counts == np.round(counts)).all() and counts.max() < 2**53 else counts
-        report = cls.from_counts(counts, class_names=class_names, num_ignored=int(ignored), level=level)
+        counts = (
+            counts.astype(np.int64)
+            if (counts == np.round(counts)).all() and counts.max() < 2**53
+            else counts
+        )
+        report = cls.from_counts(
+            counts, class_names=class_names, num_ignored=int(ignored), level=level
+        )
         for key, table in tables.items():
             report = report._with_table(key, table)
         return report
@@ -160,12 +194,20 @@ class Report:
             name = options.removesuffix(")")
             return self._with({f"mean_{name}" if name in self.overall else name: figure})
         if kind == "score_histogram" and table.ndim == 2:
-            areas = {"roc_auc": roc_auc_bounds(table), "average_precision": average_precision_bounds(table)}
+            areas = {
+                "roc_auc": roc_auc_bounds(table),
+                "average_precision": average_precision_bounds(table),
+            }
             return self._with(
-                {name: Figure(float(x.value), float(x.low), float(x.high), "bounds") for name, x in areas.items()}
+                {
+                    name: Figure(float(x.value), float(x.low), float(x.high), "bounds")
+                    for name, x in areas.items()
+                }
             )
         if kind == "score_histogram" and len(table) == len(self.class_names):
-            return self._with({}, per_class={"roc_auc": area_figures(table, self.level)}, score_histogram=table)
+            return self._with(
+                {}, per_class={"roc_auc": area_figures(table, self.level)}, score_histogram=table
+            )
         if kind == "calibration_bins":
             error = {"calibration_error": Figure(float(binned_calibration_error(table)))}
             event = _PREDICTED if "num_classes" in options else self.class_names[-1]
@@ -183,7 +225,11 @@ class Report:
         )
 
     def _with(
-        self, overall: Mapping[str, Figure], *, per_class: Mapping[str, Sequence[Figure]] | None = None, **tables: Any
+        self,
+        overall: Mapping[str, Figure],
+        *,
+        per_class: Mapping[str, Sequence[Figure]] | None = None,
+        **tables: Any,
     ) -> Report:
         per_class = {**self.per_class, **(per_class or {})}
         return replace(self, overall={**self.overall, **overall}, per_class=per_class, **tables)
@@ -203,18 +249,31 @@ class Report:
         ignored = f", {self.num_ignored} ignored" if self.num_ignored else ""
         heading = f"{self.num_examples:.10g} examples{ignored}, {len(self.class_names)} classes"
         columns = list(self.per_class)
-        classes = [self._table_of_classes(columns[i : i + _COLUMNS]) for i in range(0, len(columns), _COLUMNS)]
-        overall = [[title_of(name), cell(figure), figure.interval or ""] for name, figure in self.overall.items()]
+        classes = [
+            self._table_of_classes(columns[i : i + _COLUMNS])
+            for i in range(0, len(columns), _COLUMNS)
+        ]
+        overall = [
+            [title_of(name), cell(figure), figure.interval or ""]
+            for name, figure in self.overall.items()
+        ]
         areas = ", of areas Newcombe's" if "roc_auc" in self.per_class else ""
         note = (
-            f"Intervals: {100 * self.level:.10g} %; of each class Wilson's{areas}.\nPosterior: with a flat prior, equal-tailed."
+            f"Intervals: {100 * self.level:.10g} %; of each class Wilson's{areas}.\n"
+            "Posterior: with a flat prior, equal-tailed."
         )
         return "\n\n".join([heading, *classes, table_of(overall), note]) + "\n"
 
     def _table_of_classes(self, columns: Sequence[str]) -> str:
         rows = [["class", "n", *map(title_of, columns)]]
         for i, name in enumerate(self.class_names):
-            rows.append([printable(name), f"{self.support[i]:.10g}", *(cell(self.per_class[key][i]) for key in columns)])
+            rows.append(
+                [
+                    printable(name),
+                    f"{self.support[i]:.10g}",
+                    *(cell(self.per_class[key][i]) for key in columns),
+                ]
+            )
         return table_of(rows)
 
     def to_dict(self) -> dict[str, Any]:
@@ -239,7 +298,8 @@ class Report:
     def to_html(self, *, title: str = "Classifier report") -> str:
         """One page of HTML that loads nothing, for a screen, a phone or paper.
 
-        Headline numbers, what goes wrong most, pictures, all numbers, and how their intervals were made.
+        Headline numbers, what goes wrong most, pictures, all numbers, and how their intervals were
+        made.
 
         Args:
             title: the heading.
@@ -262,20 +322,25 @@ def report(
     """Everything worth knowing about predictions, with intervals, from labels on the host.
 
     Args:
-        y_true, y_pred: `(n,)`, strings or integers. Without `class_names` the classes are those that occur, sorted.
-            Negative integers, and ids beyond `class_names` or the columns of `y_prob`, are ignored and counted as such.
-        y_prob: `(n, K)` probabilities; adds the expected accuracy (the mean probability given to the truth), log loss and
-            Brier score, the calibration error, and each class's area under the ROC curve against the others.
-        sample_weight: `(n,)`; intervals read weights as frequencies (weight 2 = the row written twice).
+        y_true, y_pred: `(n,)`, strings or integers. Without `class_names` the classes are those
+            that occur, sorted. Negative integers, and ids beyond `class_names` or the columns of
+            `y_prob`, are ignored and counted as such.
+        y_prob: `(n, K)` probabilities; adds the expected accuracy (the mean probability given to
+            the truth), log loss and Brier score, the calibration error, and each class's area under
+            the ROC curve against the others.
+        sample_weight: `(n,)`; intervals read weights as frequencies (weight 2 = the row written
+            twice).
         class_names: names of the ids 0 to K - 1, or, for strings, the classes in the order wanted.
         level: of the intervals.
 
     Raises:
-        TypeError: labels that are neither strings nor integers, other arguments that are no numbers.
-        ValueError: unequal lengths, fewer than two classes, an unknown class name, a negative weight, probabilities that
-            do not sum to 1, no example left, `level` not in (0, 1).
+        TypeError: labels that are neither strings nor integers, other arguments that are no
+            numbers.
+        ValueError: unequal lengths, fewer than two classes, an unknown class name, a negative
+            weight, probabilities that do not sum to 1, no example left, `level` not in (0, 1).
 
-    >>> print(report(["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]).to_text())  # doctest: +ELLIPSIS
+    # Doctest: +ELLIPSIS.
+    >>> print(report(["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]).to_text())
     4 examples, 2 classes
     <BLANKLINE>
     class  n  precision         recall            specificity       F1
@@ -285,7 +350,8 @@ def report(
     true, pred = np.asarray(y_true), np.asarray(y_pred)
     if true.ndim != 1 or true.shape != pred.shape:
         raise ValueError(
-            f"y_true and y_pred must have shape (n,), the same number of examples: got {true.shape}, {pred.shape}."
+            "y_true and y_pred must have shape (n,), the same number of examples: got"
+            f" {true.shape}, {pred.shape}."
         )
     if true.size == 0:
         raise ValueError("there are no examples to report on.")
@@ -303,12 +369,21 @@ def report(
     (true, pred), names = as_ids({"y_true": true, "y_pred": pred}, class_names, num_columns)
     k = len(names)
     if num_columns not in (None, k):
-        raise ValueError(f"y_prob has {num_columns} columns, but there are {k} classes: {', '.join(map(str, names))}.")
+        raise ValueError(
+            f"y_prob has {num_columns} columns, but there are {k} classes:"
+            f" {', '.join(map(str, names))}."
+        )
     counted = (true >= 0) & (true < k) & (pred >= 0) & (pred < k)
     if y_prob is not None:
-        check_each(are_probabilities(prob) | ~counted, prob, "y_prob", "probabilities that sum to 1")
-    counts = confusion_matrix(true, pred, num_classes=max(k, 1), sample_weight=weights, where=counted)
-    result = Report.from_counts(counts, class_names=names, num_ignored=int((~counted).sum()), level=level)
+        check_each(
+            are_probabilities(prob) | ~counted, prob, "y_prob", "probabilities that sum to 1"
+        )
+    counts = confusion_matrix(
+        true, pred, num_classes=max(k, 1), sample_weight=weights, where=counted
+    )
+    result = Report.from_counts(
+        counts, class_names=names, num_ignored=int((~counted).sum()), level=level
+    )
     if y_prob is None:
         return result
     return result.with_probabilities(probability_sums(np.where(counted, true, -1), prob, weights))

@@ -1,11 +1,14 @@
-"""Probabilities judged: proper scores, which reward honest probabilities, and calibration, whether p comes true p of the time.
+"""Probabilities judged: proper scores, which reward honest probabilities, and calibration, whether
+p comes true p of the time.
 
-Scores take probabilities of all classes, `y_prob` `(..., n, K)` with the classes on the last axis; `two_class` makes them from
-the probability of class 1. Calibration asks about one event: `y_true` 0 or 1 `(..., n)` and `y_prob` `(..., n)`, the
-probability of class 1; `top_label` asks about the predicted class of several. Where a function takes `logits`, it is another
-argument: nothing is passed through a softmax unasked, and no row is normalised.
+Scores take probabilities of all classes, `y_prob` `(..., n, K)` with the classes on the last axis;
+`two_class` makes them from the probability of class 1. Calibration asks about one event: `y_true` 0
+or 1 `(..., n)` and `y_prob` `(..., n)`, the probability of class 1; `top_label` asks about the
+predicted class of several. Where a function takes `logits`, it is another argument: nothing is
+passed through a softmax unasked, and no row is normalised.
 
-- Leading axes are batch and broadcast. Results are float, one per batch entry unless said otherwise.
+- Leading axes are batch and broadcast. Results are float, one per batch entry unless said
+  otherwise.
 - A negative label drops its example, and so does `where=False`, whatever the example holds.
   `sample_weight` 2 equals the row written twice, 0 the row left out.
 - What examples that count cannot hold raises ValueError on the host, with its place: a label that

@@ -1,4 +1,6 @@
-"""Calibration of the probability of one event: sums by bin, which add up, and what is computed from them."""
+"""Calibration of the probability of one event: sums by bin, which add up, and what is computed from
+them.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,15 @@ from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._bins import as_edges
 from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import count
-from jaxmetrics._examples import DISTRIBUTIONS, IGNORED, LOGITS_TO_BE_SCALED, PROBABILITIES, Examples, of_classes, of_event
+from jaxmetrics._examples import (
+    DISTRIBUTIONS,
+    IGNORED,
+    LOGITS_TO_BE_SCALED,
+    PROBABILITIES,
+    Examples,
+    of_classes,
+    of_event,
+)
 from jaxmetrics._meshes import varying_alike
 from jaxmetrics._namespaces import Array, float_dtype, lax, on_device, special, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_option, check_size
@@ -40,7 +50,9 @@ Strategy = Literal["uniform", "quantile"]
 
 
 class CalibrationCurve(NamedTuple):
-    """Of each bin, `(..., B)`: mean probability, frequency of class 1 with its interval, weight; NaN where a bin is empty."""
+    """Of each bin, `(..., B)`: mean probability, frequency of class 1 with its interval, weight;
+    NaN where a bin is empty.
+    """
 
     mean_prob: Array
     frequency: Array
@@ -68,14 +80,17 @@ def calibration_bins(
 ) -> Array:
     """Sums by bin of probability: the weight, the sum of probabilities and the sum of truths.
 
-    Those of two batches, or devices, add up to those of all: `binned_calibration_error` and `binned_calibration_curve` take it
-    from there. A bin holds what lies above its lower edge, up to and including its upper edge; 0 is in the first bin.
+    Those of two batches, or devices, add up to those of all: `binned_calibration_error` and
+        `binned_calibration_curve` take it
+    from there. A bin holds what lies above its lower edge, up to and including its upper edge; 0 is
+    in the first bin.
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`.
         y_prob: the probability of class 1, `(..., n)`.
         num_bins: B, of equal width in [0, 1], unless `edges` are given.
-        edges: `(B - 1,)` edges between the bins, rising, without 0 and 1, such as quantiles of a first batch.
+        edges: `(B - 1,)` edges between the bins, rising, without 0 and 1, such as quantiles of a
+            first batch.
 
     Returns:
         `(..., B, 3)`, float. On the device all NaN if a probability that counts is NaN or outside
@@ -114,10 +129,12 @@ def calibration_curve(
         y_true: 0 or 1 (or bool), `(..., n)`.
         y_prob: the probability of class 1, `(..., n)`.
         num_bins: B.
-        strategy: `"uniform"`, bins of equal width as in `calibration_bins`; `"quantile"`, edges at the quantiles j / B of the
-            probabilities, equal ones in one bin, so that bins may stay empty. Weights are numbers of examples: where they were
-            normalised to a sum of 1, multiply them by n (else NaN).
-        level: of Wilson's interval for the frequency, for which weights are numbers of examples, too.
+        strategy: `"uniform"`, bins of equal width as in `calibration_bins`; `"quantile"`, edges at
+            the quantiles j / B of the probabilities, equal ones in one bin, so that bins may stay
+            empty. Weights are numbers of examples: where they were normalised to a sum of 1,
+            multiply them by n (else NaN).
+        level: of Wilson's interval for the frequency, for which weights are numbers of examples,
+            too.
 
     Returns:
         `CalibrationCurve`. Its bins with weight are those of scikit-learn's `calibration_curve`.
@@ -129,11 +146,14 @@ def calibration_curve(
     >>> curve.mean_prob, curve.frequency, curve.low.round(2)
     (array([0.2916667, 1.       ]), array([0.3333333, 1.       ]),
      array([0.06, 0.21]))
-    >>> calibration_curve([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], num_bins=2, strategy="quantile").mean_prob
+    >>> y_true, y_prob = [0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0]
+    >>> calibration_curve(y_true, y_prob, num_bins=2, strategy="quantile").mean_prob
     array([0.1875, 0.75  ])
     """
     examples = of_event(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
-    return binned_calibration_curve(_sums(examples, _edges(examples, num_bins, strategy)), level=level)
+    return binned_calibration_curve(
+        _sums(examples, _edges(examples, num_bins, strategy)), level=level
+    )
 
 
 def binned_calibration_curve(bins: ArrayLike, *, level: float = 0.95) -> CalibrationCurve:
@@ -161,9 +181,11 @@ def calibration_error(
 ) -> Array:
     """Distance of probabilities from frequencies by bin, in [0, 1]; less is better.
 
-    With the gap d_b = mean probability - frequency of class 1 in bin b, and w_b its share of the weight:
+    With the gap d_b = mean probability - frequency of class 1 in bin b, and w_b its share of the
+    weight:
 
-    - `"l1"`, expected calibration error: `sum_b w_b |d_b|`. Naeini, Cooper and Hauskrecht (2015), AAAI.
+    - `"l1"`, expected calibration error: `sum_b w_b |d_b|`. Naeini, Cooper and Hauskrecht (2015),
+      AAAI.
     - `"l2"`, root mean square: `sqrt(sum_b w_b d_b^2)`.
     - `"max"`: the greatest `|d_b|` of the bins with weight.
 
@@ -171,25 +193,32 @@ def calibration_error(
         y_true: 0 or 1 (or bool), `(..., n)`. Of several classes: `top_label(calibration_error)`.
         y_prob: the probability of class 1, `(..., n)`.
         num_bins, strategy: as for `calibration_curve`.
-        debiased: of few examples the error is too large, also of perfect forecasts. With f_b the frequency in a bin of n_b
-            examples (weights are numbers of examples), take `d_b^2 - f_b (1 - f_b) / (n_b - 1)` for d_b^2, and 0 if the sum is
-            negative; a bin of one example stays as it is. Only for "l2". Kumar, Liang and Ma (2019), NeurIPS, section 5.
+        debiased: of few examples the error is too large, also of perfect forecasts. With f_b the
+            frequency in a bin of n_b examples (weights are numbers of examples), take
+            `d_b^2 - f_b (1 - f_b) / (n_b - 1)` for d_b^2, and 0 if the sum is negative; a bin of
+            one example stays as it is. Only for "l2". Kumar, Liang and Ma (2019), NeurIPS, section
+            5.
 
     Raises:
         TypeError, ValueError: as `calibration_bins`; an unknown norm or strategy, `debiased` with
             a norm other than "l2".
 
-    >>> calibration_error([0, 1, 1, 1], [0.25, 0.75, 0.25, 1.0], num_bins=2)  # both gaps are 1/4 or 1/8
+    # Both gaps are 1/4 or 1/8.
+    >>> calibration_error([0, 1, 1, 1], [0.25, 0.75, 0.25, 1.0], num_bins=2)
     np.float64(0.1875)
     >>> calibration_error([0, 1, 1, 1], [0.25, 0.75, 0.25, 1.0], num_bins=2, norm="max")
     np.float64(0.25)
     """
     _check_norm(norm, debiased)
     examples = of_event(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
-    return _error(_sums(examples, _edges(examples, num_bins, strategy)), norm=norm, debiased=debiased)
+    return _error(
+        _sums(examples, _edges(examples, num_bins, strategy)), norm=norm, debiased=debiased
+    )
 
 
-def binned_calibration_error(bins: ArrayLike, *, norm: Norm = "l1", debiased: bool = False) -> Array:
+def binned_calibration_error(
+    bins: ArrayLike, *, norm: Norm = "l1", debiased: bool = False
+) -> Array:
     """`calibration_error` from sums `(..., B, 3)` of `calibration_bins`.
 
     Raises:
@@ -213,13 +242,15 @@ def brier_decomposition(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> BrierDecomposition:
-    """Parts of the Brier score `mean (p - y)^2`: `reliability - resolution + uncertainty`, whatever the bins.
+    """Parts of the Brier score `mean (p - y)^2`: `reliability - resolution + uncertainty`, whatever
+    the bins.
 
-    With w_b the share, p_b the mean probability and f_b the frequency of class 1 of bin b, f the frequency of all:
-    reliability = `sum_b w_b (p_b - f_b)^2` (less is better), uncertainty = `f (1 - f)`, and resolution (more is better) =
-    `sum_b w_b ((f_b - f)^2 - var_b(p) + 2 cov_b(p, y))`. The variance and the covariance within the bins are those of
-    Stephenson, Coelho and Jolliffe (2008), Weather and Forecasting 23; Murphy's classic resolution lacks them, and adds up only
-    if all probabilities of a bin are equal.
+    With w_b the share, p_b the mean probability and f_b the frequency of class 1 of bin b, f the
+    frequency of all: reliability = `sum_b w_b (p_b - f_b)^2` (less is better), uncertainty =
+    `f (1 - f)`, and resolution (more is better) =
+    `sum_b w_b ((f_b - f)^2 - var_b(p) + 2 cov_b(p, y))`. The variance and the covariance within the
+    bins are those of Stephenson, Coelho and Jolliffe (2008), Weather and Forecasting 23; Murphy's
+    classic resolution lacks them, and adds up only if all probabilities of a bin are equal.
 
     Args:
         As `calibration_curve`.
@@ -241,19 +272,22 @@ def brier_decomposition(
 def top_label(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of one event, applied to the event that the most probable class is the true one.
 
-    `top_label(calibration_error)(y_true, y_prob)` takes class ids `(..., n)` and probabilities `(..., n, K)`: the expected
-    calibration error as Guo et al. (2017), ICML, report it. Keyword arguments go to the function. Of equal probabilities the
-    first is the prediction.
+    `top_label(calibration_error)(y_true, y_prob)` takes class ids `(..., n)` and probabilities
+    `(..., n, K)`: the expected calibration error as Guo et al. (2017), ICML, report it. Keyword
+    arguments go to the function. Of equal probabilities the first is the prediction.
 
     Raises:
         TypeError: not a function. ValueError: when called, as `brier_score`.
 
-    >>> top_label(calibration_error)([0, 2, 1], [[0.5, 0.25, 0.25], [0.0, 0.25, 0.75], [0.5, 0.5, 0.0]], num_bins=2)
+    >>> y_prob = [[0.5, 0.25, 0.25], [0.0, 0.25, 0.75], [0.5, 0.5, 0.0]]
+    >>> top_label(calibration_error)([0, 2, 1], y_prob, num_bins=2)
     np.float64(0.0833333)
     >>> top_label(calibration_error)
     top_label(calibration_error)
     """
-    return applied(_top_label, function, "a function of (y_true, y_prob), such as jaxmetrics.calibration_error")
+    return applied(
+        _top_label, function, "a function of (y_true, y_prob), such as jaxmetrics.calibration_error"
+    )
 
 
 def _top_label(
@@ -266,25 +300,34 @@ def _top_label(
     **options: Any,
 ) -> Any:
     examples = of_classes(y_true, y_prob, sample_weight, where, DISTRIBUTIONS, name="y_prob")
-    weights = {name: x for name, x in (("sample_weight", sample_weight), ("where", where)) if x is not None}
+    weights = {
+        name: x for name, x in (("sample_weight", sample_weight), ("where", where)) if x is not None
+    }
     return function(*_judge(examples), **weights, **options)
 
 
 def fit_temperature(
-    y_true: ArrayLike, logits: ArrayLike, *, sample_weight: ArrayLike | None = None, where: ArrayLike | None = None
+    y_true: ArrayLike,
+    logits: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Array:
-    """The temperature T > 0 for which `softmax(logits / T)` has the least log loss; above 1 the logits were overconfident.
+    """The temperature T > 0 for which `softmax(logits / T)` has the least log loss; above 1 the
+    logits were overconfident.
 
-    The loss is convex in 1 / T, whose root is found by Newton's method within a bracket, to rounding. T scales with the logits,
-    and is differentiable in them. Fit it on examples other than those it was trained on.
+    The loss is convex in 1 / T, whose root is found by Newton's method within a bracket, to
+    rounding. T scales with the logits, and is differentiable in them. Fit it on examples other than
+    those it was trained on.
 
     Args:
         y_true: class ids, `(..., n)`.
         logits: `(..., n, K)`; -inf rules a class out.
 
     Returns:
-        `(...)`. inf where no T does better than equal probabilities; 0 where every example has the greatest logit at its class,
-        so that sharper is always better; NaN where all logits of each example are equal, or those of a true class -inf.
+        `(...)`. inf where no T does better than equal probabilities; 0 where every example has the
+        greatest logit at its class, so that sharper is always better; NaN where all logits of each
+        example are equal, or those of a true class -inf.
 
     Raises:
         TypeError: labels that are not integers. ValueError: shapes that do not fit; on the host a
@@ -293,10 +336,13 @@ def fit_temperature(
 
     Source: Guo et al. (2017), On calibration of modern neural networks, ICML, section 4.2.
 
-    >>> fit_temperature([0, 0, 0, 1], [[2.0, 0.0]] * 4)  # 2 / ln 3: the probability of class 0 becomes 3/4
+    # 2 / ln 3: the probability of class 0 becomes 3/4.
+    >>> fit_temperature([0, 0, 0, 1], [[2.0, 0.0]] * 4)
     np.float64(1.8204784)
     """
-    return _temperature(of_classes(y_true, logits, sample_weight, where, LOGITS_TO_BE_SCALED, name="logits"))
+    return _temperature(
+        of_classes(y_true, logits, sample_weight, where, LOGITS_TO_BE_SCALED, name="logits")
+    )
 
 
 @compiled
@@ -322,12 +368,16 @@ def _check_norm(norm: str, debiased: bool) -> None:
 def _as_bins(bins: ArrayLike) -> Array:
     sums = as_float(bins, "bins")
     if sums.ndim < 2 or sums.shape[-1] != 3 or sums.shape[-2] == 0:
-        raise ValueError(f"bins must have shape (..., B, 3), as calibration_bins returns them, got {sums.shape}.")
+        raise ValueError(
+            f"bins must have shape (..., B, 3), as calibration_bins returns them, got {sums.shape}."
+        )
     return sums
 
 
 def _uniform_edges(examples: Examples, num_bins: int) -> Array:
-    return np.linspace(0, 1, check_size(num_bins, "num_bins") + 1)[1:-1].astype(float_dtype(examples))
+    return np.linspace(0, 1, check_size(num_bins, "num_bins") + 1)[1:-1].astype(
+        float_dtype(examples)
+    )
 
 
 def _edges(examples: Examples, num_bins: int, strategy: str) -> Array:
@@ -339,11 +389,15 @@ def _edges(examples: Examples, num_bins: int, strategy: str) -> Array:
 
 @compiled
 def _quantile_edges(examples: Examples, *, num_bins: int) -> Array:
-    """The edges `(..., B - 1)`: of the W rows, each example as often as it weighs, in order, row `floor((W - 1) j / B)` from 0.
+    """The edges `(..., B - 1)`: of the W rows, each example as often as it weighs, in order, row
+    `floor((W - 1) j / B)` from 0.
 
-    Linear quantiles lie between that row and the next, where there is no further example, so they make the same bins.
+    Linear quantiles lie between that row and the next, where there is no further example, so they
+    make the same bins.
     """
-    p, w = xp.broadcast_arrays(lax.stop_gradient(examples.values), lax.stop_gradient(weights_of(examples)))
+    p, w = xp.broadcast_arrays(
+        lax.stop_gradient(examples.values), lax.stop_gradient(weights_of(examples))
+    )
     if p.shape[-1] == 0:
         return xp.zeros((*p.shape[:-1], num_bins - 1), p.dtype)
     counts = w > 0
@@ -353,15 +407,19 @@ def _quantile_edges(examples: Examples, *, num_bins: int) -> Array:
         total, rows = number, xp.sort(rows, -1)
     else:
         rows, w = lax.sort((rows, xp.where(counts, w, 0)), num_keys=1)
-        passed = lax.cummax(xp.cumsum(w, -1), w.ndim - 1)  # sums in a tree may step back by a rounding
+        # Sums in a tree may step back by a rounding.
+        passed = lax.cummax(xp.cumsum(w, -1), w.ndim - 1)
         total = passed[..., -1:]
     # (W - 1) j / B in parts that neither overflow int32 nor lose the fraction of a float
     whole = (total - 1) // num_bins
     place = xp.maximum(whole * order + ((total - 1) - whole * num_bins) * order // num_bins, 0)
     if examples.weights is not None:
         place = _places(passed, place, side="right", method="scan")
-    edges = xp.take_along_axis(rows, xp.clip(place, 0, xp.maximum(number - 1, 0)).astype(xp.int32), -1)
-    # Weights that were normalised to a sum of 1 are no numbers of rows: all would be one row, all edges the least p.
+    edges = xp.take_along_axis(
+        rows, xp.clip(place, 0, xp.maximum(number - 1, 0)).astype(xp.int32), -1
+    )
+    # Weights that were normalised to a sum of 1 are no numbers of rows: all would be one row, all
+    # edges the least p.
     return xp.where((total < 2) & (number > 1), xp.nan, edges)
 
 
@@ -379,10 +437,18 @@ def _sums(examples: Examples, edges: Array) -> Array:
     """`calibration_bins` with edges `(..., B - 1)`."""
     ids, p, *_ = examples
     p = xp.where(is_probability(p) & ~xp.isnan(edges).any(-1, keepdims=True), p, xp.nan)
-    bin_ids = _places(*varying_alike(edges, p), side="left", method="scan_unrolled").astype(xp.int32)
+    bin_ids = _places(*varying_alike(edges, p), side="left", method="scan_unrolled").astype(
+        xp.int32
+    )
     # By bin and truth, with a row [1, p] for each example: how many, and their sum of p.
     axes = [("y_prob", xp.where(xp.isnan(p), 0, bin_ids), edges.shape[-1] + 1), ("y_true", ids, 2)]
-    sums = count(axes, weights_of(examples), None, rows=xp.stack([xp.ones_like(p), p], -1), labels_are_batch=True)
+    sums = count(
+        axes,
+        weights_of(examples),
+        None,
+        rows=xp.stack([xp.ones_like(p), p], -1),
+        labels_are_batch=True,
+    )
     bins = xp.stack([sums[..., 0].sum(-1), sums[..., 1].sum(-1), sums[..., 1, 0]], -1)
     return xp.where(xp.isnan(bins).any((-2, -1), keepdims=True), xp.nan, bins)
 
@@ -391,7 +457,9 @@ def _sums(examples: Examples, edges: Array) -> Array:
 def _curve(bins: Array, z: float) -> CalibrationCurve:
     weight, sum_prob, sum_true = xp.moveaxis(bins, -1, 0)
     low, high = (xp.where(weight == 0, xp.nan, end) for end in wilson_interval(sum_true, weight, z))
-    return CalibrationCurve(divide(sum_prob, weight, xp.nan), divide(sum_true, weight, xp.nan), low, high, weight)
+    return CalibrationCurve(
+        divide(sum_prob, weight, xp.nan), divide(sum_true, weight, xp.nan), low, high, weight
+    )
 
 
 @compiled
@@ -406,7 +474,9 @@ def _error(bins: Array, *, norm: str, debiased: bool) -> Array:
     squares = gap**2
     if debiased:
         variance = divide(sum_true, n) * divide(n - sum_true, n)
-        squares = squares - xp.where(n > 1, divide(variance, n - 1), xp.where(variance == 0, 0, xp.nan))
+        squares = squares - xp.where(
+            n > 1, divide(variance, n - 1), xp.where(variance == 0, 0, xp.nan)
+        )
     return safe_sqrt(xp.maximum(divide((n * squares).sum(-1), total, xp.nan), 0))
 
 
@@ -415,16 +485,22 @@ def _decomposition(examples: Examples, edges: Array) -> BrierDecomposition:
     n, sum_prob, sum_true = xp.moveaxis(_sums(examples, edges), -1, 0)
     total = n.sum(-1)
     reliability = divide((n * divide(sum_prob - sum_true, n) ** 2).sum(-1), total, xp.nan)
-    uncertainty = divide(sum_true.sum(-1), total, xp.nan) * divide((n - sum_true).sum(-1), total, xp.nan)
-    # The sum of squares within a bin is that of its means plus n var(p) + n var(y) - 2 n cov(p, y), and the mean variance of y
-    # is the uncertainty less Murphy's resolution: so what is left of the score is the resolution of the docstring.
-    p = xp.where(is_probability(examples.values), examples.values, 0)  # another one has made the sums NaN, if it counts
+    uncertainty = divide(sum_true.sum(-1), total, xp.nan) * divide(
+        (n - sum_true).sum(-1), total, xp.nan
+    )
+    # The sum of squares within a bin is that of its means plus n var(p) + n var(y) - 2 n cov(p, y),
+    # and the mean variance of y is the uncertainty less Murphy's resolution: so what is left of the
+    # score is the resolution of the docstring.
+    # Another one has made the sums NaN, if it counts.
+    p = xp.where(is_probability(examples.values), examples.values, 0)
     brier = weighted_mean((p - examples.ids) ** 2, weights_of(examples))
     return BrierDecomposition(reliability, reliability + uncertainty - brier, uncertainty)
 
 
 class _Search(NamedTuple):
-    """For the root of a rising slope: between `low` and `high`, next at `beta`, after a step of `step`."""
+    """For the root of a rising slope: between `low` and `high`, next at `beta`, after a step of
+    `step`.
+    """
 
     low: Array
     high: Array
@@ -459,7 +535,8 @@ def _temperature(examples: Examples) -> Array:
     fixed = lax.stop_gradient((u, margin, weights))
     zero = xp.zeros_like((weights * margin).sum(-1))
     beta = lax.stop_gradient(_root(lambda beta: slopes(beta, *fixed), zero))
-    # One more step of Newton's, which changes beta by its rounding only, carries the gradient: the implicit function theorem.
+    # One more step of Newton's, which changes beta by its rounding only, carries the gradient: the
+    # implicit function theorem.
     slope, curvature = slopes(beta, u, margin, weights)
     known = lax.stop_gradient(curvature) > 0
     beta = beta - xp.where(known, slope / xp.where(known, lax.stop_gradient(curvature), 1), 0)
@@ -472,10 +549,11 @@ def _temperature(examples: Examples) -> Array:
 
 
 def _root(slopes: Callable[[Array], tuple[Array, Array]], start: Array) -> Array:
-    """Where a rising slope, negative at `start`, is 0, from the slope and its derivative: Newton's method, in a bracket.
+    """Where a rising slope, negative at `start`, is 0, from the slope and its derivative: Newton's
+    method, in a bracket.
 
-    A step that leaves the bracket, or is not half of the one before, is replaced by four times beta while there is no upper
-    end, then by bisection.
+    A step that leaves the bracket, or is not half of the one before, is replaced by four times beta
+    while there is no upper end, then by bisection.
     """
     tolerance = 8 * xp.finfo(start.dtype).eps
     greatest = xp.finfo(start.dtype).max ** 0.5
@@ -485,7 +563,11 @@ def _root(slopes: Callable[[Array], tuple[Array, Array]], start: Array) -> Array
         below = slope < 0
         low, high = xp.where(below, state.beta, state.low), xp.where(below, state.high, state.beta)
         newton = state.beta - slope / curvature
-        good = (newton > low) & (newton < high) & (2 * xp.abs(newton - state.beta) <= xp.abs(state.step))
+        good = (
+            (newton > low)
+            & (newton < high)
+            & (2 * xp.abs(newton - state.beta) <= xp.abs(state.step))
+        )
         other = xp.where(high == xp.inf, xp.clip(4 * state.beta, 1, greatest), (low + high) / 2)
         beta = xp.where(slope == 0, state.beta, xp.where(good, newton, other))
         step = beta - state.beta
@@ -494,5 +576,9 @@ def _root(slopes: Callable[[Array], tuple[Array, Array]], start: Array) -> Array
         return _Search(low, high, beta, step, done, state.passes + 1)
 
     infinite = xp.full_like(start, xp.inf)
-    state = _Search(start, infinite, start, infinite, xp.zeros(start.shape, bool), xp.zeros((), xp.int32))
-    return lax.while_loop(lambda state: ~state.done.all() & (state.passes < 200), advance, state).beta
+    state = _Search(
+        start, infinite, start, infinite, xp.zeros(start.shape, bool), xp.zeros((), xp.int32)
+    )
+    return lax.while_loop(
+        lambda state: ~state.done.all() & (state.passes < 200), advance, state
+    ).beta

@@ -29,7 +29,8 @@ _Score = Callable[..., Array]
 
 
 def two_class(y_prob: ArrayLike) -> Array:
-    """Probabilities of both classes, `[1 - p, p]`, from the probability of class 1: `(..., n)` to `(..., n, 2)`.
+    """Probabilities of both classes, `[1 - p, p]`, from the probability of class 1: `(..., n)` to
+    `(..., n, 2)`.
 
     >>> brier_score([0, 1], two_class([0.25, 0.5]))
     np.float64(0.15625)
@@ -84,10 +85,12 @@ def normalized_entropy(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Log loss over that of always forecasting the class frequencies f, `log_loss / -sum_k f_k ln f_k`; less is better.
+    """Log loss over that of always forecasting the class frequencies f,
+    `log_loss / -sum_k f_k ln f_k`; less is better.
 
-    1 says that the forecasts know no more than the frequencies. Arguments and errors as `log_loss`; NaN if fewer than two
-    classes occur. He et al. (2014), Practical lessons from predicting clicks on ads at Facebook, section 3.
+    1 says that the forecasts know no more than the frequencies. Arguments and errors as `log_loss`;
+    NaN if fewer than two classes occur. He et al. (2014), Practical lessons from predicting clicks
+    on ads at Facebook, section 3.
 
     >>> normalized_entropy([0, 0, 0, 1], two_class([0.25, 0.25, 0.25, 0.25]))
     np.float64(1.0)
@@ -121,13 +124,14 @@ def brier_score(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Mean squared distance of the probabilities from the truth, `sum_k (p_k - [k = y])^2`, in [0, 2]; less is better.
+    """Mean squared distance of the probabilities from the truth, `sum_k (p_k - [k = y])^2`, in [0,
+    2]; less is better.
 
     Args:
         y_true: class ids, `(..., n)`.
         y_prob: probabilities, `(..., n, K)`.
-        scale_by_half: halve it, so that it lies in [0, 1] and two classes have the mean of `(p - y)^2`; `"auto"` does so for
-            K = 2 only, as scikit-learn does.
+        scale_by_half: halve it, so that it lies in [0, 1] and two classes have the mean of
+            `(p - y)^2`; `"auto"` does so for K = 2 only, as scikit-learn does.
 
     Raises:
         TypeError, ValueError: as `log_loss`; another word for `scale_by_half`.
@@ -147,12 +151,16 @@ def brier_score(
 
 
 def d2_brier_score(
-    y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: ArrayLike | None = None, where: ArrayLike | None = None
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Array:
     """Share of the Brier score that is explained (Brier skill score), at most 1; more is better.
 
-    `1 - B / B_0`, B_0 the score of always forecasting the class frequencies, `sum_k f_k (1 - f_k)`. Arguments and errors as
-    `brier_score`; NaN if fewer than two classes occur.
+    `1 - B / B_0`, B_0 the score of always forecasting the class frequencies, `sum_k f_k (1 - f_k)`.
+    Arguments and errors as `brier_score`; NaN if fewer than two classes occur.
 
     >>> d2_brier_score([0, 0, 1, 1], two_class([0.25, 0.25, 0.75, 0.75]))
     np.float64(0.75)
@@ -161,11 +169,17 @@ def d2_brier_score(
 
 
 def spherical_score(
-    y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: ArrayLike | None = None, where: ArrayLike | None = None
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Array:
-    """Mean cosine between the probabilities and the truth, `p_y / sqrt(sum_k p_k^2)`, in [0, 1]; more is better.
+    """Mean cosine between the probabilities and the truth, `p_y / sqrt(sum_k p_k^2)`, in [0, 1];
+    more is better.
 
-    Arguments and errors as `brier_score`. Source: Gneiting and Raftery (2007), JASA 102, example 2 with α = 2.
+    Arguments and errors as `brier_score`. Source: Gneiting and Raftery (2007), JASA 102, example 2
+    with α = 2.
 
     >>> spherical_score([0, 1], two_class([0.0, 0.75])).round(4)  # 3 / sqrt(10) in the second row
     np.float64(0.9743)
@@ -174,15 +188,23 @@ def spherical_score(
 
 
 def ranked_probability_score(
-    y_true: ArrayLike, y_prob: ArrayLike, *, sample_weight: ArrayLike | None = None, where: ArrayLike | None = None
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
 ) -> Array:
-    """Mean squared distance of the cumulative probabilities from the truth, for ordered classes, in [0, 1]; less is better.
+    """Mean squared distance of the cumulative probabilities from the truth, for ordered classes, in
+    [0, 1]; less is better.
 
-    `sum_{k<K} (F_k - [y <= k])^2 / (K - 1)`, F_k the probability of classes up to k: it costs more to be two classes off than
-    one. Arguments and errors as `brier_score`. Source: Epstein (1969), Journal of Applied Meteorology 8.
+    `sum_{k<K} (F_k - [y <= k])^2 / (K - 1)`, F_k the probability of classes up to k: it costs more
+    to be two classes off than one. Arguments and errors as `brier_score`. Source: Epstein (1969),
+    Journal of Applied Meteorology 8.
 
-    >>> ranked_probability_score([0], [[0.0, 1.0, 0.0]]), ranked_probability_score([0], [[0.0, 0.0, 1.0]])
-    (np.float64(0.5), np.float64(1.0))
+    >>> ranked_probability_score([0], [[0.0, 1.0, 0.0]])
+    np.float64(0.5)
+    >>> ranked_probability_score([0], [[0.0, 0.0, 1.0]])
+    np.float64(1.0)
     """
     return _mean_of(_ranked, _of_probabilities(y_true, y_prob, sample_weight, where))
 
@@ -203,14 +225,17 @@ def _forecast(
     """The examples, and eps of probabilities, None of logits."""
     if (y_prob is None) == (logits is None):
         raise ValueError(
-            f"give either y_prob or logits, got {'neither' if y_prob is None else 'both'}; logits are more accurate."
+            f"give either y_prob or logits, got {'neither' if y_prob is None else 'both'}; logits"
+            " are more accurate."
         )
     if y_prob is None:
         assert logits is not None
         return of_classes(y_true, logits, sample_weight, where, LOGITS, name="logits"), None
     examples = _of_probabilities(y_true, y_prob, sample_weight, where)
     dtypes = [float_dtype(examples), as_array(y_prob, "y_prob").dtype]
-    return examples, max(float(xp.finfo(dtype).eps) for dtype in dtypes if xp.issubdtype(dtype, xp.floating))
+    return examples, max(
+        float(xp.finfo(dtype).eps) for dtype in dtypes if xp.issubdtype(dtype, xp.floating)
+    )
 
 
 @compiled
@@ -221,11 +246,13 @@ def _log_loss(examples: Examples, eps: float | None) -> Array:
 
 
 @compiled
-def _mean_of(score: _Score, examples: Examples, *options: ArrayLike, of_logits: bool = False) -> Array:
+def _mean_of(
+    score: _Score, examples: Examples, *options: ArrayLike, of_logits: bool = False
+) -> Array:
     """The weighted mean of a score; NaN if a row that counts is no forecast.
 
-    Rows that are none are replaced before the score sees them, so that a masked one reaches no gradient. The scores do not
-    depend on the weights: a batch of weights shares them.
+    Rows that are none are replaced before the score sees them, so that a masked one reaches no
+    gradient. The scores do not depend on the weights: a batch of weights shares them.
     """
     ids, rows, *_ = examples
     shape = xp.broadcast_shapes(ids.shape, rows.shape[:-1])
@@ -241,7 +268,9 @@ def _surprise(p: Array, y: Array, eps: Array) -> Array:
 
 
 def _surprise_of_logits(z: Array, y: Array) -> Array:
-    """`logsumexp(z) - z_y` as `log1p(sum_k exp(z_k - z_top) without the top) + (z_top - z_y)`: both parts keep their digits."""
+    """`logsumexp(z) - z_y` as `log1p(sum_k exp(z_k - z_top) without the top) + (z_top - z_y)`: both
+    parts keep their digits.
+    """
     index_of_top = xp.argmax(z, -1)
     top = at_class(z, index_of_top)
     others = xp.where(_one_hot(z, index_of_top), 0, xp.exp(z - top[..., None])).sum(-1)
@@ -272,7 +301,8 @@ def _one_hot(rows: Array, ids: Array) -> Array:
 @compiled
 def _normalized_entropy(examples: Examples, eps: float | None) -> Array:
     f, rest = _class_frequencies(examples)
-    # ln of a frequency near 1, that of the common class beside a rare one, has few digits in float32; ln(1 - rest) has all.
+    # ln of a frequency near 1, that of the common class beside a rare one, has few digits in
+    # float32; ln(1 - rest) has all.
     log_f = xp.where(f > 0.5, xp.log1p(-xp.where(f > 0.5, rest, 0)), safe_log(f))
     return divide(_log_loss(examples, eps), -(f * log_f).sum(-1), xp.nan)
 
@@ -289,7 +319,9 @@ def _d2_brier_score(examples: Examples) -> Array:
 
 
 def _class_frequencies(examples: Examples) -> tuple[Array, Array]:
-    """The frequency of each class among the examples that count, and that of all others, `(..., K)`, each with its digits."""
+    """The frequency of each class among the examples that count, and that of all others,
+    `(..., K)`, each with its digits.
+    """
     k = examples.values.shape[-1]
     sums = count([("y_true", examples.ids, k)], weights_of(examples), None, labels_are_batch=True)
     is_top = xp.argmax(sums, -1)[..., None] == xp.arange(k)

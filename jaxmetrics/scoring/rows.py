@@ -1,4 +1,6 @@
-"""Rows of probabilities or logits, and their weighted mean, in which what is left out has no say."""
+"""Rows of probabilities or logits, and their weighted mean, in which what is left out has no
+say.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,15 @@ def at_class(rows: Array, ids: Array) -> Array:
 
 
 def weights_of(examples: Examples) -> Array:
-    """The weight of each example, 0 where it is left out, in the dtype of the values; where nothing was given, 1."""
+    """The weight of each example, 0 where it is left out, in the dtype of the values; where nothing
+    was given, 1.
+    """
     return examples.amounts.astype(examples.values.dtype)
 
 
 def weighted_mean(values: Array, weights: Array) -> Array:
-    """Over the last axis; a value that is not finite counts only if it has a weight. XLA and NumPy add in a tree: no drift."""
+    """Over the last axis; a value that is not finite counts only if it has a weight. XLA and NumPy
+    add in a tree: no drift.
+    """
     values = xp.where((weights != 0) | xp.isfinite(values), values, 0)
     return divide((weights * values).sum(-1), weights.sum(-1), xp.nan)

@@ -1,4 +1,6 @@
-"""What is added up: functions from a batch to a table of fixed shape, the sums of which over batches say all that is asked."""
+"""What is added up: functions from a batch to a table of fixed shape, the sums of which over
+batches say all that is asked.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,11 @@ class ConfusionMatrix:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return *(() if self.num_groups is None else (self.num_groups,)), self.num_classes, self.num_classes
+        return (
+            *(() if self.num_groups is None else (self.num_groups,)),
+            self.num_classes,
+            self.num_classes,
+        )
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -107,7 +113,9 @@ class PairedConfusionMatrix:
 
     def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
         labels = self._labels(batch)
-        return paired_confusion_matrix(*labels, num_classes=self.num_classes, sample_weight=weight, where=keep)
+        return paired_confusion_matrix(
+            *labels, num_classes=self.num_classes, sample_weight=weight, where=keep
+        )
 
 
 @dataclass(frozen=True)
@@ -140,7 +148,9 @@ class Moments:
 
 @dataclass(frozen=True)
 class ScoreHistogram:
-    """Of the scores of one event, or of the probability of each of K classes against the others, `(K, 2, B)`."""
+    """Of the scores of one event, or of the probability of each of K classes against the others,
+    `(K, 2, B)`.
+    """
 
     scale: Literal["probability", "logit", "float"]
     num_bins: int
@@ -149,7 +159,12 @@ class ScoreHistogram:
     one_each = False  # with K classes
 
     def __str__(self) -> str:
-        return _named("score_histogram", scale=self.scale, num_bins=self.num_bins, num_classes=self.num_classes)
+        return _named(
+            "score_histogram",
+            scale=self.scale,
+            num_bins=self.num_bins,
+            num_classes=self.num_classes,
+        )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -172,9 +187,18 @@ class ScoreHistogram:
     def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
         truth, scores = self._truth_and_scores(batch)
         if self.num_classes is not None:
-            truth = (truth == jnp.arange(self.num_classes, dtype=jnp.int32)[:, None]).astype(jnp.int32)
+            truth = (truth == jnp.arange(self.num_classes, dtype=jnp.int32)[:, None]).astype(
+                jnp.int32
+            )
             weight = weight if weight is None or weight.ndim == 1 else weight[:, None]
-        return score_histogram(truth, scores, scale=self.scale, num_bins=self.num_bins, sample_weight=weight, where=keep)
+        return score_histogram(
+            truth,
+            scores,
+            scale=self.scale,
+            num_bins=self.num_bins,
+            sample_weight=weight,
+            where=keep,
+        )
 
 
 @dataclass(frozen=True)
@@ -200,7 +224,10 @@ class CalibrationBins:
     def _truth_and_probability(self, batch: Batch) -> tuple[jax.Array, jax.Array]:
         if self.num_classes is None:
             return batch.labels("y_true", 2), batch.numbers("y_prob")
-        truth, rows = batch.labels("y_true", self.num_classes), batch.probabilities(self.num_classes)
+        truth, rows = (
+            batch.labels("y_true", self.num_classes),
+            batch.probabilities(self.num_classes),
+        )
         hit = (truth == rows.argmax(-1)).astype(jnp.int32)
         return jnp.where(truth < 0, -1, hit), rows.max(-1)
 
@@ -210,12 +237,16 @@ class CalibrationBins:
 
     def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
         truth, probability = self._truth_and_probability(batch)
-        return calibration_bins(truth, probability, num_bins=self.num_bins, sample_weight=weight, where=keep)
+        return calibration_bins(
+            truth, probability, num_bins=self.num_bins, sample_weight=weight, where=keep
+        )
 
 
 @dataclass(frozen=True)
 class Replicates:
-    """Tables of a Poisson bootstrap: in each of S replicates a unit counts Poisson(1) times, the same wherever it occurs."""
+    """Tables of a Poisson bootstrap: in each of S replicates a unit counts Poisson(1) times, the
+    same wherever it occurs.
+    """
 
     of: Any
     num_samples: int
@@ -244,7 +275,8 @@ class Replicates:
 
 def _named(kind: str, **options: int | str | None) -> str:
     """`kind(option=value, ...)`, without the options that are None."""
-    return f"{kind}({', '.join(f'{name}={value}' for name, value in options.items() if value is not None)})"
+    given = (f"{name}={value}" for name, value in options.items() if value is not None)
+    return f"{kind}({', '.join(given)})"
 
 
 def _all_valid(*labels: jax.Array) -> jax.Array:
@@ -255,7 +287,9 @@ def _all_valid(*labels: jax.Array) -> jax.Array:
 
 
 def _poisson_of_units(units: jax.Array, num_samples: int, seed: int) -> jax.Array:
-    """Poisson(1) counts `(S, n)`, functions of unit, replicate and seed: of a hash, by inversion."""
+    """Poisson(1) counts `(S, n)`, functions of unit, replicate and seed: of a hash, by
+    inversion.
+    """
     words = hashed(units ^ hashed(jnp.asarray(seed, jnp.uint32)))
     replicates = jnp.arange(num_samples, dtype=jnp.uint32) * np.uint32(0x85EBCA6B)
     words = hashed(words[None] + replicates[:, None])

@@ -1,7 +1,9 @@
-"""What an evaluator adds up over batches, and what is computed from it: named functions of counts, of sums, of histograms.
+"""What an evaluator adds up over batches, and what is computed from it: named functions of counts,
+of sums, of histograms.
 
-Each accumulator names the fields that it reads from a batch (see `jaxmetrics.streaming.evaluators`). Two that add up the same,
-such as two sets of metrics of the counts of ten classes, share one table in the state.
+Each accumulator names the fields that it reads from a batch (see
+`jaxmetrics.streaming.evaluators`). Two that add up the same, such as two sets of metrics of the
+counts of ten classes, share one table in the state.
 """
 
 from __future__ import annotations
@@ -48,7 +50,9 @@ Metrics = Mapping[str, Metric]
 
 @dataclass(frozen=True)
 class Accumulator:
-    """Statistics to add up, and named functions of their tables; made by `count_metrics` and its kin."""
+    """Statistics to add up, and named functions of their tables; made by `count_metrics` and its
+    kin.
+    """
 
     statistics: tuple[Statistic, ...]
     results: tuple[tuple[str, Callable[..., Any]], ...]
@@ -69,26 +73,32 @@ def count_metrics(
     num_groups: int | None = None,
     interval: Callable[[Metric, jax.Array], Any] | None = None,
 ) -> Accumulator:
-    """Metrics of counts, from `y_true` and `y_pred`, or `logits` or `y_prob` `(..., K)`, the greatest of which is predicted.
+    """Metrics of counts, from `y_true` and `y_pred`, or `logits` or `y_prob` `(..., K)`, the
+    greatest of which is predicted.
 
     An example with a label out of range, or a NaN among its logits, is ignored.
 
-    `{"counts": lambda counts: counts}` is the way to the counts themselves; for the posterior of balanced accuracy, say, which
-    takes tens of seconds to compile within the evaluator, and none outside of it.
+    `{"counts": lambda counts: counts}` is the way to the counts themselves; for the posterior of
+    balanced accuracy, say, which takes tens of seconds to compile within the evaluator, and none
+    outside of it.
 
     Args:
-        metrics: functions of counts `(K, K)` by name; such as `{"accuracy": jm.accuracy, "macro_f1": jm.macro(jm.f1)}`.
+        metrics: functions of counts `(K, K)` by name; such as
+            `{"accuracy": jm.accuracy, "macro_f1": jm.macro(jm.f1)}`.
         num_classes: K.
         num_groups: G; the batch has `groups`, and counts are `(G, K, K)`.
-        interval: a function `(metric, counts) -> Estimate` such as `jm.delta_method`, `partial(jm.bootstrap, key)` or
-            `partial(jm.posterior, key)`; without it, results are the values of the metrics. `partial(jm.delta_method,
-            transform="logit")` keeps the interval of a fraction within [0, 1]. The bootstrap gives NaN for sums of weights;
-            the others read weights as numbers of examples, so they should have mean 1.
+        interval: a function `(metric, counts) -> Estimate` such as `jm.delta_method`,
+            `partial(jm.bootstrap, key)` or `partial(jm.posterior, key)`; without it, results are
+            the values of the metrics. `partial(jm.delta_method, transform="logit")` keeps the
+            interval of a fraction within [0, 1]. The bootstrap gives NaN for sums of weights; the
+            others read weights as numbers of examples, so they should have mean 1.
 
     >>> import jaxmetrics as jm
     >>> interval = partial(jm.delta_method, transform="logit")
-    >>> evaluator = jm.evaluator(jm.count_metrics({"accuracy": jm.accuracy}, num_classes=3, interval=interval))
-    >>> state = evaluator.update(evaluator.init(), y_true=jnp.array([0, 1, 2, 2]), y_pred=jnp.array([0, 1, 2, 0]))
+    >>> metrics = jm.count_metrics({"accuracy": jm.accuracy}, num_classes=3, interval=interval)
+    >>> evaluator = jm.evaluator(metrics)
+    >>> y_true, y_pred = jnp.array([0, 1, 2, 2]), jnp.array([0, 1, 2, 0])
+    >>> state = evaluator.update(evaluator.init(), y_true=y_true, y_pred=y_pred)
     >>> evaluator.compute(state)["accuracy"].high.round(2)
     Array(0.97, dtype=float32)
     """
@@ -97,20 +107,25 @@ def count_metrics(
 
 
 def paired_metrics(
-    metrics: Metrics, *, num_classes: int, comparison: Callable[[Metric, jax.Array], Any] | None = None
+    metrics: Metrics,
+    *,
+    num_classes: int,
+    comparison: Callable[[Metric, jax.Array], Any] | None = None,
 ) -> Accumulator:
-    """Metrics of two classifiers that judge the same examples, from `y_true` and `y_pred_a`, `y_pred_b` (or `logits_a`, ...).
+    """Metrics of two classifiers that judge the same examples, from `y_true` and `y_pred_a`,
+    `y_pred_b` (or `logits_a`, ...).
 
     Args:
         metrics: functions of counts `(K, K)` by name.
         num_classes: K; the state holds K^3 counts.
-        comparison: a function `(metric, paired) -> Comparison` such as `partial(jm.compare, key)`; without it, results are
-            `PairedValues`.
+        comparison: a function `(metric, paired) -> Comparison` such as `partial(jm.compare, key)`;
+            without it, results are `PairedValues`.
 
     >>> import jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.paired_metrics({"accuracy": jm.accuracy}, num_classes=2))
-    >>> batch = {"y_true": jnp.array([0, 1, 1]), "y_pred_a": jnp.array([0, 1, 1]), "y_pred_b": jnp.array([0, 0, 1])}
-    >>> evaluator.compute(evaluator.update(evaluator.init(), **batch))["accuracy"].difference.round(3)
+    >>> batch = {"y_true": jnp.array([0, 1, 1]), "y_pred_a": jnp.array([0, 1, 1])}
+    >>> state = evaluator.update(evaluator.init(), **batch, y_pred_b=jnp.array([0, 0, 1]))
+    >>> evaluator.compute(state)["accuracy"].difference.round(3)
     Array(0.333, dtype=float32)
     """
     table = PairedConfusionMatrix(check_size(num_classes, "num_classes"))
@@ -118,15 +133,18 @@ def paired_metrics(
 
 
 def mean_of(name: str, *, level: float | None = None) -> Accumulator:
-    """The weighted mean of the field `name`, one number per example, `sum w x / sum w`; NaN of nothing.
+    """The weighted mean of the field `name`, one number per example, `sum w x / sum w`; NaN of
+    nothing.
 
     Args:
-        level: of a normal interval, weights being read as numbers of examples; the result is then an `Estimate`. In float32 its
-            width is right to 1 % where the mean is 300 standard deviations from 0, and of no use beyond 3000.
+        level: of a normal interval, weights being read as numbers of examples; the result is then
+            an `Estimate`. In float32 its width is right to 1 % where the mean is 300 standard
+            deviations from 0, and of no use beyond 3000.
 
     >>> import jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.mean_of("loss", level=0.95))
-    >>> evaluator.compute(evaluator.update(evaluator.init(), loss=jnp.array([1.0, 2.0, 3.0])))["loss"].standard_error.round(3)
+    >>> state = evaluator.update(evaluator.init(), loss=jnp.array([1.0, 2.0, 3.0]))
+    >>> evaluator.compute(state)["loss"].standard_error.round(3)
     Array(0.577, dtype=float32)
     """
     if not isinstance(name, str):
@@ -145,61 +163,86 @@ def ranking_metrics(
     num_classes: int | None = None,
     interval: Callable[[Metric, jax.Array], Any] | None = None,
 ) -> Accumulator:
-    """Areas from a histogram of scores, from `y_true` (0 or 1) and `y_score`; an example with a NaN score is ignored.
+    """Areas from a histogram of scores, from `y_true` (0 or 1) and `y_score`; an example with a NaN
+    score is ignored.
 
     Args:
-        metrics: functions of a histogram `(2, B)` by name; unless given, `{"roc_auc": jm.roc_auc_bounds,
-            "average_precision": jm.average_precision_bounds}`.
+        metrics: functions of a histogram `(2, B)` by name; unless given, `{"roc_auc":
+            jm.roc_auc_bounds, "average_precision": jm.average_precision_bounds}`.
         scale, num_bins: of `jm.score_histogram`: how the bins are spaced.
-        num_classes: K; then each class against the others, from `y_true` and `y_prob` (or `logits`) `(..., K)`, on the scale
-            "probability"; metrics are given histograms `(K, 2, B)`.
-        interval: a function `(metric, histogram) -> Estimate` such as `partial(jm.bootstrap_histogram, key)`.
+        num_classes: K; then each class against the others, from `y_true` and `y_prob` (or `logits`)
+            `(..., K)`, on the scale "probability"; metrics are given histograms `(K, 2, B)`.
+        interval: a function `(metric, histogram) -> Estimate` such as
+            `partial(jm.bootstrap_histogram, key)`.
 
     >>> import jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.ranking_metrics(scale="probability"))
-    >>> state = evaluator.update(evaluator.init(), y_true=jnp.array([0, 1, 0, 1]), y_score=jnp.array([0.1, 0.4, 0.6, 0.9]))
+    >>> y_true, y_score = jnp.array([0, 1, 0, 1]), jnp.array([0.1, 0.4, 0.6, 0.9])
+    >>> state = evaluator.update(evaluator.init(), y_true=y_true, y_score=y_score)
     >>> evaluator.compute(state)["roc_auc"].value
     Array(0.75, dtype=float32)
     """
     check_option(scale, "scale", ("probability", "logit", "float"))
     if num_classes is not None and scale != "probability":
-        raise ValueError(f'num_classes needs scale="probability": classes are ranked by their probability, got {scale!r}.')
-    histogram = ScoreHistogram(scale, check_num_bins(num_bins), _size_or_none(num_classes, "num_classes"))
-    areas = {"roc_auc": roc_auc_bounds, "average_precision": average_precision_bounds} if metrics is None else metrics
+        raise ValueError(
+            'num_classes needs scale="probability": classes are ranked by their probability, got'
+            f" {scale!r}."
+        )
+    histogram = ScoreHistogram(
+        scale, check_num_bins(num_bins), _size_or_none(num_classes, "num_classes")
+    )
+    areas = (
+        {"roc_auc": roc_auc_bounds, "average_precision": average_precision_bounds}
+        if metrics is None
+        else metrics
+    )
     return Accumulator((histogram,), _with_interval(areas, interval))
 
 
-def calibration_metrics(metrics: Metrics | None = None, *, num_bins: int = 15, num_classes: int | None = None) -> Accumulator:
+def calibration_metrics(
+    metrics: Metrics | None = None, *, num_bins: int = 15, num_classes: int | None = None
+) -> Accumulator:
     """Calibration from sums by bin, from `y_true` (0 or 1) and `y_prob`.
 
     Args:
-        metrics: functions of bins `(B, 3)` by name; unless given, `{"calibration_error": jm.binned_calibration_error}`.
+        metrics: functions of bins `(B, 3)` by name; unless given,
+            `{"calibration_error": jm.binned_calibration_error}`.
         num_bins: B, of equal width.
-        num_classes: K; then of the predicted class, from `y_true` and `y_prob` (or `logits`) `(..., K)`.
+        num_classes: K; then of the predicted class, from `y_true` and `y_prob` (or `logits`)
+            `(..., K)`.
 
     >>> import jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.calibration_metrics())
-    >>> state = evaluator.update(evaluator.init(), y_true=jnp.array([0, 1, 1]), y_prob=jnp.array([0.25, 0.75, 0.75]))
+    >>> y_true, y_prob = jnp.array([0, 1, 1]), jnp.array([0.25, 0.75, 0.75])
+    >>> state = evaluator.update(evaluator.init(), y_true=y_true, y_prob=y_prob)
     >>> evaluator.compute(state)["calibration_error"]
     Array(0.25, dtype=float32)
     """
     errors = {"calibration_error": binned_calibration_error} if metrics is None else metrics
-    bins = CalibrationBins(check_size(num_bins, "num_bins"), _size_or_none(num_classes, "num_classes"))
+    bins = CalibrationBins(
+        check_size(num_bins, "num_bins"), _size_or_none(num_classes, "num_classes")
+    )
     return Accumulator((bins,), _with_interval(errors, None))
 
 
-def poisson_bootstrap(accumulator: Accumulator, *, num_samples: int = 200, level: float = 0.95, seed: int = 0) -> Accumulator:
-    """Percentile intervals for the results of another accumulator, by a bootstrap that needs no second look at the examples.
+def poisson_bootstrap(
+    accumulator: Accumulator, *, num_samples: int = 200, level: float = 0.95, seed: int = 0
+) -> Accumulator:
+    """Percentile intervals for the results of another accumulator, by a bootstrap that needs no
+    second look at the examples.
 
-    In each of S replicates every unit counts a Poisson(1) number of times, a function of the field `unit`, of the seed and of
-    the replicate. So batches, devices and hosts can be added in any order, and examples with the same unit (the sentences of a
-    document, the visits of a patient) are drawn together, as they should be where they depend on each other. The state and
-    the work of an update grow with S. Chamandy et al. (2012), Estimating uncertainty for massive data streams.
+    In each of S replicates every unit counts a Poisson(1) number of times, a function of the field
+    `unit`, of the seed and of the replicate. So batches, devices and hosts can be added in any
+    order, and examples with the same unit (the sentences of a document, the visits of a patient)
+    are drawn together, as they should be where they depend on each other. The state and the work of
+    an update grow with S. Chamandy et al. (2012), Estimating uncertainty for massive data streams.
 
     Args:
-        accumulator: by `mean_of`, `ranking_metrics`, `count_metrics` or `calibration_metrics`, without `interval` and `level`.
+        accumulator: by `mean_of`, `ranking_metrics`, `count_metrics` or `calibration_metrics`,
+            without `interval` and `level`.
         num_samples: S.
-        seed: those of one seed agree on the weights, so that differences of their replicates are paired.
+        seed: those of one seed agree on the weights, so that differences of their replicates are
+            paired.
 
     Returns:
         An accumulator whose results are `Estimate`s.
@@ -207,14 +250,19 @@ def poisson_bootstrap(accumulator: Accumulator, *, num_samples: int = 200, level
     >>> import jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.poisson_bootstrap(jm.mean_of("loss")))
     >>> loss = jax.random.normal(jax.random.key(0), (400,))
-    >>> evaluator.compute(evaluator.update(evaluator.init(), loss=loss, unit=jnp.arange(400)))["loss"].standard_error.round(2)
+    >>> state = evaluator.update(evaluator.init(), loss=loss, unit=jnp.arange(400))
+    >>> evaluator.compute(state)["loss"].standard_error.round(2)
     Array(0.05, dtype=float32)
     """
     if not isinstance(accumulator, Accumulator):
-        raise TypeError(f"poisson_bootstrap takes an accumulator, such as jaxmetrics.mean_of('loss'), got {accumulator!r}.")
+        raise TypeError(
+            "poisson_bootstrap takes an accumulator, such as jaxmetrics.mean_of('loss'), got"
+            f" {accumulator!r}."
+        )
     if any(_is_estimate(result) for _, result in accumulator.results):
         raise ValueError(
-            "poisson_bootstrap takes an accumulator without intervals: no interval=, no level=, no other bootstrap."
+            "poisson_bootstrap takes an accumulator without intervals: no interval=, no level=, no"
+            " other bootstrap."
         )
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
         raise ValueError(f"seed must be a Python int from 0 to 2^32 - 1, got {seed!r}.")
@@ -227,7 +275,9 @@ def poisson_bootstrap(accumulator: Accumulator, *, num_samples: int = 200, level
 
 @dataclass(frozen=True)
 class _Interval:
-    """`interval(metric, table)` as a function of the table; equal to another of equals, as a partial is not."""
+    """`interval(metric, table)` as a function of the table; equal to another of equals, as a
+    partial is not.
+    """
 
     interval: Callable[[Metric, jax.Array], Any]
     metric: Metric
@@ -243,11 +293,16 @@ class _Bootstrapped:
 
     def __call__(self, table: jax.Array, replicates: jax.Array) -> Any:
         result = as_floats(self.result)
-        return estimates_of(result(table), jax.vmap(result)(replicates), level=self.level, method="percentile")
+        return estimates_of(
+            result(table), jax.vmap(result)(replicates), level=self.level, method="percentile"
+        )
 
 
 def _is_estimate(result: Callable[..., Any]) -> bool:
-    return isinstance(result, _Interval | _Bootstrapped) or getattr(result, "func", None) is mean_estimate
+    return (
+        isinstance(result, _Interval | _Bootstrapped)
+        or getattr(result, "func", None) is mean_estimate
+    )
 
 
 def _with_interval(
@@ -260,9 +315,13 @@ def _with_interval(
             raise TypeError(f"metrics[{name!r}] must be a function, got {type(metric).__name__}.")
     if interval is not None and not callable(interval):
         raise TypeError(
-            f"interval must be a function of a metric and counts, such as jaxmetrics.delta_method, got {interval!r}."
+            "interval must be a function of a metric and counts, such as jaxmetrics.delta_method,"
+            f" got {interval!r}."
         )
-    return tuple((name, metric if interval is None else _Interval(interval, metric)) for name, metric in metrics.items())
+    return tuple(
+        (name, metric if interval is None else _Interval(interval, metric))
+        for name, metric in metrics.items()
+    )
 
 
 def _size_or_none(size: int | None, name: str) -> int | None:

@@ -1,4 +1,6 @@
-"""Intervals that hold at all times at once, so that looking after every batch, and stopping on what is seen, is honest."""
+"""Intervals that hold at all times at once, so that looking after every batch, and stopping on what
+is seen, is honest.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ _LARGEST_BET = 0.5
 
 
 class ConfidenceState(NamedTuple):
-    """Sums over the values x so far, scaled to [0, 1], with bets λ; `(2,)` each, as `jaxmetrics.streaming.totals` has them."""
+    """Sums over the values x so far, scaled to [0, 1], with bets λ; `(2,)` each, as
+    `jaxmetrics.streaming.totals` has them.
+    """
 
     number: jax.Array
     total: jax.Array  # of x
@@ -34,22 +38,28 @@ class ConfidenceState(NamedTuple):
     penalty: jax.Array  # 4 (x - mean before)^2 ψ(λ)
 
 
-def confidence_sequence(level: float = 0.95, *, low: float = 0.0, high: float = 1.0) -> ConfidenceSequence:
+def confidence_sequence(
+    level: float = 0.95, *, low: float = 0.0, high: float = 1.0
+) -> ConfidenceSequence:
     """Bounds for a mean that contain it, with probability `level`, after every batch at once.
 
-    An interval for a fixed number of examples, looked at again and again, misses the mean some time far more often than 1 in
-    20. These bounds allow decisions such as "the second checkpoint is better" (of the differences per example, low=-1) or "the
-    accuracy is known to 0.01: enough", at whatever moment they come true. Values must come in random order: given those
-    before, each has the same mean (if it drifts, even the mean so far may lie outside). For that reason states do not merge;
-    batches may be cut anywhere.
+    An interval for a fixed number of examples, looked at again and again, misses the mean some time
+    far more often than 1 in 20. These bounds allow decisions such as "the second checkpoint is
+    better" (of the differences per example, low=-1) or "the accuracy is known to 0.01: enough", at
+    whatever moment they come true. Values must come in random order: given those before, each has
+    the same mean (if it drifts, even the mean so far may lie outside). For that reason states do
+    not merge; batches may be cut anywhere.
 
-    The predictable plug-in empirical Bernstein sequence: with bets `λ_t = min(sqrt(2 ln(2 / α) / (s_t-1^2 t ln(1 + t))), 1/2)`,
-    `sum λ x / sum λ ± (ln(2 / α) + sum 4 (x_t - m_t-1)^2 ψ(λ_t)) / sum λ`, `ψ(λ) = (-ln(1 - λ) - λ) / 4`, m and s^2 the mean
-    and variance so far. Waudby-Smith and Ramdas (2024), Journal of the Royal Statistical Society B 86, theorem 2.
+    The predictable plug-in empirical Bernstein sequence: with bets
+    `λ_t = min(sqrt(2 ln(2 / α) / (s_t-1^2 t ln(1 + t))), 1/2)`, `sum λ x / sum λ ± (ln(2 / α) + sum
+    4 (x_t - m_t-1)^2 ψ(λ_t)) / sum λ`, `ψ(λ) = (-ln(1 - λ) - λ) / 4`, m and s^2 the mean and
+    variance so far. Waudby-Smith and Ramdas (2024), Journal of the Royal Statistical Society B 86,
+    theorem 2.
 
     Args:
         level: the probability with which all bounds hold.
-        low, high: Python numbers between which every value lies; a value beyond makes the bounds NaN.
+        low, high: Python numbers between which every value lies; a value beyond makes the bounds
+            NaN.
 
     Returns:
         `ConfidenceSequence`, with `init`, `update` and `compute`.
@@ -64,7 +74,9 @@ def confidence_sequence(level: float = 0.95, *, low: float = 0.0, high: float = 
     (Array(0.91, dtype=float32), Array(0.89, dtype=float32), Array(0.93, dtype=float32))
     """
     if not all(isinstance(x, int | float) and math.isfinite(x) for x in (low, high)) or low >= high:
-        raise ValueError(f"low and high must be Python numbers, low < high, got {low!r} and {high!r}.")
+        raise ValueError(
+            f"low and high must be Python numbers, low < high, got {low!r} and {high!r}."
+        )
     return ConfidenceSequence(check_level(level), float(low), float(high))
 
 
@@ -80,8 +92,11 @@ class ConfidenceSequence:
         """The state of no values."""
         return _init()
 
-    def update(self, state: ConfidenceState, values: ArrayLike, *, where: ArrayLike | None = None) -> ConfidenceState:
-        """The state with values `(n,)` more, in their order; False in `where` `(n,)` leaves one out.
+    def update(
+        self, state: ConfidenceState, values: ArrayLike, *, where: ArrayLike | None = None
+    ) -> ConfidenceState:
+        """The state with values `(n,)` more, in their order; False in `where` `(n,)` leaves one
+        out.
 
         Raises:
             TypeError, ValueError: at trace time; values or a mask of another dtype or shape.
@@ -94,7 +109,9 @@ class ConfidenceSequence:
         return _update(state, x, mask, sequence=self)
 
     def compute(self, state: ConfidenceState) -> Estimate:
-        """The mean, its bounds, and the standard error of the mean at this moment; `[low, high]` without values."""
+        """The mean, its bounds, and the standard error of the mean at this moment; `[low, high]`
+        without values.
+        """
         return _compute(state, sequence=self)
 
 
@@ -106,7 +123,11 @@ def _init() -> ConfidenceState:
 @promoting
 @partial(jax.jit, static_argnames="sequence")
 def _update(
-    state: ConfidenceState, values: jax.Array, where: jax.Array | None, *, sequence: ConfidenceSequence
+    state: ConfidenceState,
+    values: jax.Array,
+    where: jax.Array | None,
+    *,
+    sequence: ConfidenceSequence,
 ) -> ConfidenceState:
     keep = jnp.ones(values.shape, bool) if where is None else where
     low, high = (jnp.asarray(end, values.dtype) for end in (sequence.low, sequence.high))
@@ -117,7 +138,9 @@ def _update(
     squares = jnp.where(keep, (x - mean) ** 2, 0)
     _, variance_before = _running((as_floats(state.squares) + 0.25, squares), t, keep)
     bet = jnp.sqrt(
-        2 * math.log(2 / (1 - sequence.level)) / (variance_before * jnp.maximum(t, 1) * jnp.log1p(jnp.maximum(t, 1)))
+        2
+        * math.log(2 / (1 - sequence.level))
+        / (variance_before * jnp.maximum(t, 1) * jnp.log1p(jnp.maximum(t, 1)))
     )
     bet = jnp.where(keep, jnp.minimum(bet, _LARGEST_BET), 0)
     penalty = (x - mean_before) ** 2 * (-jnp.log1p(-bet) - bet)
@@ -126,7 +149,9 @@ def _update(
     return ConfidenceState(add(state.number, as_total(keep.sum(dtype=jnp.int32))), *added)
 
 
-def _running(start_and_values: tuple[jax.Array, jax.Array], t: jax.Array, keep: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _running(
+    start_and_values: tuple[jax.Array, jax.Array], t: jax.Array, keep: jax.Array
+) -> tuple[jax.Array, jax.Array]:
     """Of sums with one value more than there are, the means after and before each value."""
     start, values = start_and_values
     sums = start + jnp.cumsum(values)
@@ -140,7 +165,10 @@ def _compute(state: ConfidenceState, *, sequence: ConfidenceSequence) -> Estimat
     value, centre = divide(total, n, jnp.nan), divide(weighted, bets, 0.5)
     reach = divide(math.log(2 / (1 - sequence.level)) + penalty, bets, jnp.inf)
     width = sequence.high - sequence.low
-    low, high = (jnp.where(jnp.isnan(total), jnp.nan, jnp.clip(end, 0, 1)) for end in (centre - reach, centre + reach))
+    low, high = (
+        jnp.where(jnp.isnan(total), jnp.nan, jnp.clip(end, 0, 1))
+        for end in (centre - reach, centre + reach)
+    )
     variance = divide(jnp.maximum(powers - total * value, 0), n - 1, jnp.nan)
     error = width * jnp.sqrt(divide(variance, n, jnp.nan))
     value, low, high = (sequence.low + width * end for end in (value, low, high))

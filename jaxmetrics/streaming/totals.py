@@ -1,10 +1,12 @@
-"""Sums that stay exact or nearly so, however long they are: of integers in two 32-bit words, of floats with their error.
+"""Sums that stay exact or nearly so, however long they are: of integers in two 32-bit words, of
+floats with their error.
 
-A float32 counter stops at 2^24, an int32 one wraps at 2^31. A *count* is an array of uint32, `count[0] + 2^32 count[1]`, exact
-below 2^64, with x64 off too. A *sum* is an array of floats, `sum[0] + sum[1]`: the float nearest to it and what is missing
-(Knuth, The Art of Computer Programming, vol. 2, section 4.2.2, theorem B), so that in float32 an addition has an error of 2^-48
-of its terms, unless they are below 1e-30. A *total* is either. One array each, because a call of a jitted function takes longer
-for each array that it is given.
+A float32 counter stops at 2^24, an int32 one wraps at 2^31. A *count* is an array of uint32,
+`count[0] + 2^32 count[1]`, exact below 2^64, with x64 off too. A *sum* is an array of floats,
+`sum[0] + sum[1]`: the float nearest to it and what is missing (Knuth, The Art of Computer
+Programming, vol. 2, section 4.2.2, theorem B), so that in float32 an addition has an error of 2^-48
+of its terms, unless they are below 1e-30. A *total* is either. One array each, because a call of a
+jitted function takes longer for each array that it is given.
 """
 
 from __future__ import annotations
@@ -55,7 +57,9 @@ def _two_sum(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def sum_over_devices(total: jax.Array, axis_name: Hashable) -> jax.Array:
-    """Over an axis of up to 4096 devices, by sums that need no rounding, so that their order does not matter."""
+    """Over an axis of up to 4096 devices, by sums that need no rounding, so that their order does
+    not matter.
+    """
     if is_integer(total):
         low, middle, high = lax.psum((total[0] & 0xFFFF, total[0] >> 16, total[1]), axis_name)
         return add(as_total(low), jnp.stack([middle << 16, (middle >> 16) + high]))
@@ -64,7 +68,9 @@ def sum_over_devices(total: jax.Array, axis_name: Hashable) -> jax.Array:
 
 
 def _slices(total: jax.Array, largest: jax.Array) -> list[jax.Array]:
-    """Parts of a sum, each a multiple of a unit that is common to the devices and leaves 12 bits free."""
+    """Parts of a sum, each a multiple of a unit that is common to the devices and leaves 12 bits
+    free.
+    """
     bits = np.finfo(total.dtype).nmant + 1 - 12
     _, exponent = jnp.frexp(jnp.where(jnp.isfinite(largest), jnp.maximum(largest, 2.0**-60), 1))
     rest, error = total
@@ -72,7 +78,8 @@ def _slices(total: jax.Array, largest: jax.Array) -> list[jax.Array]:
     for i in range(1, 5):
         unit = jnp.ldexp(jnp.ones_like(rest), exponent - i * bits)
         finite = jnp.isfinite(rest)
-        part = jnp.where(finite, jnp.trunc(rest / unit) * unit, rest)  # no further from 0, where the largest float is near
+        # No further from 0, where the largest float is near.
+        part = jnp.where(finite, jnp.trunc(rest / unit) * unit, rest)
         slices.append(part)
         rest, error = _two_sum(jnp.where(finite, rest - part, 0), error)
     return [*slices, rest + error]

@@ -1,4 +1,6 @@
-"""What the examples share: scikit-learn's digits (1797 images of 8 x 8 pixels), and batches of one size made of them."""
+"""What the examples share: scikit-learn's digits (1797 images of 8 x 8 pixels), and batches of one
+size made of them.
+"""
 
 from typing import NamedTuple
 
@@ -26,10 +28,14 @@ class Batch(NamedTuple):
 def load(seed: int) -> tuple[Digits, Digits]:
     """One half to train on, the other to test on."""
     images, labels = load_digits(return_X_y=True)
-    train_x, test_x, train_y, test_y = train_test_split(images, labels, test_size=0.5, random_state=seed)
+    train_x, test_x, train_y, test_y = train_test_split(
+        images, labels, test_size=0.5, random_state=seed
+    )
     scaler = StandardScaler().fit(train_x)
     halves = (train_x, train_y), (test_x, test_y)
-    train, test = (Digits(scaler.transform(x).astype(np.float32), y.astype(np.int32)) for x, y in halves)
+    train, test = (
+        Digits(scaler.transform(x).astype(np.float32), y.astype(np.int32)) for x, y in halves
+    )
     return train, test
 
 
@@ -40,11 +46,15 @@ def shuffled(digits: Digits, rng: np.random.Generator) -> Digits:
 
 
 def in_batches(digits: Digits, size: int) -> Batch:
-    """All batches, stacked: `(num_batches, size, ...)`, the last filled up with padding; `map(Batch, *stack)` takes each."""
+    """All batches, stacked: `(num_batches, size, ...)`, the last filled up with padding;
+    `map(Batch, *stack)` takes each.
+    """
     n = len(digits.labels)
     padding = -n % size
 
     def stack(x: np.ndarray) -> np.ndarray:
-        return np.concatenate([x, np.zeros((padding, *x.shape[1:]), x.dtype)]).reshape(-1, size, *x.shape[1:])
+        return np.concatenate([x, np.zeros((padding, *x.shape[1:]), x.dtype)]).reshape(
+            -1, size, *x.shape[1:]
+        )
 
     return Batch(*map(stack, (*digits, np.ones(n, bool))))

@@ -1,4 +1,6 @@
-"""A loop of Equinox: the model is a tree of arrays and functions, the evaluator's state a tree of arrays beside it."""
+"""A loop of Equinox: the model is a tree of arrays and functions, the evaluator's state a tree of
+arrays beside it.
+"""
 
 import equinox as eqx
 import jax
@@ -9,7 +11,11 @@ from digits import Batch, in_batches, load, shuffled
 import jaxmetrics as jm
 
 evaluator = jm.evaluator(
-    jm.count_metrics({"accuracy": jm.accuracy, "macro_f1": jm.macro(jm.f1)}, num_classes=10, interval=jm.delta_method),
+    jm.count_metrics(
+        {"accuracy": jm.accuracy, "macro_f1": jm.macro(jm.f1)},
+        num_classes=10,
+        interval=jm.delta_method,
+    ),
     jm.mean_of("loss"),
 )
 optimizer = optax.adam(3e-3)
@@ -27,7 +33,9 @@ def train_step(model, opt_state, batch):
     return eqx.apply_updates(model, updates), opt_state
 
 
-@eqx.filter_jit(donate="all-except-first")  # what is still needed afterwards goes first, in one argument
+@eqx.filter_jit(
+    donate="all-except-first"
+)  # what is still needed afterwards goes first, in one argument
 def eval_step(model_and_batch, state):
     """The evaluator's state with a batch more."""
     model, batch = model_and_batch

@@ -8,7 +8,11 @@ from flax import nnx
 import jaxmetrics as jm
 
 evaluator = jm.evaluator(
-    jm.count_metrics({"accuracy": jm.accuracy, "macro_f1": jm.macro(jm.f1)}, num_classes=10, interval=jm.delta_method),
+    jm.count_metrics(
+        {"accuracy": jm.accuracy, "macro_f1": jm.macro(jm.f1)},
+        num_classes=10,
+        interval=jm.delta_method,
+    ),
     jm.mean_of("loss"),
 )
 
@@ -31,7 +35,9 @@ def train_step(model, optimizer, batch):
     """Change the model by one step of the optimizer."""
 
     def loss(model):
-        return jm.weighted_mean(jm.cross_entropy(model(batch.images), batch.labels), where=batch.where)
+        return jm.weighted_mean(
+            jm.cross_entropy(model(batch.images), batch.labels), where=batch.where
+        )
 
     optimizer.update(model, nnx.grad(loss)(model))
 

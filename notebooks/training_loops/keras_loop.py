@@ -14,7 +14,11 @@ from digits import Batch, in_batches, load
 import jaxmetrics as jm
 
 evaluator = jm.evaluator(
-    jm.count_metrics({"accuracy": jm.accuracy, "macro_f1": jm.macro(jm.f1)}, num_classes=10, interval=jm.delta_method),
+    jm.count_metrics(
+        {"accuracy": jm.accuracy, "macro_f1": jm.macro(jm.f1)},
+        num_classes=10,
+        interval=jm.delta_method,
+    ),
     jm.mean_of("loss"),
 )
 
@@ -29,11 +33,15 @@ def eval_step(model, variables, state, batch):
     """The evaluator's state with a batch more."""
     logits, _ = model.stateless_call(*variables, batch.images, training=False)
     losses = jm.cross_entropy(logits, batch.labels)
-    return evaluator.update(state, y_true=batch.labels, logits=logits, loss=losses, where=batch.where)
+    return evaluator.update(
+        state, y_true=batch.labels, logits=logits, loss=losses, where=batch.where
+    )
 
 
 class Evaluation(keras.callbacks.Callback):
-    """Results on a test set after each epoch: in `results`, and in the logs of Keras as `val_accuracy` and so on."""
+    """Results on a test set after each epoch: in `results`, and in the logs of Keras as
+    `val_accuracy` and so on.
+    """
 
     def __init__(self, batches):
         super().__init__()
@@ -47,14 +55,20 @@ class Evaluation(keras.callbacks.Callback):
         for batch in map(Batch, *self.batches):
             state = eval_step(self.model, variables, state, batch)
         self.results = jm.to_python(evaluator.compute(state))
-        logs.update({f"val_{name}": x for name, x in self.results.items()})  # for EarlyStopping and its kin
+        logs.update(
+            {f"val_{name}": x for name, x in self.results.items()}
+        )  # for EarlyStopping and its kin
 
 
 def train(num_epochs=3, seed=0) -> dict[str, float]:
     """Results on the test set after the last epoch."""
     train_set, test_set = load(seed)
     keras.utils.set_random_seed(seed)
-    layers = [keras.layers.Dense(64, activation="relu"), keras.layers.Dropout(0.1), keras.layers.Dense(10)]
+    layers = [
+        keras.layers.Dense(64, activation="relu"),
+        keras.layers.Dropout(0.1),
+        keras.layers.Dense(10),
+    ]
     model = keras.Sequential([keras.Input([64]), *layers])
     model.compile(optimizer=keras.optimizers.Adam(3e-3), loss=loss)
     evaluation = Evaluation(in_batches(test_set, 128))

@@ -1,4 +1,6 @@
-"""A loop of plain JAX and Optax: the test set is one `lax.scan`, and the epochs are computed together at the end."""
+"""A loop of plain JAX and Optax: the test set is one `lax.scan`, and the epochs are computed
+together at the end.
+"""
 
 from functools import partial
 
@@ -11,7 +13,11 @@ from digits import Batch, in_batches, load, shuffled
 import jaxmetrics as jm
 
 evaluator = jm.evaluator(
-    jm.count_metrics({"accuracy": jm.accuracy, "macro_f1": jm.macro(jm.f1)}, num_classes=10, interval=jm.delta_method),
+    jm.count_metrics(
+        {"accuracy": jm.accuracy, "macro_f1": jm.macro(jm.f1)},
+        num_classes=10,
+        interval=jm.delta_method,
+    ),
     jm.mean_of("loss"),
 )
 optimizer = optax.adam(3e-3)
@@ -28,7 +34,9 @@ def train_step(params, opt_state, batch):
     """Parameters and state of the optimizer, a step later."""
 
     def loss(params):
-        return jm.weighted_mean(jm.cross_entropy(predict(params, batch.images), batch.labels), where=batch.where)
+        return jm.weighted_mean(
+            jm.cross_entropy(predict(params, batch.images), batch.labels), where=batch.where
+        )
 
     updates, opt_state = optimizer.update(jax.grad(loss)(params), opt_state)
     return optax.apply_updates(params, updates), opt_state
@@ -41,27 +49,35 @@ def evaluate(params, batches):
     def step(state, batch):
         logits = predict(params, batch.images)
         loss = jm.cross_entropy(logits, batch.labels)
-        state = evaluator.update(state, y_true=batch.labels, logits=logits, loss=loss, where=batch.where)
+        state = evaluator.update(
+            state, y_true=batch.labels, logits=logits, loss=loss, where=batch.where
+        )
         return state, logits.argmax(-1) == batch.labels
 
     return jax.lax.scan(step, evaluator.init(), batches)
 
 
 def lead(correct, other, where):
-    """By how much more often `correct` holds than `other`, from as many batches as make that certain."""
+    """By how much more often `correct` holds than `other`, from as many batches as make that
+    certain.
+    """
     sequence = jm.confidence_sequence(low=-1)  # of differences, each -1, 0 or 1
     state = sequence.init()
     differences = correct.astype(jnp.float32) - other.astype(jnp.float32)
     for values, mask in zip(differences, where, strict=True):
         state = sequence.update(state, values, where=mask)
         estimate = sequence.compute(state)
-        if estimate.low > 0 or estimate.high < 0:  # a look after every batch is fair: the bounds hold at all times at once
+        if (
+            estimate.low > 0 or estimate.high < 0
+        ):  # a look after every batch is fair: the bounds hold at all times at once
             break
     return estimate
 
 
 def train(num_epochs=3, seed=0) -> dict[str, float]:
-    """Results on the test set after the last epoch, its lead over the first, and whether that is certain."""
+    """Results on the test set after the last epoch, its lead over the first, and whether that is
+    certain.
+    """
     train_set, test_set = load(seed)
     test_batches, rng = in_batches(test_set, 128), np.random.default_rng(seed)
     params = jnp.zeros((64, 10)), jnp.zeros(10)
