@@ -5,6 +5,8 @@ labels, predictions -> counts -> metric -> number:
 `macro(f1)(confusion_matrix(y_true, y_pred, num_classes=10))`.
 """
 
+from typing import TYPE_CHECKING
+
 # data -> counts
 from jaxmetrics.counts import *
 
@@ -43,3 +45,19 @@ from jaxmetrics import plots as plots
 from jaxmetrics.reports import *
 
 __version__ = "0.1.0"
+
+
+def __dir__() -> list[str]:
+    """List the public names: functions, types and `plots`, not the files that they come from."""
+    names = ((name, value) for name, value in globals().items() if not name.startswith("_"))
+    return sorted(["__version__", *(n for n, x in names if callable(x) or n == "plots")])
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Say what a measure that goes by another name elsewhere is called here."""
+        from jaxmetrics._names_elsewhere import NAMES_HERE
+
+        hint = f" Here it is {NAMES_HERE[name]}." if name in NAMES_HERE else ""
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{hint}")

@@ -33,7 +33,7 @@ def off_diagonal(p: Array) -> Array:
     return xp.where(xp.broadcast_to(xp.eye(p.shape[-1], dtype=bool), p.shape), 0, p)
 
 
-def hits_and_misses(p: Array) -> tuple[Array, Array, Array]:
+def tp_fp_fn(p: Array) -> tuple[Array, Array, Array]:
     """TP, FP and FN of each class, `(..., K)` each."""
     off = off_diagonal(p)
     return diagonal(p), off.sum(-2), off.sum(-1)
@@ -49,7 +49,7 @@ def rest_of_column(p: Array) -> Array:
     return matmul(1 - xp.eye(p.shape[-1], dtype=p.dtype), p)
 
 
-def correct_rejections(p: Array) -> Array:
+def true_negatives(p: Array) -> Array:
     """TN of each class, `(..., K)`: the sum of the cells outside its row and column."""
     return off_diagonal(rest_of_row(p)).sum(-2)
 
@@ -67,7 +67,7 @@ def dependence(p: Array) -> Array:
 
 def cells(p: Array) -> tuple[Array, Array, Array, Array]:
     """TP, FP, FN and TN of each class, `(..., K)` each."""
-    return *hits_and_misses(p), correct_rejections(p)
+    return *tp_fp_fn(p), true_negatives(p)
 
 
 def tables(tp: Array, fp: Array, fn: Array, tn: Array) -> Array:

@@ -73,7 +73,7 @@ class Kind(NamedTuple):
     from_one_class: str = ""
 
 
-def of_event(
+def binary_examples(
     y_true: ArrayLike,
     values: ArrayLike,
     sample_weight: ArrayLike | None,
@@ -106,7 +106,7 @@ def of_event(
     )
 
 
-def of_classes(
+def class_examples(
     y_true: ArrayLike,
     rows: ArrayLike,
     sample_weight: ArrayLike | None,
@@ -139,7 +139,7 @@ def of_classes(
     )
 
 
-def of_labels(
+def label_examples(
     y_true: ArrayLike,
     values: ArrayLike,
     sample_weight: ArrayLike | None,

@@ -26,7 +26,7 @@ from typing import Any, Literal
 import numpy as np
 
 from jaxmetrics._bins import bins_between
-from jaxmetrics._cell_sums import cells, hits_and_misses, proportions, tables
+from jaxmetrics._cell_sums import cells, proportions, tables, tp_fp_fn
 from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import Axis, count
 from jaxmetrics._namespaces import Array, is_jax, is_known, lax, on_device, xp
@@ -386,7 +386,7 @@ def one_vs_rest(counts: ArrayLike) -> Array:
 
 @compiled
 def _integer_tables(counts: Array) -> Array:
-    tp, fp, fn = hits_and_misses(counts)
+    tp, fp, fn = tp_fp_fn(counts)
     total = counts.sum((-2, -1), keepdims=True)[..., 0]
     return tables(tp, fp, fn, total - tp - fp - fn).astype(counts.dtype)
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from jaxmetrics._arithmetic import matmul
 from jaxmetrics._namespaces import Array, custom_jvp, lax, xp
+from jaxmetrics._roots import root
 from jaxmetrics.betas import _quadrature
 from jaxmetrics.betas._quadrature import HARD, SOFT, Grid
 
@@ -250,21 +251,12 @@ def quantile(table: Table, q: Array) -> Array:
     polynomial, reached = _polynomial(table, knot)
     slope = _derivative(polynomial)
 
-    def refine(_: int, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        low, high, t = state
-        excess = _horner(polynomial, t) - q
-        low, high = xp.where(excess <= 0, t, low), xp.where(excess >= 0, t, high)
-        rate = _horner(slope, t)
-        newton = t - excess / xp.where(rate > 0, rate, 1)
-        return (
-            low,
-            high,
-            xp.where((newton >= low) & (newton <= high) & (rate > 0), newton, (low + high) / 2),
-        )
+    def excess(t: Array) -> tuple[Array, Array]:
+        return _horner(polynomial, t) - q, _horner(slope, t)
 
     rise = reached - polynomial[0]
     start = xp.clip((q - polynomial[0]) / xp.where(rise > 0, rise, 1), 0, 1)
-    *_, t = lax.fori_loop(0, 8, refine, (xp.zeros_like(q), xp.ones_like(q), start))
+    t = root(excess, xp.zeros_like(q), xp.ones_like(q), start, atol=float(xp.finfo(q.dtype).eps))
     panel = knot // (n + 1)
     first_v, last_v, cut_low, cut_high, between = _panel(table, panel)
     logit = xp.sinh((first_v + last_v) * ((knot - panel * (n + 1) + t) / n) - first_v)

@@ -12,6 +12,7 @@ import numpy as np
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import HostKey, KeyLike, as_key
 from jaxmetrics._namespaces import Array, custom_jvp, lax, xp
+from jaxmetrics._roots import root
 from jaxmetrics._validation import ArrayLike, as_float, check_level
 from jaxmetrics.betas import _convolutions, _splines, distributions
 from jaxmetrics.betas._convolutions import Found
@@ -373,18 +374,16 @@ def _equal_tailed(average: BetaAverage, tail: Array) -> tuple[Array, Array]:
     return low, high
 
 
-def _halve(function: Callable[[Array], Array], low: Array, high: Array) -> Array:
-    """Where a function changes from true to false, by bisection."""
-    steps = min(xp.finfo(low.dtype).nmant, 36)
+def _change(rising: Callable[[Array], Array], low: Array, high: Array) -> Array:
+    """Where a function becomes positive, by bisection."""
+    # To 2^-36 of the bracket: below, the rounding of densities decides.
+    fraction = 2.0 ** -min(xp.finfo(low.dtype).nmant, 36)
 
-    def step(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
-        low, high = ends
-        middle = (low + high) / 2
-        right = function(middle)
-        return xp.where(right, middle, low), xp.where(right, high, middle)
+    def at(t: Array) -> tuple[Array, Array]:
+        return rising(low + t * (high - low)), 0 * t
 
-    low, high = lax.fori_loop(0, steps, step, (low, high))
-    return (low + high) / 2
+    t = root(at, 0 * low, 0 * low + 1, 0 * low + 0.5, atol=fraction)
+    return low + t * (high - low)
 
 
 @compiled
@@ -407,7 +406,7 @@ def _mode_of_sum(average: BetaAverage) -> Array:
     x = _quantile_at(average, levels.reshape((-1, *(1,) * len(average.shape))))
     best = xp.argmax(_pdf_at(average, x), axis=0, keepdims=True)
     low, high = (xp.take_along_axis(x, xp.clip(best + i, 0, 64), 0)[0] for i in (-1, 1))
-    return _halve(lambda x: _slope_at(average, x) > 0, low, high)
+    return _change(lambda x: -_slope_at(average, x), low, high)
 
 
 @_mode_of_sum.defjvp
@@ -440,11 +439,11 @@ def _shortest_of(average: BetaAverage, level: Array) -> tuple[Array, Array]:
         low, high = _quantile_at(average, xp.stack([below, xp.minimum(below + level, 1)]))
         return low, high
 
-    def rises(below: Array) -> Array:
+    def excess(below: Array) -> Array:
         at_low, at_high = _pdf_at(average, xp.stack(ends(below)))
-        return at_low < at_high
+        return xp.where(at_low < at_high, -1, 1) * xp.ones_like(below)
 
-    return ends(_halve(rises, zeros, zeros + (1 - level)))
+    return ends(_change(excess, zeros, zeros + (1 - level)))
 
 
 @_shortest_of.defjvp

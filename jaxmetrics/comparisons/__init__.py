@@ -7,21 +7,14 @@ its interval is narrower than two separate intervals suggest. A difference is A 
 More is better; for a metric of which less is better, compare its negative.
 """
 
-from jaxmetrics.comparisons.differences import *  # compare, from counts or from labels
-from jaxmetrics.comparisons.hypothesis_tests import *  # McNemar, permutations
-from jaxmetrics.comparisons.areas import *  # DeLong
-from jaxmetrics.comparisons.leaderboards import *  # more than two
+# compare, from counts or from labels
+from jaxmetrics.comparisons.differences import *
 
-__all__ = [
-    "Comparison",
-    "DeLong",
-    "HypothesisTest",
-    "Leaderboard",
-    "compare",
-    "compare_predictions",
-    "compare_unpaired",
-    "delong",
-    "leaderboard",
-    "mcnemar",
-    "permutation_test",
-]
+# McNemar, permutations
+from jaxmetrics.comparisons.hypothesis_tests import *
+
+# DeLong
+from jaxmetrics.comparisons.areas import *
+
+# more than two
+from jaxmetrics.comparisons.leaderboards import *

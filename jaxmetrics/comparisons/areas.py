@@ -10,7 +10,7 @@ from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, special, xp
 from jaxmetrics._validation import ArrayLike, as_array, check_examples
 from jaxmetrics.estimates import Estimate, normal_quantile
-from jaxmetrics.ranking.areas import mean_share, shares_in_order
+from jaxmetrics.ranking.areas import area_estimate, placement_values
 from jaxmetrics.ranking.ranks import Ranked, rank, restore
 
 __all__ = ["DeLong", "delong"]
@@ -71,13 +71,13 @@ def delong(
 @compiled
 def _delong(first: Ranked, second: Ranked, z: float) -> DeLong:
     of_first, of_second = (
-        restore(shares_in_order(ranked), ranked.position) for ranked in (first, second)
+        restore(placement_values(ranked), ranked.position) for ranked in (first, second)
     )
     positive, negative = (
         restore(group, first.position) > 0 for group in (first.positive, first.negative)
     )
     a, b, difference = (
-        mean_share(shares, positive, negative, z)
+        area_estimate(shares, positive, negative, z)
         for shares in (of_first, of_second, of_first - of_second)
     )
     error = difference.standard_error

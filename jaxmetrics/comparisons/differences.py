@@ -18,8 +18,8 @@ from jaxmetrics.comparisons._cells import Layout, as_cells, difference, distinct
 from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile
 from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.delta import value_and_error
-from jaxmetrics.intervals.quantiles import bootstrap_of, mean_of_finite, posterior_estimates
-from jaxmetrics.intervals.replicates import of_each
+from jaxmetrics.intervals.quantiles import bootstrap_estimates, mean_of_finite, posterior_estimates
+from jaxmetrics.intervals.replicates import map_tables
 from jaxmetrics.intervals.tables import (
     as_floats,
     check_finite,
@@ -281,7 +281,7 @@ def _by_bootstrap(
     level: float,
     examples: str,
 ) -> Any:
-    estimates, samples = bootstrap_of(
+    estimates, samples = bootstrap_estimates(
         key,
         layout.evaluator(metric, labels),
         cells,
@@ -322,7 +322,7 @@ def _by_delta(
         stratified=not layout.paired,
         numbers=_numbers(cells, layout),
     )
-    values, errors = of_each(function, cells, _numbers(cells, layout))
+    values, errors = map_tables(function, cells, _numbers(cells, layout))
 
     def below(limit: Array, value: Array, error: Array) -> Array:
         """P(difference <= limit); half where an error of 0 leaves no doubt but which side."""

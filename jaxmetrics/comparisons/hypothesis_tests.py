@@ -15,7 +15,7 @@ from jaxmetrics._validation import ArrayLike, as_float, check_option
 from jaxmetrics.comparisons._cells import Layout, as_cells, as_cube, ulp
 from jaxmetrics.estimates import Metric
 from jaxmetrics.intervals import replicates, samplers
-from jaxmetrics.intervals.replicates import of_each
+from jaxmetrics.intervals.replicates import map_tables
 from jaxmetrics.intervals.tables import (
     as_floats,
     check_num_samples,
@@ -170,7 +170,7 @@ def _permute(key: Key, cells: Array, *, metric: Metric, size: int) -> Any:
     k = cells.shape[-2]
 
     evaluate = Layout(k).evaluator(metric, None)
-    of_a, of_b, differences = of_each(evaluate, cells, k**3)
+    of_a, of_b, differences = map_tables(evaluate, cells, k**3)
     samples = replicates.evaluate(
         replicates.swapped, lambda cells: evaluate(cells)[2], key, cells, size=size, numbers=k**3
     )

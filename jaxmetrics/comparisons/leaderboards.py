@@ -14,8 +14,8 @@ from jaxmetrics._validation import ArrayLike, as_array, check_size
 from jaxmetrics.comparisons._cells import distinct, tabulation
 from jaxmetrics.estimates import Estimate, Metric, normal_quantile
 from jaxmetrics.intervals import replicates
-from jaxmetrics.intervals.quantiles import bootstrap_of, mean_of_finite
-from jaxmetrics.intervals.replicates import of_each
+from jaxmetrics.intervals.quantiles import bootstrap_estimates, mean_of_finite
+from jaxmetrics.intervals.replicates import map_tables
 from jaxmetrics.intervals.tables import (
     as_floats,
     check_finite,
@@ -145,19 +145,19 @@ def _leaderboard(
     all_matrices = tabulate(cells)
 
     def of_all(cells: Array) -> Array:
-        return of_each(metric, tabulate(cells), k * k)
+        return map_tables(metric, tabulate(cells), k * k)
 
     def judged_by_other_half(half: Array) -> Array:
         matrices = tabulate(half)
-        chosen = xp.argmax(_last_if_nan(of_each(metric, matrices, k * k)), -1)[..., None]
-        value = xp.take_along_axis(of_each(metric, all_matrices - matrices, k * k), chosen, -1)[
+        chosen = xp.argmax(_last_if_nan(map_tables(metric, matrices, k * k)), -1)[..., None]
+        value = xp.take_along_axis(map_tables(metric, all_matrices - matrices, k * k), chosen, -1)[
             ..., 0
         ]
         number = half.sum((-2, -1))
         return xp.where((number > 0) & (number < cells.sum()), value, xp.nan)
 
     keys = split(key)
-    estimates, samples = bootstrap_of(
+    estimates, samples = bootstrap_estimates(
         keys[0],
         of_all,
         cells,

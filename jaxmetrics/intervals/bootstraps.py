@@ -18,7 +18,7 @@ from jaxmetrics._validation import (
 )
 from jaxmetrics.estimates import Metric
 from jaxmetrics.intervals import replicates
-from jaxmetrics.intervals.quantiles import bootstrap_of
+from jaxmetrics.intervals.quantiles import bootstrap_estimates
 from jaxmetrics.intervals.tables import (
     as_floats,
     check_finite,
@@ -167,7 +167,7 @@ def _bootstrap(
     def metric_of_taken(taken: Array) -> Any:
         return metric(replicates.whole(taken, columns, width))
 
-    estimates, _ = bootstrap_of(
+    estimates, _ = bootstrap_estimates(
         key,
         metric_of_taken,
         taken,

@@ -13,7 +13,7 @@ from jaxmetrics._namespaces import Array, lax, xp
 from jaxmetrics._validation import ArrayLike, as_counts, check_option
 from jaxmetrics.estimates import Metric, normal_estimate, normal_quantile
 from jaxmetrics.intervals.derivatives import jacobian
-from jaxmetrics.intervals.replicates import of_each
+from jaxmetrics.intervals.replicates import map_tables
 from jaxmetrics.intervals.tables import as_floats, frequencies, where_answered
 
 __all__ = ["delta_method"]
@@ -88,5 +88,5 @@ def _delta_method(
     matrices: Array, *, metric: Metric, z: float, transform: str | None, stratified: bool
 ) -> Any:
     function = partial(value_and_error, metric, stratified=stratified)
-    values, errors = of_each(function, matrices, matrices.shape[-1] ** 2)
+    values, errors = map_tables(function, matrices, matrices.shape[-1] ** 2)
     return jax.tree.map(partial(normal_estimate, z=z, transform=transform), values, errors)

@@ -23,7 +23,7 @@ import numpy as np
 
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, is_jax, xp
-from jaxmetrics.intervals.replicates import each
+from jaxmetrics.intervals.replicates import map_in_blocks
 
 __all__: list[str] = []
 
@@ -57,7 +57,7 @@ def _reverse(function: Function, table: jax.Array) -> Any:
     return jax.jacrev(function)(table)
 
 
-def of_cells(function: Callable[[Array], Any], table: Array, numbers: int) -> Any:
+def map_cells(function: Callable[[Array], Any], table: Array, numbers: int) -> Any:
     """`function` of a table `(K, W)` with a single 1, or a batch of such, for each cell to be
     looked at: `(*, K, W)`.
     """
@@ -67,7 +67,7 @@ def of_cells(function: Callable[[Array], Any], table: Array, numbers: int) -> An
     def of_cell(cell: Array) -> Any:
         return function((places == cell[..., None, None]).astype(table.dtype))
 
-    values = each(of_cell, jax.numpy.asarray(cells) if is_jax(table) else cells, numbers)
+    values = map_in_blocks(of_cell, jax.numpy.asarray(cells) if is_jax(table) else cells, numbers)
     return _by_cell(values, cells, table)
 
 
@@ -92,7 +92,7 @@ def _by_complex_steps(function: Function, table: np.ndarray) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # a cast that discards the imaginary part
-            values = of_cells(lambda one: function(table + 1j * _STEP * one), table, table.size)
+            values = map_cells(lambda one: function(table + 1j * _STEP * one), table, table.size)
         slopes = jax.tree.map(lambda v: np.imag(v) / _STEP, values)
         around = [function(table * (1 + s * pattern)) for s in (step, -step, step / 2, -step / 2)]
     except Exception:  # whatever a function of the user's makes of complex numbers
@@ -118,7 +118,7 @@ def _by_differences(function: Function, table: np.ndarray) -> Any:
 
     def quotient(share: float) -> Any:
         ahead, behind = (
-            of_cells(lambda one: function(table * (1 + signed * one)), table, table.size)  # noqa: B023  # called at once
+            map_cells(lambda one: function(table * (1 + signed * one)), table, table.size)  # noqa: B023  # called at once
             for signed in (share, -share)
         )
         steps = np.where(table > 0, 2 * share * table, 1)

@@ -21,7 +21,7 @@ from jaxmetrics._validation import (
 )
 from jaxmetrics.intervals import replicates, samplers
 from jaxmetrics.intervals.quantiles import acceleration_of, estimates_of
-from jaxmetrics.intervals.replicates import each
+from jaxmetrics.intervals.replicates import map_in_blocks
 from jaxmetrics.intervals.tables import (
     check_finite,
     check_num_samples,
@@ -172,7 +172,8 @@ def _bootstrap_examples(
         at_once = max(1, replicates.LANES // units)
         sizes = [min(at_once, size - begin) for begin in range(0, size, at_once)]
         blocks = [
-            each(of_units, rng.integers(units, size=(number, units)), numbers) for number in sizes
+            map_in_blocks(of_units, rng.integers(units, size=(number, units)), numbers)
+            for number in sizes
         ]
         samples = jax.tree.map(lambda *x: np.concatenate(x), *blocks)
     else:
@@ -180,7 +181,7 @@ def _bootstrap_examples(
         if units > _GROUPS:
             order = jax.random.permutation(jax.random.fold_in(key, size), units)
         keys = jax.random.split(key, size)
-        samples = each(
+        samples = map_in_blocks(
             lambda key: of_units(samplers.indices(samplers.random_words(key, units), units)),
             keys,
             numbers,
@@ -193,7 +194,7 @@ def _bootstrap_examples(
         share = group * num_groups / units  # that is left out by one of the groups
         return share**0.5 * acceleration_of(influence, xp.ones_like(influence))
 
-    left_out = each(without, group * arange(num_groups), numbers)
+    left_out = map_in_blocks(without, group * arange(num_groups), numbers)
     return estimates_of(
         values, samples, jax.tree.map(acceleration, left_out), level=level, method=method
     )

@@ -16,14 +16,14 @@ from jaxmetrics._namespaces import Array, float_dtype, special, xp
 from jaxmetrics.estimates import Estimate, Metric
 from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.delta import value_and_error
-from jaxmetrics.intervals.derivatives import jacobian, of_cells
-from jaxmetrics.intervals.replicates import of_each
+from jaxmetrics.intervals.derivatives import jacobian, map_cells
+from jaxmetrics.intervals.replicates import map_tables
 from jaxmetrics.intervals.tables import FEW_EXAMPLES
 
 __all__: list[str] = []
 
 
-def bootstrap_of(
+def bootstrap_estimates(
     key: Key,
     function: Metric,
     taken: Array,
@@ -41,13 +41,13 @@ def bootstrap_of(
     sampler = replicates.stratified_multinomial if stratified else replicates.multinomial
     if method == "studentized":
         with_error = partial(value_and_error, function, stratified=stratified)
-        values, errors = of_each(with_error, taken, numbers)
+        values, errors = map_tables(with_error, taken, numbers)
         samples, sample_errors = replicates.evaluate(
             sampler, with_error, key, taken, size=size, numbers=numbers
         )
         studentized = partial(_studentized, tails=_tails(level))
         return jax.tree.map(studentized, values, errors, samples, sample_errors), samples
-    values = of_each(function, taken, numbers)
+    values = map_tables(function, taken, numbers)
     samples = replicates.evaluate(sampler, function, key, taken, size=size, numbers=numbers)
     acceleration = (
         _acceleration(function, taken, numbers, stratified, examples) if method == "bca" else None
@@ -128,17 +128,19 @@ def _acceleration(
     k, width = taken.shape[-2:]
 
     def jackknife(table: Array) -> Any:
-        without = of_cells(lambda one: function(xp.maximum(table - one, 0)), table, numbers)
+        without = map_cells(lambda one: function(xp.maximum(table - one, 0)), table, numbers)
         return jax.tree.map(xp.negative, without)
 
     if k * width * numbers > 2**26:
         examples = "many"
     if examples != "few":
-        influence = slopes = of_each(
+        influence = slopes = map_tables(
             partial(_one_table, partial(jacobian, function, numbers=numbers)), taken, numbers
         )
     if examples != "many":
-        influence = jackknifed = of_each(partial(_one_table, jackknife), taken, numbers * k * width)
+        influence = jackknifed = map_tables(
+            partial(_one_table, jackknife), taken, numbers * k * width
+        )
     if examples == "either":
         few = taken.sum((-2, -1)) < FEW_EXAMPLES
         influence = jax.tree.map(

@@ -101,9 +101,9 @@ def _multinomial(keys: Array, matrices: Array) -> Array:
     """As many examples as the matrix has, drawn from it with replacement."""
     rows = matrices.sum(-1)
     words = samplers.random_words(keys, rows.shape[-1] * matrices.shape[-1] - 1)[:, None]
-    of_rows, of_cells = jnp.split(words, [rows.shape[-1] - 1], -1)
+    of_rows, map_cells = jnp.split(words, [rows.shape[-1] - 1], -1)
     return _split_rows(
-        of_cells, samplers.multinomial(of_rows, _as_int(rows.sum(-1)), rows), matrices
+        map_cells, samplers.multinomial(of_rows, _as_int(rows.sum(-1)), rows), matrices
     )
 
 
@@ -383,7 +383,7 @@ def evaluate(
 
     def of_chunk(keys: jax.Array, block: jax.Array) -> Any:
         drawn = sampler.on_device(keys, block).astype(block.dtype).reshape(-1, k, width)
-        values = each(function, drawn, numbers)
+        values = map_in_blocks(function, drawn, numbers)
         return jax.tree.map(lambda v: v.reshape((in_chunk, in_block, *v.shape[1:])), values)
 
     def of_block(block: jax.Array) -> Any:
@@ -413,7 +413,10 @@ def _evaluate_on_host(
     def of_table(table: np.ndarray) -> Any:
         rng = key.generator()
         sizes = [min(in_block, size - begin) for begin in range(0, size, in_block)]
-        blocks = [each(function, sampler.on_host(rng, number, table), numbers) for number in sizes]
+        blocks = [
+            map_in_blocks(function, sampler.on_host(rng, number, table), numbers)
+            for number in sizes
+        ]
         return jax.tree.map(lambda *x: np.concatenate(x), *blocks)
 
     tables = counts.reshape(-1, k, width)
@@ -426,14 +429,14 @@ def _evaluate_on_host(
     )
 
 
-def of_each(function: Function, tables: Array, numbers: int) -> Any:
+def map_tables(function: Function, tables: Array, numbers: int) -> Any:
     """`function` of each table `(K, W)` of a batch, which makes so many numbers on its way."""
     *batch, k, width = tables.shape
-    values = each(function, tables.reshape(-1, k, width), numbers)
+    values = map_in_blocks(function, tables.reshape(-1, k, width), numbers)
     return jax.tree.map(lambda v: v.reshape((*batch, *v.shape[1:])), values)
 
 
-def each(function: Function, tables: Array, numbers: int) -> Any:
+def map_in_blocks(function: Function, tables: Array, numbers: int) -> Any:
     """`function` of each of `(N, ...)`, as many at once as have room when each makes so many
     numbers.
     """

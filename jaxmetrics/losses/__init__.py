@@ -2,10 +2,10 @@
 
 - `per_example`: cross-entropy and its kin, hinge
 - `large_vocabulary`: cross-entropy of a head whose logits are too many to be held
-- `of_batches`: losses of a batch as a whole: any metric of soft counts, pairs of scores,
+- `whole_batch`: losses of a batch as a whole: any metric of soft counts, pairs of scores,
   calibration
 """
 
 from jaxmetrics.losses.large_vocabulary import *
-from jaxmetrics.losses.of_batches import *
+from jaxmetrics.losses.whole_batch import *
 from jaxmetrics.losses.per_example import *

@@ -20,56 +20,17 @@ Formulas without a source: Sokolova and Lapalme (2009), A systematic analysis of
 tasks, Information Processing & Management 45(4).
 """
 
-from jaxmetrics.metrics.overall import *  # one number per matrix
-from jaxmetrics.metrics.agreement import *  # kappa and its relatives
-from jaxmetrics.metrics.rates import *  # one number per class
-from jaxmetrics.metrics.averages import *  # functions of rates: macro, micro, weighted, binary
-from jaxmetrics.metrics.groups import *  # functions of rates: ratio and difference between groups
+# one number per matrix
+from jaxmetrics.metrics.overall import *
 
-__all__ = [
-    "accuracy",
-    "balanced_accuracy",
-    "binary",
-    "cohen_kappa",
-    "confusion_entropy",
-    "cramers_v",
-    "demographic_parity_ratio",
-    "diagnostic_odds_ratio",
-    "equal_opportunity_ratio",
-    "error_rate",
-    "expected_cost",
-    "f1",
-    "f_beta",
-    "false_discovery_rate",
-    "false_negative_rate",
-    "false_omission_rate",
-    "false_positive_rate",
-    "fowlkes_mallows",
-    "g_mean",
-    "group_difference",
-    "group_ratio",
-    "informedness",
-    "jaccard",
-    "krippendorff_alpha",
-    "lift",
-    "macro",
-    "markedness",
-    "matthews_corrcoef",
-    "micro",
-    "mutual_information",
-    "naive_accuracy",
-    "negative_likelihood_ratio",
-    "negative_predictive_value",
-    "net_benefit",
-    "no_information_rate",
-    "p4",
-    "positive_likelihood_ratio",
-    "precision",
-    "prevalence",
-    "recall",
-    "selection_rate",
-    "specificity",
-    "tversky",
-    "weighted",
-    "weighted_micro",
-]
+# kappa and its relatives
+from jaxmetrics.metrics.agreement import *
+
+# one number per class
+from jaxmetrics.metrics.rates import *
+
+# functions of rates: macro, micro, weighted, binary
+from jaxmetrics.metrics.averages import *
+
+# functions of rates: ratio and difference between groups
+from jaxmetrics.metrics.groups import *

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jaxmetrics._arithmetic import divide, divide_by_geometric_mean
-from jaxmetrics._cell_sums import cells, hits_and_misses, proportions
+from jaxmetrics._cell_sums import cells, proportions, tp_fp_fn
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import ArrayLike, as_counts, as_float
@@ -42,7 +42,7 @@ def recall(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     >>> recall([[8, 2], [1, 9]])
     array([0.8, 0.9])
     """
-    tp, _, fn = hits_and_misses(as_counts(counts))
+    tp, _, fn = tp_fp_fn(as_counts(counts))
     return divide(tp, tp + fn, zero_division)
 
 
@@ -53,7 +53,7 @@ def precision(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     >>> precision([[8, 2], [0, 6]])
     array([1.  , 0.75])
     """
-    tp, fp, _ = hits_and_misses(as_counts(counts))
+    tp, fp, _ = tp_fp_fn(as_counts(counts))
     return divide(tp, tp + fp, zero_division)
 
 
@@ -97,7 +97,7 @@ def false_negative_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) ->
     >>> false_negative_rate([[8, 2], [1, 9]])
     array([0.2, 0.1])
     """
-    tp, _, fn = hits_and_misses(as_counts(counts))
+    tp, _, fn = tp_fp_fn(as_counts(counts))
     return divide(fn, tp + fn, zero_division)
 
 
@@ -108,7 +108,7 @@ def false_discovery_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -
     >>> false_discovery_rate([[8, 2], [0, 6]])
     array([0.  , 0.25])
     """
-    tp, fp, _ = hits_and_misses(as_counts(counts))
+    tp, fp, _ = tp_fp_fn(as_counts(counts))
     return divide(fp, tp + fp, zero_division)
 
 
@@ -136,7 +136,7 @@ def tversky(
     array([1.       , 0.857])
     """
     a, b = as_float(alpha, "alpha")[..., None], as_float(beta, "beta")[..., None]
-    tp, fp, fn, a, b = xp.broadcast_arrays(*hits_and_misses(as_counts(counts)), a, b)
+    tp, fp, fn, a, b = xp.broadcast_arrays(*tp_fp_fn(as_counts(counts)), a, b)
     return divide(tp, tp + a * fp + b * fn, zero_division)
 
 
@@ -189,7 +189,7 @@ def fowlkes_mallows(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Arr
     >>> fowlkes_mallows([[4, 0], [5, 7]])
     array([0.6666667, 0.7637626])
     """
-    tp, fp, fn = hits_and_misses(proportions(counts))
+    tp, fp, fn = tp_fp_fn(proportions(counts))
     return divide_by_geometric_mean(tp, tp + fp, tp + fn, zero_division)
 
 
@@ -308,7 +308,7 @@ def lift(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     >>> lift([[5, 0], [1, 2]])
     array([1.333, 2.667])
     """
-    tp, fp, fn = hits_and_misses(proportions(counts))
+    tp, fp, fn = tp_fp_fn(proportions(counts))
     return divide(tp, (tp + fp) * (tp + fn), zero_division)
 
 
@@ -325,6 +325,6 @@ def net_benefit(counts: ArrayLike, threshold: ArrayLike) -> Array:
     >>> net_benefit([[8, 2], [0, 6]], threshold=0.5)
     array([0.5 , 0.25])
     """
-    tp, fp, _ = hits_and_misses(proportions(counts))
+    tp, fp, _ = tp_fp_fn(proportions(counts))
     tp, fp, t = xp.broadcast_arrays(tp, fp, as_float(threshold, "threshold")[..., None])
     return tp - fp * t / (1 - t)

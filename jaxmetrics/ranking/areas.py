@@ -6,7 +6,7 @@ from typing import Literal
 
 from jaxmetrics._arithmetic import divide, matmul
 from jaxmetrics._compilation import compiled
-from jaxmetrics._examples import SCORES, Examples, of_classes
+from jaxmetrics._examples import SCORES, Examples, class_examples
 from jaxmetrics._namespaces import Array, float_dtype, is_known, lax, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_option, is_integer
 from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile
@@ -163,7 +163,7 @@ def roc_auc_one_vs_one(
     np.float64(0.9166667)
     """
     check_option(average, "average", ("macro", "weighted"))
-    examples = of_classes(y_true, y_score, sample_weight, where, SCORES, name="y_score")
+    examples = class_examples(y_true, y_score, sample_weight, where, SCORES, name="y_score")
     return _hand_till(
         rank_examples(one_against_rest(examples)), examples, weighted=average == "weighted"
     )
@@ -261,10 +261,10 @@ def delong_interval(
 @compiled
 def _delong_interval(ranked: Ranked, z: float, *, transform: str | None) -> Estimate:
     positive, negative = ranked.positive > 0, ranked.negative > 0
-    return mean_share(shares_in_order(ranked), positive, negative, z, transform)
+    return area_estimate(placement_values(ranked), positive, negative, z, transform)
 
 
-def mean_share(
+def area_estimate(
     shares: Array, positive: Array, negative: Array, z: float, transform: str | None = None
 ) -> Estimate:
     """The mean share of positives, which is that of negatives; its variance is the sum of what the
@@ -284,7 +284,7 @@ def _mean_and_variance(values: Array, group: Array) -> tuple[Array, Array]:
     return mean, divide(squares.sum(-1), number * (number - 1), xp.nan)
 
 
-def shares_in_order(ranked: Ranked) -> Array:
+def placement_values(ranked: Ranked) -> Array:
     """Of sorted examples without weights: for each positive the share of negatives below it, for
     each negative that of positives above it, ties counting half.
     """

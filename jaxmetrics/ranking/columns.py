@@ -12,7 +12,14 @@ import jax
 from jaxmetrics._applied import applied
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import compiled
-from jaxmetrics._examples import IGNORED, INDICATORS, SCORES, Examples, of_classes, of_labels
+from jaxmetrics._examples import (
+    IGNORED,
+    INDICATORS,
+    SCORES,
+    Examples,
+    class_examples,
+    label_examples,
+)
 from jaxmetrics._namespaces import Array, float_dtype, on_device, xp
 from jaxmetrics._validation import ArrayLike, check_option
 
@@ -84,7 +91,7 @@ def _per_class(
     where: ArrayLike | None = None,
     **options: Any,
 ) -> Any:
-    examples = of_classes(y_true, y_score, sample_weight, where, SCORES, name="y_score")
+    examples = class_examples(y_true, y_score, sample_weight, where, SCORES, name="y_score")
     return _of_problems(measure, one_against_rest(examples), *args, **options)
 
 
@@ -97,7 +104,9 @@ def _per_label(
     where: ArrayLike | None = None,
     **options: Any,
 ) -> Any:
-    examples = of_labels(y_true, y_score, sample_weight, where, SCORES, INDICATORS, name="y_score")
+    examples = label_examples(
+        y_true, y_score, sample_weight, where, SCORES, INDICATORS, name="y_score"
+    )
     return _of_problems(measure, _each_label(examples), *args, **options)
 
 

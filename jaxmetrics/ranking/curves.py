@@ -209,7 +209,7 @@ def _at_thresholds(metric: Callable[[Array], Any], ranked: Ranked) -> tuple[Any,
             undefined.reshape(undefined.shape + (1,) * (value.ndim - undefined.ndim)), xp.nan, value
         )
 
-    return jax.tree.map(nan_if_undefined, replicates.of_each(metric, counts, 4)), threshold
+    return jax.tree.map(nan_if_undefined, replicates.map_tables(metric, counts, 4)), threshold
 
 
 def best_threshold(

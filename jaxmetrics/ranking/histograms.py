@@ -17,7 +17,7 @@ from jaxmetrics._arithmetic import divide
 from jaxmetrics._bins import as_edges, as_histogram, bins_between
 from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import count
-from jaxmetrics._examples import PROBABILITIES, SCORES, of_event
+from jaxmetrics._examples import PROBABILITIES, SCORES, binary_examples
 from jaxmetrics._namespaces import Array, lax, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_option, check_size
 
@@ -84,7 +84,7 @@ def score_histogram(
             'give scale="probability", "logit" or "float", or edges: how are the bins spaced?'
         )
     kind = PROBABILITIES if scale == "probability" else SCORES
-    examples = of_event(y_true, y_score, sample_weight, where, kind, name="y_score")
+    examples = binary_examples(y_true, y_score, sample_weight, where, kind, name="y_score")
     score = as_float(examples.values, "y_score")
     if edges is not None:
         cuts = as_edges(edges)

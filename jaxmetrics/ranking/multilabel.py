@@ -13,7 +13,7 @@ from typing import Literal
 
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import compiled
-from jaxmetrics._examples import GAINS, INDICATORS, SCORES, Examples, of_classes, of_labels
+from jaxmetrics._examples import GAINS, INDICATORS, SCORES, Examples, class_examples, label_examples
 from jaxmetrics._namespaces import Array, float_dtype, xp
 from jaxmetrics._validation import ArrayLike, check_option, check_size
 from jaxmetrics.ranking.ranks import Ranked, above, hits, order, rank_examples, take, through_ties
@@ -61,7 +61,7 @@ def top_k_accuracy(
     np.float64(0.3889)
     """
     check_option(ties, "ties", ("index", "expected"))
-    examples = of_classes(y_true, y_score, sample_weight, where, SCORES, name="y_score")
+    examples = class_examples(y_true, y_score, sample_weight, where, SCORES, name="y_score")
     return _top_k_accuracy(examples, k=check_size(k, "k"), ties=ties)
 
 
@@ -98,7 +98,7 @@ def hamming_loss(
     np.float64(0.25)
     """
     return _hamming_loss(
-        of_labels(y_true, y_pred, sample_weight, where, INDICATORS, INDICATORS, name="y_pred")
+        label_examples(y_true, y_pred, sample_weight, where, INDICATORS, INDICATORS, name="y_pred")
     )
 
 
@@ -134,7 +134,7 @@ def exact_match(
     np.float64(0.5)
     """
     return _exact_match(
-        of_labels(y_true, y_pred, sample_weight, where, INDICATORS, INDICATORS, name="y_pred")
+        label_examples(y_true, y_pred, sample_weight, where, INDICATORS, INDICATORS, name="y_pred")
     )
 
 
@@ -259,7 +259,7 @@ def ndcg(
     >>> ndcg([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]]).round(4)
     np.float64(0.6957)
     """
-    examples = of_labels(y_true, y_score, sample_weight, where, SCORES, GAINS, name="y_score")
+    examples = label_examples(y_true, y_score, sample_weight, where, SCORES, GAINS, name="y_score")
     length = examples.values.shape[-1]
     return _ndcg(
         examples,
@@ -297,7 +297,9 @@ def _ranked_labels(
     """The labels of each example, sorted: they take the part that examples have in `rank`. And how
     much each example counts.
     """
-    examples = of_labels(y_true, y_score, sample_weight, where, SCORES, INDICATORS, name="y_score")
+    examples = label_examples(
+        y_true, y_score, sample_weight, where, SCORES, INDICATORS, name="y_score"
+    )
     return rank_examples(examples._replace(weights=None, mask=None)), _amounts(examples)
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxmetrics._compilation import compiled
-from jaxmetrics._examples import SCORES, Examples, of_event
+from jaxmetrics._examples import SCORES, Examples, binary_examples
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, on_device, xp
 from jaxmetrics._validation import INT32_MAX, ArrayLike, is_integer
 
@@ -60,7 +60,7 @@ def rank(
     name: str = "y_score",
 ) -> Ranked:
     """Check the arguments of a binary problem, and sort them."""
-    return rank_examples(of_event(y_true, y_score, sample_weight, where, SCORES, name=name))
+    return rank_examples(binary_examples(y_true, y_score, sample_weight, where, SCORES, name=name))
 
 
 def rank_examples(examples: Examples) -> Ranked:

@@ -2,8 +2,11 @@
 text, dict, JSON or HTML.
 """
 
-from jaxmetrics.reports._figures import *  # one number with its interval
-from jaxmetrics.reports.singles import *  # of one classifier
-from jaxmetrics.reports.pairs import *  # of two on the same examples
+# one number with its interval
+from jaxmetrics.reports._figures import *
 
-__all__ = ["ComparedFigure", "ComparisonReport", "Figure", "Report", "comparison_report", "report"]
+# of one classifier
+from jaxmetrics.reports.singles import *
+
+# of two on the same examples
+from jaxmetrics.reports.pairs import *

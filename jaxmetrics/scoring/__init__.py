@@ -1,5 +1,5 @@
-"""Probabilities judged: proper scores, which reward honest probabilities, and calibration, whether
-p comes true p of the time.
+"""Probabilities judged: proper scores, which are best for the true probabilities, and calibration,
+whether p comes true p of the time.
 
 Scores take probabilities of all classes, `y_prob` `(..., n, K)` with the classes on the last axis;
 `two_class` makes them from the probability of class 1. Calibration asks about one event: `y_true` 0
@@ -19,26 +19,11 @@ passed through a softmax unasked, and no row is normalised.
 - Static mistakes (dtype, shape, an unknown option) raise TypeError or ValueError, also under jit.
 """
 
-from jaxmetrics.scoring.proper import *  # scores that honest probabilities optimise
-from jaxmetrics.scoring.calibration import *  # bins, curves, errors, temperature
+# scores that are best for the true probabilities
+from jaxmetrics.scoring.proper import *
 
-__all__ = [
-    "BrierDecomposition",
-    "CalibrationCurve",
-    "binned_calibration_curve",
-    "binned_calibration_error",
-    "brier_decomposition",
-    "brier_score",
-    "calibration_bins",
-    "calibration_curve",
-    "calibration_error",
-    "d2_brier_score",
-    "d2_log_loss_score",
-    "fit_temperature",
-    "log_loss",
-    "normalized_entropy",
-    "ranked_probability_score",
-    "spherical_score",
-    "top_label",
-    "two_class",
-]
+# bins, curves, errors
+from jaxmetrics.scoring.calibration import *
+
+# one number by which logits are divided
+from jaxmetrics.scoring.temperature import *

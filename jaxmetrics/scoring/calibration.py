@@ -19,18 +19,17 @@ from jaxmetrics._counting import count
 from jaxmetrics._examples import (
     DISTRIBUTIONS,
     IGNORED,
-    LOGITS_TO_BE_SCALED,
     PROBABILITIES,
     Examples,
-    of_classes,
-    of_event,
+    binary_examples,
+    class_examples,
 )
 from jaxmetrics._meshes import varying_alike
-from jaxmetrics._namespaces import Array, float_dtype, lax, on_device, special, xp
+from jaxmetrics._namespaces import Array, float_dtype, lax, on_device, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_option, check_size
 from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.intervals.proportions import wilson_interval
-from jaxmetrics.scoring.rows import at_class, is_forecast, is_probability, weighted_mean, weights_of
+from jaxmetrics.scoring.rows import at_class, is_probability, weighted_mean, weights_of
 
 __all__ = [
     "BrierDecomposition",
@@ -41,7 +40,6 @@ __all__ = [
     "calibration_bins",
     "calibration_curve",
     "calibration_error",
-    "fit_temperature",
     "top_label",
 ]
 
@@ -107,7 +105,7 @@ def calibration_bins(
     >>> calibration_bins([0, 1, 1, 1], [0.25, 0.75, 1.0, 0.5], edges=[0.25, 0.75])[..., 0]
     array([1., 2., 1.])
     """
-    examples = of_event(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
+    examples = binary_examples(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
     if edges is None:
         return _sums(examples, _uniform_edges(examples, num_bins))
     return _sums(examples, as_edges(edges))
@@ -150,7 +148,7 @@ def calibration_curve(
     >>> calibration_curve(y_true, y_prob, num_bins=2, strategy="quantile").mean_prob
     array([0.1875, 0.75  ])
     """
-    examples = of_event(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
+    examples = binary_examples(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
     return binned_calibration_curve(
         _sums(examples, _edges(examples, num_bins, strategy)), level=level
     )
@@ -210,7 +208,7 @@ def calibration_error(
     np.float64(0.25)
     """
     _check_norm(norm, debiased)
-    examples = of_event(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
+    examples = binary_examples(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
     return _error(
         _sums(examples, _edges(examples, num_bins, strategy)), norm=norm, debiased=debiased
     )
@@ -265,7 +263,7 @@ def brier_decomposition(
     >>> parts.reliability - parts.resolution + parts.uncertainty  # (1/16 + 1/16 + 9/16) / 4
     np.float64(0.171875)
     """
-    examples = of_event(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
+    examples = binary_examples(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
     return _decomposition(examples, _edges(examples, num_bins, strategy))
 
 
@@ -299,50 +297,11 @@ def _top_label(
     where: ArrayLike | None = None,
     **options: Any,
 ) -> Any:
-    examples = of_classes(y_true, y_prob, sample_weight, where, DISTRIBUTIONS, name="y_prob")
+    examples = class_examples(y_true, y_prob, sample_weight, where, DISTRIBUTIONS, name="y_prob")
     weights = {
         name: x for name, x in (("sample_weight", sample_weight), ("where", where)) if x is not None
     }
     return function(*_judge(examples), **weights, **options)
-
-
-def fit_temperature(
-    y_true: ArrayLike,
-    logits: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    where: ArrayLike | None = None,
-) -> Array:
-    """The temperature T > 0 for which `softmax(logits / T)` has the least log loss; above 1 the
-    logits were overconfident.
-
-    The loss is convex in 1 / T, whose root is found by Newton's method within a bracket, to
-    rounding. T scales with the logits, and is differentiable in them. Fit it on examples other than
-    those it was trained on.
-
-    Args:
-        y_true: class ids, `(..., n)`.
-        logits: `(..., n, K)`; -inf rules a class out.
-
-    Returns:
-        `(...)`. inf where no T does better than equal probabilities; 0 where every example has the
-        greatest logit at its class, so that sharper is always better; NaN where all logits of each
-        example are equal, or those of a true class -inf.
-
-    Raises:
-        TypeError: labels that are not integers. ValueError: shapes that do not fit; on the host a
-            class id of K or more, a NaN logit or weight, a row without a finite logit, and
-            probabilities in the place of logits.
-
-    Source: Guo et al. (2017), On calibration of modern neural networks, ICML, section 4.2.
-
-    # 2 / ln 3: the probability of class 0 becomes 3/4.
-    >>> fit_temperature([0, 0, 0, 1], [[2.0, 0.0]] * 4)
-    np.float64(1.8204784)
-    """
-    return _temperature(
-        of_classes(y_true, logits, sample_weight, where, LOGITS_TO_BE_SCALED, name="logits")
-    )
 
 
 @compiled
@@ -495,90 +454,3 @@ def _decomposition(examples: Examples, edges: Array) -> BrierDecomposition:
     p = xp.where(is_probability(examples.values), examples.values, 0)
     brier = weighted_mean((p - examples.ids) ** 2, weights_of(examples))
     return BrierDecomposition(reliability, reliability + uncertainty - brier, uncertainty)
-
-
-class _Search(NamedTuple):
-    """For the root of a rising slope: between `low` and `high`, next at `beta`, after a step of
-    `step`.
-    """
-
-    low: Array
-    high: Array
-    beta: Array
-    step: Array
-    done: Array
-    passes: Array
-
-
-@compiled
-def _temperature(examples: Examples) -> Array:
-    weights, valid = weights_of(examples), is_forecast(examples.values)
-    counts = (weights != 0) & valid
-    z = xp.where(counts[..., None], examples.values, 0)
-    truth = examples.ids[..., None] == xp.arange(z.shape[-1])
-    possible = z > -xp.inf
-    broken = ((weights != 0) & (~valid | (truth & ~possible).any(-1))).any(-1)
-    z = xp.where(possible, z, z.max(-1, keepdims=True))
-    centred = z - lax.stop_gradient(xp.where(possible, z, -xp.inf).max(-1, keepdims=True))
-    scale = lax.stop_gradient(xp.abs(centred).max((-2, -1), initial=0))
-    u = centred / xp.where(scale == 0, 1, scale)[..., None, None]
-    margin = -xp.where(truth, u, 0).sum(-1)  # of the greatest logit over the true one, in [0, 1]
-    total = weights.sum(-1)
-
-    def slopes(beta: Array, u: Array, margin: Array, weights: Array) -> tuple[Array, Array]:
-        """First and second derivative of the log loss of `beta u`."""
-        p = special.softmax(xp.where(possible, beta[..., None, None] * u, -xp.inf), axis=-1)
-        mean = (p * u).sum(-1)
-        variance = (p * (u - mean[..., None]) ** 2).sum(-1)
-        return (weights * (mean + margin)).sum(-1) / total, (weights * variance).sum(-1) / total
-
-    fixed = lax.stop_gradient((u, margin, weights))
-    zero = xp.zeros_like((weights * margin).sum(-1))
-    beta = lax.stop_gradient(_root(lambda beta: slopes(beta, *fixed), zero))
-    # One more step of Newton's, which changes beta by its rounding only, carries the gradient: the
-    # implicit function theorem.
-    slope, curvature = slopes(beta, u, margin, weights)
-    known = lax.stop_gradient(curvature) > 0
-    beta = beta - xp.where(known, slope / xp.where(known, lax.stop_gradient(curvature), 1), 0)
-
-    temperature = xp.where(beta > 0, scale / xp.where(beta > 0, beta, 1), xp.inf)
-    temperature = xp.where(slopes(zero, *fixed)[0] >= 0, xp.inf, temperature)
-    all_right = (weights * margin).sum(-1) == 0
-    temperature = xp.where(all_right, 0, temperature)
-    return xp.where((total == 0) | (scale == 0) | broken, xp.nan, temperature)
-
-
-def _root(slopes: Callable[[Array], tuple[Array, Array]], start: Array) -> Array:
-    """Where a rising slope, negative at `start`, is 0, from the slope and its derivative: Newton's
-    method, in a bracket.
-
-    A step that leaves the bracket, or is not half of the one before, is replaced by four times beta
-    while there is no upper end, then by bisection.
-    """
-    tolerance = 8 * xp.finfo(start.dtype).eps
-    greatest = xp.finfo(start.dtype).max ** 0.5
-
-    def advance(state: _Search) -> _Search:
-        slope, curvature = slopes(state.beta)
-        below = slope < 0
-        low, high = xp.where(below, state.beta, state.low), xp.where(below, state.high, state.beta)
-        newton = state.beta - slope / curvature
-        good = (
-            (newton > low)
-            & (newton < high)
-            & (2 * xp.abs(newton - state.beta) <= xp.abs(state.step))
-        )
-        other = xp.where(high == xp.inf, xp.clip(4 * state.beta, 1, greatest), (low + high) / 2)
-        beta = xp.where(slope == 0, state.beta, xp.where(good, newton, other))
-        step = beta - state.beta
-        done = state.done | (xp.abs(step) <= tolerance * beta) | xp.isnan(slope)
-        beta = xp.where(state.done, state.beta, beta)
-        return _Search(low, high, beta, step, done, state.passes + 1)
-
-    infinite = xp.full_like(start, xp.inf)
-    state = _Search(
-        start, infinite, start, infinite, xp.zeros(start.shape, bool), xp.zeros((), xp.int32)
-    )
-    return lax.while_loop(
-        lambda state: ~state.done.all() & (state.passes < 200), advance, state
-    ).beta

@@ -8,10 +8,16 @@ from typing import Literal
 from jaxmetrics._arithmetic import divide, safe_log, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import count
-from jaxmetrics._examples import DISTRIBUTIONS, LOGITS, Examples, of_classes
+from jaxmetrics._examples import DISTRIBUTIONS, LOGITS, Examples, class_examples
 from jaxmetrics._namespaces import Array, float_dtype, xp
 from jaxmetrics._validation import ArrayLike, as_array, as_float
-from jaxmetrics.scoring.rows import at_class, is_forecast, is_probability, weighted_mean, weights_of
+from jaxmetrics.scoring.rows import (
+    at_class,
+    is_probability,
+    is_valid_logits,
+    weighted_mean,
+    weights_of,
+)
 
 __all__ = [
     "brier_score",
@@ -212,7 +218,7 @@ def ranked_probability_score(
 def _of_probabilities(
     y_true: ArrayLike, y_prob: ArrayLike, sample_weight: ArrayLike | None, where: ArrayLike | None
 ) -> Examples:
-    return of_classes(y_true, y_prob, sample_weight, where, DISTRIBUTIONS, name="y_prob")
+    return class_examples(y_true, y_prob, sample_weight, where, DISTRIBUTIONS, name="y_prob")
 
 
 def _forecast(
@@ -230,7 +236,7 @@ def _forecast(
         )
     if y_prob is None:
         assert logits is not None
-        return of_classes(y_true, logits, sample_weight, where, LOGITS, name="logits"), None
+        return class_examples(y_true, logits, sample_weight, where, LOGITS, name="logits"), None
     examples = _of_probabilities(y_true, y_prob, sample_weight, where)
     dtypes = [float_dtype(examples), as_array(y_prob, "y_prob").dtype]
     return examples, max(
@@ -257,7 +263,7 @@ def _mean_of(
     ids, rows, *_ = examples
     shape = xp.broadcast_shapes(ids.shape, rows.shape[:-1])
     rows = xp.broadcast_to(rows, (*shape, rows.shape[-1]))
-    valid = is_forecast(rows) if of_logits else is_probability(rows).all(-1)
+    valid = is_valid_logits(rows) if of_logits else is_probability(rows).all(-1)
     rows = xp.where(valid[..., None], rows, 1 / rows.shape[-1])
     values = score(rows, xp.broadcast_to(ids, shape), *options)
     return weighted_mean(xp.where(valid, values, xp.nan), weights_of(examples))

@@ -17,7 +17,7 @@ def is_probability(x: Array) -> Array:
     return (x >= -rounding) & (x <= 1 + rounding)
 
 
-def is_forecast(logits: Array) -> Array:
+def is_valid_logits(logits: Array) -> Array:
     """Rows that softmax turns into probabilities: -inf rules a class out, but not all of them."""
     return xp.isfinite(logits.max(-1))  # NaN is greater than any
 

@@ -1,0 +1,76 @@
+"""Roots of rising functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from jaxmetrics._namespaces import Array, lax, xp
+
+__all__: list[str] = []
+
+_MOST_STEPS = 200
+
+# The value and the derivative of a function at x; a derivative of 0 asks for bisection.
+Function = Callable[[Array], tuple[Array, Array]]
+
+
+class _Search(NamedTuple):
+    """For a root between `low` and `high`, next at `x`, after a step of length `step`."""
+
+    low: Array
+    high: Array
+    x: Array
+    step: Array
+    done: Array
+    passes: Array
+
+
+def root(
+    function: Function,
+    low: Array,
+    high: Array,
+    start: Array,
+    *,
+    atol: float = 0.0,
+    rtol: float = 0.0,
+) -> Array:
+    """Find where each of many rising functions is 0, by Newton's method in a bracket.
+
+    A step that leaves the bracket, or is not half of the one before, is replaced by bisection, or
+    by four times x while there is no upper end: `high` may be infinite, if `low` is not negative.
+    It ends with steps below `atol + rtol |x|`. No derivative goes through the search;
+    `with_gradient` adds it.
+    """
+
+    def advance(search: _Search) -> _Search:
+        value, slope = function(search.x)
+        low = xp.where(value < 0, search.x, search.low)
+        high = xp.where(value < 0, search.high, search.x)
+        newton = search.x - value / xp.where(slope > 0, slope, 1)
+        inside = (slope > 0) & (newton >= low) & (newton <= high)
+        shrinks = 2 * xp.abs(newton - search.x) <= search.step
+        greatest = xp.finfo(low.dtype).max ** 0.5
+        split = xp.where(high == xp.inf, xp.clip(4 * search.x, 1, greatest), (low + high) / 2)
+        x = xp.where(value == 0, search.x, xp.where(inside & shrinks, newton, split))
+        step = xp.abs(x - search.x)
+        done = search.done | (step <= atol + rtol * xp.abs(x)) | xp.isnan(value)
+        return _Search(low, high, xp.where(search.done, search.x, x), step, done, search.passes + 1)
+
+    low, high, start = xp.broadcast_arrays(low, high, start)
+    undone, passes = xp.zeros(start.shape, bool), xp.zeros((), xp.int32)
+    search = _Search(low, high, start, xp.full_like(start, xp.inf), undone, passes)
+    return lax.while_loop(
+        lambda search: ~search.done.all() & (search.passes < _MOST_STEPS), advance, search
+    ).x
+
+
+def with_gradient(function: Function, x: Array) -> Array:
+    """A root x of a function whose parameters have derivatives, with its own by the implicit
+    function theorem.
+
+    It is one more step of Newton's, which changes the value by its rounding only.
+    """
+    value, slope = function(lax.stop_gradient(x))
+    known = lax.stop_gradient(slope) > 0
+    return x - xp.where(known, value / xp.where(known, lax.stop_gradient(slope), 1), 0)
