@@ -1,4 +1,4 @@
-"""How the distribution of a sum of betas is found; `_tables` holds it.
+"""How the distribution of a sum of betas is found; `_splines` holds it.
 
 1. The product of the characteristic functions phi_i of the classes, inverted on a window outside of
    which lies no mass. It lacks the frequencies above the N-th, which are nothing where phi has
@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -38,7 +38,7 @@ from jaxmetrics._arithmetic import matmul
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, is_jax, is_known, lax, xp
 from jaxmetrics.betas import _quadrature, _splines, distributions
-from jaxmetrics.betas._splines import Table
+from jaxmetrics.betas._splines import Spline
 from jaxmetrics.betas.distributions import Beta, Interval, expanded
 
 __all__: list[str] = []
@@ -47,7 +47,7 @@ __all__: list[str] = []
 class _Settings(NamedTuple):
     frequencies: int  # N
     nodes: int  # of a class, for phi
-    steps: int  # per panel of the table
+    steps: int  # per panel of the spline
     nodes_of_sum: int  # of the quadrature that adds a class, per panel of the others
     unresolved: float  # |phi(w_N)| above which classes are added by quadrature
 
@@ -63,10 +63,10 @@ _MARGIN = 0.1  # of the window, on either side
 _FILTER = 8
 
 
-class Found(NamedTuple):
-    """The table of a sum relative to its mean, and |phi| at the highest frequencies."""
+class SumDistribution(NamedTuple):
+    """The spline of a sum relative to its mean, and |phi| at the highest frequencies."""
 
-    table: Table
+    spline: Spline
     tail: Array
 
 
@@ -125,7 +125,7 @@ def _waves(
     return cuts, hard, at, np.concatenate([np.cos(angles), np.sin(angles)])
 
 
-def _by_fourier(classes: Beta, settings: _Settings, *, filtered: bool = False) -> Found:
+def _by_fourier(classes: Beta, settings: _Settings, *, filtered: bool = False) -> SumDistribution:
     a, b = (lax.stop_gradient(v) for v in (classes.a, classes.b))
     variance, ratio = distributions.variance_of(a, b).sum(-1), distributions.skewness(a, b)
     low = xp.minimum(distributions.reach(variance, (-ratio).max(-1)), classes.mean.sum(-1))
@@ -151,26 +151,32 @@ def _by_fourier(classes: Beta, settings: _Settings, *, filtered: bool = False) -
         if filtered
         else -low[..., None] + width[..., None] * cuts.astype(low.dtype)
     )
-    table = _splines.table(
+    spline = _splines.spline(
         of_window,
         xp.broadcast_to(hard, (*low.shape, *hard.shape)),
         cdf.reshape(panels),
         (1 + density).reshape(panels) * slope.astype(low.dtype),
     )
     tail = xp.abs(lax.stop_gradient(phi[..., -(settings.frequencies // 8) :])).max(-1)
-    return Found(table, tail)
+    return SumDistribution(spline, tail)
 
 
-class _Sum(NamedTuple):
-    """Of classes that have been added."""
+class _Ends(NamedTuple):
+    """What is known of the ends of a sum."""
 
-    table: Table
-    hard: Array  # (..., 2), whether its ends are hard, seen at its own width
+    hard: Array  # (..., 2), whether its density jumps or has a pole there, on its own scale
     # Where all classes are at their only hard end, from the low end of the sum; -1 if one has none
     # or two.
     kink: Array
     variance: Array
     skewness: Array  # (..., 2), downwards and upwards, the largest of a class
+
+
+class _Sum(NamedTuple):
+    """Of the classes that have been added, R."""
+
+    spline: Spline
+    ends: _Ends
 
 
 def _moments(classes: Beta) -> tuple[Array, Array]:
@@ -208,147 +214,165 @@ def _of_one(one: Beta, total: Array, settings: _Settings) -> _Sum:
         xp.stack([0 * cdf, cdf, 1 + 0 * cdf], -2),
         xp.stack([0 * slope, slope, 0 * slope], -2),
     )
-    table = _splines.table(edges, of_panels, cdf, slope)
-    return _Sum(table, hard, _kink(one, 0 * one.low), *_moments(one))
+    spline = _splines.spline(edges, of_panels, cdf, slope)
+    return _Sum(spline, _Ends(hard, _kink(one, 0 * one.low), *_moments(one)))
 
 
-def _sharp(one: Beta) -> tuple[Array, Array]:
+def _bends(one: Beta) -> tuple[Array, Array]:
     """Whether the density bends at 0 and at 1; a high power of the distance does not."""
-    return one.hard_low & (lax.stop_gradient(one.a) < 3), one.hard_high & (
-        lax.stop_gradient(one.b) < 3
-    )
+    a, b = lax.stop_gradient(one.a), lax.stop_gradient(one.b)
+    return one.hard_low & (a < 3), one.hard_high & (b < 3)
 
 
 def _kink(one: Beta, of_others: Array) -> Array:
-    sharp_low, sharp_high = _sharp(one)
-    has_one = (sharp_low != sharp_high) & (of_others >= 0)
-    return xp.where(has_one, of_others + xp.where(sharp_high, one.high - one.low, 0), -1)
+    """Where the sum has a kink, since each class is at its only end that bends."""
+    at_low, at_high = _bends(one)
+    has_one = (at_low != at_high) & (of_others >= 0)
+    return xp.where(has_one, of_others + xp.where(at_high, one.high - one.low, 0), -1)
+
+
+class _Layout(NamedTuple):
+    """How the support of A + R is cut into three panels."""
+
+    # (..., 4), where panels begin and end, from the low end of A + R.
+    edges: Array
+    hard: Array  # (..., 3, 2), the ends of each panel
+    sum: _Ends
+
+
+def _layout(one: Beta, others: _Sum) -> _Layout:
+    """The panels of A + R for one class A.
+
+    The outer ones are as long as the narrower of A and R; at their ends, an end of the narrower
+    meets one of the wider. But where hard ends of several classes on either side meet within R,
+    the kink that this leaves is an edge.
+    """
+    r, ends = others.spline.edges, others.ends
+    width, width_of_others = one.high - one.low, r[..., -1] - r[..., 0]
+    last = width + width_of_others
+    margin = 1e-4 * width_of_others
+    kink = _kink(one, ends.kink)
+    is_inside = (kink >= 0) & (ends.kink > margin) & (ends.kink < width_of_others - margin)
+    kink_low, kink_high = (is_inside & bends for bends in _bends(one))
+    first = xp.where(kink_low, kink, xp.minimum(width, width_of_others))
+    second = xp.where(kink_high, kink, xp.maximum(width, width_of_others))
+
+    # An outer end is hard if those of A and R are; an inner one, where an end of the narrower meets
+    # one of the wider, if that of the wider is, as the narrower is smooth on its scale.
+    hard_of_one = xp.stack([one.hard_low, one.hard_high], -1)
+    one_is_wide = (width >= width_of_others)[..., None]
+    wide = xp.where(one_is_wide, hard_of_one, ends.hard)
+    narrow = xp.where(one_is_wide, ends.hard, hard_of_one)
+    at_low_of_wide = np.array([[True, True], [True, False], [False, False]])
+    is_inner = np.array([[False], [True], [False]])
+    of_wide = xp.where(at_low_of_wide, wide[..., :1, None], wide[..., 1:, None])
+    hard = of_wide & (is_inner | narrow[..., None, :])
+    beside_first = np.array([[False, True], [True, False], [False, False]])
+    beside_second = np.array([[False, False], [False, True], [True, False]])
+    hard = hard | (kink_low[..., None, None] & beside_first)
+    hard = hard | (kink_high[..., None, None] & beside_second)
+
+    # Nothing lies beyond the reach of the sum, which grows more slowly than the sum of reaches:
+    # without this cut, many narrow classes would become a peak in a wide and empty window.
+    variance, skewness = _moments(one)
+    variance, skewness = ends.variance + variance, xp.maximum(ends.skewness, skewness)
+    reach = distributions.reach(variance[..., None], skewness)
+    window = xp.stack([-one.low - r[..., 0], one.high + r[..., -1]], -1)
+    cut = xp.maximum(window - reach, 0)
+    is_cut = cut > 0
+    outermost = np.array([[True, False], [False, False], [False, True]])
+    hard = hard & ~(outermost & is_cut[..., None, :])
+    edges = xp.stack([0 * first, first, second, last], -1)
+    edges = xp.clip(edges, cut[..., :1], last[..., None] - cut[..., 1:])
+    kink = xp.where(kink >= cut[..., 0], kink - cut[..., 0], -1)
+    return _Layout(edges, hard, _Ends(wide & ~is_cut, kink, variance, skewness))
 
 
 def _add(one: Beta, total: Array, others: _Sum, settings: _Settings) -> _Sum:
     """A + R for one class A, `total` the integral of its density in the units of `masses`."""
-    r, steps, batch = others.table.edges, settings.steps, one.mean.shape
-    width, width_of_others = one.high - one.low, r[..., -1] - r[..., 0]
-    hard_of_one = xp.stack([one.hard_low, one.hard_high], -1)
-    one_is_wide = (width >= width_of_others)[..., None]
-    wide, narrow = (
-        xp.where(one_is_wide, hard_of_one, others.hard),
-        xp.where(one_is_wide, others.hard, hard_of_one),
-    )
-    # The outer panels are as long as the narrower of A and R; at their ends, an end of the narrower
-    # meets one of the wider. But where hard ends of several classes on either side meet within R,
-    # the kink that this leaves is an edge.
-    kink, between = _kink(one, others.kink), width_of_others * 1e-4
-    inside = (kink >= 0) & (others.kink > between) & (others.kink < width_of_others - between)
-    kink_low, kink_high = (inside & sharp for sharp in _sharp(one))
-    first = xp.where(kink_low, kink, xp.minimum(width, width_of_others))
-    second = xp.where(kink_high, kink, xp.maximum(width, width_of_others))
-    last = width + width_of_others
-    at_low_of_wide = np.array([[True, True], [True, False], [False, False]])
-    inner = np.array([[False], [True], [False]])
-    hard = xp.where(at_low_of_wide, wide[..., :1, None], wide[..., 1:, None]) & (
-        inner | narrow[..., None, :]
-    )
-    beside_first, beside_second = (
-        np.array([[0, 1], [1, 0], [0, 0]]) > 0,
-        np.array([[0, 0], [0, 1], [1, 0]]) > 0,
-    )
-    hard = (
-        hard
-        | (kink_low[..., None, None] & beside_first)
-        | (kink_high[..., None, None] & beside_second)
-    )
-    # Nothing lies beyond the reach of the sum, which grows more slowly than the sum of reaches.
-    variance, skewness = _moments(one)
-    variance, skewness = others.variance + variance, xp.maximum(others.skewness, skewness)
-    reach = distributions.reach(variance[..., None], skewness)
-    ends = xp.stack([-one.low - r[..., 0], one.high + r[..., -1]], -1)
-    cut = xp.maximum(ends - reach, 0)
-    is_cut = cut > 0
-    outermost = np.array([[True, False], [False, False], [False, True]])
-    hard = hard & ~(outermost & is_cut[..., None, :])
-    places = _splines.knots(hard, steps, width.dtype)
-    after = xp.clip(
-        xp.stack([0 * first, first, second, last], -1), cut[..., :1], last[..., None] - cut[..., 1:]
-    )
-    lengths, before = xp.diff(after)[..., None], (last[..., None] - after[..., 1:])[..., None]
-    t = _quadrature.between_hard_ends(_quadrature.HARD, settings.nodes_of_sum, width.dtype)
-    class_, room, is_first = expanded(one), width[..., None], np.arange(_splines.PANELS + 1) == 0
-    stops, starts = (r[..., edges] for edges in (np.array([3, 2, 1, 0]), np.array([3, 3, 2, 1])))
+    r, batch = others.spline.edges, one.mean.shape
+    layout = _layout(one, others)
+    places = _splines.knots(layout.hard, settings.steps, r.dtype)
+    last = one.high - one.low + r[..., -1] - r[..., 0]
+    lengths = xp.diff(layout.edges)[..., None]
+    from_low = layout.edges[..., :-1, None] + lengths * places.y
+    from_high = (last[..., None] - layout.edges[..., 1:])[..., None] + lengths * places.rest
 
-    def cdf_and_pdf(from_bottom: Array, from_top: Array) -> tuple[Array, Array]:
-        """At these distances from the ends of A + R, `(Z, ..., 1)`, by integrals over t."""
-
-        def beyond(edges: Array) -> tuple[Array, Array]:
-            """t - low end of A and high end of A - t, where z - t is an edge of R."""
-            return from_bottom - (edges - r[..., :1]), from_top - (r[..., -1:] - edges)
-
-        # Intervals that end at such cuts: in the first F_R is 1, in the others z - t lies in R's
-        # panels from the last on.
-        (low, high), (low_before, high_before) = beyond(stops), beyond(starts)
-        stop_low, stop_high = xp.clip(low, 0, room), xp.clip(high, 0, room)
-        start_low = xp.where(is_first, 0, xp.clip(low_before, 0, room))
-        start_high = xp.where(is_first, room, xp.clip(high_before, 0, room))
-        length = xp.maximum(
-            xp.where(stop_low < start_high, stop_low - start_low, start_high - stop_high), 0
-        )
-        interval = Interval(
-            xp.where(start_low < start_high, class_.low + start_low, class_.high - start_high),
-            xp.where(stop_low < stop_high, class_.low + stop_low, class_.high - stop_high),
-            length,
-            class_.x_low + start_low,
-            class_.rest_high + stop_high,
-        )
-        mass = (
-            distributions.masses(expanded(class_), expanded(interval), t)[1]
-            / total[..., None, None]
-        )
-        of_panel = length[..., 1:, None]
-        # Of z - t from the ends of the panel of R in which it lies, if there is one.
-        (
-            above,
-            below,
-        ) = (
-            xp.where(of_panel > 0, xp.maximum(outside, 0)[..., 1:, None] + of_panel * y, 1)
-            for outside, y in ((start_low - low_before, t.y), (low - stop_low, t.rest))
-        )
-        panel = np.arange(_splines.PANELS - 1, -1, -1)[:, None] + (0 * above).astype(xp.int32)
-        queries = (xp.moveaxis(v, 0, -3) for v in (panel, below, above))
-        found = _splines.cdf_and_pdf(
-            others.table, *(v.reshape((*batch, v.size // math.prod(batch))) for v in queries)
-        )
-        parts = np.array(above.shape)[[*range(1, above.ndim - 2), 0, -2, -1]]
-        cdf, pdf = (
-            (mass[..., 1:, :] * xp.moveaxis(v.reshape(parts), -3, 0)).sum((-2, -1)) for v in found
-        )
-        return mass[..., 0, :].sum(-1) + cdf, pdf
-
-    from_ends = (
-        v.reshape((*batch, -1))
-        for v in (after[..., :-1, None] + lengths * places.y, before + lengths * places.rest)
-    )
-    arguments = [xp.moveaxis(v, -1, 0)[..., None] for v in from_ends]
-    in_cache = len(arguments[0]) if is_jax(width) else max(1, 2**14 // (4 * settings.nodes_of_sum))
+    function = partial(_cdf_and_pdf_of_sum, expanded(one), total, others.spline, settings)
+    points = [xp.moveaxis(v.reshape((*batch, -1)), -1, 0)[..., None] for v in (from_low, from_high)]
+    in_cache = len(points[0]) if is_jax(total) else max(1, 2**14 // (4 * settings.nodes_of_sum))
     cdf, pdf = (
         xp.moveaxis(v, 0, -1).reshape(places.y.shape)
-        for v in _in_chunks(cdf_and_pdf, in_cache, *arguments)
+        for v in _in_chunks(function, in_cache, *points)
     )
-    edges = (one.low + r[..., 0])[..., None] + after
-    table = _splines.table(edges, hard, cdf, pdf * places.slope * lengths)
-    kink = xp.where(kink >= cut[..., 0], kink - cut[..., 0], -1)
-    return _Sum(table, wide & ~is_cut, kink, variance, skewness)
+    edges = (one.low + r[..., 0])[..., None] + layout.edges
+    spline = _splines.spline(edges, layout.hard, cdf, pdf * places.slope * lengths)
+    return _Sum(spline, layout.sum)
 
 
-def _by_quadrature(parameters: Array) -> Table:
+def _cdf_and_pdf_of_sum(
+    one: Beta, total: Array, others: Spline, settings: _Settings, from_low: Array, from_high: Array
+) -> tuple[Array, Array]:
+    """P(A + R <= z) = integral f_A(t) F_R(z - t) dt, and the same with f_R, at points z that have
+    these distances from the ends of the support, `(Z, ..., 1)`.
+
+    The integral is cut where z - t is an edge of R's panels: into a part in which F_R is 1, and one
+    for each panel, from the last on.
+    """
+    r, room = others.edges, one.high - one.low
+
+    def distances_where_r_is_at(edges: Array) -> tuple[Array, Array]:
+        """t - low end of A, and high end of A - t."""
+        return from_low - (edges - r[..., :1]), from_high - (r[..., -1:] - edges)
+
+    is_first = np.arange(_splines.PANELS + 1) == 0
+    begin_low, begin_high = distances_where_r_is_at(r[..., np.array([3, 3, 2, 1])])
+    end_low, end_high = distances_where_r_is_at(r[..., np.array([3, 2, 1, 0])])
+    start_low = xp.where(is_first, 0, xp.clip(begin_low, 0, room))
+    start_high = xp.where(is_first, room, xp.clip(begin_high, 0, room))
+    stop_low, stop_high = xp.clip(end_low, 0, room), xp.clip(end_high, 0, room)
+    # Each end is known by its smaller distance, which has more digits.
+    length = xp.where(stop_low < start_high, stop_low - start_low, start_high - stop_high)
+    interval = Interval(
+        xp.where(start_low < start_high, one.low + start_low, one.high - start_high),
+        xp.where(stop_low < stop_high, one.low + stop_low, one.high - stop_high),
+        xp.maximum(length, 0),
+        one.x_low + start_low,
+        one.rest_high + stop_high,
+    )
+    t = _quadrature.between_hard_ends(_quadrature.HARD, settings.nodes_of_sum, room.dtype)
+    mass = distributions.masses(expanded(one), expanded(interval), t)[1] / total[..., None, None]
+
+    # z - t, by its distances from the ends of the panel of R in which it lies, if there is one.
+    in_panel = interval.length[..., 1:, None]
+    above, below = (
+        xp.where(in_panel > 0, xp.maximum(outside, 0)[..., 1:, None] + in_panel * y, 1)
+        for outside, y in ((start_low - begin_low, t.y), (end_low - stop_low, t.rest))
+    )
+    panel = np.arange(_splines.PANELS - 1, -1, -1)[:, None] + (0 * above).astype(xp.int32)
+    batch = total.shape
+    queries = (
+        xp.moveaxis(v, 0, -3).reshape((*batch, v.size // math.prod(batch)))
+        for v in (panel, below, above)
+    )
+    shape = np.array(above.shape)[[*range(1, above.ndim - 2), 0, -2, -1]]
+    cdf, pdf = (
+        (mass[..., 1:, :] * xp.moveaxis(v.reshape(shape), -3, 0)).sum((-2, -1))
+        for v in _splines.cdf_and_pdf(others, *queries)
+    )
+    return mass[..., 0, :].sum(-1) + cdf, pdf
+
+
+def _by_quadrature(parameters: Array) -> Spline:
     settings, k = _settings(parameters.dtype), parameters.shape[-2]
     classes, count = _classes(parameters), min(k, _BY_QUADRATURE)
     totals = distributions.nodes(classes, 2 * settings.nodes_of_sum)[1].sum(-1)
     if k > count:
         narrow = _some(classes, slice(count, None))
-        rest = _by_fourier(narrow, settings, filtered=True).table
+        rest = _by_fourier(narrow, settings, filtered=True).spline
         variances, skewnesses = _moments(narrow)
         soft, no_kink = xp.zeros_like(rest.hard[..., 0, :]), 0 * totals[..., 0] - 1
-        start = _Sum(rest, soft, no_kink, variances.sum(-1), skewnesses.max(-2))
+        start = _Sum(rest, _Ends(soft, no_kink, variances.sum(-1), skewnesses.max(-2)))
     else:
         count -= 1
         start = _of_one(Beta(*(v[..., -1] for v in classes)), totals[..., -1], settings)
@@ -360,7 +384,7 @@ def _by_quadrature(parameters: Array) -> Table:
         one, total = class_and_total
         return _add(one, total, others, settings), None
 
-    return lax.scan(add, start, narrow_to_wide)[0].table
+    return lax.scan(add, start, narrow_to_wide)[0].spline
 
 
 def _in_chunks(function: Callable[..., Any], chunk: int, *arrays: Any) -> Any:
@@ -376,7 +400,7 @@ def _in_chunks(function: Callable[..., Any], chunk: int, *arrays: Any) -> Any:
     return jax.tree.map(lambda v: v.reshape((-1, *v.shape[2:]))[:size], values)
 
 
-def first_table(parameters: Array) -> Found:
+def first_distribution(parameters: Array) -> SumDistribution:
     """By Fourier transforms, from parameters `(B, k, 2)`, widest first; a part of them at a time,
     to bound the memory.
     """
@@ -384,45 +408,45 @@ def first_table(parameters: Array) -> Found:
     accelerator = is_jax(parameters) and jax.default_backend() != "cpu"
     chunk = max(1, 2**18 * (64 if accelerator else 1) // (settings.nodes * parameters.shape[-2]))
 
-    def of_chunk(parameters: Array) -> Found:
+    def of_chunk(parameters: Array) -> SumDistribution:
         found = _by_fourier(_classes(parameters), settings)
-        return found._replace(table=_splines.mended(found.table))
+        return found._replace(spline=_splines.mended(found.spline))
 
     return _in_chunks(of_chunk, chunk, parameters)
 
 
-def final_table(found: Found, parameters: Array) -> Table:
+def final_distribution(found: SumDistribution, parameters: Array) -> Spline:
     """Outside of a trace the quadrature is neither compiled nor run unless a matrix needs it."""
-    needed = found.tail > _settings(found.table.cdf.dtype).unresolved
+    needed = found.tail > _settings(found.spline.cdf.dtype).unresolved
     return (
-        found.table
+        found.spline
         if is_known(needed) and not needed.any()
-        else _with_quadrature(found.table, parameters, needed)
+        else _with_quadrature(found.spline, parameters, needed)
     )
 
 
 @compiled
-def _with_quadrature(table: Table, parameters: Array, needed: Array) -> Table:
+def _with_quadrature(spline: Spline, parameters: Array, needed: Array) -> Spline:
     """No work for groups of matrices of which none needs it."""
 
-    def of_group(table: Table, parameters: Array, needed: Array) -> Table:
-        def better() -> Table:
+    def of_group(spline: Spline, parameters: Array, needed: Array) -> Spline:
+        def better() -> Spline:
             if len(needed) == 1:
                 return _splines.mended(_by_quadrature(parameters))
             new = _splines.mended(_by_quadrature(xp.where(needed[:, None, None], parameters, 100)))
             return jax.tree.map(
-                lambda a, b: xp.where(needed.reshape((-1, *(1,) * (a.ndim - 1))), a, b), new, table
+                lambda a, b: xp.where(needed.reshape((-1, *(1,) * (a.ndim - 1))), a, b), new, spline
             )
 
-        return lax.cond(needed.any(), better, lambda: table)
+        return lax.cond(needed.any(), better, lambda: spline)
 
     if len(needed) == 1:
-        return of_group(table, parameters, needed)
+        return of_group(spline, parameters, needed)
     order = xp.argsort(~needed)
     count = len(needed) if is_jax(needed) else int(needed.sum())
-    rows = jax.tree.map(lambda v: v[order[:count]], (table, parameters, needed))
+    rows = jax.tree.map(lambda v: v[order[:count]], (spline, parameters, needed))
     new = _in_chunks(of_group, min(8, count) if is_jax(needed) else 1, *rows)
     back = xp.argsort(order)
     return jax.tree.map(
-        lambda new, old: xp.concatenate([new, old[order[count:]]])[back], new, table
+        lambda new, old: xp.concatenate([new, old[order[count:]]])[back], new, spline
     )

@@ -1,10 +1,9 @@
-"""A distribution on an interval, tabulated on a fixed number of points: cdf, density and quantiles
-by interpolation.
+"""A distribution on an interval as a monotone quintic spline of its cdf, on a fixed grid of knots.
 
 The interval is cut into three panels. In each the knots are equally spaced in v, where the fraction
 of the way is 1 / (1 + exp(-sinh v)), as for the nodes of `_quadrature`: nearly evenly where an end
 is soft, crowded towards one that is hard, so that jumps and poles at the ends of the panels are
-smooth in v. The table holds the cdf at the knots and its first two derivatives by the number of the
+smooth in v. It holds the cdf at the knots and its first two derivatives by the number of the
 step; between knots stands the quintic that agrees with them.
 """
 
@@ -28,7 +27,7 @@ PANELS = 3
 _LEAST = math.exp(-HARD.reach)
 
 
-class Table(NamedTuple):
+class Spline(NamedTuple):
     """Leading axes are batch. Positions are relative to an origin of the caller's choice."""
 
     edges: Array  # (..., 4), of the panels
@@ -43,10 +42,10 @@ def knots(hard: Array, n: int, dtype: np.dtype) -> Grid:
     return _quadrature.of_ends(_quadrature.knots, n, hard[..., 0], hard[..., 1], dtype)
 
 
-def table(edges: Array, hard: Array, cdf: Array, slope: Array) -> Table:
+def spline(edges: Array, hard: Array, cdf: Array, slope: Array) -> Spline:
     """From the cdf and its derivative by the number of the step at the knots, `(..., 3, n + 1)`."""
     curvature = _differentiated(slope)
-    return Table(
+    return Spline(
         edges,
         hard,
         *(v.reshape((*v.shape[:-2], v.shape[-2] * v.shape[-1])) for v in (cdf, slope, curvature)),
@@ -77,9 +76,11 @@ def _differentiation() -> np.ndarray:
     )
 
 
-def mended(table: Table) -> Table:
+def mended(spline: Spline) -> Spline:
     """A cdf that falls and a slope below 0 are rounding."""
-    return table._replace(cdf=_rising(xp.clip(table.cdf, 0, 1)), slope=xp.maximum(table.slope, 0))
+    return spline._replace(
+        cdf=_rising(xp.clip(spline.cdf, 0, 1)), slope=xp.maximum(spline.slope, 0)
+    )
 
 
 @custom_jvp
@@ -112,13 +113,13 @@ class _Panel(NamedTuple):
     between: Array
 
 
-def _panel(table: Table, panel: Array) -> _Panel:
-    hard_low, hard_high = (_pick(table.hard[..., i], panel) for i in (0, 1))
+def _panel(spline: Spline, panel: Array) -> _Panel:
+    hard_low, hard_high = (_pick(spline.hard[..., i], panel) for i in (0, 1))
     first, last = (
-        xp.where(hard, HARD.v, SOFT.v).astype(table.cdf.dtype) for hard in (hard_low, hard_high)
+        xp.where(hard, HARD.v, SOFT.v).astype(spline.cdf.dtype) for hard in (hard_low, hard_high)
     )
     low, high = (
-        xp.where(hard, 0, SOFT.cut).astype(table.cdf.dtype) for hard in (hard_low, hard_high)
+        xp.where(hard, 0, SOFT.cut).astype(spline.cdf.dtype) for hard in (hard_low, hard_high)
     )
     return _Panel(first, last, low, high, 1 - low - high)
 
@@ -135,10 +136,10 @@ class _Piece(NamedTuple):
     acceleration: Array
 
 
-def _piece(table: Table, panel: Array, below: Array, above: Array) -> _Piece:
+def _piece(spline: Spline, panel: Array, below: Array, above: Array) -> _Piece:
     """`below` and `above` are the distances from the ends of the panel."""
-    n = table.cdf.shape[-1] // PANELS - 1
-    first, last, cut_low, cut_high, between = _panel(table, panel)
+    n = spline.cdf.shape[-1] // PANELS - 1
+    first, last, cut_low, cut_high, between = _panel(spline, panel)
     length = below + above
     scale = between / xp.where(length > 0, length, 1)
     least = xp.where(length > 0, _LEAST, 0.5).astype(length.dtype)
@@ -155,15 +156,15 @@ def _piece(table: Table, panel: Array, below: Array, above: Array) -> _Piece:
     by_position = scale / (lower * upper)
     rate = by_position * steps_by_v / root
     acceleration = rate * by_position * (lower - upper - logit / root**2)
-    polynomial, reached = _polynomial(table, panel * (n + 1) + knot.astype(xp.int32))
+    polynomial, reached = _polynomial(spline, panel * (n + 1) + knot.astype(xp.int32))
     return _Piece(polynomial, reached, steps - knot, rate, acceleration)
 
 
-def _polynomial(table: Table, knot: Array) -> tuple[tuple[Array, ...], Array]:
+def _polynomial(spline: Spline, knot: Array) -> tuple[tuple[Array, ...], Array]:
     """The coefficients of the quintic between `knot` and the next, and the cdf there."""
     f0, f1, d0, d1, c0, c1 = (
         xp.take_along_axis(values, knot + i, axis=-1, mode="clip")
-        for values in (table.cdf, table.slope, table.curvature)
+        for values in (spline.cdf, spline.slope, spline.curvature)
         for i in (0, 1)
     )
     rise = f1 - f0
@@ -192,63 +193,63 @@ def _derivative(coefficients: tuple[Array, ...]) -> tuple[Array, ...]:
     return tuple(i * c for i, c in enumerate(coefficients))[1:]
 
 
-def cdf_and_pdf(table: Table, panel: Array, below: Array, above: Array) -> tuple[Array, Array]:
+def cdf_and_pdf(spline: Spline, panel: Array, below: Array, above: Array) -> tuple[Array, Array]:
     """P(Z <= z) and its derivative by z, at these distances from the ends of a panel."""
-    polynomial, _, t, rate, _ = _piece(table, panel, below, above)
+    polynomial, _, t, rate, _ = _piece(spline, panel, below, above)
     return _horner(polynomial, t), _horner(_derivative(polynomial), t) * rate
 
 
-def _at(table: Table, z: Array) -> tuple[Array, _Piece]:
+def _at(spline: Spline, z: Array) -> tuple[Array, _Piece]:
     """Whether z lies inside, and its piece; that of the middle where not."""
-    low, high = table.edges[..., :1], table.edges[..., -1:]
+    low, high = spline.edges[..., :1], spline.edges[..., -1:]
     inside = (z >= low) & (z <= high)
     z = xp.where(inside, z, (low + high) / 2)
-    panel = (z > table.edges[..., 1:2]).astype(xp.int32) + (z > table.edges[..., 2:3]).astype(
+    panel = (z > spline.edges[..., 1:2]).astype(xp.int32) + (z > spline.edges[..., 2:3]).astype(
         xp.int32
     )
-    start, stop = (_pick(edges, panel) for edges in (table.edges[..., :-1], table.edges[..., 1:]))
-    return inside, _piece(table, panel, z - start, stop - z)
+    start, stop = (_pick(edges, panel) for edges in (spline.edges[..., :-1], spline.edges[..., 1:]))
+    return inside, _piece(spline, panel, z - start, stop - z)
 
 
-def cdf(table: Table, z: Array) -> Array:
-    """P(Z <= z) for z of shape `(..., Q)`, with the table's batch axes first."""
-    inside, piece = _at(table, z)
+def cdf(spline: Spline, z: Array) -> Array:
+    """P(Z <= z) for z of shape `(..., Q)`, with the spline's batch axes first."""
+    inside, piece = _at(spline, z)
     value = xp.clip(_horner(piece.polynomial, piece.t), piece.polynomial[0], piece.reached)
-    return xp.where(inside, value, xp.where(z < table.edges[..., :1], 0, 1))
+    return xp.where(inside, value, xp.where(z < spline.edges[..., :1], 0, 1))
 
 
-def pdf(table: Table, z: Array) -> Array:
+def pdf(spline: Spline, z: Array) -> Array:
     """The derivative of `cdf` by z."""
-    inside, piece = _at(table, z)
+    inside, piece = _at(spline, z)
     return xp.where(
         inside, xp.maximum(_horner(_derivative(piece.polynomial), piece.t) * piece.rate, 0), 0
     )
 
 
-def slope_of_pdf(table: Table, z: Array) -> Array:
+def slope_of_pdf(spline: Spline, z: Array) -> Array:
     """The derivative of `pdf` by z."""
-    inside, (polynomial, _, t, rate, acceleration) = _at(table, z)
+    inside, (polynomial, _, t, rate, acceleration) = _at(spline, z)
     first = _derivative(polynomial)
     value = _horner(_derivative(first), t) * rate**2 + _horner(first, t) * acceleration
     return xp.where(inside, value, 0)
 
 
-def quantile(table: Table, q: Array) -> Array:
+def quantile(spline: Spline, q: Array) -> Array:
     """z with P(Z <= z) = q, q of shape `(..., Q)`: the step by bisection, then Newton within
     brackets.
     """
-    size = table.cdf.shape[-1]
+    size = spline.cdf.shape[-1]
     n = size // PANELS - 1
 
     def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = ends
         middle = (low + high) // 2
-        passed = xp.take_along_axis(table.cdf, middle, -1) <= q
+        passed = xp.take_along_axis(spline.cdf, middle, -1) <= q
         return xp.where(passed, middle, low), xp.where(passed, high, middle)
 
     first = (0 * q).astype(xp.int32)
     knot, _ = lax.fori_loop(0, (size - 2).bit_length(), halve, (first, first + (size - 1)))
-    polynomial, reached = _polynomial(table, knot)
+    polynomial, reached = _polynomial(spline, knot)
     slope = _derivative(polynomial)
 
     def excess(t: Array) -> tuple[Array, Array]:
@@ -258,12 +259,12 @@ def quantile(table: Table, q: Array) -> Array:
     start = xp.clip((q - polynomial[0]) / xp.where(rise > 0, rise, 1), 0, 1)
     t = root(excess, xp.zeros_like(q), xp.ones_like(q), start, atol=float(xp.finfo(q.dtype).eps))
     panel = knot // (n + 1)
-    first_v, last_v, cut_low, cut_high, between = _panel(table, panel)
+    first_v, last_v, cut_low, cut_high, between = _panel(spline, panel)
     logit = xp.sinh((first_v + last_v) * ((knot - panel * (n + 1) + t) / n) - first_v)
     y, rest = (
         (1 / (1 + xp.exp(-logit)) - cut_low) / between,
         (1 / (1 + xp.exp(logit)) - cut_high) / between,
     )
-    start, stop = (_pick(edges, panel) for edges in (table.edges[..., :-1], table.edges[..., 1:]))
+    start, stop = (_pick(edges, panel) for edges in (spline.edges[..., :-1], spline.edges[..., 1:]))
     length = stop - start
     return xp.where(y < rest, start + length * y, stop - length * rest)

@@ -15,17 +15,17 @@ from jaxmetrics._namespaces import Array, custom_jvp, lax, xp
 from jaxmetrics._roots import root
 from jaxmetrics._validation import ArrayLike, as_float, check_level
 from jaxmetrics.betas import _convolutions, _splines, distributions
-from jaxmetrics.betas._convolutions import Found
-from jaxmetrics.betas._splines import Table
+from jaxmetrics.betas._convolutions import SumDistribution
+from jaxmetrics.betas._splines import Spline
 from jaxmetrics.betas.parameters import are_beta_parameters
 
 __all__ = ["BetaAverage", "beta_avg_cdf", "beta_avg_inv_cdf", "beta_avg_pdf"]
 
 
 @compiled
-def _begun(parameters: Array) -> tuple[Array, tuple[Array, Array], Array, Found | None]:
+def _begun(parameters: Array) -> tuple[Array, tuple[Array, Array], Array, SumDistribution | None]:
     """The parameters, NaN where one is impossible; the origin; both flat, widest class first; a
-    first table for k > 1.
+    first spline for k > 1.
     """
     valid = are_beta_parameters(parameters).all((-2, -1))
     safe = xp.where(valid[..., None, None], parameters, 100)
@@ -35,7 +35,7 @@ def _begun(parameters: Array) -> tuple[Array, tuple[Array, Array], Array, Found 
     flat = safe.reshape((math.prod(valid.shape), *safe.shape[-2:]))
     alone = flat.shape[-2] == 1
     flat = flat if alone else _convolutions.widest_first(flat)
-    found = None if alone else _convolutions.first_table(flat)
+    found = None if alone else _convolutions.first_distribution(flat)
     masked = xp.where(valid[..., None, None], parameters, xp.nan)
     return masked, (xp.where(valid, high, xp.nan), low), flat, found
 
@@ -55,7 +55,7 @@ class BetaAverage:
     """The distribution of `(A_1 + ... + A_k) / k`, the A_i independent, A_i ~ Beta(alpha_i,
     beta_i); the beta itself for k = 1.
 
-    The convolution is done once, here; each method then reads a table. Arrays of posteriors have
+    The convolution is done once, here; each method then reads a spline. Arrays of posteriors have
     batch axes: all methods broadcast their argument against `shape` as NumPy does. A frozen pytree:
     it passes through jit, vmap and grad. Derivatives by x, q and the parameters are those of the
     distribution.
@@ -78,7 +78,7 @@ class BetaAverage:
 
     parameters: Array
     _origin: tuple[Array, Array]  # the average of the means, in two parts
-    _table: Table | None  # of the sum, relative to the sum of the means; None for k = 1
+    _spline: Spline | None  # of the sum, relative to the sum of the means; None for k = 1
 
     def __init__(self, parameters: ArrayLike) -> None:  # noqa: D107
         p = as_float(parameters, "parameters")
@@ -88,14 +88,14 @@ class BetaAverage:
                 f" {p.shape}. jaxmetrics.get_beta_parameters makes them from a confusion matrix."
             )
         masked, origin, flat, found = _begun(p)
-        table = None
+        spline = None
         if found is not None:
-            flat_table = _convolutions.final_table(found, flat)
-            table = jax.tree.map(lambda v: v.reshape((*p.shape[:-2], *v.shape[1:])), flat_table)
-        self._set(masked, origin, table)
+            flat_spline = _convolutions.final_distribution(found, flat)
+            spline = jax.tree.map(lambda v: v.reshape((*p.shape[:-2], *v.shape[1:])), flat_spline)
+        self._set(masked, origin, spline)
 
-    def _set(self, parameters: Array, origin: tuple[Array, Array], table: Table | None) -> None:
-        for name, value in (("parameters", parameters), ("_origin", origin), ("_table", table)):
+    def _set(self, parameters: Array, origin: tuple[Array, Array], spline: Spline | None) -> None:
+        for name, value in (("parameters", parameters), ("_origin", origin), ("_spline", spline)):
             object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: object) -> None:  # noqa: D105
@@ -105,7 +105,7 @@ class BetaAverage:
         return f"BetaAverage(k={self.parameters.shape[-2]}, shape={self.shape})"
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], None]:  # noqa: D102
-        return (self.parameters, self._origin, self._table), None
+        return (self.parameters, self._origin, self._spline), None
 
     @classmethod
     def tree_unflatten(cls, _: None, leaves: tuple[Any, ...]) -> BetaAverage:  # noqa: D102
@@ -164,7 +164,7 @@ class BetaAverage:
         """Where the density is highest (the highest point found, should there be several; the
         centre if it is flat).
         """
-        return _mode_of_one(self.parameters) if self._table is None else _mode(self)
+        return _mode_of_one(self.parameters) if self._spline is None else _mode(self)
 
     def interval(
         self, level: float = 0.95, kind: Literal["equal_tailed", "hdi"] = "equal_tailed"
@@ -187,7 +187,7 @@ class BetaAverage:
     def sample(
         self, key: KeyLike, shape: tuple[int, ...] = (), *, method: Literal["ppf", "betas"] = "ppf"
     ) -> Array:
-        """`(*shape, *batch)` independent draws: `"ppf"` reads quantiles of the table, `"betas"`
+        """`(*shape, *batch)` independent draws: `"ppf"` reads quantiles of the spline, `"betas"`
         draws and averages k betas.
 
         Args:
@@ -226,16 +226,16 @@ def _variance(parameters: Array) -> Array:
     )
 
 
-def _per_query(average: BetaAverage, x: Array, function: Callable[[Table, Array], Array]) -> Array:
-    """`function(table, x)` with x broadcast against the batch: queries go onto the last axis and
+def _per_query(average: BetaAverage, x: Array, function: Callable[[Spline, Array], Array]) -> Array:
+    """`function(spline, x)` with x broadcast against the batch: queries go onto the last axis and
     back.
     """
     axes = len(average.shape)
     shape = np.broadcast_shapes(x.shape, average.shape)
     batch = shape[len(shape) - axes :]
-    table = jax.tree.map(lambda v: xp.broadcast_to(v, (*batch, *v.shape[axes:])), average._table)
+    spline = jax.tree.map(lambda v: xp.broadcast_to(v, (*batch, *v.shape[axes:])), average._spline)
     queries = xp.broadcast_to(x, shape).reshape((math.prod(shape[: len(shape) - axes]), *batch))
-    return xp.moveaxis(function(table, xp.moveaxis(queries, 0, -1)), -1, 0).reshape(shape)
+    return xp.moveaxis(function(spline, xp.moveaxis(queries, 0, -1)), -1, 0).reshape(shape)
 
 
 def _offset_from_mean(average: BetaAverage, x: Array) -> Array:
@@ -268,12 +268,12 @@ def _pdf(average: BetaAverage, x: Array) -> Array:
     return _pdf_at(average, x)
 
 
-# The table gives the derivatives by x; those by the parameters flow through what it holds.
+# The spline gives the derivatives by x; those by the parameters flow through what it holds.
 
 
 @custom_jvp
 def _cdf_at(average: BetaAverage, x: Array) -> Array:
-    if average._table is None:
+    if average._spline is None:
         value = distributions.cdf(*_alone(average, x))
     else:
         value = _per_query(average, _offset_from_mean(average, x), _splines.cdf)
@@ -283,7 +283,7 @@ def _cdf_at(average: BetaAverage, x: Array) -> Array:
 
 @custom_jvp
 def _pdf_at(average: BetaAverage, x: Array) -> Array:
-    if average._table is None:
+    if average._spline is None:
         value = distributions.pdf(*_alone(average, x))
     else:
         value = (
@@ -295,7 +295,7 @@ def _pdf_at(average: BetaAverage, x: Array) -> Array:
 
 def _slope_at(average: BetaAverage, x: Array) -> Array:
     """The derivative of the density by x."""
-    if average._table is None:
+    if average._spline is None:
         return distributions.slope_of_pdf(*_alone(average, x))
     k = average.parameters.shape[-2]
     return _per_query(average, _offset_from_mean(average, x), _splines.slope_of_pdf) * k**2
@@ -337,7 +337,7 @@ def _quantile(average: BetaAverage, q: Array) -> Array:
 def _quantile_at(average: BetaAverage, q: Array) -> Array:
     possible = (q >= 0) & (q <= 1)
     safe = xp.where(possible, q, 0.5)
-    if average._table is None:
+    if average._spline is None:
         x = distributions.ppf(*_alone(average, safe))
     else:
         high, low = average._origin
@@ -361,11 +361,11 @@ def _quantile_jvp(
 
 @compiled
 def _equal_tailed(average: BetaAverage, tail: Array) -> tuple[Array, Array]:
-    """The upper end from its own tail, since 1 - tail has fewer digits; the table of a sum has no
+    """The upper end from its own tail, since 1 - tail has fewer digits; the spline of a sum has no
     more of them.
     """
     tail = xp.asarray(tail, average.parameters.dtype)
-    if average._table is None:
+    if average._spline is None:
         _, a, b = _alone(average, tail)
         low, high = distributions.ppf(tail + 0 * a, a, b), distributions.isf(tail + 0 * a, a, b)
         return tuple(_nan_for_nan(end, average, tail) for end in (low, high))
