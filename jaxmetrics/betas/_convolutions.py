@@ -27,14 +27,14 @@ multiclass classification using the posterior balanced accuracy, ROBOT 2013. Tad
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
 
 from jaxmetrics._arithmetic import matmul
+from jaxmetrics._chunks import map_chunks
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, is_jax, is_known, lax, xp
 from jaxmetrics.betas import _quadrature, _splines, distributions
@@ -303,7 +303,7 @@ def _add(one: Beta, total: Array, others: _Sum, settings: _Settings) -> _Sum:
     in_cache = len(points[0]) if is_jax(total) else max(1, 2**14 // (4 * settings.nodes_of_sum))
     cdf, pdf = (
         xp.moveaxis(v, 0, -1).reshape(places.y.shape)
-        for v in _in_chunks(function, in_cache, *points)
+        for v in map_chunks(function, in_cache, *points)
     )
     edges = (one.low + r[..., 0])[..., None] + layout.edges
     spline = _splines.spline(edges, layout.hard, cdf, pdf * places.slope * lengths)
@@ -387,19 +387,6 @@ def _by_quadrature(parameters: Array) -> Spline:
     return lax.scan(add, start, narrow_to_wide)[0].spline
 
 
-def _in_chunks(function: Callable[..., Any], chunk: int, *arrays: Any) -> Any:
-    """`function` of `chunk` rows at a time."""
-    size = len(jax.tree.leaves(arrays)[0])
-    if size <= chunk:
-        return function(*arrays)
-    padding = -size % chunk
-    chunks = jax.tree.map(
-        lambda v: xp.concatenate([v, v[:padding]]).reshape((-1, chunk, *v.shape[1:])), arrays
-    )
-    values = lax.map(lambda rows: function(*rows), chunks)
-    return jax.tree.map(lambda v: v.reshape((-1, *v.shape[2:]))[:size], values)
-
-
 def first_distribution(parameters: Array) -> SumDistribution:
     """By Fourier transforms, from parameters `(B, k, 2)`, widest first; a part of them at a time,
     to bound the memory.
@@ -412,7 +399,7 @@ def first_distribution(parameters: Array) -> SumDistribution:
         found = _by_fourier(_classes(parameters), settings)
         return found._replace(spline=_splines.mended(found.spline))
 
-    return _in_chunks(of_chunk, chunk, parameters)
+    return map_chunks(of_chunk, chunk, parameters)
 
 
 def final_distribution(found: SumDistribution, parameters: Array) -> Spline:
@@ -445,7 +432,7 @@ def _with_quadrature(spline: Spline, parameters: Array, needed: Array) -> Spline
     order = xp.argsort(~needed)
     count = len(needed) if is_jax(needed) else int(needed.sum())
     rows = jax.tree.map(lambda v: v[order[:count]], (spline, parameters, needed))
-    new = _in_chunks(of_group, min(8, count) if is_jax(needed) else 1, *rows)
+    new = map_chunks(of_group, min(8, count) if is_jax(needed) else 1, *rows)
     back = xp.argsort(order)
     return jax.tree.map(
         lambda new, old: xp.concatenate([new, old[order[count:]]])[back], new, spline

@@ -17,6 +17,7 @@ from jaxmetrics.betas.parameters import as_prior
 from jaxmetrics.comparisons._cells import Layout, as_cells, difference, distinct, in_rectangle, ulp
 from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile
 from jaxmetrics.intervals import replicates
+from jaxmetrics.intervals.acceleration import Influence, influence_for
 from jaxmetrics.intervals.delta import value_and_error
 from jaxmetrics.intervals.quantiles import bootstrap_estimates, mean_of_finite, posterior_estimates
 from jaxmetrics.intervals.replicates import map_tables
@@ -25,7 +26,6 @@ from jaxmetrics.intervals.tables import (
     check_finite,
     check_num_samples,
     frequencies,
-    how_many,
     is_possible,
     nan_unless,
     numbers_of_examples,
@@ -262,7 +262,7 @@ def _compare(
 ) -> Any:
     if method == "bootstrap":
         result = _by_bootstrap(
-            key, cells, labels, layout=layout, examples=how_many(cells), **options
+            key, cells, labels, layout=layout, influence=influence_for(cells), **options
         )
         return check_finite(result, options["size"])
     return _by_delta(cells, labels, layout=layout, **options)
@@ -279,7 +279,7 @@ def _by_bootstrap(
     layout: Layout,
     size: int,
     level: float,
-    examples: str,
+    influence: Influence,
 ) -> Any:
     estimates, samples = bootstrap_estimates(
         key,
@@ -290,7 +290,7 @@ def _by_bootstrap(
         level=level,
         method="bca",
         stratified=not layout.paired,
-        examples=examples,
+        influence=influence,
     )
     return _from_samples(estimates, samples, rope, is_possible(cells) & _is_judged(cells, layout))
 

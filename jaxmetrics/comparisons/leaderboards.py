@@ -14,13 +14,13 @@ from jaxmetrics._validation import ArrayLike, as_array, check_size
 from jaxmetrics.comparisons._cells import distinct, tabulation
 from jaxmetrics.estimates import Estimate, Metric, normal_quantile
 from jaxmetrics.intervals import replicates
+from jaxmetrics.intervals.acceleration import Influence, influence_for
 from jaxmetrics.intervals.quantiles import bootstrap_estimates, mean_of_finite
 from jaxmetrics.intervals.replicates import map_tables
 from jaxmetrics.intervals.tables import (
     as_floats,
     check_finite,
     check_num_samples,
-    how_many,
     nan_unless,
     where_answered,
 )
@@ -121,7 +121,7 @@ def leaderboard(
         k=k,
         size=size,
         level=level,
-        examples=how_many(counts),
+        influence=influence_for(counts),
     )
     check_finite(result.estimates, size)
     return result
@@ -137,7 +137,7 @@ def _leaderboard(
     k: int,
     size: int,
     level: float,
-    examples: str,
+    influence: Influence,
 ) -> Leaderboard:
     num_classifiers = len(labels) - 1
     numbers = cells.size + num_classifiers * k * k
@@ -166,7 +166,7 @@ def _leaderboard(
         level=level,
         method="bca",
         stratified=False,
-        examples=examples,
+        influence=influence,
     )
     ranks = _rank_probabilities(_last_if_nan(samples))
     winner = xp.argmax(_last_if_nan(estimates.value)).astype(xp.int32)

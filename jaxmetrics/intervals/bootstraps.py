@@ -18,13 +18,13 @@ from jaxmetrics._validation import (
 )
 from jaxmetrics.estimates import Metric
 from jaxmetrics.intervals import replicates
+from jaxmetrics.intervals.acceleration import Influence, influence_for
 from jaxmetrics.intervals.quantiles import bootstrap_estimates
 from jaxmetrics.intervals.tables import (
     as_floats,
     check_finite,
     check_num_samples,
     frequencies,
-    how_many,
     is_possible,
     nan_unless,
     numbers_of_examples,
@@ -143,7 +143,7 @@ def _bootstrap_table(
 ) -> Any:
     placed_key, tables = place(key, where_answered(metric, numbers_of_examples(tables, name)))
     function = partial(
-        _bootstrap, placed_key, metric=metric, size=size, **options, examples=how_many(tables)
+        _bootstrap, placed_key, metric=metric, size=size, **options, influence=influence_for(tables)
     )
     return check_finite(replicates.by_used_columns(function, tables), size)
 
@@ -159,24 +159,24 @@ def _bootstrap(
     level: float,
     method: str,
     stratified: bool,
-    examples: str,
+    influence: Influence,
 ) -> Any:
-    taken, (k, width) = replicates.take_columns(counts, columns), counts.shape[-2:]
+    cells, (k, width) = replicates.packed(counts, columns), counts.shape[-2:]
     numbers = k * width
 
-    def metric_of_taken(taken: Array) -> Any:
-        return metric(replicates.whole(taken, columns, width))
+    def metric_of_packed(cells: Array) -> Any:
+        return metric(replicates.unpacked(cells, columns, width))
 
     estimates, _ = bootstrap_estimates(
         key,
-        metric_of_taken,
-        taken,
+        metric_of_packed,
+        cells,
         numbers=numbers,
         size=size,
         level=level,
         method=method,
         stratified=stratified,
-        examples=examples,
+        influence=influence,
     )
     return nan_unless(is_possible(counts) & (counts.sum((-2, -1)) > 0), estimates)
 
@@ -243,13 +243,13 @@ _SAMPLERS = {
 def _draw_counts(
     key: Key, counts: Array, columns: Array | None, *, method: str, stratified: bool, size: int
 ) -> Array:
-    taken = replicates.take_columns(counts, columns)
+    cells = replicates.packed(counts, columns)
     k = counts.shape[-1]
     draws = replicates.evaluate(
         _SAMPLERS[method, stratified],
-        lambda taken: replicates.whole(taken, columns, k),
+        lambda cells: replicates.unpacked(cells, columns, k),
         key,
-        taken,
+        cells,
         size=size,
         numbers=k * k,
     )

@@ -20,7 +20,8 @@ from jaxmetrics._validation import (
     is_integer,
 )
 from jaxmetrics.intervals import replicates, samplers
-from jaxmetrics.intervals.quantiles import acceleration_of, estimates_of
+from jaxmetrics.intervals.acceleration import acceleration_of
+from jaxmetrics.intervals.quantiles import estimates_of
 from jaxmetrics.intervals.replicates import map_in_blocks
 from jaxmetrics.intervals.tables import (
     check_finite,

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
 
-from jaxmetrics._arithmetic import append_axes, divide, safe_sqrt
+from jaxmetrics._arithmetic import divide
 from jaxmetrics._keys import Key
 from jaxmetrics._namespaces import Array, float_dtype, special, xp
 from jaxmetrics.estimates import Estimate, Metric
 from jaxmetrics.intervals import replicates
+from jaxmetrics.intervals.acceleration import Influence, accelerations, is_same
 from jaxmetrics.intervals.delta import value_and_error
-from jaxmetrics.intervals.derivatives import jacobian, map_cells
 from jaxmetrics.intervals.replicates import map_tables
-from jaxmetrics.intervals.tables import FEW_EXAMPLES
 
 __all__: list[str] = []
 
@@ -26,32 +23,30 @@ __all__: list[str] = []
 def bootstrap_estimates(
     key: Key,
     function: Metric,
-    taken: Array,
+    counts: Array,
     *,
     numbers: int,
     size: int,
     level: float,
     method: str,
     stratified: bool,
-    examples: str,
+    influence: Influence,
 ) -> tuple[Any, Any]:
-    """The estimates of a function of cells `(K, W)`, and its replicates `(S, ...)`; `examples` from
-    `how_many`.
-    """
+    """Estimate a function of cells `(K, W)`; return its replicates `(S, ...)` too."""
     sampler = replicates.stratified_multinomial if stratified else replicates.multinomial
     if method == "studentized":
         with_error = partial(value_and_error, function, stratified=stratified)
-        values, errors = map_tables(with_error, taken, numbers)
+        values, errors = map_tables(with_error, counts, numbers)
         samples, sample_errors = replicates.evaluate(
-            sampler, with_error, key, taken, size=size, numbers=numbers
+            sampler, with_error, key, counts, size=size, numbers=numbers
         )
         studentized = partial(_studentized, tails=_tails(level))
         return jax.tree.map(studentized, values, errors, samples, sample_errors), samples
-    values = map_tables(function, taken, numbers)
-    samples = replicates.evaluate(sampler, function, key, taken, size=size, numbers=numbers)
-    acceleration = (
-        _acceleration(function, taken, numbers, stratified, examples) if method == "bca" else None
-    )
+    values = map_tables(function, counts, numbers)
+    samples = replicates.evaluate(sampler, function, key, counts, size=size, numbers=numbers)
+    acceleration = None
+    if method == "bca":
+        acceleration = accelerations(function, counts, numbers, stratified, influence)
     return estimates_of(values, samples, acceleration, level=level, method=method), samples
 
 
@@ -61,7 +56,7 @@ def estimates_of(
     """From pytrees of values `(...)` and replicates `(S, ...)`; "bca" needs its acceleration.
 
     All numbers are sorted in one array: XLA takes half a second to compile what follows, once or
-        for each leaf.
+    for each leaf.
     """
     leaves, structure = jax.tree.flatten(values)
 
@@ -94,7 +89,7 @@ def _studentized(
 ) -> Estimate:
     known = sample_errors > 0
     t = xp.where(known, (samples - value) / xp.where(known, sample_errors, 1), xp.nan)
-    t = xp.where(_is_same(samples, value), 0, t)
+    t = xp.where(is_same(samples, value), 0, t)
     t_low, t_high = _Ordered(t).quantiles(_levels(tails, value))
     return _estimate(
         value, value - error * t_high, value - error * t_low, xp.where(xp.isnan(t), xp.nan, samples)
@@ -103,7 +98,7 @@ def _studentized(
 
 def _bca(value: Array, samples: Array, acceleration: Array, *, tails: Array) -> Estimate:
     ordered = _Ordered(samples)
-    same = _is_same(samples, value)
+    same = is_same(samples, value)
     below = ((samples < value) & ~same & xp.isfinite(samples)).sum(0) + same.sum(0) / 2
     count = xp.maximum(ordered.count, 1)
     one_sided = (below == 0) | (below == count)  # says nothing of the bias: percentiles
@@ -114,66 +109,6 @@ def _bca(value: Array, samples: Array, acceleration: Array, *, tails: Array) -> 
     z = bias + _levels(special.ndtri(tails), value)
     low, high = ordered.quantiles(special.ndtr(bias + z / (1 - acceleration * z)))
     return _estimate(value, low, high, samples)
-
-
-def _acceleration(
-    function: Metric, taken: Array, numbers: int, stratified: bool, examples: str
-) -> Any:
-    """The acceleration of BCa, by the influence of each example on the metric.
-
-    That is the metric of all less the metric without one, the jackknife. Where the examples are
-    many, or the cells so many that this would take longer than the replicates, it is the
-    derivative, to which the jackknife tends.
-    """
-    k, width = taken.shape[-2:]
-
-    def jackknife(table: Array) -> Any:
-        without = map_cells(lambda one: function(xp.maximum(table - one, 0)), table, numbers)
-        return jax.tree.map(xp.negative, without)
-
-    if k * width * numbers > 2**26:
-        examples = "many"
-    if examples != "few":
-        influence = slopes = map_tables(
-            partial(_one_table, partial(jacobian, function, numbers=numbers)), taken, numbers
-        )
-    if examples != "many":
-        influence = jackknifed = map_tables(
-            partial(_one_table, jackknife), taken, numbers * k * width
-        )
-    if examples == "either":
-        few = taken.sum((-2, -1)) < FEW_EXAMPLES
-        influence = jax.tree.map(
-            lambda j, d: xp.where(append_axes(few, j.ndim - few.ndim), j, d), jackknifed, slopes
-        )
-
-    leaves, structure = jax.tree.flatten(influence)  # in one array, so that it is compiled once
-    sizes = [math.prod(u.shape[taken.ndim - 2 : -2]) for u in leaves]
-    flat = [
-        u.reshape((*taken.shape[:-2], size, k, width))
-        for u, size in zip(leaves, sizes, strict=True)
-    ]
-    accelerations = acceleration_of(xp.concatenate(flat, -3), taken[..., None, :, :], stratified)
-    pieces = zip(xp.split(accelerations, np.cumsum(sizes)[:-1], -1), leaves, strict=True)
-    return jax.tree.unflatten(structure, [piece.reshape(u.shape[:-2]) for piece, u in pieces])
-
-
-def _one_table(function: Callable[[Array], Any], table: Array) -> Any:
-    if table.ndim != 2:
-        raise ValueError(f"one table at a time, got {table.shape}.")
-    return function(table)
-
-
-def acceleration_of(influence: Array, counts: Array, stratified: bool = False) -> Array:
-    """`sum U^3 / (6 (sum U^2)^1.5)`, U the influence `(..., K, W)` of the examples in each cell,
-    less its mean.
-    """
-    axes = (-1,) if stratified else (-2, -1)
-    known = xp.where(xp.isfinite(influence) & (counts > 0), influence, 0)
-    mean = divide((counts * known).sum(axes, keepdims=True), counts.sum(axes, keepdims=True))
-    u = xp.where((counts > 0) & ~_is_same(known, mean), known - mean, 0)
-    u = divide(u, xp.abs(u).max((-2, -1), keepdims=True))
-    return divide((counts * u**3).sum((-2, -1)), 6 * safe_sqrt((counts * u**2).sum((-2, -1))) ** 3)
 
 
 def posterior_estimates(samples: Any, level: float) -> Any:
@@ -191,11 +126,6 @@ def _levels(tails: Array, value: Array) -> Array:
     return xp.broadcast_to(
         tails.reshape((2, *(1,) * value.ndim)).astype(value.dtype), (2, *value.shape)
     )
-
-
-def _is_same(samples: Array, value: Array) -> Array:
-    """Equal up to the rounding of two programs that compute the same."""
-    return xp.abs(samples - value) <= 8 * xp.finfo(value.dtype).eps * xp.abs(value)
 
 
 class _Ordered:

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._arithmetic import divide
+from jaxmetrics._chunks import map_chunks
 from jaxmetrics._keys import HostKey, Key
 from jaxmetrics._namespaces import Array, is_jax, is_known, on_device, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_option
@@ -77,7 +78,7 @@ def used_columns(matrix: Array) -> Array | None:
     )
 
 
-def take_columns(counts: Array, columns: Array | None) -> Array:
+def packed(counts: Array, columns: Array | None) -> Array:
     """`(K, W)` of `(K, M)`; all of `(..., K, M)` where columns is None."""
     if columns is None:
         return counts
@@ -85,7 +86,7 @@ def take_columns(counts: Array, columns: Array | None) -> Array:
     return jnp.where(columns < m, jnp.take_along_axis(counts, jnp.minimum(columns, m - 1), -1), 0)
 
 
-def whole(values: Array, columns: Array | None, width: int) -> Array:
+def unpacked(values: Array, columns: Array | None, width: int) -> Array:
     """`(..., K, width)` again."""
     if columns is None:
         return values
@@ -363,45 +364,33 @@ def as_prevalence(prevalence: ArrayLike, k: int) -> Array | None:
 def evaluate(
     sampler: Sampler, function: Function, key: Key, counts: Array, *, size: int, numbers: int
 ) -> Any:
-    """`function` of one replicate `(K, W)`, for `size` replicates of each of `counts`
+    """Evaluate a function of one table `(K, W)` for `size` replicates of each of `counts`
     `(..., K, W)`: a pytree of `(S, ..., *)`.
 
     `numbers`: how many the function makes on its way.
     """
     if isinstance(key, HostKey):
         return _evaluate_on_host(sampler, function, key, counts, size, numbers)
-    *batch_shape, k, width = counts.shape
-    matrices, keys = counts.reshape(-1, k, width), jax.random.split(key, size)
-    batch = len(matrices)
-    in_block = max(min(batch, LANES // (k * width)), 1)
-    chunks = math.ceil(size * in_block * k * width / LANES)
-    in_chunk = math.ceil(size / max(chunks, 1))
-    chunks = math.ceil(size / in_chunk)
-    chunked_keys = keys[np.minimum(np.arange(chunks * in_chunk), size - 1)].reshape(
-        chunks, in_chunk
-    )
+    *batch, k, width = counts.shape
+    matrices = counts.reshape(-1, k, width)
+    tables_at_once = max(1, min(len(matrices), LANES // (k * width)))
+    # As many keys at once, of about the same number each time.
+    times = max(1, math.ceil(size * tables_at_once * k * width / LANES))
+    keys_at_once = math.ceil(size / times)
 
-    def of_chunk(keys: jax.Array, block: jax.Array) -> Any:
-        drawn = sampler.on_device(keys, block).astype(block.dtype).reshape(-1, k, width)
+    def of_keys(tables: jax.Array, keys: jax.Array) -> Any:
+        drawn = sampler.on_device(keys, tables).astype(tables.dtype).reshape(-1, k, width)
         values = map_in_blocks(function, drawn, numbers)
-        return jax.tree.map(lambda v: v.reshape((in_chunk, in_block, *v.shape[1:])), values)
+        return jax.tree.map(lambda v: v.reshape((len(keys), len(tables), *v.shape[1:])), values)
 
-    def of_block(block: jax.Array) -> Any:
-        values = jax.lax.map(lambda keys: of_chunk(keys, block), chunked_keys)
-        return jax.tree.map(lambda v: v.reshape((chunks * in_chunk, *v.shape[2:]))[:size], values)
+    def of_tables(tables: jax.Array) -> Any:
+        values = map_chunks(partial(of_keys, tables), keys_at_once, jax.random.split(key, size))
+        return jax.tree.map(lambda v: jnp.moveaxis(v, 1, 0), values)
 
-    blocks = math.ceil(batch / in_block)
-    if blocks == 1:
-        values = of_block(matrices)
-    else:
-        padded = matrices[np.minimum(np.arange(blocks * in_block), batch - 1)].reshape(
-            blocks, in_block, k, width
-        )
-        values = jax.tree.map(lambda v: jnp.moveaxis(v, 0, 1), jax.lax.map(of_block, padded))
-        values = jax.tree.map(
-            lambda v: v.reshape((size, blocks * in_block, *v.shape[3:]))[:, :batch], values
-        )
-    return jax.tree.map(lambda v: v.reshape((size, *batch_shape, *v.shape[2:])), values)
+    values = map_chunks(of_tables, tables_at_once, matrices)
+    return jax.tree.map(
+        lambda v: jnp.moveaxis(v, 1, 0).reshape((size, *batch, *v.shape[2:])), values
+    )
 
 
 def _evaluate_on_host(

@@ -140,17 +140,3 @@ def check_finite(estimates: Any, size: int) -> Any:
             f"metric is NaN or infinite in all of {size} replicates: it has no interval."
         )
     return estimates
-
-
-# Examples; leaving out one of more changes a metric by little more than the rounding of float32.
-FEW_EXAMPLES = 10_000
-
-
-def how_many(counts: Array) -> str:
-    """Classify by size: "few" examples in each matrix, so that the jackknife sees one, or "many";
-    "either" if not known.
-    """
-    if not is_known(counts):
-        return "either"
-    few = np.asarray(counts).sum((-2, -1)) < FEW_EXAMPLES
-    return "few" if bool(few.all()) else "either" if bool(few.any()) else "many"

@@ -1,0 +1,27 @@
+"""Work on rows a part at a time, to bound the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxmetrics._namespaces import lax
+
+__all__: list[str] = []
+
+
+def map_chunks(function: Callable[..., Any], chunk: int, *arrays: Any) -> Any:
+    """Call `function` with `chunk` rows of pytrees of arrays at a time, and join its results, which
+    have a row for each of theirs.
+    """
+    size = len(jax.tree.leaves(arrays)[0])
+    if size <= chunk:
+        return function(*arrays)
+    number = -(-size // chunk)
+    rows = np.minimum(np.arange(number * chunk), size - 1)  # the last chunk repeats the last row
+    chunks = jax.tree.map(lambda v: v[rows].reshape((number, chunk, *v.shape[1:])), arrays)
+    values = lax.map(lambda chunk: function(*chunk), chunks)
+    return jax.tree.map(lambda v: v.reshape((-1, *v.shape[2:]))[:size], values)
