@@ -145,6 +145,12 @@ def _overall(name: str, call: Callable[..., Any], **promises: Any) -> tuple[str,
     return name, Metric(call=call, oracle=oracles.OVERALL[name], **promises)
 
 
+def _public(name: str) -> Callable[..., Any]:
+    """A function of jaxmetrics that an oracle is named after."""
+    assert hasattr(jm, name), f"oracles.py has {name!r}: write it, in __all__ of its file too"
+    return getattr(jm, name)
+
+
 def _rate(name: str, call: Callable[..., Any]) -> tuple[str, Metric]:
     return name, Metric(call=call, oracle=oracles.RATES[name], per_class=True)
 
@@ -228,7 +234,7 @@ METRICS: dict[str, Metric] = dict(
         _overall("micro specificity", jm.micro(jm.specificity)),
         _overall("weighted_micro", jm.weighted_micro(jm.precision)),
         _overall("weighted_micro recall", jm.weighted_micro(jm.recall)),
-        *(_rate(name, _WITH_PARAMETERS.get(name, getattr(jm, name))) for name in oracles.RATES),
+        *(_rate(name, _WITH_PARAMETERS.get(name) or _public(name)) for name in oracles.RATES),
         (
             "binary",
             Metric(

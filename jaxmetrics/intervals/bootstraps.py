@@ -19,7 +19,7 @@ from jaxmetrics._validation import (
 from jaxmetrics.estimates import Metric
 from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.acceleration import Influence, influence_for
-from jaxmetrics.intervals.quantiles import bootstrap_estimates
+from jaxmetrics.intervals.quantiles import METHODS, bootstrap_estimates
 from jaxmetrics.intervals.tables import (
     as_floats,
     check_finite,
@@ -91,7 +91,7 @@ def bootstrap(
     >>> both["errors"].value, both["accuracy"].low == estimate.low
     (np.float64(15.0), np.True_)
     """
-    check_option(method, "method", ("bca", "percentile", "basic", "studentized"))
+    check_option(method, "method", (*METHODS, "studentized"))
     size, level = check_num_samples(num_samples), check_level(level)
     options: dict[str, Any] = {"level": level, "method": method, "stratified": stratified}
     return _bootstrap_table(key, as_floats(metric), as_counts(counts), "counts", size, **options)
@@ -130,7 +130,7 @@ def bootstrap_histogram(
     >>> estimate.value.round(3), estimate.low.round(2), estimate.high.round(2)
     (np.float64(0.865), np.float64(0.81), np.float64(0.91))
     """
-    check_option(method, "method", ("bca", "percentile", "basic", "studentized"))
+    check_option(method, "method", (*METHODS, "studentized"))
     size, level = check_num_samples(num_samples), check_level(level)
     options: dict[str, Any] = {"level": level, "method": method, "stratified": stratified}
     return _bootstrap_table(

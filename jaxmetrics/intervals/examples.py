@@ -21,7 +21,7 @@ from jaxmetrics._validation import (
 )
 from jaxmetrics.intervals import replicates, samplers
 from jaxmetrics.intervals.acceleration import acceleration_of
-from jaxmetrics.intervals.quantiles import estimates_of
+from jaxmetrics.intervals.quantiles import METHODS, estimates_of
 from jaxmetrics.intervals.replicates import map_in_blocks
 from jaxmetrics.intervals.tables import (
     check_finite,
@@ -76,7 +76,7 @@ def bootstrap_examples(
     >>> estimate.value, estimate.low < 0.25 < estimate.high
     (np.float64(0.25), np.True_)
     """
-    check_option(method, "method", ("bca", "percentile", "basic"))
+    check_option(method, "method", tuple(METHODS))
     check_option(resample, "resample", ("indices", "weights"))
     size, level = check_num_samples(num_samples), check_level(level)
     examples = tuple(as_array(array, f"arrays[{i}]") for i, array in enumerate(arrays))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -50,6 +51,14 @@ def bootstrap_estimates(
     return estimates_of(values, samples, acceleration, level=level, method=method), samples
 
 
+class Replicates(NamedTuple):
+    """What an interval is made from."""
+
+    value: Array  # (V,), of the counts themselves
+    samples: Array  # (S, V)
+    acceleration: Array | None  # (V,), where the method needs it
+
+
 def estimates_of(
     values: Any, samples: Any, acceleration: Any = None, *, level: float, method: str
 ) -> Any:
@@ -66,10 +75,9 @@ def estimates_of(
         )
 
     value, drawn = flat(values), flat(samples, jax.tree.leaves(samples)[0].shape[0])
-    if method == "bca":
-        estimates = _bca(value, drawn, flat(acceleration), tails=_tails(level))
-    else:
-        estimates = _percentile(value, drawn, tails=_tails(level), basic=method == "basic")
+    given = Replicates(value, drawn, None if acceleration is None else flat(acceleration))
+    low, high = METHODS[method](given, _tails(level))
+    estimates = _estimate(value, low, high, drawn)
     ends = np.cumsum([leaf.size for leaf in leaves])
     pieces = [
         jax.tree.map(lambda x: x[end - leaf.size : end].reshape(leaf.shape), estimates)  # noqa: B023
@@ -78,10 +86,41 @@ def estimates_of(
     return jax.tree.unflatten(structure, pieces)
 
 
-def _percentile(value: Array, samples: Array, *, tails: Array, basic: bool) -> Estimate:
-    low, high = _Ordered(samples).quantiles(_levels(tails, value))
-    low, high = (2 * value - high, 2 * value - low) if basic else (low, high)
-    return _estimate(value, low, high, samples)
+def _percentile(given: Replicates, tails: Array) -> tuple[Array, Array]:
+    """The quantiles of the replicates."""
+    low, high = _Ordered(given.samples).quantiles(_levels(tails, given.value))
+    return low, high
+
+
+def _basic(given: Replicates, tails: Array) -> tuple[Array, Array]:
+    """The same, reflected at the value: replicates err as the value does."""
+    low, high = _percentile(given, tails)
+    return 2 * given.value - high, 2 * given.value - low
+
+
+def _bca(given: Replicates, tails: Array) -> tuple[Array, Array]:
+    """Quantiles at levels moved by the bias z0 of the replicates and by the acceleration."""
+    value, samples, acceleration = given
+    ordered = _Ordered(samples)
+    same = is_same(samples, value)
+    below = ((samples < value) & ~same & xp.isfinite(samples)).sum(0) + same.sum(0) / 2
+    count = xp.maximum(ordered.count, 1)
+    # Where all replicates are on one side they say nothing of the bias: percentiles.
+    one_sided = (below == 0) | (below == count)
+    share = xp.clip(below / count, 0.5 / count, 1 - 0.5 / count)
+    z0 = xp.where(one_sided, 0, special.ndtri(share))
+    acceleration = xp.where(one_sided, 0, acceleration)
+    z = z0 + _levels(special.ndtri(tails), value)
+    low, high = ordered.quantiles(special.ndtr(z0 + z / (1 - acceleration * z)))
+    return low, high
+
+
+# The ends of the interval, from the replicates and the two tails.
+METHODS: dict[str, Callable[[Replicates, Array], tuple[Array, Array]]] = {
+    "bca": _bca,
+    "percentile": _percentile,
+    "basic": _basic,
+}
 
 
 def _studentized(
@@ -94,21 +133,6 @@ def _studentized(
     return _estimate(
         value, value - error * t_high, value - error * t_low, xp.where(xp.isnan(t), xp.nan, samples)
     )
-
-
-def _bca(value: Array, samples: Array, acceleration: Array, *, tails: Array) -> Estimate:
-    ordered = _Ordered(samples)
-    same = is_same(samples, value)
-    below = ((samples < value) & ~same & xp.isfinite(samples)).sum(0) + same.sum(0) / 2
-    count = xp.maximum(ordered.count, 1)
-    one_sided = (below == 0) | (below == count)  # says nothing of the bias: percentiles
-    bias = xp.where(
-        one_sided, 0, special.ndtri(xp.clip(below / count, 0.5 / count, 1 - 0.5 / count))
-    )
-    acceleration = xp.where(one_sided, 0, acceleration)
-    z = bias + _levels(special.ndtri(tails), value)
-    low, high = ordered.quantiles(special.ndtr(bias + z / (1 - acceleration * z)))
-    return _estimate(value, low, high, samples)
 
 
 def posterior_estimates(samples: Any, level: float) -> Any:
