@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache, partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import jax
@@ -46,7 +47,7 @@ __all__: list[str] = []
 
 class _Settings(NamedTuple):
     frequencies: int  # N
-    nodes: int  # of a class, for phi
+    nodes: tuple[int, int]  # of a class, for phi: so many and, for the j-th widest, more / sqrt(j)
     steps: int  # per panel of the spline
     nodes_of_sum: int  # of the quadrature that adds a class, per panel of the others
     unresolved: float  # |phi(w_N)| above which classes are added by quadrature
@@ -54,10 +55,12 @@ class _Settings(NamedTuple):
 
 def _settings(dtype: np.dtype) -> _Settings:
     if dtype == np.float64:
-        return _Settings(128, 360, 320, 72, 1e-8)
-    return _Settings(64, 200, 96, 40, 1e-5)
+        return _Settings(128, (60, 300), 320, 72, 1e-8)
+    return _Settings(32, (28, 108), 96, 40, 1e-5)
 
 
+# Nodes at once: what is computed at each stays in a core's cache.
+_CHUNK = 2**15
 _BY_QUADRATURE = 12  # classes at most
 _MARGIN = 0.1  # of the window, on either side
 _FILTER = 8
@@ -84,27 +87,47 @@ def _some(classes: Beta, index: slice) -> Beta:
     return Beta(*(v[..., index] for v in classes))
 
 
-def _characteristic(classes: Beta, low: Array, step: Array, settings: _Settings) -> Array:
-    """`E exp(i n step (S - mean + low))` for n < N, `(..., N)`: products of two small tables, n =
-    16 p + q.
+def _characteristic(
+    classes: Beta, low: Array, step: Array, settings: _Settings, starts: tuple[int, ...]
+) -> Array:
+    """`E exp(i n step (S - mean + low))` for n < N, `(..., N)`, of classes widest first.
+
+    The j-th widest class is at most 1 / sqrt(j) as wide as the sum, so it needs that much fewer
+    nodes for its phase: those between two of the `starts` have the number of the first of them.
     """
-    z, mass = distributions.nodes(classes, settings.nodes)
-    mass = mass / mass.sum(-1, keepdims=True)
-    # Rounding, which adds up over a thousand classes.
-    z = lax.stop_gradient(z - (mass * z).sum(-1, keepdims=True))
-    fine, coarse = np.arange(16), np.arange(0, settings.frequencies, 16)
-    place = z + (low / z.shape[-2])[..., None, None]
-    angle = (place * step[..., None, None])[..., None] * np.concatenate([fine, coarse]).astype(
-        z.dtype
-    )
-    turns = lax.complex(xp.cos(angle), xp.sin(angle))
-    factors = matmul(xp.swapaxes(turns[..., 16:], -1, -2), turns[..., :16] * mass[..., None])
-    factors = factors.reshape((*factors.shape[:-2], settings.frequencies))
-    while (k := factors.shape[-2]) > 1:
+    k, base, more = classes.mean.shape[-1], *settings.nodes
+    factors = []
+    for start, stop in pairwise((*starts, k)):
+        if start < k:
+            m = math.ceil(base + more / math.sqrt(start + 1))
+            z, mass = distributions.nodes(_some(classes, slice(start, min(stop, k))), m)
+            mass = mass / mass.sum(-1, keepdims=True)
+            # Rounding, which adds up over a thousand classes.
+            z = lax.stop_gradient(z - (mass * z).sum(-1, keepdims=True))
+            phase = (z + (low / k)[..., None, None]) * step[..., None, None]
+            factors.append(_harmonics(phase, mass, settings.frequencies))
+    product = xp.concatenate(factors, -2)
+    while (k := product.shape[-2]) > 1:
         half = k // 2
-        pairs = factors[..., :half, :] * factors[..., half : 2 * half, :]
-        factors = xp.concatenate([pairs, factors[..., 2 * half :, :]], -2)
-    return factors[..., 0, :]
+        pairs = product[..., :half, :] * product[..., half : 2 * half, :]
+        product = xp.concatenate([pairs, product[..., 2 * half :, :]], -2)
+    return product[..., 0, :]
+
+
+def _harmonics(phase: Array, mass: Array, number: int) -> Array:
+    """`sum_m mass_m exp(i n phase_m)` for n < number: with n = 8 p + q the products of two small
+    tables, in real numbers, whose products of matrices are faster than those of complex ones.
+    """
+    fine, coarse = np.arange(8), np.arange(0, number, 8)
+    angle = np.concatenate([fine, coarse])[:, None].astype(phase.dtype) * phase[..., None, :]
+    cos, sin = xp.cos(angle), xp.sin(angle)
+    of_q = xp.concatenate([cos[..., :8, :], sin[..., :8, :]], -2) * mass[..., None, :]
+    of_p = xp.concatenate([cos[..., 8:, :], sin[..., 8:, :]], -2)
+    products = matmul(of_p, xp.swapaxes(of_q, -1, -2))
+    rows = len(coarse)
+    re = products[..., :rows, :8] - products[..., rows:, 8:]
+    im = products[..., :rows, 8:] + products[..., rows:, :8]
+    return lax.complex(re, im).reshape((*phase.shape[:-1], number))
 
 
 @lru_cache
@@ -133,7 +156,8 @@ def _by_fourier(classes: Beta, settings: _Settings, *, filtered: bool = False) -
     margin = _MARGIN * (low + high) if filtered else 0 * low
     edges = [-low - margin, -low, high, high + margin] if filtered else []
     low, width = low + margin, low + high + 2 * margin
-    phi = _characteristic(classes, low, 2 * np.pi / width, settings)
+    starts = (0,) if filtered else (0, 1, 4)  # the shorter program where it hardly ever runs
+    phi = _characteristic(classes, low, 2 * np.pi / width, settings, starts)
     n = np.arange(1, settings.frequencies)
     cuts, hard, at, waves = _waves(settings.frequencies, settings.steps, filtered)
     smooth = np.exp(-36 * (n / settings.frequencies) ** _FILTER) if filtered else np.ones(len(n))
@@ -393,7 +417,9 @@ def first_distribution(parameters: Array) -> SumDistribution:
     """
     settings = _settings(parameters.dtype)
     accelerator = is_jax(parameters) and jax.default_backend() != "cpu"
-    chunk = max(1, 2**18 * (64 if accelerator else 1) // (settings.nodes * parameters.shape[-2]))
+    chunk = max(
+        1, 2**18 * (512 if accelerator else 1) // (sum(settings.nodes) * parameters.shape[-2])
+    )
 
     def of_chunk(parameters: Array) -> SumDistribution:
         found = _by_fourier(_classes(parameters), settings)
