@@ -148,41 +148,58 @@ def _waves(
     return cuts, hard, at, np.concatenate([np.cos(angles), np.sin(angles)])
 
 
-def _by_fourier(classes: Beta, settings: _Settings, *, filtered: bool = False) -> SumDistribution:
+def _moments(classes: Beta) -> tuple[Array, Array]:
+    """Variances, and ratios of third to second moments downwards and upwards, which bound how far
+    a sum reaches.
+    """
     a, b = (lax.stop_gradient(v) for v in (classes.a, classes.b))
-    variance, ratio = distributions.variance_of(a, b).sum(-1), distributions.skewness(a, b)
-    low = xp.minimum(distributions.reach(variance, (-ratio).max(-1)), classes.mean.sum(-1))
-    high = xp.minimum(distributions.reach(variance, ratio.max(-1)), classes.rest.sum(-1))
+    ratio = distributions.skewness(a, b)
+    return distributions.variance_of(a, b), xp.stack([-ratio, ratio], -1)
+
+
+def _by_fourier(classes: Beta, settings: _Settings, *, filtered: bool = False) -> SumDistribution:
+    """The sum on the window that it reaches, from its frequencies; with margins and without the
+    highest frequencies where `filtered`.
+    """
+    variances, skewnesses = _moments(classes)
+    reach = distributions.reach(variances.sum(-1)[..., None], skewnesses.max(-2))
+    low = xp.minimum(reach[..., 0], classes.mean.sum(-1))
+    high = xp.minimum(reach[..., 1], classes.rest.sum(-1))
     margin = _MARGIN * (low + high) if filtered else 0 * low
-    edges = [-low - margin, -low, high, high + margin] if filtered else []
-    low, width = low + margin, low + high + 2 * margin
+    begin, width = -low - margin, low + high + 2 * margin
     starts = (0,) if filtered else (0, 1, 4)  # the shorter program where it hardly ever runs
-    phi = _characteristic(classes, low, 2 * np.pi / width, settings, starts)
-    n = np.arange(1, settings.frequencies)
-    cuts, hard, at, waves = _waves(settings.frequencies, settings.steps, filtered)
-    smooth = np.exp(-36 * (n / settings.frequencies) ** _FILTER) if filtered else np.ones(len(n))
-    spectrum = xp.conj(phi[..., 1:]) * (2 * smooth).astype(low.dtype)
-    integral = spectrum * (-1j / (2 * np.pi * n)).astype(phi.dtype)
-    both = xp.stack([spectrum, integral], -2)
-    density, ripple = xp.moveaxis(
-        matmul(xp.concatenate([both.real, -both.imag], -1), waves.astype(low.dtype)), -2, 0
-    )
-    cdf = at.astype(low.dtype) + (ripple - ripple[..., :1])
+    phi = _characteristic(classes, -begin, 2 * np.pi / width, settings, starts)
+    cdf, density = _inverted(phi, settings, filtered)
+
+    cuts, hard, *_ = _waves(settings.frequencies, settings.steps, filtered)
+    edges = begin[..., None] + width[..., None] * cuts.astype(low.dtype)
+    if filtered:  # to the last digit, since they may be ends of the support
+        edges = xp.stack([begin, -low, high, high + margin], -1)
     panels = (*low.shape, _splines.PANELS, settings.steps + 1)
     slope = _splines.knots(hard, settings.steps, np.dtype(float)).slope * np.diff(cuts)[:, None]
-    of_window = (
-        xp.stack(edges, -1)
-        if filtered
-        else -low[..., None] + width[..., None] * cuts.astype(low.dtype)
-    )
     spline = _splines.spline(
-        of_window,
+        edges,
         xp.broadcast_to(hard, (*low.shape, *hard.shape)),
         cdf.reshape(panels),
-        (1 + density).reshape(panels) * slope.astype(low.dtype),
+        density.reshape(panels) * slope.astype(low.dtype),
     )
     tail = xp.abs(lax.stop_gradient(phi[..., -(settings.frequencies // 8) :])).max(-1)
     return SumDistribution(spline, tail)
+
+
+def _inverted(phi: Array, settings: _Settings, filtered: bool) -> tuple[Array, Array]:
+    """The cdf and the density, in units of the window, at the knots, from the characteristic
+    function at the multiples of 2 pi / window.
+    """
+    n = np.arange(1, settings.frequencies)
+    *_, at, waves = _waves(settings.frequencies, settings.steps, filtered)
+    kept = np.exp(-36 * (n / settings.frequencies) ** _FILTER) if filtered else np.ones(len(n))
+    spectrum = xp.conj(phi[..., 1:]) * (2 * kept).astype(phi.real.dtype)
+    integral = spectrum * (-1j / (2 * np.pi * n)).astype(phi.dtype)
+    both = xp.stack([spectrum, integral], -2)
+    parts = xp.concatenate([both.real, -both.imag], -1)
+    density, ripple = xp.moveaxis(matmul(parts, waves.astype(parts.dtype)), -2, 0)
+    return at.astype(parts.dtype) + (ripple - ripple[..., :1]), 1 + density
 
 
 class _Ends(NamedTuple):
@@ -201,15 +218,6 @@ class _Sum(NamedTuple):
 
     spline: Spline
     ends: _Ends
-
-
-def _moments(classes: Beta) -> tuple[Array, Array]:
-    """Variances, and ratios of third to second moments downwards and upwards, which bound how far
-    a sum reaches.
-    """
-    a, b = (lax.stop_gradient(v) for v in (classes.a, classes.b))
-    ratio = distributions.skewness(a, b)
-    return distributions.variance_of(a, b), xp.stack([-ratio, ratio], -1)
 
 
 def _of_one(one: Beta, total: Array, settings: _Settings) -> _Sum:

@@ -145,25 +145,28 @@ def distinct(
             f" {', '.join(f'{name} {shape}' for name, shape in shapes.items())}."
         )
     ids = [as_class_ids(x, name, k, mask) for name, x in given.items()]
-    if not all(map(is_known, (*ids, mask))):
+    if not all(map(is_known, (*ids, mask))):  # each example is a combination of its own
         hidden = xp.stack([x.astype(xp.int32) for x in ids])
         counted = ((hidden >= 0) & (hidden < k)).all(0) & (True if mask is None else mask)
         return in_rectangle(counted.astype(float_dtype(counted)), hidden, k)
     table = np.stack([np.asarray(x, np.int32) for x in ids])
-    table = table[
-        :, ((table >= 0) & (table < k)).all(0) & (True if mask is None else np.asarray(mask))
-    ]
+    counted = ((table >= 0) & (table < k)).all(0) & (True if mask is None else np.asarray(mask))
+    cells, labels = in_rectangle(*_combinations(table[:, counted], k), k)
+    if not on_device(ids, mask):
+        return cells, labels
+    return jax.numpy.asarray(cells, float_dtype()), jax.numpy.asarray(labels, np.int32)
+
+
+def _combinations(table: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Columns of labels `(C, n)` that occur, `(C, U)`, in their order, and before them how often.
+
+    A combination is numbered row by row among those that occur, so that the numbers stay small.
+    """
     combination = table[0].astype(np.int64)
     for row in table[1:]:
         combination = np.unique(combination * k + row, return_inverse=True)[1].astype(np.int64)
     _, first, counts = np.unique(combination, return_index=True, return_counts=True)
-    cells, cell_labels = in_rectangle(counts.astype(float), table[:, first], k)
-    if on_device(ids, mask):
-        cells, cell_labels = (
-            jax.numpy.asarray(cells, float_dtype()),
-            jax.numpy.asarray(cell_labels, np.int32),
-        )
-    return cells, cell_labels
+    return counts.astype(float), table[:, first]
 
 
 def in_rectangle(counts: Array, labels: Array, k: int) -> tuple[Array, Array]:

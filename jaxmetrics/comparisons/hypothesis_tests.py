@@ -68,16 +68,7 @@ def mcnemar(
     (np.float64(0.47059), np.float64(0.49272))
     """
     check_option(method, "method", ("exact", "mid-p", "corrected", "asymptotic"))
-    counts = as_float(paired, "paired")
-    if counts.shape == (2, 2):
-        only_a, only_b, valid = counts[0, 1], counts[1, 0], (counts >= 0).all()
-    else:
-        counts = as_cube(counts)
-        k = counts.shape[-1]
-        right = xp.eye(k, dtype=bool)
-        only_a = xp.where(right[:, :, None] & ~right[:, None, :], counts, 0).sum((-3, -2, -1))
-        only_b = xp.where(~right[:, :, None] & right[:, None, :], counts, 0).sum((-3, -2, -1))
-        valid = (counts >= 0).all((-3, -2, -1))
+    only_a, only_b, valid = _discordant(as_float(paired, "paired"))
     total, fewer = only_a + only_b, xp.minimum(only_a, only_b)
     gap = xp.abs(only_a - only_b)
     if method in ("asymptotic", "corrected"):
@@ -93,6 +84,20 @@ def mcnemar(
         xp.where(valid, statistic, xp.nan),
         xp.where(valid, xp.where(total == 0, 1, p_value), xp.nan),
     )
+
+
+def _discordant(paired: Array) -> tuple[Array, Array, Array]:
+    """The numbers of examples that only A and that only B has right, and whether all counts are
+    possible.
+    """
+    if paired.shape == (2, 2):
+        return paired[0, 1], paired[1, 0], (paired >= 0).all()
+    cube = as_cube(paired)
+    right = xp.eye(cube.shape[-1], dtype=bool)
+    a_right, b_right = right[:, :, None], right[:, None, :]
+    only_a = xp.where(a_right & ~b_right, cube, 0).sum((-3, -2, -1))
+    only_b = xp.where(~a_right & b_right, cube, 0).sum((-3, -2, -1))
+    return only_a, only_b, (cube >= 0).all((-3, -2, -1))
 
 
 def _fair_coin(heads: Array, tosses: Array) -> tuple[Array, Array]:

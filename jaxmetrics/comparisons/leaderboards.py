@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -142,19 +144,9 @@ def _leaderboard(
     num_classifiers = len(labels) - 1
     numbers = cells.size + num_classifiers * k * k
     tabulate = tabulation(labels, k)
-    all_matrices = tabulate(cells)
 
     def of_all(cells: Array) -> Array:
         return map_tables(metric, tabulate(cells), k * k)
-
-    def judged_by_other_half(half: Array) -> Array:
-        matrices = tabulate(half)
-        chosen = xp.argmax(_last_if_nan(map_tables(metric, matrices, k * k)), -1)[..., None]
-        value = xp.take_along_axis(map_tables(metric, all_matrices - matrices, k * k), chosen, -1)[
-            ..., 0
-        ]
-        number = half.sum((-2, -1))
-        return xp.where((number > 0) & (number < cells.sum()), value, xp.nan)
 
     keys = split(key)
     estimates, samples = bootstrap_estimates(
@@ -171,18 +163,36 @@ def _leaderboard(
     ranks = _rank_probabilities(_last_if_nan(samples))
     winner = xp.argmax(_last_if_nan(estimates.value)).astype(xp.int32)
     held_out = replicates.evaluate(
-        replicates.halved, judged_by_other_half, keys[1], cells, size=size, numbers=2 * numbers
+        replicates.halved,
+        partial(_held_out_value, cells, tabulate, metric),
+        keys[1],
+        cells,
+        size=size,
+        numbers=2 * numbers,
     )
     alone = jax.tree.map(lambda x: x[winner], estimates)
     value = mean_of_finite(held_out)
-    # Of one, none was chosen.
-    moved = value - alone.value if len(labels) > 2 else xp.zeros_like(value)
+    # Of one classifier, none was chosen.
+    bias = alone.value - value if num_classifiers > 1 else xp.zeros_like(value)
     undefined = (size - xp.isfinite(held_out).sum()).astype(xp.int32)
     corrected = Estimate(
-        alone.value + moved, alone.low + moved, alone.high + moved, alone.standard_error, undefined
+        alone.value - bias, alone.low - bias, alone.high - bias, alone.standard_error, undefined
     )
     board = Leaderboard(estimates, ranks[:, 0], ranks, winner, corrected)
     return nan_unless(cells.sum() > 0, board)
+
+
+def _held_out_value(
+    cells: Array, tabulate: Callable[[Array], Array], metric: Metric, half: Array
+) -> Array:
+    """The value on the examples that are not in `half` of the classifier that is best on it."""
+    matrices = tabulate(half)
+    numbers = matrices.shape[-1] ** 2
+    best = xp.argmax(_last_if_nan(map_tables(metric, matrices, numbers)), -1)[..., None]
+    others = map_tables(metric, tabulate(cells) - matrices, numbers)
+    value = xp.take_along_axis(others, best, -1)[..., 0]
+    size = half.sum((-2, -1))
+    return xp.where((size > 0) & (size < cells.sum()), value, xp.nan)
 
 
 def _last_if_nan(values: Array) -> Array:

@@ -167,26 +167,8 @@ def _bootstrap_examples(
 
     arange = np.arange if isinstance(key, HostKey) else jax.numpy.arange
     values = jax.tree.map(xp.asarray, of_units(arange(units)))
-    if isinstance(key, HostKey):
-        rng = key.generator()
-        order: Array = np.arange(units) if units <= _GROUPS else rng.permutation(units)
-        at_once = max(1, replicates.LANES // units)
-        sizes = [min(at_once, size - begin) for begin in range(0, size, at_once)]
-        blocks = [
-            map_in_blocks(of_units, rng.integers(units, size=(number, units)), numbers)
-            for number in sizes
-        ]
-        samples = jax.tree.map(lambda *x: np.concatenate(x), *blocks)
-    else:
-        order = arange(units)
-        if units > _GROUPS:
-            order = jax.random.permutation(jax.random.fold_in(key, size), units)
-        keys = jax.random.split(key, size)
-        samples = map_in_blocks(
-            lambda key: of_units(samplers.indices(samplers.random_words(key, units), units)),
-            keys,
-            numbers,
-        )
+    resampled = _resampled_on_host if isinstance(key, HostKey) else _resampled_on_device
+    samples, order = resampled(key, of_units, units, size, numbers)
     if method != "bca":
         return estimates_of(values, samples, level=level, method=method)
 
@@ -199,6 +181,35 @@ def _bootstrap_examples(
     return estimates_of(
         values, samples, jax.tree.map(acceleration, left_out), level=level, method=method
     )
+
+
+def _resampled_on_host(
+    key: HostKey, of_units: Callable[[Array], Any], units: int, size: int, numbers: int
+) -> tuple[Any, Array]:
+    """The statistic of units drawn with replacement, `size` times; the units in random order."""
+    rng = key.generator()
+    order = np.arange(units) if units <= _GROUPS else rng.permutation(units)
+    at_once = max(1, replicates.LANES // units)
+    sizes = [min(at_once, size - begin) for begin in range(0, size, at_once)]
+    blocks = [
+        map_in_blocks(of_units, rng.integers(units, size=(number, units)), numbers)
+        for number in sizes
+    ]
+    return jax.tree.map(lambda *x: np.concatenate(x), *blocks), order
+
+
+def _resampled_on_device(
+    key: Key, of_units: Callable[[Array], Any], units: int, size: int, numbers: int
+) -> tuple[Any, Array]:
+    """The same by JAX."""
+    order = jax.numpy.arange(units)
+    if units > _GROUPS:
+        order = jax.random.permutation(jax.random.fold_in(key, size), units)
+
+    def of_key(key: Array) -> Any:
+        return of_units(samplers.indices(samplers.random_words(key, units), units))
+
+    return map_in_blocks(of_key, jax.random.split(key, size), numbers), order
 
 
 def _how_often(drawn: Array, units: int, dtype: np.dtype) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._validation import ArrayLike, as_float, check_option
+from jaxmetrics._validation import ArrayLike, as_float, check_level, check_option
 from jaxmetrics.betas import distributions
 from jaxmetrics.estimates import Estimate, normal_quantile
 
@@ -73,28 +73,48 @@ def proportion_interval(
     >>> estimate.low, estimate.high
     (np.float64(0.698966), np.float64(0.972134))
     """
-    check_option(method, "method", ("wilson", "jeffreys", "clopper_pearson", "agresti_coull"))
-    z = normal_quantile(level)
+    check_option(method, "method", tuple(_METHODS))
+    check_level(level)
     s, n = xp.broadcast_arrays(as_float(successes, "successes"), as_float(trials, "trials"))
     # Sums of weights, rounded apart.
     s = xp.where((s > n) & (s <= n * (1 + 8 * xp.finfo(n.dtype).eps)), n, s)
     possible = (s >= 0) & (s <= n)
     s, n = xp.where(possible, s, xp.nan), xp.where(possible, n, xp.nan)
     p = divide(s, n, xp.nan)
-    if method == "wilson":
-        low, high = wilson_interval(s, n, z)
-    elif method == "jeffreys":
-        low, high = _quantiles_of_beta(level, (s + 0.5, n - s + 0.5), (s + 0.5, n - s + 0.5))
-    elif method == "clopper_pearson":
-        low, high = _quantiles_of_beta(level, (s, n - s + 1), (s + 1, n - s))
-    else:
-        centre = (s + z**2 / 2) / (n + z**2)
-        half_width = z * xp.sqrt(centre * ((n - s + z**2 / 2) / (n + z**2)) / (n + z**2))
-        low, high = xp.maximum(centre - half_width, 0), xp.minimum(centre + half_width, 1)
-    if method in ("jeffreys", "clopper_pearson"):
-        low, high = xp.where(n == 0, 0, low), xp.where(n == 0, 1, high)
+    low, high = _METHODS[method](s, n, level)
     error = safe_sqrt(divide(p * divide(n - s, n, xp.nan), n, xp.nan))
     return Estimate(p, low, high, error, xp.zeros(np.shape(p), xp.int32))
+
+
+def _wilson(s: Array, n: Array, level: float) -> tuple[Array, Array]:
+    return wilson_interval(s, n, normal_quantile(level))
+
+
+def _agresti_coull(s: Array, n: Array, level: float) -> tuple[Array, Array]:
+    z = normal_quantile(level)
+    centre = (s + z**2 / 2) / (n + z**2)
+    rest = (n - s + z**2 / 2) / (n + z**2)
+    half_width = z * xp.sqrt(centre * rest / (n + z**2))
+    return xp.maximum(centre - half_width, 0), xp.minimum(centre + half_width, 1)
+
+
+def _jeffreys(s: Array, n: Array, level: float) -> tuple[Array, Array]:
+    low, high = _quantiles_of_beta(level, (s + 0.5, n - s + 0.5), (s + 0.5, n - s + 0.5))
+    return xp.where(n == 0, 0, low), xp.where(n == 0, 1, high)
+
+
+def _clopper_pearson(s: Array, n: Array, level: float) -> tuple[Array, Array]:
+    low, high = _quantiles_of_beta(level, (s, n - s + 1), (s + 1, n - s))
+    return xp.where(n == 0, 0, low), xp.where(n == 0, 1, high)
+
+
+# The ends, from successes, trials and level.
+_METHODS: dict[str, Callable[[Array, Array, float], tuple[Array, Array]]] = {
+    "wilson": _wilson,
+    "jeffreys": _jeffreys,
+    "clopper_pearson": _clopper_pearson,
+    "agresti_coull": _agresti_coull,
+}
 
 
 def _quantiles_of_beta(
