@@ -100,13 +100,13 @@ class Counted:
         else:  # first within the batch, which rounds less
             self.counts += np.bincount(cells, amounts[in_use], k * k).reshape(k, k)
 
-    def in_order(self) -> tuple[list[str], np.ndarray, ProbabilitySums | None]:
-        """Class names, counts and sums of probabilities, sorted by number if all names are
+    def sorted_classes(self) -> tuple[list[str], np.ndarray, ProbabilitySums | None]:
+        """Give class names, counts and sums of probabilities, sorted by number if all names are
         integers, else by name.
         """
         names = _sorted(self.classes)
         order = np.array([self.classes[name] for name in names])
-        probabilities = None if self.probabilities is None else self.probabilities.of_classes(order)
+        probabilities = None if self.probabilities is None else self.probabilities.reordered(order)
         return names, self.counts[np.ix_(order, order)], probabilities
 
 

@@ -31,8 +31,8 @@ from jaxmetrics.streaming._statistics import (
     PairedConfusionMatrix,
     Replicates,
     ScoreHistogram,
-    Statistic,
 )
+from jaxmetrics.streaming.statistics import Statistic
 
 __all__ = [
     "Accumulator",
@@ -51,11 +51,24 @@ Metrics = Mapping[str, Metric]
 @dataclass(frozen=True)
 class Accumulator:
     """Statistics to add up, and named functions of their tables; made by `count_metrics` and its
-    kin.
+    kin, or from a `Statistic` of your own.
+
+    Attributes:
+        statistics: what is added up.
+        results: names, and functions of as many tables as there are statistics.
     """
 
     statistics: tuple[Statistic, ...]
     results: tuple[tuple[str, Callable[..., Any]], ...]
+
+    def __post_init__(self) -> None:
+        """Check that the statistics are some."""
+        for statistic in self.statistics:
+            if isinstance(statistic, type) or not isinstance(statistic, Statistic):
+                raise TypeError(
+                    "Accumulator takes statistics with the members of jaxmetrics.Statistic, got"
+                    f" {statistic!r}."
+                )
 
 
 class PairedValues(NamedTuple):
@@ -191,12 +204,9 @@ def ranking_metrics(
     histogram = ScoreHistogram(
         scale, check_num_bins(num_bins), _size_or_none(num_classes, "num_classes")
     )
-    areas = (
-        {"roc_auc": roc_auc_bounds, "average_precision": average_precision_bounds}
-        if metrics is None
-        else metrics
-    )
-    return Accumulator((histogram,), _with_interval(areas, interval))
+    if metrics is None:
+        metrics = {"roc_auc": roc_auc_bounds, "average_precision": average_precision_bounds}
+    return Accumulator((histogram,), _with_interval(metrics, interval))
 
 
 def calibration_metrics(
@@ -266,6 +276,11 @@ def poisson_bootstrap(
         )
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
         raise ValueError(f"seed must be a Python int from 0 to 2^32 - 1, got {seed!r}.")
+    if len(accumulator.statistics) != 1:
+        raise ValueError(
+            "poisson_bootstrap takes an accumulator of one statistic, got"
+            f" {len(accumulator.statistics)}."
+        )
     (statistic,) = accumulator.statistics
     replicates = Replicates(statistic, check_num_samples(num_samples), seed)
     estimate = partial(_Bootstrapped, level=check_level(level))
@@ -333,7 +348,9 @@ def _mean(moments: Array) -> Array:
 
 
 def mean_estimate(moments: ArrayLike, level: float) -> Estimate:
-    """Of the sums of weights, values and squares; weights are numbers of examples."""
+    """Estimate a mean from the sums of weights, values and squares; weights are numbers of
+    examples.
+    """
     n, _, squares = sums = as_float(moments, "moments")
     mean = _mean(sums)
     variance = divide(xp.maximum(squares - n * mean**2, 0), n - 1, jnp.nan)

@@ -11,7 +11,8 @@ jitted function takes longer for each array that it is given.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
+from dataclasses import dataclass
 from functools import reduce
 
 import jax
@@ -23,6 +24,17 @@ from jaxmetrics._namespaces import float_dtype
 from jaxmetrics._validation import is_integer
 
 __all__: list[str] = []
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Totals:
+    """What has been added up of a table: its sum, and its count if tables without weights hold
+    integers.
+    """
+
+    sum: jax.Array
+    count: jax.Array | None = None
 
 
 def no_count(shape: tuple[int, ...]) -> jax.Array:
@@ -100,6 +112,7 @@ def as_numpy(total: jax.Array) -> np.ndarray:
     return a.astype(np.float64) + b.astype(np.float64)
 
 
-def in_float64(totals: Mapping[str, jax.Array]) -> np.ndarray:
+def in_float64(totals: Totals) -> np.ndarray:
     """A table on the host, its count and its sum together."""
-    return np.sum([as_numpy(total).astype(np.float64) for total in totals.values()], axis=0)
+    table = as_numpy(totals.sum).astype(np.float64)
+    return table if totals.count is None else table + as_numpy(totals.count).astype(np.float64)
