@@ -9,6 +9,8 @@ names as strings), `weight` and, for each class with probabilities, `prob 0`, `p
 larger than memory.
 """
 
+from __future__ import annotations
+
 import re
 import zipfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -34,7 +36,12 @@ EXTENSIONS = (".csv", ".parquet", ".npz")
 
 _ROW = "number of the row"  # a column of frames from files whose blank lines are left out
 
+_LABELS = ("true", "pred")  # roles whose columns hold classes
+_JOIN_HINT = "--id names a column to join them by"
+
 OnProgress = Callable[[int, int | None], None]
+# Called with which rows are bad, a role and what is wrong.
+Refuse = Callable[[np.ndarray, str, str], NoReturn]
 
 
 class InputError(Exception):
@@ -66,10 +73,8 @@ class Columns:
             if f"{name}_duplicated_0" in found:  # what polars makes of a second one
                 raise InputError(f"the file has two columns {name!r}")
         if len(set(roles.values())) < len(roles):
-            raise InputError(
-                "one column has two roles:"
-                f" {', '.join(f'{role} = {name!r}' for role, name in roles.items())}"
-            )
+            given = ", ".join(f"{role} = {name!r}" for role, name in roles.items())
+            raise InputError(f"one column has two roles: {given}")
         return roles
 
 
@@ -87,18 +92,36 @@ class Counted:
     num_rows: int = 0
     num_ignored: int = 0
 
-    def add(self, true: np.ndarray, pred: np.ndarray, amounts: np.ndarray | None) -> None:
-        """Add cells with amounts, or rows, of 1 each or a weight: class ids, -1 to leave out."""
+    def add(
+        self,
+        true: np.ndarray,
+        pred: np.ndarray,
+        *,
+        times: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+    ) -> None:
+        """Add rows by their class ids, -1 to leave out: how many `times` each occurs, or once with
+        its weight.
+        """
+        times = np.ones(len(true), np.int64) if times is None else times.astype(np.int64)
+        in_use = (true >= 0) & (pred >= 0)
+        self.num_rows += int(times.sum())
+        self.num_ignored += int(times[~in_use].sum())
+
         k = 1 << max(4, (len(self.classes) - 1).bit_length())
         if k > len(self.counts):
             self.counts = np.pad(self.counts, (0, k - len(self.counts)))
-        in_use = (true >= 0) & (pred >= 0)
         cells = k * true[in_use].astype(np.int64) + pred[in_use]
-        if amounts is None or amounts.dtype.kind in "iu":
-            whole = 1 if amounts is None else amounts[in_use].astype(np.int64)
-            np.add.at(self.counts.reshape(-1), cells, whole)
+        if weights is None:
+            np.add.at(self.counts.reshape(-1), cells, times[in_use])
         else:  # first within the batch, which rounds less
-            self.counts += np.bincount(cells, amounts[in_use], k * k).reshape(k, k)
+            self.counts += np.bincount(cells, weights[in_use], k * k).reshape(k, k)
+
+    def add_probabilities(self, sums: ProbabilitySums) -> None:
+        """Add the sums over a batch."""
+        if self.probabilities is not None:
+            sums = ProbabilitySums(*map(np.add, self.probabilities, sums))
+        self.probabilities = sums
 
     def sorted_classes(self) -> tuple[list[str], np.ndarray, ProbabilitySums | None]:
         """Give class names, counts and sums of probabilities, sorted by number if all names are
@@ -129,23 +152,13 @@ def read_pairs(
     """Read two files of predictions, row by row or joined by `columns.id`; their true classes must
     agree.
     """
-    a, b = (_read_predictions(path, columns, frozenset(ignore)) for path in (path_a, path_b))
+    paths = path_a, path_b
+    a, b = (_read_predictions(path, columns, frozenset(ignore)) for path in paths)
     if columns.id is not None:
-        a, b = _joined(a, b, (path_a, path_b))
+        a, b = _joined(a, b, paths)
     elif len(a) != len(b):
-        raise InputError(
-            f"{path_a} has {len(a)} rows, {path_b} has {len(b)}; --id names a column to join them"
-            " by"
-        )
-    differ = (a["true"] != b["true"]).to_numpy()
-    if differ.any():
-        i = int(differ.argmax())
-        first = f"row {_row_number(a, i)}" if columns.id is None else f"{columns.id} {a['id'][i]!r}"
-        hint = "; --id names a column to join them by" if columns.id is None else ""
-        raise InputError(
-            f"{path_a} and {path_b} differ in the true class of {differ.sum()} of {len(a)} rows,"
-            f" the first at {first}: {a['true'][i]!r} and {b['true'][i]!r}{hint}"
-        )
+        raise InputError(f"{path_a} has {len(a)} rows, {path_b} has {len(b)}; {_JOIN_HINT}")
+    _check_same_truth(a, b, paths, columns.id)
     labels = [a["true"], a["pred"], b["pred"]]
     kept = ~np.logical_or.reduce([column.is_in(list(ignore)).to_numpy() for column in labels])
     if not kept.any():
@@ -156,33 +169,37 @@ def read_pairs(
         raise InputError(
             f"a comparison needs at least two classes, the files have {_listed(names)}"
         )
-    for path, pred in ((path_a, pred_a), (path_b, pred_b)):
-        with _naming(path):
+    for path, pred in zip(paths, (pred_a, pred_b), strict=True):
+        with _input_errors(path):
             _check_kinds(true.unique().to_list(), pred.unique().to_list())
+    ids = {name: i for i, name in enumerate(names)}
+    id_true, id_a, id_b = (_ids(column, ids, ()) for column in (true, pred_a, pred_b))
+    return Pairs(names, id_true, id_a, id_b, num_ignored=int((~kept).sum()))
 
-    def ids(labels: pl.Series) -> np.ndarray:
-        return labels.replace_strict(
-            names, list(range(len(names))), return_dtype=pl.Int32
-        ).to_numpy()
 
-    return Pairs(names, ids(true), ids(pred_a), ids(pred_b), num_ignored=int((~kept).sum()))
+def _check_same_truth(
+    a: pl.DataFrame, b: pl.DataFrame, paths: tuple[Path, Path], id_column: str | None
+) -> None:
+    differ = (a["true"] != b["true"]).to_numpy()
+    if not differ.any():
+        return
+    i = int(differ.argmax())
+    first = f"row {_row_number(a, i)}" if id_column is None else f"{id_column} {a['id'][i]!r}"
+    hint = f"; {_JOIN_HINT}" if id_column is None else ""
+    raise InputError(
+        f"{paths[0]} and {paths[1]} differ in the true class of {differ.sum()} of {len(a)} rows,"
+        f" the first at {first}: {a['true'][i]!r} and {b['true'][i]!r}{hint}"
+    )
 
 
 def _read_predictions(path: Path, columns: Columns, ignore: frozenset[str]) -> pl.DataFrame:
     """The columns true, pred and id of a file, all strings, every class checked."""
-    with _naming(path):
+    with _input_errors(path):
         source = _source(path, columns)
         frame = pl.concat(source.batches()).with_columns(pl.all().cast(pl.String).fill_null(""))
-
-        def refuse(bad: np.ndarray, role: str, message: str) -> NoReturn:
-            i = int(bad.argmax())
-            raise InputError(
-                f"row {_row_number(frame, i)}: {source.roles[role]!r} is {frame[role][i]!r},"
-                f" {message}"
-            )
-
+        refuse = _refusal(frame, source)
         classes: dict[str, int] = {}
-        for role in ("true", "pred"):
+        for role in _LABELS:
             _learn_classes(classes, frame[role], role, False, ignore, refuse)
     return frame
 
@@ -222,20 +239,20 @@ def count_predictions(
     on_progress: OnProgress | None = None,
 ) -> Counted:
     """Read a file of predictions once and count it."""
-    with _naming(path):
+    with _input_errors(path):
         source = _source(path, columns)
         advance, ignored = on_progress or (lambda done, total: None), frozenset(ignore)
         counted = Counted({name: i for i, name in enumerate(source.prob_classes)})
         if "weight" in source.roles:
             counted.counts = counted.counts.astype(float)
         start: int | None = 0
-        are_labels_all = not source.prob_names and "weight" not in source.roles
-        if isinstance(source, _TableSource) and are_labels_all:
+        has_labels_only = not source.prob_names and "weight" not in source.roles
+        if isinstance(source, _TableSource) and has_labels_only:
             start = _add_cells(counted, source, ignored, advance)
         if start is not None:
-            batch_size = min(
-                BATCH_SIZE, max(1, _MOST_PROBABILITIES // max(1, len(source.prob_names)))
-            )
+            # Rows of many probabilities are wide: fewer of them are held at once.
+            width = max(1, len(source.prob_names))
+            batch_size = min(BATCH_SIZE, max(1, _MOST_PROBABILITIES // width))
             for frame in source.batches(start):
                 for batch in frame.iter_slices(batch_size):
                     _add_rows(counted, batch, source, ignored)
@@ -246,7 +263,7 @@ def count_predictions(
 
 def read_counts(path: Path) -> tuple[np.ndarray, list[str] | None]:
     """A confusion matrix, and the names of its classes where the file has them."""
-    with _naming(path):
+    with _input_errors(path):
         if path.suffix.lower() == ".npz":
             return _counts_from_npz(path), None
         if path.suffix.lower() == ".parquet":
@@ -258,19 +275,17 @@ def read_counts(path: Path) -> tuple[np.ndarray, list[str] | None]:
         rows = [[(cell or "").strip() for cell in row] for row in frame.rows()]
         rows = [row for row in rows if any(row)]  # without blank lines
         has_names = len(rows) == len(rows[0]) + 1 or not all(map(_is_number, rows[0]))
-        return (
-            _counts_from_cells(rows[0], rows[1:]) if has_names else _counts_from_cells(None, rows)
-        )
+        header = rows.pop(0) if has_names else None
+        return _counts_from_cells(header, rows)
 
 
 @contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Errors of the block as InputError that names the file."""
+def _input_errors(path: Path) -> Iterator[None]:
+    """Turn errors of the block into an InputError that names the file."""
     try:
         if path.suffix.lower() not in EXTENSIONS:
-            raise InputError(
-                f"unknown extension {path.suffix!r}; known are {', '.join(EXTENSIONS)}"
-            )
+            known = ", ".join(EXTENSIONS)
+            raise InputError(f"unknown extension {path.suffix!r}; known are {known}")
         if not path.is_file():
             raise InputError("it is a directory" if path.is_dir() else "no such file")
         yield
@@ -291,10 +306,9 @@ class _Source(Protocol):
     def batches(self, start: int = 0) -> Iterator[pl.DataFrame]: ...
 
 
-def _source(path: Path, columns: Columns) -> "_Source":
-    return (
-        _NpzSource(path, columns) if path.suffix.lower() == ".npz" else _TableSource(path, columns)
-    )
+def _source(path: Path, columns: Columns) -> _Source:
+    is_npz = path.suffix.lower() == ".npz"
+    return _NpzSource(path, columns) if is_npz else _TableSource(path, columns)
 
 
 class _TableSource:
@@ -302,26 +316,22 @@ class _TableSource:
 
     def __init__(self, path: Path, columns: Columns) -> None:
         is_csv = path.suffix.lower() == ".csv"
-        table = (
-            pl.scan_csv(path, infer_schema=False, glob=False)
-            if is_csv
-            else pl.scan_parquet(path, glob=False)
-        )
+        if is_csv:
+            table = pl.scan_csv(path, infer_schema=False, glob=False)
+        else:
+            table = pl.scan_parquet(path, glob=False)
         schema = table.collect_schema()
         found = schema.names()
         if len(found) == 1 and re.search(r"[;\t|]", found[0]):
             raise InputError(f"columns must be separated by commas; the first line is {found[0]!r}")
         self.roles = columns.roles(found)
         prefix = columns.prob or ""
-        self.prob_names = [
-            name
-            for name in found
-            if prefix and name.startswith(prefix) and name not in self.roles.values()
-        ]
+        free = [name for name in found if name not in self.roles.values()]
+        self.prob_names = [name for name in free if prefix and name.startswith(prefix)]
         self.prob_classes = [name.removeprefix(prefix) for name in self.prob_names]
         if prefix and not self.prob_names:
             raise InputError(f"no column begins with {prefix!r}; the file has {_listed(found)}")
-        for role in ("true", "pred"):
+        for role in _LABELS:
             if role in self.roles and schema[self.roles[role]].is_float():
                 name = self.roles[role]
                 raise InputError(
@@ -334,13 +344,18 @@ class _TableSource:
     def batches(self, start: int = 0) -> Iterator[pl.DataFrame]:
         """The rows from `start` on, in order."""
         columns = [pl.col(name).alias(role) for role, name in self.roles.items()]
-        columns += [pl.col(name).alias(f"prob {i}") for i, name in enumerate(self.prob_names)]
+        columns += [
+            pl.col(name).alias(column)
+            for name, column in zip(self.prob_names, _prob_columns(self), strict=True)
+        ]
         table = self._table.slice(start)
         if self._is_csv:  # leave out blank lines, strip spaces
             blank = pl.all_horizontal(pl.all().exclude(_ROW).is_null())
             table = table.with_row_index(_ROW, start + 1).filter(~blank)
             columns = [pl.col(_ROW), *(column.str.strip_chars() for column in columns)]
-        rows = table.select(columns).with_columns(pl.col("^true|pred$").cast(pl.String))
+        rows = table.select(columns).with_columns(
+            pl.col(role).cast(pl.String) for role in _LABELS if role in self.roles
+        )
         return rows.collect_batches(chunk_size=BATCH_SIZE, maintain_order=True)
 
     def cells(self, start: int, length: int) -> tuple[int, pl.DataFrame]:
@@ -352,7 +367,7 @@ class _TableSource:
         if cells is None:
             cells = self._count_pairs(piece, maintain_order=start == 0)
             if self._is_csv:
-                for role in ("true", "pred"):
+                for role in _LABELS:
                     self._labels |= dict.fromkeys(cells[role].unique().drop_nulls())
         num_rows = int(cells["len"].sum())
         nothing = pl.col("true").is_null() & pl.col("pred").is_null()
@@ -362,7 +377,7 @@ class _TableSource:
             num_blank = piece.select(blank).collect(engine="streaming").item()
             rest = pl.col("len") - pl.when(nothing).then(num_blank).otherwise(0)
             cells = cells.with_columns(rest).filter(pl.col("len") > 0)
-        labels = pl.col("true", "pred").cast(pl.String)
+        labels = pl.col(_LABELS).cast(pl.String)
         return num_rows, cells.with_columns(labels.str.strip_chars() if self._is_csv else labels)
 
     def _cells_of_known(self, start: int, length: int) -> pl.DataFrame | None:
@@ -371,7 +386,7 @@ class _TableSource:
         """
         if not 0 < len(self._labels) <= MAX_CLASSES:
             return None
-        kinds = {self.roles[role]: pl.Enum(list(self._labels)) for role in ("true", "pred")}
+        kinds = {self.roles[role]: pl.Enum(list(self._labels)) for role in _LABELS}
         table = pl.scan_csv(self._path, infer_schema=False, glob=False, schema_overrides=kinds)
         try:
             return self._count_pairs(table.slice(start, length))
@@ -379,7 +394,7 @@ class _TableSource:
             return None
 
     def _count_pairs(self, piece: pl.LazyFrame, maintain_order: bool = False) -> pl.DataFrame:
-        pair = [pl.col(self.roles[role]).alias(role) for role in ("true", "pred")]
+        pair = [pl.col(self.roles[role]).alias(role) for role in _LABELS]
         grouped = piece.group_by(pair, maintain_order=maintain_order)
         return grouped.agg(pl.len()).collect(engine="streaming")
 
@@ -390,9 +405,8 @@ class _NpzSource:
     def __init__(self, path: Path, columns: Columns) -> None:
         self._path = path
         with zipfile.ZipFile(path) as archive:
-            found = [
-                name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")
-            ]
+            files = [name for name in archive.namelist() if name.endswith(".npy")]
+            found = [name.removesuffix(".npy") for name in files]
             if columns.prob is not None and columns.prob not in found:
                 raise InputError(f"no array {columns.prob!r}; the file has {_listed(found)}")
             self.roles = columns.roles(found)
@@ -400,9 +414,8 @@ class _NpzSource:
             shapes = {role: self._check(archive, role, name) for role, name in self._arrays.items()}
         lengths = {self._arrays[role]: shape[0] for role, shape in shapes.items()}
         if len(set(lengths.values())) > 1:
-            raise InputError(
-                "unequal lengths: " + ", ".join(f"{name!r} has {n}" for name, n in lengths.items())
-            )
+            found_lengths = ", ".join(f"{name!r} has {n}" for name, n in lengths.items())
+            raise InputError(f"unequal lengths: {found_lengths}")
         self.num_rows: int | None = shapes["true"][0]
         num_classes = shapes["prob"][1] if columns.prob else 0
         self.prob_names = [f"{columns.prob}[:, {i}]" for i in range(num_classes)]
@@ -413,17 +426,14 @@ class _NpzSource:
         with archive.open(f"{name}.npy") as file:
             shape, _, dtype = _read_header(file, name)
         if len(shape) != (2 if role == "prob" else 1):
-            raise InputError(
-                f"array {name!r} has shape {shape}, expected"
-                f" {'(n, K)' if role == 'prob' else '(n,)'}"
-            )
-        if dtype.kind not in ("iubUS" if role in ("true", "pred", "id") else "iubf"):
-            expected = (
-                "expected strings or integers"
-                if role in ("true", "pred", "id")
-                else "expected real numbers"
-            )
-            raise InputError(f"array {name!r} holds {dtype}: {expected}")
+            expected = "(n, K)" if role == "prob" else "(n,)"
+            raise InputError(f"array {name!r} has shape {shape}, expected {expected}")
+        if role in (*_LABELS, "id"):
+            kinds, expected = "iubUS", "strings or integers"
+        else:
+            kinds, expected = "iubf", "real numbers"
+        if dtype.kind not in kinds:
+            raise InputError(f"array {name!r} holds {dtype}: expected {expected}")
         return shape
 
     def batches(self, start: int = 0) -> Iterator[pl.DataFrame]:
@@ -438,19 +448,22 @@ class _NpzSource:
                     for role, x in piece.items()
                 }
                 data |= {
-                    f"prob {i}": pl.Series(prob[:, i].astype(float)) for i in range(prob.shape[1])
+                    column: pl.Series(prob[:, i].astype(float))
+                    for i, column in enumerate(_prob_columns(self))
                 }
-                yield pl.DataFrame(data).with_columns(pl.col("^true|pred$").cast(pl.String))
+                yield _with_text_labels(pl.DataFrame(data))
+
+
+def _with_text_labels(batch: pl.DataFrame) -> pl.DataFrame:
+    return batch.with_columns(pl.col(role).cast(pl.String) for role in _labels_of(batch))
 
 
 def _read_header(file: IO[bytes], name: str) -> tuple[tuple[int, ...], bool, np.dtype]:
     version = np.lib.format.read_magic(file)
-    read = (
-        np.lib.format.read_array_header_1_0
-        if version == (1, 0)
-        else np.lib.format.read_array_header_2_0
-    )
-    shape, fortran_order, dtype = read(file)
+    if version == (1, 0):
+        shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(file)
+    else:
+        shape, fortran_order, dtype = np.lib.format.read_array_header_2_0(file)
     if dtype.hasobject:
         raise InputError(
             f"array {name!r} holds Python objects; save it as integers or fixed-width strings"
@@ -471,6 +484,27 @@ def _npy_rows(archive: zipfile.ZipFile, name: str, stack: ExitStack) -> Iterator
         yield np.frombuffer(file.read(size * row), dtype).reshape(size, *shape[1:])
 
 
+def _refusal(frame: pl.DataFrame, source: _Source, num_before: int = 0) -> Refuse:
+    """What raises an error that names the row, the column and the value of the first bad row."""
+
+    def refuse(bad: np.ndarray, role: str, message: str) -> NoReturn:
+        i = int(bad.argmax())
+        if role == "prob":
+            names = " + ".join(map(repr, source.prob_names))
+            value = list(frame.select(_prob_columns(source)).row(i))
+        else:
+            names, value = repr(source.roles[role]), frame[role][i]
+        row = _row_number(frame, i, num_before)
+        raise InputError(f"row {row}: {names} is {value!r}, {message}")
+
+    return refuse
+
+
+def _refuse_piece(bad: np.ndarray, role: str, message: str) -> NoReturn:
+    """Cells do not know their rows: whoever catches this reads the piece again, row by row."""
+    raise InputError(message)
+
+
 def _add_cells(
     counted: Counted, source: _TableSource, ignore: frozenset[str], on_progress: OnProgress
 ) -> int | None:
@@ -478,30 +512,17 @@ def _add_cells(
 
     Returns the first row of the piece in which something is wrong, or None.
     """
-
-    def refuse(bad: np.ndarray, role: str, message: str) -> NoReturn:
-        raise InputError(message)
-
     start, length = 0, BATCH_SIZE
     while True:
         on_progress(counted.num_rows, source.num_rows)
         num_rows, cells = source.cells(start, length)
-        cells = cells.with_columns(pl.col("true", "pred").fill_null(""))
-        known = dict(counted.classes)
-        if max(cells[role].n_unique() for role in ("true", "pred")) > MAX_CLASSES + len(ignore):
+        cells = cells.with_columns(pl.col(_LABELS).fill_null(""))
+        classes = _classes_with(counted.classes, cells, ignore, in_order=start == 0)
+        if classes is None:
             return start
-        try:
-            for role in ("true", "pred"):
-                labels = cells[role] if start == 0 else cells[role].unique().sort()
-                _learn_classes(known, labels, role, False, ignore, refuse)
-        except InputError:
-            return start
-        counted.classes = known
-        true, pred = (_ids(cells[role], known, ignore) for role in ("true", "pred"))
-        amounts = cells["len"].to_numpy()
-        counted.add(true, pred, amounts)
-        counted.num_rows += int(amounts.sum())
-        counted.num_ignored += int(amounts[(true < 0) | (pred < 0)].sum())
+        counted.classes = classes
+        true, pred = (_ids(cells[role], classes, ignore) for role in _LABELS)
+        counted.add(true, pred, times=cells["len"].to_numpy())
         start += num_rows
         if num_rows < length:
             on_progress(counted.num_rows, source.num_rows)
@@ -509,56 +530,92 @@ def _add_cells(
         length = min(4 * length, _LARGEST_PIECE)
 
 
+def _classes_with(
+    known: Mapping[str, int], cells: pl.DataFrame, ignore: frozenset[str], *, in_order: bool
+) -> dict[str, int] | None:
+    """The known classes and those of the cells; None if a label among these is no class.
+
+    Cells in the order of the rows give their classes ids in that order.
+    """
+    # Columns of free text are found out before their values are looked at one by one.
+    if max(cells[role].n_unique() for role in _LABELS) > MAX_CLASSES + len(ignore):
+        return None
+    classes = dict(known)
+    try:
+        for role in _LABELS:
+            labels = cells[role] if in_order else cells[role].unique().sort()
+            _learn_classes(classes, labels, role, False, ignore, _refuse_piece)
+    except InputError:
+        return None
+    return classes
+
+
 def _add_rows(
     counted: Counted, batch: pl.DataFrame, source: _Source, ignore: frozenset[str]
 ) -> None:
-    """Add one batch."""
-
-    def refuse(bad: np.ndarray, role: str, message: str) -> NoReturn:
-        i = int(bad.argmax())
-        value = list(batch.select(f"^{role}.*$").row(i)) if role == "prob" else batch[role][i]
-        where = (
-            " + ".join(map(repr, source.prob_names)) if role == "prob" else repr(source.roles[role])
-        )
-        raise InputError(
-            f"row {_row_number(batch, i, counted.num_rows)}: {where} is {value!r}, {message}"
-        )
-
-    batch = batch.with_columns(pl.col("^true|pred$").fill_null(""))
-    ids = {}
-    for role in ("true", "pred"):
-        if role in batch.columns:
-            _learn_classes(
-                counted.classes, batch[role], role, bool(source.prob_names), ignore, refuse
-            )
-            ids[role] = _ids(batch[role], counted.classes, ignore)
+    """Check one batch of rows, and add it."""
+    batch = batch.with_columns(pl.col(role).fill_null("") for role in _labels_of(batch))
+    refuse = _refusal(batch, source, counted.num_rows)
+    ids = _checked_ids(counted.classes, batch, source, ignore, refuse)
     in_use = np.logical_and.reduce([x >= 0 for x in ids.values()])
-
-    weights = probs = None
-    if "weight" in batch.columns:
-        weights = _numbers(batch, ["weight"])[:, 0]
-        valid = np.isfinite(weights) & (weights >= 0)
-        if not valid[in_use].all():
-            refuse(in_use & ~valid, "weight", "expected a number >= 0")
-        weights = np.where(in_use, weights, 0)
-    if source.prob_names:
-        probs = _numbers(batch, [f"prob {i}" for i in range(len(source.prob_names))])
-        if not are_probabilities(probs)[in_use].all():
-            refuse(
-                in_use & ~are_probabilities(probs), "prob", "expected probabilities that sum to 1"
-            )
-        ids.setdefault("pred", np.nan_to_num(probs).argmax(1))
-
-    true, pred = (np.where(in_use, ids[role], -1) for role in ("true", "pred"))
-    counted.add(true, pred, weights)
-    counted.num_rows += len(batch)
-    counted.num_ignored += int((~in_use).sum())
+    weights = _checked_weights(batch, in_use, refuse)
+    probs = _checked_probabilities(batch, source, in_use, refuse)
+    if probs is not None and "pred" not in ids:
+        ids["pred"] = np.nan_to_num(probs).argmax(1)
+    true, pred = (np.where(in_use, ids[role], -1) for role in _LABELS)
+    counted.add(true, pred, weights=weights)
     if probs is not None:
-        sums = probability_sums(true, probs, weights)
-        before = counted.probabilities
-        counted.probabilities = (
-            sums if before is None else ProbabilitySums(*map(np.add, before, sums))
-        )
+        counted.add_probabilities(probability_sums(true, probs, weights))
+
+
+def _labels_of(batch: pl.DataFrame) -> list[str]:
+    """The roles of labels that a batch has: without predictions, probabilities decide."""
+    return [role for role in _LABELS if role in batch.columns]
+
+
+def _checked_ids(
+    classes: dict[str, int],
+    batch: pl.DataFrame,
+    source: _Source,
+    ignore: frozenset[str],
+    refuse: Refuse,
+) -> dict[str, np.ndarray]:
+    """Class ids of each role, -1 for what is to be ignored; new classes are added to `classes`."""
+    is_closed = bool(source.prob_names)  # the columns of probabilities say which classes there are
+    ids = {}
+    for role in _labels_of(batch):
+        _learn_classes(classes, batch[role], role, is_closed, ignore, refuse)
+        ids[role] = _ids(batch[role], classes, ignore)
+    return ids
+
+
+def _checked_weights(batch: pl.DataFrame, in_use: np.ndarray, refuse: Refuse) -> np.ndarray | None:
+    """Weights `(n,)`, 0 for rows out of use, whose weights may be anything."""
+    if "weight" not in batch.columns:
+        return None
+    weights = _numbers(batch, ["weight"])[:, 0]
+    bad = in_use & ~(np.isfinite(weights) & (weights >= 0))
+    if bad.any():
+        refuse(bad, "weight", "expected a number >= 0")
+    return np.where(in_use, weights, 0)
+
+
+def _checked_probabilities(
+    batch: pl.DataFrame, source: _Source, in_use: np.ndarray, refuse: Refuse
+) -> np.ndarray | None:
+    """Probabilities `(n, K)`; those of rows out of use may be anything."""
+    if not source.prob_names:
+        return None
+    probs = _numbers(batch, _prob_columns(source))
+    bad = in_use & ~are_probabilities(probs)
+    if bad.any():
+        refuse(bad, "prob", "expected probabilities that sum to 1")
+    return probs
+
+
+def _prob_columns(source: _Source) -> list[str]:
+    """The columns of a batch that hold probabilities, in the order of the classes."""
+    return [f"prob {i}" for i in range(len(source.prob_names))]
 
 
 def _ids(labels: pl.Series, classes: Mapping[str, int], ignore: Collection[str]) -> np.ndarray:
@@ -579,7 +636,7 @@ def _learn_classes(
     role: str,
     closed: bool,
     ignore: frozenset[str],
-    refuse: Callable[[np.ndarray, str, str], NoReturn],
+    refuse: Refuse,
 ) -> None:
     """Give an id to each new class name, in the order of appearance; if `closed` there must be no
     new one.
@@ -587,7 +644,7 @@ def _learn_classes(
     for label in labels.unique(maintain_order=True):
         if label in ignore or label in classes:
             continue
-        message = None
+        message = ""
         if label == "":
             message = "which is no class; --ignore '' leaves such rows out"
         elif re.fullmatch(r"-\d+", label):
@@ -599,7 +656,7 @@ def _learn_classes(
             message = "a class for which there is no column of probabilities"
         elif len(classes) == MAX_CLASSES:
             message = f"after {MAX_CLASSES} other values: is it a column of classes?"
-        if message is not None:
+        if message:
             refuse((labels == label).to_numpy(), role, message)
         classes[label] = len(classes)
 
@@ -618,10 +675,11 @@ def _check_counted(counted: Counted) -> None:
         raise InputError(
             f"a report needs at least two classes, the file has {_listed(list(counted.classes))}"
         )
-    occurrences = counted.counts.sum(1), counted.counts.sum(0)
-    _check_kinds(
-        *([name for name, i in counted.classes.items() if times[i] > 0] for times in occurrences)
+    true, pred = (
+        [name for name, i in counted.classes.items() if times[i] > 0]
+        for times in (counted.counts.sum(1), counted.counts.sum(0))
     )
+    _check_kinds(true, pred)
 
 
 def _check_kinds(true: Sequence[str], pred: Sequence[str]) -> None:
@@ -633,13 +691,9 @@ def _check_kinds(true: Sequence[str], pred: Sequence[str]) -> None:
 
 
 def _kind(names: Sequence[str]) -> str:
-    return (
-        "integers"
-        if all(map(_is_integer, names))
-        else "fractions"
-        if all(map(_is_number, names))
-        else "names"
-    )
+    if all(map(_is_integer, names)):
+        return "integers"
+    return "fractions" if all(map(_is_number, names)) else "names"
 
 
 def _counts_from_npz(path: Path) -> np.ndarray:
@@ -668,9 +722,8 @@ def _counts_from_cells(
             if not _is_number(cell):
                 raise InputError(f"row {i + 1}: {cell!r} is not a number")
     integers = all(_is_integer(cell) and abs(int(cell)) < 2**63 for row in rows for cell in row)
-    return np.array(
-        [[int(cell) if integers else float(cell) for cell in row] for row in rows]
-    ), names
+    number = int if integers else float
+    return np.array([[number(cell) for cell in row] for row in rows]), names
 
 
 def _is_integer(text: str) -> bool:
