@@ -18,7 +18,7 @@ import pytest
 
 import jaxmetrics as jm
 from jaxmetrics import cli
-from jaxmetrics.cli import _commands, _reading
+from jaxmetrics.cli import _commands, _reading, _sources
 from jaxmetrics.reports.formats import FORMATS
 
 DATA = Path(__file__).parent.parent / "notebooks" / "data" / "digits_predictions.csv"
@@ -177,7 +177,7 @@ def test_files_in_many_batches(run: Run, tmp_path: Path, monkeypatch: pytest.Mon
     expected = np.zeros((20, 20))
     np.add.at(expected, (true, pred), weight)
     np.testing.assert_allclose(at_once[1]["confusion_matrix"], expected, rtol=1e-12)
-    monkeypatch.setattr(_reading, "BATCH_SIZE", 16)
+    monkeypatch.setattr(_sources, "BATCH_SIZE", 16)
     for path in [*paths, tmp_path / "x.npz"]:
         assert json.loads(run("report", path, "--json")[1]) == at_once[0]
         again = json.loads(run("report", path, "--json", "--weight", "w", "--prob", "p")[1])
@@ -462,12 +462,12 @@ class TestLargeFiles:
 
     @pytest.fixture(autouse=True)
     def small_pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for name, size in (("BATCH_SIZE", 4), ("_LARGEST_PIECE", 16)):
-            monkeypatch.setattr(_reading, name, size)
+        monkeypatch.setattr(_sources, "BATCH_SIZE", 4)
+        monkeypatch.setattr(_reading, "_LARGEST_PIECE", 16)
 
     @staticmethod
     def by_pieces(path: Path, ignore: list[str]) -> _reading.Counted:
-        return _reading.count_predictions(path, _reading.Columns(), ignore=ignore)
+        return _reading.count_predictions(path, _sources.Columns(), ignore=ignore)
 
     def by_rows(self, path: Path, ignore: list[str]) -> _reading.Counted:
         with pytest.MonkeyPatch.context() as patch:
@@ -497,7 +497,7 @@ class TestLargeFiles:
                     names, counts, _ = counted.sorted_classes()
                     numbers = counted.num_rows, counted.num_ignored
                     results.append((names, counts.tolist(), counts.dtype, numbers))
-                except _reading.InputError as error:
+                except _sources.InputError as error:
                     results.append(str(error))
             assert results[0] == results[1]
 
@@ -517,14 +517,14 @@ class TestLargeFiles:
         self, row: str, message: str, at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Wherever it is, and though there is more of it, the first is named by its row."""
-        monkeypatch.setattr(_reading, "MAX_CLASSES", 3)
+        monkeypatch.setattr(_sources, "MAX_CLASSES", 3)
         rows = ["a,b,1", "b,a,1", "", "c,c,1"] * 15
         bad = row if row.count(",") > 1 else f"{row},1"
         rows[at], rows[-1] = bad, bad
         path = write(tmp_path / "x.csv", "\n".join(["y_true,y_pred,w", *rows]) + "\n")
         found = []
         for count in (self.by_rows, self.by_pieces):
-            with pytest.raises(_reading.InputError) as error:
+            with pytest.raises(_sources.InputError) as error:
                 count(path, [])
             found.append(str(error.value))
         assert found[0] == found[1]
@@ -536,11 +536,11 @@ def test_columns_of_free_text_are_refused_at_once(
     late: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However late they turn out to be no classes, little is read beyond the rows that show it."""
-    monkeypatch.setattr(_reading, "BATCH_SIZE", 2**10)
+    monkeypatch.setattr(_sources, "BATCH_SIZE", 2**10)
     answers = ["a"] * late + [f"answer {i}" for i in range(100_000)]
     frame = pl.DataFrame({"y_true": ["a", "b"] * (len(answers) // 2), "y_pred": answers})
-    path, columns, done = save(frame, tmp_path / "x.csv"), _reading.Columns(), [0]
-    with pytest.raises(_reading.InputError) as error:
+    path, columns, done = save(frame, tmp_path / "x.csv"), _sources.Columns(), [0]
+    with pytest.raises(_sources.InputError) as error:
         _reading.count_predictions(path, columns, on_progress=lambda rows, _: done.append(rows))
     expected = "'y_pred' is 'answer 4094', after 4096 other values: is it a column of classes?"
     assert str(error.value) == f"{path}: row {late + 4095}: {expected}"
@@ -558,7 +558,7 @@ def test_two_million_rows(tmp_path: Path) -> None:
     expected = np.bincount(true * (k + 1) + pred, minlength=(k + 1) ** 2).reshape(k + 1, k + 1)
     weighted = np.bincount(true * (k + 1) + pred, weight, (k + 1) ** 2).reshape(k + 1, k + 1)
     for path, column in itertools.product(paths, (None, "w")):
-        counted = _reading.count_predictions(path, _reading.Columns(weight=column))
+        counted = _reading.count_predictions(path, _sources.Columns(weight=column))
         names, counts, _ = counted.sorted_classes()
         assert names == [str(i) for i in range(k + 1)]
         np.testing.assert_array_equal(counts, weighted if column else expected)
@@ -569,11 +569,11 @@ def test_two_million_rows(tmp_path: Path) -> None:
 def test_progress_counts_rows(
     suffix: str, total: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_reading, "BATCH_SIZE", 2)
+    monkeypatch.setattr(_sources, "BATCH_SIZE", 2)
     seen: list[tuple[int, int | None]] = []
     path = save(FRAME, tmp_path / f"x{suffix}")
     _reading.count_predictions(
-        path, _reading.Columns(), on_progress=lambda done, total: seen.append((done, total))
+        path, _sources.Columns(), on_progress=lambda done, total: seen.append((done, total))
     )
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
     assert seen[-1] == (5, total)

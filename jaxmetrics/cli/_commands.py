@@ -12,14 +12,8 @@ import jax
 import typer
 
 try:
-    from jaxmetrics.cli._reading import (
-        Columns,
-        InputError,
-        OnProgress,
-        count_predictions,
-        read_counts,
-        read_pairs,
-    )
+    from jaxmetrics.cli._reading import OnProgress, count_predictions, read_counts, read_pairs
+    from jaxmetrics.cli._sources import Columns, InputError
 except ImportError as error:
     raise SystemExit(
         f"jaxmetrics: the command line needs {error.name}: pip install 'jaxmetrics[cli]'"
