@@ -290,7 +290,7 @@ def test_log_loss_is_that_of_the_precision_given() -> None:
         ].value == pytest.approx(expected, rel=1e-6)
 
 
-def test_a_class_that_was_never_right_leaves_doubt() -> None:
+def test_a_class_that_was_never_right_takes_the_posterior() -> None:
     report = jm.Report.from_counts([[1900, 0], [100, 0]])
     for name in ("macro_f1", "weighted_f1", "balanced_accuracy", "matthews_corrcoef"):
         assert report.overall[name].method == "posterior"
@@ -313,7 +313,7 @@ def test_unsigned_counts_are_subtracted_as_numbers() -> None:
     assert [(x.true, x.pred, x.times) for x in confusions] == [("3", "4", 30), ("1", "2", 7)]
 
 
-def test_what_rounding_and_ignored_rows_are_forgiven() -> None:
+def test_rounded_probabilities_and_those_of_ignored_rows_are_taken() -> None:
     prob = np.random.default_rng(0).dirichlet(np.ones(10), 200).round(3)
     assert jm.report(prob.argmax(1), prob.argmax(1), y_prob=prob).num_examples == 200
     with_gap = np.array([[0.6, 0.4], [np.nan, np.nan], [0.1, 0.9]])

@@ -50,14 +50,14 @@ def learn_classes(
 
 
 def ids_of(labels: pl.Series, classes: Mapping[str, int], ignore: Collection[str]) -> np.ndarray:
-    """Of labels that are all known; -1 for those to be ignored."""
+    """Give the ids of labels that are all known; -1 for those to be ignored."""
     names = list(dict.fromkeys([*classes, *ignore]))
     ids = np.array([-1 if name in ignore else classes[name] for name in names], np.int64)
     return ids[labels.cast(pl.Enum(names)).to_physical().to_numpy()]
 
 
 def sorted_names(classes: Collection[str]) -> list[str]:
-    """By number if all names are integers, else by name."""
+    """Sort by number if all names are integers, else by name."""
     return sorted(classes, key=int if all(map(is_integer, classes)) else str)
 
 

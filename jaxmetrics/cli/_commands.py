@@ -41,7 +41,7 @@ class _Target(NamedTuple):
 
 @dataclass(frozen=True)
 class Output:
-    """What is asked for.
+    """Says what is asked for.
 
     Attributes:
         level: of the intervals.
@@ -60,17 +60,17 @@ class Output:
 
     @property
     def is_json_printed(self) -> bool:
-        """Whether standard output gets JSON in place of text."""
+        """Tells whether standard output gets JSON in place of text."""
         return self.json == _STANDARD_OUTPUT
 
     @property
     def state_files(self) -> list[Path]:
-        """The files that are to hold the state."""
+        """Lists the files that are to hold the state."""
         return [file for file in self.files if self.has_state and _suffix(file) == _STATE]
 
     @property
     def targets(self) -> list[_Target]:
-        """The files that are to hold the report, and what writes them."""
+        """Lists the files that are to hold the report, and what writes them."""
         found = []
         for file in self.files:
             if file in self.state_files:
@@ -102,12 +102,12 @@ def _suffix(file: Path) -> str:
 
 
 def report_predictions(file: Path, columns: Columns, ignore: Sequence[str], output: Output) -> None:
-    """`jaxmetrics report FILE`."""
+    """Run `jaxmetrics report FILE`."""
     _deliver(lambda: _report_of_predictions(file, columns, ignore, output.level), output, (file,))
 
 
 def report_counts(file: Path, is_told_columns: bool, output: Output) -> None:
-    """`jaxmetrics report FILE --counts`."""
+    """Run `jaxmetrics report FILE --counts`."""
 
     def result() -> Report:
         if is_told_columns:
@@ -129,7 +129,7 @@ def compare(
     rope: float,
     output: Output,
 ) -> None:
-    """`jaxmetrics compare A B`."""
+    """Run `jaxmetrics compare A B`."""
 
     def result() -> ComparisonReport:
         pairs = read_pairs(file_a, file_b, columns, ignore=ignore)
@@ -150,7 +150,7 @@ def compare(
 
 
 def merge(files: Sequence[Path], class_names: Sequence[str] | None, output: Output) -> None:
-    """`jaxmetrics merge STATE...`."""
+    """Run `jaxmetrics merge STATE...`."""
 
     def result() -> Report:
         jax.config.update("jax_enable_x64", True)  # states may hold sums in double precision
@@ -239,7 +239,7 @@ def _input_errors(subject: Path | str) -> Iterator[None]:
 
 @contextmanager
 def _progress() -> Iterator[OnProgress]:
-    """A bar on standard error while the rows are counted, if that is a terminal."""
+    """Show a bar on standard error while the rows are counted, if that is a terminal."""
     from rich.console import Console
 
     console = Console(stderr=True)

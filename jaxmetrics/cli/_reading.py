@@ -54,8 +54,8 @@ OnProgress = Callable[[int, int | None], None]
 
 @dataclass
 class Counted:
-    """What is kept of a file: counts over the classes seen so far, in the order of their first
-    appearance.
+    """Holds what is kept of a file: counts over the classes seen so far, in the order of their
+    first appearance.
 
     `counts` has room for more classes: rows and columns beyond those that are known are 0.
     """
@@ -109,7 +109,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Two files' predictions for the same examples: class ids `(n,)`, which name the sorted
+    """Holds two files' predictions for the same examples: class ids `(n,)`, which name the sorted
     classes.
     """
 
@@ -165,7 +165,7 @@ def _check_same_truth(
 
 
 def _read_predictions(path: Path, columns: Columns, ignore: frozenset[str]) -> pl.DataFrame:
-    """The columns true, pred and id of a file, all strings, every class checked."""
+    """Read the columns true, pred and id of a file, all strings, every class checked."""
     with input_errors(path):
         source = opened_source(path, columns)
         frame = pl.concat(source.batches()).with_columns(pl.all().cast(pl.String).fill_null(""))
@@ -179,7 +179,7 @@ def _read_predictions(path: Path, columns: Columns, ignore: frozenset[str]) -> p
 def _joined(
     a: pl.DataFrame, b: pl.DataFrame, paths: tuple[Path, Path]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Both in the order of A's ids."""
+    """Put both in the order of A's ids."""
     for frame, path in zip((a, b), paths, strict=True):
         repeated = frame["id"].is_duplicated()
         if repeated.any():
@@ -229,7 +229,7 @@ def count_predictions(
 
 
 def read_counts(path: Path) -> tuple[np.ndarray, list[str] | None]:
-    """A confusion matrix, and the names of its classes where the file has them."""
+    """Read a confusion matrix, and the names of its classes where the file has them."""
     with input_errors(path):
         if path.suffix.lower() == ".npz":
             return _counts_from_npz(path), None
@@ -247,7 +247,7 @@ def read_counts(path: Path) -> tuple[np.ndarray, list[str] | None]:
 
 
 def _refusal(frame: pl.DataFrame, source: Source, num_before: int = 0) -> Refuse:
-    """What raises an error that names the row, the column and the value of the first bad row."""
+    """Make a function that raises an error: it names row, column and value of the first bad row."""
 
     def refuse(bad: np.ndarray, role: str, message: str) -> NoReturn:
         i = int(bad.argmax())
@@ -263,7 +263,7 @@ def _refusal(frame: pl.DataFrame, source: Source, num_before: int = 0) -> Refuse
 
 
 def _refuse_piece(bad: np.ndarray, role: str, message: str) -> NoReturn:
-    """Cells do not know their rows: whoever catches this reads the piece again, row by row."""
+    """Raise: cells do not know their rows, and whoever catches it reads them again, row by row."""
     raise InputError(message)
 
 
@@ -295,7 +295,7 @@ def _add_cells(
 def _classes_with(
     known: Mapping[str, int], cells: pl.DataFrame, ignore: frozenset[str], *, in_order: bool
 ) -> dict[str, int] | None:
-    """The known classes and those of the cells; None if a label among these is no class.
+    """Join the known classes and those of the cells; None if a label among these is no class.
 
     Cells in the order of the rows give their classes ids in that order.
     """
@@ -337,7 +337,7 @@ def _checked_ids(
     ignore: frozenset[str],
     refuse: Refuse,
 ) -> dict[str, np.ndarray]:
-    """Class ids of each role, -1 for what is to be ignored; new classes are added to `classes`."""
+    """Give class ids by role, -1 for what is to be ignored; new classes are added to `classes`."""
     is_closed = bool(source.prob_names)  # the columns of probabilities say which classes there are
     ids = {}
     for role in label_roles(batch):
@@ -347,7 +347,7 @@ def _checked_ids(
 
 
 def _checked_weights(batch: pl.DataFrame, in_use: np.ndarray, refuse: Refuse) -> np.ndarray | None:
-    """Weights `(n,)`, 0 for rows out of use, whose weights may be anything."""
+    """Read weights `(n,)`, 0 for rows out of use, whose weights may be anything."""
     if "weight" not in batch.columns:
         return None
     weights = _numbers(batch, ["weight"])[:, 0]
@@ -360,7 +360,7 @@ def _checked_weights(batch: pl.DataFrame, in_use: np.ndarray, refuse: Refuse) ->
 def _checked_probabilities(
     batch: pl.DataFrame, source: Source, in_use: np.ndarray, refuse: Refuse
 ) -> np.ndarray | None:
-    """Probabilities `(n, K)`; those of rows out of use may be anything."""
+    """Read probabilities `(n, K)`; those of rows out of use may be anything."""
     if not source.prob_names:
         return None
     probs = _numbers(batch, prob_columns(source))
@@ -371,7 +371,7 @@ def _checked_probabilities(
 
 
 def _numbers(batch: pl.DataFrame, columns: Sequence[str]) -> np.ndarray:
-    """The columns as floats `(n, len(columns))`, NaN for what is no number."""
+    """Convert the columns to floats `(n, len(columns))`, NaN for what is no number."""
     return batch.select(pl.col(columns).cast(pl.Float64, strict=False)).fill_null(np.nan).to_numpy()
 
 
@@ -401,8 +401,8 @@ def _counts_from_npz(path: Path) -> np.ndarray:
 def _counts_from_cells(
     header: Sequence[str] | None, rows: Sequence[Sequence[str]]
 ) -> tuple[np.ndarray, list[str] | None]:
-    """Text to numbers; under a header with one column more than there are rows, the first column
-    repeats the names.
+    """Convert text to numbers; under a header with one column more than there are rows, the first
+    column repeats the names.
     """
     names = None if header is None else list(header)
     if names is not None and len(names) == len(rows) + 1:

@@ -36,7 +36,7 @@ class InputError(Exception):
 
 @dataclass(frozen=True)
 class Columns:
-    """Where to look: names of columns or arrays, and the prefix (NPZ: the array) of the
+    """Says where to look: names of columns or arrays, and the prefix (NPZ: the array) of the
     probabilities.
 
     `pred` None means `y_pred`, or the most probable class where the file has only probabilities.
@@ -49,7 +49,7 @@ class Columns:
     id: str | None = None
 
     def roles(self, found: Sequence[str]) -> dict[str, str]:
-        """The column of each role but `prob`, all of them among those `found`."""
+        """Give the column of each role but `prob`, all of them among those `found`."""
         pred = self.pred or (PRED if self.prob is None or PRED in found else None)
         named = ("true", self.true), ("pred", pred), ("weight", self.weight), ("id", self.id)
         roles = {role: name for role, name in named if name}
@@ -97,7 +97,7 @@ def opened_source(path: Path, columns: Columns) -> Source:
 
 
 class TableSource:
-    """CSV or Parquet."""
+    """Reads CSV or Parquet."""
 
     def __init__(self, path: Path, columns: Columns) -> None:
         is_csv = path.suffix.lower() == ".csv"
@@ -127,7 +127,7 @@ class TableSource:
         self._labels: dict[str, None] = {}  # found in the pieces of CSV so far, as they are written
 
     def batches(self, start: int = 0) -> Iterator[pl.DataFrame]:
-        """The rows from `start` on, in order."""
+        """Read the rows from `start` on, in order."""
         columns = [pl.col(name).alias(role) for role, name in self.roles.items()]
         columns += [
             pl.col(name).alias(column)
@@ -144,7 +144,7 @@ class TableSource:
         return rows.collect_batches(chunk_size=BATCH_SIZE, maintain_order=True)
 
     def cells(self, start: int, length: int) -> tuple[int, pl.DataFrame]:
-        """How many rows a piece of the table has, and how often (`len`) each pair of labels occurs.
+        """Count the rows of a piece of the table, and how often (`len`) each pair of labels occurs.
 
         Pairs of the first piece are in the order of their first appearance.
         """
@@ -166,8 +166,8 @@ class TableSource:
         return num_rows, cells.with_columns(labels.str.strip_chars() if self._is_csv else labels)
 
     def _cells_of_known(self, start: int, length: int) -> pl.DataFrame | None:
-        """Of a piece of CSV in which no label is new: to look them up is faster than to hold
-        them.
+        """Count the cells of a piece of CSV in which no label is new; None if one is. To look
+        labels up is faster than to hold them.
         """
         if not 0 < len(self._labels) <= MAX_CLASSES:
             return None
@@ -185,7 +185,7 @@ class TableSource:
 
 
 class NpzSource:
-    """NPZ: the arrays are read from the archive piece by piece."""
+    """Reads the arrays of NPZ from the archive piece by piece."""
 
     def __init__(self, path: Path, columns: Columns) -> None:
         self._path = path
@@ -244,12 +244,12 @@ def _with_text_labels(batch: pl.DataFrame) -> pl.DataFrame:
 
 
 def label_roles(batch: pl.DataFrame) -> list[str]:
-    """The roles of labels that a batch has: without predictions, probabilities decide."""
+    """List the roles of labels that a batch has: without predictions, probabilities decide."""
     return [role for role in LABELS if role in batch.columns]
 
 
 def prob_columns(source: Source) -> list[str]:
-    """The columns of a batch that hold probabilities, in the order of the classes."""
+    """List the columns of a batch that hold probabilities, in the order of the classes."""
     return [f"prob {i}" for i in range(len(source.prob_names))]
 
 
@@ -280,7 +280,7 @@ def _npy_rows(archive: zipfile.ZipFile, name: str, stack: ExitStack) -> Iterator
 
 
 def row_number(frame: pl.DataFrame, i: int, before: int = 0) -> int:
-    """Of row i, counted from 1, with the blank lines of the file."""
+    """Give the number of row i, counted from 1, with the blank lines of the file."""
     return int(frame[_ROW][i]) if _ROW in frame.columns else before + 1 + i
 
 

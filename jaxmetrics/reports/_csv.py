@@ -17,7 +17,7 @@ _SHARES = ("probability_better", "probability_equivalent")
 
 
 def report_csv(report: ReportContents) -> str:
-    """One line per value of one classifier; no class for overall values."""
+    """Write one line per value of one classifier; overall values have no class."""
     overall = ([name, "", *_value_cells(x, report.level)] for name, x in report.overall.items())
     per_class = (
         [name, class_name, *_value_cells(x, report.level)]
@@ -28,7 +28,7 @@ def report_csv(report: ReportContents) -> str:
 
 
 def comparison_csv(report: ComparisonContents) -> str:
-    """Lines for the value of A, of B, and of their difference, with its probabilities."""
+    """Write lines for the values of A, of B, and of their difference, with its probabilities."""
     rows: list[list[str]] = []
     for name, x in report.figures.items():
         shares = [_number(x.probability_better), _number(x.probability_equivalent)]

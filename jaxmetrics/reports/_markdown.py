@@ -21,7 +21,7 @@ __all__: list[str] = []
 
 
 def report_markdown(report: ReportContents) -> str:
-    """Tables of one classifier: overall values, then those of each class."""
+    """Write tables of one classifier: overall values, then those of each class."""
     overall = [
         [title_of(name), fraction(x.value), _interval(x), x.method or ""]
         for name, x in report.overall.items()
@@ -39,7 +39,7 @@ def report_markdown(report: ReportContents) -> str:
 
 
 def comparison_markdown(report: ComparisonContents) -> str:
-    """Tables of two classifiers: each value of both, and McNemar's test."""
+    """Write a table of two classifiers, each value of both, and McNemar's test."""
     a, b = map(_escaped, report.names)
     has_rope = report.rope > 0
     titles = ["", "A", "B", "A - B", "method", "P(A > B)"]
@@ -71,7 +71,7 @@ def _interval(x: ReportedValue) -> str:
 
 
 def _escaped(name: str) -> str:
-    """A name in which nothing is markup."""
+    """Escape what would be markup in a name."""
     return re.sub(r"([\\`*_\[\]<>|~#&$@!:])", r"\\\1", printable(name))
 
 

@@ -83,8 +83,8 @@ def estimates_of(counts: np.ndarray, level: float) -> tuple[dict[str, Estimate],
 def overall_values(
     matrix: np.ndarray, level: float, estimates: Mapping[str, Estimate]
 ) -> dict[str, ReportedValue]:
-    """The overall values, with the posterior's interval where the delta method sees nothing that
-    could be otherwise: no error, or a class that was never right.
+    """Report the overall values, with the posterior's interval where the delta method gives no
+    width or too little: where there is no error, or a class that was never right.
     """
     values = {}
     for name in _ORDER:
@@ -107,8 +107,8 @@ def overall_values(
 
 
 def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedValue:
-    """Mean and equal-tailed interval of balanced accuracy under a flat prior, of the classes that
-    occur in truth.
+    """Report mean and equal-tailed interval of balanced accuracy under a flat prior, of the classes
+    that occur in truth.
     """
     average = balanced_accuracy_posterior(matrix_of_true_classes(matrix))
     low, high = average.interval(level)
@@ -116,8 +116,8 @@ def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedVal
 
 
 def matrix_of_true_classes(matrix: np.ndarray) -> np.ndarray:
-    """A matrix with the same right and wrong examples of each class that occurs in truth, and no
-    other class.
+    """Make a matrix with the same right and wrong examples of each class that occurs in truth, and
+    no other class.
     """
     right, support = matrix.diagonal(), matrix.sum(1)
     (found,) = support.nonzero()

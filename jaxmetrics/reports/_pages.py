@@ -90,11 +90,12 @@ class _Class(NamedTuple):
     values: Mapping[str, ReportedValue]
 
 
+_SHARES_OF = "Confusion matrix of {}, percent of each true class"
 _HEADLINE = ("accuracy", "balanced_accuracy", "macro_f1", "matthews_corrcoef")
 
 
 def report_page(report: ReportContents, title: str) -> str:
-    """The page of one classifier."""
+    """Write the page of one classifier."""
     values = [
         *report.overall.values(),
         *(x for column in report.per_class.values() for x in column),
@@ -118,44 +119,51 @@ def report_page(report: ReportContents, title: str) -> str:
 
 
 def comparison_page(report: ComparisonContents, title: str) -> str:
-    """The page of two classifiers."""
+    """Write the page of two classifiers."""
     values = [value for x in report.figures.values() for value in (x.a, x.b, x.difference)]
-    differences = {title_of(name): as_estimate(x.difference) for name, x in report.figures.items()}
-    order = np.argsort(-report.only_right_per_class.sum(1), kind="stable")[:_MOST_ROWS]
-    support = report.counts[0].sum(1)
-    rows = [
-        (report.class_names[i], int(support[i]), *map(int, report.only_right_per_class[i]))
-        for i in order
-    ]
-    matrix_text = "Confusion matrix of {}, percent of each true class"
-    matrices = [
-        _matrix_picture(matrix, report.class_names, "shares", matrix_text.format(name), name)
-        for name, matrix in zip("AB", report.counts, strict=True)
-    ]
-
-    def draw_differences(axes: Any) -> None:
-        plots.differences_of(differences, rope=report.rope, ax=axes)
-
-    def draw_violins(axes: Any) -> None:
-        matrices = [matrix_of_true_classes(matrix) for matrix in report.counts]
-        plots.balanced_accuracy_violin(np.stack(matrices), ["A", "B"], level=report.level, ax=axes)
-
+    differences, violins = _comparison_pictures(report)
     return _render(
         "comparison.html",
         title=title,
         level=report.level,
         report=report,
         headline={name: report.figures[name] for name in _HEADLINE},
-        differences=_svg(
-            draw_differences, (5.2, 3), "Differences A - B of each figure with their intervals"
-        ),
-        violins=_svg(
-            draw_violins, (3.8, 3), "Posterior densities of the balanced accuracy of A and B"
-        ),
-        rows=rows,
-        matrices=matrices,
+        differences=differences,
+        violins=violins,
+        rows=_most_different_classes(report),
+        matrices=[
+            _matrix_picture(matrix, report.class_names, "shares", _SHARES_OF.format(name), name)
+            for name, matrix in zip("AB", report.counts, strict=True)
+        ],
         methods=_methods([*values, ReportedValue(0, method="posterior")]),  # of the violins
     )
+
+
+def _comparison_pictures(report: ComparisonContents) -> tuple[str, str]:
+    """Draw the differences, and the violins of balanced accuracy."""
+    differences = {title_of(name): as_estimate(x.difference) for name, x in report.figures.items()}
+    matrices = np.stack([matrix_of_true_classes(matrix) for matrix in report.counts])
+
+    def draw_differences(axes: Any) -> None:
+        plots.differences_of(differences, rope=report.rope, ax=axes)
+
+    def draw_violins(axes: Any) -> None:
+        plots.balanced_accuracy_violin(matrices, ["A", "B"], level=report.level, ax=axes)
+
+    return (
+        _svg(draw_differences, (5.2, 3), "Differences A - B of each metric with their intervals"),
+        _svg(draw_violins, (3.8, 3), "Posterior densities of the balanced accuracy of A and B"),
+    )
+
+
+def _most_different_classes(report: ComparisonContents) -> list[tuple[str, int, int, int]]:
+    """List name, support and how often only A and only B is right, of the classes where that
+    happens most.
+    """
+    support = report.counts[0].sum(1)
+    only_a, only_b = report.only_right_per_class.T
+    order = np.argsort(-(only_a + only_b), kind="stable")[:_MOST_ROWS]
+    return [(report.class_names[i], int(support[i]), int(only_a[i]), int(only_b[i])) for i in order]
 
 
 def _render(template: str, *, level: float, **content: Any) -> str:
@@ -193,18 +201,18 @@ def _capital(text: str) -> str:
 
 
 def _is_within_unit(x: ReportedValue) -> bool:
-    """Whether a bar from 0 to 1 can show it."""
+    """Tell whether a bar from 0 to 1 can show a value."""
     return x.low is not None and x.high is not None and x.low >= 0 and x.high <= 1
 
 
 def _methods(values: list[ReportedValue]) -> dict[str, str]:
-    """How the intervals that occur were made."""
+    """Say how the intervals that occur were made."""
     found = {x.method for x in values}
     return {name: text for name, text in _METHODS.items() if name in found}
 
 
 def _worst_classes(report: ReportContents) -> list[_Class]:
-    """The classes with the most mistakes, false negatives and false positives, the worst first."""
+    """List the classes with the most false negatives and false positives, the worst first."""
     right = report.counts.diagonal()
     fn, fp = report.counts.sum(1) - right, report.counts.sum(0) - right
     order = np.argsort(-(fn + fp), kind="stable")[:_MOST_ROWS]
@@ -216,7 +224,7 @@ def _worst_classes(report: ReportContents) -> list[_Class]:
 
 
 def _worst_confusions(counts: np.ndarray, names: tuple[str, ...], level: float) -> list[_Confusion]:
-    """The largest cells beside the diagonal, with their share of the true class."""
+    """List the largest cells beside the diagonal, with their share of the true class."""
     mistakes = np.where(np.eye(len(counts), dtype=bool), 0, counts)
     # Of as many mistakes, those of the rarer class first.
     rarity = np.broadcast_to(counts.sum(1, keepdims=True), counts.shape)
@@ -257,12 +265,12 @@ def _matrix_picture(
 
 
 def _shortened(names: tuple[str, ...]) -> list[str]:
-    """Names that fit into a picture, long ones with their number, so that they still differ."""
+    """Cut names to fit into a picture, and number the long ones, so that they still differ."""
     return [name if len(name) <= 16 else f"{name[:12]}… {i + 1}" for i, name in enumerate(names)]
 
 
 def _posterior_pictures(report: ReportContents) -> list[str]:
-    """The violin of balanced accuracy, and the recalls of which it is the average."""
+    """Draw the violin of balanced accuracy, and the recalls of which it is the average."""
     values = report.per_class["recall"]
     defined = [i for i, x in enumerate(values) if not math.isnan(x.value)]
     worst = sorted(defined, key=lambda i: values[i].value)[:_MOST_BARS]
@@ -285,7 +293,7 @@ def _posterior_pictures(report: ReportContents) -> list[str]:
 
 
 def _curve_pictures(report: ReportContents) -> list[str]:
-    """The curves of ROC, precision and recall, reliability."""
+    """Draw the curves of ROC, precision and recall, reliability."""
     pictures = []
     events = _events(report)
     if events:
@@ -310,7 +318,7 @@ def _curve_pictures(report: ReportContents) -> list[str]:
 
 
 def _events(report: ReportContents) -> dict[str, np.ndarray]:
-    """The histograms of the last of two classes, or of the classes with the smallest areas."""
+    """Choose the histograms of the last of two classes, or of those with the smallest areas."""
     if report.score_histogram is None:
         return {}
     areas = [x.value for x in report.per_class["roc_auc"]]
@@ -332,7 +340,7 @@ def _precision_recall_points(histogram: np.ndarray) -> PrecisionRecallCurve:
 
 
 def _cumulative_counts(histogram: np.ndarray) -> list[Any]:
-    """Negatives and positives at or above each bin, from above the highest down, and the bins;
+    """Count negatives and positives at or above each bin, from above the highest down;
     without those that are empty.
     """
     (bins,) = histogram.sum(0).nonzero()
@@ -342,7 +350,7 @@ def _cumulative_counts(histogram: np.ndarray) -> list[Any]:
 
 
 def _svg(draw: Callable[[Any], object], size: tuple[float, float], text: str) -> Any:
-    """A picture of so many inches that scales with the page, whose text and lines have the colour
+    """Draw a picture of so many inches that scales with the page, with text and lines in the colour
     of the page's text.
     """
     try:

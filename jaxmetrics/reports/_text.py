@@ -33,7 +33,7 @@ def printable(name: str) -> str:
 
 
 def fraction(x: float) -> str:
-    """Three decimals, or up to six where fewer would show 0 or 1 for what is neither."""
+    """Write three decimals, or up to six where fewer would show 0 or 1 for what is neither."""
     decimals = next((d for d in range(3, 7) if 0 < abs(round(x, d)) < 1), 3)
     return "-" if math.isnan(x) else f"{round(x, decimals) + 0.0:.{decimals}f}"  # never -0.000
 
@@ -61,7 +61,7 @@ def mcnemar_sentence(report: ComparisonContents) -> str:
 
 
 def report_text(report: ReportContents) -> str:
-    """Tables of one classifier: one line per class, then one per overall value."""
+    """Write tables of one classifier: one line per class, then one per overall value."""
     columns = list(report.per_class)
     classes = [
         _class_table(report, columns[i : i + _COLUMNS]) for i in range(0, len(columns), _COLUMNS)
@@ -76,7 +76,7 @@ def report_text(report: ReportContents) -> str:
 
 
 def comparison_text(report: ComparisonContents) -> str:
-    """Tables of two classifiers: one line per value, and McNemar's test."""
+    """Write a table of two classifiers, one line per value, and McNemar's test."""
     a, b = map(printable, report.names)
     heading = f"{comparison_heading(report)}\nA  {a}\nB  {b}"
     has_rope = report.rope > 0

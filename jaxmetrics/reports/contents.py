@@ -31,12 +31,12 @@ class ReportContents:
 
     @property
     def num_examples(self) -> float:
-        """The sum of the counts: the number of examples, or their total weight."""
+        """Sums the counts: the number of examples, or their total weight."""
         return self.counts.sum().item()
 
     @property
     def support(self) -> np.ndarray:
-        """Examples of each class in truth."""
+        """Counts the examples of each class in truth."""
         return self.counts.sum(-1)
 
     def to_dict(self) -> dict[str, Any]:
@@ -79,17 +79,17 @@ class ComparisonContents:
 
     @property
     def num_examples(self) -> int:
-        """How many were compared."""
+        """Counts the examples that were compared."""
         return int(self.counts[0].sum())
 
     @property
     def num_classes(self) -> int:
-        """K."""
+        """Counts the classes, K."""
         return len(self.class_names)
 
     @property
     def only_right(self) -> tuple[int, int]:
-        """How many examples only A has right, and only B."""
+        """Counts the examples that only A has right, and only B."""
         of_a, of_b = self.only_right_per_class.sum(0).tolist()
         return of_a, of_b
 

@@ -161,7 +161,7 @@ def comparison_report(
 
 
 def _only_right(right_a: np.ndarray, right_b: np.ndarray, true: np.ndarray, k: int) -> np.ndarray:
-    """The examples of each class that only A has right, and only B, `(K, 2)`."""
+    """Count the examples of each class that only A has right, and only B, `(K, 2)`."""
     only_a = np.bincount(true[right_a & ~right_b], minlength=k)
     only_b = np.bincount(true[right_b & ~right_a], minlength=k)
     return np.stack([only_a, only_b], 1)
@@ -170,7 +170,7 @@ def _only_right(right_a: np.ndarray, right_b: np.ndarray, true: np.ndarray, k: i
 def _compared_values(
     matrices: np.ndarray, labels: tuple[np.ndarray, ...], rope: float, level: float
 ) -> dict[str, ComparedValue]:
-    """The values of A and B as in their reports, and their differences by bootstrap."""
+    """Report the values of A and B as their reports do, and their differences by bootstrap."""
     k = matrices.shape[-1]
     options: dict[str, Any] = {"rope": rope, "num_samples": NUM_SAMPLES, "level": level}
     compared = compare_predictions(0, compared_metrics, *labels, num_classes=k, **options)
@@ -189,7 +189,7 @@ def _compared_values(
 def _compared(
     a: ReportedValue, b: ReportedValue, drawn: Comparison, posterior: Comparison | None
 ) -> ComparedValue:
-    """The difference by bootstrap; where all replicates agree, with the posterior's interval."""
+    """Report a difference by bootstrap, or where all replicates agree by the posterior."""
     difference = value_of(drawn.difference, "bca")
     if posterior is not None and difference.low == difference.high:
         difference = posterior_value(difference.value, posterior.difference)

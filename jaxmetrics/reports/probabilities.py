@@ -26,7 +26,7 @@ PREDICTED = "predicted class"  # the event whose calibration is judged, of sever
 
 
 class ProbabilitySums(NamedTuple):
-    """Arrays on the host; those of two batches are added one by one."""
+    """Holds arrays on the host; those of two batches are added one by one."""
 
     soft_counts: np.ndarray  # (K, K)
     log_loss: np.ndarray  # (3,), the weight, the weighted sum, that of squares
@@ -45,8 +45,8 @@ class ProbabilitySums(NamedTuple):
 
     @property
     def judged_bins(self) -> np.ndarray:
-        """The bins by which calibration is judged: of the last of two classes, or else of the most
-        probable class.
+        """Gives the bins by which calibration is judged: of the last of two classes, or else of the
+        most probable class.
         """
         return self.calibration_bins[1] if len(self.calibration_bins) == 2 else self.top_label_bins
 
@@ -83,7 +83,7 @@ def _moments(values: np.ndarray, mass: np.ndarray) -> np.ndarray:
 
 
 def _log_odds(prob: np.ndarray) -> np.ndarray:
-    """The log-odds of each class against the others, whose probabilities are added, since 1 - p
+    """Compute the log-odds of each class against the others, whose probabilities are added: 1 - p
     loses their digits where p is near 1.
     """
     none = np.zeros((len(prob), 1))
@@ -96,7 +96,7 @@ def _log_odds(prob: np.ndarray) -> np.ndarray:
 def probability_findings(
     sums: ProbabilitySums, class_names: tuple[str, ...], level: float
 ) -> Findings:
-    """What the sums say of the probabilities."""
+    """Report what the sums say of the probabilities."""
     return Findings(
         overall={
             "expected_accuracy": expected_accuracy(sums.soft_counts, level),
@@ -114,7 +114,7 @@ def probability_findings(
 
 
 def expected_accuracy(soft_counts: np.ndarray, level: float) -> ReportedValue:
-    """The mean probability given to the truth; probabilities vary less than 0 and 1, so the
+    """Report the mean probability given to the truth; probabilities vary less than 0 and 1, so the
     interval is wide enough.
     """
     estimate = proportion_interval(soft_counts.trace(), soft_counts.sum(), level=level)
@@ -122,8 +122,8 @@ def expected_accuracy(soft_counts: np.ndarray, level: float) -> ReportedValue:
 
 
 def _mean_value(moments: np.ndarray, level: float) -> ReportedValue:
-    """A mean of what is not negative; without an interval where all values are equal, which does
-    not mean that all are.
+    """Report a mean of what is not negative; without an interval where all values are equal, which
+    does not mean that all are.
     """
     number, total, squares = moments
     if number == 0:
@@ -137,7 +137,7 @@ def _mean_value(moments: np.ndarray, level: float) -> ReportedValue:
 
 
 def area_values(histograms: np.ndarray, level: float) -> list[ReportedValue]:
-    """The ROC AUC of each histogram `(K, 2, B)`; ties within bins count half, as in
+    """Report the ROC AUC of each histogram `(K, 2, B)`; ties within bins count half, as in
     `roc_auc_bounds`.
 
     The interval is a score interval, Newcombe (2006), Statistics in Medicine 25, part 2, method 5:
@@ -171,7 +171,7 @@ def _area_value(negative: np.ndarray, positive: np.ndarray, z: float) -> Reporte
 
 
 def _bisection(holds: Callable[[float], bool], inside: float, outside: float) -> float:
-    """The last value from `inside` on for which it holds; `inside` itself if it holds nowhere."""
+    """Find the last value from `inside` on for which it holds; `inside` if it holds nowhere."""
     for _ in range(60):
         middle = (inside + outside) / 2
         inside, outside = (middle, outside) if holds(middle) else (inside, middle)

@@ -195,7 +195,7 @@ class Report(ReportContents):
 
 
 def _checked_matrix(counts: ArrayLike) -> np.ndarray:
-    """Counts as int64 or floats."""
+    """Convert counts to int64 or floats."""
     matrix = np.asarray(counts)
     if matrix.dtype.kind not in "iu":
         check_real(matrix, "counts")

@@ -25,8 +25,8 @@ __all__: list[str] = []
 
 @singledispatch
 def findings_of(statistic: object, table: np.ndarray, report: ReportContents) -> Findings:
-    """What a report says of the table of a statistic besides its confusion matrix; nothing, unless
-    a function is registered for the type of the statistic by `findings_of.register`.
+    """Find what a report says of the table of a statistic besides its confusion matrix: nothing,
+    unless `findings_of.register` has registered a function for the type of the statistic.
     """
     return Findings()
 
@@ -65,5 +65,5 @@ def _(statistic: CalibrationBins, table: np.ndarray, report: ReportContents) -> 
 
 
 def confusion_matrices(state: EvaluatorState) -> list[ConfusionMatrix]:
-    """The statistics of a state that a report can be about: confusion matrices not by group."""
+    """List the statistics of a state that a report can be about: matrices not by group."""
     return [s for s in state.statistics if isinstance(s, ConfusionMatrix) and s.num_groups is None]

@@ -13,7 +13,7 @@ __all__ = ["ComparedValue", "ReportedValue"]
 
 
 class ReportedValue(NamedTuple):
-    """One number of a report, with its interval.
+    """Holds one number of a report, with its interval.
 
     `method` names that of the interval: `"wilson"` for proportions and for F1, `"delta"` for what
     else is a smooth function of the counts (on the logit scale, or atanh where values can be
@@ -30,7 +30,7 @@ class ReportedValue(NamedTuple):
 
 
 class ComparedValue(NamedTuple):
-    """One number of two classifiers; see `Comparison`."""
+    """Holds one number of two classifiers; see `Comparison`."""
 
     a: ReportedValue
     b: ReportedValue
@@ -41,27 +41,27 @@ class ComparedValue(NamedTuple):
 
 
 def value_of(x: Estimate, method: str) -> ReportedValue:
-    """An estimate as it is reported; without an interval where that is undefined."""
+    """Report an estimate, without an interval where that is undefined."""
     if np.isnan(x.low):
         return ReportedValue(float(x.value))
     return ReportedValue(float(x.value), float(x.low), float(x.high), method)
 
 
 def as_estimate(x: ReportedValue) -> Estimate:
-    """A reported value as pictures take it."""
+    """Convert a reported value to what pictures take."""
     missing = x.low is None or x.high is None
     ends = (math.nan, math.nan) if missing else (x.low, x.high)
     return Estimate(*(np.float64(part) for part in (x.value, *ends, math.nan, 0)))
 
 
 def posterior_value(value: float, posterior: Estimate) -> ReportedValue:
-    """A value with the interval of its posterior, extended to contain it."""
+    """Report a value with the interval of its posterior, extended to contain it."""
     low, high = float(posterior.low), float(posterior.high)
     return ReportedValue(value, min(value, low), max(value, high), "posterior")
 
 
 def as_json(x: ReportedValue | ComparedValue) -> dict[str, Any]:
-    """A value as JSON has it: None for NaN, and no ends where there is no interval."""
+    """Convert a value to JSON: None for NaN, and no ends where there is no interval."""
     if isinstance(x, ComparedValue):
         return {
             key: as_json(part) if isinstance(part, ReportedValue) else _number(part)

@@ -25,7 +25,7 @@ _TRUE, _GROUPS, _UNIT = Field.labels("y_true"), Field.labels("groups"), Field.un
 
 @dataclass(frozen=True)
 class ConfusionMatrix:
-    """Counts `(K, K)`, or `(G, K, K)` by group."""
+    """Counts examples by true and predicted class, `(K, K)`, or by group, `(G, K, K)`."""
 
     num_classes: int
     num_groups: int | None = None
@@ -60,7 +60,7 @@ class ConfusionMatrix:
 
 @dataclass(frozen=True)
 class PairedConfusionMatrix:
-    """Counts `(K, K, K)` of truth and two predictions."""
+    """Counts examples by true class and two predictions, `(K, K, K)`."""
 
     num_classes: int
     is_integer = True
@@ -89,7 +89,7 @@ class PairedConfusionMatrix:
 
 @dataclass(frozen=True)
 class Moments:
-    """The sums of weights, of weighted values and of their weighted squares."""
+    """Sums weights, weighted values and their weighted squares."""
 
     name: str
     is_integer = False
@@ -113,8 +113,8 @@ class Moments:
 
 @dataclass(frozen=True)
 class ScoreHistogram:
-    """Histograms `(2, B)` of the scores of one event, or `(K, 2, B)` of the probabilities of K
-    classes, each against the others.
+    """Counts the scores of one event by bin, `(2, B)`, or the probabilities of K classes, each
+    against the others, `(K, 2, B)`.
     """
 
     scale: Literal["probability", "logit", "float"]
@@ -160,7 +160,7 @@ class ScoreHistogram:
 
 @dataclass(frozen=True)
 class CalibrationBins:
-    """Sums by bin `(B, 3)`, of the probability of one event or of the predicted one of K
+    """Sums the probabilities of one event by bin, `(B, 3)`, or those of the predicted one of K
     classes.
     """
 
@@ -198,7 +198,7 @@ class CalibrationBins:
 
 @dataclass(frozen=True)
 class Replicates:
-    """Tables of a Poisson bootstrap: in each of S replicates a unit counts Poisson(1) times, the
+    """Tabulates S replicates of a Poisson bootstrap: in each a unit counts Poisson(1) times, the
     same wherever it occurs.
     """
 
@@ -231,7 +231,7 @@ def _all_valid(*labels: jax.Array) -> jax.Array:
 
 
 def _poisson_of_units(units: jax.Array, num_samples: int, seed: int) -> jax.Array:
-    """Poisson(1) counts `(S, n)`, functions of unit, replicate and seed: of a hash, by
+    """Draw Poisson(1) counts `(S, n)`, functions of unit, replicate and seed: of a hash, by
     inversion.
     """
     words = hashed(units ^ hashed(jnp.asarray(seed, jnp.uint32)))

@@ -62,7 +62,7 @@ class Accumulator:
     results: tuple[tuple[str, Callable[..., Any]], ...]
 
     def __post_init__(self) -> None:
-        """Check that the statistics are some."""
+        """Check that the statistics have the members of one."""
         for statistic in self.statistics:
             if isinstance(statistic, type) or not isinstance(statistic, Statistic):
                 raise TypeError(
@@ -86,8 +86,8 @@ def count_metrics(
     num_groups: int | None = None,
     interval: Callable[[Metric, jax.Array], Any] | None = None,
 ) -> Accumulator:
-    """Metrics of counts, from `y_true` and `y_pred`, or `logits` or `y_prob` `(..., K)`, the
-    greatest of which is predicted.
+    """Accumulate counts for metrics, from `y_true` and `y_pred`, or `logits` or `y_prob`
+    `(..., K)`, the greatest of which is predicted.
 
     An example with a label out of range, or a NaN among its logits, is ignored.
 
@@ -125,7 +125,7 @@ def paired_metrics(
     num_classes: int,
     comparison: Callable[[Metric, jax.Array], Any] | None = None,
 ) -> Accumulator:
-    """Metrics of two classifiers that judge the same examples, from `y_true` and `y_pred_a`,
+    """Accumulate metrics of two classifiers on the same examples, from `y_true` and `y_pred_a`,
     `y_pred_b` (or `logits_a`, ...).
 
     Args:
@@ -146,8 +146,8 @@ def paired_metrics(
 
 
 def mean_of(name: str, *, level: float | None = None) -> Accumulator:
-    """The weighted mean of the field `name`, one number per example, `sum w x / sum w`; NaN of
-    nothing.
+    """Accumulate the weighted mean of the field `name`, one number per example,
+    `sum w x / sum w`; NaN of nothing.
 
     Args:
         level: of a normal interval, weights being read as numbers of examples; the result is then
@@ -176,8 +176,8 @@ def ranking_metrics(
     num_classes: int | None = None,
     interval: Callable[[Metric, jax.Array], Any] | None = None,
 ) -> Accumulator:
-    """Areas from a histogram of scores, from `y_true` (0 or 1) and `y_score`; an example with a NaN
-    score is ignored.
+    """Accumulate a histogram of scores for areas, from `y_true` (0 or 1) and `y_score`; an example
+    with a NaN score is ignored.
 
     Args:
         metrics: functions of a histogram `(2, B)` by name; unless given, `{"roc_auc":
@@ -212,7 +212,7 @@ def ranking_metrics(
 def calibration_metrics(
     metrics: Metrics | None = None, *, num_bins: int = 15, num_classes: int | None = None
 ) -> Accumulator:
-    """Calibration from sums by bin, from `y_true` (0 or 1) and `y_prob`.
+    """Accumulate sums by bin for calibration, from `y_true` (0 or 1) and `y_prob`.
 
     Args:
         metrics: functions of bins `(B, 3)` by name; unless given,
@@ -238,7 +238,7 @@ def calibration_metrics(
 def poisson_bootstrap(
     accumulator: Accumulator, *, num_samples: int = 200, level: float = 0.95, seed: int = 0
 ) -> Accumulator:
-    """Percentile intervals for the results of another accumulator, by a bootstrap that needs no
+    """Add percentile intervals to the results of another accumulator, by a bootstrap that needs no
     second look at the examples.
 
     In each of S replicates every unit counts a Poisson(1) number of times, a function of the field

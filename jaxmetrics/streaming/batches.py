@@ -51,22 +51,22 @@ class Field(NamedTuple):
 
     @classmethod
     def labels(cls, name: str) -> Field:
-        """A field of one class id per example; negative ones are ignored."""
+        """Declare one class id per example; negative ones are ignored."""
         return cls(name, Kind.LABELS)
 
     @classmethod
     def numbers(cls, name: str) -> Field:
-        """A field of one real number per example."""
+        """Declare one real number per example."""
         return cls(name, Kind.NUMBERS)
 
     @classmethod
     def rows(cls, name: str) -> Field:
-        """A field of one real number per example and class."""
+        """Declare one real number per example and class."""
         return cls(name, Kind.ROWS)
 
     @classmethod
     def units(cls, name: str) -> Field:
-        """A field of one integer per example, equal for examples that belong together."""
+        """Declare one integer per example, equal for examples that belong together."""
         return cls(name, Kind.UNITS)
 
 
@@ -75,7 +75,7 @@ _PREDICTED, _LOGITS, _PROBABILITIES = "y_pred", "logits", "y_prob"
 
 
 def prediction_fields(suffix: str = "") -> tuple[Field, Field, Field]:
-    """The fields of which `Batch.predictions` takes the first that the batch has."""
+    """List the fields of which `Batch.predictions` takes the first that the batch has."""
     return (
         Field.labels(_PREDICTED + suffix),
         Field.rows(_LOGITS + suffix),
@@ -87,7 +87,7 @@ PROBABILITY_FIELDS = Field.rows(_PROBABILITIES), Field.rows(_LOGITS)
 
 
 def kinds_by_name(fields: Iterable[Field]) -> dict[str, Kind]:
-    """The kind of each field."""
+    """Give the kind of each field."""
     kinds: dict[str, Kind] = {}
     for name, kind in fields:
         kinds[name] = min(kind, kinds.get(name, kind))
@@ -95,8 +95,8 @@ def kinds_by_name(fields: Iterable[Field]) -> dict[str, Kind]:
 
 
 def converted_field(name: str, x: ArrayLike, kind: Kind) -> jax.Array | np.ndarray:
-    """A field as it may enter a jitted function, where JAX wraps NumPy's integers that int32 does
-    not hold.
+    """Convert a field so that it may enter a jitted function, where JAX wraps NumPy's integers that
+    int32 does not hold.
 
     Labels among them become -1; units become words; others floats.
     """
@@ -142,11 +142,11 @@ class Batch:
         self.weight = self.numbers(WEIGHT) if WEIGHT in fields else None
 
     def numbers(self, name: str) -> jax.Array:
-        """A field of one real number per example, as floats `(n,)`."""
+        """Read a field of one real number per example, as floats `(n,)`."""
         return self._flat(name, as_float(self._get(name), name))
 
     def labels(self, name: str, num_classes: int) -> jax.Array:
-        """A field of class ids, `(n,)`: -1 for what is no id below `num_classes`."""
+        """Read a field of class ids `(n,)`, -1 for what is no id below `num_classes`."""
         ids = as_class_ids(self._get(name), name, num_classes)
         return self._flat(name, valid_ids(ids, size=num_classes))
 
@@ -179,11 +179,11 @@ class Batch:
         )
 
     def rows(self, name: str, num_columns: int) -> jax.Array:
-        """A field of `num_columns` real numbers per example, as floats `(n, num_columns)`."""
+        """Read a field of `num_columns` real numbers per example, as floats `(n, num_columns)`."""
         return as_float(self._float_rows(name, num_columns), name)
 
     def units(self, name: str) -> jax.Array:
-        """A field of units, as words of 32 bits `(n,)`."""
+        """Read a field of units, as words of 32 bits `(n,)`."""
         ids = jnp.asarray(self._get(name))
         if not is_integer(ids):
             raise TypeError(
@@ -206,7 +206,7 @@ class Batch:
         return x.reshape(self.size)
 
     def _float_rows(self, name: str, num_classes: int) -> jax.Array:
-        """In their own dtype: `_greatest` needs no wider one."""
+        """Read rows in their own dtype: `_greatest` needs no wider one."""
         x, expected = jnp.asarray(self._get(name)), (*self._shape, num_classes)
         if x.shape != expected:
             raise ValueError(
@@ -219,8 +219,8 @@ class Batch:
 
 
 def _words(ids: Any) -> Any:
-    """Integers as uint32, NumPy's or JAX's alike: below 2^32 themselves, others their lower half
-    and a hash of their upper.
+    """Turn integers into uint32, NumPy's or JAX's alike: those below 2^32 into themselves, others
+    into their lower half and a hash of their upper.
     """
     wide = ids.astype(np.int64) if isinstance(ids, np.ndarray) else ids
     if wide.dtype.itemsize == 8:
@@ -233,7 +233,7 @@ def _words(ids: Any) -> Any:
 
 
 def _greatest(rows: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The greatest of each row and the first place where it stands; NaN is greater than any.
+    """Find the greatest of each row and the first place where it stands; NaN is greater than any.
     `argmax` would throw it away.
     """
 

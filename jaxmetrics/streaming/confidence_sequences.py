@@ -129,9 +129,7 @@ def _update(
     sequence: ConfidenceSequence,
 ) -> ConfidenceState:
     keep = jnp.ones(values.shape, bool) if where is None else where
-    low, high = (jnp.asarray(end, values.dtype) for end in (sequence.low, sequence.high))
-    x = jnp.clip((values - low) / (high - low), 0, 1)
-    x = jnp.where(keep, jnp.where((values >= low) & (values <= high), x, jnp.nan), 0)
+    x = jnp.where(keep, _scaled(values, sequence), 0)
     t = as_floats(state.number) + jnp.cumsum(keep)
     mean, mean_before = _running((as_floats(state.total) + 0.5, x), t, keep)
     squares = jnp.where(keep, (x - mean) ** 2, 0)
@@ -146,10 +144,17 @@ def _update(
     return ConfidenceState(add(state.number, as_total(keep.sum(dtype=jnp.int32))), *added)
 
 
+def _scaled(values: jax.Array, sequence: ConfidenceSequence) -> jax.Array:
+    """Scale values to [0, 1]; NaN for what lies beyond the ends."""
+    low, high = (jnp.asarray(end, values.dtype) for end in (sequence.low, sequence.high))
+    x = jnp.clip((values - low) / (high - low), 0, 1)  # which rounding could leave
+    return jnp.where((values >= low) & (values <= high), x, jnp.nan)
+
+
 def _running(
     start_and_values: tuple[jax.Array, jax.Array], t: jax.Array, keep: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Of sums with one value more than there are, the means after and before each value."""
+    """Compute the means after and before each value, of sums that start with one value more."""
     start, values = start_and_values
     sums = start + jnp.cumsum(values)
     return sums / (t + 1), (sums - values) / jnp.where(keep, t, t + 1)

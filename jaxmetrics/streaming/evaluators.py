@@ -173,7 +173,7 @@ class Evaluator:
 
     @cached_property
     def statistics(self) -> tuple[Statistic, ...]:
-        """What is added up, each once, in the order of the state."""
+        """Lists what is added up, each once, in the order of the state."""
         return tuple(sorted({s for x in self.accumulators for s in x.statistics}, key=repr))
 
     @cached_property
@@ -201,7 +201,7 @@ def _init(statistics: tuple[Statistic, ...]) -> EvaluatorState:
 def _layout(
     evaluator: Evaluator, dtype: np.dtype
 ) -> tuple[Any, tuple[tuple[tuple[int, ...], np.dtype], ...]]:
-    """Structure, shapes and dtypes of its states; `dtype` is that of floats, on which they
+    """Give structure, shapes and dtypes of its states; `dtype` is that of floats, on which they
     depend.
     """
     leaves, structure = jax.tree.flatten(jax.eval_shape(evaluator.init))

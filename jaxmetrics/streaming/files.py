@@ -118,7 +118,7 @@ def load_state(path: str | Path, evaluator: Evaluator | None = None) -> Evaluato
 
 
 class _LaterVersion(Exception):
-    """A file that only another version of this package can read."""
+    """Raised for a file that only another version of this package can read."""
 
 
 def _state(arrays: Mapping[str, np.ndarray], known: Mapping[str, Statistic]) -> EvaluatorState:
@@ -160,7 +160,7 @@ def _canonical(description: Any) -> str:
 
 
 def _by_description(statistics: Iterable[Statistic]) -> dict[str, Statistic]:
-    """The statistics of an evaluator and those within them, by what a file says of them."""
+    """Map what a file says of them to the statistics of an evaluator and those within them."""
     nested = [s.statistic for s in statistics if isinstance(s, Replicates)]
     return {_canonical(_description(s)): s for s in (*statistics, *nested)}
 

@@ -19,7 +19,7 @@ __all__ = ["EvaluatorState"]
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class EvaluatorState:
-    """The sums over all examples so far; made by `Evaluator.init`.
+    """Holds the sums over all examples so far; made by `Evaluator.init`.
 
     Attributes:
         examples: how many were counted, and how many ignored, as
@@ -41,7 +41,7 @@ class EvaluatorState:
 def state_of(
     examples: jax.Array, totals: Mapping[Statistic | SavedStatistic, Totals]
 ) -> EvaluatorState:
-    """A state with its statistics in an order that does not depend on that of the accumulators."""
+    """Make a state whose statistics are in an order of their own, not that of the accumulators."""
     statistics = tuple(sorted(totals, key=repr))
     return EvaluatorState(examples, tuple(totals[s] for s in statistics), statistics)
 

@@ -51,15 +51,15 @@ class Statistic(Protocol):
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """Which fields of a batch it may read."""
+        """Tells which fields of a batch it may read."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of its table."""
+        """Gives the shape of its table."""
 
     @property
     def is_integer(self) -> bool:
-        """Whether tables without weights hold integers >= 0, which are counted exactly."""
+        """Tells whether tables without weights hold integers >= 0, which are counted exactly."""
 
     def is_usable(self, batch: Batch) -> jax.Array | None:
         """Tell which examples it can count, `(n,)`; None for all. What one statistic cannot use is

@@ -46,13 +46,13 @@ def no_sum(shape: tuple[int, ...]) -> jax.Array:
 
 
 def as_total(number: jax.Array) -> jax.Array:
-    """A count of integers >= 0, a sum of floats."""
+    """Turn integers >= 0 into a count, floats into a sum."""
     words = number.astype(jnp.uint32 if is_integer(number) else float_dtype())
     return jnp.stack([words, jnp.zeros_like(words)])
 
 
 def add(a: jax.Array, b: jax.Array) -> jax.Array:
-    """The total of two totals of one kind."""
+    """Add two totals of one kind."""
     if is_integer(a):
         low = a[0] + b[0]
         return jnp.stack([low, a[1] + b[1] + (low < b[0]).astype(jnp.uint32)])
@@ -61,7 +61,7 @@ def add(a: jax.Array, b: jax.Array) -> jax.Array:
 
 
 def _two_sum(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """`a + b` and its rounding error; 0 for the latter where the sum is infinite or NaN."""
+    """Compute `a + b` and its rounding error, which is 0 where the sum is infinite or NaN."""
     total = a + b
     of_b = total - a
     error = (a - (total - of_b)) + (b - of_b)
@@ -69,8 +69,8 @@ def _two_sum(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def sum_over_devices(total: jax.Array, axis_name: Hashable) -> jax.Array:
-    """Over an axis of up to 4096 devices, by sums that need no rounding, so that their order does
-    not matter.
+    """Sum over an axis of up to 4096 devices, by sums that need no rounding, so that their order
+    does not matter.
     """
     if is_integer(total):
         low, middle, high = lax.psum((total[0] & 0xFFFF, total[0] >> 16, total[1]), axis_name)
@@ -80,8 +80,8 @@ def sum_over_devices(total: jax.Array, axis_name: Hashable) -> jax.Array:
 
 
 def _slices(total: jax.Array, largest: jax.Array) -> list[jax.Array]:
-    """Parts of a sum, each a multiple of a unit that is common to the devices and leaves 12 bits
-    free.
+    """Cut a sum into parts, each a multiple of a unit that is common to the devices and leaves 12
+    bits free, for the carries of 4096 devices.
     """
     bits = np.finfo(total.dtype).nmant + 1 - 12
     _, exponent = jnp.frexp(jnp.where(jnp.isfinite(largest), jnp.maximum(largest, 2.0**-60), 1))
@@ -98,14 +98,14 @@ def _slices(total: jax.Array, largest: jax.Array) -> list[jax.Array]:
 
 
 def as_floats(total: jax.Array) -> jax.Array:
-    """Rounded to one float."""
+    """Round a total to one float."""
     if is_integer(total):
         return total[1].astype(float_dtype()) * 2.0**32 + total[0].astype(float_dtype())
     return total[0] + total[1]
 
 
 def as_numpy(total: jax.Array) -> np.ndarray:
-    """On the host, unrounded: uint64, or float64."""
+    """Copy a total to the host, unrounded: uint64, or float64."""
     a, b = np.asarray(total)
     if is_integer(total):
         return a.astype(np.uint64) + (b.astype(np.uint64) << np.uint64(32))
@@ -113,6 +113,6 @@ def as_numpy(total: jax.Array) -> np.ndarray:
 
 
 def in_float64(totals: Totals) -> np.ndarray:
-    """A table on the host, its count and its sum together."""
+    """Copy a table to the host, its count and its sum together."""
     table = as_numpy(totals.sum).astype(np.float64)
     return table if totals.count is None else table + as_numpy(totals.count).astype(np.float64)
