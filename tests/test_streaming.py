@@ -109,7 +109,7 @@ def full(count: Any, value: int) -> jax.Array:
 
 def cells(state: jm.EvaluatorState) -> Any:
     """The exact counts of a state."""
-    return as_numpy(totals_of(state, COUNTS).count)  # type: ignore[arg-type]
+    return as_numpy(totals_of(state, COUNTS).counts)  # type: ignore[arg-type]
 
 
 def test_one_update_is_what_the_functions_say() -> None:
@@ -214,7 +214,7 @@ def test_structure_never_changes(x64: bool) -> None:
         == layout(EVALUATOR.merge(weighted, start))
         == expected
     )
-    assert totals_of(unweighted, LOSS).sum.dtype == (np.float64 if x64 else np.float32)
+    assert totals_of(unweighted, LOSS).sums.dtype == (np.float64 if x64 else np.float32)
 
 
 def test_in_a_scan_under_vmap_and_donated() -> None:
@@ -298,7 +298,7 @@ def test_counts_are_exact_wherever_they_stand(start: int) -> None:
     }
     state = SMALL.init()
     old = totals_of(state, COUNTS)
-    state = with_totals(state, COUNTS, replace(old, count=full(old.count, start - 3)))
+    state = with_totals(state, COUNTS, old._replace(counts=full(old.counts, start - 3)))
     state = replace(state, examples=full(state.examples, start - 3))
     state = SMALL.update(state, **batch)
     assert [int(x) for x in cells(state)[0]] == [start, start - 1, start - 3, start - 3]
@@ -331,7 +331,7 @@ def test_accuracy_past_the_end_of_float32() -> None:
         state = SMALL.init()
         old = totals_of(state, COUNTS)
         words = jnp.array([start % 2**32, start >> 32], jnp.uint32)
-        seeded = replace(old, count=jnp.asarray(old.count).at[:, 0, 0].set(words))
+        seeded = old._replace(counts=jnp.asarray(old.counts).at[:, 0, 0].set(words))
         state = with_totals(state, COUNTS, seeded)
         state = reduce(lambda s, _: SMALL.update(s, **right), range(10), state)
         assert SMALL.compute(state)["accuracy"] == 1
@@ -857,7 +857,7 @@ def test_statistics_of_a_user(tmp_path: Path) -> None:
     np.testing.assert_allclose(results["shares"], np.bincount(kind[valid]) / valid.sum(), rtol=1e-6)
     numbers = jm.to_python(results)
     assert (numbers["num_examples"], numbers["num_ignored"]) == (valid.sum(), (~valid).sum())
-    assert totals_of(scanned, CountOfKinds(3)).count is not None
+    assert totals_of(scanned, CountOfKinds(3)).counts is not None
 
 
 def test_a_file_knows_statistics_of_a_user_by_their_description(tmp_path: Path) -> None:

@@ -93,8 +93,7 @@ def report(
     html: Html = None,
     json: Json = None,
 ) -> None:
-    """Report how good the predictions in FILE are: per class and overall, each number with its
-    interval.
+    """Report how good the predictions in FILE are, per class and overall, with intervals.
 
     Rows are counted from 1, without the header.
     """
@@ -160,9 +159,7 @@ def merge(
     html: Html = None,
     json: Json = None,
 ) -> None:
-    """Merge the evaluation states that several hosts have saved, and report on all of their
-    examples.
-    """
+    """Merge the evaluation states that hosts have saved, and report on all of their examples."""
     from jaxmetrics.cli import _commands
 
     names = None if classes is None else classes.split(",")

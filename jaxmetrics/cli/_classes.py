@@ -26,9 +26,7 @@ def learn_classes(
     ignore: frozenset[str],
     refuse: Refuse,
 ) -> None:
-    """Give an id to each new class name, in the order of appearance; if `closed` there must be no
-    new one.
-    """
+    """Give an id to each new class name, in order; if `closed` there must be no new one."""
     for label in labels.unique(maintain_order=True):
         if label in ignore or label in classes:
             continue

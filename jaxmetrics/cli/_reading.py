@@ -54,8 +54,7 @@ OnProgress = Callable[[int, int | None], None]
 
 @dataclass
 class Counted:
-    """Holds what is kept of a file: counts over the classes seen so far, in the order of their
-    first appearance.
+    """Holds what is kept of a file: counts over the classes seen so far, in their order.
 
     `counts` has room for more classes: rows and columns beyond those that are known are 0.
     """
@@ -74,9 +73,7 @@ class Counted:
         times: np.ndarray | None = None,
         weights: np.ndarray | None = None,
     ) -> None:
-        """Add rows by their class ids, -1 to leave out: how many `times` each occurs, or once with
-        its weight.
-        """
+        """Add rows by class ids, -1 to leave out: so many `times` each, or once with a weight."""
         times = np.ones(len(true), np.int64) if times is None else times.astype(np.int64)
         in_use = (true >= 0) & (pred >= 0)
         self.num_rows += int(times.sum())
@@ -109,9 +106,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Holds two files' predictions for the same examples: class ids `(n,)`, which name the sorted
-    classes.
-    """
+    """Holds two files' predictions for the same examples, as ids `(n,)` of the sorted classes."""
 
     class_names: list[str]
     true: np.ndarray
@@ -123,9 +118,7 @@ class Pairs:
 def read_pairs(
     path_a: Path, path_b: Path, columns: Columns, *, ignore: Sequence[str] = ()
 ) -> Pairs:
-    """Read two files of predictions, row by row or joined by `columns.id`; their true classes must
-    agree.
-    """
+    """Read two files of predictions, joined by row or `columns.id`; true classes must agree."""
     paths = path_a, path_b
     a, b = (_read_predictions(path, columns, frozenset(ignore)) for path in paths)
     if columns.id is not None:

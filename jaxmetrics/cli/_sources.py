@@ -36,8 +36,7 @@ class InputError(Exception):
 
 @dataclass(frozen=True)
 class Columns:
-    """Says where to look: names of columns or arrays, and the prefix (NPZ: the array) of the
-    probabilities.
+    """Names columns or arrays, and the prefix (NPZ: the array) of the probabilities.
 
     `pred` None means `y_pred`, or the most probable class where the file has only probabilities.
     """

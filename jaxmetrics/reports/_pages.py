@@ -157,9 +157,7 @@ def _comparison_pictures(report: ComparisonContents) -> tuple[str, str]:
 
 
 def _most_different_classes(report: ComparisonContents) -> list[tuple[str, int, int, int]]:
-    """List name, support and how often only A and only B is right, of the classes where that
-    happens most.
-    """
+    """List name, support, and how often only A or only B is right, the most different first."""
     support = report.counts[0].sum(1)
     only_a, only_b = report.only_right_per_class.T
     order = np.argsort(-(only_a + only_b), kind="stable")[:_MOST_ROWS]

@@ -99,8 +99,7 @@ class Report(ReportContents):
     def from_state(
         cls, state: EvaluatorState, *, class_names: Sequence[str] | None = None, level: float = 0.95
     ) -> Report:
-        """Report on the counts in a state of an evaluator, with its means, areas and calibration
-        error.
+        """Report on the counts in a state of an evaluator, its means, areas and calibration error.
 
         Args:
             state: by `update`, `merge`, `psum` or `load_state`.
@@ -182,8 +181,7 @@ class Report(ReportContents):
     def to_html(self, *, title: str = "Classifier report") -> str:
         """Write one page of HTML that loads nothing, for a screen, a phone or paper.
 
-        Headline numbers, what goes wrong most, pictures, all numbers, and how their intervals were
-        made.
+        Headline numbers, what goes wrong most, pictures, all numbers, how intervals were made.
 
         Args:
             title: the heading.

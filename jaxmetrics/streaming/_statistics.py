@@ -160,9 +160,7 @@ class ScoreHistogram:
 
 @dataclass(frozen=True)
 class CalibrationBins:
-    """Sums the probabilities of one event by bin, `(B, 3)`, or those of the predicted one of K
-    classes.
-    """
+    """Sums by bin, `(B, 3)`, the probabilities of one event or of the predicted class of K."""
 
     num_bins: int
     num_classes: int | None = None
@@ -231,9 +229,7 @@ def _all_valid(*labels: jax.Array) -> jax.Array:
 
 
 def _poisson_of_units(units: jax.Array, num_samples: int, seed: int) -> jax.Array:
-    """Draw Poisson(1) counts `(S, n)`, functions of unit, replicate and seed: of a hash, by
-    inversion.
-    """
+    """Draw Poisson(1) counts `(S, n)` by inversion of a hash of unit, replicate and seed."""
     words = hashed(units ^ hashed(jnp.asarray(seed, jnp.uint32)))
     replicates = jnp.arange(num_samples, dtype=jnp.uint32) * np.uint32(0x85EBCA6B)
     words = hashed(words[None] + replicates[:, None])

@@ -249,7 +249,7 @@ def poisson_bootstrap(
 
     Args:
         accumulator: by `mean_of`, `ranking_metrics`, `count_metrics` or `calibration_metrics`,
-            without `interval` and `level`.
+            without `interval` and `level`, or of one `Statistic` of your own.
         num_samples: S.
         seed: those of one seed agree on the weights, so that differences of their replicates are
             paired.
@@ -348,9 +348,7 @@ def _mean(moments: Array) -> Array:
 
 
 def mean_estimate(moments: ArrayLike, level: float) -> Estimate:
-    """Estimate a mean from the sums of weights, values and squares; weights are numbers of
-    examples.
-    """
+    """Estimate a mean from sums of weights (numbers of examples), values and squares."""
     n, _, squares = sums = as_float(moments, "moments")
     mean = _mean(sums)
     variance = divide(xp.maximum(squares - n * mean**2, 0), n - 1, jnp.nan)

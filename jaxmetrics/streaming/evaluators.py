@@ -21,7 +21,7 @@ those were, `num_examples` how many were counted.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import Any
 
@@ -147,11 +147,9 @@ class Evaluator:
         return merge(a, b)
 
     def psum(self, state: EvaluatorState, axis_name: Hashable) -> EvaluatorState:
-        """Add the states of all devices along an axis of `jax.shard_map` or `jax.vmap` (up to
-        4096).
+        """Add the states of up to 4096 devices along an axis of `jax.shard_map` or `jax.vmap`.
 
-        Under `jax.jit` with a sharded batch there is no need for it: `update` then sees the whole
-        batch.
+        With a sharded batch under `jax.jit` nothing needs it: `update` sees the whole batch.
         """
         self._check(state)
         return jax.tree.map(partial(sum_over_devices, axis_name=axis_name), state)
@@ -201,9 +199,7 @@ def _init(statistics: tuple[Statistic, ...]) -> EvaluatorState:
 def _layout(
     evaluator: Evaluator, dtype: np.dtype
 ) -> tuple[Any, tuple[tuple[tuple[int, ...], np.dtype], ...]]:
-    """Give structure, shapes and dtypes of its states; `dtype` is that of floats, on which they
-    depend.
-    """
+    """Give structure, shapes and dtypes of its states, which depend on the `dtype` of floats."""
     leaves, structure = jax.tree.flatten(jax.eval_shape(evaluator.init))
     return structure, tuple((x.shape, x.dtype) for x in leaves)
 
@@ -272,17 +268,17 @@ def _checked(table: jax.Array, statistic: Statistic) -> jax.Array:
 
 
 def _added(totals: Totals, table: jax.Array) -> Totals:
-    if totals.count is not None and is_integer(table):
-        return replace(totals, count=add(totals.count, as_total(table)))
-    return replace(totals, sum=add(totals.sum, as_total(table.astype(float_dtype()))))
+    if totals.counts is not None and is_integer(table):
+        return totals._replace(counts=add(totals.counts, as_total(table)))
+    return totals._replace(sums=add(totals.sums, as_total(table.astype(float_dtype()))))
 
 
 @promoting
 @partial(jax.jit, static_argnames="evaluator")
 def _compute(evaluator: Evaluator, state: EvaluatorState) -> dict[str, Any]:
     def table(totals: Totals) -> jax.Array:
-        total = as_floats(totals.sum)
-        return total if totals.count is None else as_floats(totals.count) + total
+        total = as_floats(totals.sums)
+        return total if totals.counts is None else as_floats(totals.counts) + total
 
     tables = dict(zip(state.statistics, map(table, state.totals), strict=True))
     results = {
@@ -294,8 +290,7 @@ def _compute(evaluator: Evaluator, state: EvaluatorState) -> dict[str, Any]:
 
 
 def to_python(results: Any) -> dict[str, Any]:
-    """Move results to the host in one transfer, as floats and lists of floats by name, ready for a
-    log.
+    """Move results to the host in one transfer, as floats and lists of floats, ready for a log.
 
     The parts of an `Estimate`, a `Comparison` or another named tuple follow a slash: `"f1"` (its
     value), `"f1/low"`.

@@ -45,7 +45,6 @@ _KINDS: dict[str, type] = {
     "poisson_bootstrap": Replicates,
     "score_histogram": ScoreHistogram,
 }
-_PARTS = "sum", "count"  # of totals
 _NAMES_OF_KINDS = {kind: name for name, kind in _KINDS.items()}
 
 
@@ -73,7 +72,7 @@ def save_state(path: str | Path, state: EvaluatorState) -> None:
         "statistics": np.asarray(descriptions),
     }
     for i, parts in enumerate(totals):
-        arrays |= {f"{i}/{k}": np.asarray(x) for k, x in vars(parts).items() if x is not None}
+        arrays |= {f"{i}/{k}": np.asarray(x) for k, x in parts._asdict().items() if x is not None}
     target = Path(path)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
@@ -93,8 +92,9 @@ def load_state(path: str | Path, evaluator: Evaluator | None = None) -> Evaluato
         evaluator: by which the state was made, if it has a `Statistic` of your own.
 
     Raises:
-        ValueError: a file that holds no state, or one of a later version. OSError: it cannot be
-            read.
+        TypeError: the evaluator has a statistic that cannot be saved.
+        ValueError: a file that holds no state, or one of a later version.
+        OSError: it cannot be read.
 
     >>> import tempfile, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.mean_of("loss"))
@@ -104,12 +104,12 @@ def load_state(path: str | Path, evaluator: Evaluator | None = None) -> Evaluato
     ...     evaluator.compute(load_state(folder + "/host0.npz"))["loss"]
     Array(1.5, dtype=float32)
     """
+    known = {} if evaluator is None else _by_description(evaluator.statistics)
     # Stays open: what NumPy has begun to read and given up is closed late.
     content = io.BytesIO(Path(path).read_bytes())
     try:
         with np.load(content, allow_pickle=False) as npz:
             arrays = dict(npz)
-        known = {} if evaluator is None else _by_description(evaluator.statistics)
         return _state(arrays, known)
     except _LaterVersion as error:
         raise ValueError(f"{path}: {error}") from None
@@ -131,7 +131,7 @@ def _state(arrays: Mapping[str, np.ndarray], known: Mapping[str, Statistic]) -> 
         )
     totals = {}
     for i, description in enumerate(json.loads(str(arrays["statistics"]))):
-        parts = {k: jnp.asarray(arrays[f"{i}/{k}"]) for k in _PARTS if f"{i}/{k}" in arrays}
+        parts = {k: jnp.asarray(arrays[f"{i}/{k}"]) for k in Totals._fields if f"{i}/{k}" in arrays}
         totals[_statistic(description, known)] = Totals(**parts)
     return state_of(jnp.asarray(arrays["examples"]), totals)
 
@@ -160,9 +160,8 @@ def _canonical(description: Any) -> str:
 
 
 def _by_description(statistics: Iterable[Statistic]) -> dict[str, Statistic]:
-    """Map what a file says of them to the statistics of an evaluator and those within them."""
-    nested = [s.statistic for s in statistics if isinstance(s, Replicates)]
-    return {_canonical(_description(s)): s for s in (*statistics, *nested)}
+    """Map what a file says of them to statistics."""
+    return {_canonical(_description(statistic)): statistic for statistic in statistics}
 
 
 def _statistic(description: Any, known: Mapping[str, Statistic]) -> Statistic | SavedStatistic:
@@ -178,13 +177,16 @@ def _statistic(description: Any, known: Mapping[str, Statistic]) -> Statistic | 
     return _KINDS[kind](**options)
 
 
+_PARTS_OF_VERSION_1 = {"count": "counts", "sum": "sums"}
+
+
 def _state_of_version_1(arrays: Mapping[str, np.ndarray]) -> EvaluatorState:
     """Read a file of jaxmetrics 0.1, whose arrays are named `kind(options)/count` and `/sum`."""
     parts: dict[str, dict[str, jax.Array]] = {}
     for key, total in arrays.items():
         name, _, part = key.rpartition("/")
-        parts.setdefault(name, {})[part] = jnp.asarray(total)
-    examples = parts.pop("examples, version 1")["count"]
+        parts.setdefault(name, {})[_PARTS_OF_VERSION_1[part]] = jnp.asarray(total)
+    examples = parts.pop("examples, version 1")["counts"]
     totals: dict[Statistic | SavedStatistic, Totals] = {
         _statistic_of_version_1(name): Totals(**total) for name, total in parts.items()
     }

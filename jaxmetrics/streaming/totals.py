@@ -12,8 +12,8 @@ jitted function takes longer for each array that it is given.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from functools import reduce
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,15 +26,11 @@ from jaxmetrics._validation import is_integer
 __all__: list[str] = []
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class Totals:
-    """What has been added up of a table: its sum, and its count if tables without weights hold
-    integers.
-    """
+class Totals(NamedTuple):
+    """Holds the total of a table, and of integers apart if tables without weights hold those."""
 
-    sum: jax.Array
-    count: jax.Array | None = None
+    sums: jax.Array
+    counts: jax.Array | None = None
 
 
 def no_count(shape: tuple[int, ...]) -> jax.Array:
@@ -114,5 +110,5 @@ def as_numpy(total: jax.Array) -> np.ndarray:
 
 def in_float64(totals: Totals) -> np.ndarray:
     """Copy a table to the host, its count and its sum together."""
-    table = as_numpy(totals.sum).astype(np.float64)
-    return table if totals.count is None else table + as_numpy(totals.count).astype(np.float64)
+    table = as_numpy(totals.sums).astype(np.float64)
+    return table if totals.counts is None else table + as_numpy(totals.counts).astype(np.float64)
