@@ -16,6 +16,7 @@ import jax
 import numpy as np
 
 import jaxmetrics as jm
+from jaxmetrics.streaming.batches import Kind
 from tests import oracles
 
 K, N = 4, 48
@@ -936,9 +937,8 @@ TYPES: dict[str, Callable[[], Any]] = {
     "AreaBounds": lambda: jm.roc_auc_bounds(_HISTOGRAM),
     "BrierDecomposition": lambda: jm.brier_decomposition(*_event["ordinary"]),
     "CalibrationCurve": lambda: jm.calibration_curve(*_event["ordinary"]),
-    "ComparedFigure": lambda: next(
-        iter(jm.comparison_report(*_pairs["ordinary"]).figures.values())
-    ),
+    "Batch": lambda: jm.Batch({"loss": _LOSS}, {"loss": Kind.NUMBERS}),
+    "ComparedValue": lambda: next(iter(jm.comparison_report(*_pairs["ordinary"]).figures.values())),
     "Comparison": lambda: ESTIMATES["compare delta"].call(*_paired["ordinary"]),
     "ComparisonReport": lambda: jm.comparison_report(*_pairs["ordinary"]),
     "ConfidenceSequence": jm.confidence_sequence,
@@ -948,12 +948,15 @@ TYPES: dict[str, Callable[[], Any]] = {
     "DetCurve": lambda: jm.det_curve(*_binary["ordinary"]),
     "Estimate": lambda: jm.proportion_interval(18, 20),
     "Evaluator": lambda: jm.evaluator(jm.mean_of("loss")),
-    "Figure": lambda: next(iter(jm.report(_TRUE, _PRED).overall.values())),
+    "EvaluatorState": lambda: jm.evaluator(jm.mean_of("loss")).init(),
+    "Field": lambda: jm.Field.labels("y_true"),
     "HypothesisTest": lambda: jm.mcnemar(*_paired["ordinary"]),
     "Leaderboard": lambda: ESTIMATES["leaderboard"].call(*ESTIMATES["leaderboard"].ordinary),
     "OperatingPoint": lambda: jm.best_threshold(jm.accuracy, *_binary["ordinary"]),
     "PairedValues": lambda: STREAMS["paired_metrics"].call(*_pairs["ordinary"])["accuracy"],
     "PrecisionRecallCurve": lambda: jm.precision_recall_curve(*_binary["ordinary"]),
     "Report": lambda: jm.report(_TRUE, _PRED),
+    "ReportedValue": lambda: next(iter(jm.report(_TRUE, _PRED).overall.values())),
     "RocCurve": lambda: jm.roc_curve(*_binary["ordinary"]),
+    "Statistic": lambda: jm.mean_of("loss").statistics[0],
 }

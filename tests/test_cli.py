@@ -18,7 +18,8 @@ import pytest
 
 import jaxmetrics as jm
 from jaxmetrics import cli
-from jaxmetrics.cli import _commands, _reading
+from jaxmetrics.cli import _commands, _reading, _sources
+from jaxmetrics.reports.formats import FORMATS
 
 DATA = Path(__file__).parent.parent / "notebooks" / "data" / "digits_predictions.csv"
 
@@ -176,7 +177,7 @@ def test_files_in_many_batches(run: Run, tmp_path: Path, monkeypatch: pytest.Mon
     expected = np.zeros((20, 20))
     np.add.at(expected, (true, pred), weight)
     np.testing.assert_allclose(at_once[1]["confusion_matrix"], expected, rtol=1e-12)
-    monkeypatch.setattr(_reading, "BATCH_SIZE", 16)
+    monkeypatch.setattr(_sources, "BATCH_SIZE", 16)
     for path in [*paths, tmp_path / "x.npz"]:
         assert json.loads(run("report", path, "--json")[1]) == at_once[0]
         again = json.loads(run("report", path, "--json", "--weight", "w", "--prob", "p")[1])
@@ -461,12 +462,12 @@ class TestLargeFiles:
 
     @pytest.fixture(autouse=True)
     def small_pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for name, size in (("BATCH_SIZE", 4), ("_LARGEST_PIECE", 16)):
-            monkeypatch.setattr(_reading, name, size)
+        monkeypatch.setattr(_sources, "BATCH_SIZE", 4)
+        monkeypatch.setattr(_reading, "_LARGEST_PIECE", 16)
 
     @staticmethod
     def by_pieces(path: Path, ignore: list[str]) -> _reading.Counted:
-        return _reading.count_predictions(path, _reading.Columns(), ignore=ignore)
+        return _reading.count_predictions(path, _sources.Columns(), ignore=ignore)
 
     def by_rows(self, path: Path, ignore: list[str]) -> _reading.Counted:
         with pytest.MonkeyPatch.context() as patch:
@@ -493,10 +494,10 @@ class TestLargeFiles:
             for count in (self.by_rows, self.by_pieces):
                 try:
                     counted = count(path, ["-1"])
-                    names, counts, _ = counted.in_order()
+                    names, counts, _ = counted.sorted_classes()
                     numbers = counted.num_rows, counted.num_ignored
                     results.append((names, counts.tolist(), counts.dtype, numbers))
-                except _reading.InputError as error:
+                except _sources.InputError as error:
                     results.append(str(error))
             assert results[0] == results[1]
 
@@ -516,14 +517,14 @@ class TestLargeFiles:
         self, row: str, message: str, at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Wherever it is, and though there is more of it, the first is named by its row."""
-        monkeypatch.setattr(_reading, "MAX_CLASSES", 3)
+        monkeypatch.setattr(_sources, "MAX_CLASSES", 3)
         rows = ["a,b,1", "b,a,1", "", "c,c,1"] * 15
         bad = row if row.count(",") > 1 else f"{row},1"
         rows[at], rows[-1] = bad, bad
         path = write(tmp_path / "x.csv", "\n".join(["y_true,y_pred,w", *rows]) + "\n")
         found = []
         for count in (self.by_rows, self.by_pieces):
-            with pytest.raises(_reading.InputError) as error:
+            with pytest.raises(_sources.InputError) as error:
                 count(path, [])
             found.append(str(error.value))
         assert found[0] == found[1]
@@ -535,11 +536,11 @@ def test_columns_of_free_text_are_refused_at_once(
     late: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However late they turn out to be no classes, little is read beyond the rows that show it."""
-    monkeypatch.setattr(_reading, "BATCH_SIZE", 2**10)
+    monkeypatch.setattr(_sources, "BATCH_SIZE", 2**10)
     answers = ["a"] * late + [f"answer {i}" for i in range(100_000)]
     frame = pl.DataFrame({"y_true": ["a", "b"] * (len(answers) // 2), "y_pred": answers})
-    path, columns, done = save(frame, tmp_path / "x.csv"), _reading.Columns(), [0]
-    with pytest.raises(_reading.InputError) as error:
+    path, columns, done = save(frame, tmp_path / "x.csv"), _sources.Columns(), [0]
+    with pytest.raises(_sources.InputError) as error:
         _reading.count_predictions(path, columns, on_progress=lambda rows, _: done.append(rows))
     expected = "'y_pred' is 'answer 4094', after 4096 other values: is it a column of classes?"
     assert str(error.value) == f"{path}: row {late + 4095}: {expected}"
@@ -557,8 +558,8 @@ def test_two_million_rows(tmp_path: Path) -> None:
     expected = np.bincount(true * (k + 1) + pred, minlength=(k + 1) ** 2).reshape(k + 1, k + 1)
     weighted = np.bincount(true * (k + 1) + pred, weight, (k + 1) ** 2).reshape(k + 1, k + 1)
     for path, column in itertools.product(paths, (None, "w")):
-        counted = _reading.count_predictions(path, _reading.Columns(weight=column))
-        names, counts, _ = counted.in_order()
+        counted = _reading.count_predictions(path, _sources.Columns(weight=column))
+        names, counts, _ = counted.sorted_classes()
         assert names == [str(i) for i in range(k + 1)]
         np.testing.assert_array_equal(counts, weighted if column else expected)
         assert counted.num_rows == n
@@ -568,11 +569,11 @@ def test_two_million_rows(tmp_path: Path) -> None:
 def test_progress_counts_rows(
     suffix: str, total: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_reading, "BATCH_SIZE", 2)
+    monkeypatch.setattr(_sources, "BATCH_SIZE", 2)
     seen: list[tuple[int, int | None]] = []
     path = save(FRAME, tmp_path / f"x{suffix}")
     _reading.count_predictions(
-        path, _reading.Columns(), on_progress=lambda done, total: seen.append((done, total))
+        path, _sources.Columns(), on_progress=lambda done, total: seen.append((done, total))
     )
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
     assert seen[-1] == (5, total)
@@ -626,9 +627,17 @@ def test_help_names_every_option(run: Run) -> None:
         "--ignore",
         "--counts",
         "--level",
+        "--output",
+        "--html",
         "--json",
     ):
         assert option in out
+
+
+@pytest.mark.parametrize("command", ["report", "compare", "merge"])
+def test_help_names_every_format(command: str, run: Run) -> None:
+    out = run(command, "--help")[1]
+    assert all(suffix in out for suffix in FORMATS)
 
 
 OTHER = FRAME.with_columns(
@@ -787,7 +796,7 @@ def test_states_of_hosts_are_merged(
     assert [c["name"] for c in report["classes"]] == ["cat", "dog", "fish"]
     for name in ("accuracy", "loss", "calibration_error"):
         assert report["overall"][name]["value"] == pytest.approx(results[name], rel=1e-6)
-    assert report["overall"]["loss"]["interval"] == "normal"
+    assert report["overall"]["loss"]["method"] == "normal"
     jax.tree.map(np.testing.assert_array_equal, jm.load_state(tmp_path / "all.npz"), merged)
     code, out, _ = run("merge", tmp_path / "all.npz")
     assert code == 0
@@ -809,7 +818,7 @@ def test_states_of_one_event_have_areas(run: Run, tmp_path: Path) -> None:
     jm.save_state(tmp_path / "a.npz", evaluator.update(evaluator.init(), **batch))
     overall = json.loads(run("merge", tmp_path / "a.npz", "--json")[1])["overall"]
     assert overall["roc_auc"]["value"] == pytest.approx(0.75)
-    assert overall["roc_auc"]["interval"] == "bounds"
+    assert overall["roc_auc"]["method"] == "bounds"
 
 
 def test_states_without_counts_are_merged(run: Run, tmp_path: Path) -> None:
@@ -839,6 +848,52 @@ def test_pages(hosts: tuple[jm.Evaluator, list[Path]], run: Run, tmp_path: Path)
         assert f"<h1>{title}</h1>" in page.read_text(encoding="utf-8")
 
 
+def test_one_run_writes_every_format(
+    hosts: tuple[jm.Evaluator, list[Path]], run: Run, tmp_path: Path
+) -> None:
+    a = save(FRAME, tmp_path / "a.csv")
+    b = save(FRAME.with_columns(pl.lit("b").alias("y_pred")), tmp_path / "b.csv")
+    state = tmp_path / "all.npz"
+    labels = FRAME["y_true"].to_list(), FRAME["y_pred"].to_list()
+    report = jm.report(*labels)
+    comparison = jm.comparison_report(*labels, ["b"] * 5, names=(str(a), str(b)))
+    merged = jm.Report.from_state(hosts[0].merge(*map(jm.load_state, hosts[1])))
+    for arguments, title, expected in (
+        (("report", a), "a.csv", report),
+        (("compare", a, b), "a.csv and b.csv", comparison),
+        (("merge", *hosts[1], "--output", state), "Merged states", merged),
+    ):
+        files = [tmp_path / f"report{suffix}" for suffix in (".html", ".json", ".MD", ".csv")]
+        options = [option for file in files for option in ("--output", file)]
+        assert run(*arguments, *options) == (0, expected.to_text(), "")
+        assert [file.read_text(encoding="utf-8") for file in files] == [
+            expected.to_html(title=title),
+            expected.to_json(),
+            expected.to_markdown(),
+            expected.to_csv(),
+        ]
+        jax.config.update("jax_enable_x64", False)
+    assert jm.load_state(state).statistics == hosts[0].init().statistics
+
+
+def test_files_that_cannot_be_written(run: Run, tmp_path: Path) -> None:
+    path = save(FRAME, tmp_path / "a.csv")
+    for options, message in [
+        (("x.txt",), "x.txt: unknown suffix '.txt'; --output writes .html, .json, .md, .csv"),
+        (("x",), "x: unknown suffix ''; --output writes"),
+        (("x.npz",), "unknown suffix '.npz'; --output writes .html, .json, .md, .csv"),
+        (("x.md", "x.md"), "x.md: --output would overwrite --output"),
+        ((path,), "--output would overwrite the input"),
+        (("no/x.md",), "no/x.md: cannot be written"),
+    ]:
+        arguments = [part for file in options for part in ("--output", file)]
+        code, out, err = run("report", path, *arguments)
+        assert (code, out) == (2, "")
+        assert message in err
+        assert err.count("\n") == 1
+    assert [file.name for file in tmp_path.iterdir()] == ["a.csv"]
+
+
 def test_states_that_cannot_be_merged(
     hosts: tuple[jm.Evaluator, list[Path]], run: Run, tmp_path: Path
 ) -> None:
@@ -849,11 +904,12 @@ def test_states_that_cannot_be_merged(
         ((path, tmp_path / "means.npz"), "means.npz: states of different evaluators"),
         (
             (tmp_path / "means.npz",),
-            "a report needs a state with one confusion matrix, got 0; it holds moments(loss)",
+            "needs a state with one confusion matrix, got 0; it holds Moments(name='loss')",
         ),
         ((path, tmp_path / "none.npz"), "none.npz: No such file"),
         ((write(tmp_path / "x.npz", "hello"),), "x.npz: no state of an evaluator"),
         ((path, "--output", path), "--output would overwrite the input"),
+        ((path, "--output", tmp_path / "x.zip"), ".html, .json, .md, .csv, .npz (the state)"),
         (
             (path, "--output", tmp_path / "o.npz", "--html", tmp_path / "o.npz"),
             "--html would overwrite --output",

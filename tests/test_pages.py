@@ -138,7 +138,7 @@ def test_worst_first() -> None:
     told = " ".join(re.findall(r"[\w.%]+", page))
     assert f"b taken for a 9 of 39 times 23.1 % {low:.1f} to {high:.1f} %" in told
     assert told.index("b taken for a") < told.index("a taken for c")
-    # Examples, missed, false alarms.
+    # Examples, false negatives, false positives.
     rows = [page.index(row) for row in (" a 54 4 9 ", " b 39 9 0 ", " c 20 0 4 ")]
     assert rows == sorted(rows)
 

@@ -1,9 +1,15 @@
 """Reports from labels and from counts."""
 
+import csv
+import io
 import json
 import math
+import re
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -12,7 +18,9 @@ from scipy import stats
 
 import jaxmetrics as jm
 from jaxmetrics.reports import _pages
-from jaxmetrics.reports.probabilities import area_figures
+from jaxmetrics.reports.contents import Findings
+from jaxmetrics.reports.probabilities import area_values
+from jaxmetrics.reports.states import findings_of
 
 TRUE = ["ant", "bee", "bee", "cow", "ant", "bee", "cow", "cow"]
 PRED = ["ant", "bee", "cow", "cow", "bee", "bee", "cow", "ant"]
@@ -71,7 +79,7 @@ def test_arrays_of_jax_are_taken_too() -> None:
 def test_every_figure_has_an_interval() -> None:
     report = jm.report(TRUE, PRED, level=0.9)
     overall = {
-        name: (figure.low, figure.high, figure.interval) for name, figure in report.overall.items()
+        name: (figure.low, figure.high, figure.method) for name, figure in report.overall.items()
     }
     low, high = jm.balanced_accuracy_posterior(report.counts).interval(0.9)
     assert overall["balanced_accuracy_posterior"] == (float(low), float(high), "posterior")
@@ -96,7 +104,7 @@ def test_every_figure_has_an_interval() -> None:
         )
         assert overall[name][2] == "delta"
     assert all(
-        figure.interval == "wilson" for column in report.per_class.values() for figure in column
+        figure.method == "wilson" for column in report.per_class.values() for figure in column
     )
     # Of class bee: TN = 4 of the 5 that are no bees.
     specificity = jm.proportion_interval(4, 5, level=0.9)
@@ -120,10 +128,10 @@ def test_no_error_seen_does_not_mean_none_to_come() -> None:
         figure = perfect.overall[name]
         assert figure.low is not None
         assert 0.5 < figure.low < 0.9
-        assert figure.interval == "posterior"
+        assert figure.method == "posterior"
         assert figure.value == figure.high == pytest.approx(1)
     one_class = jm.Report.from_counts([[2, 0], [0, 0]])
-    assert one_class.overall["cohen_kappa"].interval is None  # undefined
+    assert one_class.overall["cohen_kappa"].method is None  # undefined
     assert (one_class.overall["balanced_accuracy"].low or 1) < 0.6
     assert "Cohen kappa                  -\n" in one_class.to_text()
 
@@ -152,7 +160,7 @@ def test_undefined_figures() -> None:
         "value": None,
         "low": 0.0,
         "high": 1.0,
-        "interval": "wilson",
+        "method": "wilson",
     }
     assert " - .000-1.000 " in report.to_text()
 
@@ -218,7 +226,7 @@ def test_areas_have_intervals() -> None:
     areas = jm.report(y, prob.argmax(1), y_prob=prob).per_class["roc_auc"]
     for i, area in enumerate(areas):
         expected = jm.delong_interval(y == i, prob[:, i])
-        assert area.interval == "newcombe"
+        assert area.method == "newcombe"
         np.testing.assert_allclose(area.value, expected.value, atol=1e-3)  # 4096 bins
         # Another method.
         np.testing.assert_allclose(np.array(area[1:3], float), expected[1:3], atol=1.5e-2)
@@ -230,7 +238,7 @@ def test_an_area_without_a_mistake_may_have_some_to_come() -> None:
     area = jm.report(
         [0] * 12 + [1] * 7, (prob > 0.5).astype(int), y_prob=np.stack([1 - prob, prob], 1)
     ).per_class["roc_auc"][1]
-    assert (area.value, area.high, area.interval) == (1, 1, "newcombe")
+    assert (area.value, area.high, area.method) == (1, 1, "newcombe")
     theta, m, n = area.low or 0, 7, 12
     spread = 1 + ((m + n) / 2 - 1) * ((1 - theta) / (2 - theta) + theta / (1 + theta))
     assert math.isclose(
@@ -253,7 +261,7 @@ def test_intervals_of_areas_cover() -> None:
                     for part in (scores[:n], scores[n:])
                 ]
             )
-            ((_, low, high, _),) = area_figures(histogram[None], 0.95)
+            ((_, low, high, _),) = area_values(histogram[None], 0.95)
             covered += low <= truth <= high
         assert covered / 3000 > 0.93, (m, n, shift)
 
@@ -282,10 +290,10 @@ def test_log_loss_is_that_of_the_precision_given() -> None:
         ].value == pytest.approx(expected, rel=1e-6)
 
 
-def test_a_class_that_was_never_right_leaves_doubt() -> None:
+def test_a_class_that_was_never_right_takes_the_posterior() -> None:
     report = jm.Report.from_counts([[1900, 0], [100, 0]])
     for name in ("macro_f1", "weighted_f1", "balanced_accuracy", "matthews_corrcoef"):
-        assert report.overall[name].interval == "posterior"
+        assert report.overall[name].method == "posterior"
     assert (report.overall["macro_f1"].high or 0) > 0.5  # F1 of class 1 may be up to 0.05
 
 
@@ -305,7 +313,7 @@ def test_unsigned_counts_are_subtracted_as_numbers() -> None:
     assert [(x.true, x.pred, x.times) for x in confusions] == [("3", "4", 30), ("1", "2", 7)]
 
 
-def test_what_rounding_and_ignored_rows_are_forgiven() -> None:
+def test_rounded_probabilities_and_those_of_ignored_rows_are_taken() -> None:
     prob = np.random.default_rng(0).dirichlet(np.ones(10), 200).round(3)
     assert jm.report(prob.argmax(1), prob.argmax(1), y_prob=prob).num_examples == 200
     with_gap = np.array([[0.6, 0.4], [np.nan, np.nan], [0.1, 0.9]])
@@ -329,7 +337,7 @@ def test_a_mean_named_as_a_figure_stands_beside_it() -> None:
 def test_probabilities_of_a_file_are_those_of_its_parts(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from jaxmetrics.cli import _commands, _reading
+    from jaxmetrics.cli import _commands, _sources
 
     rng = np.random.default_rng(0)
     prob = rng.dirichlet(np.ones(3), 50)
@@ -339,9 +347,9 @@ def test_probabilities_of_a_file_are_those_of_its_parts(
     ]
     path = tmp_path / "x.csv"
     path.write_text("\n".join(["y_true,p_z,p_x,p_y", *rows]) + "\n", encoding="utf-8")
-    whole = _commands._report_of_predictions(path, _reading.Columns(prob="p_"), [], 0.95)
-    monkeypatch.setattr(_reading, "BATCH_SIZE", 16)
-    parts = _commands._report_of_predictions(path, _reading.Columns(prob="p_"), [], 0.95)
+    whole = _commands._report_of_predictions(path, _sources.Columns(prob="p_"), [], 0.95)
+    monkeypatch.setattr(_sources, "BATCH_SIZE", 16)
+    parts = _commands._report_of_predictions(path, _sources.Columns(prob="p_"), [], 0.95)
     truth, rounded = (
         [row[0] for row in rows],
         np.array([row.split(",")[1:] for row in rows], float)[:, [1, 2, 0]],
@@ -432,6 +440,81 @@ def test_a_perfect_weighted_classifier_has_accuracy_one() -> None:
     assert report.overall["accuracy"].value == report.overall["accuracy"].high == 1
 
 
+AWKWARD = ["a|b*", 'say "hi", x', "two\nlines"]
+
+
+def test_csv_has_a_line_for_each_value() -> None:
+    report = jm.Report.from_counts(np.diag([3, 2, 0]), class_names=AWKWARD, level=0.9)
+    lines = list(csv.DictReader(io.StringIO(report.to_csv(), newline="")))
+    expected = {(name, ""): x for name, x in report.overall.items()} | {
+        (name, AWKWARD[i]): x for name, xs in report.per_class.items() for i, x in enumerate(xs)
+    }
+    assert [(line["name"], line["class"]) for line in lines] == list(expected)
+    for line, x in zip(lines, expected.values(), strict=True):
+        numbers = [float(line[key] or "nan") for key in ("value", "low", "high")]
+        np.testing.assert_array_equal(numbers, np.array(x[:3], float))  # NaN for None
+        level_and_method = ("0.9", x.method) if x.method else ("", "")
+        assert (line["level"], line["method"]) == level_and_method
+
+
+def test_csv_of_a_comparison() -> None:
+    report = jm.comparison_report(TRUE, PRED, TRUE)
+    lines = list(csv.DictReader(io.StringIO(report.to_csv())))
+    assert [line["classifier"] for line in lines] == ["A", "B", "A - B"] * len(report.figures)
+    accuracy = report.figures["accuracy"]
+    for line, x in zip(lines, accuracy[:3], strict=False):
+        assert (line["name"], float(line["value"]), line["method"]) == ("accuracy", x[0], x[3])
+    assert float(lines[2]["probability_better"]) == accuracy.probability_better
+    assert lines[0]["probability_better"] == ""
+
+
+def cells_of(table: str) -> list[list[str]]:
+    """The cells of a table of Markdown, whose escaped bars separate nothing."""
+    return [re.split(r" (?<!\\)\| ", line[2:-2]) for line in table.splitlines()]
+
+
+def test_markdown_is_made_of_tables() -> None:
+    report = jm.Report.from_counts([[9, 1, 0], [3, 7, 0], [0, 0, 5]], class_names=AWKWARD)
+    heading, overall, classes = report.to_markdown().rstrip("\n").split("\n\n")
+    assert heading == "25 examples, 3 classes. In parentheses: 95 % intervals."
+    assert ["accuracy", "0.840", "0.653 to 0.936", "wilson"] in cells_of(overall)
+    rows = cells_of(classes)
+    assert {len(row) for row in rows} == {6}
+    assert [row[0] for row in rows[2:]] == [r"a\|b\*", 'say "hi", x', r"two\\nlines"]
+    assert [row[1] for row in rows[2:]] == ["10", "10", "5"]
+
+    comparison = jm.comparison_report(TRUE, PRED, TRUE, names=("new_model", "old"), rope=0.01)
+    parts = comparison.to_markdown().split("\n\n")
+    assert parts[1] == "- A: new\\_model\n- B: old"
+    assert {len(row) for row in cells_of(parts[2])} == {7}
+    assert parts[3].startswith("Right only in A: 0, only in B: 3; McNemar's test (mid-p): p = ")
+
+
+def test_a_report_says_what_is_registered_for_a_statistic() -> None:
+    @dataclass(frozen=True)
+    class Total:
+        shape, is_integer, fields = (), False, (jm.Field.numbers("cost"),)
+
+        def is_usable(self, batch: jm.Batch) -> None:
+            return None
+
+        def table(self, batch: jm.Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
+            return jnp.where(keep, batch.numbers("cost"), 0).sum()
+
+    evaluator = jm.evaluator(
+        jm.count_metrics({}, num_classes=2), jm.Accumulator((Total(),), (("cost", float),))
+    )
+    batch = {"y_true": [0, 1], "y_pred": [0, 0], "cost": [1.5, 2.0]}
+    state = evaluator.update(evaluator.init(), **batch)  # type: ignore[arg-type]
+    assert "total_cost" not in jm.Report.from_state(state).overall
+
+    @findings_of.register
+    def _(statistic: Total, table: np.ndarray, report: Any) -> Findings:
+        return Findings({"total_cost": jm.ReportedValue(float(table))})
+
+    assert jm.Report.from_state(state).overall["total_cost"].value == 3.5
+
+
 def test_comparison_report() -> None:
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 3, 300)
@@ -449,7 +532,7 @@ def test_comparison_report() -> None:
     np.testing.assert_allclose(
         accuracy.probability_equivalent, expected.probability_equivalent, atol=0.02
     )
-    assert accuracy.difference.interval == "bca"
+    assert accuracy.difference.method == "bca"
     assert accuracy.a == jm.report(truth, a).overall["accuracy"]
     assert (report.num_examples, report.num_ignored, report.num_classes) == (300, 1, 3)
     assert report.only_right == (
@@ -470,7 +553,7 @@ def test_comparison_report() -> None:
     same = jm.comparison_report(truth, a, a).figures["matthews_corrcoef"]
     assert same.difference.value == 0
     assert -0.05 < (same.difference.low or 0) < -0.001  # the next examples may part them
-    assert same.difference.interval == "posterior"
+    assert same.difference.method == "posterior"
     for wrong, message in (
         (
             lambda: jm.comparison_report([0, 1], [0, 1], [0]),

@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
@@ -21,7 +20,7 @@ BATCH_SIZE = 10
 PATIENCE = 60.0  # seconds, for every wait
 
 Batch = dict[str, np.ndarray]
-State = dict[str, Any]
+State = jm.EvaluatorState
 Update = Callable[..., State]
 
 EVALUATOR = jm.evaluator(

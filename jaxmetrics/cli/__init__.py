@@ -34,10 +34,32 @@ Ignore = Annotated[
     list[str] | None, typer.Option(help="Leave out rows with this label (repeatable).")
 ]
 Level = Annotated[float, typer.Option(help="Level of the intervals.")]
-Html = Annotated[Path | None, typer.Option(help="Write a page with pictures to this file.")]
+Files = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--output",
+        metavar="FILE",
+        help="Write the report to this file, as its suffix says (repeatable): .html (a page with"
+        " pictures), .json, .md (Markdown), .csv (one line per value).",
+    ),
+]
+StateOrFiles = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--output",
+        metavar="FILE",
+        help="Write to this file, as its suffix says (repeatable): the merged state to .npz, the"
+        " report to .html (a page with pictures), .json, .md (Markdown), .csv (one line per"
+        " value).",
+    ),
+]
+Html = Annotated[Path | None, typer.Option(help="Short for --output of a page, of any suffix.")]
 Json = Annotated[
     str | None,
-    typer.Option(help="Write JSON to this file; without a name, or with -, to standard output."),
+    typer.Option(
+        help="Short for --output of JSON, of any suffix; without a name, or with -, to standard"
+        " output."
+    ),
 ]
 
 
@@ -67,18 +89,18 @@ def report(
         bool, typer.Option("--counts", help="FILE holds a confusion matrix, row = true class.")
     ] = False,
     level: Level = 0.95,
+    files_to_write: Files = None,
     html: Html = None,
     json: Json = None,
 ) -> None:
-    """Report how good the predictions in FILE are: per class and overall, each number with its
-    interval.
+    """Report how good the predictions in FILE are, per class and overall, with intervals.
 
     Rows are counted from 1, without the header.
     """
     from jaxmetrics.cli import _commands
 
     columns = _commands.Columns(true, pred, weight, prob)
-    output = _commands.Output(level, json, html, file.name)
+    output = _commands.Output(level, file.name, files_to_write or (), json, html)
     if counts:
         chosen = columns != _commands.Columns() or bool(ignore)
         _commands.report_counts(file, chosen, output)
@@ -106,6 +128,7 @@ def compare(
     ignore: Ignore = None,
     rope: Annotated[float, typer.Option(help="Differences up to this size do not matter.")] = 0.0,
     level: Level = 0.95,
+    files_to_write: Files = None,
     html: Html = None,
     json: Json = None,
 ) -> None:
@@ -117,7 +140,8 @@ def compare(
     from jaxmetrics.cli import _commands
 
     columns = _commands.Columns(true, pred, id=id)
-    output = _commands.Output(level, json, html, f"{file_a.name} and {file_b.name}")
+    title = f"{file_a.name} and {file_b.name}"
+    output = _commands.Output(level, title, files_to_write or (), json, html)
     _commands.compare(file_a, file_b, columns, ignore or [], rope, output)
 
 
@@ -127,9 +151,7 @@ def merge(
         list[Path],
         typer.Argument(metavar="STATE...", help="Files written by save_state.", show_default=False),
     ],
-    output: Annotated[
-        Path | None, typer.Option(help="Write the merged state to this file (.npz).")
-    ] = None,
+    files_to_write: StateOrFiles = None,
     classes: Annotated[
         str | None, typer.Option(help="Names of the classes, separated by commas.")
     ] = None,
@@ -137,15 +159,14 @@ def merge(
     html: Html = None,
     json: Json = None,
 ) -> None:
-    """Merge the evaluation states that several hosts have saved, and report on all of their
-    examples.
-    """
+    """Merge the evaluation states that hosts have saved, and report on all of their examples."""
     from jaxmetrics.cli import _commands
 
     names = None if classes is None else classes.split(",")
-    _commands.merge(
-        files, names, _commands.Output(level, json, html, "Merged states", state=output)
+    output = _commands.Output(
+        level, "Merged states", files_to_write or (), json, html, has_state=True
     )
+    _commands.merge(files, names, output)
 
 
 def main() -> None:

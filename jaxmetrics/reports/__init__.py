@@ -1,9 +1,9 @@
 """From predictions to a report: the numbers that describe a classifier, or two, with intervals, as
-text, dict, JSON or HTML.
+text, dict, JSON, Markdown, CSV or HTML.
 """
 
 # one number with its interval
-from jaxmetrics.reports._figures import *
+from jaxmetrics.reports.values import *
 
 # of one classifier
 from jaxmetrics.reports.singles import *

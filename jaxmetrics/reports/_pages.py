@@ -9,26 +9,36 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxmetrics import plots
-from jaxmetrics.estimates import Estimate
 from jaxmetrics.intervals import proportion_interval
 from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve
-from jaxmetrics.reports._figures import Figure, of_true_classes
-from jaxmetrics.reports._text import fraction, title_of
+from jaxmetrics.reports._overall import matrix_of_true_classes
+from jaxmetrics.reports._text import fraction, percent, title_of
+from jaxmetrics.reports.contents import ComparisonContents, ReportContents
+from jaxmetrics.reports.values import ReportedValue, as_estimate
 from jaxmetrics.scoring import binned_calibration_curve
-
-if TYPE_CHECKING:
-    from jaxmetrics.reports.pairs import ComparisonReport
-    from jaxmetrics.reports.singles import Report
 
 __all__: list[str] = []
 
 _INK = "#010203"  # drawn where the page's own colour of text is to be
 _MOST_CONFUSIONS, _MOST_ROWS, _MOST_CURVES, _MOST_BARS = 10, 100, 5, 30
+
+_SETTINGS = {
+    **dict.fromkeys(
+        ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), _INK
+    ),
+    **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), "none"),
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "font.size": 9,
+    "svg.fonttype": "none",
+    "text.parse_math": False,
+    "text.usetex": False,
+}
 
 _METHODS = {
     "wilson": (
@@ -41,9 +51,9 @@ _METHODS = {
         " the range."
     ),
     "posterior": (
-        "Equal-tailed interval of the posterior under a flat prior: what may be plausible though it"
-        " was not seen. Used for the posterior balanced accuracy, the violin, and where the delta"
-        " method sees no doubt, since there was no error or a class was never right."
+        "Equal-tailed interval of the posterior under a flat prior, which also has a width where no"
+        " error was seen. Used for the posterior balanced accuracy, the violin, and where the delta"
+        " method gives no width or too little, since there was no error or a class was never right."
     ),
     "bca": (
         "Bootstrap of the examples, both classifiers judged on the same ones, bias-corrected and"
@@ -69,87 +79,89 @@ class _Confusion(NamedTuple):
     pred: str
     times: float
     support: float
-    share: Figure
+    share: ReportedValue
 
 
 class _Class(NamedTuple):
     name: str
     support: float
-    missed: float  # examples of the class that got another
-    claimed: float  # examples of others that got it
-    figures: Mapping[str, Figure]
+    false_negatives: float
+    false_positives: float
+    values: Mapping[str, ReportedValue]
 
 
-def page_of(report: Report, title: str) -> str:
-    """The page of one classifier."""
-    figures = [
+_SHARES_OF = "Confusion matrix of {}, percent of each true class"
+_HEADLINE = ("accuracy", "balanced_accuracy", "macro_f1", "matthews_corrcoef")
+
+
+def report_page(report: ReportContents, title: str) -> str:
+    """Write the page of one classifier."""
+    values = [
         *report.overall.values(),
-        *(figure for column in report.per_class.values() for figure in column),
+        *(x for column in report.per_class.values() for x in column),
     ]
-    headline = ("accuracy", "balanced_accuracy", "macro_f1", "matthews_corrcoef")
+    mistakes = np.count_nonzero(report.counts) - np.count_nonzero(report.counts.diagonal())
     return _render(
         "report.html",
         title=title,
         level=report.level,
         report=report,
-        headline={name: report.overall[name] for name in headline},
+        headline={name: report.overall[name] for name in _HEADLINE},
         classes=_worst_classes(report),
         confusions=_worst_confusions(report.counts, report.class_names, report.level),
-        num_confusions=np.count_nonzero(report.counts) - np.count_nonzero(report.counts.diagonal()),
+        num_confusions=mistakes,
         columns=[name for name in report.per_class if name != "specificity"],
         matrices=_matrix_pictures(report.counts, report.class_names),
-        beliefs=_belief_pictures(report),
+        posteriors=_posterior_pictures(report),
         curves=_curve_pictures(report),
-        methods=_methods(figures),
+        methods=_methods(values),
     )
 
 
-def comparison_page_of(report: ComparisonReport, title: str) -> str:
-    """The page of two classifiers."""
-    figures = [figure for x in report.figures.values() for figure in (x.a, x.b, x.difference)]
-    differences = {title_of(name): _estimate(x.difference) for name, x in report.figures.items()}
-    headline = ("accuracy", "balanced_accuracy", "macro_f1", "matthews_corrcoef")
-    order = np.argsort(-report.only_right_per_class.sum(1), kind="stable")[:_MOST_ROWS]
-
-    def draw_differences(axes: Any) -> None:
-        plots.differences_of(differences, rope=report.rope, ax=axes)
-
-    def draw_violins(axes: Any) -> None:
-        matrices = [of_true_classes(matrix) for matrix in report.counts]
-        plots.balanced_accuracy_violin(np.stack(matrices), ["A", "B"], level=report.level, ax=axes)
-
+def comparison_page(report: ComparisonContents, title: str) -> str:
+    """Write the page of two classifiers."""
+    values = [value for x in report.figures.values() for value in (x.a, x.b, x.difference)]
+    differences, violins = _comparison_pictures(report)
     return _render(
         "comparison.html",
         title=title,
         level=report.level,
         report=report,
-        headline={name: report.figures[name] for name in headline},
-        differences=_svg(
-            draw_differences, (5.2, 3), "Differences A - B of each figure with their intervals"
-        ),
-        violins=_svg(
-            draw_violins, (3.8, 3), "Posterior densities of the balanced accuracy of A and B"
-        ),
-        rows=[
-            (
-                report.class_names[i],
-                int(report.counts[0, i].sum()),
-                *map(int, report.only_right_per_class[i]),
-            )
-            for i in order
-        ],
+        headline={name: report.figures[name] for name in _HEADLINE},
+        differences=differences,
+        violins=violins,
+        rows=_most_different_classes(report),
         matrices=[
-            _matrix_picture(
-                matrix,
-                report.class_names,
-                "shares",
-                f"Confusion matrix of {name}, percent of each true class",
-                name,
-            )
+            _matrix_picture(matrix, report.class_names, "shares", _SHARES_OF.format(name), name)
             for name, matrix in zip("AB", report.counts, strict=True)
         ],
-        methods=_methods([*figures, Figure(0, interval="posterior")]),  # of the violins
+        methods=_methods([*values, ReportedValue(0, method="posterior")]),  # of the violins
     )
+
+
+def _comparison_pictures(report: ComparisonContents) -> tuple[str, str]:
+    """Draw the differences, and the violins of balanced accuracy."""
+    differences = {title_of(name): as_estimate(x.difference) for name, x in report.figures.items()}
+    matrices = np.stack([matrix_of_true_classes(matrix) for matrix in report.counts])
+
+    def draw_differences(axes: Any) -> None:
+        plots.differences_of(differences, rope=report.rope, ax=axes)
+
+    def draw_violins(axes: Any) -> None:
+        plots.balanced_accuracy_violin(matrices, ["A", "B"], level=report.level, ax=axes)
+
+    return (
+        _svg(draw_differences, (5.2, 3), "Differences A - B of each metric with their intervals"),
+        _svg(draw_violins, (3.8, 3), "Posterior densities of the balanced accuracy of A and B"),
+    )
+
+
+def _most_different_classes(report: ComparisonContents) -> list[tuple[str, int, int, int]]:
+    """List name, support, and how often only A or only B is right, the most different first."""
+    support = report.counts[0].sum(1)
+    only_a, only_b = report.only_right_per_class.T
+    order = np.argsort(-(only_a + only_b), kind="stable")[:_MOST_ROWS]
+    return [(report.class_names[i], int(support[i]), int(only_a[i]), int(only_b[i])) for i in order]
 
 
 def _render(template: str, *, level: float, **content: Any) -> str:
@@ -174,7 +186,7 @@ def _render(template: str, *, level: float, **content: Any) -> str:
     }
     environment.tests["unit"] = _is_within_unit
     return environment.get_template(template).render(
-        **content, percent=f"{100 * level:.10g} %", version=__version__, most_rows=_MOST_ROWS
+        **content, percent=percent(level), version=__version__, most_rows=_MOST_ROWS
     )
 
 
@@ -186,52 +198,43 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _is_within_unit(figure: Figure) -> bool:
-    """Whether a bar from 0 to 1 can show it."""
-    return (
-        figure.low is not None and figure.high is not None and figure.low >= 0 and figure.high <= 1
-    )
+def _is_within_unit(x: ReportedValue) -> bool:
+    """Tell whether a bar from 0 to 1 can show a value."""
+    return x.low is not None and x.high is not None and x.low >= 0 and x.high <= 1
 
 
-def _methods(figures: list[Figure]) -> dict[str, str]:
-    """How the intervals that occur were made."""
-    found = {figure.interval for figure in figures}
+def _methods(values: list[ReportedValue]) -> dict[str, str]:
+    """Say how the intervals that occur were made."""
+    found = {x.method for x in values}
     return {name: text for name, text in _METHODS.items() if name in found}
 
 
-def _worst_classes(report: Report) -> list[_Class]:
-    """Those with the most mistakes first, missed examples and false alarms."""
+def _worst_classes(report: ReportContents) -> list[_Class]:
+    """List the classes with the most false negatives and false positives, the worst first."""
     right = report.counts.diagonal()
-    missed, claimed = report.counts.sum(1) - right, report.counts.sum(0) - right
-    order = np.argsort(-(missed + claimed), kind="stable")[:_MOST_ROWS]
+    fn, fp = report.counts.sum(1) - right, report.counts.sum(0) - right
+    order = np.argsort(-(fn + fp), kind="stable")[:_MOST_ROWS]
+    names, support = report.class_names, report.support
+    values = [{name: x[i] for name, x in report.per_class.items()} for i in order]
     return [
-        _Class(
-            report.class_names[i],
-            report.support[i],
-            missed[i],
-            claimed[i],
-            {name: column[i] for name, column in report.per_class.items()},
-        )
-        for i in order
+        _Class(names[i], support[i], fn[i], fp[i], x) for i, x in zip(order, values, strict=True)
     ]
 
 
 def _worst_confusions(counts: np.ndarray, names: tuple[str, ...], level: float) -> list[_Confusion]:
-    """The largest cells beside the diagonal, with their share of the true class."""
+    """List the largest cells beside the diagonal, with their share of the true class."""
     mistakes = np.where(np.eye(len(counts), dtype=bool), 0, counts)
     # Of as many mistakes, those of the rarer class first.
     rarity = np.broadcast_to(counts.sum(1, keepdims=True), counts.shape)
     largest = np.lexsort((rarity.ravel(), -mistakes.ravel()))[:_MOST_CONFUSIONS]
     i, j = np.unravel_index(largest[mistakes.ravel()[largest] > 0], counts.shape)
     support = rarity[i, j]
-    shares = [
-        np.asarray(x, float) for x in proportion_interval(counts[i, j], support, level=level)[:3]
-    ]
+    estimates = proportion_interval(counts[i, j], support, level=level)
+    parts = (np.asarray(x, float).tolist() for x in estimates[:3])
+    shares = [ReportedValue(x, low, high, "wilson") for x, low, high in zip(*parts, strict=True)]
     return [
-        _Confusion(
-            names[true], names[pred], counts[true, pred], n, Figure(value, low, high, "wilson")
-        )
-        for true, pred, n, value, low, high in zip(i, j, support, *shares, strict=True)
+        _Confusion(names[true], names[pred], counts[true, pred], n, share)
+        for true, pred, n, share in zip(i, j, support, shares, strict=True)
     ]
 
 
@@ -252,48 +255,43 @@ def _matrix_picture(
 
     def draw(axes: Any) -> None:
         bar = counts.size > plots.MOST_CELLS_WITH_NUMBERS
-        plots.confusion_matrix(counts, _short(names), numbers=numbers, colorbar=bar, ax=axes)
+        plots.confusion_matrix(counts, _shortened(names), numbers=numbers, colorbar=bar, ax=axes)
         if title:
             axes.set_title(title)
 
     return _svg(draw, (size, size), f"{text}; rows are truth")
 
 
-def _short(names: tuple[str, ...]) -> list[str]:
-    """Names that fit into a picture, long ones with their number, so that they still differ."""
+def _shortened(names: tuple[str, ...]) -> list[str]:
+    """Cut names to fit into a picture, and number the long ones, so that they still differ."""
     return [name if len(name) <= 16 else f"{name[:12]}… {i + 1}" for i, name in enumerate(names)]
 
 
-def _belief_pictures(report: Report) -> list[str]:
-    """The violin of balanced accuracy, and the recalls of which it is the average."""
-    worst = np.argsort(
-        [math.inf if math.isnan(x.value) else x.value for x in report.per_class["recall"]],
-        kind="stable",
-    )
-    defined = [i for i in worst if not math.isnan(report.per_class["recall"][i].value)][:_MOST_BARS]
-    names = _short(report.class_names)
-    recalls = {names[i]: _estimate(report.per_class["recall"][i]) for i in defined}
+def _posterior_pictures(report: ReportContents) -> list[str]:
+    """Draw the violin of balanced accuracy, and the recalls of which it is the average."""
+    values = report.per_class["recall"]
+    defined = [i for i, x in enumerate(values) if not math.isnan(x.value)]
+    worst = sorted(defined, key=lambda i: values[i].value)[:_MOST_BARS]
+    names = _shortened(report.class_names)
+    recalls = {names[i]: as_estimate(values[i]) for i in worst}
+    matrix = matrix_of_true_classes(report.counts)
+    height = max(2.4, 0.8 + 0.24 * len(recalls))
 
     def draw_violin(axes: Any) -> None:
-        plots.balanced_accuracy_violin(
-            of_true_classes(report.counts), [""], level=report.level, ax=axes
-        )
+        plots.balanced_accuracy_violin(matrix, [""], level=report.level, ax=axes)
 
     def draw_recalls(axes: Any) -> None:
         plots.intervals(recalls, xlabel="recall", ax=axes)
 
+    recalls_text = "Recall of each class with its interval, the least on top"
     return [
         _svg(draw_violin, (3.6, 3.6), "Posterior density of balanced accuracy"),
-        _svg(
-            draw_recalls,
-            (4.8, max(2.4, 0.8 + 0.24 * len(recalls))),
-            "Recall of each class with its interval, the least on top",
-        ),
+        _svg(draw_recalls, (4.8, height), recalls_text),
     ]
 
 
-def _curve_pictures(report: Report) -> list[str]:
-    """ROC, precision and recall, reliability."""
+def _curve_pictures(report: ReportContents) -> list[str]:
+    """Draw the curves of ROC, precision and recall, reliability."""
     pictures = []
     events = _events(report)
     if events:
@@ -309,7 +307,7 @@ def _curve_pictures(report: Report) -> list[str]:
             pictures.append(_svg(draw_all, (4.4, 4.4), text))
     if report.calibration_bins is not None:
         curve = binned_calibration_curve(report.calibration_bins, level=report.level)
-        (name,) = _short((report.calibrated_event or "",))
+        (name,) = _shortened((report.calibrated_event or "",))
         text = f"How often {report.calibrated_event} is right where it has probability p"
         pictures.append(
             _svg(lambda axes: plots.reliability(curve, name=name, ax=axes), (4.4, 4.4), text)
@@ -317,86 +315,60 @@ def _curve_pictures(report: Report) -> list[str]:
     return pictures
 
 
-def _events(report: Report) -> dict[str, np.ndarray]:
-    """The histograms of the last of two classes, or of the classes with the smallest areas."""
+def _events(report: ReportContents) -> dict[str, np.ndarray]:
+    """Choose the histograms of the last of two classes, or of those with the smallest areas."""
     if report.score_histogram is None:
         return {}
     areas = [x.value for x in report.per_class["roc_auc"]]
     # NaN comes last.
     order = [1] if len(areas) == 2 else np.argsort(areas, kind="stable")[:_MOST_CURVES].tolist()
-    names = _short(report.class_names)
+    names = _shortened(report.class_names)
     return {names[i]: report.score_histogram[i] for i in order if not math.isnan(areas[i])}
 
 
 def _roc_points(histogram: np.ndarray) -> RocCurve:
-    fp, tp, bins = _from_the_top(histogram)
+    fp, tp, bins = _cumulative_counts(histogram)
     return RocCurve(fp / fp[-1], tp / tp[-1], bins)
 
 
 def _precision_recall_points(histogram: np.ndarray) -> PrecisionRecallCurve:
-    fp, tp, bins = _from_the_top(histogram)
+    fp, tp, bins = _cumulative_counts(histogram)
     precision = np.divide(tp, tp + fp, out=np.ones(len(tp)), where=tp + fp > 0)
     return PrecisionRecallCurve(precision, tp / tp[-1], bins)
 
 
-def _from_the_top(histogram: np.ndarray) -> list[Any]:
-    """Negatives and positives at or above each bin, from above the highest down, and the bins;
+def _cumulative_counts(histogram: np.ndarray) -> list[Any]:
+    """Count negatives and positives at or above each bin, from above the highest down;
     without those that are empty.
     """
     (bins,) = histogram.sum(0).nonzero()
     bins = bins[::-1]
-    return [
-        *np.pad(histogram[:, bins].cumsum(1), ((0, 0), (1, 0))),
-        np.append(histogram.shape[1], bins),
-    ]
-
-
-def _estimate(figure: Figure) -> Estimate:
-    missing = figure.low is None or figure.high is None
-    ends = (math.nan, math.nan) if missing else (figure.low, figure.high)
-    return Estimate(*(np.float64(x) for x in (figure.value, *ends, math.nan, 0)))
+    counts = np.pad(histogram[:, bins].cumsum(1), ((0, 0), (1, 0)))
+    return [*counts, np.append(histogram.shape[1], bins)]
 
 
 def _svg(draw: Callable[[Any], object], size: tuple[float, float], text: str) -> Any:
-    """A picture of so many inches that scales with the page, whose text and lines have the colour
+    """Draw a picture of so many inches that scales with the page, with text and lines in the colour
     of the page's text.
     """
     try:
         import matplotlib
         from markupsafe import Markup, escape
-        from matplotlib.figure import Figure as Canvas
+        from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError(f"to_html needs {error.name}: pip install 'jaxmetrics[html]'.") from None
-    settings: Any = {
-        **dict.fromkeys(
-            ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), _INK
-        ),
-        **{
-            "svg.fonttype": "none",
-            "svg.hashsalt": text,
-            "text.parse_math": False,
-            "text.usetex": False,
-            "font.size": 9,
-        },
-        **{"figure.facecolor": "none", "axes.facecolor": "none", "savefig.facecolor": "none"},
-        **{"axes.spines.top": False, "axes.spines.right": False},
-    }
+    settings: Any = _SETTINGS | {"svg.hashsalt": text}
     file = io.StringIO()
     with matplotlib.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # the browser has its own fonts
-        canvas = Canvas(size, layout="constrained")
+        canvas = Figure(size, layout="constrained")
         draw(canvas.add_subplot())
-        canvas.savefig(
-            file,
-            format="svg",
-            metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
-        )
+        # Nothing that differs from one run to the next.
+        metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        canvas.savefig(file, format="svg", metadata=metadata)
     picture = file.getvalue().replace(_INK, "currentColor")
-    width = f'<svg role="img" aria-label="{escape(text)}" style="width: {72 * size[0]:.0f}pt"'
-    picture = re.sub(
-        r'<svg\b(.*?) width="[^"]*"',
-        lambda match: width + match[1],
-        picture[picture.index("<svg") :],
-        count=1,
-    )
+    picture = picture[picture.index("<svg") :]
+    # The size becomes a width in the style, which the page may narrow.
+    start = f'<svg role="img" aria-label="{escape(text)}" style="width: {72 * size[0]:.0f}pt"'
+    picture = re.sub(r'<svg\b(.*?) width="[^"]*"', lambda m: start + m[1], picture, count=1)
     return Markup(re.sub(r'(<svg\b[^>]*?) height="[^"]*"', r"\1", picture, count=1))

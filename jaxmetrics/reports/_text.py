@@ -1,13 +1,16 @@
-"""How numbers, names and tables are written for a terminal; pages share the numbers and names."""
+"""Reports as text for a terminal; how numbers and names are written is shared by other formats."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from jaxmetrics.reports._figures import Figure
+from jaxmetrics.reports.contents import NUM_SAMPLES, ComparisonContents, ReportContents
+from jaxmetrics.reports.values import ReportedValue
 
 __all__: list[str] = []
+
+_COLUMNS = 4  # that fit into 80 characters
 
 _WRITTEN = {
     "f1": "F1",
@@ -30,18 +33,89 @@ def printable(name: str) -> str:
 
 
 def fraction(x: float) -> str:
-    """Three decimals, or up to six where fewer would show 0 or 1 for what is neither."""
+    """Write three decimals, or up to six where fewer would show 0 or 1 for what is neither."""
     decimals = next((d for d in range(3, 7) if 0 < abs(round(x, d)) < 1), 3)
     return "-" if math.isnan(x) else f"{round(x, decimals) + 0.0:.{decimals}f}"  # never -0.000
 
 
-def cell(figure: Figure, signed: bool = False) -> str:
-    if figure.low is None or figure.high is None:
-        return fraction(figure.value)
-    low, high = (fraction(end).replace("0.", ".", 1) for end in (figure.low, figure.high))
-    return f"{fraction(figure.value)} {low}{' to ' if signed or figure.low < 0 else '-'}{high}"
+def percent(level: float) -> str:
+    return f"{100 * level:.10g} %"
 
 
-def table_of(rows: Sequence[Sequence[str]]) -> str:
+def report_heading(report: ReportContents) -> str:
+    ignored = f", {report.num_ignored} ignored" if report.num_ignored else ""
+    return f"{report.num_examples:.10g} examples{ignored}, {len(report.class_names)} classes"
+
+
+def comparison_heading(report: ComparisonContents) -> str:
+    ignored = f", {report.num_ignored} ignored" if report.num_ignored else ""
+    return f"{report.num_examples} examples{ignored}, {report.num_classes} classes"
+
+
+def mcnemar_sentence(report: ComparisonContents) -> str:
+    only_a, only_b = report.only_right
+    return (
+        f"Right only in A: {only_a}, only in B: {only_b}; McNemar's test (mid-p):"
+        f" p = {report.p_value:.3g}."
+    )
+
+
+def report_text(report: ReportContents) -> str:
+    """Write tables of one classifier: one line per class, then one per overall value."""
+    columns = list(report.per_class)
+    classes = [
+        _class_table(report, columns[i : i + _COLUMNS]) for i in range(0, len(columns), _COLUMNS)
+    ]
+    overall = [[title_of(name), _cell(x), x.method or ""] for name, x in report.overall.items()]
+    areas = ", of areas Newcombe's" if "roc_auc" in report.per_class else ""
+    note = (
+        f"Intervals: {percent(report.level)}; of each class Wilson's{areas}.\n"
+        "Posterior: with a flat prior, equal-tailed."
+    )
+    return "\n\n".join([report_heading(report), *classes, _table(overall), note]) + "\n"
+
+
+def comparison_text(report: ComparisonContents) -> str:
+    """Write a table of two classifiers, one line per value, and McNemar's test."""
+    a, b = map(printable, report.names)
+    heading = f"{comparison_heading(report)}\nA  {a}\nB  {b}"
+    has_rope = report.rope > 0
+    titles = ["", "A", "B", "A - B", "", "P(A>B)"]
+    rows = [titles + [f"P(within {report.rope:g})"] * has_rope]
+    for name, x in report.figures.items():
+        values = [_cell(x.a), _cell(x.b), _cell(x.difference, signed=True)]
+        shares = [x.probability_better] + [x.probability_equivalent] * has_rope
+        written = [f"{share:.3f}" for share in shares]
+        rows.append([title_of(name), *values, x.difference.method or "", *written])
+    note = (
+        f"Intervals: {percent(report.level)}; of A - B by paired bootstrap (bca),\n"
+        "posterior where all replicates agree."
+    )
+    undefined = [
+        f"{title_of(name)} in {x.num_undefined}"
+        for name, x in report.figures.items()
+        if x.num_undefined
+    ]
+    if undefined:
+        note += f"\nUndefined, and left out, of {NUM_SAMPLES} replicates: {', '.join(undefined)}."
+    return "\n\n".join([heading, _table(rows), f"{mcnemar_sentence(report)}\n{note}"]) + "\n"
+
+
+def _class_table(report: ReportContents, columns: Sequence[str]) -> str:
+    rows = [["class", "n", *map(title_of, columns)]]
+    for i, name in enumerate(report.class_names):
+        cells = [_cell(report.per_class[key][i]) for key in columns]
+        rows.append([printable(name), f"{report.support[i]:.10g}", *cells])
+    return _table(rows)
+
+
+def _cell(x: ReportedValue, signed: bool = False) -> str:
+    if x.low is None or x.high is None:
+        return fraction(x.value)
+    low, high = (fraction(end).replace("0.", ".", 1) for end in (x.low, x.high))
+    return f"{fraction(x.value)} {low}{' to ' if signed or x.low < 0 else '-'}{high}"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)

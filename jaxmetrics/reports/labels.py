@@ -10,8 +10,8 @@ __all__: list[str] = []
 
 
 def are_probabilities(rows: np.ndarray) -> np.ndarray:
-    """Which rows of `(n, K)` are not negative and sum to 1, up to the rounding of three decimals,
-    of which errors add up.
+    """Tell which rows of `(n, K)` are not negative and sum to 1, up to the rounding of three
+    decimals, of which errors add up.
     """
     # NaN is not >= 0.
     return (rows >= 0).all(1) & (abs(rows.sum(1) - 1) < 1e-3 * rows.shape[1] ** 0.5)
@@ -28,13 +28,12 @@ def as_ids(
     class_names: Sequence[str] | None,
     num_columns: int | None,
 ) -> tuple[list[np.ndarray], Sequence[str]]:
-    """Class ids of each (-1: to be ignored) and the names of the classes."""
+    """Give the class ids of each (-1: to be ignored) and the names of the classes."""
     integers = {labels.dtype.kind for labels in named_labels.values()} <= {"i", "u", "b"}
     # Python ints: int64 and uint64 meet exactly.
     lists = {name: labels.tolist() for name, labels in named_labels.items()}
-    if not integers and not all(
-        isinstance(label, str) for labels in lists.values() for label in labels
-    ):
+    everything = [label for labels in lists.values() for label in labels]
+    if not integers and not all(isinstance(label, str) for label in everything):
         dtypes = ", ".join(str(labels.dtype) for labels in named_labels.values())
         raise TypeError(f"labels must be strings or integers, all of one kind, got {dtypes}.")
     if isinstance(class_names, str):
@@ -43,20 +42,22 @@ def as_ids(
         return list(named_labels.values()), class_names
     if integers and num_columns is not None:
         return list(named_labels.values()), list(map(str, range(num_columns)))
-    found = {label for labels in lists.values() for label in labels}
-    classes = (
-        sorted(label for label in found if not integers or label >= 0)
-        if class_names is None
-        else list(class_names)
-    )
+    if class_names is None:
+        classes = sorted(label for label in set(everything) if not integers or label >= 0)
+    else:
+        classes = list(class_names)
     index = {label: i for i, label in enumerate(classes)}
+    if not integers:
+        _check_known(lists, index)
+    ids = [np.array([index.get(label, -1) for label in labels]) for labels in lists.values()]
+    return ids, list(map(str, classes))
+
+
+def _check_known(lists: Mapping[str, list[str]], index: Mapping[str, int]) -> None:
     for name, labels in lists.items():
-        if not integers and not index.keys() >= set(labels):
-            i = next(i for i, label in enumerate(labels) if label not in index)
+        unknown = next((i for i, label in enumerate(labels) if label not in index), None)
+        if unknown is not None:
             raise ValueError(
-                f"{name}[{i}] is {labels[i]!r}, which is not one of class_names:"
-                f" {', '.join(classes)}."
+                f"{name}[{unknown}] is {labels[unknown]!r}, which is not one of class_names:"
+                f" {', '.join(index)}."
             )
-    return [
-        np.array([index.get(label, -1) for label in labels]) for labels in lists.values()
-    ], list(map(str, classes))

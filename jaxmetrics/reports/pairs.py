@@ -3,48 +3,29 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from jaxmetrics._validation import ArrayLike, as_counts
 from jaxmetrics.comparisons import Comparison, compare, compare_predictions, mcnemar
 from jaxmetrics.counts import confusion_matrix, paired_confusion_matrix
-from jaxmetrics.reports._figures import (
-    COMPARED,
-    Figure,
-    compared_metrics,
-    evaluate,
-    figure_dict,
-    figure_of,
-    overall_figures,
-)
-from jaxmetrics.reports._pages import comparison_page_of
-from jaxmetrics.reports._text import cell, printable, table_of, title_of
+from jaxmetrics.reports._csv import comparison_csv
+from jaxmetrics.reports._markdown import comparison_markdown
+from jaxmetrics.reports._overall import COMPARED, compared_metrics, estimates_of, overall_values
+from jaxmetrics.reports._pages import comparison_page
+from jaxmetrics.reports._text import comparison_text
+from jaxmetrics.reports.contents import NUM_SAMPLES, ComparisonContents
 from jaxmetrics.reports.labels import as_ids
+from jaxmetrics.reports.values import ComparedValue, ReportedValue, posterior_value, value_of
 
-__all__ = ["ComparedFigure", "ComparisonReport", "comparison_report"]
+__all__ = ["ComparisonReport", "comparison_report"]
 
-_NUM_SAMPLES = 2000  # replicates of a comparison
 _MOST_CLASSES_OF_A_CUBE = 64
 
 
-class ComparedFigure(NamedTuple):
-    """One number of two classifiers; see `Comparison`."""
-
-    a: Figure
-    b: Figure
-    difference: Figure
-    probability_better: float
-    probability_equivalent: float
-    num_undefined: int  # replicates in which it was not defined, left out
-
-
-@dataclass(frozen=True, eq=False)
-class ComparisonReport:
+class ComparisonReport(ComparisonContents):
     """What `comparison_report` found out about classifiers A and B on the same examples.
 
     Attributes:
@@ -54,119 +35,54 @@ class ComparisonReport:
         names: of A and B.
         level: of the intervals.
         rope: differences up to this size do not matter.
-        figures: by name. A and B have the intervals that `report` gives them, their difference that
-            of `compare`: bootstrap (BCa), or posterior where all replicates agree.
+        figures: a `ComparedValue` by name. A and B have the intervals that `report` gives them,
+            their difference that of `compare`: bootstrap (BCa), or posterior where all replicates
+            agree.
         only_right_per_class: how many examples of each class only A has right, and only B,
             `(K, 2)`.
         p_value: of McNemar's test (mid-p) that the two are right equally often.
     """
 
-    counts: np.ndarray
-    class_names: tuple[str, ...]
-    num_ignored: int
-    names: tuple[str, str]
-    level: float
-    rope: float
-    figures: Mapping[str, ComparedFigure]
-    only_right_per_class: np.ndarray
-    p_value: float
-
-    @property
-    def num_examples(self) -> int:
-        """How many were compared."""
-        return int(self.counts[0].sum())
-
-    @property
-    def num_classes(self) -> int:
-        """K."""
-        return len(self.class_names)
-
-    @property
-    def only_right(self) -> tuple[int, int]:
-        """How many examples only A has right, and only B."""
-        of_a, of_b = self.only_right_per_class.sum(0).tolist()
-        return of_a, of_b
-
     def to_text(self) -> str:
-        """A table for a terminal, one line per figure, and McNemar's test."""
-        a, b = map(printable, self.names)
-        ignored = f", {self.num_ignored} ignored" if self.num_ignored else ""
-        heading = (
-            f"{self.num_examples} examples{ignored}, {self.num_classes} classes\nA  {a}\nB  {b}"
-        )
-        rows = [
-            ["", "A", "B", "A - B", "", "P(A>B)"] + [f"P(within {self.rope:g})"] * (self.rope > 0)
-        ]
-        for name, x in self.figures.items():
-            shares = [f"{x.probability_better:.3f}"] + [f"{x.probability_equivalent:.3f}"] * (
-                self.rope > 0
-            )
-            method = x.difference.interval or ""
-            rows.append(
-                [
-                    title_of(name),
-                    cell(x.a),
-                    cell(x.b),
-                    cell(x.difference, signed=True),
-                    method,
-                    *shares,
-                ]
-            )
-        of_a, of_b = self.only_right
-        test = (
-            f"Right only in A: {of_a}, only in B: {of_b}; McNemar's test (mid-p):"
-            f" p = {self.p_value:.3g}."
-        )
-        note = (
-            f"Intervals: {100 * self.level:.10g} %; of A - B by paired bootstrap (bca),\n"
-            "posterior where all replicates agree."
-        )
-        undefined = [
-            f"{title_of(name)} in {x.num_undefined}"
-            for name, x in self.figures.items()
-            if x.num_undefined
-        ]
-        left_out = (
-            f"\nUndefined, and left out, of {_NUM_SAMPLES} replicates: {', '.join(undefined)}."
-            if undefined
-            else ""
-        )
-        return "\n\n".join([heading, table_of(rows), f"{test}\n{note}{left_out}"]) + "\n"
-
-    def to_dict(self) -> dict[str, Any]:
-        """The report as dicts, lists, strings and numbers; undefined numbers are None."""
-        return {
-            "num_examples": self.num_examples,
-            "num_ignored": self.num_ignored,
-            "num_classes": self.num_classes,
-            "names": list(self.names),
-            "level": self.level,
-            "rope": self.rope,
-            "figures": {name: _compared_dict(x) for name, x in self.figures.items()},
-            "mcnemar": {
-                "only_a": self.only_right[0],
-                "only_b": self.only_right[1],
-                "p_value": self.p_value,
-            },
-            "classes": [
-                {
-                    "name": name,
-                    "support": int(support),
-                    "only_a": int(only_a),
-                    "only_b": int(only_b),
-                }
-                for name, support, (only_a, only_b) in zip(
-                    self.class_names, self.counts[0].sum(1), self.only_right_per_class, strict=True
-                )
-            ],
-        }
+        """Write a table for a terminal, one line per value, and McNemar's test."""
+        return comparison_text(self)
 
     def to_json(self) -> str:
-        """`to_dict()` as JSON text."""
+        """Write `to_dict()` as JSON."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
 
+    def to_markdown(self) -> str:
+        """Write a table of Markdown, to paste where a change is discussed.
+
+        >>> report = comparison_report([0, 1, 1, 0], [0, 1, 1, 1], [0, 1, 0, 1])
+        >>> print(report.to_markdown())  # doctest: +ELLIPSIS
+        4 examples, 2 classes. In parentheses: 95 % intervals.
+        <BLANKLINE>
+        - A: A
+        - B: B
+        <BLANKLINE>
+        |  | A | B | A - B | method | P(A > B) |
+        | --- | ---: | ---: | ---: | ---: | ---: |
+        | accuracy | 0.750 (0.301 to 0.954) | 0.500 (0.150 to 0.850) | 0.250 ...
+        """
+        return comparison_markdown(self)
+
+    def to_csv(self) -> str:
+        """Write one line per `ReportedValue`: its name, its classifier (A, B or A - B), the value
+        and its interval in full precision, level and method, and for A - B the probabilities that A
+        is better and that the two are equivalent.
+
+        >>> report = comparison_report([0, 1, 1, 0], [0, 1, 1, 1], [0, 1, 0, 1])
+        >>> print(report.to_csv())  # doctest: +ELLIPSIS
+        name,classifier,value,low,high,level,method,probability_better,probability_equivalent
+        accuracy,A,0.75,0.30...,0.95...,0.95,wilson,,
+        accuracy,B,0.5,0.15...,0.8...,0.95,wilson,,
+        accuracy,A - B,0.25,...
+        """
+        return comparison_csv(self)
+
     def to_html(self, *, title: str = "Comparison of two classifiers") -> str:
-        """One page of HTML that loads nothing, for a screen, a phone or paper.
+        """Write one page of HTML that loads nothing, for a screen, a phone or paper.
 
         Differences, where the two differ, pictures, and how the intervals were made.
 
@@ -176,7 +92,7 @@ class ComparisonReport:
         Raises:
             ImportError: jinja2 or matplotlib is not installed; the extra `html` has both.
         """
-        return comparison_page_of(self, title)
+        return comparison_page(self, title)
 
 
 def comparison_report(
@@ -189,7 +105,7 @@ def comparison_report(
     rope: float = 0.0,
     level: float = 0.95,
 ) -> ComparisonReport:
-    """Two classifiers on the same examples, compared in pairs, from labels on the host.
+    """Compare two classifiers on the same examples, in pairs, from labels on the host.
 
     Args:
         y_true, y_pred_a, y_pred_b, class_names: as for `report`.
@@ -228,27 +144,8 @@ def comparison_report(
     if not counted.any():
         raise ValueError("there are no examples to compare.")
     true, pred_a, pred_b = true[counted], pred_a[counted], pred_b[counted]
-    options: dict[str, Any] = {"rope": rope, "num_samples": _NUM_SAMPLES, "level": level}
-    compared = compare_predictions(
-        0, compared_metrics, true, pred_a, pred_b, num_classes=k, **options
-    )
-    certain = any(float(x.difference.low) == float(x.difference.high) for x in compared.values())
-    if certain and k <= _MOST_CLASSES_OF_A_CUBE:
-        paired = paired_confusion_matrix(true, pred_a, pred_b, num_classes=k)
-        believed = compare(0, compared_metrics, paired, method="posterior", **options)
-    else:
-        believed = {}
     matrices = np.stack([confusion_matrix(true, pred, num_classes=k) for pred in (pred_a, pred_b)])
-    estimates = (evaluate(as_counts(matrix), level)[0] for matrix in matrices)
-    of_a, of_b = (overall_figures(x, level, y) for x, y in zip(matrices, estimates, strict=True))
-    right_a, right_b = pred_a == true, pred_b == true
-    only_right = np.stack(
-        [
-            np.bincount(true[x & ~y], minlength=k)
-            for x, y in ((right_a, right_b), (right_b, right_a))
-        ],
-        1,
-    )
+    only_right = _only_right(pred_a == true, pred_b == true, true, k)
     only_a, only_b = only_right.sum(0).tolist()
     return ComparisonReport(
         counts=matrices,
@@ -257,36 +154,45 @@ def comparison_report(
         names=names,
         level=level,
         rope=rope,
-        figures={
-            name: _compared(of_a[name], of_b[name], compared[name], believed.get(name))
-            for name in COMPARED
-        },
+        figures=_compared_values(matrices, (true, pred_a, pred_b), rope, level),
         only_right_per_class=only_right,
         p_value=float(mcnemar([[0, only_a], [only_b, 0]]).p_value),
     )
 
 
-def _compared(
-    a: Figure, b: Figure, drawn: Comparison, believed: Comparison | None
-) -> ComparedFigure:
-    """The difference by bootstrap; where all replicates agree, the posterior's, extended to the
-    value.
-    """
-    difference = figure_of(drawn.difference, "bca")
-    if believed is not None and difference.low == difference.high:
-        value, low, high = (
-            difference.value,
-            float(believed.difference.low),
-            float(believed.difference.high),
-        )
-        difference = Figure(value, min(value, low), max(value, high), "posterior")
-        drawn = believed
-    shares = float(drawn.probability_better), float(drawn.probability_equivalent)
-    return ComparedFigure(a, b, difference, *shares, int(drawn.difference.num_undefined))
+def _only_right(right_a: np.ndarray, right_b: np.ndarray, true: np.ndarray, k: int) -> np.ndarray:
+    """Count the examples of each class that only A has right, and only B, `(K, 2)`."""
+    only_a = np.bincount(true[right_a & ~right_b], minlength=k)
+    only_b = np.bincount(true[right_b & ~right_a], minlength=k)
+    return np.stack([only_a, only_b], 1)
 
 
-def _compared_dict(x: ComparedFigure) -> dict[str, Any]:
+def _compared_values(
+    matrices: np.ndarray, labels: tuple[np.ndarray, ...], rope: float, level: float
+) -> dict[str, ComparedValue]:
+    """Report the values of A and B as their reports do, and their differences by bootstrap."""
+    k = matrices.shape[-1]
+    options: dict[str, Any] = {"rope": rope, "num_samples": NUM_SAMPLES, "level": level}
+    compared = compare_predictions(0, compared_metrics, *labels, num_classes=k, **options)
+    certain = any(float(x.difference.low) == float(x.difference.high) for x in compared.values())
+    posteriors: Mapping[str, Comparison] = {}
+    if certain and k <= _MOST_CLASSES_OF_A_CUBE:
+        paired = paired_confusion_matrix(*labels, num_classes=k)
+        posteriors = compare(0, compared_metrics, paired, method="posterior", **options)
+    estimates = (estimates_of(as_counts(matrix), level)[0] for matrix in matrices)
+    a, b = (overall_values(x, level, y) for x, y in zip(matrices, estimates, strict=True))
     return {
-        key: figure_dict(v) if isinstance(v, Figure) else None if math.isnan(v) else v
-        for key, v in x._asdict().items()
+        name: _compared(a[name], b[name], compared[name], posteriors.get(name)) for name in COMPARED
     }
+
+
+def _compared(
+    a: ReportedValue, b: ReportedValue, drawn: Comparison, posterior: Comparison | None
+) -> ComparedValue:
+    """Report a difference by bootstrap, or where all replicates agree by the posterior."""
+    difference = value_of(drawn.difference, "bca")
+    if posterior is not None and difference.low == difference.high:
+        difference = posterior_value(difference.value, posterior.difference)
+        drawn = posterior
+    shares = float(drawn.probability_better), float(drawn.probability_equivalent)
+    return ComparedValue(a, b, difference, *shares, int(drawn.difference.num_undefined))

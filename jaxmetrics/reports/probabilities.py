@@ -1,5 +1,5 @@
 """What a report says of probabilities: sums over examples, which add up over batches, and the
-figures made of them.
+values made of them.
 
 The sums are taken and read on the host in double precision.
 """
@@ -16,14 +16,17 @@ from jaxmetrics.counts import soft_confusion_matrix
 from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.intervals import proportion_interval
 from jaxmetrics.ranking import per_class, score_histogram
-from jaxmetrics.reports._figures import Figure, figure_of
+from jaxmetrics.reports.contents import Findings
+from jaxmetrics.reports.values import ReportedValue, value_of
 from jaxmetrics.scoring import binned_calibration_error, calibration_bins
 
 __all__: list[str] = []
 
+PREDICTED = "predicted class"  # the event whose calibration is judged, of several classes
+
 
 class ProbabilitySums(NamedTuple):
-    """Arrays on the host; those of two batches are added one by one."""
+    """Holds arrays on the host; those of two batches are added one by one."""
 
     soft_counts: np.ndarray  # (K, K)
     log_loss: np.ndarray  # (3,), the weight, the weighted sum, that of squares
@@ -32,8 +35,8 @@ class ProbabilitySums(NamedTuple):
     calibration_bins: np.ndarray  # (K, bins, 3), of each class
     top_label_bins: np.ndarray  # (bins, 3), of the most probable class
 
-    def of_classes(self, order: np.ndarray) -> ProbabilitySums:
-        """With the classes in another order."""
+    def reordered(self, order: np.ndarray) -> ProbabilitySums:
+        """Put the classes in another order."""
         return self._replace(
             soft_counts=self.soft_counts[np.ix_(order, order)],
             score_histogram=self.score_histogram[order],
@@ -42,8 +45,8 @@ class ProbabilitySums(NamedTuple):
 
     @property
     def judged_bins(self) -> np.ndarray:
-        """By which calibration is judged: of the last of two classes, or else of the most probable
-        class.
+        """Gives the bins by which calibration is judged: of the last of two classes, or else of the
+        most probable class.
         """
         return self.calibration_bins[1] if len(self.calibration_bins) == 2 else self.top_label_bins
 
@@ -51,17 +54,17 @@ class ProbabilitySums(NamedTuple):
 def probability_sums(
     y_true: np.ndarray, y_prob: np.ndarray, weights: np.ndarray | None
 ) -> ProbabilitySums:
-    """Of a batch: class ids `(n,)`, -1 to be left out, probabilities `(n, K)`, which may exceed 1
-    by rounding, and weights.
+    """Sum over a batch: class ids `(n,)`, -1 to be left out, probabilities `(n, K)`, which may
+    exceed 1 by rounding, and weights.
     """
     counted = y_true >= 0
     prob = np.where(counted[:, None], y_prob, 0)
     eps = np.finfo(prob.dtype if prob.dtype.kind == "f" else float).eps
     prob = np.minimum(prob.astype(float), 1)
-    of_truth = np.take_along_axis(prob, np.where(counted, y_true, 0)[:, None], 1)[:, 0]
-    surprise = -np.log(np.clip(of_truth, eps, 1 - eps))
+    prob_of_truth = np.take_along_axis(prob, np.where(counted, y_true, 0)[:, None], 1)[:, 0]
+    surprise = -np.log(np.clip(prob_of_truth, eps, 1 - eps))
     # The sum over the classes of (p - [the true one])^2.
-    distance = (prob**2).sum(1) - 2 * of_truth + 1
+    distance = (prob**2).sum(1) - 2 * prob_of_truth + 1
     mass = np.where(counted, 1 if weights is None else weights, 0).astype(float)
     options: dict[str, Any] = {"sample_weight": weights}
     log_odds, is_right = _log_odds(prob), prob.argmax(1) == y_true
@@ -80,8 +83,8 @@ def _moments(values: np.ndarray, mass: np.ndarray) -> np.ndarray:
 
 
 def _log_odds(prob: np.ndarray) -> np.ndarray:
-    """Of each class against the others, whose probabilities are added, since 1 - p knows nothing of
-    them where p is near 1.
+    """Compute the log-odds of each class against the others, whose probabilities are added: 1 - p
+    loses their digits where p is near 1.
     """
     none = np.zeros((len(prob), 1))
     before = np.concatenate([none, prob[:, :-1].cumsum(1)], 1)
@@ -90,58 +93,68 @@ def _log_odds(prob: np.ndarray) -> np.ndarray:
         return np.log(prob) - np.log(before + after)
 
 
-def probability_figures(sums: ProbabilitySums, level: float) -> dict[str, Figure]:
-    """Overall, by name."""
-    return {
-        "expected_accuracy": expected_accuracy(sums.soft_counts, level),
-        "log_loss": _mean_figure(sums.log_loss, level),
-        "brier_score": _mean_figure(sums.brier_score, level),
-        "calibration_error": Figure(float(binned_calibration_error(sums.judged_bins))),
-    }
-
-
-def expected_accuracy(soft_counts: np.ndarray, level: float) -> Figure:
-    """The mean probability given to the truth; probabilities vary less than 0 and 1, so the
-    interval is wide enough.
-    """
-    return figure_of(
-        proportion_interval(soft_counts.trace(), soft_counts.sum(), level=level), "wilson"
+def probability_findings(
+    sums: ProbabilitySums, class_names: tuple[str, ...], level: float
+) -> Findings:
+    """Report what the sums say of the probabilities."""
+    return Findings(
+        overall={
+            "expected_accuracy": expected_accuracy(sums.soft_counts, level),
+            "log_loss": _mean_value(sums.log_loss, level),
+            "brier_score": _mean_value(sums.brier_score, level),
+            "calibration_error": ReportedValue(float(binned_calibration_error(sums.judged_bins))),
+        },
+        per_class={"roc_auc": area_values(sums.score_histogram, level)},
+        tables={
+            "score_histogram": sums.score_histogram,
+            "calibration_bins": sums.judged_bins,
+            "calibrated_event": class_names[1] if len(class_names) == 2 else PREDICTED,
+        },
     )
 
 
-def _mean_figure(moments: np.ndarray, level: float) -> Figure:
-    """A mean of what is not negative; without an interval where all values are equal, which does
-    not mean that all are.
+def expected_accuracy(soft_counts: np.ndarray, level: float) -> ReportedValue:
+    """Report the mean probability given to the truth; probabilities vary less than 0 and 1, so the
+    interval is wide enough.
+    """
+    estimate = proportion_interval(soft_counts.trace(), soft_counts.sum(), level=level)
+    return value_of(estimate, "wilson")
+
+
+def _mean_value(moments: np.ndarray, level: float) -> ReportedValue:
+    """Report a mean of what is not negative; without an interval where all values are equal, which
+    does not mean that all are.
     """
     number, total, squares = moments
     if number == 0:
-        return Figure(math.nan)
+        return ReportedValue(math.nan)
     mean = total / number
     variance = squares - number * mean**2
     if number <= 1 or variance <= 1e-12 * squares:
-        return Figure(mean)
+        return ReportedValue(mean)
     reach = normal_quantile(level) * math.sqrt(variance / (number - 1) / number)
-    return Figure(mean, max(mean - reach, 0.0), mean + reach, "normal")
+    return ReportedValue(mean, max(mean - reach, 0.0), mean + reach, "normal")
 
 
-def area_figures(histograms: np.ndarray, level: float) -> list[Figure]:
-    """ROC AUC of each histogram `(K, 2, B)`, ties within bins counting half, as `roc_auc_bounds`.
+def area_values(histograms: np.ndarray, level: float) -> list[ReportedValue]:
+    """Report the ROC AUC of each histogram `(K, 2, B)`; ties within bins count half, as in
+    `roc_auc_bounds`.
 
     The interval is a score interval, Newcombe (2006), Statistics in Medicine 25, part 2, method 5:
-        the areas θ with
-    `(A - θ)^2 <= z^2 V(θ)`, of m positives and n negatives with `V(θ) = θ (1 - θ) / mn (1 + (N - 1)
-    ((1 - θ) / (2 - θ) + θ / (1 + θ)))` and `N = (m + n) / 2`. It has a width where no mistake was
-    seen, too. Its ends are those of the least and the greatest area that the bins allow; in the
-    outermost bins, which hold all probabilities of 0 and of 1, scores are equal.
+    the areas θ with `(A - θ)^2 <= z^2 V(θ)`. Of m positives and n negatives,
+    `V(θ) = θ (1 - θ) / mn (1 + (N - 1) ((1 - θ) / (2 - θ) + θ / (1 + θ)))`, `N = (m + n) / 2`.
+    It has a width where no mistake was seen, too. Its ends are those of the least and the greatest
+    area that the bins allow; in the outermost bins, which hold all probabilities of 0 and of 1,
+    scores are equal.
     """
     z = normal_quantile(level)
-    return [_area_figure(negative, positive, z) for negative, positive in histograms.astype(float)]
+    return [_area_value(negative, positive, z) for negative, positive in histograms.astype(float)]
 
 
-def _area_figure(negative: np.ndarray, positive: np.ndarray, z: float) -> Figure:
+def _area_value(negative: np.ndarray, positive: np.ndarray, z: float) -> ReportedValue:
     m, n = positive.sum(), negative.sum()
     if m == 0 or n == 0:
-        return Figure(math.nan)
+        return ReportedValue(math.nan)
     above = positive[::-1].cumsum()[::-1] - positive
     equal = positive * negative / (m * n)  # share of the pairs that a bin holds
     least = negative @ above / (m * n) + (equal[0] + equal[-1]) / 2
@@ -151,15 +164,14 @@ def _area_figure(negative: np.ndarray, positive: np.ndarray, z: float) -> Figure
         spread = 1 + ((m + n) / 2 - 1) * ((1 - theta) / (2 - theta) + theta / (1 + theta))
         return (area - theta) ** 2 > z**2 * theta * (1 - theta) / (m * n) * spread
 
-    low = _where_it_ends(lambda theta: contradicts(theta, least), 0.0, least)
-    high = _where_it_ends(lambda theta: contradicts(theta, least + unsure), 1.0, least + unsure)
-    return Figure(least + unsure / 2, low, high, "newcombe")
+    greatest = least + unsure
+    low = _bisection(lambda theta: contradicts(theta, least), 0.0, least)
+    high = _bisection(lambda theta: contradicts(theta, greatest), 1.0, greatest)
+    return ReportedValue(least + unsure / 2, low, high, "newcombe")
 
 
-def _where_it_ends(holds: Callable[[float], bool], inside: float, outside: float) -> float:
-    """By bisection: the last value from `inside` on for which it holds; `inside` itself if it holds
-    nowhere.
-    """
+def _bisection(holds: Callable[[float], bool], inside: float, outside: float) -> float:
+    """Find the last value from `inside` on for which it holds; `inside` if it holds nowhere."""
     for _ in range(60):
         middle = (inside + outside) / 2
         inside, outside = (middle, outside) if holds(middle) else (inside, middle)

@@ -1,12 +1,16 @@
 """States that add, over batches, devices and hosts: evaluation inside the training loop.
 
-- `evaluators`: what a state is; `init`, `update`, `merge`, `psum`, `compute`
-- `accumulators`: what is added up: counts, means, scores, probabilities, pairs, Poisson bootstrap
+- `evaluators`: `init`, `update`, `merge`, `psum`, `compute`
+- `accumulators`: what is computed: metrics of counts, means, areas, calibration, bootstraps
+- `statistics`: what is added up, of your own too; `batches`: what it is added up from
+- `states`: what has been added up so far; `files`: states on disk
 - `confidence_sequences`: intervals that may be looked at after every batch
-- `files`: states on disk
 """
 
 from jaxmetrics.streaming.accumulators import *
+from jaxmetrics.streaming.batches import *
 from jaxmetrics.streaming.confidence_sequences import *
 from jaxmetrics.streaming.evaluators import *
 from jaxmetrics.streaming.files import *
+from jaxmetrics.streaming.states import *
+from jaxmetrics.streaming.statistics import *

@@ -1,12 +1,10 @@
-"""What is added up: functions from a batch to a table of fixed shape, the sums of which over
-batches say all that is asked.
-"""
+"""The statistics of the accumulators: counts, sums, histograms and their replicates."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -17,57 +15,30 @@ from jaxmetrics.counts import confusion_matrix, paired_confusion_matrix
 from jaxmetrics.intervals.samplers import hashed
 from jaxmetrics.ranking.histograms import score_histogram
 from jaxmetrics.scoring.calibration import calibration_bins
-from jaxmetrics.streaming._batches import PREDICTIONS, Batch
+from jaxmetrics.streaming.batches import PROBABILITY_FIELDS, Batch, Field, prediction_fields
+from jaxmetrics.streaming.statistics import Statistic
 
 __all__: list[str] = []
 
-
-class Statistic(Protocol):
-    """Hashable; equal ones are added up once. `str` of it is its name in a state."""
-
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """Those of a batch that it may read."""
-
-    @property
-    def counts(self) -> bool:
-        """Whether tables without weights hold integers."""
-
-    @property
-    def one_each(self) -> bool:
-        """Whether these sum up to the number of examples."""
-
-    def is_usable(self, batch: Batch) -> jax.Array | None:
-        """Which examples it can count, `(n,)`; None for all."""
-
-    def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
-        """Of the examples to `keep` `(n,)`; weights `(..., n)` make tables `(..., *shape)`."""
+_TRUE, _GROUPS, _UNIT = Field.labels("y_true"), Field.labels("groups"), Field.units("unit")
 
 
 @dataclass(frozen=True)
 class ConfusionMatrix:
+    """Counts examples by true and predicted class, `(K, K)`, or by group, `(G, K, K)`."""
+
     num_classes: int
     num_groups: int | None = None
-    counts = True
-    one_each = True
-
-    def __str__(self) -> str:
-        return _named("confusion_matrix", num_classes=self.num_classes, num_groups=self.num_groups)
+    is_integer = True
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return (
-            *(() if self.num_groups is None else (self.num_groups,)),
-            self.num_classes,
-            self.num_classes,
-        )
+        groups = () if self.num_groups is None else (self.num_groups,)
+        return *groups, self.num_classes, self.num_classes
 
     @property
-    def fields(self) -> tuple[str, ...]:
-        return "y_true", *PREDICTIONS, *(() if self.num_groups is None else ("groups",))
+    def fields(self) -> tuple[Field, ...]:
+        return _TRUE, *prediction_fields(), *(() if self.num_groups is None else (_GROUPS,))
 
     def is_usable(self, batch: Batch) -> jax.Array:
         labels = [batch.labels("y_true", self.num_classes), batch.predictions(self.num_classes)]
@@ -89,20 +60,18 @@ class ConfusionMatrix:
 
 @dataclass(frozen=True)
 class PairedConfusionMatrix:
-    num_classes: int
-    counts = True
-    one_each = True
+    """Counts examples by true class and two predictions, `(K, K, K)`."""
 
-    def __str__(self) -> str:
-        return _named("paired_confusion_matrix", num_classes=self.num_classes)
+    num_classes: int
+    is_integer = True
 
     @property
     def shape(self) -> tuple[int, ...]:
         return (self.num_classes,) * 3
 
     @property
-    def fields(self) -> tuple[str, ...]:
-        return "y_true", *(name + suffix for suffix in ("_a", "_b") for name in PREDICTIONS)
+    def fields(self) -> tuple[Field, ...]:
+        return _TRUE, *prediction_fields("_a"), *prediction_fields("_b")
 
     def _labels(self, batch: Batch) -> list[jax.Array]:
         k = self.num_classes
@@ -120,19 +89,15 @@ class PairedConfusionMatrix:
 
 @dataclass(frozen=True)
 class Moments:
-    """The weight, and the weighted sums of values and of their squares."""
+    """Sums weights, weighted values and their weighted squares."""
 
     name: str
-    counts = False
-    one_each = False
+    is_integer = False
     shape = (3,)
 
-    def __str__(self) -> str:
-        return f"moments({self.name})"
-
     @property
-    def fields(self) -> tuple[str, ...]:
-        return (self.name,)
+    def fields(self) -> tuple[Field, ...]:
+        return (Field.numbers(self.name),)
 
     def is_usable(self, batch: Batch) -> None:
         batch.numbers(self.name)
@@ -148,31 +113,24 @@ class Moments:
 
 @dataclass(frozen=True)
 class ScoreHistogram:
-    """Of the scores of one event, or of the probability of each of K classes against the others,
-    `(K, 2, B)`.
+    """Counts the scores of one event by bin, `(2, B)`, or the probabilities of K classes, each
+    against the others, `(K, 2, B)`.
     """
 
     scale: Literal["probability", "logit", "float"]
     num_bins: int
-    num_classes: int | None
-    counts = True
-    one_each = False  # with K classes
-
-    def __str__(self) -> str:
-        return _named(
-            "score_histogram",
-            scale=self.scale,
-            num_bins=self.num_bins,
-            num_classes=self.num_classes,
-        )
+    num_classes: int | None = None
+    is_integer = True
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return *(() if self.num_classes is None else (self.num_classes,)), 2, self.num_bins
+        classes = () if self.num_classes is None else (self.num_classes,)
+        return *classes, 2, self.num_bins
 
     @property
-    def fields(self) -> tuple[str, ...]:
-        return "y_true", *(("y_score",) if self.num_classes is None else ("y_prob", "logits"))
+    def fields(self) -> tuple[Field, ...]:
+        one_event = (Field.numbers("y_score"),)
+        return _TRUE, *(one_event if self.num_classes is None else PROBABILITY_FIELDS)
 
     def _truth_and_scores(self, batch: Batch) -> tuple[jax.Array, jax.Array]:
         if self.num_classes is None:
@@ -187,9 +145,8 @@ class ScoreHistogram:
     def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
         truth, scores = self._truth_and_scores(batch)
         if self.num_classes is not None:
-            truth = (truth == jnp.arange(self.num_classes, dtype=jnp.int32)[:, None]).astype(
-                jnp.int32
-            )
+            classes = jnp.arange(self.num_classes, dtype=jnp.int32)[:, None]
+            truth = (truth == classes).astype(jnp.int32)
             weight = weight if weight is None or weight.ndim == 1 else weight[:, None]
         return score_histogram(
             truth,
@@ -203,33 +160,28 @@ class ScoreHistogram:
 
 @dataclass(frozen=True)
 class CalibrationBins:
-    """Of the probability of one event, or of the predicted one of K classes."""
+    """Sums by bin, `(B, 3)`, the probabilities of one event or of the predicted class of K."""
 
     num_bins: int
-    num_classes: int | None
-    counts = False
-    one_each = False
-
-    def __str__(self) -> str:
-        return _named("calibration_bins", num_bins=self.num_bins, num_classes=self.num_classes)
+    num_classes: int | None = None
+    is_integer = False
 
     @property
     def shape(self) -> tuple[int, ...]:
         return self.num_bins, 3
 
     @property
-    def fields(self) -> tuple[str, ...]:
-        return "y_true", "y_prob", *(() if self.num_classes is None else ("logits",))
+    def fields(self) -> tuple[Field, ...]:
+        one_event = (Field.numbers("y_prob"),)
+        return _TRUE, *(one_event if self.num_classes is None else PROBABILITY_FIELDS)
 
     def _truth_and_probability(self, batch: Batch) -> tuple[jax.Array, jax.Array]:
         if self.num_classes is None:
             return batch.labels("y_true", 2), batch.numbers("y_prob")
-        truth, rows = (
-            batch.labels("y_true", self.num_classes),
-            batch.probabilities(self.num_classes),
-        )
-        hit = (truth == rows.argmax(-1)).astype(jnp.int32)
-        return jnp.where(truth < 0, -1, hit), rows.max(-1)
+        truth = batch.labels("y_true", self.num_classes)
+        prob = batch.probabilities(self.num_classes)
+        is_right = (truth == prob.argmax(-1)).astype(jnp.int32)
+        return jnp.where(truth < 0, -1, is_right), prob.max(-1)
 
     def is_usable(self, batch: Batch) -> jax.Array:
         truth, probability = self._truth_and_probability(batch)
@@ -244,39 +196,29 @@ class CalibrationBins:
 
 @dataclass(frozen=True)
 class Replicates:
-    """Tables of a Poisson bootstrap: in each of S replicates a unit counts Poisson(1) times, the
+    """Tabulates S replicates of a Poisson bootstrap: in each a unit counts Poisson(1) times, the
     same wherever it occurs.
     """
 
-    of: Any
+    statistic: Statistic
     num_samples: int
     seed: int
-    counts = False
-    one_each = False
-
-    def __str__(self) -> str:
-        return f"poisson_bootstrap({self.of}, num_samples={self.num_samples}, seed={self.seed})"
+    is_integer = False
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.num_samples, *self.of.shape
+        return self.num_samples, *self.statistic.shape
 
     @property
-    def fields(self) -> tuple[str, ...]:
-        return *self.of.fields, "unit"
+    def fields(self) -> tuple[Field, ...]:
+        return *self.statistic.fields, _UNIT
 
     def is_usable(self, batch: Batch) -> jax.Array | None:
-        return self.of.is_usable(batch)
+        return self.statistic.is_usable(batch)
 
     def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
-        times = _poisson_of_units(batch.units(), self.num_samples, self.seed)
-        return self.of.table(batch, times if weight is None else times * weight, keep)
-
-
-def _named(kind: str, **options: int | str | None) -> str:
-    """`kind(option=value, ...)`, without the options that are None."""
-    given = (f"{name}={value}" for name, value in options.items() if value is not None)
-    return f"{kind}({', '.join(given)})"
+        times = _poisson_of_units(batch.units(_UNIT.name), self.num_samples, self.seed)
+        return self.statistic.table(batch, times if weight is None else times * weight, keep)
 
 
 def _all_valid(*labels: jax.Array) -> jax.Array:
@@ -287,9 +229,7 @@ def _all_valid(*labels: jax.Array) -> jax.Array:
 
 
 def _poisson_of_units(units: jax.Array, num_samples: int, seed: int) -> jax.Array:
-    """Poisson(1) counts `(S, n)`, functions of unit, replicate and seed: of a hash, by
-    inversion.
-    """
+    """Draw Poisson(1) counts `(S, n)` by inversion of a hash of unit, replicate and seed."""
     words = hashed(units ^ hashed(jnp.asarray(seed, jnp.uint32)))
     replicates = jnp.arange(num_samples, dtype=jnp.uint32) * np.uint32(0x85EBCA6B)
     words = hashed(words[None] + replicates[:, None])

@@ -31,8 +31,8 @@ from jaxmetrics.streaming._statistics import (
     PairedConfusionMatrix,
     Replicates,
     ScoreHistogram,
-    Statistic,
 )
+from jaxmetrics.streaming.statistics import Statistic
 
 __all__ = [
     "Accumulator",
@@ -51,11 +51,24 @@ Metrics = Mapping[str, Metric]
 @dataclass(frozen=True)
 class Accumulator:
     """Statistics to add up, and named functions of their tables; made by `count_metrics` and its
-    kin.
+    kin, or from a `Statistic` of your own.
+
+    Attributes:
+        statistics: what is added up.
+        results: names, and functions of as many tables as there are statistics.
     """
 
     statistics: tuple[Statistic, ...]
     results: tuple[tuple[str, Callable[..., Any]], ...]
+
+    def __post_init__(self) -> None:
+        """Check that the statistics have the members of one."""
+        for statistic in self.statistics:
+            if isinstance(statistic, type) or not isinstance(statistic, Statistic):
+                raise TypeError(
+                    "Accumulator takes statistics with the members of jaxmetrics.Statistic, got"
+                    f" {statistic!r}."
+                )
 
 
 class PairedValues(NamedTuple):
@@ -73,8 +86,8 @@ def count_metrics(
     num_groups: int | None = None,
     interval: Callable[[Metric, jax.Array], Any] | None = None,
 ) -> Accumulator:
-    """Metrics of counts, from `y_true` and `y_pred`, or `logits` or `y_prob` `(..., K)`, the
-    greatest of which is predicted.
+    """Accumulate counts for metrics, from `y_true` and `y_pred`, or `logits` or `y_prob`
+    `(..., K)`, the greatest of which is predicted.
 
     An example with a label out of range, or a NaN among its logits, is ignored.
 
@@ -112,7 +125,7 @@ def paired_metrics(
     num_classes: int,
     comparison: Callable[[Metric, jax.Array], Any] | None = None,
 ) -> Accumulator:
-    """Metrics of two classifiers that judge the same examples, from `y_true` and `y_pred_a`,
+    """Accumulate metrics of two classifiers on the same examples, from `y_true` and `y_pred_a`,
     `y_pred_b` (or `logits_a`, ...).
 
     Args:
@@ -133,8 +146,8 @@ def paired_metrics(
 
 
 def mean_of(name: str, *, level: float | None = None) -> Accumulator:
-    """The weighted mean of the field `name`, one number per example, `sum w x / sum w`; NaN of
-    nothing.
+    """Accumulate the weighted mean of the field `name`, one number per example,
+    `sum w x / sum w`; NaN of nothing.
 
     Args:
         level: of a normal interval, weights being read as numbers of examples; the result is then
@@ -163,8 +176,8 @@ def ranking_metrics(
     num_classes: int | None = None,
     interval: Callable[[Metric, jax.Array], Any] | None = None,
 ) -> Accumulator:
-    """Areas from a histogram of scores, from `y_true` (0 or 1) and `y_score`; an example with a NaN
-    score is ignored.
+    """Accumulate a histogram of scores for areas, from `y_true` (0 or 1) and `y_score`; an example
+    with a NaN score is ignored.
 
     Args:
         metrics: functions of a histogram `(2, B)` by name; unless given, `{"roc_auc":
@@ -191,18 +204,15 @@ def ranking_metrics(
     histogram = ScoreHistogram(
         scale, check_num_bins(num_bins), _size_or_none(num_classes, "num_classes")
     )
-    areas = (
-        {"roc_auc": roc_auc_bounds, "average_precision": average_precision_bounds}
-        if metrics is None
-        else metrics
-    )
-    return Accumulator((histogram,), _with_interval(areas, interval))
+    if metrics is None:
+        metrics = {"roc_auc": roc_auc_bounds, "average_precision": average_precision_bounds}
+    return Accumulator((histogram,), _with_interval(metrics, interval))
 
 
 def calibration_metrics(
     metrics: Metrics | None = None, *, num_bins: int = 15, num_classes: int | None = None
 ) -> Accumulator:
-    """Calibration from sums by bin, from `y_true` (0 or 1) and `y_prob`.
+    """Accumulate sums by bin for calibration, from `y_true` (0 or 1) and `y_prob`.
 
     Args:
         metrics: functions of bins `(B, 3)` by name; unless given,
@@ -228,7 +238,7 @@ def calibration_metrics(
 def poisson_bootstrap(
     accumulator: Accumulator, *, num_samples: int = 200, level: float = 0.95, seed: int = 0
 ) -> Accumulator:
-    """Percentile intervals for the results of another accumulator, by a bootstrap that needs no
+    """Add percentile intervals to the results of another accumulator, by a bootstrap that needs no
     second look at the examples.
 
     In each of S replicates every unit counts a Poisson(1) number of times, a function of the field
@@ -239,7 +249,7 @@ def poisson_bootstrap(
 
     Args:
         accumulator: by `mean_of`, `ranking_metrics`, `count_metrics` or `calibration_metrics`,
-            without `interval` and `level`.
+            without `interval` and `level`, or of one `Statistic` of your own.
         num_samples: S.
         seed: those of one seed agree on the weights, so that differences of their replicates are
             paired.
@@ -266,6 +276,11 @@ def poisson_bootstrap(
         )
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
         raise ValueError(f"seed must be a Python int from 0 to 2^32 - 1, got {seed!r}.")
+    if len(accumulator.statistics) != 1:
+        raise ValueError(
+            "poisson_bootstrap takes an accumulator of one statistic, got"
+            f" {len(accumulator.statistics)}."
+        )
     (statistic,) = accumulator.statistics
     replicates = Replicates(statistic, check_num_samples(num_samples), seed)
     estimate = partial(_Bootstrapped, level=check_level(level))
@@ -333,7 +348,7 @@ def _mean(moments: Array) -> Array:
 
 
 def mean_estimate(moments: ArrayLike, level: float) -> Estimate:
-    """Of the sums of weights, values and squares; weights are numbers of examples."""
+    """Estimate a mean from sums of weights (numbers of examples), values and squares."""
     n, _, squares = sums = as_float(moments, "moments")
     mean = _mean(sums)
     variance = divide(xp.maximum(squares - n * mean**2, 0), n - 1, jnp.nan)

@@ -1,5 +1,5 @@
-"""Intervals that hold at all times at once, so that looking after every batch, and stopping on what
-is seen, is honest.
+"""Intervals that hold at all times at once: they keep their coverage where one looks after every
+batch, and stops on what is seen.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ConfidenceState(NamedTuple):
 def confidence_sequence(
     level: float = 0.95, *, low: float = 0.0, high: float = 1.0
 ) -> ConfidenceSequence:
-    """Bounds for a mean that contain it, with probability `level`, after every batch at once.
+    """Bound a mean, with probability `level` after every batch at once.
 
     An interval for a fixed number of examples, looked at again and again, misses the mean some time
     far more often than 1 in 20. These bounds allow decisions such as "the second checkpoint is
@@ -89,14 +89,13 @@ class ConfidenceSequence:
     high: float
 
     def init(self) -> ConfidenceState:
-        """The state of no values."""
+        """Make the state of no values."""
         return _init()
 
     def update(
         self, state: ConfidenceState, values: ArrayLike, *, where: ArrayLike | None = None
     ) -> ConfidenceState:
-        """The state with values `(n,)` more, in their order; False in `where` `(n,)` leaves one
-        out.
+        """Add values `(n,)` to a state, in their order; False in `where` `(n,)` leaves one out.
 
         Raises:
             TypeError, ValueError: at trace time; values or a mask of another dtype or shape.
@@ -109,8 +108,8 @@ class ConfidenceSequence:
         return _update(state, x, mask, sequence=self)
 
     def compute(self, state: ConfidenceState) -> Estimate:
-        """The mean, its bounds, and the standard error of the mean at this moment; `[low, high]`
-        without values.
+        """Compute the mean, its bounds, and the standard error of the mean at this moment;
+        `[low, high]` without values.
         """
         return _compute(state, sequence=self)
 
@@ -130,18 +129,14 @@ def _update(
     sequence: ConfidenceSequence,
 ) -> ConfidenceState:
     keep = jnp.ones(values.shape, bool) if where is None else where
-    low, high = (jnp.asarray(end, values.dtype) for end in (sequence.low, sequence.high))
-    x = jnp.clip((values - low) / (high - low), 0, 1)
-    x = jnp.where(keep, jnp.where((values >= low) & (values <= high), x, jnp.nan), 0)
+    x = jnp.where(keep, _scaled(values, sequence), 0)
     t = as_floats(state.number) + jnp.cumsum(keep)
     mean, mean_before = _running((as_floats(state.total) + 0.5, x), t, keep)
     squares = jnp.where(keep, (x - mean) ** 2, 0)
     _, variance_before = _running((as_floats(state.squares) + 0.25, squares), t, keep)
-    bet = jnp.sqrt(
-        2
-        * math.log(2 / (1 - sequence.level))
-        / (variance_before * jnp.maximum(t, 1) * jnp.log1p(jnp.maximum(t, 1)))
-    )
+    log_term = math.log(2 / (1 - sequence.level))
+    t = jnp.maximum(t, 1)
+    bet = jnp.sqrt(2 * log_term / (variance_before * t * jnp.log1p(t)))
     bet = jnp.where(keep, jnp.minimum(bet, _LARGEST_BET), 0)
     penalty = (x - mean_before) ** 2 * (-jnp.log1p(-bet) - bet)
     sums = (x, x**2, squares, bet, bet * x, jnp.where(keep, penalty, 0))
@@ -149,10 +144,17 @@ def _update(
     return ConfidenceState(add(state.number, as_total(keep.sum(dtype=jnp.int32))), *added)
 
 
+def _scaled(values: jax.Array, sequence: ConfidenceSequence) -> jax.Array:
+    """Scale values to [0, 1]; NaN for what lies beyond the ends."""
+    low, high = (jnp.asarray(end, values.dtype) for end in (sequence.low, sequence.high))
+    x = jnp.clip((values - low) / (high - low), 0, 1)  # which rounding could leave
+    return jnp.where((values >= low) & (values <= high), x, jnp.nan)
+
+
 def _running(
     start_and_values: tuple[jax.Array, jax.Array], t: jax.Array, keep: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Of sums with one value more than there are, the means after and before each value."""
+    """Compute the means after and before each value, of sums that start with one value more."""
     start, values = start_and_values
     sums = start + jnp.cumsum(values)
     return sums / (t + 1), (sums - values) / jnp.where(keep, t, t + 1)

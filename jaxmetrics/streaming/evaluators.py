@@ -1,10 +1,10 @@
 """Evaluation by a state that adds: the same numbers from one batch or a million, in any order, on
 one device or many.
 
-An evaluator is made of accumulators and holds no data. Its state is a dict of arrays, with the same
-keys, shapes and dtypes from `init` to the end: a legal carry of `lax.scan`, which may be donated,
-checkpointed, pickled, and mapped by `jax.vmap` over seeds or models. Unweighted counts are exact
-below 2^64, sums of weights and values have twice the digits of a float.
+An evaluator is made of accumulators and holds no data. Its state is a tree of arrays, with one
+structure, shapes and dtypes from `init` to the end: a legal carry of `lax.scan`, which may be
+donated, checkpointed, pickled, and mapped by `jax.vmap` over seeds or models. Unweighted counts are
+exact below 2^64, sums of weights and values have twice the digits of a float.
 
 A batch is given as fields by keyword; those that hold one number per example have one shape
 `(..., )`, any number of axes, and those with one per class an axis more: `y_true`, `y_pred` or
@@ -20,9 +20,9 @@ those were, `num_examples` how many were counted.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import jax
@@ -32,27 +32,40 @@ import numpy as np
 from jaxmetrics._compilation import promoting
 from jaxmetrics._namespaces import float_dtype
 from jaxmetrics._validation import ArrayLike, is_integer
-from jaxmetrics.streaming._batches import Batch, as_field
-from jaxmetrics.streaming._statistics import Statistic
+from jaxmetrics.streaming._statistics import ConfusionMatrix, PairedConfusionMatrix
 from jaxmetrics.streaming.accumulators import Accumulator
-from jaxmetrics.streaming.totals import add, as_floats, as_total, no_count, no_sum, sum_over_devices
+from jaxmetrics.streaming.batches import (
+    MASK,
+    WEIGHT,
+    Batch,
+    Field,
+    Kind,
+    converted_field,
+    kinds_by_name,
+)
+from jaxmetrics.streaming.states import EvaluatorState, merge, state_of
+from jaxmetrics.streaming.statistics import SavedStatistic, Statistic
+from jaxmetrics.streaming.totals import (
+    Totals,
+    add,
+    as_floats,
+    as_total,
+    no_count,
+    no_sum,
+    sum_over_devices,
+)
 
 __all__ = ["Evaluator", "evaluator", "to_python"]
 
-State = dict[str, dict[str, jax.Array]]
-
-# Of every state: the number of examples counted, and of those ignored. The key has the version of
-# the layout, so that another is found without a look at values.
-EXAMPLES = "examples, version 1"
 COUNTERS = ("num_examples", "num_ignored")
 
 
 def evaluator(*accumulators: Accumulator) -> Evaluator:
-    """An evaluator that adds up what its accumulators ask for, each table once.
+    """Make an evaluator, which adds up what its accumulators ask for, each table once.
 
     Args:
         accumulators: by `count_metrics`, `mean_of`, `ranking_metrics`, `calibration_metrics`,
-            `paired_metrics`, `poisson_bootstrap`.
+            `paired_metrics`, `poisson_bootstrap`, or an `Accumulator` of a `Statistic` of your own.
 
     Raises:
         TypeError: something else. ValueError: none, or two results of one name.
@@ -92,19 +105,19 @@ class Evaluator:
 
     accumulators: tuple[Accumulator, ...]
 
-    def init(self) -> State:
-        """The state of no examples.
+    def init(self) -> EvaluatorState:
+        """Make the state of no examples.
 
         As the carry of a `lax.scan` inside `jax.shard_map` it must differ between devices from the
         start, as the batches do: `jax.lax.pcast(evaluator.init(), axis_name, to="varying")`.
         """
-        return _init(self._statistics)
+        return _init(self.statistics)
 
-    def update(self, state: State, /, **batch: ArrayLike | None) -> State:
-        """The state with a batch more.
+    def update(self, state: EvaluatorState, /, **batch: ArrayLike | None) -> EvaluatorState:
+        """Add a batch to a state.
 
         Args:
-            state: by `init`, `update`, `merge` or `psum`.
+            state: by `init`, `update`, `merge`, `psum` or `load_state`.
             batch: the fields that the accumulators read, and `where` and `sample_weight`; None is
                 as if it were not given. Each length of a batch is compiled once: better pad the
                 last one. Of `y_pred`, `logits` and `y_prob` the first given is the prediction.
@@ -114,36 +127,35 @@ class Evaluator:
                 another shape or dtype; a state of another evaluator.
         """
         self._check(state)
-        fields = {name: as_field(name, x) for name, x in batch.items() if x is not None}
-        known = {"where", "sample_weight"}.union(*(s.fields for s in self._statistics))
-        unknown = sorted(batch.keys() - known)
+        unknown = sorted(batch.keys() - self._kinds.keys())
         if unknown:
             raise ValueError(
                 f"no accumulator reads {', '.join(unknown)}; the fields are"
-                f" {', '.join(sorted(known))}."
+                f" {', '.join(sorted(self._kinds))}."
             )
-        return _update(state, fields, statistics=self._statistics)
+        fields = {
+            name: converted_field(name, x, self._kinds[name])
+            for name, x in batch.items()
+            if x is not None
+        }
+        return _update(state, fields, statistics=self.statistics)
 
-    def merge(self, a: State, b: State) -> State:
-        """The state of the examples of both: of two hosts, say. Associative and commutative,
-        exactly so for counts.
-        """
+    def merge(self, a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
+        """Add two states: of two hosts, say. Associative and commutative, exactly so for counts."""
         self._check(a)
         self._check(b)
-        return _merge(a, b)
+        return merge(a, b)
 
-    def psum(self, state: State, axis_name: Hashable) -> State:
-        """The sum of the states of all devices along an axis of `jax.shard_map` or `jax.vmap` (up
-        to 4096).
+    def psum(self, state: EvaluatorState, axis_name: Hashable) -> EvaluatorState:
+        """Add the states of up to 4096 devices along an axis of `jax.shard_map` or `jax.vmap`.
 
-        Under `jax.jit` with a sharded batch there is no need for it: `update` then sees the whole
-        batch.
+        With a sharded batch under `jax.jit` nothing needs it: `update` sees the whole batch.
         """
         self._check(state)
         return jax.tree.map(partial(sum_over_devices, axis_name=axis_name), state)
 
-    def compute(self, state: State) -> dict[str, Any]:
-        """Results by name, and `num_examples` and `num_ignored`. Nothing is moved to the host;
+    def compute(self, state: EvaluatorState) -> dict[str, Any]:
+        """Compute results by name, `num_examples` and `num_ignored`. Nothing is moved to the host;
         `to_python` does that.
 
         Metrics are traced by `jax.jit`. A history of states, stacked, is computed by
@@ -157,79 +169,72 @@ class Evaluator:
     def _names(self) -> tuple[str, ...]:
         return tuple(name for accumulator in self.accumulators for name, _ in accumulator.results)
 
-    @property
-    def _statistics(self) -> tuple[Statistic, ...]:
-        return tuple(
-            dict.fromkeys(s for accumulator in self.accumulators for s in accumulator.statistics)
-        )
+    @cached_property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Lists what is added up, each once, in the order of the state."""
+        return tuple(sorted({s for x in self.accumulators for s in x.statistics}, key=repr))
 
-    def _check(self, state: State) -> None:
+    @cached_property
+    def _kinds(self) -> dict[str, Kind]:
+        declared = [field for statistic in self.statistics for field in statistic.fields]
+        return kinds_by_name([Field.numbers(MASK), Field.numbers(WEIGHT), *declared])
+
+    def _check(self, state: EvaluatorState) -> None:
         leaves, structure = jax.tree.flatten(state)
         expected = _layout(self, float_dtype())
         if structure != expected[0] or tuple((x.shape, x.dtype) for x in leaves) != expected[1]:
-            raise _mismatch(state, jax.tree.unflatten(*expected))
+            raise _mismatch(state, jax.eval_shape(self.init))
 
 
 @partial(jax.jit, static_argnums=0)
-def _init(statistics: tuple[Statistic, ...]) -> State:
+def _init(statistics: tuple[Statistic, ...]) -> EvaluatorState:
     """Jitted, so that no constant comes from the host."""
-    state = {EXAMPLES: {"count": no_count((2,))}}
-    for s in statistics:
-        state[str(s)] = {"sum": no_sum(s.shape)} | (
-            {"count": no_count(s.shape)} if s.counts else {}
-        )
-    return state
+    totals: dict[Statistic | SavedStatistic, Totals] = {
+        s: Totals(no_sum(s.shape), no_count(s.shape) if s.is_integer else None) for s in statistics
+    }
+    return state_of(no_count((2,)), totals)
 
 
 @lru_cache(maxsize=256)
 def _layout(
     evaluator: Evaluator, dtype: np.dtype
 ) -> tuple[Any, tuple[tuple[tuple[int, ...], np.dtype], ...]]:
-    """Structure, shapes and dtypes of its states; `dtype` is that of floats, on which they
-    depend.
-    """
+    """Give structure, shapes and dtypes of its states, which depend on the `dtype` of floats."""
     leaves, structure = jax.tree.flatten(jax.eval_shape(evaluator.init))
     return structure, tuple((x.shape, x.dtype) for x in leaves)
 
 
-def _mismatch(state: Any, expected: State) -> Exception:
-    if not isinstance(state, dict):
+def _mismatch(state: Any, expected: EvaluatorState) -> Exception:
+    if not isinstance(state, EvaluatorState):
         return TypeError(f"state must be what init returned, got {type(state).__name__}.")
-    if EXAMPLES not in state:
-        return ValueError(wrong_version(state))
-    for name in sorted(expected.keys() ^ state.keys()):
-        ours = ", ".join(repr(name) for name in sorted(expected) if name != EXAMPLES)
-        return ValueError(
-            f"a state of another evaluator: it {'has' if name in state else 'lacks'} {name!r};"
-            f" this one's hold {ours}."
-        )
-    for name, layout in expected.items():
-        found = jax.tree.map(lambda x: (jnp.shape(x), x.dtype), state[name])
-        if found != layout:
-            return ValueError(
-                f"state[{name!r}] should hold {layout}, got {found}. (x64 decides on the dtype of"
-                " sums; a stack of states goes through jax.vmap.)"
-            )
-    return ValueError(f"state should have the structure of init, {jax.tree.structure(expected)}.")
-
-
-def wrong_version(names: Iterable[str]) -> str:
-    """Of a state with these keys."""
-    found = next((name for name in names if str(name).startswith("examples, version ")), None)
-    what = (
-        "no state of an evaluator"
-        if found is None
-        else f"a state of {found.removeprefix('examples, ')}"
+    ours, theirs = expected.statistics, state.statistics
+    foreign = [f"has {x!r}" for x in theirs if x not in ours]
+    missing = [f"lacks {x!r}" for x in ours if x not in theirs]
+    if foreign or missing:
+        hint = f"this one's hold {', '.join(map(repr, ours))}"
+        if any(isinstance(x, SavedStatistic) for x in theirs):
+            hint = "load_state(path, evaluator) reads statistics of your own"
+        return ValueError(f"a state of another evaluator: it {[*foreign, *missing][0]}; {hint}.")
+    found, needed = (
+        ", ".join(f"{x.dtype}{list(x.shape)}" for x in jax.tree.leaves(tree))
+        for tree in (state, expected)
     )
-    return f"{what}; this jaxmetrics reads and writes {EXAMPLES.removeprefix('examples, ')}."
+    return ValueError(
+        f"a state should hold {needed}, got {found}. (x64 decides on the dtype of sums; a stack of"
+        " states goes through jax.vmap.)"
+    )
+
+
+# Statistics whose cells sum up to the number of examples.
+_COUNTED_ONCE = ConfusionMatrix, PairedConfusionMatrix
 
 
 @promoting
 @partial(jax.jit, static_argnames="statistics")
 def _update(
-    state: State, fields: dict[str, jax.Array], *, statistics: tuple[Statistic, ...]
-) -> State:
-    batch = Batch(fields)
+    state: EvaluatorState, fields: dict[str, jax.Array], *, statistics: tuple[Statistic, ...]
+) -> EvaluatorState:
+    batch = Batch(fields, kinds_by_name(field for s in statistics for field in s.fields))
     present = jnp.ones(batch.size, bool) if batch.where is None else batch.where
     if batch.weight is not None:
         present = present & (batch.weight != 0)
@@ -237,53 +242,55 @@ def _update(
     for statistic in statistics:
         usable = statistic.is_usable(batch)
         keep = keep if usable is None else keep & usable
-    tables = {statistic: statistic.table(batch, batch.weight, keep) for statistic in statistics}
-    small = [t for s, t in tables.items() if s.one_each and is_integer(t) and t.size < batch.size]
+    tables = [_checked(jnp.asarray(s.table(batch, batch.weight, keep)), s) for s in statistics]
+
+    # The sum of a small table is the number of examples, without another pass over them.
+    small = [
+        table
+        for statistic, table in zip(statistics, tables, strict=True)
+        if isinstance(statistic, _COUNTED_ONCE) and is_integer(table) and table.size < batch.size
+    ]
     kept = (small[0] if small else keep).sum(dtype=jnp.int32)
     examples = jnp.stack([kept, present.sum(dtype=jnp.int32) - kept])
-    added = {EXAMPLES: examples} | {str(statistic): table for statistic, table in tables.items()}
-    return state | {name: _added(state[name], table) for name, table in added.items()}
+    return EvaluatorState(
+        add(state.examples, as_total(examples)),
+        tuple(_added(totals, x) for totals, x in zip(state.totals, tables, strict=True)),
+        state.statistics,
+    )
 
 
-def _added(held: dict[str, jax.Array], table: jax.Array) -> dict[str, jax.Array]:
-    kind = "count" if is_integer(table) else "sum"
-    return held | {kind: add(held[kind], as_total(table))}
-
-
-def merge_checked(a: State, b: State) -> State:
-    """Two states of one evaluator, whichever it is."""
-    if jax.tree.map(jnp.shape, a) != jax.tree.map(jnp.shape, b):
-        names = sorted(str(name) for name in a.keys() ^ b.keys())
+def _checked(table: jax.Array, statistic: Statistic) -> jax.Array:
+    if table.shape != statistic.shape:
         raise ValueError(
-            f"states of different evaluators: {', '.join(names) or 'tables of different shapes'}."
+            f"{statistic!r} made a table of shape {table.shape}; its shape is {statistic.shape}."
         )
-    return _merge(a, b)
+    return table
 
 
-@promoting
-@jax.jit
-def _merge(a: State, b: State) -> State:
-    return jax.tree.map(add, a, b)
+def _added(totals: Totals, table: jax.Array) -> Totals:
+    if totals.counts is not None and is_integer(table):
+        return totals._replace(counts=add(totals.counts, as_total(table)))
+    return totals._replace(sums=add(totals.sums, as_total(table.astype(float_dtype()))))
 
 
 @promoting
 @partial(jax.jit, static_argnames="evaluator")
-def _compute(evaluator: Evaluator, state: State) -> dict[str, Any]:
-    def table(statistic: Statistic) -> jax.Array:
-        parts = [as_floats(total) for total in state[str(statistic)].values()]
-        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
+def _compute(evaluator: Evaluator, state: EvaluatorState) -> dict[str, Any]:
+    def table(totals: Totals) -> jax.Array:
+        total = as_floats(totals.sums)
+        return total if totals.counts is None else as_floats(totals.counts) + total
 
+    tables = dict(zip(state.statistics, map(table, state.totals), strict=True))
     results = {
-        name: result(*map(table, accumulator.statistics))
+        name: result(*(tables[statistic] for statistic in accumulator.statistics))
         for accumulator in evaluator.accumulators
         for name, result in accumulator.results
     }
-    return results | dict(zip(COUNTERS, as_floats(state[EXAMPLES]["count"]), strict=True))
+    return results | dict(zip(COUNTERS, as_floats(state.examples), strict=True))
 
 
 def to_python(results: Any) -> dict[str, Any]:
-    """Results on the host, as floats and lists of floats by name, ready for a log: one transfer for
-    all.
+    """Move results to the host in one transfer, as floats and lists of floats, ready for a log.
 
     The parts of an `Estimate`, a `Comparison` or another named tuple follow a slash: `"f1"` (its
     value), `"f1/low"`.
@@ -299,10 +306,8 @@ def to_python(results: Any) -> dict[str, Any]:
     def collect(name: str, x: Any) -> None:
         if hasattr(x, "_asdict") or isinstance(x, dict):
             for part, value in (x if isinstance(x, dict) else x._asdict()).items():
-                collect(
-                    name if part == "value" and name else f"{name}/{part}" if name else str(part),
-                    value,
-                )
+                longer = f"{name}/{part}" if name else str(part)
+                collect(name if part == "value" and name else longer, value)
         elif isinstance(x, list | tuple):
             for i, value in enumerate(x):
                 collect(f"{name}/{i}", value)

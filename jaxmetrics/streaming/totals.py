@@ -11,8 +11,9 @@ jitted function takes longer for each array that it is given.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from functools import reduce
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +26,13 @@ from jaxmetrics._validation import is_integer
 __all__: list[str] = []
 
 
+class Totals(NamedTuple):
+    """Holds the total of a table, and of integers apart if tables without weights hold those."""
+
+    sums: jax.Array
+    counts: jax.Array | None = None
+
+
 def no_count(shape: tuple[int, ...]) -> jax.Array:
     return jnp.zeros((2, *shape), jnp.uint32)
 
@@ -34,13 +42,13 @@ def no_sum(shape: tuple[int, ...]) -> jax.Array:
 
 
 def as_total(number: jax.Array) -> jax.Array:
-    """A count of integers >= 0, a sum of floats."""
+    """Turn integers >= 0 into a count, floats into a sum."""
     words = number.astype(jnp.uint32 if is_integer(number) else float_dtype())
     return jnp.stack([words, jnp.zeros_like(words)])
 
 
 def add(a: jax.Array, b: jax.Array) -> jax.Array:
-    """The total of two totals of one kind."""
+    """Add two totals of one kind."""
     if is_integer(a):
         low = a[0] + b[0]
         return jnp.stack([low, a[1] + b[1] + (low < b[0]).astype(jnp.uint32)])
@@ -49,7 +57,7 @@ def add(a: jax.Array, b: jax.Array) -> jax.Array:
 
 
 def _two_sum(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """`a + b` and its rounding error; 0 for the latter where the sum is infinite or NaN."""
+    """Compute `a + b` and its rounding error, which is 0 where the sum is infinite or NaN."""
     total = a + b
     of_b = total - a
     error = (a - (total - of_b)) + (b - of_b)
@@ -57,8 +65,8 @@ def _two_sum(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def sum_over_devices(total: jax.Array, axis_name: Hashable) -> jax.Array:
-    """Over an axis of up to 4096 devices, by sums that need no rounding, so that their order does
-    not matter.
+    """Sum over an axis of up to 4096 devices, by sums that need no rounding, so that their order
+    does not matter.
     """
     if is_integer(total):
         low, middle, high = lax.psum((total[0] & 0xFFFF, total[0] >> 16, total[1]), axis_name)
@@ -68,8 +76,8 @@ def sum_over_devices(total: jax.Array, axis_name: Hashable) -> jax.Array:
 
 
 def _slices(total: jax.Array, largest: jax.Array) -> list[jax.Array]:
-    """Parts of a sum, each a multiple of a unit that is common to the devices and leaves 12 bits
-    free.
+    """Cut a sum into parts, each a multiple of a unit that is common to the devices and leaves 12
+    bits free, for the carries of 4096 devices.
     """
     bits = np.finfo(total.dtype).nmant + 1 - 12
     _, exponent = jnp.frexp(jnp.where(jnp.isfinite(largest), jnp.maximum(largest, 2.0**-60), 1))
@@ -86,20 +94,21 @@ def _slices(total: jax.Array, largest: jax.Array) -> list[jax.Array]:
 
 
 def as_floats(total: jax.Array) -> jax.Array:
-    """Rounded to one float."""
+    """Round a total to one float."""
     if is_integer(total):
         return total[1].astype(float_dtype()) * 2.0**32 + total[0].astype(float_dtype())
     return total[0] + total[1]
 
 
 def as_numpy(total: jax.Array) -> np.ndarray:
-    """On the host, unrounded: uint64, or float64."""
+    """Copy a total to the host, unrounded: uint64, or float64."""
     a, b = np.asarray(total)
     if is_integer(total):
         return a.astype(np.uint64) + (b.astype(np.uint64) << np.uint64(32))
     return a.astype(np.float64) + b.astype(np.float64)
 
 
-def in_float64(totals: Mapping[str, jax.Array]) -> np.ndarray:
-    """A table on the host, its count and its sum together."""
-    return np.sum([as_numpy(total).astype(np.float64) for total in totals.values()], axis=0)
+def in_float64(totals: Totals) -> np.ndarray:
+    """Copy a table to the host, its count and its sum together."""
+    table = as_numpy(totals.sums).astype(np.float64)
+    return table if totals.counts is None else table + as_numpy(totals.counts).astype(np.float64)

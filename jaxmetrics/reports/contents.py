@@ -1,0 +1,118 @@
+"""What reports hold, whatever they are written as."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxmetrics.reports.values import ComparedValue, ReportedValue, as_json
+
+__all__: list[str] = []
+
+NUM_SAMPLES = 2000  # replicates of a comparison
+
+
+@dataclass(frozen=True, eq=False)
+class ReportContents:
+    """The numbers of a `Report`, which says what they are."""
+
+    counts: np.ndarray
+    class_names: tuple[str, ...]
+    level: float
+    num_ignored: int
+    overall: Mapping[str, ReportedValue]
+    per_class: Mapping[str, Sequence[ReportedValue]]
+    score_histogram: np.ndarray | None = None
+    calibration_bins: np.ndarray | None = None
+    calibrated_event: str | None = None
+
+    @property
+    def num_examples(self) -> float:
+        """Sums the counts: the number of examples, or their total weight."""
+        return self.counts.sum().item()
+
+    @property
+    def support(self) -> np.ndarray:
+        """Counts the examples of each class in truth."""
+        return self.counts.sum(-1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as dicts, lists, strings and numbers; undefined numbers are None."""
+        return {
+            "num_examples": self.num_examples,
+            "num_ignored": self.num_ignored,
+            "level": self.level,
+            "overall": {name: as_json(x) for name, x in self.overall.items()},
+            "classes": [
+                {"name": name, "support": self.support[i].item()}
+                | {key: as_json(column[i]) for key, column in self.per_class.items()}
+                for i, name in enumerate(self.class_names)
+            ],
+            "confusion_matrix": self.counts.tolist(),
+        }
+
+
+class Findings(NamedTuple):
+    """What is added to a report: values by name, values of each class, tables for its pictures."""
+
+    overall: Mapping[str, ReportedValue] = {}
+    per_class: Mapping[str, Sequence[ReportedValue]] = {}
+    tables: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True, eq=False)
+class ComparisonContents:
+    """The numbers of a `ComparisonReport`, which says what they are."""
+
+    counts: np.ndarray
+    class_names: tuple[str, ...]
+    num_ignored: int
+    names: tuple[str, str]
+    level: float
+    rope: float
+    figures: Mapping[str, ComparedValue]
+    only_right_per_class: np.ndarray
+    p_value: float
+
+    @property
+    def num_examples(self) -> int:
+        """Counts the examples that were compared."""
+        return int(self.counts[0].sum())
+
+    @property
+    def num_classes(self) -> int:
+        """Counts the classes, K."""
+        return len(self.class_names)
+
+    @property
+    def only_right(self) -> tuple[int, int]:
+        """Counts the examples that only A has right, and only B."""
+        of_a, of_b = self.only_right_per_class.sum(0).tolist()
+        return of_a, of_b
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as dicts, lists, strings and numbers; undefined numbers are None."""
+        only_a, only_b = self.only_right
+        classes = zip(
+            self.class_names,
+            self.counts[0].sum(1).tolist(),
+            self.only_right_per_class.tolist(),
+            strict=True,
+        )
+        return {
+            "num_examples": self.num_examples,
+            "num_ignored": self.num_ignored,
+            "num_classes": self.num_classes,
+            "names": list(self.names),
+            "level": self.level,
+            "rope": self.rope,
+            "figures": {name: as_json(x) for name, x in self.figures.items()},
+            "mcnemar": {"only_a": only_a, "only_b": only_b, "p_value": self.p_value},
+            "classes": [
+                {"name": name, "support": support, "only_a": of_a, "only_b": of_b}
+                for name, support, (of_a, of_b) in classes
+            ],
+        }

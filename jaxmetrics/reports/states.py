@@ -1,0 +1,69 @@
+"""What a report writes of each statistic in the state of an evaluator."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+import numpy as np
+
+from jaxmetrics.ranking import average_precision_bounds, roc_auc_bounds
+from jaxmetrics.reports.contents import Findings, ReportContents
+from jaxmetrics.reports.probabilities import PREDICTED, area_values
+from jaxmetrics.reports.values import ReportedValue, value_of
+from jaxmetrics.scoring import binned_calibration_error
+from jaxmetrics.streaming._statistics import (
+    CalibrationBins,
+    ConfusionMatrix,
+    Moments,
+    ScoreHistogram,
+)
+from jaxmetrics.streaming.accumulators import mean_estimate
+from jaxmetrics.streaming.states import EvaluatorState
+
+__all__: list[str] = []
+
+
+@singledispatch
+def findings_of(statistic: object, table: np.ndarray, report: ReportContents) -> Findings:
+    """Find what a report says of the table of a statistic besides its confusion matrix: nothing,
+    unless `findings_of.register` has registered a function for the type of the statistic.
+    """
+    return Findings()
+
+
+@findings_of.register
+def _(statistic: Moments, table: np.ndarray, report: ReportContents) -> Findings:
+    mean = value_of(mean_estimate(table, report.level), "normal")
+    name = statistic.name
+    return Findings({f"mean_{name}" if name in report.overall else name: mean})
+
+
+@findings_of.register
+def _(statistic: ScoreHistogram, table: np.ndarray, report: ReportContents) -> Findings:
+    if statistic.num_classes is None:
+        bounds = {
+            "roc_auc": roc_auc_bounds(table),
+            "average_precision": average_precision_bounds(table),
+        }
+        return Findings(
+            {
+                name: ReportedValue(float(x.value), float(x.low), float(x.high), "bounds")
+                for name, x in bounds.items()
+            }
+        )
+    if statistic.num_classes != len(report.class_names):
+        return Findings()
+    areas = {"roc_auc": area_values(table, report.level)}
+    return Findings(per_class=areas, tables={"score_histogram": table})
+
+
+@findings_of.register
+def _(statistic: CalibrationBins, table: np.ndarray, report: ReportContents) -> Findings:
+    error = {"calibration_error": ReportedValue(float(binned_calibration_error(table)))}
+    event = report.class_names[-1] if statistic.num_classes is None else PREDICTED
+    return Findings(error, tables={"calibration_bins": table, "calibrated_event": event})
+
+
+def confusion_matrices(state: EvaluatorState) -> list[ConfusionMatrix]:
+    """List the statistics of a state that a report can be about: matrices not by group."""
+    return [s for s in state.statistics if isinstance(s, ConfusionMatrix) and s.num_groups is None]
