@@ -271,8 +271,13 @@ def check_no_nan(values: Array, name: str, where: Array | None = None) -> None:
     )
 
 
+def shapes_of(**arrays: Array | None) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of those arrays that were given, by name."""
+    return {name: x.shape for name, x in arrays.items() if x is not None}
+
+
 def check_examples(shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """All have an axis of examples of one length, last, and leading axes that broadcast."""
+    """Check for an axis of examples of one length, last, and leading axes that broadcast."""
     described = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
     if any(len(shape) == 0 for shape in shapes.values()):
         raise ValueError(f"each argument needs an axis of examples, got the shapes {described}.")

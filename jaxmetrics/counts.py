@@ -306,7 +306,7 @@ def multilabel_confusion_matrix(
         of_rows = None if kept is None or kept.ndim == 0 else kept[..., None]
         axes.append((name, ids_in_range(indicators, name, 2, of_rows).swapaxes(-1, -2), 2))
     weights, mask, group_ids = map(repeated_for_labels, (sample_weight, kept, groups))
-    return count(axes, weights, mask, group_ids, num_groups, labels_are_batch=True)
+    return count(axes, weights, mask, group_ids, num_groups, refuse_columns=False)
 
 
 def confusion_matrix_at_thresholds(

@@ -96,7 +96,7 @@ def score_histogram(
         size = check_num_bins(num_bins)
         bins = _bins(score, scale=scale, size=size)
     axes = [("y_true", examples.ids, 2), ("y_score", bins, size)]
-    return count(axes, examples.weights, examples.mask, labels_are_batch=True)
+    return count(axes, examples.weights, examples.mask, refuse_columns=False)
 
 
 def check_num_bins(num_bins: int) -> int:

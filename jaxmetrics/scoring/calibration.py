@@ -406,7 +406,7 @@ def _sums(examples: Examples, edges: Array) -> Array:
         weights_of(examples),
         None,
         rows=xp.stack([xp.ones_like(p), p], -1),
-        labels_are_batch=True,
+        refuse_columns=False,
     )
     bins = xp.stack([sums[..., 0].sum(-1), sums[..., 1].sum(-1), sums[..., 1, 0]], -1)
     return xp.where(xp.isnan(bins).any((-2, -1), keepdims=True), xp.nan, bins)

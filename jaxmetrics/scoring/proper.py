@@ -329,7 +329,7 @@ def _class_frequencies(examples: Examples) -> tuple[Array, Array]:
     `(..., K)`, each with its digits.
     """
     k = examples.values.shape[-1]
-    sums = count([("y_true", examples.ids, k)], weights_of(examples), None, labels_are_batch=True)
+    sums = count([("y_true", examples.ids, k)], weights_of(examples), None, refuse_columns=False)
     is_top = xp.argmax(sums, -1)[..., None] == xp.arange(k)
     total = sums.sum(-1, keepdims=True)
     others = xp.where(is_top, xp.where(is_top, 0, sums).sum(-1, keepdims=True), total - sums)
