@@ -16,7 +16,15 @@ from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import GAINS, INDICATORS, SCORES, Examples, class_examples, label_examples
 from jaxmetrics._namespaces import Array, float_dtype, xp
 from jaxmetrics._validation import ArrayLike, check_option, check_size
-from jaxmetrics.ranking.ranks import Ranked, above, hits, order, rank_examples, take, through_ties
+from jaxmetrics.ranking.ranks import (
+    Ranked,
+    cumulative_positives,
+    cumulative_sum,
+    order,
+    rank_examples,
+    sum_above,
+    take,
+)
 
 __all__ = [
     "coverage_error",
@@ -280,8 +288,8 @@ def _ndcg(examples: Examples, position: Array, last: Array, *, k: int) -> Array:
     # Of those that tie, n in number with the last in place e, each gets the mean of the discounts
     # of the places e - n to e.
     total = xp.concatenate([xp.zeros(1, discount.dtype), xp.cumsum(discount)])
-    end = through_ties(ones, last)
-    start = (2 * above(ones, last)).astype(xp.int32) - end
+    end = cumulative_sum(ones, last)
+    start = (2 * sum_above(ones, last)).astype(xp.int32) - end
     shared = divide(
         xp.take(total, end) - xp.take(total, start), (end - start).astype(discount.dtype)
     )
@@ -313,7 +321,7 @@ def _label_points(ranked: Ranked) -> tuple[Array, Array, Array, Array]:
     """True and false labels ranked no lower than each threshold, `(..., n, L + 1)`, and all of
     them, `(..., n)`.
     """
-    tp, fp = (x.astype(float_dtype(x)) for x in hits(ranked))
+    tp, fp = (x.astype(float_dtype(x)) for x in cumulative_positives(ranked))
     return tp, fp, tp[..., -1], fp[..., -1]
 
 
