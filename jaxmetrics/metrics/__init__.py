@@ -16,8 +16,7 @@ against the rest: TP = C_ii, FN = the rest of its row, FP = the rest of its colu
   `(..., K, K)`.
 
 Formulas without a source: Sokolova and Lapalme (2009), A systematic analysis of performance
-    measures for classification
-tasks, Information Processing & Management 45(4).
+measures for classification tasks, Information Processing & Management 45(4).
 """
 
 # one number per matrix
