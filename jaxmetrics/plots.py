@@ -73,12 +73,7 @@ def balanced_accuracy_violin(
     >>> [text.get_text() for text in axes.get_legend().get_texts()]
     ['90 % interval', 'posterior mean']
     """
-    matrices = np.asarray(counts)
-    matrices = matrices[None] if matrices.ndim == 2 else matrices
-    if matrices.ndim != 3 or len(matrices) == 0:
-        raise ValueError(
-            f"counts must have shape (K, K) or (n, K, K) with n > 0, got {matrices.shape}."
-        )
+    matrices = _as_matrices(counts)
     n, k = matrices.shape[:2]
     labels = [str(i + 1) for i in range(n)] if names is None else _names(names, n, "names")
     points = None if samples is None else _as_points(samples, n)
@@ -101,6 +96,16 @@ def balanced_accuracy_violin(
     axes.set_ylabel("balanced accuracy")
     axes.legend(frameon=False, fontsize="small")
     return axes
+
+
+def _as_matrices(counts: ArrayLike) -> np.ndarray:
+    matrices = np.asarray(counts)
+    matrices = matrices[None] if matrices.ndim == 2 else matrices
+    if matrices.ndim != 3 or len(matrices) == 0:
+        raise ValueError(
+            f"counts must have shape (K, K) or (n, K, K) with n > 0, got {matrices.shape}."
+        )
+    return matrices
 
 
 def _as_points(samples: ArrayLike, n: int) -> np.ndarray:

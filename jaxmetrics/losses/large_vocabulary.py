@@ -239,14 +239,9 @@ def _loss(
         jnp.where(finite, x, y) for x, y in zip(sums, (0, 1, 0, 0), strict=True)
     )
 
-    # Of equal forms of ln(1 + S e^(M - z_y)), that whose exponential is at most 1: with the label's
-    # logit on top, log1p, which keeps the digits of a small loss.
-    label_on_top = top <= label
     alone = others == 0  # all other words are ruled out
     log_others = jnp.where(alone, -jnp.inf, jnp.log(jnp.where(alone, 1, others)))
-    small_loss = jnp.log1p(others * jnp.exp(jnp.where(label_on_top, top - label, 0)))
-    large_loss = jnp.logaddexp(jnp.where(label_on_top, 0, top - label) + log_others, 0)
-    loss = jnp.where(label_on_top, small_loss, large_loss)
+    loss = _plain_loss(top - label, others, log_others)
     limit_of_infinite = jnp.where(sums.label < largest, jnp.inf, 0)
     limit = jnp.where(all_ruled_out, float(np.log(vocabulary)), limit_of_infinite)
 
@@ -259,6 +254,17 @@ def _loss(
         loss = loss + weight_of_z * log_normalizer**2
         limit = jnp.where(weight_of_z > 0, jnp.inf, limit)
     return jnp.where(keep, jnp.where(finite, loss, limit), 0)
+
+
+def _plain_loss(difference: jax.Array, others: jax.Array, log_others: jax.Array) -> jax.Array:
+    """Compute `ln(1 + S e^d)`, d = M - z_y, by that of two equal forms whose exponential is small.
+
+    With the label's logit on top that is log1p, which keeps the digits of a small loss.
+    """
+    label_on_top = difference <= 0
+    small_loss = jnp.log1p(others * jnp.exp(jnp.where(label_on_top, difference, 0)))
+    large_loss = jnp.logaddexp(jnp.where(label_on_top, 0, difference) + log_others, 0)
+    return jnp.where(label_on_top, small_loss, large_loss)
 
 
 def _check_spread(
@@ -324,6 +330,7 @@ def _forward(
     return sums, (hidden, kernel, bias, ids, sums.top)
 
 
+# Longer than others: the gradient of a block reads as one derivation, in the order of `_block`.
 def _backward(
     options: _Options, residuals: _Residuals, g: _Sums
 ) -> tuple[jax.Array, jax.Array, jax.Array | None, None]:

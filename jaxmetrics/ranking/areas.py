@@ -190,6 +190,14 @@ def _hand_till(ranked: Ranked, examples: Examples, *, weighted: bool) -> Array:
     areas = divide(matmul(placements, one_hot), support[..., None, :])
     areas = (areas + areas.swapaxes(-1, -2)) / 2
 
+    weight = _pair_weights(support, areas, weighted=weighted)
+    mean = divide((weight * areas).sum((-2, -1)), weight.sum((-2, -1)), xp.nan)
+    return xp.where(ranked.undefined.any(-1), xp.nan, mean)
+
+
+def _pair_weights(support: Array, areas: Array, *, weighted: bool) -> Array:
+    """Weigh pairs of classes `(..., K, K)`: above the diagonal, and where both occur."""
+    k = support.shape[-1]
     prevalence = divide(support, support.sum(-1, keepdims=True))
     if weighted:
         weight = prevalence[..., None, :] + prevalence[..., :, None]
@@ -197,9 +205,7 @@ def _hand_till(ranked: Ranked, examples: Examples, *, weighted: bool) -> Array:
         weight = xp.ones_like(areas)
     occurs = support > 0
     both_occur = occurs[..., None, :] & occurs[..., :, None]
-    weight = xp.where(both_occur & xp.triu(xp.ones((k, k), bool), 1), weight, 0)
-    mean = divide((weight * areas).sum((-2, -1)), weight.sum((-2, -1)), xp.nan)
-    return xp.where(ranked.undefined.any(-1), xp.nan, mean)
+    return xp.where(both_occur & xp.triu(xp.ones((k, k), bool), 1), weight, 0)
 
 
 def average_precision(
