@@ -1,4 +1,4 @@
-"""Arithmetic whose values and gradients are defined at 0/0 and at 0."""
+"""Divide, and take roots and logarithms, with values and gradients defined at 0/0 and at 0."""
 
 from __future__ import annotations
 

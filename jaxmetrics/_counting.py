@@ -68,12 +68,12 @@ class _Observations(NamedTuple):
     def is_unweighted(self) -> bool:
         return self.weights is None and self.rows is None
 
-    def with_one_batch_axis(self) -> _Observations:
+    def with_one_batch_axis(self, *batch_shape: int) -> _Observations:
         """Join the batch axes of each array, to one of length 1 where all entries share it.
 
         What is shared stays small: whoever needs its batch axis broadcasts it.
         """
-        *batch_shape, n = self.shape
+        n = self.ids[0].shape[-1]
 
         def joined(x: Array | None, *window: int) -> Array | None:
             if x is None:
@@ -88,7 +88,7 @@ class _Observations(NamedTuple):
         return _Observations(ids, joined(self.weights), joined(self.mask), rows)
 
     def entries(self, begin: int, end: int) -> _Observations:
-        """Some entries of the one batch axis."""
+        """Take some entries of the one batch axis."""
         return jax.tree.map(lambda x: x if len(x) == 1 else x[begin:end], self)
 
 
@@ -195,11 +195,11 @@ def _joint_histogram_on_host(
     dtype = np.int64 if observations.is_unweighted else np.float64
     table = np.zeros((batch, math.prod(sizes), *window), dtype)
     if n:
-        observations = observations.with_one_batch_axis()
+        observations = observations.with_one_batch_axis(*batch_shape)
         at_once = max(1, _EXAMPLES_AT_ONCE // n)
         for begin in range(0, batch, at_once):
             end = min(begin + at_once, batch)
-            entries = observations.entries(begin, end)
+            entries = observations if at_once >= batch else observations.entries(begin, end)
             _add_by_bincount(table[begin:end], entries, sizes, some_are_ignored)
     return table.reshape((*batch_shape, *sizes, *window))
 
@@ -213,7 +213,7 @@ def _add_by_bincount(
     """Fill a table of zeros, `(batch entries, cells, *window)`."""
     ids, weights, keep, rows = observations
     batch, num_cells = table.shape[:2]
-    shape = (batch, observations.shape[-1])
+    shape = (batch, ids[0].shape[-1])
     if some_are_ignored:
         for x in ids:
             keep = x >= 0 if keep is None else keep & (x >= 0)
@@ -265,7 +265,7 @@ def _joint_histogram(observations: _Observations, *, sizes: tuple[int, ...]) -> 
     shape = (*batch_shape, *sizes, *observations.window)
     if n == 0:
         return jnp.zeros(shape, jnp.int32 if observations.is_unweighted else float_dtype())
-    ids, _, mask, _ = observations = observations.with_one_batch_axis()
+    ids, _, mask, _ = observations = observations.with_one_batch_axis(*batch_shape)
     keep = jnp.full((1, n), True) if mask is None else mask
     batch = math.prod(batch_shape)
     if observations.is_unweighted:

@@ -277,7 +277,8 @@ def _distributions(given: Array, name: str, counted: Array | None) -> Array:
             " logits."
         )
         off = ~sums_to_one(p, _eps(given))
-        _refuse(off, p.sum(-1), f"the sum of {name}", _of_rows(counted), message)
+        if off.any():
+            _refuse(off, p.sum(-1), f"the sum of {name}", _of_rows(counted), message)
     return p
 
 

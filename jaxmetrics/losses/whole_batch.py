@@ -135,7 +135,7 @@ def pairwise_auc_loss(
 
 
 def _hinge(d: Array) -> Array:
-    """`max(0, 1 - d)`, with slope 0 at d = 1."""
+    """Compute `max(0, 1 - d)`, with slope 0 at d = 1."""
     return xp.where(d >= 1, 0, 1 - d)
 
 

@@ -1,4 +1,4 @@
-"""From counts to numbers: every performance measure that a confusion matrix determines.
+"""Compute from counts every performance measure that a confusion matrix determines.
 
 A metric is a function of `counts`, shape `(..., K, K)`, integer or float; row = true class, column
 = predicted class; leading axes are batch. Per-class rates return `(..., K)`, other metrics `(...)`:

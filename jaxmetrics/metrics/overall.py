@@ -118,7 +118,7 @@ def g_mean(counts: ArrayLike) -> Array:
 
 
 def _recalls_in_truth(counts: ArrayLike) -> tuple[Array, Array, Array]:
-    """Compute recalls, which classes occur in truth, and how many."""
+    """Compute the recalls, and tell which classes occur in truth, and how many do."""
     c = as_counts(counts)
     in_truth = c.sum(-1) != 0
     return recall(c), in_truth, in_truth.sum(-1).astype(c.dtype)
