@@ -1,5 +1,4 @@
-"""Performance measures of classifiers as jit-compiled, vmappable JAX functions of confusion
-matrices.
+"""Measure classifiers by functions of confusion matrices, in JAX and NumPy.
 
 labels, predictions -> counts -> metric -> number:
 `macro(f1)(confusion_matrix(y_true, y_pred, num_classes=10))`.

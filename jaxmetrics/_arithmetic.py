@@ -1,4 +1,4 @@
-"""Arithmetic whose values and gradients are defined at 0/0 and at 0."""
+"""Divide, and take roots and logarithms, with values and gradients defined at 0/0 and at 0."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ __all__: list[str] = []
 
 
 def weighted_sum(p: Array, w: Array) -> Array:
-    """`sum_ij w_ij p_ij` of matrices p `(..., K, K)` with weights `(K, K)`."""
+    """Add up `sum_ij w_ij p_ij` of matrices p `(..., K, K)` with weights `(K, K)`."""
     return (p * xp.broadcast_to(w, p.shape)).sum((-2, -1))
 
 
 def divide(numerator: Array, denominator: Array, zero_division: ArrayLike = 0.0) -> Array:
-    """`numerator / denominator`, and `zero_division` where the denominator is 0; its gradient is
-    finite there.
-    """
+    """Divide, with `zero_division` and a finite gradient where the denominator is 0."""
     defined = denominator != 0
     quotient = _quotient(numerator, xp.where(defined, denominator, 1))
     return xp.where(defined, quotient, as_float(zero_division, "zero_division"))
@@ -31,8 +29,9 @@ def _quotient(a: Array, b: Array) -> Array:
 def _quotient_jvp(
     primals: tuple[Array, Array], tangents: tuple[Array, Array]
 ) -> tuple[Array, Array]:
-    """JAX's own rule divides by b^2, which underflows to 0 for b = 1e-25, the soft count of an
-    absent class.
+    """Differentiate a / b without b^2, by which JAX's own rule divides.
+
+    It underflows to 0 for b = 1e-25, a soft count of an absent class.
     """
     (a, b), (da, db) = primals, tangents
     quotient = _quotient(a, b)
@@ -40,26 +39,26 @@ def _quotient_jvp(
 
 
 def safe_sqrt(x: Array) -> Array:
-    """`sqrt(x)` with gradient 0, not infinity, at 0."""
+    """Take the square root, with gradient 0, not infinity, at 0."""
     return xp.where(x == 0, 0, xp.sqrt(xp.where(x == 0, 1, x)))
 
 
 def divide_by_geometric_mean(a: Array, b: Array, c: Array, zero_division: ArrayLike) -> Array:
-    """`a / sqrt(b c)`, exactly 1 for a = b = c; `zero_division` where b or c is 0."""
+    """Compute `a / sqrt(b c)`, exactly 1 for a = b = c; `zero_division` where b or c is 0."""
     quotient = divide(a, b) * safe_sqrt(divide(b, c))
     return xp.where((b != 0) & (c != 0), quotient, as_float(zero_division, "zero_division"))
 
 
 def safe_log(x: Array) -> Array:
-    """`log(x)`, and 0 with gradient 0 at 0: for `x log x` and its kin, whose limit there is 0."""
+    """Take the logarithm, and 0 with gradient 0 at 0, for products such as `x log x`."""
     return xp.log(xp.where(x == 0, 1, x))
 
 
 def matmul(a: Array, b: Array) -> Array:
-    """`a @ b` in full precision, also on devices whose default is TF32 or bfloat16."""
+    """Multiply in full precision, also on devices whose default is TF32 or bfloat16."""
     return xp.matmul(a, b, precision=lax.Precision.HIGHEST)
 
 
 def append_axes(x: Array, number: int) -> Array:
-    """`x` with so many axes of length one behind its own."""
+    """Append so many axes of length one."""
     return x.reshape((*x.shape, *(1,) * number))

@@ -1,4 +1,4 @@
-"""Bins on the line: rising edges, and histograms of scores."""
+"""Check and search what divides numbers into bins: rising edges, and histograms of scores."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ __all__: list[str] = []
 
 
 def as_edges(edges: ArrayLike) -> Array:
-    """The edges between B bins, rising."""
-    cuts = as_float(edges, "edges")
-    if cuts.ndim != 1 or cuts.size == 0:
+    """Check the edges between B bins: `(B - 1,)`, rising."""
+    array = as_float(edges, "edges")
+    if array.ndim != 1 or array.size == 0:
         raise ValueError(
-            f"edges must have shape (B - 1,) the edges between B bins, got {cuts.shape}."
+            f"edges must have shape (B - 1,) the edges between B bins, got {array.shape}."
         )
-    if is_known(cuts) and not bool((cuts[1:] >= cuts[:-1]).all() & ~xp.isnan(cuts).any()):
+    if is_known(array) and not bool((array[1:] >= array[:-1]).all() & ~xp.isnan(array).any()):
         raise ValueError("edges must rise.")
-    return cuts
+    return array
 
 
 @compiled
 def bins_between(edges: Array, x: Array) -> Array:
-    """How many of the rising edges each number reaches, `edge <= x`; -1 for NaN."""
+    """Count how many of the rising edges each number reaches, `edge <= x`; -1 for NaN."""
     edges, x = varying_alike(edges, x)
     reached = xp.searchsorted(edges, x, side="right", method="scan_unrolled")
     return xp.where(xp.isnan(x), -1, reached.astype(xp.int32))
 
 
 def as_histogram(histogram: ArrayLike) -> Array:
-    """Numbers of negatives and positives in each bin, `(..., 2, B)`, as floats."""
+    """Check numbers of negatives and positives in each bin, `(..., 2, B)`, and make them floats."""
     array = as_float(histogram, "histogram")
     if array.ndim < 2 or array.shape[-2] != 2 or array.shape[-1] == 0:
         raise ValueError(

@@ -1,9 +1,7 @@
-"""Sums of the cells of a confusion matrix that do not cancel, above all the 2x2 tables of one class
-against the rest.
+"""Add up cells of a confusion matrix: TP, FP, FN and TN of each class, sums of parts of rows.
 
-`FN = support - TP` and `TN = total - TP - FP - FN` lose digits in float32 where a class holds
-nearly all examples or nearly none: of 1e9 examples the last thousand vanish. Adding up the cells
-that belong keeps every digit.
+Nothing is subtracted. `FN = support - TP` and `TN = total - TP - FP - FN` lose digits in float32
+where a class holds nearly all examples or nearly none: of 1e9 examples the last thousand vanish.
 """
 
 from __future__ import annotations
@@ -16,62 +14,65 @@ __all__: list[str] = []
 
 
 def proportions(counts: ArrayLike, *, axes: tuple[int, ...] = (-2, -1)) -> Array:
-    """`counts` divided by their sum over `axes`, 0 where it is 0; over all cells, so that no
-    product of counts overflows.
+    """Divide `counts` by their sum over `axes`; 0 where it is 0.
+
+    Metrics that multiply counts take the proportions p_ij of all cells, whose products do not
+    overflow.
     """
     c = as_counts(counts)
     return divide(c, c.sum(axes, keepdims=True))
 
 
 def diagonal(p: Array) -> Array:
-    """The cells that are right, `(..., K)`."""
+    """Take the correct predictions of each class, `(..., K)`."""
     return xp.diagonal(p, axis1=-2, axis2=-1)
 
 
 def off_diagonal(p: Array) -> Array:
-    """The cells that are wrong, `(..., K, K)`, with 0 on the diagonal."""
+    """Keep the wrong predictions, `(..., K, K)`, with 0 on the diagonal."""
     return xp.where(xp.broadcast_to(xp.eye(p.shape[-1], dtype=bool), p.shape), 0, p)
 
 
 def tp_fp_fn(p: Array) -> tuple[Array, Array, Array]:
-    """TP, FP and FN of each class, `(..., K)` each."""
+    """Add up TP, FP and FN of each class, `(..., K)` each."""
     off = off_diagonal(p)
     return diagonal(p), off.sum(-2), off.sum(-1)
 
 
 def rest_of_row(p: Array) -> Array:
-    """`[i, j]` = the sum of row i without column j."""
+    """Add up, at `[i, j]`, row i without column j."""
     return matmul(p, 1 - xp.eye(p.shape[-1], dtype=p.dtype))
 
 
 def rest_of_column(p: Array) -> Array:
-    """`[i, j]` = the sum of column j without row i."""
+    """Add up, at `[i, j]`, column j without row i."""
     return matmul(1 - xp.eye(p.shape[-1], dtype=p.dtype), p)
 
 
 def true_negatives(p: Array) -> Array:
-    """TN of each class, `(..., K)`: the sum of the cells outside its row and column."""
+    """Add up TN of each class, `(..., K)`: the cells outside its row and column."""
     return off_diagonal(rest_of_row(p)).sum(-2)
 
 
 def dependence(p: Array) -> Array:
-    """`p_ij - t_i q_j` with the row sums t and column sums q of proportions p: 0 if truth and
-    prediction are independent.
+    """Compute `p_ij - t_i q_j` with the row sums t and column sums q of proportions p.
 
-    As the determinant of the 2x2 table of row i against the rest and column j against the rest,
-    which keeps the digits that `p - t q` cancels.
+    It is 0 where truth and prediction are independent, and equal to the determinant of the 2x2
+    table of row i against the rest and column j against the rest, which keeps the digits that
+    `p - t q` cancels.
     """
     rows, columns = rest_of_row(p), rest_of_column(p)
     return p * rest_of_column(rows) - rows * columns
 
 
 def cells(p: Array) -> tuple[Array, Array, Array, Array]:
-    """TP, FP, FN and TN of each class, `(..., K)` each."""
+    """Add up TP, FP, FN and TN of each class, `(..., K)` each."""
     return *tp_fp_fn(p), true_negatives(p)
 
 
 def tables(tp: Array, fp: Array, fn: Array, tn: Array) -> Array:
-    """`[[TN, FP], [FN, TP]]`, `(..., 2, 2)`: row = true, column = predicted, 1 = the class, 0 = the
-    rest.
+    """Lay out 2x2 tables `[[TN, FP], [FN, TP]]`, `(..., 2, 2)`.
+
+    Row = true, column = predicted; 1 = the class, 0 = the rest.
     """
     return xp.stack([xp.stack([tn, fp], -1), xp.stack([fn, tp], -1)], -2)

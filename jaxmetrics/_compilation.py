@@ -1,5 +1,6 @@
-"""Compilation: the one place where `jax.jit` is called, what of a call is static, and which calls
-share a compiled program.
+"""Compile functions for arrays of JAX: what of a call is static, and which calls share a program.
+
+Only here is `jax.jit` called, but for `linear_cross_entropy`, which exists on the device alone.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ __all__: list[str] = []
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """`function` at once for arrays of the host, compiled for those of JAX.
+    """Call `function` at once for arrays of the host, and compile it for those of JAX.
 
     Where it is compiled, arrays, lists and positional numbers are traced; keyword arguments that
     are Python values, and functions and strings anywhere, are static. Inside, ranks and dtypes are
@@ -28,33 +29,35 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     over any mesh.
     """
 
-    def whole(static: _Static, dynamic: list[Any]) -> R:
-        args, kwargs = static.with_arrays(dynamic)
+    def from_leaves(static: _Static, traced: list[Any]) -> R:
+        args, kwargs = static.with_arrays(traced)
         return function(*args, **kwargs)
 
-    whole.__name__ = whole.__qualname__ = function.__name__
-    jitted = jax.jit(whole, static_argnums=0)
+    # The name by which profilers and error messages know the program.
+    from_leaves.__name__ = from_leaves.__qualname__ = function.__name__
+    jitted = jax.jit(from_leaves, static_argnums=0)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if not on_device(args, kwargs):
             with np.errstate(all="ignore"):
                 return jax.tree.map(_scalar, function(*args, **kwargs))
-        static, dynamic = _split(args, kwargs)
+        static, traced = _split(args, kwargs)
         with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
-            return on_any_mesh(jitted)(static, dynamic)
+            return on_any_mesh(jitted)(static, traced)
 
     return call
 
 
 def _scalar(x: Any) -> Any:
-    """A number for an array without axes."""
+    """Make a number of an array without axes, as NumPy's own reductions do."""
     return x[()] if type(x) is np.ndarray and x.ndim == 0 else x
 
 
 class _Static:
-    """The arguments of a call but for its arrays: equal, and hashed alike, for calls that share a
-    compiled program.
+    """The arguments of a call without its arrays.
+
+    Those of calls that share a compiled program are equal and have the same hash.
     """
 
     def __init__(self, structure: Any, leaves: tuple[Any, ...]) -> None:
@@ -70,29 +73,19 @@ class _Static:
 
     def with_arrays(self, arrays: Sequence[Any]) -> Any:
         rest = iter(arrays)
-        return jax.tree.unflatten(
-            self.structure, [next(rest) if x is _TRACED else x for x in self.leaves]
-        )
+        leaves = [next(rest) if x is _TRACED else x for x in self.leaves]
+        return jax.tree.unflatten(self.structure, leaves)
 
 
 def _key(x: Any) -> Hashable:
-    """What a static value is known by. Functions count as equal that have the same code and see the
-    same values.
+    """Make a key of a static value; functions with the same code that see the same values share it.
 
     So a lambda written in the call finds the program that was compiled for it in the last call.
     """
-    if isinstance(x, types.FunctionType | functools.partial):
-        try:
-            key = (
-                _key_of_function(x)
-                if isinstance(x, types.FunctionType)
-                else _key((x.func, x.args, x.keywords))
-            )
-            hash(key)
-        except (TypeError, ValueError):
-            # What is not hashable may change, and a cell may still be empty.
-            return x
-        return key
+    if isinstance(x, types.FunctionType):
+        return _hashable_or(x, _key_of_function)
+    if isinstance(x, functools.partial):
+        return _hashable_or(x, lambda x: _key((x.func, x.args, x.keywords)))
     if isinstance(x, tuple):
         return (type(x), *map(_key, x))
     if isinstance(x, dict):
@@ -102,16 +95,22 @@ def _key(x: Any) -> Hashable:
     return (type(x), x)
 
 
+def _hashable_or(x: Any, key_of: Callable[[Any], Hashable]) -> Hashable:
+    """Make the key of a function, or take itself where a value that it sees may still change."""
+    try:
+        key = key_of(x)
+        hash(key)
+    except (TypeError, ValueError):  # a value is not hashable; a cell of the closure is empty
+        return x
+    return key
+
+
 def _key_of_function(x: types.FunctionType) -> Hashable:
     seen = tuple(_key(cell.cell_contents) for cell in x.__closure__ or ())
     return (x.__code__, id(x.__globals__), _key(x.__defaults__), _key(x.__kwdefaults__), seen)
 
 
-class _Traced:
-    """Stands in the place of an array."""
-
-
-_TRACED = _Traced()
+_TRACED = object()  # stands in the place of an array
 
 
 def _split(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Static, list[Any]]:
@@ -124,13 +123,15 @@ def _split(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Static, list
         for i, x in enumerate(leaves)
     ]
     static = (_TRACED if traced else x for x, traced in zip(leaves, is_traced, strict=True))
-    dynamic = [_canonical(x) for x, traced in zip(leaves, is_traced, strict=True) if traced]
-    return _Static(structure, tuple(static)), dynamic
+    arrays = [_canonical(x) for x, traced in zip(leaves, is_traced, strict=True) if traced]
+    return _Static(structure, tuple(static)), arrays
 
 
 def _canonical(x: Any) -> Any:
-    """A NumPy array in the dtype that JAX gives it: of one object, a nested jit remembers that of
-    before x64 was switched.
+    """Convert a NumPy array to the dtype that JAX gives it.
+
+    A nested jit remembers by object, so that it would give an array the dtype of before x64 was
+    switched.
     """
     if not isinstance(x, np.ndarray | np.generic):
         return x
@@ -143,8 +144,9 @@ def _is_list_of_numbers(x: object) -> bool:
 
 
 def promoting(function: Callable[P, R]) -> Callable[P, R]:
-    """`function` of JAX arrays with NumPy's rules for ranks and dtypes inside, whatever the user
-    has set, on any mesh.
+    """Call a function of JAX arrays with NumPy's rules for ranks and dtypes, on any mesh.
+
+    What the user has set for his program does not matter inside.
     """
     anywhere = on_any_mesh(function)
 

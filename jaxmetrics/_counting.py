@@ -1,16 +1,18 @@
-"""Counting: class ids of examples into a table with one axis for each argument."""
+"""Count examples into a table with one axis of classes for each argument."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._compilation import compiled
-from jaxmetrics._namespaces import Array, float_dtype, is_jax, on_device
-from jaxmetrics._scatter import add_at, count_ids, in_range, iota, raveled
+from jaxmetrics._namespaces import Array, float_dtype, is_jax, on_device, xp
+from jaxmetrics._scatter import add_at, batch_entries, count_ids, in_range, raveled
 from jaxmetrics._validation import (
     INT32_MAX,
     ArrayLike,
@@ -24,6 +26,7 @@ from jaxmetrics._validation import (
     check_no_nan,
     check_size,
     ids_in_range,
+    shapes_of,
 )
 from jaxmetrics._weighted_sums import sum_by_cell
 
@@ -32,6 +35,61 @@ __all__: list[str] = []
 # An axis of the table to be counted: the argument's name, its class ids (..., n), the number of
 # classes (None: of those seen).
 Axis = tuple[str, ArrayLike, int | None]
+
+# Batch entries that are counted at once on the host: so many examples of theirs.
+_EXAMPLES_AT_ONCE = 2**22
+
+
+class _Observations(NamedTuple):
+    """Checked examples: class ids for each axis of the table, weights and mask, `(..., n)` each.
+
+    Each example adds 1 or its weight to its cell, or, where `rows` `(..., n, W)` are given, that
+    multiple of its row to W numbers.
+    """
+
+    ids: tuple[Array, ...]
+    weights: Array | None
+    mask: Array | None
+    rows: Array | None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of all examples, `(..., n)`."""
+        shapes = [x.shape for x in (*self.ids, self.weights, self.mask) if x is not None]
+        shapes += [] if self.rows is None else [self.rows.shape[:-1]]
+        return np.broadcast_shapes(*shapes)
+
+    @property
+    def window(self) -> tuple[int, ...]:
+        """That of what an example adds, `()` or `(W,)`."""
+        return () if self.rows is None else self.rows.shape[-1:]
+
+    @property
+    def is_unweighted(self) -> bool:
+        return self.weights is None and self.rows is None
+
+    def with_one_batch_axis(self, *batch_shape: int) -> _Observations:
+        """Join the batch axes of each array, to one of length 1 where all entries share it.
+
+        What is shared stays small: whoever needs its batch axis broadcasts it.
+        """
+        n = self.ids[0].shape[-1]
+
+        def joined(x: Array | None, *window: int) -> Array | None:
+            if x is None:
+                return None
+            if math.prod(x.shape[: x.ndim - 1 - len(window)]) == 1:
+                return x.reshape((1, n, *window))
+            full = xp.broadcast_to(x, (*batch_shape, n, *window))
+            return full.reshape((math.prod(batch_shape), n, *window))
+
+        ids = tuple(map(joined, self.ids))
+        rows = joined(self.rows, *self.window)
+        return _Observations(ids, joined(self.weights), joined(self.mask), rows)
+
+    def entries(self, begin: int, end: int) -> _Observations:
+        """Take some entries of the one batch axis."""
+        return jax.tree.map(lambda x: x if len(x) == 1 else x[begin:end], self)
 
 
 def count(
@@ -42,52 +100,62 @@ def count(
     num_groups: int | None = None,
     rows: Array | None = None,
     *,
-    labels_are_batch: bool = False,
+    refuse_columns: bool = True,
 ) -> Array:
-    """Check the arguments and count them into a table with one axis per entry of `axes`, groups
-    first.
+    """Check the arguments and count them into a table with one axis per entry of `axes`.
 
-    `labels_are_batch`: the axis before the examples is one of labels, of which there may be several
-    for one example.
+    The axis of the groups comes before these. Ids of shape `(n, 1)` are refused as a column that
+    the user has not ravelled, unless `refuse_columns` is False: where the caller has checked the
+    ids, or laid out labels or classes on the axis before the examples.
     """
-    if num_groups is not None and groups is None:
-        raise ValueError(
-            "num_groups says how many groups there are, but groups, their ids, are missing."
-        )
-    if groups is not None:
-        size = None if num_groups is None else check_size(num_groups, "num_groups")
-        axes = [("groups", groups, size), *axes]
+    axes = _with_groups(axes, groups, num_groups)
     given = {name: as_array(labels, name) for name, labels, _ in axes}
     for name, x in given.items():
         check_integer(x, name)
-        if not labels_are_batch:
+        if refuse_columns:
             check_no_column(x, name)
     mask = None if where is None else as_mask(where)
     weights = None if sample_weight is None else as_float(sample_weight, "sample_weight")
-    shapes = {name: x.shape for name, x in given.items()}
-    shapes |= {"y_prob": rows.shape[:-1]} if rows is not None else {}
-    shapes |= {"sample_weight": weights.shape} if weights is not None else {}
-    shapes |= {"where": mask.shape} if mask is not None else {}
-    check_examples(shapes)
+    shape_of_rows = {} if rows is None else {"y_prob": rows.shape[:-1]}
+    check_examples(
+        shapes_of(**given) | shape_of_rows | shapes_of(sample_weight=weights, where=mask)
+    )
     if weights is not None:
         check_no_nan(weights, "sample_weight", mask)
+
     sizes = _sizes(axes, given)
     ids = tuple(
         ids_in_range(x, name, size, mask)
         for (name, x), size in zip(given.items(), sizes, strict=True)
     )
     if on_device(ids, weights, mask, rows):
-        return _joint_histogram(tuple(map(_narrowed, ids, sizes)), weights, mask, rows, sizes=sizes)
+        ids_to_move = tuple(map(_narrowed, ids, sizes))
+        return _joint_histogram(_Observations(ids_to_move, weights, mask, rows), sizes=sizes)
     some_are_ignored = any(x is not labels for x, labels in zip(ids, given.values(), strict=True))
-    return _joint_histogram_on_host(ids, weights, mask, rows, sizes, some_are_ignored)
+    observations = _Observations(ids, weights, mask, rows)
+    return _joint_histogram_on_host(observations, sizes, some_are_ignored)
+
+
+def _with_groups(
+    axes: Sequence[Axis], groups: ArrayLike | None, num_groups: int | None
+) -> Sequence[Axis]:
+    if groups is not None:
+        size = None if num_groups is None else check_size(num_groups, "num_groups")
+        return [("groups", groups, size), *axes]
+    if num_groups is not None:
+        raise ValueError(
+            "num_groups says how many groups there are, but groups, their ids, are missing."
+        )
+    return axes
 
 
 def _sizes(axes: Sequence[Axis], given: dict[str, Array]) -> tuple[int, ...]:
-    """The number of classes of each axis; where it was left out, the largest class id of all such
-    axes (groups apart) + 1.
+    """Return the number of classes of each axis.
+
+    Where it was left out, it is the largest class id of all such axes (groups apart) + 1.
     """
 
-    def largest(names: list[str]) -> int:
+    def number_of_classes(names: list[str]) -> int:
         for name in names:
             if is_jax(given[name]):
                 size = "num_groups" if name == "groups" else "num_classes"
@@ -98,149 +166,130 @@ def _sizes(axes: Sequence[Axis], given: dict[str, Array]) -> tuple[int, ...]:
             as_class_ids(given[name][..., :0], name, 1)
         return max([0, *(int(given[name].max()) for name in names if given[name].size)]) + 1
 
-    unknown = [name for name, _, size in axes if size is None and name != "groups"]
-    of_classes = largest(unknown) if unknown else 0
-    return tuple(
-        size if size is not None else largest([name]) if name == "groups" else of_classes
-        for name, _, size in axes
-    )
+    unsized = [name for name, _, size in axes if size is None and name != "groups"]
+    num_classes = number_of_classes(unsized) if unsized else 0
+
+    def size_of(name: str, size: int | None) -> int:
+        if size is not None:
+            return size
+        return number_of_classes([name]) if name == "groups" else num_classes
+
+    return tuple(size_of(name, size) for name, _, size in axes)
 
 
 def _narrowed(ids: Array, size: int) -> Array:
-    """Valid ids of the host in the smallest dtype that holds them, which reach the device
-    sooner.
-    """
-    return (
-        ids
-        if is_jax(ids)
-        else ids.astype(np.int8 if size <= 127 else np.int16 if size <= 32767 else np.int32)
-    )
-
-
-_EXAMPLES_AT_ONCE = 2**22
+    """Hold valid ids of the host in the smallest dtype, in which they reach the device sooner."""
+    if is_jax(ids):
+        return ids
+    dtypes = (np.int8, np.int16, np.int32)
+    return ids.astype(next(dtype for dtype in dtypes if size <= np.iinfo(dtype).max))
 
 
 @np.errstate(all="ignore")
 def _joint_histogram_on_host(
-    ids: tuple[np.ndarray, ...],
-    weights: np.ndarray | None,
-    mask: np.ndarray | None,
-    rows: np.ndarray | None,
-    sizes: tuple[int, ...],
-    some_are_ignored: bool,
+    observations: _Observations, sizes: tuple[int, ...], some_are_ignored: bool
 ) -> np.ndarray:
-    """`_joint_histogram` by `numpy.bincount`, some batch entries at a time."""
-    per_example = [x.shape for x in (*ids, weights, mask) if x is not None] + (
-        [] if rows is None else [rows.shape[:-1]]
-    )
-    *batch_shape, n = np.broadcast_shapes(*per_example)
-    batch, num_cells, window = (
-        math.prod(batch_shape),
-        math.prod(sizes),
-        () if rows is None else rows.shape[-1:],
-    )
-    unweighted = weights is None and rows is None
-    table = np.zeros((batch, num_cells, *window), np.int64 if unweighted else np.float64)
-    at_once = max(1, _EXAMPLES_AT_ONCE // max(n, 1))
-
-    def entries(x: np.ndarray, begin: int, *window: int) -> np.ndarray:
-        """Some batch entries of an argument; one that all entries share stays as it is."""
-        if math.prod(x.shape[: x.ndim - 1 - len(window)]) == 1:
-            return x.reshape((1, n, *window))
-        return np.broadcast_to(x, (*batch_shape, n, *window)).reshape((batch, n, *window))[
-            begin : begin + at_once
-        ]
-
-    for begin in range(0, batch if n else 0, at_once):
-        number = min(at_once, batch - begin)
-        shape = (number, n)
-        cell = np.zeros(shape, np.intp)
-        keep = None if mask is None else entries(mask, begin)
-        for i, (x, size) in enumerate(zip(ids, sizes, strict=True)):
-            one = entries(x, begin)
-            if some_are_ignored:
-                keep = one >= 0 if keep is None else keep & (one >= 0)
-            if i:
-                cell *= size
-            cell += one
-        if number > 1:
-            cell += num_cells * np.arange(number)[:, None]
-        taken = slice(None) if keep is None else np.broadcast_to(keep, shape).ravel()
-        flat = cell.ravel()[taken]
-
-        def add(
-            values: np.ndarray | None, flat: np.ndarray = flat, number: int = number
-        ) -> np.ndarray:
-            return np.bincount(flat, values, number * num_cells).reshape(number, num_cells)
-
-        end = begin + number
-        amount = (
-            None
-            if weights is None
-            else np.broadcast_to(entries(weights, begin), shape).ravel()[taken]
-        )
-        if rows is None:
-            table[begin:end] = add(amount)
-            continue
-        for i in range(window[0]):
-            values = np.broadcast_to(entries(rows, begin, *window)[..., i], shape).ravel()[taken]
-            if amount is not None:
-                values = amount * np.where((amount != 0) | np.isfinite(values), values, 0)
-            table[begin:end, :, i] = add(values)
+    """Do as `_joint_histogram` by `numpy.bincount`, some batch entries at a time."""
+    *batch_shape, n = observations.shape
+    batch, window = math.prod(batch_shape), observations.window
+    dtype = np.int64 if observations.is_unweighted else np.float64
+    table = np.zeros((batch, math.prod(sizes), *window), dtype)
+    if n:
+        observations = observations.with_one_batch_axis(*batch_shape)
+        at_once = max(1, _EXAMPLES_AT_ONCE // n)
+        for begin in range(0, batch, at_once):
+            end = min(begin + at_once, batch)
+            entries = observations if at_once >= batch else observations.entries(begin, end)
+            _add_by_bincount(table[begin:end], entries, sizes, some_are_ignored)
     return table.reshape((*batch_shape, *sizes, *window))
 
 
-@compiled
-def _joint_histogram(
-    ids: tuple[Array, ...],
-    weights: Array | None,
-    mask: Array | None,
-    rows: Array | None,
-    *,
+def _add_by_bincount(
+    table: np.ndarray,
+    observations: _Observations,
     sizes: tuple[int, ...],
-) -> Array:
-    """Add 1, or `weights` times `rows` `(..., n, W)`, into the cell that the ids name:
-    `(..., *sizes)` or `(..., *sizes, W)`.
+    some_are_ignored: bool,
+) -> None:
+    """Fill a table of zeros, `(batch entries, cells, *window)`."""
+    ids, weights, keep, rows = observations
+    batch, num_cells = table.shape[:2]
+    shape = (batch, ids[0].shape[-1])
+    if some_are_ignored:
+        for x in ids:
+            keep = x >= 0 if keep is None else keep & (x >= 0)
+    kept = slice(None) if keep is None else np.broadcast_to(keep, shape).ravel()
+    cell = _cell_numbers(ids, shape, sizes).ravel()[kept]
 
-    Jitted because the passes over the examples (checks, fused index, scatter) then become one.
+    def of_kept(x: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(x, shape).ravel()[kept]
+
+    def sums(values: np.ndarray | None) -> np.ndarray:
+        return np.bincount(cell, values, batch * num_cells).reshape(batch, num_cells)
+
+    weight = None if weights is None else of_kept(weights)
+    if rows is None:
+        table[...] = sums(weight)
+        return
+    for i in range(rows.shape[-1]):
+        values = of_kept(rows[..., i])
+        if weight is not None:
+            values = weight * np.where((weight != 0) | np.isfinite(values), values, 0)
+        table[..., i] = sums(values)
+
+
+def _cell_numbers(
+    ids: tuple[np.ndarray, ...], shape: tuple[int, int], sizes: tuple[int, ...]
+) -> np.ndarray:
+    """Number the cells of examples `(batch entries, n)`, one batch entry after another.
+
+    In place, and without the passes that change nothing: they take most of the time of counting.
     """
-    per_example = [x.shape for x in (*ids, weights, mask) if x is not None] + (
-        [] if rows is None else [rows.shape[:-1]]
-    )
-    *batch_shape, n = np.broadcast_shapes(*per_example)
-    batch = math.prod(batch_shape)
-    window = () if rows is None else rows.shape[-1:]
-    unweighted = rows is None and weights is None
+    cell = np.zeros(shape, np.intp)
+    for i, (x, size) in enumerate(zip(ids, sizes, strict=True)):
+        if i:
+            cell *= size
+        cell += x
+    if len(cell) > 1:
+        cell += math.prod(sizes) * np.arange(len(cell))[:, None]
+    return cell
+
+
+@compiled
+def _joint_histogram(observations: _Observations, *, sizes: tuple[int, ...]) -> Array:
+    """Add what each example adds to the cell that its ids name.
+
+    Returns `(..., *sizes)` or `(..., *sizes, W)`. Compiled because the passes over the examples
+    (checks, fused index, scatter) then become one.
+    """
+    *batch_shape, n = observations.shape
+    shape = (*batch_shape, *sizes, *observations.window)
     if n == 0:
-        return jnp.zeros(
-            (*batch_shape, *sizes, *window), jnp.int32 if unweighted else float_dtype()
-        )
+        return jnp.zeros(shape, jnp.int32 if observations.is_unweighted else float_dtype())
+    ids, _, mask, _ = observations = observations.with_one_batch_axis(*batch_shape)
+    keep = jnp.full((1, n), True) if mask is None else mask
+    batch = math.prod(batch_shape)
+    if observations.is_unweighted:
+        return count_ids(batch, sizes, ids, keep).reshape(shape)
+    return _weighted_table(observations, keep, batch, sizes).reshape(shape)
 
-    def flat(x: Array, *window: int) -> Array:
-        lead = x.shape[: x.ndim - 1 - len(window)]
-        if math.prod(lead) == 1:  # stays small; broadcast by whoever needs the batch axis
-            return x.reshape((1, *x.shape[len(lead) :]))
-        return jnp.broadcast_to(x, (*batch_shape, n, *window)).reshape((batch, n, *window))
 
-    ids = tuple(map(flat, ids))
-    keep = jnp.full((1, n), True) if mask is None else flat(mask)
-    if unweighted:
-        return count_ids(batch, sizes, ids, keep).reshape((*batch_shape, *sizes))
-
+def _weighted_table(
+    observations: _Observations, keep: Array, batch: int, sizes: tuple[int, ...]
+) -> Array:
+    ids, weights, _, rows = observations
     # What is left out is replaced before it is multiplied and added, so that a NaN there reaches no
     # gradient either.
     for x, size in zip(ids, sizes, strict=True):
         keep &= in_range(x, size)
-    values = jnp.where(keep, jnp.ones((), float_dtype()) if weights is None else flat(weights), 0)
+    values = jnp.where(keep, jnp.ones((), float_dtype()) if weights is None else weights, 0)
     if rows is not None:
-        weight, row = values[..., None], flat(rows, *window)
-        values = weight * jnp.where((weight != 0) | jnp.isfinite(row), row, 0)
+        weight = values[..., None]
+        values = weight * jnp.where((weight != 0) | jnp.isfinite(rows), rows, 0)
 
-    if math.prod((batch, *sizes)) > INT32_MAX:  # more cells than `sum_by_cell` can number
-        table = jnp.zeros((batch, *sizes, *window), float_dtype())
-        table = add_at(table, (iota((batch, 1), 0), *ids), keep, values)
-    else:
-        cell = raveled((iota((batch, 1), 0), *ids), (batch, *sizes), keep).reshape(-1)
-        flat_values = jnp.broadcast_to(values, (batch, n, *window)).reshape((-1, *window))
-        table = sum_by_cell(cell, flat_values, math.prod((batch, *sizes)), most=n)
-    return table.reshape((*batch_shape, *sizes, *window))
+    window, n = observations.window, keep.shape[-1]
+    index, num_cells = (batch_entries(batch), *ids), math.prod((batch, *sizes))
+    if num_cells > INT32_MAX:  # more than `sum_by_cell` can number
+        return add_at(jnp.zeros((batch, *sizes, *window), float_dtype()), index, keep, values)
+    cell = raveled(index, (batch, *sizes), keep).reshape(-1)
+    values = jnp.broadcast_to(values, (batch, n, *window)).reshape((-1, *window))
+    return sum_by_cell(cell, values, num_cells, most=n)

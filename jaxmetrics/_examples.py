@@ -1,20 +1,22 @@
-"""Examples as measures of scores and of probabilities take them: read once and checked once.
+"""Validate the examples that measures of scores and of probabilities take.
 
 Truth stands beside numbers, one for each example, `(..., n)`, or one for each of its classes or
 labels, `(..., n, K)`; weights and a mask `(..., n)` say which examples count. What shapes and
 dtypes show is checked always. What values show is checked where they live on the host, since jit
-hides those of JAX arrays. Examples that do not count are not judged: those that `where` leaves
-out, those of weight 0 and those whose label is negative.
+hides those of JAX arrays. The values of examples that do not count are not checked: those that
+`where` leaves out, those of weight 0 and those whose label is negative.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import numpy as np
 
+from jaxmetrics._arithmetic import append_axes
 from jaxmetrics._namespaces import Array, is_jax, on_device, xp
 from jaxmetrics._validation import (
     ArrayLike,
@@ -30,6 +32,7 @@ from jaxmetrics._validation import (
     ids_in_range,
     is_integer,
     refuse_where,
+    shapes_of,
     valid_ids,
 )
 
@@ -51,26 +54,25 @@ class Examples(NamedTuple):
 
     @property
     def amounts(self) -> Array:
-        """How much each example of one label counts, `(..., n)`: 1 (int8) or its weight, 0 where it
-        is left out.
+        """How much each example of one label counts, `(..., n)`.
+
+        It is 1 (int8) or the weight of the example, 0 where it is left out.
         """
         keep = self.ids >= 0
         keep = keep if self.mask is None else keep & self.mask
         return keep.astype(xp.int8) if self.weights is None else xp.where(keep, self.weights, 0)
 
 
-# From an argument, its name, and which of its values count (None: all; a JAX array: not known) to
-# the argument as it is used.
+# Checks and converts an argument, given its name, and which of its values count (None: all of them;
+# an array of JAX: not known, so that no value is checked).
 _Reader = Callable[[Array, str, "Array | None"], Array]
 
 
 class Kind(NamedTuple):
-    """What an argument holds: how it is read, and how rows of two classes are made of a number of
-    one.
-    """
+    """What an argument holds: how it is checked, and a hint how to make rows of two classes."""
 
     read: _Reader
-    from_one_class: str = ""
+    two_class_hint: str = ""
 
 
 def binary_examples(
@@ -82,15 +84,13 @@ def binary_examples(
     *,
     name: str,
 ) -> Examples:
-    """Truth of 0 and 1 with one number for each example."""
+    """Check truth of 0 and 1 with one number for each example."""
     truth, numbers = as_array(y_true, "y_true"), as_array(values, name)
     check_integer(truth, "y_true")
     check_no_column(truth, "y_true")
     check_real(numbers, name)
-    if (
-        numbers.ndim == truth.ndim + 1
-        and truth.shape[-1:] == numbers.shape[-2:-1] != numbers.shape[-1:]
-    ):
+    has_axis_of_classes = numbers.ndim == truth.ndim + 1
+    if has_axis_of_classes and truth.shape[-1:] == numbers.shape[-2:-1] != numbers.shape[-1:]:
         column = 0 if numbers.shape[-1] == 1 else 1
         raise ValueError(
             f"{name} must have shape (..., n), one number per example, the score or probability of"
@@ -98,12 +98,8 @@ def binary_examples(
             f" {column + 1}, per_class(function) or top_label(function) of several classes,"
             " per_label(function) of labels."
         )
-    return _examples(
-        _Argument("y_true", truth, _class_ids(2)),
-        _Argument(name, numbers, kind.read),
-        sample_weight,
-        where,
-    )
+    given = _Argument("y_true", truth, _class_ids(2)), _Argument(name, numbers, kind.read)
+    return _examples(*given, sample_weight, where)
 
 
 def class_examples(
@@ -115,28 +111,25 @@ def class_examples(
     *,
     name: str,
 ) -> Examples:
-    """Class ids with a number for each of K classes."""
+    """Check class ids with a number for each of K classes."""
     truth, numbers = as_array(y_true, "y_true"), as_array(rows, name)
     check_integer(truth, "y_true")
     check_real(numbers, name)
     k = numbers.shape[-1] if numbers.ndim else 1
     if numbers.ndim <= truth.ndim:
         check_no_column(truth, "y_true")
-    one_each = numbers.ndim <= truth.ndim and (
-        numbers.ndim < 2 or numbers.shape[-2] != truth.shape[-1]
-    )
-    if numbers.ndim < 2 or k < 2 or one_each or numbers.shape == truth.shape:
+    # With as many axes as truth, the numbers may still be rows, which batches of truth share.
+    are_rows = numbers.ndim >= 2 and k >= 2 and numbers.shape != truth.shape
+    if are_rows and numbers.ndim <= truth.ndim:
+        are_rows = numbers.shape[-2] == truth.shape[-1]
+    if not are_rows:
         raise ValueError(
             f"{name} must have shape (..., n, K), a number for each of K >= 2 classes of the n"
             f" examples of y_true, got {numbers.shape} for y_true"
-            f" {truth.shape}{kind.from_one_class}."
+            f" {truth.shape}{kind.two_class_hint}."
         )
-    return _examples(
-        _Argument("y_true", truth, _class_ids(k)),
-        _Argument(name, numbers, kind.read, 1),
-        sample_weight,
-        where,
-    )
+    given = _Argument("y_true", truth, _class_ids(k)), _Argument(name, numbers, kind.read, 1)
+    return _examples(*given, sample_weight, where)
 
 
 def label_examples(
@@ -149,27 +142,20 @@ def label_examples(
     *,
     name: str,
 ) -> Examples:
-    """What is true of each of L labels, with a number for each; weights and mask are of
-    examples.
+    """Check what is true of each of L labels, with a number for each.
+
+    Weights and mask are of examples.
     """
     truth, numbers = as_array(y_true, "y_true"), as_array(values, name)
     check_real(truth, "y_true")
     check_real(numbers, name)
-    if (
-        min(truth.ndim, numbers.ndim) < 2
-        or truth.shape[-1] != numbers.shape[-1]
-        or truth.shape[-1] == 0
-    ):
+    if min(truth.ndim, numbers.ndim) < 2 or not truth.shape[-1] == numbers.shape[-1] > 0:
         raise ValueError(
             f"y_true and {name} must have shape (..., n, L) with the same n and L, one column per"
             f" label; got {truth.shape} and {numbers.shape}."
         )
-    return _examples(
-        _Argument("y_true", truth, truth_kind.read, 1),
-        _Argument(name, numbers, kind.read, 1),
-        sample_weight,
-        where,
-    )
+    given = _Argument("y_true", truth, truth_kind.read, 1), _Argument(name, numbers, kind.read, 1)
+    return _examples(*given, sample_weight, where)
 
 
 class _Argument(NamedTuple):
@@ -191,35 +177,35 @@ def _examples(
     weights = None if sample_weight is None else as_float(sample_weight, "sample_weight")
     mask = None if where is None else as_mask(where)
     shapes = {truth.name: truth.shape, numbers.name: numbers.shape}
-    shapes |= {"sample_weight": weights.shape} if weights is not None else {}
-    shapes |= {"where": mask.shape} if mask is not None else {}
-    check_examples(shapes)
-    counted = _both(mask, weights if weights is None or is_jax(weights) else weights != 0)
-    of_truth = _behind(counted, truth.inner)
-    ids = truth.read(truth.array, truth.name, _within(of_truth, truth.array.shape))
-    known = _both(of_truth, ids if is_jax(ids) else ids >= 0)
+    check_examples(shapes | shapes_of(sample_weight=weights, where=mask))
+
+    # The values of an argument are checked where all those read before it let the example count.
+    has_weight = weights if weights is None or is_jax(weights) else weights != 0
+    counted = _with_inner_axes(_both(mask, has_weight), truth.inner)
+    ids = truth.read(truth.array, truth.name, _any_of_batch(counted, truth.array.shape))
+    counted = _both(counted, ids if is_jax(ids) else ids >= 0)
     if weights is not None:
-        some = known if is_jax(known) or not truth.inner else np.any(known, -1)
-        check_no_nan(weights, "sample_weight", _within(some, weights.shape))
-    of_numbers = _behind(known, numbers.inner - truth.inner)
-    values = numbers.read(numbers.array, numbers.name, _within(of_numbers, numbers.array.shape))
+        of_examples = counted if is_jax(counted) or not truth.inner else np.any(counted, -1)
+        check_no_nan(weights, "sample_weight", _any_of_batch(of_examples, weights.shape))
+    counted = _with_inner_axes(counted, numbers.inner - truth.inner)
+    values = numbers.read(numbers.array, numbers.name, _any_of_batch(counted, numbers.array.shape))
     return Examples(ids, values, weights, mask)
 
 
-def _behind(counted: Array | None, axes: int) -> Array | None:
-    """With more axes behind that of the examples."""
-    return counted if counted is None or is_jax(counted) else counted[(..., *(None,) * axes)]
+def _with_inner_axes(counted: Array | None, number: int) -> Array | None:
+    """Append axes to that of the examples."""
+    return counted if counted is None or is_jax(counted) else append_axes(counted, number)
 
 
 def _both(a: Array | None, b: Array | None) -> Array | None:
-    """What counts by both; an array of JAX where that is not known."""
+    """Tell what counts by both; an array of JAX where that is not known."""
     if a is None or is_jax(b):
         return b
     return a if b is None or is_jax(a) else a & b
 
 
-def _within(counted: Array | None, shape: tuple[int, ...]) -> Array | None:
-    """What counts of an array of this shape in any of the batch entries that share it."""
+def _any_of_batch(counted: Array | None, shape: tuple[int, ...]) -> Array | None:
+    """Tell what counts, of an array of this shape, in any of the batch entries that share it."""
     if counted is None or is_jax(counted):
         return counted
     counted = counted.any(tuple(range(max(counted.ndim - len(shape), 0))))
@@ -248,38 +234,33 @@ def _class_ids(size: int) -> _Reader:
     return read
 
 
+_NO_NUMBER = "no number; where= leaves examples out."
+
+
 def _scores(given: Array, name: str, counted: Array | None) -> Array:
-    """Only their order matters: they keep the precision in which they came."""
-    if (
-        not on_device(given, counted)
-        and not is_integer(given)
-        and given.size
-        and np.isnan(given.max())
-    ):
-        _refuse(np.isnan(given), given, name, counted, "no number; where= leaves examples out.")
+    """Check scores; only their order matters, so they keep the precision in which they came."""
+    if on_device(given, counted) or is_integer(given) or not given.size:
+        return given
+    if np.isnan(given.max()):  # in one pass, without a mask
+        _refuse(np.isnan(given), given, name, counted, _NO_NUMBER)
     return given
 
 
 def _gains(given: Array, name: str, counted: Array | None) -> Array:
     gains = as_float(given, name)
     if not on_device(gains, counted):
-        _refuse(
-            ~(gains >= 0),
-            gains,
-            name,
-            counted,
-            "but relevance is a number >= 0; where= leaves examples out.",
-        )
+        message = "but relevance is a number >= 0; where= leaves examples out."
+        _refuse(~(gains >= 0), gains, name, counted, message)
     return gains
 
 
 def _probabilities(given: Array, name: str, counted: Array | None) -> Array:
-    """What rounding has put beyond 0 or 1 is put back."""
+    """Check probabilities; what rounding has put beyond 0 or 1 is put back."""
     p = as_float(given, name)
     if on_device(p, counted):
         return p
     rounding = 8 * _eps(given)
-    _refuse(np.isnan(p), p, name, counted, "no number; where= leaves examples out.")
+    _refuse(np.isnan(p), p, name, counted, _NO_NUMBER)
     message = (
         "but probabilities lie in [0, 1]. Logits become probabilities by a softmax or sigmoid."
     )
@@ -288,23 +269,36 @@ def _probabilities(given: Array, name: str, counted: Array | None) -> Array:
 
 
 def _distributions(given: Array, name: str, counted: Array | None) -> Array:
-    """Probabilities of all classes."""
+    """Check probabilities of all classes."""
     p = _probabilities(given, name, counted)
     if not on_device(p, counted):
-        total = p.sum(-1)
         message = (
             "but those of all classes sum to 1: divide them by their sum, or take the softmax of"
             " logits."
         )
-        off = np.abs(total - 1) > _eps(given) ** 0.5
-        _refuse(off, total, f"the sum of {name}", _of_rows(counted), message)
+        off = ~sums_to_one(p, _eps(given))
+        if off.any():
+            _refuse(off, p.sum(-1), f"the sum of {name}", _of_rows(counted), message)
     return p
+
+
+def sums_to_one(rows: np.ndarray, eps: float = 0.0) -> np.ndarray:
+    """Tell which rows `(..., K)` of probabilities sum to 1, but for their rounding.
+
+    Files hold probabilities that were rounded to three decimals or more. Each of K such errors is
+    spread evenly over ±0.0005, so their sum has the standard deviation 0.001 sqrt(K / 12), of which
+    six are allowed: that is more than all errors together can be up to K = 12, and beyond it one
+    row in 10^9 is refused. At most 0.05 is allowed, so that thousands of scores that were not
+    normalised do not pass. Numbers of a dtype with a coarser `eps` may be off by its root.
+    """
+    three_decimals = min(0.001 * math.sqrt(3 * rows.shape[-1]), 0.05)
+    return np.abs(rows.sum(-1) - 1) <= max(three_decimals, math.sqrt(eps))
 
 
 def _logits(given: Array, name: str, counted: Array | None) -> Array:
     z = as_float(given, name)
     if not on_device(z, counted):
-        _refuse(np.isnan(z), z, name, counted, "no number; where= leaves examples out.")
+        _refuse(np.isnan(z), z, name, counted, _NO_NUMBER)
         greatest = z.max(-1)
         message = "but a softmax needs a finite one. -inf rules a class out; not all can be."
         _refuse(np.isinf(greatest), greatest, f"the greatest of {name}", _of_rows(counted), message)
@@ -312,11 +306,11 @@ def _logits(given: Array, name: str, counted: Array | None) -> Array:
 
 
 def _logits_to_be_scaled(given: Array, name: str, counted: Array | None) -> Array:
-    """Probabilities, which have a temperature that says nothing, are seen for what they are."""
+    """Check logits, and refuse probabilities, whose temperature would say nothing."""
     z = _logits(given, name, counted)
     if on_device(z, counted):
         return z
-    is_distribution = ((z >= 0) & (z <= 1)).all(-1) & (np.abs(z.sum(-1) - 1) <= _eps(given) ** 0.5)
+    is_distribution = ((z >= 0) & (z <= 1)).all(-1) & sums_to_one(z, _eps(given))
     rows = np.broadcast_to(True if counted is None else counted[..., 0], is_distribution.shape)
     if rows.any() and is_distribution[rows].all():
         raise ValueError(
@@ -331,8 +325,9 @@ def _of_rows(counted: Array | None) -> Array | None:
 
 
 def _eps(given: np.ndarray) -> float:
-    """The rounding of the dtype in which numbers came; at least that of float32, in which those of
-    lists may be computed.
+    """Return the eps of the dtype in which numbers came.
+
+    At least that of float32, in which those of lists may have been computed.
     """
     floating = jax.numpy.issubdtype(given.dtype, np.floating)
     return float(max(xp.finfo(given.dtype).eps if floating else 0.0, np.finfo(np.float32).eps))
@@ -341,7 +336,8 @@ def _eps(given: np.ndarray) -> float:
 _TWO_CLASS = "; two_class makes such an array of the probability of class 1"
 _TWO_LOGITS = "; np.stack([np.zeros_like(z), z], -1) makes such an array of the logit z of class 1"
 
-# Unlike -1, a negative label that nobody takes for the other one of two classes -1 and 1.
+# The label of examples that are left out where truth is made here: beside a 1, `check_binary` would
+# refuse -1 as the other one of two classes.
 IGNORED = np.int8(-100)
 
 INDICATORS = Kind(_class_ids(2))

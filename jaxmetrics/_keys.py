@@ -1,8 +1,7 @@
-"""Keys of whatever draws: a JAX key, an int seed, or on the host a NumPy Generator.
+"""Read the key of a function that draws: a JAX key, an int seed, or on the host a NumPy Generator.
 
 A key is not data: where the data live on the host, it only seeds NumPy's Generator. The same key
-    and the same kind of data
-give the same draws; a Generator moves on, as NumPy's users expect.
+and the same kind of data give the same draws; a Generator moves on, as NumPy's users expect.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ KeyLike: TypeAlias = "jax.Array | int | np.random.Generator"
 
 @dataclass(frozen=True)
 class HostKey:
-    """What seeds a Generator, as often as one is asked for: each starts anew."""
+    """A seed on the host: each Generator that it makes starts anew."""
 
     words: tuple[int, ...]
 
@@ -34,8 +33,9 @@ Key: TypeAlias = "jax.Array | HostKey"
 
 
 def place(key: KeyLike, *arrays: Array | None) -> tuple[Any, ...]:
-    """The key for draws where the arrays live, and the arrays; they move to the device with a key
-    that jit or vmap hides.
+    """Return the key for draws where the arrays live, and the arrays.
+
+    They move to the device with a key that jit or vmap hides.
     """
     if not is_known(key):
         arrays = tuple(None if x is None else jax.numpy.asarray(x) for x in arrays)
@@ -43,7 +43,7 @@ def place(key: KeyLike, *arrays: Array | None) -> tuple[Any, ...]:
 
 
 def as_key(key: KeyLike, *arrays: Array | None) -> Key:
-    """The key for draws where the arrays live."""
+    """Return the key for draws where the arrays live."""
     if isinstance(key, HostKey):
         return key
     is_seed = isinstance(key, int | np.integer) and not isinstance(key, bool)
@@ -75,11 +75,13 @@ def _host_key(key: Any) -> HostKey:
     return HostKey(tuple(np.asarray(words).ravel().tolist()))
 
 
-_SPLIT = 2**64 - 59  # no word of a key, so that no part of one key is another key
+# Stands between the words of a key and the number of its part. The words of JAX's keys and of
+# Generators are below 2^32, and a seed is one word, so that a part of one key is no other key.
+_SPLIT = 2**64 - 59
 
 
 def split(key: Key, num: int = 2) -> list[Key]:
-    """Keys that are independent of each other."""
+    """Derive keys that are independent of each other."""
     if isinstance(key, HostKey):
         return [HostKey((*key.words, _SPLIT, i)) for i in range(num)]
     return list(jax.random.split(key, num))
@@ -94,9 +96,6 @@ def _is_jax_key(key: object) -> bool:
 
 
 def _described(key: object) -> str:
-    shape = (
-        f" of shape {key.shape} and dtype {key.dtype}"
-        if hasattr(key, "shape") and hasattr(key, "dtype")
-        else ""
-    )
-    return f"{type(key).__name__}{shape}"
+    if hasattr(key, "shape") and hasattr(key, "dtype"):
+        return f"{type(key).__name__} of shape {key.shape} and dtype {key.dtype}"
+    return type(key).__name__

@@ -1,4 +1,4 @@
-"""Arrays that are spread over a mesh of devices."""
+"""Let functions take arrays that are spread over a mesh of devices."""
 
 from __future__ import annotations
 
@@ -19,26 +19,23 @@ R = TypeVar("R")
 
 
 def on_any_mesh(function: Callable[P, R]) -> Callable[P, R]:
-    """`function`, which may gather, scatter and sort along the axes of a mesh that are `Explicit`;
-    its results are replicated.
+    """Let `function` gather, scatter and sort along `Explicit` axes; its results are replicated.
 
-    Along such axes, the default of `jax.make_mesh` in recent versions of JAX, an operation whose
-    result could be spread in several ways raises. Inside, the partitioner decides, as it does for
-    axes that are `Auto`.
+    Along such axes of a mesh, the default of `jax.make_mesh` in recent versions of JAX, an
+    operation whose result could be spread in several ways raises. Inside `function`, the
+    partitioner decides, as it does for axes that are `Auto`.
     """
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         leaves, structure = jax.tree.flatten((args, kwargs))
         places = [i for i, x in enumerate(leaves) if is_jax(x)]
-        mesh = next(
-            (mesh for mesh in map(_explicit_mesh, (leaves[i] for i in places)) if mesh is not None),
-            None,
-        )
+        meshes = (_explicit_mesh(leaves[i]) for i in places)
+        mesh = next((mesh for mesh in meshes if mesh is not None), None)
         if mesh is None:
             return function(*args, **kwargs)
 
-        def on_arrays(*arrays: jax.Array) -> R:
+        def of_arrays(*arrays: jax.Array) -> R:  # `auto_axes` takes arrays only
             all_leaves = list(leaves)
             for i, x in zip(places, arrays, strict=True):
                 all_leaves[i] = x
@@ -46,7 +43,7 @@ def on_any_mesh(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
 
         replicated = NamedSharding(mesh, PartitionSpec())
-        auto = jax.sharding.auto_axes(on_arrays, axes=mesh.axis_names, out_sharding=replicated)
+        auto = jax.sharding.auto_axes(of_arrays, axes=mesh.axis_names, out_sharding=replicated)
         return auto(*(leaves[i] for i in places))
 
     return call
@@ -60,8 +57,7 @@ def _explicit_mesh(x: jax.Array) -> Mesh | AbstractMesh | None:
 
 
 def varying_alike(*arrays: Array | None) -> tuple[Any, ...]:
-    """Inside `jax.shard_map`, mark what differs between devices in any argument as differing in
-    all.
+    """Mark as differing between devices, inside `jax.shard_map`, all arrays if any of them does.
 
     A gradient may differ between devices only if its argument does; the transpose of the mark adds
     up the devices' gradients.
@@ -73,11 +69,13 @@ def varying_alike(*arrays: Array | None) -> tuple[Any, ...]:
 
 
 def varying_axes(x: Array) -> frozenset[Hashable]:
-    """The axes along which devices may hold different `x`; the field has moved since JAX 0.7."""
+    """Return the axes along which devices may hold different `x`."""
     if not is_jax(x):
         return frozenset()
     kind = jax.typeof(x)
-    return kind.manual_axis_type.varying if hasattr(kind, "manual_axis_type") else kind.vma
+    if hasattr(kind, "manual_axis_type"):
+        return kind.manual_axis_type.varying
+    return kind.vma  # its name in JAX 0.7
 
 
 def _vary_along(x: Array, axes: frozenset[Hashable]) -> Array:

@@ -1,4 +1,4 @@
-"""Where the data live, the work is done: one source for NumPy on the host and JAX on its devices.
+"""Namespaces that are NumPy for data on the host, and JAX for data on its devices.
 
 A formula is written once, with `xp` in the place of `numpy` and `lax`, `special` in those of
 `jax.lax` and `jax.scipy.special`. Each call looks at its arguments: a JAX array or tracer among
@@ -6,8 +6,8 @@ them means JAX, in its precision; anything else is computed at once by NumPy, in
 person asks about arrays in memory is answered without a compiler, and the same line runs within
 `jax.jit`.
 
-`compiled` stands at the entrance of a function: on the host it calls it, for JAX arrays it compiles
-it.
+A function decorated by `compiled` (in `_compilation`) is called on the host, and compiled for JAX
+arrays.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ import numpy as np
 __all__: list[str] = []
 
 
-Array: TypeAlias = Any  # a NumPy array where all arguments live on the host, else a JAX array
+# A NumPy array where all arguments live on the host, else a JAX array. It is Any because only an
+# overload of every function could say which of the two comes back: as `jax.Array | np.ndarray`,
+# callers would have to narrow each result, and each argument of a function of one of the two.
+Array: TypeAlias = Any
 
 _HOST_TYPES = frozenset(
     {np.ndarray, float, int, bool, str, type(None), np.float64, np.int64, np.bool_}
@@ -34,40 +37,46 @@ _HOST_TYPES = frozenset(
 
 
 def is_jax(x: object) -> bool:
-    """Whether `x` is an array or tracer of JAX."""
+    """Tell whether `x` is an array or tracer of JAX."""
     return type(x) not in _HOST_TYPES and isinstance(x, jax.Array)
 
 
 def on_device(*values: Any) -> bool:
-    """Whether an array of JAX is among the values or the leaves of the pytrees."""
+    """Tell whether an array of JAX is among the values, or the leaves of pytrees among them."""
     return any(map(is_jax, jax.tree.leaves(values)))
 
 
 def is_known(x: object) -> bool:
-    """Whether the values of an array can be looked at: those of a tracer cannot."""
+    """Tell whether the values of an array can be looked at: those of a tracer cannot."""
     return not isinstance(x, jax.core.Tracer)
 
 
 def float_dtype(*arrays: Any) -> np.dtype:
-    """The dtype in which these arrays are computed: float64 on the host; on the device float32,
-    under `jax_enable_x64` float64.
+    """Return the dtype in which these arrays are computed.
 
-    Without arrays that of the device.
+    On the host it is float64; on the device, and where no arrays are given, float32, or float64
+    under `jax_enable_x64`.
     """
-    return (
-        jax.dtypes.canonicalize_dtype(float) if not arrays or on_device(arrays) else np.dtype(float)
-    )
+    if arrays and not on_device(arrays):
+        return np.dtype(float)
+    return jax.dtypes.canonicalize_dtype(float)
 
 
-def _either(on_host: Callable[..., Any], on_device_: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(on_device_)
+def _dispatched(numpys: Callable[..., Any], jaxs: Callable[..., Any]) -> Callable[..., Any]:
+    """JAX's function where an argument is an array of JAX, else NumPy's.
+
+    It runs for every operation on the host, so the usual case, arrays and numbers by position, is
+    decided without `on_device`, which flattens pytrees.
+    """
+
+    @functools.wraps(jaxs)
     def call(*args: Any, **kwargs: Any) -> Any:
         for x in args:
             if is_jax(x) or (isinstance(x, list | tuple) and on_device(x)):
-                return on_device_(*args, **kwargs)
+                return jaxs(*args, **kwargs)
         if kwargs and on_device(kwargs):
-            return on_device_(*args, **kwargs)
-        return on_host(*args, **kwargs)
+            return jaxs(*args, **kwargs)
+        return numpys(*args, **kwargs)
 
     return call
 
@@ -79,6 +88,7 @@ def _searchsorted(a: np.ndarray, v: np.ndarray, side: Any = "left", method: str 
 def _take_along_axis(a: np.ndarray, i: np.ndarray, axis: int, mode: str = "") -> np.ndarray:
     if mode == "clip":
         i = np.clip(i, 0, a.shape[axis] - 1)
+    # JAX's broadcasts the other axes, NumPy's does not.
     axis %= a.ndim
     shape = np.broadcast_shapes(*((*x.shape[:axis], 1, *x.shape[axis + 1 :]) for x in (a, i)))
     a, i = (np.broadcast_to(x, (*shape[:axis], x.shape[axis], *shape[axis + 1 :])) for x in (a, i))
@@ -101,8 +111,8 @@ def _einsum(subscripts: str, *operands: np.ndarray, precision: Any = None) -> np
     return np.einsum(subscripts, *operands, optimize=True)
 
 
-# NumPy's functions where they differ from JAX's in more than the library.
-_HOST: dict[str, Callable[..., Any]] = {
+# NumPy's functions where they differ from JAX's in their arguments, or in the order of ties.
+_NUMPYS: dict[str, Callable[..., Any]] = {
     "argsort": lambda x, axis=-1: np.argsort(x, axis, kind="stable"),
     "atan2": np.arctan2,
     "einsum": _einsum,
@@ -113,21 +123,19 @@ _HOST: dict[str, Callable[..., Any]] = {
 }
 
 
+# JAX's know bfloat16, NumPy's do not.
+_FUNCTIONS_OF_DTYPES = {"finfo", "iinfo", "issubdtype", "promote_types"}
+
+
 class _Namespace(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
-        device, host = getattr(jnp, name), _HOST.get(name, getattr(np, name, None))
-        # Of all dtypes, bfloat16 too.
-        if host is None or name in (
-            "finfo",
-            "iinfo",
-            "issubdtype",
-            "promote_types",
-        ):
-            value = device
-        elif not callable(device) or isinstance(host, type):
-            value = host
+        jaxs, numpys = getattr(jnp, name), _NUMPYS.get(name, getattr(np, name, None))
+        if numpys is None or name in _FUNCTIONS_OF_DTYPES:
+            value = jaxs
+        elif not callable(jaxs) or isinstance(numpys, type):  # a constant or a dtype
+            value = numpys
         else:
-            value = _either(host, device)
+            value = _dispatched(numpys, jaxs)
         setattr(self, name, value)
         return value
 
@@ -154,56 +162,73 @@ def _scan(body: Callable[[Any, Any], Any], init: Any, xs: Any) -> tuple[Any, Any
 
 
 def _iota(dtype: Any, shape: Sequence[int], dimension: int) -> np.ndarray:
-    return np.broadcast_to(
-        np.arange(shape[dimension], dtype=dtype).reshape(
-            (-1,) + (1,) * (len(shape) - 1 - dimension)
-        ),
-        shape,
-    )
+    numbers = np.arange(shape[dimension], dtype=dtype)
+    axes_behind = (1,) * (len(shape) - 1 - dimension)
+    return np.broadcast_to(numbers.reshape((-1, *axes_behind)), shape)
 
 
 def _sort(
     operands: Sequence[np.ndarray], dimension: int = -1, num_keys: int = 1
 ) -> list[np.ndarray]:
-    """Several arrays in the order of the first."""
+    """Sort several arrays in the order of the first."""
     order = np.argsort(operands[0], dimension, kind="stable")
     return [np.take_along_axis(x, order, dimension) for x in operands]
 
 
 def _accumulate(ufunc: np.ufunc) -> Callable[..., np.ndarray]:
     def call(x: np.ndarray, axis: int = 0, reverse: bool = False) -> np.ndarray:
-        return (
-            np.flip(ufunc.accumulate(np.flip(x, axis), axis), axis)
-            if reverse
-            else ufunc.accumulate(x, axis)
-        )
+        if reverse:
+            return np.flip(ufunc.accumulate(np.flip(x, axis), axis), axis)
+        return ufunc.accumulate(x, axis)
 
     return call
 
 
 def _elementwise(function: Callable[[float], float]) -> Callable[[Any], np.ndarray]:
-    table = np.frompyfunc(function, 1, 1)
-    return lambda x: np.asarray(table(x), float)
-
-
-_erfc = _elementwise(math.erfc)
+    ufunc = np.frompyfunc(function, 1, 1)
+    return lambda x: np.asarray(ufunc(x), float)
 
 
 def _normal_quantile(p: float) -> float:
-    return (
-        statistics.NormalDist().inv_cdf(p)
-        if 0 < p < 1
-        else -math.inf
-        if p == 0
-        else math.inf
-        if p == 1
-        else math.nan
-    )
+    if 0 < p < 1:
+        return statistics.NormalDist().inv_cdf(p)
+    return {0.0: -math.inf, 1.0: math.inf}.get(p, math.nan)
 
 
 def _softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
     e = np.exp(x - x.max(axis, keepdims=True))
     return e / e.sum(axis, keepdims=True)
+
+
+_LAX_OF_NUMPY: dict[str, Callable[..., Any]] = {
+    "bitcast_convert_type": lambda x, dtype: np.asarray(x).view(dtype),
+    "broadcasted_iota": _iota,
+    "complex": lambda a, b: a + 1j * b,
+    "cond": lambda condition, on_true, on_false: on_true() if condition else on_false(),
+    "cummax": _accumulate(np.maximum),
+    "cummin": _accumulate(np.minimum),
+    "cumsum": _accumulate(np.add),
+    "fori_loop": _fori_loop,
+    "map": lambda function, xs: _scan(lambda _, x: (None, function(x)), None, xs)[1],
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "scan": _scan,
+    "sort": _sort,
+    # Derivatives on the host are imaginary parts, see `intervals.derivatives`.
+    "stop_gradient": lambda x: jax.tree.map(np.real, x),
+    "while_loop": _while_loop,
+}
+_SPECIAL_OF_NUMPY: dict[str, Callable[..., Any]] = {
+    "erfc": _elementwise(math.erfc),
+    "expit": lambda x: np.exp(-np.logaddexp(0, -np.asarray(x))),
+    "logit": lambda x: np.log(x) - np.log1p(-np.asarray(x)),
+    "ndtri": _elementwise(_normal_quantile),
+    "softmax": _softmax,
+}
+
+
+def _module(numpys: dict[str, Callable[..., Any]], jaxs: Any, **more: Any) -> types.SimpleNamespace:
+    functions = {name: _dispatched(host, getattr(jaxs, name)) for name, host in numpys.items()}
+    return types.SimpleNamespace(**functions, **more)
 
 
 if TYPE_CHECKING:
@@ -212,47 +237,17 @@ if TYPE_CHECKING:
     from jax.scipy import special as special
 else:
     xp = _Namespace("xp")
-    # Derivatives there are imaginary.
-    lax = types.SimpleNamespace(
-        **{
-            name: _either(host, getattr(jax.lax, name))
-            for name, host in {
-                "bitcast_convert_type": lambda x, dtype: np.asarray(x).view(dtype),
-                "broadcasted_iota": _iota,
-                "complex": lambda a, b: a + 1j * b,
-                "cummax": _accumulate(np.maximum),
-                "cummin": _accumulate(np.minimum),
-                "cumsum": _accumulate(np.add),
-                "fori_loop": _fori_loop,
-                "cond": lambda condition, on_true, on_false: on_true() if condition else on_false(),
-                "map": lambda function, xs: _scan(lambda _, x: (None, function(x)), None, xs)[1],
-                "scan": _scan,
-                "rsqrt": lambda x: 1 / np.sqrt(x),
-                "sort": _sort,
-                "stop_gradient": lambda x: jax.tree.map(np.real, x),
-                "while_loop": _while_loop,
-            }.items()
-        },
-        Precision=jax.lax.Precision,
-    )
-    # JAX's own takes three times as long to compile.
-    special = types.SimpleNamespace(
-        **{
-            name: _either(host, getattr(jax.scipy.special, name))
-            for name, host in {
-                "erfc": _erfc,
-                "expit": lambda x: np.exp(-np.logaddexp(0, -np.asarray(x))),
-                "logit": lambda x: np.log(x) - np.log1p(-np.asarray(x)),
-                "ndtri": _elementwise(_normal_quantile),
-                "softmax": _softmax,
-            }.items()
-        },
+    lax = _module(_LAX_OF_NUMPY, jax.lax, Precision=jax.lax.Precision)
+    special = _module(
+        _SPECIAL_OF_NUMPY,
+        jax.scipy.special,
+        # By erfc: the `ndtr` of JAX takes three times as long to compile.
         ndtr=lambda x: special.erfc(-x / math.sqrt(2)) / 2,
     )
 
 
 class custom_jvp:
-    """`jax.custom_jvp` for arrays of JAX; on the host the function itself."""
+    """Apply `jax.custom_jvp` to calls with arrays of JAX; on the host call the function itself."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)

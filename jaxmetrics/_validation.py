@@ -1,9 +1,8 @@
-"""What every file needs at its door: conversion, static checks and their wording, division that
-knows about 0/0.
+"""Validate input: conversion to arrays, checks of shapes, dtypes and values, and their wording.
 
-Mistakes that are visible in the shapes, dtypes and Python values raise here, also while JAX traces.
-What depends on the numbers in an array (a label out of range, a negative count) cannot raise under
-`jax.jit` and never does.
+What shapes, dtypes and Python values show raises always, also while JAX traces. What depends on the
+numbers in an array (a label out of range, a NaN weight) raises for arrays of the host only, since
+jit hides those of JAX arrays.
 """
 
 from __future__ import annotations
@@ -27,10 +26,9 @@ INT32_MAX = int(np.iinfo(np.int32).max)
 
 
 def as_array(x: ArrayLike, name: str) -> Array:
-    """JAX arrays and tracers as they are; all else (lists, Series, tensors in host memory) as a
-    NumPy array.
+    """Leave JAX arrays and tracers as they are, and make NumPy arrays of all else.
 
-    An empty list counts as integers.
+    That is lists, Series and tensors in host memory. An empty list counts as integers.
     """
     if type(x) is np.ndarray or is_jax(x):
         return x
@@ -55,18 +53,18 @@ def is_integer(x: Array) -> bool:
 
 
 def as_float(x: ArrayLike, name: str) -> Array:
-    """`x` in the computing dtype."""
+    """Convert `x` to the dtype in which it is computed.
+
+    complex128 passes: derivatives on the host are its imaginary part, see `intervals.derivatives`.
+    """
     if type(x) in (float, int):
         return np.float64(x)  # type: ignore[arg-type]
     array = as_array(x, name)
-    # Complex: derivatives, see `intervals.derivatives`.
-    if array.dtype in (
-        np.complex128,
-        float_dtype(array),
-    ):
+    dtype = float_dtype(array)
+    if array.dtype in (np.complex128, dtype):
         return array
     check_real(array, name)
-    return array.astype(float_dtype(array))
+    return array.astype(dtype)
 
 
 def check_real(array: Array, name: str) -> None:
@@ -80,15 +78,12 @@ def refuse_where(bad: Array, array: Array, name: str, message: str) -> None:
         index = np.argwhere(bad)[0].tolist()
         place = f"{name}[{', '.join(map(str, index))}]" if index else name
         value = np.asarray(array)[tuple(index)]
-        raise ValueError(
-            f"{place} is {value:g}, {message}"
-            if array.dtype.kind == "f"
-            else f"{place} is {value}, {message}"
-        )
+        shown = f"{value:g}" if array.dtype.kind == "f" else f"{value}"
+        raise ValueError(f"{place} is {shown}, {message}")
 
 
 def as_counts(counts: ArrayLike) -> Array:
-    """`counts` as floats of shape `(..., K, K)`."""
+    """Convert `counts` to floats of shape `(..., K, K)`."""
     array = as_float(counts, "counts")
     check_square(array, "counts")
     return array
@@ -104,7 +99,7 @@ def check_square(array: Array, name: str) -> None:
 
 
 def as_square(x: ArrayLike, k: int, name: str) -> Array:
-    """`x` as a `(k, k)` array of floats that goes with counts of k classes."""
+    """Convert `x` to a `(k, k)` array of floats that goes with counts of k classes."""
     array = as_float(x, name)
     if array.shape != (k, k):
         raise ValueError(
@@ -115,7 +110,7 @@ def as_square(x: ArrayLike, k: int, name: str) -> Array:
 
 
 def check_size(value: int, name: str) -> int:
-    """A static size of at least one."""
+    """Check a static size of at least one."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(
             f"{name} must be a Python int, because it sets the shape of the result; got"
@@ -127,7 +122,7 @@ def check_size(value: int, name: str) -> int:
 
 
 def check_level(level: float) -> float:
-    """The probability with which an interval is meant to contain the true value."""
+    """Check the probability with which an interval is meant to contain the true value."""
     if not (isinstance(level, int | float) and 0 < (1 - level) / 2 < 0.5):
         raise ValueError(
             f"level must be a Python number between 0 and 1 (0.95 for 95 %), got {level!r}."
@@ -144,12 +139,10 @@ def check_option(value: str, name: str, options: tuple[str, ...]) -> None:
 
 
 def as_class_ids(labels: ArrayLike, name: str, size: int, where: Array | None = None) -> Array:
-    """Integer class ids with an axis of examples.
+    """Check integer class ids with an axis of examples.
 
-    Of host arrays the values are looked at: a label of `size` or more raises, unless `where` leaves
-        it out, and all that are
-    negative become -1. So a 64-bit label such as 2**32 does not wrap to 0 where JAX truncates it to
-    32 bits.
+    The values of host arrays are looked at: a label of `size` or more raises, unless `where` leaves
+    it out, and where one is negative, all negative ones become -1.
     """
     ids = as_array(labels, name)
     check_integer(ids, name)
@@ -177,8 +170,9 @@ def check_integer(ids: Array, name: str) -> None:
 
 
 def check_no_column(ids: Array, name: str) -> None:
-    """Class ids `(n, 1)` of the host, as a table with one column gives them, which would be n batch
-    entries.
+    """Refuse class ids `(n, 1)` of the host, as a table with one column gives them.
+
+    They would be n batch entries of one example.
     """
     if not is_jax(ids) and ids.ndim == 2 and ids.shape[-1] == 1 < ids.shape[-2]:
         raise ValueError(
@@ -188,40 +182,35 @@ def check_no_column(ids: Array, name: str) -> None:
 
 
 def ids_in_range(ids: Array, name: str, size: int, where: Array | None = None) -> Array:
-    """The values of `as_class_ids`."""
+    """Check the values of class ids as `as_class_ids` does.
+
+    Ids that all lie in [0, size) come back as they are, which tells `count` that none is ignored.
+    Others come back as int64, so that a label such as 2**32 does not wrap to 0 where JAX truncates
+    it to 32 bits.
+    """
     if is_jax(ids) or ids.size == 0:
         return ids
-    # Negative ids are large ones without a sign.
+    # One pass over the labels checks both ends: as unsigned integers, negative ids are large.
     if ids.dtype == bool or ids.view(f"u{ids.dtype.itemsize}").max() < size:
-        # With int64 it would become float64.
+        # NumPy makes float64 of uint64 together with int64.
         return ids.astype(np.int64) if ids.dtype == np.uint64 else ids
     if where is None or not is_jax(where):
-        counted = (
-            True
-            if where is None
-            else np.broadcast_to(where, np.broadcast_shapes(ids.shape, where.shape))
-        )
-        refuse_where(
-            (ids >= size) & counted,
-            np.broadcast_to(ids, np.shape(counted) or ids.shape),
-            name,
-            _out_of(size),
-        )
+        _refuse_beyond(size, ids, name, np.asarray(True) if where is None else where)
     return np.where((ids >= 0) & (ids < size), ids, np.asarray(-1, np.int64)).astype(np.int64)
 
 
-def _out_of(size: int) -> str:
+def _refuse_beyond(size: int, ids: np.ndarray, name: str, counted: np.ndarray) -> None:
+    bad, shown = np.broadcast_arrays((ids >= size) & counted, ids)
     hint = " Write binary truth as 0 and 1: y_true == 1." if size == 2 else ""
-    return (
+    message = (
         f"but class ids must lie in [0, {size}), and negative ones are ignored. Labels that start"
         f" from 1: subtract 1.{hint}"
     )
+    refuse_where(bad, shown, name, message)
 
 
 def check_binary(y_true: Array, name: str = "y_true") -> None:
-    """Truth of -1 and 1 (on the host): the former would be ignored, and nothing be left to tell
-    apart.
-    """
+    """Refuse truth of -1 and 1 on the host: the former would be ignored, and one class be left."""
     if not is_jax(y_true) and y_true.size and y_true.dtype != bool and y_true.min() == -1:
         present = np.unique(y_true)
         if 1 in present and 0 not in present:
@@ -233,9 +222,8 @@ def check_binary(y_true: Array, name: str = "y_true") -> None:
 
 @compiled
 def valid_ids(ids: Array, *, size: int) -> Array:
-    """Class ids as int32, -1 for those outside of [0, size)."""
-    # Int8 cannot be compared with 200.
-    wide = ids if ids.dtype.itemsize >= 4 else ids.astype(xp.int32)
+    """Convert class ids to int32, -1 for those outside of [0, size)."""
+    wide = ids if ids.dtype.itemsize >= 4 else ids.astype(xp.int32)  # a size of 200 is no int8
     return xp.where((wide >= 0) & (wide < size), wide, -1).astype(xp.int32)
 
 
@@ -250,7 +238,7 @@ def as_mask(where: ArrayLike) -> Array:
 
 
 def as_weights(sample_weight: ArrayLike, where: Array | None = None) -> Array:
-    """Weights of examples; NaN ones that count raise on the host."""
+    """Convert weights of examples to floats; NaN ones that count raise on the host."""
     weights = as_float(sample_weight, "sample_weight")
     check_no_nan(weights, "sample_weight", where)
     return weights
@@ -261,18 +249,18 @@ def check_no_nan(values: Array, name: str, where: Array | None = None) -> None:
     if is_jax(values) or is_jax(where) or not np.isnan(values).any():
         return
     counted = np.asarray(True) if where is None else where
-    shape = np.broadcast_shapes(values.shape, counted.shape)
-    missing = np.broadcast_to(np.isnan(values), shape) & counted
-    refuse_where(
-        missing,
-        np.broadcast_to(values, shape),
-        name,
-        f"no number. where=~np.isnan({name}) leaves such examples out.",
-    )
+    bad, shown = np.broadcast_arrays(np.isnan(values) & counted, values)
+    message = f"no number. where=~np.isnan({name}) leaves such examples out."
+    refuse_where(bad, shown, name, message)
+
+
+def shapes_of(**arrays: Array | None) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of those arrays that were given, by name."""
+    return {name: x.shape for name, x in arrays.items() if x is not None}
 
 
 def check_examples(shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """All have an axis of examples of one length, last, and leading axes that broadcast."""
+    """Check for an axis of examples of one length, last, and leading axes that broadcast."""
     described = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
     if any(len(shape) == 0 for shape in shapes.values()):
         raise ValueError(f"each argument needs an axis of examples, got the shapes {described}.")

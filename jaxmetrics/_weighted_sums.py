@@ -1,6 +1,4 @@
-"""Sums of the weights of each cell that do not drift, in float32, however many examples there
-are.
-"""
+"""Add up weights by cell in float32, without drift however many examples there are."""
 
 from __future__ import annotations
 
@@ -13,9 +11,17 @@ from jaxmetrics._scatter import count_ids, iota
 __all__: list[str] = []
 
 
+# Values that are added one after another: 256 roundings of float32 stay below 2e-5 of their sum.
+SLOT_SIZE = 256
+# For so few cells each has a slot in every lane: together they hold at most twice as many numbers
+# as there are values.
+FEW_CELLS = 2 * SLOT_SIZE
+
+
 def sum_by_cell(cell: Array, values: Array, num_cells: int, most: int) -> Array:
-    """Sums `(num_cells, *window)` of the values `(n, *window)` of each cell; `most` bounds the
-    values of a cell.
+    """Add up the values `(n, *window)` of each cell, to `(num_cells, *window)`.
+
+    `most` bounds the number of values of a cell; a cell of `num_cells` or more drops its value.
 
     A float32 sum that takes one addition after another drifts (ten million times 0.1 gives
     1,087,937) and stops at 2^24. So the values of a cell are spread over slots, about SLOT_SIZE to
@@ -28,19 +34,12 @@ def sum_by_cell(cell: Array, values: Array, num_cells: int, most: int) -> Array:
     return _sum_in_slots(cell, values, num_cells, most)
 
 
-SLOT_SIZE = 256
-# So that all lanes together hold at most twice as many numbers as there are values.
-FEW_CELLS = 2 * SLOT_SIZE
-
-
 def _scatter_add(index: Array, values: Array, size: int) -> Array:
     return jnp.zeros((size, *values.shape[1:]), values.dtype).at[index].add(values, mode="drop")
 
 
 def _sum_in_lanes(cell: Array, values: Array, num_cells: int) -> Array:
-    """Every cell has a slot for each run of SLOT_SIZE examples; tables of slots are added in
-    pairs.
-    """
+    """Give every cell a slot in each lane of about SLOT_SIZE examples, and add lanes in pairs."""
     n = len(cell)
     num_lanes = 1 << (n // SLOT_SIZE).bit_length()
     lane = iota(cell.shape, 0) // -(-n // num_lanes)
@@ -54,19 +53,18 @@ def _sum_in_lanes(cell: Array, values: Array, num_cells: int) -> Array:
 
 
 def _sum_in_slots(cell: Array, values: Array, num_cells: int, most: int) -> Array:
-    """A cell has as many slots as its number of values asks for, which take turns; their sums are
-    summed in the same way.
+    """Give a cell as many slots as its number of values asks for, which take turns.
+
+    The sums of the slots are values of the same cells, and are summed in the same way.
     """
     n = len(cell)
     count = count_ids(1, (num_cells,), (cell[None],), jnp.full((1, n), True))[0]
     num_slots = count // SLOT_SIZE + 1
     first_slot = jnp.cumsum(num_slots) - num_slots
     turn = jax.lax.rem(iota(cell.shape, 0), num_slots.at[cell].get(mode="fill", fill_value=1))
-    all_slots = num_cells + n // SLOT_SIZE
+    all_slots = num_cells + n // SLOT_SIZE  # at least the sum of num_slots, and static
     slot = jnp.where(cell < num_cells, first_slot.at[cell].get(mode="clip") + turn, all_slots)
-    cell_of_slot = jnp.repeat(
-        jnp.arange(num_cells, dtype=jnp.int32), num_slots, total_repeat_length=all_slots
-    )
-    return sum_by_cell(
-        cell_of_slot, _scatter_add(slot, values, all_slots), num_cells, most // SLOT_SIZE + 1
-    )
+    cells = jnp.arange(num_cells, dtype=jnp.int32)
+    cell_of_slot = jnp.repeat(cells, num_slots, total_repeat_length=all_slots)
+    sums = _scatter_add(slot, values, all_slots)
+    return sum_by_cell(cell_of_slot, sums, num_cells, most // SLOT_SIZE + 1)

@@ -1,4 +1,4 @@
-"""From labels and predictions to counts, the array `(..., K, K)` on which every metric works.
+"""Count labels and predictions into the array `(..., K, K)` on which every metric works.
 
 Row = true class, column = predicted class. Shapes: `n` examples on the last axis (`y_prob` and
 indicator arrays carry their classes or labels behind it); leading axes are batch and broadcast, so
@@ -70,8 +70,7 @@ def confusion_matrix(
     groups: ArrayLike | None = None,
     num_groups: int | None = None,
 ) -> Array:
-    """Confusion matrix: `C[i, j]` = number (or weight) of the examples of class i that were
-    predicted as j.
+    """Count in `C[i, j]` the examples (or their weight) of class i that were predicted as j.
 
     Args:
         y_true, y_pred: class ids, `(..., n)`; with `labels`, members of it, of any kind.
@@ -118,8 +117,9 @@ def paired_confusion_matrix(
     groups: ArrayLike | None = None,
     num_groups: int | None = None,
 ) -> Array:
-    """`C[i, j, k]` = number of examples of class i that A predicted as j and B as k: all that a
-    comparison needs.
+    """Count in `C[i, j, k]` the examples of class i that A predicted as j and B as k.
+
+    It is all that a comparison needs.
 
     Returns:
         `(..., K, K, K)`; its sum over the last axis is the confusion matrix of A, over the last but
@@ -143,7 +143,7 @@ def _class_axes(
     labels: Sequence[Hashable] | None,
     where: ArrayLike | None,
 ) -> list[Axis]:
-    """Axes of the same K classes."""
+    """Make axes of the same K classes."""
     if labels is None:
         size = None if num_classes is None else check_size(num_classes, "num_classes")
         return [(name, values, size) for name, values in named.items()]
@@ -158,7 +158,7 @@ def _class_axes(
 
 
 def ids_by_label(labels: Iterable[Hashable]) -> dict[Hashable, int]:
-    """The class id of each label."""
+    """Map each label to its class id."""
     classes = [x.item() if isinstance(x, np.generic) else x for x in labels]
     ids = {label: i for i, label in enumerate(classes)}
     if not classes or len(ids) < len(classes):
@@ -169,8 +169,9 @@ def ids_by_label(labels: Iterable[Hashable]) -> dict[Hashable, int]:
 def ids_of_labels(
     values: Any, ids: dict[Hashable, int], name: str, where: ArrayLike | None
 ) -> np.ndarray:
-    """Class ids of an array of labels of any hashable kind; -1 where `where` leaves out one that is
-    not in `ids`.
+    """Make class ids of an array of labels of any hashable kind.
+
+    A label that is not in `ids` raises, or becomes -1 where `where` leaves it out.
     """
     if on_device(values):
         raise TypeError(
@@ -201,15 +202,15 @@ def ids_of_labels(
 
 
 def _array_of_labels(values: Any) -> np.ndarray:
-    array = values.to_numpy() if hasattr(values, "to_numpy") else None
-    if array is None:
-        array = np.empty(len(values), object)
-        array[:] = values
-    return np.asarray(array)
+    if hasattr(values, "to_numpy"):
+        return np.asarray(values.to_numpy())
+    array = np.empty(len(values), object)  # NumPy would make strings of 1 beside "a"
+    array[:] = values
+    return array
 
 
 def _distinct(array: np.ndarray) -> tuple[list[Hashable], np.ndarray]:
-    """The labels that occur, as Python values, and the place of each element among them."""
+    """Find the labels that occur, as Python values, and the position of each element among them."""
     if array.dtype != object:
         present, inverse = np.unique(array, return_inverse=True)
         return present.tolist(), inverse
@@ -228,10 +229,10 @@ def soft_confusion_matrix(
     groups: ArrayLike | None = None,
     num_groups: int | None = None,
 ) -> Array:
-    """Expected confusion matrix when each prediction is drawn from its probabilities: `C[i, j]` =
-    sum of `y_prob[.., j]` over the examples of class i.
+    """Add up in `C[i, j]` the probabilities `y_prob[.., j]` of the examples of class i.
 
-    It is linear in `y_prob` and `sample_weight`, so any smooth metric of it is a differentiable
+    It is the expected confusion matrix when each prediction is drawn from its probabilities. It is
+    linear in `y_prob` and `sample_weight`, so any smooth metric of it is a differentiable
     loss. `y_prob` is summed as it stands: rows are neither normalised nor passed through a softmax.
 
     Args:
@@ -268,7 +269,7 @@ def multilabel_confusion_matrix(
     groups: ArrayLike | None = None,
     num_groups: int | None = None,
 ) -> Array:
-    """One 2x2 table per label from indicator arrays.
+    """Count one 2x2 table per label from indicator arrays.
 
     Args:
         y_true, y_pred: 0 or 1 (or bool), `(..., n, L)`; a negative value leaves out that label of
@@ -299,14 +300,14 @@ def multilabel_confusion_matrix(
         array = as_array(per_example, "sample_weight, where or groups")
         return array[..., None, :] if array.ndim else array
 
-    kept = None if where is None else as_mask(where)
+    given_mask = None if where is None else as_mask(where)
+    label_mask = given_mask[..., None] if given_mask is not None and given_mask.ndim else None
     axes: list[Axis] = []
     for name, indicators in (("y_true", true), ("y_pred", pred)):
         check_integer(indicators, name)
-        of_rows = None if kept is None or kept.ndim == 0 else kept[..., None]
-        axes.append((name, ids_in_range(indicators, name, 2, of_rows).swapaxes(-1, -2), 2))
-    weights, mask, group_ids = map(repeated_for_labels, (sample_weight, kept, groups))
-    return count(axes, weights, mask, group_ids, num_groups, labels_are_batch=True)
+        axes.append((name, ids_in_range(indicators, name, 2, label_mask).swapaxes(-1, -2), 2))
+    weights, mask, group_ids = map(repeated_for_labels, (sample_weight, given_mask, groups))
+    return count(axes, weights, mask, group_ids, num_groups, refuse_columns=False)
 
 
 def confusion_matrix_at_thresholds(
@@ -319,7 +320,7 @@ def confusion_matrix_at_thresholds(
     groups: ArrayLike | None = None,
     num_groups: int | None = None,
 ) -> Array:
-    """One 2x2 table per threshold, where `y_score >= threshold` predicts class 1.
+    """Count one 2x2 table per threshold, where `y_score >= threshold` predicts class 1.
 
     Each score is placed among the sorted thresholds by bisection, and cumulative sums of that one
     histogram give all tables: O(n log T), not a pass per threshold.
@@ -354,14 +355,15 @@ def confusion_matrix_at_thresholds(
     order = xp.argsort(cuts)
     axes = [("y_true", truth, 2), ("y_score", bins_between(cuts[order], scores), cuts.size + 1)]
     histogram = count(axes, sample_weight, mask, groups, num_groups)
-    below = xp.cumsum(histogram, -1)[..., :-1]
-    reached = lax.cumsum(histogram, histogram.ndim - 1, reverse=True)[..., 1:]
-    tables_last = xp.stack([below, reached], -1)[..., xp.argsort(order), :]  # (..., G, 2, T, 2)
-    return xp.moveaxis(tables_last, -2, -3 if groups is None else -4)
+    predicted_0 = xp.cumsum(histogram, -1)[..., :-1]
+    predicted_1 = lax.cumsum(histogram, histogram.ndim - 1, reverse=True)[..., 1:]
+    # In the order in which the thresholds came, (..., G, 2, T, 2).
+    counts = xp.stack([predicted_0, predicted_1], -1)[..., xp.argsort(order), :]
+    return xp.moveaxis(counts, -2, -3 if groups is None else -4)
 
 
 def one_vs_rest(counts: ArrayLike) -> Array:
-    """The 2x2 table of each class against all others, `[[TN, FP], [FN, TP]]`.
+    """Make the 2x2 table of each class against all others, `[[TN, FP], [FN, TP]]`.
 
     Returns:
         `(..., K, 2, 2)`. Integers stay integers: int64 on the host, on the device int32 (or their
@@ -392,8 +394,9 @@ def _integer_tables(counts: Array) -> Array:
 
 
 def normalize(counts: ArrayLike, over: Literal["true", "pred", "all"] = "true") -> Array:
-    """`counts` as fractions of each true class, `C_ij / sum_j C_ij`, each predicted class,
-    `C_ij / sum_i C_ij`, or all.
+    """Divide `counts` by their sum over each true class, each predicted class, or all.
+
+    `over="true"` gives `C_ij / sum_j C_ij`, "pred" `C_ij / sum_i C_ij`, "all" `C_ij / sum_ij C_ij`.
 
     Returns:
         `(..., K, K)`, float in [0, 1]. A row, column or matrix without examples stays 0, as in
@@ -414,10 +417,10 @@ def normalize(counts: ArrayLike, over: Literal["true", "pred", "all"] = "true") 
 
 
 def check_labels(labels: ArrayLike, *, num_classes: int, name: str = "labels") -> None:
-    """Raise if a label lies outside `[0, num_classes)`; counting itself would drop it without a
-    word.
+    """Raise if a label lies outside `[0, num_classes)`.
 
-    Host-side: it needs the values, so it cannot run under jit.
+    Counting JAX arrays would drop it without a word. It needs the values, so it cannot run under
+    jit.
 
     Raises:
         ValueError: the first offending label and its index.

@@ -1,5 +1,6 @@
-"""Pictures. matplotlib (the extra `plot`) is imported inside the functions; each draws on the axes
-given, or on new ones.
+"""Draw pictures by matplotlib (the extra `plot`), which is imported when a function is called.
+
+Each function draws on the axes given, or on new ones.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from jaxmetrics._validation import ArrayLike, check_level, check_option, check_real
+from jaxmetrics.betas import BetaAverage
 from jaxmetrics.comparisons import Comparison
 from jaxmetrics.comparisons.differences import check_rope
 from jaxmetrics.estimates import Estimate
@@ -43,7 +45,7 @@ def balanced_accuracy_violin(
     samples: ArrayLike | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """The posterior of balanced accuracy of several classifiers or checkpoints, side by side.
+    """Draw the posteriors of balanced accuracy of several classifiers or checkpoints.
 
     The outline is the exact density, without kernel smoothing, over the central 99.9 %; all violins
     have one width, so their shapes compare and their areas do not. The bar is the equal-tailed
@@ -71,47 +73,21 @@ def balanced_accuracy_violin(
     >>> [text.get_text() for text in axes.get_legend().get_texts()]
     ['90 % interval', 'posterior mean']
     """
-    matrices = np.asarray(counts)
-    matrices = matrices[None] if matrices.ndim == 2 else matrices
-    if matrices.ndim != 3 or len(matrices) == 0:
-        raise ValueError(
-            f"counts must have shape (K, K) or (n, K, K) with n > 0, got {matrices.shape}."
-        )
+    matrices = _as_matrices(counts)
     n, k = matrices.shape[:2]
     labels = [str(i + 1) for i in range(n)] if names is None else _names(names, n, "names")
-    points = None if samples is None else np.asarray(samples)
-    points = points[:, None] if points is not None and points.ndim == 1 else points
-    if points is not None and points.shape[1:] != (n,):
-        raise ValueError(f"samples must have shape (s, n) = (s, {n}), got {points.shape}.")
+    points = None if samples is None else _as_points(samples, n)
     posterior = balanced_accuracy_posterior(matrices, prior=prior)
     if not np.isfinite(posterior.mean).all():
         raise ValueError("counts must not be negative or NaN.")
-    axes = _axes(ax)
-    ends = np.asarray(posterior.ppf(np.array([[0.0005], [0.9995]])), float)
-    x = np.linspace(ends[0], ends[1], 301)
-    density = np.asarray(posterior.pdf(x), float)
-    width = 0.4 * density / density.max(0)
     low, high = (np.asarray(end) for end in posterior.interval(check_level(level)))
-    for i in range(n):
-        axes.fill_betweenx(
-            x[:, i], i - width[:, i], i + width[:, i], color="C0", alpha=0.35, linewidth=0
-        )
-        if points is not None:
-            beside = (
-                i
-                + 0.18
-                * np.linspace(-1, 1, len(points))[np.random.default_rng(0).permutation(len(points))]
-            )
-            axes.plot(beside, points[:, i], ".", color=_ink(), markersize=2, alpha=0.4)
+    axes = _axes(ax)
+    _outlines(axes, posterior)
+    if points is not None:
+        _points_beside(axes, points)
     axes.vlines(range(n), low, high, color="C0", linewidth=2.5, label=f"{100 * level:g} % interval")
-    axes.plot(
-        range(n),
-        np.asarray(posterior.mean),
-        "o",
-        color="white",
-        markeredgecolor="C0",
-        label="posterior mean",
-    )
+    dots = {"color": "white", "markeredgecolor": "C0", "label": "posterior mean"}
+    axes.plot(range(n), np.asarray(posterior.mean), "o", **dots)
     if axes.get_ylim()[0] <= 1 / k:
         axes.axhline(1 / k, color="0.5", linewidth=1, linestyle=":", label="chance")
     axes.set_xticks(range(n), labels)
@@ -122,6 +98,42 @@ def balanced_accuracy_violin(
     return axes
 
 
+def _as_matrices(counts: ArrayLike) -> np.ndarray:
+    matrices = np.asarray(counts)
+    matrices = matrices[None] if matrices.ndim == 2 else matrices
+    if matrices.ndim != 3 or len(matrices) == 0:
+        raise ValueError(
+            f"counts must have shape (K, K) or (n, K, K) with n > 0, got {matrices.shape}."
+        )
+    return matrices
+
+
+def _as_points(samples: ArrayLike, n: int) -> np.ndarray:
+    points = np.asarray(samples)
+    points = points[:, None] if points.ndim == 1 else points
+    if points.shape[1:] != (n,):
+        raise ValueError(f"samples must have shape (s, n) = (s, {n}), got {points.shape}.")
+    return points
+
+
+def _outlines(axes: Any, posterior: BetaAverage) -> None:
+    """Draw the density of each posterior as the width of a violin."""
+    ends = np.asarray(posterior.ppf(np.array([[0.0005], [0.9995]])), float)
+    x = np.linspace(ends[0], ends[1], 301)
+    density = np.asarray(posterior.pdf(x), float)
+    width = 0.4 * density / density.max(0)
+    for i, (y, w) in enumerate(zip(x.T, width.T, strict=True)):
+        axes.fill_betweenx(y, i - w, i + w, color="C0", alpha=0.35, linewidth=0)
+
+
+def _points_beside(axes: Any, points: np.ndarray) -> None:
+    """Draw points spread evenly, in a fixed random order, over the width of each violin."""
+    order = np.random.default_rng(0).permutation(len(points))
+    offsets = 0.18 * np.linspace(-1, 1, len(points))[order]
+    for i, y in enumerate(points.T):
+        axes.plot(i + offsets, y, ".", color=_ink(), markersize=2, alpha=0.4)
+
+
 def confusion_matrix(
     counts: ArrayLike,
     class_names: Sequence[str] | None = None,
@@ -130,7 +142,7 @@ def confusion_matrix(
     colorbar: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
-    """Counts as a picture, row = true class: the colour is the share of the row.
+    """Draw counts, row = true class: the colour is the share of the row.
 
     Numbers are left out beyond 20 classes, and most names beyond 50.
 
@@ -146,8 +158,9 @@ def confusion_matrix(
 
     Raises:
         ImportError: matplotlib is not installed.
-        TypeError: counts that are no real numbers. ValueError: counts or names of another shape, a
-            count that is negative or not finite, another word for `numbers`.
+        TypeError: counts that are no real numbers.
+        ValueError: counts or names of another shape, a count that is negative or not finite,
+            another word for `numbers`.
 
     >>> axes = confusion_matrix([[9, 3], [1, 7]], ["cat", "dog"], numbers="shares")
     >>> [text.get_text() for text in axes.texts]
@@ -167,41 +180,48 @@ def confusion_matrix(
     axes = _axes(ax)
     image = axes.imshow(shares, cmap=_opaque_by_share(), vmin=0, vmax=1, interpolation="none")
     if matrix.size <= MOST_CELLS_WITH_NUMBERS:
-        for (i, j), count in np.ndenumerate(matrix):
-            colour = "white" if shares[i, j] > 0.5 else "0.55" if count == 0 else _ink()
-            text = f"{count:.4g}" if count % 1 and count < 1000 else f"{count:.0f}"
-            if numbers == "shares":
-                text = f"{100 * shares[i, j]:.1f}" if count else "0"
-            cell = axes.text(j, i, text, ha="center", va="center", color=colour, fontsize="small")
-            cell.set_in_layout(False)  # it lies within the axes, and to measure it takes time
-    long = max(map(len, names)) > 3
-    shown = range(0, len(names), -(-len(names) // _MOST_NAMES))
-    some = [names[i] for i in shown]
-    axes.set_xticks(shown, some, rotation=45 if long else 0, ha="right" if long else "center")
-    axes.set_yticks(shown, some)
-    axes.set(
-        xlabel="predicted class",
-        ylabel="true class",
-        title="Percent of each true class" if numbers == "shares" else "Counts",
-    )
+        _write_cells(axes, matrix, shares, numbers)
+    _name_classes(axes, names)
+    title = "Percent of each true class" if numbers == "shares" else "Counts"
+    axes.set(xlabel="predicted class", ylabel="true class", title=title)
     if colorbar:
         axes.figure.colorbar(image, ax=axes, label="share of the true class", shrink=0.8)
     return axes
 
 
+def _write_cells(axes: Any, matrix: np.ndarray, shares: np.ndarray, numbers: str) -> None:
+    for (i, j), count in np.ndenumerate(matrix):
+        colour = "white" if shares[i, j] > 0.5 else "0.55" if count == 0 else _ink()
+        if numbers == "shares":
+            text = f"{100 * shares[i, j]:.1f}" if count else "0"
+        else:
+            text = f"{count:.4g}" if count % 1 and count < 1000 else f"{count:.0f}"
+        cell = axes.text(j, i, text, ha="center", va="center", color=colour, fontsize="small")
+        cell.set_in_layout(False)  # it lies within the axes, and to measure it takes time
+
+
+def _name_classes(axes: Any, names: list[str]) -> None:
+    shown = range(0, len(names), -(-len(names) // _MOST_NAMES))
+    some = [names[i] for i in shown]
+    if max(map(len, names)) > 3:
+        axes.set_xticks(shown, some, rotation=45, ha="right")
+    else:
+        axes.set_xticks(shown, some, rotation=0, ha="center")
+    axes.set_yticks(shown, some)
+
+
 def _opaque_by_share() -> Any:
-    """From nothing to blue, so that the background may be of any colour."""
+    """Make a map from nothing to blue, so that the background may be of any colour."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    return LinearSegmentedColormap.from_list(
-        "share", [(0.12, 0.47, 0.71, 0.0), (0.12, 0.47, 0.71, 1.0)]
-    )
+    blue = (0.12, 0.47, 0.71)
+    return LinearSegmentedColormap.from_list("share", [(*blue, 0.0), (*blue, 1.0)])
 
 
 def intervals(
     estimates: Mapping[str, Estimate], *, xlabel: str = "", ax: Axes | None = None
 ) -> Axes:
-    """Estimates below each other, each a dot on its interval (a forest plot), the first on top.
+    """Draw estimates below each other, each a dot on its interval: a forest plot, first on top.
 
     Args:
         estimates: one number each, by name: of several metrics, classifiers, groups or checkpoints.
@@ -214,7 +234,8 @@ def intervals(
 
     Raises:
         ImportError: matplotlib is not installed.
-        TypeError: something else than estimates by name. ValueError: none, or estimates of arrays.
+        TypeError: something else than estimates by name.
+        ValueError: none, or estimates of arrays.
 
     >>> import jaxmetrics as jm
     >>> old, new = jm.proportion_interval(18, 20), jm.proportion_interval(180, 200)
@@ -223,18 +244,17 @@ def intervals(
     (['old', 'new'], 'accuracy')
     """
     _check_named(estimates, "estimates", Estimate)
-    ends = np.array(
-        [[np.asarray(x.value), np.asarray(x.low), np.asarray(x.high)] for x in estimates.values()],
-        float,
-    )
-    if ends.ndim != 2:
+    rows = [[x.value, x.low, x.high] for x in estimates.values()]
+    numbers = np.array([[np.asarray(x) for x in row] for row in rows], float)
+    if numbers.ndim != 2:
         raise ValueError("estimates must be at least one, of one number each.")
+    value, low, high = numbers.T
     axes = _axes(ax)
-    places = np.arange(len(ends))
-    axes.hlines(places, ends[:, 1], ends[:, 2], color="C0", linewidth=2.5, alpha=0.6)
-    axes.plot(ends[:, 0], places, "o", color="C0")
-    axes.set_yticks(places, list(estimates))
-    axes.set_ylim(len(ends) - 0.5, -0.5)
+    y = np.arange(len(value))
+    axes.hlines(y, low, high, color="C0", linewidth=2.5, alpha=0.6)
+    axes.plot(value, y, "o", color="C0")
+    axes.set_yticks(y, list(estimates))
+    axes.set_ylim(len(value) - 0.5, -0.5)
     axes.set_xlabel(xlabel)
     axes.locator_params(axis="x", nbins=6)
     axes.grid(axis="x", color=_ink(), alpha=0.12)
@@ -245,8 +265,7 @@ def intervals(
 def difference(
     comparisons: Mapping[str, Comparison], *, rope: float = 0.0, ax: Axes | None = None
 ) -> Axes:
-    """Differences A - B below each other with their intervals, zero, and the probability that A is
-    better.
+    """Draw differences A - B below each other, with the probability that A is better.
 
     Args:
         comparisons: of one number each, by name, as `compare` returns them for a metric that
@@ -259,8 +278,8 @@ def difference(
 
     Raises:
         ImportError: matplotlib is not installed.
-        TypeError: something else than comparisons by name. ValueError: none, or comparisons of
-            arrays; a negative `rope`.
+        TypeError: something else than comparisons by name.
+        ValueError: none, or comparisons of arrays; a negative `rope`.
 
     >>> import jaxmetrics as jm
     >>> y_true, y_pred_a, y_pred_b = [0, 0, 1, 1] * 9, [0, 0, 1, 1] * 9, [0, 1, 1, 1] * 9
@@ -272,19 +291,15 @@ def difference(
     _check_named(comparisons, "comparisons", Comparison)
     check_rope(rope)
     axes = differences_of({name: x.difference for name, x in comparisons.items()}, rope=rope, ax=ax)
+    right_of_axes = axes.get_yaxis_transform()
     for i, x in enumerate(comparisons.values()):
-        axes.text(
-            1.01,
-            i,
-            f"P(A > B) = {float(x.probability_better):.3f}",
-            transform=axes.get_yaxis_transform(),
-            va="center",
-        )
+        text = f"P(A > B) = {float(x.probability_better):.3f}"
+        axes.text(1.01, i, text, transform=right_of_axes, va="center")
     return axes
 
 
 def differences_of(differences: Mapping[str, Estimate], *, rope: float, ax: Axes | None) -> Axes:
-    """Intervals beside zero, and the differences that do not matter."""
+    """Draw intervals of differences beside zero, and shade those that do not matter."""
     axes = intervals(differences, xlabel="A - B", ax=ax)
     axes.axvline(0, color="0.5", linewidth=1, linestyle=":")
     if rope > 0:
@@ -301,10 +316,10 @@ def roc(
     level: float = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
-    """ROC curve, with its area in the legend; with replicates, a band around it.
+    """Draw a ROC curve, with its area in the legend; with replicates, a band around it.
 
     The band contains, at each false positive rate, the share `level` of the replicates: it is
-        pointwise.
+    pointwise.
 
     Args:
         curve: of one classifier, by `roc_curve`.
@@ -356,11 +371,11 @@ def precision_recall(
     level: float = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
-    """Precision against recall in steps, with the average precision in the legend; with replicates,
-    a band around it.
+    """Draw precision against recall in steps, with the average precision in the legend.
 
-    At each recall the curve shows the precision of the highest threshold that reaches it. Arguments
-    and errors as `roc`, with curves by `precision_recall_curve`.
+    With replicates there is a band around it. At each recall the curve shows the precision of the
+    highest threshold that reaches it. Arguments and errors as `roc`, with curves by
+    `precision_recall_curve`.
 
     >>> import jaxmetrics as jm
     >>> axes = precision_recall(jm.precision_recall_curve([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9]))
@@ -396,12 +411,11 @@ def reliability(
     level: float = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
-    """Reliability diagram: how often class 1 occurs where it is predicted with probability p; the
-    diagonal is right.
+    """Draw a reliability diagram: how often class 1 occurs where its probability is p.
 
-    Bars are Wilson's intervals, those of `curve`; with replicates there is a band instead, which
-    contains the share `level` of them in each bin. The grey columns are the share of the examples
-    in each bin, of the first curve on the axes.
+    On the diagonal it is calibrated. Bars are Wilson's intervals, those of `curve`; with replicates
+    there is a band instead, which contains the share `level` of them in each bin. The grey columns
+    are the share of the examples in each bin, of the first curve on the axes.
 
     Args:
         curve: by `calibration_curve`.
@@ -423,15 +437,8 @@ def reliability(
     if not axes.has_data():
         axes.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":", label="calibrated")
         share = (weight / weight.sum())[found]
-        axes.bar(
-            x[found],
-            share,
-            width=0.5 / len(x),
-            color=_ink(),
-            alpha=0.15,
-            label="share of examples",
-            zorder=0,
-        )
+        columns = {"width": 0.5 / len(x), "color": _ink(), "alpha": 0.15, "zorder": 0}
+        axes.bar(x[found], share, label="share of examples", **columns)
     (line,) = axes.plot(x[found], y[found], "o-", markersize=4, label=_label(name) or "observed")
     if replicates is None:
         axes.vlines(x[found], low[found], high[found], color=line.get_color(), linewidth=1.5)
@@ -466,9 +473,11 @@ def _one_curve(*coordinates: Any, may_have_gaps: bool = False) -> list[np.ndarra
             f"curve must be of one classifier, without batch axes, got {[x.shape for x in arrays]}:"
             " call once for each."
         )
-    if not (
-        np.isfinite(arrays[1]).any() if may_have_gaps else all(np.isfinite(x).all() for x in arrays)
-    ):
+    if may_have_gaps:
+        is_defined = np.isfinite(arrays[1]).any()
+    else:
+        is_defined = all(np.isfinite(x).all() for x in arrays)
+    if not is_defined:
         raise ValueError("curve is undefined: a class is missing, or a score is NaN.")
     return arrays
 
@@ -486,19 +495,12 @@ def _replicates(*coordinates: Any) -> list[np.ndarray]:
 def _band(axes: Any, x: np.ndarray, draws: Any, level: float, line: Any) -> None:
     tail = (1 - level) / 2
     low, high = np.nanquantile(np.asarray(draws), [tail, 1 - tail], axis=0)
-    axes.fill_between(
-        x,
-        low,
-        high,
-        color=line.get_color(),
-        alpha=0.2,
-        linewidth=0,
-        label=f"{100 * level:g} % band",
-    )
+    band = {"color": line.get_color(), "alpha": 0.2, "linewidth": 0}
+    axes.fill_between(x, low, high, label=f"{100 * level:g} % band", **band)
 
 
 def _label(*parts: str) -> str:
-    """For a legend, which would leave out what begins with an underscore."""
+    """Join parts for a legend, which would leave out what begins with an underscore."""
     label = ", ".join(part for part in parts if part)
     return f" {label}" if label.startswith("_") else label
 
@@ -512,7 +514,7 @@ def _unit_square(axes: Any, x: str, y: str, title: str) -> Any:
 
 
 def _ink() -> Any:
-    """The colour of text, for what should be seen on any background."""
+    """Return the colour of text, for what should be seen on any background."""
     from matplotlib import rcParams
 
     return rcParams["text.color"]

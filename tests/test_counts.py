@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import jaxmetrics as jm
-from jaxmetrics import counts as counts_module
+from jaxmetrics import _counting, _scatter
 from tests import oracles
 
 K = 5
@@ -390,7 +390,7 @@ def test_a_thousand_checkpoints_against_one_truth(convert: Any) -> None:
 @everywhere
 def test_more_examples_than_a_chunk(convert: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     # Of the host: two batch entries at a time.
-    monkeypatch.setattr(counts_module, "_EXAMPLES_AT_ONCE", 2**17)
+    monkeypatch.setattr(_counting, "_EXAMPLES_AT_ONCE", 2**17)
     rng = np.random.default_rng(0)
     for n in (2**16, 2**16 + 1, 3 * 2**16 - 1):
         y_true, y_pred = rng.integers(-1, 3, (2, n))
@@ -436,7 +436,7 @@ def test_both_ways_of_counting_agree(method: str) -> None:
     rng = np.random.default_rng(0)
     ids = tuple(jnp.asarray(rng.integers(-1, 4, (2, 1000)), jnp.int32) for _ in range(2))
     keep = jnp.asarray(rng.random((1, 1000)) < 0.8)
-    table = getattr(counts_module, method)(2, (3, 3), ids, keep)
+    table = getattr(_scatter, method)(2, (3, 3), ids, keep)
     expected = [oracles.confusion_matrix(ids[0][b], ids[1][b], 3, where=keep[0]) for b in range(2)]
     np.testing.assert_array_equal(table, expected)
 
@@ -448,7 +448,8 @@ def test_more_cells_than_int32_can_index(monkeypatch: pytest.MonkeyPatch) -> Non
     y_true, y_pred = jnp.array([0, 3, 3, -1, 4, 2, 2]), jnp.array([3, 1, 1, 0, 0, 4, 0])
     weights = np.array([1, 2, 3, 4, 5, 6, 7], np.float32)
     with monkeypatch.context() as patch:
-        patch.setattr(counts_module, "INT32_MAX", 15)
+        for module in (_counting, _scatter):
+            patch.setattr(module, "INT32_MAX", 15)
         jax.clear_caches()
         counted = jm.confusion_matrix(y_true, y_pred, num_classes=4)
         weighted = jm.confusion_matrix(y_true, y_pred, num_classes=4, sample_weight=weights)

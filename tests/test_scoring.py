@@ -14,6 +14,7 @@ from scipy import optimize, special, stats
 from sklearn import calibration, metrics
 
 from jaxmetrics import scoring as sc
+from jaxmetrics.reports.labels import are_probabilities
 
 K, N = 4, 40
 close = partial(np.testing.assert_allclose, rtol=1e-12)
@@ -231,7 +232,7 @@ def test_scores_by_hand() -> None:
     np.testing.assert_array_equal(sc.two_class([0.25, 1]), [[0.75, 0.25], [0, 1]])
 
 
-def test_honest_forecasts_score_best() -> None:
+def test_true_probabilities_score_best() -> None:
     """The mean of each score under true probabilities q is best at p = q."""
     q = np.array([0.5, 0.3, 0.2])
     for score, better in (
@@ -413,7 +414,7 @@ def test_rounding_is_no_mistake() -> None:
     for one in (by_rounding, float(by_rounding)):
         assert sc.calibration_error([1], [one]) == 0
         assert np.isfinite(sc.log_loss([1], [[0, one]]))
-    for dtype, total in ((np.float64, 1.001), (np.float32, 1.001), (np.float16, 1.1)):
+    for dtype, total in ((np.float64, 1.003), (np.float32, 1.003), (np.float16, 1.1)):
         rows = np.array([[0.5, 0.5], [0.5, total - 0.5]], dtype)
         with pytest.raises(
             ValueError,
@@ -421,6 +422,30 @@ def test_rounding_is_no_mistake() -> None:
         ):
             sc.brier_score([0, 1], rows)
         assert np.isfinite(sc.brier_score([0, -1], rows))
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("num_classes", [2, 3, 12, 100])
+@pytest.mark.parametrize("decimals", [3, 4])
+def test_probabilities_rounded_to_a_few_decimals_are_accepted(
+    num_classes: int, decimals: int
+) -> None:
+    """As files hold them; reports and scores agree."""
+    draw = np.random.default_rng(num_classes)
+    logits = draw.normal(size=(2000, num_classes))
+    y, rows = draw.integers(0, num_classes, 2000), special.softmax(logits, -1).round(decimals)
+    assert are_probabilities(rows).all()
+    for score in (*PROPER, sc.top_label(sc.calibration_error)):
+        assert np.isfinite(score(y, rows))
+    for wrong, message in (
+        (logits, r"probabilities lie in \[0, 1\]"),
+        (100 * rows, r"probabilities lie in \[0, 1\]"),
+        (special.expit(logits), "those of all classes sum to 1"),
+        (rows[:, 1:] if num_classes > 2 else rows / 2, "those of all classes sum to 1"),
+    ):
+        assert not are_probabilities(wrong).all()
+        with pytest.raises(ValueError, match=message):
+            sc.brier_score(y % wrong.shape[-1], wrong)
 
 
 def sums_by_loop(

@@ -1,10 +1,9 @@
-"""Cross entropy of a linear layer over a large vocabulary, whose logits are never held at once.
+"""Compute the cross entropy of a linear layer over a vocabulary too large to hold its logits.
 
 Of n examples and V words the logits would fill n V numbers, and their gradient as many again: for
-    8192 tokens and 131,072
-words that is 4 GiB each, more than the rest of many a model. Here a block of `chunk_size` words is
-computed, used and forgotten, and computed once more for the gradient: one product of matrices in
-four is extra work.
+8192 tokens and 131,072 words that is 4 GiB each, more than the rest of many a model. Here a block
+of `chunk_size` words is computed, used and forgotten, and computed once more for the gradient: one
+product of matrices in four is extra work.
 
 What a block leaves behind is kept apart from the label's own logit: `M`, the largest of the other
 logits, and `S = sum_{v != y} exp(z_v - M)`. With `t = M - z_y + ln S` the loss is `ln(1 + e^t)` and
@@ -36,6 +35,7 @@ from jaxmetrics._validation import (
     check_examples,
     check_size,
     is_integer,
+    shapes_of,
     valid_ids,
 )
 from jaxmetrics.losses.per_example import as_real, as_term, class_ids, scaled
@@ -82,8 +82,9 @@ def linear_cross_entropy(
     soft_cap: float | None = None,
     axis_name: Hashable | None = None,
 ) -> jax.Array:
-    """Cross entropy of the logits `z = hidden @ kernel + bias`, `ln sum_v exp(z_v) - z_y` in nats,
-    without holding them.
+    """Compute the cross entropy of the logits `z = hidden @ kernel + bias` without holding them.
+
+    It is `ln sum_v exp(z_v) - z_y`, in nats.
 
     Gradients reach `hidden`, `kernel` and `bias` in their dtypes, in reverse mode only. Two
     bfloat16 matrices are multiplied as they are and summed in float32, in the gradient too; others
@@ -105,8 +106,8 @@ def linear_cross_entropy(
         chunk_size: words in a block, static; V need not be a multiple. Unless given, about 4
             million logits in a block, but at least 512 words.
         where: bool, `(..., n)`; False drops the example, whatever it holds, NaN included.
-        label_smoothing: eps in [0, 1]: `(1 - eps) (ln sum_v exp(z_v) - z_y) + eps (ln sum_v
-            exp(z_v) - mean_v z_v)`.
+        label_smoothing: eps in [0, 1]:
+            `(1 - eps) (ln sum_v exp(z_v) - z_y) + eps (ln sum_v exp(z_v) - mean_v z_v)`.
         z_loss: adds `z_loss (ln sum_v exp(z_v))^2`, which keeps the logits from drifting. Chowdhery
             et al. (2022), PaLM, arXiv:2204.02311, section 5.
         soft_cap: c > 0, static; the logits become `c tanh(z / c)`, within [-c, c].
@@ -126,8 +127,8 @@ def linear_cross_entropy(
             NumPy label beyond V.
 
     >>> hidden, kernel = jnp.eye(2), jnp.asarray([[0.0, 0.0, 0.0, 0.0], [3.0, 0.0, 0.0, 0.0]])
-    # Ln 4 and ln(1 + 3 exp(-3)).
-    >>> linear_cross_entropy(hidden, kernel, jnp.asarray([0, 0])).round(4)
+    >>> labels = jnp.asarray([0, 0])
+    >>> linear_cross_entropy(hidden, kernel, labels).round(4)  # ln 4 and ln(1 + 3 exp(-3))
     Array([1.3863, 0.1392], dtype=float32)
     >>> labels = jnp.asarray([0, -100])
     >>> linear_cross_entropy(hidden, kernel, labels, label_smoothing=0.1, chunk_size=3).round(4)
@@ -148,15 +149,10 @@ def linear_cross_entropy(
     vocabulary = k.shape[1] if axis_name is None else int(lax.psum(k.shape[1], axis_name))
     mask = None if where is None else as_mask(where)
     words = as_array(labels, "labels")
-    check_examples(
-        {"hidden without d": h.shape[:-1], "labels": words.shape}
-        | ({} if mask is None else {"where": mask.shape})
-    )
+    check_examples({"hidden without d": h.shape[:-1]} | shapes_of(labels=words, where=mask))
     ids = _as_ids(words, vocabulary, mask)
-    smoothing, weight_of_z = (
-        as_term(label_smoothing, "label_smoothing"),
-        as_term(z_loss, "z_loss", most=math.inf),
-    )
+    smoothing = as_term(label_smoothing, "label_smoothing")
+    weight_of_z = as_term(z_loss, "z_loss", most=math.inf)
     size = None if chunk_size is None else check_size(chunk_size, "chunk_size")
     cap = None if soft_cap is None else _check_cap(soft_cap)
     return _linear_cross_entropy(
@@ -165,13 +161,13 @@ def linear_cross_entropy(
 
 
 def _as_operand(x: ArrayLike, name: str) -> jax.Array:
-    """In its own dtype, which is that of its gradient; what is no float becomes one."""
+    """Keep a float in its own dtype, which is that of its gradient; make one of what is none."""
     array = as_array(x, name)
     return jnp.asarray(array) if jnp.issubdtype(array.dtype, jnp.floating) else as_real(array, name)
 
 
 def _as_ids(labels: Array, vocabulary: int, mask: Array | None) -> Array:
-    """As int32, -1 for those outside of [0, vocabulary)."""
+    """Convert word ids to int32, -1 for those outside of [0, vocabulary)."""
     if not is_integer(labels):
         raise TypeError(
             f"labels must hold word ids of an integer dtype, got {labels.dtype}. The order is"
@@ -181,9 +177,8 @@ def _as_ids(labels: Array, vocabulary: int, mask: Array | None) -> Array:
 
 
 def _check_cap(soft_cap: float) -> float:
-    if isinstance(soft_cap, bool) or not isinstance(
-        soft_cap, int | float | np.integer | np.floating
-    ):
+    is_number = isinstance(soft_cap, int | float | np.integer | np.floating)
+    if not is_number or isinstance(soft_cap, bool):
         raise TypeError(
             "soft_cap must be a Python number, because it is static, or None; got"
             f" {type(soft_cap).__name__}."
@@ -217,13 +212,10 @@ def _linear_cross_entropy(
     options = _Options(min(size, kernel.shape[1]), soft_cap, smoothing is not None)
     if axis_name is not None:
         _check_spread(axis_name, hidden, kernel, ids)
-    if axis_name is None:
-        sums = _sums_of_logits(options, *varying_alike(hidden, kernel, bias, ids))
-    else:
-        ids = ids - lax.axis_index(axis_name) * kernel.shape[1]
-        sums = _joined(
-            _sums_of_logits(options, *varying_alike(hidden, kernel, bias, ids)), axis_name
-        )
+        ids = ids - lax.axis_index(axis_name) * kernel.shape[1]  # among this device's columns
+    sums = _sums_of_logits(options, *varying_alike(hidden, kernel, bias, ids))
+    if axis_name is not None:
+        sums = _joined(sums, axis_name)
     loss = _loss(sums, keep, smoothing, weight_of_z, vocabulary)
     return loss.reshape(shape)
 
@@ -235,38 +227,50 @@ def _loss(
     weight_of_z: jax.Array | None,
     vocabulary: int,
 ) -> jax.Array:
-    """`ln(1 + S e^(M - z_y))` and its additions; where a logit is +inf, or all are -inf, the limit,
-    with gradient 0.
+    """Compute the loss from the sums, `ln(1 + S e^(M - z_y))`, with smoothing and z-loss.
+
+    Where a logit is +inf, or all are -inf, it is the limit, with gradient 0.
     """
-    most = float(np.finfo(sums.top.dtype).max)
-    impossible = (sums.label == -jnp.inf) & (sums.others == 0)
-    plain = keep & ~impossible & ~((sums.label >= most) | (sums.top >= most))
+    largest = float(np.finfo(sums.top.dtype).max)  # to which +inf was cut
+    all_ruled_out = (sums.label == -jnp.inf) & (sums.others == 0)
+    finite = keep & ~all_ruled_out & ~((sums.label >= largest) | (sums.top >= largest))
+    # Sums that are replaced reach no gradient.
     top, others, label, total = (
-        jnp.where(plain, x, y) for x, y in zip(sums, (0, 1, 0, 0), strict=True)
+        jnp.where(finite, x, y) for x, y in zip(sums, (0, 1, 0, 0), strict=True)
     )
 
-    ahead = top <= label
-    alone = others == 0
+    alone = others == 0  # all other words are ruled out
     log_others = jnp.where(alone, -jnp.inf, jnp.log(jnp.where(alone, 1, others)))
-    close = jnp.log1p(others * jnp.exp(jnp.where(ahead, top - label, 0)))
-    loss = jnp.where(ahead, close, jnp.logaddexp(jnp.where(ahead, 0, top - label) + log_others, 0))
-    limit = jnp.where(
-        impossible, float(np.log(vocabulary)), jnp.where(sums.label < most, jnp.inf, 0)
-    )
-    both = jnp.logaddexp(label, top + log_others)
+    loss = _plain_loss(top - label, others, log_others)
+    limit_of_infinite = jnp.where(sums.label < largest, jnp.inf, 0)
+    limit = jnp.where(all_ruled_out, float(np.log(vocabulary)), limit_of_infinite)
+
+    log_normalizer = jnp.logaddexp(label, top + log_others)  # ln sum_v exp(z_v)
     if smoothing is not None:
-        loss = scaled(1 - smoothing, loss) + scaled(smoothing, both - total / vocabulary)
-        limit = jnp.where((smoothing > 0) & ~impossible, jnp.inf, limit)
+        smooth_loss = log_normalizer - total / vocabulary
+        loss = scaled(1 - smoothing, loss) + scaled(smoothing, smooth_loss)
+        limit = jnp.where((smoothing > 0) & ~all_ruled_out, jnp.inf, limit)
     if weight_of_z is not None:
-        loss = loss + weight_of_z * both**2
+        loss = loss + weight_of_z * log_normalizer**2
         limit = jnp.where(weight_of_z > 0, jnp.inf, limit)
-    return jnp.where(keep, jnp.where(plain, loss, limit), 0)
+    return jnp.where(keep, jnp.where(finite, loss, limit), 0)
+
+
+def _plain_loss(difference: jax.Array, others: jax.Array, log_others: jax.Array) -> jax.Array:
+    """Compute `ln(1 + S e^d)`, d = M - z_y, by that of two equal forms whose exponential is small.
+
+    With the label's logit on top that is log1p, which keeps the digits of a small loss.
+    """
+    label_on_top = difference <= 0
+    small_loss = jnp.log1p(others * jnp.exp(jnp.where(label_on_top, difference, 0)))
+    large_loss = jnp.logaddexp(jnp.where(label_on_top, 0, difference) + log_others, 0)
+    return jnp.where(label_on_top, small_loss, large_loss)
 
 
 def _check_spread(
     axis_name: Hashable, hidden: jax.Array, kernel: jax.Array, ids: jax.Array
 ) -> None:
-    """Only the words may differ along the axis; not known under `check_vma=False`."""
+    """Check that only the words differ along the axis; not known under `check_vma=False`."""
     if axis_name not in varying_axes(lax.axis_index(axis_name)):
         return
     if axis_name not in varying_axes(kernel):
@@ -282,12 +286,11 @@ def _check_spread(
 
 
 def _joined(sums: _Sums, axis_name: Hashable) -> _Sums:
-    """The sums over the columns of all devices."""
-    mine = lax.stop_gradient(sums.top)
-    top = lax.pmax(mine, axis_name)
-    others, label, total = lax.psum(
-        (sums.others * jnp.exp(mine - top), sums.label, sums.total), axis_name
-    )
+    """Join the sums over the columns of all devices."""
+    top_here = lax.stop_gradient(sums.top)
+    top = lax.pmax(top_here, axis_name)
+    others_here = sums.others * jnp.exp(top_here - top)
+    others, label, total = lax.psum((others_here, sums.label, sums.total), axis_name)
     return _Sums(top, others, label, total)
 
 
@@ -295,24 +298,25 @@ def _joined(sums: _Sums, axis_name: Hashable) -> _Sums:
 def _sums_of_logits(
     options: _Options, hidden: jax.Array, kernel: jax.Array, bias: jax.Array | None, ids: jax.Array
 ) -> _Sums:
-    """The sums of hidden `(n, d)` @ kernel `(d, V)`. M counts as a constant in gradients: no result
-    depends on it.
+    """Compute the sums of the logits of hidden `(n, d)` and kernel `(d, V)`.
+
+    M counts as a constant in gradients: no result depends on it.
     """
 
     def step(sums: _Sums, start: _Start, size: int) -> _Sums:
         z, is_label, _, _ = _block(options, hidden, kernel, bias, ids, start, size)
-        rest = jnp.where(is_label, -jnp.inf, z)
-        top = jnp.maximum(sums.top, rest.max(1))
-        others = sums.others * jnp.exp(sums.top - top) + jnp.exp(rest - top[:, None]).sum(1)
+        z_others = jnp.where(is_label, -jnp.inf, z)
+        top = jnp.maximum(sums.top, z_others.max(1))
+        others = sums.others * jnp.exp(sums.top - top) + jnp.exp(z_others - top[:, None]).sum(1)
         label = sums.label + jnp.where(is_label, z, 0).sum(1)
-        return _Sums(top, others, label, sums.total + z.sum(1) if options.smooth else sums.total)
+        total = sums.total + z.sum(1) if options.smooth else sums.total
+        return _Sums(top, others, label, total)
 
     zeros = jnp.zeros(ids.shape, float_dtype())
     # Not -inf, because -inf - -inf is NaN where the bias rules out a whole block.
     lowest = jnp.full_like(zeros, jnp.finfo(zeros.dtype).min)
-    return _over_blocks(
-        step, _Sums(lowest, zeros, zeros, zeros), options.chunk_size, kernel.shape[1]
-    )
+    start = _Sums(lowest, zeros, zeros, zeros)
+    return _over_blocks(step, start, options.chunk_size, kernel.shape[1])
 
 
 _Residuals = tuple[jax.Array, jax.Array, jax.Array | None, jax.Array, jax.Array]
@@ -326,35 +330,40 @@ def _forward(
     return sums, (hidden, kernel, bias, ids, sums.top)
 
 
+# Longer than others: the gradient of a block reads as one derivation, in the order of `_block`.
 def _backward(
     options: _Options, residuals: _Residuals, g: _Sums
 ) -> tuple[jax.Array, jax.Array, jax.Array | None, None]:
+    """Compute the gradients in the operands from those in the sums, `g`.
+
+    With `dz` the gradient in the logits of a block: `d hidden` adds up `dz @ columns.T` over
+    blocks, `d kernel` and `d bias` are written block by block.
+    """
     hidden, kernel, bias, ids, top = residuals
-    alive = (g.label != 0) | (g.others != 0) | (g.total != 0)
+    has_gradient = (g.label != 0) | (g.others != 0) | (g.total != 0)
 
     def step(gradients: _Gradients, start: _Start, size: int) -> _Gradients:
-        of_hidden, of_kernel, of_bias = gradients
+        d_hidden, d_kernel, d_bias = gradients
         z, is_label, columns, slope = _block(options, hidden, kernel, bias, ids, start, size)
         exp = jnp.exp(jnp.where(is_label, -jnp.inf, z) - top[:, None])
         dz = jnp.where(is_label, g.label[:, None], g.others[:, None] * exp)
         if options.smooth:
             dz = dz + g.total[:, None]
-        # Of what is dropped, 0 NaN = 0.
-        dz = jnp.where(alive[:, None], dz if slope is None else dz * slope, 0)
-        if bias is not None and of_bias is not None:
-            of_bias = _write(of_bias, dz.sum(0), bias.dtype, start)
+        dz = dz if slope is None else dz * slope
+        dz = jnp.where(has_gradient[:, None], dz, 0)  # of dropped examples, 0 NaN is to be 0
+        if bias is not None and d_bias is not None:
+            d_bias = _write(d_bias, dz.sum(0), bias.dtype, start)
         dz = dz.astype(columns.dtype)
-        of_kernel = _write(
-            of_kernel, _dot(hidden.astype(columns.dtype), dz, (0, 0)), kernel.dtype, start
-        )
-        return of_hidden + _dot(dz, columns, (1, 1)), of_kernel, of_bias
+        d_columns = _dot(hidden.astype(columns.dtype), dz, (0, 0))
+        d_kernel = _write(d_kernel, d_columns, kernel.dtype, start)
+        return d_hidden + _dot(dz, columns, (1, 1)), d_kernel, d_bias
 
-    of_bias = None if bias is None else jnp.zeros_like(_bits(bias))
-    zeros = jnp.zeros(hidden.shape, float_dtype()), jnp.zeros_like(_bits(kernel)), of_bias
-    of_hidden, of_kernel, of_bias = _over_blocks(step, zeros, options.chunk_size, kernel.shape[1])
-    if bias is not None and of_bias is not None:
-        of_bias = _floats(of_bias, bias.dtype)
-    return of_hidden.astype(hidden.dtype), _floats(of_kernel, kernel.dtype), of_bias, None
+    d_bias = None if bias is None else jnp.zeros_like(_bits(bias))
+    zeros = jnp.zeros(hidden.shape, float_dtype()), jnp.zeros_like(_bits(kernel)), d_bias
+    d_hidden, d_kernel, d_bias = _over_blocks(step, zeros, options.chunk_size, kernel.shape[1])
+    if bias is not None and d_bias is not None:
+        d_bias = _floats(d_bias, bias.dtype)
+    return d_hidden.astype(hidden.dtype), _floats(d_kernel, kernel.dtype), d_bias, None
 
 
 _sums_of_logits.defvjp(_forward, _backward)
@@ -371,9 +380,11 @@ def _over_blocks(step: Callable[[T, _Start, int], T], state: T, size: int, total
     state = step(state, 0, first)
     if full == 0:
         return state
-    return lax.fori_loop(
-        0, full, lambda i, state: step(state, jnp.asarray(first + i * size, jnp.int32), size), state
-    )
+
+    def next_block(i: _Start, state: T) -> T:
+        return step(state, jnp.asarray(first + i * size, jnp.int32), size)
+
+    return lax.fori_loop(0, full, next_block, state)
 
 
 def _block(
@@ -385,8 +396,9 @@ def _block(
     start: _Start,
     size: int,
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | None]:
-    """The logits of a block of words, `(n, size)`; which are the labels'; the columns of the
-    kernel; the slope of a cap.
+    """Compute the logits of a block of words, `(n, size)`.
+
+    Returns with them which are the labels', the columns of the kernel, and the slope of the cap.
     """
     columns = _read(kernel, start, size).astype(_product_dtype(hidden, kernel))
     z = _dot(hidden.astype(columns.dtype), columns, (1, 0))
@@ -396,14 +408,11 @@ def _block(
     if options.soft_cap is not None:
         u = z / options.soft_cap
         e = jnp.exp(-2 * jnp.abs(u))
-        z, slope = jnp.where(u == -jnp.inf, u, options.soft_cap * jnp.tanh(u)), 4 * e / (1 + e) ** 2
+        slope = 4 * e / (1 + e) ** 2  # 1 - tanh^2, which would cancel
+        z = jnp.where(u == -jnp.inf, u, options.soft_cap * jnp.tanh(u))
     z = jnp.minimum(z, jnp.finfo(z.dtype).max)  # of +inf, two would make NaN
-    return (
-        z,
-        (ids - start)[:, None] == lax.broadcasted_iota(jnp.int32, (1, size), 1),
-        columns,
-        slope,
-    )
+    is_label = (ids - start)[:, None] == lax.broadcasted_iota(jnp.int32, (1, size), 1)
+    return z, is_label, columns, slope
 
 
 def _product_dtype(hidden: jax.Array, kernel: jax.Array) -> np.dtype:
@@ -412,24 +421,25 @@ def _product_dtype(hidden: jax.Array, kernel: jax.Array) -> np.dtype:
 
 
 def _dot(a: jax.Array, b: jax.Array, axes: tuple[int, int]) -> jax.Array:
-    """The sum over one axis of each."""
+    """Multiply matrices, summing over one axis of each."""
     contracted = ((axes[0],), (axes[1],))
     return lax.dot_general(a, b, (contracted, ((), ())), preferred_element_type=float_dtype())
 
 
 def _read(x: jax.Array, start: _Start, size: int) -> jax.Array:
-    """`x[..., start : start + size]`."""
+    """Take `x[..., start : start + size]`."""
     return _floats(lax.dynamic_slice_in_dim(_bits(x), start, size, -1), x.dtype)
 
 
 def _write(bits: jax.Array, x: jax.Array, dtype: np.dtype, start: _Start) -> jax.Array:
-    """`x` as the columns from `start` on of an array of `dtype`."""
+    """Write `x` into the columns from `start` on of an array of `dtype`, held as bits."""
     return lax.dynamic_update_slice_in_dim(bits, _bits(x.astype(dtype)), start, -1)
 
 
 def _bits(x: jax.Array) -> jax.Array:
-    """Half-precision floats as integers, for slicing: on a CPU, XLA would convert the whole array
-    to float32 for each slice.
+    """Turn half-precision floats into integers, for slicing.
+
+    On a CPU, XLA would convert the whole array to float32 for each slice.
     """
     return lax.bitcast_convert_type(x, jnp.uint16) if x.dtype.itemsize == 2 else x
 

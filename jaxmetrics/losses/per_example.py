@@ -1,4 +1,4 @@
-"""Losses of each example, unreduced: logits first, in float32 or better whatever their dtype.
+"""Compute the loss of each example, unreduced: logits first, in float32 or better.
 
 `logits` `(..., K)` have the classes last, `labels` `(...)` are class ids. The last axis of examples
 has one length everywhere, leading axes broadcast. A negative label, within jit one beyond K too,
@@ -63,7 +63,7 @@ def cross_entropy(
     class_weights: ArrayLike | None = None,
     label_smoothing: ArrayLike = 0.0,
 ) -> Array:
-    """`-ln softmax(z)_y` in nats, >= 0.
+    """Compute the cross entropy `-ln softmax(z)_y` in nats, >= 0.
 
     With smoothing s the label has probability 1 - s, and each class s / K more:
     `(1 - s) w_y l_y + s / K sum_c w_c l_c`, where l_c is the loss of class c and w_c its weight.
@@ -94,39 +94,44 @@ def _cross_entropy(
     z: Array, ids: Array, mask: Array | None, weights: Array | None, smoothing: Array | None
 ) -> Array:
     z, ids, counts = _broadcast(z, ids, mask)
-    loss = _weighted(_surprise(z, ids, counts), ids, counts, weights)
+    loss = _weighted(_neg_log_softmax(z, ids, counts), ids, counts, weights)
     if smoothing is not None:
         k = z.shape[-1]
-        share = xp.full_like(z, 1 / k) if weights is None else xp.broadcast_to(weights / k, z.shape)
-        loss = scaled(1 - smoothing, loss) + scaled(smoothing, _expected_surprise(z, share, counts))
+        if weights is None:
+            target = xp.full_like(z, 1 / k)
+        else:
+            target = xp.broadcast_to(weights / k, z.shape)
+        smooth_loss = _soft_target_loss(z, target, counts)
+        loss = scaled(1 - smoothing, loss) + scaled(smoothing, smooth_loss)
     return loss
 
 
 def as_real(x: ArrayLike, name: str) -> Array:
-    """As `as_float`, which lets complex numbers pass: derivatives in counts need them."""
+    """Convert to floats, and refuse complex numbers, which `as_float` lets pass for derivatives."""
     array = as_float(x, name)
     check_real(array, name)
     return array
 
 
 def as_term(coefficient: ArrayLike, name: str, most: float = 1) -> Array | None:
-    """One number, in [0, `most`] where that is known now; None for a 0 known now, whose term is
-    then not computed.
+    """Check the coefficient of a term of a loss: one number in [0, `most`].
+
+    Of Python numbers the value is known: out of range it raises, and 0 becomes None, so that its
+    term is not computed.
     """
     number = as_real(coefficient, name)
     if number.ndim:
         raise ValueError(f"{name} must be one number, got an array of shape {number.shape}.")
-    if isinstance(coefficient, int | float | np.number):
-        if not 0 <= coefficient <= most:
-            raise ValueError(
-                f"{name} must be {'in [0, 1]' if most == 1 else '>= 0'}, got {coefficient}."
-            )
-        return None if coefficient == 0 else number
-    return number
+    if not isinstance(coefficient, int | float | np.number):
+        return number
+    if not 0 <= coefficient <= most:
+        expected = "in [0, 1]" if most == 1 else ">= 0"
+        raise ValueError(f"{name} must be {expected}, got {coefficient}.")
+    return None if coefficient == 0 else number
 
 
 def scaled(coefficient: Array, loss: Array) -> Array:
-    """Their product, 0 if the coefficient is, also of an infinite loss."""
+    """Multiply; a coefficient of 0 makes 0 also of an infinite loss."""
     return coefficient * xp.where((coefficient == 0) & xp.isinf(loss), 0, loss)
 
 
@@ -137,7 +142,7 @@ def _weighted(loss: Array, ids: Array, counts: Array, weights: Array | None) -> 
 def soft_cross_entropy(
     logits: ArrayLike, target_probs: ArrayLike, *, where: ArrayLike | None = None
 ) -> Array:
-    """`-sum_c t_c ln softmax(z)_c` in nats: cross-entropy with a distribution t instead of a label.
+    """Compute the cross-entropy with a distribution t, `-sum_c t_c ln softmax(z)_c` in nats.
 
     Args:
         logits: `(..., K)`.
@@ -163,12 +168,13 @@ def soft_cross_entropy(
 @compiled
 def _soft_cross_entropy(z: Array, t: Array, mask: Array | None) -> Array:
     shape = np.broadcast_shapes(z.shape[:-1], t.shape[:-1])
-    return _expected_surprise(z, t, xp.ones_like(z, bool, shape=shape) if mask is None else mask)
+    return _soft_target_loss(z, t, xp.ones_like(z, bool, shape=shape) if mask is None else mask)
 
 
 def nll(probs: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) -> Array:
-    """`-sum_c y_c ln p_c`, the textbook form of cross-entropy, from probabilities; `cross_entropy`
-    of logits is more accurate.
+    """Compute the negative log-likelihood `-sum_c y_c ln p_c` from probabilities, in nats.
+
+    This is the textbook form of cross-entropy; `cross_entropy` of logits is more accurate.
 
     Args:
         probs: `(..., K)`; taken as they stand, neither normalised nor clipped.
@@ -177,8 +183,8 @@ def nll(probs: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) 
         where: bool, `(...)`.
 
     Returns:
-        `(...)`, in nats; inf where p = 0 at a class with y > 0, with gradient -inf there. A class
-        with y = 0 adds 0, and its gradient is 0, at p = 0 too.
+        `(...)`; inf where p = 0 at a class with y > 0, with gradient -inf there. A class with y = 0
+        adds 0, and its gradient is 0, at p = 0 too.
 
     >>> nll([[0.5, 0.25, 0.25], [0.1, 0.0, 0.9]], [0, 2]).round(4)
     array([0.6931, 0.1054])
@@ -206,8 +212,8 @@ def _nll(p: Array, labels: Array, mask: Array | None) -> Array:
         y = _one_hot(ids, p.shape[-1]).astype(p.dtype)
     else:
         y = labels
-    asked = y != 0 if mask is None else (y != 0) & mask[..., None]
-    return xp.where(asked, -y * xp.log(xp.where(asked, p, 1)), 0).sum(-1)
+    contributes = y != 0 if mask is None else (y != 0) & mask[..., None]
+    return xp.where(contributes, -y * xp.log(xp.where(contributes, p, 1)), 0).sum(-1)
 
 
 def binary_cross_entropy(
@@ -217,7 +223,7 @@ def binary_cross_entropy(
     where: ArrayLike | None = None,
     class_weights: ArrayLike | None = None,
 ) -> Array:
-    """`-y ln sigmoid(z) - (1 - y) ln sigmoid(-z)` in nats, for one event or each of several labels.
+    """Compute `-y ln sigmoid(z) - (1 - y) ln sigmoid(-z)` in nats, of an event or of labels.
 
     Args:
         logits: `(...)`.
@@ -254,23 +260,27 @@ def _binary_cross_entropy(z: Array, y: Array, mask: Array | None, weights: Array
     y = y.astype(z.dtype)
     y = xp.where(counts, xp.where((y >= 0) & (y <= 1), y, xp.nan), 0)
     negative, positive = (1 - y, y) if weights is None else (weights[0] * (1 - y), weights[1] * y)
-    return xp.where(counts, _two_sided(xp.where(counts, z, 0), negative, positive), 0)
+    return xp.where(counts, _logistic_loss(xp.where(counts, z, 0), negative, positive), 0)
 
 
 @custom_jvp
-def _two_sided(z: Array, negative: Array, positive: Array) -> Array:
+def _logistic_loss(z: Array, negative: Array, positive: Array) -> Array:
+    """Weigh both losses of a logit: `negative ln(1 + e^z) + positive ln(1 + e^-z)`."""
     return scaled(negative, xp.logaddexp(z, 0.0)) + scaled(positive, xp.logaddexp(-z, 0.0))
 
 
-@_two_sided.defjvp
-def _two_sided_jvp(
+@_logistic_loss.defjvp
+def _logistic_loss_jvp(
     primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]
 ) -> tuple[Array, Array]:
+    """Differentiate with finite slopes, where logits are infinite too."""
     (z, negative, positive), (dz, d_negative, d_positive) = primals, tangents
     slope = negative * jax.nn.sigmoid(z) - positive * jax.nn.sigmoid(-z)
-    finite = xp.clip(z, -xp.finfo(z.dtype).max, xp.finfo(z.dtype).max)
-    of_weights = jax.nn.softplus(finite) * d_negative + jax.nn.softplus(-finite) * d_positive
-    return _two_sided(z, negative, positive), slope * dz + of_weights
+    finite_z = xp.clip(z, -xp.finfo(z.dtype).max, xp.finfo(z.dtype).max)
+    change_by_weights = (
+        jax.nn.softplus(finite_z) * d_negative + jax.nn.softplus(-finite_z) * d_positive
+    )
+    return _logistic_loss(z, negative, positive), slope * dz + change_by_weights
 
 
 def focal_loss(
@@ -281,11 +291,11 @@ def focal_loss(
     where: ArrayLike | None = None,
     class_weights: ArrayLike | None = None,
 ) -> Array:
-    """`-(1 - p_y)^gamma ln p_y`, p = softmax(z): cross-entropy that easy examples weigh little in.
-    Lin et al. (2017), ICCV.
+    """Compute the focal loss `-(1 - p_y)^gamma ln p_y`, p = softmax(z), in nats.
 
-    The alpha of that paper is `class_weights=[1 - alpha, alpha]`. For one event with logit z,
-    `logits` are [0, z].
+    It is cross-entropy in which easy examples have little weight: Lin et al. (2017), ICCV. The
+    alpha of that paper is `class_weights=[1 - alpha, alpha]`. For one event with logit z, `logits`
+    are [0, z].
 
     Args:
         logits: `(..., K)`.
@@ -295,7 +305,7 @@ def focal_loss(
         class_weights: `(K,)`.
 
     Returns:
-        `(...)`, in nats.
+        `(...)`.
 
     >>> focal_loss([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0]], [0, 2]).round(4)
     array([0.0109, 0.4883])
@@ -313,37 +323,36 @@ def _focal_loss(
     z: Array, ids: Array, mask: Array | None, weights: Array | None, *, gamma: float
 ) -> Array:
     z, ids, counts = _broadcast(z, ids, mask)
-    loss = _surprise(z, ids, counts)
-    focused = _focused if is_jax(loss) else _focused.fun
-    return _weighted(loss if gamma == 0 else focused(loss, gamma), ids, counts, weights)
+    loss = _neg_log_softmax(z, ids, counts)
+    if gamma != 0:
+        loss = _focal(loss, gamma) if is_jax(loss) else _focal.fun(loss, gamma)
+    return _weighted(loss, ids, counts, weights)
 
 
 @partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _focused(surprise: Array, gamma: float) -> Array:
-    return xp.where(surprise == 0, 0, _share_wrong(surprise) ** gamma * surprise)
+def _focal(loss: Array, gamma: float) -> Array:
+    """Compute `(1 - e^-l)^gamma l` of the cross-entropy l = -ln p_y."""
+    return xp.where(loss == 0, 0, _one_minus_p(loss) ** gamma * loss)
 
 
-@_focused.defjvp
-def _focused_jvp(
-    gamma: float, primals: tuple[Array], tangents: tuple[Array]
-) -> tuple[Array, Array]:
-    """d/dl of (1 - e^-l)^gamma l, whose limits are 0 at l = 0 and 1 at infinity."""
-    (surprise,), (change,) = primals, tangents
-    inside = (surprise > 0) & (surprise < xp.inf)
-    finite = xp.where(inside | xp.isnan(surprise), surprise, 1)
-    wrong = _share_wrong(finite)
-    slope = wrong**gamma + gamma * wrong ** (gamma - 1) * xp.exp(-finite) * finite
-    slope = xp.where(inside | xp.isnan(surprise), slope, xp.where(surprise > 0, 1, 0))
-    return _focused(surprise, gamma), slope * change
+@_focal.defjvp
+def _focal_jvp(gamma: float, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    """Differentiate by l; the limits of the slope are 0 at l = 0 and 1 at infinity."""
+    (loss,), (d_loss,) = primals, tangents
+    has_slope = ((loss > 0) & (loss < xp.inf)) | xp.isnan(loss)
+    finite = xp.where(has_slope, loss, 1)
+    q = _one_minus_p(finite)
+    slope = q**gamma + gamma * q ** (gamma - 1) * xp.exp(-finite) * finite
+    slope = xp.where(has_slope, slope, xp.where(loss > 0, 1, 0))
+    return _focal(loss, gamma), slope * d_loss
 
 
-def _share_wrong(surprise: Array) -> Array:
-    """`1 - p_y`."""
-    return -xp.expm1(-surprise)
+def _one_minus_p(loss: Array) -> Array:
+    return -xp.expm1(-loss)
 
 
 def hinge_loss(logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) -> Array:
-    """`max(0, 1 - (2 y - 1) z)` for a score z of one event.
+    """Compute the hinge loss `max(0, 1 - (2 y - 1) z)` for a score z of one event.
 
     Args:
         logits: `(...)`, real scores.
@@ -359,7 +368,7 @@ def hinge_loss(logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None 
     z, given = as_real(logits, "logits"), as_array(labels, "labels")
     mask = _mask(where, _batch("logits", z.shape, "labels", given.shape))
     ids = class_ids(given, 2, mask)
-    check_binary(given, "labels")  # others have -1 and 1, of which this would leave out the former
+    check_binary(given, "labels")  # elsewhere its labels are -1 and 1
     return _hinge_loss(z, ids, mask)
 
 
@@ -374,8 +383,9 @@ def _hinge_loss(z: Array, ids: Array, mask: Array | None) -> Array:
 def multiclass_hinge_loss(
     logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None
 ) -> Array:
-    """`max(0, 1 + max_{c != y} z_c - z_y)`. Crammer and Singer (2001), Journal of Machine Learning
-    Research 2.
+    """Compute the multiclass hinge loss `max(0, 1 + max_{c != y} z_c - z_y)`.
+
+    Crammer and Singer (2001), Journal of Machine Learning Research 2.
 
     Args:
         logits: `(..., K)`, real scores.
@@ -397,12 +407,12 @@ def _multiclass_hinge_loss(z: Array, ids: Array, mask: Array | None) -> Array:
     if z.shape[-1] == 1:
         return xp.zeros_like(z[..., 0])
     z = xp.where(counts[..., None], z, 0)
-    own = _one_hot(ids, z.shape[-1])
-    other = xp.where(own, -xp.inf, z).max(-1)
-    mine = xp.where(own, z, 0).sum(-1)
-    same = (other == mine) & xp.isinf(mine)  # whose difference would be NaN
-    behind = xp.where(same, 0, xp.where(same, 0, other) - xp.where(same, 0, mine))
-    return xp.where(counts, xp.maximum(1 + behind, 0), 0)
+    is_label = _one_hot(ids, z.shape[-1])
+    best_other = xp.where(is_label, -xp.inf, z).max(-1)
+    z_y = xp.where(is_label, z, 0).sum(-1)
+    both_infinite = (best_other == z_y) & xp.isinf(z_y)  # their difference would be NaN
+    best_other, z_y = (xp.where(both_infinite, 0, x) for x in (best_other, z_y))
+    return xp.where(counts, xp.maximum(1 + (best_other - z_y), 0), 0)
 
 
 def weighted_mean(
@@ -413,11 +423,10 @@ def weighted_mean(
     axis: int | tuple[int, ...] | None = None,
     parts: bool = False,
 ) -> Array | tuple[Array, Array]:
-    """`sum w l / sum w`: the mean by which losses are reduced, which a mean of products is not.
+    """Reduce losses by `sum w l / sum w`, which a mean of products is not.
 
     Over devices, hosts or accumulated batches, the means of parts are not to be averaged: ask for
-        the parts, sum each of the
-    two, and divide.
+    the parts, sum each of the two, and divide.
 
     Args:
         values: `(...)`, losses of examples.
@@ -462,62 +471,62 @@ def _weighted_mean(
 
 
 @custom_jvp
-def _surprise(z: Array, ids: Array, counts: Array) -> Array:
-    """`-ln softmax(z)_y`, 0 where not `counts`."""
-    return _surprise_in(_row(z), z, ids, counts)
+def _neg_log_softmax(z: Array, ids: Array, counts: Array) -> Array:
+    """Compute `-ln softmax(z)_y`, 0 where not `counts`."""
+    return _neg_log_softmax_of(_row(z), z, ids, counts)
 
 
-def _surprise_in(row: _Row, z: Array, ids: Array, counts: Array) -> Array:
-    own = xp.take_along_axis(z, ids[..., None], -1, mode="clip")[..., 0]
-    return xp.where(counts, _surprises(own, row, z.shape[-1]), 0)
+def _neg_log_softmax_of(row: _Row, z: Array, ids: Array, counts: Array) -> Array:
+    z_y = xp.take_along_axis(z, ids[..., None], -1, mode="clip")[..., 0]
+    return xp.where(counts, _neg_log_softmax_at(z_y, row, z.shape[-1]), 0)
 
 
-@_surprise.defjvp
-def _surprise_jvp(
+@_neg_log_softmax.defjvp
+def _neg_log_softmax_jvp(
     primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]
 ) -> tuple[Array, Array]:
-    """`(softmax(z) - y) dz`: without a gather, whose transpose scatters, and finite where logits
-    are infinite.
+    """Compute `(softmax(z) - y) dz`.
+
+    Without a gather, whose transpose scatters, and finite where logits are infinite.
     """
     (z, ids, counts), (dz, _, _) = primals, tangents
     row = _row(z)
     slope = _softmax(z, row, counts) - _one_hot(xp.where(counts, ids, -1), z.shape[-1])
-    return _surprise_in(row, z, ids, counts), (slope * dz).sum(-1)
+    return _neg_log_softmax_of(row, z, ids, counts), (slope * dz).sum(-1)
 
 
 @custom_jvp
-def _expected_surprise(z: Array, t: Array, counts: Array) -> Array:
-    """`-sum_c t_c ln softmax(z)_c`, to which a class with t = 0 adds 0; 0 where not `counts`."""
-    return xp.where(counts, xp.where(t == 0, 0, t * _surprises(z, _row(z), z.shape[-1])).sum(-1), 0)
+def _soft_target_loss(z: Array, t: Array, counts: Array) -> Array:
+    """Compute `-sum_c t_c ln softmax(z)_c`, 0 where not `counts`; a class with t = 0 adds 0."""
+    losses = _neg_log_softmax_at(z, _row(z), z.shape[-1])
+    return xp.where(counts, xp.where(t == 0, 0, t * losses).sum(-1), 0)
 
 
-@_expected_surprise.defjvp
-def _expected_surprise_jvp(
+@_soft_target_loss.defjvp
+def _soft_target_loss_jvp(
     primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]
 ) -> tuple[Array, Array]:
+    """Compute `(softmax(z) sum_c t_c - t) dz - ln softmax(z) dt`, kept finite for infinite z."""
     (z, t, counts), (dz, dt, _) = primals, tangents
     row = _row(z)
     t = xp.where(counts[..., None], t, 0)
     slope = _softmax(z, row, counts) * t.sum(-1, keepdims=True) - t
-    finite = xp.where(
-        counts[..., None], xp.minimum(_surprises(z, row, z.shape[-1]), xp.finfo(z.dtype).max), 0
-    )
-    return _expected_surprise(z, t, counts), (slope * dz).sum(-1) + (finite * dt).sum(-1)
+    losses = xp.minimum(_neg_log_softmax_at(z, row, z.shape[-1]), xp.finfo(z.dtype).max)
+    losses = xp.where(counts[..., None], losses, 0)
+    return _soft_target_loss(z, t, counts), (slope * dz).sum(-1) + (losses * dt).sum(-1)
 
 
 class _Row(NamedTuple):
-    """Of each row of logits: the greatest; `top`, the same if it is finite, else 0; `exp(z - top)`
-    `(..., K)` and its sum.
+    """What softmax needs of each row of logits.
 
     What an infinite `greatest` needs is chosen row by row: a branch would make a GPU wait, a choice
-        for each logit keeps XLA on
-    a CPU from its fast softmax.
+    for each logit keeps XLA on a CPU from its fast softmax.
     """
 
     greatest: Array
-    top: Array
-    exps: Array
-    total: Array
+    top: Array  # the greatest if it is finite, else 0
+    exps: Array  # exp(z - top), (..., K)
+    total: Array  # the sum of exps
 
 
 def _row(z: Array) -> _Row:
@@ -527,39 +536,39 @@ def _row(z: Array) -> _Row:
     return _Row(greatest, top, exps, exps.sum(-1))
 
 
-def _surprises(z: Array, row: _Row, k: int) -> Array:
-    """`-ln softmax` at some logits of each row of K, `(..., C)`, or one of each, `(...)`."""
+def _neg_log_softmax_at(z: Array, row: _Row, k: int) -> Array:
+    """Compute `-ln softmax` at some logits of each row of K, `(..., C)`, or one of each, `(...)`.
+
+    If the greatest logit is +inf, those equal to it are certain; if it is -inf, all are equal.
+    """
     greatest, top, total = (
         x if z.ndim == x.ndim else x[..., None] for x in (row.greatest, row.top, row.total)
     )
-    at_an_end = xp.where(z == greatest, xp.where(greatest > 0, 0.0, np.log(k)), xp.inf)
-    return xp.where(
-        xp.isfinite(greatest),
-        xp.log(total) - (z - top),
-        xp.where(xp.isnan(greatest), xp.nan, at_an_end),
-    )
+    limit = xp.where(z == greatest, xp.where(greatest > 0, 0.0, np.log(k)), xp.inf)
+    limit = xp.where(xp.isnan(greatest), xp.nan, limit)
+    return xp.where(xp.isfinite(greatest), xp.log(total) - (z - top), limit)
 
 
 def _softmax(z: Array, row: _Row, counts: Array) -> Array:
-    """0 where not `counts`. The exponentials are those of the loss: on a CPU they take longer than
-    all else.
+    """Compute softmax, 0 where not `counts`.
+
+    The exponentials are those of the loss: on a CPU they take longer than all else.
     """
     greatest, total = row.greatest[..., None], row.total[..., None]
-    at_an_end = xp.where(counts, xp.where(row.greatest > 0, 1, 1 / z.shape[-1]), 0)[..., None]
-    return xp.where(
-        ~xp.isinf(greatest) & counts[..., None], row.exps * (1 / total), (z == greatest) * at_an_end
-    )
+    limit = xp.where(counts, xp.where(row.greatest > 0, 1, 1 / z.shape[-1]), 0)[..., None]
+    is_finite = ~xp.isinf(greatest) & counts[..., None]
+    return xp.where(is_finite, row.exps * (1 / total), (z == greatest) * limit)
 
 
 def _one_hot(ids: Array, k: int) -> Array:
-    # An iota: classes from NumPy would stand in the program as a constant of k numbers.
+    # jnp's arange is an iota; NumPy's would stand in the program as a constant of k numbers.
     return ids[..., None] == (jnp if is_jax(ids) else np).arange(k, dtype=np.int32)
 
 
 def _of_classes(
     logits: ArrayLike, labels: ArrayLike, where: ArrayLike | None, name: str = "logits"
 ) -> tuple[Array, Array, Array | None]:
-    """Logits `(..., K)`, class ids and mask `(...)`, as they come but checked."""
+    """Check logits `(..., K)`, class ids and mask `(...)`; their shapes stay as they came."""
     z, given = as_real(logits, name), as_array(labels, "labels")
     if z.ndim == 0 or z.shape[-1] == 0:
         raise ValueError(f"{name} must have shape (..., K), one number per class, got {z.shape}.")
@@ -570,8 +579,9 @@ def _of_classes(
 
 
 def class_ids(labels: Array, size: int, mask: Array | None) -> Array:
-    """As `as_class_ids`, for which a column `(n, 1)` is a mistake; here logits may be
-    `(n, 1, K)`.
+    """Check class ids as `as_class_ids` does, but for its refusal of a column `(n, 1)`.
+
+    Here logits may be `(n, 1, K)`.
     """
     if is_jax(labels) or labels.ndim < 2 or labels.shape[-1] != 1:
         return as_class_ids(labels, "labels", size, mask)
@@ -581,9 +591,7 @@ def class_ids(labels: Array, size: int, mask: Array | None) -> Array:
 
 
 def _broadcast(z: Array, ids: Array, mask: Array | None) -> tuple[Array, Array, Array]:
-    """Logits, class ids as int32 (0 where there is none), and which examples count, all of one
-    shape.
-    """
+    """Broadcast logits, class ids as int32 (0 where there is none), and which examples count."""
     valid = valid_ids(ids, size=z.shape[-1])
     counts = valid >= 0 if mask is None else (valid >= 0) & mask
     shape = np.broadcast_shapes(z.shape[:-1], counts.shape)
@@ -592,8 +600,9 @@ def _broadcast(z: Array, ids: Array, mask: Array | None) -> tuple[Array, Array, 
 
 
 def _batch(first: str, a: tuple[int, ...], second: str, b: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of the examples: that of one, or equal last axes and leading axes that
-    broadcast.
+    """Check that two shapes of examples go together, and return that of both.
+
+    One is `()`, or their last axes are equal and their leading axes broadcast.
     """
     try:
         if a and b and a[-1] != b[-1]:

@@ -1,6 +1,4 @@
-"""Losses of a batch as a whole: one number for examples `(n, ...)`, since they are no means over
-examples.
-"""
+"""Compute losses of a batch as a whole, which are no means over examples: `(..., n)` to `(...)`."""
 
 from __future__ import annotations
 
@@ -23,6 +21,7 @@ from jaxmetrics._validation import (
     check_examples,
     check_option,
     check_size,
+    shapes_of,
     valid_ids,
 )
 from jaxmetrics.counts import soft_confusion_matrix
@@ -35,11 +34,11 @@ Metric = Callable[[Array], Array]
 
 
 def metric_loss(metric: Metric) -> Callable[..., Array]:
-    """Any smooth metric of counts as a loss: `1 - metric(soft counts)`, where each example is
-    predicted as each class to the share of its probability.
+    """Turn any smooth metric of counts into a loss, `1 - metric(soft counts)`.
 
-    Batches must be large enough to hold the classes that the metric asks about: the mean over
-        batches is not the loss of all.
+    In soft counts each example is predicted as each class to the share of its probability. Batches
+    must be large enough to hold the classes that the metric asks about: the mean over batches is
+    not the loss of all.
 
     Args:
         metric: a function of counts `(..., K, K)`, such as `macro(f1)`, `balanced_accuracy`,
@@ -86,7 +85,7 @@ def _metric_loss(
 
 @compiled
 def _softmax(z: Array, ids: Array, weight: Array | None, mask: Array | None) -> Array:
-    """Of the examples that count, others being uniform.
+    """Compute softmax for the examples that count; it is uniform for others.
 
     Where the greatest logit is infinite, those equal to it share the probability, with gradient 0.
     """
@@ -95,8 +94,8 @@ def _softmax(z: Array, ids: Array, weight: Array | None, mask: Array | None) -> 
     counts = counts if weight is None else counts & (weight != 0)
     z = xp.where(counts[..., None], z, 0)
     greatest = z.max(-1, keepdims=True)
-    shared = xp.where(z == greatest, 0, xp.where(xp.isnan(greatest), xp.nan, -xp.inf))
-    return special.softmax(xp.where(xp.isfinite(greatest), z, shared), axis=-1)
+    z_of_infinite = xp.where(z == greatest, 0, xp.where(xp.isnan(greatest), xp.nan, -xp.inf))
+    return special.softmax(xp.where(xp.isfinite(greatest), z, z_of_infinite), axis=-1)
 
 
 def pairwise_auc_loss(
@@ -107,12 +106,11 @@ def pairwise_auc_loss(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Mean over pairs of a positive i and a negative j of a convex bound on their disorder: 1 - AUC
-    made differentiable.
+    """Average a convex bound on the disorder of pairs: 1 - AUC made differentiable.
 
-    With d = z_i - z_j, "logistic" is `ln(1 + e^-d)`, "hinge" `max(0, 1 - d)`, "squared_hinge" its
-    square; an infinite logit counts as one of 2e15 (in float64 1e123). Time and memory grow with
-    n^2. Gao and Zhou (2015), IJCAI.
+    With d = z_i - z_j of each positive i and negative j, "logistic" is `ln(1 + e^-d)`, "hinge"
+    `max(0, 1 - d)`, "squared_hinge" its square; an infinite logit counts as one of 2e15 (in float64
+    1e123). Time and memory grow with n^2. Gao and Zhou (2015), IJCAI.
 
     Args:
         logits: real scores, `(..., n)`.
@@ -123,8 +121,8 @@ def pairwise_auc_loss(
         `(...)`, >= 0; 0 without both classes.
 
     Raises:
-        TypeError: labels that are no integers. ValueError: shapes that do not go together, another
-            surrogate.
+        TypeError: labels that are no integers.
+        ValueError: shapes that do not go together, another surrogate.
 
     >>> pairwise_auc_loss([2.0, 0.0, 1.0], [1, 0, 0]).round(4)  # (ln(1 + e^-2) + ln(1 + e^-1)) / 2
     np.float64(0.2201)
@@ -137,7 +135,7 @@ def pairwise_auc_loss(
 
 
 def _hinge(d: Array) -> Array:
-    """`max(0, 1 - d)`, with slope 0 at d = 1."""
+    """Compute `max(0, 1 - d)`, with slope 0 at d = 1."""
     return xp.where(d >= 1, 0, 1 - d)
 
 
@@ -154,14 +152,14 @@ def _pairwise_auc_loss(
 ) -> Array:
     largest = float(xp.finfo(z.dtype).max) ** 0.4  # its square, and a sum of such, is finite
     z = xp.clip(z, -largest, largest)
-    positive, negative = (_shares(_weights(z, ids == label, weight, mask)) for label in (1, 0))
-    pairs = positive[..., :, None] * negative[..., None, :]
-    behind = xp.where(pairs != 0, z[..., :, None] - z[..., None, :], 0)
-    return (pairs * _SURROGATES[surrogate](behind)).sum((-2, -1))
+    positive, negative = (_normalized(_weights(z, ids == label, weight, mask)) for label in (1, 0))
+    pair_weights = positive[..., :, None] * negative[..., None, :]
+    d = xp.where(pair_weights != 0, z[..., :, None] - z[..., None, :], 0)
+    return (pair_weights * _SURROGATES[surrogate](d)).sum((-2, -1))
 
 
-def _shares(weight: Array) -> Array:
-    """Weights of any size, with sum 1; 0 if all are."""
+def _normalized(weight: Array) -> Array:
+    """Divide weights of any size by their sum; all 0 stay 0."""
     relative = divide(weight, xp.abs(weight).max(-1, keepdims=True))
     return divide(relative, relative.sum(-1, keepdims=True))
 
@@ -175,13 +173,13 @@ def soft_calibration_error(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Root mean square calibration error with soft bins: each probability belongs to all bins, to
-    the shares of `softmax(-(p - c)^2 / temperature)` over their centres c, so that it has a
-    gradient everywhere.
+    """Compute the root mean square calibration error with soft bins, which has gradients.
 
-    `sqrt(sum_b w_b (mean p_b - mean y_b)^2)`, w_b the share of bin b. Karandikar et al. (2021),
-    NeurIPS, section 4. As the temperature falls it becomes `calibration_error(..., norm="l2")`.
-    Added to a proper loss it favours calibration; alone it would be content with a constant.
+    `sqrt(sum_b w_b (mean p_b - mean y_b)^2)`, w_b the share of bin b. Each probability belongs to
+    all bins, to the shares of `softmax(-(p - c)^2 / temperature)` over their centres c. Karandikar
+    et al. (2021), NeurIPS, section 4. As the temperature falls it becomes
+    `calibration_error(..., norm="l2")`. Added to a proper loss it favours calibration; alone it is
+    0 for a constant, the frequency.
 
     Args:
         probs: the probability of class 1, or that of the predicted class, `(..., n)`.
@@ -196,8 +194,8 @@ def soft_calibration_error(
         gradient is 0 where it is 0.
 
     Raises:
-        TypeError: labels that are no integers. ValueError: shapes that do not go together, a
-            temperature that is not positive.
+        TypeError: labels that are no integers.
+        ValueError: shapes that do not go together, a temperature that is not positive.
 
     >>> soft_calibration_error([0.9, 0.9, 0.1, 0.1], [1, 0, 0, 0]).round(2)
     np.float64(0.29)
@@ -223,14 +221,14 @@ def _soft_calibration_error(
     weight = _weights(p, (ids == 0) | (ids == 1), weight, mask)
     p = xp.where(weight != 0, xp.where(is_probability(p), p, xp.nan), 0)
     centres = (np.arange(num_bins, dtype=p.dtype) + 0.5) / num_bins
-    shares = special.softmax(-((p[..., None] - centres) ** 2) / temperature, axis=-1)
-    member = weight[..., None] * shares
-    size, gap = member.sum(-2), (member * (p - ids)[..., None]).sum(-2)
-    return safe_sqrt(divide((divide(gap, size) ** 2 * size).sum(-1), size.sum(-1)))
+    membership = special.softmax(-((p[..., None] - centres) ** 2) / temperature, axis=-1)
+    membership = weight[..., None] * membership
+    size, sum_of_gaps = membership.sum(-2), (membership * (p - ids)[..., None]).sum(-2)
+    return safe_sqrt(divide((divide(sum_of_gaps, size) ** 2 * size).sum(-1), size.sum(-1)))
 
 
 def _weights(values: Array, keep: Array, weight: Array | None, mask: Array | None) -> Array:
-    """Of the examples `(..., n)`, 0 for those that are not to keep."""
+    """Broadcast the weights of examples `(..., n)`, 0 where not to keep."""
     shape = np.broadcast_shapes(*(x.shape for x in (values, keep, weight, mask) if x is not None))
     keep = xp.broadcast_to(keep if mask is None else keep & mask, shape)
     return xp.where(keep, 1 if weight is None else weight, xp.zeros_like(values, shape=shape))
@@ -248,13 +246,10 @@ def _examples(
     sample_weight: ArrayLike | None,
     where: ArrayLike | None,
 ) -> _Examples:
-    """Checked; their shapes must go together with that of the values named."""
+    """Check examples, whose shapes must go together with that of the values named."""
     mask = None if where is None else as_mask(where)
     given = as_array(labels, "labels")
     weight = None if sample_weight is None else as_real(sample_weight, "sample_weight")
-    shapes = {name: shape, "labels": given.shape}
-    shapes |= {} if weight is None else {"sample_weight": weight.shape}
-    shapes |= {} if mask is None else {"where": mask.shape}
-    check_examples(shapes)
+    check_examples({name: shape} | shapes_of(labels=given, sample_weight=weight, where=mask))
     ids = as_class_ids(given, "labels", size, mask)
     return ids, None if weight is None else as_weights(weight, mask), mask

@@ -1,4 +1,4 @@
-"""From counts to numbers: every performance measure that a confusion matrix determines.
+"""Compute from counts every performance measure that a confusion matrix determines.
 
 A metric is a function of `counts`, shape `(..., K, K)`, integer or float; row = true class, column
 = predicted class; leading axes are batch. Per-class rates return `(..., K)`, other metrics `(...)`:
@@ -16,8 +16,7 @@ against the rest: TP = C_ii, FN = the rest of its row, FP = the rest of its colu
   `(..., K, K)`.
 
 Formulas without a source: Sokolova and Lapalme (2009), A systematic analysis of performance
-    measures for classification
-tasks, Information Processing & Management 45(4).
+measures for classification tasks, Information Processing & Management 45(4).
 """
 
 # one number per matrix

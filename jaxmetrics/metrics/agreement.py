@@ -1,4 +1,4 @@
-"""Agreement beyond chance, weighted or not: `(..., K, K)` to `(...)`."""
+"""Measure agreement beyond chance, weighted or not: `(..., K, K)` to `(...)`."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def cohen_kappa(
     weights: Weights = None,
     chance: Literal["marginals", "pooled", "uniform", "majority", "gwet"] = "marginals",
 ) -> Array:
-    """Agreement beyond chance, `1 - D_o / D_e`, at most 1, from the observed and expected mean
-    disagreement.
+    """Compute agreement beyond chance, `1 - D_o / D_e`, at most 1.
 
-    `D_o = sum_ij w_ij p_ij` with `p = counts / n`; `D_e` puts in place of p what the `chance` model
-    expects, where t and q are the fractions of truth and prediction:
+    D_o and D_e are the observed and the expected mean disagreement: `D_o = sum_ij w_ij p_ij` with
+    `p = counts / n`; `D_e` puts in place of p what the `chance` model expects, where t and q are
+    the fractions of truth and prediction:
 
     - `"marginals"`: `t_i q_j`. Cohen (1960), kappa.
     - `"pooled"`: `m_i m_j` with `m = (t + q) / 2`. Scott (1955), pi.
@@ -64,14 +64,13 @@ def cohen_kappa(
 
 @compiled
 def krippendorff_alpha(counts: ArrayLike, *, weights: Weights = None) -> Array:
-    """Krippendorff's alpha of two raters without gaps, `1 - (N - 1) / N * D_o / D_e`, at most 1,
-    with N = 2 n ratings.
+    """Compute Krippendorff's alpha of two raters, `1 - (N - 1) / N * D_o / D_e`, at most 1.
 
-    `D_o` as in `cohen_kappa`, `D_e` with the "pooled" chance model; so alpha is Scott's pi
-    corrected for a small sample, and unlike it depends on n: counts must not be normalised. NaN for
-    a single class and for N <= 1. `weights` and errors as `cohen_kappa`: None for nominal data,
-    "quadratic" for interval data. Source: Krippendorff (2011), Computing Krippendorff's
-    alpha-reliability, eq. for two observers.
+    Both rate all n examples: N = 2 n ratings. `D_o` as in `cohen_kappa`, `D_e` with the "pooled"
+    chance model; so alpha is Scott's pi corrected for a small sample, and unlike it depends on n:
+    counts must not be normalised. NaN for a single class and for N <= 1. `weights` and errors as
+    `cohen_kappa`: None for nominal data, "quadratic" for interval data. Source: Krippendorff
+    (2011), Computing Krippendorff's alpha-reliability, eq. for two observers.
 
     >>> krippendorff_alpha([[4, 1], [1, 4]]), cohen_kappa([[4, 1], [1, 4]], chance="pooled")
     (np.float64(0.62), np.float64(0.6))
@@ -83,29 +82,29 @@ def krippendorff_alpha(counts: ArrayLike, *, weights: Weights = None) -> Array:
 
 
 def _mean_disagreement(counts: ArrayLike, weights: Weights, chance: str) -> tuple[Array, Array]:
-    """`D_o` and `D_e` of `cohen_kappa`; both 0 without examples."""
+    """Compute `D_o` and `D_e` of `cohen_kappa`; both 0 without examples."""
     p = proportions(counts)
     k = p.shape[-1]
     w = _disagreement(weights, k).astype(p.real.dtype)
     t, q = p.sum(-1), p.sum(-2)
     m = (t + q) / 2
 
-    def under_independence(a: Array, b: Array) -> Array:
+    def of_independent(a: Array, b: Array) -> Array:
         return weighted_sum(a[..., :, None] * b[..., None, :], w)
 
     if chance == "marginals":
-        expected = under_independence(t, q)
+        expected = of_independent(t, q)
     elif chance == "pooled":
-        expected = under_independence(m, m)
+        expected = of_independent(m, m)
     elif chance == "uniform":
         expected = w.mean()
     elif chance == "majority":
-        expected = under_independence(
-            t, (xp.argmax(t, -1)[..., None] == np.arange(k)).astype(t.dtype)
-        )
+        commonest = (xp.argmax(t, -1)[..., None] == np.arange(k)).astype(t.dtype)
+        expected = of_independent(t, commonest)
     elif chance == "gwet":
         total_agreement = k**2 - divide(w.sum(), w.max())
-        expected = w.max() * (1 - total_agreement / max(1, k * (k - 1)) * (m * (1 - m)).sum(-1))
+        agreement = total_agreement / max(1, k * (k - 1)) * (m * (1 - m)).sum(-1)
+        expected = w.max() * (1 - agreement)
     else:
         raise ValueError(
             'chance must be "marginals", "pooled", "uniform", "majority" or "gwet", got'
@@ -116,6 +115,7 @@ def _mean_disagreement(counts: ArrayLike, weights: Weights, chance: str) -> tupl
 
 
 def _disagreement(weights: Weights, k: int) -> Array:
+    """Return the weights w_ij of disagreement, `(K, K)`."""
     i = np.arange(k, dtype=float)
     distance = abs(i[:, None] - i[None, :])
     if weights is None:

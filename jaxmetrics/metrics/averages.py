@@ -1,4 +1,4 @@
-"""Averages over classes: functions of per-class rates, those of this package or your own."""
+"""Average rates, of this package or your own, over classes: functions of functions of counts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ A_RATE = "a function of counts, such as jaxmetrics.f1"
 
 
 def of_counts(scheme: Callable[..., Array]) -> Callable[..., Array]:
-    """A scheme `(metric, counts, **options)` that takes counts as users give them."""
+    """Let a scheme `(metric, counts, **options)` take counts as users give them."""
 
     @compiled
     @wraps(scheme)
@@ -40,11 +40,11 @@ def of_counts(scheme: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def macro(rate: Metric) -> Metric:
-    """Mean of a per-class rate over the k classes that occur in truth or prediction,
-    `sum_i r_i / k`, as a function of counts.
+    """Average a per-class rate over the k classes that occur, `sum_i r_i / k`.
 
-    Classes whose rate is NaN are skipped. Without any example the result is the rate's own 0/0.
-    Keyword arguments of the result go to the rate: `macro(f1)(counts, zero_division=np.nan)`.
+    They occur in truth or prediction. The result is a function of counts. Classes whose rate is NaN
+    are skipped. Without any example the result is the rate's own 0/0. Keyword arguments of the
+    result go to the rate: `macro(f1)(counts, zero_division=np.nan)`.
 
     Args:
         rate: a function from counts `(..., K, K)` to `(..., K)`, of jaxmetrics or your own.
@@ -62,11 +62,10 @@ def macro(rate: Metric) -> Metric:
 
 
 def weighted(rate: Metric) -> Metric:
-    """Mean of a per-class rate weighted by support t_i (row sums), `sum_i t_i r_i / sum_i t_i`, as
-    a function of counts.
+    """Average a per-class rate weighted by support t_i, `sum_i t_i r_i / sum_i t_i`.
 
-    NaN rates are skipped; if no support is left, the rates left count alike, as in scikit-learn.
-    Otherwise as `macro`.
+    Support is the sum of a row. NaN rates are skipped; if no support is left, the rates left count
+    alike, as in scikit-learn. Otherwise as `macro`.
 
     >>> from jaxmetrics import precision
     >>> weighted(precision)([[1, 1], [0, 6]])
@@ -76,7 +75,7 @@ def weighted(rate: Metric) -> Metric:
 
 
 def micro(rate: Metric) -> Metric:
-    """A rate of the 2x2 tables of all classes added up, as a function of counts.
+    """Compute a rate of the sum of the 2x2 tables of all classes.
 
     With one label per example, micro precision = recall = F1 = accuracy. Tables of classes that do
     not occur are left out. `rate`, keyword arguments and errors as `macro`.
@@ -89,8 +88,7 @@ def micro(rate: Metric) -> Metric:
 
 
 def weighted_micro(rate: Metric) -> Metric:
-    """A rate of the 2x2 tables added up with weights t_i = support of class i, as a function of
-    counts.
+    """Compute a rate of the sum of the 2x2 tables, weighted by support t_i.
 
     Precision becomes `sum_i C_ii t_i / sum_i p_i t_i` (p = column sums) and recall
     `sum_i C_ii t_i / sum_i t_i^2`. Otherwise as `micro`.
@@ -103,7 +101,7 @@ def weighted_micro(rate: Metric) -> Metric:
 
 
 def binary(rate: Metric, pos_label: int = 1) -> Metric:
-    """A rate of the positive class of a 2x2 matrix, as a function of counts.
+    """Compute a rate of the positive class of a 2x2 matrix.
 
     Raises:
         ValueError: `pos_label` is not 0 or 1; when called, if there are not two classes.
@@ -151,20 +149,21 @@ def _binary(rate: Metric, counts: Array, pos_label: int, **options: Any) -> Arra
 
 
 def _occurs(counts: Array) -> Array:
-    """1.0 for the classes that occur in truth or prediction, 0.0 for the others; NaN, not to be
-    skipped, beside a NaN.
+    """Mark by 1.0 the classes that occur in truth or prediction, by 0.0 the others.
+
+    Beside a NaN in counts a class has NaN, which is not to be skipped.
     """
     occurrences = counts.sum(-1) + counts.sum(-2)
     return xp.where(xp.isnan(occurrences), xp.nan, (occurrences != 0).astype(counts.dtype))
 
 
 def _pooled(counts: Array, class_weights: Array) -> Array:
-    """The weighted sum over classes of their 2x2 tables against the rest, `(..., 2, 2)`."""
+    """Add up the weighted 2x2 tables of classes against the rest, to `(..., 2, 2)`."""
     return tables(*((cell * class_weights).sum(-1) for cell in cells(proportions(counts))))
 
 
 def _per_class(rate: Metric, counts: Array, **options: Any) -> Array:
-    """The values of `rate`, checked to be one per class."""
+    """Compute `rate`, and check that it has one value per class."""
     values = xp.asarray(rate(counts, **options))
     k = counts.shape[-1]
     if values.ndim < counts.ndim - 1 or values.shape[-1] != k:
@@ -177,9 +176,7 @@ def _per_class(rate: Metric, counts: Array, **options: Any) -> Array:
 
 
 def _mean(rates: Array, class_weights: Array) -> Array:
-    """Weighted mean over classes that skips NaN; where all weights left are 0 they count as
-    equal.
-    """
+    """Average over classes, skipping NaN; where all weights left are 0 they count as equal."""
     defined = ~xp.isnan(rates)
     w = xp.where(defined, xp.broadcast_to(class_weights, rates.shape), 0)
     w = xp.where((w != 0).any(-1, keepdims=True), w, defined.astype(w.dtype))

@@ -1,4 +1,4 @@
-"""Comparisons of groups: functions of metrics over the axis G of counts `(..., G, K, K)`."""
+"""Compare groups: functions of metrics over the axis G of counts `(..., G, K, K)`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ __all__ = [
 
 
 def group_ratio(metric: Metric) -> Metric:
-    """Smallest over largest value of a metric m among the groups g, `min_g m_g / max_g m_g`, in [0,
-    1] for rates.
+    """Divide the smallest value of a metric among groups by the largest.
 
-    A function of counts `(..., G, K, K)`, which `confusion_matrix(..., groups=..., num_groups=G)`
-    gives.
+    `min_g m_g / max_g m_g`, in [0, 1] for rates: a function of counts `(..., G, K, K)`, which
+    `confusion_matrix(..., groups=..., num_groups=G)` gives.
 
     `metric` returns one number per matrix, as `accuracy` and `binary(recall)` do, and the result is
     `(...)`; or one per class, and the result is `(..., K)`. Groups without examples, and groups
@@ -45,8 +44,9 @@ def group_ratio(metric: Metric) -> Metric:
 
 
 def group_difference(metric: Metric) -> Metric:
-    """Largest minus smallest value of a metric among the groups, `max_g m_g - min_g m_g`. Otherwise
-    as `group_ratio`.
+    """Subtract the smallest value of a metric among groups from the largest.
+
+    `max_g m_g - min_g m_g`. Otherwise as `group_ratio`.
 
     >>> from jaxmetrics import binary, recall
     >>> group_difference(binary(recall))([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])
@@ -56,12 +56,12 @@ def group_difference(metric: Metric) -> Metric:
 
 
 def demographic_parity_ratio(counts: ArrayLike) -> Array:
-    """Smallest over largest selection rate among the groups, per class:
-    `group_ratio(selection_rate)`.
+    """Divide the smallest selection rate among groups by the largest, per class.
 
-    From counts `(..., G, K, K)`, as `confusion_matrix(..., groups=..., num_groups=G)` gives them,
-    to `(..., K)`, in [0, 1]. Source: Feldman et al. (2015), Certifying and removing disparate
-    impact, KDD (the four-fifths rule asks for 0.8).
+    It is `group_ratio(selection_rate)`: from counts `(..., G, K, K)`, as
+    `confusion_matrix(..., groups=..., num_groups=G)` gives them, to `(..., K)`, in [0, 1]. Source:
+    Feldman et al. (2015), Certifying and removing disparate impact, KDD (the four-fifths rule asks
+    for 0.8).
 
     >>> demographic_parity_ratio([[[8, 2], [2, 8]], [[3, 2], [1, 14]]])  # class 0: 4/20 of 10/20
     array([0.4  , 0.625])
@@ -70,10 +70,10 @@ def demographic_parity_ratio(counts: ArrayLike) -> Array:
 
 
 def equal_opportunity_ratio(counts: ArrayLike) -> Array:
-    """Smallest over largest recall among the groups where the class occurs in truth, per class; as
-    `group_ratio`.
+    """Divide the smallest recall among groups by the largest, per class.
 
-    Source: Hardt, Price and Srebro (2016), Equality of opportunity in supervised learning, NeurIPS.
+    It is over the groups where the class occurs in truth; otherwise as `group_ratio`. Source:
+    Hardt, Price and Srebro (2016), Equality of opportunity in supervised learning, NeurIPS.
 
     >>> equal_opportunity_ratio([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])
     array([1.        , 0.667])

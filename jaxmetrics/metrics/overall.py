@@ -1,4 +1,4 @@
-"""One number per matrix: `(..., K, K)` to `(...)`."""
+"""Compute one number per matrix: `(..., K, K)` to `(...)`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ __all__ = [
 
 @compiled
 def accuracy(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Fraction of correct predictions, `sum_i C_ii / n`, in [0, 1]; also called naive accuracy.
+    """Compute the fraction of correct predictions, `sum_i C_ii / n`, in [0, 1].
+
+    It is also called naive accuracy.
 
     >>> accuracy([[8, 2], [1, 9]])
     np.float64(0.85)
@@ -54,8 +56,9 @@ naive_accuracy = accuracy
 
 @compiled
 def error_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Fraction of wrong predictions (zero-one loss, Hamming loss of single labels),
-    `sum_{i != j} C_ij / n`, in [0, 1].
+    """Compute the fraction of wrong predictions, `sum_{i != j} C_ij / n`, in [0, 1].
+
+    It is the zero-one loss, and the Hamming loss of single labels.
 
     >>> error_rate([[8, 2], [1, 9]])
     np.float64(0.15)
@@ -71,7 +74,9 @@ def _right_and_wrong(counts: ArrayLike) -> tuple[Array, Array]:
 
 @compiled
 def no_information_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Accuracy of always answering the commonest class, `max_i sum_j C_ij / n`, in [0, 1].
+    """Compute the accuracy of always answering the commonest class, `max_i t_i / n`, in [0, 1].
+
+    t_i is the sum of row i.
 
     >>> no_information_rate([[5, 1], [3, 3]])
     np.float64(0.5)
@@ -82,7 +87,7 @@ def no_information_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) ->
 
 @compiled
 def balanced_accuracy(counts: ArrayLike, *, adjusted: bool = False) -> Array:
-    """Mean recall of the classes that occur in truth, in [0, 1]; NaN if none does.
+    """Average the recall of the classes that occur in truth, in [0, 1]; NaN if none does.
 
     `adjusted=True` gives `(b - 1/k) / (1 - 1/k)` for k such classes: 0 for a guess, 1 for no
     mistake, NaN for k = 1. Source: Brodersen, Ong, Stephan and Buhmann (2010), The balanced
@@ -98,12 +103,11 @@ def balanced_accuracy(counts: ArrayLike, *, adjusted: bool = False) -> Array:
 
 @compiled
 def g_mean(counts: ArrayLike) -> Array:
-    """Geometric mean of the recalls of the k classes that occur in truth,
-    `(prod_i recall_i)^(1/k)`, in [0, 1].
+    """Compute the geometric mean of recalls, `(prod_i recall_i)^(1/k)`, in [0, 1].
 
-    For two classes `sqrt(recall * specificity)`. Its gradient where a recall is 0 is taken as 0;
-    NaN if k = 0. Source: Kubat and Matwin (1997), Addressing the curse of imbalanced training sets,
-    ICML.
+    It is over the k classes that occur in truth; for two classes `sqrt(recall * specificity)`. Its
+    gradient where a recall is 0 is taken as 0; NaN if k = 0. Source: Kubat and Matwin (1997),
+    Addressing the curse of imbalanced training sets, ICML.
 
     >>> g_mean([[9, 7], [0, 4]])
     np.float64(0.75)
@@ -114,7 +118,7 @@ def g_mean(counts: ArrayLike) -> Array:
 
 
 def _recalls_in_truth(counts: ArrayLike) -> tuple[Array, Array, Array]:
-    """Recalls, which classes occur in truth, and how many."""
+    """Compute the recalls, and tell which classes occur in truth, and how many do."""
     c = as_counts(counts)
     in_truth = c.sum(-1) != 0
     return recall(c), in_truth, in_truth.sum(-1).astype(c.dtype)
@@ -122,8 +126,9 @@ def _recalls_in_truth(counts: ArrayLike) -> tuple[Array, Array, Array]:
 
 @compiled
 def matthews_corrcoef(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Matthews' correlation coefficient (R_K), in [-1, 1]; for two classes the phi coefficient.
+    """Compute Matthews' correlation coefficient (R_K), in [-1, 1].
 
+    For two classes it is the phi coefficient.
     `(c s - sum_k t_k p_k) / sqrt((s^2 - sum_k p_k^2) (s^2 - sum_k t_k^2))` with c correct of s
     examples, t_k true and p_k predicted as k. Computed from the equal sums over classes
     `sum_k (TP TN - FP FN)`, `sum_k (TP + FP)(FN + TN)` and `sum_k (TP + FN)(FP + TN)`, which do not
@@ -142,11 +147,11 @@ def matthews_corrcoef(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> A
 
 @compiled
 def cramers_v(counts: ArrayLike) -> Array:
-    """Cramér's V, association of truth and prediction in [0, 1]:
-    `sqrt(chi^2 / n / (min(r, c) - 1))`.
+    """Compute Cramér's V, `sqrt(chi^2 / n / (min(r, c) - 1))`, in [0, 1].
 
-    r and c are the numbers of classes that occur in truth and in prediction; NaN if either is below
-    2. Source: Cramér (1946), Mathematical Methods of Statistics, ch. 21.
+    It measures the association of truth and prediction. r and c are the numbers of classes that
+    occur in truth and in prediction; NaN if either is below 2. Source: Cramér (1946), Mathematical
+    Methods of Statistics, ch. 21.
 
     >>> cramers_v([[8, 2], [1, 9]])
     np.float64(0.7035)
@@ -162,38 +167,38 @@ def cramers_v(counts: ArrayLike) -> Array:
 
 @compiled
 def mutual_information(counts: ArrayLike) -> Array:
-    """Mutual information of truth and prediction, `sum_ij p_ij log(p_ij / (t_i q_j))`, in nats, at
-    least 0.
+    """Compute the mutual information of truth and prediction, in nats, at least 0.
 
-    Source: Shannon (1948), A mathematical theory of communication.
+    `sum_ij p_ij log(p_ij / (t_i q_j))` with the row sums t and column sums q of p. Source: Shannon
+    (1948), A mathematical theory of communication.
 
     >>> mutual_information([[5, 0], [0, 5]])  # log 2
     np.float64(0.6931)
     """
     p = proportions(counts)
     expected = p.sum(-1, keepdims=True) * p.sum(-2, keepdims=True)
-    ratio, excess = divide(p, expected), divide(dependence(p), expected)  # u and r = u - 1
-    # The sum is also that of expected * (u log u - r), whose terms are all >= 0; near independence
-    # by its series in r.
-    small = abs(excess) < 0.1
-    r = xp.where(small, excess, 0)
+    u, r = divide(p, expected), divide(dependence(p), expected)  # r = u - 1, with its digits
+    # The sum is also that of expected * (u log u - r), whose terms are all >= 0. Near independence
+    # the difference would cancel; there it is r^2 sum_k (-r)^k / ((k + 1)(k + 2)), of which 14
+    # terms give 1e-16 for |r| < 0.1.
+    near = abs(r) < 0.1
+    small_r = xp.where(near, r, 0)
     series = xp.zeros_like(r)
-    for k in reversed(range(14)):  # sum_k (-r)^k / ((k + 1)(k + 2)), to 1e-16 for |r| < 0.1
-        series = 1 / ((k + 1) * (k + 2)) - r * series
-    return (expected * xp.where(small, r**2 * series, ratio * safe_log(ratio) - excess)).sum(
-        (-2, -1)
-    )
+    for k in reversed(range(14)):
+        series = 1 / ((k + 1) * (k + 2)) - small_r * series
+    terms = xp.where(near, small_r**2 * series, u * safe_log(u) - r)
+    return (expected * terms).sum((-2, -1))
 
 
 @compiled
 def confusion_entropy(counts: ArrayLike) -> Array:
-    """Confusion entropy (CEN): how unevenly the mistakes spread, 0 for none; at most 1 for three or
-    more classes.
+    """Compute the confusion entropy (CEN): how widely the mistakes spread, 0 for none.
 
-    `sum_j s_j / (2 n) * CEN_j` with `s_j` = row sum + column sum of class j, and `CEN_j` the sum of
-    `-x log x` in base `2 (k - 1)` over its mistakes `x = C_jl / s_j` and `C_lj / s_j`; k = the
-    number of classes that occur; 0 for a single class. Source: Wei, Yuan, Hu and Wang (2010), A
-    novel measure for evaluating classifiers, Expert Systems with Applications 37.
+    It is at most 1 for three or more classes: `sum_j s_j / (2 n) * CEN_j` with `s_j` = row sum +
+    column sum of class j, and `CEN_j` the sum of `-x log x` in base `2 (k - 1)` over its mistakes
+    `x = C_jl / s_j` and `C_lj / s_j`; k = the number of classes that occur; 0 for a single class.
+    Source: Wei, Yuan, Hu and Wang (2010), A novel measure for evaluating classifiers, Expert
+    Systems with Applications 37.
 
     >>> confusion_entropy([[4, 1, 0], [0, 5, 0], [1, 0, 4]])
     np.float64(0.2212)
@@ -202,28 +207,27 @@ def confusion_entropy(counts: ArrayLike) -> Array:
     t, q = p.sum(-1), p.sum(-2)
     s = t + q
     cen = xp.zeros_like(s)
-    # X = mistakes / s and -log x = log(1 + rest / mistakes), s = mistakes + rest.
-    for mistakes, rest, axis in (
-        (off_diagonal(p), rest_of_row(p) + q[..., :, None], -1),
-        (off_diagonal(p), rest_of_column(p) + t[..., None, :], -2),
+    mistakes = off_diagonal(p)
+    # With s = mistakes + rest, x = mistakes / s has -log x = log(1 + rest / mistakes).
+    for rest, axis in (
+        (rest_of_row(p) + q[..., :, None], -1),
+        (rest_of_column(p) + t[..., None, :], -2),
     ):
-        cen += (divide(mistakes, xp.expand_dims(s, axis)) * xp.log1p(divide(rest, mistakes))).sum(
-            axis
-        )
+        x = divide(mistakes, xp.expand_dims(s, axis))
+        cen += (x * xp.log1p(divide(rest, mistakes))).sum(axis)
     k = (s != 0).sum(-1).astype(p.dtype)
     return divide((s / 2 * cen).sum(-1), xp.log(xp.maximum(2 * (k - 1), 1)))
 
 
 @compiled
 def expected_cost(counts: ArrayLike, cost: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Mean cost of a decision, `sum_ij C_ij cost_ij / n`, in the units of `cost`, a `(K, K)` array
-    laid out as `counts`.
+    """Average the cost of decisions, `sum_ij C_ij cost_ij / n`, in the units of `cost`.
 
-    Raises ValueError if `cost` has another shape. Source: Elkan (2001), The foundations of
-    cost-sensitive learning, IJCAI.
+    `cost` is a `(K, K)` array laid out as `counts`. Raises ValueError if `cost` has another shape.
+    Source: Elkan (2001), The foundations of cost-sensitive learning, IJCAI.
 
-    # A missed positive costs ten false alarms.
-    >>> expected_cost([[8, 2], [1, 9]], [[0.0, 1.0], [10.0, 0.0]])
+    >>> cost = [[0.0, 1.0], [10.0, 0.0]]  # a false negative costs as much as ten false positives
+    >>> expected_cost([[8, 2], [1, 9]], cost)
     np.float64(0.6)
     """
     c = as_counts(counts)

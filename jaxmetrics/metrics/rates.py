@@ -1,4 +1,4 @@
-"""One number per class: `(..., K, K)` to `(..., K)`."""
+"""Compute one number per class: `(..., K, K)` to `(..., K)`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = [
 
 @compiled
 def recall(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Recall (sensitivity, true positive rate), `TP / (TP + FN)`, in [0, 1].
+    """Compute recall (sensitivity, true positive rate), `TP / (TP + FN)`, in [0, 1].
 
     >>> recall([[8, 2], [1, 9]])
     array([0.8, 0.9])
@@ -48,7 +48,7 @@ def recall(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 
 @compiled
 def precision(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Precision (positive predictive value), `TP / (TP + FP)`, in [0, 1].
+    """Compute precision (positive predictive value), `TP / (TP + FP)`, in [0, 1].
 
     >>> precision([[8, 2], [0, 6]])
     array([1.  , 0.75])
@@ -59,7 +59,7 @@ def precision(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 
 @compiled
 def specificity(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Specificity (true negative rate), `TN / (TN + FP)`, in [0, 1].
+    """Compute specificity (true negative rate), `TN / (TN + FP)`, in [0, 1].
 
     >>> specificity([[8, 2], [1, 9]])
     array([0.9, 0.8])
@@ -70,7 +70,7 @@ def specificity(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 
 @compiled
 def negative_predictive_value(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Negative predictive value, `TN / (TN + FN)`, in [0, 1].
+    """Compute the negative predictive value, `TN / (TN + FN)`, in [0, 1].
 
     >>> negative_predictive_value([[8, 2], [0, 6]])
     array([0.75, 1.  ])
@@ -81,7 +81,7 @@ def negative_predictive_value(counts: ArrayLike, *, zero_division: ArrayLike = 0
 
 @compiled
 def false_positive_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """False positive rate (fall-out), `FP / (FP + TN)`, in [0, 1].
+    """Compute the false positive rate (fall-out), `FP / (FP + TN)`, in [0, 1].
 
     >>> false_positive_rate([[8, 2], [1, 9]])
     array([0.1, 0.2])
@@ -92,7 +92,7 @@ def false_positive_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) ->
 
 @compiled
 def false_negative_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """False negative rate (miss rate), `FN / (FN + TP)`, in [0, 1].
+    """Compute the false negative rate (miss rate), `FN / (FN + TP)`, in [0, 1].
 
     >>> false_negative_rate([[8, 2], [1, 9]])
     array([0.2, 0.1])
@@ -103,7 +103,7 @@ def false_negative_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) ->
 
 @compiled
 def false_discovery_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """False discovery rate, `FP / (FP + TP)`, in [0, 1].
+    """Compute the false discovery rate, `FP / (FP + TP)`, in [0, 1].
 
     >>> false_discovery_rate([[8, 2], [0, 6]])
     array([0.  , 0.25])
@@ -114,7 +114,7 @@ def false_discovery_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -
 
 @compiled
 def false_omission_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """False omission rate, `FN / (FN + TN)`, in [0, 1].
+    """Compute the false omission rate, `FN / (FN + TN)`, in [0, 1].
 
     >>> false_omission_rate([[8, 2], [0, 6]])
     array([0.25, 0.  ])
@@ -127,10 +127,11 @@ def false_omission_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) ->
 def tversky(
     counts: ArrayLike, alpha: ArrayLike, beta: ArrayLike, *, zero_division: ArrayLike = 0.0
 ) -> Array:
-    """Tversky index, `TP / (TP + alpha FP + beta FN)`, in [0, 1] for weights `alpha`, `beta` >= 0.
+    """Compute the Tversky index, `TP / (TP + alpha FP + beta FN)`, in [0, 1].
 
-    `alpha` and `beta` broadcast against the batch axes. (1, 1) is Jaccard, (1/2, 1/2) F1, (1, 0)
-    precision, (0, 1) recall. Source: Tversky (1977), Features of similarity.
+    The weights `alpha` and `beta` are >= 0, and broadcast against the batch axes. (1, 1) is
+    Jaccard, (1/2, 1/2) F1, (1, 0) precision, (0, 1) recall. Source: Tversky (1977), Features of
+    similarity.
 
     >>> tversky([[8, 2], [0, 6]], alpha=0.5, beta=0.0)
     array([1.       , 0.857])
@@ -142,7 +143,7 @@ def tversky(
 
 @compiled
 def f_beta(counts: ArrayLike, beta: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """F-beta, recall counting `beta` times as much as precision, in [0, 1].
+    """Compute F-beta, recall counting `beta` times as much as precision, in [0, 1].
 
     `(1 + beta^2) TP / ((1 + beta^2) TP + beta^2 FN + FP)`; 0 gives precision, infinity recall.
     `beta` broadcasts against the batch axes. Source: van Rijsbergen (1979), Information Retrieval,
@@ -152,14 +153,16 @@ def f_beta(counts: ArrayLike, beta: ArrayLike, *, zero_division: ArrayLike = 0.0
     array([0.8333333, 0.9375   ])
     """
     b = as_float(beta, "beta")
-    # beta^2 / (1 + beta^2), but right at infinity and not rounded to 0 for a small beta
-    recall_share = xp.where(b == 0, 0, 1 / (1 + xp.where(b == 0, 1, b) ** -2.0))
-    return tversky(counts, 1 / (1 + b**2), recall_share, zero_division=zero_division)
+    # beta^2 / (1 + beta^2), but correct at infinity, and not rounded to 0 for a small beta
+    weight_of_fn = xp.where(b == 0, 0, 1 / (1 + xp.where(b == 0, 1, b) ** -2.0))
+    return tversky(counts, 1 / (1 + b**2), weight_of_fn, zero_division=zero_division)
 
 
 @compiled
 def f1(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """F1 (Dice), the harmonic mean of precision and recall, `2 TP / (2 TP + FP + FN)`, in [0, 1].
+    """Compute F1 (Dice), `2 TP / (2 TP + FP + FN)`, in [0, 1].
+
+    It is the harmonic mean of precision and recall.
 
     >>> f1([[6, 2], [1, 1]])
     array([0.8, 0.4])
@@ -169,8 +172,9 @@ def f1(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 
 @compiled
 def jaccard(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Jaccard index (intersection over union, critical success index), `TP / (TP + FP + FN)`, in
-    [0, 1].
+    """Compute the Jaccard index, `TP / (TP + FP + FN)`, in [0, 1].
+
+    It is also called intersection over union, or critical success index.
 
     >>> jaccard([[6, 1], [1, 2]])
     array([0.75, 0.5 ])
@@ -180,11 +184,10 @@ def jaccard(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 
 @compiled
 def fowlkes_mallows(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Fowlkes–Mallows index, the geometric mean of precision and recall,
-    `TP / sqrt((TP + FP)(TP + FN))`, in [0, 1].
+    """Compute the Fowlkes–Mallows index, `TP / sqrt((TP + FP)(TP + FN))`, in [0, 1].
 
-    Source: Fowlkes and Mallows (1983), A method for comparing two hierarchical clusterings, JASA
-        78.
+    It is the geometric mean of precision and recall. Source: Fowlkes and Mallows (1983), A method
+    for comparing two hierarchical clusterings, JASA 78.
 
     >>> fowlkes_mallows([[4, 0], [5, 7]])
     array([0.6666667, 0.7637626])
@@ -195,7 +198,7 @@ def fowlkes_mallows(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Arr
 
 @compiled
 def p4(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """P4, the harmonic mean of precision, recall, specificity and NPV, in [0, 1].
+    """Compute P4, the harmonic mean of precision, recall, specificity and NPV, in [0, 1].
 
     `4 TP TN / (4 TP TN + (TP + TN)(FP + FN))`. Source: Sitarz (2022), Extending F1 metric,
     probabilistic approach.
@@ -209,11 +212,10 @@ def p4(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 
 @compiled
 def informedness(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Informedness (Youden's J), recall + specificity - 1
-    `= (TP TN - FP FN) / ((TP + FN)(FP + TN))`, in [-1, 1].
+    """Compute informedness (Youden's J), recall + specificity - 1, in [-1, 1].
 
-    Source: Powers (2011), Evaluation: from precision, recall and F-measure to ROC, informedness,
-        markedness.
+    `(TP TN - FP FN) / ((TP + FN)(FP + TN))`. Source: Powers (2011), Evaluation: from precision,
+    recall and F-measure to ROC, informedness, markedness.
 
     >>> informedness([[8, 2], [1, 9]])
     array([0.7, 0.7])
@@ -224,8 +226,9 @@ def informedness(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 
 @compiled
 def markedness(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Markedness, precision + NPV - 1 `= (TP TN - FP FN) / ((TP + FP)(FN + TN))`, in [-1, 1].
-    Source: as `informedness`.
+    """Compute markedness, precision + NPV - 1, in [-1, 1].
+
+    `(TP TN - FP FN) / ((TP + FP)(FN + TN))`. Source: as `informedness`.
 
     >>> markedness([[8, 2], [0, 6]])
     array([0.75, 0.75])
@@ -236,10 +239,10 @@ def markedness(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 
 @compiled
 def positive_likelihood_ratio(counts: ArrayLike, *, zero_division: ArrayLike = xp.nan) -> Array:
-    """Positive likelihood ratio, recall / false positive rate `= TP (FP + TN) / ((TP + FN) FP)`, at
-    least 0.
+    """Compute the positive likelihood ratio, recall / false positive rate, at least 0.
 
-    NaN where a rate is undefined or no false positive was seen, as in scikit-learn.
+    `TP (FP + TN) / ((TP + FN) FP)`; NaN where a rate is undefined or no false positive was seen, as
+    in scikit-learn.
 
     >>> positive_likelihood_ratio([[8, 2], [1, 9]])
     array([8. , 4.5])
@@ -250,10 +253,10 @@ def positive_likelihood_ratio(counts: ArrayLike, *, zero_division: ArrayLike = x
 
 @compiled
 def negative_likelihood_ratio(counts: ArrayLike, *, zero_division: ArrayLike = xp.nan) -> Array:
-    """Negative likelihood ratio, false negative rate / specificity
-    `= FN (FP + TN) / ((TP + FN) TN)`, at least 0.
+    """Compute the negative likelihood ratio, false negative rate / specificity, at least 0.
 
-    NaN where a rate is undefined or no true negative was seen, as in scikit-learn.
+    `FN (FP + TN) / ((TP + FN) TN)`; NaN where a rate is undefined or no true negative was seen, as
+    in scikit-learn.
 
     >>> negative_likelihood_ratio([[8, 2], [1, 4]])
     array([0.25, 0.25])
@@ -264,10 +267,10 @@ def negative_likelihood_ratio(counts: ArrayLike, *, zero_division: ArrayLike = x
 
 @compiled
 def diagnostic_odds_ratio(counts: ArrayLike, *, zero_division: ArrayLike = xp.nan) -> Array:
-    """Diagnostic odds ratio, `TP TN / (FP FN)`, at least 0; NaN where no mistake of one kind was
-    seen.
+    """Compute the diagnostic odds ratio, `TP TN / (FP FN)`, at least 0.
 
-    Source: Glas et al. (2003), The diagnostic odds ratio: a single indicator of test performance.
+    NaN where no mistake of one kind was seen. Source: Glas et al. (2003), The diagnostic odds
+    ratio: a single indicator of test performance.
 
     >>> diagnostic_odds_ratio([[8, 2], [1, 9]])
     array([36., 36.])
@@ -278,7 +281,7 @@ def diagnostic_odds_ratio(counts: ArrayLike, *, zero_division: ArrayLike = xp.na
 
 @compiled
 def prevalence(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Fraction of the examples that are of the class, `(TP + FN) / n`, in [0, 1].
+    """Compute the fraction of the examples that are of the class, `(TP + FN) / n`, in [0, 1].
 
     >>> prevalence([[6, 2], [1, 1]])
     array([0.8, 0.2])
@@ -289,7 +292,7 @@ def prevalence(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 
 @compiled
 def selection_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Fraction of the examples that are predicted as the class, `(TP + FP) / n`, in [0, 1].
+    """Compute the fraction of the examples predicted as the class, `(TP + FP) / n`, in [0, 1].
 
     >>> selection_rate([[6, 2], [1, 1]])
     array([0.7, 0.3])
@@ -300,10 +303,10 @@ def selection_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Arra
 
 @compiled
 def lift(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Lift, precision / prevalence `= TP n / ((TP + FP)(TP + FN))`, at least 0; 1 for a guess.
+    """Compute lift, precision / prevalence, at least 0; 1 for a guess.
 
-    Source: Brin, Motwani, Ullman and Tsur (1997), Dynamic itemset counting and implication rules
-        (there: interest).
+    `TP n / ((TP + FP)(TP + FN))`. Source: Brin, Motwani, Ullman and Tsur (1997), Dynamic itemset
+    counting and implication rules (there: interest).
 
     >>> lift([[5, 0], [1, 2]])
     array([1.333, 2.667])
@@ -314,13 +317,13 @@ def lift(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 
 @compiled
 def net_benefit(counts: ArrayLike, threshold: ArrayLike) -> Array:
-    """Net benefit of acting on the class, `TP / n - FP / n * t / (1 - t)`, in true positives per
-    example; 0 if n = 0.
+    """Compute the net benefit of acting on the class, `TP / n - FP / n * t / (1 - t)`.
 
-    `threshold` t in [0, 1) is the probability at which acting and not acting are worth the same (t
-    = 1 gives -inf or NaN). It broadcasts against the batch axes:
-    `binary(net_benefit)(confusion_matrix_at_thresholds(y, p, t), threshold=t)` is a decision curve.
-    Source: Vickers and Elkin (2006), Decision curve analysis, Medical Decision Making 26.
+    It is in true positives per example; 0 if n = 0. `threshold` t in [0, 1) is the probability at
+    which acting and not acting are worth the same (t = 1 gives -inf or NaN). It broadcasts against
+    the batch axes: `binary(net_benefit)(confusion_matrix_at_thresholds(y, p, t), threshold=t)` is a
+    decision curve. Source: Vickers and Elkin (2006), Decision curve analysis, Medical Decision
+    Making 26.
 
     >>> net_benefit([[8, 2], [0, 6]], threshold=0.5)
     array([0.5 , 0.25])

@@ -1,4 +1,4 @@
-"""Areas under curves, exact, from one sort."""
+"""Compute areas under curves, exactly, from one sort."""
 
 from __future__ import annotations
 
@@ -11,13 +11,20 @@ from jaxmetrics._namespaces import Array, float_dtype, is_known, lax, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_option, is_integer
 from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile
 from jaxmetrics.ranking.columns import one_against_rest
-from jaxmetrics.ranking.ranks import Ranked, above, hits, rank, rank_examples, restore
+from jaxmetrics.ranking.ranks import (
+    Ranked,
+    cumulative_positives,
+    rank,
+    rank_examples,
+    restore,
+    sum_above,
+)
 
 __all__ = ["auc", "average_precision", "delong_interval", "roc_auc", "roc_auc_one_vs_one"]
 
 
 def auc(x: ArrayLike, y: ArrayLike) -> Array:
-    """Area under a curve by the trapezoidal rule, `sum (x_i+1 - x_i) (y_i+1 + y_i) / 2`.
+    """Integrate a curve by the trapezoidal rule, `sum (x_i+1 - x_i) (y_i+1 + y_i) / 2`.
 
     Args:
         x, y: `(..., m)`, of points in order; x rising or falling, which does not change the sign.
@@ -55,15 +62,16 @@ def roc_auc(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Area under the ROC curve: the share of pairs of a positive and a negative whose scores are in
-    order, ties counting half.
+    """Compute the area under the ROC curve.
 
-    With `max_fpr` m the area A up to that false positive rate, scaled so that chance is 0.5 and the
-    best 1: `(1 + (A - m^2 / 2) / (m - m^2 / 2)) / 2`, McClish (1989), Medical Decision Making 9.
+    It is the share of pairs of a positive and a negative whose scores are in order, ties counting
+    half. With `max_fpr` m it is the area A up to that false positive rate, scaled so that chance is
+    0.5 and the best 1: `(1 + (A - m^2 / 2) / (m - m^2 / 2)) / 2`, McClish (1989), Medical Decision
+    Making 9.
 
     For several classes or labels: `per_class(roc_auc)`, `per_label(roc_auc)`, and
-        `roc_auc_one_vs_one`. Its gradient is 0 with
-    respect to scores, and right with respect to weights.
+    `roc_auc_one_vs_one`. Its gradient is 0 with respect to scores, and right with respect to
+    weights.
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`; negative labels leave their examples out: of labels
@@ -97,37 +105,38 @@ def roc_auc(
 
 @compiled
 def _roc_auc(ranked: Ranked, max_fpr: Array | None) -> Array:
-    # So that products of weights neither overflow nor underflow.
     if not is_integer(ranked.positive):
-        ranked = ranked._replace(
-            positive=_relative(ranked.positive), negative=_relative(ranked.negative)
-        )
+        # So that products of weights neither overflow nor underflow.
+        positive, negative = _relative(ranked.positive), _relative(ranked.negative)
+        ranked = ranked._replace(positive=positive, negative=negative)
     num_pos, num_neg = (
         x.sum(-1).astype(float_dtype(x)) for x in (ranked.positive, ranked.negative)
     )
     if max_fpr is None:
         # Without weights a sum of whole and half numbers, exact in float64: the order of examples
         # does not matter.
-        pairs = (ranked.negative * above(ranked.positive, ranked.last)).sum(-1)
-        area = divide(divide(pairs, num_pos), num_neg)
+        pairs_in_order = (ranked.negative * sum_above(ranked.positive, ranked.last)).sum(-1)
+        area = divide(divide(pairs_in_order, num_pos), num_neg)
     else:
-        area = _mcclish(*hits(ranked), num_pos[..., None], num_neg[..., None], max_fpr)
+        area = _mcclish(ranked, num_pos[..., None], num_neg[..., None], max_fpr)
     return xp.where(~ranked.undefined & (num_pos > 0) & (num_neg > 0), area, xp.nan)
 
 
 def _relative(weights: Array) -> Array:
-    """In units of the greatest."""
+    """Express weights in units of the greatest."""
     return divide(weights, lax.stop_gradient(weights.max(-1, keepdims=True, initial=0)))
 
 
-def _mcclish(tp: Array, fp: Array, num_pos: Array, num_neg: Array, limit: Array) -> Array:
-    limit = xp.where((limit > 0) & (limit <= 1), limit, xp.nan)
-    steps, rises = divide(xp.diff(fp, axis=-1), num_neg), divide(xp.diff(tp, axis=-1), num_pos)
-    # Of each step, what lies below the limit.
-    within = xp.clip(limit[..., None] - divide(fp, num_neg)[..., :-1], 0, steps)
-    area = (within * (divide(tp, num_pos)[..., :-1] + rises * divide(within, steps) / 2)).sum(-1)
-    least = limit**2 / 2
-    return (1 + (area - least) / (limit - least)) / 2
+def _mcclish(ranked: Ranked, num_pos: Array, num_neg: Array, max_fpr: Array) -> Array:
+    """Standardize the area A up to `max_fpr`: `(1 + (A - m^2 / 2) / (m - m^2 / 2)) / 2`."""
+    tp, fp = cumulative_positives(ranked)
+    m = xp.where((max_fpr > 0) & (max_fpr <= 1), max_fpr, xp.nan)
+    d_fpr, d_tpr = divide(xp.diff(fp, axis=-1), num_neg), divide(xp.diff(tp, axis=-1), num_pos)
+    fpr, tpr = divide(fp, num_neg)[..., :-1], divide(tp, num_pos)[..., :-1]
+    width = xp.clip(m[..., None] - fpr, 0, d_fpr)  # of each trapezoid, up to the limit
+    area = (width * (tpr + d_tpr * divide(width, d_fpr) / 2)).sum(-1)
+    area_of_chance = m**2 / 2
+    return (1 + (area - area_of_chance) / (m - area_of_chance)) / 2
 
 
 def roc_auc_one_vs_one(
@@ -138,7 +147,7 @@ def roc_auc_one_vs_one(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Hand and Till's M: the mean over pairs of classes i, j of `(A(i|j) + A(j|i)) / 2`.
+    """Compute Hand and Till's M: the mean over pairs of classes i, j of `(A(i|j) + A(j|i)) / 2`.
 
     A(i|j) is the area under the ROC curve of score i among the examples of classes i and j. Unlike
     the areas of one class against the rest, M does not depend on how frequent the classes are. Hand
@@ -164,30 +173,39 @@ def roc_auc_one_vs_one(
     """
     check_option(average, "average", ("macro", "weighted"))
     examples = class_examples(y_true, y_score, sample_weight, where, SCORES, name="y_score")
-    return _hand_till(
-        rank_examples(one_against_rest(examples)), examples, weighted=average == "weighted"
-    )
+    ranked = rank_examples(one_against_rest(examples))
+    return _hand_till(ranked, examples, weighted=average == "weighted")
 
 
 @compiled
 def _hand_till(ranked: Ranked, examples: Examples, *, weighted: bool) -> Array:
     k = examples.values.shape[-1]
     amount = examples.amounts.astype(float_dtype(ranked.score))
-    of_class = (examples.ids[..., None] == xp.arange(k)) * amount[..., None]  # (..., n, i)
-    support = of_class.sum(-2)
-    # The share of class j whose score j is higher, (..., j, n); its mean over the examples of
-    # class i, (..., j, i).
+    one_hot = (examples.ids[..., None] == xp.arange(k)) * amount[..., None]  # (..., n, i)
+    support = one_hot.sum(-2)
+    # Placement values (..., j, n): the share of class j whose score j is higher. Their mean over
+    # the examples of class i is A(j|i), (..., j, i).
     num_pos = ranked.positive.astype(amount.dtype).sum(-1, keepdims=True)
-    ahead = restore(divide(above(ranked.positive, ranked.last), num_pos), ranked.position)
-    areas = divide(matmul(ahead, of_class), support[..., None, :])
+    placements = restore(divide(sum_above(ranked.positive, ranked.last), num_pos), ranked.position)
+    areas = divide(matmul(placements, one_hot), support[..., None, :])
     areas = (areas + areas.swapaxes(-1, -2)) / 2
-    share = divide(support, support.sum(-1, keepdims=True))
-    weight = share[..., None, :] + share[..., :, None] if weighted else xp.ones_like(areas)
-    occurs = support > 0
-    both = occurs[..., None, :] & occurs[..., :, None] & xp.triu(xp.ones((k, k), bool), 1)
-    weight = xp.where(both, weight, 0)
+
+    weight = _pair_weights(support, areas, weighted=weighted)
     mean = divide((weight * areas).sum((-2, -1)), weight.sum((-2, -1)), xp.nan)
     return xp.where(ranked.undefined.any(-1), xp.nan, mean)
+
+
+def _pair_weights(support: Array, areas: Array, *, weighted: bool) -> Array:
+    """Weigh pairs of classes `(..., K, K)`: above the diagonal, and where both occur."""
+    k = support.shape[-1]
+    prevalence = divide(support, support.sum(-1, keepdims=True))
+    if weighted:
+        weight = prevalence[..., None, :] + prevalence[..., :, None]
+    else:
+        weight = xp.ones_like(areas)
+    occurs = support > 0
+    both_occur = occurs[..., None, :] & occurs[..., :, None]
+    return xp.where(both_occur & xp.triu(xp.ones((k, k), bool), 1), weight, 0)
 
 
 def average_precision(
@@ -197,10 +215,10 @@ def average_precision(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Mean precision over the positives, `sum_t (R_t - R_t-1) P_t` over the distinct thresholds: a
-    step sum, no trapezoids.
+    """Average the precision over the positives, `sum_t (R_t - R_t-1) P_t`.
 
-    Arguments, errors and NaN scores as `roc_auc`.
+    The sum over the distinct thresholds is one of steps, not of trapezoids. Arguments, errors and
+    NaN scores as `roc_auc`.
 
     Returns:
         `(...)`, in [0, 1]; NaN without positives.
@@ -213,9 +231,10 @@ def average_precision(
 
 @compiled
 def _average_precision(ranked: Ranked) -> Array:
-    tp, fp = hits(ranked)
-    steps, tp, positive = (x.astype(float_dtype(x)) for x in (xp.diff(tp, axis=-1), tp, tp + fp))
-    mean = divide((steps * divide(tp, positive)[..., 1:]).sum(-1), tp[..., -1], xp.nan)
+    tp, fp = cumulative_positives(ranked)
+    d_tp, tp, predicted = (x.astype(float_dtype(x)) for x in (xp.diff(tp, axis=-1), tp, tp + fp))
+    precision = divide(tp, predicted)
+    mean = divide((d_tp * precision[..., 1:]).sum(-1), tp[..., -1], xp.nan)
     return xp.where(ranked.undefined, xp.nan, mean)
 
 
@@ -227,19 +246,19 @@ def delong_interval(
     transform: Literal["logit"] | None = "logit",
     where: ArrayLike | None = None,
 ) -> Estimate:
-    """Interval of the area under the ROC curve, with the variance of DeLong, DeLong and
-    Clarke-Pearson (1988), Biometrics 44.
+    """Estimate the area under the ROC curve, with an interval by DeLong's variance.
 
-    With V_i the share of negatives below positive i, and W_j of positives above negative j, ties
-    counting half, the variance of the area is `var(V) / n1 + var(W) / n0`. `delong` compares two
-    areas on the same examples.
+    With the placement values V_i, the share of negatives below positive i, and W_j, that of
+    positives above negative j, ties counting half, the variance of the area is
+    `var(V) / n1 + var(W) / n0`: DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44. `delong`
+    compares two areas on the same examples.
 
     Args:
         y_true, y_score, where: as for `roc_auc`.
         level: the probability with which the interval is meant to contain the true area.
         transform: "logit" takes the interval on the scale `log(A / (1 - A))`, so that it stays in
-            [0, 1] and holds its level near 1; None on the scale of the area, where it may leave [0,
-            1].
+            [0, 1] and holds its level near 1; None on the scale of the area, where it may leave
+            [0, 1].
 
     Returns:
         `Estimate`, each `(...)`; NaN without two positives and two negatives. Where the classes are
@@ -265,19 +284,22 @@ def _delong_interval(ranked: Ranked, z: float, *, transform: str | None) -> Esti
 
 
 def area_estimate(
-    shares: Array, positive: Array, negative: Array, z: float, transform: str | None = None
+    placements: Array, positive: Array, negative: Array, z: float, transform: str | None = None
 ) -> Estimate:
-    """The mean share of positives, which is that of negatives; its variance is the sum of what the
-    two groups contribute.
+    """Estimate an area from placement values `(..., n)`.
+
+    It is their mean over the positives, and the same over the negatives; its variance is the sum of
+    those of both means.
     """
-    (mean, of_positives), (_, of_negatives) = (
-        _mean_and_variance(shares, group) for group in (positive, negative)
+    (mean, variance_of_positives), (_, variance_of_negatives) = (
+        _mean_and_variance(placements, group) for group in (positive, negative)
     )
-    return normal_estimate(mean, xp.sqrt(of_positives + of_negatives), z, transform)
+    standard_error = xp.sqrt(variance_of_positives + variance_of_negatives)
+    return normal_estimate(mean, standard_error, z, transform)
 
 
 def _mean_and_variance(values: Array, group: Array) -> tuple[Array, Array]:
-    """Of a group among values `(..., n)`: their mean, and the variance of that mean."""
+    """Take the mean of a group among values `(..., n)`, and the variance of that mean."""
     number = group.sum(-1).astype(values.dtype)
     mean = divide(xp.where(group, values, 0).sum(-1), number, xp.nan)
     squares = xp.where(group, values - mean[..., None], 0) ** 2
@@ -285,15 +307,17 @@ def _mean_and_variance(values: Array, group: Array) -> tuple[Array, Array]:
 
 
 def placement_values(ranked: Ranked) -> Array:
-    """Of sorted examples without weights: for each positive the share of negatives below it, for
-    each negative that of positives above it, ties counting half.
+    """Compute placement values of sorted examples without weights.
+
+    That of a positive is the share of negatives below it, that of a negative the share of positives
+    above it, ties counting half.
     """
     positive = ranked.positive > 0
     num_pos, num_neg = (
         x.sum(-1, keepdims=True).astype(float_dtype(x)) for x in (ranked.positive, ranked.negative)
     )
-    number = xp.where(
-        positive, num_neg - above(ranked.negative, ranked.last), above(ranked.positive, ranked.last)
-    )
-    share = divide(number, xp.where(positive, num_neg, num_pos), xp.nan)
-    return xp.where(ranked.undefined[..., None], xp.nan, share)
+    negatives_below = num_neg - sum_above(ranked.negative, ranked.last)
+    positives_above = sum_above(ranked.positive, ranked.last)
+    pairs_in_order = xp.where(positive, negatives_below, positives_above)
+    placements = divide(pairs_in_order, xp.where(positive, num_neg, num_pos), xp.nan)
+    return xp.where(ranked.undefined[..., None], xp.nan, placements)

@@ -1,6 +1,4 @@
-"""From a binary measure to classes and labels: functions of functions, those of this package or
-your own.
-"""
+"""Apply a binary measure, of this package or your own, to each of several classes or labels."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ A_MEASURE = "a function of (y_true, y_score), such as jaxmetrics.roc_auc"
 
 
 def per_class(measure: Measure, *, average: Average | None = None) -> Measure:
-    """A binary measure, such as `roc_auc` or `calibration_error`, of each class against the rest.
+    """Apply a binary measure, such as `roc_auc`, to each class against the rest.
 
     Args:
         measure: a function of `(y_true, y_score, ...)` with batch axes, yours included, and with
@@ -63,10 +61,10 @@ def per_class(measure: Measure, *, average: Average | None = None) -> Measure:
 
 
 def per_label(measure: Measure, *, average: Average | None = None) -> Measure:
-    """A binary measure of each label of a multilabel problem: as `per_class`, but for `y_true` of 0
-    and 1 `(..., n, L)`.
+    """Apply a binary measure to each label of a multilabel problem.
 
-    A negative value of `y_true` leaves out that label of that example.
+    As `per_class`, but for `y_true` of 0 and 1 `(..., n, L)`; a negative value leaves out that
+    label of that example.
 
     >>> from jaxmetrics import average_precision
     >>> per_label(average_precision)([[1, 0], [0, 1], [1, 1]], [[0.9, 0.2], [0.4, 0.1], [0.3, 0.8]])
@@ -113,7 +111,7 @@ def _per_label(
 def _of_problems(
     measure: Measure, problems: Examples, *args: Any, average: Average | None = None, **options: Any
 ) -> Any:
-    """The measure of binary problems, one for each class or label, or its average over them."""
+    """Apply a measure to binary problems, one for each class or label, and average if asked to."""
     if average == "micro":
         problems = _joined(problems)
     values = _measured(measure, problems, *args, **options)
@@ -131,21 +129,22 @@ def _of_problems(
 def _measured(measure: Measure, problems: Examples, *args: Any, **options: Any) -> Any:
     truth, columns, weights, mask = problems
     if truth.ndim == 2 and truth.shape[-1] == 1 and not on_device(truth):
-        # The one example of K classes would be taken for a column of K examples: here is
-        # another batch axis.
-        alone = problems._replace(ids=truth[None])
-        return jax.tree.map(lambda x: x[0], _measured(measure, alone, *args, **options))
+        # One example of K classes has the shape (K, 1), which would be refused as a column of K
+        # examples. With another batch axis it is none.
+        with_batch_axis = problems._replace(ids=truth[None])
+        values = _measured(measure, with_batch_axis, *args, **options)
+        return jax.tree.map(lambda x: x[0], values)
     given = {name: x for name, x in (("sample_weight", weights), ("where", mask)) if x is not None}
     return measure(truth, columns, *args, **given, **options)
 
 
 def one_against_rest(examples: Examples) -> Examples:
-    """Of class ids and scores `(..., n, K)` the binary problems of each class, `(..., K, n)`."""
+    """Make binary problems of each class, `(..., K, n)`, of class ids and scores `(..., n, K)`."""
     return _in_columns(examples, _is_class(examples.ids, num_classes=examples.values.shape[-1]))
 
 
 def _each_label(examples: Examples) -> Examples:
-    """Of truth and scores `(..., n, L)` the binary problems of each label, `(..., L, n)`."""
+    """Make binary problems of each label, `(..., L, n)`, of truth and scores `(..., n, L)`."""
     return _in_columns(examples, _with_ignored(examples.ids.swapaxes(-1, -2)))
 
 
@@ -158,12 +157,9 @@ def _in_columns(examples: Examples, truth: Array) -> Examples:
 
 @compiled
 def _is_class(ids: Array, *, num_classes: int) -> Array:
-    wide = ids.astype(xp.int32)[..., None, :]
-    return xp.where(
-        wide >= 0,
-        (wide == xp.arange(num_classes, dtype=xp.int32)[:, None]).astype(xp.int8),
-        IGNORED,
-    )
+    ids = ids.astype(xp.int32)[..., None, :]
+    is_class = ids == xp.arange(num_classes, dtype=xp.int32)[:, None]
+    return xp.where(ids >= 0, is_class.astype(xp.int8), IGNORED)
 
 
 @compiled
@@ -173,26 +169,28 @@ def _with_ignored(truth: Array) -> Array:
 
 @compiled
 def _joined(examples: Examples) -> Examples:
-    """All columns in one."""
+    """Join the columns of all classes or labels: pairs of an example and a class as examples."""
     k, n = xp.broadcast_shapes(examples.ids.shape, examples.values.shape)[-2:]
-    return jax.tree.map(
-        lambda x: xp.broadcast_to(x, (*x.shape[:-2], k, n)).reshape((*x.shape[:-2], k * n)),
-        examples,
-    )
+
+    def joined(x: Array) -> Array:
+        batch_shape = x.shape[:-2]
+        return xp.broadcast_to(x, (*batch_shape, k, n)).reshape((*batch_shape, k * n))
+
+    return jax.tree.map(joined, examples)
 
 
 @compiled
 def _mean_of_defined(values: Array, examples: Examples, *, weighted: bool) -> Array:
-    """Of the values `(..., K)` that are not NaN; weighted by the number, or weight, of examples of
-    each class.
+    """Average the values `(..., K)` that are not NaN.
+
+    Weighted by support: the number, or weight, of the examples of each class.
     """
     values = values.astype(float_dtype(values))
-    share = (
-        xp.where(examples.ids == 1, examples.amounts, 0).sum(-1)
-        if weighted
-        else xp.ones_like(values)
-    )
-    share = xp.where(xp.isnan(values), 0, share)
-    terms = share * xp.where(share > 0, values, 0)
+    if weighted:
+        weight = xp.where(examples.ids == 1, examples.amounts, 0).sum(-1)
+    else:
+        weight = xp.ones_like(values)
+    weight = xp.where(xp.isnan(values), 0, weight)
+    terms = weight * xp.where(weight > 0, values, 0)
     # Added by size, so that the order of the classes does not change the last digit.
-    return divide(xp.sort(terms, -1).sum(-1), xp.sort(share, -1).sum(-1), xp.nan)
+    return divide(xp.sort(terms, -1).sum(-1), xp.sort(weight, -1).sum(-1), xp.nan)

@@ -1,4 +1,4 @@
-"""Curves over all thresholds, and the points of them that people quote.
+"""Compute curves over all thresholds, and the points of them that people quote.
 
 A threshold t predicts class 1 where `score >= t`. A curve has one point per example and one before
 them, `(..., n + 1)`, by falling threshold: first +inf, where nothing is predicted to be positive.
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxmetrics._arithmetic import divide
+from jaxmetrics._arithmetic import append_axes, divide
 from jaxmetrics._cell_sums import tables
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, float_dtype, is_known, on_device, xp
@@ -83,7 +83,7 @@ def roc_curve(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> RocCurve:
-    """True positive rate `TP / P` against false positive rate `FP / N` at every threshold.
+    """Compute true positive rates `TP / P` and false positive rates `FP / N` at all thresholds.
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`; negative labels leave their examples out.
@@ -113,7 +113,7 @@ def roc_curve(
 @compiled
 def _roc_curve(ranked: Ranked) -> RocCurve:
     tp, fp, threshold = _points(ranked)
-    return RocCurve(_share(fp), _share(tp), threshold)
+    return RocCurve(_rate(fp), _rate(tp), threshold)
 
 
 def precision_recall_curve(
@@ -123,7 +123,7 @@ def precision_recall_curve(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> PrecisionRecallCurve:
-    """Precision `TP / (TP + FP)` against recall `TP / P` at every threshold.
+    """Compute precision `TP / (TP + FP)` and recall `TP / P` at all thresholds.
 
     Where nothing is predicted to be positive, precision is 1, as in scikit-learn, whose curve runs
     the other way, by rising threshold. Arguments, errors and NaN as `roc_curve`.
@@ -139,7 +139,7 @@ def precision_recall_curve(
 @compiled
 def _precision_recall_curve(ranked: Ranked) -> PrecisionRecallCurve:
     tp, fp, threshold = _points(ranked)
-    return PrecisionRecallCurve(divide(tp, tp + fp, 1.0), _share(tp), threshold)
+    return PrecisionRecallCurve(divide(tp, tp + fp, 1.0), _rate(tp), threshold)
 
 
 def det_curve(
@@ -149,10 +149,9 @@ def det_curve(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> DetCurve:
-    """Detection error tradeoff: false negative rate `FN / P` against false positive rate `FP / N`
-    at every threshold.
+    """Compute false positive rates `FP / N` and false negative rates `FN / P` at all thresholds.
 
-    Arguments, errors and NaN as `roc_curve`.
+    This is the detection error tradeoff. Arguments, errors and NaN as `roc_curve`.
 
     >>> det_curve([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])[:2]
     (array([0. , 0. , 0.5, 0.5, 1. ]), array([1. , 0.5, 0. , 0. , 0. ]))
@@ -163,7 +162,7 @@ def det_curve(
 @compiled
 def _det_curve(ranked: Ranked) -> DetCurve:
     tp, fp, threshold = _points(ranked)
-    return DetCurve(_share(fp), _rest(tp), threshold)
+    return DetCurve(_rate(fp), _complement_of_rate(tp), threshold)
 
 
 def metric_at_thresholds(
@@ -174,7 +173,7 @@ def metric_at_thresholds(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> tuple[Any, Array]:
-    """Any metric of counts at every threshold.
+    """Compute any metric of counts at all thresholds.
 
     Args:
         metric: a function of one matrix `(2, 2)`, `[[TN, FP], [FN, TP]]`, yours included, to an
@@ -205,10 +204,9 @@ def _at_thresholds(metric: Callable[[Array], Any], ranked: Ranked) -> tuple[Any,
 
     def nan_if_undefined(x: Array) -> Array:
         value = xp.asarray(x, float_dtype(counts))
-        return xp.where(
-            undefined.reshape(undefined.shape + (1,) * (value.ndim - undefined.ndim)), xp.nan, value
-        )
+        return xp.where(append_axes(undefined, value.ndim - undefined.ndim), xp.nan, value)
 
+    # 4: the cells of a table, from whose number it is known how many tables fit into a block.
     return jax.tree.map(nan_if_undefined, replicates.map_tables(metric, counts, 4)), threshold
 
 
@@ -220,11 +218,10 @@ def best_threshold(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> OperatingPoint:
-    """The threshold at which a metric of counts is greatest; of several, the highest.
+    """Find the threshold at which a metric of counts is greatest; of several, the highest.
 
-    The value is the best on these examples, hence too high for new ones: measure it there.
-        Arguments as
-    `metric_at_thresholds`; the metric returns one number.
+    The value is the best on these examples, hence too high for new ones: measure it on held-out
+    ones. Arguments as `metric_at_thresholds`; the metric returns one number.
 
     Returns:
         `OperatingPoint(value, threshold)`, each `(...)`; +inf says that nothing should be positive.
@@ -243,11 +240,11 @@ def best_threshold(
             " macro(f1) its mean. At all thresholds it returned the shape"
             f" {jax.tree.map(xp.shape, values)}, expected {threshold.shape}."
         )
-    return _highest(values, threshold)
+    return _best_threshold(values, threshold)
 
 
 @compiled
-def _highest(values: Array, threshold: Array) -> OperatingPoint:
+def _best_threshold(values: Array, threshold: Array) -> OperatingPoint:
     return _greatest(values, threshold, ~xp.isnan(values))
 
 
@@ -259,10 +256,10 @@ def recall_at_precision(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> OperatingPoint:
-    """The greatest recall among the thresholds whose precision is at least `min_precision`.
+    """Find the greatest recall among the thresholds whose precision is at least `min_precision`.
 
-    That of +inf is 1, so the value is 0 at +inf if no other will do. Of several thresholds, the
-    highest. Arguments and errors as `roc_curve`; NaN without positives.
+    The precision of +inf is 1, so the recall is 0 at +inf if no other threshold reaches it. Of
+    several thresholds, the highest. Arguments and errors as `roc_curve`; NaN without positives.
 
     >>> recall_at_precision([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8], 0.6)
     OperatingPoint(value=np.float64(1.0), threshold=np.float64(0.4))
@@ -285,8 +282,9 @@ def precision_at_recall(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> OperatingPoint:
-    """The greatest precision among the thresholds whose recall is at least `min_recall`; else as
-    `recall_at_precision`.
+    """Find the greatest precision among the thresholds whose recall is at least `min_recall`.
+
+    Otherwise as `recall_at_precision`.
 
     >>> precision_at_recall([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8], 0.6)
     OperatingPoint(value=np.float64(0.667), threshold=np.float64(0.4))
@@ -309,11 +307,10 @@ def sensitivity_at_specificity(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> OperatingPoint:
-    """The greatest true positive rate among the thresholds whose true negative rate is at least
-    `min_specificity`.
+    """Find the greatest sensitivity where the specificity is at least `min_specificity`.
 
-    Of several thresholds, the highest. Arguments and errors as `roc_curve`; NaN without both
-    classes.
+    That is, the true positive rate among the thresholds by their true negative rate. Of several
+    thresholds, the highest. Arguments and errors as `roc_curve`; NaN without both classes.
 
     >>> sensitivity_at_specificity([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8], 0.6)
     OperatingPoint(value=np.float64(0.5), threshold=np.float64(0.8))
@@ -325,7 +322,7 @@ def sensitivity_at_specificity(
 @compiled
 def _sensitivity_at_specificity(ranked: Ranked, least: Array) -> OperatingPoint:
     tp, fp, threshold = _points(ranked)
-    return _greatest(_share(tp), threshold, _rest(fp) >= least[..., None])
+    return _greatest(_rate(tp), threshold, _complement_of_rate(fp) >= least[..., None])
 
 
 def specificity_at_sensitivity(
@@ -336,10 +333,9 @@ def specificity_at_sensitivity(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> OperatingPoint:
-    """The greatest true negative rate among the thresholds whose true positive rate is at least
-    `min_sensitivity`.
+    """Find the greatest specificity where the sensitivity is at least `min_sensitivity`.
 
-    Else as `sensitivity_at_specificity`.
+    Otherwise as `sensitivity_at_specificity`.
 
     >>> specificity_at_sensitivity([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8], 0.6)
     OperatingPoint(value=np.float64(0.5), threshold=np.float64(0.4))
@@ -351,7 +347,7 @@ def specificity_at_sensitivity(
 @compiled
 def _specificity_at_sensitivity(ranked: Ranked, least: Array) -> OperatingPoint:
     tp, fp, threshold = _points(ranked)
-    return _greatest(_rest(fp), threshold, _share(tp) >= least[..., None])
+    return _greatest(_complement_of_rate(fp), threshold, _rate(tp) >= least[..., None])
 
 
 def equal_error_rate(
@@ -361,8 +357,9 @@ def equal_error_rate(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The rate at which false positives are as frequent as false negatives, between the points of
-    the curve by a straight line.
+    """Find the rate at which the false positive and the false negative rate are equal.
+
+    Between the points of the curve it is found on a straight line.
 
     Returns:
         `(...)`, in [0, 1]: 0 for scores that separate the classes. NaN without both classes.
@@ -378,13 +375,13 @@ def equal_error_rate(
 def _equal_error_rate(ranked: Ranked) -> Array:
     fpr, fnr, _ = _det_curve(ranked)
     crossing = xp.clip(xp.argmax(fpr >= fnr, -1), min(1, fpr.shape[-1] - 1), None)[..., None]
-    (x0, y0), (x1, y1) = (
+    (fpr0, fnr0), (fpr1, fnr1) = (
         [xp.take_along_axis(rate, at, -1)[..., 0] for rate in (fpr, fnr)]
         for at in (crossing - 1, crossing)
     )
-    ahead, behind = y0 - x0, x1 - y1
-    value = x0 + (x1 - x0) * divide(ahead, ahead + behind)
-    return xp.where(xp.isnan(fpr + fnr).any(-1), xp.nan, value)
+    gap0, gap1 = fnr0 - fpr0, fpr1 - fnr1  # before and after the crossing
+    rate = fpr0 + (fpr1 - fpr0) * divide(gap0, gap0 + gap1)
+    return xp.where(xp.isnan(fpr + fnr).any(-1), xp.nan, rate)
 
 
 def ks_statistic(
@@ -394,7 +391,7 @@ def ks_statistic(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Kolmogorov and Smirnov's distance of the scores of the two classes, `max |TPR - FPR|`.
+    """Compute Kolmogorov and Smirnov's distance of the scores of two classes, `max |TPR - FPR|`.
 
     Returns:
         `(...)`, in [0, 1]. NaN without both classes. Arguments and errors as `roc_curve`.
@@ -412,18 +409,19 @@ def _ks_statistic(ranked: Ranked) -> Array:
 
 
 def _points(ranked: Ranked) -> Points:
-    """As floats, NaN where a score that counts is NaN."""
+    """Count at all thresholds, as floats; NaN where a score that counts is NaN."""
     undefined = ranked.undefined[..., None]
     return Points(*(xp.where(undefined, xp.nan, x.astype(float_dtype(x))) for x in points(ranked)))
 
 
-def _share(part: Array) -> Array:
-    return divide(part, part[..., -1:], xp.nan)
+def _rate(cumulative: Array) -> Array:
+    """Divide by the number of all examples of the class, which the last threshold counts."""
+    return divide(cumulative, cumulative[..., -1:], xp.nan)
 
 
-def _rest(part: Array) -> Array:
-    """`1 - _share(part)`, which would round to 0 beside a share of almost 1."""
-    return divide(part[..., -1:] - part, part[..., -1:], xp.nan)
+def _complement_of_rate(cumulative: Array) -> Array:
+    """Compute `1 - _rate`, whose difference would round to 0 beside a rate of almost 1."""
+    return divide(cumulative[..., -1:] - cumulative, cumulative[..., -1:], xp.nan)
 
 
 def _as_rate(minimum: ArrayLike, ranked: Ranked, name: str) -> Array:
@@ -439,13 +437,12 @@ def _as_rate(minimum: ArrayLike, ranked: Ranked, name: str) -> Array:
 
 
 def _greatest(values: Array, threshold: Array, allowed: Array) -> OperatingPoint:
-    """The first, hence that with the highest threshold, of the greatest values."""
+    """Take the first, hence that with the highest threshold, of the greatest values."""
     allowed &= ~xp.isnan(values)
     best = xp.argmax(xp.where(allowed, values, -xp.inf), -1)[..., None]
     exists = allowed.any(-1)
-    return OperatingPoint(
-        *(
-            xp.where(exists, xp.take_along_axis(x, best, -1)[..., 0], xp.nan)
-            for x in (values, threshold)
-        )
-    )
+
+    def at_best(x: Array) -> Array:
+        return xp.where(exists, xp.take_along_axis(x, best, -1)[..., 0], xp.nan)
+
+    return OperatingPoint(at_best(values), at_best(threshold))

@@ -1,10 +1,9 @@
-"""Areas of streams: a histogram of the scores of each class adds up over batches, devices and
-hosts.
+"""Bound areas from histograms of the scores of each class, which add up over batches and devices.
 
 Pairs of a positive and a negative in different bins are in order or not, whatever their scores;
-only pairs that share a bin are in doubt. So the exact area lies between two numbers that the
-histogram knows. They are as close as the bins are fine where the scores lie; the scales are made
-for scores that pile up near 0 or 1.
+only of pairs that share a bin is the order unknown. So the histogram determines two numbers between
+which the exact area lies. They are as close as the bins are fine where the scores lie; the scales
+are made for scores that pile up near 0 or 1.
 """
 
 from __future__ import annotations
@@ -42,11 +41,10 @@ def score_histogram(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Number (or weight) of the examples of each class in each bin of the score: add those of two
-    batches, and you have that of both.
+    """Count the examples of each class in each bin of the score.
 
-    The bins rise with the score; how they are spaced must be said, since scores are never
-    reinterpreted:
+    The histograms of two batches add up to that of both. The bins rise with the score; how they are
+    spaced must be said, since scores are never reinterpreted:
 
     - `scale="probability"`: finer by halves towards 0 and 1, as `log(p / (1 - p))`: 64 octaves, of
       p from 2^-41 up to 1/2 and of 1 - p from 1/2 down to 2^-25, each in `num_bins / 64` parts.
@@ -87,16 +85,16 @@ def score_histogram(
     examples = binary_examples(y_true, y_score, sample_weight, where, kind, name="y_score")
     score = as_float(examples.values, "y_score")
     if edges is not None:
-        cuts = as_edges(edges)
-        size = cuts.size + 1
-        bins = bins_between(cuts, score)
+        inner_edges = as_edges(edges)
+        size = inner_edges.size + 1
+        bins = bins_between(inner_edges, score)
     else:
         assert scale is not None
         check_option(scale, "scale", tuple(_BINS))
         size = check_num_bins(num_bins)
         bins = _bins(score, scale=scale, size=size)
     axes = [("y_true", examples.ids, 2), ("y_score", bins, size)]
-    return count(axes, examples.weights, examples.mask, labels_are_batch=True)
+    return count(axes, examples.weights, examples.mask, refuse_columns=False)
 
 
 def check_num_bins(num_bins: int) -> int:
@@ -112,18 +110,23 @@ def _bins(score: Array, *, scale: str, size: int) -> Array:
     return xp.where(xp.isnan(score), -1, bins)
 
 
-# Each is monotone to the last bit, as the bounds require: made of bits, 1 - p and products with
-# powers of two, no logarithm.
+# The scales: from scores to the number of their bin. Each is monotone to the last bit, as the
+# bounds require: made of bits, 1 - p and products with powers of two, no logarithm.
 
 
 def _by_octaves(p: Array, size: int) -> Array:
+    """Number the `size / 64` parts of each octave from 2^-41 to 1/2, and of 1 - p likewise.
+
+    The bits of a positive float32 are its exponent before the 23 bits of its mantissa: without the
+    lowest of these they number the parts of octaves.
+    """
     p = p.astype(xp.float32)
     shift = 23 - (size // 64).bit_length() + 1
 
-    def place(x: Array, lowest: float) -> Array:
+    def parts_above(lowest: float, x: Array) -> Array:
         return (_bits(xp.maximum(x, lowest)) - _bits(xp.full((), lowest))) >> shift
 
-    return xp.where(p < 0.5, place(p, 2.0**-41), size - 1 - place(1 - p, 2.0**-25))
+    return xp.where(p < 0.5, parts_above(2.0**-41, p), size - 1 - parts_above(2.0**-25, 1 - p))
 
 
 def _evenly(logit: Array, size: int) -> Array:
@@ -131,8 +134,8 @@ def _evenly(logit: Array, size: int) -> Array:
 
 
 def _by_leading_bits(score: Array, size: int) -> Array:
-    bits = _bits(xp.where(score == 0, 0, score))
-    rising = bits ^ ((bits >> 31) & 0x7FFFFFFF)
+    bits = _bits(xp.where(score == 0, 0, score))  # no -0.0
+    rising = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # those of negative floats fall: turn them around
     return (rising >> (33 - size.bit_length())) + size // 2
 
 
@@ -144,13 +147,12 @@ _BINS = {"probability": _by_octaves, "logit": _evenly, "float": _by_leading_bits
 
 
 def roc_auc_bounds(histogram: ArrayLike) -> AreaBounds:
-    """Area under the ROC curve of the examples in a histogram: the exact one lies between `low` and
-    `high`.
+    """Bound the area under the ROC curve of the examples in a histogram.
 
-    With shares p_b of the positives and q_b of the negatives in bin b:
-        `low = sum_b q_b sum_c>b p_c`, `high = low + sum_b q_b
-    p_b`; the value is that of ties within each bin. The bounds hold for the examples counted; for
-    the uncertainty of the population see `bootstrap_histogram`. Smooth in the counts.
+    With shares p_b of the positives and q_b of the negatives in bin b, the exact area lies between
+    `low = sum_b q_b sum_{c>b} p_c` and `high = low + sum_b q_b p_b`; the value is that of ties
+    within each bin. The bounds hold for the examples counted; for the uncertainty of the population
+    see `bootstrap_histogram`. Smooth in the counts.
 
     Args:
         histogram: `(..., 2, B)` by `score_histogram`.
@@ -169,14 +171,13 @@ def roc_auc_bounds(histogram: ArrayLike) -> AreaBounds:
 
 @compiled
 def _roc_auc_bounds(histogram: Array) -> AreaBounds:
-    negative, positive = (divide(x, x.sum(-1)[..., None], xp.nan) for x in _classes(histogram))
-    ordered, shared = (negative * _beyond(positive)).sum(-1), (negative * positive).sum(-1)
-    return _between(ordered, ordered + shared)
+    q, p = (divide(x, x.sum(-1)[..., None], xp.nan) for x in _classes(histogram))
+    in_order, in_same_bin = (q * _above(p)).sum(-1), (q * p).sum(-1)
+    return _between(in_order, in_order + in_same_bin)
 
 
 def average_precision_bounds(histogram: ArrayLike) -> AreaBounds:
-    """Average precision of the examples in a histogram: the exact one lies between `low` and
-    `high`.
+    """Bound the average precision of the examples in a histogram.
 
     With p positives and n negatives in a bin, TP and FP above it, the positives of the bin come
     first at best, `p (TP + p) / (TP + p + FP)`. They come last at worst: then the sum over them is
@@ -193,28 +194,29 @@ def average_precision_bounds(histogram: ArrayLike) -> AreaBounds:
 
 @compiled
 def _average_precision_bounds(histogram: Array) -> AreaBounds:
-    negative, positive = _classes(histogram)
-    tp, fp = _beyond(positive), _beyond(negative)
-    reached = fp + negative
-    best = positive * divide(tp + positive, tp + positive + fp)
-    worst = positive - reached * xp.log1p(divide(positive, tp + reached))
-    number = positive.sum(-1)
-    return _between(*(divide(x.sum(-1), number, xp.nan) for x in (worst, best)))
+    n, p = _classes(histogram)
+    tp, fp = _above(p), _above(n)
+    f = fp + n
+    best = p * divide(tp + p, tp + p + fp)
+    worst = p - f * xp.log1p(divide(p, tp + f))
+    num_pos = p.sum(-1)
+    return _between(*(divide(x.sum(-1), num_pos, xp.nan) for x in (worst, best)))
 
 
 def _classes(histogram: Array) -> tuple[Array, Array]:
     return histogram[..., 0, :], histogram[..., 1, :]
 
 
-def _beyond(x: Array) -> Array:
-    """The sum over all higher bins, without a subtraction, after which little would be left beside
-    a full bin.
+def _above(x: Array) -> Array:
+    """Add up all higher bins.
+
+    Without a subtraction, after which few digits would be left beside a full bin.
     """
     higher = xp.concatenate([x[..., 1:], xp.zeros_like(x[..., :1])], -1)
     return lax.cumsum(higher, x.ndim - 1, reverse=True)
 
 
 def _between(low: Array, high: Array) -> AreaBounds:
-    """Widened by what rounding may have added, 1e-6 in float32."""
+    """Widen bounds by what rounding may have added, 2e-6 in float32."""
     slack = 16 * float(np.finfo(low.dtype).eps)
     return AreaBounds((low + high) / 2, xp.clip(low - slack, 0, 1), xp.clip(high + slack, 0, 1))

@@ -1,4 +1,4 @@
-"""How the classes or labels of each example are ranked, and sets of labels that are right or wrong.
+"""Measure how the classes or labels of each example are ranked, and compare sets of labels.
 
 `y_score` `(..., n, L)` ranks the L labels of each example; results are means over examples,
 weighted by `sample_weight` `(..., n)`; `where` `(..., n)` leaves examples out. The mean of no
@@ -16,7 +16,15 @@ from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import GAINS, INDICATORS, SCORES, Examples, class_examples, label_examples
 from jaxmetrics._namespaces import Array, float_dtype, xp
 from jaxmetrics._validation import ArrayLike, check_option, check_size
-from jaxmetrics.ranking.ranks import Ranked, above, hits, order, rank_examples, take, through_ties
+from jaxmetrics.ranking.ranks import (
+    Ranked,
+    cumulative_positives,
+    cumulative_sum,
+    order,
+    rank_examples,
+    sum_above,
+    take,
+)
 
 __all__ = [
     "coverage_error",
@@ -38,7 +46,7 @@ def top_k_accuracy(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Share of examples whose true class is among the k classes with the highest scores.
+    """Compute the share of examples whose true class is among the k with the highest scores.
 
     Where the true class ties with others for the last places, `ties="index"` prefers the class with
     the higher index, as scikit-learn does; `"expected"` gives the mean over all orders of those
@@ -72,13 +80,16 @@ def _top_k_accuracy(examples: Examples, *, k: int, ties: str) -> Array:
     score = score.astype(dtype)
     shape = xp.broadcast_shapes(ids.shape, score.shape[:-1])
     true = xp.broadcast_to(xp.maximum(ids, 0)[..., None], (*shape, 1))
-    own = xp.take_along_axis(xp.broadcast_to(score, (*shape, score.shape[-1])), true, -1)
-    higher, same = (score > own).sum(-1), score == own
+    true_score = xp.take_along_axis(xp.broadcast_to(score, (*shape, score.shape[-1])), true, -1)
+    num_higher, ties_with_true = (score > true_score).sum(-1), score == true_score
     if ties == "index":
-        hit = higher + (same & (xp.arange(score.shape[-1]) > true)).sum(-1) < k
+        preferred = ties_with_true & (xp.arange(score.shape[-1]) > true)
+        in_top_k = num_higher + preferred.sum(-1) < k
     else:
-        hit = xp.clip(divide((k - higher).astype(dtype), same.sum(-1).astype(dtype)), 0, 1)
-    return _mean(xp.where(xp.isnan(score).any(-1), xp.nan, hit.astype(dtype)), examples.amounts)
+        places_left, num_tied = (x.astype(dtype) for x in (k - num_higher, ties_with_true.sum(-1)))
+        in_top_k = xp.clip(divide(places_left, num_tied), 0, 1)
+    undefined = xp.isnan(score).any(-1)
+    return _mean(xp.where(undefined, xp.nan, in_top_k.astype(dtype)), examples.amounts)
 
 
 def hamming_loss(
@@ -88,7 +99,7 @@ def hamming_loss(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Share of labels that are wrong, `mean(y_true != y_pred)` over examples and labels.
+    """Compute the share of labels that are wrong, `mean(y_true != y_pred)`.
 
     Args:
         y_true, y_pred: 0 or 1 (or bool), `(..., n, L)`; a negative value leaves out that label of
@@ -111,7 +122,7 @@ def _hamming_loss(examples: Examples) -> Array:
 
 
 def _disagreements(examples: Examples) -> tuple[Array, Array]:
-    """Where two sets of labels differ, and where both say something."""
+    """Tell where two sets of labels differ, and where neither is ignored."""
     true, pred, *_ = examples
     counted = (true >= 0) & (pred >= 0)
     return (true != pred) & counted, counted
@@ -124,7 +135,7 @@ def exact_match(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Share of examples with all labels right, also called subset accuracy.
+    """Compute the share of examples whose labels are all correct, also called subset accuracy.
 
     Args:
         y_true, y_pred: 0 or 1 (or bool), `(..., n, L)`; a negative value leaves out that label of
@@ -152,8 +163,10 @@ def label_ranking_average_precision(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Mean over examples of the average precision of its labels: of the labels ranked no lower than
-    a true one, the share that is true. 1 for an example whose labels are all true or all false.
+    """Average, over examples, the average precision of their labels.
+
+    That is the mean over its true labels of the share that is true of the labels ranked no lower; 1
+    for an example whose labels are all true or all false.
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n, L)`; a negative value leaves out that label of that
@@ -174,8 +187,9 @@ def label_ranking_average_precision(
 def _lrap(ranked: Ranked, amounts: Array) -> Array:
     tp, fp, num_true, num_false = _label_points(ranked)
     precision = divide(tp, tp + fp)[..., 1:]
-    value = divide((xp.diff(tp, axis=-1) * precision).sum(-1), num_true)
-    return _mean(_nan_if(ranked, xp.where((num_true > 0) & (num_false > 0), value, 1)), amounts)
+    average = divide((xp.diff(tp, axis=-1) * precision).sum(-1), num_true)
+    average = xp.where((num_true > 0) & (num_false > 0), average, 1)
+    return _mean(_nan_if_undefined(ranked, average), amounts)
 
 
 def label_ranking_loss(
@@ -185,11 +199,10 @@ def label_ranking_loss(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Mean over examples of the share of pairs of a true and a false label in which the true one is
-    not ranked higher.
+    """Compute the share of pairs of a true and a false label that are not in order.
 
-    Ties count as wrong. 0 for an example whose labels are all true or all false. Arguments as
-    `label_ranking_average_precision`; in [0, 1].
+    The mean over examples, in [0, 1]. Ties count as wrong; 0 for an example whose labels are all
+    true or all false. Arguments as `label_ranking_average_precision`.
 
     >>> label_ranking_loss([[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]])
     np.float64(0.75)
@@ -200,9 +213,10 @@ def label_ranking_loss(
 @compiled
 def _label_ranking_loss(ranked: Ranked, amounts: Array) -> Array:
     tp, fp, num_true, num_false = _label_points(ranked)
-    # Of each true label, the false ones ranked no lower.
-    pairs = (xp.diff(tp, axis=-1) * fp[..., 1:]).sum(-1)
-    return _mean(_nan_if(ranked, divide(pairs, num_true * num_false)), amounts)
+    # For each true label, the false ones that are ranked no lower.
+    pairs_out_of_order = (xp.diff(tp, axis=-1) * fp[..., 1:]).sum(-1)
+    loss = divide(pairs_out_of_order, num_true * num_false)
+    return _mean(_nan_if_undefined(ranked, loss), amounts)
 
 
 def coverage_error(
@@ -212,10 +226,9 @@ def coverage_error(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Mean over examples of how far down the ranking all its true labels are covered; ties count as
-    ranked higher.
+    """Average how many labels must be taken, by falling score, to include all true ones.
 
-    Arguments as `label_ranking_average_precision`.
+    Labels that tie are taken together. Arguments as `label_ranking_average_precision`.
 
     Returns:
         `(...)`, a number of labels in [0, L]; 0 for an example without true labels.
@@ -230,7 +243,7 @@ def coverage_error(
 def _coverage_error(ranked: Ranked, amounts: Array) -> Array:
     tp, fp, _, _ = _label_points(ranked)
     depth = xp.where(xp.diff(tp, axis=-1, prepend=0) > 0, tp + fp, 0).max(-1)
-    return _mean(_nan_if(ranked, depth), amounts)
+    return _mean(_nan_if_undefined(ranked, depth), amounts)
 
 
 def ndcg(
@@ -241,11 +254,11 @@ def ndcg(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Normalised discounted cumulative gain: `DCG / (DCG of the best order)`,
-    `DCG = sum_r gain_r / log2(r + 1)` over ranks r.
+    """Compute the normalised discounted cumulative gain, `DCG / (DCG of the best order)`.
 
-    The gain is the relevance as it stands. Labels that tie share the mean of their gains, as if in
-    random order: Järvelin and Kekäläinen (2002), ACM TOIS 20; McSherry and Najork (2008), ECIR.
+    `DCG = sum_r gain_r / log2(r + 1)` over ranks r. The gain is the relevance as it stands. Labels
+    that tie share the mean of their gains, as if in random order: Järvelin and Kekäläinen (2002),
+    ACM TOIS 20; McSherry and Najork (2008), ECIR.
 
     Args:
         y_true: relevance, numbers >= 0, `(..., n, L)`.
@@ -260,12 +273,9 @@ def ndcg(
     np.float64(0.6957)
     """
     examples = label_examples(y_true, y_score, sample_weight, where, SCORES, GAINS, name="y_score")
-    length = examples.values.shape[-1]
-    return _ndcg(
-        examples,
-        *order(examples.values),
-        k=min(length, length if k is None else check_size(k, "k")),
-    )
+    num_labels = examples.values.shape[-1]
+    num_ranks = num_labels if k is None else min(num_labels, check_size(k, "k"))
+    return _ndcg(examples, *order(examples.values), k=num_ranks)
 
 
 @compiled
@@ -273,29 +283,33 @@ def _ndcg(examples: Examples, position: Array, last: Array, *, k: int) -> Array:
     gain, score, *_ = examples
     dtype = float_dtype(gain, score)
     gain, undefined = gain.astype(dtype), xp.isnan(score.astype(dtype)).any(-1)
-    places = xp.arange(gain.shape[-1])
-    discount = xp.where(places < k, 1 / xp.log2(places + 2.0), 0).astype(dtype)
-    sorted_gain = take(gain, position)
+    rank = xp.arange(gain.shape[-1])  # from 0
+    discount = xp.where(rank < k, 1 / xp.log2(rank + 2.0), 0).astype(dtype)
+    dcg = (take(gain, position) * _mean_discount(discount, last)).sum(-1)
+    best_dcg = (-xp.sort(-gain, -1) * discount).sum(-1)
+    defined = ~undefined & (gain >= 0).all(-1)
+    return _mean(xp.where(defined, divide(dcg, best_dcg), xp.nan), _amounts(examples))
+
+
+def _mean_discount(discount: Array, last: Array) -> Array:
+    """Average the discounts of the ranks of sorted labels that tie.
+
+    Those that tie have the ranks from `start` up to, but without, `end`.
+    """
+    cumulative = xp.concatenate([xp.zeros(1, discount.dtype), xp.cumsum(discount)])
     ones = xp.ones(last.shape, xp.int32)
-    # Of those that tie, n in number with the last in place e, each gets the mean of the discounts
-    # of the places e - n to e.
-    total = xp.concatenate([xp.zeros(1, discount.dtype), xp.cumsum(discount)])
-    end = through_ties(ones, last)
-    start = (2 * above(ones, last)).astype(xp.int32) - end
-    shared = divide(
-        xp.take(total, end) - xp.take(total, start), (end - start).astype(discount.dtype)
-    )
-    best = (-xp.sort(-gain, -1) * discount).sum(-1)
-    possible = ~undefined & (gain >= 0).all(-1)
-    value = xp.where(possible, divide((sorted_gain * shared).sum(-1), best), xp.nan)
-    return _mean(value, _amounts(examples))
+    end = cumulative_sum(ones, last)
+    start = (2 * sum_above(ones, last)).astype(xp.int32) - end
+    total = xp.take(cumulative, end) - xp.take(cumulative, start)
+    return divide(total, (end - start).astype(discount.dtype))
 
 
 def _ranked_labels(
     y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, where: ArrayLike | None
 ) -> tuple[Ranked, Array]:
-    """The labels of each example, sorted: they take the part that examples have in `rank`. And how
-    much each example counts.
+    """Sort the labels of each example, as `rank` sorts examples.
+
+    Returns with them how much each example counts.
     """
     examples = label_examples(
         y_true, y_score, sample_weight, where, SCORES, INDICATORS, name="y_score"
@@ -305,25 +319,22 @@ def _ranked_labels(
 
 @compiled
 def _amounts(examples: Examples) -> Array:
-    """How much each example counts, whatever it says of its labels."""
+    """Return how much each example counts, whichever of its labels are ignored."""
     return examples._replace(ids=xp.zeros(examples.ids.shape[:-1], xp.int8)).amounts
 
 
 def _label_points(ranked: Ranked) -> tuple[Array, Array, Array, Array]:
-    """True and false labels ranked no lower than each threshold, `(..., n, L + 1)`, and all of
-    them, `(..., n)`.
-    """
-    tp, fp = (x.astype(float_dtype(x)) for x in hits(ranked))
+    """Count true and false labels at all thresholds, `(..., n, L + 1)`, and in all, `(..., n)`."""
+    tp, fp = (x.astype(float_dtype(x)) for x in cumulative_positives(ranked))
     return tp, fp, tp[..., -1], fp[..., -1]
 
 
-def _nan_if(ranked: Ranked, value: Array) -> Array:
+def _nan_if_undefined(ranked: Ranked, value: Array) -> Array:
     return xp.where(ranked.undefined, xp.nan, value)
 
 
 def _mean(values: Array, amounts: Array) -> Array:
-    """Of values `(..., n)`, weighted by how much each counts."""
-    amounts = xp.broadcast_to(amounts, xp.broadcast_shapes(amounts.shape, values.shape)).astype(
-        values.dtype
-    )
+    """Average values `(..., n)`, weighted by how much each counts."""
+    shape = xp.broadcast_shapes(amounts.shape, values.shape)
+    amounts = xp.broadcast_to(amounts, shape).astype(values.dtype)
     return divide((amounts * xp.where(amounts == 0, 0, values)).sum(-1), amounts.sum(-1), xp.nan)

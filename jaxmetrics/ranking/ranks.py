@@ -1,5 +1,4 @@
-"""Examples in order of their scores, and the counts at every threshold: what all curves and areas
-are made of.
+"""Sort examples by score, and count at every threshold: what all curves and areas are made of.
 
 On a CPU, XLA's sort takes twenty times as long as NumPy's. So scores whose values are known are
 sorted by NumPy before the rest is compiled; what jit hides, or lies on other devices, is sorted by
@@ -23,20 +22,14 @@ __all__: list[str] = []
 
 
 class Ranked(NamedTuple):
-    """Examples `(..., n)` by falling score.
+    """Examples `(..., n)` by falling score."""
 
-    `position` is where each stood; `positive` and `negative` hold 1 (int8) or the weight of
-    examples of that class, 0 of others; `last` is true where the next score is lower; `undefined`
-    `(...)` where a score that counts is NaN, or a weight is negative or NaN. `score` holds the
-    scores as they came.
-    """
-
-    position: Array
-    score: Array
-    positive: Array
-    negative: Array
-    last: Array
-    undefined: Array
+    position: Array  # where each stood
+    score: Array  # in the order in which they came
+    positive: Array  # 1 (int8) or the weight of examples of class 1, 0 of others
+    negative: Array  # the same of class 0
+    last: Array  # bool: the last of those that tie, the next score is lower
+    undefined: Array  # (...), bool: a score that counts is NaN, or a weight is negative or NaN
 
 
 class Points(NamedTuple):
@@ -73,23 +66,25 @@ def rank_examples(examples: Examples) -> Ranked:
 
 
 def _rounded_down(score: Array) -> Array:
-    """NumPy's numbers in the dtype of the device, never above what they were: `score >= t` holds
-    for t from among them.
+    """Round NumPy's numbers down to the dtype of the device.
+
+    So `score >= t` holds for a threshold t from among the rounded ones.
     """
     if is_jax(score) or score.dtype.kind not in "iuf" or score.dtype.itemsize <= 2:
         return score
     with np.errstate(all="ignore"):
         rounded = score.astype(float_dtype())
-        above = rounded > score
-        rounded[above] = np.nextafter(rounded[above], rounded.dtype.type(-np.inf))
+        rounded_up = rounded > score
+        rounded[rounded_up] = np.nextafter(rounded[rounded_up], rounded.dtype.type(-np.inf))
     return rounded
 
 
 def order(score: Array) -> tuple[Array, Array]:
-    """Positions `(..., n)` by falling score, NaN behind, and which of the sorted ones is the last
-    of its ties.
+    """Sort by falling score, NaN behind.
 
-    NumPy arrays are compared in their own precision, so that rounding to float32 makes no ties.
+    Returns the positions `(..., n)` of the sorted examples, and which is the last of those that
+    tie. NumPy arrays are compared in their own precision, so that rounding to float32 makes no
+    ties.
     """
     if is_jax(score) and not (is_known(score) and _on_one_cpu(score)):
         return _order_by_xla(score if is_integer(score) else score.astype(float_dtype()))
@@ -105,9 +100,8 @@ def _order_by_xla(score: Array) -> tuple[Array, Array]:
     falling = ~score if is_integer(score) else xp.where(xp.isnan(score), xp.inf, -score)
     position = lax.broadcasted_iota(xp.int32, score.shape, score.ndim - 1)
     falling, position = lax.sort((falling, position), dimension=-1, num_keys=1)
-    return position, xp.concatenate(
-        [falling[..., 1:] != falling[..., :-1], xp.ones_like(falling[..., :1], bool)], -1
-    )
+    next_is_lower = falling[..., 1:] != falling[..., :-1]
+    return position, xp.concatenate([next_is_lower, xp.ones_like(falling[..., :1], bool)], -1)
 
 
 def _order_by_numpy(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -118,24 +112,33 @@ def _order_by_numpy(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if np.isnan(score.max(initial=-np.inf)):
             score[np.isnan(score)] = -np.inf
     if score.dtype == np.float32:
-        # One sort of 64-bit integers, the score above and the position below, takes half the time
-        # of an argsort.
-        packed = np.empty(score.shape, np.int64)
-        below, falling = (
-            packed.view(np.int32)[..., i::2]
-            for i in ((0, 1) if sys.byteorder == "little" else (1, 0))
-        )
-        bits = score.view(np.int32)
-        falling[...] = ~(bits ^ ((bits >> 31) & 0x7FFFFFFF))
-        below[...] = np.arange(score.shape[-1])
-        packed.sort(-1)
-        position = packed & 0xFFFFFFFF
+        position, falling = _sorted_by_bits(score)
     else:
         position = np.argsort(score, -1)[..., ::-1]
         falling = np.take_along_axis(score, position, -1)
     last = np.ones(score.shape, bool)
     np.not_equal(falling[..., 1:], falling[..., :-1], out=last[..., :-1])
     return position, last
+
+
+def _sorted_by_bits(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sort float32 by falling score: positions, and integers that fall as the scores do.
+
+    One sort of 64-bit integers, which hold the score in their upper half and the position in the
+    lower one, takes half the time of an argsort.
+    """
+    packed = np.empty(score.shape, np.int64)
+    low, high = (0, 1) if sys.byteorder == "little" else (1, 0)
+    halves = packed.view(np.int32)
+    lower, upper = halves[..., low::2], halves[..., high::2]
+    bits = score.view(np.int32)
+    # The bits of positive floats rise with them. Those of negative floats fall: turned around but
+    # for the sign, they rise too.
+    rising = bits ^ ((bits >> 31) & 0x7FFFFFFF)
+    upper[...] = ~rising
+    lower[...] = np.arange(score.shape[-1])
+    packed.sort(-1)
+    return packed & 0xFFFFFFFF, upper
 
 
 @compiled
@@ -145,92 +148,91 @@ def _ranked(examples: Examples, position: Array, last: Array) -> Ranked:
     undefined = (undefined & (amount != 0)).any(-1)
     if examples.weights is not None:
         undefined |= ~(amount >= 0).all(-1)
-    by_class = take(xp.where(examples.ids == 1, amount, -amount), position)
-    return Ranked(
-        position, score, xp.maximum(by_class, 0), xp.maximum(-by_class, 0), last, undefined
-    )
+    # One gather for both classes: positives above 0, negatives below.
+    signed = take(xp.where(examples.ids == 1, amount, -amount), position)
+    positive, negative = xp.maximum(signed, 0), xp.maximum(-signed, 0)
+    return Ranked(position, score, positive, negative, last, undefined)
 
 
 def take(x: Array, position: Array) -> Array:
+    """Put values `(..., n)` in the order of the sorted examples."""
+    if position.ndim == 1 and is_jax(x):
+        return x.at[..., position].get(mode="promise_in_bounds")
     if position.ndim == 1:
-        return (
-            x.at[..., position].get(mode="promise_in_bounds")
-            if is_jax(x)
-            else xp.take(x, position, -1)
-        )
+        return xp.take(x, position, -1)
     shape = xp.broadcast_shapes(x.shape, position.shape)
     x, position = xp.broadcast_to(x, shape), xp.broadcast_to(position, shape)
     return xp.take_along_axis(x, position, -1, mode="promise_in_bounds")
 
 
 def restore(x: Array, position: Array) -> Array:
-    """Sorted values `(..., n)` in the order in which the examples came."""
-    return xp.put_along_axis(
-        xp.zeros_like(x), xp.broadcast_to(position, x.shape), x, -1, inplace=False
-    )
+    """Put sorted values `(..., n)` in the order in which the examples came."""
+    position = xp.broadcast_to(position, x.shape)
+    return xp.put_along_axis(xp.zeros_like(x), position, x, -1, inplace=False)
 
 
 def points(ranked: Ranked) -> Points:
+    """Count at all thresholds."""
     counts = ranked.positive + ranked.negative > 0
     axis = counts.ndim - 1
     score = ranked.score.astype(float_dtype(ranked.score))
     threshold = xp.where(counts, take(score, ranked.position), xp.inf)
-    threshold = lax.cummin(threshold, axis)  # the last score that counts
-    # As at the end of its ties.
+    threshold = lax.cummin(threshold, axis)  # at each, the last score that counts
+    # Those that tie share the threshold at the last of them.
     threshold = lax.cummax(xp.where(ranked.last, threshold, -xp.inf), axis, reverse=True)
-    return Points(*hits(ranked), _after(xp.inf, threshold))
+    return Points(*cumulative_positives(ranked), _preceded_by(xp.inf, threshold))
 
 
-def hits(ranked: Ranked) -> tuple[Array, Array]:
-    """True and false positives at all thresholds, `(..., n + 1)`."""
-    return _after(0, through_ties(ranked.positive, ranked.last)), _after(
-        0, through_ties(ranked.negative, ranked.last)
-    )
+def cumulative_positives(ranked: Ranked) -> tuple[Array, Array]:
+    """Count true and false positives at all thresholds, `(..., n + 1)` each."""
+    tp, fp = (cumulative_sum(x, ranked.last) for x in (ranked.positive, ranked.negative))
+    return _preceded_by(0, tp), _preceded_by(0, fp)
 
 
-def through_ties(amount: Array, last: Array) -> Array:
-    """Of sorted examples, the sum of those before each, of itself and of those that tie with it."""
+def cumulative_sum(amount: Array, last: Array) -> Array:
+    """Add up the sorted examples before each, itself and those that tie with it."""
     return _at_last(_running_sum(amount), last)
 
 
-def above(amount: Array, last: Array) -> Array:
-    """Of sorted examples, the sum of those whose score is higher than that of each, ties counting
-    half; a float.
+def sum_above(amount: Array, last: Array) -> Array:
+    """Add up the sorted examples of higher score than each, ties counting half; a float.
+
+    Of ones it is the midrank less 1/2, by which Mann and Whitney count pairs.
     """
-    passed = _running_sum(amount)
-    before = _at_first(passed - amount, last).astype(float_dtype(amount, last))
-    return (before + _at_last(passed, last)) / 2
+    running = _running_sum(amount)
+    before_ties = _at_first(running - amount, last).astype(float_dtype(amount, last))
+    return (before_ties + _at_last(running, last)) / 2
 
 
 def _running_sum(amount: Array) -> Array:
-    """Counts with the digits that so many need."""
+    """Add up in int32 what is held in int8, whose sums would wrap, and else in its own dtype."""
     small = amount.dtype.itemsize < 4 and amount.shape[-1] <= INT32_MAX
     return xp.cumsum(amount, -1, dtype=xp.int32 if small else None)
 
 
 # On the device the positions of ties are found first, and sums taken there: among equal sums, a
-# running maximum would share out the gradient. On the host the running maximum saves the time of
-# looking up.
+# running maximum would share out the gradient. On the host, which has no gradients, the running
+# maximum of the sums themselves saves the time of looking up.
 
 
-def _at_last(sums: Array, last: Array) -> Array:
-    """Rising sums, at the last of the examples that tie with each."""
-    if not on_device(sums, last):
-        return lax.cummin(xp.where(last, sums, sums[..., -1:]), -1, reverse=True)
-    place = lax.broadcasted_iota(xp.int32, last.shape, last.ndim - 1)
-    return take(
-        sums, lax.cummin(xp.where(last, place, last.shape[-1] - 1), last.ndim - 1, reverse=True)
-    )
+def _at_last(rising: Array, last: Array) -> Array:
+    """Take rising sums at the last of the examples that tie with each."""
+    if not on_device(rising, last):
+        return lax.cummin(xp.where(last, rising, rising[..., -1:]), -1, reverse=True)
+    axis, end = last.ndim - 1, last.shape[-1] - 1
+    place = lax.broadcasted_iota(xp.int32, last.shape, axis)
+    return take(rising, lax.cummin(xp.where(last, place, end), axis, reverse=True))
 
 
-def _at_first(sums: Array, last: Array) -> Array:
-    """The same, at the first of them."""
+def _at_first(rising: Array, last: Array) -> Array:
+    """Take rising sums at the first of the examples that tie with each."""
     first = xp.concatenate([xp.ones_like(last[..., :1]), last[..., :-1]], -1)
-    if not on_device(sums, last):
-        return lax.cummax(xp.where(first, sums, 0), -1)
-    place = lax.broadcasted_iota(xp.int32, last.shape, last.ndim - 1)
-    return take(sums, lax.cummax(xp.where(first, place, 0), last.ndim - 1))
+    if not on_device(rising, last):
+        return lax.cummax(xp.where(first, rising, 0), -1)
+    axis = last.ndim - 1
+    place = lax.broadcasted_iota(xp.int32, last.shape, axis)
+    return take(rising, lax.cummax(xp.where(first, place, 0), axis))
 
 
-def _after(start: float, x: Array) -> Array:
+def _preceded_by(start: float, x: Array) -> Array:
     return xp.pad(x, [(0, 0)] * (x.ndim - 1) + [(1, 0)], constant_values=start)

@@ -6,15 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from jaxmetrics._examples import sums_to_one
+
 __all__: list[str] = []
 
 
 def are_probabilities(rows: np.ndarray) -> np.ndarray:
-    """Tell which rows of `(n, K)` are not negative and sum to 1, up to the rounding of three
-    decimals, of which errors add up.
-    """
-    # NaN is not >= 0.
-    return (rows >= 0).all(1) & (abs(rows.sum(1) - 1) < 1e-3 * rows.shape[1] ** 0.5)
+    """Tell which rows `(n, K)` are not negative, nor NaN, and sum to 1 but for their rounding."""
+    return (rows >= 0).all(1) & sums_to_one(rows)
 
 
 def check_each(valid: np.ndarray, values: np.ndarray, name: str, expected: str) -> None:

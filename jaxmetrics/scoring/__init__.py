@@ -1,5 +1,7 @@
-"""Probabilities judged: proper scores, which are best for the true probabilities, and calibration,
-whether p comes true p of the time.
+"""Score probabilities: proper scores and calibration.
+
+A proper score is best, on average, for the true probabilities; calibration asks whether what is
+forecast with probability p comes true p of the time.
 
 Scores take probabilities of all classes, `y_prob` `(..., n, K)` with the classes on the last axis;
 `two_class` makes them from the probability of class 1. Calibration asks about one event: `y_true` 0
@@ -12,10 +14,11 @@ passed through a softmax unasked, and no row is normalised.
 - A negative label drops its example, and so does `where=False`, whatever the example holds.
   `sample_weight` 2 equals the row written twice, 0 the row left out.
 - What examples that count cannot hold raises ValueError on the host, with its place: a label that
-  is no class, a NaN weight, a probability outside of [0, 1] and a row of all classes that does not
-  sum to 1, by more than the rounding of the dtype it came in (or of float32), logits without a
-  finite one. On the device such a label drops its example, and numbers outside of [0, 1] and NaN
-  give NaN; so does a batch entry without examples on both.
+  is no class, a NaN weight, a probability outside of [0, 1], logits without a finite one, and a row
+  of all classes that does not sum to 1. The sum may be off as much as rounding to three decimals
+  makes it, `0.001 sqrt(3 K)` (0.0024 for two classes, at most 0.05), or by the root of the eps of
+  its dtype if that is more (float16, bfloat16). On the device such a label drops its example, and
+  numbers outside of [0, 1] and NaN give NaN; so does a batch entry without examples on both.
 - Static mistakes (dtype, shape, an unknown option) raise TypeError or ValueError, also under jit.
 """
 

@@ -1,6 +1,4 @@
-"""Calibration of the probability of one event: sums by bin, which add up, and what is computed from
-them.
-"""
+"""Compute the calibration of the probability of one event, from sums by bin, which add up."""
 
 from __future__ import annotations
 
@@ -48,7 +46,8 @@ Strategy = Literal["uniform", "quantile"]
 
 
 class CalibrationCurve(NamedTuple):
-    """Of each bin, `(..., B)`: mean probability, frequency of class 1 with its interval, weight;
+    """Mean probability, frequency of class 1 with its interval, and weight of each bin, `(..., B)`.
+
     NaN where a bin is empty.
     """
 
@@ -76,12 +75,11 @@ def calibration_bins(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Sums by bin of probability: the weight, the sum of probabilities and the sum of truths.
+    """Add up, by bin of probability, the weight, the probabilities and the truths.
 
-    Those of two batches, or devices, add up to those of all: `binned_calibration_error` and
-        `binned_calibration_curve` take it
-    from there. A bin holds what lies above its lower edge, up to and including its upper edge; 0 is
-    in the first bin.
+    The sums of two batches, or devices, add up to those of all; `binned_calibration_error` and
+    `binned_calibration_curve` take them from there. A bin holds what lies above its lower edge, up
+    to and including its upper edge; 0 is in the first bin.
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`.
@@ -95,9 +93,10 @@ def calibration_bins(
         of [0, 1].
 
     Raises:
-        TypeError: labels that are not integers. ValueError: shapes that do not fit; on the host,
-            of examples that count, a label of 2 or more, -1 and 1 without a 0, a NaN weight, a
-            probability that is NaN or outside of [0, 1].
+        TypeError: labels that are not integers.
+        ValueError: shapes that do not fit; on the host, of examples that count, a label of 2 or
+            more, -1 and 1 without a 0, a NaN weight, a probability that is NaN or outside of
+            [0, 1].
 
     >>> calibration_bins([0, 1, 1, 1], [0.25, 0.75, 1.0, 0.5], num_bins=2)
     array([[2.  , 0.75, 1.  ],
@@ -121,7 +120,7 @@ def calibration_curve(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> CalibrationCurve:
-    """Reliability diagram: how often class 1 comes true beside how often it was forecast, by bin.
+    """Compare, by bin, how often class 1 comes true with how probable it was (reliability diagram).
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`.
@@ -149,13 +148,12 @@ def calibration_curve(
     array([0.1875, 0.75  ])
     """
     examples = binary_examples(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
-    return binned_calibration_curve(
-        _sums(examples, _edges(examples, num_bins, strategy)), level=level
-    )
+    bins = _sums(examples, _edges(examples, num_bins, strategy))
+    return binned_calibration_curve(bins, level=level)
 
 
 def binned_calibration_curve(bins: ArrayLike, *, level: float = 0.95) -> CalibrationCurve:
-    """`calibration_curve` from sums `(..., B, 3)` of `calibration_bins`.
+    """Compute `calibration_curve` from sums `(..., B, 3)` of `calibration_bins`.
 
     Raises:
         ValueError: bins of another shape, a level outside (0, 1).
@@ -177,7 +175,7 @@ def calibration_error(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Distance of probabilities from frequencies by bin, in [0, 1]; less is better.
+    """Measure the distance of probabilities from frequencies by bin, in [0, 1]; less is better.
 
     With the gap d_b = mean probability - frequency of class 1 in bin b, and w_b its share of the
     weight:
@@ -201,23 +199,22 @@ def calibration_error(
         TypeError, ValueError: as `calibration_bins`; an unknown norm or strategy, `debiased` with
             a norm other than "l2".
 
-    # Both gaps are 1/4 or 1/8.
-    >>> calibration_error([0, 1, 1, 1], [0.25, 0.75, 0.25, 1.0], num_bins=2)
+    >>> y_true, y_prob = [0, 1, 1, 1], [0.25, 0.75, 0.25, 1.0]
+    >>> calibration_error(y_true, y_prob, num_bins=2)  # gaps of 1/4 and 1/8
     np.float64(0.1875)
-    >>> calibration_error([0, 1, 1, 1], [0.25, 0.75, 0.25, 1.0], num_bins=2, norm="max")
+    >>> calibration_error(y_true, y_prob, num_bins=2, norm="max")
     np.float64(0.25)
     """
     _check_norm(norm, debiased)
     examples = binary_examples(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
-    return _error(
-        _sums(examples, _edges(examples, num_bins, strategy)), norm=norm, debiased=debiased
-    )
+    bins = _sums(examples, _edges(examples, num_bins, strategy))
+    return _error(bins, norm=norm, debiased=debiased)
 
 
 def binned_calibration_error(
     bins: ArrayLike, *, norm: Norm = "l1", debiased: bool = False
 ) -> Array:
-    """`calibration_error` from sums `(..., B, 3)` of `calibration_bins`.
+    """Compute `calibration_error` from sums `(..., B, 3)` of `calibration_bins`.
 
     Raises:
         ValueError: bins of another shape, an unknown norm, `debiased` with a norm other than "l2".
@@ -240,15 +237,18 @@ def brier_decomposition(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> BrierDecomposition:
-    """Parts of the Brier score `mean (p - y)^2`: `reliability - resolution + uncertainty`, whatever
-    the bins.
+    """Decompose the Brier score `mean (p - y)^2` into reliability, resolution and uncertainty.
 
-    With w_b the share, p_b the mean probability and f_b the frequency of class 1 of bin b, f the
-    frequency of all: reliability = `sum_b w_b (p_b - f_b)^2` (less is better), uncertainty =
-    `f (1 - f)`, and resolution (more is better) =
-    `sum_b w_b ((f_b - f)^2 - var_b(p) + 2 cov_b(p, y))`. The variance and the covariance within the
-    bins are those of Stephenson, Coelho and Jolliffe (2008), Weather and Forecasting 23; Murphy's
-    classic resolution lacks them, and adds up only if all probabilities of a bin are equal.
+    The score is `reliability - resolution + uncertainty`, whatever the bins. With w_b the share,
+    p_b the mean probability and f_b the frequency of class 1 of bin b, f the frequency of all:
+
+    - reliability = `sum_b w_b (p_b - f_b)^2` (less is better),
+    - resolution = `sum_b w_b ((f_b - f)^2 - var_b(p) + 2 cov_b(p, y))` (more is better),
+    - uncertainty = `f (1 - f)`.
+
+    The variance and the covariance within the bins are those of Stephenson, Coelho and Jolliffe
+    (2008), Weather and Forecasting 23; Murphy's classic resolution lacks them, and adds up only if
+    all probabilities of a bin are equal.
 
     Args:
         As `calibration_curve`.
@@ -268,7 +268,7 @@ def brier_decomposition(
 
 
 def top_label(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of one event, applied to the event that the most probable class is the true one.
+    """Apply a function of one event to the event that the most probable class is the true one.
 
     `top_label(calibration_error)(y_true, y_prob)` takes class ids `(..., n)` and probabilities
     `(..., n, K)`: the expected calibration error as Guo et al. (2017), ICML, report it. Keyword
@@ -298,24 +298,23 @@ def _top_label(
     **options: Any,
 ) -> Any:
     examples = class_examples(y_true, y_prob, sample_weight, where, DISTRIBUTIONS, name="y_prob")
-    weights = {
-        name: x for name, x in (("sample_weight", sample_weight), ("where", where)) if x is not None
-    }
-    return function(*_judge(examples), **weights, **options)
+    given = {"sample_weight": sample_weight, "where": where}
+    given = {name: x for name, x in given.items() if x is not None}
+    return function(*_predictions(examples), **given, **options)
 
 
 @compiled
-def _judge(examples: Examples) -> tuple[Array, Array]:
-    """Whether each prediction is right, and its probability.
+def _predictions(examples: Examples) -> tuple[Array, Array]:
+    """Tell whether the most probable class of each example is correct, and its probability.
 
     Negative where the example is dropped; NaN for an impossible row.
     """
     ids, p = examples.ids, examples.values
     valid = is_probability(p).all(-1)
-    clean = xp.where(valid[..., None], p, 0)
-    prediction = xp.argmax(clean, -1)
-    right = xp.where(ids < 0, IGNORED, (prediction == ids).astype(xp.int8))
-    return right, xp.where(valid, at_class(clean, prediction), xp.nan)
+    valid_p = xp.where(valid[..., None], p, 0)
+    prediction = xp.argmax(valid_p, -1)
+    correct = xp.where(ids < 0, IGNORED, (prediction == ids).astype(xp.int8))
+    return correct, xp.where(valid, at_class(valid_p, prediction), xp.nan)
 
 
 def _check_norm(norm: str, debiased: bool) -> None:
@@ -334,9 +333,8 @@ def _as_bins(bins: ArrayLike) -> Array:
 
 
 def _uniform_edges(examples: Examples, num_bins: int) -> Array:
-    return np.linspace(0, 1, check_size(num_bins, "num_bins") + 1)[1:-1].astype(
-        float_dtype(examples)
-    )
+    edges = np.linspace(0, 1, check_size(num_bins, "num_bins") + 1)[1:-1]
+    return edges.astype(float_dtype(examples))
 
 
 def _edges(examples: Examples, num_bins: int, strategy: str) -> Array:
@@ -348,11 +346,11 @@ def _edges(examples: Examples, num_bins: int, strategy: str) -> Array:
 
 @compiled
 def _quantile_edges(examples: Examples, *, num_bins: int) -> Array:
-    """The edges `(..., B - 1)`: of the W rows, each example as often as it weighs, in order, row
-    `floor((W - 1) j / B)` from 0.
+    """Find the edges `(..., B - 1)` at the quantiles j / B of the probabilities.
 
-    Linear quantiles lie between that row and the next, where there is no further example, so they
-    make the same bins.
+    Write each example as often as it weighs, W rows by rising p: edge j is row
+    `floor((W - 1) j / B)`, from 0. Linear quantiles lie between that row and the next, where there
+    is no further example, so they make the same bins.
     """
     p, w = xp.broadcast_arrays(
         lax.stop_gradient(examples.values), lax.stop_gradient(weights_of(examples))
@@ -360,54 +358,52 @@ def _quantile_edges(examples: Examples, *, num_bins: int) -> Array:
     if p.shape[-1] == 0:
         return xp.zeros((*p.shape[:-1], num_bins - 1), p.dtype)
     counts = w > 0
-    rows, order = xp.where(counts, p, xp.inf), xp.arange(1, num_bins)
-    number = counts.sum(-1, keepdims=True, dtype=xp.int32)
+    sorted_p, j = xp.where(counts, p, xp.inf), xp.arange(1, num_bins)
+    num_examples = counts.sum(-1, keepdims=True, dtype=xp.int32)
     if examples.weights is None:
-        total, rows = number, xp.sort(rows, -1)
+        num_rows, sorted_p = num_examples, xp.sort(sorted_p, -1)
+        row_of_edge = _quantile_rows(num_rows, j, num_bins)
     else:
-        rows, w = lax.sort((rows, xp.where(counts, w, 0)), num_keys=1)
-        # Sums in a tree may step back by a rounding.
-        passed = lax.cummax(xp.cumsum(w, -1), w.ndim - 1)
-        total = passed[..., -1:]
-    # (W - 1) j / B in parts that neither overflow int32 nor lose the fraction of a float
-    whole = (total - 1) // num_bins
-    place = xp.maximum(whole * order + ((total - 1) - whole * num_bins) * order // num_bins, 0)
-    if examples.weights is not None:
-        place = _places(passed, place, side="right", method="scan")
-    edges = xp.take_along_axis(
-        rows, xp.clip(place, 0, xp.maximum(number - 1, 0)).astype(xp.int32), -1
-    )
+        sorted_p, w = lax.sort((sorted_p, xp.where(counts, w, 0)), num_keys=1)
+        # The running maximum, because sums in a tree may step back by a rounding.
+        rows_up_to = lax.cummax(xp.cumsum(w, -1), w.ndim - 1)
+        num_rows = rows_up_to[..., -1:]
+        rows = _quantile_rows(num_rows, j, num_bins)
+        row_of_edge = _positions(rows_up_to, rows, side="right", method="scan")
+    last = xp.maximum(num_examples - 1, 0)
+    edges = xp.take_along_axis(sorted_p, xp.clip(row_of_edge, 0, last).astype(xp.int32), -1)
     # Weights that were normalised to a sum of 1 are no numbers of rows: all would be one row, all
     # edges the least p.
-    return xp.where((total < 2) & (number > 1), xp.nan, edges)
+    return xp.where((num_rows < 2) & (num_examples > 1), xp.nan, edges)
 
 
-def _places(edges: Array, x: Array, **options: Any) -> Array:
-    """Where numbers `(..., n)` stand among sorted ones `(..., b)`, by `searchsorted`."""
+def _quantile_rows(num_rows: Array, j: Array, num_bins: int) -> Array:
+    """Compute `floor((W - 1) j / B)`, in parts that do not overflow int32 nor lose a fraction."""
+    whole = (num_rows - 1) // num_bins
+    remainder = (num_rows - 1) - whole * num_bins
+    return xp.maximum(whole * j + remainder * j // num_bins, 0)
+
+
+def _positions(ordered: Array, x: Array, **options: Any) -> Array:
+    """Find numbers `(..., n)` among ordered ones `(..., b)`, by `searchsorted`."""
     search: Callable[..., Array] = partial(xp.searchsorted, **options)
-    if edges.ndim == 1 and not on_device(edges, x):
-        return search(edges, x)
-    vectorize = jnp.vectorize if on_device(edges, x) else partial(np.vectorize, otypes=[np.int64])
-    return vectorize(search, signature="(b),(n)->(n)")(edges, x)
+    if ordered.ndim == 1 and not on_device(ordered, x):
+        return search(ordered, x)
+    vectorize = jnp.vectorize if on_device(ordered, x) else partial(np.vectorize, otypes=[np.int64])
+    return vectorize(search, signature="(b),(n)->(n)")(ordered, x)
 
 
 @compiled
 def _sums(examples: Examples, edges: Array) -> Array:
-    """`calibration_bins` with edges `(..., B - 1)`."""
+    """Do as `calibration_bins` with edges `(..., B - 1)`."""
     ids, p, *_ = examples
     p = xp.where(is_probability(p) & ~xp.isnan(edges).any(-1, keepdims=True), p, xp.nan)
-    bin_ids = _places(*varying_alike(edges, p), side="left", method="scan_unrolled").astype(
-        xp.int32
-    )
-    # By bin and truth, with a row [1, p] for each example: how many, and their sum of p.
-    axes = [("y_prob", xp.where(xp.isnan(p), 0, bin_ids), edges.shape[-1] + 1), ("y_true", ids, 2)]
-    sums = count(
-        axes,
-        weights_of(examples),
-        None,
-        rows=xp.stack([xp.ones_like(p), p], -1),
-        labels_are_batch=True,
-    )
+    positions = _positions(*varying_alike(edges, p), side="left", method="scan_unrolled")
+    bin_ids = xp.where(xp.isnan(p), 0, positions.astype(xp.int32))
+    # By bin and truth, a row [1, p] of each example adds up to their weight and their sum of p.
+    axes = [("y_prob", bin_ids, edges.shape[-1] + 1), ("y_true", ids, 2)]
+    rows = xp.stack([xp.ones_like(p), p], -1)
+    sums = count(axes, weights_of(examples), None, rows=rows, refuse_columns=False)
     bins = xp.stack([sums[..., 0].sum(-1), sums[..., 1].sum(-1), sums[..., 1, 0]], -1)
     return xp.where(xp.isnan(bins).any((-2, -1), keepdims=True), xp.nan, bins)
 
@@ -432,10 +428,10 @@ def _error(bins: Array, *, norm: str, debiased: bool) -> Array:
         return divide((n * gap).sum(-1), total, xp.nan)
     squares = gap**2
     if debiased:
-        variance = divide(sum_true, n) * divide(n - sum_true, n)
-        squares = squares - xp.where(
-            n > 1, divide(variance, n - 1), xp.where(variance == 0, 0, xp.nan)
-        )
+        variance = divide(sum_true, n) * divide(n - sum_true, n)  # f (1 - f)
+        # An example alone has variance 0; if not, weights are no numbers of examples.
+        of_one_example = xp.where(variance == 0, 0, xp.nan)
+        squares = squares - xp.where(n > 1, divide(variance, n - 1), of_one_example)
     return safe_sqrt(xp.maximum(divide((n * squares).sum(-1), total, xp.nan), 0))
 
 
@@ -444,13 +440,13 @@ def _decomposition(examples: Examples, edges: Array) -> BrierDecomposition:
     n, sum_prob, sum_true = xp.moveaxis(_sums(examples, edges), -1, 0)
     total = n.sum(-1)
     reliability = divide((n * divide(sum_prob - sum_true, n) ** 2).sum(-1), total, xp.nan)
-    uncertainty = divide(sum_true.sum(-1), total, xp.nan) * divide(
-        (n - sum_true).sum(-1), total, xp.nan
-    )
+    f, one_minus_f = (divide(x.sum(-1), total, xp.nan) for x in (sum_true, n - sum_true))
+    uncertainty = f * one_minus_f
+    # What is no probability has made the sums NaN, if it counts.
+    p = xp.where(is_probability(examples.values), examples.values, 0)
+    brier = weighted_mean((p - examples.ids) ** 2, weights_of(examples))
     # The sum of squares within a bin is that of its means plus n var(p) + n var(y) - 2 n cov(p, y),
     # and the mean variance of y is the uncertainty less Murphy's resolution: so what is left of the
     # score is the resolution of the docstring.
-    # Another one has made the sums NaN, if it counts.
-    p = xp.where(is_probability(examples.values), examples.values, 0)
-    brier = weighted_mean((p - examples.ids) ** 2, weights_of(examples))
-    return BrierDecomposition(reliability, reliability + uncertainty - brier, uncertainty)
+    resolution = reliability + uncertainty - brier
+    return BrierDecomposition(reliability, resolution, uncertainty)

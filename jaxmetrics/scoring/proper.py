@@ -1,4 +1,4 @@
-"""Proper scores: no forecast does better, on average, than the true probabilities."""
+"""Compute proper scores: no forecast does better, on average, than the true probabilities."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ _Score = Callable[..., Array]
 
 
 def two_class(y_prob: ArrayLike) -> Array:
-    """Probabilities of both classes, `[1 - p, p]`, from the probability of class 1: `(..., n)` to
-    `(..., n, 2)`.
+    """Make probabilities of both classes, `[1 - p, p]`, of the probability of class 1.
+
+    From `(..., n)` to `(..., n, 2)`.
 
     >>> brier_score([0, 1], two_class([0.25, 0.5]))
     np.float64(0.15625)
@@ -57,23 +58,24 @@ def log_loss(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Mean surprise at the true class, `-ln p_y` in nats, >= 0; less is better.
+    """Average the negative log-likelihood of the true class, `-ln p_y` in nats, >= 0.
 
-    Probabilities are cut to `[eps, 1 - eps]`, eps of their dtype (on the device float32 while x64
-    is off), so that a certain mistake costs 15.9 in float32, 4.9 in bfloat16, and has gradient 0;
-    of tens of thousands of classes ordinary probabilities are cut. Logits are exact for any finite
-    size, also bfloat16 ones, computed in float32: prefer them. Rows are not normalised; on the
-    device probabilities outside of [0, 1], as logits would be, give NaN.
+    Less is better. Probabilities are clipped to `[eps, 1 - eps]`, eps of their dtype (on the device
+    float32 while x64 is off), so that a certain mistake costs 15.9 in float32, 4.9 in bfloat16, and
+    has gradient 0; of tens of thousands of classes ordinary probabilities are clipped. Logits are
+    exact for any finite size, also bfloat16 ones, computed in float32: prefer them. Rows are not
+    normalised; on the device probabilities outside of [0, 1], as logits would be, give NaN.
 
     Args:
         y_true: class ids, `(..., n)`.
         y_prob, logits: one of the two, `(..., n, K)`; softmax is taken of `logits` only.
 
     Raises:
-        TypeError: labels that are not integers. ValueError: both of y_prob and logits or neither;
-            shapes that do not fit; on the host, of examples that count, a class id of K or more, a
-            NaN, a probability outside of [0, 1], a row that does not sum to 1 (but for the
-            rounding of the dtype it came in), a row without a finite logit.
+        TypeError: labels that are not integers.
+        ValueError: both of y_prob and logits or neither; shapes that do not fit; on the host, of
+            examples that count, a class id of K or more, a NaN, a probability outside of [0, 1], a
+            row that does not sum to 1 but for rounding (to three decimals, see the docstring of
+            `jaxmetrics.scoring`), a row without a finite logit.
 
     >>> log_loss([0, 2], [[0.5, 0.25, 0.25], [0.5, 0.25, 0.25]])  # (ln 2 + ln 4) / 2
     np.float64(1.0397208)
@@ -91,12 +93,11 @@ def normalized_entropy(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Log loss over that of always forecasting the class frequencies f,
-    `log_loss / -sum_k f_k ln f_k`; less is better.
+    """Divide the log loss by that of always forecasting the class frequencies f.
 
-    1 says that the forecasts know no more than the frequencies. Arguments and errors as `log_loss`;
-    NaN if fewer than two classes occur. He et al. (2014), Practical lessons from predicting clicks
-    on ads at Facebook, section 3.
+    `log_loss / -sum_k f_k ln f_k`; less is better, and 1 says that the forecasts know no more than
+    the frequencies. Arguments and errors as `log_loss`; NaN if fewer than two classes occur. He et
+    al. (2014), Practical lessons from predicting clicks on ads at Facebook, section 3.
 
     >>> normalized_entropy([0, 0, 0, 1], two_class([0.25, 0.25, 0.25, 0.25]))
     np.float64(1.0)
@@ -112,9 +113,9 @@ def d2_log_loss_score(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Share of the log loss that is explained, `1 - normalized_entropy`, at most 1; more is better.
+    """Compute the share of the log loss that is explained, `1 - normalized_entropy`, at most 1.
 
-    Arguments, errors and NaN as `normalized_entropy`.
+    More is better. Arguments, errors and NaN as `normalized_entropy`.
 
     >>> d2_log_loss_score([0, 0, 1, 1], two_class([0.25, 0.25, 0.75, 0.75]))  # 1 - ln(4/3) / ln 2
     np.float64(0.5849625)
@@ -130,8 +131,9 @@ def brier_score(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Mean squared distance of the probabilities from the truth, `sum_k (p_k - [k = y])^2`, in [0,
-    2]; less is better.
+    """Average the squared distance of probabilities and truth, `sum_k (p_k - [k = y])^2`.
+
+    In [0, 2]; less is better.
 
     Args:
         y_true: class ids, `(..., n)`.
@@ -163,10 +165,10 @@ def d2_brier_score(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Share of the Brier score that is explained (Brier skill score), at most 1; more is better.
+    """Compute the share of the Brier score that is explained (Brier skill score), at most 1.
 
-    `1 - B / B_0`, B_0 the score of always forecasting the class frequencies, `sum_k f_k (1 - f_k)`.
-    Arguments and errors as `brier_score`; NaN if fewer than two classes occur.
+    `1 - B / B_0`, B_0 the score of always forecasting the class frequencies, `sum_k f_k (1 - f_k)`;
+    more is better. Arguments and errors as `brier_score`; NaN if fewer than two classes occur.
 
     >>> d2_brier_score([0, 0, 1, 1], two_class([0.25, 0.25, 0.75, 0.75]))
     np.float64(0.75)
@@ -181,11 +183,10 @@ def spherical_score(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Mean cosine between the probabilities and the truth, `p_y / sqrt(sum_k p_k^2)`, in [0, 1];
-    more is better.
+    """Average the cosine between probabilities and truth, `p_y / sqrt(sum_k p_k^2)`, in [0, 1].
 
-    Arguments and errors as `brier_score`. Source: Gneiting and Raftery (2007), JASA 102, example 2
-    with α = 2.
+    More is better. Arguments and errors as `brier_score`. Source: Gneiting and Raftery (2007), JASA
+    102, example 2 with α = 2.
 
     >>> spherical_score([0, 1], two_class([0.0, 0.75])).round(4)  # 3 / sqrt(10) in the second row
     np.float64(0.9743)
@@ -200,19 +201,20 @@ def ranked_probability_score(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Mean squared distance of the cumulative probabilities from the truth, for ordered classes, in
-    [0, 1]; less is better.
+    """Average the squared distance of cumulative probabilities and truth, for ordered classes.
 
-    `sum_{k<K} (F_k - [y <= k])^2 / (K - 1)`, F_k the probability of classes up to k: it costs more
-    to be two classes off than one. Arguments and errors as `brier_score`. Source: Epstein (1969),
-    Journal of Applied Meteorology 8.
+    `sum_{k<K} (F_k - [y <= k])^2 / (K - 1)`, F_k the probability of classes up to k, in [0, 1];
+    less is better. It costs more to be two classes off than one. Arguments and errors as
+    `brier_score`. Source: Epstein (1969), Journal of Applied Meteorology 8.
 
     >>> ranked_probability_score([0], [[0.0, 1.0, 0.0]])
     np.float64(0.5)
     >>> ranked_probability_score([0], [[0.0, 0.0, 1.0]])
     np.float64(1.0)
     """
-    return _mean_of(_ranked, _of_probabilities(y_true, y_prob, sample_weight, where))
+    return _mean_of(
+        _mean_cumulative_distance, _of_probabilities(y_true, y_prob, sample_weight, where)
+    )
 
 
 def _of_probabilities(
@@ -228,7 +230,7 @@ def _forecast(
     sample_weight: ArrayLike | None,
     where: ArrayLike | None,
 ) -> tuple[Examples, float | None]:
-    """The examples, and eps of probabilities, None of logits."""
+    """Check the examples, and return with them the eps of probabilities, None of logits."""
     if (y_prob is None) == (logits is None):
         raise ValueError(
             f"give either y_prob or logits, got {'neither' if y_prob is None else 'both'}; logits"
@@ -247,15 +249,15 @@ def _forecast(
 @compiled
 def _log_loss(examples: Examples, eps: float | None) -> Array:
     if eps is None:
-        return _mean_of(_surprise_of_logits, examples, of_logits=True)
-    return _mean_of(_surprise, examples, eps)
+        return _mean_of(_negative_log_softmax, examples, of_logits=True)
+    return _mean_of(_negative_log_likelihood, examples, eps)
 
 
 @compiled
 def _mean_of(
     score: _Score, examples: Examples, *options: ArrayLike, of_logits: bool = False
 ) -> Array:
-    """The weighted mean of a score; NaN if a row that counts is no forecast.
+    """Take the weighted mean of a score; NaN if a row that counts is no forecast.
 
     Rows that are none are replaced before the score sees them, so that a masked one reaches no
     gradient. The scores do not depend on the weights: a batch of weights shares them.
@@ -269,13 +271,14 @@ def _mean_of(
     return weighted_mean(xp.where(valid, values, xp.nan), weights_of(examples))
 
 
-def _surprise(p: Array, y: Array, eps: Array) -> Array:
+def _negative_log_likelihood(p: Array, y: Array, eps: Array) -> Array:
     return -xp.log(xp.clip(at_class(p, y), eps, 1 - eps))
 
 
-def _surprise_of_logits(z: Array, y: Array) -> Array:
-    """`logsumexp(z) - z_y` as `log1p(sum_k exp(z_k - z_top) without the top) + (z_top - z_y)`: both
-    parts keep their digits.
+def _negative_log_softmax(z: Array, y: Array) -> Array:
+    """Compute `logsumexp(z) - z_y` in two parts that keep their digits.
+
+    They are `log1p(sum_k exp(z_k - z_top))`, without k = top, and `z_top - z_y`.
     """
     index_of_top = xp.argmax(z, -1)
     top = at_class(z, index_of_top)
@@ -295,12 +298,11 @@ def _cosine(p: Array, y: Array) -> Array:
     return divide(at_class(p, y), safe_sqrt((p**2).sum(-1)), xp.nan)
 
 
-def _ranked(p: Array, y: Array) -> Array:
+def _mean_cumulative_distance(p: Array, y: Array) -> Array:
     return (xp.cumsum(p - _one_hot(p, y), -1)[..., :-1] ** 2).mean(-1)
 
 
 def _one_hot(rows: Array, ids: Array) -> Array:
-    """A bool for each number of the rows."""
     return ids[..., None] == xp.arange(rows.shape[-1])
 
 
@@ -325,12 +327,13 @@ def _d2_brier_score(examples: Examples) -> Array:
 
 
 def _class_frequencies(examples: Examples) -> tuple[Array, Array]:
-    """The frequency of each class among the examples that count, and that of all others,
-    `(..., K)`, each with its digits.
+    """Compute the frequency f of each class among the examples that count, and 1 - f, `(..., K)`.
+
+    Where one class has nearly all examples, 1 - f is the sum of the others, which keeps its digits.
     """
     k = examples.values.shape[-1]
-    sums = count([("y_true", examples.ids, k)], weights_of(examples), None, labels_are_batch=True)
+    sums = count([("y_true", examples.ids, k)], weights_of(examples), None, refuse_columns=False)
     is_top = xp.argmax(sums, -1)[..., None] == xp.arange(k)
     total = sums.sum(-1, keepdims=True)
-    others = xp.where(is_top, xp.where(is_top, 0, sums).sum(-1, keepdims=True), total - sums)
-    return divide(sums, total, xp.nan), divide(others, total, xp.nan)
+    rest = xp.where(is_top, xp.where(is_top, 0, sums).sum(-1, keepdims=True), total - sums)
+    return divide(sums, total, xp.nan), divide(rest, total, xp.nan)

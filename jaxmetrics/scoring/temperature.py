@@ -1,4 +1,4 @@
-"""Temperature scaling: the one number by which logits are divided to be calibrated."""
+"""Fit a temperature: the one number by which logits are divided to be calibrated."""
 
 from __future__ import annotations
 
@@ -22,12 +22,11 @@ def fit_temperature(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """The temperature T > 0 for which `softmax(logits / T)` has the least log loss; above 1 the
-    logits were overconfident.
+    """Find the temperature T > 0 for which `softmax(logits / T)` has the least log loss.
 
-    The loss is convex in 1 / T, whose root is found by Newton's method within a bracket, to
-    rounding. T scales with the logits, and is differentiable in them. Fit it on examples other than
-    those it was trained on.
+    Above 1 the logits were overconfident. The loss is convex in 1 / T; the root of its slope is
+    found by Newton's method within a bracket, to rounding. T scales with the logits, and is
+    differentiable in them. Fit it on examples other than those on which the logits were trained.
 
     Args:
         y_true: class ids, `(..., n)`.
@@ -39,14 +38,13 @@ def fit_temperature(
         example are equal, or those of a true class -inf.
 
     Raises:
-        TypeError: labels that are not integers. ValueError: shapes that do not fit; on the host a
-            class id of K or more, a NaN logit or weight, a row without a finite logit, and
-            probabilities in the place of logits.
+        TypeError: labels that are not integers.
+        ValueError: shapes that do not fit; on the host a class id of K or more, a NaN logit or
+            weight, a row without a finite logit, and probabilities in the place of logits.
 
     Source: Guo et al. (2017), On calibration of modern neural networks, ICML, section 4.2.
 
-    # 2 / ln 3: the probability of class 0 becomes 3/4.
-    >>> fit_temperature([0, 0, 0, 1], [[2.0, 0.0]] * 4)
+    >>> fit_temperature([0, 0, 0, 1], [[2.0, 0.0]] * 4)  # 2 / ln 3: class 0 then has p = 3/4
     np.float64(1.8204784)
     """
     return _temperature(
@@ -55,8 +53,9 @@ def fit_temperature(
 
 
 class _Standardized(NamedTuple):
-    """Logits z as `u = (z - max z) / scale`, between -1 and 0, so that the search for
-    `beta = scale / T` does not depend on their size.
+    """Logits z as `u = (z - max z) / scale`, between -1 and 0.
+
+    So the search for `beta = scale / T` does not depend on their size.
     """
 
     u: Array  # (..., n, K), 0 for examples that do not count
@@ -70,22 +69,28 @@ class _Standardized(NamedTuple):
 def _temperature(examples: Examples) -> Array:
     weights, valid = weights_of(examples), is_valid_logits(examples.values)
     truth = examples.ids[..., None] == xp.arange(examples.values.shape[-1])
-    ruled_out = (truth & ~(examples.values > -xp.inf)).any(-1)
-    broken = ((weights != 0) & (~valid | ruled_out)).any(-1)
+    truth_is_ruled_out = (truth & ~(examples.values > -xp.inf)).any(-1)
+    some_are_invalid = ((weights != 0) & (~valid | truth_is_ruled_out)).any(-1)
     logits = _standardized(examples, truth, weights, (weights != 0) & valid)
+    constant_logits = lax.stop_gradient(logits)
 
-    fixed, zero = lax.stop_gradient(logits), xp.zeros_like(logits.scale)
-    rounding = 8 * float(xp.finfo(zero.dtype).eps)
-    beta = root(partial(_slopes, fixed), zero, zero + xp.inf, zero, rtol=rounding)
-    beta = with_gradient(partial(_slopes, logits), beta)
-
+    beta = _best_beta(logits, constant_logits)
     temperature = xp.where(beta > 0, logits.scale / xp.where(beta > 0, beta, 1), xp.inf)
-    no_better_than_equal = _slopes(fixed, zero)[0] >= 0
-    temperature = xp.where(no_better_than_equal, xp.inf, temperature)
-    all_right = (weights * logits.margin).sum(-1) == 0
-    temperature = xp.where(all_right, 0, temperature)
-    undefined = (weights.sum(-1) == 0) | (logits.scale == 0) | broken
+    # What the docstring of `fit_temperature` promises where the slope has no root at beta > 0.
+    equal_is_best = _slopes(constant_logits, xp.zeros_like(logits.scale))[0] >= 0
+    temperature = xp.where(equal_is_best, xp.inf, temperature)
+    all_are_correct = (weights * logits.margin).sum(-1) == 0
+    temperature = xp.where(all_are_correct, 0, temperature)
+    undefined = (weights.sum(-1) == 0) | (logits.scale == 0) | some_are_invalid
     return xp.where(undefined, xp.nan, temperature)
+
+
+def _best_beta(logits: _Standardized, constant_logits: _Standardized) -> Array:
+    """Find the root of the slope; its gradient is that of the implicit function."""
+    zero = xp.zeros_like(logits.scale)
+    rounding = 8 * float(xp.finfo(zero.dtype).eps)
+    beta = root(partial(_slopes, constant_logits), zero, zero + xp.inf, zero, rtol=rounding)
+    return with_gradient(partial(_slopes, logits), beta)
 
 
 def _standardized(examples: Examples, truth: Array, weights: Array, counts: Array) -> _Standardized:
@@ -100,7 +105,7 @@ def _standardized(examples: Examples, truth: Array, weights: Array, counts: Arra
 
 
 def _slopes(logits: _Standardized, beta: Array) -> tuple[Array, Array]:
-    """First and second derivative by beta of the mean log loss of `softmax(beta u)`."""
+    """Differentiate the mean log loss of `softmax(beta u)` by beta, once and twice."""
     u, possible, margin, weights, _ = logits
     p = special.softmax(xp.where(possible, beta[..., None, None] * u, -xp.inf), axis=-1)
     mean = (p * u).sum(-1)
