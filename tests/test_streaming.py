@@ -21,8 +21,8 @@ from jax.sharding import PartitionSpec as P
 from scipy import special
 
 import jaxmetrics as jm
-from jaxmetrics.streaming._statistics import ConfusionMatrix, Moments, _poisson_of_units
 from jaxmetrics.streaming.batches import _words
+from jaxmetrics.streaming.standard_statistics import ConfusionMatrix, Moments, _poisson_of_units
 from jaxmetrics.streaming.states import merge_checked
 from jaxmetrics.streaming.totals import (
     Totals,

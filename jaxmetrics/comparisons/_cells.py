@@ -150,8 +150,8 @@ def distinct(
         counted = ((hidden >= 0) & (hidden < k)).all(0) & (True if mask is None else mask)
         return in_rectangle(counted.astype(float_dtype(counted)), hidden, k)
     table = np.stack([np.asarray(x, np.int32) for x in ids])
-    counted = ((table >= 0) & (table < k)).all(0) & (True if mask is None else np.asarray(mask))
-    cells, labels = in_rectangle(*_combinations(table[:, counted], k), k)
+    kept = ((table >= 0) & (table < k)).all(0) & (True if mask is None else np.asarray(mask))
+    cells, labels = in_rectangle(*_combinations(table[:, kept], k), k)
     if not on_device(ids, mask):
         return cells, labels
     return jax.numpy.asarray(cells, float_dtype()), jax.numpy.asarray(labels, np.int32)

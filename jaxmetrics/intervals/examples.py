@@ -167,8 +167,10 @@ def _bootstrap_examples(
 
     arange = np.arange if isinstance(key, HostKey) else jax.numpy.arange
     values = jax.tree.map(xp.asarray, of_units(arange(units)))
-    resampled = _resampled_on_host if isinstance(key, HostKey) else _resampled_on_device
-    samples, order = resampled(key, of_units, units, size, numbers)
+    if isinstance(key, HostKey):
+        samples, order = _resampled_on_host(key, of_units, units, size, numbers)
+    else:
+        samples, order = _resampled_on_device(key, of_units, units, size, numbers)
     if method != "bca":
         return estimates_of(values, samples, level=level, method=method)
 
@@ -199,7 +201,7 @@ def _resampled_on_host(
 
 
 def _resampled_on_device(
-    key: Key, of_units: Callable[[Array], Any], units: int, size: int, numbers: int
+    key: Array, of_units: Callable[[Array], Any], units: int, size: int, numbers: int
 ) -> tuple[Any, Array]:
     """The same by JAX."""
     order = jax.numpy.arange(units)

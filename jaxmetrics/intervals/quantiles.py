@@ -109,6 +109,7 @@ def _bca(given: Replicates, tails: Array) -> tuple[Array, Array]:
     one_sided = (below == 0) | (below == count)
     share = xp.clip(below / count, 0.5 / count, 1 - 0.5 / count)
     z0 = xp.where(one_sided, 0, special.ndtri(share))
+    assert acceleration is not None
     acceleration = xp.where(one_sided, 0, acceleration)
     z = z0 + _levels(special.ndtri(tails), value)
     low, high = ordered.quantiles(special.ndtr(z0 + z / (1 - acceleration * z)))

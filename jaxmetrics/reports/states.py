@@ -11,13 +11,13 @@ from jaxmetrics.reports.contents import Findings, ReportContents
 from jaxmetrics.reports.probabilities import PREDICTED, area_values
 from jaxmetrics.reports.values import ReportedValue, value_of
 from jaxmetrics.scoring import binned_calibration_error
-from jaxmetrics.streaming._statistics import (
+from jaxmetrics.streaming.accumulators import mean_estimate
+from jaxmetrics.streaming.standard_statistics import (
     CalibrationBins,
     ConfusionMatrix,
     Moments,
     ScoreHistogram,
 )
-from jaxmetrics.streaming.accumulators import mean_estimate
 from jaxmetrics.streaming.states import EvaluatorState
 
 __all__: list[str] = []

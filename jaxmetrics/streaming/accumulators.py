@@ -24,7 +24,7 @@ from jaxmetrics.intervals.quantiles import estimates_of
 from jaxmetrics.intervals.tables import as_floats, check_num_samples
 from jaxmetrics.ranking.histograms import average_precision_bounds, check_num_bins, roc_auc_bounds
 from jaxmetrics.scoring.calibration import binned_calibration_error
-from jaxmetrics.streaming._statistics import (
+from jaxmetrics.streaming.standard_statistics import (
     CalibrationBins,
     ConfusionMatrix,
     Moments,

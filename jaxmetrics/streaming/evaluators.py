@@ -32,7 +32,6 @@ import numpy as np
 from jaxmetrics._compilation import promoting
 from jaxmetrics._namespaces import float_dtype
 from jaxmetrics._validation import ArrayLike, is_integer
-from jaxmetrics.streaming._statistics import ConfusionMatrix, PairedConfusionMatrix
 from jaxmetrics.streaming.accumulators import Accumulator
 from jaxmetrics.streaming.batches import (
     MASK,
@@ -43,6 +42,7 @@ from jaxmetrics.streaming.batches import (
     converted_field,
     kinds_by_name,
 )
+from jaxmetrics.streaming.standard_statistics import ConfusionMatrix, PairedConfusionMatrix
 from jaxmetrics.streaming.states import EvaluatorState, merge, state_of
 from jaxmetrics.streaming.statistics import SavedStatistic, Statistic
 from jaxmetrics.streaming.totals import (

@@ -19,7 +19,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics.streaming._statistics import (
+from jaxmetrics.streaming.evaluators import Evaluator
+from jaxmetrics.streaming.standard_statistics import (
     CalibrationBins,
     ConfusionMatrix,
     Moments,
@@ -27,7 +28,6 @@ from jaxmetrics.streaming._statistics import (
     Replicates,
     ScoreHistogram,
 )
-from jaxmetrics.streaming.evaluators import Evaluator
 from jaxmetrics.streaming.states import EvaluatorState, state_of
 from jaxmetrics.streaming.statistics import SavedStatistic, Statistic
 from jaxmetrics.streaming.totals import Totals
