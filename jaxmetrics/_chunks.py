@@ -14,13 +14,14 @@ __all__: list[str] = []
 
 
 def map_chunks(function: Callable[..., Any], chunk: int, *arrays: Any) -> Any:
-    """Call `function` with `chunk` rows of pytrees of arrays at a time, and join its results, which
+    """Call `function` with up to `chunk` rows of pytrees of arrays at a time, and join its results, which
     have a row for each of theirs.
     """
     size = len(jax.tree.leaves(arrays)[0])
     if size <= chunk:
         return function(*arrays)
     number = -(-size // chunk)
+    chunk = -(-size // number)  # of about the same size
     rows = np.minimum(np.arange(number * chunk), size - 1)  # the last chunk repeats the last row
     chunks = jax.tree.map(lambda v: v[rows].reshape((number, chunk, *v.shape[1:])), arrays)
     values = lax.map(lambda chunk: function(*chunk), chunks)

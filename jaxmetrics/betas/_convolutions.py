@@ -59,8 +59,7 @@ def _settings(dtype: np.dtype) -> _Settings:
     return _Settings(32, (28, 108), 96, 40, 1e-5)
 
 
-# Nodes at once: what is computed at each stays in a core's cache.
-_CHUNK = 2**15
+_NODES_AT_ONCE = 2**17  # enough for all cores, few enough for their caches
 _BY_QUADRATURE = 12  # classes at most
 _MARGIN = 0.1  # of the window, on either side
 _FILTER = 8
@@ -167,7 +166,7 @@ def _by_fourier(classes: Beta, settings: _Settings, *, filtered: bool = False) -
     high = xp.minimum(reach[..., 1], classes.rest.sum(-1))
     margin = _MARGIN * (low + high) if filtered else 0 * low
     begin, width = -low - margin, low + high + 2 * margin
-    starts = (0,) if filtered else (0, 1, 4)  # the shorter program where it hardly ever runs
+    starts = (0,) if filtered else (0, 1, 4, 16)  # the shorter program where it hardly ever runs
     phi = _characteristic(classes, -begin, 2 * np.pi / width, settings, starts)
     cdf, density = _inverted(phi, settings, filtered)
 
@@ -425,9 +424,8 @@ def first_distribution(parameters: Array) -> SumDistribution:
     """
     settings = _settings(parameters.dtype)
     accelerator = is_jax(parameters) and jax.default_backend() != "cpu"
-    chunk = max(
-        1, 2**18 * (512 if accelerator else 1) // (sum(settings.nodes) * parameters.shape[-2])
-    )
+    at_once = _NODES_AT_ONCE * (128 if accelerator else 1)
+    chunk = max(1, at_once // (sum(settings.nodes) * parameters.shape[-2]))
 
     def of_chunk(parameters: Array) -> SumDistribution:
         found = _by_fourier(_classes(parameters), settings)
