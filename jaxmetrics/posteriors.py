@@ -1,5 +1,4 @@
-"""Counts -> beliefs: posteriors of class accuracies and of their average, and of the cell
-probabilities themselves.
+"""Counts -> posteriors of class accuracies, of their average, and of the cell probabilities.
 
 A rate of s successes in n trials under the prior Beta(alpha, beta) has the posterior Beta(alpha +
 s, beta + n - s). `prior` is alpha = beta (1 = flat, 0.5 = Jeffreys), a pair (alpha, beta), or,

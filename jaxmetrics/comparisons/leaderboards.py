@@ -61,17 +61,16 @@ def leaderboard(
     num_samples: int = 2000,
     level: float = 0.95,
 ) -> Leaderboard:
-    """Classifiers or checkpoints on the same examples: how good each is, how sure their order, how
-    good the winner really is.
+    """Rank classifiers or checkpoints on the same examples, and estimate the best of them.
 
     All share the examples of each bootstrap replicate, so that what is common to them does not blur
-    their order. The best of many looks better than it is, since luck helped it to win.
-    `winner_estimate` chooses by a random half of the examples, judges the chosen by the other half,
-    and averages over S such halves: without that flattery, and a little too low where half of the
-    examples choose worse than all. Its interval is the winner's own, moved by the correction; in
-    simulations with 2 to 50 independent classifiers, alike or apart, it covered in 92 to 99 % for a
-    level of 95 %. Like any bootstrap interval it is too narrow for classifiers that hardly err: it
-    covered in 29 % for an accuracy of 0.97 and 60 examples.
+    their order. The best of many looks better than it is, since chance helped it to win (the
+    winner's curse). `winner_estimate` chooses by a random half of the examples, judges the chosen
+    by the other half, and averages over S such halves: that is not biased upwards, and a little too
+    low where half of the examples choose worse than all. Its interval is the winner's own, moved by
+    the correction; in simulations with 2 to 50 independent classifiers, alike or apart, it covered
+    in 92 to 99 % for a level of 95 %. Like any bootstrap interval it is too narrow for classifiers
+    that hardly err: it covered in 29 % for an accuracy of 0.97 and 60 examples.
 
     Args:
         key: a JAX key, an int seed or, for labels of the host, a NumPy Generator.
