@@ -14,8 +14,9 @@ __all__: list[str] = []
 
 
 def map_chunks(function: Callable[..., Any], chunk: int, *arrays: Any) -> Any:
-    """Call `function` with up to `chunk` rows of pytrees of arrays at a time, and join its results, which
-    have a row for each of theirs.
+    """Call `function` with up to `chunk` rows of pytrees of arrays at a time, and join its results.
+
+    The results have a row for each of theirs.
     """
     size = len(jax.tree.leaves(arrays)[0])
     if size <= chunk:

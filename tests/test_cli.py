@@ -18,7 +18,7 @@ import pytest
 
 import jaxmetrics as jm
 from jaxmetrics import cli
-from jaxmetrics.cli import _commands, _reading, _sources
+from jaxmetrics.cli import _commands, _counted_files, _sources
 from jaxmetrics.reports.formats import FORMATS
 
 DATA = Path(__file__).parent.parent / "notebooks" / "data" / "digits_predictions.csv"
@@ -463,15 +463,15 @@ class TestLargeFiles:
     @pytest.fixture(autouse=True)
     def small_pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(_sources, "BATCH_SIZE", 4)
-        monkeypatch.setattr(_reading, "_LARGEST_PIECE", 16)
+        monkeypatch.setattr(_counted_files, "_LARGEST_PIECE", 16)
 
     @staticmethod
-    def by_pieces(path: Path, ignore: list[str]) -> _reading.Counted:
-        return _reading.count_predictions(path, _sources.Columns(), ignore=ignore)
+    def by_pieces(path: Path, ignore: list[str]) -> _counted_files.Counted:
+        return _counted_files.count_predictions(path, _sources.Columns(), ignore=ignore)
 
-    def by_rows(self, path: Path, ignore: list[str]) -> _reading.Counted:
+    def by_rows(self, path: Path, ignore: list[str]) -> _counted_files.Counted:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_reading, "_add_cells", lambda *_: 0)
+            patch.setattr(_counted_files, "_add_cells", lambda *_: 0)
             return self.by_pieces(path, ignore)
 
     @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -541,7 +541,9 @@ def test_columns_of_free_text_are_refused_at_once(
     frame = pl.DataFrame({"y_true": ["a", "b"] * (len(answers) // 2), "y_pred": answers})
     path, columns, done = save(frame, tmp_path / "x.csv"), _sources.Columns(), [0]
     with pytest.raises(_sources.InputError) as error:
-        _reading.count_predictions(path, columns, on_progress=lambda rows, _: done.append(rows))
+        _counted_files.count_predictions(
+            path, columns, on_progress=lambda rows, _: done.append(rows)
+        )
     expected = "'y_pred' is 'answer 4094', after 4096 other values: is it a column of classes?"
     assert str(error.value) == f"{path}: row {late + 4095}: {expected}"
     assert done[-1] < late + 4096
@@ -558,7 +560,7 @@ def test_two_million_rows(tmp_path: Path) -> None:
     expected = np.bincount(true * (k + 1) + pred, minlength=(k + 1) ** 2).reshape(k + 1, k + 1)
     weighted = np.bincount(true * (k + 1) + pred, weight, (k + 1) ** 2).reshape(k + 1, k + 1)
     for path, column in itertools.product(paths, (None, "w")):
-        counted = _reading.count_predictions(path, _sources.Columns(weight=column))
+        counted = _counted_files.count_predictions(path, _sources.Columns(weight=column))
         names, counts, _ = counted.sorted_classes()
         assert names == [str(i) for i in range(k + 1)]
         np.testing.assert_array_equal(counts, weighted if column else expected)
@@ -572,7 +574,7 @@ def test_progress_counts_rows(
     monkeypatch.setattr(_sources, "BATCH_SIZE", 2)
     seen: list[tuple[int, int | None]] = []
     path = save(FRAME, tmp_path / f"x{suffix}")
-    _reading.count_predictions(
+    _counted_files.count_predictions(
         path, _sources.Columns(), on_progress=lambda done, total: seen.append((done, total))
     )
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)

@@ -12,7 +12,7 @@ import jax
 import typer
 
 try:
-    from jaxmetrics.cli._reading import OnProgress, count_predictions, read_counts, read_pairs
+    from jaxmetrics.cli._counted_files import OnProgress, count_predictions, read_counts, read_pairs
     from jaxmetrics.cli._sources import Columns, InputError
 except ImportError as error:
     raise SystemExit(
