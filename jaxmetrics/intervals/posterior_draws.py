@@ -41,12 +41,11 @@ def posterior(
     """Estimate a metric with a posterior interval, its equal-tailed quantiles over posterior draws.
 
     The draws are those of `posterior_counts`: all cells, or those of each class, have a Dirichlet
-    posterior. Its default prior, 1 for the right
-    cell and 1 / (K - 1) for each wrong one, makes each recall Beta(1 + C_ii, 1 + m_i - C_ii); a
-    flat prior of 1 on all cells, `prior=(1, K - 1)`, has poor coverage. A class without examples
-    takes part with its prior. In averages over many classes the prior of each adds up, and the
-    interval is narrow around it: a recall of 0.97 in 10 classes of 10 examples has the interval
-    0.84 to 0.94. Use `delta_method` there.
+    posterior. Its default prior, 1 for the right cell and 1 / (K - 1) for each wrong one, makes
+    each recall Beta(1 + C_ii, 1 + m_i - C_ii); a flat prior of 1 on all cells, `prior=(1, K - 1)`,
+    has poor coverage. A class without examples takes part with its prior. In averages over many
+    classes the prior of each adds up, and the interval is narrow around it: a recall of 0.97 in 10
+    classes of 10 examples has the interval 0.84 to 0.94. Use `delta_method` there.
 
     Args:
         metric: a function of one `(K, K)` matrix, which is given cell probabilities.
