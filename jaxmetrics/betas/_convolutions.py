@@ -310,6 +310,7 @@ def _layout(one: Beta, others: _Sum) -> _Layout:
     narrower meets one of the wider. But where ends of several classes meet within R, the kink that
     this leaves is an edge instead.
     """
+    # Kept in one function, since most steps need nearly all of the intermediates before them.
     r, ends = others.spline.edges, others.ends
     width, width_of_others = one.high - one.low, r[..., -1] - r[..., 0]
     last = width + width_of_others

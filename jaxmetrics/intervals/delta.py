@@ -52,9 +52,9 @@ def delta_method(
 ) -> Any:
     """Estimate a metric with a normal interval from its derivatives, `θ ± z s`.
 
-    With g the gradient of the metric by the counts C of n examples, `s^2 = sum C g^2 -
-    (sum C g)^2 / n`, the variance under multinomial counts to first order. Stratified, it is the
-    sum of the same over the rows, whose totals are then fixed.
+    With g the gradient of the metric by the counts C of n examples,
+    `s^2 = sum C g^2 - (sum C g)^2 / n`, the variance under multinomial counts to first order.
+    Stratified, it is the sum of the same over the rows, whose totals are then fixed.
 
     Args:
         metric: a function of one `(K, K)` matrix, differentiable; for counts on the host it may
