@@ -20,9 +20,9 @@ Metric: TypeAlias = Callable[[Array], Any]
 class Estimate(NamedTuple):
     """A value, the ends of its interval and its standard error: arrays of one shape.
 
-    `num_undefined` counts the replicates in which the metric was NaN or infinite. They are left out
-    of the other figures, so that the interval holds for test sets in which the metric is defined; 0
-    where nothing was drawn.
+    `num_undefined` counts the replicates in which the metric was NaN or infinite; it is 0 where
+    nothing was drawn. These replicates are left out of the other figures, so that the interval
+    holds for test sets in which the metric is defined.
     """
 
     value: Array
@@ -33,7 +33,7 @@ class Estimate(NamedTuple):
 
 
 def normal_quantile(level: float) -> float:
-    """z such that a standard normal lies in [-z, z] with probability `level`."""
+    """Return z such that a standard normal lies in [-z, z] with probability `level`."""
     return -NormalDist().inv_cdf((1 - check_level(level)) / 2)
 
 

@@ -1,4 +1,4 @@
-"""Counts -> posteriors of class accuracies, of their average, and of the cell probabilities.
+"""Posteriors of class accuracies, of their average, and of the cell probabilities, from counts.
 
 A rate of s successes in n trials under the prior Beta(alpha, beta) has the posterior Beta(alpha +
 s, beta + n - s). `prior` is alpha = beta (1 = flat, 0.5 = Jeffreys), a pair (alpha, beta), or,
@@ -30,17 +30,16 @@ __all__ = [
 
 
 def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
-    """The posterior of balanced accuracy, the average of the accuracies A_i ~ Beta(alpha + C_ii,
-    beta + m_i - C_ii).
+    """Return the posterior of balanced accuracy, the average of the accuracies of the classes.
 
-    All classes count, those without examples with their prior: this is where it differs from
-        `balanced_accuracy`, which runs
-    over the classes that occur. Brodersen et al. (2010), ICPR; Carrillo, Brodersen and Castellanos
-    (2014), ROBOT 2013.
+    These are `A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii)`, independent of each other. All classes
+    count, those without examples with their prior; `balanced_accuracy` averages only over the
+    classes that occur. Brodersen et al. (2010), ICPR; Carrillo, Brodersen and Castellanos (2014),
+    ROBOT 2013.
 
-    The classes are independent under it, and a prior of 1 is worth two examples of each. So a
-    classifier that always gives the same answer is not held to be exactly at chance: a rare class
-    leaves room for a recall above 0, and `sf(1 / K)` may be 0.9.
+    A prior of 1 is worth two examples of each class. So a classifier that always gives the same
+    answer is not held to be exactly at chance: a rare class leaves room for a recall above 0, and
+    `sf(1 / K)` may be 0.9.
 
     Args:
         counts: `(..., K, K)`, row = true class.
@@ -61,8 +60,9 @@ def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) ->
 
 
 def balanced_accuracy_expected(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> Array:
-    """The posterior mean of balanced accuracy, `sum_i (alpha + C_ii) / (alpha + beta + m_i) / K`;
-    no convolution is needed.
+    """Return the posterior mean of balanced accuracy, for which no convolution is needed.
+
+    It is `sum_i (alpha + C_ii) / (alpha + beta + m_i) / K`.
 
     >>> balanced_accuracy_expected([[90, 10], [5, 95]])
     np.float64(0.91667)
@@ -76,8 +76,9 @@ def _mean_of_means(parameters: Array) -> Array:
 
 
 def recall_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
-    """The posteriors of each class's recall, `(..., K)` independent betas with the methods of
-    `BetaAverage`.
+    """Return the posteriors of each class's recall, `(..., K)` independent betas.
+
+    They have the methods of `BetaAverage`.
 
     >>> recall_posterior([[90, 10], [5, 95]]).mean.tolist()
     [0.8922, 0.9412]
@@ -86,8 +87,9 @@ def recall_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverag
 
 
 def precision_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
-    """The posteriors of each class's precision: C_ii of the examples predicted as i, `(..., K)`
-    betas.
+    """Return the posteriors of each class's precision, `(..., K)` betas.
+
+    These are the rates of C_ii successes among the examples predicted as i.
 
     >>> precision_posterior([[90, 10], [5, 95]]).mean.tolist()
     [0.9381, 0.8972]
@@ -96,8 +98,9 @@ def precision_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAve
 
 
 def accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
-    """The posterior of the accuracy, Beta(alpha + right, beta + wrong), of shape `(...)`; `prior`
-    is one for all classes.
+    """Return the posterior of the accuracy, Beta(alpha + right, beta + wrong), of shape `(...)`.
+
+    `prior` is a number or (alpha, beta), the same for all classes.
 
     >>> accuracy_posterior([[90, 10], [5, 95]]).interval(0.95)
     (np.float64(0.8799), np.float64(0.9538))
@@ -121,11 +124,11 @@ def posterior_counts(
     prior: ArrayLike = 1.0,
     prevalence: ArrayLike | Literal["inferred", "fixed"] = "inferred",
 ) -> Array:
-    """Draws of the cell probabilities from their posterior, Dirichlet(a_ij + C_ij).
+    """Draw cell probabilities from their posterior, Dirichlet(a_ij + C_ij).
 
     They are used as counts: `jax.vmap(metric)` of them, or `metric` itself, draws from the
-        posterior of the metric. The
-    matrices of a batch share their random numbers, so that each draws the same as alone.
+    posterior of the metric. The matrices of a batch share their random numbers, so that each draws
+    the same as alone.
 
     Args:
         key: a JAX key, an int seed or, for counts on the host, a NumPy Generator.
@@ -133,13 +136,13 @@ def posterior_counts(
         num_samples: S.
         prior: `a_ii = alpha` for the right cell of a row and `a_ij = beta / (K - 1)` for each wrong
             one, which makes the recall of each class Beta(alpha + C_ii, beta + m_i - C_ii),
-            whatever K is. `(1, K - 1)` is flat on all cells, which makes wrong cells that nobody
-            saw too probable.
+            whatever K is. `(1, K - 1)` is flat on all cells, which makes wrong cells that were
+            never observed too probable.
         prevalence: `"inferred"`: one Dirichlet on all cells. Else one on each row, times the share
             of the class: that of the counts (`"fixed"`), or `(K,)`, known from elsewhere.
 
     Returns:
-        `(S, ..., K, K)`, each matrix sums to 1; NaN for a matrix with a negative or NaN count.
+        `(S, ..., K, K)`; each matrix sums to 1. NaN for a matrix with a negative or NaN count.
 
     Raises:
         ValueError: counts that are not square, a prior of another shape or below 0.05, a prevalence

@@ -2,10 +2,11 @@
 
 - `distributions`: density, cdf and quantiles of one
 - `parameters`: priors, and counts as the posteriors of recalls
-- `averages`: `BetaAverage`, and its functions by the names of the mathematics
-- `sums`: the sum on a grid
-- `_convolutions`: how the distribution of a sum is computed, and how exact it is; `_splines`: how
-  it is held; `_quadrature`
+- `averages`: `BetaAverage`, and its methods as functions
+- `sums`: the sum, on a grid and at points
+- `_convolutions`: how the distribution of a sum is computed, and how exact it is
+- `_splines`: how such a distribution is stored and read
+- `_quadrature`: points and weights for both
 """
 
 from jaxmetrics.betas.parameters import *

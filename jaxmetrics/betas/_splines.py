@@ -1,10 +1,10 @@
-"""A distribution on an interval as a monotone quintic spline of its cdf, on a fixed grid of knots.
+"""A distribution on an interval as a quintic spline of its cdf, on a fixed grid of knots.
 
-The interval is cut into three panels. In each the knots are equally spaced in v, where the fraction
-of the way is 1 / (1 + exp(-sinh v)), as for the nodes of `_quadrature`: nearly evenly where an end
-is soft, crowded towards one that is hard, so that jumps and poles at the ends of the panels are
-smooth in v. It holds the cdf at the knots and its first two derivatives by the number of the
-step; between knots stands the quintic that agrees with them.
+The interval is cut into three panels. In each the knots are equally spaced in v, where y, the
+fraction of the panel, is 1 / (1 + exp(-sinh v)), as for the nodes of `_quadrature`: nearly evenly
+spaced in y where an end is soft, crowded towards an end that is hard. So jumps and poles at the
+ends of the panels are smooth in v. The spline holds the cdf at the knots and its first two
+derivatives by the number of the knot; between two knots it is the quintic that agrees with them.
 """
 
 from __future__ import annotations
@@ -28,47 +28,41 @@ _LEAST = math.exp(-HARD.reach)
 
 
 class Spline(NamedTuple):
-    """Leading axes are batch. Positions are relative to an origin of the caller's choice."""
+    """Hold a cdf; leading axes are batch, positions are relative to an origin of the caller's."""
 
     edges: Array  # (..., 4), of the panels
     hard: Array  # (..., 3, 2), bool: the ends of each panel
     cdf: Array  # (..., 3 (n + 1))
-    slope: Array
-    curvature: Array
+    slope: Array  # its first derivative by the number of the knot
+    curvature: Array  # the second
 
 
 def knots(hard: Array, n: int, dtype: np.dtype) -> Grid:
-    """The n + 1 knots of each panel, `(..., 3, n + 1)`, as fractions of its length."""
-    return _quadrature.of_ends(_quadrature.knots, n, hard[..., 0], hard[..., 1], dtype)
+    """Return the n + 1 knots of each panel, `(..., 3, n + 1)`, as fractions of its length."""
+    return _quadrature.grid_for_ends(_quadrature.knots, n, hard[..., 0], hard[..., 1], dtype)
 
 
 def spline(edges: Array, hard: Array, cdf: Array, slope: Array) -> Spline:
-    """From the cdf and its derivative by the number of the step at the knots, `(..., 3, n + 1)`."""
-    curvature = _differentiated(slope)
-    return Spline(
-        edges,
-        hard,
-        *(v.reshape((*v.shape[:-2], v.shape[-2] * v.shape[-1])) for v in (cdf, slope, curvature)),
-    )
+    """Make a spline of the cdf and its derivative by the number of the knot, `(..., 3, n + 1)`."""
+    curvature = _differentiate(slope)
+    size = cdf.shape[-2] * cdf.shape[-1]
+    return Spline(edges, hard, *(v.reshape((*v.shape[:-2], size)) for v in (cdf, slope, curvature)))
 
 
-def _differentiated(values: Array) -> Array:
-    """The derivative by the number of the step, of the polynomial through the seven nearest
-    values.
-    """
-    matrix, size = _differentiation().astype(values.dtype), values.shape[-1]
+def _differentiate(values: Array) -> Array:
+    """Differentiate by the number of the knot the polynomial through the seven nearest values."""
+    matrix, size = _differentiation_matrix().astype(values.dtype), values.shape[-1]
+    first = matmul(values[..., :7], matrix[:3].T)
     middle = sum(matrix[3, i] * values[..., i : i + size - 6] for i in (0, 1, 2, 4, 5, 6))
-    first, last = (
-        matmul(part, rows.T)
-        for part, rows in ((values[..., :7], matrix[:3]), (values[..., -7:], matrix[4:]))
-    )
+    last = matmul(values[..., -7:], matrix[4:].T)
     return xp.concatenate([first, middle, last], -1)
 
 
 @lru_cache
-def _differentiation() -> np.ndarray:
-    """Rows that differentiate at each of seven equidistant points, by the polynomial through
-    all.
+def _differentiation_matrix() -> np.ndarray:
+    """Return rows that differentiate at each of seven points the polynomial through all of them.
+
+    The weights w at point i solve `sum_j w_j (j - i)^p = [p = 1]`.
     """
     places = np.arange(7.0)
     return np.stack(
@@ -76,77 +70,73 @@ def _differentiation() -> np.ndarray:
     )
 
 
-def mended(spline: Spline) -> Spline:
-    """A cdf that falls and a slope below 0 are rounding."""
-    return spline._replace(
-        cdf=_rising(xp.clip(spline.cdf, 0, 1)), slope=xp.maximum(spline.slope, 0)
-    )
+def monotone(spline: Spline) -> Spline:
+    """Remove where the cdf falls, leaves [0, 1] or has a slope below 0, which is only rounding."""
+    cdf = _running_maximum(xp.clip(spline.cdf, 0, 1))
+    return spline._replace(cdf=cdf, slope=xp.maximum(spline.slope, 0))
 
 
 @custom_jvp
-def _rising(values: Array) -> Array:
+def _running_maximum(values: Array) -> Array:
     return lax.cummax(values, axis=values.ndim - 1)
 
 
-@_rising.defjvp
-def _rising_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-    """The gradient of what is mended is that of the values."""
-    return _rising(*primals), tangents[0]
+@_running_maximum.defjvp
+def _running_maximum_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    """Keep the tangents: the values change by rounding alone."""
+    return _running_maximum(*primals), tangents[0]
 
 
 def _pick(values: Array, panel: Array) -> Array:
-    """Of values `(..., 3)` that of the panel of each query `(..., Q)`."""
-    return xp.where(
-        panel == 0, values[..., 0:1], xp.where(panel == 1, values[..., 1:2], values[..., 2:3])
-    )
+    """Pick of values `(..., 3)` that of the panel of each query `(..., Q)`."""
+    second_or_third = xp.where(panel == 1, values[..., 1:2], values[..., 2:3])
+    return xp.where(panel == 0, values[..., 0:1], second_or_third)
 
 
 class _Panel(NamedTuple):
-    """Of the panel of each query `(..., Q)`: the v of its ends, the parts of (0, 1) beyond them,
-    and what lies between.
-    """
+    """Describe the panel of each query, `(..., Q)`, in units of v and of 1 / (1 + exp(-sinh v))."""
 
-    first: Array
-    last: Array
-    cut_low: Array
+    first: Array  # -v at its low end
+    last: Array  # v at its high end
+    cut_low: Array  # the part of (0, 1) below its low end
     cut_high: Array
-    between: Array
+    between: Array  # 1 - cut_low - cut_high
 
 
 def _panel(spline: Spline, panel: Array) -> _Panel:
-    hard_low, hard_high = (_pick(spline.hard[..., i], panel) for i in (0, 1))
-    first, last = (
-        xp.where(hard, HARD.v, SOFT.v).astype(spline.cdf.dtype) for hard in (hard_low, hard_high)
-    )
-    low, high = (
-        xp.where(hard, 0, SOFT.cut).astype(spline.cdf.dtype) for hard in (hard_low, hard_high)
-    )
+    dtype = spline.cdf.dtype
+    hard_low, hard_high = _pick(spline.hard[..., 0], panel), _pick(spline.hard[..., 1], panel)
+    first = xp.where(hard_low, HARD.v, SOFT.v).astype(dtype)
+    last = xp.where(hard_high, HARD.v, SOFT.v).astype(dtype)
+    low = xp.where(hard_low, 0, SOFT.cut).astype(dtype)
+    high = xp.where(hard_high, 0, SOFT.cut).astype(dtype)
     return _Panel(first, last, low, high, 1 - low - high)
 
 
+def _ends(spline: Spline, panel: Array) -> tuple[Array, Array]:
+    """Return the positions of the two ends of the panel of each query."""
+    return _pick(spline.edges[..., :-1], panel), _pick(spline.edges[..., 1:], panel)
+
+
 class _Piece(NamedTuple):
-    """Where queries lie, `(..., Q)`: the fraction t of the step after a knot, and its first two
-    derivatives by position.
-    """
+    """Locate queries `(..., Q)` in the polynomial between two knots."""
 
     polynomial: tuple[Array, ...]
     reached: Array  # the cdf at the next knot
-    t: Array
-    rate: Array
-    acceleration: Array
+    t: Array  # the fraction of the step from one knot to the next
+    rate: Array  # dt / dz
+    acceleration: Array  # d^2 t / dz^2
 
 
 def _piece(spline: Spline, panel: Array, below: Array, above: Array) -> _Piece:
-    """`below` and `above` are the distances from the ends of the panel."""
+    """Return the piece at the distances `below` and `above` from the two ends of the panel."""
     n = spline.cdf.shape[-1] // PANELS - 1
     first, last, cut_low, cut_high, between = _panel(spline, panel)
     length = below + above
     scale = between / xp.where(length > 0, length, 1)
     least = xp.where(length > 0, _LEAST, 0.5).astype(length.dtype)
-    lower, upper = (
-        xp.maximum(cut_low + scale * below, least),
-        xp.maximum(cut_high + scale * above, least),
-    )
+    lower = xp.maximum(cut_low + scale * below, least)
+    upper = xp.maximum(cut_high + scale * above, least)
     logit = xp.log(lower / upper)
     root = xp.sqrt(1 + logit**2)
     v = xp.sign(logit) * xp.log(xp.abs(logit) + root)  # arcsinh
@@ -161,15 +151,15 @@ def _piece(spline: Spline, panel: Array, below: Array, above: Array) -> _Piece:
 
 
 def _polynomial(spline: Spline, knot: Array) -> tuple[tuple[Array, ...], Array]:
-    """The coefficients of the quintic between `knot` and the next, and the cdf there."""
+    """Return the coefficients of the quintic between `knot` and the next, and the cdf there."""
     f0, f1, d0, d1, c0, c1 = (
         xp.take_along_axis(values, knot + i, axis=-1, mode="clip")
         for values in (spline.cdf, spline.slope, spline.curvature)
         for i in (0, 1)
     )
     rise = f1 - f0
-    # Where hardly any mass lies, that of the slopes: they are precise at an end where the cdf is a
-    # rounded 1.
+    # Where the cdf hardly rises, take the rise from the slopes, which are precise also where the
+    # cdf is a rounded 1.
     rise = xp.where(rise > 1024 * xp.finfo(rise.dtype).eps, rise, (d0 + d1) / 2 + (c0 - c1) / 12)
     coefficients = (
         f0,
@@ -194,61 +184,52 @@ def _derivative(coefficients: tuple[Array, ...]) -> tuple[Array, ...]:
 
 
 def cdf_and_pdf(spline: Spline, panel: Array, below: Array, above: Array) -> tuple[Array, Array]:
-    """P(Z <= z) and its derivative by z, at these distances from the ends of a panel."""
+    """Return P(Z <= z) and its derivative by z, at these distances from the ends of a panel."""
     polynomial, _, t, rate, _ = _piece(spline, panel, below, above)
     return _horner(polynomial, t), _horner(_derivative(polynomial), t) * rate
 
 
-def _at(spline: Spline, z: Array) -> tuple[Array, _Piece]:
-    """Whether z lies inside, and its piece; that of the middle where not."""
+def _locate(spline: Spline, z: Array) -> tuple[Array, _Piece]:
+    """Return whether z lies inside, and its piece; that of the middle where it does not."""
     low, high = spline.edges[..., :1], spline.edges[..., -1:]
     inside = (z >= low) & (z <= high)
     z = xp.where(inside, z, (low + high) / 2)
-    panel = (z > spline.edges[..., 1:2]).astype(xp.int32) + (z > spline.edges[..., 2:3]).astype(
-        xp.int32
-    )
-    start, stop = (_pick(edges, panel) for edges in (spline.edges[..., :-1], spline.edges[..., 1:]))
+    after_first, after_second = z > spline.edges[..., 1:2], z > spline.edges[..., 2:3]
+    panel = after_first.astype(xp.int32) + after_second.astype(xp.int32)
+    start, stop = _ends(spline, panel)
     return inside, _piece(spline, panel, z - start, stop - z)
 
 
 def cdf(spline: Spline, z: Array) -> Array:
-    """P(Z <= z) for z of shape `(..., Q)`, with the spline's batch axes first."""
-    inside, piece = _at(spline, z)
+    """Return P(Z <= z) for z of shape `(..., Q)`, with the spline's batch axes first."""
+    inside, piece = _locate(spline, z)
     value = xp.clip(_horner(piece.polynomial, piece.t), piece.polynomial[0], piece.reached)
     return xp.where(inside, value, xp.where(z < spline.edges[..., :1], 0, 1))
 
 
 def pdf(spline: Spline, z: Array) -> Array:
-    """The derivative of `cdf` by z."""
-    inside, piece = _at(spline, z)
-    return xp.where(
-        inside, xp.maximum(_horner(_derivative(piece.polynomial), piece.t) * piece.rate, 0), 0
-    )
+    """Return the derivative of `cdf` by z."""
+    inside, piece = _locate(spline, z)
+    density = _horner(_derivative(piece.polynomial), piece.t) * piece.rate
+    return xp.where(inside, xp.maximum(density, 0), 0)
 
 
 def slope_of_pdf(spline: Spline, z: Array) -> Array:
-    """The derivative of `pdf` by z."""
-    inside, (polynomial, _, t, rate, acceleration) = _at(spline, z)
+    """Return the derivative of `pdf` by z."""
+    inside, (polynomial, _, t, rate, acceleration) = _locate(spline, z)
     first = _derivative(polynomial)
     value = _horner(_derivative(first), t) * rate**2 + _horner(first, t) * acceleration
     return xp.where(inside, value, 0)
 
 
 def quantile(spline: Spline, q: Array) -> Array:
-    """z with P(Z <= z) = q, q of shape `(..., Q)`: the step by bisection, then Newton within
+    """Return z with P(Z <= z) = q, for q of shape `(..., Q)`.
+
+    The knot before z is found by bisection, the place between two knots by Newton's method within
     brackets.
     """
-    size = spline.cdf.shape[-1]
-    n = size // PANELS - 1
-
-    def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
-        low, high = ends
-        middle = (low + high) // 2
-        passed = xp.take_along_axis(spline.cdf, middle, -1) <= q
-        return xp.where(passed, middle, low), xp.where(passed, high, middle)
-
-    first = (0 * q).astype(xp.int32)
-    knot, _ = lax.fori_loop(0, (size - 2).bit_length(), halve, (first, first + (size - 1)))
+    n = spline.cdf.shape[-1] // PANELS - 1
+    knot = _last_knot_below(spline, q)
     polynomial, reached = _polynomial(spline, knot)
     slope = _derivative(polynomial)
 
@@ -259,12 +240,29 @@ def quantile(spline: Spline, q: Array) -> Array:
     start = xp.clip((q - polynomial[0]) / xp.where(rise > 0, rise, 1), 0, 1)
     t = root(excess, xp.zeros_like(q), xp.ones_like(q), start, atol=float(xp.finfo(q.dtype).eps))
     panel = knot // (n + 1)
-    first_v, last_v, cut_low, cut_high, between = _panel(spline, panel)
-    logit = xp.sinh((first_v + last_v) * ((knot - panel * (n + 1) + t) / n) - first_v)
-    y, rest = (
-        (1 / (1 + xp.exp(-logit)) - cut_low) / between,
-        (1 / (1 + xp.exp(logit)) - cut_high) / between,
-    )
-    start, stop = (_pick(edges, panel) for edges in (spline.edges[..., :-1], spline.edges[..., 1:]))
+    return _position(spline, panel, (knot - panel * (n + 1) + t) / n)
+
+
+def _last_knot_below(spline: Spline, q: Array) -> Array:
+    """Return the last knot at which the cdf is at most q; the first if there is none."""
+    size = spline.cdf.shape[-1]
+
+    def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = ends
+        middle = (low + high) // 2
+        passed = xp.take_along_axis(spline.cdf, middle, -1) <= q
+        return xp.where(passed, middle, low), xp.where(passed, high, middle)
+
+    first = (0 * q).astype(xp.int32)
+    return lax.fori_loop(0, (size - 2).bit_length(), halve, (first, first + (size - 1)))[0]
+
+
+def _position(spline: Spline, panel: Array, share: Array) -> Array:
+    """Return z after this share of the steps of a panel, the inverse of what `_piece` computes."""
+    first, last, cut_low, cut_high, between = _panel(spline, panel)
+    logit = xp.sinh((first + last) * share - first)
+    y = (1 / (1 + xp.exp(-logit)) - cut_low) / between
+    rest = (1 / (1 + xp.exp(logit)) - cut_high) / between
+    start, stop = _ends(spline, panel)
     length = stop - start
     return xp.where(y < rest, start + length * y, stop - length * rest)

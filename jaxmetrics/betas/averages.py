@@ -23,9 +23,14 @@ __all__ = ["BetaAverage", "beta_avg_cdf", "beta_avg_inv_cdf", "beta_avg_pdf"]
 
 
 @compiled
-def _begun(parameters: Array) -> tuple[Array, tuple[Array, Array], Array, SumDistribution | None]:
-    """The parameters, NaN where one is impossible; the origin; both flat, widest class first; a
-    first spline for k > 1.
+def _prepare(
+    parameters: Array,
+) -> tuple[Array, tuple[Array, Array], Array, SumDistribution | None]:
+    """Compute all of a `BetaAverage` but the sums that need quadrature.
+
+    Returns:
+        The parameters, NaN where one is impossible; the average of the means, in two parts; the
+        parameters as `(B, k, 2)`, widest class first; for k > 1 the sum by Fourier inversion.
     """
     valid = are_beta_parameters(parameters).all((-2, -1))
     safe = xp.where(valid[..., None, None], parameters, 100)
@@ -41,8 +46,9 @@ def _begun(parameters: Array) -> tuple[Array, tuple[Array, Array], Array, SumDis
 
 
 def _average_of_means(parameters: Array) -> tuple[Array, Array]:
-    """In two parts: near 1 the first has too few digits for a posterior narrower than its last
-    one.
+    """Return the average in two parts, `high + low`.
+
+    Near 1, one float has too few digits for a posterior that is narrower than its last digit.
     """
     mean, rest = xp.moveaxis(parameters / parameters.sum(-1, keepdims=True), -1, 0)
     error = xp.where(mean > 0.5, (1 - mean) - rest, 0)
@@ -52,13 +58,12 @@ def _average_of_means(parameters: Array) -> tuple[Array, Array]:
 
 @jax.tree_util.register_pytree_node_class
 class BetaAverage:
-    """The distribution of `(A_1 + ... + A_k) / k`, the A_i independent, A_i ~ Beta(alpha_i,
-    beta_i); the beta itself for k = 1.
+    """Hold the distribution of `(A_1 + ... + A_k) / k`, A_i ~ Beta(alpha_i, beta_i) independent.
 
-    The convolution is done once, here; each method then reads a spline. Arrays of posteriors have
-    batch axes: all methods broadcast their argument against `shape` as NumPy does. A frozen pytree:
-    it passes through jit, vmap and grad. Derivatives by x, q and the parameters are those of the
-    distribution.
+    The convolution is done once, here; each method then reads a spline. For k = 1 it is the beta
+    itself. Arrays of posteriors have batch axes: all methods broadcast their argument against
+    `shape` as NumPy does. The object is a frozen pytree: it passes through jit, vmap and grad.
+    Derivatives by x, q and the parameters are those of the distribution.
 
     Args:
         parameters: `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class.
@@ -68,8 +73,8 @@ class BetaAverage:
             all results NaN.
 
     The cdf is within 1e-6 of the truth for parameters from 1/2 to 1e9 (usually 1e-9); with 32 bits
-    within 1e-4 (usually 1e-6) and what the last digit of x makes, `pdf(x) ulp(x)`: 0.003 for 1e9
-    examples (the analysis is in `_convolutions`).
+    within 1e-4 (usually 1e-6) plus the effect of the last digit of x, `pdf(x) ulp(x)`: 0.003 for
+    1e9 examples (the analysis is in `_convolutions`).
 
     >>> average = BetaAverage([[91, 11], [96, 6]])
     >>> average.mean, average.interval(0.95)
@@ -87,7 +92,7 @@ class BetaAverage:
                 "parameters must have shape (..., k, 2), a row (alpha, beta) per class, got"
                 f" {p.shape}. jaxmetrics.get_beta_parameters makes them from a confusion matrix."
             )
-        masked, origin, flat, found = _begun(p)
+        masked, origin, flat, found = _prepare(p)
         spline = None
         if found is not None:
             flat_spline = _convolutions.final_distribution(found, flat)
@@ -129,22 +134,24 @@ class BetaAverage:
         return _variance(self.parameters)
 
     def pdf(self, x: ArrayLike) -> Array:
-        """The density at x; 0 outside of [0, 1]."""
+        """Return the density at x; 0 outside of [0, 1]."""
         return _pdf(self, self._query(x, "x"))
 
     def cdf(self, x: ArrayLike) -> Array:
-        """`P(A <= x)`; 0 below and 1 above [0, 1]."""
+        """Return `P(A <= x)`; 0 below and 1 above [0, 1]."""
         return _cdf(self, self._query(x, "x"))
 
     def sf(self, x: ArrayLike) -> Array:
-        """`P(A > x) = 1 - cdf(x)`, the probability of being better than x; its error is as small as
-        that of the cdf.
+        """Return `P(A > x) = 1 - cdf(x)`, the probability of being better than x.
+
+        Its absolute error is that of the cdf.
         """
         return _sf(self, self._query(x, "x"))
 
     def ppf(self, q: ArrayLike) -> Array:
-        """The quantile: x with `P(A <= x) = q`; NaN for q outside of [0, 1]. Of q nearer to 0 or 1
-        than 1e-8 a rough one.
+        """Return the quantile, x with `P(A <= x) = q`; NaN for q outside of [0, 1].
+
+        It is rough for q nearer to 0 or 1 than 1e-8.
         """
         return _quantile(self, self._query(q, "q"))
 
@@ -161,15 +168,16 @@ class BetaAverage:
 
     @property
     def mode(self) -> Array:
-        """Where the density is highest (the highest point found, should there be several; the
-        centre if it is flat).
+        """The point where the density is highest.
+
+        Of several modes it is the highest one found; of a flat density it is the centre.
         """
         return _mode_of_one(self.parameters) if self._spline is None else _mode(self)
 
     def interval(
         self, level: float = 0.95, kind: Literal["equal_tailed", "hdi"] = "equal_tailed"
     ) -> tuple[Array, Array]:
-        """The ends of an interval that contains A with probability `level`.
+        """Return the ends of an interval that contains A with probability `level`.
 
         `"equal_tailed"` leaves `(1 - level) / 2` on each side; `"hdi"`, the highest-density
         interval, is the shortest.
@@ -187,12 +195,12 @@ class BetaAverage:
     def sample(
         self, key: KeyLike, shape: tuple[int, ...] = (), *, method: Literal["ppf", "betas"] = "ppf"
     ) -> Array:
-        """`(*shape, *batch)` independent draws: `"ppf"` reads quantiles of the spline, `"betas"`
-        draws and averages k betas.
+        """Draw `(*shape, *batch)` independent values.
 
         Args:
             key: a JAX key, an int seed or, for parameters on the host, a NumPy Generator.
             shape: of the draws of one average.
+            method: `"ppf"` reads quantiles of the spline, `"betas"` draws and averages k betas.
         """
         if not (isinstance(shape, tuple) and all(isinstance(n, int) and n >= 0 for n in shape)):
             raise ValueError(f"shape must be a tuple of sizes, such as (1000,), got {shape!r}.")
@@ -220,15 +228,14 @@ def _mean(parameters: Array) -> Array:
 
 @compiled
 def _variance(parameters: Array) -> Array:
-    return (
-        distributions.variance_of(parameters[..., 0], parameters[..., 1]).sum(-1)
-        / parameters.shape[-2] ** 2
-    )
+    variances = distributions.variance_of(parameters[..., 0], parameters[..., 1])
+    return variances.sum(-1) / parameters.shape[-2] ** 2
 
 
 def _per_query(average: BetaAverage, x: Array, function: Callable[[Spline, Array], Array]) -> Array:
-    """`function(spline, x)` with x broadcast against the batch: queries go onto the last axis and
-    back.
+    """Return `function(spline, x)`, with x broadcast against the batch.
+
+    The functions of splines take queries on the last axis, so they are moved there and back.
     """
     axes = len(average.shape)
     shape = np.broadcast_shapes(x.shape, average.shape)
@@ -243,8 +250,8 @@ def _offset_from_mean(average: BetaAverage, x: Array) -> Array:
     return ((x - high) - low) * average.parameters.shape[-2]
 
 
-def _alone(average: BetaAverage, x: Array) -> tuple[Array, Array, Array]:
-    """The arguments for the functions of one beta."""
+def _single_beta(average: BetaAverage, x: Array) -> tuple[Array, Array, Array]:
+    """Return x, a and b, broadcast, as the functions of one beta take them."""
     x, a, b = xp.broadcast_arrays(x, average.parameters[..., 0, 0], average.parameters[..., 0, 1])
     return x, a, b
 
@@ -268,13 +275,14 @@ def _pdf(average: BetaAverage, x: Array) -> Array:
     return _pdf_at(average, x)
 
 
-# The spline gives the derivatives by x; those by the parameters flow through what it holds.
+# Derivatives by x are those of the spline's polynomials; those by the parameters flow through the
+# values that it holds.
 
 
 @custom_jvp
 def _cdf_at(average: BetaAverage, x: Array) -> Array:
     if average._spline is None:
-        value = distributions.cdf(*_alone(average, x))
+        value = distributions.cdf(*_single_beta(average, x))
     else:
         value = _per_query(average, _offset_from_mean(average, x), _splines.cdf)
         value = xp.where(x <= 0, 0, xp.where(x >= 1, 1, value))
@@ -284,24 +292,22 @@ def _cdf_at(average: BetaAverage, x: Array) -> Array:
 @custom_jvp
 def _pdf_at(average: BetaAverage, x: Array) -> Array:
     if average._spline is None:
-        value = distributions.pdf(*_alone(average, x))
+        value = distributions.pdf(*_single_beta(average, x))
     else:
-        value = (
-            _per_query(average, _offset_from_mean(average, x), _splines.pdf)
-            * average.parameters.shape[-2]
-        )
+        k = average.parameters.shape[-2]
+        value = _per_query(average, _offset_from_mean(average, x), _splines.pdf) * k
     return _nan_for_nan(value, average, x)
 
 
 def _slope_at(average: BetaAverage, x: Array) -> Array:
-    """The derivative of the density by x."""
+    """Return the derivative of the density by x."""
     if average._spline is None:
-        return distributions.slope_of_pdf(*_alone(average, x))
+        return distributions.slope_of_pdf(*_single_beta(average, x))
     k = average.parameters.shape[-2]
     return _per_query(average, _offset_from_mean(average, x), _splines.slope_of_pdf) * k**2
 
 
-def _by_parameters(
+def _jvp_by_parameters(
     function: Callable[[BetaAverage, Array], Array],
     average: BetaAverage,
     x: Array,
@@ -315,8 +321,9 @@ def _by_parameters(
 def _cdf_jvp(
     primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]
 ) -> tuple[Array, Array]:
-    value, tangent = _by_parameters(_cdf_at.fun, *primals, tangents[0])
-    return value, tangent + xp.minimum(_pdf_at(*primals), xp.finfo(value.dtype).max) * tangents[1]
+    value, tangent = _jvp_by_parameters(_cdf_at.fun, *primals, tangents[0])
+    density = xp.minimum(_pdf_at(*primals), xp.finfo(value.dtype).max)  # finite at a pole
+    return value, tangent + density * tangents[1]
 
 
 @_pdf_at.defjvp
@@ -324,7 +331,7 @@ def _cdf_jvp(
 def _pdf_jvp(
     primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]
 ) -> tuple[Array, Array]:
-    value, tangent = _by_parameters(_pdf_at.fun, *primals, tangents[0])
+    value, tangent = _jvp_by_parameters(_pdf_at.fun, *primals, tangents[0])
     return value, tangent + _slope_at(*primals) * tangents[1]
 
 
@@ -338,7 +345,7 @@ def _quantile_at(average: BetaAverage, q: Array) -> Array:
     possible = (q >= 0) & (q <= 1)
     safe = xp.where(possible, q, 0.5)
     if average._spline is None:
-        x = distributions.ppf(*_alone(average, safe))
+        x = distributions.ppf(*_single_beta(average, safe))
     else:
         high, low = average._origin
         z = _per_query(average, safe, _splines.quantile) / average.parameters.shape[-2]
@@ -352,30 +359,32 @@ def _quantile_at(average: BetaAverage, q: Array) -> Array:
 def _quantile_jvp(
     primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]
 ) -> tuple[Array, Array]:
-    """From F(x) = q: dx = (dq - dF) / f(x)."""
+    """Differentiate F(x) = q: dx = (dq - dF) / f(x)."""
     average, q = primals
     x = _quantile_at(average, q)
-    _, by_parameters = _by_parameters(_cdf_at, average, x, tangents[0])
+    _, by_parameters = _jvp_by_parameters(_cdf_at, average, x, tangents[0])
     return x, (tangents[1] - by_parameters) / _pdf_at(average, x)
 
 
 @compiled
 def _equal_tailed(average: BetaAverage, tail: Array) -> tuple[Array, Array]:
-    """The upper end from its own tail, since 1 - tail has fewer digits; the spline of a sum has no
-    more of them.
+    """Return the quantiles that leave `tail` on either side.
+
+    For a single beta the upper end is found from its own tail, since 1 - tail has fewer digits; the
+    spline of a sum has no more digits than that.
     """
     tail = xp.asarray(tail, average.parameters.dtype)
     if average._spline is None:
-        _, a, b = _alone(average, tail)
+        _, a, b = _single_beta(average, tail)
         low, high = distributions.ppf(tail + 0 * a, a, b), distributions.isf(tail + 0 * a, a, b)
-        return tuple(_nan_for_nan(end, average, tail) for end in (low, high))
+        return _nan_for_nan(low, average, tail), _nan_for_nan(high, average, tail)
     tails = xp.stack([tail, 1 - tail]).reshape((2, *(1,) * len(average.shape)))
     low, high = _quantile_at(average, tails)
     return low, high
 
 
-def _change(rising: Callable[[Array], Array], low: Array, high: Array) -> Array:
-    """Where a function becomes positive, by bisection."""
+def _sign_change(rising: Callable[[Array], Array], low: Array, high: Array) -> Array:
+    """Return where a function becomes positive, by bisection."""
     # To 2^-36 of the bracket: below, the rounding of densities decides.
     fraction = 2.0 ** -min(xp.finfo(low.dtype).nmant, 36)
 
@@ -401,25 +410,25 @@ def _mode(average: BetaAverage) -> Array:
 
 @custom_jvp
 def _mode_of_sum(average: BetaAverage) -> Array:
-    """The best of some quantiles, then the root of the slope between its neighbours."""
+    """Take the best of some quantiles, then the root of the slope between its neighbours."""
     levels = np.linspace(0, 1, 65).clip(1e-5, 1 - 1e-5).astype(average.parameters.dtype)
     x = _quantile_at(average, levels.reshape((-1, *(1,) * len(average.shape))))
     best = xp.argmax(_pdf_at(average, x), axis=0, keepdims=True)
     low, high = (xp.take_along_axis(x, xp.clip(best + i, 0, 64), 0)[0] for i in (-1, 1))
-    return _change(lambda x: -_slope_at(average, x), low, high)
+    return _sign_change(lambda x: -_slope_at(average, x), low, high)
 
 
 @_mode_of_sum.defjvp
 @compiled
 def _mode_jvp(primals: tuple[BetaAverage], tangents: tuple[BetaAverage]) -> tuple[Array, Array]:
-    """From f'(x) = 0: dx = -df' / f''; 0 for a mode at an end or a kink."""
+    """Differentiate f'(x) = 0: dx = -df' / f''; 0 for a mode at an end or a kink."""
     (average,) = primals
     x = _mode_of_sum(average)
-    slope, d_slope = _by_parameters(_slope_at, average, x, tangents[0])
+    slope, d_slope = _jvp_by_parameters(_slope_at, average, x, tangents[0])
     curvature = jax.jvp(lambda x: _slope_at(average, x), (x,), (xp.ones_like(x),))[1]
-    smooth = (curvature < 0) & (
-        xp.abs(slope) < 1e-2 * xp.abs(curvature) * xp.sqrt(_variance(average.parameters))
-    )
+    # At a smooth mode the root of the slope is within a hundredth of a standard deviation.
+    room = 1e-2 * xp.abs(curvature) * xp.sqrt(_variance(average.parameters))
+    smooth = (curvature < 0) & (xp.abs(slope) < room)
     return x, xp.where(smooth, -d_slope / xp.where(smooth, curvature, 1), 0)
 
 
@@ -430,8 +439,9 @@ def _shortest(average: BetaAverage, level: Array) -> tuple[Array, Array]:
 
 @custom_jvp
 def _shortest_of(average: BetaAverage, level: Array) -> tuple[Array, Array]:
-    """The density is the same at both ends, F(high) - F(low) = level; or one end is that of the
-    support.
+    """Find the ends with F(high) - F(low) = level and the same density.
+
+    Where there are none, one end is that of the support.
     """
     zeros = 0 * average._origin[0]
 
@@ -443,7 +453,7 @@ def _shortest_of(average: BetaAverage, level: Array) -> tuple[Array, Array]:
         at_low, at_high = _pdf_at(average, xp.stack(ends(below)))
         return xp.where(at_low < at_high, -1, 1) * xp.ones_like(below)
 
-    return ends(_change(excess, zeros, zeros + (1 - level)))
+    return ends(_sign_change(excess, zeros, zeros + (1 - level)))
 
 
 @_shortest_of.defjvp
@@ -451,19 +461,19 @@ def _shortest_of(average: BetaAverage, level: Array) -> tuple[Array, Array]:
 def _shortest_jvp(
     primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    """By the implicit function."""
+    """Differentiate the two equations of `_shortest_of`, and solve them for the two ends."""
     average, level = primals
     ends = xp.stack(_shortest_of(average, level))
-    below, d_below = _by_parameters(_cdf_at, average, ends, tangents[0])
-    density, d_density = _by_parameters(_pdf_at, average, ends, tangents[0])
+    below, d_below = _jvp_by_parameters(_cdf_at, average, ends, tangents[0])
+    density, d_density = _jvp_by_parameters(_pdf_at, average, ends, tangents[0])
     slope = _slope_at(average, ends)
     d_mass = tangents[1] - (d_below[1] - d_below[0])
     determinant = density[1] * slope[0] - density[0] * slope[1]
     alike = xp.abs(density[1] - density[0]) < 1e-2 * xp.maximum(*density)
     inside = alike & (determinant > 0)
     at_bottom = below[0] < (1 - level) / 2  # else one end is that of the support
-    # f(high) d_high - f(low) d_low = d_mass and f'(high) d_high + df(high) = f'(low) d_low +
-    # df(low)
+    # f(high) d_high - f(low) d_low = d_mass
+    # f'(high) d_high + df(high) = f'(low) d_low + df(low)
     difference = d_density[1] - d_density[0]
     safe = xp.where(inside, determinant, 1)
     moved = [
@@ -479,7 +489,7 @@ def _shortest_jvp(
 
 
 def beta_avg_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
-    """The density of `(A_1 + ... + A_k) / k` at x: `BetaAverage(parameters).pdf(x)`.
+    """Return the density of `(A_1 + ... + A_k) / k` at x: `BetaAverage(parameters).pdf(x)`.
 
     >>> beta_avg_pdf([0.25, 0.375], [[1, 1], [1, 1]]).round(3).tolist()
     [1.0, 1.5]
@@ -488,7 +498,7 @@ def beta_avg_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
 
 
 def beta_avg_cdf(x: ArrayLike, parameters: ArrayLike) -> Array:
-    """`P((A_1 + ... + A_k) / k <= x)`: `BetaAverage(parameters).cdf(x)`.
+    """Return `P((A_1 + ... + A_k) / k <= x)`: `BetaAverage(parameters).cdf(x)`.
 
     >>> beta_avg_cdf([0.25, 0.5], [[1, 1], [1, 1]]).round(4).tolist()
     [0.125, 0.5]
@@ -497,8 +507,9 @@ def beta_avg_cdf(x: ArrayLike, parameters: ArrayLike) -> Array:
 
 
 def beta_avg_inv_cdf(q: ArrayLike, parameters: ArrayLike) -> Array:
-    """The quantile of `(A_1 + ... + A_k) / k`: `BetaAverage(parameters).ppf(q)`. For many q build
-    the average once.
+    """Return the quantile of `(A_1 + ... + A_k) / k`: `BetaAverage(parameters).ppf(q)`.
+
+    For many q build the average once.
 
     >>> beta_avg_inv_cdf([0.125, 0.5], [[1, 1], [1, 1]]).round(4).tolist()
     [0.25, 0.5]

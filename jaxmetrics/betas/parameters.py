@@ -11,9 +11,8 @@ from jaxmetrics._validation import ArrayLike, as_counts, as_float
 __all__ = ["get_beta_parameters"]
 
 
-SMALLEST_BETA_PARAMETER = (
-    0.05  # below, a density is hardly more than its poles, which no table resolves
-)
+# Below it nearly all mass is in the poles of the density, which no spline resolves.
+SMALLEST_BETA_PARAMETER = 0.05
 
 
 def are_beta_parameters(parameters: Array) -> Array:
@@ -21,8 +20,9 @@ def are_beta_parameters(parameters: Array) -> Array:
 
 
 def as_prior(prior: ArrayLike, k: int) -> Array:
-    """`prior` as a row (alpha, beta) per class, `(k, 2)`; NaN where it is impossible and jit hides
-    it.
+    """Return `prior` as a row (alpha, beta) per class, `(k, 2)`.
+
+    Impossible values raise, or become NaN where jit hides them.
     """
     p = as_float(prior, "prior")
     if p.shape not in ((), (2,), (k, 2)):
@@ -39,8 +39,9 @@ def as_prior(prior: ArrayLike, k: int) -> Array:
 
 
 def get_beta_parameters(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> Array:
-    """The parameters of each class's accuracy A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii), m_i the
-    examples of class i.
+    """Return the parameters of the posterior of each class's accuracy A_i.
+
+    `A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii)`, m_i the number of examples of class i.
 
     Args:
         counts: `(..., K, K)`, row = true class.

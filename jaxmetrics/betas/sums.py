@@ -1,4 +1,4 @@
-"""From counts to the parameters of betas, and their sum on a grid."""
+"""The sum of independent betas, on a grid and at points."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ __all__ = ["Convolution", "beta_sum_cdf", "beta_sum_pdf", "convolve_betas"]
 
 
 class Convolution(NamedTuple):
-    """The sum of k betas on equally spaced points x over the part of [0, k] where it lies: arrays
-    `(..., num_points)`.
-    """
+    """Hold the distribution of a sum of betas at equally spaced x: arrays `(..., num_points)`."""
 
     x: Array
     pdf: Array
@@ -25,15 +23,14 @@ class Convolution(NamedTuple):
 
 
 def convolve_betas(parameters: ArrayLike, *, num_points: int | None = None) -> Convolution:
-    """The density and cdf of `A_1 + ... + A_k`, A_i ~ Beta(alpha_i, beta_i), on `num_points` (1025)
-    points.
+    """Return the density and cdf of `A_1 + ... + A_k`, A_i ~ Beta(alpha_i, beta_i), on a grid.
 
-    The points lie where all but 2e-16 (1e-7 with 32 bits) of the mass on either side is, at 1e9
-    examples as at 10.
+    The grid covers the part of [0, k] that holds all but 2e-16 (1e-7 with 32 bits) of the mass on
+    either side, however many examples there are.
 
     Args:
         parameters: `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class; as for `BetaAverage`.
-        num_points: how many points.
+        num_points: how many points; 1025 if not given.
 
     >>> x, pdf, cdf = convolve_betas([[1, 1], [1, 1]], num_points=5)
     >>> (x[1:4] * 100).round(), (pdf[1:4] * 100).round()
@@ -48,13 +45,12 @@ def _on_grid(average: BetaAverage, *, size: int) -> Convolution:
     low, high = average.interval(1 - 2 * float(np.finfo(average.parameters.dtype).eps))
     x = xp.linspace(low, high, size)
     k = average.parameters.shape[-2]
-    return Convolution(
-        *(xp.moveaxis(v, 0, -1) for v in (k * x, average.pdf(x) / k, average.cdf(x)))
-    )
+    columns = k * x, average.pdf(x) / k, average.cdf(x)
+    return Convolution(*(xp.moveaxis(v, 0, -1) for v in columns))
 
 
 def beta_sum_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
-    """The density of `A_1 + ... + A_k` at x: `BetaAverage(parameters).pdf(x / k) / k`.
+    """Return the density of `A_1 + ... + A_k` at x: `BetaAverage(parameters).pdf(x / k) / k`.
 
     >>> beta_sum_pdf([0.5, 0.75], [[1, 1], [1, 1]]).round(3).tolist()
     [0.5, 0.75]
@@ -65,7 +61,7 @@ def beta_sum_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
 
 
 def beta_sum_cdf(x: ArrayLike, parameters: ArrayLike) -> Array:
-    """`P(A_1 + ... + A_k <= x)`: `BetaAverage(parameters).cdf(x / k)`.
+    """Return `P(A_1 + ... + A_k <= x)`: `BetaAverage(parameters).cdf(x / k)`.
 
     >>> beta_sum_cdf([0.5, 1.0], [[1, 1], [1, 1]]).round(4).tolist()
     [0.125, 0.5]

@@ -1,6 +1,4 @@
-"""What the cells of a comparison stand for: pairs of predictions, or the combinations of labels
-that occur.
-"""
+"""Tables of the examples of a comparison: pairs of predictions, or combinations of labels."""
 
 from __future__ import annotations
 
@@ -36,14 +34,16 @@ def as_cube(paired: ArrayLike) -> Array:
 
 
 def as_cells(paired: ArrayLike, checked: Callable[[Array, str], Array]) -> Array:
-    """`(..., K, K K)`: column a K + b for the predictions a and b."""
+    """Return checked cells `(..., K, K K)`: column a K + b for the predictions a and b."""
     cube = as_cube(paired)
     return checked(cube, "paired").reshape((*cube.shape[:-2], -1))
 
 
 class Layout(NamedTuple):
-    """What the cells of a comparison stand for: pairs `(K, K K)`, pairs listed by their labels, or
-    A and B apart `(2, K K)`.
+    """Say what the cells of a comparison stand for.
+
+    They are pairs of predictions, `(K, K K)` or, with labels, those that occur; or else, not
+    `paired`, the two confusion matrices `(2, K K)`.
     """
 
     num_classes: int
@@ -52,17 +52,15 @@ class Layout(NamedTuple):
     def evaluator(
         self, metric: Metric, labels: Array | None
     ) -> Callable[[Array], tuple[Any, Any, Any]]:
-        """From cells to the metric of A, of B and the difference."""
+        """Return a function from cells to the metric of A, of B and the difference."""
         matrices = self._of_dense_cells if labels is None else tabulation(labels, self.num_classes)
 
         def evaluate(cells: Array) -> tuple[Any, Any, Any]:
             both = matrices(cells)
-            if is_jax(both):  # one at a time, so that the metric is compiled once
+            if is_jax(both):  # in one call, so that the metric is compiled once
                 values = jax.vmap(metric)(both)
-                of_a, of_b = (
-                    jax.tree.map(lambda x: x[0], values),
-                    jax.tree.map(lambda x: x[1], values),
-                )
+                of_a = jax.tree.map(lambda x: x[0], values)
+                of_b = jax.tree.map(lambda x: x[1], values)
             else:
                 of_a, of_b = metric(both[..., 0, :, :]), metric(both[..., 1, :, :])
             return of_a, of_b, jax.tree.map(difference, of_a, of_b)
@@ -70,7 +68,7 @@ class Layout(NamedTuple):
         return evaluate
 
     def _of_dense_cells(self, cells: Array) -> Array:
-        """The confusion matrices of A and B, `(..., 2, K, K)`."""
+        """Return the confusion matrices of A and B, `(..., 2, K, K)`."""
         k, batch = self.num_classes, cells.shape[:-2]
         if not self.paired:
             return cells.reshape((*batch, 2, k, k))
@@ -79,18 +77,18 @@ class Layout(NamedTuple):
 
 
 def difference(a: Array, b: Array) -> Array:
-    """`a - b`, exactly 0 where it is only rounding; the derivative stays."""
+    """Return `a - b`, exactly 0 where it is only rounding; its derivative is kept."""
     d = a - b
     return d - lax.stop_gradient(xp.where(xp.abs(d) <= ulp(a, b), d, 0))
 
 
 def ulp(a: Array, b: Array) -> Array:
-    """The rounding of `a - b`."""
+    """Return a bound of the rounding of `a - b`."""
     return xp.finfo(a.dtype).eps * (xp.abs(a) + xp.abs(b)) / 2
 
 
 def tabulation(labels: Array, k: int) -> Callable[[Array], Array]:
-    """From cells `(..., R, W)` to the matrices `(..., M, K, K)` of M classifiers.
+    """Return a function from cells `(..., R, W)` to the matrices `(..., M, K, K)` of M classifiers.
 
     The cells' labels `(1 + M, R, W)`, truth first, are K where a cell is empty.
     """
@@ -115,8 +113,11 @@ def tabulation(labels: Array, k: int) -> Callable[[Array], Array]:
 
 
 def _sums_by_row(labels: np.ndarray, k: int) -> list[tuple[slice, np.ndarray, np.ndarray]]:
-    """Of each true class: its cells, the entries of its row in all matrices that occur, and which
-    cell adds to which.
+    """Plan the sums for each true class.
+
+    Returns:
+        For each: its cells, the entries of its row in all matrices that occur, and a matrix of 0
+        and 1 that says which cell adds to which entry.
     """
     true, preds = labels[0], labels[1:]
     rows = []
@@ -134,7 +135,7 @@ def _sums_by_row(labels: np.ndarray, k: int) -> list[tuple[slice, np.ndarray, np
 def distinct(
     named_labels: dict[str, ArrayLike], k: int, where: ArrayLike | None
 ) -> tuple[Array, Array]:
-    """The combinations of labels that occur: how often `(R, W)`, and their labels `(C, R, W)`."""
+    """Count the combinations of labels that occur, `(R, W)`; return their labels `(C, R, W)`."""
     given = {name: as_array(labels, name) for name, labels in named_labels.items()}
     shapes = {name: x.shape for name, x in given.items()}
     mask = None if where is None else as_mask(where)
@@ -158,7 +159,7 @@ def distinct(
 
 
 def _combinations(table: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Columns of labels `(C, n)` that occur, `(C, U)`, in their order, and before them how often.
+    """Return how often each column of labels `(C, n)` occurs, `(U,)`, and those columns, `(C, U)`.
 
     A combination is numbered row by row among those that occur, so that the numbers stay small.
     """
@@ -170,10 +171,10 @@ def _combinations(table: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def in_rectangle(counts: Array, labels: Array, k: int) -> tuple[Array, Array]:
-    """Cells `(U,)` laid out as `(R, W)`, about a square and a power of two, and their labels
-    `(C, U)` as `(C, R, W)`.
+    """Lay out cells `(U,)` as `(R, W)`, and their labels `(C, U)` as `(C, R, W)`.
 
-    A multinomial of them then takes R + W steps, not U.
+    R and W are powers of two, about equal: a multinomial of the cells then takes R + W steps, not
+    U.
     """
     number = len(counts)
     exponent = math.ceil(math.log2(max(number, 1)))

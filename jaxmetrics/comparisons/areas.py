@@ -1,4 +1,4 @@
-"""Two areas under the ROC curve on the same examples."""
+"""Comparison of two areas under the ROC curve on the same examples."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ __all__ = ["DeLong", "delong"]
 
 
 class DeLong(NamedTuple):
-    """Two areas under the ROC curve on the same examples, their difference A - B, and the test that
-    it is 0.
-    """
+    """Hold two areas under the ROC curve, their difference A - B, and the test that it is 0."""
 
     a: Estimate
     b: Estimate
@@ -31,7 +29,7 @@ class DeLong(NamedTuple):
 def delong(
     y_true: ArrayLike, y_score_a: ArrayLike, y_score_b: ArrayLike, *, level: float = 0.95
 ) -> DeLong:
-    """DeLong's comparison of two areas under the ROC curve.
+    """Compare two areas under the ROC curve by DeLong's test.
 
     An area is the share of pairs of a positive and a negative example whose scores are in order,
     ties counting half. With V_i the share of negatives below positive i, and W_j of positives above

@@ -36,15 +36,13 @@ __all__ = ["Comparison", "compare", "compare_predictions", "compare_unpaired"]
 
 
 class Comparison(NamedTuple):
-    """A metric of A, of B, and A - B; how probable it is that A is better, and that the two differ
-    by no more than `rope`.
-    """
+    """Hold a metric of A, of B and their difference A - B."""
 
     a: Estimate
     b: Estimate
     difference: Estimate
-    probability_better: Array
-    probability_equivalent: Array
+    probability_better: Array  # that A is above B
+    probability_equivalent: Array  # that the two differ by no more than `rope`
 
 
 def compare(
@@ -58,12 +56,12 @@ def compare(
     num_samples: int = 2000,
     level: float = 0.95,
 ) -> Any:
-    """The difference of a metric between two classifiers that judged the same examples.
+    """Estimate the difference of a metric between two classifiers on the same examples.
 
     - `"bootstrap"`: test sets drawn from this one, with their pairs; BCa intervals.
     - `"posterior"`: per class a Dirichlet posterior on the pairs of predictions. Its prior is the
-      product of the priors that `posterior` gives A and B, so that each of them, looked at alone,
-      has that posterior; 2 examples' worth per class, however many pairs there are.
+      product of the priors that `posterior` gives A and B, so that each of them alone has that
+      posterior; it is worth 2 examples per class, however many pairs there are.
     - `"delta"`: normal, from the derivatives; nothing is drawn.
 
     Args:
@@ -103,14 +101,22 @@ def compare(
     placed_key, cells = place(key, cells)
     if not is_known(cells) or k**3 <= 4096 or cells.size == 0:
         return _compare(placed_key, cells, None, method=method, layout=Layout(k), options=options)
-    each = []
-    for matrix in cells.reshape(-1, k, k * k):  # one by one, so that each draws what it would alone
+    return _compare_used_cells(placed_key, cells, method, options)
+
+
+def _compare_used_cells(key: Key, cells: Array, method: str, options: dict[str, Any]) -> Any:
+    """Compare by the cells `(..., K, K K)` that hold examples, few of those of many classes."""
+    k = cells.shape[-2]
+    results = []
+    for matrix in cells.reshape(-1, k, k * k):  # one by one, so that each draws the same as alone
         true, pair = np.nonzero(np.asarray(matrix))
         counts, labels = in_rectangle(matrix[true, pair], np.stack([true, pair // k, pair % k]), k)
-        each.append(
-            _compare(placed_key, counts, labels, method=method, layout=Layout(k), options=options)
+        results.append(
+            _compare(key, counts, labels, method=method, layout=Layout(k), options=options)
         )
-    return jax.tree.map(lambda *x: xp.stack(x).reshape((*cells.shape[:-2], *np.shape(x[0]))), *each)
+    return jax.tree.map(
+        lambda *x: xp.stack(x).reshape((*cells.shape[:-2], *np.shape(x[0]))), *results
+    )
 
 
 def compare_predictions(
@@ -127,8 +133,9 @@ def compare_predictions(
     num_samples: int = 2000,
     level: float = 0.95,
 ) -> Any:
-    """`compare` from labels, for any number of classes: its work grows with the combinations that
-    occur, not with K^3.
+    """Compare as `compare` does, from labels, for any number of classes.
+
+    The work grows with the number of combinations of labels that occur, not with K^3.
 
     Args:
         y_true, y_pred_a, y_pred_b: class ids `(n,)`. An example with one outside of
@@ -167,11 +174,9 @@ def compare_unpaired(
     num_samples: int = 2000,
     level: float = 0.95,
 ) -> Any:
-    """The difference of a metric between classifiers that judged different examples, independent of
-    each other.
+    """Estimate the difference of a metric between classifiers on different, independent examples.
 
-    For the same examples take `compare`: their pairs are lost here, and with them most of the
-        power.
+    For the same examples use `compare`: their pairs are lost here, and with them most of the power.
 
     Args:
         counts_a, counts_b: `(..., K, K)`, of one shape.
@@ -192,16 +197,14 @@ def compare_unpaired(
             f"counts_a and counts_b must have one shape (..., K, K), got {a.shape} and {b.shape}."
         )
     k = a.shape[-1]
-    a, b = (numbers_of_examples if method == "bootstrap" else frequencies)(xp.stack([a, b]))
-    a, b = (
-        where_answered(options["metric"], a, np.ones((k, k))),
-        where_answered(options["metric"], b, np.ones((k, k))),
-    )
+    checked = numbers_of_examples if method == "bootstrap" else frequencies
+    a, b = checked(xp.stack([a, b]))
+    a = where_answered(options["metric"], a, np.ones((k, k)))
+    b = where_answered(options["metric"], b, np.ones((k, k)))
     placed_key, a, b = place(key, a, b)
     if method == "posterior":
-        return check_finite(
-            _by_posterior_apart(placed_key, a, b, as_prior(prior, k), **options), num_samples
-        )
+        result = _by_posterior_apart(placed_key, a, b, as_prior(prior, k), **options)
+        return check_finite(result, num_samples)
     cells = xp.stack([a.reshape((*a.shape[:-2], -1)), b.reshape((*b.shape[:-2], -1))], -2)
     return _compare(
         placed_key, cells, None, method=method, layout=Layout(k, paired=False), options=options
@@ -219,7 +222,7 @@ def _options(metric: Metric, rope: ArrayLike, num_samples: int, level: float) ->
 
 
 def check_rope(rope: ArrayLike) -> Array:
-    """The largest difference that does not matter."""
+    """Check the largest difference that does not matter."""
     width = as_float(rope, "rope")
     if width.shape != ():
         raise ValueError(f"rope must be one number, got shape {width.shape}.")
@@ -239,7 +242,7 @@ def _comparisons(estimates: tuple[Any, Any, Any], better: Any, equivalent: Any) 
 def _from_samples(
     estimates: tuple[Any, Any, Any], samples: tuple[Any, Any, Any], rope: Array, possible: Array
 ) -> Any:
-    """With the shares of replicates in which A is above B, and in which the two are alike."""
+    """Add the shares of replicates in which A is above B, and in which both are equivalent."""
 
     def better(d: Array) -> Array:
         return mean_of_finite(xp.where(xp.isfinite(d), (d > 0) + (d == 0) / 2, xp.nan))
@@ -300,7 +303,7 @@ def _numbers(cells: Array, layout: Layout) -> int:
 
 
 def _is_judged(cells: Array, layout: Layout) -> Array:
-    """Whether there are examples; of A and of B, where they are apart."""
+    """Return whether there are examples; if not paired, whether both A and B have some."""
     return cells.sum((-2, -1)) > 0 if layout.paired else (cells.sum(-1) > 0).all(-1)
 
 
@@ -324,21 +327,25 @@ def _by_delta(
     )
     values, errors = map_tables(function, cells, _numbers(cells, layout))
 
-    def below(limit: Array, value: Array, error: Array) -> Array:
-        """P(difference <= limit); half where an error of 0 leaves no doubt but which side."""
-        certain = xp.where(value < limit, 1, xp.where(value > limit, 0, 0.5))
-        share = xp.where(
-            error > 0, special.ndtr((limit - value) / xp.where(error > 0, error, 1)), certain
-        )
-        return xp.where(xp.isnan(value) | xp.isnan(error), xp.nan, share)
+    def better(d: Array, s: Array) -> Array:
+        return 1 - _normal_cdf(xp.zeros_like(d), d, s)
 
     def equivalent(d: Array, s: Array) -> Array:
-        return xp.where(s == 0, xp.abs(d) <= rope, below(rope, d, s) - below(-rope, d, s))
+        within = _normal_cdf(rope, d, s) - _normal_cdf(-rope, d, s)
+        return xp.where(s == 0, xp.abs(d) <= rope, within)
 
-    better = jax.tree.map(lambda d, s: 1 - below(xp.zeros_like(d), d, s), values[2], errors[2])
     estimates = jax.tree.map(partial(normal_estimate, z=z), values, errors)
-    comparisons = _comparisons(estimates, better, jax.tree.map(equivalent, values[2], errors[2]))
+    shares = (jax.tree.map(share, values[2], errors[2]) for share in (better, equivalent))
+    comparisons = _comparisons(estimates, *shares)
     return nan_unless(is_possible(cells) & _is_judged(cells, layout), comparisons)
+
+
+def _normal_cdf(limit: Array, mean: Array, error: Array) -> Array:
+    """Return P(X <= limit) for normal X; with an error of 0 it is 0, 1 or, at the mean, 1/2."""
+    certain = xp.where(mean < limit, 1, xp.where(mean > limit, 0, 0.5))
+    z = (limit - mean) / xp.where(error > 0, error, 1)
+    share = xp.where(error > 0, special.ndtr(z), certain)
+    return xp.where(xp.isnan(mean) | xp.isnan(error), xp.nan, share)
 
 
 @compiled
@@ -346,8 +353,8 @@ def _by_posterior(
     key: Key, cells: Array, prior: Array, rope: Array, *, metric: Metric, size: int, level: float
 ) -> Any:
     k = cells.shape[-2]
-    own = replicates.cell_prior(prior)  # of one classifier
-    pairs = own[:, :, None] * own[:, None, :] / own.sum(-1)[:, None, None]
+    marginal = replicates.cell_prior(prior)  # of one classifier
+    pairs = marginal[:, :, None] * marginal[:, None, :] / marginal.sum(-1)[:, None, None]
     samples = replicates.evaluate(
         replicates.dirichlet(pairs.reshape((k, k * k))),
         Layout(k).evaluator(metric, None),
@@ -379,6 +386,5 @@ def _by_posterior_apart(
         for own_key, counts in zip(split(key), (a, b), strict=True)
     )
     samples = of_a, of_b, jax.tree.map(difference, of_a, of_b)
-    return _from_samples(
-        posterior_estimates(samples, level), samples, rope, is_possible(a) & is_possible(b)
-    )
+    possible = is_possible(a) & is_possible(b)
+    return _from_samples(posterior_estimates(samples, level), samples, rope, possible)

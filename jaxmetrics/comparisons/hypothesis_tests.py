@@ -1,4 +1,4 @@
-"""Tests that two classifiers are alike: McNemar's, and swapping their predictions."""
+"""Tests of the hypothesis that two classifiers are alike: McNemar's and permutation tests."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["HypothesisTest", "mcnemar", "permutation_test"]
 
 
 class HypothesisTest(NamedTuple):
-    """The statistic of a test and its two-sided p-value."""
+    """Hold the statistic of a test and its two-sided p-value."""
 
     statistic: Array
     p_value: Array
@@ -39,11 +39,10 @@ class HypothesisTest(NamedTuple):
 def mcnemar(
     paired: ArrayLike, *, method: Literal["exact", "mid-p", "corrected", "asymptotic"] = "mid-p"
 ) -> HypothesisTest:
-    """McNemar's test of whether A and B are right equally often, from the examples of which only
-    one is right.
+    """Test by McNemar's test whether A and B are right equally often.
 
-    With b examples that only A has right and c that only B has, under the hypothesis b is binomial
-    with b + c trials and probability 1/2:
+    With b examples for which only A is right and c for which only B is, under the hypothesis b is
+    binomial with b + c trials and probability 1/2:
 
     - `"exact"`: `2 P(X <= min(b, c))`, at most 1; the statistic is min(b, c).
     - `"mid-p"`: the same with half of `P(X = min(b, c))` in place of all; less conservative, the
@@ -87,9 +86,7 @@ def mcnemar(
 
 
 def _discordant(paired: Array) -> tuple[Array, Array, Array]:
-    """The numbers of examples that only A and that only B has right, and whether all counts are
-    possible.
-    """
+    """Return for how many examples only A and only B is right, and whether all counts are >= 0."""
     if paired.shape == (2, 2):
         return paired[0, 1], paired[1, 0], (paired >= 0).all()
     cube = as_cube(paired)
@@ -101,17 +98,17 @@ def _discordant(paired: Array) -> tuple[Array, Array, Array]:
 
 
 def _fair_coin(heads: Array, tosses: Array) -> tuple[Array, Array]:
-    """P(X < heads) + P(X = heads) / 2, and P(X = heads), for the heads of a fair coin.
+    """Return `P(X < heads) + P(X = heads) / 2` and `P(X = heads)` for X heads of a fair coin.
 
-    For heads <= tosses / 2 and relative to 1e-5 in float32: the probabilities below by their
-    ratios; beyond a million tosses normal, which is as exact for z < 5.
+    For heads <= tosses / 2, with a relative error of 1e-5 in float32. The probabilities below come
+    from their ratios; beyond a million tosses the first is that of the normal distribution, which
+    is as exact for z < 5.
     """
     distance = heads - tosses / 2
     relative = divide(distance, tosses / 2)
     unlikeliness = tosses / 2 * (samplers.deviance(relative) + samplers.deviance(-relative))
-    spread = samplers.stirling(heads) * (
-        samplers.stirling(tosses - heads) / samplers.stirling(tosses)
-    )
+    ratio = samplers.stirling(tosses - heads) / samplers.stirling(tosses)
+    spread = samplers.stirling(heads) * ratio
     probability = xp.exp(-unlikeliness) / xp.sqrt(2 * np.pi * spread)
     few = tosses <= 2.0**20
 
@@ -130,16 +127,14 @@ def _fair_coin(heads: Array, tosses: Array) -> tuple[Array, Array]:
         xp.ones_like(heads) / 2,
     )
     halved = lax.while_loop(unfinished, add, start)[2]
-    return xp.where(
-        few, probability * halved, special.ndtr(divide(2 * distance, xp.sqrt(tosses)))
-    ), probability
+    normal = special.ndtr(divide(2 * distance, xp.sqrt(tosses)))
+    return xp.where(few, probability * halved, normal), probability
 
 
 def permutation_test(
     key: KeyLike, metric: Metric, paired: ArrayLike, *, num_samples: int = 10_000
 ) -> Any:
-    """Whether A and B differ in a metric: the difference, against those after swapping A and B at
-    random in each example.
+    """Test whether A and B differ in a metric, by swapping them at random in each example.
 
     Of the examples of class i with the predictions a and b, in either order, a binomial number with
     probability 1/2 keeps A -> a, B -> b. The p-value is `(1 + #{|d*| >= |d|}) / (1 + S)`, which is

@@ -1,4 +1,4 @@
-"""Many classifiers on the same examples, in order."""
+"""Ranking of many classifiers on the same examples."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["Leaderboard", "leaderboard"]
 
 
 class Leaderboard(NamedTuple):
-    """M classifiers by one metric.
+    """Rank M classifiers by one metric.
 
     Attributes:
         estimates: `(M,)`, each classifier by itself.
@@ -63,14 +63,15 @@ def leaderboard(
 ) -> Leaderboard:
     """Rank classifiers or checkpoints on the same examples, and estimate the best of them.
 
-    All share the examples of each bootstrap replicate, so that what is common to them does not blur
-    their order. The best of many looks better than it is, since chance helped it to win (the
-    winner's curse). `winner_estimate` chooses by a random half of the examples, judges the chosen
-    by the other half, and averages over S such halves: that is not biased upwards, and a little too
-    low where half of the examples choose worse than all. Its interval is the winner's own, moved by
-    the correction; in simulations with 2 to 50 independent classifiers, alike or apart, it covered
-    in 92 to 99 % for a level of 95 %. Like any bootstrap interval it is too narrow for classifiers
-    that hardly err: it covered in 29 % for an accuracy of 0.97 and 60 examples.
+    All share the examples of each bootstrap replicate, so that the difficulty of these, common to
+    all, does not affect their order. The best of many looks better than it is, since chance helped
+    it to win (the winner's curse). `winner_estimate` chooses by a random half of the examples,
+    judges the chosen by the other half, and averages over S such halves: that is not biased
+    upwards, and a little too low where half of the examples choose worse than all. Its interval is
+    the winner's own, moved by the correction; in simulations with 2 to 50 independent classifiers,
+    alike or apart, it covered in 92 to 99 % for a level of 95 %. Like any bootstrap interval it is
+    too narrow for classifiers that hardly err: it covered in 29 % for an accuracy of 0.97 and 60
+    examples.
 
     Args:
         key: a JAX key, an int seed or, for labels of the host, a NumPy Generator.
@@ -171,7 +172,7 @@ def _leaderboard(
     )
     alone = jax.tree.map(lambda x: x[winner], estimates)
     value = mean_of_finite(held_out)
-    # Of one classifier, none was chosen.
+    # With a single classifier there was no choice, and so no bias.
     bias = alone.value - value if num_classifiers > 1 else xp.zeros_like(value)
     undefined = (size - xp.isfinite(held_out).sum()).astype(xp.int32)
     corrected = Estimate(
@@ -184,7 +185,7 @@ def _leaderboard(
 def _held_out_value(
     cells: Array, tabulate: Callable[[Array], Array], metric: Metric, half: Array
 ) -> Array:
-    """The value on the examples that are not in `half` of the classifier that is best on it."""
+    """Choose the best classifier on `half` of the examples; return its value on the others."""
     matrices = tabulate(half)
     numbers = matrices.shape[-1] ** 2
     best = xp.argmax(_last_if_nan(map_tables(metric, matrices, numbers)), -1)[..., None]
@@ -199,13 +200,15 @@ def _last_if_nan(values: Array) -> Array:
 
 
 def _rank_probabilities(samples: Array) -> Array:
-    """From values `(S, M)`, more is better, to `(M, M)`: the shares of each rank, which equal
-    values share evenly.
+    """Return the shares of each rank, `(M, M)`, from values `(S, M)` of which more is better.
+
+    Equal values share their ranks evenly.
     """
     places = np.arange(samples.shape[-1])
 
     def of_one(values: Array) -> Array:
-        before, alike = (samples > values[:, None]).sum(-1), (samples == values[:, None]).sum(-1)
+        before = (samples > values[:, None]).sum(-1)
+        alike = (samples == values[:, None]).sum(-1)
         holds = (places >= before[:, None]) & (places < (before + alike)[:, None])
         return (holds / alike[:, None]).mean(0)
 

@@ -8,10 +8,10 @@ batch: `(..., K, K)` gives estimates of shape `(..., *shape of the array)`.
 - `bootstrap` asks how the metric would vary over test sets like this one. To resample n examples is
   to draw the K^2 cells from a multinomial, so its cost does not depend on n.
 - `posterior` asks which metrics are plausible, given the counts and a prior: also where no error
-  was seen. With many classes of few examples the prior speaks louder than the counts.
+  was seen. With many classes of few examples the prior outweighs the counts.
 - `delta_method` differentiates the metric; nothing is drawn.
-- `proportion_interval` for fractions of independent examples.
-- `bootstrap_examples` for statistics that no counts determine, such as the area under the ROC
+- `proportion_interval` is for fractions of independent examples.
+- `bootstrap_examples` is for statistics that no counts determine, such as the area under the ROC
   curve, and for clusters.
 
 `level` is the probability with which an interval is meant to contain the true value, 0.95 unless
@@ -19,9 +19,8 @@ said otherwise. What draws random numbers takes a `key` first, and draws the sam
 as in a batch: the matrices of a batch share their random numbers; `jax.vmap` over keys makes them
 independent. A `key` is a JAX key, an int seed or, for counts of the host, a NumPy Generator.
 
-Counts of the host are drawn from by NumPy, and the metric is given NumPy tables, a batch of them
-`(N, K, K)` where it takes batches; a metric that answers with JAX arrays moves the work to the
-device.
+From counts on the host NumPy draws, and the metric is given NumPy tables, in batches `(N, K, K)` if
+it takes batches; a metric that returns JAX arrays moves the work to the device.
 """
 
 from jaxmetrics.intervals.bootstraps import *

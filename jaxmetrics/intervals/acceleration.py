@@ -51,8 +51,9 @@ def influence_for(counts: Array) -> Influence:
 def accelerations(
     function: Metric, counts: Array, numbers: int, stratified: bool, influence: Influence
 ) -> Any:
-    """Accelerate each value of a function of cells `(K, W)`, which makes so many numbers on its
-    way.
+    """Return the acceleration of each value of a function of cells `(K, W)`.
+
+    `numbers` is how many the function computes from one table, which bounds the memory.
     """
     k, width = counts.shape[-2:]
     if k * width * numbers > 2**26:  # leaving each out would take longer than the replicates
@@ -81,23 +82,26 @@ def accelerations(
 
 
 def _jackknife(function: Metric, numbers: int, table: Array) -> Any:
-    """The negative of the metric without one example of each cell; what is common to all does not
-    matter.
+    """Return the negative of the metric without one example of each cell.
+
+    It differs from the influence by a constant, which does not matter.
     """
     without = map_cells(lambda one: function(xp.maximum(table - one, 0)), table, numbers)
     return jax.tree.map(xp.negative, without)
 
 
 def _of_one_table(function: Metric, table: Array) -> Any:
-    """`function`, which says that it takes no batch: the host would offer it one."""
+    """Return `function` of one table, and refuse a batch, which the host would try."""
     if table.ndim != 2:
         raise ValueError(f"one table at a time, got {table.shape}.")
     return function(table)
 
 
 def acceleration_of(influence: Array, counts: Array, stratified: bool = False) -> Array:
-    """`sum U^3 / (6 (sum U^2)^1.5)`, U the influence `(..., K, W)` of the examples in each cell,
-    less its mean.
+    """Return `sum U^3 / (6 (sum U^2)^1.5)`.
+
+    U is the influence `(..., K, W)` of an example in each cell, less its mean over all examples or,
+    if stratified, over those of the row.
     """
     axes = (-1,) if stratified else (-2, -1)
     known = xp.where(xp.isfinite(influence) & (counts > 0), influence, 0)
@@ -108,5 +112,5 @@ def acceleration_of(influence: Array, counts: Array, stratified: bool = False) -
 
 
 def is_same(samples: Array, value: Array) -> Array:
-    """Equal up to the rounding of two programs that compute the same."""
+    """Return where both are equal up to the rounding of two programs that compute the same."""
     return xp.abs(samples - value) <= 8 * xp.finfo(value.dtype).eps * xp.abs(value)

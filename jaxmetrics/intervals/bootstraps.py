@@ -44,23 +44,21 @@ def bootstrap(
     method: Literal["bca", "percentile", "basic", "studentized"] = "bca",
     stratified: bool = False,
 ) -> Any:
-    """Bootstrap interval of a metric: its quantiles over test sets drawn, with replacement, from
-    this one.
+    """Estimate a metric with a bootstrap interval, from test sets drawn with replacement.
 
     With θ the metric of the counts, θ* those of the replicates, and Q their quantiles:
 
     - `"percentile"`: `Q(α/2), Q(1 - α/2)`.
     - `"basic"`: `2θ - Q(1 - α/2), 2θ - Q(α/2)`.
-    - `"bca"`: percentiles at levels that correct bias and skewness, the latter from the jackknife,
-      which has only as many different values as there are cells (10,000 examples and more, or more
-      than 90 classes: from the derivatives); plain percentiles where all replicates lie on one side
-      of the value. Efron (1987), JASA 82.
+    - `"bca"`: percentiles at levels that correct bias and skewness. The skewness comes from the
+      jackknife, which has only as many different values as there are cells; with 10,000 examples
+      or more, or more than 90 classes, it comes from the derivatives. Where all replicates lie on
+      one side of the value, plain percentiles. Efron (1987), JASA 82.
     - `"studentized"`: `θ - s t(1 - α/2), θ - s t(α/2)`, t the quantiles of `(θ* - θ) / s*`, s the
       error by `delta_method`. Replicates with s* = 0 and θ* != θ count as undefined.
 
-    A metric that is the same in all replicates, as of a classifier without a mistake, has an
-        interval of width 0: the bootstrap
-    cannot imagine what it has not seen. `posterior` can.
+    A metric that is the same in all replicates, as for a classifier without errors, has an interval
+    of width 0: the bootstrap gives no probability to errors that did not occur. `posterior` does.
 
     Args:
         metric: a function of one `(K, K)` matrix; see the docstring of `jaxmetrics.intervals`.
@@ -107,10 +105,10 @@ def bootstrap_histogram(
     method: Literal["bca", "percentile", "basic", "studentized"] = "bca",
     stratified: bool = False,
 ) -> Any:
-    """Bootstrap interval of a metric of score histograms, such as `roc_auc_bounds`, at a cost that
-    does not depend on n.
+    """Estimate a metric of score histograms, such as `roc_auc_bounds`, with a bootstrap interval.
 
-    To resample examples is to draw the cells of the histogram; else as `bootstrap`.
+    To resample examples is to draw the cells of the histogram, so that the cost does not depend on
+    n. All else is as for `bootstrap`.
 
     Args:
         metric: a function of one histogram `(2, B)` that returns an array or a pytree of arrays.
@@ -189,7 +187,7 @@ def bootstrap_counts(
     method: Literal["multinomial", "poisson", "bayesian"] = "multinomial",
     stratified: bool = False,
 ) -> Array:
-    """Bootstrap replicates of confusion matrices.
+    """Draw bootstrap replicates of confusion matrices.
 
     - `"multinomial"`: as many examples as there are, drawn with replacement.
     - `"poisson"`: each example counted Poisson(1) times, so that totals vary; batches of a stream
@@ -220,12 +218,8 @@ def bootstrap_counts(
             "Poisson counts have no fixed totals: stratified=True needs another method."
         )
     size = check_size(num_samples, "num_samples")
-    examples = (
-        frequencies(as_counts(counts))
-        if method == "bayesian"
-        else numbers_of_examples(as_counts(counts))
-    )
-    placed_key, examples = place(key, examples)
+    checked = frequencies if method == "bayesian" else numbers_of_examples
+    placed_key, examples = place(key, checked(as_counts(counts)))
     function = partial(_draw_counts, placed_key, method=method, stratified=stratified, size=size)
     return replicates.by_used_columns(function, examples, axis=1)
 

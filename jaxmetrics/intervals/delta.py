@@ -22,8 +22,9 @@ __all__ = ["delta_method"]
 def value_and_error(
     metric: Metric, counts: Array, *, stratified: bool, numbers: int = 0
 ) -> tuple[Any, Any]:
-    """A metric of one table `(K, W)`, which makes so many numbers on its way, and its standard
-    error, two pytrees alike.
+    """Return a metric of one table `(K, W)` and its standard error, two pytrees alike.
+
+    `numbers` is how many the metric computes on its way, for `jacobian`.
     """
     if counts.ndim != 2:
         raise ValueError(f"one table at a time, got {counts.shape}.")
@@ -32,8 +33,8 @@ def value_and_error(
         axes = (-1,) if stratified else (-2, -1)
         total = counts.sum(axes, keepdims=True)
         centred = slope - divide((counts * slope).sum(axes, keepdims=True), total)
-        # No square root of a count, which has no slope at 0, and relative to the largest slope, so
-        # that no square overflows.
+        # Without square roots of counts, which have no derivative at 0, and relative to the largest
+        # slope, so that no square overflows.
         largest = lax.stop_gradient(xp.abs(centred).max((-2, -1), keepdims=True))
         relative = divide(centred, largest)
         return largest[..., 0, 0] * safe_sqrt((counts * relative * relative).sum((-2, -1)))
@@ -49,19 +50,19 @@ def delta_method(
     transform: Literal["logit", "atanh"] | None = None,
     stratified: bool = False,
 ) -> Any:
-    """Normal interval of a metric from its derivatives: `θ ± z s`, without resampling.
+    """Estimate a metric with a normal interval from its derivatives, `θ ± z s`.
 
-    With g the gradient of the metric by the counts C, n examples:
-        `s^2 = sum C g^2 - (sum C g)^2 / n`, the variance under
-    multinomial counts to first order; stratified, the same in each row, whose total is then fixed.
+    With g the gradient of the metric by the counts C of n examples,
+    `s^2 = sum C g^2 - (sum C g)^2 / n`, the variance under multinomial counts to first order.
+    Stratified, it is the sum of the same over the rows, whose totals are then fixed.
 
     Args:
-        metric: a function of one `(K, K)` matrix, differentiable; on the host computed by NumPy in
-            whatever way.
+        metric: a function of one `(K, K)` matrix, differentiable; for counts on the host it may
+            also be computed by NumPy.
         counts: `(..., K, K)`; weights are read as frequencies.
         transform: `"logit"` for metrics in [0, 1], `"atanh"` for metrics in [-1, 1]: the interval
-            is laid on that scale and carried back, so that it stays within the range; at the ends
-            of the range it has width 0.
+            is computed on that scale and transformed back, so that it stays within the range; at
+            the ends of the range it has width 0.
 
     Returns:
         `Estimate` or a pytree of them. Under jit NaN for a matrix with a negative count.

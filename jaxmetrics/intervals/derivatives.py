@@ -1,14 +1,14 @@
-"""Derivatives of a function of one table of counts: by JAX for its arrays, by complex steps for
-those of the host.
+"""Derivatives of a function of one table of counts, by JAX on the device, by NumPy on the host.
 
-f(c + ih) = f(c) + ih f'(c) + O(h^2): the imaginary part, divided by h, is the derivative to the
-last digit, since nothing is subtracted. Squire and Trapp (1998), SIAM Review 40. It asks that f is
-analytic and computed by NumPy without `abs` or a cast, as all metrics of this package are. Whether
-that holds is seen from one difference quotient; where it does not, as in functions of the user's,
-the derivatives are extrapolated differences. Ridders (1982), Advances in Engineering Software 4.
+NumPy differentiates by complex steps: f(c + ih) = f(c) + ih f'(c) + O(h^2), so that the imaginary
+part, divided by h, is the derivative to the last digit, since nothing is subtracted. Squire and
+Trapp (1998), SIAM Review 40. This requires that f is analytic and computed without `abs` or a cast,
+as all metrics of this package are. Whether it holds is tested with one difference quotient; if not,
+as for some functions of users, the derivatives are extrapolated differences. Ridders (1982),
+Advances in Engineering Software 4.
 
-On the host only cells that hold examples have a derivative here, others 0: no error or influence
-    needs theirs.
+On the host only cells that hold examples have a derivative here; that of others is 0, since no
+error or influence needs it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__: list[str] = []
 
 Function = Callable[[Array], Any]
 
-# The latter in JAX 0.7.
+# JAX 0.7 has it in `jax.experimental` only.
 _x64 = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.__dict__["enable_x64"]
 
 _STEP = 1e-30  # its square is nothing beside any count
@@ -37,9 +37,7 @@ _MOST_NUMBERS = 2**25  # beyond, one reverse pass of JAX is faster than a table 
 
 
 def jacobian(function: Function, table: Array, numbers: int = 0) -> Any:
-    """The derivatives of `function`, which returns a pytree of `(*)`, by each cell of a table
-    `(K, W)`: `(*, K, W)`.
-    """
+    """Differentiate a function by each cell of a table `(K, W)`: arrays `(*)` give `(*, K, W)`."""
     if is_jax(table):
         return jax.jacrev(function)(table)
     if np.count_nonzero(table) * max(numbers, table.size) > _MOST_NUMBERS:
@@ -58,8 +56,9 @@ def _reverse(function: Function, table: jax.Array) -> Any:
 
 
 def map_cells(function: Callable[[Array], Any], table: Array, numbers: int) -> Any:
-    """`function` of a table `(K, W)` with a single 1, or a batch of such, for each cell to be
-    looked at: `(*, K, W)`.
+    """Evaluate a function of the tables `(K, W)` with a single 1, for each cell: `(*, K, W)`.
+
+    On the host the cells without examples are left out, and the function may be given a batch.
     """
     cells = np.arange(table.size) if is_jax(table) else np.flatnonzero(table)
     places = np.arange(table.size).reshape(table.shape)
@@ -72,7 +71,7 @@ def map_cells(function: Callable[[Array], Any], table: Array, numbers: int) -> A
 
 
 def _by_cell(values: Any, cells: np.ndarray, table: Array) -> Any:
-    """A value for each of the cells, `(N, *)`, in their places: `(*, K, W)`."""
+    """Put a value for each of the cells, `(N, *)`, in its place: `(*, K, W)`."""
 
     def place(v: Array) -> Array:
         rows: Any = xp.moveaxis(v, 0, -1)
@@ -86,7 +85,7 @@ def _by_cell(values: Any, cells: np.ndarray, table: Array) -> Any:
 
 
 def _by_complex_steps(function: Function, table: np.ndarray) -> Any:
-    """None if the function is not analytic."""
+    """Differentiate by complex steps; None if the function is not analytic."""
     pattern = np.cos(np.arange(table.size)).reshape(table.shape)
     step = 1e-3
     try:
@@ -112,8 +111,9 @@ def _by_complex_steps(function: Function, table: np.ndarray) -> Any:
 
 
 def _by_differences(function: Function, table: np.ndarray) -> Any:
-    """Central differences with steps of a half, a quarter, ... of each count, extrapolated to a
-    step of 0.
+    """Differentiate by central differences, extrapolated to a step of 0.
+
+    The steps are a half, a quarter, ... of each count.
     """
 
     def quotient(share: float) -> Any:
@@ -129,8 +129,9 @@ def _by_differences(function: Function, table: np.ndarray) -> Any:
 
 
 def _extrapolated(quotients: list[np.ndarray]) -> np.ndarray:
-    """Neville's scheme for errors in even powers of steps that halve; the entry that agrees best
-    with its neighbours.
+    """Extrapolate by Neville's scheme, for errors in even powers of steps that halve.
+
+    Returns the entry of the scheme that agrees best with its neighbours.
     """
     best, smallest = quotients[0], np.full(quotients[0].shape, np.inf)
     before = [quotients[0]]

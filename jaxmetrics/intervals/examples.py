@@ -1,4 +1,4 @@
-"""The bootstrap of examples, for what no table determines."""
+"""The bootstrap of examples, for statistics that no table of counts determines."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ def bootstrap_examples(
     resample: Literal["indices", "weights"] = "indices",
     clusters: ArrayLike | None = None,
 ) -> Any:
-    """Bootstrap interval of any statistic of examples, by resampling them; for metrics of counts
-    `bootstrap` is far cheaper.
+    """Estimate any statistic of examples with a bootstrap interval, by resampling the examples.
 
-    The acceleration of BCa is that of the jackknife, which leaves out one example, or with more
-    than 1000 of them one of 1000 random groups.
+    For metrics of counts `bootstrap` is far cheaper. The acceleration of BCa is that of the
+    jackknife, which leaves out one example or, with more than 1000 of them, one of 1000 random
+    groups.
 
     Args:
-        statistic: a function of the arrays that returns an array or a pytree of arrays. Arrays of
-            the host it is given as NumPy's, many resamples `(N, n, ...)` at once where it takes
-            them so, else one by one; those of JAX it must be able to trace.
+        statistic: a function of the arrays that returns an array or a pytree of arrays. Of arrays
+            on the host it is given NumPy arrays, many resamples `(N, n, ...)` at once if it takes
+            them so, else one by one; with JAX arrays it must be traceable.
         arrays: `(n, ...)`, the examples on the first axis.
         method: as for `bootstrap`.
         resample: `"indices"` calls `statistic(*resampled_arrays)`; `"weights"` calls
@@ -123,7 +123,7 @@ def _answers_on_device(
 
 
 def _members(clusters: ArrayLike, n: int) -> np.ndarray:
-    """The clusters of the examples, numbered from 0."""
+    """Number the clusters of the examples from 0."""
     ids = as_array(clusters, "clusters")
     if not is_known(ids) or not is_integer(ids):
         raise TypeError(f"clusters must hold integers that jit does not hide, got {ids.dtype}.")
@@ -150,7 +150,7 @@ def _bootstrap_examples(
     numbers = units + sum(x.size for x in examples)
 
     def of_units(drawn: Array) -> Any:
-        """The statistic of the units that were drawn, `(..., m)`."""
+        """Compute the statistic of the units that were drawn, `(..., m)`."""
         if resample == "indices":
             return statistic(*(x[drawn] for x in examples))
         return of_weights(_how_often(drawn, units, float_dtype(*examples)))
@@ -161,7 +161,7 @@ def _bootstrap_examples(
         )
 
     def without(first: Array) -> Any:
-        """Without a group, which starts at `first` in the order."""
+        """Compute the statistic without the group that starts at `first` in the order."""
         rest = np.arange(units - group)
         return of_units(order[rest + xp.where(rest >= first[..., None], group, 0)])
 
@@ -188,7 +188,10 @@ def _bootstrap_examples(
 def _resampled_on_host(
     key: HostKey, of_units: Callable[[Array], Any], units: int, size: int, numbers: int
 ) -> tuple[Any, Array]:
-    """The statistic of units drawn with replacement, `size` times; the units in random order."""
+    """Compute the statistic of units drawn with replacement, `size` times.
+
+    Returns also the units in the order in which the jackknife groups them, random if it does.
+    """
     rng = key.generator()
     order = np.arange(units) if units <= _GROUPS else rng.permutation(units)
     at_once = max(1, replicates.LANES // units)
@@ -203,7 +206,7 @@ def _resampled_on_host(
 def _resampled_on_device(
     key: Array, of_units: Callable[[Array], Any], units: int, size: int, numbers: int
 ) -> tuple[Any, Array]:
-    """The same by JAX."""
+    """Compute the same as `_resampled_on_host`, by JAX."""
     order = jax.numpy.arange(units)
     if units > _GROUPS:
         order = jax.random.permutation(jax.random.fold_in(key, size), units)
@@ -215,15 +218,11 @@ def _resampled_on_device(
 
 
 def _how_often(drawn: Array, units: int, dtype: np.dtype) -> Array:
-    """From units `(..., m)` to how often each was drawn `(..., units)`."""
+    """Count how often each unit is among those drawn, `(..., m)` to `(..., units)`."""
     if is_jax(drawn):
         return jax.numpy.zeros(units, dtype).at[drawn].add(1)
-    rows = (
-        drawn.reshape((-1, drawn.shape[-1]))
-        + units * np.arange(drawn.size // drawn.shape[-1])[:, None]
-    )
-    return (
-        np.bincount(rows.ravel(), minlength=rows.shape[0] * units)
-        .reshape((*drawn.shape[:-1], units))
-        .astype(dtype)
-    )
+    num_rows = drawn.size // drawn.shape[-1]
+    # A unit of row i is counted at i * units + its number.
+    rows = drawn.reshape((-1, drawn.shape[-1])) + units * np.arange(num_rows)[:, None]
+    times = np.bincount(rows.ravel(), minlength=num_rows * units)
+    return times.reshape((*drawn.shape[:-1], units)).astype(dtype)

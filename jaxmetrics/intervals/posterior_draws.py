@@ -38,14 +38,14 @@ def posterior(
     num_samples: int = 2000,
     level: float = 0.95,
 ) -> Any:
-    """Posterior interval of a metric: its equal-tailed quantiles over draws of `posterior_counts`.
+    """Estimate a metric with a posterior interval, its equal-tailed quantiles over posterior draws.
 
-    The predictions of each class have a Dirichlet posterior. Its default prior, 1 for the right
-    cell and 1 / (K - 1) for each wrong one, makes each recall Beta(1 + C_ii, 1 + m_i - C_ii); a
-    flat prior of 1 on all cells covers badly (`prior=(1, K - 1)`). A class without examples takes
-    part with its prior. Averages over many classes are sure of what the prior says of each: a
-    recall of 0.97 in 10 classes of 10 examples has the interval 0.84 to 0.94. Take `delta_method`
-    there.
+    The draws are those of `posterior_counts`: all cells, or those of each class, have a Dirichlet
+    posterior. Its default prior, 1 for the right cell and 1 / (K - 1) for each wrong one, makes
+    each recall Beta(1 + C_ii, 1 + m_i - C_ii); a flat prior of 1 on all cells, `prior=(1, K - 1)`,
+    has poor coverage. A class without examples takes part with its prior. In averages over many
+    classes the prior of each adds up, and the interval is narrow around it: a recall of 0.97 in 10
+    classes of 10 examples has the interval 0.84 to 0.94. Use `delta_method` there.
 
     Args:
         metric: a function of one `(K, K)` matrix, which is given cell probabilities.

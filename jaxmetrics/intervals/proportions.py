@@ -18,9 +18,7 @@ __all__ = ["proportion_interval"]
 
 
 def wilson_interval(s: Array, n: Array, z: float) -> tuple[Array, Array]:
-    """Of the probability behind s successes out of n trials, `0 <= s <= n`; [0, 1] without
-    trials.
-    """
+    """Return Wilson's interval for s successes in n trials, `0 <= s <= n`; [0, 1] for n = 0."""
     p = divide(s, n, xp.nan)
     low, high = _wilson_roots(s, n, z)
     high = xp.where(2 * s <= n, high, 1 - _wilson_roots(n - s, n, z)[0])  # exactly 1 at s = n
@@ -29,8 +27,9 @@ def wilson_interval(s: Array, n: Array, z: float) -> tuple[Array, Array]:
 
 
 def _wilson_roots(s: Array, n: Array, z: float) -> tuple[Array, Array]:
-    """The roots of Wilson's quadratic; the smaller by their product, (s/n)^2 n / (n + z^2), so
-    exactly 0 at s = 0.
+    """Return the roots of Wilson's quadratic.
+
+    The smaller comes from their product, (s/n)^2 n / (n + z^2), so that it is exactly 0 at s = 0.
     """
     numerator = 2 * s + z**2 + z * xp.sqrt(z**2 + 4 * s * divide(n - s, n))
     return 2 * s * divide(s, n) / numerator, numerator / (2 * (n + z**2))
@@ -44,7 +43,7 @@ def proportion_interval(
     level: float = 0.95,
     method: Literal["wilson", "jeffreys", "clopper_pearson", "agresti_coull"] = "wilson",
 ) -> Estimate:
-    """Interval for the probability behind `successes` out of `trials`.
+    """Estimate the probability of success, with an interval, from `successes` out of `trials`.
 
     With p = successes / trials, n = trials and z the normal quantile of `level`:
 
@@ -120,19 +119,17 @@ _METHODS: dict[str, Callable[[Array, Array, float], tuple[Array, Array]]] = {
 def _quantiles_of_beta(
     level: float, low: tuple[Array, Array], high: tuple[Array, Array]
 ) -> tuple[Array, Array]:
-    """The lower tail's quantile of Beta(*low) and the upper tail's of Beta(*high); 0 and 1 where a
-    parameter is 0.
+    """Return the lower tail's quantile of Beta(*low) and the upper tail's of Beta(*high).
 
-    Each from its own tail, (1 - level) / 2, since 1 less that has few digits in float32.
+    They are 0 or 1 where a parameter is 0. Each comes from its own tail, (1 - level) / 2, since
+    1 - (1 - level) / 2 has few digits in float32.
     """
 
-    def quantile(of_tail: Callable[[Array, Array, Array], Array], a: Array, b: Array) -> Array:
+    def quantile(from_tail: Callable[[Array, Array, Array], Array], a: Array, b: Array) -> Array:
         proper = (a > 0) & (b > 0)
-        inner = of_tail(
-            xp.full(a.shape, (1 - level) / 2, a.dtype),
-            xp.where(proper, a, 1),
-            xp.where(proper, b, 1),
-        )
-        return xp.where(proper, inner, xp.where(a == 0, 0, xp.where(b == 0, 1, xp.nan)))
+        tail = xp.full(a.shape, (1 - level) / 2, a.dtype)
+        inner = from_tail(tail, xp.where(proper, a, 1), xp.where(proper, b, 1))
+        improper = xp.where(a == 0, 0, xp.where(b == 0, 1, xp.nan))
+        return xp.where(proper, inner, improper)
 
     return quantile(distributions.ppf, *low), quantile(distributions.isf, *high)

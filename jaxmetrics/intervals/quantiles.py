@@ -33,7 +33,7 @@ def bootstrap_estimates(
     stratified: bool,
     influence: Influence,
 ) -> tuple[Any, Any]:
-    """Estimate a function of cells `(K, W)`; return its replicates `(S, ...)` too."""
+    """Estimate a function of cells `(K, W)`, and return its replicates `(S, ...)` too."""
     sampler = replicates.stratified_multinomial if stratified else replicates.multinomial
     if method == "studentized":
         with_error = partial(value_and_error, function, stratified=stratified)
@@ -52,7 +52,7 @@ def bootstrap_estimates(
 
 
 class Replicates(NamedTuple):
-    """What an interval is made from."""
+    """Hold what an interval is computed from."""
 
     value: Array  # (V,), of the counts themselves
     samples: Array  # (S, V)
@@ -62,10 +62,10 @@ class Replicates(NamedTuple):
 def estimates_of(
     values: Any, samples: Any, acceleration: Any = None, *, level: float, method: str
 ) -> Any:
-    """From pytrees of values `(...)` and replicates `(S, ...)`; "bca" needs its acceleration.
+    """Make estimates from pytrees of values `(...)` and replicates `(S, ...)`.
 
-    All numbers are sorted in one array: XLA takes half a second to compile what follows, once or
-    for each leaf.
+    `"bca"` needs the accelerations too. All leaves are put into one array, so that XLA, which takes
+    half a second to compile what follows, does so once and not for each leaf.
     """
     leaves, structure = jax.tree.flatten(values)
 
@@ -87,25 +87,25 @@ def estimates_of(
 
 
 def _percentile(given: Replicates, tails: Array) -> tuple[Array, Array]:
-    """The quantiles of the replicates."""
+    """Return the quantiles of the replicates."""
     low, high = _Ordered(given.samples).quantiles(_levels(tails, given.value))
     return low, high
 
 
 def _basic(given: Replicates, tails: Array) -> tuple[Array, Array]:
-    """The same, reflected at the value: replicates err as the value does."""
+    """Return the percentiles reflected at the value: replicates err as the value does."""
     low, high = _percentile(given, tails)
     return 2 * given.value - high, 2 * given.value - low
 
 
 def _bca(given: Replicates, tails: Array) -> tuple[Array, Array]:
-    """Quantiles at levels moved by the bias z0 of the replicates and by the acceleration."""
+    """Return quantiles at levels moved by the bias z0 and by the acceleration."""
     value, samples, acceleration = given
     ordered = _Ordered(samples)
     same = is_same(samples, value)
     below = ((samples < value) & ~same & xp.isfinite(samples)).sum(0) + same.sum(0) / 2
     count = xp.maximum(ordered.count, 1)
-    # Where all replicates are on one side they say nothing of the bias: percentiles.
+    # Where all replicates are on one side they say nothing of the bias, so take percentiles.
     one_sided = (below == 0) | (below == count)
     share = xp.clip(below / count, 0.5 / count, 1 - 0.5 / count)
     z0 = xp.where(one_sided, 0, special.ndtri(share))
@@ -131,16 +131,14 @@ def _studentized(
     t = xp.where(known, (samples - value) / xp.where(known, sample_errors, 1), xp.nan)
     t = xp.where(is_same(samples, value), 0, t)
     t_low, t_high = _Ordered(t).quantiles(_levels(tails, value))
-    return _estimate(
-        value, value - error * t_high, value - error * t_low, xp.where(xp.isnan(t), xp.nan, samples)
-    )
+    defined = xp.where(xp.isnan(t), xp.nan, samples)
+    return _estimate(value, value - error * t_high, value - error * t_low, defined)
 
 
 def posterior_estimates(samples: Any, level: float) -> Any:
-    """Mean and equal-tailed interval of draws `(S, ...)`."""
-    return estimates_of(
-        jax.tree.map(mean_of_finite, samples), samples, level=level, method="percentile"
-    )
+    """Return the mean and equal-tailed interval of draws `(S, ...)`."""
+    means = jax.tree.map(mean_of_finite, samples)
+    return estimates_of(means, samples, level=level, method="percentile")
 
 
 def _tails(level: float) -> Array:
@@ -148,13 +146,12 @@ def _tails(level: float) -> Array:
 
 
 def _levels(tails: Array, value: Array) -> Array:
-    return xp.broadcast_to(
-        tails.reshape((2, *(1,) * value.ndim)).astype(value.dtype), (2, *value.shape)
-    )
+    levels = tails.reshape((2, *(1,) * value.ndim)).astype(value.dtype)
+    return xp.broadcast_to(levels, (2, *value.shape))
 
 
 class _Ordered:
-    """Samples `(S, ...)` sorted, those that are not finite left out."""
+    """Hold samples `(S, ...)` in order, those that are not finite left out."""
 
     def __init__(self, samples: Array) -> None:
         finite = xp.isfinite(samples)
@@ -162,13 +159,13 @@ class _Ordered:
         self.values = xp.sort(xp.where(finite, samples, xp.inf), axis=0)
 
     def quantiles(self, q: Array) -> Array:
-        """At levels `(2, ...)`, linear between the samples; NaN if there are none."""
+        """Return the quantiles at levels `(2, ...)`, linear between samples; NaN without any."""
         place = xp.clip(q, 0, 1) * xp.maximum(self.count - 1, 0)
         before = xp.floor(place).astype(xp.int32)
         after = xp.minimum(before + 1, xp.maximum(self.count - 1, 0))
-        low, high = xp.split(
-            xp.take_along_axis(self.values, xp.concatenate([before, after]), axis=0), 2
-        )
+        # One gather for both.
+        ends = xp.take_along_axis(self.values, xp.concatenate([before, after]), axis=0)
+        low, high = xp.split(ends, 2)
         between = low + (high - low) * (place - before)
         return xp.where((self.count > 0) & ~xp.isnan(q), between, xp.nan)
 
@@ -183,6 +180,6 @@ def _estimate(value: Array, low: Array, high: Array, samples: Array) -> Estimate
 
 
 def mean_of_finite(samples: Array) -> Array:
-    """NaN where there is none."""
+    """Return the mean of the finite samples; NaN where there is none."""
     finite = xp.isfinite(samples)
     return divide(xp.where(finite, samples, 0).sum(0), finite.sum(0).astype(samples.dtype), xp.nan)

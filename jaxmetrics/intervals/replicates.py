@@ -1,11 +1,11 @@
-"""Replicates of tables of counts, drawn from them or from their posterior, and functions of them,
-in bounded memory.
+"""Draw replicates of tables of counts, and evaluate functions of them in bounded memory.
 
-On the device, tables of many classes are drawn without the columns of each row that are empty
-(`columns`), so that 1000 classes with 50,000 examples are some fifty columns of 1000 rows, not a
-million cells. Each replicate has a key of its own, from which it draws the same words for every
-table: neither the batch nor the size of the chunks changes a number. On the host NumPy's Generator
-draws, started anew for each table of a batch.
+Replicates are drawn from the tables or from their posterior. On the device, tables of many classes
+are drawn without the columns of each row that are empty (`columns`), so that 1000 classes with
+50,000 examples are some fifty columns of 1000 rows, not a million cells. Each replicate has a key
+of its own, from which it draws the same words for every table: neither the batch nor the size of
+the chunks changes a number. On the host NumPy's Generator draws, started anew for each table of a
+batch.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ Function: TypeAlias = Callable[[Array], Any]
 
 
 class Sampler(NamedTuple):
-    """How replicates are drawn.
+    """Draw replicates of tables, on the device and on the host.
 
-    `on_device`: from keys `(R,)` and tables `(B, K, W)` to `(R, B, K, W)`. `on_host`: from a
-    Generator, a number R and one table `(K, W)` to `(R, K, W)`.
+    Attributes:
+        on_device: from keys `(R,)` and tables `(B, K, W)` to `(R, B, K, W)`.
+        on_host: from a Generator, a number R and one table `(K, W)` to `(R, K, W)`.
     """
 
     on_device: Callable[[jax.Array, jax.Array], jax.Array]
@@ -47,12 +48,11 @@ class Sampler(NamedTuple):
 def by_used_columns(
     function: Callable[[Array, Array | None], Any], counts: Array, *, axis: int = 0
 ) -> Any:
-    """`function(counts, columns)` of counts `(..., K, K)`, with the batch axes of its results put
-    at `axis`.
+    """Evaluate `function(counts, columns)` of counts `(..., K, K)`.
 
-    Matrices of many classes are taken one by one, with the columns of each, so that all draw what
-    they would alone. Under a trace, where no cell is known to be empty, columns are None, as for
-    few classes and on the host.
+    Matrices of many classes are taken one by one, with the columns of each, so that each draws the
+    same as alone; the batch axes of the results are put at `axis`. Under a trace, where no cell is
+    known to be empty, columns are None, as for few classes and on the host.
     """
     *batch, k, m = counts.shape
     if not is_jax(counts) or not is_known(counts) or k * m <= 4096 or counts.size == 0:
@@ -65,21 +65,20 @@ def by_used_columns(
 
 
 def used_columns(matrix: Array) -> Array | None:
-    """The columns of each row that are not empty, `(K, W)`, W a power of two, M where there is
-    none; None stands for all.
+    """Return the columns of each row of `(K, M)` that are not empty, `(K, W)`, W a power of two.
+
+    Shorter rows are filled with M. None stands for all columns.
     """
     used = np.asarray(matrix != 0)
     m = used.shape[-1]
     width = 2 ** math.ceil(math.log2(max(int(used.sum(-1).max()), 1)))
-    return (
-        None
-        if width >= m
-        else jnp.asarray(np.sort(np.where(used, np.arange(m), m), -1)[:, :width], jnp.int32)
-    )
+    if width >= m:
+        return None
+    return jnp.asarray(np.sort(np.where(used, np.arange(m), m), -1)[:, :width], jnp.int32)
 
 
 def packed(counts: Array, columns: Array | None) -> Array:
-    """`(K, W)` of `(K, M)`; all of `(..., K, M)` where columns is None."""
+    """Gather the columns, `(K, W)` of `(K, M)`; all of `(..., K, M)` where columns is None."""
     if columns is None:
         return counts
     m = counts.shape[-1]
@@ -87,7 +86,7 @@ def packed(counts: Array, columns: Array | None) -> Array:
 
 
 def unpacked(values: Array, columns: Array | None, width: int) -> Array:
-    """`(..., K, width)` again."""
+    """Scatter packed columns back, `(..., K, W)` to `(..., K, width)`."""
     if columns is None:
         return values
     k = values.shape[-2]
@@ -99,56 +98,46 @@ def unpacked(values: Array, columns: Array | None, width: int) -> Array:
 
 
 def _multinomial(keys: Array, matrices: Array) -> Array:
-    """As many examples as the matrix has, drawn from it with replacement."""
+    """Draw as many examples as the matrix has from it, with replacement."""
     rows = matrices.sum(-1)
     words = samplers.random_words(keys, rows.shape[-1] * matrices.shape[-1] - 1)[:, None]
-    of_rows, map_cells = jnp.split(words, [rows.shape[-1] - 1], -1)
-    return _split_rows(
-        map_cells, samplers.multinomial(of_rows, _as_int(rows.sum(-1)), rows), matrices
-    )
+    words_of_rows, words_of_cells = jnp.split(words, [rows.shape[-1] - 1], -1)
+    drawn_rows = samplers.multinomial(words_of_rows, _as_int(rows.sum(-1)), rows)
+    return _split_rows(words_of_cells, drawn_rows, matrices)
 
 
 def _stratified_multinomial(keys: Array, matrices: Array) -> Array:
-    """As many examples of each row as the matrix has."""
+    """Draw as many examples of each row as the matrix has."""
     k, width = matrices.shape[-2:]
     words = samplers.random_words(keys, k * (width - 1))[:, None]
-    return _split_rows(
-        words,
-        jnp.broadcast_to(_as_int(matrices.sum(-1)), (len(keys), *matrices.shape[:-1])),
-        matrices,
-    )
+    rows = jnp.broadcast_to(_as_int(matrices.sum(-1)), (len(keys), *matrices.shape[:-1]))
+    return _split_rows(words, rows, matrices)
 
 
 def _split_rows(words: Array, rows: Array, matrices: Array) -> Array:
+    """Draw the cells of each row, given the number of its examples."""
     k, width = matrices.shape[-2:]
     return samplers.multinomial(words.reshape((*words.shape[:-1], k, width - 1)), rows, matrices)
 
 
 def _swapped(keys: Array, cells: Array) -> Array:
-    """Pairs of predictions `(B, K, K K)` in which each example keeps or swaps its two predictions,
-    as a coin falls.
-    """
+    """Swap the two predictions of each example with probability 1/2, in pairs `(B, K, K K)`."""
     k = cells.shape[-2]
     cube = cells.reshape(-1, k, k, k)
     a, b = np.triu_indices(k, 1)
     both = cube[..., a, b] + cube[..., b, a]
     words = samplers.random_words(keys, both.shape[-1] * k).reshape(-1, 1, k, both.shape[-1])
     kept = samplers.heads(words, _as_int(both)).astype(cube.dtype)
-    drawn = (
-        jnp.broadcast_to(cube, (len(keys), *cube.shape))
-        .at[..., a, b]
-        .set(kept)
-        .at[..., b, a]
-        .set(both - kept)
-    )
+    drawn = jnp.broadcast_to(cube, (len(keys), *cube.shape))
+    drawn = drawn.at[..., a, b].set(kept)
+    drawn = drawn.at[..., b, a].set(both - kept)
     return drawn.reshape((len(keys), *cells.shape))
 
 
 def _halved(keys: Array, cells: Array) -> Array:
-    """Half of the examples, each as a coin falls; row by row, for a short program."""
-    words = samplers.random_words(keys, math.prod(cells.shape[-2:])).reshape(
-        (-1, 1, *cells.shape[-2:])
-    )
+    """Draw each example with probability 1/2; row by row, for a short program."""
+    words = samplers.random_words(keys, math.prod(cells.shape[-2:]))
+    words = words.reshape((-1, 1, *cells.shape[-2:]))
     rows = jax.lax.map(
         lambda row: samplers.heads(*row),
         (jnp.moveaxis(words, -2, 0), jnp.moveaxis(_as_int(cells), -2, 0)),
@@ -157,23 +146,23 @@ def _halved(keys: Array, cells: Array) -> Array:
 
 
 def _poisson(keys: Array, matrices: Array) -> Array:
-    """Each cell by itself, with its count as the mean: each example counted Poisson(1) times."""
+    """Draw each cell from Poisson(its count), so that each example counts Poisson(1) times."""
     words = samplers.random_words(keys, math.prod(matrices.shape[-2:]))
     return samplers.poisson(words.reshape((-1, 1, *matrices.shape[-2:])), matrices)
 
 
 def _bayesian(keys: Array, matrices: Array) -> Array:
-    """Each example weighted by its share of Dirichlet(1, ..., 1), times the number of examples."""
+    """Weight each example by its share of Dirichlet(1, ..., 1), times the number of examples."""
     return _dirichlet(keys, matrices) * matrices.sum((-2, -1), keepdims=True)
 
 
 def _stratified_bayesian(keys: Array, matrices: Array) -> Array:
-    """The same in each row."""
+    """Weight the examples of each row as `_bayesian` does those of the matrix."""
     return _dirichlet_rows(keys, matrices) * matrices.sum(-1, keepdims=True)
 
 
 def _dirichlet(keys: Array, concentration: Array) -> Array:
-    """Cell probabilities, 1 in all."""
+    """Draw cell probabilities that sum to 1 over the matrix."""
     shape = concentration.shape[-2:]
     words = samplers.random_words(keys, math.prod(shape))[:, None]
     flat = samplers.dirichlet(words, concentration.reshape((*concentration.shape[:-2], -1)))
@@ -181,7 +170,7 @@ def _dirichlet(keys: Array, concentration: Array) -> Array:
 
 
 def _dirichlet_rows(keys: Array, concentration: Array) -> Array:
-    """Probabilities, 1 in each row."""
+    """Draw probabilities that sum to 1 in each row."""
     words = samplers.random_words(keys, math.prod(concentration.shape[-2:]))
     return samplers.dirichlet(words.reshape((-1, 1, *concentration.shape[-2:])), concentration)
 
@@ -191,27 +180,27 @@ def _as_int(x: Array) -> Array:
 
 
 def _posterior(keys: Array, counts: Array, *, prior: Array, prevalence: Array | None) -> Array:
-    """Cell probabilities from Dirichlet posteriors, prior `(K, 2)`: of all cells, or of rows whose
-    share is the prevalence.
+    """Draw cell probabilities from their Dirichlet posteriors, prior `(K, 2)`.
 
-    A prevalence of NaN stands for that of the counts.
+    Without a prevalence all cells have one posterior; else each row has one, and the prevalence is
+    its share. A prevalence of NaN stands for that of the counts.
     """
     concentration = counts + cell_prior(prior)
     if prevalence is None:
         return _dirichlet(keys, concentration)
     observed = divide(counts.sum(-1), counts.sum((-2, -1))[..., None])
-    return (
-        _dirichlet_rows(keys, concentration)
-        * jnp.where(jnp.isnan(prevalence), observed, prevalence)[..., None]
-    )
+    shares = jnp.where(jnp.isnan(prevalence), observed, prevalence)
+    return _dirichlet_rows(keys, concentration) * shares[..., None]
 
 
 # On the host: from a Generator, how many, and one table.
 
 
 def _multinomial_on_host(rng: np.random.Generator, size: int, table: np.ndarray) -> np.ndarray:
-    """Only cells that hold examples are drawn; of few examples each by itself: a binomial takes
-    longer than an integer.
+    """Draw as many examples as the table has from it, with replacement.
+
+    Only cells that hold examples are drawn. Few examples are drawn one by one: a random integer is
+    faster than a binomial.
     """
     flat = table.ravel()
     cells = np.flatnonzero(flat)
@@ -230,7 +219,7 @@ def _multinomial_on_host(rng: np.random.Generator, size: int, table: np.ndarray)
 
 
 def _by_rows(sample: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    """A sampler of each row by itself."""
+    """Return a sampler that draws each row by itself."""
 
     def call(rng: np.random.Generator, size: int, table: np.ndarray) -> np.ndarray:
         return np.stack([sample(rng, size, row[None])[:, 0] for row in table], 1)
@@ -252,16 +241,18 @@ def _swapped_on_host(rng: np.random.Generator, size: int, cells: np.ndarray) -> 
 def _dirichlet_on_host(
     rng: np.random.Generator, size: int, concentration: np.ndarray
 ) -> np.ndarray:
-    """As Gamma(a + 1) U^(1/a) for a < 1, in logarithms, since the gammas of a small a underflow."""
+    """Draw probabilities that sum to 1 over the table.
+
+    For a < 1 as Gamma(a + 1) U^(1/a), in logarithms, since the gammas of a small a underflow.
+    """
     small = concentration < 1
     gamma = rng.standard_gamma(
         np.where(small, concentration + 1, concentration), (size, *concentration.shape)
     )
     if small.any():
         u = 1 - rng.random(gamma.shape)
-        log_factor = np.where(
-            small, np.log(u) / np.where(small, np.maximum(concentration, 1e-300), 1), 0
-        )
+        exponent = np.where(small, np.maximum(concentration, 1e-300), 1)
+        log_factor = np.where(small, np.log(u) / exponent, 0)
         gamma = gamma * np.exp(log_factor - log_factor.max((-2, -1), keepdims=True))
     return gamma / gamma.sum((-2, -1), keepdims=True)
 
@@ -270,14 +261,12 @@ _dirichlet_rows_on_host = _by_rows(_dirichlet_on_host)
 
 
 def _if_finite(sample: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    """NaN for a table that holds one."""
+    """Return a sampler that draws NaN for a table that is not finite."""
 
     def call(rng: np.random.Generator, size: int, table: np.ndarray) -> np.ndarray:
-        return (
-            sample(rng, size, table)
-            if np.isfinite(table).all()
-            else np.full((size, *table.shape), np.nan)
-        )
+        if np.isfinite(table).all():
+            return sample(rng, size, table)
+        return np.full((size, *table.shape), np.nan)
 
     return call
 
@@ -322,7 +311,7 @@ halved = Sampler(
 
 
 def posterior(prior: Array, prevalence: Array | None) -> Sampler:
-    """Of cell probabilities; see `_posterior`."""
+    """Return a sampler of cell probabilities; see `_posterior`."""
     options = {"prior": prior, "prevalence": prevalence}
     return Sampler(
         partial(_posterior, **options), _if_finite(partial(_posterior_on_host, **options))
@@ -330,7 +319,7 @@ def posterior(prior: Array, prevalence: Array | None) -> Sampler:
 
 
 def dirichlet(prior: Array) -> Sampler:
-    """Of cell probabilities with a prior `(K, W)` for each cell."""
+    """Return a sampler of cell probabilities with a prior `(K, W)` for each cell."""
     return Sampler(
         lambda keys, tables: _dirichlet(keys, tables + prior),
         _if_finite(lambda rng, size, table: _dirichlet_on_host(rng, size, table + prior)),
@@ -338,15 +327,16 @@ def dirichlet(prior: Array) -> Sampler:
 
 
 def cell_prior(prior: Array) -> Array:
-    """From `(K, 2)` to cells `(K, K)`: alpha for the right cell of each class, beta spread over the
-    wrong ones.
+    """Turn a prior `(K, 2)` into one of cells `(K, K)`.
+
+    The right cell of each class has alpha; its wrong ones share beta equally.
     """
     k = len(prior)
     return xp.where(xp.eye(k, dtype=bool), prior[:, :1], prior[:, 1:] / max(k - 1, 1))
 
 
 def as_prevalence(prevalence: ArrayLike, k: int) -> Array | None:
-    """The argument for `posterior` from a user's "inferred", "fixed" or array."""
+    """Return the argument for `posterior` from a user's "inferred", "fixed" or array."""
     if isinstance(prevalence, str):
         check_option(prevalence, "prevalence", ("inferred", "fixed"))
         return None if prevalence == "inferred" else xp.full(k, xp.nan)
@@ -364,17 +354,31 @@ def as_prevalence(prevalence: ArrayLike, k: int) -> Array | None:
 def evaluate(
     sampler: Sampler, function: Function, key: Key, counts: Array, *, size: int, numbers: int
 ) -> Any:
-    """Evaluate a function of one table `(K, W)` for `size` replicates of each of `counts`
-    `(..., K, W)`: a pytree of `(S, ..., *)`.
+    """Evaluate a function of one table for replicates of each table of a batch.
 
-    `numbers`: how many the function makes on its way.
+    Args:
+        sampler: how replicates are drawn.
+        function: of one table `(K, W)`.
+        key: of all replicates.
+        counts: `(..., K, W)`.
+        size: S, how many replicates of each table.
+        numbers: how many numbers the function computes from one table, which bounds the memory.
+
+    Returns:
+        The pytree of the function, its arrays `(*)` as `(S, ..., *)`.
     """
     if isinstance(key, HostKey):
         return _evaluate_on_host(sampler, function, key, counts, size, numbers)
+    return _evaluate_on_device(sampler, function, key, counts, size, numbers)
+
+
+def _evaluate_on_device(
+    sampler: Sampler, function: Function, key: jax.Array, counts: Array, size: int, numbers: int
+) -> Any:
     *batch, k, width = counts.shape
     matrices = counts.reshape(-1, k, width)
     tables_at_once = max(1, min(len(matrices), LANES // (k * width)))
-    # As many keys at once, of about the same number each time.
+    # As few chunks of keys as fit, of about the same size.
     times = max(1, math.ceil(size * tables_at_once * k * width / LANES))
     keys_at_once = math.ceil(size / times)
 
@@ -419,40 +423,37 @@ def _evaluate_on_host(
 
 
 def map_tables(function: Function, tables: Array, numbers: int) -> Any:
-    """`function` of each table `(K, W)` of a batch, which makes so many numbers on its way."""
+    """Evaluate a function of each table `(K, W)` of a batch; `numbers` as for `evaluate`."""
     *batch, k, width = tables.shape
     values = map_in_blocks(function, tables.reshape(-1, k, width), numbers)
     return jax.tree.map(lambda v: v.reshape((*batch, *v.shape[1:])), values)
 
 
 def map_in_blocks(function: Function, tables: Array, numbers: int) -> Any:
-    """`function` of each of `(N, ...)`, as many at once as have room when each makes so many
-    numbers.
-    """
+    """Evaluate a function of each of `(N, ...)`, as many at once as fit into `LANES` numbers."""
     if not on_device(tables):
         at_once = max(1, LANES // numbers)
         blocks = [
             _each_on_host(function, tables[i : i + at_once])
             for i in range(0, max(len(tables), 1), at_once)
         ]
-        return (
-            blocks[0] if len(blocks) == 1 else jax.tree.map(lambda *x: np.concatenate(x), *blocks)
-        )
+        if len(blocks) == 1:
+            return blocks[0]
+        return jax.tree.map(lambda *x: np.concatenate(x), *blocks)
     if len(tables) * numbers <= LANES:
         return jax.vmap(function)(tables)
     return jax.lax.map(function, tables, batch_size=max(LANES // numbers, 1))
 
 
 def _each_on_host(function: Function, tables: np.ndarray) -> Any:
-    """All at once by a function that takes batches, else one by one.
+    """Evaluate a function of all tables at once if it takes batches, else one by one.
 
-    Whether it does is seen from some tables that it is given alone, among them those with the
-    fewest and the most cells.
+    It does if it returns the same for some tables that it is given alone, among them those with the
+    fewest and the most cells that are not 0.
     """
     if len(tables) == 0:
-        return jax.tree.map(
-            lambda x: np.zeros((0, *np.shape(x))), function(np.zeros(tables.shape[1:]))
-        )
+        single = function(np.zeros(tables.shape[1:]))
+        return jax.tree.map(lambda x: np.zeros((0, *np.shape(x))), single)
     filled = np.count_nonzero(tables.reshape(len(tables), -1), -1)
     alone = {
         i: function(tables[i])
@@ -470,7 +471,7 @@ def _each_on_host(function: Function, tables: np.ndarray) -> Any:
 
 
 def _are_equal(together: Any, alone: dict[int, Any], size: int) -> bool:
-    """Whether a batch of `size` answers holds those that were asked for alone."""
+    """Return whether a batch of `size` results holds those that were computed alone."""
     first = next(iter(alone.values()))
     if together is None or [jax.tree.structure(together)] != [jax.tree.structure(first)]:
         return False

@@ -1,17 +1,15 @@
-"""Random counts and probabilities, each from one 32-bit word: uniform, binomial, multinomial,
-Poisson and Dirichlet.
+"""Draw random counts and probabilities, each from one 32-bit word.
 
-A draw is a function of its parameters and of its word alone, whatever stands beside it in the
-    array: it is the same alone or in
-a batch, and the matrices of a batch can share words. Where a method rejects, a hash of the word
-serves the next trial.
+A draw is a function of its parameters and of its word alone, whatever else is in the array: it is
+the same alone or in a batch, and the matrices of a batch can share words. Where a method rejects, a
+hash of the word serves the next trial.
 
 - **Means below 10**: inversion; the cdf is summed up from 0 by the recurrence of the probabilities.
-- **Others**: transformed rejection (Hörmann 1993, J. Stat. Comput. Simul. 46): k = floor((2a / (1/2
-  - |u|) + b) u + mean + 1/2) for u uniform in (-1/2, 1/2), accepted in 74 to 88 % of the trials.
-  The probability of k is written with deviances (Loader 2000), which do not cancel, up to n = 2^31.
-  Hörmann's hat for the binomial also covers its limit, the Poisson law: the highest ratio of law to
-  hat, seen over means from 10 to 1e6, is 0.993.
+- **Others**: transformed rejection (Hörmann 1993, J. Stat. Comput. Simul. 46):
+  `k = floor((2a / (1/2 - |u|) + b) u + mean + 1/2)` for u uniform in (-1/2, 1/2), accepted in 74 to
+  88 % of the trials. The probability of k is written with deviances (Loader 2000), which do not
+  cancel, up to n = 2^31. Hörmann's hat for the binomial also covers its limit, the Poisson
+  distribution: the highest ratio of probability to hat, over means from 10 to 1e6, is 0.993.
 - **Gammas**: Marsaglia and Tsang (2000), ACM Trans. Math. Softw. 26; for a < 1 as Gamma(a + 1)
   U^(1/a).
 - **Multinomials**: cell by cell a binomial of what is left.
@@ -36,29 +34,28 @@ __all__: list[str] = []
 
 
 def random_words(keys: jax.Array, size: int) -> jax.Array:
-    """`(..., size)` words of 32 random bits for keys `(...)`."""
+    """Draw `(..., size)` words of 32 random bits for keys `(...)`."""
     flat = jax.vmap(lambda key: jax.random.bits(key, (size,), jnp.uint32))(keys.reshape(-1))
     return flat.reshape(*keys.shape, size)
 
 
 def indices(words: jax.Array, n: int) -> jax.Array:
-    """Uniform in [0, n), int32, for n below 2^31: the upper half of the 64-bit product of word and
-    n.
+    """Draw integers uniform in [0, n), int32, for n below 2^31.
+
+    They are the upper halves of the 64-bit products of the words and n.
     """
     low, high = words & 0xFFFF, words >> 16
     n_low, n_high = np.uint32(n & 0xFFFF), np.uint32(n >> 16)
     middle = high * n_low + (low * n_low >> 16)
-    return (high * n_high + (middle >> 16) + ((middle & 0xFFFF) + low * n_high >> 16)).astype(
-        jnp.int32
-    )
+    upper = high * n_high + (middle >> 16) + ((middle & 0xFFFF) + low * n_high >> 16)
+    return upper.astype(jnp.int32)
 
 
 def multinomial(words: jax.Array, n: jax.Array, weights: jax.Array) -> jax.Array:
-    """How often each of M cells occurs in n draws: `(..., M)`, int32, from words `(..., M - 1)`, n
-    `(...)`, weights `(..., M)`.
+    """Draw how often each of M cells occurs in n draws, `(..., M)`, int32.
 
-    Cell by cell a binomial of what is left. The weights need not sum to 1; where all are 0 the last
-    cell gets all.
+    From words `(..., M - 1)`, n `(...)` and weights `(..., M)`; cell by cell a binomial of what is
+    left. The weights need not sum to 1; where all are 0 the last cell gets all.
     """
     rest = lax.cumsum(weights, weights.ndim - 1, reverse=True)
 
@@ -75,7 +72,7 @@ def multinomial(words: jax.Array, n: jax.Array, weights: jax.Array) -> jax.Array
 
 
 def binomial(words: jax.Array, n: jax.Array, success: jax.Array, failure: jax.Array) -> jax.Array:
-    """Successes in n trials with odds `success : failure`, int32."""
+    """Draw the successes in n trials with odds `success : failure`, int32."""
     words, n, success, failure = jnp.broadcast_arrays(words, n, success, failure)
     p = divide(jnp.minimum(success, failure), success + failure)
     size = n.astype(p.dtype)
@@ -89,7 +86,7 @@ def binomial(words: jax.Array, n: jax.Array, success: jax.Array, failure: jax.Ar
 
 
 def heads(words: jax.Array, n: jax.Array) -> jax.Array:
-    """Heads of n fair coins, int32: up to 32 are the bits of the word itself."""
+    """Draw the heads of n fair coins, int32: up to 32 are the bits of the word itself."""
     words, n = jnp.broadcast_arrays(words, n)
     few = n <= 32
     tossed = jnp.where(
@@ -101,7 +98,7 @@ def heads(words: jax.Array, n: jax.Array) -> jax.Array:
 
 
 def poisson(words: jax.Array, mean: jax.Array) -> jax.Array:
-    """Poisson counts, int32, for means up to 2^30."""
+    """Draw Poisson counts, int32, for means up to 2^30."""
     words, mean = jnp.broadcast_arrays(words, mean)
     large = mean >= 10
 
@@ -110,8 +107,9 @@ def poisson(words: jax.Array, mean: jax.Array) -> jax.Array:
 
 
 def dirichlet(words: jax.Array, concentration: jax.Array) -> jax.Array:
-    """Probabilities that sum to 1 over the last axis; NaN if one concentration is negative,
-    infinite or NaN.
+    """Draw probabilities that sum to 1 over the last axis.
+
+    They are NaN if one concentration is negative, infinite or NaN.
     """
     words, concentration = jnp.broadcast_arrays(words, concentration)
     valid = (concentration >= 0) & (concentration < jnp.inf)
@@ -130,8 +128,9 @@ _Inversion: TypeAlias = tuple[jax.Array, jax.Array, jax.Array, jax.Array]
 def _invert(
     words: jax.Array, active: jax.Array, probability: jax.Array, ratio: jax.Array, slope: jax.Array
 ) -> jax.Array:
-    """Counts k with P(0) = `probability`, P(j + 1) = P(j) (ratio - j slope) / (j + 1), of means
-    below 10; 0 if not active.
+    """Draw counts of means below 10 by inversion; 0 if not active.
+
+    They have P(0) = `probability` and P(j + 1) = P(j) (ratio - j slope) / (j + 1).
     """
     u, _ = _two_uniforms(words)
 
@@ -157,15 +156,17 @@ def _invert(
     return lax.while_loop(unfinished, three_steps, start)[1]
 
 
-# From which on it pays to gather the lanes that were rejected; it takes long to compile.
+# With so many lanes it pays to gather those that were rejected; with fewer, compiling that takes
+# longer than it saves.
 _MANY_LANES = 2**16
 
 
 def _accepted(
     trial: Callable[..., jax.Array], words: jax.Array, active: jax.Array, *parameters: jax.Array
 ) -> jax.Array:
-    """The first `trial(words, *parameters)` that is not negative, for each lane; 0 if it is not
-    active.
+    """Return for each lane the first `trial(words, *parameters)` that is not negative.
+
+    It is 0 for lanes that are not active.
 
     XLA runs all lanes alike, so that repeating until the last one is accepted costs eight trials of
     all. So, of many lanes, those that two trials rejected, 7 % at most, are gathered into a small
@@ -183,9 +184,8 @@ def _accepted(
     dtype = jax.eval_shape(trial, words, *parameters).dtype
     lanes = flat, jnp.where(active.reshape(-1), -1, 0).astype(dtype), of_lanes
     if flat.size < _MANY_LANES:
-        return lax.while_loop(lambda lanes: rejected(lanes[1]), again, lanes)[1].reshape(
-            words.shape
-        )
+        values = lax.while_loop(lambda lanes: rejected(lanes[1]), again, lanes)[1]
+        return values.reshape(words.shape)
     next_words, values, _ = lax.fori_loop(0, 2, lambda _, lanes: again(lanes), lanes)
     few = flat.size // 12 + 64
 
@@ -203,8 +203,9 @@ _Lanes: TypeAlias = tuple[jax.Array, jax.Array, list[jax.Array]]
 
 
 def _places(chosen: jax.Array, number: int) -> jax.Array:
-    """The places of the first `number` lanes that are chosen; past the end where there are
-    fewer.
+    """Return the places of the first `number` lanes that are chosen.
+
+    Where there are fewer, the others are past the end.
     """
     rank = jnp.cumsum(chosen.astype(jnp.int32)) - 1
     nowhere = jnp.full(number, chosen.size, jnp.int32)
@@ -214,7 +215,7 @@ def _places(chosen: jax.Array, number: int) -> jax.Array:
 
 
 def _try_binomial(words: jax.Array, n: jax.Array, p: jax.Array) -> jax.Array:
-    """A binomial count for p <= 1/2 and a mean of 10 at least, or -1."""
+    """Propose a binomial count for p <= 1/2 and a mean of at least 10; -1 if it is rejected."""
     size = n.astype(p.dtype)
     mean = size * p
     k, distance, acceptance = _propose(words, mean, jnp.sqrt(mean * (1 - p)), p)
@@ -229,7 +230,7 @@ def _try_binomial(words: jax.Array, n: jax.Array, p: jax.Array) -> jax.Array:
 
 
 def _try_poisson(words: jax.Array, mean: jax.Array) -> jax.Array:
-    """A Poisson count for a mean of 10 at least, or -1."""
+    """Propose a Poisson count for a mean of at least 10; -1 if it is rejected."""
     k, distance, acceptance = _propose(words, mean, jnp.sqrt(mean), jnp.zeros_like(mean))
     spread = stirling(jnp.maximum(k, 0).astype(mean.dtype))
     likely = acceptance**2 * spread <= jnp.exp(-2 * mean * deviance(distance / mean))
@@ -239,7 +240,10 @@ def _try_poisson(words: jax.Array, mean: jax.Array) -> jax.Array:
 def _propose(
     words: jax.Array, mean: jax.Array, sd: jax.Array, p: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """A count k, k - mean, and the number that sqrt(2 pi) P(k) must reach for k to be accepted."""
+    """Return a count k, k - mean, and what sqrt(2 pi) P(k) must reach for k to be accepted.
+
+    The constants are those of Hörmann's hat.
+    """
     u, v = _two_uniforms(words)
     u = u - 0.5
     b = 1.15 + 2.53 * sd
@@ -252,7 +256,7 @@ def _propose(
 
 
 def _try_gamma(words: jax.Array, shape: jax.Array) -> jax.Array:
-    """A gamma variable for shapes of 1 at least, or -1."""
+    """Propose a gamma variable for shapes of at least 1; -1 if it is rejected."""
     u, v = _two_uniforms(words)
     x = np.sqrt(2) * lax.erf_inv(2 * u - 1 + 2.0**-24)
     d = shape - 1 / 3
@@ -264,7 +268,7 @@ def _try_gamma(words: jax.Array, shape: jax.Array) -> jax.Array:
 
 
 def _two_uniforms(words: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """u in [0, 1), the upper 24 bits; v in (0, 1), the lower 8 with a hash behind them."""
+    """Return u in [0, 1), the upper 24 bits, and v in (0, 1), the lower 8 bits and a hash."""
     dtype = float_dtype()
     u = (words >> 8).astype(dtype) * 2.0**-24
     v = ((words << 24 | hashed(words) >> 8) >> 8).astype(dtype) * 2.0**-24 + 2.0**-25
@@ -272,8 +276,9 @@ def _two_uniforms(words: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def hashed(words: jax.Array) -> jax.Array:
-    """A hash of 32 bits, one to one: multiplications and shifts (constants of Wellons's and
-    TheIronBorn's search).
+    """Hash words of 32 bits, one to one, by multiplications and shifts.
+
+    The constants are from the search of Wellons and TheIronBorn.
     """
     x = words + np.uint32(0x9E3779B9)
     x = (x ^ (x >> 16)) * np.uint32(0x21F0AAAD)
@@ -282,7 +287,7 @@ def hashed(words: jax.Array) -> jax.Array:
 
 
 def deviance(t: Array) -> Array:
-    """`(1 + t) log(1 + t) - t` for t >= -1, by its series where the two would cancel."""
+    """Return `(1 + t) log(1 + t) - t` for t >= -1, by its series where the terms would cancel."""
     near = xp.abs(t) < 0.1
     s, far = xp.where(near, t, 0), xp.where(near | (t <= -1), 1, t)
     series = s**2 * (
@@ -292,10 +297,10 @@ def deviance(t: Array) -> Array:
 
 
 def stirling(k: Array) -> Array:
-    """`(k! e^k / k^k)^2 / 2 pi` = k + 1/6 + 1/72k + ... within 1e-8 for k = 0, 1, 2, ...; a fit."""
+    """Return `(k! e^k / k^k)^2 / 2 pi` = k + 1/6 + 1/72k + ... for k = 0, 1, 2, ...
+
+    What follows k + 1/6 is a rational fit; the error is below 1e-8.
+    """
     top = -3.084672120917846e-06 + k * (0.0049901738797081515 + k / 72)
-    return (
-        k
-        + 1 / 6
-        + top / (0.00041064771477838984 + k * (0.3184705467530385 + k * (0.7025048427109624 + k)))
-    )
+    bottom = 0.00041064771477838984 + k * (0.3184705467530385 + k * (0.7025048427109624 + k))
+    return k + 1 / 6 + top / bottom

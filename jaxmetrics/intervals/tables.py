@@ -1,4 +1,4 @@
-"""Tables of counts to draw from: what they may hold, and metrics that are asked of them."""
+"""Check the tables of counts to draw from, and the metrics to be estimated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOO_MANY = 2.0**31
 
 
 def as_floats(metric: Metric) -> Metric:
-    """The metric with results in the computing dtype."""
+    """Return the metric with results in the computing dtype."""
     if not callable(metric):
         raise TypeError(
             f"metric must be a function of counts, got {type(metric).__name__}; for several at"
@@ -43,17 +43,16 @@ def _as_float(x: Any) -> Array:
 
 
 def where_answered(metric: Metric, tables: Array, example: np.ndarray | None = None) -> Array:
-    """Tables of the host, moved to the device if that is where the metric answers: of the first of
-    them, or of the example.
+    """Move tables of the host to the device if the metric returns arrays of the device.
+
+    This is tried on the example, or else on the first of the tables.
     """
     if on_device(tables):
         return tables
-    if example is None:
-        example = (
-            tables.reshape((-1, *tables.shape[-2:]))[0]
-            if tables.size
-            else np.ones(tables.shape[-2:])
-        )
+    if example is None and tables.size:
+        example = tables.reshape((-1, *tables.shape[-2:]))[0]
+    elif example is None:
+        example = np.ones(tables.shape[-2:])
     try:
         moves = on_device(metric(example))
     except AttributeError:  # such as .at, which arrays of JAX have alone
@@ -68,8 +67,9 @@ def check_num_samples(num_samples: int) -> int:
 
 
 def frequencies(counts: Array, name: str = "counts") -> Array:
-    """Counts or sums of weights, in matrices (or cubes, if they are `paired`): if jit hides a
-    negative one, all are NaN.
+    """Check counts or sums of weights, in matrices (or cubes, if they are `paired`).
+
+    A matrix with a negative one raises, or becomes NaN where jit hides it.
     """
     axes = (-3, -2, -1) if name == "paired" else (-2, -1)
     seen = _seen(counts)
@@ -80,7 +80,7 @@ def frequencies(counts: Array, name: str = "counts") -> Array:
 
 
 def numbers_of_examples(counts: Array, name: str = "counts") -> Array:
-    """The same of whole numbers."""
+    """Check counts as `frequencies` does, and that they are whole numbers below 2^31 in all."""
     axes = (-3, -2, -1) if name == "paired" else (-2, -1)
     seen = _seen(counts)
     if seen is None:
@@ -103,9 +103,7 @@ def numbers_of_examples(counts: Array, name: str = "counts") -> Array:
 
 
 def _seen(x: Array) -> np.ndarray | None:
-    """The values of an array, also where derivatives are taken, but not where jit or vmap hides
-    them.
-    """
+    """Return the values of an array, also where derivatives are taken; None if jit hides them."""
     try:
         return np.asarray(x if is_known(x) else lax.stop_gradient(x))
     except jax.errors.TracerArrayConversionError:
@@ -117,16 +115,12 @@ def is_possible(counts: Array) -> Array:
 
 
 def nan_unless(possible: Array, estimates: Any) -> Any:
-    """NaN, but for the numbers of undefined replicates, for matrices of a batch that have no
-    interval.
-    """
+    """Replace by NaN the estimates of those matrices of a batch that have no interval."""
 
     def mask(x: Array) -> Array:
-        return (
-            x
-            if x.dtype == xp.int32
-            else xp.where(append_axes(possible, x.ndim - possible.ndim), x, xp.nan)
-        )
+        if x.dtype == xp.int32:  # the number of undefined replicates
+            return x
+        return xp.where(append_axes(possible, x.ndim - possible.ndim), x, xp.nan)
 
     return jax.tree.map(mask, estimates)
 
