@@ -149,6 +149,9 @@ def _with_groups(
     return axes
 
 
+_MOST_CELLS = 2**31  # of a table whose size is that of its largest label
+
+
 def _sizes(axes: Sequence[Axis], given: dict[str, Array]) -> tuple[int, ...]:
     """Return the number of classes of each axis.
 
@@ -164,7 +167,13 @@ def _sizes(axes: Sequence[Axis], given: dict[str, Array]) -> tuple[int, ...]:
                     " result."
                 )
             as_class_ids(given[name][..., :0], name, 1)
-        return max([0, *(int(given[name].max()) for name in names if given[name].size)]) + 1
+        largest = max([0, *(int(given[name].max()) for name in names if given[name].size)])
+        if (largest + 1) ** len(names) > _MOST_CELLS:
+            raise ValueError(
+                f"{', '.join(names)}: {largest} is the largest of them, and a table of so many"
+                " classes does not fit into memory. labels=[...] names the classes that there are."
+            )
+        return largest + 1
 
     unsized = [name for name, _, size in axes if size is None and name != "groups"]
     num_classes = number_of_classes(unsized) if unsized else 0

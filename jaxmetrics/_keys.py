@@ -62,7 +62,9 @@ def _device_key(key: Any) -> jax.Array:
             " arrays (or the metric answers with them): give jax.random.key(0) or an int seed."
         )
     if isinstance(key, int | np.integer):
-        return jax.random.key(int(key))
+        high, low = divmod(_seed(key), 2**32)
+        of_low = jax.random.key(np.uint32(low))
+        return jax.random.fold_in(of_low, np.uint32(high)) if high else of_low
     return jax.random.wrap_key_data(jax.numpy.asarray(key)) if key.dtype == np.uint32 else key
 
 
@@ -70,9 +72,16 @@ def _host_key(key: Any) -> HostKey:
     if isinstance(key, np.random.Generator):
         return HostKey(tuple(key.integers(2**32, size=4).tolist()))
     if isinstance(key, int | np.integer):
-        return HostKey((int(key) % 2**64,))
+        return HostKey((_seed(key),))
     words = key if key.dtype == np.uint32 else jax.random.key_data(key)
     return HostKey(tuple(np.asarray(words).ravel().tolist()))
+
+
+def _seed(key: int | np.integer) -> int:
+    """Return an int seed as one word of 64 bits."""
+    if not -(2**63) <= int(key) < 2**64:
+        raise ValueError(f"an int seed lies in [-2^63, 2^64), got {key}.")
+    return int(key) % 2**64
 
 
 # Stands between the words of a key and the number of its part. The words of JAX's keys and of

@@ -37,6 +37,8 @@ def as_array(x: ArrayLike, name: str) -> Array:
             return jax.numpy.asarray(x)
         if len(x) and hasattr(x[0], "__array__") and not isinstance(x[0], np.generic):
             x = [as_array(row, name) for row in x]
+    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
+        raise TypeError(f"{name} is a masked array: give {name}.data, and where=~{name}.mask.")
     if hasattr(x, "detach") and str(getattr(x, "dtype", "")) == "torch.bfloat16":
         x = x.detach().float()  # NumPy has no such dtype; the values stay
     try:

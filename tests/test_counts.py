@@ -688,3 +688,17 @@ def test_masks_and_sizes_that_are_none() -> None:
         jm.confusion_matrix([0], [0], num_classes=0)
     with pytest.raises(TypeError, match="sample_weight must hold real numbers, got dtype <U1"):
         jm.confusion_matrix([0], [0], num_classes=2, sample_weight=["a"])
+
+
+def test_masked_arrays_say_how_to_be_given() -> None:
+    masked = np.ma.array([0, 1, 2], mask=[False, False, True])
+    with pytest.raises(TypeError, match=r"y_true is a masked array: give y_true\.data, and where="):
+        jm.confusion_matrix(masked, [0, 1, 1])
+    np.testing.assert_array_equal(jm.confusion_matrix(np.ma.array([0, 1]), [0, 1]), np.eye(2))
+
+
+def test_labels_too_large_to_be_counted_without_a_size() -> None:
+    with pytest.raises(
+        ValueError, match=r"y_true, y_pred: 1099511627776 is the largest .* labels="
+    ):
+        jm.confusion_matrix([2**40], [0])

@@ -932,3 +932,42 @@ def test_coverage_of_balanced_accuracy() -> None:
 def test_mistakes_raise(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_a_metric_cannot_write_into_the_counts() -> None:
+    """Nor into what it is given again and again: it would change under it."""
+    counts = np.array([[90.0, 10], [5, 95]])
+
+    def metric(c: Any) -> Any:
+        c /= c.sum()
+        return c[0, 0] + c[1, 1]
+
+    for call in (
+        lambda: jm.delta_method(metric, counts),
+        lambda: jm.bootstrap(0, metric, counts),
+        lambda: jm.posterior(0, metric, counts),
+    ):
+        with pytest.raises(ValueError, match="read-only"):
+            call()
+    np.testing.assert_array_equal(counts, [[90, 10], [5, 95]])
+
+
+def test_a_statistic_may_sort_what_was_drawn_for_it() -> None:
+    x = np.random.default_rng(0).normal(size=101)
+    before = x.copy()
+
+    def median(v: np.ndarray) -> Any:
+        v.sort()
+        return v[len(v) // 2]
+
+    estimate = jm.bootstrap_examples(0, median, x)
+    np.testing.assert_array_equal(x, before)
+    assert estimate.value == np.median(x)
+    assert_close(estimate, jm.bootstrap_examples(0, np.median, x), 1e-12)
+
+
+@pytest.mark.parametrize("place", [np.asarray, jnp.asarray])
+def test_an_undefined_metric_has_no_standard_error(place: Any) -> None:
+    estimate = jm.delta_method(lambda c: 0 * c.sum() + np.nan, place([[9.0, 1], [2, 8]]))
+    assert np.isnan(estimate.value)
+    assert np.isnan(estimate.standard_error)

@@ -170,6 +170,20 @@ def test_generators_do_not_draw_for_metrics_that_answer_with_jax_arrays() -> Non
         jm.bootstrap(np.random.default_rng(0), lambda c: jnp.trace(c) / c.sum(), COUNTS)
 
 
+def test_large_and_negative_seeds() -> None:
+    """Whole words of 64 bits count, on the device too."""
+    counts = np.array([[90, 10], [5, 95]])
+    for place in (np.asarray, jnp.asarray):
+        seeds = (0, 1, 2**31, 2**32, 2**63, 2**64 - 2, -1)
+        draws = [np.asarray(jm.bootstrap_counts(seed, place(counts), 20)) for seed in seeds]
+        for i, a in enumerate(draws):
+            assert all((a != b).any() for b in draws[:i])
+        np.testing.assert_array_equal(jm.bootstrap_counts(2**63, place(counts), 20), draws[4])
+        for seed in (2**64, -(2**63) - 1):
+            with pytest.raises(ValueError, match=r"an int seed lies in \[-2\^63, 2\^64\)"):
+                jm.bootstrap_counts(seed, place(counts), 20)
+
+
 def test_seeds_on_the_device_are_those_of_keys() -> None:
     seeded, keyed, legacy = (
         jm.bootstrap_counts(key, jnp.asarray(COUNTS), 5, method="bayesian")

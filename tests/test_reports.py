@@ -457,6 +457,14 @@ def test_csv_has_a_line_for_each_value() -> None:
         assert (line["level"], line["method"]) == level_and_method
 
 
+def test_csv_of_odd_names_can_be_read() -> None:
+    names = ["a\rb", "c,d", 'e"f', "g\nh", "=1+1"]
+    text = jm.report(names * 9, names * 9).to_csv()
+    rows = list(csv.reader(io.StringIO(text, newline="")))
+    assert {len(row) for row in rows} == {7}
+    assert {row[1] for row in rows[1:]} == {"", *names}
+
+
 def test_csv_of_a_comparison() -> None:
     report = jm.comparison_report(TRUE, PRED, TRUE)
     lines = list(csv.DictReader(io.StringIO(report.to_csv())))

@@ -39,7 +39,10 @@ def value_and_error(
         relative = divide(centred, largest)
         return largest[..., 0, 0] * safe_sqrt((counts * relative * relative).sum((-2, -1)))
 
-    return metric(counts), jax.tree.map(error, jacobian(metric, counts, numbers))
+    values = metric(counts)
+    errors = jax.tree.map(error, jacobian(metric, counts, numbers))
+    # Also where the derivative of an undefined metric is 0.
+    return values, jax.tree.map(lambda v, e: xp.where(xp.isnan(v), xp.nan, e), values, errors)
 
 
 def delta_method(

@@ -26,6 +26,7 @@ from jaxmetrics.intervals.replicates import map_in_blocks
 from jaxmetrics.intervals.tables import (
     check_finite,
     check_num_samples,
+    read_only,
 )
 
 __all__ = ["bootstrap_examples"]
@@ -116,6 +117,8 @@ def _answers_on_device(
     statistic: Callable[..., Any], examples: tuple[np.ndarray, ...], resample: str
 ) -> bool:
     weights = {"sample_weight": np.ones(len(examples[0]))} if resample == "weights" else {}
+    if resample == "indices":  # a statistic may sort what was drawn for it in place
+        examples = tuple(x.copy() for x in examples)
     try:
         return on_device(statistic(*examples, **weights))
     except AttributeError:  # such as .at, which arrays of JAX have alone
@@ -156,9 +159,8 @@ def _bootstrap_examples(
         return of_weights(_how_often(drawn, units, float_dtype(*examples)))
 
     def of_weights(weights: Array) -> Any:
-        return statistic(
-            *examples, sample_weight=weights if members is None else weights[..., members]
-        )
+        of_examples = weights if members is None else weights[..., members]
+        return statistic(*map(read_only, examples), sample_weight=of_examples)
 
     def without(first: Array) -> Any:
         """Compute the statistic without the group that starts at `first` in the order."""

@@ -27,12 +27,20 @@ def as_floats(metric: Metric) -> Metric:
         )
 
     def call(counts: Array) -> Any:
-        values = jax.tree.map(_as_float, metric(counts))
+        values = jax.tree.map(_as_float, metric(read_only(counts)))
         if not jax.tree.leaves(values):
             raise ValueError(f"metric must return an array or a pytree of arrays, got {values!r}.")
         return values
 
     return call
+
+
+def read_only(x: Array) -> Array:
+    """Return a view of a NumPy array in which a user's function cannot write."""
+    if isinstance(x, np.ndarray):
+        x = x.view()
+        x.flags.writeable = False
+    return x
 
 
 def _as_float(x: Any) -> Array:

@@ -49,5 +49,9 @@ def _number(x: float | None) -> str:
 
 def _lines(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([titles, *rows])
+    plain = csv.writer(text, lineterminator="\n")
+    quoted = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    for row in (titles, *rows):
+        # By itself the writer quotes a carriage return only where lines end with one.
+        (quoted if any("\r" in cell for cell in row) else plain).writerow(row)
     return text.getvalue()
