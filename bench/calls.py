@@ -97,11 +97,12 @@ def data_for(side: str) -> Data:
     if side == TORCH:
         import torch
 
-        return Data(**{name: torch.as_tensor(x) for name, x in arrays.items()})
+        tensors: dict[str, Any] = {name: torch.as_tensor(x) for name, x in arrays.items()}
+        return Data(**tensors)
     return Data(**arrays, key=0)
 
 
-def counted(metric: Callable[[Any], Job]) -> Job:
+def counted(metric: Callable[[Any], Callable[[Any], Any]]) -> Job:
     """`metric(jm)` of the labels: counting is a part of the call."""
     return lambda jm, d: metric(jm)(jm.confusion_matrix(d.y_true, d.y_pred, num_classes=K))
 
@@ -451,7 +452,7 @@ def timed(name: str, side: str) -> dict[str, float]:
 
         wait = jax.block_until_ready
 
-        def listen(event: str, seconds: float, **_: object) -> None:
+        def listen(event: str, duration_secs: float, **kwargs: str | int) -> None:
             if event == COMPILED:
                 programs.append(event)
 

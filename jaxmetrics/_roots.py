@@ -47,12 +47,7 @@ def root(
         value, slope = function(search.x)
         low = xp.where(value < 0, search.x, search.low)
         high = xp.where(value < 0, search.high, search.x)
-        newton = search.x - value / xp.where(slope > 0, slope, 1)
-        inside = (slope > 0) & (newton >= low) & (newton <= high)
-        shrinks = 2 * xp.abs(newton - search.x) <= search.step
-        greatest = xp.finfo(low.dtype).max ** 0.5
-        split = xp.where(high == xp.inf, xp.clip(4 * search.x, 1, greatest), (low + high) / 2)
-        x = xp.where(value == 0, search.x, xp.where(inside & shrinks, newton, split))
+        x = xp.where(value == 0, search.x, _next(search, value, slope, low, high))
         step = xp.abs(x - search.x)
         done = search.done | (step <= atol + rtol * xp.abs(x)) | xp.isnan(value)
         return _Search(low, high, xp.where(search.done, search.x, x), step, done, search.passes + 1)
@@ -63,6 +58,16 @@ def root(
     return lax.while_loop(
         lambda search: ~search.done.all() & (search.passes < _MOST_STEPS), advance, search
     ).x
+
+
+def _next(search: _Search, value: Array, slope: Array, low: Array, high: Array) -> Array:
+    """Return where Newton's step leads if it may be taken, else where the bracket is split."""
+    newton = search.x - value / xp.where(slope > 0, slope, 1)
+    inside = (slope > 0) & (newton >= low) & (newton <= high)
+    shrinks = 2 * xp.abs(newton - search.x) <= search.step
+    greatest = xp.finfo(low.dtype).max ** 0.5
+    split = xp.where(high == xp.inf, xp.clip(4 * search.x, 1, greatest), (low + high) / 2)
+    return xp.where(inside & shrinks, newton, split)
 
 
 def with_gradient(function: Function, x: Array) -> Array:

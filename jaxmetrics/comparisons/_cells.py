@@ -33,10 +33,10 @@ def as_cube(paired: ArrayLike) -> Array:
     return counts
 
 
-def as_cells(paired: ArrayLike, checked: Callable[[Array, str], Array]) -> Array:
+def as_cells(paired: ArrayLike, checked: Callable[..., Array]) -> Array:
     """Return checked cells `(..., K, K K)`: column a K + b for the predictions a and b."""
     cube = as_cube(paired)
-    return checked(cube, "paired").reshape((*cube.shape[:-2], -1))
+    return checked(cube, "paired", table_ndim=3).reshape((*cube.shape[:-2], -1))
 
 
 class Layout(NamedTuple):
@@ -136,16 +136,8 @@ def distinct(
     named_labels: dict[str, ArrayLike], k: int, where: ArrayLike | None
 ) -> tuple[Array, Array]:
     """Count the combinations of labels that occur, `(R, W)`; return their labels `(C, R, W)`."""
-    given = {name: as_array(labels, name) for name, labels in named_labels.items()}
-    shapes = {name: x.shape for name, x in given.items()}
     mask = None if where is None else as_mask(where)
-    check_examples(shapes if mask is None else shapes | {"where": mask.shape})
-    if any(len(shape) != 1 for shape in shapes.values()):
-        raise ValueError(
-            "labels must have shape (n,), got"
-            f" {', '.join(f'{name} {shape}' for name, shape in shapes.items())}."
-        )
-    ids = [as_class_ids(x, name, k, mask) for name, x in given.items()]
+    ids = _checked_ids(named_labels, k, mask)
     if not all(map(is_known, (*ids, mask))):  # each example is a combination of its own
         hidden = xp.stack([x.astype(xp.int32) for x in ids])
         counted = ((hidden >= 0) & (hidden < k)).all(0) & (True if mask is None else mask)
@@ -156,6 +148,17 @@ def distinct(
     if not on_device(ids, mask):
         return cells, labels
     return jax.numpy.asarray(cells, float_dtype()), jax.numpy.asarray(labels, np.int32)
+
+
+def _checked_ids(named_labels: dict[str, ArrayLike], k: int, mask: Array | None) -> list[Array]:
+    """Check labels `(n,)` of the same examples, and return them as class ids."""
+    given = {name: as_array(labels, name) for name, labels in named_labels.items()}
+    shapes = {name: x.shape for name, x in given.items()}
+    check_examples(shapes if mask is None else shapes | {"where": mask.shape})
+    if any(len(shape) != 1 for shape in shapes.values()):
+        described = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise ValueError(f"labels must have shape (n,), got {described}.")
+    return [as_class_ids(x, name, k, mask) for name, x in given.items()]
 
 
 def _combinations(table: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -70,7 +70,13 @@ def accelerations(
             lambda j, d: xp.where(append_axes(few, j.ndim - few.ndim), j, d), jackknifed, slopes
         )
 
-    leaves, structure = jax.tree.flatten(values)  # in one array, so that it is compiled once
+    return _accelerations_of_leaves(values, counts, stratified)
+
+
+def _accelerations_of_leaves(influences: Any, counts: Array, stratified: bool) -> Any:
+    """Apply `acceleration_of` to all leaves in one array, so that it is compiled once."""
+    k, width = counts.shape[-2:]
+    leaves, structure = jax.tree.flatten(influences)
     sizes = [math.prod(u.shape[counts.ndim - 2 : -2]) for u in leaves]
     flat = [
         u.reshape((*counts.shape[:-2], size, k, width))

@@ -74,12 +74,12 @@ def check_num_samples(num_samples: int) -> int:
     return num_samples
 
 
-def frequencies(counts: Array, name: str = "counts") -> Array:
-    """Check counts or sums of weights, in matrices (or cubes, if they are `paired`).
+def frequencies(counts: Array, name: str = "counts", *, table_ndim: int = 2) -> Array:
+    """Check counts or sums of weights, in tables of so many axes.
 
-    A matrix with a negative one raises, or becomes NaN where jit hides it.
+    A table with a negative one raises, or becomes NaN where jit hides it.
     """
-    axes = (-3, -2, -1) if name == "paired" else (-2, -1)
+    axes = tuple(range(-table_ndim, 0))
     seen = _seen(counts)
     if seen is not None:
         refuse_where(~(seen >= 0), seen, name, "expected a count >= 0.")
@@ -87,9 +87,9 @@ def frequencies(counts: Array, name: str = "counts") -> Array:
     return xp.where((counts >= 0).all(axes, keepdims=True), counts, xp.nan)
 
 
-def numbers_of_examples(counts: Array, name: str = "counts") -> Array:
+def numbers_of_examples(counts: Array, name: str = "counts", *, table_ndim: int = 2) -> Array:
     """Check counts as `frequencies` does, and that they are whole numbers below 2^31 in all."""
-    axes = (-3, -2, -1) if name == "paired" else (-2, -1)
+    axes = tuple(range(-table_ndim, 0))
     seen = _seen(counts)
     if seen is None:
         valid = (counts >= 0) & (counts == xp.round(counts))
