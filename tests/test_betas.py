@@ -351,7 +351,7 @@ def test_values_and_derivatives_by_parameters_x_and_q(
         np.testing.assert_allclose(
             values[i][:6], values_at(p, points, levels)[:6], rtol=1e-10, atol=1e-12
         )
-        expected = by_differences(lambda p: values_at(p, points, levels, shortest=size == 9), p)  # noqa: B023
+        expected = by_differences(lambda p: values_at(p, points, levels, shortest=size == 9), p)  # noqa: B023  # called at once
         np.testing.assert_allclose(by_parameters[:6], expected[:6], rtol=1e-4, atol=2e-6)
         # A mode at 1 has no derivative by beta = 1.
         free = slice(0, 1 if p[0, 1] == 1 and len(p) == 1 else 2)
@@ -359,7 +359,7 @@ def test_values_and_derivatives_by_parameters_x_and_q(
             by_parameters[6:size, :, free], expected[6:, :, free], rtol=1e-3, atol=1e-6
         )
         by_differences_x = by_differences(partial(first_values, p, levels=levels), points, 1e-3)
-        by_differences_q = by_differences(lambda v: first_values(p, points, v), levels, 1e-3)  # noqa: B023
+        by_differences_q = by_differences(lambda v: first_values(p, points, v), levels, 1e-3)  # noqa: B023  # called at once
         np.testing.assert_allclose(by_x[:6], by_differences_x, rtol=1e-4, atol=1e-4)
         np.testing.assert_allclose(by_q[:6], by_differences_q, rtol=1e-5, atol=1e-5)
 

@@ -475,7 +475,7 @@ def test_what_is_not_drawn_is_the_same_on_the_device(x64: bool) -> None:
     close(lambda c: jm.compare(KEY, macro_f1, c, method="delta", rope=0.02))
     close(lambda c: jm.compare_unpaired(KEY, macro_f1, c.sum(-1), c.sum(-2), method="delta"))
     for method in ("exact", "mid-p", "corrected", "asymptotic"):
-        close(lambda c: jm.mcnemar(c, method=method), tolerance * 20)  # noqa: B023
+        close(lambda c: jm.mcnemar(c, method=method), tolerance * 20)  # noqa: B023  # called at once
 
 
 @pytest.mark.slow

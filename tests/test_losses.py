@@ -373,7 +373,7 @@ def test_nan_logits_make_loss_and_gradient_nan() -> None:
     one = np.array([[np.nan, 0.0, 1.0]])
     for loss in (jm.cross_entropy, jm.focal_loss):
         assert np.isnan(loss(one, [0])).all()
-        assert np.isnan(jax.grad(lambda z: loss(z, [0]).sum())(jnp.asarray(one))).all()  # noqa: B023
+        assert np.isnan(jax.grad(lambda z: loss(z, [0]).sum())(jnp.asarray(one))).all()  # noqa: B023  # called at once
 
 
 def test_probabilities_of_an_event_lie_in_the_unit_interval() -> None:

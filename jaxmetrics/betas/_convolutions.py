@@ -16,7 +16,7 @@
 The error of the cdf in x64 (in float32), measured against quadrature, convolution on fine grids and
 finer steps:
 
-- of the first method 1e-12 (1e-6; 2e-5 for 1000 classes) plus a tenth of the |phi| at the highest
+- of the first method 1e-12 (3e-6; 7e-6 for 1000 classes) plus a tenth of the |phi| at the highest
   frequencies;
 - of the second usually 1e-9 (1e-6), and at most 1e-6 (2e-5), where poles of Jeffreys' prior meet at
   several scales. With thirteen or more such classes, each half as wide as the one before, and poles

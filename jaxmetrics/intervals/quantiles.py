@@ -80,7 +80,7 @@ def estimates_of(
     estimates = _estimate(value, low, high, drawn)
     ends = np.cumsum([leaf.size for leaf in leaves])
     pieces = [
-        jax.tree.map(lambda x: x[end - leaf.size : end].reshape(leaf.shape), estimates)  # noqa: B023
+        jax.tree.map(lambda x: x[end - leaf.size : end].reshape(leaf.shape), estimates)  # noqa: B023  # called at once
         for leaf, end in zip(leaves, ends, strict=True)
     ]
     return jax.tree.unflatten(structure, pieces)

@@ -20,10 +20,8 @@ arrays and lists), a label at or beyond K.
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._arithmetic import divide
@@ -42,6 +40,7 @@ from jaxmetrics._validation import (
     refuse_where,
     valid_ids,
 )
+from jaxmetrics.losses._softmax import neg_log_softmax, one_hot, soft_target_loss
 
 __all__ = [
     "binary_cross_entropy",
@@ -94,14 +93,14 @@ def _cross_entropy(
     z: Array, ids: Array, mask: Array | None, weights: Array | None, smoothing: Array | None
 ) -> Array:
     z, ids, counts = _broadcast(z, ids, mask)
-    loss = _weighted(_neg_log_softmax(z, ids, counts), ids, counts, weights)
+    loss = _weighted(neg_log_softmax(z, ids, counts), ids, counts, weights)
     if smoothing is not None:
         k = z.shape[-1]
         if weights is None:
             target = xp.full_like(z, 1 / k)
         else:
             target = xp.broadcast_to(weights / k, z.shape)
-        smooth_loss = _soft_target_loss(z, target, counts)
+        smooth_loss = soft_target_loss(z, target, counts)
         loss = scaled(1 - smoothing, loss) + scaled(smoothing, smooth_loss)
     return loss
 
@@ -168,7 +167,7 @@ def soft_cross_entropy(
 @compiled
 def _soft_cross_entropy(z: Array, t: Array, mask: Array | None) -> Array:
     shape = np.broadcast_shapes(z.shape[:-1], t.shape[:-1])
-    return _soft_target_loss(z, t, xp.ones_like(z, bool, shape=shape) if mask is None else mask)
+    return soft_target_loss(z, t, xp.ones_like(z, bool, shape=shape) if mask is None else mask)
 
 
 def nll(probs: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) -> Array:
@@ -209,7 +208,7 @@ def nll(probs: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) 
 def _nll(p: Array, labels: Array, mask: Array | None) -> Array:
     if is_integer(labels):
         p, ids, mask = _broadcast(p, labels, mask)
-        y = _one_hot(ids, p.shape[-1]).astype(p.dtype)
+        y = one_hot(ids, p.shape[-1]).astype(p.dtype)
     else:
         y = labels
     contributes = y != 0 if mask is None else (y != 0) & mask[..., None]
@@ -323,7 +322,7 @@ def _focal_loss(
     z: Array, ids: Array, mask: Array | None, weights: Array | None, *, gamma: float
 ) -> Array:
     z, ids, counts = _broadcast(z, ids, mask)
-    loss = _neg_log_softmax(z, ids, counts)
+    loss = neg_log_softmax(z, ids, counts)
     if gamma != 0:
         loss = _focal(loss, gamma) if is_jax(loss) else _focal.fun(loss, gamma)
     return _weighted(loss, ids, counts, weights)
@@ -407,7 +406,7 @@ def _multiclass_hinge_loss(z: Array, ids: Array, mask: Array | None) -> Array:
     if z.shape[-1] == 1:
         return xp.zeros_like(z[..., 0])
     z = xp.where(counts[..., None], z, 0)
-    is_label = _one_hot(ids, z.shape[-1])
+    is_label = one_hot(ids, z.shape[-1])
     best_other = xp.where(is_label, -xp.inf, z).max(-1)
     z_y = xp.where(is_label, z, 0).sum(-1)
     both_infinite = (best_other == z_y) & xp.isinf(z_y)  # their difference would be NaN
@@ -443,6 +442,7 @@ def weighted_mean(
 
     >>> weighted_mean([1.0, 2.0, np.nan], where=[True, True, False])
     np.float64(1.5)
+    >>> import jax.numpy as jnp
     >>> weighted_mean(jnp.array([1.0, 2.0]), sample_weight=[3.0, 1.0], parts=True)
     (Array(5., dtype=float32), Array(4., dtype=float32))
     """
@@ -468,101 +468,6 @@ def _weighted_mean(
     w = xp.broadcast_to(w, np.broadcast_shapes(w.shape, v.shape))
     sums = (w * xp.where((w == 0) & ~xp.isfinite(v), 0, v)).sum(axis), w.sum(axis)
     return sums if parts else divide(*sums)
-
-
-@custom_jvp
-def _neg_log_softmax(z: Array, ids: Array, counts: Array) -> Array:
-    """Compute `-ln softmax(z)_y`, 0 where not `counts`."""
-    return _neg_log_softmax_of(_row(z), z, ids, counts)
-
-
-def _neg_log_softmax_of(row: _Row, z: Array, ids: Array, counts: Array) -> Array:
-    z_y = xp.take_along_axis(z, ids[..., None], -1, mode="clip")[..., 0]
-    return xp.where(counts, _neg_log_softmax_at(z_y, row, z.shape[-1]), 0)
-
-
-@_neg_log_softmax.defjvp
-def _neg_log_softmax_jvp(
-    primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]
-) -> tuple[Array, Array]:
-    """Compute `(softmax(z) - y) dz`.
-
-    Without a gather, whose transpose scatters, and finite where logits are infinite.
-    """
-    (z, ids, counts), (dz, _, _) = primals, tangents
-    row = _row(z)
-    slope = _softmax(z, row, counts) - _one_hot(xp.where(counts, ids, -1), z.shape[-1])
-    return _neg_log_softmax_of(row, z, ids, counts), (slope * dz).sum(-1)
-
-
-@custom_jvp
-def _soft_target_loss(z: Array, t: Array, counts: Array) -> Array:
-    """Compute `-sum_c t_c ln softmax(z)_c`, 0 where not `counts`; a class with t = 0 adds 0."""
-    losses = _neg_log_softmax_at(z, _row(z), z.shape[-1])
-    return xp.where(counts, xp.where(t == 0, 0, t * losses).sum(-1), 0)
-
-
-@_soft_target_loss.defjvp
-def _soft_target_loss_jvp(
-    primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]
-) -> tuple[Array, Array]:
-    """Compute `(softmax(z) sum_c t_c - t) dz - ln softmax(z) dt`, kept finite for infinite z."""
-    (z, t, counts), (dz, dt, _) = primals, tangents
-    row = _row(z)
-    t = xp.where(counts[..., None], t, 0)
-    slope = _softmax(z, row, counts) * t.sum(-1, keepdims=True) - t
-    losses = xp.minimum(_neg_log_softmax_at(z, row, z.shape[-1]), xp.finfo(z.dtype).max)
-    losses = xp.where(counts[..., None], losses, 0)
-    return _soft_target_loss(z, t, counts), (slope * dz).sum(-1) + (losses * dt).sum(-1)
-
-
-class _Row(NamedTuple):
-    """What softmax needs of each row of logits.
-
-    What an infinite `greatest` needs is chosen row by row: a branch would make a GPU wait, a choice
-    for each logit keeps XLA on a CPU from its fast softmax.
-    """
-
-    greatest: Array
-    top: Array  # the greatest if it is finite, else 0
-    exps: Array  # exp(z - top), (..., K)
-    total: Array  # the sum of exps
-
-
-def _row(z: Array) -> _Row:
-    greatest = z.max(-1)
-    top = xp.where(xp.isfinite(greatest), greatest, 0)
-    exps = xp.exp(z - top[..., None])
-    return _Row(greatest, top, exps, exps.sum(-1))
-
-
-def _neg_log_softmax_at(z: Array, row: _Row, k: int) -> Array:
-    """Compute `-ln softmax` at some logits of each row of K, `(..., C)`, or one of each, `(...)`.
-
-    If the greatest logit is +inf, those equal to it are certain; if it is -inf, all are equal.
-    """
-    greatest, top, total = (
-        x if z.ndim == x.ndim else x[..., None] for x in (row.greatest, row.top, row.total)
-    )
-    limit = xp.where(z == greatest, xp.where(greatest > 0, 0.0, np.log(k)), xp.inf)
-    limit = xp.where(xp.isnan(greatest), xp.nan, limit)
-    return xp.where(xp.isfinite(greatest), xp.log(total) - (z - top), limit)
-
-
-def _softmax(z: Array, row: _Row, counts: Array) -> Array:
-    """Compute softmax, 0 where not `counts`.
-
-    The exponentials are those of the loss: on a CPU they take longer than all else.
-    """
-    greatest, total = row.greatest[..., None], row.total[..., None]
-    limit = xp.where(counts, xp.where(row.greatest > 0, 1, 1 / z.shape[-1]), 0)[..., None]
-    is_finite = ~xp.isinf(greatest) & counts[..., None]
-    return xp.where(is_finite, row.exps * (1 / total), (z == greatest) * limit)
-
-
-def _one_hot(ids: Array, k: int) -> Array:
-    # jnp's arange is an iota; NumPy's would stand in the program as a constant of k numbers.
-    return ids[..., None] == (jnp if is_jax(ids) else np).arange(k, dtype=np.int32)
 
 
 def _of_classes(

@@ -1,0 +1,107 @@
+"""Losses of a softmax and their derivatives, with digits where probabilities underflow or are 1."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._namespaces import Array, custom_jvp, is_jax, xp
+
+__all__: list[str] = []
+
+
+@custom_jvp
+def neg_log_softmax(z: Array, ids: Array, counts: Array) -> Array:
+    """Compute `-ln softmax(z)_y`, 0 where not `counts`."""
+    return _neg_log_softmax_of(_row(z), z, ids, counts)
+
+
+def _neg_log_softmax_of(row: _Row, z: Array, ids: Array, counts: Array) -> Array:
+    z_y = xp.take_along_axis(z, ids[..., None], -1, mode="clip")[..., 0]
+    return xp.where(counts, _neg_log_softmax_at(z_y, row, z.shape[-1]), 0)
+
+
+@neg_log_softmax.defjvp
+def _neg_log_softmax_jvp(
+    primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]
+) -> tuple[Array, Array]:
+    """Compute `(softmax(z) - y) dz`.
+
+    Without a gather, whose transpose scatters, and finite where logits are infinite.
+    """
+    (z, ids, counts), (dz, _, _) = primals, tangents
+    row = _row(z)
+    slope = _softmax(z, row, counts) - one_hot(xp.where(counts, ids, -1), z.shape[-1])
+    return _neg_log_softmax_of(row, z, ids, counts), (slope * dz).sum(-1)
+
+
+@custom_jvp
+def soft_target_loss(z: Array, t: Array, counts: Array) -> Array:
+    """Compute `-sum_c t_c ln softmax(z)_c`, 0 where not `counts`; a class with t = 0 adds 0."""
+    losses = _neg_log_softmax_at(z, _row(z), z.shape[-1])
+    return xp.where(counts, xp.where(t == 0, 0, t * losses).sum(-1), 0)
+
+
+@soft_target_loss.defjvp
+def _soft_target_loss_jvp(
+    primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]
+) -> tuple[Array, Array]:
+    """Compute `(softmax(z) sum_c t_c - t) dz - ln softmax(z) dt`, kept finite for infinite z."""
+    (z, t, counts), (dz, dt, _) = primals, tangents
+    row = _row(z)
+    t = xp.where(counts[..., None], t, 0)
+    slope = _softmax(z, row, counts) * t.sum(-1, keepdims=True) - t
+    losses = xp.minimum(_neg_log_softmax_at(z, row, z.shape[-1]), xp.finfo(z.dtype).max)
+    losses = xp.where(counts[..., None], losses, 0)
+    return soft_target_loss(z, t, counts), (slope * dz).sum(-1) + (losses * dt).sum(-1)
+
+
+class _Row(NamedTuple):
+    """What softmax needs of each row of logits.
+
+    What an infinite `greatest` needs is chosen row by row: a branch would make a GPU wait, a choice
+    for each logit keeps XLA on a CPU from its fast softmax.
+    """
+
+    greatest: Array
+    top: Array  # the greatest if it is finite, else 0
+    exps: Array  # exp(z - top), (..., K)
+    total: Array  # the sum of exps
+
+
+def _row(z: Array) -> _Row:
+    greatest = z.max(-1)
+    top = xp.where(xp.isfinite(greatest), greatest, 0)
+    exps = xp.exp(z - top[..., None])
+    return _Row(greatest, top, exps, exps.sum(-1))
+
+
+def _neg_log_softmax_at(z: Array, row: _Row, k: int) -> Array:
+    """Compute `-ln softmax` at some logits of each row of K, `(..., C)`, or one of each, `(...)`.
+
+    If the greatest logit is +inf, those equal to it are certain; if it is -inf, all are equal.
+    """
+    greatest, top, total = (
+        x if z.ndim == x.ndim else x[..., None] for x in (row.greatest, row.top, row.total)
+    )
+    limit = xp.where(z == greatest, xp.where(greatest > 0, 0.0, np.log(k)), xp.inf)
+    limit = xp.where(xp.isnan(greatest), xp.nan, limit)
+    return xp.where(xp.isfinite(greatest), xp.log(total) - (z - top), limit)
+
+
+def _softmax(z: Array, row: _Row, counts: Array) -> Array:
+    """Compute softmax, 0 where not `counts`.
+
+    The exponentials are those of the loss: on a CPU they take longer than all else.
+    """
+    greatest, total = row.greatest[..., None], row.total[..., None]
+    limit = xp.where(counts, xp.where(row.greatest > 0, 1, 1 / z.shape[-1]), 0)[..., None]
+    is_finite = ~xp.isinf(greatest) & counts[..., None]
+    return xp.where(is_finite, row.exps * (1 / total), (z == greatest) * limit)
+
+
+def one_hot(ids: Array, k: int) -> Array:
+    # jnp's arange is an iota; NumPy's would stand in the program as a constant of k numbers.
+    return ids[..., None] == (jnp if is_jax(ids) else np).arange(k, dtype=np.int32)
