@@ -626,6 +626,12 @@ ESTIMATES: dict[str, Row] = {
     "posterior": Row(
         call=lambda c: jm.posterior(key(), jm.f1, c, num_samples=DRAWS), cases=_TABLES, **_random
     ),
+    "likelihood_interval": Row(
+        call=partial(jm.likelihood_interval, jm.macro(jm.f1)), cases=_TABLES, float32=1e-5
+    ),
+    "likelihood_interval stratified": Row(
+        call=partial(jm.likelihood_interval, jm.f1, stratified=True), cases=_TABLES, float32=1e-5
+    ),
     "delta_method": Row(
         call=partial(jm.delta_method, jm.macro(jm.f1)), cases=_TABLES, float32=1e-5
     ),
