@@ -76,7 +76,7 @@ def test_arrays_of_jax_are_taken_too() -> None:
     assert same[0].to_dict() == same[1].to_dict()
 
 
-def test_every_figure_has_an_interval() -> None:
+def test_every_figure_but_a_maximum_has_an_interval() -> None:
     report = jm.report(TRUE, PRED, level=0.9)
     overall = {
         name: (figure.low, figure.high, figure.method) for name, figure in report.overall.items()
@@ -89,8 +89,7 @@ def test_every_figure_has_an_interval() -> None:
         == overall["micro_f1"]
         == (float(right.low), float(right.high), "wilson")
     )
-    commonest = jm.proportion_interval(3, 8, level=0.9)
-    assert overall["no_information_rate"] == (float(commonest.low), float(commonest.high), "wilson")
+    assert overall["no_information_rate"] == (None, None, None)  # the largest of several shares
     for name, metric, transform in (
         ("balanced_accuracy", jm.balanced_accuracy, "logit"),
         ("macro_f1", jm.macro(jm.f1), "logit"),
@@ -114,6 +113,18 @@ def test_every_figure_has_an_interval() -> None:
     jaccard = jm.proportion_interval(2, 4, level=0.9)  # of class bee: TP = 2, FP = 1, FN = 1
     f1 = report.per_class["f1"][1]
     assert math.isclose(f1.low or 0, float(2 * jaccard.low / (1 + jaccard.low)), rel_tol=1e-6)
+
+
+def test_a_value_without_an_interval_is_written_alone() -> None:
+    report = jm.report(TRUE, PRED)
+    assert "\nno information rate          0.375\n" in report.to_text()
+    assert "\n| no information rate | 0.375 |  |  |\n" in report.to_markdown()
+    assert "\nno_information_rate,,0.375,,,,\n" in report.to_csv()
+    assert report.to_dict()["overall"]["no_information_rate"] == {"value": 0.375}
+    row = (
+        '<td class="name">no information rate</td><td><b>0.375</b></td><td></td><td></td><td></td>'
+    )
+    assert row in report.to_html()
 
 
 def test_no_error_seen_does_not_mean_none_to_come() -> None:

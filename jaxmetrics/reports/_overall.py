@@ -21,6 +21,7 @@ from jaxmetrics.metrics import (
     f1,
     macro,
     matthews_corrcoef,
+    no_information_rate,
     weighted,
 )
 from jaxmetrics.posteriors import balanced_accuracy_posterior
@@ -36,7 +37,7 @@ class PerClass(NamedTuple):
     f1: Estimate
 
 
-_PROPORTIONS = ("accuracy", "micro_f1", "no_information_rate")
+_PROPORTIONS = ("accuracy", "micro_f1")
 _FRACTIONS: dict[str, Metric] = {
     "balanced_accuracy": balanced_accuracy,
     "macro_f1": macro(f1),
@@ -67,7 +68,8 @@ def estimates_of(counts: np.ndarray, level: float) -> tuple[dict[str, Estimate],
     proportion = partial(proportion_interval, level=level)
     right = proportion(tp.sum(), counts.sum())  # with one label per example the micro F1, too
     overall = {"accuracy": right, "micro_f1": right}
-    overall["no_information_rate"] = proportion(counts.sum(-1).max(), counts.sum())
+    # A maximum: an interval of the commonest class's share is none of the largest share.
+    overall["no_information_rate"] = Estimate(no_information_rate(counts), *[np.nan] * 3, 0)
     overall |= delta_method(_fractions, counts, level=level, transform="logit")
     overall |= delta_method(_coefficients, counts, level=level, transform="atanh")
     jaccard = proportion(tp, tp + fp + fn)
@@ -93,8 +95,8 @@ def overall_values(
     never_right = bool(((matrix.diagonal() == 0) & (matrix.sum(1) > 0)).any())
     certain = [
         name
-        for name, x in values.items()
-        if x.method == "delta" and (never_right or x.low == x.high)
+        for name in _FRACTIONS | _COEFFICIENTS
+        if not np.isnan((x := values[name]).value) and (never_right or x.low == x.high)
     ]
     if certain:
         occurring = (matrix.sum(0) > 0) | (matrix.sum(1) > 0)
