@@ -25,6 +25,7 @@ from jaxmetrics.metrics import (
     weighted,
 )
 from jaxmetrics.posteriors import balanced_accuracy_posterior
+from jaxmetrics.reports._text import fraction
 from jaxmetrics.reports.values import ReportedValue, posterior_value, value_of
 
 __all__: list[str] = []
@@ -113,8 +114,13 @@ def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedVal
     that occur in truth.
     """
     average = balanced_accuracy_posterior(matrix_of_true_classes(matrix))
-    low, high = average.interval(level)
-    return ReportedValue(float(average.mean), float(low), float(high), "posterior")
+    low, high = map(float, average.interval(level))
+    note = "The prior is flat, worth one right and one wrong example of each class"
+    estimate = float(balanced_accuracy(matrix))
+    if not low <= estimate <= high:
+        note += "; it pulls the interval away from the balanced accuracy of these examples, "
+        note += fraction(estimate)
+    return ReportedValue(float(average.mean), low, high, "posterior", f"{note}.")
 
 
 def matrix_of_true_classes(matrix: np.ndarray) -> np.ndarray:
