@@ -375,6 +375,7 @@ SCORERS: dict[str, Row] = {
     "normalized_entropy": Row(call=jm.normalized_entropy, cases=_probs, smooth=(1,), **OF_ROWS),
     "calibration_bins": Row(call=jm.calibration_bins, cases=_event, adds=True, **OF_EXAMPLES),
     "calibration_error": Row(call=jm.calibration_error, cases=_event, **OF_EXAMPLES),
+    "calibration_interval": Row(call=jm.calibration_interval, cases=_event, **OF_EXAMPLES),
     "calibration_curve": Row(
         call=partial(jm.calibration_curve, strategy="quantile"), cases=_event, **OF_EXAMPLES
     ),
@@ -427,6 +428,7 @@ OF_CURVES: dict[str, Row] = {
         call=jm.average_precision_bounds, cases=_histograms, float32=5e-5
     ),
     "binned_calibration_error": Row(call=jm.binned_calibration_error, cases=_bins),
+    "binned_calibration_interval": Row(call=jm.binned_calibration_interval, cases=_bins),
     "binned_calibration_curve": Row(call=jm.binned_calibration_curve, cases=_bins),
     "two_class": Row(
         call=jm.two_class, cases=alone({"ordinary": _PROB[:, 0], "other": _PROB[:, 1]}), smooth=(0,)

@@ -76,7 +76,7 @@ def test_arrays_of_jax_are_taken_too() -> None:
     assert same[0].to_dict() == same[1].to_dict()
 
 
-def test_every_figure_has_an_interval() -> None:
+def test_every_figure_but_a_maximum_has_an_interval() -> None:
     report = jm.report(TRUE, PRED, level=0.9)
     overall = {
         name: (figure.low, figure.high, figure.method) for name, figure in report.overall.items()
@@ -89,8 +89,7 @@ def test_every_figure_has_an_interval() -> None:
         == overall["micro_f1"]
         == (float(right.low), float(right.high), "wilson")
     )
-    commonest = jm.proportion_interval(3, 8, level=0.9)
-    assert overall["no_information_rate"] == (float(commonest.low), float(commonest.high), "wilson")
+    assert overall["no_information_rate"] == (None, None, None)  # the largest of several shares
     for name, metric, transform in (
         ("balanced_accuracy", jm.balanced_accuracy, "logit"),
         ("macro_f1", jm.macro(jm.f1), "logit"),
@@ -114,6 +113,48 @@ def test_every_figure_has_an_interval() -> None:
     jaccard = jm.proportion_interval(2, 4, level=0.9)  # of class bee: TP = 2, FP = 1, FN = 1
     f1 = report.per_class["f1"][1]
     assert math.isclose(f1.low or 0, float(2 * jaccard.low / (1 + jaccard.low)), rel_tol=1e-6)
+
+
+def test_a_value_without_an_interval_is_written_alone() -> None:
+    report = jm.report(TRUE, PRED)
+    assert "\nno information rate          0.375\n" in report.to_text()
+    assert "\n| no information rate | 0.375 |  |  |\n" in report.to_markdown()
+    assert "\nno_information_rate,,0.375,,,,\n" in report.to_csv()
+    assert report.to_dict()["overall"]["no_information_rate"] == {"value": 0.375}
+    row = (
+        '<td class="name">no information rate</td><td><b>0.375</b></td><td>–</td><td></td><td></td>'
+    )
+    assert row in report.to_html()
+
+
+def test_a_value_that_its_prior_pulls_away_says_so() -> None:
+    """Ten classes, ten examples of each, all right but one: 0.99 is outside of 0.86 to 0.95."""
+    counts = 10 * np.eye(10, dtype=int)
+    counts[0, :2] = 9, 1
+    report = jm.Report.from_counts(counts)
+    posterior = report.overall["balanced_accuracy_posterior"]
+    assert (posterior.high or 1) < report.overall["balanced_accuracy"].value == 0.99
+    said = "pulls the interval away from the balanced accuracy of these examples, 0.990."
+    page = report.to_html()
+    for text in (report.to_text(), report.to_markdown(), report.to_json(), page):
+        assert "The prior is flat, worth one right" in " ".join(text.split())
+        assert said in " ".join(text.split())
+    assert page.count(said) == 2  # by the violin, and by the number
+    plain = jm.report(TRUE, PRED).notes["balanced_accuracy_posterior"]
+    assert plain == "The prior is flat, worth one right and one wrong example of each class."
+
+
+def test_the_calibration_error_has_an_interval_and_says_that_it_is_biased() -> None:
+    rng = np.random.default_rng(0)
+    prob = rng.dirichlet(np.ones(3), 2000)
+    y = (np.log(prob) + rng.gumbel(size=prob.shape)).argmax(1)  # calibrated
+    report = jm.report(y, prob.argmax(1), y_prob=prob)
+    error = report.overall["calibration_error"]
+    expected = jm.top_label(jm.calibration_interval)(y, prob)
+    assert error[:4] == (*map(float, expected[:3]), "inequalities")
+    assert error.low == 0 < error.value
+    assert "Calibration error: It is biased upwards: chance alone" in report.to_text()
+    assert "Two inequalities" in report.to_html()
 
 
 def test_no_error_seen_does_not_mean_none_to_come() -> None:
@@ -261,7 +302,7 @@ def test_intervals_of_areas_cover() -> None:
                     for part in (scores[:n], scores[n:])
                 ]
             )
-            ((_, low, high, _),) = area_values(histogram[None], 0.95)
+            ((_, low, high, *_),) = area_values(histogram[None], 0.95)
             covered += low <= truth <= high
         assert covered / 3000 > 0.93, (m, n, shift)
 
@@ -483,7 +524,8 @@ def cells_of(table: str) -> list[list[str]]:
 
 def test_markdown_is_made_of_tables() -> None:
     report = jm.Report.from_counts([[9, 1, 0], [3, 7, 0], [0, 0, 5]], class_names=AWKWARD)
-    heading, overall, classes = report.to_markdown().rstrip("\n").split("\n\n")
+    heading, overall, classes, notes = report.to_markdown().rstrip("\n").split("\n\n")
+    assert notes.startswith("- Balanced accuracy posterior: The prior is flat")
     assert heading == "25 examples, 3 classes. In parentheses: 95 % intervals."
     assert ["accuracy", "0.840", "0.653 to 0.936", "wilson"] in cells_of(overall)
     rows = cells_of(classes)

@@ -21,9 +21,11 @@ from jaxmetrics.metrics import (
     f1,
     macro,
     matthews_corrcoef,
+    no_information_rate,
     weighted,
 )
 from jaxmetrics.posteriors import balanced_accuracy_posterior
+from jaxmetrics.reports._text import fraction
 from jaxmetrics.reports.values import ReportedValue, posterior_value, value_of
 
 __all__: list[str] = []
@@ -36,7 +38,7 @@ class PerClass(NamedTuple):
     f1: Estimate
 
 
-_PROPORTIONS = ("accuracy", "micro_f1", "no_information_rate")
+_PROPORTIONS = ("accuracy", "micro_f1")
 _FRACTIONS: dict[str, Metric] = {
     "balanced_accuracy": balanced_accuracy,
     "macro_f1": macro(f1),
@@ -67,7 +69,8 @@ def estimates_of(counts: np.ndarray, level: float) -> tuple[dict[str, Estimate],
     proportion = partial(proportion_interval, level=level)
     right = proportion(tp.sum(), counts.sum())  # with one label per example the micro F1, too
     overall = {"accuracy": right, "micro_f1": right}
-    overall["no_information_rate"] = proportion(counts.sum(-1).max(), counts.sum())
+    # A maximum: an interval of the commonest class's share is none of the largest share.
+    overall["no_information_rate"] = Estimate(no_information_rate(counts), *[np.nan] * 3, 0)
     overall |= delta_method(_fractions, counts, level=level, transform="logit")
     overall |= delta_method(_coefficients, counts, level=level, transform="atanh")
     jaccard = proportion(tp, tp + fp + fn)
@@ -93,8 +96,8 @@ def overall_values(
     never_right = bool(((matrix.diagonal() == 0) & (matrix.sum(1) > 0)).any())
     certain = [
         name
-        for name, x in values.items()
-        if x.method == "delta" and (never_right or x.low == x.high)
+        for name in _FRACTIONS | _COEFFICIENTS
+        if not np.isnan((x := values[name]).value) and (never_right or x.low == x.high)
     ]
     if certain:
         occurring = (matrix.sum(0) > 0) | (matrix.sum(1) > 0)
@@ -111,8 +114,13 @@ def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedVal
     that occur in truth.
     """
     average = balanced_accuracy_posterior(matrix_of_true_classes(matrix))
-    low, high = average.interval(level)
-    return ReportedValue(float(average.mean), float(low), float(high), "posterior")
+    low, high = map(float, average.interval(level))
+    note = "The prior is flat, worth one right and one wrong example of each class"
+    estimate = float(balanced_accuracy(matrix))
+    if not low <= estimate <= high:
+        note += "; it pulls the interval away from the balanced accuracy of these examples, "
+        note += fraction(estimate)
+    return ReportedValue(float(average.mean), low, high, "posterior", f"{note}.")
 
 
 def matrix_of_true_classes(matrix: np.ndarray) -> np.ndarray:

@@ -17,7 +17,7 @@ from jaxmetrics import plots
 from jaxmetrics.intervals import proportion_interval
 from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve
 from jaxmetrics.reports._overall import matrix_of_true_classes
-from jaxmetrics.reports._text import fraction, percent, title_of
+from jaxmetrics.reports._text import capital, fraction, percent, title_of
 from jaxmetrics.reports.contents import ComparisonContents, ReportContents
 from jaxmetrics.reports.values import ReportedValue, as_estimate
 from jaxmetrics.scoring import binned_calibration_curve
@@ -67,6 +67,11 @@ _METHODS = {
     "newcombe": (
         "Score interval for the area under a ROC curve (Newcombe 2006, method 5), of scores in"
         " bins."
+    ),
+    "inequalities": (
+        "Two inequalities between the error of these examples and the true one in the same bins, by"
+        " the noise of the bins and Wilson's limits: at least as wide as it must be, down to 0"
+        " where chance alone explains the error."
     ),
     "bounds": (
         "Not an interval of confidence: the exact value for these examples lies between the two."
@@ -182,7 +187,7 @@ def _render(template: str, *, level: float, **content: Any) -> str:
         "title_of": title_of,
         "fraction": fraction,
         "number": _number,
-        "capital": _capital,
+        "capital": capital,
     }
     environment.tests["unit"] = _is_within_unit
     return environment.get_template(template).render(
@@ -192,10 +197,6 @@ def _render(template: str, *, level: float, **content: Any) -> str:
 
 def _number(x: float) -> str:
     return f"{x:,.10g}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _is_within_unit(x: ReportedValue) -> bool:

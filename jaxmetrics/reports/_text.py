@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 
 from jaxmetrics.reports.contents import NUM_SAMPLES, ComparisonContents, ReportContents
@@ -10,7 +11,8 @@ from jaxmetrics.reports.values import ReportedValue
 
 __all__: list[str] = []
 
-_COLUMNS = 4  # that fit into 80 characters
+_WIDTH = 80
+_COLUMNS = 4  # that fit into it
 
 _WRITTEN = {
     "f1": "F1",
@@ -26,6 +28,10 @@ def title_of(name: str) -> str:
     for plain, written in _WRITTEN.items():
         title = title.replace(plain, written)
     return title
+
+
+def capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def printable(name: str) -> str:
@@ -68,11 +74,12 @@ def report_text(report: ReportContents) -> str:
     ]
     overall = [[title_of(name), _cell(x), x.method or ""] for name, x in report.overall.items()]
     areas = ", of areas Newcombe's" if "roc_auc" in report.per_class else ""
-    note = (
-        f"Intervals: {percent(report.level)}; of each class Wilson's{areas}.\n"
-        "Posterior: with a flat prior, equal-tailed."
-    )
-    return "\n\n".join([report_heading(report), *classes, _table(overall), note]) + "\n"
+    notes = [
+        f"Intervals: {percent(report.level)}; of each class Wilson's{areas}.",
+        *(f"{capital(title_of(name))}: {note}" for name, note in report.notes.items()),
+    ]
+    footer = "\n".join(textwrap.fill(note, _WIDTH) for note in notes)
+    return "\n\n".join([report_heading(report), *classes, _table(overall), footer]) + "\n"
 
 
 def comparison_text(report: ComparisonContents) -> str:

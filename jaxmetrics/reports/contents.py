@@ -39,6 +39,11 @@ class ReportContents:
         """Counts the examples of each class in truth."""
         return self.counts.sum(-1)
 
+    @property
+    def notes(self) -> dict[str, str]:
+        """Gives the notes of the overall values that have one."""
+        return {name: x.note for name, x in self.overall.items() if x.note}
+
     def to_dict(self) -> dict[str, Any]:
         """Return the report as dicts, lists, strings and numbers; undefined numbers are None."""
         return {

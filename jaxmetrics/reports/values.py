@@ -19,14 +19,16 @@ class ReportedValue(NamedTuple):
     else is a smooth function of the counts (on the logit scale, or atanh where values can be
     negative), `"posterior"` where the delta method would give no width, since no error was seen, or
     too little, since a class was never right, and for the posterior balanced accuracy, `"bca"` in
-    comparisons, `"normal"` for means, `"newcombe"` for areas under ROC curves, `"bounds"` where the
-    exact value of an area lies between the two. None: no interval.
+    comparisons, `"normal"` for means, `"newcombe"` for areas under ROC curves, `"inequalities"` for
+    the calibration error, `"bounds"` where the exact value of an area lies between the two. None:
+    no interval. `note` says what a reader must know to read the number right.
     """
 
     value: float
     low: float | None = None
     high: float | None = None
     method: str | None = None
+    note: str | None = None
 
 
 class ComparedValue(NamedTuple):
