@@ -220,6 +220,7 @@ class Contender(NamedTuple):
 # Drawn for every data set, and so slow; on an accelerator all are drawn.
 _ON_CPU = jax.default_backend() == "cpu"
 FEWER = {2: 500, 3: 500, 10: 200} if _ON_CPU else dict.fromkeys(CLASSES, DATA_SETS)
+SEARCHED = dict.fromkeys(CLASSES, DATA_SETS) | ({50: 500} if _ON_CPU else {})
 LOOPED = {2: 200, 3: 200, 10: 200, 50: 50}
 
 
@@ -233,6 +234,10 @@ def by_delta_transformed(counts: np.ndarray, level: float) -> Estimates:
     return jm.delta_method(fractions, c, level=level, transform="logit") | jm.delta_method(
         coefficients, c, level=level, transform="atanh"
     )
+
+
+def by_likelihood(counts: np.ndarray, level: float) -> Estimates:
+    return jm.likelihood_interval(metrics, jax.numpy.asarray(counts), level=level)
 
 
 def by_bca(counts: np.ndarray, level: float) -> Estimates:
@@ -296,6 +301,7 @@ def difference_by(method: str) -> Callable[[np.ndarray, float], Estimates]:
 
 SINGLE: dict[str, Contender] = {
     "report": Contender(as_reported, LOOPED),
+    "likelihood": Contender(by_likelihood, SEARCHED),
     "delta": Contender(by_delta),
     "delta, transformed": Contender(by_delta_transformed),
     "Wilson": Contender(by_wilson),
