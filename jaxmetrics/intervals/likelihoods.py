@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -17,6 +18,7 @@ from jaxmetrics.intervals.derivatives import jacobian
 from jaxmetrics.intervals.replicates import map_in_blocks, map_tables
 from jaxmetrics.intervals.samplers import deviance
 from jaxmetrics.intervals.tables import as_floats, numbers_of_examples, where_answered
+from jaxmetrics.intervals.units import Units, cells_as_units
 
 __all__ = ["likelihood_interval"]
 
@@ -73,41 +75,30 @@ def likelihood_interval(
 
 @compiled
 def _likelihood_interval(tables: Array, *, metric: Metric, radius: float, stratified: bool) -> Any:
-    def of_table(table: Array) -> Any:
-        values, errors = value_and_error(metric, table, stratified=stratified)
-        unused = _classes_without_examples(table)
-        lows, highs = likelihood_limits(metric, table, values, unused, radius, stratified)
-        return jax.tree.map(_estimate, values, lows, highs, errors)
-
-    return map_tables(of_table, tables, tables.shape[-1] ** 2)
+    function = partial(likelihood_estimate, metric, radius=radius, stratified=stratified)
+    return map_tables(function, tables, tables.shape[-1] ** 2)
 
 
-def _estimate(value: Array, low: Array, high: Array, error: Array) -> Estimate:
-    return Estimate(value, low, high, error, xp.zeros(np.shape(value), xp.int32))
+def likelihood_estimate(metric: Metric, table: Array, *, radius: float, stratified: bool) -> Any:
+    """Estimate a metric of one table `(K, W)`; see `likelihood_interval`."""
+    values, errors = value_and_error(metric, table, stratified=stratified)
+    units = cells_as_units(table, stratified=stratified)
+    return likelihood_estimates(metric, units, values, errors, radius)
 
 
-def _classes_without_examples(table: Array) -> Array:
-    """Return the cells of classes that never are the truth, and of those never predicted."""
-    sums = (table.sum(axis, keepdims=True) for axis in (-1, -2))
-    return xp.stack([xp.broadcast_to(x == 0, table.shape) for x in sums])
-
-
-def likelihood_limits(
-    metric: Metric, table: Array, values: Any, unused: Array, radius: float, stratified: bool
-) -> tuple[Any, Any]:
-    """Return the least and the greatest values of a metric of one table `(K, W)`.
+def likelihood_estimates(
+    metric: Metric, units: Units, values: Any, errors: Any, radius: float
+) -> Any:
+    """Estimate a metric of the only table of the units, or its difference between two tables.
 
     Args:
-        metric: a function of tables `(K, W)`, which does not grow with them.
-        table: numbers of examples.
-        values: the metric of the table.
-        unused: groups of cells without examples, `(G, K, W)`, which stay empty if the metric jumps
-            where they get some.
+        metric: a function of one table, which does not grow with it.
+        units: of one table, or of two.
+        values, errors: the metric, or its difference, with its standard error.
         radius: the largest log-likelihood ratio.
-        stratified: whether the totals of the rows are fixed.
     """
     leaves, structure = jax.tree.flatten(values)
-    number = sum(np.size(leaf) for leaf in leaves)
+    sizes = [np.size(leaf) for leaf in leaves]
 
     def flat(table: Array) -> Array:
         batch = table.shape[:-2]
@@ -115,30 +106,33 @@ def likelihood_limits(
 
     def limit(i: Array) -> tuple[Array, Array]:
         """Return the lower limit of value i // 2 for an even i, the upper one for an odd, and
-        whether cells were left out.
+        whether units were left out.
         """
-        problem = _Problem(flat, i // 2, 2 * (i % 2) - 1, table, stratified)
-        extreme, closed = problem.extreme(unused, radius)
+        problem = _Problem(flat, i // 2, 2 * (i % 2) - 1, units)
+        extreme, closed = problem.extreme(radius)
         return problem.sign * extreme, closed
 
-    if is_jax(table):
-        limits, closed = map_in_blocks(limit, jax.numpy.arange(2 * number), table.size)
+    if is_jax(units.counts):
+        indices = jax.numpy.arange(2 * sum(sizes))
+        limits, closed = map_in_blocks(limit, indices, units.counts.size)
     else:
-        limits, closed = map(np.stack, zip(*map(limit, range(2 * number)), strict=True))
+        limits, closed = map(np.stack, zip(*map(limit, range(2 * sum(sizes))), strict=True))
     same = xp.repeat(limits[::2] == limits[1::2], 2)
     limits = xp.where(same & closed, xp.nan, limits)  # nothing is known of what was left out
-    places = np.cumsum([np.size(leaf) for leaf in leaves])[:-1]
-    low, high = (
-        [x.reshape(np.shape(v)) for x, v in zip(xp.split(side, places), leaves, strict=True)]
-        for side in (limits[::2], limits[1::2])
-    )
-    return jax.tree.unflatten(structure, low), jax.tree.unflatten(structure, high)
+    ends = xp.split(limits.reshape((-1, 2)), np.cumsum(sizes)[:-1])
+
+    def estimate(value: Array, ends: Array, error: Array) -> Estimate:
+        shape = np.shape(value)
+        low, high = (ends[:, side].reshape(shape) for side in (0, 1))
+        return Estimate(value, low, high, error, xp.zeros(shape, xp.int32))
+
+    return jax.tree.map(estimate, values, jax.tree.unflatten(structure, ends), errors)
 
 
 class _Search(NamedTuple):
-    """Where the search for an extreme is: at a table, under the likelihood of the counts `base`."""
+    """Where the search for an extreme is: at weights of units, near their counts `base`."""
 
-    table: Array
+    weights: Array
     base: Array
     value: Array
     gain: Array
@@ -146,97 +140,105 @@ class _Search(NamedTuple):
 
 
 class _Problem(NamedTuple):
-    """Maximise `sign` times one of the values of a metric, near the counts of a table `(K, W)`."""
+    """Maximise `sign` times one of the values of a metric, near the counts of units."""
 
     values: Metric  # in one row
     index: Array
     sign: Array
-    counts: Array
-    stratified: bool
+    units: Units
 
-    def value(self, table: Array) -> Array:
-        return self.sign * self.values(table)[..., self.index]
+    def value(self, weights: Array) -> Array:
+        """Return the value of the table, or the difference between that of the first of two and
+        that of the second.
+        """
+        values = self.sign * self.values(self.units.tables(weights))[..., self.index]
+        return values[..., 0] if values.shape[-1] == 1 else values[..., 0] - values[..., 1]
 
-    def slopes(self, table: Array) -> Array:
-        """Return the derivative of the value by each cell; rows of `(1, K W)` if not stratified."""
-        if is_jax(table):
-            slopes = jax.grad(self.value)(table)
+    def slopes(self, weights: Array) -> Array:
+        if is_jax(weights):
+            slopes = jax.grad(self.value)(weights)
         else:
             # So many derivatives are taken that those of 32 classes are worth a compilation.
-            slopes = self.sign * jacobian(self.values, table, 32 * table.size)[self.index]
-        return self.rows(xp.where(xp.isfinite(slopes), slopes, 0))
+            by_tables = [
+                sign * jacobian(self.values, table, 32 * table.size)[self.index]
+                for sign, table in zip((1, -1), self.units.tables(weights), strict=False)
+            ]
+            slopes = self.units.slopes(self.sign * np.stack(by_tables))
+        return xp.where(xp.isfinite(slopes), slopes, 0)
 
-    def rows(self, table: Array) -> Array:
-        return table if self.stratified else table.reshape((1, -1))
-
-    def extreme(self, unused: Array, radius: float) -> tuple[Array, Array]:
-        """Return the greatest value of the tables within the radius, and whether cells were left
-        out.
+    def extreme(self, radius: float) -> tuple[Array, Array]:
+        """Return the greatest value within the radius, and whether units were left out.
 
         The value is made linear, the extreme of that found, and the way there searched for a
         greater value, until that gains nothing: the conditional gradient method of Frank and Wolfe
         (1956).
         """
-        start, closed = self.start(unused)
-        opened = xp.where((self.counts == 0) & ~closed, _TRACE, self.counts)
-        shape = self.counts.shape
+        counts = self.units.counts
+        start, closed = self.start()
+        allowed = self.units.possible & ~closed
+        opened = xp.where((counts == 0) & allowed, _TRACE, counts)
 
         def improve(search: _Search) -> _Search:
-            slopes = self.slopes(search.table)
-            allowed = self.rows(opened > 0)
-            more = _with_half(self.rows(self.counts), slopes, allowed, self.stratified)
+            slopes = self.slopes(search.weights)
             is_first = search.passes == 0
-            base = xp.where(is_first, more.reshape(shape), search.base)
-            origin = xp.where(is_first, base, search.table)
-            way = _tilted(self.rows(base), slopes, radius).reshape(shape) - origin
-            tables = origin + _STEPS.astype(way.dtype)[:, None, None] * way
-            values = map_in_blocks(self.value, tables, self.counts.size)
+            base = xp.where(is_first, _with_half(counts, slopes, allowed), search.base)
+            origin = xp.where(is_first, base, search.weights)
+            way = _tilted(base, slopes, radius) - origin
+            tried = origin + _STEPS.astype(way.dtype)[:, None, None] * way
+            values = map_in_blocks(self.value, tried, counts.size)
             best = xp.argmax(values)
             gain = values[best] - search.value
-            table = xp.where(gain > 0, tables[best], origin)
+            weights = xp.where(gain > 0, tried[best], origin)
             value = xp.maximum(values[best], search.value)
-            return _Search(table, base, value, gain, search.passes + 1)
+            return _Search(weights, base, value, gain, search.passes + 1)
 
         def is_unfinished(search: _Search) -> Array:
             gains = search.gain > 1e-5 * xp.abs(search.value - start)
             return gains & (search.passes < _MOST_PASSES)
 
         infinite, passes = xp.full_like(start, xp.inf), xp.zeros((), xp.int32)
-        first = _Search(opened, self.counts, start, infinite, passes)
+        first = _Search(opened, counts, start, infinite, passes)
         return lax.while_loop(is_unfinished, improve, first).value, closed.any()
 
-    def start(self, unused: Array) -> tuple[Array, Array]:
-        """Return the value, and the cells of those groups in which an example makes it jump."""
-        some = xp.where(unused, _TRACE, self.counts)
-        tables = xp.concatenate([self.counts[None], some])
-        start, *values = map_in_blocks(self.value, tables, self.counts.size)
+    def start(self) -> tuple[Array, Array]:
+        """Return the value, and the units of those groups in which an example makes it jump."""
+        counts, _, unused, *_ = self.units
+        some = xp.where(unused, _TRACE, counts)
+        tried = xp.concatenate([counts[None], some])
+        start, *values = map_in_blocks(self.value, tried, counts.size)
         moved = xp.abs(xp.stack(values) - start) > 1e-4 * (1 + xp.abs(start))
         return start, (unused & moved[:, None, None]).any(0)
 
 
-def _with_half(counts: Array, slopes: Array, allowed: Array, stratified: bool) -> Array:
-    """Add half an example to the cell of rows `(R, U)` in which it raises the value most.
+def _with_half(counts: Array, slopes: Array, allowed: Array) -> Array:
+    """Add half an example to the unit `(R, U)` that raises the value most.
 
-    If stratified, the row keeps its total.
+    Of several strata that of the unit keeps its total.
     """
     totals = counts.sum(-1, keepdims=True)
     mean = divide((counts * slopes).sum(-1, keepdims=True), totals)
-    share = totals / (totals + _ADDED) if stratified else 1
+    share = totals / (totals + _ADDED) if len(counts) > 1 else xp.ones_like(totals)
     gains = xp.where(allowed & (totals > 0), (slopes - mean) * share, -xp.inf)
     best = (xp.arange(counts.size) == xp.argmax(gains)).reshape(counts.shape)
-    more = counts + _ADDED * best
-    return xp.where(best.any(-1, keepdims=True), more * share, counts) if stratified else more
+    return xp.where(best.any(-1, keepdims=True), (counts + _ADDED * best) * share, counts)
 
 
 def _tilted(counts: Array, slopes: Array, radius: float) -> Array:
-    """Return the table of the largest `sum slopes * table` whose log-likelihood ratio is `radius`.
+    """Return the weights of the largest `sum slopes * weights` whose log-likelihood ratio is the
+    radius.
 
-    In each of the rows `(R, U)`, which keep their totals, it is `counts / (nu + t u)`, where u are
+    In each of the rows `(R, U)`, which keep their totals, they are `counts / (nu + t u)`, where u are
     the slopes measured down from the highest, nu depends on the row, and t does not. With
-    `s = t / nu` and u centred to d, that is `counts / ((1 + y) Z)`, `y = s d / (1 + s mean)`. Both
+    `s = t / nu` and u centred to d, they are `counts / ((1 + y) Z)`, `y = s d / (1 + s mean)`. Both
     `log t` and the logarithm of the ratio are concave functions of `log s`, so that Newton's steps
     on these scales need no bracket.
     """
+    if not is_jax(counts):
+        used = counts.any(0)
+        if not used.all():  # on the host the others take no time
+            weights = np.zeros(counts.shape)
+            weights[:, used] = _tilted(counts[:, used], slopes[:, used], radius)
+            return weights
     seen = counts > 0
     totals = counts.sum(-1, keepdims=True)
     shares = divide(counts, totals)
@@ -253,8 +255,8 @@ def _tilted(counts: Array, slopes: Array, radius: float) -> Array:
         y = s / scale * d
         weights = shares / (1 + y)
         excess = (weights * y * y).sum(-1, keepdims=True)  # Z - 1
-        table = totals * weights / (1 + excess)
-        ratio = (table * deviance(excess + (1 + excess) * y)).sum()
+        found = totals * weights / (1 + excess)
+        ratio = (found * deviance(excess + (1 + excess) * y)).sum()
         # Derivatives by log s: of log Z, of the ratio and of log t.
         of_z = -s * (weights * d / (1 + y)).sum(-1, keepdims=True) / (scale**2 * (1 + excess))
         of_ratio = totals * (s * (weights * d).sum(-1, keepdims=True) / scale**2 + of_z)
@@ -262,11 +264,11 @@ def _tilted(counts: Array, slopes: Array, radius: float) -> Array:
         log_t = log_s + xp.log1p(excess) - xp.log(scale)
         missing = ratio * xp.log(radius / xp.maximum(ratio, 1e-30))
         goal = (missing + (of_ratio / of_t * log_t).sum()) / (of_ratio / of_t).sum()
-        return log_s + xp.clip((goal - log_t) / of_t, -3, 3), table
+        return log_s + xp.clip((goal - log_t) / of_t, -3, 3), found
 
     variance = (totals * shares * d * d).sum()
     possible = variance > 0
     start = xp.log(2 * radius / xp.where(possible, variance, 1)) / 2
     first = xp.broadcast_to(start, totals.shape), counts
-    _, table = lax.fori_loop(0, _NEWTON_STEPS, step, first)
-    return xp.where(possible, table, counts)
+    _, found = lax.fori_loop(0, _NEWTON_STEPS, step, first)
+    return xp.where(possible, found, counts)
