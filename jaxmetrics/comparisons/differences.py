@@ -77,8 +77,8 @@ def compare(
 ) -> Any:
     """Estimate the difference of a metric between two classifiers on the same examples.
 
-    - `"likelihood"`: the least and the greatest difference, over probabilities of the pairs that the
-      counts do not refute; see `likelihood_interval`. Nothing is drawn.
+    - `"likelihood"`: the least and the greatest difference, over probabilities of the pairs that
+      the counts do not refute; see `likelihood_interval`. Nothing is drawn.
     - `"bootstrap"`: test sets drawn from this one, with their pairs; BCa intervals.
     - `"posterior"`: per class a Dirichlet posterior on the pairs of predictions. Its prior is the
       product of the priors that `posterior` gives A and B, so that each of them alone has that
@@ -346,7 +346,12 @@ def _by_delta(
     level: float,
 ) -> Any:
     z = normal_quantile(level)
-    function = _values_and_errors(cells, labels, metric, layout)
+    function = partial(
+        value_and_error,
+        layout.evaluator(metric, labels),
+        stratified=not layout.paired,
+        numbers=_numbers(cells, layout),
+    )
     values, errors = map_tables(function, cells, _numbers(cells, layout))
     estimates = jax.tree.map(partial(normal_estimate, z=z), values, errors)
     return _from_limits(estimates, z, rope, is_possible(cells) & _is_judged(cells, layout))
@@ -364,12 +369,11 @@ def _by_likelihood(
     level: float,
 ) -> Any:
     z = normal_quantile(level)
-    of_pairs = _values_and_errors(cells, labels, metric, layout)
 
     def difference_of(cells: Array) -> Any:
-        values, errors = of_pairs(cells)
-        units = layout.units(cells, labels)
-        return likelihood_estimates(metric, units, values[2], errors[2], z**2 / 2)
+        if cells.ndim != 2:
+            raise ValueError(f"one table at a time, got {cells.shape}.")
+        return likelihood_estimates(metric, layout.units(cells, labels), z**2 / 2)
 
     both = layout.matrices(labels)(cells)
     of_each = partial(likelihood_estimate, metric, radius=z**2 / 2, stratified=False)
@@ -378,20 +382,6 @@ def _by_likelihood(
     of_a, of_b = (jax.tree.map(lambda x, i=i: xp.take(x, i, axis), alone) for i in (0, 1))
     estimates = of_a, of_b, map_tables(difference_of, cells, _numbers(cells, layout))
     return _from_limits(estimates, z, rope, is_possible(cells) & _is_judged(cells, layout))
-
-
-def _values_and_errors(
-    cells: Array, labels: Array | None, metric: Metric, layout: Layout
-) -> Callable[[Array], tuple[Any, Any]]:
-    """Return a function of cells that gives the metric of A, of B and their difference, and the
-    standard errors of the three.
-    """
-    return partial(
-        value_and_error,
-        layout.evaluator(metric, labels),
-        stratified=not layout.paired,
-        numbers=_numbers(cells, layout),
-    )
 
 
 def _from_limits(estimates: tuple[Any, Any, Any], z: float, rope: Array, possible: Array) -> Any:

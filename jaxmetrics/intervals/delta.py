@@ -32,21 +32,26 @@ def value_and_error(
     """
     if counts.ndim != 2:
         raise ValueError(f"one table at a time, got {counts.shape}.")
-
-    def error(slope: Array) -> Array:
-        axes = (-1,) if stratified else (-2, -1)
-        total = counts.sum(axes, keepdims=True)
-        centred = slope - divide((counts * slope).sum(axes, keepdims=True), total)
-        # Without square roots of counts, which have no derivative at 0, and relative to the largest
-        # slope, so that no square overflows.
-        largest = lax.stop_gradient(xp.abs(centred).max((-2, -1), keepdims=True))
-        relative = divide(centred, largest)
-        return largest[..., 0, 0] * safe_sqrt((counts * relative * relative).sum((-2, -1)))
-
     values = metric(counts)
-    errors = jax.tree.map(error, jacobian(metric, counts, numbers))
-    # Also where the derivative of an undefined metric is 0.
-    return values, jax.tree.map(lambda v, e: xp.where(xp.isnan(v), xp.nan, e), values, errors)
+    error = partial(standard_error, counts, stratified=stratified)
+    errors = jax.tree.map(error, values, jacobian(metric, counts, numbers))
+    return values, errors
+
+
+def standard_error(counts: Array, values: Array, slopes: Array, *, stratified: bool) -> Array:
+    """Return the standard errors of values `(*)` from their derivatives by the counts, `(*, K, W)`.
+
+    See `delta_method`.
+    """
+    axes = (-1,) if stratified else (-2, -1)
+    total = counts.sum(axes, keepdims=True)
+    centred = slopes - divide((counts * slopes).sum(axes, keepdims=True), total)
+    # Without square roots of counts, which have no derivative at 0, and relative to the largest
+    # slope, so that no square overflows.
+    largest = lax.stop_gradient(xp.abs(centred).max((-2, -1), keepdims=True))
+    relative = divide(centred, largest)
+    error = largest[..., 0, 0] * safe_sqrt((counts * relative * relative).sum((-2, -1)))
+    return xp.where(xp.isnan(values), xp.nan, error)  # also where the derivative is 0
 
 
 def delta_method(

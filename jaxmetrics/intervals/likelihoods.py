@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,8 +14,8 @@ from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, is_jax, lax, xp
 from jaxmetrics._validation import ArrayLike, as_counts
 from jaxmetrics.estimates import Estimate, Metric, normal_quantile
-from jaxmetrics.intervals.delta import value_and_error
-from jaxmetrics.intervals.derivatives import jacobian
+from jaxmetrics.intervals.delta import standard_error
+from jaxmetrics.intervals.derivatives import differentiator
 from jaxmetrics.intervals.replicates import map_in_blocks, map_tables
 from jaxmetrics.intervals.samplers import deviance
 from jaxmetrics.intervals.tables import as_floats, numbers_of_examples, where_answered
@@ -81,52 +82,115 @@ def _likelihood_interval(tables: Array, *, metric: Metric, radius: float, strati
 
 def likelihood_estimate(metric: Metric, table: Array, *, radius: float, stratified: bool) -> Any:
     """Estimate a metric of one table `(K, W)`; see `likelihood_interval`."""
-    values, errors = value_and_error(metric, table, stratified=stratified)
-    units = cells_as_units(table, stratified=stratified)
-    return likelihood_estimates(metric, units, values, errors, radius)
+    if table.ndim != 2:
+        raise ValueError(f"one table at a time, got {table.shape}.")
+    return likelihood_estimates(metric, cells_as_units(table, stratified=stratified), radius)
 
 
-def likelihood_estimates(
-    metric: Metric, units: Units, values: Any, errors: Any, radius: float
-) -> Any:
-    """Estimate a metric of the only table of the units, or its difference between two tables.
+def likelihood_estimates(metric: Metric, units: Units, radius: float) -> Any:
+    """Estimate a metric of the only table of units, or its difference between their two tables.
 
     Args:
         metric: a function of one table, which does not grow with it.
         units: of one table, or of two.
-        values, errors: the metric, or its difference, with its standard error.
         radius: the largest log-likelihood ratio.
     """
-    leaves, structure = jax.tree.flatten(values)
-    sizes = [np.size(leaf) for leaf in leaves]
-
-    def flat(table: Array) -> Array:
-        batch = table.shape[:-2]
-        return xp.concatenate([x.reshape((*batch, -1)) for x in jax.tree.leaves(metric(table))], -1)
+    counts, table = units.counts, units.tables(units.counts)[0]
+    leaves, structure = jax.tree.flatten(metric(table))
+    row = _in_one_row(metric, table)
+    values_of = _Values(row, differentiator(row, table), units)
+    values = values_of(counts)
+    errors = standard_error(counts, values, values_of.slopes(counts), stratified=True)
 
     def limit(i: Array) -> tuple[Array, Array]:
         """Return the lower limit of value i // 2 for an even i, the upper one for an odd, and
         whether units were left out.
         """
-        problem = _Problem(flat, i // 2, 2 * (i % 2) - 1, units)
-        extreme, closed = problem.extreme(radius)
-        return problem.sign * extreme, closed
+        sign = 2 * (i % 2) - 1
+        extreme, closed = _Problem(values_of, i // 2, sign).extreme(radius)
+        return sign * extreme, closed
 
-    if is_jax(units.counts):
-        indices = jax.numpy.arange(2 * sum(sizes))
-        limits, closed = map_in_blocks(limit, indices, units.counts.size)
+    if is_jax(counts):
+        limits, closed = map_in_blocks(limit, jax.numpy.arange(2 * len(values)), counts.size)
     else:
-        limits, closed = map(np.stack, zip(*map(limit, range(2 * sum(sizes))), strict=True))
-    same = xp.repeat(limits[::2] == limits[1::2], 2)
-    limits = xp.where(same & closed, xp.nan, limits)  # nothing is known of what was left out
-    ends = xp.split(limits.reshape((-1, 2)), np.cumsum(sizes)[:-1])
+        limits, closed = map(np.stack, zip(*map(limit, range(2 * len(values))), strict=True))
+    low, high = limits[::2], limits[1::2]
+    unknown = (low == high) & closed[::2]  # nothing is known of what was left out
+    low, high = (xp.where(unknown, xp.nan, x) for x in (low, high))
+    estimates = Estimate(values, low, high, errors, xp.zeros(values.shape, xp.int32))
+    places = np.cumsum([np.size(leaf) for leaf in leaves])
+    return jax.tree.unflatten(
+        structure,
+        [
+            jax.tree.map(lambda x: x[end - leaf.size : end].reshape(leaf.shape), estimates)  # noqa: B023
+            for leaf, end in zip(leaves, places, strict=True)
+        ],
+    )
 
-    def estimate(value: Array, ends: Array, error: Array) -> Estimate:
-        shape = np.shape(value)
-        low, high = (ends[:, side].reshape(shape) for side in (0, 1))
-        return Estimate(value, low, high, error, xp.zeros(shape, xp.int32))
 
-    return jax.tree.map(estimate, values, jax.tree.unflatten(structure, ends), errors)
+def _in_one_row(metric: Metric, table: Array) -> Callable[[Array], Array]:
+    """Return a function that gives the values of a metric as `(V,)`.
+
+    On the host it takes batches, whether or not the metric does.
+    """
+
+    def row(table: Array) -> Array:
+        shape = (*table.shape[:-2], -1)
+        return xp.concatenate([x.reshape(shape) for x in jax.tree.leaves(metric(table))], -1)
+
+    def each(tables: Array) -> Array:
+        if tables.ndim == 2:
+            return row(tables)
+        return np.stack([each(table) for table in tables])
+
+    if is_jax(table):
+        return row
+    two = np.stack([table, table.T if len(table) == table.shape[-1] else table[::-1]])
+    try:
+        takes_batches = np.allclose(row(two), each(two), 1e-9, 1e-12, True)
+    except Exception:  # it is made for a single table
+        takes_batches = False
+    return row if takes_batches else each
+
+
+def _each(function: Callable[[Array], Array], batch: Array) -> Array:
+    return jax.vmap(function)(batch) if is_jax(batch) else function(batch)
+
+
+class _Values(NamedTuple):
+    """The values of a metric as functions of weights of units `(R, U)`.
+
+    Of units with two tables the difference between the values of both. On the host they take
+    batches of weights.
+    """
+
+    row: Callable[[Array], Array]
+    derivative: Callable[[Array], Array]
+    units: Units
+
+    def __call__(self, weights: Array) -> Array:
+        tables = self.units.tables(weights)
+        values = _each(self.row, tables)
+        return values[..., 0, :] - (values[..., 1, :] if values.shape[-2] > 1 else 0)
+
+    def slopes(self, weights: Array) -> Array:
+        """Return all derivatives, `(V, R, U)`."""
+        if is_jax(weights):
+            return jax.jacrev(self)(weights)
+        by_tables = self._by_tables(weights)
+        return np.stack([self.units.slopes(slopes) for slopes in by_tables])
+
+    def slope(self, i: Array, weights: Array) -> Array:
+        """Return the derivative of value i, `(R, U)`, and 0 where it is not finite."""
+        if is_jax(weights):
+            slope = jax.grad(lambda weights: self(weights)[i])(weights)
+        else:
+            slope = self.units.slopes(self._by_tables(weights)[i])
+        return xp.where(xp.isfinite(slope), slope, 0)
+
+    def _by_tables(self, weights: np.ndarray) -> np.ndarray:
+        first, *second = map(self.derivative, self.units.tables(weights))
+        return np.stack([first, *(-slopes for slopes in second)], 1)
 
 
 class _Search(NamedTuple):
@@ -140,31 +204,14 @@ class _Search(NamedTuple):
 
 
 class _Problem(NamedTuple):
-    """Maximise `sign` times one of the values of a metric, near the counts of units."""
+    """Maximise `sign` times value i, near the counts of the units."""
 
-    values: Metric  # in one row
-    index: Array
+    values: _Values
+    i: Array
     sign: Array
-    units: Units
 
     def value(self, weights: Array) -> Array:
-        """Return the value of the table, or the difference between that of the first of two and
-        that of the second.
-        """
-        values = self.sign * self.values(self.units.tables(weights))[..., self.index]
-        return values[..., 0] if values.shape[-1] == 1 else values[..., 0] - values[..., 1]
-
-    def slopes(self, weights: Array) -> Array:
-        if is_jax(weights):
-            slopes = jax.grad(self.value)(weights)
-        else:
-            # So many derivatives are taken that those of 32 classes are worth a compilation.
-            by_tables = [
-                sign * jacobian(self.values, table, 32 * table.size)[self.index]
-                for sign, table in zip((1, -1), self.units.tables(weights), strict=False)
-            ]
-            slopes = self.units.slopes(self.sign * np.stack(by_tables))
-        return xp.where(xp.isfinite(slopes), slopes, 0)
+        return self.sign * self.values(weights)[..., self.i]
 
     def extreme(self, radius: float) -> tuple[Array, Array]:
         """Return the greatest value within the radius, and whether units were left out.
@@ -173,19 +220,19 @@ class _Problem(NamedTuple):
         greater value, until that gains nothing: the conditional gradient method of Frank and Wolfe
         (1956).
         """
-        counts = self.units.counts
+        counts = self.values.units.counts
         start, closed = self.start()
-        allowed = self.units.possible & ~closed
+        allowed = self.values.units.possible & ~closed
         opened = xp.where((counts == 0) & allowed, _TRACE, counts)
 
         def improve(search: _Search) -> _Search:
-            slopes = self.slopes(search.weights)
+            slopes = self.sign * self.values.slope(self.i, search.weights)
             is_first = search.passes == 0
             base = xp.where(is_first, _with_half(counts, slopes, allowed), search.base)
             origin = xp.where(is_first, base, search.weights)
             way = _tilted(base, slopes, radius) - origin
             tried = origin + _STEPS.astype(way.dtype)[:, None, None] * way
-            values = map_in_blocks(self.value, tried, counts.size)
+            values = _each(self.value, tried)
             best = xp.argmax(values)
             gain = values[best] - search.value
             weights = xp.where(gain > 0, tried[best], origin)
@@ -202,10 +249,10 @@ class _Problem(NamedTuple):
 
     def start(self) -> tuple[Array, Array]:
         """Return the value, and the units of those groups in which an example makes it jump."""
-        counts, _, unused, *_ = self.units
+        counts, _, unused, *_ = self.values.units
         some = xp.where(unused, _TRACE, counts)
         tried = xp.concatenate([counts[None], some])
-        start, *values = map_in_blocks(self.value, tried, counts.size)
+        start, *values = _each(self.value, tried)
         moved = xp.abs(xp.stack(values) - start) > 1e-4 * (1 + xp.abs(start))
         return start, (unused & moved[:, None, None]).any(0)
 
@@ -227,8 +274,8 @@ def _tilted(counts: Array, slopes: Array, radius: float) -> Array:
     """Return the weights of the largest `sum slopes * weights` whose log-likelihood ratio is the
     radius.
 
-    In each of the rows `(R, U)`, which keep their totals, they are `counts / (nu + t u)`, where u are
-    the slopes measured down from the highest, nu depends on the row, and t does not. With
+    In each of the rows `(R, U)`, which keep their totals, they are `counts / (nu + t u)`, where u
+    are the slopes measured down from the highest, nu depends on the row, and t does not. With
     `s = t / nu` and u centred to d, they are `counts / ((1 + y) Z)`, `y = s d / (1 + s mean)`. Both
     `log t` and the logarithm of the ratio are concave functions of `log s`, so that Newton's steps
     on these scales need no bracket.
