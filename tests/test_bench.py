@@ -218,8 +218,8 @@ def test_coverage_is_that_of_the_binomial_distribution() -> None:
 
 
 def test_intervals_that_are_missing_or_have_no_width_are_counted_apart() -> None:
-    ends = [np.nan, 0.1, 0.3, 0.4, 0.5], [np.nan, 0.2, 0.6, 0.6, 0.5]
-    figures = coverage.figures_of(jm.Estimate(np.zeros(5), *map(np.array, ends), 0, 0), 0.5)
+    low, high = np.array([[np.nan, 0.1, 0.3, 0.4, 0.5], [np.nan, 0.2, 0.6, 0.6, 0.5]])
+    figures = coverage.figures_of(jm.Estimate(high, low, high, 0, 0), 0.5)
     np.testing.assert_allclose(figures, [3 / 4, 0, 1 / 4, 0.15, 1 / 5, 1 / 4, 5])
 
 
