@@ -24,7 +24,7 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -34,6 +34,7 @@ from scipy import special
 
 import jaxmetrics as jm
 from bench import harness
+from jaxmetrics.estimates import Metric
 from jaxmetrics.reports._overall import estimates_of, overall_values
 
 LEVEL = 0.95
@@ -41,19 +42,22 @@ DATA_SETS = 2000
 SPARSE = 5  # expected examples of the rarest class
 BLOCK = 2**22  # cells of tables that are held at once
 
-FRACTIONS = {
+FRACTIONS: dict[str, Metric] = {
     "accuracy": jm.accuracy,
     "balanced_accuracy": jm.balanced_accuracy,
     "macro_f1": jm.macro(jm.f1),
     "weighted_f1": jm.weighted(jm.f1),
 }
-COEFFICIENTS = {"matthews_corrcoef": jm.matthews_corrcoef, "cohen_kappa": jm.cohen_kappa}
+COEFFICIENTS: dict[str, Metric] = {
+    "matthews_corrcoef": jm.matthews_corrcoef,
+    "cohen_kappa": jm.cohen_kappa,
+}
 METRICS = FRACTIONS | COEFFICIENTS
 
 SIZES = (20, 50, 100, 500, 5000)
 CLASSES = (2, 3, 10, 50)
 SHARES = ("balanced", "Zipf", "99:1")
-RECALLS = (0.5, 0.8, 0.95, 0.99, "chance")
+RECALLS: tuple[float | str, ...] = (0.5, 0.8, 0.95, 0.99, "chance")
 # Of two classifiers: the share of examples that both answer from one draw, and whether B is worse.
 CORRELATIONS = (0.0, 0.5, 0.9)
 EFFECTS = ("null", "worse")
@@ -113,7 +117,7 @@ class PairedDesign(NamedTuple):
     n: int
     num_classes: int
     shares: str
-    recall: float
+    recall: float | str
     correlation: float
     effect: str
 
@@ -137,7 +141,7 @@ class PairedDesign(NamedTuple):
         """
         prior = class_shares(self.shares, self.num_classes)
         a = predictions(prior, self.recall)
-        worse = 1 - 1.5 * (1 - self.recall)
+        worse = 1 - 1.5 * (1 - float(self.recall))
         b = a if self.effect == "null" else predictions(prior, worse, reverse=True)
         common = np.minimum(a, b)
         only = 1 - common.sum(-1)[:, None, None]
@@ -275,23 +279,22 @@ def by_mover(counts: np.ndarray, level: float) -> Estimates:
     up = np.where(occurs & (right < total), high - p, 0)
     value = p.sum(-1) / k
     ends = value - np.hypot.reduce(down, -1) / k, value + np.hypot.reduce(up, -1) / k
-    nothing = np.zeros(len(counts))
-    return {"balanced_accuracy": jm.Estimate(value, *ends, nothing, nothing)}
+    return {"balanced_accuracy": _estimate(value, *ends)}
+
+
+def _estimate(value: np.ndarray, low: np.ndarray, high: np.ndarray) -> jm.Estimate:
+    nothing = np.zeros(len(value))
+    return jm.Estimate(value, low, high, nothing, nothing)
 
 
 def as_reported(counts: np.ndarray, level: float) -> Estimates:
     """What a report says of each matrix; an interval that it does not give is NaN."""
     reported = [overall_values(m, level, estimates_of(m, level)[0]) for m in counts]
-    nothing = np.zeros(len(counts))
-
-    def parts(name: str) -> Iterator[np.ndarray]:
-        for part in ("value", "low", "high"):
-            yield np.array([getattr(values[name], part) for values in reported], float)
-
-    return {name: jm.Estimate(*parts(name), nothing, nothing) for name in METRICS}
+    values = {name: np.array([x[name][:3] for x in reported], float) for name in METRICS}
+    return {name: _estimate(*x.T) for name, x in values.items()}
 
 
-def difference_by(method: str) -> Callable[[np.ndarray, float], Estimates]:
+def difference_by(method: Any) -> Callable[[np.ndarray, float], Estimates]:
     def function(paired: np.ndarray, level: float) -> Estimates:
         compared = jm.compare(0, metrics, jax.numpy.asarray(paired), method=method, level=level)
         return {name: comparison.difference for name, comparison in compared.items()}
@@ -348,7 +351,7 @@ def figures_of(estimate: jm.Estimate, truth: float) -> Figures:
     known = ~(np.isnan(low) | np.isnan(high))
     low, high = low[known], high[known]
     if not low.size or np.isnan(truth):
-        return Figures(*[np.nan] * 4, 1.0, 0.0, known.size)
+        return Figures(np.nan, np.nan, np.nan, np.nan, 1.0, 0.0, known.size)
     room = 1e-9  # of rounding
     above, below = low > truth + room, high < truth - room
     return Figures(

@@ -104,8 +104,9 @@ def delta_method(
     z = normal_quantile(level)
     floats = as_floats(metric)
     matrices = where_answered(floats, frequencies(as_counts(counts)))
-    options = {"z": z, "transform": transform, "stratified": stratified}
-    estimates = _delta_method(matrices, metric=floats, **options)
+    estimates = _delta_method(
+        matrices, metric=floats, z=z, transform=transform, stratified=stratified
+    )
     if transform is not None and not on_device(estimates):
         _warn_of_values_outside(estimates, transform)
     return estimates

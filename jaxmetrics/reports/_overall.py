@@ -70,7 +70,8 @@ def estimates_of(counts: np.ndarray, level: float) -> tuple[dict[str, Estimate],
     right = proportion(tp.sum(), counts.sum())  # with one label per example the micro F1, too
     overall = {"accuracy": right, "micro_f1": right}
     # A maximum: an interval of the commonest class's share is none of the largest share.
-    overall["no_information_rate"] = Estimate(no_information_rate(counts), *[np.nan] * 3, 0)
+    nan = np.nan
+    overall["no_information_rate"] = Estimate(no_information_rate(counts), nan, nan, nan, 0)
     overall |= delta_method(_fractions, counts, level=level, transform="logit")
     overall |= delta_method(_coefficients, counts, level=level, transform="atanh")
     jaccard = proportion(tp, tp + fp + fn)
