@@ -219,8 +219,18 @@ def test_delong_from_its_definition() -> None:
     np.testing.assert_allclose([x.standard_error for x in result[:2]], errors, rtol=1e-10)
     error = np.sqrt(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
     np.testing.assert_allclose(result.difference.standard_error, error, rtol=1e-10)
-    p_value = 2 * stats.norm.sf(abs(areas[0] - areas[1]) / error)
-    np.testing.assert_allclose(result.p_value, p_value, rtol=1e-9)
+    p_value = 2 * stats.t.sf(abs(areas[0] - areas[1]) / error, 290)  # about: of the normal nearly
+    np.testing.assert_allclose(result.p_value, p_value, rtol=1e-3)
+    for estimate, score in zip(result[:2], (first, second), strict=True):
+        np.testing.assert_allclose(estimate, jm.delong_interval(truth, score), rtol=1e-12)
+    # Zou and Donner's equation 7.
+    gaps = abs(np.array([[x.low - x.value, x.high - x.value] for x in result[:2]]))
+    cross = 2 * covariance[0, 1] / errors.prod()
+    for end, (of_a, of_b) in zip(
+        result.difference[1:3], [gaps[[0, 1], [0, 1]], gaps[[0, 1], [1, 0]]], strict=True
+    ):
+        reach = np.sqrt(of_a**2 + of_b**2 - cross * of_a * of_b)
+        np.testing.assert_allclose(abs(end - result.difference.value), reach, rtol=5e-3)
     ignored = np.append(truth, -1), np.append(first, 4), np.append(second, 5)
     jax.tree.map(
         lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-12), jm.delong(*ignored), result
@@ -229,6 +239,33 @@ def test_delong_from_its_definition() -> None:
         jm.delong(np.append(truth, 7), *ignored[1:])
     with pytest.raises(ValueError, match=r"y_score_b\[0\] is nan"):
         jm.delong(truth, first, np.where(np.arange(300) == 0, np.nan, second))
+
+
+def test_delong_holds_its_level() -> None:
+    """2000 test sets of 10 positives and 500 negatives, two classifiers of the same area: the
+    normal distribution would reject in 8 to 9 %. Two standard errors are one point.
+    """
+    rng = np.random.default_rng(0)
+    truth = np.broadcast_to(np.arange(510) < 10, (2000, 510))
+    for rho in (0.0, 0.6):
+        common = np.sqrt(rho) * rng.normal(size=truth.shape) + truth
+        a, b = (common + np.sqrt(1 - rho) * rng.normal(size=truth.shape) for _ in range(2))
+        assert (jm.delong(truth, a, b).p_value <= 0.05).mean() < 0.06
+
+
+@pytest.mark.parametrize(("m", "n"), [(3, 9), (10, 500), (40, 60)])
+def test_delong_by_welchs_degrees_of_freedom(m: int, n: int) -> None:
+    """Its variance is that of two means, so that the test is SciPy's of Welch."""
+    rng = np.random.default_rng(m)
+    truth, a, b = np.arange(m + n) < m, rng.normal(size=m + n), rng.normal(size=m + n)
+    order = [np.sign(x[truth][:, None] - x[~truth]) / 2 for x in (a, b)]
+    v, w = (order[0] - order[1]).mean(1), (order[0] - order[1]).mean(0)
+    expected = stats.ttest_ind(v, w - 2 * w.mean(), equal_var=False)
+    result = jm.delong(truth, a, b)
+    np.testing.assert_allclose(result.statistic, expected.statistic / 2, rtol=1e-10)
+    freedom = expected.df
+    p_value = 2 * stats.t.sf(abs(expected.statistic) / 2, freedom)
+    np.testing.assert_allclose(result.p_value, p_value, atol=2e-3 if m == 3 else 3e-4)
 
 
 def test_delong_on_the_device(x64: bool) -> None:
@@ -259,6 +296,9 @@ def test_delong_at_the_edges() -> None:
         opposite = delong(truth, truth * 1.0, 1.0 - truth)  # no error to divide by
         found = [opposite.difference.value, opposite.statistic, opposite.p_value]
         np.testing.assert_array_equal(found, [1, np.inf, 0])
+        perfect = delong(truth, truth * 1.0, 2.0 * truth)  # yet either may err on other examples
+        assert -1 < perfect.difference.low < -0.2
+        assert 0.2 < perfect.difference.high < 1
         saturated = 1 - 1e-12 * np.array([5.0, 1, 2, 4, 3])  # alike in float32
         if put is np.asarray:
             assert delong(truth, saturated, -np.array([5.0, 1, 2, 4, 3])).difference.value == 0

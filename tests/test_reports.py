@@ -226,25 +226,22 @@ def test_areas_have_intervals() -> None:
     areas = jm.report(y, prob.argmax(1), y_prob=prob).per_class["roc_auc"]
     for i, area in enumerate(areas):
         expected = jm.delong_interval(y == i, prob[:, i])
-        assert area.method == "newcombe"
+        assert area.method == "score"
         np.testing.assert_allclose(area.value, expected.value, atol=1e-3)  # 4096 bins
-        # Another method.
-        np.testing.assert_allclose(np.array(area[1:3], float), expected[1:3], atol=1.5e-2)
+        # Wider, by what the bins do not tell.
+        assert (area.low or 0) <= expected.low <= (area.low or 0) + 3e-3
+        assert (area.high or 1) - 3e-3 <= expected.high <= (area.high or 1)
 
 
 def test_an_area_without_a_mistake_may_have_some_to_come() -> None:
-    """Newcombe's interval: at its end, the score test of the area just does not reject."""
     prob = np.concatenate([np.linspace(0.01, 0.4, 12), np.linspace(0.6, 0.99, 7)])
     area = jm.report(
         [0] * 12 + [1] * 7, (prob > 0.5).astype(int), y_prob=np.stack([1 - prob, prob], 1)
     ).per_class["roc_auc"][1]
-    assert (area.value, area.high, area.method) == (1, 1, "newcombe")
-    theta, m, n = area.low or 0, 7, 12
-    spread = 1 + ((m + n) / 2 - 1) * ((1 - theta) / (2 - theta) + theta / (1 + theta))
-    assert math.isclose(
-        (1 - theta) ** 2, 1.959964**2 * theta * (1 - theta) * spread / (m * n), rel_tol=1e-5
-    )
-    assert 0.7 < theta < 0.9
+    assert (area.value, area.high) == (1, 1)
+    # Wilson's lower end of N successes in N examples, 2 / N = 1/7 + 1/12.
+    number = 2 / (1 / 7 + 1 / 12)
+    assert math.isclose(area.low or 0, number / (number + 1.959964**2), rel_tol=1e-6)
 
 
 @pytest.mark.slow

@@ -64,9 +64,9 @@ _METHODS = {
         "Mean plus and minus z standard errors (z = 1.96 for 95 %), cut at 0 for what cannot be"
         " negative. Too narrow where a few examples carry most of a loss."
     ),
-    "newcombe": (
-        "Score interval for the area under a ROC curve (Newcombe 2006, method 5), of scores in"
-        " bins."
+    "score": (
+        "Wilson's interval with the number of examples whose share would vary as the area under the"
+        " ROC curve does, by DeLong's variance; of scores in bins."
     ),
     "bounds": (
         "Not an interval of confidence: the exact value for these examples lies between the two."

@@ -67,7 +67,7 @@ def report_text(report: ReportContents) -> str:
         _class_table(report, columns[i : i + _COLUMNS]) for i in range(0, len(columns), _COLUMNS)
     ]
     overall = [[title_of(name), _cell(x), x.method or ""] for name, x in report.overall.items()]
-    areas = ", of areas Newcombe's" if "roc_auc" in report.per_class else ""
+    areas = ", of areas by a score test" if "roc_auc" in report.per_class else ""
     note = (
         f"Intervals: {percent(report.level)}; of each class Wilson's{areas}.\n"
         "Posterior: with a flat prior, equal-tailed."

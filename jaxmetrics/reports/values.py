@@ -19,7 +19,7 @@ class ReportedValue(NamedTuple):
     else is a smooth function of the counts (on the logit scale, or atanh where values can be
     negative), `"posterior"` where the delta method would give no width, since no error was seen, or
     too little, since a class was never right, and for the posterior balanced accuracy, `"bca"` in
-    comparisons, `"normal"` for means, `"newcombe"` for areas under ROC curves, `"bounds"` where the
+    comparisons, `"normal"` for means, `"score"` for areas under ROC curves, `"bounds"` where the
     exact value of an area lies between the two. None: no interval.
     """
 
