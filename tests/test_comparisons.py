@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 import jaxmetrics as jm
 
@@ -160,6 +160,75 @@ def test_mcnemar_of_paired_counts() -> None:
     np.testing.assert_allclose(jm.mcnemar(PAIRED, method="exact").p_value, expected, rtol=2e-3)
     assert jm.mcnemar(np.stack([PAIRED] * 4)).p_value.shape == (4,)
     assert np.isnan(jm.mcnemar(-PAIRED).p_value)
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "low", "high"),
+    [
+        # Fagerland, Lydersen and Laake (2014), Statistics in Medicine 33; the R packages PropCIs
+        # (0.3-0, scoreci.mp(25, 28, 618, 0.9)) and statpsych (ci.prop.ps(0.05, 0, 26, 4, 10)).
+        ([[1, 1], [7, 12]], {}, -0.517, -0.026),
+        ([[0, 28], [25, 565]], {"level": 0.9}, -0.0148, 0.0247),
+        ([[0, 26], [4, 10]], {"method": "bonett_price"}, 0.3126438, 0.7349752),
+    ],
+)
+def test_paired_differences_equal_published_figures(
+    table: Any, options: Any, low: float, high: float
+) -> None:
+    estimate = jm.paired_difference_interval(table, **options)
+    digits = len(str(low).split(".")[1])
+    np.testing.assert_array_equal(np.round(estimate[1:3], digits), [low, high])
+
+
+@pytest.mark.parametrize("counts", [(6, 1, 30), (0, 5, 40), (0, 0, 10), (30_000, 20_000, 10**9)])
+def test_tangos_ends_are_just_not_rejected(counts: tuple[int, int, int]) -> None:
+    """The score test, with the likeliest probability given a difference found by search."""
+    only_a, only_b, n = counts
+    estimate = jm.paired_difference_interval([[n - only_a - only_b, only_a], [only_b, 0]])
+    mirrored = jm.paired_difference_interval([[n - only_a - only_b, only_b], [only_a, 0]])
+    np.testing.assert_allclose(mirrored[1:3], [-estimate.high, -estimate.low], rtol=1e-12)
+    for delta in estimate[1:3]:
+
+        def surprise(q: float, delta: float = delta) -> float:
+            cells = np.array([q + delta, q, 1 - 2 * q - delta])
+            seen = np.array([only_a, only_b, n - only_a - only_b])
+            return -(seen * np.log(np.maximum(cells, 1e-300))).sum()
+
+        bounds = max(0, -delta), (1 - delta) / 2
+        if n < 10**6:
+            q = optimize.minimize_scalar(
+                surprise, bounds=bounds, method="bounded", options={"xatol": 1e-12}
+            ).x
+        else:  # too flat to search: the root of its derivative
+            q = optimize.brentq(
+                lambda q: (
+                    only_a / (q + delta)  # noqa: B023  # called at once
+                    + only_b / q
+                    - 2 * (n - only_a - only_b) / (1 - 2 * q - delta)  # noqa: B023
+                ),
+                1e-9,
+                1e-3,
+                xtol=1e-16,
+            )
+        z = (only_a - only_b - n * delta) / np.sqrt(n * (2 * q + delta * (1 - delta)))
+        np.testing.assert_allclose(abs(z), 1.959964, rtol=2e-4)
+
+
+@pytest.mark.parametrize("method", ["tango", "bonett_price"])
+def test_paired_differences_cover(method: Any) -> None:
+    """4000 test sets each; three standard errors are one point."""
+    rng = np.random.default_rng(0)
+    for n, cells in ((20, [0.6, 0.2, 0.1, 0.1]), (100, [0.95, 0.03, 0.01, 0.01])):
+        tables = np.zeros((4000, 2, 2, 2))
+        tables[:, 0] = rng.multinomial(n, cells, 4000).reshape(-1, 2, 2)
+        estimate = jm.paired_difference_interval(tables, method=method)
+        truth = cells[1] - cells[2]
+        assert ((estimate.low <= truth) & (truth <= estimate.high)).mean() > 0.94
+    empty = jm.paired_difference_interval(np.zeros((2, 2, 2)), method=method)
+    np.testing.assert_array_equal(empty[:3], [np.nan, -1, 1])
+    assert np.isnan(jm.paired_difference_interval([[1, -1], [0, 2]], method=method).low)
+    with pytest.raises(ValueError, match="'tango' or 'bonett_price'"):
+        jm.paired_difference_interval([[1, 0], [0, 2]], method="wald")  # type: ignore[arg-type]
 
 
 def test_permutation_test_of_the_accuracy_is_the_exact_mcnemar() -> None:
@@ -562,6 +631,7 @@ def test_comparisons_on_the_host_compile_nothing(programs: list[str]) -> None:
         for name in ("exact", "mid-p", "corrected", "asymptotic"):
             jm.mcnemar(PAIRED, method=name)
             jm.mcnemar(0 * PAIRED, method=name)
+        jm.paired_difference_interval(PAIRED)
         jm.compare_predictions(KEY, macro_f1, *predictions(), num_classes=3, num_samples=20)
         jm.permutation_test(KEY, macro_f1, PAIRED, num_samples=20)
         truth, a, b = predictions(50)
