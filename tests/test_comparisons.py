@@ -452,81 +452,6 @@ def test_unpaired_differences_have_the_errors_of_both(method: Any) -> None:
     np.testing.assert_allclose(batch.difference.value[1], 0, atol=1e-3)
 
 
-def board_of(
-    truth: np.ndarray, preds: Any, num_samples: int = 500, **options: Any
-) -> jm.Leaderboard:
-    return jm.leaderboard(
-        KEY, jm.accuracy, truth, preds, num_classes=2, num_samples=num_samples, **options
-    )
-
-
-def test_leaderboard_from_its_definition() -> None:
-    """Against a loop over replicates of the examples."""
-    rng = np.random.default_rng(0)
-    truth = rng.integers(0, 2, 200)
-    right = rng.random((4, 200)) < np.array([0.8, 0.82, 0.7, 0.78])[:, None]
-    preds = np.where(right, truth, 1 - truth)
-    board = board_of(truth, preds, num_samples=4000)
-    drawn = right[:, rng.integers(0, 200, (4000, 200))].mean(-1).T  # (S, M)
-    # Ties in random order.
-    order = np.argsort(np.argsort(-drawn + 1e-9 * rng.random(drawn.shape), -1), -1)
-    expected = np.stack([(order == r).mean(0) for r in range(4)], -1)
-    np.testing.assert_allclose(board.rank_probabilities, expected, atol=0.05)
-    np.testing.assert_allclose(board.rank_probabilities.sum(0), 1, rtol=1e-5)
-    np.testing.assert_allclose(board.rank_probabilities.sum(1), 1, rtol=1e-5)
-    np.testing.assert_array_equal(board.probability_best, board.rank_probabilities[:, 0])
-    np.testing.assert_allclose(board.estimates.value, right.mean(-1), rtol=1e-5)
-    np.testing.assert_allclose(
-        board.estimates.standard_error, right.std(-1) / np.sqrt(200), rtol=0.08
-    )
-    halves = []
-    for _ in range(4000):
-        first = rng.random(200) < 0.5
-        halves.append(right[right[:, first].mean(-1).argmax(), ~first].mean())
-    assert board.winner == right.mean(-1).argmax()
-    np.testing.assert_allclose(board.winner_estimate.value, np.mean(halves), atol=0.004)
-    moved = board.winner_estimate.value - board.estimates.value[board.winner]
-    np.testing.assert_allclose(
-        board.winner_estimate.high - board.estimates.high[board.winner], moved, atol=1e-6
-    )
-
-
-def test_the_winner_is_not_flattered() -> None:
-    """Twenty classifiers that are right in 70 %: the best of them shows 75 % on 200 examples, and
-    must not promise it.
-    """
-    rng = np.random.default_rng(0)
-    naive, honest, covered = [], [], []
-    for _ in range(60):
-        truth = rng.integers(0, 2, 256)
-        preds = np.where(rng.random((20, 256)) < 0.7, truth, 1 - truth)
-        board = board_of(truth, preds, num_samples=200)
-        naive.append(float(board.estimates.value[board.winner]))
-        honest.append(float(board.winner_estimate.value))
-        covered.append(bool(board.winner_estimate.low <= 0.7 <= board.winner_estimate.high))
-    assert np.mean(naive) > 0.74
-    np.testing.assert_allclose(np.mean(honest), 0.7, atol=4 * np.std(honest) / np.sqrt(60))
-    assert np.mean(covered) > 0.9
-
-
-def test_leaderboard_of_alike_and_undefined_classifiers() -> None:
-    truth, a, b = predictions(300, 2)
-    board = board_of(truth, np.stack([a, a, b]))
-    np.testing.assert_array_equal(board.probability_best[0], board.probability_best[1])
-
-    def undefined_if_rare(counts: Any) -> Any:
-        return np.nan if counts[0, 1] + counts[1, 0] > 20 else jm.accuracy(counts)
-
-    preds = np.stack([1 - truth, truth])
-    with_nan = jm.leaderboard(KEY, undefined_if_rare, truth, preds, num_classes=2, num_samples=50)
-    assert with_nan.winner == 1
-    assert with_nan.probability_best[1] == 1
-    assert with_nan.estimates.num_undefined[0] == 50
-    # None was chosen.
-    single = jm.leaderboard(KEY, jm.accuracy, [0, 1, 1], [[0, 1, 0]], num_classes=2, num_samples=50)
-    np.testing.assert_array_equal(single.winner_estimate[:4], [x[0] for x in single.estimates[:4]])
-
-
 def close_to(result: Any, expected: Any, samples: int) -> None:
     """Two estimates, each from so many replicates, within five of their Monte Carlo errors."""
     error = float(expected.standard_error)
@@ -597,27 +522,6 @@ def test_permutations_on_the_device() -> None:
     p = float(host.p_value)
     np.testing.assert_allclose(device.statistic, host.statistic, rtol=1e-5)
     np.testing.assert_allclose(device.p_value, p, atol=5 * np.sqrt(2 * p * (1 - p) / 4000))
-
-
-@pytest.mark.slow
-def test_leaderboard_on_the_device_and_hidden_by_jit() -> None:
-    truth, a, b = predictions(300, 2)
-    preds = np.stack([a, a, b])
-    host = board_of(truth, preds, num_samples=2000)
-    device = board_of(truth, jnp.asarray(preds), num_samples=2000)
-    hidden = jax.jit(lambda preds: board_of(truth, preds, num_samples=2000))(preds)
-    for board in (device, hidden):
-        assert board.winner == host.winner
-        np.testing.assert_allclose(
-            board.rank_probabilities, host.rank_probabilities, atol=5 * np.sqrt(0.5 / 2000)
-        )
-        np.testing.assert_allclose(board.estimates.value, host.estimates.value, rtol=1e-6)
-        np.testing.assert_allclose(
-            board.estimates.standard_error, host.estimates.standard_error, rtol=5 / np.sqrt(2000)
-        )
-        np.testing.assert_allclose(
-            board.winner_estimate.value, host.winner_estimate.value, atol=0.005
-        )
 
 
 def test_comparisons_on_the_host_compile_nothing(programs: list[str]) -> None:
