@@ -687,6 +687,14 @@ ESTIMATES: dict[str, Row] = {
         f"mcnemar{variant}": Row(call=partial(jm.mcnemar, **_method), cases=_paired, float32=1e-5)
         for variant, _method in _mcnemars.items()
     },
+    **{
+        f"paired_difference_interval{variant}": Row(
+            call=partial(jm.paired_difference_interval, method=variant.strip() or "tango"),
+            cases=_paired,
+            float32=1e-5,
+        )
+        for variant in ("", " bonett_price")
+    },
     "permutation_test": Row(
         call=lambda p: jm.permutation_test(key(), jm.accuracy, p, num_samples=DRAWS),
         cases=_paired,

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 import jaxmetrics as jm
 
@@ -162,6 +162,75 @@ def test_mcnemar_of_paired_counts() -> None:
     assert np.isnan(jm.mcnemar(-PAIRED).p_value)
 
 
+@pytest.mark.parametrize(
+    ("table", "options", "low", "high"),
+    [
+        # Fagerland, Lydersen and Laake (2014), Statistics in Medicine 33; the R packages PropCIs
+        # (0.3-0, scoreci.mp(25, 28, 618, 0.9)) and statpsych (ci.prop.ps(0.05, 0, 26, 4, 10)).
+        ([[1, 1], [7, 12]], {}, -0.517, -0.026),
+        ([[0, 28], [25, 565]], {"level": 0.9}, -0.0148, 0.0247),
+        ([[0, 26], [4, 10]], {"method": "bonett_price"}, 0.3126438, 0.7349752),
+    ],
+)
+def test_paired_differences_equal_published_figures(
+    table: Any, options: Any, low: float, high: float
+) -> None:
+    estimate = jm.paired_difference_interval(table, **options)
+    digits = len(str(low).split(".")[1])
+    np.testing.assert_array_equal(np.round(estimate[1:3], digits), [low, high])
+
+
+@pytest.mark.parametrize("counts", [(6, 1, 30), (0, 5, 40), (0, 0, 10), (30_000, 20_000, 10**9)])
+def test_tangos_ends_are_just_not_rejected(counts: tuple[int, int, int]) -> None:
+    """The score test, with the likeliest probability given a difference found by search."""
+    only_a, only_b, n = counts
+    estimate = jm.paired_difference_interval([[n - only_a - only_b, only_a], [only_b, 0]])
+    mirrored = jm.paired_difference_interval([[n - only_a - only_b, only_b], [only_a, 0]])
+    np.testing.assert_allclose(mirrored[1:3], [-estimate.high, -estimate.low], rtol=1e-12)
+    for delta in estimate[1:3]:
+
+        def surprise(q: float, delta: float = delta) -> float:
+            cells = np.array([q + delta, q, 1 - 2 * q - delta])
+            seen = np.array([only_a, only_b, n - only_a - only_b])
+            return -(seen * np.log(np.maximum(cells, 1e-300))).sum()
+
+        bounds = max(0, -delta), (1 - delta) / 2
+        if n < 10**6:
+            q = optimize.minimize_scalar(
+                surprise, bounds=bounds, method="bounded", options={"xatol": 1e-12}
+            ).x
+        else:  # too flat to search: the root of its derivative
+            q = optimize.brentq(
+                lambda q: (
+                    only_a / (q + delta)  # noqa: B023  # called at once
+                    + only_b / q
+                    - 2 * (n - only_a - only_b) / (1 - 2 * q - delta)  # noqa: B023
+                ),
+                1e-9,
+                1e-3,
+                xtol=1e-16,
+            )
+        z = (only_a - only_b - n * delta) / np.sqrt(n * (2 * q + delta * (1 - delta)))
+        np.testing.assert_allclose(abs(z), 1.959964, rtol=2e-4)
+
+
+@pytest.mark.parametrize("method", ["tango", "bonett_price"])
+def test_paired_differences_cover(method: Any) -> None:
+    """4000 test sets each; three standard errors are one point."""
+    rng = np.random.default_rng(0)
+    for n, cells in ((20, [0.6, 0.2, 0.1, 0.1]), (100, [0.95, 0.03, 0.01, 0.01])):
+        tables = np.zeros((4000, 2, 2, 2))
+        tables[:, 0] = rng.multinomial(n, cells, 4000).reshape(-1, 2, 2)
+        estimate = jm.paired_difference_interval(tables, method=method)
+        truth = cells[1] - cells[2]
+        assert ((estimate.low <= truth) & (truth <= estimate.high)).mean() > 0.94
+    empty = jm.paired_difference_interval(np.zeros((2, 2, 2)), method=method)
+    np.testing.assert_array_equal(empty[:3], [np.nan, -1, 1])
+    assert np.isnan(jm.paired_difference_interval([[1, -1], [0, 2]], method=method).low)
+    with pytest.raises(ValueError, match="'tango' or 'bonett_price'"):
+        jm.paired_difference_interval([[1, 0], [0, 2]], method="wald")  # type: ignore[arg-type]
+
+
 def test_permutation_test_of_the_accuracy_is_the_exact_mcnemar() -> None:
     truth, a, b = predictions(60)
     paired = jm.paired_confusion_matrix(truth, a, b, num_classes=3)
@@ -219,8 +288,18 @@ def test_delong_from_its_definition() -> None:
     np.testing.assert_allclose([x.standard_error for x in result[:2]], errors, rtol=1e-10)
     error = np.sqrt(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
     np.testing.assert_allclose(result.difference.standard_error, error, rtol=1e-10)
-    p_value = 2 * stats.norm.sf(abs(areas[0] - areas[1]) / error)
-    np.testing.assert_allclose(result.p_value, p_value, rtol=1e-9)
+    p_value = 2 * stats.t.sf(abs(areas[0] - areas[1]) / error, 290)  # about: of the normal nearly
+    np.testing.assert_allclose(result.p_value, p_value, rtol=1e-3)
+    for estimate, score in zip(result[:2], (first, second), strict=True):
+        np.testing.assert_allclose(estimate, jm.delong_interval(truth, score), rtol=1e-12)
+    # Zou and Donner's equation 7.
+    gaps = abs(np.array([[x.low - x.value, x.high - x.value] for x in result[:2]]))
+    cross = 2 * covariance[0, 1] / errors.prod()
+    for end, (of_a, of_b) in zip(
+        result.difference[1:3], [gaps[[0, 1], [0, 1]], gaps[[0, 1], [1, 0]]], strict=True
+    ):
+        reach = np.sqrt(of_a**2 + of_b**2 - cross * of_a * of_b)
+        np.testing.assert_allclose(abs(end - result.difference.value), reach, rtol=5e-3)
     ignored = np.append(truth, -1), np.append(first, 4), np.append(second, 5)
     jax.tree.map(
         lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-12), jm.delong(*ignored), result
@@ -229,6 +308,33 @@ def test_delong_from_its_definition() -> None:
         jm.delong(np.append(truth, 7), *ignored[1:])
     with pytest.raises(ValueError, match=r"y_score_b\[0\] is nan"):
         jm.delong(truth, first, np.where(np.arange(300) == 0, np.nan, second))
+
+
+def test_delong_holds_its_level() -> None:
+    """2000 test sets of 10 positives and 500 negatives, two classifiers of the same area: the
+    normal distribution would reject in 8 to 9 %. Two standard errors are one point.
+    """
+    rng = np.random.default_rng(0)
+    truth = np.broadcast_to(np.arange(510) < 10, (2000, 510))
+    for rho in (0.0, 0.6):
+        common = np.sqrt(rho) * rng.normal(size=truth.shape) + truth
+        a, b = (common + np.sqrt(1 - rho) * rng.normal(size=truth.shape) for _ in range(2))
+        assert (jm.delong(truth, a, b).p_value <= 0.05).mean() < 0.06
+
+
+@pytest.mark.parametrize(("m", "n"), [(3, 9), (10, 500), (40, 60)])
+def test_delong_by_welchs_degrees_of_freedom(m: int, n: int) -> None:
+    """Its variance is that of two means, so that the test is SciPy's of Welch."""
+    rng = np.random.default_rng(m)
+    truth, a, b = np.arange(m + n) < m, rng.normal(size=m + n), rng.normal(size=m + n)
+    order = [np.sign(x[truth][:, None] - x[~truth]) / 2 for x in (a, b)]
+    v, w = (order[0] - order[1]).mean(1), (order[0] - order[1]).mean(0)
+    expected = stats.ttest_ind(v, w - 2 * w.mean(), equal_var=False)
+    result = jm.delong(truth, a, b)
+    np.testing.assert_allclose(result.statistic, expected.statistic / 2, rtol=1e-10)
+    freedom = expected.df
+    p_value = 2 * stats.t.sf(abs(expected.statistic) / 2, freedom)
+    np.testing.assert_allclose(result.p_value, p_value, atol=2e-3 if m == 3 else 3e-4)
 
 
 def test_delong_on_the_device(x64: bool) -> None:
@@ -259,6 +365,9 @@ def test_delong_at_the_edges() -> None:
         opposite = delong(truth, truth * 1.0, 1.0 - truth)  # no error to divide by
         found = [opposite.difference.value, opposite.statistic, opposite.p_value]
         np.testing.assert_array_equal(found, [1, np.inf, 0])
+        perfect = delong(truth, truth * 1.0, 2.0 * truth)  # yet either may err on other examples
+        assert -1 < perfect.difference.low < -0.2
+        assert 0.2 < perfect.difference.high < 1
         saturated = 1 - 1e-12 * np.array([5.0, 1, 2, 4, 3])  # alike in float32
         if put is np.asarray:
             assert delong(truth, saturated, -np.array([5.0, 1, 2, 4, 3])).difference.value == 0
@@ -343,81 +452,6 @@ def test_unpaired_differences_have_the_errors_of_both(method: Any) -> None:
     np.testing.assert_allclose(batch.difference.value[1], 0, atol=1e-3)
 
 
-def board_of(
-    truth: np.ndarray, preds: Any, num_samples: int = 500, **options: Any
-) -> jm.Leaderboard:
-    return jm.leaderboard(
-        KEY, jm.accuracy, truth, preds, num_classes=2, num_samples=num_samples, **options
-    )
-
-
-def test_leaderboard_from_its_definition() -> None:
-    """Against a loop over replicates of the examples."""
-    rng = np.random.default_rng(0)
-    truth = rng.integers(0, 2, 200)
-    right = rng.random((4, 200)) < np.array([0.8, 0.82, 0.7, 0.78])[:, None]
-    preds = np.where(right, truth, 1 - truth)
-    board = board_of(truth, preds, num_samples=4000)
-    drawn = right[:, rng.integers(0, 200, (4000, 200))].mean(-1).T  # (S, M)
-    # Ties in random order.
-    order = np.argsort(np.argsort(-drawn + 1e-9 * rng.random(drawn.shape), -1), -1)
-    expected = np.stack([(order == r).mean(0) for r in range(4)], -1)
-    np.testing.assert_allclose(board.rank_probabilities, expected, atol=0.05)
-    np.testing.assert_allclose(board.rank_probabilities.sum(0), 1, rtol=1e-5)
-    np.testing.assert_allclose(board.rank_probabilities.sum(1), 1, rtol=1e-5)
-    np.testing.assert_array_equal(board.probability_best, board.rank_probabilities[:, 0])
-    np.testing.assert_allclose(board.estimates.value, right.mean(-1), rtol=1e-5)
-    np.testing.assert_allclose(
-        board.estimates.standard_error, right.std(-1) / np.sqrt(200), rtol=0.08
-    )
-    halves = []
-    for _ in range(4000):
-        first = rng.random(200) < 0.5
-        halves.append(right[right[:, first].mean(-1).argmax(), ~first].mean())
-    assert board.winner == right.mean(-1).argmax()
-    np.testing.assert_allclose(board.winner_estimate.value, np.mean(halves), atol=0.004)
-    moved = board.winner_estimate.value - board.estimates.value[board.winner]
-    np.testing.assert_allclose(
-        board.winner_estimate.high - board.estimates.high[board.winner], moved, atol=1e-6
-    )
-
-
-def test_the_winner_is_not_flattered() -> None:
-    """Twenty classifiers that are right in 70 %: the best of them shows 75 % on 200 examples, and
-    must not promise it.
-    """
-    rng = np.random.default_rng(0)
-    naive, honest, covered = [], [], []
-    for _ in range(60):
-        truth = rng.integers(0, 2, 256)
-        preds = np.where(rng.random((20, 256)) < 0.7, truth, 1 - truth)
-        board = board_of(truth, preds, num_samples=200)
-        naive.append(float(board.estimates.value[board.winner]))
-        honest.append(float(board.winner_estimate.value))
-        covered.append(bool(board.winner_estimate.low <= 0.7 <= board.winner_estimate.high))
-    assert np.mean(naive) > 0.74
-    np.testing.assert_allclose(np.mean(honest), 0.7, atol=4 * np.std(honest) / np.sqrt(60))
-    assert np.mean(covered) > 0.9
-
-
-def test_leaderboard_of_alike_and_undefined_classifiers() -> None:
-    truth, a, b = predictions(300, 2)
-    board = board_of(truth, np.stack([a, a, b]))
-    np.testing.assert_array_equal(board.probability_best[0], board.probability_best[1])
-
-    def undefined_if_rare(counts: Any) -> Any:
-        return np.nan if counts[0, 1] + counts[1, 0] > 20 else jm.accuracy(counts)
-
-    preds = np.stack([1 - truth, truth])
-    with_nan = jm.leaderboard(KEY, undefined_if_rare, truth, preds, num_classes=2, num_samples=50)
-    assert with_nan.winner == 1
-    assert with_nan.probability_best[1] == 1
-    assert with_nan.estimates.num_undefined[0] == 50
-    # None was chosen.
-    single = jm.leaderboard(KEY, jm.accuracy, [0, 1, 1], [[0, 1, 0]], num_classes=2, num_samples=50)
-    np.testing.assert_array_equal(single.winner_estimate[:4], [x[0] for x in single.estimates[:4]])
-
-
 def close_to(result: Any, expected: Any, samples: int) -> None:
     """Two estimates, each from so many replicates, within five of their Monte Carlo errors."""
     error = float(expected.standard_error)
@@ -490,27 +524,6 @@ def test_permutations_on_the_device() -> None:
     np.testing.assert_allclose(device.p_value, p, atol=5 * np.sqrt(2 * p * (1 - p) / 4000))
 
 
-@pytest.mark.slow
-def test_leaderboard_on_the_device_and_hidden_by_jit() -> None:
-    truth, a, b = predictions(300, 2)
-    preds = np.stack([a, a, b])
-    host = board_of(truth, preds, num_samples=2000)
-    device = board_of(truth, jnp.asarray(preds), num_samples=2000)
-    hidden = jax.jit(lambda preds: board_of(truth, preds, num_samples=2000))(preds)
-    for board in (device, hidden):
-        assert board.winner == host.winner
-        np.testing.assert_allclose(
-            board.rank_probabilities, host.rank_probabilities, atol=5 * np.sqrt(0.5 / 2000)
-        )
-        np.testing.assert_allclose(board.estimates.value, host.estimates.value, rtol=1e-6)
-        np.testing.assert_allclose(
-            board.estimates.standard_error, host.estimates.standard_error, rtol=5 / np.sqrt(2000)
-        )
-        np.testing.assert_allclose(
-            board.winner_estimate.value, host.winner_estimate.value, atol=0.005
-        )
-
-
 def test_comparisons_on_the_host_compile_nothing(programs: list[str]) -> None:
     with np.errstate(all="raise"):
         for method in ("bootstrap", "posterior", "delta"):
@@ -522,6 +535,7 @@ def test_comparisons_on_the_host_compile_nothing(programs: list[str]) -> None:
         for name in ("exact", "mid-p", "corrected", "asymptotic"):
             jm.mcnemar(PAIRED, method=name)
             jm.mcnemar(0 * PAIRED, method=name)
+        jm.paired_difference_interval(PAIRED)
         jm.compare_predictions(KEY, macro_f1, *predictions(), num_classes=3, num_samples=20)
         jm.permutation_test(KEY, macro_f1, PAIRED, num_samples=20)
         truth, a, b = predictions(50)

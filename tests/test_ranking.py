@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from scipy import stats
+from scipy import special, stats
 from sklearn import metrics as sk
 
 import jaxmetrics as jm
@@ -534,27 +534,57 @@ def test_equal_error_rate_and_ks() -> None:
 
 
 def test_delong_interval() -> None:
-    """The variance by pairs, from its definition; on the logit scale."""
+    """The variance by pairs, from its definition; on the logit scale; one to be solved for."""
     y, score, _ = PROBLEMS["ties"]
     in_order = np.sign(score[y == 1][:, None] - score[y == 0]).astype(float) / 2 + 0.5
     v, w = in_order.mean(1), in_order.mean(0)
     error = np.sqrt(v.var(ddof=1) / len(v) + w.var(ddof=1) / len(w))
-    estimate = jm.delong_interval(y, score, transform=None)
-    ends = v.mean() + stats.norm.ppf([0.025, 0.975]) * error
-    close(estimate[:4], [v.mean(), *ends, error])
-    logit = jm.delong_interval(y, score)
+    z = stats.norm.ppf([0.025, 0.975])
+    estimate = jm.delong_interval(y, score, method="normal")
+    close(estimate[:4], [v.mean(), *(v.mean() + z * error), error])
+    logit = jm.delong_interval(y, score, method="logit")
     a = v.mean()
-    expected = 1 / (
-        1 + np.exp(-np.log(a / (1 - a)) - stats.norm.ppf([0.025, 0.975]) * error / (a * (1 - a)))
+    close([logit.low, logit.high], special.expit(special.logit(a) + z * error / (a * (1 - a))))
+    one_over_n = sum(
+        (len(x) * x.var(ddof=1) + 0.25) / (len(x) * a * (1 - a) + 0.5) / len(x) for x in (v, w)
     )
-    close([logit.low, logit.high], expected)
-    assert np.isnan(jm.delong_interval([0, 1], [0.1, 0.2]).low)
+    by_score = jm.delong_interval(y, score, level=0.9)
+    for end in (by_score.low, by_score.high):
+        close(abs(a - end) / np.sqrt(end * (1 - end) * one_over_n), stats.norm.ppf(0.95))
+    close(by_score.standard_error, error)
+    assert np.isnan(jm.delong_interval([0, 1], [0.1, 0.2], method="logit").low)
+    assert np.isnan(jm.delong_interval([1, 1], [0.1, 0.2]).low)
     batch = jm.delong_interval(y, np.stack([score, -score]))
     close(batch.value, [a, 1 - a])
-    compared = jm.delong(y, score, -score)
-    close([compared.a.value, compared.b.value, compared.a.standard_error], [a, 1 - a, error])
-    close(compared.difference.standard_error, 2 * error)
-    close(compared.p_value, 2 * stats.norm.sf((2 * a - 1) / (2 * error)))
+    close(batch.low[0], 1 - batch.high[1])
+    with pytest.raises(ValueError, match="'score', 'logit' or 'normal'"):
+        jm.delong_interval(y, score, method="wald")  # type: ignore[arg-type]
+
+
+def binormal(rng: np.random.Generator, area: float, *shape: int) -> tuple[np.ndarray, np.ndarray]:
+    """Draw scores of positives and of negatives, both of this shape."""
+    return stats.norm.ppf(area) * np.sqrt(2) + rng.normal(size=shape), rng.normal(size=shape)
+
+
+def misses(positive: np.ndarray, negative: np.ndarray, area: float) -> np.ndarray:
+    """Return the shares of the intervals of scores `(S, m)` and `(S, n)` above and below."""
+    scores = np.concatenate([positive, negative], -1)
+    y = np.broadcast_to(np.arange(scores.shape[-1]) < positive.shape[-1], scores.shape)
+    estimate = jm.delong_interval(y, scores)
+    return np.array([(estimate.low > area).mean(), (estimate.high < area).mean()])
+
+
+def test_the_interval_of_an_area_covers_where_hardly_a_mistake_is_seen() -> None:
+    """2000 test sets each: areas of 0.99; most positives perfect and the others at chance or below
+    all negatives. Three standard errors are 1.5 points.
+    """
+    rng = np.random.default_rng(0)
+    assert misses(*binormal(rng, 0.99, 2000, 10), 0.99).sum() < 0.05
+    for m, n, share, of_others in ((10, 500, 0.1, 0.5), (20, 100, 0.05, 0.5), (20, 100, 0.1, 0)):
+        fails = rng.random((2000, m)) < share
+        positive = np.where(fails, rng.random((2000, m)) if of_others else -1, 2)
+        area = 1 - share + share * of_others
+        assert misses(positive, rng.random((2000, n)), area).sum() < 0.065, (m, n, share)
 
 
 def of_sets(call: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,11 +8,13 @@ More is better; for a metric of which less is better, compare its negative.
 
 - `differences`: `compare`, from counts or from labels
 - `hypothesis_tests`: McNemar's test, permutation tests
+- `paired_proportions`: intervals of the difference of two accuracies
 - `areas`: DeLong's comparison of areas under the ROC curve
 - `leaderboards`: more than two classifiers
 """
 
 from jaxmetrics.comparisons.differences import *
 from jaxmetrics.comparisons.hypothesis_tests import *
+from jaxmetrics.comparisons.paired_proportions import *
 from jaxmetrics.comparisons.areas import *
 from jaxmetrics.comparisons.leaderboards import *

@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, special, xp
 from jaxmetrics._validation import ArrayLike, as_array, check_examples
 from jaxmetrics.estimates import Estimate, normal_quantile
-from jaxmetrics.ranking.areas import area_estimate, placement_values
+from jaxmetrics.ranking.areas import Classes, area_estimate, moments_by_class, placement_values
 from jaxmetrics.ranking.ranks import Ranked, rank, restore
 
 __all__ = ["DeLong", "delong"]
@@ -33,19 +34,27 @@ def delong(
 
     An area is the share of pairs of a positive and a negative example whose scores are in order,
     ties counting half. With V_i the share of negatives below positive i, and W_j of positives above
-    negative j, the variance of an area is `var(V) / n1 + var(W) / n0`; that of the difference A - B
+    negative j, the variance of an area is `var(V) / m + var(W) / n`; that of the difference A - B
     likewise from the differences of the shares. DeLong, DeLong and Clarke-Pearson (1988),
     Biometrics 44; the shares by ranks, in O(n log n): Sun and Xu (2014), IEEE Signal Processing
     Letters 21.
+
+    The statistic, the difference over its error, is referred to Student's distribution with Welch
+    and Satterthwaite's degrees of freedom: simulated with 10 positives and 500 negatives the test
+    of 5 % has a size of at most 5.3 %, that by the normal distribution 8.6 %.
+
+    The intervals of both areas are those of `delong_interval`. That of the difference puts the
+    distances to their ends in the place of errors (MOVER: Zou and Donner, 2008, Statistics in
+    Medicine 27), so that it has a width where no mistake was seen; near 1 it is wider than the test
+    would make it, which there covers in 73 %.
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`; negative labels leave their examples out.
         y_score_a, y_score_b: real numbers, `(..., n)`.
 
     Returns:
-        `DeLong`; `statistic` is the difference over its error, `p_value` two-sided and normal. NaN
-        without two positives and two negatives, on the device also where a score that counts is
-        NaN. An error of 0 makes p 1 without a difference, else 0.
+        `DeLong`; `p_value` is two-sided. NaN without two positives and two negatives, on the device
+        also where a score that counts is NaN. An error of 0 makes p 1 without a difference, else 0.
 
     Raises:
         ValueError: unequal lengths, a level outside of (0, 1), and what `roc_auc` refuses.
@@ -68,17 +77,52 @@ def delong(
 
 @compiled
 def _delong(first: Ranked, second: Ranked, z: float) -> DeLong:
-    of_first, of_second = (
-        restore(placement_values(ranked), ranked.position) for ranked in (first, second)
-    )
-    positive, negative = (
-        restore(group, first.position) > 0 for group in (first.positive, first.negative)
-    )
-    a, b, difference = (
-        area_estimate(shares, positive, negative, z)
-        for shares in (of_first, of_second, of_first - of_second)
-    )
-    error = difference.standard_error
-    certain = xp.where(difference.value == 0, 0, xp.inf * xp.sign(difference.value))
-    statistic = xp.where(error == 0, certain, difference.value / xp.where(error == 0, 1, error))
-    return DeLong(a, b, difference, statistic, 2 * special.ndtr(-xp.abs(statistic)))
+    of_a, of_b = (restore(placement_values(ranked), ranked.position) for ranked in (first, second))
+    classes = [restore(group, first.position) for group in (first.positive, first.negative)]
+    a, b, gap = (moments_by_class(x, *classes) for x in (of_a, of_b, of_a - of_b))
+    freedom = _degrees_of_freedom(gap)
+    estimates = [area_estimate(x, z, "score") for x in (a, b)]
+    difference = _difference(a, b, area_estimate(gap, z, "normal"), _as_student(z, freedom))
+    value, error = difference.value, difference.standard_error
+    certain = xp.where(value == 0, 0, xp.inf * xp.sign(value))
+    statistic = xp.where(error == 0, certain, value / xp.where(error == 0, 1, error))
+    p_value = 2 * special.ndtr(-_as_normal(xp.abs(statistic), freedom))
+    return DeLong(*estimates, difference, statistic, p_value)
+
+
+def _difference(a: Classes, b: Classes, gap: Estimate, t: Array) -> Estimate:
+    """Put the ends of the interval of A - B where those of A and B, correlated, allow."""
+    of_a, of_b = (area_estimate(x, t, "score") for x in (a, b))
+    variances = of_a.standard_error**2 + of_b.standard_error**2 - gap.standard_error**2
+    correlation = divide(variances, 2 * of_a.standard_error * of_b.standard_error)
+
+    def reach(of_a: Array, of_b: Array) -> Array:
+        return safe_sqrt(xp.maximum(of_a**2 + of_b**2 - 2 * correlation * of_a * of_b, 0))
+
+    low = gap.value - reach(of_a.value - of_a.low, of_b.high - of_b.value)
+    high = gap.value + reach(of_a.high - of_a.value, of_b.value - of_b.low)
+    return gap._replace(low=low, high=high)
+
+
+def _degrees_of_freedom(of_classes: Classes) -> Array:
+    """Return Welch and Satterthwaite's, for the sum of the variances of two means."""
+    positives, negatives = of_classes
+    variance = positives.variance_of_mean + negatives.variance_of_mean
+    squares = sum(divide(x.variance_of_mean**2, x.number - 1) for x in of_classes)
+    least = xp.minimum(positives.number, negatives.number) - 1
+    return xp.maximum(divide(variance**2, squares), least)
+
+
+def _as_normal(t: Array, freedom: Array) -> Array:
+    """Return z with the two tails of t >= 0 under Student's distribution.
+
+    To 7e-4 for five degrees of freedom and more. Wallace (1959), Annals of Mathematical
+    Statistics 30.
+    """
+    return (8 * freedom + 1) / (8 * freedom + 3) * xp.sqrt(freedom * xp.log1p(t**2 / freedom))
+
+
+def _as_student(z: float, freedom: Array) -> Array:
+    """Return the inverse of `_as_normal`."""
+    z = z * (8 * freedom + 3) / (8 * freedom + 1)
+    return xp.sqrt(freedom * xp.expm1(z**2 / freedom))

@@ -67,7 +67,7 @@ def mcnemar(
     (np.float64(0.47059), np.float64(0.49272))
     """
     check_option(method, "method", ("exact", "mid-p", "corrected", "asymptotic"))
-    only_a, only_b, valid = _discordant(as_float(paired, "paired"))
+    only_a, only_b, valid = discordant(as_float(paired, "paired"))
     total, fewer = only_a + only_b, xp.minimum(only_a, only_b)
     gap = xp.abs(only_a - only_b)
     if method in ("asymptotic", "corrected"):
@@ -85,7 +85,7 @@ def mcnemar(
     )
 
 
-def _discordant(paired: Array) -> tuple[Array, Array, Array]:
+def discordant(paired: Array) -> tuple[Array, Array, Array]:
     """Return for how many examples only A and only B is right, and whether all counts are >= 0."""
     if paired.shape == (2, 2):
         return paired[0, 1], paired[1, 0], (paired >= 0).all()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple, TypeAlias
 
 from jaxmetrics._arithmetic import divide, matmul
 from jaxmetrics._compilation import compiled
@@ -10,6 +10,7 @@ from jaxmetrics._examples import SCORES, Examples, class_examples
 from jaxmetrics._namespaces import Array, float_dtype, is_known, lax, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_option, is_integer
 from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile
+from jaxmetrics.intervals.proportions import wilson_interval
 from jaxmetrics.ranking.columns import one_against_rest
 from jaxmetrics.ranking.ranks import (
     Ranked,
@@ -238,72 +239,118 @@ def _average_precision(ranked: Ranked) -> Array:
     return xp.where(ranked.undefined, xp.nan, mean)
 
 
+Method: TypeAlias = Literal["score", "logit", "normal"]
+
+
 def delong_interval(
     y_true: ArrayLike,
     y_score: ArrayLike,
     *,
     level: float = 0.95,
-    transform: Literal["logit"] | None = "logit",
+    method: Method = "score",
     where: ArrayLike | None = None,
 ) -> Estimate:
     """Estimate the area under the ROC curve, with an interval by DeLong's variance.
 
     With the placement values V_i, the share of negatives below positive i, and W_j, that of
-    positives above negative j, ties counting half, the variance of the area is
-    `var(V) / n1 + var(W) / n0`: DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44. `delong`
-    compares two areas on the same examples.
+    positives above negative j, ties counting half, the variance of the area A of m positives and n
+    negatives is `s^2 = var(V) / m + var(W) / n`: DeLong, DeLong and Clarke-Pearson (1988),
+    Biometrics 44. `delong` compares two areas on the same examples.
+
+    - `"score"`: Wilson's interval for a proportion A of N examples, N the number whose proportion
+      would vary as the area does: `1 / N = d_V / m + d_W / n`, `d_V = (m var(V) + 1/4) / (m A (1 -
+      A) + 1/2)` and so with W and n. The variance is that at the end of the interval, not at A, and
+      half an example, as variable as half a coin, keeps it from 0 where no mistake was seen.
+    - `"logit"`: `A ± z s` on the scale `log(A / (1 - A))`. It has width 0 where the classes are
+      perfectly separated.
+    - `"normal"`: `A ± z s`, which may leave [0, 1].
+
+    Simulated at a level of 95 % with 10 to 500 of each class (binormal, exponential and discrete
+    scores, mixtures in which some positives are at chance or below all negatives, areas of 0.5 to
+    0.99), `"score"` covers in 91 to 100 %, Newcombe's (2006) interval in 74 to 100 %, `"logit"` in
+    13 to 97 %.
 
     Args:
         y_true, y_score, where: as for `roc_auc`.
         level: the probability with which the interval is meant to contain the true area.
-        transform: "logit" takes the interval on the scale `log(A / (1 - A))`, so that it stays in
-            [0, 1] and holds its level near 1; None on the scale of the area, where it may leave
-            [0, 1].
+        method: of the interval.
 
     Returns:
-        `Estimate`, each `(...)`; NaN without two positives and two negatives. Where the classes are
-        perfectly separated the error is 0, and the interval a point.
+        `Estimate`, each `(...)`; NaN without both classes. `standard_error` is s, NaN without two
+        positives and two negatives.
 
     Raises:
-        TypeError, ValueError: as `roc_auc`; a level outside of (0, 1).
+        TypeError, ValueError: as `roc_auc`; a level outside of (0, 1), an unknown method.
 
-    >>> estimate = delong_interval([0, 0, 1, 1, 1], [0.1, 0.4, 0.35, 0.8, 0.9])
-    >>> estimate.value.round(4), estimate.low.round(4), estimate.high.round(4)
-    (np.float64(0.8333), np.float64(0.1523), np.float64(0.9929))
+    >>> y_true, y_score = [0, 0, 0, 1, 1, 1], [0.1, 0.3, 0.4, 0.6, 0.8, 0.9]
+    >>> estimate = delong_interval(y_true, y_score)
+    >>> estimate.value, estimate.low.round(4), estimate.high
+    (np.float64(1.0), np.float64(0.4385), np.float64(1.0))
     """
-    if transform not in ("logit", None):
-        raise ValueError(f"transform must be 'logit' or None, got {transform!r}.")
+    check_option(method, "method", ("score", "logit", "normal"))
     z = normal_quantile(level)
-    return _delong_interval(rank(y_true, y_score, where=where), z, transform=transform)
+    return _delong_interval(rank(y_true, y_score, where=where), z, method=method)
 
 
 @compiled
-def _delong_interval(ranked: Ranked, z: float, *, transform: str | None) -> Estimate:
-    positive, negative = ranked.positive > 0, ranked.negative > 0
-    return area_estimate(placement_values(ranked), positive, negative, z, transform)
+def _delong_interval(ranked: Ranked, z: float, *, method: Method) -> Estimate:
+    of_classes = moments_by_class(placement_values(ranked), ranked.positive, ranked.negative)
+    return area_estimate(of_classes, z, method)
 
 
-def area_estimate(
-    placements: Array, positive: Array, negative: Array, z: float, transform: str | None = None
-) -> Estimate:
-    """Estimate an area from placement values `(..., n)`.
+class Moments(NamedTuple):
+    """The mean and the sample variance of the placement values of one class, and their number."""
 
-    It is their mean over the positives, and the same over the negatives; its variance is the sum of
-    those of both means.
-    """
-    (mean, variance_of_positives), (_, variance_of_negatives) = (
-        _mean_and_variance(placements, group) for group in (positive, negative)
-    )
-    standard_error = xp.sqrt(variance_of_positives + variance_of_negatives)
-    return normal_estimate(mean, standard_error, z, transform)
+    mean: Array
+    variance: Array
+    number: Array
+
+    @property
+    def variance_of_mean(self) -> Array:
+        return divide(self.variance, self.number, xp.nan)
 
 
-def _mean_and_variance(values: Array, group: Array) -> tuple[Array, Array]:
-    """Take the mean of a group among values `(..., n)`, and the variance of that mean."""
-    number = group.sum(-1).astype(values.dtype)
-    mean = divide(xp.where(group, values, 0).sum(-1), number, xp.nan)
-    squares = xp.where(group, values - mean[..., None], 0) ** 2
-    return mean, divide(squares.sum(-1), number * (number - 1), xp.nan)
+Classes: TypeAlias = tuple[Moments, Moments]  # of the positives and of the negatives
+
+
+def moments_by_class(placements: Array, positive: Array, negative: Array) -> Classes:
+    return moments(placements, positive), moments(placements, negative)
+
+
+def moments(placements: Array, amounts: Array) -> Moments:
+    """Take moments of placement values `(..., n)`, given how often each stands in one class."""
+    amounts = amounts.astype(placements.dtype)
+    number = amounts.sum(-1)
+    mean = divide((amounts * placements).sum(-1), number, xp.nan)
+    squares = (amounts * (placements - mean[..., None]) ** 2).sum(-1)
+    variance = xp.where(number > 1, divide(squares, number - 1), xp.nan)
+    return Moments(mean, variance, number)
+
+
+def area_estimate(of_classes: Classes, z: float, method: Method) -> Estimate:
+    """Estimate an area, the mean placement value of the positives as of the negatives."""
+    positives, negatives = of_classes
+    area = positives.mean
+    error = xp.sqrt(positives.variance_of_mean + negatives.variance_of_mean)
+    estimate = normal_estimate(area, error, z, "logit" if method == "logit" else None)
+    if method != "score":
+        return estimate
+    number = effective_number(area, of_classes)
+    low, high = wilson_interval(area * number, number, z)
+    return estimate._replace(low=low, high=high)
+
+
+def effective_number(area: Array, of_classes: Classes) -> Array:
+    """Return of how many independent examples a proportion varies as the area does."""
+    binomial = area * (1 - area)
+
+    def relative_variance(of_class: Moments) -> Array:
+        number = of_class.number
+        squares = xp.where(number > 1, number * of_class.variance, 0)
+        return divide((squares + 1 / 4) / (number * binomial + 1 / 2), number, xp.nan)
+
+    positives, negatives = of_classes
+    return 1 / (relative_variance(positives) + relative_variance(negatives))
 
 
 def placement_values(ranked: Ranked) -> Array:

@@ -45,28 +45,25 @@ _METHODS = {
         "Wilson's score interval for proportions (1927); that of F1 is converted from that of"
         " Jaccard's index, a proportion."
     ),
+    "likelihood": (
+        "Likelihood interval: the least and the greatest value over the cell probabilities that the"
+        " counts, with half an example more where it moves the value most, do not refute (Owen"
+        " 2001). It knows of errors that were not seen. The probability that A is better is that of"
+        " two halves of normals that have their quantiles at the ends."
+    ),
     "delta": (
         "Delta method: the variance of multinomial counts carried through the derivatives of the"
         " metric, on the logit scale (atanh where values can be negative), so that it stays within"
-        " the range."
+        " the range. Used for sums of weights, which have no likelihood."
     ),
-    "posterior": (
-        "Equal-tailed interval of the posterior under a flat prior, which also has a width where no"
-        " error was seen. Used for the posterior balanced accuracy, the violin, and where the delta"
-        " method gives no width or too little, since there was no error or a class was never right."
-    ),
-    "bca": (
-        "Bootstrap of the examples, both classifiers judged on the same ones, bias-corrected and"
-        " accelerated (Efron 1987). The probability that A is better is the share of its"
-        " replicates, ties counting half."
-    ),
+    "posterior": "Equal-tailed interval of the posterior under a flat prior; also of the violin.",
     "normal": (
         "Mean plus and minus z standard errors (z = 1.96 for 95 %), cut at 0 for what cannot be"
         " negative. Too narrow where a few examples carry most of a loss."
     ),
-    "newcombe": (
-        "Score interval for the area under a ROC curve (Newcombe 2006, method 5), of scores in"
-        " bins."
+    "score": (
+        "Wilson's interval with the number of examples whose share would vary as the area under the"
+        " ROC curve does, by DeLong's variance; of scores in bins."
     ),
     "inequalities": (
         "Two inequalities between the error of these examples and the true one in the same bins, by"

@@ -6,7 +6,7 @@ import math
 import textwrap
 from collections.abc import Sequence
 
-from jaxmetrics.reports.contents import NUM_SAMPLES, ComparisonContents, ReportContents
+from jaxmetrics.reports.contents import ComparisonContents, ReportContents
 from jaxmetrics.reports.values import ReportedValue
 
 __all__: list[str] = []
@@ -73,7 +73,7 @@ def report_text(report: ReportContents) -> str:
         _class_table(report, columns[i : i + _COLUMNS]) for i in range(0, len(columns), _COLUMNS)
     ]
     overall = [[title_of(name), _cell(x), x.method or ""] for name, x in report.overall.items()]
-    areas = ", of areas Newcombe's" if "roc_auc" in report.per_class else ""
+    areas = ", of areas by a score test" if "roc_auc" in report.per_class else ""
     notes = [
         f"Intervals: {percent(report.level)}; of each class Wilson's{areas}.",
         *(f"{capital(title_of(name))}: {note}" for name, note in report.notes.items()),
@@ -87,24 +87,14 @@ def comparison_text(report: ComparisonContents) -> str:
     a, b = map(printable, report.names)
     heading = f"{comparison_heading(report)}\nA  {a}\nB  {b}"
     has_rope = report.rope > 0
-    titles = ["", "A", "B", "A - B", "", "P(A>B)"]
+    titles = ["", "A", "B", "A - B", "P(A>B)"]
     rows = [titles + [f"P(within {report.rope:g})"] * has_rope]
     for name, x in report.figures.items():
         values = [_cell(x.a), _cell(x.b), _cell(x.difference, signed=True)]
         shares = [x.probability_better] + [x.probability_equivalent] * has_rope
         written = [f"{share:.3f}" for share in shares]
-        rows.append([title_of(name), *values, x.difference.method or "", *written])
-    note = (
-        f"Intervals: {percent(report.level)}; of A - B by paired bootstrap (bca),\n"
-        "posterior where all replicates agree."
-    )
-    undefined = [
-        f"{title_of(name)} in {x.num_undefined}"
-        for name, x in report.figures.items()
-        if x.num_undefined
-    ]
-    if undefined:
-        note += f"\nUndefined, and left out, of {NUM_SAMPLES} replicates: {', '.join(undefined)}."
+        rows.append([title_of(name), *values, *written])
+    note = f"Intervals: {percent(report.level)}; of A - B by likelihood."
     return "\n\n".join([heading, _table(rows), f"{mcnemar_sentence(report)}\n{note}"]) + "\n"
 
 

@@ -12,8 +12,6 @@ from jaxmetrics.reports.values import ComparedValue, ReportedValue, as_json
 
 __all__: list[str] = []
 
-NUM_SAMPLES = 2000  # replicates of a comparison
-
 
 @dataclass(frozen=True, eq=False)
 class ReportContents:

@@ -7,7 +7,6 @@ The sums are taken and read on the host in double precision.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,9 @@ import numpy as np
 from jaxmetrics.counts import soft_confusion_matrix
 from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.intervals import proportion_interval
+from jaxmetrics.intervals.proportions import wilson_interval
 from jaxmetrics.ranking import per_class, score_histogram
+from jaxmetrics.ranking.areas import effective_number, moments
 from jaxmetrics.reports.contents import Findings
 from jaxmetrics.reports.values import ReportedValue, value_of
 from jaxmetrics.scoring import binned_calibration_interval, calibration_bins
@@ -146,12 +147,9 @@ def area_values(histograms: np.ndarray, level: float) -> list[ReportedValue]:
     """Report the ROC AUC of each histogram `(K, 2, B)`; ties within bins count half, as in
     `roc_auc_bounds`.
 
-    The interval is a score interval, Newcombe (2006), Statistics in Medicine 25, part 2, method 5:
-    the areas θ with `(A - θ)^2 <= z^2 V(θ)`. Of m positives and n negatives,
-    `V(θ) = θ (1 - θ) / mn (1 + (N - 1) ((1 - θ) / (2 - θ) + θ / (1 + θ)))`, `N = (m + n) / 2`.
-    It has a width where no mistake was seen, too. Its ends are those of the least and the greatest
-    area that the bins allow; in the outermost bins, which hold all probabilities of 0 and of 1,
-    scores are equal.
+    The interval is that of `delong_interval`. Its ends are those of the least and the greatest area
+    that the bins allow; in the outermost bins, which hold all probabilities of 0 and of 1, scores
+    are equal.
     """
     z = normal_quantile(level)
     return [_area_value(negative, positive, z) for negative, positive in histograms.astype(float)]
@@ -161,24 +159,12 @@ def _area_value(negative: np.ndarray, positive: np.ndarray, z: float) -> Reporte
     m, n = positive.sum(), negative.sum()
     if m == 0 or n == 0:
         return ReportedValue(math.nan)
-    above = positive[::-1].cumsum()[::-1] - positive
-    equal = positive * negative / (m * n)  # share of the pairs that a bin holds
-    least = negative @ above / (m * n) + (equal[0] + equal[-1]) / 2
-    unsure = equal[1:-1].sum()
-
-    def contradicts(theta: float, area: float) -> bool:
-        spread = 1 + ((m + n) / 2 - 1) * ((1 - theta) / (2 - theta) + theta / (1 + theta))
-        return (area - theta) ** 2 > z**2 * theta * (1 - theta) / (m * n) * spread
-
-    greatest = least + unsure
-    low = _bisection(lambda theta: contradicts(theta, least), 0.0, least)
-    high = _bisection(lambda theta: contradicts(theta, greatest), 1.0, greatest)
-    return ReportedValue(least + unsure / 2, low, high, "newcombe")
-
-
-def _bisection(holds: Callable[[float], bool], inside: float, outside: float) -> float:
-    """Find the last value from `inside` on for which it holds; `inside` if it holds nowhere."""
-    for _ in range(60):
-        middle = (inside + outside) / 2
-        inside, outside = (middle, outside) if holds(middle) else (inside, middle)
-    return inside
+    below = (negative.cumsum() - negative / 2) / n
+    above = (positive[::-1].cumsum()[::-1] - positive / 2) / m
+    of_classes = moments(below, positive), moments(above, negative)
+    value = of_classes[0].mean
+    unsure = (positive * negative / (m * n))[1:-1].sum() / 2  # half of the pairs in a bin
+    number = effective_number(value, of_classes)
+    low, _ = wilson_interval((value - unsure) * number, number, z)
+    _, high = wilson_interval((value + unsure) * number, number, z)
+    return ReportedValue(float(value), float(low), float(high), "score")

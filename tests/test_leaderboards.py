@@ -1,0 +1,204 @@
+"""Leaderboards against loops from their definitions, and what they say against what is true."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn import covariance
+
+import jaxmetrics as jm
+from jaxmetrics.comparisons._rankings import layers
+from tests.test_comparisons import KEY, predictions
+
+
+def board_of(
+    truth: np.ndarray, preds: Any, num_samples: int = 500, *, seed: int = KEY
+) -> jm.Leaderboard:
+    return jm.leaderboard(seed, jm.accuracy, truth, preds, num_classes=2, num_samples=num_samples)
+
+
+def test_leaderboard_from_its_definition() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 200)
+    right = rng.random((4, 200)) < np.array([0.8, 0.82, 0.7, 0.78])[:, None]
+    preds = np.where(right, truth, 1 - truth)
+    board = board_of(truth, preds, num_samples=4000)
+    expected = jm.proportion_interval(right.sum(-1), 200, method="agresti_coull")
+    for estimate, figure in zip(board.estimates, expected, strict=True):
+        np.testing.assert_allclose(estimate, figure, rtol=1e-12)
+    assert board.winner == right.mean(-1).argmax()
+    held_out = []
+    for _ in range(4000):
+        half = rng.permutation(200) < 100
+        chosen_by, judged_by = right[:, half].mean(-1), right[:, ~half].mean(-1)
+        held_out.append(judged_by[chosen_by > chosen_by.max() - 1e-9].mean())  # ties share
+    # A tenth of the standard error, 0.0027, is left to chance: of 16, four times 0.0007.
+    found = [board_of(truth, preds, seed=seed).winner_estimate.value for seed in range(16)]
+    np.testing.assert_allclose(np.mean(found), np.mean(held_out), atol=0.003)
+    corrected, own = board.winner_estimate, [x[board.winner] for x in board.estimates]
+    np.testing.assert_allclose(corrected.low - own[1], corrected.value - own[0], rtol=1e-9)
+    assert corrected.high == own[2]
+    np.testing.assert_allclose(board.rank_probabilities.sum(0), 1, rtol=1e-5)
+    np.testing.assert_allclose(board.rank_probabilities.sum(1), 1, rtol=1e-5)
+    np.testing.assert_array_equal(board.probability_best, board.rank_probabilities[:, 0])
+
+
+def test_ranks_are_as_probable_as_weighted_draws_say() -> None:
+    """True values are drawn from the prior and weighted by their likelihood, with scikit-learn's
+    covariance of the differences of the examples.
+    """
+    rng = np.random.default_rng(1)
+    right = (rng.random((150, 1)) + rng.random((150, 3)) < [1.5, 1.45, 1.3]).astype(float)
+    board = board_of(np.ones(150, int), right.T.astype(int), num_samples=20_000)
+    contrasts = np.array([[1, -1, 0], [1, 1, -2]]) / np.sqrt([[2], [6]])
+    noise = covariance.ledoit_wolf(right @ contrasts.T)[0] / 150
+    scale = np.sqrt(np.trace(noise) / 2 / 2) * np.abs(rng.standard_cauchy((400_000, 1)))
+    values = scale * rng.normal(size=(400_000, 3))
+    misses = (right.mean(0) - values) @ contrasts.T
+    weights = np.exp(-np.einsum("si,ij,sj->s", misses, np.linalg.inv(noise), misses) / 2)
+    ranks = np.argsort(np.argsort(-values, -1), -1)
+    expected = [[weights @ (ranks[:, i] == r) / weights.sum() for r in range(3)] for i in range(3)]
+    np.testing.assert_allclose(board.rank_probabilities, expected, atol=0.02)
+
+
+def test_what_is_shown_of_ranks() -> None:
+    """Against loops over pairs and draws, for accuracies that are clearly apart or clearly not."""
+    rng = np.random.default_rng(0)
+    right = (rng.random((400, 6)) < [0.6, 0.9, 0.62, 0.78, 0.91, 0.76]).astype(float)
+    board = board_of(np.ones(400, int), right.T.astype(int), num_samples=2000)
+    draws = rng.multivariate_normal(np.zeros(6), np.cov(right.T, bias=True) / 400, 2000)
+    above = np.zeros((6, 6), bool)
+    while True:
+        greatest = np.zeros(2000)
+        for i, j in zip(*np.nonzero(~above & ~np.eye(6, dtype=bool)), strict=True):
+            error = (right[:, i] - right[:, j]).std() / 20
+            greatest = np.maximum(greatest, (draws[:, i] - draws[:, j]) / error)
+        before, limit = above.copy(), np.quantile(greatest, 0.95)
+        for i, j in np.argwhere(~above):
+            d = right[:, i] - right[:, j]
+            above[i, j] |= d.sum() > limit * np.sqrt((d**2).sum())
+        if (above == before).all():
+            break
+    np.testing.assert_array_equal(board.rank_low, 1 + above.sum(0))
+    np.testing.assert_array_equal(board.rank_high, 6 - above.sum(1))
+    np.testing.assert_array_equal(board.tiers, [3, 1, 3, 2, 1, 2])
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_tiers_are_the_longest_chains(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    above = np.triu(rng.random((9, 9)) < rng.random(), 1)
+    order = rng.permutation(9)
+    above = above[np.ix_(order, order)]
+
+    def tier(i: int) -> int:
+        return 1 + max((tier(j) for j in np.flatnonzero(above[:, i])), default=0)
+
+    expected = [tier(i) for i in range(9)]
+    np.testing.assert_array_equal(layers(above), expected)
+    np.testing.assert_array_equal(layers(jnp.asarray(above)), expected)
+
+
+def boards(
+    accuracies: Callable[[np.random.Generator], np.ndarray], n: int, number: int
+) -> Iterator[tuple[np.ndarray, jm.Leaderboard]]:
+    """Draw so many test sets; return the true accuracies of each, and its leaderboard."""
+    rng = np.random.default_rng(0)
+    for _ in range(number):
+        true = accuracies(rng)
+        right = rng.random((len(true), n)) < true[:, None]
+        yield true, board_of(np.ones(n, int), right.astype(int), num_samples=300)
+
+
+@pytest.mark.parametrize(("accuracy", "n"), [(0.5, 30), (0.9, 60), (0.97, 200)])
+def test_ties_are_not_told_apart(accuracy: float, n: int) -> None:
+    """200 leaderboards of eight alike: wrong in at most 5 %, and three standard errors."""
+    wrong = [board.tiers.max() > 1 for _, board in boards(lambda rng: np.full(8, accuracy), n, 200)]
+    assert np.mean(wrong) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
+
+
+def test_the_best_is_as_probable_as_is_said() -> None:
+    """300 leaderboards of five whose accuracies hardly differ: the share of replicates in which the
+    winner wins would be 0.2 more than the share in which it is the best.
+    """
+    said, true = [], []
+    for accuracies, board in boards(lambda rng: 0.8 + 0.01 * rng.normal(size=5), 200, 300):
+        said.append(board.probability_best[board.winner])
+        true.append(accuracies[board.winner] == accuracies.max())
+    assert abs(np.mean(said) - np.mean(true)) < 0.07  # 2.5 standard errors
+
+
+@pytest.mark.parametrize("accuracy", [0.97, 0.99])
+def test_what_is_expected_of_a_winner_that_hardly_errs(accuracy: float) -> None:
+    """200 leaderboards of ten, on 60 examples."""
+    covered = [
+        board.winner_estimate.low <= accuracy <= board.winner_estimate.high
+        for _, board in boards(lambda rng: np.full(10, accuracy), 60, 200)
+    ]
+    assert np.mean(covered) > 0.93
+
+
+def test_the_winner_is_not_flattered() -> None:
+    """Twenty classifiers that are right in 70 %: the best of them shows 75 % on 200 examples, and
+    must not promise it.
+    """
+    rng = np.random.default_rng(0)
+    naive, honest, covered = [], [], []
+    for _ in range(60):
+        truth = rng.integers(0, 2, 256)
+        preds = np.where(rng.random((20, 256)) < 0.7, truth, 1 - truth)
+        board = board_of(truth, preds, num_samples=200)
+        naive.append(float(board.estimates.value[board.winner]))
+        honest.append(float(board.winner_estimate.value))
+        covered.append(bool(board.winner_estimate.low <= 0.7 <= board.winner_estimate.high))
+    assert np.mean(naive) > 0.74
+    np.testing.assert_allclose(np.mean(honest), 0.7, atol=4 * np.std(honest) / np.sqrt(60))
+    assert np.mean(covered) > 0.9
+
+
+def test_leaderboard_of_alike_and_undefined_classifiers() -> None:
+    truth, a, b = predictions(300, 2)
+    board = board_of(truth, np.stack([a, a, b]))
+    np.testing.assert_array_equal(board.probability_best[0], board.probability_best[1])
+
+    def undefined_if_rare(counts: Any) -> Any:
+        return np.nan if counts[0, 1] + counts[1, 0] > 20 else jm.accuracy(counts)
+
+    preds = np.stack([1 - truth, truth])
+    with_nan = jm.leaderboard(KEY, undefined_if_rare, truth, preds, num_classes=2, num_samples=50)
+    assert with_nan.winner == 1
+    assert with_nan.probability_best[1] == 1
+    assert np.isnan(with_nan.estimates.low[0])
+    np.testing.assert_array_equal([with_nan.rank_low, with_nan.rank_high], [[2, 1]] * 2)
+    np.testing.assert_array_equal(with_nan.tiers, [2, 1])
+    with pytest.raises(ValueError, match="NaN or infinite for all classifiers"):
+        jm.leaderboard(KEY, lambda counts: np.nan, truth, preds, num_classes=2)
+    # None was chosen.
+    single = jm.leaderboard(KEY, jm.accuracy, [0, 1, 1], [[0, 1, 0]], num_classes=2, num_samples=50)
+    np.testing.assert_array_equal(single.winner_estimate[:4], [x[0] for x in single.estimates[:4]])
+
+
+@pytest.mark.slow
+def test_leaderboard_on_the_device_and_hidden_by_jit() -> None:
+    truth, a, b = predictions(300, 2)
+    preds = np.stack([a, a, b])
+    host = board_of(truth, preds, num_samples=2000)
+    device = board_of(truth, jnp.asarray(preds), num_samples=2000)
+    hidden = jax.jit(lambda preds: board_of(truth, preds, num_samples=2000))(preds)
+    for board in (device, hidden):
+        assert board.winner == host.winner
+        np.testing.assert_allclose(
+            board.rank_probabilities, host.rank_probabilities, atol=5 * np.sqrt(0.5 / 2000)
+        )
+        np.testing.assert_allclose(board.estimates.value, host.estimates.value, rtol=1e-6)
+        np.testing.assert_allclose(
+            board.estimates.standard_error, host.estimates.standard_error, rtol=5 / np.sqrt(2000)
+        )
+        np.testing.assert_allclose(
+            board.winner_estimate.value, host.winner_estimate.value, atol=0.005
+        )
