@@ -262,7 +262,7 @@ def delong_interval(
 
     Returns:
         `Estimate`, each `(...)`; NaN without two positives and two negatives. Where the classes are
-        perfectly separated the error is 0, and the interval a point.
+        perfectly separated the error is 0: there is no interval (NaN), without transform a point.
 
     Raises:
         TypeError, ValueError: as `roc_auc`; a level outside of (0, 1).
