@@ -65,7 +65,8 @@ def _normal_interval(value: Array, reach: Array, transform: str | None) -> tuple
     if transform is None:
         return value - reach, value + reach
     scale = SCALES[transform]
-    inside = (value > scale.lowest) & (value < scale.highest)
+    almost = 1 - 2 * xp.finfo(value.dtype).eps  # an end of 1 may be missed by rounding
+    inside = (value > scale.lowest * almost) & (value < scale.highest * almost)
     v = xp.where(inside, value, 0.5)  # within all scales
     centre, reach = scale.transform(v), reach / scale.slope_of_inverse(v)
     ends = scale.inverse(xp.stack([centre - reach, centre + reach]))

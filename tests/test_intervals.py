@@ -337,6 +337,9 @@ def test_a_value_that_its_scale_does_not_hold_has_no_interval(as_array: Any) -> 
     for transform in ("logit", "atanh"):
         at_end = jm.delta_method(jm.accuracy, perfect, transform=transform)
         np.testing.assert_array_equal(at_end[:4], [1, np.nan, np.nan, 0])
+    for counts in ([81, 67, 1], [57, 41, 99, 20, 94, 9, 62]):  # one is missed by rounding
+        at_end = jm.delta_method(jm.matthews_corrcoef, as_array(np.diag(counts)), transform="atanh")
+        assert np.isnan(at_end.low)
     never = jm.delta_method(jm.accuracy, as_array([[0, 5], [6, 0]]), transform="log")
     np.testing.assert_array_equal(never[:4], [0, np.nan, np.nan, 0])
     worse_than_chance = as_array([[[2, 8], [7, 3]], [[8, 2], [3, 7]]])

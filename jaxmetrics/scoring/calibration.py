@@ -192,12 +192,11 @@ def calibration_error(
         y_true: 0 or 1 (or bool), `(..., n)`. Of several classes: `top_label(calibration_error)`.
         y_prob: the probability of class 1, `(..., n)`.
         num_bins, strategy: as for `calibration_curve`.
-        debiased: of few examples the error is too large, also of perfect forecasts (the interval
-            of `calibration_interval` allows for that). With f_b the
-            frequency in a bin of n_b examples (weights are numbers of examples), take
-            `d_b^2 - f_b (1 - f_b) / (n_b - 1)` for d_b^2, and 0 if the sum is negative; a bin of
-            one example stays as it is. Only for "l2". Kumar, Liang and Ma (2019), NeurIPS, section
-            5.
+        debiased: of few examples the error is too large, also of perfect forecasts; the interval of
+            `calibration_interval` allows for that. With f_b the frequency in a bin of n_b examples
+            (weights are numbers of examples), take `d_b^2 - f_b (1 - f_b) / (n_b - 1)` for d_b^2,
+            and 0 if the sum is negative; a bin of one example stays as it is. Only for "l2". Kumar,
+            Liang and Ma (2019), NeurIPS, section 5.
 
     Raises:
         TypeError, ValueError: as `calibration_bins`; an unknown norm or strategy, `debiased` with
