@@ -304,6 +304,10 @@ def difference_by(method: Any) -> Callable[[np.ndarray, float], Estimates]:
     return function
 
 
+def by_tango(paired: np.ndarray, level: float) -> Estimates:
+    return {"accuracy": jm.paired_difference_interval(paired, level=level)}
+
+
 SINGLE: dict[str, Contender] = {
     "report": Contender(as_reported, LOOPED),
     "likelihood": Contender(by_likelihood, SEARCHED),
@@ -316,6 +320,8 @@ SINGLE: dict[str, Contender] = {
     "posterior": Contender(by_posterior, FEWER),
 }
 PAIRED: dict[str, Contender] = {
+    "likelihood": Contender(difference_by("likelihood"), SEARCHED | ({10: 200} if _ON_CPU else {})),
+    "Tango": Contender(by_tango),
     "delta": Contender(difference_by("delta")),
     "BCa": Contender(difference_by("bootstrap"), FEWER | {10: 50} if _ON_CPU else FEWER),
     "posterior": Contender(difference_by("posterior"), FEWER | {10: 50} if _ON_CPU else FEWER),

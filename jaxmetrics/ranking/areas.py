@@ -276,13 +276,8 @@ def delong_interval(
         method: of the interval.
 
     Returns:
-<<<<<<< HEAD
         `Estimate`, each `(...)`; NaN without both classes. `standard_error` is s, NaN without two
         positives and two negatives.
-=======
-        `Estimate`, each `(...)`; NaN without two positives and two negatives. Where the classes are
-        perfectly separated the error is 0: there is no interval (NaN), without transform a point.
->>>>>>> h2
 
     Raises:
         TypeError, ValueError: as `roc_auc`; a level outside of (0, 1), an unknown method.
