@@ -44,11 +44,18 @@ class Layout(NamedTuple):
     """Say what the cells of a comparison stand for.
 
     They are pairs of predictions, `(K, K K)` or, with labels, those that occur; or else, not
-    `paired`, the two confusion matrices `(2, K K)`.
+    `paired`, the two confusion matrices `(2, K K)`. Clustered, each
+    cluster has such a table.
     """
 
     num_classes: int
     paired: bool = True
+    clustered: bool = False
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes of the cells."""
+        return 3 if self.clustered else 2
 
     def evaluator(
         self, metric: Metric, labels: Array | None
@@ -74,6 +81,8 @@ class Layout(NamedTuple):
 
     def units(self, cells: Array, labels: Array | None) -> Units:
         """Return the cells `(R, W)` as kinds of examples with two tables, of A and of B."""
+        clusters = cells if self.clustered else None
+        cells = cells.sum(0) if self.clustered else cells
         matrices, k = self.matrices(labels), self.num_classes
         shape = cells.shape if not self.paired else (1, cells.size)
 
@@ -108,6 +117,7 @@ class Layout(NamedTuple):
             unused,
             lambda weights: matrices(weights.reshape((*weights.shape[:-2], *cells.shape))),
             pull,
+            None if clusters is None else clusters.reshape((len(clusters), *shape)),
         )
 
     def _of_dense_cells(self, cells: Array) -> Array:

@@ -27,10 +27,15 @@ from jaxmetrics.comparisons._cells import (
 from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile
 from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.acceleration import Influence, influence_for
-from jaxmetrics.intervals.delta import value_and_error
-from jaxmetrics.intervals.likelihoods import likelihood_estimate, likelihood_estimates
+from jaxmetrics.intervals.clusters import student_quantile
+from jaxmetrics.intervals.delta import value_and_clustered_error, value_and_error
+from jaxmetrics.intervals.likelihoods import (
+    likelihood_estimate,
+    likelihood_estimate_of_clusters,
+    likelihood_estimates,
+)
 from jaxmetrics.intervals.quantiles import bootstrap_estimates, mean_of_finite, posterior_estimates
-from jaxmetrics.intervals.replicates import map_tables
+from jaxmetrics.intervals.replicates import map_batch, map_tables
 from jaxmetrics.intervals.tables import (
     as_floats,
     check_finite,
@@ -41,6 +46,7 @@ from jaxmetrics.intervals.tables import (
     numbers_of_examples,
     where_answered,
 )
+from jaxmetrics.intervals.units import as_clusters, clusters_as_cells, number_of_clusters
 
 _MOST_CELLS = 2**18  # of pairs, 64 classes, that the likelihood takes with those not seen
 
@@ -74,6 +80,7 @@ def compare(
     prior: ArrayLike = 1.0,
     num_samples: int = 2000,
     level: float = 0.95,
+    cluster_axis: int | None = None,
 ) -> Any:
     """Estimate the difference of a metric between two classifiers on the same examples.
 
@@ -93,6 +100,8 @@ def compare(
         rope: the region of practical equivalence: differences up to this size, in the metric's
             units, do not matter.
         prior: of the posterior: alpha = beta, `(alpha, beta)` or `(K, 2)`.
+        cluster_axis: the axis of `(..., C, K, K, K)` with pairs of clusters, -4; see
+            `likelihood_interval`, `bootstrap` and `delta_method`.
 
     Returns:
         `Comparison`, or a pytree of them. `probability_better` is the share of the replicates in
@@ -102,7 +111,8 @@ def compare(
 
     Raises:
         ValueError: a `paired` of another shape, negative or (likelihood, bootstrap) fractional
-            counts, an unknown method, a rope below 0, num_samples < 2, a level outside of (0, 1).
+            counts, an unknown method, a rope below 0, num_samples < 2, a level outside of (0, 1),
+            a posterior of clusters.
 
     >>> import jaxmetrics as jm
     >>> y_true, y_pred_a = [0, 0, 1, 1, 1, 0] * 20, [0, 0, 1, 1, 1, 1] * 20
@@ -116,14 +126,20 @@ def compare(
     options = _options(metric, rope, num_samples, level)
     cells = as_cells(paired, _CHECKS[method])
     k = cells.shape[-2]
+    if cluster_axis is not None:
+        if method == "posterior":
+            raise ValueError("clusters have no posterior: take likelihood, bootstrap or delta.")
+        axis = cluster_axis + 1 if cluster_axis < 0 else cluster_axis  # two axes became one
+        cells = as_clusters(cells, axis)
     cells = where_answered(options["metric"], cells, np.ones((k, k)))
     if method == "posterior":
         result = _by_posterior(*place(key, cells, as_prior(prior, k)), **options)
         return check_finite(result, num_samples)
     placed_key, cells = place(key, cells)
+    layout = Layout(k, clustered=cluster_axis is not None)
     dense = _MOST_CELLS if method == "likelihood" else 4096
-    if not is_known(cells) or k**3 <= dense or cells.size == 0:
-        return _compare(placed_key, cells, None, method=method, layout=Layout(k), options=options)
+    if layout.clustered or not is_known(cells) or k**3 <= dense or cells.size == 0:
+        return _compare(placed_key, cells, None, method=method, layout=layout, options=options)
     return _compare_used_cells(placed_key, cells, method, options)
 
 
@@ -288,6 +304,9 @@ def _compare(
     layout: Layout,
     options: dict[str, Any],
 ) -> Any:
+    if method == "bootstrap" and layout.clustered:
+        result = _by_bootstrap_of_clusters(key, cells, layout=layout, **options)
+        return check_finite(result, options["size"])
     if method == "bootstrap":
         result = _by_bootstrap(
             key, cells, labels, layout=layout, influence=influence_for(cells), **options
@@ -322,16 +341,50 @@ def _by_bootstrap(
         stratified=not layout.paired,
         influence=influence,
     )
-    return _from_samples(estimates, samples, rope, is_possible(cells) & _is_judged(cells, layout))
+    return _from_samples(estimates, samples, rope, _is_possible(cells, layout))
+
+
+@compiled
+def _by_bootstrap_of_clusters(
+    key: Key,
+    clusters: Array,
+    rope: Array,
+    *,
+    metric: Metric,
+    layout: Layout,
+    size: int,
+    level: float,
+) -> Any:
+    evaluate = layout.evaluator(metric, None)
+
+    def of_one(clusters: Array) -> Any:
+        cells, sums = clusters_as_cells(clusters)
+        estimates, samples = bootstrap_estimates(
+            key,
+            lambda drawn: evaluate(sums(drawn)),
+            cells,
+            numbers=cells.size + _numbers(clusters, layout),
+            size=size,
+            level=level,
+            method="bca",
+            stratified=False,
+            influence=Influence.JACKKNIFE,
+        )
+        return _from_samples(estimates, samples, rope, cells.sum() > 0)
+
+    return map_batch(of_one, clusters, table_ndim=3)
 
 
 def _numbers(cells: Array, layout: Layout) -> int:
-    return math.prod(cells.shape[-2:]) + 2 * layout.num_classes**2
+    return math.prod(cells.shape[-layout.ndim :]) + 2 * layout.num_classes**2
 
 
-def _is_judged(cells: Array, layout: Layout) -> Array:
-    """Return whether there are examples; if not paired, whether both A and B have some."""
-    return cells.sum((-2, -1)) > 0 if layout.paired else (cells.sum(-1) > 0).all(-1)
+def _is_possible(cells: Array, layout: Layout) -> Array:
+    """Return whether no count is negative and there are examples; if not paired, of A and of B."""
+    possible = (cells >= 0).all(tuple(range(-layout.ndim, 0)))
+    if layout.paired:
+        return possible & (cells.sum(tuple(range(-layout.ndim, 0))) > 0)
+    return possible & (cells.sum(-1) > 0).all(-1)
 
 
 @compiled
@@ -346,15 +399,21 @@ def _by_delta(
     level: float,
 ) -> Any:
     z = normal_quantile(level)
-    function = partial(
-        value_and_error,
-        layout.evaluator(metric, labels),
-        stratified=not layout.paired,
-        numbers=_numbers(cells, layout),
-    )
-    values, errors = map_tables(function, cells, _numbers(cells, layout))
-    estimates = jax.tree.map(partial(normal_estimate, z=z), values, errors)
-    return _from_limits(estimates, z, rope, is_possible(cells) & _is_judged(cells, layout))
+    evaluate, numbers = layout.evaluator(metric, labels), _numbers(cells, layout)
+
+    def of_cells(cells: Array) -> Any:
+        if layout.clustered:
+            values, errors = value_and_clustered_error(evaluate, cells, numbers)
+            reach = student_quantile(z, number_of_clusters(cells) - 1)
+        else:
+            values, errors = value_and_error(
+                evaluate, cells, stratified=not layout.paired, numbers=numbers
+            )
+            reach = z
+        return jax.tree.map(partial(normal_estimate, z=reach), values, errors)
+
+    estimates = map_tables(of_cells, cells, numbers, table_ndim=layout.ndim)
+    return _from_limits(estimates, z, rope, _is_possible(cells, layout))
 
 
 @compiled
@@ -371,17 +430,23 @@ def _by_likelihood(
     z = normal_quantile(level)
 
     def difference_of(cells: Array) -> Any:
-        if cells.ndim != 2:
+        if cells.ndim != layout.ndim:
             raise ValueError(f"one table at a time, got {cells.shape}.")
-        return likelihood_estimates(metric, layout.units(cells, labels), z**2 / 2)
+        return likelihood_estimates(metric, layout.units(cells, labels), z)
 
     both = layout.matrices(labels)(cells)
-    of_each = partial(likelihood_estimate, metric, radius=z**2 / 2, stratified=False)
-    alone = map_tables(of_each, both, layout.num_classes**2)
-    axis = both.ndim - 3
+    if layout.clustered:
+        both = xp.moveaxis(both, -4, -3)  # (..., 2, C, K, K)
+        of_each = partial(likelihood_estimate_of_clusters, metric, z=z)
+    else:
+        of_each = partial(likelihood_estimate, metric, z=z, stratified=False)
+    numbers = math.prod(both.shape[-layout.ndim :])
+    alone = map_tables(of_each, both, numbers, table_ndim=layout.ndim)
+    axis = both.ndim - layout.ndim - 1
     of_a, of_b = (jax.tree.map(lambda x, i=i: xp.take(x, i, axis), alone) for i in (0, 1))
-    estimates = of_a, of_b, map_tables(difference_of, cells, _numbers(cells, layout))
-    return _from_limits(estimates, z, rope, is_possible(cells) & _is_judged(cells, layout))
+    numbers = _numbers(cells, layout)
+    of_difference = map_tables(difference_of, cells, numbers, table_ndim=layout.ndim)
+    return _from_limits((of_a, of_b, of_difference), z, rope, _is_possible(cells, layout))
 
 
 def _from_limits(estimates: tuple[Any, Any, Any], z: float, rope: Array, possible: Array) -> Any:

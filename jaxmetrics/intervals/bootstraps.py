@@ -23,6 +23,7 @@ from jaxmetrics.intervals.quantiles import METHODS, bootstrap_estimates
 from jaxmetrics.intervals.tables import (
     as_floats,
     check_finite,
+    check_not_stratified,
     check_num_samples,
     frequencies,
     is_possible,
@@ -30,6 +31,7 @@ from jaxmetrics.intervals.tables import (
     numbers_of_examples,
     where_answered,
 )
+from jaxmetrics.intervals.units import as_clusters, clusters_as_cells
 
 __all__ = ["bootstrap", "bootstrap_counts", "bootstrap_histogram"]
 
@@ -43,6 +45,7 @@ def bootstrap(
     level: float = 0.95,
     method: Literal["bca", "percentile", "basic", "studentized"] = "bca",
     stratified: bool = False,
+    cluster_axis: int | None = None,
 ) -> Any:
     """Estimate a metric with a bootstrap interval, from test sets drawn with replacement.
 
@@ -65,6 +68,8 @@ def bootstrap(
         counts: `(..., K, K)` numbers of examples.
         num_samples: S; quantiles near the ends, as for BCa, need 2000 or more.
         stratified: each class keeps its number of examples, as where the test set was made so.
+        cluster_axis: the axis of `(..., C, K, K)` with tables of clusters, -3: whole clusters are
+            drawn, C of them. A warning for fewer than 20.
 
     Returns:
         `Estimate` or a pytree of them; `standard_error` is the standard deviation of the
@@ -74,7 +79,7 @@ def bootstrap(
     Raises:
         ValueError: counts that are not square, negative or fractional (sums of weights do not say
             how many examples there are), num_samples < 2, a level outside of (0, 1), an unknown
-            method, a metric that is nowhere finite.
+            method, a metric that is nowhere finite, clusters that are stratified.
 
     >>> import jaxmetrics as jm
     >>> estimate = bootstrap(0, jm.accuracy, [[90, 10], [5, 95]])
@@ -91,8 +96,39 @@ def bootstrap(
     """
     check_option(method, "method", (*METHODS, "studentized"))
     size, level = check_num_samples(num_samples), check_level(level)
-    options: dict[str, Any] = {"level": level, "method": method, "stratified": stratified}
-    return _bootstrap_table(key, as_floats(metric), as_counts(counts), "counts", size, **options)
+    options: dict[str, Any] = {"level": level, "method": method}
+    floats, tables = as_floats(metric), as_counts(counts)
+    if cluster_axis is None:
+        options["stratified"] = stratified
+        return _bootstrap_table(key, floats, tables, "counts", size, **options)
+    check_not_stratified(stratified)
+    clusters = as_clusters(frequencies(tables), cluster_axis)
+    placed_key, clusters = place(key, where_answered(floats, clusters))
+    return check_finite(
+        _bootstrap_clusters(placed_key, clusters, metric=floats, size=size, **options), size
+    )
+
+
+@compiled
+def _bootstrap_clusters(
+    key: Key, clusters: Array, *, metric: Metric, size: int, level: float, method: str
+) -> Any:
+    def of_one(clusters: Array) -> Any:
+        cells, sums = clusters_as_cells(clusters)
+        estimates, _ = bootstrap_estimates(
+            key,
+            lambda drawn: metric(sums(drawn)),
+            cells,
+            numbers=cells.size + clusters[0].size,
+            size=size,
+            level=level,
+            method=method,
+            stratified=False,
+            influence=Influence.JACKKNIFE,
+        )
+        return nan_unless(cells.sum() > 0, estimates)
+
+    return replicates.map_batch(of_one, clusters, table_ndim=3)
 
 
 def bootstrap_histogram(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from functools import partial
 from typing import Any, Literal
@@ -14,9 +15,16 @@ from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, lax, on_device, xp
 from jaxmetrics._validation import ArrayLike, as_counts, check_option
 from jaxmetrics.estimates import SCALES, Estimate, Metric, normal_estimate, normal_quantile
+from jaxmetrics.intervals.clusters import student_quantile
 from jaxmetrics.intervals.derivatives import jacobian
 from jaxmetrics.intervals.replicates import map_tables
-from jaxmetrics.intervals.tables import as_floats, frequencies, where_answered
+from jaxmetrics.intervals.tables import (
+    as_floats,
+    check_not_stratified,
+    frequencies,
+    where_answered,
+)
+from jaxmetrics.intervals.units import as_clusters, clustered_error, number_of_clusters
 
 __all__ = ["delta_method"]
 
@@ -61,12 +69,15 @@ def delta_method(
     level: float = 0.95,
     transform: Literal["logit", "atanh", "log"] | None = None,
     stratified: bool = False,
+    cluster_axis: int | None = None,
 ) -> Any:
     """Estimate a metric with a normal interval from its derivatives, `θ ± z s`.
 
     With g the gradient of the metric by the counts C of n examples,
     `s^2 = sum C g^2 - (sum C g)^2 / n`, the variance under multinomial counts to first order.
-    Stratified, it is the sum of the same over the rows, whose totals are then fixed.
+    Stratified, it is the sum of the same over the rows, whose totals are then fixed. With clusters,
+    `s^2 = C / (C - 1) sum_c (sum C_c g)^2`, centred, over their C tables, and z is the quantile of
+    Student's t with C - 1 degrees of freedom.
 
     Args:
         metric: a function of one `(K, K)` matrix, differentiable; for counts on the host it may
@@ -75,6 +86,10 @@ def delta_method(
         transform: `"logit"` for metrics in [0, 1], `"atanh"` for metrics in [-1, 1] (kappa,
             Matthews), `"log"` for ratios in [0, inf): the interval is computed on that scale and
             transformed back, so that it stays within the range.
+        stratified: whether the totals of the rows were chosen, and not drawn.
+        cluster_axis: the axis of `(..., C, K, K)` with tables of clusters, -3, as `groups=` of
+            `confusion_matrix` makes them: examples of a cluster may be alike, clusters are
+            independent. A warning for fewer than 20.
 
     Returns:
         `Estimate` or a pytree of them. The ends are NaN where the value is an end of the range,
@@ -85,7 +100,7 @@ def delta_method(
 
     Raises:
         ValueError: counts that are not square or negative, a level outside of (0, 1), an unknown
-            transform.
+            transform, clusters that are stratified.
 
     >>> import jaxmetrics as jm
     >>> estimate = delta_method(jm.cohen_kappa, [[0, 4, 1], [0, 8, 0], [0, 1, 5]])
@@ -104,9 +119,12 @@ def delta_method(
     z = normal_quantile(level)
     floats = as_floats(metric)
     matrices = where_answered(floats, frequencies(as_counts(counts)))
-    estimates = _delta_method(
-        matrices, metric=floats, z=z, transform=transform, stratified=stratified
-    )
+    options: dict[str, Any] = {"metric": floats, "z": z, "transform": transform}
+    if cluster_axis is None:
+        estimates = _delta_method(matrices, stratified=stratified, **options)
+    else:
+        check_not_stratified(stratified)
+        estimates = _of_clusters(as_clusters(matrices, cluster_axis), **options)
     if transform is not None and not on_device(estimates):
         _warn_of_values_outside(estimates, transform)
     return estimates
@@ -133,3 +151,29 @@ def _delta_method(
     function = partial(value_and_error, metric, stratified=stratified)
     values, errors = map_tables(function, matrices, matrices.shape[-1] ** 2)
     return jax.tree.map(partial(normal_estimate, z=z, transform=transform), values, errors)
+
+
+@compiled
+def _of_clusters(clusters: Array, *, metric: Metric, z: float, transform: str | None) -> Any:
+    def of_table(clusters: Array) -> Any:
+        values, errors = value_and_clustered_error(metric, clusters)
+        t = student_quantile(z, number_of_clusters(clusters) - 1)
+        return jax.tree.map(partial(normal_estimate, z=t, transform=transform), values, errors)
+
+    return map_tables(of_table, clusters, math.prod(clusters.shape[-3:]), table_ndim=3)
+
+
+def value_and_clustered_error(metric: Metric, clusters: Array, numbers: int = 0) -> tuple[Any, Any]:
+    """Return a metric of the sum of clusters `(C, K, W)` and its standard error."""
+    if clusters.ndim != 3:
+        raise ValueError(f"one table at a time, got {clusters.shape}.")
+    table = clusters.sum(0)
+    values = metric(table)
+
+    def error(value: Array, slopes: Array) -> Array:
+        flat = clustered_error(
+            clusters.reshape((len(clusters), -1)), slopes.reshape((-1, table.size))
+        )
+        return xp.where(xp.isnan(value), xp.nan, flat.reshape(np.shape(value)))
+
+    return values, jax.tree.map(error, values, jacobian(metric, table, numbers))

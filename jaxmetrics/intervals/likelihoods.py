@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,8 +19,20 @@ from jaxmetrics.intervals.delta import standard_error
 from jaxmetrics.intervals.derivatives import differentiator
 from jaxmetrics.intervals.replicates import map_in_blocks, map_tables
 from jaxmetrics.intervals.samplers import deviance
-from jaxmetrics.intervals.tables import as_floats, numbers_of_examples, where_answered
-from jaxmetrics.intervals.units import Units, cells_as_units
+from jaxmetrics.intervals.tables import (
+    as_floats,
+    check_not_stratified,
+    numbers_of_examples,
+    where_answered,
+)
+from jaxmetrics.intervals.units import (
+    Units,
+    as_clusters,
+    cells_as_units,
+    clustered_error,
+    effective_share,
+    number_of_clusters,
+)
 
 __all__ = ["likelihood_interval"]
 
@@ -31,7 +44,12 @@ _NEWTON_STEPS = 10
 
 
 def likelihood_interval(
-    metric: Metric, counts: ArrayLike, *, level: float = 0.95, stratified: bool = False
+    metric: Metric,
+    counts: ArrayLike,
+    *,
+    level: float = 0.95,
+    stratified: bool = False,
+    cluster_axis: int | None = None,
 ) -> Any:
     """Estimate a metric with the interval of its values under which the counts are likely enough.
 
@@ -46,13 +64,17 @@ def likelihood_interval(
 
     Nothing is drawn, no scale and no prior is chosen, and the ends are values that the metric
     takes. Owen (2001), Empirical Likelihood; DiCiccio, Hall and Romano (1991), Annals of Statistics
-    19. The half example and what it covers: `bench/coverage.py`.
+    19. The half example and what it covers: `bench/coverage.py`. Examples of clusters count as the
+    number of independent ones for which the metric would vary as much, and half of the cluster that
+    moves the metric most is added, too: Rao and Scott (1981), Journal of the American Statistical
+    Association 76.
 
     Args:
         metric: a function of one `(K, K)` matrix, differentiable, that does not grow with the
             number of examples; for counts on the host it may also be computed by NumPy.
         counts: `(..., K, K)` numbers of examples.
         stratified: whether the totals of the rows were chosen, and not drawn.
+        cluster_axis: as for `delta_method`.
 
     Returns:
         `Estimate` or a pytree of them, with the standard error of the delta method. NaN where the
@@ -61,54 +83,78 @@ def likelihood_interval(
         matrix that does not hold numbers of examples.
 
     Raises:
-        ValueError: counts that are not square, negative or not whole, a level outside of (0, 1).
+        ValueError: counts that are not square, negative or not whole, a level outside of (0, 1),
+            clusters that are stratified.
 
     >>> import jaxmetrics as jm
     >>> estimate = likelihood_interval(jm.balanced_accuracy, [[490, 5], [0, 5]])
     >>> estimate.value.round(3), estimate.low.round(3), estimate.high.round(3)
     (np.float64(0.995), np.float64(0.757), np.float64(0.998))
     """
-    radius = normal_quantile(level) ** 2 / 2
+    z = normal_quantile(level)
     floats = as_floats(metric)
     tables = where_answered(floats, numbers_of_examples(as_counts(counts), most=np.inf))
-    return _likelihood_interval(tables, metric=floats, radius=radius, stratified=stratified)
+    if cluster_axis is None:
+        return _likelihood_interval(tables, metric=floats, z=z, stratified=stratified)
+    check_not_stratified(stratified)
+    return _of_clusters(as_clusters(tables, cluster_axis), metric=floats, z=z)
 
 
 @compiled
-def _likelihood_interval(tables: Array, *, metric: Metric, radius: float, stratified: bool) -> Any:
-    function = partial(likelihood_estimate, metric, radius=radius, stratified=stratified)
+def _likelihood_interval(tables: Array, *, metric: Metric, z: float, stratified: bool) -> Any:
+    function = partial(likelihood_estimate, metric, z=z, stratified=stratified)
     return map_tables(function, tables, tables.shape[-1] ** 2)
 
 
-def likelihood_estimate(metric: Metric, table: Array, *, radius: float, stratified: bool) -> Any:
+@compiled
+def _of_clusters(clusters: Array, *, metric: Metric, z: float) -> Any:
+    function = partial(likelihood_estimate_of_clusters, metric, z=z)
+    return map_tables(function, clusters, math.prod(clusters.shape[-3:]), table_ndim=3)
+
+
+def likelihood_estimate(metric: Metric, table: Array, *, z: float, stratified: bool) -> Any:
     """Estimate a metric of one table `(K, W)`; see `likelihood_interval`."""
     if table.ndim != 2:
         raise ValueError(f"one table at a time, got {table.shape}.")
-    return likelihood_estimates(metric, cells_as_units(table, stratified=stratified), radius)
+    return likelihood_estimates(metric, cells_as_units(table, stratified=stratified), z)
 
 
-def likelihood_estimates(metric: Metric, units: Units, radius: float) -> Any:
+def likelihood_estimate_of_clusters(metric: Metric, clusters: Array, *, z: float) -> Any:
+    """Estimate a metric of the sum of clusters `(C, K, W)`."""
+    if clusters.ndim != 3:
+        raise ValueError(f"one table at a time, got {clusters.shape}.")
+    return likelihood_estimates(metric, cells_as_units(clusters.sum(0), clusters=clusters), z)
+
+
+def likelihood_estimates(metric: Metric, units: Units, z: float) -> Any:
     """Estimate a metric of the only table of units, or its difference between their two tables.
 
     Args:
         metric: a function of one table, which does not grow with it.
         units: of one table, or of two.
-        radius: the largest log-likelihood ratio.
+        z: the normal quantile of the level.
     """
     counts, table = units.counts, units.tables(units.counts)[0]
     leaves, structure = jax.tree.flatten(metric(table))
     row = _in_one_row(metric, table)
     values_of = _Values(row, differentiator(row, table), units)
     values = values_of(counts)
-    errors = standard_error(counts, values, values_of.slopes(counts), stratified=True)
+    slopes = values_of.slopes(counts)
+    errors = standard_error(counts, values, slopes, stratified=True)
+    share = xp.ones_like(values)  # of an independent example, to which one amounts
+    if units.clusters is not None:
+        independent, errors = errors, clustered_error(*map(_flat, (units.clusters, slopes)))
+        number = number_of_clusters(units.clusters)
+        share = effective_share(independent, errors, counts.sum(), number, z)
 
     def limit(i: Array) -> tuple[Array, Array]:
         """Return the lower limit of value i // 2 for an even i, the upper one for an odd, and
         whether units were left out.
         """
         sign = 2 * (i % 2) - 1
-        extreme, closed = _Problem(values_of, i // 2, sign).extreme(radius)
-        return sign * extreme, closed
+        problem = _Problem(values_of, i // 2, sign, share[i // 2])
+        extreme, closed = problem.extreme(z**2 / 2)
+        return xp.where(share[i // 2] > 0, sign * extreme, xp.nan), closed
 
     if is_jax(counts):
         limits, closed = map_in_blocks(limit, jax.numpy.arange(2 * len(values)), counts.size)
@@ -126,6 +172,10 @@ def likelihood_estimates(metric: Metric, units: Units, radius: float) -> Any:
             for leaf, end in zip(leaves, places, strict=True)
         ],
     )
+
+
+def _flat(tables: Array) -> Array:
+    return tables.reshape((len(tables), -1))
 
 
 def _in_one_row(metric: Metric, table: Array) -> Callable[[Array], Array]:
@@ -204,11 +254,14 @@ class _Search(NamedTuple):
 
 
 class _Problem(NamedTuple):
-    """Maximise `sign` times value i, near the counts of the units."""
+    """Maximise `sign` times value i, near the counts of the units, of which each amounts to a share
+    of an independent one.
+    """
 
     values: _Values
     i: Array
     sign: Array
+    share: Array
 
     def value(self, weights: Array) -> Array:
         return self.sign * self.values(weights)[..., self.i]
@@ -220,17 +273,20 @@ class _Problem(NamedTuple):
         greater value, until that gains nothing: the conditional gradient method of Frank and Wolfe
         (1956).
         """
-        counts = self.values.units.counts
+        units = self.values.units
+        counts = units.counts
         start, closed = self.start()
-        allowed = self.values.units.possible & ~closed
+        allowed = units.possible & ~closed
         opened = xp.where((counts == 0) & allowed, _TRACE, counts)
 
         def improve(search: _Search) -> _Search:
             slopes = self.sign * self.values.slope(self.i, search.weights)
             is_first = search.passes == 0
-            base = xp.where(is_first, _with_half(counts, slopes, allowed), search.base)
+            base = xp.where(
+                is_first, _with_more(units, slopes, allowed, _ADDED / self.share), search.base
+            )
             origin = xp.where(is_first, base, search.weights)
-            way = _tilted(base, slopes, radius) - origin
+            way = _tilted(base, slopes, radius / self.share) - origin
             tried = origin + _STEPS.astype(way.dtype)[:, None, None] * way
             values = _each(self.value, tried)
             best = xp.argmax(values)
@@ -257,17 +313,22 @@ class _Problem(NamedTuple):
         return start, (unused & moved[:, None, None]).any(0)
 
 
-def _with_half(counts: Array, slopes: Array, allowed: Array) -> Array:
-    """Add half an example to the unit `(R, U)` that raises the value most.
+def _with_more(units: Units, slopes: Array, allowed: Array, added: Array) -> Array:
+    """Add to the unit `(R, U)` that raises the value most, and of clusters half of that which does.
 
     Of several strata that of the unit keeps its total.
     """
+    counts = units.counts
     totals = counts.sum(-1, keepdims=True)
     mean = divide((counts * slopes).sum(-1, keepdims=True), totals)
-    share = totals / (totals + _ADDED) if len(counts) > 1 else xp.ones_like(totals)
+    share = totals / (totals + added) if len(counts) > 1 else xp.ones_like(totals)
     gains = xp.where(allowed & (totals > 0), (slopes - mean) * share, -xp.inf)
     best = (xp.arange(counts.size) == xp.argmax(gains)).reshape(counts.shape)
-    return xp.where(best.any(-1, keepdims=True), (counts + _ADDED * best) * share, counts)
+    more = xp.where(best.any(-1, keepdims=True), (counts + added * best) * share, counts)
+    if units.clusters is None:
+        return more
+    best_cluster = xp.argmax((units.clusters * (slopes - mean)).sum((-2, -1)))
+    return more + _ADDED * units.clusters[best_cluster]
 
 
 def _tilted(counts: Array, slopes: Array, radius: float) -> Array:

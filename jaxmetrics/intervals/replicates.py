@@ -22,7 +22,7 @@ import numpy as np
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._chunks import map_chunks
 from jaxmetrics._keys import HostKey, Key
-from jaxmetrics._namespaces import Array, is_jax, is_known, on_device, xp
+from jaxmetrics._namespaces import Array, is_jax, is_known, lax, on_device, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_option
 from jaxmetrics.intervals import samplers
 
@@ -422,10 +422,20 @@ def _evaluate_on_host(
     )
 
 
-def map_tables(function: Function, tables: Array, numbers: int) -> Any:
-    """Evaluate a function of each table `(K, W)` of a batch; `numbers` as for `evaluate`."""
-    *batch, k, width = tables.shape
-    values = map_in_blocks(function, tables.reshape(-1, k, width), numbers)
+def map_tables(function: Function, tables: Array, numbers: int, *, table_ndim: int = 2) -> Any:
+    """Evaluate a function of each table `(K, W)` of a batch; `numbers` as for `evaluate`.
+
+    Tables of clusters `(C, K, W)` have a `table_ndim` of 3.
+    """
+    batch, shape = tables.shape[:-table_ndim], tables.shape[-table_ndim:]
+    values = map_in_blocks(function, tables.reshape((-1, *shape)), numbers)
+    return jax.tree.map(lambda v: v.reshape((*batch, *v.shape[1:])), values)
+
+
+def map_batch(function: Function, tables: Array, *, table_ndim: int) -> Any:
+    """Evaluate a function of each table of a batch, one after the other."""
+    batch, shape = tables.shape[:-table_ndim], tables.shape[-table_ndim:]
+    values = lax.map(function, tables.reshape((-1, *shape)))
     return jax.tree.map(lambda v: v.reshape((*batch, *v.shape[1:])), values)
 
 

@@ -68,6 +68,11 @@ def where_answered(metric: Metric, tables: Array, example: np.ndarray | None = N
     return jax.numpy.asarray(tables, float_dtype()) if moves else tables
 
 
+def check_not_stratified(stratified: bool) -> None:
+    if stratified:
+        raise ValueError("clusters are drawn whole: the totals of rows cannot be fixed as well.")
+
+
 def check_num_samples(num_samples: int) -> int:
     if check_size(num_samples, "num_samples") < 2:
         raise ValueError("num_samples must be at least 2.")

@@ -1,0 +1,144 @@
+"""Tables of clusters: against the jackknife, arithmetic, and simulations."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmetrics as jm
+
+F1 = jm.macro(jm.f1)
+
+
+def clustered_tables(seed, num_clusters, *, k=3, size=20, recall=0.85, icc=0.3, ratio=1.0):
+    """Tables `(C, K, K)` with cell probabilities that vary by cluster; and their mean `(K, K)`."""
+    rng = np.random.default_rng(seed)
+    mean = (np.eye(k) * (recall - (1 - recall) / (k - 1)) + (1 - recall) / (k - 1)) / k
+    tables = []
+    for _ in range(num_clusters):
+        cells = rng.dirichlet(mean.ravel() * (1 - icc) / icc) if icc else mean.ravel()
+        tables.append(rng.multinomial(round(size * ratio ** rng.uniform(-0.5, 0.5)), cells))
+    return np.reshape(tables, (num_clusters, k, k)), mean
+
+
+def jackknife_error(function, clusters):
+    """`sqrt((C - 1) / C sum (θ_-c - mean)^2)`, each cluster left out."""
+    c = len(clusters)
+    without = np.array([float(function(clusters.sum(0) - x)) for x in clusters])
+    return np.sqrt((c - 1) / c * ((without - without.mean()) ** 2).sum())
+
+
+def test_errors_of_clusters_are_those_of_the_jackknife():
+    clusters, _ = clustered_tables(0, 60)
+    for metric in (F1, jm.cohen_kappa, jm.balanced_accuracy):
+        expected = jackknife_error(metric, clusters)
+        for interval in (jm.delta_method, jm.likelihood_interval):
+            error = interval(metric, clusters, cluster_axis=-3).standard_error
+            np.testing.assert_allclose(error, expected, rtol=0.05)
+        drawn = jm.bootstrap(0, metric, clusters, cluster_axis=-3, num_samples=10_000)
+        np.testing.assert_allclose(drawn.standard_error, expected, rtol=0.05)
+
+
+def test_clusters_of_one_example_are_examples():
+    counts = np.array([[30, 4, 1], [6, 20, 3], [0, 2, 34]])
+    singles = np.concatenate(
+        [np.repeat(np.eye(9, dtype=int)[i][None], n, 0) for i, n in enumerate(counts.ravel())]
+    ).reshape(-1, 3, 3)
+    alone, of_clusters = jm.delta_method(F1, counts), jm.delta_method(F1, singles, cluster_axis=0)
+    factor = np.sqrt(len(singles) / (len(singles) - 1))
+    np.testing.assert_allclose(of_clusters.standard_error, alone.standard_error * factor)
+    share = jm.proportion_interval(84, 100)
+    right = np.repeat([1, 0], [84, 16])
+    with_clusters = jm.proportion_interval(right, np.ones(100), cluster_axis=-1)
+    np.testing.assert_allclose(with_clusters[1:3], share[1:3], atol=0.003)  # t for z, C / (C - 1)
+
+
+def test_proportions_of_clusters():
+    """Ten clusters of ten, all right or all wrong: as ten examples, with Student's quantile."""
+    right = np.array([10] * 16 + [0] * 4)
+    estimate = jm.proportion_interval(right, np.full(20, 10), cluster_axis=0)
+    np.testing.assert_allclose(estimate.value, 0.8)
+    np.testing.assert_allclose(estimate.standard_error, np.sqrt(0.8 * 0.2 / 19))
+    independent = 19 * (1.959964 / 2.093024) ** 2
+    expected = jm.proportion_interval(0.8 * independent, independent)
+    np.testing.assert_allclose(estimate[1:3], expected[1:3], rtol=1e-5)
+    # Without an error a cluster counts once.
+    perfect = jm.proportion_interval(np.full(20, 10), np.full(20, 10), cluster_axis=0)
+    assert 0.75 < perfect.low < 0.87
+
+
+@pytest.mark.parametrize("method", ["likelihood", "delta", "bootstrap"])
+def test_differences_of_clusters(method):
+    rng = np.random.default_rng(1)
+    k = 3
+    a, b = np.eye(k) * 0.7 + 0.1, np.eye(k) * 0.55 + 0.15
+    mean = np.einsum("ta,tb->tab", a, b) / k
+    cubes = rng.multinomial(15, rng.dirichlet(mean.ravel() * 3, 40)).reshape(40, k, k, k)
+    comparison = jm.compare(0, F1, cubes, method=method, cluster_axis=-4)
+
+    def difference(cube):
+        return F1(cube.sum(2)) - F1(cube.sum(1))
+
+    np.testing.assert_allclose(comparison.difference.value, difference(cubes.sum(0)))
+    expected = jackknife_error(difference, cubes)
+    np.testing.assert_allclose(comparison.difference.standard_error, expected, rtol=0.07)
+    of_a = {
+        "likelihood": jm.likelihood_interval,
+        "delta": jm.delta_method,
+        "bootstrap": lambda *args, **axis: jm.bootstrap(0, *args, **axis),
+    }[method](F1, cubes.sum(3), cluster_axis=-3)
+    np.testing.assert_allclose(comparison.a.low, of_a.low, rtol=1e-6)
+    on_device = jm.compare(0, F1, jnp.asarray(cubes), method=method, cluster_axis=-4)
+    atol = 0.02 if method == "bootstrap" else 1e-5  # 2000 other draws
+    np.testing.assert_allclose(on_device.difference.low, comparison.difference.low, atol=atol)
+
+
+def test_batches_axes_and_empty_clusters():
+    clusters, _ = clustered_tables(2, 30)
+    batch = np.stack([clusters, clusters[:, ::-1]], 1)  # (C, 2, K, K)
+    padded = np.concatenate([clusters, np.zeros((4, 3, 3), int)])
+    for interval in (jm.delta_method, jm.likelihood_interval):
+        alone = interval(F1, clusters, cluster_axis=-3)
+        both = interval(F1, batch, cluster_axis=0)
+        np.testing.assert_allclose(both.low[0], alone.low)
+        np.testing.assert_allclose(interval(F1, padded, cluster_axis=-3)[:4], alone[:4])
+        jitted = jax.jit(lambda c, interval=interval: interval(F1, c, cluster_axis=1))
+        in_jit = jitted(jnp.asarray(batch).swapaxes(0, 1))
+        np.testing.assert_allclose(in_jit.low, both.low, rtol=1e-4)
+
+
+def test_few_clusters_and_mistakes():
+    clusters, _ = clustered_tables(3, 12)
+    with pytest.warns(UserWarning, match="12 clusters"):
+        jm.likelihood_interval(F1, clusters, cluster_axis=-3)
+    with pytest.warns(UserWarning, match="1 cluster"):
+        alone = jm.likelihood_interval(F1, clusters[:1], cluster_axis=-3)
+    assert np.isnan(alone.low)
+    many, _ = clustered_tables(3, 25)
+    with pytest.raises(ValueError, match=r"cluster_axis must be an axis before .* got -2"):
+        jm.delta_method(F1, many, cluster_axis=-2)
+    with pytest.raises(ValueError, match="drawn whole"):
+        jm.delta_method(F1, many, cluster_axis=-3, stratified=True)
+    with pytest.raises(ValueError, match="no posterior"):
+        jm.compare(0, F1, np.ones((25, 2, 2, 2), int), method="posterior", cluster_axis=-4)
+
+
+@pytest.mark.parametrize(
+    ("num_clusters", "options"),
+    [
+        (20, {"icc": 0.3, "recall": 0.8}),
+        (20, {"icc": 0.7, "recall": 0.8, "ratio": 10.0, "k": 2}),
+        (40, {"icc": 0.1, "recall": 0.95, "size": 10}),
+        (30, {"icc": 0.0, "recall": 0.9}),
+    ],
+)
+def test_likelihood_intervals_of_clusters_cover(num_clusters, options):
+    """300 test sets; of intervals of 95 %, fewer than 91 % cover with probability 0.2 %."""
+    drawn = [clustered_tables(seed, num_clusters, **options) for seed in range(300)]
+    truth = float(jm.cohen_kappa(drawn[0][1]))
+    estimates = [jm.likelihood_interval(jm.cohen_kappa, c, cluster_axis=-3) for c, _ in drawn]
+    covered = [e.low <= truth <= e.high for e in estimates]
+    assert np.mean(covered) >= 0.91
+    ignored = [jm.likelihood_interval(jm.cohen_kappa, c.sum(0)) for c, _ in drawn[:100]]
+    if options["icc"] >= 0.3:
+        assert np.mean([e.low <= truth <= e.high for e in ignored]) < 0.8
