@@ -48,15 +48,24 @@ DRAWS: dict[str, Draw] = {
     "bootstrap_examples": lambda key, put: jm.bootstrap_examples(
         key, mean_loss, put(LOSSES), num_samples=20
     ),
-    "compare": lambda key, put: jm.compare(key, jm.accuracy, put(PAIRED), num_samples=20),
+    "compare": lambda key, put: jm.compare(
+        key, jm.accuracy, put(PAIRED), method="bootstrap", num_samples=20
+    ),
     "compare posterior": lambda key, put: jm.compare(
         key, jm.accuracy, put(PAIRED), num_samples=20, method="posterior"
     ),
     "compare_predictions": lambda key, put: jm.compare_predictions(
-        key, jm.accuracy, put(TRUE), PRED_A, PRED_B, num_classes=3, num_samples=20
+        key,
+        jm.accuracy,
+        put(TRUE),
+        PRED_A,
+        PRED_B,
+        num_classes=3,
+        num_samples=20,
+        method="bootstrap",
     ),
     "compare_unpaired": lambda key, put: jm.compare_unpaired(
-        key, jm.accuracy, put(PAIRED.sum(-1)), PAIRED.sum(-2), num_samples=20
+        key, jm.accuracy, put(PAIRED.sum(-1)), PAIRED.sum(-2), num_samples=20, method="bootstrap"
     ),
     "compare_unpaired posterior": lambda key, put: jm.compare_unpaired(
         key, jm.accuracy, put(PAIRED.sum(-1)), PAIRED.sum(-2), num_samples=20, method="posterior"
@@ -228,6 +237,6 @@ def test_vmap_over_keys_of_whatever_draws(name: str) -> None:
 def test_parts_of_a_key_are_independent() -> None:
     """The two classifiers of `compare_unpaired` are drawn apart: their errors add up."""
     c = 10 * COUNTS
-    result = jm.compare_unpaired(0, jm.accuracy, c, c, num_samples=4000)
+    result = jm.compare_unpaired(0, jm.accuracy, c, c, num_samples=4000, method="bootstrap")
     apart = np.hypot(result.a.standard_error, result.b.standard_error)
     np.testing.assert_allclose(result.difference.standard_error, apart, rtol=0.06)  # five errors

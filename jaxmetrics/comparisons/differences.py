@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import partial, singledispatch
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -13,7 +13,7 @@ import numpy as np
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import Key, KeyLike, place, split
 from jaxmetrics._namespaces import Array, is_known, special, xp
-from jaxmetrics._validation import ArrayLike, as_counts, as_float, check_option, check_size
+from jaxmetrics._validation import ArrayLike, as_counts, as_float, check_level, check_size
 from jaxmetrics.betas.parameters import as_prior
 from jaxmetrics.comparisons._cells import (
     Layout,
@@ -34,6 +34,14 @@ from jaxmetrics.intervals.likelihoods import (
     likelihood_estimate_of_clusters,
     likelihood_estimates,
 )
+from jaxmetrics.intervals.methods import (
+    Bootstrap,
+    Delta,
+    IntervalMethod,
+    Likelihood,
+    Posterior,
+    as_method,
+)
 from jaxmetrics.intervals.quantiles import bootstrap_estimates, mean_of_finite, posterior_estimates
 from jaxmetrics.intervals.replicates import map_batch, map_tables
 from jaxmetrics.intervals.tables import (
@@ -49,13 +57,6 @@ from jaxmetrics.intervals.tables import (
 from jaxmetrics.intervals.units import as_clusters, clusters_as_cells, number_of_clusters
 
 _MOST_CELLS = 2**18  # of pairs, 64 classes, that the likelihood takes with those not seen
-
-_CHECKS = {
-    "likelihood": partial(numbers_of_examples, most=math.inf),
-    "bootstrap": numbers_of_examples,
-    "posterior": frequencies,
-    "delta": frequencies,
-}
 
 __all__ = ["Comparison", "compare", "compare_predictions", "compare_unpaired"]
 
@@ -75,7 +76,8 @@ def compare(
     metric: Metric,
     paired: ArrayLike,
     *,
-    method: Literal["likelihood", "bootstrap", "posterior", "delta"] = "likelihood",
+    method: IntervalMethod
+    | Literal["likelihood", "bootstrap", "posterior", "delta"] = "likelihood",
     rope: ArrayLike = 0.0,
     prior: ArrayLike = 1.0,
     num_samples: int = 2000,
@@ -91,9 +93,11 @@ def compare(
       product of the priors that `posterior` gives A and B, so that each of them alone has that
       posterior; it is worth 2 examples per class, however many pairs there are.
     - `"delta"`: normal, from the derivatives; nothing is drawn.
+    - or a method as a value, which holds its own key: `Likelihood()`, `Percentile(key)`, ...
 
     Args:
-        key: a JAX key, an int seed or, for counts of the host, a NumPy Generator.
+        key: a JAX key, an int seed or, for counts of the host, a NumPy Generator; not used where
+            nothing is drawn.
         metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
         paired: `(..., K, K, K)`, from `paired_confusion_matrix`; for hundreds of classes see
             `compare_predictions`.
@@ -122,37 +126,32 @@ def compare(
     >>> comparison.difference.value.round(3), comparison.probability_better > 0.99
     (np.float64(0.333), np.True_)
     """
-    check_option(method, "method", ("likelihood", "bootstrap", "posterior", "delta"))
-    options = _options(metric, rope, num_samples, level)
-    cells = as_cells(paired, _CHECKS[method])
+    way = _as_method(method, key, num_samples, prior=prior)
+    floats = as_floats(metric)
+    cells = as_cells(paired, _check_for(way))
     k = cells.shape[-2]
     if cluster_axis is not None:
-        if method == "posterior":
-            raise ValueError("clusters have no posterior: take likelihood, bootstrap or delta.")
         axis = cluster_axis + 1 if cluster_axis < 0 else cluster_axis  # two axes became one
         cells = as_clusters(cells, axis)
-    cells = where_answered(options["metric"], cells, np.ones((k, k)))
-    if method == "posterior":
-        result = _by_posterior(*place(key, cells, as_prior(prior, k)), **options)
-        return check_finite(result, num_samples)
-    placed_key, cells = place(key, cells)
     layout = Layout(k, clustered=cluster_axis is not None)
-    dense = _MOST_CELLS if method == "likelihood" else 4096
+    question = _Question(floats, check_rope(rope), check_level(level), layout)
+    cells = where_answered(floats, cells, np.ones((k, k)))
+    dense = _MOST_CELLS if isinstance(way, Likelihood) else 4096
+    if isinstance(way, Posterior):
+        dense = math.inf
     if layout.clustered or not is_known(cells) or k**3 <= dense or cells.size == 0:
-        return _compare(placed_key, cells, None, method=method, layout=layout, options=options)
-    return _compare_used_cells(placed_key, cells, method, options)
+        return _compare(way, question, cells)
+    return _compare_used_cells(way, question, cells)
 
 
-def _compare_used_cells(key: Key, cells: Array, method: str, options: dict[str, Any]) -> Any:
+def _compare_used_cells(way: IntervalMethod, question: _Question, cells: Array) -> Any:
     """Compare by the cells `(..., K, K K)` that hold examples, few of those of many classes."""
     k = cells.shape[-2]
     results = []
     for matrix in cells.reshape(-1, k, k * k):  # one by one, so that each draws the same as alone
         true, pair = np.nonzero(np.asarray(matrix))
         counts, labels = in_rectangle(matrix[true, pair], np.stack([true, pair // k, pair % k]), k)
-        results.append(
-            _compare(key, counts, labels, method=method, layout=Layout(k), options=options)
-        )
+        results.append(_compare(way, question, counts, labels))
     return jax.tree.map(
         lambda *x: xp.stack(x).reshape((*cells.shape[:-2], *np.shape(x[0]))), *results
     )
@@ -167,7 +166,7 @@ def compare_predictions(
     *,
     num_classes: int,
     where: ArrayLike | None = None,
-    method: Literal["likelihood", "bootstrap", "delta"] = "likelihood",
+    method: IntervalMethod | Literal["likelihood", "bootstrap", "delta"] = "likelihood",
     rope: ArrayLike = 0.0,
     num_samples: int = 2000,
     level: float = 0.95,
@@ -191,17 +190,18 @@ def compare_predictions(
     >>> comparison.difference.value.round(3)
     np.float64(0.333)
     """
-    check_option(method, "method", ("likelihood", "bootstrap", "delta"))
-    options = _options(metric, rope, num_samples, level)
-    k = check_size(num_classes, "num_classes")
+    way = _as_method(method, key, num_samples)
+    if isinstance(way, Posterior):
+        raise ValueError("labels have no posterior here: take compare, of pairs that are counted.")
+    k, floats = check_size(num_classes, "num_classes"), as_floats(metric)
+    question = _Question(floats, check_rope(rope), check_level(level), Layout(k))
     counts, labels = distinct(
         {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}, k, where
     )
-    placed_key, counts = place(key, where_answered(options["metric"], counts, np.ones((k, k))))
-    if method == "likelihood" and k**3 <= _MOST_CELLS:  # pairs that were not seen take part
-        cells = pairs_of_combinations(counts, labels, k)
-        return _compare(placed_key, cells, None, method=method, layout=Layout(k), options=options)
-    return _compare(placed_key, counts, labels, method=method, layout=Layout(k), options=options)
+    counts = where_answered(floats, counts, np.ones((k, k)))
+    if isinstance(way, Likelihood) and k**3 <= _MOST_CELLS:  # pairs that were not seen take part
+        return _compare(way, question, pairs_of_combinations(counts, labels, k))
+    return _compare(way, question, counts, labels)
 
 
 def compare_unpaired(
@@ -210,7 +210,8 @@ def compare_unpaired(
     counts_a: ArrayLike,
     counts_b: ArrayLike,
     *,
-    method: Literal["likelihood", "bootstrap", "posterior", "delta"] = "likelihood",
+    method: IntervalMethod
+    | Literal["likelihood", "bootstrap", "posterior", "delta"] = "likelihood",
     rope: ArrayLike = 0.0,
     prior: ArrayLike = 1.0,
     num_samples: int = 2000,
@@ -231,35 +232,46 @@ def compare_unpaired(
     >>> apart.difference.value.round(3)
     np.float64(0.07)
     """
-    check_option(method, "method", ("likelihood", "bootstrap", "posterior", "delta"))
-    options = _options(metric, rope, num_samples, level)
+    way = _as_method(method, key, num_samples, prior=prior)
+    floats = as_floats(metric)
     a, b = as_counts(counts_a), as_counts(counts_b)
     if a.shape != b.shape:
         raise ValueError(
             f"counts_a and counts_b must have one shape (..., K, K), got {a.shape} and {b.shape}."
         )
     k = a.shape[-1]
-    a, b = _CHECKS[method](xp.stack([a, b]))
-    a = where_answered(options["metric"], a, np.ones((k, k)))
-    b = where_answered(options["metric"], b, np.ones((k, k)))
-    placed_key, a, b = place(key, a, b)
-    if method == "posterior":
-        result = _by_posterior_apart(placed_key, a, b, as_prior(prior, k), **options)
-        return check_finite(result, num_samples)
+    a, b = _check_for(way)(xp.stack([a, b]))
+    a = where_answered(floats, a, np.ones((k, k)))
+    b = where_answered(floats, b, np.ones((k, k)))
     cells = xp.stack([a.reshape((*a.shape[:-2], -1)), b.reshape((*b.shape[:-2], -1))], -2)
-    return _compare(
-        placed_key, cells, None, method=method, layout=Layout(k, paired=False), options=options
-    )
+    layout = Layout(k, paired=False)
+    return _compare(way, _Question(floats, check_rope(rope), check_level(level), layout), cells)
 
 
-def _options(metric: Metric, rope: ArrayLike, num_samples: int, level: float) -> dict[str, Any]:
-    normal_quantile(level)
-    return {
-        "metric": as_floats(metric),
-        "rope": check_rope(rope),
-        "size": check_num_samples(num_samples),
-        "level": level,
-    }
+class _Question(NamedTuple):
+    """What is asked of cells, whatever the method."""
+
+    metric: Metric
+    rope: Array
+    level: float
+    layout: Layout
+
+
+def _as_method(
+    method: IntervalMethod | str, key: KeyLike, num_samples: int, **options: Any
+) -> IntervalMethod:
+    way = as_method(method, key, num_samples=check_num_samples(num_samples), **options)
+    if isinstance(way, Delta) and way.transform is not None:
+        raise ValueError(f"differences have no scale to transform to: take Delta(), not {way}.")
+    if isinstance(way, Bootstrap | Posterior):
+        check_num_samples(way.num_samples)
+    return way
+
+
+def _check_for(way: IntervalMethod) -> Callable[..., Array]:
+    if isinstance(way, Likelihood):
+        return partial(numbers_of_examples, most=math.inf)
+    return numbers_of_examples if isinstance(way, Bootstrap) else frequencies
 
 
 def check_rope(rope: ArrayLike) -> Array:
@@ -295,26 +307,52 @@ def _from_samples(
     return nan_unless(possible, _comparisons(estimates, *shares))
 
 
+@singledispatch
 def _compare(
-    key: Key,
-    cells: Array,
-    labels: Array | None,
-    *,
-    method: str,
-    layout: Layout,
-    options: dict[str, Any],
+    way: IntervalMethod, question: _Question, cells: Array, labels: Array | None = None
 ) -> Any:
-    if method == "bootstrap" and layout.clustered:
-        result = _by_bootstrap_of_clusters(key, cells, layout=layout, **options)
-        return check_finite(result, options["size"])
-    if method == "bootstrap":
-        result = _by_bootstrap(
-            key, cells, labels, layout=layout, influence=influence_for(cells), **options
-        )
-        return check_finite(result, options["size"])
-    if method == "likelihood":
-        return _by_likelihood(cells, labels, layout=layout, **options)
-    return _by_delta(cells, labels, layout=layout, **options)
+    """Compare by cells; each kind of method in its own way."""
+    raise TypeError(f"method must be one of jaxmetrics.intervals, got {way!r}.")
+
+
+@_compare.register
+def _(way: Likelihood, question: _Question, cells: Array, labels: Array | None = None) -> Any:
+    metric, rope, level, layout = question
+    return _by_likelihood(cells, labels, rope, metric=metric, layout=layout, level=level)
+
+
+@_compare.register
+def _(way: Delta, question: _Question, cells: Array, labels: Array | None = None) -> Any:
+    metric, rope, level, layout = question
+    return _by_delta(cells, labels, rope, metric=metric, layout=layout, level=level)
+
+
+@_compare.register
+def _(way: Bootstrap, question: _Question, cells: Array, labels: Array | None = None) -> Any:
+    metric, rope, level, layout = question
+    key, cells = place(way.key, cells)
+    size = way.num_samples
+    options: dict[str, Any] = {"metric": metric, "layout": layout, "size": size, "level": level}
+    options["method"] = way.name
+    if layout.clustered:
+        result = _by_bootstrap_of_clusters(key, cells, rope, **options)
+    else:
+        result = _by_bootstrap(key, cells, labels, rope, influence=influence_for(cells), **options)
+    return check_finite(result, size)
+
+
+@_compare.register
+def _(way: Posterior, question: _Question, cells: Array, labels: Array | None = None) -> Any:
+    metric, rope, level, layout = question
+    if layout.clustered:
+        raise ValueError("clusters have no posterior: take Likelihood, Delta or BCa.")
+    k, size = layout.num_classes, way.num_samples
+    key, cells, prior = place(way.key, cells, as_prior(way.prior, k))
+    options: dict[str, Any] = {"metric": metric, "size": size, "level": level}
+    if layout.paired:
+        return check_finite(_by_posterior(key, cells, prior, rope, **options), size)
+    a, b = (cells[..., i, :].reshape((*cells.shape[:-2], k, k)) for i in (0, 1))
+    return check_finite(_by_posterior_apart(key, a, b, prior, rope, **options), size)
 
 
 @compiled
@@ -328,6 +366,7 @@ def _by_bootstrap(
     layout: Layout,
     size: int,
     level: float,
+    method: str,
     influence: Influence,
 ) -> Any:
     estimates, samples = bootstrap_estimates(
@@ -337,7 +376,7 @@ def _by_bootstrap(
         numbers=_numbers(cells, layout),
         size=size,
         level=level,
-        method="bca",
+        method=method,
         stratified=not layout.paired,
         influence=influence,
     )
@@ -354,6 +393,7 @@ def _by_bootstrap_of_clusters(
     layout: Layout,
     size: int,
     level: float,
+    method: str,
 ) -> Any:
     evaluate = layout.evaluator(metric, None)
 
@@ -366,7 +406,7 @@ def _by_bootstrap_of_clusters(
             numbers=cells.size + _numbers(clusters, layout),
             size=size,
             level=level,
-            method="bca",
+            method=method,
             stratified=False,
             influence=Influence.JACKKNIFE,
         )
@@ -395,7 +435,6 @@ def _by_delta(
     *,
     metric: Metric,
     layout: Layout,
-    size: int,
     level: float,
 ) -> Any:
     z = normal_quantile(level)
@@ -424,7 +463,6 @@ def _by_likelihood(
     *,
     metric: Metric,
     layout: Layout,
-    size: int,
     level: float,
 ) -> Any:
     z = normal_quantile(level)

@@ -1,0 +1,203 @@
+"""Methods of intervals as values, to hand to what needs one.
+
+Each is a function of a metric and counts, the short form of which is a function of this package:
+`BCa(key)(metric, counts)` is `bootstrap(key, metric, counts)`. What draws holds its key. `compare`,
+`leaderboard`, `count_metrics` and reports take any of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar, Literal
+
+from jaxmetrics._keys import KeyLike
+from jaxmetrics._validation import ArrayLike, check_option
+from jaxmetrics.estimates import Metric
+from jaxmetrics.intervals.bootstraps import bootstrap
+from jaxmetrics.intervals.delta import delta_method
+from jaxmetrics.intervals.likelihoods import likelihood_interval
+from jaxmetrics.intervals.posterior_draws import posterior
+
+__all__ = [
+    "BCa",
+    "Basic",
+    "Delta",
+    "IntervalMethod",
+    "Likelihood",
+    "Percentile",
+    "Posterior",
+    "Studentized",
+]
+
+
+class IntervalMethod:
+    """Make estimates of any metric of counts.
+
+    `name` is what reports call it.
+
+    >>> import jaxmetrics as jm
+    >>> counts = [[45, 5], [3, 47]]
+    >>> for method in (jm.Likelihood(), jm.Delta("logit"), jm.BCa(0), jm.Posterior(0)):
+    ...     estimate = method(jm.macro(jm.f1), counts)
+    ...     print(f"{method.name:10} {estimate.low:.2f} {estimate.high:.2f}")
+    likelihood 0.85 0.96
+    delta      0.85 0.96
+    bca        0.85 0.96
+    posterior  0.84 0.95
+    """
+
+    name: ClassVar[str]
+    takes_clusters: ClassVar[bool] = True
+
+    def __call__(
+        self,
+        metric: Metric,
+        counts: ArrayLike,
+        *,
+        level: float = 0.95,
+        cluster_axis: int | None = None,
+    ) -> Any:
+        """Estimate a metric of counts `(..., K, K)`, or of clusters, as `delta_method` takes them.
+
+        Raises:
+            ValueError: clusters for a posterior; as the function of which this is the value.
+        """
+        if cluster_axis is None:
+            return self._interval(metric, counts, level=level)
+        if not self.takes_clusters:
+            raise ValueError(f"clusters have no {self.name}: take Likelihood, Delta or BCa.")
+        return self._interval(metric, counts, level=level, cluster_axis=cluster_axis)
+
+    @property
+    def _interval(self) -> Callable[..., Any]:
+        """The function of which this is the value, with its arguments."""
+        raise NotImplementedError
+
+
+@dataclasses.dataclass(frozen=True)
+class Likelihood(IntervalMethod):
+    """Hold the likelihood interval as a value; see `likelihood_interval`.
+
+    >>> import jaxmetrics as jm
+    >>> Likelihood()(jm.accuracy, [[9, 1], [3, 7]]).low.round(2)
+    np.float64(0.57)
+    """
+
+    name: ClassVar[str] = "likelihood"
+
+    @property
+    def _interval(self) -> Callable[..., Any]:
+        return likelihood_interval
+
+
+@dataclasses.dataclass(frozen=True)
+class Delta(IntervalMethod):
+    """Hold the normal interval by derivatives as a value; see `delta_method`.
+
+    >>> import jaxmetrics as jm
+    >>> Delta("logit")(jm.accuracy, [[9, 1], [3, 7]]).low.round(2)
+    np.float64(0.57)
+    """
+
+    transform: Literal["logit", "atanh", "log"] | None = None
+    name: ClassVar[str] = "delta"
+
+    @property
+    def _interval(self) -> Callable[..., Any]:
+        return partial(delta_method, transform=self.transform)
+
+
+@dataclasses.dataclass(frozen=True)
+class Bootstrap(IntervalMethod):
+    """Hold the key and the number of replicates of a bootstrap interval."""
+
+    key: KeyLike
+    num_samples: int = 2000
+
+    @property
+    def _interval(self) -> Callable[..., Any]:
+        options: dict[str, Any] = {"num_samples": self.num_samples, "method": self.name}
+        return partial(bootstrap, self.key, **options)
+
+
+class BCa(Bootstrap):
+    """Hold the bootstrap with bias correction and acceleration as a value; see `bootstrap`.
+
+    >>> import jaxmetrics as jm
+    >>> BCa(0)(jm.accuracy, [[9, 1], [3, 7]]).low < 0.65
+    np.True_
+    """
+
+    name: ClassVar[str] = "bca"
+
+
+class Percentile(Bootstrap):
+    """Hold the bootstrap by percentiles as a value; see `bootstrap`.
+
+    >>> import jaxmetrics as jm
+    >>> Percentile(0, num_samples=500)(jm.accuracy, [[9, 1], [3, 7]]).low < 0.7
+    np.True_
+    """
+
+    name: ClassVar[str] = "percentile"
+
+
+class Basic(Bootstrap):
+    """Hold the bootstrap by reflected percentiles as a value; see `bootstrap`.
+
+    >>> import jaxmetrics as jm
+    >>> Basic(0)(jm.accuracy, [[9, 1], [3, 7]]).low < 0.7
+    np.True_
+    """
+
+    name: ClassVar[str] = "basic"
+
+
+class Studentized(Bootstrap):
+    """Hold the studentized bootstrap as a value; see `bootstrap`.
+
+    >>> import jaxmetrics as jm
+    >>> Studentized(0)(jm.accuracy, [[9, 1], [3, 7]]).low < 0.7
+    np.True_
+    """
+
+    name: ClassVar[str] = "studentized"
+
+
+@dataclasses.dataclass(frozen=True)
+class Posterior(IntervalMethod):
+    """Hold the posterior interval as a value; see `posterior`.
+
+    >>> import jaxmetrics as jm
+    >>> Posterior(0, prior=0.5)(jm.accuracy, [[9, 1], [3, 7]]).low < 0.7
+    np.True_
+    """
+
+    key: KeyLike
+    prior: ArrayLike = 1.0
+    num_samples: int = 2000
+    name: ClassVar[str] = "posterior"
+    takes_clusters: ClassVar[bool] = False
+
+    @property
+    def _interval(self) -> Callable[..., Any]:
+        options: dict[str, Any] = {"prior": self.prior, "num_samples": self.num_samples}
+        return partial(posterior, self.key, **options)
+
+
+def as_method(
+    method: str | IntervalMethod, key: KeyLike, *, prior: ArrayLike = 1.0, num_samples: int = 2000
+) -> IntervalMethod:
+    """Return the method of a short name, with the arguments beside it."""
+    if isinstance(method, IntervalMethod):
+        return method
+    named = {
+        "likelihood": Likelihood(),
+        "bootstrap": BCa(key, num_samples),
+        "posterior": Posterior(key, prior, num_samples),
+        "delta": Delta(),
+    }
+    check_option(method, "method", tuple(named))
+    return named[method]
