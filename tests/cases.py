@@ -666,14 +666,13 @@ ESTIMATES: dict[str, Row] = {
         float32=1e-5,
     ),
     "leaderboard": Row(
-        call=lambda y, p: jm.leaderboard(
-            key(), jm.accuracy, y, p, num_classes=K, num_samples=DRAWS
+        call=lambda y, p, **options: jm.leaderboard(
+            key(), jm.accuracy, y, p, num_classes=K, num_samples=DRAWS, **options
         ),
         cases=against(_TRUE, np.stack([_PRED, _OTHER])),
         batch=False,
-        jit=False,
         draws=DRAWS,
-        why="random; " + _looks,
+        why="random, and the classifiers are no batch",
     ),
     **{
         f"mcnemar{variant}": Row(call=partial(jm.mcnemar, **_method), cases=_paired, float32=1e-5)

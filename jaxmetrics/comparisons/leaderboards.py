@@ -24,7 +24,7 @@ from jaxmetrics._validation import (
     ids_in_range,
 )
 from jaxmetrics.comparisons._rankings import (
-    differences,
+    differences_of,
     layers,
     noise_of,
     plausible_values,
@@ -39,6 +39,7 @@ from jaxmetrics.intervals.tables import as_floats, check_num_samples, nan_unless
 
 __all__ = ["Leaderboard", "leaderboard"]
 
+_ADDED = 4  # examples of each class
 _HALVES = 200  # the mean over them and their rests errs by a tenth of the standard error
 
 
@@ -188,7 +189,8 @@ def _checked(y_true: ArrayLike, y_preds: ArrayLike, where: ArrayLike | None, k: 
     counted = counted if mask is None else counted & mask
     if on_device(true, preds, counted):
         return Examples(*map(jax.numpy.asarray, (true, preds, counted)))
-    return Examples(true[counted], preds[:, counted], counted[counted])
+    small = preds.astype(np.min_scalar_type(k - 1))  # what is shuffled
+    return Examples(true[counted], small[:, counted], counted[counted])
 
 
 @compiled
@@ -204,24 +206,26 @@ def _leaderboard(
 ) -> Leaderboard:
     n = examples.counted.sum().astype(matrices.dtype)
     keys = split(key)
-    estimates, influence = map_tables(
-        partial(_estimate_and_influence, metric, z), matrices, matrices[0].size
-    )
+    numbers = matrices[0].size
+    estimates = map_tables(partial(_estimate, metric, z), matrices, numbers)
     ranked = _last_if_nan(estimates.value)
     finite = ranked > -xp.inf
-    influence = xp.where(finite[:, None, None], influence, 0)
+    slopes = map_tables(partial(_slope, metric), _towards_mean(matrices), numbers)
+    influence = n * xp.where(finite[:, None, None], slopes, 0)
+    influence = influence - divide((matrices * influence).sum((-2, -1), keepdims=True), n)
     sums = _sums(keys[0], examples, influence, halves=min(size, _HALVES))
     noise = noise_of(sums.second / n, sums.fourth / n, n)
     values = xp.where(finite, ranked, divide(xp.where(finite, ranked, 0).sum(), finite.sum()))
 
-    gaps, variances = differences(values, noise)
+    gaps, variances = values[:, None] - values, differences_of(noise)
     alike = (variances == 0) & (gaps == 0) & (finite[:, None] == finite)
     group = xp.argmax(alike, 0)  # the first that is alike
     draws = xp.where(finite, plausible_values(keys[1], values, noise, size), -xp.inf)
     shares = rank_shares(xp.take(draws, group, 1), group)
 
     # From the same draws of noise.
-    above = shown_above(keys[1], values, noise, n, size=size, level=level)
+    squares = variances + _differences_of_classes(influence, matrices) / n**2
+    above = shown_above(keys[1], gaps, squares, noise, size=size, level=level)
     above = (above & finite) | (finite[:, None] & ~finite)
     num_above, num_below = above.sum(0), above.sum(1)
 
@@ -247,34 +251,73 @@ def _last_if_nan(values: Array) -> Array:
     return xp.where(xp.isnan(values), -xp.inf, values)
 
 
-def _estimate_and_influence(metric: Metric, z: float, table: Array) -> tuple[Estimate, Array]:
-    """Estimate a metric of one table; return also what an example of each cell contributes to it.
-
-    The contributions have the mean 0, and their mean square over n is the variance.
-    """
-    if table.ndim != 2:
-        raise ValueError(f"one table at a time, got {table.shape}.")
+def _estimate(metric: Metric, z: float, table: Array) -> Estimate:
+    """Estimate a metric of one table, with the interval that `leaderboard` describes."""
+    _check_single(table)
     k, n, rows = len(table), table.sum(), table.sum(-1, keepdims=True)
     right = xp.eye(k, dtype=table.dtype) * rows
     wrong = (rows - right) / max(k - 1, 1)
     smooth = table + z**2 * divide(right + wrong, 2 * n)
     tables = xp.stack([table, smooth, right, wrong])
     value, centre, best, worst = map_tables(metric, tables, table.size)
-
     slope = jacobian(metric, smooth, table.size)
     reach = z * _error(slope, smooth)
     low, high = xp.minimum(centre - reach, value), xp.maximum(centre + reach, value)
     low = xp.where(worst <= value, xp.maximum(low, worst), low)
     high = xp.where(best >= value, xp.minimum(high, best), high)
-    influence = smooth.sum() * (slope - divide((table * slope).sum(), n))
     error = smooth.sum() * divide(_error(slope, table), n)
-    return Estimate(value, low, high, error, xp.zeros(value.shape, xp.int32)), influence
+    return Estimate(value, low, high, error, xp.zeros(value.shape, xp.int32))
+
+
+def _slope(metric: Metric, table: Array) -> Array:
+    """Differentiate a metric by the cells of one table."""
+    _check_single(table)
+    return jacobian(metric, table, table.size)
+
+
+def _check_single(table: Array) -> None:
+    """Refuse a batch, which the host would try."""
+    if table.ndim != 2:
+        raise ValueError(f"one table at a time, got {table.shape}.")
 
 
 def _error(slope: Array, table: Array) -> Array:
     """Return the standard error of a function of counts by its derivatives."""
     centred = slope - divide((table * slope).sum(), table.sum())
     return safe_sqrt((table * centred**2).sum())
+
+
+def _towards_mean(matrices: Array) -> Array:
+    """Add examples to each class of each classifier, predicted as by all, and scale it back.
+
+    So a classifier that was always right in a small class is not taken for one that always is.
+    """
+    rows = matrices.sum(-1, keepdims=True)
+    of_all = divide(matrices.mean(0), rows)
+    return divide(rows * (matrices + _ADDED * of_all), rows + _ADDED)
+
+
+def _differences_of_classes(influence: Array, matrices: Array) -> Array:
+    """Return what a second moment of differences within classes has more than one about the mean.
+
+    The mean difference of i and j in a class is by the mean of their derivatives, along which the
+    classes' differences add up to that of the values. It is not taken off; what is in its place in
+    the sum about the mean, the difference of the mean contributions, is.
+
+    Args:
+        influence: `(M, K, K)`, what an example of each cell contributes.
+        matrices: `(M, K, K)`.
+
+    Returns:
+        `(M, M)`, of sums over the examples.
+    """
+    by_class, counts = xp.moveaxis(influence, 1, 0), xp.moveaxis(matrices, 1, 0)
+    products = matmul(by_class, counts.swapaxes(-1, -2))  # (K, i, j), u of i at the cells of j
+    own = xp.diagonal(products, axis1=-2, axis2=-1)
+    contributed = own[:, :, None] - own[:, None, :]
+    differ = (contributed - products + products.swapaxes(-1, -2)) / 2
+    support = counts[:, 0].sum(-1)[:, None, None]
+    return divide(differ**2 - contributed**2, support).sum(0)
 
 
 class Sums(NamedTuple):
