@@ -88,12 +88,13 @@ def leaderboard(
     affect their order. What an example contributes to a metric is taken from its derivatives, so
     that each example is seen once, whatever the metric.
 
-    - `probability_best` and `rank_probabilities` take the true values for a sample from a normal
-      distribution of unknown scale, since the best of many looks better than it is. Simulated with
-      2 to 30 classifiers and 60 to 4000 examples, as difficult for all or not, and with true
-      accuracies from eight distributions, those said to be best with a probability of p were so in
-      a share of p, within 0.03 for each tenth. Where true values crowd below a bound it is too
-      sure: in two groups of equals, those said to be best in 0.69 were so in 0.53.
+    - `probability_best` and `rank_probabilities` take the true values for normally distributed, on
+      an unknown scale and perhaps the more alike, the more alike the errors are, since the best of
+      many looks better than it is. Simulated with 2 to 30 classifiers and 60 to 4000 examples, as
+      difficult for all or not, and with true accuracies from eight distributions, those said to be
+      best with a probability of p were so in a share of p, within 0.02 for each tenth. Where true
+      values crowd below a bound it is too sure: in two groups of equals, those said to be best in
+      0.69 were so in 0.57.
     - `rank_low`, `rank_high` and `tiers` assume nothing of the true values. A rank is at least one
       more than the number of classifiers shown to be better, and at most M less the number shown to
       be worse: Mogstad, Romano, Shaikh and Wilhelm (2024), Review of Economic Studies 91. Simulated
@@ -140,7 +141,7 @@ def leaderboard(
     examples = _checked(y_true, y_preds, where, k)
     example = where_answered(floats, np.ones((k, k)))
     if is_jax(example):
-        examples = Examples(*map(jax.numpy.asarray, examples))
+        examples = Judgements(*map(jax.numpy.asarray, examples))
     answer = jax.eval_shape(floats, example) if on_device(examples) else floats(example)
     if (shape := jax.tree.map(np.shape, answer)) != ():
         raise ValueError(
@@ -150,7 +151,7 @@ def leaderboard(
     matrices = confusion_matrix(placed[0], placed[1], num_classes=k, where=placed[2])
     board = _leaderboard(
         placed_key,
-        Examples(*placed),
+        Judgements(*placed),
         matrices.astype(float_dtype(matrices)),
         z,
         metric=floats,
@@ -163,7 +164,7 @@ def leaderboard(
     return board
 
 
-class Examples(NamedTuple):
+class Judgements(NamedTuple):
     """Class ids `(n,)` and `(M, n)`, and which of the examples count, `(n,)`."""
 
     true: Array
@@ -171,7 +172,7 @@ class Examples(NamedTuple):
     counted: Array
 
 
-def _checked(y_true: ArrayLike, y_preds: ArrayLike, where: ArrayLike | None, k: int) -> Examples:
+def _checked(y_true: ArrayLike, y_preds: ArrayLike, where: ArrayLike | None, k: int) -> Judgements:
     preds = as_array(y_preds, "y_preds")
     if preds.ndim != 2 or len(preds) == 0:
         raise ValueError(
@@ -188,15 +189,15 @@ def _checked(y_true: ArrayLike, y_preds: ArrayLike, where: ArrayLike | None, k: 
     counted = (true >= 0) & (true < k) & ((preds >= 0) & (preds < k)).all(0)
     counted = counted if mask is None else counted & mask
     if on_device(true, preds, counted):
-        return Examples(*map(jax.numpy.asarray, (true, preds, counted)))
+        return Judgements(*map(jax.numpy.asarray, (true, preds, counted)))
     small = preds.astype(np.min_scalar_type(k - 1))  # what is shuffled
-    return Examples(true[counted], small[:, counted], counted[counted])
+    return Judgements(true[counted], small[:, counted], counted[counted])
 
 
 @compiled
 def _leaderboard(
     key: Key,
-    examples: Examples,
+    examples: Judgements,
     matrices: Array,
     z: float,
     *,
@@ -298,11 +299,12 @@ def _towards_mean(matrices: Array) -> Array:
 
 
 def _differences_of_classes(influence: Array, matrices: Array) -> Array:
-    """Return what a second moment of differences within classes has more than one about the mean.
+    """Return what to add to sums of squared differences about their means, for those about 0.
 
-    The mean difference of i and j in a class is by the mean of their derivatives, along which the
-    classes' differences add up to that of the values. It is not taken off; what is in its place in
-    the sum about the mean, the difference of the mean contributions, is.
+    Class c contributes D_c to the difference of two classifiers, by the mean of their derivatives,
+    while their own contributions in it differ by E_c, 0 where a metric averages over classes. The
+    sum over the n_c examples of each class is about E_c / n_c; with `(D_c^2 - E_c^2) / n_c` it is
+    about 0, as if all derivatives were the same.
 
     Args:
         influence: `(M, K, K)`, what an example of each cell contributes.
@@ -334,7 +336,7 @@ class Sums(NamedTuple):
     moved: Array
 
 
-def _sums(key: Key, examples: Examples, influence: Array, *, halves: int) -> Sums:
+def _sums(key: Key, examples: Judgements, influence: Array, *, halves: int) -> Sums:
     """Add up the contributions `(M, K, K)` of all examples, block by block."""
     m, k, _ = influence.shape
     n = len(examples.counted)
@@ -343,7 +345,7 @@ def _sums(key: Key, examples: Examples, influence: Array, *, halves: int) -> Sum
     num_blocks = max(1, -(-n // at_once))
     width = 2 * -(-n // (2 * num_blocks))
     of_order, of_signs = split(key)
-    order = _permutation(of_order, n, examples.counted)
+    order = _permutation(of_order, n)
 
     def in_blocks(x: Array) -> Array:
         """Shuffle the examples, so that those of a pair are no neighbours; `(B, ..., width)`."""
@@ -352,7 +354,7 @@ def _sums(key: Key, examples: Examples, influence: Array, *, halves: int) -> Sum
         )
         return xp.moveaxis(shuffled.reshape((*x.shape[:-1], num_blocks, width)), -2, 0)
 
-    def add(sums: Sums, block: tuple[Examples, Array]) -> tuple[Sums, None]:
+    def add(sums: Sums, block: tuple[Judgements, Array]) -> tuple[Sums, None]:
         (true, preds, counted), number = block
         cells = xp.where(counted, true.astype(xp.int32) * k + preds, 0)
         u = xp.where(counted, xp.take_along_axis(of_cells, cells, -1), 0)
@@ -365,11 +367,11 @@ def _sums(key: Key, examples: Examples, influence: Array, *, halves: int) -> Sum
         ), None
 
     zeros = [xp.zeros_like(of_cells, shape=shape) for shape in ((m, m), (), (halves, m))]
-    blocks = Examples(*map(in_blocks, examples)), xp.arange(num_blocks) + 0 * order[:1]
+    blocks = Judgements(*map(in_blocks, examples)), np.arange(num_blocks)
     return lax.scan(add, Sums(*zeros), blocks)[0]
 
 
-def _permutation(key: Key, n: int, like: Array) -> Array:
+def _permutation(key: Key, n: int) -> Array:
     if isinstance(key, HostKey):
         return key.generator().permutation(n)
     return jax.random.permutation(key, n)
