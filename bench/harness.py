@@ -203,22 +203,27 @@ def publish(
     note: str,
     unit: str,
     sweeps: Mapping[str, Sweep] | None = None,
+    *,
+    timed: bool = True,
 ) -> None:
     """Print the table; write all figures into bench/results/, with a picture of the sweeps, and the
-    table into the README.
+    table into the README. What is not timed is the same on every device, and has one file.
     """
     device = jax.devices()[0]
     cpu = f"{platform.machine()} CPU"
-    on_cpu = device.platform == "cpu"
+    on_cpu = not timed or device.platform == "cpu"
     gpu = f"{device.device_kind}, NumPy, scikit-learn and torch on its {cpu}"
-    machine = f"{cpu if on_cpu else gpu}, jax {jax.__version__}"
+    machine = (
+        f"{cpu if on_cpu else gpu}, jax {jax.__version__}" if timed else f"jax {jax.__version__}"
+    )
     text = f"{table(headings, rows)}\n\n{note} {unit}; {machine}. `python -m bench.{name}`"
     print(text)
     path = ROOT / "bench" / "results" / f"{name}{'' if on_cpu else '.' + device.platform}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(
-        json.dumps({"machine": machine, "results": results}, indent=1) + "\n", encoding="utf-8"
-    )
+    figures = json.dumps({"machine": machine, "results": results}, indent=1)
+    # A list of numbers is one line.
+    figures = re.sub(r"\[[^][{}\"]*\]", lambda numbers: " ".join(numbers[0].split()), figures)
+    path.write_text(figures + "\n", encoding="utf-8")
     if sweeps:
         picture = path.with_suffix(".svg")
         pictures.save(pictures.draw(sweeps), picture)

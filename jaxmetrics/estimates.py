@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from statistics import NormalDist
 from typing import Any, NamedTuple, TypeAlias
@@ -15,6 +16,23 @@ __all__ = ["Estimate"]
 
 
 Metric: TypeAlias = Callable[[Array], Any]
+
+
+class Scale(NamedTuple):
+    """Map the numbers between two ends to all real numbers."""
+
+    lowest: float
+    highest: float
+    transform: Callable[[Array], Array]
+    inverse: Callable[[Array], Array]
+    slope_of_inverse: Callable[[Array], Array]  # at a value that is not transformed
+
+
+SCALES = {
+    "logit": Scale(0, 1, special.logit, special.expit, lambda v: v * (1 - v)),
+    "atanh": Scale(-1, 1, xp.arctanh, xp.tanh, lambda v: 1 - v**2),
+    "log": Scale(0, math.inf, xp.log, xp.exp, lambda v: v),
+}
 
 
 class Estimate(NamedTuple):
@@ -43,16 +61,14 @@ def normal_estimate(value: Array, error: Array, z: float, transform: str | None 
 
 
 def _normal_interval(value: Array, reach: Array, transform: str | None) -> tuple[Array, Array]:
+    """Return the ends of the interval; NaN for a value that its scale does not hold."""
     if transform is None:
         return value - reach, value + reach
-    if transform == "logit":
-        inside, slope = (value > 0) & (value < 1), value * (1 - value)
-        centre = special.logit(xp.where(inside, value, 0.5))
-    else:
-        inside, slope = xp.abs(value) < 1, 1 - value**2
-        centre = xp.arctanh(xp.where(inside, value, 0.5))
-    reach = reach / xp.where(inside, slope, 1)
-    ends = xp.stack([centre - reach, centre + reach])
-    low, high = special.expit(ends) if transform == "logit" else xp.tanh(ends)
-    at_an_end = ~inside & ~xp.isnan(reach)
-    return xp.where(at_an_end, value, low), xp.where(at_an_end, value, high)
+    scale = SCALES[transform]
+    almost = 1 - 2 * xp.finfo(value.dtype).eps  # an end of 1 may be missed by rounding
+    inside = (value > scale.lowest * almost) & (value < scale.highest * almost)
+    v = xp.where(inside, value, 0.5)  # within all scales
+    centre, reach = scale.transform(v), reach / scale.slope_of_inverse(v)
+    ends = scale.inverse(xp.stack([centre - reach, centre + reach]))
+    low, high = xp.where(inside, ends, xp.nan)
+    return low, high

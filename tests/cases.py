@@ -375,6 +375,7 @@ SCORERS: dict[str, Row] = {
     "normalized_entropy": Row(call=jm.normalized_entropy, cases=_probs, smooth=(1,), **OF_ROWS),
     "calibration_bins": Row(call=jm.calibration_bins, cases=_event, adds=True, **OF_EXAMPLES),
     "calibration_error": Row(call=jm.calibration_error, cases=_event, **OF_EXAMPLES),
+    "calibration_interval": Row(call=jm.calibration_interval, cases=_event, **OF_EXAMPLES),
     "calibration_curve": Row(
         call=partial(jm.calibration_curve, strategy="quantile"), cases=_event, **OF_EXAMPLES
     ),
@@ -427,6 +428,7 @@ OF_CURVES: dict[str, Row] = {
         call=jm.average_precision_bounds, cases=_histograms, float32=5e-5
     ),
     "binned_calibration_error": Row(call=jm.binned_calibration_error, cases=_bins),
+    "binned_calibration_interval": Row(call=jm.binned_calibration_interval, cases=_bins),
     "binned_calibration_curve": Row(call=jm.binned_calibration_curve, cases=_bins),
     "two_class": Row(
         call=jm.two_class, cases=alone({"ordinary": _PROB[:, 0], "other": _PROB[:, 1]}), smooth=(0,)
@@ -625,6 +627,12 @@ ESTIMATES: dict[str, Row] = {
     ),
     "posterior": Row(
         call=lambda c: jm.posterior(key(), jm.f1, c, num_samples=DRAWS), cases=_TABLES, **_random
+    ),
+    "likelihood_interval": Row(
+        call=partial(jm.likelihood_interval, jm.macro(jm.f1)), cases=_TABLES, float32=1e-5
+    ),
+    "likelihood_interval stratified": Row(
+        call=partial(jm.likelihood_interval, jm.f1, stratified=True), cases=_TABLES, float32=1e-5
     ),
     "delta_method": Row(
         call=partial(jm.delta_method, jm.macro(jm.f1)), cases=_TABLES, float32=1e-5

@@ -10,11 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
 
 import jaxmetrics as jm
-from bench import calls, first_call, harness, pictures
+from bench import calls, coverage, first_call, harness, pictures
 
 MARKS = "before\n<!-- bench:sorting -->\nold\n<!-- /bench -->\nafter\n"
 
@@ -197,3 +198,79 @@ def test_bars_and_failures_of_first_calls_are_seen() -> None:
     assert imports[2] == "1000 (1000-1000)"
     assert row == ["accuracy", "1: pass", "0.6 (0.5-2), 0.3", *[""] * 5]
     assert first_call.fresh("no call", calls.HOST) == "KeyError: 'no call'"
+
+
+def test_coverage_is_that_of_the_binomial_distribution() -> None:
+    """Wilson's of 2000 test sets against the exact sum over all numbers of right examples."""
+    design = coverage.Design(50, 2, "balanced", 0.8)
+    figures = coverage.measure(design, {"Wilson": coverage.SINGLE["Wilson"]})["accuracy"]["Wilson"]
+    right = np.arange(51)
+    weight = stats.binom.pmf(right, 50, 0.8)
+    low, high = jm.proportion_interval(right, 50)[1:3]
+    for measured, exact in (
+        (figures.covers, weight @ ((low <= 0.8) & (high >= 0.8))),
+        (figures.above, weight @ (low > 0.8)),
+        (figures.below, weight @ (high < 0.8)),
+    ):
+        assert abs(measured - exact) < 4 * np.sqrt(exact * (1 - exact) / 2000)
+    assert abs(figures.width - weight @ (high - low)) < 0.002
+    assert (figures.undefined, figures.zero_width, figures.data_sets) == (0, 0, 2000)
+
+
+def test_intervals_that_are_missing_or_have_no_width_are_counted_apart() -> None:
+    low, high = np.array([[np.nan, 0.1, 0.3, 0.4, 0.5], [np.nan, 0.2, 0.6, 0.6, 0.5]])
+    figures = coverage.figures_of(jm.Estimate(high, low, high, 0, 0), 0.5)
+    np.testing.assert_allclose(figures, [3 / 4, 0, 1 / 4, 0.15, 1 / 5, 1 / 4, 5])
+
+
+def test_designs_of_coverage_are_what_they_say() -> None:
+    for design in coverage.single_designs():
+        cells, prior = design.cells, coverage.class_shares(design.shares, design.num_classes)
+        np.testing.assert_allclose(cells.sum(1), prior)
+        if design.recall == "chance":
+            assert abs(design.truth["cohen_kappa"]) < 1e-12
+        else:
+            recalls = cells.diagonal() / prior
+            assert np.isclose(recalls.mean(), design.recall)
+    for paired in coverage.paired_designs():
+        assert paired.cells.min() >= 0
+        truth = list(paired.truth.values())
+        assert np.allclose(truth, 0) if paired.effect == "null" else min(truth) > 0
+        alone = coverage.Design(*paired[:4])
+        np.testing.assert_allclose(paired.cells.sum(2), alone.cells)
+    np.testing.assert_allclose(coverage.class_shares("99:1", 2), [0.99, 0.01])
+    for designs in (coverage.single_designs(), coverage.paired_designs()):
+        assert sum(d.half == "choose" for d in designs) == len(designs) / 2
+
+
+def test_intervals_of_coverage_are_those_of_a_report_and_of_the_papers() -> None:
+    counts = coverage.draw(coverage.Design(50, 3, "Zipf", 0.8), 5)
+    reported = coverage.as_reported(counts, 0.95)
+    for i, matrix in enumerate(counts):
+        overall = jm.Report.from_counts(matrix).overall
+        for name in coverage.METRICS:
+            assert (reported[name].low[i], reported[name].high[i]) == overall[name][1:3]
+    # Limits of 9 of 10 and 5 of 5 right under Jeffreys' prior, squared and added.
+    mover = coverage.by_mover(np.array([[[9, 1], [0, 5]]]), 0.95)["balanced_accuracy"]
+    down = [0.9 - stats.beta.ppf(0.025, 9.5, 1.5), 1 - stats.beta.ppf(0.025, 5.5, 0.5)]
+    up = [stats.beta.ppf(0.975, 9.5, 1.5) - 0.9, 0]
+    np.testing.assert_allclose(mover.low, 0.95 - np.linalg.norm(down) / 2)
+    np.testing.assert_allclose(mover.high, 0.95 + np.linalg.norm(up) / 2)
+
+
+def test_figures_of_contenders_that_are_not_asked_for_stay(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(harness, "ROOT", tmp_path)
+    (tmp_path / "README.md").write_text("<!-- bench:coverage -->\n<!-- /bench -->\n")
+    some = [coverage.Design(n, 2, "balanced", r) for n in (50, 100) for r in (0.8, 0.95)]
+    monkeypatch.setitem(coverage.GRIDS, "single", (lambda: some, coverage.SINGLE))
+    for method in ("Wilson", "MOVER"):
+        coverage.main(["--grids", "single", "--methods", method])
+    path = tmp_path / "bench" / "results" / "coverage.json"
+    cell = json.loads(path.read_text())["results"]["single"]["50 2 balanced 0.8"]
+    assert list(cell["accuracy"]) == ["Wilson"]
+    assert list(cell["balanced_accuracy"]) == ["MOVER"]
+    page = (tmp_path / "README.md").read_text()
+    assert "| accuracy | Wilson |  | 9" in page
+    assert "| balanced_accuracy | MOVER |" in page

@@ -204,6 +204,14 @@ def test_counts_from_text(name: str, text: str, run: Run, tmp_path: Path) -> Non
     assert [c["name"] for c in report["classes"]] == names
 
 
+def test_what_must_be_known_of_a_number_is_printed(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "counts.csv"
+    np.savetxt(path, 10 * np.eye(10, dtype=int) + np.eye(10, k=9, dtype=int), "%d", ",")
+    code, out, _ = run("report", str(path), "--counts")
+    assert code == 0
+    assert "it pulls the interval away from the balanced accuracy of" in " ".join(out.split())
+
+
 def test_counts_from_arrays(run: Run, tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", counts=np.array([[5, 1], [2, 10**12]]))
     assert json.loads(run("report", tmp_path / "x.npz", "--counts", "--json")[1])[

@@ -69,7 +69,7 @@ def test_pairing_narrows_the_interval_and_the_same_predictions_do_not_differ() -
 
 
 def test_region_of_practical_equivalence() -> None:
-    for method in ("bootstrap", "posterior", "delta"):
+    for method in ("likelihood", "bootstrap", "posterior", "delta"):
         # Between 12 and 13 of 400.
         result = jm.compare(KEY, jm.accuracy, PAIRED, method=method, rope=0.03125)
         law = stats.norm(result.difference.value, result.difference.standard_error)
@@ -80,7 +80,7 @@ def test_region_of_practical_equivalence() -> None:
     # Multiples of 0.1.
     ten = jm.paired_confusion_matrix([0] * 10, [0] * 9 + [1], [0] * 8 + [1] * 2, num_classes=2)
     on_edge, beyond = (
-        jm.compare(KEY, jm.accuracy, ten, rope=rope).probability_equivalent
+        jm.compare(KEY, jm.accuracy, ten, method="bootstrap", rope=rope).probability_equivalent
         for rope in (0.1, 0.100001)
     )
     assert on_edge == beyond > 0.5

@@ -1,5 +1,6 @@
 """Intervals against published figures, scipy, large simulations, and their own coverage."""
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -327,8 +328,49 @@ def test_transforms_of_the_delta_method() -> None:
     for transform in ("logit", "atanh"):
         estimate = jm.delta_method(jm.matthews_corrcoef, near_one, transform=transform)
         assert 0.9 < estimate.low < estimate.value < estimate.high < 1
-        at_end = jm.delta_method(jm.accuracy, np.diag([5, 6]), transform=transform)
-        np.testing.assert_array_equal(at_end[:4], [1, 1, 1, 0])
+
+
+@pytest.mark.parametrize("as_array", [np.asarray, jnp.asarray])
+def test_a_value_that_its_scale_does_not_hold_has_no_interval(as_array: Any) -> None:
+    """At an end of the range it has none, since an interval without width would claim certainty."""
+    perfect = as_array(np.diag([5, 6]))
+    for transform in ("logit", "atanh"):
+        at_end = jm.delta_method(jm.accuracy, perfect, transform=transform)
+        np.testing.assert_array_equal(at_end[:4], [1, np.nan, np.nan, 0])
+    for counts in ([81, 67, 1], [57, 41, 99, 20, 94, 9, 62]):  # one is missed by rounding
+        at_end = jm.delta_method(jm.matthews_corrcoef, as_array(np.diag(counts)), transform="atanh")
+        assert np.isnan(at_end.low)
+    never = jm.delta_method(jm.accuracy, as_array([[0, 5], [6, 0]]), transform="log")
+    np.testing.assert_array_equal(never[:4], [0, np.nan, np.nan, 0])
+    worse_than_chance = as_array([[[2, 8], [7, 3]], [[8, 2], [3, 7]]])
+    message = r'from 0 to 1, got a value of -0\.5: .* "atanh"'
+    looked_at = as_array is np.asarray  # values on the device are not
+    with pytest.warns(UserWarning, match=message) if looked_at else contextlib.nullcontext():
+        kappa = jm.delta_method(jm.cohen_kappa, worse_than_chance, transform="logit")
+    assert np.isnan(kappa.low).tolist() == np.isnan(kappa.high).tolist() == [True, False]
+    assert kappa.standard_error[0] > 0
+    assert jm.delta_method(jm.cohen_kappa, worse_than_chance, transform="atanh").high[0] < 0
+
+
+def test_ratios_are_estimated_on_the_scale_of_logarithms() -> None:
+    """The odds ratio of hay fever with and without eczema, 4.89, 95 % interval 4.00 to 5.99, log
+    odds ratio 1.588, standard error .103: Bland and Altman (2000), BMJ 320. And the likelihood
+    ratio by the formula of Simel, Samsa and Matchar (1991), J. Clin. Epidemiol. 44.
+    """
+    children = np.array([[13525, 928], [420, 141]])
+    odds_ratio = jm.delta_method(jm.binary(jm.diagnostic_odds_ratio), children, transform="log")
+    np.testing.assert_allclose(odds_ratio[:3], [4.89, 4.00, 5.99], atol=0.005)
+    np.testing.assert_allclose(
+        np.array([np.log(odds_ratio.value), odds_ratio.standard_error / odds_ratio.value]),
+        [1.588, 0.103],
+        atol=0.0005,
+    )
+    likelihood_ratio = jm.delta_method(
+        jm.binary(jm.positive_likelihood_ratio), children, transform="log", level=0.9
+    )
+    error = np.sqrt(1 / 141 - 1 / (141 + 420) + 1 / 928 - 1 / (928 + 13525))
+    expected = 141 / 561 / (928 / 14453) * np.exp(np.array([0, -1, 1]) * 1.644854 * error)
+    np.testing.assert_allclose(likelihood_ratio[:3], expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("lanes", [replicates.LANES, 40])
@@ -900,7 +942,7 @@ def test_coverage_of_balanced_accuracy() -> None:
             r"array \(K,\) = \(3,\)",
         ),
         (lambda: jm.posterior(KEY, macro_f1, COUNTS, prevalence="given"), "'inferred' or 'fixed'"),
-        (lambda: jm.delta_method(macro_f1, COUNTS, transform="log"), "'logit' or 'atanh'"),  # type: ignore[arg-type]
+        (lambda: jm.delta_method(macro_f1, COUNTS, transform="cube"), "transform must be"),  # type: ignore[arg-type]
         (lambda: jm.delta_method(macro_f1, -COUNTS), "expected a count >= 0"),
         (lambda: jm.bootstrap_examples(KEY, np.mean), "on their first axis, got None"),
         (

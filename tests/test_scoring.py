@@ -560,6 +560,65 @@ def test_debiased_error_of_perfect_forecasts() -> None:
     assert sc.calibration_error([0, 1], [0.25, 0.75], norm="l2", debiased=True) == 0.25
 
 
+def test_the_interval_of_the_calibration_error() -> None:
+    """Against its definition: quantiles of half-normals by 400,000 draws, Wilson's limits as roots
+    of the score test, and the variance of the shares by a loop over examples.
+    """
+    bins = np.array([[40, 2.0, 3], [25, 9, 14], [10, 6.5, 5], [125, 117, 110], [0, 0, 0]])
+    estimate = sc.binned_calibration_interval(bins, level=0.9)
+    z = stats.norm.isf(0.05)
+    n, p, f = bins[:4, 0], bins[:4, 1] / bins[:4, 0], bins[:4, 2] / bins[:4, 0]
+    w, gap = n / 200, abs(p - f)
+    close(estimate.value, w @ gap)
+    of_examples = np.repeat(gap, n.astype(int))
+    variance_of_shares = of_examples.var() / 200
+    noise = w * np.sqrt(np.maximum(p * (1 - p), f * (1 - f)) / n)
+    close(estimate.standard_error, np.sqrt((noise**2).sum() + variance_of_shares))
+    sums = abs(np.random.default_rng(0).normal(size=(400_000, 4)) * noise).sum(1)
+    reach = np.sqrt((np.quantile(sums, 0.95) - sums.mean()) ** 2 + z**2 * variance_of_shares)
+    np.testing.assert_allclose(estimate.low, w @ gap - sums.mean() - reach, rtol=0.02)
+
+    def limit(n: float, f: float, outside: float) -> float:
+        return optimize.brentq(lambda x: (f - x) ** 2 - z**2 * x * (1 - x) / n, f, outside)
+
+    reach = z**2 * variance_of_shares
+    for i in range(4):
+        ends = limit(n[i], f[i], 0), limit(n[i], f[i], 1)
+        reach += (w[i] * (max(abs(p[i] - end) for end in ends) - gap[i])) ** 2
+    close(estimate.high, w @ gap + np.sqrt(reach), rtol=1e-9)
+
+
+@pytest.mark.parametrize("n", [100, 1000, 10_000])
+def test_the_calibration_error_is_covered_where_it_is_0_and_where_not(n: int) -> None:
+    """At least 94 %, of one event and of the predicted of three classes; a bootstrap covers 0 %
+    where calibrated. 500 test sets of each kind, standard error one point, 200 of 10,000 examples.
+    """
+    draw, size = np.random.default_rng(n), 500 if n <= 1000 else 200
+
+    def truth_of(p: np.ndarray, frequency: np.ndarray) -> float:
+        which = np.searchsorted(uniform_edges(15), p)
+        return float(abs(np.bincount(which, p - frequency)).sum() / len(p))
+
+    for power in (1.0, 1.15, 2.0):  # frequencies p^power
+        many = draw.random(10**6)
+        truth = truth_of(many, many**power)
+        p = draw.random((size, n))
+        y = draw.random((size, n)) < p**power
+        low, high = sc.calibration_interval(y, p)[1:3]
+        assert ((low <= truth) & (truth <= high)).mean() >= 0.94
+        if power == 2:  # an error of 1/6 is seen
+            assert np.mean(low > 0) > 0.9 or n == 100
+    for temperature in (1.0, 2.0):
+        z = 2 * draw.normal(size=(size, n, 3))
+        y = (z + draw.gumbel(size=z.shape)).argmax(-1)  # softmax(z) is calibrated
+        p = special.softmax(z * temperature, -1)
+        low, high = sc.top_label(sc.calibration_interval)(y, p)[1:3]
+        right = np.take_along_axis(special.softmax(z, -1), p.argmax(-1)[..., None], -1)
+        truth = truth_of(p.max(-1).ravel(), right.ravel())
+        assert truth == 0 if temperature == 1 else truth > 0.1
+        assert ((low <= truth) & (truth <= high)).mean() >= 0.94
+
+
 def test_certainty_is_in_the_last_bin() -> None:
     """p = 1 in a bin of its own, as in torchmetrics, gives 0.525: |0.95 - 1| / 2 + |1 - 0| / 2."""
     close(sc.calibration_error([1, 0], [0.95, 1.0], num_bins=10), 0.475)

@@ -19,6 +19,7 @@ from jaxmetrics._validation import (
     check_examples,
 )
 from jaxmetrics.estimates import Metric
+from jaxmetrics.intervals.units import Units
 
 __all__: list[str] = []
 
@@ -53,7 +54,7 @@ class Layout(NamedTuple):
         self, metric: Metric, labels: Array | None
     ) -> Callable[[Array], tuple[Any, Any, Any]]:
         """Return a function from cells to the metric of A, of B and the difference."""
-        matrices = self._of_dense_cells if labels is None else tabulation(labels, self.num_classes)
+        matrices = self.matrices(labels)
 
         def evaluate(cells: Array) -> tuple[Any, Any, Any]:
             both = matrices(cells)
@@ -66,6 +67,48 @@ class Layout(NamedTuple):
             return of_a, of_b, jax.tree.map(difference, of_a, of_b)
 
         return evaluate
+
+    def matrices(self, labels: Array | None) -> Callable[[Array], Array]:
+        """Return a function from cells to the confusion matrices of A and B, `(..., 2, K, K)`."""
+        return self._of_dense_cells if labels is None else tabulation(labels, self.num_classes)
+
+    def units(self, cells: Array, labels: Array | None) -> Units:
+        """Return the cells `(R, W)` as kinds of examples with two tables, of A and of B."""
+        matrices, k = self.matrices(labels), self.num_classes
+        shape = cells.shape if not self.paired else (1, cells.size)
+
+        def pull(by_tables: Array) -> Array:
+            """Give each cell the sum of the derivatives by the entries to which it adds."""
+            a, b = by_tables
+            if not self.paired:
+                slopes = by_tables
+            elif labels is None:
+                slopes = a[:, :, None] + b[:, None, :]
+            else:
+                a, b = (np.pad(x, (0, 1)) for x in by_tables)
+                slopes = a[labels[0], labels[1]] + b[labels[0], labels[2]]
+            return slopes.reshape(shape)
+
+        both = matrices(cells)
+        empty_rows, empty_columns = both.sum(-1) == 0, both.sum(-2) == 0
+        if labels is not None:  # only what was seen takes part
+            unused = xp.zeros((1, *shape), bool)
+        elif self.paired:
+            ones = xp.ones((k, k, k), bool)
+            groups = empty_rows[0][:, None, None], empty_columns[0][:, None], empty_columns[1]
+            unused = xp.stack([(ones & group).reshape(shape) for group in groups])
+        else:
+            ones = xp.ones((2, k, k), bool)
+            groups = empty_rows[:, :, None], empty_columns[:, None, :]
+            unused = xp.stack([(ones & group).reshape(shape) for group in groups])
+        possible = xp.ones(shape, bool) if labels is None else (cells > 0).reshape(shape)
+        return Units(
+            cells.reshape(shape),
+            possible,
+            unused,
+            lambda weights: matrices(weights.reshape((*weights.shape[:-2], *cells.shape))),
+            pull,
+        )
 
     def _of_dense_cells(self, cells: Array) -> Array:
         """Return the confusion matrices of A and B, `(..., 2, K, K)`."""
@@ -171,6 +214,19 @@ def _combinations(table: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         combination = np.unique(combination * k + row, return_inverse=True)[1].astype(np.int64)
     _, first, counts = np.unique(combination, return_index=True, return_counts=True)
     return counts.astype(float), table[:, first]
+
+
+def pairs_of_combinations(cells: Array, labels: Array, k: int) -> Array:
+    """Lay out combinations of truth and two predictions as cells of pairs, `(K, K K)`."""
+    true, a, b = labels.reshape((3, -1))
+    if is_jax(cells):
+        empty = jax.numpy.zeros((k, k * k), cells.dtype)
+        columns = jax.numpy.where((a < k) & (b < k), a * k + b, k * k)
+        return empty.at[true, columns].add(cells.reshape(-1), mode="drop")
+    used = true < k
+    pairs = np.zeros((k, k * k))
+    np.add.at(pairs, (true[used], a[used] * k + b[used]), cells.reshape(-1)[used])
+    return pairs
 
 
 def in_rectangle(counts: Array, labels: Array, k: int) -> tuple[Array, Array]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -14,11 +15,20 @@ from jaxmetrics._keys import Key, KeyLike, place, split
 from jaxmetrics._namespaces import Array, is_known, special, xp
 from jaxmetrics._validation import ArrayLike, as_counts, as_float, check_option, check_size
 from jaxmetrics.betas.parameters import as_prior
-from jaxmetrics.comparisons._cells import Layout, as_cells, difference, distinct, in_rectangle, ulp
+from jaxmetrics.comparisons._cells import (
+    Layout,
+    as_cells,
+    difference,
+    distinct,
+    in_rectangle,
+    pairs_of_combinations,
+    ulp,
+)
 from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile
 from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.acceleration import Influence, influence_for
 from jaxmetrics.intervals.delta import value_and_error
+from jaxmetrics.intervals.likelihoods import likelihood_estimate, likelihood_estimates
 from jaxmetrics.intervals.quantiles import bootstrap_estimates, mean_of_finite, posterior_estimates
 from jaxmetrics.intervals.replicates import map_tables
 from jaxmetrics.intervals.tables import (
@@ -31,6 +41,15 @@ from jaxmetrics.intervals.tables import (
     numbers_of_examples,
     where_answered,
 )
+
+_MOST_CELLS = 2**18  # of pairs, 64 classes, that the likelihood takes with those not seen
+
+_CHECKS = {
+    "likelihood": partial(numbers_of_examples, most=math.inf),
+    "bootstrap": numbers_of_examples,
+    "posterior": frequencies,
+    "delta": frequencies,
+}
 
 __all__ = ["Comparison", "compare", "compare_predictions", "compare_unpaired"]
 
@@ -50,7 +69,7 @@ def compare(
     metric: Metric,
     paired: ArrayLike,
     *,
-    method: Literal["bootstrap", "posterior", "delta"] = "bootstrap",
+    method: Literal["likelihood", "bootstrap", "posterior", "delta"] = "likelihood",
     rope: ArrayLike = 0.0,
     prior: ArrayLike = 1.0,
     num_samples: int = 2000,
@@ -58,6 +77,8 @@ def compare(
 ) -> Any:
     """Estimate the difference of a metric between two classifiers on the same examples.
 
+    - `"likelihood"`: the least and the greatest difference, over probabilities of the pairs that
+      the counts do not refute; see `likelihood_interval`. Nothing is drawn.
     - `"bootstrap"`: test sets drawn from this one, with their pairs; BCa intervals.
     - `"posterior"`: per class a Dirichlet posterior on the pairs of predictions. Its prior is the
       product of the priors that `posterior` gives A and B, so that each of them alone has that
@@ -76,11 +97,12 @@ def compare(
     Returns:
         `Comparison`, or a pytree of them. `probability_better` is the share of the replicates in
         which A is above B, ties counting half: for the posterior a probability, for the others one
-        minus a one-sided p-value, roughly.
+        minus a one-sided p-value, roughly. Where nothing is drawn, it is that of a distribution of
+        two normal halves which has its quantiles at the ends of the interval.
 
     Raises:
-        ValueError: a `paired` of another shape, negative or (bootstrap) fractional counts, an
-            unknown method, a rope below 0, num_samples < 2, a level outside of (0, 1).
+        ValueError: a `paired` of another shape, negative or (likelihood, bootstrap) fractional
+            counts, an unknown method, a rope below 0, num_samples < 2, a level outside of (0, 1).
 
     >>> import jaxmetrics as jm
     >>> y_true, y_pred_a = [0, 0, 1, 1, 1, 0] * 20, [0, 0, 1, 1, 1, 1] * 20
@@ -90,16 +112,17 @@ def compare(
     >>> comparison.difference.value.round(3), comparison.probability_better > 0.99
     (np.float64(0.333), np.True_)
     """
-    check_option(method, "method", ("bootstrap", "posterior", "delta"))
+    check_option(method, "method", ("likelihood", "bootstrap", "posterior", "delta"))
     options = _options(metric, rope, num_samples, level)
-    cells = as_cells(paired, numbers_of_examples if method == "bootstrap" else frequencies)
+    cells = as_cells(paired, _CHECKS[method])
     k = cells.shape[-2]
     cells = where_answered(options["metric"], cells, np.ones((k, k)))
     if method == "posterior":
         result = _by_posterior(*place(key, cells, as_prior(prior, k)), **options)
         return check_finite(result, num_samples)
     placed_key, cells = place(key, cells)
-    if not is_known(cells) or k**3 <= 4096 or cells.size == 0:
+    dense = _MOST_CELLS if method == "likelihood" else 4096
+    if not is_known(cells) or k**3 <= dense or cells.size == 0:
         return _compare(placed_key, cells, None, method=method, layout=Layout(k), options=options)
     return _compare_used_cells(placed_key, cells, method, options)
 
@@ -128,7 +151,7 @@ def compare_predictions(
     *,
     num_classes: int,
     where: ArrayLike | None = None,
-    method: Literal["bootstrap", "delta"] = "bootstrap",
+    method: Literal["likelihood", "bootstrap", "delta"] = "likelihood",
     rope: ArrayLike = 0.0,
     num_samples: int = 2000,
     level: float = 0.95,
@@ -152,13 +175,16 @@ def compare_predictions(
     >>> comparison.difference.value.round(3)
     np.float64(0.333)
     """
-    check_option(method, "method", ("bootstrap", "delta"))
+    check_option(method, "method", ("likelihood", "bootstrap", "delta"))
     options = _options(metric, rope, num_samples, level)
     k = check_size(num_classes, "num_classes")
     counts, labels = distinct(
         {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}, k, where
     )
     placed_key, counts = place(key, where_answered(options["metric"], counts, np.ones((k, k))))
+    if method == "likelihood" and k**3 <= _MOST_CELLS:  # pairs that were not seen take part
+        cells = pairs_of_combinations(counts, labels, k)
+        return _compare(placed_key, cells, None, method=method, layout=Layout(k), options=options)
     return _compare(placed_key, counts, labels, method=method, layout=Layout(k), options=options)
 
 
@@ -168,7 +194,7 @@ def compare_unpaired(
     counts_a: ArrayLike,
     counts_b: ArrayLike,
     *,
-    method: Literal["bootstrap", "posterior", "delta"] = "bootstrap",
+    method: Literal["likelihood", "bootstrap", "posterior", "delta"] = "likelihood",
     rope: ArrayLike = 0.0,
     prior: ArrayLike = 1.0,
     num_samples: int = 2000,
@@ -189,7 +215,7 @@ def compare_unpaired(
     >>> apart.difference.value.round(3)
     np.float64(0.07)
     """
-    check_option(method, "method", ("bootstrap", "posterior", "delta"))
+    check_option(method, "method", ("likelihood", "bootstrap", "posterior", "delta"))
     options = _options(metric, rope, num_samples, level)
     a, b = as_counts(counts_a), as_counts(counts_b)
     if a.shape != b.shape:
@@ -197,8 +223,7 @@ def compare_unpaired(
             f"counts_a and counts_b must have one shape (..., K, K), got {a.shape} and {b.shape}."
         )
     k = a.shape[-1]
-    checked = numbers_of_examples if method == "bootstrap" else frequencies
-    a, b = checked(xp.stack([a, b]))
+    a, b = _CHECKS[method](xp.stack([a, b]))
     a = where_answered(options["metric"], a, np.ones((k, k)))
     b = where_answered(options["metric"], b, np.ones((k, k)))
     placed_key, a, b = place(key, a, b)
@@ -268,6 +293,8 @@ def _compare(
             key, cells, labels, layout=layout, influence=influence_for(cells), **options
         )
         return check_finite(result, options["size"])
+    if method == "likelihood":
+        return _by_likelihood(cells, labels, layout=layout, **options)
     return _by_delta(cells, labels, layout=layout, **options)
 
 
@@ -326,18 +353,55 @@ def _by_delta(
         numbers=_numbers(cells, layout),
     )
     values, errors = map_tables(function, cells, _numbers(cells, layout))
-
-    def better(d: Array, s: Array) -> Array:
-        return 1 - _normal_cdf(xp.zeros_like(d), d, s)
-
-    def equivalent(d: Array, s: Array) -> Array:
-        within = _normal_cdf(rope, d, s) - _normal_cdf(-rope, d, s)
-        return xp.where(s == 0, xp.abs(d) <= rope, within)
-
     estimates = jax.tree.map(partial(normal_estimate, z=z), values, errors)
-    shares = (jax.tree.map(share, values[2], errors[2]) for share in (better, equivalent))
-    comparisons = _comparisons(estimates, *shares)
-    return nan_unless(is_possible(cells) & _is_judged(cells, layout), comparisons)
+    return _from_limits(estimates, z, rope, is_possible(cells) & _is_judged(cells, layout))
+
+
+@compiled
+def _by_likelihood(
+    cells: Array,
+    labels: Array | None,
+    rope: Array,
+    *,
+    metric: Metric,
+    layout: Layout,
+    size: int,
+    level: float,
+) -> Any:
+    z = normal_quantile(level)
+
+    def difference_of(cells: Array) -> Any:
+        if cells.ndim != 2:
+            raise ValueError(f"one table at a time, got {cells.shape}.")
+        return likelihood_estimates(metric, layout.units(cells, labels), z**2 / 2)
+
+    both = layout.matrices(labels)(cells)
+    of_each = partial(likelihood_estimate, metric, radius=z**2 / 2, stratified=False)
+    alone = map_tables(of_each, both, layout.num_classes**2)
+    axis = both.ndim - 3
+    of_a, of_b = (jax.tree.map(lambda x, i=i: xp.take(x, i, axis), alone) for i in (0, 1))
+    estimates = of_a, of_b, map_tables(difference_of, cells, _numbers(cells, layout))
+    return _from_limits(estimates, z, rope, is_possible(cells) & _is_judged(cells, layout))
+
+
+def _from_limits(estimates: tuple[Any, Any, Any], z: float, rope: Array, possible: Array) -> Any:
+    """Add how probable it is that A is above B, and that both are equivalent, where the difference
+    is distributed as two halves of normals that have their quantiles at the ends of its interval.
+    """
+
+    def below(limit: Array, d: Estimate) -> Array:
+        reach = xp.where(limit < d.value, d.value - d.low, d.high - d.value)
+        return _normal_cdf(limit, d.value, reach / z)
+
+    def equivalent(d: Estimate) -> Array:
+        within = below(rope, d) - below(-rope, d)
+        return xp.where(d.low == d.high, xp.abs(d.value) <= rope, within)
+
+    def of_estimates(function: Callable[[Estimate], Array]) -> Any:
+        return jax.tree.map(function, estimates[2], is_leaf=lambda x: isinstance(x, Estimate))
+
+    better = of_estimates(lambda d: 1 - below(xp.zeros_like(d.value), d))
+    return nan_unless(possible, _comparisons(estimates, better, of_estimates(equivalent)))
 
 
 def _normal_cdf(limit: Array, mean: Array, error: Array) -> Array:

@@ -27,4 +27,5 @@ from jaxmetrics.intervals.bootstraps import *
 from jaxmetrics.intervals.examples import *
 from jaxmetrics.intervals.posterior_draws import *
 from jaxmetrics.intervals.delta import *
+from jaxmetrics.intervals.likelihoods import *
 from jaxmetrics.intervals.proportions import *

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from typing import Any, Literal
 
 import jax
+import numpy as np
 
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
-from jaxmetrics._namespaces import Array, lax, xp
+from jaxmetrics._namespaces import Array, lax, on_device, xp
 from jaxmetrics._validation import ArrayLike, as_counts, check_option
-from jaxmetrics.estimates import Metric, normal_estimate, normal_quantile
+from jaxmetrics.estimates import SCALES, Estimate, Metric, normal_estimate, normal_quantile
 from jaxmetrics.intervals.derivatives import jacobian
 from jaxmetrics.intervals.replicates import map_tables
 from jaxmetrics.intervals.tables import as_floats, frequencies, where_answered
 
 __all__ = ["delta_method"]
+
+_ROUNDING = 1e-12  # by which a value may miss the end of its range
 
 
 def value_and_error(
@@ -28,21 +32,26 @@ def value_and_error(
     """
     if counts.ndim != 2:
         raise ValueError(f"one table at a time, got {counts.shape}.")
-
-    def error(slope: Array) -> Array:
-        axes = (-1,) if stratified else (-2, -1)
-        total = counts.sum(axes, keepdims=True)
-        centred = slope - divide((counts * slope).sum(axes, keepdims=True), total)
-        # Without square roots of counts, which have no derivative at 0, and relative to the largest
-        # slope, so that no square overflows.
-        largest = lax.stop_gradient(xp.abs(centred).max((-2, -1), keepdims=True))
-        relative = divide(centred, largest)
-        return largest[..., 0, 0] * safe_sqrt((counts * relative * relative).sum((-2, -1)))
-
     values = metric(counts)
-    errors = jax.tree.map(error, jacobian(metric, counts, numbers))
-    # Also where the derivative of an undefined metric is 0.
-    return values, jax.tree.map(lambda v, e: xp.where(xp.isnan(v), xp.nan, e), values, errors)
+    error = partial(standard_error, counts, stratified=stratified)
+    errors = jax.tree.map(error, values, jacobian(metric, counts, numbers))
+    return values, errors
+
+
+def standard_error(counts: Array, values: Array, slopes: Array, *, stratified: bool) -> Array:
+    """Return the standard errors of values `(*)` from their derivatives by the counts, `(*, K, W)`.
+
+    See `delta_method`.
+    """
+    axes = (-1,) if stratified else (-2, -1)
+    total = counts.sum(axes, keepdims=True)
+    centred = slopes - divide((counts * slopes).sum(axes, keepdims=True), total)
+    # Without square roots of counts, which have no derivative at 0, and relative to the largest
+    # slope, so that no square overflows.
+    largest = lax.stop_gradient(xp.abs(centred).max((-2, -1), keepdims=True))
+    relative = divide(centred, largest)
+    error = largest[..., 0, 0] * safe_sqrt((counts * relative * relative).sum((-2, -1)))
+    return xp.where(xp.isnan(values), xp.nan, error)  # also where the derivative is 0
 
 
 def delta_method(
@@ -50,7 +59,7 @@ def delta_method(
     counts: ArrayLike,
     *,
     level: float = 0.95,
-    transform: Literal["logit", "atanh"] | None = None,
+    transform: Literal["logit", "atanh", "log"] | None = None,
     stratified: bool = False,
 ) -> Any:
     """Estimate a metric with a normal interval from its derivatives, `θ ± z s`.
@@ -63,12 +72,16 @@ def delta_method(
         metric: a function of one `(K, K)` matrix, differentiable; for counts on the host it may
             also be computed by NumPy.
         counts: `(..., K, K)`; weights are read as frequencies.
-        transform: `"logit"` for metrics in [0, 1], `"atanh"` for metrics in [-1, 1]: the interval
-            is computed on that scale and transformed back, so that it stays within the range; at
-            the ends of the range it has width 0.
+        transform: `"logit"` for metrics in [0, 1], `"atanh"` for metrics in [-1, 1] (kappa,
+            Matthews), `"log"` for ratios in [0, inf): the interval is computed on that scale and
+            transformed back, so that it stays within the range.
 
     Returns:
-        `Estimate` or a pytree of them. Under jit NaN for a matrix with a negative count.
+        `Estimate` or a pytree of them. The ends are NaN where the value is an end of the range,
+        which its scale takes to infinity, as that of a classifier without a mistake; and where it
+        is outside of the range, on the host with a warning. Without a transform the width is 0
+        where all derivatives are equal: `posterior` knows of mistakes that were not seen. Under
+        jit NaN for a matrix with a negative count.
 
     Raises:
         ValueError: counts that are not square or negative, a level outside of (0, 1), an unknown
@@ -78,13 +91,39 @@ def delta_method(
     >>> estimate = delta_method(jm.cohen_kappa, [[0, 4, 1], [0, 8, 0], [0, 1, 5]])
     >>> estimate.value.round(4), estimate.standard_error.round(4)
     (np.float64(0.4842), np.float64(0.138))
+
+    The interval of an odds ratio by Woolf (1955), Annals of Human Genetics 19:
+
+    >>> odds_ratio = jm.binary(jm.diagnostic_odds_ratio)
+    >>> estimate = delta_method(odds_ratio, [[40, 10], [5, 25]], transform="log")
+    >>> estimate.value, estimate.low.round(2), estimate.high.round(2)
+    (np.float64(20.0), np.float64(6.12), np.float64(65.36))
     """
     if transform is not None:
-        check_option(transform, "transform", ("logit", "atanh"))
+        check_option(transform, "transform", tuple(SCALES))
     z = normal_quantile(level)
     floats = as_floats(metric)
     matrices = where_answered(floats, frequencies(as_counts(counts)))
-    return _delta_method(matrices, metric=floats, z=z, transform=transform, stratified=stratified)
+    estimates = _delta_method(
+        matrices, metric=floats, z=z, transform=transform, stratified=stratified
+    )
+    if transform is not None and not on_device(estimates):
+        _warn_of_values_outside(estimates, transform)
+    return estimates
+
+
+def _warn_of_values_outside(estimates: Any, transform: str) -> None:
+    lowest, highest, *_ = SCALES[transform]
+    for estimate in jax.tree.leaves(estimates, is_leaf=lambda x: isinstance(x, Estimate)):
+        value = np.asarray(estimate.value)
+        outside = (value < lowest - _ROUNDING) | (value > highest + _ROUNDING)
+        if outside.any():
+            warnings.warn(
+                f"transform={transform!r} is for metrics from {lowest} to {highest}, got a value of"
+                f" {value[outside][0]:.4g}: it has no interval (NaN). For metrics from -1 to 1, as"
+                ' kappa and Matthews\' coefficient, take "atanh"; None transforms nothing.',
+                stacklevel=3,
+            )
 
 
 @compiled

@@ -87,13 +87,15 @@ def frequencies(counts: Array, name: str = "counts", *, table_ndim: int = 2) -> 
     return xp.where((counts >= 0).all(axes, keepdims=True), counts, xp.nan)
 
 
-def numbers_of_examples(counts: Array, name: str = "counts", *, table_ndim: int = 2) -> Array:
-    """Check counts as `frequencies` does, and that they are whole numbers below 2^31 in all."""
+def numbers_of_examples(
+    counts: Array, name: str = "counts", *, table_ndim: int = 2, most: float = _TOO_MANY
+) -> Array:
+    """Check counts as `frequencies` does, and that they are whole numbers, below `most` in all."""
     axes = tuple(range(-table_ndim, 0))
     seen = _seen(counts)
     if seen is None:
         valid = (counts >= 0) & (counts == xp.round(counts))
-        few = counts.sum(axes, keepdims=True) < _TOO_MANY
+        few = counts.sum(axes, keepdims=True) < most
         return xp.where(valid.all(axes, keepdims=True) & few, counts, xp.nan)
     valid = (seen >= 0) & (seen == np.round(seen))
     refuse_where(
@@ -102,7 +104,7 @@ def numbers_of_examples(counts: Array, name: str = "counts", *, table_ndim: int 
         name,
         "expected a number of examples, since sums of weights do not say how many there are.",
     )
-    if (seen.sum(axes) >= _TOO_MANY).any():
+    if (seen.sum(axes) >= most).any():
         raise ValueError(
             f"{name} holds 2^31 examples or more for one estimate: derivatives and posteriors have"
             " no such limit."

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from jaxmetrics.reports._text import (
+    capital,
     comparison_heading,
     fraction,
     mcnemar_sentence,
@@ -34,6 +35,7 @@ def report_markdown(report: ReportContents) -> str:
         f"{report_heading(report)}. In parentheses: {interval}s.",
         _table(["", "value", interval, "method"], overall),
         _table(["class", "examples", *map(title_of, report.per_class)], classes),
+        "\n".join(f"- {capital(title_of(x))}: {note}" for x, note in report.notes.items()),
     ]
     return "\n\n".join(parts) + "\n"
 

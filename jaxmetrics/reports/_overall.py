@@ -5,6 +5,7 @@ All is computed on the host, at once, in double precision.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
@@ -13,7 +14,7 @@ import numpy as np
 
 from jaxmetrics._cell_sums import cells
 from jaxmetrics.estimates import Estimate, Metric
-from jaxmetrics.intervals import delta_method, posterior, proportion_interval
+from jaxmetrics.intervals import delta_method, likelihood_interval, proportion_interval
 from jaxmetrics.metrics import (
     accuracy,
     balanced_accuracy,
@@ -21,10 +22,12 @@ from jaxmetrics.metrics import (
     f1,
     macro,
     matthews_corrcoef,
+    no_information_rate,
     weighted,
 )
 from jaxmetrics.posteriors import balanced_accuracy_posterior
-from jaxmetrics.reports.values import ReportedValue, posterior_value, value_of
+from jaxmetrics.reports._text import fraction
+from jaxmetrics.reports.values import ReportedValue, value_of
 
 __all__: list[str] = []
 
@@ -36,7 +39,6 @@ class PerClass(NamedTuple):
     f1: Estimate
 
 
-_PROPORTIONS = ("accuracy", "micro_f1", "no_information_rate")
 _FRACTIONS: dict[str, Metric] = {
     "balanced_accuracy": balanced_accuracy,
     "macro_f1": macro(f1),
@@ -46,64 +48,58 @@ _COEFFICIENTS: dict[str, Metric] = {
     "matthews_corrcoef": matthews_corrcoef,
     "cohen_kappa": cohen_kappa,
 }
-_ORDER = (
-    *("accuracy", "balanced_accuracy", "macro_f1", "micro_f1", "weighted_f1"),
-    *("matthews_corrcoef", "cohen_kappa", "no_information_rate"),
-)
-
 COMPARED: dict[str, Metric] = {"accuracy": accuracy} | _FRACTIONS | _COEFFICIENTS
+_FEW_CLASSES = 32
 
 
-def _all_of(metrics: Mapping[str, Metric]) -> Metric:
+def all_of(metrics: Mapping[str, Metric]) -> Metric:
     return lambda counts: {name: metric(counts) for name, metric in metrics.items()}
 
 
-_fractions, _coefficients, compared_metrics = map(_all_of, (_FRACTIONS, _COEFFICIENTS, COMPARED))
-
-
-def estimates_of(counts: np.ndarray, level: float) -> tuple[dict[str, Estimate], PerClass]:
-    """Estimate the overall metrics and those of each class."""
+def per_class_estimates(counts: np.ndarray, level: float) -> PerClass:
     tp, fp, fn, tn = cells(counts)
     proportion = partial(proportion_interval, level=level)
-    right = proportion(tp.sum(), counts.sum())  # with one label per example the micro F1, too
-    overall = {"accuracy": right, "micro_f1": right}
-    overall["no_information_rate"] = proportion(counts.sum(-1).max(), counts.sum())
-    overall |= delta_method(_fractions, counts, level=level, transform="logit")
-    overall |= delta_method(_coefficients, counts, level=level, transform="atanh")
     jaccard = proportion(tp, tp + fp + fn)
-    per_class = PerClass(
+    return PerClass(
         precision=proportion(tp, tp + fp),
         recall=proportion(tp, tp + fn),
         specificity=proportion(tn, tn + fp),
         f1=Estimate(*(2 * j / (1 + j) for j in jaccard)),  # which grows with Jaccard's index
     )
-    return overall, per_class
 
 
-def overall_values(
-    matrix: np.ndarray, level: float, estimates: Mapping[str, Estimate]
-) -> dict[str, ReportedValue]:
-    """Report the overall values, with the posterior's interval where the delta method gives no
-    width or too little: where there is no error, or a class that was never right.
-    """
-    values = {}
-    for name in _ORDER:
-        at_most_one = Estimate(*(np.minimum(part, 1) for part in estimates[name]))  # by rounding
-        values[name] = value_of(at_most_one, "wilson" if name in _PROPORTIONS else "delta")
-    never_right = bool(((matrix.diagonal() == 0) & (matrix.sum(1) > 0)).any())
-    certain = [
-        name
-        for name, x in values.items()
-        if x.method == "delta" and (never_right or x.low == x.high)
-    ]
-    if certain:
-        occurring = (matrix.sum(0) > 0) | (matrix.sum(1) > 0)
-        present = matrix[np.ix_(occurring, occurring)] if occurring.sum() > 1 else matrix
-        num_samples = min(10_000, max(2000, 2**20 // present.size))  # a tenth of a second
-        posteriors = posterior(0, compared_metrics, present, num_samples=num_samples, level=level)
-        for name in certain:
-            values[name] = posterior_value(values[name].value, posteriors[name])
-    return values
+def overall_values(counts: np.ndarray, level: float) -> dict[str, ReportedValue]:
+    """Report the overall values."""
+    right = value_of(proportion_interval(counts.trace(), counts.sum(), level=level), "wilson")
+    smooth = _smooth_values(counts, level)
+    return {
+        "accuracy": right,
+        "balanced_accuracy": smooth["balanced_accuracy"],
+        "macro_f1": smooth["macro_f1"],
+        "micro_f1": right,  # with one label per example
+        "weighted_f1": smooth["weighted_f1"],
+        "matthews_corrcoef": smooth["matthews_corrcoef"],
+        "cohen_kappa": smooth["cohen_kappa"],
+        # A maximum: an interval of the commonest class's share is none of the largest share.
+        "no_information_rate": ReportedValue(float(no_information_rate(counts))),
+    }
+
+
+def _smooth_values(counts: np.ndarray, level: float) -> dict[str, ReportedValue]:
+    """Report by likelihood, or sums of weights, which have none, by the delta method."""
+    if (counts != np.round(counts)).any():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that there are none at 0 and 1
+            estimates = delta_method(all_of(_FRACTIONS), counts, level=level, transform="logit")
+            estimates |= delta_method(all_of(_COEFFICIENTS), counts, level=level, transform="atanh")
+        return {name: value_of(x, "delta") for name, x in estimates.items()}
+    metrics = _FRACTIONS | _COEFFICIENTS
+    interval = partial(likelihood_interval, level=level)
+    if len(counts) > _FEW_CLASSES:  # the derivatives are compiled, once for all
+        estimates = interval(all_of(metrics), counts)
+    else:
+        estimates = {name: interval(metric, counts) for name, metric in metrics.items()}
+    return {name: value_of(x, "likelihood") for name, x in estimates.items()}
 
 
 def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedValue:
@@ -111,8 +107,13 @@ def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedVal
     that occur in truth.
     """
     average = balanced_accuracy_posterior(matrix_of_true_classes(matrix))
-    low, high = average.interval(level)
-    return ReportedValue(float(average.mean), float(low), float(high), "posterior")
+    low, high = map(float, average.interval(level))
+    note = "The prior is flat, worth one right and one wrong example of each class"
+    estimate = float(balanced_accuracy(matrix))
+    if not low <= estimate <= high:
+        note += "; it pulls the interval away from the balanced accuracy of these examples, "
+        note += fraction(estimate)
+    return ReportedValue(float(average.mean), low, high, "posterior", f"{note}.")
 
 
 def matrix_of_true_classes(matrix: np.ndarray) -> np.ndarray:

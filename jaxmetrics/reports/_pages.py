@@ -17,7 +17,7 @@ from jaxmetrics import plots
 from jaxmetrics.intervals import proportion_interval
 from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve
 from jaxmetrics.reports._overall import matrix_of_true_classes
-from jaxmetrics.reports._text import fraction, percent, title_of
+from jaxmetrics.reports._text import capital, fraction, percent, title_of
 from jaxmetrics.reports.contents import ComparisonContents, ReportContents
 from jaxmetrics.reports.values import ReportedValue, as_estimate
 from jaxmetrics.scoring import binned_calibration_curve
@@ -45,21 +45,18 @@ _METHODS = {
         "Wilson's score interval for proportions (1927); that of F1 is converted from that of"
         " Jaccard's index, a proportion."
     ),
+    "likelihood": (
+        "Likelihood interval: the least and the greatest value over the cell probabilities that the"
+        " counts, with half an example more where it moves the value most, do not refute (Owen"
+        " 2001). It knows of errors that were not seen. The probability that A is better is that of"
+        " two halves of normals that have their quantiles at the ends."
+    ),
     "delta": (
         "Delta method: the variance of multinomial counts carried through the derivatives of the"
         " metric, on the logit scale (atanh where values can be negative), so that it stays within"
-        " the range."
+        " the range. Used for sums of weights, which have no likelihood."
     ),
-    "posterior": (
-        "Equal-tailed interval of the posterior under a flat prior, which also has a width where no"
-        " error was seen. Used for the posterior balanced accuracy, the violin, and where the delta"
-        " method gives no width or too little, since there was no error or a class was never right."
-    ),
-    "bca": (
-        "Bootstrap of the examples, both classifiers judged on the same ones, bias-corrected and"
-        " accelerated (Efron 1987). The probability that A is better is the share of its"
-        " replicates, ties counting half."
-    ),
+    "posterior": "Equal-tailed interval of the posterior under a flat prior; also of the violin.",
     "normal": (
         "Mean plus and minus z standard errors (z = 1.96 for 95 %), cut at 0 for what cannot be"
         " negative. Too narrow where a few examples carry most of a loss."
@@ -67,6 +64,11 @@ _METHODS = {
     "score": (
         "Wilson's interval with the number of examples whose share would vary as the area under the"
         " ROC curve does, by DeLong's variance; of scores in bins."
+    ),
+    "inequalities": (
+        "Two inequalities between the error of these examples and the true one in the same bins, by"
+        " the noise of the bins and Wilson's limits: at least as wide as it must be, down to 0"
+        " where chance alone explains the error."
     ),
     "bounds": (
         "Not an interval of confidence: the exact value for these examples lies between the two."
@@ -182,7 +184,7 @@ def _render(template: str, *, level: float, **content: Any) -> str:
         "title_of": title_of,
         "fraction": fraction,
         "number": _number,
-        "capital": _capital,
+        "capital": capital,
     }
     environment.tests["unit"] = _is_within_unit
     return environment.get_template(template).render(
@@ -192,10 +194,6 @@ def _render(template: str, *, level: float, **content: Any) -> str:
 
 def _number(x: float) -> str:
     return f"{x:,.10g}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _is_within_unit(x: ReportedValue) -> bool:

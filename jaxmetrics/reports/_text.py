@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 
-from jaxmetrics.reports.contents import NUM_SAMPLES, ComparisonContents, ReportContents
+from jaxmetrics.reports.contents import ComparisonContents, ReportContents
 from jaxmetrics.reports.values import ReportedValue
 
 __all__: list[str] = []
 
-_COLUMNS = 4  # that fit into 80 characters
+_WIDTH = 80
+_COLUMNS = 4  # that fit into it
 
 _WRITTEN = {
     "f1": "F1",
@@ -26,6 +28,10 @@ def title_of(name: str) -> str:
     for plain, written in _WRITTEN.items():
         title = title.replace(plain, written)
     return title
+
+
+def capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def printable(name: str) -> str:
@@ -68,11 +74,12 @@ def report_text(report: ReportContents) -> str:
     ]
     overall = [[title_of(name), _cell(x), x.method or ""] for name, x in report.overall.items()]
     areas = ", of areas by a score test" if "roc_auc" in report.per_class else ""
-    note = (
-        f"Intervals: {percent(report.level)}; of each class Wilson's{areas}.\n"
-        "Posterior: with a flat prior, equal-tailed."
-    )
-    return "\n\n".join([report_heading(report), *classes, _table(overall), note]) + "\n"
+    notes = [
+        f"Intervals: {percent(report.level)}; of each class Wilson's{areas}.",
+        *(f"{capital(title_of(name))}: {note}" for name, note in report.notes.items()),
+    ]
+    footer = "\n".join(textwrap.fill(note, _WIDTH) for note in notes)
+    return "\n\n".join([report_heading(report), *classes, _table(overall), footer]) + "\n"
 
 
 def comparison_text(report: ComparisonContents) -> str:
@@ -80,24 +87,14 @@ def comparison_text(report: ComparisonContents) -> str:
     a, b = map(printable, report.names)
     heading = f"{comparison_heading(report)}\nA  {a}\nB  {b}"
     has_rope = report.rope > 0
-    titles = ["", "A", "B", "A - B", "", "P(A>B)"]
+    titles = ["", "A", "B", "A - B", "P(A>B)"]
     rows = [titles + [f"P(within {report.rope:g})"] * has_rope]
     for name, x in report.figures.items():
         values = [_cell(x.a), _cell(x.b), _cell(x.difference, signed=True)]
         shares = [x.probability_better] + [x.probability_equivalent] * has_rope
         written = [f"{share:.3f}" for share in shares]
-        rows.append([title_of(name), *values, x.difference.method or "", *written])
-    note = (
-        f"Intervals: {percent(report.level)}; of A - B by paired bootstrap (bca),\n"
-        "posterior where all replicates agree."
-    )
-    undefined = [
-        f"{title_of(name)} in {x.num_undefined}"
-        for name, x in report.figures.items()
-        if x.num_undefined
-    ]
-    if undefined:
-        note += f"\nUndefined, and left out, of {NUM_SAMPLES} replicates: {', '.join(undefined)}."
+        rows.append([title_of(name), *values, *written])
+    note = f"Intervals: {percent(report.level)}; of A - B by likelihood."
     return "\n\n".join([heading, _table(rows), f"{mcnemar_sentence(report)}\n{note}"]) + "\n"
 
 

@@ -12,8 +12,6 @@ from jaxmetrics.reports.values import ComparedValue, ReportedValue, as_json
 
 __all__: list[str] = []
 
-NUM_SAMPLES = 2000  # replicates of a comparison
-
 
 @dataclass(frozen=True, eq=False)
 class ReportContents:
@@ -38,6 +36,11 @@ class ReportContents:
     def support(self) -> np.ndarray:
         """Counts the examples of each class in truth."""
         return self.counts.sum(-1)
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """Gives the notes of the overall values that have one."""
+        return {name: x.note for name, x in self.overall.items() if x.note}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as dicts, lists, strings and numbers; undefined numbers are None."""

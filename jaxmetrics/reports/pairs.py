@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from jaxmetrics._validation import ArrayLike, as_counts
-from jaxmetrics.comparisons import Comparison, compare, compare_predictions, mcnemar
-from jaxmetrics.counts import confusion_matrix, paired_confusion_matrix
+from jaxmetrics._validation import ArrayLike
+from jaxmetrics.comparisons import Comparison, compare_predictions, mcnemar
+from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.reports._csv import comparison_csv
 from jaxmetrics.reports._markdown import comparison_markdown
-from jaxmetrics.reports._overall import COMPARED, compared_metrics, estimates_of, overall_values
+from jaxmetrics.reports._overall import COMPARED, all_of, overall_values
 from jaxmetrics.reports._pages import comparison_page
 from jaxmetrics.reports._text import comparison_text
-from jaxmetrics.reports.contents import NUM_SAMPLES, ComparisonContents
+from jaxmetrics.reports.contents import ComparisonContents
 from jaxmetrics.reports.labels import as_ids
-from jaxmetrics.reports.values import ComparedValue, ReportedValue, posterior_value, value_of
+from jaxmetrics.reports.values import ComparedValue, ReportedValue, value_of
 
 __all__ = ["ComparisonReport", "comparison_report"]
-
-_MOST_CLASSES_OF_A_CUBE = 64
 
 
 class ComparisonReport(ComparisonContents):
@@ -36,8 +33,7 @@ class ComparisonReport(ComparisonContents):
         level: of the intervals.
         rope: differences up to this size do not matter.
         figures: a `ComparedValue` by name. A and B have the intervals that `report` gives them,
-            their difference that of `compare`: bootstrap (BCa), or posterior where all replicates
-            agree.
+            their difference that of `compare`, by likelihood.
         only_right_per_class: how many examples of each class only A has right, and only B,
             `(K, 2)`.
         p_value: of McNemar's test (mid-p) that the two are right equally often.
@@ -170,29 +166,15 @@ def _only_right(right_a: np.ndarray, right_b: np.ndarray, true: np.ndarray, k: i
 def _compared_values(
     matrices: np.ndarray, labels: tuple[np.ndarray, ...], rope: float, level: float
 ) -> dict[str, ComparedValue]:
-    """Report the values of A and B as their reports do, and their differences by bootstrap."""
-    k = matrices.shape[-1]
-    options: dict[str, Any] = {"rope": rope, "num_samples": NUM_SAMPLES, "level": level}
-    compared = compare_predictions(0, compared_metrics, *labels, num_classes=k, **options)
-    certain = any(float(x.difference.low) == float(x.difference.high) for x in compared.values())
-    posteriors: Mapping[str, Comparison] = {}
-    if certain and k <= _MOST_CLASSES_OF_A_CUBE:
-        paired = paired_confusion_matrix(*labels, num_classes=k)
-        posteriors = compare(0, compared_metrics, paired, method="posterior", **options)
-    estimates = (estimates_of(as_counts(matrix), level)[0] for matrix in matrices)
-    a, b = (overall_values(x, level, y) for x, y in zip(matrices, estimates, strict=True))
-    return {
-        name: _compared(a[name], b[name], compared[name], posteriors.get(name)) for name in COMPARED
-    }
+    """Report the values of A and B as their reports do, and their differences by likelihood."""
+    a, b = (overall_values(matrix, level) for matrix in matrices)
+    compared = compare_predictions(
+        0, all_of(COMPARED), *labels, num_classes=matrices.shape[-1], rope=rope, level=level
+    )
+    return {name: _compared(a[name], b[name], compared[name]) for name in COMPARED}
 
 
-def _compared(
-    a: ReportedValue, b: ReportedValue, drawn: Comparison, posterior: Comparison | None
-) -> ComparedValue:
-    """Report a difference by bootstrap, or where all replicates agree by the posterior."""
-    difference = value_of(drawn.difference, "bca")
-    if posterior is not None and difference.low == difference.high:
-        difference = posterior_value(difference.value, posterior.difference)
-        drawn = posterior
-    shares = float(drawn.probability_better), float(drawn.probability_equivalent)
-    return ComparedValue(a, b, difference, *shares, int(drawn.difference.num_undefined))
+def _compared(a: ReportedValue, b: ReportedValue, comparison: Comparison) -> ComparedValue:
+    difference = value_of(comparison.difference, "likelihood")
+    shares = float(comparison.probability_better), float(comparison.probability_equivalent)
+    return ComparedValue(a, b, difference, *shares)

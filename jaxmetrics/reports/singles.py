@@ -13,7 +13,11 @@ from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.estimates import Estimate
 from jaxmetrics.reports._csv import report_csv
 from jaxmetrics.reports._markdown import report_markdown
-from jaxmetrics.reports._overall import estimates_of, overall_values, posterior_balanced_accuracy
+from jaxmetrics.reports._overall import (
+    overall_values,
+    per_class_estimates,
+    posterior_balanced_accuracy,
+)
 from jaxmetrics.reports._pages import report_page
 from jaxmetrics.reports._text import report_text
 from jaxmetrics.reports.contents import Findings, ReportContents
@@ -79,9 +83,9 @@ class Report(ReportContents):
         """
         matrix = _checked_matrix(counts)
         names = _checked_names(class_names, len(matrix))
-        estimates, columns = estimates_of(as_counts(matrix), level)
+        columns = per_class_estimates(as_counts(matrix), level)
         overall = {}
-        for name, value in overall_values(matrix, level, estimates).items():
+        for name, value in overall_values(matrix, level).items():
             overall[name] = value
             if name == "balanced_accuracy":
                 posterior = posterior_balanced_accuracy(matrix, level)

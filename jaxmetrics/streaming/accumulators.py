@@ -216,7 +216,8 @@ def calibration_metrics(
 
     Args:
         metrics: functions of bins `(B, 3)` by name; unless given,
-            `{"calibration_error": jm.binned_calibration_error}`.
+            `{"calibration_error": jm.binned_calibration_error}`; `jm.binned_calibration_interval`
+            estimates it with an interval.
         num_bins: B, of equal width.
         num_classes: K; then of the predicted class, from `y_true` and `y_prob` (or `logits`)
             `(..., K)`.

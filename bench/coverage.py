@@ -1,0 +1,544 @@
+"""Coverage of intervals: how often they contain the truth, over a grid of designs.
+
+A design is a number of examples, a number of classes, how unequal these are, and how often each is
+recognised. Its cell probabilities P are known, so the truth is the metric of P. Of 2000 test sets
+drawn from it, each contender says an interval; published are the share that contains the truth, the
+shares that lie above and below it, and the mean width.
+
+The truth is the population's, over all K classes. The metrics of a sample average over the classes
+that occur in it: where the rarest class is expected less than `SPARSE` times, they estimate
+something else, and no interval around the estimate can be held to the truth. Such cells are kept
+apart in the tables.
+
+The designs are a chessboard: neighbours, which differ in one step of one factor, are in different
+halves. Methods are chosen on the half "choose", what is published is of the half "report".
+
+`python -m bench.coverage` runs everything; `--quick` a few designs, to try; `--methods` some of the
+contenders, whose figures replace those in bench/results/coverage.json and leave the others as they
+are; `--grids` one of the grids "single" (one classifier) and "paired" (differences of two);
+`--classes` some numbers of classes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from scipy import special
+
+import jaxmetrics as jm
+from bench import harness
+from jaxmetrics.estimates import Metric
+from jaxmetrics.reports._overall import overall_values
+
+LEVEL = 0.95
+DATA_SETS = 2000
+GOOD = 0.9, 0.995
+SPARSE = 5  # expected examples of the rarest class
+BLOCK = 2**22  # cells of tables that are held at once
+
+FRACTIONS: dict[str, Metric] = {
+    "accuracy": jm.accuracy,
+    "balanced_accuracy": jm.balanced_accuracy,
+    "macro_f1": jm.macro(jm.f1),
+    "weighted_f1": jm.weighted(jm.f1),
+}
+COEFFICIENTS: dict[str, Metric] = {
+    "matthews_corrcoef": jm.matthews_corrcoef,
+    "cohen_kappa": jm.cohen_kappa,
+}
+METRICS = FRACTIONS | COEFFICIENTS
+
+SIZES = (20, 50, 100, 500, 5000)
+CLASSES = (2, 3, 10, 50)
+SHARES = ("balanced", "Zipf", "99:1")
+RECALLS: tuple[float | str, ...] = (0.5, 0.8, 0.95, 0.99, "chance")
+# Of two classifiers: the share of examples that both answer from one draw, and whether B is worse.
+CORRELATIONS = (0.0, 0.5, 0.9)
+EFFECTS = ("null", "worse")
+
+Estimates = Mapping[str, jm.Estimate]
+
+
+def fractions(counts: Any) -> dict[str, Any]:
+    return {name: metric(counts) for name, metric in FRACTIONS.items()}
+
+
+def coefficients(counts: Any) -> dict[str, Any]:
+    return {name: metric(counts) for name, metric in COEFFICIENTS.items()}
+
+
+def metrics(counts: Any) -> dict[str, Any]:
+    return fractions(counts) | coefficients(counts)
+
+
+# Designs
+
+
+class Design(NamedTuple):
+    """One classifier: what its test sets are drawn from."""
+
+    n: int
+    num_classes: int
+    shares: str
+    recall: float | str
+
+    @property
+    def half(self) -> str:
+        return _half(
+            SIZES.index(self.n),
+            CLASSES.index(self.num_classes),
+            SHARES.index(self.shares),
+            RECALLS.index(self.recall),
+        )
+
+    @property
+    def cells(self) -> np.ndarray:
+        prior = class_shares(self.shares, self.num_classes)
+        return prior[:, None] * predictions(prior, self.recall)
+
+    @property
+    def truth(self) -> dict[str, float]:
+        return {name: float(value) for name, value in metrics(self.cells).items()}
+
+    @property
+    def rarest(self) -> float:
+        return self.n * float(class_shares(self.shares, self.num_classes).min())
+
+
+class PairedDesign(NamedTuple):
+    """Two classifiers of the same examples."""
+
+    n: int
+    num_classes: int
+    shares: str
+    recall: float | str
+    correlation: float
+    effect: str
+
+    @property
+    def half(self) -> str:
+        return _half(
+            SIZES.index(self.n),
+            CLASSES.index(self.num_classes),
+            SHARES.index(self.shares),
+            RECALLS.index(self.recall),
+            CORRELATIONS.index(self.correlation),
+            EFFECTS.index(self.effect),
+        )
+
+    @property
+    def cells(self) -> np.ndarray:
+        """Probabilities `(K, K, K)` of truth, prediction of A and prediction of B.
+
+        With probability `correlation` both answer from one draw, as far as their predictions have
+        the same probabilities (maximal coupling), otherwise each from its own.
+        """
+        prior = class_shares(self.shares, self.num_classes)
+        a = predictions(prior, self.recall)
+        worse = 1 - 1.5 * (1 - float(self.recall))
+        b = a if self.effect == "null" else predictions(prior, worse, reverse=True)
+        common = np.minimum(a, b)
+        only = 1 - common.sum(-1)[:, None, None]
+        apart = (a - common)[:, :, None] * (b - common)[:, None, :] / np.where(only > 0, only, 1)
+        together = common[:, :, None] * np.eye(self.num_classes) + apart
+        independent = a[:, :, None] * b[:, None, :]
+        rho = self.correlation
+        return prior[:, None, None] * (rho * together + (1 - rho) * independent)
+
+    @property
+    def truth(self) -> dict[str, float]:
+        of_a, of_b = metrics(self.cells.sum(2)), metrics(self.cells.sum(1))
+        return {name: float(of_a[name] - of_b[name]) for name in METRICS}
+
+    @property
+    def rarest(self) -> float:
+        return self.n * float(class_shares(self.shares, self.num_classes).min())
+
+
+def _half(*places: int) -> str:
+    return ("choose", "report")[sum(places) % 2]
+
+
+def class_shares(shares: str, k: int) -> np.ndarray:
+    """Shares of classes in truth; with 99:1 they fall geometrically, the commonest is 99 times the
+    rarest.
+    """
+    ranks = np.arange(k)
+    weights = {
+        "balanced": np.ones(k),
+        "Zipf": 1 / (1 + ranks),
+        "99:1": 99.0 ** (-ranks / (k - 1)),
+    }[shares]
+    return weights / weights.sum()
+
+
+def predictions(prior: np.ndarray, recall: float | str, *, reverse: bool = False) -> np.ndarray:
+    """Probabilities of predictions given truth, `(K, K)`.
+
+    With three classes or more the recalls are spread around `recall`, from 1.3 to 0.7 of its
+    errors, and not in the order of the shares. Errors fall on the other classes as 1, 1/2, 1/3,
+    ..., by how far they come after the true one (before, if reversed). By chance: predictions do
+    not depend on truth, and have its shares.
+    """
+    k = len(prior)
+    if recall == "chance":
+        return np.tile(prior, (k, 1))
+    classes = np.arange(k)
+    spread = np.linspace(1.3, 0.7, k)[7 * classes % k] if k > 2 else np.ones(k)
+    wrong = (1 - float(recall)) * spread
+    distance = (classes - classes[:, None]) * (-1 if reverse else 1) % k
+    errors = np.divide(1, distance, where=distance > 0, out=np.zeros((k, k)))
+    errors *= (wrong / errors.sum(-1))[:, None]
+    return errors + np.diag(1 - wrong)
+
+
+def single_designs() -> list[Design]:
+    return [Design(*x) for x in product(SIZES, CLASSES, SHARES, RECALLS)]
+
+
+def paired_designs() -> list[PairedDesign]:
+    factors = SIZES, CLASSES[:3], SHARES, RECALLS[:3], CORRELATIONS, EFFECTS
+    return [PairedDesign(*x) for x in product(*factors)]
+
+
+# Contenders
+
+
+class Contender(NamedTuple):
+    """A method: a function of counts `(N, K, K)`, or `(N, K, K, K)`, and a level.
+
+    It returns `Estimate`s with batch axis N by the names of the metrics that it is for.
+    `data_sets` is how many it is given at most, by the number of classes; others are left out.
+    """
+
+    function: Callable[[np.ndarray, float], Estimates]
+    data_sets: Mapping[int, int] = dict.fromkeys(CLASSES, DATA_SETS)
+
+
+# Drawn for every data set, and so slow; on an accelerator all are drawn.
+_ON_CPU = jax.default_backend() == "cpu"
+FEWER = {2: 500, 3: 500, 10: 200} if _ON_CPU else dict.fromkeys(CLASSES, DATA_SETS)
+SEARCHED = dict.fromkeys(CLASSES, DATA_SETS) | ({50: 500} if _ON_CPU else {})
+LOOPED = {2: 200, 3: 200, 10: 200, 50: 50}
+
+
+def by_delta(counts: np.ndarray, level: float) -> Estimates:
+    return jm.delta_method(metrics, jax.numpy.asarray(counts), level=level)
+
+
+def by_delta_transformed(counts: np.ndarray, level: float) -> Estimates:
+    """On the logit scale, Matthews and kappa on that of atanh."""
+    c = jax.numpy.asarray(counts)
+    return jm.delta_method(fractions, c, level=level, transform="logit") | jm.delta_method(
+        coefficients, c, level=level, transform="atanh"
+    )
+
+
+def by_likelihood(counts: np.ndarray, level: float) -> Estimates:
+    return jm.likelihood_interval(metrics, jax.numpy.asarray(counts), level=level)
+
+
+def by_bca(counts: np.ndarray, level: float) -> Estimates:
+    return jm.bootstrap(0, metrics, jax.numpy.asarray(counts), level=level)
+
+
+def by_percentiles(counts: np.ndarray, level: float) -> Estimates:
+    c = jax.numpy.asarray(counts)
+    return jm.bootstrap(0, metrics, c, level=level, method="percentile")
+
+
+def by_posterior(counts: np.ndarray, level: float) -> Estimates:
+    return jm.posterior(0, metrics, jax.numpy.asarray(counts), level=level)
+
+
+def by_wilson(counts: np.ndarray, level: float) -> Estimates:
+    right = counts.trace(axis1=-2, axis2=-1)
+    return {"accuracy": jm.proportion_interval(right, counts.sum((-2, -1)), level=level)}
+
+
+def by_mover(counts: np.ndarray, level: float) -> Estimates:
+    """The average of recalls p_i of k classes, with Jeffreys' limits l_i and u_i of each:
+    `b - sqrt(sum (p_i - l_i)^2) / k` to `b + sqrt(sum (u_i - p_i)^2) / k`. Zou and Donner (2008),
+    Statistics in Medicine 27. Brown, Cai and DasGupta's ends: 0 where none, 1 where all are right.
+    """
+    right = np.diagonal(counts, axis1=-2, axis2=-1)
+    total = counts.sum(-1)
+    occurs = total > 0
+    k = occurs.sum(-1)
+    p = right / np.where(occurs, total, 1)
+    tail = (1 - level) / 2
+    low = special.betaincinv(right + 0.5, total - right + 0.5, tail)
+    high = special.betainccinv(right + 0.5, total - right + 0.5, tail)
+    down = np.where(occurs & (right > 0), p - low, p)
+    up = np.where(occurs & (right < total), high - p, 0)
+    value = p.sum(-1) / k
+    ends = value - np.hypot.reduce(down, -1) / k, value + np.hypot.reduce(up, -1) / k
+    return {"balanced_accuracy": _estimate(value, *ends)}
+
+
+def _estimate(value: np.ndarray, low: np.ndarray, high: np.ndarray) -> jm.Estimate:
+    nothing = np.zeros(len(value))
+    return jm.Estimate(value, low, high, nothing, nothing)
+
+
+def as_reported(counts: np.ndarray, level: float) -> Estimates:
+    """What a report says of each matrix; an interval that it does not give is NaN."""
+    reported = [overall_values(m, level) for m in counts]
+    values = {name: np.array([x[name][:3] for x in reported], float) for name in METRICS}
+    return {name: _estimate(*x.T) for name, x in values.items()}
+
+
+def difference_by(method: Any) -> Callable[[np.ndarray, float], Estimates]:
+    def function(paired: np.ndarray, level: float) -> Estimates:
+        compared = jm.compare(0, metrics, jax.numpy.asarray(paired), method=method, level=level)
+        return {name: comparison.difference for name, comparison in compared.items()}
+
+    return function
+
+
+def by_tango(paired: np.ndarray, level: float) -> Estimates:
+    return {"accuracy": jm.paired_difference_interval(paired, level=level)}
+
+
+SINGLE: dict[str, Contender] = {
+    "report": Contender(as_reported, LOOPED),
+    "likelihood": Contender(by_likelihood, SEARCHED),
+    "delta": Contender(by_delta),
+    "delta, transformed": Contender(by_delta_transformed),
+    "Wilson": Contender(by_wilson),
+    "MOVER": Contender(by_mover),
+    "BCa": Contender(by_bca, FEWER),
+    "percentile": Contender(by_percentiles, FEWER),
+    "posterior": Contender(by_posterior, FEWER),
+}
+PAIRED: dict[str, Contender] = {
+    "likelihood": Contender(difference_by("likelihood"), SEARCHED | ({10: 200} if _ON_CPU else {})),
+    "Tango": Contender(by_tango),
+    "delta": Contender(difference_by("delta")),
+    "BCa": Contender(difference_by("bootstrap"), FEWER | {10: 50} if _ON_CPU else FEWER),
+    "posterior": Contender(difference_by("posterior"), FEWER | {10: 50} if _ON_CPU else FEWER),
+}
+GRIDS: dict[str, tuple[Callable[[], Sequence[Any]], dict[str, Contender]]] = {
+    "single": (single_designs, SINGLE),
+    "paired": (paired_designs, PAIRED),
+}
+
+
+# Measuring
+
+
+class Figures(NamedTuple):
+    """Of one contender, one metric and one design; shares are of the data sets with an interval."""
+
+    covers: float
+    above: float  # the interval lies above the truth
+    below: float
+    width: float
+    undefined: float  # share of data sets without an interval
+    zero_width: float
+    data_sets: int
+
+
+def draw(design: Any, size: int = DATA_SETS) -> np.ndarray:
+    """Test sets of a design: the first are the same however many are drawn."""
+    cells = design.cells
+    rng = np.random.default_rng(list(map(ord, repr(tuple(design)))))
+    return rng.multinomial(design.n, cells.ravel(), size=size).reshape(size, *cells.shape)
+
+
+def figures_of(estimate: jm.Estimate, truth: float) -> Figures:
+    low, high = np.asarray(estimate.low, float), np.asarray(estimate.high, float)
+    known = ~(np.isnan(low) | np.isnan(high))
+    low, high = low[known], high[known]
+    if not low.size or np.isnan(truth):
+        return Figures(np.nan, np.nan, np.nan, np.nan, 1.0, 0.0, known.size)
+    room = 1e-9  # of rounding
+    above, below = low > truth + room, high < truth - room
+    return Figures(
+        covers=1 - above.mean() - below.mean(),
+        above=above.mean(),
+        below=below.mean(),
+        width=(high - low).mean(),
+        undefined=1 - known.mean(),
+        zero_width=(high - low <= room).mean(),
+        data_sets=known.size,
+    )
+
+
+def measure(
+    design: Any, contenders: Mapping[str, Contender], data_sets: int = DATA_SETS
+) -> dict[str, dict[str, Figures]]:
+    """Figures by metric and contender."""
+    k, truth = design.num_classes, design.truth
+    counts = draw(design)
+    results: dict[str, dict[str, Figures]] = {name: {} for name in METRICS}
+    for name, contender in contenders.items():
+        size = min(contender.data_sets.get(k, 0), data_sets)
+        if not size:
+            continue
+        # Blocks of equal size, so that each program is compiled once.
+        block = next(b for b in range(max(1, BLOCK // counts[0].size), 0, -1) if size % b == 0)
+        parts = [
+            jax.tree.map(np.asarray, contender.function(counts[i : i + block], LEVEL))
+            for i in range(0, size, block)
+        ]
+        whole = jax.tree.map(lambda *x: np.concatenate(x), *parts)
+        for metric, estimate in whole.items():
+            results[metric][name] = figures_of(estimate, truth[metric])
+    return results
+
+
+def key_of(design: Any) -> str:
+    return " ".join(map(str, design))
+
+
+def run(
+    grid: str,
+    methods: Sequence[str],
+    classes: Sequence[int],
+    quick: bool,
+    known: Mapping[str, Any],
+) -> dict[str, dict[str, dict[str, list[float]]]]:
+    """Figures by design, metric and contender; of contenders and designs that are not asked for,
+    those known.
+    """
+    designs, contenders = GRIDS[grid]
+    asked = {name: x for name, x in contenders.items() if not methods or name in methods}
+    results = dict(known)
+    all_designs = [
+        d
+        for d in designs()
+        if d.num_classes in classes and (not quick or (d.n == 50 and d.recall == 0.8))
+    ]
+    start = time.perf_counter()
+    # By classes: what is compiled serves one number of them after the other.
+    for i, design in enumerate(sorted(all_designs, key=lambda d: d.num_classes)):
+        found = measure(design, asked, 100 if quick else DATA_SETS)
+        before = known.get(key_of(design), {})
+        results[key_of(design)] = {
+            metric: before.get(metric, {})
+            | {name: [_rounded(x) for x in figures] for name, figures in by_name.items()}
+            for metric, by_name in found.items()
+        }
+        if i % 20 == 19:
+            seconds = time.perf_counter() - start
+            print(f"{grid}: {i + 1} of {len(all_designs)}, {seconds:.0f} s", file=sys.stderr)
+    return {key: results[key] for d in designs() if (key := key_of(d)) in results}
+
+
+def _rounded(x: float) -> float | None:
+    return None if np.isnan(x) else round(float(x), 4)
+
+
+# Tables
+
+
+def rows_of(grid: str, results: Mapping[str, Any]) -> list[list[str]]:
+    """Coverage in percent, the lowest and the highest of the designs, by metric, contender and n;
+    and of those with n of 50 or more the share outside of `GOOD`, the median width relative to that
+    of the first contender, and the mean share of data sets without an interval.
+    """
+    contenders, rows = list(GRIDS[grid][1]), []
+    for metric, name in product(METRICS, contenders):
+        found = _found(grid, results, metric, name)
+        large = {d: x for d, x in found.items() if d.n >= 50 and not is_sparse(d)}
+        if not large:
+            continue
+        ranges = []
+        for n in SIZES:
+            covers = [100 * x.covers for d, x in found.items() if d.n == n and not is_sparse(d)]
+            ranges.append(f"{min(covers):.0f}-{max(covers):.0f}" if covers else "")
+        first = _found(grid, results, metric, contenders[0])
+        widths = [x.width / first[d].width for d, x in large.items() if d in first]
+        rows.append(
+            [
+                metric if grid == "single" else f"difference of {metric}",
+                name,
+                *ranges,
+                f"{np.mean([not is_good(x) for x in large.values()]):.0%}",
+                f"{np.median(widths):.2f}" if widths else "",
+                f"{np.mean([x.undefined for x in large.values()]):.1%}",
+            ]
+        )
+    return rows
+
+
+def shortfalls(grid: str, results: Mapping[str, Any]) -> list[str]:
+    """Lines that list the designs with n of 50 or more where the first contender, for each metric,
+    is outside of `GOOD`; the sparse ones by number.
+    """
+    name, lines = next(iter(GRIDS[grid][1])), []
+    for metric in METRICS:
+        found = _found(grid, results, metric, name)
+        bad = {d: x for d, x in found.items() if d.n >= 50 and not is_good(x)}
+        written = [f"{key_of(d)}: {100 * x.covers:.1f}" for d, x in bad.items() if not is_sparse(d)]
+        sparse = [100 * x.covers for d, x in bad.items() if is_sparse(d)]
+        if sparse:
+            written.append(f"{len(sparse)} sparse designs: {min(sparse):.0f} to {max(sparse):.0f}")
+        lines.append(f"- {grid}, {metric}, {name}: {'; '.join(written) or 'none'}")
+    return lines
+
+
+def is_sparse(design: Any) -> bool:
+    return bool(design.rarest < SPARSE)
+
+
+def is_good(figures: Figures) -> bool:
+    return GOOD[0] <= figures.covers <= GOOD[1]
+
+
+def _found(grid: str, results: Mapping[str, Any], metric: str, name: str) -> dict[Any, Figures]:
+    """Figures of a contender in the half that is published, of the designs that it has some of."""
+    designs = {d: results.get(key_of(d), {}) for d in GRIDS[grid][0]() if d.half == "report"}
+    values = {d: x.get(metric, {}).get(name) for d, x in designs.items()}
+    return {d: Figures(*x) for d, x in values.items() if x and x[0] is not None}
+
+
+HEADINGS = ["metric", "interval", *(f"n = {n}" for n in SIZES), "outside", "width", "none"]
+NOTE = (
+    "Lowest and highest coverage of nominal 95 % intervals over the designs of each n in the half"
+    f" on which no method was chosen, those whose rarest class is expected at least {SPARSE} times;"
+    " of n of 50 or more, the share of designs outside of 90 to 99.5 %, the median width relative"
+    " to that of the first, and the share of test sets without an interval, which count nowhere"
+    " else."
+    " The list has the designs of the first method that lie outside: n, classes, shares (99:1: of"
+    " the commonest to the rarest), recall, and where two are compared, the share that both answer"
+    " alike and whether B is worse; sparse designs are those with rarer classes. 2000 test sets per"
+    " design, 500 and fewer for what is drawn or looped; the truth is the metric of the cell"
+    " probabilities."
+)
+
+
+def main(arguments: Sequence[str] = ()) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.coverage")
+    parser.add_argument("--quick", action="store_true", help="few designs, nothing is written")
+    parser.add_argument("--methods", nargs="+", default=[], metavar="NAME")
+    parser.add_argument("--grids", nargs="+", default=list(GRIDS), choices=list(GRIDS))
+    parser.add_argument("--classes", nargs="+", type=int, default=CLASSES, choices=CLASSES)
+    options = parser.parse_args(arguments)
+    path = harness.ROOT / "bench" / "results" / "coverage.json"
+    known = json.loads(path.read_text("utf-8"))["results"] if path.exists() else {}
+    results = dict(known)
+    with jax.enable_x64(True):
+        for grid in options.grids:
+            before = {} if options.quick else known.get(grid, {})
+            results[grid] = run(grid, options.methods, options.classes, options.quick, before)
+    rows = [row for grid, found in results.items() for row in rows_of(grid, found)]
+    lines = [line for grid, found in results.items() for line in shortfalls(grid, found)]
+    note = "\n".join([*lines, "", NOTE])
+    if options.quick:
+        print(f"{harness.table(HEADINGS, rows)}\n\n{note}")
+    else:
+        harness.publish("coverage", results, HEADINGS, rows, note, "Percent", timed=False)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,321 @@
+"""Likelihood intervals: the values of a metric that the counts do not refute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jaxmetrics._arithmetic import divide
+from jaxmetrics._compilation import compiled
+from jaxmetrics._namespaces import Array, is_jax, lax, xp
+from jaxmetrics._validation import ArrayLike, as_counts
+from jaxmetrics.estimates import Estimate, Metric, normal_quantile
+from jaxmetrics.intervals.delta import standard_error
+from jaxmetrics.intervals.derivatives import differentiator
+from jaxmetrics.intervals.replicates import map_in_blocks, map_tables
+from jaxmetrics.intervals.samplers import deviance
+from jaxmetrics.intervals.tables import as_floats, numbers_of_examples, where_answered
+from jaxmetrics.intervals.units import Units, cells_as_units
+
+__all__ = ["likelihood_interval"]
+
+_ADDED = 0.5  # examples, to the cell that moves the metric most
+_TRACE = 1e-6  # of an example, in cells without any, for their derivatives
+_STEPS = 0.5 ** np.arange(4)  # of the way to the extreme of the linearised metric
+_MOST_PASSES = 20
+_NEWTON_STEPS = 10
+
+
+def likelihood_interval(
+    metric: Metric, counts: ArrayLike, *, level: float = 0.95, stratified: bool = False
+) -> Any:
+    """Estimate a metric with the interval of its values under which the counts are likely enough.
+
+    The ends are the least and the greatest value over all tables of expected counts E with
+
+        sum C log(C / E) <= z^2 / 2,    sum E = sum C,
+
+    z the normal quantile of the level. For each end C holds half an example more, in the cell that
+    moves the metric most towards it: so the interval knows of errors that were not seen. Where a
+    class without examples would make the metric jump, as it changes an average over the classes
+    that occur, its cells stay empty: the interval is about the classes that occur.
+
+    Nothing is drawn, no scale and no prior is chosen, and the ends are values that the metric
+    takes. Owen (2001), Empirical Likelihood; DiCiccio, Hall and Romano (1991), Annals of Statistics
+    19. The half example and what it covers: `bench/coverage.py`.
+
+    Args:
+        metric: a function of one `(K, K)` matrix, differentiable, that does not grow with the
+            number of examples; for counts on the host it may also be computed by NumPy.
+        counts: `(..., K, K)` numbers of examples.
+        stratified: whether the totals of the rows were chosen, and not drawn.
+
+    Returns:
+        `Estimate` or a pytree of them, with the standard error of the delta method. NaN where the
+        metric is undefined; the ends are NaN where it is a convention, as the precision of a class
+        that is never predicted. Under jit NaN for a
+        matrix that does not hold numbers of examples.
+
+    Raises:
+        ValueError: counts that are not square, negative or not whole, a level outside of (0, 1).
+
+    >>> import jaxmetrics as jm
+    >>> estimate = likelihood_interval(jm.balanced_accuracy, [[490, 5], [0, 5]])
+    >>> estimate.value.round(3), estimate.low.round(3), estimate.high.round(3)
+    (np.float64(0.995), np.float64(0.757), np.float64(0.998))
+    """
+    radius = normal_quantile(level) ** 2 / 2
+    floats = as_floats(metric)
+    tables = where_answered(floats, numbers_of_examples(as_counts(counts), most=np.inf))
+    return _likelihood_interval(tables, metric=floats, radius=radius, stratified=stratified)
+
+
+@compiled
+def _likelihood_interval(tables: Array, *, metric: Metric, radius: float, stratified: bool) -> Any:
+    function = partial(likelihood_estimate, metric, radius=radius, stratified=stratified)
+    return map_tables(function, tables, tables.shape[-1] ** 2)
+
+
+def likelihood_estimate(metric: Metric, table: Array, *, radius: float, stratified: bool) -> Any:
+    """Estimate a metric of one table `(K, W)`; see `likelihood_interval`."""
+    if table.ndim != 2:
+        raise ValueError(f"one table at a time, got {table.shape}.")
+    return likelihood_estimates(metric, cells_as_units(table, stratified=stratified), radius)
+
+
+def likelihood_estimates(metric: Metric, units: Units, radius: float) -> Any:
+    """Estimate a metric of the only table of units, or its difference between their two tables.
+
+    Args:
+        metric: a function of one table, which does not grow with it.
+        units: of one table, or of two.
+        radius: the largest log-likelihood ratio.
+    """
+    counts, table = units.counts, units.tables(units.counts)[0]
+    leaves, structure = jax.tree.flatten(metric(table))
+    row = _in_one_row(metric, table)
+    values_of = _Values(row, differentiator(row, table), units)
+    values = values_of(counts)
+    errors = standard_error(counts, values, values_of.slopes(counts), stratified=True)
+
+    def limit(i: Array) -> tuple[Array, Array]:
+        """Return the lower limit of value i // 2 for an even i, the upper one for an odd, and
+        whether units were left out.
+        """
+        sign = 2 * (i % 2) - 1
+        extreme, closed = _Problem(values_of, i // 2, sign).extreme(radius)
+        return sign * extreme, closed
+
+    if is_jax(counts):
+        limits, closed = map_in_blocks(limit, jax.numpy.arange(2 * len(values)), counts.size)
+    else:
+        limits, closed = map(np.stack, zip(*map(limit, range(2 * len(values))), strict=True))
+    low, high = limits[::2], limits[1::2]
+    unknown = (low == high) & closed[::2]  # nothing is known of what was left out
+    low, high = (xp.where(unknown, xp.nan, x) for x in (low, high))
+    estimates = Estimate(values, low, high, errors, xp.zeros(values.shape, xp.int32))
+    places = np.cumsum([np.size(leaf) for leaf in leaves])
+    return jax.tree.unflatten(
+        structure,
+        [
+            jax.tree.map(lambda x: x[end - leaf.size : end].reshape(leaf.shape), estimates)  # noqa: B023
+            for leaf, end in zip(leaves, places, strict=True)
+        ],
+    )
+
+
+def _in_one_row(metric: Metric, table: Array) -> Callable[[Array], Array]:
+    """Return a function that gives the values of a metric as `(V,)`.
+
+    On the host it takes batches, whether or not the metric does.
+    """
+
+    def row(table: Array) -> Array:
+        shape = (*table.shape[:-2], -1)
+        return xp.concatenate([x.reshape(shape) for x in jax.tree.leaves(metric(table))], -1)
+
+    def each(tables: Array) -> Array:
+        if tables.ndim == 2:
+            return row(tables)
+        return np.stack([each(table) for table in tables])
+
+    if is_jax(table):
+        return row
+    two = np.stack([table, table.T if len(table) == table.shape[-1] else table[::-1]])
+    try:
+        takes_batches = np.allclose(row(two), each(two), 1e-9, 1e-12, True)
+    except Exception:  # it is made for a single table
+        takes_batches = False
+    return row if takes_batches else each
+
+
+def _each(function: Callable[[Array], Array], batch: Array) -> Array:
+    return jax.vmap(function)(batch) if is_jax(batch) else function(batch)
+
+
+class _Values(NamedTuple):
+    """The values of a metric as functions of weights of units `(R, U)`.
+
+    Of units with two tables the difference between the values of both. On the host they take
+    batches of weights.
+    """
+
+    row: Callable[[Array], Array]
+    derivative: Callable[[Array], Array]
+    units: Units
+
+    def __call__(self, weights: Array) -> Array:
+        tables = self.units.tables(weights)
+        values = _each(self.row, tables)
+        return values[..., 0, :] - (values[..., 1, :] if values.shape[-2] > 1 else 0)
+
+    def slopes(self, weights: Array) -> Array:
+        """Return all derivatives, `(V, R, U)`."""
+        if is_jax(weights):
+            return jax.jacrev(self)(weights)
+        by_tables = self._by_tables(weights)
+        return np.stack([self.units.slopes(slopes) for slopes in by_tables])
+
+    def slope(self, i: Array, weights: Array) -> Array:
+        """Return the derivative of value i, `(R, U)`, and 0 where it is not finite."""
+        if is_jax(weights):
+            slope = jax.grad(lambda weights: self(weights)[i])(weights)
+        else:
+            slope = self.units.slopes(self._by_tables(weights)[i])
+        return xp.where(xp.isfinite(slope), slope, 0)
+
+    def _by_tables(self, weights: np.ndarray) -> np.ndarray:
+        first, *second = map(self.derivative, self.units.tables(weights))
+        return np.stack([first, *(-slopes for slopes in second)], 1)
+
+
+class _Search(NamedTuple):
+    """Where the search for an extreme is: at weights of units, near their counts `base`."""
+
+    weights: Array
+    base: Array
+    value: Array
+    gain: Array
+    passes: Array
+
+
+class _Problem(NamedTuple):
+    """Maximise `sign` times value i, near the counts of the units."""
+
+    values: _Values
+    i: Array
+    sign: Array
+
+    def value(self, weights: Array) -> Array:
+        return self.sign * self.values(weights)[..., self.i]
+
+    def extreme(self, radius: float) -> tuple[Array, Array]:
+        """Return the greatest value within the radius, and whether units were left out.
+
+        The value is made linear, the extreme of that found, and the way there searched for a
+        greater value, until that gains nothing: the conditional gradient method of Frank and Wolfe
+        (1956).
+        """
+        counts = self.values.units.counts
+        start, closed = self.start()
+        allowed = self.values.units.possible & ~closed
+        opened = xp.where((counts == 0) & allowed, _TRACE, counts)
+
+        def improve(search: _Search) -> _Search:
+            slopes = self.sign * self.values.slope(self.i, search.weights)
+            is_first = search.passes == 0
+            base = xp.where(is_first, _with_half(counts, slopes, allowed), search.base)
+            origin = xp.where(is_first, base, search.weights)
+            way = _tilted(base, slopes, radius) - origin
+            tried = origin + _STEPS.astype(way.dtype)[:, None, None] * way
+            values = _each(self.value, tried)
+            best = xp.argmax(values)
+            gain = values[best] - search.value
+            weights = xp.where(gain > 0, tried[best], origin)
+            value = xp.maximum(values[best], search.value)
+            return _Search(weights, base, value, gain, search.passes + 1)
+
+        def is_unfinished(search: _Search) -> Array:
+            gains = search.gain > 1e-5 * xp.abs(search.value - start)
+            return gains & (search.passes < _MOST_PASSES)
+
+        infinite, passes = xp.full_like(start, xp.inf), xp.zeros((), xp.int32)
+        first = _Search(opened, counts, start, infinite, passes)
+        return lax.while_loop(is_unfinished, improve, first).value, closed.any()
+
+    def start(self) -> tuple[Array, Array]:
+        """Return the value, and the units of those groups in which an example makes it jump."""
+        counts, _, unused, *_ = self.values.units
+        some = xp.where(unused, _TRACE, counts)
+        tried = xp.concatenate([counts[None], some])
+        start, *values = _each(self.value, tried)
+        moved = xp.abs(xp.stack(values) - start) > 1e-4 * (1 + xp.abs(start))
+        return start, (unused & moved[:, None, None]).any(0)
+
+
+def _with_half(counts: Array, slopes: Array, allowed: Array) -> Array:
+    """Add half an example to the unit `(R, U)` that raises the value most.
+
+    Of several strata that of the unit keeps its total.
+    """
+    totals = counts.sum(-1, keepdims=True)
+    mean = divide((counts * slopes).sum(-1, keepdims=True), totals)
+    share = totals / (totals + _ADDED) if len(counts) > 1 else xp.ones_like(totals)
+    gains = xp.where(allowed & (totals > 0), (slopes - mean) * share, -xp.inf)
+    best = (xp.arange(counts.size) == xp.argmax(gains)).reshape(counts.shape)
+    return xp.where(best.any(-1, keepdims=True), (counts + _ADDED * best) * share, counts)
+
+
+def _tilted(counts: Array, slopes: Array, radius: float) -> Array:
+    """Return the weights of the largest `sum slopes * weights` whose log-likelihood ratio is the
+    radius.
+
+    In each of the rows `(R, U)`, which keep their totals, they are `counts / (nu + t u)`, where u
+    are the slopes measured down from the highest, nu depends on the row, and t does not. With
+    `s = t / nu` and u centred to d, they are `counts / ((1 + y) Z)`, `y = s d / (1 + s mean)`. Both
+    `log t` and the logarithm of the ratio are concave functions of `log s`, so that Newton's steps
+    on these scales need no bracket.
+    """
+    if not is_jax(counts):
+        used = counts.any(0)
+        if not used.all():  # on the host the others take no time
+            weights = np.zeros(counts.shape)
+            weights[:, used] = _tilted(counts[:, used], slopes[:, used], radius)
+            return weights
+    seen = counts > 0
+    totals = counts.sum(-1, keepdims=True)
+    shares = divide(counts, totals)
+    highest = xp.where(seen, slopes, -xp.inf).max(-1, keepdims=True)
+    u = xp.where(seen, highest - slopes, 0)
+    u = divide(u, u.max())
+    mean = (shares * u).sum(-1, keepdims=True)
+    d = xp.where(seen, u - mean, 0)
+
+    def step(_: int, state: tuple[Array, Array]) -> tuple[Array, Array]:
+        log_s, _ = state
+        s = xp.exp(log_s)
+        scale = 1 + s * mean
+        y = s / scale * d
+        weights = shares / (1 + y)
+        excess = (weights * y * y).sum(-1, keepdims=True)  # Z - 1
+        found = totals * weights / (1 + excess)
+        ratio = (found * deviance(excess + (1 + excess) * y)).sum()
+        # Derivatives by log s: of log Z, of the ratio and of log t.
+        of_z = -s * (weights * d / (1 + y)).sum(-1, keepdims=True) / (scale**2 * (1 + excess))
+        of_ratio = totals * (s * (weights * d).sum(-1, keepdims=True) / scale**2 + of_z)
+        of_t = 1 / scale + of_z
+        log_t = log_s + xp.log1p(excess) - xp.log(scale)
+        missing = ratio * xp.log(radius / xp.maximum(ratio, 1e-30))
+        goal = (missing + (of_ratio / of_t * log_t).sum()) / (of_ratio / of_t).sum()
+        return log_s + xp.clip((goal - log_t) / of_t, -3, 3), found
+
+    variance = (totals * shares * d * d).sum()
+    possible = variance > 0
+    start = xp.log(2 * radius / xp.where(possible, variance, 1)) / 2
+    first = xp.broadcast_to(start, totals.shape), counts
+    _, found = lax.fori_loop(0, _NEWTON_STEPS, step, first)
+    return xp.where(possible, found, counts)

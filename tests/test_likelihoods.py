@@ -1,0 +1,201 @@
+"""Likelihood intervals, against a general optimiser and what is known of proportions."""
+
+import warnings
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import optimize, special, stats
+
+import jaxmetrics as jm
+
+METRICS = {
+    "macro_f1": jm.macro(jm.f1),
+    "balanced_accuracy": jm.balanced_accuracy,
+    "cohen_kappa": jm.cohen_kappa,
+    "matthews_corrcoef": jm.matthews_corrcoef,
+}
+TABLES = {
+    "ordinary": [[30, 4, 1], [6, 20, 3], [0, 2, 34]],
+    "rare": [[190, 5, 0], [1, 4, 0], [0, 1, 2]],
+    "perfect": [[25, 0, 0], [0, 20, 0], [0, 0, 15]],
+    "small": [[5, 3, 0], [1, 6, 0], [2, 1, 0]],
+}
+
+
+def limits_by_optimiser(metric, counts, stratified):
+    """Both limits by sequential quadratic programming, over the cells that hold examples once half
+    an example is added where one hundred-thousandth of an example moves the metric most.
+    """
+    counts = np.asarray(counts, float)
+    totals = counts.sum(1, keepdims=True)
+    radius = stats.chi2.ppf(0.95, 1) / 2
+    share = np.broadcast_to(totals / (totals + 0.5) if stratified else 1.0, counts.shape)
+    limits = []
+    for sign in (-1, 1):
+
+        def with_more(cell, added):
+            table = counts.copy()
+            table[cell] += added
+            return table * totals / table.sum(1, keepdims=True) if stratified else table
+
+        gains = {
+            cell: sign * (metric(with_more(cell, 1e-5)) - metric(counts)) * share[cell]
+            for cell in np.ndindex(counts.shape)
+        }
+        base = with_more(max(gains, key=gains.get), 0.5)
+        seen = base > 0
+        observed, rows = base[seen], np.nonzero(seen)[0]
+
+        def table_of(x, seen=seen):
+            table = np.zeros(seen.shape)
+            table[seen] = x
+            return table
+
+        groups = [rows == i for i in set(rows)] if stratified else [rows >= 0]
+        constraints = [
+            {"type": "eq", "fun": lambda x, g=g, o=observed: x[g].sum() - o[g].sum()}
+            for g in groups
+        ]
+        constraints.append(
+            {
+                "type": "ineq",
+                "fun": lambda x, o=observed: radius - special.rel_entr(o, x).sum(),
+            }
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # steps that leave the bounds
+            found = optimize.minimize(
+                lambda x, sign=sign, table_of=table_of: -sign * metric(table_of(x)),
+                observed,
+                constraints=constraints,
+                bounds=[(1e-9, None)] * len(observed),
+                method="SLSQP",
+                options={"maxiter": 500, "ftol": 1e-13},
+            )
+        limits.append(float(metric(table_of(found.x))))
+    return limits
+
+
+@pytest.mark.parametrize("stratified", [False, True])
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("name", METRICS)
+def test_limits_are_those_of_a_general_optimiser(name, table, stratified):
+    metric, counts = METRICS[name], np.array(TABLES[table])
+    estimate = jm.likelihood_interval(metric, counts, stratified=stratified)
+    low, high = limits_by_optimiser(metric, counts, stratified)
+    assert_allclose(estimate.low, min(low, estimate.value), atol=2e-5)
+    assert_allclose(estimate.high, max(high, estimate.value), atol=2e-5)
+    assert_allclose(
+        estimate.standard_error, jm.delta_method(metric, counts, stratified=stratified)[3]
+    )
+
+
+def test_accuracy_has_the_likelihood_interval_of_a_proportion():
+    """Half an error, or half a right one, is added: `x log(x / n p) + ... = 1.92` at each end."""
+    right, wrong = 45, 5
+    estimate = jm.likelihood_interval(jm.accuracy, [[30, 2], [3, 15]])
+
+    def ratio(p, x, y):
+        n = x + y
+        return special.rel_entr(x, n * p) + special.rel_entr(y, n * (1 - p)) - 1.9207294
+
+    low = optimize.brentq(ratio, 0.5, 0.9, args=(right, wrong + 0.5))
+    high = optimize.brentq(ratio, 0.91, 0.9999, args=(right + 0.5, wrong))
+    assert_allclose(estimate.low, low, atol=1e-7)
+    assert_allclose(estimate.high, high, atol=1e-7)
+
+
+def test_large_counts_give_the_interval_of_the_delta_method():
+    counts = np.array([[90, 10, 1], [5, 95, 3], [2, 2, 50]]) * 1e7
+    for metric in METRICS.values():
+        by_likelihood = jm.likelihood_interval(metric, counts)
+        by_delta = jm.delta_method(metric, counts)
+        reach = by_delta.high - by_delta.value
+        assert_allclose(by_likelihood.high - by_likelihood.value, reach, rtol=1e-3)
+        assert_allclose(by_likelihood.value - by_likelihood.low, reach, rtol=1e-3)
+
+
+def test_errors_that_were_not_seen_are_possible():
+    small_class = jm.likelihood_interval(jm.balanced_accuracy, [[490, 5], [0, 5]])
+    assert small_class.low < 0.8
+    assert 0.995 < small_class.high < 1
+    perfect = jm.likelihood_interval(jm.cohen_kappa, np.diag([20] * 10))
+    assert 0.95 < perfect.low < 0.99
+    assert perfect.high == 1
+
+
+def test_classes_that_do_not_occur_change_no_average():
+    counts = np.array([[30, 4], [6, 20]])
+    more = np.zeros((3, 3), int)
+    more[:2, :2] = counts
+    for metric in (jm.macro(jm.f1), jm.balanced_accuracy):
+        alone = jm.likelihood_interval(metric, counts)
+        assert_allclose(jm.likelihood_interval(metric, more)[:4], alone[:4], rtol=1e-6)
+    # An example may be taken for such a class.
+    assert jm.likelihood_interval(jm.accuracy, [[50, 0], [0, 0]]).low < 0.95
+
+
+def test_a_convention_has_no_interval():
+    never_predicted = jm.likelihood_interval(jm.precision, [[5, 0], [2, 0]])
+    assert never_predicted.value[1] == 0
+    assert np.isnan(never_predicted.low[1])
+    assert np.isnan(never_predicted.high[1])
+    assert not np.isnan(never_predicted.low[0])
+    single_class = jm.likelihood_interval(jm.macro(jm.f1), [[50, 0], [0, 0]])
+    assert np.isnan(single_class.low)
+    assert np.isnan(single_class.high)
+
+
+def test_functions_that_are_not_smooth_are_differentiated_too():
+    estimate = jm.likelihood_interval(lambda c: jm.recall(c).min(-1), [[90, 10], [20, 80]])
+    recall = jm.likelihood_interval(lambda c: jm.recall(c)[..., 1], [[90, 10], [20, 80]])
+    assert_allclose(estimate.low, recall.low, atol=1e-6)
+
+
+def test_many_classes_and_pytrees():
+    rng = np.random.default_rng(0)
+    k = 60
+    counts = rng.multinomial(5000, (np.eye(k) * 0.8 / k + 0.2 / k / k).ravel()).reshape(k, k)
+    both = jm.likelihood_interval(
+        lambda c: {"f1": jm.macro(jm.f1)(c), "two": jm.recall(c)[..., :2]}, counts
+    )
+    by_delta = jm.delta_method(jm.macro(jm.f1), counts)
+    assert_allclose(both["f1"].high - both["f1"].low, by_delta.high - by_delta.low, rtol=0.05)
+    assert both["two"].low.shape == (2,)
+    on_device = jm.likelihood_interval(jm.macro(jm.f1), jnp.asarray(counts))
+    assert_allclose(both["f1"].low, on_device.low, rtol=1e-5)
+
+
+def test_what_has_no_likelihood_is_refused():
+    with pytest.raises(ValueError, match="sums of weights do not say"):
+        jm.likelihood_interval(jm.accuracy, [[5.5, 1], [2, 3]])
+    hidden = jax.jit(lambda c: jm.likelihood_interval(jm.accuracy, c))
+    assert np.isnan(hidden(jnp.array([[5.5, 1], [2, 3]])).low)
+    assert np.isnan(hidden(jnp.array([[5.0, -1], [2, 3]])).high)
+
+
+@pytest.mark.parametrize(
+    ("metric", "recalls", "supports"),
+    [
+        ("balanced_accuracy", [0.99, 0.99], [495, 5]),
+        ("cohen_kappa", [0.99] * 10, [20] * 10),
+        ("macro_f1", [0.1] * 10, [10] * 10),
+        ("cohen_kappa", [0.1] * 10, [10] * 10),
+        ("balanced_accuracy", [0.99] * 10, [10] * 10),
+    ],
+)
+def test_intervals_cover_where_classes_are_rare_perfect_or_at_chance(metric, recalls, supports):
+    """400 test sets; of 400 intervals of 95 %, fewer than 366 (92 %) cover with probability 1 %."""
+    recalls, k = np.array(recalls), len(recalls)
+    shares = np.array(supports) / sum(supports)
+    wrong = ((1 - recalls) / (k - 1))[:, None] * (1 - np.eye(k))
+    cells = shares[:, None] * (wrong + np.diag(recalls))
+    drawn = np.random.default_rng(3).multinomial(sum(supports), cells.ravel(), 400)
+    drawn = drawn[(drawn.reshape(-1, k, k).sum(-1) > 0).all(-1)].reshape(-1, k, k)
+    estimates = jm.likelihood_interval(METRICS[metric], jnp.asarray(drawn))
+    truth = float(METRICS[metric](cells))
+    covered = (estimates.low <= truth) & (truth <= estimates.high)
+    assert covered.mean() >= 0.92
