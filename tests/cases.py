@@ -674,27 +674,26 @@ ESTIMATES: dict[str, Row] = {
         float32=1e-5,
     ),
     "leaderboard": Row(
-        call=lambda y, p: jm.leaderboard(
-            key(), jm.accuracy, y, p, num_classes=K, num_samples=DRAWS
+        call=lambda y, p, **options: jm.leaderboard(
+            key(), jm.accuracy, y, p, num_classes=K, num_samples=DRAWS, **options
         ),
         cases=against(_TRUE, np.stack([_PRED, _OTHER])),
         batch=False,
-        jit=False,
         draws=DRAWS,
-        why="random; " + _looks,
+        why="random, and the classifiers are no batch",
     ),
     **{
         f"mcnemar{variant}": Row(call=partial(jm.mcnemar, **_method), cases=_paired, float32=1e-5)
         for variant, _method in _mcnemars.items()
     },
-    **{
-        f"paired_difference_interval{variant}": Row(
-            call=partial(jm.paired_difference_interval, method=variant.strip() or "tango"),
-            cases=_paired,
-            float32=1e-5,
-        )
-        for variant in ("", " bonett_price")
-    },
+    "paired_difference_interval": Row(
+        call=jm.paired_difference_interval, cases=_paired, float32=1e-5
+    ),
+    "paired_difference_interval bonett_price": Row(
+        call=partial(jm.paired_difference_interval, method="bonett_price"),
+        cases=_paired,
+        float32=1e-5,
+    ),
     "permutation_test": Row(
         call=lambda p: jm.permutation_test(key(), jm.accuracy, p, num_samples=DRAWS),
         cases=_paired,

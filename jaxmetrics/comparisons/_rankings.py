@@ -20,7 +20,7 @@ from jaxmetrics._namespaces import Array, is_jax, lax, special, xp
 __all__: list[str] = []
 
 _SCALES = 48  # of how far true values differ, in the mixture over which draws are taken
-_PAIRS_AT_ONCE = 2**18
+_PAIRS_AT_ONCE = 2**16
 
 
 class Noise(NamedTuple):
@@ -66,13 +66,12 @@ def noise_of(second: Array, fourth: Array, n: Array) -> Noise:
     return Noise(second / n, directions, variances / n, shrunken / n)
 
 
-def differences(values: Array, noise: Noise) -> tuple[Array, Array]:
-    """Return all differences `v_i - v_j` and the variance of their noise, 0 if it is rounding."""
+def differences_of(noise: Noise) -> Array:
+    """Return the variances of the noise of all differences, `(M, M)`, 0 if they are rounding."""
     diagonal = xp.diagonal(noise.covariance)
     sums = diagonal[:, None] + diagonal
     variances = sums - 2 * noise.covariance
-    is_rounding = variances <= 64 * xp.finfo(sums.dtype).eps * sums
-    return values[:, None] - values, xp.where(is_rounding, 0, variances)
+    return xp.where(variances <= 64 * xp.finfo(sums.dtype).eps * sums, 0, variances)
 
 
 def normal(key: Key, shape: tuple[int, ...], dtype: np.dtype) -> Array:
@@ -84,20 +83,26 @@ def normal(key: Key, shape: tuple[int, ...], dtype: np.dtype) -> Array:
 def plausible_values(key: Key, values: Array, noise: Noise, size: int) -> Array:
     """Draw S times what the true values may be, up to what they have in common, `(S, M)`.
 
-    They are taken for a sample from a normal distribution, whose standard deviation has a
-    half-Cauchy prior of the scale of the noise over sqrt 2: Gelman (2006), Bayesian Analysis 1.
+    Along each direction they are taken for normal, with a multiple of a variance that is the same
+    for all, that of the noise there (who err alike are alike), or half of each, all as likely. The
+    root of the multiple has a half-Cauchy prior of scale 1 / sqrt 2: Gelman (2006), Bayesian
+    Analysis 1.
     """
     observed = values @ noise.directions
     quantiles = (np.arange(_SCALES) + 0.5) / _SCALES
-    unit = noise.shrunken.sum() / max(len(values) - 1, 1) / 2
-    scales = unit * np.tan(np.pi / 2 * quantiles).astype(values.dtype) ** 2
-    total = xp.maximum(noise.shrunken[:, None] + scales, xp.finfo(values.dtype).tiny)
-    log_likelihoods = -(xp.log(total) + observed[:, None] ** 2 / total).sum(0) / 2
+    multiples = (np.tan(np.pi / 2 * quantiles) ** 2 / 2).astype(values.dtype)
+    mean = noise.shrunken.sum() / max(len(values) - 1, 1)
+    shared = np.array([0, 0.5, 1], values.dtype)[:, None]
+    kinds = shared * mean + (1 - shared) * noise.shrunken
+    prior = (multiples[:, None, None] * kinds).reshape((3 * _SCALES, len(observed)))
+
+    total = xp.maximum(prior + noise.shrunken, xp.finfo(values.dtype).tiny)
+    log_likelihoods = -(xp.log(total) + observed**2 / total).sum(-1) / 2
     below = xp.cumsum(special.softmax(log_likelihoods))
-    # As often as each is likely, to the nearest draw.
+    # Each is drawn as often as it is likely, to the nearest draw.
     drawn = (below < ((np.arange(size) + 0.5) / size).astype(values.dtype)[:, None]).sum(-1)
-    scale = scales[xp.minimum(drawn, _SCALES - 1)][:, None]
-    kept = divide(scale, noise.shrunken + scale, 1.0)
+    drawn = xp.minimum(drawn, len(prior) - 1)
+    kept = divide(prior, prior + noise.shrunken, 1.0)[drawn]
     spread = xp.sqrt(noise.shrunken * kept)
     draws = observed * kept + spread * normal(key, (size, len(observed)), values.dtype)
     return matmul(draws, noise.directions.T)
@@ -116,22 +121,25 @@ def rank_shares(draws: Array, group: Array) -> Array:
 
 
 def shown_above(
-    key: Key, values: Array, noise: Noise, n: Array, *, size: int, level: float
+    key: Key, gaps: Array, squares: Array, noise: Noise, *, size: int, level: float
 ) -> Array:
     """Return which value i is shown to be above which j, `(M, M)`; all rightly, with `level`.
 
     The hypothesis that it is not is rejected where `(v_i - v_j) / s_ij` exceeds the quantile of the
     greatest such ratio of noise alone, of all pairs, then of those that are not yet rejected, until
-    no more are: Romano and Wolf (2005), Econometrica 73. With the n examples' differences d,
-    `s^2 = sum d^2 / n^2` is not centred: where d is as likely as -d, the ratio has no more extreme
-    values than a normal one, however few the examples.
+    no more are: Romano and Wolf (2005), Econometrica 73.
+
+    Args:
+        gaps: `v_i - v_j`.
+        squares: `s_ij^2`, with the n examples' differences d `sum d^2 / n^2`, not about their mean:
+            where d is as likely as -d, the ratio then has no more extreme values than a normal one,
+            however few the examples.
     """
-    gaps, variances = differences(values, noise)
-    ratios = divide(gaps, safe_sqrt(variances + gaps**2 / n))
-    precisions = divide(1.0, safe_sqrt(variances))
-    draws = normal(key, (size, len(noise.variances)), values.dtype) * xp.sqrt(noise.variances)
+    ratios = divide(gaps, safe_sqrt(squares))
+    precisions = divide(1.0, safe_sqrt(differences_of(noise)))
+    draws = normal(key, (size, len(noise.variances)), gaps.dtype) * xp.sqrt(noise.variances)
     draws = matmul(draws, noise.directions.T)
-    at_once = max(1, _PAIRS_AT_ONCE // len(values) ** 2)
+    at_once = max(1, _PAIRS_AT_ONCE // gaps.size)
 
     def quantile_of_greatest(weights: Array) -> Array:
         def greatest(draws: Array) -> Array:

@@ -81,13 +81,13 @@ def _delong(first: Ranked, second: Ranked, z: float) -> DeLong:
     classes = [restore(group, first.position) for group in (first.positive, first.negative)]
     a, b, gap = (moments_by_class(x, *classes) for x in (of_a, of_b, of_a - of_b))
     freedom = _degrees_of_freedom(gap)
-    estimates = [area_estimate(x, z, "score") for x in (a, b)]
     difference = _difference(a, b, area_estimate(gap, z, "normal"), _as_student(z, freedom))
     value, error = difference.value, difference.standard_error
     certain = xp.where(value == 0, 0, xp.inf * xp.sign(value))
     statistic = xp.where(error == 0, certain, value / xp.where(error == 0, 1, error))
     p_value = 2 * special.ndtr(-_as_normal(xp.abs(statistic), freedom))
-    return DeLong(*estimates, difference, statistic, p_value)
+    of_both = area_estimate(a, z, "score"), area_estimate(b, z, "score")
+    return DeLong(*of_both, difference, statistic, p_value)
 
 
 def _difference(a: Classes, b: Classes, gap: Estimate, t: Array) -> Estimate:

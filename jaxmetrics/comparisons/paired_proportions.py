@@ -83,7 +83,8 @@ def _reach(p: Array, q: Array, n: Array, z: float) -> Array:
         return distance - z * xp.sqrt(divide(variance, n)), xp.zeros_like(distance)
 
     most = 1 - p + q
-    return root(excess, xp.zeros_like(p), most, most / 2, rtol=xp.finfo(p.dtype).eps)
+    rtol = float(xp.finfo(p.dtype).eps)
+    return root(excess, xp.zeros_like(p), most, most / 2, rtol=rtol)
 
 
 def _bonett_price(p: Array, q: Array, n: Array, z: float) -> tuple[Array, Array]:
