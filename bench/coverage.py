@@ -320,7 +320,7 @@ SINGLE: dict[str, Contender] = {
     "posterior": Contender(by_posterior, FEWER),
 }
 PAIRED: dict[str, Contender] = {
-    "likelihood": Contender(difference_by("likelihood"), SEARCHED | ({10: 200} if _ON_CPU else {})),
+    "likelihood": Contender(difference_by("likelihood"), FEWER | {10: 50} if _ON_CPU else SEARCHED),
     "Tango": Contender(by_tango),
     "delta": Contender(difference_by("delta")),
     "BCa": Contender(difference_by("bootstrap"), FEWER | {10: 50} if _ON_CPU else FEWER),

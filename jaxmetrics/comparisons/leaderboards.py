@@ -20,6 +20,7 @@ from jaxmetrics._validation import (
     as_mask,
     check_examples,
     check_integer,
+    check_level,
     check_size,
     ids_in_range,
 )
@@ -32,9 +33,9 @@ from jaxmetrics.comparisons._rankings import (
     shown_above,
 )
 from jaxmetrics.counts import confusion_matrix
-from jaxmetrics.estimates import Estimate, Metric, normal_quantile
+from jaxmetrics.estimates import Estimate, Metric
 from jaxmetrics.intervals.derivatives import jacobian
-from jaxmetrics.intervals.likelihoods import likelihood_estimate
+from jaxmetrics.intervals.methods import IntervalMethod, Likelihood
 from jaxmetrics.intervals.replicates import LANES, map_tables
 from jaxmetrics.intervals.tables import as_floats, check_num_samples, nan_unless, where_answered
 
@@ -80,6 +81,7 @@ def leaderboard(
     *,
     num_classes: int,
     where: ArrayLike | None = None,
+    method: IntervalMethod = Likelihood(),  # noqa: B008  # it is frozen
     num_samples: int = 2000,
     level: float = 0.95,
 ) -> Leaderboard:
@@ -115,10 +117,11 @@ def leaderboard(
         y_preds: class ids `(M, n)`. An example with a label outside of `[0, num_classes)`, of any
             classifier, is left out.
         where: `(n,)`, True = counted.
+        method: of the intervals of `estimates`, from which that of the winner is made.
         num_samples: of draws for probabilities and for simultaneous intervals.
 
     Returns:
-        `Leaderboard`. The intervals of `estimates` are those of `likelihood_interval`.
+        `Leaderboard`.
 
     Raises:
         ValueError: shapes that do not fit, a metric of more than one number, or nowhere finite,
@@ -133,7 +136,7 @@ def leaderboard(
     >>> board.tiers.tolist(), board.rank_low.tolist(), board.rank_high.tolist()
     ([1, 2, 1], [1, 3, 1], [2, 3, 2])
     """
-    z = normal_quantile(level)
+    check_level(level)
     size, k = check_num_samples(num_samples), check_size(num_classes, "num_classes")
     floats = as_floats(metric)
     examples = _checked(y_true, y_preds, where, k)
@@ -151,7 +154,7 @@ def leaderboard(
         placed_key,
         Judgements(*placed),
         matrices.astype(float_dtype(matrices)),
-        z,
+        method(floats, matrices, level=level),
         metric=floats,
         size=size,
         level=level,
@@ -197,7 +200,7 @@ def _leaderboard(
     key: Key,
     examples: Judgements,
     matrices: Array,
-    z: float,
+    estimates: Estimate,
     *,
     metric: Metric,
     size: int,
@@ -206,8 +209,6 @@ def _leaderboard(
     n = examples.counted.sum().astype(matrices.dtype)
     keys = split(key)
     numbers = matrices[0].size
-    alone = partial(likelihood_estimate, metric, radius=z**2 / 2, stratified=False)
-    estimates = map_tables(alone, matrices, numbers)
     ranked = _last_if_nan(estimates.value)
     finite = ranked > -xp.inf
     slopes = map_tables(partial(_slope, metric), _towards_mean(matrices), numbers)

@@ -44,7 +44,7 @@ class IntervalMethod:
     ...     print(f"{method.name:10} {estimate.low:.2f} {estimate.high:.2f}")
     likelihood 0.85 0.96
     delta      0.85 0.96
-    bca        0.85 0.96
+    bca        0.86 0.97
     posterior  0.84 0.95
     """
 
