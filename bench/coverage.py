@@ -36,7 +36,7 @@ from scipy import special
 import jaxmetrics as jm
 from bench import harness
 from jaxmetrics.estimates import Metric
-from jaxmetrics.reports._overall import overall_values
+from jaxmetrics.reports._overall import Evidence, overall_values
 
 LEVEL = 0.95
 DATA_SETS = 2000
@@ -291,7 +291,7 @@ def _estimate(value: np.ndarray, low: np.ndarray, high: np.ndarray) -> jm.Estima
 
 def as_reported(counts: np.ndarray, level: float) -> Estimates:
     """What a report says of each matrix; an interval that it does not give is NaN."""
-    reported = [overall_values(m, level) for m in counts]
+    reported = [overall_values(Evidence(m, level)) for m in counts]
     values = {name: np.array([x[name][:3] for x in reported], float) for name in METRICS}
     return {name: _estimate(*x.T) for name, x in values.items()}
 

@@ -18,7 +18,7 @@ from scipy import stats
 
 import jaxmetrics as jm
 from jaxmetrics.reports import _pages
-from jaxmetrics.reports._overall import overall_values
+from jaxmetrics.reports._overall import Evidence, overall_values
 from jaxmetrics.reports.contents import Findings
 from jaxmetrics.reports.probabilities import area_values
 from jaxmetrics.reports.states import findings_of
@@ -341,10 +341,43 @@ def test_sums_of_weights_have_intervals_by_the_delta_method() -> None:
     assert jm.Report.from_counts([[9.5, 0], [0, 7]]).overall["macro_f1"].method is None
 
 
+def test_the_method_of_a_report_is_a_value() -> None:
+    for method in (jm.Delta("logit"), jm.Percentile(3, num_samples=200), jm.Posterior(1)):
+        report = jm.report(TRUE, PRED, method=method)
+        expected = method(jm.weighted(jm.f1), report.counts)
+        figure = report.overall["weighted_f1"]
+        assert figure[1:4] == (float(expected.low), float(expected.high), method.name)
+
+
+def test_a_report_of_clusters() -> None:
+    rng = np.random.default_rng(0)
+    truth, patients = rng.integers(0, 3, 600), np.repeat([f"p{i}" for i in range(30)], 20)
+    good = np.repeat(rng.random(30) < 0.8, 20)
+    pred = np.where(good, truth, rng.integers(0, 3, 600))
+    report, alone = jm.report(truth, pred, clusters=patients), jm.report(truth, pred)
+    np.testing.assert_array_equal(report.counts, alone.counts)
+    assert report.to_text().startswith("600 examples in 30 clusters, 3 classes\n")
+    assert report.to_dict()["num_clusters"] == 30
+    assert "600 examples in 30 clusters" in report.to_html()
+    tables = jm.confusion_matrix(truth, pred, groups=np.repeat(np.arange(30), 20))
+    expected = jm.likelihood_interval(jm.macro(jm.f1), tables, cluster_axis=0)
+    figure = report.overall["macro_f1"]
+    assert (figure.low, figure.high) == (float(expected.low), float(expected.high))
+    recall = jm.proportion_interval(
+        np.diagonal(tables, axis1=1, axis2=2), tables.sum(2), cluster_axis=0
+    )
+    assert [x.low for x in report.per_class["recall"]] == recall.low.tolist()
+    for name, x in report.overall.items():
+        if x.low is not None:
+            assert x.high - x.low > 2 * (alone.overall[name].high - alone.overall[name].low)
+    with pytest.raises(ValueError, match="probabilities of clusters"):
+        jm.report(truth, pred, y_prob=np.full((600, 3), 1 / 3), clusters=patients)
+
+
 def test_an_interval_of_a_report_covers_at_chance() -> None:
     """Ten classes, 100 examples: 300 intervals; fewer than 91 % cover with probability 0.1 %."""
     drawn = np.random.default_rng(5).multinomial(100, np.full(100, 0.01), 300).reshape(-1, 10, 10)
-    reports = [overall_values(counts, 0.95) for counts in drawn]
+    reports = [overall_values(Evidence(counts, 0.95)) for counts in drawn]
     for name, truth in {"cohen_kappa": 0.0, "balanced_accuracy": 0.1}.items():
         low, high = np.array([[x[name].low, x[name].high] for x in reports], float).T
         assert ((low <= truth) & (truth <= high)).mean() >= 0.91

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxmetrics._cell_sums import cells
 from jaxmetrics.estimates import Estimate, Metric
-from jaxmetrics.intervals import delta_method, likelihood_interval, proportion_interval
+from jaxmetrics.intervals import Delta, IntervalMethod, Likelihood, proportion_interval
 from jaxmetrics.metrics import (
     accuracy,
     balanced_accuracy,
@@ -56,50 +55,84 @@ def all_of(metrics: Mapping[str, Metric]) -> Metric:
     return lambda counts: {name: metric(counts) for name, metric in metrics.items()}
 
 
-def per_class_estimates(counts: np.ndarray, level: float) -> PerClass:
-    tp, fp, fn, tn = cells(counts)
-    proportion = partial(proportion_interval, level=level)
-    jaccard = proportion(tp, tp + fp + fn)
+class Evidence(NamedTuple):
+    """What intervals are computed from.
+
+    Attributes:
+        counts: `(K, K)`.
+        level: of the intervals.
+        method: of those that are no proportions; None for the one of first choice.
+        clusters: tables `(C, K, K)` whose sum the counts are, if examples come in clusters.
+    """
+
+    counts: np.ndarray
+    level: float
+    method: IntervalMethod | None = None
+    clusters: np.ndarray | None = None
+
+    @property
+    def tables(self) -> np.ndarray:
+        """The counts, or those of each cluster."""
+        return self.counts if self.clusters is None else self.clusters
+
+    def proportion(self, successes: np.ndarray, trials: np.ndarray) -> Estimate:
+        """Estimate a share from sums over parts of the tables."""
+        axis = None if self.clusters is None else 0
+        return proportion_interval(successes, trials, level=self.level, cluster_axis=axis)
+
+    def estimate(self, method: IntervalMethod, metric: Metric) -> Any:
+        axis = None if self.clusters is None else 0
+        return method(metric, self.tables, level=self.level, cluster_axis=axis)
+
+
+def per_class_estimates(evidence: Evidence) -> PerClass:
+    tp, fp, fn, tn = cells(evidence.tables)
+    jaccard = evidence.proportion(tp, tp + fp + fn)
     return PerClass(
-        precision=proportion(tp, tp + fp),
-        recall=proportion(tp, tp + fn),
-        specificity=proportion(tn, tn + fp),
+        precision=evidence.proportion(tp, tp + fp),
+        recall=evidence.proportion(tp, tp + fn),
+        specificity=evidence.proportion(tn, tn + fp),
         f1=Estimate(*(2 * j / (1 + j) for j in jaccard)),  # which grows with Jaccard's index
     )
 
 
-def overall_values(counts: np.ndarray, level: float) -> dict[str, ReportedValue]:
+def overall_values(evidence: Evidence) -> dict[str, ReportedValue]:
     """Report the overall values."""
-    right = value_of(proportion_interval(counts.trace(), counts.sum(), level=level), "wilson")
-    smooth = _smooth_values(counts, level)
+    tables = evidence.tables
+    right = evidence.proportion(tables.trace(axis1=-2, axis2=-1), tables.sum((-2, -1)))
+    accuracy = value_of(right, "wilson")
+    smooth = _smooth_values(evidence)
     return {
-        "accuracy": right,
+        "accuracy": accuracy,
         "balanced_accuracy": smooth["balanced_accuracy"],
         "macro_f1": smooth["macro_f1"],
-        "micro_f1": right,  # with one label per example
+        "micro_f1": accuracy,  # with one label per example
         "weighted_f1": smooth["weighted_f1"],
         "matthews_corrcoef": smooth["matthews_corrcoef"],
         "cohen_kappa": smooth["cohen_kappa"],
         # A maximum: an interval of the commonest class's share is none of the largest share.
-        "no_information_rate": ReportedValue(float(no_information_rate(counts))),
+        "no_information_rate": ReportedValue(float(no_information_rate(evidence.counts))),
     }
 
 
-def _smooth_values(counts: np.ndarray, level: float) -> dict[str, ReportedValue]:
-    """Report by likelihood, or sums of weights, which have none, by the delta method."""
-    if (counts != np.round(counts)).any():
+def _smooth_values(evidence: Evidence) -> dict[str, ReportedValue]:
+    """Report by the method, or that of first choice: likelihood, and for sums of weights, which
+    have none, the delta method.
+    """
+    counts, _, method, _ = evidence
+    metrics = _FRACTIONS | _COEFFICIENTS
+    if method is None and (counts != np.round(counts)).any():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that there are none at 0 and 1
-            estimates = delta_method(all_of(_FRACTIONS), counts, level=level, transform="logit")
-            estimates |= delta_method(all_of(_COEFFICIENTS), counts, level=level, transform="atanh")
-        return {name: value_of(x, "delta") for name, x in estimates.items()}
-    metrics = _FRACTIONS | _COEFFICIENTS
-    interval = partial(likelihood_interval, level=level)
+            estimates = evidence.estimate(Delta("logit"), all_of(_FRACTIONS))
+            estimates |= evidence.estimate(Delta("atanh"), all_of(_COEFFICIENTS))
+        return {name: value_of(x, Delta.name) for name, x in estimates.items()}
+    chosen = method or Likelihood()
     if len(counts) > _FEW_CLASSES:  # the derivatives are compiled, once for all
-        estimates = interval(all_of(metrics), counts)
+        estimates = evidence.estimate(chosen, all_of(metrics))
     else:
-        estimates = {name: interval(metric, counts) for name, metric in metrics.items()}
-    return {name: value_of(x, "likelihood") for name, x in estimates.items()}
+        estimates = {name: evidence.estimate(chosen, x) for name, x in metrics.items()}
+    return {name: value_of(x, chosen.name) for name, x in estimates.items()}
 
 
 def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedValue:

@@ -56,6 +56,10 @@ _METHODS = {
         " metric, on the logit scale (atanh where values can be negative), so that it stays within"
         " the range. Used for sums of weights, which have no likelihood."
     ),
+    "bca": "Bootstrap of the examples, bias-corrected and accelerated (Efron 1987).",
+    "percentile": "Bootstrap of the examples: percentiles of the replicates.",
+    "basic": "Bootstrap of the examples: percentiles of the replicates, reflected at the value.",
+    "studentized": "Bootstrap of the examples: percentiles of the replicates by their own errors.",
     "posterior": "Equal-tailed interval of the posterior under a flat prior; also of the violin.",
     "normal": (
         "Mean plus and minus z standard errors (z = 1.96 for 95 %), cut at 0 for what cannot be"

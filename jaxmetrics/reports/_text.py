@@ -49,8 +49,10 @@ def percent(level: float) -> str:
 
 
 def report_heading(report: ReportContents) -> str:
+    clusters = "" if report.num_clusters is None else f" in {report.num_clusters} clusters"
     ignored = f", {report.num_ignored} ignored" if report.num_ignored else ""
-    return f"{report.num_examples:.10g} examples{ignored}, {len(report.class_names)} classes"
+    number = f"{report.num_examples:.10g} examples{clusters}"
+    return f"{number}{ignored}, {len(report.class_names)} classes"
 
 
 def comparison_heading(report: ComparisonContents) -> str:

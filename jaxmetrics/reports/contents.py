@@ -26,6 +26,7 @@ class ReportContents:
     score_histogram: np.ndarray | None = None
     calibration_bins: np.ndarray | None = None
     calibrated_event: str | None = None
+    num_clusters: int | None = None
 
     @property
     def num_examples(self) -> float:
@@ -47,6 +48,7 @@ class ReportContents:
         return {
             "num_examples": self.num_examples,
             "num_ignored": self.num_ignored,
+            **({} if self.num_clusters is None else {"num_clusters": self.num_clusters}),
             "level": self.level,
             "overall": {name: as_json(x) for name, x in self.overall.items()},
             "classes": [

@@ -12,7 +12,7 @@ from jaxmetrics.comparisons import Comparison, compare_predictions, mcnemar
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.reports._csv import comparison_csv
 from jaxmetrics.reports._markdown import comparison_markdown
-from jaxmetrics.reports._overall import COMPARED, all_of, overall_values
+from jaxmetrics.reports._overall import COMPARED, Evidence, all_of, overall_values
 from jaxmetrics.reports._pages import comparison_page
 from jaxmetrics.reports._text import comparison_text
 from jaxmetrics.reports.contents import ComparisonContents
@@ -167,7 +167,7 @@ def _compared_values(
     matrices: np.ndarray, labels: tuple[np.ndarray, ...], rope: float, level: float
 ) -> dict[str, ComparedValue]:
     """Report the values of A and B as their reports do, and their differences by likelihood."""
-    a, b = (overall_values(matrix, level) for matrix in matrices)
+    a, b = (overall_values(Evidence(matrix, level)) for matrix in matrices)
     compared = compare_predictions(
         0, all_of(COMPARED), *labels, num_classes=matrices.shape[-1], rope=rope, level=level
     )

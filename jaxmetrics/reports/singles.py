@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from jaxmetrics._validation import ArrayLike, as_counts, as_square, check_real
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.estimates import Estimate
+from jaxmetrics.intervals import IntervalMethod
+from jaxmetrics.intervals.clusters import numbered_clusters
+from jaxmetrics.intervals.units import number_of_clusters
 from jaxmetrics.reports._csv import report_csv
 from jaxmetrics.reports._markdown import report_markdown
 from jaxmetrics.reports._overall import (
+    Evidence,
     overall_values,
     per_class_estimates,
     posterior_balanced_accuracy,
@@ -35,6 +40,8 @@ from jaxmetrics.streaming.totals import as_numpy
 
 __all__ = ["Report", "report"]
 
+_MOST_CELLS = 2**27  # of the tables of all clusters, 1 GB
+
 
 class Report(ReportContents):
     """What `report` found out about a classifier.
@@ -51,6 +58,7 @@ class Report(ReportContents):
         calibration_bins: `(bins, 3)`, of the last of two classes, or else of the predicted class,
             if there were probabilities.
         calibrated_event: what those bins are of, in a word.
+        num_clusters: of examples, if they come in clusters.
     """
 
     @classmethod
@@ -62,15 +70,18 @@ class Report(ReportContents):
         soft_counts: ArrayLike | None = None,
         num_ignored: int = 0,
         level: float = 0.95,
+        method: IntervalMethod | None = None,
     ) -> Report:
         """Report on one confusion matrix `(K, K)`, and on a soft one if there are probabilities.
 
         Args:
-            counts: `(K, K)`, integers or floats.
+            counts: `(K, K)`, integers or floats; or `(C, K, K)`, those of clusters.
             class_names: K names; "0" to "K - 1" if not given.
             soft_counts: `(K, K)`, from `soft_confusion_matrix`; adds the expected accuracy.
             num_ignored: examples that were left out of `counts`, for the record.
             level: of the intervals.
+            method: of the intervals of metrics that are no proportions, `Likelihood()` if not
+                given; for sums of weights, which have no likelihood, `Delta`.
 
         Raises:
             TypeError: `counts` does not hold real numbers.
@@ -81,13 +92,15 @@ class Report(ReportContents):
         >>> Report.from_counts([[9, 1], [3, 7]]).overall["accuracy"].value
         0.8
         """
-        matrix = _checked_matrix(counts)
+        tables = _checked_tables(counts)
+        matrix, clusters = (tables, None) if tables.ndim == 2 else (tables.sum(0), tables)
         names = _checked_names(class_names, len(matrix))
-        columns = per_class_estimates(as_counts(matrix), level)
+        evidence = Evidence(as_counts(matrix), level, method, clusters)
+        columns = per_class_estimates(evidence)
         overall = {}
-        for name, value in overall_values(matrix, level).items():
+        for name, value in overall_values(evidence).items():
             overall[name] = value
-            if name == "balanced_accuracy":
+            if name == "balanced_accuracy" and clusters is None:
                 posterior = posterior_balanced_accuracy(matrix, level)
                 overall["balanced_accuracy_posterior"] = posterior
         if soft_counts is not None:
@@ -97,7 +110,8 @@ class Report(ReportContents):
             name: [value_of(Estimate(*parts), "wilson") for parts in zip(*column, strict=True)]
             for name, column in columns._asdict().items()
         }
-        return cls(matrix, names, level, num_ignored, overall, per_class)
+        number = None if clusters is None else int(number_of_clusters(clusters))
+        return cls(matrix, names, level, num_ignored, overall, per_class, num_clusters=number)
 
     @classmethod
     def from_state(
@@ -196,18 +210,21 @@ class Report(ReportContents):
         return report_page(self, title)
 
 
-def _checked_matrix(counts: ArrayLike) -> np.ndarray:
-    """Convert counts to int64 or floats."""
+def _checked_tables(counts: ArrayLike) -> np.ndarray:
+    """Convert counts, of clusters or not, to int64 or floats."""
     matrix = np.asarray(counts)
     if matrix.dtype.kind not in "iu":
         check_real(matrix, "counts")
     whole = matrix.dtype.kind in "iu" and (matrix.size == 0 or matrix.max() < 2**63)
     # Unsigned differences would wrap around.
     matrix = matrix.astype(np.int64 if whole else float)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"counts must be one square matrix (K, K), got shape {matrix.shape}.")
-    if len(matrix) < 2:
-        raise ValueError(f"a report needs at least two classes, got {len(matrix)}.")
+    if matrix.ndim not in (2, 3) or matrix.shape[-2] != matrix.shape[-1]:
+        raise ValueError(
+            f"counts must be one square matrix (K, K), got shape {matrix.shape}; those of clusters"
+            " are (C, K, K)."
+        )
+    if matrix.shape[-1] < 2:
+        raise ValueError(f"a report needs at least two classes, got {matrix.shape[-1]}.")
     # Float32 ends at 3e38.
     check_each((matrix >= 0) & (matrix <= 1e30), matrix, "counts", "a number from 0 to 1e30")
     if not matrix.any():
@@ -232,8 +249,10 @@ def report(
     *,
     y_prob: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    clusters: ArrayLike | Sequence[Any] | None = None,
     class_names: Sequence[str] | None = None,
     level: float = 0.95,
+    method: IntervalMethod | None = None,
 ) -> Report:
     """Report on predictions, each number with its interval, from labels on the host.
 
@@ -246,8 +265,11 @@ def report(
             the ROC curve against the others.
         sample_weight: `(n,)`; intervals read weights as frequencies (weight 2 = the row written
             twice).
+        clusters: `(n,)` ids of groups of examples that may be alike, as those of one patient, of
+            any kind; a warning for fewer than 20.
         class_names: names of the ids 0 to K - 1, or, for strings, the classes in the order wanted.
         level: of the intervals.
+        method: as for `Report.from_counts`.
 
     Raises:
         TypeError: labels that are neither strings nor integers, other arguments that are no
@@ -288,14 +310,36 @@ def report(
     if prob is not None:
         valid = are_probabilities(prob) | ~counted
         check_each(valid, prob, "y_prob", "probabilities that sum to 1")
+    groups, number = None, None
+    if clusters is not None:
+        groups, number = numbered_clusters(clusters, true.shape)
+        _check_size_of_clusters(number, k)
     counts = confusion_matrix(
-        true, pred, num_classes=max(k, 1), sample_weight=weights, where=counted
+        true,
+        pred,
+        num_classes=max(k, 1),
+        sample_weight=weights,
+        where=counted,
+        groups=groups,
+        num_groups=number,
     )
     num_ignored = int((~counted).sum())
-    result = Report.from_counts(counts, class_names=names, num_ignored=num_ignored, level=level)
+    result = Report.from_counts(
+        counts, class_names=names, num_ignored=num_ignored, level=level, method=method
+    )
     if prob is None:
         return result
+    if groups is not None:
+        raise ValueError("probabilities of clusters are not reported: leave out y_prob.")
     return result.with_probabilities(probability_sums(np.where(counted, true, -1), prob, weights))
+
+
+def _check_size_of_clusters(number: int, k: int) -> None:
+    if number * k * k > _MOST_CELLS:
+        raise ValueError(
+            f"{number} clusters of {k} classes are {number * k * k:.3g} cells: at most"
+            f" {_MOST_CELLS:.3g} are held. Merge clusters or classes."
+        )
 
 
 def _checked_columns(y_prob: ArrayLike, n: int) -> np.ndarray:
