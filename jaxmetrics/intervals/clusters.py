@@ -112,13 +112,13 @@ def _is_missing(x: Any) -> bool:
         return True
 
 
-def warn_if_few(number: int) -> None:
+def warn_if_few(number: int, stacklevel: int = 3) -> None:
     """Warn of fewer clusters than intervals were simulated for."""
     if number < FEWEST:
         warnings.warn(
             f"{number} clusters are few: intervals were found to cover from {FEWEST} clusters, with"
             " fewer they may be too narrow.",
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
 
 
@@ -145,8 +145,9 @@ def student_quantile(z: float, degrees_of_freedom: Array) -> Array:
 
 def sums_by_cluster(values: Array, numbers: Array, size: int) -> Array:
     """Add up values `(..., n)` by the number of their cluster, `(..., size)`."""
+    values, numbers = xp.broadcast_arrays(values, numbers)
     *batch, n = values.shape
-    rows, numbers = values.reshape((-1, n)), xp.broadcast_to(numbers, values.shape)
+    rows = values.reshape((-1, n))
     first = size * xp.arange(len(rows))[:, None]  # number of a batch entry
     place = (numbers.reshape(rows.shape) + first).ravel()
     if on_device(rows, place):
