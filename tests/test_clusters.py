@@ -254,3 +254,62 @@ def test_few_clusters_of_examples_that_count_give_a_warning() -> None:
     with pytest.warns(UserWarning, match="15 clusters are few") as caught:
         jm.delong(np.where(ids < 15, truth, -1), score, -score, clusters=ids)
     assert caught[0].filename == __file__
+
+
+def test_means_of_clusters_from_the_definition() -> None:
+    """The jackknife of clusters, weights and a mask; without clusters Student's interval."""
+    rng = np.random.default_rng(0)
+    ids = np.repeat(np.arange(30), rng.integers(1, 8, 30))
+    x, w = rng.exponential(size=len(ids)), rng.integers(0, 4, len(ids))
+    keep = rng.random(len(ids)) < 0.8
+    names = [f"patient {i}" for i in ids]
+    nan = np.where(keep, x, np.nan)
+    result = jm.mean_interval(nan, sample_weight=w, where=keep, clusters=names)
+    w = w * keep
+    used = np.unique(ids[w > 0])
+    mean = (w * x).sum() / w.sum()
+    left_out = np.array([np.average(x[ids != c], weights=w[ids != c]) for c in used])
+    error = np.sqrt((len(used) - 1) / len(used) * ((left_out - mean) ** 2).sum())
+    sizes = np.array([w[ids == c].sum() for c in used])
+    t = stats.t.ppf(0.975, sizes.sum() ** 2 / (sizes**2).sum() - 1)
+    expected = [mean, mean - t * error, mean + t * error, error]
+    np.testing.assert_allclose(result[:4], expected, rtol=1e-5)
+    logarithmic = jm.mean_interval(
+        nan, sample_weight=w, where=keep, clusters=names, transform="log"
+    )
+    expected = mean * np.exp([-t * error / mean, t * error / mean])
+    np.testing.assert_allclose(logarithmic[1:3], expected, rtol=1e-5)
+
+    alone = jm.mean_interval(x, level=0.9)
+    interval = stats.ttest_1samp(x, 0).confidence_interval(0.9)
+    np.testing.assert_allclose(alone[1:3], interval, rtol=1e-6)
+    single = jm.mean_interval(x, level=0.9, clusters=np.arange(len(x)))
+    np.testing.assert_allclose(single[:4], alone[:4], rtol=1e-12)
+
+
+def test_means_of_one_unit_have_no_interval() -> None:
+    with pytest.warns(UserWarning, match="1 clusters are few"):
+        of_one = jm.mean_interval([1.0, 3.0], clusters=["a", "a"])
+    assert of_one.value == 2
+    assert np.isnan(of_one[1:4]).all()
+    assert np.isnan(jm.mean_interval([1.0])[1:4]).all()
+    assert np.isnan(jm.mean_interval([])[:4]).all()
+    with pytest.raises(ValueError, match=r"values\[1\] is nan"):
+        jm.mean_interval([1.0, np.nan])
+
+
+@pytest.mark.parametrize("sizes", [(6, 6), (10, 1)])
+def test_the_interval_of_a_mean_covers_for_clusters(sizes: tuple[int, int]) -> None:
+    """4000 test sets of 20 clusters, an intraclass correlation of 0.5; normal values, and log
+    losses. Without clusters the interval of the former covers in 60 to 75 %.
+    """
+    rng, ids = np.random.default_rng(1), np.repeat(np.arange(20), sizes * 10)
+    effects = np.sqrt(0.5) * rng.normal(size=(4000, 20))[:, ids]
+    x = effects + np.sqrt(0.5) * rng.normal(size=effects.shape)
+    low, high = jm.mean_interval(x, clusters=ids)[1:3]
+    assert ((low <= 0) & (high >= 0)).mean() > 0.94
+    low, high = jm.mean_interval(x)[1:3]
+    assert ((low <= 0) & (high >= 0)).mean() < 0.8
+    losses = -np.log(stats.norm.cdf(x)) / 3  # of mean 1/3
+    low, high = jm.mean_interval(losses, clusters=ids, transform="log")[1:3]
+    assert ((low <= 1 / 3) & (high >= 1 / 3)).mean() > 0.92

@@ -10,7 +10,8 @@ batch: `(..., K, K)` gives estimates of shape `(..., *shape of the array)`.
 - `posterior` asks which metrics are plausible, given the counts and a prior: also where no error
   was seen. With many classes of few examples the prior outweighs the counts.
 - `delta_method` differentiates the metric; nothing is drawn.
-- `proportion_interval` is for fractions of independent examples.
+- `proportion_interval` is for fractions of independent examples, `mean_interval` for means of
+  examples or of clusters of them.
 - `bootstrap_examples` is for statistics that no counts determine, such as the area under the ROC
   curve, and for clusters.
 
@@ -28,4 +29,5 @@ from jaxmetrics.intervals.examples import *
 from jaxmetrics.intervals.posterior_draws import *
 from jaxmetrics.intervals.delta import *
 from jaxmetrics.intervals.likelihoods import *
+from jaxmetrics.intervals.means import *
 from jaxmetrics.intervals.proportions import *

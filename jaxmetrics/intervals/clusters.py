@@ -155,3 +155,8 @@ def sums_by_cluster(values: Array, numbers: Array, size: int) -> Array:
     else:
         sums = np.bincount(place, rows.ravel(), minlength=size * len(rows))
     return sums.reshape((*batch, size))
+
+
+def fewest_clusters(numbers: Array, size: int, counted: Array) -> int:
+    """Return of how many clusters examples count, in that batch entry where they are fewest."""
+    return int((sums_by_cluster(counted, numbers, size) > 0).sum(-1).min(initial=size))

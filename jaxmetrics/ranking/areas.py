@@ -14,6 +14,7 @@ from jaxmetrics._namespaces import Array, float_dtype, is_known, lax, on_device,
 from jaxmetrics._validation import ArrayLike, as_float, check_option, is_integer
 from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile
 from jaxmetrics.intervals.clusters import (
+    fewest_clusters,
     numbered_clusters,
     student_quantile,
     sums_by_cluster,
@@ -336,8 +337,8 @@ def numbers_of_clusters(
     numbers, size = numbered_clusters(clusters, shape)
     if not on_device(rankings):
         counted = rankings[0].positive + rankings[0].negative > 0
-        in_cluster = sums_by_cluster(counted, take(numbers, rankings[0].position), size)
-        warn_if_few(int((in_cluster > 0).sum(-1).min(initial=size)), stacklevel=4)
+        ordered = take(numbers, rankings[0].position)
+        warn_if_few(fewest_clusters(ordered, size, counted), stacklevel=4)
     return numbers, size
 
 
@@ -358,7 +359,7 @@ class Moments(NamedTuple):
 
 
 class Classes(NamedTuple):
-    """The moments of both classes, and of clusters the covariance of their means and their number."""
+    """The moments of both classes; of clusters, whose means covary, also their number."""
 
     positives: Moments
     negatives: Moments
