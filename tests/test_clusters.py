@@ -171,8 +171,8 @@ def test_areas_of_clusters_as_published() -> None:
     np.testing.assert_allclose(result.difference.value, 0.0014, atol=5e-5)
     np.testing.assert_allclose(result.p_value, 0.8271, atol=2e-3)  # by the normal distribution
     for reader, score in ((result.b, first), (result.a, second)):
-        expected = jm.delong_interval(truth, score, clusters=ids)
-        np.testing.assert_allclose(reader, expected, rtol=1e-12)
+        alone = jm.delong_interval(truth, score, clusters=ids)
+        np.testing.assert_allclose(reader, alone, rtol=1e-12)
 
 
 def test_areas_of_clusters_from_the_definition() -> None:

@@ -64,7 +64,8 @@ def bootstrap_examples(
         clusters: `(n,)` ids, of any hashable kind, of groups of examples that belong together (of
             one patient, say); whole groups are drawn, and left out by the jackknife. With groups
             that differ in size `"indices"` gives resamples that do, too, one by one on the host.
-            Fewer than 20 groups give a warning.
+            Fewer than 20 groups give a warning; simulated for means, BCa covers in 91 to 93 % with
+            20 groups (`mean_interval` in 94 %), in 92 to 95 % with 40 to 100.
 
     Returns:
         `Estimate` or a pytree of them, as `bootstrap`. Memory stays bounded: replicates are
