@@ -99,22 +99,22 @@ def delong(
 def _delong(
     first: Ranked, second: Ranked, numbers: Array | None, z: float, *, num_clusters: int
 ) -> DeLong:
-    of_a, of_b = (restore(placement_values(ranked), ranked.position) for ranked in (first, second))
-    classes = [restore(group, first.position) for group in (first.positive, first.negative)]
+    v_a, v_b = (restore(placement_values(ranked), ranked.position) for ranked in (first, second))
+    positive, negative = (restore(x, first.position) for x in (first.positive, first.negative))
 
     def of_classes(placements: Array) -> Classes:
-        return moments_by_class(placements, *classes, numbers, num_clusters)
+        return moments_by_class(placements, positive, negative, numbers, num_clusters)
 
-    a, b, gap = map(of_classes, (of_a, of_b, of_a - of_b))
+    a, b, gap = map(of_classes, (v_a, v_b, v_a - v_b))
     freedom = degrees_of_freedom(gap)
-    estimates = [area_estimate(x, quantile(x, z), "score") for x in (a, b)]
+    of_a, of_b = (area_estimate(x, quantile(x, z), "score") for x in (a, b))
     difference = area_estimate(gap, z, "normal")
     difference = _difference(a, b, difference, student_quantile(z, freedom))
     value, error = difference.value, difference.standard_error
     certain = xp.where(value == 0, 0, xp.inf * xp.sign(value))
     statistic = xp.where(error == 0, certain, value / xp.where(error == 0, 1, error))
     p_value = 2 * special.ndtr(-_as_normal(xp.abs(statistic), freedom))
-    return DeLong(*estimates, difference, statistic, p_value)
+    return DeLong(of_a, of_b, difference, statistic, p_value)
 
 
 def _difference(a: Classes, b: Classes, gap: Estimate, t: Array) -> Estimate:
