@@ -436,6 +436,11 @@ OF_CURVES: dict[str, Row] = {
     "delong_interval": Row(
         call=jm.delong_interval, cases=_binary, examples=(-1, -1), options=("where",)
     ),
+    "delong_interval clusters": Row(
+        call=partial(jm.delong_interval, clusters=np.arange(N) * 2 // 3),
+        cases=_binary,
+        float32=1e-5,
+    ),
     "delong": Row(call=jm.delong, cases=against(_BINARY, _SCORE, _SCORE_B), examples=(-1, -1, -1)),
 }
 
@@ -600,6 +605,8 @@ _mcnemars: dict[str, Any] = {"": {}} | {
     f" {name}": {"method": name} for name in ("exact", "corrected", "asymptotic")
 }
 
+_shares = alone({"ordinary": _PROB[:, 0], "other": _PROB[:, 1] ** 2})
+
 ESTIMATES: dict[str, Row] = {
     "bootstrap": Row(
         call=lambda c: jm.bootstrap(key(), jm.f1, c, num_samples=DRAWS), cases=_TABLES, **_random
@@ -633,6 +640,18 @@ ESTIMATES: dict[str, Row] = {
     ),
     "likelihood_interval stratified": Row(
         call=partial(jm.likelihood_interval, jm.f1, stratified=True), cases=_TABLES, float32=1e-5
+    ),
+    "mean_interval": Row(
+        call=jm.mean_interval,
+        cases=_shares,
+        smooth=(0,),
+        examples=(-1,),
+        options=("where", "sample_weight"),
+    ),
+    "mean_interval clusters": Row(
+        call=partial(jm.mean_interval, transform="log", clusters=np.arange(N) * 2 // 3),
+        cases=_shares,
+        smooth=(0,),
     ),
     "delta_method": Row(
         call=partial(jm.delta_method, jm.macro(jm.f1)), cases=_TABLES, float32=1e-5

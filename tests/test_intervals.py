@@ -954,8 +954,8 @@ def test_coverage_of_balanced_accuracy() -> None:
             r"got \(3,\), \(2, 3\)",
         ),
         (
-            lambda: jm.bootstrap_examples(KEY, np.mean, np.ones(3), clusters=[0, 1, 1]),
-            'resample="weights"',
+            lambda: jm.bootstrap_examples(KEY, jnp.mean, np.ones(41), clusters=np.arange(41) // 2),
+            'from 1 to 2 examples.*resample="weights"',
         ),
         (
             lambda: jm.bootstrap_examples(KEY, np.mean, np.ones(3), clusters=[0, 1]),

@@ -554,6 +554,7 @@ def test_delong_interval() -> None:
     close(by_score.standard_error, error)
     assert np.isnan(jm.delong_interval([0, 1], [0.1, 0.2], method="logit").low)
     assert np.isnan(jm.delong_interval([1, 1], [0.1, 0.2]).low)
+    assert 0 < jm.delong_interval([0, 1], [0.1, 0.2]).low < 0.5
     batch = jm.delong_interval(y, np.stack([score, -score]))
     close(batch.value, [a, 1 - a])
     close(batch.low[0], 1 - batch.high[1])

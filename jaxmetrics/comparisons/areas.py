@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +12,16 @@ from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, special, xp
 from jaxmetrics._validation import ArrayLike, as_array, check_examples
 from jaxmetrics.estimates import Estimate, normal_quantile
-from jaxmetrics.ranking.areas import Classes, area_estimate, moments_by_class, placement_values
+from jaxmetrics.intervals.clusters import student_quantile
+from jaxmetrics.ranking.areas import (
+    Classes,
+    area_estimate,
+    degrees_of_freedom,
+    moments_by_class,
+    numbers_of_clusters,
+    placement_values,
+    quantile,
+)
 from jaxmetrics.ranking.ranks import Ranked, rank, restore
 
 __all__ = ["DeLong", "delong"]
@@ -28,7 +38,12 @@ class DeLong(NamedTuple):
 
 
 def delong(
-    y_true: ArrayLike, y_score_a: ArrayLike, y_score_b: ArrayLike, *, level: float = 0.95
+    y_true: ArrayLike,
+    y_score_a: ArrayLike,
+    y_score_b: ArrayLike,
+    *,
+    level: float = 0.95,
+    clusters: ArrayLike | Sequence[Any] | None = None,
 ) -> DeLong:
     """Compare two areas under the ROC curve by DeLong's test.
 
@@ -51,13 +66,17 @@ def delong(
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`; negative labels leave their examples out.
         y_score_a, y_score_b: real numbers, `(..., n)`.
+        clusters: as for `delong_interval`; the error is then Obuchowski's. Simulated with 20 to 100
+            clusters of sizes up to 10:1 the test of 5 % has a size of at most 9.5 %, of equal sizes
+            7 %, where the test without clusters has up to 57 %.
 
     Returns:
         `DeLong`; `p_value` is two-sided. NaN without two positives and two negatives, on the device
         also where a score that counts is NaN. An error of 0 makes p 1 without a difference, else 0.
 
     Raises:
-        ValueError: unequal lengths, a level outside of (0, 1), and what `roc_auc` refuses.
+        ValueError: unequal lengths, a level outside of (0, 1), and what `roc_auc` and
+            `delong_interval` refuse.
 
     >>> result = delong([0, 0, 1, 1, 1], [0.1, 0.4, 0.35, 0.8, 0.9], [0.2, 0.6, 0.1, 0.7, 0.5])
     >>> result.a.value.round(4), result.b.value.round(4)
@@ -72,22 +91,30 @@ def delong(
         {"y_true": np.shape(y_true), **{name: score.shape for name, score in scores.items()}}
     )
     first, second = (rank(y_true, score, name=name) for name, score in scores.items())
-    return _delong(first, second, z)
+    numbers, size = numbers_of_clusters(clusters, first, second)
+    return _delong(first, second, numbers, z, num_clusters=size)
 
 
 @compiled
-def _delong(first: Ranked, second: Ranked, z: float) -> DeLong:
-    of_a, of_b = (restore(placement_values(ranked), ranked.position) for ranked in (first, second))
-    classes = [restore(group, first.position) for group in (first.positive, first.negative)]
-    a, b, gap = (moments_by_class(x, *classes) for x in (of_a, of_b, of_a - of_b))
-    freedom = _degrees_of_freedom(gap)
-    difference = _difference(a, b, area_estimate(gap, z, "normal"), _as_student(z, freedom))
+def _delong(
+    first: Ranked, second: Ranked, numbers: Array | None, z: float, *, num_clusters: int
+) -> DeLong:
+    v_a, v_b = (restore(placement_values(ranked), ranked.position) for ranked in (first, second))
+    positive, negative = (restore(x, first.position) for x in (first.positive, first.negative))
+
+    def of_classes(placements: Array) -> Classes:
+        return moments_by_class(placements, positive, negative, numbers, num_clusters)
+
+    a, b, gap = map(of_classes, (v_a, v_b, v_a - v_b))
+    freedom = degrees_of_freedom(gap)
+    of_a, of_b = (area_estimate(x, quantile(x, z), "score") for x in (a, b))
+    difference = area_estimate(gap, z, "normal")
+    difference = _difference(a, b, difference, student_quantile(z, freedom))
     value, error = difference.value, difference.standard_error
     certain = xp.where(value == 0, 0, xp.inf * xp.sign(value))
     statistic = xp.where(error == 0, certain, value / xp.where(error == 0, 1, error))
     p_value = 2 * special.ndtr(-_as_normal(xp.abs(statistic), freedom))
-    of_both = area_estimate(a, z, "score"), area_estimate(b, z, "score")
-    return DeLong(*of_both, difference, statistic, p_value)
+    return DeLong(of_a, of_b, difference, statistic, p_value)
 
 
 def _difference(a: Classes, b: Classes, gap: Estimate, t: Array) -> Estimate:
@@ -104,15 +131,6 @@ def _difference(a: Classes, b: Classes, gap: Estimate, t: Array) -> Estimate:
     return gap._replace(low=low, high=high)
 
 
-def _degrees_of_freedom(of_classes: Classes) -> Array:
-    """Return Welch and Satterthwaite's, for the sum of the variances of two means."""
-    positives, negatives = of_classes
-    variance = positives.variance_of_mean + negatives.variance_of_mean
-    squares = sum(divide(x.variance_of_mean**2, x.number - 1) for x in of_classes)
-    least = xp.minimum(positives.number, negatives.number) - 1
-    return xp.maximum(divide(variance**2, squares), least)
-
-
 def _as_normal(t: Array, freedom: Array) -> Array:
     """Return z with the two tails of t >= 0 under Student's distribution.
 
@@ -120,9 +138,3 @@ def _as_normal(t: Array, freedom: Array) -> Array:
     Statistics 30.
     """
     return (8 * freedom + 1) / (8 * freedom + 3) * xp.sqrt(freedom * xp.log1p(t**2 / freedom))
-
-
-def _as_student(z: float, freedom: Array) -> Array:
-    """Return the inverse of `_as_normal`."""
-    z = z * (8 * freedom + 3) / (8 * freedom + 1)
-    return xp.sqrt(freedom * xp.expm1(z**2 / freedom))

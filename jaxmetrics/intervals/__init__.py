@@ -14,7 +14,7 @@ batch: `(..., K, K)` gives estimates of shape `(..., *shape of the array)`.
 - `delta_method` differentiates the metric; nothing is drawn.
 - `Likelihood()`, `Delta(transform)`, `BCa(key)`, `Posterior(key)`, ... are these as values, to hand
   to what needs a method.
-- `proportion_interval` is for fractions of independent examples.
+- `proportion_interval` is for fractions of examples, `mean_interval` for means.
 - `bootstrap_examples` is for statistics that no counts determine, such as the area under the ROC
   curve, and for clusters.
 
@@ -35,5 +35,6 @@ from jaxmetrics.intervals.examples import *
 from jaxmetrics.intervals.posterior_draws import *
 from jaxmetrics.intervals.delta import *
 from jaxmetrics.intervals.likelihoods import *
+from jaxmetrics.intervals.means import *
 from jaxmetrics.intervals.proportions import *
 from jaxmetrics.intervals.methods import *

@@ -145,8 +145,9 @@ def student_quantile(z: float, degrees_of_freedom: Array) -> Array:
 
 def sums_by_cluster(values: Array, numbers: Array, size: int) -> Array:
     """Add up values `(..., n)` by the number of their cluster, `(..., size)`."""
+    values, numbers = xp.broadcast_arrays(values, numbers)
     *batch, n = values.shape
-    rows, numbers = values.reshape((-1, n)), xp.broadcast_to(numbers, values.shape)
+    rows = values.reshape((-1, n))
     first = size * xp.arange(len(rows))[:, None]  # number of a batch entry
     place = (numbers.reshape(rows.shape) + first).ravel()
     if on_device(rows, place):
@@ -154,3 +155,8 @@ def sums_by_cluster(values: Array, numbers: Array, size: int) -> Array:
     else:
         sums = np.bincount(place, rows.ravel(), minlength=size * len(rows))
     return sums.reshape((*batch, size))
+
+
+def fewest_clusters(numbers: Array, size: int, counted: Array) -> int:
+    """Return of how many clusters examples count, in that batch entry where they are fewest."""
+    return int((sums_by_cluster(counted, numbers, size) > 0).sum(-1).min(initial=size))

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
 
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import HostKey, Key, KeyLike, place
-from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, on_device, xp
+from jaxmetrics._namespaces import Array, float_dtype, is_jax, on_device, xp
 from jaxmetrics._validation import (
     ArrayLike,
     as_array,
     check_level,
     check_option,
     check_real,
-    is_integer,
 )
 from jaxmetrics.intervals import replicates, samplers
 from jaxmetrics.intervals.acceleration import acceleration_of
+from jaxmetrics.intervals.clusters import numbered_clusters, warn_if_few
 from jaxmetrics.intervals.quantiles import METHODS, estimates_of
 from jaxmetrics.intervals.replicates import map_in_blocks
 from jaxmetrics.intervals.tables import (
@@ -43,7 +44,7 @@ def bootstrap_examples(
     level: float = 0.95,
     method: Literal["bca", "percentile", "basic"] = "bca",
     resample: Literal["indices", "weights"] = "indices",
-    clusters: ArrayLike | None = None,
+    clusters: ArrayLike | Sequence[Any] | None = None,
 ) -> Any:
     """Estimate any statistic of examples with a bootstrap interval, by resampling the examples.
 
@@ -60,17 +61,22 @@ def bootstrap_examples(
         resample: `"indices"` calls `statistic(*resampled_arrays)`; `"weights"` calls
             `statistic(*arrays, sample_weight=w)`, w `(n,)` how often each example was drawn: faster
             where the statistic sorts, since the order stays.
-        clusters: `(n,)` ids of groups of examples that belong together (of one patient, say); whole
-            groups are drawn, with `resample="weights"`.
+        clusters: `(n,)` ids, of any hashable kind, of groups of examples that belong together (of
+            one patient, say); whole groups are drawn, and left out by the jackknife. With groups
+            that differ in size `"indices"` gives resamples that do, too, one by one on the host.
+            Fewer than 20 groups give a warning; simulated for means, BCa covers in 91 to 93 % with
+            20 groups (`mean_interval` in 94 %), in 92 to 95 % with 40 to 100.
 
     Returns:
         `Estimate` or a pytree of them, as `bootstrap`. Memory stays bounded: replicates are
         evaluated in chunks.
 
     Raises:
-        TypeError: clusters that are no integers, or hidden by jit.
-        ValueError: unequal lengths, no examples, clusters with indices, num_samples < 2, a level
-            outside of (0, 1), an unknown method, a statistic that is nowhere finite.
+        TypeError: cluster ids that are not hashable, or hidden by jit; weights for a statistic
+            without an argument `sample_weight`.
+        ValueError: unequal lengths, no examples, missing cluster ids, on the device indices of
+            clusters that differ in size, num_samples < 2, a level outside of (0, 1), an unknown
+            method, a statistic that is nowhere finite.
 
     >>> error = np.linspace(0, 1, 101) ** 2
     >>> estimate = bootstrap_examples(0, np.median, error)
@@ -90,14 +96,17 @@ def bootstrap_examples(
             "arrays must have the same number of examples, at least one, on their first axis, got"
             f" {shapes or None}."
         )
-    members = None if clusters is None else _members(clusters, *lengths.pop())
-    if members is not None and resample == "indices":
-        raise ValueError(
-            'clusters differ in size, so that their indices do too: take resample="weights".'
-        )
-    units = len(examples[0]) if members is None else int(members.max()) + 1
+    if resample == "weights":
+        _check_takes_weights(statistic)
+    members, units = None, len(examples[0])
+    if clusters is not None:
+        numbers, units = numbered_clusters(clusters, *lengths)
+        members = _Members(numbers, np.argsort(numbers, kind="stable"), np.bincount(numbers))
+        warn_if_few(units)
     if not on_device(examples) and _answers_on_device(statistic, examples, resample):
         examples = tuple(map(jax.numpy.asarray, examples))
+    if members is not None and resample == "indices" and on_device(examples):
+        _check_of_one_size(members.sizes)
     placed_key, *placed = place(key, *examples)
     estimates = _bootstrap_examples(
         placed_key,
@@ -125,21 +134,59 @@ def _answers_on_device(
         return True
 
 
-def _members(clusters: ArrayLike, n: int) -> np.ndarray:
-    """Number the clusters of the examples from 0."""
-    ids = as_array(clusters, "clusters")
-    if not is_known(ids) or not is_integer(ids):
-        raise TypeError(f"clusters must hold integers that jit does not hide, got {ids.dtype}.")
-    if ids.shape != (n,):
-        raise ValueError(f"clusters must have shape (n,) = ({n},), got {ids.shape}.")
-    return np.unique(np.asarray(ids), return_inverse=True)[1].astype(np.int32)
+class _Members(NamedTuple):
+    """The examples of clusters."""
+
+    numbers: Array  # of the cluster of each example
+    examples: Array  # cluster after cluster
+    sizes: Array  # of the clusters
+
+    def of(self, drawn: Array) -> Array:
+        """List the examples of clusters `(..., m)`; of `(m,)` only where clusters differ in size.
+
+        On the device they do not.
+        """
+        if on_device(drawn) or (self.sizes == self.sizes[0]).all():
+            rows = self.examples.reshape((len(self.sizes), -1))
+            return rows[drawn].reshape((*drawn.shape[:-1], -1))
+        if drawn.ndim > 1:
+            raise ValueError("resamples of clusters that differ in size make no array.")
+        sizes, first = self.sizes[drawn], np.cumsum(self.sizes) - self.sizes
+        # Where a cluster begins, less how many examples stand before it in the result.
+        offsets = first[drawn] - (np.cumsum(sizes) - sizes)
+        return self.examples[np.repeat(offsets, sizes) + np.arange(sizes.sum())]
+
+
+def _check_takes_weights(statistic: Callable[..., Any]) -> None:
+    try:
+        parameters = inspect.signature(statistic).parameters
+    except (TypeError, ValueError):  # of some functions in C it is not known
+        return
+    kinds = {x.kind for x in parameters.values()}
+    if "sample_weight" not in parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
+        name = getattr(statistic, "__name__", statistic)
+        raise TypeError(
+            'resample="weights" calls statistic(*arrays, sample_weight=w), w how often each example'
+            f" was drawn, but {name} takes no sample_weight. Give a function that does, such as"
+            " lambda x, sample_weight: (sample_weight * x).sum() / sample_weight.sum(), or"
+            ' resample="indices".'
+        )
+
+
+def _check_of_one_size(sizes: np.ndarray) -> None:
+    if sizes.min() < sizes.max():
+        raise ValueError(
+            f"clusters have from {sizes.min()} to {sizes.max()} examples, so that resamples differ"
+            ' in size, and what is compiled has one: take resample="weights" with a statistic that'
+            " takes sample_weight, or NumPy arrays and a statistic computed by NumPy."
+        )
 
 
 @compiled
 def _bootstrap_examples(
     key: Key,
     examples: tuple[Array, ...],
-    members: Array | None,
+    members: _Members | None,
     *,
     statistic: Callable[..., Any],
     units: int,
@@ -155,11 +202,12 @@ def _bootstrap_examples(
     def of_units(drawn: Array) -> Any:
         """Compute the statistic of the units that were drawn, `(..., m)`."""
         if resample == "indices":
+            drawn = drawn if members is None else members.of(drawn)
             return statistic(*(x[drawn] for x in examples))
         return of_weights(_how_often(drawn, units, float_dtype(*examples)))
 
     def of_weights(weights: Array) -> Any:
-        of_examples = weights if members is None else weights[..., members]
+        of_examples = weights if members is None else weights[..., members.numbers]
         return statistic(*map(read_only, examples), sample_weight=of_examples)
 
     def without(first: Array) -> Any:

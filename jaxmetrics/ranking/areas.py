@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
 
 from jaxmetrics._arithmetic import divide, matmul
 from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import SCORES, Examples, class_examples
-from jaxmetrics._namespaces import Array, float_dtype, is_known, lax, xp
+from jaxmetrics._namespaces import Array, float_dtype, is_known, lax, on_device, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_option, is_integer
 from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile
+from jaxmetrics.intervals.clusters import (
+    fewest_clusters,
+    numbered_clusters,
+    student_quantile,
+    sums_by_cluster,
+    warn_if_few,
+)
 from jaxmetrics.intervals.proportions import wilson_interval
 from jaxmetrics.ranking.columns import one_against_rest
 from jaxmetrics.ranking.ranks import (
@@ -19,6 +29,7 @@ from jaxmetrics.ranking.ranks import (
     rank_examples,
     restore,
     sum_above,
+    take,
 )
 
 __all__ = ["auc", "average_precision", "delong_interval", "roc_auc", "roc_auc_one_vs_one"]
@@ -249,6 +260,7 @@ def delong_interval(
     level: float = 0.95,
     method: Method = "score",
     where: ArrayLike | None = None,
+    clusters: ArrayLike | Sequence[Any] | None = None,
 ) -> Estimate:
     """Estimate the area under the ROC curve, with an interval by DeLong's variance.
 
@@ -270,17 +282,28 @@ def delong_interval(
     0.99), `"score"` covers in 91 to 100 %, Newcombe's (2006) interval in 74 to 100 %, `"logit"` in
     13 to 97 %.
 
+    With `clusters` s is that of Obuchowski (1997), Biometrics 53, from sums of placement values by
+    cluster, which may hold both classes. N is made of Kish's effective numbers of clusters in the
+    place of m and n, and z is the quantile of Student's distribution, with one degree of freedom
+    less than their number (C - 1 of C clusters of one size; Welch's where a class is in few of
+    them). Simulated with 20 to 100 clusters, sizes up to 10:1, intraclass correlations of 0 to 0.7
+    and areas of 0.6 to 0.99, `"score"` covers in 94 to 100 %, near 1 in more than 98 %, where the
+    same intervals without clusters cover in 42 to 100 %.
+
     Args:
         y_true, y_score, where: as for `roc_auc`.
         level: the probability with which the interval is meant to contain the true area.
         method: of the interval.
+        clusters: ids of groups of examples that depend on one another, as those of a patient do,
+            `(..., n)`, of any hashable kind. Fewer than 20 that count give a warning on the host.
 
     Returns:
         `Estimate`, each `(...)`; NaN without both classes. `standard_error` is s, NaN without two
-        positives and two negatives.
+        positives and two negatives; with clusters all but the value, without two of each class.
 
     Raises:
-        TypeError, ValueError: as `roc_auc`; a level outside of (0, 1), an unknown method.
+        TypeError, ValueError: as `roc_auc`; a level outside of (0, 1), an unknown method, cluster
+            ids that are missing or hidden by jit.
 
     >>> y_true, y_score = [0, 0, 0, 1, 1, 1], [0.1, 0.3, 0.4, 0.6, 0.8, 0.9]
     >>> estimate = delong_interval(y_true, y_score)
@@ -288,18 +311,43 @@ def delong_interval(
     (np.float64(1.0), np.float64(0.4385), np.float64(1.0))
     """
     check_option(method, "method", ("score", "logit", "normal"))
-    z = normal_quantile(level)
-    return _delong_interval(rank(y_true, y_score, where=where), z, method=method)
+    z, ranked = normal_quantile(level), rank(y_true, y_score, where=where)
+    numbers, size = numbers_of_clusters(clusters, ranked)
+    return _delong_interval(ranked, numbers, z, method=method, num_clusters=size)
 
 
 @compiled
-def _delong_interval(ranked: Ranked, z: float, *, method: Method) -> Estimate:
-    of_classes = moments_by_class(placement_values(ranked), ranked.positive, ranked.negative)
-    return area_estimate(of_classes, z, method)
+def _delong_interval(
+    ranked: Ranked, numbers: Array | None, z: float, *, method: Method, num_clusters: int
+) -> Estimate:
+    order = None if numbers is None else take(numbers, ranked.position)
+    of_classes = moments_by_class(
+        placement_values(ranked), ranked.positive, ranked.negative, order, num_clusters
+    )
+    return area_estimate(of_classes, quantile(of_classes, z), method)
+
+
+def numbers_of_clusters(
+    clusters: ArrayLike | Sequence[Any] | None, *rankings: Ranked
+) -> tuple[Array | None, int]:
+    """Number the clusters of the examples in the order in which they came, and count them."""
+    if clusters is None:
+        return None, 0
+    shape = np.broadcast_shapes(*(ranked.positive.shape for ranked in rankings))
+    numbers, size = numbered_clusters(clusters, shape)
+    if not on_device(rankings):
+        counted = rankings[0].positive + rankings[0].negative > 0
+        ordered = take(numbers, rankings[0].position)
+        warn_if_few(fewest_clusters(ordered, size, counted), stacklevel=4)
+    return numbers, size
 
 
 class Moments(NamedTuple):
-    """The mean and the sample variance of the placement values of one class, and their number."""
+    """The mean and the variance of the placement values of one class, and their number.
+
+    Of clusters the number is Kish's effective one, and the variance is that times the variance
+    of the mean.
+    """
 
     mean: Array
     variance: Array
@@ -310,11 +358,30 @@ class Moments(NamedTuple):
         return divide(self.variance, self.number, xp.nan)
 
 
-Classes: TypeAlias = tuple[Moments, Moments]  # of the positives and of the negatives
+class Classes(NamedTuple):
+    """The moments of both classes; of clusters, whose means covary, also their number."""
+
+    positives: Moments
+    negatives: Moments
+    covariance: Array | float = 0.0
+    number: Array | None = None
+
+    @property
+    def variance(self) -> Array:
+        variances = self.positives.variance_of_mean + self.negatives.variance_of_mean
+        return xp.maximum(variances + 2 * self.covariance, 0)
 
 
-def moments_by_class(placements: Array, positive: Array, negative: Array) -> Classes:
-    return moments(placements, positive), moments(placements, negative)
+def moments_by_class(
+    placements: Array,
+    positive: Array,
+    negative: Array,
+    numbers: Array | None = None,
+    num_clusters: int = 0,
+) -> Classes:
+    if numbers is None:
+        return Classes(moments(placements, positive), moments(placements, negative))
+    return _clustered_moments(placements, positive, negative, numbers, num_clusters)
 
 
 def moments(placements: Array, amounts: Array) -> Moments:
@@ -327,11 +394,63 @@ def moments(placements: Array, amounts: Array) -> Moments:
     return Moments(mean, variance, number)
 
 
-def area_estimate(of_classes: Classes, z: float, method: Method) -> Estimate:
+def _clustered_moments(
+    placements: Array, positive: Array, negative: Array, numbers: Array, num_clusters: int
+) -> Classes:
+    """Take moments of placement values of which those of one cluster depend on one another.
+
+    Obuchowski's S10 / m, S01 / n and S11 / mn are the variances of the means and their covariance.
+    Kish's number `(sum m_c)^2 / sum m_c^2` of clusters, C where they are of one size, also gives
+    the degrees of freedom: with sizes of 10:1 a test by C - 1 of them had a size of up to 13 %,
+    this one of up to 9.5 %, mostly below 7 %.
+    """
+
+    def effective(in_cluster: Array) -> Array:
+        return divide(in_cluster.sum(-1) ** 2, (in_cluster**2).sum(-1))
+
+    def of_class(amounts: Array) -> tuple[Moments, Array, Array]:
+        amounts = amounts.astype(placements.dtype)
+        total = amounts.sum(-1)
+        mean = divide((amounts * placements).sum(-1), total, xp.nan)
+        in_cluster, residuals = (
+            divide(sums_by_cluster(x, numbers, num_clusters), total[..., None], xp.nan)
+            for x in (amounts, amounts * (placements - mean[..., None]))
+        )
+        variance_of_mean = _bessel(in_cluster) * (residuals**2).sum(-1)
+        number = effective(in_cluster)
+        return Moments(mean, number * variance_of_mean, number), residuals, in_cluster
+
+    positives, v, m = of_class(positive)
+    negatives, w, n = of_class(negative)
+    covariance = _bessel(m + n) * (v * w).sum(-1)
+    return Classes(positives, negatives, covariance, effective(m + n))
+
+
+def _bessel(in_cluster: Array) -> Array:
+    """Return `C / (C - 1)` for the C clusters that are not empty."""
+    number = (in_cluster > 0).sum(-1)
+    return divide(number + 0.0, number - 1, xp.nan)
+
+
+def degrees_of_freedom(of_classes: Classes) -> Array:
+    """Return Welch and Satterthwaite's, for the sum of the variances of two means."""
+    of_both = of_classes.positives, of_classes.negatives
+    variance = sum(x.variance_of_mean for x in of_both)
+    squares = sum(divide(x.variance_of_mean**2, x.number - 1) for x in of_both)
+    freedom = xp.maximum(divide(variance**2, squares), xp.minimum(*(x.number for x in of_both)) - 1)
+    return freedom if of_classes.number is None else xp.minimum(freedom, of_classes.number - 1)
+
+
+def quantile(of_classes: Classes, z: float) -> Array | float:
+    """Return the quantile for the score interval: Student's for clusters."""
+    if of_classes.number is None:
+        return z
+    return student_quantile(z, degrees_of_freedom(of_classes))
+
+
+def area_estimate(of_classes: Classes, z: Array | float, method: Method) -> Estimate:
     """Estimate an area, the mean placement value of the positives as of the negatives."""
-    positives, negatives = of_classes
-    area = positives.mean
-    error = xp.sqrt(positives.variance_of_mean + negatives.variance_of_mean)
+    area, error = of_classes.positives.mean, xp.sqrt(of_classes.variance)
     estimate = normal_estimate(area, error, z, "logit" if method == "logit" else None)
     if method != "score":
         return estimate
@@ -349,8 +468,12 @@ def effective_number(area: Array, of_classes: Classes) -> Array:
         squares = xp.where(number > 1, number * of_class.variance, 0)
         return divide((squares + 1 / 4) / (number * binomial + 1 / 2), number, xp.nan)
 
-    positives, negatives = of_classes
-    return 1 / (relative_variance(positives) + relative_variance(negatives))
+    positives, negatives, covariance, _ = of_classes
+    of_positives, of_negatives = relative_variance(positives), relative_variance(negatives)
+    error = xp.sqrt(positives.variance_of_mean * negatives.variance_of_mean)
+    correlation = xp.clip(divide(covariance, xp.where(error > 0, error, 0)), -1, 1)
+    of_both = 2 * correlation * xp.sqrt(of_positives * of_negatives)
+    return 1 / (of_positives + of_negatives + of_both)
 
 
 def placement_values(ranked: Ranked) -> Array:

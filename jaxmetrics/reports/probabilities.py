@@ -16,7 +16,7 @@ from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.intervals import proportion_interval
 from jaxmetrics.intervals.proportions import wilson_interval
 from jaxmetrics.ranking import per_class, score_histogram
-from jaxmetrics.ranking.areas import effective_number, moments
+from jaxmetrics.ranking.areas import Classes, effective_number, moments
 from jaxmetrics.reports.contents import Findings
 from jaxmetrics.reports.values import ReportedValue, value_of
 from jaxmetrics.scoring import binned_calibration_interval, calibration_bins
@@ -161,8 +161,8 @@ def _area_value(negative: np.ndarray, positive: np.ndarray, z: float) -> Reporte
         return ReportedValue(math.nan)
     below = (negative.cumsum() - negative / 2) / n
     above = (positive[::-1].cumsum()[::-1] - positive / 2) / m
-    of_classes = moments(below, positive), moments(above, negative)
-    value = of_classes[0].mean
+    of_classes = Classes(moments(below, positive), moments(above, negative))
+    value = of_classes.positives.mean
     unsure = (positive * negative / (m * n))[1:-1].sum() / 2  # half of the pairs in a bin
     number = effective_number(value, of_classes)
     low, _ = wilson_interval((value - unsure) * number, number, z)
