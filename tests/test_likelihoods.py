@@ -1,6 +1,7 @@
 """Likelihood intervals, against a general optimiser and what is known of proportions."""
 
 import warnings
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,13 +12,13 @@ from scipy import optimize, special, stats
 
 import jaxmetrics as jm
 
-METRICS = {
+METRICS: dict[str, Any] = {
     "macro_f1": jm.macro(jm.f1),
     "balanced_accuracy": jm.balanced_accuracy,
     "cohen_kappa": jm.cohen_kappa,
     "matthews_corrcoef": jm.matthews_corrcoef,
 }
-TABLES = {
+TABLES: dict[str, Any] = {
     "ordinary": [[30, 4, 1], [6, 20, 3], [0, 2, 34]],
     "rare": [[190, 5, 0], [1, 4, 0], [0, 1, 2]],
     "perfect": [[25, 0, 0], [0, 20, 0], [0, 0, 15]],
@@ -25,7 +26,7 @@ TABLES = {
 }
 
 
-def limits_by_optimiser(metric, counts, stratified):
+def limits_by_optimiser(metric: Any, counts: Any, stratified: Any) -> Any:
     """Both limits by sequential quadratic programming, over the cells that hold examples once half
     an example is added where one hundred-thousandth of an example moves the metric most.
     """
@@ -36,7 +37,7 @@ def limits_by_optimiser(metric, counts, stratified):
     limits = []
     for sign in (-1, 1):
 
-        def with_more(cell, added):
+        def with_more(cell: Any, added: Any) -> Any:
             table = counts.copy()
             table[cell] += added
             return table * totals / table.sum(1, keepdims=True) if stratified else table
@@ -45,11 +46,11 @@ def limits_by_optimiser(metric, counts, stratified):
             cell: sign * (metric(with_more(cell, 1e-5)) - metric(counts)) * share[cell]
             for cell in np.ndindex(counts.shape)
         }
-        base = with_more(max(gains, key=gains.get), 0.5)
+        base = with_more(max(gains, key=lambda cell: gains[cell]), 0.5)
         seen = base > 0
         observed, rows = base[seen], np.nonzero(seen)[0]
 
-        def table_of(x, seen=seen):
+        def table_of(x: Any, seen: Any = seen) -> Any:
             table = np.zeros(seen.shape)
             table[seen] = x
             return table
@@ -82,7 +83,7 @@ def limits_by_optimiser(metric, counts, stratified):
 @pytest.mark.parametrize("stratified", [False, True])
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("name", METRICS)
-def test_limits_are_those_of_a_general_optimiser(name, table, stratified):
+def test_limits_are_those_of_a_general_optimiser(name: Any, table: Any, stratified: Any) -> None:
     metric, counts = METRICS[name], np.array(TABLES[table])
     estimate = jm.likelihood_interval(metric, counts, stratified=stratified)
     low, high = limits_by_optimiser(metric, counts, stratified)
@@ -93,12 +94,12 @@ def test_limits_are_those_of_a_general_optimiser(name, table, stratified):
     )
 
 
-def test_accuracy_has_the_likelihood_interval_of_a_proportion():
+def test_accuracy_has_the_likelihood_interval_of_a_proportion() -> None:
     """Half an error, or half a right one, is added: `x log(x / n p) + ... = 1.92` at each end."""
     right, wrong = 45, 5
     estimate = jm.likelihood_interval(jm.accuracy, [[30, 2], [3, 15]])
 
-    def ratio(p, x, y):
+    def ratio(p: Any, x: Any, y: Any) -> Any:
         n = x + y
         return special.rel_entr(x, n * p) + special.rel_entr(y, n * (1 - p)) - 1.9207294
 
@@ -108,7 +109,7 @@ def test_accuracy_has_the_likelihood_interval_of_a_proportion():
     assert_allclose(estimate.high, high, atol=1e-7)
 
 
-def test_large_counts_give_the_interval_of_the_delta_method():
+def test_large_counts_give_the_interval_of_the_delta_method() -> None:
     counts = np.array([[90, 10, 1], [5, 95, 3], [2, 2, 50]]) * 1e7
     for metric in METRICS.values():
         by_likelihood = jm.likelihood_interval(metric, counts)
@@ -118,7 +119,7 @@ def test_large_counts_give_the_interval_of_the_delta_method():
         assert_allclose(by_likelihood.value - by_likelihood.low, reach, rtol=1e-3)
 
 
-def test_errors_that_were_not_seen_are_possible():
+def test_errors_that_were_not_seen_are_possible() -> None:
     small_class = jm.likelihood_interval(jm.balanced_accuracy, [[490, 5], [0, 5]])
     assert small_class.low < 0.8
     assert 0.995 < small_class.high < 1
@@ -127,7 +128,7 @@ def test_errors_that_were_not_seen_are_possible():
     assert perfect.high == 1
 
 
-def test_classes_that_do_not_occur_change_no_average():
+def test_classes_that_do_not_occur_change_no_average() -> None:
     counts = np.array([[30, 4], [6, 20]])
     more = np.zeros((3, 3), int)
     more[:2, :2] = counts
@@ -138,7 +139,7 @@ def test_classes_that_do_not_occur_change_no_average():
     assert jm.likelihood_interval(jm.accuracy, [[50, 0], [0, 0]]).low < 0.95
 
 
-def test_a_convention_has_no_interval():
+def test_a_convention_has_no_interval() -> None:
     never_predicted = jm.likelihood_interval(jm.precision, [[5, 0], [2, 0]])
     assert never_predicted.value[1] == 0
     assert np.isnan(never_predicted.low[1])
@@ -149,13 +150,13 @@ def test_a_convention_has_no_interval():
     assert np.isnan(single_class.high)
 
 
-def test_functions_that_are_not_smooth_are_differentiated_too():
+def test_functions_that_are_not_smooth_are_differentiated_too() -> None:
     estimate = jm.likelihood_interval(lambda c: jm.recall(c).min(-1), [[90, 10], [20, 80]])
     recall = jm.likelihood_interval(lambda c: jm.recall(c)[..., 1], [[90, 10], [20, 80]])
     assert_allclose(estimate.low, recall.low, atol=1e-6)
 
 
-def test_many_classes_and_pytrees():
+def test_many_classes_and_pytrees() -> None:
     rng = np.random.default_rng(0)
     k = 60
     counts = rng.multinomial(5000, (np.eye(k) * 0.8 / k + 0.2 / k / k).ravel()).reshape(k, k)
@@ -169,9 +170,9 @@ def test_many_classes_and_pytrees():
     assert_allclose(both["f1"].low, on_device.low, rtol=1e-5)
 
 
-def test_what_has_no_likelihood_is_refused():
+def test_what_has_no_likelihood_is_refused() -> None:
     with pytest.raises(ValueError, match="sums of weights do not say"):
-        jm.likelihood_interval(jm.accuracy, [[5.5, 1], [2, 3]])
+        jm.likelihood_interval(jm.accuracy, np.array([[5.5, 1], [2, 3]]))
     hidden = jax.jit(lambda c: jm.likelihood_interval(jm.accuracy, c))
     assert np.isnan(hidden(jnp.array([[5.5, 1], [2, 3]])).low)
     assert np.isnan(hidden(jnp.array([[5.0, -1], [2, 3]])).high)
@@ -187,7 +188,9 @@ def test_what_has_no_likelihood_is_refused():
         ("balanced_accuracy", [0.99] * 10, [10] * 10),
     ],
 )
-def test_intervals_cover_where_classes_are_rare_perfect_or_at_chance(metric, recalls, supports):
+def test_intervals_cover_where_classes_are_rare_perfect_or_at_chance(
+    metric: Any, recalls: Any, supports: Any
+) -> None:
     """400 test sets; of 400 intervals of 95 %, fewer than 366 (92 %) cover with probability 1 %."""
     recalls, k = np.array(recalls), len(recalls)
     shares = np.array(supports) / sum(supports)

@@ -1,5 +1,7 @@
 """Tables of clusters: against the jackknife, arithmetic, and simulations."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +12,16 @@ import jaxmetrics as jm
 F1 = jm.macro(jm.f1)
 
 
-def clustered_tables(seed, num_clusters, *, k=3, size=20, recall=0.85, icc=0.3, ratio=1.0):
+def clustered_tables(
+    seed: Any,
+    num_clusters: Any,
+    *,
+    k: int = 3,
+    size: int = 20,
+    recall: float = 0.85,
+    icc: float = 0.3,
+    ratio: float = 1.0,
+) -> Any:
     """Tables `(C, K, K)` with cell probabilities that vary by cluster; and their mean `(K, K)`."""
     rng = np.random.default_rng(seed)
     mean = (np.eye(k) * (recall - (1 - recall) / (k - 1)) + (1 - recall) / (k - 1)) / k
@@ -21,14 +32,14 @@ def clustered_tables(seed, num_clusters, *, k=3, size=20, recall=0.85, icc=0.3, 
     return np.reshape(tables, (num_clusters, k, k)), mean
 
 
-def jackknife_error(function, clusters):
+def jackknife_error(function: Any, clusters: Any) -> Any:
     """`sqrt((C - 1) / C sum (θ_-c - mean)^2)`, each cluster left out."""
     c = len(clusters)
     without = np.array([float(function(clusters.sum(0) - x)) for x in clusters])
     return np.sqrt((c - 1) / c * ((without - without.mean()) ** 2).sum())
 
 
-def test_errors_of_clusters_are_those_of_the_jackknife():
+def test_errors_of_clusters_are_those_of_the_jackknife() -> None:
     clusters, _ = clustered_tables(0, 60)
     for metric in (F1, jm.cohen_kappa, jm.balanced_accuracy):
         expected = jackknife_error(metric, clusters)
@@ -39,7 +50,7 @@ def test_errors_of_clusters_are_those_of_the_jackknife():
         np.testing.assert_allclose(drawn.standard_error, expected, rtol=0.05)
 
 
-def test_clusters_of_one_example_are_examples():
+def test_clusters_of_one_example_are_examples() -> None:
     counts = np.array([[30, 4, 1], [6, 20, 3], [0, 2, 34]])
     singles = np.concatenate(
         [np.repeat(np.eye(9, dtype=int)[i][None], n, 0) for i, n in enumerate(counts.ravel())]
@@ -53,7 +64,7 @@ def test_clusters_of_one_example_are_examples():
     np.testing.assert_allclose(with_clusters[1:3], share[1:3], atol=0.003)  # t for z, C / (C - 1)
 
 
-def test_proportions_of_clusters():
+def test_proportions_of_clusters() -> None:
     """Ten clusters of ten, all right or all wrong: as ten examples, with Student's quantile."""
     right = np.array([10] * 16 + [0] * 4)
     estimate = jm.proportion_interval(right, np.full(20, 10), cluster_axis=0)
@@ -68,7 +79,7 @@ def test_proportions_of_clusters():
 
 
 @pytest.mark.parametrize("method", ["likelihood", "delta", "bootstrap"])
-def test_differences_of_clusters(method):
+def test_differences_of_clusters(method: Any) -> None:
     rng = np.random.default_rng(1)
     k = 3
     a, b = np.eye(k) * 0.7 + 0.1, np.eye(k) * 0.55 + 0.15
@@ -76,7 +87,7 @@ def test_differences_of_clusters(method):
     cubes = rng.multinomial(15, rng.dirichlet(mean.ravel() * 3, 40)).reshape(40, k, k, k)
     comparison = jm.compare(0, F1, cubes, method=method, cluster_axis=-4)
 
-    def difference(cube):
+    def difference(cube: Any) -> Any:
         return F1(cube.sum(2)) - F1(cube.sum(1))
 
     np.testing.assert_allclose(comparison.difference.value, difference(cubes.sum(0)))
@@ -93,7 +104,7 @@ def test_differences_of_clusters(method):
     np.testing.assert_allclose(on_device.difference.low, comparison.difference.low, atol=atol)
 
 
-def test_batches_axes_and_empty_clusters():
+def test_batches_axes_and_empty_clusters() -> None:
     clusters, _ = clustered_tables(2, 30)
     batch = np.stack([clusters, clusters[:, ::-1]], 1)  # (C, 2, K, K)
     padded = np.concatenate([clusters, np.zeros((4, 3, 3), int)])
@@ -107,7 +118,7 @@ def test_batches_axes_and_empty_clusters():
         np.testing.assert_allclose(in_jit.low, both.low, rtol=1e-4)
 
 
-def test_few_clusters_and_mistakes():
+def test_few_clusters_and_mistakes() -> None:
     clusters, _ = clustered_tables(3, 12)
     with pytest.warns(UserWarning, match="12 clusters"):
         jm.likelihood_interval(F1, clusters, cluster_axis=-3)
@@ -132,7 +143,7 @@ def test_few_clusters_and_mistakes():
         (30, {"icc": 0.0, "recall": 0.9}),
     ],
 )
-def test_likelihood_intervals_of_clusters_cover(num_clusters, options):
+def test_likelihood_intervals_of_clusters_cover(num_clusters: Any, options: Any) -> None:
     """300 test sets; of intervals of 95 %, fewer than 91 % cover with probability 0.2 %."""
     drawn = [clustered_tables(seed, num_clusters, **options) for seed in range(300)]
     truth = float(jm.cohen_kappa(drawn[0][1]))
