@@ -83,42 +83,42 @@ class Layout(NamedTuple):
         """Return the cells `(R, W)` as kinds of examples with two tables, of A and of B."""
         clusters = cells if self.clustered else None
         cells = cells.sum(0) if self.clustered else cells
-        matrices, k = self.matrices(labels), self.num_classes
-        shape = cells.shape if not self.paired else (1, cells.size)
-
-        def pull(by_tables: Array) -> Array:
-            """Give each cell the sum of the derivatives by the entries to which it adds."""
-            a, b = by_tables
-            if not self.paired:
-                slopes = by_tables
-            elif labels is None:
-                slopes = a[:, :, None] + b[:, None, :]
-            else:
-                a, b = (np.pad(x, (0, 1)) for x in by_tables)
-                slopes = a[labels[0], labels[1]] + b[labels[0], labels[2]]
-            return slopes.reshape(shape)
-
-        both = matrices(cells)
-        empty_rows, empty_columns = both.sum(-1) == 0, both.sum(-2) == 0
-        if labels is not None:  # only what was seen takes part
-            unused = xp.zeros((1, *shape), bool)
-        elif self.paired:
-            ones = xp.ones((k, k, k), bool)
-            groups = empty_rows[0][:, None, None], empty_columns[0][:, None], empty_columns[1]
-            unused = xp.stack([(ones & group).reshape(shape) for group in groups])
-        else:
-            ones = xp.ones((2, k, k), bool)
-            groups = empty_rows[:, :, None], empty_columns[:, None, :]
-            unused = xp.stack([(ones & group).reshape(shape) for group in groups])
-        possible = xp.ones(shape, bool) if labels is None else (cells > 0).reshape(shape)
+        shape = (1, cells.size) if self.paired else cells.shape
+        matrices = self.matrices(labels)
         return Units(
             cells.reshape(shape),
-            possible,
-            unused,
+            xp.ones(shape, bool) if labels is None else (cells > 0).reshape(shape),
+            self._unused(matrices(cells), cells, labels).reshape((-1, *shape)),
             lambda weights: matrices(weights.reshape((*weights.shape[:-2], *cells.shape))),
-            pull,
+            lambda slopes: self._slopes(slopes, labels).reshape(shape),
             None if clusters is None else clusters.reshape((len(clusters), *shape)),
         )
+
+    def _unused(self, both: Array, cells: Array, labels: Array | None) -> Array:
+        """Return the cells of classes that are never the truth, or never predicted by A or by B.
+
+        With labels there are none: only what was seen takes part.
+        """
+        if labels is not None:
+            return xp.zeros((1, *cells.shape), bool)
+        rows, columns = both.sum(-1) == 0, both.sum(-2) == 0
+        groups: tuple[Array, ...] = (rows[:, :, None], columns[:, None, :])
+        if self.paired:
+            groups = rows[0][:, None, None], columns[0][:, None], columns[1]
+        k = self.num_classes
+        shape = (k, k, k) if self.paired else (2, k, k)
+        return xp.stack([xp.broadcast_to(group, shape) for group in groups])
+
+    def _slopes(self, by_tables: Array, labels: Array | None) -> Array:
+        """Give each cell the sum of the derivatives by the entries to which it adds."""
+        if not self.paired:
+            return by_tables
+        a, b = by_tables
+        if labels is None:
+            return a[:, :, None] + b[:, None, :]
+        true, pred_a, pred_b = labels
+        a, b = (np.pad(x, (0, 1)) for x in by_tables)  # empty cells have the label K
+        return a[true, pred_a] + b[true, pred_b]
 
     def _of_dense_cells(self, cells: Array) -> Array:
         """Return the confusion matrices of A and B, `(..., 2, K, K)`."""

@@ -56,7 +56,8 @@ from jaxmetrics.intervals.tables import (
 )
 from jaxmetrics.intervals.units import as_clusters, clusters_as_cells, number_of_clusters
 
-_MOST_CELLS = 2**18  # of pairs, 64 classes, that the likelihood takes with those not seen
+_MOST_CELLS = 2**18  # of pairs, 64 classes, for which errors that were not seen matter
+_FEW_CELLS = 2**12  # beyond, it is faster to look for those that hold examples
 
 __all__ = ["Comparison", "compare", "compare_predictions", "compare_unpaired"]
 
@@ -136,10 +137,7 @@ def compare(
     layout = Layout(k, clustered=cluster_axis is not None)
     question = _Question(floats, check_rope(rope), check_level(level), layout)
     cells = where_answered(floats, cells, np.ones((k, k)))
-    dense = _MOST_CELLS if isinstance(way, Likelihood) else 4096
-    if isinstance(way, Posterior):
-        dense = math.inf
-    if layout.clustered or not is_known(cells) or k**3 <= dense or cells.size == 0:
+    if _takes_all_pairs(way, k) or layout.clustered or not is_known(cells) or cells.size == 0:
         return _compare(way, question, cells)
     return _compare_used_cells(way, question, cells)
 
@@ -199,7 +197,7 @@ def compare_predictions(
         {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}, k, where
     )
     counts = where_answered(floats, counts, np.ones((k, k)))
-    if isinstance(way, Likelihood) and k**3 <= _MOST_CELLS:  # pairs that were not seen take part
+    if isinstance(way, Likelihood) and _takes_all_pairs(way, k):
         return _compare(way, question, pairs_of_combinations(counts, labels, k))
     return _compare(way, question, counts, labels)
 
@@ -266,6 +264,13 @@ def _as_method(
     if isinstance(way, Bootstrap | Posterior):
         check_num_samples(way.num_samples)
     return way
+
+
+def _takes_all_pairs(way: IntervalMethod, k: int) -> bool:
+    """Return whether pairs of predictions that were not seen are cells, too."""
+    if isinstance(way, Posterior):
+        return True
+    return k**3 <= (_MOST_CELLS if isinstance(way, Likelihood) else _FEW_CELLS)
 
 
 def _check_for(way: IntervalMethod) -> Callable[..., Array]:

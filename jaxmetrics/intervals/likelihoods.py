@@ -226,7 +226,7 @@ class _Values(NamedTuple):
     def slopes(self, weights: Array) -> Array:
         """Return all derivatives, `(V, R, U)`."""
         if is_jax(weights):
-            return jax.jacrev(self)(weights)
+            return jax.jacrev(self.__call__)(weights)
         by_tables = self._by_tables(weights)
         return np.stack([self.units.slopes(slopes) for slopes in by_tables])
 
