@@ -12,8 +12,8 @@ batch: `(..., K, K)` gives estimates of shape `(..., *shape of the array)`.
 - `delta_method` differentiates the metric; nothing is drawn.
 - `proportion_interval` is for fractions of independent examples, `mean_interval` for means of
   examples or of clusters of them.
-- `bootstrap_examples` is for statistics that no counts determine, such as the area under the ROC
-  curve, and for clusters.
+- `bootstrap_examples` is for statistics that no counts determine, such as the average precision,
+  of examples or of clusters of them.
 
 `level` is the probability with which an interval is meant to contain the true value, 0.95 unless
 said otherwise. What draws random numbers takes a `key` first, and draws the same for a matrix alone
