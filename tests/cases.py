@@ -436,6 +436,11 @@ OF_CURVES: dict[str, Row] = {
     "delong_interval": Row(
         call=jm.delong_interval, cases=_binary, examples=(-1, -1), options=("where",)
     ),
+    "calibration_interval clusters": Row(
+        call=partial(jm.calibration_interval, clusters=np.arange(N) * 2 // 3),
+        cases=_event,
+        float32=1e-5,
+    ),
     "delong_interval clusters": Row(
         call=partial(jm.delong_interval, clusters=np.arange(N) * 2 // 3),
         cases=_binary,

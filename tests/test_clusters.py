@@ -349,3 +349,39 @@ def test_the_bootstrap_draws_whole_clusters(put: Any, sizes: tuple[int, int]) ->
 def test_weights_need_a_statistic_that_takes_them(put: Any, statistic: Any) -> None:
     with pytest.raises(TypeError, match=r"takes no sample_weight. Give a function that does"):
         jm.bootstrap_examples(0, statistic, put(np.arange(5.0)), resample="weights")
+
+
+def clustered_events(
+    seed: int, size: int, ids: np.ndarray, icc: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Truths that depend within clusters, and the probabilities by which they were drawn."""
+    rng = np.random.default_rng(seed)
+    effects, prob = rng.normal(size=(2, size, ids.max() + 1))[..., ids]
+    prob = stats.norm.cdf(prob)
+    noise = np.sqrt(icc) * effects + np.sqrt(1 - icc) * rng.normal(size=effects.shape)
+    return (stats.norm.cdf(noise) < prob).astype(int), prob
+
+
+def test_calibration_of_examples_that_are_copies_is_that_of_one_of_each() -> None:
+    truth, prob = (x[0] for x in clustered_events(0, 1, np.arange(4000), 0.0))
+    one = jm.calibration_interval(truth, prob)
+    of_one_each = jm.calibration_interval(truth, prob, clusters=np.arange(4000))
+    np.testing.assert_allclose(of_one_each[:4], one[:4], rtol=0.01)
+    copies = np.repeat(truth, 5), np.repeat(prob, 5)
+    result = jm.calibration_interval(*copies, clusters=np.repeat(np.arange(4000), 5))
+    np.testing.assert_allclose(result[:4], one[:4], rtol=0.05)  # a correlation of nearly 1
+    assert jm.calibration_interval(*copies).low > 0
+
+
+def test_the_interval_of_calibration_covers_for_clusters() -> None:
+    """1000 test sets of 25 clusters of 10 examples: calibrated, and with a true error."""
+    ids = np.repeat(np.arange(25), 10)
+    truth, prob = clustered_events(1, 1000, ids, 0.6)
+    low = jm.calibration_interval(truth, prob, clusters=ids).low
+    assert (low == 0).mean() > 0.93
+    assert (jm.calibration_interval(truth, prob).low == 0).mean() < 0.5
+    p = (np.arange(100_000) + 0.5) / 100_000
+    bins = np.ceil(15 * p).astype(int)
+    error = abs(np.bincount(bins, p**2 - p)).sum() / len(p)
+    low, high = jm.calibration_interval(truth, prob**2, num_bins=15, clusters=ids)[1:3]
+    assert ((low <= error) & (error <= high)).mean() > 0.93

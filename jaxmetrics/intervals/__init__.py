@@ -15,11 +15,10 @@ batch: `(..., K, K)` gives estimates of shape `(..., *shape of the array)`.
 - `Likelihood()`, `Delta(transform)`, `BCa(key)`, `Posterior(key)`, ... are these as values, to hand
   to what needs a method.
 - `proportion_interval` is for fractions of examples, `mean_interval` for means.
-- `bootstrap_examples` is for statistics that no counts determine, such as the area under the ROC
-  curve, and for clusters.
+- `bootstrap_examples` is for statistics that no counts determine, such as the average precision.
 
 Examples of clusters, of one patient, say, are not independent: `cluster_axis` names the axis of
-counts of clusters.
+counts of clusters, `clusters` gives ids of examples.
 
 `level` is the probability with which an interval is meant to contain the true value, 0.95 unless
 said otherwise. What draws random numbers takes a `key` first, and draws the same for a matrix alone

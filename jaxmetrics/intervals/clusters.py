@@ -159,4 +159,5 @@ def sums_by_cluster(values: Array, numbers: Array, size: int) -> Array:
 
 def fewest_clusters(numbers: Array, size: int, counted: Array) -> int:
     """Return of how many clusters examples count, in that batch entry where they are fewest."""
-    return int((sums_by_cluster(counted, numbers, size) > 0).sum(-1).min(initial=size))
+    number = (sums_by_cluster(counted, numbers, size) > 0).sum(-1)
+    return int(number[number > 0].min(initial=size))

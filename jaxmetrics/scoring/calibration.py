@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
@@ -27,6 +27,12 @@ from jaxmetrics._meshes import varying_alike
 from jaxmetrics._namespaces import Array, float_dtype, lax, on_device, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_option, check_size
 from jaxmetrics.estimates import Estimate, normal_quantile
+from jaxmetrics.intervals.clusters import (
+    fewest_clusters,
+    numbered_clusters,
+    student_quantile,
+    warn_if_few,
+)
 from jaxmetrics.intervals.proportions import wilson_interval
 from jaxmetrics.scoring.rows import at_class, is_probability, weighted_mean, weights_of
 
@@ -240,6 +246,7 @@ def calibration_interval(
     level: float = 0.95,
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
+    clusters: ArrayLike | Sequence[Any] | None = None,
 ) -> Estimate:
     """Estimate the expected calibration error, with an interval that holds also where it is 0.
 
@@ -260,17 +267,27 @@ def calibration_interval(
     calibrated, over- and underconfident, of one event and of predicted classes, it covered in 94.5
     to 100 %, where calibrated in 95.5 to 100 %.
 
+    Of clusters, whose examples depend on one another, a bin of n_b examples, n_cb of cluster c,
+    counts as `n_b / (1 + ρ (sum_c n_cb^2 / n_b - 1))` of them, with the intraclass correlation ρ of
+    `y - p` within bins by moments. Quantiles are Student's with Kish's number of clusters less 1,
+    and neither end is nearer than by the jackknife of clusters. Simulated with 20 and 50 clusters,
+    sizes up to 10:1 and correlations of 0 to 0.7 it covered in 92 to 100 %, the interval without
+    clusters in 0 to 100 %.
+
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`. Of several classes:
             `top_label(calibration_interval)`.
         y_prob: the probability of class 1, `(..., n)`.
         num_bins, strategy: as for `calibration_curve`; weights are numbers of examples.
+        clusters: ids of any hashable kind, `(..., n)`. Fewer than 20 that count give a warning on
+            the host.
 
     Returns:
         `Estimate`, each `(...)`; NaN without examples.
 
     Raises:
-        TypeError, ValueError: as `calibration_curve`.
+        TypeError, ValueError: as `calibration_curve`; cluster ids that are missing or hidden by
+            jit.
 
     >>> rng = np.random.default_rng(0)
     >>> y_prob = rng.random(500)
@@ -282,7 +299,14 @@ def calibration_interval(
     """
     z = normal_quantile(level)
     examples = binary_examples(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
-    return _interval(_sums(examples, _edges(examples, num_bins, strategy)), z)
+    edges = _edges(examples, num_bins, strategy)
+    if clusters is None:
+        return _interval(_sums(examples, edges), z)
+    shape = np.broadcast_shapes(examples.ids.shape, examples.values.shape)
+    numbers, size = numbered_clusters(clusters, shape)
+    if not on_device(examples):
+        warn_if_few(fewest_clusters(numbers, size, examples.amounts != 0))
+    return _clustered_interval(_sums(examples, edges, numbers, num_clusters=size), z)
 
 
 def binned_calibration_interval(bins: ArrayLike, *, level: float = 0.95) -> Estimate:
@@ -464,14 +488,18 @@ def _positions(ordered: Array, x: Array, **options: Any) -> Array:
 
 
 @compiled
-def _sums(examples: Examples, edges: Array) -> Array:
-    """Do as `calibration_bins` with edges `(..., B - 1)`."""
+def _sums(
+    examples: Examples, edges: Array, numbers: Array | None = None, *, num_clusters: int = 0
+) -> Array:
+    """Do as `calibration_bins` with edges `(..., B - 1)`; of clusters apart, `(..., C, B, 3)`."""
     ids, p, *_ = examples
     p = xp.where(is_probability(p) & ~xp.isnan(edges).any(-1, keepdims=True), p, xp.nan)
     positions = _positions(*varying_alike(edges, p), side="left", method="scan_unrolled")
     bin_ids = xp.where(xp.isnan(p), 0, positions.astype(xp.int32))
     # By bin and truth, a row [1, p] of each example adds up to their weight and their sum of p.
     axes = [("y_prob", bin_ids, edges.shape[-1] + 1), ("y_true", ids, 2)]
+    if numbers is not None:
+        axes = [("clusters", numbers, num_clusters), *axes]
     rows = xp.stack([xp.ones_like(p), p], -1)
     sums = count(axes, weights_of(examples), None, rows=rows, refuse_columns=False)
     bins = xp.stack([sums[..., 0].sum(-1), sums[..., 1].sum(-1), sums[..., 1, 0]], -1)
@@ -507,34 +535,81 @@ def _error(bins: Array, *, norm: str, debiased: bool) -> Array:
 
 @compiled
 def _interval(bins: Array, z: float) -> Estimate:
+    total = bins[..., 0].sum(-1)
+    return _estimate(bins, bins[..., 0], total, xp.full(np.shape(total), z))
+
+
+@compiled
+def _clustered_interval(clusters: Array, z: float) -> Estimate:
+    """Compute `calibration_interval` from sums by cluster and bin, `(..., C, B, 3)`."""
+    bins, n_cb = clusters.sum(-3), clusters[..., 0]
     n, sum_prob, sum_true = xp.moveaxis(bins, -1, 0)
+    excess = clusters[..., 1] - clusters[..., 2]  # of the probabilities over the truths
+    gap = divide(sum_prob - sum_true, n)
+    share_of_bin = divide(n_cb, n[..., None, :])
+
+    # If a bin's residuals y - p + d_b correlate by ρ, the squares of their sums by cluster are v_b
+    # times `alone + ρ (together - alone)` on average: the gap d_b, taken off, is theirs as well.
+    squares = ((excess - n_cb * gap[..., None, :]) ** 2).sum(-2)
+    alone = n * (1 - (share_of_bin**2).sum(-2))
+    kish = n * (share_of_bin**2).sum(-2)  # the mean size of the cluster of an example
+    together = n * (kish - 2 * n * (share_of_bin**3).sum(-2) + divide(kish**2, n))
+    v = _variance_of_truth(bins)
+    rho = divide((squares - v * alone).sum(-1), (v * (together - alone)).sum(-1))
+    effective = divide(n, 1 + xp.clip(rho, 0, 1)[..., None] * xp.maximum(kish - 1, 0))
+
     total = n.sum(-1)
-    share = divide(n, total[..., None])
+    shares = divide(n_cb.sum(-1), total[..., None])
+    number, kish_number = (shares > 0).sum(-1), divide(1, (shares**2).sum(-1), xp.nan)
+    error = divide((n * xp.abs(gap)).sum(-1), total, xp.nan)
+    of_clusters = divide((xp.sign(gap)[..., None, :] * excess).sum(-1), total[..., None])
+    moves = divide(of_clusters - shares * error[..., None], 1 - shares, xp.nan)
+    variance = divide(number - 1.0, number, xp.nan) * (moves**2).sum(-1)
+    return _estimate(bins, effective, kish_number, student_quantile(z, kish_number - 1), variance)
+
+
+def _variance_of_truth(bins: Array) -> Array:
+    """Return p (1 - p), the variance where calibrated, or f (1 - f), where the gap is large."""
+    n, sum_prob, sum_true = xp.moveaxis(bins, -1, 0)
+    p, f = divide(sum_prob, n), divide(sum_true, n)
+    return xp.maximum(p * divide(n - sum_prob, n), f * divide(n - sum_true, n))
+
+
+def _estimate(
+    bins: Array, effective: Array, number: Array, z: Array, variance: Array | float = 0.0
+) -> Estimate:
+    """Estimate the error of bins that count as so many independent examples `effective`.
+
+    Args:
+        number: of units, by which the shares of the bins vary.
+        z: the normal quantile or Student's.
+        variance: of the error, at least.
+    """
+    n, sum_prob, sum_true = xp.moveaxis(bins, -1, 0)
+    share = divide(n, n.sum(-1)[..., None])
     p, f = divide(sum_prob, n), divide(sum_true, n)
     gap, error = xp.abs(p - f), _error(bins, norm="l1", debiased=False)
-    # p (1 - p) is the variance where calibrated, f (1 - f) where the gap is large.
-    variance = xp.maximum(p * divide(n - sum_prob, n), f * divide(n - sum_true, n))
-    noise = share * safe_sqrt(divide(variance, n))
-    # The shares of the bins vary, too.
+    noise = share * safe_sqrt(divide(_variance_of_truth(bins), effective))
     spread = xp.maximum((share * gap**2).sum(-1) - error**2, 0)
-    variance_of_shares = divide(spread, total, xp.nan)
+    variance_of_shares = divide(spread, number, xp.nan)
+
+    def reach(of_bins: Array) -> Array:
+        return safe_sqrt(xp.maximum(of_bins + z**2 * variance_of_shares, z**2 * variance))
 
     mean = math.sqrt(2 / math.pi) * noise.sum(-1)  # of a sum of half-normals
     sd = safe_sqrt((1 - 2 / math.pi) * (noise**2).sum(-1))
     third = math.sqrt(2 / math.pi) * (4 / math.pi - 1) * (noise**3).sum(-1)
-    reach_down = z * sd + (z**2 - 1) / 6 * divide(third, sd**2)
-    low = error - mean - safe_sqrt(reach_down**2 + z**2 * variance_of_shares)
+    low = error - mean - reach((z * sd + (z**2 - 1) / 6 * divide(third, sd**2)) ** 2)
 
-    lowest, highest = wilson_interval(sum_true, n, z)
+    lowest, highest = wilson_interval(f * effective, effective, z[..., None])
     largest_gap = xp.maximum(xp.abs(p - lowest), xp.abs(highest - p))
-    reach_up = (share * (largest_gap - gap)) ** 2
-    high = error + safe_sqrt(reach_up.sum(-1) + z**2 * variance_of_shares)
+    high = error + reach(((share * (largest_gap - gap)) ** 2).sum(-1))
 
     return Estimate(
         error,
         xp.maximum(low, 0),
         xp.minimum(high, 1),
-        safe_sqrt((noise**2).sum(-1) + variance_of_shares),
+        safe_sqrt(xp.maximum((noise**2).sum(-1) + variance_of_shares, variance)),
         xp.zeros(np.shape(error), xp.int32),
     )
 
