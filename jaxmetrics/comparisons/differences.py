@@ -54,7 +54,7 @@ from jaxmetrics.intervals.tables import (
     numbers_of_examples,
     where_answered,
 )
-from jaxmetrics.intervals.units import as_clusters, clusters_as_cells, number_of_clusters
+from jaxmetrics.intervals.units import as_clusters, clusters_as_cells, effective_number
 
 _MOST_CELLS = 2**18  # of pairs, 64 classes, for which errors that were not seen matter
 _FEW_CELLS = 2**12  # beyond, it is faster to look for those that hold examples
@@ -448,7 +448,7 @@ def _by_delta(
     def of_cells(cells: Array) -> Any:
         if layout.clustered:
             values, errors = value_and_clustered_error(evaluate, cells, numbers)
-            reach = student_quantile(z, number_of_clusters(cells) - 1)
+            reach = student_quantile(z, effective_number(cells) - 1)
         else:
             values, errors = value_and_error(
                 evaluate, cells, stratified=not layout.paired, numbers=numbers

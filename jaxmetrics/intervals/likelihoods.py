@@ -30,8 +30,8 @@ from jaxmetrics.intervals.units import (
     as_clusters,
     cells_as_units,
     clustered_error,
+    effective_number,
     effective_share,
-    number_of_clusters,
 )
 
 __all__ = ["likelihood_interval"]
@@ -144,7 +144,7 @@ def likelihood_estimates(metric: Metric, units: Units, z: float) -> Any:
     share = xp.ones_like(values)  # of an independent example, to which one amounts
     if units.clusters is not None:
         independent, errors = errors, clustered_error(*map(_flat, (units.clusters, slopes)))
-        number = number_of_clusters(units.clusters)
+        number = effective_number(units.clusters)
         share = effective_share(independent, errors, counts.sum(), number, z)
 
     def limit(i: Array) -> tuple[Array, Array]:
