@@ -29,11 +29,7 @@ from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.acceleration import Influence, influence_for
 from jaxmetrics.intervals.clusters import student_quantile
 from jaxmetrics.intervals.delta import value_and_clustered_error, value_and_error
-from jaxmetrics.intervals.likelihoods import (
-    likelihood_estimate,
-    likelihood_estimate_of_clusters,
-    likelihood_estimates,
-)
+from jaxmetrics.intervals.likelihoods import likelihood_estimates
 from jaxmetrics.intervals.methods import (
     Bootstrap,
     Delta,
@@ -472,24 +468,14 @@ def _by_likelihood(
 ) -> Any:
     z = normal_quantile(level)
 
-    def difference_of(cells: Array) -> Any:
+    def of_cells(cells: Array) -> list[Any]:
         if cells.ndim != layout.ndim:
             raise ValueError(f"one table at a time, got {cells.shape}.")
-        return likelihood_estimates(metric, layout.units(cells, labels), z)
+        units = layout.units(cells, labels)
+        return likelihood_estimates(metric, units, z, ((1, 0), (0, 1), (1, -1)))
 
-    both = layout.matrices(labels)(cells)
-    if layout.clustered:
-        both = xp.moveaxis(both, -4, -3)  # (..., 2, C, K, K)
-        of_each = partial(likelihood_estimate_of_clusters, metric, z=z)
-    else:
-        of_each = partial(likelihood_estimate, metric, z=z, stratified=False)
-    numbers = math.prod(both.shape[-layout.ndim :])
-    alone = map_tables(of_each, both, numbers, table_ndim=layout.ndim)
-    axis = both.ndim - layout.ndim - 1
-    of_a, of_b = (jax.tree.map(lambda x, i=i: xp.take(x, i, axis), alone) for i in (0, 1))
-    numbers = _numbers(cells, layout)
-    of_difference = map_tables(difference_of, cells, numbers, table_ndim=layout.ndim)
-    return _from_limits((of_a, of_b, of_difference), z, rope, _is_possible(cells, layout))
+    estimates = map_tables(of_cells, cells, _numbers(cells, layout), table_ndim=layout.ndim)
+    return _from_limits(estimates, z, rope, _is_possible(cells, layout))
 
 
 def _from_limits(estimates: tuple[Any, Any, Any], z: float, rope: Array, possible: Array) -> Any:
