@@ -225,7 +225,7 @@ class Contender(NamedTuple):
 # Drawn for every data set, and so slow; on an accelerator all are drawn.
 _ON_CPU = jax.default_backend() == "cpu"
 FEWER = {2: 500, 3: 500, 10: 200} if _ON_CPU else dict.fromkeys(CLASSES, DATA_SETS)
-SEARCHED = dict.fromkeys(CLASSES, DATA_SETS) | ({50: 500} if _ON_CPU else {})
+SEARCHED = dict.fromkeys(CLASSES, DATA_SETS) | ({50: 200} if _ON_CPU else {})
 
 
 def by_delta(counts: np.ndarray, level: float) -> Estimates:
