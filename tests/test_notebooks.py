@@ -28,7 +28,7 @@ def kinds_of_outputs(notebook: Any) -> list[list[str]]:
 
 
 def test_all_are_here() -> None:
-    assert [path.stem[:2] for path in NOTEBOOKS] == ["00", "01", "02", "03", "04", "05"]
+    assert [path.stem[:2] for path in NOTEBOOKS] == ["00", "01", "02", "03", "04", "05", "06"]
 
 
 @pytest.mark.slow
