@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial, singledispatch
 from typing import Any, Literal, NamedTuple
 
@@ -24,10 +24,15 @@ from jaxmetrics.comparisons._cells import (
     pairs_of_combinations,
     ulp,
 )
+from jaxmetrics.counts import paired_confusion_matrix
 from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile
 from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.acceleration import Influence, influence_for
-from jaxmetrics.intervals.clusters import student_quantile
+from jaxmetrics.intervals.clusters import (
+    check_size_of_tables,
+    numbered_clusters,
+    student_quantile,
+)
 from jaxmetrics.intervals.delta import value_and_clustered_error, value_and_error
 from jaxmetrics.intervals.likelihoods import likelihood_estimates
 from jaxmetrics.intervals.methods import (
@@ -160,6 +165,7 @@ def compare_predictions(
     *,
     num_classes: int,
     where: ArrayLike | None = None,
+    clusters: ArrayLike | Sequence[Any] | None = None,
     method: IntervalMethod | Literal["likelihood", "bootstrap", "delta"] = "likelihood",
     rope: ArrayLike = 0.0,
     num_samples: int = 2000,
@@ -173,6 +179,9 @@ def compare_predictions(
         y_true, y_pred_a, y_pred_b: class ids `(n,)`. An example with one outside of
             `[0, num_classes)` is left out.
         where: `(n,)`, True = counted.
+        clusters: `(n,)` ids, of any hashable kind, of groups of examples that may be alike, as
+            those of one patient; they, not examples, are then the independent units. Each of the C
+            clusters has a table of all K^3 pairs, and C K^3 may be 2^27 at most.
 
     Returns:
         `Comparison`, or a pytree of them; other arguments and errors as `compare`.
@@ -188,6 +197,9 @@ def compare_predictions(
     if isinstance(way, Posterior):
         raise ValueError("labels have no posterior here: take compare, of pairs that are counted.")
     k, floats = check_size(num_classes, "num_classes"), as_floats(metric)
+    if clusters is not None:
+        cubes = cubes_of_clusters(y_true, y_pred_a, y_pred_b, clusters, k, where=where)
+        return compare(key, metric, cubes, method=way, rope=rope, level=level, cluster_axis=-4)
     question = _Question(floats, check_rope(rope), check_level(level), Layout(k))
     counts, labels = distinct(
         {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}, k, where
@@ -196,6 +208,30 @@ def compare_predictions(
     if isinstance(way, Likelihood) and _takes_all_pairs(way, k):
         return _compare(way, question, pairs_of_combinations(counts, labels, k))
     return _compare(way, question, counts, labels)
+
+
+def cubes_of_clusters(
+    y_true: ArrayLike,
+    y_pred_a: ArrayLike,
+    y_pred_b: ArrayLike,
+    clusters: ArrayLike | Sequence[Any],
+    k: int,
+    *,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Count the pairs of predictions in each cluster, `(C, K, K, K)`."""
+    numbers, number = numbered_clusters(clusters, np.shape(y_true))
+    advice = "Merge clusters or classes; a leaderboard of both classifiers holds 2 K^2 cells."
+    check_size_of_tables(number, k**3, advice)
+    return paired_confusion_matrix(
+        y_true,
+        y_pred_a,
+        y_pred_b,
+        num_classes=k,
+        where=where,
+        groups=numbers,
+        num_groups=number,
+    )
 
 
 def compare_unpaired(
