@@ -6,7 +6,8 @@ All is computed on the host, at once, in double precision.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,8 +52,15 @@ COMPARED: dict[str, Metric] = {"accuracy": accuracy} | _FRACTIONS | _COEFFICIENT
 _FEW_CLASSES = 32
 
 
-def all_of(metrics: Mapping[str, Metric]) -> Metric:
-    return lambda counts: {name: metric(counts) for name, metric in metrics.items()}
+def by_metric(
+    estimate: Callable[[Metric], Any], metrics: Mapping[str, Metric], num_classes: int
+) -> dict[str, Any]:
+    """Estimate each metric by itself, or all together where their derivatives are compiled: once
+    for all, since there are many classes.
+    """
+    if num_classes <= _FEW_CLASSES:
+        return {name: estimate(metric) for name, metric in metrics.items()}
+    return estimate(lambda counts: {name: metric(counts) for name, metric in metrics.items()})
 
 
 class Evidence(NamedTuple):
@@ -120,19 +128,16 @@ def _smooth_values(evidence: Evidence) -> dict[str, ReportedValue]:
     have none, the delta method.
     """
     counts, _, method, _ = evidence
-    metrics = _FRACTIONS | _COEFFICIENTS
+
+    def values(method: IntervalMethod, metrics: Mapping[str, Metric]) -> dict[str, ReportedValue]:
+        estimates = by_metric(partial(evidence.estimate, method), metrics, len(counts))
+        return {name: value_of(x, method.name) for name, x in estimates.items()}
+
     if method is None and (counts != np.round(counts)).any():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that there are none at 0 and 1
-            estimates = evidence.estimate(Delta("logit"), all_of(_FRACTIONS))
-            estimates |= evidence.estimate(Delta("atanh"), all_of(_COEFFICIENTS))
-        return {name: value_of(x, Delta.name) for name, x in estimates.items()}
-    chosen = method or Likelihood()
-    if len(counts) > _FEW_CLASSES:  # the derivatives are compiled, once for all
-        estimates = evidence.estimate(chosen, all_of(metrics))
-    else:
-        estimates = {name: evidence.estimate(chosen, x) for name, x in metrics.items()}
-    return {name: value_of(x, chosen.name) for name, x in estimates.items()}
+            return values(Delta("logit"), _FRACTIONS) | values(Delta("atanh"), _COEFFICIENTS)
+    return values(method or Likelihood(), _FRACTIONS | _COEFFICIENTS)
 
 
 def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedValue:

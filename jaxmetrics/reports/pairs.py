@@ -15,7 +15,7 @@ from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.intervals.units import number_of_clusters
 from jaxmetrics.reports._csv import comparison_csv
 from jaxmetrics.reports._markdown import comparison_markdown
-from jaxmetrics.reports._overall import COMPARED, Evidence, all_of, overall_values
+from jaxmetrics.reports._overall import COMPARED, Evidence, by_metric, overall_values
 from jaxmetrics.reports._pages import comparison_page
 from jaxmetrics.reports._text import comparison_text
 from jaxmetrics.reports.contents import ComparisonContents
@@ -186,8 +186,10 @@ def _compared_values(
 ) -> dict[str, ComparedValue]:
     """Report the values of A and B as their reports do, and their differences by likelihood."""
     a, b = (overall_values(Evidence(matrix, level)) for matrix in matrices)
-    compared = compare_predictions(
-        0, all_of(COMPARED), *labels, num_classes=matrices.shape[-1], rope=rope, level=level
+    k = matrices.shape[-1]
+    options: dict[str, Any] = {"num_classes": k, "rope": rope, "level": level}
+    compared = by_metric(
+        lambda metric: compare_predictions(0, metric, *labels, **options), COMPARED, k
     )
     return {name: _compared(a[name], b[name], compared[name]) for name in COMPARED}
 
@@ -200,7 +202,11 @@ def _compared_values_of_clusters(
         overall_values(Evidence(tables.sum(0), level, clusters=tables))
         for tables in (cubes.sum(3), cubes.sum(2))
     )
-    compared = compare(0, all_of(COMPARED), cubes, rope=rope, level=level, cluster_axis=0)
+    compared = by_metric(
+        lambda metric: compare(0, metric, cubes, rope=rope, level=level, cluster_axis=0),
+        COMPARED,
+        cubes.shape[-1],
+    )
     return {name: _compared(a[name], b[name], compared[name]) for name in COMPARED}
 
 
