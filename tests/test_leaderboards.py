@@ -331,7 +331,7 @@ def test_ties_of_clusters_are_not_told_apart(correlation: float) -> None:
     for seed in range(200):
         ids, right = clustered_predictions(rng, np.full(6, 0.8), 30, correlation)
         truth = np.ones(len(ids), int)
-        options: Any = {"num_classes": 2, "num_samples": 200, "method": jm.Delta()}
+        options: Any = {"num_classes": 2, "num_samples": 200, "method": jm.Delta("logit")}
         board = jm.leaderboard(seed, jm.accuracy, truth, right, clusters=ids, **options)
         wrong.append(board.tiers.max() > 1)
         covered.append(board.winner_estimate.low < 0.8 < board.winner_estimate.high)
@@ -349,8 +349,7 @@ def test_clusters_of_leaderboards_that_are_refused() -> None:
         jm.leaderboard(
             0, jm.accuracy, labels, [labels] * 2, num_classes=300, clusters=np.arange(2000)
         )
-    with pytest.warns(UserWarning, match="1 clusters"):
-        alone = jm.leaderboard(
+    with pytest.raises(ValueError, match="at least two"):
+        jm.leaderboard(
             0, jm.accuracy, [0, 1, 1], [[0, 1, 0], [0, 1, 1]], num_classes=2, clusters=["a"] * 3
         )
-    assert np.isnan(alone.probability_best).all()

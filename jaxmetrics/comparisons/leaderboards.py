@@ -132,8 +132,8 @@ def leaderboard(
 
     Raises:
         ValueError: shapes that do not fit, a metric of more than one number, or nowhere finite,
-            num_samples < 2, a level outside of (0, 1), clusters whose matrices have more than 2^27
-            cells `M C K K`.
+            num_samples < 2, a level outside of (0, 1), a single cluster, clusters whose matrices
+            have more than 2^27 cells `M C K K`.
 
     >>> import jaxmetrics as jm
     >>> y_true = [0, 0, 1, 1, 1, 0] * 20
@@ -170,6 +170,8 @@ def leaderboard(
         groups=numbers,
         num_groups=number,
     )
+    if clusters is not None and is_known(tables) and number_of_clusters(tables[0]) < 2:
+        raise ValueError("clusters must be at least two with examples that count.")
     board = _leaderboard(
         placed_key,
         _only_counted(Judgements(*placed)) if clusters is None else None,
@@ -344,8 +346,8 @@ def _differences_of_clusters(influence: Array, tables: Array) -> Array:
     """
     m, number = tables.shape[:2]
     of_cells = influence.reshape((m, -1)).T
-    at_once = max(1, LANES // m**2)
-    num_blocks = -(-number // at_once)
+    num_blocks = max(1, -(-number * m**2 // LANES))
+    at_once = -(-number // num_blocks)
     flat = xp.moveaxis(tables.reshape((m, number, -1)), 0, 1)  # (C, M, K K)
     flat = xp.pad(flat, ((0, num_blocks * at_once - number), (0, 0), (0, 0)))
 
