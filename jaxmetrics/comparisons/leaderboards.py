@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from jaxmetrics._arithmetic import divide, matmul
+from jaxmetrics._arithmetic import divide, matmul, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import HostKey, Key, KeyLike, place, split
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, on_device, xp
@@ -34,10 +35,12 @@ from jaxmetrics.comparisons._rankings import (
 )
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.estimates import Estimate, Metric
+from jaxmetrics.intervals.clusters import check_size_of_tables, numbered_clusters
 from jaxmetrics.intervals.derivatives import jacobian
 from jaxmetrics.intervals.methods import IntervalMethod, Likelihood
 from jaxmetrics.intervals.replicates import LANES, map_tables
 from jaxmetrics.intervals.tables import as_floats, check_num_samples, nan_unless, where_answered
+from jaxmetrics.intervals.units import number_of_clusters
 
 __all__ = ["Leaderboard", "leaderboard"]
 
@@ -81,6 +84,7 @@ def leaderboard(
     *,
     num_classes: int,
     where: ArrayLike | None = None,
+    clusters: ArrayLike | Sequence[Any] | None = None,
     method: IntervalMethod = Likelihood(),  # noqa: B008  # it is frozen
     num_samples: int = 2000,
     level: float = 0.95,
@@ -117,6 +121,9 @@ def leaderboard(
         y_preds: class ids `(M, n)`. An example with a label outside of `[0, num_classes)`, of any
             classifier, is left out.
         where: `(n,)`, True = counted.
+        clusters: `(n,)` ids, of any hashable kind, of groups of examples that may be alike, as
+            those of one patient; they, not examples, are then the independent units. A warning for
+            fewer than 20.
         method: of the intervals of `estimates`, from which that of the winner is made.
         num_samples: of draws for probabilities and for simultaneous intervals.
 
@@ -125,7 +132,8 @@ def leaderboard(
 
     Raises:
         ValueError: shapes that do not fit, a metric of more than one number, or nowhere finite,
-            num_samples < 2, a level outside of (0, 1).
+            num_samples < 2, a level outside of (0, 1), a single cluster, clusters whose matrices
+            have more than 2^27 cells `M C K K`.
 
     >>> import jaxmetrics as jm
     >>> y_true = [0, 0, 1, 1, 1, 0] * 20
@@ -148,13 +156,27 @@ def leaderboard(
         raise ValueError(
             f"a leaderboard ranks by one number: the metric of one matrix returns {shape} instead."
         )
+    numbers, number = None, None
+    if clusters is not None:
+        numbers, number = numbered_clusters(clusters, examples.true.shape)
+        advice = "Merge clusters or classes, or rank fewer classifiers."
+        check_size_of_tables(number, len(examples.preds) * k * k, advice)
     placed_key, *placed = place(key, *examples)
-    matrices = confusion_matrix(placed[0], placed[1], num_classes=k, where=placed[2])
+    tables = confusion_matrix(
+        placed[0],
+        placed[1],
+        num_classes=k,
+        where=placed[2],
+        groups=numbers,
+        num_groups=number,
+    )
+    if clusters is not None and is_known(tables) and number_of_clusters(tables[0]) < 2:
+        raise ValueError("clusters must be at least two with examples that count.")
     board = _leaderboard(
         placed_key,
-        Judgements(*placed),
-        matrices.astype(float_dtype(matrices)),
-        method(floats, matrices, level=level),
+        _only_counted(Judgements(*placed)) if clusters is None else None,
+        tables.astype(float_dtype(tables)),
+        method(floats, tables, level=level, cluster_axis=None if clusters is None else -3),
         metric=floats,
         size=size,
         level=level,
@@ -191,31 +213,47 @@ def _checked(y_true: ArrayLike, y_preds: ArrayLike, where: ArrayLike | None, k: 
     counted = counted if mask is None else counted & mask
     if on_device(true, preds, counted):
         return Judgements(*map(jax.numpy.asarray, (true, preds, counted)))
-    small = preds.astype(np.min_scalar_type(k - 1))  # what is shuffled
-    return Judgements(true[counted], small[:, counted], counted[counted])
+    return Judgements(true, preds.astype(np.min_scalar_type(k - 1)), counted)
+
+
+def _only_counted(examples: Judgements) -> Judgements:
+    """Leave out the others on the host, where shapes may depend on values."""
+    true, preds, counted = examples
+    if on_device(examples):
+        return examples
+    return Judgements(true[counted], preds[:, counted], counted[counted])
 
 
 @compiled
 def _leaderboard(
     key: Key,
-    examples: Judgements,
-    matrices: Array,
+    examples: Judgements | None,
+    tables: Array,
     estimates: Estimate,
     *,
     metric: Metric,
     size: int,
     level: float,
 ) -> Leaderboard:
-    n = examples.counted.sum().astype(matrices.dtype)
+    """Rank by examples and their matrices `(M, K, K)`, or by those of clusters `(M, C, K, K)`."""
+    matrices = tables if examples is not None else tables.sum(1)
+    n = matrices[0].sum()
+    number = n if examples is not None else number_of_clusters(tables[0]).astype(n.dtype)
     keys = split(key)
-    numbers = matrices[0].size
     ranked = _last_if_nan(estimates.value)
     finite = ranked > -xp.inf
-    slopes = map_tables(partial(_slope, metric), _towards_mean(matrices), numbers)
-    influence = n * xp.where(finite[:, None, None], slopes, 0)
+    slopes = map_tables(partial(_slope, metric), _towards_mean(matrices), matrices[0].size)
+    influence = number * xp.where(finite[:, None, None], slopes, 0)
     influence = influence - divide((matrices * influence).sum((-2, -1), keepdims=True), n)
-    sums = _sums(keys[0], examples, influence, halves=min(size, _HALVES))
-    noise = noise_of(sums.second / n, sums.fourth / n, n)
+    halves = min(size, _HALVES)
+    if examples is not None:
+        contributions = partial(_of_examples, influence)
+        sums = _sums(keys[0], examples, contributions, len(matrices), halves=halves)
+    else:
+        of_clusters = (tables * influence[:, None]).sum((-2, -1))
+        of_clusters = of_clusters * safe_sqrt(divide(number, number - 1))
+        sums = _sums(keys[0], of_clusters, lambda u: u, len(matrices), halves=halves)
+    noise = noise_of(sums.second / number, sums.fourth / number, number)
     values = xp.where(finite, ranked, divide(xp.where(finite, ranked, 0).sum(), finite.sum()))
 
     gaps, variances = values[:, None] - values, differences_of(noise)
@@ -225,7 +263,10 @@ def _leaderboard(
     shares = rank_shares(xp.take(draws, group, 1), group)
 
     # From the same draws of noise.
-    squares = variances + _differences_of_classes(influence, matrices) / n**2
+    if examples is not None:
+        squares = variances + _differences_of_classes(influence, matrices) / n**2
+    else:
+        squares = divide(_differences_of_clusters(influence, tables), number**2)
     above = shown_above(keys[1], gaps, squares, noise, size=size, level=level)
     above = (above & finite) | (finite[:, None] & ~finite)
     num_above, num_below = above.sum(0), above.sum(1)
@@ -233,7 +274,7 @@ def _leaderboard(
     winner = xp.argmax(ranked).astype(xp.int32)
     own = jax.tree.map(lambda x: x[winner], estimates)
     # With a single classifier there was no choice, and so no bias.
-    bias = _selection_bias(ranked, sums.moved / n) if len(values) > 1 else 0.0
+    bias = _selection_bias(ranked, sums.moved / number) if len(values) > 1 else 0.0
     corrected = own._replace(value=own.value - bias, low=own.low - bias)
     board = Leaderboard(
         estimates,
@@ -245,7 +286,7 @@ def _leaderboard(
         (len(values) - num_below).astype(xp.int32),
         layers(above),
     )
-    return nan_unless(n > 0, board)
+    return nan_unless(n > 0 if examples is not None else number > 1, board)
 
 
 def _last_if_nan(values: Array) -> Array:
@@ -293,13 +334,40 @@ def _differences_of_classes(influence: Array, matrices: Array) -> Array:
     return divide(differ**2 - contributed**2, support).sum(0)
 
 
+def _differences_of_clusters(influence: Array, tables: Array) -> Array:
+    """Return sums over the clusters of squared differences about 0, `(M, M)`.
+
+    A cluster contributes to the difference of two classifiers by the mean of their derivatives, so
+    that to swap the two in it changes no more than the sign.
+
+    Args:
+        influence: `(M, K, K)`, what an example of each cell contributes.
+        tables: `(M, C, K, K)`.
+    """
+    m, number = tables.shape[:2]
+    of_cells = influence.reshape((m, -1)).T
+    num_blocks = max(1, -(-number * m**2 // LANES))
+    at_once = -(-number // num_blocks)
+    flat = xp.moveaxis(tables.reshape((m, number, -1)), 0, 1)  # (C, M, K K)
+    flat = xp.pad(flat, ((0, num_blocks * at_once - number), (0, 0), (0, 0)))
+
+    def add(sums: Array, block: Array) -> tuple[Array, None]:
+        products = matmul(block, of_cells)  # (c, i, j), u of j at the cells of i
+        own = xp.diagonal(products, axis1=-2, axis2=-1)
+        twice = own[:, :, None] - own[:, None, :] + products - products.swapaxes(-1, -2)
+        return sums + (twice**2).sum(0) / 4, None
+
+    blocks = flat.reshape((num_blocks, at_once, *flat.shape[1:]))
+    return lax.scan(add, xp.zeros((m, m), tables.dtype), blocks)[0]
+
+
 class Sums(NamedTuple):
-    """Sums over the examples, whose contributions are u `(M,)`.
+    """Sums over the units, examples or clusters, whose contributions are u `(M,)`.
 
     Attributes:
         second: `(M, M)`, of u u^T.
         fourth: of `|u - mean u|^4`.
-        moved: `(S, M)`, of u over a random half of the examples less that over the other half.
+        moved: `(S, M)`, of u over a random half of them less that over the other half.
     """
 
     second: Array
@@ -307,11 +375,15 @@ class Sums(NamedTuple):
     moved: Array
 
 
-def _sums(key: Key, examples: Judgements, influence: Array, *, halves: int) -> Sums:
-    """Add up the contributions `(M, K, K)` of all examples, block by block."""
-    m, k, _ = influence.shape
-    n = len(examples.counted)
-    of_cells = influence.reshape((m, k * k))
+def _sums(
+    key: Key, units: Any, contributions: Callable[[Any], Array], m: int, *, halves: int
+) -> Sums:
+    """Add up the contributions `(M, n)` of all units, whose arrays are `(..., n)`, block by block.
+
+    What is padded with zeros contributes nothing.
+    """
+    leaves = jax.tree.leaves(units)
+    n = leaves[0].shape[-1]
     at_once = max(2, LANES // max(m, halves))
     num_blocks = max(1, -(-n // at_once))
     width = 2 * -(-n // (2 * num_blocks))
@@ -319,16 +391,15 @@ def _sums(key: Key, examples: Judgements, influence: Array, *, halves: int) -> S
     order = _permutation(of_order, n)
 
     def in_blocks(x: Array) -> Array:
-        """Shuffle the examples, so that those of a pair are no neighbours; `(B, ..., width)`."""
+        """Shuffle the units, so that those of a pair are no neighbours; `(B, ..., width)`."""
         shuffled = xp.pad(
             xp.take(x, order, -1), [(0, 0)] * (x.ndim - 1) + [(0, num_blocks * width - n)]
         )
         return xp.moveaxis(shuffled.reshape((*x.shape[:-1], num_blocks, width)), -2, 0)
 
-    def add(sums: Sums, block: tuple[Judgements, Array]) -> tuple[Sums, None]:
-        (true, preds, counted), number = block
-        cells = xp.where(counted, true.astype(xp.int32) * k + preds, 0)
-        u = xp.where(counted, xp.take_along_axis(of_cells, cells, -1), 0)
+    def add(sums: Sums, block: tuple[Any, Array]) -> tuple[Sums, None]:
+        units, number = block
+        u = contributions(units)
         distance = (u**2).sum(0) - u.sum(0) ** 2 / m
         signs = _signs(of_signs, number, (halves, width // 2), u.dtype)
         # One of each pair is in the half, the other is not.
@@ -337,9 +408,18 @@ def _sums(key: Key, examples: Judgements, influence: Array, *, halves: int) -> S
             sums.second + matmul(u, u.T), sums.fourth + (distance**2).sum(), sums.moved + moved
         ), None
 
-    zeros = [xp.zeros_like(of_cells, shape=shape) for shape in ((m, m), (), (halves, m))]
-    blocks = Judgements(*map(in_blocks, examples)), np.arange(num_blocks)
+    dtype = float_dtype(*leaves)
+    zeros = [xp.zeros(shape, dtype) for shape in ((m, m), (), (halves, m))]
+    blocks = jax.tree.map(in_blocks, units), np.arange(num_blocks)
     return lax.scan(add, Sums(*zeros), blocks)[0]
+
+
+def _of_examples(influence: Array, examples: Judgements) -> Array:
+    """Return the contributions `(M, n)` of examples, by those of each cell, `(M, K, K)`."""
+    true, preds, counted = examples
+    m, k, _ = influence.shape
+    cells = xp.where(counted, true.astype(xp.int32) * k + preds, 0)
+    return xp.where(counted, xp.take_along_axis(influence.reshape((m, -1)), cells, -1), 0)
 
 
 def _permutation(key: Key, n: int) -> Array:
