@@ -463,16 +463,24 @@ def rows_of(grid: str, results: Mapping[str, Any]) -> list[list[str]]:
 
 def shortfalls(grid: str, results: Mapping[str, Any]) -> list[str]:
     """Lines that list the designs with n of 50 or more where the first contender, for each metric,
-    is outside of `GOOD`; the sparse ones by number.
+    covers too seldom; those where it covers too often, and the sparse ones, by number.
     """
     name, lines = next(iter(GRIDS[grid][1])), []
     for metric in METRICS:
         found = _found(grid, results, metric, name)
         bad = {d: x for d, x in found.items() if d.n >= 50 and not is_good(x)}
-        written = [f"{key_of(d)}: {100 * x.covers:.1f}" for d, x in bad.items() if not is_sparse(d)]
-        sparse = [100 * x.covers for d, x in bad.items() if is_sparse(d)]
-        if sparse:
-            written.append(f"{len(sparse)} sparse designs: {min(sparse):.0f} to {max(sparse):.0f}")
+        written = [
+            f"{key_of(d)}: {100 * x.covers:.1f}"
+            for d, x in bad.items()
+            if not is_sparse(d) and x.covers < GOOD[0]
+        ]
+        for kind, sparse in (("", False), ("sparse ", True)):
+            covers = [100 * x.covers for d, x in bad.items() if is_sparse(d) == sparse]
+            if not sparse:
+                covers = [x for x in covers if x > 100 * GOOD[1]]
+            if covers:
+                range_of = f"{min(covers):.0f} to {max(covers):.0f}"
+                written.append(f"{len(covers)} {kind}designs: {range_of}")
         lines.append(f"- {grid}, {metric}, {name}: {'; '.join(written) or 'none'}")
     return lines
 
@@ -500,10 +508,10 @@ NOTE = (
     " to that of the first, and the share of test sets without an interval, which count nowhere"
     " else."
     " The list has the designs of the first method that lie outside: n, classes, shares (99:1: of"
-    " the commonest to the rarest), recall, and where two are compared, the share that both answer"
-    " alike and whether B is worse; sparse designs are those with rarer classes. 2000 test sets per"
-    " design, 500 and fewer for what is drawn or looped; the truth is the metric of the cell"
-    " probabilities."
+    " the commonest to the rarest), recall; by number those that are covered more often, where A"
+    " and B answer nearly all alike, and sparse designs, with rarer classes, which do not occur in some"
+    " test sets and so not in their averages. 2000 test sets per design; of 50 classes, and of"
+    " differences by likelihood, 200 to 500; the truth is the metric of the cell probabilities."
 )
 
 
