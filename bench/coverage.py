@@ -509,8 +509,8 @@ NOTE = (
     " else."
     " The list has the designs of the first method that lie outside: n, classes, shares (99:1: of"
     " the commonest to the rarest), recall; by number those that are covered more often, where A"
-    " and B answer nearly all alike, and sparse designs, with rarer classes, which do not occur in some"
-    " test sets and so not in their averages. 2000 test sets per design; of 50 classes, and of"
+    " and B answer nearly all alike, and sparse designs, with rarer classes, which do not occur in"
+    " some test sets and so not in their averages. 2000 test sets per design; of 50 classes, and of"
     " differences by likelihood, 200 to 500; the truth is the metric of the cell probabilities."
 )
 

@@ -610,6 +610,10 @@ _mcnemars: dict[str, Any] = {"": {}} | {
     f" {name}": {"method": name} for name in ("exact", "corrected", "asymptotic")
 }
 
+_paired_clusters = {
+    kind: (np.stack([np.roll(cube, i, (0, 1, 2)) for i in range(24)]),)
+    for kind, (cube,) in _paired.items()
+}
 _shares = alone({"ordinary": _PROB[:, 0], "other": _PROB[:, 1] ** 2})
 
 ESTIMATES: dict[str, Row] = {
@@ -692,6 +696,22 @@ ESTIMATES: dict[str, Row] = {
         float32=1e-5,
         why=_looks,
     ),
+    "compare_predictions clusters": Row(
+        call=lambda y, a, b: jm.compare_predictions(
+            key(),
+            jm.accuracy,
+            y,
+            a,
+            b,
+            num_classes=K,
+            method="delta",
+            clusters=np.arange(N) * 2 // 3,
+        ),
+        cases=against(_TRUE, _PRED, _OTHER),
+        batch=False,
+        float32=1e-5,
+        why="labels have no batch axes",
+    ),
     "compare_unpaired": Row(
         call=lambda a, b: jm.compare_unpaired(key(), jm.accuracy, a, b, method="delta"),
         cases=_pair,
@@ -710,6 +730,9 @@ ESTIMATES: dict[str, Row] = {
         f"mcnemar{variant}": Row(call=partial(jm.mcnemar, **_method), cases=_paired, float32=1e-5)
         for variant, _method in _mcnemars.items()
     },
+    "mcnemar clusters": Row(
+        call=partial(jm.mcnemar, cluster_axis=-4), cases=_paired_clusters, float32=1e-5
+    ),
     "paired_difference_interval": Row(
         call=jm.paired_difference_interval, cases=_paired, float32=1e-5
     ),
