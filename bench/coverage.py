@@ -36,7 +36,6 @@ from scipy import special
 import jaxmetrics as jm
 from bench import harness
 from jaxmetrics.estimates import Metric
-from jaxmetrics.reports._overall import Evidence, overall_values
 
 LEVEL = 0.95
 DATA_SETS = 2000
@@ -226,8 +225,7 @@ class Contender(NamedTuple):
 # Drawn for every data set, and so slow; on an accelerator all are drawn.
 _ON_CPU = jax.default_backend() == "cpu"
 FEWER = {2: 500, 3: 500, 10: 200} if _ON_CPU else dict.fromkeys(CLASSES, DATA_SETS)
-SEARCHED = dict.fromkeys(CLASSES, DATA_SETS) | ({50: 500} if _ON_CPU else {})
-LOOPED = {2: 200, 3: 200, 10: 200, 50: 50}
+SEARCHED = dict.fromkeys(CLASSES, DATA_SETS) | ({50: 200} if _ON_CPU else {})
 
 
 def by_delta(counts: np.ndarray, level: float) -> Estimates:
@@ -289,13 +287,6 @@ def _estimate(value: np.ndarray, low: np.ndarray, high: np.ndarray) -> jm.Estima
     return jm.Estimate(value, low, high, nothing, nothing)
 
 
-def as_reported(counts: np.ndarray, level: float) -> Estimates:
-    """What a report says of each matrix; an interval that it does not give is NaN."""
-    reported = [overall_values(Evidence(m, level)) for m in counts]
-    values = {name: np.array([x[name][:3] for x in reported], float) for name in METRICS}
-    return {name: _estimate(*x.T) for name, x in values.items()}
-
-
 def difference_by(method: Any) -> Callable[[np.ndarray, float], Estimates]:
     def function(paired: np.ndarray, level: float) -> Estimates:
         compared = jm.compare(0, metrics, jax.numpy.asarray(paired), method=method, level=level)
@@ -309,7 +300,6 @@ def by_tango(paired: np.ndarray, level: float) -> Estimates:
 
 
 SINGLE: dict[str, Contender] = {
-    "report": Contender(as_reported, LOOPED),
     "likelihood": Contender(by_likelihood, SEARCHED),
     "delta": Contender(by_delta),
     "delta, transformed": Contender(by_delta_transformed),

@@ -599,3 +599,72 @@ def test_comparisons_on_the_host_compile_nothing(programs: list[str]) -> None:
 def test_mistakes_raise(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_predictions_of_clusters_are_compared_as_their_pairs() -> None:
+    truth, a, b = predictions(400)
+    numbers = np.arange(400) // 10
+    names = np.array([f"patient {i % 7}-{i}" for i in numbers])
+    kept = np.arange(400) < 350
+    options: Any = {"num_classes": 3, "where": kept}
+    cubes = jm.paired_confusion_matrix(truth, a, b, groups=numbers, **options)
+    for method in ("likelihood", "delta", "bootstrap"):
+        found = jm.compare_predictions(
+            KEY, macro_f1, truth, a, b, method=method, clusters=names, **options
+        )
+        expected = jm.compare(KEY, macro_f1, cubes, method=method, cluster_axis=0)
+        np.testing.assert_allclose(found.difference[:4], expected.difference[:4], rtol=1e-9)
+    labels = np.arange(600) % 100
+    with pytest.raises(ValueError, match=r"600 clusters .* 6e\+08 cells: at most 1.34e\+08"):
+        jm.compare_predictions(
+            KEY, jm.accuracy, labels, labels, labels, num_classes=100, clusters=np.arange(600)
+        )
+    with pytest.raises(ValueError, match="posterior"):
+        jm.compare_predictions(
+            KEY, macro_f1, truth, a, b, num_classes=3, clusters=names, method=jm.Posterior(0)
+        )
+
+
+def test_mcnemar_of_clusters_from_its_definition() -> None:
+    """Obuchowski's variance of the difference of two proportions under the hypothesis that they are
+    equal, with the covariance of both; and clusters of one example are McNemar's.
+    """
+    truth, a, b = predictions(300)
+    sizes = np.arange(1, 25)
+    numbers = np.repeat(np.arange(24), sizes)
+    cubes = jm.paired_confusion_matrix(truth, a, b, num_classes=3, groups=numbers)
+    right = np.stack([a == truth, b == truth])
+    x = np.array([[r[numbers == i].sum() for i in range(24)] for r in right])
+    shares, pooled = x.sum(1) / 300, x.sum() / 600
+    residuals = x - sizes * pooled
+    covariance = 24 / 23 * residuals @ residuals.T / 300**2
+    variance = covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1]
+    expected = (shares[0] - shares[1]) ** 2 / variance
+    test = jm.mcnemar(cubes, cluster_axis=-4)
+    np.testing.assert_allclose(test.statistic, expected, rtol=1e-9)
+    np.testing.assert_allclose(test.p_value, stats.chi2(1).sf(expected), rtol=1e-9)
+    empty = np.concatenate([cubes, np.zeros((3, 3, 3, 3), int)])
+    on_device = jax.jit(lambda c: jm.mcnemar(c, cluster_axis=1))(jnp.asarray(empty)[None])
+    np.testing.assert_allclose(on_device.p_value, [test.p_value], rtol=1e-4)
+    singles = jm.paired_confusion_matrix(truth, a, b, num_classes=3, groups=np.arange(300))
+    alone = jm.mcnemar(singles.sum(0), method="asymptotic").statistic
+    np.testing.assert_allclose(jm.mcnemar(singles, cluster_axis=0).statistic, alone * 299 / 300)
+    with pytest.raises(ValueError, match="asymptotic"):
+        jm.mcnemar(cubes, cluster_axis=0, method="exact")
+
+
+def test_mcnemar_of_clusters_holds_its_level() -> None:
+    """2000 test sets of 25 clusters of sizes up to 10:1 with an intraclass correlation of 0.4: that
+    without clusters rejects in more than 25 %. Two standard errors are 1 point.
+    """
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(2, 21, 25)
+    starts, numbers = np.cumsum(sizes) - sizes, np.repeat(np.arange(25), sizes)
+    effects = np.sqrt(0.4) * rng.normal(size=(2000, 2, 25))[..., numbers]
+    right = effects + np.sqrt(0.6) * rng.normal(size=(2000, 2, len(numbers))) < 0.5
+    cubes = np.zeros((2000, 25, 2, 2, 2), int)
+    for i, j in np.ndindex(2, 2):
+        both = (right[:, 0] == i) & (right[:, 1] == j)
+        cubes[:, :, 1, i, j] = np.add.reduceat(both, starts, axis=1)
+    assert (jm.mcnemar(cubes.sum(1)).p_value <= 0.05).mean() > 0.25
+    assert 0.02 < (jm.mcnemar(cubes, cluster_axis=1).p_value <= 0.05).mean() < 0.06

@@ -373,8 +373,46 @@ def test_a_report_of_clusters() -> None:
         if x.low is not None:
             widths = [np.subtract(y.high, y.low) for y in (x, alone.overall[name])]  # type: ignore[arg-type]
             assert widths[0] > 2 * widths[1]
-    with pytest.raises(ValueError, match="probabilities of clusters"):
-        jm.report(truth, pred, y_prob=np.full((600, 3), 1 / 3), clusters=patients)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_report_of_probabilities_of_clusters(k: int) -> None:
+    """Values as without clusters, where bins allow; intervals as of the functions for examples."""
+    rng = np.random.default_rng(0)
+    truth, patients = rng.integers(0, k, 600), np.repeat([f"p{i}" for i in range(30)], 20)
+    good = np.repeat(rng.random(30) < 0.7, 20)
+    favourite = np.where(good, truth, rng.integers(0, k, 600))
+    prob = 0.6 * rng.dirichlet(np.ones(k), 600) + 0.4 * np.eye(k)[favourite]
+    truth[:5] = -1
+    options: Any = {"y_prob": prob, "class_names": [f"c{i}" for i in range(k)]}
+    report = jm.report(truth, favourite, **options, clusters=patients)
+    alone = jm.report(truth, favourite, **options)
+    kept = np.arange(600) >= 5
+    y, p, ids = truth[kept], prob[kept], patients[kept]
+    losses = -np.log(p[np.arange(595), y])
+    expected: dict[str, Any] = {"log_loss": jm.mean_interval(losses, clusters=ids, transform="log")}
+    squares = ((p - np.eye(k)[y]) ** 2).sum(1) / (2 if k == 2 else 1)
+    expected["brier_score"] = jm.mean_interval(squares, clusters=ids, transform="log")
+    of_event = (y, p[:, 1]) if k == 2 else (p.argmax(1) == y, p.max(1))
+    expected["calibration_error"] = jm.calibration_interval(*of_event, clusters=ids)
+    for name, estimate in expected.items():
+        np.testing.assert_allclose(report.overall[name][:3], estimate[:3], rtol=1e-9)
+    for i, area in enumerate(report.per_class["roc_auc"]):
+        log_odds = np.log(p[:, i]) - np.log1p(-p[:, i])
+        exactly = jm.delong_interval(y == i, log_odds, clusters=ids)
+        np.testing.assert_allclose(area[:3], exactly[:3], rtol=1e-9)
+    for name in (*expected, "expected_accuracy"):
+        of_clusters, of_examples = report.overall[name], alone.overall[name]
+        np.testing.assert_allclose(of_clusters.value, of_examples.value, rtol=1e-9)
+        assert of_clusters.high > of_examples.high
+    assert "jackknife" in report.to_html()
+    weighted = jm.report(
+        truth, favourite, **options, clusters=patients, sample_weight=np.full(600, 2.0)
+    )
+    assert weighted.per_class["roc_auc"][0].low is None
+    np.testing.assert_allclose(
+        weighted.overall["log_loss"][:3], report.overall["log_loss"][:3], rtol=1e-9
+    )
 
 
 def test_an_interval_of_a_report_covers_at_chance() -> None:
@@ -662,3 +700,31 @@ def test_comparison_report() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             wrong()
+
+
+def test_a_comparison_report_of_clusters() -> None:
+    rng = np.random.default_rng(0)
+    truth, sites = rng.integers(0, 3, 600), np.repeat([f"s{i}" for i in range(30)], 20)
+    bad = np.repeat(rng.random(30) < 0.3, 20)
+    a = np.where(rng.random(600) < 0.9, truth, 0)
+    b = np.where(bad, rng.integers(0, 3, 600), a)
+    truth[:3] = -1
+    result = jm.comparison_report(truth, a, b, class_names=[*"xyz"], clusters=sites)
+    alone = jm.comparison_report(truth, a, b, class_names=[*"xyz"])
+    assert "597 examples in 30 clusters, 3 ignored, 3 classes" in result.to_text()
+    assert "McNemar's test (of clusters)" in result.to_text()
+    assert "in 30 clusters" in result.to_html()
+    assert result.to_dict()["num_clusters"] == 30
+    np.testing.assert_array_equal(result.counts, alone.counts)
+    assert result.only_right == alone.only_right
+    numbers = np.repeat(np.arange(30), 20)
+    cubes = jm.paired_confusion_matrix(truth, a, b, num_classes=3, groups=numbers)
+    assert result.p_value == jm.mcnemar(cubes, cluster_axis=0).p_value > 1000 * alone.p_value
+    for name, metric in (("accuracy", jm.accuracy), ("cohen_kappa", jm.cohen_kappa)):
+        expected = jm.compare(0, metric, cubes, cluster_axis=0).difference
+        figure = result.figures[name]
+        np.testing.assert_allclose(figure.difference[:3], expected[:3], rtol=1e-9)
+        of_a = jm.report(truth, a, class_names=[*"xyz"], clusters=sites).overall[name]
+        np.testing.assert_allclose(figure.a[:3], of_a[:3], rtol=1e-9)
+    with pytest.raises(ValueError, match="600 clusters with tables of 1000000 cells"):
+        jm.comparison_report(*[np.arange(600) % 100] * 3, clusters=np.arange(600))

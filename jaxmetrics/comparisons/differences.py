@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial, singledispatch
 from typing import Any, Literal, NamedTuple
 
@@ -24,16 +24,17 @@ from jaxmetrics.comparisons._cells import (
     pairs_of_combinations,
     ulp,
 )
+from jaxmetrics.counts import paired_confusion_matrix
 from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile
 from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.acceleration import Influence, influence_for
-from jaxmetrics.intervals.clusters import student_quantile
-from jaxmetrics.intervals.delta import value_and_clustered_error, value_and_error
-from jaxmetrics.intervals.likelihoods import (
-    likelihood_estimate,
-    likelihood_estimate_of_clusters,
-    likelihood_estimates,
+from jaxmetrics.intervals.clusters import (
+    check_size_of_tables,
+    numbered_clusters,
+    student_quantile,
 )
+from jaxmetrics.intervals.delta import value_and_clustered_error, value_and_error
+from jaxmetrics.intervals.likelihoods import likelihood_estimates
 from jaxmetrics.intervals.methods import (
     Bootstrap,
     Delta,
@@ -54,7 +55,7 @@ from jaxmetrics.intervals.tables import (
     numbers_of_examples,
     where_answered,
 )
-from jaxmetrics.intervals.units import as_clusters, clusters_as_cells, number_of_clusters
+from jaxmetrics.intervals.units import as_clusters, clusters_as_cells, effective_number
 
 _MOST_CELLS = 2**18  # of pairs, 64 classes, for which errors that were not seen matter
 _FEW_CELLS = 2**12  # beyond, it is faster to look for those that hold examples
@@ -164,6 +165,7 @@ def compare_predictions(
     *,
     num_classes: int,
     where: ArrayLike | None = None,
+    clusters: ArrayLike | Sequence[Any] | None = None,
     method: IntervalMethod | Literal["likelihood", "bootstrap", "delta"] = "likelihood",
     rope: ArrayLike = 0.0,
     num_samples: int = 2000,
@@ -177,6 +179,9 @@ def compare_predictions(
         y_true, y_pred_a, y_pred_b: class ids `(n,)`. An example with one outside of
             `[0, num_classes)` is left out.
         where: `(n,)`, True = counted.
+        clusters: `(n,)` ids, of any hashable kind, of groups of examples that may be alike, as
+            those of one patient; they, not examples, are then the independent units. Each of the C
+            clusters has a table of all K^3 pairs, and C K^3 may be 2^27 at most.
 
     Returns:
         `Comparison`, or a pytree of them; other arguments and errors as `compare`.
@@ -192,6 +197,9 @@ def compare_predictions(
     if isinstance(way, Posterior):
         raise ValueError("labels have no posterior here: take compare, of pairs that are counted.")
     k, floats = check_size(num_classes, "num_classes"), as_floats(metric)
+    if clusters is not None:
+        cubes = cubes_of_clusters(y_true, y_pred_a, y_pred_b, clusters, k, where=where)
+        return compare(key, metric, cubes, method=way, rope=rope, level=level, cluster_axis=-4)
     question = _Question(floats, check_rope(rope), check_level(level), Layout(k))
     counts, labels = distinct(
         {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}, k, where
@@ -200,6 +208,30 @@ def compare_predictions(
     if isinstance(way, Likelihood) and _takes_all_pairs(way, k):
         return _compare(way, question, pairs_of_combinations(counts, labels, k))
     return _compare(way, question, counts, labels)
+
+
+def cubes_of_clusters(
+    y_true: ArrayLike,
+    y_pred_a: ArrayLike,
+    y_pred_b: ArrayLike,
+    clusters: ArrayLike | Sequence[Any],
+    k: int,
+    *,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Count the pairs of predictions in each cluster, `(C, K, K, K)`."""
+    numbers, number = numbered_clusters(clusters, np.shape(y_true))
+    advice = "Merge clusters or classes; a leaderboard of both classifiers holds 2 K^2 cells."
+    check_size_of_tables(number, k**3, advice)
+    return paired_confusion_matrix(
+        y_true,
+        y_pred_a,
+        y_pred_b,
+        num_classes=k,
+        where=where,
+        groups=numbers,
+        num_groups=number,
+    )
 
 
 def compare_unpaired(
@@ -448,7 +480,7 @@ def _by_delta(
     def of_cells(cells: Array) -> Any:
         if layout.clustered:
             values, errors = value_and_clustered_error(evaluate, cells, numbers)
-            reach = student_quantile(z, number_of_clusters(cells) - 1)
+            reach = student_quantile(z, effective_number(cells) - 1)
         else:
             values, errors = value_and_error(
                 evaluate, cells, stratified=not layout.paired, numbers=numbers
@@ -472,24 +504,14 @@ def _by_likelihood(
 ) -> Any:
     z = normal_quantile(level)
 
-    def difference_of(cells: Array) -> Any:
+    def of_cells(cells: Array) -> list[Any]:
         if cells.ndim != layout.ndim:
             raise ValueError(f"one table at a time, got {cells.shape}.")
-        return likelihood_estimates(metric, layout.units(cells, labels), z)
+        units = layout.units(cells, labels)
+        return likelihood_estimates(metric, units, z, ((1, 0), (0, 1), (1, -1)))
 
-    both = layout.matrices(labels)(cells)
-    if layout.clustered:
-        both = xp.moveaxis(both, -4, -3)  # (..., 2, C, K, K)
-        of_each = partial(likelihood_estimate_of_clusters, metric, z=z)
-    else:
-        of_each = partial(likelihood_estimate, metric, z=z, stratified=False)
-    numbers = math.prod(both.shape[-layout.ndim :])
-    alone = map_tables(of_each, both, numbers, table_ndim=layout.ndim)
-    axis = both.ndim - layout.ndim - 1
-    of_a, of_b = (jax.tree.map(lambda x, i=i: xp.take(x, i, axis), alone) for i in (0, 1))
-    numbers = _numbers(cells, layout)
-    of_difference = map_tables(difference_of, cells, numbers, table_ndim=layout.ndim)
-    return _from_limits((of_a, of_b, of_difference), z, rope, _is_possible(cells, layout))
+    estimates = map_tables(of_cells, cells, _numbers(cells, layout), table_ndim=layout.ndim)
+    return _from_limits(estimates, z, rope, _is_possible(cells, layout))
 
 
 def _from_limits(estimates: tuple[Any, Any, Any], z: float, rope: Array, possible: Array) -> Any:

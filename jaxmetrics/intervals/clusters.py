@@ -19,6 +19,7 @@ from jaxmetrics._weighted_sums import sum_by_cell
 __all__: list[str] = []
 
 FEWEST = 20  # clusters from which intervals were simulated to cover
+_MOST_CELLS = 2**27  # of the tables of all clusters, 1 GB
 
 
 def numbered_clusters(
@@ -119,6 +120,15 @@ def warn_if_few(number: int, stacklevel: int = 3) -> None:
             f"{number} clusters are few: intervals were found to cover from {FEWEST} clusters, with"
             " fewer they may be too narrow.",
             stacklevel=stacklevel,
+        )
+
+
+def check_size_of_tables(number: int, cells: int, advice: str) -> None:
+    """Refuse tables of clusters, of so many cells each, that memory may not hold."""
+    if number * cells > _MOST_CELLS:
+        raise ValueError(
+            f"{number} clusters with tables of {cells} cells are {number * cells:.3g} cells: at"
+            f" most {_MOST_CELLS:.3g} are held. {advice}"
         )
 
 

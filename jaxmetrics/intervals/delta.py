@@ -24,7 +24,7 @@ from jaxmetrics.intervals.tables import (
     frequencies,
     where_answered,
 )
-from jaxmetrics.intervals.units import as_clusters, clustered_error, number_of_clusters
+from jaxmetrics.intervals.units import as_clusters, clustered_error, effective_number
 
 __all__ = ["delta_method"]
 
@@ -75,9 +75,11 @@ def delta_method(
 
     With g the gradient of the metric by the counts C of n examples,
     `s^2 = sum C g^2 - (sum C g)^2 / n`, the variance under multinomial counts to first order.
-    Stratified, it is the sum of the same over the rows, whose totals are then fixed. With clusters,
-    `s^2 = C / (C - 1) sum_c (sum C_c g)^2`, centred, over their C tables, and z is the quantile of
-    Student's t with C - 1 degrees of freedom.
+    Stratified, it is the sum of the same over the rows, whose totals are then fixed. With clusters
+    it is that of the jackknife to first order, `C / (C - 1) sum_c (sum C_c g)^2` for C clusters of
+    one size, and z is the quantile of Student's t with C - 1 degrees of freedom, C being Kish's
+    number `(sum m)^2 / sum m^2` of clusters of m examples. MacKinnon, Nielsen and Webb
+    (2023), Journal of Applied Econometrics 38.
 
     Args:
         metric: a function of one `(K, K)` matrix, differentiable; for counts on the host it may
@@ -157,7 +159,7 @@ def _delta_method(
 def _of_clusters(clusters: Array, *, metric: Metric, z: float, transform: str | None) -> Any:
     def of_table(clusters: Array) -> Any:
         values, errors = value_and_clustered_error(metric, clusters)
-        t = student_quantile(z, number_of_clusters(clusters) - 1)
+        t = student_quantile(z, effective_number(clusters) - 1)
         return jax.tree.map(partial(normal_estimate, z=t, transform=transform), values, errors)
 
     return map_tables(of_table, clusters, math.prod(clusters.shape[-3:]), table_ndim=3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -30,8 +30,8 @@ from jaxmetrics.intervals.units import (
     as_clusters,
     cells_as_units,
     clustered_error,
+    effective_number,
     effective_share,
-    number_of_clusters,
 )
 
 __all__ = ["likelihood_interval"]
@@ -102,49 +102,55 @@ def likelihood_interval(
 
 @compiled
 def _likelihood_interval(tables: Array, *, metric: Metric, z: float, stratified: bool) -> Any:
-    function = partial(likelihood_estimate, metric, z=z, stratified=stratified)
+    function = partial(_of_table, metric, z=z, stratified=stratified)
     return map_tables(function, tables, tables.shape[-1] ** 2)
 
 
 @compiled
 def _of_clusters(clusters: Array, *, metric: Metric, z: float) -> Any:
-    function = partial(likelihood_estimate_of_clusters, metric, z=z)
+    function = partial(_of_sum, metric, z=z)
     return map_tables(function, clusters, math.prod(clusters.shape[-3:]), table_ndim=3)
 
 
-def likelihood_estimate(metric: Metric, table: Array, *, z: float, stratified: bool) -> Any:
-    """Estimate a metric of one table `(K, W)`; see `likelihood_interval`."""
+def _of_table(metric: Metric, table: Array, *, z: float, stratified: bool) -> Any:
     if table.ndim != 2:
         raise ValueError(f"one table at a time, got {table.shape}.")
-    return likelihood_estimates(metric, cells_as_units(table, stratified=stratified), z)
+    (estimates,) = likelihood_estimates(metric, cells_as_units(table, stratified=stratified), z)
+    return estimates
 
 
-def likelihood_estimate_of_clusters(metric: Metric, clusters: Array, *, z: float) -> Any:
-    """Estimate a metric of the sum of clusters `(C, K, W)`."""
+def _of_sum(metric: Metric, clusters: Array, *, z: float) -> Any:
     if clusters.ndim != 3:
         raise ValueError(f"one table at a time, got {clusters.shape}.")
-    return likelihood_estimates(metric, cells_as_units(clusters.sum(0), clusters=clusters), z)
+    units = cells_as_units(clusters.sum(0), clusters=clusters)
+    (estimates,) = likelihood_estimates(metric, units, z)
+    return estimates
 
 
-def likelihood_estimates(metric: Metric, units: Units, z: float) -> Any:
-    """Estimate a metric of the only table of units, or its difference between their two tables.
+def likelihood_estimates(
+    metric: Metric, units: Units, z: float, contrasts: Sequence[Sequence[int]] = ((1,),)
+) -> list[Any]:
+    """Estimate contrasts between a metric of the tables of units.
 
     Args:
         metric: a function of one table, which does not grow with it.
-        units: of one table, or of two.
+        units: of T tables.
         z: the normal quantile of the level.
+        contrasts: T factors each, by which the tables' metrics are multiplied and added up.
+
+    Returns:
+        For each contrast what `likelihood_interval` returns.
     """
     counts, table = units.counts, units.tables(units.counts)[0]
     leaves, structure = jax.tree.flatten(metric(table))
     row = _in_one_row(metric, table)
-    values_of = _Values(row, differentiator(row, table), units)
-    values = values_of(counts)
-    slopes = values_of.slopes(counts)
+    values_of = _Values(row, differentiator(row, table), units, np.array(contrasts))
+    values, slopes = values_of(counts), values_of.slopes(counts)
     errors = standard_error(counts, values, slopes, stratified=True)
     share = xp.ones_like(values)  # of an independent example, to which one amounts
     if units.clusters is not None:
         independent, errors = errors, clustered_error(*map(_flat, (units.clusters, slopes)))
-        number = number_of_clusters(units.clusters)
+        number = effective_number(units.clusters)
         share = effective_share(independent, errors, counts.sum(), number, z)
 
     def limit(i: Array) -> tuple[Array, Array]:
@@ -165,13 +171,16 @@ def likelihood_estimates(metric: Metric, units: Units, z: float) -> Any:
     low, high = (xp.where(unknown, xp.nan, x) for x in (low, high))
     estimates = Estimate(values, low, high, errors, xp.zeros(values.shape, xp.int32))
     places = np.cumsum([np.size(leaf) for leaf in leaves])
-    return jax.tree.unflatten(
-        structure,
-        [
-            jax.tree.map(lambda x: x[end - leaf.size : end].reshape(leaf.shape), estimates)  # noqa: B023
-            for leaf, end in zip(leaves, places, strict=True)
-        ],
-    )
+
+    def of_contrast(i: int) -> Any:
+        row = jax.tree.map(lambda x: x.reshape((len(contrasts), -1))[i], estimates)
+        parts = [
+            jax.tree.map(lambda x, end=end, v=v: x[end - v.size : end].reshape(v.shape), row)
+            for v, end in zip(leaves, places, strict=True)
+        ]
+        return jax.tree.unflatten(structure, parts)
+
+    return [of_contrast(i) for i in range(len(contrasts))]
 
 
 def _flat(tables: Array) -> Array:
@@ -208,39 +217,46 @@ def _each(function: Callable[[Array], Array], batch: Array) -> Array:
 
 
 class _Values(NamedTuple):
-    """The values of a metric as functions of weights of units `(R, U)`.
+    """The contrasts `(P, T)` between the metrics of T tables, as functions of weights of units.
 
-    Of units with two tables the difference between the values of both. On the host they take
-    batches of weights.
+    They are one row of P V values. On the host they take batches of weights `(..., R, U)`.
     """
 
     row: Callable[[Array], Array]
     derivative: Callable[[Array], Array]
     units: Units
+    contrasts: np.ndarray
 
     def __call__(self, weights: Array) -> Array:
-        tables = self.units.tables(weights)
-        values = _each(self.row, tables)
-        return values[..., 0, :] - (values[..., 1, :] if values.shape[-2] > 1 else 0)
+        tables = _each(self.row, self.units.tables(weights))  # (..., T, V)
+        rows = [
+            sum(factor * tables[..., t, :] for t, factor in enumerate(contrast) if factor)
+            for contrast in self.contrasts
+        ]
+        return xp.concatenate(rows, -1)
 
     def slopes(self, weights: Array) -> Array:
-        """Return all derivatives, `(V, R, U)`."""
+        """Return all derivatives, `(P V, R, U)`."""
         if is_jax(weights):
             return jax.jacrev(self.__call__)(weights)
-        by_tables = self._by_tables(weights)
-        return np.stack([self.units.slopes(slopes) for slopes in by_tables])
+        by_tables = np.stack([self.derivative(table) for table in self.units.tables(weights)])
+        by_values = np.moveaxis(by_tables, 0, 1)  # (V, T, K, K)
+        factors = self.contrasts[:, :, None, None]
+        return np.stack([self.units.slopes(factor * x) for factor in factors for x in by_values])
 
     def slope(self, i: Array, weights: Array) -> Array:
         """Return the derivative of value i, `(R, U)`, and 0 where it is not finite."""
         if is_jax(weights):
             slope = jax.grad(lambda weights: self(weights)[i])(weights)
         else:
-            slope = self.units.slopes(self._by_tables(weights)[i])
+            tables = self.units.tables(weights)
+            of, v = divmod(i, self.row(tables[0]).size)
+            by_tables = [
+                factor * self.derivative(table)[v] if factor else np.zeros(table.shape)
+                for factor, table in zip(self.contrasts[of], tables, strict=True)
+            ]
+            slope = self.units.slopes(np.stack(by_tables))
         return xp.where(xp.isfinite(slope), slope, 0)
-
-    def _by_tables(self, weights: np.ndarray) -> np.ndarray:
-        first, *second = map(self.derivative, self.units.tables(weights))
-        return np.stack([first, *(-slopes for slopes in second)], 1)
 
 
 class _Search(NamedTuple):

@@ -16,8 +16,8 @@ from jaxmetrics.estimates import Estimate, normal_quantile
 from jaxmetrics.intervals.units import (
     as_clusters,
     clustered_error,
+    effective_number,
     effective_share,
-    number_of_clusters,
 )
 
 __all__ = ["proportion_interval"]
@@ -110,10 +110,10 @@ def _pooled(s: Array, n: Array, axis: int, z: float) -> tuple[Array, ...]:
     p = divide(all_s, all_n, xp.nan)[..., None, None]
     # A success moves p by (1 - p) / n, a failure by -p / n.
     slopes = divide(xp.concatenate([1 - p, -p], -1), all_n[..., None, None], xp.nan)
-    number = number_of_clusters(tables, table_ndim=1)
+    number = effective_number(tables, table_ndim=1)
     error = clustered_error(tables, slopes)[..., 0]
     share = effective_share(_error(all_s, all_n), error, all_n, number, z)
-    return all_s, all_n, share, xp.where(number > 1, error, xp.nan)
+    return all_s, all_n, share, error
 
 
 def _wilson(s: Array, n: Array, level: float) -> tuple[Array, Array]:

@@ -73,21 +73,35 @@ def number_of_clusters(clusters: Array, *, table_ndim: int = 2) -> Array:
     return (clusters.sum(tuple(range(-table_ndim, 0))) > 0).sum(-1)
 
 
+def effective_number(clusters: Array, *, table_ndim: int = 2) -> Array:
+    """Return the number of clusters of one size that would tell as much: with m_c the examples of
+    a cluster, `(sum m_c)^2 / sum m_c^2`. Kish (1965), Survey Sampling.
+    """
+    sizes = clusters.sum(tuple(range(-table_ndim, 0)))
+    shares = divide(sizes, sizes.sum(-1, keepdims=True))
+    return divide(1, (shares**2).sum(-1))
+
+
 def clustered_error(clusters: Array, slopes: Array) -> Array:
     """Return standard errors `(..., V)` from derivatives `(..., V, U)` by the sum of clusters
     `(..., C, U)`.
 
-    With u the sum of the derivatives over the examples of a cluster, `sqrt(C / (C - 1) sum (u -
-    mean u)^2)`; clusters without examples do not count.
+    With u_c the sum of the derivatives over the examples of a cluster and s_c its share of all
+    examples, they are those of the jackknife, to first order: `sqrt((C - 1) / C sum (d_c - mean
+    d)^2)`, `d_c = u_c / (1 - s_c)`; of one size, `sqrt(C / (C - 1) sum u_c^2)`. Clusters without
+    examples do not count.
     """
-    of_clusters = matmul(slopes, xp.swapaxes(clusters, -2, -1))
-    counted = (clusters.sum(-1) > 0)[..., None, :]
+    sizes = clusters.sum(-1)
+    rest = 1 - divide(sizes, sizes.sum(-1, keepdims=True))
+    moved = divide(matmul(slopes, xp.swapaxes(clusters, -2, -1)), rest[..., None, :])
+    counted = (sizes > 0)[..., None, :]
     number = counted.sum(-1)
-    mean = divide(xp.where(counted, of_clusters, 0).sum(-1), number)
-    centred = xp.where(counted, of_clusters - mean[..., None], 0)
+    mean = divide(xp.where(counted, moved, 0).sum(-1), number)
+    centred = xp.where(counted, moved - mean[..., None], 0)
     largest = xp.abs(centred).max(-1)
     squares = (divide(centred, largest[..., None]) ** 2).sum(-1)
-    return largest * safe_sqrt(squares * divide(number, number - 1, xp.nan))
+    error = largest * safe_sqrt(squares * divide(number - 1, number))
+    return xp.where(number > 1, error, xp.nan)
 
 
 def effective_share(error: Array, clustered: Array, size: Array, number: Array, z: float) -> Array:
@@ -100,7 +114,7 @@ def effective_share(error: Array, clustered: Array, size: Array, number: Array, 
     Args:
         error, clustered: standard errors if examples were independent, and of clusters.
         size: the number of examples.
-        number: that of clusters.
+        number: the effective number of clusters.
         z: the normal quantile of the level.
     """
     without_variance = divide(number, size)

@@ -56,14 +56,16 @@ def report_heading(report: ReportContents) -> str:
 
 
 def comparison_heading(report: ComparisonContents) -> str:
+    clusters = "" if report.num_clusters is None else f" in {report.num_clusters} clusters"
     ignored = f", {report.num_ignored} ignored" if report.num_ignored else ""
-    return f"{report.num_examples} examples{ignored}, {report.num_classes} classes"
+    return f"{report.num_examples} examples{clusters}{ignored}, {report.num_classes} classes"
 
 
 def mcnemar_sentence(report: ComparisonContents) -> str:
     only_a, only_b = report.only_right
+    kind = "mid-p" if report.num_clusters is None else "of clusters"
     return (
-        f"Right only in A: {only_a}, only in B: {only_b}; McNemar's test (mid-p):"
+        f"Right only in A: {only_a}, only in B: {only_b}; McNemar's test ({kind}):"
         f" p = {report.p_value:.3g}."
     )
 

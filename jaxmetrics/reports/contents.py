@@ -81,6 +81,7 @@ class ComparisonContents:
     figures: Mapping[str, ComparedValue]
     only_right_per_class: np.ndarray
     p_value: float
+    num_clusters: int | None = None
 
     @property
     def num_examples(self) -> int:
@@ -110,6 +111,7 @@ class ComparisonContents:
         return {
             "num_examples": self.num_examples,
             "num_ignored": self.num_ignored,
+            **({} if self.num_clusters is None else {"num_clusters": self.num_clusters}),
             "num_classes": self.num_classes,
             "names": list(self.names),
             "level": self.level,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from jaxmetrics._validation import ArrayLike
-from jaxmetrics.comparisons import Comparison, compare_predictions, mcnemar
+from jaxmetrics.comparisons import Comparison, compare, compare_predictions, mcnemar
+from jaxmetrics.comparisons.differences import cubes_of_clusters
 from jaxmetrics.counts import confusion_matrix
+from jaxmetrics.intervals.units import number_of_clusters
 from jaxmetrics.reports._csv import comparison_csv
 from jaxmetrics.reports._markdown import comparison_markdown
 from jaxmetrics.reports._overall import COMPARED, Evidence, all_of, overall_values
@@ -36,7 +39,9 @@ class ComparisonReport(ComparisonContents):
             their difference that of `compare`, by likelihood.
         only_right_per_class: how many examples of each class only A has right, and only B,
             `(K, 2)`.
-        p_value: of McNemar's test (mid-p) that the two are right equally often.
+        p_value: of McNemar's test (mid-p, or that of clusters) that the two are right equally
+            often.
+        num_clusters: of examples, if they come in clusters.
     """
 
     def to_text(self) -> str:
@@ -96,6 +101,7 @@ def comparison_report(
     y_pred_a: ArrayLike | Sequence[str],
     y_pred_b: ArrayLike | Sequence[str],
     *,
+    clusters: ArrayLike | Sequence[Any] | None = None,
     class_names: Sequence[str] | None = None,
     names: tuple[str, str] = ("A", "B"),
     rope: float = 0.0,
@@ -105,6 +111,8 @@ def comparison_report(
 
     Args:
         y_true, y_pred_a, y_pred_b, class_names: as for `report`.
+        clusters: `(n,)` ids of groups of examples that may be alike, as for `report`; see
+            `compare_predictions` and `mcnemar`.
         names: of A and B, for the record.
         rope: differences up to this size do not matter; see `compare`.
         level: of the intervals.
@@ -112,7 +120,7 @@ def comparison_report(
     Raises:
         TypeError: labels that are neither strings nor integers.
         ValueError: unequal lengths, fewer than two classes, an unknown class name, no example left,
-            `rope` below 0, `level` not in (0, 1).
+            `rope` below 0, `level` not in (0, 1), clusters whose pairs `C K^3` exceed 2^27.
 
     >>> y_true = ["cat", "dog"] * 30
     >>> y_pred_a, y_pred_b = ["cat", "dog"] * 25 + ["cat"] * 10, ["cat"] * 30 + ["dog"] * 30
@@ -139,10 +147,19 @@ def comparison_report(
     counted = np.logical_and.reduce([(x >= 0) & (x < k) for x in (true, pred_a, pred_b)])
     if not counted.any():
         raise ValueError("there are no examples to compare.")
+    cubes = None
+    if clusters is not None:
+        cubes = cubes_of_clusters(true, pred_a, pred_b, clusters, k, where=counted)
     true, pred_a, pred_b = true[counted], pred_a[counted], pred_b[counted]
     matrices = np.stack([confusion_matrix(true, pred, num_classes=k) for pred in (pred_a, pred_b)])
     only_right = _only_right(pred_a == true, pred_b == true, true, k)
     only_a, only_b = only_right.sum(0).tolist()
+    if cubes is None:
+        number, test = None, mcnemar([[0, only_a], [only_b, 0]])
+        values = _compared_values(matrices, (true, pred_a, pred_b), rope, level)
+    else:
+        number, test = int(number_of_clusters(cubes, table_ndim=3)), mcnemar(cubes, cluster_axis=0)
+        values = _compared_values_of_clusters(cubes, rope, level)
     return ComparisonReport(
         counts=matrices,
         class_names=tuple(map(str, classes)),
@@ -150,9 +167,10 @@ def comparison_report(
         names=names,
         level=level,
         rope=rope,
-        figures=_compared_values(matrices, (true, pred_a, pred_b), rope, level),
+        figures=values,
         only_right_per_class=only_right,
-        p_value=float(mcnemar([[0, only_a], [only_b, 0]]).p_value),
+        p_value=float(test.p_value),
+        num_clusters=number,
     )
 
 
@@ -171,6 +189,18 @@ def _compared_values(
     compared = compare_predictions(
         0, all_of(COMPARED), *labels, num_classes=matrices.shape[-1], rope=rope, level=level
     )
+    return {name: _compared(a[name], b[name], compared[name]) for name in COMPARED}
+
+
+def _compared_values_of_clusters(
+    cubes: np.ndarray, rope: float, level: float
+) -> dict[str, ComparedValue]:
+    """Report as `_compared_values`, from the pairs of predictions in each cluster."""
+    a, b = (
+        overall_values(Evidence(tables.sum(0), level, clusters=tables))
+        for tables in (cubes.sum(3), cubes.sum(2))
+    )
+    compared = compare(0, all_of(COMPARED), cubes, rope=rope, level=level, cluster_axis=0)
     return {name: _compared(a[name], b[name], compared[name]) for name in COMPARED}
 
 

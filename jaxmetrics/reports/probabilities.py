@@ -12,17 +12,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics.counts import soft_confusion_matrix
-from jaxmetrics.estimates import normal_quantile
-from jaxmetrics.intervals import proportion_interval
+from jaxmetrics.estimates import Estimate, normal_quantile
+from jaxmetrics.intervals import mean_interval, proportion_interval
 from jaxmetrics.intervals.proportions import wilson_interval
-from jaxmetrics.ranking import per_class, score_histogram
+from jaxmetrics.ranking import delong_interval, per_class, roc_auc, score_histogram
 from jaxmetrics.ranking.areas import Classes, effective_number, moments
 from jaxmetrics.reports.contents import Findings
 from jaxmetrics.reports.values import ReportedValue, value_of
-from jaxmetrics.scoring import binned_calibration_interval, calibration_bins
+from jaxmetrics.scoring import (
+    binned_calibration_interval,
+    calibration_bins,
+    calibration_interval,
+)
 
 __all__: list[str] = []
 
+_BIASED = "It is biased upwards: chance alone makes it more than 0."
 PREDICTED = "predicted class"  # the event whose calibration is judged, of several classes
 
 
@@ -59,6 +64,25 @@ def probability_sums(
     exceed 1 by rounding, and weights.
     """
     counted = y_true >= 0
+    prob, log_losses, brier_scores = _losses(y_true, y_prob)
+    mass = np.where(counted, 1 if weights is None else weights, 0).astype(float)
+    options: dict[str, Any] = {"sample_weight": weights}
+    log_odds, is_right = _log_odds(prob), prob.argmax(1) == y_true
+    return ProbabilitySums(
+        soft_counts=soft_confusion_matrix(y_true, prob, **options),
+        log_loss=_moments(log_losses, mass),
+        brier_score=_moments(brier_scores, mass),
+        score_histogram=per_class(score_histogram)(y_true, log_odds, scale="logit", **options),
+        calibration_bins=per_class(calibration_bins)(y_true, prob, **options),
+        top_label_bins=calibration_bins(is_right, prob.max(1), where=counted, **options),
+    )
+
+
+def _losses(y_true: np.ndarray, y_prob: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Return the probabilities in float64, 0 where they do not count, and the log losses and Brier
+    scores of the examples.
+    """
+    counted = y_true >= 0
     prob = np.where(counted[:, None], y_prob, 0)
     eps = np.finfo(prob.dtype if prob.dtype.kind == "f" else float).eps
     prob = np.minimum(prob.astype(float), 1)
@@ -66,17 +90,7 @@ def probability_sums(
     surprise = -np.log(np.clip(prob_of_truth, eps, 1 - eps))
     # The sum over the classes of (p - [the true one])^2.
     distance = (prob**2).sum(1) - 2 * prob_of_truth + 1
-    mass = np.where(counted, 1 if weights is None else weights, 0).astype(float)
-    options: dict[str, Any] = {"sample_weight": weights}
-    log_odds, is_right = _log_odds(prob), prob.argmax(1) == y_true
-    return ProbabilitySums(
-        soft_counts=soft_confusion_matrix(y_true, prob, **options),
-        log_loss=_moments(surprise, mass),
-        brier_score=_moments(distance / 2 if prob.shape[1] == 2 else distance, mass),
-        score_histogram=per_class(score_histogram)(y_true, log_odds, scale="logit", **options),
-        calibration_bins=per_class(calibration_bins)(y_true, prob, **options),
-        top_label_bins=calibration_bins(is_right, prob.max(1), where=counted, **options),
-    )
+    return prob, surprise, distance / 2 if prob.shape[1] == 2 else distance
 
 
 def _moments(values: np.ndarray, mass: np.ndarray) -> np.ndarray:
@@ -114,11 +128,53 @@ def probability_findings(
     )
 
 
-def expected_accuracy(soft_counts: np.ndarray, level: float) -> ReportedValue:
-    """Report the mean probability given to the truth; probabilities vary less than 0 and 1, so the
-    interval is wide enough.
+def findings_of_clusters(
+    y_true: np.ndarray,
+    y_prob: np.ndarray,
+    weights: np.ndarray | None,
+    numbers: np.ndarray,
+    level: float,
+) -> Findings:
+    """Report on probabilities of clusters as `probability_findings` does, from the examples, since
+    sums do not hold the clusters. Weighted areas have no interval.
     """
-    estimate = proportion_interval(soft_counts.trace(), soft_counts.sum(), level=level)
+    counted = y_true >= 0
+    prob, *losses = _losses(y_true, y_prob)
+    by_cluster: dict[str, Any] = {"level": level, "clusters": numbers}
+    options: dict[str, Any] = {"sample_weight": weights}
+    means = [
+        mean_interval(x, transform="log", where=counted, **options, **by_cluster) for x in losses
+    ]
+    event, of_event = y_true == 1, prob[:, 1]
+    if prob.shape[1] > 2:
+        event, of_event = prob.argmax(1) == y_true, prob.max(1)
+    gap = calibration_interval(event, of_event, where=counted, **options, **by_cluster)
+    soft_counts = soft_confusion_matrix(y_true, prob, groups=numbers, **options)
+    log_odds = _log_odds(prob)
+    if weights is None:
+        areas = per_class(delong_interval)(y_true, log_odds, **by_cluster)
+        of_classes = [value_of(Estimate(*x), "score") for x in zip(*areas, strict=True)]
+    else:
+        weighted = per_class(roc_auc)(y_true, log_odds, **options)
+        of_classes = [ReportedValue(float(x)) for x in weighted]
+    return Findings(
+        overall={
+            "expected_accuracy": expected_accuracy(soft_counts, level),
+            "log_loss": value_of(means[0], "student"),
+            "brier_score": value_of(means[1], "student"),
+            "calibration_error": value_of(gap, "inequalities")._replace(note=_BIASED),
+        },
+        per_class={"roc_auc": of_classes},
+    )
+
+
+def expected_accuracy(soft_counts: np.ndarray, level: float) -> ReportedValue:
+    """Report the mean probability given to the truth, from `(K, K)`, or `(C, K, K)` of clusters;
+    probabilities vary less than 0 and 1, so the interval is wide enough.
+    """
+    of_truth, total = soft_counts.trace(axis1=-2, axis2=-1), soft_counts.sum((-2, -1))
+    axis = 0 if soft_counts.ndim > 2 else None
+    estimate = proportion_interval(of_truth, total, level=level, cluster_axis=axis)
     return value_of(estimate, "wilson")
 
 
@@ -140,7 +196,7 @@ def _mean_value(moments: np.ndarray, level: float) -> ReportedValue:
 def calibration_value(bins: np.ndarray, level: float) -> ReportedValue:
     """Report the calibration error, which is too large on average."""
     estimate = value_of(binned_calibration_interval(bins, level=level), "inequalities")
-    return estimate._replace(note="It is biased upwards: chance alone makes it more than 0.")
+    return estimate._replace(note=_BIASED)
 
 
 def area_values(histograms: np.ndarray, level: float) -> list[ReportedValue]:

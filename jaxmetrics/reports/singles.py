@@ -13,7 +13,7 @@ from jaxmetrics._validation import ArrayLike, as_counts, as_square, check_real
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.estimates import Estimate
 from jaxmetrics.intervals import IntervalMethod
-from jaxmetrics.intervals.clusters import numbered_clusters
+from jaxmetrics.intervals.clusters import check_size_of_tables, numbered_clusters
 from jaxmetrics.intervals.units import number_of_clusters
 from jaxmetrics.reports._csv import report_csv
 from jaxmetrics.reports._markdown import report_markdown
@@ -30,6 +30,7 @@ from jaxmetrics.reports.labels import are_probabilities, as_ids, check_each
 from jaxmetrics.reports.probabilities import (
     ProbabilitySums,
     expected_accuracy,
+    findings_of_clusters,
     probability_findings,
     probability_sums,
 )
@@ -39,8 +40,6 @@ from jaxmetrics.streaming.states import EvaluatorState
 from jaxmetrics.streaming.totals import as_numpy
 
 __all__ = ["Report", "report"]
-
-_MOST_CELLS = 2**27  # of the tables of all clusters, 1 GB
 
 
 class Report(ReportContents):
@@ -313,7 +312,7 @@ def report(
     groups, number = None, None
     if clusters is not None:
         groups, number = numbered_clusters(clusters, true.shape)
-        _check_size_of_clusters(number, k)
+        check_size_of_tables(number, k * k, "Merge clusters or classes.")
     counts = confusion_matrix(
         true,
         pred,
@@ -329,17 +328,11 @@ def report(
     )
     if prob is None:
         return result
-    if groups is not None:
-        raise ValueError("probabilities of clusters are not reported: leave out y_prob.")
-    return result.with_probabilities(probability_sums(np.where(counted, true, -1), prob, weights))
-
-
-def _check_size_of_clusters(number: int, k: int) -> None:
-    if number * k * k > _MOST_CELLS:
-        raise ValueError(
-            f"{number} clusters of {k} classes are {number * k * k:.3g} cells: at most"
-            f" {_MOST_CELLS:.3g} are held. Merge clusters or classes."
-        )
+    examples = np.where(counted, true, -1), prob, weights
+    result = result.with_probabilities(probability_sums(*examples))
+    if groups is None:
+        return result
+    return result._with_findings(findings_of_clusters(*examples, groups, level))
 
 
 def _checked_columns(y_prob: ArrayLike, n: int) -> np.ndarray:
