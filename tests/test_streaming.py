@@ -422,7 +422,7 @@ def test_states_of_devices_add_up_by_psum() -> None:
     "interval",
     [
         jm.delta_method,
-        partial(jm.bootstrap, jax.random.key(0), num_samples=200, method="percentile"),
+        jm.Percentile(jax.random.key(0), num_samples=200),
         partial(jm.posterior, jax.random.key(0), num_samples=200),
     ],
     ids=["delta", "bootstrap", "posterior"],

@@ -109,7 +109,7 @@ class Delta(IntervalMethod):
         return partial(delta_method, transform=self.transform)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)  # keys of JAX have no hash
 class Bootstrap(IntervalMethod):
     """Hold the key and the number of replicates of a bootstrap interval."""
 
@@ -166,7 +166,7 @@ class Studentized(Bootstrap):
     name: ClassVar[str] = "studentized"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Posterior(IntervalMethod):
     """Hold the posterior interval as a value; see `posterior`.
 
