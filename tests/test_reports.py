@@ -415,8 +415,8 @@ def test_a_report_of_probabilities_of_clusters(k: int) -> None:
         truth, favourite, **options, clusters=patients, sample_weight=np.full(600, 2.0)
     )
     assert weighted.per_class["roc_auc"][0].low is None
-    log_losses = [ends(x.overall["log_loss"]) for x in (weighted, report)]
-    np.testing.assert_allclose(*log_losses, rtol=1e-9)
+    log_loss, unweighted = (ends(x.overall["log_loss"]) for x in (weighted, report))
+    np.testing.assert_allclose(log_loss, unweighted, rtol=1e-9)
 
 
 def test_an_interval_of_a_report_covers_at_chance() -> None:
