@@ -113,12 +113,13 @@ def leaderboard(
       far. Simulated with 2 to 50 classifiers, alike or apart, accuracies of 0.6 to 0.99 and 60 to
       1000 examples, it covered in 94 to 100 %, for a level of 95 %.
 
-    Of `clusters`, what is said above of examples is said of them. Simulated with 4 to 10 classifiers,
-    20 to 100 clusters of 2 to 20 examples, latent correlations within clusters of 0.1 to 0.7 and
-    accuracies of 0.6 to 0.95, one was wrongly shown to be better than another in 0 to 5 % (without
-    clusters in up to 100 %). The interval of the winner covered in 93 to 100 %, at 0.95 and 0.7 in
-    89 % and more, as its own does. `probability_best` was rather too modest than too sure: those
-    said to be best with 0.2 to 0.3 were so in 0.16 to 0.34, with 0.7 to 0.9 in 0.78 to 0.92.
+    Of `clusters`, what is said above of examples is said of them. Simulated with 4 to 10
+    classifiers, 20 to 100 clusters of 2 to 20 examples, latent correlations within clusters of 0.1
+    to 0.7 and accuracies of 0.6 to 0.95, one was wrongly shown to be better than another in 0 to
+    5 % (without clusters in up to 100 %). The interval of the winner covered in 93 to 100 %, at
+    0.95 and 0.7 in 89 % and more, as its own does. `probability_best` was rather too modest than
+    too sure: those said to be best with 0.2 to 0.3 were so in 0.16 to 0.34, with 0.7 to 0.9 in 0.78
+    to 0.92.
 
     Args:
         key: a JAX key, an int seed or, for labels of the host, a NumPy Generator.
