@@ -58,9 +58,9 @@ def mcnemar(
     Of clusters, whose examples depend on one another, the statistic is
     `(C - 1) / C (sum_k d_k)^2 / sum_k d_k^2` with `d_k = b_k - c_k` of cluster k, against
     chi-square with one degree of freedom: Obuchowski (1998), Statistics in Medicine 17, as in Yang,
-    Sun and Hardin (2010), Biometrical Journal 52. Simulated with 20
-    to 100 clusters, sizes up to 10:1 and latent correlations of 0 to 0.7, that of 5 % has a size of
-    3 to 6 %, where the test without clusters has up to 49 %.
+    Sun and Hardin (2010), Biometrical Journal 52. Simulated with 20 to 100 clusters, sizes up to
+    10:1 and latent correlations of 0 to 0.7, that of 5 % has a size of 3 to 6 %, where `"mid-p"`
+    without clusters has up to 49 %.
 
     Args:
         paired: `(..., K, K, K)`, or one `(2, 2)` table
@@ -81,8 +81,7 @@ def mcnemar(
     """
     if cluster_axis is not None:
         check_option(method or "asymptotic", "method", ("asymptotic",))
-        cubes = as_cube(paired)
-        return _clustered(as_clusters(cubes, cluster_axis, table_ndim=3))
+        return _clustered(as_clusters(as_cube(paired), cluster_axis, table_ndim=3))
     method = method or "mid-p"
     check_option(method, "method", ("exact", "mid-p", "corrected", "asymptotic"))
     only_a, only_b, valid = discordant(as_float(paired, "paired"))

@@ -113,6 +113,14 @@ def leaderboard(
       far. Simulated with 2 to 50 classifiers, alike or apart, accuracies of 0.6 to 0.99 and 60 to
       1000 examples, it covered in 94 to 100 %, for a level of 95 %.
 
+    Of `clusters`, what is said above of examples is said of them. Simulated with 4 to 10
+    classifiers, 20 to 100 clusters of 2 to 20 examples, latent correlations within clusters of 0.1
+    to 0.7 and accuracies of 0.6 to 0.95, one was wrongly shown to be better than another in 0 to
+    5 % (without clusters in up to 100 %). The interval of the winner covered in 93 to 100 %, at
+    0.95 and 0.7 in 89 % and more, as its own does. `probability_best` was rather too modest than
+    too sure: those said to be best with 0.2 to 0.3 were so in 0.16 to 0.34, with 0.7 to 0.9 in 0.78
+    to 0.92.
+
     Args:
         key: a JAX key, an int seed or, for labels of the host, a NumPy Generator.
         metric: a differentiable function of one `(K, K)` matrix that returns one number and does
@@ -250,7 +258,9 @@ def _leaderboard(
         contributions = partial(_of_examples, influence)
         sums = _sums(keys[0], examples, contributions, len(matrices), halves=halves)
     else:
-        of_clusters = (tables * influence[:, None]).sum((-2, -1))
+        m, size_of_table = len(matrices), matrices[0].size
+        of_cells = influence.reshape((m, size_of_table, 1))
+        of_clusters = matmul(tables.reshape((m, -1, size_of_table)), of_cells)[..., 0]
         of_clusters = of_clusters * safe_sqrt(divide(number, number - 1))
         sums = _sums(keys[0], of_clusters, lambda u: u, len(matrices), halves=halves)
     noise = noise_of(sums.second / number, sums.fourth / number, number)

@@ -265,7 +265,7 @@ def report(
         sample_weight: `(n,)`; intervals read weights as frequencies (weight 2 = the row written
             twice).
         clusters: `(n,)` ids of groups of examples that may be alike, as those of one patient, of
-            any kind; a warning for fewer than 20.
+            any kind; a warning for fewer than 20. With weights, areas have no interval.
         class_names: names of the ids 0 to K - 1, or, for strings, the classes in the order wanted.
         level: of the intervals.
         method: as for `Report.from_counts`.
