@@ -380,11 +380,6 @@ def test_a_report_of_clusters() -> None:
             assert widths[0] > 2 * widths[1]
 
 
-def ends(x: jm.ReportedValue) -> np.ndarray:
-    """The value, and the ends of its interval."""
-    return np.array(x[:3], float)
-
-
 @pytest.mark.parametrize("k", [2, 3])
 def test_a_report_of_probabilities_of_clusters(k: int) -> None:
     """Values as without clusters, where bins allow; intervals as of the functions for examples."""
