@@ -232,3 +232,33 @@ def test_equals_are_seldom_found_to_differ() -> None:
     cubes = np.random.default_rng(1).multinomial(50, cells.ravel(), 600).reshape(-1, 3, 3, 3)
     difference = jm.compare(0, jm.macro(jm.f1), jnp.asarray(cubes)).difference
     assert ((difference.low > 0) | (difference.high < 0)).mean() < 0.058
+
+
+def test_a_value_that_no_likely_table_moves_has_no_interval() -> None:
+    for metric, counts in (
+        (jm.g_mean, [[0, 5], [5, 0]]),  # a product of two zeros
+        (jm.recall, [[0, 0], [0, 0]]),
+        (jm.matthews_corrcoef, [[0, 0], [0, 0]]),
+        (lambda c: abs(c[..., 0, 1] - c[..., 1, 0]) / c.sum((-2, -1)), [[25, 10], [10, 25]]),
+    ):
+        estimate = jm.likelihood_interval(metric, counts)
+        assert np.isnan(estimate.low).all()
+        assert np.isnan(estimate.high).all()
+    constant = jm.likelihood_interval(lambda c: 1 + 0 * c.sum((-2, -1)), [[5, 1], [1, 2]])
+    assert (constant.low, constant.high) == (1, 1)
+
+
+def test_many_classes_without_empty_cells() -> None:
+    k = 200
+    counts = np.random.default_rng(0).poisson(3, (k, k)) + 50 * np.eye(k, dtype=int)
+    by_likelihood = jm.likelihood_interval(jm.accuracy, counts)
+    wilson = jm.proportion_interval(counts.trace(), counts.sum())
+    assert_allclose(by_likelihood[1:3], wilson[1:3], atol=1e-5)
+
+
+def test_a_method_is_a_value() -> None:
+    for method in ("likelihood", jm.Likelihood, None):
+        with pytest.raises(TypeError, match=r"such as jaxmetrics.Likelihood\(\)"):
+            jm.leaderboard(0, jm.accuracy, [0, 1], [[0, 1]], num_classes=2, method=method)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="interval method as a value"):
+        jm.Report.from_counts([[5, 1], [1, 2]], method="likelihood")  # type: ignore[arg-type]

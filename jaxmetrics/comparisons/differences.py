@@ -447,7 +447,7 @@ def _by_bootstrap_of_clusters(
             stratified=False,
             influence=Influence.JACKKNIFE,
         )
-        return _from_samples(estimates, samples, rope, cells.sum() > 0)
+        return _from_samples(estimates, samples, rope, cells.sum() > 1)
 
     return map_batch(of_one, clusters, table_ndim=3)
 

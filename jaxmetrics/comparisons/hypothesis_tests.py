@@ -80,7 +80,8 @@ def mcnemar(
     (np.float64(0.47059), np.float64(0.49272))
     """
     if cluster_axis is not None:
-        check_option(method or "asymptotic", "method", ("asymptotic",))
+        if method not in (None, "asymptotic"):
+            raise ValueError(f"clusters have an asymptotic test only: got method={method!r}.")
         return _clustered(as_clusters(as_cube(paired), cluster_axis, table_ndim=3))
     method = method or "mid-p"
     check_option(method, "method", ("exact", "mid-p", "corrected", "asymptotic"))

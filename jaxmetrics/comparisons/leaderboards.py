@@ -37,7 +37,7 @@ from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.estimates import Estimate, Metric
 from jaxmetrics.intervals.clusters import check_size_of_tables, numbered_clusters
 from jaxmetrics.intervals.derivatives import jacobian
-from jaxmetrics.intervals.methods import IntervalMethod, Likelihood
+from jaxmetrics.intervals.methods import IntervalMethod, Likelihood, check_method
 from jaxmetrics.intervals.replicates import LANES, map_tables
 from jaxmetrics.intervals.tables import as_floats, check_num_samples, nan_unless, where_answered
 from jaxmetrics.intervals.units import number_of_clusters
@@ -153,6 +153,7 @@ def leaderboard(
     ([1, 2, 1], [1, 3, 1], [2, 3, 2])
     """
     check_level(level)
+    check_method(method)
     size, k = check_num_samples(num_samples), check_size(num_classes, "num_classes")
     floats = as_floats(metric)
     examples = _checked(y_true, y_preds, where, k)

@@ -126,7 +126,7 @@ def _bootstrap_clusters(
             stratified=False,
             influence=Influence.JACKKNIFE,
         )
-        return nan_unless(cells.sum() > 0, estimates)
+        return nan_unless(cells.sum() > 1, estimates)
 
     return replicates.map_batch(of_one, clusters, table_ndim=3)
 

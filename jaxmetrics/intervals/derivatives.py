@@ -61,18 +61,21 @@ def differentiator(function: Function, table: Array) -> Function:
     checked = partial(jacobian, function, numbers=_WORTH_COMPILING * table.size)
     if is_jax(table):
         return checked
+
+    def is_small(table: np.ndarray) -> bool:
+        return np.count_nonzero(table) * table.size <= _MOST_NUMBERS // _WORTH_COMPILING
+
+    if not is_small(table):
+        return checked
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             same = np.allclose(_in_one_batch(function, table), checked(table), 1e-9, 1e-12, True)
     except Exception:  # whatever a function of the user's makes of complex numbers
         same = False
-
-    def derivative(table: np.ndarray) -> np.ndarray:
-        few = np.count_nonzero(table) * table.size <= _MOST_NUMBERS // _WORTH_COMPILING
-        return _in_one_batch(function, table) if same and few else checked(table)
-
-    return derivative
+    return lambda table: (
+        _in_one_batch(function, table) if same and is_small(table) else checked(table)
+    )
 
 
 def _in_one_batch(function: Function, table: np.ndarray) -> np.ndarray:

@@ -78,8 +78,8 @@ def likelihood_interval(
 
     Returns:
         `Estimate` or a pytree of them, with the standard error of the delta method. NaN where the
-        metric is undefined; the ends are NaN where it is a convention, as the precision of a class
-        that is never predicted. Under jit NaN for a
+        metric is undefined; the ends are NaN where no likely table moves it, as the precision of a
+        class that is never predicted, which is a convention. Under jit NaN for a
         matrix that does not hold numbers of examples.
 
     Raises:
@@ -153,21 +153,20 @@ def likelihood_estimates(
         number = effective_number(units.clusters)
         share = effective_share(independent, errors, counts.sum(), number, z)
 
-    def limit(i: Array) -> tuple[Array, Array]:
-        """Return the lower limit of value i // 2 for an even i, the upper one for an odd, and
-        whether units were left out.
-        """
+    def limit(i: Array) -> Array:
+        """Return the lower limit of value i // 2 for an even i, the upper one for an odd."""
         sign = 2 * (i % 2) - 1
         problem = _Problem(values_of, i // 2, sign, share[i // 2])
-        extreme, closed = problem.extreme(z**2 / 2)
-        return xp.where(share[i // 2] > 0, sign * extreme, xp.nan), closed
+        return xp.where(share[i // 2] > 0, sign * problem.extreme(z**2 / 2), xp.nan)
 
     if is_jax(counts):
-        limits, closed = map_in_blocks(limit, jax.numpy.arange(2 * len(values)), counts.size)
+        limits = map_in_blocks(limit, jax.numpy.arange(2 * len(values)), counts.size)
     else:
-        limits, closed = map(np.stack, zip(*map(limit, range(2 * len(values))), strict=True))
+        limits = np.stack([limit(i) for i in range(2 * len(values))])
     low, high = limits[::2], limits[1::2]
-    unknown = (low == high) & closed[::2]  # nothing is known of what was left out
+    # A value that no likely table moves, though others do, is a convention, or flat here.
+    others = counts + 1 + xp.arange(counts.size).reshape(counts.shape) / counts.size
+    unknown = (low == high) & (values_of(others) != values) | (counts.sum() == 0)
     low, high = (xp.where(unknown, xp.nan, x) for x in (low, high))
     estimates = Estimate(values, low, high, errors, xp.zeros(values.shape, xp.int32))
     places = np.cumsum([np.size(leaf) for leaf in leaves])
@@ -282,8 +281,8 @@ class _Problem(NamedTuple):
     def value(self, weights: Array) -> Array:
         return self.sign * self.values(weights)[..., self.i]
 
-    def extreme(self, radius: float) -> tuple[Array, Array]:
-        """Return the greatest value within the radius, and whether units were left out.
+    def extreme(self, radius: float) -> Array:
+        """Return the greatest value within the radius.
 
         The value is made linear, the extreme of that found, and the way there searched for a
         greater value, until that gains nothing: the conditional gradient method of Frank and Wolfe
@@ -317,7 +316,7 @@ class _Problem(NamedTuple):
 
         infinite, passes = xp.full_like(start, xp.inf), xp.zeros((), xp.int32)
         first = _Search(opened, counts, start, infinite, passes)
-        return lax.while_loop(is_unfinished, improve, first).value, closed.any()
+        return lax.while_loop(is_unfinished, improve, first).value
 
     def start(self) -> tuple[Array, Array]:
         """Return the value, and the units of those groups in which an example makes it jump."""

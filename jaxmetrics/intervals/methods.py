@@ -187,6 +187,14 @@ class Posterior(IntervalMethod):
         return partial(posterior, self.key, **options)
 
 
+def check_method(method: object) -> None:
+    if not isinstance(method, IntervalMethod):
+        raise TypeError(
+            "method must be an interval method as a value, such as jaxmetrics.Likelihood() or"
+            f" jaxmetrics.BCa(key), got {method!r}."
+        )
+
+
 def as_method(
     method: str | IntervalMethod, key: KeyLike, *, prior: ArrayLike = 1.0, num_samples: int = 2000
 ) -> IntervalMethod:

@@ -102,7 +102,7 @@ def numbers_of_examples(
         valid = (counts >= 0) & (counts == xp.round(counts))
         few = counts.sum(axes, keepdims=True) < most
         return xp.where(valid.all(axes, keepdims=True) & few, counts, xp.nan)
-    valid = (seen >= 0) & (seen == np.round(seen))
+    valid = (seen >= 0) & (seen == np.round(seen)) & (seen < np.inf)
     refuse_where(
         ~valid,
         seen,

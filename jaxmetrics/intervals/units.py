@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -55,16 +56,19 @@ def cells_as_units(
 
 def as_clusters(counts: Array, cluster_axis: int, *, table_ndim: int = 2) -> Array:
     """Move the axis of clusters before the tables, and warn of too few clusters."""
-    ndim = counts.ndim
-    axis = cluster_axis + ndim if cluster_axis < 0 else cluster_axis
-    if not 0 <= axis < ndim - table_ndim:
+    axis = operator.index(cluster_axis)
+    axis = axis + counts.ndim if axis < 0 else axis
+    if not 0 <= axis < counts.ndim - table_ndim:
         raise ValueError(
             f"cluster_axis must be an axis before those of the table, got {cluster_axis} for counts"
             f" of shape {counts.shape}; {-table_ndim - 1} is the last of them."
         )
     clusters = xp.moveaxis(counts, axis, -table_ndim - 1)
+    if counts.shape[axis] == 0:
+        raise ValueError(f"there are no clusters: counts have shape {counts.shape}.")
     if is_known(clusters) and clusters.size:
-        warn_if_few(int(number_of_clusters(clusters, table_ndim=table_ndim).min()))
+        effective = xp.round(effective_number(clusters, table_ndim=table_ndim), 6)
+        warn_if_few(int(effective.min()))
     return clusters
 
 

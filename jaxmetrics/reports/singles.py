@@ -14,6 +14,7 @@ from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.estimates import Estimate
 from jaxmetrics.intervals import IntervalMethod
 from jaxmetrics.intervals.clusters import check_size_of_tables, numbered_clusters
+from jaxmetrics.intervals.methods import check_method
 from jaxmetrics.intervals.units import number_of_clusters
 from jaxmetrics.reports._csv import report_csv
 from jaxmetrics.reports._markdown import report_markdown
@@ -91,6 +92,8 @@ class Report(ReportContents):
         >>> Report.from_counts([[9, 1], [3, 7]]).overall["accuracy"].value
         0.8
         """
+        if method is not None:
+            check_method(method)
         tables = _checked_tables(counts)
         matrix, clusters = (tables, None) if tables.ndim == 2 else (tables.sum(0), tables)
         names = _checked_names(class_names, len(matrix))
