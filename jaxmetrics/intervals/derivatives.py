@@ -63,7 +63,7 @@ def differentiator(function: Function, table: Array) -> Function:
         return checked
 
     def is_small(table: np.ndarray) -> bool:
-        return np.count_nonzero(table) * table.size <= _MOST_NUMBERS // _WORTH_COMPILING
+        return bool(np.count_nonzero(table) * table.size <= _MOST_NUMBERS // _WORTH_COMPILING)
 
     if not is_small(table):
         return checked
