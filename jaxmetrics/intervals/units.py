@@ -67,8 +67,7 @@ def as_clusters(counts: Array, cluster_axis: int, *, table_ndim: int = 2) -> Arr
     if counts.shape[axis] == 0:
         raise ValueError(f"there are no clusters: counts have shape {counts.shape}.")
     if is_known(clusters) and clusters.size:
-        effective = xp.round(effective_number(clusters, table_ndim=table_ndim), 6)
-        warn_if_few(int(effective.min()))
+        warn_if_few(int(number_of_clusters(clusters, table_ndim=table_ndim).min()))
     return clusters
 
 
