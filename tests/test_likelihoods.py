@@ -262,3 +262,13 @@ def test_a_method_is_a_value() -> None:
             jm.leaderboard(0, jm.accuracy, [0, 1], [[0, 1]], num_classes=2, method=method)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="interval method as a value"):
         jm.Report.from_counts([[5, 1], [1, 2]], method="likelihood")  # type: ignore[arg-type]
+
+
+def test_classifiers_that_always_agree_are_not_known_to_be_equal() -> None:
+    few, many = (
+        jm.compare_predictions(0, jm.accuracy, *[np.arange(k).repeat(3)] * 3, num_classes=k)
+        for k in (10, 70)
+    )
+    assert few.difference.low < 0 < few.difference.high
+    assert np.isnan(many.difference.low)  # of many classes pairs that were not seen are not held
+    assert np.isnan(many.probability_equivalent)

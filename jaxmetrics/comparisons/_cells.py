@@ -44,8 +44,7 @@ class Layout(NamedTuple):
     """Say what the cells of a comparison stand for.
 
     They are pairs of predictions, `(K, K K)` or, with labels, those that occur; or else, not
-    `paired`, the two confusion matrices `(2, K K)`. Clustered, each
-    cluster has such a table.
+    `paired`, the two confusion matrices `(2, K K)`. Clustered, each cluster has such a table.
     """
 
     num_classes: int
@@ -92,6 +91,7 @@ class Layout(NamedTuple):
             lambda weights: matrices(weights.reshape((*weights.shape[:-2], *cells.shape))),
             lambda slopes: self._slopes(slopes, labels).reshape(shape),
             None if clusters is None else clusters.reshape((len(clusters), *shape)),
+            complete=labels is None,
         )
 
     def _unused(self, both: Array, cells: Array, labels: Array | None) -> Array:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxmetrics._arithmetic import divide
 from jaxmetrics._namespaces import Array, is_known, on_device, xp
 from jaxmetrics._validation import ArrayLike, as_array
 from jaxmetrics._weighted_sums import sum_by_cell
@@ -151,6 +152,26 @@ def student_quantile(z: float, degrees_of_freedom: Array) -> Array:
     nu = xp.asarray(degrees_of_freedom, dtype=float)
     x = xp.where(nu > 0, 1 / xp.where(nu > 0, nu, 1), xp.nan)
     return z + x * (g[0] + x * (g[1] + x * (g[2] + x * g[3])))
+
+
+def kish_number(sizes: Array) -> Array:
+    """Return of clusters with sizes `(..., C)` how many of one size would tell as much.
+
+    `(sum m_c)^2 / sum m_c^2`; 0 without examples. Kish (1965), Survey Sampling.
+    """
+    shares = divide(sizes, sizes.sum(-1, keepdims=True))
+    return divide(1, (shares**2).sum(-1))
+
+
+def jackknife_variance(moves: Array, shares: Array) -> Array:
+    """Return the variance of a mean by leaving out one cluster at a time.
+
+    `(C - 1) / C sum (m_c / (1 - s_c))^2`, m_c the residuals of a cluster added up and divided by
+    the number of all examples, s_c its share of them; those without examples do not count.
+    """
+    number = (shares > 0).sum(-1)
+    without = divide(moves, 1 - shares, xp.nan)  # how far the mean without the cluster is off
+    return divide(number - 1.0, number, xp.nan) * (without**2).sum(-1)
 
 
 def sums_by_cluster(values: Array, numbers: Array, size: int) -> Array:

@@ -79,8 +79,8 @@ def likelihood_interval(
     Returns:
         `Estimate` or a pytree of them, with the standard error of the delta method. NaN where the
         metric is undefined; the ends are NaN where no likely table moves it, as the precision of a
-        class that is never predicted, which is a convention. Under jit NaN for a
-        matrix that does not hold numbers of examples.
+        class that is never predicted, which is a convention. Under jit NaN for a matrix that does
+        not hold numbers of examples.
 
     Raises:
         ValueError: counts that are not square, negative or not whole, a level outside of (0, 1),
@@ -166,7 +166,8 @@ def likelihood_estimates(
     low, high = limits[::2], limits[1::2]
     # A value that no likely table moves, though others do, is a convention, or flat here.
     others = counts + 1 + xp.arange(counts.size).reshape(counts.shape) / counts.size
-    unknown = (low == high) & (values_of(others) != values) | (counts.sum() == 0)
+    moves = (values_of(others) != values) | (not units.complete)
+    unknown = (low == high) & moves | (counts.sum() == 0)
     low, high = (xp.where(unknown, xp.nan, x) for x in (low, high))
     estimates = Estimate(values, low, high, errors, xp.zeros(values.shape, xp.int32))
     places = np.cumsum([np.size(leaf) for leaf in leaves])

@@ -21,6 +21,8 @@ from jaxmetrics._validation import (
 from jaxmetrics.estimates import SCALES, Estimate, normal_estimate, normal_quantile
 from jaxmetrics.intervals.clusters import (
     fewest_clusters,
+    jackknife_variance,
+    kish_number,
     numbered_clusters,
     student_quantile,
     sums_by_cluster,
@@ -131,8 +133,6 @@ def _mean_interval(
             divide(sums_by_cluster(of_examples, numbers, num_clusters), total[..., None], xp.nan)
             for of_examples in (amounts, amounts * residuals)
         )
-        number = (shares > 0).sum(-1)
-        without = divide(moves, 1 - shares, xp.nan)  # how far the mean without the cluster is off
-        variance = divide(number - 1.0, number, xp.nan) * (without**2).sum(-1)
-        freedom = divide(1, (shares**2).sum(-1), xp.nan) - 1
+        variance = jackknife_variance(moves, shares)
+        freedom = kish_number(shares) - 1
     return normal_estimate(mean, safe_sqrt(variance), student_quantile(z, freedom), transform)

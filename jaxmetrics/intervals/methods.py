@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 from jaxmetrics._keys import KeyLike
-from jaxmetrics._validation import ArrayLike, check_option
+from jaxmetrics._validation import ArrayLike
 from jaxmetrics.estimates import Metric
 from jaxmetrics.intervals.bootstraps import bootstrap
 from jaxmetrics.intervals.delta import delta_method
@@ -207,5 +207,9 @@ def as_method(
         "posterior": Posterior(key, prior, num_samples),
         "delta": Delta(),
     }
-    check_option(method, "method", tuple(named))
+    if method not in named:
+        raise ValueError(
+            "method must be 'likelihood', 'bootstrap', 'posterior' or 'delta', or a value such as"
+            f" jaxmetrics.Percentile(key), got {method!r}."
+        )
     return named[method]

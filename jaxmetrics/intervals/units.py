@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from jaxmetrics._arithmetic import divide, matmul, safe_sqrt
 from jaxmetrics._namespaces import Array, is_known, xp
-from jaxmetrics.intervals.clusters import student_quantile, warn_if_few
+from jaxmetrics.intervals.clusters import kish_number, student_quantile, warn_if_few
 
 __all__: list[str] = []
 
@@ -24,6 +24,7 @@ class Units(NamedTuple):
         tables: from weights of the kinds `(..., R, U)` to T tables of counts `(..., T, K, K)`.
         slopes: from derivatives by those tables, `(T, K, K)`, to derivatives by the weights.
         clusters: whose sum the counts are, `(C, 1, U)`; None where units are drawn one by one.
+        complete: whether kinds that were not seen are among them.
     """
 
     counts: Array
@@ -32,6 +33,7 @@ class Units(NamedTuple):
     tables: Callable[[Array], Array]
     slopes: Callable[[Array], Array]
     clusters: Array | None = None
+    complete: bool = True
 
 
 def cells_as_units(
@@ -77,12 +79,8 @@ def number_of_clusters(clusters: Array, *, table_ndim: int = 2) -> Array:
 
 
 def effective_number(clusters: Array, *, table_ndim: int = 2) -> Array:
-    """Return the number of clusters of one size that would tell as much: with m_c the examples of
-    a cluster, `(sum m_c)^2 / sum m_c^2`. Kish (1965), Survey Sampling.
-    """
-    sizes = clusters.sum(tuple(range(-table_ndim, 0)))
-    shares = divide(sizes, sizes.sum(-1, keepdims=True))
-    return divide(1, (shares**2).sum(-1))
+    """Return Kish's number of the clusters `(..., C, *table)`."""
+    return kish_number(clusters.sum(tuple(range(-table_ndim, 0))))
 
 
 def clustered_error(clusters: Array, slopes: Array) -> Array:

@@ -15,6 +15,7 @@ from jaxmetrics._validation import ArrayLike, as_float, check_option, is_integer
 from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile
 from jaxmetrics.intervals.clusters import (
     fewest_clusters,
+    kish_number,
     numbered_clusters,
     student_quantile,
     sums_by_cluster,
@@ -405,9 +406,6 @@ def _clustered_moments(
     this one of up to 9.5 %, mostly below 7 %.
     """
 
-    def effective(in_cluster: Array) -> Array:
-        return divide(in_cluster.sum(-1) ** 2, (in_cluster**2).sum(-1))
-
     def of_class(amounts: Array) -> tuple[Moments, Array, Array]:
         amounts = amounts.astype(placements.dtype)
         total = amounts.sum(-1)
@@ -417,13 +415,13 @@ def _clustered_moments(
             for x in (amounts, amounts * (placements - mean[..., None]))
         )
         variance_of_mean = _bessel(in_cluster) * (residuals**2).sum(-1)
-        number = effective(in_cluster)
+        number = kish_number(in_cluster)
         return Moments(mean, number * variance_of_mean, number), residuals, in_cluster
 
     positives, v, m = of_class(positive)
     negatives, w, n = of_class(negative)
     covariance = _bessel(m + n) * (v * w).sum(-1)
-    return Classes(positives, negatives, covariance, effective(m + n))
+    return Classes(positives, negatives, covariance, kish_number(m + n))
 
 
 def _bessel(in_cluster: Array) -> Array:

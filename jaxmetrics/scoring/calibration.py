@@ -29,6 +29,8 @@ from jaxmetrics._validation import ArrayLike, as_float, check_option, check_size
 from jaxmetrics.estimates import Estimate, normal_quantile
 from jaxmetrics.intervals.clusters import (
     fewest_clusters,
+    jackknife_variance,
+    kish_number,
     numbered_clusters,
     student_quantile,
     warn_if_few,
@@ -560,12 +562,11 @@ def _clustered_interval(clusters: Array, z: float) -> Estimate:
 
     total = n.sum(-1)
     shares = divide(n_cb.sum(-1), total[..., None])
-    number, kish_number = (shares > 0).sum(-1), divide(1, (shares**2).sum(-1), xp.nan)
+    number = kish_number(shares)
     error = divide((n * xp.abs(gap)).sum(-1), total, xp.nan)
     of_clusters = divide((xp.sign(gap)[..., None, :] * excess).sum(-1), total[..., None])
-    moves = divide(of_clusters - shares * error[..., None], 1 - shares, xp.nan)
-    variance = divide(number - 1.0, number, xp.nan) * (moves**2).sum(-1)
-    return _estimate(bins, effective, kish_number, student_quantile(z, kish_number - 1), variance)
+    variance = jackknife_variance(of_clusters - shares * error[..., None], shares)
+    return _estimate(bins, effective, number, student_quantile(z, number - 1), variance)
 
 
 def _variance_of_truth(bins: Array) -> Array:
