@@ -8,7 +8,7 @@ several.
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -515,8 +515,8 @@ def _moments_of_convolution(parameters: Any) -> dict[str, Any]:
     return {"mass": mass, "mean": first, "ends": cdf[..., -1] - cdf[..., 0]}
 
 
-@cache
 def key() -> Any:
+    """Made at each call: a key made while JAX traces belongs to that trace."""
     return jax.random.key(0)
 
 
