@@ -128,10 +128,23 @@ def test_few_clusters_and_mistakes() -> None:
     many, _ = clustered_tables(3, 25)
     with pytest.raises(ValueError, match=r"cluster_axis must be an axis before .* got -2"):
         jm.delta_method(F1, many, cluster_axis=-2)
+    with pytest.raises(ValueError, match=r"cluster_axis must be an axis of shape \(25,\), got 1"):
+        jm.proportion_interval(np.ones(25), 2, cluster_axis=1)
+    with pytest.warns(UserWarning, match="3 clusters") as caught:
+        jm.proportion_interval([1, 1, 2], [2, 3, 4], cluster_axis=0)
+    assert caught[0].filename == __file__
     with pytest.raises(ValueError, match="drawn whole"):
         jm.delta_method(F1, many, cluster_axis=-3, stratified=True)
     with pytest.raises(ValueError, match="no posterior"):
         jm.compare(0, F1, np.ones((25, 2, 2, 2), int), method="posterior", cluster_axis=-4)
+
+
+def test_methods_are_checked_when_they_are_made() -> None:
+    with pytest.raises(ValueError, match="transform must be"):
+        jm.Delta("sqrt")  # type: ignore[arg-type]
+    for make in (jm.BCa, jm.Percentile, jm.Basic, jm.Studentized, jm.Posterior):
+        with pytest.raises(ValueError, match="num_samples must be at least 2"):
+            make(0, num_samples=1)
 
 
 @pytest.mark.parametrize(
