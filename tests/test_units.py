@@ -129,13 +129,9 @@ def test_permutations_swap_clusters_as_a_whole() -> None:
     """All swaps of ten clusters; with a cluster for each example, as without clusters."""
     rng = np.random.default_rng(6)
     cubes = rng.multinomial(8, rng.dirichlet(np.ones(8) / 2, 10)).reshape(10, 2, 2, 2)
-    differences = [
-        F1(drawn.sum(2)) - F1(drawn.sum(1))
-        for kept in itertools.product([True, False], repeat=10)
-        for drawn in [
-            np.where(np.reshape(kept, (10, 1, 1, 1)), cubes, cubes.swapaxes(-1, -2)).sum(0)
-        ]
-    ]
+    swaps = np.array(list(itertools.product([True, False], repeat=10)))
+    drawn = np.where(swaps[..., None, None, None], cubes, cubes.swapaxes(-1, -2)).sum(1)
+    differences = F1(drawn.sum(-1)) - F1(drawn.sum(-2))
     observed = F1(cubes.sum((0, 3))) - F1(cubes.sum((0, 2)))
     expected = np.mean(np.abs(differences) >= abs(observed) - 1e-12)
     for array in (cubes, jnp.asarray(cubes)):
