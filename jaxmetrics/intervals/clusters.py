@@ -131,7 +131,7 @@ def check_size_of_tables(number: int, cells: int, advice: str) -> None:
         )
 
 
-def student_quantile(z: float, degrees_of_freedom: Array) -> Array:
+def student_quantile(z: Array | float, degrees_of_freedom: Array) -> Array:
     """Return the quantile of Student's distribution that belongs to the normal quantile z.
 
     `z + g_1(z) / ν + ... + g_4(z) / ν^4` by Cornish and Fisher; Abramowitz and Stegun (1964),
