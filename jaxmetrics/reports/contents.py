@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -52,9 +53,11 @@ class ReportContents:
             "level": self.level,
             "overall": {name: as_json(x) for name, x in self.overall.items()},
             "classes": [
-                {"name": name, "support": self.support[i].item()}
+                {"name": name, "support": support}
                 | {key: as_json(column[i]) for key, column in self.per_class.items()}
-                for i, name in enumerate(self.class_names)
+                for i, (name, support) in enumerate(
+                    zip(self.class_names, self.support.tolist(), strict=True)
+                )
             ],
             "confusion_matrix": self.counts.tolist(),
         }
@@ -123,3 +126,18 @@ class ComparisonContents:
                 for name, support, (of_a, of_b) in classes
             ],
         }
+
+
+def json_of(report: Mapping[str, Any]) -> str:
+    """Write a report as JSON, with a line for each row of a confusion matrix, which stands last.
+
+    Its cells, 16 million for 4096 classes, are thus written by the compiled encoder, which knows no
+    indent.
+    """
+    matrix = report.get("confusion_matrix")
+    rest = report if matrix is None else {**report, "confusion_matrix": []}
+    text = json.dumps(rest, indent=2, allow_nan=False, ensure_ascii=False)
+    if matrix is None:
+        return text + "\n"
+    rows = ",\n    ".join(map(json.dumps, matrix))
+    return text.removesuffix("[]\n}") + f"[\n    {rows}\n  ]\n}}\n"

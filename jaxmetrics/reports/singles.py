@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from jaxmetrics._validation import ArrayLike, as_counts, as_square, check_real
+from jaxmetrics._validation import ArrayLike, as_counts, as_square, check_real, listed, shown
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.estimates import Estimate
 from jaxmetrics.intervals import IntervalMethod
@@ -20,13 +19,14 @@ from jaxmetrics.reports._csv import report_csv
 from jaxmetrics.reports._markdown import report_markdown
 from jaxmetrics.reports._overall import (
     Evidence,
+    check_number_of_classes,
     overall_values,
     per_class_estimates,
     posterior_balanced_accuracy,
 )
 from jaxmetrics.reports._pages import report_page
 from jaxmetrics.reports._text import report_text
-from jaxmetrics.reports.contents import Findings, ReportContents
+from jaxmetrics.reports.contents import Findings, ReportContents, json_of
 from jaxmetrics.reports.labels import are_probabilities, as_ids, check_each
 from jaxmetrics.reports.probabilities import (
     ProbabilitySums,
@@ -81,11 +81,12 @@ class Report(ReportContents):
             num_ignored: examples that were left out of `counts`, for the record.
             level: of the intervals.
             method: of the intervals of metrics that are no proportions, `Likelihood()` if not
-                given; for sums of weights, which have no likelihood, `Delta`.
+                given; for sums of weights, which have no likelihood, `Delta`. Beyond 1024 classes
+                these metrics have intervals only if a method is given, since they take minutes.
 
         Raises:
             TypeError: `counts` does not hold real numbers.
-            ValueError: `counts` is not a square matrix of at least two classes, holds a negative or
+            ValueError: `counts` is not a square matrix of 2 to 4096 classes, holds a negative or
                 non-finite number or no example; `class_names` has another length or names a class
                 twice; `level` is not in (0, 1).
 
@@ -169,7 +170,7 @@ class Report(ReportContents):
 
     def to_json(self) -> str:
         """Write `to_dict()` as JSON."""
-        return json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+        return json_of(self.to_dict())
 
     def to_markdown(self) -> str:
         """Write tables of Markdown, to paste where a change is discussed.
@@ -225,8 +226,7 @@ def _checked_tables(counts: ArrayLike) -> np.ndarray:
             f"counts must be one square matrix (K, K), got shape {matrix.shape}; those of clusters"
             " are (C, K, K)."
         )
-    if matrix.shape[-1] < 2:
-        raise ValueError(f"a report needs at least two classes, got {matrix.shape[-1]}.")
+    check_number_of_classes(matrix.shape[-1], "report")
     # Float32 ends at 3e38.
     check_each((matrix >= 0) & (matrix <= 1e30), matrix, "counts", "a number from 0 to 1e30")
     if not matrix.any():
@@ -241,7 +241,8 @@ def _checked_names(class_names: Sequence[str] | None, k: int) -> tuple[str, ...]
             f"class_names must have one name per class: expected {k}, got {len(names)}."
         )
     if len(set(names)) != k:
-        raise ValueError(f"class_names must differ, got {', '.join(names)}.")
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise ValueError(f"class_names must differ, but {shown(twice)} is there twice.")
     return names
 
 
@@ -276,7 +277,7 @@ def report(
     Raises:
         TypeError: labels that are neither strings nor integers, other arguments that are no
             numbers.
-        ValueError: unequal lengths, fewer than two classes, an unknown class name, a negative
+        ValueError: unequal lengths, no 2 to 4096 classes, an unknown class name, a negative
             weight, probabilities that do not sum to 1, no example left, `level` not in (0, 1).
 
     >>> y_true, y_pred = ["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]
@@ -306,8 +307,9 @@ def report(
     if num_columns not in (None, k):
         raise ValueError(
             f"y_prob has {num_columns} columns, but there are {k} classes:"
-            f" {', '.join(map(str, names))}."
+            f" {listed(map(str, names))}."
         )
+    check_number_of_classes(k, "report")
     counted = (true >= 0) & (true < k) & (pred >= 0) & (pred < k)
     if prob is not None:
         valid = are_probabilities(prob) | ~counted
@@ -319,7 +321,7 @@ def report(
     counts = confusion_matrix(
         true,
         pred,
-        num_classes=max(k, 1),
+        num_classes=k,
         sample_weight=weights,
         where=counted,
         groups=groups,
