@@ -106,6 +106,12 @@ def as_counts(counts: ArrayLike) -> Array:
     return array
 
 
+def as_wide(counts: np.ndarray) -> np.ndarray:
+    """Convert integers of the host to int64, or to floats where int64 may not hold their sum."""
+    fits = np.abs(counts.astype(float)).sum() < 2**62
+    return counts.astype(np.int64 if fits else float)
+
+
 def check_square(array: Array, name: str) -> None:
     if array.ndim < 2 or array.shape[-1] != array.shape[-2] or array.shape[-1] == 0:
         raise ValueError(

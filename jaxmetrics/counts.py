@@ -37,6 +37,7 @@ from jaxmetrics._validation import (
     as_counts,
     as_float,
     as_mask,
+    as_wide,
     check_binary,
     check_integer,
     check_no_nan,
@@ -366,9 +367,10 @@ def one_vs_rest(counts: ArrayLike) -> Array:
     """Make the 2x2 table of each class against all others, `[[TN, FP], [FN, TP]]`.
 
     Returns:
-        `(..., K, 2, 2)`. Integers stay integers: int64 on the host, on the device int32 (or their
-        own wider dtype), exact while the cells of the result are below 2^31. Floats are added up
-        without a subtraction, so small cells keep their digits beside large ones.
+        `(..., K, 2, 2)`. Integers stay integers: int64 on the host (floats where their sum reaches
+        2^62), on the device int32 (or their own wider dtype), exact while the cells of the result
+        are below 2^31. Floats are added up without a subtraction, so small cells keep their digits
+        beside large ones.
 
     Raises:
         TypeError, ValueError: `counts` is not numeric or not of shape `(..., K, K)`.
@@ -378,12 +380,12 @@ def one_vs_rest(counts: ArrayLike) -> Array:
            [1, 5]])
     """
     array = as_array(counts, "counts")
+    if not is_jax(array) and is_integer(array):
+        array = as_wide(array)
     if not is_integer(array):
-        return tables(*cells(as_counts(counts)))
+        return tables(*cells(as_counts(array)))
     check_square(array, "counts")
-    if array.dtype.itemsize < 4 or not is_jax(array):
-        array = array.astype(np.int32 if is_jax(array) else np.int64)
-    return _integer_tables(array)
+    return _integer_tables(array.astype(np.int32) if array.dtype.itemsize < 4 else array)
 
 
 @compiled

@@ -577,6 +577,19 @@ def test_thousands_of_classes() -> None:
     assert "nan" not in comparison.to_text() + comparison.to_markdown()
 
 
+@pytest.mark.quick
+def test_totals_beyond_int64() -> None:
+    report = jm.Report.from_counts([[5 * 10**18, 10], [20, 5 * 10**18]])
+    assert math.isclose(report.num_examples, 1e19, rel_tol=1e-15)
+    assert report.to_text().startswith("1e+19 examples")
+    full = jm.Report.from_counts(np.full((2, 2), 2**63 - 1))
+    assert (full.num_examples, full.support.tolist()) == (2.0**65, [2.0**64] * 2)
+    assert math.isclose(full.overall["accuracy"].value, 0.5)
+    clusters = np.full((40, 2, 2), 2**60)
+    assert jm.Report.from_counts(clusters).num_examples == 160 * 2.0**60
+    assert jm.Report.from_counts([[2**53 + 1, 0], [0, 1]]).num_examples == 2**53 + 2
+
+
 def test_more_classes_than_a_report_takes() -> None:
     for call in (
         lambda: jm.report(np.arange(5000), np.arange(5000)),

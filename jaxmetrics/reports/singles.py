@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._validation import ArrayLike, as_counts, as_square, check_real, listed, shown
+from jaxmetrics._validation import (
+    ArrayLike,
+    as_array,
+    as_counts,
+    as_square,
+    as_wide,
+    check_real,
+    listed,
+    shown,
+)
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.estimates import Estimate
 from jaxmetrics.intervals import IntervalMethod
@@ -75,7 +84,8 @@ class Report(ReportContents):
         """Report on one confusion matrix `(K, K)`, and on a soft one if there are probabilities.
 
         Args:
-            counts: `(K, K)`, integers or floats; or `(C, K, K)`, those of clusters.
+            counts: `(K, K)`, integers or floats; or `(C, K, K)`, those of clusters. Integers whose
+                sum reaches 2^62 are taken as floats.
             class_names: K names; "0" to "K - 1" if not given.
             soft_counts: `(K, K)`, from `soft_confusion_matrix`; adds the expected accuracy.
             num_ignored: examples that were left out of `counts`, for the record.
@@ -215,12 +225,9 @@ class Report(ReportContents):
 
 def _checked_tables(counts: ArrayLike) -> np.ndarray:
     """Convert counts, of clusters or not, to int64 or floats."""
-    matrix = np.asarray(counts)
-    if matrix.dtype.kind not in "iu":
-        check_real(matrix, "counts")
-    whole = matrix.dtype.kind in "iu" and (matrix.size == 0 or matrix.max() < 2**63)
-    # Unsigned differences would wrap around.
-    matrix = matrix.astype(np.int64 if whole else float)
+    matrix = np.asarray(as_array(counts, "counts"))
+    check_real(matrix, "counts")
+    matrix = as_wide(matrix) if matrix.dtype.kind in "iu" else matrix.astype(float)
     if matrix.ndim not in (2, 3) or matrix.shape[-2] != matrix.shape[-1]:
         raise ValueError(
             f"counts must be one square matrix (K, K), got shape {matrix.shape}; those of clusters"
