@@ -7,7 +7,8 @@ jit hides those of JAX arrays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TypeAlias
 
@@ -24,6 +25,7 @@ __all__: list[str] = []
 ArrayLike: TypeAlias = jax.typing.ArrayLike | npt.ArrayLike
 
 INT32_MAX = int(np.iinfo(np.int32).max)
+MOST_CELLS = 2**31  # of one table of counts
 
 
 def as_array(x: ArrayLike, name: str) -> Array:
@@ -38,8 +40,7 @@ def as_array(x: ArrayLike, name: str) -> Array:
             return jax.numpy.asarray(x)
         if len(x) and hasattr(x[0], "__array__") and not isinstance(x[0], np.generic):
             x = [as_array(row, name) for row in x]
-    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
-        raise TypeError(f"{name} is a masked array: give {name}.data, and where=~{name}.mask.")
+    refuse_masked(x, name)
     if hasattr(x, "detach") and str(getattr(x, "dtype", "")) == "torch.bfloat16":
         x = x.detach().float()  # NumPy has no such dtype; the values stay
     try:
@@ -49,6 +50,16 @@ def as_array(x: ArrayLike, name: str) -> Array:
             f"{name} must be an array, got rows of different lengths or what is no array: {error}"
         ) from None
     return array.astype(np.int8) if array.size == 0 and isinstance(x, list | tuple) else array
+
+
+def refuse_masked(x: object, name: str) -> None:
+    """Refuse arrays and lists with masked entries, whose mask `numpy.asarray` forgets."""
+    is_masked = any(entry is np.ma.masked for entry in x) if isinstance(x, list | tuple) else None
+    if is_masked or (isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x)):
+        raise TypeError(
+            f"{name} is a masked array: give {name}.data, and where=~{name}.mask; where there is no"
+            " where, leave these entries out."
+        )
 
 
 def is_integer(x: Array) -> bool:
@@ -141,7 +152,19 @@ def check_size(value: int, name: str) -> int:
         )
     if value < 1:
         raise ValueError(f"{name} must be at least 1, got {value}.")
+    if value > INT32_MAX:
+        raise ValueError(f"{name} must be below 2^31, got {value}.")
     return int(value)
+
+
+def check_cells(shape: Sequence[int], sizes: str) -> None:
+    """Refuse a table of counts that no memory may be expected to hold."""
+    cells = math.prod(shape)
+    if cells > MOST_CELLS:
+        raise ValueError(
+            f"{sizes} make a table of {' x '.join(map(str, shape))} cells, {8 * cells / 2**30:.3g}"
+            f" GiB of counts; a table has at most 2^31 cells (16 GiB)."
+        )
 
 
 def check_level(level: float) -> float:

@@ -45,6 +45,7 @@ from jaxmetrics._validation import (
     check_square,
     ids_in_range,
     is_integer,
+    refuse_masked,
     refuse_where,
 )
 
@@ -179,6 +180,7 @@ def ids_of_labels(
             f"labels=[...] names classes of arrays of the host; {name} is a JAX array: give class"
             " ids."
         )
+    refuse_masked(values, name)
     array = values if isinstance(values, np.ndarray) else _array_of_labels(values)
     try:
         present, inverse = _distinct(array)

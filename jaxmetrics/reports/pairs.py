@@ -25,7 +25,7 @@ from jaxmetrics.reports._overall import (
 from jaxmetrics.reports._pages import comparison_page
 from jaxmetrics.reports._text import comparison_text
 from jaxmetrics.reports.contents import ComparisonContents, json_of
-from jaxmetrics.reports.labels import as_ids
+from jaxmetrics.reports.labels import as_ids, as_labels
 from jaxmetrics.reports.values import ComparedValue, ReportedValue, value_of
 
 __all__ = ["ComparisonReport", "comparison_report"]
@@ -141,7 +141,8 @@ def comparison_report(
                        A                B                A - B ...
     accuracy           0.917 ...
     """
-    true, pred_a, pred_b = (np.asarray(labels) for labels in (y_true, y_pred_a, y_pred_b))
+    named = {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
+    true, pred_a, pred_b = (as_labels(labels, name) for name, labels in named.items())
     if true.ndim != 1 or not true.shape == pred_a.shape == pred_b.shape:
         raise ValueError(
             "y_true, y_pred_a and y_pred_b must have shape (n,), the same number of examples: got"

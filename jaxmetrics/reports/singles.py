@@ -36,7 +36,7 @@ from jaxmetrics.reports._overall import (
 from jaxmetrics.reports._pages import report_page
 from jaxmetrics.reports._text import report_text
 from jaxmetrics.reports.contents import Findings, ReportContents, json_of
-from jaxmetrics.reports.labels import are_probabilities, as_ids, check_each
+from jaxmetrics.reports.labels import are_probabilities, as_ids, as_labels, check_each
 from jaxmetrics.reports.probabilities import (
     ProbabilitySums,
     expected_accuracy,
@@ -295,7 +295,7 @@ def report(
     cat    2  0.667 .208-.939   1.000 .342-1.000  0.500 .095-.905   0.800 .344-.968
     ...
     """
-    true, pred = np.asarray(y_true), np.asarray(y_pred)
+    true, pred = as_labels(y_true, "y_true"), as_labels(y_pred, "y_pred")
     if true.ndim != 1 or true.shape != pred.shape:
         raise ValueError(
             "y_true and y_pred must have shape (n,), the same number of examples: got"
@@ -303,7 +303,9 @@ def report(
         )
     if true.size == 0:
         raise ValueError("there are no examples to report on.")
-    weights = None if sample_weight is None else np.asarray(sample_weight)
+    weights = (
+        None if sample_weight is None else np.asarray(as_array(sample_weight, "sample_weight"))
+    )
     if weights is not None:
         check_real(weights, "sample_weight")
         check_each(weights >= 0, weights, "sample_weight", "a number >= 0")
@@ -348,7 +350,7 @@ def report(
 
 
 def _checked_columns(y_prob: ArrayLike, n: int) -> np.ndarray:
-    prob = np.asarray(y_prob)
+    prob = np.asarray(as_array(y_prob, "y_prob"))
     check_real(prob, "y_prob")
     if prob.ndim != 2 or len(prob) != n:
         raise ValueError(f"y_prob must have shape (n, K) = ({n}, K), got {prob.shape}.")
