@@ -332,7 +332,8 @@ def confusion_matrix_at_thresholds(
         y_true: 0 or 1 (or bool), `(..., n)`.
         y_score: real numbers, `(..., n)`, compared in float64 on the host. A NaN score is neither
             above nor below a threshold: on the host it raises unless `where` leaves it out, in a
-            JAX array it drops its example.
+            JAX array it drops its example. In arrays of JAX numbers below 1.2e-38 equal 0, as XLA
+            compares them (float64: 2.2e-308).
         thresholds: `(T,)`, in any order.
 
     Returns:
