@@ -8,7 +8,9 @@ jit hides those of JAX arrays.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import islice
 from typing import TypeAlias
 
@@ -53,9 +55,8 @@ def as_array(x: ArrayLike, name: str) -> Array:
 
 
 def refuse_masked(x: object, name: str) -> None:
-    """Refuse arrays and lists with masked entries, whose mask `numpy.asarray` forgets."""
-    is_masked = any(entry is np.ma.masked for entry in x) if isinstance(x, list | tuple) else None
-    if is_masked or (isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x)):
+    """Refuse an array with masked entries, whose mask `numpy.asarray` forgets."""
+    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
         raise TypeError(
             f"{name} is a masked array: give {name}.data, and where=~{name}.mask; where there is no"
             " where, leave these entries out."
@@ -66,16 +67,28 @@ def is_integer(x: Array) -> bool:
     return jax.numpy.issubdtype(x.dtype, np.integer) or x.dtype == bool
 
 
-def as_float(x: ArrayLike, name: str) -> Array:
-    """Convert `x` to the dtype in which it is computed.
+_takes_complex: ContextVar[bool] = ContextVar("takes_complex", default=False)
 
-    complex128 passes: derivatives on the host are its imaginary part, see `intervals.derivatives`.
+
+@contextmanager
+def complex_steps() -> Iterator[None]:
+    """Let `as_float` pass complex128 in the block: derivatives on the host are its imaginary part,
+    see `intervals.derivatives`.
     """
+    token = _takes_complex.set(True)
+    try:
+        yield
+    finally:
+        _takes_complex.reset(token)
+
+
+def as_float(x: ArrayLike, name: str) -> Array:
+    """Convert `x` to the dtype in which it is computed."""
     if type(x) in (float, int):
         return np.float64(x)  # type: ignore[arg-type]
     array = as_array(x, name)
     dtype = float_dtype(array)
-    if array.dtype in (np.complex128, dtype):
+    if array.dtype == dtype or (array.dtype == np.complex128 and _takes_complex.get()):
         return array
     check_real(array, name)
     return array.astype(dtype)

@@ -39,6 +39,7 @@ from jaxmetrics._validation import (
     as_mask,
     as_wide,
     check_binary,
+    check_examples,
     check_integer,
     check_no_nan,
     check_size,
@@ -47,6 +48,7 @@ from jaxmetrics._validation import (
     is_integer,
     refuse_masked,
     refuse_where,
+    shapes_of,
 )
 
 __all__ = [
@@ -304,6 +306,7 @@ def multilabel_confusion_matrix(
         return array[..., None, :] if array.ndim else array
 
     given_mask = None if where is None else as_mask(where)
+    check_examples(shapes_of(y_true=true[..., 0], y_pred=pred[..., 0], where=given_mask))
     label_mask = given_mask[..., None] if given_mask is not None and given_mask.ndim else None
     axes: list[Axis] = []
     for name, indicators in (("y_true", true), ("y_pred", pred)):
@@ -355,6 +358,7 @@ def confusion_matrix_at_thresholds(
             f"thresholds must have shape (T,) with at least one threshold, got {cuts.shape}."
         )
     truth = as_array(y_true, "y_true")
+    check_integer(truth, "y_true")
     check_binary(truth)
     order = xp.argsort(cuts)
     axes = [("y_true", truth, 2), ("y_score", bins_between(cuts[order], scores), cuts.size + 1)]
@@ -442,7 +446,7 @@ def check_labels(labels: ArrayLike, *, num_classes: int, name: str = "labels") -
             " outside."
         )
     array = np.asarray(as_array(labels, name))
-    as_class_ids(array[:0], name, size)
+    as_class_ids(array.ravel()[:0], name, size)
     refuse_where(
         (array < 0) | (array >= size), array, name, f"but class ids must lie in [0, {size})."
     )
