@@ -8,10 +8,9 @@ jit hides those of JAX arrays.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from itertools import islice
 from typing import TypeAlias
 
 import jax
@@ -107,20 +106,6 @@ def refuse_where(bad: Array, array: Array, name: str, message: str) -> None:
         value = np.asarray(array)[tuple(index)]
         shown = f"{value:g}" if array.dtype.kind == "f" else f"{value}"
         raise ValueError(f"{place} is {shown}, {message}")
-
-
-def shown(x: object) -> str:
-    """Write a value of a user or a file in a message: no control characters, and no more than a
-    line.
-    """
-    text = repr(x)
-    return text if len(text) <= 60 else f"{text[:40]}...{text[-10:]}"
-
-
-def listed(values: Iterable[object]) -> str:
-    """Write up to ten values."""
-    first = list(islice(values, 11))
-    return ", ".join([*map(shown, first[:10]), *["..."] * (len(first) > 10)])
 
 
 def as_counts(counts: ArrayLike) -> Array:

@@ -756,10 +756,10 @@ def test_labels_too_large_to_be_counted_without_a_size() -> None:
 @pytest.mark.parametrize("dtype", [np.int64, np.uint64])
 def test_sums_beyond_int64(dtype: type) -> None:
     """They are floats, not what int64 or uint64 wrap to."""
-    counts = np.array([[5 * 10**18, 10], [20, 5 * 10**18]], dtype)
+    counts: np.ndarray = np.array([[5 * 10**18, 10], [20, 5 * 10**18]], dtype)
     assert jm.one_vs_rest(counts).dtype == float
     np.testing.assert_allclose(jm.one_vs_rest(counts)[0], [[5e18, 20], [10, 5e18]], rtol=1e-15)
-    three = np.full((3, 3), 2**63 - 1, dtype)
+    three: np.ndarray = np.full((3, 3), 2**63 - 1, dtype)
     np.testing.assert_allclose(jm.one_vs_rest(three)[1], [[2.0**65, 2.0**64], [2.0**64, 2.0**63]])
     assert jm.normalize(three)[0, 0] == 1 / 3
     assert jm.one_vs_rest(np.full((3, 3), 2**58, dtype)).dtype == np.int64

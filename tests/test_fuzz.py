@@ -73,7 +73,21 @@ FORMS: dict[str, Callable[[np.ndarray], Any]] = {
     "masked array without a mask": np.ma.array,
 }
 DTYPES = ["?", "i1", "u1", "i4", "u8", "f2", "f4", "f8", "c16", "O", "U8", "S8", "M8[s]"]
-VALUES = [np.nan, np.inf, -np.inf, -1, -100, 0, 1, 3, 255, 2**31, 2**40, -(2**63), 2**63 - 1]
+VALUES: list[Any] = [
+    np.nan,
+    np.inf,
+    -np.inf,
+    -1,
+    -100,
+    0,
+    1,
+    3,
+    255,
+    2**31,
+    2**40,
+    -(2**63),
+    2**63 - 1,
+]
 VALUES += [2**64, 1e-320, 1e300, 0.5, None, "a", "\x1b[31m", b"b", 1j, (1, 2)]
 
 
@@ -120,7 +134,7 @@ CHANGES: dict[str, Callable[[np.ndarray, int], Any]] = {
 }
 
 
-def options_of(row: Row, n: int) -> dict[str, np.ndarray]:
+def options_of(row: Row, n: int) -> dict[int | str, Any]:
     if not row.options:
         return {}
     rng = np.random.default_rng(n)
@@ -165,7 +179,7 @@ def hostile(choose: Callable[[int], int]) -> tuple[str, Row, list[Any], dict[str
     name = sorted(FUZZED)[choose(len(FUZZED))]
     row = FUZZED[name]
     arguments: dict[int | str, Any] = dict(enumerate(row.ordinary))
-    arguments |= options_of(row, choose(16))
+    arguments.update(options_of(row, choose(16)))
     for _ in range(1 + choose(3)):
         place = list(arguments)[choose(len(arguments))]
         change = CHANGES[sorted(CHANGES)[choose(len(CHANGES))]]

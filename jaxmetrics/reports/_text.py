@@ -104,9 +104,9 @@ def comparison_text(report: ComparisonContents) -> str:
 
 def _class_table(report: ReportContents, columns: Sequence[str]) -> str:
     rows = [["class", "n", *map(title_of, columns)]]
-    for i, (name, number) in enumerate(zip(report.class_names, report.support, strict=True)):
+    for i, name in enumerate(report.class_names):
         cells = [_cell(report.per_class[key][i]) for key in columns]
-        rows.append([printable(name), f"{number:.10g}", *cells])
+        rows.append([printable(name), f"{report.support[i]:.10g}", *cells])
     return _table(rows)
 
 

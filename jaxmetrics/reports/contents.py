@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,12 +30,12 @@ class ReportContents:
     calibrated_event: str | None = None
     num_clusters: int | None = None
 
-    @property
+    @cached_property
     def num_examples(self) -> float:
         """Sums the counts: the number of examples, or their total weight."""
         return self.counts.sum().item()
 
-    @property
+    @cached_property  # for each class it is asked for
     def support(self) -> np.ndarray:
         """Counts the examples of each class in truth."""
         return self.counts.sum(-1)
@@ -53,11 +54,9 @@ class ReportContents:
             "level": self.level,
             "overall": {name: as_json(x) for name, x in self.overall.items()},
             "classes": [
-                {"name": name, "support": support}
+                {"name": name, "support": self.support[i].item()}
                 | {key: as_json(column[i]) for key, column in self.per_class.items()}
-                for i, (name, support) in enumerate(
-                    zip(self.class_names, self.support.tolist(), strict=True)
-                )
+                for i, name in enumerate(self.class_names)
             ],
             "confusion_matrix": self.counts.tolist(),
         }

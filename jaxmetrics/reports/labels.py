@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from jaxmetrics._examples import sums_to_one
-from jaxmetrics._validation import ArrayLike, as_array, listed, shown
+from jaxmetrics._validation import ArrayLike, as_array
 
 __all__: list[str] = []
 
@@ -63,6 +63,6 @@ def _check_known(lists: Mapping[str, list[str]], index: Mapping[str, int]) -> No
         unknown = next((i for i, label in enumerate(labels) if label not in index), None)
         if unknown is not None:
             raise ValueError(
-                f"{name}[{unknown}] is {shown(labels[unknown])}, which is not one of class_names:"
-                f" {listed(index)}."
+                f"{name}[{unknown}] is {labels[unknown]!r}, which is not one of class_names:"
+                f" {', '.join(index)}."
             )

@@ -15,8 +15,6 @@ from jaxmetrics._validation import (
     as_square,
     as_wide,
     check_real,
-    listed,
-    shown,
 )
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.estimates import Estimate
@@ -248,8 +246,7 @@ def _checked_names(class_names: Sequence[str] | None, k: int) -> tuple[str, ...]
             f"class_names must have one name per class: expected {k}, got {len(names)}."
         )
     if len(set(names)) != k:
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise ValueError(f"class_names must differ, but {shown(twice)} is there twice.")
+        raise ValueError(f"class_names must differ, got {', '.join(names)}.")
     return names
 
 
@@ -316,7 +313,7 @@ def report(
     if num_columns not in (None, k):
         raise ValueError(
             f"y_prob has {num_columns} columns, but there are {k} classes:"
-            f" {listed(map(str, names))}."
+            f" {', '.join(map(str, names))}."
         )
     check_number_of_classes(k, "report")
     counted = (true >= 0) & (true < k) & (pred >= 0) & (pred < k)

@@ -235,9 +235,9 @@ def _state_of_version_1(arrays: Mapping[str, np.ndarray]) -> EvaluatorState:
         parts.setdefault(name, {})[_PARTS_OF_VERSION_1[part]] = total
     examples = _total(parts.pop("examples, version 1")["counts"], np.uint32, (2,))
     totals: dict[Statistic | SavedStatistic, Totals] = {}
-    for name, total in parts.items():
+    for name, part_by_name in parts.items():
         statistic = _checked(_statistic_of_version_1(name))
-        totals[statistic] = _totals(statistic, total)
+        totals[statistic] = _totals(statistic, part_by_name)
     return state_of(examples, totals)
 
 
