@@ -25,7 +25,7 @@ def check_each(valid: np.ndarray, values: np.ndarray, name: str, expected: str) 
 
 def as_labels(labels: ArrayLike | Sequence[str], name: str) -> np.ndarray:
     """Convert strings or integers to an array of the host."""
-    return np.asarray(as_array(labels, name))  # type: ignore[arg-type]
+    return np.asarray(as_array(labels, name))
 
 
 def as_ids(
