@@ -462,6 +462,8 @@ def test_refuses_what_is_no_matrix(name: str) -> None:
         METRICS[name].call(np.ones((2, 3)))
     with pytest.raises(TypeError, match="counts must hold real numbers, got dtype complex64"):
         METRICS[name].call(np.ones((2, 2), np.complex64))
+    with pytest.raises(TypeError, match="counts must hold real numbers, got dtype complex128"):
+        METRICS[name].call(np.ones((2, 2), complex))
     with pytest.raises(TypeError, match="counts must hold real numbers, got dtype complex64"):
         METRICS[name].call(jnp.ones((2, 2), jnp.complex64))
 

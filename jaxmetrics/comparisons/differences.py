@@ -14,7 +14,14 @@ from jaxmetrics._arithmetic import append_axes
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import Key, KeyLike, place, split
 from jaxmetrics._namespaces import Array, is_known, special, xp
-from jaxmetrics._validation import ArrayLike, as_counts, as_float, check_level, check_size
+from jaxmetrics._validation import (
+    ArrayLike,
+    as_array,
+    as_counts,
+    as_float,
+    check_level,
+    check_size,
+)
 from jaxmetrics.betas.parameters import as_prior
 from jaxmetrics.comparisons._cells import (
     Layout,
@@ -222,7 +229,7 @@ def cubes_of_clusters(
     where: ArrayLike | None = None,
 ) -> Array:
     """Count the pairs of predictions in each cluster, `(C, K, K, K)`."""
-    numbers, number = numbered_clusters(clusters, np.shape(y_true))
+    numbers, number = numbered_clusters(clusters, as_array(y_true, "y_true").shape)
     advice = "Merge clusters or classes; a leaderboard of both classifiers holds 2 K^2 cells."
     check_size_of_tables(number, k**3, advice)
     return paired_confusion_matrix(

@@ -44,6 +44,8 @@ def numbered_clusters(
     (array([0, 1, 0], dtype=int32), 2)
     """
     ids = _as_ids(clusters, name)
+    if not shape:
+        raise ValueError(f"{name} are of examples, but the other arguments have no axis of them.")
     if ids.ndim == 0 or not _fits(ids.shape, shape):
         *batch, n = shape
         wanted = f"(n,) = ({n},)" + (f" or {tuple(shape)}" if batch else "")

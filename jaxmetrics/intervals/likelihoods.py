@@ -377,6 +377,8 @@ def _tilted(counts: Array, slopes: Array, radius: float) -> Array:
     """
     if not is_jax(counts):
         used = counts.any(0)
+        if not used.any():
+            return counts
         if not used.all():  # on the host the others take no time
             weights = np.zeros(counts.shape)
             weights[:, used] = _tilted(counts[:, used], slopes[:, used], radius)
