@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics import plots
+from jaxmetrics._wording import capital, fraction, percent, title_of
 from jaxmetrics.intervals import proportion_interval
 from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve
 from jaxmetrics.reports._overall import matrix_of_true_classes
-from jaxmetrics.reports._text import capital, fraction, percent, title_of
 from jaxmetrics.reports.contents import ComparisonContents, ReportContents
 from jaxmetrics.reports.values import ReportedValue, as_estimate
 from jaxmetrics.scoring import binned_calibration_curve

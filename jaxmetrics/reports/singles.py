@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxmetrics._printing import frame_of
 from jaxmetrics._validation import ArrayLike, as_counts, as_square, check_real
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.estimates import Estimate
@@ -16,7 +17,7 @@ from jaxmetrics.intervals import IntervalMethod
 from jaxmetrics.intervals.clusters import check_size_of_tables, numbered_clusters
 from jaxmetrics.intervals.methods import check_method
 from jaxmetrics.intervals.units import number_of_clusters
-from jaxmetrics.reports._csv import report_csv
+from jaxmetrics.reports._csv import report_columns, report_csv
 from jaxmetrics.reports._markdown import report_markdown
 from jaxmetrics.reports._overall import (
     Evidence,
@@ -25,7 +26,7 @@ from jaxmetrics.reports._overall import (
     posterior_balanced_accuracy,
 )
 from jaxmetrics.reports._pages import report_page
-from jaxmetrics.reports._text import report_text
+from jaxmetrics.reports._text import report_fragment, report_summary, report_text
 from jaxmetrics.reports.contents import Findings, ReportContents
 from jaxmetrics.reports.labels import are_probabilities, as_ids, check_each
 from jaxmetrics.reports.probabilities import (
@@ -59,7 +60,22 @@ class Report(ReportContents):
             if there were probabilities.
         calibrated_event: what those bins are of, in a word.
         num_clusters: of examples, if they come in clusters.
+
+    It prints as its text, with the first 20 classes. Values are found by their names:
+
+    >>> found = report(["cat", "dog", "dog", "cat"] * 9, ["cat", "dog", "cat", "cat"] * 9)
+    >>> found["accuracy"]
+    0.750 [0.589, 0.862]
+    >>> found["recall"]
+    {'cat': 1.000 [0.824, 1.000], 'dog': 0.500 [0.290, 0.710]}
     """
+
+    def __repr__(self) -> str:
+        """Write the text, without the most of many classes."""
+        return report_summary(self)
+
+    def _repr_html_(self) -> str:
+        return report_fragment(self)
 
     @classmethod
     def from_counts(
@@ -197,6 +213,18 @@ class Report(ReportContents):
         ...
         """
         return report_csv(self)
+
+    def to_frame(self, backend: str = "polars") -> Any:
+        """Return a data frame with the columns of `to_csv`.
+
+        Args:
+            backend: `"polars"`, `"pandas"` or `"pyarrow"`.
+
+        Raises:
+            ImportError: narwhals (the extra `tables`), or the backend, is not installed.
+            ValueError: another backend.
+        """
+        return frame_of(report_columns(self), backend)
 
     def to_html(self, *, title: str = "Classifier report") -> str:
         """Write one page of HTML that loads nothing, for a screen, a phone or paper.
