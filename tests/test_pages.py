@@ -136,7 +136,7 @@ def test_worst_first() -> None:
     page = _Text(jm.Report.from_counts(counts, class_names=["a", "b", "c"]).to_html()).text
     low, high = (100 * float(x) for x in jm.proportion_interval(9, 39)[1:3])
     told = " ".join(re.findall(r"[\w.%]+", page))
-    assert f"b taken for a 9 of 39 times 23.1 % {low:.1f} to {high:.1f} %" in told
+    assert f"b taken for a 9 times 23.1 % of 39 {low:.1f} to {high:.1f} %" in told
     assert told.index("b taken for a") < told.index("a taken for c")
     # Examples, false negatives, false positives.
     rows = [page.index(row) for row in (" a 54 4 9 ", " b 39 9 0 ", " c 20 0 4 ")]

@@ -77,9 +77,8 @@ def test_precision_and_recall_with_a_band(tmp_path: Any) -> None:
         jm.precision_recall_curve(y, prob),
         replicates=jm.precision_recall_curve(y, prob, sample_weight=weights),
     )
-    assert (
-        axes.lines[0].get_label() == f"average precision {float(jm.average_precision(y, prob)):.3f}"
-    )
+    average = float(jm.average_precision(y, prob))
+    assert axes.lines[0].get_label() == f"average precision {average:.3f}, chance {y.mean():.3f}"
     assert len(axes.collections) == 1
     axes.figure.savefig(tmp_path / "precision_recall.png")
 
@@ -133,7 +132,7 @@ def test_mistakes_raise(arguments: dict[str, Any], message: str) -> None:
 def test_confusion_matrix_in_colours_and_numbers(tmp_path: Any) -> None:
     pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
     counts = np.array([[90, 10, 0], [5, 20, 0], [0, 0, 0]])
-    axes: Any = plots.confusion_matrix(counts, ["cat", "dog", "fish"])
+    axes: Any = plots.confusion_matrix(counts, class_names=["cat", "dog", "fish"])
     np.testing.assert_allclose(
         axes.images[0].get_array(), np.array([[9.0, 1, 0], [2, 8, 0], [0, 0, 0]]) / 10
     )
@@ -186,7 +185,7 @@ def test_estimates_and_differences_below_each_other(tmp_path: Any) -> None:
         ),
         (lambda: plots.confusion_matrix(np.eye(2), numbers="percent"), "numbers must be"),  # type: ignore[arg-type]
         (
-            lambda: plots.confusion_matrix(np.eye(2), ["a"]),
+            lambda: plots.confusion_matrix(np.eye(2), class_names=["a"]),
             "class_names must be one name each: expected 2, got 1",
         ),
         (lambda: plots.intervals({"a": 1}), "dict of Estimates"),  # type: ignore[dict-item]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxmetrics._labels import as_ids
 from jaxmetrics._printing import frame_of
 from jaxmetrics._validation import ArrayLike
 from jaxmetrics.comparisons import Comparison, compare, compare_predictions, mcnemar
@@ -20,7 +21,6 @@ from jaxmetrics.reports._overall import COMPARED, Evidence, by_metric, overall_v
 from jaxmetrics.reports._pages import comparison_page
 from jaxmetrics.reports._text import comparison_fragment, comparison_text
 from jaxmetrics.reports.contents import ComparisonContents
-from jaxmetrics.reports.labels import as_ids
 from jaxmetrics.reports.values import ComparedValue, ReportedValue, value_of
 
 __all__ = ["ComparisonReport", "comparison_report"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxmetrics._labels import as_ids
 from jaxmetrics._printing import frame_of
 from jaxmetrics._validation import ArrayLike, as_counts, as_square, check_real
 from jaxmetrics.counts import confusion_matrix
@@ -28,7 +29,7 @@ from jaxmetrics.reports._overall import (
 from jaxmetrics.reports._pages import report_page
 from jaxmetrics.reports._text import report_fragment, report_summary, report_text
 from jaxmetrics.reports.contents import Findings, ReportContents
-from jaxmetrics.reports.labels import are_probabilities, as_ids, check_each
+from jaxmetrics.reports.labels import are_probabilities, check_each
 from jaxmetrics.reports.probabilities import (
     ProbabilitySums,
     expected_accuracy,

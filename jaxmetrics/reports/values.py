@@ -76,13 +76,6 @@ def value_of(x: Estimate, method: str) -> ReportedValue:
     return ReportedValue(float(x.value), float(x.low), float(x.high), method)
 
 
-def as_estimate(x: ReportedValue) -> Estimate:
-    """Convert a reported value to what pictures take."""
-    missing = x.low is None or x.high is None
-    ends = (math.nan, math.nan) if missing else (x.low, x.high)
-    return Estimate(*(np.float64(part) for part in (x.value, *ends, math.nan, 0)))
-
-
 def as_json(x: ReportedValue | ComparedValue) -> dict[str, Any]:
     """Convert a value to JSON: None for NaN, and no ends where there is no interval."""
     if isinstance(x, ComparedValue):
