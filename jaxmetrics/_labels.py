@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from jaxmetrics._wording import listed
+
 __all__: list[str] = []
 
 
@@ -23,7 +25,7 @@ def as_ids(
         dtypes = ", ".join(str(labels.dtype) for labels in named_labels.values())
         raise TypeError(f"labels must be strings or integers, all of one kind, got {dtypes}.")
     if isinstance(class_names, str):
-        raise TypeError(f"class_names must be a sequence of names, got the string {class_names!r}.")
+        raise TypeError("class_names must be a sequence of names, got one string.")
     if integers and class_names is not None:
         return list(named_labels.values()), class_names
     if integers and num_columns is not None:
@@ -44,6 +46,6 @@ def _check_known(lists: Mapping[str, list[str]], index: Mapping[str, int]) -> No
         unknown = next((i for i, label in enumerate(labels) if label not in index), None)
         if unknown is not None:
             raise ValueError(
-                f"{name}[{unknown}] is {labels[unknown]!r}, which is not one of class_names:"
-                f" {', '.join(index)}."
+                f"{name}[{unknown}] is '{listed([labels[unknown]])}', which is not one of"
+                f" class_names: {listed(index)}."
             )

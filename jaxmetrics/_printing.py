@@ -137,7 +137,7 @@ class Members:
 
 def members_of(batch: Any) -> Members | None:
     """Copy a batch to the host; None where it holds something else than numbers that are known."""
-    leaves, structure = jax.tree_util.tree_flatten_with_path(batch)
+    leaves, structure = jax.tree_util.tree_flatten_with_path(batch, is_leaf=lambda x: x is None)
     if not all(is_known_number(x) for _, x in leaves):
         return None
     try:

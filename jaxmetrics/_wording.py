@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 import math
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 __all__: list[str] = []
@@ -17,7 +18,7 @@ _WRITTEN = {
     "roc auc": "ROC AUC",
     "brier": "Brier",
 }
-_LONGEST_TITLE = 60
+_LONGEST_TITLE, _MOST_LISTED = 60, 20
 _JOINERS = "\u200c\u200d"  # invisible, but Persian words and emoji of several parts need them
 _PICTURES = {chr(c): chr(0x2400 + c) for c in range(32)} | {"\x7f": "\u2421"}
 
@@ -104,6 +105,17 @@ def labels_of(names: Sequence[str], most: int) -> list[str]:
     return [
         text if len(text) <= most else f"{text[: most - 4]}… {i}" for i, text in enumerate(texts, 1)
     ]
+
+
+def listed(names: Iterable[object]) -> str:
+    """Write the first names of many, for a message.
+
+    >>> listed(range(30))[-19:]
+    '16, 17, 18, 19, ...'
+    """
+    first = list(map(str, islice(names, _MOST_LISTED + 1)))
+    more = ["..."] * (len(first) > _MOST_LISTED)
+    return ", ".join(labels_of(first[:_MOST_LISTED], 40) + more)
 
 
 def enumeration(names: Sequence[str]) -> str:

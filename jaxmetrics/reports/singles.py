@@ -12,6 +12,7 @@ import numpy as np
 from jaxmetrics._labels import as_ids
 from jaxmetrics._printing import frame_of
 from jaxmetrics._validation import ArrayLike, as_counts, as_square, check_real
+from jaxmetrics._wording import listed
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.estimates import Estimate
 from jaxmetrics.intervals import IntervalMethod
@@ -270,7 +271,7 @@ def _checked_names(class_names: Sequence[str] | None, k: int) -> tuple[str, ...]
             f"class_names must have one name per class: expected {k}, got {len(names)}."
         )
     if len(set(names)) != k:
-        raise ValueError(f"class_names must differ, got {', '.join(names)}.")
+        raise ValueError(f"class_names must differ, got {listed(names)}.")
     return names
 
 
@@ -334,8 +335,7 @@ def report(
     k = len(names)
     if num_columns not in (None, k):
         raise ValueError(
-            f"y_prob has {num_columns} columns, but there are {k} classes:"
-            f" {', '.join(map(str, names))}."
+            f"y_prob has {num_columns} columns, but there are {k} classes: {listed(names)}."
         )
     counted = (true >= 0) & (true < k) & (pred >= 0) & (pred < k)
     if prob is not None:
