@@ -127,7 +127,7 @@ class BetaAverage(Printed):
         for name, value in (("parameters", parameters), ("_origin", origin), ("_spline", spline)):
             object.__setattr__(self, name, value)
 
-    def __setattr__(self, name: str, value: object) -> None:  # noqa: D105
+    def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"BetaAverage is frozen; {name} cannot be set.")
 
     def _plain(self) -> str:
