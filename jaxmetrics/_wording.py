@@ -20,7 +20,6 @@ _WRITTEN = {
 }
 _LONGEST_TITLE, _MOST_LISTED = 60, 20
 _JOINERS = "\u200c\u200d"  # invisible, but Persian words and emoji of several parts need them
-_PICTURES = {chr(c): chr(0x2400 + c) for c in range(32)} | {"\x7f": "\u2421"}
 
 
 def title_of(name: str) -> str:
@@ -80,19 +79,15 @@ def _places(x: float) -> int:
 
 
 def printable(name: str) -> str:
-    """Show what has no shape of its own: controls by their symbols, other characters that change
-    the text around them (such as those that turn its direction) by their escapes.
+    """Write the escapes of controls, and of what else changes the text around it unseen, such as
+    marks that turn its direction.
 
-    >>> printable("a\\tb\\x1b[31m"), printable("a\\u202eb")
-    ('a␉b␛[31m', 'a\\\\u202eb')
+    >>> print(printable("a\\tb\\x1b[31m"), printable("a\\u202eb"))
+    a\\tb\\x1b[31m a\\u202eb
     """
     if name.isprintable():
         return name
-    return "".join(c if c.isprintable() or c in _JOINERS else _shown(c) for c in name)
-
-
-def _shown(character: str) -> str:
-    return _PICTURES.get(character) or repr(character)[1:-1]
+    return "".join(c if c.isprintable() or c in _JOINERS else repr(c)[1:-1] for c in name)
 
 
 def labels_of(names: Sequence[str], most: int) -> list[str]:

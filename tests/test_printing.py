@@ -197,13 +197,13 @@ def test_a_leaderboard_is_a_ranking() -> None:
     lines = board.to_text(names).splitlines()
     assert [line.split("  ")[0] for line in lines[:4]] == [
         "classifier",
-        "a␉b",
+        r"a\tb",
         "n" * 36 + "… 2",
         "tiny",
     ]
-    assert lines[5] == f"a␉b and {'n' * 36}… 2 cannot be told apart."
+    assert lines[5] == rf"a\tb and {'n' * 36}… 2 cannot be told apart."
     assert lines[6] == "tiny is shown to be worse than one above."
-    assert lines[7] == f"On new examples expect of the winner, a␉b: {board.winner_estimate}."
+    assert lines[7] == rf"On new examples expect of the winner, a\tb: {board.winner_estimate}."
     assert repr(board) == board.to_text()
     found = board.to_dict(names)
     assert [x["name"] for x in found["classifiers"]] == [names[0], names[2], names[1]]
@@ -266,7 +266,7 @@ def test_a_comparison_report_prints_its_text() -> None:
     report = jm.comparison_report([0, 1] * 9, [0, 1] * 9, [0, 0] * 9, names=("x" * 999, "a\nb"))
     assert repr(report) + "\n" == report.to_text()
     assert max(map(len, repr(report).splitlines())) <= 203
-    assert "B  a␊b" in repr(report)
+    assert r"B  a\nb" in repr(report)
     assert report["accuracy"] is report.figures["accuracy"]
     with pytest.raises(KeyError, match="not reported"):
         report["recall"]
@@ -332,18 +332,18 @@ def test_names_are_shown_not_sent() -> None:
     assert not any(ord(c) < 32 or 127 <= ord(c) < 160 for c in written)
     assert not {*map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A))} & {*written}
     written.encode()  # no lone surrogate
-    assert printable("a\x00\x1b[31m\n\x7f\x9b") == "a␀␛[31m␊␡\\x9b"
+    assert printable("a\x00\x1b[31m\n\x7f\x9b") == r"a\x00\x1b[31m\n\x7f\x9b"
     for name in ("naïve", "狗", "شناخته‌شده", "👨‍👩‍👧", "a b", "$x$"):
         assert printable(name) == name
 
 
 def test_long_names_are_cut_and_differ() -> None:
     labels = labels_of(["ant", "b" * 1_000_000, "b" * 999_999, "\x00" * 16], 16)
-    assert labels == ["ant", "b" * 12 + "… 2", "b" * 12 + "… 3", "␀" * 16]
+    assert labels == ["ant", "b" * 12 + "… 2", "b" * 12 + "… 3", r"\x00" * 3 + "… 4"]
     assert max(map(len, labels_of(["\x9b" * 16], 16))) <= 16
-    assert listed(["x\n", *range(1000)]).startswith("x␊, 0, 1, ")
+    assert listed(["x\n", *range(1000)]).startswith(r"x\n, 0, 1, ")
     assert len(listed(range(10**9))) < 100
-    assert title_of("mean_\x1b[31m" + "x" * 1000).startswith("mean ␛[31mxx")
+    assert title_of("mean_\x1b[31m" + "x" * 1000).startswith(r"mean \x1b[31mxx")
     assert len(title_of("x" * 10**6)) <= 60
 
 

@@ -621,7 +621,7 @@ def test_markdown_is_made_of_tables() -> None:
     assert ["accuracy", "0.840", "0.653 to 0.936", "wilson"] in cells_of(overall)
     rows = cells_of(classes)
     assert {len(row) for row in rows} == {6}
-    assert [row[0] for row in rows[2:]] == [r"a\|b\*", 'say "hi", x', "two␊lines"]
+    assert [row[0] for row in rows[2:]] == [r"a\|b\*", 'say "hi", x', r"two\\nlines"]
     assert [row[1] for row in rows[2:]] == ["10", "10", "5"]
 
     comparison = jm.comparison_report(TRUE, PRED, TRUE, names=("new_model", "old"), rope=0.01)

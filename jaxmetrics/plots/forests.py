@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxmetrics._wording import labels_of
+from jaxmetrics._wording import fraction, labels_of
 from jaxmetrics.comparisons import Comparison, Leaderboard
 from jaxmetrics.comparisons._standings import LONGEST_NAME, standings, tiers_in_words
 from jaxmetrics.comparisons.differences import check_rope
@@ -128,7 +128,7 @@ def difference(
     axes = differences_of({name: x.difference for name, x in named.items()}, rope=rope, ax=ax)
     right_of_axes = axes.get_yaxis_transform()
     for i, x in enumerate(named.values()):
-        text = f"P(A > B) = {float(x.probability_better):.3f}"
+        text = f"P(A > B) = {fraction(float(x.probability_better))}"
         axes.text(1.01, i, text, transform=right_of_axes, va="center")
     return axes
 
@@ -188,6 +188,8 @@ def leaderboard(
     axes = axes_or_new(ax, (8, 1 + 0.3 * (y[-1] + 1)))
     numbers = np.array([x.estimate[:3] for x in shown], float)
     forest([x.name for x in shown], numbers, xlabel=xlabel, ax=axes, y=y)
+    if len(shown) < len(rows):
+        axes.set_title(f"the first {len(shown)} of {len(rows)}")
     _write_tiers(axes, y, tiers, tiers_in_words([x for x in rows if x.tier <= tiers[-1]]))
     value, low, high = (float(x) for x in board.winner_estimate[:3])
     below = y[0] + 0.3

@@ -383,7 +383,7 @@ def _svg(draw: Callable[[Any], object], size: tuple[float, float], text: str) ->
         metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         canvas.savefig(file, format="svg", metadata=metadata)
     # In tags alone: a class may be named as the colour is.
-    picture = re.sub("<[^>]*>", lambda tag: tag[0].replace(_INK, "currentColor"), file.getvalue())
+    picture = re.sub("<[^!>]*>", lambda tag: tag[0].replace(_INK, "currentColor"), file.getvalue())
     picture = picture[picture.index("<svg") :]
     # The size becomes a width for the page, which may scale it.
     start = f'<svg role="img" aria-label="{escape(text)}" style="--width: {72 * size[0]:.0f}pt"'
