@@ -155,8 +155,8 @@ def compare(
     >>> y_pred_b = [0, 1, 1, 1, 0, 1] * 20
     >>> paired = jm.paired_confusion_matrix(y_true, y_pred_a, y_pred_b, num_classes=2)
     >>> comparison = compare(0, jm.accuracy, paired)
-    >>> comparison.difference.value.round(3), comparison.probability_better > 0.99
-    (np.float64(0.333), np.True_)
+    >>> comparison.difference, comparison.probability_better > 0.99
+    (0.333 [0.246, 0.423], np.True_)
     """
     way = _as_method(method, key, num_samples, prior=prior)
     floats = as_floats(metric)
@@ -219,8 +219,8 @@ def compare_predictions(
     >>> y_true, y_pred_a = [0, 0, 1, 1, 1, 0] * 20, [0, 0, 1, 1, 1, 1] * 20
     >>> y_pred_b = [0, 1, 1, 1, 0, 1] * 20
     >>> comparison = compare_predictions(0, jm.accuracy, y_true, y_pred_a, y_pred_b, num_classes=2)
-    >>> comparison.difference.value.round(3)
-    np.float64(0.333)
+    >>> comparison.difference
+    0.333 [0.246, 0.423]
     """
     way = _as_method(method, key, num_samples)
     if isinstance(way, Posterior):
@@ -292,8 +292,8 @@ def compare_unpaired(
 
     >>> import jaxmetrics as jm
     >>> apart = compare_unpaired(0, jm.accuracy, [[90, 10], [5, 95]], [[80, 20], [9, 91]])
-    >>> apart.difference.value.round(3)
-    np.float64(0.07)
+    >>> apart.difference
+    0.070 [0.007, 0.135]
     """
     way = _as_method(method, key, num_samples, prior=prior)
     floats = as_floats(metric)
