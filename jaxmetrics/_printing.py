@@ -6,7 +6,7 @@ import html
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import jax
 import numpy as np
@@ -16,6 +16,8 @@ from jaxmetrics._validation import check_option
 from jaxmetrics._wording import Table
 
 __all__: list[str] = []
+
+Backend: TypeAlias = Literal["polars", "pandas", "pyarrow"]
 
 _MOST_ROWS = 20  # of a table, half of them at either end
 _MOST_MEMBERS = 3  # on one line
@@ -77,7 +79,7 @@ class Printed:
         parts = self._asdict().items()  # type: ignore[attr-defined]
         return {name: x.to_dict() if isinstance(x, Printed) else as_python(x) for name, x in parts}
 
-    def to_frame(self, backend: str = "polars") -> Any:
+    def to_frame(self, backend: Backend = "polars") -> Any:
         """Return a data frame, a row for each member of the batch.
 
         Args:
@@ -172,10 +174,11 @@ def line_of(cells: Mapping[str, str]) -> str:
 def as_python(x: Any) -> Any:
     """Convert an array to a number or lists of them, with None for NaN."""
     array = _on_host(x)
-    return np.where(np.isnan(array), None, array.astype(object)).tolist()
+    nothing = np.full(array.shape, None, object)
+    return np.where(np.isnan(array), nothing, array.astype(object)).tolist()
 
 
-def frame_of(columns: Mapping[str, Any], backend: str) -> Any:
+def frame_of(columns: Mapping[str, Any], backend: Backend) -> Any:
     """Make a data frame of another library's."""
     check_option(backend, "backend", ("polars", "pandas", "pyarrow"))
     try:

@@ -107,7 +107,7 @@ def test_curves_that_cannot_be_drawn() -> None:
     with pytest.raises(ValueError, match="without batch axes"):
         plots.roc(jm.roc_curve(y, prob, sample_weight=weights))
     with pytest.raises(TypeError, match="curve must be a RocCurve, got PrecisionRecallCurve"):
-        plots.roc(jm.precision_recall_curve(y, prob))  # type: ignore[arg-type]
+        plots.roc(jm.precision_recall_curve(y, prob))
     with pytest.raises(ValueError, match="undefined"):
         plots.roc(jm.roc_curve(np.ones(400, int), prob))
     with pytest.raises(ValueError, match="one batch axis"):
@@ -188,13 +188,13 @@ def test_estimates_and_differences_below_each_other(tmp_path: Any) -> None:
             lambda: plots.confusion_matrix(np.eye(2), class_names=["a"]),
             "class_names must be one name each: expected 2, got 1",
         ),
-        (lambda: plots.intervals({"a": 1}), "dict of Estimates"),  # type: ignore[dict-item]
+        (lambda: plots.intervals({"a": 1}), "dict of Estimates"),
         (lambda: plots.intervals({}), "at least one"),
         (
             lambda: plots.intervals({"a": jm.delta_method(jm.recall, COUNTS[0])}),
             "of one number each",
         ),
-        (lambda: plots.difference({"a": 1}), "dict of Comparisons"),  # type: ignore[dict-item]
+        (lambda: plots.difference({"a": 1}), "dict of Comparisons"),
     ],
 )
 def test_mistakes_of_tables_are_named(call: Any, message: str) -> None:
@@ -210,8 +210,8 @@ def test_data_are_drawn_as_their_curves_are(programs: list[str]) -> None:
         (plots.precision_recall, jm.precision_recall_curve),
         (plots.reliability, jm.calibration_curve),
     ):
-        ours: Any = draw(y.tolist(), prob.tolist(), name="A")  # type: ignore[operator]
-        theirs: Any = draw(curve_of(y.tolist(), prob.tolist()), name="A")  # type: ignore[operator]
+        ours: Any = draw(y.tolist(), prob.tolist(), name="A")
+        theirs: Any = draw(curve_of(y.tolist(), prob.tolist()), name="A")
         for a, b in zip(ours.lines, theirs.lines, strict=True):
             np.testing.assert_array_equal(a.get_xydata(), b.get_xydata())
         assert ours.lines[0].get_label() == theirs.lines[0].get_label()

@@ -39,22 +39,28 @@ class Standing(NamedTuple):
 
 def are_known(board: Any) -> bool:
     """Tell whether a leaderboard is a single one, of numbers that can be looked at."""
+    return _estimates(board) is not None
+
+
+def _estimates(board: Any) -> list[Estimate] | None:
     members = members_of(board.estimates)
-    return members is not None and len(members.shape) == 1
+    if members is None or len(members.shape) != 1:
+        return None
+    return [members[i] for i in range(len(members))]
 
 
 def standings(board: Any, names: Sequence[str] | None = None) -> list[Standing]:
     """List the classifiers by tier, the best first of each; the winner comes first of all."""
-    if not are_known(board):
+    estimates = _estimates(board)
+    if estimates is None:
         raise ValueError("a ranking needs one leaderboard, whose numbers are known: not under jit.")
-    estimates = members_of(board.estimates)
-    size = len(board.tiers)
+    size = len(estimates)
     labels = list(map(str, range(size) if names is None else names))
     if len(labels) != size:
         raise ValueError(f"names must be one for each classifier: {size}, got {len(labels)}.")
     columns = board.probability_best, board.rank_low, board.rank_high, board.tiers
-    numbers = zip(*(np.asarray(x).tolist() for x in columns), strict=True)
-    rows = [Standing(labels[i], estimates[i], *x) for i, x in enumerate(numbers)]
+    numbers = (np.asarray(x).tolist() for x in columns)
+    rows = [Standing(*x) for x in zip(labels, estimates, *numbers, strict=True)]
     return sorted(rows, key=lambda x: (x.tier, -np.nan_to_num(x.estimate.value, nan=-np.inf)))
 
 

@@ -15,7 +15,7 @@ from jaxmetrics._arithmetic import divide, matmul, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import HostKey, Key, KeyLike, place, split
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, on_device, xp
-from jaxmetrics._printing import frame_of
+from jaxmetrics._printing import Backend, frame_of
 from jaxmetrics._validation import (
     ArrayLike,
     as_array,
@@ -127,7 +127,7 @@ class Leaderboard(_Leaderboard):
         """Return the winner and all classifiers, best first, as dicts; errors as `to_text`."""
         return as_dict(self, names)
 
-    def to_frame(self, names: Sequence[str] | None = None, *, backend: str = "polars") -> Any:
+    def to_frame(self, names: Sequence[str] | None = None, *, backend: Backend = "polars") -> Any:
         """Return a data frame, a row for each classifier, best first; errors as `to_text`.
 
         Args:

@@ -41,7 +41,7 @@ def names_of(names: Sequence[str] | None, size: int, argument: str) -> list[str]
     return labels
 
 
-def name_ticks(set_ticks: Any, places: Sequence[float], names: Sequence[str], **style: Any) -> None:
+def name_ticks(set_ticks: Any, places: Any, names: Sequence[str], **style: Any) -> None:
     """Write names at an axis, not as formulas, which a dollar sign would make of them."""
     set_ticks(places, labels_of(names, _LONGEST_NAME), parse_math=False, **style)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from jaxmetrics._labels import as_ids
-from jaxmetrics._printing import frame_of
+from jaxmetrics._printing import Backend, frame_of
 from jaxmetrics._validation import ArrayLike
 from jaxmetrics.comparisons import Comparison, compare, compare_predictions, mcnemar
 from jaxmetrics.comparisons.differences import cubes_of_clusters
@@ -96,7 +96,7 @@ class ComparisonReport(ComparisonContents):
         """
         return comparison_csv(self)
 
-    def to_frame(self, backend: str = "polars") -> Any:
+    def to_frame(self, backend: Backend = "polars") -> Any:
         """Return a data frame with the columns of `to_csv`; see `Report.to_frame`."""
         return frame_of(comparison_columns(self), backend)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from jaxmetrics._labels import as_ids
-from jaxmetrics._printing import frame_of
+from jaxmetrics._printing import Backend, frame_of
 from jaxmetrics._validation import ArrayLike, as_counts, as_square, check_real
 from jaxmetrics._wording import listed
 from jaxmetrics.counts import confusion_matrix
@@ -216,7 +216,7 @@ class Report(ReportContents):
         """
         return report_csv(self)
 
-    def to_frame(self, backend: str = "polars") -> Any:
+    def to_frame(self, backend: Backend = "polars") -> Any:
         """Return a data frame with the columns of `to_csv`.
 
         Args:
