@@ -215,6 +215,16 @@ def test_a_leaderboard_is_a_ranking() -> None:
         board.to_text(["a", "b"])
 
 
+def test_what_is_said_of_classifiers_without_equals() -> None:
+    truth = np.arange(400) % 2
+    preds = np.stack([truth, 1 - truth])
+    best = jm.leaderboard(0, jm.accuracy, truth, preds, num_classes=2, method=jm.Delta())
+    sentences = best.to_text(["A", "B"]).split("\n\n")[1].splitlines()[:2]
+    assert sentences == ["A is shown to be the best.", "B is shown to be worse than one above."]
+    alone = jm.leaderboard(0, jm.accuracy, truth, preds[:1], num_classes=2, method=jm.Delta())
+    assert alone.to_text().split("\n\n")[1].startswith("On new examples")
+
+
 def test_of_many_classifiers_the_first_are_shown() -> None:
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 3, 300)

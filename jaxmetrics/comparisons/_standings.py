@@ -65,7 +65,9 @@ def standings(board: Any, names: Sequence[str] | None = None) -> list[Standing]:
 
 
 def tiers_in_words(rows: Sequence[Standing]) -> list[str]:
-    """Write a sentence for each tier of sorted standings."""
+    """Write a sentence for each tier of sorted standings; a single classifier has no equals."""
+    if len(rows) == 1:
+        return []
     tiers = [[x.name for x in tier] for _, tier in groupby(rows, key=lambda x: x.tier)]
     return [_sentence(names, is_first=i == 0) for i, names in enumerate(tiers)]
 

@@ -206,7 +206,7 @@ def _write_tiers(axes: Any, y: np.ndarray, tiers: list[int], sentences: list[str
         of_tier = y[np.array(tiers) == tier]
         ends = [of_tier[0] - 0.3, of_tier[-1] + 0.3]
         axes.plot([1.02] * 2, ends, transform=right_of_axes, color="0.5", clip_on=False)
-        text = textwrap.fill(sentence, _LONGEST_LINE)
+        text = textwrap.fill(sentence, _LONGEST_LINE, break_on_hyphens=False)
         style = {"va": "center", "fontsize": "small", "parse_math": False}
         axes.text(1.04, np.mean(ends), text, transform=right_of_axes, **style)
 
