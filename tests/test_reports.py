@@ -121,9 +121,7 @@ def test_a_value_without_an_interval_is_written_alone() -> None:
     assert "\n| no information rate | 0.375 |  |  |\n" in report.to_markdown()
     assert "\nno_information_rate,,0.375,,,,\n" in report.to_csv()
     assert report.to_dict()["overall"]["no_information_rate"] == {"value": 0.375}
-    row = (
-        '<td class="name">no information rate</td><td><b>0.375</b></td><td>–</td><td></td><td></td>'
-    )
+    row = "<bdi>no information rate</bdi></td><td><b>0.375</b> <small>–</small></td>"
     assert row in report.to_html()
 
 

@@ -77,8 +77,8 @@ def delong(
             `delong_interval` refuse.
 
     >>> result = delong([0, 0, 1, 1, 1], [0.1, 0.4, 0.35, 0.8, 0.9], [0.2, 0.6, 0.1, 0.7, 0.5])
-    >>> result.a.value.round(4), result.b.value.round(4)
-    (np.float64(0.8333), np.float64(0.5))
+    >>> result.a, result.b, result.difference
+    (0.833 [0.272, 0.985], 0.500 [0.102, 0.898], 0.333 [-0.068, 0.670])
     """
     z = normal_quantile(level)
     scores = {

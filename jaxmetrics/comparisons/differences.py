@@ -14,6 +14,7 @@ from jaxmetrics._arithmetic import append_axes
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import Key, KeyLike, place, split
 from jaxmetrics._namespaces import Array, is_known, special, xp
+from jaxmetrics._printing import Printed
 from jaxmetrics._validation import (
     ArrayLike,
     as_array,
@@ -22,6 +23,7 @@ from jaxmetrics._validation import (
     check_level,
     check_size,
 )
+from jaxmetrics._wording import fraction
 from jaxmetrics.betas.parameters import as_prior
 from jaxmetrics.comparisons._cells import (
     Layout,
@@ -73,14 +75,41 @@ _FEW_CELLS = 2**12  # beyond, it is faster to look for those that hold examples
 __all__ = ["Comparison", "compare", "compare_predictions", "compare_unpaired"]
 
 
-class Comparison(NamedTuple):
-    """Hold a metric of A, of B and their difference A - B."""
-
+class _Comparison(NamedTuple):
     a: Estimate
     b: Estimate
     difference: Estimate
     probability_better: Array  # that A is above B
     probability_equivalent: Array  # that the two differ by no more than `rope`
+
+
+class Comparison(Printed, _Comparison):
+    """Hold a metric of A, of B and their difference A - B.
+
+    It prints as `Estimate` does, and has its methods.
+
+    >>> import jaxmetrics as jm
+    >>> compare_unpaired(0, jm.accuracy, [[90, 10], [5, 95]], [[80, 20], [9, 91]], rope=0.02)
+    A 0.925 [0.880, 0.956], B 0.855 [0.799, 0.899], A - B 0.070 [0.007, 0.135],
+    P(A > B) 0.985, P(equivalent) 0.058
+    """
+
+    __slots__ = ()
+    _plural = "comparisons"
+
+    def _cells(self, spec: str) -> dict[str, str]:
+        return comparison_cells(self, spec)
+
+
+def comparison_cells(x: Any, spec: str) -> dict[str, str]:
+    """Write the parts of a comparison of two numbers."""
+    cells = {"A": x.a, "B": x.b, "A - B": x.difference}
+    shares = {"P(A > B)": x.probability_better}
+    if x.probability_equivalent:
+        shares["P(equivalent)"] = x.probability_equivalent
+    return {title: format(part, spec) for title, part in cells.items()} | {
+        title: format(share, spec) if spec else fraction(share) for title, share in shares.items()
+    }
 
 
 def compare(
@@ -135,8 +164,8 @@ def compare(
     >>> y_pred_b = [0, 1, 1, 1, 0, 1] * 20
     >>> paired = jm.paired_confusion_matrix(y_true, y_pred_a, y_pred_b, num_classes=2)
     >>> comparison = compare(0, jm.accuracy, paired)
-    >>> comparison.difference.value.round(3), comparison.probability_better > 0.99
-    (np.float64(0.333), np.True_)
+    >>> comparison.difference, comparison.probability_better > 0.99
+    (0.333 [0.246, 0.423], np.True_)
     """
     way = _as_method(method, key, num_samples, prior=prior)
     floats = as_floats(metric)
@@ -199,8 +228,8 @@ def compare_predictions(
     >>> y_true, y_pred_a = [0, 0, 1, 1, 1, 0] * 20, [0, 0, 1, 1, 1, 1] * 20
     >>> y_pred_b = [0, 1, 1, 1, 0, 1] * 20
     >>> comparison = compare_predictions(0, jm.accuracy, y_true, y_pred_a, y_pred_b, num_classes=2)
-    >>> comparison.difference.value.round(3)
-    np.float64(0.333)
+    >>> comparison.difference
+    0.333 [0.246, 0.423]
     """
     way = _as_method(method, key, num_samples)
     if isinstance(way, Posterior):
@@ -272,8 +301,8 @@ def compare_unpaired(
 
     >>> import jaxmetrics as jm
     >>> apart = compare_unpaired(0, jm.accuracy, [[90, 10], [5, 95]], [[80, 20], [9, 91]])
-    >>> apart.difference.value.round(3)
-    np.float64(0.07)
+    >>> apart.difference
+    0.070 [0.007, 0.135]
     """
     way = _as_method(method, key, num_samples, prior=prior)
     floats = as_floats(metric)

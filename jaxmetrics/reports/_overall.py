@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._cell_sums import cells
+from jaxmetrics._wording import fraction
 from jaxmetrics.estimates import Estimate, Metric
 from jaxmetrics.intervals import Delta, IntervalMethod, Likelihood, proportion_interval
 from jaxmetrics.metrics import (
@@ -25,7 +26,6 @@ from jaxmetrics.metrics import (
     weighted,
 )
 from jaxmetrics.posteriors import balanced_accuracy_posterior
-from jaxmetrics.reports._text import fraction
 from jaxmetrics.reports.values import ReportedValue, value_of
 
 __all__: list[str] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -29,6 +29,18 @@ class ReportContents:
     calibration_bins: np.ndarray | None = None
     calibrated_event: str | None = None
     num_clusters: int | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        """List the names of overall values, then of those of each class."""
+        return iter(dict.fromkeys([*self.overall, *self.per_class]))
+
+    def __getitem__(self, name: str) -> Any:
+        """Return an overall value by its name, or those of the classes by their names."""
+        if name in self.overall:
+            return self.overall[name]
+        if name in self.per_class:
+            return dict(zip(self.class_names, self.per_class[name], strict=True))
+        raise KeyError(f"{name!r} is not reported; there are {', '.join(self)}")
 
     @cached_property
     def num_examples(self) -> float:
@@ -84,6 +96,16 @@ class ComparisonContents:
     only_right_per_class: np.ndarray
     p_value: float
     num_clusters: int | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        """List the names of the values."""
+        return iter(self.figures)
+
+    def __getitem__(self, name: str) -> ComparedValue:
+        """Return a value of both and their difference by its name."""
+        if name in self.figures:
+            return self.figures[name]
+        raise KeyError(f"{name!r} is not reported; there are {', '.join(self)}")
 
     @property
     def num_examples(self) -> int:

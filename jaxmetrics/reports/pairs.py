@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from jaxmetrics._labels import as_ids
+from jaxmetrics._printing import Backend, frame_of
 from jaxmetrics._validation import ArrayLike
 from jaxmetrics.comparisons import Comparison, compare, compare_predictions, mcnemar
 from jaxmetrics.comparisons.differences import cubes_of_clusters
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.intervals.units import number_of_clusters
-from jaxmetrics.reports._csv import comparison_csv
+from jaxmetrics.reports._csv import comparison_columns, comparison_csv
 from jaxmetrics.reports._markdown import comparison_markdown
 from jaxmetrics.reports._overall import (
     COMPARED,
@@ -23,9 +25,9 @@ from jaxmetrics.reports._overall import (
     overall_values,
 )
 from jaxmetrics.reports._pages import comparison_page
-from jaxmetrics.reports._text import comparison_text
+from jaxmetrics.reports._text import comparison_fragment, comparison_text
 from jaxmetrics.reports.contents import ComparisonContents, json_of
-from jaxmetrics.reports.labels import as_ids, as_labels
+from jaxmetrics.reports.labels import as_labels
 from jaxmetrics.reports.values import ComparedValue, ReportedValue, value_of
 
 __all__ = ["ComparisonReport", "comparison_report"]
@@ -48,7 +50,20 @@ class ComparisonReport(ComparisonContents):
         p_value: of McNemar's test (mid-p, or that of clusters) that the two are right equally
             often.
         num_clusters: of examples, if they come in clusters.
+
+    It prints as its text. Values are found by their names:
+
+    >>> found = comparison_report([0, 1, 1, 0] * 9, [0, 1, 1, 1] * 9, [0, 1, 0, 1] * 9)
+    >>> found["accuracy"]
+    A 0.750 [0.589, 0.862], B 0.500 [0.345, 0.655], A - B 0.250 [0.092, 0.416], P(A > B) 0.999
     """
+
+    def __repr__(self) -> str:
+        """Write the text."""
+        return comparison_text(self).rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        return comparison_fragment(self)
 
     def to_text(self) -> str:
         """Write a table for a terminal, one line per value, and McNemar's test."""
@@ -87,6 +102,10 @@ class ComparisonReport(ComparisonContents):
         accuracy,A - B,0.25,...
         """
         return comparison_csv(self)
+
+    def to_frame(self, backend: Backend = "polars") -> Any:
+        """Return a data frame with the columns of `to_csv`; see `Report.to_frame`."""
+        return frame_of(comparison_columns(self), backend)
 
     def to_html(self, *, title: str = "Comparison of two classifiers") -> str:
         """Write one page of HTML that loads nothing, for a screen, a phone or paper.

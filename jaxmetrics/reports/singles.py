@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from jaxmetrics._labels import as_ids
+from jaxmetrics._printing import Backend, frame_of
 from jaxmetrics._validation import (
     ArrayLike,
     as_array,
@@ -16,13 +18,14 @@ from jaxmetrics._validation import (
     as_wide,
     check_real,
 )
+from jaxmetrics._wording import listed
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.estimates import Estimate
 from jaxmetrics.intervals import IntervalMethod
 from jaxmetrics.intervals.clusters import check_size_of_tables, numbered_clusters
 from jaxmetrics.intervals.methods import check_method
 from jaxmetrics.intervals.units import number_of_clusters
-from jaxmetrics.reports._csv import report_csv
+from jaxmetrics.reports._csv import report_columns, report_csv
 from jaxmetrics.reports._markdown import report_markdown
 from jaxmetrics.reports._overall import (
     Evidence,
@@ -32,9 +35,9 @@ from jaxmetrics.reports._overall import (
     posterior_balanced_accuracy,
 )
 from jaxmetrics.reports._pages import report_page
-from jaxmetrics.reports._text import report_text
+from jaxmetrics.reports._text import report_fragment, report_summary, report_text
 from jaxmetrics.reports.contents import Findings, ReportContents, json_of
-from jaxmetrics.reports.labels import are_probabilities, as_ids, as_labels, check_each
+from jaxmetrics.reports.labels import are_probabilities, as_labels, check_each
 from jaxmetrics.reports.probabilities import (
     ProbabilitySums,
     expected_accuracy,
@@ -66,7 +69,22 @@ class Report(ReportContents):
             if there were probabilities.
         calibrated_event: what those bins are of, in a word.
         num_clusters: of examples, if they come in clusters.
+
+    It prints as its text, with the first 20 classes. Values are found by their names:
+
+    >>> found = report(["cat", "dog", "dog", "cat"] * 9, ["cat", "dog", "cat", "cat"] * 9)
+    >>> found["accuracy"]
+    0.750 [0.589, 0.862]
+    >>> found["recall"]
+    {'cat': 1.000 [0.824, 1.000], 'dog': 0.500 [0.290, 0.710]}
     """
+
+    def __repr__(self) -> str:
+        """Write the text, without the most of many classes."""
+        return report_summary(self)
+
+    def _repr_html_(self) -> str:
+        return report_fragment(self)
 
     @classmethod
     def from_counts(
@@ -207,6 +225,18 @@ class Report(ReportContents):
         """
         return report_csv(self)
 
+    def to_frame(self, backend: Backend = "polars") -> Any:
+        """Return a data frame with the columns of `to_csv`.
+
+        Args:
+            backend: `"polars"`, `"pandas"` or `"pyarrow"`.
+
+        Raises:
+            ImportError: narwhals (the extra `tables`), or the backend, is not installed.
+            ValueError: another backend.
+        """
+        return frame_of(report_columns(self), backend)
+
     def to_html(self, *, title: str = "Classifier report") -> str:
         """Write one page of HTML that loads nothing, for a screen, a phone or paper.
 
@@ -246,7 +276,7 @@ def _checked_names(class_names: Sequence[str] | None, k: int) -> tuple[str, ...]
             f"class_names must have one name per class: expected {k}, got {len(names)}."
         )
     if len(set(names)) != k:
-        raise ValueError(f"class_names must differ, got {', '.join(names)}.")
+        raise ValueError(f"class_names must differ, got {listed(names)}.")
     return names
 
 
@@ -312,8 +342,7 @@ def report(
     k = len(names)
     if num_columns not in (None, k):
         raise ValueError(
-            f"y_prob has {num_columns} columns, but there are {k} classes:"
-            f" {', '.join(map(str, names))}."
+            f"y_prob has {num_columns} columns, but there are {k} classes: {listed(names)}."
         )
     check_number_of_classes(k, "report")
     counted = (true >= 0) & (true < k) & (pred >= 0) & (pred < k)
