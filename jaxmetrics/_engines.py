@@ -58,13 +58,13 @@ def fetch(
     """Let the engine group the rows by the column of each role, and fetch one row per group."""
     nw = _narwhals()
     frame = _as_lazy_frame(table)
-    schema = frame.collect_schema()
+    names, schema = frame.columns, frame.collect_schema()
     others = {"sample_weight": sample_weight, "y_score": scores and scores.column}
     for role, column in (columns | others).items():
-        if column is not None and column not in schema:
+        if column is not None and names.count(column) != 1:
             raise ValueError(
-                f"{role} names the column {column!r}, which is not in the table; it has"
-                f" {', '.join(map(repr, schema))}."
+                f"{role} names the column {column!r}, which the table should have once; it has"
+                f" {', '.join(map(repr, names))}."
             )
 
     selected = {role: _label(column, schema[column]) for role, column in columns.items()}
