@@ -89,7 +89,7 @@ def fetch(
 
     groups = frame.group_by(*keys).agg(**sums).head(_MOST_CELLS + 1)
     # Other engines of Polars hold all rows at once.
-    options = {"engine": "streaming"} if groups.implementation.is_polars() else {}
+    options: dict[str, Any] = {"engine": "streaming"} if groups.implementation.is_polars() else {}
     found = groups.collect(**options)
     if len(found) > _MOST_CELLS:
         raise ValueError(

@@ -3,7 +3,7 @@
 import shutil
 import subprocess
 import sys
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
@@ -89,7 +89,8 @@ def by_hand(columns: Columns, *roles: str, weight: str = "") -> tuple[np.ndarray
     labels = {x for role in roles for x in columns[role] if not is_missing(x)}
     classes = sorted(labels)
     has_integers = not weight or all(isinstance(x, int) for x in columns[weight])
-    cells, ignored = Counter[Any](), Fraction(0)
+    cells: dict[Any, Fraction] = defaultdict(Fraction)
+    ignored = Fraction()
     for i in range(len(columns[roles[0]])):
         row = [columns[role][i] for role in roles]
         amount = Fraction(columns[weight][i]) if weight else Fraction(1)
@@ -514,8 +515,7 @@ def test_more_cells_than_can_be_fetched(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_an_engine_that_rounds_otherwise_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The least and the greatest score of each part lie in one bin, or it raises."""
-    together = lambda frame, asked: (frame, [])  # noqa: E731
-    monkeypatch.setattr(_engines, "_with_parts_of_bins", together)
+    monkeypatch.setattr(_engines, "_with_parts_of_bins", lambda frame, scores: (frame, []))
     table = frame(y_true=[1, 1], y_score=[0.1, 0.9])
     with pytest.raises(ArithmeticError, match="'y_score', which holds scores that the engine"):
         jm.score_histogram_of(table, scale="probability")
