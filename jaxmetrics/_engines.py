@@ -58,7 +58,9 @@ def fetch(
     """Let the engine group the rows by the column of each role, and fetch one row per group."""
     nw = _narwhals()
     frame = _as_lazy_frame(table)
-    names, schema = frame.columns, frame.collect_schema()
+    schema = frame.collect_schema()
+    # DuckDB alone has several columns of one name, which a schema does not show.
+    names = frame.columns if frame.implementation.is_duckdb() else schema.names()
     others = {"sample_weight": sample_weight, "y_score": scores and scores.column}
     for role, column in (columns | others).items():
         if column is not None and names.count(column) != 1:

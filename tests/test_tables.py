@@ -46,8 +46,13 @@ def of_arrow(columns: Columns) -> pa.Table:
     return pa.table({name: pa.array(values) for name, values in columns.items()})
 
 
+def of_nullable(columns: Columns) -> pd.DataFrame:
+    with np.errstate(invalid="ignore"):  # of floats that are no integers
+        return pd.DataFrame(columns).convert_dtypes()
+
+
 def of_dask(columns: Columns) -> Any:
-    return dd.from_pandas(pd.DataFrame(columns).convert_dtypes(), npartitions=3, sort=False)
+    return dd.from_pandas(of_nullable(columns), npartitions=3, sort=False)
 
 
 def of_spark(columns: Columns) -> Any:
@@ -62,7 +67,7 @@ ENGINES: dict[str, Callable[[Columns], Any]] = {
     "polars": lambda columns: pl.DataFrame(columns, strict=False),
     "polars lazy": lambda columns: pl.LazyFrame(columns, strict=False),
     "pandas": pd.DataFrame,
-    "pandas nullable": lambda columns: pd.DataFrame(columns).convert_dtypes(),
+    "pandas nullable": of_nullable,
     "pandas arrow": lambda columns: of_arrow(columns).to_pandas(types_mapper=pd.ArrowDtype),
     "pyarrow": of_arrow,
     "duckdb": lambda columns: duckdb.from_arrow(of_arrow(columns)),
