@@ -7,6 +7,8 @@ jit hides those of JAX arrays.
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Mapping
 from typing import TypeAlias
 
@@ -277,3 +279,11 @@ def check_examples(shapes: Mapping[str, tuple[int, ...]]) -> None:
         raise ValueError(
             f"the leading (batch) axes must broadcast, got the shapes {described}."
         ) from None
+
+
+def warn(message: str) -> None:
+    """Warn at the line of the user's code from which the call came."""
+    frame, stacklevel = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals["__name__"].split(".")[0] in ("jaxmetrics", "jax"):
+        frame, stacklevel = frame.f_back, stacklevel + 1
+    warnings.warn(message, stacklevel=stacklevel)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from jaxmetrics._namespaces import Array, special, xp
-from jaxmetrics._validation import check_level
+from jaxmetrics._validation import check_level, check_option
 
 __all__ = ["Estimate"]
 
@@ -53,6 +53,11 @@ class Estimate(NamedTuple):
 def normal_quantile(level: float) -> float:
     """Return z such that a standard normal lies in [-z, z] with probability `level`."""
     return -NormalDist().inv_cdf((1 - check_level(level)) / 2)
+
+
+def check_transform(transform: str | None) -> None:
+    if transform is not None:
+        check_option(transform, "transform", tuple(SCALES))
 
 
 def normal_estimate(value: Array, error: Array, z: float, transform: str | None = None) -> Estimate:

@@ -103,10 +103,10 @@ class BetaAverage:
         for name, value in (("parameters", parameters), ("_origin", origin), ("_spline", spline)):
             object.__setattr__(self, name, value)
 
-    def __setattr__(self, name: str, value: object) -> None:  # noqa: D105
+    def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"BetaAverage is frozen; {name} cannot be set.")
 
-    def __repr__(self) -> str:  # noqa: D105
+    def __repr__(self) -> str:
         return f"BetaAverage(k={self.parameters.shape[-2]}, shape={self.shape})"
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], None]:  # noqa: D102

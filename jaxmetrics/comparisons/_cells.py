@@ -19,7 +19,7 @@ from jaxmetrics._validation import (
     check_examples,
 )
 from jaxmetrics.estimates import Metric
-from jaxmetrics.intervals.units import Units
+from jaxmetrics.intervals.units import Units, as_clusters
 
 __all__: list[str] = []
 
@@ -38,6 +38,11 @@ def as_cells(paired: ArrayLike, checked: Callable[..., Array]) -> Array:
     """Return checked cells `(..., K, K K)`: column a K + b for the predictions a and b."""
     cube = as_cube(paired)
     return checked(cube, "paired", table_ndim=3).reshape((*cube.shape[:-2], -1))
+
+
+def cells_of_clusters(cells: Array, cluster_axis: int) -> Array:
+    """Move the axis of clusters, counted in the cubes of the cells, to `(..., C, K, K K)`."""
+    return as_clusters(cells, cluster_axis + 1 if cluster_axis < 0 else cluster_axis)
 
 
 class Layout(NamedTuple):

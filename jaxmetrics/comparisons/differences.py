@@ -18,6 +18,7 @@ from jaxmetrics.betas.parameters import as_prior
 from jaxmetrics.comparisons._cells import (
     Layout,
     as_cells,
+    cells_of_clusters,
     difference,
     distinct,
     in_rectangle,
@@ -55,7 +56,7 @@ from jaxmetrics.intervals.tables import (
     numbers_of_examples,
     where_answered,
 )
-from jaxmetrics.intervals.units import as_clusters, clusters_as_cells, effective_number
+from jaxmetrics.intervals.units import clusters_as_cells, effective_number
 
 _MOST_CELLS = 2**18  # of pairs, 64 classes, for which errors that were not seen matter
 _FEW_CELLS = 2**12  # beyond, it is faster to look for those that hold examples
@@ -133,8 +134,7 @@ def compare(
     cells = as_cells(paired, _check_for(way))
     k = cells.shape[-2]
     if cluster_axis is not None:
-        axis = cluster_axis + 1 if cluster_axis < 0 else cluster_axis  # two axes became one
-        cells = as_clusters(cells, axis)
+        cells = cells_of_clusters(cells, cluster_axis)
     layout = Layout(k, clustered=cluster_axis is not None)
     question = _Question(floats, check_rope(rope), check_level(level), layout)
     cells = where_answered(floats, cells, np.ones((k, k)))
@@ -246,13 +246,17 @@ def compare_unpaired(
     prior: ArrayLike = 1.0,
     num_samples: int = 2000,
     level: float = 0.95,
+    cluster_axis: int | None = None,
 ) -> Any:
     """Estimate the difference of a metric between classifiers on different, independent examples.
 
     For the same examples use `compare`: their pairs are lost here, and with them most of the power.
 
     Args:
-        counts_a, counts_b: `(..., K, K)`, of one shape.
+        counts_a, counts_b: `(..., K, K)`, of one shape but for the number of clusters.
+        cluster_axis: the axis of `(..., C, K, K)` with the counts of clusters, -3. The ends of the
+            difference then come from those of A and of B, `d - sqrt((a - l_a)^2 + (u_b - b)^2)` and
+            `d + sqrt((u_a - a)^2 + (b - l_b)^2)`: Zou and Donner (2008), Statistics in Medicine 27.
 
     Returns:
         `Comparison`, or a pytree of them; other arguments, methods and errors as `compare`.
@@ -265,6 +269,10 @@ def compare_unpaired(
     way = _as_method(method, key, num_samples, prior=prior)
     floats = as_floats(metric)
     a, b = as_counts(counts_a), as_counts(counts_b)
+    width = check_rope(rope)
+    if cluster_axis is not None:
+        of_a, of_b = (way(metric, x, level=level, cluster_axis=cluster_axis) for x in (a, b))
+        return _of_estimates(of_a, of_b, level, width)
     if a.shape != b.shape:
         raise ValueError(
             f"counts_a and counts_b must have one shape (..., K, K), got {a.shape} and {b.shape}."
@@ -275,7 +283,21 @@ def compare_unpaired(
     b = where_answered(floats, b, np.ones((k, k)))
     cells = xp.stack([a.reshape((*a.shape[:-2], -1)), b.reshape((*b.shape[:-2], -1))], -2)
     layout = Layout(k, paired=False)
-    return _compare(way, _Question(floats, check_rope(rope), check_level(level), layout), cells)
+    return _compare(way, _Question(floats, width, check_level(level), layout), cells)
+
+
+def _of_estimates(of_a: Any, of_b: Any, level: float, rope: Array) -> Any:
+    """Compare by independent estimates of A and of B."""
+
+    def of_difference(a: Estimate, b: Estimate) -> Estimate:
+        d = a.value - b.value
+        low = d - xp.hypot(a.value - a.low, b.high - b.value)
+        high = d + xp.hypot(a.high - a.value, b.value - b.low)
+        error = xp.hypot(a.standard_error, b.standard_error)
+        return Estimate(d, low, high, error, a.num_undefined + b.num_undefined)
+
+    d = jax.tree.map(of_difference, of_a, of_b, is_leaf=lambda x: isinstance(x, Estimate))
+    return _from_limits((of_a, of_b, d), normal_quantile(level), rope, xp.asarray(True))
 
 
 class _Question(NamedTuple):

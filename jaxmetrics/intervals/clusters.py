@@ -6,7 +6,6 @@ of freedom, and an interval takes the quantile of Student's distribution instead
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._namespaces import Array, is_known, on_device, xp
-from jaxmetrics._validation import ArrayLike, as_array
+from jaxmetrics._validation import ArrayLike, as_array, warn
 from jaxmetrics._weighted_sums import sum_by_cell
 
 __all__: list[str] = []
@@ -114,13 +113,12 @@ def _is_missing(x: Any) -> bool:
         return True
 
 
-def warn_if_few(number: int, stacklevel: int = 3) -> None:
+def warn_if_few(number: int) -> None:
     """Warn of fewer clusters than intervals were simulated for."""
     if number < FEWEST:
-        warnings.warn(
+        warn(
             f"{number} clusters are few: intervals were found to cover from {FEWEST} clusters, with"
-            " fewer they may be too narrow.",
-            stacklevel=stacklevel,
+            " fewer they may be too narrow."
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from functools import partial
 from typing import Any, Literal
 
@@ -13,8 +12,15 @@ import numpy as np
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, lax, on_device, xp
-from jaxmetrics._validation import ArrayLike, as_counts, check_option
-from jaxmetrics.estimates import SCALES, Estimate, Metric, normal_estimate, normal_quantile
+from jaxmetrics._validation import ArrayLike, as_counts, warn
+from jaxmetrics.estimates import (
+    SCALES,
+    Estimate,
+    Metric,
+    check_transform,
+    normal_estimate,
+    normal_quantile,
+)
 from jaxmetrics.intervals.clusters import student_quantile
 from jaxmetrics.intervals.derivatives import jacobian
 from jaxmetrics.intervals.replicates import map_tables
@@ -116,8 +122,7 @@ def delta_method(
     >>> estimate.value, estimate.low.round(2), estimate.high.round(2)
     (np.float64(20.0), np.float64(6.12), np.float64(65.36))
     """
-    if transform is not None:
-        check_option(transform, "transform", tuple(SCALES))
+    check_transform(transform)
     z = normal_quantile(level)
     floats = as_floats(metric)
     matrices = where_answered(floats, frequencies(as_counts(counts)))
@@ -138,11 +143,10 @@ def _warn_of_values_outside(estimates: Any, transform: str) -> None:
         value = np.asarray(estimate.value)
         outside = (value < lowest - _ROUNDING) | (value > highest + _ROUNDING)
         if outside.any():
-            warnings.warn(
+            warn(
                 f"transform={transform!r} is for metrics from {lowest} to {highest}, got a value of"
                 f" {value[outside][0]:.4g}: it has no interval (NaN). For metrics from -1 to 1, as"
-                ' kappa and Matthews\' coefficient, take "atanh"; None transforms nothing.',
-                stacklevel=3,
+                ' kappa and Matthews\' coefficient, take "atanh"; None transforms nothing.'
             )
 
 

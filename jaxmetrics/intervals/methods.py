@@ -14,11 +14,12 @@ from typing import Any, ClassVar, Literal
 
 from jaxmetrics._keys import KeyLike
 from jaxmetrics._validation import ArrayLike
-from jaxmetrics.estimates import Metric
+from jaxmetrics.estimates import Metric, check_transform
 from jaxmetrics.intervals.bootstraps import bootstrap
 from jaxmetrics.intervals.delta import delta_method
 from jaxmetrics.intervals.likelihoods import likelihood_interval
 from jaxmetrics.intervals.posterior_draws import posterior
+from jaxmetrics.intervals.tables import check_num_samples
 
 __all__ = [
     "BCa",
@@ -104,6 +105,9 @@ class Delta(IntervalMethod):
     transform: Literal["logit", "atanh", "log"] | None = None
     name: ClassVar[str] = "delta"
 
+    def __post_init__(self) -> None:
+        check_transform(self.transform)
+
     @property
     def _interval(self) -> Callable[..., Any]:
         return partial(delta_method, transform=self.transform)
@@ -115,6 +119,9 @@ class Bootstrap(IntervalMethod):
 
     key: KeyLike
     num_samples: int = 2000
+
+    def __post_init__(self) -> None:
+        check_num_samples(self.num_samples)
 
     @property
     def _interval(self) -> Callable[..., Any]:
@@ -180,6 +187,9 @@ class Posterior(IntervalMethod):
     num_samples: int = 2000
     name: ClassVar[str] = "posterior"
     takes_clusters: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_num_samples(self.num_samples)
 
     @property
     def _interval(self) -> Callable[..., Any]:

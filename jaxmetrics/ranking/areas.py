@@ -339,7 +339,7 @@ def numbers_of_clusters(
     if not on_device(rankings):
         counted = rankings[0].positive + rankings[0].negative > 0
         ordered = take(numbers, rankings[0].position)
-        warn_if_few(fewest_clusters(ordered, size, counted), stacklevel=4)
+        warn_if_few(fewest_clusters(ordered, size, counted))
     return numbers, size
 
 
