@@ -58,17 +58,9 @@ def fetch(
     """Let the engine group the rows by the column of each role, and fetch one row per group."""
     nw = _narwhals()
     frame = _as_lazy_frame(table)
-    schema = frame.collect_schema()
-    # DuckDB alone has several columns of one name, which a schema does not show.
-    names = frame.columns if frame.implementation.is_duckdb() else schema.names()
     others = {"sample_weight": sample_weight, "y_score": scores and scores.column}
-    for role, column in (columns | others).items():
-        if column is not None and names.count(column) != 1:
-            raise ValueError(
-                f"{role} names the column {column!r}, which the table should have once; it has"
-                f" {', '.join(map(repr, names))}."
-            )
-
+    _check_columns(frame, columns | others)
+    schema = frame.collect_schema()
     selected = {role: _label(column, schema[column]) for role, column in columns.items()}
     keys, sums = list(columns), {"rows": nw.len()}
     digits, shifts, has_integers = ["rows"], [0], True
@@ -89,10 +81,7 @@ def fetch(
         frame, parts_of_bins = _with_parts_of_bins(frame, scores)
         keys += parts_of_bins
 
-    groups = frame.group_by(*keys).agg(**sums).head(_MOST_CELLS + 1)
-    # Other engines of Polars hold all rows at once.
-    options: dict[str, Any] = {"engine": "streaming"} if groups.implementation.is_polars() else {}
-    found = groups.collect(**options)
+    found = _collected(frame.group_by(*keys).agg(**sums).head(_MOST_CELLS + 1))
     if len(found) > _MOST_CELLS:
         raise ValueError(
             f"the columns {', '.join(map(repr, columns.values()))} have more than {_MOST_CELLS}"
@@ -135,6 +124,24 @@ def _as_lazy_frame(table: Any) -> LazyFrame[Any]:
             "table must be a data frame or relation, of pandas, Polars, PyArrow, DuckDB, Ibis,"
             f" PySpark, Dask or what else narwhals knows, got {type(table).__name__}."
         ) from None
+
+
+def _check_columns(frame: LazyFrame[Any], columns: dict[str, str | None]) -> None:
+    # DuckDB alone has several columns of one name, which a schema does not show.
+    is_duckdb = frame.implementation.is_duckdb()
+    names = frame.columns if is_duckdb else frame.collect_schema().names()
+    for role, column in columns.items():
+        if column is not None and names.count(column) != 1:
+            raise ValueError(
+                f"{role} names the column {column!r}, which the table should have once; it has"
+                f" {', '.join(map(repr, names))}."
+            )
+
+
+def _collected(frame: LazyFrame[Any]) -> Any:
+    # Other engines of Polars hold all rows at once.
+    options: dict[str, Any] = {"engine": "streaming"} if frame.implementation.is_polars() else {}
+    return frame.collect(**options)
 
 
 def _label(column: str, dtype: DType) -> Expr:
@@ -196,7 +203,7 @@ def _split_floats(frame: LazyFrame[Any], column: str, dtype: DType) -> _Split:
     given = nw.col(column).cast(nw.Float64)
     is_weight = (given >= 0) & given.is_finite()
     rest = nw.when(is_weight).then(given).otherwise(0.0)
-    (greatest,) = frame.select(greatest=rest.max()).collect()["greatest"].to_list()
+    (greatest,) = _collected(frame.select(greatest=rest.max()))["greatest"].to_list()
     shift = min(31 - math.frexp(greatest or 0.0)[1], 1000)
     rest = rest * 2.0**shift
     digits = []

@@ -10,8 +10,8 @@ order of addition changes: every engine returns the same bits.
 - **A row is ignored**, and counted in `num_ignored`, whose truth, prediction or group is null, NaN
   or a negative integer.
 - `sample_weight` names a column of weights, or of counts where a table has a row per cell. Integers
-  are added up exactly, to int64. Floats are cut off at 2^-93 of the greatest of them, added up
-  exactly and then rounded once: weights of at least 2^-40 of the greatest lose nothing.
+  are added up exactly, to int64. Floats are cut off 93 binary digits below the greatest of them
+  (or at 2^-1062), added up exactly, and rounded once: those above 2^-40 of it lose nothing.
 - `groups` and `clusters` name columns of ids, which add axes before the others.
 """
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -27,7 +27,6 @@ import numpy as np
 from jaxmetrics._engines import Cells, Scores, fetch
 from jaxmetrics._validation import check_option
 from jaxmetrics.counts import ids_by_label
-from jaxmetrics.intervals.clusters import check_size_of_tables
 from jaxmetrics.ranking.histograms import check_num_bins, score_bins
 
 __all__ = [
@@ -37,6 +36,7 @@ __all__ = [
     "score_histogram_of",
 ]
 
+_MOST_COUNTS = 2**27  # 1 GB
 _ROUNDING = 8 * float(np.finfo(np.float32).eps)  # of probabilities beyond 0 or 1
 
 
@@ -195,23 +195,25 @@ def _counted(
     units = {"groups": groups, "clusters": clusters}
     columns = {role: column for role, column in units.items() if column is not None} | class_columns
     cells = fetch(table, columns, sample_weight, scores)
-
+    values = cells.values
     if scores is not None:
-        labels = _two_classes(cells.values["y_true"], labels, columns["y_true"])
-    classes = _class_ids({role: cells.values[role] for role in class_columns}, columns, labels)
+        labels = _two_classes(values["y_true"], labels, columns["y_true"])
+    classes = _class_ids({role: values[role] for role in class_columns}, columns, labels)
     numbers = dict.fromkeys(columns, classes)
-    for role in columns.keys() - class_columns.keys():
-        ids = {x for x in cells.values[role] if role == "clusters" or not _is_ignored(x)}
-        numbers[role] = {x: i for i, x in enumerate(sorted(ids - {None}))}
-    axes = {role: _ids(cells.values[role], numbers[role]) for role in columns}
-    sizes = [len(numbers[role]) for role in columns]
+    if groups is not None:
+        numbers["groups"] = _numbered(x for x in values["groups"] if not _is_ignored(x))
+    if clusters is not None:
+        numbers["clusters"] = _numbered(x for x in values["clusters"] if x is not None)
+    axes = {role: _ids(values[role], numbers[role]) for role in columns}
+    shape = [len(numbers[role]) for role in columns]
 
     is_counted = np.all([ids >= 0 for role, ids in axes.items() if role != "clusters"], axis=0)
     has_weight = is_counted & cells.digits.any(1)
-    if cells.num_invalid[is_counted].any():
+    num_invalid = cells.num_invalid[is_counted].sum()
+    if num_invalid:
         raise ValueError(
-            f"sample_weight names the column {sample_weight!r}, of which"
-            f" {cells.num_invalid[is_counted].sum()} weights are negative, NaN, infinite or null."
+            f"sample_weight names the column {sample_weight!r}, of which {num_invalid} weights are"
+            " negative, NaN, infinite, null or beyond 2^62."
         )
     if clusters is not None and (has_weight & (axes["clusters"] < 0)).any():
         raise ValueError(
@@ -220,20 +222,15 @@ def _counted(
         )
     if scores is not None:
         if scores.threshold is not None:
-            axes["predicted"] = _ids(cells.values["predicted"], {False: 0, True: 1})
-            sizes.append(2)
+            axes["predicted"] = _ids(values["predicted"], {False: 0, True: 1})
+            shape.append(2)
         axes["bins"] = _bins(cells.scores, has_weight, scores)
-        sizes.append(scores.num_bins)
+        shape.append(scores.num_bins)
 
-    check_size_of_tables(
-        math.prod(sizes[:-2]), math.prod(sizes[-2:]), "Count fewer ids or classes."
-    )
-    index = sum(ids * math.prod(sizes[i + 1 :]) for i, ids in enumerate(axes.values()))
-    is_kept = np.all([ids >= 0 for ids in axes.values()], axis=0)
-    flat = _summed(cells, np.where(is_kept, index, math.prod(sizes)), math.prod(sizes) + 1)
+    flat = _summed(cells, list(axes.values()), shape)
     names = {role: tuple(map(str, numbers[role])) for role in columns}
     return TableCounts(
-        flat[:-1].reshape(sizes),
+        flat[:-1].reshape(shape),
         names["y_true"],
         names.get("groups", ()),
         names.get("clusters", ()),
@@ -247,6 +244,10 @@ def _is_ignored(label: Hashable) -> bool:
 
 def _ids(values: list[Any], numbers: Mapping[Hashable, int]) -> np.ndarray:
     return np.array([numbers.get(x, -1) for x in values], np.int64)
+
+
+def _numbered(ids: Iterable[Any]) -> dict[Hashable, int]:
+    return {x: i for i, x in enumerate(sorted(set(ids)))}
 
 
 def _class_ids(
@@ -313,18 +314,29 @@ def _bins(scores: np.ndarray, is_counted: np.ndarray, asked: Scores) -> np.ndarr
     return bins
 
 
-def _summed(cells: Cells, index: np.ndarray, size: int) -> np.ndarray:
-    """Add up the cells with the same index, exactly; weights that are no integers round once."""
-    places, inverse = np.unique(index, return_inverse=True)
+def _summed(cells: Cells, axes: list[np.ndarray], shape: list[int]) -> np.ndarray:
+    """Add up the weights of each entry of a table, and behind them those of what is ignored.
+
+    Integers are added exactly; other weights round once.
+    """
+    size = math.prod(shape)
+    if size > _MOST_COUNTS:
+        raise ValueError(
+            f"counts of shape {tuple(shape)} have more than {_MOST_COUNTS} entries: count fewer"
+            " classes or ids."
+        )
+    is_kept = np.all([ids >= 0 for ids in axes], axis=0)
+    index = sum(ids * math.prod(shape[i + 1 :]) for i, ids in enumerate(axes))
+    places, inverse = np.unique(np.where(is_kept, index, size), return_inverse=True)
     digits = np.zeros((len(places), cells.digits.shape[1]), np.int64)
     np.add.at(digits, inverse, cells.digits)
     lowest = min(cells.shifts)
     shifts = [shift - lowest for shift in cells.shifts]
     totals = [sum(map(operator.lshift, row, shifts)) for row in digits.tolist()]
     if not cells.has_integers:
-        totals = [math.ldexp(x, lowest) for x in totals]
+        totals = [math.ldexp(total, lowest) for total in totals]
     elif max(totals, default=0) >= 2**63:
         raise ValueError(f"weights of one cell add up to {max(totals)}, which int64 cannot hold.")
-    flat = np.zeros(size, np.int64 if cells.has_integers else np.float64)
+    flat = np.zeros(size + 1, np.int64 if cells.has_integers else np.float64)
     flat[places] = totals
     return flat

@@ -22,7 +22,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import jaxmetrics as jm
-from jaxmetrics import _engines
+from jaxmetrics import _engines, tables
 
 # What narwhals and PySpark announce.
 pytestmark = [
@@ -285,6 +285,9 @@ def test_labels_name_the_classes_and_their_order(engine: Callable[[Columns], Any
     same(result, np.array([[0, 1], [0, 1]]), ["-1", "1"], 1)
     empty = jm.confusion_matrix_of(engine({"y_true": [], "y_pred": []}), labels=["a", "b"])
     same(empty, np.zeros((2, 2), np.int64), ["a", "b"], 0)
+    nowhere = engine({"y_true": ["a"], "y_pred": ["a"], "site": ["x"], "number": [-1]})
+    grouped = jm.confusion_matrix_of(nowhere, groups="number", clusters="site")
+    same(grouped, np.zeros((0, 1, 1, 1), np.int64), ["a"], 1)
 
 
 def test_columns_may_be_swapped_or_the_same(engine: Callable[[Columns], Any]) -> None:
@@ -516,6 +519,9 @@ def test_more_cells_than_can_be_fetched(monkeypatch: pytest.MonkeyPatch) -> None
     jm.confusion_matrix_of(frame(y_true=[0, 1] * 50, y_pred=[0, 1] * 50))
     with pytest.raises(ValueError, match="'y_true', 'y_pred' have more than 3 combinations"):
         jm.confusion_matrix_of(frame(y_true=range(5), y_pred=range(5)))
+    monkeypatch.setattr(tables, "_MOST_COUNTS", 8)
+    with pytest.raises(ValueError, match=r"counts of shape \(3, 3\) have more than 8 entries"):
+        jm.confusion_matrix_of(frame(), labels=[0, 1, 2])
 
 
 def test_an_engine_that_rounds_otherwise_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
