@@ -58,8 +58,8 @@ def fetch(
     """Let the engine group the rows by the column of each role, and fetch one row per group."""
     nw = _narwhals()
     frame = _as_lazy_frame(table)
-    others = {"sample_weight": sample_weight, "y_score": scores and scores.column}
-    _check_columns(frame, columns | others)
+    score_column = None if scores is None else scores.column
+    _check_columns(frame, {**columns, "sample_weight": sample_weight, "y_score": score_column})
     schema = frame.collect_schema()
     selected = {role: _label(column, schema[column]) for role, column in columns.items()}
     keys, sums = list(columns), {"rows": nw.len()}
