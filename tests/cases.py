@@ -247,6 +247,18 @@ METRICS: dict[str, Metric] = dict(
                 ignores_absent_classes=False,
             ),
         ),
+        (
+            "at_prevalence",
+            Metric(
+                call=jm.at_prevalence(jm.precision, [0.1, 0.2, 0.3, 0.4]),
+                oracle=partial(oracles.precision_at_prevalence, prevalence=(0.1, 0.2, 0.3, 0.4)),
+                per_class=True,
+                cases=alone({name: x for name, x in MATRICES.items() if x.sum(1).all()}),
+                any_class_order=False,
+                ignores_absent_classes=False,
+                why="of a class without examples nothing is known",
+            ),
+        ),
         _of_groups("group_ratio", jm.group_ratio(jm.precision)),
         _of_groups("group_difference", jm.group_difference(jm.precision)),
         _of_groups("demographic_parity_ratio", jm.demographic_parity_ratio),

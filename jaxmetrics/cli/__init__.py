@@ -4,9 +4,10 @@ Here is what can be typed. What is done about it is in `_commands.py`, which is 
 command runs, and so are the libraries that read files: help does not wait for them.
 """
 
+import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 try:
     import typer
@@ -171,6 +172,7 @@ def merge(
 
 def main() -> None:
     """Run the command line; `--json` last, or before another option, writes to standard output."""
+    _exit_by_signals()
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     given = sys.argv[1:]
     arguments: list[str] = []
@@ -179,3 +181,18 @@ def main() -> None:
         if argument == "--json" and following.startswith("--"):
             arguments.append("-")
     app(arguments)
+
+
+def _exit_by_signals() -> None:
+    """Let the signals that ask for an end unwind the program, so that no half-written file stays.
+
+    Those that are ignored, as `nohup` has it, stay so.
+    """
+
+    def leave(number: int, frame: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, leave)

@@ -1,12 +1,11 @@
 """What the commands do: read, compute, and write what is asked for, or a line that says why not."""
 
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, NamedTuple, NoReturn
+from typing import BinaryIO, NamedTuple, NoReturn
 
 import jax
 import typer
@@ -19,6 +18,7 @@ except ImportError as error:
         f"jaxmetrics: the command line needs {error.name}: pip install 'jaxmetrics[cli]'"
     ) from None
 
+from jaxmetrics._files import replaced_file
 from jaxmetrics.comparisons.differences import check_rope
 from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.reports import ComparisonReport, Report, comparison_report
@@ -206,7 +206,7 @@ def _deliver(
             ]
             report = result()
             for file, writer in opened:
-                file.write(writer(report, output.title))
+                file.write(writer(report, output.title).encode())
         sys.stdout.write(report.to_json() if output.is_json_printed else report.to_text())
         sys.stdout.flush()
     except InputError as error:
@@ -255,23 +255,11 @@ def _progress() -> Iterator[OnProgress]:
 
 
 @contextmanager
-def _replaced_file(target: Path) -> Iterator[IO[str]]:
-    """Open a text file that appears as `target` when the block ends well, and not at all otherwise.
-
-    A target that exists and is no regular file (a pipe, a device) is written to directly.
-    """
-    path = target.resolve()
-    in_place = path.exists() and not path.is_file()
-    temporary = path if in_place else path.with_name(f".{path.name}.{os.getpid()}.tmp")
+def _replaced_file(target: Path) -> Iterator[BinaryIO]:
+    """Open a file as `replaced_file` does, and complain of what cannot be written."""
     try:
-        try:
-            with temporary.open("w", encoding="utf-8") as file:
-                yield file
-            if not in_place:
-                temporary.replace(path)
-        finally:
-            if not in_place:
-                temporary.unlink(missing_ok=True)
+        with replaced_file(target) as file:
+            yield file
     except OSError as error:
         raise InputError(f"{target}: cannot be written: {error.strerror}") from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -51,7 +52,8 @@ def comparison_markdown(report: ComparisonContents) -> str:
         shares = [x.probability_better] + [x.probability_equivalent] * has_rope
         values = [_cell(x.a), _cell(x.b), _cell(x.difference)]
         method = x.difference.method or ""
-        rows.append([title_of(name), *values, method, *(f"{share:.3f}" for share in shares)])
+        written = ["-" if math.isnan(share) else f"{share:.3f}" for share in shares]
+        rows.append([title_of(name), *values, method, *written])
     heading = f"{comparison_heading(report)}. In parentheses: {percent(report.level)} intervals."
     parts = [
         f"{heading}\n\n- A: {a}\n- B: {b}",

@@ -96,7 +96,7 @@ def comparison_text(report: ComparisonContents) -> str:
     for name, x in report.figures.items():
         values = [_cell(x.a), _cell(x.b), _cell(x.difference, signed=True)]
         shares = [x.probability_better] + [x.probability_equivalent] * has_rope
-        written = [f"{share:.3f}" for share in shares]
+        written = ["-" if math.isnan(share) else f"{share:.3f}" for share in shares]
         rows.append([title_of(name), *values, *written])
     note = f"Intervals: {percent(report.level)}; of A - B by likelihood."
     return "\n\n".join([heading, _table(rows), f"{mcnemar_sentence(report)}\n{note}"]) + "\n"
