@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
@@ -15,6 +16,7 @@ from jaxmetrics._validation import ArrayLike, as_counts
 from jaxmetrics.metrics.rates import prevalence
 
 __all__ = [
+    "at_prevalence",
     "binary",
     "macro",
     "micro",
@@ -113,6 +115,44 @@ def binary(rate: Metric, pos_label: int = 1) -> Metric:
     if type(pos_label) is not int or pos_label not in (0, 1):
         raise ValueError(f"pos_label must be 0 or 1, got {pos_label!r}.")
     return applied(_binary, rate, A_RATE, pos_label=pos_label)
+
+
+def at_prevalence(metric: Metric, prevalence: Sequence[float]) -> Metric:
+    """Compute a metric as of examples among which the classes have other frequencies.
+
+    With p the prevalence of the true classes, `C'_ij = p_i C_ij / sum_j C_ij`: how often a class is
+    taken for another stays as it was found. Elkan (2001), The foundations of cost-sensitive
+    learning, IJCAI. The result is a function of counts; a class without examples, of which nothing
+    is known, makes NaN unless its prevalence is 0. For an interval with the number of examples of
+    each class fixed, give it to `likelihood_interval(..., stratified=True)`.
+
+    Args:
+        metric: a function of counts, which does not grow with them.
+        prevalence: K numbers >= 0 that sum to 1.
+
+    Raises:
+        ValueError: a prevalence that does not sum to 1 or is negative; when called, if there are
+            not K classes.
+
+    >>> from jaxmetrics import precision
+    >>> at_prevalence(precision, [0.99, 0.01])([[90, 10], [10, 90]])  # 9 of 108 alarms are right
+    array([0.99888, 0.08333])
+    """
+    shares = tuple(map(float, prevalence))
+    if not all(x >= 0 for x in shares) or not math.isclose(sum(shares), 1, abs_tol=1e-6):
+        raise ValueError(f"prevalence must be numbers >= 0 that sum to 1, got {shares}.")
+    return applied(_at_prevalence, metric, A_RATE, shares=shares)
+
+
+@of_counts
+def _at_prevalence(metric: Metric, counts: Array, shares: tuple[float, ...], **options: Any) -> Any:
+    if counts.shape[-1] != len(shares):
+        raise ValueError(
+            f"prevalence has {len(shares)} classes, but counts have shape {counts.shape}."
+        )
+    p = xp.asarray(shares, counts.dtype)[:, None]
+    rates = divide(counts, counts.sum(-1, keepdims=True), xp.nan)
+    return metric(xp.where(p > 0, p * rates, 0), **options)
 
 
 @of_counts

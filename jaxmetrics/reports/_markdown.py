@@ -29,12 +29,12 @@ def report_markdown(report: ReportContents) -> str:
     ]
     columns = [map(_cell, column) for column in report.per_class.values()]
     numbers = (f"{support:.10g}" for support in report.support)
-    classes = list(zip(map(_escaped, report.class_names), numbers, *columns, strict=True))
+    classes = list(zip(map(escaped, report.class_names), numbers, *columns, strict=True))
     interval = f"{percent(report.level)} interval"
     parts = [
         f"{report_heading(report)}. In parentheses: {interval}s.",
-        _table(["", "value", interval, "method"], overall),
-        _table(["class", "examples", *map(title_of, report.per_class)], classes),
+        markdown_table(["", "value", interval, "method"], overall),
+        markdown_table(["class", "examples", *map(title_of, report.per_class)], classes),
         "\n".join(f"- {capital(title_of(x))}: {note}" for x, note in report.notes.items()),
     ]
     return "\n\n".join(parts) + "\n"
@@ -42,7 +42,7 @@ def report_markdown(report: ReportContents) -> str:
 
 def comparison_markdown(report: ComparisonContents) -> str:
     """Write a table of two classifiers, each value of both, and McNemar's test."""
-    a, b = map(_escaped, report.names)
+    a, b = map(escaped, report.names)
     has_rope = report.rope > 0
     titles = ["", "A", "B", "A - B", "method", "P(A > B)"]
     titles += [f"P(within {report.rope:g})"] * has_rope
@@ -55,7 +55,7 @@ def comparison_markdown(report: ComparisonContents) -> str:
     heading = f"{comparison_heading(report)}. In parentheses: {percent(report.level)} intervals."
     parts = [
         f"{heading}\n\n- A: {a}\n- B: {b}",
-        _table(titles, rows),
+        markdown_table(titles, rows),
         mcnemar_sentence(report),
     ]
     return "\n\n".join(parts) + "\n"
@@ -72,11 +72,11 @@ def _interval(x: ReportedValue) -> str:
     return f"{fraction(x.low)} to {fraction(x.high)}"
 
 
-def _escaped(name: str) -> str:
+def escaped(name: str) -> str:
     """Escape what would be markup in a name."""
     return re.sub(r"([\\`*_\[\]<>|~#&$@!:])", r"\\\1", printable(name))
 
 
-def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [titles, ["---", *["---:"] * (len(titles) - 1)], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -83,7 +83,7 @@ def report_text(report: ReportContents) -> str:
         *(f"{capital(title_of(name))}: {note}" for name, note in report.notes.items()),
     ]
     footer = "\n".join(textwrap.fill(note, _WIDTH) for note in notes)
-    return "\n\n".join([report_heading(report), *classes, _table(overall), footer]) + "\n"
+    return "\n\n".join([report_heading(report), *classes, text_table(overall), footer]) + "\n"
 
 
 def comparison_text(report: ComparisonContents) -> str:
@@ -99,7 +99,7 @@ def comparison_text(report: ComparisonContents) -> str:
         written = [f"{share:.3f}" for share in shares]
         rows.append([title_of(name), *values, *written])
     note = f"Intervals: {percent(report.level)}; of A - B by likelihood."
-    return "\n\n".join([heading, _table(rows), f"{mcnemar_sentence(report)}\n{note}"]) + "\n"
+    return "\n\n".join([heading, text_table(rows), f"{mcnemar_sentence(report)}\n{note}"]) + "\n"
 
 
 def _class_table(report: ReportContents, columns: Sequence[str]) -> str:
@@ -107,7 +107,7 @@ def _class_table(report: ReportContents, columns: Sequence[str]) -> str:
     for i, name in enumerate(report.class_names):
         cells = [_cell(report.per_class[key][i]) for key in columns]
         rows.append([printable(name), f"{report.support[i]:.10g}", *cells])
-    return _table(rows)
+    return text_table(rows)
 
 
 def _cell(x: ReportedValue, signed: bool = False) -> str:
@@ -117,6 +117,6 @@ def _cell(x: ReportedValue, signed: bool = False) -> str:
     return f"{fraction(x.value)} {low}{' to ' if signed or x.low < 0 else '-'}{high}"
 
 
-def _table(rows: Sequence[Sequence[str]]) -> str:
+def text_table(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
