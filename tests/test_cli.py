@@ -479,7 +479,7 @@ def counted_of(path: Path, **options: Any) -> _counted_files.Counted:
 
 
 class TestLargeFiles:
-    """What is counted batch by batch is what a loop over the rows counts, and so is what is wrong."""
+    """What is counted batch by batch is what a loop over the rows counts; so is what is wrong."""
 
     @pytest.fixture(autouse=True)
     def small_batches(self, monkeypatch: pytest.MonkeyPatch) -> None:

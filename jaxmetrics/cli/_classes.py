@@ -24,11 +24,9 @@ class Classes(NamedTuple):
     ids: dict[str, int]
 
     def ids_of(self, labels: pl.Series) -> np.ndarray:
-        """Return the ids of labels, -1 for those that are no class."""
-        known = list(self.ids)
-        places = labels.cast(pl.Enum(known), strict=False).to_physical()
-        ids = np.array([*self.ids.values(), -1], np.int64)
-        return ids[places.fill_null(len(known)).to_numpy()]
+        """Return the ids of labels, all of which are known."""
+        places = labels.cast(pl.Enum(list(self.ids))).to_physical()
+        return np.array(list(self.ids.values()), np.int64)[places.to_numpy()]
 
 
 def all_classes(labels: Collection[str]) -> Classes:
@@ -42,9 +40,13 @@ def one_against_rest(labels: Collection[str], positive: str) -> Classes:
     if positive not in labels:
         hint = "" if positive != "1" else "; --pos-label names the class that scores are about"
         raise InputError(f"no row has the class {positive!r}, only {listed(sorted(labels))}{hint}")
+    labels = dict.fromkeys(labels)
     others = [label for label in labels if label not in (positive, rest_of(positive))]
     rest = others[0] if len(others) == 1 else rest_of(positive)
-    return Classes([rest, positive], {label: int(label == positive) for label in labels})
+    return Classes(
+        [rest, positive],
+        {label: int(label == positive) for label in {**labels, rest_of(positive): None}},
+    )
 
 
 def rest_of(positive: str) -> str:

@@ -28,7 +28,7 @@ from jaxmetrics.cli._matrices import long_table, read_counts
 from jaxmetrics.cli._multilabel_files import count_labels
 from jaxmetrics.cli._outputs import Output, deliver, progress, waiting
 from jaxmetrics.cli._rows import Question
-from jaxmetrics.cli._sources import Columns, opened
+from jaxmetrics.cli._sources import Columns, is_pipe, opened
 from jaxmetrics.comparisons import leaderboard as rank
 from jaxmetrics.comparisons.differences import check_rope
 from jaxmetrics.counts import paired_confusion_matrix
@@ -39,14 +39,19 @@ from jaxmetrics.planning import detectable_difference, required_examples
 from jaxmetrics.ranking import delong_interval
 from jaxmetrics.reports import Report, comparison_report
 from jaxmetrics.reports._overall import COMPARED
+from jaxmetrics.reports._text import percent, title_of
 from jaxmetrics.reports.groups import GroupedReport, grouped_report
 from jaxmetrics.reports.multilabel import multilabel_report
-from jaxmetrics.reports.paired_probabilities import compared_areas, compared_probabilities
+from jaxmetrics.reports.paired_probabilities import (
+    compared_areas,
+    compared_probabilities,
+    compared_rates,
+)
 from jaxmetrics.reports.prevalences import report_at_prevalence
 from jaxmetrics.reports.probabilities import findings_of_clusters
 from jaxmetrics.reports.rankings import ranking_report
 from jaxmetrics.reports.states import confusion_matrices
-from jaxmetrics.reports.tabular import Table, TabularReport
+from jaxmetrics.reports.tabular import TabularReport
 from jaxmetrics.reports.values import value_of
 from jaxmetrics.streaming import load_state, save_state
 from jaxmetrics.streaming.states import EvaluatorState, merge_checked
@@ -170,13 +175,10 @@ def report_counts(file: Path, question: Question, prevalence: str | None, output
                 "--counts reads a matrix: it takes no --prob, --score, --group, --cluster or"
                 " --ignore"
             )
-        if file == Path("-"):
-            (path,) = parts_of(file)
-        else:
-            paths = parts_of(file)
-            if len(paths) > 1:
-                raise InputError(f"{shown(file)}: --counts reads one file, these are {len(paths)}")
-            (path,) = paths
+        paths = parts_of(file)
+        if len(paths) > 1:
+            raise InputError(f"{shown(file)}: --counts reads one file, these are {len(paths)}")
+        (path,) = paths
         table = long_table(path, question)
         shares = _shares(prevalence)
         if table is not None:
@@ -230,7 +232,10 @@ def compare(
                 rope=rope,
                 level=output.level,
             )
-            figures = {**report.figures, **_figures_of_scores(judged, rope, output.level)}
+            figures = {
+                **report.figures,
+                **_more_figures(judged, question.positive, rope, output.level),
+            }
         report = replace(report, num_ignored=judged.num_ignored, figures=figures)
         return GatedReport.of(report, required)
 
@@ -239,9 +244,13 @@ def compare(
         raise typer.Exit(report.exit_code)
 
 
-def _figures_of_scores(judged: Judged, rope: float, level: float) -> dict[str, Any]:
+def _more_figures(
+    judged: Judged, positive: str | None, rope: float, level: float
+) -> dict[str, Any]:
     options: dict[str, Any] = {"rope": rope, "level": level, "clusters": judged.clusters}
     figures: dict[str, Any] = {}
+    if positive is not None:
+        figures |= compared_rates(judged.true, *judged.preds, _OF_POSITIVE, **options)
     if judged.probs is not None:
         names = judged.class_names
         figures |= compared_probabilities(judged.true, judged.probs, names, **options)
@@ -301,6 +310,10 @@ def _contenders(
         pred = preds[0] if preds else None
         return [(path, asked(pred)) for path in paths], [shown(path) for path in paths]
     (path,) = paths
+    if is_pipe(path):
+        raise InputError(
+            f"{shown(path)}: it is read once for each classifier, and cannot be a pipe"
+        )
     if len(preds) < 2:
         with named(path), opened(path, question.separator) as source:
             names = source.names
@@ -340,9 +353,9 @@ def plan_width(
             )
         total = float(np.sum(matrix))
         return _plan(
-            f"{total:.10g} examples were counted.",
             number,
-            f"examples like these give {metric} an interval of ± {half_width:g}",
+            f"give {title_of(metric)} an interval of ± {half_width:g}",
+            f"{total:.10g} examples were counted.",
             {"metric": metric, "half_width": half_width, "level": output.level},
         )
 
@@ -374,24 +387,29 @@ def plan_difference(
         number = float(np.ceil(n * (shown_by_these / difference) ** 2))
         content = {"metric": metric, "difference": difference, "power": power}
         return _plan(
-            f"{n} examples were judged by both; so many show a difference of {shown_by_these:.3g}.",
             number,
-            f"examples like these show a difference of {difference:g} in {metric} with a"
-            f" probability of {power:g}",
+            f"show a difference of {difference:g} in {title_of(metric)} with a probability of"
+            f" {power:g}",
+            f"{n} examples were judged by both; so many show one of {shown_by_these:.3g}.",
             {**content, "level": output.level, "detectable_difference": shown_by_these},
         )
 
     deliver(result, output, files)
 
 
-def _plan(heading: str, number: float, sentence: str, content: dict[str, Any]) -> TabularReport:
+def _plan(number: float, purpose: str, counted: str, content: dict[str, Any]) -> TabularReport:
     """Report a number of examples."""
     if np.isnan(number):
-        raise InputError("these examples say nothing of how much it varies: nothing went wrong")
+        raise InputError("these examples do not say how much it varies: nothing went wrong")
     content = {"num_examples": int(number), **content}
-    note = "By the delta method, whose variance falls as 1/n: a guide, not a guarantee."
-    table = Table("", ["examples", ""], [[f"{number:,.0f}", sentence]])
-    return TabularReport(heading, [table], [note], content, [content])
+    notes = [
+        counted,
+        f"Intervals: {percent(content['level'])}; by the delta method, whose variance falls as"
+        " 1 / n: a guide, not a guarantee.",
+    ]
+    return TabularReport(
+        f"{number:,.0f} examples like these {purpose}.", [], notes, content, [content]
+    )
 
 
 def merge(files: Sequence[Path], class_names: Sequence[str] | None, output: Output) -> None:

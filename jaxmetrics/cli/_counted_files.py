@@ -132,13 +132,15 @@ class Counted:
     def add_rows(self, file: Predictions, rows: pl.DataFrame) -> None:
         """Add a batch of rows, and what their probabilities and scores say."""
         self.add_cells(file, _cells_of(rows.lazy(), self.keys).collect())
+        columns = self.question.columns
+        if columns.prob is None and columns.score is None:
+            return
         kept = rows.filter(COUNTED)
         kept = kept.with_columns(pl.Series("true id", file.class_ids(kept["true"])))
         if "weight" in kept.columns:
             kept = kept.with_columns(pl.col("weight").cast(pl.Float64, strict=False))
         if "group" in self.keys:
             kept = kept.with_columns(pl.col("group").replace("", _MISSING))
-        columns = self.question.columns
         if columns.prob is not None:
             self._add_sums(kept)
         if columns.score is not None or (columns.prob is not None and columns.cluster is not None):

@@ -121,7 +121,10 @@ class GatedReport:
 
     def to_markdown(self) -> str:
         """Write what the gates say, then the report."""
-        lines = [f"- **{escaped(line)}**" for line in self._lines()]
+        lines = [
+            f"- **{verdict.sentence}**: {escaped(gate.text)}; A - B {value_cell(difference)}"
+            for gate, difference, verdict in self.verdicts
+        ]
         return "\n".join([*lines, ""] * bool(lines) + [self.report.to_markdown()])
 
     def to_csv(self) -> str:

@@ -31,8 +31,8 @@ def long_table(path: Path, question: Question) -> Question | None:
         others = [name for name in source.names if name not in roles]
         if columns.weight is None and len(others) != 1:
             raise InputError(
-                f"it is a table of predictions, not a matrix: of {listed(others)} --weight names"
-                " the column of counts"
+                "it is a table of predictions, not a matrix: --weight names its column of counts,"
+                f" one of {listed(others)}"
             )
     return replace(question, columns=replace(columns, weight=columns.weight or others[0]))
 

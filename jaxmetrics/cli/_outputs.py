@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -124,7 +125,7 @@ def deliver(result: Callable[[], _R], output: Output, inputs: Sequence[Path]) ->
     """Write the result of reading `inputs`, or one line that says what is wrong."""
     try:
         output.check(inputs)
-        with ExitStack() as stack:
+        with ExitStack() as stack, _warnings_as_lines():
             # Opened before anything is computed: what cannot be written is known at once.
             opened = [
                 (stack.enter_context(_replaced_file(target.file)), target.writer)
@@ -154,6 +155,16 @@ def _printed(report: AnyReport, output: Output) -> str:
     if output.printed not in writers:
         raise InputError(f"--format is one of {', '.join(writers)}, got {output.printed!r}")
     return writers[output.printed]()
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Write each warning of the library as one line on standard error, once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        print(f"jaxmetrics: warning: {printable(message)}", file=sys.stderr)
 
 
 def refuse(message: str) -> NoReturn:

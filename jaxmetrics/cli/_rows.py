@@ -79,6 +79,8 @@ class Predictions:
             if columns.prob is not None:
                 self._find_probabilities(columns.prob)
             self.num_rows = source.num_rows
+        if question.threshold is not None and not has_scores:
+            raise InputError("--threshold goes with --score or --prob")
         if "pred" not in self.labels and columns.prob is None and question.threshold is None:
             raise InputError(
                 "scores alone predict nothing: --threshold says from which on they predict the"

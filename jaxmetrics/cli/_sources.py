@@ -346,7 +346,7 @@ def _scan(path: Path | None, stream: IO[bytes], kind: str) -> pl.LazyFrame:
         return pl.scan_parquet(path or stream, glob=False, hive_partitioning=False)
     if start == b"ARROW1":
         return pl.scan_ipc(path or stream, glob=False, hive_partitioning=False)
-    return pl.read_ipc_stream(stream).lazy()  # the other format of the same name
+    return pl.read_ipc_stream(path or stream.read()).lazy()  # the other format of the name
 
 
 class ScannedSource:

@@ -65,6 +65,10 @@ _METHODS = {
         "Mean plus and minus z standard errors (z = 1.96 for 95 %), cut at 0 for what cannot be"
         " negative. Too narrow where a few examples carry most of a loss."
     ),
+    "mover": (
+        "MOVER (Zou and Donner 2008): an interval of a difference from those of both values, of"
+        " areas with their correlation by DeLong's variance."
+    ),
     "student": (
         "Student's interval of a mean on the scale of logarithms, with the standard error of the"
         " jackknife that leaves out one cluster at a time (MacKinnon, Nielsen and Webb, 2023)."

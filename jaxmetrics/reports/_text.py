@@ -11,6 +11,11 @@ from jaxmetrics.reports.values import ReportedValue
 
 __all__: list[str] = []
 
+_WAYS = {
+    "likelihood": "likelihood",
+    "student": "Student's distribution (losses)",
+    "mover": "DeLong's variance (areas)",
+}
 _WIDTH = 80
 _COLUMNS = 4  # that fit into it
 
@@ -98,7 +103,9 @@ def comparison_text(report: ComparisonContents) -> str:
         shares = [x.probability_better] + [x.probability_equivalent] * has_rope
         written = [f"{share:.3f}" for share in shares]
         rows.append([title_of(name), *values, *written])
-    note = f"Intervals: {percent(report.level)}; of A - B by likelihood."
+    methods = dict.fromkeys(x.difference.method for x in report.figures.values())
+    ways = ", ".join(_WAYS[method] for method in methods if method in _WAYS)
+    note = f"Intervals: {percent(report.level)}; of A - B by {ways or 'likelihood'}."
     return "\n\n".join([heading, text_table(rows), f"{mcnemar_sentence(report)}\n{note}"]) + "\n"
 
 

@@ -1,15 +1,15 @@
-"""What a comparison says of the probabilities and scores of two classifiers."""
+"""What a comparison says of the positive class, and of probabilities and scores."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
-from jaxmetrics.comparisons import delong
-from jaxmetrics.estimates import Estimate, normal_quantile
+from jaxmetrics.comparisons import compare_predictions, delong
+from jaxmetrics.estimates import Estimate, Metric, normal_quantile
 from jaxmetrics.intervals import mean_interval
 from jaxmetrics.reports.probabilities import losses_of
 from jaxmetrics.reports.values import ComparedValue, value_of
@@ -46,6 +46,36 @@ def compared_probabilities(
         name = "roc_auc" if len(class_names) == 2 else f"roc_auc_{class_names[i]}"
         scores = [prob[:, i] for prob in probs]
         found[name] = compared_areas(y_true == i, scores, rope=rope, **options)
+    return found
+
+
+def compared_rates(
+    y_true: np.ndarray,
+    y_pred_a: np.ndarray,
+    y_pred_b: np.ndarray,
+    rates: Mapping[str, Metric],
+    *,
+    rope: float,
+    level: float,
+    clusters: Sequence[Any] | None = None,
+) -> dict[str, ComparedValue]:
+    """Compare metrics of two classes, ids 0 and 1 `(n,)`, by likelihood."""
+    found = {}
+    for name, rate in rates.items():
+        x = compare_predictions(
+            0,
+            rate,
+            y_true,
+            y_pred_a,
+            y_pred_b,
+            num_classes=2,
+            clusters=clusters,
+            rope=rope,
+            level=level,
+        )
+        values = (value_of(part, "likelihood") for part in (x.a, x.b, x.difference))
+        shares = float(x.probability_better), float(x.probability_equivalent)
+        found[name] = ComparedValue(*values, *shares)
     return found
 
 

@@ -18,6 +18,7 @@ from jaxmetrics.reports.values import ReportedValue, as_json
 __all__: list[str] = []
 
 _WIDTH = 80
+_WIDEST = 120  # of a table
 _STYLE = (
     "body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto;"
     " padding: 0 1rem; color-scheme: light dark; }"
@@ -66,7 +67,8 @@ class TabularReport:
         parts = [self.heading]
         for table in self.tables:
             rows = [table.columns, *([printable(cell) for cell in row] for row in table.rows)]
-            parts.append("\n".join(filter(None, [printable(table.title), text_table(rows)])))
+            parts += [printable(table.title)] * bool(table.title)
+            parts += [text_table(part) for part in _side_by_side(rows)]
         notes = "\n".join(textwrap.fill(printable(note), _WIDTH) for note in self.notes)
         return "\n\n".join(filter(None, [*parts, notes])) + "\n"
 
@@ -112,6 +114,17 @@ class TabularReport:
             + "\n".join(parts)
             + "\n</body></html>\n"
         )
+
+
+def _side_by_side(rows: Sequence[Sequence[str]]) -> list[list[list[str]]]:
+    """Cut a table that is too wide into several, which repeat the first column."""
+    widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
+    parts: list[list[int]] = [[]]
+    for i, width in enumerate(widths[1:], 1):
+        if parts[-1] and widths[0] + sum(widths[j] for j in parts[-1]) + width > _WIDEST:
+            parts.append([])
+        parts[-1].append(i)
+    return [[[row[0], *(row[i] for i in part)] for row in rows] for part in parts]
 
 
 def value_cell(x: ReportedValue) -> str:
