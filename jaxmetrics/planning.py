@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from jaxmetrics._arithmetic import divide
+from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import ArrayLike, as_counts, as_float
 from jaxmetrics.comparisons import compare
@@ -24,7 +24,7 @@ def required_examples(
     """Estimate how many examples like these an interval of a given half-width takes.
 
     With s the standard error of the delta method at the N examples that were counted, whose
-    variance falls as 1 / n, `n = N (z s / h)^2`, rounded up.
+    variance falls as 1 / n, `n = N (z s / h)^2`, to be rounded up.
 
     Args:
         metric: as for `delta_method`.
@@ -33,24 +33,23 @@ def required_examples(
         level: of the interval.
 
     Returns:
-        Whole numbers `(...)`, or a pytree of them; NaN where the error is 0 or undefined, as where
-        no mistake was seen.
+        n, `(...)`, or a pytree of them; NaN where the error is 0 or undefined, as where no mistake
+        was seen.
 
     Raises:
         ValueError: a half-width that is not above 0, and what `delta_method` refuses.
 
     >>> import jaxmetrics as jm
     >>> required_examples(jm.accuracy, [[45, 5], [5, 45]], half_width=0.02)  # 1.96^2 .9 .1 / .02^2
-    np.float64(865.0)
+    np.float64(864.33)
     """
     _check_positive(half_width, "half_width")
-    z, total = normal_quantile(level), as_float(as_counts(counts), "counts").sum((-2, -1))
+    total = as_float(as_counts(counts), "counts").sum((-2, -1))
     estimates = delta_method(metric, counts, level=level)
+    reach = normal_quantile(level) / half_width
 
     def number(estimate: Estimate) -> Array:
-        error = estimate.standard_error
-        n = _like(total, error) * (z * error / half_width) ** 2
-        return xp.where(error > 0, xp.ceil(n), xp.nan)
+        return _scaled(estimate.standard_error, total, reach) ** 2
 
     return jax.tree.map(number, estimates, is_leaf=lambda x: isinstance(x, Estimate))
 
@@ -96,16 +95,18 @@ def detectable_difference(
     reach = normal_quantile(level) + NormalDist().inv_cdf(power)
 
     def difference(comparison: Comparison) -> Array:
-        error = comparison.difference.standard_error
-        number = divide(_like(total, error), num_examples)
-        return xp.where(error > 0, reach * error * xp.sqrt(number), xp.nan)
+        return _scaled(comparison.difference.standard_error, total, reach / num_examples**0.5)
 
     return jax.tree.map(difference, comparisons, is_leaf=lambda x: isinstance(x, Comparison))
 
 
-def _like(total: Array, errors: Array) -> Array:
-    """Add axes for what the metric returns."""
-    return total.reshape(total.shape + (1,) * (errors.ndim - total.ndim))
+@compiled
+def _scaled(error: Array, total: Array, factor: float) -> Array:
+    """Multiply errors `(..., *)` of `total` examples `(...)` by its root, which leaves that of one
+    example, and by a factor; NaN where nothing varies.
+    """
+    totals = total.reshape(total.shape + (1,) * (error.ndim - total.ndim))
+    return xp.where(error > 0, factor * error * xp.sqrt(totals), xp.nan)
 
 
 def _check_positive(x: float, name: str) -> None:

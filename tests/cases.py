@@ -246,6 +246,18 @@ METRICS: dict[str, Metric] = dict(
                 ignores_absent_classes=False,
             ),
         ),
+        (
+            "at_prevalence",
+            Metric(
+                call=jm.at_prevalence(jm.precision, [0.1, 0.2, 0.3, 0.4]),
+                oracle=partial(oracles.precision_at_prevalence, prevalence=(0.1, 0.2, 0.3, 0.4)),
+                per_class=True,
+                cases=alone({name: x for name, x in MATRICES.items() if x.sum(1).all()}),
+                any_class_order=False,
+                ignores_absent_classes=False,
+                why="of a class without examples nothing is known",
+            ),
+        ),
         _of_groups("group_ratio", jm.group_ratio(jm.precision)),
         _of_groups("group_difference", jm.group_difference(jm.precision)),
         _of_groups("demographic_parity_ratio", jm.demographic_parity_ratio),
@@ -716,6 +728,14 @@ ESTIMATES: dict[str, Row] = {
         call=lambda a, b: jm.compare_unpaired(key(), jm.accuracy, a, b, method="delta"),
         cases=_pair,
         float32=1e-5,
+    ),
+    "required_examples": Row(
+        call=lambda c: jm.required_examples(jm.accuracy, c, half_width=0.1),
+        cases=_TABLES,
+        float32=1e-5,
+    ),
+    "detectable_difference": Row(
+        call=lambda p: jm.detectable_difference(jm.accuracy, p, 500), cases=_paired, float32=1e-5
     ),
     "leaderboard": Row(
         call=lambda y, p, **options: jm.leaderboard(

@@ -18,7 +18,7 @@ import pytest
 
 import jaxmetrics as jm
 from jaxmetrics import cli
-from jaxmetrics.cli import _classes, _counted_files, _errors, _outputs, _rows, _sources
+from jaxmetrics.cli import _counted_files, _errors, _outputs, _rows, _sources
 from jaxmetrics.reports.formats import FORMATS
 
 DATA = Path(__file__).parent.parent / "notebooks" / "data" / "digits_predictions.csv"
@@ -532,7 +532,7 @@ class TestLargeFiles:
         self, row: str, message: str, at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Wherever it is, and though there is more of it, the first is named by its row."""
-        monkeypatch.setattr(_classes, "MAX_CLASSES", 3)
+        monkeypatch.setattr(_sources, "MAX_CLASSES", 3)
         rows = ["a,b,1", "b,a,1", "", "c,c,1"] * 15
         bad = row if row.count(",") > 1 else f"{row},1"
         rows[at], rows[-1] = bad, bad

@@ -52,7 +52,7 @@ def test_equals_definition_in_hard_cases(name: str) -> None:
 @pytest.mark.parametrize("name", METRICS)
 def test_equals_definition_for_one_class(name: str) -> None:
     metric = METRICS[name]
-    if name == "binary":
+    if name in ("binary", "at_prevalence"):
         return
     for count in (0, 7):
         counts = np.full((*metric.ordinary[0].shape[:-2], 1, 1), count)

@@ -171,13 +171,18 @@ def _frame(
 
 def _as_text(array: np.ndarray, name: str) -> np.ndarray:
     """Decode labels, which must be characters."""
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if array.dtype.kind == "S":
         return np.char.decode(array, "utf-8")
     if array.dtype.kind == "b":
         return array.astype(str)
     if array.dtype.kind == "U":
-        points = array.astype(array.dtype.newbyteorder("=")).view(np.uint32)
-        if ((points > 0x10FFFF) | ((points >= 0xD800) & (points < 0xE000))).any():
+        points = array.view(np.uint32)
+        if (
+            points.max(initial=0) >= 0xD800
+            and (  # surrogates and what is beyond Unicode
+                ((points < 0xE000) & (points >= 0xD800)) | (points > 0x10FFFF)
+            ).any()
+        ):
             raise InputError(f"array {name!r} holds what are no characters")
-        return array.astype(array.dtype.newbyteorder("="))
-    return array.astype(array.dtype.newbyteorder("="))
+    return array

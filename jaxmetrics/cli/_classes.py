@@ -13,7 +13,6 @@ from jaxmetrics.cli._errors import InputError, listed
 
 __all__: list[str] = []
 
-MAX_CLASSES = 4096
 _MOST_DIGITS = 100  # of an integer; more of them are a name
 
 

@@ -384,7 +384,7 @@ def plan_difference(
             if not difference > 0:
                 raise ValueError(f"it must be above 0, got {difference!r}")
         # Errors fall as the square root of the number of examples.
-        number = float(np.ceil(n * (shown_by_these / difference) ** 2))
+        number = n * (shown_by_these / difference) ** 2
         content = {"metric": metric, "difference": difference, "power": power}
         return _plan(
             number,
@@ -401,6 +401,7 @@ def _plan(number: float, purpose: str, counted: str, content: dict[str, Any]) ->
     """Report a number of examples."""
     if np.isnan(number):
         raise InputError("these examples do not say how much it varies: nothing went wrong")
+    number = float(np.ceil(number))
     content = {"num_examples": int(number), **content}
     notes = [
         counted,

@@ -9,10 +9,18 @@ from pathlib import Path
 import numpy as np
 
 from jaxmetrics.cli._arrays import ArraySource
-from jaxmetrics.cli._classes import MAX_CLASSES, is_integer, is_number
+from jaxmetrics.cli._classes import is_integer, is_number
 from jaxmetrics.cli._errors import InputError, listed, named, reading, shortened
 from jaxmetrics.cli._rows import Question
-from jaxmetrics.cli._sources import TEXT, ScannedSource, Source, extension, opened, opened_text
+from jaxmetrics.cli._sources import (
+    MAX_CLASSES,
+    TEXT,
+    ScannedSource,
+    Source,
+    extension,
+    opened,
+    opened_text,
+)
 
 __all__: list[str] = []
 

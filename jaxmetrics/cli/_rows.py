@@ -9,7 +9,7 @@ from typing import NoReturn, TypeVar
 import numpy as np
 import polars as pl
 
-from jaxmetrics.cli import _classes
+from jaxmetrics.cli import _sources
 from jaxmetrics.cli._classes import Classes, refusal_of, rest_of
 from jaxmetrics.cli._errors import InputError, listed, reading, shortened
 from jaxmetrics.cli._sources import ROW, Columns, Field, Source, column_of, family_of
@@ -102,11 +102,6 @@ class Predictions:
     def _find_probabilities(self, prefix: str) -> None:
         taken = [field.name for field in (*self.labels.values(), *self.numbers.values())]
         family = family_of(self._source, prefix, taken)
-        if len(family) > _classes.MAX_CLASSES:
-            raise InputError(
-                f"{len(family)} columns of {prefix!r}, more than the {_classes.MAX_CLASSES} classes"
-                " that a report may have"
-            )
         if list(family) != [""]:
             self.prob_classes = list(family)
         self.numbers |= {f"prob {i}": field for i, field in enumerate(family.values())}
@@ -145,8 +140,8 @@ class Predictions:
             message = refusal_of(label)
             if message is None and self.prob_classes and label not in self.prob_classes:
                 message = "a class for which there is no column of probabilities"
-            elif message is None and len(labels) == _classes.MAX_CLASSES:
-                message = f"after {_classes.MAX_CLASSES} other values: is it a column of classes?"
+            elif message is None and len(labels) == _sources.MAX_CLASSES:
+                message = f"after {_sources.MAX_CLASSES} other values: is it a column of classes?"
             if message is not None:
                 self.refuse(row, role, label, message)
             labels[label] = None

@@ -29,6 +29,8 @@ BATCH_ROWS = 2**16
 _PIECE_ROWS = 2**22  # which the engine counts at once, and of which there may be as many cells
 _LONGEST_LINE = 2**26
 
+MAX_CLASSES = 4096  # of a report
+
 ROW = "number of the row"  # counted from 1, with the blank lines of the file
 TEXT = (".csv", ".tsv", ".jsonl", ".ndjson")
 COMPRESSED = (".gz", ".zst")
@@ -439,10 +441,17 @@ def column_of(source: Source, name: str) -> Field:
 def family_of(source: Source, prefix: str, taken: Sequence[str] = ()) -> dict[str, Field]:
     """Find the columns that begin with a prefix, or those of an array or of lists, by class."""
     if prefix in source.names and (width := source.width(prefix)) is not None:
-        if width == 0:
-            raise InputError(f"column {prefix!r} holds no numbers")
+        if not 0 < width <= MAX_CLASSES:
+            raise InputError(
+                f"column {prefix!r} holds {width} numbers per row, expected 1 to {MAX_CLASSES}"
+            )
         return {str(i): Field(prefix, i) for i in range(width)}
     found = [name for name in source.names if name.startswith(prefix) and name not in taken]
+    if len(found) > MAX_CLASSES:
+        raise InputError(
+            f"{len(found)} columns begin with {prefix!r}, more than the {MAX_CLASSES} classes that"
+            " a report may have"
+        )
     if not found:
         raise InputError(f"no column begins with {prefix!r}; the file has {listed(source.names)}")
     return {name.removeprefix(prefix): column_of(source, name) for name in found}
