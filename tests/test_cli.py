@@ -7,7 +7,6 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,36 +16,11 @@ import polars as pl
 import pytest
 
 import jaxmetrics as jm
-from jaxmetrics import cli
 from jaxmetrics.cli import _counted_files, _errors, _outputs, _rows, _sources
 from jaxmetrics.reports.formats import FORMATS
+from tests.command_line import Run, save, write
 
 DATA = Path(__file__).parent.parent / "notebooks" / "data" / "digits_predictions.csv"
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
-    """Call the command line; returns exit code, standard output and standard error."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["jaxmetrics", *map(str, arguments)])
-        with pytest.raises(SystemExit) as exit_:
-            cli.main()
-        captured = capsys.readouterr()
-        code = exit_.value.code
-        assert code is None or isinstance(code, int)
-        return code or 0, captured.out, captured.err
-
-    yield call
-    jax.config.update("jax_enable_x64", False)  # which `merge` switches on
-
-
-def write(path: Path, text: str) -> Path:
-    path.write_text(text, encoding="utf-8")
-    return path
-
 
 FRAME = pl.DataFrame(
     {
@@ -56,22 +30,6 @@ FRAME = pl.DataFrame(
     }
 )
 COUNTS = [[2, 0], [1, 2]]
-
-
-def save(frame: pl.DataFrame, path: Path) -> Path:
-    if path.suffix == ".csv":
-        frame.write_csv(path)
-    elif path.suffix == ".tsv":
-        frame.write_csv(path, separator="\t")
-    elif path.suffix == ".jsonl":
-        frame.write_ndjson(path)
-    elif path.suffix == ".parquet":
-        frame.write_parquet(path)
-    elif path.suffix in (".arrow", ".feather"):
-        frame.write_ipc(path)
-    else:
-        np.savez(path, **{name: np.array(frame[name].to_list()) for name in frame.columns})  # type: ignore[arg-type]
-    return path
 
 
 def test_report_of_the_shipped_file(run: Run) -> None:

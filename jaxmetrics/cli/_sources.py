@@ -28,6 +28,7 @@ BATCH_BYTES = 2**22
 BATCH_ROWS = 2**16
 _PIECE_ROWS = 2**22  # which the engine counts at once, and of which there may be as many cells
 _LONGEST_LINE = 2**26
+_ZSTD_BYTES = 2**10  # which may stand for 32 thousand times as many
 
 MAX_CLASSES = 4096  # of a report
 
@@ -158,23 +159,46 @@ def _decompressed(stream: Any, path: Path) -> Any:
     if start.startswith(b"\x1f\x8b"):
         return gzip.GzipFile(fileobj=stream)
     if start.startswith(b"\x28\xb5\x2f\xfd"):
-        return io.BufferedReader(_zstd(stream))
+        return io.BufferedReader(_Zstd(stream), BATCH_BYTES)
     if path.suffix.lower() in COMPRESSED:
         raise InputError(f"cannot be read: it is not compressed as {path.suffix} says")
     return stream
 
 
-def _zstd(stream: IO[bytes]) -> Any:
-    if sys.version_info >= (3, 14):
-        from compression import zstd
+class _Zstd(io.RawIOBase):
+    """Decompresses frames of Zstandard, and notices when the last one is cut off."""
 
-        return zstd.ZstdFile(stream)
-    try:
-        import zstandard
-    except ImportError:
-        raise InputError("cannot be read: .zst needs zstandard: pip install zstandard") from None
-    most = zstandard.ZstdDecompressor(max_window_size=2**27)
-    return most.stream_reader(stream, read_across_frames=True)
+    def __init__(self, stream: IO[bytes]) -> None:
+        try:
+            import zstandard
+        except ImportError:
+            raise InputError(
+                "cannot be read: .zst needs zstandard: pip install zstandard"
+            ) from None
+        self._stream, self._frames = stream, zstandard.ZstdDecompressor(max_window_size=2**27)
+        self._frame: Any = None
+        self._ready = b""
+
+    def readable(self) -> bool:
+        """Tell that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer."""
+        while not self._ready:
+            data = self._stream.read(_ZSTD_BYTES)
+            if not data and self._frame is not None:
+                raise InputError("cannot be read: the compressed file is cut off")
+            if not data:
+                return 0
+            while data:
+                self._frame = self._frame or self._frames.decompressobj()
+                self._ready += self._frame.decompress(data)
+                data = self._frame.unused_data if self._frame.eof else b""
+                self._frame = None if self._frame.eof else self._frame
+        n = min(len(buffer), len(self._ready))
+        buffer[:n], self._ready = self._ready[:n], self._ready[n:]
+        return n
 
 
 def _checked_separator(separator: str | None) -> str | None:
