@@ -128,7 +128,7 @@ def test_standard_input_and_pipes(
         data = save(FRAME, tmp_path / f"x{suffix}").read_bytes()
 
     class Stdin:
-        buffer = io.BufferedReader(io.BytesIO(data))  # type: ignore[arg-type]
+        buffer = io.BufferedReader(io.BytesIO(data))
 
     monkeypatch.setattr(sys, "stdin", Stdin)
     assert matrix(run, "-") == COUNTS

@@ -93,7 +93,7 @@ class ArraySource:
         arrays = {field.name: self.array(field.name) for field in fields.values()}
         for field in numbers.values():
             array = arrays[field.name]
-            self._check(array, *(("(n,)", 1) if field.index is None else ("(n, K)", 2)))
+            self._check(array, *(("(n,)", 1) if field.place is None else ("(n, K)", 2)))
             if array.dtype.kind not in "iubf":
                 raise InputError(f"array {array.name!r} holds {array.dtype}: expected real numbers")
         lengths = {name: array.shape[0] for name, array in arrays.items()}
@@ -164,7 +164,7 @@ def _frame(
         data[key] = pl.Series(_as_text(rows[field.name], field.name)).cast(pl.String)
     for key, field in numbers.items():
         array = rows[field.name]
-        column = array if field.index is None else array[:, field.index]
+        column = array if field.place is None else array[:, field.place]
         data[key] = pl.Series(column.astype(float))
     return pl.DataFrame(data)
 

@@ -112,7 +112,7 @@ def _report_of(
     classes = counted.classes()
 
     def of_group(group: str | None, level: float) -> Report:
-        return _one_report(counted, classes, group, shares, level)
+        return report_of(counted, classes, group, shares, level)
 
     total = of_group(None, level)
     if "group" not in counted.keys:
@@ -120,7 +120,7 @@ def _report_of(
     return grouped_report(total, of_group, counted.groups())
 
 
-def _one_report(
+def report_of(
     counted: Counted,
     classes: Classes,
     group: str | None,
@@ -250,7 +250,7 @@ def _more_figures(
     options: dict[str, Any] = {"rope": rope, "level": level, "clusters": judged.clusters}
     figures: dict[str, Any] = {}
     if positive is not None:
-        figures |= compared_rates(judged.true, *judged.preds, _OF_POSITIVE, **options)
+        figures |= compared_rates(judged.true, judged.preds, _OF_POSITIVE, **options)
     if judged.probs is not None:
         names = judged.class_names
         figures |= compared_probabilities(judged.true, judged.probs, names, **options)

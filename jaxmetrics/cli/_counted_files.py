@@ -78,7 +78,7 @@ class Counted:
         """Return counts `(K, K)`, or those of clusters `(C, K, K)`: integers if weights are."""
         cells, k = self._of(pl.concat(self._summed()), group), len(classes.names)
         index = [classes.ids_of(cells[role]) for role in LABELS]
-        shape = (k, k)
+        shape: tuple[int, ...] = (k, k)
         if "cluster" in self.keys:
             numbers = cells["cluster"].rank("dense").to_numpy().astype(np.int64) - 1
             number = int(numbers.max(initial=-1)) + 1
@@ -98,7 +98,11 @@ class Counted:
     def sums_of(self, group: str | None = None) -> ProbabilitySums | None:
         """Return the sums of probabilities."""
         found = [x for name, x in self.sums.items() if group in (None, name)]
-        return ProbabilitySums(*map(sum, zip(*found, strict=True))) if found else None
+        return (
+            ProbabilitySums(*(sum(x[1:], x[0]) for x in zip(*found, strict=True)))
+            if found
+            else None
+        )
 
     def ignored(self, group: str | None = None) -> int:
         """Return how many rows were left out."""

@@ -36,7 +36,7 @@ def count_labels(
             fields |= {f"pred {i}": pred[name] for i, name in enumerate(names)}
             for rows in guarded(source.batches({}, fields)):
                 sums = label_sums(*(_booleans(rows, x, fields, names) for x in ("true", "pred")))
-                total = sums if total is None else LabelSums(*map(np.add, total, sums))
+                total = sums if total is None else total.plus(sums)
     if total is None or total.number == 0:
         with named(paths[0]):
             raise InputError("the file has no rows")

@@ -9,38 +9,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NamedTuple, NoReturn, Protocol, TypeVar
+from typing import IO, NamedTuple, NoReturn, TypeVar
 
 import typer
 
 from jaxmetrics.cli._errors import InputError, refusals, shown
 from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.reports._text import printable
-from jaxmetrics.reports.formats import FORMATS, Writer
+from jaxmetrics.reports.formats import FORMATS, AnyReport, Writer
 
 __all__: list[str] = []
 
 STANDARD_OUTPUT = "-"
 STATE = ".npz"  # the suffix of files of states
-
-
-class AnyReport(Protocol):
-    """A report of any kind."""
-
-    def to_text(self) -> str:
-        """Write it for a terminal."""
-
-    def to_json(self) -> str:
-        """Write it for programs."""
-
-    def to_markdown(self) -> str:
-        """Write it for a discussion."""
-
-    def to_csv(self) -> str:
-        """Write one line per value."""
-
-    def to_html(self, *, title: str) -> str:
-        """Write a page."""
 
 
 _R = TypeVar("_R", bound=AnyReport)

@@ -63,6 +63,8 @@ class Predictions:
         self._source, self.question, columns = source, question, question.columns
         with reading():
             has_scores = columns.prob is not None or columns.score is not None
+            if question.threshold is not None and not has_scores:
+                raise InputError("--threshold goes with --score or --prob")
             has_pred = "y_pred" in source.names or not has_scores
             self.labels = self._fields(
                 true=columns.true,
@@ -79,8 +81,6 @@ class Predictions:
             if columns.prob is not None:
                 self._find_probabilities(columns.prob)
             self.num_rows = source.num_rows
-        if question.threshold is not None and not has_scores:
-            raise InputError("--threshold goes with --score or --prob")
         if "pred" not in self.labels and columns.prob is None and question.threshold is None:
             raise InputError(
                 "scores alone predict nothing: --threshold says from which on they predict the"

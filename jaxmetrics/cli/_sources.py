@@ -45,17 +45,22 @@ class Field(NamedTuple):
     """A column, or one of those of an array or of a column of lists."""
 
     name: str
-    index: int | None = None
+    place: int | None = None
 
     def __str__(self) -> str:
-        return self.name if self.index is None else f"{self.name}[:, {self.index}]"
+        return self.name if self.place is None else f"{self.name}[:, {self.place}]"
 
 
 class Source(Protocol):
     """A table in a file."""
 
-    names: Sequence[str]  # of its columns or arrays
-    num_rows: int | None  # None if unknown before the end
+    @property
+    def names(self) -> Sequence[str]:
+        """Lists the columns or arrays."""
+
+    @property
+    def num_rows(self) -> int | None:
+        """Counts the rows; None if unknown before the end."""
 
     def width(self, name: str) -> int | None:
         """Return how many numbers a column holds in each row; None for a plain column."""
@@ -284,7 +289,7 @@ class JsonLines:
 class TextSource:
     """Reads text from a stream, once."""
 
-    num_rows = None
+    num_rows: int | None = None
 
     def __init__(self, stream: IO[bytes], syntax: Separated | JsonLines) -> None:
         self.syntax = syntax
@@ -331,9 +336,9 @@ class TextSource:
             yield frame.filter(~blank).select(columns)
 
     def _number(self, field: Field) -> pl.Expr:
-        if field.index is None:
+        if field.place is None:
             return pl.col(field.name).str.strip_chars()
-        return _element(field, self._widths[field.name])
+        return _element(field.name, field.place, self._widths[field.name])
 
     def pieces(self, labels: Mapping[str, Field]) -> Iterator[pl.LazyFrame]:
         """Give the batches."""
@@ -358,11 +363,10 @@ def _blocks(stream: IO[bytes], end_of_rows: Callable[[bytes], int]) -> Iterator[
         yield rest
 
 
-def _element(field: Field, width: int) -> pl.Expr:
+def _element(name: str, place: int, width: int) -> pl.Expr:
     """Return an element of a column of lists, null where a list has another length."""
-    column = pl.col(field.name)
-    element = column.list.get(field.index, null_on_oob=True)
-    return pl.when(column.list.len() == width).then(element)
+    lists = pl.col(name).list
+    return pl.when(lists.len() == width).then(lists.get(place, null_on_oob=True))
 
 
 def _scan(path: Path | None, stream: IO[bytes], kind: str) -> pl.LazyFrame:
@@ -416,11 +420,11 @@ class ScannedSource:
         return [pl.col(field.name).cast(pl.String).alias(key) for key, field in labels.items()]
 
     def _number(self, field: Field) -> pl.Expr:
-        if field.index is None:
+        if field.place is None:
             return pl.col(field.name)
         if isinstance(self.schema[field.name], pl.Array):
-            return pl.col(field.name).arr.get(field.index)
-        return _element(field, self.width(field.name) or 0)
+            return pl.col(field.name).arr.get(field.place)
+        return _element(field.name, field.place, self.width(field.name) or 0)
 
     def whole(self) -> pl.DataFrame:
         """Read all of the table."""

@@ -28,6 +28,11 @@ class LabelSums(NamedTuple):
     exact: int  # examples of which all labels are right
     products: np.ndarray  # (4 L, 4 L), of those rows with themselves
 
+    def plus(self, other: LabelSums) -> LabelSums:
+        """Add the sums over other examples."""
+        products = self.products + other.products
+        return LabelSums(self.number + other.number, self.exact + other.exact, products)
+
     @property
     def counts(self) -> np.ndarray:
         """Gives the table of each label, `(L, 2, 2)`."""

@@ -51,31 +51,29 @@ def compared_probabilities(
 
 def compared_rates(
     y_true: np.ndarray,
-    y_pred_a: np.ndarray,
-    y_pred_b: np.ndarray,
+    preds: np.ndarray,
     rates: Mapping[str, Metric],
     *,
     rope: float,
     level: float,
     clusters: Sequence[Any] | None = None,
 ) -> dict[str, ComparedValue]:
-    """Compare metrics of two classes, ids 0 and 1 `(n,)`, by likelihood."""
+    """Compare metrics of two classes, ids 0 and 1 `(n,)` and `(2, n)`, by likelihood."""
     found = {}
     for name, rate in rates.items():
         x = compare_predictions(
             0,
             rate,
             y_true,
-            y_pred_a,
-            y_pred_b,
+            *preds,
             num_classes=2,
             clusters=clusters,
             rope=rope,
             level=level,
         )
-        values = (value_of(part, "likelihood") for part in (x.a, x.b, x.difference))
+        a, b, difference = (value_of(part, "likelihood") for part in (x.a, x.b, x.difference))
         shares = float(x.probability_better), float(x.probability_equivalent)
-        found[name] = ComparedValue(*values, *shares)
+        found[name] = ComparedValue(a, b, difference, *shares)
     return found
 
 

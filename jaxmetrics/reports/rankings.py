@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -94,7 +95,7 @@ def _ranks(low: int, high: int) -> str:
     return str(low) if low == high else f"{low}-{high}"
 
 
-def _tier_notes(ranked: Sequence[dict]) -> list[str]:
+def _tier_notes(ranked: Sequence[Mapping[str, Any]]) -> list[str]:
     """Say in words which classifiers are tied."""
     notes = []
     for tier in sorted({x["tier"] for x in ranked}):
