@@ -68,14 +68,3 @@ def test_what_nothing_is_known_of() -> None:
 def test_what_cannot_be_planned(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
-
-
-def test_prevalence_must_be_one() -> None:
-    with pytest.raises(ValueError, match="sum to 1"):
-        jm.at_prevalence(jm.accuracy, [0.5, 0.6])
-    with pytest.raises(ValueError, match="sum to 1"):
-        jm.at_prevalence(jm.accuracy, [-0.5, 1.5])
-    with pytest.raises(ValueError, match="prevalence has 2 classes, but counts have shape"):
-        jm.at_prevalence(jm.accuracy, [0.5, 0.5])(np.eye(3))
-    assert np.isnan(jm.at_prevalence(jm.accuracy, [0.5, 0.5])([[3, 1], [0, 0]]))
-    assert jm.at_prevalence(jm.accuracy, [1, 0])([[3, 1], [0, 0]]) == 0.75

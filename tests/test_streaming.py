@@ -954,6 +954,13 @@ def test_files_of_version_1(tmp_path: Path) -> None:
     jax.tree.map(np.testing.assert_array_equal, jm.load_state(tmp_path / "new.npz"), state)
 
 
+def test_merged_counts_never_wrap() -> None:
+    state = SMALL.init()
+    full = replace(state, examples=jnp.full((2, 2), 2**31, jnp.uint32))
+    with pytest.raises(ValueError, match=r"counts of 2\^63 or more"):
+        merge_checked(full, state)
+
+
 STATE = SMALL.init()
 MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (

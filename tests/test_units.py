@@ -1,5 +1,6 @@
 """Tables of clusters: against the jackknife, arithmetic, and simulations."""
 
+import itertools
 from typing import Any
 
 import jax
@@ -104,6 +105,46 @@ def test_differences_of_clusters(method: Any) -> None:
     np.testing.assert_allclose(on_device.difference.low, comparison.difference.low, atol=atol)
 
 
+def test_clusters_on_different_examples() -> None:
+    """Zou and Donner's ends from those of A and of B; as without clusters where they hold one."""
+    a, _ = clustered_tables(4, 40)
+    b, _ = clustered_tables(5, 25)
+    comparison = jm.compare_unpaired(0, F1, a, b, cluster_axis=-3)
+    of_a, of_b = (jm.likelihood_interval(F1, x, cluster_axis=-3) for x in (a, b))
+    down = np.hypot(of_a.value - of_a.low, of_b.high - of_b.value)
+    np.testing.assert_allclose(comparison.difference.value, of_a.value - of_b.value)
+    np.testing.assert_allclose(comparison.difference.low, of_a.value - of_b.value - down)
+    error = np.hypot(of_a.standard_error, of_b.standard_error)
+    np.testing.assert_allclose(comparison.difference.standard_error, error)
+    assert comparison.a == of_a
+    one = np.eye(4)[np.repeat(np.arange(4), [40, 15, 20, 45])].reshape(-1, 2, 2).astype(int)
+    other = np.eye(4)[np.repeat(np.arange(4), [50, 5, 12, 53])].reshape(-1, 2, 2).astype(int)
+    apart = jm.compare_unpaired(0, F1, one, other, cluster_axis=0)
+    plain = jm.compare_unpaired(0, F1, one.sum(0), other.sum(0))
+    np.testing.assert_allclose(apart.difference[1:3], plain.difference[1:3], atol=0.006)
+    np.testing.assert_allclose(apart.probability_better, plain.probability_better, atol=0.01)
+
+
+def test_permutations_swap_clusters_as_a_whole() -> None:
+    """All swaps of ten clusters; with a cluster for each example, as without clusters."""
+    rng = np.random.default_rng(6)
+    cubes = rng.multinomial(8, rng.dirichlet(np.ones(8) / 2, 10)).reshape(10, 2, 2, 2)
+    swaps = np.array(list(itertools.product([True, False], repeat=10)))
+    drawn = np.where(swaps[..., None, None, None], cubes, cubes.swapaxes(-1, -2)).sum(1)
+    differences = F1(drawn.sum(-1)) - F1(drawn.sum(-2))
+    observed = F1(cubes.sum((0, 3))) - F1(cubes.sum((0, 2)))
+    expected = np.mean(np.abs(differences) >= abs(observed) - 1e-12)
+    for array in (cubes, jnp.asarray(cubes)):
+        with pytest.warns(UserWarning, match="10 clusters"):
+            test = jm.permutation_test(0, F1, array, cluster_axis=-4, num_samples=20_000)
+        np.testing.assert_allclose(test.statistic, observed, rtol=1e-5)
+        np.testing.assert_allclose(test.p_value, expected, atol=5 * np.sqrt(0.25 / 20_000))
+    single = np.eye(8)[rng.integers(0, 8, 60)].reshape(60, 2, 2, 2).astype(int)
+    alone = jm.permutation_test(0, F1, single, cluster_axis=0, num_samples=20_000)
+    plain = jm.permutation_test(0, F1, single.sum(0), num_samples=20_000)
+    np.testing.assert_allclose(alone.p_value, plain.p_value, atol=5 * np.sqrt(0.5 / 20_000))
+
+
 def test_batches_axes_and_empty_clusters() -> None:
     clusters, _ = clustered_tables(2, 30)
     batch = np.stack([clusters, clusters[:, ::-1]], 1)  # (C, 2, K, K)
@@ -128,10 +169,23 @@ def test_few_clusters_and_mistakes() -> None:
     many, _ = clustered_tables(3, 25)
     with pytest.raises(ValueError, match=r"cluster_axis must be an axis before .* got -2"):
         jm.delta_method(F1, many, cluster_axis=-2)
+    with pytest.raises(ValueError, match=r"cluster_axis must be an axis of shape \(25,\), got 1"):
+        jm.proportion_interval(np.ones(25), 2, cluster_axis=1)
+    with pytest.warns(UserWarning, match="3 clusters") as caught:
+        jm.proportion_interval([1, 1, 2], [2, 3, 4], cluster_axis=0)
+    assert caught[0].filename == __file__
     with pytest.raises(ValueError, match="drawn whole"):
         jm.delta_method(F1, many, cluster_axis=-3, stratified=True)
     with pytest.raises(ValueError, match="no posterior"):
         jm.compare(0, F1, np.ones((25, 2, 2, 2), int), method="posterior", cluster_axis=-4)
+
+
+def test_methods_are_checked_when_they_are_made() -> None:
+    with pytest.raises(ValueError, match="transform must be"):
+        jm.Delta("sqrt")  # type: ignore[arg-type]
+    for make in (jm.BCa, jm.Percentile, jm.Basic, jm.Studentized, jm.Posterior):
+        with pytest.raises(ValueError, match="num_samples must be at least 2"):
+            make(0, num_samples=1)
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,10 @@ command runs, and so are the libraries that read files: help does not wait for t
 """
 
 import os
+import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 try:
     import typer
@@ -395,6 +396,7 @@ def _name(file: Path) -> str:
 
 def main() -> None:
     """Run the command line; `--json` last, or before another option, writes to standard output."""
+    _exit_by_signals()
     if sys.stdout is None:  # it was closed before the program began
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # until the end
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
@@ -413,3 +415,18 @@ def main() -> None:
         # Who reads has seen enough. What is left must not be written when the program ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
+
+
+def _exit_by_signals() -> None:
+    """Let the signals that ask for an end unwind the program, so that no half-written file stays.
+
+    Those that are ignored, as `nohup` has it, stay so.
+    """
+
+    def leave(number: int, frame: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, leave)

@@ -20,6 +20,7 @@ except ModuleNotFoundError as error:
         f"jaxmetrics: the command line needs {error.name}: pip install 'jaxmetrics[cli]'"
     ) from None
 
+from jaxmetrics._wording import percent, title_of
 from jaxmetrics.cli._classes import Classes
 from jaxmetrics.cli._counted_files import Counted, count_predictions
 from jaxmetrics.cli._gates import GatedReport, parsed
@@ -39,7 +40,6 @@ from jaxmetrics.planning import detectable_difference, required_examples
 from jaxmetrics.ranking import delong_interval
 from jaxmetrics.reports import Report, comparison_report
 from jaxmetrics.reports._overall import COMPARED
-from jaxmetrics.reports._text import percent, title_of
 from jaxmetrics.reports.groups import GroupedReport, grouped_report
 from jaxmetrics.reports.multilabel import multilabel_report
 from jaxmetrics.reports.paired_probabilities import (
@@ -409,7 +409,7 @@ def _plan(number: float, purpose: str, counted: str, content: dict[str, Any]) ->
         " 1 / n: a guide, not a guarantee.",
     ]
     return TabularReport(
-        f"{number:,.0f} examples like these {purpose}.", [], notes, content, [content]
+        f"{number:,.0f} examples like these {purpose}.", {}, notes, content, [content]
     )
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
+from jaxmetrics._wording import title_of
 from jaxmetrics.cli._errors import InputError
 from jaxmetrics.reports import ComparisonReport
 from jaxmetrics.reports._markdown import escaped
-from jaxmetrics.reports._text import title_of
+from jaxmetrics.reports.contents import json_of
 from jaxmetrics.reports.tabular import value_cell
 from jaxmetrics.reports.values import ReportedValue
 
@@ -116,8 +116,7 @@ class GatedReport:
             {"gate": gate.text, "verdict": verdict.name.lower()}
             for gate, _, verdict in self.verdicts
         ]
-        content = {**self.report.to_dict(), "gates": gates}
-        return json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+        return json_of({**self.report.to_dict(), "gates": gates})
 
     def to_markdown(self) -> str:
         """Write what the gates say, then the report."""

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NamedTuple, NoReturn, TypeVar
+from typing import BinaryIO, NamedTuple, NoReturn, TypeVar
 
 import typer
 
+from jaxmetrics._files import replaced_file
+from jaxmetrics._wording import printable
 from jaxmetrics.cli._errors import InputError, refusals, shown
 from jaxmetrics.estimates import normal_quantile
-from jaxmetrics.reports._text import printable
 from jaxmetrics.reports.formats import FORMATS, AnyReport, Writer
 
 __all__: list[str] = []
@@ -114,7 +115,7 @@ def deliver(result: Callable[[], _R], output: Output, inputs: Sequence[Path]) ->
             ]
             report = result()
             for file, writer in opened:
-                file.write(writer(report, output.title))
+                file.write(writer(report, output.title).encode("utf-8", "backslashreplace"))
         sys.stdout.write(_printed(report, output))
         sys.stdout.flush()
         return report
@@ -185,22 +186,10 @@ def waiting(for_what: str) -> Iterator[None]:
 
 
 @contextmanager
-def _replaced_file(target: Path) -> Iterator[IO[str]]:
-    """Open a text file that appears as `target` when the block ends well, and not at all otherwise.
-
-    A target that exists and is no regular file (a pipe, a device) is written to directly.
-    """
-    path = Path(os.path.realpath(target))
-    in_place = path.exists() and not path.is_file()
-    temporary = path if in_place else path.with_name(f".{path.name}.{os.getpid()}.tmp")
+def _replaced_file(target: Path) -> Iterator[BinaryIO]:
+    """Open a file as `replaced_file` does, and complain of what cannot be written."""
     try:
-        try:
-            with temporary.open("w", encoding="utf-8", errors="backslashreplace") as file:
-                yield file
-            if not in_place:
-                temporary.replace(path)
-        finally:
-            if not in_place:
-                temporary.unlink(missing_ok=True)
+        with replaced_file(target) as file:
+            yield file
     except OSError as error:
         raise InputError(f"{shown(target)}: cannot be written: {error.strerror}") from None

@@ -17,16 +17,17 @@ from jaxmetrics._validation import (
     as_float,
     as_mask,
     check_examples,
+    shapes_of,
 )
 from jaxmetrics.estimates import Metric
-from jaxmetrics.intervals.units import Units
+from jaxmetrics.intervals.units import Units, as_clusters
 
 __all__: list[str] = []
 
 
 def as_cube(paired: ArrayLike) -> Array:
     counts = as_float(paired, "paired")
-    if counts.ndim < 3 or len(set(counts.shape[-3:])) != 1 or counts.shape[-1] == 0:
+    if counts.ndim < 3 or len(set(counts.shape[-3:])) != 1 or counts.size == 0:
         raise ValueError(
             "paired must have shape (..., K, K, K) (truth, prediction of A, prediction of B), got"
             f" {counts.shape}. jaxmetrics.paired_confusion_matrix makes such an array."
@@ -38,6 +39,11 @@ def as_cells(paired: ArrayLike, checked: Callable[..., Array]) -> Array:
     """Return checked cells `(..., K, K K)`: column a K + b for the predictions a and b."""
     cube = as_cube(paired)
     return checked(cube, "paired", table_ndim=3).reshape((*cube.shape[:-2], -1))
+
+
+def cells_of_clusters(cells: Array, cluster_axis: int) -> Array:
+    """Move the axis of clusters, counted in the cubes of the cells, to `(..., C, K, K K)`."""
+    return as_clusters(cells, cluster_axis + 1 if cluster_axis < 0 else cluster_axis)
 
 
 class Layout(NamedTuple):
@@ -207,10 +213,11 @@ def _checked_ids(named_labels: dict[str, ArrayLike], k: int, mask: Array | None)
     """Check labels `(n,)` of the same examples, and return them as class ids."""
     given = {name: as_array(labels, name) for name, labels in named_labels.items()}
     shapes = {name: x.shape for name, x in given.items()}
-    check_examples(shapes if mask is None else shapes | {"where": mask.shape})
+    shapes |= shapes_of(where=mask)
+    check_examples(shapes)
     if any(len(shape) != 1 for shape in shapes.values()):
         described = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-        raise ValueError(f"labels must have shape (n,), got {described}.")
+        raise ValueError(f"labels and where must have shape (n,), got {described}.")
     return [as_class_ids(x, name, k, mask) for name, x in given.items()]
 
 

@@ -121,7 +121,14 @@ def rank_shares(draws: Array, group: Array) -> Array:
 
 
 def shown_above(
-    key: Key, gaps: Array, squares: Array, noise: Noise, *, size: int, level: float
+    key: Key,
+    gaps: Array,
+    squares: Array,
+    noise: Noise,
+    unseen: Array,
+    *,
+    size: int,
+    level: float,
 ) -> Array:
     """Return which value i is shown to be above which j, `(M, M)`; all rightly, with `level`.
 
@@ -134,11 +141,15 @@ def shown_above(
         squares: `s_ij^2`, with the n examples' differences d `sum d^2 / n^2`, not about their mean:
             where d is as likely as -d, the ratio then has no more extreme values than a normal one,
             however few the examples.
+        unseen: `(M,)`, the variance of each value by one more example, which adds to all these.
     """
-    ratios = divide(gaps, safe_sqrt(squares))
-    precisions = divide(1.0, safe_sqrt(differences_of(noise)))
-    draws = normal(key, (size, len(noise.variances)), gaps.dtype) * xp.sqrt(noise.variances)
-    draws = matmul(draws, noise.directions.T)
+    more = unseen[:, None] + unseen
+    ratios = divide(gaps, safe_sqrt(squares + more))
+    precisions = divide(1.0, safe_sqrt(differences_of(noise) + more))
+    m, rank = noise.directions.shape
+    normals = normal(key, (size, rank + m), gaps.dtype)
+    draws = matmul(normals[:, :rank] * xp.sqrt(noise.variances), noise.directions.T)
+    draws = draws + normals[:, rank:] * xp.sqrt(unseen)
     at_once = max(1, _PAIRS_AT_ONCE // gaps.size)
 
     def quantile_of_greatest(weights: Array) -> Array:

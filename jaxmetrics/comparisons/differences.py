@@ -10,14 +10,25 @@ from typing import Any, Literal, NamedTuple
 import jax
 import numpy as np
 
+from jaxmetrics._arithmetic import append_axes
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import Key, KeyLike, place, split
 from jaxmetrics._namespaces import Array, is_known, special, xp
-from jaxmetrics._validation import ArrayLike, as_counts, as_float, check_level, check_size
+from jaxmetrics._printing import Printed
+from jaxmetrics._validation import (
+    ArrayLike,
+    as_array,
+    as_counts,
+    as_float,
+    check_level,
+    check_size,
+)
+from jaxmetrics._wording import fraction
 from jaxmetrics.betas.parameters import as_prior
 from jaxmetrics.comparisons._cells import (
     Layout,
     as_cells,
+    cells_of_clusters,
     difference,
     distinct,
     in_rectangle,
@@ -25,7 +36,7 @@ from jaxmetrics.comparisons._cells import (
     ulp,
 )
 from jaxmetrics.counts import paired_confusion_matrix
-from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile
+from jaxmetrics.estimates import Estimate, Metric, normal_quantile
 from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.acceleration import Influence, influence_for
 from jaxmetrics.intervals.clusters import (
@@ -33,7 +44,8 @@ from jaxmetrics.intervals.clusters import (
     numbered_clusters,
     student_quantile,
 )
-from jaxmetrics.intervals.delta import value_and_clustered_error, value_and_error
+from jaxmetrics.intervals.confidence import Confidence, confidence
+from jaxmetrics.intervals.delta import normal_estimates, value_and_clustered_error, value_and_error
 from jaxmetrics.intervals.likelihoods import likelihood_estimates
 from jaxmetrics.intervals.methods import (
     Bootstrap,
@@ -55,7 +67,7 @@ from jaxmetrics.intervals.tables import (
     numbers_of_examples,
     where_answered,
 )
-from jaxmetrics.intervals.units import as_clusters, clusters_as_cells, effective_number
+from jaxmetrics.intervals.units import clusters_as_cells, effective_number
 
 _MOST_CELLS = 2**18  # of pairs, 64 classes, for which errors that were not seen matter
 _FEW_CELLS = 2**12  # beyond, it is faster to look for those that hold examples
@@ -63,14 +75,41 @@ _FEW_CELLS = 2**12  # beyond, it is faster to look for those that hold examples
 __all__ = ["Comparison", "compare", "compare_predictions", "compare_unpaired"]
 
 
-class Comparison(NamedTuple):
-    """Hold a metric of A, of B and their difference A - B."""
-
+class _Comparison(NamedTuple):
     a: Estimate
     b: Estimate
     difference: Estimate
     probability_better: Array  # that A is above B
     probability_equivalent: Array  # that the two differ by no more than `rope`
+
+
+class Comparison(Printed, _Comparison):
+    """Hold a metric of A, of B and their difference A - B.
+
+    It prints as `Estimate` does, and has its methods.
+
+    >>> import jaxmetrics as jm
+    >>> compare_unpaired(0, jm.accuracy, [[90, 10], [5, 95]], [[80, 20], [9, 91]], rope=0.02)
+    A 0.925 [0.880, 0.956], B 0.855 [0.799, 0.899], A - B 0.070 [0.007, 0.135],
+    P(A > B) 0.985, P(equivalent) 0.058
+    """
+
+    __slots__ = ()
+    _plural = "comparisons"
+
+    def _cells(self, spec: str) -> dict[str, str]:
+        return comparison_cells(self, spec)
+
+
+def comparison_cells(x: Any, spec: str) -> dict[str, str]:
+    """Write the parts of a comparison of two numbers."""
+    cells = {"A": x.a, "B": x.b, "A - B": x.difference}
+    shares = {"P(A > B)": x.probability_better}
+    if x.probability_equivalent:
+        shares["P(equivalent)"] = x.probability_equivalent
+    return {title: format(part, spec) for title, part in cells.items()} | {
+        title: format(share, spec) if spec else fraction(share) for title, share in shares.items()
+    }
 
 
 def compare(
@@ -125,16 +164,15 @@ def compare(
     >>> y_pred_b = [0, 1, 1, 1, 0, 1] * 20
     >>> paired = jm.paired_confusion_matrix(y_true, y_pred_a, y_pred_b, num_classes=2)
     >>> comparison = compare(0, jm.accuracy, paired)
-    >>> comparison.difference.value.round(3), comparison.probability_better > 0.99
-    (np.float64(0.333), np.True_)
+    >>> comparison.difference, comparison.probability_better > 0.99
+    (0.333 [0.246, 0.423], np.True_)
     """
     way = _as_method(method, key, num_samples, prior=prior)
     floats = as_floats(metric)
     cells = as_cells(paired, _check_for(way))
     k = cells.shape[-2]
     if cluster_axis is not None:
-        axis = cluster_axis + 1 if cluster_axis < 0 else cluster_axis  # two axes became one
-        cells = as_clusters(cells, axis)
+        cells = cells_of_clusters(cells, cluster_axis)
     layout = Layout(k, clustered=cluster_axis is not None)
     question = _Question(floats, check_rope(rope), check_level(level), layout)
     cells = where_answered(floats, cells, np.ones((k, k)))
@@ -190,8 +228,8 @@ def compare_predictions(
     >>> y_true, y_pred_a = [0, 0, 1, 1, 1, 0] * 20, [0, 0, 1, 1, 1, 1] * 20
     >>> y_pred_b = [0, 1, 1, 1, 0, 1] * 20
     >>> comparison = compare_predictions(0, jm.accuracy, y_true, y_pred_a, y_pred_b, num_classes=2)
-    >>> comparison.difference.value.round(3)
-    np.float64(0.333)
+    >>> comparison.difference
+    0.333 [0.246, 0.423]
     """
     way = _as_method(method, key, num_samples)
     if isinstance(way, Posterior):
@@ -220,7 +258,7 @@ def cubes_of_clusters(
     where: ArrayLike | None = None,
 ) -> Array:
     """Count the pairs of predictions in each cluster, `(C, K, K, K)`."""
-    numbers, number = numbered_clusters(clusters, np.shape(y_true))
+    numbers, number = numbered_clusters(clusters, as_array(y_true, "y_true").shape)
     advice = "Merge clusters or classes; a leaderboard of both classifiers holds 2 K^2 cells."
     check_size_of_tables(number, k**3, advice)
     return paired_confusion_matrix(
@@ -246,25 +284,33 @@ def compare_unpaired(
     prior: ArrayLike = 1.0,
     num_samples: int = 2000,
     level: float = 0.95,
+    cluster_axis: int | None = None,
 ) -> Any:
     """Estimate the difference of a metric between classifiers on different, independent examples.
 
     For the same examples use `compare`: their pairs are lost here, and with them most of the power.
 
     Args:
-        counts_a, counts_b: `(..., K, K)`, of one shape.
+        counts_a, counts_b: `(..., K, K)`, of one shape but for the number of clusters.
+        cluster_axis: the axis of `(..., C, K, K)` with the counts of clusters, -3. The ends of the
+            difference then come from those of A and of B, `d - sqrt((a - l_a)^2 + (u_b - b)^2)` and
+            `d + sqrt((u_a - a)^2 + (b - l_b)^2)`: Zou and Donner (2008), Statistics in Medicine 27.
 
     Returns:
         `Comparison`, or a pytree of them; other arguments, methods and errors as `compare`.
 
     >>> import jaxmetrics as jm
     >>> apart = compare_unpaired(0, jm.accuracy, [[90, 10], [5, 95]], [[80, 20], [9, 91]])
-    >>> apart.difference.value.round(3)
-    np.float64(0.07)
+    >>> apart.difference
+    0.070 [0.007, 0.135]
     """
     way = _as_method(method, key, num_samples, prior=prior)
     floats = as_floats(metric)
     a, b = as_counts(counts_a), as_counts(counts_b)
+    width = check_rope(rope)
+    if cluster_axis is not None:
+        of_a, of_b = (way(metric, x, level=level, cluster_axis=cluster_axis) for x in (a, b))
+        return _of_estimates(of_a, of_b, level, width)
     if a.shape != b.shape:
         raise ValueError(
             f"counts_a and counts_b must have one shape (..., K, K), got {a.shape} and {b.shape}."
@@ -275,7 +321,21 @@ def compare_unpaired(
     b = where_answered(floats, b, np.ones((k, k)))
     cells = xp.stack([a.reshape((*a.shape[:-2], -1)), b.reshape((*b.shape[:-2], -1))], -2)
     layout = Layout(k, paired=False)
-    return _compare(way, _Question(floats, check_rope(rope), check_level(level), layout), cells)
+    return _compare(way, _Question(floats, width, check_level(level), layout), cells)
+
+
+def _of_estimates(of_a: Any, of_b: Any, level: float, rope: Array) -> Any:
+    """Compare by independent estimates of A and of B."""
+
+    def of_difference(a: Estimate, b: Estimate) -> Estimate:
+        d = a.value - b.value
+        low = d - xp.hypot(a.value - a.low, b.high - b.value)
+        high = d + xp.hypot(a.high - a.value, b.value - b.low)
+        error = xp.hypot(a.standard_error, b.standard_error)
+        return Estimate(d, low, high, error, a.num_undefined + b.num_undefined)
+
+    d = jax.tree.map(of_difference, of_a, of_b, is_leaf=lambda x: isinstance(x, Estimate))
+    return _from_limits((of_a, of_b, d), normal_quantile(level), rope, xp.asarray(True))
 
 
 class _Question(NamedTuple):
@@ -354,14 +414,16 @@ def _compare(
 
 @_compare.register
 def _(way: Likelihood, question: _Question, cells: Array, labels: Array | None = None) -> Any:
-    metric, rope, level, layout = question
-    return _by_likelihood(cells, labels, rope, metric=metric, layout=layout, level=level)
+    metric, rope, _, layout = question
+    reach = _confidence(way, question, cells)
+    return _by_likelihood(cells, labels, rope, metric=metric, layout=layout, reach=reach)
 
 
 @_compare.register
 def _(way: Delta, question: _Question, cells: Array, labels: Array | None = None) -> Any:
-    metric, rope, level, layout = question
-    return _by_delta(cells, labels, rope, metric=metric, layout=layout, level=level)
+    metric, rope, _, layout = question
+    reach = _confidence(way, question, cells)
+    return _by_delta(cells, labels, rope, metric=metric, layout=layout, reach=reach)
 
 
 @_compare.register
@@ -464,6 +526,17 @@ def _is_possible(cells: Array, layout: Layout) -> Array:
     return possible & (cells.sum(-1) > 0).all(-1)
 
 
+def _confidence(way: Likelihood | Delta, question: _Question, cells: Array) -> Confidence:
+    k = question.layout.num_classes
+    return confidence(
+        question.level,
+        question.metric,
+        xp.ones_like(cells, shape=(k, k)),
+        simultaneous=way.simultaneous,
+        anytime=way.anytime,
+    )
+
+
 @compiled
 def _by_delta(
     cells: Array,
@@ -472,23 +545,19 @@ def _by_delta(
     *,
     metric: Metric,
     layout: Layout,
-    level: float,
+    reach: Confidence,
 ) -> Any:
-    z = normal_quantile(level)
     evaluate, numbers = layout.evaluator(metric, labels), _numbers(cells, layout)
 
     def of_cells(cells: Array) -> Any:
         if layout.clustered:
-            values, errors = value_and_clustered_error(evaluate, cells, numbers)
-            reach = student_quantile(z, effective_number(cells) - 1)
-        else:
-            values, errors = value_and_error(
-                evaluate, cells, stratified=not layout.paired, numbers=numbers
-            )
-            reach = z
-        return jax.tree.map(partial(normal_estimate, z=reach), values, errors)
+            return value_and_clustered_error(evaluate, cells, numbers)
+        return value_and_error(evaluate, cells, stratified=not layout.paired, numbers=numbers)
 
-    estimates = map_tables(of_cells, cells, numbers, table_ndim=layout.ndim)
+    values, errors = map_tables(of_cells, cells, numbers, table_ndim=layout.ndim)
+    z = _quantile(reach, cells, layout)
+    t = student_quantile(z, effective_number(cells) - 1) if layout.clustered else z
+    estimates = normal_estimates(values, errors, t, None)
     return _from_limits(estimates, z, rope, _is_possible(cells, layout))
 
 
@@ -500,28 +569,34 @@ def _by_likelihood(
     *,
     metric: Metric,
     layout: Layout,
-    level: float,
+    reach: Confidence,
 ) -> Any:
-    z = normal_quantile(level)
-
     def of_cells(cells: Array) -> list[Any]:
         if cells.ndim != layout.ndim:
             raise ValueError(f"one table at a time, got {cells.shape}.")
         units = layout.units(cells, labels)
-        return likelihood_estimates(metric, units, z, ((1, 0), (0, 1), (1, -1)))
+        return likelihood_estimates(metric, units, reach, ((1, 0), (0, 1), (1, -1)))
 
     estimates = map_tables(of_cells, cells, _numbers(cells, layout), table_ndim=layout.ndim)
+    z = _quantile(reach, cells, layout)
     return _from_limits(estimates, z, rope, _is_possible(cells, layout))
 
 
-def _from_limits(estimates: tuple[Any, Any, Any], z: float, rope: Array, possible: Array) -> Any:
+def _quantile(reach: Confidence, cells: Array, layout: Layout) -> Array | float:
+    return reach.quantile(effective_number(cells) if layout.clustered else cells.sum((-2, -1)))
+
+
+def _from_limits(
+    estimates: tuple[Any, Any, Any], z: Array | float, rope: Array, possible: Array
+) -> Any:
     """Add how probable it is that A is above B, and that both are equivalent, where the difference
     is distributed as two halves of normals that have their quantiles at the ends of its interval.
     """
 
     def below(limit: Array, d: Estimate) -> Array:
         reach = xp.where(limit < d.value, d.value - d.low, d.high - d.value)
-        return _normal_cdf(limit, d.value, reach / z)
+        of_value = z if isinstance(z, float) else append_axes(z, np.ndim(reach) - np.ndim(z))
+        return _normal_cdf(limit, d.value, reach / of_value)
 
     def equivalent(d: Estimate) -> Array:
         within = below(rope, d) - below(-rope, d)

@@ -12,10 +12,10 @@ from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, lax, special, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_option
-from jaxmetrics.comparisons._cells import Layout, as_cells, as_cube, ulp
+from jaxmetrics.comparisons._cells import Layout, as_cells, as_cube, cells_of_clusters, ulp
 from jaxmetrics.estimates import Metric
 from jaxmetrics.intervals import replicates, samplers
-from jaxmetrics.intervals.replicates import map_tables
+from jaxmetrics.intervals.replicates import map_batch, map_tables
 from jaxmetrics.intervals.tables import (
     as_floats,
     check_num_samples,
@@ -24,7 +24,7 @@ from jaxmetrics.intervals.tables import (
     numbers_of_examples,
     where_answered,
 )
-from jaxmetrics.intervals.units import as_clusters, number_of_clusters
+from jaxmetrics.intervals.units import as_clusters, clusters_as_cells, number_of_clusters
 
 __all__ = ["HypothesisTest", "mcnemar", "permutation_test"]
 
@@ -161,7 +161,12 @@ def _fair_coin(heads: Array, tosses: Array) -> tuple[Array, Array]:
 
 
 def permutation_test(
-    key: KeyLike, metric: Metric, paired: ArrayLike, *, num_samples: int = 10_000
+    key: KeyLike,
+    metric: Metric,
+    paired: ArrayLike,
+    *,
+    num_samples: int = 10_000,
+    cluster_axis: int | None = None,
 ) -> Any:
     """Test whether A and B differ in a metric, by swapping them at random in each example.
 
@@ -175,6 +180,8 @@ def permutation_test(
         metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
         paired: `(..., K, K, K)` numbers of examples.
         num_samples: how often to swap.
+        cluster_axis: the axis of `(..., C, K, K, K)` with pairs of clusters, -4. Each cluster is
+            then swapped as a whole.
 
     Returns:
         `HypothesisTest`, or a pytree of them; `statistic` is the difference A - B.
@@ -191,7 +198,10 @@ def permutation_test(
     size, floats = check_num_samples(num_samples), as_floats(metric)
     cells = as_cells(paired, numbers_of_examples)
     cells = where_answered(floats, cells, np.ones((cells.shape[-2],) * 2))
-    return _permute(*place(key, cells), metric=floats, size=size)
+    if cluster_axis is None:
+        return _permute(*place(key, cells), metric=floats, size=size)
+    clusters = cells_of_clusters(cells, cluster_axis)
+    return _permute_clusters(*place(key, clusters), metric=floats, size=size)
 
 
 @compiled
@@ -199,14 +209,41 @@ def _permute(key: Key, cells: Array, *, metric: Metric, size: int) -> Any:
     k = cells.shape[-2]
 
     evaluate = Layout(k).evaluator(metric, None)
-    of_a, of_b, differences = map_tables(evaluate, cells, k**3)
+    values = map_tables(evaluate, cells, k**3)
     samples = replicates.evaluate(
         replicates.swapped, lambda cells: evaluate(cells)[2], key, cells, size=size, numbers=k**3
     )
+    return nan_unless(is_possible(cells), _against_swapped(values, samples))
+
+
+@compiled
+def _permute_clusters(key: Key, clusters: Array, *, metric: Metric, size: int) -> Any:
+    k = clusters.shape[-2]
+    evaluate = Layout(k).evaluator(metric, None)
+
+    def of_one(clusters: Array) -> Any:
+        cells, sums = clusters_as_cells(clusters)
+        total = clusters.sum(0)
+
+        def difference(drawn: Array) -> Any:
+            kept = sums(drawn)
+            others = (total - kept).reshape((*kept.shape[:-2], k, k, k))
+            return evaluate(kept + xp.swapaxes(others, -2, -1).reshape(kept.shape))[2]
+
+        samples = replicates.evaluate(
+            replicates.halved, difference, key, cells, size=size, numbers=cells.size + k**3
+        )
+        return nan_unless(cells.sum() > 1, _against_swapped(evaluate(total), samples))
+
+    return map_batch(of_one, clusters, table_ndim=3)
+
+
+def _against_swapped(values: tuple[Any, Any, Any], samples: Any) -> Any:
+    """Compare the difference of A and B with those after swaps, `(S, ...)`."""
 
     def test(a: Array, b: Array, d: Array, samples: Array) -> HypothesisTest:
         as_far = xp.abs(samples) >= xp.abs(d) - 2 * ulp(a, b)
         p_value = (1 + as_far.sum(0)) / (1 + xp.isfinite(samples).sum(0))
         return HypothesisTest(d, xp.where(xp.isfinite(d), p_value, xp.nan))
 
-    return nan_unless(is_possible(cells), jax.tree.map(test, of_a, of_b, differences, samples))
+    return jax.tree.map(test, *values, samples)

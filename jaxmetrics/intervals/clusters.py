@@ -6,7 +6,6 @@ of freedom, and an interval takes the quantile of Student's distribution instead
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._namespaces import Array, is_known, on_device, xp
-from jaxmetrics._validation import ArrayLike, as_array
+from jaxmetrics._validation import ArrayLike, as_array, warn
 from jaxmetrics._weighted_sums import sum_by_cell
 
 __all__: list[str] = []
@@ -45,6 +44,8 @@ def numbered_clusters(
     (array([0, 1, 0], dtype=int32), 2)
     """
     ids = _as_ids(clusters, name)
+    if not shape:
+        raise ValueError(f"{name} are of examples, but the other arguments have no axis of them.")
     if ids.ndim == 0 or not _fits(ids.shape, shape):
         *batch, n = shape
         wanted = f"(n,) = ({n},)" + (f" or {tuple(shape)}" if batch else "")
@@ -114,13 +115,12 @@ def _is_missing(x: Any) -> bool:
         return True
 
 
-def warn_if_few(number: int, stacklevel: int = 3) -> None:
+def warn_if_few(number: int) -> None:
     """Warn of fewer clusters than intervals were simulated for."""
     if number < FEWEST:
-        warnings.warn(
+        warn(
             f"{number} clusters are few: intervals were found to cover from {FEWEST} clusters, with"
-            " fewer they may be too narrow.",
-            stacklevel=stacklevel,
+            " fewer they may be too narrow."
         )
 
 
@@ -133,7 +133,7 @@ def check_size_of_tables(number: int, cells: int, advice: str) -> None:
         )
 
 
-def student_quantile(z: float, degrees_of_freedom: Array) -> Array:
+def student_quantile(z: Array | float, degrees_of_freedom: Array) -> Array:
     """Return the quantile of Student's distribution that belongs to the normal quantile z.
 
     `z + g_1(z) / ν + ... + g_4(z) / ν^4` by Cornish and Fisher; Abramowitz and Stegun (1964),

@@ -15,10 +15,9 @@ from jaxmetrics._validation import (
     as_weights,
     check_examples,
     check_no_nan,
-    check_option,
     shapes_of,
 )
-from jaxmetrics.estimates import SCALES, Estimate, normal_estimate, normal_quantile
+from jaxmetrics.estimates import Estimate, check_transform, normal_estimate, normal_quantile
 from jaxmetrics.intervals.clusters import (
     fewest_clusters,
     jackknife_variance,
@@ -85,8 +84,7 @@ def mean_interval(
     >>> estimate.standard_error / mean_interval(losses).standard_error > 3
     np.True_
     """
-    if transform is not None:
-        check_option(transform, "transform", tuple(SCALES))
+    check_transform(transform)
     z, x = normal_quantile(level), as_float(values, "values")
     mask = None if where is None else as_mask(where)
     weights = None if sample_weight is None else as_weights(sample_weight, mask)

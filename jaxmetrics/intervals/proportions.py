@@ -105,7 +105,9 @@ def _error(s: Array, n: Array) -> Array:
 
 def _pooled(s: Array, n: Array, axis: int, z: float) -> tuple[Array, ...]:
     """Return the sums over clusters, to how many independent trials each amounts, and the error."""
-    tables = as_clusters(xp.stack([s, n - s], -1), axis if axis >= 0 else axis - 1, table_ndim=1)
+    if not -s.ndim <= axis < s.ndim:
+        raise ValueError(f"cluster_axis must be an axis of shape {s.shape}, got {axis}.")
+    tables = as_clusters(xp.stack([s, n - s], -1), axis % s.ndim, table_ndim=1)
     all_s, all_n = tables[..., 0].sum(-1), tables.sum((-2, -1))
     p = divide(all_s, all_n, xp.nan)[..., None, None]
     # A success moves p by (1 - p) / n, a failure by -p / n.

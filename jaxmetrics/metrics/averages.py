@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
 from typing import Any
+
+import numpy as np
 
 from jaxmetrics._applied import applied
 from jaxmetrics._arithmetic import divide
@@ -117,42 +118,60 @@ def binary(rate: Metric, pos_label: int = 1) -> Metric:
     return applied(_binary, rate, A_RATE, pos_label=pos_label)
 
 
-def at_prevalence(metric: Metric, prevalence: Sequence[float]) -> Metric:
-    """Compute a metric as of examples among which the classes have other frequencies.
+def at_prevalence(metric: Callable[..., Any], prevalence: ArrayLike) -> Callable[..., Any]:
+    """Compute a metric as where the true classes occur with other shares, `C_ij π_i n / t_i`.
 
-    With p the prevalence of the true classes, `C'_ij = p_i C_ij / sum_j C_ij`: how often a class is
-    taken for another stays as it was found. Elkan (2001), The foundations of cost-sensitive
-    learning, IJCAI. The result is a function of counts; a class without examples, of which nothing
-    is known, makes NaN unless its prevalence is 0. For an interval with the number of examples of
-    each class fixed, give it to `likelihood_interval(..., stratified=True)`.
+    Each class keeps its errors, and only their share changes: the precision of a screening test in
+    a population with few cases, from a test set with as many cases as controls. The result is a
+    function of counts, to which all intervals apply; `stratified=True` says that the test set was
+    made with so many examples of each class. Saerens, Latinne and Decaestecker (2002), Neural
+    Computation 14, equation 2.
 
     Args:
-        metric: a function of counts, which does not grow with them.
-        prevalence: K numbers >= 0 that sum to 1.
+        metric: a function of counts `(..., K, K)`.
+        prevalence: shares `(K,)` of the classes, which sum to 1 within 0.001; of two classes the
+            share of class 1 will do. Python or NumPy numbers.
+
+    Returns:
+        A function that returns what the metric does, with its keyword arguments; the metric sees
+        NaN in the row of a class with a share but no examples.
 
     Raises:
-        ValueError: a prevalence that does not sum to 1 or is negative; when called, if there are
-            not K classes.
+        TypeError: not a function. ValueError: shares below 0, or with another sum; when called, of
+            another number of classes.
 
-    >>> from jaxmetrics import precision
-    >>> at_prevalence(precision, [0.99, 0.01])([[90, 10], [10, 90]])  # 9 of 108 alarms are right
-    array([0.99888, 0.08333])
+    >>> from jaxmetrics import binary, delta_method, precision
+    >>> counts = [[90, 10], [20, 80]]
+    >>> screening = at_prevalence(binary(precision), 0.01)
+    >>> binary(precision)(counts).round(3), screening(counts).round(3)  # 0.8 / (0.8 + 99 * 0.1)
+    (np.float64(0.889), np.float64(0.075))
+    >>> delta_method(screening, counts, transform="logit", stratified=True).high.round(3)
+    np.float64(0.128)
     """
-    shares = tuple(map(float, prevalence))
-    if not all(x >= 0 for x in shares) or not math.isclose(sum(shares), 1, abs_tol=1e-6):
-        raise ValueError(f"prevalence must be numbers >= 0 that sum to 1, got {shares}.")
-    return applied(_at_prevalence, metric, A_RATE, shares=shares)
+    shares = np.asarray(prevalence, float)
+    shares = np.stack([1 - shares, shares]) if shares.ndim == 0 else shares
+    if shares.ndim != 1 or not (shares >= 0).all() or not abs(shares.sum() - 1) < 1e-3:
+        raise ValueError(
+            "prevalence must be the share of class 1 of two, or hold a share >= 0 for each class"
+            f" (K,), which sum to 1, got {prevalence!r}."
+        )
+    named = tuple((shares / shares.sum()).tolist())
+    return applied(_at_prevalence, metric, "a function of counts", prevalence=named)
 
 
 @of_counts
-def _at_prevalence(metric: Metric, counts: Array, shares: tuple[float, ...], **options: Any) -> Any:
-    if counts.shape[-1] != len(shares):
+def _at_prevalence(
+    metric: Callable[..., Any], counts: Array, prevalence: tuple[float, ...], **options: Any
+) -> Any:
+    if counts.shape[-1] != len(prevalence):
         raise ValueError(
-            f"prevalence has {len(shares)} classes, but counts have shape {counts.shape}."
+            f"prevalence has {len(prevalence)} classes, counts of shape {counts.shape} have"
+            f" {counts.shape[-1]}."
         )
-    p = xp.asarray(shares, counts.dtype)[:, None]
-    rates = divide(counts, counts.sum(-1, keepdims=True), xp.nan)
-    return metric(xp.where(p > 0, p * rates, 0), **options)
+    shares = np.array(prevalence)[:, None]
+    expected = shares * counts.sum((-2, -1), keepdims=True)
+    rows = divide(counts, counts.sum(-1, keepdims=True), xp.nan)
+    return metric(xp.where(shares > 0, expected.astype(counts.dtype) * rows, 0), **options)
 
 
 @of_counts
@@ -216,8 +235,12 @@ def _per_class(rate: Metric, counts: Array, **options: Any) -> Array:
 
 
 def _mean(rates: Array, class_weights: Array) -> Array:
-    """Average over classes, skipping NaN; where all weights left are 0 they count as equal."""
+    """Average over classes, skipping NaN; where all weights left are 0 they count as equal.
+
+    A NaN weight, of a class with a NaN in its counts, is not skipped.
+    """
     defined = ~xp.isnan(rates)
     w = xp.where(defined, xp.broadcast_to(class_weights, rates.shape), 0)
     w = xp.where((w != 0).any(-1, keepdims=True), w, defined.astype(w.dtype))
-    return divide((xp.where(defined, rates, 0) * w).sum(-1), w.sum(-1), xp.nan)
+    mean = divide((xp.where(defined, rates, 0) * w).sum(-1), w.sum(-1), xp.nan)
+    return xp.where(xp.isnan(class_weights).any(-1), xp.nan, mean)

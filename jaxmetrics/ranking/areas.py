@@ -307,9 +307,8 @@ def delong_interval(
             ids that are missing or hidden by jit.
 
     >>> y_true, y_score = [0, 0, 0, 1, 1, 1], [0.1, 0.3, 0.4, 0.6, 0.8, 0.9]
-    >>> estimate = delong_interval(y_true, y_score)
-    >>> estimate.value, estimate.low.round(4), estimate.high
-    (np.float64(1.0), np.float64(0.4385), np.float64(1.0))
+    >>> delong_interval(y_true, y_score)
+    1.000 [0.439, 1.000]
     """
     check_option(method, "method", ("score", "logit", "normal"))
     z, ranked = normal_quantile(level), rank(y_true, y_score, where=where)
@@ -339,7 +338,7 @@ def numbers_of_clusters(
     if not on_device(rankings):
         counted = rankings[0].positive + rankings[0].negative > 0
         ordered = take(numbers, rankings[0].position)
-        warn_if_few(fewest_clusters(ordered, size, counted), stacklevel=4)
+        warn_if_few(fewest_clusters(ordered, size, counted))
     return numbers, size
 
 

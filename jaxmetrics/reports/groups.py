@@ -9,17 +9,18 @@ from typing import Any
 
 import numpy as np
 
+from jaxmetrics._wording import Table, labels_of, percent, title_of
 from jaxmetrics.estimates import Estimate
 from jaxmetrics.intervals import proportion_interval
-from jaxmetrics.reports._text import percent, title_of
 from jaxmetrics.reports.singles import Report
-from jaxmetrics.reports.tabular import Table, TabularReport, value_cell, value_record
+from jaxmetrics.reports.tabular import TabularReport, value_cell, value_record
 from jaxmetrics.reports.values import ReportedValue, as_json, value_of
 
 __all__: list[str] = []
 
 _METHOD = "mover"
 _NOT_COMPARED = ("balanced_accuracy_posterior", "micro_f1")  # the same in other words
+_LONGEST_NAME = 40
 _MOST_CLASSES = 10  # of which every rate is a line of text
 _NOTE = (
     "Disparity: the greatest difference between groups, which chance alone makes more than 0. Its"
@@ -130,7 +131,8 @@ def _values(report: Report) -> dict[tuple[str, str], ReportedValue]:
 
 def _title(key: tuple[str, str]) -> str:
     name, of_class = key
-    return f"{title_of(name)}, {of_class}" if of_class else title_of(name)
+    label = labels_of([of_class], _LONGEST_NAME)[0]
+    return f"{title_of(name)}, {label}" if of_class else title_of(name)
 
 
 def _tables(
@@ -138,23 +140,23 @@ def _tables(
     groups: Mapping[str, Report],
     values: Mapping[str, Mapping[tuple[str, str], ReportedValue]],
     disparities: Mapping[tuple[str, str], ReportedValue],
-) -> list[Table]:
+) -> dict[str, Table]:
     classes = total.class_names
     shown_classes = {"", *(classes[1:] if len(classes) == 2 else classes[: _MOST_CLASSES + 1])}
     if len(shown_classes) > _MOST_CLASSES + 1:
         shown_classes = {""}
     keys = [key for key in values[next(iter(groups))] if key[1] in shown_classes]
-    columns = ["", *groups]
+    columns = ["", *labels_of(list(groups), _LONGEST_NAME)]
     rows = [["examples", *(f"{x.num_examples:.10g}" for x in groups.values())]]
     missing = ReportedValue(math.nan)
     rows += [
         [_title(key), *(value_cell(x.get(key, missing)) for x in values.values())] for key in keys
     ]
-    by_group = Table("Groups", columns, rows)
+    tables = {"Groups": Table(columns, rows)}
     if not disparities:
-        return [by_group]
+        return tables
     greatest = [[_title(key), value_cell(disparities[key])] for key in keys if key in disparities]
-    return [by_group, Table("Disparities", ["", "greatest difference"], greatest)]
+    return tables | {"Disparities": Table(["", "greatest difference"], greatest)}
 
 
 def _content(
@@ -162,13 +164,16 @@ def _content(
     groups: Mapping[str, Report],
     disparities: Mapping[tuple[str, str], ReportedValue],
 ) -> dict[str, Any]:
+    content = total.to_dict()
+    matrix = content.pop("confusion_matrix")
     return {
-        **total.to_dict(),
+        **content,
         "groups": {name: x.to_dict() for name, x in groups.items()},
         "disparities": [
             {"name": name, "class": of_class or None, **as_json(x)}
             for (name, of_class), x in disparities.items()
         ],
+        "confusion_matrix": matrix,
     }
 
 

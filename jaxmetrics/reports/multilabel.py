@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from jaxmetrics._wording import Table, labels_of, percent, title_of
 from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile
 from jaxmetrics.intervals import proportion_interval
 from jaxmetrics.intervals.derivatives import jacobian
 from jaxmetrics.reports._overall import Evidence, per_class_estimates
-from jaxmetrics.reports._text import percent, title_of
-from jaxmetrics.reports.tabular import Table, TabularReport, value_cell, value_record
+from jaxmetrics.reports.tabular import TabularReport, value_cell, value_record
 from jaxmetrics.reports.values import ReportedValue, as_json, value_of
 
 __all__: list[str] = []
@@ -71,21 +71,19 @@ def multilabel_report(
     ignored = f", {num_ignored} ignored" if num_ignored else ""
     return TabularReport(
         heading=f"{sums.number} examples{ignored}, {len(names)} labels",
-        tables=[
-            Table(
-                "",
+        tables={
+            "Labels": Table(
                 ["label", "n", *map(title_of, columns)],
                 [
                     [name, str(n), *(value_cell(column[i]) for column in columns.values())]
-                    for i, (name, n) in enumerate(zip(names, support, strict=True))
+                    for i, (name, n) in enumerate(zip(labels_of(names, 40), support, strict=True))
                 ],
             ),
-            Table(
-                "",
+            "All labels": Table(
                 ["", "value", "method"],
                 [[title_of(name), value_cell(x), x.method or ""] for name, x in overall.items()],
             ),
-        ],
+        },
         notes=[
             f"Intervals: {percent(level)}; of each label Wilson's. Macro-F1 is the mean over the"
             " labels that occur, micro-F1 that of all decisions together; an example counts as one,"

@@ -25,8 +25,10 @@ passed through a softmax unasked, and no row is normalised.
 # scores that are best for the true probabilities
 from jaxmetrics.scoring.proper import *
 
-# bins, curves, errors
+# bins, curves, errors and their intervals
+from jaxmetrics.scoring.bins import *
 from jaxmetrics.scoring.calibration import *
+from jaxmetrics.scoring.calibration_intervals import *
 
 # one number by which logits are divided
 from jaxmetrics.scoring.temperature import *

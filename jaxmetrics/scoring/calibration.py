@@ -1,20 +1,13 @@
-"""Compute the calibration of the probability of one event, from sums by bin, which add up."""
+"""Compute the calibration of the probability of one event."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
-
-import jax.numpy as jnp
-import numpy as np
 
 from jaxmetrics._applied import applied
 from jaxmetrics._arithmetic import divide, safe_sqrt
-from jaxmetrics._bins import as_edges
 from jaxmetrics._compilation import compiled
-from jaxmetrics._counting import count
 from jaxmetrics._examples import (
     DISTRIBUTIONS,
     IGNORED,
@@ -23,19 +16,11 @@ from jaxmetrics._examples import (
     binary_examples,
     class_examples,
 )
-from jaxmetrics._meshes import varying_alike
-from jaxmetrics._namespaces import Array, float_dtype, lax, on_device, xp
-from jaxmetrics._validation import ArrayLike, as_float, check_option, check_size
-from jaxmetrics.estimates import Estimate, normal_quantile
-from jaxmetrics.intervals.clusters import (
-    fewest_clusters,
-    jackknife_variance,
-    kish_number,
-    numbered_clusters,
-    student_quantile,
-    warn_if_few,
-)
+from jaxmetrics._namespaces import Array, xp
+from jaxmetrics._validation import ArrayLike, check_option
+from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.intervals.proportions import wilson_interval
+from jaxmetrics.scoring.bins import Strategy, as_bins, edges_of, sums_by_bin
 from jaxmetrics.scoring.rows import at_class, is_probability, weighted_mean, weights_of
 
 __all__ = [
@@ -43,17 +28,13 @@ __all__ = [
     "CalibrationCurve",
     "binned_calibration_curve",
     "binned_calibration_error",
-    "binned_calibration_interval",
     "brier_decomposition",
-    "calibration_bins",
     "calibration_curve",
     "calibration_error",
-    "calibration_interval",
     "top_label",
 ]
 
 Norm = Literal["l1", "l2", "max"]
-Strategy = Literal["uniform", "quantile"]
 
 
 class CalibrationCurve(NamedTuple):
@@ -75,50 +56,6 @@ class BrierDecomposition(NamedTuple):
     reliability: Array
     resolution: Array
     uncertainty: Array
-
-
-def calibration_bins(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    num_bins: int = 15,
-    edges: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    where: ArrayLike | None = None,
-) -> Array:
-    """Add up, by bin of probability, the weight, the probabilities and the truths.
-
-    The sums of two batches, or devices, add up to those of all; `binned_calibration_error` and
-    `binned_calibration_curve` take them from there. A bin holds what lies above its lower edge, up
-    to and including its upper edge; 0 is in the first bin.
-
-    Args:
-        y_true: 0 or 1 (or bool), `(..., n)`.
-        y_prob: the probability of class 1, `(..., n)`.
-        num_bins: B, of equal width in [0, 1], unless `edges` are given.
-        edges: `(B - 1,)` edges between the bins, rising, without 0 and 1, such as quantiles of a
-            first batch.
-
-    Returns:
-        `(..., B, 3)`, float. On the device all NaN if a probability that counts is NaN or outside
-        of [0, 1].
-
-    Raises:
-        TypeError: labels that are not integers.
-        ValueError: shapes that do not fit; on the host, of examples that count, a label of 2 or
-            more, -1 and 1 without a 0, a NaN weight, a probability that is NaN or outside of
-            [0, 1].
-
-    >>> calibration_bins([0, 1, 1, 1], [0.25, 0.75, 1.0, 0.5], num_bins=2)
-    array([[2.  , 0.75, 1.  ],
-           [2.  , 1.75, 2.  ]])
-    >>> calibration_bins([0, 1, 1, 1], [0.25, 0.75, 1.0, 0.5], edges=[0.25, 0.75])[..., 0]
-    array([1., 2., 1.])
-    """
-    examples = binary_examples(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
-    if edges is None:
-        return _sums(examples, _uniform_edges(examples, num_bins))
-    return _sums(examples, as_edges(edges))
 
 
 def calibration_curve(
@@ -159,7 +96,7 @@ def calibration_curve(
     array([0.1875, 0.75  ])
     """
     examples = binary_examples(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
-    bins = _sums(examples, _edges(examples, num_bins, strategy))
+    bins = sums_by_bin(examples, edges_of(examples, num_bins, strategy))
     return binned_calibration_curve(bins, level=level)
 
 
@@ -172,7 +109,7 @@ def binned_calibration_curve(bins: ArrayLike, *, level: float = 0.95) -> Calibra
     >>> binned_calibration_curve([[4.0, 0.5, 1.0], [0.0, 0.0, 0.0]]).frequency
     array([0.25,  nan])
     """
-    return _curve(_as_bins(bins), normal_quantile(level))
+    return _curve(as_bins(bins), normal_quantile(level))
 
 
 def calibration_error(
@@ -218,8 +155,8 @@ def calibration_error(
     """
     _check_norm(norm, debiased)
     examples = binary_examples(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
-    bins = _sums(examples, _edges(examples, num_bins, strategy))
-    return _error(bins, norm=norm, debiased=debiased)
+    bins = sums_by_bin(examples, edges_of(examples, num_bins, strategy))
+    return error_of_bins(bins, norm=norm, debiased=debiased)
 
 
 def binned_calibration_error(
@@ -230,98 +167,14 @@ def binned_calibration_error(
     Raises:
         ValueError: bins of another shape, an unknown norm, `debiased` with a norm other than "l2".
 
-    >>> first = calibration_bins([0, 1], [0.25, 0.75], num_bins=2)
-    >>> second = calibration_bins([1, 1], [0.25, 1.0], num_bins=2)
+    >>> import jaxmetrics as jm
+    >>> first = jm.calibration_bins([0, 1], [0.25, 0.75], num_bins=2)
+    >>> second = jm.calibration_bins([1, 1], [0.25, 1.0], num_bins=2)
     >>> binned_calibration_error(first + second)
     np.float64(0.1875)
     """
     _check_norm(norm, debiased)
-    return _error(_as_bins(bins), norm=norm, debiased=debiased)
-
-
-def calibration_interval(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    num_bins: int = 15,
-    strategy: Strategy = "uniform",
-    level: float = 0.95,
-    sample_weight: ArrayLike | None = None,
-    where: ArrayLike | None = None,
-    clusters: ArrayLike | Sequence[Any] | None = None,
-) -> Estimate:
-    """Estimate the expected calibration error, with an interval that holds also where it is 0.
-
-    The error of a sample, `E = sum_b w_b |d_b|` as in `calibration_error`, is too large, since
-    chance parts probabilities from frequencies as well, and a bootstrap of it never contains 0.
-    With the true gaps δ_b and noise e_b = d_b - δ_b of standard error s_b, two inequalities hold
-    whatever the gaps are:
-
-    - `E - sum w_b |δ_b| <= sum w_b |e_b|`, an equality for calibrated probabilities. So the lower
-      end is E less the upper quantile of a sum of half-normals (its first three cumulants, by
-      Cornish and Fisher), and 0 at least.
-    - `sum w_b |δ_b| - E <= -sum w_b sign(δ_b) e_b`, an equality where all gaps are large. So the
-      upper end is E plus the Wilson limits of the bins' gaps, squared and added as by Zou and
-      Donner (2008), Statistics in Medicine 27.
-
-    Where the gaps lie between it covers more than `level`. The error is that of these bins: bins of
-    finite width hide what cancels within them. In simulations with 30 to 10,000 examples,
-    calibrated, over- and underconfident, of one event and of predicted classes, it covered in 94.5
-    to 100 %, where calibrated in 95.5 to 100 %.
-
-    Of clusters, whose examples depend on one another, a bin of n_b examples, n_cb of cluster c,
-    counts as `n_b / (1 + ρ (sum_c n_cb^2 / n_b - 1))` of them, with the intraclass correlation ρ of
-    `y - p` within bins by moments. Quantiles are Student's with Kish's number of clusters less 1,
-    and neither end is nearer than by the jackknife of clusters. Simulated with 20 and 50 clusters,
-    sizes up to 10:1 and correlations of 0 to 0.7 it covered in 92 to 100 %, the interval without
-    clusters in 0 to 100 %.
-
-    Args:
-        y_true: 0 or 1 (or bool), `(..., n)`. Of several classes:
-            `top_label(calibration_interval)`.
-        y_prob: the probability of class 1, `(..., n)`.
-        num_bins, strategy: as for `calibration_curve`; weights are numbers of examples.
-        clusters: ids of any hashable kind, `(..., n)`. Fewer than 20 that count give a warning on
-            the host.
-
-    Returns:
-        `Estimate`, each `(...)`; NaN without examples.
-
-    Raises:
-        TypeError, ValueError: as `calibration_curve`; cluster ids that are missing or hidden by
-            jit.
-
-    >>> rng = np.random.default_rng(0)
-    >>> y_prob = rng.random(500)
-    >>> calibrated = calibration_interval(rng.random(500) < y_prob, y_prob)
-    >>> calibrated.value.round(3), calibrated.low
-    (np.float64(0.043), np.float64(0.0))
-    >>> calibration_interval(rng.random(500) < y_prob**2, y_prob).low.round(3)
-    np.float64(0.083)
-    """
-    z = normal_quantile(level)
-    examples = binary_examples(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
-    edges = _edges(examples, num_bins, strategy)
-    if clusters is None:
-        return _interval(_sums(examples, edges), z)
-    shape = np.broadcast_shapes(examples.ids.shape, examples.values.shape)
-    numbers, size = numbered_clusters(clusters, shape)
-    if not on_device(examples):
-        warn_if_few(fewest_clusters(numbers, size, examples.amounts != 0))
-    return _clustered_interval(_sums(examples, edges, numbers, num_clusters=size), z)
-
-
-def binned_calibration_interval(bins: ArrayLike, *, level: float = 0.95) -> Estimate:
-    """Compute `calibration_interval` from sums `(..., B, 3)` of `calibration_bins`.
-
-    Raises:
-        ValueError: bins of another shape, a level outside (0, 1).
-
-    >>> estimate = binned_calibration_interval([[40.0, 10.0, 14.0], [60.0, 48.0, 51.0]])
-    >>> estimate.value, estimate.low, estimate.high.round(2)
-    (np.float64(0.07), np.float64(0.0), np.float64(0.14))
-    """
-    return _interval(_as_bins(bins), normal_quantile(level))
+    return error_of_bins(as_bins(bins), norm=norm, debiased=debiased)
 
 
 def brier_decomposition(
@@ -360,7 +213,7 @@ def brier_decomposition(
     np.float64(0.171875)
     """
     examples = binary_examples(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
-    return _decomposition(examples, _edges(examples, num_bins, strategy))
+    return _decomposition(examples, edges_of(examples, num_bins, strategy))
 
 
 def top_label(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -419,95 +272,6 @@ def _check_norm(norm: str, debiased: bool) -> None:
         raise ValueError(f'debiased=True needs norm="l2", whose bias is known, got norm={norm!r}.')
 
 
-def _as_bins(bins: ArrayLike) -> Array:
-    sums = as_float(bins, "bins")
-    if sums.ndim < 2 or sums.shape[-1] != 3 or sums.shape[-2] == 0:
-        raise ValueError(
-            f"bins must have shape (..., B, 3), as calibration_bins returns them, got {sums.shape}."
-        )
-    return sums
-
-
-def _uniform_edges(examples: Examples, num_bins: int) -> Array:
-    edges = np.linspace(0, 1, check_size(num_bins, "num_bins") + 1)[1:-1]
-    return edges.astype(float_dtype(examples))
-
-
-def _edges(examples: Examples, num_bins: int, strategy: str) -> Array:
-    check_option(strategy, "strategy", ("uniform", "quantile"))
-    if strategy == "uniform":
-        return _uniform_edges(examples, num_bins)
-    return _quantile_edges(examples, num_bins=check_size(num_bins, "num_bins"))
-
-
-@compiled
-def _quantile_edges(examples: Examples, *, num_bins: int) -> Array:
-    """Find the edges `(..., B - 1)` at the quantiles j / B of the probabilities.
-
-    Write each example as often as it weighs, W rows by rising p: edge j is row
-    `floor((W - 1) j / B)`, from 0. Linear quantiles lie between that row and the next, where there
-    is no further example, so they make the same bins.
-    """
-    p, w = xp.broadcast_arrays(
-        lax.stop_gradient(examples.values), lax.stop_gradient(weights_of(examples))
-    )
-    if p.shape[-1] == 0:
-        return xp.zeros((*p.shape[:-1], num_bins - 1), p.dtype)
-    counts = w > 0
-    sorted_p, j = xp.where(counts, p, xp.inf), xp.arange(1, num_bins)
-    num_examples = counts.sum(-1, keepdims=True, dtype=xp.int32)
-    if examples.weights is None:
-        num_rows, sorted_p = num_examples, xp.sort(sorted_p, -1)
-        row_of_edge = _quantile_rows(num_rows, j, num_bins)
-    else:
-        sorted_p, w = lax.sort((sorted_p, xp.where(counts, w, 0)), num_keys=1)
-        # The running maximum, because sums in a tree may step back by a rounding.
-        rows_up_to = lax.cummax(xp.cumsum(w, -1), w.ndim - 1)
-        num_rows = rows_up_to[..., -1:]
-        rows = _quantile_rows(num_rows, j, num_bins)
-        row_of_edge = _positions(rows_up_to, rows, side="right", method="scan")
-    last = xp.maximum(num_examples - 1, 0)
-    edges = xp.take_along_axis(sorted_p, xp.clip(row_of_edge, 0, last).astype(xp.int32), -1)
-    # Weights that were normalised to a sum of 1 are no numbers of rows: all would be one row, all
-    # edges the least p.
-    return xp.where((num_rows < 2) & (num_examples > 1), xp.nan, edges)
-
-
-def _quantile_rows(num_rows: Array, j: Array, num_bins: int) -> Array:
-    """Compute `floor((W - 1) j / B)`, in parts that do not overflow int32 nor lose a fraction."""
-    whole = (num_rows - 1) // num_bins
-    remainder = (num_rows - 1) - whole * num_bins
-    return xp.maximum(whole * j + remainder * j // num_bins, 0)
-
-
-def _positions(ordered: Array, x: Array, **options: Any) -> Array:
-    """Find numbers `(..., n)` among ordered ones `(..., b)`, by `searchsorted`."""
-    search: Callable[..., Array] = partial(xp.searchsorted, **options)
-    if ordered.ndim == 1 and not on_device(ordered, x):
-        return search(ordered, x)
-    vectorize = jnp.vectorize if on_device(ordered, x) else partial(np.vectorize, otypes=[np.int64])
-    return vectorize(search, signature="(b),(n)->(n)")(ordered, x)
-
-
-@compiled
-def _sums(
-    examples: Examples, edges: Array, numbers: Array | None = None, *, num_clusters: int = 0
-) -> Array:
-    """Do as `calibration_bins` with edges `(..., B - 1)`; of clusters apart, `(..., C, B, 3)`."""
-    ids, p, *_ = examples
-    p = xp.where(is_probability(p) & ~xp.isnan(edges).any(-1, keepdims=True), p, xp.nan)
-    positions = _positions(*varying_alike(edges, p), side="left", method="scan_unrolled")
-    bin_ids = xp.where(xp.isnan(p), 0, positions.astype(xp.int32))
-    # By bin and truth, a row [1, p] of each example adds up to their weight and their sum of p.
-    axes = [("y_prob", bin_ids, edges.shape[-1] + 1), ("y_true", ids, 2)]
-    if numbers is not None:
-        axes = [("clusters", numbers, num_clusters), *axes]
-    rows = xp.stack([xp.ones_like(p), p], -1)
-    sums = count(axes, weights_of(examples), None, rows=rows, refuse_columns=False)
-    bins = xp.stack([sums[..., 0].sum(-1), sums[..., 1].sum(-1), sums[..., 1, 0]], -1)
-    return xp.where(xp.isnan(bins).any((-2, -1), keepdims=True), xp.nan, bins)
-
-
 @compiled
 def _curve(bins: Array, z: float) -> CalibrationCurve:
     weight, sum_prob, sum_true = xp.moveaxis(bins, -1, 0)
@@ -518,7 +282,7 @@ def _curve(bins: Array, z: float) -> CalibrationCurve:
 
 
 @compiled
-def _error(bins: Array, *, norm: str, debiased: bool) -> Array:
+def error_of_bins(bins: Array, *, norm: str, debiased: bool) -> Array:
     n, sum_prob, sum_true = xp.moveaxis(bins, -1, 0)
     total = n.sum(-1)
     gap = xp.abs(divide(sum_prob - sum_true, n))
@@ -536,88 +300,8 @@ def _error(bins: Array, *, norm: str, debiased: bool) -> Array:
 
 
 @compiled
-def _interval(bins: Array, z: float) -> Estimate:
-    total = bins[..., 0].sum(-1)
-    return _estimate(bins, bins[..., 0], total, xp.full(np.shape(total), z))
-
-
-@compiled
-def _clustered_interval(clusters: Array, z: float) -> Estimate:
-    """Compute `calibration_interval` from sums by cluster and bin, `(..., C, B, 3)`."""
-    bins, n_cb = clusters.sum(-3), clusters[..., 0]
-    n, sum_prob, sum_true = xp.moveaxis(bins, -1, 0)
-    excess = clusters[..., 1] - clusters[..., 2]  # of the probabilities over the truths
-    gap = divide(sum_prob - sum_true, n)
-    share_of_bin = divide(n_cb, n[..., None, :])
-
-    # If a bin's residuals y - p + d_b correlate by ρ, the squares of their sums by cluster are v_b
-    # times `alone + ρ (together - alone)` on average: the gap d_b, taken off, is theirs as well.
-    squares = ((excess - n_cb * gap[..., None, :]) ** 2).sum(-2)
-    alone = n * (1 - (share_of_bin**2).sum(-2))
-    kish = n * (share_of_bin**2).sum(-2)  # the mean size of the cluster of an example
-    together = n * (kish - 2 * n * (share_of_bin**3).sum(-2) + divide(kish**2, n))
-    v = _variance_of_truth(bins)
-    rho = divide((squares - v * alone).sum(-1), (v * (together - alone)).sum(-1))
-    effective = divide(n, 1 + xp.clip(rho, 0, 1)[..., None] * xp.maximum(kish - 1, 0))
-
-    total = n.sum(-1)
-    shares = divide(n_cb.sum(-1), total[..., None])
-    number = kish_number(shares)
-    error = divide((n * xp.abs(gap)).sum(-1), total, xp.nan)
-    of_clusters = divide((xp.sign(gap)[..., None, :] * excess).sum(-1), total[..., None])
-    variance = jackknife_variance(of_clusters - shares * error[..., None], shares)
-    return _estimate(bins, effective, number, student_quantile(z, number - 1), variance)
-
-
-def _variance_of_truth(bins: Array) -> Array:
-    """Return p (1 - p), the variance where calibrated, or f (1 - f), where the gap is large."""
-    n, sum_prob, sum_true = xp.moveaxis(bins, -1, 0)
-    p, f = divide(sum_prob, n), divide(sum_true, n)
-    return xp.maximum(p * divide(n - sum_prob, n), f * divide(n - sum_true, n))
-
-
-def _estimate(
-    bins: Array, effective: Array, number: Array, z: Array, variance: Array | float = 0.0
-) -> Estimate:
-    """Estimate the error of bins that count as so many independent examples `effective`.
-
-    Args:
-        number: of units, by which the shares of the bins vary.
-        z: the normal quantile or Student's.
-        variance: of the error, at least.
-    """
-    n, sum_prob, sum_true = xp.moveaxis(bins, -1, 0)
-    share = divide(n, n.sum(-1)[..., None])
-    p, f = divide(sum_prob, n), divide(sum_true, n)
-    gap, error = xp.abs(p - f), _error(bins, norm="l1", debiased=False)
-    noise = share * safe_sqrt(divide(_variance_of_truth(bins), effective))
-    spread = xp.maximum((share * gap**2).sum(-1) - error**2, 0)
-    variance_of_shares = divide(spread, number, xp.nan)
-
-    def reach(of_bins: Array) -> Array:
-        return safe_sqrt(xp.maximum(of_bins + z**2 * variance_of_shares, z**2 * variance))
-
-    mean = math.sqrt(2 / math.pi) * noise.sum(-1)  # of a sum of half-normals
-    sd = safe_sqrt((1 - 2 / math.pi) * (noise**2).sum(-1))
-    third = math.sqrt(2 / math.pi) * (4 / math.pi - 1) * (noise**3).sum(-1)
-    low = error - mean - reach((z * sd + (z**2 - 1) / 6 * divide(third, sd**2)) ** 2)
-
-    lowest, highest = wilson_interval(f * effective, effective, z[..., None])
-    largest_gap = xp.maximum(xp.abs(p - lowest), xp.abs(highest - p))
-    high = error + reach(((share * (largest_gap - gap)) ** 2).sum(-1))
-
-    return Estimate(
-        error,
-        xp.maximum(low, 0),
-        xp.minimum(high, 1),
-        safe_sqrt(xp.maximum((noise**2).sum(-1) + variance_of_shares, variance)),
-        xp.zeros(np.shape(error), xp.int32),
-    )
-
-
-@compiled
 def _decomposition(examples: Examples, edges: Array) -> BrierDecomposition:
-    n, sum_prob, sum_true = xp.moveaxis(_sums(examples, edges), -1, 0)
+    n, sum_prob, sum_true = xp.moveaxis(sums_by_bin(examples, edges), -1, 0)
     total = n.sum(-1)
     reliability = divide((n * divide(sum_prob - sum_true, n) ** 2).sum(-1), total, xp.nan)
     f, one_minus_f = (divide(x.sum(-1), total, xp.nan) for x in (sum_true, n - sum_true))

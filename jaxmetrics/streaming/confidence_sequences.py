@@ -69,9 +69,8 @@ def confidence_sequence(
     >>> for i in range(10):
     ...     correct = jax.random.bernoulli(jax.random.key(i), 0.9, (500,))
     ...     state = sequence.update(state, correct)
-    >>> estimate = sequence.compute(state)
-    >>> estimate.value.round(2), estimate.low.round(2), estimate.high.round(2)
-    (Array(0.91, dtype=float32), Array(0.89, dtype=float32), Array(0.93, dtype=float32))
+    >>> print(f"{sequence.compute(state):.2f}")
+    0.91 [0.89, 0.93]
     """
     if not all(isinstance(x, int | float) and math.isfinite(x) for x in (low, high)) or low >= high:
         raise ValueError(

@@ -14,7 +14,7 @@ from jaxmetrics._namespaces import float_dtype
 from jaxmetrics.counts import confusion_matrix, paired_confusion_matrix
 from jaxmetrics.intervals.samplers import hashed
 from jaxmetrics.ranking.histograms import score_histogram
-from jaxmetrics.scoring.calibration import calibration_bins
+from jaxmetrics.scoring.bins import calibration_bins
 from jaxmetrics.streaming.batches import PROBABILITY_FIELDS, Batch, Field, prediction_fields
 from jaxmetrics.streaming.statistics import Statistic
 

@@ -1,0 +1,156 @@
+"""Sums of weights, probabilities and truths by bin of probability, which add up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxmetrics._bins import as_edges
+from jaxmetrics._compilation import compiled
+from jaxmetrics._counting import count
+from jaxmetrics._examples import PROBABILITIES, Examples, binary_examples
+from jaxmetrics._meshes import varying_alike
+from jaxmetrics._namespaces import Array, float_dtype, lax, on_device, xp
+from jaxmetrics._validation import ArrayLike, as_float, check_option, check_size
+from jaxmetrics.scoring.rows import is_probability, weights_of
+
+__all__ = ["calibration_bins"]
+
+Strategy = Literal["uniform", "quantile"]
+
+
+def calibration_bins(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    num_bins: int = 15,
+    edges: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Add up, by bin of probability, the weight, the probabilities and the truths.
+
+    The sums of two batches, or devices, add up to those of all; `binned_calibration_error` and
+    `binned_calibration_curve` take them from there. A bin holds what lies above its lower edge, up
+    to and including its upper edge; 0 is in the first bin.
+
+    Args:
+        y_true: 0 or 1 (or bool), `(..., n)`.
+        y_prob: the probability of class 1, `(..., n)`.
+        num_bins: B, of equal width in [0, 1], unless `edges` are given.
+        edges: `(B - 1,)` edges between the bins, rising, without 0 and 1, such as quantiles of a
+            first batch.
+
+    Returns:
+        `(..., B, 3)`, float. On the device all NaN if a probability that counts is NaN or outside
+        of [0, 1].
+
+    Raises:
+        TypeError: labels that are not integers.
+        ValueError: shapes that do not fit; on the host, of examples that count, a label of 2 or
+            more, -1 and 1 without a 0, a NaN weight, a probability that is NaN or outside of
+            [0, 1].
+
+    >>> calibration_bins([0, 1, 1, 1], [0.25, 0.75, 1.0, 0.5], num_bins=2)
+    array([[2.  , 0.75, 1.  ],
+           [2.  , 1.75, 2.  ]])
+    >>> calibration_bins([0, 1, 1, 1], [0.25, 0.75, 1.0, 0.5], edges=[0.25, 0.75])[..., 0]
+    array([1., 2., 1.])
+    """
+    examples = binary_examples(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
+    if edges is None:
+        return sums_by_bin(examples, _uniform_edges(examples, num_bins))
+    return sums_by_bin(examples, as_edges(edges))
+
+
+def _uniform_edges(examples: Examples, num_bins: int) -> Array:
+    edges = np.linspace(0, 1, check_size(num_bins, "num_bins") + 1)[1:-1]
+    return edges.astype(float_dtype(examples))
+
+
+def edges_of(examples: Examples, num_bins: int, strategy: str) -> Array:
+    check_option(strategy, "strategy", ("uniform", "quantile"))
+    if strategy == "uniform":
+        return _uniform_edges(examples, num_bins)
+    return _quantile_edges(examples, num_bins=check_size(num_bins, "num_bins"))
+
+
+@compiled
+def _quantile_edges(examples: Examples, *, num_bins: int) -> Array:
+    """Find the edges `(..., B - 1)` at the quantiles j / B of the probabilities.
+
+    Write each example as often as it weighs, W rows by rising p: edge j is row
+    `floor((W - 1) j / B)`, from 0. Linear quantiles lie between that row and the next, where there
+    is no further example, so they make the same bins.
+    """
+    p, w = xp.broadcast_arrays(
+        lax.stop_gradient(examples.values), lax.stop_gradient(weights_of(examples))
+    )
+    if p.shape[-1] == 0:
+        return xp.zeros((*p.shape[:-1], num_bins - 1), p.dtype)
+    counts = w > 0
+    sorted_p, j = xp.where(counts, p, xp.inf), xp.arange(1, num_bins)
+    num_examples = counts.sum(-1, keepdims=True, dtype=xp.int32)
+    if examples.weights is None:
+        num_rows, sorted_p = num_examples, xp.sort(sorted_p, -1)
+        row_of_edge = _quantile_rows(num_rows, j, num_bins)
+    else:
+        sorted_p, w = lax.sort((sorted_p, xp.where(counts, w, 0)), num_keys=1)
+        # The running maximum, because sums in a tree may step back by a rounding.
+        rows_up_to = lax.cummax(xp.cumsum(w, -1), w.ndim - 1)
+        num_rows = rows_up_to[..., -1:]
+        rows = _quantile_rows(num_rows, j, num_bins)
+        row_of_edge = _positions(rows_up_to, rows, side="right", method="scan")
+    last = xp.maximum(num_examples - 1, 0)
+    edges = xp.take_along_axis(sorted_p, xp.clip(row_of_edge, 0, last).astype(xp.int32), -1)
+    # Weights that were normalised to a sum of 1 are no numbers of rows: all would be one row, all
+    # edges the least p.
+    return xp.where((num_rows < 2) & (num_examples > 1), xp.nan, edges)
+
+
+def _quantile_rows(num_rows: Array, j: Array, num_bins: int) -> Array:
+    """Compute `floor((W - 1) j / B)`, in parts that do not overflow int32 nor lose a fraction."""
+    whole = (num_rows - 1) // num_bins
+    remainder = (num_rows - 1) - whole * num_bins
+    return xp.maximum(whole * j + remainder * j // num_bins, 0)
+
+
+def _positions(ordered: Array, x: Array, **options: Any) -> Array:
+    """Find numbers `(..., n)` among ordered ones `(..., b)`, by `searchsorted`."""
+    search: Callable[..., Array] = partial(xp.searchsorted, **options)
+    if ordered.ndim == 1 and not on_device(ordered, x):
+        return search(ordered, x)
+    vectorize = jnp.vectorize if on_device(ordered, x) else partial(np.vectorize, otypes=[np.int64])
+    return vectorize(search, signature="(b),(n)->(n)")(ordered, x)
+
+
+@compiled
+def sums_by_bin(
+    examples: Examples, edges: Array, numbers: Array | None = None, *, num_clusters: int = 0
+) -> Array:
+    """Do as `calibration_bins` with edges `(..., B - 1)`; of clusters apart, `(..., C, B, 3)`."""
+    ids, p, *_ = examples
+    p = xp.where(is_probability(p) & ~xp.isnan(edges).any(-1, keepdims=True), p, xp.nan)
+    positions = _positions(*varying_alike(edges, p), side="left", method="scan_unrolled")
+    bin_ids = xp.where(xp.isnan(p), 0, positions.astype(xp.int32))
+    # By bin and truth, a row [1, p] of each example adds up to their weight and their sum of p.
+    axes = [("y_prob", bin_ids, edges.shape[-1] + 1), ("y_true", ids, 2)]
+    if numbers is not None:
+        axes = [("clusters", numbers, num_clusters), *axes]
+    rows = xp.stack([xp.ones_like(p), p], -1)
+    sums = count(axes, weights_of(examples), None, rows=rows, refuse_columns=False)
+    bins = xp.stack([sums[..., 0].sum(-1), sums[..., 1].sum(-1), sums[..., 1, 0]], -1)
+    return xp.where(xp.isnan(bins).any((-2, -1), keepdims=True), xp.nan, bins)
+
+
+def as_bins(bins: ArrayLike) -> Array:
+    sums = as_float(bins, "bins")
+    if sums.ndim < 2 or sums.shape[-1] != 3 or sums.shape[-2] == 0:
+        raise ValueError(
+            f"bins must have shape (..., B, 3), as calibration_bins returns them, got {sums.shape}."
+        )
+    return sums
