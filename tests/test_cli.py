@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 import jaxmetrics as jm
-from jaxmetrics.cli import _counted_files, _errors, _outputs, _rows, _sources
+from jaxmetrics.cli import _counted_files, _errors, _outputs, _rows, _tables
 from jaxmetrics.reports.formats import FORMATS
 from tests.command_line import Run, save, write
 
@@ -141,8 +141,8 @@ def test_files_in_many_batches(run: Run, tmp_path: Path, monkeypatch: pytest.Mon
     expected = np.zeros((20, 20))
     np.add.at(expected, (true, pred), weight)
     np.testing.assert_allclose(at_once[1]["confusion_matrix"], expected, rtol=1e-12)
-    monkeypatch.setattr(_sources, "BATCH_ROWS", 16)
-    monkeypatch.setattr(_sources, "BATCH_BYTES", 2**10)
+    monkeypatch.setattr(_tables, "BATCH_ROWS", 16)
+    monkeypatch.setattr(_tables, "BATCH_BYTES", 2**10)
     for path in [*paths, tmp_path / "x.npz"]:
         assert json.loads(run("report", path, "--json")[1]) == at_once[0]
         again = json.loads(run("report", path, "--json", "--weight", "w", "--prob", "p")[1])
@@ -432,7 +432,7 @@ def test_files_as_people_write_them(run: Run, tmp_path: Path) -> None:
 
 
 def counted_of(path: Path, **options: Any) -> _counted_files.Counted:
-    question = _rows.Question(_sources.Columns(**options.pop("columns", {})), **options)
+    question = _rows.Question(_rows.Columns(**options.pop("columns", {})), **options)
     return _counted_files.count_predictions([path], question)
 
 
@@ -441,9 +441,9 @@ class TestLargeFiles:
 
     @pytest.fixture(autouse=True)
     def small_batches(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(_sources, "BATCH_BYTES", 16)
-        monkeypatch.setattr(_sources, "BATCH_ROWS", 4)
-        monkeypatch.setattr(_sources, "_PIECE_ROWS", 16)
+        monkeypatch.setattr(_tables, "BATCH_BYTES", 16)
+        monkeypatch.setattr(_tables, "BATCH_ROWS", 4)
+        monkeypatch.setattr(_tables, "PIECE_ROWS", 16)
 
     @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet", ".npz"])
     def test_batches_are_rows(self, suffix: str, tmp_path: Path) -> None:
@@ -490,7 +490,7 @@ class TestLargeFiles:
         self, row: str, message: str, at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Wherever it is, and though there is more of it, the first is named by its row."""
-        monkeypatch.setattr(_sources, "MAX_CLASSES", 3)
+        monkeypatch.setattr(_tables, "MAX_CLASSES", 3)
         rows = ["a,b,1", "b,a,1", "", "c,c,1"] * 15
         bad = row if row.count(",") > 1 else f"{row},1"
         rows[at], rows[-1] = bad, bad
@@ -506,16 +506,16 @@ def test_columns_of_free_text_are_refused_at_once(
     suffix: str, late: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However late they turn out to be no classes, little is read beyond the rows that show it."""
-    monkeypatch.setattr(_sources, "BATCH_ROWS", 2**10)
-    monkeypatch.setattr(_sources, "_PIECE_ROWS", 2**12)
-    monkeypatch.setattr(_sources, "BATCH_BYTES", 2**14)
+    monkeypatch.setattr(_tables, "BATCH_ROWS", 2**10)
+    monkeypatch.setattr(_tables, "PIECE_ROWS", 2**12)
+    monkeypatch.setattr(_tables, "BATCH_BYTES", 2**14)
     answers = ["a"] * late + [f"answer {i}" for i in range(100_000)]
     frame = pl.DataFrame({"y_true": ["a", "b"] * (len(answers) // 2), "y_pred": answers})
     path, done = save(frame, tmp_path / f"x{suffix}"), [0]
     with pytest.raises(_errors.InputError) as error:
         _counted_files.count_predictions(
             [path],
-            _rows.Question(_sources.Columns()),
+            _rows.Question(_rows.Columns()),
             on_progress=lambda rows, _: done.append(rows),
         )
     expected = "'y_pred' is 'answer 4094', after 4096 other values: is it a column of classes?"
@@ -545,13 +545,13 @@ def test_two_million_rows(tmp_path: Path) -> None:
 def test_progress_counts_rows(
     suffix: str, total: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_sources, "BATCH_ROWS", 2)
-    monkeypatch.setattr(_sources, "BATCH_BYTES", 8)
+    monkeypatch.setattr(_tables, "BATCH_ROWS", 2)
+    monkeypatch.setattr(_tables, "BATCH_BYTES", 8)
     seen: list[tuple[int, int | None]] = []
     path = save(FRAME, tmp_path / f"x{suffix}")
     _counted_files.count_predictions(
         [path],
-        _rows.Question(_sources.Columns()),
+        _rows.Question(_rows.Columns()),
         on_progress=lambda done, total: seen.append((done, total)),
     )
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)

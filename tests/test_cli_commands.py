@@ -112,8 +112,8 @@ def test_disparities_in_every_format(run: Run, files: tuple[Path, Path], tmp_pat
 def test_the_greatest_difference_of_two_groups_is_that_of_newcombe() -> None:
     """Table II (a) of Newcombe (1998), Statistics in Medicine 17, method 10: 56/70 and 48/80."""
     share = jm.proportion_interval(np.array([56, 48]), np.array([70, 80]))
-    ends = (x.tolist() for x in share[:3])
-    values = [ReportedValue(*x, "wilson") for x in zip(*ends, strict=True)]
+    ends = zip(*(x.tolist() for x in share[:3]), strict=True)
+    values = [ReportedValue(value, low, high, "wilson") for value, low, high in ends]
     found = greatest_difference(values)
     assert found.value == pytest.approx(0.2)
     assert found.low == pytest.approx(0.0524, abs=5e-5)

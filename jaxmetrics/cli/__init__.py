@@ -17,6 +17,28 @@ except ImportError as error:
         f"jaxmetrics: the command line needs {error.name}: pip install 'jaxmetrics[cli]'"
     ) from None
 
+from jaxmetrics.cli._options import (
+    READ,
+    Cluster,
+    File,
+    Files,
+    Format,
+    Html,
+    Id,
+    Ignore,
+    Json,
+    Level,
+    MetricName,
+    PosLabel,
+    Pred,
+    Prob,
+    Score,
+    Separator,
+    StateOrFiles,
+    Threshold,
+    TrueColumn,
+)
+
 __all__ = ["main"]
 
 app = typer.Typer(
@@ -26,101 +48,6 @@ app = typer.Typer(
     no_args_is_help=True,
     help="Performance measures of classifiers, with intervals.",
 )
-
-_READ = (
-    ".csv, .tsv, .jsonl (.gz, .zst), .parquet, .arrow, .npz; a folder or glob of parts; - for"
-    " standard input"
-)
-
-File = Annotated[Path, typer.Argument(help=f"Predictions: {_READ}.", show_default=False)]
-True_ = Annotated[str, typer.Option("--true", help="Column of the true class.")]
-Pred = Annotated[
-    str | None,
-    typer.Option(
-        help="Column of the predicted class.",
-        show_default="y_pred, else what the probabilities say",
-    ),
-]
-Prob = Annotated[
-    str | None,
-    typer.Option(
-        help="Prefix of the columns of probabilities, prob_cat for class cat; or a column of lists,"
-        " an (n, K) array, or one column of the probability of the positive class."
-    ),
-]
-Score = Annotated[
-    str | None,
-    typer.Option(help="Column of scores of the positive class, of any scale: adds the ROC AUC."),
-]
-Threshold = Annotated[
-    float | None,
-    typer.Option(
-        help="Predict the positive class from this score, or probability, on.",
-        show_default="0.5 for one column of probabilities",
-    ),
-]
-PosLabel = Annotated[
-    str | None,
-    typer.Option(
-        help="Positive class, set against all others.", show_default="1 where it is needed"
-    ),
-]
-Cluster = Annotated[
-    str | None,
-    typer.Option(
-        help="Column of ids of examples that may be alike, as those of one patient: they are then"
-        " the independent units."
-    ),
-]
-Ignore = Annotated[
-    list[str] | None, typer.Option(help="Leave out rows with this label (repeatable).")
-]
-Separator = Annotated[
-    str | None,
-    typer.Option(
-        help="What separates the columns of text: ';', '\\t', ...",
-        show_default="a comma; a tab in .tsv",
-    ),
-]
-Id = Annotated[str | None, typer.Option(help="Column to join the rows by; without it, row by row.")]
-Level = Annotated[float, typer.Option(help="Level of the intervals.")]
-Files = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--output",
-        metavar="FILE",
-        help="Write the report to this file, as its suffix says (repeatable): .html (a page with"
-        " pictures), .json, .md (Markdown), .csv (one line per value).",
-    ),
-]
-StateOrFiles = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--output",
-        metavar="FILE",
-        help="Write to this file, as its suffix says (repeatable): the merged state to .npz, the"
-        " report to .html (a page with pictures), .json, .md (Markdown), .csv (one line per"
-        " value).",
-    ),
-]
-Html = Annotated[Path | None, typer.Option(help="Short for --output of a page, of any suffix.")]
-Json = Annotated[
-    str | None,
-    typer.Option(
-        help="Short for --output of JSON, of any suffix; without a name, or with -, to standard"
-        " output."
-    ),
-]
-Format = Annotated[
-    str, typer.Option(help="What is printed: text, markdown, json or csv.", metavar="FORMAT")
-]
-MetricName = Annotated[
-    str,
-    typer.Option(
-        help="accuracy, balanced_accuracy, macro_f1, weighted_f1, matthews_corrcoef or"
-        " cohen_kappa; with --pos-label also precision, recall, specificity or f1."
-    ),
-]
 
 
 def _print_version(is_wanted: bool) -> None:
@@ -143,7 +70,7 @@ def options(
 @app.command()
 def report(
     file: File,
-    true: True_ = "y_true",
+    true: TrueColumn = "y_true",
     pred: Pred = None,
     weight: Annotated[
         str | None, typer.Option(help="Column of weights (2 = the row written twice).")
@@ -226,13 +153,13 @@ def report(
 @app.command()
 def compare(
     file_a: Annotated[
-        Path, typer.Argument(metavar="A", help=f"Predictions: {_READ}.", show_default=False)
+        Path, typer.Argument(metavar="A", help=f"Predictions: {READ}.", show_default=False)
     ],
     file_b: Annotated[
         Path,
         typer.Argument(metavar="B", help="Others for the same examples.", show_default=False),
     ],
-    true: True_ = "y_true",
+    true: TrueColumn = "y_true",
     pred: Pred = None,
     prob: Prob = None,
     score: Score = None,
@@ -263,13 +190,13 @@ def compare(
 
     Rows are counted from 1, without the header.
     """
-    from jaxmetrics.cli import _commands
+    from jaxmetrics.cli import _commands, _comparing
 
     columns = _commands.Columns(true, pred, prob=prob, score=score, cluster=cluster, id=id)
     question = _commands.Question(columns, frozenset(ignore or ()), pos_label, threshold, separator)
     title = f"{_name(file_a)} and {_name(file_b)}"
     output = _commands.Output(level, title, files_to_write or (), json, html, format)
-    _commands.compare(file_a, file_b, question, rope, gate or (), output)
+    _comparing.compare(file_a, file_b, question, rope, gate or (), output)
 
 
 @app.command()
@@ -278,11 +205,11 @@ def leaderboard(
         list[Path],
         typer.Argument(
             metavar="FILE...",
-            help=f"Predictions for the same examples: {_READ.partition(';')[0]}.",
+            help=f"Predictions for the same examples: {READ.partition(';')[0]}.",
             show_default=False,
         ),
     ],
-    true: True_ = "y_true",
+    true: TrueColumn = "y_true",
     pred: Annotated[
         list[str] | None,
         typer.Option(
@@ -306,12 +233,12 @@ def leaderboard(
     """Rank classifiers on the same examples: ranks with intervals, tiers of those that cannot be
     told apart, how probably each is best, and the winner corrected for having been chosen.
     """
-    from jaxmetrics.cli import _commands
+    from jaxmetrics.cli import _commands, _comparing
 
     columns = _commands.Columns(true, None, cluster=cluster, id=id)
     question = _commands.Question(columns, frozenset(ignore or ()), pos_label, None, separator)
     output = _commands.Output(level, "Leaderboard", files_to_write or (), json, html, format)
-    _commands.leaderboard(files, pred or (), question, metric, output)
+    _comparing.leaderboard(files, pred or (), question, metric, output)
 
 
 @app.command()
@@ -332,7 +259,7 @@ def plan(
     ] = None,
     power: Annotated[float, typer.Option(help="Probability to show it.")] = 0.8,
     metric: MetricName = "accuracy",
-    true: True_ = "y_true",
+    true: TrueColumn = "y_true",
     pred: Pred = None,
     pos_label: PosLabel = None,
     id: Id = None,
@@ -349,17 +276,17 @@ def plan(
     """Say how many examples a test set needs: for an interval of a given width, or to show a
     difference between two classifiers.
     """
-    from jaxmetrics.cli import _commands
+    from jaxmetrics.cli import _commands, _comparing
 
     question = _commands.Question(
         _commands.Columns(true, pred, id=id), frozenset(ignore or ()), pos_label, None, separator
     )
     output = _commands.Output(level, "Plan", files_to_write or (), json, None, format)
     if half_width is not None and difference is None and len(files) == 1:
-        _commands.plan_width(files[0], question, metric, half_width, counts, output)
+        _comparing.plan_width(files[0], question, metric, half_width, counts, output)
     elif difference is not None and half_width is None and len(files) == 2:
         pair = files[0], files[1]
-        _commands.plan_difference(pair, question, metric, difference, power, output)
+        _comparing.plan_difference(pair, question, metric, difference, power, output)
     else:
         raise typer.BadParameter("give FILE --half-width H, or FILE B --difference D.")
 

@@ -11,9 +11,9 @@ from typing import IO, NamedTuple
 import numpy as np
 import polars as pl
 
-from jaxmetrics.cli import _sources
+from jaxmetrics.cli import _tables
 from jaxmetrics.cli._errors import InputError
-from jaxmetrics.cli._sources import ROW, Field
+from jaxmetrics.cli._tables import ROW, Field
 
 __all__: list[str] = []
 
@@ -102,7 +102,7 @@ class ArraySource:
             raise InputError(f"unequal lengths: {found}")
         total = max(lengths.values())
         row_bytes = sum(array.row_bytes for array in arrays.values())
-        size = max(1, min(_sources.BATCH_ROWS, 4 * _sources.BATCH_BYTES // max(row_bytes, 1)))
+        size = max(1, min(_tables.BATCH_ROWS, 4 * _tables.BATCH_BYTES // max(row_bytes, 1)))
         with ExitStack() as stack:
             files = {}
             for name, array in arrays.items():

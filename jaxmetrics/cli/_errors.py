@@ -11,7 +11,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import polars as pl
+try:
+    import polars as pl
+except ModuleNotFoundError as error:
+    raise SystemExit(
+        f"jaxmetrics: the command line needs {error.name}: pip install 'jaxmetrics[cli]'"
+    ) from None
 
 __all__: list[str] = []
 

@@ -7,7 +7,8 @@ import glob
 from pathlib import Path
 
 from jaxmetrics.cli._errors import InputError, named
-from jaxmetrics.cli._sources import BINARY, COMPRESSED, STANDARD_INPUT, TEXT, extension
+from jaxmetrics.cli._sources import BINARY, STANDARD_INPUT, TEXT, extension
+from jaxmetrics.cli._text import COMPRESSED
 
 __all__: list[str] = []
 

@@ -13,7 +13,8 @@ from jaxmetrics.cli._classes import Classes, all_classes, check_kinds, one_again
 from jaxmetrics.cli._errors import InputError, listed, named, shown
 from jaxmetrics.cli._inputs import parts_of
 from jaxmetrics.cli._rows import COUNTED, Predictions, Question
-from jaxmetrics.cli._sources import ROW, opened
+from jaxmetrics.cli._sources import opened
+from jaxmetrics.cli._tables import ROW
 
 __all__: list[str] = []
 

@@ -12,15 +12,8 @@ from jaxmetrics.cli._arrays import ArraySource
 from jaxmetrics.cli._classes import is_integer, is_number
 from jaxmetrics.cli._errors import InputError, listed, named, reading, shortened
 from jaxmetrics.cli._rows import Question
-from jaxmetrics.cli._sources import (
-    MAX_CLASSES,
-    TEXT,
-    ScannedSource,
-    Source,
-    extension,
-    opened,
-    opened_text,
-)
+from jaxmetrics.cli._sources import TEXT, ScannedSource, extension, opened, opened_text
+from jaxmetrics.cli._tables import MAX_CLASSES, Source
 
 __all__: list[str] = []
 

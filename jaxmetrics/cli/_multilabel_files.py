@@ -10,7 +10,8 @@ import polars as pl
 
 from jaxmetrics.cli._errors import InputError, listed, named, reading
 from jaxmetrics.cli._rows import as_numbers, guarded
-from jaxmetrics.cli._sources import ROW, Field, family_of, opened
+from jaxmetrics.cli._sources import opened
+from jaxmetrics.cli._tables import ROW, Field, family_of
 from jaxmetrics.reports.multilabel import LabelSums, label_sums
 
 __all__: list[str] = []

@@ -9,10 +9,10 @@ from typing import NoReturn, TypeVar
 import numpy as np
 import polars as pl
 
-from jaxmetrics.cli import _sources
+from jaxmetrics.cli import _tables
 from jaxmetrics.cli._classes import Classes, refusal_of, rest_of
 from jaxmetrics.cli._errors import InputError, listed, reading, shortened
-from jaxmetrics.cli._sources import ROW, Columns, Field, Source, column_of, family_of
+from jaxmetrics.cli._tables import ROW, Field, Source, column_of, family_of
 from jaxmetrics.reports.labels import are_probabilities
 
 __all__: list[str] = []
@@ -22,6 +22,24 @@ COUNTED = "counted"  # the column of batches that says which rows are not left o
 _LISTED = 12  # columns or values of a message
 
 _T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names columns or arrays by their role, and the prefix (NPZ: the array) of probabilities.
+
+    `pred` None means `y_pred`, or what the probabilities or the threshold say where the file has
+    none.
+    """
+
+    true: str = "y_true"
+    pred: str | None = None
+    weight: str | None = None
+    prob: str | None = None
+    score: str | None = None
+    group: str | None = None
+    cluster: str | None = None
+    id: str | None = None
 
 
 @dataclass(frozen=True)
@@ -140,8 +158,8 @@ class Predictions:
             message = refusal_of(label)
             if message is None and self.prob_classes and label not in self.prob_classes:
                 message = "a class for which there is no column of probabilities"
-            elif message is None and len(labels) == _sources.MAX_CLASSES:
-                message = f"after {_sources.MAX_CLASSES} other values: is it a column of classes?"
+            elif message is None and len(labels) == _tables.MAX_CLASSES:
+                message = f"after {_tables.MAX_CLASSES} other values: is it a column of classes?"
             if message is not None:
                 self.refuse(row, role, label, message)
             labels[label] = None
