@@ -730,6 +730,14 @@ ESTIMATES: dict[str, Row] = {
         cases=_pair,
         float32=1e-5,
     ),
+    "required_examples": Row(
+        call=lambda c: jm.required_examples(jm.accuracy, c, half_width=0.1),
+        cases=_TABLES,
+        float32=1e-5,
+    ),
+    "detectable_difference": Row(
+        call=lambda p: jm.detectable_difference(jm.accuracy, p, 500), cases=_paired, float32=1e-5
+    ),
     "leaderboard": Row(
         call=lambda y, p, **options: jm.leaderboard(
             key(), jm.accuracy, y, p, num_classes=K, num_samples=DRAWS, **options

@@ -470,7 +470,7 @@ def test_a_mean_named_as_a_figure_stands_beside_it() -> None:
 def test_probabilities_of_a_file_are_those_of_its_parts(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from jaxmetrics.cli import _commands, _sources
+    from jaxmetrics.cli import _commands, _counted_files, _rows, _tables
 
     rng = np.random.default_rng(0)
     prob = rng.dirichlet(np.ones(3), 50)
@@ -480,9 +480,15 @@ def test_probabilities_of_a_file_are_those_of_its_parts(
     ]
     path = tmp_path / "x.csv"
     path.write_text("\n".join(["y_true,p_z,p_x,p_y", *rows]) + "\n", encoding="utf-8")
-    whole = _commands._report_of_predictions(path, _sources.Columns(prob="p_"), [], 0.95)
-    monkeypatch.setattr(_sources, "BATCH_SIZE", 16)
-    parts = _commands._report_of_predictions(path, _sources.Columns(prob="p_"), [], 0.95)
+
+    def counted() -> jm.Report:
+        question = _rows.Question(_rows.Columns(prob="p_"))
+        found = _counted_files.count_predictions([path], question)
+        return _commands.report_of(found, found.classes(), None, None, 0.95)
+
+    whole = counted()
+    monkeypatch.setattr(_tables, "BATCH_BYTES", 256)
+    parts = counted()
     truth, rounded = (
         [row[0] for row in rows],
         np.array([row.split(",")[1:] for row in rows], float)[:, [1, 2, 0]],

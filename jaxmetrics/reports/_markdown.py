@@ -70,9 +70,14 @@ def _interval(x: ReportedValue) -> str:
     return f"{fraction(x.low)} to {fraction(x.high)}"
 
 
+def escaped(text: str) -> str:
+    """Escape what would be markup."""
+    return _MARKUP.sub(r"\\\1", text)
+
+
 def _escaped(names: Sequence[str], most: int = _LONGEST_NAME) -> list[str]:
     """Make names printable, and escape what would be markup in them."""
-    return [_MARKUP.sub(r"\\\1", name) for name in labels_of(names, most)]
+    return [escaped(name) for name in labels_of(names, most)]
 
 
 def _titles(names: Iterable[str]) -> list[str]:

@@ -178,14 +178,15 @@ class Report(ReportContents):
             counts, class_names=class_names, num_ignored=int(ignored), level=level
         )
         for statistic, table in tables.items():
-            report = report._with_findings(findings_of(statistic, table, report))
+            report = report.with_findings(findings_of(statistic, table, report))
         return report
 
     def with_probabilities(self, sums: ProbabilitySums) -> Report:
         """Add what the sums say of the probabilities of these examples."""
-        return self._with_findings(probability_findings(sums, self.class_names, self.level))
+        return self.with_findings(probability_findings(sums, self.class_names, self.level))
 
-    def _with_findings(self, found: Findings) -> Report:
+    def with_findings(self, found: Findings) -> Report:
+        """Add what else was found out about these examples."""
         overall = {**self.overall, **found.overall}
         per_class = {**self.per_class, **found.per_class}
         return replace(self, overall=overall, per_class=per_class, **found.tables)
@@ -372,7 +373,7 @@ def report(
     result = result.with_probabilities(probability_sums(*examples))
     if groups is None:
         return result
-    return result._with_findings(findings_of_clusters(*examples, groups, level))
+    return result.with_findings(findings_of_clusters(*examples, groups, level))
 
 
 def _checked_columns(y_prob: ArrayLike, n: int) -> np.ndarray:
