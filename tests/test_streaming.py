@@ -1056,7 +1056,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: jm.poisson_bootstrap(jm.mean_of("x"), seed=2**32), "seed must be a Python int from 0"),
     (lambda: jm.confidence_sequence(low=1, high=0), "low and high must be"),
     (lambda: jm.confidence_sequence(1.5), "level must be"),
-    (lambda: jm.confidence_sequence(method="betting"), "method must be"),
+    (lambda: jm.confidence_sequence(method="x"), "method must be"),  # type: ignore[arg-type]
     (
         lambda: jm.confidence_sequence().update(jm.confidence_sequence().init(), 1.0),
         r"values must have shape \(n,\)",
