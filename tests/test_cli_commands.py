@@ -244,6 +244,11 @@ def test_other_prevalences(run: Run, tmp_path: Path) -> None:
         code, _, err = run("report", path, "--counts", "--prevalence", given)
         assert code == 2
         assert message in err
+    text = run("report", path, "--counts", "--prevalence", "cat=0.95,dog=0.05")[1]
+    assert "of each class by likelihood, of recalls Wilson's" in text
+    for option in ("--prob", "--cluster"):
+        err = run("report", path, option, "x", "--prevalence", "cat=0.95,dog=0.05")[2]
+        assert "--prevalence restates counts: it takes no --prob or --cluster" in err
     absent = write(tmp_path / "y.csv", "cat,dog\n90,10\n0,0\n")
     err = run("report", absent, "--counts", "--prevalence", "cat=0.95,dog=0.05")[2]
     assert "nothing is known of class 'dog', which has no examples" in err
@@ -460,7 +465,7 @@ def test_formats_that_are_printed(run: Run, files: tuple[Path, Path]) -> None:
     assert run("report", files[0], "--format", "json")[1] == run("report", files[0], "--json")[1]
     code, _, err = run("report", files[0], "--format", "pdf")
     assert code == 2
-    assert "--format is one of text, json, markdown, csv, got 'pdf'" in err
+    assert "--format is one of text, markdown, json, csv, got 'pdf'" in err
 
 
 def test_a_terminal_is_told_what_takes_time(

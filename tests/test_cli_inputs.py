@@ -151,6 +151,10 @@ def test_parts_of_one_whole(run: Run, tmp_path: Path) -> None:
     assert matrix(run, tmp_path / "part-*") == COUNTS
     found = json.loads(run("report", tmp_path / "part-[013]*", "--json")[1])
     assert found["num_examples"] == 3
+    for whole in (tmp_path, tmp_path / "part-*"):
+        code, _, err = run("report", whole, "--output", tmp_path / "part-0.csv")
+        assert code == 2
+        assert "part-0.csv: --output would overwrite the input" in err
     write(tmp_path / "part-9.csv", "y_true,y_pred\na,a\n,b\n")
     code, _, err = run("report", tmp_path)
     assert code == 2

@@ -50,11 +50,14 @@ def report_predictions(
     """Run `jaxmetrics report FILE`."""
 
     def result() -> Report | GroupedReport:
+        shares, columns = _shares(prevalence), question.columns
+        if shares is not None and (columns.prob or columns.cluster):
+            raise InputError("--prevalence restates counts: it takes no --prob or --cluster")
         paths = parts_of(file)
         with progress() as on_progress:
             counted = count_predictions(paths, question, on_progress)
         with waiting("computing intervals"), refusals(file):
-            return _report_of(counted, _shares(prevalence), output.level)
+            return _report_of(counted, shares, output.level)
 
     deliver(result, output, (file,))
 
@@ -93,6 +96,7 @@ def report_of(
     shares: Mapping[str, float] | None,
     level: float,
 ) -> Report:
+    """Report on what was counted, of one group or of all rows."""
     report = Report.from_counts(
         counted.table(classes, group),
         class_names=classes.names,

@@ -37,6 +37,12 @@ def parts_of(path: Path) -> list[Path]:
     return [path]
 
 
+def mentioned(path: Path) -> list[Path]:
+    """List all files that may be read where a path is given, whatever their kind."""
+    inside = list(path.iterdir()) if path.is_dir() else []
+    return [path, *map(Path, glob.glob(str(path))), *inside]
+
+
 def _parts_in(folder: Path) -> list[Path]:
     """List the files of known kinds in a folder, without those that tools put beside them."""
     try:

@@ -16,6 +16,7 @@ import typer
 from jaxmetrics._files import replaced_file
 from jaxmetrics._wording import printable
 from jaxmetrics.cli._errors import InputError, refusals, shown
+from jaxmetrics.cli._inputs import mentioned
 from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.reports.formats import FORMATS, AnyReport, Writer
 
@@ -23,6 +24,12 @@ __all__: list[str] = []
 
 STANDARD_OUTPUT = "-"
 STATE = ".npz"  # the suffix of files of states
+PRINTED: dict[str, Callable[[AnyReport], str]] = {
+    "text": lambda report: report.to_text(),
+    "markdown": lambda report: report.to_markdown(),
+    "json": lambda report: report.to_json(),
+    "csv": lambda report: report.to_csv(),
+}
 
 
 _R = TypeVar("_R", bound=AnyReport)
@@ -45,7 +52,7 @@ class Output:
         title: of pages.
         files: to write, each in the format of its suffix.
         json, html: files to write in these formats, whatever their suffix; "-" prints JSON.
-        format: of what is printed, "text" or the suffix of a format.
+        format: of what is printed, one of `PRINTED`.
         has_state: whether there is a state, which files may be asked to hold.
     """
 
@@ -90,7 +97,10 @@ class Output:
         """Refuse a level that is none, unknown formats, and what would be overwritten."""
         with refusals("--level"):
             normal_quantile(self.level)
-        taken = {os.path.realpath(file): "the input" for file in inputs}
+        if self.format not in PRINTED:
+            raise InputError(f"--format is one of {', '.join(PRINTED)}, got {self.format!r}")
+        meant = (part for file in inputs for part in mentioned(file))
+        taken = {os.path.realpath(part): "the input" for part in meant}
         states = [("--output", file) for file in self.state_files]
         for option, file in [*states, *((x.option, x.file) for x in self.targets)]:
             path = os.path.realpath(file)
@@ -116,7 +126,7 @@ def deliver(result: Callable[[], _R], output: Output, inputs: Sequence[Path]) ->
             report = result()
             for file, writer in opened:
                 file.write(writer(report, output.title).encode("utf-8", "backslashreplace"))
-        sys.stdout.write(_printed(report, output))
+        sys.stdout.write(PRINTED[output.printed](report))
         sys.stdout.flush()
         return report
     except InputError as error:
@@ -125,18 +135,6 @@ def deliver(result: Callable[[], _R], output: Output, inputs: Sequence[Path]) ->
         raise  # who reads has seen enough
     except OSError as error:
         refuse(f"standard output: {error.strerror}")
-
-
-def _printed(report: AnyReport, output: Output) -> str:
-    writers = {
-        "text": report.to_text,
-        "json": report.to_json,
-        "markdown": report.to_markdown,
-        "csv": report.to_csv,
-    }
-    if output.printed not in writers:
-        raise InputError(f"--format is one of {', '.join(writers)}, got {output.printed!r}")
-    return writers[output.printed]()
 
 
 @contextmanager

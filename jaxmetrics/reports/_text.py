@@ -115,8 +115,10 @@ def _class_table(report: ReportContents, columns: Sequence[str], most_classes: i
 
 def _notes(report: ReportContents) -> list[str]:
     areas = ", of areas by a score test" if "roc_auc" in report.per_class else ""
+    methods = {x.method for column in report.per_class.values() for x in column}
+    of_classes = "by likelihood, of recalls Wilson's" if "likelihood" in methods else "Wilson's"
     return [
-        f"Intervals: {percent(report.level)}; of each class Wilson's{areas}.",
+        f"Intervals: {percent(report.level)}; of each class {of_classes}{areas}.",
         *(f"{capital(title_of(name))}: {note}" for name, note in report.notes.items()),
     ]
 

@@ -62,7 +62,7 @@ def greatest_difference(values: Sequence[ReportedValue]) -> ReportedValue:
     return ReportedValue(greatest, max(0.0, float(lower.max())), float(upper.max()), _METHOD)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class GroupedReport(TabularReport):
     """What was found out about groups of examples.
 
@@ -101,7 +101,8 @@ def grouped_report(
         f" {len(names)} groups",
         tables=_tables(total, groups, values, disparities),
         notes=[
-            f"Intervals: {percent(level)}. Each group is reported on by itself.",
+            f"Intervals: {percent(level)}. Each group is reported on by itself"
+            + (", as if groups shared no clusters." if total.num_clusters is not None else "."),
             *([_NOTE] if disparities else ["There is one group: nothing can be compared."]),
         ],
         content=_content(total, groups, disparities),
