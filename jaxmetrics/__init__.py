@@ -34,6 +34,9 @@ from jaxmetrics.intervals import *
 # classifiers on the same examples, compared
 from jaxmetrics.comparisons import *
 
+# how many examples, and what they can show
+from jaxmetrics.planning import *
+
 # states that add, over batches, devices and hosts
 from jaxmetrics.streaming import *
 

@@ -585,6 +585,10 @@ _paired = alone(
         "other": [[[60, 9], [6, 5]], [[3, 9], [4, 51]]],
     }
 )
+_judged: dict[str, Any] = {
+    "ordinary": (*_paired["ordinary"], np.array([[800, 120], [90, 990]])),
+    "other": (*_paired["other"], np.array([[700, 150], [40, 860]])),
+}
 _pair: dict[str, Any] = {
     "ordinary": (*_TABLES["ordinary"], *_TABLES["other"]),
     "other": (*_TABLES["other"], *_TABLES["ordinary"]),
@@ -665,6 +669,14 @@ ESTIMATES: dict[str, Row] = {
     "delta_method": Row(
         call=partial(jm.delta_method, jm.macro(jm.f1)), cases=_TABLES, float32=1e-5
     ),
+    **{
+        f"prediction_powered{variant}": Row(
+            call=partial(jm.prediction_powered, jm.macro(jm.f1), **_options),
+            cases=_judged,
+            float32=1e-5,
+        )
+        for variant, _options in (("", {}), (" delta", {"method": "delta"}))
+    },
     "delta_method logit": Row(
         call=partial(jm.delta_method, jm.recall, transform="logit"), cases=_TABLES, float32=1e-5
     ),
@@ -716,6 +728,14 @@ ESTIMATES: dict[str, Row] = {
         call=lambda a, b: jm.compare_unpaired(key(), jm.accuracy, a, b, method="delta"),
         cases=_pair,
         float32=1e-5,
+    ),
+    "required_examples": Row(
+        call=lambda c: jm.required_examples(jm.accuracy, c, half_width=0.1),
+        cases=_TABLES,
+        float32=1e-5,
+    ),
+    "detectable_difference": Row(
+        call=lambda p: jm.detectable_difference(jm.accuracy, p, 500), cases=_paired, float32=1e-5
     ),
     "leaderboard": Row(
         call=lambda y, p, **options: jm.leaderboard(

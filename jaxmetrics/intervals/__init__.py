@@ -33,6 +33,7 @@ from jaxmetrics.intervals.bootstraps import *
 from jaxmetrics.intervals.examples import *
 from jaxmetrics.intervals.posterior_draws import *
 from jaxmetrics.intervals.delta import *
+from jaxmetrics.intervals.judged import *
 from jaxmetrics.intervals.likelihoods import *
 from jaxmetrics.intervals.means import *
 from jaxmetrics.intervals.proportions import *
