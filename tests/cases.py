@@ -737,6 +737,11 @@ ESTIMATES: dict[str, Row] = {
     "detectable_difference": Row(
         call=lambda p: jm.detectable_difference(jm.accuracy, p, 500), cases=_paired, float32=1e-5
     ),
+    "simulated_error": Row(
+        call=lambda c: jm.simulated_error(key(), jm.f1, c, 300, num_samples=DRAWS),
+        cases=_TABLES,
+        **_random,
+    ),
     "leaderboard": Row(
         call=lambda y, p, **options: jm.leaderboard(
             key(), jm.accuracy, y, p, num_classes=K, num_samples=DRAWS, **options
