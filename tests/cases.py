@@ -669,14 +669,14 @@ ESTIMATES: dict[str, Row] = {
     "delta_method": Row(
         call=partial(jm.delta_method, jm.macro(jm.f1)), cases=_TABLES, float32=1e-5
     ),
-    **{
-        f"prediction_powered{variant}": Row(
-            call=partial(jm.prediction_powered, jm.macro(jm.f1), **_options),
-            cases=_judged,
-            float32=1e-5,
-        )
-        for variant, _options in (("", {}), (" delta", {"method": "delta"}))
-    },
+    "prediction_powered": Row(
+        call=partial(jm.prediction_powered, jm.macro(jm.f1)), cases=_judged, float32=1e-5
+    ),
+    "prediction_powered delta": Row(
+        call=partial(jm.prediction_powered, jm.macro(jm.f1), method="delta"),
+        cases=_judged,
+        float32=1e-5,
+    ),
     "delta_method logit": Row(
         call=partial(jm.delta_method, jm.recall, transform="logit"), cases=_TABLES, float32=1e-5
     ),
@@ -736,6 +736,9 @@ ESTIMATES: dict[str, Row] = {
     ),
     "detectable_difference": Row(
         call=lambda p: jm.detectable_difference(jm.accuracy, p, 500), cases=_paired, float32=1e-5
+    ),
+    "power": Row(
+        call=lambda p: jm.power(jm.accuracy, p, 500, difference=0.05), cases=_paired, float32=1e-5
     ),
     "simulated_error": Row(
         call=lambda c: jm.simulated_error(key(), jm.f1, c, 300, num_samples=DRAWS),

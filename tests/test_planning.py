@@ -89,7 +89,7 @@ def test_power_is_the_share_of_comparisons_that_show_it() -> None:
     found = jm.detectable_difference(jm.accuracy, PAIRED, n, power=float(planned))
     assert found == pytest.approx(difference, rel=1e-9)
     error = jm.simulated_error(0, jm.accuracy, PAIRED, n, paired=True)
-    assert error == pytest.approx(compared.difference.value.std(), rel=4 * 0.018)
+    assert error == pytest.approx(float(compared.difference.value.std()), rel=4 * 0.018)
 
 
 def clusters_of(table: np.ndarray, number: int, seed: int) -> np.ndarray:
@@ -105,18 +105,18 @@ def test_plans_of_clusters() -> None:
     n = jm.required_examples(metric, clusters_of(PILOT, 400, 0), half_width=width, cluster_axis=-3)
     tests = clusters_of(PILOT, 300 * round(n), 1).reshape((300, -1, 3, 3))
     estimates = jm.delta_method(metric, jnp.asarray(tests), cluster_axis=-3)
-    found = ((estimates.high - estimates.low) / 2).mean()
+    found = float(((estimates.high - estimates.low) / 2).mean())
     # The pilot's error of 400 clusters errs by some 4 %.
     assert n * (found / width) ** 2 == pytest.approx(n, rel=0.1)
     error = jm.simulated_error(0, metric, clusters_of(PILOT, 400, 0), round(n), cluster_axis=-3)
-    assert error == pytest.approx(estimates.value.std(), rel=0.15)
+    assert error == pytest.approx(float(estimates.value.std()), rel=0.15)
 
     pairs = clusters_of(PAIRED, 400, 2)
     options: dict[str, Any] = {"cluster_axis": -4}
     planned = jm.power(jm.accuracy, pairs, 60, difference=0.08, **options)
     drawn = clusters_of(PAIRED, 1000 * 60, 3).reshape((1000, 60, 2, 2, 2))
     compared = jm.compare(0, jm.accuracy, jnp.asarray(drawn), method="delta", **options)
-    error = compared.difference.value.std()
+    error = float(compared.difference.value.std())
     truth = float(jm.accuracy(PAIRED.sum(2)) - jm.accuracy(PAIRED.sum(1)))
     shown = (compared.difference.low > truth - 0.08).mean()  # as if the truth were 0.08
     assert abs(shown - planned) < 0.08
