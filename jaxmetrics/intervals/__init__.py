@@ -12,6 +12,7 @@ batch: `(..., K, K)` gives estimates of shape `(..., *shape of the array)`.
 - `posterior` asks which metrics are plausible, given the counts and a prior: also where no error
   was seen. With many classes of few examples the prior outweighs the counts.
 - `delta_method` differentiates the metric; nothing is drawn.
+- `prediction_powered` adds to few examples with truth many that only a judge labelled.
 - `Likelihood()`, `Delta(transform)`, `BCa(key)`, `Posterior(key)`, ... are these as values, to hand
   to what needs a method.
 - `proportion_interval` is for fractions of examples, `mean_interval` for means.
