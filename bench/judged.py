@@ -15,7 +15,7 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +34,8 @@ TIMES = (1, 10, 100)  # as many judged examples
 
 FRACTIONS = {name: coverage.FRACTIONS[name] for name in ("accuracy", "macro_f1")}
 COEFFICIENTS = {"matthews_corrcoef": jm.matthews_corrcoef}
-METHODS = ("likelihood", "delta")
+Method: TypeAlias = Literal["likelihood", "delta"]
+METHODS: tuple[Method, ...] = ("likelihood", "delta")
 
 
 def fractions(counts: Any) -> dict[str, Any]:
@@ -77,7 +78,7 @@ def samples(design: Design, size: int) -> tuple[jax.Array, jax.Array]:
     return jnp.asarray(labelled), jnp.asarray(judged.reshape(size, *of_judge.shape))
 
 
-def estimates(method: str, labelled: jax.Array, judged: jax.Array) -> Estimates:
+def estimates(method: Method, labelled: jax.Array, judged: jax.Array) -> Estimates:
     """Estimate metrics of A and of A - B from both samples; the delta method with its scales."""
     both: dict[str, Any] = {"method": method}
     of_a = labelled.sum(-1), judged.sum(-1)
@@ -90,18 +91,18 @@ def estimates(method: str, labelled: jax.Array, judged: jax.Array) -> Estimates:
     return alone | {f"difference of {name}": x for name, x in differences.items()}
 
 
-def estimates_from_truth(method: str, labelled: jax.Array) -> Estimates:
+def estimates_from_truth(method: Method, labelled: jax.Array) -> Estimates:
     """Estimate the same without a judge."""
-    pairs = labelled.sum(2)
+    pairs = np.asarray(labelled.sum(2))
     by_delta = coverage.by_delta_transformed
     alone = (
-        jm.likelihood_interval(metrics, pairs.sum(-1))
+        jm.likelihood_interval(metrics, jnp.asarray(pairs.sum(-1)))
         if method == "likelihood"
         else {
             name: x for name, x in by_delta(pairs.sum(-1), coverage.LEVEL).items() if name in NAMES
         }
     )
-    compared = jm.compare(0, metrics, pairs, method=method)
+    compared = jm.compare(0, metrics, jnp.asarray(pairs), method=method)
     return alone | {f"difference of {name}": x.difference for name, x in compared.items()}
 
 

@@ -62,9 +62,11 @@ def prediction_powered(
     be as bad as it likes, but must not have been fitted to these examples.
 
     Simulated for n of 50 to 2000, N of n to 100 n, 2 and 3 classes and judges with a kappa of 0 to
-    .95 (`bench/judged.py`), `"likelihood"` covered in COVERS; the more so the fewer errors
-    of the judge were seen. `"delta"`, on the scales of logits and atanh, came down to DELTA where
-    a judge with a kappa of .95 met 50 truths, most of which showed none.
+    .95 (`bench/judged.py`): `"likelihood"` covered in 94 to 100 %, the more the fewer errors of the
+    judge were seen, and `"delta"`, on its scales, in 81 to 97 %, 94 to 96 % with 2000 truths. With
+    a kappa of .8 or more and N of 10 n or more, intervals of 2000 truths were 0.29 to 0.77 times as
+    wide as from truth alone. With 50, those by likelihood were 0.56 to 1.10 times as wide, and with
+    a judge that knows nothing up to 1.04 times; by the delta method never wider.
 
     Args:
         metric: as for `delta_method`.
