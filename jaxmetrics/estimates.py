@@ -10,7 +10,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from jaxmetrics._namespaces import Array, special, xp
+from jaxmetrics._printing import Printed
 from jaxmetrics._validation import check_level, check_option
+from jaxmetrics._wording import interval
 
 __all__ = ["Estimate"]
 
@@ -35,19 +37,55 @@ SCALES = {
 }
 
 
-class Estimate(NamedTuple):
-    """A value, the ends of its interval and its standard error: arrays of one shape.
-
-    `num_undefined` counts the replicates in which the metric was NaN or infinite; it is 0 where
-    nothing was drawn. These replicates are left out of the other figures, so that the interval
-    holds for test sets in which the metric is defined.
-    """
-
+class _Estimate(NamedTuple):
     value: Array
     low: Array
     high: Array
     standard_error: Array
     num_undefined: Array
+
+
+class Estimate(Printed, _Estimate):
+    """Hold a value, the ends of its interval and its standard error: arrays of one shape.
+
+    `num_undefined` counts the replicates in which the metric was NaN or infinite; it is 0 where
+    nothing was drawn. These replicates are left out of the other figures, so that the interval
+    holds for test sets in which the metric is defined.
+
+    It prints as people read it, with as many decimals as the interval deserves, or as a format
+    says; of a batch, `print` makes a table. `float` gives the value; `to_dict` and `to_frame` give
+    all numbers.
+
+    >>> import jaxmetrics as jm
+    >>> accuracy = jm.proportion_interval(80, 94)
+    >>> accuracy
+    0.851 [0.765, 0.909]
+    >>> f"{accuracy:.1%}", float(accuracy) > 0.85
+    ('85.1% [76.5%, 90.9%]', True)
+    >>> recalls = jm.proportion_interval([90, 1995], [100, 2000])
+    >>> recalls
+    2 estimates: 0.900 [0.826, 0.945]; 0.9975 [0.9942, 0.9989]
+    >>> print(recalls)
+       value [low, high]
+    0  0.900 [0.826, 0.945]
+    1  0.9975 [0.9942, 0.9989]
+    >>> recalls.to_dict()["low"]
+    [0.825634, 0.994160]
+    """
+
+    __slots__ = ()
+    _plural = "estimates"
+
+    def __float__(self) -> float:
+        """Return the value, if it is one number."""
+        if np.shape(self.value) != ():
+            raise TypeError(f"only one estimate is a float, got shape {np.shape(self.value)}.")
+        return float(self.value)
+
+    def _cells(self, spec: str) -> dict[str, str]:
+        text = interval(self.value, self.low, self.high, spec)
+        undefined = f" ({self.num_undefined:g} replicates undefined)" if self.num_undefined else ""
+        return {"value [low, high]": text + undefined}
 
 
 def normal_quantile(level: float) -> float:
@@ -60,7 +98,9 @@ def check_transform(transform: str | None) -> None:
         check_option(transform, "transform", tuple(SCALES))
 
 
-def normal_estimate(value: Array, error: Array, z: float, transform: str | None = None) -> Estimate:
+def normal_estimate(
+    value: Array, error: Array, z: Array | float, transform: str | None = None
+) -> Estimate:
     low, high = _normal_interval(value, z * error, transform)
     return Estimate(value, low, high, error, xp.zeros(np.shape(value), xp.int32))
 

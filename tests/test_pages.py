@@ -8,6 +8,7 @@ import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -122,6 +123,68 @@ def test_pages_load_nothing(pages: tuple[str, str]) -> None:
         assert _pages._INK not in page  # all of it has become the colour of the page's text
 
 
+ODD_NAMES = [
+    "#010203",
+    "fill: #010203",
+    '<svg style="fill: #010203">',
+    "]]> -->",
+    "a\x00\x1b[31m\n\x9b",
+]
+ODD_NAMES += ["\u202eright to left", "שלום", "👨‍👩‍👧", "$\\frac{", "z" * 1_000_000]
+
+
+@pytest.fixture(scope="module")
+def odd_pages() -> tuple[str, str]:
+    """Of classes whose names would change the page, or their pictures."""
+    rng = np.random.default_rng(0)
+    y, prob = rng.integers(0, 10, 400), rng.dirichlet(np.ones(10), 400)
+    report = jm.report(y, prob.argmax(1), y_prob=prob, class_names=ODD_NAMES)
+    compared = jm.comparison_report(
+        y, y, prob.argmax(1), class_names=ODD_NAMES, names=("\x1b", "\n")
+    )
+    return report.to_html(title="\x1b[31m"), compared.to_html()
+
+
+def test_names_change_neither_page_nor_pictures(odd_pages: tuple[str, str]) -> None:
+    for page in odd_pages:
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e]", page)
+        assert len(page) < 500_000
+        shown = _Text(page).text
+        assert r"a\x00\x1b[31m\n\x9b" in shown
+        assert r"\u202eright to left" in shown
+        pictures = re.findall("<svg.*?</svg>", page, re.DOTALL)
+        trees = [ElementTree.fromstring(picture) for picture in pictures]  # well-formed
+        texts = {
+            text.text for tree in trees for text in tree.iter("{http://www.w3.org/2000/svg}text")
+        }
+        assert {"#010203", "fill: #010203", "]]> -->", "$\\frac{", "z" * 12 + "… 10"} <= texts
+        assert not any(_pages._INK in "".join(re.findall("<[^!>]*>", x)) for x in pictures)
+
+
+def test_a_class_named_as_the_ink() -> None:
+    ink, other = (
+        _pages._matrix_pictures(np.array([[9, 1], [2, 8]]), (name, "b"))
+        for name in (_pages._INK, "#010204")
+    )
+    assert [picture.replace(_pages._INK, "#010204") for picture in ink] == other
+
+
+def test_names_have_a_direction_of_their_own(pages: tuple[str, str]) -> None:
+    for page, most in zip(pages, (6, 3), strict=True):
+        names = re.findall("<bdi>(.*?)</bdi>", page)
+        assert {html.unescape(name) for name in names} >= set(NAMES)
+        assert len(names) >= most
+
+
+def test_mistakes_are_told_in_the_order_of_what_is_told_of_them() -> None:
+    counts = np.array([[900, 20, 15], [17, 100, 0], [0, 2, 11]])
+    page = _Text(jm.Report.from_counts(counts).to_html()).text
+    assert re.findall(r": (\d+) times?", page) == ["20", "17", "15", "2"]
+    assert "taken for 1 : 20 times , 2.1 % of 935" in page
+    once = _Text(jm.Report.from_counts([[9, 1], [0, 9]]).to_html()).text
+    assert "1 time ," in once
+
+
 def test_the_same_page_each_time(
     report: jm.Report,
     pages: tuple[str, str],
@@ -136,7 +199,7 @@ def test_worst_first() -> None:
     page = _Text(jm.Report.from_counts(counts, class_names=["a", "b", "c"]).to_html()).text
     low, high = (100 * float(x) for x in jm.proportion_interval(9, 39)[1:3])
     told = " ".join(re.findall(r"[\w.%]+", page))
-    assert f"b taken for a 9 of 39 times 23.1 % {low:.1f} to {high:.1f} %" in told
+    assert f"b taken for a 9 times 23.1 % of 39 {low:.1f} to {high:.1f} %" in told
     assert told.index("b taken for a") < told.index("a taken for c")
     # Examples, false negatives, false positives.
     rows = [page.index(row) for row in (" a 54 4 9 ", " b 39 9 0 ", " c 20 0 4 ")]
@@ -193,6 +256,8 @@ addEventListener("load", () => {
     width: innerWidth,
     overflow: root.scrollWidth - root.clientWidth,
     wide: all("body *").filter((x) => !x.closest("table, svg") && box(x).right > innerWidth + 1).map((x) => x.outerHTML),
+    scrolled: all(".wide").filter((x) => x.scrollWidth > x.clientWidth + 1).map((x) => x.outerHTML),
+    used: Math.min(...all("table").map((x) => box(x).right / innerWidth)),
     cut: all("svg").filter((x) => all("text", x).some((text) => leaves(box(text), box(x)))).map((x) => x.ariaLabel),
     background: getComputedStyle(document.body).backgroundColor,
   });
@@ -225,18 +290,24 @@ needs_browser = pytest.mark.skipif(
 
 @needs_browser
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("width", [360, 390, 700, 1200])
 def test_nothing_overflows_and_the_console_is_silent(
-    width: int, dark: bool, pages: tuple[str, str], tmp_path: Path
+    width: int,
+    dark: bool,
+    pages: tuple[str, str],
+    odd_pages: tuple[str, str],
+    tmp_path: Path,
 ) -> None:
-    for page in pages:
+    for page in pages + odd_pages:
         seen, messages = look(page, width, dark, tmp_path)
         assert messages == []
+        assert seen.pop("used") > 0.9  # the frame has a bar to scroll
         background = "rgb(21, 23, 26)" if dark else "rgb(255, 255, 255)"
         assert seen == {
             "width": width,
             "overflow": 0,
             "wide": [],
+            "scrolled": [],
             "cut": [],
             "background": background,
         }
@@ -245,9 +316,11 @@ def test_nothing_overflows_and_the_console_is_silent(
 @needs_browser
 def test_the_browser_would_notice(tmp_path: Path) -> None:
     picture = '<svg width="50" height="20" aria-label="small"><text x="0" y="15">much too long for it</text></svg>'
-    page = f'<body><p style="width: 500px">wide</p>{picture}<script>console.error("loud")</script></body>'
+    table = '<div class="wide" style="overflow: auto"><p style="width: 500px">wide</p></div>'
+    page = f'<body><p style="width: 500px">wide</p>{table}{picture}<script>console.error("loud")</script></body>'
     seen, messages = look(page, 360, False, tmp_path)
     assert seen["overflow"] > 0
-    assert len(seen["wide"]) == 1
+    assert len(seen["wide"]) == 2
+    assert len(seen["scrolled"]) == 1
     assert seen["cut"] == ["small"]
     assert "loud" in messages[0]

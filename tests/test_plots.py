@@ -77,9 +77,8 @@ def test_precision_and_recall_with_a_band(tmp_path: Any) -> None:
         jm.precision_recall_curve(y, prob),
         replicates=jm.precision_recall_curve(y, prob, sample_weight=weights),
     )
-    assert (
-        axes.lines[0].get_label() == f"average precision {float(jm.average_precision(y, prob)):.3f}"
-    )
+    average = float(jm.average_precision(y, prob))
+    assert axes.lines[0].get_label() == f"average precision {average:.3f}, chance {y.mean():.3f}"
     assert len(axes.collections) == 1
     axes.figure.savefig(tmp_path / "precision_recall.png")
 
@@ -108,7 +107,7 @@ def test_curves_that_cannot_be_drawn() -> None:
     with pytest.raises(ValueError, match="without batch axes"):
         plots.roc(jm.roc_curve(y, prob, sample_weight=weights))
     with pytest.raises(TypeError, match="curve must be a RocCurve, got PrecisionRecallCurve"):
-        plots.roc(jm.precision_recall_curve(y, prob))  # type: ignore[arg-type]
+        plots.roc(jm.precision_recall_curve(y, prob))
     with pytest.raises(ValueError, match="undefined"):
         plots.roc(jm.roc_curve(np.ones(400, int), prob))
     with pytest.raises(ValueError, match="one batch axis"):
@@ -133,7 +132,7 @@ def test_mistakes_raise(arguments: dict[str, Any], message: str) -> None:
 def test_confusion_matrix_in_colours_and_numbers(tmp_path: Any) -> None:
     pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
     counts = np.array([[90, 10, 0], [5, 20, 0], [0, 0, 0]])
-    axes: Any = plots.confusion_matrix(counts, ["cat", "dog", "fish"])
+    axes: Any = plots.confusion_matrix(counts, class_names=["cat", "dog", "fish"])
     np.testing.assert_allclose(
         axes.images[0].get_array(), np.array([[9.0, 1, 0], [2, 8, 0], [0, 0, 0]]) / 10
     )
@@ -186,18 +185,173 @@ def test_estimates_and_differences_below_each_other(tmp_path: Any) -> None:
         ),
         (lambda: plots.confusion_matrix(np.eye(2), numbers="percent"), "numbers must be"),  # type: ignore[arg-type]
         (
-            lambda: plots.confusion_matrix(np.eye(2), ["a"]),
+            lambda: plots.confusion_matrix(np.eye(2), class_names=["a"]),
             "class_names must be one name each: expected 2, got 1",
         ),
-        (lambda: plots.intervals({"a": 1}), "dict of Estimates"),  # type: ignore[dict-item]
+        (lambda: plots.intervals({"a": 1}), "dict of Estimates"),
         (lambda: plots.intervals({}), "at least one"),
         (
             lambda: plots.intervals({"a": jm.delta_method(jm.recall, COUNTS[0])}),
             "of one number each",
         ),
-        (lambda: plots.difference({"a": 1}), "dict of Comparisons"),  # type: ignore[dict-item]
+        (lambda: plots.difference({"a": 1}), "dict of Comparisons"),
     ],
 )
 def test_mistakes_of_tables_are_named(call: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         call()
+
+
+def test_data_are_drawn_as_their_curves_are(programs: list[str]) -> None:
+    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
+    y, prob, _ = problem()
+    for draw, curve_of in (
+        (plots.roc, jm.roc_curve),
+        (plots.precision_recall, jm.precision_recall_curve),
+        (plots.reliability, jm.calibration_curve),
+    ):
+        ours: Any = draw(y.tolist(), prob.tolist(), name="A")
+        theirs: Any = draw(curve_of(y.tolist(), prob.tolist()), name="A")
+        for a, b in zip(ours.lines, theirs.lines, strict=True):
+            np.testing.assert_array_equal(a.get_xydata(), b.get_xydata())
+        assert ours.lines[0].get_label() == theirs.lines[0].get_label()
+    assert programs == []
+    with pytest.raises(TypeError, match="curve must be a RocCurve, got list"):
+        plots.roc([0, 1])
+    with pytest.raises(ValueError, match="without batch axes"):
+        plots.roc(y, np.stack([prob, prob]))
+
+
+def test_labels_are_counted(programs: list[str]) -> None:
+    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
+    true, pred = ["dog", "cat", "dog", "cat", "cat"], ["dog", "cat", "cat", "cat", "dog"]
+    axes: Any = plots.confusion_matrix(true, pred)
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["cat", "dog"]
+    assert [text.get_text() for text in axes.texts] == ["2", "1", "1", "1"]
+    axes = plots.confusion_matrix(true, pred, class_names=["dog", "cat", "cow"])
+    assert [text.get_text() for text in axes.texts] == ["1", "1", "0", "1", "2", "0", "0", "0", "0"]
+    ids: Any = plots.confusion_matrix(np.array([0, 1, 3]), np.array([0, 3, 3]))
+    assert [label.get_text() for label in ids.get_yticklabels()] == ["0", "1", "3"]  # as in reports
+    named: Any = plots.confusion_matrix([0, 1, 1], [0, 1, 0], class_names=["no", "yes"])
+    assert [label.get_text() for label in named.get_yticklabels()] == ["no", "yes"]
+    assert programs == []
+    with pytest.raises(ValueError, match=r"counts \(K, K\) stand alone, and take names by class_n"):
+        plots.confusion_matrix(np.eye(2), ["a", "b"])
+    with pytest.raises(ValueError, match="no examples to count"):
+        plots.confusion_matrix([-1], [-1])
+    with pytest.raises(ValueError, match=r"y_pred\[1\] is 'cow', which is not one of class_names"):
+        plots.confusion_matrix(["cat", "dog"], ["cat", "cow"], class_names=["cat", "dog"])
+
+
+def test_intervals_of_a_batch_and_of_a_report() -> None:
+    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
+    recalls = jm.proportion_interval(np.diagonal(COUNTS[0]), COUNTS[0].sum(1))
+    axes: Any = plots.intervals(recalls, ["cat", "dog"])
+    bars = np.array([segment[:, 0] for segment in axes.collections[0].get_segments()])
+    np.testing.assert_array_equal(bars, np.stack([recalls.low, recalls.high], -1))
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["cat", "dog"]
+    report = jm.Report.from_counts(COUNTS[0], class_names=["cat", "dog"])
+    same: Any = plots.intervals(report["recall"])
+    np.testing.assert_allclose(
+        [segment[:, 0] for segment in same.collections[0].get_segments()], bars
+    )
+    alone: Any = plots.intervals({"rate": report["no_information_rate"]})  # which has no interval
+    assert alone.lines[0].get_xdata() == [report["no_information_rate"].value]
+    one: Any = plots.intervals(jm.proportion_interval(9, 10))
+    assert [label.get_text() for label in one.get_yticklabels()] == [""]
+    with pytest.raises(ValueError, match="names must be one name each: expected 2, got 1"):
+        plots.intervals(recalls, ["cat"])
+    with pytest.raises(ValueError, match="of one number each"):
+        plots.intervals(jm.Estimate(*np.zeros((5, 2, 2))))
+
+
+def test_a_single_comparison() -> None:
+    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
+    comparison = jm.compare_unpaired(0, jm.accuracy, COUNTS[0], [[80, 20], [9, 91]])
+    axes: Any = plots.difference(comparison)
+    assert axes.texts[0].get_text() == f"P(A > B) = {comparison.probability_better:.3f}"
+    assert [label.get_text() for label in axes.get_yticklabels()] == [""]
+
+
+def board_of(size: int, n: int) -> jm.Leaderboard:
+    """Classifiers in three groups, which differ between them only."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, n)
+    accuracies = np.repeat([0.9, 0.7, 0.4], -(-size // 3))[:size]
+    preds = np.where(rng.random((size, n)) < accuracies[:, None], truth, (truth + 1) % 3)
+    return jm.leaderboard(0, jm.accuracy, truth, preds, num_classes=3, method=jm.Delta())
+
+
+def test_a_leaderboard_by_tiers_in_words(tmp_path: Any) -> None:
+    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
+    board, names = board_of(7, 3000), [*"ABCDEFG"]
+    assert board.tiers.tolist() == [1, 1, 1, 2, 2, 2, 3]
+    axes: Any = plots.leaderboard(board, names, xlabel="accuracy")
+    shown = [label.get_text() for label in axes.get_yticklabels()]
+    order = np.lexsort((-board.estimates.value, board.tiers))
+    assert shown == [names[i] for i in order]
+    assert shown[0] == names[int(board.winner)]
+    bars = np.array([segment[:, 0] for segment in axes.collections[0].get_segments()])
+    np.testing.assert_array_equal(bars[:, 0], board.estimates.low[order])
+    told = [" ".join(text.get_text().split()) for text in axes.texts]
+    first, second = ("{}, {} and {}".format(*shown[i : i + 3]) for i in (0, 3))
+    assert told == [
+        f"{first} cannot be told apart.",
+        f"{second} cannot be told apart; each is shown to be worse than one above.",
+        "G is shown to be worse than one above.",
+    ]
+    diamond = next(line for line in axes.lines if line.get_marker() == "d")
+    assert diamond.get_xdata() == [board.winner_estimate.value]
+    axes.figure.savefig(tmp_path / "leaderboard.png")
+    with pytest.raises(TypeError, match="board must be a Leaderboard, got Estimate"):
+        plots.leaderboard(board.estimates)  # type: ignore[arg-type]
+
+
+def test_the_first_of_many_classifiers_are_drawn() -> None:
+    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
+    axes: Any = plots.leaderboard(board_of(60, 300))
+    assert len(axes.get_yticklabels()) == 50
+    assert axes.get_title() == "the first 50 of 60"
+
+
+ODD_NAMES = ["$\\frac{", "_hidden", "a\x1b[31m\n", "#010203", "back\\slash", "z" * 1_000_000]
+
+
+def test_names_are_drawn_as_they_are(tmp_path: Any) -> None:
+    """Neither a formula, nor a colour, nor more than fits."""
+    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
+    shown = [*ODD_NAMES[:2], r"a\x1b[31m\n", *ODD_NAMES[3:5]]
+    matrix: Any = plots.confusion_matrix(np.eye(6), class_names=ODD_NAMES)
+    recalls = jm.proportion_interval(np.arange(6), np.full(6, 9))
+    forest: Any = plots.intervals(recalls, ODD_NAMES)
+    violin: Any = plots.balanced_accuracy_violin(COUNTS[[0] * 6], ODD_NAMES)
+    for labels in (matrix.get_xticklabels(), forest.get_yticklabels(), violin.get_xticklabels()):
+        assert [label.get_text() for label in labels][:5] == shown
+        assert max(len(label.get_text()) for label in labels) <= 40
+    y, prob, _ = problem()
+    curves: Any = None
+    for name in ODD_NAMES:
+        curves = plots.roc(y, prob, name=name, ax=curves)
+    texts = [text.get_text().strip() for text in curves.get_legend().get_texts()]
+    assert [text.split(", AUC")[0] for text in texts[:5]] == shown
+    assert texts[-1] == "chance"
+    compared = jm.compare_unpaired(0, jm.accuracy, COUNTS[0], COUNTS[2])
+    difference: Any = plots.difference(dict.fromkeys(ODD_NAMES, compared))
+    board: Any = plots.leaderboard(board_of(6, 300), ODD_NAMES)
+    for i, axes in enumerate((matrix, forest, violin, curves, difference, board)):
+        axes.figure.savefig(tmp_path / f"{i}.png")  # a formula that is none would raise
+
+
+def test_one_entry_explains_each_line() -> None:
+    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
+    y, prob, _ = problem()
+    axes: Any = None
+    for i in range(3):
+        axes = plots.precision_recall((y + (i == 2)) % 2, prob, name=f"{i}", ax=axes)
+    texts = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert len(texts) == 3
+    assert [text.split("chance ")[1] for text in texts] == [
+        f"{y.mean():.3f}",
+        f"{y.mean():.3f}",
+        f"{1 - y.mean():.3f}",
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
@@ -12,8 +12,10 @@ import numpy as np
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import HostKey, KeyLike, as_key
 from jaxmetrics._namespaces import Array, custom_jvp, lax, xp
+from jaxmetrics._printing import Members, Printed, is_known_number, members_of
 from jaxmetrics._roots import root
 from jaxmetrics._validation import ArrayLike, as_float, check_level
+from jaxmetrics._wording import interval
 from jaxmetrics.betas import _convolutions, _splines, distributions
 from jaxmetrics.betas._convolutions import SumDistribution
 from jaxmetrics.betas._splines import Spline
@@ -56,8 +58,24 @@ def _average_of_means(parameters: Array) -> tuple[Array, Array]:
     return high, (mean - high[..., None] + error).mean(-1)
 
 
+class _Moments(NamedTuple):
+    mean: Array
+    low: Array
+    high: Array
+    standard_deviation: Array
+
+
+class _Summary(Printed, _Moments):
+    """What is printed of a `BetaAverage`."""
+
+    __slots__ = ()
+
+    def _cells(self, spec: str) -> dict[str, str]:
+        return {"mean [low, high]": interval(self.mean, self.low, self.high, spec)}
+
+
 @jax.tree_util.register_pytree_node_class
-class BetaAverage:
+class BetaAverage(Printed):
     """Hold the distribution of `(A_1 + ... + A_k) / k`, A_i ~ Beta(alpha_i, beta_i) independent.
 
     The convolution is done once, here; each method then reads a spline. For k = 1 it is the beta
@@ -76,11 +94,17 @@ class BetaAverage:
     within 1e-4 (usually 1e-6) plus the effect of the last digit of x, `pdf(x) ulp(x)`: 0.003 for
     1e9 examples (the analysis is in `_convolutions`).
 
+    It prints its mean and its equal-tailed 95 % interval, which `to_dict` and `to_frame` give with
+    the standard deviation.
+
     >>> average = BetaAverage([[91, 11], [96, 6]])
+    >>> average
+    0.917 [0.875, 0.950]
     >>> average.mean, average.interval(0.95)
     (np.float64(0.91667), (np.float64(0.8755), np.float64(0.9503)))
     """
 
+    _plural = "averages of betas"
     parameters: Array
     _origin: tuple[Array, Array]  # the average of the means, in two parts
     _spline: Spline | None  # of the sum, relative to the sum of the means; None for k = 1
@@ -106,8 +130,21 @@ class BetaAverage:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"BetaAverage is frozen; {name} cannot be set.")
 
-    def __repr__(self) -> str:
+    def _plain(self) -> str:
         return f"BetaAverage(k={self.parameters.shape[-2]}, shape={self.shape})"
+
+    def _members(self) -> Members | None:
+        if not all(map(is_known_number, jax.tree.leaves(self))):
+            return None
+        # On the host, where nothing is compiled to print.
+        return members_of(jax.tree.map(np.asarray, self)._summary())
+
+    def _summary(self) -> _Summary:
+        return _Summary(self.mean, *self.interval(), xp.sqrt(self.variance))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return mean, ends of the equal-tailed 95 % interval and standard deviation."""
+        return self._summary().to_dict()
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], None]:  # noqa: D102
         return (self.parameters, self._origin, self._spline), None

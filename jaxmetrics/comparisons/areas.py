@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, special, xp
@@ -79,8 +77,8 @@ def delong(
             `delong_interval` refuse.
 
     >>> result = delong([0, 0, 1, 1, 1], [0.1, 0.4, 0.35, 0.8, 0.9], [0.2, 0.6, 0.1, 0.7, 0.5])
-    >>> result.a.value.round(4), result.b.value.round(4)
-    (np.float64(0.8333), np.float64(0.5))
+    >>> result.a, result.b, result.difference
+    (0.833 [0.272, 0.985], 0.500 [0.102, 0.898], 0.333 [-0.068, 0.670])
     """
     z = normal_quantile(level)
     scores = {
@@ -88,7 +86,10 @@ def delong(
         "y_score_b": as_array(y_score_b, "y_score_b"),
     }
     check_examples(
-        {"y_true": np.shape(y_true), **{name: score.shape for name, score in scores.items()}}
+        {
+            "y_true": as_array(y_true, "y_true").shape,
+            **{name: score.shape for name, score in scores.items()},
+        }
     )
     first, second = (rank(y_true, score, name=name) for name, score in scores.items())
     numbers, size = numbers_of_clusters(clusters, first, second)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -14,6 +15,7 @@ from jaxmetrics._arithmetic import divide, matmul, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import HostKey, Key, KeyLike, place, split
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, on_device, xp
+from jaxmetrics._printing import Backend, frame_of
 from jaxmetrics._validation import (
     ArrayLike,
     as_array,
@@ -33,6 +35,13 @@ from jaxmetrics.comparisons._rankings import (
     rank_shares,
     shown_above,
 )
+from jaxmetrics.comparisons._standings import (
+    MOST_ROWS,
+    are_known,
+    as_columns,
+    as_dict,
+    ranking,
+)
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.estimates import Estimate, Metric
 from jaxmetrics.intervals.clusters import check_size_of_tables, numbered_clusters
@@ -48,7 +57,18 @@ _ADDED = 4  # examples of each class
 _HALVES = 200  # the mean over them and their rests errs by a tenth of the standard error
 
 
-class Leaderboard(NamedTuple):
+class _Leaderboard(NamedTuple):
+    estimates: Estimate
+    probability_best: Array
+    rank_probabilities: Array
+    winner: Array
+    winner_estimate: Estimate
+    rank_low: Array
+    rank_high: Array
+    tiers: Array
+
+
+class Leaderboard(_Leaderboard):
     """Rank M classifiers by one metric.
 
     Attributes:
@@ -64,16 +84,60 @@ class Leaderboard(NamedTuple):
         tiers: `(M,)`, from 1: no classifier of a tier is shown to be better than another of it, and
             each of tier t > 1 is shown to be worse than one of tier t - 1. All of these statements
             hold at once with `level`. So those in one tier are tied, as far as the examples tell.
+
+    It prints as a ranking by tier and value, of many classifiers the first 20; its methods take
+    their names, which are "0" to "M - 1" if not given.
+
+    >>> import jaxmetrics as jm
+    >>> y_true = [0, 0, 1, 1, 1, 0] * 20
+    >>> y_preds = [[0, 0, 1, 1, 1, 1] * 20, [0, 1, 1, 1, 0, 1] * 20, [0, 0, 1, 1, 0, 0] * 20]
+    >>> board = leaderboard(0, jm.accuracy, y_true, y_preds, num_classes=2)
+    >>> print(board.to_text(["old", "tiny", "new"]))
+    classifier  value [low, high]     ranks   tier  P(best)
+    old         0.833 [0.756, 0.893]  1 to 2  1     0.484
+    new         0.833 [0.756, 0.893]  1 to 2  1     0.516
+    tiny        0.500 [0.409, 0.591]  3       2     0.000
+    <BLANKLINE>
+    old and new cannot be told apart.
+    tiny is shown to be worse than one above.
+    On new examples expect of the winner, old: 0.811 [0.734, 0.893].
     """
 
-    estimates: Estimate
-    probability_best: Array
-    rank_probabilities: Array
-    winner: Array
-    winner_estimate: Estimate
-    rank_low: Array
-    rank_high: Array
-    tiers: Array
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Write the ranking, or what cannot be looked at as named tuples are."""
+        return ranking(self, most_rows=MOST_ROWS).text() if are_known(self) else super().__repr__()
+
+    def _repr_html_(self) -> str:
+        if not are_known(self):
+            return html.escape(repr(self))
+        return ranking(self, most_rows=MOST_ROWS).html()
+
+    def to_text(self, names: Sequence[str] | None = None) -> str:
+        """Write the ranking of all classifiers.
+
+        Raises:
+            ValueError: not as many names; a batch of leaderboards; numbers that are not known, as
+                under jit.
+        """
+        return ranking(self, names).text()
+
+    def to_dict(self, names: Sequence[str] | None = None) -> dict[str, Any]:
+        """Return the winner and all classifiers, best first, as dicts; errors as `to_text`."""
+        return as_dict(self, names)
+
+    def to_frame(self, names: Sequence[str] | None = None, *, backend: Backend = "polars") -> Any:
+        """Return a data frame, a row for each classifier, best first; errors as `to_text`.
+
+        Args:
+            names: of the classifiers.
+            backend: `"polars"`, `"pandas"` or `"pyarrow"`.
+
+        Raises:
+            ImportError: narwhals (the extra `tables`), or the backend, is not installed.
+        """
+        return frame_of(as_columns(self, names), backend)
 
 
 def leaderboard(
@@ -150,8 +214,10 @@ def leaderboard(
     >>> y_true = [0, 0, 1, 1, 1, 0] * 20
     >>> y_preds = [[0, 0, 1, 1, 1, 1] * 20, [0, 1, 1, 1, 0, 1] * 20, [0, 0, 1, 1, 0, 0] * 20]
     >>> board = leaderboard(0, jm.accuracy, y_true, y_preds, num_classes=2)
-    >>> board.estimates.value.round(3), int(board.winner), board.probability_best.round(1)
-    (array([0.833, 0.5  , 0.833]), 0, array([0.5, 0. , 0.5]))
+    >>> board.estimates
+    3 estimates: 0.833 [0.756, 0.893]; 0.500 [0.409, 0.591]; 0.833 [0.756, 0.893]
+    >>> int(board.winner), board.probability_best.round(1)
+    (0, array([0.5, 0. , 0.5]))
     >>> board.tiers.tolist(), board.rank_low.tolist(), board.rank_high.tolist()
     ([1, 2, 1], [1, 3, 1], [2, 3, 2])
     """

@@ -48,9 +48,8 @@ def paired_difference_interval(
     Raises:
         ValueError: another shape, a level outside of (0, 1), an unknown method.
 
-    >>> estimate = paired_difference_interval([[1, 1], [7, 12]])
-    >>> estimate.value.round(3), estimate.low.round(3), estimate.high.round(3)
-    (np.float64(-0.286), np.float64(-0.517), np.float64(-0.026))
+    >>> paired_difference_interval([[1, 1], [7, 12]])
+    -0.286 [-0.517, -0.026]
     """
     check_option(method, "method", tuple(_METHODS))
     z = normal_quantile(level)

@@ -307,9 +307,8 @@ def delong_interval(
             ids that are missing or hidden by jit.
 
     >>> y_true, y_score = [0, 0, 0, 1, 1, 1], [0.1, 0.3, 0.4, 0.6, 0.8, 0.9]
-    >>> estimate = delong_interval(y_true, y_score)
-    >>> estimate.value, estimate.low.round(4), estimate.high
-    (np.float64(1.0), np.float64(0.4385), np.float64(1.0))
+    >>> delong_interval(y_true, y_score)
+    1.000 [0.439, 1.000]
     """
     check_option(method, "method", ("score", "logit", "normal"))
     z, ranked = normal_quantile(level), rank(y_true, y_score, where=where)

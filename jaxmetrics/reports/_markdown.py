@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from jaxmetrics.reports._text import (
-    capital,
-    comparison_heading,
-    fraction,
-    mcnemar_sentence,
-    percent,
-    printable,
-    report_heading,
-    title_of,
-)
+from jaxmetrics._wording import Table, capital, fraction, labels_of, percent, title_of
+from jaxmetrics.reports._text import comparison_heading, mcnemar_sentence, report_heading
 from jaxmetrics.reports.contents import ComparisonContents, ReportContents
 from jaxmetrics.reports.values import ReportedValue
 
 __all__: list[str] = []
 
+_LONGEST_NAME = 80
+_LONGEST_LINE = 200
+_MARKUP = re.compile(r"([\\`*_\[\]<>|~#&$@!:])")
+
 
 def report_markdown(report: ReportContents) -> str:
     """Write tables of one classifier: overall values, then those of each class."""
     overall = [
-        [title_of(name), fraction(x.value), _interval(x), x.method or ""]
-        for name, x in report.overall.items()
+        [title, fraction(x.value), _interval(x), x.method or ""]
+        for title, x in zip(_titles(report.overall), report.overall.values(), strict=True)
     ]
     columns = [map(_cell, column) for column in report.per_class.values()]
     numbers = (f"{support:.10g}" for support in report.support)
-    classes = list(zip(map(_escaped, report.class_names), numbers, *columns, strict=True))
+    classes = list(zip(_escaped(report.class_names), numbers, *columns, strict=True))
     interval = f"{percent(report.level)} interval"
     parts = [
         f"{report_heading(report)}. In parentheses: {interval}s.",
-        _table(["", "value", interval, "method"], overall),
-        _table(["class", "examples", *map(title_of, report.per_class)], classes),
+        Table(["", "value", interval, "method"], overall).markdown(),
+        Table(["class", "examples", *_titles(report.per_class)], classes).markdown(),
         "\n".join(f"- {capital(title_of(x))}: {note}" for x, note in report.notes.items()),
     ]
     return "\n\n".join(parts) + "\n"
@@ -42,7 +39,7 @@ def report_markdown(report: ReportContents) -> str:
 
 def comparison_markdown(report: ComparisonContents) -> str:
     """Write a table of two classifiers, each value of both, and McNemar's test."""
-    a, b = map(_escaped, report.names)
+    a, b = _escaped(report.names, _LONGEST_LINE)
     has_rope = report.rope > 0
     titles = ["", "A", "B", "A - B", "method", "P(A > B)"]
     titles += [f"P(within {report.rope:g})"] * has_rope
@@ -51,11 +48,12 @@ def comparison_markdown(report: ComparisonContents) -> str:
         shares = [x.probability_better] + [x.probability_equivalent] * has_rope
         values = [_cell(x.a), _cell(x.b), _cell(x.difference)]
         method = x.difference.method or ""
-        rows.append([title_of(name), *values, method, *(f"{share:.3f}" for share in shares)])
+        written = ["-" if math.isnan(share) else f"{share:.3f}" for share in shares]
+        rows.append([title_of(name), *values, method, *written])
     heading = f"{comparison_heading(report)}. In parentheses: {percent(report.level)} intervals."
     parts = [
         f"{heading}\n\n- A: {a}\n- B: {b}",
-        _table(titles, rows),
+        Table(titles, rows).markdown(),
         mcnemar_sentence(report),
     ]
     return "\n\n".join(parts) + "\n"
@@ -72,11 +70,15 @@ def _interval(x: ReportedValue) -> str:
     return f"{fraction(x.low)} to {fraction(x.high)}"
 
 
-def _escaped(name: str) -> str:
-    """Escape what would be markup in a name."""
-    return re.sub(r"([\\`*_\[\]<>|~#&$@!:])", r"\\\1", printable(name))
+def escaped(text: str) -> str:
+    """Escape what would be markup."""
+    return _MARKUP.sub(r"\\\1", text)
 
 
-def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [titles, ["---", *["---:"] * (len(titles) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+def _escaped(names: Sequence[str], most: int = _LONGEST_NAME) -> list[str]:
+    """Make names printable, and escape what would be markup in them."""
+    return [escaped(name) for name in labels_of(names, most)]
+
+
+def _titles(names: Iterable[str]) -> list[str]:
+    return _escaped([title_of(name) for name in names])

@@ -8,24 +8,29 @@ import io
 import math
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxmetrics import plots
+from jaxmetrics._wording import Table, capital, fraction, labels_of, percent, printable, title_of
 from jaxmetrics.intervals import proportion_interval
+from jaxmetrics.plots.forests import differences_of, forest
+from jaxmetrics.plots.matrices import MOST_CELLS_WITH_NUMBERS
 from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve
 from jaxmetrics.reports._overall import matrix_of_true_classes
-from jaxmetrics.reports._text import capital, fraction, percent, title_of
 from jaxmetrics.reports.contents import ComparisonContents, ReportContents
-from jaxmetrics.reports.values import ReportedValue, as_estimate
+from jaxmetrics.reports.values import ReportedValue
 from jaxmetrics.scoring import binned_calibration_curve
 
 __all__: list[str] = []
 
 _INK = "#010203"  # drawn where the page's own colour of text is to be
+_LONGEST_NAME, _LONGEST_IN_PICTURES = 100, 16
 _MOST_CONFUSIONS, _MOST_ROWS, _MOST_CURVES, _MOST_BARS = 10, 100, 5, 30
+
+_CURVE = (4.0, 4.0)  # inches
 
 _SETTINGS = {
     **dict.fromkeys(
@@ -64,6 +69,10 @@ _METHODS = {
     "normal": (
         "Mean plus and minus z standard errors (z = 1.96 for 95 %), cut at 0 for what cannot be"
         " negative. Too narrow where a few examples carry most of a loss."
+    ),
+    "mover": (
+        "MOVER (Zou and Donner 2008): an interval of a difference from those of both values, of"
+        " areas with their correlation by DeLong's variance."
     ),
     "student": (
         "Student's interval of a mean on the scale of logarithms, with the standard error of the"
@@ -110,6 +119,7 @@ def report_page(report: ReportContents, title: str) -> str:
         *report.overall.values(),
         *(x for column in report.per_class.values() for x in column),
     ]
+    names = labels_of(report.class_names, _LONGEST_NAME)
     mistakes = np.count_nonzero(report.counts) - np.count_nonzero(report.counts.diagonal())
     return _render(
         "report.html",
@@ -117,8 +127,9 @@ def report_page(report: ReportContents, title: str) -> str:
         level=report.level,
         report=report,
         headline={name: report.overall[name] for name in _HEADLINE},
-        classes=_worst_classes(report),
-        confusions=_worst_confusions(report.counts, report.class_names, report.level),
+        classes=_worst_classes(report, names),
+        confusions=_worst_confusions(report.counts, names, report.level),
+        event=labels_of([report.calibrated_event or ""], _LONGEST_NAME)[0],
         num_confusions=mistakes,
         columns=[name for name in report.per_class if name != "specificity"],
         matrices=_matrix_pictures(report.counts, report.class_names),
@@ -140,6 +151,7 @@ def comparison_page(report: ComparisonContents, title: str) -> str:
         headline={name: report.figures[name] for name in _HEADLINE},
         differences=differences,
         violins=violins,
+        names=labels_of(report.names, _LONGEST_NAME),
         rows=_most_different_classes(report),
         matrices=[
             _matrix_picture(matrix, report.class_names, "shares", _SHARES_OF.format(name), name)
@@ -149,13 +161,26 @@ def comparison_page(report: ComparisonContents, title: str) -> str:
     )
 
 
+def tables_page(title: str, heading: str, tables: Mapping[str, Table], notes: Sequence[str]) -> str:
+    """Write a page of tables by title."""
+    return _render(
+        "tables.html",
+        title=printable(title),
+        level=0,
+        heading=heading,
+        tables=tables,
+        notes=notes,
+        methods={},
+    )
+
+
 def _comparison_pictures(report: ComparisonContents) -> tuple[str, str]:
     """Draw the differences, and the violins of balanced accuracy."""
-    differences = {title_of(name): as_estimate(x.difference) for name, x in report.figures.items()}
+    differences = {title_of(name): x.difference for name, x in report.figures.items()}
     matrices = np.stack([matrix_of_true_classes(matrix) for matrix in report.counts])
 
     def draw_differences(axes: Any) -> None:
-        plots.differences_of(differences, rope=report.rope, ax=axes)
+        differences_of(differences, rope=report.rope, ax=axes)
 
     def draw_violins(axes: Any) -> None:
         plots.balanced_accuracy_violin(matrices, ["A", "B"], level=report.level, ax=axes)
@@ -171,7 +196,8 @@ def _most_different_classes(report: ComparisonContents) -> list[tuple[str, int, 
     support = report.counts[0].sum(1)
     only_a, only_b = report.only_right_per_class.T
     order = np.argsort(-(only_a + only_b), kind="stable")[:_MOST_ROWS]
-    return [(report.class_names[i], int(support[i]), int(only_a[i]), int(only_b[i])) for i in order]
+    names = labels_of(report.class_names, _LONGEST_NAME)
+    return [(names[i], int(support[i]), int(only_a[i]), int(only_b[i])) for i in order]
 
 
 def _render(template: str, *, level: float, **content: Any) -> str:
@@ -193,6 +219,7 @@ def _render(template: str, *, level: float, **content: Any) -> str:
         "fraction": fraction,
         "number": _number,
         "capital": capital,
+        "printable": printable,
     }
     environment.tests["unit"] = _is_within_unit
     return environment.get_template(template).render(
@@ -215,19 +242,19 @@ def _methods(values: list[ReportedValue]) -> dict[str, str]:
     return {name: text for name, text in _METHODS.items() if name in found}
 
 
-def _worst_classes(report: ReportContents) -> list[_Class]:
+def _worst_classes(report: ReportContents, names: Sequence[str]) -> list[_Class]:
     """List the classes with the most false negatives and false positives, the worst first."""
     right = report.counts.diagonal()
     fn, fp = report.counts.sum(1) - right, report.counts.sum(0) - right
     order = np.argsort(-(fn + fp), kind="stable")[:_MOST_ROWS]
-    names, support = report.class_names, report.support
+    support = report.support
     values = [{name: x[i] for name, x in report.per_class.items()} for i in order]
     return [
         _Class(names[i], support[i], fn[i], fp[i], x) for i, x in zip(order, values, strict=True)
     ]
 
 
-def _worst_confusions(counts: np.ndarray, names: tuple[str, ...], level: float) -> list[_Confusion]:
+def _worst_confusions(counts: np.ndarray, names: Sequence[str], level: float) -> list[_Confusion]:
     """List the largest cells beside the diagonal, with their share of the true class."""
     mistakes = np.where(np.eye(len(counts), dtype=bool), 0, counts)
     # Of as many mistakes, those of the rarer class first.
@@ -249,7 +276,7 @@ def _matrix_pictures(counts: np.ndarray, names: tuple[str, ...]) -> list[str]:
         "counts": "Confusion matrix, counts",
         "shares": "Confusion matrix, percent of each true class",
     }
-    if counts.size > plots.MOST_CELLS_WITH_NUMBERS:
+    if counts.size > MOST_CELLS_WITH_NUMBERS:
         kinds.pop("counts")  # the same picture
     return [_matrix_picture(counts, names, numbers, text) for numbers, text in kinds.items()]
 
@@ -260,17 +287,17 @@ def _matrix_picture(
     size = min(max(1.4 + 0.33 * len(names), 3.4), 8)
 
     def draw(axes: Any) -> None:
-        bar = counts.size > plots.MOST_CELLS_WITH_NUMBERS
-        plots.confusion_matrix(counts, _shortened(names), numbers=numbers, colorbar=bar, ax=axes)
+        bar = counts.size > MOST_CELLS_WITH_NUMBERS
+        labels = _shortened(names)
+        plots.confusion_matrix(counts, class_names=labels, numbers=numbers, colorbar=bar, ax=axes)
         if title:
             axes.set_title(title)
 
     return _svg(draw, (size, size), f"{text}; rows are truth")
 
 
-def _shortened(names: tuple[str, ...]) -> list[str]:
-    """Cut names to fit into a picture, and number the long ones, so that they still differ."""
-    return [name if len(name) <= 16 else f"{name[:12]}… {i + 1}" for i, name in enumerate(names)]
+def _shortened(names: Sequence[str]) -> list[str]:
+    return labels_of(names, _LONGEST_IN_PICTURES)
 
 
 def _posterior_pictures(report: ReportContents) -> list[str]:
@@ -279,7 +306,7 @@ def _posterior_pictures(report: ReportContents) -> list[str]:
     defined = [i for i, x in enumerate(values) if not math.isnan(x.value)]
     worst = sorted(defined, key=lambda i: values[i].value)[:_MOST_BARS]
     names = _shortened(report.class_names)
-    recalls = {names[i]: as_estimate(values[i]) for i in worst}
+    recalls = np.array([values[i][:3] for i in worst], float)
     matrix = matrix_of_true_classes(report.counts)
     height = max(2.4, 0.8 + 0.24 * len(recalls))
 
@@ -287,7 +314,7 @@ def _posterior_pictures(report: ReportContents) -> list[str]:
         plots.balanced_accuracy_violin(matrix, [""], level=report.level, ax=axes)
 
     def draw_recalls(axes: Any) -> None:
-        plots.intervals(recalls, xlabel="recall", ax=axes)
+        forest([names[i] for i in worst], recalls, xlabel="recall", ax=axes)
 
     recalls_text = "Recall of each class with its interval, the least on top"
     return [
@@ -307,29 +334,29 @@ def _curve_pictures(report: ReportContents) -> list[str]:
         ):
 
             def draw_all(axes: Any, draw: Any = draw, points: Any = points) -> None:
-                for name, histogram in events.items():
+                for name, histogram in events:
                     draw(points(histogram), name=name, ax=axes)
 
-            pictures.append(_svg(draw_all, (4.4, 4.4), text))
+            pictures.append(_svg(draw_all, _CURVE, text))
     if report.calibration_bins is not None:
         curve = binned_calibration_curve(report.calibration_bins, level=report.level)
         (name,) = _shortened((report.calibrated_event or "",))
-        text = f"How often {report.calibrated_event} is right where it has probability p"
+        text = f"How often {name} is right where it has probability p"
         pictures.append(
-            _svg(lambda axes: plots.reliability(curve, name=name, ax=axes), (4.4, 4.4), text)
+            _svg(lambda axes: plots.reliability(curve, name=name, ax=axes), _CURVE, text)
         )
     return pictures
 
 
-def _events(report: ReportContents) -> dict[str, np.ndarray]:
+def _events(report: ReportContents) -> list[tuple[str, np.ndarray]]:
     """Choose the histograms of the last of two classes, or of those with the smallest areas."""
     if report.score_histogram is None:
-        return {}
+        return []
     areas = [x.value for x in report.per_class["roc_auc"]]
     # NaN comes last.
     order = [1] if len(areas) == 2 else np.argsort(areas, kind="stable")[:_MOST_CURVES].tolist()
     names = _shortened(report.class_names)
-    return {names[i]: report.score_histogram[i] for i in order if not math.isnan(areas[i])}
+    return [(names[i], report.score_histogram[i]) for i in order if not math.isnan(areas[i])]
 
 
 def _roc_points(histogram: np.ndarray) -> RocCurve:
@@ -372,9 +399,10 @@ def _svg(draw: Callable[[Any], object], size: tuple[float, float], text: str) ->
         # Nothing that differs from one run to the next.
         metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         canvas.savefig(file, format="svg", metadata=metadata)
-    picture = file.getvalue().replace(_INK, "currentColor")
+    # In tags alone: a class may be named as the colour is.
+    picture = re.sub("<[^!>]*>", lambda tag: tag[0].replace(_INK, "currentColor"), file.getvalue())
     picture = picture[picture.index("<svg") :]
-    # The size becomes a width in the style, which the page may narrow.
-    start = f'<svg role="img" aria-label="{escape(text)}" style="width: {72 * size[0]:.0f}pt"'
+    # The size becomes a width for the page, which may scale it.
+    start = f'<svg role="img" aria-label="{escape(text)}" style="--width: {72 * size[0]:.0f}pt"'
     picture = re.sub(r'<svg\b(.*?) width="[^"]*"', lambda m: start + m[1], picture, count=1)
     return Markup(re.sub(r'(<svg\b[^>]*?) height="[^"]*"', r"\1", picture, count=1))

@@ -1,11 +1,13 @@
-"""Reports as text for a terminal; how numbers and names are written is shared by other formats."""
+"""Reports as text for a terminal, and as a part of the page of a notebook."""
 
 from __future__ import annotations
 
+import html
 import math
 import textwrap
 from collections.abc import Sequence
 
+from jaxmetrics._wording import Table, capital, fraction, labels_of, percent, title_of
 from jaxmetrics.reports.contents import ComparisonContents, ReportContents
 from jaxmetrics.reports.values import ReportedValue
 
@@ -13,39 +15,14 @@ __all__: list[str] = []
 
 _WIDTH = 80
 _COLUMNS = 4  # that fit into it
-
-_WRITTEN = {
-    "f1": "F1",
-    "matthews corrcoef": "MCC (Matthews)",
-    "cohen": "Cohen",
-    "roc auc": "ROC AUC",
-    "brier": "Brier",
+_MOST_CLASSES = 20  # where a report is shown that was not asked to be written
+_LONGEST_NAME = 40
+_LONGEST_LINE = 200
+_WAYS = {
+    "likelihood": "likelihood",
+    "student": "Student's distribution (losses)",
+    "mover": "DeLong's variance (areas)",
 }
-
-
-def title_of(name: str) -> str:
-    title = name.replace("_", " ")
-    for plain, written in _WRITTEN.items():
-        title = title.replace(plain, written)
-    return title
-
-
-def capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def printable(name: str) -> str:
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
-
-
-def fraction(x: float) -> str:
-    """Write three decimals, or up to six where fewer would show 0 or 1 for what is neither."""
-    decimals = next((d for d in range(3, 7) if 0 < abs(round(x, d)) < 1), 3)
-    return "-" if math.isnan(x) else f"{round(x, decimals) + 0.0:.{decimals}f}"  # never -0.000
-
-
-def percent(level: float) -> str:
-    return f"{100 * level:.10g} %"
 
 
 def report_heading(report: ReportContents) -> str:
@@ -72,42 +49,95 @@ def mcnemar_sentence(report: ComparisonContents) -> str:
 
 def report_text(report: ReportContents) -> str:
     """Write tables of one classifier: one line per class, then one per overall value."""
-    columns = list(report.per_class)
-    classes = [
-        _class_table(report, columns[i : i + _COLUMNS]) for i in range(0, len(columns), _COLUMNS)
-    ]
-    overall = [[title_of(name), _cell(x), x.method or ""] for name, x in report.overall.items()]
-    areas = ", of areas by a score test" if "roc_auc" in report.per_class else ""
-    notes = [
-        f"Intervals: {percent(report.level)}; of each class Wilson's{areas}.",
-        *(f"{capital(title_of(name))}: {note}" for name, note in report.notes.items()),
-    ]
-    footer = "\n".join(textwrap.fill(note, _WIDTH) for note in notes)
-    return "\n\n".join([report_heading(report), *classes, _table(overall), footer]) + "\n"
+    return _joined(report_heading(report), _tables(report), _notes(report))
 
 
 def comparison_text(report: ComparisonContents) -> str:
     """Write a table of two classifiers, one line per value, and McNemar's test."""
-    a, b = map(printable, report.names)
+    a, b = labels_of(report.names, _LONGEST_LINE)
     heading = f"{comparison_heading(report)}\nA  {a}\nB  {b}"
+    return _joined(heading, [_comparison_table(report)], _comparison_notes(report))
+
+
+def report_summary(report: ReportContents) -> str:
+    """Write the text of a report, of many classes the first."""
+    tables = _tables(report, _MOST_CLASSES)
+    return _joined(report_heading(report), tables, _notes(report)).rstrip("\n")
+
+
+def report_fragment(report: ReportContents) -> str:
+    """Write the summary as HTML."""
+    return _fragment([report_heading(report)], _tables(report, _MOST_CLASSES), _notes(report))
+
+
+def comparison_fragment(report: ComparisonContents) -> str:
+    """Write the text of a comparison as HTML."""
+    names = labels_of(report.names, _LONGEST_LINE)
+    heading = [
+        comparison_heading(report),
+        *(f"{x}: {name}" for x, name in zip("AB", names, strict=True)),
+    ]
+    return _fragment(heading, [_comparison_table(report)], _comparison_notes(report))
+
+
+def _joined(heading: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
+    footer = "\n".join(textwrap.fill(note, _WIDTH) for note in notes)
+    return "\n\n".join([heading, *(table.text() for table in tables), footer]) + "\n"
+
+
+def _fragment(heading: Sequence[str], tables: Sequence[Table], notes: Sequence[str]) -> str:
+    above, below = ("<br>".join(map(html.escape, lines)) for lines in (heading, notes))
+    return f"<p>{above}</p>{''.join(table.html() for table in tables)}<p>{below}</p>"
+
+
+def _tables(report: ReportContents, most_classes: int | None = None) -> list[Table]:
+    """Make tables of all classes or the first, as many columns as fit, and of overall values."""
+    columns = list(report.per_class)
+    overall = [[title_of(name), _cell(x), x.method or ""] for name, x in report.overall.items()]
+    return [
+        *(
+            _class_table(report, columns[i : i + _COLUMNS], most_classes)
+            for i in range(0, len(columns), _COLUMNS)
+        ),
+        Table(["", "", ""], overall),
+    ]
+
+
+def _class_table(report: ReportContents, columns: Sequence[str], most_classes: int | None) -> Table:
+    rows = [
+        [name, f"{report.support[i]:.10g}", *(_cell(report.per_class[key][i]) for key in columns)]
+        for i, name in enumerate(labels_of(report.class_names[:most_classes], _LONGEST_NAME))
+    ]
+    if len(rows) < len(report.class_names):
+        rows.append([f"... {len(report.class_names) - len(rows)} more", *[""] * (len(columns) + 1)])
+    return Table(["class", "n", *map(title_of, columns)], rows)
+
+
+def _notes(report: ReportContents) -> list[str]:
+    areas = ", of areas by a score test" if "roc_auc" in report.per_class else ""
+    return [
+        f"Intervals: {percent(report.level)}; of each class Wilson's{areas}.",
+        *(f"{capital(title_of(name))}: {note}" for name, note in report.notes.items()),
+    ]
+
+
+def _comparison_table(report: ComparisonContents) -> Table:
     has_rope = report.rope > 0
-    titles = ["", "A", "B", "A - B", "P(A>B)"]
-    rows = [titles + [f"P(within {report.rope:g})"] * has_rope]
+    titles = ["", "A", "B", "A - B", "P(A>B)"] + [f"P(within {report.rope:g})"] * has_rope
+    rows = []
     for name, x in report.figures.items():
         values = [_cell(x.a), _cell(x.b), _cell(x.difference, signed=True)]
         shares = [x.probability_better] + [x.probability_equivalent] * has_rope
-        written = [f"{share:.3f}" for share in shares]
+        written = ["-" if math.isnan(share) else f"{share:.3f}" for share in shares]
         rows.append([title_of(name), *values, *written])
-    note = f"Intervals: {percent(report.level)}; of A - B by likelihood."
-    return "\n\n".join([heading, _table(rows), f"{mcnemar_sentence(report)}\n{note}"]) + "\n"
+    return Table(titles, rows)
 
 
-def _class_table(report: ReportContents, columns: Sequence[str]) -> str:
-    rows = [["class", "n", *map(title_of, columns)]]
-    for i, name in enumerate(report.class_names):
-        cells = [_cell(report.per_class[key][i]) for key in columns]
-        rows.append([printable(name), f"{report.support[i]:.10g}", *cells])
-    return _table(rows)
+def _comparison_notes(report: ComparisonContents) -> list[str]:
+    methods = dict.fromkeys(x.difference.method for x in report.figures.values())
+    ways = ", ".join(_WAYS[method] for method in methods if method in _WAYS)
+    note = f"Intervals: {percent(report.level)}; of A - B by {ways or _WAYS['likelihood']}."
+    return [mcnemar_sentence(report), note]
 
 
 def _cell(x: ReportedValue, signed: bool = False) -> str:
@@ -115,8 +145,3 @@ def _cell(x: ReportedValue, signed: bool = False) -> str:
         return fraction(x.value)
     low, high = (fraction(end).replace("0.", ".", 1) for end in (x.low, x.high))
     return f"{fraction(x.value)} {low}{' to ' if signed or x.low < 0 else '-'}{high}"
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)

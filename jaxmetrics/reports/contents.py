@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,12 +30,24 @@ class ReportContents:
     calibrated_event: str | None = None
     num_clusters: int | None = None
 
-    @property
+    def __iter__(self) -> Iterator[str]:
+        """List the names of overall values, then of those of each class."""
+        return iter(dict.fromkeys([*self.overall, *self.per_class]))
+
+    def __getitem__(self, name: str) -> Any:
+        """Return an overall value by its name, or those of the classes by their names."""
+        if name in self.overall:
+            return self.overall[name]
+        if name in self.per_class:
+            return dict(zip(self.class_names, self.per_class[name], strict=True))
+        raise KeyError(f"{name!r} is not reported; there are {', '.join(self)}")
+
+    @cached_property
     def num_examples(self) -> float:
         """Sums the counts: the number of examples, or their total weight."""
         return self.counts.sum().item()
 
-    @property
+    @cached_property  # for each class it is asked for
     def support(self) -> np.ndarray:
         """Counts the examples of each class in truth."""
         return self.counts.sum(-1)
@@ -83,6 +97,16 @@ class ComparisonContents:
     p_value: float
     num_clusters: int | None = None
 
+    def __iter__(self) -> Iterator[str]:
+        """List the names of the values."""
+        return iter(self.figures)
+
+    def __getitem__(self, name: str) -> ComparedValue:
+        """Return a value of both and their difference by its name."""
+        if name in self.figures:
+            return self.figures[name]
+        raise KeyError(f"{name!r} is not reported; there are {', '.join(self)}")
+
     @property
     def num_examples(self) -> int:
         """Counts the examples that were compared."""
@@ -123,3 +147,18 @@ class ComparisonContents:
                 for name, support, (of_a, of_b) in classes
             ],
         }
+
+
+def json_of(report: Mapping[str, Any]) -> str:
+    """Write a report as JSON, with a line for each row of a confusion matrix, which stands last.
+
+    Its cells, 16 million for 4096 classes, are thus written by the compiled encoder, which knows no
+    indent.
+    """
+    matrix = report.get("confusion_matrix")
+    rest = report if matrix is None else {**report, "confusion_matrix": []}
+    text = json.dumps(rest, indent=2, allow_nan=False, ensure_ascii=False)
+    if matrix is None:
+        return text + "\n"
+    rows = ",\n    ".join(map(json.dumps, matrix))
+    return text.removesuffix("[]\n}") + f"[\n    {rows}\n  ]\n}}\n"

@@ -1,12 +1,13 @@
-"""Labels of any kind as class ids, and what they and their probabilities must be."""
+"""What probabilities and other numbers must be."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from jaxmetrics._examples import sums_to_one
+from jaxmetrics._validation import ArrayLike, as_array
 
 __all__: list[str] = []
 
@@ -22,41 +23,6 @@ def check_each(valid: np.ndarray, values: np.ndarray, name: str, expected: str) 
         raise ValueError(f"{name}{list(index)} is {values[index]}, expected {expected}.")
 
 
-def as_ids(
-    named_labels: Mapping[str, np.ndarray],
-    class_names: Sequence[str] | None,
-    num_columns: int | None,
-) -> tuple[list[np.ndarray], Sequence[str]]:
-    """Give the class ids of each (-1: to be ignored) and the names of the classes."""
-    integers = {labels.dtype.kind for labels in named_labels.values()} <= {"i", "u", "b"}
-    # Python ints: int64 and uint64 meet exactly.
-    lists = {name: labels.tolist() for name, labels in named_labels.items()}
-    everything = [label for labels in lists.values() for label in labels]
-    if not integers and not all(isinstance(label, str) for label in everything):
-        dtypes = ", ".join(str(labels.dtype) for labels in named_labels.values())
-        raise TypeError(f"labels must be strings or integers, all of one kind, got {dtypes}.")
-    if isinstance(class_names, str):
-        raise TypeError(f"class_names must be a sequence of names, got the string {class_names!r}.")
-    if integers and class_names is not None:
-        return list(named_labels.values()), class_names
-    if integers and num_columns is not None:
-        return list(named_labels.values()), list(map(str, range(num_columns)))
-    if class_names is None:
-        classes = sorted(label for label in set(everything) if not integers or label >= 0)
-    else:
-        classes = list(class_names)
-    index = {label: i for i, label in enumerate(classes)}
-    if not integers:
-        _check_known(lists, index)
-    ids = [np.array([index.get(label, -1) for label in labels]) for labels in lists.values()]
-    return ids, list(map(str, classes))
-
-
-def _check_known(lists: Mapping[str, list[str]], index: Mapping[str, int]) -> None:
-    for name, labels in lists.items():
-        unknown = next((i for i, label in enumerate(labels) if label not in index), None)
-        if unknown is not None:
-            raise ValueError(
-                f"{name}[{unknown}] is {labels[unknown]!r}, which is not one of class_names:"
-                f" {', '.join(index)}."
-            )
+def as_labels(labels: ArrayLike | Sequence[str], name: str) -> np.ndarray:
+    """Convert strings or integers to an array of the host."""
+    return np.asarray(as_array(labels, name))

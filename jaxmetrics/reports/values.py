@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxmetrics._printing import line_of
+from jaxmetrics._wording import interval
+from jaxmetrics.comparisons.differences import comparison_cells
 from jaxmetrics.estimates import Estimate
 
 __all__ = ["ComparedValue", "ReportedValue"]
@@ -19,9 +22,14 @@ class ReportedValue(NamedTuple):
     what else is a smooth function of the counts and for differences, `"delta"` in its place where
     the counts are sums of weights (on the logit scale, or atanh where values can be negative),
     `"posterior"` for the posterior balanced accuracy, `"normal"` for means, `"student"` for means
-    of clusters, `"score"` for areas under ROC curves, `"inequalities"` for the calibration error,
-    `"bounds"` where the exact value of an area lies between the two. None: no interval. `note` says
+    of clusters and differences of means, `"score"` for areas under ROC curves, `"mover"` for
+    differences of areas and of groups, `"inequalities"` for the calibration error, `"bounds"` where
+    the exact value of an area lies between the two. None: no interval. `note` says
     what a reader must know to read the number right.
+
+    >>> value = ReportedValue(0.851, 0.8, 0.892, "wilson")
+    >>> value, f"{value:.2f}", float(value)
+    (0.851 [0.800, 0.892], '0.85 [0.80, 0.89]', 0.851)
     """
 
     value: float
@@ -30,9 +38,22 @@ class ReportedValue(NamedTuple):
     method: str | None = None
     note: str | None = None
 
+    def __float__(self) -> float:
+        """Return the value."""
+        return float(self.value)
+
+    def __repr__(self) -> str:
+        """Write the value and its interval."""
+        return format(self)
+
+    def __format__(self, spec: str) -> str:
+        """Write the value and its interval, each number by `spec`."""
+        low, high = (math.nan if end is None else end for end in (self.low, self.high))
+        return interval(self.value, low, high, spec)
+
 
 class ComparedValue(NamedTuple):
-    """Holds one number of two classifiers; see `Comparison`."""
+    """Holds one number of two classifiers, and prints as a `Comparison` does."""
 
     a: ReportedValue
     b: ReportedValue
@@ -40,19 +61,20 @@ class ComparedValue(NamedTuple):
     probability_better: float
     probability_equivalent: float
 
+    def __repr__(self) -> str:
+        """Write both values and their difference."""
+        return format(self)
+
+    def __format__(self, spec: str) -> str:
+        """Write both values and their difference, each number by `spec`."""
+        return line_of(comparison_cells(self, spec))
+
 
 def value_of(x: Estimate, method: str) -> ReportedValue:
     """Report an estimate, without an interval where that is undefined."""
     if np.isnan(x.low):
         return ReportedValue(float(x.value))
     return ReportedValue(float(x.value), float(x.low), float(x.high), method)
-
-
-def as_estimate(x: ReportedValue) -> Estimate:
-    """Convert a reported value to what pictures take."""
-    missing = x.low is None or x.high is None
-    ends = (math.nan, math.nan) if missing else (x.low, x.high)
-    return Estimate(*(np.float64(part) for part in (x.value, *ends, math.nan, 0)))
 
 
 def as_json(x: ReportedValue | ComparedValue) -> dict[str, Any]:

@@ -83,11 +83,10 @@ def calibration_interval(
 
     >>> rng = np.random.default_rng(0)
     >>> y_prob = rng.random(500)
-    >>> calibrated = calibration_interval(rng.random(500) < y_prob, y_prob)
-    >>> calibrated.value.round(3), calibrated.low
-    (np.float64(0.043), np.float64(0.0))
-    >>> calibration_interval(rng.random(500) < y_prob**2, y_prob).low.round(3)
-    np.float64(0.083)
+    >>> calibration_interval(rng.random(500) < y_prob, y_prob)
+    0.043 [0.000, 0.081]
+    >>> calibration_interval(rng.random(500) < y_prob**2, y_prob)
+    0.166 [0.083, 0.197]
     """
     z = normal_quantile(level)
     examples = binary_examples(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")

@@ -1,0 +1,193 @@
+"""How results print: as people read them, and as dicts and data frames of what they hold."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import jax
+import numpy as np
+
+from jaxmetrics._namespaces import is_jax, is_known
+from jaxmetrics._validation import check_option
+from jaxmetrics._wording import Table
+
+__all__: list[str] = []
+
+Backend: TypeAlias = Literal["polars", "pandas", "pyarrow"]
+
+_MOST_ROWS = 20  # of a table, half of them at either end
+_MOST_MEMBERS = 3  # on one line
+_KINDS = (np.floating, np.integer, np.bool_)
+
+
+class Printed:
+    """Prints a named tuple of numbers, or of arrays of them, as people read it.
+
+    A class says how one member of a batch is written. What cannot be looked at, as under jit, is
+    printed as named tuples are.
+    """
+
+    __slots__ = ()
+    _plural = "members"
+
+    def _cells(self, spec: str) -> dict[str, str]:
+        """Write one member, whose parts are numbers, as cells by title."""
+        raise NotImplementedError
+
+    def _members(self) -> Members | None:
+        return members_of(self)
+
+    def _plain(self) -> str:
+        return super().__repr__()
+
+    def __repr__(self) -> str:
+        """Write one line: a member, or how many there are and the first of them."""
+        members = self._members()
+        if members is None:
+            return self._plain()
+        first = [line_of(members[i]._cells("")) for i in range(min(len(members), _MOST_MEMBERS))]
+        if members.shape == ():
+            return first[0]
+        number = f"{' x '.join(map(str, members.shape))} {self._plural}"
+        more = ["..."] * (len(members) > len(first))
+        return ": ".join([number, *filter(None, ["; ".join(first + more)])])
+
+    def __format__(self, spec: str) -> str:
+        """Write a member in one line, or a table of the batch, each number by `spec`."""
+        members = self._members()
+        if members is None or not len(members):
+            return repr(self)
+        if members.shape == ():
+            return line_of(members[0]._cells(spec))
+        return members.table(spec).text()
+
+    def __str__(self) -> str:
+        return format(self)
+
+    def _repr_html_(self) -> str:
+        members = self._members()
+        if members is None or members.shape == () or not len(members):
+            return html.escape(repr(self))
+        return members.table("").html()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return numbers, or lists of them, by name; None for NaN."""
+        parts = self._asdict().items()  # type: ignore[attr-defined]
+        return {name: x.to_dict() if isinstance(x, Printed) else as_python(x) for name, x in parts}
+
+    def to_frame(self, backend: Backend = "polars") -> Any:
+        """Return a data frame, a row for each member of the batch.
+
+        Args:
+            backend: `"polars"`, `"pandas"` or `"pyarrow"`.
+
+        Raises:
+            ImportError: narwhals (the extra `tables`), or the backend, is not installed.
+            ValueError: another backend; numbers that are not known, as under jit.
+        """
+        members = self._members()
+        if members is None:
+            raise ValueError("to_frame needs numbers, which are not known under jit.")
+        return frame_of(members.columns(), backend)
+
+
+@dataclass(frozen=True)
+class Members:
+    """Holds a batch of named tuples on the host, as arrays of one shape."""
+
+    structure: Any
+    names: list[str]
+    arrays: list[np.ndarray]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The axes of the batch."""
+        return self.arrays[0].shape
+
+    def __len__(self) -> int:
+        return math.prod(self.shape)
+
+    def __getitem__(self, i: int) -> Any:
+        return jax.tree.unflatten(self.structure, [x.flat[i].item() for x in self.arrays])
+
+    def table(self, spec: str) -> Table:
+        """Write the members below each other, of many those at either end."""
+        n, half = len(self), _MOST_ROWS // 2
+        some = range(n) if n <= _MOST_ROWS else [*range(half), *range(n - half, n)]
+        cells = [self[i]._cells(spec) for i in some]
+        titles = list(dict.fromkeys(title for row in cells for title in row))
+        indices = (", ".join(map(str, np.unravel_index(i, self.shape))) for i in some)
+        rows = [
+            [index, *(row.get(title, "") for title in titles)]
+            for index, row in zip(indices, cells, strict=True)
+        ]
+        if len(some) < n:
+            rows.insert(half, ["..."] * len(rows[0]))
+        return Table(["", *titles], rows)
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """Name the places of the members in the batch, if it has axes, and their numbers."""
+        places = np.indices(self.shape)
+        axes = ["index"] if len(places) == 1 else [f"index_{i}" for i in range(len(places))]
+        columns = zip([*axes, *self.names], [*places, *self.arrays], strict=True)
+        return {name: x.ravel() for name, x in columns}
+
+
+def members_of(batch: Any) -> Members | None:
+    """Copy a batch to the host; None where it holds something else than numbers that are known."""
+    leaves, structure = jax.tree_util.tree_flatten_with_path(batch, is_leaf=lambda x: x is None)
+    if not all(is_known_number(x) for _, x in leaves):
+        return None
+    try:
+        arrays = np.broadcast_arrays(*(_on_host(x) for _, x in leaves))
+    except (RuntimeError, ValueError):  # deleted, on another host; of shapes that do not fit
+        return None
+    return Members(structure, ["_".join(key.name for key in path) for path, _ in leaves], [*arrays])
+
+
+def is_known_number(x: Any) -> bool:
+    """Tell whether x is a real number, or an array of them, whose values can be looked at."""
+    if is_jax(x):
+        return is_known(x) and any(jax.numpy.issubdtype(x.dtype, kind) for kind in _KINDS)
+    return isinstance(x, float | int) or (
+        isinstance(x, np.ndarray | np.generic) and x.dtype.kind in "biuf"
+    )
+
+
+def _on_host(x: Any) -> np.ndarray:
+    """Copy an array, in a dtype of NumPy's own."""
+    array = np.asarray(x)
+    return array if array.dtype.kind in "biuf" else array.astype(float)
+
+
+def line_of(cells: Mapping[str, str]) -> str:
+    """Join cells behind their titles; a single one needs none."""
+    if len(cells) == 1:
+        return "".join(cells.values())
+    return ", ".join(f"{title} {cell}" for title, cell in cells.items())
+
+
+def as_python(x: Any) -> Any:
+    """Convert an array to a number or lists of them, with None for NaN."""
+    array = _on_host(x)
+    nothing = np.full(array.shape, None, object)
+    return np.where(np.isnan(array), nothing, array.astype(object)).tolist()
+
+
+def frame_of(columns: Mapping[str, Any], backend: Backend) -> Any:
+    """Make a data frame of another library's."""
+    check_option(backend, "backend", ("polars", "pandas", "pyarrow"))
+    try:
+        import narwhals
+    except ImportError:
+        raise ImportError("to_frame needs narwhals: pip install 'jaxmetrics[tables]'.") from None
+    try:
+        return narwhals.from_dict(columns, backend=backend).to_native()
+    except ImportError:
+        raise ImportError(
+            f"to_frame(backend={backend!r}) needs {backend}: pip install {backend}."
+        ) from None

@@ -1,0 +1,163 @@
+"""Numbers, names and tables as people read them, in text, Markdown and HTML."""
+
+from __future__ import annotations
+
+import html
+import math
+import unicodedata
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+__all__: list[str] = []
+
+_WRITTEN = {
+    "f1": "F1",
+    "matthews corrcoef": "MCC (Matthews)",
+    "cohen": "Cohen",
+    "roc auc": "ROC AUC",
+    "brier": "Brier",
+}
+_LONGEST_TITLE, _MOST_LISTED = 60, 20
+_JOINERS = "\u200c\u200d"  # invisible, but Persian words and emoji of several parts need them
+
+
+def title_of(name: str) -> str:
+    """Write the name of a metric as a title."""
+    (title,) = labels_of([name.replace("_", " ")], _LONGEST_TITLE)
+    for plain, written in _WRITTEN.items():
+        title = title.replace(plain, written)
+    return title
+
+
+def capital(text: str) -> str:
+    """Begin with a capital, and leave the others as they are."""
+    return text[:1].upper() + text[1:]
+
+
+def percent(level: float) -> str:
+    """Write a level: 0.95 is 95 %."""
+    return f"{100 * level:.10g} %"
+
+
+def fraction(x: float) -> str:
+    """Write three decimals, or up to six where fewer would show 0 or 1 for what is neither."""
+    return "-" if math.isnan(x) else format(x, _spec(x))
+
+
+def interval(value: float, low: float, high: float, spec: str = "") -> str:
+    """Write a value and the ends of its interval, in as many decimals as tell the ends apart.
+
+    >>> interval(0.85123, 0.8, 0.892), interval(0.85123, 0.8511, 0.8514), interval(1, 0.5, 1, ".1%")
+    ('0.851 [0.800, 0.892]', '0.85123 [0.85110, 0.85140]', '100.0% [50.0%, 100.0%]')
+    """
+    spec = spec or _spec(value, low, high)
+    if math.isnan(low) and math.isnan(high):
+        return f"{value:{spec}} (no interval)"
+    return f"{value:{spec}} [{low:{spec}}, {high:{spec}}]"
+
+
+def _spec(*numbers: float) -> str:
+    """Return the format of numbers: two digits of half the distance between them, three decimals
+    at least (fewer of large numbers), up to six where fewer would show 0 or 1 for what is neither.
+    """
+    finite = [x for x in numbers if math.isfinite(x)] or [0.0]
+    largest = max(map(abs, finite))
+    if largest >= 1e15:
+        return ".6g"
+    places = max((_places(x) for x in finite), default=3)
+    if largest >= 100:
+        places = max(0, 5 - len(str(int(largest))))
+    distance = max(finite) - min(finite)
+    if distance > 0:
+        places = max(places, min(1 - math.floor(math.log10(distance / 2)), 12))
+    return f"z.{places}f"  # never -0.000
+
+
+def _places(x: float) -> int:
+    return next((d for d in range(3, 7) if 0 < abs(round(x, d)) < 1), 3)
+
+
+def printable(name: str) -> str:
+    """Write the escapes of controls, and of what else changes the text around it unseen, such as
+    marks that turn its direction.
+
+    >>> print(printable("a\\tb\\x1b[31m"), printable("a\\u202eb"))
+    a\\tb\\x1b[31m a\\u202eb
+    """
+    if name.isprintable():
+        return name
+    return "".join(c if c.isprintable() or c in _JOINERS else repr(c)[1:-1] for c in name)
+
+
+def labels_of(names: Sequence[str], most: int) -> list[str]:
+    """Write names within `most` characters; cut longer ones, and number them, so that they differ.
+
+    >>> labels_of(["ant", "b" * 1000], most=16)
+    ['ant', 'bbbbbbbbbbbb… 2']
+    """
+    texts = [printable(name[: most + 1]) for name in names]
+    return [
+        text if len(text) <= most else f"{text[: most - 4]}… {i}" for i, text in enumerate(texts, 1)
+    ]
+
+
+def listed(names: Iterable[object]) -> str:
+    """Write the first names of many, for a message.
+
+    >>> listed(range(30))[-19:]
+    '16, 17, 18, 19, ...'
+    """
+    first = list(map(str, islice(names, _MOST_LISTED + 1)))
+    more = ["..."] * (len(first) > _MOST_LISTED)
+    return ", ".join(labels_of(first[:_MOST_LISTED], 40) + more)
+
+
+def enumeration(names: Sequence[str]) -> str:
+    """Write "A, B and C"."""
+    return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
+
+
+class Table(NamedTuple):
+    """Holds the cells of a table, which are written as text, Markdown or HTML.
+
+    A name of a user's is in the first column, and has been made printable.
+    """
+
+    titles: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def text(self) -> str:
+        """Pad the columns with spaces; without titles, there is no line for them."""
+        lines = [self.titles, *self.rows] if any(self.titles) else self.rows
+        widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
+        return "\n".join("  ".join(map(_padded, line, widths)).rstrip() for line in lines)
+
+    def markdown(self) -> str:
+        """Align numbers right; what would be markup in a name has been escaped."""
+        lines = [self.titles, ["---", *["---:"] * (len(self.titles) - 1)], *self.rows]
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+    def html(self) -> str:
+        """Escape all cells, and keep the direction of names to themselves."""
+        head = "".join(f"<th>{html.escape(title)}</th>" for title in self.titles)
+        body = "".join(
+            f"<tr><th><bdi>{html.escape(name)}</bdi></th>"
+            + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells)
+            + "</tr>"
+            for name, *cells in self.rows
+        )
+        header = f"<thead><tr>{head}</tr></thead>" if any(self.titles) else ""
+        return f"<table>{header}<tbody>{body}</tbody></table>"
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - _width(text))
+
+
+def _width(text: str) -> int:
+    """Return how many columns of a terminal a text takes: two for each wide character."""
+    if text.isascii():
+        return len(text)
+    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    return len(text) + wide - sum(unicodedata.category(c) in ("Mn", "Me", "Cf") for c in text)

@@ -1,0 +1,205 @@
+"""Curves of scores and of probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jaxmetrics._validation import ArrayLike, check_level
+from jaxmetrics.plots._axes import axes_or_new, ink, legend_label, set_unit_square
+from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve, precision_recall_curve, roc_curve
+from jaxmetrics.scoring import CalibrationCurve, calibration_curve
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["precision_recall", "reliability", "roc"]
+
+
+def roc(
+    y_true: RocCurve | ArrayLike,
+    y_score: ArrayLike | None = None,
+    *,
+    replicates: RocCurve | None = None,
+    name: str = "",
+    level: float = 0.95,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a ROC curve, with its area in the legend; with replicates, a band around it.
+
+    The band contains, at each false positive rate, the share `level` of the replicates: it is
+    pointwise.
+
+    Args:
+        y_true, y_score: 0 or 1 and numbers, `(n,)`, as for `roc_curve`; or alone a curve of one
+            classifier that `roc_curve` has made.
+        replicates: the curve of resampled examples, `(S, ...)`:
+            `roc_curve(y_true, y_score, sample_weight=w)` with w `(S, n)` how often each example was
+            drawn, such as `numpy.random.default_rng(0).multinomial(n, np.ones(n) / n, S)`.
+        name: for the legend.
+        level: of the band.
+        ax: matplotlib axes, of an earlier call, say; if not given, those of a new figure.
+
+    Returns:
+        The axes, with labels of their own.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+        TypeError: another kind of curve; labels and scores that `roc_curve` refuses.
+        ValueError: curves with batch axes, or undefined (NaN); a level outside of (0, 1).
+
+    >>> import jaxmetrics as jm
+    >>> axes = roc([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9], name="first")
+    >>> axes = roc(jm.roc_curve([0, 1, 0, 1], [0.1, 0.4, 0.3, 0.9]), name="second", ax=axes)
+    >>> [text.get_text() for text in axes.get_legend().get_texts()]
+    ['first, AUC 0.750', 'second, AUC 1.000', 'chance']
+    """
+    check_level(level)
+    curve = _as_curve(RocCurve, roc_curve, y_true, y_score, replicates)
+    fpr, tpr = _one_curve(curve.fpr, curve.tpr)
+    axes = axes_or_new(ax)
+    is_first = not axes.has_data()
+    area = float((np.diff(fpr) * (tpr[1:] + tpr[:-1])).sum() / 2)
+    (line,) = axes.plot(fpr, tpr, label=legend_label(name, f"AUC {area:.3f}"))
+    if replicates is not None:
+        grid = np.linspace(0, 1, 301)
+        draws = [
+            np.interp(grid, x, y)
+            for x, y in zip(*_replicates(replicates.fpr, replicates.tpr), strict=True)
+        ]
+        _band(axes, grid, draws, level, line)
+    if is_first:
+        axes.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":", label="chance")
+    return set_unit_square(axes, "false positive rate", "true positive rate", "ROC curve")
+
+
+def precision_recall(
+    y_true: PrecisionRecallCurve | ArrayLike,
+    y_score: ArrayLike | None = None,
+    *,
+    replicates: PrecisionRecallCurve | None = None,
+    name: str = "",
+    level: float = 0.95,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw precision against recall in steps, with the average precision in the legend.
+
+    With replicates there is a band around it. At each recall the curve shows the precision of the
+    highest threshold that reaches it. The dotted line, in the colour of the curve, is chance: the
+    share of the positives. Arguments and errors as `roc`, with curves by `precision_recall_curve`.
+
+    >>> axes = precision_recall([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9])
+    >>> [text.get_text() for text in axes.get_legend().get_texts()]
+    ['average precision 0.833, chance 0.500']
+    """
+    check_level(level)
+    curve = _as_curve(PrecisionRecallCurve, precision_recall_curve, y_true, y_score, replicates)
+    recall, precision = _one_curve(curve.recall, curve.precision)
+    axes = axes_or_new(ax)
+    average, chance = float((np.diff(recall) * precision[1:]).sum()), precision[-1]
+    parts = f"average precision {average:.3f}", f"chance {chance:.3f}"
+    (line,) = axes.step(recall, precision, where="pre", label=legend_label(name, *parts))
+    if replicates is not None:
+        grid = np.linspace(0, 1, 301)
+        draws = [
+            y[np.minimum(np.searchsorted(x, grid), len(x) - 1)]
+            for x, y in zip(*_replicates(replicates.recall, replicates.precision), strict=True)
+        ]
+        _band(axes, grid, draws, level, line)
+    axes.axhline(chance, color=line.get_color(), linewidth=1, linestyle=":")
+    return set_unit_square(axes, "recall", "precision", "Precision and recall")
+
+
+def reliability(
+    y_true: CalibrationCurve | ArrayLike,
+    y_prob: ArrayLike | None = None,
+    *,
+    replicates: CalibrationCurve | None = None,
+    name: str = "",
+    level: float = 0.95,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a reliability diagram: how often class 1 occurs where its probability is p.
+
+    On the diagonal it is calibrated. Bars are Wilson's intervals, those of `curve`; with replicates
+    there is a band instead, which contains the share `level` of them in each bin. The grey columns
+    are the share of the examples in each bin, of the first curve on the axes.
+
+    Args:
+        y_true, y_prob: 0 or 1 and the probability of 1, `(n,)`, counted in ten bins of equal width;
+            or alone a curve that `calibration_curve` has made, which may have other bins.
+        replicates: the curve of resampled examples, `(S, ...)`, as for `roc`.
+
+    Other arguments and errors as `roc`.
+
+    >>> axes = reliability([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], name="first")
+    >>> [text.get_text() for text in axes.get_legend().get_texts()]
+    ['first', 'calibrated', 'share of examples']
+    """
+    check_level(level)
+    curve_of = partial(calibration_curve, level=level)
+    curve = _as_curve(CalibrationCurve, curve_of, y_true, y_prob, replicates)
+    x, y, low, high, weight = _one_curve(*curve, may_have_gaps=True)
+    axes = axes_or_new(ax)
+    found = np.isfinite(y)
+    if not axes.has_data():
+        axes.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":", label="calibrated")
+        share = (weight / weight.sum())[found]
+        columns = {"width": 0.5 / len(x), "color": ink(), "alpha": 0.15, "zorder": 0}
+        axes.bar(x[found], share, label="share of examples", **columns)
+    (line,) = axes.plot(
+        x[found], y[found], "o-", markersize=4, label=legend_label(name) or "observed"
+    )
+    if replicates is None:
+        axes.vlines(x[found], low[found], high[found], color=line.get_color(), linewidth=1.5)
+    else:
+        (draws,) = _replicates(replicates.frequency)
+        _band(axes, x[found], draws[:, found], level, line)
+    return set_unit_square(axes, "predicted probability", "observed frequency", "Reliability")
+
+
+def _as_curve(
+    kind: type, curve_of: Callable[..., Any], y_true: Any, values: Any, replicates: Any
+) -> Any:
+    """Make a curve of labels and scores on the host, or check the one given in their place."""
+    curve = y_true if values is None else curve_of(np.asarray(y_true), np.asarray(values))
+    for name, x in (("curve", curve), ("replicates", replicates)):
+        if not (isinstance(x, kind) or (name == "replicates" and x is None)):
+            raise TypeError(f"{name} must be a {kind.__name__}, got {type(x).__name__}.")
+    return curve
+
+
+def _one_curve(*coordinates: Any, may_have_gaps: bool = False) -> list[np.ndarray]:
+    arrays = [np.asarray(x, float) for x in coordinates]
+    if any(x.ndim != 1 for x in arrays):
+        raise ValueError(
+            f"curve must be of one classifier, without batch axes, got {[x.shape for x in arrays]}:"
+            " call once for each."
+        )
+    if may_have_gaps:
+        is_defined = np.isfinite(arrays[1]).any()
+    else:
+        is_defined = all(np.isfinite(x).all() for x in arrays)
+    if not is_defined:
+        raise ValueError("curve is undefined: a class is missing, or a score is NaN.")
+    return arrays
+
+
+def _replicates(*coordinates: Any) -> list[np.ndarray]:
+    arrays = [np.asarray(x, float) for x in coordinates]
+    if any(x.ndim != 2 for x in arrays):
+        raise ValueError(
+            "replicates must have one batch axis, (S, ...), got shapes"
+            f" {[x.shape for x in arrays]}."
+        )
+    return arrays
+
+
+def _band(axes: Any, x: np.ndarray, draws: Any, level: float, line: Any) -> None:
+    tail = (1 - level) / 2
+    low, high = np.nanquantile(np.asarray(draws), [tail, 1 - tail], axis=0)
+    band = {"color": line.get_color(), "alpha": 0.2, "linewidth": 0}
+    axes.fill_between(x, low, high, label=f"{100 * level:g} % band", **band)

@@ -1,0 +1,219 @@
+"""Values with their intervals, below each other."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jaxmetrics._wording import fraction, labels_of
+from jaxmetrics.comparisons import Comparison, Leaderboard
+from jaxmetrics.comparisons._standings import LONGEST_NAME, standings, tiers_in_words
+from jaxmetrics.comparisons.differences import check_rope
+from jaxmetrics.estimates import Estimate
+from jaxmetrics.plots._axes import add_legend, axes_or_new, ink, name_ticks, names_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["difference", "intervals", "leaderboard"]
+
+_MOST_CLASSIFIERS = 50
+_GAP = 0.6  # between tiers, of the distance of two rows
+_LONGEST_LINE = 36
+
+
+def intervals(
+    estimates: Estimate | Mapping[str, Any],
+    names: Sequence[str] | None = None,
+    *,
+    xlabel: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw estimates below each other, each a dot on its interval: a forest plot, first on top.
+
+    Args:
+        estimates: one number each, by name, of several metrics, classifiers, groups or checkpoints,
+            the values of a report also (a dict that has been through JAX, as those of `bootstrap`,
+            is in alphabetical order); or an `Estimate` of one number or several, `(n,)`.
+        names: of the n numbers of an `Estimate`; "0" to "n - 1" if not given.
+        xlabel: what the numbers are.
+        ax: matplotlib axes; if not given, those of a new figure.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+        TypeError: something else than estimates.
+        ValueError: none, estimates of arrays by name, names of another number.
+
+    >>> import jaxmetrics as jm
+    >>> old, new = jm.proportion_interval(18, 20), jm.proportion_interval(180, 200)
+    >>> axes = intervals({"old": old, "new": new}, xlabel="accuracy")
+    >>> [label.get_text() for label in axes.get_yticklabels()], axes.get_xlabel()
+    (['old', 'new'], 'accuracy')
+    >>> axes = intervals(jm.proportion_interval([90, 95], [100, 100]), ["cat", "dog"])
+    >>> [label.get_text() for label in axes.get_yticklabels()]
+    ['cat', 'dog']
+    """
+    if isinstance(estimates, Estimate):
+        numbers = np.stack([np.atleast_1d(np.asarray(x, float)) for x in estimates[:3]], -1)
+        one_name = [""] if np.ndim(estimates.value) == 0 else None
+        labels = names_of(one_name if names is None else names, len(numbers), "names")
+    else:
+        _check_named(estimates, "estimates", ("value", "low", "high"), "Estimate")
+        rows = [[x.value, x.low, x.high] for x in estimates.values()]
+        numbers = np.array([[np.asarray(x, float) for x in row] for row in rows], float)
+        labels = list(estimates)
+    if numbers.ndim != 2 or len(numbers) == 0:
+        raise ValueError("estimates must be at least one, of one number each.")
+    return forest(labels, numbers, xlabel=xlabel, ax=ax)
+
+
+def forest(
+    labels: Sequence[str],
+    numbers: np.ndarray,
+    *,
+    xlabel: str,
+    ax: Any,
+    y: np.ndarray | None = None,
+) -> Any:
+    """Draw value, low and high `(n, 3)` at the heights y, from the top."""
+    value, low, high = numbers.T
+    axes = axes_or_new(ax)
+    y = np.arange(len(value)) if y is None else y
+    axes.hlines(y, low, high, color="C0", linewidth=2.5, alpha=0.6)
+    axes.plot(value, y, "o", color="C0")
+    name_ticks(axes.set_yticks, y, labels)
+    axes.set_ylim(y[-1] + 0.5, y[0] - 0.5)
+    axes.set_xlabel(xlabel)
+    axes.locator_params(axis="x", nbins=6)
+    axes.grid(axis="x", color=ink(), alpha=0.12)
+    axes.set_axisbelow(True)
+    return axes
+
+
+def difference(
+    comparisons: Comparison | Mapping[str, Any], *, rope: float = 0.0, ax: Axes | None = None
+) -> Axes:
+    """Draw differences A - B below each other, with the probability that A is better.
+
+    Args:
+        comparisons: of one number each, by name, as `compare` returns them for a metric that
+            returns a dict, or the values of a report; or a single one.
+        rope: shades the differences that do not matter.
+        ax: matplotlib axes; if not given, those of a new figure.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+        TypeError: something else than comparisons.
+        ValueError: none, or comparisons of arrays; a negative `rope`.
+
+    >>> import jaxmetrics as jm
+    >>> y_true, y_pred_a, y_pred_b = [0, 0, 1, 1] * 9, [0, 0, 1, 1] * 9, [0, 1, 1, 1] * 9
+    >>> paired = jm.paired_confusion_matrix(y_true, y_pred_a, y_pred_b)
+    >>> comparison = jm.compare(0, jm.accuracy, paired, method="delta")
+    >>> difference({"accuracy": comparison}, rope=0.02).get_legend().get_texts()[0].get_text()
+    'does not matter'
+    """
+    named = {"": comparisons} if isinstance(comparisons, Comparison) else comparisons
+    _check_named(named, "comparisons", ("difference", "probability_better"), "Comparison")
+    check_rope(rope)
+    axes = differences_of({name: x.difference for name, x in named.items()}, rope=rope, ax=ax)
+    right_of_axes = axes.get_yaxis_transform()
+    for i, x in enumerate(named.values()):
+        text = f"P(A > B) = {fraction(float(x.probability_better))}"
+        axes.text(1.01, i, text, transform=right_of_axes, va="center")
+    return axes
+
+
+def differences_of(differences: Mapping[str, Any], *, rope: float, ax: Axes | None) -> Axes:
+    """Draw intervals of differences beside zero, and shade those that do not matter."""
+    axes = intervals(differences, xlabel="A - B", ax=ax)
+    axes.axvline(0, color="0.5", linewidth=1, linestyle=":")
+    if rope > 0:
+        axes.axvspan(-rope, rope, color="0.5", alpha=0.12, linewidth=0, label="does not matter")
+        add_legend(axes)
+    return axes
+
+
+def leaderboard(
+    board: Leaderboard,
+    names: Sequence[str] | None = None,
+    *,
+    xlabel: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a leaderboard by tiers, the best on top, with what the tiers mean in words.
+
+    The diamond is what to expect of the winner on new examples. Of many classifiers, the first 50
+    are drawn.
+
+    Args:
+        board: by `leaderboard`.
+        names: of the classifiers; "0" to "M - 1" if not given.
+        xlabel: what the numbers are.
+        ax: matplotlib axes; if not given, those of a new figure.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+        TypeError: something else than a leaderboard.
+        ValueError: names of another number; a batch of leaderboards.
+
+    >>> import jaxmetrics as jm
+    >>> y_true = [0, 0, 1, 1, 1, 0] * 20
+    >>> y_preds = [[0, 0, 1, 1, 1, 1] * 20, [0, 1, 1, 1, 0, 1] * 20, [0, 0, 1, 1, 0, 0] * 20]
+    >>> board = jm.leaderboard(0, jm.accuracy, y_true, y_preds, num_classes=2)
+    >>> axes = leaderboard(board, ["old", "tiny", "new"], xlabel="accuracy")
+    >>> [text.get_text() for text in axes.texts]
+    ['old and new cannot be told apart.', 'tiny is shown to be worse than one\\nabove.']
+    """
+    if not isinstance(board, Leaderboard):
+        raise TypeError(f"board must be a Leaderboard, got {type(board).__name__}.")
+    found = standings(board, names)
+    labels = labels_of([x.name for x in found], LONGEST_NAME)
+    rows = [x._replace(name=label) for x, label in zip(found, labels, strict=True)]
+    shown = rows[:_MOST_CLASSIFIERS]
+    tiers = [x.tier for x in shown]
+    y = np.arange(len(shown)) + _GAP * (np.array(tiers) - 1)
+    axes = axes_or_new(ax, (8, 1 + 0.3 * (y[-1] + 1)))
+    numbers = np.array([x.estimate[:3] for x in shown], float)
+    forest([x.name for x in shown], numbers, xlabel=xlabel, ax=axes, y=y)
+    if len(shown) < len(rows):
+        axes.set_title(f"the first {len(shown)} of {len(rows)}")
+    _write_tiers(axes, y, tiers, tiers_in_words([x for x in rows if x.tier <= tiers[-1]]))
+    value, low, high = (float(x) for x in board.winner_estimate[:3])
+    below = y[0] + 0.3
+    axes.hlines(below, low, high, color="C1", linewidth=1.5, alpha=0.6)
+    axes.plot(value, below, "d", color="C1", markersize=5, label="the winner, on new examples")
+    add_legend(axes)
+    return axes
+
+
+def _write_tiers(axes: Any, y: np.ndarray, tiers: list[int], sentences: list[str]) -> None:
+    """Write a sentence on the right of each tier, behind a line along it."""
+    right_of_axes = axes.get_yaxis_transform()
+    for tier, sentence in enumerate(sentences, 1):
+        of_tier = y[np.array(tiers) == tier]
+        ends = [of_tier[0] - 0.3, of_tier[-1] + 0.3]
+        axes.plot([1.02] * 2, ends, transform=right_of_axes, color="0.5", clip_on=False)
+        text = textwrap.fill(sentence, _LONGEST_LINE, break_on_hyphens=False)
+        style = {"va": "center", "fontsize": "small", "parse_math": False}
+        axes.text(1.04, np.mean(ends), text, transform=right_of_axes, **style)
+
+
+def _check_named(values: Any, argument: str, parts: tuple[str, ...], kind: str) -> None:
+    is_named = isinstance(values, Mapping) and all(
+        hasattr(x, part) for x in values.values() for part in parts
+    )
+    if not is_named:
+        raise TypeError(f"{argument} must be a dict of {kind}s by name.")

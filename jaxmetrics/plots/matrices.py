@@ -1,0 +1,133 @@
+"""Confusion matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from jaxmetrics._labels import as_ids
+from jaxmetrics._validation import ArrayLike, check_option, check_real
+from jaxmetrics.counts import confusion_matrix as counts_of
+from jaxmetrics.plots._axes import axes_or_new, ink, name_ticks, names_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["confusion_matrix"]
+
+MOST_CELLS_WITH_NUMBERS = 400
+_MOST_NAMES = 50
+
+
+def confusion_matrix(
+    y_true: ArrayLike | Sequence[str],
+    y_pred: ArrayLike | Sequence[str] | None = None,
+    *,
+    class_names: Sequence[str] | None = None,
+    numbers: Literal["counts", "shares"] = "counts",
+    colorbar: bool = True,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw counts, row = true class: the colour is the share of the row.
+
+    Numbers are left out beyond 20 classes, and most names beyond 50.
+
+    Args:
+        y_true, y_pred: labels `(n,)`, strings or integers, as for `report`; or counts `(K, K)`
+            alone.
+        class_names: names of the ids 0 to K - 1, "0" to "K - 1" if not given; of strings the
+            classes in the order wanted.
+        numbers: in the cells: the counts, or the shares of the row in percent.
+        colorbar: beside the matrix, what the colours mean.
+        ax: matplotlib axes; if not given, those of a new figure.
+
+    Returns:
+        The axes, with labels of their own.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+        TypeError: counts that are no real numbers; labels that are neither strings nor integers.
+        ValueError: counts, labels or names of another shape, an unknown class name, a count that is
+            negative or not finite, another word for `numbers`.
+
+    >>> counts = [[9, 3], [1, 7]]
+    >>> axes = confusion_matrix(counts, class_names=["cat", "dog"], numbers="shares")
+    >>> [text.get_text() for text in axes.texts]
+    ['75.0', '25.0', '12.5', '87.5']
+    >>> axes = confusion_matrix(["cat", "dog", "dog"], ["cat", "dog", "cat"])
+    >>> [label.get_text() for label in axes.get_yticklabels()]
+    ['cat', 'dog']
+    """
+    check_option(numbers, "numbers", ("counts", "shares"))
+    if y_pred is None:
+        matrix = _as_counts(y_true)
+        names = names_of(class_names, len(matrix), "class_names")
+    else:
+        matrix, names = _counted(np.asarray(y_true), np.asarray(y_pred), class_names)
+    rows = matrix.sum(1, keepdims=True)
+    shares = np.divide(matrix, rows, out=np.zeros(matrix.shape), where=rows > 0)
+    axes = axes_or_new(ax)
+    image = axes.imshow(shares, cmap=_opaque_by_share(), vmin=0, vmax=1, interpolation="none")
+    if matrix.size <= MOST_CELLS_WITH_NUMBERS:
+        _write_cells(axes, matrix, shares, numbers)
+    _name_classes(axes, names)
+    title = "Percent of each true class" if numbers == "shares" else "Counts"
+    axes.set(xlabel="predicted class", ylabel="true class", title=title)
+    if colorbar:
+        axes.figure.colorbar(image, ax=axes, label="share of the true class", shrink=0.8)
+    return axes
+
+
+def _as_counts(counts: ArrayLike | Sequence[str]) -> np.ndarray:
+    matrix = np.asarray(counts)
+    check_real(matrix, "counts")
+    matrix = matrix.astype(float)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
+        raise ValueError(f"counts must be one matrix (K, K), got {matrix.shape}.")
+    if not (np.isfinite(matrix) & (matrix >= 0)).all():
+        raise ValueError("counts must be finite and not negative.")
+    return matrix
+
+
+def _counted(
+    true: np.ndarray, pred: np.ndarray, class_names: Sequence[str] | None
+) -> tuple[np.ndarray, list[str]]:
+    """Count labels of any kind, and name the classes."""
+    if true.ndim != 1 or true.shape != pred.shape:
+        raise ValueError(
+            f"y_true and y_pred must be labels (n,), got {true.shape} and {pred.shape}; counts"
+            " (K, K) stand alone, and take names by class_names=."
+        )
+    (true, pred), names = as_ids({"y_true": true, "y_pred": pred}, class_names, None)
+    if not names:
+        raise ValueError("there are no examples to count.")
+    return counts_of(true, pred, num_classes=len(names)).astype(float), list(names)
+
+
+def _write_cells(axes: Any, matrix: np.ndarray, shares: np.ndarray, numbers: str) -> None:
+    for (i, j), count in np.ndenumerate(matrix):
+        colour = "white" if shares[i, j] > 0.5 else "0.55" if count == 0 else ink()
+        if numbers == "shares":
+            text = f"{100 * shares[i, j]:.1f}" if count else "0"
+        else:
+            text = f"{count:.4g}" if count % 1 and count < 1000 else f"{count:.0f}"
+        cell = axes.text(j, i, text, ha="center", va="center", color=colour, fontsize="small")
+        cell.set_in_layout(False)  # it lies within the axes, and to measure it takes time
+
+
+def _name_classes(axes: Any, names: list[str]) -> None:
+    shown = range(0, len(names), -(-len(names) // _MOST_NAMES))
+    some = [names[i] for i in shown]
+    rotation, ha = (45, "right") if max(map(len, names)) > 3 else (0, "center")
+    name_ticks(axes.set_xticks, shown, some, rotation=rotation, ha=ha)
+    name_ticks(axes.set_yticks, shown, some)
+
+
+def _opaque_by_share() -> Any:
+    """Make a map from nothing to blue, so that the background may be of any colour."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    blue = (0.12, 0.47, 0.71)
+    return LinearSegmentedColormap.from_list("share", [(*blue, 0.0), (*blue, 1.0)])

@@ -1,0 +1,378 @@
+"""What people see of results: text, HTML, dicts and data frames."""
+
+import json
+import math
+import pickle
+import re
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmetrics as jm
+from jaxmetrics._wording import (
+    Table,
+    enumeration,
+    fraction,
+    interval,
+    labels_of,
+    listed,
+    printable,
+    title_of,
+)
+
+pytestmark = pytest.mark.quick
+
+COUNTS_A, COUNTS_B = np.array([[90, 10], [5, 95]]), np.array([[80, 20], [9, 91]])
+WINNER_FIRST = [[0, 0, 1, 1, 1, 1] * 20, [0, 1, 1, 1, 0, 1] * 20, [0, 0, 1, 1, 0, 0] * 20]
+
+
+def of_numbers(*numbers: float) -> jm.Estimate:
+    return jm.Estimate._make([*map(np.float64, numbers), np.int32(0)])
+
+
+def board_of(place: Any = np.asarray) -> jm.Leaderboard:
+    y_true = place([0, 0, 1, 1, 1, 0] * 20)
+    return jm.leaderboard(0, jm.accuracy, y_true, WINNER_FIRST, num_classes=2, method=jm.Delta())
+
+
+@pytest.mark.parametrize("place", [np.asarray, jnp.asarray], ids=["host", "device"])
+def test_an_estimate_is_one_line(place: Any) -> None:
+    estimate = jm.proportion_interval(place(80), place(94))
+    assert repr(estimate) == str(estimate) == f"{estimate}" == "0.851 [0.765, 0.909]"
+    assert f"{estimate:.2f}" == "0.85 [0.77, 0.91]"
+    assert repr({"a": {"b": estimate}}) == "{'a': {'b': 0.851 [0.765, 0.909]}}"
+    assert float(estimate) == pytest.approx(80 / 94)
+    assert estimate._repr_html_() == repr(estimate)
+    assert estimate.to_dict() == {
+        name: pytest.approx(float(x)) for name, x in estimate._asdict().items()
+    }
+
+
+def test_an_estimate_is_still_a_tuple_and_a_pytree() -> None:
+    estimate = jm.proportion_interval(80, 94)
+    value, low, high, _, _ = estimate
+    assert (value, low, high) == estimate[:3]
+    assert type(estimate._replace(low=0.5)) is jm.Estimate
+    assert type(jax.tree.map(lambda x: x, estimate)) is jm.Estimate
+    assert type(jax.jit(lambda x: x)(estimate)) is jm.Estimate
+    paths = jax.tree_util.tree_flatten_with_path(estimate)[0]
+    assert [path[0].name for path, _ in paths] == list(estimate._fields)
+    assert pickle.loads(pickle.dumps(estimate)) == estimate
+    assert not hasattr(estimate, "__dict__")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"),
+    [
+        ((0.5, math.nan, math.nan), "0.500 (no interval)"),
+        ((math.nan, math.nan, math.nan), "nan (no interval)"),
+        ((math.nan, 0, 1), "nan [0.000, 1.000]"),
+        ((0.5, 0.1, math.inf), "0.500 [0.100, inf]"),
+        ((0.85123, 0.8511, 0.8514), "0.85123 [0.85110, 0.85140]"),  # the ends differ
+        ((0.9, 0.8, 0.99996), "0.90000 [0.80000, 0.99996]"),  # which is not 1
+        ((0, -0.0001, 0.3), "0.0000 [-0.0001, 0.3000]"),
+        ((12345.678, 12000.1, 13000.2), "12346 [12000, 13000]"),
+        ((1e20, 5e19, 2e20), "1e+20 [5e+19, 2e+20]"),
+        ((-0.0, -0.0, 0.0), "0.000 [0.000, 0.000]"),
+    ],
+)
+def test_as_many_decimals_as_the_interval_deserves(
+    numbers: tuple[float, ...], expected: str
+) -> None:
+    assert repr(of_numbers(*numbers, 0)) == expected
+
+
+def test_undefined_replicates_are_told() -> None:
+    estimate = jm.proportion_interval(80, 94)._replace(num_undefined=np.int32(7))
+    assert repr(estimate) == "0.851 [0.765, 0.909] (7 replicates undefined)"
+
+
+def test_a_batch_is_one_line_or_a_table() -> None:
+    three = jm.proportion_interval([90, 95, 3], [100, 100, 7])
+    lines = ["0.900 [0.826, 0.945]", "0.950 [0.888, 0.978]", "0.429 [0.158, 0.750]"]
+    assert repr(three) == f"3 estimates: {'; '.join(lines)}"
+    assert str(three).splitlines() == [
+        "   value [low, high]",
+        *(f"{i}  {line}" for i, line in enumerate(lines)),
+    ]
+    assert f"{three:.1%}".splitlines()[2] == "1  95.0% [88.8%, 97.8%]"
+    html = three._repr_html_()
+    assert html.count("<tr>") == 4
+    assert all(f"<td>{line}</td>" in html for line in lines)
+    with pytest.raises(TypeError, match=r"only one estimate is a float, got shape \(3,\)"):
+        float(three)
+    many = jm.proportion_interval(np.arange(3000).reshape(2, 1500) % 30, np.full((2, 1500), 30))
+    assert repr(many).startswith("2 x 1500 estimates: 0.000 [")
+    assert repr(many).count("[") == 3
+    rows = str(many).splitlines()
+    assert len(rows) == 22
+    assert rows[10].startswith("0, 9 ")
+    assert rows[11].split() == ["...", "..."]
+    assert rows[-1].startswith("1, 1499  0.967 ")
+    assert many._repr_html_().count("<tr>") == 22
+    none = jm.proportion_interval(np.zeros((0, 3)), np.ones((0, 3)))
+    assert repr(none) == str(none) == none._repr_html_() == "0 x 3 estimates"
+
+
+def test_what_cannot_be_looked_at_prints_plainly() -> None:
+    said = []
+
+    def look(x: Any) -> Any:
+        estimate = jm.proportion_interval(x, x)
+        compared = jm.Comparison(estimate, estimate, estimate, x, x)
+        posterior = jm.recall_posterior(jnp.stack([jnp.stack([x, x]), jnp.stack([x, x])]))
+        said.extend([repr(estimate), f"{estimate:.2f}", estimate._repr_html_()])
+        said.extend([repr(compared), repr(posterior), str(posterior)])
+        return x
+
+    jax.jit(look)(jnp.array(3.0))
+    jax.vmap(look)(jnp.arange(3.0))
+    assert [text.split("(")[0] for text in said[:6]] == ["Estimate"] * 3 + [
+        "Comparison",
+        "BetaAverage",
+        "BetaAverage",
+    ]
+    assert all("racer" in text for text in (said[0], said[6]))
+    for odd in (None, "a", object(), jax.ShapeDtypeStruct((), float), 1j, np.array("a")):
+        assert repr(jm.Estimate(odd, 0, 0, 0, 0)).startswith("Estimate(value=")
+    unequal = jm.Estimate(np.zeros(2), np.zeros(3), 0, 0, 0)
+    assert repr(unequal).startswith("Estimate(value=array")
+    board = jax.eval_shape(lambda: board_of(jnp.asarray))
+    assert repr(board).startswith("Leaderboard(estimates=Estimate(value=ShapeDtypeStruct")
+    with pytest.raises(ValueError, match="one leaderboard, whose numbers are known"):
+        board.to_text()
+    with pytest.raises(ValueError, match="known under jit"):
+        jm.Estimate(jax.ShapeDtypeStruct((), float), 0, 0, 0, 0).to_frame()
+
+
+def test_nothing_is_compiled_to_print(programs: list[str]) -> None:
+    estimate = jm.proportion_interval(jnp.array([80, 90]), jnp.array([94, 99]))
+    posterior = jm.balanced_accuracy_posterior(jnp.asarray(COUNTS_A))
+    programs.clear()
+    assert "estimates" in repr(estimate)
+    assert "[" in str(estimate) + repr(posterior) + posterior._repr_html_()
+    assert programs == []
+
+
+def test_low_precision_prints() -> None:
+    assert repr(jm.Estimate._make([*[jnp.ones((), jnp.bfloat16)] * 4, 0])) == "1.000 [1.000, 1.000]"
+
+
+def test_a_comparison() -> None:
+    one = jm.compare_unpaired(0, jm.accuracy, COUNTS_A, COUNTS_B, rope=0.02)
+    estimates = [f"{x}" for x in one[:3]]
+    better, equivalent = (f"{float(x):.3f}" for x in one[3:])
+    titles = ["A", "B", "A - B", "P(A > B)", "P(equivalent)"]
+    cells = [*estimates, better, equivalent]
+    line = ", ".join(f"{title} {cell}" for title, cell in zip(titles, cells, strict=True))
+    assert repr(one) == str(one) == line
+    exactly = one._replace(probability_equivalent=np.float64(0))
+    assert repr(exactly) == line.rsplit(",", 1)[0]
+    assert one.to_dict()["a"]["low"] == float(one.a.low)
+    two = jax.tree.map(lambda x: np.stack([x, x]), one)
+    assert repr(two) == f"2 comparisons: {line}; {line}"
+    assert re.split(" {2,}", str(two).splitlines()[1]) == ["0", *cells]
+
+
+def test_an_average_of_betas() -> None:
+    average = jm.balanced_accuracy_posterior(COUNTS_A)
+    low, high = average.interval()
+    assert repr(average) == f"{average.mean:.3f} [{low:.3f}, {high:.3f}]"
+    expected = {"mean": average.mean, "low": low, "high": high}
+    assert average.to_dict() == {
+        **{name: pytest.approx(float(x)) for name, x in expected.items()},
+        "standard_deviation": pytest.approx(float(average.variance) ** 0.5),
+    }
+    batch = jm.balanced_accuracy_posterior(np.stack([COUNTS_A, COUNTS_B]))
+    assert repr(batch).startswith(f"2 averages of betas: {average}; 0.8")
+    assert str(batch).splitlines()[1] == f"0  {average}"
+
+
+def test_a_leaderboard_is_a_ranking() -> None:
+    board = board_of()
+    names = ["a\tb", "tiny", "n" * 1000]
+    lines = board.to_text(names).splitlines()
+    assert [line.split("  ")[0] for line in lines[:4]] == [
+        "classifier",
+        r"a\tb",
+        "n" * 36 + "… 2",
+        "tiny",
+    ]
+    assert lines[5] == rf"a\tb and {'n' * 36}… 2 cannot be told apart."
+    assert lines[6] == "tiny is shown to be worse than one above."
+    assert lines[7] == rf"On new examples expect of the winner, a\tb: {board.winner_estimate}."
+    assert repr(board) == board.to_text()
+    found = board.to_dict(names)
+    assert [x["name"] for x in found["classifiers"]] == [names[0], names[2], names[1]]
+    assert [x["tier"] for x in found["classifiers"]] == [1, 1, 2]
+    assert found["winner"]["value"] == float(board.winner_estimate.value)
+    json.dumps(found)
+    assert board._repr_html_().count("<tr>") == 4
+    with pytest.raises(ValueError, match="one for each classifier: 3, got 2"):
+        board.to_text(["a", "b"])
+
+
+def test_what_is_said_of_classifiers_without_equals() -> None:
+    truth = np.arange(400) % 2
+    preds = np.stack([truth, 1 - truth])
+    best = jm.leaderboard(0, jm.accuracy, truth, preds, num_classes=2, method=jm.Delta())
+    sentences = best.to_text(["A", "B"]).split("\n\n")[1].splitlines()[:2]
+    assert sentences == ["A is shown to be the best.", "B is shown to be worse than one above."]
+    alone = jm.leaderboard(0, jm.accuracy, truth, preds[:1], num_classes=2, method=jm.Delta())
+    assert alone.to_text().split("\n\n")[1].startswith("On new examples")
+
+
+def test_of_many_classifiers_the_first_are_shown() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 300)
+    right = rng.random((200, 300)) < np.linspace(0.9, 0.5, 200)[:, None]
+    preds = np.where(right, truth, (truth + 1) % 3)
+    board = jm.leaderboard(0, jm.accuracy, truth, preds, num_classes=3, method=jm.Delta())
+    lines = repr(board).splitlines()
+    assert len(lines) < 40
+    assert lines[21] == "... 180 more"
+    assert "more cannot be told apart" in lines[23]
+    assert len(board.to_text().splitlines()) > 200
+    shown = [line.split()[0] for line in lines[1:21]]
+    values = board.estimates.value[np.array(shown, int)]
+    tiers = board.tiers[np.array(shown, int)]
+    assert (np.diff(tiers) >= 0).all()
+    assert (np.diff(values)[np.diff(tiers) == 0] <= 0).all()
+    assert int(shown[0]) == board.winner
+
+
+def test_a_report_prints_its_text_and_finds_values() -> None:
+    names = [f"c{i}" for i in range(25)]
+    report = jm.Report.from_counts(9 * np.eye(25, dtype=int), class_names=names)
+    assert repr(report).splitlines()[0] == "225 examples, 25 classes"
+    assert "c19" in repr(report)
+    assert "c20" not in repr(report)
+    assert "\n... 5 more\n" in repr(report)
+    assert "c24" in report.to_text()
+    assert report["accuracy"] is report.overall["accuracy"]
+    assert report["recall"]["c24"] == report.per_class["recall"][24]
+    assert "f1" in report
+    assert [*report][:2] == ["accuracy", "balanced_accuracy"]
+    with pytest.raises(KeyError, match="'acuracy' is not reported; there are accuracy, balanced"):
+        report["acuracy"]
+    fragment = report._repr_html_()
+    assert "<html" not in fragment
+    assert fragment.count("<table>") == fragment.count("</table>") == 2
+
+
+def test_reported_values_print_as_estimates_do() -> None:
+    value = jm.ReportedValue(0.851, 0.8, 0.892, "wilson")
+    assert repr(value) == str(value) == "0.851 [0.800, 0.892]"
+    assert f"{value:.1f}" == "0.9 [0.8, 0.9]"
+    assert (float(value), repr(jm.ReportedValue(0.5))) == (0.851, "0.500 (no interval)")
+    compared = jm.ComparedValue(value, value, jm.ReportedValue(0, -0.1, 0.1), 0.5, 0.0)
+    assert repr(compared) == f"A {value}, B {value}, A - B 0.000 [-0.100, 0.100], P(A > B) 0.500"
+
+
+def test_a_comparison_report_prints_its_text() -> None:
+    report = jm.comparison_report([0, 1] * 9, [0, 1] * 9, [0, 0] * 9, names=("x" * 999, "a\nb"))
+    assert repr(report) + "\n" == report.to_text()
+    assert max(map(len, repr(report).splitlines())) <= 203
+    assert r"B  a\nb" in repr(report)
+    assert report["accuracy"] is report.figures["accuracy"]
+    with pytest.raises(KeyError, match="not reported"):
+        report["recall"]
+    assert "<p>18 examples, 2 classes<br>A: xxx" in report._repr_html_()
+
+
+FRAMES = ["polars", "pandas", "pyarrow"]
+
+
+def columns_of(frame: Any) -> dict[str, list[Any]]:
+    narwhals = pytest.importorskip("narwhals", reason="frames need the extra `tables`")
+    columns = narwhals.from_native(frame, eager_only=True).iter_columns()
+    return {column.name: column.to_list() for column in columns}
+
+
+@pytest.mark.parametrize("backend", FRAMES)
+def test_frames(backend: Any) -> None:
+    pytest.importorskip("narwhals", reason="frames need the extra `tables`")
+    pytest.importorskip(backend, reason="the frame's library is not installed")
+    one = jm.proportion_interval(80, 94)
+    assert columns_of(one.to_frame(backend)) == {x: [y] for x, y in one._asdict().items()}
+    two = jm.proportion_interval([[80], [90]], [[94], [99]])
+    columns = columns_of(two.to_frame(backend))
+    assert list(columns)[:3] == ["index_0", "index_1", "value"]
+    assert (columns["index_0"], columns["low"]) == ([0, 1], two.low.ravel().tolist())
+    compared = jm.compare_unpaired(0, jm.accuracy, COUNTS_A, COUNTS_B)
+    columns = columns_of(compared.to_frame(backend))
+    assert columns["difference_low"] == [float(compared.difference.low)]
+    assert list(columns)[-2:] == ["probability_better", "probability_equivalent"]
+    board = board_of()
+    columns = columns_of(board.to_frame(["a", "b", "c"], backend=backend))
+    assert (columns["name"], columns["tier"]) == (["a", "c", "b"], [1, 1, 2])
+    report = jm.Report.from_counts(COUNTS_A, class_names=["x", "y"])
+    columns = columns_of(report.to_frame(backend))
+    at = [*zip(columns["name"], columns["class"], strict=True)].index(("recall", "y"))
+    assert columns["value"][at] == report["recall"]["y"].value
+    assert len(columns["name"]) == len(report.to_csv().splitlines()) - 1
+    compared_reports = jm.comparison_report([0, 1] * 9, [0, 1] * 9, [0, 0] * 9)
+    columns = columns_of(compared_reports.to_frame(backend))
+    assert columns["classifier"][:3] == ["A", "B", "A - B"]
+
+
+def test_what_frames_need_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    estimate = jm.proportion_interval(80, 94)
+    with pytest.raises(ValueError, match="backend must be"):
+        estimate.to_frame("excel")  # type: ignore[arg-type]
+    monkeypatch.setitem(__import__("sys").modules, "narwhals", None)
+    with pytest.raises(ImportError, match=r"jaxmetrics\[tables\]"):
+        estimate.to_frame()
+
+
+def test_nan_is_none_in_dicts() -> None:
+    estimate = of_numbers(0.5, math.nan, math.nan, math.nan)
+    assert estimate.to_dict()["low"] is None
+    batch = jax.tree.map(lambda x: np.stack([x, x]), estimate)
+    assert batch.to_dict()["low"] == [None, None]
+    assert json.loads(json.dumps(batch.to_dict()))["value"] == [0.5, 0.5]
+
+
+def test_names_are_shown_not_sent() -> None:
+    everything = "".join(map(chr, range(0x110000)))
+    written = printable(everything)
+    assert not any(ord(c) < 32 or 127 <= ord(c) < 160 for c in written)
+    assert not {*map(chr, range(0x202A, 0x202F)), *map(chr, range(0x2066, 0x206A))} & {*written}
+    written.encode()  # no lone surrogate
+    assert printable("a\x00\x1b[31m\n\x7f\x9b") == r"a\x00\x1b[31m\n\x7f\x9b"
+    for name in ("naïve", "狗", "شناخته‌شده", "👨‍👩‍👧", "a b", "$x$"):
+        assert printable(name) == name
+
+
+def test_long_names_are_cut_and_differ() -> None:
+    labels = labels_of(["ant", "b" * 1_000_000, "b" * 999_999, "\x00" * 16], 16)
+    assert labels == ["ant", "b" * 12 + "… 2", "b" * 12 + "… 3", r"\x00" * 3 + "… 4"]
+    assert max(map(len, labels_of(["\x9b" * 16], 16))) <= 16
+    assert listed(["x\n", *range(1000)]).startswith(r"x\n, 0, 1, ")
+    assert len(listed(range(10**9))) < 100
+    assert title_of("mean_\x1b[31m" + "x" * 1000).startswith(r"mean \x1b[31mxx")
+    assert len(title_of("x" * 10**6)) <= 60
+
+
+def test_words() -> None:
+    assert [enumeration([*"ABC"][:n]) for n in range(4)] == ["", "A", "A and B", "A, B and C"]
+    assert [fraction(x) for x in (0.99999, 1.0, -1e-9, math.nan)] == [
+        "0.99999",
+        "1.000",
+        "0.000",
+        "-",
+    ]
+    assert interval(0.5, 0.25, 0.75, "+.2f") == "+0.50 [+0.25, +0.75]"
+
+
+def test_tables_count_columns_of_a_terminal() -> None:
+    table = Table(["name", "n"], [["狗", "1"], ["e\u0301", "2"], ["ant", "3"]])
+    assert table.text().splitlines() == ["name  n", "狗    1", "e\u0301     2", "ant   3"]
+    assert table.markdown().splitlines()[:2] == ["| name | n |", "| --- | ---: |"]
+    assert Table(["<", ""], [["</b>", "&"]]).html() == (
+        "<table><thead><tr><th>&lt;</th><th></th></tr></thead>"
+        "<tbody><tr><th><bdi>&lt;/b&gt;</bdi></th><td>&amp;</td></tr></tbody></table>"
+    )
