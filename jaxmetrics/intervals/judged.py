@@ -13,9 +13,10 @@ import numpy as np
 from jaxmetrics._arithmetic import divide, matmul
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, is_jax, on_device, xp
-from jaxmetrics._validation import ArrayLike, as_float, check_option
+from jaxmetrics._validation import ArrayLike, as_float, check_level, check_option
 from jaxmetrics.estimates import Estimate, Metric, check_transform, normal_estimate, normal_quantile
 from jaxmetrics.intervals.clusters import student_quantile
+from jaxmetrics.intervals.confidence import Confidence
 from jaxmetrics.intervals.delta import standard_error, warn_of_values_outside
 from jaxmetrics.intervals.derivatives import jacobian
 from jaxmetrics.intervals.likelihoods import in_one_row, likelihood_estimates
@@ -99,7 +100,7 @@ def prediction_powered(
     >>> estimate.value.round(3), (estimate.high - estimate.low).round(3)
     (np.float64(0.819), np.float64(0.089))
     """
-    z = normal_quantile(level)
+    reach = Confidence(check_level(level))
     check_option(method, "method", ("likelihood", "delta"))
     check_transform(transform)
     by_likelihood = method == "likelihood"
@@ -121,7 +122,12 @@ def prediction_powered(
     packed = layout.packed(truth, others, ndim)
     packed = where_answered(floats, packed, np.ones((k, k ** (1 + paired))))
     estimates = _prediction_powered(
-        packed, metric=floats, layout=layout, z=z, transform=transform, by_likelihood=by_likelihood
+        packed,
+        metric=floats,
+        layout=layout,
+        reach=reach,
+        transform=transform,
+        by_likelihood=by_likelihood,
     )
     if transform is not None and not on_device(estimates):
         warn_of_values_outside(estimates, transform)
@@ -228,19 +234,19 @@ def _prediction_powered(
     *,
     metric: Metric,
     layout: _Layout,
-    z: float,
+    reach: Confidence,
     transform: str | None,
     by_likelihood: bool,
 ) -> Any:
     ndim = 2 if layout.num_clusters is None else 3
-    function = partial(_of_table, metric, layout, z, transform, by_likelihood)
+    function = partial(_of_table, metric, layout, reach, transform, by_likelihood)
     return map_tables(function, packed, math.prod(packed.shape[-ndim:]), table_ndim=ndim)
 
 
 def _of_table(
     metric: Metric,
     layout: _Layout,
-    z: float,
+    reach: Confidence,
     transform: str | None,
     by_likelihood: bool,
     packed: Array,
@@ -268,7 +274,7 @@ def _of_table(
 
         if by_likelihood:
             units = _units(cube, others, share)
-            return likelihood_estimates(value_of, units, z)[0]
+            return likelihood_estimates(value_of, units, reach)[0]
         table = by_truth + share * move
         value = value_of(table)
         truth, judge, elsewhere = (x[0] for x in _by_example(jacobian(value_of, table)[None]))
@@ -277,6 +283,7 @@ def _of_table(
         error = xp.hypot(error, xp.where(share > 0, of_others, 0))
         return normal_estimate(value, xp.where(xp.isnan(value), xp.nan, error), t, transform)
 
+    z = normal_quantile(reach.level)
     t: Any = z
     if labelled.clusters is not None:
         t = student_quantile(z, effective_number(labelled.clusters, table_ndim=1) - 1)
