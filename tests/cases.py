@@ -598,6 +598,10 @@ _paired = alone(
         "other": [[[60, 9], [6, 5]], [[3, 9], [4, 51]]],
     }
 )
+_judged: dict[str, Any] = {
+    "ordinary": (*_paired["ordinary"], np.array([[800, 120], [90, 990]])),
+    "other": (*_paired["other"], np.array([[700, 150], [40, 860]])),
+}
 _pair: dict[str, Any] = {
     "ordinary": (*_TABLES["ordinary"], *_TABLES["other"]),
     "other": (*_TABLES["other"], *_TABLES["ordinary"]),
@@ -678,6 +682,14 @@ ESTIMATES: dict[str, Row] = {
     "delta_method": Row(
         call=partial(jm.delta_method, jm.macro(jm.f1)), cases=_TABLES, float32=1e-5
     ),
+    "prediction_powered": Row(
+        call=partial(jm.prediction_powered, jm.macro(jm.f1)), cases=_judged, float32=1e-5
+    ),
+    "prediction_powered delta": Row(
+        call=partial(jm.prediction_powered, jm.macro(jm.f1), method="delta"),
+        cases=_judged,
+        float32=1e-5,
+    ),
     "delta_method logit": Row(
         call=partial(jm.delta_method, jm.recall, transform="logit"), cases=_TABLES, float32=1e-5
     ),
@@ -737,6 +749,14 @@ ESTIMATES: dict[str, Row] = {
     ),
     "detectable_difference": Row(
         call=lambda p: jm.detectable_difference(jm.accuracy, p, 500), cases=_paired, float32=1e-5
+    ),
+    "power": Row(
+        call=lambda p: jm.power(jm.accuracy, p, 500, difference=0.05), cases=_paired, float32=1e-5
+    ),
+    "simulated_error": Row(
+        call=lambda c: jm.simulated_error(key(), jm.f1, c, 300, num_samples=DRAWS),
+        cases=_TABLES,
+        **_random,
     ),
     "leaderboard": Row(
         call=lambda y, p, **options: jm.leaderboard(

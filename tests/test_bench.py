@@ -1,6 +1,7 @@
 """The parts that the bench scripts share: they time, draw and write tables; and the first calls."""
 
 import importlib
+import itertools
 import json
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -15,7 +16,7 @@ from scipy import stats
 pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
 
 import jaxmetrics as jm
-from bench import calls, coverage, first_call, harness, pictures, tables
+from bench import calls, coverage, first_call, harness, judged, pictures, tables
 
 MARKS = "before\n<!-- bench:sorting -->\nold\n<!-- /bench -->\nafter\n"
 
@@ -275,6 +276,19 @@ def test_figures_of_contenders_that_are_not_asked_for_stay(
     page = (tmp_path / "README.md").read_text()
     assert "| accuracy | Wilson |  | 9" in page
     assert "| balanced_accuracy | MOVER |" in page
+
+
+def test_judges_agree_with_the_truth_as_they_say() -> None:
+    for k, kappa in itertools.product(judged.CLASSES, judged.KAPPAS):
+        cells = judged.Design(k, 0.85, kappa, 50, 10).cells
+        assert cells.sum() == pytest.approx(1)
+        assert jm.cohen_kappa(cells.sum((2, 3))) == pytest.approx(kappa, abs=1e-12)
+        pairs = coverage.PairedDesign(50, k, judged.CLASSES[k], 0.85, 0.5, "worse").cells
+        np.testing.assert_allclose(cells.sum(1), pairs, atol=1e-12)
+    labelled, others = judged.samples(judged.Design(2, 0.85, 0.8, 50, 10), 3)
+    assert (labelled.sum((1, 2, 3, 4)) == 50).all()
+    assert (others.sum((1, 2, 3)) == 500).all()
+    assert labelled.shape == (3, 2, 2, 2, 2)
 
 
 @pytest.mark.parametrize("engine", tables.ENGINES)

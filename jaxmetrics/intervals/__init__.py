@@ -12,6 +12,7 @@ batch: `(..., K, K)` gives estimates of shape `(..., *shape of the array)`.
 - `posterior` asks which metrics are plausible, given the counts and a prior: also where no error
   was seen. With many classes of few examples the prior outweighs the counts.
 - `delta_method` differentiates the metric; nothing is drawn.
+- `prediction_powered` adds to few examples with truth many that only a judge labelled.
 - `Likelihood()`, `Delta(transform)`, `BCa(key)`, `Posterior(key)`, ... are these as values, to hand
   to what needs a method.
 - `proportion_interval` is for fractions of examples, `mean_interval` for means.
@@ -33,6 +34,7 @@ from jaxmetrics.intervals.bootstraps import *
 from jaxmetrics.intervals.examples import *
 from jaxmetrics.intervals.posterior_draws import *
 from jaxmetrics.intervals.delta import *
+from jaxmetrics.intervals.judged import *
 from jaxmetrics.intervals.likelihoods import *
 from jaxmetrics.intervals.means import *
 from jaxmetrics.intervals.proportions import *

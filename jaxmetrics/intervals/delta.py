@@ -151,11 +151,11 @@ def delta_method(
         clusters = as_clusters(matrices, axis_of_tables(cluster_axis, table_ndim))
         estimates = _of_clusters(clusters, **options)
     if transform is not None and not on_device(estimates):
-        _warn_of_values_outside(estimates, transform)
+        warn_of_values_outside(estimates, transform)
     return estimates
 
 
-def _warn_of_values_outside(estimates: Any, transform: str) -> None:
+def warn_of_values_outside(estimates: Any, transform: str) -> None:
     lowest, highest, *_ = SCALES[transform]
     for estimate in jax.tree.leaves(estimates, is_leaf=lambda x: isinstance(x, Estimate)):
         value = np.asarray(estimate.value)

@@ -153,7 +153,7 @@ def likelihood_estimates(
     """
     counts, table = units.counts, units.tables(units.counts)[0]
     leaves, structure = jax.tree.flatten(metric(table))
-    row = _in_one_row(metric, table)
+    row = in_one_row(metric, table)
     values_of = _Values(row, differentiator(row, table), units, np.array(contrasts))
     values, slopes = values_of(counts), values_of.slopes(counts)
     errors = standard_error(counts, values, slopes, stratified=True)
@@ -200,7 +200,7 @@ def _flat(tables: Array) -> Array:
     return tables.reshape((len(tables), -1))
 
 
-def _in_one_row(metric: Metric, table: Array) -> Callable[[Array], Array]:
+def in_one_row(metric: Metric, table: Array) -> Callable[[Array], Array]:
     """Return a function that gives the values of a metric as `(V,)`.
 
     On the host it takes batches, whether or not the metric does.
