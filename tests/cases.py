@@ -380,6 +380,10 @@ SCORERS: dict[str, Row] = {
         call=partial(jm.calibration_curve, strategy="quantile"), cases=_event, **OF_EXAMPLES
     ),
     "brier_decomposition": Row(call=jm.brier_decomposition, cases=_event, **OF_EXAMPLES),
+    "score_decomposition": Row(call=jm.score_decomposition, cases=_event, **OF_EXAMPLES),
+    "score_decomposition log_loss": Row(
+        call=partial(jm.score_decomposition, score="log_loss"), cases=_event, **OF_EXAMPLES
+    ),
     "top_label": Row(call=jm.top_label(jm.calibration_error), cases=_probs, **OF_ROWS),
     "fit_temperature": Row(
         call=jm.fit_temperature,
@@ -413,6 +417,9 @@ OF_CURVES: dict[str, Row] = {
     "roc_curve": Row(call=jm.roc_curve, cases=_binary, **_as_points),
     "precision_recall_curve": Row(call=jm.precision_recall_curve, cases=_binary, **_as_points),
     "det_curve": Row(call=jm.det_curve, cases=_binary, **_as_points),
+    "isotonic_calibration_curve": Row(
+        call=jm.isotonic_calibration_curve, cases=_event, float32=1e-5, **_as_points
+    ),
     "metric_at_thresholds": Row(
         call=partial(jm.metric_at_thresholds, jm.accuracy),
         cases=_binary,
@@ -1001,6 +1008,8 @@ TYPES: dict[str, Callable[[], Any]] = {
     "Basic": lambda: jm.Basic(0),
     "BrierDecomposition": lambda: jm.brier_decomposition(*_event["ordinary"]),
     "CalibrationCurve": lambda: jm.calibration_curve(*_event["ordinary"]),
+    "IsotonicCurve": lambda: jm.isotonic_calibration_curve(*_event["ordinary"]),
+    "ScoreDecomposition": lambda: jm.score_decomposition(*_event["ordinary"]),
     "Batch": lambda: jm.Batch({"loss": _LOSS}, {"loss": Kind.NUMBERS}),
     "ComparedValue": lambda: next(iter(jm.comparison_report(*_pairs["ordinary"]).figures.values())),
     "Comparison": lambda: ESTIMATES["compare delta"].call(*_paired["ordinary"]),
