@@ -265,7 +265,7 @@ def _split(x: Array, y: Array, vertex: Array, allowed: Array) -> Array:
         farthest = (above > 0) & (above >= _greatest(above, left)[left])
         return vertex | farthest, farthest.any()
 
-    return lax.while_loop(lambda state: state[1], more, (vertex, vertex.any()))[0]
+    return lax.while_loop(lambda state: state[1], more, (vertex, vertex[0]))[0]
 
 
 def _greatest(values: Array, ids: Array) -> Array:
