@@ -34,8 +34,14 @@ from jaxmetrics.intervals import *
 # classifiers on the same examples, compared
 from jaxmetrics.comparisons import *
 
+# how many examples, and what they can show
+from jaxmetrics.planning import *
+
 # states that add, over batches, devices and hosts
 from jaxmetrics.streaming import *
+
+# any data frame or SQL relation -> counts
+from jaxmetrics.tables import *
 
 # pictures, by matplotlib, which is imported when one is drawn
 from jaxmetrics import plots as plots

@@ -135,6 +135,10 @@ def _canonical(x: Any) -> Any:
     """
     if not isinstance(x, np.ndarray | np.generic):
         return x
+    if np.ma.is_masked(x):
+        raise TypeError(
+            "an argument is a masked array: give its .data, and leave masked entries out."
+        )
     dtype = jax.dtypes.canonicalize_dtype(x.dtype)
     return x if x.dtype == dtype else x.astype(dtype)
 

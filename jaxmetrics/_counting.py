@@ -15,11 +15,13 @@ from jaxmetrics._namespaces import Array, float_dtype, is_jax, on_device, xp
 from jaxmetrics._scatter import add_at, batch_entries, count_ids, in_range, raveled
 from jaxmetrics._validation import (
     INT32_MAX,
+    MOST_CELLS,
     ArrayLike,
     as_array,
     as_class_ids,
     as_float,
     as_mask,
+    check_cells,
     check_examples,
     check_integer,
     check_no_column,
@@ -124,6 +126,7 @@ def count(
         check_no_nan(weights, "sample_weight", mask)
 
     sizes = _sizes(axes, given)
+    check_cells((*sizes, *(() if rows is None else rows.shape[-1:])), "num_classes and num_groups")
     ids = tuple(
         ids_in_range(x, name, size, mask)
         for (name, x), size in zip(given.items(), sizes, strict=True)
@@ -149,9 +152,6 @@ def _with_groups(
     return axes
 
 
-_MOST_CELLS = 2**31  # of a table whose size is that of its largest label
-
-
 def _sizes(axes: Sequence[Axis], given: dict[str, Array]) -> tuple[int, ...]:
     """Return the number of classes of each axis.
 
@@ -168,7 +168,7 @@ def _sizes(axes: Sequence[Axis], given: dict[str, Array]) -> tuple[int, ...]:
                 )
             as_class_ids(given[name][..., :0], name, 1)
         largest = max([0, *(int(given[name].max()) for name in names if given[name].size)])
-        if (largest + 1) ** len(names) > _MOST_CELLS:
+        if (largest + 1) ** len(names) > MOST_CELLS:
             raise ValueError(
                 f"{', '.join(names)}: {largest} is the largest of them, and a table of so many"
                 " classes does not fit into memory. labels=[...] names the classes that there are."

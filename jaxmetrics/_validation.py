@@ -7,9 +7,12 @@ jit hides those of JAX arrays.
 
 from __future__ import annotations
 
+import math
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TypeAlias
 
 import jax
@@ -25,6 +28,7 @@ __all__: list[str] = []
 ArrayLike: TypeAlias = jax.typing.ArrayLike | npt.ArrayLike
 
 INT32_MAX = int(np.iinfo(np.int32).max)
+MOST_CELLS = 2**31  # of one table of counts
 
 
 def as_array(x: ArrayLike, name: str) -> Array:
@@ -39,8 +43,7 @@ def as_array(x: ArrayLike, name: str) -> Array:
             return jax.numpy.asarray(x)
         if len(x) and hasattr(x[0], "__array__") and not isinstance(x[0], np.generic):
             x = [as_array(row, name) for row in x]
-    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
-        raise TypeError(f"{name} is a masked array: give {name}.data, and where=~{name}.mask.")
+    refuse_masked(x, name)
     if hasattr(x, "detach") and str(getattr(x, "dtype", "")) == "torch.bfloat16":
         x = x.detach().float()  # NumPy has no such dtype; the values stay
     try:
@@ -52,20 +55,41 @@ def as_array(x: ArrayLike, name: str) -> Array:
     return array.astype(np.int8) if array.size == 0 and isinstance(x, list | tuple) else array
 
 
+def refuse_masked(x: object, name: str) -> None:
+    """Refuse an array with masked entries, whose mask `numpy.asarray` forgets."""
+    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
+        raise TypeError(
+            f"{name} is a masked array: give {name}.data, and where=~{name}.mask; where there is no"
+            " where, leave these entries out."
+        )
+
+
 def is_integer(x: Array) -> bool:
     return jax.numpy.issubdtype(x.dtype, np.integer) or x.dtype == bool
 
 
-def as_float(x: ArrayLike, name: str) -> Array:
-    """Convert `x` to the dtype in which it is computed.
+_takes_complex: ContextVar[bool] = ContextVar("takes_complex", default=False)
 
-    complex128 passes: derivatives on the host are its imaginary part, see `intervals.derivatives`.
+
+@contextmanager
+def complex_steps() -> Iterator[None]:
+    """Let `as_float` pass complex128 in the block: derivatives on the host are its imaginary part,
+    see `intervals.derivatives`.
     """
+    token = _takes_complex.set(True)
+    try:
+        yield
+    finally:
+        _takes_complex.reset(token)
+
+
+def as_float(x: ArrayLike, name: str) -> Array:
+    """Convert `x` to the dtype in which it is computed."""
     if type(x) in (float, int):
         return np.float64(x)  # type: ignore[arg-type]
     array = as_array(x, name)
     dtype = float_dtype(array)
-    if array.dtype in (np.complex128, dtype):
+    if array.dtype == dtype or (array.dtype == np.complex128 and _takes_complex.get()):
         return array
     check_real(array, name)
     return array.astype(dtype)
@@ -91,6 +115,12 @@ def as_counts(counts: ArrayLike) -> Array:
     array = as_float(counts, "counts")
     check_square(array, "counts")
     return array
+
+
+def as_wide(counts: np.ndarray) -> np.ndarray:
+    """Convert integers of the host to int64, or to floats where int64 may not hold their sum."""
+    fits = np.abs(counts.astype(float)).sum() < 2**62
+    return counts.astype(np.int64 if fits else float)
 
 
 def check_square(array: Array, name: str) -> None:
@@ -122,7 +152,19 @@ def check_size(value: int, name: str) -> int:
         )
     if value < 1:
         raise ValueError(f"{name} must be at least 1, got {value}.")
+    if value > INT32_MAX:
+        raise ValueError(f"{name} must be below 2^31, got {value}.")
     return int(value)
+
+
+def check_cells(shape: Sequence[int], sizes: str) -> None:
+    """Refuse a table of counts that no memory may be expected to hold."""
+    cells = math.prod(shape)
+    if cells > MOST_CELLS:
+        raise ValueError(
+            f"{sizes} make a table of {' x '.join(map(str, shape))} cells, {8 * cells / 2**30:.3g}"
+            f" GiB of counts; a table has at most 2^31 cells (16 GiB)."
+        )
 
 
 def check_level(level: float) -> float:

@@ -37,14 +37,18 @@ from jaxmetrics._validation import (
     as_counts,
     as_float,
     as_mask,
+    as_wide,
     check_binary,
+    check_examples,
     check_integer,
     check_no_nan,
     check_size,
     check_square,
     ids_in_range,
     is_integer,
+    refuse_masked,
     refuse_where,
+    shapes_of,
 )
 
 __all__ = [
@@ -178,6 +182,7 @@ def ids_of_labels(
             f"labels=[...] names classes of arrays of the host; {name} is a JAX array: give class"
             " ids."
         )
+    refuse_masked(values, name)
     array = values if isinstance(values, np.ndarray) else _array_of_labels(values)
     try:
         present, inverse = _distinct(array)
@@ -301,6 +306,7 @@ def multilabel_confusion_matrix(
         return array[..., None, :] if array.ndim else array
 
     given_mask = None if where is None else as_mask(where)
+    check_examples(shapes_of(y_true=true[..., 0], y_pred=pred[..., 0], where=given_mask))
     label_mask = given_mask[..., None] if given_mask is not None and given_mask.ndim else None
     axes: list[Axis] = []
     for name, indicators in (("y_true", true), ("y_pred", pred)):
@@ -329,7 +335,8 @@ def confusion_matrix_at_thresholds(
         y_true: 0 or 1 (or bool), `(..., n)`.
         y_score: real numbers, `(..., n)`, compared in float64 on the host. A NaN score is neither
             above nor below a threshold: on the host it raises unless `where` leaves it out, in a
-            JAX array it drops its example.
+            JAX array it drops its example. In arrays of JAX numbers below 1.2e-38 equal 0, as XLA
+            compares them (float64: 2.2e-308).
         thresholds: `(T,)`, in any order.
 
     Returns:
@@ -351,6 +358,7 @@ def confusion_matrix_at_thresholds(
             f"thresholds must have shape (T,) with at least one threshold, got {cuts.shape}."
         )
     truth = as_array(y_true, "y_true")
+    check_integer(truth, "y_true")
     check_binary(truth)
     order = xp.argsort(cuts)
     axes = [("y_true", truth, 2), ("y_score", bins_between(cuts[order], scores), cuts.size + 1)]
@@ -366,9 +374,10 @@ def one_vs_rest(counts: ArrayLike) -> Array:
     """Make the 2x2 table of each class against all others, `[[TN, FP], [FN, TP]]`.
 
     Returns:
-        `(..., K, 2, 2)`. Integers stay integers: int64 on the host, on the device int32 (or their
-        own wider dtype), exact while the cells of the result are below 2^31. Floats are added up
-        without a subtraction, so small cells keep their digits beside large ones.
+        `(..., K, 2, 2)`. Integers stay integers: int64 on the host (floats where their sum reaches
+        2^62), on the device int32 (or their own wider dtype), exact while the cells of the result
+        are below 2^31. Floats are added up without a subtraction, so small cells keep their digits
+        beside large ones.
 
     Raises:
         TypeError, ValueError: `counts` is not numeric or not of shape `(..., K, K)`.
@@ -378,12 +387,12 @@ def one_vs_rest(counts: ArrayLike) -> Array:
            [1, 5]])
     """
     array = as_array(counts, "counts")
+    if not is_jax(array) and is_integer(array):
+        array = as_wide(array)
     if not is_integer(array):
-        return tables(*cells(as_counts(counts)))
+        return tables(*cells(as_counts(array)))
     check_square(array, "counts")
-    if array.dtype.itemsize < 4 or not is_jax(array):
-        array = array.astype(np.int32 if is_jax(array) else np.int64)
-    return _integer_tables(array)
+    return _integer_tables(array.astype(np.int32) if array.dtype.itemsize < 4 else array)
 
 
 @compiled
@@ -437,7 +446,7 @@ def check_labels(labels: ArrayLike, *, num_classes: int, name: str = "labels") -
             " outside."
         )
     array = np.asarray(as_array(labels, name))
-    as_class_ids(array[:0], name, size)
+    as_class_ids(array.ravel()[:0], name, size)
     refuse_where(
         (array < 0) | (array >= size), array, name, f"but class ids must lie in [0, {size})."
     )

@@ -98,7 +98,9 @@ def check_transform(transform: str | None) -> None:
         check_option(transform, "transform", tuple(SCALES))
 
 
-def normal_estimate(value: Array, error: Array, z: float, transform: str | None = None) -> Estimate:
+def normal_estimate(
+    value: Array, error: Array, z: Array | float, transform: str | None = None
+) -> Estimate:
     low, high = _normal_interval(value, z * error, transform)
     return Estimate(value, low, high, error, xp.zeros(np.shape(value), xp.int32))
 

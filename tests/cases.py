@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import numpy as np
+import polars as pl
 
 import jaxmetrics as jm
 from jaxmetrics.streaming.batches import Kind
@@ -245,6 +246,18 @@ METRICS: dict[str, Metric] = dict(
                 cases=alone(TWO_CLASS_MATRICES),
                 any_class_order=False,
                 ignores_absent_classes=False,
+            ),
+        ),
+        (
+            "at_prevalence",
+            Metric(
+                call=jm.at_prevalence(jm.precision, [0.1, 0.2, 0.3, 0.4]),
+                oracle=partial(oracles.precision_at_prevalence, prevalence=(0.1, 0.2, 0.3, 0.4)),
+                per_class=True,
+                cases=alone({name: x for name, x in MATRICES.items() if x.sum(1).all()}),
+                any_class_order=False,
+                ignores_absent_classes=False,
+                why="of a class without examples nothing is known",
             ),
         ),
         _of_groups("group_ratio", jm.group_ratio(jm.precision)),
@@ -747,6 +760,14 @@ ESTIMATES: dict[str, Row] = {
         cases=_pair,
         float32=1e-5,
     ),
+    "required_examples": Row(
+        call=lambda c: jm.required_examples(jm.accuracy, c, half_width=0.1),
+        cases=_TABLES,
+        float32=1e-5,
+    ),
+    "detectable_difference": Row(
+        call=lambda p: jm.detectable_difference(jm.accuracy, p, 500), cases=_paired, float32=1e-5
+    ),
     "leaderboard": Row(
         call=lambda y, p, **options: jm.leaderboard(
             key(), jm.accuracy, y, p, num_classes=K, num_samples=DRAWS, **options
@@ -984,6 +1005,11 @@ STREAMS: dict[str, Row] = {
 
 # What answers a person: Python's numbers, wherever the data live.
 
+
+def _frame(**columns: Any) -> pl.DataFrame:
+    return pl.DataFrame({name: np.asarray(values) for name, values in columns.items()})
+
+
 _plain: dict[str, Any] = {"device": False, "jit": False, "batch": False}
 
 ANSWERS: dict[str, Row] = {
@@ -1008,6 +1034,33 @@ ANSWERS: dict[str, Row] = {
         cases=against(_TRUE, _PRED),
         examples=(-1, -1),
         why="Python's numbers",
+        **_plain,
+    ),
+    "confusion_matrix_of": Row(
+        call=lambda y, p: jm.confusion_matrix_of(_frame(y_true=y, y_pred=p)).counts,
+        cases=against(_TRUE, _PRED),
+        examples=(-1, -1),
+        adds=True,
+        why="of tables",
+        **_plain,
+    ),
+    "paired_confusion_matrix_of": Row(
+        call=lambda y, a, b: (
+            jm.paired_confusion_matrix_of(_frame(y_true=y, y_pred_a=a, y_pred_b=b)).counts
+        ),
+        cases=against(_TRUE, _PRED, _OTHER),
+        examples=(-1, -1, -1),
+        why="of tables",
+        **_plain,
+    ),
+    "score_histogram_of": Row(
+        call=lambda y, s: (
+            jm.score_histogram_of(_frame(y_true=y, y_score=s), scale="logit", num_bins=64).counts
+        ),
+        cases=_binary,
+        examples=(-1, -1),
+        adds=True,
+        why="of tables",
         **_plain,
     ),
     "comparison_report": Row(
@@ -1061,4 +1114,5 @@ TYPES: dict[str, Callable[[], Any]] = {
     "RocCurve": lambda: jm.roc_curve(*_binary["ordinary"]),
     "Statistic": lambda: jm.mean_of("loss").statistics[0],
     "Studentized": lambda: jm.Studentized(0),
+    "TableCounts": lambda: jm.confusion_matrix_of(_frame(y_true=_TRUE, y_pred=_PRED)),
 }

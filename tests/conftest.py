@@ -19,6 +19,8 @@ import jax
 import pytest
 from hypothesis import settings
 
+from tests.command_line import Run, caller
+
 settings.register_profile("reproducible", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("reproducible")
 
@@ -66,3 +68,10 @@ def programs() -> list[str]:
     """Grows by one for each program that XLA compiles."""
     _compiled.clear()
     return _compiled
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """Call the command line; returns exit code, standard output and standard error."""
+    yield caller(monkeypatch, capsys)
+    jax.config.update("jax_enable_x64", False)  # which `merge` switches on

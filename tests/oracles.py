@@ -391,3 +391,14 @@ def best_and_worst_average_precision(histogram: np.ndarray) -> tuple[float, floa
         tied_first += p * (tp + p) / (tp + p + fp) if p else 0
         tp, fp = tp + p, fp + n
     return min(values), max(max(values), tied_first / positive.sum())
+
+
+def precision_at_prevalence(counts: np.ndarray, prevalence: tuple[float, ...]) -> np.ndarray:
+    """Of each class: right among those predicted, by Bayes' rule from the shares of each row."""
+    k = len(counts)
+    found = np.zeros(k)
+    for j in range(k):
+        right = prevalence[j] * counts[j][j] / sum(counts[j])
+        predicted = sum(prevalence[i] * counts[i][j] / sum(counts[i]) for i in range(k))
+        found[j] = right / predicted if predicted > 0 else 0.0
+    return found

@@ -15,7 +15,7 @@ from scipy import stats
 pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
 
 import jaxmetrics as jm
-from bench import calls, coverage, first_call, harness, pictures
+from bench import calls, coverage, first_call, harness, pictures, tables
 
 MARKS = "before\n<!-- bench:sorting -->\nold\n<!-- /bench -->\nafter\n"
 
@@ -275,3 +275,30 @@ def test_figures_of_contenders_that_are_not_asked_for_stay(
     page = (tmp_path / "README.md").read_text()
     assert "| accuracy | Wilson |  | 9" in page
     assert "| balanced_accuracy | MOVER |" in page
+
+
+@pytest.mark.parametrize("engine", tables.ENGINES)
+@pytest.mark.parametrize("job", tables.JOBS)
+def test_engines_count_the_same_by_hand(tmp_path: Path, engine: str, job: str) -> None:
+    path = tmp_path / "table.parquet"
+    tables.write(path, 1000)
+    relation, by_hand = tables.ENGINES[engine]
+    found = relation(by_hand(job))(str(path))
+    cells = found.rows() if engine == "Polars" else found
+    total = sum(cell[-1] for cell in cells)
+    counted = relation(tables.ours(job))(str(path)).counts
+    np.testing.assert_allclose(counted.sum(), total)
+    if "scores" not in job:
+        by_cell = {cell[:2]: cell[2] for cell in cells}
+        for cell, value in by_cell.items():
+            np.testing.assert_allclose(counted[cell], value)
+
+
+def test_tables_are_counted_in_fresh_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "PROCESSES", 1)
+    monkeypatch.setattr(tables, "ENGINES", {"DuckDB": tables.ENGINES["DuckDB"]})
+    monkeypatch.setattr(tables, "JOBS", ("confusion matrix",))
+    ((name, sides),) = tables.measure(1000).items()
+    row = tables.row(name, sides)
+    assert row[0] == "confusion matrix, DuckDB"
+    assert all(float(number) > 0 for number in row[1:])

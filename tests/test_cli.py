@@ -7,7 +7,6 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,36 +16,11 @@ import polars as pl
 import pytest
 
 import jaxmetrics as jm
-from jaxmetrics import cli
-from jaxmetrics.cli import _commands, _counted_files, _sources
+from jaxmetrics.cli import _counted_files, _errors, _outputs, _rows, _tables
 from jaxmetrics.reports.formats import FORMATS
+from tests.command_line import Run, save, write
 
 DATA = Path(__file__).parent.parent / "notebooks" / "data" / "digits_predictions.csv"
-
-Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
-    """Call the command line; returns exit code, standard output and standard error."""
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["jaxmetrics", *map(str, arguments)])
-        with pytest.raises(SystemExit) as exit_:
-            cli.main()
-        captured = capsys.readouterr()
-        code = exit_.value.code
-        assert code is None or isinstance(code, int)
-        return code or 0, captured.out, captured.err
-
-    yield call
-    jax.config.update("jax_enable_x64", False)  # which `merge` switches on
-
-
-def write(path: Path, text: str) -> Path:
-    path.write_text(text, encoding="utf-8")
-    return path
-
 
 FRAME = pl.DataFrame(
     {
@@ -56,16 +30,6 @@ FRAME = pl.DataFrame(
     }
 )
 COUNTS = [[2, 0], [1, 2]]
-
-
-def save(frame: pl.DataFrame, path: Path) -> Path:
-    if path.suffix == ".csv":
-        frame.write_csv(path)
-    elif path.suffix == ".parquet":
-        frame.write_parquet(path)
-    else:
-        np.savez(path, **{name: np.array(frame[name].to_list()) for name in frame.columns})  # type: ignore[arg-type]
-    return path
 
 
 def test_report_of_the_shipped_file(run: Run) -> None:
@@ -177,7 +141,8 @@ def test_files_in_many_batches(run: Run, tmp_path: Path, monkeypatch: pytest.Mon
     expected = np.zeros((20, 20))
     np.add.at(expected, (true, pred), weight)
     np.testing.assert_allclose(at_once[1]["confusion_matrix"], expected, rtol=1e-12)
-    monkeypatch.setattr(_sources, "BATCH_SIZE", 16)
+    monkeypatch.setattr(_tables, "BATCH_ROWS", 16)
+    monkeypatch.setattr(_tables, "BATCH_BYTES", 2**10)
     for path in [*paths, tmp_path / "x.npz"]:
         assert json.loads(run("report", path, "--json")[1]) == at_once[0]
         again = json.loads(run("report", path, "--json", "--weight", "w", "--prob", "p")[1])
@@ -239,12 +204,12 @@ PREDICTIONS = "y_true,y_pred,w,p_0,p_1\n0,0,1,0.9,0.1\n1,1,1,0.2,0.8\n1,0,1,0.6,
     ("name", "content", "options", "message"),
     [
         ("gone.csv", None, [], "gone.csv: no such file"),
-        (".", None, [], "unknown extension"),
+        (".", None, [], "it is a folder without a file of .csv, .tsv, .jsonl,"),
         (
             "x.txt",
             "y_true,y_pred\n",
             [],
-            r"unknown extension '.txt'; known are .csv, .parquet, .npz",
+            "unknown extension '.txt'; known are .csv, .tsv, .jsonl, .ndjson, .parquet, .arrow,",
         ),
         ("x.csv", "", [], "x.csv: cannot be read: empty"),
         ("x.csv", "y_true,y_pred\n", [], "x.csv: the file has no rows"),
@@ -252,7 +217,8 @@ PREDICTIONS = "y_true,y_pred,w,p_0,p_1\n0,0,1,0.9,0.1\n1,1,1,0.2,0.8\n1,0,1,0.6,
             "x.csv",
             "y_true;y_pred\n0;1\n",
             [],
-            "columns must be separated by commas; the first line is 'y_true;y_pred'",
+            "columns are not separated by ',', the first line is 'y_true;y_pred': --separator ';'"
+            " reads it",
         ),
         ("x.csv", "truth,y_pred\n0,1\n", [], "no column 'y_true'; the file has 'truth', 'y_pred'"),
         ("x.csv", "y_true,y_pred,y_pred\n0,1,1\n", [], "the file has two columns 'y_pred'"),
@@ -465,49 +431,48 @@ def test_files_as_people_write_them(run: Run, tmp_path: Path) -> None:
     assert json.loads(run("report", odd, "--json")[1])["overall"]["accuracy"]["value"] == 0
 
 
+def counted_of(path: Path, **options: Any) -> _counted_files.Counted:
+    question = _rows.Question(_rows.Columns(**options.pop("columns", {})), **options)
+    return _counted_files.count_predictions([path], question)
+
+
 class TestLargeFiles:
-    """What the engine counts by pieces is what is counted by rows, and so is what is wrong."""
+    """What is counted batch by batch is what a loop over the rows counts; so is what is wrong."""
 
     @pytest.fixture(autouse=True)
-    def small_pieces(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(_sources, "BATCH_SIZE", 4)
-        monkeypatch.setattr(_counted_files, "_LARGEST_PIECE", 16)
+    def small_batches(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(_tables, "BATCH_BYTES", 16)
+        monkeypatch.setattr(_tables, "BATCH_ROWS", 4)
+        monkeypatch.setattr(_tables, "PIECE_ROWS", 16)
 
-    @staticmethod
-    def by_pieces(path: Path, ignore: list[str]) -> _counted_files.Counted:
-        return _counted_files.count_predictions(path, _sources.Columns(), ignore=ignore)
-
-    def by_rows(self, path: Path, ignore: list[str]) -> _counted_files.Counted:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_counted_files, "_add_cells", lambda *_: 0)
-            return self.by_pieces(path, ignore)
-
-    @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-    def test_pieces_are_rows(self, suffix: str, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet", ".npz"])
+    def test_batches_are_rows(self, suffix: str, tmp_path: Path) -> None:
         rng = np.random.default_rng(0)
         for i in range(40):
-            n, k = int(rng.integers(1, 70)), int(rng.integers(2, 12))
+            n, k = int(rng.integers(2, 70)), int(rng.integers(2, 12))
             labels = [f"c{j:x}" for j in range(k)] if i % 2 else [*map(str, range(k - 1)), "-1"]
             true, pred = rng.choice(labels, n), rng.choice(labels, n)
             path = tmp_path / f"x{suffix}"
-            if suffix == ".parquet":
-                save(pl.DataFrame({"y_true": true, "y_pred": pred, "id": np.arange(n)}), path)
-            else:
+            if suffix == ".csv":
                 spaces = rng.choice(["", " "], (n, 2))
-                rows = [f'{s}{t},"{p}"{e}' for t, p, (s, e) in zip(true, pred, spaces, strict=True)]
+                rows = [f'{s}{t},"{e}{p}"' for t, p, (s, e) in zip(true, pred, spaces, strict=True)]
                 for place in rng.integers(0, n, 3 * (i % 3)):
                     rows.insert(place, "")
                 write(path, "\n".join(["y_true,y_pred", *rows]) + "\n")
-            results: list[Any] = []
-            for count in (self.by_rows, self.by_pieces):
-                try:
-                    counted = count(path, ["-1"])
-                    names, counts, _ = counted.sorted_classes()
-                    numbers = counted.num_rows, counted.num_ignored
-                    results.append((names, counts.tolist(), counts.dtype, numbers))
-                except _sources.InputError as error:
-                    results.append(str(error))
-            assert results[0] == results[1]
+            else:
+                save(pl.DataFrame({"y_true": true, "y_pred": pred, "id": np.arange(n)}), path)
+            kept = (true != "-1") & (pred != "-1")
+            found = sorted({*true, *pred} - {"-1"}, key=lambda x: int(x, 36))
+            if len(found) < 2:
+                continue
+            counted = counted_of(path, ignore=frozenset({"-1"}))
+            classes = counted.classes()
+            expected = np.zeros((len(found), len(found)), int)
+            for t, p in zip(true[kept], pred[kept], strict=True):
+                expected[found.index(t), found.index(p)] += 1
+            assert classes.names == found
+            np.testing.assert_array_equal(counted.table(classes), expected)
+            assert (counted.num_rows, counted.ignored()) == (n, (~kept).sum())
 
     @pytest.mark.parametrize(
         ("row", "message"),
@@ -525,32 +490,33 @@ class TestLargeFiles:
         self, row: str, message: str, at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Wherever it is, and though there is more of it, the first is named by its row."""
-        monkeypatch.setattr(_sources, "MAX_CLASSES", 3)
+        monkeypatch.setattr(_tables, "MAX_CLASSES", 3)
         rows = ["a,b,1", "b,a,1", "", "c,c,1"] * 15
         bad = row if row.count(",") > 1 else f"{row},1"
         rows[at], rows[-1] = bad, bad
         path = write(tmp_path / "x.csv", "\n".join(["y_true,y_pred,w", *rows]) + "\n")
-        found = []
-        for count in (self.by_rows, self.by_pieces):
-            with pytest.raises(_sources.InputError) as error:
-                count(path, [])
-            found.append(str(error.value))
-        assert found[0] == found[1]
-        assert message.format(at + 1) in found[0]
+        with pytest.raises(_errors.InputError) as error:
+            counted_of(path)
+        assert message.format(at + 1) in str(error.value)
 
 
 @pytest.mark.parametrize("late", [0, 5000])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_columns_of_free_text_are_refused_at_once(
-    late: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    suffix: str, late: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However late they turn out to be no classes, little is read beyond the rows that show it."""
-    monkeypatch.setattr(_sources, "BATCH_SIZE", 2**10)
+    monkeypatch.setattr(_tables, "BATCH_ROWS", 2**10)
+    monkeypatch.setattr(_tables, "PIECE_ROWS", 2**12)
+    monkeypatch.setattr(_tables, "BATCH_BYTES", 2**14)
     answers = ["a"] * late + [f"answer {i}" for i in range(100_000)]
     frame = pl.DataFrame({"y_true": ["a", "b"] * (len(answers) // 2), "y_pred": answers})
-    path, columns, done = save(frame, tmp_path / "x.csv"), _sources.Columns(), [0]
-    with pytest.raises(_sources.InputError) as error:
+    path, done = save(frame, tmp_path / f"x{suffix}"), [0]
+    with pytest.raises(_errors.InputError) as error:
         _counted_files.count_predictions(
-            path, columns, on_progress=lambda rows, _: done.append(rows)
+            [path],
+            _rows.Question(_rows.Columns()),
+            on_progress=lambda rows, _: done.append(rows),
         )
     expected = "'y_pred' is 'answer 4094', after 4096 other values: is it a column of classes?"
     assert str(error.value) == f"{path}: row {late + 4095}: {expected}"
@@ -568,10 +534,10 @@ def test_two_million_rows(tmp_path: Path) -> None:
     expected = np.bincount(true * (k + 1) + pred, minlength=(k + 1) ** 2).reshape(k + 1, k + 1)
     weighted = np.bincount(true * (k + 1) + pred, weight, (k + 1) ** 2).reshape(k + 1, k + 1)
     for path, column in itertools.product(paths, (None, "w")):
-        counted = _counted_files.count_predictions(path, _sources.Columns(weight=column))
-        names, counts, _ = counted.sorted_classes()
-        assert names == [str(i) for i in range(k + 1)]
-        np.testing.assert_array_equal(counts, weighted if column else expected)
+        counted = counted_of(path, columns={"weight": column})
+        classes = counted.classes()
+        assert classes.names == [str(i) for i in range(k + 1)]
+        np.testing.assert_array_equal(counted.table(classes), weighted if column else expected)
         assert counted.num_rows == n
 
 
@@ -579,11 +545,14 @@ def test_two_million_rows(tmp_path: Path) -> None:
 def test_progress_counts_rows(
     suffix: str, total: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_sources, "BATCH_SIZE", 2)
+    monkeypatch.setattr(_tables, "BATCH_ROWS", 2)
+    monkeypatch.setattr(_tables, "BATCH_BYTES", 8)
     seen: list[tuple[int, int | None]] = []
     path = save(FRAME, tmp_path / f"x{suffix}")
     _counted_files.count_predictions(
-        path, _sources.Columns(), on_progress=lambda done, total: seen.append((done, total))
+        [path],
+        _rows.Question(_rows.Columns()),
+        on_progress=lambda done, total: seen.append((done, total)),
     )
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
     assert seen[-1] == (5, total)
@@ -594,7 +563,7 @@ def test_progress_bar_on_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")  # what makes rich take standard error for a terminal
-    with _commands._progress() as on_progress:
+    with _outputs.progress() as on_progress:
         on_progress(3, 12)
     captured = capsys.readouterr()
     assert captured.out == ""

@@ -4,6 +4,7 @@ Most of it on the host; `everywhere` runs the device, too. What both promise ali
 test_transforms.py.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -695,6 +696,53 @@ def test_masked_arrays_say_how_to_be_given() -> None:
     with pytest.raises(TypeError, match=r"y_true is a masked array: give y_true\.data, and where="):
         jm.confusion_matrix(masked, [0, 1, 1])
     np.testing.assert_array_equal(jm.confusion_matrix(np.ma.array([0, 1]), [0, 1]), np.eye(2))
+    counts = np.ma.array([[5, 1], [2, 9]], mask=[[False, True], [False, False]])
+    names = np.ma.array(["a", "b", "c"], mask=masked.mask)
+    floats = np.ma.array([0.1, 0.2, 0.9], mask=masked.mask)
+    calls: list[Callable[[], Any]] = [
+        lambda: jm.confusion_matrix([0, 1, 1], [0, 1, 1], sample_weight=floats),
+        lambda: jm.confusion_matrix(names, ["a", "b", "c"], labels=["a", "b", "c"]),
+        lambda: jm.confusion_matrix(jnp.array([0, 1, 2]), masked, num_classes=3),
+        lambda: jm.soft_confusion_matrix([0, 1], np.ma.masked_less([[0.1, 0.9], [0.5, 0.5]], 0.2)),
+        lambda: jm.accuracy(counts),
+        lambda: jm.one_vs_rest(counts),
+        lambda: jm.proportion_interval(masked, jnp.array([3, 3, 3])),
+        lambda: jm.roc_auc([0, 1, 1], floats),
+        lambda: jm.brier_score([0, 1, 1], floats),
+        lambda: jm.log_loss([0, 1], np.ma.masked_less([[0.1, 0.9], [0.5, 0.5]], 0.2)),
+        lambda: jm.cross_entropy(np.eye(3), masked),
+        lambda: jm.cross_entropy(jnp.eye(3), masked),
+        lambda: jm.mean_interval(floats),
+        lambda: jm.report(names, ["a", "b", "c"]),
+        lambda: jm.report(masked, [0, 1, 2]),
+        lambda: jm.report([0, 1, 2], [0, 1, 2], sample_weight=floats),
+        lambda: jm.Report.from_counts(counts),
+        lambda: jm.comparison_report([0, 1, 2], masked, [0, 1, 2]),
+    ]
+    for call in calls:
+        with pytest.raises(TypeError, match="is a masked array: give"):
+            call()
+
+
+@pytest.mark.quick
+def test_sizes_that_no_memory_holds() -> None:
+    for call in (
+        lambda: jm.confusion_matrix([0], [0], num_classes=2**31),
+        lambda: jm.confusion_matrix(jnp.array([0]), [0], num_classes=2**31),
+        lambda: jm.check_labels([0], num_classes=10**30),
+        lambda: jm.count_metrics({"accuracy": jm.accuracy}, num_classes=2**31),
+    ):
+        with pytest.raises(ValueError, match=r"num_classes must be below 2\^31"):
+            call()
+    for call in (
+        lambda: jm.confusion_matrix([0], [0], num_classes=2**20),
+        lambda: jm.confusion_matrix(jnp.array([0]), [0], num_classes=2**20),
+        lambda: jm.paired_confusion_matrix([0], [0], [0], num_classes=2**14),
+        lambda: jm.confusion_matrix([0], [0], num_classes=2**15, groups=[0], num_groups=9),
+        lambda: jm.evaluator(jm.count_metrics({"accuracy": jm.accuracy}, num_classes=2**20)).init(),
+    ):
+        with pytest.raises(ValueError, match=r"GiB of counts; a table has at most 2\^31 cells"):
+            call()
 
 
 def test_labels_too_large_to_be_counted_without_a_size() -> None:
@@ -702,3 +750,16 @@ def test_labels_too_large_to_be_counted_without_a_size() -> None:
         ValueError, match=r"y_true, y_pred: 1099511627776 is the largest .* labels="
     ):
         jm.confusion_matrix([2**40], [0])
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_sums_beyond_int64(dtype: type) -> None:
+    """They are floats, not what int64 or uint64 wrap to."""
+    counts: np.ndarray = np.array([[5 * 10**18, 10], [20, 5 * 10**18]], dtype)
+    assert jm.one_vs_rest(counts).dtype == float
+    np.testing.assert_allclose(jm.one_vs_rest(counts)[0], [[5e18, 20], [10, 5e18]], rtol=1e-15)
+    three: np.ndarray = np.full((3, 3), 2**63 - 1, dtype)
+    np.testing.assert_allclose(jm.one_vs_rest(three)[1], [[2.0**65, 2.0**64], [2.0**64, 2.0**63]])
+    assert jm.normalize(three)[0, 0] == 1 / 3
+    assert jm.one_vs_rest(np.full((3, 3), 2**58, dtype)).dtype == np.int64

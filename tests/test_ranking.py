@@ -980,3 +980,19 @@ def test_examples_that_do_not_count_are_not_judged() -> None:
     )
     batch = np.stack([y, y]), np.stack([where, where])
     close(jm.roc_auc(batch[0], score, sample_weight=weight, where=batch[1]), [0.5, 0.5])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, jnp.bfloat16])
+def test_numbers_below_the_normal_ones_are_no_ties(dtype: Any, x64: bool) -> None:
+    """XLA compares them as if they were 0; what is sorted are bits. -0.0 equals 0.0."""
+    if dtype == np.float64 and not x64:
+        return
+    tiny = np.finfo(np.float64).tiny if dtype == np.float64 else 1e-38
+    steps = np.array([-np.inf, -3, -2, -1, -0.0, 0.0, 1, 2, 3, np.inf])
+    score = (steps * tiny / 100).astype(dtype)
+    truth = np.array([0, 0, 1, 0, 0, 1, 0, 1, 1, 1])
+    expected = sk.roc_auc_score(truth, np.clip(steps, -9, 9))
+    on_device = jnp.asarray(score)
+    for call in (jm.roc_auc, jax.jit(jm.roc_auc)):
+        np.testing.assert_allclose(call(jnp.asarray(truth), on_device), expected, rtol=1e-6)
+    np.testing.assert_allclose(jm.roc_auc(truth, score), expected)

@@ -12,7 +12,7 @@ README = Path(__file__).parent.parent / "README.md"
 
 def test_python_blocks_run_in_order() -> None:
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 8
+    assert len(blocks) == 9
     namespace: dict[str, Any] = {}
     for block in blocks:
         exec(compile(block, str(README), "exec"), namespace)

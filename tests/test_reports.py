@@ -5,6 +5,7 @@ import io
 import json
 import math
 import re
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -469,7 +470,7 @@ def test_a_mean_named_as_a_figure_stands_beside_it() -> None:
 def test_probabilities_of_a_file_are_those_of_its_parts(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from jaxmetrics.cli import _commands, _sources
+    from jaxmetrics.cli import _commands, _counted_files, _rows, _tables
 
     rng = np.random.default_rng(0)
     prob = rng.dirichlet(np.ones(3), 50)
@@ -479,9 +480,15 @@ def test_probabilities_of_a_file_are_those_of_its_parts(
     ]
     path = tmp_path / "x.csv"
     path.write_text("\n".join(["y_true,p_z,p_x,p_y", *rows]) + "\n", encoding="utf-8")
-    whole = _commands._report_of_predictions(path, _sources.Columns(prob="p_"), [], 0.95)
-    monkeypatch.setattr(_sources, "BATCH_SIZE", 16)
-    parts = _commands._report_of_predictions(path, _sources.Columns(prob="p_"), [], 0.95)
+
+    def counted() -> jm.Report:
+        question = _rows.Question(_rows.Columns(prob="p_"))
+        found = _counted_files.count_predictions([path], question)
+        return _commands.report_of(found, found.classes(), None, None, 0.95)
+
+    whole = counted()
+    monkeypatch.setattr(_tables, "BATCH_BYTES", 256)
+    parts = counted()
     truth, rounded = (
         [row[0] for row in rows],
         np.array([row.split(",")[1:] for row in rows], float)[:, [1, 2, 0]],
@@ -543,6 +550,59 @@ def test_refusals() -> None:
         jm.report([0, 1], [0, 1], class_names=["a", "a"])
     with pytest.raises(ValueError, match="no examples to report on"):
         jm.report([], [])
+
+
+def test_thousands_of_classes() -> None:
+    """They take seconds, not the cube of their number; intervals that would take minutes are left
+    out, and the report says so.
+    """
+    k = 2048
+    rng = np.random.default_rng(0)
+    true = np.concatenate([np.arange(k), rng.integers(0, k, 2 * k)])
+    pred, other = (np.where(rng.random(3 * k) < p, true, true[::-1]) for p in (0.8, 0.7))
+    begin = time.process_time()
+    report = jm.report(true.astype(str), pred.astype(str))
+    written = [report.to_text(), report.to_markdown(), report.to_csv(), report.to_json()]
+    comparison = jm.comparison_report(true, pred, other)
+    written += [comparison.to_text(), comparison.to_markdown(), comparison.to_json()]
+    assert time.process_time() - begin < 20
+
+    assert all(written)
+    assert json.loads(report.to_json()) == report.to_dict()
+    right = true == pred
+    recalls = [right[true == i].mean() for i in range(k)]
+    balanced = report.overall["balanced_accuracy"]
+    assert math.isclose(balanced.value, np.mean(recalls), rel_tol=1e-12)
+    assert balanced.low is None
+    assert "beyond 1024 classes" in " ".join(report.to_text().split())
+    difference = comparison.figures["accuracy"].difference
+    assert math.isclose(difference.value, right.mean() - (true == other).mean(), abs_tol=1e-12)
+    assert difference.low is None
+    assert "nan" not in comparison.to_text() + comparison.to_markdown()
+
+
+@pytest.mark.quick
+def test_totals_beyond_int64() -> None:
+    report = jm.Report.from_counts([[5 * 10**18, 10], [20, 5 * 10**18]])
+    assert math.isclose(report.num_examples, 1e19, rel_tol=1e-15)
+    assert report.to_text().startswith("1e+19 examples")
+    full = jm.Report.from_counts(np.full((2, 2), 2**63 - 1))
+    assert (full.num_examples, full.support.tolist()) == (2.0**65, [2.0**64] * 2)
+    assert math.isclose(full.overall["accuracy"].value, 0.5)
+    clusters = np.full((40, 2, 2), 2**60)
+    assert jm.Report.from_counts(clusters).num_examples == 160 * 2.0**60
+    assert jm.Report.from_counts([[2**53 + 1, 0], [0, 1]]).num_examples == 2**53 + 2
+
+
+def test_more_classes_than_a_report_takes() -> None:
+    for call in (
+        lambda: jm.report(np.arange(5000), np.arange(5000)),
+        lambda: jm.report(np.arange(5000).astype(str), np.arange(5000).astype(str)),
+        lambda: jm.comparison_report(np.arange(5000), np.arange(5000), np.arange(5000)),
+        lambda: jm.report([2**40], [0], class_names=range(5000)),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(ValueError, match="at most 4096 classes, got 5000"):
+            call()
 
 
 def test_what_counts_must_be() -> None:

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
-from scipy import special
+from scipy import optimize, special
 
 import jaxmetrics as jm
 from jaxmetrics.streaming.batches import _words
@@ -674,32 +674,56 @@ def test_confidence_sequence_of_lists_integers_and_no_mask() -> None:
     assert all(isinstance(x, jax.Array) for x in (*states[0], *sequence.compute(states[0])))
 
 
-SEQUENCE = jm.confidence_sequence(0.95)
+@pytest.mark.parametrize(("ones", "n"), [(0, 1), (0, 900), (37, 50), (499.5, 900), (8e6, 1e7)])
+def test_mixtures_are_the_roots_of_their_definition(ones: float, n: float) -> None:
+    sequence = jm.confidence_sequence(0.9, low=-1, high=3, method="mixture")
+    state = sequence.init()
+    if n < 1000:
+        values = np.append(np.ones(int(ones)), np.zeros(int(n - ones) + 1))[: int(n)]
+        values[int(ones) :][: ones % 1 > 0] = ones % 1
+        state = sequence.update(state, 4 * values - 1)
+    else:
+        million = np.repeat([3, -1], [800_000, 200_000])
+        for _ in range(10):
+            state = sequence.update(state, million)
+    log_mixture = special.betaln(ones + 0.5, n - ones + 0.5) - np.log(np.pi)
+
+    def excess(m: float) -> float:
+        of_mean = special.xlogy(ones, m) + special.xlogy(n - ones, 1 - m)
+        return float(log_mixture - of_mean - np.log(10))
+
+    low = optimize.brentq(excess, 1e-9, ones / n) if ones else 0.0
+    high = optimize.brentq(excess, ones / n, 1 - 1e-9)
+    estimate = sequence.compute(state)
+    np.testing.assert_allclose((estimate.low, estimate.high), (4 * low - 1, 4 * high - 1), 2e-6)
+    np.testing.assert_array_equal(sequence.compute(sequence.init())[1:3], (-1, 3))
 
 
-@jax.jit
-@partial(jax.vmap, in_axes=(0, None))
-def stream(key: jax.Array, p: jax.Array) -> tuple[jm.Estimate, jax.Array]:
+@partial(jax.jit, static_argnames="method")
+@partial(jax.vmap, in_axes=(0, None, None))
+def stream(key: jax.Array, p: jax.Array, method: Any) -> tuple[jm.Estimate, jax.Array]:
     """2000 examples, of which each counts with probability p, in batches of 50; the estimates after
     each.
     """
+    sequence = jm.confidence_sequence(0.95, method=method)
 
     def step(state: Any, batch: jax.Array) -> Any:
-        state = SEQUENCE.update(state, batch)
-        estimate = SEQUENCE.compute(state)
+        state = sequence.update(state, batch)
+        estimate = sequence.compute(state)
         return state, (estimate, estimate.value)
 
     x = jax.random.bernoulli(key, p, (40, 50)).astype(jnp.float32)
-    return jax.lax.scan(step, SEQUENCE.init(), x)[1]
+    return jax.lax.scan(step, sequence.init(), x)[1]
 
 
+@pytest.mark.parametrize("method", ["bernstein", "mixture"])
 @pytest.mark.parametrize("p", [0.5, 0.9, 0.99])
-def test_confidence_sequence_holds_at_all_times(p: float) -> None:
+def test_confidence_sequence_holds_at_all_times(p: float, method: str) -> None:
     """500 streams, looked at after each 50 of 2000 examples: at most 5 % (plus 4 standard errors)
     may ever miss the truth, where intervals for a fixed sample miss it far more often. The price at
     the end is a width of about two intervals.
     """
-    estimates, means = jax.device_get(stream(jax.random.split(jax.random.key(0), 500), p))
+    estimates, means = jax.device_get(stream(jax.random.split(jax.random.key(0), 500), p, method))
     missed = ((estimates.low > p) | (estimates.high < p)).any(1).mean()
     assert missed <= 0.05 + 4 * np.sqrt(0.05 * 0.95 / 500)
     sizes = np.arange(50, 2001, 50)
@@ -954,6 +978,13 @@ def test_files_of_version_1(tmp_path: Path) -> None:
     jax.tree.map(np.testing.assert_array_equal, jm.load_state(tmp_path / "new.npz"), state)
 
 
+def test_merged_counts_never_wrap() -> None:
+    state = SMALL.init()
+    full = replace(state, examples=jnp.full((2, 2), 2**31, jnp.uint32))
+    with pytest.raises(ValueError, match=r"counts of 2\^63 or more"):
+        merge_checked(full, state)
+
+
 STATE = SMALL.init()
 MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (
@@ -1025,6 +1056,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: jm.poisson_bootstrap(jm.mean_of("x"), seed=2**32), "seed must be a Python int from 0"),
     (lambda: jm.confidence_sequence(low=1, high=0), "low and high must be"),
     (lambda: jm.confidence_sequence(1.5), "level must be"),
+    (lambda: jm.confidence_sequence(method="betting"), "method must be"),
     (
         lambda: jm.confidence_sequence().update(jm.confidence_sequence().init(), 1.0),
         r"values must have shape \(n,\)",

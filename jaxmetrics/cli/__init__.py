@@ -1,12 +1,14 @@
-"""The command line: `jaxmetrics report FILE`, `jaxmetrics compare A B`, `jaxmetrics merge STATE`.
+"""The command line: `jaxmetrics report`, `compare`, `leaderboard`, `plan` and `merge`.
 
 Here is what can be typed. What is done about it is in `_commands.py`, which is imported when a
 command runs, and so are the libraries that read files: help does not wait for them.
 """
 
+import os
+import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 try:
     import typer
@@ -14,6 +16,28 @@ except ImportError as error:
     raise SystemExit(
         f"jaxmetrics: the command line needs {error.name}: pip install 'jaxmetrics[cli]'"
     ) from None
+
+from jaxmetrics.cli._options import (
+    READ,
+    Cluster,
+    File,
+    Files,
+    Format,
+    Html,
+    Id,
+    Ignore,
+    Json,
+    Level,
+    MetricName,
+    PosLabel,
+    Pred,
+    Prob,
+    Score,
+    Separator,
+    StateOrFiles,
+    Threshold,
+    TrueColumn,
+)
 
 __all__ = ["main"]
 
@@ -25,73 +49,72 @@ app = typer.Typer(
     help="Performance measures of classifiers, with intervals.",
 )
 
-TRUE, PRED = "y_true", "y_pred"
 
-File = Annotated[
-    Path, typer.Argument(help="Predictions: .csv, .parquet or .npz.", show_default=False)
-]
-Ignore = Annotated[
-    list[str] | None, typer.Option(help="Leave out rows with this label (repeatable).")
-]
-Level = Annotated[float, typer.Option(help="Level of the intervals.")]
-Files = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--output",
-        metavar="FILE",
-        help="Write the report to this file, as its suffix says (repeatable): .html (a page with"
-        " pictures), .json, .md (Markdown), .csv (one line per value).",
-    ),
-]
-StateOrFiles = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--output",
-        metavar="FILE",
-        help="Write to this file, as its suffix says (repeatable): the merged state to .npz, the"
-        " report to .html (a page with pictures), .json, .md (Markdown), .csv (one line per"
-        " value).",
-    ),
-]
-Html = Annotated[Path | None, typer.Option(help="Short for --output of a page, of any suffix.")]
-Json = Annotated[
-    str | None,
-    typer.Option(
-        help="Short for --output of JSON, of any suffix; without a name, or with -, to standard"
-        " output."
-    ),
-]
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
+        from jaxmetrics import __version__
+
+        print(f"jaxmetrics {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print it.")
+    ] = False,
+) -> None:
+    """Measure classifiers by files of their predictions, with intervals."""
 
 
 @app.command()
 def report(
     file: File,
-    true: Annotated[str, typer.Option(help="Column of the true class.")] = TRUE,
-    pred: Annotated[
-        str | None,
-        typer.Option(
-            help="Column of the predicted class.",
-            show_default=f"{PRED}, else the most probable class",
-        ),
-    ] = None,
+    true: TrueColumn = "y_true",
+    pred: Pred = None,
     weight: Annotated[
         str | None, typer.Option(help="Column of weights (2 = the row written twice).")
     ] = None,
-    prob: Annotated[
+    prob: Prob = None,
+    score: Score = None,
+    threshold: Threshold = None,
+    pos_label: PosLabel = None,
+    labels_prefix: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            metavar="TRUE PRED",
+            help="Prefixes of the columns of 0 and 1, of truth and predictions, of examples with"
+            " any number of labels.",
+            show_default=False,
+        ),
+    ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(help="Column of groups: a report on each, and how much they differ."),
+    ] = None,
+    cluster: Cluster = None,
+    prevalence: Annotated[
         str | None,
         typer.Option(
-            help="Prefix of the columns of probabilities, prob_cat for class cat; in .npz an"
-            " (n, K) array."
+            metavar="CLASS=SHARE,...",
+            help="Restate the metrics as of examples among which the classes have these shares.",
         ),
     ] = None,
     ignore: Ignore = None,
     counts: Annotated[
-        bool, typer.Option("--counts", help="FILE holds a confusion matrix, row = true class.")
+        bool,
+        typer.Option(
+            "--counts",
+            help="FILE holds a confusion matrix, row = true class, or a long table of its cells"
+            " (y_true, y_pred, count).",
+        ),
     ] = False,
+    separator: Separator = None,
     level: Level = 0.95,
     files_to_write: Files = None,
     html: Html = None,
     json: Json = None,
+    format: Format = "text",
 ) -> None:
     """Report how good the predictions in FILE are, per class and overall, with intervals.
 
@@ -99,50 +122,173 @@ def report(
     """
     from jaxmetrics.cli import _commands
 
-    columns = _commands.Columns(true, pred, weight, prob)
-    output = _commands.Output(level, file.name, files_to_write or (), json, html)
-    if counts:
-        chosen = columns != _commands.Columns() or bool(ignore)
-        _commands.report_counts(file, chosen, output)
+    columns = _commands.Columns(
+        true, pred, weight=weight, prob=prob, score=score, group=group, cluster=cluster
+    )
+    question = _commands.Question(columns, frozenset(ignore or ()), pos_label, threshold, separator)
+    output = _commands.Output(level, _name(file), files_to_write or (), json, html, format)
+    if labels_prefix is not None:
+        others = {
+            "--pred": pred,
+            "--weight": weight,
+            "--prob": prob,
+            "--score": score,
+            "--group": group,
+            "--cluster": cluster,
+            "--pos-label": pos_label,
+            "--prevalence": prevalence,
+            "--ignore": ignore,
+            "--counts": counts or None,
+        }
+        given = [option for option, value in others.items() if value is not None]
+        if given:
+            raise typer.BadParameter(f"it does not go with {', '.join(given)}.")
+        _commands.report_labels(file, labels_prefix, separator, output)
+    elif counts:
+        _commands.report_counts(file, question, prevalence, output)
     else:
-        _commands.report_predictions(file, columns, ignore or [], output)
+        _commands.report_predictions(file, question, prevalence, output)
 
 
 @app.command()
 def compare(
     file_a: Annotated[
-        Path,
-        typer.Argument(
-            metavar="A", help="Predictions: .csv, .parquet or .npz.", show_default=False
-        ),
+        Path, typer.Argument(metavar="A", help=f"Predictions: {READ}.", show_default=False)
     ],
     file_b: Annotated[
         Path,
         typer.Argument(metavar="B", help="Others for the same examples.", show_default=False),
     ],
-    true: Annotated[str, typer.Option(help="Column of the true class, in both.")] = TRUE,
-    pred: Annotated[str, typer.Option(help="Column of the predicted class, in both.")] = PRED,
-    id: Annotated[
-        str | None, typer.Option(help="Column to join the rows by; without it, row by row.")
-    ] = None,
+    true: TrueColumn = "y_true",
+    pred: Pred = None,
+    prob: Prob = None,
+    score: Score = None,
+    threshold: Threshold = None,
+    pos_label: PosLabel = None,
+    id: Id = None,
+    cluster: Cluster = None,
     ignore: Ignore = None,
     rope: Annotated[float, typer.Option(help="Differences up to this size do not matter.")] = 0.0,
+    gate: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="'METRIC >= NUMBER'",
+            help="What the difference A - B must keep (repeatable), or METRIC <= NUMBER. The exit"
+            " code is 0 if all of its interval does, 1 if nothing of it does, 3 if it is not"
+            " known; 2 says that something was wrong with the input.",
+        ),
+    ] = None,
+    separator: Separator = None,
     level: Level = 0.95,
     files_to_write: Files = None,
     html: Html = None,
     json: Json = None,
+    format: Format = "text",
 ) -> None:
     """Compare two files of predictions for the same examples, in pairs: differences with
     intervals, and McNemar's test.
 
     Rows are counted from 1, without the header.
     """
-    from jaxmetrics.cli import _commands
+    from jaxmetrics.cli import _commands, _comparing
 
-    columns = _commands.Columns(true, pred, id=id)
-    title = f"{file_a.name} and {file_b.name}"
-    output = _commands.Output(level, title, files_to_write or (), json, html)
-    _commands.compare(file_a, file_b, columns, ignore or [], rope, output)
+    columns = _commands.Columns(true, pred, prob=prob, score=score, cluster=cluster, id=id)
+    question = _commands.Question(columns, frozenset(ignore or ()), pos_label, threshold, separator)
+    title = f"{_name(file_a)} and {_name(file_b)}"
+    output = _commands.Output(level, title, files_to_write or (), json, html, format)
+    _comparing.compare(file_a, file_b, question, rope, gate or (), output)
+
+
+@app.command()
+def leaderboard(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help=f"Predictions for the same examples: {READ.partition(';')[0]}.",
+            show_default=False,
+        ),
+    ],
+    true: TrueColumn = "y_true",
+    pred: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Column of the predicted class; of a single FILE one for each classifier"
+            " (repeatable).",
+            show_default="y_pred; of a single FILE all that begin with y_pred",
+        ),
+    ] = None,
+    metric: MetricName = "accuracy",
+    pos_label: PosLabel = None,
+    id: Id = None,
+    cluster: Cluster = None,
+    ignore: Ignore = None,
+    separator: Separator = None,
+    level: Level = 0.95,
+    files_to_write: Files = None,
+    html: Html = None,
+    json: Json = None,
+    format: Format = "text",
+) -> None:
+    """Rank classifiers on the same examples: ranks with intervals, tiers of those that cannot be
+    told apart, how probably each is best, and the winner corrected for having been chosen.
+    """
+    from jaxmetrics.cli import _commands, _comparing
+
+    columns = _commands.Columns(true, None, cluster=cluster, id=id)
+    question = _commands.Question(columns, frozenset(ignore or ()), pos_label, None, separator)
+    output = _commands.Output(level, "Leaderboard", files_to_write or (), json, html, format)
+    _comparing.leaderboard(files, pred or (), question, metric, output)
+
+
+@app.command()
+def plan(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE [B]",
+            help="Predictions of a pilot study, or of two classifiers for the same examples.",
+            show_default=False,
+        ),
+    ],
+    half_width: Annotated[
+        float | None, typer.Option(help="Half of the width that the interval is to have.")
+    ] = None,
+    difference: Annotated[
+        float | None, typer.Option(help="Difference between FILE and B that is to be shown.")
+    ] = None,
+    power: Annotated[float, typer.Option(help="Probability to show it.")] = 0.8,
+    metric: MetricName = "accuracy",
+    true: TrueColumn = "y_true",
+    pred: Pred = None,
+    pos_label: PosLabel = None,
+    id: Id = None,
+    ignore: Ignore = None,
+    counts: Annotated[
+        bool, typer.Option("--counts", help="FILE holds a confusion matrix, row = true class.")
+    ] = False,
+    separator: Separator = None,
+    level: Level = 0.95,
+    files_to_write: Files = None,
+    json: Json = None,
+    format: Format = "text",
+) -> None:
+    """Say how many examples a test set needs: for an interval of a given width, or to show a
+    difference between two classifiers.
+    """
+    from jaxmetrics.cli import _commands, _comparing
+
+    question = _commands.Question(
+        _commands.Columns(true, pred, id=id), frozenset(ignore or ()), pos_label, None, separator
+    )
+    output = _commands.Output(level, "Plan", files_to_write or (), json, None, format)
+    if half_width is not None and difference is None and len(files) == 1:
+        _comparing.plan_width(files[0], question, metric, half_width, counts, output)
+    elif difference is not None and half_width is None and len(files) == 2:
+        pair = files[0], files[1]
+        _comparing.plan_difference(pair, question, metric, difference, power, output)
+    else:
+        raise typer.BadParameter("give FILE --half-width H, or FILE B --difference D.")
 
 
 @app.command()
@@ -158,19 +304,28 @@ def merge(
     level: Level = 0.95,
     html: Html = None,
     json: Json = None,
+    format: Format = "text",
 ) -> None:
     """Merge the evaluation states that hosts have saved, and report on all of their examples."""
     from jaxmetrics.cli import _commands
 
     names = None if classes is None else classes.split(",")
     output = _commands.Output(
-        level, "Merged states", files_to_write or (), json, html, has_state=True
+        level, "Merged states", files_to_write or (), json, html, format, has_state=True
     )
     _commands.merge(files, names, output)
 
 
+def _name(file: Path) -> str:
+    """Write the last part of a file's name, which need not be text."""
+    return os.fsencode(file.name).decode("utf-8", "backslashreplace")
+
+
 def main() -> None:
     """Run the command line; `--json` last, or before another option, writes to standard output."""
+    _exit_by_signals()
+    if sys.stdout is None:  # it was closed before the program began
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # until the end
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     given = sys.argv[1:]
     arguments: list[str] = []
@@ -178,4 +333,27 @@ def main() -> None:
         arguments.append(argument)
         if argument == "--json" and following.startswith("--"):
             arguments.append("-")
-    app(arguments)
+    try:
+        app(arguments)
+    except MemoryError:
+        print("jaxmetrics: there is not enough memory", file=sys.stderr)
+        raise SystemExit(2) from None
+    except BrokenPipeError:
+        # Who reads has seen enough. What is left must not be written when the program ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from None
+
+
+def _exit_by_signals() -> None:
+    """Let the signals that ask for an end unwind the program, so that no half-written file stays.
+
+    Those that are ignored, as `nohup` has it, stay so.
+    """
+
+    def leave(number: int, frame: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, leave)

@@ -1,65 +1,73 @@
-"""Class names as they appear in files, and the ids that they get."""
+"""Class names as they appear in files."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NoReturn
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 
-from jaxmetrics.cli import _sources
-from jaxmetrics.cli._sources import InputError, listed
+from jaxmetrics.cli._errors import InputError, listed
 
 __all__: list[str] = []
 
-# Called with which rows are bad, a role and what is wrong.
-Refuse = Callable[[np.ndarray, str, str], NoReturn]
+_MOST_DIGITS = 100  # of an integer; more of them are a name
 
 
-def learn_classes(
-    classes: dict[str, int],
-    labels: pl.Series,
-    role: str,
-    closed: bool,
-    ignore: frozenset[str],
-    refuse: Refuse,
-) -> None:
-    """Give an id to each new class name, in order; if `closed` there must be no new one."""
-    for label in labels.unique(maintain_order=True):
-        if label in ignore or label in classes:
-            continue
-        message = ""
-        if label == "":
-            message = "which is no class; --ignore '' leaves such rows out"
-        elif re.fullmatch(r"-\d+", label):
-            message = (
-                f"which is no class id; --ignore={label} leaves such rows out, another name makes"
-                " it a class"
-            )
-        elif closed:
-            message = "a class for which there is no column of probabilities"
-        elif len(classes) == _sources.MAX_CLASSES:
-            message = f"after {_sources.MAX_CLASSES} other values: is it a column of classes?"
-        if message:
-            refuse((labels == label).to_numpy(), role, message)
-        classes[label] = len(classes)
+class Classes(NamedTuple):
+    """The classes of a report in their order, and the id of each label that counts as one."""
+
+    names: list[str]
+    ids: dict[str, int]
+
+    def ids_of(self, labels: pl.Series) -> np.ndarray:
+        """Return the ids of labels, all of which are known."""
+        places = labels.cast(pl.Enum(list(self.ids))).to_physical()
+        return np.array(list(self.ids.values()), np.int64)[places.to_numpy()]
 
 
-def ids_of(labels: pl.Series, classes: Mapping[str, int], ignore: Collection[str]) -> np.ndarray:
-    """Give the ids of labels that are all known; -1 for those to be ignored."""
-    names = list(dict.fromkeys([*classes, *ignore]))
-    ids = np.array([-1 if name in ignore else classes[name] for name in names], np.int64)
-    return ids[labels.cast(pl.Enum(names)).to_physical().to_numpy()]
+def all_classes(labels: Collection[str]) -> Classes:
+    """Make a class of each label, sorted by number if all are integers, else by name."""
+    names = sorted(labels, key=int if all(map(is_integer, labels)) else str)
+    return Classes(names, {name: i for i, name in enumerate(names)})
 
 
-def sorted_names(classes: Collection[str]) -> list[str]:
-    """Sort by number if all names are integers, else by name."""
-    return sorted(classes, key=int if all(map(is_integer, classes)) else str)
+def one_against_rest(labels: Collection[str], positive: str) -> Classes:
+    """Make two classes, of which the last is positive; the other has its name if it is one."""
+    if positive not in labels:
+        hint = "" if positive != "1" else "; --pos-label names the class that scores are about"
+        raise InputError(f"no row has the class {positive!r}, only {listed(sorted(labels))}{hint}")
+    labels = dict.fromkeys(labels)
+    others = [label for label in labels if label not in (positive, rest_of(positive))]
+    rest = others[0] if len(others) == 1 else rest_of(positive)
+    return Classes(
+        [rest, positive],
+        {label: int(label == positive) for label in {**labels, rest_of(positive): None}},
+    )
 
 
-def check_kinds(true: Sequence[str], pred: Sequence[str]) -> None:
+def rest_of(positive: str) -> str:
+    """Name the classes beside the positive one."""
+    return f"not {positive}"
+
+
+def refusal_of(label: str) -> str | None:
+    """Say why a label is no class, or return None if it may be one."""
+    if label == "":
+        return "which is no class; --ignore '' leaves such rows out"
+    if re.fullmatch(r"-\d+", label):
+        return (
+            f"which is no class id; --ignore={label} leaves such rows out, another name makes it a"
+            " class"
+        )
+    return None
+
+
+def check_kinds(true: Collection[str], pred: Collection[str]) -> None:
+    """Refuse truth and predictions that cannot be meant to agree."""
+    true, pred = (all_classes(set(labels)).names for labels in (true, pred))
     kinds = {_kind(true), _kind(pred)}
     if kinds == {"integers", "fractions"} or (len(kinds) > 1 and not set(true) & set(pred)):
         raise InputError(
@@ -74,8 +82,10 @@ def _kind(names: Sequence[str]) -> str:
 
 
 def is_integer(text: str) -> bool:
-    return re.fullmatch(r"-?\d+", text, re.ASCII) is not None
+    """Tell whether a text is an integer that can be computed with."""
+    return re.fullmatch(rf"-?\d{{1,{_MOST_DIGITS}}}", text, re.ASCII) is not None
 
 
 def is_number(text: str) -> bool:
+    """Tell whether a text is a number."""
     return re.fullmatch(r"-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|-?inf|nan", text, re.ASCII) is not None

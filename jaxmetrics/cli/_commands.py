@@ -1,152 +1,176 @@
 """What the commands do: read, compute, and write what is asked for, or a line that says why not."""
 
-import os
+from __future__ import annotations
+
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, NamedTuple, NoReturn
 
 import jax
+import numpy as np
 import typer
 
-try:
-    from jaxmetrics.cli._counted_files import OnProgress, count_predictions, read_counts, read_pairs
-    from jaxmetrics.cli._sources import Columns, InputError
-except ImportError as error:
-    raise SystemExit(
-        f"jaxmetrics: the command line needs {error.name}: pip install 'jaxmetrics[cli]'"
-    ) from None
-
-from jaxmetrics.comparisons.differences import check_rope
-from jaxmetrics.estimates import normal_quantile
-from jaxmetrics.reports import ComparisonReport, Report, comparison_report
-from jaxmetrics.reports.formats import FORMATS, Writer
+from jaxmetrics.cli._classes import Classes
+from jaxmetrics.cli._counted_files import Counted, count_predictions
+from jaxmetrics.cli._errors import InputError, refusals, shown
+from jaxmetrics.cli._inputs import parts_of
+from jaxmetrics.cli._matrices import long_table, read_counts
+from jaxmetrics.cli._multilabel_files import count_labels
+from jaxmetrics.cli._outputs import Output, deliver, progress, waiting
+from jaxmetrics.cli._rows import Columns, Question
+from jaxmetrics.intervals.clusters import numbered_clusters
+from jaxmetrics.ranking import delong_interval
+from jaxmetrics.reports import Report
+from jaxmetrics.reports.groups import GroupedReport, grouped_report
+from jaxmetrics.reports.multilabel import multilabel_report
+from jaxmetrics.reports.prevalences import report_at_prevalence
+from jaxmetrics.reports.probabilities import findings_of_clusters
 from jaxmetrics.reports.states import confusion_matrices
+from jaxmetrics.reports.tabular import TabularReport
+from jaxmetrics.reports.values import value_of
 from jaxmetrics.streaming import load_state, save_state
 from jaxmetrics.streaming.states import EvaluatorState, merge_checked
 
-__all__ = ["Columns", "Output", "compare", "merge", "report_counts", "report_predictions"]
-
-_STANDARD_OUTPUT = "-"
-_STATE = ".npz"  # the suffix of files of states
-
-
-class _Target(NamedTuple):
-    option: str
-    file: Path
-    writer: Writer
-
-
-@dataclass(frozen=True)
-class Output:
-    """Says what is asked for.
-
-    Attributes:
-        level: of the intervals.
-        title: of pages.
-        files: to write, each in the format of its suffix.
-        json, html: files to write in these formats, whatever their suffix; "-" prints JSON.
-        has_state: whether there is a state, which files may be asked to hold.
-    """
-
-    level: float
-    title: str
-    files: Sequence[Path] = ()
-    json: str | None = None
-    html: Path | None = None
-    has_state: bool = False
-
-    @property
-    def is_json_printed(self) -> bool:
-        """Tells whether standard output gets JSON in place of text."""
-        return self.json == _STANDARD_OUTPUT
-
-    @property
-    def state_files(self) -> list[Path]:
-        """Lists the files that are to hold the state."""
-        return [file for file in self.files if self.has_state and _suffix(file) == _STATE]
-
-    @property
-    def targets(self) -> list[_Target]:
-        """Lists the files that are to hold the report, and what writes them."""
-        found = []
-        for file in self.files:
-            if file in self.state_files:
-                continue
-            if _suffix(file) not in FORMATS:
-                known = ", ".join([*FORMATS, *[f"{_STATE} (the state)"] * self.has_state])
-                raise InputError(f"{file}: unknown suffix {file.suffix!r}; --output writes {known}")
-            found.append(_Target("--output", file, FORMATS[_suffix(file)]))
-        if self.json is not None and not self.is_json_printed:
-            found.append(_Target("--json", Path(self.json), FORMATS[".json"]))
-        if self.html is not None:
-            found.append(_Target("--html", self.html, FORMATS[".html"]))
-        return found
-
-    def check(self, inputs: Sequence[Path]) -> None:
-        """Refuse a level that is none, unknown formats, and what would be overwritten."""
-        with _input_errors("--level"):
-            normal_quantile(self.level)
-        taken = {file.resolve(): "the input" for file in inputs}
-        states = [("--output", file) for file in self.state_files]
-        for option, file in [*states, *((x.option, x.file) for x in self.targets)]:
-            if file.resolve() in taken:
-                raise InputError(f"{file}: {option} would overwrite {taken[file.resolve()]}")
-            taken[file.resolve()] = option
+__all__ = [
+    "Columns",
+    "Output",
+    "Question",
+    "merge",
+    "report_counts",
+    "report_labels",
+    "report_of",
+    "report_predictions",
+]
 
 
-def _suffix(file: Path) -> str:
-    return file.suffix.lower()
-
-
-def report_predictions(file: Path, columns: Columns, ignore: Sequence[str], output: Output) -> None:
+def report_predictions(
+    file: Path, question: Question, prevalence: str | None, output: Output
+) -> None:
     """Run `jaxmetrics report FILE`."""
-    _deliver(lambda: _report_of_predictions(file, columns, ignore, output.level), output, (file,))
+
+    def result() -> Report | GroupedReport:
+        paths = parts_of(file)
+        with progress() as on_progress:
+            counted = count_predictions(paths, question, on_progress)
+        with waiting("computing intervals"), refusals(file):
+            return _report_of(counted, _shares(prevalence), output.level)
+
+    deliver(result, output, (file,))
 
 
-def report_counts(file: Path, is_told_columns: bool, output: Output) -> None:
+def _shares(prevalence: str | None) -> dict[str, float] | None:
+    """Parse `cat=0.1,dog=0.9`."""
+    if prevalence is None:
+        return None
+    pairs = [part.rpartition("=") for part in prevalence.split(",")]
+    try:
+        return {name.strip(): float(share) for name, _, share in pairs}
+    except ValueError:
+        raise InputError(
+            f"--prevalence must be like 'cat=0.1,dog=0.9', got {prevalence!r}"
+        ) from None
+
+
+def _report_of(
+    counted: Counted, shares: Mapping[str, float] | None, level: float
+) -> Report | GroupedReport:
+    classes = counted.classes()
+
+    def of_group(group: str | None, level: float) -> Report:
+        return report_of(counted, classes, group, shares, level)
+
+    total = of_group(None, level)
+    if "group" not in counted.keys:
+        return total
+    return grouped_report(total, of_group, counted.groups())
+
+
+def report_of(
+    counted: Counted,
+    classes: Classes,
+    group: str | None,
+    shares: Mapping[str, float] | None,
+    level: float,
+) -> Report:
+    report = Report.from_counts(
+        counted.table(classes, group),
+        class_names=classes.names,
+        num_ignored=counted.ignored(group),
+        level=level,
+    )
+    if shares is not None:
+        report = report_at_prevalence(report, shares)
+    sums = counted.sums_of(group)
+    if sums is not None:
+        if counted.positive is None:
+            order = [counted.prob_classes.index(name) for name in classes.names]
+            sums = sums.reordered(np.array(order))
+        report = report.with_probabilities(sums)
+    return _with_rows(report, counted, classes, group) if counted.rows else report
+
+
+def _with_rows(report: Report, counted: Counted, classes: Classes, group: str | None) -> Report:
+    """Add what only rows say: of probabilities of clusters, and of scores."""
+    rows, level = counted.rows_of(group), report.level
+    true = rows["true id"].to_numpy()
+    clusters = rows["cluster"].to_list() if "cluster" in rows.columns else None
+    weights = rows["weight"].to_numpy() if "weight" in rows.columns else None
+    if clusters is not None and "prob 0" in rows.columns:
+        numbers, _ = numbered_clusters(clusters, true.shape)
+        prob = rows.select("^prob .*$").to_numpy()
+        if counted.positive is None:
+            order = np.array([counted.prob_classes.index(name) for name in classes.names])
+            true, prob = np.argsort(order)[true], prob[:, order]
+        report = report.with_findings(findings_of_clusters(true, prob, weights, numbers, level))
+    if "score" in rows.columns:
+        if weights is not None:
+            raise ValueError("scores with weights have no interval: leave out --weight or --score.")
+        area = delong_interval(true, rows["score"].to_numpy(), level=level, clusters=clusters)
+        report = replace(report, overall={**report.overall, "roc_auc": value_of(area, "score")})
+    return report
+
+
+def report_counts(file: Path, question: Question, prevalence: str | None, output: Output) -> None:
     """Run `jaxmetrics report FILE --counts`."""
 
-    def result() -> Report:
-        if is_told_columns:
+    def result() -> Report | GroupedReport:
+        asked = question.columns
+        if question.ignore or asked.prob or asked.score or asked.group or asked.cluster:
             raise InputError(
-                "--counts reads a matrix: it takes no --true, --pred, --weight, --prob or --ignore"
+                "--counts reads a matrix: it takes no --prob, --score, --group, --cluster or"
+                " --ignore"
             )
-        matrix, names = read_counts(file)
-        with _input_errors(file):
-            return Report.from_counts(matrix, class_names=names, level=output.level)
+        paths = parts_of(file)
+        if len(paths) > 1:
+            raise InputError(f"{shown(file)}: --counts reads one file, these are {len(paths)}")
+        (path,) = paths
+        table = long_table(path, question)
+        shares = _shares(prevalence)
+        if table is not None:
+            counted = count_predictions([path], table)
+            with refusals(file):
+                return _report_of(counted, shares, output.level)
+        if asked != Columns() or question.positive is not None:
+            raise InputError("--counts reads a matrix: it takes no --true, --pred or --weight")
+        matrix, names = read_counts(path, question.separator)
+        with waiting("computing intervals"), refusals(file):
+            report = Report.from_counts(matrix, class_names=names, level=output.level)
+            return report if shares is None else report_at_prevalence(report, shares)
 
-    _deliver(result, output, (file,))
+    deliver(result, output, (file,))
 
 
-def compare(
-    file_a: Path,
-    file_b: Path,
-    columns: Columns,
-    ignore: Sequence[str],
-    rope: float,
-    output: Output,
+def report_labels(
+    file: Path, prefixes: tuple[str, str], separator: str | None, output: Output
 ) -> None:
-    """Run `jaxmetrics compare A B`."""
+    """Run `jaxmetrics report FILE --labels-prefix TRUE PRED`."""
 
-    def result() -> ComparisonReport:
-        pairs = read_pairs(file_a, file_b, columns, ignore=ignore)
-        with _input_errors("--rope"):
-            check_rope(rope)
-        report = comparison_report(
-            pairs.true,
-            pairs.pred_a,
-            pairs.pred_b,
-            class_names=pairs.class_names,
-            names=(str(file_a), str(file_b)),
-            rope=rope,
-            level=output.level,
-        )
-        return replace(report, num_ignored=pairs.num_ignored)
+    def result() -> TabularReport:
+        sums, names = count_labels(parts_of(file), prefixes, separator)
+        return multilabel_report(sums, names, output.level)
 
-    _deliver(result, output, (file_a, file_b))
+    deliver(result, output, (file,))
 
 
 def merge(files: Sequence[Path], class_names: Sequence[str] | None, output: Output) -> None:
@@ -162,16 +186,16 @@ def merge(files: Sequence[Path], class_names: Sequence[str] | None, output: Outp
             number = f"{len(files)} states merged"
             print(f"jaxmetrics: {number}; they hold no counts to report on", file=sys.stderr)
             raise typer.Exit
-        with _input_errors(files[0]):
+        with waiting("computing intervals"), refusals(files[0]):
             return Report.from_state(state, class_names=class_names, level=output.level)
 
-    _deliver(result, output, files)
+    deliver(result, output, files)
 
 
 def _merged_state(files: Sequence[Path]) -> EvaluatorState:
     state = _read_state(files[0])
     for file in files[1:]:
-        with _input_errors(file):
+        with refusals(file):
             state = merge_checked(state, _read_state(file))
     return state
 
@@ -182,100 +206,11 @@ def _read_state(file: Path) -> EvaluatorState:
     except ValueError as error:  # which names the file
         raise InputError(str(error)) from None
     except OSError as error:
-        raise InputError(f"{file}: {error.strerror}") from None
+        raise InputError(f"{shown(file)}: {error.strerror}") from None
 
 
 def _save_state(file: Path, state: EvaluatorState) -> None:
     try:
         save_state(file, state)
     except OSError as error:
-        raise InputError(f"{file}: cannot be written: {error.strerror}") from None
-
-
-def _deliver(
-    result: Callable[[], Report | ComparisonReport], output: Output, inputs: Sequence[Path]
-) -> None:
-    """Write the result of reading `inputs`, or one line that says what is wrong."""
-    try:
-        output.check(inputs)
-        with ExitStack() as stack:
-            # Opened before anything is computed: what cannot be written is known at once.
-            opened = [
-                (stack.enter_context(_replaced_file(target.file)), target.writer)
-                for target in output.targets
-            ]
-            report = result()
-            for file, writer in opened:
-                file.write(writer(report, output.title))
-        sys.stdout.write(report.to_json() if output.is_json_printed else report.to_text())
-        sys.stdout.flush()
-    except InputError as error:
-        _refuse(str(error))
-    except OSError as error:
-        _refuse(f"standard output: {error.strerror}")
-
-
-def _report_of_predictions(
-    file: Path, columns: Columns, ignore: Sequence[str], level: float
-) -> Report:
-    with _progress() as on_progress:
-        counted = count_predictions(file, columns, ignore=ignore, on_progress=on_progress)
-    names, counts, probabilities = counted.sorted_classes()
-    with _input_errors(file):
-        report = Report.from_counts(
-            counts, class_names=names, num_ignored=counted.num_ignored, level=level
-        )
-        return report if probabilities is None else report.with_probabilities(probabilities)
-
-
-@contextmanager
-def _input_errors(subject: Path | str) -> Iterator[None]:
-    """Turn what the library refuses in the block into a complaint about the file or option."""
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{subject}: {error}") from None
-
-
-@contextmanager
-def _progress() -> Iterator[OnProgress]:
-    """Show a bar on standard error while the rows are counted, if that is a terminal."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda done, total: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    layout = (TextColumn("rows"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*layout, console=console, transient=True) as progress:
-        task = progress.add_task("rows", total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
-
-
-@contextmanager
-def _replaced_file(target: Path) -> Iterator[IO[str]]:
-    """Open a text file that appears as `target` when the block ends well, and not at all otherwise.
-
-    A target that exists and is no regular file (a pipe, a device) is written to directly.
-    """
-    path = target.resolve()
-    in_place = path.exists() and not path.is_file()
-    temporary = path if in_place else path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        try:
-            with temporary.open("w", encoding="utf-8") as file:
-                yield file
-            if not in_place:
-                temporary.replace(path)
-        finally:
-            if not in_place:
-                temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(f"{target}: cannot be written: {error.strerror}") from None
-
-
-def _refuse(message: str) -> NoReturn:
-    print(f"jaxmetrics: {message}", file=sys.stderr)
-    raise typer.Exit(2)
+        raise InputError(f"{shown(file)}: cannot be written: {error.strerror}") from None

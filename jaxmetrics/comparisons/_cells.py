@@ -17,6 +17,7 @@ from jaxmetrics._validation import (
     as_float,
     as_mask,
     check_examples,
+    shapes_of,
 )
 from jaxmetrics.estimates import Metric
 from jaxmetrics.intervals.units import Units, as_clusters
@@ -26,7 +27,7 @@ __all__: list[str] = []
 
 def as_cube(paired: ArrayLike) -> Array:
     counts = as_float(paired, "paired")
-    if counts.ndim < 3 or len(set(counts.shape[-3:])) != 1 or counts.shape[-1] == 0:
+    if counts.ndim < 3 or len(set(counts.shape[-3:])) != 1 or counts.size == 0:
         raise ValueError(
             "paired must have shape (..., K, K, K) (truth, prediction of A, prediction of B), got"
             f" {counts.shape}. jaxmetrics.paired_confusion_matrix makes such an array."
@@ -212,10 +213,11 @@ def _checked_ids(named_labels: dict[str, ArrayLike], k: int, mask: Array | None)
     """Check labels `(n,)` of the same examples, and return them as class ids."""
     given = {name: as_array(labels, name) for name, labels in named_labels.items()}
     shapes = {name: x.shape for name, x in given.items()}
-    check_examples(shapes if mask is None else shapes | {"where": mask.shape})
+    shapes |= shapes_of(where=mask)
+    check_examples(shapes)
     if any(len(shape) != 1 for shape in shapes.values()):
         described = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-        raise ValueError(f"labels must have shape (n,), got {described}.")
+        raise ValueError(f"labels and where must have shape (n,), got {described}.")
     return [as_class_ids(x, name, k, mask) for name, x in given.items()]
 
 

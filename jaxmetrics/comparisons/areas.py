@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, special, xp
@@ -88,7 +86,10 @@ def delong(
         "y_score_b": as_array(y_score_b, "y_score_b"),
     }
     check_examples(
-        {"y_true": np.shape(y_true), **{name: score.shape for name, score in scores.items()}}
+        {
+            "y_true": as_array(y_true, "y_true").shape,
+            **{name: score.shape for name, score in scores.items()},
+        }
     )
     first, second = (rank(y_true, score, name=name) for name, score in scores.items())
     numbers, size = numbers_of_clusters(clusters, first, second)

@@ -10,11 +10,19 @@ from typing import Any, Literal, NamedTuple
 import jax
 import numpy as np
 
+from jaxmetrics._arithmetic import append_axes
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import Key, KeyLike, place, split
 from jaxmetrics._namespaces import Array, is_known, special, xp
 from jaxmetrics._printing import Printed
-from jaxmetrics._validation import ArrayLike, as_counts, as_float, check_level, check_size
+from jaxmetrics._validation import (
+    ArrayLike,
+    as_array,
+    as_counts,
+    as_float,
+    check_level,
+    check_size,
+)
 from jaxmetrics._wording import fraction
 from jaxmetrics.betas.parameters import as_prior
 from jaxmetrics.comparisons._cells import (
@@ -28,7 +36,7 @@ from jaxmetrics.comparisons._cells import (
     ulp,
 )
 from jaxmetrics.counts import paired_confusion_matrix
-from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile
+from jaxmetrics.estimates import Estimate, Metric, normal_quantile
 from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.acceleration import Influence, influence_for
 from jaxmetrics.intervals.clusters import (
@@ -36,7 +44,8 @@ from jaxmetrics.intervals.clusters import (
     numbered_clusters,
     student_quantile,
 )
-from jaxmetrics.intervals.delta import value_and_clustered_error, value_and_error
+from jaxmetrics.intervals.confidence import Confidence, confidence
+from jaxmetrics.intervals.delta import normal_estimates, value_and_clustered_error, value_and_error
 from jaxmetrics.intervals.likelihoods import likelihood_estimates
 from jaxmetrics.intervals.methods import (
     Bootstrap,
@@ -249,7 +258,7 @@ def cubes_of_clusters(
     where: ArrayLike | None = None,
 ) -> Array:
     """Count the pairs of predictions in each cluster, `(C, K, K, K)`."""
-    numbers, number = numbered_clusters(clusters, np.shape(y_true))
+    numbers, number = numbered_clusters(clusters, as_array(y_true, "y_true").shape)
     advice = "Merge clusters or classes; a leaderboard of both classifiers holds 2 K^2 cells."
     check_size_of_tables(number, k**3, advice)
     return paired_confusion_matrix(
@@ -405,14 +414,16 @@ def _compare(
 
 @_compare.register
 def _(way: Likelihood, question: _Question, cells: Array, labels: Array | None = None) -> Any:
-    metric, rope, level, layout = question
-    return _by_likelihood(cells, labels, rope, metric=metric, layout=layout, level=level)
+    metric, rope, _, layout = question
+    reach = _confidence(way, question, cells)
+    return _by_likelihood(cells, labels, rope, metric=metric, layout=layout, reach=reach)
 
 
 @_compare.register
 def _(way: Delta, question: _Question, cells: Array, labels: Array | None = None) -> Any:
-    metric, rope, level, layout = question
-    return _by_delta(cells, labels, rope, metric=metric, layout=layout, level=level)
+    metric, rope, _, layout = question
+    reach = _confidence(way, question, cells)
+    return _by_delta(cells, labels, rope, metric=metric, layout=layout, reach=reach)
 
 
 @_compare.register
@@ -515,6 +526,17 @@ def _is_possible(cells: Array, layout: Layout) -> Array:
     return possible & (cells.sum(-1) > 0).all(-1)
 
 
+def _confidence(way: Likelihood | Delta, question: _Question, cells: Array) -> Confidence:
+    k = question.layout.num_classes
+    return confidence(
+        question.level,
+        question.metric,
+        xp.ones_like(cells, shape=(k, k)),
+        simultaneous=way.simultaneous,
+        anytime=way.anytime,
+    )
+
+
 @compiled
 def _by_delta(
     cells: Array,
@@ -523,23 +545,19 @@ def _by_delta(
     *,
     metric: Metric,
     layout: Layout,
-    level: float,
+    reach: Confidence,
 ) -> Any:
-    z = normal_quantile(level)
     evaluate, numbers = layout.evaluator(metric, labels), _numbers(cells, layout)
 
     def of_cells(cells: Array) -> Any:
         if layout.clustered:
-            values, errors = value_and_clustered_error(evaluate, cells, numbers)
-            reach = student_quantile(z, effective_number(cells) - 1)
-        else:
-            values, errors = value_and_error(
-                evaluate, cells, stratified=not layout.paired, numbers=numbers
-            )
-            reach = z
-        return jax.tree.map(partial(normal_estimate, z=reach), values, errors)
+            return value_and_clustered_error(evaluate, cells, numbers)
+        return value_and_error(evaluate, cells, stratified=not layout.paired, numbers=numbers)
 
-    estimates = map_tables(of_cells, cells, numbers, table_ndim=layout.ndim)
+    values, errors = map_tables(of_cells, cells, numbers, table_ndim=layout.ndim)
+    z = _quantile(reach, cells, layout)
+    t = student_quantile(z, effective_number(cells) - 1) if layout.clustered else z
+    estimates = normal_estimates(values, errors, t, None)
     return _from_limits(estimates, z, rope, _is_possible(cells, layout))
 
 
@@ -551,28 +569,34 @@ def _by_likelihood(
     *,
     metric: Metric,
     layout: Layout,
-    level: float,
+    reach: Confidence,
 ) -> Any:
-    z = normal_quantile(level)
-
     def of_cells(cells: Array) -> list[Any]:
         if cells.ndim != layout.ndim:
             raise ValueError(f"one table at a time, got {cells.shape}.")
         units = layout.units(cells, labels)
-        return likelihood_estimates(metric, units, z, ((1, 0), (0, 1), (1, -1)))
+        return likelihood_estimates(metric, units, reach, ((1, 0), (0, 1), (1, -1)))
 
     estimates = map_tables(of_cells, cells, _numbers(cells, layout), table_ndim=layout.ndim)
+    z = _quantile(reach, cells, layout)
     return _from_limits(estimates, z, rope, _is_possible(cells, layout))
 
 
-def _from_limits(estimates: tuple[Any, Any, Any], z: float, rope: Array, possible: Array) -> Any:
+def _quantile(reach: Confidence, cells: Array, layout: Layout) -> Array | float:
+    return reach.quantile(effective_number(cells) if layout.clustered else cells.sum((-2, -1)))
+
+
+def _from_limits(
+    estimates: tuple[Any, Any, Any], z: Array | float, rope: Array, possible: Array
+) -> Any:
     """Add how probable it is that A is above B, and that both are equivalent, where the difference
     is distributed as two halves of normals that have their quantiles at the ends of its interval.
     """
 
     def below(limit: Array, d: Estimate) -> Array:
         reach = xp.where(limit < d.value, d.value - d.low, d.high - d.value)
-        return _normal_cdf(limit, d.value, reach / z)
+        of_value = z if isinstance(z, float) else append_axes(z, np.ndim(reach) - np.ndim(z))
+        return _normal_cdf(limit, d.value, reach / of_value)
 
     def equivalent(d: Estimate) -> Array:
         within = below(rope, d) - below(-rope, d)

@@ -19,9 +19,11 @@ from jaxmetrics._validation import (
 from jaxmetrics.estimates import Metric
 from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.acceleration import Influence, influence_for
+from jaxmetrics.intervals.confidence import confidence
 from jaxmetrics.intervals.quantiles import METHODS, bootstrap_estimates
 from jaxmetrics.intervals.tables import (
     as_floats,
+    axis_of_tables,
     check_finite,
     check_not_stratified,
     check_num_samples,
@@ -29,6 +31,7 @@ from jaxmetrics.intervals.tables import (
     is_possible,
     nan_unless,
     numbers_of_examples,
+    tables_of,
     where_answered,
 )
 from jaxmetrics.intervals.units import as_clusters, clusters_as_cells
@@ -46,6 +49,8 @@ def bootstrap(
     method: Literal["bca", "percentile", "basic", "studentized"] = "bca",
     stratified: bool = False,
     cluster_axis: int | None = None,
+    table_ndim: int = 2,
+    simultaneous: bool = False,
 ) -> Any:
     """Estimate a metric with a bootstrap interval, from test sets drawn with replacement.
 
@@ -70,6 +75,8 @@ def bootstrap(
         stratified: each class keeps its number of examples, as where the test set was made so.
         cluster_axis: the axis of `(..., C, K, K)` with tables of clusters, -3: whole clusters are
             drawn, C of them. A warning for fewer than 20.
+        table_ndim, simultaneous: as for `delta_method`; of V values at once the ends are quantiles
+            V times further out, which need as many times more samples.
 
     Returns:
         `Estimate` or a pytree of them; `standard_error` is the standard deviation of the
@@ -95,15 +102,17 @@ def bootstrap(
     (np.float64(15.0), np.True_)
     """
     check_option(method, "method", (*METHODS, "studentized"))
-    size, level = check_num_samples(num_samples), check_level(level)
-    options: dict[str, Any] = {"level": level, "method": method}
-    floats, tables = as_floats(metric), as_counts(counts)
+    size = check_num_samples(num_samples)
+    floats, tables = tables_of(metric, counts, table_ndim)
+    tables = where_answered(floats, tables)
+    reach = confidence(level, floats, tables, simultaneous=simultaneous)
+    options: dict[str, Any] = {"level": reach.level, "method": method}
     if cluster_axis is None:
         options["stratified"] = stratified
         return _bootstrap_table(key, floats, tables, "counts", size, **options)
     check_not_stratified(stratified)
-    clusters = as_clusters(frequencies(tables), cluster_axis)
-    placed_key, clusters = place(key, where_answered(floats, clusters))
+    clusters = as_clusters(frequencies(tables), axis_of_tables(cluster_axis, table_ndim))
+    placed_key, clusters = place(key, clusters)
     return check_finite(
         _bootstrap_clusters(placed_key, clusters, metric=floats, size=size, **options), size
     )

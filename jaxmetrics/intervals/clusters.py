@@ -44,6 +44,8 @@ def numbered_clusters(
     (array([0, 1, 0], dtype=int32), 2)
     """
     ids = _as_ids(clusters, name)
+    if not shape:
+        raise ValueError(f"{name} are of examples, but the other arguments have no axis of them.")
     if ids.ndim == 0 or not _fits(ids.shape, shape):
         *batch, n = shape
         wanted = f"(n,) = ({n},)" + (f" or {tuple(shape)}" if batch else "")
@@ -131,7 +133,7 @@ def check_size_of_tables(number: int, cells: int, advice: str) -> None:
         )
 
 
-def student_quantile(z: float, degrees_of_freedom: Array) -> Array:
+def student_quantile(z: Array | float, degrees_of_freedom: Array) -> Array:
     """Return the quantile of Student's distribution that belongs to the normal quantile z.
 
     `z + g_1(z) / ν + ... + g_4(z) / ν^4` by Cornish and Fisher; Abramowitz and Stegun (1964),

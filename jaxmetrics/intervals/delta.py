@@ -9,25 +9,26 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
-from jaxmetrics._arithmetic import divide, safe_sqrt
+from jaxmetrics._arithmetic import append_axes, divide, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, lax, on_device, xp
-from jaxmetrics._validation import ArrayLike, as_counts, warn
+from jaxmetrics._validation import ArrayLike, warn
 from jaxmetrics.estimates import (
     SCALES,
     Estimate,
     Metric,
     check_transform,
     normal_estimate,
-    normal_quantile,
 )
 from jaxmetrics.intervals.clusters import student_quantile
+from jaxmetrics.intervals.confidence import Confidence, confidence
 from jaxmetrics.intervals.derivatives import jacobian
 from jaxmetrics.intervals.replicates import map_tables
 from jaxmetrics.intervals.tables import (
-    as_floats,
+    axis_of_tables,
     check_not_stratified,
     frequencies,
+    tables_of,
     where_answered,
 )
 from jaxmetrics.intervals.units import as_clusters, clustered_error, effective_number
@@ -76,6 +77,9 @@ def delta_method(
     transform: Literal["logit", "atanh", "log"] | None = None,
     stratified: bool = False,
     cluster_axis: int | None = None,
+    table_ndim: int = 2,
+    simultaneous: bool = False,
+    anytime: bool | int = False,
 ) -> Any:
     """Estimate a metric with a normal interval from its derivatives, `θ ± z s`.
 
@@ -98,6 +102,19 @@ def delta_method(
         cluster_axis: the axis of `(..., C, K, K)` with tables of clusters, -3, as `groups=` of
             `confusion_matrix` makes them: examples of a cluster may be alike, clusters are
             independent. A warning for fewer than 20.
+        table_ndim: 3 for a metric of counts `(G, K, K)` of groups, as `group_difference(f1)`; the
+            axis of clusters is then -4.
+        simultaneous: whether the intervals of all values of the metric, as of classes, groups or
+            thresholds, hold together with `level`, whatever their correlations. Šidák (1967),
+            Journal of the American Statistical Association 62.
+        anytime: whether the interval may be looked at after every example, and holds at all times
+            with `level`; or the number of examples (clusters) at which it is to be narrowest, 500
+            if True. z becomes `sqrt(2 (1 + 1 / m) ln(sqrt(m + 1) / α))`, m in proportion to n:
+            Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (2024), Annals of Statistics 52, theorem
+            2.2. It is asymptotic: of 10,000 streams, looked at 50 times up to 100,000 examples,
+            this method missed at some time in 2 to 4 % from the 456th example on, in 3 to 10 % from
+            the 161st, `likelihood_interval` in 2 to 4 % from the 20th. It is 1.9 times as wide at
+            100,000 as the interval for one look.
 
     Returns:
         `Estimate` or a pytree of them. The ends are NaN where the value is an end of the range,
@@ -123,15 +140,16 @@ def delta_method(
     (np.float64(20.0), np.float64(6.12), np.float64(65.36))
     """
     check_transform(transform)
-    z = normal_quantile(level)
-    floats = as_floats(metric)
-    matrices = where_answered(floats, frequencies(as_counts(counts)))
-    options: dict[str, Any] = {"metric": floats, "z": z, "transform": transform}
+    floats, tables = tables_of(metric, counts, table_ndim)
+    matrices = where_answered(floats, frequencies(tables))
+    reach = confidence(level, floats, matrices, simultaneous=simultaneous, anytime=anytime)
+    options: dict[str, Any] = {"metric": floats, "reach": reach, "transform": transform}
     if cluster_axis is None:
         estimates = _delta_method(matrices, stratified=stratified, **options)
     else:
         check_not_stratified(stratified)
-        estimates = _of_clusters(as_clusters(matrices, cluster_axis), **options)
+        clusters = as_clusters(matrices, axis_of_tables(cluster_axis, table_ndim))
+        estimates = _of_clusters(clusters, **options)
     if transform is not None and not on_device(estimates):
         _warn_of_values_outside(estimates, transform)
     return estimates
@@ -152,21 +170,32 @@ def _warn_of_values_outside(estimates: Any, transform: str) -> None:
 
 @compiled
 def _delta_method(
-    matrices: Array, *, metric: Metric, z: float, transform: str | None, stratified: bool
+    matrices: Array, *, metric: Metric, reach: Confidence, transform: str | None, stratified: bool
 ) -> Any:
     function = partial(value_and_error, metric, stratified=stratified)
-    values, errors = map_tables(function, matrices, matrices.shape[-1] ** 2)
-    return jax.tree.map(partial(normal_estimate, z=z, transform=transform), values, errors)
+    values, errors = map_tables(function, matrices, math.prod(matrices.shape[-2:]))
+    return normal_estimates(values, errors, reach.quantile(matrices.sum((-2, -1))), transform)
 
 
 @compiled
-def _of_clusters(clusters: Array, *, metric: Metric, z: float, transform: str | None) -> Any:
-    def of_table(clusters: Array) -> Any:
-        values, errors = value_and_clustered_error(metric, clusters)
-        t = student_quantile(z, effective_number(clusters) - 1)
-        return jax.tree.map(partial(normal_estimate, z=t, transform=transform), values, errors)
+def _of_clusters(
+    clusters: Array, *, metric: Metric, reach: Confidence, transform: str | None
+) -> Any:
+    function = partial(value_and_clustered_error, metric)
+    values, errors = map_tables(function, clusters, math.prod(clusters.shape[-3:]), table_ndim=3)
+    number = effective_number(clusters)
+    t = student_quantile(reach.quantile(number), number - 1)
+    return normal_estimates(values, errors, t, transform)
 
-    return map_tables(of_table, clusters, math.prod(clusters.shape[-3:]), table_ndim=3)
+
+def normal_estimates(values: Any, errors: Any, z: Array | float, transform: str | None) -> Any:
+    """Return estimates that reach by z errors, or by one z `(...)` for each table of a batch."""
+
+    def estimate(value: Array, error: Array) -> Estimate:
+        of_value = z if isinstance(z, float) else append_axes(z, np.ndim(value) - np.ndim(z))
+        return normal_estimate(value, error, of_value, transform)
+
+    return jax.tree.map(estimate, values, errors)
 
 
 def value_and_clustered_error(metric: Metric, clusters: Array, numbers: int = 0) -> tuple[Any, Any]:

@@ -24,6 +24,7 @@ import numpy as np
 
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, is_jax, xp
+from jaxmetrics._validation import complex_steps
 from jaxmetrics.intervals.replicates import map_in_blocks
 
 __all__: list[str] = []
@@ -83,7 +84,9 @@ def _in_one_batch(function: Function, table: np.ndarray) -> np.ndarray:
     cells = np.flatnonzero(table)
     tables = np.repeat(table[None].astype(complex), len(cells), 0)
     tables.reshape((len(cells), -1))[np.arange(len(cells)), cells] += 1j * _STEP
-    return _by_cell(function(tables).imag / _STEP, cells, table)
+    with complex_steps():
+        values = function(tables)
+    return _by_cell(values.imag / _STEP, cells, table)
 
 
 @compiled
@@ -125,7 +128,7 @@ def _by_complex_steps(function: Function, table: np.ndarray) -> Any:
     pattern = np.cos(np.arange(table.size)).reshape(table.shape)
     step = 1e-3
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), complex_steps():
             warnings.simplefilter("error")  # a cast that discards the imaginary part
             values = map_cells(lambda one: function(table + 1j * _STEP * one), table, table.size)
         slopes = jax.tree.map(lambda v: np.imag(v) / _STEP, values)

@@ -13,16 +13,18 @@ import numpy as np
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, is_jax, lax, xp
-from jaxmetrics._validation import ArrayLike, as_counts
-from jaxmetrics.estimates import Estimate, Metric, normal_quantile
+from jaxmetrics._validation import ArrayLike
+from jaxmetrics.estimates import Estimate, Metric
+from jaxmetrics.intervals.confidence import Confidence, confidence
 from jaxmetrics.intervals.delta import standard_error
 from jaxmetrics.intervals.derivatives import differentiator
 from jaxmetrics.intervals.replicates import map_in_blocks, map_tables
 from jaxmetrics.intervals.samplers import deviance
 from jaxmetrics.intervals.tables import (
-    as_floats,
+    axis_of_tables,
     check_not_stratified,
     numbers_of_examples,
+    tables_of,
     where_answered,
 )
 from jaxmetrics.intervals.units import (
@@ -50,6 +52,9 @@ def likelihood_interval(
     level: float = 0.95,
     stratified: bool = False,
     cluster_axis: int | None = None,
+    table_ndim: int = 2,
+    simultaneous: bool = False,
+    anytime: bool | int = False,
 ) -> Any:
     """Estimate a metric with the interval of its values under which the counts are likely enough.
 
@@ -74,7 +79,8 @@ def likelihood_interval(
             number of examples; for counts on the host it may also be computed by NumPy.
         counts: `(..., K, K)` numbers of examples.
         stratified: whether the totals of the rows were chosen, and not drawn.
-        cluster_axis: as for `delta_method`.
+        cluster_axis, table_ndim, simultaneous, anytime: as for `delta_method`. The least difference
+            between groups is above 0 here also where they are equal, if by little.
 
     Returns:
         `Estimate` or a pytree of them, with the standard error of the delta method. NaN where the
@@ -91,51 +97,55 @@ def likelihood_interval(
     >>> estimate.value.round(3), estimate.low.round(3), estimate.high.round(3)
     (np.float64(0.995), np.float64(0.757), np.float64(0.998))
     """
-    z = normal_quantile(level)
-    floats = as_floats(metric)
-    tables = where_answered(floats, numbers_of_examples(as_counts(counts), most=np.inf))
+    floats, tables = tables_of(metric, counts, table_ndim)
+    tables = where_answered(floats, numbers_of_examples(tables, most=np.inf))
+    reach = confidence(level, floats, tables, simultaneous=simultaneous, anytime=anytime)
     if cluster_axis is None:
-        return _likelihood_interval(tables, metric=floats, z=z, stratified=stratified)
+        return _likelihood_interval(tables, metric=floats, reach=reach, stratified=stratified)
     check_not_stratified(stratified)
-    return _of_clusters(as_clusters(tables, cluster_axis), metric=floats, z=z)
+    clusters = as_clusters(tables, axis_of_tables(cluster_axis, table_ndim))
+    return _of_clusters(clusters, metric=floats, reach=reach)
 
 
 @compiled
-def _likelihood_interval(tables: Array, *, metric: Metric, z: float, stratified: bool) -> Any:
-    function = partial(_of_table, metric, z=z, stratified=stratified)
-    return map_tables(function, tables, tables.shape[-1] ** 2)
+def _likelihood_interval(
+    tables: Array, *, metric: Metric, reach: Confidence, stratified: bool
+) -> Any:
+    function = partial(_of_table, metric, reach=reach, stratified=stratified)
+    return map_tables(function, tables, math.prod(tables.shape[-2:]))
 
 
 @compiled
-def _of_clusters(clusters: Array, *, metric: Metric, z: float) -> Any:
-    function = partial(_of_sum, metric, z=z)
+def _of_clusters(clusters: Array, *, metric: Metric, reach: Confidence) -> Any:
+    function = partial(_of_sum, metric, reach=reach)
     return map_tables(function, clusters, math.prod(clusters.shape[-3:]), table_ndim=3)
 
 
-def _of_table(metric: Metric, table: Array, *, z: float, stratified: bool) -> Any:
+def _of_table(metric: Metric, table: Array, *, reach: Confidence, stratified: bool) -> Any:
     if table.ndim != 2:
         raise ValueError(f"one table at a time, got {table.shape}.")
-    (estimates,) = likelihood_estimates(metric, cells_as_units(table, stratified=stratified), z)
+    units = cells_as_units(table, stratified=stratified)
+    (estimates,) = likelihood_estimates(metric, units, reach)
     return estimates
 
 
-def _of_sum(metric: Metric, clusters: Array, *, z: float) -> Any:
+def _of_sum(metric: Metric, clusters: Array, *, reach: Confidence) -> Any:
     if clusters.ndim != 3:
         raise ValueError(f"one table at a time, got {clusters.shape}.")
     units = cells_as_units(clusters.sum(0), clusters=clusters)
-    (estimates,) = likelihood_estimates(metric, units, z)
+    (estimates,) = likelihood_estimates(metric, units, reach)
     return estimates
 
 
 def likelihood_estimates(
-    metric: Metric, units: Units, z: float, contrasts: Sequence[Sequence[int]] = ((1,),)
+    metric: Metric, units: Units, reach: Confidence, contrasts: Sequence[Sequence[int]] = ((1,),)
 ) -> list[Any]:
     """Estimate contrasts between a metric of the tables of units.
 
     Args:
         metric: a function of one table, which does not grow with it.
         units: of T tables.
-        z: the normal quantile of the level.
+        reach: with which confidence.
         contrasts: T factors each, by which the tables' metrics are multiplied and added up.
 
     Returns:
@@ -148,9 +158,12 @@ def likelihood_estimates(
     values, slopes = values_of(counts), values_of.slopes(counts)
     errors = standard_error(counts, values, slopes, stratified=True)
     share = xp.ones_like(values)  # of an independent example, to which one amounts
-    if units.clusters is not None:
+    if units.clusters is None:
+        z = reach.quantile(counts.sum())
+    else:
         independent, errors = errors, clustered_error(*map(_flat, (units.clusters, slopes)))
         number = effective_number(units.clusters)
+        z = reach.quantile(number)
         share = effective_share(independent, errors, counts.sum(), number, z)
 
     def limit(i: Array) -> Array:
@@ -260,9 +273,12 @@ class _Values(NamedTuple):
 
 
 class _Search(NamedTuple):
-    """Where the search for an extreme is: at weights of units, near their counts `base`."""
+    """Where the search for an extreme is: at weights of units, near their counts `base`, after the
+    last step along `slopes`.
+    """
 
     weights: Array
+    slopes: Array
     base: Array
     value: Array
     gain: Array
@@ -298,6 +314,8 @@ class _Problem(NamedTuple):
         def improve(search: _Search) -> _Search:
             slopes = self.sign * self.values.slope(self.i, search.weights)
             is_first = search.passes == 0
+            # At a kink, as where two groups are the best, both of its slopes are needed.
+            slopes = xp.where(is_first, slopes, (slopes + search.slopes) / 2)
             base = xp.where(
                 is_first, _with_more(units, slopes, allowed, _ADDED / self.share), search.base
             )
@@ -309,14 +327,14 @@ class _Problem(NamedTuple):
             gain = values[best] - search.value
             weights = xp.where(gain > 0, tried[best], origin)
             value = xp.maximum(values[best], search.value)
-            return _Search(weights, base, value, gain, search.passes + 1)
+            return _Search(weights, slopes, base, value, gain, search.passes + 1)
 
         def is_unfinished(search: _Search) -> Array:
             gains = search.gain > 1e-5 * xp.abs(search.value - start)
             return gains & (search.passes < _MOST_PASSES)
 
         infinite, passes = xp.full_like(start, xp.inf), xp.zeros((), xp.int32)
-        first = _Search(opened, counts, start, infinite, passes)
+        first = _Search(opened, counts, counts, start, infinite, passes)
         return lax.while_loop(is_unfinished, improve, first).value
 
     def start(self) -> tuple[Array, Array]:
@@ -359,6 +377,8 @@ def _tilted(counts: Array, slopes: Array, radius: float) -> Array:
     """
     if not is_jax(counts):
         used = counts.any(0)
+        if not used.any():
+            return counts
         if not used.all():  # on the host the others take no time
             weights = np.zeros(counts.shape)
             weights[:, used] = _tilted(counts[:, used], slopes[:, used], radius)

@@ -50,7 +50,7 @@ class IntervalMethod:
     """
 
     name: ClassVar[str]
-    takes_clusters: ClassVar[bool] = True
+    takes_units: ClassVar[bool] = True
 
     def __call__(
         self,
@@ -59,17 +59,24 @@ class IntervalMethod:
         *,
         level: float = 0.95,
         cluster_axis: int | None = None,
+        table_ndim: int = 2,
     ) -> Any:
-        """Estimate a metric of counts `(..., K, K)`, or of clusters, as `delta_method` takes them.
+        """Estimate a metric of counts `(..., K, K)`, of clusters or of groups, as `delta_method`
+        takes them.
 
         Raises:
-            ValueError: clusters for a posterior; as the function of which this is the value.
+            ValueError: clusters or groups for a posterior; as the function of which this is the
+                value.
         """
-        if cluster_axis is None:
+        if cluster_axis is None and table_ndim == 2:
             return self._interval(metric, counts, level=level)
-        if not self.takes_clusters:
-            raise ValueError(f"clusters have no {self.name}: take Likelihood, Delta or BCa.")
-        return self._interval(metric, counts, level=level, cluster_axis=cluster_axis)
+        if not self.takes_units:
+            raise ValueError(
+                f"clusters and groups have no {self.name}: take Likelihood, Delta or BCa."
+            )
+        return self._interval(
+            metric, counts, level=level, cluster_axis=cluster_axis, table_ndim=table_ndim
+        )
 
     @property
     def _interval(self) -> Callable[..., Any]:
@@ -86,11 +93,13 @@ class Likelihood(IntervalMethod):
     np.float64(0.57)
     """
 
+    simultaneous: bool = False
+    anytime: bool | int = False
     name: ClassVar[str] = "likelihood"
 
     @property
     def _interval(self) -> Callable[..., Any]:
-        return likelihood_interval
+        return partial(likelihood_interval, simultaneous=self.simultaneous, anytime=self.anytime)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,6 +112,8 @@ class Delta(IntervalMethod):
     """
 
     transform: Literal["logit", "atanh", "log"] | None = None
+    simultaneous: bool = False
+    anytime: bool | int = False
     name: ClassVar[str] = "delta"
 
     def __post_init__(self) -> None:
@@ -110,7 +121,8 @@ class Delta(IntervalMethod):
 
     @property
     def _interval(self) -> Callable[..., Any]:
-        return partial(delta_method, transform=self.transform)
+        options: dict[str, Any] = {"simultaneous": self.simultaneous, "anytime": self.anytime}
+        return partial(delta_method, transform=self.transform, **options)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)  # keys of JAX have no hash
@@ -119,6 +131,7 @@ class Bootstrap(IntervalMethod):
 
     key: KeyLike
     num_samples: int = 2000
+    simultaneous: bool = False
 
     def __post_init__(self) -> None:
         check_num_samples(self.num_samples)
@@ -126,7 +139,7 @@ class Bootstrap(IntervalMethod):
     @property
     def _interval(self) -> Callable[..., Any]:
         options: dict[str, Any] = {"num_samples": self.num_samples, "method": self.name}
-        return partial(bootstrap, self.key, **options)
+        return partial(bootstrap, self.key, simultaneous=self.simultaneous, **options)
 
 
 class BCa(Bootstrap):
@@ -186,7 +199,7 @@ class Posterior(IntervalMethod):
     prior: ArrayLike = 1.0
     num_samples: int = 2000
     name: ClassVar[str] = "posterior"
-    takes_clusters: ClassVar[bool] = False
+    takes_units: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_num_samples(self.num_samples)

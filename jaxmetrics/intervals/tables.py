@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxmetrics._arithmetic import append_axes
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, on_device, xp
-from jaxmetrics._validation import check_size, refuse_where
+from jaxmetrics._validation import ArrayLike, as_counts, check_size, refuse_where
 from jaxmetrics.estimates import Estimate, Metric
 
 __all__: list[str] = []
@@ -33,6 +33,31 @@ def as_floats(metric: Metric) -> Metric:
         return values
 
     return call
+
+
+def tables_of(metric: Metric, counts: ArrayLike, table_ndim: int) -> tuple[Metric, Array]:
+    """Return counts as tables `(..., R, K)` whose rows are classes, or classes of groups, and the
+    metric as a function of one, with results in the computing dtype.
+    """
+    floats, tables = as_floats(metric), as_counts(counts)
+    if table_ndim == 2:
+        return floats, tables
+    if table_ndim != 3 or tables.ndim < 3:
+        raise ValueError(
+            "table_ndim must be 2, for a metric of counts (K, K), or 3, for one of groups (G, K,"
+            f" K), got {table_ndim} and counts of shape {tables.shape}."
+        )
+    *batch, groups, k, _ = tables.shape
+
+    def of_groups(table: Array) -> Any:
+        return floats(table.reshape((*table.shape[:-2], groups, k, k)))
+
+    return of_groups, tables.reshape((*batch, groups * k, k))
+
+
+def axis_of_tables(cluster_axis: int, table_ndim: int) -> int:
+    """Return the axis of clusters where the axes of a table have become two."""
+    return cluster_axis + table_ndim - 2 if cluster_axis < 0 else cluster_axis
 
 
 def read_only(x: Array) -> Array:

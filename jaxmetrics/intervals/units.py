@@ -39,13 +39,14 @@ class Units(NamedTuple):
 def cells_as_units(
     table: Array, *, stratified: bool = False, clusters: Array | None = None
 ) -> Units:
-    """Return the cells of a table `(K, W)` as kinds of examples.
+    """Return the cells of a table `(K, K)`, or of those of groups `(G K, K)`, as kinds of examples.
 
-    Stratified, the rows are fixed; clusters `(C, K, W)`, whose sum the table is, are drawn whole.
+    Stratified, the rows are fixed; clusters `(C, G K, K)`, whose sum it is, are drawn whole.
     """
     shape = table.shape if stratified else (1, table.size)
-    sums = (table.sum(axis, keepdims=True) for axis in (-1, -2))
-    unused = xp.stack([xp.broadcast_to(x == 0, table.shape) for x in sums])
+    groups = table.reshape((-1, table.shape[-1], table.shape[-1]))
+    sums = (groups.sum(axis, keepdims=True) for axis in (-1, -2))
+    unused = xp.stack([xp.broadcast_to(x == 0, groups.shape) for x in sums])
     return Units(
         table.reshape(shape),
         xp.ones(shape, bool),
@@ -105,7 +106,9 @@ def clustered_error(clusters: Array, slopes: Array) -> Array:
     return xp.where(number > 1, error, xp.nan)
 
 
-def effective_share(error: Array, clustered: Array, size: Array, number: Array, z: float) -> Array:
+def effective_share(
+    error: Array, clustered: Array, size: Array, number: Array, z: Array | float
+) -> Array:
     """Return to how many independent examples an example of clusters amounts, at most one; 0 for a
     single cluster.
 

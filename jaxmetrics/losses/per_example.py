@@ -106,7 +106,7 @@ def _cross_entropy(
 
 
 def as_real(x: ArrayLike, name: str) -> Array:
-    """Convert to floats, and refuse complex numbers, which `as_float` lets pass for derivatives."""
+    """Convert to floats, and refuse the complex numbers of derivatives, too."""
     array = as_float(x, name)
     check_real(array, name)
     return array

@@ -116,10 +116,10 @@ def _mean_disagreement(counts: ArrayLike, weights: Weights, chance: str) -> tupl
 
 def _disagreement(weights: Weights, k: int) -> Array:
     """Return the weights w_ij of disagreement, `(K, K)`."""
+    if weights is None:
+        return 1 - np.eye(k)
     i = np.arange(k, dtype=float)
     distance = abs(i[:, None] - i[None, :])
-    if weights is None:
-        return np.minimum(distance, 1)
     if isinstance(weights, str):
         if weights not in ("linear", "quadratic"):
             raise ValueError(

@@ -17,6 +17,7 @@ from jaxmetrics._validation import ArrayLike, as_counts
 from jaxmetrics.metrics.rates import prevalence
 
 __all__ = [
+    "at_prevalence",
     "binary",
     "label_macro",
     "label_weighted",
@@ -122,6 +123,62 @@ def binary(rate: Metric, pos_label: int = 1) -> Metric:
     if type(pos_label) is not int or pos_label not in (0, 1):
         raise ValueError(f"pos_label must be 0 or 1, got {pos_label!r}.")
     return applied(_binary, rate, A_RATE, pos_label=pos_label)
+
+
+def at_prevalence(metric: Callable[..., Any], prevalence: ArrayLike) -> Callable[..., Any]:
+    """Compute a metric as where the true classes occur with other shares, `C_ij π_i n / t_i`.
+
+    Each class keeps its errors, and only their share changes: the precision of a screening test in
+    a population with few cases, from a test set with as many cases as controls. The result is a
+    function of counts, to which all intervals apply; `stratified=True` says that the test set was
+    made with so many examples of each class. Saerens, Latinne and Decaestecker (2002), Neural
+    Computation 14, equation 2.
+
+    Args:
+        metric: a function of counts `(..., K, K)`.
+        prevalence: shares `(K,)` of the classes, which sum to 1 within 0.001; of two classes the
+            share of class 1 will do. Python or NumPy numbers.
+
+    Returns:
+        A function that returns what the metric does, with its keyword arguments; the metric sees
+        NaN in the row of a class with a share but no examples.
+
+    Raises:
+        TypeError: not a function. ValueError: shares below 0, or with another sum; when called, of
+            another number of classes.
+
+    >>> from jaxmetrics import binary, delta_method, precision
+    >>> counts = [[90, 10], [20, 80]]
+    >>> screening = at_prevalence(binary(precision), 0.01)
+    >>> binary(precision)(counts).round(3), screening(counts).round(3)  # 0.8 / (0.8 + 99 * 0.1)
+    (np.float64(0.889), np.float64(0.075))
+    >>> delta_method(screening, counts, transform="logit", stratified=True).high.round(3)
+    np.float64(0.128)
+    """
+    shares = np.asarray(prevalence, float)
+    shares = np.stack([1 - shares, shares]) if shares.ndim == 0 else shares
+    if shares.ndim != 1 or not (shares >= 0).all() or not abs(shares.sum() - 1) < 1e-3:
+        raise ValueError(
+            "prevalence must be the share of class 1 of two, or hold a share >= 0 for each class"
+            f" (K,), which sum to 1, got {prevalence!r}."
+        )
+    named = tuple((shares / shares.sum()).tolist())
+    return applied(_at_prevalence, metric, "a function of counts", prevalence=named)
+
+
+@of_counts
+def _at_prevalence(
+    metric: Callable[..., Any], counts: Array, prevalence: tuple[float, ...], **options: Any
+) -> Any:
+    if counts.shape[-1] != len(prevalence):
+        raise ValueError(
+            f"prevalence has {len(prevalence)} classes, counts of shape {counts.shape} have"
+            f" {counts.shape[-1]}."
+        )
+    shares = np.array(prevalence)[:, None]
+    expected = shares * counts.sum((-2, -1), keepdims=True)
+    rows = divide(counts, counts.sum(-1, keepdims=True), xp.nan)
+    return metric(xp.where(shares > 0, expected.astype(counts.dtype) * rows, 0), **options)
 
 
 def label_macro(rate: Metric) -> Metric:
@@ -267,8 +324,12 @@ def _per_class(rate: Metric, counts: Array, **options: Any) -> Array:
 
 
 def _mean(rates: Array, class_weights: Array) -> Array:
-    """Average over classes, skipping NaN; where all weights left are 0 they count as equal."""
+    """Average over classes, skipping NaN; where all weights left are 0 they count as equal.
+
+    A NaN weight, of a class with a NaN in its counts, is not skipped.
+    """
     defined = ~xp.isnan(rates)
     w = xp.where(defined, xp.broadcast_to(class_weights, rates.shape), 0)
     w = xp.where((w != 0).any(-1, keepdims=True), w, defined.astype(w.dtype))
-    return divide((xp.where(defined, rates, 0) * w).sum(-1), w.sum(-1), xp.nan)
+    mean = divide((xp.where(defined, rates, 0) * w).sum(-1), w.sum(-1), xp.nan)
+    return xp.where(xp.isnan(class_weights).any(-1), xp.nan, mean)

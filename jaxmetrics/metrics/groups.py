@@ -94,8 +94,10 @@ def _group_difference(metric: Metric, counts: Array, **options: Any) -> Array:
 
 
 def _group_range(metric: Metric, counts: Array, **options: Any) -> tuple[Array, Array]:
-    if counts.ndim < 3:
-        raise ValueError(f"group metrics need counts of shape (..., G, K, K), got {counts.shape}.")
+    if counts.ndim < 3 or counts.shape[-3] == 0:
+        raise ValueError(
+            f"group metrics need counts of shape (..., G, K, K), G >= 1, got {counts.shape}."
+        )
     values = xp.asarray(metric(counts, **options))
     if values.shape not in (counts.shape[:-2], counts.shape[:-1]):
         raise ValueError(

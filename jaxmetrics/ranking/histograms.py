@@ -92,7 +92,7 @@ def score_histogram(
         assert scale is not None
         check_option(scale, "scale", tuple(_BINS))
         size = check_num_bins(num_bins)
-        bins = _bins(score, scale=scale, size=size)
+        bins = score_bins(score, scale=scale, size=size)
     axes = [("y_true", examples.ids, 2), ("y_score", bins, size)]
     return count(axes, examples.weights, examples.mask, refuse_columns=False)
 
@@ -105,7 +105,8 @@ def check_num_bins(num_bins: int) -> int:
 
 
 @compiled
-def _bins(score: Array, *, scale: str, size: int) -> Array:
+def score_bins(score: Array, *, scale: str, size: int) -> Array:
+    """Number the bins of scores on one of the scales; -1 for NaN."""
     bins = xp.clip(_BINS[scale](score, size), 0, size - 1)
     return xp.where(xp.isnan(score), -1, bins)
 

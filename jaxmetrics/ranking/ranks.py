@@ -87,7 +87,7 @@ def order(score: Array) -> tuple[Array, Array]:
     ties.
     """
     if is_jax(score) and not (is_known(score) and _on_one_cpu(score)):
-        return _order_by_xla(score if is_integer(score) else score.astype(float_dtype()))
+        return _order_by_xla(score)
     return _order_by_numpy(np.asarray(score))
 
 
@@ -97,11 +97,28 @@ def _on_one_cpu(x: Array) -> bool:
 
 @compiled
 def _order_by_xla(score: Array) -> tuple[Array, Array]:
-    falling = ~score if is_integer(score) else xp.where(xp.isnan(score), xp.inf, -score)
+    falling = ~(score if is_integer(score) else _rising_bits(score))
     position = lax.broadcasted_iota(xp.int32, score.shape, score.ndim - 1)
     falling, position = lax.sort((falling, position), dimension=-1, num_keys=1)
     next_is_lower = falling[..., 1:] != falling[..., :-1]
     return position, xp.concatenate([next_is_lower, xp.ones_like(falling[..., :1], bool)], -1)
+
+
+def _rising_bits(score: Array) -> Array:
+    """Return integers that rise as the scores do, NaN the lowest.
+
+    XLA compares floats below 1e-38 as if they were 0, but not their bits.
+    """
+    if score.dtype.itemsize < 4:
+        score = score.astype(xp.float32)
+    integers = xp.int32 if score.dtype.itemsize == 4 else xp.int64
+    lowest = xp.iinfo(integers).min
+    bits = lax.bitcast_convert_type(score, integers)
+    bits = xp.where(bits == lowest, 0, bits)  # -0.0 equals 0.0
+    # Those of positive floats rise with them. Those of negative floats fall: turned around but for
+    # the sign, they rise too.
+    rising = xp.where(bits < 0, bits ^ xp.iinfo(integers).max, bits)
+    return xp.where(xp.isnan(score), lowest, rising)
 
 
 def _order_by_numpy(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -132,10 +149,7 @@ def _sorted_by_bits(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     halves = packed.view(np.int32)
     lower, upper = halves[..., low::2], halves[..., high::2]
     bits = score.view(np.int32)
-    # The bits of positive floats rise with them. Those of negative floats fall: turned around but
-    # for the sign, they rise too.
-    rising = bits ^ ((bits >> 31) & 0x7FFFFFFF)
-    upper[...] = ~rising
+    upper[...] = ~(bits ^ ((bits >> 31) & 0x7FFFFFFF))  # as `_rising_bits`
     lower[...] = np.arange(score.shape[-1])
     packed.sort(-1)
     return packed & 0xFFFFFFFF, upper

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 
@@ -47,7 +48,8 @@ def comparison_markdown(report: ComparisonContents) -> str:
         shares = [x.probability_better] + [x.probability_equivalent] * has_rope
         values = [_cell(x.a), _cell(x.b), _cell(x.difference)]
         method = x.difference.method or ""
-        rows.append([title_of(name), *values, method, *(f"{share:.3f}" for share in shares)])
+        written = ["-" if math.isnan(share) else f"{share:.3f}" for share in shares]
+        rows.append([title_of(name), *values, method, *written])
     heading = f"{comparison_heading(report)}. In parentheses: {percent(report.level)} intervals."
     parts = [
         f"{heading}\n\n- A: {a}\n- B: {b}",
@@ -68,9 +70,14 @@ def _interval(x: ReportedValue) -> str:
     return f"{fraction(x.low)} to {fraction(x.high)}"
 
 
+def escaped(text: str) -> str:
+    """Escape what would be markup."""
+    return _MARKUP.sub(r"\\\1", text)
+
+
 def _escaped(names: Sequence[str], most: int = _LONGEST_NAME) -> list[str]:
     """Make names printable, and escape what would be markup in them."""
-    return [_MARKUP.sub(r"\\\1", name) for name in labels_of(names, most)]
+    return [escaped(name) for name in labels_of(names, most)]
 
 
 def _titles(names: Iterable[str]) -> list[str]:

@@ -6,8 +6,7 @@ All is computed on the host, at once, in double precision.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,18 +48,21 @@ _COEFFICIENTS: dict[str, Metric] = {
     "cohen_kappa": cohen_kappa,
 }
 COMPARED: dict[str, Metric] = {"accuracy": accuracy} | _FRACTIONS | _COEFFICIENTS
-_FEW_CLASSES = 32
+# Of a report; a table of their counts takes 128 MB.
+MOST_CLASSES = 4096
+# Beyond so many, searching tables of K^2 counts for the ends of intervals takes minutes.
+MOST_WITH_INTERVALS = 1024
+_NO_INTERVALS = (
+    f"beyond {MOST_WITH_INTERVALS} classes neither this nor other averages and coefficients have an"
+    " interval, since these would take minutes; method=Delta() asks for them."
+)
 
 
-def by_metric(
-    estimate: Callable[[Metric], Any], metrics: Mapping[str, Metric], num_classes: int
-) -> dict[str, Any]:
-    """Estimate each metric by itself, or all together where their derivatives are compiled: once
-    for all, since there are many classes.
-    """
-    if num_classes <= _FEW_CLASSES:
-        return {name: estimate(metric) for name, metric in metrics.items()}
-    return estimate(lambda counts: {name: metric(counts) for name, metric in metrics.items()})
+def check_number_of_classes(k: int, what: str) -> None:
+    if k < 2:
+        raise ValueError(f"a {what} needs at least two classes, got {k}.")
+    if k > MOST_CLASSES:
+        raise ValueError(f"a {what} takes at most {MOST_CLASSES} classes, got {k}.")
 
 
 class Evidence(NamedTuple):
@@ -130,9 +132,17 @@ def _smooth_values(evidence: Evidence) -> dict[str, ReportedValue]:
     counts, _, method, _ = evidence
 
     def values(method: IntervalMethod, metrics: Mapping[str, Metric]) -> dict[str, ReportedValue]:
-        estimates = by_metric(partial(evidence.estimate, method), metrics, len(counts))
-        return {name: value_of(x, method.name) for name, x in estimates.items()}
+        return {
+            name: value_of(evidence.estimate(method, metric), method.name)
+            for name, metric in metrics.items()
+        }
 
+    if method is None and len(counts) > MOST_WITH_INTERVALS:
+        metrics = _FRACTIONS | _COEFFICIENTS
+        alone = {name: ReportedValue(float(metric(counts))) for name, metric in metrics.items()}
+        return alone | {
+            "balanced_accuracy": alone["balanced_accuracy"]._replace(note=_NO_INTERVALS)
+        }
     if method is None and (counts != np.round(counts)).any():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # that there are none at 0 and 1

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics import plots
-from jaxmetrics._wording import capital, fraction, labels_of, percent, printable, title_of
+from jaxmetrics._wording import Table, capital, fraction, labels_of, percent, printable, title_of
 from jaxmetrics.intervals import proportion_interval
 from jaxmetrics.plots.forests import differences_of, forest
 from jaxmetrics.plots.matrices import MOST_CELLS_WITH_NUMBERS
@@ -69,6 +69,10 @@ _METHODS = {
     "normal": (
         "Mean plus and minus z standard errors (z = 1.96 for 95 %), cut at 0 for what cannot be"
         " negative. Too narrow where a few examples carry most of a loss."
+    ),
+    "mover": (
+        "MOVER (Zou and Donner 2008): an interval of a difference from those of both values, of"
+        " areas with their correlation by DeLong's variance."
     ),
     "student": (
         "Student's interval of a mean on the scale of logarithms, with the standard error of the"
@@ -154,6 +158,19 @@ def comparison_page(report: ComparisonContents, title: str) -> str:
             for name, matrix in zip("AB", report.counts, strict=True)
         ],
         methods=_methods([*values, ReportedValue(0, method="posterior")]),  # of the violins
+    )
+
+
+def tables_page(title: str, heading: str, tables: Mapping[str, Table], notes: Sequence[str]) -> str:
+    """Write a page of tables by title."""
+    return _render(
+        "tables.html",
+        title=printable(title),
+        level=0,
+        heading=heading,
+        tables=tables,
+        notes=notes,
+        methods={},
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import textwrap
 from collections.abc import Sequence
 
@@ -17,6 +18,11 @@ _COLUMNS = 4  # that fit into it
 _MOST_CLASSES = 20  # where a report is shown that was not asked to be written
 _LONGEST_NAME = 40
 _LONGEST_LINE = 200
+_WAYS = {
+    "likelihood": "likelihood",
+    "student": "Student's distribution (losses)",
+    "mover": "DeLong's variance (areas)",
+}
 
 
 def report_heading(report: ReportContents) -> str:
@@ -122,12 +128,15 @@ def _comparison_table(report: ComparisonContents) -> Table:
     for name, x in report.figures.items():
         values = [_cell(x.a), _cell(x.b), _cell(x.difference, signed=True)]
         shares = [x.probability_better] + [x.probability_equivalent] * has_rope
-        rows.append([title_of(name), *values, *(f"{share:.3f}" for share in shares)])
+        written = ["-" if math.isnan(share) else f"{share:.3f}" for share in shares]
+        rows.append([title_of(name), *values, *written])
     return Table(titles, rows)
 
 
 def _comparison_notes(report: ComparisonContents) -> list[str]:
-    note = f"Intervals: {percent(report.level)}; of A - B by likelihood."
+    methods = dict.fromkeys(x.difference.method for x in report.figures.values())
+    ways = ", ".join(_WAYS[method] for method in methods if method in _WAYS)
+    note = f"Intervals: {percent(report.level)}; of A - B by {ways or _WAYS['likelihood']}."
     return [mcnemar_sentence(report), note]
 
 

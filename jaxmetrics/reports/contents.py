@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,12 +42,12 @@ class ReportContents:
             return dict(zip(self.class_names, self.per_class[name], strict=True))
         raise KeyError(f"{name!r} is not reported; there are {', '.join(self)}")
 
-    @property
+    @cached_property
     def num_examples(self) -> float:
         """Sums the counts: the number of examples, or their total weight."""
         return self.counts.sum().item()
 
-    @property
+    @cached_property  # for each class it is asked for
     def support(self) -> np.ndarray:
         """Counts the examples of each class in truth."""
         return self.counts.sum(-1)
@@ -145,3 +147,18 @@ class ComparisonContents:
                 for name, support, (of_a, of_b) in classes
             ],
         }
+
+
+def json_of(report: Mapping[str, Any]) -> str:
+    """Write a report as JSON, with a line for each row of a confusion matrix, which stands last.
+
+    Its cells, 16 million for 4096 classes, are thus written by the compiled encoder, which knows no
+    indent.
+    """
+    matrix = report.get("confusion_matrix")
+    rest = report if matrix is None else {**report, "confusion_matrix": []}
+    text = json.dumps(rest, indent=2, allow_nan=False, ensure_ascii=False)
+    if matrix is None:
+        return text + "\n"
+    rows = ",\n    ".join(map(json.dumps, matrix))
+    return text.removesuffix("[]\n}") + f"[\n    {rows}\n  ]\n}}\n"

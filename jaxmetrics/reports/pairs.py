@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,10 +17,17 @@ from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.intervals.units import number_of_clusters
 from jaxmetrics.reports._csv import comparison_columns, comparison_csv
 from jaxmetrics.reports._markdown import comparison_markdown
-from jaxmetrics.reports._overall import COMPARED, Evidence, by_metric, overall_values
+from jaxmetrics.reports._overall import (
+    COMPARED,
+    MOST_WITH_INTERVALS,
+    Evidence,
+    check_number_of_classes,
+    overall_values,
+)
 from jaxmetrics.reports._pages import comparison_page
 from jaxmetrics.reports._text import comparison_fragment, comparison_text
-from jaxmetrics.reports.contents import ComparisonContents
+from jaxmetrics.reports.contents import ComparisonContents, json_of
+from jaxmetrics.reports.labels import as_labels
 from jaxmetrics.reports.values import ComparedValue, ReportedValue, value_of
 
 __all__ = ["ComparisonReport", "comparison_report"]
@@ -64,7 +71,7 @@ class ComparisonReport(ComparisonContents):
 
     def to_json(self) -> str:
         """Write `to_dict()` as JSON."""
-        return json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+        return json_of(self.to_dict())
 
     def to_markdown(self) -> str:
         """Write a table of Markdown, to paste where a change is discussed.
@@ -127,6 +134,9 @@ def comparison_report(
 ) -> ComparisonReport:
     """Compare two classifiers on the same examples, in pairs, from labels on the host.
 
+    Beyond 1024 classes differences have no interval, which would take minutes;
+    `compare_predictions` has them.
+
     Args:
         y_true, y_pred_a, y_pred_b, class_names: as for `report`.
         clusters: `(n,)` ids of groups of examples that may be alike, as for `report`; see
@@ -137,7 +147,7 @@ def comparison_report(
 
     Raises:
         TypeError: labels that are neither strings nor integers.
-        ValueError: unequal lengths, fewer than two classes, an unknown class name, no example left,
+        ValueError: unequal lengths, no 2 to 4096 classes, an unknown class name, no example left,
             `rope` below 0, `level` not in (0, 1), clusters whose pairs `C K^3` exceed 2^27.
 
     >>> y_true = ["cat", "dog"] * 30
@@ -150,7 +160,8 @@ def comparison_report(
                        A                B                A - B ...
     accuracy           0.917 ...
     """
-    true, pred_a, pred_b = (np.asarray(labels) for labels in (y_true, y_pred_a, y_pred_b))
+    named = {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
+    true, pred_a, pred_b = (as_labels(labels, name) for name, labels in named.items())
     if true.ndim != 1 or not true.shape == pred_a.shape == pred_b.shape:
         raise ValueError(
             "y_true, y_pred_a and y_pred_b must have shape (n,), the same number of examples: got"
@@ -160,8 +171,7 @@ def comparison_report(
         {"y_true": true, "y_pred_a": pred_a, "y_pred_b": pred_b}, class_names, None
     )
     k = len(classes)
-    if k < 2:
-        raise ValueError(f"a comparison needs at least two classes, got {k}.")
+    check_number_of_classes(k, "comparison")
     counted = np.logical_and.reduce([(x >= 0) & (x < k) for x in (true, pred_a, pred_b)])
     if not counted.any():
         raise ValueError("there are no examples to compare.")
@@ -204,12 +214,18 @@ def _compared_values(
 ) -> dict[str, ComparedValue]:
     """Report the values of A and B as their reports do, and their differences by likelihood."""
     a, b = (overall_values(Evidence(matrix, level)) for matrix in matrices)
-    k = matrices.shape[-1]
-    options: dict[str, Any] = {"num_classes": k, "rope": rope, "level": level}
-    compared = by_metric(
-        lambda metric: compare_predictions(0, metric, *labels, **options), COMPARED, k
-    )
-    return {name: _compared(a[name], b[name], compared[name]) for name in COMPARED}
+    options: dict[str, Any] = {"num_classes": len(matrices[0]), "rope": rope, "level": level}
+    if len(matrices[0]) > MOST_WITH_INTERVALS:
+        return {
+            name: ComparedValue(
+                a[name], b[name], ReportedValue(a[name].value - b[name].value), math.nan, math.nan
+            )
+            for name in COMPARED
+        }
+    return {
+        name: _compared(a[name], b[name], compare_predictions(0, metric, *labels, **options))
+        for name, metric in COMPARED.items()
+    }
 
 
 def _compared_values_of_clusters(
@@ -220,12 +236,11 @@ def _compared_values_of_clusters(
         overall_values(Evidence(tables.sum(0), level, clusters=tables))
         for tables in (cubes.sum(3), cubes.sum(2))
     )
-    compared = by_metric(
-        lambda metric: compare(0, metric, cubes, rope=rope, level=level, cluster_axis=0),
-        COMPARED,
-        cubes.shape[-1],
-    )
-    return {name: _compared(a[name], b[name], compared[name]) for name in COMPARED}
+    options: dict[str, Any] = {"rope": rope, "level": level, "cluster_axis": 0}
+    return {
+        name: _compared(a[name], b[name], compare(0, metric, cubes, **options))
+        for name, metric in COMPARED.items()
+    }
 
 
 def _compared(a: ReportedValue, b: ReportedValue, comparison: Comparison) -> ComparedValue:

@@ -64,7 +64,7 @@ def probability_sums(
     exceed 1 by rounding, and weights.
     """
     counted = y_true >= 0
-    prob, log_losses, brier_scores = _losses(y_true, y_prob)
+    prob, log_losses, brier_scores = losses_of(y_true, y_prob)
     mass = np.where(counted, 1 if weights is None else weights, 0).astype(float)
     options: dict[str, Any] = {"sample_weight": weights}
     log_odds, is_right = _log_odds(prob), prob.argmax(1) == y_true
@@ -78,7 +78,7 @@ def probability_sums(
     )
 
 
-def _losses(y_true: np.ndarray, y_prob: np.ndarray) -> tuple[np.ndarray, ...]:
+def losses_of(y_true: np.ndarray, y_prob: np.ndarray) -> tuple[np.ndarray, ...]:
     """Return the probabilities in float64, 0 where they do not count, and the log losses and Brier
     scores of the examples.
     """
@@ -139,7 +139,7 @@ def findings_of_clusters(
     sums do not hold the clusters. Weighted areas have no interval.
     """
     counted = y_true >= 0
-    prob, *losses = _losses(y_true, y_prob)
+    prob, *losses = losses_of(y_true, y_prob)
     by_cluster: dict[str, Any] = {"level": level, "clusters": numbers}
     options: dict[str, Any] = {"sample_weight": weights}
     means = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -11,7 +10,14 @@ import numpy as np
 
 from jaxmetrics._labels import as_ids
 from jaxmetrics._printing import Backend, frame_of
-from jaxmetrics._validation import ArrayLike, as_counts, as_square, check_real
+from jaxmetrics._validation import (
+    ArrayLike,
+    as_array,
+    as_counts,
+    as_square,
+    as_wide,
+    check_real,
+)
 from jaxmetrics._wording import listed
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.estimates import Estimate
@@ -23,14 +29,15 @@ from jaxmetrics.reports._csv import report_columns, report_csv
 from jaxmetrics.reports._markdown import report_markdown
 from jaxmetrics.reports._overall import (
     Evidence,
+    check_number_of_classes,
     overall_values,
     per_class_estimates,
     posterior_balanced_accuracy,
 )
 from jaxmetrics.reports._pages import report_page
 from jaxmetrics.reports._text import report_fragment, report_summary, report_text
-from jaxmetrics.reports.contents import Findings, ReportContents
-from jaxmetrics.reports.labels import are_probabilities, check_each
+from jaxmetrics.reports.contents import Findings, ReportContents, json_of
+from jaxmetrics.reports.labels import are_probabilities, as_labels, check_each
 from jaxmetrics.reports.probabilities import (
     ProbabilitySums,
     expected_accuracy,
@@ -93,17 +100,19 @@ class Report(ReportContents):
         """Report on one confusion matrix `(K, K)`, and on a soft one if there are probabilities.
 
         Args:
-            counts: `(K, K)`, integers or floats; or `(C, K, K)`, those of clusters.
+            counts: `(K, K)`, integers or floats; or `(C, K, K)`, those of clusters. Integers whose
+                sum reaches 2^62 are taken as floats.
             class_names: K names; "0" to "K - 1" if not given.
             soft_counts: `(K, K)`, from `soft_confusion_matrix`; adds the expected accuracy.
             num_ignored: examples that were left out of `counts`, for the record.
             level: of the intervals.
             method: of the intervals of metrics that are no proportions, `Likelihood()` if not
-                given; for sums of weights, which have no likelihood, `Delta`.
+                given; for sums of weights, which have no likelihood, `Delta`. Beyond 1024 classes
+                these metrics have intervals only if a method is given, since they take minutes.
 
         Raises:
             TypeError: `counts` does not hold real numbers.
-            ValueError: `counts` is not a square matrix of at least two classes, holds a negative or
+            ValueError: `counts` is not a square matrix of 2 to 4096 classes, holds a negative or
                 non-finite number or no example; `class_names` has another length or names a class
                 twice; `level` is not in (0, 1).
 
@@ -169,14 +178,15 @@ class Report(ReportContents):
             counts, class_names=class_names, num_ignored=int(ignored), level=level
         )
         for statistic, table in tables.items():
-            report = report._with_findings(findings_of(statistic, table, report))
+            report = report.with_findings(findings_of(statistic, table, report))
         return report
 
     def with_probabilities(self, sums: ProbabilitySums) -> Report:
         """Add what the sums say of the probabilities of these examples."""
-        return self._with_findings(probability_findings(sums, self.class_names, self.level))
+        return self.with_findings(probability_findings(sums, self.class_names, self.level))
 
-    def _with_findings(self, found: Findings) -> Report:
+    def with_findings(self, found: Findings) -> Report:
+        """Add what else was found out about these examples."""
         overall = {**self.overall, **found.overall}
         per_class = {**self.per_class, **found.per_class}
         return replace(self, overall=overall, per_class=per_class, **found.tables)
@@ -187,7 +197,7 @@ class Report(ReportContents):
 
     def to_json(self) -> str:
         """Write `to_dict()` as JSON."""
-        return json.dumps(self.to_dict(), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+        return json_of(self.to_dict())
 
     def to_markdown(self) -> str:
         """Write tables of Markdown, to paste where a change is discussed.
@@ -244,19 +254,15 @@ class Report(ReportContents):
 
 def _checked_tables(counts: ArrayLike) -> np.ndarray:
     """Convert counts, of clusters or not, to int64 or floats."""
-    matrix = np.asarray(counts)
-    if matrix.dtype.kind not in "iu":
-        check_real(matrix, "counts")
-    whole = matrix.dtype.kind in "iu" and (matrix.size == 0 or matrix.max() < 2**63)
-    # Unsigned differences would wrap around.
-    matrix = matrix.astype(np.int64 if whole else float)
+    matrix = np.asarray(as_array(counts, "counts"))
+    check_real(matrix, "counts")
+    matrix = as_wide(matrix) if matrix.dtype.kind in "iu" else matrix.astype(float)
     if matrix.ndim not in (2, 3) or matrix.shape[-2] != matrix.shape[-1]:
         raise ValueError(
             f"counts must be one square matrix (K, K), got shape {matrix.shape}; those of clusters"
             " are (C, K, K)."
         )
-    if matrix.shape[-1] < 2:
-        raise ValueError(f"a report needs at least two classes, got {matrix.shape[-1]}.")
+    check_number_of_classes(matrix.shape[-1], "report")
     # Float32 ends at 3e38.
     check_each((matrix >= 0) & (matrix <= 1e30), matrix, "counts", "a number from 0 to 1e30")
     if not matrix.any():
@@ -306,7 +312,7 @@ def report(
     Raises:
         TypeError: labels that are neither strings nor integers, other arguments that are no
             numbers.
-        ValueError: unequal lengths, fewer than two classes, an unknown class name, a negative
+        ValueError: unequal lengths, no 2 to 4096 classes, an unknown class name, a negative
             weight, probabilities that do not sum to 1, no example left, `level` not in (0, 1).
 
     >>> y_true, y_pred = ["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]
@@ -317,7 +323,7 @@ def report(
     cat    2  0.667 .208-.939   1.000 .342-1.000  0.500 .095-.905   0.800 .344-.968
     ...
     """
-    true, pred = np.asarray(y_true), np.asarray(y_pred)
+    true, pred = as_labels(y_true, "y_true"), as_labels(y_pred, "y_pred")
     if true.ndim != 1 or true.shape != pred.shape:
         raise ValueError(
             "y_true and y_pred must have shape (n,), the same number of examples: got"
@@ -325,7 +331,9 @@ def report(
         )
     if true.size == 0:
         raise ValueError("there are no examples to report on.")
-    weights = None if sample_weight is None else np.asarray(sample_weight)
+    weights = (
+        None if sample_weight is None else np.asarray(as_array(sample_weight, "sample_weight"))
+    )
     if weights is not None:
         check_real(weights, "sample_weight")
         check_each(weights >= 0, weights, "sample_weight", "a number >= 0")
@@ -337,6 +345,7 @@ def report(
         raise ValueError(
             f"y_prob has {num_columns} columns, but there are {k} classes: {listed(names)}."
         )
+    check_number_of_classes(k, "report")
     counted = (true >= 0) & (true < k) & (pred >= 0) & (pred < k)
     if prob is not None:
         valid = are_probabilities(prob) | ~counted
@@ -348,7 +357,7 @@ def report(
     counts = confusion_matrix(
         true,
         pred,
-        num_classes=max(k, 1),
+        num_classes=k,
         sample_weight=weights,
         where=counted,
         groups=groups,
@@ -364,11 +373,11 @@ def report(
     result = result.with_probabilities(probability_sums(*examples))
     if groups is None:
         return result
-    return result._with_findings(findings_of_clusters(*examples, groups, level))
+    return result.with_findings(findings_of_clusters(*examples, groups, level))
 
 
 def _checked_columns(y_prob: ArrayLike, n: int) -> np.ndarray:
-    prob = np.asarray(y_prob)
+    prob = np.asarray(as_array(y_prob, "y_prob"))
     check_real(prob, "y_prob")
     if prob.ndim != 2 or len(prob) != n:
         raise ValueError(f"y_prob must have shape (n, K) = ({n}, K), got {prob.shape}.")

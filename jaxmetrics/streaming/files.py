@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmetrics._files import replaced_file
+from jaxmetrics._namespaces import float_dtype
 from jaxmetrics.streaming.evaluators import Evaluator
 from jaxmetrics.streaming.standard_statistics import (
     CalibrationBins,
@@ -45,6 +46,12 @@ _KINDS: dict[str, type] = {
     "poisson_bootstrap": Replicates,
     "score_histogram": ScoreHistogram,
 }
+# Those of their options that are no numbers.
+_TYPES_OF_OPTIONS: dict[str, Any] = {
+    "name": str,
+    "scale": str,
+    "statistic": Statistic | SavedStatistic,
+}
 _NAMES_OF_KINDS = {kind: name for name, kind in _KINDS.items()}
 
 
@@ -52,9 +59,10 @@ def save_state(path: str | Path, state: EvaluatorState) -> None:
     """Write a state of any evaluator as an .npz file, which `load_state` reads and
     `jaxmetrics merge` adds up.
 
-    The file appears whole or not at all. Hosts that evaluate apart write a state each; where a
-    batch was spread over them by `jax.jit`, or `psum` was called, each holds the state of all, and
-    one file is enough.
+    The file appears whole or not at all, also where several threads or hosts write it; links are
+    followed, and a pipe or a device is written to as it stands. Hosts that evaluate apart write a
+    state each; where a batch was spread over them by `jax.jit`, or `psum` was called, each holds
+    the state of all, and one file is enough.
 
     Raises:
         TypeError: what is no state, or has a statistic that is no dataclass of numbers, strings and
@@ -73,14 +81,8 @@ def save_state(path: str | Path, state: EvaluatorState) -> None:
     }
     for i, parts in enumerate(totals):
         arrays |= {f"{i}/{k}": np.asarray(x) for k, x in parts._asdict().items() if x is not None}
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            np.savez(file, **arrays)
-        temporary.replace(target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replaced_file(path) as file:
+        np.savez(file, **arrays)
 
 
 def load_state(path: str | Path, evaluator: Evaluator | None = None) -> EvaluatorState:
@@ -93,7 +95,8 @@ def load_state(path: str | Path, evaluator: Evaluator | None = None) -> Evaluato
 
     Raises:
         TypeError: the evaluator has a statistic that cannot be saved.
-        ValueError: a file that holds no state, or one of a later version.
+        ValueError: a file that holds no state, or a damaged one, one of a later version, or one
+            with sums in double precision where x64 is off, which would cut them.
         OSError: it cannot be read.
 
     >>> import tempfile, jaxmetrics as jm
@@ -108,17 +111,26 @@ def load_state(path: str | Path, evaluator: Evaluator | None = None) -> Evaluato
     # Stays open: what NumPy has begun to read and given up is closed late.
     content = io.BytesIO(Path(path).read_bytes())
     try:
-        with np.load(content, allow_pickle=False) as npz:
-            arrays = dict(npz)
-        return _state(arrays, known)
-    except _LaterVersion as error:
+        return _state(_arrays(content), known)
+    except _OtherSettings as error:
         raise ValueError(f"{path}: {error}") from None
-    except (AttributeError, KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile):
+    except Exception:  # damaged bytes make zipfile, zlib, ast, json and NumPy raise many kinds
         raise ValueError(f"{path}: no state of an evaluator.") from None
 
 
-class _LaterVersion(Exception):
-    """Raised for a file that only another version of this package can read."""
+class _OtherSettings(Exception):
+    """Raised for a file that another version of this package, or one with x64, can read."""
+
+
+def _arrays(content: BinaryIO) -> dict[str, np.ndarray]:
+    """Read the arrays of numbers and the one of text, which are not compressed: so that they are no
+    larger than the file.
+    """
+    with zipfile.ZipFile(content) as archive:
+        if any(member.compress_type for member in archive.infolist()):
+            raise ValueError("compressed")
+    with np.load(content, allow_pickle=False) as npz:
+        return dict(npz)
 
 
 def _state(arrays: Mapping[str, np.ndarray], known: Mapping[str, Statistic]) -> EvaluatorState:
@@ -126,14 +138,35 @@ def _state(arrays: Mapping[str, np.ndarray], known: Mapping[str, Statistic]) -> 
         return _state_of_version_1(arrays)
     version = int(arrays["version"])
     if version != VERSION:
-        raise _LaterVersion(
+        raise _OtherSettings(
             f"a state of version {version}; this jaxmetrics reads versions 1 to {VERSION}."
         )
     totals = {}
     for i, description in enumerate(json.loads(str(arrays["statistics"]))):
-        parts = {k: jnp.asarray(arrays[f"{i}/{k}"]) for k in Totals._fields if f"{i}/{k}" in arrays}
-        totals[_statistic(description, known)] = Totals(**parts)
-    return state_of(jnp.asarray(arrays["examples"]), totals)
+        parts = {k: arrays[f"{i}/{k}"] for k in Totals._fields if f"{i}/{k}" in arrays}
+        statistic = _statistic(description, known)
+        totals[statistic] = _totals(statistic, parts)
+    return state_of(_total(arrays["examples"], np.uint32, (2,)), totals)
+
+
+def _totals(statistic: Statistic | SavedStatistic, parts: Mapping[str, np.ndarray]) -> Totals:
+    """Check the totals of a statistic; where only its evaluator knows it, of any shape."""
+    sums, counts = parts["sums"], parts.get("counts")
+    shape = tuple(getattr(statistic, "shape", sums.shape[1:]))
+    if sums.dtype == np.float64 != float_dtype():
+        raise _OtherSettings(
+            "a state with sums in double precision, which would be cut to 32 bits:"
+            ' jax.config.update("jax_enable_x64", True) reads it.'
+        )
+    kind = np.float64 if sums.dtype == np.float64 else np.float32
+    checked = None if counts is None else _total(counts, np.uint32, shape)
+    return Totals(_total(sums, kind, shape), checked)
+
+
+def _total(array: np.ndarray, dtype: type, shape: tuple[int, ...]) -> jax.Array:
+    if array.dtype != dtype or array.shape != (2, *shape):
+        raise ValueError(f"a total of {array.dtype} and shape {array.shape}")
+    return jnp.asarray(array)
 
 
 def _description(statistic: Any) -> Any:
@@ -174,7 +207,21 @@ def _statistic(description: Any, known: Mapping[str, Statistic]) -> Statistic | 
         name: _statistic(value, known) if isinstance(value, dict) else value
         for name, value in description["options"].items()
     }
-    return _KINDS[kind](**options)
+    return _checked(_KINDS[kind](**options))
+
+
+def _checked(statistic: Any) -> Any:
+    """Check the options of a statistic of this package, which files may get wrong."""
+    for field in fields(statistic):
+        value = getattr(statistic, field.name)
+        expected = _TYPES_OF_OPTIONS.get(field.name, int)
+        is_size = expected is int and field.name != "seed"
+        may_be_none = field.default is None and value is None
+        if not may_be_none and (type(value) is bool or not isinstance(value, expected)):
+            raise TypeError(f"{field.name} is {value!r}")
+        if is_size and value is not None and value < 1:
+            raise ValueError(f"{field.name} is {value!r}")
+    return statistic
 
 
 _PARTS_OF_VERSION_1 = {"count": "counts", "sum": "sums"}
@@ -182,14 +229,15 @@ _PARTS_OF_VERSION_1 = {"count": "counts", "sum": "sums"}
 
 def _state_of_version_1(arrays: Mapping[str, np.ndarray]) -> EvaluatorState:
     """Read a file of jaxmetrics 0.1, whose arrays are named `kind(options)/count` and `/sum`."""
-    parts: dict[str, dict[str, jax.Array]] = {}
+    parts: dict[str, dict[str, np.ndarray]] = {}
     for key, total in arrays.items():
         name, _, part = key.rpartition("/")
-        parts.setdefault(name, {})[_PARTS_OF_VERSION_1[part]] = jnp.asarray(total)
-    examples = parts.pop("examples, version 1")["counts"]
-    totals: dict[Statistic | SavedStatistic, Totals] = {
-        _statistic_of_version_1(name): Totals(**total) for name, total in parts.items()
-    }
+        parts.setdefault(name, {})[_PARTS_OF_VERSION_1[part]] = total
+    examples = _total(parts.pop("examples, version 1")["counts"], np.uint32, (2,))
+    totals: dict[Statistic | SavedStatistic, Totals] = {}
+    for name, part_by_name in parts.items():
+        statistic = _checked(_statistic_of_version_1(name))
+        totals[statistic] = _totals(statistic, part_by_name)
     return state_of(examples, totals)
 
 

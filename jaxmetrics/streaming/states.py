@@ -54,6 +54,10 @@ def merge_checked(a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
         only_one = sorted(map(repr, {*a.statistics} ^ {*b.statistics}))
         difference = ", ".join(only_one) or "tables of different shapes"
         raise ValueError(f"states of different evaluators: {difference}.")
+    for state in (a, b):
+        counts = [state.examples, *(x.counts for x in state.totals if x.counts is not None)]
+        if any((np.asarray(count[1]) >= 2**31).any() for count in counts):
+            raise ValueError("a state with counts of 2^63 or more: sums of them wrap at 2^64.")
     return merge(a, b)
 
 

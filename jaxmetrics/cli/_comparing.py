@@ -1,0 +1,252 @@
+"""What is done to compare, rank and plan: read, compute, and write what is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+
+from jaxmetrics._wording import percent, title_of
+from jaxmetrics.cli._counted_files import count_predictions
+from jaxmetrics.cli._errors import InputError, named, refusals, shown
+from jaxmetrics.cli._gates import GatedReport, parsed
+from jaxmetrics.cli._inputs import parts_of
+from jaxmetrics.cli._judged_files import Judged, read_judged
+from jaxmetrics.cli._matrices import read_counts
+from jaxmetrics.cli._outputs import Output, deliver, waiting
+from jaxmetrics.cli._rows import Question
+from jaxmetrics.cli._sources import is_pipe, opened
+from jaxmetrics.comparisons import leaderboard as rank
+from jaxmetrics.comparisons.differences import check_rope
+from jaxmetrics.counts import paired_confusion_matrix
+from jaxmetrics.estimates import Metric
+from jaxmetrics.metrics import binary, f1, precision, recall, specificity
+from jaxmetrics.planning import detectable_difference, required_examples
+from jaxmetrics.reports import comparison_report
+from jaxmetrics.reports._overall import COMPARED
+from jaxmetrics.reports.paired_probabilities import (
+    compared_areas,
+    compared_probabilities,
+    compared_rates,
+)
+from jaxmetrics.reports.rankings import ranking_report
+from jaxmetrics.reports.tabular import TabularReport
+
+__all__ = ["compare", "leaderboard", "plan_difference", "plan_width"]
+
+_OF_POSITIVE: dict[str, Metric] = {
+    "precision": binary(precision),
+    "recall": binary(recall),
+    "specificity": binary(specificity),
+    "f1": binary(f1),
+}
+
+
+def compare(
+    file_a: Path,
+    file_b: Path,
+    question: Question,
+    rope: float,
+    gates: Sequence[str],
+    output: Output,
+) -> None:
+    """Run `jaxmetrics compare A B`."""
+
+    def result() -> GatedReport:
+        required = [parsed(gate) for gate in gates]
+        with refusals("--rope"):
+            check_rope(rope)
+        judged = read_judged([(file_a, question), (file_b, question)])
+        with waiting("computing intervals"), refusals(file_a):
+            report = comparison_report(
+                judged.true,
+                *judged.preds,
+                clusters=judged.clusters,
+                class_names=judged.class_names,
+                names=(shown(file_a), shown(file_b)),
+                rope=rope,
+                level=output.level,
+            )
+            figures = {
+                **report.figures,
+                **_more_figures(judged, question.positive, rope, output.level),
+            }
+        report = replace(report, num_ignored=judged.num_ignored, figures=figures)
+        return GatedReport.of(report, required)
+
+    report = deliver(result, output, (file_a, file_b))
+    if report.exit_code:
+        raise typer.Exit(report.exit_code)
+
+
+def _more_figures(
+    judged: Judged, positive: str | None, rope: float, level: float
+) -> dict[str, Any]:
+    options: dict[str, Any] = {"rope": rope, "level": level, "clusters": judged.clusters}
+    figures: dict[str, Any] = {}
+    if positive is not None:
+        figures |= compared_rates(judged.true, judged.preds, _OF_POSITIVE, **options)
+    if judged.probs is not None:
+        names = judged.class_names
+        figures |= compared_probabilities(judged.true, judged.probs, names, **options)
+    if judged.scores is not None:
+        figures["roc_auc"] = compared_areas(judged.true == 1, judged.scores, **options)
+    return figures
+
+
+def leaderboard(
+    files: Sequence[Path],
+    preds: Sequence[str],
+    question: Question,
+    metric: str,
+    output: Output,
+) -> None:
+    """Run `jaxmetrics leaderboard FILE...`."""
+
+    def result() -> TabularReport:
+        inputs, names = _contenders(files, preds, question)
+        judged = read_judged(inputs)
+        function = _metric(metric, question.positive)
+        with waiting("ranking"), refusals(shown(files[0])):
+            board = rank(
+                0,
+                function,
+                judged.true,
+                judged.preds,
+                num_classes=len(judged.class_names),
+                clusters=judged.clusters,
+                level=output.level,
+            )
+        return ranking_report(
+            board,
+            names,
+            metric,
+            num_examples=len(judged.true),
+            num_ignored=judged.num_ignored,
+            num_clusters=None if judged.clusters is None else len(set(judged.clusters)),
+            level=output.level,
+        )
+
+    deliver(result, output, files)
+
+
+def _contenders(
+    files: Sequence[Path], preds: Sequence[str], question: Question
+) -> tuple[list[tuple[Path, Question]], list[str]]:
+    """Find the predictions to rank: columns of one file, or a column of each of many."""
+
+    def asked(pred: str | None) -> Question:
+        return replace(question, columns=replace(question.columns, pred=pred))
+
+    paths = [path for file in files for path in ([file] if len(files) > 1 else parts_of(file))]
+    if len(paths) > 1:
+        if len(preds) > 1:
+            raise InputError("of many files --pred names one column, which each of them has")
+        pred = preds[0] if preds else None
+        return [(path, asked(pred)) for path in paths], [shown(path) for path in paths]
+    (path,) = paths
+    if is_pipe(path):
+        raise InputError(
+            f"{shown(path)}: it is read once for each classifier, and cannot be a pipe"
+        )
+    if len(preds) < 2:
+        with named(path), opened(path, question.separator) as source:
+            names = source.names
+        found = [name for name in names if name.startswith(preds[0] if preds else "y_pred")]
+        if len(found) < 2:
+            raise InputError(
+                f"{shown(path)}: a leaderboard needs two columns of predictions: --pred names one,"
+                " and is repeatable; without it, all that begin with y_pred are taken"
+            )
+        preds = found
+    return [(path, asked(pred)) for pred in preds], list(preds)
+
+
+def _metric(name: str, positive: str | None) -> Metric:
+    known = COMPARED | (_OF_POSITIVE if positive is not None else {})
+    if name not in known:
+        hint = "" if positive is not None else f"; with --pos-label {', '.join(_OF_POSITIVE)}"
+        raise InputError(f"--metric is one of {', '.join(known)}{hint}, got {name!r}")
+    return known[name]
+
+
+def plan_width(
+    file: Path, question: Question, metric: str, half_width: float, is_matrix: bool, output: Output
+) -> None:
+    """Run `jaxmetrics plan FILE --half-width H`."""
+
+    def result() -> TabularReport:
+        if is_matrix:
+            matrix, _ = read_counts(file, question.separator)
+        else:
+            counted = count_predictions(parts_of(file), question)
+            matrix = counted.table(counted.classes())
+        with refusals("--half-width"):
+            function = _metric(metric, question.positive)
+            number = float(
+                required_examples(function, matrix, half_width=half_width, level=output.level)
+            )
+        total = float(np.sum(matrix))
+        return _plan(
+            number,
+            f"give {title_of(metric)} an interval of ± {half_width:g}",
+            f"{total:.10g} examples were counted.",
+            {"metric": metric, "half_width": half_width, "level": output.level},
+        )
+
+    deliver(result, output, (file,))
+
+
+def plan_difference(
+    files: tuple[Path, Path],
+    question: Question,
+    metric: str,
+    difference: float,
+    power: float,
+    output: Output,
+) -> None:
+    """Run `jaxmetrics plan A B --difference D`."""
+
+    def result() -> TabularReport:
+        judged = read_judged([(file, question) for file in files])
+        k, n = len(judged.class_names), len(judged.true)
+        with refusals("--difference"):
+            paired = paired_confusion_matrix(judged.true, *judged.preds, num_classes=k)
+            function = _metric(metric, question.positive)
+            shown_by_these = float(
+                detectable_difference(function, paired, n, power=power, level=output.level)
+            )
+            if not difference > 0:
+                raise ValueError(f"it must be above 0, got {difference!r}")
+        # Errors fall as the square root of the number of examples.
+        number = n * (shown_by_these / difference) ** 2
+        content = {"metric": metric, "difference": difference, "power": power}
+        return _plan(
+            number,
+            f"show a difference of {difference:g} in {title_of(metric)} with a probability of"
+            f" {power:g}",
+            f"{n} examples were judged by both; so many show one of {shown_by_these:.3g}.",
+            {**content, "level": output.level, "detectable_difference": shown_by_these},
+        )
+
+    deliver(result, output, files)
+
+
+def _plan(number: float, purpose: str, counted: str, content: dict[str, Any]) -> TabularReport:
+    """Report a number of examples."""
+    if np.isnan(number):
+        raise InputError("these examples do not say how much it varies: nothing went wrong")
+    number = float(np.ceil(number))
+    content = {"num_examples": int(number), **content}
+    notes = [
+        counted,
+        f"Intervals: {percent(content['level'])}; by the delta method, whose variance falls as"
+        " 1 / n: a guide, not a guarantee.",
+    ]
+    return TabularReport(
+        f"{number:,.0f} examples like these {purpose}.", {}, notes, content, [content]
+    )

@@ -1,0 +1,80 @@
+"""What is wrong with what the user gave, as one line.
+
+Every exception of a library that reads becomes an `InputError` here, and every message becomes one
+line that a terminal can show.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+try:
+    import polars as pl
+except ModuleNotFoundError as error:
+    raise SystemExit(
+        f"jaxmetrics: the command line needs {error.name}: pip install 'jaxmetrics[cli]'"
+    ) from None
+
+__all__: list[str] = []
+
+
+class InputError(Exception):
+    """Something is wrong with what the user gave; the message is one line that says what."""
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Turn whatever a library raises while it reads into an InputError.
+
+    Damaged files raise exceptions of any kind: of zlib, zipfile, tokenize, NumPy and polars, whose
+    panics are no `Exception`.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except MemoryError:
+        raise InputError("cannot be read: there is not enough memory") from None
+    except (Exception, pl.exceptions.PanicException) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        if isinstance(error, OSError) and error.strerror:
+            reason = error.strerror
+        hint = "; is it UTF-8?" if "utf-8" in reason else ""
+        raise InputError(f"cannot be read: {reason}{hint}") from error
+
+
+@contextmanager
+def named(path: Path | str) -> Iterator[None]:
+    """Begin the messages of the block with the name of the file."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{shown(path)}: {error}") from None
+
+
+@contextmanager
+def refusals(subject: Path | str) -> Iterator[None]:
+    """Turn what the library refuses in the block into a complaint about the file or option."""
+    try:
+        yield
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{shown(subject)}: {error}") from None
+
+
+def shown(path: Path | str) -> str:
+    """Write the name of a file, which need not be text, as text."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def listed(names: Sequence[str]) -> str:
+    """List names for a message."""
+    some = ", ".join(repr(shortened(name)) for name in names[:12])
+    return (some or "nothing") + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+
+
+def shortened(text: str, most: int = 80) -> str:
+    """Cut a value so that it fits into a message."""
+    return text if len(text) <= most else f"{text[:most]}…"

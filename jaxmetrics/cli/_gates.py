@@ -1,0 +1,135 @@
+"""Gates: what a comparison must show, for a change to pass."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+from jaxmetrics._wording import title_of
+from jaxmetrics.cli._errors import InputError
+from jaxmetrics.reports import ComparisonReport
+from jaxmetrics.reports._markdown import escaped
+from jaxmetrics.reports.contents import json_of
+from jaxmetrics.reports.tabular import value_cell
+from jaxmetrics.reports.values import ReportedValue
+
+__all__: list[str] = []
+
+_GATE = re.compile(r"\s*(\S+?)\s*(>=|<=)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*")
+
+
+class Verdict(IntEnum):
+    """What the interval of a difference says of a gate: the exit code of the command."""
+
+    PASSED = 0
+    FAILED = 1
+    UNKNOWN = 3
+
+    @property
+    def sentence(self) -> str:
+        """Say it in words."""
+        return {
+            Verdict.PASSED: "passed",
+            Verdict.FAILED: "failed",
+            Verdict.UNKNOWN: "not known: more examples would tell",
+        }[self]
+
+
+class Gate(NamedTuple):
+    """A bound that the difference A - B of a metric must keep."""
+
+    metric: str
+    is_lower: bool
+    bound: float
+    text: str
+
+    def judge(self, difference: ReportedValue) -> Verdict:
+        """Judge by the interval: passed if all of it keeps the bound, failed if nothing does."""
+        if difference.low is None or difference.high is None:
+            return Verdict.UNKNOWN
+        worst, best = difference.low - self.bound, difference.high - self.bound
+        if not self.is_lower:
+            worst, best = -best, -worst
+        if worst >= 0:
+            return Verdict.PASSED
+        return Verdict.FAILED if best < 0 else Verdict.UNKNOWN
+
+
+def parsed(text: str) -> Gate:
+    """Parse `METRIC >= NUMBER` or `METRIC <= NUMBER`."""
+    match = _GATE.fullmatch(text)
+    if match is None:
+        raise InputError(
+            f"--gate must be like 'macro_f1 >= -0.01' or 'log_loss <= 0.02', got {text!r}"
+        )
+    name, sign, bound = match.groups()
+    return Gate(name, sign == ">=", float(bound), text.strip())
+
+
+@dataclass(frozen=True)
+class GatedReport:
+    """A comparison with the verdicts on its gates."""
+
+    report: ComparisonReport
+    verdicts: Sequence[tuple[Gate, ReportedValue, Verdict]]
+
+    @classmethod
+    def of(cls, report: ComparisonReport, gates: Sequence[Gate]) -> GatedReport:
+        """Judge a comparison."""
+        verdicts = []
+        for gate in gates:
+            if gate.metric not in report.figures:
+                known = ", ".join(report.figures)
+                raise InputError(
+                    f"--gate: no metric {gate.metric!r} is compared; known are {known}"
+                )
+            difference = report.figures[gate.metric].difference
+            verdicts.append((gate, difference, gate.judge(difference)))
+        return cls(report, verdicts)
+
+    @property
+    def exit_code(self) -> int:
+        """Gives 1 if a gate failed, else 3 if one is not known, else 0."""
+        found = {verdict for _, _, verdict in self.verdicts}
+        order = Verdict.FAILED, Verdict.UNKNOWN
+        return next((int(x) for x in order if x in found), int(Verdict.PASSED))
+
+    def _lines(self) -> list[str]:
+        return [
+            f"Gate {gate.text}: {verdict.sentence}; {title_of(gate.metric)} A - B"
+            f" {value_cell(difference)}."
+            for gate, difference, verdict in self.verdicts
+        ]
+
+    def to_text(self) -> str:
+        """Write the report, and what the gates say."""
+        return self.report.to_text() + "\n".join(self._lines()) + "\n" * bool(self.verdicts)
+
+    def to_json(self) -> str:
+        """Write the report as JSON, with the verdicts."""
+        if not self.verdicts:
+            return self.report.to_json()
+        gates = [
+            {"gate": gate.text, "verdict": verdict.name.lower()}
+            for gate, _, verdict in self.verdicts
+        ]
+        return json_of({**self.report.to_dict(), "gates": gates})
+
+    def to_markdown(self) -> str:
+        """Write what the gates say, then the report."""
+        lines = [
+            f"- **{verdict.sentence}**: {escaped(gate.text)}; A - B {value_cell(difference)}"
+            for gate, difference, verdict in self.verdicts
+        ]
+        return "\n".join([*lines, ""] * bool(lines) + [self.report.to_markdown()])
+
+    def to_csv(self) -> str:
+        """Write the values of the report."""
+        return self.report.to_csv()
+
+    def to_html(self, *, title: str) -> str:
+        """Write the page of the report."""
+        return self.report.to_html(title=title)

@@ -1,0 +1,71 @@
+"""Files of examples with any number of labels: columns of 0 and 1, of truth and of predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from jaxmetrics.cli._errors import InputError, listed, named, reading
+from jaxmetrics.cli._rows import as_numbers, guarded
+from jaxmetrics.cli._sources import opened
+from jaxmetrics.cli._tables import ROW, Field, family_of
+from jaxmetrics.reports.multilabel import LabelSums, label_sums
+
+__all__: list[str] = []
+
+_MOST_LABELS = 1000
+
+
+def count_labels(
+    paths: Sequence[Path], prefixes: tuple[str, str], separator: str | None
+) -> tuple[LabelSums, list[str]]:
+    """Sum over files of which columns begin with the prefixes of truth and of predictions."""
+    total: LabelSums | None = None
+    names: list[str] = []
+    for path in paths:
+        with named(path), opened(path, separator) as source:
+            with reading():
+                true, pred = (family_of(source, prefix) for prefix in prefixes)
+            _check_labels(true, pred, prefixes)
+            if total is not None and list(true) != names:
+                raise InputError("its labels are not those of the files before it")
+            names = list(true)
+            fields = {f"true {i}": field for i, field in enumerate(true.values())}
+            fields |= {f"pred {i}": pred[name] for i, name in enumerate(names)}
+            for rows in guarded(source.batches({}, fields)):
+                sums = label_sums(*(_booleans(rows, x, fields, names) for x in ("true", "pred")))
+                total = sums if total is None else total.plus(sums)
+    if total is None or total.number == 0:
+        with named(paths[0]):
+            raise InputError("the file has no rows")
+    return total, names
+
+
+def _check_labels(
+    true: dict[str, Field], pred: dict[str, Field], prefixes: tuple[str, str]
+) -> None:
+    if set(true) != set(pred):
+        raise InputError(
+            f"columns of truth ({prefixes[0]!r}) and of predictions ({prefixes[1]!r}) name"
+            f" different labels: {listed(list(true))} and {listed(list(pred))}"
+        )
+    if len(true) > _MOST_LABELS:
+        raise InputError(f"{len(true)} labels, at most {_MOST_LABELS} are reported on")
+
+
+def _booleans(
+    rows: pl.DataFrame, role: str, fields: dict[str, Field], names: Sequence[str]
+) -> np.ndarray:
+    columns = [f"{role} {i}" for i in range(len(names))]
+    numbers = as_numbers(rows, columns)
+    bad = (numbers != 0) & (numbers != 1)
+    if bad.any():
+        i, j = np.argwhere(bad)[0].tolist()
+        raise InputError(
+            f"row {rows[ROW][i]}: {str(fields[columns[j]])!r} is {rows[columns[j]][i]!r}, expected"
+            " 0 or 1"
+        )
+    return numbers == 1

@@ -1,0 +1,195 @@
+"""What commands write: the report, in all formats asked for, or one line on what is wrong."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, NoReturn, TypeVar
+
+import typer
+
+from jaxmetrics._files import replaced_file
+from jaxmetrics._wording import printable
+from jaxmetrics.cli._errors import InputError, refusals, shown
+from jaxmetrics.estimates import normal_quantile
+from jaxmetrics.reports.formats import FORMATS, AnyReport, Writer
+
+__all__: list[str] = []
+
+STANDARD_OUTPUT = "-"
+STATE = ".npz"  # the suffix of files of states
+
+
+_R = TypeVar("_R", bound=AnyReport)
+
+
+class Target(NamedTuple):
+    """A file to write, the option that asks for it, and what writes it."""
+
+    option: str
+    file: Path
+    writer: Writer
+
+
+@dataclass(frozen=True)
+class Output:
+    """Says what is asked for.
+
+    Attributes:
+        level: of the intervals.
+        title: of pages.
+        files: to write, each in the format of its suffix.
+        json, html: files to write in these formats, whatever their suffix; "-" prints JSON.
+        format: of what is printed, "text" or the suffix of a format.
+        has_state: whether there is a state, which files may be asked to hold.
+    """
+
+    level: float
+    title: str
+    files: Sequence[Path] = ()
+    json: str | None = None
+    html: Path | None = None
+    format: str = "text"
+    has_state: bool = False
+
+    @property
+    def printed(self) -> str:
+        """Gives the format of standard output."""
+        return "json" if self.json == STANDARD_OUTPUT else self.format
+
+    @property
+    def state_files(self) -> list[Path]:
+        """Lists the files that are to hold the state."""
+        return [file for file in self.files if self.has_state and _suffix(file) == STATE]
+
+    @property
+    def targets(self) -> list[Target]:
+        """Lists the files that are to hold the report, and what writes them."""
+        found = []
+        for file in self.files:
+            if file in self.state_files:
+                continue
+            if _suffix(file) not in FORMATS:
+                known = ", ".join([*FORMATS, *[f"{STATE} (the state)"] * self.has_state])
+                raise InputError(
+                    f"{shown(file)}: unknown suffix {file.suffix!r}; --output writes {known}"
+                )
+            found.append(Target("--output", file, FORMATS[_suffix(file)]))
+        if self.json is not None and self.json != STANDARD_OUTPUT:
+            found.append(Target("--json", Path(self.json), FORMATS[".json"]))
+        if self.html is not None:
+            found.append(Target("--html", self.html, FORMATS[".html"]))
+        return found
+
+    def check(self, inputs: Sequence[Path]) -> None:
+        """Refuse a level that is none, unknown formats, and what would be overwritten."""
+        with refusals("--level"):
+            normal_quantile(self.level)
+        taken = {os.path.realpath(file): "the input" for file in inputs}
+        states = [("--output", file) for file in self.state_files]
+        for option, file in [*states, *((x.option, x.file) for x in self.targets)]:
+            path = os.path.realpath(file)
+            if path in taken:
+                raise InputError(f"{shown(file)}: {option} would overwrite {taken[path]}")
+            taken[path] = option
+
+
+def _suffix(file: Path) -> str:
+    return file.suffix.lower()
+
+
+def deliver(result: Callable[[], _R], output: Output, inputs: Sequence[Path]) -> _R:
+    """Write the result of reading `inputs`, or one line that says what is wrong."""
+    try:
+        output.check(inputs)
+        with ExitStack() as stack, _warnings_as_lines():
+            # Opened before anything is computed: what cannot be written is known at once.
+            opened = [
+                (stack.enter_context(_replaced_file(target.file)), target.writer)
+                for target in output.targets
+            ]
+            report = result()
+            for file, writer in opened:
+                file.write(writer(report, output.title).encode("utf-8", "backslashreplace"))
+        sys.stdout.write(_printed(report, output))
+        sys.stdout.flush()
+        return report
+    except InputError as error:
+        refuse(str(error))
+    except BrokenPipeError:
+        raise  # who reads has seen enough
+    except OSError as error:
+        refuse(f"standard output: {error.strerror}")
+
+
+def _printed(report: AnyReport, output: Output) -> str:
+    writers = {
+        "text": report.to_text,
+        "json": report.to_json,
+        "markdown": report.to_markdown,
+        "csv": report.to_csv,
+    }
+    if output.printed not in writers:
+        raise InputError(f"--format is one of {', '.join(writers)}, got {output.printed!r}")
+    return writers[output.printed]()
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Write each warning of the library as one line on standard error, once."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        print(f"jaxmetrics: warning: {printable(message)}", file=sys.stderr)
+
+
+def refuse(message: str) -> NoReturn:
+    """End with a line on standard error, in which nothing controls the terminal."""
+    print(f"jaxmetrics: {printable(message)}", file=sys.stderr)
+    raise typer.Exit(2)
+
+
+@contextmanager
+def progress() -> Iterator[Callable[[int, int | None], None]]:
+    """Show a bar on standard error while the rows are counted, if that is a terminal."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda done, total: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    layout = (TextColumn("rows"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*layout, console=console, transient=True) as bar:
+        task = bar.add_task("rows", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def waiting(for_what: str) -> Iterator[None]:
+    """Say on standard error what is being done, if that is a terminal."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(f"{for_what} …"):
+        yield
+
+
+@contextmanager
+def _replaced_file(target: Path) -> Iterator[BinaryIO]:
+    """Open a file as `replaced_file` does, and complain of what cannot be written."""
+    try:
+        with replaced_file(target) as file:
+            yield file
+    except OSError as error:
+        raise InputError(f"{shown(target)}: cannot be written: {error.strerror}") from None

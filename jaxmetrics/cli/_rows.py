@@ -1,0 +1,267 @@
+"""Rows of predictions: which columns hold them, and what they must be."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NoReturn, TypeVar
+
+import numpy as np
+import polars as pl
+
+from jaxmetrics.cli import _tables
+from jaxmetrics.cli._classes import Classes, refusal_of, rest_of
+from jaxmetrics.cli._errors import InputError, listed, reading, shortened
+from jaxmetrics.cli._tables import ROW, Field, Source, column_of, family_of
+from jaxmetrics.reports.labels import are_probabilities
+
+__all__: list[str] = []
+
+LABELS = ("true", "pred")
+COUNTED = "counted"  # the column of batches that says which rows are not left out
+_LISTED = 12  # columns or values of a message
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names columns or arrays by their role, and the prefix (NPZ: the array) of probabilities.
+
+    `pred` None means `y_pred`, or what the probabilities or the threshold say where the file has
+    none.
+    """
+
+    true: str = "y_true"
+    pred: str | None = None
+    weight: str | None = None
+    prob: str | None = None
+    score: str | None = None
+    group: str | None = None
+    cluster: str | None = None
+    id: str | None = None
+
+
+@dataclass(frozen=True)
+class Question:
+    """Says what is read.
+
+    Attributes:
+        columns: by their roles.
+        ignore: labels whose rows are left out.
+        positive: the class that is set against all others, if one is.
+        threshold: from which on a score or the probability of the positive class predicts it.
+        separator: of text; None for that of its extension.
+    """
+
+    columns: Columns
+    ignore: frozenset[str] = frozenset()
+    positive: str | None = None
+    threshold: float | None = None
+    separator: str | None = None
+
+
+def guarded(batches: Iterable[_T]) -> Iterator[_T]:
+    """Give what is read, and turn what goes wrong there, not in its use, into an InputError."""
+    with reading():
+        yield from batches
+
+
+class Predictions:
+    """A table of predictions, whose columns were found.
+
+    Attributes:
+        num_rows: None if unknown before the end.
+        labels, numbers: fields by role; probabilities are `prob 0`, `prob 1`, ...
+        prob_classes: those that have a column of probabilities each; none if one column has those
+            of the positive class.
+    """
+
+    def __init__(self, source: Source, question: Question) -> None:
+        self._source, self.question, columns = source, question, question.columns
+        with reading():
+            has_scores = columns.prob is not None or columns.score is not None
+            if question.threshold is not None and not has_scores:
+                raise InputError("--threshold goes with --score or --prob")
+            has_pred = "y_pred" in source.names or not has_scores
+            self.labels = self._fields(
+                true=columns.true,
+                pred=columns.pred or ("y_pred" if has_pred else None),
+                group=columns.group,
+                cluster=columns.cluster,
+                id=columns.id,
+            )
+            for field in self.labels.values():
+                source.check_labels(field.name)
+            self.numbers = self._fields(weight=columns.weight, score=columns.score)
+            self._check_distinct()
+            self.prob_classes: list[str] = []
+            if columns.prob is not None:
+                self._find_probabilities(columns.prob)
+            self.num_rows = source.num_rows
+        if "pred" not in self.labels and columns.prob is None and question.threshold is None:
+            raise InputError(
+                "scores alone predict nothing: --threshold says from which on they predict the"
+                " positive class, or --pred names a column of predictions"
+            )
+
+    def _fields(self, **roles: str | None) -> dict[str, Field]:
+        return {
+            role: column_of(self._source, name) for role, name in roles.items() if name is not None
+        }
+
+    def _check_distinct(self) -> None:
+        given = {**self.labels, **self.numbers}
+        given.pop("cluster", None)  # whatever tells examples apart may do so twice
+        if len(set(given.values())) < len(given):
+            found = ", ".join(f"{role} = {field.name!r}" for role, field in given.items())
+            raise InputError(f"one column has two roles: {found}")
+
+    def _find_probabilities(self, prefix: str) -> None:
+        taken = [field.name for field in (*self.labels.values(), *self.numbers.values())]
+        family = family_of(self._source, prefix, taken)
+        if list(family) != [""]:
+            self.prob_classes = list(family)
+        self.numbers |= {f"prob {i}": field for i, field in enumerate(family.values())}
+
+    @property
+    def positive(self) -> str | None:
+        """The class that is set against all others; 1 where there are scores of one class."""
+        columns = self.question.columns
+        has_one = columns.score is not None or (columns.prob is not None and not self.prob_classes)
+        return self.question.positive or ("1" if has_one else None)
+
+    @property
+    def judged_classes(self) -> list[str]:
+        """The classes of the probabilities of `batches`: several, or the rest and the positive."""
+        if self.positive is None:
+            return self.prob_classes
+        return [rest_of(self.positive), self.positive]
+
+    def refuse(self, row: int, role: str, value: object, message: str) -> NoReturn:
+        """Raise an error that names the row and the column."""
+        name = str(self.labels.get(role) or self.numbers[role])
+        text = shortened(value) if isinstance(value, str) else value
+        raise InputError(f"row {row}: {name!r} is {text!r}, {message}")
+
+    def learn_labels(self, labels: dict[str, None], rows: pl.DataFrame) -> None:
+        """Add the classes of rows that are new, in their order, or refuse what is no class."""
+        known = [*labels, *self.question.ignore]
+        roles = [
+            rows.select(pl.col(role).alias("label"), ROW, pl.lit(role).alias("role"))
+            for role in LABELS
+            if role in self.labels
+        ]
+        new = pl.concat(roles).filter(~pl.col("label").is_in(known))
+        new = new.sort(ROW, maintain_order=True).unique("label", keep="first", maintain_order=True)
+        for label, row, role in new.iter_rows():
+            message = refusal_of(label)
+            if message is None and self.prob_classes and label not in self.prob_classes:
+                message = "a class for which there is no column of probabilities"
+            elif message is None and len(labels) == _tables.MAX_CLASSES:
+                message = f"after {_tables.MAX_CLASSES} other values: is it a column of classes?"
+            if message is not None:
+                self.refuse(row, role, label, message)
+            labels[label] = None
+
+    def pieces(self) -> Iterator[pl.LazyFrame]:
+        """Read labels alone, in pieces for the engine."""
+        return guarded(self._source.pieces(self.labels))
+
+    def batches(self) -> Iterator[pl.DataFrame]:
+        """Read batches of rows, with checked numbers.
+
+        Probabilities and scores of rows that are left out may be anything, and are 0. Where there
+        is a positive class, its probabilities are `prob 1`, those of all others `prob 0`. Missing
+        predictions are those of probabilities and scores. Weights are as the file has them.
+        """
+        for batch in guarded(self._source.batches(self.labels, self.numbers)):
+            rows = batch.with_columns(pl.col(list(self.labels)).fill_null(""))
+            rows = rows.with_columns(~self.is_ignored(rows.columns).alias(COUNTED))
+            prob, score = self._probabilities(rows), self._scores(rows)
+            rows = rows.drop("score", "^prob .*$", strict=False)
+            if "pred" not in rows.columns:
+                rows = rows.with_columns(self._predictions(prob, score))
+            if prob is not None:
+                rows = rows.with_columns(
+                    pl.Series(f"prob {i}", column) for i, column in enumerate(prob.T)
+                )
+            if score is not None:
+                rows = rows.with_columns(pl.Series("score", score))
+            yield rows
+
+    def is_ignored(self, columns: Collection[str]) -> pl.Expr:
+        """Tell which rows are to be left out."""
+        roles = [role for role in LABELS if role in columns]
+        return pl.any_horizontal(pl.col(roles).is_in(list(self.question.ignore)))
+
+    def _probabilities(self, rows: pl.DataFrame) -> np.ndarray | None:
+        columns = [name for name in self.numbers if name.startswith("prob ")]
+        if not columns:
+            return None
+        prob = as_numbers(rows, columns)
+        if len(columns) == 1:
+            valid, expected = (prob[:, 0] >= 0) & (prob[:, 0] <= 1), "a probability"
+            prob = np.concatenate([1 - prob, prob], 1)
+        else:
+            valid, expected = are_probabilities(prob), "probabilities that sum to 1"
+        counted = rows[COUNTED].to_numpy()
+        if not (valid | ~counted).all():
+            i = int((counted & ~valid).argmax())
+            self._refuse_probabilities(rows.select(ROW, *columns).row(i), columns, expected)
+        prob[~counted] = 0
+        if self.positive is not None and len(columns) > 1:
+            place = self._place_of_positive(self.positive)
+            prob = np.stack([np.delete(prob, place, 1).sum(1), prob[:, place]], 1)
+        return prob
+
+    def _refuse_probabilities(
+        self, row: Sequence[object], columns: Sequence[str], expected: str
+    ) -> NoReturn:
+        number, *values = row
+        names = " + ".join(repr(str(self.numbers[x])) for x in columns[:_LISTED])
+        more = f" + {len(columns) - _LISTED} more" if len(columns) > _LISTED else ""
+        given = values[0] if len(values) == 1 else values[:_LISTED]
+        raise InputError(f"row {number}: {names}{more} is {given!r}, expected {expected}")
+
+    def _place_of_positive(self, positive: str) -> int:
+        if positive not in self.prob_classes:
+            raise InputError(
+                f"no column of probabilities is of the class {positive!r}, only of"
+                f" {listed(self.prob_classes)}"
+            )
+        return self.prob_classes.index(positive)
+
+    def _scores(self, rows: pl.DataFrame) -> np.ndarray | None:
+        if "score" not in self.numbers:
+            return None
+        scores = as_numbers(rows, ["score"])[:, 0]
+        counted = rows[COUNTED].to_numpy()
+        bad = counted & np.isnan(scores)
+        if bad.any():
+            i = int(bad.argmax())
+            self.refuse(rows[ROW][i], "score", rows["score"][i], "expected a number")
+        return np.where(counted, scores, 0)
+
+    def _predictions(self, prob: np.ndarray | None, score: np.ndarray | None) -> pl.Series:
+        """Predict the most probable class, or the positive one from the threshold on."""
+        if self.positive is None and prob is not None:
+            return pl.Series("pred", np.array(self.prob_classes, object)[prob.argmax(1)], pl.String)
+        values = prob[:, 1] if score is None and prob is not None else score
+        threshold = 0.5 if self.question.threshold is None else self.question.threshold
+        names = np.array(self.judged_classes, object)
+        chosen = np.asarray(values) >= threshold
+        return pl.Series("pred", names[chosen.astype(int)], pl.String)
+
+    def class_ids(self, labels: pl.Series) -> np.ndarray:
+        """Return ids among `judged_classes`."""
+        if self.positive is not None:
+            return (labels == self.positive).to_numpy().astype(np.int64)
+        order = {name: i for i, name in enumerate(self.prob_classes)}
+        return Classes(self.prob_classes, order).ids_of(labels)
+
+
+def as_numbers(rows: pl.DataFrame, columns: Sequence[str]) -> np.ndarray:
+    """Convert the columns to floats `(n, len(columns))`, NaN for what is no number."""
+    numbers = rows.select(pl.col(columns).cast(pl.Float64, strict=False)).fill_null(np.nan)
+    return numbers.to_numpy().copy()

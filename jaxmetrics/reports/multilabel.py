@@ -1,0 +1,148 @@
+"""The report of examples that have any number of labels each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxmetrics._wording import Table, labels_of, percent, title_of
+from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile
+from jaxmetrics.intervals import proportion_interval
+from jaxmetrics.intervals.derivatives import jacobian
+from jaxmetrics.reports._overall import Evidence, per_class_estimates
+from jaxmetrics.reports.tabular import TabularReport, value_cell, value_record
+from jaxmetrics.reports.values import ReportedValue, as_json, value_of
+
+__all__: list[str] = []
+
+
+class LabelSums(NamedTuple):
+    """Holds sums over examples, which add up over batches.
+
+    Each example adds, for each of L labels, 1 to one of TN, FP, FN and TP: a row of 4 L numbers.
+    """
+
+    number: int
+    exact: int  # examples of which all labels are right
+    products: np.ndarray  # (4 L, 4 L), of those rows with themselves
+
+    def plus(self, other: LabelSums) -> LabelSums:
+        """Add the sums over other examples."""
+        products = self.products + other.products
+        return LabelSums(self.number + other.number, self.exact + other.exact, products)
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Gives the table of each label, `(L, 2, 2)`."""
+        return self.products.diagonal().reshape((-1, 2, 2)).astype(np.int64)
+
+
+def label_sums(true: np.ndarray, pred: np.ndarray) -> LabelSums:
+    """Sum over a batch of truth and predictions, bool `(n, L)`."""
+    cell = 2 * true.astype(int) + pred
+    rows = (cell[..., None] == np.arange(4)).reshape((len(true), -1)).astype(float)
+    return LabelSums(len(true), int((true == pred).all(1).sum()), rows.T @ rows)
+
+
+def multilabel_report(
+    sums: LabelSums, names: Sequence[str], level: float, num_ignored: int = 0
+) -> TabularReport:
+    """Report on sums over examples: values of each label by Wilson's interval, averages over labels
+    by the delta method on the logit scale, with examples as units, whose labels may depend on one
+    another.
+    """
+    counts = sums.counts
+    overall = {
+        "exact_match": value_of(
+            proportion_interval(sums.exact, sums.number, level=level), "wilson"
+        ),
+        "hamming_loss": _average(_hamming_loss, sums, level),
+        "micro_f1": _average(_micro_f1, sums, level),
+        "macro_f1": _average(_macro_f1, sums, level),
+    }
+    columns: dict[str, list[ReportedValue]] = {}
+    for table in counts:
+        for name, x in per_class_estimates(Evidence(table, level))._asdict().items():
+            of_label = Estimate(*(np.asarray(part)[..., 1] for part in x))
+            columns.setdefault(name, []).append(value_of(of_label, "wilson"))
+    support = counts[:, 1].sum(-1).tolist()
+    ignored = f", {num_ignored} ignored" if num_ignored else ""
+    return TabularReport(
+        heading=f"{sums.number} examples{ignored}, {len(names)} labels",
+        tables={
+            "Labels": Table(
+                ["label", "n", *map(title_of, columns)],
+                [
+                    [name, str(n), *(value_cell(column[i]) for column in columns.values())]
+                    for i, (name, n) in enumerate(zip(labels_of(names, 40), support, strict=True))
+                ],
+            ),
+            "All labels": Table(
+                ["", "value", "method"],
+                [[title_of(name), value_cell(x), x.method or ""] for name, x in overall.items()],
+            ),
+        },
+        notes=[
+            f"Intervals: {percent(level)}; of each label Wilson's. Macro-F1 is the mean over the"
+            " labels that occur, micro-F1 that of all decisions together; an example counts as one,"
+            " whatever its labels."
+        ],
+        content={
+            "num_examples": sums.number,
+            "num_ignored": num_ignored,
+            "level": level,
+            "overall": {name: as_json(x) for name, x in overall.items()},
+            "labels": [
+                {"name": name, "support": n}
+                | {key: as_json(column[i]) for key, column in columns.items()}
+                for i, (name, n) in enumerate(zip(names, support, strict=True))
+            ],
+            "confusion_matrices": counts.tolist(),
+        },
+        records=[
+            *({"name": name, "label": "", **value_record(x, level)} for name, x in overall.items()),
+            *(
+                {"name": name, "label": label, **value_record(x, level)}
+                for name, column in columns.items()
+                for label, x in zip(names, column, strict=True)
+            ),
+        ],
+    )
+
+
+def _average(
+    metric: Callable[[np.ndarray], np.ndarray], sums: LabelSums, level: float
+) -> ReportedValue:
+    """Report a function of the table `(L, 4)`, whose error is that of sums over examples."""
+    total, n = sums.products.diagonal(), sums.number
+    table = total.reshape((-1, 4))
+    value = np.float64(metric(table))
+    slopes = np.asarray(jacobian(metric, table)).reshape(-1)
+    centred = sums.products - np.outer(total, total) / n
+    variance = max(slopes @ centred @ slopes, 0) * n / max(n - 1, 1)
+    if n < 2 or variance <= 1e-20:
+        return ReportedValue(float(value))
+    error = np.sqrt(variance)
+    estimate = normal_estimate(value, error, normal_quantile(level), "logit")
+    return value_of(estimate, "delta")
+
+
+def _hamming_loss(table: np.ndarray) -> np.ndarray:
+    return (table[..., 1] + table[..., 2]).sum(-1) / table.sum((-2, -1))
+
+
+def _micro_f1(table: np.ndarray) -> np.ndarray:
+    return _f1(table.sum(-2))
+
+
+def _macro_f1(table: np.ndarray) -> np.ndarray:
+    occurs = (table[..., 1:] != 0).any(-1)
+    return np.where(occurs, _f1(table), 0).sum(-1) / np.maximum(occurs.sum(-1), 1)
+
+
+def _f1(cells: np.ndarray) -> np.ndarray:
+    _, fp, fn, tp = np.moveaxis(cells, -1, 0)
+    total = 2 * tp + fp + fn
+    return 2 * tp / np.where(total == 0, 1, total)

@@ -1,0 +1,118 @@
+"""What a comparison says of the positive class, and of probabilities and scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from jaxmetrics.comparisons import compare_predictions, delong
+from jaxmetrics.estimates import Estimate, Metric, normal_quantile
+from jaxmetrics.intervals import mean_interval
+from jaxmetrics.reports.probabilities import losses_of
+from jaxmetrics.reports.values import ComparedValue, value_of
+
+__all__: list[str] = []
+
+_MOST_CLASSES = 10  # of which every area is compared
+
+
+def compared_probabilities(
+    y_true: np.ndarray,
+    probs: Sequence[np.ndarray],
+    class_names: Sequence[str],
+    *,
+    rope: float,
+    level: float,
+    clusters: Sequence[Any] | None = None,
+) -> dict[str, ComparedValue]:
+    """Compare two arrays of probabilities `(n, K)` for the same examples, class ids `(n,)`.
+
+    Losses are compared by their mean difference, with Student's interval; areas, of the last of two
+    classes or of each of up to ten, by DeLong's variance.
+    """
+    options: dict[str, Any] = {"level": level, "clusters": clusters}
+    losses = [losses_of(y_true, prob)[1:] for prob in probs]
+    found = {}
+    for name, a, b in zip(("log_loss", "brier_score"), *losses, strict=True):
+        of_a, of_b = (mean_interval(x, transform="log", **options) for x in (a, b))
+        found[name] = _compared(of_a, of_b, mean_interval(a - b, **options), "student", rope, level)
+    events = [1] if len(class_names) == 2 else range(min(len(class_names), _MOST_CLASSES + 1))
+    if len(events) > _MOST_CLASSES:
+        return found
+    for i in events:
+        name = "roc_auc" if len(class_names) == 2 else f"roc_auc_{class_names[i]}"
+        scores = [prob[:, i] for prob in probs]
+        found[name] = compared_areas(y_true == i, scores, rope=rope, **options)
+    return found
+
+
+def compared_rates(
+    y_true: np.ndarray,
+    preds: np.ndarray,
+    rates: Mapping[str, Metric],
+    *,
+    rope: float,
+    level: float,
+    clusters: Sequence[Any] | None = None,
+) -> dict[str, ComparedValue]:
+    """Compare metrics of two classes, ids 0 and 1 `(n,)` and `(2, n)`, by likelihood."""
+    found = {}
+    for name, rate in rates.items():
+        x = compare_predictions(
+            0,
+            rate,
+            y_true,
+            *preds,
+            num_classes=2,
+            clusters=clusters,
+            rope=rope,
+            level=level,
+        )
+        a, b, difference = (value_of(part, "likelihood") for part in (x.a, x.b, x.difference))
+        shares = float(x.probability_better), float(x.probability_equivalent)
+        found[name] = ComparedValue(a, b, difference, *shares)
+    return found
+
+
+def compared_areas(
+    y_true: np.ndarray,
+    scores: Sequence[np.ndarray],
+    *,
+    rope: float,
+    level: float,
+    clusters: Sequence[Any] | None = None,
+) -> ComparedValue:
+    """Compare the areas under the ROC curves of two scores of the same event."""
+    areas = delong(y_true, *scores, level=level, clusters=clusters)
+    return _compared(areas.a, areas.b, areas.difference, "mover", rope, level, "score")
+
+
+def _compared(
+    a: Estimate,
+    b: Estimate,
+    difference: Estimate,
+    method: str,
+    rope: float,
+    level: float,
+    method_of_one: str | None = None,
+) -> ComparedValue:
+    """Add probabilities: of two normal halves with their quantiles at the ends of the interval."""
+    d, low, high = map(float, difference[:3])
+    z = normal_quantile(level)
+
+    def below(limit: float) -> float:
+        error = (d - low if limit < d else high - d) / z
+        if np.isnan(error):
+            return float("nan")
+        return NormalDist(d, error).cdf(limit) if error > 0 else (limit > d) + (limit == d) / 2
+
+    return ComparedValue(
+        value_of(a, method_of_one or method),
+        value_of(b, method_of_one or method),
+        value_of(difference, method),
+        1 - below(0.0),
+        below(rope) - below(-rope) if rope > 0 else float(d == 0),
+    )

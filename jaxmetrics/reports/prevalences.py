@@ -1,0 +1,69 @@
+"""Reports restated at other frequencies of the classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from jaxmetrics.estimates import Estimate, Metric
+from jaxmetrics.intervals import likelihood_interval
+from jaxmetrics.metrics import (
+    accuracy,
+    at_prevalence,
+    f1,
+    no_information_rate,
+    precision,
+    specificity,
+)
+from jaxmetrics.reports._overall import COMPARED
+from jaxmetrics.reports.singles import Report
+from jaxmetrics.reports.values import ReportedValue, value_of
+
+__all__: list[str] = []
+
+_PER_CLASS: dict[str, Metric] = {"precision": precision, "specificity": specificity, "f1": f1}
+
+
+def report_at_prevalence(report: Report, prevalence: Mapping[str, float]) -> Report:
+    """Restate a report as of examples among which the classes have other frequencies.
+
+    How often each class is taken for each other stays as it was found, and so do recalls; the
+    intervals are by likelihood, with the number of examples of each class fixed.
+
+    Raises:
+        ValueError: classes that are not those of the report, frequencies that do not sum to 1, a
+            class without examples, counts that are no numbers of examples.
+    """
+    names = report.class_names
+    if set(prevalence) != set(names):
+        raise ValueError(
+            f"prevalence must name each class once: {', '.join(names)}; got"
+            f" {', '.join(prevalence)}."
+        )
+    shares = [prevalence[name] for name in names]
+    for name, number, share in zip(names, report.support, shares, strict=True):
+        if number == 0 and share > 0:
+            raise ValueError(f"nothing is known of class {name!r}, which has no examples.")
+    if (report.counts != np.round(report.counts)).any():
+        raise ValueError("weights that are not whole have no intervals at another prevalence.")
+
+    def estimate(metric: Metric) -> Estimate:
+        return likelihood_interval(
+            at_prevalence(metric, shares), report.counts, level=report.level, stratified=True
+        )
+
+    overall = {name: value_of(estimate(metric), "likelihood") for name, metric in COMPARED.items()}
+    overall["accuracy"] = value_of(estimate(accuracy), "likelihood")._replace(
+        note="restated, as all that follows, at the prevalences "
+        + ", ".join(f"{name} {share:g}" for name, share in zip(names, shares, strict=True))
+        + "; recalls stay as they are."
+    )
+    restated = at_prevalence(no_information_rate, shares)(report.counts)
+    overall["no_information_rate"] = ReportedValue(float(restated))
+    per_class = dict(report.per_class)
+    for name, metric in _PER_CLASS.items():
+        parts = zip(*estimate(metric), strict=True)
+        per_class[name] = [value_of(Estimate(*x), "likelihood") for x in parts]
+    return replace(report, overall=overall, per_class=per_class)

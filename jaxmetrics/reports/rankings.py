@@ -1,0 +1,48 @@
+"""The report of many classifiers on the same examples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jaxmetrics._wording import percent, title_of
+from jaxmetrics.comparisons import Leaderboard
+from jaxmetrics.comparisons._standings import ranking
+from jaxmetrics.reports.tabular import TabularReport
+
+__all__: list[str] = []
+
+
+def ranking_report(
+    board: Leaderboard,
+    names: Sequence[str],
+    metric: str,
+    *,
+    num_examples: int,
+    num_ignored: int = 0,
+    num_clusters: int | None = None,
+    level: float = 0.95,
+) -> TabularReport:
+    """Report on a leaderboard, by tier, the best classifier first."""
+    written = ranking(board, names)
+    clusters = "" if num_clusters is None else f" in {num_clusters} clusters"
+    ignored = f", {num_ignored} ignored" if num_ignored else ""
+    found = board.to_dict(names)
+    return TabularReport(
+        heading=f"{num_examples} examples{clusters}{ignored}, {len(names)} classifiers by"
+        f" {title_of(metric)}",
+        tables={"": written.table},
+        notes=[
+            *written.sentences,
+            f"Intervals: {percent(level)}; ranks and tiers hold all at once. P(best): how probably"
+            " it comes first on all examples to come.",
+        ],
+        content={
+            "num_examples": num_examples,
+            "num_ignored": num_ignored,
+            **({} if num_clusters is None else {"num_clusters": num_clusters}),
+            "level": level,
+            "metric": metric,
+            **found,
+        },
+        records=found["classifiers"],
+    )

@@ -1,0 +1,342 @@
+"""Count data frames and SQL relations where they are: cells leave the engine, never rows.
+
+A table is one of pandas, Polars (eager or lazy), PyArrow, DuckDB, Ibis, PySpark, Dask or whatever
+else narwhals knows. Its engine groups and sums, so a lazy table of any length is counted within
+little memory; of each cell that occurs one row is fetched. Sums are of whole numbers, which no
+order of addition changes: every engine returns the same bits.
+
+- **Labels** are strings, integers or bool. Categories are what they name, and whole numbers of a
+  column of floats are integers.
+- **A row is ignored**, and counted in `num_ignored`, whose truth, prediction or group is null, NaN
+  or a negative integer.
+- `sample_weight` names a column of weights, or of counts where a table has a row per cell. Integers
+  are added up exactly, to int64. Floats are cut off 93 binary digits below the greatest of them
+  (or at 2^-1062), added up exactly, and rounded once: those above 2^-40 of it lose nothing.
+- `groups` and `clusters` name columns of ids, which add axes before the others.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from jaxmetrics._engines import Cells, Scores, fetch
+from jaxmetrics._validation import check_option
+from jaxmetrics.counts import ids_by_label
+from jaxmetrics.ranking.histograms import check_num_bins, score_bins
+
+__all__ = [
+    "TableCounts",
+    "confusion_matrix_of",
+    "paired_confusion_matrix_of",
+    "score_histogram_of",
+]
+
+_MOST_COUNTS = 2**27  # 1 GB
+_ROUNDING = 8 * float(np.finfo(np.float32).eps)  # of probabilities beyond 0 or 1
+
+
+class TableCounts(NamedTuple):
+    """Counts of a table, and what their axes are.
+
+    Attributes:
+        counts: int64, or float64 of weights that are no integers.
+        class_names: in the order of rows and columns.
+        group_names, cluster_names: in the order of their axes, sorted; empty where none were asked
+            for.
+        num_ignored: rows without a class or group, or their weight.
+    """
+
+    counts: np.ndarray
+    class_names: tuple[str, ...]
+    group_names: tuple[str, ...]
+    cluster_names: tuple[str, ...]
+    num_ignored: int | float
+
+
+def confusion_matrix_of(
+    table: Any,
+    *,
+    y_true: str = "y_true",
+    y_pred: str = "y_pred",
+    sample_weight: str | None = None,
+    groups: str | None = None,
+    clusters: str | None = None,
+    labels: Sequence[Hashable] | None = None,
+) -> TableCounts:
+    """Count the rows of a table in `C[i, j]`, of class i and predicted as j.
+
+    Args:
+        table: a data frame or relation, of at most 2^23 cells that occur.
+        y_true, y_pred, sample_weight, groups, clusters: names of columns, see the docstring of
+            `jaxmetrics.tables`.
+        labels: the K classes in the order of the rows; if not given, those that occur, sorted.
+
+    Returns:
+        `TableCounts` with counts `(K, K)`; with groups `(G, K, K)`, with clusters `(C, K, K)`,
+        which functions with `cluster_axis=-3` take, with both `(G, C, K, K)`.
+
+    Raises:
+        ImportError: narwhals is not installed.
+        TypeError: what is no table, columns that hold no labels or weights, strings beside
+            integers.
+        ValueError: a column that is missing, a label that is not among `labels`, a weight that is
+            negative, NaN, infinite or null, a null cluster, no class, too many cells, a sum of
+            2^63 or more.
+
+    >>> import polars as pl
+    >>> table = pl.DataFrame({"y_true": ["cat", "dog", "dog"], "y_pred": ["cat", "dog", None]})
+    >>> result = confusion_matrix_of(table)
+    >>> result.counts, result.class_names, result.num_ignored
+    (array([[1, 0],
+           [0, 1]]), ('cat', 'dog'), 1)
+    >>> cells = pl.DataFrame({"y_true": [0, 0, 1], "y_pred": [0, 1, 1], "count": [90, 10, 2**60]})
+    >>> confusion_matrix_of(cells.lazy(), sample_weight="count", labels=[1, 0]).counts
+    array([[1152921504606846976,                   0],
+           [                 10,                  90]])
+    """
+    columns = {"y_true": y_true, "y_pred": y_pred}
+    return _counted(table, columns, sample_weight, groups, clusters, labels)
+
+
+def paired_confusion_matrix_of(
+    table: Any,
+    *,
+    y_true: str = "y_true",
+    y_pred_a: str = "y_pred_a",
+    y_pred_b: str = "y_pred_b",
+    sample_weight: str | None = None,
+    groups: str | None = None,
+    clusters: str | None = None,
+    labels: Sequence[Hashable] | None = None,
+) -> TableCounts:
+    """Count the rows of a table by class, prediction of A and prediction of B, for `compare`.
+
+    Returns:
+        `TableCounts` with counts `(K, K, K)` as those of `paired_confusion_matrix`; groups,
+        clusters, other arguments and errors as `confusion_matrix_of`.
+
+    >>> import polars as pl
+    >>> table = pl.DataFrame({"y": [0, 1, 1], "old": [0, 1, 0], "new": [0, 0, 0]})
+    >>> result = paired_confusion_matrix_of(table, y_true="y", y_pred_a="old", y_pred_b="new")
+    >>> result.counts.sum(-1)  # the confusion matrix of A
+    array([[1, 0],
+           [1, 1]])
+    """
+    columns = {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
+    return _counted(table, columns, sample_weight, groups, clusters, labels)
+
+
+def score_histogram_of(
+    table: Any,
+    *,
+    scale: Literal["probability", "logit", "float"],
+    y_true: str = "y_true",
+    y_score: str = "y_score",
+    threshold: float | None = None,
+    num_bins: int = 4096,
+    sample_weight: str | None = None,
+    groups: str | None = None,
+    clusters: str | None = None,
+    labels: Sequence[Hashable] | None = None,
+) -> TableCounts:
+    """Count the rows of each of two classes of a table in each bin of the score.
+
+    The bins are those of `score_histogram`, to the last bit. The areas within certified bounds,
+    `roc_auc_bounds` and `average_precision_bounds`, and with a threshold the confusion matrix, come
+    from one pass over the table.
+
+    Args:
+        y_true: name of a column of 0 and 1, or bool, or of the two `labels`.
+        y_score: name of a column of real numbers.
+        scale, num_bins: as for `score_histogram`.
+        threshold: adds an axis of the predictions, `score >= threshold` (compared in float64).
+        labels: the negative class and the positive one.
+
+    Returns:
+        `TableCounts` with counts `(2, B)`, negatives first. With a threshold `(2, 2, B)`, whose sum
+        over the bins is the confusion matrix, and over the predictions (`counts.sum(-2)`) the
+        histogram. Groups, clusters and other arguments as `confusion_matrix_of`.
+
+    Raises:
+        TypeError, ValueError: as `confusion_matrix_of`; scores of counted rows that are NaN, null
+            or, on the scale of probabilities, none; other truth than 0 and 1 without `labels`.
+
+    >>> import polars as pl, jaxmetrics as jm
+    >>> table = pl.LazyFrame({"y_true": [0, 1, 0, 1], "y_score": [0.001, 0.4, 0.4, 0.99999]})
+    >>> counts = score_histogram_of(table, scale="probability", threshold=0.5).counts
+    >>> counts.sum(-1)
+    array([[2, 0],
+           [1, 1]])
+    >>> jm.roc_auc_bounds(counts.sum(-2))
+    AreaBounds(value=np.float64(0.875), low=np.float64(0.75), high=np.float64(1.0))
+    """
+    check_option(scale, "scale", ("probability", "logit", "float"))
+    if threshold is not None and not -math.inf <= threshold <= math.inf:
+        raise ValueError(f"threshold must be a number, got {threshold!r}.")
+    scores = Scores(y_score, scale, check_num_bins(num_bins), threshold)
+    return _counted(table, {"y_true": y_true}, sample_weight, groups, clusters, labels, scores)
+
+
+def _counted(
+    table: Any,
+    class_columns: dict[str, str],
+    sample_weight: str | None,
+    groups: str | None,
+    clusters: str | None,
+    labels: Sequence[Hashable] | None,
+    scores: Scores | None = None,
+) -> TableCounts:
+    """Number the labels of the cells that the engine finds, and lay these out."""
+    units = {"groups": groups, "clusters": clusters}
+    columns = {role: column for role, column in units.items() if column is not None} | class_columns
+    cells = fetch(table, columns, sample_weight, scores)
+    values = cells.values
+    if scores is not None:
+        labels = _two_classes(values["y_true"], labels, columns["y_true"])
+    classes = _class_ids({role: values[role] for role in class_columns}, columns, labels)
+    numbers = dict.fromkeys(columns, classes)
+    if groups is not None:
+        numbers["groups"] = _numbered(x for x in values["groups"] if not _is_ignored(x))
+    if clusters is not None:
+        numbers["clusters"] = _numbered(x for x in values["clusters"] if x is not None)
+    axes = {role: _ids(values[role], numbers[role]) for role in columns}
+    shape = [len(numbers[role]) for role in columns]
+
+    is_counted = np.all([ids >= 0 for role, ids in axes.items() if role != "clusters"], axis=0)
+    has_weight = is_counted & cells.digits.any(1)
+    num_invalid = cells.num_invalid[is_counted].sum()
+    if num_invalid:
+        raise ValueError(
+            f"sample_weight names the column {sample_weight!r}, of which {num_invalid} weights are"
+            " negative, NaN, infinite, null or beyond 2^62."
+        )
+    if clusters is not None and (has_weight & (axes["clusters"] < 0)).any():
+        raise ValueError(
+            f"clusters names the column {clusters!r}, which holds nulls; each row needs an id, one"
+            " of its own if it belongs to no other."
+        )
+    if scores is not None:
+        if scores.threshold is not None:
+            axes["predicted"] = _ids(values["predicted"], {False: 0, True: 1})
+            shape.append(2)
+        axes["bins"] = _bins(cells.scores, has_weight, scores)
+        shape.append(scores.num_bins)
+
+    flat = _summed(cells, list(axes.values()), shape)
+    names = {role: tuple(map(str, numbers[role])) for role in columns}
+    return TableCounts(
+        flat[:-1].reshape(shape),
+        names["y_true"],
+        names.get("groups", ()),
+        names.get("clusters", ()),
+        flat[-1].item(),
+    )
+
+
+def _is_ignored(label: Hashable) -> bool:
+    return label is None or (isinstance(label, int) and label < 0)
+
+
+def _ids(values: list[Any], numbers: Mapping[Hashable, int]) -> np.ndarray:
+    return np.array([numbers.get(x, -1) for x in values], np.int64)
+
+
+def _numbered(ids: Iterable[Any]) -> dict[Hashable, int]:
+    return {x: i for i, x in enumerate(sorted(set(ids)))}
+
+
+def _class_ids(
+    values: dict[str, list[Any]], columns: dict[str, str], labels: Sequence[Hashable] | None
+) -> dict[Hashable, int]:
+    """Number the classes: `labels`, or else those that occur, sorted."""
+    present = {x for column in values.values() for x in column} - {None}
+    if len({isinstance(x, str) for x in present}) > 1:
+        named = ", ".join(f"{role} ({columns[role]!r})" for role in values)
+        raise TypeError(f"{named} hold strings beside integers: cast one to the kind of the other.")
+    if labels is None:
+        labels = sorted(x for x in present if not _is_ignored(x))
+        if not labels:
+            raise ValueError(
+                f"no class occurs in the column {columns['y_true']!r}: labels=[...] names the"
+                " classes of a table that may be empty."
+            )
+    ids = ids_by_label(labels)
+    for role, column in values.items():
+        unknown = [x for x in column if x not in ids and not _is_ignored(x)]
+        if unknown:
+            raise ValueError(
+                f"{role} names the column {columns[role]!r}, which holds {unknown[0]!r}, not among"
+                f" labels {list(ids)!r}; filter such rows, or make them null."
+            )
+    return ids
+
+
+def _two_classes(
+    values: list[Any], labels: Sequence[Hashable] | None, column: str
+) -> Sequence[Hashable]:
+    """Return the negative class and the positive one."""
+    if labels is not None:
+        if len(labels) != 2:
+            raise ValueError(f"labels must be [negative, positive], got {labels!r}.")
+        return labels
+    present = {*values} - {None}
+    counted = {x for x in present if not _is_ignored(x)}
+    if not counted <= {0, 1} or (counted == {1} and -1 in present):
+        shown = ", ".join(sorted(map(repr, present))[:5])
+        raise ValueError(
+            f"y_true names the column {column!r}, which holds {shown}; truth is 0 or 1, or bool:"
+            " labels=[negative, positive] names other classes."
+        )
+    return [False, True] if any(isinstance(x, bool) for x in present) else [0, 1]
+
+
+def _bins(scores: np.ndarray, is_counted: np.ndarray, asked: Scores) -> np.ndarray:
+    """Number the bins of cells by the function that bins scores in memory."""
+    named = f"y_score names the column {asked.column!r}, which holds"
+    if np.isnan(scores[:, is_counted]).any():
+        raise ValueError(f"{named} NaN or null; filter such rows, or make their truth null.")
+    if asked.scale == "probability":
+        beyond = scores[:, is_counted & ((scores < -_ROUNDING) | (scores > 1 + _ROUNDING)).any(0)]
+        if beyond.size:
+            raise ValueError(
+                f"{named} {beyond.flat[0]:g}, but probabilities lie in [0, 1]. Logits have"
+                ' scale="logit".'
+            )
+        scores = np.clip(scores, 0, 1)
+    bins, bins_of_greatest = score_bins(scores, scale=asked.scale, size=asked.num_bins)
+    if (bins != bins_of_greatest)[is_counted].any():
+        raise ArithmeticError(f"{named} scores that the engine did not divide as IEEE 754 asks.")
+    return bins
+
+
+def _summed(cells: Cells, axes: list[np.ndarray], shape: list[int]) -> np.ndarray:
+    """Add up the weights of each entry of a table, and behind them those of what is ignored.
+
+    Integers are added exactly; other weights round once.
+    """
+    size = math.prod(shape)
+    if size > _MOST_COUNTS:
+        raise ValueError(
+            f"counts of shape {tuple(shape)} have more than {_MOST_COUNTS} entries: count fewer"
+            " classes or ids."
+        )
+    is_kept = np.all([ids >= 0 for ids in axes], axis=0)
+    index = sum(ids * math.prod(shape[i + 1 :]) for i, ids in enumerate(axes))
+    places, inverse = np.unique(np.where(is_kept, index, size), return_inverse=True)
+    digits = np.zeros((len(places), cells.digits.shape[1]), np.int64)
+    np.add.at(digits, inverse, cells.digits)
+    lowest = min(cells.shifts)
+    shifts = [shift - lowest for shift in cells.shifts]
+    totals = [sum(map(operator.lshift, row, shifts)) for row in digits.tolist()]
+    if not cells.has_integers:
+        totals = [math.ldexp(total, lowest) for total in totals]
+    elif max(totals, default=0) >= 2**63:
+        raise ValueError(f"weights of one cell add up to {max(totals)}, which int64 cannot hold.")
+    flat = np.zeros(size + 1, np.int64 if cells.has_integers else np.float64)
+    flat[places] = totals
+    return flat

@@ -1,0 +1,386 @@
+"""What the command line reads: every kind of file, pipes, parts, and what does not fit anywhere."""
+
+import gzip
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import jaxmetrics as jm
+from tests.command_line import Run, save, write
+
+FRAME = pl.DataFrame(
+    {
+        "y_true": ["b", "a", "b", "a", "c"],
+        "y_pred": ["b", "a", "a", "a", "b"],
+        "w": [1, 2, 3, 0, 1],
+    }
+)
+COUNTS = [[2, 0, 0], [1, 1, 0], [0, 1, 0]]
+PROGRAM = [sys.executable, "-c", "from jaxmetrics.cli import main; main()"]
+
+
+def matrix(run: Run, *arguments: object) -> list[list[float]]:
+    code, out, err = run("report", *arguments, "--json")
+    assert (code, err) == (0, "")
+    return json.loads(out)["confusion_matrix"]
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".jsonl", ".ndjson", ".arrow", ".feather"])
+def test_more_kinds_of_files(suffix: str, run: Run, tmp_path: Path) -> None:
+    path = tmp_path / f"x{suffix}"
+    if suffix == ".ndjson":
+        FRAME.write_ndjson(path)
+    else:
+        save(FRAME, path)
+    assert matrix(run, path) == COUNTS
+    assert matrix(run, path, "--weight", "w") == [[2, 0, 0], [3, 1, 0], [0, 1, 0]]
+    if suffix == ".arrow":
+        FRAME.write_ipc_stream(path)  # of the same name
+        assert matrix(run, path) == COUNTS
+
+
+def test_json_lines_as_people_write_them(run: Run, tmp_path: Path) -> None:
+    """Numbers or strings, blank lines, lists of probabilities, columns that come late."""
+    lines = [
+        '{"y_true": 0, "y_pred": "0", "p": [0.9, 0.1]}',
+        "",
+        '{"y_pred": 1, "y_true": 1, "p": [0, 1], "late": 3}',
+        '{"y_true": "1", "y_pred": 0, "p": [0.6, 0.4]}',
+    ]
+    path = write(tmp_path / "x.jsonl", "\n".join(lines))
+    assert matrix(run, path, "--prob", "p") == [[1, 0], [1, 1]]
+    bad = write(tmp_path / "bad.jsonl", "\n".join([*lines, '{"y_true": 1, "p": [1, 0, 0]}']))
+    code, _, err = run("report", bad, "--prob", "p")
+    assert code == 2
+    assert "row 4: 'p[:, 0]' + 'p[:, 1]' is [None, None], expected probabilities" in err
+    assert "row 4: 'y_pred' is ''" in run("report", bad)[2]
+    ignoring = run("report", bad, "--prob", "p", "--ignore", "", "--json")
+    assert json.loads(ignoring[1])["confusion_matrix"] == [[1, 0], [1, 1]]
+    broken = write(tmp_path / "broken.jsonl", "\n".join([*lines, '{"y_true": 1,']))
+    code, _, err = run("report", broken)
+    assert code == 2
+    assert "cannot be read" in err
+
+
+def test_lists_and_arrays_of_probabilities(run: Run, tmp_path: Path) -> None:
+    frame = pl.DataFrame({"y_true": [0, 1, 1], "p": [[0.7, 0.3], [0.4, 0.6], [0.9, 0.1]]})
+    frame.write_parquet(tmp_path / "lists.parquet")
+    frame.with_columns(pl.col("p").list.to_array(2)).write_parquet(tmp_path / "arrays.parquet")
+    for name in ("lists", "arrays"):
+        path = tmp_path / f"{name}.parquet"
+        assert matrix(run, path, "--prob", "p") == [[1, 0], [1, 1]]
+        code, _, err = run("report", path, "--true", "p", "--pred", "y_true")
+        assert code == 2
+        assert "column 'p' holds" in err
+
+
+def zst(data: bytes) -> bytes:
+    zstandard = pytest.importorskip("zstandard")
+    return zstandard.ZstdCompressor().compress(data)
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+@pytest.mark.parametrize("compress", [gzip.compress, zst])
+def test_compressed_text(kind: str, compress: Any, run: Run, tmp_path: Path) -> None:
+    data = save(FRAME, tmp_path / f"x.{kind}").read_bytes()
+    path = tmp_path / f"x.{kind}.{'gz' if compress is gzip.compress else 'zst'}"
+    path.write_bytes(compress(data))
+    assert matrix(run, path) == COUNTS
+    path.write_bytes(data)
+    assert "it is not compressed as" in run("report", path)[2]
+    path.write_bytes(compress(data)[:-9])
+    assert run("report", path)[0] == 2
+
+
+def test_separators(run: Run, tmp_path: Path) -> None:
+    semicolons = tmp_path / "x.csv"
+    FRAME.write_csv(semicolons, separator=";")
+    assert matrix(run, semicolons, "--separator", ";") == COUNTS
+    code, _, err = run("report", semicolons)
+    assert code == 2
+    assert "'y_true;y_pred;w': --separator ';' reads it" in err
+    tabs = tmp_path / "tabs.csv"
+    FRAME.write_csv(tabs, separator="\t")
+    assert r"--separator '\t' reads it" in run("report", tabs)[2]
+    assert matrix(run, tabs, "--separator", r"\t") == COUNTS
+    for bad in (";;", '"', "é"):
+        assert "--separator must be one character" in run("report", tabs, "--separator", bad)[2]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet", ".npz", ".arrow", ".csv.gz"])
+def test_standard_input_and_pipes(
+    suffix: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if suffix == ".csv.gz":
+        data = gzip.compress(save(FRAME, tmp_path / "x.csv").read_bytes())
+    else:
+        data = save(FRAME, tmp_path / f"x{suffix}").read_bytes()
+
+    class Stdin:
+        buffer = io.BufferedReader(io.BytesIO(data))
+
+    monkeypatch.setattr(sys, "stdin", Stdin)
+    assert matrix(run, "-") == COUNTS
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(data,))
+    writer.start()
+    assert matrix(run, pipe) == COUNTS
+    writer.join()
+
+
+def test_parts_of_one_whole(run: Run, tmp_path: Path) -> None:
+    """In a folder or by a glob, of any kinds; what tools put beside them is left out."""
+    for i, suffix in enumerate([".csv", ".parquet", ".jsonl", ".npz", ".tsv"]):
+        save(FRAME[i : i + 1], tmp_path / f"part-{i}{suffix}")
+    write(tmp_path / "_SUCCESS", "")
+    write(tmp_path / ".hidden.csv", "nonsense")
+    write(tmp_path / "_metadata.csv", "nonsense")
+    assert matrix(run, tmp_path) == COUNTS
+    assert matrix(run, tmp_path / "part-*") == COUNTS
+    found = json.loads(run("report", tmp_path / "part-[013]*", "--json")[1])
+    assert found["num_examples"] == 3
+    write(tmp_path / "part-9.csv", "y_true,y_pred\na,a\n,b\n")
+    code, _, err = run("report", tmp_path)
+    assert code == 2
+    assert "part-9.csv: row 2: 'y_true' is ''" in err
+    assert "no such file" in run("report", tmp_path / "nothing-*")[2]
+    (tmp_path / "empty").mkdir()
+    assert "it is a folder without a file of .csv" in run("report", tmp_path / "empty")[2]
+
+
+def test_parts_must_have_the_same_classes_of_probabilities(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", "y_true,p_0,p_1\n0,.5,.5\n1,.2,.8\n")
+    write(tmp_path / "b.csv", "y_true,p_1,p_0\n0,.5,.5\n1,.2,.8\n")
+    code, _, err = run("report", tmp_path, "--prob", "p_")
+    assert code == 2
+    assert "b.csv: its columns of probabilities are not those of the files before it" in err
+
+
+def test_long_tables_of_counts(run: Run, tmp_path: Path) -> None:
+    """Recognised under --counts; exact as integers."""
+    rows = [("a", "a", 2**52), ("a", "b", 3), ("b", "b", 7)]
+    frame = pl.DataFrame(rows, schema=["y_true", "y_pred", "count"], orient="row")
+    for suffix in (".csv", ".parquet", ".jsonl"):
+        path = save(frame, tmp_path / f"x{suffix}")
+        assert matrix(run, path, "--counts") == [[2**52, 3], [0, 7]]
+        assert matrix(run, path, "--weight", "count") == [[2**52, 3], [0, 7]]
+    wide = save(frame.with_columns(site=pl.lit("x")), tmp_path / "wide.csv")
+    code, _, err = run("report", wide, "--counts")
+    assert code == 2
+    assert "--weight names its column of counts, one of 'count', 'site'" in err
+    assert matrix(run, wide, "--counts", "--weight", "count") == [[2**52, 3], [0, 7]]
+    other = save(frame.rename({"y_true": "truth"}), tmp_path / "other.csv")
+    assert "--weight names the column of counts" in run("report", other, "--counts")[2]
+    assert matrix(run, other, "--counts", "--true", "truth") == [[2**52, 3], [0, 7]]
+
+
+def npy(shape: str, descr: str, data: bytes = b"") -> bytes:
+    """An array whose header says what it likes."""
+    header = f"{{'descr': {descr!r}, 'fortran_order': False, 'shape': {shape}, }}".encode()
+    header += b" " * (63 - (10 + len(header)) % 64) + b"\n"
+    return b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header + data
+
+
+def archive(path: Path, **members: bytes) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, data in members.items():
+            file.writestr(f"{name}.npy", data)
+    return path
+
+
+def saved(array: object) -> bytes:
+    file = io.BytesIO()
+    np.save(file, np.asarray(array))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("true", "message"),
+    [
+        (npy("(10**9,)", "<U8"), "malformed node|cannot be read"),
+        (npy("(1000000000000,)", "<U8", b"a\0\0\0" * 9), "ends before its last row"),
+        (npy("(True,)", "<i8", bytes(8)), r"has no possible shape: \(True,\)"),
+        (npy("(-1,)", "<i8"), r"has no possible shape: \(-1,\)"),
+        (npy("(2,)", "<U1", b"\xff\xff\xff\x7fa\0\0\0"), "holds what are no characters"),
+        (npy("(2,)", "<U1", b"\0\xd8\0\0a\0\0\0"), "holds what are no characters"),
+        (npy("(2,)", "<U500000000"), "has 2000000000 bytes per row"),
+        (npy("(1000000000000000,)", "<U0"), "has 0 bytes per row"),
+        (npy("(2,)", "<i8", bytes(16)).replace(b"'shape'", b"'shape\\"), "cannot be read"),
+        (b"\x93NUMPY\2\0\xff\xff\xff\x7f" + b" " * 2**17, "cannot be read"),
+        (b"", "cannot be read"),
+    ],
+)
+def test_arrays_that_promise_too_much(true: bytes, message: str, run: Run, tmp_path: Path) -> None:
+    pred = true if "last row" in message else saved(["a", "b"])
+    path = archive(tmp_path / "x.npz", y_true=true, y_pred=pred)
+    code, out, err = run("report", path)
+    assert (code, out) == (2, "")
+    assert re.fullmatch(r"jaxmetrics: [^\n]+\n", err), err
+    assert re.search(message, err), err
+
+
+def test_damaged_and_encrypted_archives(run: Run, tmp_path: Path) -> None:
+    path = archive(tmp_path / "x.npz", y_true=saved(["a", "b"] * 50), y_pred=saved(["a"] * 100))
+    data = bytearray(path.read_bytes())
+    members = [i for i in range(len(data) - 4) if data[i : i + 4] == b"PK\1\2"]
+    for place, change in ((members[0] + 8, 1), (members[0] + 10, 99), (60, data[60] ^ 255)):
+        changed = bytearray(data)
+        changed[place] = change  # encrypted, by an unknown method, flipped
+        path.write_bytes(changed)
+        code, out, err = run("report", path)
+        assert (code, out) == (2, "")
+        assert re.fullmatch(r"jaxmetrics: [^\n]+ cannot be read: [^\n]+\n", err), err
+
+
+def test_no_probabilities_at_all(run: Run, tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", y_true=[0, 1], p=np.zeros((2, 0)))
+    code, _, err = run("report", tmp_path / "x.npz", "--prob", "p")
+    assert code == 2
+    assert "column 'p' holds 0 numbers per row" in err
+
+
+MEASURED = """if True:
+    import re, sys
+    from jaxmetrics.cli import main
+    try:
+        main()
+    finally:
+        peak = re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())
+        print(int(peak[1]) // 1024, file=sys.stderr)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="where memory is read")
+def test_bombs(tmp_path: Path) -> None:
+    """Few bytes that stand for many: long labels, a line without end, thousands of columns."""
+    long = np.array(["a", "b" * 7000])[np.arange(20_000) % 2]
+    wide = archive(tmp_path / "wide.npz", y_true=saved(long), y_pred=saved(long == "a"))
+    with gzip.open(tmp_path / "line.csv.gz", "wb", compresslevel=1) as file:
+        file.write(b"y_true,y_pred\n")
+        for _ in range(300):
+            file.write(b"a" * 10**6)
+    columns = [f"p{i}" for i in range(30_000)]
+    many = write(tmp_path / "many.csv", ",".join(["y_true", *columns]) + "\n")
+    for path, options, code, message in (
+        (wide, (), 0, ""),
+        (tmp_path / "line.csv.gz", (), 2, "a row has more than 64 MB"),
+        (many, ("--prob", "p"), 2, "30000 columns begin with 'p', more than the 4096 classes"),
+    ):
+        command = [sys.executable, "-c", MEASURED, "report", str(path), *options]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert result.returncode == code
+        *lines, memory = result.stderr.splitlines()
+        assert message in "".join(lines)
+        assert int(memory) < 700  # MB, of which 200 are those of the libraries
+
+
+def test_labels_of_thousands_of_digits_are_names(run: Run, tmp_path: Path) -> None:
+    long = "7" * 5000
+    path = write(tmp_path / "x.csv", f"y_true,y_pred\na,{long}\n{long},a\n")
+    assert matrix(run, path) == [[0, 1], [1, 0]]
+    counts = write(tmp_path / "c.csv", f"a,b\n{long},1\n2,3\n")
+    code, _, err = run("report", counts, "--counts")
+    assert code == 2
+    assert err.count("\n") == 1
+
+
+def test_nothing_but_a_newline(run: Run, tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", "\n")
+    for options in ((), ("--counts",)):
+        code, out, err = run("report", path, *options)
+        assert (code, out) == (2, "")
+        assert re.fullmatch(r"jaxmetrics: [^\n]+\n", err), err
+
+
+def test_file_names_that_are_not_text(run: Run, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    for suffix in (".csv", ".parquet", ".npz", ".arrow"):
+        data = save(FRAME, tmp_path / f"x{suffix}").read_bytes()
+        name = os.fsdecode(os.fsencode(tmp_path) + b"/\xff\x1b[31m" + suffix.encode())
+        Path(name).write_bytes(data)
+        assert matrix(run, name) == COUNTS
+        code, _, err = run("report", f"{name}.csv")
+        assert code == 2
+        assert r"\xff\x1b" in err
+        assert "\x1b" not in err
+    for command in (("report", name), ("compare", name, name)):
+        assert run(*command, "--html", page)[0] == 0
+        assert r"\xff" in page.read_text(encoding="utf-8")
+
+
+def test_loops_of_links(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").symlink_to(tmp_path / "b.csv")
+    (tmp_path / "b.csv").symlink_to(tmp_path / "a.csv")
+    code, out, err = run("report", tmp_path / "a.csv", "--json", tmp_path / "a.json")
+    assert (code, out) == (2, "")
+    assert "Too many levels of symbolic links" in err
+
+
+def test_names_do_not_control_the_terminal(run: Run, tmp_path: Path) -> None:
+    red = "\x1b[31m"
+    path = write(tmp_path / "x.csv", f"y_true,{red},{red}\na,b,c\n{red},b,c\n")
+    for options in (("--pred", red), ("--pred", "none"), ("--true", red, "--pred", "y_true")):
+        code, out, err = run("report", path, *options)
+        assert (code, out) == (2, "")
+        assert "\x1b" not in err
+    good = write(tmp_path / "y.csv", f"y_true,y_pred\na,{red}\n{red},a\n")
+    others = ("compare", good, good), ("leaderboard", good, good)
+    for command in (("report", good), *others):
+        assert "\x1b" not in run(*command)[1]
+
+
+def test_standard_output_that_is_closed(tmp_path: Path) -> None:
+    path = save(FRAME, tmp_path / "x.csv")
+    out = tmp_path / "out.json"
+    command = 'exec "$@" >&-'
+    arguments = ["sh", "-c", command, "sh", *PROGRAM, "report", str(path), "--output", str(out)]
+    result = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    assert result.stderr == ""
+    assert json.loads(out.read_text())["confusion_matrix"] == COUNTS
+    # Who reads leaves before anything is written.
+    reader, writer = os.pipe()
+    os.close(reader)
+    gone = subprocess.run(
+        [*PROGRAM, "report", str(path)], stdout=writer, stderr=subprocess.PIPE, text=True
+    )
+    os.close(writer)
+    assert (gone.returncode, gone.stderr) == (1, "")
+
+
+def test_memory_that_runs_out_is_one_line(tmp_path: Path) -> None:
+    y = np.arange(3000)
+    np.savez(tmp_path / "x.npz", y_true=y, y_pred=y[::-1])
+    program = (
+        "import resource; from jaxmetrics.cli import main, _commands, _counted_files;"
+        "_counted_files.Counted.table = lambda *_: bytes(2**60);"
+        "main()"
+    )
+    command = [sys.executable, "-c", program, "report", str(tmp_path / "x.npz")]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == "jaxmetrics: there is not enough memory\n"
+
+
+def test_warnings_are_lines(run: Run, tmp_path: Path) -> None:
+    frame = pl.concat([FRAME] * 4).with_columns(patient=pl.Series([*range(5)] * 4))
+    code, out, err = run("report", save(frame, tmp_path / "x.csv"), "--cluster", "patient")
+    assert code == 0
+    assert out.startswith("20 examples in 5 clusters")
+    assert "5 clusters are few" in err
+    assert all(line.startswith("jaxmetrics: warning: ") for line in err.splitlines())
+
+
+def test_version(run: Run) -> None:
+    assert run("--version") == (0, f"jaxmetrics {jm.__version__}\n", "")

@@ -1,0 +1,251 @@
+"""Files that appear whole or not at all, and what damaged or strange states do."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import jaxmetrics as jm
+from jaxmetrics._files import replaced_file
+
+EVALUATOR = jm.evaluator(
+    jm.count_metrics({"accuracy": jm.accuracy}, num_classes=2),
+    jm.mean_of("loss"),
+    jm.poisson_bootstrap(jm.mean_of("other"), num_samples=2),
+)
+BATCH: dict[str, Any] = {
+    "y_true": np.array([0, 1, 1]),
+    "y_pred": np.array([0, 1, 0]),
+    "loss": np.array([0.1, 0.2, 2.1]),
+    "other": np.array([1.0, 2.0, 4.0]),
+    "unit": np.arange(3),
+}
+
+
+def state_of_batch() -> jm.EvaluatorState:
+    return EVALUATOR.update(EVALUATOR.init(), **BATCH)
+
+
+@pytest.mark.quick
+def test_threads_that_write_one_file(tmp_path: Path) -> None:
+    """Each reads a whole file while others replace it, and none finds its own gone."""
+    target, failures = tmp_path / "x", []
+
+    def write_and_read(letter: bytes) -> None:
+        for _ in range(50):
+            try:
+                with replaced_file(target) as file:
+                    file.write(letter * 1000)
+                    file.write(letter * 1000)
+                content = target.read_bytes()
+                assert len(content) == 2000
+                assert len(set(content)) == 1
+            except Exception as error:
+                failures.append(error)
+
+    threads = [threading.Thread(target=write_and_read, args=(x,)) for x in (b"a", b"b", b"c", b"d")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+@pytest.mark.quick
+def test_what_fails_leaves_nothing(tmp_path: Path) -> None:
+    target = tmp_path / "x"
+    target.write_text("old")
+
+    def write(error: BaseException) -> None:
+        with replaced_file(target) as file:
+            file.write(b"new")
+            raise error
+
+    for error in (ValueError(), KeyboardInterrupt(), SystemExit()):
+        with pytest.raises(type(error)):
+            write(error)
+    assert target.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+    with pytest.raises(FileNotFoundError), replaced_file(tmp_path / "none" / "x"):
+        pass
+
+
+@pytest.mark.quick
+@pytest.mark.skipif(os.name == "nt", reason="modes, links and pipes of POSIX")
+def test_modes_links_and_pipes(tmp_path: Path) -> None:
+    ordinary, target = tmp_path / "ordinary", tmp_path / "x"
+    ordinary.touch()
+    with replaced_file(target) as file:
+        file.write(b"1")
+    assert target.stat().st_mode == ordinary.stat().st_mode
+    target.chmod(0o600)
+    link = tmp_path / "link"
+    link.symlink_to("x")
+    with replaced_file(link) as file:
+        file.write(b"2")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"2"
+    assert target.stat().st_mode & 0o777 == 0o600
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    jm.save_state(pipe, state_of_batch())
+    reader.join()
+    (tmp_path / "y.npz").write_bytes(read[0])
+    assert_equal(jm.load_state(tmp_path / "y.npz"), state_of_batch())
+    assert pipe.is_fifo()
+    with replaced_file("/dev/null") as file:
+        file.write(b"3")
+    assert Path("/dev/null").is_char_device()
+    link.unlink()
+    link.symlink_to("link")
+    with pytest.raises(OSError, match="symbolic links"), replaced_file(link):
+        pass
+
+
+@pytest.mark.quick
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_signal_leaves_no_file(name: str, tmp_path: Path) -> None:
+    """Sent to the command line while it waits for its input, with its output open."""
+    number = getattr(signal, name)
+    program = (
+        "import signal, sys, time; from pathlib import Path; from jaxmetrics import cli;"
+        "from jaxmetrics._files import replaced_file\n"
+        "def wait():\n"
+        "    with replaced_file(sys.argv[1]):\n"
+        "        print('open', flush=True); time.sleep(60)\n"
+        "cli.app = lambda arguments: wait()\n"
+        "cli.main()"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path / "x")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert len(list(tmp_path.iterdir())) == 1
+        process.send_signal(number)
+        assert process.wait(20) == 128 + number
+    assert list(tmp_path.iterdir()) == []
+
+
+def assert_equal(a: Any, b: Any) -> None:
+    jax.tree.map(np.testing.assert_array_equal, a, b)
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> dict[str, np.ndarray]:
+    jm.save_state(tmp_path / "good.npz", state_of_batch())
+    with np.load(tmp_path / "good.npz") as npz:
+        return dict(npz)
+
+
+def described(saved: dict[str, np.ndarray], **options: Any) -> dict[str, np.ndarray]:
+    """Change options of the statistics in a file."""
+    descriptions = json.loads(str(saved["statistics"]))
+    for description in descriptions:
+        changed = {k: v for k, v in options.items() if k in description["options"]}
+        description["options"] |= changed
+    return {"statistics": np.asarray(json.dumps(descriptions))}
+
+
+CHANGES: list[Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]] = [
+    lambda saved: {"0/sums": np.array([["a", "b"]] * 2)},
+    lambda saved: {"0/sums": np.zeros((2, 2, 2), "datetime64[s]")},
+    lambda saved: {"0/counts": saved["0/counts"].astype(np.int64) - 5},
+    lambda saved: {"0/counts": saved["0/counts"][:, :1]},
+    lambda saved: {"0/sums": saved["0/sums"].astype(complex)},
+    lambda saved: {"0/sums": saved["0/sums"].astype(np.float16)},
+    lambda saved: {"1/sums": saved["1/sums"][..., :2]},
+    lambda saved: {"examples": np.zeros(3, np.uint32)},
+    lambda saved: {"examples": np.array(["1", "2"])},
+    lambda saved: {"version": np.asarray("two")},
+    lambda saved: {"version": np.arange(3)},
+    lambda saved: {"statistics": np.asarray("[" * 100_000)},
+    lambda saved: {"statistics": np.asarray(7)},
+    lambda saved: {"statistics": np.asarray('[{"kind": "\x1b[31m"}]')},
+    lambda saved: {"statistics": np.asarray('["\x1b[31m"]')},
+    lambda saved: described(saved, num_classes="2"),
+    lambda saved: described(saved, num_classes=-2),
+    lambda saved: described(saved, num_classes=10**30),
+    lambda saved: described(saved, name=5),
+    lambda saved: described(saved, statistic="x"),
+    lambda saved: {"statistics": np.asarray(str(saved["statistics"]).replace("name", "colour"))},
+]
+
+
+@pytest.mark.parametrize("number", range(len(CHANGES)))
+def test_states_of_other_contents(
+    number: int, saved: dict[str, np.ndarray], tmp_path: Path
+) -> None:
+    arrays: dict[str, Any] = saved | CHANGES[number](saved)
+    np.savez(tmp_path / "x.npz", **arrays)
+    with pytest.raises(ValueError, match=r"x\.npz: no state of an evaluator\.$"):
+        jm.load_state(tmp_path / "x.npz")
+
+
+def test_damaged_states(saved: dict[str, np.ndarray], tmp_path: Path) -> None:
+    """Cut anywhere, a byte flipped, encrypted, packed, with a header that promises too much."""
+    good, path = (tmp_path / "good.npz").read_bytes(), tmp_path / "x.npz"
+    rng = np.random.default_rng(0)
+    damaged = [good[:end] for end in rng.integers(0, len(good), 60)]
+    for place in rng.integers(0, len(good), 400):
+        bytes_ = bytearray(good)
+        bytes_[place] ^= 1 << rng.integers(8)
+        damaged.append(bytes(bytes_))
+    damaged.append(good.replace(b"'shape': (2, 2)", b"'shape': (99999999999999999999, 2)"))
+    damaged.append(good.replace(b"'shape': (2, 2)", b"'shape': (True,)"))
+    for content in damaged:
+        path.write_bytes(content)
+        message = f"{path}: "
+        try:
+            state = jm.load_state(path)
+        except ValueError as error:
+            message = str(error)
+        else:  # the bit stands where nobody reads it
+            assert_equal(state.totals, state_of_batch().totals)
+        assert message.startswith(f"{path}: ")
+        assert message.isprintable()
+    np.savez_compressed(path, **saved)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no state of an evaluator"):
+        jm.load_state(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("version.npy", b"")
+    with pytest.raises(ValueError, match="no state of an evaluator"):
+        jm.load_state(path)
+
+
+def test_sums_in_double_precision_are_not_cut(float64: None, tmp_path: Path) -> None:
+    path, state = tmp_path / "x.npz", state_of_batch()
+    jm.save_state(path, state)
+    assert_equal(jm.load_state(path), state)
+    jax.config.update("jax_enable_x64", False)
+    with pytest.raises(ValueError, match=r'double precision.*update\("jax_enable_x64", True\)'):
+        jm.load_state(path)
+
+
+def test_control_characters_of_names_are_escaped(tmp_path: Path) -> None:
+    evaluator = jm.evaluator(jm.mean_of("\x1b[31mred"))
+    jm.save_state(tmp_path / "x.npz", evaluator.init())
+    state = jm.load_state(tmp_path / "x.npz")
+    for call in (
+        lambda: jm.Report.from_state(state),
+        lambda: EVALUATOR.compute(state),
+        lambda: EVALUATOR.merge(state_of_batch(), state),
+    ):
+        with pytest.raises(ValueError, match="x1b") as caught:
+            call()
+        assert str(caught.value).isprintable()

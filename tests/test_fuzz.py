@@ -1,0 +1,211 @@
+"""Hostile arguments of every function that computes on the host.
+
+The answer is a result, or a ValueError or TypeError that this package raises itself, whose message
+thus names the argument; never another exception, nor a warning of NumPy's. What only looks
+different (a list, a Series, another byte order) gives the same result. `FUZZ_CASES=2000` runs more.
+"""
+
+import linecache
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import jaxmetrics as jm
+from tests.cases import ROWS, Row
+
+# Those that take arrays of the host, which nothing is compiled for, and answer at once.
+FUZZED = {name: row for name, row in ROWS.items() if row.host and not row.draws}
+for compute_themselves in ("beta_avg_pdf", "cohen_kappa costs", "expected_cost"):
+    del FUZZED[compute_themselves]
+PACKAGE = str(Path(jm.__file__).parent)
+CASES = int(os.environ.get("FUZZ_CASES", "300"))
+
+
+class ArrayLike:
+    """What only `__array__` makes an array of."""
+
+    def __init__(self, x: np.ndarray) -> None:
+        self.x = x
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return self.x.astype(dtype) if dtype else self.x
+
+
+class Pandas(ArrayLike):
+    """As a Series has it: an index by labels, `to_numpy`, `values`."""
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.x)
+
+    def __getitem__(self, key: Any) -> Any:
+        raise KeyError(key)
+
+    def to_numpy(self) -> np.ndarray:
+        return self.x
+
+
+def unwritable(x: np.ndarray) -> np.ndarray:
+    x = x.copy()
+    x.flags.writeable = False
+    return x
+
+
+# Other forms of the same array, which give the same result.
+FORMS: dict[str, Callable[[np.ndarray], Any]] = {
+    "list": lambda x: x.tolist(),
+    "list of arrays": lambda x: list(x) if x.ndim > 1 else x,
+    "byte order": lambda x: x.astype(x.dtype.newbyteorder()),
+    "negative strides": lambda x: np.flip(np.flip(x).copy()),
+    "read-only": unwritable,
+    "column-major": lambda x: np.asfortranarray(x),
+    "array-like": ArrayLike,
+    "Series": lambda x: Pandas(x) if x.ndim == 1 else x,
+    "masked array without a mask": np.ma.array,
+}
+DTYPES = ["?", "i1", "u1", "i4", "u8", "f2", "f4", "f8", "c16", "O", "U8", "S8", "M8[s]"]
+VALUES: list[Any] = [
+    np.nan,
+    np.inf,
+    -np.inf,
+    -1,
+    -100,
+    0,
+    1,
+    3,
+    255,
+    2**31,
+    2**40,
+    -(2**63),
+    2**63 - 1,
+]
+VALUES += [2**64, 1e-320, 1e300, 0.5, None, "a", "\x1b[31m", b"b", 1j, (1, 2)]
+
+
+def put(x: np.ndarray, place: int, value: Any) -> Any:
+    objects = x.astype(object)
+    objects.reshape(-1)[place % x.size : place % x.size + 1] = [value]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        with np.errstate(all="ignore"):
+            return np.array(objects.tolist())
+    return objects.tolist()
+
+
+def cast(x: np.ndarray, dtype: str) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        return x.astype(dtype)
+
+
+# Other arrays, by a drawn number.
+CHANGES: dict[str, Callable[[np.ndarray, int], Any]] = {
+    "value": lambda x, n: put(x, n // len(VALUES), VALUES[n % len(VALUES)]),
+    "dtype": lambda x, n: cast(x, DTYPES[n % len(DTYPES)]) if x.dtype.kind in "biuf" else x,
+    "column": lambda x, n: x[..., None],
+    "row": lambda x, n: x[None],
+    "number": lambda x, n: x.reshape(-1)[n % x.size],
+    "0-d": lambda x, n: np.asarray(x.reshape(-1)[n % x.size]),
+    "empty": lambda x, n: x[..., :0],
+    "no rows": lambda x, n: x[:0],
+    "shorter": lambda x, n: x[..., :-1],
+    "fewer rows": lambda x, n: x[:-1],
+    "constant": lambda x, n: np.full_like(x, x.reshape(-1)[n % x.size]),
+    "one class": lambda x, n: np.zeros_like(x),
+    "negative": lambda x, n: -x if x.dtype.kind in "if" else x,
+    "flattened": lambda x, n: x.ravel(),
+    "transposed": lambda x, n: x.T,
+    "ragged": lambda x, n: [*x.tolist(), [1, [2]]],
+    "masked": lambda x, n: np.ma.array(x, mask=np.arange(x.size).reshape(x.shape) == n % x.size),
+    "none": lambda x, n: None,
+    "text": lambda x, n: "abc",
+    "dict": lambda x, n: {"a": x},
+    "set": lambda x, n: {1, 2},
+    "object": lambda x, n: object(),
+    "type": lambda x, n: int,
+    "function": lambda x, n: len,
+}
+
+
+def options_of(row: Row, n: int) -> dict[int | str, Any]:
+    if not row.options:
+        return {}
+    rng = np.random.default_rng(n)
+    arrays = {
+        "where": rng.random(row_length(row)) < 0.8,
+        "sample_weight": rng.integers(0, 3, row_length(row)) / 2,
+    }
+    return {name: arrays[name] for name in row.options if name in arrays and rng.random() < 0.5}
+
+
+def row_length(row: Row) -> int:
+    return int(row.ordinary[0].shape[row.examples[0]])
+
+
+def expected_error(error: Exception) -> bool:
+    """Tell whether this package has raised the exception in a statement of its own."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    assert trace is not None
+    file, line = (
+        trace.tb_frame.f_code.co_filename,
+        linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno),
+    )
+    if isinstance(error, UserWarning):
+        return file.startswith(PACKAGE) and "warn" in line
+    is_ours = file.startswith(PACKAGE) and line.lstrip().startswith("raise ")
+    return is_ours and isinstance(error, ValueError | TypeError) and bool(str(error))
+
+
+def called(row: Row, arrays: list[Any], options: dict[str, Any]) -> Any:
+    try:
+        return row.call(*arrays, **options)
+    except Exception as error:
+        if not expected_error(error):
+            raise
+        return None
+
+
+def hostile(choose: Callable[[int], int]) -> tuple[str, Row, list[Any], dict[str, Any]]:
+    """Choose a function and change some of its arguments, by numbers below those given."""
+    name = sorted(FUZZED)[choose(len(FUZZED))]
+    row = FUZZED[name]
+    arguments: dict[int | str, Any] = dict(enumerate(row.ordinary))
+    arguments.update(options_of(row, choose(16)))
+    for _ in range(1 + choose(3)):
+        place = list(arguments)[choose(len(arguments))]
+        change = CHANGES[sorted(CHANGES)[choose(len(CHANGES))]]
+        number = choose(10_000)
+        x = arguments[place]
+        if isinstance(x, np.ndarray) and x.ndim and x.size:
+            arguments[place] = change(x, number)
+    options = {name: x for name, x in arguments.items() if isinstance(name, str)}
+    return name, row, [arguments[i] for i in range(len(row.ordinary))], options
+
+
+@settings(max_examples=CASES, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_hostile_arguments(data: st.DataObject) -> None:
+    _, row, arrays, options = hostile(lambda size: data.draw(st.integers(0, size - 1)))
+    called(row, arrays, options)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("form", FORMS)
+def test_other_forms_of_the_same_arrays(form: str) -> None:
+    for name, row in FUZZED.items():
+        arrays = [FORMS[form](x) for x in row.ordinary]
+        expected, found = row.call(*row.ordinary), row.call(*arrays)
+        for x, y in zip(jax.tree.leaves(expected), jax.tree.leaves(found), strict=True):
+            if isinstance(x, str | None):
+                assert x == y
+            else:
+                np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12, err_msg=name)

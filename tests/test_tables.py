@@ -1,0 +1,544 @@
+"""Tables of every engine, against a loop over their rows in plain Python."""
+
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Callable
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import dask.dataframe as dd
+import duckdb
+import ibis
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import jaxmetrics as jm
+from jaxmetrics import _engines, tables
+
+# What narwhals and PySpark announce.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Dask support is moving:FutureWarning"),
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support:FutureWarning"),
+]
+
+Columns = dict[str, Any]  # lists or arrays by name
+
+
+@cache
+def spark_session() -> Any:
+    if shutil.which("java") is None:
+        pytest.skip("PySpark needs Java, and there is no java on the path")
+    sql = pytest.importorskip("pyspark.sql", reason="pip install pyspark: it is too large for CI")
+    options = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+    return sql.SparkSession.builder.master("local[2]").config(map=options).getOrCreate()
+
+
+def of_arrow(columns: Columns) -> pa.Table:
+    return pa.table({name: pa.array(values) for name, values in columns.items()})
+
+
+def of_nullable(columns: Columns) -> pd.DataFrame:
+    with np.errstate(invalid="ignore"):  # of floats that are no integers
+        return pd.DataFrame(columns).convert_dtypes()
+
+
+def of_dask(columns: Columns) -> Any:
+    return dd.from_pandas(of_nullable(columns), npartitions=3, sort=False)
+
+
+def of_spark(columns: Columns) -> Any:
+    table = of_arrow(columns)
+    types = {"int64": "bigint", "double": "double", "float": "float", "bool": "boolean"}
+    schema = [f"{name} {types.get(str(table[name].type), 'string')}" for name in columns]
+    rows = list(zip(*table.to_pydict().values(), strict=True))
+    return spark_session().createDataFrame(rows, ", ".join(schema)).repartition(2)
+
+
+ENGINES: dict[str, Callable[[Columns], Any]] = {
+    "polars": lambda columns: pl.DataFrame(columns, strict=False),
+    "polars lazy": lambda columns: pl.LazyFrame(columns, strict=False),
+    "pandas": pd.DataFrame,
+    "pandas nullable": of_nullable,
+    "pandas arrow": lambda columns: of_arrow(columns).to_pandas(types_mapper=pd.ArrowDtype),
+    "pyarrow": of_arrow,
+    "duckdb": lambda columns: duckdb.from_arrow(of_arrow(columns)),
+    "ibis": lambda columns: ibis.memtable(of_arrow(columns)),
+    "dask": of_dask,
+    "pyspark": of_spark,
+}
+NAN = float("nan")
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> Callable[[Columns], Any]:
+    if request.param == "pyspark":
+        spark_session()
+    return ENGINES[request.param]
+
+
+def is_missing(label: Any) -> bool:
+    return label is None or label != label or (not isinstance(label, str) and label < 0)
+
+
+def by_hand(columns: Columns, *roles: str, weight: str = "") -> tuple[np.ndarray, list[str], Any]:
+    """Count rows one by one, in fractions."""
+    labels = {x for role in roles for x in columns[role] if not is_missing(x)}
+    classes = sorted(labels)
+    has_integers = not weight or all(isinstance(x, int) for x in columns[weight])
+    cells: dict[Any, Fraction] = defaultdict(Fraction)
+    ignored = Fraction()
+    for i in range(len(columns[roles[0]])):
+        row = [columns[role][i] for role in roles]
+        amount = Fraction(columns[weight][i]) if weight else Fraction(1)
+        if any(map(is_missing, row)):
+            ignored += amount
+        else:
+            cells[tuple(map(classes.index, row))] += amount
+    kind: Any = int if has_integers else float
+    counts = np.zeros((len(classes),) * len(roles), np.int64 if has_integers else np.float64)
+    for place, total in cells.items():
+        counts[place] = kind(total)
+    whole = [int(x) if isinstance(x, float) else x for x in classes]
+    return counts, list(map(str, whole)), kind(ignored)
+
+
+def same(result: jm.TableCounts, counts: Any, names: Any, ignored: Any) -> None:
+    """The same bits, of the same dtype."""
+    assert result.counts.dtype == counts.dtype
+    np.testing.assert_array_equal(result.counts, counts)
+    assert result.class_names == tuple(names)
+    assert result.num_ignored == ignored
+    assert type(result.num_ignored) is type(ignored)
+
+
+TABLES: dict[str, Columns] = {
+    "strings": {
+        "y_true": ["b", "a", None, "b", "a", "c", "b"],
+        "y_pred": ["a", "a", "b", "b", "c", None, "a"],
+    },
+    "integers": {"y_true": [30, 4, -1, 30, 30, 4], "y_pred": [4, 4, 30, 30, 4, -100]},
+    "integers and nulls": {"y_true": [3, 1, None, 3, 1], "y_pred": [1, 1, 3, 3, None]},
+    "bools": {"y_true": [True, False, None, True], "y_pred": [True, True, True, False]},
+    "floats": {"y_true": [3.0, 1.0, NAN, 3.0, None], "y_pred": [1.0, -0.0, 3.0, -1.0, 0.0]},
+    "weights": {
+        "y_true": ["x", "y", "x", "x", None, "y"],
+        "y_pred": ["x", "x", "x", "x", "x", "y"],
+        "weight": [0.1, 0.2, 1e-9, 1e-20, 0.3, 0.0],
+    },
+    "counts": {
+        "y_true": [0, 0, 1, 1, -1, 2],
+        "y_pred": [0, 1, 0, 1, 1, 2],
+        "weight": [2**61 + 1, 2**53 + 1, 7, 2**62, 9, 0],
+    },
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_every_engine_counts_as_a_loop_does(kind: str, engine: Callable[[Columns], Any]) -> None:
+    columns = TABLES[kind]
+    weight = "weight" if "weight" in columns else ""
+    result = jm.confusion_matrix_of(engine(columns), sample_weight=weight or None)
+    same(result, *by_hand(columns, "y_true", "y_pred", weight=weight))
+
+
+_LABELS = (
+    st.sampled_from(["a", "b", "ä", "", None]),
+    st.sampled_from([0, 1, 7, 10, -1, -100]),
+    st.sampled_from([0.0, 2.0, -3.0, NAN]),
+    st.booleans(),
+)
+_WEIGHTS = (
+    st.just(1),
+    st.integers(0, 2**60),
+    st.floats(1e-6, 1e6) | st.sampled_from([0.0, 0.1, 1 / 3]),
+    st.floats(1e-280, 1e-275),
+    st.floats(1e290, 1e300),
+)
+_ROWS = st.tuples(st.sampled_from(_LABELS), st.sampled_from(_WEIGHTS)).flatmap(
+    lambda of: st.lists(st.tuples(of[0], of[0], of[0], of[1]), min_size=1, max_size=7)
+)
+
+
+@pytest.mark.parametrize("name", ["polars lazy", "pandas", "pyarrow", "duckdb"])
+@given(rows=_ROWS)
+def test_any_small_table(name: str, rows: list[Any]) -> None:
+    roles = ("y_true", "y_pred_a", "y_pred_b")
+    columns = dict(zip((*roles, "n"), map(list, zip(*rows, strict=True)), strict=True))
+    assume(not all(is_missing(x) for role in roles for x in columns[role]))
+    table = ENGINES[name](columns)
+    result = jm.paired_confusion_matrix_of(table, sample_weight="n")
+    same(result, *by_hand(columns, *roles, weight="n"))
+    same(jm.paired_confusion_matrix_of(table), *by_hand(columns, *roles))
+
+
+def test_wild_weights_give_the_same_bits_everywhere() -> None:
+    """What is cut off lies 2^-93 below the greatest weight."""
+    rng = np.random.default_rng(0)
+    weights = rng.random(3000) * 10.0 ** rng.integers(-60, 30, 3000)
+    columns = {"y_true": rng.integers(0, 3, 3000).tolist(), "n": weights.tolist()}
+    exact, _, _ = by_hand(columns, "y_true", "y_true", weight="n")
+    results = [
+        jm.confusion_matrix_of(make(columns), y_pred="y_true", sample_weight="n").counts
+        for name, make in ENGINES.items()
+        if name != "pyspark"
+    ]
+    for counts in results:
+        assert counts.tobytes() == results[0].tobytes()
+    shuffled = pl.DataFrame(columns).sample(fraction=1, shuffle=True, seed=0)
+    again = jm.confusion_matrix_of(shuffled, y_pred="y_true", sample_weight="n").counts
+    assert again.tobytes() == results[0].tobytes()
+    np.testing.assert_allclose(again, exact, rtol=2**-52, atol=3000 * 2.0**-93 * weights.max())
+
+
+def test_what_is_fetched_are_cells(
+    engine: Callable[[Columns], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A row for each of the four that occur, and one with the greatest weight."""
+    fetched = list[int]()
+    collect = nw.LazyFrame.collect
+
+    def noted(self: Any, *args: Any, **options: Any) -> Any:
+        frame = collect(self, *args, **options)
+        fetched.append(len(frame))
+        return frame
+
+    monkeypatch.setattr(nw.LazyFrame, "collect", noted)
+    columns: Columns = {"y_true": [0, 1, 0, 1] * 50, "y_pred": [0, 1, 1, 0] * 50}
+    columns["weight"] = [0.5] * 200
+    counts = jm.confusion_matrix_of(engine(columns), sample_weight="weight").counts
+    assert counts.tolist() == [[25, 25], [25, 25]]
+    assert fetched == [1, 4]
+
+
+INTEGERS: dict[str, Callable[[], Any]] = {
+    "pandas, categories": lambda: pd.DataFrame(_TENS).astype("category"),
+    "pandas, objects": lambda: pd.DataFrame(_TENS, dtype=object),
+    "decimals": lambda: duckdb.sql(
+        "from (values (10.0, 10), (2, 2), (10, null)) _(y_true, y_pred)"
+    ),
+    "int8": lambda: pl.DataFrame(_TENS).cast(pl.Int8),
+    "float32": lambda: pl.LazyFrame(_TENS).cast(pl.Float32),
+    "narwhals": lambda: nw.from_native(pl.DataFrame(_TENS)),
+}
+_TENS: Columns = {"y_true": [10, 2, 10], "y_pred": [10, 2, None]}
+
+
+@pytest.mark.parametrize("kind", INTEGERS)
+def test_integers_by_any_other_name(kind: str) -> None:
+    same(jm.confusion_matrix_of(INTEGERS[kind]()), np.eye(2, dtype=np.int64), ["2", "10"], 1)
+
+
+CATEGORIES: dict[str, Callable[[], Any]] = {
+    "pandas": lambda: pd.DataFrame(_LETTERS, dtype="category"),
+    "Categorical": lambda: pl.DataFrame(_LETTERS).cast(pl.Categorical),
+    "Enum": lambda: pl.LazyFrame(_LETTERS).cast(pl.Enum(["c", "b", "a"])),
+    "pyarrow": lambda: pa.table({k: pa.array(v).dictionary_encode() for k, v in _LETTERS.items()}),
+    "duckdb": lambda: duckdb.sql(
+        "select unnest(['b', 'a'])::enum('c', 'b', 'a') as y_true, 'b' as y_pred"
+    ),
+}
+_LETTERS: Columns = {"y_true": ["b", "a"], "y_pred": ["b", "b"]}
+
+
+@pytest.mark.parametrize("kind", CATEGORIES)
+def test_categories_are_what_they_name(kind: str) -> None:
+    """Sorted, and only those that occur."""
+    result = jm.confusion_matrix_of(CATEGORIES[kind]())
+    same(result, np.array([[0, 1], [0, 1]]), ["a", "b"], 0)
+
+
+def test_sums_of_counts_that_an_engine_has_made() -> None:
+    """DuckDB adds integers up to HUGEINT."""
+    rows = "(0, 1, 2), (0, 1, 4611686018427387000), (1, 1, 5)"
+    relation = duckdb.sql(
+        f"select y_true, y_pred, sum(n) as n from (values {rows}) _(y_true, y_pred, n) group by all"
+    )
+    counts = jm.confusion_matrix_of(relation, sample_weight="n").counts
+    assert counts.tolist() == [[0, 4611686018427387002], [0, 5]]
+    assert counts.dtype == np.int64
+
+
+def test_weights_are_rows() -> None:
+    """Weight 2 is the row written twice, weight 0 the row left out, whatever score it has."""
+    table = pl.DataFrame({"y_true": [0, 1, 1], "y_score": [0.2, 0.7, NAN], "n": [2, 3, 0]})
+    written = pl.DataFrame({"y_true": [0, 0, 1, 1, 1], "y_score": [0.2, 0.2, 0.7, 0.7, 0.7]})
+    scale: Any = "probability"
+    weighted = jm.score_histogram_of(table, scale=scale, sample_weight="n").counts
+    np.testing.assert_array_equal(weighted, jm.score_histogram_of(written, scale=scale).counts)
+
+
+def test_labels_name_the_classes_and_their_order(engine: Callable[[Columns], Any]) -> None:
+    columns: Columns = {"y_true": ["b", "a", None], "y_pred": ["a", "a", "b"]}
+    result = jm.confusion_matrix_of(engine(columns), labels=["c", "b", "a"])
+    same(result, np.array([[0, 0, 0], [0, 0, 1], [0, 0, 1]]), ["c", "b", "a"], 1)
+    signs: Columns = {"y_true": [-1, 1, -100], "y_pred": [1, 1, 1]}
+    result = jm.confusion_matrix_of(engine(signs), labels=[-1, 1])
+    same(result, np.array([[0, 1], [0, 1]]), ["-1", "1"], 1)
+    empty = jm.confusion_matrix_of(engine({"y_true": [], "y_pred": []}), labels=["a", "b"])
+    same(empty, np.zeros((2, 2), np.int64), ["a", "b"], 0)
+    nowhere = engine({"y_true": ["a"], "y_pred": ["a"], "site": ["x"], "number": [-1]})
+    grouped = jm.confusion_matrix_of(nowhere, groups="number", clusters="site")
+    same(grouped, np.zeros((0, 1, 1, 1), np.int64), ["a"], 1)
+
+
+def test_columns_may_be_swapped_or_the_same(engine: Callable[[Columns], Any]) -> None:
+    table = engine({"y_true": [1, 0, 1, 1], "y_pred": [1, 0, 1, 0]})
+    swapped = jm.confusion_matrix_of(table, y_true="y_pred", y_pred="y_true")
+    assert swapped.counts.tolist() == [[1, 1], [0, 2]]
+    same_one = jm.confusion_matrix_of(table, y_pred="y_true", groups="y_true")
+    assert same_one.counts.tolist() == [[[1, 0], [0, 0]], [[0, 0], [0, 3]]]
+
+
+def test_groups_and_clusters_are_axes(engine: Callable[[Columns], Any]) -> None:
+    columns: Columns = {
+        "y_true": [1, 0, 1, 1, 0],
+        "y_pred": [1, 0, 1, 0, 0],
+        "site": ["x", "y", None, "x", "x"],
+        "patient": [7, -5, -5, 40, 7],
+    }
+    table = engine(columns)
+    by_site = jm.confusion_matrix_of(table, groups="site")
+    assert by_site.group_names == ("x", "y")
+    assert by_site.counts.tolist() == [[[1, 0], [1, 1]], [[1, 0], [0, 0]]]
+    assert by_site.num_ignored == 1
+    by_patient = jm.confusion_matrix_of(table, clusters="patient")
+    assert by_patient.cluster_names == ("-5", "7", "40")
+    assert by_patient.counts.tolist() == [[[1, 0], [0, 1]], [[1, 0], [0, 1]], [[0, 0], [1, 0]]]
+    both = jm.confusion_matrix_of(table, groups="site", clusters="patient").counts
+    assert both.shape == (2, 3, 2, 2)
+    np.testing.assert_array_equal(both.sum(1), by_site.counts)
+
+
+def test_clusters_go_to_intervals() -> None:
+    rng = np.random.default_rng(0)
+    y_true, clusters = rng.integers(0, 2, 500), rng.integers(0, 25, 500)
+    y_pred = np.where(rng.random(500) < 0.8, y_true, 1 - y_true)
+    table = pl.DataFrame({"y_true": y_true, "y_pred": y_pred, "patient": clusters})
+    counts = jm.confusion_matrix_of(table, clusters="patient").counts
+    np.testing.assert_array_equal(counts, jm.confusion_matrix(y_true, y_pred, groups=clusters))
+    estimate = jm.likelihood_interval(jm.accuracy, counts, cluster_axis=-3)
+    assert estimate.low < (y_true == y_pred).mean() < estimate.high
+    assert jm.Report.from_counts(counts).num_clusters == 25
+
+
+# Scores: edges of bins and their neighbours, in float64 and float32, and the ends of the scales.
+
+
+def around(x: np.ndarray) -> np.ndarray:
+    narrow = x.astype(np.float32)
+    nearby = [np.nextafter(y, y.dtype.type(to)) for y in (x, narrow) for to in (-np.inf, np.inf)]
+    # Half-way to the next float32, where rounding to it goes up.
+    return np.concatenate([x, narrow, *nearby, x * (1 - 2.0**-25), x * (1 + 2.0**-24)])
+
+
+def nasty_scores(scale: str) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    few, drawn = np.arange(1, 200), rng.random(1000)
+    if scale == "probability":
+        steps = [few / 200, few * 2.0**-12, few * 2.0**-24, 2.0 ** -np.arange(1.0, 60)]
+        edges = around(np.concatenate(steps))
+        ends = [0, -0.0, 1, 1 + 1e-7, -1e-7, 5e-324]
+        return np.concatenate([edges, 1 - edges, drawn, 1 - 10 ** (-15 * drawn), ends])
+    if scale == "logit":
+        edges = around(rng.integers(-40 * 64, 40 * 64, 300) / 64)
+        return np.concatenate([edges, 40 * drawn - 20, [np.inf, -np.inf, 1e300, -0.0]])
+    edges = rng.integers(1, 2**12, 500) * 2.0 ** rng.integers(-160, 116, 500)
+    edges = np.concatenate([around(edges), 2.0 ** np.arange(-152.0, -120), [2.0**128 - 2.0**103]])
+    ends = [0, -0.0, np.inf, 3.5e38, 1e300, 5e-324, 1e-40, np.nextafter(2.0**128 - 2.0**103, 0)]
+    return np.concatenate([edges, -edges, ends, -np.array(ends)])
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast:RuntimeWarning")
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("scale", ["probability", "logit", "float"])
+def test_bins_are_those_of_the_host(
+    scale: Any, dtype: str, engine: Callable[[Columns], Any]
+) -> None:
+    with np.errstate(all="ignore"):
+        scores = nasty_scores(scale).astype(dtype)
+    y_true = np.arange(len(scores)) % 3 % 2
+    table = engine({"y_true": y_true, "y_score": scores})
+    for num_bins in (64, 4096, 65536):
+        host = jm.score_histogram(y_true, scores, scale=scale, num_bins=num_bins)
+        result = jm.score_histogram_of(table, scale=scale, num_bins=num_bins, threshold=0.25)
+        np.testing.assert_array_equal(result.counts.sum(-2), host)
+    thresholded = jm.confusion_matrix_at_thresholds(y_true, scores, [0.25])[0]
+    np.testing.assert_array_equal(result.counts.sum(-1), thresholded)
+
+
+# Mistakes.
+
+
+def frame(**columns: Any) -> pl.DataFrame:
+    return pl.DataFrame({"y_true": [0, 1], "y_pred": [1, 1]} | columns)
+
+
+MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "a list": ([[0, 1]], {}, r"table must be a data frame or relation, .*, got list\."),
+    "no such column": (
+        frame(),
+        {"y_pred": "pred"},
+        r"y_pred names .* 'pred', .* has 'y_true', 'y_pred'\.",
+    ),
+    "no such weight": (
+        frame(),
+        {"sample_weight": "n"},
+        r"sample_weight names the column 'n', which",
+    ),
+    "fractions": (frame(y_pred=[0.5, 1.0]), {}, r"y_pred .* Float64; .* score_histogram_of counts"),
+    "infinity": (frame(y_true=[1.0, np.inf]), {}, r"y_true names the column 'y_true' of Float64"),
+    "lists": (
+        frame(y_true=[[0], [1]]),
+        {},
+        r"'y_true' of List\(Int64\); labels and ids are strings",
+    ),
+    "two kinds": (
+        frame(y_true=["a", "b"]),
+        {},
+        r"y_true \('y_true'\), y_pred .* strings beside int",
+    ),
+    "no class": (
+        frame(y_true=[-1, -1], y_pred=[None, -1]),
+        {},
+        r"no class occurs in .* 'y_true': lab",
+    ),
+    "unknown label": (
+        frame(),
+        {"labels": [1, 2]},
+        r"'y_true', which holds 0, not among labels \[1, 2\]",
+    ),
+    "doubled label": (frame(), {"labels": [1, 0, 1]}, r"labels must name each class once"),
+    "negative weight": (
+        frame(n=[1, -1]),
+        {"sample_weight": "n"},
+        r"'n', of which 1 weights are neg",
+    ),
+    "NaN weight": (frame(n=[NAN, 1.0]), {"sample_weight": "n"}, r"'n', of which 1 weights are"),
+    "infinite weight": (
+        frame(n=[1.0, np.inf]),
+        {"sample_weight": "n"},
+        r"'n', of which 1 weights are",
+    ),
+    "null weight": (frame(n=[1, None]), {"sample_weight": "n"}, r"'n', of which 1 weights are"),
+    "words": (frame(n=["a", "b"]), {"sample_weight": "n"}, r"'n' of String; weights are numbers"),
+    "beyond int64": (
+        frame(y_true=[1, 1], n=[2**62] * 2),
+        {"sample_weight": "n"},
+        r"add up to 92233",
+    ),
+    "null cluster": (
+        frame(n=[1, None]),
+        {"clusters": "n"},
+        r"clusters names .* 'n', which holds nulls",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MISTAKES)
+def test_mistakes_say_what_to_do(kind: str) -> None:
+    table, options, message = MISTAKES[kind]
+    with pytest.raises((TypeError, ValueError), match=message):
+        jm.confusion_matrix_of(table, **options)
+
+
+def test_a_column_must_be_there_once() -> None:
+    relation = duckdb.sql("select 1 as y_true, 0 as y_pred, 1 as y_pred")
+    with pytest.raises(ValueError, match="'y_pred', which the table should have once"):
+        jm.confusion_matrix_of(relation)
+    columns = pd.DataFrame([[1, 0, 1]], columns=["y_true", "y_pred", "y_pred"])
+    with pytest.raises(ValueError, match="unique column names"):
+        jm.confusion_matrix_of(columns)
+
+
+MISTAKEN_SCORES: dict[str, tuple[Columns, dict[str, Any], str]] = {
+    "NaN": ({"y_score": [0.5, NAN]}, {}, r"'y_score', which holds NaN or null; filter"),
+    "null": ({"y_score": [0.5, None]}, {}, r"'y_score', which holds NaN or null; filter"),
+    "logits": (
+        {"y_score": [0.5, 1.5]},
+        {},
+        r"'y_score', which holds 1\.5, but probabilities lie in",
+    ),
+    "negative": ({"y_score": [-0.5, 0.5]}, {}, r"which holds -0\.5, but probabilities"),
+    "words": ({"y_score": ["a", "b"]}, {}, r"'y_score' of String; scores are real numbers"),
+    "strings": ({"y_true": ["no", "yes"]}, {}, r"holds 'no', 'yes'; truth is 0 or 1, or bool: lab"),
+    "signs": ({"y_true": [-1, 1]}, {}, r"holds -1, 1; truth is 0 or 1, or bool: labels="),
+    "three classes": ({"y_true": [0, 2]}, {}, r"holds 0, 2; truth is 0 or 1"),
+    "three labels": (
+        {},
+        {"labels": [0, 1, 2]},
+        r"labels must be \[negative, positive\], got \[0, 1, 2",
+    ),
+    "threshold": ({}, {"threshold": NAN}, r"threshold must be a number, got nan"),
+    "bins": ({}, {"num_bins": 100}, r"num_bins must be a power of two"),
+    "scale": (
+        {},
+        {"scale": "even"},
+        r"scale must be 'probability', 'logit' or 'float', got 'even'",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MISTAKEN_SCORES)
+def test_mistakes_with_scores_say_what_to_do(kind: str) -> None:
+    columns, options, message = MISTAKEN_SCORES[kind]
+    table = frame(**({"y_score": [0.5, 0.5]} | columns))
+    with pytest.raises((TypeError, ValueError), match=message):
+        jm.score_histogram_of(table, **({"scale": "probability"} | options))
+
+
+def test_values_of_rows_that_do_not_count_are_not_checked() -> None:
+    table = frame(y_true=[0, None], y_score=[0.5, NAN], n=[1.0, NAN], patient=["a", None])
+    counts = jm.score_histogram_of(
+        table, scale="probability", sample_weight="n", clusters="patient", threshold=0.5
+    )
+    assert counts.counts.shape == (1, 2, 2, 4096)
+    assert counts.counts.sum(-1).tolist() == [[[0, 1], [0, 0]]]
+
+
+def test_two_classes_may_have_names() -> None:
+    table = frame(y_true=["yes", "no"], y_score=[3, -3])
+    result = jm.score_histogram_of(table, scale="logit", labels=["no", "yes"], threshold=0)
+    assert result.counts.sum(-1).tolist() == [[1, 0], [0, 1]]
+    assert result.class_names == ("no", "yes")
+    assert jm.roc_auc_bounds(result.counts.sum(-2)).low > 1 - 1e-12
+    bools = jm.score_histogram_of(frame(y_true=[True, True], y_score=[1, 1]), scale="logit")
+    assert bools.class_names == ("False", "True")
+
+
+def test_more_cells_than_can_be_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_engines, "_MOST_CELLS", 3)
+    jm.confusion_matrix_of(frame(y_true=[0, 1] * 50, y_pred=[0, 1] * 50))
+    with pytest.raises(ValueError, match="'y_true', 'y_pred' have more than 3 combinations"):
+        jm.confusion_matrix_of(frame(y_true=range(5), y_pred=range(5)))
+    monkeypatch.setattr(tables, "_MOST_COUNTS", 8)
+    with pytest.raises(ValueError, match=r"counts of shape \(3, 3\) have more than 8 entries"):
+        jm.confusion_matrix_of(frame(), labels=[0, 1, 2])
+
+
+def test_an_engine_that_rounds_otherwise_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The least and the greatest score of each part lie in one bin, or it raises."""
+    monkeypatch.setattr(_engines, "_with_parts_of_bins", lambda frame, scores: (frame, []))
+    table = frame(y_true=[1, 1], y_score=[0.1, 0.9])
+    with pytest.raises(ArithmeticError, match="'y_score', which holds scores that the engine"):
+        jm.score_histogram_of(table, scale="probability")
+
+
+def test_without_narwhals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "narwhals.stable.v2", None)
+    with pytest.raises(ImportError, match=r"pip install 'jaxmetrics\[tables\]'"):
+        jm.confusion_matrix_of(frame())
+
+
+def test_import_loads_no_engine() -> None:
+    code = "import sys, jaxmetrics; print({'narwhals', 'polars', 'pandas'} & {*sys.modules})"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert process.stdout == "set()\n", process.stderr
