@@ -3,7 +3,7 @@
 import itertools
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import partial
@@ -221,12 +221,15 @@ def normalized_mutual_information(c: np.ndarray) -> float:
     with localcontext() as context:
         context.prec = 50
         x = [[Decimal(v) for v in row] for row in c.tolist()]
-        t, q = [sum(row) for row in x], [sum(column) for column in zip(*x, strict=True)]
-        n = sum(t)
-        entropies = [-sum(v / n * (v / n).ln() for v in sums if v) for sums in (t, q)]
-        joint = -sum(v / n * (v / n).ln() for row in x for v in row if v)
-        mean = sum(entropies) / 2
-        return float((sum(entropies) - joint) / mean) if mean else 1.0
+        n = Decimal(sum(c.ravel().tolist()))
+
+        def entropy(sums: Iterable[Any]) -> Decimal:
+            return Decimal(-sum(v / n * (v / n).ln() for v in sums if v))
+
+        entropies = [entropy(map(sum, x)), entropy(map(sum, zip(*x, strict=True)))]
+        joint = entropy(itertools.chain(*x))
+        mean = (entropies[0] + entropies[1]) / 2
+        return float((2 * mean - joint) / mean) if mean else 1.0
 
 
 def recalls_in_truth(c: np.ndarray) -> list[float]:

@@ -51,7 +51,7 @@ PROBLEMS = binary_problems()
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_areas_equal_scikit_learns(name: str) -> None:
     y, score, weight = PROBLEMS[name]
-    options = {"sample_weight": weight}
+    options: dict[str, Any] = {"sample_weight": weight}
     close(jm.roc_auc(y, score, **options), sk.roc_auc_score(y, score, **options))
     close(
         jm.average_precision(y, score, **options), sk.average_precision_score(y, score, **options)
@@ -105,7 +105,7 @@ def distinct(curve: Any) -> Any:
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_curves_equal_scikit_learns(name: str) -> None:
     y, score, weight = PROBLEMS[name]
-    options = {"sample_weight": weight}
+    options: dict[str, Any] = {"sample_weight": weight}
     curve = jm.roc_curve(y, score, **options)
     assert all(x.shape == (len(y) + 1,) for x in curve)
     for actual, expected in zip(

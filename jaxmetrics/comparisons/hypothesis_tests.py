@@ -119,8 +119,8 @@ def no_information_test(counts: ArrayLike) -> HypothesisTest:
         `HypothesisTest` of shape `(...)`, `statistic` is the accuracy; NaN without examples.
 
     >>> test = no_information_test([[48, 12], [6, 34]])
-    >>> test.statistic, f"{test.p_value:.2g}"
-    (np.float64(0.82), '2.4e-06')
+    >>> test.statistic, test.p_value < 1e-5
+    (np.float64(0.82), np.True_)
     """
     c = as_counts(counts)
     support, right = c.sum(-1), xp.diagonal(c, axis1=-2, axis2=-1).sum(-1)

@@ -8,7 +8,7 @@ Dimitriadis, Gneiting and Jordan (2021), PNAS 118.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -225,7 +225,7 @@ def _vertices(x: Array, y: Array) -> Array:
     vertex = (place == 0) | (place == x.shape[-1] - 1)
     # No slope is above 1, so the slope behind a vertex is below; of equal points it is the last.
     allowed = xp.concatenate([(x - y)[..., :-1] < (x - y)[..., 1:], vertex[..., -1:]], -1)
-    points = (z.reshape(-1) for z in (x, y, vertex, allowed))
+    points: list[Any] = [z.reshape(-1) for z in (x, y, vertex, allowed)]
     return (_split if on_device(x) else _split_turns)(*points).reshape(x.shape)
 
 
@@ -270,7 +270,7 @@ def _split(x: Array, y: Array, vertex: Array, allowed: Array) -> Array:
 
 def _greatest(values: Array, ids: Array) -> Array:
     """Return the greatest of the values >= 0 with each id, below their number."""
-    zeros = xp.zeros_like(values)
+    zeros: Any = xp.zeros_like(values)
     if on_device(values):
         return zeros.at[ids].max(values)
     np.maximum.at(zeros, ids, values)
