@@ -227,6 +227,7 @@ METRICS: dict[str, Metric] = dict(
         ),
         _overall("cramers_v", jm.cramers_v),
         _overall("mutual_information", jm.mutual_information),
+        _overall("normalized_mutual_information", jm.normalized_mutual_information),
         _overall("confusion_entropy", jm.confusion_entropy),
         _overall("expected_cost", lambda c: jm.expected_cost(c, _costs(c)), any_class_order=False),
         _overall("macro", jm.macro(jm.f1)),
@@ -342,6 +343,9 @@ _labels = against(_LABELS[0], _PROB[:, :3], axis=-2)
 SCORERS: dict[str, Row] = {
     "roc_auc": Row(call=jm.roc_auc, cases=_binary, **OF_EXAMPLES),
     "roc_auc partial": Row(call=partial(jm.roc_auc, max_fpr=0.3), cases=_binary, **OF_EXAMPLES),
+    "roc_auc along sensitivity": Row(
+        call=partial(jm.roc_auc, min_tpr=0.6, standardized=False), cases=_binary, **OF_EXAMPLES
+    ),
     "average_precision": Row(call=jm.average_precision, cases=_binary, **OF_EXAMPLES),
     "equal_error_rate": Row(call=jm.equal_error_rate, cases=_binary, **OF_EXAMPLES),
     "ks_statistic": Row(call=jm.ks_statistic, cases=_binary, **OF_EXAMPLES),
@@ -359,6 +363,8 @@ SCORERS: dict[str, Row] = {
         call=jm.per_label(jm.average_precision, average="macro"), cases=_labels, **OF_TABLES
     ),
     "top_k_accuracy": Row(call=partial(jm.top_k_accuracy, k=2), cases=_probs, **OF_ROWS),
+    "top_k_precision": Row(call=partial(jm.top_k_precision, k=2), cases=_labels, **OF_TABLES),
+    "top_k_recall": Row(call=partial(jm.top_k_recall, k=2), cases=_labels, **OF_TABLES),
     "hamming_loss": Row(
         call=jm.hamming_loss, cases=against(_LABELS[0], _LABELS[1], axis=-2), **OF_TABLES
     ),
@@ -371,6 +377,7 @@ SCORERS: dict[str, Row] = {
     "label_ranking_loss": Row(call=jm.label_ranking_loss, cases=_labels, **OF_TABLES),
     "coverage_error": Row(call=jm.coverage_error, cases=_labels, **OF_TABLES),
     "ndcg": Row(call=jm.ndcg, cases=against(_GAIN, _PROB[:, :3], axis=-2), **OF_TABLES),
+    "dcg": Row(call=jm.dcg, cases=against(_GAIN, _PROB[:, :3], axis=-2), **OF_TABLES),
     "log_loss": Row(call=jm.log_loss, cases=_probs, smooth=(1,), **OF_ROWS),
     "log_loss logits": Row(
         call=lambda y, z, **options: jm.log_loss(y, logits=z, **options),
@@ -393,6 +400,10 @@ SCORERS: dict[str, Row] = {
         call=partial(jm.calibration_curve, strategy="quantile"), cases=_event, **OF_EXAMPLES
     ),
     "brier_decomposition": Row(call=jm.brier_decomposition, cases=_event, **OF_EXAMPLES),
+    "score_decomposition": Row(call=jm.score_decomposition, cases=_event, **OF_EXAMPLES),
+    "score_decomposition log_loss": Row(
+        call=partial(jm.score_decomposition, score="log_loss"), cases=_event, **OF_EXAMPLES
+    ),
     "top_label": Row(call=jm.top_label(jm.calibration_error), cases=_probs, **OF_ROWS),
     "fit_temperature": Row(
         call=jm.fit_temperature,
@@ -420,12 +431,17 @@ _bins = alone(
         "empty bin": _BINS * np.array([[1.0], [0], [1], [1]]),
     }
 )
+_tables = alone({"ordinary": np.arange(3, 15).reshape(3, 2, 2), "other": np.eye(2) + [[[3]]] * 3})
+_no_information = alone({kind: MATRICES[kind] for kind in ("ordinary", "perfect", "all wrong")})
 _FPR, _TPR = single([0, 0, 0.25, 0.5, 1]), single([0, 0.5, 0.5, 0.875, 1])
 
 OF_CURVES: dict[str, Row] = {
     "roc_curve": Row(call=jm.roc_curve, cases=_binary, **_as_points),
     "precision_recall_curve": Row(call=jm.precision_recall_curve, cases=_binary, **_as_points),
     "det_curve": Row(call=jm.det_curve, cases=_binary, **_as_points),
+    "isotonic_calibration_curve": Row(
+        call=jm.isotonic_calibration_curve, cases=_event, float32=1e-5, **_as_points
+    ),
     "metric_at_thresholds": Row(
         call=partial(jm.metric_at_thresholds, jm.accuracy),
         cases=_binary,
@@ -436,6 +452,20 @@ OF_CURVES: dict[str, Row] = {
         call=jm.auc, cases={"ordinary": (_FPR, _TPR), "other": (_FPR, _TPR**2)}, smooth=(1,)
     ),
     # In float32 the bounds are moved apart by the rounding.
+    **{
+        f"{average.__name__} classes": Row(
+            call=average(jm.f1, classes=[0, 2]), cases=alone(MATRICES), smooth=(0,), inside=0.5
+        )
+        for average in (jm.macro, jm.weighted, jm.micro)
+    },
+    "label_macro": Row(call=jm.label_macro(jm.f1), cases=_tables, smooth=(0,), inside=0.5),
+    "label_weighted": Row(call=jm.label_weighted(jm.f1), cases=_tables, smooth=(0,), inside=0.5),
+    "no_information_test": Row(call=jm.no_information_test, cases=_no_information, float32=1e-4),
+    "delong_unpaired": Row(
+        call=jm.delong_unpaired,
+        cases=against(_BINARY, _SCORE, np.roll(_BINARY, 7), _SCORE_B),
+        float32=1e-4,
+    ),
     "roc_auc_bounds": Row(call=jm.roc_auc_bounds, cases=_histograms, float32=5e-5),
     "average_precision_bounds": Row(
         call=jm.average_precision_bounds, cases=_histograms, float32=5e-5
@@ -1074,6 +1104,8 @@ TYPES: dict[str, Callable[[], Any]] = {
     "Basic": lambda: jm.Basic(0),
     "BrierDecomposition": lambda: jm.brier_decomposition(*_event["ordinary"]),
     "CalibrationCurve": lambda: jm.calibration_curve(*_event["ordinary"]),
+    "IsotonicCurve": lambda: jm.isotonic_calibration_curve(*_event["ordinary"]),
+    "ScoreDecomposition": lambda: jm.score_decomposition(*_event["ordinary"]),
     "Batch": lambda: jm.Batch({"loss": _LOSS}, {"loss": Kind.NUMBERS}),
     "ComparedValue": lambda: next(iter(jm.comparison_report(*_pairs["ordinary"]).figures.values())),
     "Comparison": lambda: ESTIMATES["compare delta"].call(*_paired["ordinary"]),

@@ -3,7 +3,8 @@
 import itertools
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -215,6 +216,22 @@ def mutual_information(c: np.ndarray) -> float:
     )
 
 
+def normalized_mutual_information(c: np.ndarray) -> float:
+    """In 50 digits: of rare classes the terms cancel."""
+    with localcontext() as context:
+        context.prec = 50
+        x = [[Decimal(v) for v in row] for row in c.tolist()]
+        n = Decimal(sum(c.ravel().tolist()))
+
+        def entropy(sums: Iterable[Any]) -> Decimal:
+            return Decimal(-sum(v / n * (v / n).ln() for v in sums if v))
+
+        entropies = [entropy(map(sum, x)), entropy(map(sum, zip(*x, strict=True)))]
+        joint = entropy(itertools.chain(*x))
+        mean = (entropies[0] + entropies[1]) / 2
+        return float((2 * mean - joint) / mean) if mean else 1.0
+
+
 def recalls_in_truth(c: np.ndarray) -> list[float]:
     return [c[k, k] / c[k].sum() for k in range(len(c)) if c[k].sum() > 0]
 
@@ -264,6 +281,7 @@ OVERALL: dict[str, Callable[[np.ndarray], float]] = {
     "krippendorff_alpha quadratic": partial(krippendorff_alpha, weights="quadratic"),
     "cramers_v": cramers_v,
     "mutual_information": mutual_information,
+    "normalized_mutual_information": normalized_mutual_information,
     "confusion_entropy": confusion_entropy,
     "expected_cost": lambda c: cost(c, example_costs(len(c))),
     "macro": lambda c: macro(RATES["f1"], c),

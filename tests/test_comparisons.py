@@ -310,6 +310,47 @@ def test_delong_from_its_definition() -> None:
         jm.delong(truth, first, np.where(np.arange(300) == 0, np.nan, second))
 
 
+def test_unpaired_delong_is_welchs_test_of_two_areas() -> None:
+    truth, first, second = scores()
+    halves = (truth[:120], first[:120]), (truth[120:], second[120:])
+    (area_a, var_a), (area_b, var_b) = (slow_delong(y, [score, score]) for y, score in halves)
+    gap, variance = area_a[0] - area_b[0], var_a[0, 0] + var_b[0, 0]
+    result = jm.delong_unpaired(*halves[0], *halves[1])
+    np.testing.assert_allclose(result.difference.value, gap, rtol=1e-12)
+    np.testing.assert_allclose(result.difference.standard_error, np.sqrt(variance), rtol=1e-10)
+    np.testing.assert_allclose(result.statistic, gap / np.sqrt(variance), rtol=1e-10)
+    p_value = 2 * stats.t.sf(abs(gap) / np.sqrt(variance), 250)  # about: of the normal nearly
+    np.testing.assert_allclose(result.p_value, p_value, rtol=2e-2)
+    for estimate, half in zip(result[:2], halves, strict=True):
+        np.testing.assert_allclose(estimate, jm.delong_interval(*half), rtol=1e-12)
+
+
+def test_unpaired_delong_holds_its_level() -> None:
+    """2000 pairs of test sets with 10 positives; two standard errors are one point."""
+    rng = np.random.default_rng(0)
+    (truth_a, a), (truth_b, b) = (
+        (truth, rng.normal(size=truth.shape) + truth)
+        for truth in (
+            np.broadcast_to(np.arange(n) < m, (2000, n)) for m, n in ((10, 300), (10, 60))
+        )
+    )
+    result = jm.delong_unpaired(truth_a, a, truth_b, b)
+    assert 0.03 < (result.p_value <= 0.05).mean() < 0.06
+    covered = (result.difference.low <= 0) & (result.difference.high >= 0)
+    assert covered.mean() > 0.94
+
+
+@pytest.mark.parametrize("counts", [[[48, 12], [6, 34]], [[5, 3], [4, 0]], [[0, 2], [9, 0]]])
+def test_no_information_test_is_scipys_binomial_test(counts: list[list[int]]) -> None:
+    c = np.array(counts)
+    n, right, rate = int(c.sum()), int(np.trace(c)), c.sum(1).max() / c.sum()
+    expected = stats.binomtest(right, n, rate, alternative="greater").pvalue
+    np.testing.assert_allclose(jm.no_information_test(c).p_value, expected, rtol=1e-9)
+    np.testing.assert_allclose(jm.no_information_test(c).statistic, right / n)
+    assert np.isnan(jm.no_information_test(0 * c).p_value)
+    assert jm.no_information_test([[7, 3], [0, 0]]).p_value == 1
+
+
 def test_delong_holds_its_level() -> None:
     """2000 test sets of 10 positives and 500 negatives, two classifiers of the same area: the
     normal distribution would reject in 8 to 9 %. Two standard errors are one point.

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import sklearn.metrics as sk
+from sklearn.metrics.cluster import normalized_mutual_info_score
 
 import jaxmetrics as jm
 from tests import oracles
@@ -170,6 +171,51 @@ def test_micro_precision_and_recall_are_the_accuracy() -> None:
 def test_weighted_is_the_mean_by_support() -> None:
     expected = (10 * 6 / 7 + 5 * 3 / 7 + 2 * 2 / 3) / 17
     np.testing.assert_allclose(jm.weighted(jm.precision)(THREE), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("average", ["macro", "micro", "weighted"])
+@pytest.mark.parametrize("chosen", [[0], [2, 0], [0, 1, 2, 3]])
+def test_averages_over_chosen_classes_equal_scikit_learns(average: str, chosen: list[int]) -> None:
+    rng = np.random.default_rng(5)
+    y, pred = rng.integers(0, 4, (2, 80))
+    counts = jm.confusion_matrix(y, pred)
+    for rate, theirs in ((jm.f1, sk.f1_score), (jm.precision, sk.precision_score)):
+        ours = getattr(jm, average)(rate, classes=chosen)(counts)
+        np.testing.assert_allclose(ours, theirs(y, pred, labels=chosen, average=average))
+
+
+def test_classes_of_averages() -> None:
+    counts = jm.confusion_matrix([0, 1, 0], [0, 1, 1], num_classes=4)
+    # Of those chosen the ones that occur; if none does, all of them alike.
+    assert jm.macro(jm.recall, classes=[1, 3])(counts) == 1
+    assert jm.macro(jm.recall, classes=[2, 3])(counts, zero_division=0.25) == 0.25
+    assert jm.weighted(jm.recall, classes=[2, 3])(counts, zero_division=0.25) == 0.25
+    for wrong, error in (("ab", TypeError), ([0.5], TypeError), ([1, 1], ValueError)):
+        with pytest.raises(error, match="classes must be"):
+            jm.macro(jm.recall, classes=wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="below the 4 of counts"):
+        jm.macro(jm.recall, classes=[4])(counts)
+
+
+@pytest.mark.parametrize("average", ["macro", "weighted"])
+def test_averages_over_labels_equal_scikit_learns(average: str) -> None:
+    rng = np.random.default_rng(6)
+    y, pred = rng.integers(0, 2, (2, 50, 4))
+    y[:, 1] = 0  # a label that never occurs
+    pred[:, 1] = 0
+    counts = jm.multilabel_confusion_matrix(y, pred)
+    for rate, theirs in ((jm.f1, sk.f1_score), (jm.recall, sk.recall_score)):
+        ours = getattr(jm, f"label_{average}")(rate)(counts)
+        np.testing.assert_allclose(ours, theirs(y, pred, average=average, zero_division=0))
+    with pytest.raises(ValueError, match="a table of each label"):
+        jm.label_macro(jm.f1)(counts[0])
+
+
+def test_normalized_mutual_information_equals_scikit_learns() -> None:
+    rng = np.random.default_rng(7)
+    for y, pred in (rng.integers(0, 4, (2, 90)), np.zeros((2, 5), int)):
+        ours = jm.normalized_mutual_information(jm.confusion_matrix(y, pred, num_classes=4))
+        np.testing.assert_allclose(ours, normalized_mutual_info_score(y, pred), rtol=1e-9)
 
 
 def test_weighted_micro_precision_and_recall() -> None:

@@ -99,6 +99,16 @@ def test_reliability_diagram(tmp_path: Any) -> None:
     assert axes.lines[1].get_label() == "A"
     assert "95 % band" in [text.get_text() for text in axes.get_legend().get_texts()]
     axes.figure.savefig(tmp_path / "reliability.png")
+    isotonic = jm.isotonic_calibration_curve(y, prob)
+    axes = plots.reliability(isotonic)
+    line = axes.lines[1]
+    drawn = np.interp(isotonic.prob, line.get_xdata(), line.get_ydata())
+    np.testing.assert_allclose(drawn, isotonic.frequency, atol=1e-12)
+    assert len(line.get_xdata()) < len(y)
+    assert len(axes.collections) == 1
+    axes.figure.savefig(tmp_path / "isotonic.png")
+    with pytest.raises(ValueError, match="band of its own"):
+        plots.reliability(isotonic, replicates=curve)
 
 
 def test_curves_that_cannot_be_drawn() -> None:

@@ -2,6 +2,7 @@
 the host; the device by comparison with the host.
 """
 
+import itertools
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
@@ -50,7 +51,7 @@ PROBLEMS = binary_problems()
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_areas_equal_scikit_learns(name: str) -> None:
     y, score, weight = PROBLEMS[name]
-    options = {"sample_weight": weight}
+    options: dict[str, Any] = {"sample_weight": weight}
     close(jm.roc_auc(y, score, **options), sk.roc_auc_score(y, score, **options))
     close(
         jm.average_precision(y, score, **options), sk.average_precision_score(y, score, **options)
@@ -58,6 +59,26 @@ def test_areas_equal_scikit_learns(name: str) -> None:
     limits = np.array([0.08, 0.5, 1.0])
     expected = [sk.roc_auc_score(y, score, max_fpr=limit, **options) for limit in limits]
     close([jm.roc_auc(y, score, max_fpr=limit, **options) for limit in limits], expected)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("limit", [0.07, 0.5, 1.0])
+def test_partial_areas_are_integrals_of_scikit_learns_curve(name: str, limit: float) -> None:
+    y, score, weight = PROBLEMS[name]
+    fpr, tpr, _ = sk.roc_curve(y, score, sample_weight=weight)
+
+    def area(x: np.ndarray, height: np.ndarray) -> float:
+        """Integrate up to the limit, with the point of the curve there."""
+        kept = x <= limit
+        ends = np.append(x[kept], limit), np.append(height[kept], np.interp(limit, x, height))
+        return float(np.trapezoid(ends[1], ends[0]))
+
+    call = partial(jm.roc_auc, y, score, sample_weight=weight)
+    close(call(max_fpr=limit, standardized=False), area(fpr, tpr))
+    along = area((1 - tpr)[::-1], (1 - fpr)[::-1])
+    close(call(min_tpr=1 - limit, standardized=False), along)
+    chance = limit**2 / 2
+    close(call(min_tpr=1 - limit), (1 + (along - chance) / (limit - chance)) / 2)
 
 
 def test_batches_of_truth_against_the_same_scores() -> None:
@@ -84,7 +105,7 @@ def distinct(curve: Any) -> Any:
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_curves_equal_scikit_learns(name: str) -> None:
     y, score, weight = PROBLEMS[name]
-    options = {"sample_weight": weight}
+    options: dict[str, Any] = {"sample_weight": weight}
     curve = jm.roc_curve(y, score, **options)
     assert all(x.shape == (len(y) + 1,) for x in curve)
     for actual, expected in zip(
@@ -600,6 +621,8 @@ MULTILABEL: dict[str, tuple[Callable[..., jax.Array], Callable[..., float]]] = {
     "label_ranking_loss": (jm.label_ranking_loss, sk.label_ranking_loss),
     "coverage_error": (jm.coverage_error, sk.coverage_error),
     "ndcg": (jm.ndcg, sk.ndcg_score),
+    "dcg": (jm.dcg, sk.dcg_score),
+    "dcg of three ranks": (partial(jm.dcg, k=3), partial(sk.dcg_score, k=3)),
     "hamming_loss": (of_sets(jm.hamming_loss), of_sets(sk.hamming_loss)),
     "exact_match": (of_sets(jm.exact_match), of_sets(sk.accuracy_score)),
 }
@@ -634,6 +657,27 @@ def test_ndcg_of_the_first_ranks() -> None:
     close(jm.ndcg(gain, score, k=3), sk.ndcg_score(gain, score, k=3))
     close(jm.ndcg(gain, score, k=60), sk.ndcg_score(gain, score))
     assert np.isnan(jm.ndcg(jnp.array([[1.0, -1.0]]), jnp.array([[0.1, 0.2]])))
+
+
+@pytest.mark.parametrize("k", [1, 2, 4, 7])
+def test_top_k_labels_are_averaged_over_the_orders_of_ties(k: int) -> None:
+    rng = np.random.default_rng(9)
+    y, score = rng.integers(-1, 2, (12, 5)), np.round(rng.normal(size=(12, 5)))
+    y[0] = 0
+    hits, true = [], []
+    for truth, values in zip(y, score, strict=True):
+        labels = np.flatnonzero(truth >= 0)
+        orders = [
+            order
+            for order in itertools.permutations(labels)
+            if all(values[a] >= values[b] for a, b in itertools.pairwise(order))
+        ]
+        hits.append(np.mean([truth[list(order[:k])].sum() for order in orders]))
+        true.append((truth == 1).sum())
+    w = rng.random(12)
+    close(jm.top_k_precision(y, score, k=k, sample_weight=w), np.average(hits, weights=w) / k)
+    recalls = np.array(hits) / np.maximum(true, 1)
+    close(jm.top_k_recall(y, score, k=k, sample_weight=w), np.average(recalls, weights=w))
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
@@ -812,6 +856,8 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: jm.roc_auc([0, 1], [0.1, 0.2, 0.3]), "same number of examples"),
     (lambda: jm.roc_auc([0, 1], ["a", "b"]), "y_score must hold real numbers"),
     (lambda: jm.roc_auc([0, 1], [0.1, 0.2], max_fpr=0), r"max_fpr must lie in \(0, 1\]"),
+    (lambda: jm.roc_auc([0, 1], [0.1, 0.2], min_tpr=1), r"min_tpr must lie in \[0, 1\)"),
+    (lambda: jm.roc_auc([0, 1], [0.1, 0.2], min_tpr=0.5, max_fpr=0.5), "got both"),
     (lambda: jm.roc_auc([0, 1], [0.1, 0.2], where=[0.0, 1.0]), "where must be a bool mask"),
     (
         lambda: jm.per_class(jm.roc_auc)([0, 1], [0.1, 0.2]),

@@ -149,10 +149,10 @@ def log_density(beta: Beta, z: Array, log_x: Array, log_rest: Array) -> Array:
     up, down = z / beta.mean, -z / beta.rest
     by_a, by_b = beta.a - lax.stop_gradient(beta.a), beta.b - lax.stop_gradient(beta.b)
     first_order = by_a * up + by_b * down  # 0, but its derivatives are not
-    return beta.a * _log1p_minus(up, log_x) + beta.b * _log1p_minus(down, log_rest) + first_order
+    return beta.a * log1p_minus(up, log_x) + beta.b * log1p_minus(down, log_rest) + first_order
 
 
-def _log1p_minus(y: Array, log1p_y: Array) -> Array:
+def log1p_minus(y: Array, log1p_y: Array) -> Array:
     """Return `log(1 + y) - y`, near 0 by a series in w = y / (2 + y).
 
     It is -y w + 2 w^3 (1/3 + w^2/5 + w^4/7 + ...).

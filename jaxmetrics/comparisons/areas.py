@@ -1,4 +1,4 @@
-"""Comparison of two areas under the ROC curve on the same examples."""
+"""Comparison of two areas under the ROC curve, on the same examples or on others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, special, xp
 from jaxmetrics._validation import ArrayLike, as_array, check_examples
-from jaxmetrics.estimates import Estimate, normal_quantile
+from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile
 from jaxmetrics.intervals.clusters import student_quantile
 from jaxmetrics.ranking.areas import (
     Classes,
@@ -22,7 +22,7 @@ from jaxmetrics.ranking.areas import (
 )
 from jaxmetrics.ranking.ranks import Ranked, rank, restore
 
-__all__ = ["DeLong", "delong"]
+__all__ = ["DeLong", "delong", "delong_unpaired"]
 
 
 class DeLong(NamedTuple):
@@ -96,6 +96,48 @@ def delong(
     return _delong(first, second, numbers, z, num_clusters=size)
 
 
+def delong_unpaired(
+    y_true_a: ArrayLike,
+    y_score_a: ArrayLike,
+    y_true_b: ArrayLike,
+    y_score_b: ArrayLike,
+    *,
+    level: float = 0.95,
+) -> DeLong:
+    """Compare two areas under the ROC curve of independent examples by DeLong's variances.
+
+    The variance of the difference A - B is the sum of those of both areas; the statistic is
+    referred to Student's distribution with Welch and Satterthwaite's degrees of freedom, of the
+    variances of four classes. Interval and limits as in `delong`.
+
+    Args:
+        y_true_a, y_score_a: `(..., n)`, as for `delong`.
+        y_true_b, y_score_b: `(..., m)`, other examples.
+
+    Raises:
+        ValueError: as `delong`.
+
+    >>> a = [0, 0, 0, 1, 1, 1], [0.1, 0.4, 0.3, 0.35, 0.8, 0.9]
+    >>> b = [0, 0, 1, 1], [0.2, 0.6, 0.1, 0.7]
+    >>> delong_unpaired(*a, *b).difference.value.round(4)
+    np.float64(0.3889)
+    """
+    z = normal_quantile(level)
+    return _delong_unpaired(
+        rank(y_true_a, y_score_a, name="y_score_a"), rank(y_true_b, y_score_b, name="y_score_b"), z
+    )
+
+
+@compiled
+def _delong_unpaired(first: Ranked, second: Ranked, z: float) -> DeLong:
+    a, b = (moments_by_class(placement_values(x), x.positive, x.negative) for x in (first, second))
+    variance = a.variance + b.variance
+    freedom = divide(variance**2, sum(x.variance**2 / degrees_of_freedom(x) for x in (a, b)), 1.0)
+    of_a, of_b = (area_estimate(x, z, "score") for x in (a, b))
+    gap = normal_estimate(of_a.value - of_b.value, safe_sqrt(variance), z)
+    return _tested(of_a, of_b, _difference(a, b, gap, student_quantile(z, freedom)), freedom)
+
+
 @compiled
 def _delong(
     first: Ranked, second: Ranked, numbers: Array | None, z: float, *, num_clusters: int
@@ -111,11 +153,16 @@ def _delong(
     of_a, of_b = (area_estimate(x, quantile(x, z), "score") for x in (a, b))
     difference = area_estimate(gap, z, "normal")
     difference = _difference(a, b, difference, student_quantile(z, freedom))
+    return _tested(of_a, of_b, difference, freedom)
+
+
+def _tested(a: Estimate, b: Estimate, difference: Estimate, freedom: Array) -> DeLong:
+    """Refer the difference over its error to Student's distribution."""
     value, error = difference.value, difference.standard_error
     certain = xp.where(value == 0, 0, xp.inf * xp.sign(value))
     statistic = xp.where(error == 0, certain, value / xp.where(error == 0, 1, error))
     p_value = 2 * special.ndtr(-_as_normal(xp.abs(statistic), freedom))
-    return DeLong(of_a, of_b, difference, statistic, p_value)
+    return DeLong(a, b, difference, statistic, p_value)
 
 
 def _difference(a: Classes, b: Classes, gap: Estimate, t: Array) -> Estimate:

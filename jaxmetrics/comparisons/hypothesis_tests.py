@@ -11,7 +11,8 @@ from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, lax, special, xp
-from jaxmetrics._validation import ArrayLike, as_float, check_option
+from jaxmetrics._validation import ArrayLike, as_counts, as_float, check_option
+from jaxmetrics.betas import distributions
 from jaxmetrics.comparisons._cells import Layout, as_cells, as_cube, cells_of_clusters, ulp
 from jaxmetrics.estimates import Metric
 from jaxmetrics.intervals import replicates, samplers
@@ -26,11 +27,11 @@ from jaxmetrics.intervals.tables import (
 )
 from jaxmetrics.intervals.units import as_clusters, clusters_as_cells, number_of_clusters
 
-__all__ = ["HypothesisTest", "mcnemar", "permutation_test"]
+__all__ = ["HypothesisTest", "mcnemar", "no_information_test", "permutation_test"]
 
 
 class HypothesisTest(NamedTuple):
-    """Hold the statistic of a test and its two-sided p-value."""
+    """Hold the statistic of a test and its p-value, two-sided unless said otherwise."""
 
     statistic: Array
     p_value: Array
@@ -101,6 +102,34 @@ def mcnemar(
         xp.where(valid, statistic, xp.nan),
         xp.where(valid, xp.where(total == 0, 1, p_value), xp.nan),
     )
+
+
+@compiled
+def no_information_test(counts: ArrayLike) -> HypothesisTest:
+    """Test whether the accuracy is above that of always answering the commonest class.
+
+    With s right answers among n examples, of which a share q is of the commonest class, it is the
+    exact binomial test of one side: `P(X >= s)` for X ~ Binomial(n, q), as R's caret has it. It
+    takes q as known, not as counted.
+
+    Args:
+        counts: `(..., K, K)`, of independent examples.
+
+    Returns:
+        `HypothesisTest` of shape `(...)`, `statistic` is the accuracy; NaN without examples.
+
+    >>> test = no_information_test([[48, 12], [6, 34]])
+    >>> test.statistic, test.p_value < 1e-5
+    (np.float64(0.82), np.True_)
+    """
+    c = as_counts(counts)
+    support, right = c.sum(-1), xp.diagonal(c, axis1=-2, axis2=-1).sum(-1)
+    n = support.sum(-1)
+    q, wrong = divide(support.max(-1), n, xp.nan), n - right
+    # P(X >= s) is the distribution function of Beta(s, n - s + 1) at q.
+    tail = distributions.cdf(q, xp.where(right > 0, right, 1), wrong + 1)
+    p_value = xp.where((q == 1) | (right == 0), 1, tail)
+    return HypothesisTest(divide(right, n, xp.nan), xp.where(n > 0, p_value, xp.nan))
 
 
 def _clustered(cubes: Array) -> HypothesisTest:

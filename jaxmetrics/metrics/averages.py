@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
@@ -19,6 +19,8 @@ from jaxmetrics.metrics.rates import prevalence
 __all__ = [
     "at_prevalence",
     "binary",
+    "label_macro",
+    "label_weighted",
     "macro",
     "micro",
     "weighted",
@@ -42,7 +44,7 @@ def of_counts(scheme: Callable[..., Array]) -> Callable[..., Array]:
     return call
 
 
-def macro(rate: Metric) -> Metric:
+def macro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
     """Average a per-class rate over the k classes that occur, `sum_i r_i / k`.
 
     They occur in truth or prediction. The result is a function of counts. Classes whose rate is NaN
@@ -51,20 +53,25 @@ def macro(rate: Metric) -> Metric:
 
     Args:
         rate: a function from counts `(..., K, K)` to `(..., K)`, of jaxmetrics or your own.
+        classes: ids of those to average over, of which others are still mistakes; all, if not
+            given.
 
     Raises:
-        ValueError: when called, if `rate` does not return one value per class.
+        TypeError, ValueError: classes that are no ids or stand twice; when called, classes beyond
+            the counts, or a `rate` that does not return one value per class.
 
     >>> from jaxmetrics import recall
     >>> macro(recall)([[1, 1, 0], [0, 2, 0], [0, 0, 0]])  # the third class does not occur
     np.float64(0.75)
+    >>> macro(recall, classes=[1, 2])([[1, 1, 0], [0, 2, 0], [0, 3, 0]])
+    np.float64(0.5)
     >>> macro(recall)
     macro(recall)
     """
-    return applied(_macro, rate, A_RATE)
+    return applied(_macro, rate, A_RATE, **_chosen(classes))
 
 
-def weighted(rate: Metric) -> Metric:
+def weighted(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
     """Average a per-class rate weighted by support t_i, `sum_i t_i r_i / sum_i t_i`.
 
     Support is the sum of a row. NaN rates are skipped; if no support is left, the rates left count
@@ -74,20 +81,20 @@ def weighted(rate: Metric) -> Metric:
     >>> weighted(precision)([[1, 1], [0, 6]])
     np.float64(0.8929)
     """
-    return applied(_weighted, rate, A_RATE)
+    return applied(_weighted, rate, A_RATE, **_chosen(classes))
 
 
-def micro(rate: Metric) -> Metric:
+def micro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
     """Compute a rate of the sum of the 2x2 tables of all classes.
 
     With one label per example, micro precision = recall = F1 = accuracy. Tables of classes that do
-    not occur are left out. `rate`, keyword arguments and errors as `macro`.
+    not occur are left out. `rate`, `classes`, keyword arguments and errors as `macro`.
 
     >>> from jaxmetrics import jaccard
     >>> micro(jaccard)([[8, 2], [1, 9]])  # 17 / (17 + 3 + 3)
     np.float64(0.7391)
     """
-    return applied(_micro, rate, A_RATE)
+    return applied(_micro, rate, A_RATE, **_chosen(classes))
 
 
 def weighted_micro(rate: Metric) -> Metric:
@@ -174,22 +181,82 @@ def _at_prevalence(
     return metric(xp.where(shares > 0, expected.astype(counts.dtype) * rows, 0), **options)
 
 
+def label_macro(rate: Metric) -> Metric:
+    """Average a rate over labels that exclude none other, `sum_l r_l / L`.
+
+    Args:
+        rate: as for `macro`, of which the value of the positive class counts.
+
+    Returns:
+        A function of counts `(..., L, 2, 2)`, as `multilabel_confusion_matrix` makes them, to
+        `(...)`. Labels whose rate is NaN are skipped; those that do not occur count, as in
+        scikit-learn. The sum of the tables, `counts.sum(-3)`, gives the micro average.
+
+    Raises:
+        ValueError: when called, counts of another shape, and as `macro`.
+
+    >>> from jaxmetrics import recall
+    >>> counts = [[[5, 1], [1, 3]], [[6, 2], [1, 1]]]
+    >>> label_macro(recall)(counts), label_weighted(recall)(counts)  # 3/4 and 1/2, of 4 and 2
+    (np.float64(0.625), np.float64(0.6666667))
+    """
+    return applied(_label_macro, rate, A_RATE)
+
+
+def label_weighted(rate: Metric) -> Metric:
+    """Average a rate over labels weighted by how often each is true; otherwise as `label_macro`.
+
+    >>> from jaxmetrics import precision
+    >>> label_weighted(precision)([[[5, 1], [1, 3]], [[6, 2], [1, 1]]])  # (4 3/4 + 2 1/3) / 6
+    np.float64(0.6111111)
+    """
+    return applied(_label_weighted, rate, A_RATE)
+
+
 @of_counts
-def _macro(rate: Metric, counts: Array, **options: Any) -> Array:
-    occurs = _occurs(counts)
+def _macro(
+    rate: Metric, counts: Array, classes: tuple[int, ...] | None = None, **options: Any
+) -> Array:
+    chosen = _mask(classes, counts)
+    occurs = _occurs(counts) * chosen
     # Without examples all classes count alike.
-    occurs = xp.where((occurs != 0).any(-1, keepdims=True), occurs, 1)
+    occurs = xp.where((occurs != 0).any(-1, keepdims=True), occurs, chosen)
     return _mean(xp.where(occurs != 0, _per_class(rate, counts, **options), xp.nan), occurs)
 
 
 @of_counts
-def _weighted(rate: Metric, counts: Array, **options: Any) -> Array:
-    return _mean(_per_class(rate, counts, **options), prevalence(counts))
+def _weighted(
+    rate: Metric, counts: Array, classes: tuple[int, ...] | None = None, **options: Any
+) -> Array:
+    chosen, rates = _mask(classes, counts), _per_class(rate, counts, **options)
+    return _mean(xp.where(chosen != 0, rates, xp.nan), prevalence(counts) * chosen)
 
 
 @of_counts
-def _micro(rate: Metric, counts: Array, **options: Any) -> Array:
-    return _per_class(rate, _pooled(counts, _occurs(counts)), **options)[..., 1]
+def _micro(
+    rate: Metric, counts: Array, classes: tuple[int, ...] | None = None, **options: Any
+) -> Array:
+    pooled = _pooled(counts, _occurs(counts) * _mask(classes, counts))
+    return _per_class(rate, pooled, **options)[..., 1]
+
+
+@of_counts
+def _label_macro(rate: Metric, counts: Array, **options: Any) -> Array:
+    rates = _of_labels(rate, counts, **options)
+    return _mean(rates, xp.ones_like(rates))
+
+
+@of_counts
+def _label_weighted(rate: Metric, counts: Array, **options: Any) -> Array:
+    return _mean(_of_labels(rate, counts, **options), counts[..., 1, :].sum(-1))
+
+
+def _of_labels(rate: Metric, counts: Array, **options: Any) -> Array:
+    if counts.ndim < 3 or counts.shape[-2:] != (2, 2):
+        raise ValueError(
+            f"counts must have shape (..., L, 2, 2), a table of each label, got {counts.shape}."
+        )
+    return _per_class(rate, counts, **options)[..., 1]
 
 
 @of_counts
@@ -205,6 +272,28 @@ def _binary(rate: Metric, counts: Array, pos_label: int, **options: Any) -> Arra
             " more."
         )
     return _per_class(rate, counts, **options)[..., pos_label]
+
+
+def _chosen(classes: Sequence[int] | None) -> dict[str, Any]:
+    """Return the option of averages over some classes, checked; none for all."""
+    if classes is None:
+        return {}
+    ids = np.asarray(classes)
+    if ids.ndim != 1 or ids.dtype.kind not in "iu" or not ids.size:
+        raise TypeError(f"classes must be a list of class ids, got {classes!r}.")
+    if ids.min() < 0 or len(np.unique(ids)) < len(ids):
+        raise ValueError(f"classes must be different ids from 0 on, got {classes!r}.")
+    return {"classes": tuple(ids.tolist())}
+
+
+def _mask(classes: tuple[int, ...] | None, counts: Array) -> Array:
+    """Mark by 1 the classes to average over."""
+    k = counts.shape[-1]
+    if classes is None:
+        return np.ones(k, np.int8)
+    if max(classes) >= k:
+        raise ValueError(f"classes must lie below the {k} of counts, got {list(classes)}.")
+    return np.isin(np.arange(k), classes).astype(np.int8)
 
 
 def _occurs(counts: Array) -> Array:

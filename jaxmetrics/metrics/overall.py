@@ -35,6 +35,7 @@ __all__ = [
     "mutual_information",
     "naive_accuracy",
     "no_information_rate",
+    "normalized_mutual_information",
 ]
 
 
@@ -188,6 +189,31 @@ def mutual_information(counts: ArrayLike) -> Array:
         series = 1 / ((k + 1) * (k + 2)) - small_r * series
     terms = xp.where(near, small_r**2 * series, u * safe_log(u) - r)
     return (expected * terms).sum((-2, -1))
+
+
+@compiled
+def normalized_mutual_information(counts: ArrayLike) -> Array:
+    """Compute mutual information over the mean entropy of truth and prediction, in [0, 1].
+
+    `I / ((H(t) + H(q)) / 2)` with the row sums t and column sums q of p, `H(t) = -sum t log t`; 1
+    where both are constant, as in scikit-learn. Source: Kvålseth (1987), Entropy and correlation,
+    IEEE Transactions on Systems, Man and Cybernetics 17.
+
+    >>> normalized_mutual_information([[5, 0], [0, 5]])
+    np.float64(1.0)
+    >>> normalized_mutual_information([[4, 1], [1, 4]])
+    np.float64(0.2780719)
+    """
+    p = proportions(counts)
+    mean_entropy = (_entropy(p.sum(-1)) + _entropy(p.sum(-2))) / 2
+    return divide(mutual_information(p), mean_entropy, 1.0)
+
+
+def _entropy(p: Array) -> Array:
+    """Return `-sum p log p`, with log p of a p near 1 from the sum of the others."""
+    rest = (p[..., None, :] * (1 - xp.eye(p.shape[-1], dtype=p.real.dtype))).sum(-1)
+    is_top = p.real > 0.5
+    return -(p * xp.where(is_top, xp.log1p(-xp.where(is_top, rest, 0)), safe_log(p))).sum(-1)
 
 
 @compiled

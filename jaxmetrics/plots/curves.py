@@ -11,7 +11,7 @@ import numpy as np
 from jaxmetrics._validation import ArrayLike, check_level
 from jaxmetrics.plots._axes import axes_or_new, ink, legend_label, set_unit_square
 from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve, precision_recall_curve, roc_curve
-from jaxmetrics.scoring import CalibrationCurve, calibration_curve
+from jaxmetrics.scoring import CalibrationCurve, IsotonicCurve, calibration_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -114,7 +114,7 @@ def precision_recall(
 
 
 def reliability(
-    y_true: CalibrationCurve | ArrayLike,
+    y_true: CalibrationCurve | IsotonicCurve | ArrayLike,
     y_prob: ArrayLike | None = None,
     *,
     replicates: CalibrationCurve | None = None,
@@ -130,7 +130,8 @@ def reliability(
 
     Args:
         y_true, y_prob: 0 or 1 and the probability of 1, `(n,)`, counted in ten bins of equal width;
-            or alone a curve that `calibration_curve` has made, which may have other bins.
+            or alone a curve that `calibration_curve` has made, which may have other bins, or
+            `isotonic_calibration_curve`, which has none, and a band that holds everywhere at once.
         replicates: the curve of resampled examples, `(S, ...)`, as for `roc`.
 
     Other arguments and errors as `roc`.
@@ -138,15 +139,21 @@ def reliability(
     >>> axes = reliability([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], name="first")
     >>> [text.get_text() for text in axes.get_legend().get_texts()]
     ['first', 'calibrated', 'share of examples']
+    >>> import jaxmetrics as jm
+    >>> curve = jm.isotonic_calibration_curve([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0])
+    >>> [text.get_text() for text in reliability(curve).get_legend().get_texts()]
+    ['observed', 'band', 'calibrated']
     """
     check_level(level)
+    if isinstance(y_true, IsotonicCurve):
+        return _isotonic(y_true, replicates, name, ax)
     curve_of = partial(calibration_curve, level=level)
     curve = _as_curve(CalibrationCurve, curve_of, y_true, y_prob, replicates)
     x, y, low, high, weight = _one_curve(*curve, may_have_gaps=True)
     axes = axes_or_new(ax)
     found = np.isfinite(y)
     if not axes.has_data():
-        axes.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":", label="calibrated")
+        _diagonal(axes)
         share = (weight / weight.sum())[found]
         columns = {"width": 0.5 / len(x), "color": ink(), "alpha": 0.15, "zorder": 0}
         axes.bar(x[found], share, label="share of examples", **columns)
@@ -158,6 +165,30 @@ def reliability(
     else:
         (draws,) = _replicates(replicates.frequency)
         _band(axes, x[found], draws[:, found], level, line)
+    return _labelled(axes)
+
+
+def _isotonic(curve: IsotonicCurve, replicates: Any, name: str, ax: Axes | None) -> Axes:
+    if replicates is not None:
+        raise ValueError("an IsotonicCurve has a band of its own: leave out replicates.")
+    columns = np.stack(_one_curve(*curve))
+    # Of equal points in a row the first and the last.
+    differs = (np.diff(columns[1:], axis=1) != 0).any(0)
+    columns = columns[:, np.append(differs, True) | np.append(True, differs)]
+    x, y, low, high = columns
+    axes = axes_or_new(ax)
+    if not axes.has_data():
+        _diagonal(axes)
+    (line,) = axes.plot(x, y, label=legend_label(name) or "observed")
+    axes.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0, label="band")
+    return _labelled(axes)
+
+
+def _diagonal(axes: Axes) -> None:
+    axes.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":", label="calibrated")
+
+
+def _labelled(axes: Axes) -> Axes:
     return set_unit_square(axes, "predicted probability", "observed frequency", "Reliability")
 
 

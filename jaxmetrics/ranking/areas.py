@@ -72,6 +72,8 @@ def roc_auc(
     y_score: ArrayLike,
     *,
     max_fpr: ArrayLike | None = None,
+    min_tpr: ArrayLike | None = None,
+    standardized: bool = True,
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
@@ -80,7 +82,9 @@ def roc_auc(
     It is the share of pairs of a positive and a negative whose scores are in order, ties counting
     half. With `max_fpr` m it is the area A up to that false positive rate, scaled so that chance is
     0.5 and the best 1: `(1 + (A - m^2 / 2) / (m - m^2 / 2)) / 2`, McClish (1989), Medical Decision
-    Making 9.
+    Making 9. With `min_tpr` it is that along sensitivity, of the true negative rate over true
+    positive rates above it, with m = 1 - `min_tpr`: Jiang, Metz and Nishikawa (1996), Radiology
+    201. `standardized=False` gives A itself.
 
     For several classes or labels: `per_class(roc_auc)`, `per_label(roc_auc)`, and
     `roc_auc_one_vs_one`. Its gradient is 0 with respect to scores, and right with respect to
@@ -92,6 +96,7 @@ def roc_auc(
         y_score: real numbers, `(..., n)`; only their order matters. NumPy arrays are compared in
             their own precision, what jit hides in float32 (float64 under x64).
         max_fpr: in (0, 1].
+        min_tpr: in [0, 1), not together with `max_fpr`.
         sample_weight: `(..., n)`; weight 2 equals the example written twice, 0 the example left
             out.
         where: bool, `(..., n)`; false leaves the example out, whatever it holds.
@@ -104,20 +109,35 @@ def roc_auc(
         TypeError: labels that are no integers, scores that are no real numbers, a mask that is not
             bool.
         ValueError: unequal numbers of examples, batch axes that do not broadcast, `max_fpr`
-            outside of (0, 1]; on the host, of examples that count, a label of 2 or more, -1 and 1
-            without a 0, a NaN score and a NaN weight.
+            outside of (0, 1], `min_tpr` outside of [0, 1) or both; on the host, of examples that
+            count, a label of 2 or more, -1 and 1 without a 0, a NaN score and a NaN weight.
 
     >>> roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
     np.float64(0.875)
+    >>> roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8], min_tpr=0.5, standardized=False)
+    np.float64(0.375)
     """
+    if max_fpr is not None and min_tpr is not None:
+        raise ValueError("give either max_fpr or min_tpr, got both.")
     limit = None if max_fpr is None else as_float(max_fpr, "max_fpr")
     if limit is not None and is_known(limit) and not bool(((limit > 0) & (limit <= 1)).all()):
         raise ValueError(f"max_fpr must lie in (0, 1], got {max_fpr!r}.")
-    return _roc_auc(rank(y_true, y_score, sample_weight, where), limit)
+    if min_tpr is not None:
+        limit = 1 - as_float(min_tpr, "min_tpr")
+        if is_known(limit) and not bool(((limit > 0) & (limit <= 1)).all()):
+            raise ValueError(f"min_tpr must lie in [0, 1), got {min_tpr!r}.")
+    ranked = rank(y_true, y_score, sample_weight, where)
+    return _roc_auc(ranked, limit, along_sensitivity=min_tpr is not None, standardized=standardized)
 
 
 @compiled
-def _roc_auc(ranked: Ranked, max_fpr: Array | None) -> Array:
+def _roc_auc(
+    ranked: Ranked,
+    limit: Array | None,
+    *,
+    along_sensitivity: bool = False,
+    standardized: bool = True,
+) -> Array:
     if not is_integer(ranked.positive):
         # So that products of weights neither overflow nor underflow.
         positive, negative = _relative(ranked.positive), _relative(ranked.negative)
@@ -125,13 +145,17 @@ def _roc_auc(ranked: Ranked, max_fpr: Array | None) -> Array:
     num_pos, num_neg = (
         x.sum(-1).astype(float_dtype(x)) for x in (ranked.positive, ranked.negative)
     )
-    if max_fpr is None:
+    if limit is None:
         # Without weights a sum of whole and half numbers, exact in float64: the order of examples
         # does not matter.
         pairs_in_order = (ranked.negative * sum_above(ranked.positive, ranked.last)).sum(-1)
         area = divide(divide(pairs_in_order, num_pos), num_neg)
     else:
-        area = _mcclish(ranked, num_pos[..., None], num_neg[..., None], max_fpr)
+        tp, fp = cumulative_positives(ranked)
+        curve = tp, fp, num_pos[..., None], num_neg[..., None]
+        if along_sensitivity:  # the curve that has the negatives first, by rising score
+            curve = (fp[..., -1:] - fp)[..., ::-1], (tp[..., -1:] - tp)[..., ::-1], *curve[:1:-1]
+        area = _partial_area(*curve, limit, standardized=standardized)
     return xp.where(~ranked.undefined & (num_pos > 0) & (num_neg > 0), area, xp.nan)
 
 
@@ -140,14 +164,17 @@ def _relative(weights: Array) -> Array:
     return divide(weights, lax.stop_gradient(weights.max(-1, keepdims=True, initial=0)))
 
 
-def _mcclish(ranked: Ranked, num_pos: Array, num_neg: Array, max_fpr: Array) -> Array:
-    """Standardize the area A up to `max_fpr`: `(1 + (A - m^2 / 2) / (m - m^2 / 2)) / 2`."""
-    tp, fp = cumulative_positives(ranked)
+def _partial_area(
+    tp: Array, fp: Array, num_pos: Array, num_neg: Array, max_fpr: Array, *, standardized: bool
+) -> Array:
+    """Compute the area A up to `max_fpr`, or what McClish makes of it."""
     m = xp.where((max_fpr > 0) & (max_fpr <= 1), max_fpr, xp.nan)
     d_fpr, d_tpr = divide(xp.diff(fp, axis=-1), num_neg), divide(xp.diff(tp, axis=-1), num_pos)
     fpr, tpr = divide(fp, num_neg)[..., :-1], divide(tp, num_pos)[..., :-1]
     width = xp.clip(m[..., None] - fpr, 0, d_fpr)  # of each trapezoid, up to the limit
     area = (width * (tpr + d_tpr * divide(width, d_fpr) / 2)).sum(-1)
+    if not standardized:
+        return area
     area_of_chance = m**2 / 2
     return (1 + (area - area_of_chance) / (m - area_of_chance)) / 2
 

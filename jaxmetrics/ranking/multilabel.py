@@ -28,12 +28,15 @@ from jaxmetrics.ranking.ranks import (
 
 __all__ = [
     "coverage_error",
+    "dcg",
     "exact_match",
     "hamming_loss",
     "label_ranking_average_precision",
     "label_ranking_loss",
     "ndcg",
     "top_k_accuracy",
+    "top_k_precision",
+    "top_k_recall",
 ]
 
 
@@ -90,6 +93,66 @@ def _top_k_accuracy(examples: Examples, *, k: int, ties: str) -> Array:
         in_top_k = xp.clip(divide(places_left, num_tied), 0, 1)
     undefined = xp.isnan(score).any(-1)
     return _mean(xp.where(undefined, xp.nan, in_top_k.astype(dtype)), examples.amounts)
+
+
+def top_k_precision(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    k: int,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Average which share of the k labels with the highest scores is true (precision at k).
+
+    Of labels that tie for the last places each counts by its chance of one, as if in random order.
+
+    Args:
+        y_true: 0 or 1 (or bool), `(..., n, L)`; a negative value leaves out that label.
+        y_score: `(..., n, L)`.
+        k: static, at least 1, the denominator also where there are fewer labels.
+
+    Returns:
+        `(...)`, the mean over examples, in [0, 1].
+
+    >>> y_true, y_score = [[1, 0, 1, 0], [0, 0, 0, 1]], [[0.9, 0.8, 0.1, 0], [0.1, 0.2, 0.3, 0.3]]
+    >>> top_k_precision(y_true, y_score, k=2)
+    np.float64(0.5)
+    """
+    size = check_size(k, "k")
+    return _top_k(*_ranked_labels(y_true, y_score, sample_weight, where), k=size, of_true=False)
+
+
+def top_k_recall(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    k: int,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Average which share of the true labels is among the k with the highest scores (recall at k).
+
+    It is 0 for an example without true labels. Otherwise as `top_k_precision`.
+
+    >>> y_true, y_score = [[1, 0, 1, 0], [0, 0, 0, 1]], [[0.9, 0.8, 0.1, 0], [0.1, 0.2, 0.3, 0.3]]
+    >>> top_k_recall(y_true, y_score, k=2)
+    np.float64(0.75)
+    """
+    size = check_size(k, "k")
+    return _top_k(*_ranked_labels(y_true, y_score, sample_weight, where), k=size, of_true=True)
+
+
+@compiled
+def _top_k(ranked: Ranked, amounts: Array, *, k: int, of_true: bool) -> Array:
+    counted = ranked.positive + ranked.negative
+    dtype = float_dtype(ranked.score)
+    end = cumulative_sum(counted, ranked.last).astype(dtype)
+    start = 2 * sum_above(counted, ranked.last).astype(dtype) - end
+    true = ranked.positive.astype(dtype)
+    hits = (true * xp.clip(divide(k - start, end - start), 0, 1)).sum(-1)
+    share = divide(hits, true.sum(-1)) if of_true else hits / k
+    return _mean(_nan_if_undefined(ranked, share), amounts)
 
 
 def hamming_loss(
@@ -272,23 +335,54 @@ def ndcg(
     >>> ndcg([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]]).round(4)
     np.float64(0.6957)
     """
+    return _gain(y_true, y_score, k, sample_weight, where, normalized=True)
+
+
+def dcg(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    k: int | None = None,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
+    """Compute the discounted cumulative gain, `sum_r gain_r / log2(r + 1)` over ranks r.
+
+    It is in units of the relevance; all else as `ndcg`.
+
+    >>> dcg([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]]).round(4)
+    np.float64(9.4995)
+    """
+    return _gain(y_true, y_score, k, sample_weight, where, normalized=False)
+
+
+def _gain(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    k: int | None,
+    sample_weight: ArrayLike | None,
+    where: ArrayLike | None,
+    *,
+    normalized: bool,
+) -> Array:
     examples = label_examples(y_true, y_score, sample_weight, where, SCORES, GAINS, name="y_score")
     num_labels = examples.values.shape[-1]
     num_ranks = num_labels if k is None else min(num_labels, check_size(k, "k"))
-    return _ndcg(examples, *order(examples.values), k=num_ranks)
+    return _dcg(examples, *order(examples.values), k=num_ranks, normalized=normalized)
 
 
 @compiled
-def _ndcg(examples: Examples, position: Array, last: Array, *, k: int) -> Array:
+def _dcg(examples: Examples, position: Array, last: Array, *, k: int, normalized: bool) -> Array:
     gain, score, *_ = examples
     dtype = float_dtype(gain, score)
     gain, undefined = gain.astype(dtype), xp.isnan(score.astype(dtype)).any(-1)
     rank = xp.arange(gain.shape[-1])  # from 0
     discount = xp.where(rank < k, 1 / xp.log2(rank + 2.0), 0).astype(dtype)
     dcg = (take(gain, position) * _mean_discount(discount, last)).sum(-1)
-    best_dcg = (-xp.sort(-gain, -1) * discount).sum(-1)
+    if normalized:
+        dcg = divide(dcg, (-xp.sort(-gain, -1) * discount).sum(-1))
     defined = ~undefined & (gain >= 0).all(-1)
-    return _mean(xp.where(defined, divide(dcg, best_dcg), xp.nan), _amounts(examples))
+    return _mean(xp.where(defined, dcg, xp.nan), _amounts(examples))
 
 
 def _mean_discount(discount: Array, last: Array) -> Array:

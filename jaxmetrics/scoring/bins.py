@@ -104,7 +104,7 @@ def _quantile_edges(examples: Examples, *, num_bins: int) -> Array:
         rows_up_to = lax.cummax(xp.cumsum(w, -1), w.ndim - 1)
         num_rows = rows_up_to[..., -1:]
         rows = _quantile_rows(num_rows, j, num_bins)
-        row_of_edge = _positions(rows_up_to, rows, side="right", method="scan")
+        row_of_edge = positions(rows_up_to, rows, side="right", method="scan")
     last = xp.maximum(num_examples - 1, 0)
     edges = xp.take_along_axis(sorted_p, xp.clip(row_of_edge, 0, last).astype(xp.int32), -1)
     # Weights that were normalised to a sum of 1 are no numbers of rows: all would be one row, all
@@ -119,7 +119,7 @@ def _quantile_rows(num_rows: Array, j: Array, num_bins: int) -> Array:
     return xp.maximum(whole * j + remainder * j // num_bins, 0)
 
 
-def _positions(ordered: Array, x: Array, **options: Any) -> Array:
+def positions(ordered: Array, x: Array, **options: Any) -> Array:
     """Find numbers `(..., n)` among ordered ones `(..., b)`, by `searchsorted`."""
     search: Callable[..., Array] = partial(xp.searchsorted, **options)
     if ordered.ndim == 1 and not on_device(ordered, x):
@@ -135,8 +135,8 @@ def sums_by_bin(
     """Do as `calibration_bins` with edges `(..., B - 1)`; of clusters apart, `(..., C, B, 3)`."""
     ids, p, *_ = examples
     p = xp.where(is_probability(p) & ~xp.isnan(edges).any(-1, keepdims=True), p, xp.nan)
-    positions = _positions(*varying_alike(edges, p), side="left", method="scan_unrolled")
-    bin_ids = xp.where(xp.isnan(p), 0, positions.astype(xp.int32))
+    place = positions(*varying_alike(edges, p), side="left", method="scan_unrolled")
+    bin_ids = xp.where(xp.isnan(p), 0, place.astype(xp.int32))
     # By bin and truth, a row [1, p] of each example adds up to their weight and their sum of p.
     axes = [("y_prob", bin_ids, edges.shape[-1] + 1), ("y_true", ids, 2)]
     if numbers is not None:

@@ -1,0 +1,371 @@
+"""Recalibrate the probability of one event by isotonic regression, the CORP approach.
+
+The frequency of class 1 is estimated as a function that rises with the probability, without bins:
+consistent, optimally binned, reproducible, by the algorithm that pools adjacent violators.
+Dimitriadis, Gneiting and Jordan (2021), PNAS 118.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from jaxmetrics._arithmetic import divide, safe_log
+from jaxmetrics._compilation import compiled
+from jaxmetrics._examples import PROBABILITIES, Examples, binary_examples
+from jaxmetrics._namespaces import Array, float_dtype, lax, on_device, special, xp
+from jaxmetrics._roots import root
+from jaxmetrics._validation import ArrayLike, check_level, check_option
+from jaxmetrics.betas.distributions import log1p_minus
+from jaxmetrics.ranking.ranks import Ranked, cumulative_positives, rank_examples, take
+from jaxmetrics.scoring.bins import positions
+from jaxmetrics.scoring.rows import is_probability, weighted_mean, weights_of
+
+__all__ = [
+    "IsotonicCurve",
+    "ScoreDecomposition",
+    "isotonic_calibration_curve",
+    "score_decomposition",
+]
+
+# Groups of examples between which the band looks at all intervals.
+_NUM_GROUPS = 64
+
+
+class IsotonicCurve(NamedTuple):
+    """Probabilities in rising order, and the frequency of class 1 with its band, `(..., n)`."""
+
+    prob: Array
+    frequency: Array
+    low: Array
+    high: Array
+
+
+class ScoreDecomposition(NamedTuple):
+    """Parts of a proper score: `miscalibration - discrimination + uncertainty`."""
+
+    miscalibration: Array
+    discrimination: Array
+    uncertainty: Array
+
+
+def isotonic_calibration_curve(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    level: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> IsotonicCurve:
+    """Compute how often class 1 comes true as a rising function of its probability, with a band.
+
+    The frequency minimises `sum_i (f_i - y_i)^2` among all that rise with the probability, and with
+    it the mean of every proper score. Dimitriadis, Gneiting and Jordan (2021), PNAS 118.
+
+    If the true frequency rises as well, and examples are independent, the band contains it
+    everywhere at once with probability `level` at least, whatever n. For examples between two
+    probabilities come true no more often than trials with the frequency at the upper one, and no
+    less often than at the lower one. So each such interval bounds the frequency above it from below
+    and that below it from above; the band is the tightest of these bounds, together at the level by
+    Bonferroni, and contains the curve. Dimitriadis, Dümbgen, Henzi, Puke and Ziegel (2023),
+    Biometrika 110, here with the intervals between 64 groups of equal weight. The upper bound of s
+    successes in n trials is p with `2 n KL((s + 1) / n, p) = z^2`: Zubkov and Serov (2013), Theory
+    of Probability and Its Applications 57. Simulated with 100 to 10,000 examples it covered in more
+    than 99 % of data sets, with a mean width of 0.39 for 1000 calibrated probabilities.
+
+    Args:
+        y_true: 0 or 1 (or bool), `(..., n)`. Of several classes:
+            `top_label(isotonic_calibration_curve)`.
+        y_prob: the probability of class 1, `(..., n)`.
+        level: of the band, for which weights are numbers of examples.
+
+    Returns:
+        `IsotonicCurve`, by rising probability. Examples that tie, and those that do not count,
+        repeat a point.
+
+    Raises:
+        TypeError, ValueError: as `calibration_bins`; an impossible level.
+
+    >>> curve = isotonic_calibration_curve([0, 1, 0, 1, 1], [0.1, 0.4, 0.4, 0.6, 0.9])
+    >>> curve.frequency
+    array([0. , 0.5, 0.5, 1. , 1. ])
+    >>> y_prob = np.linspace(0, 1, 1001)
+    >>> y_true = np.random.default_rng(0).random(1001) < y_prob**2
+    >>> curve = isotonic_calibration_curve(y_true, y_prob)
+    >>> curve.prob[500], curve.low[500].round(2), curve.high[500].round(2)
+    (np.float64(0.5), np.float64(0.05), np.float64(0.51))
+    """
+    examples, ranked = _ranked(y_true, y_prob, sample_weight, where)
+    return _curve(examples, ranked, level=check_level(level))
+
+
+def score_decomposition(
+    y_true: ArrayLike,
+    y_prob: ArrayLike,
+    *,
+    score: Literal["brier", "log_loss"] = "brier",
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> ScoreDecomposition:
+    """Decompose the Brier score or log loss into miscalibration, discrimination and uncertainty.
+
+    With S the mean score of the probabilities, S_C that of the frequencies of
+    `isotonic_calibration_curve` in their place and S_R that of the frequency of all:
+
+    - miscalibration = `S - S_C` (less is better), 0 where the probabilities equal the frequencies,
+    - discrimination = `S_R - S_C` (more is better), 0 where the order of the examples says nothing,
+    - uncertainty = `S_R`, that of the truth alone.
+
+    All are at least 0, and there are no bins to choose. Of small samples the first two are too
+    large by about the same amount, as isotonic regression follows chance. Dimitriadis, Gneiting and
+    Jordan (2021), PNAS 118, equation 7.
+
+    Args:
+        y_true, y_prob: as `isotonic_calibration_curve`.
+        score: `"brier"`, `mean (p - y)^2`; `"log_loss"`, in nats, with probabilities cut off at the
+            eps of their dtype as in `log_loss`.
+
+    Returns:
+        `ScoreDecomposition`, each part `(...)`.
+
+    Raises:
+        TypeError, ValueError: as `calibration_bins`; an unknown score.
+
+    >>> parts = score_decomposition([0, 1, 0, 1], [0.25, 0.5, 0.75, 1.0])
+    >>> parts.uncertainty
+    np.float64(0.25)
+    >>> parts.miscalibration - parts.discrimination + parts.uncertainty  # (1 + 4 + 9 + 0) / 64
+    np.float64(0.21875)
+    """
+    check_option(score, "score", tuple(_SCORES))
+    return _decomposition(*_ranked(y_true, y_prob, sample_weight, where), score=score)
+
+
+def _ranked(
+    y_true: ArrayLike, y_prob: ArrayLike, sample_weight: ArrayLike | None, where: ArrayLike | None
+) -> tuple[Examples, Ranked]:
+    examples = binary_examples(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
+    return examples, rank_examples(examples)
+
+
+@compiled
+def _curve(examples: Examples, ranked: Ranked, *, level: float) -> IsotonicCurve:
+    sums = _sums(examples, ranked)
+    low, high = _band(sums, level)
+    f = _frequency(sums) + sums.invalid
+    p = _falling_probabilities(ranked) + sums.invalid
+    columns = xp.broadcast_arrays(p, f, xp.minimum(low, f), xp.maximum(high, f))
+    return IsotonicCurve(*(x[..., ::-1] for x in columns))
+
+
+class _Sums(NamedTuple):
+    """Sums over the examples from the highest probability on, `(..., n + 1)`; ties repeat them."""
+
+    true: Array
+    weight: Array
+    invalid: Array  # (..., 1): NaN where a number that counts is impossible, else 0
+
+    @property
+    def weights(self) -> Array:
+        """The weight that each example adds, those that tie together, `(..., n)`."""
+        return self.weight[..., 1:] - self.weight[..., :-1]
+
+
+def _sums(examples: Examples, ranked: Ranked) -> _Sums:
+    true, false = cumulative_positives(ranked)
+    impossible = (examples.amounts != 0) & ~is_probability(examples.values)
+    impossible = (impossible.any(-1) | ranked.undefined)[..., None]
+    return _Sums(true, true + false, xp.where(impossible, xp.nan, 0.0))
+
+
+def _falling_probabilities(ranked: Ranked) -> Array:
+    """Return the probabilities in the order of the sums; what does not count repeats another."""
+    counts = ranked.positive + ranked.negative > 0
+    p = take(ranked.score.astype(float_dtype(ranked.score)), ranked.position)
+    highest = xp.where(counts, p, -xp.inf).max(-1, keepdims=True)
+    highest = xp.where(highest == -xp.inf, xp.nan, highest)
+    return lax.cummin(xp.where(counts, p, highest), counts.ndim - 1)
+
+
+def _frequency(sums: _Sums) -> Array:
+    """Return the slope, at each example, of the least concave majorant of the sums.
+
+    It is the isotonic regression. Barlow, Bartholomew, Bremner and Brunk (1972), Statistical
+    Inference under Order Restrictions, theorem 1.1.
+    """
+    y, x = sums.true, sums.weight
+    vertex, axis, end = _vertices(x, y), x.ndim - 1, x.shape[-1] - 1
+    if not on_device(x):
+        (v,) = np.nonzero(vertex.reshape(-1))
+        rise, run = (np.diff(z.reshape(-1)[v]) for z in (y, x))
+        slopes = np.repeat(_ratio(rise, run), np.diff(v))
+        return np.append(slopes, np.nan).reshape(x.shape)[..., :end]
+    place = lax.broadcasted_iota(xp.int32, x.shape, axis)
+    left = lax.cummax(xp.where(vertex, place, 0), axis)[..., :-1]
+    right = lax.cummin(xp.where(vertex, place, end), axis, reverse=True)[..., 1:]
+    at_right, at_left = (
+        [xp.take_along_axis(z, place, -1) for z in (y, x)] for place in (right, left)
+    )
+    return _ratio(at_right[0] - at_left[0], at_right[1] - at_left[1])
+
+
+def _ratio(a: Array, b: Array) -> Array:
+    """Divide counts or sums in the precision of results; NaN for 0/0."""
+    return divide(a.astype(float_dtype(a)), b.astype(float_dtype(b)), xp.nan)
+
+
+def _vertices(x: Array, y: Array) -> Array:
+    """Tell which of the points `(..., m)` are vertices of their least concave majorant.
+
+    All rows are one sequence, in which the first and last point of each is a vertex.
+    """
+    place = xp.zeros_like(x, xp.int32) + xp.arange(x.shape[-1])
+    vertex = (place == 0) | (place == x.shape[-1] - 1)
+    # No slope is above 1, so the slope behind a vertex is below; of equal points it is the last.
+    allowed = xp.concatenate([(x - y)[..., :-1] < (x - y)[..., 1:], vertex[..., -1:]], -1)
+    points: list[Any] = [z.reshape(-1) for z in (x, y, vertex, allowed)]
+    return (_split if on_device(x) else _split_turns)(*points).reshape(x.shape)
+
+
+def _split_turns(
+    x: np.ndarray, y: np.ndarray, vertex: np.ndarray, allowed: np.ndarray
+) -> np.ndarray:
+    """Do as `_split`, first without points on or below the line between their neighbours."""
+    kept = np.flatnonzero(allowed | vertex)
+    while True:
+        dx, dy = (np.diff(z[kept]).astype(float) for z in (x, y))
+        turns = vertex[kept]
+        turns[1:-1] |= dy[:-1] * dx[1:] > dy[1:] * dx[:-1]
+        if turns.mean() > 0.9:
+            break
+        kept = kept[turns]
+    result = np.zeros_like(vertex)
+    result[kept] = _split(x[kept], y[kept], vertex[kept], np.ones(len(kept), bool))
+    return result
+
+
+def _split(x: Array, y: Array, vertex: Array, allowed: Array) -> Array:
+    """Find vertices between others, those farthest above the line that joins them (quickhull).
+
+    The number of passes is at most that of the digits of x and y. Greenfield (1990), A proof for a
+    quickhull algorithm, Syracuse University.
+    """
+    place, end = xp.arange(len(x)), len(x) - 1
+
+    def more(state: tuple[Array, Array]) -> tuple[Array, Array]:
+        vertex, _ = state
+        left = lax.cummax(xp.where(vertex, place, 0), 0)
+        right = lax.cummin(xp.where(vertex, place, end), 0, reverse=True)
+        (dx, dy), (width, height) = (
+            [(v[of] - v[left]).astype(float_dtype(x)) for v in (x, y)] for of in (place, right)
+        )
+        above = xp.where(allowed, dy * width - height * dx, 0)
+        farthest = (above > 0) & (above >= _greatest(above, left)[left])
+        return vertex | farthest, farthest.any()
+
+    return lax.while_loop(lambda state: state[1], more, (vertex, vertex[0]))[0]
+
+
+def _greatest(values: Array, ids: Array) -> Array:
+    """Return the greatest of the values >= 0 with each id, below their number."""
+    zeros: Any = xp.zeros_like(values)
+    if on_device(values):
+        return zeros.at[ids].max(values)
+    np.maximum.at(zeros, ids, values)
+    return zeros
+
+
+def _band(sums: _Sums, level: float) -> tuple[Array, Array]:
+    """Bound the frequency at each example, at all of them at once."""
+    tp, n = sums.true, sums.weight
+    total = n[..., -1:]
+    shares = xp.arange(1, _NUM_GROUPS + 1) / _NUM_GROUPS
+    last = positions(n, (total * shares).astype(n.dtype), side="right") - 1
+    ends_n, ends_tp = (xp.take_along_axis(x, last, -1).astype(float_dtype(n)) for x in (n, tp))
+    starts_n, starts_tp = (
+        xp.concatenate([xp.zeros_like(x[..., :1]), x[..., :-1]], -1) for x in (ends_n, ends_tp)
+    )
+    # All intervals, from the start of group a to the end of group b.
+    trials, successes = (
+        xp.maximum(ends[..., None, :] - starts[..., :, None], 0)
+        for ends, starts in ((ends_n, starts_n), (ends_tp, starts_tp))
+    )
+    num_groups = (ends_n > starts_n).sum(-1)
+    tail = (1 - level) / xp.maximum(num_groups * (num_groups + 1), 1)
+    lowest, highest = _binomial_bounds(successes, trials, -special.ndtri(tail)[..., None, None])
+    # At a point, from intervals that start at or after it, and from those that end there or before.
+    low = lax.cummax(lowest.max(-1), lowest.ndim - 2, reverse=True)
+    high = lax.cummin(highest.min(-2), highest.ndim - 2)
+    before = lax.cummax(xp.where(n[..., 1:] > n[..., :-1], n[..., :-1], 0), n.ndim - 1)
+    i = positions(starts_n.astype(n.dtype), before, side="left")
+    j = positions(ends_n.astype(n.dtype), n[..., 1:], side="right")
+    return (
+        xp.take_along_axis(xp.concatenate([low, xp.zeros_like(low[..., :1])], -1), i, -1),
+        xp.take_along_axis(xp.concatenate([xp.ones_like(high[..., :1]), high], -1), j, -1),
+    )
+
+
+def _binomial_bounds(s: Array, n: Array, z: Array) -> tuple[Array, Array]:
+    """Bound the probability of s successes in n trials from each side, with error `P(Z > z)`.
+
+    For X ~ B(n, p) and p >= (s + 1) / n is `P(X <= s) <= P(Z > sqrt(2 n KL((s + 1) / n, p)))`.
+    Zubkov and Serov (2013).
+    """
+    reach_down, reach_up = (_reach(divide(x + 1, n, 1.0), n, z) for x in (n - s, s))
+    low, high = divide(s - 1, n) - reach_down, divide(s + 1, n) + reach_up
+    return xp.where(s > 1, xp.maximum(low, 0), 0), xp.where(n - s > 1, xp.minimum(high, 1), 1)
+
+
+def _reach(q: Array, n: Array, z: Array) -> Array:
+    """Return t > 0 with `2 n KL(q, q + t) = z^2`."""
+    rest = xp.where(q < 1, 1 - q, 0.5)
+    q = xp.where(q < 1, q, 0.5)
+
+    def excess(t: Array) -> tuple[Array, Array]:
+        up, down = t / q, -t / rest
+        kl = -q * log1p_minus(up, xp.log1p(up)) - rest * log1p_minus(down, xp.log1p(down))
+        return 2 * n * kl - z**2, 2 * n * t / ((q + t) * (rest - t))
+
+    normal = z * xp.sqrt(q * rest / xp.maximum(n, 1))
+    return root(excess, xp.zeros_like(q), rest, xp.minimum(normal, rest / 2), rtol=1e-6)
+
+
+@compiled
+def _decomposition(examples: Examples, ranked: Ranked, *, score: str) -> ScoreDecomposition:
+    of_forecast, of_frequency = _SCORES[score]
+    sums = _sums(examples, ranked)
+    p = xp.clip(examples.values, 0, 1)
+    original = weighted_mean(of_forecast(p, examples.ids), weights_of(examples))
+    recalibrated = weighted_mean(of_frequency(_frequency(sums)), sums.weights.astype(p.dtype))
+    uncertainty = of_frequency(_ratio(sums.true[..., -1], sums.weight[..., -1]))
+    parts = xp.stack(
+        xp.broadcast_arrays(original - recalibrated, uncertainty - recalibrated, uncertainty)
+    )
+    return ScoreDecomposition(*(parts + sums.invalid[..., 0]))
+
+
+def _squared_error(p: Array, y: Array) -> Array:
+    return (p - y) ** 2
+
+
+def _negative_log_likelihood(p: Array, y: Array) -> Array:
+    eps = xp.finfo(p.dtype).eps
+    p = xp.clip(p, eps, 1 - eps)
+    return -xp.where(y == 1, xp.log(p), xp.log1p(-p))
+
+
+def _variance(f: Array) -> Array:
+    return f * (1 - f)
+
+
+def _entropy(f: Array) -> Array:
+    return -(f * safe_log(f) + (1 - f) * safe_log(1 - f))
+
+
+# The score of a forecast, and its mean where class 1 comes true with the frequency forecast.
+_SCORES: dict[str, tuple[Callable[[Array, Array], Array], Callable[[Array], Array]]] = {
+    "brier": (_squared_error, _variance),
+    "log_loss": (_negative_log_likelihood, _entropy),
+}

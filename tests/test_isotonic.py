@@ -1,0 +1,172 @@
+"""Isotonic calibration: against scikit-learn, SciPy and the definition of the band."""
+
+from functools import cache
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import optimize, stats
+from sklearn import metrics
+from sklearn.isotonic import IsotonicRegression
+
+import jaxmetrics as jm
+from jaxmetrics.scoring import isotonic
+
+rng = np.random.default_rng(31)
+
+
+def _fit(y: np.ndarray, p: np.ndarray, w: np.ndarray | None = None) -> np.ndarray:
+    return np.asarray(IsotonicRegression().fit(p, y, w).predict(p))
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("decimals", [1, 2, 9])
+@pytest.mark.parametrize("n", [1, 2, 7, 60, 3000])
+def test_frequency_equals_scikit_learns(n: int, decimals: int) -> None:
+    p = np.round(rng.random(n), decimals)
+    y = (rng.random(n) < p**1.5).astype(int)
+    w = rng.integers(0, 4, n) + (n < 7)
+    counts = rng.random(n) < 0.8
+    counts[0] = True
+    order = np.argsort(p)
+    curve = jm.isotonic_calibration_curve(y, p)
+    np.testing.assert_array_equal(curve.prob, p[order])
+    np.testing.assert_allclose(curve.frequency, _fit(y, p)[order], atol=1e-12)
+    curve = jm.isotonic_calibration_curve(y, p, sample_weight=w, where=counts)
+    kept = order[(counts & (w > 0))[order]]
+    fitted = _fit(y[kept], p[kept], w[kept])
+    np.testing.assert_allclose(curve.frequency[(counts & (w > 0))[order]], fitted, atol=1e-12)
+    np.testing.assert_allclose(np.unique(curve.prob), np.unique(p[kept]))
+    short = jm.isotonic_calibration_curve(y[kept], p[kept], sample_weight=w[kept])
+    np.testing.assert_allclose(curve.low[(counts & (w > 0))[order]], short.low, atol=1e-12)
+
+
+def test_frequency_where_every_example_is_a_block() -> None:
+    """Weights by which no two examples are pooled, but for the last with all before it."""
+    n = 100_000
+    p = np.arange(n // 2).repeat(2) / n
+    y = np.tile([0, 1], n // 2)
+    share = np.linspace(0.01, 0.99, n // 2)
+    w = np.stack([1 - share, share], -1).reshape(-1)
+    for last in (1.0, 1e9):
+        w[-2:] = last, 1.0
+        expected = optimize.isotonic_regression(
+            (w * y).reshape(-1, 2).sum(-1) / w.reshape(-1, 2).sum(-1),
+            weights=w.reshape(-1, 2).sum(-1),
+        ).x
+        curve = jm.isotonic_calibration_curve(y, p, sample_weight=w)
+        np.testing.assert_allclose(curve.frequency[::2], expected, rtol=1e-9)
+
+
+def test_frequency_of_batches_and_on_the_device() -> None:
+    p = np.round(rng.random((3, 400)), 2).astype(np.float32)
+    y = (rng.random((3, 400)) < p).astype(int)
+    host = jm.isotonic_calibration_curve(y, p)
+    for i in range(3):
+        row = jm.isotonic_calibration_curve(y[i], p[i])
+        for one, expected in zip(host, row, strict=True):
+            np.testing.assert_allclose(one[i], expected, rtol=1e-12)
+    device = jm.isotonic_calibration_curve(jnp.asarray(y), jnp.asarray(p))
+    for one, expected in zip(device, host, strict=True):
+        np.testing.assert_allclose(one, expected, atol=3e-6)
+    assert np.isnan(jm.isotonic_calibration_curve(jnp.array([0, 1]), jnp.array([0.5, 1.5]))).all()
+
+
+def _band_of_all_intervals(y: np.ndarray, level: float) -> tuple[list[float], list[float]]:
+    """The band of distinct, rising probabilities, each a group, by the bounds' definition."""
+    n = len(y)
+    z = stats.norm.isf((1 - level) / (n * (n + 1)))
+
+    @cache
+    def upper(s: int, trials: int) -> float:
+        q = (s + 1) / trials
+        if q >= 1:
+            return 1.0
+        excess = lambda p: 2 * trials * stats.entropy([q, 1 - q], [p, 1 - p]) - z**2  # noqa: E731
+        return float(optimize.brentq(excess, q, 1 - 1e-15, xtol=1e-14))
+
+    low, high = np.zeros(n), np.ones(n)
+    for j in range(n):
+        for k in range(j, n):
+            s, trials = int(y[j : k + 1].sum()), k + 1 - j
+            low[k:] = np.maximum(low[k:], 1 - upper(trials - s, trials))
+            high[: j + 1] = np.minimum(high[: j + 1], upper(s, trials))
+    fitted = _fit(y, np.arange(n))
+    return np.minimum(low, fitted).tolist(), np.maximum(high, fitted).tolist()
+
+
+def test_band_is_the_tightest_of_all_intervals() -> None:
+    n = 40
+    p = np.arange(n) / n
+    for y in (rng.random(n) < p, p > 0.5, rng.random(n) < 0.9, p < 0.3):
+        curve = jm.isotonic_calibration_curve(y, p, level=0.9)
+        low, high = _band_of_all_intervals(y, 0.9)
+        np.testing.assert_allclose(curve.low, low, atol=2e-6)
+        np.testing.assert_allclose(curve.high, high, atol=2e-6)
+
+
+def test_bounds_contain_those_of_clopper_and_pearson() -> None:
+    tail = 1e-5
+    for n in (5, 40, 3000):
+        s = np.arange(n + 1.0)
+        low, high = isotonic._binomial_bounds(s, np.full(n + 1, float(n)), stats.norm.isf(tail))
+        assert (low[1:] <= stats.beta.ppf(tail, s[1:], n - s[1:] + 1)).all()
+        assert (high[:-1] >= stats.beta.isf(tail, s[:-1] + 1, n - s[:-1])).all()
+        # No wider than those of one more success or failure.
+        inner = s[1:-1]
+        assert (high[:-2] <= stats.beta.isf(tail, inner + 1, n - inner) + 1e-6).all()
+        assert (low[2:] >= stats.beta.ppf(tail, inner, n - inner + 1) - 1e-6).all()
+
+
+def test_band_covers_everywhere_at_once() -> None:
+    p = np.round(np.random.default_rng(3).beta(0.5, 0.8, (50, 500)), 3)
+    for true in (p, p**2, 0.2 + 0.6 * (p > 0.5)):
+        y = np.random.default_rng(4).random(p.shape) < true
+        curve = jm.isotonic_calibration_curve(y, p)
+        true = np.take_along_axis(true, np.argsort(p, -1), -1)
+        assert ((curve.low <= true) & (true <= curve.high)).all(-1).mean() >= 0.95
+        assert (curve.high - curve.low).mean() < 0.5
+    # It shows that these are not calibrated.
+    over = jm.isotonic_calibration_curve(y, p)
+    assert ((over.high < over.prob) | (over.low > over.prob)).any(-1).mean() > 0.95
+
+
+@pytest.mark.quick
+def test_decomposition_is_exact() -> None:
+    n = 500
+    p = np.round(rng.random(n), 2)
+    p[:5] = [0, 0, 1, 1, 1]
+    y = (rng.random(n) < p**1.5).astype(int)
+    w = rng.integers(0, 3, n)
+    fitted = _fit(y[w > 0], p[w > 0], w[w > 0])
+    f = np.average(y, weights=w)
+    brier = jm.score_decomposition(y, p, sample_weight=w)
+    recalibrated = np.average((fitted - y[w > 0]) ** 2, weights=w[w > 0])
+    expected = [np.average((p - y) ** 2, weights=w) - recalibrated, f * (1 - f) - recalibrated]
+    np.testing.assert_allclose(brier, [*expected, f * (1 - f)], atol=1e-12)
+    log = jm.score_decomposition(y, p, score="log_loss", sample_weight=w)
+    total = log.miscalibration - log.discrimination + log.uncertainty
+    np.testing.assert_allclose(total, metrics.log_loss(y, p, sample_weight=w), rtol=1e-9)
+    np.testing.assert_allclose(
+        log.uncertainty - log.discrimination,
+        metrics.log_loss(y[w > 0], fitted, sample_weight=w[w > 0]),
+        rtol=1e-9,
+    )
+    assert min(*brier, *log) >= 0
+
+
+@pytest.mark.quick
+def test_decomposition_at_its_limits() -> None:
+    y = np.array([0, 1, 0, 1, 1, 0])
+    for score in ("brier", "log_loss"):
+        constant = jm.score_decomposition(y, np.full(6, 0.5), score=score)
+        np.testing.assert_allclose(constant[:2], 0, atol=1e-15)
+        perfect = jm.score_decomposition(y, y.astype(float), score=score)
+        np.testing.assert_allclose(perfect.miscalibration, 0, atol=1e-14)
+        np.testing.assert_allclose(perfect.discrimination, perfect.uncertainty)
+        assert np.isnan(jm.score_decomposition(np.zeros(0, int), np.zeros(0), score=score)).all()
+        assert np.isnan(
+            jm.score_decomposition(jnp.array([0, 1]), jnp.array([0.5, 1.5]), score=score)
+        ).all()
+    with pytest.raises(ValueError, match="score must be"):
+        jm.score_decomposition(y, y / 2, score="zero_one")  # type: ignore[arg-type]
