@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 
 import jaxmetrics as jm
+from jaxmetrics import cli
 from tests.command_line import Run, save, write
 
 FRAME = pl.DataFrame(
@@ -388,3 +389,22 @@ def test_warnings_are_lines(run: Run, tmp_path: Path) -> None:
 
 def test_version(run: Run) -> None:
     assert run("--version") == (0, f"jaxmetrics {jm.__version__}\n", "")
+
+
+def test_panics_of_rust_are_one_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are no exceptions, and are written to standard error by themselves."""
+
+    def panic(*_: object, **__: object) -> None:
+        os.write(2, b"thread 'x' panicked at mod.rs\n")
+        raise pl.exceptions.PanicException("called `Result::unwrap()`")
+
+    monkeypatch.setattr(pl, "scan_parquet", panic)
+    path = save(FRAME, tmp_path / "x.parquet")
+    monkeypatch.setattr(sys, "argv", ["jaxmetrics", "report", str(path)])
+    with pytest.raises(SystemExit) as exit_:
+        cli.main()
+    assert exit_.value.code == 2
+    expected = f"jaxmetrics: {path}: cannot be read: called `Result::unwrap()`\n"
+    assert capfd.readouterr().err == expected

@@ -30,10 +30,11 @@ def reading() -> Iterator[None]:
     """Turn whatever a library raises while it reads into an InputError.
 
     Damaged files raise exceptions of any kind: of zlib, zipfile, tokenize, NumPy and polars, whose
-    panics are no `Exception`.
+    panics are no `Exception`, and are also written to standard error, which is closed meanwhile.
     """
     try:
-        yield
+        with _closed_standard_error():
+            yield
     except InputError:
         raise
     except MemoryError:
@@ -44,6 +45,24 @@ def reading() -> Iterator[None]:
             reason = error.strerror
         hint = "; is it UTF-8?" if "utf-8" in reason else ""
         raise InputError(f"cannot be read: {reason}{hint}") from error
+
+
+@contextmanager
+def _closed_standard_error() -> Iterator[None]:
+    """Drop what is written to the file descriptor 2, where Rust writes what it panics about."""
+    try:
+        kept = os.dup(2)
+    except OSError:  # it is closed already
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 @contextmanager

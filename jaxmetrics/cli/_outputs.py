@@ -6,10 +6,10 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, NoReturn, TypeVar
 
 import typer
 
@@ -19,6 +19,9 @@ from jaxmetrics.cli._errors import InputError, refusals, shown
 from jaxmetrics.cli._inputs import mentioned
 from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.reports.formats import FORMATS, AnyReport, Writer
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 __all__: list[str] = []
 
@@ -141,7 +144,7 @@ def deliver(result: Callable[[], _R], output: Output, inputs: Sequence[Path]) ->
 def _warnings_as_lines() -> Iterator[None]:
     """Write each warning of the library as one line on standard error, once."""
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+        warnings.simplefilter("always", UserWarning)
         yield
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         print(f"jaxmetrics: warning: {printable(message)}", file=sys.stderr)
@@ -154,33 +157,51 @@ def refuse(message: str) -> NoReturn:
 
 
 @contextmanager
-def progress() -> Iterator[Callable[[int, int | None], None]]:
-    """Show a bar on standard error while the rows are counted, if that is a terminal."""
+def _terminal() -> Iterator[Console | None]:
+    """Open standard error if it is a terminal, by a descriptor of its own: while a library reads,
+    the other one is closed.
+    """
     from rich.console import Console
 
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda done, total: None
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    with ExitStack() as stack:
+        console = Console(stderr=True)
+        with suppress(OSError, ValueError, AttributeError):  # none, or none with a descriptor
+            copy = os.dup(sys.stderr.fileno())
+            file = stack.enter_context(os.fdopen(copy, "w", encoding="utf-8"))
+            console = Console(file=file)
+        yield console if console.is_terminal else None
 
-    layout = (TextColumn("rows"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*layout, console=console, transient=True) as bar:
-        task = bar.add_task("rows", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+@contextmanager
+def progress() -> Iterator[Callable[[int, int | None], None]]:
+    """Show a bar on standard error while the rows are counted, if that is a terminal."""
+    with _terminal() as console:
+        if console is None:
+            yield lambda done, total: None
+            return
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+        )
+
+        layout = (TextColumn("rows"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*layout, console=console, transient=True) as bar:
+            task = bar.add_task("rows", total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 @contextmanager
 def waiting(for_what: str) -> Iterator[None]:
     """Say on standard error what is being done, if that is a terminal."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield
-        return
-    with console.status(f"{for_what} …"):
-        yield
+    with _terminal() as console:
+        if console is None:
+            yield
+            return
+        with console.status(f"{for_what} …"):
+            yield
 
 
 @contextmanager

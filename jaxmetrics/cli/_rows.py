@@ -63,8 +63,13 @@ class Question:
 
 def guarded(batches: Iterable[_T]) -> Iterator[_T]:
     """Give what is read, and turn what goes wrong there, not in its use, into an InputError."""
-    with reading():
-        yield from batches
+    found = iter(batches)
+    while True:
+        with reading():
+            batch = next(found, None)
+        if batch is None:
+            return
+        yield batch
 
 
 class Predictions:

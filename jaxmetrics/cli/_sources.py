@@ -56,12 +56,14 @@ def opened(path: Path, separator: str | None = None, *, checked: bool = True) ->
 @contextmanager
 def opened_text(path: Path, separator: str | None) -> Iterator[tuple[IO[bytes], Separated]]:
     """Open separated values that have no header."""
-    with ExitStack() as files, reading():
-        kind, stream = _stream(path, files)
-        syntax = syntax_of(kind, separator) if kind in TEXT else None
-        if not isinstance(syntax, Separated):
-            raise InputError(f"a matrix cannot be read from {kind} here")
-        yield decompressed(stream, path), syntax
+    with ExitStack() as files:
+        with reading():
+            kind, stream = _stream(path, files)
+            syntax = syntax_of(kind, separator) if kind in TEXT else None
+            if not isinstance(syntax, Separated):
+                raise InputError(f"a matrix cannot be read from {kind} here")
+            text = decompressed(stream, path)
+        yield text, syntax
 
 
 def _source(path: Path, separator: str | None, files: ExitStack) -> Source:
