@@ -391,18 +391,25 @@ def test_version(run: Run) -> None:
     assert run("--version") == (0, f"jaxmetrics {jm.__version__}\n", "")
 
 
+@pytest.mark.parametrize("where", ["opened", "read"])
 def test_panics_of_rust_are_one_line(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    where: str,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """They are no exceptions, and are written to standard error by themselves."""
+    """They are no exceptions, and are written to standard error by whichever thread panics."""
 
     def panic(*_: object, **__: object) -> None:
         os.write(2, b"thread 'x' panicked at mod.rs\n")
         raise pl.exceptions.PanicException("called `Result::unwrap()`")
 
-    monkeypatch.setattr(pl, "scan_parquet", panic)
+    if where == "opened":
+        monkeypatch.setattr(pl, "scan_parquet", panic)
+    else:
+        monkeypatch.setattr(pl.LazyFrame, "collect_batches", panic)
     path = save(FRAME, tmp_path / "x.parquet")
-    monkeypatch.setattr(sys, "argv", ["jaxmetrics", "report", str(path)])
+    monkeypatch.setattr(sys, "argv", ["jaxmetrics", "report", str(path), "--weight", "w"])
     with pytest.raises(SystemExit) as exit_:
         cli.main()
     assert exit_.value.code == 2

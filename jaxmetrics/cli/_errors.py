@@ -33,7 +33,7 @@ def reading() -> Iterator[None]:
     panics are no `Exception`, and are also written to standard error, which is closed meanwhile.
     """
     try:
-        with _closed_standard_error():
+        with closed_standard_error():
             yield
     except InputError:
         raise
@@ -48,7 +48,7 @@ def reading() -> Iterator[None]:
 
 
 @contextmanager
-def _closed_standard_error() -> Iterator[None]:
+def closed_standard_error() -> Iterator[None]:
     """Drop what is written to the file descriptor 2, where Rust writes what it panics about."""
     try:
         kept = os.dup(2)

@@ -18,7 +18,7 @@ import polars as pl
 
 from jaxmetrics.cli import _tables
 from jaxmetrics.cli._arrays import ArraySource
-from jaxmetrics.cli._errors import InputError, reading, shown
+from jaxmetrics.cli._errors import InputError, closed_standard_error, reading, shown
 from jaxmetrics.cli._tables import ROW, Field, Source, element_of
 from jaxmetrics.cli._text import COMPRESSED, Separated, TextSource, decompressed, syntax_of
 
@@ -50,6 +50,8 @@ def opened(path: Path, separator: str | None = None, *, checked: bool = True) ->
             source = _source(path, separator, files)
             if checked and isinstance(source, TextSource):
                 source.syntax.check(source.names)
+        if isinstance(source, ScannedSource):  # whose threads may panic between batches, too
+            files.enter_context(closed_standard_error())
         yield source
 
 
@@ -147,7 +149,7 @@ class ScannedSource:
         columns += [self._number(field).alias(key) for key, field in numbers.items()]
         size = max(1, min(_tables.BATCH_ROWS, 4 * _tables.BATCH_BYTES // (8 * len(columns))))
         rows = self._table.select(columns)
-        return iter(rows.collect_batches(chunk_size=size, maintain_order=True))
+        yield from rows.collect_batches(chunk_size=size, maintain_order=True)
 
     @staticmethod
     def _labels(labels: Mapping[str, Field]) -> list[pl.Expr]:
