@@ -66,16 +66,13 @@ EFFECTS = ("null", "worse")
 Estimates = Mapping[str, jm.Estimate]
 
 
-def fractions(counts: Any) -> dict[str, Any]:
-    return {name: metric(counts) for name, metric in FRACTIONS.items()}
+def all_of(named: Mapping[str, Callable[[Any], Any]]) -> Callable[[Any], dict[str, Any]]:
+    """Return a metric that gives those of a dict by their names."""
+    return lambda counts: {name: metric(counts) for name, metric in named.items()}
 
 
-def coefficients(counts: Any) -> dict[str, Any]:
-    return {name: metric(counts) for name, metric in COEFFICIENTS.items()}
-
-
-def metrics(counts: Any) -> dict[str, Any]:
-    return fractions(counts) | coefficients(counts)
+fractions, coefficients = all_of(FRACTIONS), all_of(COEFFICIENTS)
+metrics = all_of(FRACTIONS | COEFFICIENTS)
 
 
 # Designs

@@ -38,16 +38,8 @@ Method: TypeAlias = Literal["likelihood", "delta"]
 METHODS: tuple[Method, ...] = ("likelihood", "delta")
 
 
-def fractions(counts: Any) -> dict[str, Any]:
-    return {name: metric(counts) for name, metric in FRACTIONS.items()}
-
-
-def coefficients(counts: Any) -> dict[str, Any]:
-    return {name: metric(counts) for name, metric in COEFFICIENTS.items()}
-
-
-def metrics(counts: Any) -> dict[str, Any]:
-    return fractions(counts) | coefficients(counts)
+fractions, coefficients = coverage.all_of(FRACTIONS), coverage.all_of(COEFFICIENTS)
+metrics = coverage.all_of(FRACTIONS | COEFFICIENTS)
 
 
 class Design(NamedTuple):

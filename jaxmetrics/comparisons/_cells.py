@@ -20,6 +20,7 @@ from jaxmetrics._validation import (
     shapes_of,
 )
 from jaxmetrics.estimates import Metric
+from jaxmetrics.intervals.tables import axis_of_tables
 from jaxmetrics.intervals.units import Units, as_clusters
 
 __all__: list[str] = []
@@ -43,7 +44,7 @@ def as_cells(paired: ArrayLike, checked: Callable[..., Array]) -> Array:
 
 def cells_of_clusters(cells: Array, cluster_axis: int) -> Array:
     """Move the axis of clusters, counted in the cubes of the cells, to `(..., C, K, K K)`."""
-    return as_clusters(cells, cluster_axis + 1 if cluster_axis < 0 else cluster_axis)
+    return as_clusters(cells, axis_of_tables(cluster_axis, 3))
 
 
 class Layout(NamedTuple):

@@ -10,7 +10,6 @@ from typing import Any, Literal, NamedTuple
 import jax
 import numpy as np
 
-from jaxmetrics._arithmetic import append_axes
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import Key, KeyLike, place, split
 from jaxmetrics._namespaces import Array, is_known, special, xp
@@ -44,7 +43,7 @@ from jaxmetrics.intervals.clusters import (
     numbered_clusters,
     student_quantile,
 )
-from jaxmetrics.intervals.confidence import Confidence, confidence
+from jaxmetrics.intervals.confidence import Confidence, beside, confidence
 from jaxmetrics.intervals.delta import normal_estimates, value_and_clustered_error, value_and_error
 from jaxmetrics.intervals.likelihoods import likelihood_estimates
 from jaxmetrics.intervals.methods import (
@@ -595,8 +594,7 @@ def _from_limits(
 
     def below(limit: Array, d: Estimate) -> Array:
         reach = xp.where(limit < d.value, d.value - d.low, d.high - d.value)
-        of_value = z if isinstance(z, float) else append_axes(z, np.ndim(reach) - np.ndim(z))
-        return _normal_cdf(limit, d.value, reach / of_value)
+        return _normal_cdf(limit, d.value, reach / beside(z, reach))
 
     def equivalent(d: Estimate) -> Array:
         within = below(rope, d) - below(-rope, d)

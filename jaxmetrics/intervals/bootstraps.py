@@ -104,14 +104,15 @@ def bootstrap(
     check_option(method, "method", (*METHODS, "studentized"))
     size = check_num_samples(num_samples)
     floats, tables = tables_of(metric, counts, table_ndim)
-    tables = where_answered(floats, tables)
+    checked = numbers_of_examples if cluster_axis is None else frequencies
+    tables = where_answered(floats, checked(tables))
     reach = confidence(level, floats, tables, simultaneous=simultaneous)
     options: dict[str, Any] = {"level": reach.level, "method": method}
     if cluster_axis is None:
         options["stratified"] = stratified
-        return _bootstrap_table(key, floats, tables, "counts", size, **options)
+        return _bootstrap_tables(key, floats, tables, size, **options)
     check_not_stratified(stratified)
-    clusters = as_clusters(frequencies(tables), axis_of_tables(cluster_axis, table_ndim))
+    clusters = as_clusters(tables, axis_of_tables(cluster_axis, table_ndim))
     placed_key, clusters = place(key, clusters)
     return check_finite(
         _bootstrap_clusters(placed_key, clusters, metric=floats, size=size, **options), size
@@ -176,15 +177,15 @@ def bootstrap_histogram(
     check_option(method, "method", (*METHODS, "studentized"))
     size, level = check_num_samples(num_samples), check_level(level)
     options: dict[str, Any] = {"level": level, "method": method, "stratified": stratified}
-    return _bootstrap_table(
-        key, as_floats(metric), as_histogram(histogram), "histogram", size, **options
-    )
+    floats = as_floats(metric)
+    tables = numbers_of_examples(as_histogram(histogram), "histogram")
+    return _bootstrap_tables(key, floats, where_answered(floats, tables), size, **options)
 
 
-def _bootstrap_table(
-    key: KeyLike, metric: Metric, tables: Array, name: str, size: int, **options: Any
+def _bootstrap_tables(
+    key: KeyLike, metric: Metric, tables: Array, size: int, **options: Any
 ) -> Any:
-    placed_key, tables = place(key, where_answered(metric, numbers_of_examples(tables, name)))
+    placed_key, tables = place(key, tables)
     function = partial(
         _bootstrap, placed_key, metric=metric, size=size, **options, influence=influence_for(tables)
     )

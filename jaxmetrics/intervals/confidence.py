@@ -8,7 +8,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from jaxmetrics._arithmetic import divide
+from jaxmetrics._arithmetic import append_axes, divide
 from jaxmetrics._namespaces import Array, is_jax, xp
 from jaxmetrics._validation import check_size
 from jaxmetrics.estimates import Metric, normal_quantile
@@ -53,9 +53,8 @@ def confidence(
     *,
     simultaneous: bool = False,
     anytime: bool | int = False,
-    table_ndim: int = 2,
 ) -> Confidence:
-    """Return how far the intervals of a metric reach that is computed of each of the tables.
+    """Return how far the intervals of a metric reach that is computed of each table `(..., R, K)`.
 
     Simultaneous intervals of V values have the level `level^(1 / V)` each: for normal estimates
     they then hold together with `level`, whatever their correlations. Šidák (1967), Journal of the
@@ -63,7 +62,7 @@ def confidence(
     """
     normal_quantile(level)  # checks it
     if simultaneous:
-        shape = tables.shape[-table_ndim:]
+        shape = tables.shape[-2:]
         example = tables.reshape((-1, *shape))[0] if tables.size else np.ones(shape)
         values = jax.eval_shape(metric, example) if is_jax(tables) else metric(example)
         number = sum(math.prod(np.shape(x)) for x in jax.tree.leaves(values))
@@ -71,3 +70,10 @@ def confidence(
     if anytime is False:
         return Confidence(level)
     return Confidence(level, _NARROWEST if anytime is True else check_size(anytime, "anytime"))
+
+
+def beside(quantile: Array | float, values: Array) -> Array | float:
+    """Return a quantile, or one for each table of a batch, so that it broadcasts with values."""
+    if isinstance(quantile, float):
+        return quantile
+    return append_axes(quantile, np.ndim(values) - np.ndim(quantile))

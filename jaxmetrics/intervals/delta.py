@@ -9,7 +9,7 @@ from typing import Any, Literal
 import jax
 import numpy as np
 
-from jaxmetrics._arithmetic import append_axes, divide, safe_sqrt
+from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, lax, on_device, xp
 from jaxmetrics._validation import ArrayLike, warn
@@ -21,7 +21,7 @@ from jaxmetrics.estimates import (
     normal_estimate,
 )
 from jaxmetrics.intervals.clusters import student_quantile
-from jaxmetrics.intervals.confidence import Confidence, confidence
+from jaxmetrics.intervals.confidence import Confidence, beside, confidence
 from jaxmetrics.intervals.derivatives import jacobian
 from jaxmetrics.intervals.replicates import map_tables
 from jaxmetrics.intervals.tables import (
@@ -192,8 +192,7 @@ def normal_estimates(values: Any, errors: Any, z: Array | float, transform: str 
     """Return estimates that reach by z errors, or by one z `(...)` for each table of a batch."""
 
     def estimate(value: Array, error: Array) -> Estimate:
-        of_value = z if isinstance(z, float) else append_axes(z, np.ndim(value) - np.ndim(z))
-        return normal_estimate(value, error, of_value, transform)
+        return normal_estimate(value, error, beside(z, value), transform)
 
     return jax.tree.map(estimate, values, errors)
 
