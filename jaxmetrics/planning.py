@@ -16,7 +16,7 @@ from jaxmetrics._namespaces import Array, special, xp
 from jaxmetrics._validation import ArrayLike, as_counts, as_float, check_size
 from jaxmetrics.comparisons import compare
 from jaxmetrics.comparisons._cells import as_cells, cells_of_clusters, difference
-from jaxmetrics.comparisons.differences import Comparison
+from jaxmetrics.comparisons.results import Comparison
 from jaxmetrics.estimates import Estimate, Metric, normal_quantile
 from jaxmetrics.intervals import Delta, delta_method, replicates
 from jaxmetrics.intervals.clusters import student_quantile
