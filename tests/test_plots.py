@@ -8,11 +8,12 @@ import pytest
 import jaxmetrics as jm
 from jaxmetrics import plots
 
+pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
+
 COUNTS = np.array([[[90, 10], [5, 95]], [[9, 1], [0, 10]], [[50, 50], [40, 60]]])
 
 
 def test_nothing_is_compiled_for_data_of_the_host(programs: list[str]) -> None:
-    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
     y, prob, weights = problem()
     plots.balanced_accuracy_violin(COUNTS)
     plots.confusion_matrix(COUNTS[0])
@@ -24,7 +25,6 @@ def test_nothing_is_compiled_for_data_of_the_host(programs: list[str]) -> None:
 
 
 def test_violins_show_density_interval_and_mean(tmp_path: Any) -> None:
-    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
     samples = jm.balanced_accuracy_posterior(COUNTS).sample(0, (40,))
     axes: Any = plots.balanced_accuracy_violin(COUNTS, ["A", "B", "C"], samples=samples)
     posterior = jm.balanced_accuracy_posterior(COUNTS)
@@ -53,7 +53,6 @@ def problem() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def test_curves_with_bands(tmp_path: Any) -> None:
-    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
     y, prob, weights = problem()
     curve, replicates = jm.roc_curve(y, prob), jm.roc_curve(y, prob, sample_weight=weights)
     axes: Any = plots.roc(curve, replicates=replicates, name="A")
@@ -71,7 +70,6 @@ def test_curves_with_bands(tmp_path: Any) -> None:
 
 
 def test_precision_and_recall_with_a_band(tmp_path: Any) -> None:
-    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
     y, prob, weights = problem()
     axes: Any = plots.precision_recall(
         jm.precision_recall_curve(y, prob),
@@ -84,7 +82,6 @@ def test_precision_and_recall_with_a_band(tmp_path: Any) -> None:
 
 
 def test_reliability_diagram(tmp_path: Any) -> None:
-    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
     y, prob, weights = problem()
     curve = jm.calibration_curve(y, prob)
     found = np.isfinite(curve.frequency)
@@ -112,7 +109,6 @@ def test_reliability_diagram(tmp_path: Any) -> None:
 
 
 def test_curves_that_cannot_be_drawn() -> None:
-    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
     y, prob, weights = problem()
     with pytest.raises(ValueError, match="without batch axes"):
         plots.roc(jm.roc_curve(y, prob, sample_weight=weights))
@@ -140,7 +136,6 @@ def test_mistakes_raise(arguments: dict[str, Any], message: str) -> None:
 
 
 def test_confusion_matrix_in_colours_and_numbers(tmp_path: Any) -> None:
-    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
     counts = np.array([[90, 10, 0], [5, 20, 0], [0, 0, 0]])
     axes: Any = plots.confusion_matrix(counts, class_names=["cat", "dog", "fish"])
     np.testing.assert_allclose(
@@ -162,7 +157,6 @@ def test_confusion_matrix_in_colours_and_numbers(tmp_path: Any) -> None:
 
 
 def test_estimates_and_differences_below_each_other(tmp_path: Any) -> None:
-    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
     metrics = {"accuracy": jm.accuracy, "macro F1": jm.macro(jm.f1)}
     axes: Any = plots.intervals(
         {name: jm.delta_method(metric, COUNTS[0]) for name, metric in metrics.items()}
@@ -213,7 +207,6 @@ def test_mistakes_of_tables_are_named(call: Any, message: str) -> None:
 
 
 def test_data_are_drawn_as_their_curves_are(programs: list[str]) -> None:
-    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
     y, prob, _ = problem()
     for draw, curve_of in (
         (plots.roc, jm.roc_curve),
@@ -233,7 +226,6 @@ def test_data_are_drawn_as_their_curves_are(programs: list[str]) -> None:
 
 
 def test_labels_are_counted(programs: list[str]) -> None:
-    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
     true, pred = ["dog", "cat", "dog", "cat", "cat"], ["dog", "cat", "cat", "cat", "dog"]
     axes: Any = plots.confusion_matrix(true, pred)
     assert [label.get_text() for label in axes.get_xticklabels()] == ["cat", "dog"]
@@ -254,7 +246,6 @@ def test_labels_are_counted(programs: list[str]) -> None:
 
 
 def test_intervals_of_a_batch_and_of_a_report() -> None:
-    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
     recalls = jm.proportion_interval(np.diagonal(COUNTS[0]), COUNTS[0].sum(1))
     axes: Any = plots.intervals(recalls, ["cat", "dog"])
     bars = np.array([segment[:, 0] for segment in axes.collections[0].get_segments()])
@@ -276,7 +267,6 @@ def test_intervals_of_a_batch_and_of_a_report() -> None:
 
 
 def test_a_single_comparison() -> None:
-    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
     comparison = jm.compare_unpaired(0, jm.accuracy, COUNTS[0], [[80, 20], [9, 91]])
     axes: Any = plots.difference(comparison)
     assert axes.texts[0].get_text() == f"P(A > B) = {comparison.probability_better:.3f}"
@@ -293,7 +283,6 @@ def board_of(size: int, n: int) -> jm.Leaderboard:
 
 
 def test_a_leaderboard_by_tiers_in_words(tmp_path: Any) -> None:
-    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
     board, names = board_of(7, 3000), [*"ABCDEFG"]
     assert board.tiers.tolist() == [1, 1, 1, 2, 2, 2, 3]
     axes: Any = plots.leaderboard(board, names, xlabel="accuracy")
@@ -318,7 +307,6 @@ def test_a_leaderboard_by_tiers_in_words(tmp_path: Any) -> None:
 
 
 def test_the_first_of_many_classifiers_are_drawn() -> None:
-    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
     axes: Any = plots.leaderboard(board_of(60, 300))
     assert len(axes.get_yticklabels()) == 50
     assert axes.get_title() == "the first 50 of 60"
@@ -329,7 +317,6 @@ ODD_NAMES = ["$\\frac{", "_hidden", "a\x1b[31m\n", "#010203", "back\\slash", "z"
 
 def test_names_are_drawn_as_they_are(tmp_path: Any) -> None:
     """Neither a formula, nor a colour, nor more than fits."""
-    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
     shown = [*ODD_NAMES[:2], r"a\x1b[31m\n", *ODD_NAMES[3:5]]
     matrix: Any = plots.confusion_matrix(np.eye(6), class_names=ODD_NAMES)
     recalls = jm.proportion_interval(np.arange(6), np.full(6, 9))
@@ -353,7 +340,6 @@ def test_names_are_drawn_as_they_are(tmp_path: Any) -> None:
 
 
 def test_one_entry_explains_each_line() -> None:
-    pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
     y, prob, _ = problem()
     axes: Any = None
     for i in range(3):
