@@ -12,7 +12,7 @@ from jaxmetrics.counts import *
 # counts -> numbers; macro, micro, weighted averages
 from jaxmetrics.metrics import *
 
-# one beta; sums and averages of independent betas
+# betas: one, and sums and averages of independent ones
 from jaxmetrics.betas import *
 
 # counts -> posteriors: of balanced accuracy, rates and cell probabilities

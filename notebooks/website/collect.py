@@ -1,0 +1,280 @@
+"""The pages of the site: files of the repository where they are, and a page of each public name.
+
+Pages keep their paths in the repository, so that one link serves both. Of every page there is also
+its Markdown, at the path of its source; `llms.txt` lists these.
+"""
+
+from __future__ import annotations
+
+import html
+import importlib
+import inspect
+import json
+import logging
+import posixpath
+import re
+import shutil
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from docstrings import as_markdown
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.plugins import event_priority
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+from mkdocs.utils import get_relative_url
+
+import jaxmetrics
+
+ROOT = Path(__file__).parent.parent.parent
+LINKED = ["LICENSE", "CITATION.cff", "bench/*.py", "bench/results/*"]
+LINKED += ["notebooks/*.py", "notebooks/data/*", "notebooks/training_loops/*.py"]
+FUNCTIONS = "notebooks/functions.md"  # links to every public name
+NEIGHBOURS = "notebooks/neighbours.md"  # names are ours only after `jm.`
+
+_REFERENCE = "reference/index.md"
+_log = logging.getLogger("mkdocs.hooks.collect")
+
+
+@dataclass
+class Group:
+    """Public names that the package's table of contents lists together."""
+
+    title: str
+    module: ModuleType
+    names: dict[str, Any] = field(default_factory=dict)  # "f1", "plots.roc"
+
+    @property
+    def page(self) -> str:
+        """The path of its page."""
+        return f"reference/{self.module.__name__.removeprefix('jaxmetrics.')}/index.md"
+
+
+@cache
+def groups() -> list[Group]:
+    """Return the groups in the order of `jaxmetrics/__init__.py`, whose comments are titles."""
+    found: list[Group] = []
+    title = ""
+    for line in inspect.getsource(jaxmetrics).splitlines():
+        if line.startswith("# "):
+            title = re.split("[,;:]", line[2].upper() + line[3:].replace("->", "→"))[0]
+        elif match := re.match(r"from jaxmetrics(?:\.| import )(\w+) (?:import \*|as )", line):
+            module = importlib.import_module(f"jaxmetrics.{match[1]}")
+            if not found or found[-1].title != title:
+                found.append(Group(title, module))
+            found[-1].module = module
+            found[-1].names |= _names_of(module)
+    return found
+
+
+def _names_of(module: ModuleType) -> dict[str, Any]:
+    """Return what a module defines for users, in the order of its files."""
+    prefix = "plots." if module is jaxmetrics.plots else ""
+    return {
+        prefix + name: value
+        for name, value in vars(module).items()
+        if (prefix or name in dir(jaxmetrics))
+        and callable(value)
+        and not name.startswith("_")
+        and f"{value.__module__}.".startswith(f"{module.__name__}.")
+    }
+
+
+@cache
+def pages() -> dict[str, str]:
+    """Return the page of each public name, and of each module of the table of contents."""
+    found = {group.module.__name__: group.page for group in groups()}
+    for name, value in (item for group in groups() for item in group.names.items()):
+        # Apart, because files on some disks may not differ by case alone: `report` and `Report`.
+        folder = "reference/types" if inspect.isclass(value) else "reference"
+        found[name] = f"{folder}/{name}.md"
+    if missing := set(dir(jaxmetrics)) - {"__version__", "plots"} - set(found):
+        _log.warning("The reference has no page of %s.", ", ".join(missing))
+    return found
+
+
+def _link(text: str, page: str, *, source: str) -> str:
+    return f"[{text}]({posixpath.relpath(page, posixpath.dirname(source))})"
+
+
+def _first_sentence(value: Any) -> str:
+    text = " ".join((inspect.getdoc(value) or "").split())
+    return re.split(r"(?<=[.:]) ", text)[0]
+
+
+def _page_of_group(group: Group) -> str:
+    """Write what the names of a group share, and a list of them for each file."""
+    files: dict[str, dict[str, Any]] = {}
+    for name, value in group.names.items():
+        files.setdefault(value.__module__, {})[name] = value
+    lines = [f"# {group.title}", "", as_markdown(inspect.getdoc(group.module) or ""), ""]
+    for file, names in files.items():
+        if file != group.module.__name__:
+            title = file.rsplit(".")[-1].replace("_", " ").capitalize()
+            text = inspect.getdoc(importlib.import_module(file)) or ""
+            lines += [f"## {title} {{#{file}}}", "", as_markdown(text), ""]
+        for name, value in names.items():
+            link = _link(f"`{name}`", pages()[name], source=group.page)
+            lines.append(f"- {link}: {_first_sentence(value)}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _page_of_name(group: Group, name: str) -> str:
+    """Write what mkdocstrings reads, and where the conventions of its file are."""
+    file = group.names[name].__module__
+    anchor = "" if file == group.module.__name__ else f"#{file}"
+    shared = _link(group.title, group.page + anchor, source=pages()[name])
+    return f"::: jaxmetrics.{name}\n\nConventions, and what is like it: {shared}.\n"
+
+
+def _page_of_all() -> str:
+    lines = ["# Reference", "", "Every public name of `import jaxmetrics as jm`.", ""]
+    for group in groups():
+        title = _link(group.title, group.page, source=_REFERENCE)
+        names = sorted(group.names, key=str.lower)
+        links = (_link(f"`{name}`", pages()[name], source=_REFERENCE) for name in names)
+        lines += [f"## {title}", "", ", ".join(links), ""]
+    return "\n".join(lines)
+
+
+# What MkDocs calls.
+
+
+def on_config(config: MkDocsConfig) -> None:
+    """List the pages; those of names by alphabet."""
+    reference: list[Any] = [_REFERENCE]
+    for group in groups():
+        names = sorted(group.names, key=str.lower)
+        reference.append({group.title: [group.page, *({name: pages()[name]} for name in names)]})
+    notebooks = [{_title(_markdown_of_notebook(ROOT / path)): path} for path in _notebooks()]
+    config.nav = [
+        {"Home": "README.md"},
+        *([{"Guide": _guide()}] if _guide() else []),
+        {"Notebooks": notebooks},
+        {"Reference": reference},
+        {"Project": ["CHANGELOG.md", "CONTRIBUTING.md"]},
+    ]
+
+
+def _found(*patterns: str) -> list[str]:
+    paths = (path for pattern in patterns for path in sorted(ROOT.glob(pattern)))
+    return [path.relative_to(ROOT).as_posix() for path in paths if path.is_file()]
+
+
+def _guide() -> list[str]:
+    """Return the long texts in the order in which the README links to them."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    return sorted(_found("notebooks/*.md"), key=lambda path: readme.find(path) % len(readme))
+
+
+def _notebooks() -> list[str]:
+    return _found("notebooks/[0-9]*.ipynb")
+
+
+def _title(markdown: str) -> str:
+    return re.search(r"^# (.*)$", markdown, re.MULTILINE)[1]
+
+
+@event_priority(100)  # before notebooks are looked for among the files
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages, and files that they link to."""
+    for path in _found("*.md", *_guide(), *_notebooks(), *LINKED):
+        files.append(File(path, str(ROOT), config.site_dir, config.use_directory_urls))
+    files.append(File.generated(config, _REFERENCE, content=_page_of_all()))
+    for group in groups():
+        files.append(File.generated(config, group.page, content=_page_of_group(group)))
+        for name in group.names:
+            text = _page_of_name(group, name)
+            files.append(File.generated(config, pages()[name], content=text))
+    return files
+
+
+def on_page_content(text: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Link every public name that is written as code to its page."""
+    source = page.file.src_uri
+    prefix = r"(?:jm|jaxmetrics)\." if source == NEIGHBOURS else r"(?:jm\.|jaxmetrics\.)?"
+    linked = {source}
+
+    def link(match: re.Match[str]) -> str:
+        code = html.unescape(match[2] or "")
+        name = re.fullmatch(rf"{prefix}((?:plots\.)?\w+)(?:\(.*\))?", code, re.DOTALL)
+        target = pages().get(code) or (pages().get(name[1]) if name else None)
+        if target is None or target == source:
+            return match[0]
+        linked.add(target)
+        file = files.get_file_from_path(target)
+        assert file is not None
+        return f'<a href="{get_relative_url(file.url, page.url)}">{match[0]}</a>'
+
+    kept = "a|pre|h[1-6]|strong|script|style|svg"
+    text = re.sub(rf"<({kept})\b.*?</\1>|<code>(.*?)</code>", link, text, flags=re.DOTALL)
+    if source == FUNCTIONS and (left := {n for n, page in pages().items() if page not in linked}):
+        _log.warning("%s mentions no %s.", FUNCTIONS, ", ".join(sorted(left)))
+    return text
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Write the Markdown of each page, and the list of them."""
+    site = Path(config.site_dir)
+    lines = [f"# {config.site_name}", "", f"> {config.site_description}", "", "## Guide", ""]
+    for path in [*_found("*.md"), *_guide()]:
+        text = (ROOT / path).read_text(encoding="utf-8")
+        _write(site / path, text)
+        lines.append(f"- [{_title(text)}]({path})")
+    lines += ["", "## Notebooks", ""]
+    for path in _notebooks():
+        text = _markdown_of_notebook(ROOT / path)
+        _write(site / f"{path}.md", text)
+        shutil.copy(ROOT / path, site / path)
+        lines.append(f"- [{_title(text)}]({path}.md)")
+    for group in groups():
+        _write(site / group.page, _page_of_group(group))
+        lines += ["", f"## {group.title}", "", f"- [{group.module.__name__}]({group.page})"]
+        for name, value in group.names.items():
+            path = pages()[name]
+            _write(site / path, _markdown_of_name(name, value))
+            lines.append(f"- [{name}]({path}): {_first_sentence(value)}")
+    _write(site / "llms.txt", "\n".join(lines) + "\n")
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def _markdown_of_name(name: str, value: Any) -> str:
+    """Write signature and docstring, of a class also those of its public members."""
+    lines = [f"# jaxmetrics.{name}", "", *_described(name, value)]
+    if inspect.isclass(value):
+        for member, function in inspect.getmembers(value):
+            if not member.startswith("_") and function.__doc__:
+                lines += ["", f"## {member}", "", *_described(member, function)]
+    return "\n".join(lines) + "\n"
+
+
+def _described(name: str, value: Any) -> list[str]:
+    text = as_markdown(inspect.getdoc(value) or "")
+    if not callable(value):
+        return [text]
+    signature = inspect.signature(value)
+    named = [x.replace(annotation=inspect.Parameter.empty) for x in signature.parameters.values()]
+    signature = signature.replace(
+        parameters=named, return_annotation=inspect.Signature.empty
+    )
+    return ["```python", f"{name.rsplit('.')[-1]}{signature}", "```", "", text]
+
+
+def _markdown_of_notebook(path: Path) -> str:
+    """Write text, code and what it printed, without pictures."""
+    parts = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", []):
+            printed = "".join(output.get("text") or output["data"].get("text/plain", "")).rstrip()
+            parts.append(f"```text\n{printed}\n```")
+    return "\n\n".join(parts) + "\n"
