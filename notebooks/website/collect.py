@@ -31,7 +31,7 @@ import jaxmetrics
 
 ROOT = Path(__file__).parent.parent.parent
 LINKED = ["LICENSE", "CITATION.cff", "bench/*.py", "bench/results/*"]
-LINKED += ["notebooks/*.py", "notebooks/data/*", "notebooks/training_loops/*.py"]
+LINKED += ["notebooks/*.png", "notebooks/*.py", "notebooks/data/*", "notebooks/training_loops/*.py"]
 FUNCTIONS = "notebooks/functions.md"  # links to every public name
 NEIGHBOURS = "notebooks/neighbours.md"  # names are ours only after `jm.`
 
@@ -212,8 +212,10 @@ def on_page_content(text: str, page: Page, config: MkDocsConfig, files: Files) -
 
     kept = "a|pre|h[1-6]|strong|script|style|svg"
     text = re.sub(rf"<({kept})\b.*?</\1>|<code>(.*?)</code>", link, text, flags=re.DOTALL)
-    if source == FUNCTIONS and (left := {n for n, page in pages().items() if page not in linked}):
-        _log.warning("%s mentions no %s.", FUNCTIONS, ", ".join(sorted(left)))
+    if source == FUNCTIONS:
+        left = [name for group in groups() for name in group.names if pages()[name] not in linked]
+        if left:
+            _log.warning("%s has no link to %s.", FUNCTIONS, ", ".join(left))
     return text
 
 
