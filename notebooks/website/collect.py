@@ -30,12 +30,24 @@ from mkdocs.utils import get_relative_url
 import jaxmetrics
 
 ROOT = Path(__file__).parent.parent.parent
-LINKED = ["LICENSE", "CITATION.cff", "bench/*.py", "bench/results/*"]
-LINKED += ["notebooks/*.png", "notebooks/*.py", "notebooks/data/*", "notebooks/training_loops/*.py"]
+LINKED = ["CITATION.cff", "bench/results/*.svg", "notebooks/*.png"]  # by pages
 FUNCTIONS = "notebooks/functions.md"  # links to every public name
 NEIGHBOURS = "notebooks/neighbours.md"  # names are ours only after `jm.`
 
 _REFERENCE = "reference/index.md"
+
+# With anchors by which signatures find them.
+_TYPES = """\
+In signatures
+
+- `ArrayLike`[](){#jaxmetrics._validation.ArrayLike} is a NumPy or JAX array, a list, a Series, a
+  tensor in host memory, or a number;
+- `Array`[](){#jaxmetrics._namespaces.Array} is what comes back: an array or number of NumPy, or an
+  array of JAX where the data were JAX arrays;
+- `KeyLike`[](){#jaxmetrics._keys.KeyLike} is a JAX key, an int seed or, for data of the host, a
+  NumPy Generator;
+- `Metric`[](){#jaxmetrics.estimates.Metric} is a function of counts.
+""".splitlines()
 _log = logging.getLogger("mkdocs.hooks.collect")
 
 
@@ -128,11 +140,11 @@ def _page_of_name(group: Group, name: str) -> str:
     file = group.names[name].__module__
     anchor = "" if file == group.module.__name__ else f"#{file}"
     shared = _link(group.title, group.page + anchor, source=pages()[name])
-    return f"::: jaxmetrics.{name}\n\nConventions, and what is like it: {shared}.\n"
+    return f"::: jaxmetrics.{name}\n\nConventions and related functions: {shared}.\n"
 
 
 def _page_of_all() -> str:
-    lines = ["# Reference", "", "Every public name of `import jaxmetrics as jm`.", ""]
+    lines = ["# Reference", "", "Every public name of `import jaxmetrics as jm`.", "", *_TYPES]
     for group in groups():
         title = _link(group.title, group.page, source=_REFERENCE)
         names = sorted(group.names, key=str.lower)
@@ -210,8 +222,9 @@ def on_page_content(text: str, page: Page, config: MkDocsConfig, files: Files) -
         assert file is not None
         return f'<a href="{get_relative_url(file.url, page.url)}">{match[0]}</a>'
 
-    kept = "a|pre|h[1-6]|strong|script|style|svg"
-    text = re.sub(rf"<({kept})\b.*?</\1>|<code>(.*?)</code>", link, text, flags=re.DOTALL)
+    # Names of arguments, which `as_markdown` makes bold, stay as they are.
+    kept = r"<(a|pre|h[1-6]|script|style|svg)\b.*?</\1>|<strong><code>[^<]*</code></strong>"
+    text = re.sub(rf"{kept}|<code>(.*?)</code>", link, text, flags=re.DOTALL)
     if source == FUNCTIONS:
         left = [name for group in groups() for name in group.names if pages()[name] not in linked]
         if left:
@@ -264,9 +277,7 @@ def _described(name: str, value: Any) -> list[str]:
         return [text]
     signature = inspect.signature(value)
     named = [x.replace(annotation=inspect.Parameter.empty) for x in signature.parameters.values()]
-    signature = signature.replace(
-        parameters=named, return_annotation=inspect.Signature.empty
-    )
+    signature = signature.replace(parameters=named, return_annotation=inspect.Signature.empty)
     return ["```python", f"{name.rsplit('.')[-1]}{signature}", "```", "", text]
 
 
