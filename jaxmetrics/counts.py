@@ -125,9 +125,13 @@ def paired_confusion_matrix(
 
     It is all that a comparison needs.
 
+    Args:
+        y_true, y_pred_a, y_pred_b: class ids, `(..., n)`; with `labels`, members of it.
+        num_classes, labels, sample_weight, where, groups, num_groups: as for `confusion_matrix`.
+
     Returns:
-        `(..., K, K, K)`; its sum over the last axis is the confusion matrix of A, over the last but
-        one that of B. Arguments and errors as `confusion_matrix`.
+        `(..., K, K, K)`, with groups `(..., G, K, K, K)`; its sum over the last axis is the
+        confusion matrix of A, over the last but one that of B. Errors as `confusion_matrix`.
 
     >>> paired_confusion_matrix([0, 1, 1], [0, 1, 0], [0, 0, 0])
     array([[[1, 0],
@@ -373,6 +377,9 @@ def confusion_matrix_at_thresholds(
 def one_vs_rest(counts: ArrayLike) -> Array:
     """Make the 2x2 table of each class against all others, `[[TN, FP], [FN, TP]]`.
 
+    Args:
+        counts: `(..., K, K)`, row = true class.
+
     Returns:
         `(..., K, 2, 2)`. Integers stay integers: int64 on the host (floats where their sum reaches
         2^62), on the device int32 (or their own wider dtype), exact while the cells of the result
@@ -407,6 +414,10 @@ def normalize(counts: ArrayLike, over: Literal["true", "pred", "all"] = "true") 
 
     `over="true"` gives `C_ij / sum_j C_ij`, "pred" `C_ij / sum_i C_ij`, "all" `C_ij / sum_ij C_ij`.
 
+    Args:
+        counts: `(..., K, K)`, row = true class.
+        over: `"true"`, `"pred"` or `"all"`.
+
     Returns:
         `(..., K, K)`, float in [0, 1]. A row, column or matrix without examples stays 0, as in
         scikit-learn.
@@ -430,6 +441,11 @@ def check_labels(labels: ArrayLike, *, num_classes: int, name: str = "labels") -
 
     Counting JAX arrays would drop it without a word. It needs the values, so it cannot run under
     jit.
+
+    Args:
+        labels: class ids of any shape, on the host or a device; negative ones raise, too.
+        num_classes: K.
+        name: what the message calls them.
 
     Raises:
         ValueError: the first offending label and its index.

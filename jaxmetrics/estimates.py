@@ -48,9 +48,13 @@ class _Estimate(NamedTuple):
 class Estimate(Printed, _Estimate):
     """Hold a value, the ends of its interval and its standard error: arrays of one shape.
 
-    `num_undefined` counts the replicates in which the metric was NaN or infinite; it is 0 where
-    nothing was drawn. These replicates are left out of the other figures, so that the interval
-    holds for test sets in which the metric is defined.
+    Attributes:
+        value: the estimate.
+        low, high: the ends of its interval.
+        standard_error: of the value; see the function that made it.
+        num_undefined: the number of replicates in which the metric was NaN or infinite, 0 where
+            nothing was drawn. These replicates are left out of the other figures, so that the
+            interval holds for test sets in which the metric is defined.
 
     It prints as people read it, with as many decimals as the interval deserves, or as a format
     says; of a batch, `print` makes a table. `float` gives the value; `to_dict` and `to_frame` give

@@ -133,9 +133,10 @@ def power(
     """Estimate with which probability so many examples show a difference of two classifiers.
 
     It is `Φ(d / (s sqrt(N / n)) - z)`, the probability that the interval of a true difference d has
-    no 0 in it and the sign of d; the inverse of `detectable_difference`, whose arguments it takes.
+    no 0 in it and the sign of d; the inverse of `detectable_difference`.
 
     Args:
+        metric, paired, num_examples, level, cluster_axis: as for `detectable_difference`.
         difference: d, in the units of the metric, of either sign. Choose one that would matter:
             the power at the difference that the pilot happened to find says no more than its
             p-value. Hoenig and Heisey (2001), The American Statistician 55.

@@ -63,7 +63,8 @@ def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) ->
 def balanced_accuracy_expected(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> Array:
     """Return the posterior mean of balanced accuracy, for which no convolution is needed.
 
-    It is `sum_i (alpha + C_ii) / (alpha + beta + m_i) / K`.
+    It is `sum_i (alpha + C_ii) / (alpha + beta + m_i) / K`, `(...)`. Arguments and errors as
+    `balanced_accuracy_posterior`.
 
     >>> balanced_accuracy_expected([[90, 10], [5, 95]])
     np.float64(0.91667)
@@ -79,7 +80,7 @@ def _mean_of_means(parameters: Array) -> Array:
 def recall_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
     """Return the posteriors of each class's recall, `(..., K)` independent betas.
 
-    They have the methods of `BetaAverage`.
+    They have the methods of `BetaAverage`. Arguments and errors as `balanced_accuracy_posterior`.
 
     >>> recall_posterior([[90, 10], [5, 95]]).mean.tolist()
     [0.8922, 0.9412]
@@ -90,7 +91,8 @@ def recall_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverag
 def precision_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
     """Return the posteriors of each class's precision, `(..., K)` betas.
 
-    These are the rates of C_ii successes among the examples predicted as i.
+    These are the rates of C_ii successes among the examples predicted as i. Arguments and errors as
+    `balanced_accuracy_posterior`.
 
     >>> precision_posterior([[90, 10], [5, 95]]).mean.tolist()
     [0.9381, 0.8972]
@@ -101,7 +103,8 @@ def precision_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAve
 def accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
     """Return the posterior of the accuracy, Beta(alpha + right, beta + wrong), of shape `(...)`.
 
-    `prior` is a number or (alpha, beta), the same for all classes.
+    `prior` is a number or (alpha, beta), the same for all classes. Counts and
+    errors as `balanced_accuracy_posterior`.
 
     >>> accuracy_posterior([[90, 10], [5, 95]]).interval(0.95)
     (np.float64(0.8799), np.float64(0.9538))

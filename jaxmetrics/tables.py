@@ -41,7 +41,7 @@ _ROUNDING = 8 * float(np.finfo(np.float32).eps)  # of probabilities beyond 0 or 
 
 
 class TableCounts(NamedTuple):
-    """Counts of a table, and what their axes are.
+    """Hold the counts of a table, and what their axes are.
 
     Attributes:
         counts: int64, or float64 of weights that are no integers.

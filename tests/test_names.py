@@ -1,7 +1,11 @@
 """What `jaxmetrics.` offers to whoever types on."""
 
+import dataclasses
+import inspect
 import re
+import sys
 import types
+from typing import Any
 
 import pytest
 
@@ -35,3 +39,45 @@ def test_names_of_other_libraries(name: str) -> None:
 def test_names_that_nobody_knows() -> None:
     with pytest.raises(AttributeError, match=r"has no attribute 'acuracy'\.$"):
         jm.acuracy  # type: ignore[attr-defined]  # noqa: B018
+
+
+PUBLIC: dict[str, Any] = {name: getattr(jm, name) for name in dir(jm) if name != "__version__"}
+PUBLIC |= {
+    f"plots.{name}": value
+    for name, value in vars(PUBLIC.pop("plots")).items()
+    if inspect.isfunction(value) and not name.startswith("_")
+}
+
+
+def fields_of(value: Any) -> list[str] | None:
+    if dataclasses.is_dataclass(value):
+        return [field.name for field in dataclasses.fields(value) if field.name[0] != "_"]
+    return list(value._fields) if hasattr(value, "_fields") else None
+
+
+def explanations(name: str) -> str:
+    """What its docstring says, those that it says hold for it, and those of its file and folder."""
+    found: dict[Any, str] = {}
+    names = [name]
+    while names:
+        value = PUBLIC[names.pop()]
+        package = ".".join(value.__module__.split(".")[:2])
+        for source in (value, sys.modules[value.__module__], sys.modules[package]):
+            found[source] = inspect.getdoc(source) or ""
+        for other in re.findall(r"\bas (?:for )?`(\w+)`", found[value], re.IGNORECASE):
+            names += [n for n in (other, f"plots.{other}") if PUBLIC.get(n, value) not in found]
+    return "\n".join(found.values())
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_docstrings_say_what_goes_in_and_what_comes_out(name: str) -> None:
+    """A result names what each field holds; all else has an example and speaks of each argument."""
+    docstring = inspect.getdoc(PUBLIC[name])
+    assert docstring is not None
+    fields = fields_of(PUBLIC[name])
+    for field in fields or ():
+        assert re.search(rf"^    (\w+, )*{field}(, \w+)*: ", docstring, re.MULTILINE), field
+    if fields is None:
+        assert "\n>>> " in docstring
+        for argument in set(inspect.signature(PUBLIC[name]).parameters) - {"args", "kwargs"}:
+            assert re.search(rf"\b{argument}\b", explanations(name)), argument

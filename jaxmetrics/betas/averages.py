@@ -92,7 +92,7 @@ class BetaAverage(Printed):
 
     The cdf is within 1e-6 of the truth for parameters from 1/2 to 1e9 (usually 1e-9); with 32 bits
     within 1e-4 (usually 1e-6) plus the effect of the last digit of x, `pdf(x) ulp(x)`: 0.003 for
-    1e9 examples (the analysis is in `_convolutions`).
+    1e9 examples.
 
     It prints its mean and its equal-tailed 95 % interval, which `to_dict` and `to_frame` give with
     the standard deviation.
@@ -528,6 +528,13 @@ def _shortest_jvp(
 def beta_avg_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
     """Return the density of `(A_1 + ... + A_k) / k` at x: `BetaAverage(parameters).pdf(x)`.
 
+    Args:
+        x: real numbers, which broadcast against the batch axes of the parameters.
+        parameters: `(..., k, 2)`, as for `BetaAverage`.
+
+    Returns:
+        The density, of the common shape; errors and NaN as `BetaAverage`.
+
     >>> beta_avg_pdf([0.25, 0.375], [[1, 1], [1, 1]]).round(3).tolist()
     [1.0, 1.5]
     """
@@ -536,6 +543,8 @@ def beta_avg_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
 
 def beta_avg_cdf(x: ArrayLike, parameters: ArrayLike) -> Array:
     """Return `P((A_1 + ... + A_k) / k <= x)`: `BetaAverage(parameters).cdf(x)`.
+
+    Arguments, shapes and errors as `beta_avg_pdf`.
 
     >>> beta_avg_cdf([0.25, 0.5], [[1, 1], [1, 1]]).round(4).tolist()
     [0.125, 0.5]
@@ -546,7 +555,7 @@ def beta_avg_cdf(x: ArrayLike, parameters: ArrayLike) -> Array:
 def beta_avg_inv_cdf(q: ArrayLike, parameters: ArrayLike) -> Array:
     """Return the quantile of `(A_1 + ... + A_k) / k`: `BetaAverage(parameters).ppf(q)`.
 
-    For many q build the average once.
+    For many q build the average once. Shapes and errors as `beta_avg_pdf`.
 
     >>> beta_avg_inv_cdf([0.125, 0.5], [[1, 1], [1, 1]]).round(4).tolist()
     [0.25, 0.5]

@@ -15,7 +15,12 @@ __all__ = ["Convolution", "beta_sum_cdf", "beta_sum_pdf", "convolve_betas"]
 
 
 class Convolution(NamedTuple):
-    """Hold the distribution of a sum of betas at equally spaced x: arrays `(..., num_points)`."""
+    """Hold the distribution of a sum of betas on a grid, as `convolve_betas` makes it.
+
+    Attributes:
+        x: equally spaced points, `(..., num_points)`.
+        pdf, cdf: density and cdf there, `(..., num_points)`.
+    """
 
     x: Array
     pdf: Array
@@ -31,6 +36,12 @@ def convolve_betas(parameters: ArrayLike, *, num_points: int | None = None) -> C
     Args:
         parameters: `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class; as for `BetaAverage`.
         num_points: how many points; 1025 if not given.
+
+    Returns:
+        `Convolution`, each part `(..., num_points)`.
+
+    Raises:
+        ValueError: as `BetaAverage`; no points.
 
     >>> x, pdf, cdf = convolve_betas([[1, 1], [1, 1]], num_points=5)
     >>> (x[1:4] * 100).round(), (pdf[1:4] * 100).round()
@@ -52,6 +63,8 @@ def _on_grid(average: BetaAverage, *, size: int) -> Convolution:
 def beta_sum_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
     """Return the density of `A_1 + ... + A_k` at x: `BetaAverage(parameters).pdf(x / k) / k`.
 
+    Arguments, shapes and errors as `beta_avg_pdf`.
+
     >>> beta_sum_pdf([0.5, 0.75], [[1, 1], [1, 1]]).round(3).tolist()
     [0.5, 0.75]
     """
@@ -62,6 +75,8 @@ def beta_sum_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
 
 def beta_sum_cdf(x: ArrayLike, parameters: ArrayLike) -> Array:
     """Return `P(A_1 + ... + A_k <= x)`: `BetaAverage(parameters).cdf(x / k)`.
+
+    Arguments, shapes and errors as `beta_avg_pdf`.
 
     >>> beta_sum_cdf([0.5, 1.0], [[1, 1], [1, 1]]).round(4).tolist()
     [0.125, 0.5]

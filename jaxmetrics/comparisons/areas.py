@@ -26,7 +26,14 @@ __all__ = ["DeLong", "delong", "delong_unpaired"]
 
 
 class DeLong(NamedTuple):
-    """Hold two areas under the ROC curve, their difference A - B, and the test that it is 0."""
+    """Hold two areas under the ROC curve and their comparison, as `delong` makes it.
+
+    Attributes:
+        a, b: the area of A and of B, each an `Estimate`.
+        difference: A - B, an `Estimate`.
+        statistic: the difference over its standard error, `(...)`.
+        p_value: of the hypothesis that the areas are equal, two-sided, `(...)`.
+    """
 
     a: Estimate
     b: Estimate

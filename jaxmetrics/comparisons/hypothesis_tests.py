@@ -31,7 +31,12 @@ __all__ = ["HypothesisTest", "mcnemar", "no_information_test", "permutation_test
 
 
 class HypothesisTest(NamedTuple):
-    """Hold the statistic of a test and its p-value, two-sided unless said otherwise."""
+    """Hold the result of a test.
+
+    Attributes:
+        statistic: as the test defines it, `(...)`.
+        p_value: in [0, 1], two-sided unless the test says otherwise, `(...)`.
+    """
 
     statistic: Array
     p_value: Array
@@ -116,7 +121,11 @@ def no_information_test(counts: ArrayLike) -> HypothesisTest:
         counts: `(..., K, K)`, of independent examples.
 
     Returns:
-        `HypothesisTest` of shape `(...)`, `statistic` is the accuracy; NaN without examples.
+        `HypothesisTest` of shape `(...)`, `statistic` is the accuracy; NaN without examples and for
+        negative counts.
+
+    Raises:
+        TypeError, ValueError: counts that are not numeric or not of shape `(..., K, K)`.
 
     >>> test = no_information_test([[48, 12], [6, 34]])
     >>> test.statistic, test.p_value < 1e-5
@@ -129,7 +138,10 @@ def no_information_test(counts: ArrayLike) -> HypothesisTest:
     # P(X >= s) is the distribution function of Beta(s, n - s + 1) at q.
     tail = distributions.cdf(q, xp.where(right > 0, right, 1), wrong + 1)
     p_value = xp.where((q == 1) | (right == 0), 1, tail)
-    return HypothesisTest(divide(right, n, xp.nan), xp.where(n > 0, p_value, xp.nan))
+    valid = (c >= 0).all((-2, -1)) & (n > 0)
+    return HypothesisTest(
+        xp.where(valid, divide(right, n), xp.nan), xp.where(valid, p_value, xp.nan)
+    )
 
 
 def _clustered(cubes: Array) -> HypothesisTest:

@@ -16,12 +16,18 @@ class _Comparison(NamedTuple):
     a: Estimate
     b: Estimate
     difference: Estimate
-    probability_better: Array  # that A is above B
-    probability_equivalent: Array  # that the two differ by no more than `rope`
+    probability_better: Array
+    probability_equivalent: Array
 
 
 class Comparison(Printed, _Comparison):
     """Hold a metric of A, of B and their difference A - B.
+
+    Attributes:
+        a, b: the metric of A and of B, each an `Estimate`.
+        difference: A - B, an `Estimate`.
+        probability_better: how probably A is above B.
+        probability_equivalent: how probably they differ by `rope` at most.
 
     It prints as `Estimate` does, and has its methods.
 

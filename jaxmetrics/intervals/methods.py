@@ -88,6 +88,9 @@ class IntervalMethod:
 class Likelihood(IntervalMethod):
     """Hold the likelihood interval as a value; see `likelihood_interval`.
 
+    Attributes:
+        simultaneous, anytime: as for `likelihood_interval`.
+
     >>> import jaxmetrics as jm
     >>> Likelihood()(jm.accuracy, [[9, 1], [3, 7]]).low.round(2)
     np.float64(0.57)
@@ -105,6 +108,9 @@ class Likelihood(IntervalMethod):
 @dataclasses.dataclass(frozen=True)
 class Delta(IntervalMethod):
     """Hold the normal interval by derivatives as a value; see `delta_method`.
+
+    Attributes:
+        transform, simultaneous, anytime: as for `delta_method`.
 
     >>> import jaxmetrics as jm
     >>> Delta("logit")(jm.accuracy, [[9, 1], [3, 7]]).low.round(2)
@@ -145,6 +151,10 @@ class Bootstrap(IntervalMethod):
 class BCa(Bootstrap):
     """Hold the bootstrap with bias correction and acceleration as a value; see `bootstrap`.
 
+    Attributes:
+        key: a JAX key, an int seed or, for counts of the host, a NumPy Generator.
+        num_samples, simultaneous: as for `bootstrap`.
+
     >>> import jaxmetrics as jm
     >>> BCa(0)(jm.accuracy, [[9, 1], [3, 7]]).low < 0.65
     np.True_
@@ -155,6 +165,10 @@ class BCa(Bootstrap):
 
 class Percentile(Bootstrap):
     """Hold the bootstrap by percentiles as a value; see `bootstrap`.
+
+    Attributes:
+        key: a JAX key, an int seed or, for counts of the host, a NumPy Generator.
+        num_samples, simultaneous: as for `bootstrap`.
 
     >>> import jaxmetrics as jm
     >>> Percentile(0, num_samples=500)(jm.accuracy, [[9, 1], [3, 7]]).low < 0.7
@@ -167,6 +181,10 @@ class Percentile(Bootstrap):
 class Basic(Bootstrap):
     """Hold the bootstrap by reflected percentiles as a value; see `bootstrap`.
 
+    Attributes:
+        key: a JAX key, an int seed or, for counts of the host, a NumPy Generator.
+        num_samples, simultaneous: as for `bootstrap`.
+
     >>> import jaxmetrics as jm
     >>> Basic(0)(jm.accuracy, [[9, 1], [3, 7]]).low < 0.7
     np.True_
@@ -177,6 +195,10 @@ class Basic(Bootstrap):
 
 class Studentized(Bootstrap):
     """Hold the studentized bootstrap as a value; see `bootstrap`.
+
+    Attributes:
+        key: a JAX key, an int seed or, for counts of the host, a NumPy Generator.
+        num_samples, simultaneous: as for `bootstrap`.
 
     >>> import jaxmetrics as jm
     >>> Studentized(0)(jm.accuracy, [[9, 1], [3, 7]]).low < 0.7
@@ -189,6 +211,10 @@ class Studentized(Bootstrap):
 @dataclasses.dataclass(frozen=True, eq=False)
 class Posterior(IntervalMethod):
     """Hold the posterior interval as a value; see `posterior`.
+
+    Attributes:
+        key: a JAX key, an int seed or, for counts of the host, a NumPy Generator.
+        prior, num_samples: as for `posterior`.
 
     >>> import jaxmetrics as jm
     >>> Posterior(0, prior=0.5)(jm.accuracy, [[9, 1], [3, 7]]).low < 0.7

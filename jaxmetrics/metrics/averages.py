@@ -56,6 +56,9 @@ def macro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
         classes: ids of those to average over, of which others are still mistakes; all, if not
             given.
 
+    Returns:
+        A function of counts `(..., K, K)` that returns `(...)`.
+
     Raises:
         TypeError, ValueError: classes that are no ids or stand twice; when called, classes beyond
             the counts, or a `rate` that does not return one value per class.
@@ -113,6 +116,14 @@ def weighted_micro(rate: Metric) -> Metric:
 def binary(rate: Metric, pos_label: int = 1) -> Metric:
     """Compute a rate of the positive class of a 2x2 matrix.
 
+    Args:
+        rate: a function from counts `(..., 2, 2)` to one value per class, `(..., 2)`.
+        pos_label: the positive class, 0 or 1.
+
+    Returns:
+        A function of counts `(..., 2, 2)` that returns `(...)`; its keyword arguments go to the
+        rate.
+
     Raises:
         ValueError: `pos_label` is not 0 or 1; when called, if there are not two classes.
 
@@ -144,8 +155,8 @@ def at_prevalence(metric: Callable[..., Any], prevalence: ArrayLike) -> Callable
         NaN in the row of a class with a share but no examples.
 
     Raises:
-        TypeError: not a function. ValueError: shares below 0, or with another sum; when called, of
-            another number of classes.
+        TypeError: a metric that is no function.
+        ValueError: shares below 0, or with another sum; when called, of another number of classes.
 
     >>> from jaxmetrics import binary, delta_method, precision
     >>> counts = [[90, 10], [20, 80]]

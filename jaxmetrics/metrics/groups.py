@@ -26,10 +26,14 @@ def group_ratio(metric: Metric) -> Metric:
     `min_g m_g / max_g m_g`, in [0, 1] for rates: a function of counts `(..., G, K, K)`, which
     `confusion_matrix(..., groups=..., num_groups=G)` gives.
 
-    `metric` returns one number per matrix, as `accuracy` and `binary(recall)` do, and the result is
-    `(...)`; or one per class, and the result is `(..., K)`. Groups without examples, and groups
-    where the metric is NaN, are skipped; NaN if no value is left or all are 0. Keyword arguments of
-    the result go to the metric.
+    Args:
+        metric: a function of counts `(..., K, K)` that returns one number per matrix `(...)`, as
+            `accuracy` and `binary(recall)` do, or one per class `(..., K)`.
+
+    Returns:
+        A function of counts `(..., G, K, K)` that returns `(...)`, or `(..., K)`; its keyword
+        arguments go to the metric. Groups without examples, and groups where the metric is NaN, are
+        skipped; NaN if no value is left or all are 0.
 
     Raises:
         ValueError: when called, if counts have no axis of groups or `metric` returns something

@@ -87,7 +87,7 @@ def precision_recall(
 ) -> Axes:
     """Draw precision against recall in steps, with the average precision in the legend.
 
-    With replicates there is a band around it. At each recall the curve shows the precision of the
+    With `replicates` there is a band around it. At each recall the curve shows the precision of the
     highest threshold that reaches it. The dotted line, in the colour of the curve, is chance: the
     share of the positives. Arguments and errors as `roc`, with curves by `precision_recall_curve`.
 

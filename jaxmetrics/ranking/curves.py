@@ -46,7 +46,13 @@ __all__ = [
 
 
 class RocCurve(NamedTuple):
-    """False and true positive rate at each threshold, `(..., n + 1)`."""
+    """Hold a ROC curve, as `roc_curve` makes it.
+
+    Attributes:
+        fpr: false positive rates, rising, `(..., n + 1)`.
+        tpr: true positive rates, rising, `(..., n + 1)`.
+        thresholds: falling from +inf, `(..., n + 1)`.
+    """
 
     fpr: Array
     tpr: Array
@@ -54,7 +60,13 @@ class RocCurve(NamedTuple):
 
 
 class PrecisionRecallCurve(NamedTuple):
-    """Precision and recall at each threshold, `(..., n + 1)`."""
+    """Hold a precision-recall curve, as `precision_recall_curve` makes it.
+
+    Attributes:
+        precision: in [0, 1], `(..., n + 1)`.
+        recall: rising from 0, `(..., n + 1)`.
+        thresholds: falling from +inf, `(..., n + 1)`.
+    """
 
     precision: Array
     recall: Array
@@ -62,7 +74,13 @@ class PrecisionRecallCurve(NamedTuple):
 
 
 class DetCurve(NamedTuple):
-    """False positive and false negative rate at each threshold, `(..., n + 1)`."""
+    """Hold a detection error tradeoff, as `det_curve` makes it.
+
+    Attributes:
+        fpr: false positive rates, rising, `(..., n + 1)`.
+        fnr: false negative rates, falling, `(..., n + 1)`.
+        thresholds: falling from +inf, `(..., n + 1)`.
+    """
 
     fpr: Array
     fnr: Array
@@ -70,7 +88,12 @@ class DetCurve(NamedTuple):
 
 
 class OperatingPoint(NamedTuple):
-    """A value and the threshold that reaches it, `(...)`."""
+    """Hold a point of a curve, as `best_threshold` and its kin choose it.
+
+    Attributes:
+        value: of the metric or rate, `(...)`.
+        threshold: from which score on class 1 is predicted to reach it, `(...)`.
+    """
 
     value: Array
     threshold: Array

@@ -24,7 +24,12 @@ __all__ = ["AreaBounds", "average_precision_bounds", "roc_auc_bounds", "score_hi
 
 
 class AreaBounds(NamedTuple):
-    """An estimate, half way between the numbers between which the exact area lies, `(...)` each."""
+    """Hold two numbers between which the exact area lies; made by `roc_auc_bounds` and its kin.
+
+    Attributes:
+        value: the area if scores within a bin are ties, `(...)`.
+        low, high: the least and the greatest area of any scores in these bins, `(...)`.
+    """
 
     value: Array
     low: Array

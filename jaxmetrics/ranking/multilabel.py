@@ -168,6 +168,9 @@ def hamming_loss(
         y_true, y_pred: 0 or 1 (or bool), `(..., n, L)`; a negative value leaves out that label of
             that example.
 
+    Returns:
+        `(...)`, in [0, 1].
+
     >>> hamming_loss([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     np.float64(0.25)
     """
@@ -203,6 +206,9 @@ def exact_match(
     Args:
         y_true, y_pred: 0 or 1 (or bool), `(..., n, L)`; a negative value leaves out that label of
             that example.
+
+    Returns:
+        `(...)`, in [0, 1].
 
     >>> exact_match([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     np.float64(0.5)

@@ -34,7 +34,7 @@ __all__ = ["ComparisonReport", "comparison_report"]
 
 
 class ComparisonReport(ComparisonContents):
-    """What `comparison_report` found out about classifiers A and B on the same examples.
+    """Hold what `comparison_report` found out about classifiers A and B on the same examples.
 
     Attributes:
         counts: the confusion matrices of A and B, `(2, K, K)`.
@@ -144,6 +144,9 @@ def comparison_report(
         names: of A and B, for the record.
         rope: differences up to this size do not matter; see `compare`.
         level: of the intervals.
+
+    Returns:
+        `ComparisonReport`, all of it on the host.
 
     Raises:
         TypeError: labels that are neither strings nor integers.

@@ -54,7 +54,7 @@ __all__ = ["Report", "report"]
 
 
 class Report(ReportContents):
-    """What `report` found out about a classifier.
+    """Hold what `report` found out about a classifier.
 
     Attributes:
         counts: the confusion matrix `(K, K)` on the host.
@@ -308,6 +308,9 @@ def report(
         class_names: names of the ids 0 to K - 1, or, for strings, the classes in the order wanted.
         level: of the intervals.
         method: as for `Report.from_counts`.
+
+    Returns:
+        `Report`, all of it on the host.
 
     Raises:
         TypeError: labels that are neither strings nor integers, other arguments that are no

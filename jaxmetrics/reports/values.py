@@ -16,16 +16,19 @@ __all__ = ["ComparedValue", "ReportedValue"]
 
 
 class ReportedValue(NamedTuple):
-    """Holds one number of a report, with its interval.
+    """Hold one number of a report, with its interval.
 
-    `method` names that of the interval: `"wilson"` for proportions and for F1, `"likelihood"` for
-    what else is a smooth function of the counts and for differences, `"delta"` in its place where
-    the counts are sums of weights (on the logit scale, or atanh where values can be negative),
-    `"posterior"` for the posterior balanced accuracy, `"normal"` for means, `"student"` for means
-    of clusters and differences of means, `"score"` for areas under ROC curves, `"mover"` for
-    differences of areas and of groups, `"inequalities"` for the calibration error, `"bounds"` where
-    the exact value of an area lies between the two. None: no interval. `note` says
-    what a reader must know to read the number right.
+    Attributes:
+        value: the number.
+        low, high: the ends of its interval, or None.
+        method: of the interval, or None: `"wilson"` for proportions and for F1, `"likelihood"` for
+            what else is a smooth function of the counts and for differences, `"delta"` in its place
+            where the counts are sums of weights (on the logit scale, or atanh where values can be
+            negative), `"posterior"` for the posterior balanced accuracy, `"normal"` for means,
+            `"student"` for means of clusters and differences of means, `"score"` for areas under
+            ROC curves, `"mover"` for differences of areas and of groups, `"inequalities"` for the
+            calibration error, `"bounds"` where the exact area lies between the two ends.
+        note: what a reader must know to read the number right, or None.
 
     >>> value = ReportedValue(0.851, 0.8, 0.892, "wilson")
     >>> value, f"{value:.2f}", float(value)
@@ -53,7 +56,14 @@ class ReportedValue(NamedTuple):
 
 
 class ComparedValue(NamedTuple):
-    """Holds one number of two classifiers, and prints as a `Comparison` does."""
+    """Hold one number of two classifiers; it prints as a `Comparison` does.
+
+    Attributes:
+        a, b: the number of A and of B.
+        difference: A - B.
+        probability_better: how probably A is above B.
+        probability_equivalent: how probably they differ by `rope` at most.
+    """
 
     a: ReportedValue
     b: ReportedValue

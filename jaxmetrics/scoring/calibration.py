@@ -38,9 +38,13 @@ Norm = Literal["l1", "l2", "max"]
 
 
 class CalibrationCurve(NamedTuple):
-    """Mean probability, frequency of class 1 with its interval, and weight of each bin, `(..., B)`.
+    """Hold a reliability diagram, as `calibration_curve` makes it; NaN where a bin is empty.
 
-    NaN where a bin is empty.
+    Attributes:
+        mean_prob: the mean probability of each bin, `(..., B)`.
+        frequency: how often class 1 came true, `(..., B)`.
+        low, high: the ends of Wilson's interval for the frequency, `(..., B)`.
+        weight: the number of examples, or their weight, `(..., B)`.
     """
 
     mean_prob: Array
@@ -51,7 +55,13 @@ class CalibrationCurve(NamedTuple):
 
 
 class BrierDecomposition(NamedTuple):
-    """Parts of the Brier score: `reliability - resolution + uncertainty`."""
+    """Hold the parts of the Brier score, `reliability - resolution + uncertainty`.
+
+    Attributes:
+        reliability: the mean squared distance of probabilities from frequencies, `(...)`.
+        resolution: how much the frequencies of the bins differ, `(...)`.
+        uncertainty: the variance of the truth, `(...)`.
+    """
 
     reliability: Array
     resolution: Array
@@ -103,6 +113,13 @@ def calibration_curve(
 def binned_calibration_curve(bins: ArrayLike, *, level: float = 0.95) -> CalibrationCurve:
     """Compute `calibration_curve` from sums `(..., B, 3)` of `calibration_bins`.
 
+    Args:
+        bins: sums by `calibration_bins`, of one batch or of several added up.
+        level: of the intervals of the frequencies.
+
+    Returns:
+        `CalibrationCurve`, `(..., B)`.
+
     Raises:
         ValueError: bins of another shape, a level outside (0, 1).
 
@@ -143,6 +160,9 @@ def calibration_error(
             and 0 if the sum is negative; a bin of one example stays as it is. Only for "l2". Kumar,
             Liang and Ma (2019), NeurIPS, section 5.
 
+    Returns:
+        `(...)`; NaN without examples.
+
     Raises:
         TypeError, ValueError: as `calibration_bins`; an unknown norm or strategy, `debiased` with
             a norm other than "l2".
@@ -163,6 +183,13 @@ def binned_calibration_error(
     bins: ArrayLike, *, norm: Norm = "l1", debiased: bool = False
 ) -> Array:
     """Compute `calibration_error` from sums `(..., B, 3)` of `calibration_bins`.
+
+    Args:
+        bins: sums by `calibration_bins`, of one batch or of several added up.
+        norm, debiased: as for `calibration_error`.
+
+    Returns:
+        `(...)`, in [0, 1]; NaN without examples.
 
     Raises:
         ValueError: bins of another shape, an unknown norm, `debiased` with a norm other than "l2".
@@ -219,12 +246,19 @@ def brier_decomposition(
 def top_label(function: Callable[..., Any]) -> Callable[..., Any]:
     """Apply a function of one event to the event that the most probable class is the true one.
 
-    `top_label(calibration_error)(y_true, y_prob)` takes class ids `(..., n)` and probabilities
-    `(..., n, K)`: the expected calibration error as Guo et al. (2017), ICML, report it. Keyword
-    arguments go to the function. Of equal probabilities the first is the prediction.
+    `top_label(calibration_error)` is the expected calibration error as Guo et al. (2017), ICML,
+    report it. Of equal probabilities the first is the prediction.
+
+    Args:
+        function: of `y_true` and `y_prob` of one event, such as `calibration_error`.
+
+    Returns:
+        A function of class ids `(..., n)` and probabilities `(..., n, K)`, whose keyword arguments
+        go to `function`.
 
     Raises:
-        TypeError: not a function. ValueError: when called, as `brier_score`.
+        TypeError: what is given is no function.
+        ValueError: when called, as `brier_score`.
 
     >>> y_prob = [[0.5, 0.25, 0.25], [0.0, 0.25, 0.75], [0.5, 0.5, 0.0]]
     >>> top_label(calibration_error)([0, 2, 1], y_prob, num_bins=2)

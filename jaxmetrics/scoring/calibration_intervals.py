@@ -103,6 +103,13 @@ def calibration_interval(
 def binned_calibration_interval(bins: ArrayLike, *, level: float = 0.95) -> Estimate:
     """Compute `calibration_interval` from sums `(..., B, 3)` of `calibration_bins`.
 
+    Args:
+        bins: sums by `calibration_bins`, of one batch or of several added up.
+        level: of the interval.
+
+    Returns:
+        `Estimate`, each `(...)`.
+
     Raises:
         ValueError: bins of another shape, a level outside (0, 1).
 

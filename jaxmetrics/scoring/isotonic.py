@@ -35,7 +35,13 @@ _NUM_GROUPS = 64
 
 
 class IsotonicCurve(NamedTuple):
-    """Probabilities in rising order, and the frequency of class 1 with its band, `(..., n)`."""
+    """Hold a calibration curve without bins, as `isotonic_calibration_curve` makes it.
+
+    Attributes:
+        prob: probabilities in rising order, `(..., n)`.
+        frequency: how often class 1 comes true at each, rising, `(..., n)`.
+        low, high: the band that contains the true frequencies, `(..., n)`.
+    """
 
     prob: Array
     frequency: Array
@@ -44,7 +50,13 @@ class IsotonicCurve(NamedTuple):
 
 
 class ScoreDecomposition(NamedTuple):
-    """Parts of a proper score: `miscalibration - discrimination + uncertainty`."""
+    """Hold the parts of a proper score, `miscalibration - discrimination + uncertainty`.
+
+    Attributes:
+        miscalibration: what recalibration would gain, >= 0, `(...)`.
+        discrimination: what the order of the forecasts is worth, >= 0, `(...)`.
+        uncertainty: the score of always forecasting the frequency of class 1, `(...)`.
+    """
 
     miscalibration: Array
     discrimination: Array

@@ -37,7 +37,14 @@ _Score = Callable[..., Array]
 def two_class(y_prob: ArrayLike) -> Array:
     """Make probabilities of both classes, `[1 - p, p]`, of the probability of class 1.
 
-    From `(..., n)` to `(..., n, 2)`.
+    Args:
+        y_prob: the probability of class 1, `(..., n)`.
+
+    Returns:
+        `(..., n, 2)`, float.
+
+    Raises:
+        TypeError: what is no real number.
 
     >>> brier_score([0, 1], two_class([0.25, 0.5]))
     np.float64(0.15625)

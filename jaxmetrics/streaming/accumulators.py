@@ -50,8 +50,9 @@ Metrics = Mapping[str, Metric]
 
 @dataclass(frozen=True)
 class Accumulator:
-    """Statistics to add up, and named functions of their tables; made by `count_metrics` and its
-    kin, or from a `Statistic` of your own.
+    """Hold statistics to add up, and named functions of their tables.
+
+    `count_metrics` and its kin make it, or you of a `Statistic` of your own.
 
     Attributes:
         statistics: what is added up.
@@ -72,7 +73,12 @@ class Accumulator:
 
 
 class PairedValues(NamedTuple):
-    """A metric of A, of B, and A's less B's."""
+    """Hold a metric of two classifiers, as `paired_metrics` computes it.
+
+    Attributes:
+        a, b: the metric of A and of B.
+        difference: A - B.
+    """
 
     a: jax.Array
     b: jax.Array
@@ -106,6 +112,12 @@ def count_metrics(
             interval of a fraction within [0, 1]. The bootstrap gives NaN for sums of weights; the
             others read weights as numbers of examples, so they should have mean 1.
 
+    Returns:
+        An `Accumulator`, whose results have the names of `metrics`.
+
+    Raises:
+        TypeError, ValueError: metrics that are no functions by name, sizes below 1.
+
     >>> import jaxmetrics as jm
     >>> interval = partial(jm.delta_method, transform="logit")
     >>> metrics = jm.count_metrics({"accuracy": jm.accuracy}, num_classes=3, interval=interval)
@@ -134,6 +146,12 @@ def paired_metrics(
         comparison: a function `(metric, paired) -> Comparison` such as `partial(jm.compare, key)`;
             without it, results are `PairedValues`.
 
+    Returns:
+        An `Accumulator`, whose results have the names of `metrics`.
+
+    Raises:
+        TypeError, ValueError: metrics that are no functions by name, sizes below 1.
+
     >>> import jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.paired_metrics({"accuracy": jm.accuracy}, num_classes=2))
     >>> batch = {"y_true": jnp.array([0, 1, 1]), "y_pred_a": jnp.array([0, 1, 1])}
@@ -150,9 +168,17 @@ def mean_of(name: str, *, level: float | None = None) -> Accumulator:
     `sum w x / sum w`; NaN of nothing.
 
     Args:
+        name: of the field and of the result.
         level: of a normal interval, weights being read as numbers of examples; the result is then
             an `Estimate`. In float32 its width is right to 1 % where the mean is 300 standard
             deviations from 0, and of no use beyond 3000.
+
+    Returns:
+        An `Accumulator` of one number.
+
+    Raises:
+        TypeError: a name that is no string.
+        ValueError: `where` and `sample_weight`, which mask and weigh; a level outside of (0, 1).
 
     >>> import jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.mean_of("loss", level=0.95))
@@ -188,6 +214,13 @@ def ranking_metrics(
         interval: a function `(metric, histogram) -> Estimate` such as
             `partial(jm.bootstrap_histogram, key)`.
 
+    Returns:
+        An `Accumulator`, whose results have the names of `metrics`.
+
+    Raises:
+        TypeError, ValueError: metrics that are no functions by name, a scale or `num_bins` that
+            `score_histogram` refuses, `num_classes` with another scale than "probability".
+
     >>> import jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.ranking_metrics(scale="probability"))
     >>> y_true, y_score = jnp.array([0, 1, 0, 1]), jnp.array([0.1, 0.4, 0.6, 0.9])
@@ -221,6 +254,12 @@ def calibration_metrics(
         num_bins: B, of equal width.
         num_classes: K; then of the predicted class, from `y_true` and `y_prob` (or `logits`)
             `(..., K)`.
+
+    Returns:
+        An `Accumulator`, whose results have the names of `metrics`.
+
+    Raises:
+        TypeError, ValueError: metrics that are no functions by name, sizes below 1.
 
     >>> import jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.calibration_metrics())
@@ -256,7 +295,12 @@ def poisson_bootstrap(
             paired.
 
     Returns:
-        An accumulator whose results are `Estimate`s.
+        An `Accumulator` whose results are `Estimate`s.
+
+    Raises:
+        TypeError: what is no accumulator.
+        ValueError: one with intervals or of several statistics, num_samples < 2, a level outside of
+            (0, 1), a seed outside of [0, 2^32).
 
     >>> import jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.poisson_bootstrap(jm.mean_of("loss")))

@@ -40,7 +40,11 @@ class Kind(IntEnum):
 
 
 class Field(NamedTuple):
-    """A field of a batch that a `Statistic` reads, and what it holds.
+    """Declare a field of a batch that a `Statistic` reads.
+
+    Attributes:
+        name: the keyword of `update` that gives it.
+        kind: what it holds: `labels`, `numbers`, `rows` or `units`, by the method that made it.
 
     >>> Field.labels("y_true").name
     'y_true'
@@ -111,12 +115,20 @@ def converted_field(name: str, x: ArrayLike, kind: Kind) -> jax.Array | np.ndarr
 
 
 class Batch:
-    """The fields of a batch as a `Statistic` reads them, flattened to n examples.
+    """Read the fields of a batch, flattened to n examples; a `Statistic` is given one.
+
+    Args:
+        fields: arrays by name.
+        kinds: what the fields hold, those that are not one real number per example.
 
     Attributes:
         size: n.
         where: a mask `(n,)`, or None.
         weight: sample weights `(n,)`, or None.
+
+    >>> batch = Batch({"loss": np.array([[1.0, 2.0], [3.0, 4.0]])}, {})
+    >>> batch.size, batch.numbers("loss").tolist()
+    (4, [1.0, 2.0, 3.0, 4.0])
     """
 
     def __init__(

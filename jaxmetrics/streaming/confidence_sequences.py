@@ -27,17 +27,27 @@ _LARGEST_BET = 0.5
 
 
 class ConfidenceState(NamedTuple):
-    """Sums over the values x so far, scaled to [0, 1], with bets λ; `(2,)` each, as
-    `jaxmetrics.streaming.totals` has them.
+    """Hold sums over the values x so far, scaled to [0, 1], with bets λ.
+
+    Each is `(2,)`: a sum in two parts, that is right beyond the digits of a float.
+
+    Attributes:
+        number: of the values.
+        total: of x.
+        powers: of x^2.
+        squares: of (x - mean so far)^2.
+        bets: of λ.
+        weighted: of λ x.
+        penalty: of 4 (x - mean before)^2 ψ(λ).
     """
 
     number: jax.Array
-    total: jax.Array  # of x
-    powers: jax.Array  # x^2
-    squares: jax.Array  # (x - mean so far)^2
-    bets: jax.Array  # λ
-    weighted: jax.Array  # λ x
-    penalty: jax.Array  # 4 (x - mean before)^2 ψ(λ)
+    total: jax.Array
+    powers: jax.Array
+    squares: jax.Array
+    bets: jax.Array
+    weighted: jax.Array
+    penalty: jax.Array
 
 
 def confidence_sequence(
@@ -98,7 +108,11 @@ def confidence_sequence(
 
 @dataclass(frozen=True)
 class ConfidenceSequence:
-    """Pure functions of a `ConfidenceState`; made by `confidence_sequence`."""
+    """Bound a mean by pure functions of a `ConfidenceState`; made by `confidence_sequence`.
+
+    Attributes:
+        level, low, high, method: as `confidence_sequence` was given them.
+    """
 
     level: float
     low: float

@@ -67,8 +67,12 @@ def evaluator(*accumulators: Accumulator) -> Evaluator:
         accumulators: by `count_metrics`, `mean_of`, `ranking_metrics`, `calibration_metrics`,
             `paired_metrics`, `poisson_bootstrap`, or an `Accumulator` of a `Statistic` of your own.
 
+    Returns:
+        `Evaluator`, with `init`, `update`, `merge`, `psum` and `compute`.
+
     Raises:
-        TypeError: something else. ValueError: none, or two results of one name.
+        TypeError: something else than accumulators.
+        ValueError: no accumulator, or two results of one name.
 
     >>> import jaxmetrics as jm
     >>> metrics = jm.count_metrics({"macro_f1": jm.macro(jm.f1)}, num_classes=2)
@@ -99,8 +103,12 @@ def evaluator(*accumulators: Accumulator) -> Evaluator:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """Pure functions of a state; made by `evaluator`. Hashable, so it may be a static argument of
-    `jax.jit`.
+    """Compute metrics by pure functions of a state; made by `evaluator`.
+
+    It is hashable, so it may be a static argument of `jax.jit`.
+
+    Attributes:
+        accumulators: what it adds up and computes.
     """
 
     accumulators: tuple[Accumulator, ...]
@@ -296,6 +304,15 @@ def to_python(results: Any) -> dict[str, Any]:
 
     The parts of an `Estimate`, a `Comparison` or another named tuple follow a slash: `"f1"` (its
     value), `"f1/low"`.
+
+    Args:
+        results: as `compute` of an `Evaluator` returns them, or any pytree of arrays in a dict.
+
+    Returns:
+        A dict of floats, and of lists of floats.
+
+    Raises:
+        ValueError: two results that would have one name.
 
     >>> import jaxmetrics as jm
     >>> estimate = jm.delta_method(jm.accuracy, [[3, 1], [0, 4]])

@@ -64,10 +64,22 @@ def save_state(path: str | Path, state: EvaluatorState) -> None:
     state each; where a batch was spread over them by `jax.jit`, or `psum` was called, each holds
     the state of all, and one file is enough.
 
+    Args:
+        path: of the file, which is replaced if it exists.
+        state: by `update`, `merge` or `psum` of an `Evaluator`.
+
     Raises:
         TypeError: what is no state, or has a statistic that is no dataclass of numbers, strings and
             statistics.
         OSError: the file cannot be written.
+
+    >>> import tempfile, jaxmetrics as jm
+    >>> evaluator = jm.evaluator(jm.mean_of("loss"))
+    >>> state = evaluator.update(evaluator.init(), loss=jnp.array([1.0, 2.0]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_state(folder + "/host0.npz", state)
+    ...     load_state(folder + "/host0.npz").statistics == state.statistics
+    True
     """
     if not isinstance(state, EvaluatorState):
         raise TypeError(f"save_state takes a state of an evaluator, got {type(state).__name__}.")
@@ -92,6 +104,9 @@ def load_state(path: str | Path, evaluator: Evaluator | None = None) -> Evaluato
     Args:
         path: of the file.
         evaluator: by which the state was made, if it has a `Statistic` of your own.
+
+    Returns:
+        `EvaluatorState`, on the default device.
 
     Raises:
         TypeError: the evaluator has a statistic that cannot be saved.

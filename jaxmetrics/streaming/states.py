@@ -20,7 +20,7 @@ __all__ = ["EvaluatorState"]
 @jax.tree_util.register_dataclass
 @dataclass
 class EvaluatorState:
-    """Holds the sums over all examples so far; made by `Evaluator.init`.
+    """Hold the sums over all examples so far; made by `Evaluator.init`.
 
     Attributes:
         examples: how many were counted, and how many ignored, as

@@ -14,7 +14,7 @@ __all__ = ["Statistic"]
 
 @runtime_checkable
 class Statistic(Protocol):
-    """A function from a batch to a table of fixed shape, which is added up over batches.
+    """Map a batch to a table of fixed shape, which is added up over batches.
 
     A statistic of your own is a frozen dataclass with these members. An `Accumulator` of it, with
     named functions of its table, goes into an `evaluator`; equal statistics are added up once. Its
