@@ -42,11 +42,14 @@ In signatures
 
 - `ArrayLike`[](){#jaxmetrics._validation.ArrayLike} is a NumPy or JAX array, a list, a Series, a
   tensor in host memory, or a number;
-- `Array`[](){#jaxmetrics._namespaces.Array} is what comes back: an array or number of NumPy, or an
-  array of JAX where the data were JAX arrays;
+- `Array`[](){#jaxmetrics._namespaces.Array} is what comes back: NumPy's, in float64 and int64, or
+  where a JAX array is among the data JAX's, in its precision and on its device;
 - `KeyLike`[](){#jaxmetrics._keys.KeyLike} is a JAX key, an int seed or, for data of the host, a
   NumPy Generator;
 - `Metric`[](){#jaxmetrics.estimates.Metric} is a function of counts.
+
+Examples are tested where they are defined: functions go without `jm.` there, `np` is NumPy and
+`jnp` is `jax.numpy`.
 """.splitlines()
 _log = logging.getLogger("mkdocs.hooks.collect")
 
@@ -97,12 +100,15 @@ def _names_of(module: ModuleType) -> dict[str, Any]:
 
 @cache
 def pages() -> dict[str, str]:
-    """Return the page of each public name, and of each module of the table of contents."""
-    found = {group.module.__name__: group.page for group in groups()}
-    for name, value in (item for group in groups() for item in group.names.items()):
-        # Apart, because files on some disks may not differ by case alone: `report` and `Report`.
-        folder = "reference/types" if inspect.isclass(value) else "reference"
-        found[name] = f"{folder}/{name}.md"
+    """Return the page of each public name, and of each module, which may be a part of one."""
+    found: dict[str, str] = {}
+    for group in groups():
+        for name, value in group.names.items():
+            # Apart, because files on some disks may not differ by case alone: `report`, `Report`.
+            folder = "reference/types" if inspect.isclass(value) else "reference"
+            found[name] = f"{folder}/{name}.md"
+            found[value.__module__] = f"{group.page}#{value.__module__}"
+        found[group.module.__name__] = group.page
     if missing := set(dir(jaxmetrics)) - {"__version__", "plots"} - set(found):
         _log.warning("The reference has no page of %s.", ", ".join(missing))
     return found
@@ -114,7 +120,7 @@ def _link(text: str, page: str, *, source: str) -> str:
 
 def _first_sentence(value: Any) -> str:
     text = " ".join((inspect.getdoc(value) or "").split())
-    return re.split(r"(?<=[.:]) ", text)[0]
+    return re.split(r"(?<=\.) ", text)[0]
 
 
 def _page_of_group(group: Group) -> str:
@@ -122,7 +128,9 @@ def _page_of_group(group: Group) -> str:
     files: dict[str, dict[str, Any]] = {}
     for name, value in group.names.items():
         files.setdefault(value.__module__, {})[name] = value
-    lines = [f"# {group.title}", "", as_markdown(inspect.getdoc(group.module) or ""), ""]
+    text = as_markdown(inspect.getdoc(group.module) or "")
+    text = re.sub(r"^- `_.*\n(  .*\n?)*", "", text, flags=re.MULTILINE)  # private files
+    lines = [f"# {group.title}", "", text, ""]
     for file, names in files.items():
         if file != group.module.__name__:
             title = file.rsplit(".")[-1].replace("_", " ").capitalize()
@@ -137,9 +145,8 @@ def _page_of_group(group: Group) -> str:
 
 def _page_of_name(group: Group, name: str) -> str:
     """Write what mkdocstrings reads, and where the conventions of its file are."""
-    file = group.names[name].__module__
-    anchor = "" if file == group.module.__name__ else f"#{file}"
-    shared = _link(group.title, group.page + anchor, source=pages()[name])
+    conventions = pages()[group.names[name].__module__]
+    shared = _link(group.title, conventions, source=pages()[name])
     return f"::: jaxmetrics.{name}\n\nConventions and related functions: {shared}.\n"
 
 
@@ -165,7 +172,7 @@ def on_config(config: MkDocsConfig) -> None:
     notebooks = [{_title(_markdown_of_notebook(ROOT / path)): path} for path in _notebooks()]
     config.nav = [
         {"Home": "README.md"},
-        *([{"Guide": _guide()}] if _guide() else []),
+        {"Guide": _guide()},
         {"Notebooks": notebooks},
         {"Reference": reference},
         {"Project": ["CHANGELOG.md", "CONTRIBUTING.md"]},
@@ -208,19 +215,20 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 def on_page_content(text: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Link every public name that is written as code to its page."""
     source = page.file.src_uri
-    prefix = r"(?:jm|jaxmetrics)\." if source == NEIGHBOURS else r"(?:jm\.|jaxmetrics\.)?"
+    prefix = r"jm\." if source == NEIGHBOURS else r"(?:jm\.|jaxmetrics\.)?"
     linked = {source}
 
     def link(match: re.Match[str]) -> str:
         code = html.unescape(match[2] or "")
-        name = re.fullmatch(rf"{prefix}((?:plots\.)?\w+)(?:\(.*\))?", code, re.DOTALL)
-        target = pages().get(code) or (pages().get(name[1]) if name else None)
+        call = rf"{prefix}((?:plots\.)?\w+)(?:\(.*\))?"
+        name = re.fullmatch(rf"{call}|(jaxmetrics\.[\w.]+)", code, re.DOTALL)
+        target = pages().get(name[1] or name[2]) if name else None
         if target is None or target == source:
             return match[0]
         linked.add(target)
-        file = files.get_file_from_path(target)
-        assert file is not None
-        return f'<a href="{get_relative_url(file.url, page.url)}">{match[0]}</a>'
+        path, anchor = re.fullmatch("([^#]*)(.*)", target).groups()
+        url = get_relative_url(files.get_file_from_path(path).url, page.url)
+        return f'<a href="{url}{anchor}">{match[0]}</a>'
 
     # Names of arguments, which `as_markdown` makes bold, stay as they are.
     kept = r"<(a|pre|h[1-6]|script|style|svg)\b.*?</\1>|<strong><code>[^<]*</code></strong>"
@@ -264,10 +272,11 @@ def _write(path: Path, text: str) -> None:
 def _markdown_of_name(name: str, value: Any) -> str:
     """Write signature and docstring, of a class also those of its public members."""
     lines = [f"# jaxmetrics.{name}", "", *_described(name, value)]
-    if inspect.isclass(value):
-        for member, function in inspect.getmembers(value):
-            if not member.startswith("_") and function.__doc__:
-                lines += ["", f"## {member}", "", *_described(member, function)]
+    for member, found in inspect.getmembers(value) if inspect.isclass(value) else []:
+        function = found.fget if isinstance(found, property) else found
+        module = getattr(function, "__module__", None) or ""
+        if not member.startswith("_") and module.startswith("jaxmetrics."):
+            lines += ["", f"## {member}", "", *_described(member, found)]
     return "\n".join(lines) + "\n"
 
 
