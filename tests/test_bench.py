@@ -16,7 +16,7 @@ from scipy import stats
 pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
 
 import jaxmetrics as jm
-from bench import calls, coverage, first_call, harness, judged, pictures, tables
+from bench import calls, coverage, crossing, first_call, harness, judged, pictures, tables
 
 MARKS = "before\n<!-- bench:sorting -->\nold\n<!-- /bench -->\nafter\n"
 
@@ -322,3 +322,17 @@ def test_tables_are_counted_in_fresh_processes(monkeypatch: pytest.MonkeyPatch) 
     row = tables.row(name, sides)
     assert row[0] == "confusion matrix, DuckDB"
     assert all(float(number) > 0 for number in row[1:])
+
+
+@pytest.mark.parametrize(
+    ("device", "shown"),
+    [([1, 1, 1], "any"), ([30, 30, 30], "300"), ([1000, 1000, 1000], "more than 1,000")],
+)
+def test_the_device_is_faster_from_where_it_crosses_the_host(
+    device: list[float], shown: str
+) -> None:
+    found = {
+        n: {crossing.HOST: {"median": n / 10}, crossing.DEVICE: {"median": ours}}
+        for n, ours in zip((11, 100, 1000), device, strict=True)
+    }
+    assert crossing.crossing(found, crossing.DEVICE) == shown
