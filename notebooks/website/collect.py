@@ -147,7 +147,7 @@ def _page_of_name(group: Group, name: str) -> str:
     """Write what mkdocstrings reads, and where the conventions of its file are."""
     conventions = pages()[group.names[name].__module__]
     shared = _link(group.title, conventions, source=pages()[name])
-    return f"::: jaxmetrics.{name}\n\nConventions and related functions: {shared}.\n"
+    return f"::: jaxmetrics.{name}\n\nConventions and related functions: {shared}.\n{{ data-search-exclude }}\n"
 
 
 def _page_of_all() -> str:
@@ -232,6 +232,15 @@ def on_page_content(text: str, page: Page, config: MkDocsConfig, files: Files) -
 
     # Names of arguments, which `as_markdown` makes bold, stay as they are.
     kept = r"<(a|pre|h[1-6]|script|style|svg)\b.*?</\1>|<strong><code>[^<]*</code></strong>"
+    # Search takes for a page what follows a title that is in no box, and needs no code of ours.
+    title_in_box = r'(<div class="doc doc-object[^>]*>)\s*(<h1.*?</h1>)'
+    text = re.sub(title_in_box, r"\2\1", text, flags=re.DOTALL)
+    text = text.replace(
+        '<details class="mkdocstrings', '<details data-search-exclude class="mkdocstrings'
+    )
+    text = text.replace(
+        '<div class="doc-signature', '<div data-search-exclude class="doc-signature'
+    )
     text = re.sub(rf"{kept}|<code>(.*?)</code>", link, text, flags=re.DOTALL)
     if source == FUNCTIONS:
         left = [name for group in groups() for name in group.names if pages()[name] not in linked]
