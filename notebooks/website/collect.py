@@ -270,6 +270,7 @@ def on_post_build(config: MkDocsConfig) -> None:
             path = pages()[name]
             _write(site / path, _markdown_of_name(name, value))
             lines.append(f"- [{name}]({path}): {_first_sentence(value)}")
+    _write(site / _REFERENCE, _page_of_all())
     _write(site / "llms.txt", "\n".join(lines) + "\n")
 
 
