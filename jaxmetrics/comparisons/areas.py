@@ -126,8 +126,8 @@ def delong_unpaired(
 
     >>> a = [0, 0, 0, 1, 1, 1], [0.1, 0.4, 0.3, 0.35, 0.8, 0.9]
     >>> b = [0, 0, 1, 1], [0.2, 0.6, 0.1, 0.7]
-    >>> delong_unpaired(*a, *b).difference.value.round(4)
-    np.float64(0.3889)
+    >>> delong_unpaired(*a, *b).difference
+    0.389 [-0.596, 0.896]
     """
     z = normal_quantile(level)
     return _delong_unpaired(

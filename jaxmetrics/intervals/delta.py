@@ -129,15 +129,14 @@ def delta_method(
 
     >>> import jaxmetrics as jm
     >>> estimate = delta_method(jm.cohen_kappa, [[0, 4, 1], [0, 8, 0], [0, 1, 5]])
-    >>> estimate.value.round(4), estimate.standard_error.round(4)
-    (np.float64(0.4842), np.float64(0.138))
+    >>> estimate, estimate.standard_error.round(4)
+    (0.484 [0.214, 0.755], np.float64(0.138))
 
     The interval of an odds ratio by Woolf (1955), Annals of Human Genetics 19:
 
     >>> odds_ratio = jm.binary(jm.diagnostic_odds_ratio)
-    >>> estimate = delta_method(odds_ratio, [[40, 10], [5, 25]], transform="log")
-    >>> estimate.value, estimate.low.round(2), estimate.high.round(2)
-    (np.float64(20.0), np.float64(6.12), np.float64(65.36))
+    >>> delta_method(odds_ratio, [[40, 10], [5, 25]], transform="log")
+    20.000 [6.120, 65.356]
     """
     check_transform(transform)
     floats, tables = tables_of(metric, counts, table_ndim)

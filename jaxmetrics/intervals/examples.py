@@ -79,9 +79,8 @@ def bootstrap_examples(
             method, a statistic that is nowhere finite.
 
     >>> error = np.linspace(0, 1, 101) ** 2
-    >>> estimate = bootstrap_examples(0, np.median, error)
-    >>> estimate.value, estimate.low < 0.25 < estimate.high
-    (np.float64(0.25), np.True_)
+    >>> bootstrap_examples(0, np.median, error)
+    0.250 [0.168, 0.352]
     """
     check_option(method, "method", tuple(METHODS))
     check_option(resample, "resample", ("indices", "weights"))

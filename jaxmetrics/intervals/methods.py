@@ -41,12 +41,11 @@ class IntervalMethod:
     >>> import jaxmetrics as jm
     >>> counts = [[45, 5], [3, 47]]
     >>> for method in (jm.Likelihood(), jm.Delta("logit"), jm.BCa(0), jm.Posterior(0)):
-    ...     estimate = method(jm.macro(jm.f1), counts)
-    ...     print(f"{method.name:10} {estimate.low:.2f} {estimate.high:.2f}")
-    likelihood 0.85 0.96
-    delta      0.85 0.96
-    bca        0.86 0.97
-    posterior  0.84 0.95
+    ...     print(f"{method.name:10} {method(jm.macro(jm.f1), counts):.2f}")
+    likelihood 0.92 [0.85, 0.96]
+    delta      0.92 [0.85, 0.96]
+    bca        0.92 [0.86, 0.97]
+    posterior  0.90 [0.84, 0.95]
     """
 
     name: ClassVar[str]

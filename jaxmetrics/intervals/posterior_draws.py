@@ -64,9 +64,8 @@ def posterior(
             is nowhere finite.
 
     >>> import jaxmetrics as jm
-    >>> estimate = posterior(0, jm.accuracy, [[95, 0], [0, 95]])
-    >>> estimate.low < 0.99, estimate.high < 1
-    (np.True_, np.True_)
+    >>> posterior(0, jm.accuracy, [[95, 0], [0, 95]])  # no error was seen
+    0.990 [0.974, 0.999]
     """
     size, level = check_num_samples(num_samples), check_level(level)
     floats = as_floats(metric)

@@ -79,9 +79,8 @@ def proportion_interval(
     Raises:
         ValueError: `level` outside (0, 1) or an unknown method.
 
-    >>> estimate = proportion_interval(18, 20)
-    >>> estimate.low, estimate.high
-    (np.float64(0.698966), np.float64(0.972134))
+    >>> proportion_interval(18, 20)
+    0.900 [0.699, 0.972]
     """
     check_option(method, "method", tuple(_METHODS))
     check_level(level)
