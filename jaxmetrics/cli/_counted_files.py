@@ -163,9 +163,8 @@ class Counted:
         for (group,), part in parts.items():
             weights = part["weight"].to_numpy() if "weight" in part.columns else None
             prob = part.select("^prob .*$").to_numpy()
-            sums = probability_sums(part["true id"].to_numpy(), prob, weights)
-            known = self.sums.get(group)
-            self.sums[group] = sums if known is None else ProbabilitySums(*map(np.add, known, sums))
+            ids = part["true id"].to_numpy()
+            self.sums[group] = probability_sums(ids, prob, weights, self.sums.get(group))
 
 
 def count_predictions(
