@@ -15,6 +15,8 @@ from jaxmetrics._validation import ArrayLike, as_counts
 
 __all__: list[str] = []
 
+_ROWS = 64
+
 
 def proportions(counts: ArrayLike, *, axes: tuple[int, ...] = (-2, -1)) -> Array:
     """Divide `counts` by their sum over `axes`; 0 where it is 0.
@@ -84,7 +86,15 @@ def _before(p: np.ndarray) -> np.ndarray:
 
 def true_negatives(p: Array) -> Array:
     """Add up TN of each class, `(..., K)`: the cells outside its row and column."""
-    return off_diagonal(rest_of_row(p)).sum(-2)
+    if is_jax(p) or p.shape[-1] <= _ROWS:
+        return off_diagonal(rest_of_row(p)).sum(-2)
+    sums = np.zeros((*p.shape[:-2], p.shape[-1]), p.dtype)
+    for begin in range(0, p.shape[-1], _ROWS):  # as many rows as a cache holds
+        rest = rest_of_row(p[..., begin : begin + _ROWS, :])
+        place = np.arange(rest.shape[-2])
+        rest[..., place, begin + place] = 0
+        sums += rest.sum(-2)
+    return sums
 
 
 def dependence(p: Array) -> Array:

@@ -142,6 +142,19 @@ def test_the_greatest_difference_covers() -> None:
         assert covered / 3000 > 0.938
 
 
+def test_groups_that_memory_may_not_hold(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(tmp_path / "a.csv", "y_true,y_pred,p_a,p_b,g\na,a,1,0,x\nb,b,0,1,y\nb,b,0,1,z\n")
+    monkeypatch.setattr("jaxmetrics.cli._counted_files._MOST_CELLS", 11)
+    code, _, error = run("report", file, "--group", "g")
+    assert (code, "3 groups are too many for tables of 2 classes" in error) == (2, True), error
+    monkeypatch.setattr("jaxmetrics.cli._counted_files._MOST_BYTES", 10_000)
+    code, _, error = run("report", file, "--group", "g", "--prob", "p_")
+    assert (code, "leave out --group or --prob" in error) == (2, True), error
+    assert run("report", file, "--prob", "p_")[0] == 0
+
+
 def test_groups_that_are_none(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
     code, _, err = run("report", files[0], "--group", "id")
     assert code == 2
