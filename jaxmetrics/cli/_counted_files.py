@@ -250,6 +250,7 @@ def _check_counted(counted: Counted) -> None:
         raise InputError("the file has no rows")
     if counted.num_rows == counted.ignored():
         raise InputError("all rows are ignored")
+    counted.classes()  # among which is the positive one
     if len(counted.labels) < 2:
         raise InputError(
             f"a report needs at least two classes, the file has {listed(list(counted.labels))}"
