@@ -251,7 +251,10 @@ def area_values(histograms: np.ndarray, level: float) -> list[ReportedValue]:
     are equal.
     """
     z = normal_quantile(level)
-    return [_area_value(*histogram.astype(float), z) for histogram in histograms]
+    return [
+        _area_value(negative.astype(float), positive.astype(float), z)
+        for negative, positive in histograms
+    ]
 
 
 def _area_value(negative: np.ndarray, positive: np.ndarray, z: float) -> ReportedValue:
