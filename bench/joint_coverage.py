@@ -24,6 +24,7 @@ import numpy as np
 import jaxmetrics as jm
 from bench import coverage, harness
 from bench.coverage import LEVEL, Figures
+from jaxmetrics.estimates import Metric
 
 DATA_SETS = 1000
 STREAMS = 500  # up to LAST examples
@@ -86,7 +87,7 @@ def _of(estimate: jm.Estimate, truth: Any) -> Figures:
 
 # Classes: all values of a metric that has one for each.
 
-PER_CLASS = {"recall": jm.recall, "f1": jm.f1}
+PER_CLASS: dict[str, Metric] = {"recall": jm.recall, "f1": jm.f1}
 TOGETHER: dict[str, jm.IntervalMethod] = {
     "likelihood": jm.Likelihood(simultaneous=True),
     "delta, logit": jm.Delta("logit", simultaneous=True),
@@ -152,7 +153,8 @@ def sequences(size: int) -> Iterator[tuple[str, dict[str, Figures]]]:
 
                 return jax.lax.scan(look, sequence.init(), stream)[1]
 
-            found[method] = figures_of(*bounds(right), accuracy)
+            low, high = bounds(right)
+            found[method] = figures_of(low, high, accuracy)
         yield f"accuracy {accuracy}", found
 
 

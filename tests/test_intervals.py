@@ -865,7 +865,8 @@ def test_clusters_are_drawn_within_strata() -> None:
     ids, x = np.repeat(np.arange(60), 2)[order], np.repeat(sums, 2)[order]
     error = np.sqrt(sum(20 * sums[stratum == i].var() for i in range(3))) / 60
     for put in (np.asarray, jnp.asarray):
-        for resample, statistic in (("indices", mean), ("weights", weighted_mean)):
+        cases: list[tuple[Any, Any]] = [("indices", mean), ("weights", weighted_mean)]
+        for resample, statistic in cases:
             result = jm.bootstrap_examples(
                 KEY, statistic, put(x), resample=resample, clusters=ids, strata=stratum[ids]
             )

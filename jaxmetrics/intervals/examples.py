@@ -298,8 +298,11 @@ def _bootstrap_examples(
 
     arange = np.arange if isinstance(key, HostKey) else jax.numpy.arange
     values = jax.tree.map(xp.asarray, of_units(arange(units)))
-    resampled = _resampled_on_host if isinstance(key, HostKey) else _resampled_on_device
-    samples = resampled(key, of_units, units, strata, size, numbers)
+    given = of_units, units, strata, size, numbers
+    if isinstance(key, HostKey):
+        samples = _resampled_on_host(key, *given)
+    else:
+        samples = _resampled_on_device(key, *given)
     if method != "bca":
         return estimates_of(values, samples, level=level, method=method)
 
