@@ -109,7 +109,11 @@ def classes(size: int) -> Iterator[tuple[str, dict[str, Figures]]]:
 
 # Times: intervals of a stream that are looked at after every batch.
 
-OVER_TIME = {"accuracy": jm.accuracy, "macro_f1": jm.macro(jm.f1), "kappa": jm.cohen_kappa}
+OVER_TIME: dict[str, Metric] = {
+    "accuracy": jm.accuracy,
+    "macro_f1": jm.macro(jm.f1),
+    "kappa": jm.cohen_kappa,
+}
 ANYTIME: dict[str, tuple[jm.IntervalMethod, int]] = {
     "likelihood": (jm.Likelihood(anytime=True), FIRST),
     "delta": (jm.Delta(anytime=True), 500),
