@@ -1,4 +1,4 @@
-"""All claims of the README, one after the other: `python -m bench`, or some of them,
+"""All claims of the guide, one after the other: `python -m bench`, or some of them,
 `python -m bench ranking bootstrap`.
 """
 

@@ -7,6 +7,7 @@ and publishes nothing.
 
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bench.calls import CALLS, HOST, MODULES, OURS, REPLICATES
-from bench.harness import ROOT, publish, table, three_digits
+from bench.harness import ROOT, insert, publish, table, three_digits
 
 MOST, LEAST = 5, 3  # processes of a call and side
 PATIENCE = 30.0  # seconds that they may take together before LEAST are enough
@@ -26,6 +27,15 @@ NOTE = (
     " F1; scikit-learn's report has no intervals, and prob_conf_mat compares without pairs."
     f" First call, median (fastest-slowest) of {MOST} processes, {LEAST} where they take long; then"
     " the second call. Libraries are imported and data made before the clock starts."
+)
+
+IN_BRIEF = (
+    "macro(f1)",
+    "roc_auc",
+    "balanced_accuracy_posterior, interval",
+    "bootstrap, macro(f1)",
+    "leaderboard of 30, accuracy",
+    "report of 899 rows",
 )
 
 Process = dict[str, float]  # what bench.calls prints
@@ -110,6 +120,14 @@ def rows(calls: dict[str, Sides]) -> list[list[str]]:
     return [imports, *named]
 
 
+def in_brief(calls: dict[str, Sides]) -> str:
+    """The README's table, of medians alone."""
+    lines = [
+        [line[0], *(re.sub(r" \(.*?\)", "", cell) for cell in line[2:])] for line in rows(calls)
+    ]
+    return table(["ms", *MODULES], [line for line in lines if line[0] in ("import", *IN_BRIEF)])
+
+
 def compiling(calls: dict[str, Sides], side: str, which: str) -> str:
     """The calls for which XLA compiled programs, and how many."""
     key = f"programs, {which}"
@@ -131,6 +149,7 @@ def main(words: Sequence[str] = ()) -> None:
     else:
         results = {name: figures(name, sides) for name, sides in calls.items()}
         publish("first_call", results, headings, rows(calls), NOTE, "Milliseconds")
+        insert("first_calls", in_brief(calls))
     verdicts = [verdict(name, sides) for name, sides in calls.items()]
     print(f"\nbars: {sum('pass' in v for v in verdicts)} of {sum(map(bool, verdicts))} pass")
     print(f"programs compiled on the host: {compiling(calls, HOST, 'first')}")

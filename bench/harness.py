@@ -4,8 +4,9 @@ spread.
 A bench script lists contenders (name -> function without arguments that returns when its work is
 done) per size, calls `measure`, adds the `limit` that memory or arithmetic set, and hands the
 sweeps over sizes to `publish_times`. That writes `bench/results/NAME.json` with all figures, draws
-`NAME.svg`, and writes the telling columns into the README. On a device other than a CPU the files
-are called `NAME.PLATFORM.json` and `.svg`, and the README stays as it is.
+`NAME.svg`, and writes the telling columns into the guide, where a page has a mark for them. On a
+device other than a CPU the files are called `NAME.PLATFORM.json` and `.svg`, and pages stay as they
+are.
 """
 
 import json
@@ -161,7 +162,7 @@ def publish_times(
     *,
     per_second: float = 1e3,
 ) -> None:
-    """Publish sweeps over sizes: all in the JSON and the picture, in the README those that are
+    """Publish sweeps over sizes: all in the JSON and the picture, in the guide those that are
     `columns`, {heading: results}.
 
     Args:
@@ -207,7 +208,7 @@ def publish(
     timed: bool = True,
 ) -> None:
     """Print the table; write all figures into bench/results/, with a picture of the sweeps, and the
-    table into the README. What is not timed is the same on every device, and has one file.
+    table into the guide. What is not timed is the same on every device, and has one file.
     """
     device = jax.devices()[0]
     cpu = f"{platform.machine()} CPU"
@@ -227,15 +228,21 @@ def publish(
     if sweeps:
         picture = path.with_suffix(".svg")
         pictures.save(pictures.draw(sweeps), picture)
-        text += f"\n\n![{_in_words(headings[0], sweeps)}]({picture.relative_to(ROOT).as_posix()})"
-    readme = ROOT / "README.md"
-    page, found = re.subn(
-        rf"(?s)(<!-- bench:{name} -->\n).*?(<!-- /bench -->)",
-        lambda match: f"{match[1]}\n{text}\n{match[2]}",
-        readme.read_text(encoding="utf-8"),
-    )
-    if found and on_cpu:
-        readme.write_text(page, encoding="utf-8")
+        text += f"\n\n![{_in_words(headings[0], sweeps)}](../bench/results/{picture.name})"
+    if on_cpu:
+        insert(name, text)
+
+
+def insert(name: str, text: str) -> None:
+    """Write a text between the marks of that name in the README and the pages of the guide."""
+    for path in (*ROOT.glob("README.md"), *ROOT.glob("notebooks/*.md")):
+        page, found = re.subn(
+            rf"(?s)(<!-- bench:{name} -->\n).*?(<!-- /bench -->)",
+            lambda match: f"{match[1]}\n{text}\n{match[2]}",
+            path.read_text(encoding="utf-8"),
+        )
+        if found:
+            path.write_text(page, encoding="utf-8")
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

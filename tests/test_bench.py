@@ -16,7 +16,17 @@ from scipy import stats
 pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
 
 import jaxmetrics as jm
-from bench import calls, coverage, first_call, harness, joint_coverage, judged, pictures, tables
+from bench import (
+    calls,
+    coverage,
+    crossing,
+    first_call,
+    harness,
+    joint_coverage,
+    judged,
+    pictures,
+    tables,
+)
 
 MARKS = "before\n<!-- bench:sorting -->\nold\n<!-- /bench -->\nafter\n"
 
@@ -29,6 +39,13 @@ def known_limits(monkeypatch: pytest.MonkeyPatch) -> None:
         "arithmetic_rate",
         lambda dtype="float32": {"float32": 1e11, "bfloat16": 4e11}[dtype],
     )
+
+
+def guide_page(root: Path, text: str) -> Path:
+    page = root / "notebooks" / "benchmarks.md"
+    page.parent.mkdir()
+    page.write_text(text)
+    return page
 
 
 def figures(median: float) -> dict[str, float]:
@@ -95,10 +112,10 @@ def test_the_limit_is_whatever_takes_longer() -> None:
 
 def test_tables_and_pictures_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(harness, "ROOT", tmp_path)
-    (tmp_path / "README.md").write_text(MARKS)
+    page = guide_page(tmp_path, MARKS)
     table: dict[str, Any] = {"n = 1000": sweep()[1000], "memory": {"a peer": "7 MB"}}
     harness.publish_times("sorting", "sort", {"numbers": sweep()}, table, "Small numbers.")
-    text = (tmp_path / "README.md").read_text()
+    text = page.read_text()
     assert text.startswith("before\n<!-- bench:sorting -->\n")
     assert text.endswith("<!-- /bench -->\nafter\n")
     for line in (
@@ -109,7 +126,7 @@ def test_tables_and_pictures_are_written(tmp_path: Path, monkeypatch: pytest.Mon
         "| first call of jaxmetrics, s | 0.50 |  |",
     ):
         assert line in text.splitlines()
-    assert "(bench/results/sorting.svg)" in text
+    assert "(../bench/results/sorting.svg)" in text
     assert "At 1,000 numbers: jaxmetrics 1 ms; a peer 10 ms; limit 0.002 ms." in text
     stored = json.loads((tmp_path / "bench/results/sorting.json").read_text())
     assert stored["results"]["numbers"]["100"]["a peer"] == figures(1e-3)
@@ -124,13 +141,13 @@ def test_other_devices_have_files_of_their_own(
 
     monkeypatch.setattr(harness, "ROOT", tmp_path)
     monkeypatch.setattr("jax.devices", lambda: [Device()])
-    (tmp_path / "README.md").write_text(MARKS)
+    page = guide_page(tmp_path, MARKS)
     harness.publish_times("sorting", "sort", {"numbers": sweep()}, {"n = 100": sweep()[100]}, "")
     assert {path.name for path in (tmp_path / "bench/results").iterdir()} == {
         "sorting.gpu.json",
         "sorting.gpu.svg",
     }
-    assert (tmp_path / "README.md").read_text() == MARKS
+    assert page.read_text() == MARKS
 
 
 @pytest.mark.parametrize("panels", [1, 2])
@@ -264,7 +281,7 @@ def test_figures_of_contenders_that_are_not_asked_for_stay(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(harness, "ROOT", tmp_path)
-    (tmp_path / "README.md").write_text("<!-- bench:coverage -->\n<!-- /bench -->\n")
+    page = guide_page(tmp_path, "<!-- bench:coverage -->\n<!-- /bench -->\n")
     some = [coverage.Design(n, 2, "balanced", r) for n in (50, 100) for r in (0.8, 0.95)]
     monkeypatch.setitem(coverage.GRIDS, "single", (lambda: some, coverage.SINGLE))
     for method in ("Wilson", "MOVER"):
@@ -273,9 +290,8 @@ def test_figures_of_contenders_that_are_not_asked_for_stay(
     cell = json.loads(path.read_text())["results"]["single"]["50 2 balanced 0.8"]
     assert list(cell["accuracy"]) == ["Wilson"]
     assert list(cell["balanced_accuracy"]) == ["MOVER"]
-    page = (tmp_path / "README.md").read_text()
-    assert "| accuracy | Wilson |  | 9" in page
-    assert "| balanced_accuracy | MOVER |" in page
+    assert "| accuracy | Wilson |  | 9" in page.read_text()
+    assert "| balanced_accuracy | MOVER |" in page.read_text()
 
 
 def test_what_holds_at_once_is_missed_where_any_part_is() -> None:
@@ -339,3 +355,17 @@ def test_tables_are_counted_in_fresh_processes(monkeypatch: pytest.MonkeyPatch) 
     row = tables.row(name, sides)
     assert row[0] == "confusion matrix, DuckDB"
     assert all(float(number) > 0 for number in row[1:])
+
+
+@pytest.mark.parametrize(
+    ("device", "shown"),
+    [([1, 1, 1], "any"), ([30, 30, 30], "300"), ([1000, 1000, 1000], "more than 1,000")],
+)
+def test_the_device_is_faster_from_where_it_crosses_the_host(
+    device: list[float], shown: str
+) -> None:
+    found = {
+        n: {crossing.HOST: {"median": n / 10}, crossing.DEVICE: {"median": ours}}
+        for n, ours in zip((11, 100, 1000), device, strict=True)
+    }
+    assert crossing.crossing(found, crossing.DEVICE) == shown

@@ -18,6 +18,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from jax import export
 
 import jaxmetrics as jm
 from jaxmetrics._applied import Applied
@@ -385,6 +386,14 @@ def test_eager_calls_give_what_the_host_gives(name: str, programs: list[str]) ->
         agree(jax.tree.map(np.asarray, result), row.call(*row.ordinary), row.draws)
     else:
         close(result, row.call(*row.ordinary), row.float32)
+
+
+@pytest.mark.parametrize("name", ON_DEVICE)
+def test_other_devices_have_a_program(name: str) -> None:
+    row = ROWS[name]
+    program, arrays = jax.jit(functools.partial(mapped, row)), as_jax(row, row.stacked)
+    platforms = ["cuda", "rocm", "tpu"]
+    assert export.export(program, platforms=platforms)(*arrays).platforms == tuple(platforms)
 
 
 def part(result: Any, i: int) -> Any:

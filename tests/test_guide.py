@@ -1,0 +1,98 @@
+"""The README, the guide's pages and CONTRIBUTING say what is so."""
+
+import ast
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jaxmetrics as jm
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "notebooks").glob("*.md"))]
+NUMBER = r"-?\d+(?:\.(\d+))?"
+
+
+def read(*parts: str) -> str:
+    return ROOT.joinpath(*parts).read_text(encoding="utf-8")
+
+
+def python_in(page: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def is_output(comment: str) -> bool:
+    try:
+        ast.literal_eval(comment)
+    except (SyntaxError, ValueError):
+        return re.match(rf"{NUMBER} \[|.*\.\.\.$", comment) is not None
+    return True
+
+
+def as_shown(value: Any, shown: str) -> str:
+    """The text of a value, its numbers rounded as those that are shown."""
+    decimals = iter([len(match[1] or "") for match in re.finditer(NUMBER, shown)])
+    rounded = re.sub(NUMBER, lambda match: f"{float(match[0]):.{next(decimals, 0)}f}", str(value))
+    return rounded[: len(shown) - 3] + "..." if shown.endswith("...") else rounded
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if python_in(page)], ids=lambda page: page.stem
+)
+def test_python_runs_and_returns_what_the_comments_say(page: Path) -> None:
+    namespace: dict[str, Any] = {}
+    compared = 0
+    for block in python_in(page):
+        exec(compile(block, str(page), "exec"), namespace)
+        for expression, shown in re.findall(r"^(\S[^#=\n]*\S)  # (.+)$", block, re.MULTILINE):
+            if is_output(shown):
+                assert as_shown(eval(expression, namespace), shown) == shown, expression
+                compared += 1
+    assert compared >= 5
+
+
+def test_links_lead_somewhere() -> None:
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
+        text = page.read_text(encoding="utf-8")
+        for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", text):
+            path = page.parent / target if target else page
+            assert path.exists(), f"{page.name}: {target}"
+            if anchor:
+                headings = re.findall(r"^#+ (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+                assert anchor in {h.lower().replace(" ", "-") for h in headings}, anchor
+
+
+def test_every_page_is_linked_from_the_readme() -> None:
+    readme = read("README.md")
+    for page in [*PAGES[1:], *(ROOT / "notebooks").glob("*.ipynb")]:
+        assert f"(notebooks/{page.name}" in readme, page.name
+
+
+def test_every_public_name_is_listed() -> None:
+    functions = read("notebooks", "functions.md")
+    for name in set(dir(jm)) - {"__version__", "plots"}:
+        assert f"`{name}" in functions, name
+
+
+def test_each_file_imports_from_those_above_it() -> None:
+    """The order in which CONTRIBUTING lists them."""
+    rooms = re.findall(r"^\| `(\w+)(?:\.py|/)` \|", read("CONTRIBUTING.md"), re.MULTILINE)
+    package = ROOT / "jaxmetrics"
+    assert {
+        path.stem for path in package.iterdir() if not path.name.startswith(("_", "py.typed"))
+    } == set(rooms)
+    for path in package.rglob("*.py"):
+        room = path.relative_to(package).parts[0].removesuffix(".py")
+        below = (
+            rooms[rooms.index(room) + 1 :]
+            if room in rooms
+            else []
+            if room in ("__init__", "_counted_files")
+            else rooms
+        )
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+                imported = {name.split(".")[1] for name in names if name.startswith("jaxmetrics.")}
+                assert not imported & set(below), f"{path.name} imports {imported & set(below)}"
