@@ -108,7 +108,8 @@ def _order_by_xla(score: Array) -> tuple[Array, Array]:
 
 
 def _sorted_in_pairs(key: Array, position: Array) -> tuple[Array, Array]:
-    return jax.lax.sort((key, position), dimension=-1, num_keys=1)
+    key, position = jax.lax.sort((key, position), dimension=-1, num_keys=1)
+    return key, position
 
 
 def _sorted_as_one(key: Array, position: Array) -> tuple[Array, Array]:
