@@ -6,6 +6,7 @@ where a class holds nearly all examples or nearly none: of 1e9 examples the last
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 
 from jaxmetrics._arithmetic import divide, matmul
@@ -13,6 +14,8 @@ from jaxmetrics._namespaces import Array, is_jax, xp
 from jaxmetrics._validation import ArrayLike, as_counts
 
 __all__: list[str] = []
+
+_ROWS = 64
 
 
 def proportions(counts: ArrayLike, *, axes: tuple[int, ...] = (-2, -1)) -> Array:
@@ -37,7 +40,8 @@ def off_diagonal(p: Array) -> Array:
         diagonals = np.arange(p.shape[-1])
         wrong[..., diagonals, diagonals] = 0
         return wrong
-    return xp.where(xp.broadcast_to(xp.eye(p.shape[-1], dtype=bool), p.shape), 0, p)
+    # By JAX's `eye`, which a program computes; NumPy's would be K^2 numbers within it.
+    return jax.numpy.where(jax.numpy.eye(p.shape[-1], dtype=bool), 0, p)
 
 
 def tp_fp_fn(p: Array) -> tuple[Array, Array, Array]:
@@ -49,8 +53,18 @@ def tp_fp_fn(p: Array) -> tuple[Array, Array, Array]:
 def rest_of_row(p: Array) -> Array:
     """Add up, at `[i, j]`, row i without column j."""
     if not is_jax(p):
-        return _before(p) + _before(p[..., ::-1])[..., ::-1]
-    return matmul(p, 1 - xp.eye(p.shape[-1], dtype=p.dtype))
+        sums = _before(p)
+        sums += _before(p[..., ::-1])[..., ::-1]
+        return sums
+    return matmul(p, 1 - jax.numpy.eye(p.shape[-1], dtype=p.dtype))
+
+
+def others(x: Array) -> Array:
+    """Add up, at `[i]`, the numbers `(..., K)` but for number i."""
+    if not is_jax(x):
+        return rest_of_row(x)
+    # A product with a matrix would add one by one, which in float32 loses digits.
+    return off_diagonal(xp.broadcast_to(x[..., None, :], (*x.shape, x.shape[-1]))).sum(-1)
 
 
 def rest_of_column(p: Array) -> Array:
@@ -64,14 +78,23 @@ def _before(p: np.ndarray) -> np.ndarray:
     It takes K^2 additions where a product of matrices, which is one small program on a device,
     takes K^3.
     """
-    sums = np.zeros_like(p)
+    sums = np.empty_like(p)
+    sums[..., :1] = 0
     np.cumsum(p[..., :-1], -1, out=sums[..., 1:])
     return sums
 
 
 def true_negatives(p: Array) -> Array:
     """Add up TN of each class, `(..., K)`: the cells outside its row and column."""
-    return off_diagonal(rest_of_row(p)).sum(-2)
+    if is_jax(p) or p.shape[-1] <= _ROWS:
+        return off_diagonal(rest_of_row(p)).sum(-2)
+    sums = np.zeros((*p.shape[:-2], p.shape[-1]), p.dtype)
+    for begin in range(0, p.shape[-1], _ROWS):  # as many rows as a cache holds
+        rest = rest_of_row(p[..., begin : begin + _ROWS, :])
+        place = np.arange(rest.shape[-2])
+        rest[..., place, begin + place] = 0
+        sums += rest.sum(-2)
+    return sums
 
 
 def dependence(p: Array) -> Array:

@@ -44,13 +44,15 @@ class Examples(NamedTuple):
 
     `ids`: class ids, negative where there is none, `(..., n)`, or `(..., n, L)` 0 or 1 for each of
     L labels. `values`: a number for each example or for each of its classes or labels. `weights`,
-    `mask`: `(..., n)`, None where none were given.
+    `mask`: `(..., n)`, None where none were given. `shares`: of soft truth, whose ids are 0, what
+    share of each class is true, `(..., n, K)`.
     """
 
     ids: Array
     values: Array
     weights: Array | None
     mask: Array | None
+    shares: Array | None = None
 
     @property
     def amounts(self) -> Array:
@@ -100,6 +102,29 @@ def binary_examples(
         )
     given = _Argument("y_true", truth, _class_ids(2)), _Argument(name, numbers, kind.read)
     return _examples(*given, sample_weight, where)
+
+
+def is_soft(y_true: ArrayLike, rows: ArrayLike, name: str) -> bool:
+    """Tell whether truth is no class ids, but floats `(..., n, K)`, shares of all classes."""
+    truth, numbers = as_array(y_true, "y_true"), as_array(rows, name)
+    are_rows = min(truth.ndim, numbers.ndim) >= 2 and truth.shape[-1] == numbers.shape[-1]
+    return are_rows and bool(xp.issubdtype(truth.dtype, xp.floating))
+
+
+def soft_examples(
+    y_true: ArrayLike,
+    rows: ArrayLike,
+    sample_weight: ArrayLike | None,
+    where: ArrayLike | None,
+    kind: Kind,
+    truth_kind: Kind,
+    *,
+    name: str,
+) -> Examples:
+    """Check what share of each of K classes is true, with a number for each."""
+    examples = label_examples(y_true, rows, sample_weight, where, kind, truth_kind, name=name)
+    ids = xp.zeros_like(examples.ids, xp.int8, shape=examples.ids.shape[:-1])
+    return examples._replace(ids=ids, shares=examples.ids)
 
 
 def class_examples(

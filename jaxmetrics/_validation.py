@@ -55,6 +55,11 @@ def as_array(x: ArrayLike, name: str) -> Array:
     return array.astype(np.int8) if array.size == 0 and isinstance(x, list | tuple) else array
 
 
+def on_host(x: ArrayLike, name: str) -> np.ndarray:
+    """Make a NumPy array of what `as_array` takes, also of a JAX array."""
+    return np.asarray(as_array(x, name))
+
+
 def refuse_masked(x: object, name: str) -> None:
     """Refuse an array with masked entries, whose mask `numpy.asarray` forgets."""
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):

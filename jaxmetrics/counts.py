@@ -46,6 +46,7 @@ from jaxmetrics._validation import (
     check_square,
     ids_in_range,
     is_integer,
+    on_host,
     refuse_masked,
     refuse_where,
     shapes_of,
@@ -461,7 +462,7 @@ def check_labels(labels: ArrayLike, *, num_classes: int, name: str = "labels") -
             f"check_labels looks at the values of {name}, which jit, vmap and grad hide: call it"
             " outside."
         )
-    array = np.asarray(as_array(labels, name))
+    array = on_host(labels, name)
     as_class_ids(array.ravel()[:0], name, size)
     refuse_where(
         (array < 0) | (array >= size), array, name, f"but class ids must lie in [0, {size})."

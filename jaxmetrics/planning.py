@@ -13,7 +13,7 @@ from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, special, xp
-from jaxmetrics._validation import ArrayLike, as_counts, as_float, check_size
+from jaxmetrics._validation import ArrayLike, as_counts, as_float, check_level, check_size
 from jaxmetrics.comparisons import compare
 from jaxmetrics.comparisons._cells import as_cells, cells_of_clusters, difference
 from jaxmetrics.comparisons.results import Comparison
@@ -106,16 +106,20 @@ def detectable_difference(
         `(...)` or a pytree; NaN where the error is 0 or undefined, as where they never disagree.
 
     Raises:
-        ValueError: a power not in (0, 1), no examples, a single cluster, and what `compare`
-            refuses.
+        ValueError: a power not in ((1 - level) / 2, 1), no examples, a single cluster, and what
+            `compare` refuses.
 
     >>> import jaxmetrics as jm
     >>> paired = [[[80, 6], [4, 10]], [[10, 5], [5, 80]]]
     >>> detectable_difference(jm.accuracy, paired, 1000).round(3)
     np.float64(0.028)
     """
-    if not 0 < power < 1:
-        raise ValueError(f"power must be between 0 and 1, got {power!r}.")
+    by_chance = (1 - check_level(level)) / 2
+    if not by_chance < power < 1:
+        raise ValueError(
+            f"power must be between {by_chance:g}, which chance alone has at this level, and 1, got"
+            f" {power!r}."
+        )
     reach = _reach(num_examples, level, cluster_axis) + NormalDist().inv_cdf(power)
     errors = _errors_of_difference(metric, paired, num_examples, cluster_axis)
     return jax.tree.map(lambda s: reach * s, errors)

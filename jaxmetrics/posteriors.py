@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numpy as np
-
+from jaxmetrics._cell_sums import off_diagonal
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, xp
@@ -116,7 +115,7 @@ def accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAver
 def _right_and_wrong(counts: Array, prior: Array) -> Array:
     c = xp.where((counts >= 0).all((-2, -1), keepdims=True), counts, xp.nan)
     right = xp.diagonal(c, axis1=-2, axis2=-1).sum(-1)
-    wrong = xp.where(np.eye(c.shape[-1], dtype=bool), 0, c).sum((-2, -1)) + 0 * right
+    wrong = off_diagonal(c).sum((-2, -1)) + 0 * right
     return xp.stack([right, wrong], -1)[..., None, :] + prior
 
 

@@ -265,6 +265,8 @@ def _class_ids(
                 f"no class occurs in the column {columns['y_true']!r}: labels=[...] names the"
                 " classes of a table that may be empty."
             )
+    if isinstance(labels, str):
+        raise TypeError(f"labels must be a sequence of classes, got one string, {labels!r}.")
     ids = ids_by_label(labels)
     for role, column in values.items():
         unknown = [x for x in column if x not in ids and not _is_ignored(x)]

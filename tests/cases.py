@@ -338,6 +338,7 @@ _histogram = partial(jm.score_histogram, scale="logit", num_bins=64)
 _binary = against(_BINARY, _SCORE)
 _event = against(_BINARY, _PROB[:, 0])
 _probs = against(_TRUE, _PROB)
+_soft = against(_PROB[::-1].copy(), _PROB, axis=-2)
 _labels = against(_LABELS[0], _PROB[:, :3], axis=-2)
 
 SCORERS: dict[str, Row] = {
@@ -385,13 +386,22 @@ SCORERS: dict[str, Row] = {
         smooth=(1,),
         **OF_ROWS,
     ),
+    "log_loss soft": Row(call=jm.log_loss, cases=_soft, smooth=(1,), **OF_TABLES),
+    "log_loss soft logits": Row(
+        call=lambda t, z, **options: jm.log_loss(t, logits=z, **options),
+        cases=against(_PROB, _LOGITS, axis=-2),
+        smooth=(1,),
+        **OF_TABLES,
+    ),
     "brier_score": Row(call=jm.brier_score, cases=_probs, smooth=(1,), **OF_ROWS),
+    "brier_score soft": Row(call=jm.brier_score, cases=_soft, smooth=(1,), **OF_TABLES),
     "spherical_score": Row(call=jm.spherical_score, cases=_probs, smooth=(1,), **OF_ROWS),
     "ranked_probability_score": Row(
         call=jm.ranked_probability_score, cases=_probs, smooth=(1,), **OF_ROWS
     ),
     "d2_log_loss_score": Row(call=jm.d2_log_loss_score, cases=_probs, smooth=(1,), **OF_ROWS),
     "d2_brier_score": Row(call=jm.d2_brier_score, cases=_probs, smooth=(1,), **OF_ROWS),
+    "d2_brier_score soft": Row(call=jm.d2_brier_score, cases=_soft, smooth=(1,), **OF_TABLES),
     "normalized_entropy": Row(call=jm.normalized_entropy, cases=_probs, smooth=(1,), **OF_ROWS),
     "calibration_bins": Row(call=jm.calibration_bins, cases=_event, adds=True, **OF_EXAMPLES),
     "calibration_error": Row(call=jm.calibration_error, cases=_event, **OF_EXAMPLES),

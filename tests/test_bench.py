@@ -16,7 +16,17 @@ from scipy import stats
 pytest.importorskip("matplotlib", reason="pictures need the extra `plot`")
 
 import jaxmetrics as jm
-from bench import calls, coverage, crossing, first_call, harness, judged, pictures, tables
+from bench import (
+    calls,
+    coverage,
+    crossing,
+    first_call,
+    harness,
+    joint_coverage,
+    judged,
+    pictures,
+    tables,
+)
 
 MARKS = "before\n<!-- bench:sorting -->\nold\n<!-- /bench -->\nafter\n"
 
@@ -282,6 +292,29 @@ def test_figures_of_contenders_that_are_not_asked_for_stay(
     assert list(cell["balanced_accuracy"]) == ["MOVER"]
     assert "| accuracy | Wilson |  | 9" in page.read_text()
     assert "| balanced_accuracy | MOVER |" in page.read_text()
+
+
+def test_what_holds_at_once_is_missed_where_any_part_is() -> None:
+    low = np.array([[0.1, 0.4], [0.3, 0.6], [0.1, np.nan], [0.3, 0.1]])
+    high = np.array([[0.3, 0.6], [0.4, 0.7], [0.3, np.nan], [0.4, 0.2]])
+    figures = joint_coverage.figures_of(low, high, np.array([0.2, 0.5]))
+    np.testing.assert_allclose(figures, [2 / 4, 2 / 4, 1 / 4, 1 / 7, 1 / 8, 0, 4])
+    (row,) = joint_coverage.rows_of({"part": {"a": {"x": figures}, "b": {"x": (1, *figures[1:])}}})
+    assert row == ["part", "x", "2", "50.0-100.0", "50.0", "25.0", "0.143"]
+
+
+def test_populations_of_joint_coverage_have_the_truth_that_they_are_held_to() -> None:
+    """The frequencies rise, which is what the band asks of them."""
+    name, of_groups = next(joint_coverage.groups(50, gaps=[0.3]))
+    assert name == "2 groups of 100, accuracy differs by 0.3"
+    assert min(x.covers for x in of_groups.values()) > 0.8
+    for curve in joint_coverage.CURVES:
+        draw, frequency = joint_coverage.CURVES[curve]
+        prob = np.sort(draw(np.random.default_rng(0), 2000))
+        true = frequency(prob)
+        assert (np.diff(true) >= -1e-12).all(), curve
+        assert true.min() >= 0
+        assert true.max() <= 1
 
 
 def test_judges_agree_with_the_truth_as_they_say() -> None:

@@ -142,6 +142,19 @@ def test_the_greatest_difference_covers() -> None:
         assert covered / 3000 > 0.938
 
 
+def test_groups_that_memory_may_not_hold(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(tmp_path / "a.csv", "y_true,y_pred,p_a,p_b,g\na,a,1,0,x\nb,b,0,1,y\nb,b,0,1,z\n")
+    monkeypatch.setattr("jaxmetrics.cli._counted_files._MOST_CELLS", 11)
+    code, _, error = run("report", file, "--group", "g")
+    assert (code, "3 groups are too many for tables of 2 classes" in error) == (2, True), error
+    monkeypatch.setattr("jaxmetrics.cli._counted_files._MOST_BYTES", 10_000)
+    code, _, error = run("report", file, "--group", "g", "--prob", "p_")
+    assert (code, "leave out --group or --prob" in error) == (2, True), error
+    assert run("report", file, "--prob", "p_")[0] == 0
+
+
 def test_groups_that_are_none(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
     code, _, err = run("report", files[0], "--group", "id")
     assert code == 2
@@ -237,7 +250,10 @@ def test_other_prevalences(run: Run, tmp_path: Path) -> None:
     width = overall["accuracy"]["high"] - overall["accuracy"]["low"]
     assert width == pytest.approx(2 * 1.96 * error, rel=0.1)
     for given, message in (
-        ("cat=0.95", "prevalence must name each class once"),
+        ("cat=1", "prevalence must name each class once"),
+        ("cat=0.95", "each class one share >= 0, and these must sum to 1"),
+        ("cat=0.5,cat=0.5,dog=0.5", "each class one share >= 0"),
+        ("cat=-1,dog=2", "each class one share >= 0"),
         ("cat=0.95,dog=0.1", "sum to 1"),
         ("cat,dog", "--prevalence must be like 'cat=0.1,dog=0.9'"),
     ):
@@ -429,11 +445,43 @@ def test_leaderboard_of_columns_and_of_files(
     assert len(two["classifiers"]) == 2
     for more, message in (
         (("--pred", "y_pred_0"), "a leaderboard needs two columns of predictions"),
+        # It is a name here, not the beginning of y_pred_0 and y_pred_1.
+        (("--pred", "y_pred"), "a leaderboard needs two columns of predictions"),
         (("--metric", "f3"), "--metric is one of accuracy, balanced_accuracy"),
     ):
         code, _, err = run("leaderboard", path, *more)
         assert code == 2
         assert message in err
+
+
+def test_thresholds_are_not_passed_over(run: Run, tmp_path: Path) -> None:
+    both = write(tmp_path / "a.csv", "y_true,y_pred,s,p_0,p_1\n0,1,1,1,0\n1,0,2,0.4,0.6\n")
+    found = answer(run, "report", both, "--score", "s", "--threshold", "1.5")
+    assert found["overall"]["accuracy"]["value"] == 1  # y_pred is right nowhere
+    for options, message in (
+        (("--score", "s", "--threshold", "1", "--pred", "y_pred"), "both say what is predicted"),
+        (("--score", "s", "--threshold", "nan"), "--threshold must be a number, got nan"),
+        (("--prob", "p_", "--threshold", "0.3"), "--pos-label names it"),
+        (("--labels-prefix", "y_", "p_", "--threshold", "0.3"), "does not go with --threshold"),
+        (("--labels-prefix", "y_", "p_", "--true", "y"), "does not go with --true"),
+        (("--pos-label", ""), "no row has the class ''"),
+    ):
+        code, _, err = run("report", both, *options)
+        assert (code, message in " ".join(err.split())) == (2, True), err
+    options = ("--prob", "p_", "--threshold", "0.7", "--pos-label", "1")
+    assert answer(run, "report", both, *options)["overall"]["accuracy"]["value"] == 0.5
+
+
+def test_plans_from_cells(run: Run, tmp_path: Path) -> None:
+    table = write(tmp_path / "t.csv", "y_true,y_pred,count\na,a,40\na,b,8\nb,b,50\n")
+    matrix = write(tmp_path / "m.csv", "40,8\n0,50\n")
+    asked = "--counts", "--half-width", "0.02"
+    assert answer(run, "plan", table, *asked) == answer(run, "plan", matrix, *asked)
+    code, _, err = run("plan", table, matrix, "--counts", "--difference", "0.1")
+    assert (code, "--counts goes with one FILE" in err) == (2, True)
+    rows = write(tmp_path / "r.csv", "y_true,y_pred\na,a\na,b\n")
+    code, _, err = run("report", rows, "--counts")
+    assert (code, "a table of predictions, which is read without --counts" in err) == (2, True)
 
 
 def test_plans(run: Run, files: tuple[Path, Path], data: dict[str, np.ndarray]) -> None:
@@ -452,7 +500,7 @@ def test_plans(run: Run, files: tuple[Path, Path], data: dict[str, np.ndarray]) 
     for arguments in ((files[0],), (*files, "--half-width", "1")):
         code, _, err = run("plan", *arguments)
         assert code == 2
-        assert "give FILE --half-width H, or FILE B --difference D" in err
+        assert "give FILE --half-width H, or FILE FILE --difference D" in err
     perfect = write(files[0].parent / "p.csv", "5,0\n0,5\n")
     code, _, err = run("plan", perfect, "--counts", "--half-width", "0.1")
     assert code == 2

@@ -415,3 +415,22 @@ def test_panics_of_rust_are_one_line(
     assert exit_.value.code == 2
     expected = f"jaxmetrics: {path}: cannot be read: called `Result::unwrap()`\n"
     assert capfd.readouterr().err == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("y_true,y_pred\na,a\n".encode("utf-16"), "is it UTF-16, or another kind of file"),
+        (b"y_true,y_pred\ra,a\rb,b\r", "lines end with a carriage return alone"),
+        (b"y_true,y_pred\na,a\nb,b,b\n", "a row has more columns than the header"),
+        (b"y_true,y_pred\n1.0,1\n0.0,0\n", "classes must be written alike"),
+    ],
+)
+def test_what_is_wrong_with_text_is_said_in_words(
+    content: bytes, message: str, run: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(content)
+    code, out, err = run("report", path)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err

@@ -799,6 +799,84 @@ def test_clusters_are_drawn_whole() -> None:
     assert error > 1.5 * x.std() / np.sqrt(len(x))
 
 
+def pooled(*samples: np.ndarray, axis: int = -1) -> np.ndarray:
+    return sum(x.sum(axis) for x in samples) / sum(x.shape[axis] for x in samples)
+
+
+@pytest.mark.parametrize("put", [np.asarray, jnp.asarray])
+@pytest.mark.parametrize("resample", ["indices", "weights"])
+def test_strata_are_samples_of_their_own(put: Any, resample: Any) -> None:
+    """As several samples of scipy's; the error is that of W_h^2 s_h^2 (n_h - 1) / n_h^2."""
+    rng = np.random.default_rng(0)
+    samples = rng.exponential(size=23), 5 + 2 * rng.exponential(size=41)
+    order = rng.permutation(64)
+    x, site = (np.concatenate(z)[order] for z in (samples, [["b"] * 23, ["a"] * 41]))
+    statistic = weighted_mean if resample == "weights" else mean
+    result = jm.bootstrap_examples(
+        KEY, statistic, put(x), num_samples=20_000, resample=resample, strata=site
+    )
+    assert isinstance(result.low, jax.Array) == (put is jnp.asarray)
+    error = np.sqrt(sum(len(y) * y.var() for y in samples)) / 64
+    np.testing.assert_allclose(result.standard_error, error, rtol=5 / np.sqrt(40_000))
+    assert error < 0.8 * x.std() / np.sqrt(64)
+    expected = stats.bootstrap(
+        samples, pooled, n_resamples=20_000, vectorized=True, rng=np.random.default_rng(1)
+    ).confidence_interval
+    np.testing.assert_allclose([result.low, result.high], expected, atol=0.12 * error)
+
+
+def test_replicates_of_strata_have_their_sizes() -> None:
+    """In each, as often as in the data; each unit of a stratum is drawn alike often."""
+    stratum = np.random.default_rng(0).integers(0, 3, 50)
+
+    def drawn(number: np.ndarray, stratum: np.ndarray) -> dict[str, np.ndarray]:
+        times = np.bincount(number, minlength=50)
+        return {"sizes": np.bincount(stratum, minlength=3), "first": times[:10]}
+
+    result = jm.bootstrap_examples(
+        KEY, drawn, np.arange(50), stratum, num_samples=4000, strata=stratum
+    )
+    np.testing.assert_array_equal(result["sizes"].value, np.bincount(stratum))
+    np.testing.assert_array_equal(result["sizes"].standard_error, 0)
+    n = np.bincount(stratum)[stratum[:10]]  # each is drawn Binomial(n, 1 / n) times
+    np.testing.assert_allclose(result["first"].standard_error ** 2, 1 - 1 / n, rtol=0.15)
+
+
+def test_groups_of_many_that_are_left_out_mix_strata() -> None:
+    """As scipy's jackknife of each; the means of strata differ much more than examples of one."""
+    rng = np.random.default_rng(0)
+    samples = 30 * rng.exponential(size=50), 500 + rng.normal(size=3450)
+    x = np.concatenate(samples)
+    result = jm.bootstrap_examples(KEY, mean, x, num_samples=4000, strata=np.arange(3500) < 50)
+    expected = stats.bootstrap(
+        samples, pooled, n_resamples=4000, batch=500, rng=np.random.default_rng(1), vectorized=True
+    ).confidence_interval
+    np.testing.assert_allclose(
+        [result.low, result.high], expected, atol=0.12 * result.standard_error
+    )
+
+
+def test_clusters_are_drawn_within_strata() -> None:
+    """By indices and weights; the error is that of the clusters' sums about their stratum's."""
+    rng = np.random.default_rng(0)
+    stratum = np.arange(60) % 3  # of clusters of 2 examples
+    sums = 4 * stratum + rng.exponential(size=60)
+    order = rng.permutation(120)
+    ids, x = np.repeat(np.arange(60), 2)[order], np.repeat(sums, 2)[order]
+    error = np.sqrt(sum(20 * sums[stratum == i].var() for i in range(3))) / 60
+    for put in (np.asarray, jnp.asarray):
+        cases: list[tuple[Any, Any]] = [("indices", mean), ("weights", weighted_mean)]
+        for resample, statistic in cases:
+            result = jm.bootstrap_examples(
+                KEY, statistic, put(x), resample=resample, clusters=ids, strata=stratum[ids]
+            )
+            np.testing.assert_allclose(result.standard_error, error, rtol=5 / np.sqrt(4000))
+    with pytest.raises(ValueError, match="example 14 is of another one than example 7 of its"):
+        jm.bootstrap_examples(KEY, mean, x, clusters=ids, strata=np.arange(120) == 7)
+    with pytest.raises(ValueError, match=r"strata must have shape \(n,\) = \(120,\)"):
+        jm.bootstrap_examples(KEY, mean, x, strata=stratum)
+
+
 def test_examples_of_any_shape_statistics_of_any_kind_and_chunks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

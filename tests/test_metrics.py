@@ -364,6 +364,23 @@ def test_chance_agreement_of_a_thousand_classes() -> None:
     assert abs(jm.cohen_kappa(in_float32(counts))) < 3e-6
 
 
+@pytest.mark.parametrize(
+    "metric",
+    [
+        jm.accuracy,
+        jm.balanced_accuracy,
+        jm.macro(jm.f1),
+        jm.matthews_corrcoef,
+        jm.cohen_kappa,
+        jm.normalized_mutual_information,
+        jm.get_beta_parameters,
+    ],
+)
+def test_programs_hold_no_table_of_constants(metric: Any) -> None:
+    # One of 300 x 300 has 180,000 characters or more; of 1024 classes it doubled compiling times.
+    assert len(jax.jit(metric).lower(jnp.ones((300, 300))).as_text()) < 100_000
+
+
 def test_f_beta_of_a_small_beta() -> None:
     counts = np.array([[0, 2], [10**9, 1]])
     np.testing.assert_allclose(

@@ -351,3 +351,25 @@ def test_one_entry_explains_each_line() -> None:
         f"{y.mean():.3f}",
         f"{1 - y.mean():.3f}",
     ]
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda masked: plots.confusion_matrix(masked),
+        lambda masked: plots.confusion_matrix(masked[0], [0, 1]),
+        lambda masked: plots.confusion_matrix([0, 1], masked[0]),
+        lambda masked: plots.balanced_accuracy_violin(masked),
+        lambda masked: plots.balanced_accuracy_violin([[5, 1], [2, 7]], samples=masked[0]),
+        lambda masked: plots.intervals(jm.Estimate(*[masked[0]] * 5)),
+        lambda masked: plots.roc([0, 1], masked[0]),
+        lambda masked: plots.roc(masked[0], [0.1, 0.9]),
+        lambda masked: plots.precision_recall([0, 1], masked[0]),
+        lambda masked: plots.reliability([0, 1], masked[0]),
+    ],
+)
+def test_masks_are_not_forgotten(draw: Any) -> None:
+    masked = np.ma.array([[1, 0], [1, 1]], mask=[[False, True], [False, False]])
+    with pytest.raises(TypeError, match="is a masked array: give "):
+        draw(masked)
+    draw(np.ma.array(masked.data))  # nothing in it is masked

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import time
+import tracemalloc
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ import jaxmetrics as jm
 from jaxmetrics.reports import _pages
 from jaxmetrics.reports._overall import Evidence, overall_values
 from jaxmetrics.reports.contents import Findings
-from jaxmetrics.reports.probabilities import area_values
+from jaxmetrics.reports.probabilities import area_values, probability_sums
 from jaxmetrics.reports.states import findings_of
 
 TRUE = ["ant", "bee", "bee", "cow", "ant", "bee", "cow", "cow"]
@@ -301,6 +302,47 @@ def test_intervals_of_areas_cover() -> None:
             ((_, low, high, *_),) = area_values(histogram[None], 0.95)
             covered += low <= truth <= high
         assert covered / 3000 > 0.93, (m, n, shift)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_of_probabilities_of_batches_are_those_of_all(weighted: bool) -> None:
+    rng = np.random.default_rng(0)
+    y, prob = rng.integers(-1, 7, 900), rng.dirichlet(np.full(7, 0.3), 900)
+    prob[y < 0] = np.nan
+    weights = rng.integers(0, 3, 900).astype(float) if weighted else None
+    options: dict[str, Any] = {"sample_weight": weights}
+    sums = None
+    for part in (slice(0, 100), slice(100, 100), slice(100, 900)):
+        of_part = None if weights is None else weights[part]
+        sums = probability_sums(y[part], prob[part], of_part, sums)
+    assert sums is not None
+    kept = np.where(y[:, None] < 0, 1 / 7, prob)
+    np.testing.assert_allclose(sums.soft_counts, jm.soft_confusion_matrix(y, kept, **options))
+    np.testing.assert_allclose(
+        sums.calibration_bins, jm.per_class(jm.calibration_bins)(y, kept, **options)
+    )
+    for c in range(7):
+        expected = jm.score_histogram(
+            np.where(y < 0, -1, y == c),
+            np.log(kept[:, c]) - np.log(np.delete(kept, c, 1).sum(1)),
+            scale="logit",
+            **options,
+        )
+        # A score at an edge may fall to its other side by rounding.
+        assert np.abs(sums.score_histogram[c] - expected).sum() <= 4
+    loss = jm.log_loss(y, kept, **options)
+    np.testing.assert_allclose(sums.log_loss[1] / sums.log_loss[0], loss, rtol=1e-9)
+
+
+def test_many_probabilities_are_summed_in_little_memory() -> None:
+    prob = np.full((40_000, 200), 1 / 200, np.float32)
+    tracemalloc.start()
+    try:
+        probability_sums(np.arange(40_000) % 200, prob, None)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 3e8  # all at once took 7e8
 
 
 def test_saturated_probabilities_keep_their_order() -> None:

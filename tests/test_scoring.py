@@ -2,6 +2,7 @@
 get wrong, on the host; the device by comparison with the host.
 """
 
+import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -197,6 +198,92 @@ def test_equal_scikit_learn(num_classes: int) -> None:
     close(sc.log_loss(single, p, sample_weight=weights), expected)
     for score in (sc.normalized_entropy, sc.d2_log_loss_score, sc.d2_brier_score):
         assert np.isnan(score(single, p, sample_weight=weights))
+
+
+@pytest.mark.skipif(not hasattr(metrics, "d2_brier_score"), reason="of scikit-learn 1.8")
+@pytest.mark.parametrize("num_labels", [2, 4])
+def test_scores_of_several_hot_truth_equal_scikit_learns(num_labels: int) -> None:
+    draw = np.random.default_rng(num_labels)
+    true = draw.random((200, num_labels)) < [0.5, 0.2, 0.9, 0.4][:num_labels]
+    p, w = draw.random(true.shape), draw.exponential(size=200)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The y_prob values do not sum to one")
+        for half in ("auto", True, False):
+            expected = metrics.brier_score_loss(true, p, sample_weight=w, scale_by_half=half)
+            of_labels = sc.brier_score(true.astype(float), p, sample_weight=w, scale_by_half=half)
+            close(of_labels, expected)
+        expected = metrics.d2_brier_score(true, p, sample_weight=w)
+    close(sc.d2_brier_score(true.astype(float), p, sample_weight=w), expected)
+
+
+ALL_PROPER: tuple[Callable[..., Any], ...] = (
+    sc.log_loss,
+    sc.normalized_entropy,
+    sc.d2_log_loss_score,
+    sc.brier_score,
+    sc.d2_brier_score,
+    sc.spherical_score,
+    sc.ranked_probability_score,
+)
+
+
+@pytest.mark.quick
+def test_one_hot_truth_scores_as_its_classes() -> None:
+    y, one_hot = np.maximum(Y, 0), np.eye(K)[np.maximum(Y, 0)]
+    for score in ALL_PROPER:
+        expected = score(y, P, sample_weight=W, where=Y >= 0)
+        close(score(one_hot, P, sample_weight=W, where=Y >= 0), expected)
+        on_device = score(jnp.asarray(one_hot), P, sample_weight=W, where=Y >= 0)
+        np.testing.assert_allclose(on_device, expected, rtol=2e-6)
+
+
+def test_scores_of_soft_truth_equal_loops() -> None:
+    """Averages over the classes that t may be, but distances to t itself."""
+    t = rng.dirichlet(np.ones(K), N)
+    t[0] = np.eye(K)[1]
+    z, p = Z.astype(float), P.astype(float)
+    w = W.astype(float)
+    of_classes = {
+        sc.log_loss: [-np.log(p)[:, k] for k in range(K)],
+        sc.spherical_score: [p[:, k] / np.linalg.norm(p, axis=1) for k in range(K)],
+    }
+    for score, by_class in of_classes.items():
+        expected = sum(np.average(t[:, k] * by_class[k], weights=w) for k in range(K))
+        close(score(t, p, sample_weight=w), expected)
+    close(
+        sc.log_loss(t, logits=z, sample_weight=w),
+        sc.log_loss(t, special.softmax(z, -1), sample_weight=w),
+    )
+    impossible = np.where(t == 0, -np.inf, z)  # which is never true
+    assert np.isfinite(sc.log_loss(t, logits=impossible))
+    f = np.average(t, 0, weights=w)
+    entropy = -(f * np.log(f)).sum()
+    close(
+        sc.normalized_entropy(t, p, sample_weight=w), sc.log_loss(t, p, sample_weight=w) / entropy
+    )
+    distance, constant = (
+        np.average(((q - t) ** 2).sum(-1), weights=w) for q in (p, np.tile(f, (N, 1)))
+    )
+    close(sc.brier_score(t, p, sample_weight=w), distance)
+    close(sc.d2_brier_score(t, p, sample_weight=w), 1 - distance / constant)
+    assert np.isnan(sc.d2_brier_score(np.tile(t[1], (N, 1)), p, sample_weight=w))
+    ranked = (np.cumsum(p - t, -1)[:, :-1] ** 2).mean(-1)
+    close(sc.ranked_probability_score(t, p, sample_weight=w), np.average(ranked, weights=w))
+
+
+def test_soft_truth_that_is_none() -> None:
+    t = np.full((2, 3), 1 / 3)
+    p = t.copy()
+    for bad in (2 * t, np.where(t == t[0, 0], np.nan, t)):
+        for score in ALL_PROPER:
+            if bad[0, 0] <= 1 and score in (sc.brier_score, sc.d2_brier_score):
+                continue  # classes need not exclude one another
+            with pytest.raises(ValueError, match=r"y_true\[0"):
+                score(bad, p)
+    for score in ALL_PROPER:
+        assert np.isnan(score(jnp.asarray(4 * t), jnp.asarray(p)))
+        with pytest.raises(ValueError, match="shares of all classes, one-hot or soft, are floats"):
+            score(np.eye(3, dtype=int), np.eye(3))
 
 
 def test_one_example() -> None:

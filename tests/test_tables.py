@@ -416,6 +416,7 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
         {"labels": [1, 2]},
         r"'y_true', which holds 0, not among labels \[1, 2\]",
     ),
+    "a string": (frame(), {"labels": "01"}, r"a sequence of classes, got one string, '01'"),
     "doubled label": (frame(), {"labels": [1, 0, 1]}, r"labels must name each class once"),
     "negative weight": (
         frame(n=[1, -1]),

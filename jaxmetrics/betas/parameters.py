@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from jaxmetrics._cell_sums import off_diagonal
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, is_known, xp
 from jaxmetrics._validation import ArrayLike, as_counts, as_float
@@ -68,5 +67,5 @@ def get_beta_parameters(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> Array:
 def _parameters(counts: Array, prior: Array) -> Array:
     c = xp.where(counts >= 0, counts, xp.nan)
     right = xp.diagonal(c, axis1=-2, axis2=-1)
-    wrong = xp.where(np.eye(c.shape[-1], dtype=bool), 0, c).sum(-1) + 0 * right
+    wrong = off_diagonal(c).sum(-1) + 0 * right
     return xp.stack([right, wrong], -1) + prior

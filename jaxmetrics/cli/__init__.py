@@ -61,13 +61,16 @@ def _print_version(is_wanted: bool) -> None:
 @app.callback()
 def options(
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print it.")
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """Measure classifiers by files of their predictions, with intervals."""
 
 
-@app.command()
+@app.command(short_help="Report on a file of predictions.")
 def report(
     file: File,
     true: TrueColumn = "y_true",
@@ -139,10 +142,12 @@ def report(
             "--prevalence": prevalence,
             "--ignore": ignore,
             "--counts": counts or None,
+            "--threshold": threshold,
+            "--true": None if true == "y_true" else true,
         }
         given = [option for option, value in others.items() if value is not None]
         if given:
-            raise typer.BadParameter(f"it does not go with {', '.join(given)}.")
+            raise typer.BadParameter(f"--labels-prefix does not go with {', '.join(given)}.")
         _commands.report_labels(file, labels_prefix, separator, output)
     elif counts:
         _commands.report_counts(file, question, prevalence, output)
@@ -150,7 +155,7 @@ def report(
         _commands.report_predictions(file, question, prevalence, output)
 
 
-@app.command()
+@app.command(short_help="Compare two files of predictions in pairs.")
 def compare(
     file_a: Annotated[
         Path, typer.Argument(metavar="A", help=f"Predictions: {READ}.", show_default=False)
@@ -199,12 +204,12 @@ def compare(
     _comparing.compare(file_a, file_b, question, rope, gate or (), output)
 
 
-@app.command()
+@app.command(short_help="Rank many classifiers.")
 def leaderboard(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE...",
+            metavar="FILE",
             help=f"Predictions for the same examples: {READ.partition(';')[0]}.",
             show_default=False,
         ),
@@ -213,6 +218,7 @@ def leaderboard(
     pred: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="COLUMN",
             help="Column of the predicted class; of a single FILE one for each classifier"
             " (repeatable).",
             show_default="y_pred; of a single FILE all that begin with y_pred",
@@ -241,13 +247,14 @@ def leaderboard(
     _comparing.leaderboard(files, pred or (), question, metric, output)
 
 
-@app.command()
+@app.command(short_help="Say how many examples a test set needs.")
 def plan(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE [B]",
-            help="Predictions of a pilot study, or of two classifiers for the same examples.",
+            metavar="FILE",
+            help="Predictions of a pilot study; or two FILEs, of two classifiers for the same"
+            " examples.",
             show_default=False,
         ),
     ],
@@ -255,7 +262,7 @@ def plan(
         float | None, typer.Option(help="Half of the width that the interval is to have.")
     ] = None,
     difference: Annotated[
-        float | None, typer.Option(help="Difference between FILE and B that is to be shown.")
+        float | None, typer.Option(help="Difference between the two FILEs that is to be shown.")
     ] = None,
     power: Annotated[float, typer.Option(help="Probability to show it.")] = 0.8,
     metric: MetricName = "accuracy",
@@ -265,7 +272,11 @@ def plan(
     id: Id = None,
     ignore: Ignore = None,
     counts: Annotated[
-        bool, typer.Option("--counts", help="FILE holds a confusion matrix, row = true class.")
+        bool,
+        typer.Option(
+            "--counts",
+            help="FILE holds a confusion matrix, row = true class, or a long table of its cells.",
+        ),
     ] = False,
     separator: Separator = None,
     level: Level = 0.95,
@@ -282,20 +293,22 @@ def plan(
         _commands.Columns(true, pred, id=id), frozenset(ignore or ()), pos_label, None, separator
     )
     output = _commands.Output(level, "Plan", files_to_write or (), json, None, format)
+    if counts and len(files) > 1:
+        raise typer.BadParameter("--counts goes with one FILE: pairs are not in a matrix.")
     if half_width is not None and difference is None and len(files) == 1:
         _comparing.plan_width(files[0], question, metric, half_width, counts, output)
     elif difference is not None and half_width is None and len(files) == 2:
         pair = files[0], files[1]
         _comparing.plan_difference(pair, question, metric, difference, power, output)
     else:
-        raise typer.BadParameter("give FILE --half-width H, or FILE B --difference D.")
+        raise typer.BadParameter("give FILE --half-width H, or FILE FILE --difference D.")
 
 
-@app.command()
+@app.command(short_help="Add up the states that hosts have saved, and report.")
 def merge(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="STATE...", help="Files written by save_state.", show_default=False),
+        typer.Argument(metavar="STATE", help="Files written by save_state.", show_default=False),
     ],
     files_to_write: StateOrFiles = None,
     classes: Annotated[

@@ -66,13 +66,21 @@ def _shares(prevalence: str | None) -> dict[str, float] | None:
     """Parse `cat=0.1,dog=0.9`."""
     if prevalence is None:
         return None
-    pairs = [part.rpartition("=") for part in prevalence.split(",")]
+    parts = [part.rpartition("=") for part in prevalence.split(",")]
     try:
-        return {name.strip(): float(share) for name, _, share in pairs}
+        pairs = [(name.strip(), float(share)) for name, _, share in parts]
     except ValueError:
         raise InputError(
             f"--prevalence must be like 'cat=0.1,dog=0.9', got {prevalence!r}"
         ) from None
+    shares = dict(pairs)
+    are_shares = all(share >= 0 for share in shares.values())
+    if len(shares) < len(pairs) or not are_shares or not abs(sum(shares.values()) - 1) < 1e-3:
+        raise InputError(
+            "--prevalence must give each class one share >= 0, and these must sum to 1, got"
+            f" {prevalence!r}"
+        )
+    return shares
 
 
 def _report_of(

@@ -16,7 +16,7 @@ from jaxmetrics.cli._errors import InputError, named, refusals, shown
 from jaxmetrics.cli._gates import GatedReport, parsed
 from jaxmetrics.cli._inputs import parts_of
 from jaxmetrics.cli._judged_files import Judged, read_judged
-from jaxmetrics.cli._matrices import read_counts
+from jaxmetrics.cli._matrices import long_table, read_counts
 from jaxmetrics.cli._outputs import Output, deliver, waiting
 from jaxmetrics.cli._rows import Question
 from jaxmetrics.cli._sources import is_pipe, opened
@@ -156,7 +156,7 @@ def _contenders(
     if len(preds) < 2:
         with named(path), opened(path, question.separator) as source:
             names = source.names
-        found = [name for name in names if name.startswith(preds[0] if preds else "y_pred")]
+        found = preds or [name for name in names if name.startswith("y_pred")]
         if len(found) < 2:
             raise InputError(
                 f"{shown(path)}: a leaderboard needs two columns of predictions: --pred names one,"
@@ -180,10 +180,11 @@ def plan_width(
     """Run `jaxmetrics plan FILE --half-width H`."""
 
     def result() -> TabularReport:
-        if is_matrix:
+        table = long_table(file, question) if is_matrix else question
+        if table is None:
             matrix, _ = read_counts(file, question.separator)
         else:
-            counted = count_predictions(parts_of(file), question)
+            counted = count_predictions(parts_of(file), table)
             matrix = counted.table(counted.classes())
         with refusals("--half-width"):
             function = _metric(metric, question.positive)
@@ -214,14 +215,14 @@ def plan_difference(
     def result() -> TabularReport:
         judged = read_judged([(file, question) for file in files])
         k, n = len(judged.class_names), len(judged.true)
-        with refusals("--difference"):
-            paired = paired_confusion_matrix(judged.true, *judged.preds, num_classes=k)
-            function = _metric(metric, question.positive)
+        if not difference > 0:
+            raise InputError(f"--difference must be above 0, got {difference:g}")
+        paired = paired_confusion_matrix(judged.true, *judged.preds, num_classes=k)
+        function = _metric(metric, question.positive)
+        with refusals("--power"):
             shown_by_these = float(
                 detectable_difference(function, paired, n, power=power, level=output.level)
             )
-            if not difference > 0:
-                raise ValueError(f"it must be above 0, got {difference!r}")
         # Errors fall as the square root of the number of examples.
         number = n * (shown_by_these / difference) ** 2
         content = {"metric": metric, "difference": difference, "power": power}
@@ -247,6 +248,5 @@ def _plan(number: float, purpose: str, counted: str, content: dict[str, Any]) ->
         f"Intervals: {percent(content['level'])}; by the delta method, whose variance falls as"
         " 1 / n: a guide, not a guarantee.",
     ]
-    return TabularReport(
-        f"{number:,.0f} examples like these {purpose}.", {}, notes, content, [content]
-    )
+    like_these = "example like these is enough to" if number == 1 else "examples like these"
+    return TabularReport(f"{number:,.0f} {like_these} {purpose}.", {}, notes, content, [content])

@@ -26,6 +26,8 @@ __all__: list[str] = []
 
 MAX_GROUPS = 100
 _MOST_HELD = 2**25  # numbers that are kept row by row
+_MOST_BYTES = 2**30  # of sums of probabilities of groups
+_MOST_CELLS = 2**27  # of tables of groups
 _MISSING = "(missing)"  # the group of rows that name none
 
 OnProgress = Callable[[int, int | None], None]
@@ -73,7 +75,13 @@ class Counted:
 
     def groups(self) -> list[str]:
         """List the groups in order."""
-        return all_classes({name for cells in self.cells for name in cells["group"].unique()}).names
+        names = {name for cells in self.cells for name in cells["group"].unique()}
+        if len(names) * len(self.classes().names) ** 2 > _MOST_CELLS:
+            raise InputError(
+                f"{len(names)} groups are too many for tables of {len(self.classes().names)}"
+                f" classes: all have more than {_MOST_CELLS:,} cells"
+            )
+        return all_classes(names).names
 
     def table(self, classes: Classes, group: str | None = None) -> np.ndarray:
         """Return counts `(K, K)`, or those of clusters `(C, K, K)`: integers if weights are."""
@@ -163,9 +171,14 @@ class Counted:
         for (group,), part in parts.items():
             weights = part["weight"].to_numpy() if "weight" in part.columns else None
             prob = part.select("^prob .*$").to_numpy()
-            sums = probability_sums(part["true id"].to_numpy(), prob, weights)
-            known = self.sums.get(group)
-            self.sums[group] = sums if known is None else ProbabilitySums(*map(np.add, known, sums))
+            ids = part["true id"].to_numpy()
+            self.sums[group] = probability_sums(ids, prob, weights, self.sums.get(group))
+        held = sum(array.nbytes for sums in self.sums.values() for array in sums)
+        if len(self.sums) > 1 and held > _MOST_BYTES:
+            raise InputError(
+                f"sums of probabilities of {len(self.prob_classes)} classes in {len(self.sums)} or"
+                " more groups take more than 1 GiB: leave out --group or --prob"
+            )
 
 
 def count_predictions(
@@ -237,6 +250,7 @@ def _check_counted(counted: Counted) -> None:
         raise InputError("the file has no rows")
     if counted.num_rows == counted.ignored():
         raise InputError("all rows are ignored")
+    counted.classes()  # among which is the positive one
     if len(counted.labels) < 2:
         raise InputError(
             f"a report needs at least two classes, the file has {listed(list(counted.labels))}"

@@ -43,6 +43,8 @@ def reading() -> Iterator[None]:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         if isinstance(error, OSError) and error.strerror:
             reason = error.strerror
+        if reason.startswith("found more fields than defined"):
+            reason = "a row has more columns than the header; is a value with a comma not quoted?"
         hint = "; is it UTF-8?" if "utf-8" in reason else ""
         raise InputError(f"cannot be read: {reason}{hint}") from error
 

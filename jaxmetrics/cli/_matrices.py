@@ -30,6 +30,8 @@ def long_table(path: Path, question: Question) -> Question | None:
         if isinstance(source, ArraySource) or not roles <= set(source.names):
             return None
         others = [name for name in source.names if name not in roles]
+        if columns.weight is None and not others:
+            raise InputError("it is a table of predictions, which is read without --counts")
         if columns.weight is None and len(others) != 1:
             raise InputError(
                 "it is a table of predictions, not a matrix: --weight names its column of counts,"

@@ -12,7 +12,9 @@ READ = (
     " standard input"
 )
 
-File = Annotated[Path, typer.Argument(help=f"Predictions: {READ}.", show_default=False)]
+File = Annotated[
+    Path, typer.Argument(metavar="FILE", help=f"Predictions: {READ}.", show_default=False)
+]
 TrueColumn = Annotated[str, typer.Option("--true", help="Column of the true class.")]
 Pred = Annotated[
     str | None,
@@ -54,7 +56,8 @@ Cluster = Annotated[
     ),
 ]
 Ignore = Annotated[
-    list[str] | None, typer.Option(help="Leave out rows with this label (repeatable).")
+    list[str] | None,
+    typer.Option(metavar="LABEL", help="Leave out rows with this label (repeatable)."),
 ]
 Separator = Annotated[
     str | None,

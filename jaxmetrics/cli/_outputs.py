@@ -15,7 +15,7 @@ import typer
 
 from jaxmetrics._files import replaced_file
 from jaxmetrics._wording import printable
-from jaxmetrics.cli._errors import InputError, refusals, shown
+from jaxmetrics.cli._errors import InputError, shown
 from jaxmetrics.cli._inputs import mentioned
 from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.reports.formats import FORMATS, AnyReport, Writer
@@ -98,8 +98,12 @@ class Output:
 
     def check(self, inputs: Sequence[Path]) -> None:
         """Refuse a level that is none, unknown formats, and what would be overwritten."""
-        with refusals("--level"):
+        try:
             normal_quantile(self.level)
+        except ValueError:
+            raise InputError(
+                f"--level must be between 0 and 1 (0.95 for 95 %), got {self.level:g}"
+            ) from None
         if self.format not in PRINTED:
             raise InputError(f"--format is one of {', '.join(PRINTED)}, got {self.format!r}")
         meant = (part for file in inputs for part in mentioned(file))

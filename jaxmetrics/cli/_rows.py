@@ -86,9 +86,14 @@ class Predictions:
         self._source, self.question, columns = source, question, question.columns
         with reading():
             has_scores = columns.prob is not None or columns.score is not None
-            if question.threshold is not None and not has_scores:
+            by_threshold = question.threshold is not None
+            if by_threshold and not has_scores:
                 raise InputError("--threshold goes with --score or --prob")
-            has_pred = "y_pred" in source.names or not has_scores
+            if by_threshold and columns.pred is not None:
+                raise InputError("--pred and --threshold both say what is predicted: give one")
+            if question.threshold != question.threshold:
+                raise InputError("--threshold must be a number, got nan")
+            has_pred = not has_scores or ("y_pred" in source.names and not by_threshold)
             self.labels = self._fields(
                 true=columns.true,
                 pred=columns.pred or ("y_pred" if has_pred else None),
@@ -103,6 +108,8 @@ class Predictions:
             self.prob_classes: list[str] = []
             if columns.prob is not None:
                 self._find_probabilities(columns.prob)
+            if by_threshold and self.positive is None:
+                raise InputError("--threshold needs a positive class: --pos-label names it")
             self.num_rows = source.num_rows
         if "pred" not in self.labels and columns.prob is None and question.threshold is None:
             raise InputError(
@@ -134,7 +141,9 @@ class Predictions:
         """The class that is set against all others; 1 where there are scores of one class."""
         columns = self.question.columns
         has_one = columns.score is not None or (columns.prob is not None and not self.prob_classes)
-        return self.question.positive or ("1" if has_one else None)
+        if self.question.positive is None and has_one:
+            return "1"
+        return self.question.positive
 
     @property
     def judged_classes(self) -> list[str]:

@@ -95,6 +95,10 @@ class Separated(NamedTuple):
     def header(self, first: bytes) -> tuple[bytes, dict[str, Any]]:
         """Return the header, which every block is given, and the columns that it names."""
         line, end, _ = first.partition(b"\n")
+        if not end and b"\r" in line.rstrip():
+            raise InputError(
+                "lines end with a carriage return alone: tr '\\r' '\\n' writes them as they must be"
+            )
         if line.count(b'"') % 2:
             raise InputError("the header has a quote that is not closed")
         return line + end, dict.fromkeys(self.parse(line, {}).columns, pl.String)
@@ -171,6 +175,11 @@ class TextSource:
         first = next(self._blocks, b"").removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n")
         if not first.strip():
             raise InputError("cannot be read: empty")
+        if b"\0" in first:
+            raise InputError(
+                "cannot be read: it holds bytes of 0, which no text in UTF-8 has; is it UTF-16, or"
+                " another kind of file than its extension says?"
+            )
         self._header, self.schema = syntax.header(first)
         self._first = first[len(self._header) :]
         self.names = list(self.schema)

@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._namespaces import Array, is_known, on_device, xp
-from jaxmetrics._validation import ArrayLike, as_array, warn
+from jaxmetrics._validation import ArrayLike, on_host, warn
 from jaxmetrics._weighted_sums import sum_by_cell
 
 __all__: list[str] = []
@@ -73,7 +73,7 @@ def _as_ids(clusters: Any, name: str) -> np.ndarray:
         )
     if isinstance(clusters, list | tuple) and any(isinstance(x, str) for x in clusters):
         clusters = np.asarray(clusters, object)  # else NumPy would make "nan" of a missing one
-    return np.asarray(as_array(clusters, name))
+    return on_host(clusters, name)
 
 
 def _fits(shape: tuple[int, ...], examples: tuple[int, ...]) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import jax
 import numpy as np
 
+from jaxmetrics._arithmetic import matmul
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import HostKey, Key, KeyLike, place
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, on_device, xp
@@ -45,12 +47,13 @@ def bootstrap_examples(
     method: Literal["bca", "percentile", "basic"] = "bca",
     resample: Literal["indices", "weights"] = "indices",
     clusters: ArrayLike | Sequence[Any] | None = None,
+    strata: ArrayLike | Sequence[Any] | None = None,
 ) -> Any:
     """Estimate any statistic of examples with a bootstrap interval, by resampling the examples.
 
     For metrics of counts `bootstrap` is far cheaper. The acceleration of BCa is that of the
-    jackknife, which leaves out one example or, with more than 1000 of them, one of 1000 random
-    groups.
+    jackknife, which leaves out one example or, with more than 1000 of them, one of at most 1000
+    random groups.
 
     Args:
         statistic: a function of the arrays that returns an array or a pytree of arrays. Of arrays
@@ -66,6 +69,11 @@ def bootstrap_examples(
             that differ in size `"indices"` gives resamples that do, too, one by one on the host.
             Fewer than 20 groups give a warning; simulated for means, BCa covers in 91 to 93 % with
             20 groups (`mean_interval` in 94 %), in 92 to 95 % with 40 to 100.
+        strata: `(n,)` ids, of any hashable kind, of groups whose sizes are fixed, such as the
+            classes where so many examples of each were collected: from each stratum as many
+            examples, or clusters, are drawn as it has. Simulated for means of exponential values,
+            BCa covers in 92 to 94 % with 10 to 150 examples in a stratum, but in 91 % with 5 and
+            in 79 % with pairs, as a stratum of m has but `(m - 1) / m` of its variance.
 
     Returns:
         `Estimate` or a pytree of them, as `bootstrap`. Memory stays bounded: replicates are
@@ -74,13 +82,17 @@ def bootstrap_examples(
     Raises:
         TypeError: cluster ids that are not hashable, or hidden by jit; weights for a statistic
             without an argument `sample_weight`.
-        ValueError: unequal lengths, no examples, missing cluster ids, on the device indices of
-            clusters that differ in size, num_samples < 2, a level outside of (0, 1), an unknown
-            method, a statistic that is nowhere finite.
+        ValueError: unequal lengths, no examples, missing ids, a cluster in two strata, on the
+            device indices of clusters that differ in size, num_samples < 2, a level outside of
+            (0, 1), an unknown method, a statistic that is nowhere finite.
 
     >>> error = np.linspace(0, 1, 101) ** 2
     >>> bootstrap_examples(0, np.median, error)
     0.250 [0.168, 0.352]
+    >>> site = np.arange(101) // 26  # between which most of the variance lies
+    >>> within_sites = bootstrap_examples(0, np.mean, error, strata=site)
+    >>> within_sites.standard_error / bootstrap_examples(0, np.mean, error).standard_error < 0.4
+    np.True_
     """
     check_option(method, "method", tuple(METHODS))
     check_option(resample, "resample", ("indices", "weights"))
@@ -102,6 +114,7 @@ def bootstrap_examples(
         numbers, units = numbered_clusters(clusters, *lengths)
         members = _Members(numbers, np.argsort(numbers, kind="stable"), np.bincount(numbers))
         warn_if_few(units)
+    numbers_of_strata = None if strata is None else _strata_of_units(strata, members, *lengths)
     if not on_device(examples) and _answers_on_device(statistic, examples, resample):
         examples = tuple(map(jax.numpy.asarray, examples))
     if members is not None and resample == "indices" and on_device(examples):
@@ -111,6 +124,8 @@ def bootstrap_examples(
         placed_key,
         tuple(placed),
         members,
+        None if numbers_of_strata is None else _Strata.of(numbers_of_strata),
+        _jackknife_groups(units, numbers_of_strata),
         statistic=statistic,
         units=units,
         size=size,
@@ -156,6 +171,70 @@ class _Members(NamedTuple):
         return self.examples[np.repeat(offsets, sizes) + np.arange(sizes.sum())]
 
 
+class _Strata(NamedTuple):
+    """Units, stratum after stratum."""
+
+    units: Array
+    first: Array  # place of the first unit of the stratum of each
+    size: Array  # of that stratum
+
+    @classmethod
+    def of(cls, numbers: np.ndarray) -> _Strata:
+        order, sizes = np.argsort(numbers, kind="stable"), np.bincount(numbers)
+        first = np.cumsum(sizes) - sizes
+        return cls(order, first[numbers[order]], sizes[numbers[order]])
+
+
+def _strata_of_units(strata: Any, members: _Members | None, shape: tuple[int, ...]) -> np.ndarray:
+    """Number the strata of the examples, or of their clusters."""
+    numbers, _ = numbered_clusters(strata, shape, "strata")
+    if members is None:
+        return numbers
+    first = members.examples[np.cumsum(members.sizes) - members.sizes]
+    crosses = numbers != numbers[first][members.numbers]
+    if crosses.any():
+        i = np.argmax(crosses)
+        raise ValueError(
+            f"each cluster must lie in one stratum, but example {i} is of another one than example"
+            f" {first[members.numbers[i]]} of its cluster. Strata hold whole clusters, as hospitals"
+            " do patients; where clusters are spread over strata, leave strata out."
+        )
+    return numbers[first]
+
+
+class _Groups(NamedTuple):
+    """Groups of units that the jackknife leaves out: they follow one another in `order`.
+
+    The columns of `composition`, (groups, rank), are an orthonormal basis of the numbers of units
+    that the groups have of each stratum; None without strata.
+    """
+
+    order: Array
+    composition: Array | None
+
+
+def _group_size(units: int) -> int:
+    return math.ceil(units / _GROUPS)
+
+
+def _jackknife_groups(units: int, strata: np.ndarray | None) -> _Groups:
+    """Group the units at random; each group has units of all strata, as evenly as can be."""
+    order = np.random.default_rng(0).permutation(units) if units > _GROUPS else np.arange(units)
+    if strata is None:
+        return _Groups(order, None)
+    drawn = _Strata.of(strata[order])
+    order = order[drawn.units]
+    rank = (np.arange(units) - drawn.first + 0.5) / drawn.size
+    order = order[np.argsort(rank, kind="stable")]
+    group, num_strata = _group_size(units), strata.max() + 1
+    num_groups = units // group
+    place = np.repeat(np.arange(num_groups), group)
+    cells = num_strata * place + strata[order[: len(place)]]
+    numbers = np.bincount(cells, minlength=num_groups * num_strata)
+    u, s, _ = np.linalg.svd(numbers.reshape((num_groups, -1)), full_matrices=False)
+    return _Groups(order, u[:, s > 1e-9 * s[0]])
+
+
 def _check_takes_weights(statistic: Callable[..., Any]) -> None:
     try:
         parameters = inspect.signature(statistic).parameters
@@ -186,6 +265,8 @@ def _bootstrap_examples(
     key: Key,
     examples: tuple[Array, ...],
     members: _Members | None,
+    strata: _Strata | None,
+    groups: _Groups,
     *,
     statistic: Callable[..., Any],
     units: int,
@@ -194,8 +275,8 @@ def _bootstrap_examples(
     method: str,
     resample: str,
 ) -> Any:
-    num_groups = min(units, _GROUPS)
-    group = units // num_groups
+    group = _group_size(units)
+    num_groups = units // group
     numbers = units + sum(x.size for x in examples)
 
     def of_units(drawn: Array) -> Any:
@@ -212,58 +293,81 @@ def _bootstrap_examples(
     def without(first: Array) -> Any:
         """Compute the statistic without the group that starts at `first` in the order."""
         rest = np.arange(units - group)
-        return of_units(order[rest + xp.where(rest >= first[..., None], group, 0)])
+        return of_units(groups.order[rest + xp.where(rest >= first[..., None], group, 0)])
 
     arange = np.arange if isinstance(key, HostKey) else jax.numpy.arange
     values = jax.tree.map(xp.asarray, of_units(arange(units)))
+    given = of_units, units, strata, size, numbers
     if isinstance(key, HostKey):
-        samples, order = _resampled_on_host(key, of_units, units, size, numbers)
+        samples = _resampled_on_host(key, *given)
     else:
-        samples, order = _resampled_on_device(key, of_units, units, size, numbers)
+        samples = _resampled_on_device(key, *given)
     if method != "bca":
         return estimates_of(values, samples, level=level, method=method)
 
-    def acceleration(left_out: Array) -> Array:
-        influence = -xp.moveaxis(left_out, 0, -1)[..., None, :]
+    def acceleration(left_out: Array, value: Array) -> Array:
+        influence = -xp.moveaxis(left_out, 0, -1)
+        if groups.composition is not None:
+            influence = _residuals(value[..., None] + influence, groups.composition)
+        influence = influence[..., None, :]
         share = group * num_groups / units  # that is left out by one of the groups
         return share**0.5 * acceleration_of(influence, xp.ones_like(influence))
 
     left_out = map_in_blocks(without, group * arange(num_groups), numbers)
     return estimates_of(
-        values, samples, jax.tree.map(acceleration, left_out), level=level, method=method
+        values, samples, jax.tree.map(acceleration, left_out, values), level=level, method=method
     )
 
 
-def _resampled_on_host(
-    key: HostKey, of_units: Callable[[Array], Any], units: int, size: int, numbers: int
-) -> tuple[Any, Array]:
-    """Compute the statistic of units drawn with replacement, `size` times.
+def _residuals(influence: Array, composition: Array) -> Array:
+    """Take off what the numbers of units of each stratum explain, since they are fixed."""
+    known = xp.where(xp.isfinite(influence), influence, 0.0)
+    return influence - matmul(matmul(known, composition), composition.T)
 
-    Returns also the units in the order in which the jackknife groups them, random if it does.
-    """
+
+def _resampled_on_host(
+    key: HostKey,
+    of_units: Callable[[Array], Any],
+    units: int,
+    strata: _Strata | None,
+    size: int,
+    numbers: int,
+) -> Any:
+    """Compute the statistic of units drawn with replacement, `size` times."""
     rng = key.generator()
-    order = np.arange(units) if units <= _GROUPS else rng.permutation(units)
+    among = units if strata is None else strata.size
     at_once = max(1, replicates.LANES // units)
     sizes = [min(at_once, size - begin) for begin in range(0, size, at_once)]
     blocks = [
-        map_in_blocks(of_units, rng.integers(units, size=(number, units)), numbers)
+        map_in_blocks(
+            of_units, _units_at(rng.integers(among, size=(number, units)), strata), numbers
+        )
         for number in sizes
     ]
-    return jax.tree.map(lambda *x: np.concatenate(x), *blocks), order
+    return jax.tree.map(lambda *x: np.concatenate(x), *blocks)
 
 
 def _resampled_on_device(
-    key: Array, of_units: Callable[[Array], Any], units: int, size: int, numbers: int
-) -> tuple[Any, Array]:
+    key: Array,
+    of_units: Callable[[Array], Any],
+    units: int,
+    strata: _Strata | None,
+    size: int,
+    numbers: int,
+) -> Any:
     """Compute the same as `_resampled_on_host`, by JAX."""
-    order = jax.numpy.arange(units)
-    if units > _GROUPS:
-        order = jax.random.permutation(jax.random.fold_in(key, size), units)
+    among = units if strata is None else strata.size
 
     def of_key(key: Array) -> Any:
-        return of_units(samplers.indices(samplers.random_words(key, units), units))
+        drawn = samplers.indices(samplers.random_words(key, units), among)
+        return of_units(_units_at(drawn, strata))
 
-    return map_in_blocks(of_key, jax.random.split(key, size), numbers), order
+    return map_in_blocks(of_key, jax.random.split(key, size), numbers)
+
+
+def _units_at(drawn: Array, strata: _Strata | None) -> Array:
+    """Return the units that were drawn, or of strata those at these places of theirs."""
+    return drawn if strata is None else strata.units[strata.first + drawn]
 
 
 def _how_often(drawn: Array, units: int, dtype: np.dtype) -> Array:

@@ -40,9 +40,9 @@ __all__ = ["likelihood_interval"]
 
 _ADDED = 0.5  # examples, to the cell that moves the metric most
 _TRACE = 1e-6  # of an example, in cells without any, for their derivatives
-_STEPS = 0.5 ** np.arange(4)  # of the way to the extreme of the linearised metric
 _MOST_PASSES = 20
 _NEWTON_STEPS = 10
+_AT_ONCE = 2**20  # numbers in the tables of a batch; of larger ones each is faster alone
 
 
 def likelihood_interval(
@@ -165,17 +165,16 @@ def likelihood_estimates(
         z = reach.quantile(number)
         share = effective_share(independent, errors, counts.sum(), number, z)
 
-    def limit(i: Array) -> Array:
-        """Return the lower limit of value i // 2 for an even i, the upper one for an odd."""
-        sign = 2 * (i % 2) - 1
-        problem = _Problem(values_of, i // 2, sign, share[i // 2])
-        return xp.where(share[i // 2] > 0, sign * problem.extreme(z**2 / 2), xp.nan)
+    def limits(i: Array) -> Array:
+        """Return the lower and the upper limit of value i."""
+        ends = _Problem(values_of, i, share[i]).extremes(z**2 / 2)
+        return xp.where(share[i] > 0, ends, xp.nan)
 
     if is_jax(counts):
-        limits = map_in_blocks(limit, jax.numpy.arange(2 * len(values)), counts.size)
+        ends = map_in_blocks(limits, jax.numpy.arange(len(values)), 2 * counts.size)
     else:
-        limits = np.stack([limit(i) for i in range(2 * len(values))])
-    low, high = limits[::2], limits[1::2]
+        ends = np.stack([limits(i) for i in range(len(values))])
+    low, high = ends.T
     # A value that no likely table moves, though others do, is a convention, or flat here.
     others = counts + 1 + xp.arange(counts.size).reshape(counts.shape) / counts.size
     moves = (values_of(others) != values) | (not units.complete)
@@ -224,8 +223,13 @@ def in_one_row(metric: Metric, table: Array) -> Callable[[Array], Array]:
     return row if takes_batches else each
 
 
-def _each(function: Callable[[Array], Array], batch: Array) -> Array:
-    return jax.vmap(function)(batch) if is_jax(batch) else function(batch)
+def _each(function: Callable[[Array], Array], batch: Array, numbers: int) -> Array:
+    """Evaluate a function of tables of so many numbers for each of a batch."""
+    if is_jax(batch):
+        return jax.vmap(function)(batch)
+    if len(batch) * numbers <= _AT_ONCE:
+        return function(batch)
+    return np.stack([function(x) for x in batch])
 
 
 class _Values(NamedTuple):
@@ -240,9 +244,10 @@ class _Values(NamedTuple):
     contrasts: np.ndarray
 
     def __call__(self, weights: Array) -> Array:
-        tables = _each(self.row, self.units.tables(weights))  # (..., T, V)
+        tables = self.units.tables(weights)
+        rates = _each(self.row, tables, tables[0].size)  # (..., T, V)
         rows = [
-            sum(factor * tables[..., t, :] for t, factor in enumerate(contrast) if factor)
+            sum(factor * rates[..., t, :] for t, factor in enumerate(contrast) if factor)
             for contrast in self.contrasts
         ]
         return xp.concatenate(rows, -1)
@@ -272,68 +277,75 @@ class _Values(NamedTuple):
 
 
 class _Search(NamedTuple):
-    """Where the search for an extreme is: at weights of units, near their counts `base`, after the
-    last step along `slopes`.
-    """
+    """Where the search for an extreme is: at weights of units, after a step along `slopes`."""
 
     weights: Array
     slopes: Array
-    base: Array
     value: Array
     gain: Array
     passes: Array
 
 
 class _Problem(NamedTuple):
-    """Maximise `sign` times value i, near the counts of the units, of which each amounts to a share
+    """Find the extremes of value i near the counts of the units, of which each amounts to a share
     of an independent one.
     """
 
     values: _Values
     i: Array
-    sign: Array
     share: Array
 
     def value(self, weights: Array) -> Array:
-        return self.sign * self.values(weights)[..., self.i]
+        return self.values(weights)[..., self.i]
 
-    def extreme(self, radius: float) -> Array:
-        """Return the greatest value within the radius.
+    def extremes(self, radius: float) -> Array:
+        """Return the least and the greatest value within the radius."""
+        units = self.values.units
+        start, closed = self.start()
+        allowed = units.possible & ~closed
+        opened = xp.where((units.counts == 0) & allowed, _TRACE, units.counts)
+        slopes = self.values.slope(self.i, opened)
+
+        def extreme(sign: Array) -> Array:
+            return sign * self.greatest(sign, sign * start, sign * slopes, allowed, radius)
+
+        if is_jax(start):
+            return jax.vmap(extreme)(jax.numpy.array([-1, 1], start.dtype))
+        return np.stack([extreme(sign) for sign in (-1, 1)])
+
+    def greatest(
+        self, sign: Array, start: Array, slopes: Array, allowed: Array, radius: float
+    ) -> Array:
+        """Return the greatest of `sign` times the value within the radius.
 
         The value is made linear, the extreme of that found, and the way there searched for a
         greater value, until that gains nothing: the conditional gradient method of Frank and Wolfe
         (1956).
         """
-        units = self.values.units
-        counts = units.counts
-        start, closed = self.start()
-        allowed = units.possible & ~closed
-        opened = xp.where((counts == 0) & allowed, _TRACE, counts)
+        base = _with_more(self.values.units, slopes, allowed, _ADDED / self.share)
+        steps = xp.full_like(start, 0.5) ** np.arange(4)[:, None, None]
 
         def improve(search: _Search) -> _Search:
-            slopes = self.sign * self.values.slope(self.i, search.weights)
-            is_first = search.passes == 0
             # At a kink, as where two groups are the best, both of its slopes are needed.
-            slopes = xp.where(is_first, slopes, (slopes + search.slopes) / 2)
-            base = xp.where(
-                is_first, _with_more(units, slopes, allowed, _ADDED / self.share), search.base
+            slopes = lax.cond(
+                search.passes == 0,
+                lambda: search.slopes,
+                lambda: (sign * self.values.slope(self.i, search.weights) + search.slopes) / 2,
             )
-            origin = xp.where(is_first, base, search.weights)
-            way = _tilted(base, slopes, radius / self.share) - origin
-            tried = origin + _STEPS.astype(way.dtype)[:, None, None] * way
-            values = _each(self.value, tried)
+            way = _tilted(base, slopes, radius / self.share) - search.weights
+            values = sign * _each(lambda s: self.value(search.weights + s * way), steps, way.size)
             best = xp.argmax(values)
             gain = values[best] - search.value
-            weights = xp.where(gain > 0, tried[best], origin)
+            weights = xp.where(gain > 0, search.weights + steps[best] * way, search.weights)
             value = xp.maximum(values[best], search.value)
-            return _Search(weights, slopes, base, value, gain, search.passes + 1)
+            return _Search(weights, slopes, value, gain, search.passes + 1)
 
         def is_unfinished(search: _Search) -> Array:
             gains = search.gain > 1e-5 * xp.abs(search.value - start)
             return gains & (search.passes < _MOST_PASSES)
 
         infinite, passes = xp.full_like(start, xp.inf), xp.zeros((), xp.int32)
-        first = _Search(opened, counts, counts, start, infinite, passes)
+        first = _Search(base, slopes, start, infinite, passes)
         return lax.while_loop(is_unfinished, improve, first).value
 
     def start(self) -> tuple[Array, Array]:
@@ -341,7 +353,7 @@ class _Problem(NamedTuple):
         counts, _, unused, *_ = self.values.units
         some = xp.where(unused, _TRACE, counts)
         tried = xp.concatenate([counts[None], some])
-        start, *values = _each(self.value, tried)
+        start, *values = _each(self.value, tried, counts.size)
         moved = xp.abs(xp.stack(values) - start) > 1e-4 * (1 + xp.abs(start))
         return start, (unused & moved[:, None, None]).any(0)
 

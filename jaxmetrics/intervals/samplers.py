@@ -39,13 +39,13 @@ def random_words(keys: jax.Array, size: int) -> jax.Array:
     return flat.reshape(*keys.shape, size)
 
 
-def indices(words: jax.Array, n: int) -> jax.Array:
-    """Draw integers uniform in [0, n), int32, for n below 2^31.
+def indices(words: jax.Array, n: int | jax.Array) -> jax.Array:
+    """Draw integers uniform in [0, n), int32, for n below 2^31, one number or one for each word.
 
     They are the upper halves of the 64-bit products of the words and n.
     """
     low, high = words & 0xFFFF, words >> 16
-    n_low, n_high = np.uint32(n & 0xFFFF), np.uint32(n >> 16)
+    n_low, n_high = (jnp.asarray(x, jnp.uint32) for x in (n & 0xFFFF, n >> 16))
     middle = high * n_low + (low * n_low >> 16)
     upper = high * n_high + (middle >> 16) + ((middle & 0xFFFF) + low * n_high >> 16)
     return upper.astype(jnp.int32)

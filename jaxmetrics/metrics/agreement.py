@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from jaxmetrics._arithmetic import divide, weighted_sum
-from jaxmetrics._cell_sums import proportions
+from jaxmetrics._cell_sums import off_diagonal, others, proportions
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import ArrayLike, as_counts, as_square
@@ -85,11 +85,19 @@ def _mean_disagreement(counts: ArrayLike, weights: Weights, chance: str) -> tupl
     """Compute `D_o` and `D_e` of `cohen_kappa`; both 0 without examples."""
     p = proportions(counts)
     k = p.shape[-1]
-    w = _disagreement(weights, k).astype(p.real.dtype)
     t, q = p.sum(-1), p.sum(-2)
     m = (t + q) / 2
+    if weights is None:
+        observed = off_diagonal(p).sum((-2, -1))
+        largest, total_agreement = min(1, k - 1), k
+    else:
+        w = _disagreement(weights, k).astype(p.real.dtype)
+        observed = weighted_sum(p, w)
+        largest, total_agreement = w.max(), k**2 - divide(w.sum(), w.max())
 
     def of_independent(a: Array, b: Array) -> Array:
+        if weights is None:  # by K numbers, not K^2
+            return (a * others(b)).sum(-1)
         return weighted_sum(a[..., :, None] * b[..., None, :], w)
 
     if chance == "marginals":
@@ -97,27 +105,24 @@ def _mean_disagreement(counts: ArrayLike, weights: Weights, chance: str) -> tupl
     elif chance == "pooled":
         expected = of_independent(m, m)
     elif chance == "uniform":
-        expected = w.mean()
+        expected = of_independent(xp.full_like(m, 1 / k), xp.full_like(m, 1 / k))
     elif chance == "majority":
         commonest = (xp.argmax(t, -1)[..., None] == np.arange(k)).astype(t.dtype)
         expected = of_independent(t, commonest)
     elif chance == "gwet":
-        total_agreement = k**2 - divide(w.sum(), w.max())
         agreement = total_agreement / max(1, k * (k - 1)) * (m * (1 - m)).sum(-1)
-        expected = w.max() * (1 - agreement)
+        expected = largest * (1 - agreement)
     else:
         raise ValueError(
             'chance must be "marginals", "pooled", "uniform", "majority" or "gwet", got'
             f" {chance!r}."
         )
     any_example = (p != 0).any((-2, -1))
-    return weighted_sum(p, w), xp.where(any_example, expected, 0)
+    return observed, xp.where(any_example, expected, 0)
 
 
-def _disagreement(weights: Weights, k: int) -> Array:
+def _disagreement(weights: Literal["linear", "quadratic"] | ArrayLike, k: int) -> Array:
     """Return the weights w_ij of disagreement, `(K, K)`."""
-    if weights is None:
-        return 1 - np.eye(k)
     i = np.arange(k, dtype=float)
     distance = abs(i[:, None] - i[None, :])
     if isinstance(weights, str):

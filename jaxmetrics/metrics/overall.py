@@ -14,6 +14,7 @@ from jaxmetrics._cell_sums import (
     dependence,
     diagonal,
     off_diagonal,
+    others,
     proportions,
     rest_of_column,
     rest_of_row,
@@ -211,9 +212,9 @@ def normalized_mutual_information(counts: ArrayLike) -> Array:
 
 def _entropy(p: Array) -> Array:
     """Return `-sum p log p`, with log p of a p near 1 from the sum of the others."""
-    rest = (p[..., None, :] * (1 - xp.eye(p.shape[-1], dtype=p.real.dtype))).sum(-1)
     is_top = p.real > 0.5
-    return -(p * xp.where(is_top, xp.log1p(-xp.where(is_top, rest, 0)), safe_log(p))).sum(-1)
+    rest = xp.where(is_top, others(p), 0)
+    return -(p * xp.where(is_top, xp.log1p(-rest), safe_log(p))).sum(-1)
 
 
 @compiled

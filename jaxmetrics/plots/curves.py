@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxmetrics._namespaces import is_jax
 from jaxmetrics._validation import ArrayLike, check_level
 from jaxmetrics.plots._axes import axes_or_new, ink, legend_label, set_unit_square
 from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve, precision_recall_curve, roc_curve
@@ -196,7 +197,8 @@ def _as_curve(
     kind: type, curve_of: Callable[..., Any], y_true: Any, values: Any, replicates: Any
 ) -> Any:
     """Make a curve of labels and scores on the host, or check the one given in their place."""
-    curve = y_true if values is None else curve_of(np.asarray(y_true), np.asarray(values))
+    on_host = (np.asarray(x) if is_jax(x) else x for x in (y_true, values))
+    curve = y_true if values is None else curve_of(*on_host)
     for name, x in (("curve", curve), ("replicates", replicates)):
         if not (isinstance(x, kind) or (name == "replicates" and x is None)):
             raise TypeError(f"{name} must be a {kind.__name__}, got {type(x).__name__}.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxmetrics._validation import on_host
 from jaxmetrics._wording import fraction, labels_of
 from jaxmetrics.comparisons import Comparison, Leaderboard
 from jaxmetrics.comparisons._standings import LONGEST_NAME, standings, tiers_in_words
@@ -60,13 +61,14 @@ def intervals(
     ['cat', 'dog']
     """
     if isinstance(estimates, Estimate):
-        numbers = np.stack([np.atleast_1d(np.asarray(x, float)) for x in estimates[:3]], -1)
+        parts = (on_host(x, "estimates").astype(float) for x in estimates[:3])
+        numbers = np.stack([np.atleast_1d(part) for part in parts], -1)
         one_name = [""] if np.ndim(estimates.value) == 0 else None
         labels = names_of(one_name if names is None else names, len(numbers), "names")
     else:
         _check_named(estimates, "estimates", ("value", "low", "high"), "Estimate")
         rows = [[x.value, x.low, x.high] for x in estimates.values()]
-        numbers = np.array([[np.asarray(x, float) for x in row] for row in rows], float)
+        numbers = np.array([[on_host(x, "estimates") for x in row] for row in rows], float)
         labels = list(estimates)
     if numbers.ndim != 2 or len(numbers) == 0:
         raise ValueError("estimates must be at least one, of one number each.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from jaxmetrics._labels import as_ids
-from jaxmetrics._validation import ArrayLike, check_option, check_real
+from jaxmetrics._validation import ArrayLike, check_option, check_real, on_host
 from jaxmetrics.counts import confusion_matrix as counts_of
 from jaxmetrics.plots._axes import axes_or_new, ink, name_ticks, names_of
 
@@ -65,7 +65,7 @@ def confusion_matrix(
         matrix = _as_counts(y_true)
         names = names_of(class_names, len(matrix), "class_names")
     else:
-        matrix, names = _counted(np.asarray(y_true), np.asarray(y_pred), class_names)
+        matrix, names = _counted(on_host(y_true, "y_true"), on_host(y_pred, "y_pred"), class_names)
     rows = matrix.sum(1, keepdims=True)
     shares = np.divide(matrix, rows, out=np.zeros(matrix.shape), where=rows > 0)
     axes = axes_or_new(ax)
@@ -81,7 +81,7 @@ def confusion_matrix(
 
 
 def _as_counts(counts: ArrayLike | Sequence[str]) -> np.ndarray:
-    matrix = np.asarray(counts)
+    matrix = on_host(counts, "counts")
     check_real(matrix, "counts")
     matrix = matrix.astype(float)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:

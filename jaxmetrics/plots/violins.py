@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxmetrics._validation import ArrayLike, check_level
+from jaxmetrics._validation import ArrayLike, check_level, on_host
 from jaxmetrics.betas import BetaAverage
 from jaxmetrics.plots._axes import add_legend, axes_or_new, ink, name_ticks, names_of
 from jaxmetrics.posteriors import balanced_accuracy_posterior
@@ -81,7 +81,7 @@ def balanced_accuracy_violin(
 
 
 def _as_matrices(counts: ArrayLike) -> np.ndarray:
-    matrices = np.asarray(counts)
+    matrices = on_host(counts, "counts")
     matrices = matrices[None] if matrices.ndim == 2 else matrices
     if matrices.ndim != 3 or len(matrices) == 0:
         raise ValueError(
@@ -91,7 +91,7 @@ def _as_matrices(counts: ArrayLike) -> np.ndarray:
 
 
 def _as_points(samples: ArrayLike, n: int) -> np.ndarray:
-    points = np.asarray(samples)
+    points = on_host(samples, "samples")
     points = points[:, None] if points.ndim == 1 else points
     if points.shape[1:] != (n,):
         raise ValueError(f"samples must have shape (s, n) = (s, {n}), got {points.shape}.")

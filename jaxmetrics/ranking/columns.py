@@ -127,7 +127,7 @@ def _of_problems(
 
 
 def _measured(measure: Measure, problems: Examples, *args: Any, **options: Any) -> Any:
-    truth, columns, weights, mask = problems
+    truth, columns, weights, mask, *_ = problems
     if truth.ndim == 2 and truth.shape[-1] == 1 and not on_device(truth):
         # One example of K classes has the shape (K, 1), which would be refused as a column of K
         # examples. With another batch axis it is none.

@@ -254,6 +254,8 @@ def _running_sum(amount: Array) -> Array:
 def _at_last(rising: Array, last: Array) -> Array:
     """Take rising sums at the last of the examples that tie with each."""
     if not on_device(rising, last):
+        if last.all():  # none tie
+            return rising
         return lax.cummin(xp.where(last, rising, rising[..., -1:]), -1, reverse=True)
     axis, end = last.ndim - 1, last.shape[-1] - 1
     place = lax.broadcasted_iota(xp.int32, last.shape, axis)

@@ -13,6 +13,7 @@ import numpy as np
 
 from jaxmetrics._cell_sums import cells
 from jaxmetrics._wording import fraction
+from jaxmetrics.betas import BetaAverage
 from jaxmetrics.estimates import Estimate, Metric
 from jaxmetrics.intervals import Delta, IntervalMethod, Likelihood, proportion_interval
 from jaxmetrics.metrics import (
@@ -25,7 +26,6 @@ from jaxmetrics.metrics import (
     no_information_rate,
     weighted,
 )
-from jaxmetrics.posteriors import balanced_accuracy_posterior
 from jaxmetrics.reports.values import ReportedValue, value_of
 
 __all__: list[str] = []
@@ -154,7 +154,7 @@ def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedVal
     """Report mean and equal-tailed interval of balanced accuracy under a flat prior, of the classes
     that occur in truth.
     """
-    average = balanced_accuracy_posterior(matrix_of_true_classes(matrix))
+    average = BetaAverage(_right_and_wrong(matrix) + 1.0)
     low, high = map(float, average.interval(level))
     note = "The prior is flat, worth one right and one wrong example of each class"
     estimate = float(balanced_accuracy(matrix))
@@ -164,14 +164,20 @@ def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedVal
     return ReportedValue(float(average.mean), low, high, "posterior", f"{note}.")
 
 
+def _right_and_wrong(matrix: np.ndarray) -> np.ndarray:
+    """Count right and wrong examples `(k, 2)` of the classes that occur in truth, or of all if only
+    one does.
+    """
+    right = matrix.diagonal()
+    numbers = np.stack([right, matrix.sum(1) - right], -1)
+    found = numbers[numbers.any(1)]
+    return found if len(found) > 1 else numbers
+
+
 def matrix_of_true_classes(matrix: np.ndarray) -> np.ndarray:
     """Make a matrix with the same right and wrong examples of each class that occurs in truth, and
     no other class.
     """
-    right, support = matrix.diagonal(), matrix.sum(1)
-    (found,) = support.nonzero()
-    if len(found) < 2:
-        return matrix
+    right, wrong = _right_and_wrong(matrix).T
     # What the wrong ones were taken for does not matter to recalls.
-    wrong = np.roll(np.diag((support - right)[found]), 1, axis=1)
-    return np.diag(right[found]) + wrong
+    return np.diag(right) + np.roll(np.diag(wrong), 1, axis=1)

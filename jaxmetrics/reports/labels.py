@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from jaxmetrics._examples import sums_to_one
-from jaxmetrics._validation import ArrayLike, as_array
 
 __all__: list[str] = []
 
@@ -21,8 +18,3 @@ def check_each(valid: np.ndarray, values: np.ndarray, name: str, expected: str) 
     if not valid.all():
         index = tuple(np.argwhere(~valid)[0].tolist())
         raise ValueError(f"{name}{list(index)} is {values[index]}, expected {expected}.")
-
-
-def as_labels(labels: ArrayLike | Sequence[str], name: str) -> np.ndarray:
-    """Convert strings or integers to an array of the host."""
-    return np.asarray(as_array(labels, name))

@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxmetrics._labels import as_ids
 from jaxmetrics._printing import Backend, frame_of
-from jaxmetrics._validation import ArrayLike
+from jaxmetrics._validation import ArrayLike, on_host
 from jaxmetrics.comparisons import Comparison, compare, compare_predictions, mcnemar
 from jaxmetrics.comparisons.differences import cubes_of_clusters
 from jaxmetrics.counts import confusion_matrix
@@ -27,7 +27,6 @@ from jaxmetrics.reports._overall import (
 from jaxmetrics.reports._pages import comparison_page
 from jaxmetrics.reports._text import comparison_fragment, comparison_text
 from jaxmetrics.reports.contents import ComparisonContents, json_of
-from jaxmetrics.reports.labels import as_labels
 from jaxmetrics.reports.values import ComparedValue, ReportedValue, value_of
 
 __all__ = ["ComparisonReport", "comparison_report"]
@@ -164,7 +163,7 @@ def comparison_report(
     accuracy           0.917 ...
     """
     named = {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
-    true, pred_a, pred_b = (as_labels(labels, name) for name, labels in named.items())
+    true, pred_a, pred_b = (on_host(labels, name) for name, labels in named.items())
     if true.ndim != 1 or not true.shape == pred_a.shape == pred_b.shape:
         raise ValueError(
             "y_true, y_pred_a and y_pred_b must have shape (n,), the same number of examples: got"

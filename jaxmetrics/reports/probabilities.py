@@ -15,8 +15,9 @@ from jaxmetrics.counts import soft_confusion_matrix
 from jaxmetrics.estimates import Estimate, normal_quantile
 from jaxmetrics.intervals import mean_interval, proportion_interval
 from jaxmetrics.intervals.proportions import wilson_interval
-from jaxmetrics.ranking import delong_interval, per_class, roc_auc, score_histogram
+from jaxmetrics.ranking import delong_interval, per_class, roc_auc
 from jaxmetrics.ranking.areas import Classes, effective_number, moments
+from jaxmetrics.ranking.histograms import score_bins
 from jaxmetrics.reports.contents import Findings
 from jaxmetrics.reports.values import ReportedValue, value_of
 from jaxmetrics.scoring import (
@@ -27,6 +28,9 @@ from jaxmetrics.scoring import (
 
 __all__: list[str] = []
 
+_SCORE_BINS = 4096
+_CALIBRATION_BINS = 15
+_AT_ONCE = 2**21  # probabilities, of which a few arrays as large are made
 _BIASED = "It is biased upwards: chance alone makes it more than 0."
 PREDICTED = "predicted class"  # the event whose calibration is judged, of several classes
 
@@ -58,24 +62,63 @@ class ProbabilitySums(NamedTuple):
 
 
 def probability_sums(
-    y_true: np.ndarray, y_prob: np.ndarray, weights: np.ndarray | None
+    y_true: np.ndarray,
+    y_prob: np.ndarray,
+    weights: np.ndarray | None,
+    sums: ProbabilitySums | None = None,
 ) -> ProbabilitySums:
     """Sum over a batch: class ids `(n,)`, -1 to be left out, probabilities `(n, K)`, which may
     exceed 1 by rounding, and weights.
+
+    Sums of earlier batches are added to in place: of thousands of classes they take hundreds of MB.
     """
-    counted = y_true >= 0
-    prob, log_losses, brier_scores = losses_of(y_true, y_prob)
-    mass = np.where(counted, 1 if weights is None else weights, 0).astype(float)
-    options: dict[str, Any] = {"sample_weight": weights}
-    log_odds, is_right = _log_odds(prob), prob.argmax(1) == y_true
+    k = y_prob.shape[1]
+    if sums is None:
+        sums = _no_sums(k, np.int64 if weights is None else float)
+    rows = max(1, _AT_ONCE // k)
+    for begin in range(0, len(y_true), rows):
+        part = slice(begin, begin + rows)
+        _add(sums, y_true[part], y_prob[part], None if weights is None else weights[part])
+    return sums
+
+
+def _no_sums(k: int, dtype: type) -> ProbabilitySums:
     return ProbabilitySums(
-        soft_counts=soft_confusion_matrix(y_true, prob, **options),
-        log_loss=_moments(log_losses, mass),
-        brier_score=_moments(brier_scores, mass),
-        score_histogram=per_class(score_histogram)(y_true, log_odds, scale="logit", **options),
-        calibration_bins=per_class(calibration_bins)(y_true, prob, **options),
-        top_label_bins=calibration_bins(is_right, prob.max(1), where=counted, **options),
+        soft_counts=np.zeros((k, k)),
+        log_loss=np.zeros(3),
+        brier_score=np.zeros(3),
+        score_histogram=np.zeros((k, 2, _SCORE_BINS), dtype),
+        calibration_bins=np.zeros((k, _CALIBRATION_BINS, 3)),
+        top_label_bins=np.zeros((_CALIBRATION_BINS, 3)),
     )
+
+
+def _add(
+    sums: ProbabilitySums, y_true: np.ndarray, y_prob: np.ndarray, weights: np.ndarray | None
+) -> None:
+    counted = y_true >= 0
+    y_true, y_prob = y_true[counted], y_prob[counted]
+    mass = np.ones(len(y_true), np.int64) if weights is None else weights[counted].astype(float)
+    prob, log_losses, brier_scores = losses_of(y_true, y_prob)
+    options: dict[str, Any] = {} if weights is None else {"sample_weight": mass}
+    np.add.at(sums.soft_counts, y_true, mass[:, None] * prob)
+    sums.log_loss[:] += _moments(log_losses, mass)
+    sums.brier_score[:] += _moments(brier_scores, mass)
+    _add_to_histograms(sums.score_histogram, y_true, _log_odds(prob), mass)
+    sums.calibration_bins[:] += per_class(calibration_bins)(y_true, prob, **options)
+    is_right = prob.argmax(1) == y_true
+    sums.top_label_bins[:] += calibration_bins(is_right, prob.max(1), **options)
+
+
+def _add_to_histograms(
+    histograms: np.ndarray, y_true: np.ndarray, log_odds: np.ndarray, mass: np.ndarray
+) -> None:
+    """Add what `score_histogram` counts of each class against the others."""
+    k, _, size = histograms.shape
+    classes = np.arange(k)
+    places = 2 * classes + (y_true[:, None] == classes)
+    places = size * places + score_bins(log_odds, scale="logit", size=size)
+    np.add.at(histograms.reshape(-1), places.ravel(), mass.repeat(k))
 
 
 def losses_of(y_true: np.ndarray, y_prob: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -208,7 +251,10 @@ def area_values(histograms: np.ndarray, level: float) -> list[ReportedValue]:
     are equal.
     """
     z = normal_quantile(level)
-    return [_area_value(negative, positive, z) for negative, positive in histograms.astype(float)]
+    return [
+        _area_value(negative.astype(float), positive.astype(float), z)
+        for negative, positive in histograms
+    ]
 
 
 def _area_value(negative: np.ndarray, positive: np.ndarray, z: float) -> ReportedValue:

@@ -12,11 +12,11 @@ from jaxmetrics._labels import as_ids
 from jaxmetrics._printing import Backend, frame_of
 from jaxmetrics._validation import (
     ArrayLike,
-    as_array,
     as_counts,
     as_square,
     as_wide,
     check_real,
+    on_host,
 )
 from jaxmetrics._wording import listed
 from jaxmetrics.counts import confusion_matrix
@@ -37,7 +37,7 @@ from jaxmetrics.reports._overall import (
 from jaxmetrics.reports._pages import report_page
 from jaxmetrics.reports._text import report_fragment, report_summary, report_text
 from jaxmetrics.reports.contents import Findings, ReportContents, json_of
-from jaxmetrics.reports.labels import are_probabilities, as_labels, check_each
+from jaxmetrics.reports.labels import are_probabilities, check_each
 from jaxmetrics.reports.probabilities import (
     ProbabilitySums,
     expected_accuracy,
@@ -254,7 +254,7 @@ class Report(ReportContents):
 
 def _checked_tables(counts: ArrayLike) -> np.ndarray:
     """Convert counts, of clusters or not, to int64 or floats."""
-    matrix = np.asarray(as_array(counts, "counts"))
+    matrix = on_host(counts, "counts")
     check_real(matrix, "counts")
     matrix = as_wide(matrix) if matrix.dtype.kind in "iu" else matrix.astype(float)
     if matrix.ndim not in (2, 3) or matrix.shape[-2] != matrix.shape[-1]:
@@ -326,7 +326,7 @@ def report(
     cat    2  0.667 .208-.939   1.000 .342-1.000  0.500 .095-.905   0.800 .344-.968
     ...
     """
-    true, pred = as_labels(y_true, "y_true"), as_labels(y_pred, "y_pred")
+    true, pred = on_host(y_true, "y_true"), on_host(y_pred, "y_pred")
     if true.ndim != 1 or true.shape != pred.shape:
         raise ValueError(
             "y_true and y_pred must have shape (n,), the same number of examples: got"
@@ -334,9 +334,7 @@ def report(
         )
     if true.size == 0:
         raise ValueError("there are no examples to report on.")
-    weights = (
-        None if sample_weight is None else np.asarray(as_array(sample_weight, "sample_weight"))
-    )
+    weights = None if sample_weight is None else on_host(sample_weight, "sample_weight")
     if weights is not None:
         check_real(weights, "sample_weight")
         check_each(weights >= 0, weights, "sample_weight", "a number >= 0")
@@ -380,7 +378,7 @@ def report(
 
 
 def _checked_columns(y_prob: ArrayLike, n: int) -> np.ndarray:
-    prob = np.asarray(as_array(y_prob, "y_prob"))
+    prob = on_host(y_prob, "y_prob")
     check_real(prob, "y_prob")
     if prob.ndim != 2 or len(prob) != n:
         raise ValueError(f"y_prob must have shape (n, K) = ({n}, K), got {prob.shape}.")

@@ -4,10 +4,11 @@ A proper score is best, on average, for the true probabilities; calibration asks
 forecast with probability p comes true p of the time.
 
 Scores take probabilities of all classes, `y_prob` `(..., n, K)` with the classes on the last axis;
-`two_class` makes them from the probability of class 1. Calibration asks about one event: `y_true` 0
-or 1 `(..., n)` and `y_prob` `(..., n)`, the probability of class 1; `top_label` asks about the
-predicted class of several. Where a function takes `logits`, it is another argument: nothing is
-passed through a softmax unasked, and no row is normalised.
+`two_class` makes them from the probability of class 1. Truth is class ids `(..., n)` or, soft, the
+shares of all classes, floats `(..., n, K)`, as annotators who disagree give them. Calibration asks
+about one event: `y_true` 0 or 1 `(..., n)` and `y_prob` `(..., n)`, the probability of class 1;
+`top_label` asks about the predicted class of several. `logits` are an argument of their own where
+they are taken: nothing is passed through a softmax unasked, and no row is normalised.
 
 - Leading axes are batch and broadcast. Results are float, one per batch entry unless said
   otherwise.

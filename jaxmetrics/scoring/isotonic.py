@@ -84,8 +84,9 @@ def isotonic_calibration_curve(
     Bonferroni, and contains the curve. Dimitriadis, Dümbgen, Henzi, Puke and Ziegel (2023),
     Biometrika 110, here with the intervals between 64 groups of equal weight. The upper bound of s
     successes in n trials is p with `2 n KL((s + 1) / n, p) = z^2`: Zubkov and Serov (2013), Theory
-    of Probability and Its Applications 57. Simulated with 100 to 10,000 examples it covered in more
-    than 99 % of data sets, with a mean width of 0.39 for 1000 calibrated probabilities.
+    of Probability and Its Applications 57. It is wide: simulated with 15 frequencies
+    it covered in 99.5 % of data sets or more, with a mean width of 0.71, 0.39, 0.20 and 0.10 for
+    100, 1000, 10,000 and 100,000 calibrated, uniform probabilities.
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`. Of several classes:
@@ -187,15 +188,19 @@ class _Sums(NamedTuple):
 
 def _sums(examples: Examples, ranked: Ranked) -> _Sums:
     true, false = cumulative_positives(ranked)
-    impossible = (examples.amounts != 0) & ~is_probability(examples.values)
-    impossible = (impossible.any(-1) | ranked.undefined)[..., None]
-    return _Sums(true, true + false, xp.where(impossible, xp.nan, 0.0))
+    impossible = ranked.undefined
+    if on_device(examples):  # on the host they were checked
+        counts = examples.amounts != 0
+        impossible |= (counts & ~is_probability(examples.values)).any(-1)
+    return _Sums(true, true + false, xp.where(impossible, xp.nan, 0.0)[..., None])
 
 
 def _falling_probabilities(ranked: Ranked) -> Array:
     """Return the probabilities in the order of the sums; what does not count repeats another."""
     counts = ranked.positive + ranked.negative > 0
     p = take(ranked.score.astype(float_dtype(ranked.score)), ranked.position)
+    if not on_device(ranked) and counts.all():
+        return p
     highest = xp.where(counts, p, -xp.inf).max(-1, keepdims=True)
     highest = xp.where(highest == -xp.inf, xp.nan, highest)
     return lax.cummin(xp.where(counts, p, highest), counts.ndim - 1)
@@ -212,8 +217,8 @@ def _frequency(sums: _Sums) -> Array:
     if not on_device(x):
         (v,) = np.nonzero(vertex.reshape(-1))
         rise, run = (np.diff(z.reshape(-1)[v]) for z in (y, x))
-        slopes = np.repeat(_ratio(rise, run), np.diff(v))
-        return np.append(slopes, np.nan).reshape(x.shape)[..., :end]
+        slopes = np.append(_ratio(rise, run), np.nan)
+        return np.repeat(slopes, np.diff(v, append=x.size)).reshape(x.shape)[..., :end]
     place = lax.broadcasted_iota(xp.int32, x.shape, axis)
     left = lax.cummax(xp.where(vertex, place, 0), axis)[..., :-1]
     right = lax.cummin(xp.where(vertex, place, end), axis, reverse=True)[..., 1:]
@@ -295,28 +300,39 @@ def _band(sums: _Sums, level: float) -> tuple[Array, Array]:
     total = n[..., -1:]
     shares = xp.arange(1, _NUM_GROUPS + 1) / _NUM_GROUPS
     last = positions(n, (total * shares).astype(n.dtype), side="right") - 1
-    ends_n, ends_tp = (xp.take_along_axis(x, last, -1).astype(float_dtype(n)) for x in (n, tp))
-    starts_n, starts_tp = (
-        xp.concatenate([xp.zeros_like(x[..., :1]), x[..., :-1]], -1) for x in (ends_n, ends_tp)
+    ends, ends_tp = (xp.take_along_axis(x, last, -1) for x in (n, tp))
+    starts, starts_tp = (
+        xp.concatenate([xp.zeros_like(x[..., :1]), x[..., :-1]], -1) for x in (ends, ends_tp)
     )
     # All intervals, from the start of group a to the end of group b.
     trials, successes = (
-        xp.maximum(ends[..., None, :] - starts[..., :, None], 0)
-        for ends, starts in ((ends_n, starts_n), (ends_tp, starts_tp))
+        xp.maximum(x[..., None, :] - y[..., :, None], 0).astype(float_dtype(n))
+        for x, y in ((ends, starts), (ends_tp, starts_tp))
     )
-    num_groups = (ends_n > starts_n).sum(-1)
+    num_groups = (ends > starts).sum(-1)
     tail = (1 - level) / xp.maximum(num_groups * (num_groups + 1), 1)
     lowest, highest = _binomial_bounds(successes, trials, -special.ndtri(tail)[..., None, None])
     # At a point, from intervals that start at or after it, and from those that end there or before.
     low = lax.cummax(lowest.max(-1), lowest.ndim - 2, reverse=True)
     high = lax.cummin(highest.min(-2), highest.ndim - 2)
-    before = lax.cummax(xp.where(n[..., 1:] > n[..., :-1], n[..., :-1], 0), n.ndim - 1)
-    i = positions(starts_n.astype(n.dtype), before, side="left")
-    j = positions(ends_n.astype(n.dtype), n[..., 1:], side="right")
+    # A group starts at or after those examples up to which the sum is at most that of the next one.
+    sums, size = n[..., 1:], n.shape[-1] - 1
+    following = xp.minimum(positions(n, starts, side="right"), size)
+    after_start = positions(sums, xp.take_along_axis(n, following, -1), side="right")
+    up_to_end = positions(sums, ends, side="left")
     return (
-        xp.take_along_axis(xp.concatenate([low, xp.zeros_like(low[..., :1])], -1), i, -1),
-        xp.take_along_axis(xp.concatenate([xp.ones_like(high[..., :1]), high], -1), j, -1),
+        _steps(xp.concatenate([low, xp.zeros_like(low[..., :1])], -1), after_start, size),
+        _steps(xp.concatenate([xp.ones_like(high[..., :1]), high], -1), up_to_end, size),
     )
+
+
+def _steps(values: Array, first: Array, size: int) -> Array:
+    """Repeat values `(..., G + 1)`, each but the first from a place on, `(..., G)`, to `size`."""
+    if on_device(values, first):
+        steps = positions(first, xp.arange(size), side="right")
+        return xp.take_along_axis(values, steps, -1)
+    times = np.diff(first, prepend=0, append=size)
+    return np.repeat(values.reshape(-1), times.reshape(-1)).reshape((*values.shape[:-1], size))
 
 
 def _binomial_bounds(s: Array, n: Array, z: Array) -> tuple[Array, Array]:

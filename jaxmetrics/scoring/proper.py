@@ -8,7 +8,16 @@ from typing import Literal
 from jaxmetrics._arithmetic import divide, safe_log, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import count
-from jaxmetrics._examples import DISTRIBUTIONS, LOGITS, Examples, class_examples
+from jaxmetrics._examples import (
+    DISTRIBUTIONS,
+    LOGITS,
+    PROBABILITIES,
+    Examples,
+    Kind,
+    class_examples,
+    is_soft,
+    soft_examples,
+)
 from jaxmetrics._namespaces import Array, float_dtype, xp
 from jaxmetrics._validation import ArrayLike, as_array, as_float
 from jaxmetrics.scoring.rows import (
@@ -30,7 +39,8 @@ __all__ = [
     "two_class",
 ]
 
-# From rows `(..., n, K)`, class ids `(..., n)` and options to one value per example.
+# From rows `(..., n, K)`, truth and options to one value per example. Truth is class ids `(..., n)`
+# or shares of the classes `(..., n, K)`.
 _Score = Callable[..., Array]
 
 
@@ -74,11 +84,12 @@ def log_loss(
     normalised; on the device probabilities outside of [0, 1], as logits would be, give NaN.
 
     Args:
-        y_true: class ids, `(..., n)`.
+        y_true: class ids, `(..., n)`; or of soft truth distributions t, floats `(..., n, K)`, of
+            which the score is `-sum_k t_k ln p_k`.
         y_prob, logits: one of the two, `(..., n, K)`; softmax is taken of `logits` only.
 
     Raises:
-        TypeError: labels that are not integers.
+        TypeError: labels `(n,)` that are not integers.
         ValueError: both of y_prob and logits or neither; shapes that do not fit; on the host, of
             examples that count, a class id of K or more, a NaN, a probability outside of [0, 1], a
             row that does not sum to 1 but for rounding (to three decimals, see the docstring of
@@ -143,8 +154,9 @@ def brier_score(
     In [0, 2]; less is better.
 
     Args:
-        y_true: class ids, `(..., n)`.
-        y_prob: probabilities, `(..., n, K)`.
+        y_true: class ids, `(..., n)`; or what share t_k of each class is true, floats in [0, 1],
+            `(..., n, K)`, in the place of `[k = y]`: a distribution, or 0 and 1 of several classes.
+        y_prob: probabilities, `(..., n, K)`; where y_true has shares, rows need not sum to 1.
         scale_by_half: halve it, so that it lies in [0, 1] and two classes have the mean of
             `(p - y)^2`; `"auto"` does so for K = 2 only, as scikit-learn does.
 
@@ -157,10 +169,12 @@ def brier_score(
     np.float64(0.1875)
     >>> brier_score([0, 1], [[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]], scale_by_half=True)
     np.float64(0.09375)
+    >>> brier_score([[0.5, 0.5, 0.0], [1.0, 1.0, 0.0]], [[0.5, 0.25, 0.25], [0.5, 0.75, 0.5]])
+    np.float64(0.34375)
     """
     if not (isinstance(scale_by_half, bool) or scale_by_half == "auto"):
         raise ValueError(f"scale_by_half must be True, False or 'auto', got {scale_by_half!r}.")
-    examples = _of_probabilities(y_true, y_prob, sample_weight, where)
+    examples = _of_events(y_true, y_prob, sample_weight, where)
     half = examples.values.shape[-1] == 2 if scale_by_half == "auto" else scale_by_half
     return _mean_of(_half_squared_distance if half else _squared_distance, examples)
 
@@ -174,13 +188,14 @@ def d2_brier_score(
 ) -> Array:
     """Compute the share of the Brier score that is explained (Brier skill score), at most 1.
 
-    `1 - B / B_0`, B_0 the score of always forecasting the class frequencies, `sum_k f_k (1 - f_k)`;
-    more is better. Arguments and errors as `brier_score`; NaN if fewer than two classes occur.
+    `1 - B / B_0`, B_0 the score of always forecasting the class frequencies, `sum_k f_k (1 - f_k)`
+    of class ids; more is better. Arguments and errors as `brier_score`; NaN if all truths are the
+    same.
 
     >>> d2_brier_score([0, 0, 1, 1], two_class([0.25, 0.25, 0.75, 0.75]))
     np.float64(0.75)
     """
-    return _d2_brier_score(_of_probabilities(y_true, y_prob, sample_weight, where))
+    return _d2_brier_score(_of_events(y_true, y_prob, sample_weight, where))
 
 
 def spherical_score(
@@ -192,7 +207,7 @@ def spherical_score(
 ) -> Array:
     """Average the cosine between probabilities and truth, `p_y / sqrt(sum_k p_k^2)`, in [0, 1].
 
-    More is better. Arguments and errors as `brier_score`. Source: Gneiting and Raftery (2007), JASA
+    More is better. Arguments and errors as `log_loss`. Source: Gneiting and Raftery (2007), JASA
     102, example 2 with α = 2.
 
     >>> spherical_score([0, 1], two_class([0.0, 0.75])).round(4)  # 3 / sqrt(10) in the second row
@@ -212,7 +227,7 @@ def ranked_probability_score(
 
     `sum_{k<K} (F_k - [y <= k])^2 / (K - 1)`, F_k the probability of classes up to k, in [0, 1];
     less is better. It costs more to be two classes off than one. Arguments and errors as
-    `brier_score`. Source: Epstein (1969), Journal of Applied Meteorology 8.
+    `log_loss`. Source: Epstein (1969), Journal of Applied Meteorology 8.
 
     >>> ranked_probability_score([0], [[0.0, 1.0, 0.0]])
     np.float64(0.5)
@@ -227,7 +242,34 @@ def ranked_probability_score(
 def _of_probabilities(
     y_true: ArrayLike, y_prob: ArrayLike, sample_weight: ArrayLike | None, where: ArrayLike | None
 ) -> Examples:
-    return class_examples(y_true, y_prob, sample_weight, where, DISTRIBUTIONS, name="y_prob")
+    return _examples(y_true, y_prob, sample_weight, where, DISTRIBUTIONS, DISTRIBUTIONS, "y_prob")
+
+
+def _of_events(
+    y_true: ArrayLike, y_prob: ArrayLike, sample_weight: ArrayLike | None, where: ArrayLike | None
+) -> Examples:
+    """Check probabilities of classes that soft truth need not exclude from one another.
+
+    The Brier score is proper for each of them, and so also where they do not sum to 1.
+    """
+    kind = PROBABILITIES if is_soft(y_true, y_prob, "y_prob") else DISTRIBUTIONS
+    return _examples(y_true, y_prob, sample_weight, where, kind, kind, "y_prob")
+
+
+def _examples(
+    y_true: ArrayLike,
+    rows: ArrayLike,
+    sample_weight: ArrayLike | None,
+    where: ArrayLike | None,
+    kind: Kind,
+    truth_kind: Kind,
+    name: str,
+) -> Examples:
+    if is_soft(y_true, rows, name):
+        return soft_examples(y_true, rows, sample_weight, where, kind, truth_kind, name=name)
+    hint = f"{kind.two_class_hint}; shares of all classes, one-hot or soft, are floats"
+    kind = kind._replace(two_class_hint=hint)
+    return class_examples(y_true, rows, sample_weight, where, kind, name=name)
 
 
 def _forecast(
@@ -245,7 +287,8 @@ def _forecast(
         )
     if y_prob is None:
         assert logits is not None
-        return class_examples(y_true, logits, sample_weight, where, LOGITS, name="logits"), None
+        given = y_true, logits, sample_weight, where, LOGITS, DISTRIBUTIONS, "logits"
+        return _examples(*given), None
     examples = _of_probabilities(y_true, y_prob, sample_weight, where)
     dtypes = [float_dtype(examples), as_array(y_prob, "y_prob").dtype]
     return examples, max(
@@ -269,17 +312,23 @@ def _mean_of(
     Rows that are none are replaced before the score sees them, so that a masked one reaches no
     gradient. The scores do not depend on the weights: a batch of weights shares them.
     """
-    ids, rows, *_ = examples
+    ids, rows, *_, shares = examples
     shape = xp.broadcast_shapes(ids.shape, rows.shape[:-1])
     rows = xp.broadcast_to(rows, (*shape, rows.shape[-1]))
     valid = is_valid_logits(rows) if of_logits else is_probability(rows).all(-1)
+    truth = xp.broadcast_to(ids, shape) if shares is None else xp.broadcast_to(shares, rows.shape)
+    if shares is not None:
+        valid &= is_probability(truth).all(-1)
+        truth = xp.where(valid[..., None], truth, 0)
     rows = xp.where(valid[..., None], rows, 1 / rows.shape[-1])
-    values = score(rows, xp.broadcast_to(ids, shape), *options)
+    values = score(rows, truth, *options)
     return weighted_mean(xp.where(valid, values, xp.nan), weights_of(examples))
 
 
 def _negative_log_likelihood(p: Array, y: Array, eps: Array) -> Array:
-    return -xp.log(xp.clip(at_class(p, y), eps, 1 - eps))
+    if not _are_shares(p, y):
+        return -xp.log(xp.clip(at_class(p, y), eps, 1 - eps))
+    return -(y * xp.log(xp.clip(p, eps, 1 - eps))).sum(-1)
 
 
 def _negative_log_softmax(z: Array, y: Array) -> Array:
@@ -290,11 +339,14 @@ def _negative_log_softmax(z: Array, y: Array) -> Array:
     index_of_top = xp.argmax(z, -1)
     top = at_class(z, index_of_top)
     others = xp.where(_one_hot(z, index_of_top), 0, xp.exp(z - top[..., None])).sum(-1)
-    return xp.log1p(others) + (top - at_class(z, y))
+    if not _are_shares(z, y):
+        return xp.log1p(others) + (top - at_class(z, y))
+    below = xp.where(y > 0, top[..., None] - xp.where(y > 0, z, 0), 0)
+    return xp.log1p(others) * y.sum(-1) + (y * below).sum(-1)
 
 
 def _squared_distance(p: Array, y: Array) -> Array:
-    return ((p - _one_hot(p, y)) ** 2).sum(-1)
+    return ((p - _shares(p, y)) ** 2).sum(-1)
 
 
 def _half_squared_distance(p: Array, y: Array) -> Array:
@@ -302,11 +354,20 @@ def _half_squared_distance(p: Array, y: Array) -> Array:
 
 
 def _cosine(p: Array, y: Array) -> Array:
-    return divide(at_class(p, y), safe_sqrt((p**2).sum(-1)), xp.nan)
+    true = (y * p).sum(-1) if _are_shares(p, y) else at_class(p, y)
+    return divide(true, safe_sqrt((p**2).sum(-1)), xp.nan)
 
 
 def _mean_cumulative_distance(p: Array, y: Array) -> Array:
-    return (xp.cumsum(p - _one_hot(p, y), -1)[..., :-1] ** 2).mean(-1)
+    return (xp.cumsum(p - _shares(p, y), -1)[..., :-1] ** 2).mean(-1)
+
+
+def _are_shares(rows: Array, truth: Array) -> bool:
+    return bool(truth.ndim == rows.ndim)
+
+
+def _shares(rows: Array, truth: Array) -> Array:
+    return truth if _are_shares(rows, truth) else _one_hot(rows, truth)
 
 
 def _one_hot(rows: Array, ids: Array) -> Array:
@@ -330,7 +391,12 @@ def _explained(examples: Examples, eps: float | None) -> Array:
 @compiled
 def _d2_brier_score(examples: Examples) -> Array:
     f, rest = _class_frequencies(examples)
-    return 1 - divide(_mean_of(_squared_distance, examples), (f * rest).sum(-1), xp.nan)
+    constant = (f * rest).sum(-1)
+    if examples.shares is not None:
+        constant = _mean_of(_squared_distance, examples._replace(values=f[..., None, :]))
+        rounding = f.shape[-1] * (8 * xp.finfo(f.dtype).eps) ** 2  # where all truths are the same
+        constant = xp.where(constant > rounding, constant, 0)
+    return 1 - divide(_mean_of(_squared_distance, examples), constant, xp.nan)
 
 
 def _class_frequencies(examples: Examples) -> tuple[Array, Array]:
@@ -338,7 +404,12 @@ def _class_frequencies(examples: Examples) -> tuple[Array, Array]:
 
     Where one class has nearly all examples, 1 - f is the sum of the others, which keeps its digits.
     """
-    k = examples.values.shape[-1]
+    k, shares = examples.values.shape[-1], examples.shares
+    if shares is not None:
+        weights = weights_of(examples)[..., None]
+        total = weights.sum(-2)
+        sums = xp.where(weights != 0, weights * shares, 0).sum(-2)
+        return divide(sums, total, xp.nan), divide(total - sums, total, xp.nan)
     sums = count([("y_true", examples.ids, k)], weights_of(examples), None, refuse_columns=False)
     is_top = xp.argmax(sums, -1)[..., None] == xp.arange(k)
     total = sums.sum(-1, keepdims=True)
