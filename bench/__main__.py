@@ -1,4 +1,4 @@
-"""What the guide says of times, one script after the other: `python -m bench`; or the scripts named,
+"""What the guide says of times, one script after the other: `python -m bench`; or those named,
 `python -m bench ranking bootstrap`. Simulations, which are the same on every machine and take long,
 are run by name: `python -m bench coverage joint_coverage judged`.
 """

@@ -412,7 +412,7 @@ def run(
         before = known.get(key_of(design), {})
         results[key_of(design)] = {
             metric: before.get(metric, {})
-            | {name: [_rounded(x) for x in figures] for name, figures in by_name.items()}
+            | {name: [rounded(x) for x in figures] for name, figures in by_name.items()}
             for metric, by_name in found.items()
         }
         if i % 20 == 19:
@@ -421,7 +421,7 @@ def run(
     return {key: results[key] for d in designs() if (key := key_of(d)) in results}
 
 
-def _rounded(x: float) -> float | None:
+def rounded(x: float) -> float | None:
     return None if np.isnan(x) else round(float(x), 4)
 
 

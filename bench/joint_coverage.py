@@ -31,7 +31,7 @@ DATA_SETS = 1000
 STREAMS = 500  # up to LAST examples
 FIRST, LAST, BATCH = 20, 20_000, 100
 
-Found = dict[str, dict[str, Figures]]  # by design and method
+Measured = Iterator[tuple[str, dict[str, Figures]]]  # of designs, by method
 
 
 def figures_of(low: Any, high: Any, truth: Any) -> Figures:
@@ -55,9 +55,10 @@ def figures_of(low: Any, high: Any, truth: Any) -> Figures:
 # Disparities: the largest value of a metric among groups less the smallest.
 
 DISPARITIES = {"accuracy": jm.accuracy, "recall": jm.binary(jm.recall)}
+OF_GROUPS: dict[str, jm.IntervalMethod] = {"likelihood": jm.Likelihood(), "delta": jm.Delta()}
 
 
-def groups(size: int, gaps: Sequence[float]) -> Iterator[tuple[str, dict[str, Figures]]]:
+def groups(size: int, gaps: Sequence[float]) -> Measured:
     """Measure with groups of equal size, of which the last is recognised less often."""
     for number, n, gap in product((2, 5), (100, 1000), gaps):
         recall = np.full(number, 0.85)
@@ -73,10 +74,7 @@ def groups(size: int, gaps: Sequence[float]) -> Iterator[tuple[str, dict[str, Fi
                 f"{number} groups of {n}, {name} differs by {gap:g}",
                 {
                     label: _of(method(disparity, counts, level=LEVEL, table_ndim=3), gap)
-                    for label, method in {
-                        "likelihood": jm.Likelihood(),
-                        "delta": jm.Delta(),
-                    }.items()
+                    for label, method in OF_GROUPS.items()
                 },
             )
 
@@ -96,7 +94,7 @@ TOGETHER: dict[str, jm.IntervalMethod] = {
 }
 
 
-def classes(size: int) -> Iterator[tuple[str, dict[str, Figures]]]:
+def classes(size: int) -> Measured:
     for n, k, shares in product((100, 500), (3, 10), ("balanced", "Zipf")):
         design = coverage.Design(n, k, shares, 0.8)
         counts = jnp.asarray(coverage.draw(design, size))
@@ -122,7 +120,7 @@ ANYTIME: dict[str, tuple[jm.IntervalMethod, int]] = {
 }
 
 
-def times(size: int) -> Iterator[tuple[str, dict[str, Figures]]]:
+def times(size: int) -> Measured:
     looks = np.unique(np.geomspace(FIRST, LAST, 40).astype(int))
     for k, shares, recall in product((2, 3), ("balanced", "Zipf"), (0.8, 0.95)):
         design = coverage.Design(LAST, k, shares, recall)
@@ -140,7 +138,7 @@ def times(size: int) -> Iterator[tuple[str, dict[str, Figures]]]:
             yield f"{k} {shares} {recall}, {name}", found
 
 
-def sequences(size: int) -> Iterator[tuple[str, dict[str, Figures]]]:
+def sequences(size: int) -> Measured:
     for accuracy in (0.5, 0.8, 0.95, 0.99):
         key = jax.random.key(int(100 * accuracy))
         right = jax.random.bernoulli(key, accuracy, (size, LAST // BATCH, BATCH))
@@ -185,7 +183,7 @@ CURVES: dict[str, tuple[Callable[[np.random.Generator, Any], Any], Callable[[Any
 CURVE_SETS = {100: 0.2, 1000: 0.2, 10_000: 0.05, 100_000: 0.01}  # share of the data sets
 
 
-def curves(size: int) -> Iterator[tuple[str, dict[str, Figures]]]:
+def curves(size: int) -> Measured:
     for n, (name, (draw, frequency)) in product(CURVE_SETS, CURVES.items()):
         rng = np.random.default_rng([n, *map(ord, name)])
         prob = np.sort(draw(rng, (max(int(CURVE_SETS[n] * size), 1), n)), -1)
@@ -194,7 +192,7 @@ def curves(size: int) -> Iterator[tuple[str, dict[str, Figures]]]:
         yield f"{n} {name}", {f"n = {n}": figures_of(curve.low, curve.high, true)}
 
 
-PARTS: dict[str, tuple[Callable[[int], Iterator[tuple[str, dict[str, Figures]]]], int]] = {
+PARTS: dict[str, tuple[Callable[[int], Measured], int]] = {
     "disparity of groups": (partial(groups, gaps=(0.1, 0.3)), DATA_SETS),
     "disparity of equal groups": (partial(groups, gaps=(0.0,)), DATA_SETS),
     "all classes": (classes, DATA_SETS // 2),
@@ -244,12 +242,13 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS))
     options = parser.parse_args(arguments)
     quick, path = options.quick, harness.ROOT / "bench" / "results" / "joint_coverage.json"
-    results = json.loads(path.read_text("utf-8"))["results"] if path.exists() else {}
+    is_known = path.exists() and not quick
+    results = json.loads(path.read_text("utf-8"))["results"] if is_known else {}
     with jax.enable_x64(True):
         for part in options.parts:
             measure, size = PARTS[part]
             results[part] = {
-                design: {name: [coverage._rounded(x) for x in of] for name, of in found.items()}
+                design: {name: [coverage.rounded(x) for x in of] for name, of in found.items()}
                 for design, found in measure(size // 10 if quick else size)
             }
             print(part, file=sys.stderr)

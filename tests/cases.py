@@ -5,6 +5,7 @@ name, with the reason. A key is the public name, followed by a space and a varia
 several.
 """
 
+import inspect
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -147,13 +148,13 @@ def _overall(name: str, call: Callable[..., Any], **promises: Any) -> tuple[str,
     return name, Metric(call=call, oracle=oracles.OVERALL[name], **promises)
 
 
-def _public(name: str) -> Callable[..., Any]:
-    """A function of jaxmetrics that an oracle is named after."""
+def _rate(name: str) -> tuple[str, Metric]:
+    """The function of jaxmetrics that an oracle is named after."""
     assert hasattr(jm, name), f"oracles.py has {name!r}: write it, in __all__ of its file too"
-    return getattr(jm, name)
-
-
-def _rate(name: str, call: Callable[..., Any]) -> tuple[str, Metric]:
+    call = _WITH_PARAMETERS.get(name, getattr(jm, name))
+    _, *others = inspect.signature(call).parameters.values()
+    unbound = [x.name for x in others if x.default is x.empty]
+    assert not unbound, f"{name!r} needs {unbound}: bind them in _WITH_PARAMETERS of cases.py"
     return name, Metric(call=call, oracle=oracles.RATES[name], per_class=True)
 
 
@@ -167,6 +168,7 @@ def _costs(counts: Any) -> np.ndarray:
     return oracles.example_costs(np.shape(counts)[-1])
 
 
+# Rates with more parameters than counts, which have the values of their oracles.
 _WITH_PARAMETERS = {
     "f_beta": partial(jm.f_beta, beta=2.0),
     "tversky": partial(jm.tversky, alpha=0.3, beta=0.8),
@@ -237,7 +239,7 @@ METRICS: dict[str, Metric] = dict(
         _overall("micro specificity", jm.micro(jm.specificity)),
         _overall("weighted_micro", jm.weighted_micro(jm.precision)),
         _overall("weighted_micro recall", jm.weighted_micro(jm.recall)),
-        *(_rate(name, _WITH_PARAMETERS.get(name) or _public(name)) for name in oracles.RATES),
+        *map(_rate, oracles.RATES),
         (
             "binary",
             Metric(

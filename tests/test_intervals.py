@@ -1,6 +1,8 @@
 """Intervals against published figures, scipy, large simulations, and their own coverage."""
 
 import contextlib
+import inspect
+import re
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -13,7 +15,10 @@ from scipy import stats
 import jaxmetrics as jm
 from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.acceleration import acceleration_of
+from jaxmetrics.intervals.methods import Bootstrap
+from jaxmetrics.intervals.quantiles import METHODS
 
+BOOTSTRAPS: tuple[Any, ...] = (*METHODS, "studentized")
 KEY = 0  # on the host, for what is computed there
 COUNTS = np.array([[40, 5, 2], [6, 30, 4], [1, 3, 9]])
 macro_f1 = jm.macro(jm.f1)
@@ -458,9 +463,21 @@ def test_posterior_of_accuracy_is_beta_and_prevalence_is_heard() -> None:
     np.testing.assert_allclose(draws.sum(-1), np.broadcast_to(rare, (50, 3)), rtol=1e-5)
 
 
+def test_methods_of_the_bootstrap_are_named_wherever_they_are_taken() -> None:
+    named = {
+        jm.bootstrap: BOOTSTRAPS,
+        jm.bootstrap_histogram: BOOTSTRAPS,
+        jm.bootstrap_examples: METHODS,
+    }
+    for function, names in named.items():
+        declared = str(inspect.signature(function).parameters["method"].annotation)
+        assert set(re.findall(r'"(\w+)"', declared)) == set(names), function
+    assert {value.name for value in Bootstrap.__subclasses__()} == set(BOOTSTRAPS)
+
+
 def test_a_classifier_without_a_mistake() -> None:
     perfect = np.diag([5, 6, 7])
-    for method in ("bca", "percentile", "basic", "studentized"):
+    for method in BOOTSTRAPS:
         estimate = jm.bootstrap(KEY, macro_f1, perfect, method=method)
         np.testing.assert_allclose(estimate[:4], [1, 1, 1, 0], atol=1e-15)
     estimate = jm.posterior(KEY, macro_f1, perfect)
@@ -612,7 +629,7 @@ def a_lambda(weight: float) -> Any:
 def test_the_host_compiles_nothing(programs: list[str]) -> None:
     scores = np.linspace(0, 1, 30)
     with np.errstate(all="raise"):
-        for method in ("bca", "percentile", "basic", "studentized"):
+        for method in BOOTSTRAPS:
             jm.bootstrap(KEY, a_lambda(1), COUNTS, method=method, num_samples=20)
         jm.bootstrap_histogram(KEY, jm.roc_auc_bounds, [[50, 40, 10], [5, 20, 75]], num_samples=20)
         jm.posterior(
@@ -673,7 +690,7 @@ def test_the_edges_raise_nothing(kind: str) -> None:
     """Nor do their warnings, whatever NumPy is told to do about them."""
     counts = EDGES[kind]
     with np.errstate(all="raise"):
-        for method in ("bca", "percentile", "basic", "studentized"):
+        for method in BOOTSTRAPS:
             estimate = jm.bootstrap(KEY, macro_f1, counts, num_samples=20, method=method)
             assert np.isnan(estimate[1:4]).all() == (
                 counts.sum() == 0 or (method == "studentized" and np.isnan(estimate.low).any())
@@ -704,9 +721,7 @@ def test_counts_of_the_host_are_looked_at(function: str, bad: float) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "method", ["bca", "percentile", "basic", "studentized", "posterior", "fixed"]
-)
+@pytest.mark.parametrize("method", [*BOOTSTRAPS, "posterior", "fixed"])
 def test_the_device_agrees_with_the_host(method: Any) -> None:
     """Values, and ends and errors within five Monte Carlo errors of 4000 replicates on either
     side.
@@ -1045,7 +1060,7 @@ def test_coverage_of_balanced_accuracy() -> None:
         ),
         (
             lambda: jm.bootstrap_examples(KEY, np.mean, np.ones(3), method="studentized"),  # type: ignore[arg-type]
-            "'percentile' or 'basic'",
+            "method must be 'bca', 'percentile'",
         ),
     ],
 )

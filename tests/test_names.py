@@ -1,7 +1,9 @@
 """What `jaxmetrics.` offers to whoever types on."""
 
 import dataclasses
+import importlib
 import inspect
+import pkgutil
 import re
 import sys
 import types
@@ -11,6 +13,8 @@ import pytest
 
 import jaxmetrics as jm
 from jaxmetrics._names_elsewhere import NAMES_HERE
+from jaxmetrics.intervals import methods
+from jaxmetrics.reports import _pages
 
 pytestmark = pytest.mark.quick
 
@@ -23,6 +27,22 @@ def test_completion_shows_public_names_only() -> None:
     modules = [name for name in shown if isinstance(getattr(jm, name), types.ModuleType)]
     assert modules == ["plots"]
     assert not any(name.startswith("_") for name in shown if name != "__version__")
+
+
+def test_folders_offer_what_their_files_do() -> None:
+    offered = {*dir(jm), *vars(jm.plots)}
+    for module in pkgutil.walk_packages(jm.__path__, "jaxmetrics."):
+        if not module.name.startswith("jaxmetrics.cli"):
+            names = vars(importlib.import_module(module.name)).get("__all__", ())
+            assert offered.issuperset(names), f"__init__.py beside {module.name} must import it"
+
+
+METHODS = [name for name, x in inspect.getmembers(methods, inspect.isclass) if hasattr(x, "name")]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_methods_as_values_are_public_and_explained(name: str) -> None:
+    assert getattr(jm, name).name in _pages._METHODS, "a page of a report says what it is"
 
 
 @pytest.mark.parametrize("name", NAMES_HERE)

@@ -4,7 +4,7 @@ changes.
 
 import pickle
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from fractions import Fraction
 from functools import partial, reduce
 from pathlib import Path
@@ -21,7 +21,9 @@ from jax.sharding import PartitionSpec as P
 from scipy import optimize, special
 
 import jaxmetrics as jm
+from jaxmetrics.streaming import standard_statistics
 from jaxmetrics.streaming.batches import _words
+from jaxmetrics.streaming.files import _KINDS
 from jaxmetrics.streaming.standard_statistics import ConfusionMatrix, Moments, _poisson_of_units
 from jaxmetrics.streaming.states import merge_checked
 from jaxmetrics.streaming.totals import (
@@ -110,6 +112,12 @@ def full(count: Any, value: int) -> jax.Array:
 def cells(state: jm.EvaluatorState) -> Any:
     """The exact counts of a state."""
     return as_numpy(totals_of(state, COUNTS).counts)  # type: ignore[arg-type]
+
+
+def test_every_statistic_is_evaluated_here_and_known_in_files() -> None:
+    statistics = {x for x in vars(standard_statistics).values() if is_dataclass(x)}
+    assert {type(x) for x in EVALUATOR.init().statistics} == statistics, "see everything()"
+    assert set(_KINDS.values()) == statistics
 
 
 def test_one_update_is_what_the_functions_say() -> None:

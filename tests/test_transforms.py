@@ -73,7 +73,9 @@ def test_every_public_name_has_a_row() -> None:
     rows = {name.split()[0] for name in ROWS} | set(TYPES) | set(TOGETHER)
     missing, unknown = sorted(public - rows), sorted(rows - public)
     assert not missing, (
-        f"tests/cases.py needs a row in ROWS (or TYPES), which says what is promised, for {missing}"
+        f"tests/cases.py has no row for {missing}: a rate gets one from its oracle in RATES of"
+        " tests/oracles.py; another function needs one in the table of its kind, such as METRICS,"
+        " which says what it promises; a type one in TYPES"
     )
     assert not unknown, f"tests/cases.py has rows for what is not public: {unknown}"
 
@@ -364,7 +366,13 @@ def test_jit_vmap_and_grad_give_what_the_host_gives(name: str, x64: bool) -> Non
     compare(row, results["value"], expected, x64)
     for gradient in results.get("gradient", ()):
         assert gradient.dtype == (np.float64 if x64 else np.float32)
-        assert np.isfinite(gradient).all(), gradient
+        bad = [
+            kind for kind, x in zip(row.cases, gradient, strict=True) if not np.isfinite(x).all()
+        ]
+        assert not bad, (
+            f"the gradient is not finite in the cases {bad}: divide, safe_sqrt and safe_log of"
+            " _arithmetic.py have finite ones; or the row promises none: smooth=(), with why"
+        )
     if row.smooth and x64:
         assert_finite_differences(row, program, arrays)
 

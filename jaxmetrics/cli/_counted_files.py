@@ -76,10 +76,11 @@ class Counted:
     def groups(self) -> list[str]:
         """List the groups in order."""
         names = {name for cells in self.cells for name in cells["group"].unique()}
-        if len(names) * len(self.classes().names) ** 2 > _MOST_CELLS:
+        k = len(self.classes().names)
+        if len(names) * k**2 > _MOST_CELLS:
             raise InputError(
-                f"{len(names)} groups are too many for tables of {len(self.classes().names)}"
-                f" classes: all have more than {_MOST_CELLS:,} cells"
+                f"{len(names)} groups are too many for tables of {k} classes: all have more than"
+                f" {_MOST_CELLS:,} cells"
             )
         return all_classes(names).names
 

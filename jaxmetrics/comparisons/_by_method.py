@@ -82,7 +82,10 @@ def compare_cells(
     way: IntervalMethod, question: Question, cells: Array, labels: Array | None = None
 ) -> Any:
     """Compare by cells; each kind of method in its own way."""
-    raise TypeError(f"method must be one of jaxmetrics.intervals, got {way!r}.")
+    raise TypeError(
+        f"differences have no interval by {way!r}: take Likelihood(), Delta(), BCa(key) or"
+        " Posterior(key)."
+    )
 
 
 @compare_cells.register

@@ -295,9 +295,13 @@ def _bootstrap_examples(
         rest = np.arange(units - group)
         return of_units(groups.order[rest + xp.where(rest >= first[..., None], group, 0)])
 
+    def of_places(drawn: Array) -> Any:
+        """Compute the statistic of units at these places, of strata each at one of its own."""
+        return of_units(drawn if strata is None else strata.units[strata.first + drawn])
+
     arange = np.arange if isinstance(key, HostKey) else jax.numpy.arange
     values = jax.tree.map(xp.asarray, of_units(arange(units)))
-    given = of_units, units, strata, size, numbers
+    given = of_places, units, units if strata is None else strata.size, size, numbers
     if isinstance(key, HostKey):
         samples = _resampled_on_host(key, *given)
     else:
@@ -327,21 +331,21 @@ def _residuals(influence: Array, composition: Array) -> Array:
 
 def _resampled_on_host(
     key: HostKey,
-    of_units: Callable[[Array], Any],
+    of_places: Callable[[Array], Any],
     units: int,
-    strata: _Strata | None,
+    among: int | Array,
     size: int,
     numbers: int,
 ) -> Any:
-    """Compute the statistic of units drawn with replacement, `size` times."""
+    """Compute the statistic of units drawn with replacement, `size` times.
+
+    Their places are drawn below `among`.
+    """
     rng = key.generator()
-    among = units if strata is None else strata.size
     at_once = max(1, replicates.LANES // units)
     sizes = [min(at_once, size - begin) for begin in range(0, size, at_once)]
     blocks = [
-        map_in_blocks(
-            of_units, _units_at(rng.integers(among, size=(number, units)), strata), numbers
-        )
+        map_in_blocks(of_places, rng.integers(among, size=(number, units)), numbers)
         for number in sizes
     ]
     return jax.tree.map(lambda *x: np.concatenate(x), *blocks)
@@ -349,25 +353,18 @@ def _resampled_on_host(
 
 def _resampled_on_device(
     key: Array,
-    of_units: Callable[[Array], Any],
+    of_places: Callable[[Array], Any],
     units: int,
-    strata: _Strata | None,
+    among: int | Array,
     size: int,
     numbers: int,
 ) -> Any:
     """Compute the same as `_resampled_on_host`, by JAX."""
-    among = units if strata is None else strata.size
 
     def of_key(key: Array) -> Any:
-        drawn = samplers.indices(samplers.random_words(key, units), among)
-        return of_units(_units_at(drawn, strata))
+        return of_places(samplers.indices(samplers.random_words(key, units), among))
 
     return map_in_blocks(of_key, jax.random.split(key, size), numbers)
-
-
-def _units_at(drawn: Array, strata: _Strata | None) -> Array:
-    """Return the units that were drawn, or of strata those at these places of theirs."""
-    return drawn if strata is None else strata.units[strata.first + drawn]
 
 
 def _how_often(drawn: Array, units: int, dtype: np.dtype) -> Array:
