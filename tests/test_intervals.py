@@ -464,7 +464,7 @@ def test_posterior_of_accuracy_is_beta_and_prevalence_is_heard() -> None:
 
 
 def test_methods_of_the_bootstrap_are_named_wherever_they_are_taken() -> None:
-    named = {
+    named: dict[Callable[..., Any], Any] = {
         jm.bootstrap: BOOTSTRAPS,
         jm.bootstrap_histogram: BOOTSTRAPS,
         jm.bootstrap_examples: METHODS,
