@@ -471,7 +471,7 @@ def test_methods_of_the_bootstrap_are_named_wherever_they_are_taken() -> None:
     }
     for function, names in named.items():
         declared = str(inspect.signature(function).parameters["method"].annotation)
-        assert set(re.findall(r'"(\w+)"', declared)) == set(names), function
+        assert set(re.findall(r"'(\w+)'", declared)) == set(names), function
     assert {value.name for value in Bootstrap.__subclasses__()} == set(BOOTSTRAPS)
 
 
