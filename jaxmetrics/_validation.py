@@ -41,6 +41,8 @@ def as_array(x: ArrayLike, name: str) -> Array:
     if isinstance(x, list | tuple):
         if on_device(x):
             return jax.numpy.asarray(x)
+        if hasattr(x, "counts"):  # those of a data frame, with the names of its classes
+            raise TypeError(f"{name} must be an array, got {type(x).__name__}: take its .counts.")
         if len(x) and hasattr(x[0], "__array__") and not isinstance(x[0], np.generic):
             x = [as_array(row, name) for row in x]
     refuse_masked(x, name)
@@ -203,10 +205,13 @@ def as_class_ids(labels: ArrayLike, name: str, size: int, where: Array | None = 
 
 def check_integer(ids: Array, name: str) -> None:
     if not is_integer(ids):
-        if not jax.numpy.issubdtype(ids.dtype, np.floating):
+        if name == "groups":
+            hint = " numpy.unique(groups, return_inverse=True)[1] makes ids of any groups."
+        elif not jax.numpy.issubdtype(ids.dtype, np.floating):
             hint = (
                 " confusion_matrix(..., labels=[...]) takes classes of any kind, and"
-                " jaxmetrics.report strings."
+                f" jaxmetrics.report strings. Elsewhere [labels.index(x) for x in {name}] makes ids"
+                f" of several classes, and {name} == label truth of one."
             )
         elif name == "labels":
             hint = " Logits come first: (logits, labels); distributions go to soft_cross_entropy."

@@ -220,7 +220,7 @@ PREDICTIONS = "y_true,y_pred,w,p_0,p_1\n0,0,1,0.9,0.1\n1,1,1,0.2,0.8\n1,0,1,0.6,
             "columns are not separated by ',', the first line is 'y_true;y_pred': --separator ';'"
             " reads it",
         ),
-        ("x.csv", "truth,y_pred\n0,1\n", [], "no column 'y_true'; the file has 'truth', 'y_pred'"),
+        ("x.csv", "truth,y_pred\n0,1\n", [], "'truth', 'y_pred'; --true names another"),
         ("x.csv", "y_true,y_pred,y_pred\n0,1,1\n", [], "the file has two columns 'y_pred'"),
         (
             "x.csv",

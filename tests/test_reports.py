@@ -733,6 +733,15 @@ def test_markdown_is_made_of_tables() -> None:
     assert parts[3].startswith("Right only in A: 0, only in B: 3; McNemar's test (mid-p): p = ")
 
 
+@pytest.mark.quick
+def test_classifiers_without_names_are_not_named_after_themselves() -> None:
+    comparison = jm.comparison_report(TRUE, PRED, TRUE)
+    text, markdown = comparison.to_text(), comparison.to_markdown()
+    assert text.startswith("8 examples, 3 classes\n\n   ")
+    assert markdown.split("\n\n")[1].startswith("|  | A | B |")
+    assert "<p>8 examples, 3 classes</p>" in comparison._repr_html_()
+
+
 def test_a_report_says_what_is_registered_for_a_statistic() -> None:
     @dataclass(frozen=True)
     class Total:

@@ -15,6 +15,7 @@ BATCH_BYTES = 2**22
 BATCH_ROWS = 2**16
 PIECE_ROWS = 2**22  # which the engine counts at once, and of which there may be as many cells
 MAX_CLASSES = 4096  # of a report
+_OPTIONS = {"y_true": "--true", "y_pred": "--pred"}  # which name other columns than these
 
 ROW = "number of the row"  # counted from 1, with the blank lines of the file
 
@@ -61,7 +62,9 @@ class Source(Protocol):
 def column_of(source: Source, name: str) -> Field:
     """Find a plain column."""
     if name not in source.names:
-        raise InputError(f"no column {name!r}; the file has {listed(source.names)}")
+        option = _OPTIONS.get(name)
+        hint = f"; {option} names another" if option else ""
+        raise InputError(f"no column {name!r}; the file has {listed(source.names)}{hint}")
     if f"{name}_duplicated_0" in source.names:  # what polars makes of a second one
         raise InputError(f"the file has two columns {name!r}")
     return Field(name)

@@ -7,14 +7,13 @@ import re
 from collections.abc import Iterable, Sequence
 
 from jaxmetrics._wording import Table, capital, fraction, labels_of, percent, title_of
-from jaxmetrics.reports._text import comparison_heading, mcnemar_sentence, report_heading
+from jaxmetrics.reports._text import comparison_heading, mcnemar_sentence, named, report_heading
 from jaxmetrics.reports.contents import ComparisonContents, ReportContents
 from jaxmetrics.reports.values import ReportedValue
 
 __all__: list[str] = []
 
 _LONGEST_NAME = 80
-_LONGEST_LINE = 200
 _MARKUP = re.compile(r"([\\`*_\[\]<>|~#&$@!:])")
 
 
@@ -39,7 +38,6 @@ def report_markdown(report: ReportContents) -> str:
 
 def comparison_markdown(report: ComparisonContents) -> str:
     """Write a table of two classifiers, each value of both, and McNemar's test."""
-    a, b = _escaped(report.names, _LONGEST_LINE)
     has_rope = report.rope > 0
     titles = ["", "A", "B", "A - B", "method", "P(A > B)"]
     titles += [f"P(within {report.rope:g})"] * has_rope
@@ -51,8 +49,9 @@ def comparison_markdown(report: ComparisonContents) -> str:
         written = ["-" if math.isnan(share) else f"{share:.3f}" for share in shares]
         rows.append([title_of(name), *values, method, *written])
     heading = f"{comparison_heading(report)}. In parentheses: {percent(report.level)} intervals."
+    names = "\n".join(f"- {x}: {escaped(name)}" for x, name in named(report))
     parts = [
-        f"{heading}\n\n- A: {a}\n- B: {b}",
+        *filter(None, [heading, names]),
         Table(titles, rows).markdown(),
         mcnemar_sentence(report),
     ]
@@ -75,9 +74,9 @@ def escaped(text: str) -> str:
     return _MARKUP.sub(r"\\\1", text)
 
 
-def _escaped(names: Sequence[str], most: int = _LONGEST_NAME) -> list[str]:
+def _escaped(names: Sequence[str]) -> list[str]:
     """Make names printable, and escape what would be markup in them."""
-    return [escaped(name) for name in labels_of(names, most)]
+    return [escaped(name) for name in labels_of(names, _LONGEST_NAME)]
 
 
 def _titles(names: Iterable[str]) -> list[str]:

@@ -54,9 +54,16 @@ def report_text(report: ReportContents) -> str:
 
 def comparison_text(report: ComparisonContents) -> str:
     """Write a table of two classifiers, one line per value, and McNemar's test."""
-    a, b = labels_of(report.names, _LONGEST_LINE)
-    heading = f"{comparison_heading(report)}\nA  {a}\nB  {b}"
+    names = [f"{x}  {name}" for x, name in named(report)]
+    heading = "\n".join([comparison_heading(report), *names])
     return _joined(heading, [_comparison_table(report)], _comparison_notes(report))
+
+
+def named(report: ComparisonContents) -> list[tuple[str, str]]:
+    """Return A and B with their names, or nothing where these are their only names."""
+    if report.names == ("A", "B"):
+        return []
+    return list(zip("AB", labels_of(report.names, _LONGEST_LINE), strict=True))
 
 
 def report_summary(report: ReportContents) -> str:
@@ -72,11 +79,7 @@ def report_fragment(report: ReportContents) -> str:
 
 def comparison_fragment(report: ComparisonContents) -> str:
     """Write the text of a comparison as HTML."""
-    names = labels_of(report.names, _LONGEST_LINE)
-    heading = [
-        comparison_heading(report),
-        *(f"{x}: {name}" for x, name in zip("AB", names, strict=True)),
-    ]
+    heading = [comparison_heading(report), *(f"{x}: {name}" for x, name in named(report))]
     return _fragment(heading, [_comparison_table(report)], _comparison_notes(report))
 
 

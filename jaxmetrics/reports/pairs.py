@@ -79,9 +79,6 @@ class ComparisonReport(ComparisonContents):
         >>> print(report.to_markdown())  # doctest: +ELLIPSIS
         4 examples, 2 classes. In parentheses: 95 % intervals.
         <BLANKLINE>
-        - A: A
-        - B: B
-        <BLANKLINE>
         |  | A | B | A - B | method | P(A > B) |
         | --- | ---: | ---: | ---: | ---: | ---: |
         | accuracy | 0.750 (0.301 to 0.954) | 0.500 (0.150 to 0.850) | 0.250 ...
@@ -156,8 +153,6 @@ def comparison_report(
     >>> y_pred_a, y_pred_b = ["cat", "dog"] * 25 + ["cat"] * 10, ["cat"] * 30 + ["dog"] * 30
     >>> print(comparison_report(y_true, y_pred_a, y_pred_b).to_text())  # doctest: +ELLIPSIS
     60 examples, 2 classes
-    A  A
-    B  B
     <BLANKLINE>
                        A                B                A - B ...
     accuracy           0.917 ...
