@@ -49,7 +49,7 @@ from jaxmetrics import plots as plots
 # predictions -> Report
 from jaxmetrics.reports import *
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def __dir__() -> list[str]:
