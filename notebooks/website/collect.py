@@ -230,6 +230,16 @@ def on_page_content(text: str, page: Page, config: MkDocsConfig, files: Files) -
         url = get_relative_url(files.get_file_from_path(path).url, page.url)
         return f'<a href="{url}{anchor}">{match[0]}</a>'
 
+    def resolved(match: re.Match[str]) -> str:
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(source), match[1]))
+        file = files.get_file_from_path(path)
+        if file is None:
+            _log.warning("%s links to %s, which is not here.", source, match[1])
+            return match[0]
+        return f'href="{get_relative_url(file.url, page.url)}'
+
+    if source.endswith(".ipynb"):  # MkDocs resolves the links of Markdown only
+        text = re.sub(r'href="(?!#|[a-z]+:)([^"#]+)', resolved, text)
     # Names of arguments, which `as_markdown` makes bold, stay as they are.
     kept = r"<(a|pre|h[1-6]|script|style|svg)\b.*?</\1>|<strong><code>[^<]*</code></strong>"
     # Search takes for a page what follows a title that is in no box, and needs no code of ours.
