@@ -18,6 +18,7 @@ import pytest
 from scipy import integrate, special, stats
 
 import jaxmetrics as jm
+from jaxmetrics.betas import _splines, distributions
 from tests import oracles
 
 CASES = json.loads(
@@ -89,7 +90,30 @@ def test_two_classes_at_every_scale() -> None:
     )
     error = abs(average.cdf(x) - exact)
     print(f"worst cdf {error.max():.1e} at {pairs[error.max(0).argmax()].tolist()}")
-    assert error.max() < 1e-6
+    assert error.max() < 1e-8
+
+
+def test_two_classes_take_few_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A class of 5 beside one of 495, few errors in either: each density once per knot and node,
+    and once more for phi.
+    """
+    evaluated = 0
+    log_density = distributions.log_density
+
+    def counted(*args: Any) -> Any:
+        nonlocal evaluated
+        value = log_density(*args)
+        evaluated += value.size
+        return value
+
+    def unwanted(*args: Any) -> Any:
+        raise AssertionError("a spline was read")
+
+    monkeypatch.setattr(distributions, "log_density", counted)
+    monkeypatch.setattr(_splines, "cdf_and_pdf", unwanted)
+    jm.BetaAverage([[491, 6], [6, 1]])
+    knots, nodes = 3 * 321, 72
+    assert knots * nodes < evaluated < 2.1 * knots * nodes
 
 
 @pytest.mark.parametrize("k", [4, 6, 13])

@@ -58,6 +58,31 @@ def _differentiate(values: Array) -> Array:
     return xp.concatenate([first, middle, last], -1)
 
 
+def integrate(values: Array) -> Array:
+    """Integrate over the numbers of the knots, from the first to each, on the last axis.
+
+    Between two knots by the polynomial through the eight nearest values.
+    """
+    matrix, size = _integration_matrix().astype(values.dtype), values.shape[-1]
+    first = matmul(values[..., :8], matrix[:3].T)
+    middle = sum(matrix[3, i] * values[..., i : i + size - 7] for i in range(8))
+    last = matmul(values[..., -8:], matrix[4:].T)
+    steps = xp.concatenate([0 * values[..., :1], first, middle, last], -1)
+    return xp.cumsum(steps, -1)
+
+
+@lru_cache
+def _integration_matrix() -> np.ndarray:
+    """Return rows that integrate from each of eight points to the next the polynomial through all.
+
+    The weights w from point i on solve `sum_j w_j (j - i)^p = 1 / (p + 1)`.
+    """
+    places, whole = np.arange(8.0), 1 / np.arange(1.0, 9.0)
+    return np.stack(
+        [np.linalg.solve(np.vander(places - i, increasing=True).T, whole) for i in range(7)]
+    )
+
+
 @lru_cache
 def _differentiation_matrix() -> np.ndarray:
     """Return rows that differentiate at each of seven points the polynomial through all of them.
