@@ -20,7 +20,7 @@ finer steps:
 - of the first method 1e-12 (3e-6; 7e-6 for 1000 classes) plus a tenth of the |phi| at the highest
   frequencies;
 - of the second usually 1e-9 (1e-6), and at most 1e-6 (2e-5), where poles of Jeffreys' prior meet at
-  several scales; of two classes on the host at most 1e-8. With thirteen or more such classes, each
+  several scales; of two classes on the host within 2e-8. With thirteen or more such classes, each
   half as wide as the one before, and poles at both ends, 1e-3 has been seen.
 
 Brodersen, Ong, Stephan and Buhmann (2010), The balanced accuracy and its posterior distribution,
