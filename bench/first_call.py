@@ -11,22 +11,20 @@ import re
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from typing import Any
 
 from bench.calls import CALLS, HOST, MODULES, OURS, REPLICATES
 from bench.harness import ROOT, insert, publish, table, three_digits
 
-MOST, LEAST = 5, 3  # processes of a call and side
-PATIENCE = 30.0  # seconds that they may take together before LEAST are enough
+PROCESSES = 3  # of a call and side
 NOTE = (
     "1000 examples of 10 classes, in NumPy or on the device. Metrics are of the labels, counted in"
     " the call; posteriors, bootstrap (BCa) and delta_method of one matrix;"
     f" {REPLICATES} draws, 10,000 permutations. SciPy resamples examples and asks scikit-learn for"
     " F1; scikit-learn's report has no intervals, and prob_conf_mat compares without pairs."
-    f" First call, median (fastest-slowest) of {MOST} processes, {LEAST} where they take long; then"
-    " the second call. Libraries are imported and data made before the clock starts."
+    f" First call, median (fastest-slowest) of {PROCESSES} processes; then the second call."
+    " Libraries are imported and data made before the clock starts."
 )
 
 IN_BRIEF = (
@@ -72,15 +70,13 @@ def measure(names: Sequence[str]) -> tuple[dict[str, Sides], dict[str, str]]:
     for module in {MODULES[side] for _, side in jobs}:
         subprocess.run([sys.executable, "-c", f"import {module}"], cwd=ROOT, check=True)
     calls: dict[str, Sides] = {name: {side: [] for side in MODULES} for name in names}
-    spent, failures = dict.fromkeys(jobs, 0.0), dict[str, str]()
-    for turn in range(MOST):
+    failures = dict[str, str]()
+    for _ in range(PROCESSES):
         for name, side in jobs:
             label = f"{name}, {side}"
-            if label in failures or (turn >= LEAST and spent[name, side] > PATIENCE):
+            if label in failures:
                 continue
-            start = time.perf_counter()
             process = fresh(name, side)
-            spent[name, side] += time.perf_counter() - start
             if isinstance(process, str):
                 failures[label] = process
             else:

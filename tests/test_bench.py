@@ -193,7 +193,7 @@ def test_there_are_thirty_first_calls_with_bars_on_all_that_have_one() -> None:
 
 
 def test_first_calls_are_timed_in_fresh_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(first_call, "MOST", 1)
+    monkeypatch.setattr(first_call, "PROCESSES", 1)
     monkeypatch.setattr(first_call, "OURS", (calls.HOST,))
     monkeypatch.setitem(calls.CALLS, "accuracy", calls.CALLS["accuracy"]._replace(peers={}))
     times, failures = first_call.measure(["accuracy"])
