@@ -258,7 +258,7 @@ def test_ragged_lists_raise() -> None:
         jm.soft_confusion_matrix([0, 1], [[0.5, 0.5], [1.0]])
     counted = jm.TableCounts(np.eye(3, dtype=int), ("a", "b", "c"), (), (), 0)
     with pytest.raises(TypeError, match=r"got TableCounts: take its \.counts"):
-        jm.macro(jm.f1)(counted)  # type: ignore[arg-type]
+        jm.macro(jm.f1)(counted)
 
 
 @pytest.mark.quick
