@@ -5,6 +5,7 @@
 - `averages`: `BetaAverage`, and its methods as functions
 - `sums`: the sum, on a grid and at points
 - `_convolutions`: how the distribution of a sum is computed, and how exact it is
+- `_additions`: how one class is added to a sum, by quadrature
 - `_splines`: how such a distribution is stored and read
 - `_quadrature`: points and weights for both
 """
