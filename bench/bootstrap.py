@@ -146,17 +146,14 @@ def compare(n: int) -> Results:
 
     results = measure(
         {
-            "jaxmetrics, percentile": lambda: jm.bootstrap(
-                KEY, metrics, on_device, num_samples=REPLICATES, method="percentile"
+            "jaxmetrics, percentile": lambda: jm.interval(
+                metrics, on_device, method=jm.Bootstrap(KEY, "percentile", REPLICATES)
             ),
-            "jaxmetrics, BCa": lambda: jm.bootstrap(
-                KEY, metrics, on_device, num_samples=REPLICATES
+            "jaxmetrics, BCa": lambda: jm.interval(
+                metrics, on_device, method=jm.Bootstrap(KEY, num_samples=REPLICATES)
             ),
-            "jaxmetrics, host, BCa": lambda: jm.bootstrap(
-                0,
-                metrics,
-                counts,
-                num_samples=REPLICATES,
+            "jaxmetrics, host, BCa": lambda: jm.interval(
+                metrics, counts, method=jm.Bootstrap(0, num_samples=REPLICATES)
             ),
             "NumPy on the cells": lambda: on_cells(counts),
             "random bits, a word per cell": lambda: jax.random.bits(KEY, (REPLICATES, K * K)),
@@ -178,8 +175,8 @@ def many_matrices(size: int) -> Results:
     counts = counts_of(10**5, size)
     batch = jnp.asarray(counts)
     contenders: dict[str, Contender] = {
-        "jaxmetrics, percentile": lambda: jm.bootstrap(
-            KEY, metrics, batch, num_samples=OF_EACH, method="percentile"
+        "jaxmetrics, percentile": lambda: jm.interval(
+            metrics, batch, method=jm.Bootstrap(KEY, "percentile", OF_EACH)
         ),
         "NumPy on the cells": lambda: [on_cells(c, OF_EACH) for c in counts],
     }

@@ -249,11 +249,11 @@ def leaderboard_by_study(module: Any, d: Data) -> Any:
 
 def comparison(jm: Any, d: Data) -> Any:
     both = d.y_pred, d.y_pred_b
-    return jm.compare_predictions(d.key, macro_f1(jm), d.y_true, *both, num_classes=K)
+    return jm.compare_predictions(macro_f1(jm), d.y_true, *both, num_classes=K)
 
 
 def leaderboard(jm: Any, d: Data) -> Any:
-    return jm.leaderboard(d.key, jm.accuracy, d.y_true, d.y_preds, num_classes=K)
+    return jm.leaderboard(jm.accuracy, d.y_true, d.y_preds, num_classes=K, key=d.key)
 
 
 def report(jm: Any, d: Data) -> str:
@@ -393,15 +393,21 @@ CALLS = {
         same=False,
     ),
     "bootstrap, macro(f1)": Call(
-        lambda jm, d: bounds(jm.bootstrap(d.key, macro_f1(jm), d.counts, num_samples=REPLICATES)),
+        lambda jm, d: bounds(
+            jm.interval(macro_f1(jm), d.counts, method=jm.Bootstrap(d.key, num_samples=REPLICATES))
+        ),
         {SCIPY: bootstrap_by_scipy},
         100e-3,
         same=False,
         modules=("sklearn.metrics",),
     ),
-    "delta_method, macro(f1)": Call(lambda jm, d: bounds(jm.delta_method(macro_f1(jm), d.counts))),
+    "Delta, macro(f1)": Call(
+        lambda jm, d: bounds(jm.interval(macro_f1(jm), d.counts, method=jm.Delta()))
+    ),
     "posterior, macro(f1)": Call(
-        lambda jm, d: bounds(jm.posterior(d.key, macro_f1(jm), d.counts, num_samples=REPLICATES)),
+        lambda jm, d: bounds(
+            jm.interval(macro_f1(jm), d.counts, method=jm.Posterior(d.key, num_samples=REPLICATES))
+        ),
         {STUDY: posterior_by_study("f1@macro")},
         same=False,
     ),

@@ -16,7 +16,8 @@ halves. Methods are chosen on the half "choose", what is published is of the hal
 `python -m bench.coverage` runs everything; `--quick` a few designs, to try; `--methods` some of the
 contenders, whose figures replace those in bench/results/coverage.json and leave the others as they
 are; `--grids` one of the grids "single" (one classifier) and "paired" (differences of two);
-`--classes` some numbers of classes.
+`--classes` some numbers of classes; `--beyond` prints what is in no grid: a minimum, a ratio
+without bound, small priors, exact ties.
 """
 
 from __future__ import annotations
@@ -225,33 +226,29 @@ FEWER = {2: 500, 3: 500, 10: 200} if _ON_CPU else dict.fromkeys(CLASSES, DATA_SE
 SEARCHED = dict.fromkeys(CLASSES, DATA_SETS) | ({50: 200} if _ON_CPU else {})
 
 
-def by_delta(counts: np.ndarray, level: float) -> Estimates:
-    return jm.delta_method(metrics, jax.numpy.asarray(counts), level=level)
+METHODS: dict[str, jm.IntervalMethod] = {
+    "likelihood": jm.Likelihood(),
+    "delta": jm.Delta(),
+    "BCa": jm.Bootstrap(0),
+    "percentile": jm.Bootstrap(0, "percentile"),
+    "posterior": jm.Posterior(0),
+}
+
+
+def by(method: jm.IntervalMethod, metric: Metric = metrics) -> Callable[..., Estimates]:
+    """Return the contender that a method is, on the device."""
+    return lambda counts, level: jm.interval(
+        metric, jax.numpy.asarray(counts), method=method, level=level
+    )
 
 
 def by_delta_transformed(counts: np.ndarray, level: float) -> Estimates:
     """On the logit scale, Matthews and kappa on that of atanh."""
-    c = jax.numpy.asarray(counts)
-    return jm.delta_method(fractions, c, level=level, transform="logit") | jm.delta_method(
-        coefficients, c, level=level, transform="atanh"
+    of_fractions, of_coefficients = (
+        by(jm.Delta(scale), metric)(counts, level)
+        for scale, metric in (("logit", fractions), ("atanh", coefficients))
     )
-
-
-def by_likelihood(counts: np.ndarray, level: float) -> Estimates:
-    return jm.likelihood_interval(metrics, jax.numpy.asarray(counts), level=level)
-
-
-def by_bca(counts: np.ndarray, level: float) -> Estimates:
-    return jm.bootstrap(0, metrics, jax.numpy.asarray(counts), level=level)
-
-
-def by_percentiles(counts: np.ndarray, level: float) -> Estimates:
-    c = jax.numpy.asarray(counts)
-    return jm.bootstrap(0, metrics, c, level=level, method="percentile")
-
-
-def by_posterior(counts: np.ndarray, level: float) -> Estimates:
-    return jm.posterior(0, metrics, jax.numpy.asarray(counts), level=level)
+    return of_fractions | of_coefficients
 
 
 def by_wilson(counts: np.ndarray, level: float) -> Estimates:
@@ -284,34 +281,27 @@ def _estimate(value: np.ndarray, low: np.ndarray, high: np.ndarray) -> jm.Estima
     return jm.Estimate(value, low, high, nothing, nothing)
 
 
-def difference_by(method: Any) -> Callable[[np.ndarray, float], Estimates]:
-    def function(paired: np.ndarray, level: float) -> Estimates:
-        compared = jm.compare(0, metrics, jax.numpy.asarray(paired), method=method, level=level)
-        return {name: comparison.difference for name, comparison in compared.items()}
-
-    return function
-
-
 def by_tango(paired: np.ndarray, level: float) -> Estimates:
     return {"accuracy": jm.paired_difference_interval(paired, level=level)}
 
 
 SINGLE: dict[str, Contender] = {
-    "likelihood": Contender(by_likelihood, SEARCHED),
-    "delta": Contender(by_delta),
+    "likelihood": Contender(by(METHODS["likelihood"]), SEARCHED),
+    "delta": Contender(by(METHODS["delta"])),
     "delta, transformed": Contender(by_delta_transformed),
     "Wilson": Contender(by_wilson),
     "MOVER": Contender(by_mover),
-    "BCa": Contender(by_bca, FEWER),
-    "percentile": Contender(by_percentiles, FEWER),
-    "posterior": Contender(by_posterior, FEWER),
+    **{name: Contender(by(METHODS[name]), FEWER) for name in ("BCa", "percentile", "posterior")},
 }
+_differences = jm.difference(metrics)
+_FEWEST = FEWER | {10: 50} if _ON_CPU else FEWER
 PAIRED: dict[str, Contender] = {
-    "likelihood": Contender(difference_by("likelihood"), FEWER | {10: 50} if _ON_CPU else SEARCHED),
+    "likelihood": Contender(
+        by(METHODS["likelihood"], _differences), _FEWEST if _ON_CPU else SEARCHED
+    ),
     "Tango": Contender(by_tango),
-    "delta": Contender(difference_by("delta")),
-    "BCa": Contender(difference_by("bootstrap"), FEWER | {10: 50} if _ON_CPU else FEWER),
-    "posterior": Contender(difference_by("posterior"), FEWER | {10: 50} if _ON_CPU else FEWER),
+    "delta": Contender(by(METHODS["delta"], _differences)),
+    **{name: Contender(by(METHODS[name], _differences), _FEWEST) for name in ("BCa", "posterior")},
 }
 GRIDS: dict[str, tuple[Callable[[], Sequence[Any]], dict[str, Contender]]] = {
     "single": (single_designs, SINGLE),
@@ -497,6 +487,59 @@ def _found(grid: str, results: Mapping[str, Any], metric: str, name: str) -> dic
     return {d: Figures(*x) for d, x in values.items() if x and x[0] is not None}
 
 
+MORE_METRICS: dict[str, Metric] = {
+    "worst recall": lambda c: jm.recall(c).min(-1),
+    "positive likelihood ratio": lambda c: jm.positive_likelihood_ratio(c)[..., 1],
+}
+
+
+def minimum_and_ratio(data_sets: int) -> list[str]:
+    """Lines on the worst recall and the positive likelihood ratio of two classes, by likelihood."""
+    designs = (200, (0.95, 0.05), (0.97, 0.9)), (100, (0.5, 0.5), (0.99, 0.99))
+    lines = []
+    for n, prior, recalls in designs:
+        cells = np.array([[p * r, p * (1 - r)] for p, r in zip(prior, recalls, strict=True)])
+        cells[1] = cells[1, ::-1]
+        counts = np.random.default_rng(n).multinomial(n, cells.ravel(), data_sets)
+        for name, metric in MORE_METRICS.items():
+            found = jm.interval(metric, counts.reshape(-1, 2, 2), level=LEVEL)
+            x = figures_of(found, float(metric(cells)))
+            design = f"n = {n}, classes {prior}, recalls {recalls}"
+            lines.append(f"- {name}, {design}: {x.covers:.1%}, none {x.undefined:.1%}")
+    return lines
+
+
+def small_priors(data_sets: int) -> list[str]:
+    """Lines on posterior balanced accuracy of two near-perfect classes of 250."""
+    rng, recall, n = np.random.default_rng(0), 0.998, 250
+    right = rng.binomial(n, recall, (data_sets, 2))
+    counts = np.stack([np.diag([a, b]) + np.diag([n - b, n - a])[::-1] for a, b in right])
+    lines = []
+    for prior in (1.0, 0.5, 0.25):
+        low, high = jm.balanced_accuracy_posterior(counts, prior=prior).interval(LEVEL)
+        covered = np.mean((low <= recall) & (recall <= high))
+        lines.append(f"- posterior balanced accuracy, prior {prior}: {covered:.1%}")
+    return lines
+
+
+def exact_ties(data_sets: int) -> list[str]:
+    """Lines on what leaderboards say of their winner where the best are equally good."""
+    lines = []
+    for m, tied in ((2, 2), (5, 5), (10, 5)):
+        rng, said, share = np.random.default_rng(m), [], []
+        accuracies = np.where(np.arange(m) < tied, 0.8, 0.7)
+        for i in range(data_sets):
+            right = rng.random((m, 200)) < accuracies[:, None]
+            board = jm.leaderboard(
+                jm.accuracy, np.ones(200, int), right.astype(int), key=i, num_samples=500
+            )
+            said.append(float(board.probability_best[board.winner]))
+            share.append((board.winner < tied) / tied)
+        said_and_was = f"said {np.mean(said):.2f}, was {np.mean(share):.2f}"
+        lines.append(f"- P(best) of the winner, {tied} of {m} tied: {said_and_was}")
+    return lines
+
+
 HEADINGS = ["metric", "interval", *(f"n = {n}" for n in SIZES), "outside", "width", "none"]
 NOTE = (
     "Lowest and highest coverage of nominal 95 % intervals over the designs of each n in the half"
@@ -516,9 +559,14 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.coverage")
     parser.add_argument("--quick", action="store_true", help="few designs, nothing is written")
     parser.add_argument("--methods", nargs="+", default=[], metavar="NAME")
+    parser.add_argument("--beyond", action="store_true", help="only what no grid has, printed")
     parser.add_argument("--grids", nargs="+", default=list(GRIDS), choices=list(GRIDS))
     parser.add_argument("--classes", nargs="+", type=int, default=CLASSES, choices=CLASSES)
     options = parser.parse_args(arguments)
+    if options.beyond:
+        for lines_of in (minimum_and_ratio, small_priors, exact_ties):
+            print("\n".join(lines_of(50 if options.quick else DATA_SETS)), flush=True)
+        return
     path = harness.ROOT / "bench" / "results" / "coverage.json"
     known = json.loads(path.read_text("utf-8"))["results"] if path.exists() else {}
     results = dict(known)

@@ -47,7 +47,7 @@ JOBS = {
         "matrices",
         [1, 10, 100, 1000],
         matrices,
-        lambda counts: jm.likelihood_interval(jm.macro(jm.f1), counts),
+        lambda counts: jm.interval(jm.macro(jm.f1), counts),
     ),
     "posterior balanced accuracy, interval": Job(
         "matrices",
@@ -59,7 +59,9 @@ JOBS = {
         "replicates",
         [10**3, 10**4, 10**5],
         lambda n: (matrices(1)[0][0], np.zeros(n)),  # of which the number alone matters
-        lambda counts, x: jm.bootstrap(0, jm.macro(jm.f1), counts, num_samples=len(x)),
+        lambda counts, x: jm.interval(
+            jm.macro(jm.f1), counts, method=jm.Bootstrap(0, num_samples=len(x))
+        ),
     ),
     "confusion matrix": Job(
         "examples",

@@ -1,4 +1,5 @@
-"""Coverage of what holds at once: disparities of groups, all classes, all times, whole curves.
+"""Coverage of what holds at once: disparities of groups, all classes, all times, whole curves; and
+of means, clusters and numbers of reports, each alone.
 
 Of data sets drawn from a known population, published are the share in which everything that an
 interval says is true, the shares in which some of it lies above and below the truth, and the mean
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
@@ -21,6 +23,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import special
 
 import jaxmetrics as jm
 from bench import coverage, harness
@@ -69,11 +72,10 @@ def groups(size: int, gaps: Sequence[float]) -> Measured:
         drawn = [rng.multinomial(n, x.ravel(), size).reshape(-1, 2, 2) for x in cells]
         counts = jnp.asarray(np.stack(drawn, 1))
         for name, metric in DISPARITIES.items():
-            disparity = jm.group_difference(metric)
             yield (
                 f"{number} groups of {n}, {name} differs by {gap:g}",
                 {
-                    label: _of(method(disparity, counts, level=LEVEL, table_ndim=3), gap)
+                    label: _of(jm.compare_groups(metric, counts, method=method), gap)
                     for label, method in OF_GROUPS.items()
                 },
             )
@@ -87,10 +89,10 @@ def _of(estimate: jm.Estimate, truth: Any) -> Figures:
 # Classes: all values of a metric that has one for each.
 
 PER_CLASS: dict[str, Metric] = {"recall": jm.recall, "f1": jm.f1}
-TOGETHER: dict[str, jm.IntervalMethod] = {
-    "likelihood": jm.Likelihood(simultaneous=True),
-    "delta, logit": jm.Delta("logit", simultaneous=True),
-    "likelihood, each alone": jm.Likelihood(),
+TOGETHER: dict[str, Callable[..., Any]] = {
+    "likelihood": partial(jm.interval, simultaneous=True),
+    "delta, logit": partial(jm.interval, method=jm.Delta("logit"), simultaneous=True),
+    "likelihood, each alone": jm.interval,
 }
 
 
@@ -113,10 +115,10 @@ OVER_TIME: dict[str, Metric] = {
     "macro_f1": jm.macro(jm.f1),
     "kappa": jm.cohen_kappa,
 }
-ANYTIME: dict[str, tuple[jm.IntervalMethod, int]] = {
-    "likelihood": (jm.Likelihood(anytime=True), FIRST),
-    "delta": (jm.Delta(anytime=True), 500),
-    "delta, one look": (jm.Delta(), 500),
+ANYTIME: dict[str, tuple[Callable[..., Any], int]] = {
+    "likelihood": (partial(jm.interval, anytime=True), FIRST),
+    "delta": (partial(jm.interval, method=jm.Delta(), anytime=True), 500),
+    "delta, one look": (partial(jm.interval, method=jm.Delta()), 500),
 }
 
 
@@ -192,6 +194,97 @@ def curves(size: int) -> Measured:
         yield f"{n} {name}", {f"n = {n}": figures_of(curve.low, curve.high, true)}
 
 
+# Means: losses of classifiers that are sure of their answers.
+
+TRUTHS: dict[str, Callable[[np.random.Generator, Any], Any]] = {  # their probabilities
+    "calibrated, beta(.05, .05)": lambda rng, s: _calibrated(rng, s, 0.05),
+    "calibrated, uniform": lambda rng, s: _calibrated(rng, s, 1.0),
+    "logits 5 + 2.5 N": lambda rng, s: special.expit(rng.normal(5, 2.5, s)),
+    "wrong in .4 %, sure": lambda rng, s: np.where(rng.random(s) < 0.004, 0.02, 0.98),
+    "wrong in 5 %": lambda rng, s: np.where(rng.random(s) < 0.05, 0.1, rng.beta(9, 1, s)),
+}
+
+
+def _calibrated(rng: np.random.Generator, shape: Any, a: float) -> np.ndarray:
+    prob = np.clip(rng.beta(a, a, shape), 1e-15, 1 - 1e-15)
+    return np.where(rng.random(shape) < prob, prob, 1 - prob)
+
+
+def means(size: int) -> Measured:
+    for n, (name, draw) in product((10, 40, 500), TRUTHS.items()):
+        rng = np.random.default_rng([n, *map(ord, name)])
+        prob, many = draw(rng, (size, n)), draw(rng, 4_000_000)
+        brier, loss = (1 - prob) ** 2, -np.log(prob)
+        score, entropy = ((1 - many) ** 2).mean(), -np.log(many).mean()
+        yield (
+            f"{n} {name}",
+            {
+                "Brier, bounds": _of(jm.mean_interval(brier, bounds=(0, 1)), score),
+                "Brier, Student": _of(jm.mean_interval(brier), score),
+                "log loss, log scale": _of(jm.mean_interval(loss, transform="log"), entropy),
+            },
+        )
+
+
+# Clusters whose sizes are drawn with them, and which are harder the larger they are, or not.
+
+OF_CLUSTERS: dict[str, Metric] = {"accuracy": jm.accuracy, "Matthews": jm.matthews_corrcoef}
+CLUSTER_SIZES: dict[str, Callable[[np.random.Generator, Any], Any]] = {
+    "up to 10:1": lambda rng, s: 2 * rng.integers(1, 11, s),
+    "heavy tails": lambda rng, s: np.minimum(2 * (1 + rng.pareto(1.5, s)), 1000).astype(int),
+}
+
+
+def _clusters(rng: np.random.Generator, sizes: np.ndarray, harder: float) -> np.ndarray:
+    """Draw tables `(*, 2, 2)` of clusters of sizes `(*)`, a third of class 1."""
+    logit = 2 - harder * np.log(sizes / 3) + 0.7 * rng.normal(size=sizes.shape)
+    of_one = rng.binomial(sizes, 1 / 3)
+    recall = special.expit(logit)
+    right = rng.binomial([sizes - of_one, of_one], recall)
+    wrong = [sizes - of_one, of_one] - right
+    return np.stack([right[0], wrong[0], wrong[1], right[1]], -1).reshape(*sizes.shape, 2, 2)
+
+
+def clusters(size: int, kind: str) -> Measured:
+    draw = CLUSTER_SIZES[kind]
+    for number, harder in product((30, 100), (0.0, 0.4)):
+        rng = np.random.default_rng([number, int(10 * harder), len(kind)])
+        population = _clusters(rng, draw(rng, 10**6), harder).sum(0)
+        counts = jnp.asarray(_clusters(rng, draw(rng, (size, number)), harder))
+        for name, metric in OF_CLUSTERS.items():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # of clusters that are so unequal
+                estimate = jm.interval(metric, counts, cluster_axis=-3)
+            found = {"likelihood": _of(estimate, float(metric(population)))}
+            yield f"{number} clusters, harder by {harder}, {name}", found
+
+
+# Reports: every number that has an interval.
+
+
+def numbers(size: int) -> Measured:
+    """Measure with calibrated probabilities of 2 and 3 classes."""
+    for k, n, a in product((2, 3), (60, 500), (0.1, 0.6)):
+        rng = np.random.default_rng([k, n, int(10 * a)])
+
+        def values(n: int, k: int = k, a: float = a, rng: Any = rng) -> dict[str, Any]:
+            prob = rng.dirichlet(a * np.arange(1, k + 1), n)
+            y = np.minimum((rng.random((n, 1)) > prob.cumsum(1)).sum(1), k - 1)
+            report = jm.report(y, prob.argmax(1), y_prob=prob)
+            of_classes = {f"{x} of each class": v for x, v in report.per_class.items()}
+            return {**{x: [v] for x, v in report.overall.items()}, **of_classes}
+
+        truth, drawn = values(1_000_000), [values(n) for _ in range(size)]
+        for name, of_truth in truth.items():
+            if drawn[0][name][0].low is None:
+                continue
+            low, high = (
+                np.array([[getattr(v, end) for v in x[name]] for x in drawn], float)[:, :1]
+                for end in ("low", "high")
+            )
+            yield f"{k} {n} {a}, {name}", {name: figures_of(low, high, of_truth[0].value)}
+
+
 PARTS: dict[str, tuple[Callable[[int], Measured], int]] = {
     "disparity of groups": (partial(groups, gaps=(0.1, 0.3)), DATA_SETS),
     "disparity of equal groups": (partial(groups, gaps=(0.0,)), DATA_SETS),
@@ -199,6 +292,10 @@ PARTS: dict[str, tuple[Callable[[int], Measured], int]] = {
     "all times": (times, STREAMS),
     "confidence_sequence": (sequences, 2 * STREAMS),
     "isotonic band": (curves, DATA_SETS),
+    "means of losses": (means, DATA_SETS),
+    "clusters up to 10:1": (partial(clusters, kind="up to 10:1"), DATA_SETS),
+    "clusters, heavy tails": (partial(clusters, kind="heavy tails"), DATA_SETS),
+    "a number of a report": (numbers, DATA_SETS // 5),
 }
 
 
@@ -228,11 +325,14 @@ NOTE = (
     "Lowest and highest share of data sets in which all that nominal 95 % intervals say is true;"
     " the largest share, among designs, in which one lies above and below the truth; the mean"
     " width. Disparities, the largest less the smallest accuracy or recall of 2 or 5 groups of 100"
-    " or 1000, one of them lower by .1 or .3; of equal ones the difference of any sample is above"
-    " the truth. Recalls and F1 of 3 or 10 classes at 100 or 500 examples. Streams of 20,000"
+    " or 1000, one of them lower by .1 or .3. Recalls and F1 of 3 or 10 classes at 100 or 500"
+    " examples. Streams of 20,000"
     " examples, looked at 40 times from the 20th on (delta: from the 500th): accuracy, macro F1 and"
     " kappa; sequences of accuracies of .5 to .99 after every 100. The band everywhere, of"
-    f" {len(CURVES)} frequencies, with ties, steps and rare events."
+    f" {len(CURVES)} frequencies, with ties, steps and rare events. Each alone: mean losses of 10,"
+    " 40 and 500 examples of classifiers that are sure of their answers; accuracy and Matthews'"
+    " coefficient of 30 and 100 clusters, of which the larger may be harder; the numbers of reports"
+    " of calibrated probabilities of 2 and 3 classes, 60 and 500 examples, of the first class."
 )
 
 

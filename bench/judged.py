@@ -3,8 +3,8 @@
 A judge answers with the truth with probability kappa, and else whatever the classes' shares say, so
 that kappa is its agreement with the truth beyond chance; its errors do not depend on those of the
 classifiers. Of 2000 pairs of samples, n examples with truth and N without, published are the share
-of intervals that contain the metric of the population, and their mean width relative to that of the
-same method from the n examples alone.
+of intervals that contain the metric of the population, and their mean width relative to that from
+the n examples alone.
 
 `python -m bench.judged` runs everything; `--quick` with 100 samples, and writes nothing.
 """
@@ -15,7 +15,7 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,17 +29,15 @@ SAMPLES = 2000
 CLASSES = {2: "balanced", 3: "Zipf"}
 RECALLS = (0.65, 0.85)
 KAPPAS = (0.0, 0.4, 0.8, 0.95)
-SIZES = (50, 200, 2000)
+SIZES = (20, 50, 200, 2000)
 TIMES = (1, 10, 100)  # as many judged examples
 
 FRACTIONS = {name: coverage.FRACTIONS[name] for name in ("accuracy", "macro_f1")}
 COEFFICIENTS = {"matthews_corrcoef": jm.matthews_corrcoef}
-Method: TypeAlias = Literal["likelihood", "delta"]
-METHODS: tuple[Method, ...] = ("likelihood", "delta")
+NAMES = (*FRACTIONS, *COEFFICIENTS)
 
-
-fractions, coefficients = coverage.all_of(FRACTIONS), coverage.all_of(COEFFICIENTS)
 metrics = coverage.all_of(FRACTIONS | COEFFICIENTS)
+difference = jm.difference(metrics)
 
 
 class Design(NamedTuple):
@@ -70,61 +68,45 @@ def samples(design: Design, size: int) -> tuple[jax.Array, jax.Array]:
     return jnp.asarray(labelled), jnp.asarray(judged.reshape(size, *of_judge.shape))
 
 
-def estimates(method: Method, labelled: jax.Array, judged: jax.Array) -> Estimates:
-    """Estimate metrics of A and of A - B from both samples; the delta method with its scales."""
-    both: dict[str, Any] = {"method": method}
-    of_a = labelled.sum(-1), judged.sum(-1)
-    differences = jm.prediction_powered(metrics, labelled, judged, paired=True, **both)
-    if method == "likelihood":
-        alone = jm.prediction_powered(metrics, *of_a, **both)
-    else:
-        alone = jm.prediction_powered(fractions, *of_a, transform="logit", **both)
-        alone |= jm.prediction_powered(coefficients, *of_a, transform="atanh", **both)
-    return alone | {f"difference of {name}": x for name, x in differences.items()}
+def estimates(labelled: jax.Array, judged: jax.Array) -> Estimates:
+    """Estimate metrics of A and of A - B from both samples."""
+    alone = jm.prediction_powered(metrics, labelled.sum(-1), judged.sum(-1))
+    return alone | _differences(jm.prediction_powered(difference, labelled, judged))
 
 
-def estimates_from_truth(method: Method, labelled: jax.Array) -> Estimates:
+def estimates_from_truth(labelled: jax.Array) -> Estimates:
     """Estimate the same without a judge."""
-    pairs = np.asarray(labelled.sum(2))
-    by_delta = coverage.by_delta_transformed
-    alone = (
-        jm.likelihood_interval(metrics, jnp.asarray(pairs.sum(-1)))
-        if method == "likelihood"
-        else {
-            name: x for name, x in by_delta(pairs.sum(-1), coverage.LEVEL).items() if name in NAMES
-        }
-    )
-    compared = jm.compare(0, metrics, jnp.asarray(pairs), method=method)
-    return alone | {f"difference of {name}": x.difference for name, x in compared.items()}
+    pairs = labelled.sum(2)
+    return jm.interval(metrics, pairs.sum(-1)) | _differences(jm.interval(difference, pairs))
 
 
-NAMES = (*FRACTIONS, *COEFFICIENTS)
+def _differences(found: Estimates) -> Estimates:
+    return {f"difference of {name}": estimate for name, estimate in found.items()}
 
 
-def measure(design: Design, size: int) -> dict[str, dict[str, list[float]]]:
+def measure(design: Design, size: int) -> dict[str, list[float]]:
     """Coverage, shares above and below the truth, width, share undefined and relative width."""
     pairs = design.cells.sum(1)
     of_a, of_b = metrics(pairs.sum(2)), metrics(pairs.sum(1))
     truth = of_a | {f"difference of {name}": of_a[name] - of_b[name] for name in NAMES}
     labelled, judged = samples(design, size)
-    results: dict[str, dict[str, list[float]]] = {name: {} for name in truth}
-    for method in METHODS:
-        without = estimates_from_truth(method, labelled)
-        for name, estimate in estimates(method, labelled, judged).items():
-            found = coverage.figures_of(estimate, float(truth[name]))
-            width = coverage.figures_of(without[name], float(truth[name])).width
-            shown = *found[:5], found.width / width
-            results[name][method] = [round(float(x), 4) for x in shown]
+    without, results = estimates_from_truth(labelled), {}
+    for name, estimate in estimates(labelled, judged).items():
+        found, alone = (
+            coverage.figures_of(x, float(truth[name])) for x in (estimate, without[name])
+        )
+        shown = *found[:5], found.width / alone.width
+        results[name] = [round(float(x), 4) for x in shown]
     return results
 
 
 def rows_of(results: Mapping[str, Any]) -> list[list[str]]:
     """Ranges of coverage by N / n, and of relative width where N is 10 n or more."""
     rows = []
-    for method, n, kappa in product(METHODS, SIZES, KAPPAS):
+    for n, kappa in product(SIZES, KAPPAS):
         found = {
             times: [
-                figures[method]
+                figures
                 for k, recall in product(CLASSES, RECALLS)
                 for figures in results[_key(Design(k, recall, kappa, n, times))].values()
             ]
@@ -132,7 +114,7 @@ def rows_of(results: Mapping[str, Any]) -> list[list[str]]:
         }
         covers = [_range([100 * x[0] for x in found[times]]) for times in TIMES]
         widths = [x[5] for times in TIMES if times >= 10 for x in found[times]]
-        rows.append([method, str(n), f"{kappa:g}", *covers, _range(widths, 2)])
+        rows.append([str(n), f"{kappa:g}", *covers, _range(widths, 2)])
     return rows
 
 
@@ -144,12 +126,12 @@ def _key(design: Design) -> str:
     return " ".join(map(str, design))
 
 
-HEADINGS = ["method", "n", "kappa", *(f"N = {x} n" for x in TIMES), "width"]
+HEADINGS = ["n", "kappa", *(f"N = {x} n" for x in TIMES), "width"]
 NOTE = (
     "Lowest and highest coverage of nominal 95 % intervals of accuracy, macro F1, Matthews'"
     " coefficient and of their differences between two classifiers, over 2 balanced and 3 unequal"
     " classes and recalls of .65 and .85, by the judge's kappa; and the mean width relative to that"
-    " of the same method from the n examples with truth alone, where N is 10 n or more. 2000 pairs"
+    " of the interval from the n examples with truth alone, where N is 10 n or more. 2000 pairs"
     " of samples per design."
 )
 

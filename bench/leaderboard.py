@@ -40,7 +40,9 @@ def boards(m: int, n: int) -> Results:
     rng = np.random.default_rng(1)
 
     def ours(metric: Any, y_true: Any, y_preds: Any) -> Any:
-        return jm.leaderboard(KEY, metric, y_true, y_preds, num_classes=K, num_samples=REPLICATES)
+        return jm.leaderboard(
+            metric, y_true, y_preds, num_classes=K, key=KEY, num_samples=REPLICATES
+        )
 
     def loop() -> Any:
         right = y_preds == y_true

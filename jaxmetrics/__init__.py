@@ -6,14 +6,16 @@ labels, predictions -> counts -> metric -> number:
 
 from typing import TYPE_CHECKING
 
+from jaxmetrics._public_names import public_names as _public_names
+
 # data -> counts
 from jaxmetrics.counts import *
 
 # counts -> numbers; macro, micro, weighted averages
 from jaxmetrics.metrics import *
 
-# betas: one, and sums and averages of independent ones
-from jaxmetrics.betas import *
+# betas: one, and sums and averages of independent ones, in `jm.betas`
+from jaxmetrics import betas as betas
 
 # counts -> posteriors: of balanced accuracy, rates and cell probabilities
 from jaxmetrics.posteriors import *
@@ -37,8 +39,21 @@ from jaxmetrics.comparisons import *
 # how many examples, and what they can show
 from jaxmetrics.planning import *
 
-# states that add, over batches, devices and hosts
-from jaxmetrics.streaming import *
+# states that add, over batches, devices and hosts; their types in `jm.streaming`
+from jaxmetrics import streaming as streaming
+from jaxmetrics.streaming import (
+    calibration_metrics as calibration_metrics,
+    confidence_sequence as confidence_sequence,
+    count_metrics as count_metrics,
+    evaluator as evaluator,
+    load_state as load_state,
+    mean_of as mean_of,
+    paired_metrics as paired_metrics,
+    poisson_bootstrap as poisson_bootstrap,
+    ranking_metrics as ranking_metrics,
+    save_state as save_state,
+    to_python as to_python,
+)
 
 # any data frame or SQL relation -> counts
 from jaxmetrics.tables import *
@@ -52,17 +67,46 @@ from jaxmetrics.reports import *
 __version__ = "0.2.0"
 
 
+_NAMESPACES = {"betas": betas, "plots": plots, "streaming": streaming}
+
+# What is written in the place of a name of earlier versions, or of one without its namespace.
+_MOVED = {
+    "likelihood_interval": "interval(metric, counts)",
+    "delta_method": "interval(metric, counts, method=jaxmetrics.Delta(scale))",
+    "bootstrap": "interval(metric, counts, method=jaxmetrics.Bootstrap(key))",
+    "posterior": "interval(metric, counts, method=jaxmetrics.Posterior(key))",
+    "bootstrap_histogram": "interval(metric, histogram, method=jaxmetrics.Bootstrap(key))",
+    "BCa": 'Bootstrap(key, kind="bca")',
+    "Percentile": 'Bootstrap(key, kind="percentile")',
+    "Basic": 'Bootstrap(key, kind="basic")',
+    "Studentized": 'Bootstrap(key, kind="studentized")',
+    "precision_at_recall": "best_threshold(precision, ..., subject_to=(recall, ...))",
+    "recall_at_precision": "best_threshold(recall, ..., subject_to=(precision, ...))",
+    "sensitivity_at_specificity": "best_threshold(recall, ..., subject_to=(specificity, ...))",
+    "specificity_at_sensitivity": "best_threshold(specificity, ..., subject_to=(recall, ...))",
+    "binned_calibration_curve": "calibration_curve(bins)",
+    "binned_calibration_error": "calibration_error(bins)",
+    "binned_calibration_interval": "calibration_interval(bins)",
+    **{
+        name: f"{space}.{name}"
+        for space, module in _NAMESPACES.items()
+        for name in dir(module)
+        if name not in globals()
+    },
+}
+
+
 def __dir__() -> list[str]:
-    """List the public names: functions, types and `plots`, not the files that they come from."""
-    names = ((name, value) for name, value in globals().items() if not name.startswith("_"))
-    return sorted(["__version__", *(n for n, x in names if callable(x) or n == "plots")])
+    """List functions, types and namespaces, not the files that they come from."""
+    return sorted(["__version__", *_NAMESPACES, *_public_names(globals())])
 
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Say what a measure that goes by another name elsewhere is called here."""
+        """Say what has another name here, of earlier versions and of other libraries."""
         from jaxmetrics._names_elsewhere import NAMES_HERE
 
-        hint = f" Here it is {NAMES_HERE[name]}." if name in NAMES_HERE else ""
+        here = _MOVED.get(name) or NAMES_HERE.get(name)
+        hint = f" Here it is {here}." if here else ""
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{hint}")

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar, cast
 
 __all__: list[str] = []
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Applied:
     """A function of functions applied to one, with its options.
 
-    It is equal to, and hashes as, another of the same parts, so that `jax.jit(macro(f1))` and
-    static arguments find their compiled code again; and it can be pickled.
+    It is equal to, and hashes as, another of the same function and options, so that
+    `jax.jit(macro(f1))` and static arguments find their compiled code again; and it can be pickled.
     """
 
     scheme: Callable[..., Any]
@@ -23,6 +25,19 @@ class Applied:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.scheme(self.function, *args, **dict(self.options), **kwargs)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Applied) and self._parts == other._parts
+
+    def __hash__(self) -> int:
+        return hash(self._parts)
+
+    @property
+    def _parts(self) -> tuple[Any, ...]:
+        """Return what equal ones share: the function itself, and options as they are printed."""
+        is_applied = isinstance(self.function, Applied)
+        function = self.function if is_applied else id(self.function)
+        return self.scheme, function, repr(self.options)
 
     @property
     def __name__(self) -> str:
@@ -44,3 +59,74 @@ def applied(
         name = scheme.__name__.strip("_")
         raise TypeError(f"{name} takes {expected}, got {function!r}.")
     return Applied(scheme, function, tuple(options.items()))
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Reads(NamedTuple):
+    """What tables a metric reads, if not matrices of classes `(K, K)`.
+
+    Attributes:
+        pairs: pairs of predictions `(K, K, K)`.
+        labels: those of the labels of the same examples, `(L, 2, 2)`.
+    """
+
+    pairs: bool = False
+    labels: bool = False
+
+
+def reading(**tables: bool) -> Callable[[F], F]:
+    """Let a scheme say that the functions that it makes read tables of three axes, and which."""
+
+    def mark(scheme: F) -> F:
+        scheme.reads = Reads(**tables)  # type: ignore[attr-defined]
+        return scheme
+
+    return mark
+
+
+def read_by(metric: Any) -> Reads | None:
+    """Return what a metric, or one to which it applies others, says that it reads.
+
+    None stands for `(K, K)`. A function of the user's says so by an attribute `table_ndim` of 3.
+    """
+    while metric is not None:
+        found = getattr(getattr(metric, "scheme", None), "reads", None)
+        if found is None and getattr(metric, "table_ndim", 2) == 3:
+            found = Reads()
+        if found is not None:
+            return cast(Reads, found)
+        metric = getattr(metric, "function", getattr(metric, "func", None))
+    return None
+
+
+_is_estimated: ContextVar[bool] = ContextVar("is_estimated", default=False)
+
+
+def estimated(metric: Callable[..., Any], counts: Any) -> Any:
+    """Call a metric for an interval, which extremes of groups refuse."""
+    token = _is_estimated.set(True)
+    try:
+        return metric(counts)
+    finally:
+        _is_estimated.reset(token)
+
+
+def of_extremes(scheme: F) -> F:
+    """Let a scheme that takes the extremes of groups refuse to be estimated, wherever it is called.
+
+    Chance alone moves them apart, so that the general methods do not know their error.
+    """
+
+    @wraps(scheme)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if _is_estimated.get():
+            raise ValueError(
+                "metric takes the extremes of groups, which chance alone moves apart: they have an"
+                " interval by jaxmetrics.compare_groups(rate, counts) only, with ratio=True for the"
+                " smallest ratio."
+            )
+        return scheme(*args, **kwargs)
+
+    return cast(F, call)

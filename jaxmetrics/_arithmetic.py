@@ -17,7 +17,18 @@ def divide(numerator: Array, denominator: Array, zero_division: ArrayLike = 0.0)
     """Divide, with `zero_division` and a finite gradient where the denominator is 0."""
     defined = denominator != 0
     quotient = _quotient(numerator, xp.where(defined, denominator, 1))
-    return xp.where(defined, quotient, as_float(zero_division, "zero_division"))
+    return _unless(defined, quotient, zero_division)
+
+
+def _unless(defined: Array, quotient: Array, zero_division: ArrayLike) -> Array:
+    other = as_float(zero_division, "zero_division")
+    try:
+        return xp.where(defined, quotient, other)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"zero_division must be a number, got shape {other.shape} for results of shape"
+            f" {quotient.shape}."
+        ) from None
 
 
 @custom_jvp
@@ -46,7 +57,7 @@ def safe_sqrt(x: Array) -> Array:
 def divide_by_geometric_mean(a: Array, b: Array, c: Array, zero_division: ArrayLike) -> Array:
     """Compute `a / sqrt(b c)`, exactly 1 for a = b = c; `zero_division` where b or c is 0."""
     quotient = divide(a, b) * safe_sqrt(divide(b, c))
-    return xp.where((b != 0) & (c != 0), quotient, as_float(zero_division, "zero_division"))
+    return _unless((b != 0) & (c != 0), quotient, zero_division)
 
 
 def safe_log(x: Array) -> Array:
@@ -62,3 +73,15 @@ def matmul(a: Array, b: Array) -> Array:
 def append_axes(x: Array, number: int) -> Array:
     """Append so many axes of length one."""
     return x.reshape((*x.shape, *(1,) * number))
+
+
+def subtract(a: Array, b: Array) -> Array:
+    """Return `a - b`, exactly 0 where it is only rounding; its derivative is kept."""
+    d = a - b
+    # Of complex steps the imaginary part is the derivative.
+    return d - lax.stop_gradient(xp.where(xp.abs(d.real) <= rounding(a, b), d.real, 0))
+
+
+def rounding(a: Array, b: Array) -> Array:
+    """Return a bound of the rounding of `a - b`."""
+    return xp.finfo(xp.result_type(a, b)).eps * (xp.abs(a) + xp.abs(b)) / 2

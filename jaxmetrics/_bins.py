@@ -1,10 +1,17 @@
-"""Check and search what divides numbers into bins: rising edges, and histograms of scores."""
+"""Check and search what divides numbers into bins: rising edges, and histograms of scores.
+
+A number must be in the same bin wherever it is counted, so that states of the host, of devices and
+of tables add up. Therefore the edges of float32 numbers, and of narrower ones, are rounded to
+float32 on the host too, as they are on a device.
+"""
 
 from __future__ import annotations
 
+import numpy as np
+
 from jaxmetrics._compilation import compiled
 from jaxmetrics._meshes import varying_alike
-from jaxmetrics._namespaces import Array, is_known, xp
+from jaxmetrics._namespaces import Array, float_dtype, is_known, xp
 from jaxmetrics._validation import ArrayLike, as_float
 
 __all__: list[str] = []
@@ -24,8 +31,13 @@ def as_edges(edges: ArrayLike) -> Array:
 
 @compiled
 def bins_between(edges: Array, x: Array) -> Array:
-    """Count how many of the rising edges each number reaches, `edge <= x`; -1 for NaN."""
-    edges, x = varying_alike(edges, x)
+    """Count how many of the rising edges each number reaches, `edge <= x`; -1 for NaN.
+
+    `x` comes in its own dtype, which says how far edges are rounded.
+    """
+    if xp.issubdtype(x.dtype, xp.floating) and x.dtype.itemsize <= 4:
+        edges = edges.astype(np.float32)
+    edges, x = varying_alike(*(a.astype(float_dtype(edges, x)) for a in (edges, x)))
     reached = xp.searchsorted(edges, x, side="right", method="scan_unrolled")
     return xp.where(xp.isnan(x), -1, reached.astype(xp.int32))
 

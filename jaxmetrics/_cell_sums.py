@@ -6,6 +6,8 @@ where a class holds nearly all examples or nearly none: of 1e9 examples the last
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import numpy as np
 
@@ -15,7 +17,7 @@ from jaxmetrics._validation import ArrayLike, as_counts
 
 __all__: list[str] = []
 
-_ROWS = 64
+_CELLS, _FEWEST_ROWS = 2**16, 16  # of a block that a cache holds
 
 
 def proportions(counts: ArrayLike, *, axes: tuple[int, ...] = (-2, -1)) -> Array:
@@ -40,8 +42,8 @@ def off_diagonal(p: Array) -> Array:
         diagonals = np.arange(p.shape[-1])
         wrong[..., diagonals, diagonals] = 0
         return wrong
-    # By JAX's `eye`, which a program computes; NumPy's would be K^2 numbers within it.
-    return jax.numpy.where(jax.numpy.eye(p.shape[-1], dtype=bool), 0, p)
+    # By JAX's numbers, whose comparison a program computes; NumPy's would be K^2 within it.
+    return outside(jax.numpy.arange(p.shape[-1]), p)
 
 
 def tp_fp_fn(p: Array) -> tuple[Array, Array, Array]:
@@ -69,7 +71,11 @@ def others(x: Array) -> Array:
 
 def rest_of_column(p: Array) -> Array:
     """Add up, at `[i, j]`, column j without row i."""
-    return xp.swapaxes(rest_of_row(xp.swapaxes(p, -1, -2)), -1, -2)
+    if is_jax(p):
+        return xp.swapaxes(rest_of_row(xp.swapaxes(p, -1, -2)), -1, -2)
+    sums = _above(p)
+    sums += _below(p)
+    return sums
 
 
 def _before(p: np.ndarray) -> np.ndarray:
@@ -84,17 +90,54 @@ def _before(p: np.ndarray) -> np.ndarray:
     return sums
 
 
+def _above(p: np.ndarray) -> np.ndarray:
+    """Add up, at `[i, j]`, what stands above row i in column j.
+
+    Row after row takes a quarter of the time of `cumsum`, which goes down each column.
+    """
+    sums = np.empty_like(p)
+    sums[..., :1, :] = 0
+    for i in range(1, p.shape[-2]):
+        np.add(sums[..., i - 1, :], p[..., i - 1, :], out=sums[..., i, :])
+    return sums
+
+
+def _below(p: np.ndarray) -> np.ndarray:
+    return _above(p[..., ::-1, :])[..., ::-1, :]
+
+
+def sum_of_rows(terms: Callable[[Array, Array], Array], p: Array) -> Array:
+    """Add up the rows of `terms(p, classes)`, to `(..., K)`.
+
+    A row of the terms may depend on its row of p and its class, and on the sums of the rows above
+    and below. So on the host large matrices are taken in blocks of as many rows as a cache holds,
+    with one row in the place of all above and one of all below.
+    """
+    k = p.shape[-2]
+    rows = max(_FEWEST_ROWS, _CELLS // k)
+    if is_jax(p):
+        return terms(p, jax.numpy.arange(k)).sum(-2)
+    if k <= rows:
+        return terms(p, np.arange(k)).sum(-2)
+    blocks = [p[..., begin : begin + rows, :] for begin in range(0, k, rows)]
+    sums = np.stack([block.sum(-2) for block in blocks], -2)
+    above, below = _above(sums), _below(sums)
+    total = np.zeros_like(above[..., 0, :])
+    for i, block in enumerate(blocks):
+        merged = np.concatenate([above[..., i : i + 1, :], block, below[..., i : i + 1, :]], -2)
+        classes = np.arange(merged.shape[-2]) + i * rows - 1
+        total += terms(merged, np.clip(classes, 0, k - 1))[..., 1:-1, :].sum(-2)
+    return total
+
+
 def true_negatives(p: Array) -> Array:
     """Add up TN of each class, `(..., K)`: the cells outside its row and column."""
-    if is_jax(p) or p.shape[-1] <= _ROWS:
-        return off_diagonal(rest_of_row(p)).sum(-2)
-    sums = np.zeros((*p.shape[:-2], p.shape[-1]), p.dtype)
-    for begin in range(0, p.shape[-1], _ROWS):  # as many rows as a cache holds
-        rest = rest_of_row(p[..., begin : begin + _ROWS, :])
-        place = np.arange(rest.shape[-2])
-        rest[..., place, begin + place] = 0
-        sums += rest.sum(-2)
-    return sums
+    return sum_of_rows(lambda p, classes: outside(classes, rest_of_row(p)), p)
+
+
+def outside(classes: Array, p: Array) -> Array:
+    """Keep the cells of rows of these classes that are not on the diagonal."""
+    return xp.where(classes[:, None] == xp.arange(p.shape[-1])[None], 0, p)
 
 
 def dependence(p: Array) -> Array:

@@ -12,6 +12,8 @@ from jaxmetrics._namespaces import lax
 
 __all__: list[str] = []
 
+LANES = 2**22  # numbers per array that a chunk may hold: 16 MB in float32
+
 
 def map_chunks(function: Callable[..., Any], chunk: int, *arrays: Any) -> Any:
     """Call `function` with up to `chunk` rows of pytrees of arrays at a time, and join its results.

@@ -1,12 +1,21 @@
 """Compile functions for arrays of JAX: what of a call is static, and which calls share a program.
 
-Only here is `jax.jit` called, but for `linear_cross_entropy`, which exists on the device alone.
+A static value is known by its parts (`_key`) if nothing can change what it stands for: a number, a
+name, a function of this package, another applied to it. Anything else, such as a function of the
+user's, may read what has changed since: it is traced again in each call, and shares the program of
+what computed the same (`_tracing`).
+
+Only here is `jax.jit` called, but for `linear_cross_entropy` and for states of streams, which exist
+on the device alone.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import enum
 import functools
+import math
+import sys
 import types
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -14,10 +23,15 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxmetrics._applied import Applied
 from jaxmetrics._meshes import P, R, on_any_mesh
-from jaxmetrics._namespaces import on_device
+from jaxmetrics._namespaces import is_jax, on_device
+from jaxmetrics._tracing import Jaxpr, TracedMetric, trace
 
 __all__: list[str] = []
+
+_MODULES_OF_DTYPES = ("builtins", "numpy", "jax", "ml_dtypes")
+_MOST_PROGRAMS = 64  # of functions of users, some MB each
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
@@ -29,24 +43,81 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     over any mesh.
     """
 
-    def from_leaves(static: _Static, traced: list[Any]) -> R:
+    def from_leaves(static: _Static, traced: Sequence[Any]) -> R:
         args, kwargs = static.with_arrays(traced)
         return function(*args, **kwargs)
 
     # The name by which profilers and error messages know the program.
     from_leaves.__name__ = from_leaves.__qualname__ = function.__name__
-    jitted = jax.jit(from_leaves, static_argnums=0)
+    jitted = promoting(jax.jit(from_leaves, static_argnums=0))
+    most = _most_positional(function)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if most < math.inf and (len(args) > most or not _OF_LABELS.isdisjoint(kwargs)):
+            _refuse_labels(function, args)
         if not on_device(args, kwargs):
             with np.errstate(all="ignore"):
                 return jax.tree.map(_scalar, function(*args, **kwargs))
         static, traced = _split(args, kwargs)
-        with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
-            return on_any_mesh(jitted)(static, traced)
+        if not static.is_constant:
+            return _traced_anew(functools.partial(from_leaves, static), traced)
+        if any(isinstance(x, TracedMetric) for x in (*args, *kwargs.values())):
+            return promoting(_program(from_leaves, static))(traced)
+        return jitted(static, traced)
 
     return call
+
+
+def promoting(function: Callable[P, R]) -> Callable[P, R]:
+    """Call a function of JAX arrays with NumPy's rules for ranks and dtypes, on any mesh.
+
+    What the user has set for his program does not matter inside.
+    """
+    anywhere = on_any_mesh(function)
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
+            return anywhere(*args, **kwargs)
+
+    return call
+
+
+@promoting
+def _traced_anew(function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
+    """Trace a function of arrays, and run the program of what it computes now.
+
+    Under another trace it is a part of that.
+    """
+    if any(isinstance(x, jax.core.Tracer) for x in arrays):
+        return function([x if is_jax(x) else jax.numpy.asarray(x) for x in arrays])
+    jaxpr, constants = trace(lambda *x: function(x), *arrays)
+    return _program(Jaxpr.__call__, jaxpr)(constants, arrays)
+
+
+@functools.lru_cache(_MOST_PROGRAMS)
+def _program(function: Callable[..., Any], static: Hashable) -> Callable[..., Any]:
+    return jax.jit(functools.partial(function, static))
+
+
+def traced_metric(metric: Callable[[Any], Any], shape: Sequence[int], dtype: Any) -> Any:
+    """Return what a metric computes now of a table of JAX, or a metric that cannot change itself.
+
+    So a program for it is shared by all metrics that compute the same, but for constants.
+    """
+    if isinstance(metric, TracedMetric) or _is_constant(metric):
+        return metric
+    with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
+        return TracedMetric(*trace(metric, jax.ShapeDtypeStruct(tuple(shape), dtype)))
+
+
+def _is_constant(x: Any) -> bool:
+    try:
+        _key(x)
+    except _MayChange:
+        return False
+    return True
 
 
 def _scalar(x: Any) -> Any:
@@ -57,12 +128,17 @@ def _scalar(x: Any) -> Any:
 class _Static:
     """The arguments of a call without its arrays.
 
-    Those of calls that share a compiled program are equal and have the same hash.
+    Those of calls that share a compiled program are equal and have the same hash, if they are
+    constant.
     """
 
     def __init__(self, structure: Any, leaves: tuple[Any, ...]) -> None:
         self.structure, self.leaves = structure, leaves
-        self.key = (structure, tuple(map(_key, leaves)))
+        try:
+            self.key: Hashable = structure, tuple(map(_key, leaves))
+        except _MayChange:
+            self.key = None
+        self.is_constant = self.key is not None
         self.hash = hash(self.key)
 
     def __hash__(self) -> int:
@@ -77,45 +153,68 @@ class _Static:
         return jax.tree.unflatten(self.structure, leaves)
 
 
+class _MayChange(Exception):
+    """Raised for a value whose parts do not say what it stands for."""
+
+
 def _key(x: Any) -> Hashable:
-    """Make a key of a static value; functions with the same code that see the same values share it.
-
-    So a lambda written in the call finds the program that was compiled for it in the last call.
-    """
-    if isinstance(x, types.FunctionType):
-        return _hashable_or(x, _key_of_function)
-    if isinstance(x, functools.partial):
-        return _hashable_or(x, lambda x: _key((x.func, x.args, x.keywords)))
-    if isinstance(x, tuple):
-        return (type(x), *map(_key, x))
-    if isinstance(x, dict):
-        return (dict, *((name, _key(value)) for name, value in x.items()))
-    if dataclasses.is_dataclass(x) and not isinstance(x, type):
-        return (type(x), *(_key(getattr(x, field.name)) for field in dataclasses.fields(x)))
-    return (type(x), x)
-
-
-def _hashable_or(x: Any, key_of: Callable[[Any], Hashable]) -> Hashable:
-    """Make the key of a function, or take itself where a value that it sees may still change."""
-    try:
-        key = key_of(x)
-        hash(key)
-    except (TypeError, ValueError):  # a value is not hashable; a cell of the closure is empty
+    """Make a key of a static value, equal for those that stand for the same."""
+    # Exactly these types: a class derived from one may be called, too, and read what changes.
+    if x is _TRACED or type(x) in (bool, int, str, bytes, types.NoneType):
+        return type(x), x
+    if type(x) is float:
+        return float, x.hex()  # 0.0 and -0.0 are equal
+    if type(x) is tuple or (isinstance(x, tuple) and _is_ours(type(x))):
+        return type(x), tuple(map(_key, x))
+    if isinstance(x, np.dtype) or (isinstance(x, enum.Enum) and _is_ours(type(x))):
         return x
-    return key
+    if isinstance(x, type) and x.__module__.partition(".")[0] in _MODULES_OF_DTYPES:
+        return x
+    if isinstance(x, Applied):
+        return Applied, _key(x.scheme), _key(x.function), _key(x.options)
+    if isinstance(x, functools.partial):
+        keywords = tuple((name, _key(value)) for name, value in x.keywords.items())
+        return functools.partial, _key(x.func), _key(x.args), keywords
+    if _is_ours(type(x)) and dataclasses.is_dataclass(x):
+        return type(x), tuple(_key(getattr(x, field.name)) for field in dataclasses.fields(x))
+    if isinstance(x, types.FunctionType) and _is_ours(x):
+        return x
+    raise _MayChange
 
 
-def _key_of_function(x: types.FunctionType) -> Hashable:
-    seen = tuple(_key(cell.cell_contents) for cell in x.__closure__ or ())
-    return (x.__code__, id(x.__globals__), _key(x.__defaults__), _key(x.__kwdefaults__), seen)
+def _is_ours(x: Any) -> bool:
+    """Tell whether a function or class is one of a module of this package."""
+    name = x.__module__ or ""
+    is_of_package = name.partition(".")[0] == __package__
+    return is_of_package and getattr(sys.modules.get(name), x.__qualname__, None) is x
+
+
+_OF_LABELS = frozenset({"y_true", "y_pred", "average"})  # arguments of scikit-learn's metrics
+
+
+def _most_positional(function: Callable[..., Any]) -> float:
+    """Return how many positional arguments a metric of counts, the last of them, takes."""
+    code = getattr(function, "__code__", None)
+    names = code.co_varnames[: code.co_argcount] if code else ()
+    return len(names) if "counts" in names else math.inf
+
+
+def _refuse_labels(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    """Say how a metric of counts is called with labels."""
+    names = [getattr(x, "__name__", "metric") for x in args if callable(x)]
+    called = f"{function.__name__.strip('_')}({names[0]})" if names else function.__name__
+    raise TypeError(
+        f"{called} takes counts, and options by name. Of labels: {called}(confusion_matrix(y_true,"
+        f" y_pred)); for scikit-learn: scorer({called}). Averages are functions: macro(f1)(counts)."
+    )
 
 
 _TRACED = object()  # stands in the place of an array
 
 
 def _split(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Static, list[Any]]:
-    leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=_is_list_of_numbers)
-    num_positional = len(jax.tree.leaves(args, is_leaf=_is_list_of_numbers))
+    leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=_is_leaf)
+    num_positional = len(jax.tree.leaves(args, is_leaf=_is_leaf))
     leaves = [np.asarray(x) if isinstance(x, list) else x for x in leaves]
     is_traced = [
         isinstance(x, np.ndarray | np.generic | jax.Array)
@@ -143,20 +242,8 @@ def _canonical(x: Any) -> Any:
     return x if x.dtype == dtype else x.astype(dtype)
 
 
-def _is_list_of_numbers(x: object) -> bool:
-    return isinstance(x, list) and not on_device(x)
-
-
-def promoting(function: Callable[P, R]) -> Callable[P, R]:
-    """Call a function of JAX arrays with NumPy's rules for ranks and dtypes, on any mesh.
-
-    What the user has set for his program does not matter inside.
-    """
-    anywhere = on_any_mesh(function)
-
-    @functools.wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
-            return anywhere(*args, **kwargs)
-
-    return call
+def _is_leaf(x: object) -> bool:
+    """Take lists of numbers whole, and functions that are pytrees, too, but traced ones."""
+    if isinstance(x, list):
+        return not on_device(x)
+    return callable(x) and not isinstance(x, TracedMetric)

@@ -25,8 +25,9 @@ from jaxmetrics._validation import (
     check_examples,
     check_integer,
     check_no_column,
-    check_no_nan,
+    check_no_one_hot,
     check_size,
+    check_weights,
     ids_in_range,
     shapes_of,
 )
@@ -110,33 +111,54 @@ def count(
     the user has not ravelled, unless `refuse_columns` is False: where the caller has checked the
     ids, or laid out labels or classes on the axis before the examples.
     """
-    axes = _with_groups(axes, groups, num_groups)
-    given = {name: as_array(labels, name) for name, labels, _ in axes}
-    for name, x in given.items():
-        check_integer(x, name)
-        if refuse_columns:
-            check_no_column(x, name)
-    mask = None if where is None else as_mask(where)
+    given = [
+        (name, as_array(labels, name), size)
+        for name, labels, size in _with_groups(axes, groups, num_groups)
+    ]
+    mask = as_mask(where)
     weights = None if sample_weight is None else as_float(sample_weight, "sample_weight")
-    shape_of_rows = {} if rows is None else {"y_prob": rows.shape[:-1]}
-    check_examples(
-        shapes_of(**given) | shape_of_rows | shapes_of(sample_weight=weights, where=mask)
+    window = () if rows is None else rows.shape[-1:]
+    others = ({} if rows is None else {"y_prob": rows.shape[:-1]}) | shapes_of(
+        sample_weight=weights
     )
+    ids, sizes = class_ids(given, mask, others, window, refuse_columns=refuse_columns)
     if weights is not None:
-        check_no_nan(weights, "sample_weight", mask)
-
-    sizes = _sizes(axes, given)
-    check_cells((*sizes, *(() if rows is None else rows.shape[-1:])), "num_classes and num_groups")
-    ids = tuple(
-        ids_in_range(x, name, size, mask)
-        for (name, x), size in zip(given.items(), sizes, strict=True)
-    )
+        check_weights(weights, mask)
     if on_device(ids, weights, mask, rows):
         ids_to_move = tuple(map(_narrowed, ids, sizes))
         return _joint_histogram(_Observations(ids_to_move, weights, mask, rows), sizes=sizes)
-    some_are_ignored = any(x is not labels for x, labels in zip(ids, given.values(), strict=True))
+    some_are_ignored = any(x is not labels for x, (_, labels, _) in zip(ids, given, strict=True))
     observations = _Observations(ids, weights, mask, rows)
     return _joint_histogram_on_host(observations, sizes, some_are_ignored)
+
+
+def class_ids(
+    axes: Sequence[Axis],
+    mask: Array | None,
+    others: dict[str, tuple[int, ...]],
+    window: tuple[int, ...] = (),
+    *,
+    refuse_columns: bool = True,
+) -> tuple[tuple[Array, ...], tuple[int, ...]]:
+    """Check class ids, and return them with the number of classes of each axis.
+
+    Args:
+        axes: of a table that can be held, with `window` behind its axes.
+        mask: which examples count.
+        others: the shapes of what else the examples have, by name.
+    """
+    given = {name: as_array(labels, name) for name, labels, _ in axes}
+    for name, _, size in axes:
+        check_integer(given[name], name)
+        if refuse_columns:
+            check_no_column(given[name], name)
+            if name == "y_true":
+                check_no_one_hot(given[name], name, size)
+    check_examples(shapes_of(**given) | others | shapes_of(where=mask))
+    sizes = _sizes(axes, given)
+    check_cells((*sizes, *window), "num_classes and num_groups")
+    named_sizes = zip(given.items(), sizes, strict=True)
+    return tuple(ids_in_range(x, name, size, mask) for (name, x), size in named_sizes), sizes
 
 
 def _with_groups(
@@ -214,10 +236,7 @@ def _joint_histogram_on_host(
 
 
 def _add_by_bincount(
-    table: np.ndarray,
-    observations: _Observations,
-    sizes: tuple[int, ...],
-    some_are_ignored: bool,
+    table: np.ndarray, observations: _Observations, sizes: tuple[int, ...], some_are_ignored: bool
 ) -> None:
     """Fill a table of zeros, `(batch entries, cells, *window)`."""
     ids, weights, keep, rows = observations

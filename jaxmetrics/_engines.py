@@ -51,6 +51,11 @@ class Cells(NamedTuple):
     num_invalid: np.ndarray
     scores: np.ndarray
 
+    @property
+    def has_weight(self) -> np.ndarray:
+        """Tells which cells add something."""
+        return np.asarray(self.digits.any(1))
+
 
 def fetch(
     table: Any, columns: dict[str, str], sample_weight: str | None, scores: Scores | None
@@ -58,50 +63,39 @@ def fetch(
     """Let the engine group the rows by the column of each role, and fetch one row per group."""
     nw = _narwhals()
     frame = _as_lazy_frame(table)
-    score_column = None if scores is None else scores.column
-    _check_columns(frame, {**columns, "sample_weight": sample_weight, "y_score": score_column})
+    numbers = {"sample_weight": sample_weight, "y_score": scores and scores.column}
+    _check_columns(frame, {**columns, **numbers})
     schema = frame.collect_schema()
-    selected = {role: _label(column, schema[column]) for role, column in columns.items()}
-    keys, sums = list(columns), {"rows": nw.len()}
-    digits, shifts, has_integers = ["rows"], [0], True
-    if sample_weight is not None:
-        dtype = schema[sample_weight]
-        has_integers = dtype.is_integer() or dtype == nw.Boolean
-        split = _split_integers if has_integers else _split_floats
-        is_weight, parts, shifts = split(frame, sample_weight, dtype)
-        digits = [f"digit{d}" for d in range(len(parts))]
-        selected |= dict(zip(digits, parts, strict=True))
-        selected["invalid"] = nw.when(is_weight).then(0).otherwise(1)
-        sums |= {name: nw.col(name).sum() for name in (*digits, "invalid")}
-    if scores is not None:
-        selected["score"] = _score(scores.column, schema[scores.column])
-        sums |= {"least": nw.col("score").min(), "greatest": nw.col("score").max()}
-    frame = frame.select(**selected)
-    if scores is not None:
+    labels = {role: _label(column, schema[column]) for role, column in columns.items()}
+    weights, shifts, has_integers = _weights(frame, sample_weight)
+    sums = {name: nw.col(name).sum() for name in weights} or {"rows": nw.len()}
+    parts_of_bins: list[str] = []
+    bounds: dict[str, Expr] = {}
+    if scores is None:
+        frame = frame.select(**labels, **weights)
+    else:
+        score, predicted = _scores(scores, schema[scores.column])
+        labels |= predicted
+        frame = frame.select(**labels, **weights, score=score)
         frame, parts_of_bins = _with_parts_of_bins(frame, scores)
-        keys += parts_of_bins
+        bounds = {"least": nw.col("score").min(), "greatest": nw.col("score").max()}
 
-    found = _collected(frame.group_by(*keys).agg(**sums).head(_MOST_CELLS + 1))
+    groups = frame.group_by(*labels, *parts_of_bins).agg(**sums, **bounds)
+    found = _collected(groups.head(_MOST_CELLS + 1))
     if len(found) > _MOST_CELLS:
         raise ValueError(
             f"the columns {', '.join(map(repr, columns.values()))} have more than {_MOST_CELLS}"
             " combinations of values: do they hold classes?"
         )
-
-    def integers(name: str) -> np.ndarray:
-        return np.array([int(x) for x in found[name].to_list()], np.int64)
-
-    values = {role: _python_values(found[role], role, column) for role, column in columns.items()}
-    if "predicted" in keys:
-        values["predicted"] = found["predicted"].to_list()
-    bounds = [found[name].to_list() for name in ("least", "greatest") if name in sums]
+    integers = np.array([[int(x) for x in found[name].to_list()] for name in sums], np.int64)
+    digits, invalid = np.split(integers, [len(shifts)])
     return Cells(
-        values,
-        np.stack([integers(name) for name in digits], 1),
+        {role: _python_values(found[role], role, columns.get(role, role)) for role in labels},
+        digits.T,
         shifts,
         has_integers,
-        integers("invalid") if "invalid" in sums else np.zeros(len(found), np.int64),
-        np.array(bounds, np.float64),
+        invalid.sum(0),
+        np.array([found[name].to_list() for name in bounds], np.float64),
     )
 
 
@@ -174,52 +168,64 @@ def _python_values(series: Any, role: str, column: str) -> list[Any]:
     return [None if null else label(x) for x, null in zip(series.to_list(), is_null, strict=True)]
 
 
-_Split = tuple["Expr", list["Expr"], list[int]]
+def _weights(frame: LazyFrame[Any], column: str | None) -> tuple[dict[str, Expr], list[int], bool]:
+    """Write weights as `sum_d digit_d 2^shift_d`, with integers that int64 adds up exactly.
 
-
-def _split_integers(frame: LazyFrame[Any], column: str, dtype: DType) -> _Split:
-    """Tell which weights are valid, and write them as `sum_d digit_d 2^shift_d`.
-
-    Digits are integers up to 2^32: int64 holds the sum of 2^31 of them.
+    Returns:
+        By name the digits, and last whether a weight is none: nothing where each row weighs 1. The
+        shifts. Whether the weights are integers.
     """
-    nw = _narwhals()
-    given = nw.col(column).cast(nw.Int64) if dtype == nw.Boolean else nw.col(column)
-    is_weight = (given >= 0) & (given <= _GREATEST_WEIGHT)
-    weight = nw.when(is_weight).then(given).otherwise(0).cast(nw.Int64)
-    high = weight // 2**32
-    return is_weight, [high, weight - high * 2**32], [32, 0]
-
-
-def _split_floats(frame: LazyFrame[Any], column: str, dtype: DType) -> _Split:
-    """Do as `_split_integers`, with three digits of 31 bits from the greatest weight on.
-
-    To scale by powers of two and to subtract the integer part rounds nothing.
-    """
-    nw = _narwhals()
-    if not (dtype.is_float() or dtype.is_decimal()):
+    if column is None:
+        return {}, [0], True
+    nw, dtype = _narwhals(), frame.collect_schema()[column]
+    is_integer = dtype.is_integer() or dtype == nw.Boolean
+    if not (is_integer or dtype.is_float() or dtype.is_decimal()):
         raise TypeError(
             f"sample_weight names the column {column!r} of {dtype}; weights are numbers."
         )
-    given = nw.col(column).cast(nw.Float64)
-    is_weight = (given >= 0) & given.is_finite()
-    rest = nw.when(is_weight).then(given).otherwise(0.0)
-    (greatest,) = _collected(frame.select(greatest=rest.max()))["greatest"].to_list()
+    given = nw.col(column)
+    if not dtype.is_integer():
+        given = given.cast(nw.Int64 if is_integer else nw.Float64)
+    is_weight = (given >= 0) & (given <= _GREATEST_WEIGHT if is_integer else given.is_finite())
+    weight = nw.when(is_weight).then(given).otherwise(0)
+    split = _split_integers if is_integer else _split_floats
+    digits, shifts = split(frame, weight)
+    columns = {f"digit{d}": digit for d, digit in enumerate(digits)}
+    return columns | {"invalid": nw.when(is_weight).then(0).otherwise(1)}, shifts, is_integer
+
+
+def _split_integers(frame: LazyFrame[Any], weight: Expr) -> tuple[list[Expr], list[int]]:
+    """Take two digits of up to 2^32: int64 holds the sum of 2^31 of them."""
+    weight = weight.cast(_narwhals().Int64)
+    high = weight // 2**32
+    return [high, weight - high * 2**32], [32, 0]
+
+
+def _split_floats(frame: LazyFrame[Any], weight: Expr) -> tuple[list[Expr], list[int]]:
+    """Take three digits of 31 bits from the greatest weight on.
+
+    To scale by powers of two and to subtract the integer part rounds nothing.
+    """
+    (greatest,) = _collected(frame.select(greatest=weight.max()))["greatest"].to_list()
     shift = min(31 - math.frexp(greatest or 0.0)[1], 1000)
-    rest = rest * 2.0**shift
-    digits = []
+    rest, digits = weight * 2.0**shift, []
     for _ in range(3):
-        digits.append(rest.floor().cast(nw.Int64))
+        digits.append(rest.floor().cast(_narwhals().Int64))
         rest = (rest - rest.floor()) * 2.0**31
-    return is_weight, digits, [-shift, -shift - 31, -shift - 62]
+    return digits, [-shift, -shift - 31, -shift - 62]
 
 
-def _score(column: str, dtype: DType) -> Expr:
-    """Convert scores to float64, NaN to null."""
-    nw = _narwhals()
+def _scores(asked: Scores, dtype: DType) -> tuple[Expr, dict[str, Expr]]:
+    """Convert scores to float64, NaN to null, and predict class 1 from the threshold on."""
+    nw, column = _narwhals(), asked.column
     if not dtype.is_numeric():
         raise TypeError(f"y_score names the column {column!r} of {dtype}; scores are real numbers.")
-    score = nw.col(column).cast(nw.Float64)
-    return nw.when(~score.is_nan()).then(score)
+    number = nw.col(column).cast(nw.Float64)
+    score = nw.when(~number.is_nan()).then(number)
+    if asked.threshold is None:
+        return score, {}
+    threshold = np.float32(asked.threshold) if dtype == nw.Float32 else asked.threshold
+    return score, {"predicted": score >= float(threshold)}
 
 
 def _with_parts_of_bins(frame: LazyFrame[Any], asked: Scores) -> tuple[LazyFrame[Any], list[str]]:
@@ -231,27 +237,35 @@ def _with_parts_of_bins(frame: LazyFrame[Any], asked: Scores) -> tuple[LazyFrame
     determine the bin of x.
     """
     nw = _narwhals()
-    score, x, r = nw.col("score"), nw.col("x"), nw.col("r")
-    predicted = []
-    if asked.threshold is not None:
-        predicted = ["predicted"]
-        frame = frame.with_columns(predicted=score >= asked.threshold)
-    log2_size = asked.num_bins.bit_length() - 1
     if asked.scale == "logit":
-        even = ((score.clip(-32.0, 32.0) + 32.0) * (asked.num_bins / 64)).floor()
-        return frame.with_columns(r=even), ["r", *predicted]
-    if asked.scale == "probability":
-        num_bits = log2_size - 5  # an octave has 2^(b - 1) bins
-        p = score.clip(2.0**-41, 1.0).cast(nw.Float32).cast(nw.Float64)
-        frame = frame.with_columns(x=nw.when(p < 0.5).then(p).otherwise(p - 1.0))
-    else:
-        num_bits = log2_size - 8  # besides sign and exponent
-        greatest = float(np.finfo(np.float32).max)
-        rounded = score.clip(-greatest, greatest).cast(nw.Float32).cast(nw.Float64)
-        # Others are rounded to 0, but keep their sign, or to infinity.
-        is_rounded = (score.abs() > 2.0**-150) & (score.abs() < 2.0**128 - 2.0**103)
-        other = (2.0 * score).clip(-(2.0**128), 2.0**128)
-        frame = frame.with_columns(x=nw.when(is_rounded).then(rounded).otherwise(other))
+        even = (_in_float32(-32.0, 32.0) * (asked.num_bins / 64)).floor()
+        return frame.with_columns(r=even), ["r"]
+    x, num_bits = _numbered_by_bits(asked)
+    frame = frame.with_columns(x=x)
+    x, r = nw.col("x"), nw.col("r")
     c = x * (2.0 ** (53 - max(num_bits, 2)) + 1.0)
     frame = frame.with_columns(r=c - (c - x)).with_columns(is_below=x.abs() < r.abs())
-    return frame, ["r", "is_below", *predicted]
+    return frame, ["r", "is_below"]
+
+
+def _numbered_by_bits(asked: Scores) -> tuple[Expr, int]:
+    """Return numbers whose leading bits, so many, tell the bins of scores apart."""
+    nw = _narwhals()
+    log2_size = asked.num_bins.bit_length() - 1
+    if asked.scale == "probability":
+        p = _in_float32(2.0**-41, 1.0)
+        return nw.when(p < 0.5).then(p).otherwise(p - 1.0), log2_size - 5  # an octave has 2^(b - 1)
+    score, greatest = nw.col("score"), float(np.finfo(np.float32).max)
+    is_finite = score.abs() < 2.0**128 - 2.0**103  # rounded to float32
+    infinite = (2.0 * score).clip(-(2.0**128), 2.0**128)
+    x = nw.when(is_finite).then(_in_float32(-greatest, greatest)).otherwise(infinite)
+    return x, log2_size - 8  # besides sign and exponent
+
+
+def _in_float32(least: float, greatest: float) -> Expr:
+    """Round scores to float32 between two numbers, and those that are subnormal there to 0."""
+    nw = _narwhals()
+    score = nw.col("score")
+    is_subnormal = score.abs() < float(np.finfo(np.float32).tiny)
+    normal = nw.when(is_subnormal).then(0.0).otherwise(score)
+    return normal.clip(least, greatest).cast(nw.Float32).cast(nw.Float64)

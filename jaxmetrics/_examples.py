@@ -17,18 +17,21 @@ import jax
 import numpy as np
 
 from jaxmetrics._arithmetic import append_axes
+from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, is_jax, on_device, xp
 from jaxmetrics._validation import (
     ArrayLike,
     as_array,
     as_float,
     as_mask,
+    as_rows,
     check_binary,
     check_examples,
     check_integer,
     check_no_column,
     check_no_nan,
     check_real,
+    check_weights,
     ids_in_range,
     is_integer,
     refuse_where,
@@ -85,22 +88,23 @@ def binary_examples(
     kind: Kind,
     *,
     name: str,
+    truth_name: str = "y_true",
 ) -> Examples:
     """Check truth of 0 and 1 with one number for each example."""
-    truth, numbers = as_array(y_true, "y_true"), as_array(values, name)
-    check_integer(truth, "y_true")
-    check_no_column(truth, "y_true")
+    truth, numbers = as_array(y_true, truth_name), as_array(values, name)
+    check_integer(truth, truth_name)
+    check_no_column(truth, truth_name)
     check_real(numbers, name)
     has_axis_of_classes = numbers.ndim == truth.ndim + 1
     if has_axis_of_classes and truth.shape[-1:] == numbers.shape[-2:-1] != numbers.shape[-1:]:
         column = 0 if numbers.shape[-1] == 1 else 1
         raise ValueError(
             f"{name} must have shape (..., n), one number per example, the score or probability of"
-            f" class 1, got {numbers.shape} for y_true {truth.shape}. Take {name}[..., {column}] of"
-            f" {column + 1}, per_class(function) or top_label(function) of several classes,"
-            " per_label(function) of labels."
+            f" class 1, got {numbers.shape} for {truth_name} {truth.shape}. Take"
+            f" {name}[..., {column}] of {column + 1}, per_class(function) or"
+            " top_label(function) of several classes, per_label(function) of labels."
         )
-    given = _Argument("y_true", truth, _class_ids(2)), _Argument(name, numbers, kind.read)
+    given = _Argument(truth_name, truth, _class_ids(2)), _Argument(name, numbers, kind.read)
     return _examples(*given, sample_weight, where)
 
 
@@ -137,7 +141,7 @@ def class_examples(
     name: str,
 ) -> Examples:
     """Check class ids with a number for each of K classes."""
-    truth, numbers = as_array(y_true, "y_true"), as_array(rows, name)
+    truth, numbers = as_array(y_true, "y_true"), as_rows(rows, name)
     check_integer(truth, "y_true")
     check_real(numbers, name)
     k = numbers.shape[-1] if numbers.ndim else 1
@@ -200,7 +204,7 @@ def _examples(
     truth: _Argument, numbers: _Argument, sample_weight: ArrayLike | None, where: ArrayLike | None
 ) -> Examples:
     weights = None if sample_weight is None else as_float(sample_weight, "sample_weight")
-    mask = None if where is None else as_mask(where)
+    mask = as_mask(where)
     shapes = {truth.name: truth.shape, numbers.name: numbers.shape}
     check_examples(shapes | shapes_of(sample_weight=weights, where=mask))
 
@@ -211,7 +215,7 @@ def _examples(
     counted = _both(counted, ids if is_jax(ids) else ids >= 0)
     if weights is not None:
         of_examples = counted if is_jax(counted) or not truth.inner else np.any(counted, -1)
-        check_no_nan(weights, "sample_weight", _any_of_batch(of_examples, weights.shape))
+        check_weights(weights, _any_of_batch(of_examples, weights.shape))
     counted = _with_inner_axes(counted, numbers.inner - truth.inner)
     values = numbers.read(numbers.array, numbers.name, _any_of_batch(counted, numbers.array.shape))
     return Examples(ids, values, weights, mask)
@@ -238,14 +242,6 @@ def _any_of_batch(counted: Array | None, shape: tuple[int, ...]) -> Array | None
     return counted.any(tuple(shared), keepdims=True)
 
 
-def _refuse(
-    bad: np.ndarray, values: np.ndarray, name: str, counted: Array | None, message: str
-) -> None:
-    """Raise for the first of the values that is bad and counts."""
-    if bad.any():
-        refuse_where(bad if counted is None else bad & counted, values, name, message)
-
-
 def _class_ids(size: int) -> _Reader:
     def read(ids: Array, name: str, counted: Array | None) -> Array:
         check_integer(ids, name)
@@ -253,13 +249,10 @@ def _class_ids(size: int) -> _Reader:
             return valid_ids(ids, size=size)
         if size > 2:
             return ids_in_range(ids, name, size, counted)
-        check_binary(ids, name)
+        check_binary(ids, name, counted)
         return ids_in_range(ids, name, size, counted).astype(np.int8)
 
     return read
-
-
-_NO_NUMBER = "no number; where= leaves examples out."
 
 
 def _scores(given: Array, name: str, counted: Array | None) -> Array:
@@ -267,7 +260,7 @@ def _scores(given: Array, name: str, counted: Array | None) -> Array:
     if on_device(given, counted) or is_integer(given) or not given.size:
         return given
     if np.isnan(given.max()):  # in one pass, without a mask
-        _refuse(np.isnan(given), given, name, counted, _NO_NUMBER)
+        check_no_nan(given, name, counted)
     return given
 
 
@@ -275,7 +268,7 @@ def _gains(given: Array, name: str, counted: Array | None) -> Array:
     gains = as_float(given, name)
     if not on_device(gains, counted):
         message = "but relevance is a number >= 0; where= leaves examples out."
-        _refuse(~(gains >= 0), gains, name, counted, message)
+        refuse_where(~(gains >= 0), gains, name, message, counted)
     return gains
 
 
@@ -285,29 +278,36 @@ def _probabilities(given: Array, name: str, counted: Array | None) -> Array:
     if on_device(p, counted):
         return p
     rounding = 8 * _eps(given)
-    _refuse(np.isnan(p), p, name, counted, _NO_NUMBER)
+    check_no_nan(p, name, counted)
     message = (
         "but probabilities lie in [0, 1]. Logits become probabilities by a softmax or sigmoid."
     )
-    _refuse((p < -rounding) | (p > 1 + rounding), p, name, counted, message)
+    refuse_where((p < -rounding) | (p > 1 + rounding), p, name, message, counted)
     return np.clip(p, 0, 1)
 
 
 def _distributions(given: Array, name: str, counted: Array | None) -> Array:
-    """Check probabilities of all classes."""
+    """Check probabilities of all classes; on the device, rows that do not sum to 1 become NaN."""
     p = _probabilities(given, name, counted)
-    if not on_device(p, counted):
-        message = (
-            "but those of all classes sum to 1: divide them by their sum, or take the softmax of"
-            " logits."
-        )
-        off = ~sums_to_one(p, _eps(given))
-        if off.any():
-            _refuse(off, p.sum(-1), f"the sum of {name}", _of_rows(counted), message)
+    if on_device(p, counted):
+        return nan_unless_normalized(p, eps=_eps(given))
+    message = (
+        "but probabilities of all classes sum to 1: divide them by their sum, or take the softmax"
+        " of logits."
+    )
+    off = ~sums_to_one(p, _eps(given))
+    if off.any():
+        refuse_where(off, p.sum(-1), f"the sum of {name}", message, _of_rows(counted))
     return p
 
 
-def sums_to_one(rows: np.ndarray, eps: float = 0.0) -> np.ndarray:
+@compiled
+def nan_unless_normalized(rows: Array, *, eps: float) -> Array:
+    """Replace rows `(..., K)` of probabilities that do not sum to 1 by NaN."""
+    return xp.where(sums_to_one(rows, eps)[..., None], rows, xp.nan)
+
+
+def sums_to_one(rows: Array, eps: float) -> Array:
     """Tell which rows `(..., K)` of probabilities sum to 1, but for their rounding.
 
     Files hold probabilities that were rounded to three decimals or more. Each of K such errors is
@@ -317,32 +317,39 @@ def sums_to_one(rows: np.ndarray, eps: float = 0.0) -> np.ndarray:
     normalised do not pass. Numbers of a dtype with a coarser `eps` may be off by its root.
     """
     three_decimals = min(0.001 * math.sqrt(3 * rows.shape[-1]), 0.05)
-    return np.abs(rows.sum(-1) - 1) <= max(three_decimals, math.sqrt(eps))
+    return abs(rows.sum(-1) - 1) <= max(three_decimals, math.sqrt(eps))
+
+
+def are_distributions(rows: Array, eps: float = 0.0) -> Array:
+    """Tell which rows `(..., K)` are not negative, nor NaN, and sum to 1 but for their rounding."""
+    return (rows >= 0).all(-1) & sums_to_one(rows, eps)
 
 
 def _logits(given: Array, name: str, counted: Array | None) -> Array:
+    """Check logits, and refuse probabilities, of which a softmax says little."""
     z = as_float(given, name)
     if not on_device(z, counted):
-        _refuse(np.isnan(z), z, name, counted, _NO_NUMBER)
+        check_no_nan(z, name, counted)
         greatest = z.max(-1)
         message = "but a softmax needs a finite one. -inf rules a class out; not all can be."
-        _refuse(np.isinf(greatest), greatest, f"the greatest of {name}", _of_rows(counted), message)
+        refuse_where(
+            np.isinf(greatest), greatest, f"the greatest of {name}", message, _of_rows(counted)
+        )
+        refuse_distributions(z, name, _of_rows(counted), _eps(given))
     return z
 
 
-def _logits_to_be_scaled(given: Array, name: str, counted: Array | None) -> Array:
-    """Check logits, and refuse probabilities, whose temperature would say nothing."""
-    z = _logits(given, name, counted)
-    if on_device(z, counted):
-        return z
-    is_distribution = ((z >= 0) & (z <= 1)).all(-1) & sums_to_one(z, _eps(given))
-    rows = np.broadcast_to(True if counted is None else counted[..., 0], is_distribution.shape)
-    if rows.any() and is_distribution[rows].all():
+def refuse_distributions(z: Array, name: str, rows: Array | None, eps: float = 0.0) -> None:
+    """Refuse logits `(..., K)` of the host that are probabilities in all rows that count."""
+    if on_device(z, rows) or z.shape[-1] < 2:
+        return
+    counted = True if rows is None else rows
+    is_distribution, counted = np.broadcast_arrays(are_distributions(z, eps), counted)
+    if counted.any() and is_distribution[counted].all():
         raise ValueError(
             f"{name} holds probabilities: each row lies in [0, 1] and sums to 1. Give what the"
             f" softmax was taken of, or np.log({name})."
         )
-    return z
 
 
 def _of_rows(counted: Array | None) -> Array | None:
@@ -362,7 +369,7 @@ _TWO_CLASS = "; two_class makes such an array of the probability of class 1"
 _TWO_LOGITS = "; np.stack([np.zeros_like(z), z], -1) makes such an array of the logit z of class 1"
 
 # The label of examples that are left out where truth is made here: beside a 1, `check_binary` would
-# refuse -1 as the other one of two classes.
+# warn that -1 may be the other one of two classes.
 IGNORED = np.int8(-100)
 
 INDICATORS = Kind(_class_ids(2))
@@ -371,4 +378,3 @@ GAINS = Kind(_gains)
 PROBABILITIES = Kind(_probabilities)
 DISTRIBUTIONS = Kind(_distributions, _TWO_CLASS)
 LOGITS = Kind(_logits, _TWO_LOGITS)
-LOGITS_TO_BE_SCALED = Kind(_logits_to_be_scaled, _TWO_LOGITS)

@@ -35,11 +35,13 @@ Key: TypeAlias = "jax.Array | HostKey"
 def place(key: KeyLike, *arrays: Array | None) -> tuple[Any, ...]:
     """Return the key for draws where the arrays live, and the arrays.
 
-    They move to the device with a key that jit or vmap hides.
+    They move to the device with a key that jit or vmap hides. On the host they are laid out row by
+    row: sums in another order differ by a rounding, which is enough for other draws.
     """
     if not is_known(key):
         arrays = tuple(None if x is None else jax.numpy.asarray(x) for x in arrays)
-    return as_key(key, *arrays), *arrays
+    rows = (np.asarray(x, order="C") if isinstance(x, np.ndarray) else x for x in arrays)
+    return as_key(key, *arrays), *rows
 
 
 def as_key(key: KeyLike, *arrays: Array | None) -> Key:
@@ -80,7 +82,7 @@ def _host_key(key: Any) -> HostKey:
 def _seed(key: int | np.integer) -> int:
     """Return an int seed as one word of 64 bits."""
     if not -(2**63) <= int(key) < 2**64:
-        raise ValueError(f"an int seed lies in [-2^63, 2^64), got {key}.")
+        raise ValueError("key: an int seed lies in [-2^63, 2^64), got one beyond.")
     return int(key) % 2**64
 
 

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from jaxmetrics._wording import listed
+from jaxmetrics._wording import listed, shown
 
 __all__: list[str] = []
+
+
+def as_names(names: Iterable[Any], name: str) -> list[Any]:
+    """Make a list of names, which one string is not."""
+    try:
+        if isinstance(names, str | bytes):
+            raise TypeError
+        return list(names)
+    except TypeError:
+        raise TypeError(f"{name} must be a sequence of names, got {shown(names)}.") from None
+
+
+def names_of(names: Sequence[str] | None, size: int, argument: str) -> list[str]:
+    """Check that there is a name for each, "0", "1", ... if none are given."""
+    labels = list(map(str, range(size) if names is None else as_names(names, argument)))
+    if len(labels) != size:
+        raise ValueError(f"{argument} must be one name each: expected {size}, got {len(labels)}.")
+    return labels
 
 
 def as_ids(
@@ -20,25 +39,68 @@ def as_ids(
     integers = {labels.dtype.kind for labels in named_labels.values()} <= {"i", "u", "b"}
     # Python ints: int64 and uint64 meet exactly.
     lists = {name: labels.tolist() for name, labels in named_labels.items()}
-    everything = [label for labels in lists.values() for label in labels]
-    if not integers and not all(isinstance(label, str) for label in everything):
-        dtypes = ", ".join(str(labels.dtype) for labels in named_labels.values())
-        raise TypeError(f"labels must be strings or integers, all of one kind, got {dtypes}.")
-    if isinstance(class_names, str):
-        raise TypeError("class_names must be a sequence of names, got one string.")
+    if not integers:
+        _check_strings(named_labels, lists)
+    class_names = None if class_names is None else as_names(class_names, "class_names")
     if integers and class_names is not None:
         return list(named_labels.values()), class_names
     if integers and num_columns is not None:
         return list(named_labels.values()), list(map(str, range(num_columns)))
     if class_names is None:
-        classes = sorted(label for label in set(everything) if not integers or label >= 0)
+        present = {label for labels in lists.values() for label in labels}
+        classes = sorted(label for label in present if not integers or label >= 0)
     else:
-        classes = list(class_names)
+        classes = class_names
     index = {label: i for i, label in enumerate(classes)}
     if not integers:
         _check_known(lists, index)
     ids = [np.array([index.get(label, -1) for label in labels]) for labels in lists.values()]
     return ids, list(map(str, classes))
+
+
+def _check_strings(named: Mapping[str, np.ndarray], lists: Mapping[str, list[Any]]) -> None:
+    of_strings = any(labels and isinstance(labels[0], str) for labels in lists.values())
+    for name, labels in lists.items():
+        if not of_strings and named[name].dtype.kind in "iub":
+            continue
+        i = first_invalid(labels, lambda label: of_strings and isinstance(label, str))
+        if i is not None:
+            raise TypeError(
+                f"labels must be strings or integers, all of one kind: {name}[{i}] is"
+                f" {labels[i]!r}.{way_out(labels[i], name)}"
+            )
+
+
+def first_invalid(labels: Sequence[object], is_valid: Callable[[Any], bool]) -> int | None:
+    """Find the first label that is missing, or else the first that is not valid."""
+    for is_bad in (is_missing, lambda label: not is_valid(label)):
+        i = next((i for i, label in enumerate(labels) if is_bad(label)), None)
+        if i is not None:
+            return i
+    return None
+
+
+def way_out(label: object, name: str) -> str:
+    """Say what to do with a label that is no class id, "" where that is not plain."""
+    if is_missing(label):
+        return " Leave out rows without a label, or write -1 among integers, which is ignored."
+    if is_whole(label):
+        return f" numpy.asarray({name}, int) makes ids of whole numbers."
+    return ""
+
+
+def is_missing(x: Any) -> bool:
+    """Tell whether a label is missing: None, NaN, NaT or pandas' NA."""
+    try:
+        return x is None or bool(x != x)
+    except TypeError:  # pandas' NA is neither equal nor not
+        return True
+    except ValueError:  # an array
+        return False
+
+
+def is_whole(x: object) -> bool:
+    return isinstance(x, int) or (isinstance(x, float) and x.is_integer())
 
 
 def _check_known(lists: Mapping[str, list[str]], index: Mapping[str, int]) -> None:

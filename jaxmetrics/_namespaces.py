@@ -43,7 +43,10 @@ def is_jax(x: object) -> bool:
 
 def on_device(*values: Any) -> bool:
     """Tell whether an array of JAX is among the values, or the leaves of pytrees among them."""
-    return any(map(is_jax, jax.tree.leaves(values)))
+    try:
+        return any(map(is_jax, jax.tree.leaves(values)))
+    except Exception:  # a list that holds itself, or what JAX refuses: no array, to be named later
+        return False
 
 
 def is_known(x: object) -> bool:
@@ -252,8 +255,10 @@ class custom_jvp:
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
         self.fun = function
-        self._on_device = jax.custom_jvp(function)
-        self.defjvp = self._on_device.defjvp
+        with_rule = jax.custom_jvp(function)
+        self.defjvp = with_rule.defjvp
+        # Jitted, since JAX then keeps one jaxpr of it, by which jaxprs that hold it are compared.
+        self._on_device = jax.jit(with_rule)
 
     def __call__(self, *args: Any) -> Any:
         return self._on_device(*args) if on_device(args) else self.fun(*args)

@@ -8,19 +8,23 @@ jit hides those of JAX arrays.
 from __future__ import annotations
 
 import math
-import sys
+import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TypeAlias
+from pathlib import Path
+from typing import Any, TypeAlias
 
 import jax
 import numpy as np
 import numpy.typing as npt
 
 from jaxmetrics._compilation import compiled
+from jaxmetrics._indices import check_order, is_labelled, order_of_classes, own_frames
+from jaxmetrics._labels import first_invalid, is_whole, way_out
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, on_device, xp
+from jaxmetrics._wording import shown
 
 __all__: list[str] = []
 
@@ -28,7 +32,11 @@ __all__: list[str] = []
 ArrayLike: TypeAlias = jax.typing.ArrayLike | npt.ArrayLike
 
 INT32_MAX = int(np.iinfo(np.int32).max)
-MOST_CELLS = 2**31  # of one table of counts
+MOST_CELLS = 2**30  # of one table of counts, 8 GiB
+MOST_SAMPLES = 2**24  # that are held at once: draws, bins, points
+_LOOKED_AT = 2**20  # values among which a message names one
+_SMALL = 64  # cells
+_ROUNDING = 1e-9  # of an example, by which a difference of sums may miss 0
 
 
 def as_array(x: ArrayLike, name: str) -> Array:
@@ -38,23 +46,37 @@ def as_array(x: ArrayLike, name: str) -> Array:
     """
     if type(x) is np.ndarray or is_jax(x):
         return x
-    if isinstance(x, list | tuple):
-        if on_device(x):
-            return jax.numpy.asarray(x)
-        if hasattr(x, "counts"):  # those of a data frame, with the names of its classes
-            raise TypeError(f"{name} must be an array, got {type(x).__name__}: take its .counts.")
-        if len(x) and hasattr(x[0], "__array__") and not isinstance(x[0], np.generic):
-            x = [as_array(row, name) for row in x]
+    given: Any = x
+    is_list = isinstance(x, list | tuple)
+    if is_list and hasattr(x, "counts"):  # `TableCounts`, which also has the names of the classes
+        raise TypeError(f"{name} must be an array, got {type(x).__name__}: take its .counts.")
+    if is_list and given and hasattr(given[0], "__array__") and not np.isscalar(given[0]):
+        given = [as_array(row, name) for row in given]
+    if isinstance(x, Mapping | Set):
+        raise TypeError(f"{name} must be an array, got {shown(x)}: give its values in a list.")
+    if not is_list and is_labelled(x):
+        check_order()
     refuse_masked(x, name)
-    if hasattr(x, "detach") and str(getattr(x, "dtype", "")) == "torch.bfloat16":
-        x = x.detach().float()  # NumPy has no such dtype; the values stay
+    if hasattr(given, "detach"):  # a tensor of torch, which may require a gradient
+        given = given.detach()
+        # NumPy has no such dtype; the values stay.
+        given = given.float() if str(given.dtype) == "torch.bfloat16" else given
     try:
-        array = np.asarray(x)
-    except ValueError as error:
-        raise ValueError(
+        array = jax.numpy.asarray(given) if is_list and on_device(given) else np.asarray(given)
+    except Exception as error:  # by NumPy, or by the library whose object it is
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        raise kind(
             f"{name} must be an array, got rows of different lengths or what is no array: {error}"
         ) from None
-    return array.astype(np.int8) if array.size == 0 and isinstance(x, list | tuple) else array
+    if is_list and array.dtype.kind in "US":
+        return np.asarray(x, object)  # in an array of strings these lose NULs at their end
+    return array.astype(np.int8) if array.size == 0 and is_list else array
+
+
+def as_rows(x: ArrayLike, name: str, class_names: Sequence[str] | None = None) -> Array:
+    """Do as `as_array`, and put the columns of a data frame in the order of the classes."""
+    array, order = as_array(x, name), order_of_classes(x, name, class_names)
+    return array if order is None else array[..., order]
 
 
 def on_host(x: ArrayLike, name: str) -> np.ndarray:
@@ -72,7 +94,8 @@ def refuse_masked(x: object, name: str) -> None:
 
 
 def is_integer(x: Array) -> bool:
-    return jax.numpy.issubdtype(x.dtype, np.integer) or x.dtype == bool
+    """Tell whether an array holds integers or bools; for NumPy durations are integers, too."""
+    return (jax.numpy.issubdtype(x.dtype, np.integer) and x.dtype.kind != "m") or x.dtype == bool
 
 
 _takes_complex: ContextVar[bool] = ContextVar("takes_complex", default=False)
@@ -92,8 +115,8 @@ def complex_steps() -> Iterator[None]:
 
 def as_float(x: ArrayLike, name: str) -> Array:
     """Convert `x` to the dtype in which it is computed."""
-    if type(x) in (float, int):
-        return np.float64(x)  # type: ignore[arg-type]
+    if type(x) is float or (type(x) is int and abs(x) < 2**63):
+        return np.float64(x)
     array = as_array(x, name)
     dtype = float_dtype(array)
     if array.dtype == dtype or (array.dtype == np.complex128 and _takes_complex.get()):
@@ -104,24 +127,68 @@ def as_float(x: ArrayLike, name: str) -> Array:
 
 def check_real(array: Array, name: str) -> None:
     if not (is_integer(array) or jax.numpy.issubdtype(array.dtype, np.floating)):
-        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}.")
+        found, _ = _first_invalid(array, name, lambda x: isinstance(x, int | float))
+        raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}{found}.")
 
 
-def refuse_where(bad: Array, array: Array, name: str, message: str) -> None:
-    """Raise for the first value of a host array that is bad, with its place."""
-    if np.any(bad):
+def _first_invalid(array: Array, name: str, is_valid: Callable[[Any], bool]) -> tuple[str, str]:
+    """Name the first value of a host array that is not valid, and say what to do with such."""
+    if is_jax(array) or not array.size:
+        return "", ""
+    values = array.ravel()[:_LOOKED_AT].tolist()
+    i = first_invalid(values, is_valid) or 0
+    place = ", ".join(map(str, np.unravel_index(i, array.shape)))
+    return f": {name}[{place}] is {values[i]!r}", way_out(values[i], name)
+
+
+def refuse_where(
+    bad: Array, array: Array, name: str, message: str, where: Array | None = None
+) -> None:
+    """Raise for the first value of a host array that is bad and that `where` does not leave out."""
+    if not np.any(bad):
+        return
+    bad, array = np.broadcast_arrays(bad if where is None else bad & where, array)
+    if bad.any():
         index = np.argwhere(bad)[0].tolist()
         place = f"{name}[{', '.join(map(str, index))}]" if index else name
-        value = np.asarray(array)[tuple(index)]
-        shown = f"{value:g}" if array.dtype.kind == "f" else f"{value}"
-        raise ValueError(f"{place} is {shown}, {message}")
+        value = array[tuple(index)]
+        text = f"{value:g}" if array.dtype.kind == "f" else f"{value}"
+        raise ValueError(f"{place} is {text}, {message}")
 
 
-def as_counts(counts: ArrayLike) -> Array:
-    """Convert `counts` to floats of shape `(..., K, K)`."""
-    array = as_float(counts, "counts")
-    check_square(array, "counts")
-    return array
+def as_counts(counts: ArrayLike, name: str = "counts") -> Array:
+    """Convert `counts` to floats of shape `(..., K, K)`.
+
+    On the host a negative or infinite one raises; NaN makes NaN.
+    """
+    array = as_float(counts, name)
+    check_square(array, name)
+    if type(array) is not np.ndarray or not array.size or array.dtype != float:
+        return array
+    # Python's own minimum is three times as fast as NumPy's for a small matrix. It may overlook a
+    # NaN, but nothing that is refused: behind a NaN that comes first no comparison holds.
+    numbers = array.ravel().tolist() if array.size <= _SMALL else None
+    least, most = (min(numbers), max(numbers)) if numbers else (array.min(), array.max())
+    return array if least >= 0 and most < math.inf else _possible_counts(array, name)
+
+
+def _possible_counts(counts: np.ndarray, name: str) -> np.ndarray:
+    """Refuse counts that are negative or infinite; what rounding has put below 0 is put back."""
+    bad = (counts < -_ROUNDING) | np.isinf(counts)
+    message = "expected a count >= 0: a finite number of examples, or sum of their weights."
+    refuse_where(bad, counts, name, message)
+    return np.where(counts < 0, 0, counts)
+
+
+def as_paired_counts(paired: ArrayLike) -> Array:
+    """Convert paired counts to floats of shape `(..., K, K, K)`."""
+    counts = as_float(paired, "paired")
+    if counts.ndim < 3 or len(set(counts.shape[-3:])) != 1 or counts.size == 0:
+        raise ValueError(
+            "paired must have shape (..., K, K, K) (truth, prediction of A, prediction of B), got"
+            f" {counts.shape}. jaxmetrics.paired_confusion_matrix makes such an array."
+        )
+    return counts
 
 
 def as_wide(counts: np.ndarray) -> np.ndarray:
@@ -134,8 +201,7 @@ def check_square(array: Array, name: str) -> None:
     if array.ndim < 2 or array.shape[-1] != array.shape[-2] or array.shape[-1] == 0:
         raise ValueError(
             f"{name} must have shape (..., K, K) (row = true class, column = predicted class), got"
-            f" {array.shape}. jaxmetrics.confusion_matrix makes such an array from labels and"
-            " predictions."
+            f" {array.shape}. Of labels: metric(confusion_matrix(y_true, y_pred))."
         )
 
 
@@ -158,10 +224,23 @@ def check_size(value: int, name: str) -> int:
             f" {type(value).__name__}. Under jax.jit, close over it or name it in static_argnames."
         )
     if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {value}.")
+        raise ValueError(f"{name} must be at least 1, got {shown(value)}.")
     if value > INT32_MAX:
-        raise ValueError(f"{name} must be below 2^31, got {value}.")
+        raise ValueError(f"{name} must be below 2^31, got {shown(value)}.")
     return int(value)
+
+
+def check_samples(value: int, name: str, least: int = 1) -> int:
+    """Check how many draws, bins or points are held at once."""
+    size = check_size(value, name)
+    if size < least:
+        raise ValueError(f"{name} must be at least {least}, got {size}.")
+    if size > MOST_SAMPLES:
+        raise ValueError(
+            f"{name} must be at most 2^24 = {MOST_SAMPLES}, got {size}: {8 * size / 2**30:.3g} GiB"
+            " for each number that is computed."
+        )
+    return size
 
 
 def check_cells(shape: Sequence[int], sizes: str) -> None:
@@ -170,24 +249,70 @@ def check_cells(shape: Sequence[int], sizes: str) -> None:
     if cells > MOST_CELLS:
         raise ValueError(
             f"{sizes} make a table of {' x '.join(map(str, shape))} cells, {8 * cells / 2**30:.3g}"
-            f" GiB of counts; a table has at most 2^31 cells (16 GiB)."
+            f" GiB of counts; a table has at most 2^30 cells (8 GiB)."
         )
+
+
+def check_num_classes(num_classes: int, axes: int = 2) -> int:
+    """Check a number of classes, and that a table with so many axes of them can be held."""
+    k = check_size(num_classes, "num_classes")
+    check_cells((k,) * axes, "num_classes")
+    return k
 
 
 def check_level(level: float) -> float:
     """Check the probability with which an interval is meant to contain the true value."""
-    if not (isinstance(level, int | float) and 0 < (1 - level) / 2 < 0.5):
+    if not (isinstance(level, int | float) and 0 < level < 1 and 0 < (1 - level) / 2 < 0.5):
         raise ValueError(
-            f"level must be a Python number between 0 and 1 (0.95 for 95 %), got {level!r}."
+            f"level must be a Python number between 0 and 1 (0.95 for 95 %), got {shown(level)}."
         )
     return level
 
 
+def as_number(x: float, name: str, *, above: float = -math.inf, below: float = math.inf) -> float:
+    """Convert a Python or NumPy number, strictly between two others, to a float."""
+    try:
+        number = float(x) if isinstance(x, int | float | np.number) else math.nan
+    except (TypeError, OverflowError):  # complex, or beyond the floats
+        number = math.nan
+    if not above < number < below:
+        limits = f" above {above:g}" if above > -math.inf else ""
+        limits += f"{' and' if limits else ''} below {below:g}" if below < math.inf else ""
+        raise ValueError(f"{name} must be a finite Python number{limits}, got {shown(x)}.")
+    return number
+
+
+def check_flag(value: bool, name: str) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {shown(value)}.")
+    return bool(value)
+
+
+def check_axis(axis: int, name: str) -> int:
+    if isinstance(axis, bool) or not isinstance(axis, int | np.integer):
+        raise TypeError(f"{name} must be a Python int, the number of an axis, got {shown(axis)}.")
+    if not -64 <= axis < 64:  # NumPy has no more
+        raise ValueError(f"{name} must be the number of an axis, got {shown(axis)}.")
+    return int(axis)
+
+
+def check_function(x: object, name: str, expected: str) -> None:
+    if not callable(x):
+        hint = " Give the function itself, do not call it." if hasattr(x, "dtype") else ""
+        raise TypeError(f"{name} must be {expected}, got {shown(x)}.{hint}")
+
+
+def as_path(path: str | Path, name: str) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"{name} must be a string or a pathlib.Path, got {shown(path)}.")
+    return Path(path)
+
+
 def check_option(value: str, name: str, options: tuple[str, ...]) -> None:
-    if value not in options:
+    if not isinstance(value, str) or value not in options:
         raise ValueError(
             f"{name} must be {', '.join(map(repr, options[:-1]))} or {options[-1]!r}, got"
-            f" {value!r}."
+            f" {shown(value)}."
         )
 
 
@@ -204,25 +329,28 @@ def as_class_ids(labels: ArrayLike, name: str, size: int, where: Array | None = 
 
 
 def check_integer(ids: Array, name: str) -> None:
-    if not is_integer(ids):
-        if name == "groups":
-            hint = " numpy.unique(groups, return_inverse=True)[1] makes ids of any groups."
-        elif not jax.numpy.issubdtype(ids.dtype, np.floating):
-            hint = (
-                " confusion_matrix(..., labels=[...]) takes classes of any kind, and"
-                f" jaxmetrics.report strings. Elsewhere [labels.index(x) for x in {name}] makes ids"
-                f" of several classes, and {name} == label truth of one."
-            )
-        elif name == "labels":
-            hint = " Logits come first: (logits, labels); distributions go to soft_cross_entropy."
-        else:
-            hint = (
-                " Truth comes first: (y_true, y_pred) or (y_true, y_score); argmax makes class ids"
-                " of probabilities."
-            )
-        raise TypeError(
-            f"{name} must hold class ids of an integer or bool dtype, got {ids.dtype}.{hint}"
+    if is_integer(ids):
+        return
+    found, way = _first_invalid(ids, name, is_whole)
+    if name == "groups":
+        hint = " numpy.unique(groups, return_inverse=True)[1] makes ids of any groups."
+    elif not jax.numpy.issubdtype(ids.dtype, np.floating):
+        hint = (
+            " confusion_matrix(..., labels=[...]) takes classes of any kind, and"
+            f" jaxmetrics.report strings. Elsewhere [labels.index(x) for x in {name}] makes ids"
+            f" of several classes, and {name} == label truth of one."
         )
+    elif name == "labels":
+        hint = " Logits come first: (logits, labels); distributions go to soft_cross_entropy."
+    else:
+        hint = (
+            " Truth comes first: (y_true, y_pred) or (y_true, y_score); argmax makes class ids"
+            " of probabilities."
+        )
+    raise TypeError(
+        f"{name} must hold class ids of an integer or bool dtype, got {ids.dtype}{found}."
+        f"{way}{hint}"
+    )
 
 
 def check_no_column(ids: Array, name: str) -> None:
@@ -246,34 +374,49 @@ def ids_in_range(ids: Array, name: str, size: int, where: Array | None = None) -
     """
     if is_jax(ids) or ids.size == 0:
         return ids
-    # One pass over the labels checks both ends: as unsigned integers, negative ids are large.
-    if ids.dtype == bool or ids.view(f"u{ids.dtype.itemsize}").max() < size:
+    # One pass over the labels checks both ends: as unsigned integers, negative ids are beyond all
+    # that are not.
+    least = min(size, int(np.iinfo(ids.dtype).max) + 1) if ids.dtype.kind == "i" else size
+    if ids.dtype == bool or ids.view(f"u{ids.dtype.itemsize}").max() < least:
         # NumPy makes float64 of uint64 together with int64.
         return ids.astype(np.int64) if ids.dtype == np.uint64 else ids
     if where is None or not is_jax(where):
-        _refuse_beyond(size, ids, name, np.asarray(True) if where is None else where)
+        hint = " Write binary truth as 0 and 1: y_true == 1." if size == 2 else ""
+        message = (
+            f"but class ids must lie in [0, {size}), and negative ones are ignored. Labels that"
+            f" start from 1: subtract 1.{hint}"
+        )
+        refuse_where(ids >= size, ids, name, message, where)
     return np.where((ids >= 0) & (ids < size), ids, np.asarray(-1, np.int64)).astype(np.int64)
 
 
-def _refuse_beyond(size: int, ids: np.ndarray, name: str, counted: np.ndarray) -> None:
-    bad, shown = np.broadcast_arrays((ids >= size) & counted, ids)
-    hint = " Write binary truth as 0 and 1: y_true == 1." if size == 2 else ""
-    message = (
-        f"but class ids must lie in [0, {size}), and negative ones are ignored. Labels that start"
-        f" from 1: subtract 1.{hint}"
-    )
-    refuse_where(bad, shown, name, message)
-
-
-def check_binary(y_true: Array, name: str = "y_true") -> None:
-    """Refuse truth of -1 and 1 on the host: the former would be ignored, and one class be left."""
-    if not is_jax(y_true) and y_true.size and y_true.dtype != bool and y_true.min() == -1:
-        present = np.unique(y_true)
-        if 1 in present and 0 not in present:
-            raise ValueError(
-                f"{name} holds -1 and 1 but no 0; truth is 0 or 1, and negative labels are"
-                f" ignored: {name} == 1."
+def check_binary(y_true: Array, name: str = "y_true", where: Array | None = None) -> None:
+    """Warn of truth of -1 and 1 on the host: the former is ignored, and one class is left."""
+    if is_jax(y_true) or is_jax(where) or not y_true.size or y_true.dtype == bool:
+        return
+    if y_true.min() == -1:
+        truth, counted = np.broadcast_arrays(y_true, True if where is None else where)
+        present = np.unique(truth[counted])
+        if {-1, 1} <= set(present.tolist()) and 0 not in present:
+            warn(
+                f"{name} holds -1 and 1 but no 0, and -1 is ignored: where it is the other class,"
+                f" give {name} == 1, where it is padding, where={name} >= 0."
             )
+
+
+def check_no_one_hot(ids: Array, name: str, size: int | None) -> None:
+    """Refuse one-hot rows `(n, K)` of the host, which would be n batch entries of K examples.
+
+    They are told from batches by K, which is the number of classes, where that was given.
+    """
+    if is_jax(ids) or ids.ndim != 2 or min(ids.shape) < 2 or size not in (None, ids.shape[-1]):
+        return
+    if ids.min() == 0 and ids.max() == 1 and (ids.sum(-1) == 1).all():
+        raise ValueError(
+            f"{name} has shape {ids.shape} with a single 1 in each row: one-hot rows, of which"
+            f" {name}.argmax(-1) makes class ids. A batch with one example of class 1 in each entry"
+            f" needs an axis before it, {name}[None]."
+        )
 
 
 @compiled
@@ -283,7 +426,10 @@ def valid_ids(ids: Array, *, size: int) -> Array:
     return xp.where((wide >= 0) & (wide < size), wide, -1).astype(xp.int32)
 
 
-def as_mask(where: ArrayLike) -> Array:
+def as_mask(where: ArrayLike | None) -> Array | None:
+    """Convert a mask that was given."""
+    if where is None:
+        return None
     mask = as_array(where, "where")
     if mask.dtype != bool and mask.size:
         raise TypeError(
@@ -294,20 +440,26 @@ def as_mask(where: ArrayLike) -> Array:
 
 
 def as_weights(sample_weight: ArrayLike, where: Array | None = None) -> Array:
-    """Convert weights of examples to floats; NaN ones that count raise on the host."""
+    """Convert weights of examples to floats, and check them as `check_weights` does."""
     weights = as_float(sample_weight, "sample_weight")
-    check_no_nan(weights, "sample_weight", where)
+    check_weights(weights, where)
     return weights
+
+
+def check_weights(weights: Array, where: Array | None = None) -> None:
+    """Raise for a weight of a host array that counts, but is NaN, infinite or below 0."""
+    if is_jax(weights) or is_jax(where):
+        return
+    check_no_nan(weights, "sample_weight", where)
+    bad = (weights < 0) | (weights == math.inf)
+    refuse_where(bad, weights, "sample_weight", "expected a finite weight >= 0.", where)
 
 
 def check_no_nan(values: Array, name: str, where: Array | None = None) -> None:
     """Raise for a NaN of a host array that `where` does not leave out."""
-    if is_jax(values) or is_jax(where) or not np.isnan(values).any():
-        return
-    counted = np.asarray(True) if where is None else where
-    bad, shown = np.broadcast_arrays(np.isnan(values) & counted, values)
-    message = f"no number. where=~np.isnan({name}) leaves such examples out."
-    refuse_where(bad, shown, name, message)
+    if not (is_jax(values) or is_jax(where)):
+        message = "no number; where= leaves examples out."
+        refuse_where(np.isnan(values), values, name, message, where)
 
 
 def shapes_of(**arrays: Array | None) -> dict[str, tuple[int, ...]]:
@@ -335,7 +487,4 @@ def check_examples(shapes: Mapping[str, tuple[int, ...]]) -> None:
 
 def warn(message: str) -> None:
     """Warn at the line of the user's code from which the call came."""
-    frame, stacklevel = sys._getframe(1), 2
-    while frame.f_back and frame.f_globals["__name__"].split(".")[0] in ("jaxmetrics", "jax"):
-        frame, stacklevel = frame.f_back, stacklevel + 1
-    warnings.warn(message, stacklevel=stacklevel)
+    warnings.warn(message, stacklevel=len(own_frames()) + 1)

@@ -113,6 +113,13 @@ def listed(names: Iterable[object]) -> str:
     return ", ".join(labels_of(first[:_MOST_LISTED], 40) + more)
 
 
+def sample_size(number: float, num_ignored: int = 0, num_clusters: int | None = None) -> str:
+    """Write how many examples were looked at."""
+    clusters = "" if num_clusters is None else f" in {num_clusters} clusters"
+    ignored = f", {num_ignored} ignored" if num_ignored else ""
+    return f"{number:.10g} examples{clusters}{ignored}"
+
+
 def enumeration(names: Sequence[str]) -> str:
     """Write "A, B and C"."""
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
@@ -161,3 +168,14 @@ def _width(text: str) -> int:
         return len(text)
     wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
     return len(text) + wide - sum(unicodedata.category(c) in ("Mn", "Me", "Cf") for c in text)
+
+
+def shown(x: object) -> str:
+    """Write a value for a message: short ones as they are, of others the type."""
+    if isinstance(x, str | bytes | bool | float | type(None)) or (
+        isinstance(x, int) and abs(x) < 2**64
+    ):
+        text = repr(x)
+        if len(text) <= 60:
+            return text
+    return f"{'an' if type(x).__name__[0] in 'aeiou' else 'a'} {type(x).__name__}"

@@ -7,8 +7,10 @@ Labels are NumPy arrays, JAX arrays or lists of any integer dtype, or bool.
 
 - **A negative label drops its example**, in truth, prediction and group alike: -1 and -100 mean
   "ignore". One at or beyond `num_classes` is a mistake: on the host it raises, in JAX arrays, whose
-  values jit hides, it drops its example too, and `check_labels` raises outside of jit. (A 64-bit
-  label that is passed into jit with x64 off has been cut to 32 bits by JAX.)
+  values are not looked at, it drops its example too, and `check_labels` raises outside of jit. (A
+  64-bit label that is passed into jit with x64 off has been cut to 32 bits by JAX.)
+- **Rows `(n, K)` of 0 and 1 with one 1 each are no batch** where K is `num_classes`, or that is
+  left out: one-hot truth of the host raises.
 - `sample_weight` `(..., n)`: weight 2 equals the row written twice, weight 0 the row left out.
   Without weights the counts are integers and exact: int64 on the host, int32 on the device (up to
   2^31 - 1 per cell). With weights they are floats.
@@ -20,7 +22,7 @@ Static mistakes (dtype, shape, missing size) raise TypeError or ValueError, also
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -29,6 +31,7 @@ from jaxmetrics._bins import bins_between
 from jaxmetrics._cell_sums import cells, proportions, tables, tp_fp_fn
 from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import Axis, count
+from jaxmetrics._labels import as_names
 from jaxmetrics._namespaces import Array, is_jax, is_known, lax, on_device, xp
 from jaxmetrics._validation import (
     ArrayLike,
@@ -37,17 +40,19 @@ from jaxmetrics._validation import (
     as_counts,
     as_float,
     as_mask,
+    as_rows,
     as_wide,
     check_binary,
     check_examples,
     check_integer,
     check_no_nan,
+    check_option,
+    check_real,
     check_size,
     check_square,
     ids_in_range,
     is_integer,
     on_host,
-    refuse_masked,
     refuse_where,
     shapes_of,
 )
@@ -92,7 +97,7 @@ def confusion_matrix(
             not a Python int.
         ValueError: unequal numbers of examples, batch axes that do not broadcast, JAX arrays
             without `num_classes`; on the host a label at or beyond `num_classes`, or not among
-            `labels`, and a NaN weight.
+            `labels`, and a weight that is NaN, infinite or negative.
 
     >>> confusion_matrix([0, 1, 1, 2, -1], [0, 1, 2, 2, 0])
     array([[1, 0, 0],
@@ -106,7 +111,7 @@ def confusion_matrix(
            [0, 1]])
     """
     named: dict[str, Any] = {"y_true": y_true, "y_pred": y_pred}
-    axes = _class_axes(named, num_classes, labels, where)
+    axes = class_axes(named, num_classes, labels, where)
     return count(axes, sample_weight, where, groups, num_groups)
 
 
@@ -142,21 +147,21 @@ def paired_confusion_matrix(
             [1, 0]]])
     """
     named: dict[str, Any] = {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
-    axes = _class_axes(named, num_classes, labels, where)
+    axes = class_axes(named, num_classes, labels, where)
     return count(axes, sample_weight, where, groups, num_groups)
 
 
-def _class_axes(
+def class_axes(
     named: dict[str, Any],
     num_classes: int | None,
     labels: Sequence[Hashable] | None,
     where: ArrayLike | None,
 ) -> list[Axis]:
-    """Make axes of the same K classes."""
+    """Make axes of the same K classes; labels become class ids."""
     if labels is None:
         size = None if num_classes is None else check_size(num_classes, "num_classes")
         return [(name, values, size) for name, values in named.items()]
-    classes = list(labels)
+    classes = as_names(labels, "labels")
     if num_classes is not None and num_classes != len(classes):
         raise ValueError(f"labels names {len(classes)} classes, but num_classes is {num_classes}.")
     ids = ids_by_label(classes)
@@ -166,10 +171,21 @@ def _class_axes(
     ]
 
 
+def strings_among(named: Mapping[str, Any]) -> list[str] | None:
+    """Return the labels that occur, in order, if they are strings; None of class ids."""
+    arrays = [as_array(values, name) for name, values in named.items() if not is_jax(values)]
+    found = [x for array in arrays if array.dtype.kind in "UO" for x in array.ravel().tolist()]
+    return sorted(set(found)) if found and all(isinstance(x, str) for x in found) else None
+
+
 def ids_by_label(labels: Iterable[Hashable]) -> dict[Hashable, int]:
     """Map each label to its class id."""
-    classes = [x.item() if isinstance(x, np.generic) else x for x in labels]
-    ids = {label: i for i, label in enumerate(classes)}
+    classes = as_names(labels, "labels")
+    classes = [x.item() if isinstance(x, np.generic) else x for x in classes]
+    try:
+        ids = {label: i for i, label in enumerate(classes)}
+    except TypeError as error:
+        raise TypeError(f"labels must be hashable, but {error}.") from None
     if not classes or len(ids) < len(classes):
         raise ValueError(f"labels must name each class once, and at least one, got {classes!r}.")
     return ids
@@ -182,13 +198,12 @@ def ids_of_labels(
 
     A label that is not in `ids` raises, or becomes -1 where `where` leaves it out.
     """
-    if on_device(values):
+    if is_jax(values):
         raise TypeError(
             f"labels=[...] names classes of arrays of the host; {name} is a JAX array: give class"
             " ids."
         )
-    refuse_masked(values, name)
-    array = values if isinstance(values, np.ndarray) else _array_of_labels(values)
+    array = _array_of_labels(values, name)
     try:
         present, inverse = _distinct(array)
     except TypeError as error:  # a row of labels in a list of lists is itself no label
@@ -211,9 +226,9 @@ def ids_of_labels(
     return result
 
 
-def _array_of_labels(values: Any) -> np.ndarray:
-    if hasattr(values, "to_numpy"):
-        return np.asarray(values.to_numpy())
+def _array_of_labels(values: Any, name: str) -> np.ndarray:
+    if not isinstance(values, list | tuple):
+        return on_host(values, name)
     array = np.empty(len(values), object)  # NumPy would make strings of 1 beside "a"
     array[:] = values
     return array
@@ -257,7 +272,7 @@ def soft_confusion_matrix(
     array([[0.75, 0.25],
            [0.75, 1.25]])
     """
-    probs = as_float(y_prob, "y_prob")
+    probs = as_float(as_rows(y_prob, "y_prob"), "y_prob")
     if probs.ndim < 2:
         raise ValueError(
             f"y_prob must have shape (..., n, K), one probability per class, got {probs.shape}."
@@ -310,7 +325,7 @@ def multilabel_confusion_matrix(
         array = as_array(per_example, "sample_weight, where or groups")
         return array[..., None, :] if array.ndim else array
 
-    given_mask = None if where is None else as_mask(where)
+    given_mask = as_mask(where)
     check_examples(shapes_of(y_true=true[..., 0], y_pred=pred[..., 0], where=given_mask))
     label_mask = given_mask[..., None] if given_mask is not None and given_mask.ndim else None
     axes: list[Axis] = []
@@ -338,11 +353,11 @@ def confusion_matrix_at_thresholds(
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`.
-        y_score: real numbers, `(..., n)`, compared in float64 on the host. A NaN score is neither
-            above nor below a threshold: on the host it raises unless `where` leaves it out, in a
-            JAX array it drops its example. In arrays of JAX numbers below 1.2e-38 equal 0, as XLA
-            compares them (float64: 2.2e-308).
-        thresholds: `(T,)`, in any order.
+        y_score: real numbers, `(..., n)`. A NaN score is neither above nor below a threshold: on
+            the host it raises unless `where` leaves it out, in a JAX array it drops its example. In
+            arrays of JAX numbers below 1.2e-38 equal 0, as XLA compares them (float64: 2.2e-308).
+        thresholds: `(T,)`, in any order; for scores of float32 or narrower dtypes they are rounded
+            to float32, so that a float32 score of 0.7 is not below a threshold of 0.7.
 
     Returns:
         `(..., T, 2, 2)`, with groups `(..., T, G, 2, 2)`; each `[[TN, FP], [FN, TP]]`. Errors as
@@ -355,8 +370,9 @@ def confusion_matrix_at_thresholds(
            [[2, 0],
             [1, 1]]])
     """
-    mask = None if where is None else as_mask(where)
-    scores, cuts = as_float(y_score, "y_score"), as_float(thresholds, "thresholds")
+    mask = as_mask(where)
+    scores, cuts = as_array(y_score, "y_score"), as_float(thresholds, "thresholds")
+    check_real(scores, "y_score")
     check_no_nan(scores, "y_score", mask)
     if cuts.ndim != 1 or cuts.size == 0:
         raise ValueError(
@@ -364,10 +380,10 @@ def confusion_matrix_at_thresholds(
         )
     truth = as_array(y_true, "y_true")
     check_integer(truth, "y_true")
-    check_binary(truth)
     order = xp.argsort(cuts)
     axes = [("y_true", truth, 2), ("y_score", bins_between(cuts[order], scores), cuts.size + 1)]
-    histogram = count(axes, sample_weight, mask, groups, num_groups)
+    histogram = count(axes, sample_weight, mask, groups, num_groups)  # which checks the shapes
+    check_binary(truth, where=mask)
     predicted_0 = xp.cumsum(histogram, -1)[..., :-1]
     predicted_1 = lax.cumsum(histogram, histogram.ndim - 1, reverse=True)[..., 1:]
     # In the order in which the thresholds came, (..., G, 2, T, 2).
@@ -432,8 +448,7 @@ def normalize(counts: ArrayLike, over: Literal["true", "pred", "all"] = "true") 
            [0.  , 0.  ]])
     """
     axes = {"true": (-1,), "pred": (-2,), "all": (-2, -1)}
-    if over not in axes:
-        raise ValueError(f'over must be "true", "pred" or "all", got {over!r}.')
+    check_option(over, "over", tuple(axes))
     return proportions(counts, axes=axes[over])
 
 

@@ -97,9 +97,9 @@ def normal_quantile(level: float) -> float:
     return -NormalDist().inv_cdf((1 - check_level(level)) / 2)
 
 
-def check_transform(transform: str | None) -> None:
+def check_transform(transform: str | None, name: str = "transform") -> None:
     if transform is not None:
-        check_option(transform, "transform", tuple(SCALES))
+        check_option(transform, name, tuple(SCALES))
 
 
 def normal_estimate(

@@ -7,16 +7,19 @@ where each class has a rate, a row (alpha, beta) for each.
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
+from jaxmetrics._arithmetic import divide
 from jaxmetrics._cell_sums import off_diagonal
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._validation import ArrayLike, as_counts, check_size
+from jaxmetrics._validation import ArrayLike, as_counts, check_cells, check_samples
 from jaxmetrics.betas import BetaAverage, get_beta_parameters
-from jaxmetrics.betas.parameters import as_prior
+from jaxmetrics.betas.parameters import as_prior, parameters_of
 from jaxmetrics.intervals import replicates
+from jaxmetrics.intervals.samples import cell_prior
 
 __all__ = [
     "accuracy_posterior",
@@ -39,7 +42,9 @@ def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) ->
     A prior of 1 is worth two examples of each class. So a classifier that always gives the same
     answer is not held to be exactly at chance: a rare class leaves room for a recall above 0, and
     `sf(1 / K)` may be 0.9. Nor is the interval one of confidence: of ten classes with recalls of
-    0.99 it contains the truth in none of 300 test sets of 100 examples, and in 0.7 % with 500.
+    0.99 it contains the truth in none of 300 test sets of 100 examples, and in 0.7 % with 500. With
+    Jeffreys' prior, 0.5, it covers oftener: of two classes of 250 with recalls of 0.998 in 92 % (72
+    % with a flat prior), of ten of 50 with 0.99 in 60 % (2 %).
 
     Args:
         counts: `(..., K, K)`, row = true class.
@@ -50,20 +55,23 @@ def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) ->
         `(...)`. NaN throughout for a matrix with a negative or NaN count.
 
     Raises:
-        ValueError: counts that are not square, a prior below 0.05.
+        ValueError: counts that are not square, a prior below 1/2, or 0.2 for two classes: below,
+            the convolution is not exact where poles of the classes' densities meet.
 
     >>> posterior = balanced_accuracy_posterior([[90, 10], [5, 95]])
     >>> posterior.mean, posterior.interval(0.95)
     (np.float64(0.91667), (np.float64(0.8755), np.float64(0.9503)))
     """
-    return BetaAverage(get_beta_parameters(counts, prior=prior))
+    c = as_counts(counts)
+    k = c.shape[-1]
+    return BetaAverage(parameters_of(c, as_prior(prior, k, averaged=k)))
 
 
 def balanced_accuracy_expected(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> Array:
     """Return the posterior mean of balanced accuracy, for which no convolution is needed.
 
     It is `sum_i (alpha + C_ii) / (alpha + beta + m_i) / K`, `(...)`. Arguments and errors as
-    `balanced_accuracy_posterior`.
+    `recall_posterior`.
 
     >>> balanced_accuracy_expected([[90, 10], [5, 95]])
     np.float64(0.91667)
@@ -79,7 +87,8 @@ def _mean_of_means(parameters: Array) -> Array:
 def recall_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
     """Return the posteriors of each class's recall, `(..., K)` independent betas.
 
-    They have the methods of `BetaAverage`. Arguments and errors as `balanced_accuracy_posterior`.
+    They have the methods of `BetaAverage`. Arguments as `balanced_accuracy_posterior`; the prior
+    is at least 0.05.
 
     >>> recall_posterior([[90, 10], [5, 95]]).mean.tolist()
     [0.8922, 0.9412]
@@ -91,7 +100,7 @@ def precision_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAve
     """Return the posteriors of each class's precision, `(..., K)` betas.
 
     These are the rates of C_ii successes among the examples predicted as i. Arguments and errors as
-    `balanced_accuracy_posterior`.
+    `recall_posterior`.
 
     >>> precision_posterior([[90, 10], [5, 95]]).mean.tolist()
     [0.9381, 0.8972]
@@ -103,7 +112,7 @@ def accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAver
     """Return the posterior of the accuracy, Beta(alpha + right, beta + wrong), of shape `(...)`.
 
     `prior` is a number or (alpha, beta), the same for all classes. Counts and
-    errors as `balanced_accuracy_posterior`.
+    errors as `recall_posterior`.
 
     >>> accuracy_posterior([[90, 10], [5, 95]]).interval(0.95)
     (np.float64(0.8799), np.float64(0.9538))
@@ -145,7 +154,8 @@ def posterior_counts(
             of the class: that of the counts (`"fixed"`), or `(K,)`, known from elsewhere.
 
     Returns:
-        `(S, ..., K, K)`; each matrix sums to 1. NaN for a matrix with a negative or NaN count.
+        `(S, ..., K, K)`; each matrix sums to 1. NaN for a matrix with a NaN count, or with a
+        negative one that jit hides.
 
     Raises:
         ValueError: counts that are not square, a prior of another shape or below 0.05, a prevalence
@@ -156,7 +166,8 @@ def posterior_counts(
     (1000, 2, 2)
     """
     c = as_counts(counts)
-    k, size = c.shape[-1], check_size(num_samples, "num_samples")
+    k, size = c.shape[-1], check_samples(num_samples, "num_samples")
+    check_cells((size, *c.shape), "num_samples and counts")
     given = as_prior(prior, k), replicates.as_prevalence(prevalence, k)
     return _posterior_draws(*place(key, c, *given), size=size)
 
@@ -166,7 +177,18 @@ def _posterior_draws(
     key: Key, counts: Array, prior: Array, prevalence: Array | None, *, size: int
 ) -> Array:
     c = xp.where((counts >= 0).all((-2, -1), keepdims=True), counts, xp.nan)
-    sampler = replicates.posterior(prior, prevalence)
-    return replicates.evaluate(
-        sampler, lambda cells: cells, key, c, size=size, numbers=c.shape[-1] ** 2
-    )
+
+    def of_table(table: Array) -> Array:
+        shares: Array = 1
+        sampler = replicates.dirichlet
+        if prevalence is not None:
+            observed = divide(table.sum(-1), table.sum())
+            shares = xp.where(xp.isnan(prevalence), observed, prevalence)[:, None]
+            sampler = replicates.dirichlet_rows
+        concentration = table + cell_prior(prior)
+        return replicates.evaluate(
+            sampler, lambda x: x * shares, key, concentration, size=size, numbers=table.size
+        )
+
+    draws = replicates.map_tables(of_table, c, size * math.prod(c.shape[-2:]))
+    return xp.moveaxis(draws, c.ndim - 2, 0)

@@ -19,22 +19,19 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from jaxmetrics._engines import Cells, Scores, fetch
-from jaxmetrics._validation import check_option
+from jaxmetrics._labels import as_names
+from jaxmetrics._validation import as_number, check_option
+from jaxmetrics._wording import shown
 from jaxmetrics.counts import ids_by_label
 from jaxmetrics.ranking.histograms import check_num_bins, score_bins
 
-__all__ = [
-    "TableCounts",
-    "confusion_matrix_of",
-    "paired_confusion_matrix_of",
-    "score_histogram_of",
-]
+__all__ = ["TableCounts", "confusion_matrix_of", "paired_confusion_matrix_of", "score_histogram_of"]
 
 _MOST_COUNTS = 2**27  # 1 GB
 _ROUNDING = 8 * float(np.finfo(np.float32).eps)  # of probabilities beyond 0 or 1
@@ -154,7 +151,8 @@ def score_histogram_of(
         y_true: name of a column of 0 and 1, or bool, or of the two `labels`.
         y_score: name of a column of real numbers.
         scale, num_bins: as for `score_histogram`.
-        threshold: adds an axis of the predictions, `score >= threshold` (compared in float64).
+        threshold: adds an axis of the predictions, `score >= threshold`, which is rounded to
+            float32 for a column of float32.
         labels: the negative class and the positive one.
 
     Returns:
@@ -176,8 +174,9 @@ def score_histogram_of(
     AreaBounds(value=np.float64(0.875), low=np.float64(0.75), high=np.float64(1.0))
     """
     check_option(scale, "scale", ("probability", "logit", "float"))
-    if threshold is not None and not -math.inf <= threshold <= math.inf:
-        raise ValueError(f"threshold must be a number, got {threshold!r}.")
+    if threshold is not None:
+        threshold = as_number(threshold, "threshold")
+    _check_columns(y_score=y_score)
     scores = Scores(y_score, scale, check_num_bins(num_bins), threshold)
     return _counted(table, {"y_true": y_true}, sample_weight, groups, clusters, labels, scores)
 
@@ -194,69 +193,83 @@ def _counted(
     """Number the labels of the cells that the engine finds, and lay these out."""
     units = {"groups": groups, "clusters": clusters}
     columns = {role: column for role, column in units.items() if column is not None} | class_columns
+    _check_columns(**columns, **({} if sample_weight is None else {"sample_weight": sample_weight}))
     cells = fetch(table, columns, sample_weight, scores)
     values = cells.values
     if scores is not None:
         labels = _two_classes(values["y_true"], labels, columns["y_true"])
-    classes = _class_ids({role: values[role] for role in class_columns}, columns, labels)
-    numbers = dict.fromkeys(columns, classes)
-    if groups is not None:
-        numbers["groups"] = _numbered(x for x in values["groups"] if not _is_ignored(x))
-    if clusters is not None:
-        numbers["clusters"] = _numbered(x for x in values["clusters"] if x is not None)
-    axes = {role: _ids(values[role], numbers[role]) for role in columns}
-    shape = [len(numbers[role]) for role in columns]
+    numbers = _numbers_by_role(values, class_columns, labels)
+    axes = {
+        role: np.array([numbers[role].get(x, -1) for x in values[role]], int) for role in values
+    }
 
-    is_counted = np.all([ids >= 0 for role, ids in axes.items() if role != "clusters"], axis=0)
-    has_weight = is_counted & cells.digits.any(1)
+    is_counted = np.all([axes[role] >= 0 for role in columns if role != "clusters"], axis=0)
+    _check_units(cells, is_counted, axes.get("clusters"), sample_weight, clusters)
+    if scores is not None:
+        axes["bins"] = _bins(cells, is_counted & cells.has_weight, scores)
+        numbers["bins"] = range(scores.num_bins)
+
+    shape = [len(numbers[role]) for role in axes]
+    counts, num_ignored = _summed(cells, list(axes.values()), shape)
+    classes, group_names, cluster_names = (
+        tuple(map(str, numbers[role])) for role in ("y_true", "groups", "clusters")
+    )
+    return TableCounts(counts, classes, group_names, cluster_names, num_ignored)
+
+
+def _check_columns(**columns: object) -> None:
+    for role, column in columns.items():
+        if not isinstance(column, str | int):
+            raise TypeError(f"{role} must be the name of a column, got {shown(column)}.")
+
+
+def _check_units(
+    cells: Cells,
+    is_counted: np.ndarray,
+    cluster_ids: np.ndarray | None,
+    sample_weight: str | None,
+    clusters: str | None,
+) -> None:
+    """Refuse weights that are none, and rows that count but belong to no cluster."""
     num_invalid = cells.num_invalid[is_counted].sum()
     if num_invalid:
         raise ValueError(
             f"sample_weight names the column {sample_weight!r}, of which {num_invalid} weights are"
             " negative, NaN, infinite, null or beyond 2^62."
         )
-    if clusters is not None and (has_weight & (axes["clusters"] < 0)).any():
+    if cluster_ids is not None and (is_counted & cells.has_weight & (cluster_ids < 0)).any():
         raise ValueError(
             f"clusters names the column {clusters!r}, which holds nulls; each row needs an id, one"
             " of its own if it belongs to no other."
         )
-    if scores is not None:
-        if scores.threshold is not None:
-            axes["predicted"] = _ids(values["predicted"], {False: 0, True: 1})
-            shape.append(2)
-        axes["bins"] = _bins(cells.scores, has_weight, scores)
-        shape.append(scores.num_bins)
-
-    flat = _summed(cells, list(axes.values()), shape)
-    names = {role: tuple(map(str, numbers[role])) for role in columns}
-    return TableCounts(
-        flat[:-1].reshape(shape),
-        names["y_true"],
-        names.get("groups", ()),
-        names.get("clusters", ()),
-        flat[-1].item(),
-    )
 
 
 def _is_ignored(label: Hashable) -> bool:
     return label is None or (isinstance(label, int) and label < 0)
 
 
-def _ids(values: list[Any], numbers: Mapping[Hashable, int]) -> np.ndarray:
-    return np.array([numbers.get(x, -1) for x in values], np.int64)
-
-
 def _numbered(ids: Iterable[Any]) -> dict[Hashable, int]:
     return {x: i for i, x in enumerate(sorted(set(ids)))}
+
+
+def _numbers_by_role(
+    values: dict[str, list[Any]], class_columns: dict[str, str], labels: Sequence[Hashable] | None
+) -> dict[str, Any]:
+    """Number the labels of all axes that a table may have, but for those that are ignored."""
+    return dict.fromkeys(class_columns, _class_ids(values, class_columns, labels)) | {
+        "groups": _numbered(x for x in values.get("groups", ()) if not _is_ignored(x)),
+        "clusters": _numbered(x for x in values.get("clusters", ()) if x is not None),
+        "predicted": {False: 0, True: 1},
+    }
 
 
 def _class_ids(
     values: dict[str, list[Any]], columns: dict[str, str], labels: Sequence[Hashable] | None
 ) -> dict[Hashable, int]:
-    """Number the classes: `labels`, or else those that occur, sorted."""
-    present = {x for column in values.values() for x in column} - {None}
+    """Number the classes in these columns: `labels`, or else those that occur, sorted."""
+    present = {x for role in columns for x in values[role]} - {None}
     if len({isinstance(x, str) for x in present}) > 1:
-        named = ", ".join(f"{role} ({columns[role]!r})" for role in values)
+        named = ", ".join(f"{role} ({column!r})" for role, column in columns.items())
         raise TypeError(f"{named} hold strings beside integers: cast one to the kind of the other.")
     if labels is None:
         labels = sorted(x for x in present if not _is_ignored(x))
@@ -265,14 +278,12 @@ def _class_ids(
                 f"no class occurs in the column {columns['y_true']!r}: labels=[...] names the"
                 " classes of a table that may be empty."
             )
-    if isinstance(labels, str):
-        raise TypeError(f"labels must be a sequence of classes, got one string, {labels!r}.")
     ids = ids_by_label(labels)
-    for role, column in values.items():
-        unknown = [x for x in column if x not in ids and not _is_ignored(x)]
+    for role, column in columns.items():
+        unknown = [x for x in values[role] if x not in ids and not _is_ignored(x)]
         if unknown:
             raise ValueError(
-                f"{role} names the column {columns[role]!r}, which holds {unknown[0]!r}, not among"
+                f"{role} names the column {column!r}, which holds {unknown[0]!r}, not among"
                 f" labels {list(ids)!r}; filter such rows, or make them null."
             )
     return ids
@@ -283,9 +294,10 @@ def _two_classes(
 ) -> Sequence[Hashable]:
     """Return the negative class and the positive one."""
     if labels is not None:
-        if len(labels) != 2:
-            raise ValueError(f"labels must be [negative, positive], got {labels!r}.")
-        return labels
+        classes = as_names(labels, "labels")
+        if len(classes) != 2:
+            raise ValueError(f"labels must be [negative, positive], got {classes!r}.")
+        return classes
     present = {*values} - {None}
     counted = {x for x in present if not _is_ignored(x)}
     if not counted <= {0, 1} or (counted == {1} and -1 in present):
@@ -297,9 +309,10 @@ def _two_classes(
     return [False, True] if any(isinstance(x, bool) for x in present) else [0, 1]
 
 
-def _bins(scores: np.ndarray, is_counted: np.ndarray, asked: Scores) -> np.ndarray:
+def _bins(cells: Cells, is_counted: np.ndarray, asked: Scores) -> np.ndarray:
     """Number the bins of cells by the function that bins scores in memory."""
     named = f"y_score names the column {asked.column!r}, which holds"
+    scores = cells.scores
     if np.isnan(scores[:, is_counted]).any():
         raise ValueError(f"{named} NaN or null; filter such rows, or make their truth null.")
     if asked.scale == "probability":
@@ -316,8 +329,10 @@ def _bins(scores: np.ndarray, is_counted: np.ndarray, asked: Scores) -> np.ndarr
     return bins
 
 
-def _summed(cells: Cells, axes: list[np.ndarray], shape: list[int]) -> np.ndarray:
-    """Add up the weights of each entry of a table, and behind them those of what is ignored.
+def _summed(
+    cells: Cells, axes: list[np.ndarray], shape: list[int]
+) -> tuple[np.ndarray, int | float]:
+    """Add up the weights of each entry of a table, and the weights of what is ignored.
 
     Integers are added exactly; other weights round once.
     """
@@ -341,4 +356,4 @@ def _summed(cells: Cells, axes: list[np.ndarray], shape: list[int]) -> np.ndarra
         raise ValueError(f"weights of one cell add up to {max(totals)}, which int64 cannot hold.")
     flat = np.zeros(size + 1, np.int64 if cells.has_integers else np.float64)
     flat[places] = totals
-    return flat
+    return flat[:-1].reshape(shape), flat[-1].item()

@@ -1,8 +1,8 @@
 """One table of every public function: what it is called on, and what it promises.
 
 The invariants of test_transforms.py run over `ROWS`. What a row does not promise stands in it by
-name, with the reason. A key is the public name, followed by a space and a variant where there are
-several.
+name, with the reason. A key is the public name, "f1" or "betas.beta_pdf", followed by a space and a
+variant where there are several.
 """
 
 import inspect
@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -18,7 +19,6 @@ import numpy as np
 import polars as pl
 
 import jaxmetrics as jm
-from jaxmetrics.streaming.batches import Kind
 from tests import oracles
 
 K, N = 4, 48
@@ -78,6 +78,19 @@ class Row:
     def stacked(self) -> Case:
         """All cases along a leading axis."""
         return tuple(np.stack(arrays) for arrays in zip(*self.cases.values(), strict=True))
+
+
+NAMESPACES = ("betas", "plots", "streaming")
+
+
+def public_names() -> dict[str, Any]:
+    """Every public function and type, those of namespaces as "betas.beta_pdf"."""
+    shown = {name: getattr(jm, name) for name in dir(jm) if name != "__version__"}
+    modules = {name: shown.pop(name) for name in NAMESPACES}
+    for space, module in modules.items():
+        inner = {name: getattr(module, name) for name in dir(module)}
+        shown |= {f"{space}.{name}": x for name, x in inner.items() if shown.get(name) is not x}
+    return shown
 
 
 def single(x: Any) -> np.ndarray:
@@ -328,11 +341,11 @@ COUNTERS: dict[str, Row] = {
     ),
 }
 
-_at_least = {
-    "recall_at_precision": partial(jm.recall_at_precision, min_precision=0.7),
-    "precision_at_recall": partial(jm.precision_at_recall, min_recall=0.7),
-    "sensitivity_at_specificity": partial(jm.sensitivity_at_specificity, min_specificity=0.7),
-    "specificity_at_sensitivity": partial(jm.specificity_at_sensitivity, min_sensitivity=0.7),
+_constrained = {
+    "recall at precision": (jm.recall, jm.precision),
+    "precision at recall": (jm.precision, jm.recall),
+    "recall at specificity": (jm.recall, jm.specificity),
+    "accuracy at f1": (jm.accuracy, jm.binary(jm.f1)),
 }
 # A histogram of few bins cannot hold all orders; the scores stand at its edges' middles.
 _histogram = partial(jm.score_histogram, scale="logit", num_bins=64)
@@ -355,7 +368,14 @@ SCORERS: dict[str, Row] = {
     "best_threshold": Row(
         call=partial(jm.best_threshold, jm.accuracy), cases=_binary, **OF_EXAMPLES
     ),
-    **{name: Row(call=call, cases=_binary, **OF_EXAMPLES) for name, call in _at_least.items()},
+    **{
+        f"best_threshold {name}": Row(
+            call=partial(jm.best_threshold, metric, subject_to=(constraint, 0.7)),
+            cases=_binary,
+            **OF_EXAMPLES,
+        )
+        for name, (metric, constraint) in _constrained.items()
+    },
     "score_histogram": Row(call=_histogram, cases=_binary, adds=True, **OF_EXAMPLES),
     "roc_auc_one_vs_one": Row(call=jm.roc_auc_one_vs_one, cases=_probs, **OF_ROWS),
     "per_class": Row(call=jm.per_class(jm.roc_auc), cases=_probs, **OF_ROWS),
@@ -482,9 +502,9 @@ OF_CURVES: dict[str, Row] = {
     "average_precision_bounds": Row(
         call=jm.average_precision_bounds, cases=_histograms, float32=5e-5
     ),
-    "binned_calibration_error": Row(call=jm.binned_calibration_error, cases=_bins),
-    "binned_calibration_interval": Row(call=jm.binned_calibration_interval, cases=_bins),
-    "binned_calibration_curve": Row(call=jm.binned_calibration_curve, cases=_bins),
+    "calibration_error bins": Row(call=jm.calibration_error, cases=_bins),
+    "calibration_interval bins": Row(call=jm.calibration_interval, cases=_bins),
+    "calibration_curve bins": Row(call=jm.calibration_curve, cases=_bins),
     "two_class": Row(
         call=jm.two_class, cases=alone({"ordinary": _PROB[:, 0], "other": _PROB[:, 1]}), smooth=(0,)
     ),
@@ -529,7 +549,7 @@ _x_a_b = {
 _TABULATED: dict[str, Any] = {"float32": 1e-4, "float64": 1e-7}
 
 
-def _described(average: jm.BetaAverage) -> dict[str, Any]:
+def _described(average: jm.betas.BetaAverage) -> dict[str, Any]:
     """What the methods of a BetaAverage say."""
     x = single(0.625)
     return {
@@ -545,18 +565,18 @@ def _described(average: jm.BetaAverage) -> dict[str, Any]:
     }
 
 
-def _summary(average: jm.BetaAverage) -> dict[str, Any]:
+def _summary(average: jm.betas.BetaAverage) -> dict[str, Any]:
     return {"mean": average.mean, "variance": average.variance, "cdf": average.cdf(single(0.625))}
 
 
 def _of_sums_and_averages(x: Any, parameters: Any) -> dict[str, Any]:
     """All functions that make a table of the same betas, which XLA then makes once."""
     return {
-        "beta_avg_pdf": jm.beta_avg_pdf(x, parameters),
-        "beta_avg_cdf": jm.beta_avg_cdf(x, parameters),
-        "beta_avg_inv_cdf": jm.beta_avg_inv_cdf(x, parameters),
-        "beta_sum_pdf": jm.beta_sum_pdf(2 * x, parameters),
-        "beta_sum_cdf": jm.beta_sum_cdf(2 * x, parameters),
+        "beta_avg_pdf": jm.betas.beta_avg_pdf(x, parameters),
+        "beta_avg_cdf": jm.betas.beta_avg_cdf(x, parameters),
+        "beta_avg_inv_cdf": jm.betas.beta_avg_inv_cdf(x, parameters),
+        "beta_sum_pdf": jm.betas.beta_sum_pdf(2 * x, parameters),
+        "beta_sum_cdf": jm.betas.beta_sum_cdf(2 * x, parameters),
     }
 
 
@@ -564,7 +584,7 @@ def _moments_of_convolution(parameters: Any) -> dict[str, Any]:
     """Mass and mean of the tabulated density, whose points lie closer in float64 than in
     float32.
     """
-    x, pdf, cdf = jm.convolve_betas(parameters, num_points=513)
+    x, pdf, cdf = jm.betas.convolve_betas(parameters, num_points=513)
     step = x[..., 1:] - x[..., :-1]
     mass, first = ((step * (y[..., 1:] + y[..., :-1]) / 2).sum(-1) for y in (pdf, x * pdf))
     return {"mass": mass, "mean": first, "ends": cdf[..., -1] - cdf[..., 0]}
@@ -576,26 +596,26 @@ def key() -> Any:
 
 
 BETAS: dict[str, Row] = {
-    "BetaAverage": Row(
-        call=lambda p: _described(jm.BetaAverage(p)), cases=alone(_PARAMETERS), **_TABULATED
+    "betas.BetaAverage": Row(
+        call=lambda p: _described(jm.betas.BetaAverage(p)), cases=alone(_PARAMETERS), **_TABULATED
     ),
-    "BetaAverage sample": Row(
-        call=lambda p: jm.BetaAverage(p).sample(key(), (400,)),
+    "betas.BetaAverage sample": Row(
+        call=lambda p: jm.betas.BetaAverage(p).sample(key(), (400,)),
         cases=alone(_PARAMETERS),
         draws=400,
         batch=False,
         why="random; batch axes come last",
     ),
-    "beta_avg_pdf": Row(call=_of_sums_and_averages, cases=_x_and_parameters, **_TABULATED),
-    "convolve_betas": Row(
+    "betas.beta_avg_pdf": Row(call=_of_sums_and_averages, cases=_x_and_parameters, **_TABULATED),
+    "betas.convolve_betas": Row(
         call=_moments_of_convolution, cases=alone(_PARAMETERS), float32=1e-3, float64=1e-4
     ),
-    "get_beta_parameters": Row(
-        call=jm.get_beta_parameters, cases=alone(MATRICES), smooth=(0,), inside=0.5
+    "betas.get_beta_parameters": Row(
+        call=jm.betas.get_beta_parameters, cases=alone(MATRICES), smooth=(0,), inside=0.5
     ),
-    "beta_pdf": Row(call=jm.beta_pdf, cases=_x_a_b, float32=1e-5),
-    "beta_cdf": Row(call=jm.beta_cdf, cases=_x_a_b, float32=1e-5),
-    "beta_ppf": Row(call=jm.beta_ppf, cases=_x_a_b, float32=1e-5),
+    "betas.beta_pdf": Row(call=jm.betas.beta_pdf, cases=_x_a_b, float32=1e-5),
+    "betas.beta_cdf": Row(call=jm.betas.beta_cdf, cases=_x_a_b, float32=1e-5),
+    "betas.beta_ppf": Row(call=jm.betas.beta_ppf, cases=_x_a_b, float32=1e-5),
     "balanced_accuracy_expected": Row(
         call=jm.balanced_accuracy_expected, cases=alone(MATRICES), smooth=(0,), inside=0.5
     ),
@@ -625,7 +645,7 @@ BETAS: dict[str, Row] = {
 
 # Public functions that are called within the row of another.
 TOGETHER = {
-    name: "beta_avg_pdf"
+    f"betas.{name}": "betas.beta_avg_pdf"
     for name in ("beta_avg_cdf", "beta_avg_inv_cdf", "beta_sum_cdf", "beta_sum_pdf")
 }
 
@@ -634,6 +654,12 @@ TOGETHER = {
 
 DRAWS = 500
 _TABLES = alone({"ordinary": [[90, 10], [5, 95]], "other": [[40, 20], [9, 71]]})
+_GROUPS_OF_TWO = alone(
+    {
+        "ordinary": [[[90, 10], [25, 95]], [[40, 20], [9, 71]], [[50, 2], [3, 60]]],
+        "other": [[[40, 20], [9, 71]], [[31, 6], [15, 60]], [[12, 3], [4, 10]]],
+    }
+)
 _paired = alone(
     {
         "ordinary": [[[70, 8], [5, 7]], [[4, 6], [9, 81]]],
@@ -643,6 +669,10 @@ _paired = alone(
 _judged: dict[str, Any] = {
     "ordinary": (*_paired["ordinary"], np.array([[800, 120], [90, 990]])),
     "other": (*_paired["other"], np.array([[700, 150], [40, 860]])),
+}
+_judged_pairs: dict[str, Any] = {
+    kind: (np.stack([cube, cube[:, ::-1]], 1), np.stack([10 * cube.sum(0), 9 * cube.sum(0)], 1))
+    for kind, (cube,) in _paired.items()
 }
 _pair: dict[str, Any] = {
     "ordinary": (*_TABLES["ordinary"], *_TABLES["other"]),
@@ -675,19 +705,53 @@ _paired_clusters = {
 }
 _shares = alone({"ordinary": _PROB[:, 0], "other": _PROB[:, 1] ** 2})
 
+# One row a method: what holds of one holds of all, by each door that takes methods.
+METHODS: dict[str, Callable[[], Any]] = {
+    "likelihood": jm.Likelihood,
+    "delta": jm.Delta,
+    "delta logit": lambda: jm.Delta("logit"),
+    "bca": lambda: jm.Bootstrap(key(), num_samples=DRAWS),
+    "percentile": lambda: jm.Bootstrap(key(), "percentile", DRAWS),
+    "basic": lambda: jm.Bootstrap(key(), "basic", DRAWS),
+    "studentized": lambda: jm.Bootstrap(key(), "studentized", DRAWS),
+    "posterior": lambda: jm.Posterior(key(), num_samples=DRAWS),
+}
+
+
+def _intervals() -> dict[str, Row]:
+    """An interval and a comparison by each method."""
+    rows = {}
+    for name, method in METHODS.items():
+        promises = _random if method().draws else {"float32": 1e-5}
+        variant = "" if name == "likelihood" else f" {name}"
+        rows[f"interval{variant}"] = Row(
+            call=lambda c, method=method: jm.interval(jm.macro(jm.f1), c, method=method()),
+            cases=_TABLES,
+            **promises,
+        )
+        if name != "delta logit":  # differences have no scale
+            rows[f"compare{variant}"] = Row(
+                call=lambda p, method=method: jm.compare(jm.accuracy, p, method=method()),
+                cases=_paired,
+                **promises,
+            )
+    return rows
+
+
 ESTIMATES: dict[str, Row] = {
-    "bootstrap": Row(
-        call=lambda c: jm.bootstrap(key(), jm.f1, c, num_samples=DRAWS), cases=_TABLES, **_random
-    ),
-    "bootstrap studentized": Row(
-        call=lambda c: jm.bootstrap(key(), jm.accuracy, c, num_samples=DRAWS, method="studentized"),
-        cases=_TABLES,
-        **_random,
-    ),
-    "bootstrap_histogram": Row(
-        call=lambda h: jm.bootstrap_histogram(key(), jm.roc_auc_bounds, h, num_samples=DRAWS),
+    **_intervals(),
+    "interval of a histogram": Row(
+        call=lambda h: jm.interval(
+            jm.roc_auc_bounds, h, method=jm.Bootstrap(key(), num_samples=DRAWS)
+        ),
         cases={kind: _histograms[kind] for kind in ("ordinary", "other")},
         **_random,
+    ),
+    "difference": Row(
+        call=jm.difference(jm.macro(jm.f1)), cases=_paired, smooth=(0,), float32=1e-5
+    ),
+    "interval stratified": Row(
+        call=partial(jm.interval, jm.f1, stratified=True), cases=_TABLES, float32=1e-5
     ),
     "bootstrap_counts": Row(
         call=lambda c: jm.bootstrap_counts(key(), c, DRAWS), cases=_TABLES, batch=False, **_random
@@ -700,14 +764,17 @@ ESTIMATES: dict[str, Row] = {
         batch=False,
         **_random,
     ),
-    "posterior": Row(
-        call=lambda c: jm.posterior(key(), jm.f1, c, num_samples=DRAWS), cases=_TABLES, **_random
+    "compare_groups": Row(
+        call=partial(jm.compare_groups, jm.binary(jm.recall), method=jm.Delta()),
+        cases=_GROUPS_OF_TWO,
+        smooth=(0,),
+        float32=1e-5,
     ),
-    "likelihood_interval": Row(
-        call=partial(jm.likelihood_interval, jm.macro(jm.f1)), cases=_TABLES, float32=1e-5
-    ),
-    "likelihood_interval stratified": Row(
-        call=partial(jm.likelihood_interval, jm.f1, stratified=True), cases=_TABLES, float32=1e-5
+    "compare_groups ratio": Row(
+        call=partial(jm.compare_groups, jm.binary(jm.recall), method=jm.Delta(), ratio=True),
+        cases=_GROUPS_OF_TWO,
+        smooth=(0,),
+        float32=1e-5,
     ),
     "mean_interval": Row(
         call=jm.mean_interval,
@@ -716,45 +783,33 @@ ESTIMATES: dict[str, Row] = {
         examples=(-1,),
         options=("where", "sample_weight"),
     ),
+    "mean_interval bounds": Row(
+        call=partial(jm.mean_interval, bounds=(0, 1)),
+        cases=_shares,
+        examples=(-1,),
+        options=("where", "sample_weight"),
+        float32=1e-5,
+    ),
     "mean_interval clusters": Row(
         call=partial(jm.mean_interval, transform="log", clusters=np.arange(N) * 2 // 3),
         cases=_shares,
         smooth=(0,),
     ),
-    "delta_method": Row(
-        call=partial(jm.delta_method, jm.macro(jm.f1)), cases=_TABLES, float32=1e-5
-    ),
     "prediction_powered": Row(
         call=partial(jm.prediction_powered, jm.macro(jm.f1)), cases=_judged, float32=1e-5
     ),
-    "prediction_powered delta": Row(
-        call=partial(jm.prediction_powered, jm.macro(jm.f1), method="delta"),
-        cases=_judged,
+    "prediction_powered difference": Row(
+        call=partial(jm.prediction_powered, jm.difference(jm.accuracy)),
+        cases=_judged_pairs,
         float32=1e-5,
-    ),
-    "delta_method logit": Row(
-        call=partial(jm.delta_method, jm.recall, transform="logit"), cases=_TABLES, float32=1e-5
     ),
     **{
         f"proportion_interval{variant}": _proportion(variant.strip() or "wilson")
         for variant in ("", " jeffreys", " clopper_pearson", " agresti_coull")
     },
-    "compare": Row(
-        call=lambda p: jm.compare(key(), jm.accuracy, p, num_samples=DRAWS),
-        cases=_paired,
-        **_random,
-    ),
-    "compare delta": Row(
-        call=lambda p: jm.compare(key(), jm.f1, p, method="delta"), cases=_paired, float32=1e-5
-    ),
-    "compare posterior": Row(
-        call=lambda p: jm.compare(key(), jm.accuracy, p, method="posterior", num_samples=DRAWS),
-        cases=_paired,
-        **_random,
-    ),
     "compare_predictions": Row(
         call=lambda y, a, b, **options: jm.compare_predictions(
-            key(), jm.accuracy, y, a, b, num_classes=K, method="delta", **options
+            jm.accuracy, y, a, b, num_classes=K, method=jm.Delta(), **options
         ),
         cases=against(_TRUE, _PRED, _OTHER),
         batch=False,
@@ -765,14 +820,7 @@ ESTIMATES: dict[str, Row] = {
     ),
     "compare_predictions clusters": Row(
         call=lambda y, a, b: jm.compare_predictions(
-            key(),
-            jm.accuracy,
-            y,
-            a,
-            b,
-            num_classes=K,
-            method="delta",
-            clusters=np.arange(N) * 2 // 3,
+            jm.accuracy, y, a, b, num_classes=K, method=jm.Delta(), clusters=np.arange(N) * 2 // 3
         ),
         cases=against(_TRUE, _PRED, _OTHER),
         batch=False,
@@ -780,7 +828,7 @@ ESTIMATES: dict[str, Row] = {
         why="labels have no batch axes",
     ),
     "compare_unpaired": Row(
-        call=lambda a, b: jm.compare_unpaired(key(), jm.accuracy, a, b, method="delta"),
+        call=lambda a, b: jm.compare_unpaired(jm.accuracy, a, b, method=jm.Delta()),
         cases=_pair,
         float32=1e-5,
     ),
@@ -802,7 +850,7 @@ ESTIMATES: dict[str, Row] = {
     ),
     "leaderboard": Row(
         call=lambda y, p, **options: jm.leaderboard(
-            key(), jm.accuracy, y, p, num_classes=K, num_samples=DRAWS, **options
+            jm.accuracy, y, p, num_classes=K, key=key(), num_samples=DRAWS, **options
         ),
         cases=against(_TRUE, np.stack([_PRED, _OTHER])),
         batch=False,
@@ -810,7 +858,10 @@ ESTIMATES: dict[str, Row] = {
         why="random, and the classifiers are no batch",
     ),
     **{
-        f"mcnemar{variant}": Row(call=partial(jm.mcnemar, **_method), cases=_paired, float32=1e-5)
+        # The host takes SciPy's incomplete beta function, the device Stirling's series.
+        f"mcnemar{variant}": Row(
+            call=partial(jm.mcnemar, **_method), cases=_paired, float32=1e-5, float64=1e-8
+        )
         for variant, _method in _mcnemars.items()
     },
     "mcnemar clusters": Row(
@@ -923,7 +974,9 @@ _STATES: dict[str, Any] = {
 }
 
 
-def _streamed(*accumulators: jm.Accumulator, fields: tuple[str, ...]) -> Callable[..., Any]:
+def _streamed(
+    *accumulators: jm.streaming.Accumulator, fields: tuple[str, ...]
+) -> Callable[..., Any]:
     """The results of a batch with these fields."""
     evaluator = jm.evaluator(*accumulators)
 
@@ -971,7 +1024,7 @@ STREAMS: dict[str, Row] = {
     ),
     "count_metrics": Row(
         call=_streamed(
-            jm.count_metrics({"accuracy": jm.accuracy}, num_classes=K, interval=jm.delta_method),
+            jm.count_metrics({"accuracy": jm.accuracy}, num_classes=K, method=jm.Delta()),
             fields=("y_true", "y_pred"),
         ),
         cases=against(_TRUE, _PRED),
@@ -1055,7 +1108,7 @@ ANSWERS: dict[str, Row] = {
     "normalize": Row(call=jm.normalize, cases=alone(MATRICES), smooth=(0,), inside=0.5),
     "to_python": Row(
         call=lambda c: jm.to_python(
-            {"accuracy": jm.delta_method(jm.accuracy, c), "recall": jm.recall(c)}
+            {"accuracy": jm.interval(jm.accuracy, c, method=jm.Delta()), "recall": jm.recall(c)}
         ),
         cases=_TABLES,
         why="Python's numbers",
@@ -1095,6 +1148,13 @@ ANSWERS: dict[str, Row] = {
         why="of tables",
         **_plain,
     ),
+    "scorer": Row(
+        call=lambda y, p: jm.scorer(jm.macro(jm.f1))(SimpleNamespace(predict=lambda _: p), None, y),
+        cases=against(_TRUE, _PRED),
+        examples=(-1, -1),
+        why="Python's numbers",
+        **_plain,
+    ),
     "comparison_report": Row(
         call=lambda y, a, b: jm.comparison_report(y, a, b).to_dict(),
         cases=against(_TRUE, _PRED, _OTHER),
@@ -1110,41 +1170,43 @@ ROWS: dict[str, Row] = (
 
 # Public types, and a row whose function returns one, itself or within its result.
 TYPES: dict[str, Callable[[], Any]] = {
-    "Accumulator": lambda: jm.mean_of("loss"),
+    "streaming.Accumulator": lambda: jm.mean_of("loss"),
     "AreaBounds": lambda: jm.roc_auc_bounds(_HISTOGRAM),
-    "BCa": lambda: jm.BCa(0),
-    "Basic": lambda: jm.Basic(0),
     "BrierDecomposition": lambda: jm.brier_decomposition(*_event["ordinary"]),
     "CalibrationCurve": lambda: jm.calibration_curve(*_event["ordinary"]),
     "IsotonicCurve": lambda: jm.isotonic_calibration_curve(*_event["ordinary"]),
     "ScoreDecomposition": lambda: jm.score_decomposition(*_event["ordinary"]),
-    "Batch": lambda: jm.Batch({"loss": _LOSS}, {"loss": Kind.NUMBERS}),
+    "streaming.Batch": lambda: jm.streaming.Batch(
+        {"loss": _LOSS}, {"loss": jm.streaming.Kind.NUMBERS}
+    ),
     "ComparedValue": lambda: next(iter(jm.comparison_report(*_pairs["ordinary"]).figures.values())),
     "Comparison": lambda: ESTIMATES["compare delta"].call(*_paired["ordinary"]),
     "ComparisonReport": lambda: jm.comparison_report(*_pairs["ordinary"]),
-    "ConfidenceSequence": jm.confidence_sequence,
-    "ConfidenceState": lambda: jm.confidence_sequence().init(),
-    "Convolution": lambda: jm.convolve_betas(_PARAMETERS["small"], num_points=33),
+    "streaming.ConfidenceSequence": jm.confidence_sequence,
+    "streaming.ConfidenceState": lambda: jm.confidence_sequence().init(),
+    "betas.Convolution": lambda: jm.betas.convolve_betas(_PARAMETERS["small"], num_points=33),
     "DeLong": lambda: jm.delong(*OF_CURVES["delong"].ordinary),
+    "Bootstrap": lambda: jm.Bootstrap(0),
     "Delta": lambda: jm.Delta("logit"),
     "DetCurve": lambda: jm.det_curve(*_binary["ordinary"]),
     "Estimate": lambda: jm.proportion_interval(18, 20),
-    "Evaluator": lambda: jm.evaluator(jm.mean_of("loss")),
-    "EvaluatorState": lambda: jm.evaluator(jm.mean_of("loss")).init(),
-    "Field": lambda: jm.Field.labels("y_true"),
+    "streaming.Evaluator": lambda: jm.evaluator(jm.mean_of("loss")),
+    "streaming.EvaluatorState": lambda: jm.evaluator(jm.mean_of("loss")).init(),
+    "streaming.Field": lambda: jm.streaming.Field.labels("y_true"),
     "HypothesisTest": lambda: jm.mcnemar(*_paired["ordinary"]),
     "IntervalMethod": jm.Likelihood,
     "Leaderboard": lambda: ESTIMATES["leaderboard"].call(*ESTIMATES["leaderboard"].ordinary),
     "Likelihood": jm.Likelihood,
     "OperatingPoint": lambda: jm.best_threshold(jm.accuracy, *_binary["ordinary"]),
-    "PairedValues": lambda: STREAMS["paired_metrics"].call(*_pairs["ordinary"])["accuracy"],
-    "Percentile": lambda: jm.Percentile(0),
+    "streaming.Kind": lambda: jm.streaming.Kind.LABELS,
+    "streaming.PairedValues": lambda: STREAMS["paired_metrics"].call(*_pairs["ordinary"])[
+        "accuracy"
+    ],
     "Posterior": lambda: jm.Posterior(0),
     "PrecisionRecallCurve": lambda: jm.precision_recall_curve(*_binary["ordinary"]),
     "Report": lambda: jm.report(_TRUE, _PRED),
     "ReportedValue": lambda: next(iter(jm.report(_TRUE, _PRED).overall.values())),
     "RocCurve": lambda: jm.roc_curve(*_binary["ordinary"]),
-    "Statistic": lambda: jm.mean_of("loss").statistics[0],
-    "Studentized": lambda: jm.Studentized(0),
+    "streaming.Statistic": lambda: jm.mean_of("loss").statistics[0],
     "TableCounts": lambda: jm.confusion_matrix_of(_frame(y_true=_TRUE, y_pred=_PRED)),
 }

@@ -263,7 +263,10 @@ def test_designs_of_coverage_are_what_they_say() -> None:
 
 def test_intervals_of_coverage_are_those_of_reports_and_of_papers() -> None:
     counts = coverage.draw(coverage.Design(50, 3, "Zipf", 0.8), 5)
-    found = {**coverage.by_likelihood(counts, 0.95), **coverage.by_wilson(counts, 0.95)}
+    found = {
+        **coverage.SINGLE["likelihood"].function(counts, 0.95),
+        **coverage.by_wilson(counts, 0.95),
+    }
     for i, matrix in enumerate(counts):
         overall = jm.Report.from_counts(matrix).overall
         for name in coverage.METRICS:

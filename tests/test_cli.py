@@ -592,7 +592,7 @@ def test_float_columns_are_no_classes(run: Run, tmp_path: Path) -> None:
     pl.DataFrame({"y_true": [0, 1], "y_pred": [0.2, 0.7]}).write_parquet(tmp_path / "x.parquet")
     code, _, err = run("report", tmp_path / "x.parquet")
     assert code == 2
-    assert "column 'y_pred' holds Float64: classes must be strings or integers" in err
+    assert "column 'y_pred' holds Float64: classes, groups and ids are strings or integers" in err
 
 
 def test_help_names_every_option(run: Run) -> None:
@@ -737,7 +737,7 @@ def test_ignored_rows_of_either_file_are_left_out(run: Run, tmp_path: Path) -> N
 
 
 @pytest.fixture(scope="module")
-def hosts(tmp_path_factory: pytest.TempPathFactory) -> tuple[jm.Evaluator, list[Path]]:
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> tuple[jm.streaming.Evaluator, list[Path]]:
     """Two saved states of 500 examples each."""
     tmp_path = tmp_path_factory.mktemp("hosts")
     evaluator = jm.evaluator(
@@ -759,7 +759,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> tuple[jm.Evaluator, list[
 
 
 def test_states_of_hosts_are_merged(
-    hosts: tuple[jm.Evaluator, list[Path]], run: Run, tmp_path: Path
+    hosts: tuple[jm.streaming.Evaluator, list[Path]], run: Run, tmp_path: Path
 ) -> None:
     evaluator, paths = hosts
     merged = evaluator.merge(*map(jm.load_state, paths))
@@ -813,7 +813,7 @@ def test_states_without_counts_are_merged(run: Run, tmp_path: Path) -> None:
     assert evaluator.compute(jm.load_state(tmp_path / "b.npz"))["num_examples"] == 4
 
 
-def test_pages(hosts: tuple[jm.Evaluator, list[Path]], run: Run, tmp_path: Path) -> None:
+def test_pages(hosts: tuple[jm.streaming.Evaluator, list[Path]], run: Run, tmp_path: Path) -> None:
     a = save(FRAME, tmp_path / "a <1>.csv")
     b = save(FRAME.with_columns(pl.lit("b").alias("y_pred")), tmp_path / "b.csv")
     for arguments, title in (
@@ -829,7 +829,7 @@ def test_pages(hosts: tuple[jm.Evaluator, list[Path]], run: Run, tmp_path: Path)
 
 
 def test_one_run_writes_every_format(
-    hosts: tuple[jm.Evaluator, list[Path]], run: Run, tmp_path: Path
+    hosts: tuple[jm.streaming.Evaluator, list[Path]], run: Run, tmp_path: Path
 ) -> None:
     a = save(FRAME, tmp_path / "a.csv")
     b = save(FRAME.with_columns(pl.lit("b").alias("y_pred")), tmp_path / "b.csv")
@@ -875,7 +875,7 @@ def test_files_that_cannot_be_written(run: Run, tmp_path: Path) -> None:
 
 
 def test_states_that_cannot_be_merged(
-    hosts: tuple[jm.Evaluator, list[Path]], run: Run, tmp_path: Path
+    hosts: tuple[jm.streaming.Evaluator, list[Path]], run: Run, tmp_path: Path
 ) -> None:
     _, (path, _) = hosts
     other = jm.evaluator(jm.mean_of("loss"))

@@ -14,9 +14,7 @@ import pytest
 
 import jaxmetrics as jm
 from jaxmetrics.cli import _outputs
-from jaxmetrics.reports.groups import greatest_difference, pairwise_level
 from jaxmetrics.reports.multilabel import label_sums, multilabel_report
-from jaxmetrics.reports.values import ReportedValue
 from tests.command_line import Run, save, write
 
 NAMES = np.array(["cat", "dog", "owl"])
@@ -107,39 +105,6 @@ def test_disparities_in_every_format(run: Run, files: tuple[Path, Path], tmp_pat
     )
     frame = pl.read_csv(files[0]).filter(pl.col("site") == "x")
     assert float(share["value"]) == pytest.approx((frame["y_pred"] == "cat").mean())
-
-
-def test_the_greatest_difference_of_two_groups_is_that_of_newcombe() -> None:
-    """Table II (a) of Newcombe (1998), Statistics in Medicine 17, method 10: 56/70 and 48/80."""
-    share = jm.proportion_interval(np.array([56, 48]), np.array([70, 80]))
-    ends = zip(*(x.tolist() for x in share[:3]), strict=True)
-    values = [ReportedValue(value, low, high, "wilson") for value, low, high in ends]
-    found = greatest_difference(values)
-    assert found.value == pytest.approx(0.2)
-    assert found.low == pytest.approx(0.0524, abs=5e-5)
-    assert found.high == pytest.approx(0.3339, abs=5e-5)
-    assert greatest_difference(values[::-1]) == found
-    assert pairwise_level(0.95, 2) == pytest.approx(0.95)
-    assert pairwise_level(0.95, 5) == pytest.approx(1 - 0.05 / 10)
-
-
-def test_the_greatest_difference_covers() -> None:
-    """Of four groups of unequal size, alike or not, in 3000 data sets: 95 % less three standard
-    errors is 93.8 %.
-    """
-    rng, sizes = np.random.default_rng(0), np.array([25, 50, 100, 400])
-    level = pairwise_level(0.95, 4)
-    for shares in (np.full(4, 0.9), np.array([0.8, 0.9, 0.95, 0.97])):
-        right = rng.binomial(sizes, shares, (3000, 4))
-        estimate = jm.proportion_interval(right, np.broadcast_to(sizes, right.shape), level=level)
-        covered = 0
-        for value, low, high in zip(*estimate[:3], strict=True):
-            parts = zip(value.tolist(), low.tolist(), high.tolist(), strict=True)
-            x = greatest_difference([ReportedValue(*part, "wilson") for part in parts])
-            assert x.low is not None
-            assert x.high is not None
-            covered += x.low <= np.ptp(shares) <= x.high
-        assert covered / 3000 > 0.938
 
 
 def test_groups_that_memory_may_not_hold(
@@ -361,9 +326,7 @@ def test_the_positive_class_is_compared(
 ) -> None:
     found = answer(run, "compare", *files, "--id", "id", "--pos-label", "cat", "--prob", "p_")
     a, b = (data[x].argmax(1) == 0 for x in "ab")
-    expected = jm.compare_predictions(
-        0, jm.binary(jm.recall), data["true"] == 0, a, b, num_classes=2
-    )
+    expected = jm.compare_predictions(jm.binary(jm.recall), data["true"] == 0, a, b, num_classes=2)
     given = found["figures"]["recall"]["difference"]
     assert given["value"] == pytest.approx(float(expected.difference.value))
     assert given["high"] == pytest.approx(float(expected.difference.high))
@@ -399,6 +362,10 @@ def test_gates(run: Run, files: tuple[Path, Path]) -> None:
     for gate, message in (
         ("f2 >= 1", "no metric 'f2' is compared; known are accuracy, balanced_accuracy"),
         ("accuracy > 1", "--gate must be like 'macro_f1 >= -0.01'"),
+        ("accuracy >= 1e999", "--gate must be like 'macro_f1 >= -0.01'"),
+        (f"accuracy >= {'7' * 40_000}", "--gate must be like 'macro_f1 >= -0.01'"),
+        (f"accuracy >= {'7' * 40_000}x", "--gate must be like 'macro_f1 >= -0.01'"),
+        (f"{'x' * 40_000} >= 1", "no metric 'xxxx"),
     ):
         code, _, err = run(*command, "--gate", gate)
         assert code == 2
@@ -418,9 +385,7 @@ def test_leaderboard_of_columns_and_of_files(
     path = save(frame, tmp_path / "all.csv")
     options = ("--metric", "macro_f1", "--level", "0.9")
     found = answer(run, "leaderboard", path, *options)
-    board = jm.leaderboard(
-        0, jm.macro(jm.f1), data["true"], np.stack(preds), num_classes=3, level=0.9
-    )
+    board = jm.leaderboard(jm.macro(jm.f1), data["true"], np.stack(preds), level=0.9)
     first, *others = found["classifiers"]
     assert first["name"] == found["winner"]["name"] == "y_pred_1"
     assert first["low"] == pytest.approx(board.estimates.low[1])
@@ -501,6 +466,14 @@ def test_plans(run: Run, files: tuple[Path, Path], data: dict[str, np.ndarray]) 
         code, _, err = run("plan", *arguments)
         assert code == 2
         assert "give FILE --half-width H, or FILE FILE --difference D" in err
+    for asked in (
+        (files[0], "--half-width", "1e-140"),
+        (files[0], "--half-width", "1e-9"),
+        (*files, "--id", "id", "--difference", "1e-320"),
+    ):
+        code, out, err = run("plan", *asked)
+        assert (code, out) == (2, "")
+        assert "more than 1e+15 examples would be needed to " in err
     perfect = write(files[0].parent / "p.csv", "5,0\n0,5\n")
     code, _, err = run("plan", perfect, "--counts", "--half-width", "0.1")
     assert code == 2

@@ -1,14 +1,19 @@
 """What the command line reads: every kind of file, pipes, parts, and what does not fit anywhere."""
 
+import csv
+import datetime
 import gzip
 import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
+import time
 import zipfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +23,7 @@ import pytest
 
 import jaxmetrics as jm
 from jaxmetrics import cli
+from jaxmetrics.cli import _tables
 from tests.command_line import Run, save, write
 
 FRAME = pl.DataFrame(
@@ -361,7 +367,24 @@ def test_standard_output_that_is_closed(tmp_path: Path) -> None:
         [*PROGRAM, "report", str(path)], stdout=writer, stderr=subprocess.PIPE, text=True
     )
     os.close(writer)
-    assert (gone.returncode, gone.stderr) == (1, "")
+    assert (gone.returncode, gone.stderr) == (141, "")
+
+
+def test_streams_that_are_closed_or_full(tmp_path: Path) -> None:
+    """Output that is lost is an error, other than a failed gate's; whatever else is closed."""
+    path = save(FRAME, tmp_path / "x.csv")
+    started = {}
+    for redirection in ("2>&-", "<&- >&- 2>&-", ">/dev/full", "--help >&-"):
+        command = ["sh", "-c", f'exec "$@" {redirection}', "sh", *PROGRAM, "report", str(path)]
+        started[redirection] = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+    for redirection, process in started.items():
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == (0 if redirection == "2>&-" else 2)
+        assert out.startswith("5 examples") == (redirection == "2>&-")
+        assert err.startswith("jaxmetrics: standard output: ") == ("2>&-" not in redirection)
+        assert err.count("\n") <= 1
 
 
 def test_memory_that_runs_out_is_one_line(tmp_path: Path) -> None:
@@ -434,3 +457,173 @@ def test_what_is_wrong_with_text_is_said_in_words(
     code, out, err = run("report", path)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
+
+
+SAMPLE = """\
+{"doc": {"q": "x", "ids": [1, "2"]}, "resps": [["a", "b"]], "o": {"t": "b", "w": 2}, "o.p": "b",\
+ "mixed": 1, "text": "\\ud800", "loss": NaN}
+{"doc": {"q": 3}, "resps": [3], "o": {"t": "a", "w": 3, "p": "c"}, "o.p": "b", "mixed": [1],\
+ "text": "\\ud83d\\ude00", "loss": 1e999}
+{"doc": null, "resps": "a", "o": {"w": 0.5, "t": "b"}, "o.p": "a", "mixed": {"a": 1}, "loss": 7}
+"""
+
+
+@pytest.mark.parametrize("batch", [1, 2**22])
+def test_json_lines_of_other_columns_too(
+    batch: int, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody asks for their lists, objects, mixtures, NaN and lone surrogates."""
+    monkeypatch.setattr(_tables, "BATCH_BYTES", batch)
+    path = write(tmp_path / "x.jsonl", SAMPLE)
+    asked = ("--true", "o.t", "--pred", "o.p")
+    assert matrix(run, path, *asked) == [[0, 1], [1, 1]]
+    assert matrix(run, path, *asked, "--weight", "o.w") == [[0, 3], [0.5, 2]]
+    found = run("report", path, "--true", "o")[2]
+    assert "no column 'o'; the file has 'resps', 'o.p', 'mixed', 'text', 'loss'" in found
+    found = run("report", path, *asked, "--weight", "mixed")[2]
+    assert "row 2: 'mixed' is '[" in found
+    for line, message in {
+        '{"o": {"t": "a"}, "o.p": }': "row 4: Expecting value",
+        "[7]": "row 4 is no JSON object",
+        '{"o": {"t": "a", "w": "x"}, "o.p": "a"}': "row 4: 'o.w' is 'x', expected a number",
+        '{"o": 7, "o.p": "a"}': "row 4: 'o.t' is '', which is no class",
+    }.items():
+        write(path, SAMPLE + line)
+        code, out, err = run("report", path, *asked, "--weight", "o.w")
+        assert (code, out) == (2, "")
+        assert message in err
+
+
+def test_lone_surrogates_are_kept_apart(run: Run, tmp_path: Path) -> None:
+    escapes = ["\\ud800", "\\ud801", "\\u0000", "\\udc00x", "\\ud83d\\ude00", "\\\\ud83d\\n\\\\"]
+    lines = [f'{{"y_true": "{x}", "y_pred": "{escapes[i // 2]}"}}' for i, x in enumerate(escapes)]
+    path = write(tmp_path / "x.jsonl", "\n".join(lines))
+    code, out, _ = run("report", path, "--json")
+    assert code == 0
+    found = json.loads(out)
+    names = ["\\ud800", "\\ud801", "\0", "\\udc00x", "\U0001f600", "\\ud83d\n\\"]
+    assert {x["name"] for x in found["classes"]} == set(names)
+    order = [x["name"] for x in found["classes"]]
+    place = [order.index(name) for name in names]
+    for i in range(len(names)):
+        assert found["confusion_matrix"][place[i]][place[i // 2]] == 1
+
+
+def test_probabilities_in_objects_and_lists(run: Run, tmp_path: Path) -> None:
+    probs = [{"a": 0.7, "b": 0.3}, {"b": 0.4, "a": 0.6}, {"a": 0.2, "b": 0.8}]
+    rows = [
+        {"y_true": t, "p": p, "list": [p["b"], str(p["a"])]}
+        for t, p in zip("abb", probs, strict=True)
+    ]
+    path = write(tmp_path / "x.jsonl", "\n".join(map(json.dumps, rows)))
+    table = save(
+        pl.DataFrame([{"y_true": x["y_true"], "p": x["p"]} for x in rows]), tmp_path / "x.parquet"
+    )
+    for file, prefix in ((path, "p"), (path, "p."), (table, "p")):
+        found = json.loads(run("report", file, "--prob", prefix, "--json")[1])
+        assert found["confusion_matrix"] == [[1, 0], [1, 1]]
+        mean = -np.mean(np.log([0.7, 0.4, 0.8]))
+        np.testing.assert_allclose(found["overall"]["log_loss"]["value"], mean)
+    assert "row 1: 'y_true' is 'a', a class for which" in run("report", path, "--prob", "list")[2]
+    write(path, '{"y_true": 0, "list": [0.5, 0.5]}\n{"y_true": 1, "list": [0.5, "x"]}')
+    assert (
+        "row 2: 'list[:, 0]' + 'list[:, 1]' is ['0.5', 'x']"
+        in run("report", path, "--prob", "list")[2]
+    )
+    write(path, '{"y_true": 0, "list": [0.5, 0.5]}\n{"y_true": 1, "list": 0.5}')
+    assert "row 2: 'list' is '0.5', expected a list" in run("report", path, "--prob", "list")[2]
+
+
+@pytest.mark.parametrize("batch", [1, 30, 400])
+def test_lines_within_quotes(
+    batch: int, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks end with a row, wherever quotes and lines end."""
+    labels = ["a", "b\nc", 'd"e', "f,g\n\nh", '"i""\n"j"', "\n".join("klmn")]
+    rng = np.random.default_rng(0)
+    pairs = rng.choice(6, (60, 2), p=[0.1, 0.2, 0.2, 0.1, 0.2, 0.2])
+    path = tmp_path / "x.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerows([("y_true", "y_pred"), *((labels[i], labels[j]) for i, j in pairs)])
+    monkeypatch.setattr(_tables, "BATCH_BYTES", batch)
+    code, out, _ = run("report", path, "--json")
+    assert code == 0
+    found = json.loads(out)
+    with path.open(newline="") as file:
+        rows = Counter((x["y_true"], x["y_pred"]) for x in csv.DictReader(file))
+    names = [x["name"] for x in found["classes"]]
+    assert found["confusion_matrix"] == [[rows[t, p] for p in names] for t in names]
+
+
+@pytest.mark.parametrize("batch", [1, 20, 2**22])
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ('x,y"z', "a quote stands inside of a value"),
+        ('x,"y"z', "a quote stands inside of a value"),
+        ('x,"y', "a quote stands inside of a value"),
+        ("x,y,z", "a row has more columns than the header"),
+        ("x,\udcff", "is it UTF-8?"),
+    ],
+)
+def test_rows_that_cannot_be_parsed_have_a_number(
+    batch: int, row: str, message: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_tables, "BATCH_BYTES", batch)
+    text = f'y_true,y_pred\na,"a\n\na"\n\nb,b\n{row}\nb,a\nb,c\n'
+    path = tmp_path / "x.csv"
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    code, out, err = run("report", path)
+    assert (code, out) == (2, "")
+    assert "row 4: " in err
+    assert message in err
+
+
+def test_kinds_of_columns(run: Run, tmp_path: Path) -> None:
+    """Categories are strings; dates, bytes and lists are no numbers, and the message names them."""
+    date = datetime.date(2020, 1, 2)
+    frame = FRAME.with_columns(
+        cat=pl.Series(["3", "2", "1", "2", "2"], dtype=pl.Categorical),
+        date=pl.lit(date),
+        time=pl.lit(datetime.datetime(2020, 1, 2)),
+        span=pl.lit(datetime.timedelta(1)),
+        bytes=pl.lit(b"1"),
+        list=pl.lit([1.0, 2.0]),
+        dates=pl.lit([date, date]),
+        objects=pl.struct(p_a=pl.lit(0.5), w=pl.col("w")),
+    ).with_columns(pl.col("y_true", "y_pred").cast(pl.Categorical))
+    for path in (save(frame, tmp_path / "x.parquet"), save(frame, tmp_path / "x.arrow")):
+        assert matrix(run, path, "--weight", "cat") == [[4, 0, 0], [1, 3, 0], [0, 2, 0]]
+        assert matrix(run, path, "--weight", "objects.w") == [[2, 0, 0], [3, 1, 0], [0, 1, 0]]
+        for option, names in {
+            "--weight": ["date", "time", "span", "bytes", "list"],
+            "--score": ["date", "span"],
+            "--prob": ["time", "bytes", "dates"],
+            "--group": ["date", "bytes", "list"],
+        }.items():
+            for name in names:
+                code, _, err = run("report", path, option, name, "--pos-label", "a")
+                assert (code, err.count("\n")) == (2, 1)
+                assert f"column {name!r} holds " in err
+        code, _, err = run("report", path, "--prob", "objects.p_")
+        assert code == 2
+        assert "--prob finds one column, 'objects.p_a': expected one for each class" in err
+
+
+def test_an_interrupt_ends_what_waits_for_its_input(tmp_path: Path) -> None:
+    program = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "from jaxmetrics.cli import main; main()"
+    )
+    command = [sys.executable, "-c", program, "report", "-", "--output", str(tmp_path / "x.json")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        while not list(tmp_path.iterdir()):
+            time.sleep(0.05)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        try:
+            assert process.wait(20) == 130
+        finally:
+            process.kill()
+    assert list(tmp_path.iterdir()) == []

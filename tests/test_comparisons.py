@@ -16,6 +16,16 @@ KEY = 0
 macro_f1 = jm.macro(jm.f1)
 
 
+def methods(num_samples: int) -> list[jm.IntervalMethod]:
+    """One that searches, one that differentiates, and two that draw."""
+    draw = jm.Bootstrap(KEY, num_samples=num_samples), jm.Posterior(KEY, num_samples=num_samples)
+    return [jm.Likelihood(), jm.Delta(), *draw]
+
+
+def names(method: jm.IntervalMethod) -> str:
+    return method.name
+
+
 def predictions(
     n: int = 400, k: int = 3, seed: int = 0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -28,10 +38,10 @@ def predictions(
 PAIRED = np.asarray(jm.paired_confusion_matrix(*predictions(), num_classes=3))
 
 
-@pytest.mark.parametrize("method", ["bootstrap", "posterior", "delta"])
-def test_methods_agree_on_many_examples(method: Any) -> None:
-    result = jm.compare(KEY, macro_f1, 30 * PAIRED, method=method, num_samples=4000)
-    by_delta = jm.compare(KEY, macro_f1, 30 * PAIRED, method="delta")
+@pytest.mark.parametrize("method", methods(4000), ids=names)
+def test_methods_agree_on_many_examples(method: jm.IntervalMethod) -> None:
+    result = jm.compare(macro_f1, 30 * PAIRED, method=method)
+    by_delta = jm.compare(macro_f1, 30 * PAIRED, method=jm.Delta())
     np.testing.assert_allclose(result.difference.low, by_delta.difference.low, atol=0.0005)
     np.testing.assert_allclose(result.difference.high, by_delta.difference.high, atol=0.0005)
     np.testing.assert_allclose(result.difference.value, result.a.value - result.b.value, atol=1e-6)
@@ -41,26 +51,26 @@ def test_methods_agree_on_many_examples(method: Any) -> None:
 
 def test_each_of_two_has_the_interval_it_has_alone() -> None:
     a, b = PAIRED.sum(-1), PAIRED.sum(-2)
-    by_delta = jm.compare(KEY, macro_f1, PAIRED, method="delta")
+    by_delta = jm.compare(macro_f1, PAIRED, method=jm.Delta())
     for pair, alone in (
-        (by_delta.a, jm.delta_method(macro_f1, a)),
-        (by_delta.b, jm.delta_method(macro_f1, b)),
+        (by_delta.a, jm.interval(macro_f1, a, method=jm.Delta())),
+        (by_delta.b, jm.interval(macro_f1, b, method=jm.Delta())),
     ):
         np.testing.assert_allclose(pair, alone, atol=2e-6)
-    paired = jm.compare(KEY, macro_f1, PAIRED, method="posterior", num_samples=20_000)
-    alone = jm.posterior(KEY, macro_f1, a, num_samples=20_000)
+    paired = jm.compare(macro_f1, PAIRED, method=jm.Posterior(KEY, num_samples=20_000))
+    alone = jm.interval(macro_f1, a, method=jm.Posterior(KEY, num_samples=20_000))
     np.testing.assert_allclose(paired.a[:4], alone[:4], atol=2e-3)
 
 
 def test_pairing_narrows_the_interval_and_the_same_predictions_do_not_differ() -> None:
-    result = jm.compare(KEY, jm.accuracy, PAIRED)
+    result = jm.compare(jm.accuracy, PAIRED)
     apart = np.hypot(result.a.standard_error, result.b.standard_error)
     assert result.difference.standard_error < 0.8 * apart
     truth, a, _ = predictions()
     same = jm.paired_confusion_matrix(truth, a, a, num_classes=3)
-    for method in ("bootstrap", "delta"):
+    for method in (jm.Bootstrap(KEY), jm.Delta()):
         for metric in (macro_f1, jm.matthews_corrcoef):
-            result = jm.compare(KEY, metric, same, method=method)
+            result = jm.compare(metric, same, method=method)
             np.testing.assert_array_equal(result.difference[:4], np.zeros(4))
             assert result.probability_better == 0.5
             assert result.probability_equivalent == 1
@@ -69,18 +79,18 @@ def test_pairing_narrows_the_interval_and_the_same_predictions_do_not_differ() -
 
 
 def test_region_of_practical_equivalence() -> None:
-    for method in ("likelihood", "bootstrap", "posterior", "delta"):
+    for method in methods(2000):
         # Between 12 and 13 of 400.
-        result = jm.compare(KEY, jm.accuracy, PAIRED, method=method, rope=0.03125)
+        result = jm.compare(jm.accuracy, PAIRED, method=method, rope=0.03125)
         law = stats.norm(result.difference.value, result.difference.standard_error)
         np.testing.assert_allclose(
             result.probability_equivalent, law.cdf(0.03125) - law.cdf(-0.03125), atol=0.05
         )
-    assert jm.compare(KEY, jm.accuracy, PAIRED, rope=1.0).probability_equivalent == 1
+    assert jm.compare(jm.accuracy, PAIRED, rope=1.0).probability_equivalent == 1
     # Multiples of 0.1.
     ten = jm.paired_confusion_matrix([0] * 10, [0] * 9 + [1], [0] * 8 + [1] * 2, num_classes=2)
     on_edge, beyond = (
-        jm.compare(KEY, jm.accuracy, ten, method="bootstrap", rope=rope).probability_equivalent
+        jm.compare(jm.accuracy, ten, rope=rope, method=jm.Bootstrap(KEY)).probability_equivalent
         for rope in (0.1, 0.100001)
     )
     assert on_edge == beyond > 0.5
@@ -92,25 +102,25 @@ def test_comparisons_in_a_batch_and_of_many_metrics() -> None:
     def metrics(counts: Any) -> dict[str, Any]:
         return {"recall": jm.recall(counts), "accuracy": jm.accuracy(counts)}
 
-    for method in ("bootstrap", "posterior", "delta"):
-        together = jm.compare(KEY, metrics, batch, method=method, num_samples=50)
+    for method in methods(50):
+        together = jm.compare(metrics, batch, method=method)
         assert together["recall"].difference.low.shape == (2, 3)
         for i in range(2):
-            alone = jm.compare(KEY, metrics, batch[i], method=method, num_samples=50)
+            alone = jm.compare(metrics, batch[i], method=method)
             jax.tree.map(
                 lambda x, y, i=i: np.testing.assert_allclose(x[i], y, rtol=1e-5, atol=1e-6),
                 together,
                 alone,
             )
-    np.testing.assert_allclose(
-        together["accuracy"].difference.value[0], -together["accuracy"].difference.value[1]
-    )
+        mirrored = together["accuracy"].difference.value
+        if method.name != "posterior":  # whose value is a mean of draws
+            np.testing.assert_allclose(mirrored[0], -mirrored[1])
 
 
 def test_many_classes_are_compared_without_their_empty_cells() -> None:
     truth, a, b = predictions(2000, 40)
     paired = jm.paired_confusion_matrix(truth, a, b, num_classes=40)
-    result = jm.compare(KEY, jm.accuracy, paired, num_samples=500)
+    result = jm.compare(jm.accuracy, paired)
     difference = (a == truth).astype(float) - (b == truth)
     np.testing.assert_allclose(result.difference.value, difference.mean(), rtol=1e-5)
     np.testing.assert_allclose(
@@ -146,6 +156,17 @@ def test_mcnemar_of_many_examples(b: int, c: int) -> None:
         jm.mcnemar([[0, b], [c, 0]], method="exact").p_value, 2 * below, rtol=1e-5
     )
     np.testing.assert_allclose(jm.mcnemar([[0, b], [c, 0]]).p_value, 2 * below - exactly, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("b", "c"), [(0, 1), (3, 9), (19, 15), (300, 200), (0, 900), (3_000_000, 3_005_000)]
+)
+def test_exact_mcnemar_is_the_binomial_test(b: int, c: int) -> None:
+    test = jm.mcnemar([[5, b], [c, 7]], method="exact")
+    np.testing.assert_allclose(test.p_value, stats.binomtest(b, b + c).pvalue, rtol=2e-14, atol=0)
+    less = stats.binom.pmf(min(b, c), b + c, 0.5)
+    mid_p = jm.mcnemar([[5, b], [c, 7]], method="mid-p").p_value
+    np.testing.assert_allclose(mid_p, test.p_value - less, rtol=1e-11, atol=0)
 
 
 def test_mcnemar_of_paired_counts() -> None:
@@ -347,7 +368,7 @@ def test_no_information_test_is_scipys_binomial_test(counts: list[list[int]]) ->
     expected = stats.binomtest(right, n, rate, alternative="greater").pvalue
     np.testing.assert_allclose(jm.no_information_test(c).p_value, expected, rtol=1e-9)
     np.testing.assert_allclose(jm.no_information_test(c).statistic, right / n)
-    for impossible in (0 * c, [[9, -1], [0, 1]]):
+    for impossible in (0 * c, jnp.array([[9, -1], [0, 1]])):
         assert np.isnan(jm.no_information_test(impossible)).all()
     assert jm.no_information_test([[7, 3], [0, 0]]).p_value == 1
 
@@ -421,11 +442,9 @@ def test_delong_at_the_edges() -> None:
 def test_predictions_are_compared_as_their_paired_counts_are() -> None:
     truth, a, b = predictions(2000, 40)
     paired = jm.paired_confusion_matrix(truth, a, b, num_classes=40)
-    for method in ("bootstrap", "delta"):
-        from_counts = jm.compare(KEY, macro_f1, paired, method=method, num_samples=200)
-        from_labels = jm.compare_predictions(
-            KEY, macro_f1, truth, a, b, num_classes=40, method=method, num_samples=200
-        )
+    for method in (jm.Bootstrap(KEY, num_samples=200), jm.Delta()):
+        from_counts = jm.compare(macro_f1, paired, method=method)
+        from_labels = jm.compare_predictions(macro_f1, truth, a, b, num_classes=40, method=method)
         jax.tree.map(
             lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5),
             from_counts,
@@ -436,24 +455,16 @@ def test_predictions_are_compared_as_their_paired_counts_are() -> None:
             for x, label in ((truth, [-1, 3, 3]), (a, [0, -1, 40]), (b, [0, 0, 3]))
         ]
         masked = jm.compare_predictions(
-            KEY,
-            macro_f1,
-            *ignored,
-            num_classes=40,
-            where=np.arange(2003) < 2002,
-            method=method,
-            num_samples=200,
+            macro_f1, *ignored, num_classes=40, where=np.arange(2003) < 2002, method=method
         )
         jax.tree.map(np.testing.assert_array_equal, masked, from_labels)
         with pytest.raises(ValueError, match=r"y_pred_a\[2002\] is 40"):
-            jm.compare_predictions(KEY, macro_f1, *ignored, num_classes=40, method=method)
+            jm.compare_predictions(macro_f1, *ignored, num_classes=40, method=method)
 
 
 def test_a_thousand_classes_are_compared() -> None:
     truth, a, b = predictions(5000, 1000)
-    result = jm.compare_predictions(
-        KEY, jm.accuracy, truth, a, b, num_classes=1000, num_samples=100
-    )
+    result = jm.compare_predictions(jm.accuracy, truth, a, b, num_classes=1000)
     difference = (a == truth).astype(float) - (b == truth)
     np.testing.assert_allclose(result.difference.value, difference.mean(), rtol=1e-4)
     np.testing.assert_allclose(
@@ -468,17 +479,17 @@ def test_matrices_of_many_classes_are_compared_as_each_would_be_alone() -> None:
             for n in (300, 900)
         ]
     )
-    together = jm.compare(KEY, jm.accuracy, batch, num_samples=50)
+    together = jm.compare(jm.accuracy, batch)
     for i in range(2):
-        alone = jm.compare(KEY, jm.accuracy, batch[i], num_samples=50)
+        alone = jm.compare(jm.accuracy, batch[i])
         jax.tree.map(lambda x, y, i=i: np.testing.assert_array_equal(x[i], y), together, alone)
 
 
-@pytest.mark.parametrize("method", ["bootstrap", "posterior", "delta"])
-def test_unpaired_differences_have_the_errors_of_both(method: Any) -> None:
+@pytest.mark.parametrize("method", methods(4000), ids=names)
+def test_unpaired_differences_have_the_errors_of_both(method: jm.IntervalMethod) -> None:
     a, b = 20 * PAIRED.sum(-1), 10 * PAIRED.sum(-2)
-    result = jm.compare_unpaired(KEY, macro_f1, a, b, method=method, num_samples=4000)
-    errors = [float(jm.delta_method(macro_f1, c, stratified=False).standard_error) for c in (a, b)]
+    result = jm.compare_unpaired(macro_f1, a, b, method=method)
+    errors = [float(jm.interval(macro_f1, c, method=jm.Delta()).standard_error) for c in (a, b)]
     np.testing.assert_allclose(
         [result.a.standard_error, result.b.standard_error], errors, rtol=0.05
     )
@@ -487,9 +498,7 @@ def test_unpaired_differences_have_the_errors_of_both(method: Any) -> None:
     np.testing.assert_allclose(
         [low, high], [value - 1.96 * error, value + 1.96 * error], atol=0.1 * float(error)
     )
-    batch = jm.compare_unpaired(
-        KEY, macro_f1, np.stack([a, b]), np.stack([b, b]), method=method, num_samples=4000
-    )
+    batch = jm.compare_unpaired(macro_f1, np.stack([a, b]), np.stack([b, b]), method=method)
     np.testing.assert_allclose(batch.difference.low[0], result.difference.low, atol=1e-6)
     np.testing.assert_allclose(batch.difference.value[1], 0, atol=1e-3)
 
@@ -506,23 +515,23 @@ def close_to(result: Any, expected: Any, samples: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", ["bootstrap", "posterior"])
+@pytest.mark.parametrize("method", methods(4000)[2:], ids=names)
 @pytest.mark.parametrize("kind", ["compare", "compare_unpaired", "compare_predictions"])
-def test_replicates_of_comparisons_on_the_device(kind: str, method: Any) -> None:
+def test_replicates_of_comparisons_on_the_device(kind: str, method: jm.IntervalMethod) -> None:
     truth, a, b = predictions()
 
     def comparison(put: Any) -> Any:
-        options: Any = {"num_samples": 4000, "rope": 0.03}
+        options: Any = {"method": method, "rope": 0.03}
         if kind == "compare":
-            return jm.compare(KEY, macro_f1, put(PAIRED), method=method, **options)
+            return jm.compare(macro_f1, put(PAIRED), **options)
         if kind == "compare_unpaired":
             counts = put(PAIRED.sum(-1)), put(PAIRED.sum(-2))
-            return jm.compare_unpaired(KEY, macro_f1, *counts, method=method, **options)
+            return jm.compare_unpaired(macro_f1, *counts, **options)
         given = put(np.append(truth, 7)) if put is jnp.asarray else np.append(truth, -1)  # left out
         labels = given, np.append(a, 0), np.append(b, 0)
-        return jm.compare_predictions(KEY, macro_f1, *labels, num_classes=3, **options)
+        return jm.compare_predictions(macro_f1, *labels, num_classes=3, **options)
 
-    if kind == "compare_predictions" and method == "posterior":
+    if kind == "compare_predictions" and method.name == "posterior":
         pytest.skip("no posterior of combinations of labels")
     host, device = comparison(np.asarray), comparison(jnp.asarray)
     assert isinstance(host.difference.low, np.float64)
@@ -548,8 +557,8 @@ def test_what_is_not_drawn_is_the_same_on_the_device(x64: bool) -> None:
             host,
         )
 
-    close(lambda c: jm.compare(KEY, macro_f1, c, method="delta", rope=0.02))
-    close(lambda c: jm.compare_unpaired(KEY, macro_f1, c.sum(-1), c.sum(-2), method="delta"))
+    close(lambda c: jm.compare(macro_f1, c, method=jm.Delta(), rope=0.02))
+    close(lambda c: jm.compare_unpaired(macro_f1, c.sum(-1), c.sum(-2), method=jm.Delta()))
     for method in ("exact", "mid-p", "corrected", "asymptotic"):
         close(lambda c: jm.mcnemar(c, method=method), tolerance * 20)  # noqa: B023  # called at once
 
@@ -568,20 +577,19 @@ def test_permutations_on_the_device() -> None:
 
 def test_comparisons_on_the_host_compile_nothing(programs: list[str]) -> None:
     with np.errstate(all="raise"):
-        for method in ("bootstrap", "posterior", "delta"):
-            jm.compare(KEY, lambda c: {"f1": jm.f1(c)}, PAIRED, method=method, num_samples=20)
-            jm.compare(KEY, macro_f1, 0 * PAIRED, method=method, num_samples=20)
-            jm.compare_unpaired(
-                KEY, macro_f1, np.eye(2), 5 * np.eye(2), method=method, num_samples=20
-            )
+        for method in methods(20):
+            jm.compare(lambda c: {"f1": jm.f1(c)}, PAIRED, method=method)
+            jm.compare(macro_f1, 0 * PAIRED, method=method)
+            jm.compare_unpaired(macro_f1, np.eye(2), 5 * np.eye(2), method=method)
+            jm.interval(macro_f1, np.zeros((2, 2)), method=method)
         for name in ("exact", "mid-p", "corrected", "asymptotic"):
             jm.mcnemar(PAIRED, method=name)
             jm.mcnemar(0 * PAIRED, method=name)
         jm.paired_difference_interval(PAIRED)
-        jm.compare_predictions(KEY, macro_f1, *predictions(), num_classes=3, num_samples=20)
+        jm.compare_predictions(macro_f1, *predictions(), method=jm.Bootstrap(KEY))
         jm.permutation_test(KEY, macro_f1, PAIRED, num_samples=20)
         truth, a, b = predictions(50)
-        jm.leaderboard(KEY, macro_f1, truth, [a, b], num_classes=3, num_samples=20)
+        jm.leaderboard(macro_f1, truth, [a, b], num_samples=20)
         jm.delong(truth > 0, a, b)
     assert programs == []
 
@@ -590,50 +598,46 @@ def test_comparisons_on_the_host_compile_nothing(programs: list[str]) -> None:
     ("call", "message"),
     [
         (
-            lambda: jm.compare(KEY, macro_f1, PAIRED[0]),
+            lambda: jm.compare(macro_f1, PAIRED[0]),
             r"paired must have shape \(\.\.\., K, K, K\)",
         ),
         (
-            lambda: jm.compare(KEY, macro_f1, -PAIRED),
+            lambda: jm.compare(macro_f1, -PAIRED),
             r"paired\[0, 0, 0\] is -\d+, expected a number of examples",
         ),
-        (lambda: jm.compare(KEY, macro_f1, PAIRED / 4), "expected a number of examples"),
+        (lambda: jm.compare(macro_f1, PAIRED / 4), "expected a number of examples"),
         (
-            lambda: jm.compare(KEY, macro_f1, PAIRED, method="unpaired"),  # type: ignore[arg-type]
-            "'bootstrap', 'posterior' or 'delta'",
-        ),
-        (
-            lambda: jm.compare(KEY, macro_f1, PAIRED, num_samples=1),
-            "num_samples must be at least 2",
+            lambda: jm.compare(macro_f1, PAIRED, method=jm.Delta("logit")),
+            r"differences have no scale: take Delta\(\)",
         ),
         (lambda: jm.mcnemar(PAIRED, method="x"), "'exact', 'mid-p', 'corrected' or 'asymptotic'"),  # type: ignore[arg-type]
         (lambda: jm.mcnemar(np.ones((3, 3))), "paired must have shape"),
         (lambda: jm.permutation_test(KEY, macro_f1, PAIRED + 0.5), "expected a number of examples"),
-        (lambda: jm.compare(KEY, macro_f1, PAIRED, rope=-0.1), "rope must be >= 0"),
+        (lambda: jm.compare(macro_f1, PAIRED, rope=-0.1), "rope must be >= 0"),
         (
-            lambda: jm.compare(KEY, macro_f1, PAIRED, rope=[0.1, 0.2]),
+            lambda: jm.compare(macro_f1, PAIRED, rope=[0.1, 0.2]),
             r"rope must be one number, got shape \(2,\)",
         ),
-        (lambda: jm.compare(KEY, lambda c: None, PAIRED), "metric must return an array"),
+        (lambda: jm.compare(lambda c: None, PAIRED), "metric must return an array"),
         (
-            lambda: jm.compare_predictions(KEY, macro_f1, [0, 1], [0, 1], [0], num_classes=2),
+            lambda: jm.compare_predictions(macro_f1, [0, 1], [0, 1], [0], num_classes=2),
             "same number of examples",
         ),
         (
-            lambda: jm.compare_predictions(KEY, macro_f1, [[0]], [[0]], [[0]], num_classes=2),
+            lambda: jm.compare_predictions(macro_f1, [[0]], [[0]], [[0]], num_classes=2),
             r"shape \(n,\)",
         ),
-        (lambda: jm.compare_unpaired(KEY, macro_f1, np.eye(2), np.eye(3)), "must have one shape"),
+        (lambda: jm.compare_unpaired(macro_f1, np.eye(2), np.eye(3)), "must have one shape"),
         (
-            lambda: jm.leaderboard(KEY, jm.recall, [0, 1], [[0, 1]], num_classes=2),
+            lambda: jm.leaderboard(jm.recall, [0, 1], [[0, 1]]),
             r"returns \(2,\) instead",
         ),
         (
-            lambda: jm.leaderboard(KEY, jm.accuracy, [0, 1], [0, 1], num_classes=2),
+            lambda: jm.leaderboard(jm.accuracy, [0, 1], [0, 1]),
             r"y_preds must have shape \(M, n\)",
         ),
         (
-            lambda: jm.leaderboard(KEY, jm.accuracy, [0, 1], [[0, 1, 1]], num_classes=2),
+            lambda: jm.leaderboard(jm.accuracy, [0, 1], [[0, 1, 1]]),
             "same number of examples",
         ),
     ],
@@ -650,20 +654,20 @@ def test_predictions_of_clusters_are_compared_as_their_pairs() -> None:
     kept = np.arange(400) < 350
     options: Any = {"num_classes": 3, "where": kept}
     cubes = jm.paired_confusion_matrix(truth, a, b, groups=numbers, **options)
-    for method in ("likelihood", "delta", "bootstrap"):
+    for method in methods(200)[:3]:
         found = jm.compare_predictions(
-            KEY, macro_f1, truth, a, b, method=method, clusters=names, **options
+            macro_f1, truth, a, b, method=method, clusters=names, **options
         )
-        expected = jm.compare(KEY, macro_f1, cubes, method=method, cluster_axis=0)
+        expected = jm.compare(macro_f1, cubes, method=method, cluster_axis=0)
         np.testing.assert_allclose(found.difference[:4], expected.difference[:4], rtol=1e-9)
     labels = np.arange(600) % 100
     with pytest.raises(ValueError, match=r"600 clusters .* 6e\+08 cells: at most 1.34e\+08"):
         jm.compare_predictions(
-            KEY, jm.accuracy, labels, labels, labels, num_classes=100, clusters=np.arange(600)
+            jm.accuracy, labels, labels, labels, num_classes=100, clusters=np.arange(600)
         )
     with pytest.raises(ValueError, match="posterior"):
         jm.compare_predictions(
-            KEY, macro_f1, truth, a, b, num_classes=3, clusters=names, method=jm.Posterior(0)
+            macro_f1, truth, a, b, num_classes=3, clusters=names, method=jm.Posterior(0)
         )
 
 
@@ -710,3 +714,12 @@ def test_mcnemar_of_clusters_holds_its_level() -> None:
         cubes[:, :, 1, i, j] = np.add.reduceat(both, starts, axis=1)
     assert (jm.mcnemar(cubes.sum(1)).p_value <= 0.05).mean() > 0.25
     assert 0.02 < (jm.mcnemar(cubes, cluster_axis=1).p_value <= 0.05).mean() < 0.06
+
+
+@pytest.mark.quick
+def test_strings_are_labels_of_comparisons() -> None:
+    true, a, b = (np.random.default_rng(i).integers(0, 3, 60) for i in range(3))
+    names = np.array(["ant", "bee", "cat"])
+    by_name = jm.compare_predictions(jm.accuracy, names[true], list(names[a]), names[b])
+    by_id = jm.compare_predictions(jm.accuracy, true, a, b)
+    jax.tree.map(np.testing.assert_array_equal, by_name, by_id)

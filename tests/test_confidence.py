@@ -18,76 +18,64 @@ def difference_of_two(counts: Any) -> Any:
     return jm.accuracy(counts[..., 0, :, :]) - jm.accuracy(counts[..., 1, :, :])
 
 
+difference_of_two.table_ndim = 3  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("put", [np.asarray, jnp.asarray])
 def test_tables_of_groups(put: Any) -> None:
     """The difference of two groups is that of independent test sets: the textbook's error."""
     counts = put(GROUPS[:2])
     p, n = np.array([85 / 100, 59 / 70]), np.array([100, 70])
     error = np.sqrt((p * (1 - p) / n).sum())
-    delta = jm.delta_method(difference_of_two, counts, table_ndim=3)
+    delta = jm.interval(difference_of_two, counts, method=jm.Delta())
     np.testing.assert_allclose(delta.value, p[0] - p[1], rtol=1e-4)
     np.testing.assert_allclose(delta.standard_error, error, rtol=1e-5)
     np.testing.assert_allclose(delta.high - delta.value, 1.959964 * error, rtol=1e-5)
-    apart = jm.compare_unpaired(0, jm.accuracy, *GROUPS[:2]).difference
-    likely = jm.Likelihood()(difference_of_two, GROUPS[:2], table_ndim=3)
-    # One of them adds half an example to one stratum of two, the other to all examples.
+    apart = jm.compare_unpaired(jm.accuracy, *GROUPS[:2]).difference
+    likely = jm.interval(difference_of_two, GROUPS[:2], method=jm.Likelihood())
+    # One of them adds a third of an example to one stratum of two, the other to all examples.
     np.testing.assert_allclose(likely[:4], apart[:4], atol=1e-3)
-    drawn = jm.bootstrap(0, difference_of_two, counts, table_ndim=3, stratified=True)
-    np.testing.assert_allclose(drawn.standard_error, error, rtol=0.07)
-
-
-def test_disparities_of_groups() -> None:
-    disparity = jm.group_difference(jm.binary(jm.recall))
-    batch = np.stack([GROUPS, GROUPS[::-1], GROUPS[:, ::-1, ::-1]])
-    for method in (jm.Delta(), jm.Likelihood(), jm.BCa(0, 200)):
-        estimates = method(disparity, batch, table_ndim=3)
-        alone = method(disparity, batch[2], table_ndim=3)
-        np.testing.assert_allclose(estimates.low[2], alone.low, rtol=1e-9)
-        np.testing.assert_allclose(estimates.value, disparity(batch))
-    # Of three groups that are likely to be equal, the least likely difference is about 0.
-    assert jm.likelihood_interval(disparity, GROUPS, table_ndim=3).low < 0.02
+    for drawing in (jm.Bootstrap(0), jm.Posterior(0)):
+        drawn = jm.interval(difference_of_two, counts, method=drawing, stratified=True)
+        np.testing.assert_allclose(drawn.standard_error, error, rtol=0.07)
 
 
 def test_clusters_in_groups() -> None:
     """A cluster with examples of both groups moves them together."""
     rng = np.random.default_rng(0)
     clusters = rng.multinomial(20, rng.dirichlet(np.full(8, 2), 40)).reshape(40, 2, 2, 2)
-    estimate = jm.delta_method(difference_of_two, clusters, table_ndim=3, cluster_axis=-4)
+    estimate = jm.interval(difference_of_two, clusters, method=jm.Delta(), cluster_axis=-4)
     without = np.array([difference_of_two(np.delete(clusters, i, 0).sum(0)) for i in range(40)])
     error = np.sqrt(39 / 40 * ((without - without.mean()) ** 2).sum())
     np.testing.assert_allclose(estimate.standard_error, error, rtol=0.05)
-    likely = jm.likelihood_interval(difference_of_two, clusters, table_ndim=3, cluster_axis=0)
+    likely = jm.interval(difference_of_two, clusters, cluster_axis=0)
     np.testing.assert_allclose(likely.high, estimate.high, atol=0.02)
 
 
 def test_tables_that_are_no_groups_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"table_ndim must be 2, .* or 3"):
-        jm.delta_method(jm.accuracy, GROUPS[0], table_ndim=3)
-    with pytest.raises(ValueError, match=r"table_ndim must be 2, .* got 4"):
-        jm.delta_method(jm.accuracy, GROUPS, table_ndim=4)
-    with pytest.raises(ValueError, match="groups have no posterior"):
-        jm.Posterior(0)(difference_of_two, GROUPS, table_ndim=3)
+    for counts in (GROUPS[0], GROUPS[..., :1]):
+        with pytest.raises(ValueError, match=r"metric reads tables of three axes, .* got counts"):
+            jm.interval(difference_of_two, counts)
 
 
 @pytest.mark.parametrize("put", [np.asarray, jnp.asarray])
 def test_simultaneous_intervals_have_sidaks_level(put: Any) -> None:
-    counts = put([[30, 5, 2], [4, 20, 1], [0, 3, 15]])
-    each = 0.95 ** (1 / 4)
+    counts, each = put([[30, 5, 2], [4, 20, 1], [0, 3, 15]]), 0.95 ** (1 / 4)
+    methods: list[jm.IntervalMethod] = [jm.Delta()]
+    if put is np.asarray:
+        methods += [jm.Likelihood(), jm.Bootstrap(0, "percentile")]
 
     def values(c: Any) -> Any:
         return {"recall": jm.recall(c), "accuracy": jm.accuracy(c)}
 
-    methods: list[tuple[Any, Any]] = [(jm.Delta(simultaneous=True), jm.Delta())]
-    if put is np.asarray:
-        methods.append((jm.Likelihood(simultaneous=True), jm.Likelihood()))
-        methods.append((jm.Percentile(0, simultaneous=True), jm.Percentile(0)))
-    for together, apart in methods:
-        found, expected = together(values, counts), apart(values, counts, level=each)
+    for method in methods:
+        found = jm.interval(values, counts, method=method, simultaneous=True)
+        expected = jm.interval(values, counts, method=method, level=each)
         jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-6), found, expected)
-    cube = np.full((2, 2, 2), 9)
-    found = jm.compare(0, jm.recall, cube, method=jm.Likelihood(simultaneous=True))
-    expected = jm.compare(0, jm.recall, cube, level=0.95**0.5)
-    np.testing.assert_allclose(found.difference[:3], expected.difference[:3], rtol=1e-6)
+        cube = put(np.full((2, 2, 2), 9))
+        found = jm.interval(jm.difference(jm.recall), cube, method=method, simultaneous=True)
+        apart = jm.compare(jm.recall, cube, method=method, level=0.95**0.5)
+        np.testing.assert_allclose(found[:3], apart.difference[:3], rtol=1e-6)
 
 
 def test_recalls_hold_together() -> None:
@@ -99,7 +87,9 @@ def test_recalls_hold_together() -> None:
     drawn = np.random.default_rng(0).multinomial(500, cells.ravel(), 2000)
     counts, covered = jnp.asarray(drawn.reshape(2000, k, k)), []
     for simultaneous in (True, False):
-        estimate = jm.delta_method(jm.recall, counts, transform="logit", simultaneous=simultaneous)
+        estimate = jm.interval(
+            jm.recall, counts, method=jm.Delta("logit"), simultaneous=simultaneous
+        )
         inside = (estimate.low <= recall) & (recall <= estimate.high) | np.isnan(estimate.low)
         covered.append(inside.all(-1).mean())
     assert covered[0] > 0.95 - 3 * np.sqrt(0.05 * 0.95 / 2000)
@@ -110,15 +100,15 @@ def test_the_boundary_of_a_normal_mixture() -> None:
     """The reach is where the mixture of likelihood ratios, by quadrature, is 1 / α."""
     for n, narrowest in ((50, 500), (500, 500), (10_000, 100)):
         counts = np.array([[n // 2, 0], [n // 4, n - n // 2 - n // 4]])
-        estimate = jm.delta_method(jm.accuracy, counts, anytime=narrowest)
+        estimate = jm.interval(jm.accuracy, counts, method=jm.Delta(), anytime=narrowest)
         z = (estimate.high - estimate.value) / estimate.standard_error
         rho = np.sqrt((np.log(400) + np.log(np.log(400)) + 1) / narrowest)
         means = np.linspace(-12, 12, 200_001) * rho
         density = stats.norm.pdf(means, scale=rho)
         ratio = np.exp(means * z * np.sqrt(n) - n * means**2 / 2)
         np.testing.assert_allclose((density * ratio).sum() * (means[1] - means[0]), 20, rtol=1e-5)
-    likely = jm.likelihood_interval(jm.accuracy, [[5000, 500], [400, 4100]], anytime=True)
-    normal = jm.delta_method(jm.accuracy, [[5000, 500], [400, 4100]], anytime=True)
+    likely = jm.interval(jm.accuracy, [[5000, 500], [400, 4100]], anytime=True)
+    normal = jm.interval(jm.accuracy, [[5000, 500], [400, 4100]], method=jm.Delta(), anytime=True)
     np.testing.assert_allclose(likely[1:3], normal[1:3], atol=5e-4)
 
 
@@ -132,35 +122,42 @@ def test_streams_that_are_looked_at_all_the_time() -> None:
     steps = rng.multinomial(np.diff(looks, prepend=0), cells.ravel(), (1000, len(looks)))
     counts = jnp.asarray(steps.cumsum(1).reshape(1000, -1, 3, 3))
     truth, late = F1(cells), looks >= 170
-    methods = {
-        "normal": (jm.Delta(anytime=True), counts[:, late]),
-        "likelihood": (jm.Likelihood(anytime=True), counts[:200]),
-        "once": (jm.Delta(), counts[:, late]),
+    ways: dict[str, tuple[jm.IntervalMethod, bool, Any]] = {
+        "normal": (jm.Delta(), True, counts[:, late]),
+        "likelihood": (jm.Likelihood(), True, counts[:200]),
+        "once": (jm.Delta(), False, counts[:, late]),
     }
     missed = {}
-    for name, (method, seen) in methods.items():
-        estimate = method(F1, seen)
+    for name, (method, anytime, seen) in ways.items():
+        estimate = jm.interval(F1, seen, method=method, anytime=anytime)
         missed[name] = float(((estimate.low > truth) | (estimate.high < truth)).any(-1).mean())
     assert missed["normal"] < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 1000)
     assert missed["likelihood"] < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
     assert missed["once"] > 0.25
-    reach = [jm.delta_method(F1, cells * 1e5, anytime=x) for x in (True, False)]
+    reach = [jm.interval(F1, cells * 1e5, method=jm.Delta(), anytime=x) for x in (True, False)]
     assert np.ptp(reach[0][1:3]) < 2.2 * np.ptp(reach[1][1:3])
 
 
 def test_differences_at_all_times() -> None:
     cube = np.random.default_rng(2).multinomial(900, np.full(8, 1 / 8)).reshape(2, 2, 2)
     for put in (np.asarray, jnp.asarray):
-        for way in (jm.Delta, jm.Likelihood):
-            once = jm.compare(0, jm.accuracy, put(cube), method=way()).difference
-            always = jm.compare(0, jm.accuracy, put(cube), method=way(anytime=900)).difference
+        for method in (jm.Delta(), jm.Likelihood()):
+            once, always = (
+                jm.interval(jm.difference(jm.accuracy), put(cube), method=method, anytime=looks)
+                for looks in (False, 900)
+            )
             assert 1.4 < np.ptp(always[1:3]) / np.ptp(once[1:3]) < 1.7
     clusters = np.stack([cube] * 30)
-    with_axis = jm.delta_method(jm.accuracy, clusters[:, 0], cluster_axis=0, anytime=True)
+    with_axis = jm.interval(
+        jm.accuracy, clusters[:, 0], method=jm.Delta(), cluster_axis=0, anytime=True
+    )
     assert np.ptp(with_axis[1:3]) >= 0
 
 
 def test_odd_times_are_refused() -> None:
     for wrong in (-1, 2.5, 0):
         with pytest.raises((TypeError, ValueError), match="anytime"):
-            jm.delta_method(jm.accuracy, [[5, 1], [2, 7]], anytime=wrong)  # type: ignore[arg-type]
+            jm.interval(jm.accuracy, [[5, 1], [2, 7]], method=jm.Delta(), anytime=wrong)  # type: ignore[arg-type]
+    for method in (jm.Bootstrap(0), jm.Posterior(0)):
+        with pytest.raises(ValueError, match=f"{method.name} has no anytime interval"):
+            jm.interval(jm.accuracy, [[5, 1], [2, 7]], method=method, anytime=True)

@@ -212,10 +212,6 @@ def test_columns_raise() -> None:
 
 @pytest.mark.quick
 def test_truth_that_is_not_binary_raises() -> None:
-    with pytest.raises(
-        ValueError, match=r"y_true holds -1 and 1 but no 0; truth is 0 or 1, .*: y_true == 1"
-    ):
-        jm.confusion_matrix_at_thresholds([-1, 1, 1], [0.5, 0.6, 0.7], [0.5])
     with pytest.raises(ValueError, match=r"y_true\[1\] is 2, but class ids must lie in \[0, 2\)"):
         jm.confusion_matrix_at_thresholds([0, 2, 1], [0.5, 0.6, 0.7], [0.5])
     ignored = jm.confusion_matrix_at_thresholds([-1, 0, 1], [0.5, 0.6, 0.7], [0.5])
@@ -225,9 +221,7 @@ def test_truth_that_is_not_binary_raises() -> None:
 @pytest.mark.quick
 def test_nan_raises_unless_it_is_masked() -> None:
     keep = [True, False]
-    with pytest.raises(
-        ValueError, match=r"y_score\[1\] is nan, no number\. where=~np\.isnan\(y_score\) leaves"
-    ):
+    with pytest.raises(ValueError, match=r"y_score\[1\] is nan, no number; where= leaves"):
         jm.confusion_matrix_at_thresholds([0, 1], [0.5, np.nan], [0.5])
     masked = jm.confusion_matrix_at_thresholds([0, 1], [0.5, np.nan], [0.5], where=keep)
     np.testing.assert_array_equal(masked, [[[0, 1], [0, 0]]])
@@ -613,7 +607,7 @@ def test_normalize() -> None:
         np.array([[6 / 7, 2 / 3, 0], [1 / 7, 1 / 3, 0], [0, 0, 0]]),
     )
     np.testing.assert_allclose(jm.normalize(counts, over="all"), counts / 10)
-    with pytest.raises(ValueError, match=r'over must be "true", "pred" or "all", got .rows.'):
+    with pytest.raises(ValueError, match=r"over must be 'true', 'pred' or 'all', got .rows."):
         jm.normalize(counts, over="rows")  # type: ignore[arg-type]
 
 
@@ -649,7 +643,7 @@ def test_floats_are_no_labels() -> None:
     with pytest.raises(TypeError, match=r"y_pred must hold class ids.*float32.*argmax"):
         jm.confusion_matrix([0, 1], jnp.zeros((2, 2)), num_classes=2)
     with pytest.raises(
-        TypeError, match=r"y_true must hold class ids.*<U3.*confusion_matrix\(..., labels=\[...\]\)"
+        TypeError, match=r"y_true\[0\] is 'cat'.*confusion_matrix\(..., labels=\[...\]\)"
     ):
         jm.confusion_matrix(["cat", "dog"], ["cat", "cat"], num_classes=2)
     with pytest.raises(TypeError, match="y_true must hold class ids"):
@@ -699,7 +693,7 @@ def test_masks_and_sizes_that_are_none() -> None:
         jm.confusion_matrix([0], [0], num_classes=True)
     with pytest.raises(ValueError, match="num_classes must be at least 1, got 0"):
         jm.confusion_matrix([0], [0], num_classes=0)
-    with pytest.raises(TypeError, match="sample_weight must hold real numbers, got dtype <U1"):
+    with pytest.raises(TypeError, match=r"hold real numbers, .* sample_weight\[0\] is 'a'"):
         jm.confusion_matrix([0], [0], num_classes=2, sample_weight=["a"])
 
 
@@ -753,7 +747,7 @@ def test_sizes_that_no_memory_holds() -> None:
         lambda: jm.confusion_matrix([0], [0], num_classes=2**15, groups=[0], num_groups=9),
         lambda: jm.evaluator(jm.count_metrics({"accuracy": jm.accuracy}, num_classes=2**20)).init(),
     ):
-        with pytest.raises(ValueError, match=r"GiB of counts; a table has at most 2\^31 cells"):
+        with pytest.raises(ValueError, match=r"GiB of counts; a table has at most 2\^30 cells"):
             call()
 
 
@@ -775,3 +769,12 @@ def test_sums_beyond_int64(dtype: type) -> None:
     np.testing.assert_allclose(jm.one_vs_rest(three)[1], [[2.0**65, 2.0**64], [2.0**64, 2.0**63]])
     assert jm.normalize(three)[0, 0] == 1 / 3
     assert jm.one_vs_rest(np.full((3, 3), 2**58, dtype)).dtype == np.int64
+
+
+@pytest.mark.parametrize("ignored", [-1, -100])
+def test_negative_labels_of_few_bits_are_no_classes(ignored: int) -> None:
+    """As unsigned numbers they are below the number of classes."""
+    given, other = np.array([3, ignored, 2], np.int8), np.array([3, 1, 2], np.int8)
+    counts = jm.confusion_matrix(other, given, num_classes=300)
+    assert counts.sum() == 2 == counts[3, 3] + counts[2, 2]
+    assert jm.confusion_matrix(given, other, num_classes=300).sum() == 2

@@ -78,7 +78,7 @@ def test_errors_of_every_metric(
     by_jax = errors_by_jax(functions, matrices)
     for name, function in functions.items():
         for i, (kind, matrix) in enumerate(tables.items()):
-            estimate = jm.delta_method(function, matrix)
+            estimate = jm.interval(function, matrix, method=jm.Delta())
             assert isinstance(estimate.standard_error, np.ndarray | np.float64)
             expected = np.where(
                 np.isfinite(estimate.value), by_jax[name][i], estimate.standard_error
@@ -120,8 +120,8 @@ def test_errors_of_comparisons(float64: None) -> None:
     g = slopes[0][truth, a] - slopes[1][truth, b]
     expected = np.sqrt(((g - g.mean()) ** 2).sum())
     for result in (
-        jm.compare(0, macro_f1, paired, method="delta"),
-        jm.compare_predictions(0, macro_f1, truth, a, b, num_classes=3, method="delta"),
+        jm.compare(macro_f1, paired, method=jm.Delta()),
+        jm.compare_predictions(macro_f1, truth, a, b, num_classes=3, method=jm.Delta()),
     ):
         np.testing.assert_allclose(result.difference.standard_error, expected, rtol=1e-12)
 
@@ -139,7 +139,7 @@ def test_a_thousand_classes() -> None:
     f1 = 2 * hits / both  # d f1_k = (2 d hits_k - f1_k (d true_k + d pred_k)) / both_k
     slope = (2 * np.diag(1 / both) - (f1 / both)[:, None] - (f1 / both)) / 1000
     expected = np.sqrt((counts * (slope - (counts * slope).sum() / counts.sum()) ** 2).sum())
-    estimate = jm.delta_method(macro_f1, counts)
+    estimate = jm.interval(macro_f1, counts, method=jm.Delta())
     np.testing.assert_allclose(estimate.value, f1.mean(), rtol=1e-12)
     np.testing.assert_allclose(estimate.standard_error, expected, rtol=1e-6)
 
@@ -201,10 +201,10 @@ def test_what_is_not_analytic_has_its_error_too(metric: Function, table: Any) ->
     counts = np.array(table, float)
     n, wrong = counts.sum(), counts[0, 1] + counts[1, 0]
     expected = np.sqrt((1 - wrong / n) * (wrong / n) / n)
-    estimate = jm.delta_method(metric, counts)
+    estimate = jm.interval(metric, counts, method=jm.Delta())
     np.testing.assert_allclose(estimate.value, 1 - wrong / n, rtol=1e-15)
     np.testing.assert_allclose(estimate.standard_error, expected, rtol=1e-6)
-    together = jm.delta_method(metric, np.stack([counts, 2 * counts]))
+    together = jm.interval(metric, np.stack([counts, 2 * counts]), method=jm.Delta())
     np.testing.assert_allclose(
         together.standard_error, [expected, expected / np.sqrt(2)], rtol=1e-6
     )
@@ -223,13 +223,15 @@ def test_what_is_not_analytic_in_curves_and_pytrees() -> None:
         return {"f1": macro_f1(c), "both": np.stack([np.log(c.sum()), c[0, 1] ** 0.5])}
 
     c = MATRICES["ordinary"]
-    errors = [jax.tree.map(lambda e: e, jm.delta_method(f, c)) for f in (bent, smooth)]
+    errors = [
+        jax.tree.map(lambda e: e, jm.interval(f, c, method=jm.Delta())) for f in (bent, smooth)
+    ]
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-12), *errors)
 
 
 def test_studentized_of_what_is_not_analytic() -> None:
     cast_, smooth = (
-        jm.bootstrap(0, metric, [[80, 7], [3, 21]], method="studentized", num_samples=50)
+        jm.interval(metric, [[80, 7], [3, 21]], method=jm.Bootstrap(0, "studentized", 50))
         for metric in (cast, jm.accuracy)
     )
     np.testing.assert_allclose(cast_, smooth, rtol=1e-6)

@@ -1,5 +1,6 @@
 """Files that appear whole or not at all, and what damaged or strange states do."""
 
+import dataclasses
 import json
 import os
 import signal
@@ -32,7 +33,7 @@ BATCH: dict[str, Any] = {
 }
 
 
-def state_of_batch() -> jm.EvaluatorState:
+def state_of_batch() -> jm.streaming.EvaluatorState:
     return EVALUATOR.update(EVALUATOR.init(), **BATCH)
 
 
@@ -124,12 +125,14 @@ def test_a_signal_leaves_no_file(name: str, tmp_path: Path) -> None:
     """Sent to the command line while it waits for its input, with its output open."""
     number = getattr(signal, name)
     program = (
-        "import signal, sys, time; from pathlib import Path; from jaxmetrics import cli;"
+        "import os, signal, sys, time; from pathlib import Path; from jaxmetrics import cli;"
         "from jaxmetrics._files import replaced_file\n"
         "def wait():\n"
         "    with replaced_file(sys.argv[1]):\n"
-        "        print('open', flush=True); time.sleep(60)\n"
+        "        os.write(1, b'open\\n'); time.sleep(60)\n"
         "cli.app = lambda arguments: wait()\n"
+        # Whoever starts the tests by `nohup` has them inherit that it is ignored.
+        f"signal.signal(signal.{name}, signal.SIG_DFL)\n"
         "cli.main()"
     )
     command = [sys.executable, "-c", program, str(tmp_path / "x")]
@@ -195,6 +198,39 @@ def test_states_of_other_contents(
     np.savez(tmp_path / "x.npz", **arrays)
     with pytest.raises(ValueError, match=r"x\.npz: no state of an evaluator\.$"):
         jm.load_state(tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -1.0])
+def test_states_of_impossible_sums(
+    bad: float, saved: dict[str, np.ndarray], tmp_path: Path
+) -> None:
+    """Of every statistic; only a sum of values may be negative, in replicates too."""
+    state = state_of_batch()
+    for i, statistic in enumerate(state.statistics):
+        moments = "Moments" in repr(statistic)
+        for place in range(3 if moments else 2):
+            sums = saved[f"{i}/sums"].copy()
+            sums[0, ..., place] = bad
+            sums[1] = 0
+            np.savez(tmp_path / "x.npz", **(saved | {f"{i}/sums": sums}))  # type: ignore[arg-type]
+            if moments and place == 1 and bad == -1:
+                jm.load_state(tmp_path / "x.npz")
+                continue
+            with pytest.raises(ValueError, match=rf"x\.npz: a state with a sum of {bad:g} for"):
+                jm.load_state(tmp_path / "x.npz")
+
+
+def test_merged_counts_do_not_start_again_from_0() -> None:
+    """Two states of 2^63 examples are refused, of which one more or less is not."""
+    state = state_of_batch()
+    words = np.array([[0, 2**31], [2**32 - 1, 2**31 - 1]], np.uint32)  # low and high, as a count
+    half, less = (
+        dataclasses.replace(state, examples=state.examples.at[:, 0].set(x)) for x in words
+    )
+    assert EVALUATOR.merge(half, less).examples[:, 0].tolist() == [2**32 - 1, 2**32 - 1]
+    with pytest.raises(ValueError, match=r"the states together hold counts of 2\^64 or more"):
+        EVALUATOR.merge(half, half)
+    assert jax.jit(EVALUATOR.merge)(half, half).examples[:, 0].tolist() == [0, 0]  # hidden by jit
 
 
 def test_damaged_states(saved: dict[str, np.ndarray], tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ FUZZED = {
     for name, row in ROWS.items()
     if row.host and not row.draws and name not in tables.__all__
 }
-for compute_themselves in ("beta_avg_pdf", "cohen_kappa costs", "expected_cost"):
+for compute_themselves in ("betas.beta_avg_pdf", "cohen_kappa costs", "expected_cost"):
     del FUZZED[compute_themselves]
 PACKAGE = str(Path(jm.__file__).parent)
 CASES = int(os.environ.get("FUZZ_CASES", "300"))

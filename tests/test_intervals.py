@@ -13,12 +13,13 @@ import pytest
 from scipy import stats
 
 import jaxmetrics as jm
+from jaxmetrics._chunks import LANES
 from jaxmetrics.intervals import replicates
-from jaxmetrics.intervals.acceleration import acceleration_of
-from jaxmetrics.intervals.methods import Bootstrap
-from jaxmetrics.intervals.quantiles import METHODS
+from jaxmetrics.intervals.combinations import used_columns
+from jaxmetrics.intervals.quantiles import KINDS, acceleration_of
+from tests.cases import METHODS
 
-BOOTSTRAPS: tuple[Any, ...] = (*METHODS, "studentized")
+BOOTSTRAPS: tuple[Any, ...] = (*KINDS, "studentized")
 KEY = 0  # on the host, for what is computed there
 COUNTS = np.array([[40, 5, 2], [6, 30, 4], [1, 3, 9]])
 macro_f1 = jm.macro(jm.f1)
@@ -187,7 +188,7 @@ def test_bootstrap_equals_scipys(method: Any, scipys: str) -> None:
     """Within five Monte Carlo errors of quantiles of 20,000 and 100,000 replicates; none tie, where
     SciPys differ.
     """
-    ours = jm.bootstrap(KEY, gain, COUNTS, method=method, num_samples=100_000)
+    ours = jm.interval(gain, COUNTS, method=jm.Bootstrap(KEY, method, 100_000))
     theirs = stats.bootstrap(
         as_predictions(COUNTS),
         gain_of_predictions,
@@ -205,9 +206,9 @@ def test_bootstrap_equals_scipys(method: Any, scipys: str) -> None:
     np.testing.assert_allclose(ours.standard_error, theirs.standard_error, rtol=0.03)
 
 
-def test_acceleration_is_that_of_the_jackknife() -> None:
-    """BCa from its definition, with one evaluation per example and NumPy's quantiles of the same
-    replicates.
+def test_acceleration_is_that_of_the_infinitesimal_jackknife(float64: None) -> None:
+    """BCa from its definition, with derivatives by JAX and NumPy's quantiles of the same
+    replicates; the acceleration is near that of one evaluation per example.
     """
     value = float(macro_f1(COUNTS))
     replicates = macro_f1(jm.bootstrap_counts(KEY, COUNTS, 4000))
@@ -222,14 +223,18 @@ def test_acceleration_is_that_of_the_jackknife() -> None:
             for i in range(100)
         ]
     )
-    u = left_out.mean() - left_out
-    acceleration = (u**3).sum() / (6 * (u**2).sum() ** 1.5)
+    slopes = np.asarray(jax.grad(macro_f1)(jnp.asarray(COUNTS, float)))[y_true, y_pred]
+    acceleration, of_jackknife = (
+        ((x - x.mean()) ** 3).sum() / (6 * ((x - x.mean()) ** 2).sum() ** 1.5)
+        for x in (slopes, -left_out)
+    )
+    np.testing.assert_allclose(acceleration, of_jackknife, rtol=0.1)
     bias = stats.norm.ppf(
         ((replicates < value - 1e-12).mean() + (replicates <= value + 1e-12).mean()) / 2
     )
     z = bias + stats.norm.ppf([0.025, 0.975])
     expected = np.quantile(replicates, stats.norm.cdf(bias + z / (1 - acceleration * z)))
-    estimate = jm.bootstrap(KEY, macro_f1, COUNTS, num_samples=4000)
+    estimate = jm.interval(macro_f1, COUNTS, method=jm.Bootstrap(KEY, num_samples=4000))
     np.testing.assert_allclose([estimate.low, estimate.high], expected, rtol=1e-9)
     np.testing.assert_allclose(estimate.standard_error, replicates.std(ddof=1), rtol=1e-9)
 
@@ -245,10 +250,10 @@ def test_rounding_is_no_influence() -> None:
 
 
 def test_studentized_from_its_definition() -> None:
-    value, _, _, error, _ = jm.delta_method(macro_f1, COUNTS)
-    replicates = jm.delta_method(macro_f1, jm.bootstrap_counts(KEY, COUNTS, 500))
+    value, _, _, error, _ = jm.interval(macro_f1, COUNTS, method=jm.Delta())
+    replicates = jm.interval(macro_f1, jm.bootstrap_counts(KEY, COUNTS, 500), method=jm.Delta())
     t = (replicates.value - value) / replicates.standard_error
-    estimate = jm.bootstrap(KEY, macro_f1, COUNTS, method="studentized", num_samples=500)
+    estimate = jm.interval(macro_f1, COUNTS, method=jm.Bootstrap(KEY, "studentized", 500))
     np.testing.assert_allclose(
         [estimate.low, estimate.high], value - error * np.quantile(t, [0.975, 0.025]), rtol=1e-9
     )
@@ -257,9 +262,9 @@ def test_studentized_from_its_definition() -> None:
 def test_delta_method_equals_published_errors() -> None:
     """SAS as in statsmodels' tests, .4842 (.1380) and .4701 (.1457)."""
     counts = [[0, 4, 1], [0, 8, 0], [0, 1, 5]]
-    kappa = jm.delta_method(jm.cohen_kappa, counts)
+    kappa = jm.interval(jm.cohen_kappa, counts, method=jm.Delta())
     np.testing.assert_allclose(kappa[:4], [0.48416, 0.21366, 0.75466, 0.13801], atol=1e-5)
-    linear = jm.delta_method(lambda c: jm.cohen_kappa(c, weights="linear"), counts)
+    linear = jm.interval(lambda c: jm.cohen_kappa(c, weights="linear"), counts, method=jm.Delta())
     np.testing.assert_allclose(linear[:4], [0.47012, 0.18446, 0.75578, 0.14575], atol=1e-5)
 
 
@@ -276,13 +281,11 @@ def test_delta_method_agrees_with_a_large_bootstrap(stratified: bool) -> None:
     def all_of_them(counts: Any) -> dict[str, Any]:
         return {name: metric(counts) for name, metric in metrics.items()}
 
-    by_delta = jm.delta_method(all_of_them, 20 * COUNTS, stratified=stratified)
-    by_bootstrap = jm.bootstrap(
-        KEY,
+    by_delta = jm.interval(all_of_them, 20 * COUNTS, method=jm.Delta(), stratified=stratified)
+    by_bootstrap = jm.interval(
         all_of_them,
         20 * COUNTS,
-        num_samples=200_000,
-        method="percentile",
+        method=jm.Bootstrap(KEY, "percentile", 200_000),
         stratified=stratified,
     )
     for name in metrics:
@@ -305,7 +308,7 @@ def test_ends_of_the_delta_method_have_derivatives_at_empty_cells(float64: None)
         return jnp.stack(of_all) if isinstance(c, jax.Array) else np.stack(of_all, -1)
 
     def end(counts: Any) -> Any:
-        return jm.delta_method(metrics, counts, transform="logit").low
+        return jm.interval(metrics, counts, method=jm.Delta("logit")).low
 
     slopes = np.asarray(jax.jacrev(end)(jnp.asarray(counts)))
     step = 1e-5
@@ -318,20 +321,20 @@ def test_ends_of_the_delta_method_have_derivatives_at_empty_cells(float64: None)
 
 def test_what_a_metric_must_be() -> None:
     with pytest.raises(
-        TypeError, match="metric must be a function of counts, got dict; for several at once"
+        TypeError, match=r"metric must be a function of counts, .* several at once, .* got a dict"
     ):
-        jm.bootstrap(KEY, {"accuracy": jm.accuracy}, np.eye(2))  # type: ignore[arg-type]
+        jm.interval({"accuracy": jm.accuracy}, np.eye(2), method=jm.Bootstrap(KEY))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"counts\[0, 1\] is -1, expected a count >= 0"):
-        jax.grad(lambda c: jm.delta_method(jm.accuracy, c).low)(
+        jax.grad(lambda c: jm.interval(jm.accuracy, c, method=jm.Delta()).low)(
             jnp.array([[2.0, -1.0], [1.0, 3.0]])
         )
 
 
 def test_transforms_of_the_delta_method() -> None:
     near_one = np.array([[98, 1], [0, 101]])
-    assert jm.delta_method(jm.matthews_corrcoef, near_one).high > 1
+    assert jm.interval(jm.matthews_corrcoef, near_one, method=jm.Delta()).high > 1
     for transform in ("logit", "atanh"):
-        estimate = jm.delta_method(jm.matthews_corrcoef, near_one, transform=transform)
+        estimate = jm.interval(jm.matthews_corrcoef, near_one, method=jm.Delta(transform))
         assert 0.9 < estimate.low < estimate.value < estimate.high < 1
 
 
@@ -340,21 +343,23 @@ def test_a_value_that_its_scale_does_not_hold_has_no_interval(as_array: Any) -> 
     """At an end of the range it has none, since an interval without width would claim certainty."""
     perfect = as_array(np.diag([5, 6]))
     for transform in ("logit", "atanh"):
-        at_end = jm.delta_method(jm.accuracy, perfect, transform=transform)
+        at_end = jm.interval(jm.accuracy, perfect, method=jm.Delta(transform))
         np.testing.assert_array_equal(at_end[:4], [1, np.nan, np.nan, 0])
     for counts in ([81, 67, 1], [57, 41, 99, 20, 94, 9, 62]):  # one is missed by rounding
-        at_end = jm.delta_method(jm.matthews_corrcoef, as_array(np.diag(counts)), transform="atanh")
+        at_end = jm.interval(
+            jm.matthews_corrcoef, as_array(np.diag(counts)), method=jm.Delta("atanh")
+        )
         assert np.isnan(at_end.low)
-    never = jm.delta_method(jm.accuracy, as_array([[0, 5], [6, 0]]), transform="log")
+    never = jm.interval(jm.accuracy, as_array([[0, 5], [6, 0]]), method=jm.Delta("log"))
     np.testing.assert_array_equal(never[:4], [0, np.nan, np.nan, 0])
     worse_than_chance = as_array([[[2, 8], [7, 3]], [[8, 2], [3, 7]]])
     message = r'from 0 to 1, got a value of -0\.5: .* "atanh"'
     looked_at = as_array is np.asarray  # values on the device are not
     with pytest.warns(UserWarning, match=message) if looked_at else contextlib.nullcontext():
-        kappa = jm.delta_method(jm.cohen_kappa, worse_than_chance, transform="logit")
+        kappa = jm.interval(jm.cohen_kappa, worse_than_chance, method=jm.Delta("logit"))
     assert np.isnan(kappa.low).tolist() == np.isnan(kappa.high).tolist() == [True, False]
     assert kappa.standard_error[0] > 0
-    assert jm.delta_method(jm.cohen_kappa, worse_than_chance, transform="atanh").high[0] < 0
+    assert jm.interval(jm.cohen_kappa, worse_than_chance, method=jm.Delta("atanh")).high[0] < 0
 
 
 def test_ratios_are_estimated_on_the_scale_of_logarithms() -> None:
@@ -363,22 +368,22 @@ def test_ratios_are_estimated_on_the_scale_of_logarithms() -> None:
     ratio by the formula of Simel, Samsa and Matchar (1991), J. Clin. Epidemiol. 44.
     """
     children = np.array([[13525, 928], [420, 141]])
-    odds_ratio = jm.delta_method(jm.binary(jm.diagnostic_odds_ratio), children, transform="log")
+    odds_ratio = jm.interval(jm.binary(jm.diagnostic_odds_ratio), children, method=jm.Delta("log"))
     np.testing.assert_allclose(odds_ratio[:3], [4.89, 4.00, 5.99], atol=0.005)
     np.testing.assert_allclose(
         np.array([np.log(odds_ratio.value), odds_ratio.standard_error / odds_ratio.value]),
         [1.588, 0.103],
         atol=0.0005,
     )
-    likelihood_ratio = jm.delta_method(
-        jm.binary(jm.positive_likelihood_ratio), children, transform="log", level=0.9
+    likelihood_ratio = jm.interval(
+        jm.binary(jm.positive_likelihood_ratio), children, method=jm.Delta("log"), level=0.9
     )
     error = np.sqrt(1 / 141 - 1 / (141 + 420) + 1 / 928 - 1 / (928 + 13525))
     expected = 141 / 561 / (928 / 14453) * np.exp(np.array([0, -1, 1]) * 1.644854 * error)
     np.testing.assert_allclose(likelihood_ratio[:3], expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("lanes", [replicates.LANES, 40])
+@pytest.mark.parametrize("lanes", [LANES, 40])
 @pytest.mark.parametrize("name", ["bootstrap", "studentized", "posterior", "fixed", "counts"])
 def test_a_batch_draws_what_each_matrix_draws_alone(
     name: str, lanes: int, monkeypatch: pytest.MonkeyPatch
@@ -386,10 +391,12 @@ def test_a_batch_draws_what_each_matrix_draws_alone(
     """Also in chunks of replicates."""
     batch = np.stack([[COUNTS, 30 * COUNTS, COUNTS.T], [COUNTS, np.eye(3, dtype=int), COUNTS - 1]])
     function: Any = {
-        "bootstrap": lambda c: jm.bootstrap(KEY, jm.f1, c, num_samples=50),
-        "studentized": lambda c: jm.bootstrap(KEY, jm.f1, c, num_samples=50, method="studentized"),
-        "posterior": lambda c: jm.posterior(KEY, jm.f1, c, num_samples=50),
-        "fixed": lambda c: jm.posterior(KEY, jm.f1, c, num_samples=50, prevalence="fixed"),
+        "bootstrap": lambda c: jm.interval(jm.f1, c, method=jm.Bootstrap(KEY, num_samples=50)),
+        "studentized": lambda c: jm.interval(jm.f1, c, method=jm.Bootstrap(KEY, "studentized", 50)),
+        "posterior": lambda c: jm.interval(jm.f1, c, method=jm.Posterior(KEY, num_samples=50)),
+        "fixed": lambda c: jm.interval(
+            jm.f1, c, method=jm.Posterior(KEY, num_samples=50), stratified=True
+        ),
         "counts": lambda c: np.moveaxis(jm.bootstrap_counts(KEY, c, 50), 0, -3),
     }[name]
     monkeypatch.setattr(replicates, "LANES", lanes)
@@ -406,9 +413,11 @@ def test_a_batch_on_the_device_draws_what_each_matrix_draws_alone(
     """Also in chunks of replicates and in blocks of matrices."""
     batch = jnp.stack([COUNTS, 30 * COUNTS, COUNTS.T])
     function: Any = {
-        "bootstrap": lambda c: jm.bootstrap(KEY, jm.f1, c, num_samples=50, method="percentile"),
-        "posterior": lambda c: jm.posterior(KEY, jm.f1, c, num_samples=50),
-        "fixed": lambda c: jm.posterior(KEY, jm.f1, c, num_samples=50, prevalence="fixed"),
+        "bootstrap": lambda c: jm.interval(jm.f1, c, method=jm.Bootstrap(KEY, "percentile", 50)),
+        "posterior": lambda c: jm.interval(jm.f1, c, method=jm.Posterior(KEY, num_samples=50)),
+        "fixed": lambda c: jm.interval(
+            jm.f1, c, method=jm.Posterior(KEY, num_samples=50), stratified=True
+        ),
     }[name]
     alone = [function(c) for c in batch]
     monkeypatch.setattr(replicates, "LANES", 40)
@@ -425,10 +434,10 @@ def test_many_classes_are_drawn_without_their_empty_cells(put: Any) -> None:
     y_true = rng.integers(0, 1000, 50_000)
     y_pred = np.where(rng.random(50_000) < 0.7, y_true, rng.integers(0, 1000, 50_000))
     counts = put(jm.confusion_matrix(y_true, y_pred, num_classes=1000))
-    columns = replicates.used_columns(counts)
-    assert columns is not None
-    assert columns.shape[-1] < 60
-    estimate = jm.bootstrap(KEY, jm.accuracy, counts, num_samples=200)
+    listed = used_columns(counts)
+    assert listed is not None
+    assert listed[0].shape[-1] < 60
+    estimate = jm.interval(jm.accuracy, counts, method=jm.Bootstrap(KEY, num_samples=200))
     expected = np.sqrt(estimate.value * (1 - estimate.value) / 50_000)
     # 4 errors of 200 replicates.
     np.testing.assert_allclose(estimate.standard_error, expected, rtol=0.2)
@@ -440,47 +449,49 @@ def test_replicates_of_counts() -> None:
     np.testing.assert_allclose(multinomial.mean(0), COUNTS, atol=5 * np.sqrt(40 / 20_000))
     stratified = jm.bootstrap_counts(KEY, COUNTS, 500, stratified=True)
     assert (stratified.sum(-1) == COUNTS.sum(-1)).all()
-    poisson = jm.bootstrap_counts(KEY, COUNTS, 20_000, method="poisson")
+    poisson = jm.bootstrap_counts(KEY, COUNTS, 20_000, kind="poisson")
     np.testing.assert_allclose(poisson.var(0), COUNTS, rtol=0.06)
     for weights in (COUNTS, 0.25 * COUNTS):
-        bayesian = jm.bootstrap_counts(KEY, weights, 20_000, method="bayesian")
+        bayesian = jm.bootstrap_counts(KEY, weights, 20_000, kind="bayesian")
         np.testing.assert_allclose(bayesian.sum((-2, -1)), weights.sum(), rtol=1e-5)
         np.testing.assert_allclose(bayesian.mean(0), weights, atol=0.25)
-    rows = jm.bootstrap_counts(KEY, COUNTS, 500, method="bayesian", stratified=True).sum(-1)
+    rows = jm.bootstrap_counts(KEY, COUNTS, 500, kind="bayesian", stratified=True).sum(-1)
     np.testing.assert_allclose(rows, np.broadcast_to(COUNTS.sum(-1), (500, 3)), rtol=1e-5)
 
 
 def test_posterior_of_accuracy_is_beta_and_prevalence_is_heard() -> None:
-    fixed = jm.posterior(KEY, jm.recall, COUNTS, num_samples=20_000, prevalence="fixed")
+    fixed = jm.interval(
+        jm.recall, COUNTS, method=jm.Posterior(KEY, num_samples=20_000), stratified=True
+    )
     exact = jm.recall_posterior(COUNTS)
     np.testing.assert_allclose(fixed.value, exact.mean, atol=3e-3)
     np.testing.assert_allclose([fixed.low, fixed.high], exact.interval(), atol=0.01)
     rare = np.array([0.98, 0.01, 0.01])
-    deployed = jm.posterior(KEY, jm.precision, COUNTS, prevalence=rare)
+    deployed = jm.interval(
+        jm.at_prevalence(jm.precision, rare), COUNTS, method=jm.Posterior(KEY), stratified=True
+    )
     expected = jm.precision(rare[:, None] * jm.normalize(COUNTS))
     np.testing.assert_allclose(deployed.value, expected, atol=0.05)
     draws = jm.posterior_counts(KEY, COUNTS, 50, prevalence=rare)
     np.testing.assert_allclose(draws.sum(-1), np.broadcast_to(rare, (50, 3)), rtol=1e-5)
 
 
-def test_methods_of_the_bootstrap_are_named_wherever_they_are_taken() -> None:
+def test_kinds_of_the_bootstrap_are_named_wherever_they_are_taken() -> None:
     named: dict[Callable[..., Any], Any] = {
-        jm.bootstrap: BOOTSTRAPS,
-        jm.bootstrap_histogram: BOOTSTRAPS,
-        jm.bootstrap_examples: METHODS,
+        jm.Bootstrap: BOOTSTRAPS,
+        jm.bootstrap_examples: KINDS,
     }
     for function, names in named.items():
-        declared = str(inspect.signature(function).parameters["method"].annotation)
-        assert set(re.findall(r"'(\w+)'", declared)) == set(names), function
-    assert {value.name for value in Bootstrap.__subclasses__()} == set(BOOTSTRAPS)
+        declared = str(inspect.signature(function).parameters["kind"].annotation)
+        assert set(re.findall(r"['\"](\w+)['\"]", declared)) == set(names), function
 
 
 def test_a_classifier_without_a_mistake() -> None:
     perfect = np.diag([5, 6, 7])
     for method in BOOTSTRAPS:
-        estimate = jm.bootstrap(KEY, macro_f1, perfect, method=method)
+        estimate = jm.interval(macro_f1, perfect, method=jm.Bootstrap(KEY, method))
         np.testing.assert_allclose(estimate[:4], [1, 1, 1, 0], atol=1e-15)
-    estimate = jm.posterior(KEY, macro_f1, perfect)
+    estimate = jm.interval(macro_f1, perfect, method=jm.Posterior(KEY))
     assert 0.6 < estimate.low < estimate.value < estimate.high < 1
 
 
@@ -491,14 +502,14 @@ def test_undefined_replicates_are_counted() -> None:
     def precision(c: Any) -> Any:
         return jm.precision(c, zero_division=np.nan)
 
-    estimate = jm.bootstrap(KEY, precision, counts, num_samples=10_000)
+    estimate = jm.interval(precision, counts, method=jm.Bootstrap(KEY, num_samples=10_000))
     assert estimate.num_undefined[0] == 0
     assert abs(int(estimate.num_undefined[1]) - 10_000 * 0.99**100) < 5 * np.sqrt(
         10_000 * 0.37 * 0.63
     )
     assert np.isfinite(estimate.low).all()
     with pytest.raises(ValueError, match="metric is NaN or infinite in all of 50 replicates"):
-        jm.bootstrap(KEY, lambda c: np.nan * c.sum(), counts, num_samples=50)
+        jm.interval(lambda c: np.nan * c.sum(), counts, method=jm.Bootstrap(KEY, num_samples=50))
 
 
 @pytest.mark.slow
@@ -511,14 +522,14 @@ def test_intervals_under_transformations() -> None:
     )
 
     def interval(c: Any) -> Any:
-        return jm.bootstrap(KEY, macro_f1, c, num_samples=100)
+        return jm.interval(macro_f1, c, method=jm.Bootstrap(KEY, num_samples=100))
 
     direct = interval(batch[:2])
     jitted, mapped = jax.jit(interval)(batch), jax.vmap(interval)(batch)
     for result in (jitted, mapped):
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a[:2], b, rtol=2e-6), result, direct)
         assert np.isnan(np.stack(result[1:4])[:, 2:]).all()
-    slope = jax.grad(lambda c: jm.delta_method(macro_f1, c).high)(batch[0])
+    slope = jax.grad(lambda c: jm.interval(macro_f1, c, method=jm.Delta()).high)(batch[0])
     assert np.isfinite(slope).all()
 
 
@@ -531,8 +542,8 @@ def test_what_jit_hides_is_nan(bad: float) -> None:
 
 @jax.jit
 def _hidden(counts: jax.Array) -> tuple[jax.Array, ...]:
-    bayesian = jm.bootstrap_counts(KEY, counts, 3, method="bayesian")
-    delta = jnp.stack(jm.delta_method(jm.accuracy, counts)[1:4])
+    bayesian = jm.bootstrap_counts(KEY, counts, 3, kind="bayesian")
+    delta = jnp.stack(jm.interval(jm.accuracy, counts, method=jm.Delta())[1:4])
     return jm.bootstrap_counts(KEY, counts, 3), bayesian, delta
 
 
@@ -555,6 +566,17 @@ def recalls(c: Any) -> Any:
 
 def over_the_batch(c: Any) -> Any:
     return np.trace(c, axis1=-2, axis2=-1) / c.sum()
+
+
+def drops_absent_classes(c: Any) -> Any:
+    """Of batches in which all classes occur right, else of a single matrix only."""
+    support, right = c.sum(-1), np.diagonal(c, axis1=-2, axis2=-1)
+    occurs = support > 0
+    return (right / support).mean(-1) if occurs.all() else (right[occurs] / support[occurs]).mean()
+
+
+def a_python_float(c: Any) -> Any:
+    return float(np.trace(c)) / float(c.sum())
 
 
 def by_place(c: Any) -> Any:
@@ -582,6 +604,8 @@ def two_kinds(c: Any) -> Any:
         (with_if, lambda c: c[..., 0, 0] / c.sum((-2, -1))),
         (recalls, jm.recall),
         (over_the_batch, for_batches),
+        (a_python_float, jm.accuracy),
+        (drops_absent_classes, jm.balanced_accuracy),
         (by_place, lambda c: c[..., 0, 0] / c.sum((-2, -1)) + c[..., 0, 1]),
         (of_two_kinds, two_kinds),
     ],
@@ -592,16 +616,52 @@ def test_metrics_of_one_matrix_are_called_for_each(
     metric: Any, batched: Any, num_samples: int
 ) -> None:
     """A wrong answer to a batch is noticed, also where its shape is right, as of K recalls of K
-    replicates.
+    replicates; in pairs and clusters, too.
     """
+    pairs = np.random.default_rng(0).integers(0, 9, (3, 3, 3)) * (np.arange(3) < 2)
+    clusters = np.random.default_rng(1).integers(1, 4, (20, 3, 3))
     diagonal = np.diag([30, 20, 10])  # K cells, so that the derivatives are K, too
     for counts in (COUNTS, diagonal, np.stack([COUNTS, diagonal, COUNTS.T])):
         for function in (
-            lambda f, c: jm.bootstrap(KEY, f, c, num_samples=num_samples, stratified=True),
-            lambda f, c: jm.posterior(KEY, f, c, num_samples=num_samples),
-            lambda f, c: jm.delta_method(f, c),
+            lambda f, c: jm.interval(
+                f, c, method=jm.Bootstrap(KEY, num_samples=num_samples), stratified=True
+            ),
+            lambda f, c: jm.interval(f, c, method=jm.Posterior(KEY, num_samples=num_samples)),
+            lambda f, c: jm.interval(f, c, method=jm.Delta()),
+            lambda f, c: jm.interval(f, c),
         ):
             assert_close(function(metric, counts), function(batched, counts), 1e-9)
+    bootstrap = jm.Bootstrap(KEY, "percentile", num_samples)
+    for method in (bootstrap, jm.Delta(), jm.Likelihood()):
+        found, expected = (
+            [
+                jm.compare(f, pairs, method=method),
+                jm.interval(f, clusters, method=method, cluster_axis=0),
+            ]
+            for f in (metric, batched)
+        )
+        assert_close(found, expected, 1e-9)
+
+
+def test_metrics_that_take_batches_where_all_classes_occur() -> None:
+    """Of tables, pairs and clusters without a class, and of replicates that lose one."""
+    counts = np.array([[20, 3, 0], [2, 9, 0], [0, 0, 0]])
+    batch = np.stack([counts, COUNTS, COUNTS * [[1], [1], [0]]])
+    pairs = np.zeros((3, 3, 3), int)
+    pairs[:2, :2, :2] = [[[9, 3], [4, 5]], [[2, 1], [6, 20]]]
+    pairs[2, 1, 2] = 1
+    clusters = np.stack([counts] * 10 + [COUNTS // 4] * 10)
+    for name in ("likelihood", "delta", "percentile", "studentized"):
+        method = METHODS[name]()
+        found, expected = (
+            [
+                jm.interval(f, batch, method=method),
+                jm.compare(f, pairs, method=method),
+                jm.interval(f, clusters, method=method, cluster_axis=0),
+            ]
+            for f in (drops_absent_classes, jm.balanced_accuracy)
+        )
+        assert_close(found, expected, 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -615,8 +675,8 @@ def test_metrics_of_one_matrix_are_called_for_each(
 )
 def test_metrics_that_answer_with_jax_arrays_move_to_the_device(metric: Any) -> None:
     for estimate in (
-        jm.delta_method(metric, COUNTS),
-        jm.posterior(KEY, metric, COUNTS, num_samples=20),
+        jm.interval(metric, COUNTS, method=jm.Delta()),
+        jm.interval(metric, COUNTS, method=jm.Posterior(KEY, num_samples=20)),
     ):
         assert all(isinstance(x, jax.Array) for x in estimate)
         assert np.isfinite(estimate).all()
@@ -630,13 +690,17 @@ def test_the_host_compiles_nothing(programs: list[str]) -> None:
     scores = np.linspace(0, 1, 30)
     with np.errstate(all="raise"):
         for method in BOOTSTRAPS:
-            jm.bootstrap(KEY, a_lambda(1), COUNTS, method=method, num_samples=20)
-        jm.bootstrap_histogram(KEY, jm.roc_auc_bounds, [[50, 40, 10], [5, 20, 75]], num_samples=20)
-        jm.posterior(
-            KEY, lambda c: {"f1": jm.f1(c), "kappa": jm.cohen_kappa(c)}, COUNTS, num_samples=20
+            jm.interval(a_lambda(1), COUNTS, method=jm.Bootstrap(KEY, method, 20))
+        jm.interval(
+            jm.roc_auc_bounds, [[50, 40, 10], [5, 20, 75]], method=jm.Bootstrap(KEY, num_samples=20)
+        )
+        jm.interval(
+            lambda c: {"f1": jm.f1(c), "kappa": jm.cohen_kappa(c)},
+            COUNTS,
+            method=jm.Posterior(KEY, num_samples=20),
         )
         for transform in (None, "logit", "atanh"):
-            jm.delta_method(a_lambda(2), COUNTS, transform=transform)
+            jm.interval(a_lambda(2), COUNTS, method=jm.Delta(transform))
         for name in ("wilson", "jeffreys", "clopper_pearson", "agresti_coull"):
             jm.proportion_interval([0, 3, 20], 20, method=name)
         jm.bootstrap_examples(KEY, np.median, scores, num_samples=20)
@@ -648,14 +712,14 @@ def test_the_host_compiles_nothing(programs: list[str]) -> None:
 
 
 def test_a_lambda_in_the_call_is_compiled_once(programs: list[str]) -> None:
-    """Functions with the same code that see the same values share a program; others do not."""
+    """Functions that compute the same share a program, whatever their constants."""
     on_device = jnp.asarray(COUNTS)
     found = []
     for weight in (1.0, 1.0, 2.0):
         before = len(programs)
-        estimate = jm.delta_method(a_lambda(weight), on_device)
+        estimate = jm.interval(a_lambda(weight), on_device, method=jm.Delta())
         found.append((len(programs) - before, float(estimate.value)))
-    assert [number > 0 for number, _ in found] == [True, False, True]
+    assert [number > 0 for number, _ in found] == [True, False, False]
     np.testing.assert_allclose([value for _, value in found], [0.4, 0.4, 0.8], rtol=1e-6)
 
 
@@ -670,7 +734,7 @@ def test_per_class_of_examples_is_compiled_once(programs: list[str]) -> None:
             jnp.asarray(y_true),
             jnp.asarray(y_prob),
             num_samples=4,
-            method="percentile",
+            kind="percentile",
         )
         assert (len(programs) > before) == compiles
 
@@ -687,21 +751,29 @@ EDGES: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", EDGES)
 def test_the_edges_raise_nothing(kind: str) -> None:
-    """Nor do their warnings, whatever NumPy is told to do about them."""
+    """Nor do their warnings, whatever NumPy is told to do about them; also of pairs in which both
+    always agree.
+    """
     counts = EDGES[kind]
+    pairs = counts[..., None] * np.eye(counts.shape[-1])
     with np.errstate(all="raise"):
-        for method in BOOTSTRAPS:
-            estimate = jm.bootstrap(KEY, macro_f1, counts, num_samples=20, method=method)
-            assert np.isnan(estimate[1:4]).all() == (
-                counts.sum() == 0 or (method == "studentized" and np.isnan(estimate.low).any())
-            )
-        estimate = jm.posterior(KEY, macro_f1, counts, num_samples=20)
-        assert np.isfinite(estimate).all()
-        for transform in (None, "logit", "atanh"):
-            estimate = jm.delta_method(macro_f1, counts, transform=transform)
+        for name, make in METHODS.items():
+            method = make()
+            estimate = jm.interval(macro_f1, counts, method=method)
             assert np.shape(estimate.low) == counts.shape[:-2]
+            if name == "posterior":
+                assert np.isfinite(estimate).all()
+            elif counts.sum() == 0:
+                assert np.isnan(estimate[1:4]).all()
+            elif method.draws and name != "studentized":
+                assert np.isfinite(estimate[1:4]).all()
+            if name != "delta logit" and pairs.size:  # pairs of no matrices are refused
+                compared = jm.compare(macro_f1, pairs, method=method)
+                assert np.shape(compared.difference.low) == counts.shape[:-2]
+                np.testing.assert_allclose(compared.a[1:3], compared.b[1:3], atol=0.1)
+        assert np.isnan(jm.interval(macro_f1, 0 * counts, method=jm.Delta("atanh")).low).all()
         assert jm.bootstrap_counts(KEY, counts, 3).shape == (3, *counts.shape)
-        assert jm.bootstrap_counts(KEY, counts, 3, method="poisson").shape == (3, *counts.shape)
+        assert jm.bootstrap_counts(KEY, counts, 3, kind="poisson").shape == (3, *counts.shape)
 
 
 @pytest.mark.parametrize("function", ["bootstrap", "delta_method", "bootstrap_counts"])
@@ -709,9 +781,11 @@ def test_the_edges_raise_nothing(kind: str) -> None:
 def test_counts_of_the_host_are_looked_at(function: str, bad: float) -> None:
     counts = np.array([[5, 1], [bad, 7]])
     call: Any = {
-        "bootstrap": lambda: jm.bootstrap(KEY, macro_f1, counts, num_samples=20),
+        "bootstrap": lambda: jm.interval(
+            macro_f1, counts, method=jm.Bootstrap(KEY, num_samples=20)
+        ),
         "bootstrap_counts": lambda: jm.bootstrap_counts(KEY, counts, 3),
-        "delta_method": lambda: jm.delta_method(macro_f1, counts),
+        "delta_method": lambda: jm.interval(macro_f1, counts, method=jm.Delta()),
     }[function]
     if function == "delta_method" and bad == 0.5:
         assert np.isfinite(call()).all()
@@ -729,9 +803,9 @@ def test_the_device_agrees_with_the_host(method: Any) -> None:
 
     def function(c: Any) -> Any:
         if method in ("posterior", "fixed"):
-            prevalence: Any = "fixed" if method == "fixed" else "inferred"
-            return jm.posterior(KEY, gain, c, num_samples=4000, prevalence=prevalence)
-        return jm.bootstrap(KEY, gain, c, num_samples=4000, method=method)
+            posterior = jm.Posterior(KEY, num_samples=4000)
+            return jm.interval(gain, c, method=posterior, stratified=method == "fixed")
+        return jm.interval(gain, c, method=jm.Bootstrap(KEY, method, 4000))
 
     host, device = function(COUNTS), function(jnp.asarray(COUNTS))
     assert isinstance(host.low, np.float64)
@@ -769,9 +843,9 @@ def test_bootstrap_of_examples_equals_scipys(method: Any) -> None:
         (x,), np.mean, n_resamples=20_000, method=name, rng=np.random.default_rng(1)
     ).confidence_interval
     for result in (
-        jm.bootstrap_examples(KEY, mean, x, num_samples=20_000, method=method),
+        jm.bootstrap_examples(KEY, mean, x, num_samples=20_000, kind=method),
         jm.bootstrap_examples(
-            KEY, weighted_mean, x, num_samples=20_000, method=method, resample="weights"
+            KEY, weighted_mean, x, num_samples=20_000, kind=method, resample="weights"
         ),
     ):
         np.testing.assert_allclose(result.value, x.mean(), rtol=1e-12)
@@ -915,7 +989,7 @@ def test_examples_of_any_shape_statistics_of_any_kind_and_chunks(
 def test_medians_of_examples() -> None:
     """np.median takes one sample; its replicates are those of a loop."""
     x = np.random.default_rng(3).exponential(size=45)
-    result = jm.bootstrap_examples(KEY, np.median, x, method="percentile")
+    result = jm.bootstrap_examples(KEY, np.median, x, kind="percentile")
     drawn = np.median(x[np.random.default_rng(1).integers(45, size=(20_000, 45))], -1)
     assert result.value == np.median(x)
     np.testing.assert_allclose(result.standard_error, drawn.std(), rtol=0.1)
@@ -979,17 +1053,23 @@ def test_coverage_of_balanced_accuracy() -> None:
 
     found = {
         "posterior balanced accuracy": coverage(*exact),
-        "posterior": coverage(*jm.posterior(KEY, jm.balanced_accuracy, some)[1:3]),
-        "flat on all cells": coverage(
-            *jm.posterior(KEY, jm.balanced_accuracy, some, num_samples=500, prior=(1, 2))[1:3]
+        "posterior": coverage(
+            *jm.interval(jm.balanced_accuracy, some, method=jm.Posterior(KEY))[1:3]
         ),
-        "bca": coverage(*jm.bootstrap(KEY, jm.balanced_accuracy, some, num_samples=500)[1:3]),
+        "flat on all cells": coverage(
+            *jm.interval(
+                jm.balanced_accuracy, some, method=jm.Posterior(KEY, prior=(1, 2), num_samples=500)
+            )[1:3]
+        ),
+        "bca": coverage(
+            *jm.interval(jm.balanced_accuracy, some, method=jm.Bootstrap(KEY, num_samples=500))[1:3]
+        ),
         "percentile": coverage(
-            *jm.bootstrap(KEY, jm.balanced_accuracy, some, num_samples=500, method="percentile")[
+            *jm.interval(jm.balanced_accuracy, some, method=jm.Bootstrap(KEY, "percentile", 500))[
                 1:3
             ]
         ),
-        "delta": coverage(*jm.delta_method(jm.balanced_accuracy, counts)[1:3]),
+        "delta": coverage(*jm.interval(jm.balanced_accuracy, counts, method=jm.Delta())[1:3]),
     }
     print(found)
     assert 0.92 < found["posterior balanced accuracy"] < 0.98
@@ -1004,39 +1084,51 @@ def test_coverage_of_balanced_accuracy() -> None:
     ("call", "message"),
     [
         (
-            lambda: jm.bootstrap(KEY, macro_f1, -COUNTS),
-            r"counts\[0, 0\] is -40, expected a number of examples",
+            lambda: jm.interval(macro_f1, -COUNTS, method=jm.Bootstrap(KEY)),
+            r"counts\[0, 0\] is -40, expected a count >= 0",
         ),
         (
-            lambda: jm.bootstrap(KEY, macro_f1, COUNTS / 2),
+            lambda: jm.interval(macro_f1, COUNTS / 2, method=jm.Bootstrap(KEY)),
             r"counts\[0, 1\] is 2.5, expected a number of examples",
         ),
-        (lambda: jm.bootstrap(KEY, macro_f1, np.full((2, 2), 2.0**30)), "2.31 examples or more"),
         (
-            lambda: jm.bootstrap(KEY, macro_f1, COUNTS, num_samples=1),
+            lambda: jm.interval(macro_f1, np.full((2, 2), 2.0**30), method=jm.Bootstrap(KEY)),
+            "2.31 examples or more",
+        ),
+        (
+            lambda: jm.interval(macro_f1, COUNTS, method=jm.Bootstrap(KEY, num_samples=1)),
             "num_samples must be at least 2",
         ),
-        (lambda: jm.bootstrap(KEY, macro_f1, COUNTS, level=95), "level must be a Python number"),
         (
-            lambda: jm.bootstrap(KEY, macro_f1, COUNTS, method="wald"),  # type: ignore[arg-type]
-            "method must be 'bca', .* got 'wald'",
+            lambda: jm.interval(macro_f1, COUNTS, method=jm.Bootstrap(KEY), level=95),
+            "level must be a Python number",
         ),
-        (lambda: jm.bootstrap(KEY, macro_f1, COUNTS[0]), "counts must have shape"),
         (
-            lambda: jm.bootstrap_counts(KEY, COUNTS, 2, method="poisson", stratified=True),
+            lambda: jm.interval(macro_f1, COUNTS, method=jm.Bootstrap(KEY, "wald")),  # type: ignore[arg-type]
+            "kind must be 'bca', .* got 'wald'",
+        ),
+        (
+            lambda: jm.interval(macro_f1, COUNTS[0], method=jm.Bootstrap(KEY)),
+            "counts must have shape",
+        ),
+        (
+            lambda: jm.bootstrap_counts(KEY, COUNTS, 2, kind="poisson", stratified=True),
             "no fixed totals",
         ),
         (
-            lambda: jm.posterior(KEY, macro_f1, COUNTS, prevalence=[1, 2, 3]),
+            lambda: jm.posterior_counts(KEY, COUNTS, 3, prevalence=[1, 2, 3]),
             "shares >= 0 that sum to 1",
         ),
         (
-            lambda: jm.posterior(KEY, macro_f1, COUNTS, prevalence=[0.5, 0.5]),
+            lambda: jm.posterior_counts(KEY, COUNTS, 3, prevalence=[0.5, 0.5]),
             r"array \(K,\) = \(3,\)",
         ),
-        (lambda: jm.posterior(KEY, macro_f1, COUNTS, prevalence="given"), "'inferred' or 'fixed'"),
-        (lambda: jm.delta_method(macro_f1, COUNTS, transform="cube"), "transform must be"),  # type: ignore[arg-type]
-        (lambda: jm.delta_method(macro_f1, -COUNTS), "expected a count >= 0"),
+        (
+            lambda: jm.posterior_counts(KEY, COUNTS, 3, prevalence="given"),
+            "'inferred' or 'fixed'",
+        ),
+        (lambda: jm.interval(macro_f1, COUNTS, method=jm.Delta("cube")), "scale must be"),  # type: ignore[arg-type]
+        (lambda: jm.interval(macro_f1, -COUNTS, method=jm.Delta()), "expected a count >= 0"),
         (lambda: jm.bootstrap_examples(KEY, np.mean), "on their first axis, got None"),
         (
             lambda: jm.bootstrap_examples(KEY, np.mean, np.ones(0)),
@@ -1059,8 +1151,8 @@ def test_coverage_of_balanced_accuracy() -> None:
             "NaN or infinite in all",
         ),
         (
-            lambda: jm.bootstrap_examples(KEY, np.mean, np.ones(3), method="studentized"),  # type: ignore[arg-type]
-            "method must be 'bca', 'percentile'",
+            lambda: jm.bootstrap_examples(KEY, np.mean, np.ones(3), kind="studentized"),  # type: ignore[arg-type]
+            "kind must be 'bca', 'percentile'",
         ),
     ],
 )
@@ -1078,9 +1170,9 @@ def test_a_metric_cannot_write_into_the_counts() -> None:
         return c[0, 0] + c[1, 1]
 
     for call in (
-        lambda: jm.delta_method(metric, counts),
-        lambda: jm.bootstrap(0, metric, counts),
-        lambda: jm.posterior(0, metric, counts),
+        lambda: jm.interval(metric, counts, method=jm.Delta()),
+        lambda: jm.interval(metric, counts, method=jm.Bootstrap(0)),
+        lambda: jm.interval(metric, counts, method=jm.Posterior(0)),
     ):
         with pytest.raises(ValueError, match="read-only"):
             call()
@@ -1103,6 +1195,8 @@ def test_a_statistic_may_sort_what_was_drawn_for_it() -> None:
 
 @pytest.mark.parametrize("place", [np.asarray, jnp.asarray])
 def test_an_undefined_metric_has_no_standard_error(place: Any) -> None:
-    estimate = jm.delta_method(lambda c: 0 * c.sum() + np.nan, place([[9.0, 1], [2, 8]]))
+    estimate = jm.interval(
+        lambda c: 0 * c.sum() + np.nan, place([[9.0, 1], [2, 8]]), method=jm.Delta()
+    )
     assert np.isnan(estimate.value)
     assert np.isnan(estimate.standard_error)

@@ -30,51 +30,53 @@ def mean_loss(losses: Any) -> Any:
 # What draws, as a function of a key and of the counts or losses that it is given: host or device.
 Draw = Callable[[Any, Callable[[np.ndarray], Any]], Any]
 DRAWS: dict[str, Draw] = {
-    "bootstrap": lambda key, put: jm.bootstrap(key, jm.accuracy, put(COUNTS), num_samples=20),
-    "bootstrap studentized": lambda key, put: jm.bootstrap(
-        key, jm.accuracy, put(COUNTS), num_samples=20, method="studentized", stratified=True
+    "bootstrap": lambda key, put: jm.interval(
+        jm.accuracy, put(COUNTS), method=jm.Bootstrap(key, num_samples=20)
     ),
-    "bootstrap_histogram": lambda key, put: jm.bootstrap_histogram(
-        key, jm.roc_auc_bounds, put(HISTOGRAM), num_samples=20
+    "bootstrap studentized": lambda key, put: jm.interval(
+        jm.accuracy, put(COUNTS), method=jm.Bootstrap(key, "studentized", 20), stratified=True
     ),
-    "posterior": lambda key, put: jm.posterior(key, jm.accuracy, put(COUNTS), num_samples=20),
+    "bootstrap of a histogram": lambda key, put: jm.interval(
+        jm.roc_auc_bounds, put(HISTOGRAM), method=jm.Bootstrap(key, num_samples=20)
+    ),
+    "posterior": lambda key, put: jm.interval(
+        jm.accuracy, put(COUNTS), method=jm.Posterior(key, num_samples=20)
+    ),
     "bootstrap_counts": lambda key, put: jm.bootstrap_counts(key, put(COUNTS), 5),
     "bootstrap_counts bayesian": lambda key, put: jm.bootstrap_counts(
-        key, put(COUNTS), 5, method="bayesian"
+        key, put(COUNTS), 5, kind="bayesian"
     ),
     "bootstrap_counts poisson": lambda key, put: jm.bootstrap_counts(
-        key, put(COUNTS), 5, method="poisson"
+        key, put(COUNTS), 5, kind="poisson"
     ),
     "bootstrap_examples": lambda key, put: jm.bootstrap_examples(
         key, mean_loss, put(LOSSES), num_samples=20
     ),
     "compare": lambda key, put: jm.compare(
-        key, jm.accuracy, put(PAIRED), method="bootstrap", num_samples=20
+        jm.accuracy, put(PAIRED), method=jm.Bootstrap(key, num_samples=20)
     ),
     "compare posterior": lambda key, put: jm.compare(
-        key, jm.accuracy, put(PAIRED), num_samples=20, method="posterior"
+        jm.accuracy, put(PAIRED), method=jm.Posterior(key, num_samples=20)
     ),
     "compare_predictions": lambda key, put: jm.compare_predictions(
-        key,
         jm.accuracy,
         put(TRUE),
         PRED_A,
         PRED_B,
         num_classes=3,
-        num_samples=20,
-        method="bootstrap",
+        method=jm.Bootstrap(key, num_samples=20),
     ),
     "compare_unpaired": lambda key, put: jm.compare_unpaired(
-        key, jm.accuracy, put(PAIRED.sum(-1)), PAIRED.sum(-2), num_samples=20, method="bootstrap"
+        jm.accuracy, put(PAIRED.sum(-1)), PAIRED.sum(-2), method=jm.Bootstrap(key, num_samples=20)
     ),
     "compare_unpaired posterior": lambda key, put: jm.compare_unpaired(
-        key, jm.accuracy, put(PAIRED.sum(-1)), PAIRED.sum(-2), num_samples=20, method="posterior"
+        jm.accuracy, put(PAIRED.sum(-1)), PAIRED.sum(-2), method=jm.Posterior(key, num_samples=20)
     ),
     "permutation_test": lambda key, put: jm.permutation_test(
         key, jm.accuracy, put(PAIRED), num_samples=20
     ),
     "leaderboard": lambda key, put: jm.leaderboard(
-        key, jm.accuracy, put(TRUE), [PRED_A, PRED_B], num_classes=3, num_samples=20
+        jm.accuracy, put(TRUE), [PRED_A, PRED_B], num_classes=3, key=key, num_samples=20
     ),
 }
 # Most draws of counts differ between keys; the p-value of twenty swaps need not.
@@ -176,7 +178,9 @@ def test_generators_do_not_draw_for_the_device(draw: Draw) -> None:
 
 def test_generators_do_not_draw_for_metrics_that_answer_with_jax_arrays() -> None:
     with pytest.raises(TypeError, match="or the metric answers with them"):
-        jm.bootstrap(np.random.default_rng(0), lambda c: jnp.trace(c) / c.sum(), COUNTS)
+        jm.interval(
+            lambda c: jnp.trace(c) / c.sum(), COUNTS, method=jm.Bootstrap(np.random.default_rng(0))
+        )
 
 
 def test_large_and_negative_seeds() -> None:
@@ -195,7 +199,7 @@ def test_large_and_negative_seeds() -> None:
 
 def test_seeds_on_the_device_are_those_of_keys() -> None:
     seeded, keyed, legacy = (
-        jm.bootstrap_counts(key, jnp.asarray(COUNTS), 5, method="bayesian")
+        jm.bootstrap_counts(key, jnp.asarray(COUNTS), 5, kind="bayesian")
         for key in (3, jax.random.key(3), jax.random.PRNGKey(3))
     )
     assert isinstance(seeded, jax.Array)
@@ -237,6 +241,6 @@ def test_vmap_over_keys_of_whatever_draws(name: str) -> None:
 def test_parts_of_a_key_are_independent() -> None:
     """The two classifiers of `compare_unpaired` are drawn apart: their errors add up."""
     c = 10 * COUNTS
-    result = jm.compare_unpaired(0, jm.accuracy, c, c, num_samples=4000, method="bootstrap")
+    result = jm.compare_unpaired(jm.accuracy, c, c, method=jm.Bootstrap(0, num_samples=4000))
     apart = np.hypot(result.a.standard_error, result.b.standard_error)
     np.testing.assert_allclose(result.difference.standard_error, apart, rtol=0.06)  # five errors

@@ -27,13 +27,13 @@ TABLES: dict[str, Any] = {
 
 
 def limits_by_optimiser(metric: Any, counts: Any, stratified: Any) -> Any:
-    """Both limits by sequential quadratic programming, over the cells that hold examples once half
-    an example is added where one hundred-thousandth of an example moves the metric most.
+    """Both limits by sequential quadratic programming, over the cells that hold examples once a
+    third of one is added where one hundred-thousandth of an example moves the metric most.
     """
     counts = np.asarray(counts, float)
     totals = counts.sum(1, keepdims=True)
     radius = stats.chi2.ppf(0.95, 1) / 2
-    share = np.broadcast_to(totals / (totals + 0.5) if stratified else 1.0, counts.shape)
+    share = np.broadcast_to(totals / (totals + 1 / 3) if stratified else 1.0, counts.shape)
     limits = []
     for sign in (-1, 1):
 
@@ -46,7 +46,7 @@ def limits_by_optimiser(metric: Any, counts: Any, stratified: Any) -> Any:
             cell: sign * (metric(with_more(cell, 1e-5)) - metric(counts)) * share[cell]
             for cell in np.ndindex(counts.shape)
         }
-        base = with_more(max(gains, key=lambda cell: gains[cell]), 0.5)
+        base = with_more(max(gains, key=lambda cell: gains[cell]), 1 / 3)
         seen = base > 0
         observed, rows = base[seen], np.nonzero(seen)[0]
 
@@ -85,26 +85,27 @@ def limits_by_optimiser(metric: Any, counts: Any, stratified: Any) -> Any:
 @pytest.mark.parametrize("name", METRICS)
 def test_limits_are_those_of_a_general_optimiser(name: Any, table: Any, stratified: Any) -> None:
     metric, counts = METRICS[name], np.array(TABLES[table])
-    estimate = jm.likelihood_interval(metric, counts, stratified=stratified)
+    estimate = jm.interval(metric, counts, stratified=stratified)
     low, high = limits_by_optimiser(metric, counts, stratified)
     assert_allclose(estimate.low, min(low, estimate.value), atol=2e-5)
     assert_allclose(estimate.high, max(high, estimate.value), atol=2e-5)
     assert_allclose(
-        estimate.standard_error, jm.delta_method(metric, counts, stratified=stratified)[3]
+        estimate.standard_error,
+        jm.interval(metric, counts, method=jm.Delta(), stratified=stratified)[3],
     )
 
 
 def test_accuracy_has_the_likelihood_interval_of_a_proportion() -> None:
-    """Half an error, or half a right one, is added: `x log(x / n p) + ... = 1.92` at each end."""
+    """A third of an error, or of a right one, is added: `x log(x / n p) + ... = 1.92` there."""
     right, wrong = 45, 5
-    estimate = jm.likelihood_interval(jm.accuracy, [[30, 2], [3, 15]])
+    estimate = jm.interval(jm.accuracy, [[30, 2], [3, 15]])
 
     def ratio(p: Any, x: Any, y: Any) -> Any:
         n = x + y
         return special.rel_entr(x, n * p) + special.rel_entr(y, n * (1 - p)) - 1.9207294
 
-    low = optimize.brentq(ratio, 0.5, 0.9, args=(right, wrong + 0.5))
-    high = optimize.brentq(ratio, 0.91, 0.9999, args=(right + 0.5, wrong))
+    low = optimize.brentq(ratio, 0.5, 0.9, args=(right, wrong + 1 / 3))
+    high = optimize.brentq(ratio, 0.91, 0.9999, args=(right + 1 / 3, wrong))
     assert_allclose(estimate.low, low, atol=1e-7)
     assert_allclose(estimate.high, high, atol=1e-7)
 
@@ -112,18 +113,18 @@ def test_accuracy_has_the_likelihood_interval_of_a_proportion() -> None:
 def test_large_counts_give_the_interval_of_the_delta_method() -> None:
     counts = np.array([[90, 10, 1], [5, 95, 3], [2, 2, 50]]) * 1e7
     for metric in METRICS.values():
-        by_likelihood = jm.likelihood_interval(metric, counts)
-        by_delta = jm.delta_method(metric, counts)
+        by_likelihood = jm.interval(metric, counts)
+        by_delta = jm.interval(metric, counts, method=jm.Delta())
         reach = by_delta.high - by_delta.value
         assert_allclose(by_likelihood.high - by_likelihood.value, reach, rtol=1e-3)
         assert_allclose(by_likelihood.value - by_likelihood.low, reach, rtol=1e-3)
 
 
 def test_errors_that_were_not_seen_are_possible() -> None:
-    small_class = jm.likelihood_interval(jm.balanced_accuracy, [[490, 5], [0, 5]])
+    small_class = jm.interval(jm.balanced_accuracy, [[490, 5], [0, 5]])
     assert small_class.low < 0.8
     assert 0.995 < small_class.high < 1
-    perfect = jm.likelihood_interval(jm.cohen_kappa, np.diag([20] * 10))
+    perfect = jm.interval(jm.cohen_kappa, np.diag([20] * 10))
     assert 0.95 < perfect.low < 0.99
     assert perfect.high == 1
 
@@ -133,26 +134,26 @@ def test_classes_that_do_not_occur_change_no_average() -> None:
     more = np.zeros((3, 3), int)
     more[:2, :2] = counts
     for metric in (jm.macro(jm.f1), jm.balanced_accuracy):
-        alone = jm.likelihood_interval(metric, counts)
-        assert_allclose(jm.likelihood_interval(metric, more)[:4], alone[:4], rtol=1e-6)
+        alone = jm.interval(metric, counts)
+        assert_allclose(jm.interval(metric, more)[:4], alone[:4], rtol=1e-6)
     # An example may be taken for such a class.
-    assert jm.likelihood_interval(jm.accuracy, [[50, 0], [0, 0]]).low < 0.95
+    assert jm.interval(jm.accuracy, [[50, 0], [0, 0]]).low < 0.95
 
 
 def test_a_convention_has_no_interval() -> None:
-    never_predicted = jm.likelihood_interval(jm.precision, [[5, 0], [2, 0]])
+    never_predicted = jm.interval(jm.precision, [[5, 0], [2, 0]])
     assert never_predicted.value[1] == 0
     assert np.isnan(never_predicted.low[1])
     assert np.isnan(never_predicted.high[1])
     assert not np.isnan(never_predicted.low[0])
-    single_class = jm.likelihood_interval(jm.macro(jm.f1), [[50, 0], [0, 0]])
+    single_class = jm.interval(jm.macro(jm.f1), [[50, 0], [0, 0]])
     assert np.isnan(single_class.low)
     assert np.isnan(single_class.high)
 
 
 def test_functions_that_are_not_smooth_are_differentiated_too() -> None:
-    estimate = jm.likelihood_interval(lambda c: jm.recall(c).min(-1), [[90, 10], [20, 80]])
-    recall = jm.likelihood_interval(lambda c: jm.recall(c)[..., 1], [[90, 10], [20, 80]])
+    estimate = jm.interval(lambda c: jm.recall(c).min(-1), [[90, 10], [20, 80]])
+    recall = jm.interval(lambda c: jm.recall(c)[..., 1], [[90, 10], [20, 80]])
     assert_allclose(estimate.low, recall.low, atol=1e-6)
 
 
@@ -160,20 +161,18 @@ def test_many_classes_and_pytrees() -> None:
     rng = np.random.default_rng(0)
     k = 60
     counts = rng.multinomial(5000, (np.eye(k) * 0.8 / k + 0.2 / k / k).ravel()).reshape(k, k)
-    both = jm.likelihood_interval(
-        lambda c: {"f1": jm.macro(jm.f1)(c), "two": jm.recall(c)[..., :2]}, counts
-    )
-    by_delta = jm.delta_method(jm.macro(jm.f1), counts)
+    both = jm.interval(lambda c: {"f1": jm.macro(jm.f1)(c), "two": jm.recall(c)[..., :2]}, counts)
+    by_delta = jm.interval(jm.macro(jm.f1), counts, method=jm.Delta())
     assert_allclose(both["f1"].high - both["f1"].low, by_delta.high - by_delta.low, rtol=0.05)
     assert both["two"].low.shape == (2,)
-    on_device = jm.likelihood_interval(jm.macro(jm.f1), jnp.asarray(counts))
+    on_device = jm.interval(jm.macro(jm.f1), jnp.asarray(counts))
     assert_allclose(both["f1"].low, on_device.low, rtol=1e-5)
 
 
 def test_what_has_no_likelihood_is_refused() -> None:
     with pytest.raises(ValueError, match="sums of weights do not say"):
-        jm.likelihood_interval(jm.accuracy, np.array([[5.5, 1], [2, 3]]))
-    hidden = jax.jit(lambda c: jm.likelihood_interval(jm.accuracy, c))
+        jm.interval(jm.accuracy, np.array([[5.5, 1], [2, 3]]))
+    hidden = jax.jit(lambda c: jm.interval(jm.accuracy, c))
     assert np.isnan(hidden(jnp.array([[5.5, 1], [2, 3]])).low)
     assert np.isnan(hidden(jnp.array([[5.0, -1], [2, 3]])).high)
 
@@ -198,7 +197,7 @@ def test_intervals_cover_where_classes_are_rare_perfect_or_at_chance(
     cells = shares[:, None] * (wrong + np.diag(recalls))
     drawn = np.random.default_rng(3).multinomial(sum(supports), cells.ravel(), 400)
     drawn = drawn[(drawn.reshape(-1, k, k).sum(-1) > 0).all(-1)].reshape(-1, k, k)
-    estimates = jm.likelihood_interval(METRICS[metric], jnp.asarray(drawn))
+    estimates = jm.interval(METRICS[metric], jnp.asarray(drawn))
     truth = float(METRICS[metric](cells))
     covered = (estimates.low <= truth) & (truth <= estimates.high)
     assert covered.mean() >= 0.92
@@ -215,7 +214,7 @@ def paired_cells(recall: float, correlation: float, k: int = 3) -> Any:
 def test_differences_are_those_of_a_general_optimiser() -> None:
     metric = jm.macro(jm.f1)
     for counts in ([[[30, 4], [2, 6]], [[5, 1], [9, 28]]], [[[20, 0], [3, 0]], [[0, 0], [0, 25]]]):
-        difference = jm.compare(0, metric, counts).difference
+        difference = jm.compare(metric, counts).difference
 
         def function(cube: Any) -> Any:
             return metric(cube.sum(2)) - metric(cube.sum(1))
@@ -230,7 +229,7 @@ def test_equals_are_seldom_found_to_differ() -> None:
     """
     cells = paired_cells(0.9, 0.5)
     cubes = np.random.default_rng(1).multinomial(50, cells.ravel(), 600).reshape(-1, 3, 3, 3)
-    difference = jm.compare(0, jm.macro(jm.f1), jnp.asarray(cubes)).difference
+    difference = jm.compare(jm.macro(jm.f1), jnp.asarray(cubes)).difference
     assert ((difference.low > 0) | (difference.high < 0)).mean() < 0.058
 
 
@@ -241,17 +240,17 @@ def test_a_value_that_no_likely_table_moves_has_no_interval() -> None:
         (jm.matthews_corrcoef, [[0, 0], [0, 0]]),
         (lambda c: abs(c[..., 0, 1] - c[..., 1, 0]) / c.sum((-2, -1)), [[25, 10], [10, 25]]),
     ):
-        estimate = jm.likelihood_interval(metric, counts)
+        estimate = jm.interval(metric, counts)
         assert np.isnan(estimate.low).all()
         assert np.isnan(estimate.high).all()
-    constant = jm.likelihood_interval(lambda c: 1 + 0 * c.sum((-2, -1)), [[5, 1], [1, 2]])
+    constant = jm.interval(lambda c: 1 + 0 * c.sum((-2, -1)), [[5, 1], [1, 2]])
     assert (constant.low, constant.high) == (1, 1)
 
 
 def test_many_classes_without_empty_cells() -> None:
     k = 200
     counts = np.random.default_rng(0).poisson(3, (k, k)) + 50 * np.eye(k, dtype=int)
-    by_likelihood = jm.likelihood_interval(jm.accuracy, counts)
+    by_likelihood = jm.interval(jm.accuracy, counts)
     wilson = jm.proportion_interval(counts.trace(), counts.sum())
     assert_allclose(by_likelihood[1:3], wilson[1:3], atol=1e-5)
 
@@ -259,16 +258,52 @@ def test_many_classes_without_empty_cells() -> None:
 def test_a_method_is_a_value() -> None:
     for method in ("likelihood", jm.Likelihood, None):
         with pytest.raises(TypeError, match=r"such as jaxmetrics.Likelihood\(\)"):
-            jm.leaderboard(0, jm.accuracy, [0, 1], [[0, 1]], num_classes=2, method=method)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="interval method as a value"):
+            jm.leaderboard(jm.accuracy, [0, 1], [[0, 1]], method=method)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="method of intervals as a value"):
         jm.Report.from_counts([[5, 1], [1, 2]], method="likelihood")  # type: ignore[arg-type]
 
 
 def test_classifiers_that_always_agree_are_not_known_to_be_equal() -> None:
     few, many = (
-        jm.compare_predictions(0, jm.accuracy, *[np.arange(k).repeat(3)] * 3, num_classes=k)
+        jm.compare_predictions(jm.accuracy, *[np.arange(k).repeat(3)] * 3, num_classes=k)
         for k in (10, 70)
     )
     assert few.difference.low < 0 < few.difference.high
     assert np.isnan(many.difference.low)  # of many classes pairs that were not seen are not held
     assert np.isnan(many.probability_equivalent)
+
+
+@pytest.mark.parametrize("counts", [[[500, 10], [0, 3]], [[1800, 200], [1, 11]], [[19, 1], [0, 8]]])
+def test_errors_of_other_classes_than_the_worst(counts: list[list[int]]) -> None:
+    """The worst recall may be as low as that of any class."""
+    lows = jm.interval(jm.recall, counts).low
+    found = jm.interval(lambda c: jm.recall(c).min(-1), counts)
+    np.testing.assert_allclose(found.low, lows.min(), rtol=1e-3)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_an_end_without_bound_is_infinite(sign: int) -> None:
+    """The other end against all pairs of rates on a grid, with a third of a false positive."""
+    fpr, tpr = np.meshgrid(np.linspace(1e-4, 0.4, 4000), np.linspace(0.4, 0.999, 600))
+    log_likelihood = 20 * np.log(tpr) + 5 * np.log(1 - tpr)
+    log_likelihood += np.log(fpr) / 3 + 43 * np.log(1 - fpr)
+    rate = 1 / 3 / (43 + 1 / 3)
+    peak = 20 * np.log(0.8) + 5 * np.log(0.2) + np.log(rate) / 3 + 43 * np.log(1 - rate)
+    low = (tpr / fpr)[log_likelihood > peak - 1.959964**2 / 2].min()
+    found = jm.interval(
+        lambda c: sign * jm.positive_likelihood_ratio(c)[..., 1], [[43, 0], [5, 20]]
+    )
+    ends = np.sort([sign * found.low, sign * found.high])
+    np.testing.assert_allclose(ends, [low, np.inf], rtol=5e-3)
+    assert np.isnan(found.value)
+
+
+def test_hidden_classes_and_infinite_ends_on_the_device() -> None:
+    def metric(counts: Any) -> dict[str, Any]:
+        ratios = jm.positive_likelihood_ratio(counts)
+        return {"worst": jm.recall(counts).min(-1), "ratio": ratios[..., 1]}
+
+    counts = np.array([[43, 0], [5, 20]])
+    host, device = (jm.interval(metric, c) for c in (counts, jnp.array(counts)))
+    for name in host:
+        assert_allclose(device[name][:3], host[name][:3], rtol=2e-3)

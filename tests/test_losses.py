@@ -779,14 +779,13 @@ def soft_calibration_error_by_loop(p: np.ndarray, y: np.ndarray, weight: np.ndar
             lambda: jm.binary_cross_entropy(LOGITS[:, 0], BINARY + 1),
             r"labels\[\d+\] is 2, .* y_true == 1",
         ),
-        (lambda: jm.hinge_loss(LOGITS[:, 0], 2 * BINARY - 1), r"holds -1 and 1 but no 0"),
         (
             lambda: jm.weighted_mean([1.0, 2.0], [[1.0], [0.0]]),
             "values and sample_weight must go together",
         ),
         (lambda: jm.focal_loss(LOGITS, LABELS, gamma=-1), "gamma must be"),
         (lambda: jm.focal_loss(LOGITS, LABELS, gamma=INF), "gamma must be"),
-        (lambda: jm.metric_loss("f1"), "metric_loss takes a function"),  # type: ignore[arg-type]
+        (lambda: jm.metric_loss("f1"), "metric_loss takes metric, a function"),  # type: ignore[arg-type]
         (
             lambda: jm.metric_loss(jm.accuracy)(LOGITS[0], LABELS[0]),
             r"logits must have shape \(..., n, K\)",
@@ -794,7 +793,6 @@ def soft_calibration_error_by_loop(p: np.ndarray, y: np.ndarray, weight: np.ndar
         (lambda: jm.metric_loss(jm.accuracy)(LOGITS, LABELS + 1), r"labels\[\d+\] is 5"),
         (lambda: jm.pairwise_auc_loss([1.0], [1], surrogate="log"), "surrogate must be"),  # type: ignore[arg-type]
         (lambda: jm.pairwise_auc_loss([1.0, 2.0], [1]), "same number of examples"),
-        (lambda: jm.pairwise_auc_loss([1.0, 2.0], [1, -1]), "holds -1 and 1 but no 0"),
         (lambda: jm.soft_calibration_error([0.5], [1], temperature=0), "temperature must be"),
         (
             lambda: jm.soft_calibration_error([0.5], [1], sample_weight=[np.nan]),

@@ -373,7 +373,7 @@ def test_chance_agreement_of_a_thousand_classes() -> None:
         jm.matthews_corrcoef,
         jm.cohen_kappa,
         jm.normalized_mutual_information,
-        jm.get_beta_parameters,
+        jm.betas.get_beta_parameters,
     ],
 )
 def test_programs_hold_no_table_of_constants(metric: Any) -> None:
@@ -463,6 +463,46 @@ def test_nan_counts_give_nan() -> None:
             assert np.isnan(metric.call(counts)).any(), name
 
 
+IMPOSSIBLE = {
+    "negative": (-5, r"counts\[(?:0, )*0, 1\] is -5, expected a count >= 0"),
+    "infinite": (np.inf, r"counts\[(?:0, )*0, 1\] is inf, expected a count >= 0"),
+}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("kind", IMPOSSIBLE)
+def test_impossible_counts_are_refused(kind: str) -> None:
+    """By every metric, of one small matrix, of a large one, and of the last of a batch."""
+    bad, message = IMPOSSIBLE[kind]
+    for name, metric in METRICS.items():
+        counts = np.array(metric.ordinary[0], float)
+        counts[..., 0, 1] = bad
+        with pytest.raises(ValueError, match=message):
+            metric.call(counts)
+        assert np.isfinite(metric.call(np.where(counts == bad, -1e-12, counts))).any(), name
+    for shape in ((9, 9), (40, 2, 2)):
+        counts = np.full(shape, 2.0)
+        counts[..., -1, 0] = bad
+        with pytest.raises(ValueError, match=r"counts\[(0, 1, 0|8, 0)\] is"):
+            jm.macro(lambda c: c.diagonal(axis1=-2, axis2=-1))(counts)
+        counts[..., 0, 0] = NAN  # ahead of the bad one
+        with pytest.raises(ValueError, match=r"counts\[(0, 1, 0|8, 0)\] is"):
+            jm.accuracy(counts)
+
+
+def test_sums_of_blocks_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Matrices of many classes are computed by blocks of rows, here of 5 of 23."""
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(0.4, (2, 23, 23)) + 9 * np.eye(23)
+    counts[1, 4], counts[1, :, 4] = 0, 0
+    names = ["mutual_information", "confusion_entropy", "cramers_v", "specificity"]
+    whole = {name: getattr(jm, name)(counts) for name in names}
+    monkeypatch.setattr("jaxmetrics._cell_sums._CELLS", 1)
+    monkeypatch.setattr("jaxmetrics._cell_sums._FEWEST_ROWS", 5)
+    for name in names:
+        np.testing.assert_allclose(getattr(jm, name)(counts), whole[name], rtol=1e-13)
+
+
 def test_averages_work_on_your_own_rate() -> None:
     def hits_per_truth(counts: Any) -> Any:
         return counts.diagonal(axis1=-2, axis2=-1) / counts.sum(-1)
@@ -490,7 +530,7 @@ def test_averages_refuse_what_is_no_rate() -> None:
     with pytest.raises(ValueError, match="pos_label must be 0 or 1, got 2"):
         jm.binary(jm.f1, pos_label=2)
     with pytest.raises(
-        TypeError, match=r"macro takes a function of counts, such as jaxmetrics\.f1, got 'f1'"
+        TypeError, match=r"macro takes rate, a function of counts, such as jaxmetrics\.f1, got 'f1'"
     ):
         jm.macro("f1")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="zero_division must hold real numbers, got dtype <U4"):
@@ -532,7 +572,7 @@ def test_refuses_what_is_no_matrix(name: str) -> None:
 
 
 def test_unknown_options() -> None:
-    with pytest.raises(ValueError, match=r'chance must be "marginals", .*got .guess.'):
+    with pytest.raises(ValueError, match=r"chance must be 'marginals', .*got .guess."):
         jm.cohen_kappa(THREE, chance="guess")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match='weights must be None, "linear"'):
         jm.cohen_kappa(THREE, weights="cubic")

@@ -1,6 +1,7 @@
 """What `jaxmetrics.` offers to whoever types on."""
 
 import dataclasses
+import enum
 import importlib
 import inspect
 import pkgutil
@@ -13,10 +14,13 @@ import pytest
 
 import jaxmetrics as jm
 from jaxmetrics._names_elsewhere import NAMES_HERE
-from jaxmetrics.intervals import methods
 from jaxmetrics.reports import _pages
+from tests.cases import METHODS, NAMESPACES, public_names
 
 pytestmark = pytest.mark.quick
+
+
+PUBLIC = public_names()
 
 
 def test_completion_shows_public_names_only() -> None:
@@ -25,35 +29,41 @@ def test_completion_shows_public_names_only() -> None:
         shown
     )
     modules = [name for name in shown if isinstance(getattr(jm, name), types.ModuleType)]
-    assert modules == ["plots"]
+    assert modules == [*NAMESPACES]
     assert not any(name.startswith("_") for name in shown if name != "__version__")
 
 
 def test_folders_offer_what_their_files_do() -> None:
-    offered = {*dir(jm), *vars(jm.plots)}
+    offered = {name.split(".")[-1] for name in PUBLIC}
     for module in pkgutil.walk_packages(jm.__path__, "jaxmetrics."):
         if not module.name.startswith("jaxmetrics.cli"):
             names = vars(importlib.import_module(module.name)).get("__all__", ())
             assert offered.issuperset(names), f"__init__.py beside {module.name} must import it"
 
 
-METHODS = [name for name, x in inspect.getmembers(methods, inspect.isclass) if hasattr(x, "name")]
+def test_methods_of_intervals_are_public_tested_and_explained() -> None:
+    tested = [make() for make in METHODS.values()]
+    public = {
+        name
+        for name, x in PUBLIC.items()
+        if inspect.isclass(x) and issubclass(x, jm.IntervalMethod) and x is not jm.IntervalMethod
+    }
+    assert public == {type(method).__name__ for method in tested}, "a row of cases.METHODS"
+    for method in tested:
+        assert method.name in _pages._METHODS, "a page of a report says what it is"
 
 
-@pytest.mark.parametrize("name", METHODS)
-def test_methods_as_values_are_public_and_explained(name: str) -> None:
-    assert getattr(jm, name).name in _pages._METHODS, "a page of a report says what it is"
+HINTS = jm._MOVED | NAMES_HERE
 
 
-@pytest.mark.parametrize("name", NAMES_HERE)
-def test_names_of_other_libraries(name: str) -> None:
+@pytest.mark.parametrize("name", HINTS)
+def test_names_of_before_and_of_other_libraries(name: str) -> None:
     """The message names something that exists."""
-    with pytest.raises(AttributeError, match=re.escape(f"Here it is {NAMES_HERE[name]}.")):
+    with pytest.raises(AttributeError, match=re.escape(f"Here it is {HINTS[name]}.")):
         getattr(jm, name)
-    here = re.match(r"[a-z_]+\((\w+)\)|([\w.]+)", NAMES_HERE[name])
+    here = re.match(r"([\w.]+)(?:\((\w+)\))?", HINTS[name])
     assert here is not None
-    for part in (here[1] or here[2]).split("."):
-        assert hasattr(jm, part) or hasattr(jm.plots, part)
+    assert {here[1], here[2] or here[1]} <= {*PUBLIC, "bins"}
 
 
 def test_names_that_nobody_knows() -> None:
@@ -61,17 +71,11 @@ def test_names_that_nobody_knows() -> None:
         jm.acuracy  # type: ignore[attr-defined]  # noqa: B018
 
 
-PUBLIC: dict[str, Any] = {name: getattr(jm, name) for name in dir(jm) if name != "__version__"}
-PUBLIC |= {
-    f"plots.{name}": value
-    for name, value in vars(PUBLIC.pop("plots")).items()
-    if inspect.isfunction(value) and not name.startswith("_")
-}
-
-
 def fields_of(value: Any) -> list[str] | None:
     if dataclasses.is_dataclass(value):
         return [field.name for field in dataclasses.fields(value) if field.name[0] != "_"]
+    if inspect.isclass(value) and issubclass(value, enum.Enum):
+        return list(value.__members__)
     return list(value._fields) if hasattr(value, "_fields") else None
 
 
@@ -85,7 +89,7 @@ def explanations(name: str) -> str:
         for source in (value, sys.modules[value.__module__], sys.modules[package]):
             found[source] = inspect.getdoc(source) or ""
         for other in re.findall(r"\bas (?:for )?`(\w+)`", found[value], re.IGNORECASE):
-            names += [n for n in (other, f"plots.{other}") if PUBLIC.get(n, value) not in found]
+            names += [n for n, x in PUBLIC.items() if n.split(".")[-1] == other and x not in found]
     return "\n".join(found.values())
 
 

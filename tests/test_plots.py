@@ -17,11 +17,31 @@ def test_nothing_is_compiled_for_data_of_the_host(programs: list[str]) -> None:
     y, prob, weights = problem()
     plots.balanced_accuracy_violin(COUNTS)
     plots.confusion_matrix(COUNTS[0])
-    plots.intervals({"accuracy": jm.delta_method(jm.accuracy, COUNTS[0])})
+    plots.intervals({"accuracy": jm.interval(jm.accuracy, COUNTS[0], method=jm.Delta())})
     plots.roc(jm.roc_curve(y, prob), replicates=jm.roc_curve(y, prob, sample_weight=weights))
     plots.precision_recall(jm.precision_recall_curve(y, prob))
     plots.reliability(jm.calibration_curve(y, prob))
     assert programs == []
+
+
+def test_new_axes_are_those_of_pyplot() -> None:
+    from matplotlib import pyplot
+
+    y, prob, _ = problem()
+    for draw in (lambda: plots.roc(y, prob), lambda: plots.confusion_matrix(COUNTS[0])):
+        axes = draw()
+        assert pyplot.gcf() is axes.figure
+        assert axes in pyplot.gcf().axes
+    first = plots.intervals({"accuracy": jm.interval(jm.accuracy, COUNTS[0], method=jm.Delta())})
+    assert plots.reliability(y, prob, ax=first) is first
+    assert len(pyplot.get_fignums()) == 3
+
+
+def test_a_page_leaves_no_figure_to_pyplot() -> None:
+    from matplotlib import pyplot
+
+    assert "<svg" in jm.Report.from_counts(COUNTS[0]).to_html()
+    assert pyplot.get_fignums() == []
 
 
 def test_violins_show_density_interval_and_mean(tmp_path: Any) -> None:
@@ -125,7 +145,7 @@ def test_curves_that_cannot_be_drawn() -> None:
     [
         ({"counts": COUNTS, "names": ["A"]}, "expected 3, got 1"),
         ({"counts": np.ones(3)}, "counts must have shape"),
-        ({"counts": -COUNTS}, "negative"),
+        ({"counts": -COUNTS}, "expected a count >= 0"),
         ({"counts": COUNTS, "samples": np.ones((5, 2))}, r"\(s, 3\)"),
         ({"counts": COUNTS, "level": 95}, "level"),
     ],
@@ -159,11 +179,16 @@ def test_confusion_matrix_in_colours_and_numbers(tmp_path: Any) -> None:
 def test_estimates_and_differences_below_each_other(tmp_path: Any) -> None:
     metrics = {"accuracy": jm.accuracy, "macro F1": jm.macro(jm.f1)}
     axes: Any = plots.intervals(
-        {name: jm.delta_method(metric, COUNTS[0]) for name, metric in metrics.items()}
+        {
+            name: jm.interval(metric, COUNTS[0], method=jm.Delta())
+            for name, metric in metrics.items()
+        }
     )
     assert [label.get_text() for label in axes.get_yticklabels()] == list(metrics)
     bars = np.array([segment[:, 0] for segment in axes.collections[0].get_segments()])
-    np.testing.assert_allclose(bars[0], jm.delta_method(jm.accuracy, COUNTS[0])[1:3], rtol=1e-6)
+    np.testing.assert_allclose(
+        bars[0], jm.interval(jm.accuracy, COUNTS[0], method=jm.Delta())[1:3], rtol=1e-6
+    )
     low_on_screen, high_on_screen = axes.get_ylim()
     assert low_on_screen > high_on_screen  # the first on top
 
@@ -171,7 +196,7 @@ def test_estimates_and_differences_below_each_other(tmp_path: Any) -> None:
         [0, 0, 1, 1] * 25, [0, 0, 1, 1] * 20 + [1] * 20, [0, 1, 1, 0] * 25, num_classes=2
     )
     together = lambda counts: {name: metric(counts) for name, metric in metrics.items()}  # noqa: E731
-    both = jm.compare(0, together, paired, method="delta")
+    both = jm.compare(together, paired, method=jm.Delta())
     axes = plots.difference(both, rope=0.05)
     assert (
         axes.texts[0].get_text() == f"P(A > B) = {float(both['accuracy'].probability_better):.3f}"
@@ -195,7 +220,7 @@ def test_estimates_and_differences_below_each_other(tmp_path: Any) -> None:
         (lambda: plots.intervals({"a": 1}), "dict of Estimates"),
         (lambda: plots.intervals({}), "at least one"),
         (
-            lambda: plots.intervals({"a": jm.delta_method(jm.recall, COUNTS[0])}),
+            lambda: plots.intervals({"a": jm.interval(jm.recall, COUNTS[0], method=jm.Delta())}),
             "of one number each",
         ),
         (lambda: plots.difference({"a": 1}), "dict of Comparisons"),
@@ -267,7 +292,7 @@ def test_intervals_of_a_batch_and_of_a_report() -> None:
 
 
 def test_a_single_comparison() -> None:
-    comparison = jm.compare_unpaired(0, jm.accuracy, COUNTS[0], [[80, 20], [9, 91]])
+    comparison = jm.compare_unpaired(jm.accuracy, COUNTS[0], [[80, 20], [9, 91]])
     axes: Any = plots.difference(comparison)
     assert axes.texts[0].get_text() == f"P(A > B) = {comparison.probability_better:.3f}"
     assert [label.get_text() for label in axes.get_yticklabels()] == [""]
@@ -279,7 +304,7 @@ def board_of(size: int, n: int) -> jm.Leaderboard:
     truth = rng.integers(0, 3, n)
     accuracies = np.repeat([0.9, 0.7, 0.4], -(-size // 3))[:size]
     preds = np.where(rng.random((size, n)) < accuracies[:, None], truth, (truth + 1) % 3)
-    return jm.leaderboard(0, jm.accuracy, truth, preds, num_classes=3, method=jm.Delta())
+    return jm.leaderboard(jm.accuracy, truth, preds, method=jm.Delta())
 
 
 def test_a_leaderboard_by_tiers_in_words(tmp_path: Any) -> None:
@@ -332,7 +357,7 @@ def test_names_are_drawn_as_they_are(tmp_path: Any) -> None:
     texts = [text.get_text().strip() for text in curves.get_legend().get_texts()]
     assert [text.split(", AUC")[0] for text in texts[:5]] == shown
     assert texts[-1] == "chance"
-    compared = jm.compare_unpaired(0, jm.accuracy, COUNTS[0], COUNTS[2])
+    compared = jm.compare_unpaired(jm.accuracy, COUNTS[0], COUNTS[2])
     difference: Any = plots.difference(dict.fromkeys(ODD_NAMES, compared))
     board: Any = plots.leaderboard(board_of(6, 300), ODD_NAMES)
     for i, axes in enumerate((matrix, forest, violin, curves, difference, board)):

@@ -35,7 +35,7 @@ def of_numbers(*numbers: float) -> jm.Estimate:
 
 def board_of(place: Any = np.asarray) -> jm.Leaderboard:
     y_true = place([0, 0, 1, 1, 1, 0] * 20)
-    return jm.leaderboard(0, jm.accuracy, y_true, WINNER_FIRST, num_classes=2, method=jm.Delta())
+    return jm.leaderboard(jm.accuracy, y_true, WINNER_FIRST, num_classes=2, method=jm.Delta())
 
 
 @pytest.mark.parametrize("place", [np.asarray, jnp.asarray], ids=["host", "device"])
@@ -162,7 +162,7 @@ def test_low_precision_prints() -> None:
 
 
 def test_a_comparison() -> None:
-    one = jm.compare_unpaired(0, jm.accuracy, COUNTS_A, COUNTS_B, rope=0.02)
+    one = jm.compare_unpaired(jm.accuracy, COUNTS_A, COUNTS_B, rope=0.02)
     estimates = [f"{x}" for x in one[:3]]
     better, equivalent = (f"{float(x):.3f}" for x in one[3:])
     titles = ["A", "B", "A - B", "P(A > B)", "P(equivalent)"]
@@ -218,10 +218,10 @@ def test_a_leaderboard_is_a_ranking() -> None:
 def test_what_is_said_of_classifiers_without_equals() -> None:
     truth = np.arange(400) % 2
     preds = np.stack([truth, 1 - truth])
-    best = jm.leaderboard(0, jm.accuracy, truth, preds, num_classes=2, method=jm.Delta())
+    best = jm.leaderboard(jm.accuracy, truth, preds, method=jm.Delta())
     sentences = best.to_text(["A", "B"]).split("\n\n")[1].splitlines()[:2]
     assert sentences == ["A is shown to be the best.", "B is shown to be worse than one above."]
-    alone = jm.leaderboard(0, jm.accuracy, truth, preds[:1], num_classes=2, method=jm.Delta())
+    alone = jm.leaderboard(jm.accuracy, truth, preds[:1], method=jm.Delta())
     assert alone.to_text().split("\n\n")[1].startswith("On new examples")
 
 
@@ -230,7 +230,7 @@ def test_of_many_classifiers_the_first_are_shown() -> None:
     truth = rng.integers(0, 3, 300)
     right = rng.random((200, 300)) < np.linspace(0.9, 0.5, 200)[:, None]
     preds = np.where(right, truth, (truth + 1) % 3)
-    board = jm.leaderboard(0, jm.accuracy, truth, preds, num_classes=3, method=jm.Delta())
+    board = jm.leaderboard(jm.accuracy, truth, preds, method=jm.Delta())
     lines = repr(board).splitlines()
     assert len(lines) < 40
     assert lines[21] == "... 180 more"
@@ -302,7 +302,7 @@ def test_frames(backend: Any) -> None:
     columns = columns_of(two.to_frame(backend))
     assert list(columns)[:3] == ["index_0", "index_1", "value"]
     assert (columns["index_0"], columns["low"]) == ([0, 1], two.low.ravel().tolist())
-    compared = jm.compare_unpaired(0, jm.accuracy, COUNTS_A, COUNTS_B)
+    compared = jm.compare_unpaired(jm.accuracy, COUNTS_A, COUNTS_B)
     columns = columns_of(compared.to_frame(backend))
     assert columns["difference_low"] == [float(compared.difference.low)]
     assert list(columns)[-2:] == ["probability_better", "probability_equivalent"]

@@ -1,6 +1,7 @@
 """Reports from labels and from counts."""
 
 import csv
+import html
 import io
 import json
 import math
@@ -22,8 +23,14 @@ import jaxmetrics as jm
 from jaxmetrics.reports import _pages
 from jaxmetrics.reports._overall import Evidence, overall_values
 from jaxmetrics.reports.contents import Findings
-from jaxmetrics.reports.probabilities import area_values, probability_sums
+from jaxmetrics.reports.probabilities import (
+    ProbabilitySums,
+    area_values,
+    probability_findings,
+    probability_sums,
+)
 from jaxmetrics.reports.states import findings_of
+from jaxmetrics.reports.tabular import TabularReport
 
 TRUE = ["ant", "bee", "bee", "cow", "ant", "bee", "cow", "cow"]
 PRED = ["ant", "bee", "cow", "cow", "bee", "bee", "cow", "ant"]
@@ -41,7 +48,7 @@ def test_report_equals_sklearn(x64: bool) -> None:
     expected = {
         "accuracy": sk.accuracy_score(TRUE, PRED),
         "balanced_accuracy": sk.balanced_accuracy_score(TRUE, PRED),
-        "balanced_accuracy_posterior": (2 / 4 + 3 / 5 + 3 / 5) / 3,
+        "balanced_accuracy_posterior": (1.5 / 3 + 2.5 / 4 + 2.5 / 4) / 3,
         "macro_f1": theirs["macro avg"]["f1-score"],
         "micro_f1": sk.f1_score(TRUE, PRED, average="micro"),
         "weighted_f1": theirs["weighted avg"]["f1-score"],
@@ -84,7 +91,7 @@ def test_every_figure_but_a_maximum_has_an_interval() -> None:
     overall = {
         name: (figure.low, figure.high, figure.method) for name, figure in report.overall.items()
     }
-    low, high = jm.balanced_accuracy_posterior(report.counts).interval(0.9)
+    low, high = jm.balanced_accuracy_posterior(report.counts, prior=0.5).interval(0.9)
     assert overall["balanced_accuracy_posterior"] == (float(low), float(high), "posterior")
     right = jm.proportion_interval(5, 8, level=0.9)
     assert (
@@ -101,7 +108,7 @@ def test_every_figure_but_a_maximum_has_an_interval() -> None:
         "cohen_kappa": jm.cohen_kappa,
     }
     for name, metric in metrics.items():
-        expected = jm.likelihood_interval(metric, report.counts, level=0.9)
+        expected = jm.interval(metric, report.counts, level=0.9)
         assert overall[name] == (float(expected.low), float(expected.high), "likelihood")
     assert all(
         figure.method == "wilson" for column in report.per_class.values() for figure in column
@@ -136,11 +143,14 @@ def test_a_value_that_its_prior_pulls_away_says_so() -> None:
     said = "pulls the interval away from the balanced accuracy of these examples, 0.990."
     page = report.to_html()
     for text in (report.to_text(), report.to_markdown(), report.to_json(), page):
-        assert "The prior is flat, worth one right" in " ".join(text.split())
+        words = " ".join(html.unescape(text).split())
+        assert "The prior is Jeffreys', worth half a right" in words
         assert said in " ".join(text.split())
     assert page.count(said) == 2  # by the violin, and by the number
     plain = jm.report(TRUE, PRED).notes["balanced_accuracy_posterior"]
-    assert plain == "The prior is flat, worth one right and one wrong example of each class."
+    assert plain == (
+        "The prior is Jeffreys', worth half a right and half a wrong example of each class."
+    )
 
 
 def test_the_calibration_error_has_an_interval_and_says_that_it_is_biased() -> None:
@@ -182,7 +192,7 @@ def test_text_is_readable() -> None:
     assert text.startswith("8 examples, 3 classes\n")
     assert "bee    3  0.667 .208-.939  0.667 .208-.939" in text
     assert "balanced accuracy            0.611" in text
-    assert "balanced accuracy posterior  0.567 ." in text
+    assert "balanced accuracy posterior  0.583 ." in text  # (1.5 / 3 + 2.5 / 4 + 2.5 / 4) / 3
     assert max(map(len, text.splitlines())) <= 80
 
 
@@ -246,12 +256,8 @@ def test_probabilities_and_weights() -> None:
     surprise = -np.log([0.8, 0.6, 0.3, 0.3])  # weight 2 is the row twice
     loss = report.overall["log_loss"]
     assert math.isclose(loss.value, surprise.mean(), rel_tol=1e-6)
-    half = 1.959964 * surprise.std(ddof=1) / 2
-    np.testing.assert_allclose(
-        np.array(loss[1:3], float),
-        [max(0, surprise.mean() - half), surprise.mean() + half],
-        rtol=1e-5,
-    )
+    expected = jm.mean_interval(surprise, transform="log")
+    np.testing.assert_allclose(np.array(loss[1:3], float), expected[1:3], rtol=1e-5)
     assert math.isclose(
         report.overall["brier_score"].value, (0.2**2 + 0.4**2 + 2 * 0.7**2) / 4, rel_tol=1e-6
     )
@@ -378,7 +384,7 @@ def test_a_class_that_was_never_right_may_be() -> None:
 def test_sums_of_weights_have_intervals_by_the_delta_method() -> None:
     counts = np.array([[9.5, 1], [3, 7]])
     report = jm.Report.from_counts(counts)
-    expected = jm.delta_method(jm.macro(jm.f1), counts, transform="logit")
+    expected = jm.interval(jm.macro(jm.f1), counts, method=jm.Delta("logit"))
     figure = report.overall["macro_f1"]
     assert figure[1:4] == (float(expected.low), float(expected.high), "delta")
     assert jm.Report.from_counts(np.diag([9.5, 7])).overall["macro_f1"].method is None
@@ -390,9 +396,9 @@ def numbers_of(x: Any) -> np.ndarray:
 
 
 def test_the_method_of_a_report_is_a_value() -> None:
-    for method in (jm.Delta("logit"), jm.Percentile(3, num_samples=200), jm.Posterior(1)):
+    for method in (jm.Delta("logit"), jm.Bootstrap(3, "percentile", 200), jm.Posterior(1)):
         report = jm.report(TRUE, PRED, method=method)
-        expected = method(jm.weighted(jm.f1), report.counts)
+        expected = jm.interval(jm.weighted(jm.f1), report.counts, method=method)
         figure = report.overall["weighted_f1"]
         assert figure[1:4] == (float(expected.low), float(expected.high), method.name)
 
@@ -408,7 +414,7 @@ def test_a_report_of_clusters() -> None:
     assert report.to_dict()["num_clusters"] == 30
     assert "600 examples in 30 clusters" in report.to_html()
     tables = jm.confusion_matrix(truth, pred, groups=np.repeat(np.arange(30), 20))
-    expected = jm.likelihood_interval(jm.macro(jm.f1), tables, cluster_axis=0)
+    expected = jm.interval(jm.macro(jm.f1), tables, cluster_axis=0)
     figure = report.overall["macro_f1"]
     assert (figure.low, figure.high) == (float(expected.low), float(expected.high))
     recall = jm.proportion_interval(
@@ -438,7 +444,9 @@ def test_a_report_of_probabilities_of_clusters(k: int) -> None:
     losses = -np.log(p[np.arange(595), y])
     expected: dict[str, Any] = {"log_loss": jm.mean_interval(losses, clusters=ids, transform="log")}
     squares = ((p - np.eye(k)[y]) ** 2).sum(1) / (2 if k == 2 else 1)
-    expected["brier_score"] = jm.mean_interval(squares, clusters=ids, transform="log")
+    expected["brier_score"] = jm.mean_interval(
+        squares, clusters=ids, bounds=(0, 1 if k == 2 else 2)
+    )
     of_event = (y, p[:, 1]) if k == 2 else (p.argmax(1) == y, p.max(1))
     expected["calibration_error"] = jm.calibration_interval(*of_event, clusters=ids)
     for name, estimate in expected.items():
@@ -461,6 +469,42 @@ def test_a_report_of_probabilities_of_clusters(k: int) -> None:
     np.testing.assert_allclose(
         numbers_of(weighted.overall["log_loss"]), numbers_of(report.overall["log_loss"]), rtol=1e-9
     )
+
+
+def confident_sums(y: np.ndarray, wrong: np.ndarray, k: int) -> ProbabilitySums:
+    """Sums of probabilities of .95 for the answer, the others alike."""
+    answered = (y + wrong) % k
+    prob = np.full((len(y), k), 0.05 / (k - 1))
+    prob[np.arange(len(y)), answered] = 0.95
+    return probability_sums(y, prob, None)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_brier_scores_of_a_report_know_of_mistakes_that_were_not_seen(k: int) -> None:
+    """They have the likelihood interval of means within bounds, but for the width of the bins."""
+    rng, names = np.random.default_rng(0), tuple("abc"[:k])
+    y, worst = rng.integers(0, k, 300), 1 if k == 2 else 2
+    prob = rng.dirichlet(np.full(k, 0.3), 300)
+    found = probability_findings(probability_sums(y, prob, None), names, 0.95)
+    scores = ((prob - np.eye(k)[y]) ** 2).sum(1) * worst / 2
+    expected = jm.mean_interval(scores, bounds=(0, worst))
+    score = found.overall["brier_score"]
+    assert (score.value, score.low, score.high) == pytest.approx(expected[:3], rel=1e-3)
+    assert score.method == "likelihood"
+    sure = probability_findings(confident_sums(y, y < 0, k), names, 0.95).overall["brier_score"]
+    assert (sure.high or 0) > sure.value + 1 / 300
+
+
+def test_a_log_loss_that_few_examples_carry_is_noted() -> None:
+    """2 of 300 answers are wrong: `(sum x)^2 / sum x^2` of the losses is 24."""
+    y, wrong = np.arange(300) % 2, np.arange(300) < 2
+    loss = probability_findings(confident_sums(y, wrong, 2), ("a", "b"), 0.95).overall["log_loss"]
+    assert (loss.note or "").startswith("24 of 300 examples carry")
+    many = confident_sums(y, np.arange(300) % 3 == 0, 2)
+    assert probability_findings(many, ("a", "b"), 0.95).overall["log_loss"].note is None
+    prob = np.where(np.eye(2)[y ^ wrong] == 1, 0.95, 0.05)
+    report = jm.report(y, y ^ wrong, y_prob=prob, clusters=np.arange(300) // 4)
+    assert report.overall["log_loss"].note == loss.note
 
 
 def test_an_interval_of_a_report_covers_at_chance() -> None:
@@ -552,18 +596,16 @@ def test_refusals() -> None:
     with pytest.raises(ValueError, match="a report needs at least two classes, got 1"):
         jm.report(["a", "a"], ["a", "a"])
     with pytest.raises(
-        TypeError, match="labels must be strings or integers, all of one kind, got float64"
+        TypeError, match="labels must be strings or integers, all of one kind: y_true"
     ):
         jm.report([0.1, 0.9], [0, 1])
-    with pytest.raises(TypeError, match="all of one kind, got int64, <U1"):
+    with pytest.raises(TypeError, match=r"all of one kind: y_true\[0\] is 1"):
         jm.report([1, 2], ["1", "2"])
     with pytest.raises(
         ValueError, match=r"y_pred\[1\] is 'cow', which is not one of class_names: ant, bee"
     ):
         jm.report(["ant", "bee"], ["ant", "cow"], class_names=["ant", "bee"])
-    with pytest.raises(
-        ValueError, match="class_names must have one name per class: expected 2, got 3"
-    ):
+    with pytest.raises(ValueError, match="class_names must be one name each: expected 2, got 3"):
         jm.Report.from_counts([[1, 0], [0, 1]], class_names=["a", "b", "c"])
     with pytest.raises(ValueError, match=r"one square matrix \(K, K\), got shape \(2, 3\)"):
         jm.Report.from_counts(np.ones((2, 3)))
@@ -576,7 +618,7 @@ def test_refusals() -> None:
         jm.report([-1, -1], [0, 1])
     with pytest.raises(ValueError, match=r"same number of examples: got \(3,\), \(2,\)"):
         jm.report([0, 1, 1], [0, 1])
-    with pytest.raises(ValueError, match=r"sample_weight\[0\] is -1.0, expected a number >= 0"):
+    with pytest.raises(ValueError, match=r"sample_weight\[0\] is -1.0, expected a finite number"):
         jm.report([0, 1], [0, 1], sample_weight=[-1.0, 1.0])
     with pytest.raises(
         ValueError, match=r"y_prob\[0\] is \[ 5. -3.\], expected probabilities that sum to 1"
@@ -652,7 +694,7 @@ def test_what_counts_must_be() -> None:
         jm.Report.from_counts(np.eye(2) * 1j)
     with pytest.raises(ValueError, match=r"soft_counts must have shape \(K, K\) = \(2, 2\)"):
         jm.Report.from_counts(np.eye(2), soft_counts=np.eye(5))
-    with pytest.raises(TypeError, match="sample_weight must hold real numbers, got dtype <U1"):
+    with pytest.raises(TypeError, match="sample_weight must hold real numbers, got dtype object"):
         jm.report([0, 1], [0, 1], sample_weight=["a", "b"])
 
 
@@ -692,11 +734,15 @@ def test_csv_has_a_line_for_each_value() -> None:
 
 
 def test_csv_of_odd_names_can_be_read() -> None:
-    names = ["a\rb", "c,d", 'e"f', "g\nh", "=1+1"]
-    text = jm.report(names * 9, names * 9).to_csv()
-    rows = list(csv.reader(io.StringIO(text, newline="")))
-    assert {len(row) for row in rows} == {7}
-    assert {row[1] for row in rows[1:]} == {"", *names}
+    """No cell is a formula, and one apostrophe less gives the name."""
+    names = ["a\rb", "c,d", 'e"f', "g\nh", "=1+1", "+1", "-1", "@x", "\tx", "\rx", "\uff1d1", "'=1"]
+    records = [{"value": -1.5, "class": name} for name in ["", *names]]
+    for report in (jm.report(names * 9, names * 9), TabularReport("", {}, [], {}, records)):
+        rows = list(csv.reader(io.StringIO(report.to_csv(), newline="")))
+        assert len({len(row) for row in rows}) == 1
+        assert not any(row[1].startswith(tuple("=+-@\t\r\uff1d")) for row in rows)
+        assert {row[1].removeprefix("'") for row in rows[1:]} == {"", *names}
+    assert rows[1] == ["-1.5", ""]
 
 
 def test_csv_of_a_comparison() -> None:
@@ -718,7 +764,7 @@ def cells_of(table: str) -> list[list[str]]:
 def test_markdown_is_made_of_tables() -> None:
     report = jm.Report.from_counts([[9, 1, 0], [3, 7, 0], [0, 0, 5]], class_names=AWKWARD)
     heading, overall, classes, notes = report.to_markdown().rstrip("\n").split("\n\n")
-    assert notes.startswith("- Balanced accuracy posterior: The prior is flat")
+    assert notes.startswith("- Balanced accuracy posterior: The prior is Jeffreys'")
     assert heading == "25 examples, 3 classes. In parentheses: 95 % intervals."
     assert ["accuracy", "0.840", "0.653 to 0.936", "wilson"] in cells_of(overall)
     rows = cells_of(classes)
@@ -745,16 +791,19 @@ def test_classifiers_without_names_are_not_named_after_themselves() -> None:
 def test_a_report_says_what_is_registered_for_a_statistic() -> None:
     @dataclass(frozen=True)
     class Total:
-        shape, is_integer, fields = (), False, (jm.Field.numbers("cost"),)
+        shape, is_integer, fields = (), False, (jm.streaming.Field.numbers("cost"),)
 
-        def is_usable(self, batch: jm.Batch) -> None:
+        def is_usable(self, batch: jm.streaming.Batch) -> None:
             return None
 
-        def table(self, batch: jm.Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
+        def table(
+            self, batch: jm.streaming.Batch, weight: jax.Array | None, keep: jax.Array
+        ) -> jax.Array:
             return jnp.where(keep, batch.numbers("cost"), 0).sum()
 
     evaluator = jm.evaluator(
-        jm.count_metrics({}, num_classes=2), jm.Accumulator((Total(),), (("cost", float),))
+        jm.count_metrics({}, num_classes=2),
+        jm.streaming.Accumulator((Total(),), (("cost", float),)),
     )
     batch = {"y_true": [0, 1], "y_pred": [0, 0], "cost": [1.5, 2.0]}
     state = evaluator.update(evaluator.init(), **batch)  # type: ignore[arg-type]
@@ -776,7 +825,7 @@ def test_comparison_report() -> None:
         [*truth, -1], [*a, 0], [*b, 0], names=("first", "second"), rope=0.02
     )
     paired = jm.paired_confusion_matrix(truth, a, b, num_classes=3)
-    expected = jm.compare(0, jm.accuracy, paired, rope=0.02)
+    expected = jm.compare(jm.accuracy, paired, rope=0.02)
     accuracy = report.figures["accuracy"]
     np.testing.assert_allclose(np.array(accuracy.difference[:3], float), expected.difference[:3])
     np.testing.assert_allclose(accuracy.probability_equivalent, expected.probability_equivalent)
@@ -837,7 +886,7 @@ def test_a_comparison_report_of_clusters() -> None:
     cubes = jm.paired_confusion_matrix(truth, a, b, num_classes=3, groups=numbers)
     assert result.p_value == jm.mcnemar(cubes, cluster_axis=0).p_value > 1000 * alone.p_value
     for name, metric in (("accuracy", jm.accuracy), ("cohen_kappa", jm.cohen_kappa)):
-        expected = jm.compare(0, metric, cubes, cluster_axis=0).difference
+        expected = jm.compare(metric, cubes, cluster_axis=0).difference
         figure = result.figures[name]
         np.testing.assert_allclose(numbers_of(figure.difference), numbers_of(expected), rtol=1e-9)
         of_a = jm.report(truth, a, class_names=[*"xyz"], clusters=sites).overall[name]

@@ -15,7 +15,7 @@ from scipy import optimize, special, stats
 from sklearn import calibration, metrics
 
 from jaxmetrics import scoring as sc
-from jaxmetrics.reports.labels import are_probabilities
+from jaxmetrics._examples import are_distributions
 
 K, N = 4, 40
 close = partial(np.testing.assert_allclose, rtol=1e-12)
@@ -505,7 +505,7 @@ def test_rounding_is_no_mistake() -> None:
         rows = np.array([[0.5, 0.5], [0.5, total - 0.5]], dtype)
         with pytest.raises(
             ValueError,
-            match=r"the sum of y_prob\[1\] is 1\.\d+, but those of all classes sum to 1: divide",
+            match=r"the sum of y_prob\[1\] is 1\.\d+, but probabilities of all classes sum to 1:",
         ):
             sc.brier_score([0, 1], rows)
         assert np.isfinite(sc.brier_score([0, -1], rows))
@@ -521,16 +521,16 @@ def test_probabilities_rounded_to_a_few_decimals_are_accepted(
     draw = np.random.default_rng(num_classes)
     logits = draw.normal(size=(2000, num_classes))
     y, rows = draw.integers(0, num_classes, 2000), special.softmax(logits, -1).round(decimals)
-    assert are_probabilities(rows).all()
+    assert are_distributions(rows).all()
     for score in (*PROPER, sc.top_label(sc.calibration_error)):
         assert np.isfinite(score(y, rows))
     for wrong, message in (
         (logits, r"probabilities lie in \[0, 1\]"),
         (100 * rows, r"probabilities lie in \[0, 1\]"),
-        (special.expit(logits), "those of all classes sum to 1"),
-        (rows[:, 1:] if num_classes > 2 else rows / 2, "those of all classes sum to 1"),
+        (special.expit(logits), "probabilities of all classes sum to 1"),
+        (rows[:, 1:] if num_classes > 2 else rows / 2, "probabilities of all classes sum to 1"),
     ):
-        assert not are_probabilities(wrong).all()
+        assert not are_distributions(wrong).all()
         with pytest.raises(ValueError, match=message):
             sc.brier_score(y % wrong.shape[-1], wrong)
 
@@ -555,9 +555,8 @@ def uniform_edges(num_bins: int) -> np.ndarray:
 
 def test_bins_equal_a_loop() -> None:
     for num_bins in (1, 10, 15):
-        expected = sums_by_loop(EVENT_Y, EVENT_P, uniform_edges(num_bins), W)
-        close(sc.calibration_bins(EVENT_Y, EVENT_P, num_bins=num_bins, sample_weight=W), expected)
         expected = sums_by_loop(EVENT_Y, EVENT_P, uniform_edges(num_bins).astype(np.float32), W)
+        close(sc.calibration_bins(EVENT_Y, EVENT_P, num_bins=num_bins, sample_weight=W), expected)
         of_device = sc.calibration_bins(
             jnp.asarray(EVENT_Y), EVENT_P, num_bins=num_bins, sample_weight=W
         )
@@ -652,7 +651,7 @@ def test_the_interval_of_the_calibration_error() -> None:
     of the score test, and the variance of the shares by a loop over examples.
     """
     bins = np.array([[40, 2.0, 3], [25, 9, 14], [10, 6.5, 5], [125, 117, 110], [0, 0, 0]])
-    estimate = sc.binned_calibration_interval(bins, level=0.9)
+    estimate = sc.calibration_interval(bins, level=0.9)
     z = stats.norm.isf(0.05)
     n, p, f = bins[:4, 0], bins[:4, 1] / bins[:4, 0], bins[:4, 2] / bins[:4, 0]
     w, gap = n / 200, abs(p - f)
@@ -717,10 +716,10 @@ def test_forty_million_examples_in_one_bin() -> None:
     batch = sc.calibration_bins(np.arange(10**5) % 2, jnp.full(10**5, 0.5))
     bins = jax.lax.fori_loop(0, 400, lambda _, total: total + batch, jnp.zeros_like(batch))
     np.testing.assert_allclose(bins.sum(-2), [4e7, 2e7, 2e7], rtol=1e-6)
-    assert sc.binned_calibration_error(bins) < 1e-6
+    assert sc.calibration_error(bins) < 1e-6
     weighted = sc.calibration_bins([0, 1], [0.5, 0.5], sample_weight=jnp.array([2e7, 2e7]))
-    assert sc.binned_calibration_error(weighted) == 0
-    assert sc.binned_calibration_curve(weighted).frequency[7] == 0.5
+    assert sc.calibration_error(weighted) == 0
+    assert sc.calibration_curve(weighted).frequency[7] == 0.5
 
 
 def test_merge_is_concatenation() -> None:
@@ -732,12 +731,10 @@ def test_merge_is_concatenation() -> None:
     np.testing.assert_allclose(merged, sc.calibration_bins(EVENT_Y, EVENT_P), rtol=1e-6)
     for options in ({}, {"norm": "l2", "debiased": True}, {"norm": "max"}):
         assert_same(
-            sc.binned_calibration_error(merged, **options),
+            sc.calibration_error(merged, **options),
             sc.calibration_error(EVENT_Y, EVENT_P, **options),
         )
-    assert_same(
-        sc.binned_calibration_curve(merged), sc.calibration_curve(EVENT_Y, EVENT_P, num_bins=15)
-    )
+    assert_same(sc.calibration_curve(merged), sc.calibration_curve(EVENT_Y, EVENT_P, num_bins=15))
 
 
 def test_one_against_the_rest() -> None:
@@ -905,7 +902,7 @@ def test_temperature_and_its_gradient() -> None:
             r"probability of class 1, got \(40, 4\) .* top_label",
         ),
         (
-            lambda: sc.calibration_error(EVENT_Y, EVENT_P, norm="l3"),  # type: ignore[arg-type]
+            lambda: sc.calibration_error(EVENT_Y, EVENT_P, norm="l3"),  # type: ignore[call-overload]
             ValueError,
             "norm must be 'l1', 'l2' or 'max', got 'l3'",
         ),
@@ -915,12 +912,12 @@ def test_temperature_and_its_gradient() -> None:
             "debiased=True needs norm=\"l2\".*'l1'",
         ),
         (
-            lambda: sc.binned_calibration_error(np.ones((4, 3)), norm="max", debiased=True),
+            lambda: sc.calibration_error(np.ones((4, 3)), norm="max", debiased=True),
             ValueError,
             "debiased",
         ),
         (
-            lambda: sc.calibration_curve(EVENT_Y, EVENT_P, strategy="equal"),  # type: ignore[arg-type]
+            lambda: sc.calibration_curve(EVENT_Y, EVENT_P, strategy="equal"),  # type: ignore[call-overload]
             ValueError,
             "'uniform' or 'quantile', got 'equal'",
         ),
@@ -941,9 +938,20 @@ def test_temperature_and_its_gradient() -> None:
             r"edges must have shape \(B - 1,\)",
         ),
         (
-            lambda: sc.binned_calibration_curve(np.ones((3, 2))),
+            lambda: sc.calibration_curve(np.ones((3, 2))),
             ValueError,
-            r"bins must have shape \(..., B, 3\)",
+            r"y_true without y_prob must hold bins of shape \(..., B, 3\).*, got \(3, 2\)",
+        ),
+        (lambda: sc.calibration_error([0, 1, 1]), ValueError, r"hold bins .*, got \(3,\)"),
+        (
+            lambda: sc.calibration_error(np.ones((4, 3)), num_bins=4, where=[True]),  # type: ignore[call-overload]
+            TypeError,
+            r"num_bins, where may be given with examples, \(y_true, y_prob\): y_true without",
+        ),
+        (
+            lambda: sc.calibration_interval(np.ones((4, 3)), clusters=[1, 2]),  # type: ignore[call-overload]
+            TypeError,
+            "clusters may be given with examples",
         ),
         (lambda: sc.top_label("error"), TypeError, "top_label takes a function of"),  # type: ignore[arg-type]
         (
@@ -955,16 +963,6 @@ def test_temperature_and_its_gradient() -> None:
             lambda: sc.calibration_error([1, 2], [0.5, 0.5]),
             ValueError,
             r"y_true\[1\] is 2, but .* \[0, 2\)",
-        ),
-        (
-            lambda: sc.calibration_error([-1, 1], [0.5, 0.5]),
-            ValueError,
-            "y_true holds -1 and 1 but no 0",
-        ),
-        (
-            lambda: sc.log_loss([-1, 1], [[0.5, 0.5]] * 2),
-            ValueError,
-            "y_true holds -1 and 1 but no 0",
         ),
         (
             lambda: sc.log_loss(Y[:, None], P),

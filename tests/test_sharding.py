@@ -7,7 +7,7 @@ import pytest
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 import jaxmetrics as jm
-from tests.cases import COUNTERS, SCORERS, K, N
+from tests.cases import COUNTERS, LOSSES, SCORERS, K, N
 
 
 @pytest.fixture
@@ -49,6 +49,18 @@ def test_sharded_examples_on_explicit_axes(name: str, explicit: Mesh) -> None:
     results = jax.tree.leaves(jax.jit(row.call)(*sharded)), jax.tree.leaves(row.call(*row.ordinary))
     for result, expected in zip(*results, strict=True):
         np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name, row in LOSSES.items() if row.examples])
+def test_eager_losses_on_explicit_axes(name: str, explicit: Mesh) -> None:
+    row = LOSSES[name]
+    sharded = [
+        spread(x, axis, explicit) for x, axis in zip(row.ordinary, row.examples, strict=True)
+    ]
+    where = np.arange(N) % 3 > 0
+    result = row.call(*sharded, where=spread(where, 0, explicit))
+    expected = row.call(*row.ordinary, where=where)
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=max(row.float32, 1e-6))
 
 
 @pytest.mark.skipif(

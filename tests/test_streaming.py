@@ -39,10 +39,10 @@ K, N = 4, 96
 COUNTS, LOSS = ConfusionMatrix(K), Moments("loss")
 
 
-def everything() -> jm.Evaluator:
+def everything() -> jm.streaming.Evaluator:
     return jm.evaluator(
         jm.count_metrics({"accuracy": jm.accuracy, "recall": jm.recall}, num_classes=K),
-        jm.count_metrics({"macro_f1": jm.macro(jm.f1)}, num_classes=K, interval=jm.delta_method),
+        jm.count_metrics({"macro_f1": jm.macro(jm.f1)}, num_classes=K, method=jm.Delta()),
         jm.mean_of("loss", level=0.9),
         jm.calibration_metrics(num_classes=K),
         jm.ranking_metrics(
@@ -86,7 +86,7 @@ def part(batch: dict[str, np.ndarray], chosen: Any) -> dict[str, np.ndarray]:
     return {name: x[chosen] for name, x in batch.items()}
 
 
-def evaluated(evaluator: jm.Evaluator, *batches: dict[str, Any]) -> Any:
+def evaluated(evaluator: jm.streaming.Evaluator, *batches: dict[str, Any]) -> Any:
     return reduce(lambda state, batch: evaluator.update(state, **batch), batches, evaluator.init())
 
 
@@ -94,11 +94,13 @@ def assert_same(a: Any, b: Any, rtol: float = 2e-6, atol: float = 2e-6) -> None:
     jax.tree.map(partial(np.testing.assert_allclose, rtol=rtol, atol=atol), a, b)
 
 
-def totals_of(state: jm.EvaluatorState, statistic: jm.Statistic) -> Totals:
+def totals_of(state: jm.streaming.EvaluatorState, statistic: jm.streaming.Statistic) -> Totals:
     return state.totals[state.statistics.index(statistic)]
 
 
-def with_totals(state: jm.EvaluatorState, statistic: jm.Statistic, totals: Totals) -> Any:
+def with_totals(
+    state: jm.streaming.EvaluatorState, statistic: jm.streaming.Statistic, totals: Totals
+) -> Any:
     i = state.statistics.index(statistic)
     return replace(state, totals=(*state.totals[:i], totals, *state.totals[i + 1 :]))
 
@@ -109,7 +111,7 @@ def full(count: Any, value: int) -> jax.Array:
     return jnp.stack([jnp.full_like(low, value & 0xFFFFFFFF), jnp.full_like(high, value >> 32)])
 
 
-def cells(state: jm.EvaluatorState) -> Any:
+def cells(state: jm.streaming.EvaluatorState) -> Any:
     """The exact counts of a state."""
     return as_numpy(totals_of(state, COUNTS).counts)  # type: ignore[arg-type]
 
@@ -127,7 +129,7 @@ def test_one_update_is_what_the_functions_say() -> None:
     counts = jm.confusion_matrix(kept["y_true"], kept["logits"].argmax(-1), num_classes=K)
     np.testing.assert_allclose(results["accuracy"], jm.accuracy(counts), rtol=1e-6)
     np.testing.assert_allclose(results["recall"], jm.recall(counts), rtol=1e-6)
-    assert_same(results["macro_f1"], jm.delta_method(jm.macro(jm.f1), counts))
+    assert_same(results["macro_f1"], jm.interval(jm.macro(jm.f1), counts, method=jm.Delta()))
     loss = kept["loss"].astype(float)
     np.testing.assert_allclose(results["loss"].value, loss.mean(), rtol=1e-6)
     error = loss.std(ddof=1) / np.sqrt(len(loss))
@@ -145,7 +147,7 @@ def test_one_update_is_what_the_functions_say() -> None:
         exact = jm.roc_auc((kept["y_true"] == k).astype(int), prob[:, k])
         assert results["auc"].low[k] <= exact <= results["auc"].high[k]
     a, b = ((kept["y_true"] == kept[name]).mean() for name in ("y_pred_a", "y_pred_b"))
-    assert_same(results["paired_accuracy"], jm.PairedValues(a, b, a - b))
+    assert_same(results["paired_accuracy"], jm.streaming.PairedValues(a, b, a - b))
     assert (int(results["num_examples"]), int(results["num_ignored"])) == (
         valid.sum(),
         (~valid).sum(),
@@ -427,17 +429,17 @@ def test_states_of_devices_add_up_by_psum() -> None:
 
 
 @pytest.mark.parametrize(
-    "interval",
+    "method",
     [
-        jm.delta_method,
-        jm.Percentile(jax.random.key(0), num_samples=200),
-        partial(jm.posterior, jax.random.key(0), num_samples=200),
+        jm.Delta(),
+        jm.Bootstrap(jax.random.key(0), "percentile", 200),
+        jm.Posterior(jax.random.key(0), num_samples=200),
     ],
-    ids=["delta", "bootstrap", "posterior"],
+    ids=lambda method: method.name,
 )
-def test_intervals_are_those_of_the_counts(interval: Any) -> None:
+def test_intervals_are_those_of_the_counts(method: jm.IntervalMethod) -> None:
     evaluator = jm.evaluator(
-        jm.count_metrics({"macro_f1": jm.macro(jm.f1)}, num_classes=K, interval=interval)
+        jm.count_metrics({"macro_f1": jm.macro(jm.f1)}, num_classes=K, method=method)
     )
     batch = {"y_true": ALL["y_true"], "y_pred": ALL["logits"].argmax(-1)}
     counts = jnp.asarray(counts_of_valid(**batch), jnp.float32)
@@ -446,7 +448,7 @@ def test_intervals_are_those_of_the_counts(interval: Any) -> None:
     both = jax.jit(
         lambda state, counts: (
             evaluator.compute(state)["macro_f1"],
-            interval(jm.macro(jm.f1), counts),
+            jm.interval(jm.macro(jm.f1), counts, method=method),
         )
     )
     got, expected = both(state, counts)
@@ -517,9 +519,7 @@ def test_groups_and_areas_of_one_event() -> None:
             {"auc": lambda histogram: jm.roc_auc_bounds(histogram).value},
             scale="float",
             num_bins=64,
-            interval=partial(
-                jm.bootstrap_histogram, jax.random.key(0), num_samples=100, method="percentile"
-            ),
+            method=jm.Bootstrap(jax.random.key(0), "percentile", 100),
         ),
         jm.calibration_metrics({"bins": lambda bins: bins}, num_bins=4),
     )
@@ -544,17 +544,15 @@ def test_groups_and_areas_of_one_event() -> None:
 
 
 def test_paired_comparison() -> None:
-    compare = partial(jm.compare, jax.random.key(0), method="delta")
     evaluator = jm.evaluator(
-        jm.paired_metrics({"accuracy": jm.accuracy}, num_classes=K, comparison=compare)
+        jm.paired_metrics({"accuracy": jm.accuracy}, num_classes=K, method=jm.Delta())
     )
     batch = {name: ALL[name] for name in ("y_true", "y_pred_a", "y_pred_b")}
     valid = (batch["y_true"] >= 0) & (batch["y_true"] < K)
     paired = jm.paired_confusion_matrix(*batch.values(), num_classes=K, where=valid)
     state = evaluated(evaluator, part(batch, slice(N // 2)), part(batch, slice(N // 2, N)))
-    assert_same(
-        evaluator.compute(state)["accuracy"], compare(jm.accuracy, paired), rtol=1e-5, atol=1e-5
-    )
+    expected = jm.compare(jm.accuracy, paired, method=jm.Delta())
+    assert_same(evaluator.compute(state)["accuracy"], expected, rtol=1e-5, atol=1e-5)
 
 
 def test_poisson_weights_are_poisson() -> None:
@@ -633,7 +631,7 @@ def by_loop(values: np.ndarray, level: float) -> tuple[float, float]:
     return max(centre - reach, 0), min(centre + reach, 1)
 
 
-def seen(sequence: jm.ConfidenceSequence, *batches: Any, size: int) -> jm.Estimate:
+def seen(sequence: jm.streaming.ConfidenceSequence, *batches: Any, size: int) -> jm.Estimate:
     """After batches, each padded to one size: it is compiled once."""
     state = sequence.init()
     for batch in batches:
@@ -822,13 +820,15 @@ class ErrorsByClass:
         return 2, self.num_classes
 
     @property
-    def fields(self) -> tuple[jm.Field, ...]:
-        return jm.Field.labels("kind"), jm.Field.numbers(self.name)
+    def fields(self) -> tuple[jm.streaming.Field, ...]:
+        return jm.streaming.Field.labels("kind"), jm.streaming.Field.numbers(self.name)
 
-    def is_usable(self, batch: jm.Batch) -> jax.Array:
+    def is_usable(self, batch: jm.streaming.Batch) -> jax.Array:
         return batch.labels("kind", self.num_classes) >= 0
 
-    def table(self, batch: jm.Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
+    def table(
+        self, batch: jm.streaming.Batch, weight: jax.Array | None, keep: jax.Array
+    ) -> jax.Array:
         values = jnp.where(keep, batch.numbers(self.name), 0)
         weight = jnp.where(keep, jnp.ones_like(values) if weight is None else weight, 0)
         kinds = jax.nn.one_hot(batch.labels("kind", self.num_classes), self.num_classes)
@@ -841,24 +841,28 @@ class CountOfKinds:
 
     num_classes: int
     is_integer = True
-    fields = (jm.Field.labels("kind"),)
+    fields = (jm.streaming.Field.labels("kind"),)
 
     @property
     def shape(self) -> tuple[int, ...]:
         return (self.num_classes,)
 
-    def is_usable(self, batch: jm.Batch) -> None:
+    def is_usable(self, batch: jm.streaming.Batch) -> None:
         return None
 
-    def table(self, batch: jm.Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
+    def table(
+        self, batch: jm.streaming.Batch, weight: jax.Array | None, keep: jax.Array
+    ) -> jax.Array:
         kinds = batch.labels("kind", self.num_classes)
         ids = jnp.arange(self.num_classes, dtype=jnp.int32)
         return ((kinds == ids[:, None]) & keep).sum(-1, dtype=jnp.int32)
 
 
-def own_evaluator() -> jm.Evaluator:
-    errors = jm.Accumulator((ErrorsByClass("loss", 3),), (("by_kind", lambda x: x[1] / x[0]),))
-    shares = jm.Accumulator((CountOfKinds(3),), (("shares", lambda x: x / x.sum()),))
+def own_evaluator() -> jm.streaming.Evaluator:
+    errors = jm.streaming.Accumulator(
+        (ErrorsByClass("loss", 3),), (("by_kind", lambda x: x[1] / x[0]),)
+    )
+    shares = jm.streaming.Accumulator((CountOfKinds(3),), (("shares", lambda x: x / x.sum()),))
     return jm.evaluator(shares, jm.poisson_bootstrap(errors, num_samples=16), jm.mean_of("loss"))
 
 
@@ -907,7 +911,7 @@ def test_a_file_knows_statistics_of_a_user_by_their_description(tmp_path: Path) 
     assert evaluator.compute(both)["num_examples"] == 6
     assert both.statistics == state.statistics
 
-    local = jm.Accumulator((partial_statistic(),), ())
+    local = jm.streaming.Accumulator((partial_statistic(),), ())
     with pytest.raises(TypeError, match="only a statistic that is a dataclass can be saved"):
         jm.save_state(tmp_path / "c.npz", jm.evaluator(local).init())
     wrong = replace(state, statistics=(CountOfKinds(3.5j),))  # type: ignore[arg-type]
@@ -919,19 +923,19 @@ def partial_statistic() -> Any:
     """One that is no dataclass, and whose table has not the shape that it says."""
 
     class Wrong:
-        shape, fields, is_integer = (2,), (jm.Field.numbers("loss"),), False
+        shape, fields, is_integer = (2,), (jm.streaming.Field.numbers("loss"),), False
 
-        def is_usable(self, batch: jm.Batch) -> None:
+        def is_usable(self, batch: jm.streaming.Batch) -> None:
             return None
 
-        def table(self, batch: jm.Batch, weight: Any, keep: jax.Array) -> jax.Array:
+        def table(self, batch: jm.streaming.Batch, weight: Any, keep: jax.Array) -> jax.Array:
             return jnp.zeros(3)
 
     return Wrong()
 
 
 def test_a_table_has_the_shape_of_its_statistic() -> None:
-    evaluator = jm.evaluator(jm.Accumulator((partial_statistic(),), ()))
+    evaluator = jm.evaluator(jm.streaming.Accumulator((partial_statistic(),), ()))
     with pytest.raises(ValueError, match=r"made a table of shape \(3,\); its shape is \(2,\)"):
         evaluator.update(evaluator.init(), loss=np.ones(4))
 
@@ -988,9 +992,10 @@ def test_files_of_version_1(tmp_path: Path) -> None:
 
 def test_merged_counts_never_wrap() -> None:
     state = SMALL.init()
-    full = replace(state, examples=jnp.full((2, 2), 2**31, jnp.uint32))
-    with pytest.raises(ValueError, match=r"counts of 2\^63 or more"):
-        merge_checked(full, state)
+    half = replace(state, examples=jnp.full((2, 2), 2**31, jnp.uint32))
+    merge_checked(half, state)
+    with pytest.raises(ValueError, match=r"counts of 2\^64 or more"):
+        merge_checked(half, half)
 
 
 STATE = SMALL.init()
@@ -1030,7 +1035,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: EVALUATOR.merge(EVALUATOR.init(), STATE), "a state of another evaluator: it lacks"),
     (lambda: SMALL.compute(jax.tree.map(lambda x: x[None], STATE)), "a stack of states goes"),
     (lambda: SMALL.compute(3), "state must be what init returned"),  # type: ignore[arg-type]
-    (lambda: jm.evaluator(), "at least one accumulator"),
+    (lambda: jm.evaluator(), "one or more accumulators"),
     (
         lambda: jm.evaluator(jm.mean_of("x"), jm.mean_of("x", level=0.9)),
         "two results are named 'x'",
@@ -1047,10 +1052,13 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: jm.ranking_metrics(scale="logit", num_classes=3), 'needs scale="probability"'),
     (lambda: jm.ranking_metrics(scale="logit", num_bins=100), "num_bins must be a power of two"),
     (lambda: SMALL.update(STATE, **FEW, foo=None), "no accumulator reads foo"),
-    (lambda: jm.save_state("x.npz", {}), "save_state takes a state of an evaluator, got dict"),  # type: ignore[arg-type]
-    (lambda: jm.Accumulator((jm.accuracy,), ()), "statistics with the members of jaxmetrics.Stati"),  # type: ignore[arg-type]
+    (lambda: jm.save_state("x.npz", {}), "state must be an EvaluatorState, got a dict"),  # type: ignore[arg-type]
+    (
+        lambda: jm.streaming.Accumulator((jm.accuracy,), ()),  # type: ignore[arg-type]
+        "statistics with the members of jaxmetrics.streaming.Stati",
+    ),
     (lambda: jm.mean_of("where"), "another field than 'where'"),
-    (lambda: jm.count_metrics({}, num_classes=3, interval="delta"), "interval must be a function"),  # type: ignore[arg-type]
+    (lambda: jm.count_metrics({}, num_classes=3, method="delta"), "method must be a method"),  # type: ignore[arg-type]
     (
         lambda: jm.poisson_bootstrap(jm.poisson_bootstrap(jm.mean_of("x"))),
         "takes an accumulator without intervals",
@@ -1062,7 +1070,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: jm.poisson_bootstrap(SMALL), "takes an accumulator, such as"),  # type: ignore[arg-type]
     (lambda: jm.poisson_bootstrap(jm.mean_of("x"), seed=0.5), "seed must be a Python int from 0"),  # type: ignore[arg-type]
     (lambda: jm.poisson_bootstrap(jm.mean_of("x"), seed=2**32), "seed must be a Python int from 0"),
-    (lambda: jm.confidence_sequence(low=1, high=0), "low and high must be"),
+    (lambda: jm.confidence_sequence(low=1, high=0), "low must be below high"),
     (lambda: jm.confidence_sequence(1.5), "level must be"),
     (lambda: jm.confidence_sequence(method="x"), "method must be"),  # type: ignore[arg-type]
     (
@@ -1085,3 +1093,12 @@ def test_mistakes_are_named_at_trace_time() -> None:
         jax.eval_shape(lambda s: SMALL.update(s, los=jnp.ones(3)), STATE)
     with pytest.raises(ValueError, match="another evaluator"):
         jax.eval_shape(lambda s: SMALL.update(s, **FEW), EVALUATOR.init())
+
+
+def test_rows_that_are_no_probabilities_are_ignored() -> None:
+    evaluator = jm.evaluator(jm.calibration_metrics(num_classes=3))
+    y_prob = np.array([[0.5, 0.25, 0.25], [1.0, 0.5, 0.5], [0.25, 0.5, 0.25], [0.1, 0.1, 0.2]])
+    result = evaluator.compute(
+        evaluator.update(evaluator.init(), y_true=np.array([0, 1, 2, 2]), y_prob=y_prob)
+    )
+    assert (result["num_examples"], result["num_ignored"]) == (2, 2)

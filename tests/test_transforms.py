@@ -9,6 +9,7 @@ vmap and grad, in its own dtypes; two or three programs for a row.
 import functools
 import pickle
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -36,6 +37,7 @@ from tests.cases import (
     Metric,
     N,
     Row,
+    public_names,
 )
 
 
@@ -69,7 +71,7 @@ def loop(row: Row) -> Any:
 
 @pytest.mark.quick
 def test_every_public_name_has_a_row() -> None:
-    public = set(dir(jm)) - {"__version__", "plots"}
+    public = {name for name in public_names() if not name.startswith("plots.")}
     rows = {name.split()[0] for name in ROWS} | set(TYPES) | set(TOGETHER)
     missing, unknown = sorted(public - rows), sorted(rows - public)
     assert not missing, (
@@ -94,7 +96,7 @@ def test_rows_are_well_formed(name: str) -> None:
 
 @pytest.mark.parametrize("name", TYPES)
 def test_public_types_are_those_of_results(name: str) -> None:
-    assert isinstance(TYPES[name](), getattr(jm, name))
+    assert isinstance(TYPES[name](), public_names()[name])
 
 
 # On the host.
@@ -239,6 +241,20 @@ def test_examples_that_are_absent_or_twice(name: str) -> None:
     close(row.call(*row.ordinary, sample_weight=KEEP + 1), twice)
 
 
+WEIGHTED = [name for name in WITH_EXAMPLES if "sample_weight" in ROWS[name].options]
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_impossible_weights_are_refused(name: str) -> None:
+    """On the host; of the first example that every row counts."""
+    row, weights = ROWS[name], np.ones(N)
+    place = 46
+    for bad in (-1.0, np.inf, np.nan):
+        weights[place] = bad
+        with pytest.raises(ValueError, match=rf"sample_weight\[(0, )?{place}\] is {bad:g}, "):
+            row.call(*row.ordinary, sample_weight=weights)
+
+
 @pytest.mark.parametrize("name", [name for name in WITH_EXAMPLES if ROWS[name].adds])
 @given(data=st.data())
 def test_parts_add_up(name: str, data: st.DataObject) -> None:
@@ -272,11 +288,7 @@ def test_counts_by_group(name: str) -> None:
 
 
 # +inf is one also without examples.
-THRESHOLDS = (
-    "best_threshold",
-    "recall_at_precision",
-    "precision_at_recall",
-)
+THRESHOLDS = ("best_threshold", "best_threshold recall at specificity")
 SUMS = ("score_histogram", "calibration_bins")  # of nothing 0
 
 
@@ -484,12 +496,41 @@ def test_answers_are_the_same_wherever_the_data_live(name: str) -> None:
     close(row.call(*map(jnp.asarray, row.ordinary)), row.call(*row.ordinary), 1e-5)
 
 
+def refused(row: Row) -> list[Case]:
+    """Examples of which one that counts holds what the host refuses."""
+    counts = [x >= 0 if x.dtype.kind == "i" else x < np.inf for x in with_examples_first(row)]
+    place = np.flatnonzero(np.all([x.reshape(N, -1).all(1) for x in counts], 0))[2]
+    cases = []
+    for i, x in enumerate(with_examples_first(row)):
+        if x.dtype.kind == "f":
+            one_of_them = np.array(x[place])
+            one_of_them.flat[0] = np.nan
+            for bad in (x[place] * np.nan, one_of_them, x[place] / 2, 5 * x[place] - 2):
+                arrays = with_examples_first(row)
+                arrays[i] = x.copy()
+                arrays[i][place] = bad
+                cases.append(back(row, arrays))
+            # Logits that all are probabilities: on the device no loss asks, a temperature does.
+            if x.ndim == 2 and row is ROWS["fit_temperature"]:
+                arrays[i] = np.exp(x) / np.exp(x).sum(-1, keepdims=True)
+                cases.append(back(row, arrays))
+    return [case for case in cases if host_refuses(row, case)]
+
+
+def host_refuses(row: Row, case: Case) -> bool:
+    try:
+        row.call(*case)
+    except ValueError:
+        return True
+    return False
+
+
 @pytest.mark.parametrize(
     "name", [name for name in WITH_EXAMPLES if ROWS[name].options and ROWS[name].device]
 )
 def test_masked_examples_on_the_device(name: str) -> None:
-    """Under jit and vmap: what is masked or weightless is absent, whatever it holds, and NaN that
-    counts makes NaN.
+    """Under jit and vmap: what is masked or weightless is absent, whatever it holds; labels of no
+    class are ignored, and all else that the host refuses makes NaN.
     """
     row = ROWS[name]
     weighted = "sample_weight" in row.options
@@ -502,6 +543,12 @@ def test_masked_examples_on_the_device(name: str) -> None:
     ]
     if weighted:
         variants += [(bad, all_of_them, KEEP), (bad, KEEP, np.where(KEEP, 1, np.nan))]
+    judges = name in SCORERS and name not in SUMS
+    if judges:
+        beyond = tuple(np.where(x < 0, 99, x) if x.dtype.kind == "i" else x for x in row.ordinary)
+        variants += [(beyond, all_of_them, all_of_them)]
+        variants += [(row.ordinary, all_of_them, np.where(KEEP, 1, np.nan))]
+        variants += [(case, all_of_them, all_of_them) for case in refused(row)]
     arrays = [jnp.stack([np.asarray(x, np.float32) if x.dtype.kind == "f" else x for x in column])
               for column in zip(*(case for case, _, _ in variants), strict=True)]  # fmt: skip
     where = jnp.stack([mask for _, mask, _ in variants])
@@ -520,8 +567,12 @@ def test_masked_examples_on_the_device(name: str) -> None:
         assert not np.any(of[1])
     for i in (0, 3, 4) if weighted else (0,):
         close(total(row, of[i]), absent, max(row.float32, 1e-6))
-    if name in SCORERS and name not in SUMS and row.ordinary[1].dtype.kind == "f":
+    if judges and row.ordinary[1].dtype.kind == "f":
         assert np.isnan(numbers(of[2])[0]).all(), of[2]
+    if judges:
+        close(of[5], row.call(*row.ordinary), max(row.float32, 1e-6))
+        for result in of[6:]:
+            assert np.isnan(numbers(result)[0]).any(), result
 
 
 @pytest.mark.parametrize("name", COUNTERS)
@@ -557,6 +608,10 @@ def test_metrics_of_narrow_dtypes(name: str, x64: bool) -> None:
 COUNTS = np.array([[31, 4, 2], [3, 22, 6], [1, 5, 40]], np.int32)
 
 
+def _squared_accuracy(counts: Any, name: str) -> Any:
+    return jm.interval(lambda c: jm.accuracy(c) ** 2, counts, method=cases.METHODS[name]())
+
+
 def _of_new_functions() -> dict[str, Callable[[], Any]]:
     """Calls in which a function is written anew."""
     counts, truth = jnp.asarray(COUNTS), jnp.asarray(cases.N % 2 + np.arange(N) % 2).astype(int)
@@ -566,12 +621,12 @@ def _of_new_functions() -> dict[str, Callable[[], Any]]:
         "group_ratio": lambda: jm.group_ratio(lambda c: jm.recall(c) ** 2)(
             jnp.stack([counts, counts.T])
         ),
-        "delta_method": lambda: jm.delta_method(lambda c: jm.accuracy(c) ** 2, counts),
-        "bootstrap": lambda: jm.bootstrap(
-            cases.key(), lambda c: jm.accuracy(c) ** 2, counts, num_samples=50
-        ),
-        "posterior": lambda: jm.posterior(
-            cases.key(), lambda c: jm.accuracy(c) ** 2, counts, num_samples=50
+        **{
+            f"interval {name}": partial(_squared_accuracy, counts, name)
+            for name in ("likelihood", "delta", "bca", "posterior")
+        },
+        "compare": lambda: jm.compare(
+            lambda c: jm.accuracy(c) ** 2, jnp.stack([counts, counts.T, counts])
         ),
         "proportion_interval": lambda: jm.proportion_interval(
             jnp.array(18), jnp.array(20), method="clopper_pearson"

@@ -20,7 +20,7 @@ BATCH_SIZE = 10
 PATIENCE = 60.0  # seconds, for every wait
 
 Batch = dict[str, np.ndarray]
-State = jm.EvaluatorState
+State = jm.streaming.EvaluatorState
 Update = Callable[..., State]
 
 EVALUATOR = jm.evaluator(

@@ -10,7 +10,13 @@
 - `_quadrature`: points and weights for both
 """
 
+from jaxmetrics._public_names import public_names as _public_names
 from jaxmetrics.betas.parameters import *
 from jaxmetrics.betas.distributions import *
 from jaxmetrics.betas.averages import *
 from jaxmetrics.betas.sums import *
+
+
+def __dir__() -> list[str]:
+    """List functions and types, not the files that they come from."""
+    return _public_names(globals())

@@ -79,12 +79,16 @@ def sum_of_one(one: Beta, total: Array, settings: Settings) -> Sum:
     ends = _ends_of_one(one)
     cdf, slope = _cdf_and_slope_at_knots(one, total, settings)
     spline = _splines.spline(
-        xp.stack([one.low, one.low, one.high, one.high], -1),
+        _edges_of_one(one),
         xp.stack([ends.hard, ends.hard, ends.hard], -2),
         xp.stack([0 * cdf, cdf, 1 + 0 * cdf], -2),
         xp.stack([0 * slope, slope, 0 * slope], -2),
     )
     return Sum(spline, ends)
+
+
+def _edges_of_one(one: Beta) -> Array:
+    return xp.stack([one.low, one.low, one.high, one.high], -1)
 
 
 def _cdf_and_slope_at_knots(one: Beta, total: Array, settings: Settings) -> tuple[Array, Array]:
@@ -108,10 +112,9 @@ def _density_at(one: Beta, y: Array, rest: Array) -> Array:
 
     It is in the units of `distributions.masses`.
     """
-    tiny = xp.finfo(y.dtype).tiny
     z = xp.where(y < rest, one.low + y, one.high - rest)
-    log_x = xp.log(xp.maximum(one.x_low + y, tiny) / one.mean)
-    log_rest = xp.log(xp.maximum(one.rest_high + rest, tiny) / one.rest)
+    log_x = xp.log(distributions.positive(one.x_low + y) / one.mean)
+    log_rest = xp.log(distributions.positive(one.rest_high + rest) / one.rest)
     log_density = distributions.log_density(one, z, log_x, log_rest) - log_x - log_rest
     return xp.exp(log_density) / (one.mean * one.rest)
 
@@ -233,14 +236,9 @@ def _cdf_and_pdf_of_sum(
     The points z have the distances `from_low` and `from_high`, `(Z, ..., 1)`, from the ends of the
     support.
     """
-    interval, outside_low, outside_high = _integration_intervals(
-        one, others.edges, from_low, from_high
-    )
-    # On the host without the intervals that are empty for all of these points.
-    used = slice(0, None) if is_jax(interval.length) else _nonempty(interval.length)
-    interval, outside_low, outside_high = jax.tree.map(
-        lambda v: v[..., used], (interval, outside_low, outside_high)
-    )
+    parts = _integration_intervals(one, others.edges, from_low, from_high)
+    used = _nonempty(parts[0].length)
+    interval, outside_low, outside_high = jax.tree.map(lambda v: v[..., used], parts)
     t = _quadrature.between_hard_ends(_quadrature.HARD, settings.nodes_of_sum, from_low.dtype)
     mass = distributions.masses(expanded(one), expanded(interval), t)[1] / total[..., None, None]
 
@@ -255,13 +253,17 @@ def _cdf_and_pdf_of_sum(
     above, below = distance(outside_low, t.y), distance(outside_high, t.rest)
     panels = np.arange(_splines.PANELS, -1, -1)[used][first:]
     cdf_in_panels, pdf_in_panels = _at_nodes_of_panels(others, panels, below, above, total.shape)
-    cdf = (mass[..., first:, :] * cdf_in_panels).sum((-2, -1))
-    pdf = (mass[..., first:, :] * pdf_in_panels).sum((-2, -1))
+    cdf, pdf = ((mass[..., first:, :] * v).sum((-2, -1)) for v in (cdf_in_panels, pdf_in_panels))
     return mass[..., :first, :].sum((-2, -1)) + cdf, pdf
 
 
-def _nonempty(length: np.ndarray) -> slice:
-    """Return the range of intervals, on the last axis, outside of which all are empty."""
+def _nonempty(length: Array) -> slice:
+    """Return the range of intervals, on the last axis, outside of which all are empty.
+
+    On the device it is not known, and holds all intervals.
+    """
+    if is_jax(length):
+        return slice(0, None)
     numbers = np.flatnonzero((length > 0).any(tuple(range(length.ndim - 1))))
     return slice(int(numbers[0]), int(numbers[-1]) + 1) if len(numbers) else slice(0, 1)
 
@@ -317,43 +319,64 @@ def _at_nodes_of_panels(
 
 def sum_of_two(classes: Beta, settings: Settings) -> Spline:
     """Return the sum of two classes from their densities; its cdf integrates over the knots."""
-    one, other = (select(classes, i) for i in (0, 1))
-    is_narrow = one.high - one.low < other.high - other.low
-    narrow = Beta(*(xp.where(is_narrow, a, b) for a, b in zip(one, other, strict=True)))
-    wide = Beta(*(xp.where(is_narrow, b, a) for a, b in zip(one, other, strict=True)))
-    r = xp.stack([narrow.low, narrow.low, narrow.high, narrow.high], -1)
+    one, other = select(classes, 0), select(classes, 1)
+    chosen = partial(xp.where, one.high - one.low < other.high - other.low)
+    narrow, wide = jax.tree.map(chosen, one, other), jax.tree.map(chosen, other, one)
+    r = _edges_of_one(narrow)
     layout = _layout(wide, r, _ends_of_one(narrow))
     knots = _splines.knots(layout.hard, settings.steps, r.dtype)
-    from_low, from_high = _from_ends(wide, r, layout, knots)
-
+    distances = [*_from_ends(wide, r, layout, knots), *_past_inner_edges(wide, r, layout, knots)]
     density = xp.stack(
         [
-            _density_of_two(wide, narrow, settings, from_low[..., i, :], from_high[..., i, :])
+            _density_of_two(wide, narrow, settings, *(v[..., i, :] for v in distances))
             for i in range(_splines.PANELS)
         ],
         -2,
     )
     slope = density * knots.slope * xp.diff(layout.edges)[..., None]
     rises = _splines.integrate(slope)
-    ends_of_panels = xp.cumsum(rises[..., -1], -1)[..., None]
-    total = ends_of_panels[..., -1:, :]
-    cdf = (ends_of_panels - rises[..., -1:] + rises) / total
+    of_panels = rises[..., -1:]
+    up_to_panels = xp.cumsum(of_panels, -2)
+    total = up_to_panels[..., -1:, :]
+    cdf = (up_to_panels - of_panels + rises) / total
     edges = (wide.low + narrow.low)[..., None] + layout.edges
     return _splines.spline(edges, layout.hard, cdf, slope / total)
 
 
+def _past_inner_edges(wide: Beta, r: Array, layout: _Layout, knots: Grid) -> tuple[Array, Array]:
+    """Return by how much the knots lie above the first inner edge, and below the second.
+
+    There poles of both classes may meet. A difference of distances from the ends has lost how far
+    a knot is from that, by which the density grows without bound.
+    """
+    edges, lengths = layout.edges, xp.diff(layout.edges)[..., None]
+    first, second = (r[..., -1] - r[..., 0])[..., None], (wide.high - wide.low)[..., None]
+    above = (edges[..., :-1] - first)[..., None] + lengths * knots.y
+    short = (edges[..., 1:] - first)[..., None] - lengths * knots.rest
+    below = (second - edges[..., 1:])[..., None] + lengths * knots.rest
+    over = (second - edges[..., :-1])[..., None] - lengths * knots.y
+    panel = np.arange(_splines.PANELS)[:, None]
+    return xp.where(panel == 0, short, above), xp.where(panel == 2, over, below)
+
+
 def _density_of_two(
-    wide: Beta, narrow: Beta, settings: Settings, from_low: Array, from_high: Array
+    wide: Beta,
+    narrow: Beta,
+    settings: Settings,
+    from_low: Array,
+    from_high: Array,
+    past_first: Array,
+    past_second: Array,
 ) -> Array:
     """Return `integral f_R(r) f_A(z - r) dr`, but for a factor, for R narrower than A.
 
     The points z of one panel have the distances `from_low` and `from_high`, `(..., Z)`, from the
-    ends of the support.
+    ends of the support, and those from its inner edges that `_past_inner_edges` returns.
     """
     narrow, wide = expanded(narrow), expanded(wide)
     room = narrow.high - narrow.low
     length = xp.minimum(room, xp.minimum(from_low, from_high))
-    beyond_low, beyond_high = xp.maximum(room - from_high, 0), xp.maximum(room - from_low, 0)
+    beyond_low, beyond_high = xp.maximum(-past_second, 0), xp.maximum(-past_first, 0)
     interval = Interval(
         xp.where(beyond_low > 0, narrow.high - from_high, narrow.low),
         xp.where(beyond_high > 0, narrow.low + from_low, narrow.high),
@@ -363,6 +386,6 @@ def _density_of_two(
     )
     t = _quadrature.between_hard_ends(_quadrature.HARD, settings.nodes_of_sum, room.dtype)
     mass = distributions.masses(expanded(narrow), expanded(interval), t)[1]
-    y = xp.maximum(from_low - room, 0)[..., None] + length[..., None] * t.rest
-    rest = xp.maximum(from_high - room, 0)[..., None] + length[..., None] * t.y
+    y = xp.maximum(past_first, 0)[..., None] + length[..., None] * t.rest
+    rest = xp.maximum(past_second, 0)[..., None] + length[..., None] * t.y
     return (mass * _density_at(expanded(wide), y, rest)).sum(-1)

@@ -206,6 +206,15 @@ def _invert(phi: Array, settings: Settings, filtered: bool) -> tuple[Array, Arra
     return y.astype(parts.dtype) + (ripple - ripple[..., :1]), 1 + density
 
 
+def _filtered_sum(classes: Beta, settings: Settings) -> Sum:
+    """Return the sum of the narrowest classes by Fourier inversion, for wider ones to be added."""
+    spline = _sum_by_fourier(classes, settings, filtered=True).spline
+    variances, skewnesses = moments(classes)
+    variance = variances.sum(-1)
+    soft, no_kink = xp.zeros_like(spline.hard[..., 0, :]), 0 * variance - 1
+    return Sum(spline, Ends(soft, no_kink, variance, skewnesses.max(-2)))
+
+
 def _sum_by_quadrature(parameters: Array) -> Spline:
     """Add the classes, given widest first, from the narrowest to the widest."""
     settings, k = settings_for(parameters.dtype), parameters.shape[-2]
@@ -214,11 +223,7 @@ def _sum_by_quadrature(parameters: Array) -> Spline:
         return sum_of_two(classes, settings)
     totals = distributions.nodes(classes, 2 * settings.nodes_of_sum)[1].sum(-1)
     if k > count:
-        narrow = select(classes, slice(count, None))
-        rest = _sum_by_fourier(narrow, settings, filtered=True).spline
-        variances, skewnesses = moments(narrow)
-        soft, no_kink = xp.zeros_like(rest.hard[..., 0, :]), 0 * totals[..., 0] - 1
-        start = Sum(rest, Ends(soft, no_kink, variances.sum(-1), skewnesses.max(-2)))
+        start = _filtered_sum(select(classes, slice(count, None)), settings)
     else:
         count -= 1
         start = sum_of_one(select(classes, -1), totals[..., -1], settings)

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import HostKey, KeyLike, as_key
-from jaxmetrics._namespaces import Array, custom_jvp, lax, xp
+from jaxmetrics._namespaces import Array, custom_jvp, is_known, lax, xp
 from jaxmetrics._printing import Members, Printed, is_known_number, members_of
 from jaxmetrics._roots import root
 from jaxmetrics._validation import ArrayLike, as_float, check_level
@@ -19,22 +19,20 @@ from jaxmetrics._wording import interval
 from jaxmetrics.betas import _convolutions, _splines, distributions
 from jaxmetrics.betas._convolutions import SumDistribution
 from jaxmetrics.betas._splines import Spline
-from jaxmetrics.betas.parameters import are_beta_parameters
+from jaxmetrics.betas.parameters import are_beta_parameters, smallest_parameter
 
 __all__ = ["BetaAverage", "beta_avg_cdf", "beta_avg_inv_cdf", "beta_avg_pdf"]
 
 
 @compiled
-def _prepare(
-    parameters: Array,
-) -> tuple[Array, tuple[Array, Array], Array, SumDistribution | None]:
+def _prepare(parameters: Array) -> tuple[Array, tuple[Array, Array], Array, SumDistribution | None]:
     """Compute all of a `BetaAverage` but the sums that need quadrature.
 
     Returns:
         The parameters, NaN where one is impossible; the average of the means, in two parts; the
         parameters as `(B, k, 2)`, widest class first; for k > 1 the sum by Fourier inversion.
     """
-    valid = are_beta_parameters(parameters).all((-2, -1))
+    valid = are_beta_parameters(parameters, parameters.shape[-2]).all((-2, -1))
     safe = xp.where(valid[..., None, None], parameters, 100)
     if safe.dtype == np.complex128:  # from complex steps, see `intervals.derivatives`
         safe = safe.real
@@ -87,12 +85,14 @@ class BetaAverage(Printed):
         parameters: `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class.
 
     Raises:
-        ValueError: parameters of another shape. Values that are NaN, infinite or below 0.05 make
-            all results NaN.
+        ValueError: parameters of another shape, or below the least for which this was verified:
+            0.05 for k = 1, 0.2 for k = 2, 1/2 for more. Where jit hides that, and for values that
+            are NaN or infinite, all results are NaN.
 
-    The cdf is within 1e-6 of the truth for parameters from 1/2 to 1e9 (usually 1e-9); with 32 bits
-    within 1e-4 (usually 1e-6) plus the effect of the last digit of x, `pdf(x) ulp(x)`: 0.003 for
-    1e9 examples.
+    The cdf is within 1e-6 of the truth for parameters from 1/2 to 1e9 (usually 1e-9), for k = 2
+    also from 0.2; with 32 bits within 1e-4 (usually 1e-6) plus the effect of the last digit of x,
+    `pdf(x) ulp(x)`: 0.003 for 1e9 examples. Tails below 1e-7 are noise with 32 bits, and those
+    below 1e-15 with 64.
 
     It prints its mean and its equal-tailed 95 % interval, which `to_dict` and `to_frame` give with
     the standard deviation.
@@ -113,8 +113,15 @@ class BetaAverage(Printed):
         p = as_float(parameters, "parameters")
         if p.ndim < 2 or p.shape[-1] != 2 or p.shape[-2] == 0:
             raise ValueError(
-                "parameters must have shape (..., k, 2), a row (alpha, beta) per class, got"
-                f" {p.shape}. jaxmetrics.get_beta_parameters makes them from a confusion matrix."
+                "parameters must have shape (..., k, 2), a row (alpha, beta) per class,"
+                f" got {p.shape}. jaxmetrics.betas.get_beta_parameters makes them from a confusion"
+                " matrix."
+            )
+        k, least = p.shape[-2], smallest_parameter(p.shape[-2])
+        if is_known(p) and bool((p < least * (1 - 1e-6)).any()):
+            raise ValueError(
+                f"parameters must be at least {least} for {k} classes, got {float(p.min()):g}: with"
+                " a larger prior, such as Jeffreys', 0.5, no class has less."
             )
         masked, origin, flat, found = _prepare(p)
         spline = None

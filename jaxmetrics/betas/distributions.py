@@ -136,7 +136,7 @@ def _beyond(
     """
     at_end = distance <= 0
     reached = xp.where(at_end, unit, distance + length * y)
-    log_length = xp.log(xp.maximum(length / unit, xp.finfo(length.dtype).tiny))
+    log_length = xp.log(positive(length / unit))
     log_reached = xp.where(at_end, log_length + log_y, xp.log(reached / unit))
     return log_reached, xp.where(at_end, 1, length * y / reached)
 
@@ -231,9 +231,11 @@ def cdf(x: Array, a: Array, b: Array) -> Array:
     If the density has a single pole, from the mass on the side of the pole.
     """
     one = beta(a, b)
-    y = xp.clip(x, 0, 1)
+    # The place and both distances are cut at the same ends: beyond them there is no mass.
+    near_one = one.mean > one.rest  # then distances from 1 have more digits, else those from 0
+    y = xp.clip(x, one.x_low, xp.where(near_one, 1 - one.rest_high, one.mean + one.high))
+    rest = xp.clip(1 - x, one.rest_high, xp.where(near_one, one.rest - one.low, 1 - one.x_low))
     z = xp.clip(_offset(one, y), one.low, one.high)
-    y, rest = xp.maximum(y, one.x_low), xp.maximum(1 - y, one.rest_high)
     upper = _is_by_upper_tail(a, b, z > 0)
     sides = zip(_above(one, z, y, rest), _below(one, z, y, rest), strict=True)
     side = Interval(*(xp.where(upper, *ends) for ends in sides))
@@ -267,16 +269,16 @@ def _cdf_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[A
 
 def ppf(q: Array, a: Array, b: Array) -> Array:
     """Return x with P(X <= x) = q."""
-    return _quantile(q, a, b)[0]
+    return quantiles(q, a, b)[0]
 
 
 def isf(q: Array, a: Array, b: Array) -> Array:
     """Return x with P(X > x) = q, accurate for the smallest q, where 1 - q has few digits."""
-    return _quantile(q, b, a)[1]
+    return quantiles(q, b, a)[1]
 
 
 @custom_jvp
-def _quantile(q: Array, a: Array, b: Array) -> tuple[Array, Array]:
+def quantiles(q: Array, a: Array, b: Array) -> tuple[Array, Array]:
     """Return x with P(X <= x) = q, and 1 - x, from the smaller of both tails."""
     upper = _is_by_upper_tail(a, b, q > 0.5)
     x, rest = _lower_quantile(
@@ -287,6 +289,9 @@ def _quantile(q: Array, a: Array, b: Array) -> tuple[Array, Array]:
     return xp.where(at_end, q, x), xp.where(at_end, 1 - q, rest)
 
 
+_Point = tuple[Array, Array, Array]  # its offset from the mean, x and 1 - x
+
+
 def _lower_quantile(q: Array, a: Array, b: Array) -> tuple[Array, Array]:
     """Return x with P(X <= x) = q, and 1 - x, from the mass below x.
 
@@ -295,18 +300,17 @@ def _lower_quantile(q: Array, a: Array, b: Array) -> tuple[Array, Array]:
     """
     one, places = beta(a, b), _nodes_of_one(a.dtype)
     wanted, start = _nearest_node(q, one, places)
-    wide, tiny = expanded(one), xp.finfo(start[0].dtype).tiny
+    wide = expanded(one)
 
-    def refine(_: int, point: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    def refine(_: int, point: _Point) -> _Point:
         z, x, rest = point
         mass = masses(wide, expanded(_below(one, z, x, rest)), places)[1].sum(-1)
         by_logit = xp.exp(log_density(one, z, xp.log(x / one.mean), xp.log(rest / one.rest)))
-        excess = xp.log(xp.maximum(wanted, tiny) / xp.maximum(mass, tiny))
-        step = excess * mass / xp.maximum(by_logit, tiny)
-        growth = xp.expm1(xp.clip(step, -64, 64))
+        excess = xp.log(positive(wanted) / positive(mass))
+        growth = xp.expm1(xp.clip(excess * mass / positive(by_logit), -64, 64))
         scale = 1 + x * growth
-        x, rest, moved = x * ((1 + growth) / scale), rest / scale, x * rest * (growth / scale)
-        return z + moved, xp.maximum(x, tiny), xp.maximum(rest, tiny)
+        moved = x * rest * (growth / scale)
+        return z + moved, positive(x * ((1 + growth) / scale)), positive(rest / scale)
 
     z, x, rest = lax.fori_loop(0, 7, refine, start)
     # Near the mean the offset from it has more digits.
@@ -314,7 +318,12 @@ def _lower_quantile(q: Array, a: Array, b: Array) -> tuple[Array, Array]:
     return x, xp.where(xp.abs(z) < one.rest / 2, one.rest - z, rest)
 
 
-def _nearest_node(q: Array, one: Beta, places: Grid) -> tuple[Array, tuple[Array, Array, Array]]:
+def positive(x: Array) -> Array:
+    """Return the least positive number in place of less, for logarithms."""
+    return xp.maximum(x, xp.finfo(x.dtype).tiny)
+
+
+def _nearest_node(q: Array, one: Beta, places: Grid) -> tuple[Array, _Point]:
     """Return the mass below the quantile, and z, x and 1 - x of the first node that reaches it."""
     window = whole_window(one)
     offsets, mass = masses(expanded(one), expanded(window), places)
@@ -324,18 +333,17 @@ def _nearest_node(q: Array, one: Beta, places: Grid) -> tuple[Array, tuple[Array
     z = xp.take_along_axis(offsets, node, -1)[..., 0]
     x = one.x_low + window.length * xp.take(places.y, node[..., 0])
     rest = one.rest_high + window.length * xp.take(places.rest, node[..., 0])
-    tiny = xp.finfo(z.dtype).tiny
-    return wanted, (z, xp.maximum(x, tiny), xp.maximum(rest, tiny))
+    return wanted, (z, positive(x), positive(rest))
 
 
-@_quantile.defjvp
+@quantiles.defjvp
 @compiled
-def _quantile_jvp(
+def _quantiles_jvp(
     primals: tuple[Array, ...], tangents: tuple[Array, ...]
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     """Differentiate F(x; a, b) = q: dx = (dq - dF) / f(x)."""
     q, a, b = primals
-    x, rest = _quantile(q, a, b)
+    x, rest = quantiles(q, a, b)
     _, by_parameters = jax.jvp(lambda a, b: cdf(x, a, b), (a, b), tangents[1:])
     dx = (tangents[0] - by_parameters) / pdf(x, a, b)
     return (x, rest), (dx, -dx)
@@ -374,10 +382,10 @@ def beta_pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
 def beta_cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
     """Return `P(X <= x)` for X ~ Beta(a, b), with gradients by x, a and b.
 
-    This is the regularised incomplete beta function, here by quadrature. It is exact to 1e-12 for
-    a, b from 0.1 to 1e9; with 32 bits to 1e-6 plus the effect of the last digit of x,
-    `pdf(x) ulp(x)`: 0.003 for 1e9 examples. Arguments and errors as `beta_pdf`; 0 below and 1 above
-    [0, 1].
+    This is the regularised incomplete beta function, here by quadrature. Its error was at most
+    2e-10, mostly below 1e-14, for a, b from 0.1 to 1e9; with 32 bits 1e-6 plus the effect of the
+    last digit of x, `pdf(x) ulp(x)`: 0.003 for 1e9 examples. Tails below 1e-15 are 0 or noise, with
+    32 bits those below 1e-7. Arguments and errors as `beta_pdf`; 0 below and 1 above [0, 1].
 
     >>> beta_cdf([0.25, 0.5], 2, 2).tolist()
     [0.15625, 0.5]
@@ -396,6 +404,7 @@ def beta_ppf(q: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
 
     It has gradients by q, a and b. For q nearer to 0 or 1 than 1e-16 (1e-7 with 32 bits) it is the
     end of the window outside of which the mass is neglected; for q outside of [0, 1] it is NaN.
+    With 32 bits it is within 2e-6 for q from .025 to .975, 1e-4 at q = 1e-4 and .006 at q = 1e-6.
     Parameters and errors as `beta_pdf`.
 
     >>> beta_ppf([0.025, 0.975], 91, 11).tolist()

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._validation import ArrayLike, as_float, check_size
+from jaxmetrics._validation import ArrayLike, as_float, check_samples
 from jaxmetrics.betas.averages import BetaAverage
 
 __all__ = ["Convolution", "beta_sum_cdf", "beta_sum_pdf", "convolve_betas"]
@@ -47,7 +47,7 @@ def convolve_betas(parameters: ArrayLike, *, num_points: int | None = None) -> C
     >>> (x[1:4] * 100).round(), (pdf[1:4] * 100).round()
     (array([ 50., 100., 150.]), array([ 50., 100.,  50.]))
     """
-    size = check_size(1025 if num_points is None else num_points, "num_points")
+    size = check_samples(1025 if num_points is None else num_points, "num_points")
     return _on_grid(BetaAverage(parameters), size=size)
 
 

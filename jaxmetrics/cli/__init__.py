@@ -4,9 +4,12 @@ Here is what can be typed. What is done about it is in `_commands.py`, which is 
 command runs, and so are the libraries that read files: help does not wait for them.
 """
 
+import errno
+import io
 import os
 import signal
 import sys
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -37,6 +40,7 @@ from jaxmetrics.cli._options import (
     StateOrFiles,
     Threshold,
     TrueColumn,
+    input_file,
 )
 
 __all__ = ["main"]
@@ -157,13 +161,8 @@ def report(
 
 @app.command(short_help="Compare two files of predictions in pairs.")
 def compare(
-    file_a: Annotated[
-        Path, typer.Argument(metavar="A", help=f"Predictions: {READ}.", show_default=False)
-    ],
-    file_b: Annotated[
-        Path,
-        typer.Argument(metavar="B", help="Others for the same examples.", show_default=False),
-    ],
+    file_a: Annotated[Path, input_file("A", f"Predictions: {READ}.")],
+    file_b: Annotated[Path, input_file("B", "Others for the same examples.")],
     true: TrueColumn = "y_true",
     pred: Pred = None,
     prob: Prob = None,
@@ -180,7 +179,7 @@ def compare(
             metavar="'METRIC >= NUMBER'",
             help="What the difference A - B must keep (repeatable), or METRIC <= NUMBER. The exit"
             " code is 0 if all of its interval does, 1 if nothing of it does, 3 if it is not"
-            " known; 2 says that something was wrong with the input.",
+            " known; 2 says that something was wrong with the input or the output.",
         ),
     ] = None,
     separator: Separator = None,
@@ -208,11 +207,7 @@ def compare(
 def leaderboard(
     files: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="FILE",
-            help=f"Predictions for the same examples: {READ.partition(';')[0]}.",
-            show_default=False,
-        ),
+        input_file("FILE", f"Predictions for the same examples: {READ.partition(';')[0]}."),
     ],
     true: TrueColumn = "y_true",
     pred: Annotated[
@@ -251,11 +246,9 @@ def leaderboard(
 def plan(
     files: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="FILE",
-            help="Predictions of a pilot study; or two FILEs, of two classifiers for the same"
-            " examples.",
-            show_default=False,
+        input_file(
+            "FILE",
+            "Predictions of a pilot study; or two FILEs, of two classifiers for the same examples.",
         ),
     ],
     half_width: Annotated[
@@ -306,10 +299,7 @@ def plan(
 
 @app.command(short_help="Add up the states that hosts have saved, and report.")
 def merge(
-    files: Annotated[
-        list[Path],
-        typer.Argument(metavar="STATE", help="Files written by save_state.", show_default=False),
-    ],
+    files: Annotated[list[Path], input_file("STATE", "Files written by save_state.")],
     files_to_write: StateOrFiles = None,
     classes: Annotated[
         str | None, typer.Option(help="Names of the classes, separated by commas.")
@@ -335,26 +325,63 @@ def _name(file: Path) -> str:
 
 
 def main() -> None:
-    """Run the command line; `--json` last, or before another option, writes to standard output."""
+    """Run the command line; `--json` last, or before another option, writes to standard output.
+
+    The exit code is 0, or 1 or 3 by a gate, or 2 where something is wrong with what was given or
+    the output cannot be written, or `128 + number` of the signal that ended it.
+    """
+    _open_standard_streams()
     _exit_by_signals()
-    if sys.stdout is None:  # it was closed before the program began
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # until the end
-    sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     given = sys.argv[1:]
     arguments: list[str] = []
     for argument, following in zip(given, [*given, "--"][1:], strict=True):
         arguments.append(argument)
         if argument == "--json" and following.startswith("--"):
             arguments.append("-")
+    text = io.StringIO()
     try:
-        app(arguments)
+        # What is printed is written at the end, so that there is one place where this may fail.
+        with redirect_stdout(text):
+            app(arguments)
     except MemoryError:
         print("jaxmetrics: there is not enough memory", file=sys.stderr)
         raise SystemExit(2) from None
-    except BrokenPipeError:
-        # Who reads has seen enough. What is left must not be written when the program ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(1) from None
+    except OSError as error:  # such as a standard error that cannot be written
+        with suppress(OSError):
+            print(f"jaxmetrics: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    finally:
+        _write(text.getvalue())
+
+
+def _open_standard_streams() -> None:
+    """Open those that are closed, so that no file takes their place."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115  # until the end
+
+
+def _write(text: str) -> None:
+    """Write to standard output; what fails leaves nothing to be written at exit."""
+    try:
+        if text and sys.stdout is None:
+            raise OSError(errno.EBADF, "it is closed")
+        if text:
+            if isinstance(sys.stdout, io.TextIOWrapper):  # not where a program captures it
+                sys.stdout.reconfigure(errors="backslashreplace")
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError as error:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        if isinstance(error, BrokenPipeError):  # who reads has seen enough
+            raise SystemExit(141) from None  # 128 + SIGPIPE
+        with suppress(OSError):
+            print(f"jaxmetrics: standard output: {error.strerror}", file=sys.stderr, flush=True)
+        raise SystemExit(2) from None
 
 
 def _exit_by_signals() -> None:

@@ -94,8 +94,7 @@ class ArraySource:
         for field in numbers.values():
             array = arrays[field.name]
             self._check(array, *(("(n,)", 1) if field.place is None else ("(n, K)", 2)))
-            if array.dtype.kind not in "iubf":
-                raise InputError(f"array {array.name!r} holds {array.dtype}: expected real numbers")
+            _check_numbers(array)
         lengths = {name: array.shape[0] for name, array in arrays.items()}
         if len(set(lengths.values())) > 1:
             found = ", ".join(f"{name!r} has {n}" for name, n in lengths.items())
@@ -104,11 +103,7 @@ class ArraySource:
         row_bytes = sum(array.row_bytes for array in arrays.values())
         size = max(1, min(_tables.BATCH_ROWS, 4 * _tables.BATCH_BYTES // max(row_bytes, 1)))
         with ExitStack() as stack:
-            files = {}
-            for name, array in arrays.items():
-                file = stack.enter_context(self._archive.open(f"{name}.npy"))
-                file.read(array.offset)
-                files[name] = file
+            files = {name: stack.enter_context(self._values(arrays[name])) for name in arrays}
             for start in range(0, total, size):
                 n = min(size, total - start)
                 rows = {name: _rows(files[name], array, n) for name, array in arrays.items()}
@@ -117,12 +112,16 @@ class ArraySource:
     def whole(self, name: str) -> np.ndarray:
         """Read an array whose shape was found to be small."""
         array = self.array(name)
-        if array.dtype.kind not in "iubf":
-            raise InputError(f"array {name!r} holds {array.dtype}: expected real numbers")
-        with self._archive.open(f"{name}.npy") as file:
-            file.read(array.offset)
+        _check_numbers(array)
+        with self._values(array) as file:
             rows = _rows(file, array._replace(fortran_order=False), array.shape[0])
         return rows.reshape(array.shape[::-1]).T if array.fortran_order else rows
+
+    def _values(self, array: _Array) -> IO[bytes]:
+        """Open the file of an array where its values begin."""
+        file = self._archive.open(f"{array.name}.npy")
+        file.read(array.offset)
+        return file
 
     def pieces(self, labels: Mapping[str, Field]) -> Iterator[pl.LazyFrame]:
         """Give the batches."""
@@ -143,6 +142,11 @@ def _header(start: bytes, name: str) -> _Array:
     if not all(type(n) is int and 0 <= n < 2**62 for n in shape):
         raise InputError(f"array {name!r} has no possible shape: {shape}")
     return _Array(name, shape, dtype, fortran_order, file.tell())
+
+
+def _check_numbers(array: _Array) -> None:
+    if array.dtype.kind not in "iubf":
+        raise InputError(f"array {array.name!r} holds {array.dtype}: expected real numbers")
 
 
 def _rows(file: IO[bytes], array: _Array, number: int) -> np.ndarray:

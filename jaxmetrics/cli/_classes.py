@@ -89,4 +89,6 @@ def is_integer(text: str) -> bool:
 
 def is_number(text: str) -> bool:
     """Tell whether a text is a number."""
-    return re.fullmatch(r"-?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?|-?inf|nan", text, re.ASCII) is not None
+    return (
+        re.fullmatch(r"-?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?|-?inf|nan", text, re.ASCII) is not None
+    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -22,6 +21,7 @@ from jaxmetrics.cli._rows import Columns, Question
 from jaxmetrics.intervals.clusters import numbered_clusters
 from jaxmetrics.ranking import delong_interval
 from jaxmetrics.reports import Report
+from jaxmetrics.reports.contents import Findings
 from jaxmetrics.reports.groups import GroupedReport, grouped_report
 from jaxmetrics.reports.multilabel import multilabel_report
 from jaxmetrics.reports.prevalences import report_at_prevalence
@@ -139,7 +139,7 @@ def _with_rows(report: Report, counted: Counted, classes: Classes, group: str | 
         if weights is not None:
             raise ValueError("scores with weights have no interval: leave out --weight or --score.")
         area = delong_interval(true, rows["score"].to_numpy(), level=level, clusters=clusters)
-        report = replace(report, overall={**report.overall, "roc_auc": value_of(area, "score")})
+        report = report.with_findings(Findings({"roc_auc": value_of(area, "score")}))
     return report
 
 

@@ -38,6 +38,7 @@ from jaxmetrics.reports.tabular import TabularReport
 
 __all__ = ["compare", "leaderboard", "plan_difference", "plan_width"]
 
+_MOST_EXAMPLES = 1e15
 _OF_POSITIVE: dict[str, Metric] = {
     "precision": binary(precision),
     "recall": binary(recall),
@@ -99,11 +100,7 @@ def _more_figures(
 
 
 def leaderboard(
-    files: Sequence[Path],
-    preds: Sequence[str],
-    question: Question,
-    metric: str,
-    output: Output,
+    files: Sequence[Path], preds: Sequence[str], question: Question, metric: str, output: Output
 ) -> None:
     """Run `jaxmetrics leaderboard FILE...`."""
 
@@ -113,7 +110,6 @@ def leaderboard(
         function = _metric(metric, question.positive)
         with waiting("ranking"), refusals(shown(files[0])):
             board = rank(
-                0,
                 function,
                 judged.true,
                 judged.preds,
@@ -224,7 +220,8 @@ def plan_difference(
                 detectable_difference(function, paired, n, power=power, level=output.level)
             )
         # Errors fall as the square root of the number of examples.
-        number = n * (shown_by_these / difference) ** 2
+        ratio = shown_by_these / difference
+        number = n * ratio * ratio
         content = {"metric": metric, "difference": difference, "power": power}
         return _plan(
             number,
@@ -241,6 +238,8 @@ def _plan(number: float, purpose: str, counted: str, content: dict[str, Any]) ->
     """Report a number of examples."""
     if np.isnan(number):
         raise InputError("these examples do not say how much it varies: nothing went wrong")
+    if number > _MOST_EXAMPLES:
+        raise InputError(f"more than {_MOST_EXAMPLES:g} examples would be needed to {purpose}")
     number = float(np.ceil(number))
     content = {"num_examples": int(number), **content}
     notes = [

@@ -235,10 +235,7 @@ def _check_cells(file: Predictions, cells: pl.DataFrame) -> None:
         bad = cells.filter(pl.col("bad row").is_not_null()).sort("bad row")
         if len(bad):
             file.refuse(bad["bad row"][0], "weight", bad["bad weight"][0], "expected a number >= 0")
-    if "cluster" in cells.columns:
-        missing = cells.filter(pl.col("cluster") == "").sort(ROW)
-        if len(missing):
-            file.refuse(missing[ROW][0], "cluster", "", "which is no cluster")
+    file.check_clusters(cells)
     if "group" in cells.columns and cells["group"].n_unique() > MAX_GROUPS:
         name = file.labels["group"].name
         raise InputError(

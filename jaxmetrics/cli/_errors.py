@@ -40,13 +40,19 @@ def reading() -> Iterator[None]:
     except MemoryError:
         raise InputError("cannot be read: there is not enough memory") from None
     except (Exception, pl.exceptions.PanicException) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        if isinstance(error, OSError) and error.strerror:
-            reason = error.strerror
-        if reason.startswith("found more fields than defined"):
-            reason = "a row has more columns than the header; is a value with a comma not quoted?"
-        hint = "; is it UTF-8?" if "utf-8" in reason else ""
-        raise InputError(f"cannot be read: {reason}{hint}") from error
+        raise InputError(f"cannot be read: {reason_of(error)}") from error
+
+
+def reason_of(error: BaseException) -> str:
+    """Say in one line what a library complains of."""
+    reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    if reason.startswith("found more fields than defined"):
+        return "a row has more columns than the header; is a value with a comma not quoted?"
+    if reason.startswith(("could not parse `", "CSV malformed")):
+        return "a quote stands inside of a value, where it must be doubled, or is not closed"
+    return f"{reason}; is it UTF-8?" if "utf-8" in reason else reason
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,16 +10,15 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from jaxmetrics._wording import title_of
-from jaxmetrics.cli._errors import InputError
+from jaxmetrics.cli._errors import InputError, shortened
 from jaxmetrics.reports import ComparisonReport
 from jaxmetrics.reports._markdown import escaped
 from jaxmetrics.reports.contents import json_of
-from jaxmetrics.reports.tabular import value_cell
-from jaxmetrics.reports.values import ReportedValue
+from jaxmetrics.reports.values import ReportedValue, value_cell
 
 __all__: list[str] = []
 
-_GATE = re.compile(r"\s*(\S+?)\s*(>=|<=)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*")
+_GATE = re.compile(r"\s*(\S+?)\s*(>=|<=)\s*([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)\s*")
 
 
 class Verdict(IntEnum):
@@ -61,9 +61,10 @@ class Gate(NamedTuple):
 def parsed(text: str) -> Gate:
     """Parse `METRIC >= NUMBER` or `METRIC <= NUMBER`."""
     match = _GATE.fullmatch(text)
-    if match is None:
+    if match is None or not math.isfinite(float(match[3])):
         raise InputError(
-            f"--gate must be like 'macro_f1 >= -0.01' or 'log_loss <= 0.02', got {text!r}"
+            "--gate must be like 'macro_f1 >= -0.01' or 'log_loss <= 0.02', got"
+            f" {shortened(text)!r}"
         )
     name, sign, bound = match.groups()
     return Gate(name, sign == ">=", float(bound), text.strip())
@@ -84,7 +85,7 @@ class GatedReport:
             if gate.metric not in report.figures:
                 known = ", ".join(report.figures)
                 raise InputError(
-                    f"--gate: no metric {gate.metric!r} is compared; known are {known}"
+                    f"--gate: no metric {shortened(gate.metric)!r} is compared; known are {known}"
                 )
             difference = report.figures[gate.metric].difference
             verdicts.append((gate, difference, gate.judge(difference)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -72,11 +72,8 @@ def read_judged(inputs: Sequence[tuple[Path, Question]]) -> Judged:
     kept = np.logical_and.reduce([x.frame[COUNTED].to_numpy() for x in found])
     if not kept.any():
         raise InputError("all rows are ignored" if len(kept) else "the files have no rows")
-    return _judged([_filtered(x, kept) for x in found], int((~kept).sum()))
-
-
-def _filtered(x: _Rows, kept: np.ndarray) -> _Rows:
-    return _Rows(x.path, x.frame.filter(pl.Series(kept)), x.classes, x.positive)
+    counted = [replace(x, frame=x.frame.filter(pl.Series(kept))) for x in found]
+    return _judged(counted, int((~kept).sum()))
 
 
 def _judged(found: Sequence[_Rows], num_ignored: int) -> Judged:
@@ -134,7 +131,7 @@ def _read(path: Path, question: Question) -> _Rows:
             classes, positive = file.prob_classes, file.positive
             for rows in file.batches():
                 file.learn_labels(labels, rows)
-                _check_clusters(file, rows)
+                file.check_clusters(rows)
                 frames.append(rows)
                 held += rows.width * rows.height
                 if held > _MOST_HELD:
@@ -145,13 +142,6 @@ def _read(path: Path, question: Question) -> _Rows:
     if not frames:
         raise InputError(f"{shown(path)}: the file has no rows")
     return _Rows(path, pl.concat(frames), classes, positive)
-
-
-def _check_clusters(file: Predictions, rows: pl.DataFrame) -> None:
-    if "cluster" in rows.columns:
-        missing = rows.filter(pl.col("cluster") == "")
-        if len(missing):
-            file.refuse(missing[ROW][0], "cluster", "", "which is no cluster")
 
 
 def _check_same_truth(a: _Rows, b: _Rows, id_column: str | None) -> None:
@@ -188,4 +178,4 @@ def _joined(a: _Rows, b: _Rows) -> _Rows:
                 f" {shown(other.path)}, the first is {alone['id'][0]!r}"
             )
     frame = a.frame.select("id").join(b.frame, on="id", how="left", maintain_order="left")
-    return _Rows(b.path, frame, b.classes, b.positive)
+    return replace(b, frame=frame)

@@ -1,7 +1,7 @@
 """Arguments and options that several commands have."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,9 +12,20 @@ READ = (
     " standard input"
 )
 
-File = Annotated[
-    Path, typer.Argument(metavar="FILE", help=f"Predictions: {READ}.", show_default=False)
-]
+
+def _path_of(name: str) -> Path:
+    """Return the path of a file to read; an empty name would mean the current folder."""
+    if not name:
+        raise typer.BadParameter("the name of a file is empty.")
+    return Path(name)
+
+
+def input_file(metavar: str, help: str) -> Any:
+    """Describe an argument that names a file to read, or several."""
+    return typer.Argument(metavar=metavar, parser=_path_of, help=help, show_default=False)
+
+
+File = Annotated[Path, input_file("FILE", f"Predictions: {READ}.")]
 TrueColumn = Annotated[str, typer.Option("--true", help="Column of the true class.")]
 Pred = Annotated[
     str | None,
@@ -44,8 +55,7 @@ Threshold = Annotated[
 PosLabel = Annotated[
     str | None,
     typer.Option(
-        help="Positive class, set against all others; of scores 1 if not given.",
-        show_default=False,
+        help="Positive class, set against all others; of scores 1 if not given.", show_default=False
     ),
 ]
 Cluster = Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -122,6 +123,9 @@ def _suffix(file: Path) -> str:
 
 def deliver(result: Callable[[], _R], output: Output, inputs: Sequence[Path]) -> _R:
     """Write the result of reading `inputs`, or one line that says what is wrong."""
+    with suppress(AttributeError, ValueError):  # on Windows, in another thread
+        # The handler of polars lets a read go on after Ctrl-C, for ever where a pipe stays open.
+        signal.siginterrupt(signal.SIGINT, True)
     try:
         output.check(inputs)
         with ExitStack() as stack, _warnings_as_lines():
@@ -133,15 +137,11 @@ def deliver(result: Callable[[], _R], output: Output, inputs: Sequence[Path]) ->
             report = result()
             for file, writer in opened:
                 file.write(writer(report, output.title).encode("utf-8", "backslashreplace"))
-        sys.stdout.write(PRINTED[output.printed](report))
-        sys.stdout.flush()
+        if sys.__stdout__ is not None or not opened:  # it may be closed where files are written
+            sys.stdout.write(PRINTED[output.printed](report))
         return report
-    except InputError as error:
+    except (InputError, OSError) as error:
         refuse(str(error))
-    except BrokenPipeError:
-        raise  # who reads has seen enough
-    except OSError as error:
-        refuse(f"standard output: {error.strerror}")
 
 
 @contextmanager

@@ -9,11 +9,11 @@ from typing import NoReturn, TypeVar
 import numpy as np
 import polars as pl
 
+from jaxmetrics._examples import are_distributions
 from jaxmetrics.cli import _tables
 from jaxmetrics.cli._classes import Classes, refusal_of, rest_of
 from jaxmetrics.cli._errors import InputError, listed, reading, shortened
 from jaxmetrics.cli._tables import ROW, Field, Source, column_of, family_of
-from jaxmetrics.reports.labels import are_probabilities
 
 __all__: list[str] = []
 
@@ -134,6 +134,12 @@ class Predictions:
         family = family_of(self._source, prefix, taken)
         if list(family) != [""]:
             self.prob_classes = list(family)
+            if len(family) == 1:
+                (field,) = family.values()
+                raise InputError(
+                    f"--prob finds one column, {str(field)!r}: expected one for each class, or the"
+                    " whole name of a column of the probability of the positive class"
+                )
         self.numbers |= {f"prob {i}": field for i, field in enumerate(family.values())}
 
     @property
@@ -218,7 +224,7 @@ class Predictions:
             valid, expected = (prob[:, 0] >= 0) & (prob[:, 0] <= 1), "a probability"
             prob = np.concatenate([1 - prob, prob], 1)
         else:
-            valid, expected = are_probabilities(prob), "probabilities that sum to 1"
+            valid, expected = are_distributions(prob), "probabilities that sum to 1"
         counted = rows[COUNTED].to_numpy()
         if not (valid | ~counted).all():
             i = int((counted & ~valid).argmax())
@@ -266,6 +272,13 @@ class Predictions:
         names = np.array(self.judged_classes, object)
         chosen = np.asarray(values) >= threshold
         return pl.Series("pred", names[chosen.astype(int)], pl.String)
+
+    def check_clusters(self, rows: pl.DataFrame) -> None:
+        """Refuse clusters without a name."""
+        if "cluster" in rows.columns:
+            missing = rows.filter(pl.col("cluster") == "").sort(ROW)
+            if len(missing):
+                self.refuse(missing[ROW][0], "cluster", "", "which is no cluster")
 
     def class_ids(self, labels: pl.Series) -> np.ndarray:
         """Return ids among `judged_classes`."""

@@ -19,7 +19,7 @@ import polars as pl
 from jaxmetrics.cli import _tables
 from jaxmetrics.cli._arrays import ArraySource
 from jaxmetrics.cli._errors import InputError, closed_standard_error, reading, shown
-from jaxmetrics.cli._tables import ROW, Field, Source, element_of
+from jaxmetrics.cli._tables import ROW, Field, Source, column_at, dotted, element_of
 from jaxmetrics.cli._text import COMPRESSED, Separated, TextSource, decompressed, syntax_of
 
 __all__: list[str] = []
@@ -115,31 +115,47 @@ def _scan(path: Path | None, stream: IO[bytes], kind: str) -> pl.LazyFrame:
     return pl.read_ipc_stream(path or stream.read()).lazy()  # the other format of the name
 
 
+def _leaves(
+    schema: Mapping[str, Any], *objects: str
+) -> Iterator[tuple[tuple[str, ...], pl.DataType]]:
+    """List columns; a column of objects gives way to their fields."""
+    for name, kind in schema.items():
+        if isinstance(kind, pl.Struct):
+            yield from _leaves(dict(kind), *objects, name)
+        else:
+            yield (*objects, name), kind
+
+
 class ScannedSource:
     """Reads Parquet or Arrow."""
 
     def __init__(self, table: pl.LazyFrame) -> None:
         self._table = table.with_row_index(ROW, 1)
-        self.schema = table.collect_schema()
-        self.names = self.schema.names()
+        kinds = dict(_leaves(table.collect_schema()))
+        self._paths = dotted(list(kinds))
+        self._kinds = {name: kinds[path] for name, path in self._paths.items()}
+        self.names = list(self._paths)
         self.num_rows: int | None = table.select(pl.len()).collect().item()
 
     def width(self, name: str) -> int | None:
         """Return the number of elements of an array, or of the first list."""
-        kind = self.schema[name]
+        kind = self._kinds[name]
         if isinstance(kind, pl.Array):
             return kind.shape[0]
         if isinstance(kind, pl.List):
             with reading():
-                lengths = self._table.select(pl.col(name).list.len()).head(1).collect()
+                lists = column_at(self._paths[name]).list
+                lengths = self._table.select(lists.len()).head(1).collect()
             return int(lengths.item() or 0) if len(lengths) else 0
         return None
 
     def check_labels(self, name: str) -> None:
         """Refuse fractions, dates, bytes and nested columns."""
-        kind = self.schema[name]
+        kind = self._kinds[name]
         if not (kind.is_integer() or kind in _TEXT_KINDS):
-            raise InputError(f"column {name!r} holds {kind}: classes must be strings or integers")
+            raise InputError(
+                f"column {name!r} holds {kind}: classes, groups and ids are strings or integers"
+            )
 
     def batches(
         self, labels: Mapping[str, Field], numbers: Mapping[str, Field]
@@ -151,16 +167,24 @@ class ScannedSource:
         rows = self._table.select(columns)
         yield from rows.collect_batches(chunk_size=size, maintain_order=True)
 
-    @staticmethod
-    def _labels(labels: Mapping[str, Field]) -> list[pl.Expr]:
-        return [pl.col(field.name).cast(pl.String).alias(key) for key, field in labels.items()]
+    def _labels(self, labels: Mapping[str, Field]) -> list[pl.Expr]:
+        return [
+            column_at(self._paths[field.name]).cast(pl.String).alias(key)
+            for key, field in labels.items()
+        ]
 
     def _number(self, field: Field) -> pl.Expr:
-        if field.place is None:
-            return pl.col(field.name)
-        if isinstance(self.schema[field.name], pl.Array):
-            return pl.col(field.name).arr.get(field.place)
-        return element_of(field.name, field.place, self.width(field.name) or 0)
+        column = column_at(self._paths[field.name])
+        kind: Any = self._kinds[field.name]
+        if field.place is not None and isinstance(kind, pl.Array):
+            column, kind = column.arr.get(field.place), kind.inner
+        elif field.place is not None and isinstance(kind, pl.List):
+            width = self.width(field.name) or 0
+            column, kind = element_of(column, field.place, width), kind.inner
+        if not (kind.is_numeric() or kind in (*_TEXT_KINDS, pl.Null)):
+            raise InputError(f"column {field.name!r} holds {kind}: expected numbers")
+        # The integers that stand for the categories are no numbers.
+        return column.cast(pl.String) if kind in (pl.Categorical, pl.Enum) else column
 
     def whole(self) -> pl.DataFrame:
         """Read all of the table."""

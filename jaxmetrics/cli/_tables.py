@@ -79,6 +79,8 @@ def family_of(source: Source, prefix: str, taken: Sequence[str] = ()) -> dict[st
             )
         return {str(i): Field(prefix, i) for i in range(width)}
     found = [name for name in source.names if name.startswith(prefix) and name not in taken]
+    if found and all(name.startswith(f"{prefix}.") for name in found):
+        prefix = f"{prefix}."  # of the fields of an object
     if len(found) > MAX_CLASSES:
         raise InputError(
             f"{len(found)} columns begin with {prefix!r}, more than the {MAX_CLASSES} classes that"
@@ -89,7 +91,22 @@ def family_of(source: Source, prefix: str, taken: Sequence[str] = ()) -> dict[st
     return {name.removeprefix(prefix): column_of(source, name) for name in found}
 
 
-def element_of(name: str, place: int, width: int) -> pl.Expr:
+def element_of(column: pl.Expr, place: int, width: int) -> pl.Expr:
     """Return an element of a column of lists, null where a list has another length."""
-    lists = pl.col(name).list
-    return pl.when(lists.len() == width).then(lists.get(place, null_on_oob=True))
+    return pl.when(column.list.len() == width).then(column.list.get(place, null_on_oob=True))
+
+
+def dotted(paths: Sequence[tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Name columns and fields of objects by their paths: of two equal names the shorter path's."""
+    names: dict[str, tuple[str, ...]] = {}
+    for path in sorted(paths, key=len):
+        names.setdefault(".".join(path), path)
+    return names
+
+
+def column_at(path: Sequence[str]) -> pl.Expr:
+    """Return a column, or a field of the objects in it."""
+    column = pl.col(path[0])
+    for key in path[1:]:
+        column = column.struct.field(key)
+    return column

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import gzip
 import io
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import polars as pl
 
 from jaxmetrics.cli import _tables
-from jaxmetrics.cli._errors import InputError, shortened
+from jaxmetrics.cli._errors import InputError, reason_of, shortened
+from jaxmetrics.cli._json_lines import JsonLines
 from jaxmetrics.cli._tables import ROW, Field, element_of
 
 __all__: list[str] = []
@@ -92,7 +94,12 @@ class Separated(NamedTuple):
 
     separator: str
 
-    def header(self, first: bytes) -> tuple[bytes, dict[str, Any]]:
+    @property
+    def blank(self) -> pl.Expr:
+        """Tell which lines are blank."""
+        return pl.all_horizontal(pl.exclude(ROW).is_null())
+
+    def header(self, first: bytes) -> tuple[bytes, list[str]]:
         """Return the header, which every block is given, and the columns that it names."""
         line, end, _ = first.partition(b"\n")
         if not end and b"\r" in line.rstrip():
@@ -101,7 +108,10 @@ class Separated(NamedTuple):
             )
         if line.count(b'"') % 2:
             raise InputError("the header has a quote that is not closed")
-        return line + end, dict.fromkeys(self.parse(line, {}).columns, pl.String)
+        return line + end, self._read(line, has_header=True).columns
+
+    def width(self, name: str) -> None:
+        """No column holds lists."""
 
     def check(self, names: Sequence[str]) -> None:
         """Refuse a header that seems to have another separator."""
@@ -116,13 +126,34 @@ class Separated(NamedTuple):
     def end_of_rows(self, block: bytes) -> int:
         """Find the end of the last row that is whole: a line ends outside of quotes only."""
         end = block.rfind(b"\n") + 1
-        if block.count(b'"', 0, end) % 2:
-            end = block.rfind(b"\n", 0, block.rfind(b'"', 0, end)) + 1
+        is_quoted = block.count(b'"', 0, end) % 2
+        while is_quoted:
+            before = block.rfind(b"\n", 0, block.rfind(b'"', 0, end)) + 1
+            is_quoted ^= block.count(b'"', before, end) % 2
+            end = before
         return end
 
-    def parse(self, text: bytes, schema: Mapping[str, Any]) -> pl.DataFrame:
-        """Parse rows under the header."""
-        return self._read(text, has_header=True)
+    def parse(self, text: bytes, kinds: Mapping[str, Any], before: int) -> pl.DataFrame:
+        """Parse rows under the header, or name the first one that cannot be parsed."""
+        try:
+            return self._read(text, has_header=True)
+        except pl.exceptions.PolarsError as error:
+            number = before + self._first_bad_row(text)
+            raise InputError(f"cannot be read: row {number}: {reason_of(error)}") from None
+
+    def _first_bad_row(self, text: bytes) -> int:
+        lines = [line + b"\n" for line in text.split(b"\n")]
+        quotes = accumulate(line.count(b'"') for line in lines)
+        ends = [i for i, number in enumerate(quotes, 1) if number % 2 == 0]  # of header and rows
+
+        def is_bad(end: int) -> bool:
+            try:
+                self._read(b"".join(lines[:end]), has_header=True)
+            except pl.exceptions.PolarsError:
+                return True
+            return False
+
+        return bisect_left(ends, True, key=is_bad)
 
     def cells(self, text: bytes) -> pl.DataFrame:
         """Parse lines without a header."""
@@ -136,31 +167,6 @@ class Separated(NamedTuple):
             infer_schema=False,
             raise_if_empty=False,
             glob=False,
-        )
-
-
-class JsonLines:
-    """Text of one JSON object per line."""
-
-    def check(self, names: Sequence[str]) -> None:
-        """Nothing can be mistaken."""
-
-    def header(self, first: bytes) -> tuple[bytes, dict[str, Any]]:
-        """Find the columns in the first block: scalars are read as strings."""
-        found = pl.read_ndjson(io.BytesIO(first), infer_schema_length=None).schema
-        kinds = {True: pl.List(pl.Float64), False: pl.String}
-        return b"", {name: kinds[isinstance(kind, pl.List)] for name, kind in found.items()}
-
-    def end_of_rows(self, block: bytes) -> int:
-        """Find the end of the last line."""
-        return block.rfind(b"\n") + 1
-
-    def parse(self, text: bytes, schema: Mapping[str, Any]) -> pl.DataFrame:
-        """Parse rows."""
-        return (
-            pl.read_ndjson(io.BytesIO(text), schema=schema)
-            if text.strip()
-            else pl.DataFrame(schema=schema)
         )
 
 
@@ -180,48 +186,39 @@ class TextSource:
                 "cannot be read: it holds bytes of 0, which no text in UTF-8 has; is it UTF-16, or"
                 " another kind of file than its extension says?"
             )
-        self._header, self.schema = syntax.header(first)
+        self._header, self.names = syntax.header(first)
         self._first = first[len(self._header) :]
-        self.names = list(self.schema)
-        self._widths: dict[str, int] = {}
-        for name, kind in self.schema.items():
-            if kind != pl.String:
-                lengths = syntax.parse(self._first, self.schema)[name].list.len().drop_nulls()
-                self._widths[name] = int(lengths[0]) if len(lengths) else 0
 
     def width(self, name: str) -> int | None:
         """Return the number of elements of a list, as many as its first row has."""
-        return self._widths.get(name)
+        return self.syntax.width(name)
 
     def check_labels(self, name: str) -> None:
         """Refuse lists."""
-        if name in self._widths:
+        if self.width(name) is not None:
             raise InputError(f"column {name!r} holds lists: expected strings or integers")
-
-    def _frames(self) -> Iterator[pl.DataFrame]:
-        """Parse block by block, with the numbers of the rows."""
-        before = 0
-        for block in chain([self._first], self._blocks):
-            frame = self.syntax.parse(self._header + block, self.schema)
-            numbers = pl.int_range(before + 1, before + 1 + pl.len(), dtype=pl.Int64)
-            yield frame.with_columns(numbers.alias(ROW))
-            before += len(frame)
 
     def batches(
         self, labels: Mapping[str, Field], numbers: Mapping[str, Field]
     ) -> Iterator[pl.DataFrame]:
         """Leave out blank lines, and strip spaces."""
-        blank = pl.all_horizontal(pl.col(self.names).is_null())
         columns = [pl.col(ROW)]
         columns += [pl.col(x.name).str.strip_chars().alias(key) for key, x in labels.items()]
         columns += [self._number(field).alias(key) for key, field in numbers.items()]
-        for frame in self._frames():
-            yield frame.filter(~blank).select(columns)
+        fields = [*labels.values(), *numbers.values()]
+        kinds = {x.name: pl.String if x.place is None else pl.List(pl.Float64) for x in fields}
+        before = 0
+        for block in chain([self._first], self._blocks):
+            frame = self.syntax.parse(self._header + block, kinds, before)
+            rows = pl.int_range(before + 1, before + 1 + pl.len(), dtype=pl.Int64).alias(ROW)
+            yield frame.with_columns(rows).filter(~self.syntax.blank).select(columns)
+            before += len(frame)
 
     def _number(self, field: Field) -> pl.Expr:
+        column = pl.col(field.name)
         if field.place is None:
-            return pl.col(field.name).str.strip_chars()
-        return element_of(field.name, field.place, self._widths[field.name])
+            return column.str.strip_chars()
+        return element_of(column, field.place, self.width(field.name) or 0)
 
     def pieces(self, labels: Mapping[str, Field]) -> Iterator[pl.LazyFrame]:
         """Give the batches."""

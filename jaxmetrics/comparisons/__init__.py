@@ -10,6 +10,7 @@ More is better; for a metric of which less is better, compare its negative.
 - `hypothesis_tests`: McNemar's test, permutation tests
 - `paired_proportions`: intervals of the difference of two accuracies
 - `areas`: DeLong's comparison of areas under the ROC curve
+- `disparities`: the greatest difference of groups of examples
 - `leaderboards`: more than two classifiers
 """
 
@@ -18,4 +19,5 @@ from jaxmetrics.comparisons.differences import *
 from jaxmetrics.comparisons.hypothesis_tests import *
 from jaxmetrics.comparisons.paired_proportions import *
 from jaxmetrics.comparisons.areas import *
+from jaxmetrics.comparisons.disparities import *
 from jaxmetrics.comparisons.leaderboards import *

@@ -1,7 +1,7 @@
-"""Rank values that are known up to correlated noise: what is likely, and what is shown.
+"""Rank M values that are known up to correlated noise.
 
-Only differences matter. They are resolved along the eigenvectors of the noise's covariance, less
-what is common to all values.
+`shown_above` and `optimism` assume nothing of the true values, `shrunken` that they are normal. All
+read the same draws of the noise.
 """
 
 from __future__ import annotations
@@ -19,59 +19,24 @@ from jaxmetrics._namespaces import Array, is_jax, lax, special, xp
 
 __all__: list[str] = []
 
-_SCALES = 48  # of how far true values differ, in the mixture over which draws are taken
+_SHARES = 128  # at which the prior of a shrinkage is taken
 _PAIRS_AT_ONCE = 2**16
 
 
-class Noise(NamedTuple):
-    """The noise of M values.
+class Errors(NamedTuple):
+    """Errors of M values to which units contribute.
 
     Attributes:
         covariance: `(M, M)`.
-        directions: `(M, M - 1)`, the eigenvectors of that of differences, orthogonal to ones.
-        variances: `(M - 1,)`, along the directions.
-        shrunken: `(M - 1,)`, drawn towards their mean, as by far as that comes nearer the truth.
+        squares: `(M, M)`, `sum d^2` of what the units contribute to the differences of two values.
+            Where d is as likely as -d, `sum d` over the root then has no more extreme values than a
+            normal number, however few the units.
+        unseen: `(M,)`, the variance by units that were not seen.
     """
 
     covariance: Array
-    directions: Array
-    variances: Array
-    shrunken: Array
-
-
-def noise_of(second: Array, fourth: Array, n: Array) -> Noise:
-    """Estimate the noise of means of n examples.
-
-    The eigenvalues of a covariance that was estimated from few examples are too far apart. They are
-    shrunken by Ledoit and Wolf (2004), Journal of Multivariate Analysis 88, lemma 3.
-
-    Args:
-        second: `(M, M)`, the mean over the examples of the products u_i u_j of their contributions,
-            whose means are 0.
-        fourth: the mean of `(sum_i (u_i - mean u)^2)^2`.
-        n: number of examples.
-    """
-    m = len(second)
-    centred = second - second.mean(0) - second.mean(1)[:, None] + second.mean()
-    total = xp.trace(centred)
-    linalg = jax.numpy.linalg if is_jax(centred) else np.linalg
-    # The vector (1, ..., 1), with an eigenvalue above all others, comes last and is left out.
-    variances, directions = linalg.eigh(centred + (1 + total) / m)
-    variances, directions = xp.maximum(variances[:-1], 0), directions[:, :-1]
-    mean = total / max(m - 1, 1)
-    squares = (variances**2).sum()
-    distance = ((variances - mean) ** 2).sum()
-    share = xp.clip(divide((fourth - squares) / n, distance, 1.0), 0, 1)
-    shrunken = share * mean + (1 - share) * variances
-    return Noise(second / n, directions, variances / n, shrunken / n)
-
-
-def differences_of(noise: Noise) -> Array:
-    """Return the variances of the noise of all differences, `(M, M)`, 0 if they are rounding."""
-    diagonal = xp.diagonal(noise.covariance)
-    sums = diagonal[:, None] + diagonal
-    variances = sums - 2 * noise.covariance
-    return xp.where(variances <= 64 * xp.finfo(sums.dtype).eps * sums, 0, variances)
+    squares: Array
+    unseen: Array
 
 
 def normal(key: Key, shape: tuple[int, ...], dtype: np.dtype) -> Array:
@@ -80,88 +45,105 @@ def normal(key: Key, shape: tuple[int, ...], dtype: np.dtype) -> Array:
     return jax.random.normal(key, shape, dtype)
 
 
-def plausible_values(key: Key, values: Array, noise: Noise, size: int) -> Array:
-    """Draw S times what the true values may be, up to what they have in common, `(S, M)`.
-
-    Along each direction they are taken for normal, with a multiple of a variance that is the same
-    for all, that of the noise there (who err alike are alike), or half of each, all as likely. The
-    root of the multiple has a half-Cauchy prior of scale 1 / sqrt 2: Gelman (2006), Bayesian
-    Analysis 1.
-    """
-    observed = values @ noise.directions
-    quantiles = (np.arange(_SCALES) + 0.5) / _SCALES
-    multiples = (np.tan(np.pi / 2 * quantiles) ** 2 / 2).astype(values.dtype)
-    mean = noise.shrunken.sum() / max(len(values) - 1, 1)
-    shared = np.array([0, 0.5, 1], values.dtype)[:, None]
-    kinds = shared * mean + (1 - shared) * noise.shrunken
-    prior = (multiples[:, None, None] * kinds).reshape((3 * _SCALES, len(observed)))
-
-    total = xp.maximum(prior + noise.shrunken, xp.finfo(values.dtype).tiny)
-    log_likelihoods = -(xp.log(total) + observed**2 / total).sum(-1) / 2
-    below = xp.cumsum(special.softmax(log_likelihoods))
-    # Each is drawn as often as it is likely, to the nearest draw.
-    drawn = (below < ((np.arange(size) + 0.5) / size).astype(values.dtype)[:, None]).sum(-1)
-    drawn = xp.minimum(drawn, len(prior) - 1)
-    kept = divide(prior, prior + noise.shrunken, 1.0)[drawn]
-    spread = xp.sqrt(noise.shrunken * kept)
-    draws = observed * kept + spread * normal(key, (size, len(observed)), values.dtype)
-    return matmul(draws, noise.directions.T)
+def draws_of(key: Key, covariance: Array, size: int) -> Array:
+    """Draw normal noise with a covariance `(M, M)`, which may be singular, `(S, M)`."""
+    linalg = jax.numpy.linalg if is_jax(covariance) else np.linalg
+    variances, directions = linalg.eigh(covariance)
+    draws = normal(key, (size, len(covariance)), covariance.dtype)
+    return matmul(draws * xp.sqrt(xp.maximum(variances, 0)), directions.T)
 
 
-def rank_shares(draws: Array, group: Array) -> Array:
-    """Return the share of draws `(S, M)` in which each value has each rank, `(M, M)`.
-
-    Values of the same group are equal in all draws, and share their ranks evenly.
-    """
-    ranks = xp.argsort(xp.argsort(-draws, -1), -1)
-    places = np.arange(draws.shape[-1])
-    shares = lax.map(lambda rank: (rank[:, None] == places).mean(0, dtype=draws.dtype), ranks.T)
-    alike = (group[:, None] == group).astype(draws.dtype)
-    return matmul(alike, shares) / alike.sum(-1, keepdims=True)
+def variances_of_differences(covariance: Array) -> Array:
+    """Return the variances of all differences, `(M, M)`, 0 where they are rounding."""
+    diagonal = xp.diagonal(covariance)
+    sums = diagonal[:, None] + diagonal
+    variances = sums - 2 * covariance
+    return xp.where(variances <= 64 * xp.finfo(sums.dtype).eps * sums, 0, variances)
 
 
-def shown_above(
-    key: Key,
-    gaps: Array,
-    squares: Array,
-    noise: Noise,
-    unseen: Array,
-    *,
-    size: int,
-    level: float,
-) -> Array:
-    """Return which value i is shown to be above which j, `(M, M)`; all rightly, with `level`.
+def shrunken(values: Array, covariance: Array, noise: Array) -> Array:
+    """Draw what true values may be by empirical Bayes, up to what all have in common, `(S, M)`.
 
-    The hypothesis that it is not is rejected where `(v_i - v_j) / s_ij` exceeds the quantile of the
-    greatest such ratio of noise alone, of all pairs, then of those that are not yet rejected, until
-    no more are: Romano and Wolf (2005), Econometrica 73.
+    With noise of covariance C, true values of covariance `tau^2 C` and `B = tau^2 / (1 + tau^2)`,
+    the posterior is normal, with mean `B v` and covariance `B C`: classifiers that err alike are
+    taken to be alike. The likelihood of B is that of the sum of squares of the values about their
+    mean, `sum C / (1 - B)` times a chi-square with Satterthwaite's degrees of freedom; no inverse
+    of a covariance is needed, which few examples do not tell. Its prior is that of a half-Cauchy
+    tau, the arcsine distribution: Gelman (2006), Bayesian Analysis 1.
 
     Args:
-        gaps: `v_i - v_j`.
-        squares: `s_ij^2`, with the n examples' differences d `sum d^2 / n^2`, not about their mean:
-            where d is as likely as -d, the ratio then has no more extreme values than a normal one,
-            however few the examples.
-        unseen: `(M,)`, the variance of each value by one more example, which adds to all these.
+        values: -inf where one is undefined, which is less than all in all draws.
+        noise: draws of it, `(S, M)`.
     """
-    more = unseen[:, None] + unseen
-    ratios = divide(gaps, safe_sqrt(squares + more))
-    precisions = divide(1.0, safe_sqrt(differences_of(noise) + more))
-    m, rank = noise.directions.shape
-    normals = normal(key, (size, rank + m), gaps.dtype)
-    draws = matmul(normals[:, :rank] * xp.sqrt(noise.variances), noise.directions.T)
-    draws = draws + normals[:, rank:] * xp.sqrt(unseen)
+    finite = values > -xp.inf
+    centred = covariance - covariance.mean(0) - covariance.mean(1)[:, None] + covariance.mean()
+    total = xp.trace(centred)
+    freedom = divide(total**2, (centred**2).sum())
+    mean = divide(xp.where(finite, values, 0).sum(), finite.sum())
+    deviations = xp.where(finite, values - mean, 0)
+    squares = freedom * divide((deviations**2).sum(), total)
+    shares = np.sin(np.pi / 2 * (np.arange(_SHARES) + 0.5) / _SHARES) ** 2
+    shares = shares.astype(values.dtype)
+    log_likelihood = (freedom * np.log(1 - shares) - (1 - shares) * squares) / 2
+    # Each is drawn as often as it is likely, to the nearest draw.
+    size = len(noise)
+    evenly = ((np.arange(size) + 0.5) / size).astype(values.dtype)
+    drawn = xp.searchsorted(xp.cumsum(special.softmax(log_likelihood)), evenly)
+    share = xp.take(shares, xp.minimum(drawn, _SHARES - 1))[:, None]
+    return xp.where(finite, share * deviations + xp.sqrt(share) * noise, -xp.inf)
+
+
+def optimism(values: Array, noise: Array, winner: Array) -> Array:
+    """Return by how much the best of M values looks better than it is.
+
+    Data fission, Leiner, Duan, Wasserman and Ramdas (2025), JASA 120: values with noise added and
+    with it taken off are independent, as by two halves of the examples: one chooses, the other
+    judges.
+
+    Args:
+        values: -inf where one cannot be chosen.
+        noise: draws of it, `(S, M)`.
+    """
+    chosen = xp.argmax(values + noise, -1)
+    judged = values[chosen] - xp.take_along_axis(noise, chosen[:, None], -1)[:, 0]
+    # The noise of the winner, whose mean is 0, leaves less to chance.
+    return xp.maximum((values[winner] - noise[:, winner] - judged).mean(), 0)
+
+
+def shares_of_firsts(values: Array, covariance: Array, noise: Array) -> Array:
+    """Return the share of shrunken draws in which each is first, `(M,)`.
+
+    Ties share, and so do values that are equal without any noise in their difference.
+    """
+    draws = shrunken(values, covariance, noise)
+    first = draws >= draws.max(-1, keepdims=True)
+    shares = divide(first, first.sum(-1, keepdims=True)).mean(0)
+    alike = (variances_of_differences(covariance) == 0) & (values[:, None] == values)
+    return divide(matmul(alike.astype(shares.dtype), shares), alike.sum(-1))
+
+
+def shown_above(key: Key, values: Array, errors: Errors, noise: Array, level: float) -> Array:
+    """Return which value i is shown to be above which j, `(M, M)`; all rightly, with `level`.
+
+    Step-down test of Romano and Wolf (2005), Econometrica 73: the hypothesis that it is not is
+    rejected where `(v_i - v_j) / s_ij` exceeds the quantile of the greatest such ratio of noise
+    alone, of all pairs, then of those that are not yet rejected, until no more are.
+    """
+    gaps, more = values[:, None] - values, errors.unseen[:, None] + errors.unseen
+    ratios = divide(gaps, safe_sqrt(errors.squares + more), gaps)  # inf over an undefined one
+    precisions = divide(1.0, safe_sqrt(variances_of_differences(errors.covariance) + more))
+    noise = noise + xp.sqrt(errors.unseen) * normal(key, noise.shape, noise.dtype)
     at_once = max(1, _PAIRS_AT_ONCE // gaps.size)
-
-    def quantile_of_greatest(weights: Array) -> Array:
-        def greatest(draws: Array) -> Array:
-            return ((draws[:, :, None] - draws[:, None, :]) * weights).max((-2, -1))
-
-        ordered = xp.sort(map_chunks(greatest, at_once, draws))
-        return ordered[min(math.ceil(level * size), size) - 1]
+    order = min(math.ceil(level * len(noise)), len(noise)) - 1
 
     def step(state: tuple[Array, Array]) -> tuple[Array, Array]:
         shown, _ = state
-        limit = quantile_of_greatest(xp.where(shown, 0, precisions))
+        weights = xp.where(shown, 0, precisions)
+
+        def greatest(draws: Array) -> Array:
+            return ((draws[:, :, None] - draws[:, None, :]) * weights).max((-2, -1))
+
+        limit = xp.sort(map_chunks(greatest, at_once, noise))[order]
         more = (ratios > limit) & ~shown
         return shown | more, more.any()
 

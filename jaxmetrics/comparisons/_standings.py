@@ -30,19 +30,9 @@ class Standing(NamedTuple):
     rank_high: int
     tier: int
 
-    @property
-    def ranks(self) -> str:
-        """Writes the interval of the rank."""
-        low, high = self.rank_low, self.rank_high
-        return f"{low}" if low == high else f"{low} to {high}"
 
-
-def are_known(board: Any) -> bool:
-    """Tell whether a leaderboard is a single one, of numbers that can be looked at."""
-    return _estimates(board) is not None
-
-
-def _estimates(board: Any) -> list[Estimate] | None:
+def estimates_of(board: Any) -> list[Estimate] | None:
+    """List the estimates of a single leaderboard; None where they cannot be looked at."""
     members = members_of(board.estimates)
     if members is None or len(members.shape) != 1:
         return None
@@ -51,7 +41,7 @@ def _estimates(board: Any) -> list[Estimate] | None:
 
 def standings(board: Any, names: Sequence[str] | None = None) -> list[Standing]:
     """List the classifiers by tier, the best first of each; the winner comes first of all."""
-    estimates = _estimates(board)
+    estimates = estimates_of(board)
     if estimates is None:
         raise ValueError("a ranking needs one leaderboard, whose numbers are known: not under jit.")
     size = len(estimates)
@@ -108,10 +98,10 @@ def ranking(
     labels = labels_of([x.name for x in found], LONGEST_NAME)
     rows = [x._replace(name=label) for x, label in zip(found, labels, strict=True)]
     titles = ["classifier", "value [low, high]", "ranks", "tier", "P(best)"]
-    cells = [
-        [x.name, f"{x.estimate}", x.ranks, str(x.tier), fraction(x.probability_best)]
-        for x in rows[:most_rows]
-    ]
+    cells = []
+    for x in rows[:most_rows]:
+        ranks = " to ".join(map(str, dict.fromkeys([x.rank_low, x.rank_high])))
+        cells.append([x.name, f"{x.estimate}", ranks, str(x.tier), fraction(x.probability_best)])
     last_tier = rows[len(cells) - 1].tier
     sentences = tiers_in_words([x for x in rows if x.tier <= last_tier])
     if len(cells) < len(rows):
@@ -122,17 +112,9 @@ def ranking(
 
 def as_dict(board: Any, names: Sequence[str] | None = None) -> dict[str, Any]:
     """Return the standings as lists, dicts and numbers."""
-    rows = standings(board, names)
-    winner = {"name": rows[0].name, **board.winner_estimate.to_dict()}
-    return {"winner": winner, "classifiers": [_flat(x) for x in rows]}
-
-
-def as_columns(board: Any, names: Sequence[str] | None = None) -> dict[str, list[Any]]:
-    """Return the standings as columns."""
-    rows = [_flat(x) for x in standings(board, names)]
-    return {name: [row[name] for row in rows] for name in rows[0]}
-
-
-def _flat(x: Standing) -> dict[str, Any]:
-    parts = x._asdict()
-    return {"name": parts.pop("name"), **parts.pop("estimate").to_dict(), **parts}
+    flat = []
+    for x in standings(board, names):
+        parts = x._asdict()
+        flat.append({"name": parts.pop("name"), **parts.pop("estimate").to_dict(), **parts})
+    winner = {"name": flat[0]["name"], **board.winner_estimate.to_dict()}
+    return {"winner": winner, "classifiers": flat}

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
-from jaxmetrics._namespaces import Array, special, xp
+from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import ArrayLike, as_array, check_examples
+from jaxmetrics.betas.student import student_quantile, student_tails
 from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile
-from jaxmetrics.intervals.clusters import student_quantile
 from jaxmetrics.ranking.areas import (
     Classes,
     area_estimate,
@@ -71,9 +71,9 @@ def delong(
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`; negative labels leave their examples out.
         y_score_a, y_score_b: real numbers, `(..., n)`.
-        clusters: as for `delong_interval`; the error is then Obuchowski's. Simulated with 20 to 100
-            clusters of sizes up to 10:1 the test of 5 % has a size of at most 9.5 %, of equal sizes
-            7 %, where the test without clusters has up to 57 %.
+        clusters: as for `delong_interval`; the error is then that of the jackknife. Simulated with
+            20 to 100 clusters of sizes up to 10:1, the test of 5 % has a size of up to 8.5 %, where
+            the test without clusters has up to 57 %.
 
     Returns:
         `DeLong`; `p_value` is two-sided. NaN without two positives and two negatives, on the device
@@ -127,11 +127,13 @@ def delong_unpaired(
     >>> a = [0, 0, 0, 1, 1, 1], [0.1, 0.4, 0.3, 0.35, 0.8, 0.9]
     >>> b = [0, 0, 1, 1], [0.2, 0.6, 0.1, 0.7]
     >>> delong_unpaired(*a, *b).difference
-    0.389 [-0.596, 0.896]
+    0.389 [-0.599, 0.897]
     """
     z = normal_quantile(level)
     return _delong_unpaired(
-        rank(y_true_a, y_score_a, name="y_score_a"), rank(y_true_b, y_score_b, name="y_score_b"), z
+        rank(y_true_a, y_score_a, name="y_score_a", truth_name="y_true_a"),
+        rank(y_true_b, y_score_b, name="y_score_b", truth_name="y_true_b"),
+        z,
     )
 
 
@@ -158,7 +160,7 @@ def _delong(
     a, b, gap = map(of_classes, (v_a, v_b, v_a - v_b))
     freedom = degrees_of_freedom(gap)
     of_a, of_b = (area_estimate(x, quantile(x, z), "score") for x in (a, b))
-    difference = area_estimate(gap, z, "normal")
+    difference = normal_estimate(gap.positives.mean, safe_sqrt(gap.variance), z)
     difference = _difference(a, b, difference, student_quantile(z, freedom))
     return _tested(of_a, of_b, difference, freedom)
 
@@ -168,8 +170,7 @@ def _tested(a: Estimate, b: Estimate, difference: Estimate, freedom: Array) -> D
     value, error = difference.value, difference.standard_error
     certain = xp.where(value == 0, 0, xp.inf * xp.sign(value))
     statistic = xp.where(error == 0, certain, value / xp.where(error == 0, 1, error))
-    p_value = 2 * special.ndtr(-_as_normal(xp.abs(statistic), freedom))
-    return DeLong(a, b, difference, statistic, p_value)
+    return DeLong(a, b, difference, statistic, student_tails(statistic, freedom))
 
 
 def _difference(a: Classes, b: Classes, gap: Estimate, t: Array) -> Estimate:
@@ -184,12 +185,3 @@ def _difference(a: Classes, b: Classes, gap: Estimate, t: Array) -> Estimate:
     low = gap.value - reach(of_a.value - of_a.low, of_b.high - of_b.value)
     high = gap.value + reach(of_a.high - of_a.value, of_b.value - of_b.low)
     return gap._replace(low=low, high=high)
-
-
-def _as_normal(t: Array, freedom: Array) -> Array:
-    """Return z with the two tails of t >= 0 under Student's distribution.
-
-    To 7e-4 for five degrees of freedom and more. Wallace (1959), Annals of Mathematical
-    Statistics 30.
-    """
-    return (8 * freedom + 1) / (8 * freedom + 3) * xp.sqrt(freedom * xp.log1p(t**2 / freedom))

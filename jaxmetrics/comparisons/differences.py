@@ -3,165 +3,104 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Hashable, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
-import jax
 import numpy as np
 
-from jaxmetrics._keys import KeyLike
-from jaxmetrics._namespaces import Array, is_known, xp
-from jaxmetrics._validation import (
-    ArrayLike,
-    as_array,
-    as_counts,
-    as_float,
-    check_level,
-    check_size,
-)
-from jaxmetrics.comparisons._by_method import Question, compare_cells, from_limits
-from jaxmetrics.comparisons._cells import (
-    Layout,
-    as_cells,
-    cells_of_clusters,
-    distinct,
-    in_rectangle,
-    pairs_of_combinations,
-)
-from jaxmetrics.counts import paired_confusion_matrix
-from jaxmetrics.estimates import Estimate, Metric, normal_quantile
-from jaxmetrics.intervals.clusters import (
-    check_size_of_tables,
-    numbered_clusters,
-)
-from jaxmetrics.intervals.methods import (
-    Bootstrap,
-    Delta,
-    IntervalMethod,
-    Likelihood,
-    Posterior,
-    as_method,
-)
-from jaxmetrics.intervals.tables import (
-    as_floats,
-    check_num_samples,
-    frequencies,
-    numbers_of_examples,
-    where_answered,
-)
+from jaxmetrics._arithmetic import rounding
+from jaxmetrics._counting import Axis
+from jaxmetrics._namespaces import Array, is_jax, is_known, special, xp
+from jaxmetrics._validation import ArrayLike, as_array, as_counts, as_float, check_num_classes
+from jaxmetrics.comparisons.results import Comparison
+from jaxmetrics.counts import class_axes, paired_confusion_matrix, strings_among
+from jaxmetrics.estimates import Estimate, Metric
+from jaxmetrics.intervals.checks import as_floats, placed
+from jaxmetrics.intervals.clusters import as_clusters, check_size_of_tables, numbered_clusters
+from jaxmetrics.intervals.combinations import distinct, pairs_of_combinations
+from jaxmetrics.intervals.confidence import Confidence
+from jaxmetrics.intervals.estimation import Question, answer, question_of
+from jaxmetrics.intervals.functionals import Functional
+from jaxmetrics.intervals.methods import IntervalMethod, Likelihood, check_method, reach_of
+from jaxmetrics.intervals.quantiles import mean_of_finite
+from jaxmetrics.intervals.samples import Design, of_combinations, of_pairs, of_test_sets
+from jaxmetrics.metrics.differences import difference
 
 __all__ = ["compare", "compare_predictions", "compare_unpaired"]
 
-_MOST_CELLS = 2**18  # of pairs, 64 classes, for which errors that were not seen matter
-_FEW_CELLS = 2**12  # beyond, it is faster to look for those that hold examples
+_OF_BOTH = ((1, 0), (0, 1), (1, -1))  # A, B and A - B
 
 
 def compare(
-    key: KeyLike,
     metric: Metric,
     paired: ArrayLike,
     *,
-    method: IntervalMethod
-    | Literal["likelihood", "bootstrap", "posterior", "delta"] = "likelihood",
-    rope: ArrayLike = 0.0,
-    prior: ArrayLike = 1.0,
-    num_samples: int = 2000,
+    method: IntervalMethod = Likelihood(),  # noqa: B008  # it is frozen
     level: float = 0.95,
+    rope: ArrayLike = 0.0,
     cluster_axis: int | None = None,
 ) -> Any:
-    """Estimate the difference of a metric between two classifiers on the same examples.
+    """Estimate a metric of two classifiers on the same examples, and their difference A - B.
 
-    - `"likelihood"`: the least and the greatest difference, over probabilities of the pairs that
-      the counts do not refute; see `likelihood_interval`. Nothing is drawn.
-    - `"bootstrap"`: test sets drawn from this one, with their pairs; BCa intervals.
-    - `"posterior"`: per class a Dirichlet posterior on the pairs of predictions. Its prior is the
-      product of the priors that `posterior` gives A and B, so that each of them alone has that
-      posterior; it is worth 2 examples per class, however many pairs there are.
-    - `"delta"`: normal, from the derivatives; nothing is drawn.
-    - or a method as a value, which holds its own key: `Likelihood()`, `Percentile(key)`, ...
+    The difference is `interval(difference(metric), paired)`, for any method; A and B come from the
+    same pairs, and from the same replicates.
 
     Args:
-        key: a JAX key, an int seed or, for counts of the host, a NumPy Generator; not used where
-            nothing is drawn.
         metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
         paired: `(..., K, K, K)`, from `paired_confusion_matrix`; for hundreds of classes see
             `compare_predictions`.
+        method: as for `interval`, such as `Likelihood()` or `Bootstrap(key)`.
         rope: the region of practical equivalence: differences up to this size, in the metric's
             units, do not matter.
-        prior: of the posterior: alpha = beta, `(alpha, beta)` or `(K, 2)`.
-        cluster_axis: the axis of `(..., C, K, K, K)` with pairs of clusters, -4; see
-            `likelihood_interval`, `bootstrap` and `delta_method`.
+        cluster_axis: the axis of `(..., C, K, K, K)` with pairs of clusters, -4.
 
     Returns:
         `Comparison`, or a pytree of them. `probability_better` is the share of the replicates in
-        which A is above B, ties counting half: for the posterior a probability, for the others one
+        which A is above B, ties counting half: for the posterior a probability, for a bootstrap one
         minus a one-sided p-value, roughly. Where nothing is drawn, it is that of a distribution of
         two normal halves which has its quantiles at the ends of the interval.
 
     Raises:
         ValueError: a `paired` of another shape, negative or (likelihood, bootstrap) fractional
-            counts, an unknown method, a rope below 0, num_samples < 2, a level outside of (0, 1),
-            a posterior of clusters.
+            counts, a rope below 0, a level outside of (0, 1), a posterior of clusters.
 
     >>> import jaxmetrics as jm
     >>> y_true, y_pred_a = [0, 0, 1, 1, 1, 0] * 20, [0, 0, 1, 1, 1, 1] * 20
     >>> y_pred_b = [0, 1, 1, 1, 0, 1] * 20
     >>> paired = jm.paired_confusion_matrix(y_true, y_pred_a, y_pred_b, num_classes=2)
-    >>> comparison = compare(0, jm.accuracy, paired)
+    >>> comparison = compare(jm.accuracy, paired)
     >>> comparison.difference, comparison.probability_better > 0.99
-    (0.333 [0.246, 0.423], np.True_)
+    (0.333 [0.248, 0.422], np.True_)
     """
-    way = _as_method(method, key, num_samples, prior=prior)
-    floats = as_floats(metric)
-    cells = as_cells(paired, _check_for(way))
-    k = cells.shape[-2]
-    if cluster_axis is not None:
-        cells = cells_of_clusters(cells, cluster_axis)
-    layout = Layout(k, clustered=cluster_axis is not None)
-    question = Question(floats, check_rope(rope), check_level(level), layout)
-    cells = where_answered(floats, cells, np.ones((k, k)))
-    if _takes_all_pairs(way, k) or layout.clustered or not is_known(cells) or cells.size == 0:
-        return compare_cells(way, question, cells)
-    return _compare_used_cells(way, question, cells)
-
-
-def _compare_used_cells(way: IntervalMethod, question: Question, cells: Array) -> Any:
-    """Compare by the cells `(..., K, K K)` that hold examples, few of those of many classes."""
-    k = cells.shape[-2]
-    results = []
-    for matrix in cells.reshape(-1, k, k * k):  # one by one, so that each draws the same as alone
-        true, pair = np.nonzero(np.asarray(matrix))
-        counts, labels = in_rectangle(matrix[true, pair], np.stack([true, pair // k, pair % k]), k)
-        results.append(compare_cells(way, question, counts, labels))
-    return jax.tree.map(
-        lambda *x: xp.stack(x).reshape((*cells.shape[:-2], *np.shape(x[0]))), *results
-    )
+    check_method(method)
+    check = partial(method.check, name="paired")
+    question = question_of(difference(metric), paired, check, cluster_axis=cluster_axis)
+    return _compared(question, method, level, rope)
 
 
 def compare_predictions(
-    key: KeyLike,
     metric: Metric,
     y_true: ArrayLike,
     y_pred_a: ArrayLike,
     y_pred_b: ArrayLike,
     *,
-    num_classes: int,
+    num_classes: int | None = None,
+    labels: Sequence[Hashable] | None = None,
     where: ArrayLike | None = None,
     clusters: ArrayLike | Sequence[Any] | None = None,
-    method: IntervalMethod | Literal["likelihood", "bootstrap", "delta"] = "likelihood",
-    rope: ArrayLike = 0.0,
-    num_samples: int = 2000,
+    method: IntervalMethod = Likelihood(),  # noqa: B008  # it is frozen
     level: float = 0.95,
+    rope: ArrayLike = 0.0,
 ) -> Any:
     """Compare as `compare` does, from labels, for any number of classes.
 
     The work grows with the number of combinations of labels that occur, not with K^3.
 
     Args:
-        y_true, y_pred_a, y_pred_b: class ids `(n,)`. An example with one outside of
-            `[0, num_classes)` is left out.
-        where: `(n,)`, True = counted.
+        y_true, y_pred_a, y_pred_b: class ids `(n,)`, or strings, whose classes are in order; with
+            `labels`, members of it. An example with an id below 0 is left out.
+        num_classes, labels, where: as for `confusion_matrix`.
         clusters: `(n,)` ids, of any hashable kind, of groups of examples that may be alike, as
             those of one patient; they, not examples, are then the independent units. Each of the C
             clusters has a table of all K^3 pairs, and C K^3 may be 2^27 at most.
@@ -172,25 +111,39 @@ def compare_predictions(
     >>> import jaxmetrics as jm
     >>> y_true, y_pred_a = [0, 0, 1, 1, 1, 0] * 20, [0, 0, 1, 1, 1, 1] * 20
     >>> y_pred_b = [0, 1, 1, 1, 0, 1] * 20
-    >>> comparison = compare_predictions(0, jm.accuracy, y_true, y_pred_a, y_pred_b, num_classes=2)
-    >>> comparison.difference
-    0.333 [0.246, 0.423]
+    >>> compare_predictions(jm.accuracy, y_true, y_pred_a, y_pred_b).difference
+    0.333 [0.248, 0.422]
     """
-    way = _as_method(method, key, num_samples)
-    if isinstance(way, Posterior):
-        raise ValueError("labels have no posterior here: take compare, of pairs that are counted.")
-    k, floats = check_size(num_classes, "num_classes"), as_floats(metric)
+    check_method(method)
+    named: dict[str, Any] = {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
+    if labels is None and num_classes is None:
+        labels = strings_among(named)
+    axes = class_axes(named, num_classes, labels, where)
+    k = _number_of_classes(axes)
+    named = {name: values for name, values, _ in axes}
     if clusters is not None:
-        cubes = cubes_of_clusters(y_true, y_pred_a, y_pred_b, clusters, k, where=where)
-        return compare(key, metric, cubes, method=way, rope=rope, level=level, cluster_axis=-4)
-    question = Question(floats, check_rope(rope), check_level(level), Layout(k))
-    counts, labels = distinct(
-        {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}, k, where
-    )
-    counts = where_answered(floats, counts, np.ones((k, k)))
-    if isinstance(way, Likelihood) and _takes_all_pairs(way, k):
-        return compare_cells(way, question, pairs_of_combinations(counts, labels, k))
-    return compare_cells(way, question, counts, labels)
+        true, a, b = named.values()
+        cubes = cubes_of_clusters(true, a, b, clusters, k, where=where)
+        return compare(metric, cubes, method=method, rope=rope, level=level, cluster_axis=-4)
+    if method.most_kinds == math.inf:
+        raise ValueError(f"{method.name} of labels: count them, for compare, of pairs.")
+    tables, listed = distinct(named, k, where)
+    floats, tables = placed(as_floats(metric), tables, np.ones((k, k)))
+    design, shape = Design(of_combinations, (("num_classes", k),), _OF_BOTH), (k, k)
+    if k**3 <= method.most_kinds and isinstance(method, Likelihood):
+        tables, listed = pairs_of_combinations(tables, listed, k), None
+        design = Design(of_pairs, contrasts=_OF_BOTH)
+    return _compared(Question(floats, tables, design, shape, listed), method, level, rope)
+
+
+def _number_of_classes(axes: Sequence[Axis]) -> int:
+    """Return the number that is given, or one more than the largest class id."""
+    for name, values, size in axes:
+        if size is None and is_jax(values):
+            raise ValueError(f"num_classes is needed where {name} is a JAX array.")
+    ids = [as_array(values, name) for name, values, _ in axes]
+    sizes = [size for *_, size in axes if size is not None]
+    return check_num_classes(sizes[0] if sizes else 1 + max(int(x.max(initial=0)) for x in ids))
 
 
 def cubes_of_clusters(
@@ -218,17 +171,13 @@ def cubes_of_clusters(
 
 
 def compare_unpaired(
-    key: KeyLike,
     metric: Metric,
     counts_a: ArrayLike,
     counts_b: ArrayLike,
     *,
-    method: IntervalMethod
-    | Literal["likelihood", "bootstrap", "posterior", "delta"] = "likelihood",
-    rope: ArrayLike = 0.0,
-    prior: ArrayLike = 1.0,
-    num_samples: int = 2000,
+    method: IntervalMethod = Likelihood(),  # noqa: B008  # it is frozen
     level: float = 0.95,
+    rope: ArrayLike = 0.0,
     cluster_axis: int | None = None,
 ) -> Any:
     """Estimate the difference of a metric between classifiers on different, independent examples.
@@ -237,74 +186,80 @@ def compare_unpaired(
 
     Args:
         counts_a, counts_b: `(..., K, K)`, of one shape but for the number of clusters.
-        cluster_axis: the axis of `(..., C, K, K)` with the counts of clusters, -3. The ends of the
-            difference then come from those of A and of B, `d - sqrt((a - l_a)^2 + (u_b - b)^2)` and
-            `d + sqrt((u_a - a)^2 + (b - l_b)^2)`: Zou and Donner (2008), Statistics in Medicine 27.
+        cluster_axis: the axis of `(..., C, K, K)` with the counts of clusters, -3.
 
     Returns:
         `Comparison`, or a pytree of them; other arguments, methods and errors as `compare`.
 
     >>> import jaxmetrics as jm
-    >>> apart = compare_unpaired(0, jm.accuracy, [[90, 10], [5, 95]], [[80, 20], [9, 91]])
+    >>> apart = compare_unpaired(jm.accuracy, [[90, 10], [5, 95]], [[80, 20], [9, 91]])
     >>> apart.difference
-    0.070 [0.007, 0.135]
+    0.070 [0.007, 0.134]
     """
-    way = _as_method(method, key, num_samples, prior=prior)
-    floats = as_floats(metric)
-    a, b = as_counts(counts_a), as_counts(counts_b)
-    width = check_rope(rope)
+    check_method(method)
+    is_clustered = cluster_axis is not None
+    given = {"counts_a": counts_a, "counts_b": counts_b}
+    a, b = (
+        method.check(as_counts(x, name), name, is_clustered=is_clustered)
+        for name, x in given.items()
+    )
     if cluster_axis is not None:
-        of_a, of_b = (way(metric, x, level=level, cluster_axis=cluster_axis) for x in (a, b))
-        return _of_estimates(of_a, of_b, level, width)
-    if a.shape != b.shape:
+        a, b = (as_clusters(x, cluster_axis) for x in (a, b))
+    axis = -3 if is_clustered else None
+    if _without(a.shape, axis) != _without(b.shape, axis):
         raise ValueError(
             f"counts_a and counts_b must have one shape (..., K, K), got {a.shape} and {b.shape}."
         )
     k = a.shape[-1]
-    a, b = _check_for(way)(xp.stack([a, b]))
-    a = where_answered(floats, a, np.ones((k, k)))
-    b = where_answered(floats, b, np.ones((k, k)))
-    cells = xp.stack([a.reshape((*a.shape[:-2], -1)), b.reshape((*b.shape[:-2], -1))], -2)
-    layout = Layout(k, paired=False)
-    return compare_cells(way, Question(floats, width, check_level(level), layout), cells)
+    rows = [x.reshape((*x.shape[:-2], 1, k * k)) for x in (a, b)]
+    if is_clustered:  # each cluster is of one of the two test sets
+        none = [(0, 0)] * (a.ndim - 2)
+        rows = [
+            xp.pad(x, [*none, side, (0, 0)]) for x, side in zip(rows, ((0, 1), (1, 0)), strict=True)
+        ]
+    floats, tables = placed(as_floats(metric), xp.concatenate(rows, axis or -2), np.ones((k, k)))
+    design = Design(of_test_sets, (), _OF_BOTH, is_clustered)
+    return _compared(Question(floats, tables, design, (k, k)), method, level, rope)
 
 
-def _of_estimates(of_a: Any, of_b: Any, level: float, rope: Array) -> Any:
-    """Compare by independent estimates of A and of B."""
-
-    def of_difference(a: Estimate, b: Estimate) -> Estimate:
-        d = a.value - b.value
-        low = d - xp.hypot(a.value - a.low, b.high - b.value)
-        high = d + xp.hypot(a.high - a.value, b.value - b.low)
-        error = xp.hypot(a.standard_error, b.standard_error)
-        return Estimate(d, low, high, error, a.num_undefined + b.num_undefined)
-
-    d = jax.tree.map(of_difference, of_a, of_b, is_leaf=lambda x: isinstance(x, Estimate))
-    return from_limits((of_a, of_b, d), normal_quantile(level), rope, xp.asarray(True))
+def _without(shape: tuple[int, ...], axis: int | None) -> tuple[int, ...]:
+    return shape if axis is None else (*shape[:axis], *shape[axis + 1 :])
 
 
-def _as_method(
-    method: IntervalMethod | str, key: KeyLike, num_samples: int, **options: Any
-) -> IntervalMethod:
-    way = as_method(method, key, num_samples=check_num_samples(num_samples), **options)
-    if isinstance(way, Delta) and way.transform is not None:
-        raise ValueError(f"differences have no scale to transform to: take Delta(), not {way}.")
-    if isinstance(way, Bootstrap | Posterior):
-        check_num_samples(way.num_samples)
-    return way
+def _compared(question: Question, method: IntervalMethod, level: float, rope: ArrayLike) -> Any:
+    question = question._replace(design=question.design._replace(contrasts=_OF_BOTH))
+    reach = reach_of(method, question, level)
+    return answer(question, method, reach, check_rope(rope), summary=_comparison)
 
 
-def _takes_all_pairs(way: IntervalMethod, k: int) -> bool:
-    """Return whether pairs of predictions that were not seen are cells, too."""
-    if isinstance(way, Posterior):
-        return True
-    return k**3 <= (_MOST_CELLS if isinstance(way, Likelihood) else _FEW_CELLS)
+def _comparison(
+    found: Estimate, samples: Array | None, metric: Functional, reach: Confidence, rope: Array
+) -> Comparison:
+    """Return comparisons of V values from estimates `(3 V,)`, of A, of B and of A - B."""
+    parts = zip(*(xp.split(x, 3) for x in found), strict=True)
+    a, b, d = (Estimate(*part) for part in parts)
+    if samples is None:
+        z = reach.quantile(metric.sample.number)
+        better = 1 - _below(xp.zeros_like(d.value), d, z)
+        within = _below(rope, d, z) - _below(-rope, d, z)
+        equivalent = xp.where(d.low == d.high, xp.abs(d.value) <= rope, within)
+        return Comparison(a, b, d, better, equivalent)
+    of_a, of_b, of_d = xp.split(samples, 3, -1)
+    known = xp.isfinite(of_d)
+    above = xp.where(known, (of_d > 0) + (of_d == 0) / 2, xp.nan)
+    alike = xp.where(known, xp.abs(of_d) <= rope + rounding(of_a, of_b), xp.nan)
+    return Comparison(a, b, d, mean_of_finite(above), mean_of_finite(alike))
 
 
-def _check_for(way: IntervalMethod) -> Callable[..., Array]:
-    if isinstance(way, Likelihood):
-        return partial(numbers_of_examples, most=math.inf)
-    return numbers_of_examples if isinstance(way, Bootstrap) else frequencies
+def _below(limit: Array, d: Estimate, z: Array | float) -> Array:
+    """Return P(X <= limit) for X of two halves of normals, with quantiles at the ends of d's
+    interval; with an interval of width 0 it is 0, 1 or, at the value, 1/2.
+    """
+    error = xp.where(limit < d.value, d.value - d.low, d.high - d.value) / z
+    certain = xp.where(d.value < limit, 1, xp.where(d.value > limit, 0, 0.5))
+    share = special.ndtr((limit - d.value) / xp.where(error > 0, error, 1))
+    share = xp.where(error > 0, share, certain)
+    return xp.where(xp.isnan(d.value) | xp.isnan(error), xp.nan, share)
 
 
 def check_rope(rope: ArrayLike) -> Array:

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
-import jax
 import numpy as np
 
-from jaxmetrics._arithmetic import divide
+from jaxmetrics._arithmetic import divide, rounding
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import Key, KeyLike, place
-from jaxmetrics._namespaces import Array, lax, special, xp
-from jaxmetrics._validation import ArrayLike, as_counts, as_float, check_option
+from jaxmetrics._namespaces import Array, lax, on_device, special, xp
+from jaxmetrics._validation import (
+    ArrayLike,
+    as_counts,
+    as_float,
+    as_paired_counts,
+    check_option,
+)
 from jaxmetrics.betas import distributions
-from jaxmetrics.comparisons._cells import Layout, as_cells, as_cube, cells_of_clusters, ulp
 from jaxmetrics.estimates import Metric
 from jaxmetrics.intervals import replicates, samplers
-from jaxmetrics.intervals.replicates import map_batch, map_tables
-from jaxmetrics.intervals.tables import (
-    as_floats,
-    check_num_samples,
-    is_possible,
-    nan_unless,
-    numbers_of_examples,
-    where_answered,
-)
-from jaxmetrics.intervals.units import as_clusters, clusters_as_cells, number_of_clusters
+from jaxmetrics.intervals.checks import check_num_samples, nan_unless, numbers_of_examples
+from jaxmetrics.intervals.clusters import as_clusters, number_of_clusters
+from jaxmetrics.intervals.estimation import question_of
+from jaxmetrics.intervals.functionals import Functional, Row
+from jaxmetrics.intervals.samples import Design
+from jaxmetrics.metrics.differences import difference
 
 __all__ = ["HypothesisTest", "mcnemar", "no_information_test", "permutation_test"]
 
@@ -85,12 +85,15 @@ def mcnemar(
     >>> test.statistic.round(5), test.p_value.round(5)
     (np.float64(0.47059), np.float64(0.49272))
     """
+    if method is not None:
+        check_option(method, "method", ("exact", "mid-p", "corrected", "asymptotic"))
     if cluster_axis is not None:
         if method not in (None, "asymptotic"):
-            raise ValueError(f"clusters have an asymptotic test only: got method={method!r}.")
-        return _clustered(as_clusters(as_cube(paired), cluster_axis, table_ndim=3))
+            raise ValueError(
+                f"cluster_axis has the asymptotic test only, got method={method!r}: leave it out."
+            )
+        return _clustered(as_clusters(as_paired_counts(paired), cluster_axis, table_ndim=3))
     method = method or "mid-p"
-    check_option(method, "method", ("exact", "mid-p", "corrected", "asymptotic"))
     only_a, only_b, valid = discordant(as_float(paired, "paired"))
     total, fewer = only_a + only_b, xp.minimum(only_a, only_b)
     gap = xp.abs(only_a - only_b)
@@ -100,8 +103,8 @@ def mcnemar(
         p_value = special.erfc(xp.sqrt(statistic / 2))
     else:
         statistic = fewer
-        below, exactly = _fair_coin(fewer, total)
-        p_value = 2 * below + (exactly if method == "exact" else 0)
+        mid_p, exactly = _fair_coin(fewer, total)
+        p_value = mid_p + (exactly if method == "exact" else 0)
         p_value = xp.where(gap == 0, 1, xp.clip(p_value, 0, 1))
     return HypothesisTest(
         xp.where(valid, statistic, xp.nan),
@@ -121,11 +124,11 @@ def no_information_test(counts: ArrayLike) -> HypothesisTest:
         counts: `(..., K, K)`, of independent examples.
 
     Returns:
-        `HypothesisTest` of shape `(...)`, `statistic` is the accuracy; NaN without examples and for
-        negative counts.
+        `HypothesisTest` of shape `(...)`, `statistic` is the accuracy; NaN without examples, and
+        for negative counts that jit hides.
 
     Raises:
-        TypeError, ValueError: counts that are not numeric or not of shape `(..., K, K)`.
+        TypeError, ValueError: counts that are not numeric, negative or not of shape `(..., K, K)`.
 
     >>> test = no_information_test([[48, 12], [6, 34]])
     >>> test.statistic, test.p_value < 1e-5
@@ -159,7 +162,7 @@ def discordant(paired: Array) -> tuple[Array, Array, Array]:
     """Return for how many examples only A and only B is right, and whether all counts are >= 0."""
     if paired.shape == (2, 2):
         return paired[0, 1], paired[1, 0], (paired >= 0).all()
-    cube = as_cube(paired)
+    cube = as_paired_counts(paired)
     right = xp.eye(cube.shape[-1], dtype=bool)
     a_right, b_right = right[:, :, None], right[:, None, :]
     only_a = xp.where(a_right & ~b_right, cube, 0).sum((-3, -2, -1))
@@ -168,12 +171,19 @@ def discordant(paired: Array) -> tuple[Array, Array, Array]:
 
 
 def _fair_coin(heads: Array, tosses: Array) -> tuple[Array, Array]:
-    """Return `P(X < heads) + P(X = heads) / 2` and `P(X = heads)` for X heads of a fair coin.
+    """Return `2 P(X < heads) + P(X = heads)` and `P(X = heads)` for X heads of a fair coin.
 
-    For heads <= tosses / 2, with a relative error of 1e-5 in float32. The probabilities below come
-    from their ratios; beyond a million tosses the first is that of the normal distribution, which
-    is as exact for z < 5.
+    For heads <= tosses / 2. On the host the distribution function is an incomplete beta integral,
+    to rounding; on the device the relative error is 1e-5 in float32, 1e-8 in float64. The
+    probabilities below come there from their ratios; beyond a million tosses the first comes from
+    the normal distribution, which is as exact for z < 5.
     """
+    if not on_device(heads, tosses):
+        from scipy.special import betainc
+
+        up_to = betainc(tosses - heads, heads + 1, 0.5)
+        below = np.where(heads > 0, betainc(tosses - heads + 1, np.maximum(heads, 1), 0.5), 0)
+        return below + up_to, up_to - below
     distance = heads - tosses / 2
     relative = divide(distance, tosses / 2)
     unlikeliness = tosses / 2 * (samplers.deviance(relative) + samplers.deviance(-relative))
@@ -198,7 +208,7 @@ def _fair_coin(heads: Array, tosses: Array) -> tuple[Array, Array]:
     )
     halved = lax.while_loop(unfinished, add, start)[2]
     normal = special.ndtr(divide(2 * distance, xp.sqrt(tosses)))
-    return xp.where(few, probability * halved, normal), probability
+    return 2 * xp.where(few, probability * halved, normal), probability
 
 
 def permutation_test(
@@ -236,55 +246,52 @@ def permutation_test(
     >>> permutation_test(0, jm.accuracy, paired).p_value < 0.001
     np.True_
     """
-    size, floats = check_num_samples(num_samples), as_floats(metric)
-    cells = as_cells(paired, numbers_of_examples)
-    cells = where_answered(floats, cells, np.ones((cells.shape[-2],) * 2))
-    if cluster_axis is None:
-        return _permute(*place(key, cells), metric=floats, size=size)
-    clusters = cells_of_clusters(cells, cluster_axis)
-    return _permute_clusters(*place(key, clusters), metric=floats, size=size)
+    size = check_num_samples(num_samples)
+    question = question_of(difference(metric), paired, _whole, cluster_axis=cluster_axis)
+    placed_key, tables = place(key, question.tables)
+    return _permuted(placed_key, tables, metric=question.metric, design=question.design, size=size)
+
+
+def _whole(counts: Array, *, table_ndim: int, is_clustered: bool) -> Array:
+    return numbers_of_examples(counts, "paired", table_ndim=table_ndim)
 
 
 @compiled
-def _permute(key: Key, cells: Array, *, metric: Metric, size: int) -> Any:
-    k = cells.shape[-2]
+def _permuted(key: Key, tables: Array, *, metric: Metric, design: Design, size: int) -> Any:
+    row = Row.of(metric, design, tables)
 
-    evaluate = Layout(k).evaluator(metric, None)
-    values = map_tables(evaluate, cells, k**3)
-    samples = replicates.evaluate(
-        replicates.swapped, lambda cells: evaluate(cells)[2], key, cells, size=size, numbers=k**3
-    )
-    return nan_unless(is_possible(cells), _against_swapped(values, samples))
-
-
-@compiled
-def _permute_clusters(key: Key, clusters: Array, *, metric: Metric, size: int) -> Any:
-    k = clusters.shape[-2]
-    evaluate = Layout(k).evaluator(metric, None)
-
-    def of_one(clusters: Array) -> Any:
-        cells, sums = clusters_as_cells(clusters)
-        total = clusters.sum(0)
-
-        def difference(drawn: Array) -> Any:
-            kept = sums(drawn)
-            others = (total - kept).reshape((*kept.shape[:-2], k, k, k))
-            return evaluate(kept + xp.swapaxes(others, -2, -1).reshape(kept.shape))[2]
-
-        samples = replicates.evaluate(
-            replicates.halved, difference, key, cells, size=size, numbers=cells.size + k**3
-        )
-        return nan_unless(cells.sum() > 1, _against_swapped(evaluate(total), samples))
-
-    return map_batch(of_one, clusters, table_ndim=3)
-
-
-def _against_swapped(values: tuple[Any, Any, Any], samples: Any) -> Any:
-    """Compare the difference of A and B with those after swaps, `(S, ...)`."""
-
-    def test(a: Array, b: Array, d: Array, samples: Array) -> HypothesisTest:
-        as_far = xp.abs(samples) >= xp.abs(d) - 2 * ulp(a, b)
+    def of_table(table: Array) -> HypothesisTest:
+        gap = Functional(design.sample(table), row, design.contrasts)
+        of_a, of_b = (Functional(gap.sample, row, (x,)).values for x in ((1, 0), (0, 1)))
+        samples = _swapped(key, gap, size)
+        as_far = xp.abs(samples) >= xp.abs(gap.values) - 2 * rounding(of_a, of_b)
         p_value = (1 + as_far.sum(0)) / (1 + xp.isfinite(samples).sum(0))
-        return HypothesisTest(d, xp.where(xp.isfinite(d), p_value, xp.nan))
+        test = HypothesisTest(gap.values, xp.where(xp.isfinite(gap.values), p_value, xp.nan))
+        return nan_unless(gap.sample.is_valid & (gap.sample.units.counts.sum() > 1), test)
 
-    return jax.tree.map(test, *values, samples)
+    numbers = size * tables.shape[-1] * tables.shape[-2]
+    rows = replicates.map_tables(of_table, tables, numbers, table_ndim=design.ndim)
+    return row.unflatten(rows, tables.ndim - design.ndim)
+
+
+def _swapped(key: Key, gap: Functional, size: int) -> Array:
+    """Return the difference after swaps of the predictions of pairs, or of whole clusters."""
+    sample, units = gap.sample, gap.sample.units
+    is_clustered = sample.clusters is not None
+    k = sample.tables(sample.counts).shape[-1]
+
+    def after(drawn: Array) -> Array:
+        kept = sample.of_units(drawn.reshape((*drawn.shape[:-2], *units.counts.shape)))
+        if not is_clustered:
+            return gap(kept)
+        others = xp.swapaxes((sample.counts - kept).reshape((*kept.shape[:-2], k, k, k)), -2, -1)
+        return gap(kept + others.reshape(kept.shape))
+
+    return replicates.evaluate(
+        replicates.halved if is_clustered else replicates.swapped,
+        after,
+        key,
+        units.counts.reshape((units.rows, -1)),
+        size=size,
+        numbers=sample.numbers_held,
+    )

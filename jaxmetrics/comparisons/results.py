@@ -32,9 +32,9 @@ class Comparison(Printed, _Comparison):
     It prints as `Estimate` does, and has its methods.
 
     >>> import jaxmetrics as jm
-    >>> jm.compare_unpaired(0, jm.accuracy, [[90, 10], [5, 95]], [[80, 20], [9, 91]], rope=0.02)
-    A 0.925 [0.880, 0.956], B 0.855 [0.799, 0.899], A - B 0.070 [0.007, 0.135],
-    P(A > B) 0.985, P(equivalent) 0.058
+    >>> jm.compare_unpaired(jm.accuracy, [[90, 10], [5, 95]], [[80, 20], [9, 91]], rope=0.02)
+    A 0.925 [0.881, 0.956], B 0.855 [0.800, 0.899], A - B 0.070 [0.007, 0.134],
+    P(A > B) 0.986, P(equivalent) 0.056
     """
 
     __slots__ = ()

@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._arithmetic import divide
+from jaxmetrics._arithmetic import divide, matmul, safe_sqrt
+from jaxmetrics._labels import is_missing
 from jaxmetrics._namespaces import Array, is_known, on_device, xp
-from jaxmetrics._validation import ArrayLike, on_host, warn
+from jaxmetrics._validation import ArrayLike, check_axis, on_host, warn
 from jaxmetrics._weighted_sums import sum_by_cell
+from jaxmetrics.betas.student import student_quantile
 
 __all__: list[str] = []
 
@@ -105,22 +107,29 @@ def _missing(ids: np.ndarray) -> np.ndarray:
         return np.isnat(ids) if ids.dtype.kind in "mM" else np.isnan(ids)
     if ids.dtype.kind != "O":
         return np.zeros(ids.shape, bool)
-    return np.array([_is_missing(x) for x in ids.tolist()], bool)
+    return np.array([is_missing(x) for x in ids.tolist()], bool)
 
 
-def _is_missing(x: Any) -> bool:
-    try:
-        return x is None or bool(x != x)  # NaN and NaT
-    except (TypeError, ValueError):  # pandas' NA is neither equal nor not
-        return True
-
-
-def warn_if_few(number: int) -> None:
-    """Warn of fewer clusters than intervals were simulated for."""
-    if number < FEWEST:
+def warn_of_clusters(sizes: Array) -> None:
+    """Warn of clusters with sizes `(..., C)` that are fewer, or more unequal, than intervals were
+    simulated for, in that batch entry where they are fewest.
+    """
+    sizes = np.asarray(sizes).reshape((-1, sizes.shape[-1]))
+    number = (sizes > 0).sum(-1)
+    fewest = int(number[number > 0].min(initial=sizes.shape[-1]))
+    if fewest < FEWEST:
         warn(
-            f"{number} clusters are few: intervals were found to cover from {FEWEST} clusters, with"
+            f"{fewest} clusters are few: intervals were found to cover from {FEWEST} clusters, with"
             " fewer they may be too narrow."
+        )
+        return
+    effective = kish_number(sizes)
+    unequal = (number > 0) & (2 * effective < number)
+    if unequal.any():
+        warn(
+            f"{number[unequal][0]} clusters are so unequal that they count as"
+            f" {effective[unequal][0]:.3g} of one size: intervals were found to cover for sizes up"
+            " to 10:1, beyond they miss where large clusters are unlike small ones."
         )
 
 
@@ -133,25 +142,26 @@ def check_size_of_tables(number: int, cells: int, advice: str) -> None:
         )
 
 
-def student_quantile(z: Array | float, degrees_of_freedom: Array) -> Array:
-    """Return the quantile of Student's distribution that belongs to the normal quantile z.
+def as_clusters(counts: Array, cluster_axis: int, *, table_ndim: int = 2) -> Array:
+    """Move the axis of clusters before the tables, and warn of few or unequal clusters."""
+    axis = check_axis(cluster_axis, "cluster_axis")
+    axis = axis + counts.ndim if axis < 0 else axis
+    if not 0 <= axis < counts.ndim - table_ndim:
+        raise ValueError(
+            f"cluster_axis must be an axis before those of the table, got {cluster_axis} for counts"
+            f" of shape {counts.shape}; {-table_ndim - 1} is the last of them."
+        )
+    clusters = xp.moveaxis(counts, axis, -table_ndim - 1)
+    if counts.shape[axis] == 0:
+        raise ValueError(f"cluster_axis holds no clusters: counts have shape {counts.shape}.")
+    if is_known(clusters) and clusters.size:
+        warn_of_clusters(clusters.sum(tuple(range(-table_ndim, 0))))
+    return clusters
 
-    `z + g_1(z) / ν + ... + g_4(z) / ν^4` by Cornish and Fisher; Abramowitz and Stegun (1964),
-    equation 26.7.5. At levels up to 0.99 it is right to 1 % from ν = 3.
 
-    >>> student_quantile(1.959964, 19).round(3)
-    np.float64(2.093)
-    """
-    w = z**2
-    g = (
-        z * (w + 1) / 4,
-        z * ((5 * w + 16) * w + 3) / 96,
-        z * (((3 * w + 19) * w + 17) * w - 15) / 384,
-        z * ((((79 * w + 776) * w + 1482) * w - 1920) * w - 945) / 92160,
-    )
-    nu = xp.asarray(degrees_of_freedom, dtype=float)
-    x = xp.where(nu > 0, 1 / xp.where(nu > 0, nu, 1), xp.nan)
-    return z + x * (g[0] + x * (g[1] + x * (g[2] + x * g[3])))
+def number_of_clusters(clusters: Array, *, table_ndim: int = 2) -> Array:
+    """Count those of the clusters `(..., C, *table)` that hold examples."""
+    return (clusters.sum(tuple(range(-table_ndim, 0))) > 0).sum(-1)
 
 
 def kish_number(sizes: Array) -> Array:
@@ -161,6 +171,55 @@ def kish_number(sizes: Array) -> Array:
     """
     shares = divide(sizes, sizes.sum(-1, keepdims=True))
     return divide(1, (shares**2).sum(-1))
+
+
+def clustered_error(clusters: Array, slopes: Array) -> Array:
+    """Return standard errors `(..., V)` from derivatives `(..., V, R, U)` by the sum of clusters
+    `(..., C, R, U)`, which are independent, each of one of R strata.
+
+    With u_c the sum of the derivatives over the examples of a cluster and s_c its share of all
+    examples of the stratum, they are those of the jackknife, to first order: `sqrt((C - 1) / C sum
+    (d_c - mean d)^2)`, `d_c = u_c / (1 - s_c)`; of one size, `sqrt(C / (C - 1) sum u_c^2)`.
+    Clusters without examples do not count.
+    """
+    held = xp.swapaxes(clusters, -3, -2)  # (..., R, C, U)
+    sizes = held.sum(-1)
+    rest = 1 - divide(sizes, sizes.sum(-1, keepdims=True))
+    moved = divide(matmul(held, xp.moveaxis(slopes, -3, -1)), rest[..., None])  # (..., R, C, V)
+    counted = (sizes > 0)[..., None]
+    number = counted.sum(-2)
+    mean = divide(xp.where(counted, moved, 0).sum(-2), number)
+    centred = xp.where(counted, moved - mean[..., None, :], 0)
+    largest = xp.abs(centred).max((-3, -2), keepdims=True)
+    squares = (divide(centred, largest) ** 2).sum(-2) * divide(number - 1, number)
+    error = largest[..., 0, 0, :] * safe_sqrt(squares.sum(-2))
+    return xp.where((number > 1).all(-2), error, xp.nan)
+
+
+def independent_share(error: Array, clustered: Array, size: Array, number: Array) -> Array:
+    """Return to how many independent examples an example of clusters amounts, at most one.
+
+    It is the ratio of both variances, or the number of clusters per example where no variance was
+    seen.
+
+    Args:
+        error, clustered: standard errors if examples were independent, and of clusters.
+        size: the number of examples.
+        number: the effective number of clusters.
+    """
+    share = xp.where(error > 0, divide(error, clustered) ** 2, divide(number, size))
+    return xp.minimum(xp.where((clustered == 0) & (error > 0), 1, share), 1)
+
+
+def effective_share(
+    error: Array, clustered: Array, size: Array, number: Array, z: Array | float
+) -> Array:
+    """Return `independent_share` less what degrees of freedom cost at the normal quantile z; 0 for
+    a single cluster. Korn and Graubard (1998), Survey Methodology 24.
+    """
+    t = student_quantile(z, xp.maximum(number - 1, 1))
+    share = independent_share(error, clustered, size, number)
+    return xp.where(number > 1, share * (z / t) ** 2, 0)
 
 
 def jackknife_variance(moves: Array, shares: Array) -> Array:
@@ -186,9 +245,3 @@ def sums_by_cluster(values: Array, numbers: Array, size: int) -> Array:
     else:
         sums = np.bincount(place, rows.ravel(), minlength=size * len(rows))
     return sums.reshape((*batch, size))
-
-
-def fewest_clusters(numbers: Array, size: int, counted: Array) -> int:
-    """Return of how many clusters examples count, in that batch entry where they are fewest."""
-    number = (sums_by_cluster(counted, numbers, size) > 0).sum(-1)
-    return int(number[number > 0].min(initial=size))

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from jaxmetrics._arithmetic import append_axes, divide
+from jaxmetrics._arithmetic import divide
 from jaxmetrics._namespaces import Array, is_jax, xp
-from jaxmetrics._validation import check_size
+from jaxmetrics._validation import check_flag, check_size
 from jaxmetrics.estimates import Metric, normal_quantile
 
 __all__: list[str] = []
@@ -49,31 +49,22 @@ class Confidence(NamedTuple):
 def confidence(
     level: float,
     metric: Metric,
-    tables: Array,
+    example: Array,
     *,
     simultaneous: bool = False,
     anytime: bool | int = False,
 ) -> Confidence:
-    """Return how far the intervals of a metric reach that is computed of each table `(..., R, K)`.
+    """Return how far the intervals of a metric reach, which is computed of tables like the example.
 
     Simultaneous intervals of V values have the level `level^(1 / V)` each: for normal estimates
     they then hold together with `level`, whatever their correlations. Šidák (1967), Journal of the
     American Statistical Association 62.
     """
     normal_quantile(level)  # checks it
-    if simultaneous:
-        shape = tables.shape[-2:]
-        example = tables.reshape((-1, *shape))[0] if tables.size else np.ones(shape)
-        values = jax.eval_shape(metric, example) if is_jax(tables) else metric(example)
+    if check_flag(simultaneous, "simultaneous"):
+        values = jax.eval_shape(metric, example) if is_jax(example) else metric(example)
         number = sum(math.prod(np.shape(x)) for x in jax.tree.leaves(values))
         level = level ** (1 / max(number, 1))
-    if anytime is False:
-        return Confidence(level)
-    return Confidence(level, _NARROWEST if anytime is True else check_size(anytime, "anytime"))
-
-
-def beside(quantile: Array | float, values: Array) -> Array | float:
-    """Return a quantile, or one for each table of a batch, so that it broadcasts with values."""
-    if isinstance(quantile, float):
-        return quantile
-    return append_axes(quantile, np.ndim(values) - np.ndim(quantile))
+    if isinstance(anytime, bool | np.bool_):
+        return Confidence(level, _NARROWEST if anytime else None)
+    return Confidence(level, check_size(anytime, "anytime"))

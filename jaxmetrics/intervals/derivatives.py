@@ -16,155 +16,128 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import jax
 import jax.experimental
 import numpy as np
 
 from jaxmetrics._compilation import compiled
-from jaxmetrics._namespaces import Array, is_jax, xp
+from jaxmetrics._namespaces import Array, is_jax
 from jaxmetrics._validation import complex_steps
-from jaxmetrics.intervals.replicates import map_in_blocks
 
 __all__: list[str] = []
 
-Function = Callable[[Array], Any]
+Function = Callable[[Array], Array]
 
 # JAX 0.7 has it in `jax.experimental` only.
 _x64 = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.__dict__["enable_x64"]
 
 _STEP = 1e-30  # its square is nothing beside any count
 _MOST_NUMBERS = 2**25  # beyond, one reverse pass of JAX is faster than a table for each cell
+_AT_ONCE = 2**22  # numbers in tables of a batch
 _WORTH_COMPILING = 32  # as many times fewer numbers, where tens of derivatives are taken
 
 
-def jacobian(function: Function, table: Array, numbers: int = 0) -> Any:
-    """Differentiate a function by each cell of a table `(K, W)`: arrays `(*)` give `(*, K, W)`."""
+def jacobian(function: Function, table: Array, *, times: int = 1) -> Array:
+    """Differentiate a function of tables, `(..., V)` of `(..., K, W)`, by each cell of one: `(V, K,
+    W)`; so many times, if several derivatives are taken.
+    """
     if is_jax(table):
         return jax.jacrev(function)(table)
-    if np.count_nonzero(table) * max(numbers, table.size) > _MOST_NUMBERS:
+    if not _is_small(table, times):
         try:
             with _x64(True), jax.default_device(jax.devices("cpu")[0]):
-                return jax.tree.map(np.asarray, _reverse(function, jax.numpy.asarray(table)))
+                of_one = getattr(function, "of_one", function)
+                return np.asarray(_reverse(of_one, jax.numpy.asarray(table)))
         except (jax.errors.JAXTypeError, AttributeError, TypeError):
             pass  # it is computed by NumPy and cannot be traced
-    slopes = _by_complex_steps(function, table)
-    return _by_differences(function, table) if slopes is None else slopes
+    if _is_analytic(function, table):
+        return _by_complex_steps(function, table)
+    return _by_differences(function, table)
 
 
 def differentiator(function: Function, table: Array) -> Function:
-    """Return a function that differentiates `function`, which gives one array, at such tables.
-
-    Where the derivative is taken tens of times, what works is found out once: on the host, whether
-    one batch of complex tables gives what `jacobian` does.
+    """Return the function that differentiates at tables like this one, tens of times: whether
+    complex steps do is found out once.
     """
-    checked = partial(jacobian, function, numbers=_WORTH_COMPILING * table.size)
-    if is_jax(table):
+    checked = partial(jacobian, function, times=_WORTH_COMPILING)
+    if is_jax(table) or not _is_small(table, _WORTH_COMPILING):
         return checked
-
-    def is_small(table: np.ndarray) -> bool:
-        return bool(np.count_nonzero(table) * table.size <= _MOST_NUMBERS // _WORTH_COMPILING)
-
-    if not is_small(table):
+    if not _is_analytic(function, table):
         return checked
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            same = np.allclose(_in_one_batch(function, table), checked(table), 1e-9, 1e-12, True)
-    except Exception:  # whatever a function of the user's makes of complex numbers
-        same = False
     return lambda table: (
-        _in_one_batch(function, table) if same and is_small(table) else checked(table)
+        _by_complex_steps(function, table) if _is_small(table, _WORTH_COMPILING) else checked(table)
     )
 
 
-def _in_one_batch(function: Function, table: np.ndarray) -> np.ndarray:
-    """Differentiate by complex steps of all cells at once."""
-    cells = np.flatnonzero(table)
-    tables = np.repeat(table[None].astype(complex), len(cells), 0)
-    tables.reshape((len(cells), -1))[np.arange(len(cells)), cells] += 1j * _STEP
-    with complex_steps():
-        values = function(tables)
-    return _by_cell(values.imag / _STEP, cells, table)
+def _is_small(table: np.ndarray, times: int) -> bool:
+    return bool(np.count_nonzero(table) * table.size * times <= _MOST_NUMBERS)
 
 
 @compiled
-def _reverse(function: Function, table: jax.Array) -> Any:
+def _reverse(function: Function, table: jax.Array) -> jax.Array:
     return jax.jacrev(function)(table)
 
 
-def map_cells(function: Callable[[Array], Any], table: Array, numbers: int) -> Any:
-    """Evaluate a function of the tables `(K, W)` with a single 1, for each cell: `(*, K, W)`.
+def _by_complex_steps(function: Function, table: np.ndarray) -> np.ndarray:
+    with complex_steps():
+        return _by_cell(lambda one: function(table + 1j * _STEP * one).imag / _STEP, table)
 
-    On the host the cells without examples are left out, and the function may be given a batch.
+
+def _by_cell(function: Function, table: np.ndarray) -> np.ndarray:
+    """Evaluate a function of tables with a single 1, for each cell that holds examples: `(V, K,
+    W)`, 0 for the others.
     """
-    cells = np.arange(table.size) if is_jax(table) else np.flatnonzero(table)
-    places = np.arange(table.size).reshape(table.shape)
+    cells = np.flatnonzero(table)
+    at_once = max(1, _AT_ONCE // table.size)
 
-    def of_cell(cell: Array) -> Any:
-        return function((places == cell[..., None, None]).astype(table.dtype))
+    def of_cells(some: np.ndarray) -> np.ndarray:
+        ones = np.zeros((len(some), table.size))
+        ones[np.arange(len(some)), some] = 1
+        return function(ones.reshape((-1, *table.shape)))
 
-    values = map_in_blocks(of_cell, jax.numpy.asarray(cells) if is_jax(table) else cells, numbers)
-    return _by_cell(values, cells, table)
-
-
-def _by_cell(values: Any, cells: np.ndarray, table: Array) -> Any:
-    """Put a value for each of the cells, `(N, *)`, in its place: `(*, K, W)`."""
-
-    def place(v: Array) -> Array:
-        rows: Any = xp.moveaxis(v, 0, -1)
-        if len(cells) < table.size:
-            everywhere = np.zeros((*rows.shape[:-1], table.size), rows.dtype)
-            everywhere[..., cells] = rows
-            rows = everywhere
-        return rows.reshape((*rows.shape[:-1], *table.shape))
-
-    return jax.tree.map(place, values)
+    starts = range(0, max(len(cells), 1), at_once)
+    values = np.concatenate([of_cells(cells[i : i + at_once]) for i in starts])
+    everywhere = np.zeros((values.shape[-1], table.size), values.dtype)
+    everywhere[:, cells] = values.T
+    return everywhere.reshape((-1, *table.shape))
 
 
-def _by_complex_steps(function: Function, table: np.ndarray) -> Any:
-    """Differentiate by complex steps; None if the function is not analytic."""
+def _is_analytic(function: Function, table: np.ndarray) -> bool:
+    """Tell whether complex steps give the derivatives, by one quotient of differences."""
     pattern = np.cos(np.arange(table.size)).reshape(table.shape)
     step = 1e-3
     try:
-        with warnings.catch_warnings(), complex_steps():
+        with warnings.catch_warnings():
             warnings.simplefilter("error")  # a cast that discards the imaginary part
-            values = map_cells(lambda one: function(table + 1j * _STEP * one), table, table.size)
-        slopes = jax.tree.map(lambda v: np.imag(v) / _STEP, values)
+            slopes = _by_complex_steps(function, table)
         around = [function(table * (1 + s * pattern)) for s in (step, -step, step / 2, -step / 2)]
     except Exception:  # whatever a function of the user's makes of complex numbers
-        return None
-
-    def agrees(slope: np.ndarray, *around: np.ndarray) -> bool:
-        ahead, behind, half_ahead, half_behind = around
-        terms = slope * table * pattern
-        expected = terms.sum((-2, -1))
-        # Its error is O(step^4).
-        quotient = (8 * (half_ahead - half_behind) - (ahead - behind)) / (6 * step)
-        room = 1e-6 * np.abs(terms).sum((-2, -1)) + 1e-12 * np.abs(ahead)  # of rounding
-        close = np.abs(quotient - expected) <= room
-        return bool(np.all(close | ~np.isfinite(quotient)))
-
-    return slopes if all(jax.tree.leaves(jax.tree.map(agrees, slopes, *around))) else None
+        return False
+    ahead, behind, half_ahead, half_behind = around
+    terms = slopes * table * pattern
+    expected = terms.sum((-2, -1))
+    # Its error is O(step^4).
+    quotient = (8 * (half_ahead - half_behind) - (ahead - behind)) / (6 * step)
+    room = 1e-6 * np.abs(terms).sum((-2, -1)) + 1e-12 * np.abs(ahead)  # of rounding
+    close = np.abs(quotient - expected) <= room
+    return bool(np.all(close | ~np.isfinite(quotient)))
 
 
-def _by_differences(function: Function, table: np.ndarray) -> Any:
+def _by_differences(function: Function, table: np.ndarray) -> np.ndarray:
     """Differentiate by central differences, extrapolated to a step of 0.
 
     The steps are a half, a quarter, ... of each count.
     """
 
-    def quotient(share: float) -> Any:
+    def quotient(share: float) -> np.ndarray:
         ahead, behind = (
-            map_cells(lambda one: function(table * (1 + signed * one)), table, table.size)  # noqa: B023  # called at once
+            _by_cell(lambda one: function(table * (1 + signed * one)), table)  # noqa: B023  # called at once
             for signed in (share, -share)
         )
-        steps = np.where(table > 0, 2 * share * table, 1)
-        return jax.tree.map(lambda a, b: (a - b) / steps, ahead, behind)
+        return (ahead - behind) / np.where(table > 0, 2 * share * table, 1)
 
-    quotients = [quotient(1 / 2**i) for i in range(1, 10)]
-    return jax.tree.map(lambda *q: _extrapolated(list(q)), *quotients)
+    return _extrapolated([quotient(1 / 2**i) for i in range(1, 10)])
 
 
 def _extrapolated(quotients: list[np.ndarray]) -> np.ndarray:

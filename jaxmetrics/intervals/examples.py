@@ -11,26 +11,22 @@ import jax
 import numpy as np
 
 from jaxmetrics._arithmetic import matmul
+from jaxmetrics._chunks import LANES, map_chunks
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import HostKey, Key, KeyLike, place
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, on_device, xp
 from jaxmetrics._validation import (
     ArrayLike,
     as_array,
+    check_function,
     check_level,
     check_option,
     check_real,
 )
-from jaxmetrics.intervals import replicates, samplers
-from jaxmetrics.intervals.acceleration import acceleration_of
-from jaxmetrics.intervals.clusters import numbered_clusters, warn_if_few
-from jaxmetrics.intervals.quantiles import METHODS, estimates_of
-from jaxmetrics.intervals.replicates import map_in_blocks
-from jaxmetrics.intervals.tables import (
-    check_finite,
-    check_num_samples,
-    read_only,
-)
+from jaxmetrics.intervals import samplers
+from jaxmetrics.intervals.checks import check_finite, check_num_samples, read_only
+from jaxmetrics.intervals.clusters import numbered_clusters, warn_of_clusters
+from jaxmetrics.intervals.quantiles import KINDS, acceleration_of, estimates_of
 
 __all__ = ["bootstrap_examples"]
 
@@ -44,23 +40,23 @@ def bootstrap_examples(
     *arrays: ArrayLike,
     num_samples: int = 2000,
     level: float = 0.95,
-    method: Literal["bca", "percentile", "basic"] = "bca",
+    kind: Literal["bca", "percentile", "basic"] = "bca",
     resample: Literal["indices", "weights"] = "indices",
     clusters: ArrayLike | Sequence[Any] | None = None,
     strata: ArrayLike | Sequence[Any] | None = None,
 ) -> Any:
     """Estimate any statistic of examples with a bootstrap interval, by resampling the examples.
 
-    For metrics of counts `bootstrap` is far cheaper. The acceleration of BCa is that of the
-    jackknife, which leaves out one example or, with more than 1000 of them, one of at most 1000
-    random groups.
+    For metrics of counts `interval` with `Bootstrap` is far cheaper. The acceleration of BCa is
+    that of the jackknife, which leaves out one example or, with more than 1000 of them, one of at
+    most 1000 random groups.
 
     Args:
         statistic: a function of the arrays that returns an array or a pytree of arrays. Of arrays
             on the host it is given NumPy arrays, many resamples `(N, n, ...)` at once if it takes
             them so, else one by one; with JAX arrays it must be traceable.
         arrays: `(n, ...)`, the examples on the first axis.
-        method: as for `bootstrap`.
+        kind: as for `Bootstrap`.
         resample: `"indices"` calls `statistic(*resampled_arrays)`; `"weights"` calls
             `statistic(*arrays, sample_weight=w)`, w `(n,)` how often each example was drawn: faster
             where the statistic sorts, since the order stays.
@@ -76,7 +72,7 @@ def bootstrap_examples(
             in 79 % with pairs, as a stratum of m has but `(m - 1) / m` of its variance.
 
     Returns:
-        `Estimate` or a pytree of them, as `bootstrap`. Memory stays bounded: replicates are
+        `Estimate` or a pytree of them, as by `Bootstrap`. Memory stays bounded: replicates are
         evaluated in chunks.
 
     Raises:
@@ -84,7 +80,7 @@ def bootstrap_examples(
             without an argument `sample_weight`.
         ValueError: unequal lengths, no examples, missing ids, a cluster in two strata, on the
             device indices of clusters that differ in size, num_samples < 2, a level outside of
-            (0, 1), an unknown method, a statistic that is nowhere finite.
+            (0, 1), an unknown kind, a statistic that is nowhere finite.
 
     >>> error = np.linspace(0, 1, 101) ** 2
     >>> bootstrap_examples(0, np.median, error)
@@ -94,7 +90,7 @@ def bootstrap_examples(
     >>> within_sites.standard_error / bootstrap_examples(0, np.mean, error).standard_error < 0.4
     np.True_
     """
-    check_option(method, "method", tuple(METHODS))
+    check_option(kind, "kind", tuple(KINDS))
     check_option(resample, "resample", ("indices", "weights"))
     size, level = check_num_samples(num_samples), check_level(level)
     examples = tuple(as_array(array, f"arrays[{i}]") for i, array in enumerate(arrays))
@@ -107,13 +103,14 @@ def bootstrap_examples(
             "arrays must have the same number of examples, at least one, on their first axis, got"
             f" {shapes or None}."
         )
+    check_function(statistic, "statistic", "a function of the arrays")
     if resample == "weights":
         _check_takes_weights(statistic)
     members, units = None, len(examples[0])
     if clusters is not None:
         numbers, units = numbered_clusters(clusters, *lengths)
         members = _Members(numbers, np.argsort(numbers, kind="stable"), np.bincount(numbers))
-        warn_if_few(units)
+        warn_of_clusters(members.sizes)
     numbers_of_strata = None if strata is None else _strata_of_units(strata, members, *lengths)
     if not on_device(examples) and _answers_on_device(statistic, examples, resample):
         examples = tuple(map(jax.numpy.asarray, examples))
@@ -130,7 +127,7 @@ def bootstrap_examples(
         units=units,
         size=size,
         level=level,
-        method=method,
+        kind=kind,
         resample=resample,
     )
     return check_finite(estimates, size)
@@ -272,7 +269,7 @@ def _bootstrap_examples(
     units: int,
     size: int,
     level: float,
-    method: str,
+    kind: str,
     resample: str,
 ) -> Any:
     group = _group_size(units)
@@ -306,8 +303,8 @@ def _bootstrap_examples(
         samples = _resampled_on_host(key, *given)
     else:
         samples = _resampled_on_device(key, *given)
-    if method != "bca":
-        return estimates_of(values, samples, level=level, method=method)
+    if kind != "bca":
+        return estimates_of(values, samples, level=level, kind=kind)
 
     def acceleration(left_out: Array, value: Array) -> Array:
         influence = -xp.moveaxis(left_out, 0, -1)
@@ -317,9 +314,9 @@ def _bootstrap_examples(
         share = group * num_groups / units  # that is left out by one of the groups
         return share**0.5 * acceleration_of(influence, xp.ones_like(influence))
 
-    left_out = map_in_blocks(without, group * arange(num_groups), numbers)
+    left_out = _map_in_blocks(without, group * arange(num_groups), numbers)
     return estimates_of(
-        values, samples, jax.tree.map(acceleration, left_out, values), level=level, method=method
+        values, samples, jax.tree.map(acceleration, left_out, values), level=level, kind=kind
     )
 
 
@@ -342,10 +339,10 @@ def _resampled_on_host(
     Their places are drawn below `among`.
     """
     rng = key.generator()
-    at_once = max(1, replicates.LANES // units)
+    at_once = max(1, LANES // units)
     sizes = [min(at_once, size - begin) for begin in range(0, size, at_once)]
     blocks = [
-        map_in_blocks(of_places, rng.integers(among, size=(number, units)), numbers)
+        _map_in_blocks(of_places, rng.integers(among, size=(number, units)), numbers)
         for number in sizes
     ]
     return jax.tree.map(lambda *x: np.concatenate(x), *blocks)
@@ -364,7 +361,7 @@ def _resampled_on_device(
     def of_key(key: Array) -> Any:
         return of_places(samplers.indices(samplers.random_words(key, units), among))
 
-    return map_in_blocks(of_key, jax.random.split(key, size), numbers)
+    return _map_in_blocks(of_key, jax.random.split(key, size), numbers)
 
 
 def _how_often(drawn: Array, units: int, dtype: np.dtype) -> Array:
@@ -376,3 +373,48 @@ def _how_often(drawn: Array, units: int, dtype: np.dtype) -> Array:
     rows = drawn.reshape((-1, drawn.shape[-1])) + units * np.arange(num_rows)[:, None]
     times = np.bincount(rows.ravel(), minlength=num_rows * units)
     return times.reshape((*drawn.shape[:-1], units)).astype(dtype)
+
+
+def _map_in_blocks(function: Callable[[Array], Any], rows: Array, numbers: int) -> Any:
+    """Evaluate a function of each row, of as many at once as fit into `LANES` numbers."""
+    if not on_device(rows):
+        at_once = max(1, LANES // numbers)
+        blocks = [
+            _each_on_host(function, rows[i : i + at_once]) for i in range(0, len(rows), at_once)
+        ]
+        if len(blocks) == 1:
+            return blocks[0]
+        return jax.tree.map(lambda *x: np.concatenate(x), *blocks)
+    return map_chunks(jax.vmap(function), max(1, LANES // numbers), rows)
+
+
+def _each_on_host(function: Callable[[Array], Any], rows: np.ndarray) -> Any:
+    """Evaluate a statistic of all resamples at once if it takes them so, else one by one.
+
+    It does if it returns the same for the first, the middle and the last that it is given alone.
+    """
+    alone = {i: function(rows[i]) for i in {0, len(rows) // 2, len(rows) - 1}}
+    if len(alone) < len(rows):
+        try:
+            together = function(rows)
+        except Exception:  # it is made for a single resample
+            together = None
+        if _are_equal(together, alone, len(rows)):
+            return jax.tree.map(np.asarray, together)
+    values = (alone[i] if i in alone else function(row) for i, row in enumerate(rows))
+    return jax.tree.map(lambda *x: np.stack(x), *values)
+
+
+def _are_equal(together: Any, alone: dict[int, Any], size: int) -> bool:
+    """Return whether a batch of `size` results holds those that were computed alone."""
+    first = next(iter(alone.values()))
+    if together is None or [jax.tree.structure(together)] != [jax.tree.structure(first)]:
+        return False
+
+    def matches(batch: Any, *single: Any) -> bool:
+        return np.shape(batch) == (size, *np.shape(single[0])) and all(
+            np.allclose(batch[i], x, rtol=1e-9, atol=1e-12, equal_nan=True)
+            for i, x in zip(alone, single, strict=True)
+        )
+
+    return all(jax.tree.leaves(jax.tree.map(matches, together, *alone.values())))

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 
-from jaxmetrics._arithmetic import divide, matmul
+from jaxmetrics._applied import Applied, read_by
+from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import compiled
-from jaxmetrics._namespaces import Array, is_jax, on_device, xp
-from jaxmetrics._validation import ArrayLike, as_float, check_level, check_option
-from jaxmetrics.estimates import Estimate, Metric, check_transform, normal_estimate, normal_quantile
-from jaxmetrics.intervals.clusters import student_quantile
+from jaxmetrics._namespaces import Array, is_jax, xp
+from jaxmetrics._validation import ArrayLike, as_float, check_axis, check_level
+from jaxmetrics.estimates import Estimate, Metric
+from jaxmetrics.intervals.checks import as_floats, nan_unless, placed
+from jaxmetrics.intervals.clusters import as_clusters
 from jaxmetrics.intervals.confidence import Confidence
-from jaxmetrics.intervals.delta import standard_error, warn_of_values_outside
 from jaxmetrics.intervals.derivatives import jacobian
-from jaxmetrics.intervals.likelihoods import in_one_row, likelihood_estimates
+from jaxmetrics.intervals.functionals import Functional, Row
+from jaxmetrics.intervals.methods import Likelihood
 from jaxmetrics.intervals.replicates import map_tables
-from jaxmetrics.intervals.tables import as_floats, frequencies, numbers_of_examples, where_answered
-from jaxmetrics.intervals.units import Units, as_clusters, clustered_error, effective_number
+from jaxmetrics.intervals.samples import Sample
 
 __all__ = ["prediction_powered"]
 
@@ -37,9 +36,6 @@ def prediction_powered(
     judged: ArrayLike,
     *,
     level: float = 0.95,
-    method: Literal["likelihood", "delta"] = "likelihood",
-    transform: Literal["logit", "atanh", "log"] | None = None,
-    paired: bool = False,
     cluster_axis: int | None = None,
 ) -> Any:
     """Estimate a metric from n examples with truth and N with only a judge's label in its place.
@@ -52,10 +48,8 @@ def prediction_powered(
     each value, from 0, where the judge knows nothing and is left out, to 1. Angelopoulos, Duchi and
     Zrnic (2023), PPI++, arXiv:2311.01453, section 6. The cost does not depend on n and N.
 
-    - `"likelihood"`: the values of the metric of R that neither sample refutes, with λ as found;
-      see `likelihood_interval`, whose half example more stands for judge's errors not seen.
-    - `"delta"`: normal, with the standard error s; of accuracy it is the interval that PPI++ gives
-      a mean.
+    The interval holds the values of the metric of R that neither sample refutes, with λ as found:
+    see `Likelihood`, whose third of an example more stands for judge's errors not seen.
 
     **The examples with truth must be a random sample of the same population as the others.** Where
     those were labelled that are hard, recent, or doubtful to the judge, its errors among them are
@@ -63,33 +57,29 @@ def prediction_powered(
     be as bad as it likes, but must not have been fitted to these examples.
 
     Simulated for n of 50 to 2000, N of n to 100 n, 2 and 3 classes and judges with a kappa of 0 to
-    .95 (`bench/judged.py`): `"likelihood"` covered in 94 to 100 %, the more the fewer errors of the
-    judge were seen, and `"delta"`, on its scales, in 81 to 97 %, 94 to 96 % with 2000 truths. With
-    a kappa of .8 or more and N of 10 n or more, intervals of 2000 truths were 0.29 to 0.77 times as
-    wide as from truth alone. With 50, those by likelihood were 0.56 to 1.10 times as wide, and with
-    a judge that knows nothing up to 1.04 times; by the delta method never wider.
+    .95 (`bench/judged.py`): it covered in 93 to 100 %, the more the fewer errors of the judge were
+    seen. With a kappa of .8 or more and N of 10 n or more, intervals of 2000 truths were 0.29 to
+    0.77 times as wide as from truth alone. With 50 they were 0.56 to 1.10 times as wide, and with a
+    judge that knows nothing up to 1.04 times.
 
     Args:
-        metric: as for `delta_method`.
+        metric: as for `interval`; `difference(metric)` compares two classifiers: `labelled` is then
+            `(..., K, K, K, K)`, truth, judge, A and B, and `judged` `(..., K, K, K)`.
         labelled: `(..., K, K, K)`, truth, judge's label, prediction, as `paired_confusion_matrix`
             counts them. Each class should be the truth of five examples or more.
         judged: `(..., K, K)`, judge's label and prediction of examples that are not in `labelled`.
-        transform: of the delta method, as for `delta_method`.
-        paired: whether two classifiers are compared, A - B: `labelled` is then `(..., K, K, K, K)`,
-            truth, judge, A and B, and `judged` `(..., K, K, K)`.
-        cluster_axis: of the delta method, the axis with the tables of clusters in `labelled`, -4 of
-            `(..., C, K, K, K)`, and next to its own table in `judged`, -3; see `delta_method`. No
-            cluster is in both.
+        cluster_axis: the axis with the tables of clusters in `labelled`, -4 of `(..., C, K, K, K)`,
+            and next to its own table in `judged`, -3. No cluster is in both.
 
     Returns:
-        `Estimate` or a pytree of them. Shares in R may be negative where truth is rare, and a
-        metric then leave its range. NaN without examples with truth; without others it is the
-        interval from truth alone. Under jit NaN for tables that hold no counts.
+        `Estimate` or a pytree of them. Shares in R below 0, which occur where truth is rare, count
+        as 0, and the others less, so that the share of right predictions stays as it is. So the
+        value and the ends stay in the metric's range. NaN without examples with truth; without
+        others it is the interval from truth alone. Under jit NaN for tables that hold no counts.
 
     Raises:
-        ValueError: tables of other shapes, counts that are negative or (likelihood) not whole, a
-            level outside of (0, 1), an unknown method or transform, a transform or clusters that
-            the method or a difference does not take.
+        ValueError: tables of other shapes, counts that are negative or not whole, a level outside
+            of (0, 1).
 
     A judge that errs in 10 % of 200 examples with truth, which alone give 0.825 [0.766, 0.874]:
 
@@ -97,134 +87,74 @@ def prediction_powered(
     >>> labelled = [[[72, 10], [2, 6]], [[8, 4], [11, 87]]]  # truth, judge, prediction
     >>> judged = [[1640, 310], [265, 1785]]
     >>> prediction_powered(jm.accuracy, labelled, judged)
-    0.819 [0.772, 0.861]
+    0.819 [0.772, 0.860]
     """
-    reach = Confidence(check_level(level))
-    check_option(method, "method", ("likelihood", "delta"))
-    check_transform(transform)
-    by_likelihood = method == "likelihood"
-    if by_likelihood and (transform, cluster_axis) != (None, None):
-        raise ValueError('transform and cluster_axis are for method="delta".')
-    if paired and transform is not None:
-        raise ValueError("differences have no scale to transform to: leave transform out.")
-    truth, others = _as_tables(labelled, judged, paired, whole=by_likelihood)
-    ndim, clustered = 3 + paired, cluster_axis is not None
+    method, reach = Likelihood(), Confidence(check_level(level))
+    reads = read_by(metric)
+    is_difference = reads is not None and reads.pairs
+    ndim, is_clustered = 3 + is_difference, cluster_axis is not None
+    given = as_float(labelled, "labelled"), as_float(judged, "judged")
+    _check_shapes(*given, ndim)
+    tables = [
+        method.check(x, name, table_ndim=axes, is_clustered=is_clustered)
+        for x, name, axes in zip(given, ("labelled", "judged"), (ndim, ndim - 1), strict=True)
+    ]
     if cluster_axis is not None:
+        check_axis(cluster_axis, "cluster_axis")
         next_to_table = cluster_axis + 1 if cluster_axis < 0 else cluster_axis
-        truth = as_clusters(truth, cluster_axis, table_ndim=ndim)
-        others = as_clusters(others, next_to_table, table_ndim=ndim - 1)
+        tables = [
+            as_clusters(x, axis, table_ndim=axes)
+            for x, axis, axes in zip(
+                tables, (cluster_axis, next_to_table), (ndim, ndim - 1), strict=True
+            )
+        ]
+    k = given[0].shape[-1]
+    truth, others = tables
+    packed = _packed(truth, others, k, ndim, is_clustered)
     floats = as_floats(metric)
-    if paired:
-        floats = partial(_difference, floats)
-    k = truth.shape[-1]
-    layout = _Layout(k, truth.shape[-ndim - 1] if clustered else None)
-    packed = layout.packed(truth, others, ndim)
-    packed = where_answered(floats, packed, np.ones((k, k ** (1 + paired))))
-    estimates = _prediction_powered(
-        packed,
-        metric=floats,
-        layout=layout,
-        reach=reach,
-        transform=transform,
-        by_likelihood=by_likelihood,
+    if is_difference:
+        floats = Applied(_of_pairs, floats)
+    floats, packed = placed(floats, packed, np.ones((k, packed.shape[-1])))
+    return _prediction_powered(
+        packed, metric=floats, k=k, is_clustered=is_clustered, method=method, reach=reach
     )
-    if transform is not None and not on_device(estimates):
-        warn_of_values_outside(estimates, transform)
-    return estimates
 
 
-def _as_tables(
-    labelled: ArrayLike, judged: ArrayLike, paired: bool, *, whole: bool
-) -> tuple[Array, Array]:
-    ndim = 3 + paired
-    truth, others = as_float(labelled, "labelled"), as_float(judged, "judged")
+def _check_shapes(truth: Array, others: Array, ndim: int) -> None:
     of_truth, of_others = truth.shape[-ndim:], others.shape[1 - ndim :]
     if len(of_truth) < ndim or len({*of_truth, *of_others}) > 1 or of_others != of_truth[1:]:
-        axes = ["truth", "judge", *(("A", "B") if paired else ("prediction",))]
+        axes = ["truth", "judge", *(("A", "B") if ndim > 3 else ("prediction",))]
         raise ValueError(
             f"labelled must have shape (..., {', '.join('K' * ndim)}) ({', '.join(axes)}), and"
-            f" judged the same without the first, got {truth.shape} and {others.shape}."
+            " judged the same without the first"
+            f"{', for difference(metric)' if ndim > 3 else ''}, got {truth.shape} and"
+            f" {others.shape}."
             " jaxmetrics.paired_confusion_matrix(y_true, y_judge, y_pred) and"
             " confusion_matrix(y_judge, y_pred) make such tables."
         )
-    checked: Callable[..., Array] = frequencies
-    if whole:
-        checked = partial(numbers_of_examples, most=math.inf)
-    return (
-        checked(truth, "labelled", table_ndim=ndim),
-        checked(others, "judged", table_ndim=ndim - 1),
-    )
 
 
-def _difference(metric: Metric, table: Array) -> Any:
-    """Return the metric of A minus that of B, of a table `(..., K, K K)`."""
-    k = table.shape[-2]
-    cube = table.reshape((*table.shape[:-1], k, k))
-    return jax.tree.map(lambda a, b: a - b, metric(cube.sum(-1)), metric(cube.sum(-2)))
-
-
-class _Sample(NamedTuple):
-    """How often each of U kinds of examples was seen, in all and in each of C clusters."""
-
-    counts: Array  # (U,)
-    clusters: Array | None  # (C, U); None where examples are independent
-
-    @property
-    def total(self) -> Array:
-        return self.counts.sum()
-
-    def sum_of(self, x: Array) -> Array:
-        """Add up numbers `(V, U)` of all examples."""
-        return (self.counts * x).sum(-1)
-
-    def products(self, x: Array, y: Array) -> Array:
-        """Add up the products of two numbers `(V, U)` of all independent units."""
-        if self.clusters is None:
-            return self.sum_of(x * y)
-        of_x, of_y = (matmul(a, self.clusters.T) for a in (x, y))
-        return (of_x * of_y).sum(-1)
-
-    def error(self, value: Array, slopes: Array) -> Array:
-        """Return the standard error of a value from its derivatives by the counts, `(U,)`."""
-        if self.clusters is None:
-            return standard_error(self.counts[None], value, slopes[None], stratified=False)
-        centred = slopes - divide(self.sum_of(slopes), self.total)
-        return clustered_error(self.clusters, centred[None])[0]
-
-
-class _Layout(NamedTuple):
-    """Say where the counts of both samples stand in one table `(K K + K, W)`, or in one for each
-    of C clusters of labelled and D of judged examples, `(C + D, K K + K, W)`.
+def _packed(truth: Array, others: Array, k: int, ndim: int, is_clustered: bool) -> Array:
+    """Join both to tables `(..., K K + K, W)`, those of clusters to `(..., C + D, K K + K, W)`.
 
     W is the number of predictions, or of pairs of them.
     """
+    truth = truth.reshape((*truth.shape[:-ndim], k * k, -1))
+    others = others.reshape((*others.shape[: 1 - ndim], k, -1))
+    own = 2 + is_clustered
+    lead = np.broadcast_shapes(*(x.shape[:-own] for x in (truth, others)))
+    truth, others = (xp.broadcast_to(x, (*lead, *x.shape[-own:])) for x in (truth, others))
+    if not is_clustered:
+        return xp.concatenate([truth, others], -2)
+    none = [(0, 0)] * (len(lead) + 1)
+    rows = xp.pad(truth, [*none, (0, k), (0, 0)]), xp.pad(others, [*none, (k * k, 0), (0, 0)])
+    return xp.concatenate(rows, -3)
 
-    num_classes: int
-    num_clusters: int | None  # C
 
-    def packed(self, labelled: Array, judged: Array, ndim: int) -> Array:
-        """Join tables of `ndim` and `ndim - 1` axes, and their batch axes."""
-        k, apart = self.num_classes, self.num_clusters is not None
-        truth = labelled.reshape((*labelled.shape[:-ndim], k * k, -1))
-        others = judged.reshape((*judged.shape[: 1 - ndim], k, -1))
-        lead = np.broadcast_shapes(*(x.shape[: -2 - apart] for x in (truth, others)))
-        truth, others = (
-            xp.broadcast_to(x, (*lead, *x.shape[-2 - apart :])) for x in (truth, others)
-        )
-        if not apart:
-            return xp.concatenate([truth, others], -2)
-        none = [(0, 0)] * (len(lead) + 1)
-        rows = xp.pad(truth, [*none, (0, k), (0, 0)]), xp.pad(others, [*none, (k * k, 0), (0, 0)])
-        return xp.concatenate(rows, -3)
-
-    def samples(self, packed: Array) -> tuple[_Sample, _Sample]:
-        square = self.num_classes**2
-        if self.num_clusters is None:
-            return _Sample(packed[:square].ravel(), None), _Sample(packed[square:].ravel(), None)
-        truth, others = packed[: self.num_clusters, :square], packed[self.num_clusters :, square:]
-        clusters = [x.reshape((len(x), -1)) for x in (truth, others)]
-        of_truth, of_others = (_Sample(x.sum(0), x) for x in clusters)
-        return of_truth, of_others
+def _of_pairs(metric: Metric, table: Array) -> Any:
+    """Compute a metric of pairs `(..., K, K, K)` from a table `(..., K, K K)`."""
+    k = table.shape[-2]
+    return metric(table.reshape((*table.shape[:-1], k, k)))
 
 
 @compiled
@@ -232,137 +162,162 @@ def _prediction_powered(
     packed: Array,
     *,
     metric: Metric,
-    layout: _Layout,
+    k: int,
+    is_clustered: bool,
+    method: Likelihood,
     reach: Confidence,
-    transform: str | None,
-    by_likelihood: bool,
 ) -> Any:
-    ndim = 2 if layout.num_clusters is None else 3
-    function = partial(_of_table, metric, layout, reach, transform, by_likelihood)
-    return map_tables(function, packed, math.prod(packed.shape[-ndim:]), table_ndim=ndim)
+    w, ndim = packed.shape[-1], 2 + is_clustered
+    row = Row(metric, xp.ones_like(packed, shape=(k, w)))
 
+    def of_table(packed: Array) -> Estimate:
+        units = packed.reshape((-1, k * k + k, w))
+        alone = _sample(units, xp.zeros_like(units, shape=()), is_clustered)
+        shares = _tuned(alone, jacobian(row, _near(units.sum(0), k)))
 
-def _of_table(
-    metric: Metric,
-    layout: _Layout,
-    reach: Confidence,
-    transform: str | None,
-    by_likelihood: bool,
-    packed: Array,
-) -> Any:
-    if packed.ndim != (2 if layout.num_clusters is None else 3):
-        raise ValueError(f"one table at a time, got {packed.shape}.")
-    k = layout.num_classes
-    labelled, judged = layout.samples(packed)
-    cube, others = labelled.counts.reshape((k, k, -1)), judged.counts.reshape((k, -1))
-    n, m = labelled.total, judged.total
-    by_truth, by_judge = (divide(cube.sum(axis), n, xp.nan) for axis in (1, 0))
-    move = divide(others, m) - by_judge
+        def of_value(i: Array, share: Array) -> Estimate:
+            """Estimate value i with its λ."""
+            sample = _sample(units, share, is_clustered)
+            value = Functional(sample, _Value(row, i), ((1,),))
+            found, _ = method.estimate(value, reach)
+            found = jax.tree.map(lambda x: x[0], found)
+            return nan_unless(sample.counts[0].sum() > 0, found)
 
-    all_judged = divide(cube.sum(0) + others, n + m)
-    near = (1 - _JUDGED) * by_truth + _JUDGED * all_judged
-    leaves, structure = jax.tree.flatten(metric(near))
-    row = in_one_row(metric, near)
-    shares = _tuned(labelled, judged, jacobian(row, near))
-
-    def of_value(i: Array, share: Array) -> Estimate:
-        """Estimate value i with its λ."""
-
-        def value_of(table: Array) -> Array:
-            return row(table)[..., i]
-
-        if by_likelihood:
-            units = _units(cube, others, share)
-            return likelihood_estimates(value_of, units, reach)[0]
-        table = by_truth + share * move
-        value = value_of(table)
-        truth, judge, elsewhere = (x[0] for x in _by_example(jacobian(value_of, table)[None]))
-        error = labelled.error(value, divide(truth - share * judge, n))
-        of_others = judged.error(value, divide(share * elsewhere, m))
-        error = xp.hypot(error, xp.where(share > 0, of_others, 0))
-        return normal_estimate(value, xp.where(xp.isnan(value), xp.nan, error), t, transform)
-
-    z = normal_quantile(reach.level)
-    t: Any = z
-    if labelled.clusters is not None:
-        t = student_quantile(z, effective_number(labelled.clusters, table_ndim=1) - 1)
-    if is_jax(shares):
-        estimates = jax.vmap(of_value)(jax.numpy.arange(len(shares)), shares)
-    else:
+        if is_jax(shares):
+            return jax.vmap(of_value)(jax.numpy.arange(len(shares)), shares)
         each = [of_value(i, share) for i, share in enumerate(shares)]
-        estimates = jax.tree.map(lambda *x: np.stack(x), *each)
-    ends = np.cumsum([np.size(leaf) for leaf in leaves])
+        return jax.tree.map(lambda *x: np.stack(x), *each)
 
-    def part(leaf: Array, end: int) -> Estimate:
-        return jax.tree.map(
-            lambda x: x[end - np.size(leaf) : end].reshape(np.shape(leaf)), estimates
-        )
-
-    return jax.tree.unflatten(structure, map(part, leaves, ends))
+    numbers = math.prod(packed.shape[packed.ndim - ndim :])
+    rows = map_tables(of_table, packed, numbers, table_ndim=ndim)
+    return row.unflatten(rows, packed.ndim - ndim)
 
 
-def _units(cube: Array, others: Array, share: Array) -> Units:
-    """Return labelled and judged examples as kinds of units of two strata, `(2, K K W)`."""
-    k, _, w = cube.shape
-    n, m = cube.sum(), others.sum()
-    more = (k - 1) * k * w  # kinds that no judged example can be
+class _Value(Row):
+    """One value of a row."""
 
-    def strata(labelled: Array, judged: Array) -> Array:
-        flat = judged.reshape((*judged.shape[:-2], k * w))
-        padded = xp.concatenate([flat, xp.zeros((*flat.shape[:-1], more), flat.dtype)], -1)
-        return xp.stack([labelled.reshape((*labelled.shape[:-3], -1)), padded], -2)
+    size = 1
 
-    def tables(weights: Array) -> Array:
-        shares = divide(weights, weights.sum(-1, keepdims=True))
-        batch = weights.shape[:-2]
-        labelled = shares[..., 0, :].reshape((*batch, k, k, w))
-        judged = shares[..., 1, : k * w].reshape((*batch, k, w))
-        return (labelled.sum(-2) + share * (judged - labelled.sum(-3)))[..., None, :, :]
+    def __init__(self, row: Row, i: Array) -> None:
+        self._row, self._i = row, i
 
-    def slopes(by_table: Array) -> Array:
-        of_truth, of_judge, of_others = _by_example(by_table)
-        return strata(
-            divide(of_truth - share * of_judge, n).reshape(cube.shape),
-            divide(share * of_others, m).reshape(others.shape),
-        )
+    def __call__(self, tables: Array) -> Array:
+        return self._row(tables)[..., self._i][..., None]
 
-    ones = xp.ones(others.shape, bool)
-    rows = (cube.sum((1, 2)) + cube.sum((0, 2)) + others.sum(1)) == 0
-    columns = (cube.sum((0, 1)) + others.sum(0)) == 0
-    unused = rows[:, None] | rows  # as truth or as judge's label
-    of_rows = strata(unused[:, :, None] & ones[0], rows[:, None] & ones)
-    of_columns = strata(columns & xp.ones(cube.shape, bool), columns & ones)
-    return Units(
-        strata(cube, others),
-        strata(xp.ones(cube.shape, bool), ones),
-        xp.stack([of_rows, of_columns]),
+
+def _near(table: Array, k: int) -> Array:
+    """Return shares of truth and prediction that lean to the judge's, from `(K K + K, W)`."""
+    cube, others = table[: k * k].reshape((k, k, -1)), table[k * k :]
+    all_judged = divide(cube.sum(0) + others, table.sum())
+    return (1 - _JUDGED) * divide(cube.sum(1), cube.sum(), xp.nan) + _JUDGED * all_judged
+
+
+def _sample(units: Array, share: Array, is_clustered: bool) -> Sample:
+    """Return labelled and judged examples, `(C, K K + K, W)`, as kinds in two strata, whose table
+    is that of the rectified shares.
+    """
+    number, rows, w = units.shape
+    k = math.isqrt(rows)  # K^2 + K lies below (K + 1)^2
+    clusters = _strata(units[:, : k * k].reshape((number, k, k, w)), units[:, k * k :])
+    counts = clusters.sum(0)
+    totals = counts.sum(-1, keepdims=True)
+    signs = np.array([[-1.0], [1.0]], counts.dtype)
+
+    def tables(numbers: Array) -> Array:
+        shares = divide(numbers, numbers.sum(-1, keepdims=True))
+        labelled = shares[..., 0, :].reshape((*numbers.shape[:-2], k, k, w))
+        judged = shares[..., 1, : k * w].reshape((*numbers.shape[:-2], k, w))
+        rectified = labelled.sum(-2) + share * (judged - labelled.sum(-3))
+        return _not_negative(rectified)[..., None, :, :]
+
+    def adjoint(slopes: Array) -> Array:
+        truth, judge = _by_example(slopes[0])
+        return divide(truth + signs * share * judge, totals)
+
+    everything = xp.ones((k, k, w), bool)
+    return Sample(
+        counts,
         tables,
-        slopes,
+        adjoint,
+        _unused(counts, everything.shape),
+        possible=_strata(everything, everything[0]),
+        rows=2,
+        clusters=clusters if is_clustered else None,
     )
 
 
-def _tuned(labelled: _Sample, judged: _Sample, slopes: Array) -> Array:
+def _strata(labelled: Array, judged: Array) -> Array:
+    """Lay out numbers by kind, `(..., K, K, W)` and `(..., K, W)`, as `(..., 2, U)`.
+
+    No judged example can be of the kinds behind the first K W.
+    """
+    flat = labelled.reshape((*labelled.shape[:-3], -1))
+    first = judged.reshape((*judged.shape[:-2], -1))
+    rest = xp.zeros((*first.shape[:-1], flat.shape[-1] - first.shape[-1]), first.dtype)
+    return xp.stack([flat, xp.concatenate([first, rest], -1)], -2)
+
+
+def _unused(counts: Array, shape: tuple[int, ...]) -> Array:
+    """Return the kinds with a class that is neither truth nor judge's label, or with a prediction
+    that does not occur.
+    """
+    k, _, w = shape
+    cube, others = counts[0].reshape(shape), counts[1, : k * w].reshape((k, w))
+    no_label = (cube.sum((1, 2)) + cube.sum((0, 2)) + others.sum(1)) == 0
+    no_prediction = (cube.sum((0, 1)) + others.sum(0)) == 0
+    of_labels = (no_label[:, None] | no_label)[..., None], no_label[:, None]
+    groups = (of_labels, (no_prediction, no_prediction))
+    return xp.stack(
+        [_strata(xp.broadcast_to(a, shape), xp.broadcast_to(b, (k, w))) for a, b in groups]
+    )
+
+
+def _by_example(slopes: Array) -> tuple[Array, Array]:
+    """Return derivatives by what examples add as truth and as judged, each `(..., 2, U)`, from
+    those by shares, `(..., K, W)`.
+    """
+    *batch, k, w = slopes.shape
+    as_truth, as_judge = (
+        xp.broadcast_to(x, (*batch, k, k, w)).reshape((*batch, -1))
+        for x in (slopes[..., :, None, :], slopes[..., None, :, :])
+    )
+    none = xp.zeros_like(as_truth)
+    elsewhere = xp.concatenate([slopes.reshape((*batch, -1)), none[..., k * w :]], -1)
+    return xp.stack([as_truth, none], -2), xp.stack([as_judge, elsewhere], -2)
+
+
+def _tuned(sample: Sample, slopes: Array) -> Array:
     """Return λ of values `(V,)` from their derivatives by the shares, `(V, K, W)`.
 
     As PPI++, the variance of the judge is that of both samples, the covariance is of the first.
     """
-    truth, judge, others = _by_example(slopes)
-    n, m = labelled.total, judged.total
-    mean = divide(labelled.sum_of(judge) + judged.sum_of(others), n + m)[:, None]
-    squares = labelled.products(judge - mean, judge - mean)
-    squares = squares + judged.products(others - mean, others - mean)
-    truth, judge = (x - divide(labelled.sum_of(x), n)[:, None] for x in (truth, judge))
-    covariance = divide(labelled.products(truth, judge), n)
+    counts = sample.counts
+    n, m = counts.sum(-1)
+    truth, judge = _by_example(slopes)
+    mean = divide((counts * judge).sum((-2, -1)), n + m)[:, None, None]
+    squares = sample.products(judge - mean, judge - mean).sum(-1)
+    truth, judge = (
+        x - divide((counts * x).sum(-1), counts.sum(-1))[..., None] for x in (truth, judge)
+    )
+    covariance = divide(sample.products(truth, judge)[:, 0], n)
     share = divide(covariance, divide(squares, n + m - 1) * divide(n + m, m))
     return xp.clip(share, 0, 1)
 
 
-def _by_example(slopes: Array) -> tuple[Array, Array, Array]:
-    """Return derivatives `(V, U)` by what labelled examples add as truth and as judged, and by
-    what judged examples add, from those by shares, `(V, K, W)`.
+def _not_negative(shares: Array) -> Array:
+    """Put 0 in the place of shares `(..., K, W)` below it, where more was rectified than there was.
+
+    The others are scaled, so that the share of right predictions stays as it is (of pairs: of A, of
+    B and of both), and accuracies without bias.
     """
-    v, k, w = slopes.shape
-    cube = (v, k, k, w)
-    as_truth = xp.broadcast_to(slopes[:, :, None], cube)
-    as_judged = xp.broadcast_to(slopes[:, None], cube)
-    return as_truth.reshape((v, -1)), as_judged.reshape((v, -1)), slopes.reshape((v, -1))
+    k, w = shares.shape[-2:]
+    truth, pairs = np.arange(k)[:, None], np.stack(np.divmod(np.arange(w), k))
+    right = pairs[:, None] == truth  # (2, K, W)
+    kinds = right[0] + 2 * right[1] if w > k else np.eye(k, dtype=int)
+    positive = xp.maximum(shares, 0)
+    result: Array = 0.0
+    for kind in np.unique(kinds):
+        total, above = (xp.where(kinds == kind, x, 0).sum((-2, -1)) for x in (shares, positive))
+        scale = divide(xp.maximum(total, 0), above)[..., None, None]
+        result = result + xp.where(kinds == kind, positive * scale, 0)
+    return result

@@ -1,279 +1,59 @@
-"""Likelihood intervals: the values of a metric that the counts do not refute."""
+"""Likelihood intervals: the search for the values of a metric that the counts do not refute."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from jaxmetrics._arithmetic import divide
-from jaxmetrics._compilation import compiled
+from jaxmetrics._chunks import LANES, map_chunks
 from jaxmetrics._namespaces import Array, is_jax, lax, xp
-from jaxmetrics._validation import ArrayLike
-from jaxmetrics.estimates import Estimate, Metric
-from jaxmetrics.intervals.confidence import Confidence, confidence
-from jaxmetrics.intervals.delta import standard_error
-from jaxmetrics.intervals.derivatives import differentiator
-from jaxmetrics.intervals.replicates import map_in_blocks, map_tables
+from jaxmetrics.intervals.derivatives import Function, differentiator
+from jaxmetrics.intervals.functionals import AT_ONCE, Functional
 from jaxmetrics.intervals.samplers import deviance
-from jaxmetrics.intervals.tables import (
-    axis_of_tables,
-    check_not_stratified,
-    numbers_of_examples,
-    tables_of,
-    where_answered,
-)
-from jaxmetrics.intervals.units import (
-    Units,
-    as_clusters,
-    cells_as_units,
-    clustered_error,
-    effective_number,
-    effective_share,
-)
+from jaxmetrics.intervals.samples import Sample
 
-__all__ = ["likelihood_interval"]
+__all__: list[str] = []
 
-_ADDED = 0.5  # examples, to the cell that moves the metric most
+# Of an example, in the cell that moves the metric most: without an error the limit is then 3.0 / n,
+# that of the mid-p value.
+ADDED = 1 / 3
+ADDED_OF_CLUSTER = 3 / 4  # of the cluster that moves it most
 _TRACE = 1e-6  # of an example, in cells without any, for their derivatives
 _MOST_PASSES = 20
 _NEWTON_STEPS = 10
-_AT_ONCE = 2**20  # numbers in the tables of a batch; of larger ones each is faster alone
+_SOME = 16  # cells
 
 
-def likelihood_interval(
-    metric: Metric,
-    counts: ArrayLike,
-    *,
-    level: float = 0.95,
-    stratified: bool = False,
-    cluster_axis: int | None = None,
-    table_ndim: int = 2,
-    simultaneous: bool = False,
-    anytime: bool | int = False,
-) -> Any:
-    """Estimate a metric with the interval of its values under which the counts are likely enough.
-
-    The ends are the least and the greatest value over all tables of expected counts E with
-
-        sum C log(C / E) <= z^2 / 2,    sum E = sum C,
-
-    z the normal quantile of the level. For each end C holds half an example more, in the cell that
-    moves the metric most towards it: so the interval knows of errors that were not seen. Where a
-    class without examples would make the metric jump, as it changes an average over the classes
-    that occur, its cells stay empty: the interval is about the classes that occur.
-
-    Nothing is drawn, no scale and no prior is chosen, and the ends are values that the metric
-    takes. Owen (2001), Empirical Likelihood; DiCiccio, Hall and Romano (1991), Annals of Statistics
-    19. The half example and what it covers: `bench/coverage.py`. Examples of clusters count as the
-    number of independent ones for which the metric would vary as much, and half of the cluster that
-    moves the metric most is added, too: Rao and Scott (1981), Journal of the American Statistical
-    Association 76.
+def likelihood_limits(metric: Functional, shares: Array, z: Array | float) -> tuple[Array, Array]:
+    """Return the lower and upper ends of values `(V,)`; NaN where a share is 0.
 
     Args:
-        metric: a function of one `(K, K)` matrix, differentiable, that does not grow with the
-            number of examples; for counts on the host it may also be computed by NumPy.
-        counts: `(..., K, K)` numbers of examples.
-        stratified: whether the totals of the rows were chosen, and not drawn.
-        cluster_axis, table_ndim, simultaneous, anytime: as for `delta_method`. The least difference
-            between groups is above 0 here also where they are equal, if by little.
+        shares: to how many independent units a unit amounts, for each value.
 
-    Returns:
-        `Estimate` or a pytree of them, with the standard error of the delta method. NaN where the
-        metric is undefined; the ends are NaN where no likely table moves it, as the precision of a
-        class that is never predicted, which is a convention. Under jit NaN for a matrix that does
-        not hold numbers of examples.
-
-    Raises:
-        ValueError: counts that are not square, negative or not whole, a level outside of (0, 1),
-            clusters that are stratified.
-
-    >>> import jaxmetrics as jm
-    >>> likelihood_interval(jm.balanced_accuracy, [[490, 5], [0, 5]])
-    0.995 [0.757, 0.998]
+    See `jaxmetrics.Likelihood`.
     """
-    floats, tables = tables_of(metric, counts, table_ndim)
-    tables = where_answered(floats, numbers_of_examples(tables, most=np.inf))
-    reach = confidence(level, floats, tables, simultaneous=simultaneous, anytime=anytime)
-    if cluster_axis is None:
-        return _likelihood_interval(tables, metric=floats, reach=reach, stratified=stratified)
-    check_not_stratified(stratified)
-    clusters = as_clusters(tables, axis_of_tables(cluster_axis, table_ndim))
-    return _of_clusters(clusters, metric=floats, reach=reach)
-
-
-@compiled
-def _likelihood_interval(
-    tables: Array, *, metric: Metric, reach: Confidence, stratified: bool
-) -> Any:
-    function = partial(_of_table, metric, reach=reach, stratified=stratified)
-    return map_tables(function, tables, math.prod(tables.shape[-2:]))
-
-
-@compiled
-def _of_clusters(clusters: Array, *, metric: Metric, reach: Confidence) -> Any:
-    function = partial(_of_sum, metric, reach=reach)
-    return map_tables(function, clusters, math.prod(clusters.shape[-3:]), table_ndim=3)
-
-
-def _of_table(metric: Metric, table: Array, *, reach: Confidence, stratified: bool) -> Any:
-    if table.ndim != 2:
-        raise ValueError(f"one table at a time, got {table.shape}.")
-    units = cells_as_units(table, stratified=stratified)
-    (estimates,) = likelihood_estimates(metric, units, reach)
-    return estimates
-
-
-def _of_sum(metric: Metric, clusters: Array, *, reach: Confidence) -> Any:
-    if clusters.ndim != 3:
-        raise ValueError(f"one table at a time, got {clusters.shape}.")
-    units = cells_as_units(clusters.sum(0), clusters=clusters)
-    (estimates,) = likelihood_estimates(metric, units, reach)
-    return estimates
-
-
-def likelihood_estimates(
-    metric: Metric, units: Units, reach: Confidence, contrasts: Sequence[Sequence[int]] = ((1,),)
-) -> list[Any]:
-    """Estimate contrasts between a metric of the tables of units.
-
-    Args:
-        metric: a function of one table, which does not grow with it.
-        units: of T tables.
-        reach: with which confidence.
-        contrasts: T factors each, by which the tables' metrics are multiplied and added up.
-
-    Returns:
-        For each contrast what `likelihood_interval` returns.
-    """
-    counts, table = units.counts, units.tables(units.counts)[0]
-    leaves, structure = jax.tree.flatten(metric(table))
-    row = in_one_row(metric, table)
-    values_of = _Values(row, differentiator(row, table), units, np.array(contrasts))
-    values, slopes = values_of(counts), values_of.slopes(counts)
-    errors = standard_error(counts, values, slopes, stratified=True)
-    share = xp.ones_like(values)  # of an independent example, to which one amounts
-    if units.clusters is None:
-        z = reach.quantile(counts.sum())
-    else:
-        independent, errors = errors, clustered_error(*map(_flat, (units.clusters, slopes)))
-        number = effective_number(units.clusters)
-        z = reach.quantile(number)
-        share = effective_share(independent, errors, counts.sum(), number, z)
+    sample, values = metric.sample, metric.values
+    derivative = differentiator(metric.row, sample.tables(sample.counts)[0])
 
     def limits(i: Array) -> Array:
-        """Return the lower and the upper limit of value i."""
-        ends = _Problem(values_of, i, share[i]).extremes(z**2 / 2)
-        return xp.where(share[i] > 0, ends, xp.nan)
+        ends = _Problem(metric, derivative, i, shares[i]).extremes(z**2 / 2)
+        return xp.where(shares[i] > 0, ends, xp.nan)
 
-    if is_jax(counts):
-        ends = map_in_blocks(limits, jax.numpy.arange(len(values)), 2 * counts.size)
+    if is_jax(values):
+        at_once = max(LANES // (2 * sample.counts.size), 1)
+        ends = map_chunks(jax.vmap(limits), at_once, jax.numpy.arange(len(values)))
     else:
         ends = np.stack([limits(i) for i in range(len(values))])
     low, high = ends.T
     # A value that no likely table moves, though others do, is a convention, or flat here.
-    others = counts + 1 + xp.arange(counts.size).reshape(counts.shape) / counts.size
-    moves = (values_of(others) != values) | (not units.complete)
-    unknown = (low == high) & moves | (counts.sum() == 0)
-    low, high = (xp.where(unknown, xp.nan, x) for x in (low, high))
-    estimates = Estimate(values, low, high, errors, xp.zeros(values.shape, xp.int32))
-    places = np.cumsum([np.size(leaf) for leaf in leaves])
-
-    def of_contrast(i: int) -> Any:
-        row = jax.tree.map(lambda x: x.reshape((len(contrasts), -1))[i], estimates)
-        parts = [
-            jax.tree.map(lambda x, end=end, v=v: x[end - v.size : end].reshape(v.shape), row)
-            for v, end in zip(leaves, places, strict=True)
-        ]
-        return jax.tree.unflatten(structure, parts)
-
-    return [of_contrast(i) for i in range(len(contrasts))]
-
-
-def _flat(tables: Array) -> Array:
-    return tables.reshape((len(tables), -1))
-
-
-def in_one_row(metric: Metric, table: Array) -> Callable[[Array], Array]:
-    """Return a function that gives the values of a metric as `(V,)`.
-
-    On the host it takes batches, whether or not the metric does.
-    """
-
-    def row(table: Array) -> Array:
-        shape = (*table.shape[:-2], -1)
-        return xp.concatenate([x.reshape(shape) for x in jax.tree.leaves(metric(table))], -1)
-
-    def each(tables: Array) -> Array:
-        if tables.ndim == 2:
-            return row(tables)
-        return np.stack([each(table) for table in tables])
-
-    if is_jax(table):
-        return row
-    two = np.stack([table, table.T if len(table) == table.shape[-1] else table[::-1]])
-    try:
-        takes_batches = np.allclose(row(two), each(two), 1e-9, 1e-12, True)
-    except Exception:  # it is made for a single table
-        takes_batches = False
-    return row if takes_batches else each
-
-
-def _each(function: Callable[[Array], Array], batch: Array, numbers: int) -> Array:
-    """Evaluate a function of tables of so many numbers for each of a batch."""
-    if is_jax(batch):
-        return jax.vmap(function)(batch)
-    if len(batch) * numbers <= _AT_ONCE:
-        return function(batch)
-    return np.stack([function(x) for x in batch])
-
-
-class _Values(NamedTuple):
-    """The contrasts `(P, T)` between the metrics of T tables, as functions of weights of units.
-
-    They are one row of P V values. On the host they take batches of weights `(..., R, U)`.
-    """
-
-    row: Callable[[Array], Array]
-    derivative: Callable[[Array], Array]
-    units: Units
-    contrasts: np.ndarray
-
-    def __call__(self, weights: Array) -> Array:
-        tables = self.units.tables(weights)
-        rates = _each(self.row, tables, tables[0].size)  # (..., T, V)
-        rows = [
-            sum(factor * rates[..., t, :] for t, factor in enumerate(contrast) if factor)
-            for contrast in self.contrasts
-        ]
-        return xp.concatenate(rows, -1)
-
-    def slopes(self, weights: Array) -> Array:
-        """Return all derivatives, `(P V, R, U)`."""
-        if is_jax(weights):
-            return jax.jacrev(self.__call__)(weights)
-        by_tables = np.stack([self.derivative(table) for table in self.units.tables(weights)])
-        by_values = np.moveaxis(by_tables, 0, 1)  # (V, T, K, K)
-        factors = self.contrasts[:, :, None, None]
-        return np.stack([self.units.slopes(factor * x) for factor in factors for x in by_values])
-
-    def slope(self, i: Array, weights: Array) -> Array:
-        """Return the derivative of value i, `(R, U)`, and 0 where it is not finite."""
-        if is_jax(weights):
-            slope = jax.grad(lambda weights: self(weights)[i])(weights)
-        else:
-            tables = self.units.tables(weights)
-            of, v = divmod(i, self.row(tables[0]).size)
-            by_tables = [
-                factor * self.derivative(table)[v] if factor else np.zeros(table.shape)
-                for factor, table in zip(self.contrasts[of], tables, strict=True)
-            ]
-            slope = self.units.slopes(np.stack(by_tables))
-        return xp.where(xp.isfinite(slope), slope, 0)
+    kinds = xp.arange(sample.counts.size).reshape(sample.counts.shape)
+    others = sample.counts + 1 + kinds / sample.counts.size
+    moves = (metric(others) != values) | (not sample.is_complete)
+    low, high = (xp.where((low == high) & moves, xp.nan, x) for x in (low, high))
+    return low, high
 
 
 class _Search(NamedTuple):
@@ -287,53 +67,106 @@ class _Search(NamedTuple):
 
 
 class _Problem(NamedTuple):
-    """Find the extremes of value i near the counts of the units, of which each amounts to a share
-    of an independent one.
+    """Find the extremes of value i near the counts of a sample, of which each unit amounts to a
+    share of an independent one.
     """
 
-    values: _Values
+    metric: Functional
+    derivative: Function
     i: Array
     share: Array
 
-    def value(self, weights: Array) -> Array:
-        return self.values(weights)[..., self.i]
+    def value(self, numbers: Array) -> Array:
+        return self.metric(numbers)[..., self.i]
+
+    def slope(self, numbers: Array) -> Array:
+        """Return the derivative of the value, `(R, U)`, and 0 where it is not finite."""
+        if is_jax(numbers):
+            slope = jax.grad(self.value)(numbers)
+        else:
+            slope = self.metric.slope(self.i, numbers, self.derivative)
+        return xp.where(xp.isfinite(slope), slope, 0)
 
     def extremes(self, radius: float) -> Array:
         """Return the least and the greatest value within the radius."""
-        units = self.values.units
-        start, closed = self.start()
-        allowed = units.possible & ~closed
-        opened = xp.where((units.counts == 0) & allowed, _TRACE, units.counts)
-        slopes = self.values.slope(self.i, opened)
+        sample, reach = self.metric.sample, radius / self.share
+        start, limit, closed = self.start()
+        allowed = sample.can_occur & ~closed & (sample.counts.sum(-1, keepdims=True) > 0)
+        opened = xp.where((sample.counts == 0) & allowed, _TRACE, sample.counts)
+        slopes = self.slope(opened)
+        flat = allowed & (slopes == 0)
+        ends = [_steepest(sample, s * slopes, allowed, ADDED / self.share) for s in (-1, 1)]
+        reached = self.reached(flat, xp.stack(ends), reach)
 
-        def extreme(sign: Array) -> Array:
-            return sign * self.greatest(sign, sign * start, sign * slopes, allowed, radius)
+        def extreme(sign: Array, cell: Array) -> Array:
+            hidden = xp.argmax(xp.where(flat.reshape(-1), sign * reached, -xp.inf))
+            is_hidden = sign * (reached[hidden] - reached[cell]) > 0
+            cell = xp.where(is_hidden & flat.reshape(-1)[hidden], hidden, cell)
+            elsewhere = is_hidden | (limit != 0)
+            found = self.greatest(sign, start, sign * slopes, cell, elsewhere, reach)
+            known = xp.isfinite(start) | (limit != 0)
+            return xp.where(sign * limit > 0, limit, xp.where(known, sign * found, xp.nan))
 
         if is_jax(start):
-            return jax.vmap(extreme)(jax.numpy.array([-1, 1], start.dtype))
-        return np.stack([extreme(sign) for sign in (-1, 1)])
+            return jax.vmap(extreme)(jax.numpy.array([-1, 1], start.dtype), xp.stack(ends))
+        return np.stack([extreme(sign, cell) for sign, cell in zip((-1, 1), ends, strict=True)])
+
+    def reached(self, flat: Array, steepest: Array, reach: Array) -> Array:
+        """Return the value where a cell has grown as far as is likely, for each cell.
+
+        It is known of flat cells, which at first do not move the value, such as errors in classes
+        that are hidden behind the worst one, and of the steepest; all 0 where they are too many.
+        """
+        counts = self.metric.sample.counts
+        values: Any = xp.zeros_like(counts).reshape(-1)
+        if counts.size**2 > AT_ONCE:
+            return values
+        if not is_jax(counts):
+            if flat.any():
+                cells = np.union1d(np.flatnonzero(flat), steepest)
+                values[cells] = self.value(_grown(counts, cells, reach))
+            return values
+        # Some at a time, for as long as there are any: smooth metrics have none.
+        first = xp.pad(xp.argsort(~flat.reshape(-1)), (0, _SOME))
+        order = xp.concatenate([steepest, first])
+        last = xp.where(flat.any(), len(steepest) + flat.sum(), 0)
+
+        def evaluate(state: tuple[Array, Array]) -> tuple[Array, Array]:
+            i, values = state
+            some = jax.lax.dynamic_slice(order, (i,), (_SOME,))
+            found = self.value(_grown(counts, some, reach))
+            return i + _SOME, values.at[some].set(found)
+
+        return lax.while_loop(lambda state: state[0] < last, evaluate, (0 * last, values))[1]
 
     def greatest(
-        self, sign: Array, start: Array, slopes: Array, allowed: Array, radius: float
+        self, sign: Array, start: Array, slopes: Array, cell: Array, elsewhere: Array, reach: Array
     ) -> Array:
-        """Return the greatest of `sign` times the value within the radius.
+        """Return the greatest of `sign` times the value within reach, with more in a cell.
 
         The value is made linear, the extreme of that found, and the way there searched for a
         greater value, until that gains nothing: the conditional gradient method of Frank and Wolfe
-        (1956).
+        (1956). Its first slopes are those at the counts or, if these say nothing of the cell,
+        elsewhere: where it has grown.
         """
-        base = _with_more(self.values.units, slopes, allowed, _ADDED / self.share)
-        steps = xp.full_like(start, 0.5) ** np.arange(4)[:, None, None]
+        counts, steps = (
+            self.metric.sample.counts,
+            xp.full_like(start, 0.5) ** np.arange(4)[:, None, None],
+        )
+        base = _with_more(self.metric.sample, cell, slopes, ADDED / self.share)
+        grown = lax.cond(elsewhere, lambda: _grown(counts, cell[None], reach)[0], lambda: base)
+        origin = xp.where(xp.isfinite(start), start, 0)
 
         def improve(search: _Search) -> _Search:
+            place = xp.where(search.passes == 0, grown, search.weights)
             # At a kink, as where two groups are the best, both of its slopes are needed.
             slopes = lax.cond(
-                search.passes == 0,
+                (search.passes == 0) & ~elsewhere,
                 lambda: search.slopes,
-                lambda: (sign * self.values.slope(self.i, search.weights) + search.slopes) / 2,
+                lambda: (sign * self.slope(place) + search.slopes) / 2,
             )
-            way = _tilted(base, slopes, radius / self.share) - search.weights
-            values = sign * _each(lambda s: self.value(search.weights + s * way), steps, way.size)
+            way = tilted(base, slopes, reach) - search.weights
+            values = sign * self.value(search.weights + steps * way)
             best = xp.argmax(values)
             gain = values[best] - search.value
             weights = xp.where(gain > 0, search.weights + steps[best] * way, search.weights)
@@ -341,65 +174,102 @@ class _Problem(NamedTuple):
             return _Search(weights, slopes, value, gain, search.passes + 1)
 
         def is_unfinished(search: _Search) -> Array:
-            gains = search.gain > 1e-5 * xp.abs(search.value - start)
-            return gains & (search.passes < _MOST_PASSES)
+            gains = search.gain > 1e-5 * xp.abs(search.value - sign * origin)
+            return (search.passes == 0) | (gains & (search.passes < _MOST_PASSES))
 
-        infinite, passes = xp.full_like(start, xp.inf), xp.zeros((), xp.int32)
-        first = _Search(base, slopes, start, infinite, passes)
+        infinite = xp.full_like(start, xp.inf)
+        first = _Search(
+            base,
+            xp.where(elsewhere, 0, slopes),
+            xp.where(xp.isfinite(start), sign * start, -infinite),
+            infinite,
+            xp.zeros((), xp.int32),
+        )
         return lax.while_loop(is_unfinished, improve, first).value
 
-    def start(self) -> tuple[Array, Array]:
-        """Return the value, and the units of those groups in which an example makes it jump."""
-        counts, _, unused, *_ = self.values.units
+    def start(self) -> tuple[Array, Array, Array]:
+        """Return the value, its limit, and the units of groups in which an example makes it jump.
+
+        The limit is infinite where the value grows without bound as the cells without examples
+        come near 0, such as a ratio to a rate of errors of which none was seen; else it is 0.
+        """
+        sample = self.metric.sample
+        counts, unused, possible = sample.counts, sample.unused, sample.can_occur
         some = xp.where(unused, _TRACE, counts)
-        tried = xp.concatenate([counts[None], some])
-        start, *values = _each(self.value, tried, counts.size)
-        moved = xp.abs(xp.stack(values) - start) > 1e-4 * (1 + xp.abs(start))
-        return start, (unused & moved[:, None, None]).any(0)
+        near = [xp.where((counts == 0) & possible, t, counts) for t in (_TRACE, _TRACE / 1000)]
+        tried = xp.concatenate([counts[None], some, xp.stack(near)])
+        start, *jumps, larger, smaller = self.value(tried)
+        moved = ~(xp.abs(xp.stack(jumps) - start) <= 1e-4 * (1 + xp.abs(start)))
+        grows = (xp.abs(smaller) > 100 * xp.abs(larger)) & (xp.abs(smaller) > 1000)
+        limit = xp.where(grows, xp.sign(smaller) * xp.inf, 0)
+        return start, limit, (unused & moved[:, None, None]).any(0)
 
 
-def _with_more(units: Units, slopes: Array, allowed: Array, added: Array) -> Array:
-    """Add to the unit `(R, U)` that raises the value most, and of clusters half of that which does.
-
-    Of several strata that of the unit keeps its total.
-    """
-    counts = units.counts
+def _steepest(sample: Sample, slopes: Array, allowed: Array, added: Array) -> Array:
+    """Return the kind that raises the value most."""
+    counts = sample.counts
     totals = counts.sum(-1, keepdims=True)
     mean = divide((counts * slopes).sum(-1, keepdims=True), totals)
     share = totals / (totals + added) if len(counts) > 1 else xp.ones_like(totals)
-    gains = xp.where(allowed & (totals > 0), (slopes - mean) * share, -xp.inf)
-    best = (xp.arange(counts.size) == xp.argmax(gains)).reshape(counts.shape)
-    more = xp.where(best.any(-1, keepdims=True), (counts + added * best) * share, counts)
-    if units.clusters is None:
+    return xp.argmax(xp.where(allowed, (slopes - mean) * share, -xp.inf))
+
+
+def _with_more(sample: Sample, cell: Array, slopes: Array, added: Array) -> Array:
+    """Add to one of the units `(R, U)`, and of clusters half of that which raises the value most.
+
+    Of several strata that of the unit keeps its total.
+    """
+    counts = sample.counts
+    best = (xp.arange(counts.size) == cell).reshape(counts.shape)
+    more = counts + added * best
+    if len(counts) > 1:
+        totals = counts.sum(-1, keepdims=True)
+        more = xp.where(best.any(-1, keepdims=True), more * (totals / (totals + added)), counts)
+    if sample.clusters is None:
         return more
-    best_cluster = xp.argmax((units.clusters * (slopes - mean)).sum((-2, -1)))
-    return more + _ADDED * units.clusters[best_cluster]
+    mean = divide((counts * slopes).sum(-1, keepdims=True), counts.sum(-1, keepdims=True))
+    best_cluster = xp.argmax((sample.clusters * (slopes - mean)).sum((-2, -1)))
+    return more + ADDED_OF_CLUSTER * sample.clusters[best_cluster]
 
 
-def _tilted(counts: Array, slopes: Array, radius: float) -> Array:
+def _grown(counts: Array, cells: Array, reach: Array) -> Array:
+    """Return counts `(R, U)` in which one of the cells has Wilson's upper limit, `(N, R, U)`."""
+    ones = (xp.arange(counts.size) == cells[:, None]).reshape((-1, *counts.shape))
+    n, c = counts.sum(-1, keepdims=True), (counts * ones).sum(-1, keepdims=True)
+    root = xp.sqrt(2 * reach * (c * (1 - divide(c, n)) + reach / 2))
+    w = divide(c + reach + root, n + 2 * reach) * n
+    rest = xp.where(ones, 0, counts) * divide(n - w, n - c)
+    return xp.where(ones.any(-1, keepdims=True), rest + w * ones, counts)
+
+
+def tilted(counts: Array, slopes: Array, radius: float) -> Array:
     """Return the weights of the largest `sum slopes * weights` whose log-likelihood ratio is the
     radius.
 
-    In each of the rows `(R, U)`, which keep their totals, they are `counts / (nu + t u)`, where u
-    are the slopes measured down from the highest, nu depends on the row, and t does not. With
-    `s = t / nu` and u centred to d, they are `counts / ((1 + y) Z)`, `y = s d / (1 + s mean)`. Both
-    `log t` and the logarithm of the ratio are concave functions of `log s`, so that Newton's steps
-    on these scales need no bracket.
+    In each of the rows `(..., R, U)`, which keep their totals, they are `counts / (nu + t u)`,
+    where u are the slopes measured down from the highest, nu depends on the row, and t does not.
+    With `s = t / nu` and u centred to d, they are `counts / ((1 + y) Z)`, `y = s d / (1 + s mean)`.
+    Both `log t` and the logarithm of the ratio are concave functions of `log s`, so that Newton's
+    steps on these scales need no bracket.
     """
-    if not is_jax(counts):
+    both: dict[str, Any] = {
+        "axis": (-2, -1),
+        "keepdims": True,
+    }  # of rows that are searched together
+    if not is_jax(counts) and counts.ndim == 2:
         used = counts.any(0)
         if not used.any():
             return counts
         if not used.all():  # on the host the others take no time
             weights = np.zeros(counts.shape)
-            weights[:, used] = _tilted(counts[:, used], slopes[:, used], radius)
+            weights[:, used] = tilted(counts[:, used], slopes[:, used], radius)
             return weights
     seen = counts > 0
     totals = counts.sum(-1, keepdims=True)
     shares = divide(counts, totals)
     highest = xp.where(seen, slopes, -xp.inf).max(-1, keepdims=True)
     u = xp.where(seen, highest - slopes, 0)
-    u = divide(u, u.max())
+    u = divide(u, u.max(**both))
     mean = (shares * u).sum(-1, keepdims=True)
     d = xp.where(seen, u - mean, 0)
 
@@ -411,17 +281,18 @@ def _tilted(counts: Array, slopes: Array, radius: float) -> Array:
         weights = shares / (1 + y)
         excess = (weights * y * y).sum(-1, keepdims=True)  # Z - 1
         found = totals * weights / (1 + excess)
-        ratio = (found * deviance(excess + (1 + excess) * y)).sum()
+        ratio = (found * deviance(excess + (1 + excess) * y)).sum(**both)
         # Derivatives by log s: of log Z, of the ratio and of log t.
         of_z = -s * (weights * d / (1 + y)).sum(-1, keepdims=True) / (scale**2 * (1 + excess))
         of_ratio = totals * (s * (weights * d).sum(-1, keepdims=True) / scale**2 + of_z)
         of_t = 1 / scale + of_z
         log_t = log_s + xp.log1p(excess) - xp.log(scale)
         missing = ratio * xp.log(radius / xp.maximum(ratio, 1e-30))
-        goal = (missing + (of_ratio / of_t * log_t).sum()) / (of_ratio / of_t).sum()
+        weight = of_ratio / of_t
+        goal = (missing + (weight * log_t).sum(**both)) / weight.sum(**both)
         return log_s + xp.clip((goal - log_t) / of_t, -3, 3), found
 
-    variance = (totals * shares * d * d).sum()
+    variance = (totals * shares * d * d).sum(**both)
     possible = variance > 0
     start = xp.log(2 * radius / xp.where(possible, variance, 1)) / 2
     first = xp.broadcast_to(start, totals.shape), counts

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
+import numpy as np
+
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, on_device, xp
@@ -15,18 +17,20 @@ from jaxmetrics._validation import (
     as_weights,
     check_examples,
     check_no_nan,
+    refuse_where,
     shapes_of,
 )
+from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.estimates import Estimate, check_transform, normal_estimate, normal_quantile
 from jaxmetrics.intervals.clusters import (
-    fewest_clusters,
+    effective_share,
     jackknife_variance,
     kish_number,
     numbered_clusters,
-    student_quantile,
     sums_by_cluster,
-    warn_if_few,
+    warn_of_clusters,
 )
+from jaxmetrics.intervals.likelihoods import ADDED, ADDED_OF_CLUSTER, tilted
 
 __all__ = ["mean_interval"]
 
@@ -35,12 +39,13 @@ def mean_interval(
     values: ArrayLike,
     *,
     level: float = 0.95,
+    bounds: tuple[float, float] | None = None,
     transform: Literal["logit", "atanh", "log"] | None = None,
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
     clusters: ArrayLike | Sequence[Any] | None = None,
 ) -> Estimate:
-    """Estimate the mean of examples, with Student's interval `m ± t s`.
+    """Estimate the mean of examples by Student's interval `m ± t s` or, with bounds, by likelihood.
 
     Of independent examples `s^2 = sum w (x - m)^2 / (W (W - 1))` with W the sum of the weights,
     and t has W - 1 degrees of freedom. Of clusters s is that of the jackknife that leaves out one
@@ -49,33 +54,51 @@ def mean_interval(
     freedom; of one size they are C - 1, and s^2 is `C / (C - 1) sum (w_c (m_c - m))^2`. MacKinnon,
     Nielsen and Webb (2023), Journal of Applied Econometrics 38; Kish (1965), Survey Sampling.
 
-    Simulated with 20 to 100 clusters of sizes up to 10:1 and intraclass correlations of 0 to 0.7,
-    the interval covers in 94 to 95 % for normal values; for log losses, Brier scores and
-    exponential ones with `"log"` in 91 to 96 %, without in 87 to 95 %. The usual
-    `C / (C - 1) sum (w_c (m_c - m))^2` with C - 1 degrees of freedom covers in 81 to 95 %.
+    With `bounds` the ends are the least and the greatest mean of all distributions of the values
+    that these do not refute, as by `Likelihood`: for each end a third of an example more, at
+    its bound, stands for values that were not seen. Owen (1988), Biometrika 75.
+
+    Simulated with 10 to 3000 examples, right and wrong, of three grades and of beta distributions
+    with means of .5 to .999, the interval within bounds covers in 92 to 100 %. Of 20 to 150
+    clusters it does in 92 to 99 %, but in 85 to 90 % where mistakes come from about one of them (50
+    clusters, a mean of .98, an intraclass correlation of .5). Log losses have no bound: where 30
+    examples or more carry them, by `(sum x)^2 / sum x^2`, `"log"` covers in 87 to 98 %; with fewer,
+    or where mistakes are rarer than one in n, in 0 to 96 %. With 20 to 100 clusters of sizes up to
+    10:1 and intraclass correlations of 0 to 0.7, Student's interval covers in 94 to 95 % for normal
+    values; with the usual `C / (C - 1) sum (w_c (m_c - m))^2` and C - 1 degrees of freedom it does
+    in 81 to 95 %.
 
     Args:
         values: real numbers, `(..., n)`: `nll(y_prob, y_true)` are the log losses of examples,
             `(y_prob - y_true) ** 2` their Brier scores.
+        bounds: the least and the greatest value that an example can have, (0, 1) of grades and of
+            Brier scores of two classes.
         transform: `"log"` for means of what is not negative: `log m ± t s / m`, transformed back;
-            `"logit"`, `"atanh"` as for `delta_method`.
+            `"logit"`, `"atanh"` as for `Delta`. Bounds need none.
         sample_weight: `(..., n)`, numbers of examples.
         where: bool, `(..., n)`; false leaves the example out, whatever it holds.
         clusters: ids of groups of examples that depend on one another, as those of a patient do,
-            `(..., n)`, of any hashable kind. Fewer than 20 that count give a warning on the host.
+            `(..., n)`, of any hashable kind. Fewer than 20 that count, or sizes so unequal
+            that they count as less than half as many, give a warning on the host.
 
     Returns:
-        `Estimate`, each `(...)`; NaN of nothing, and of one example or cluster all but the value.
-        Where all values are equal the width is 0; on the log scale NaN if they are 0.
+        `Estimate`, each `(...)`; NaN of nothing, and of one example or cluster all but the value;
+        one example within bounds has an interval. Where all values are equal the width is 0, on
+        the log scale NaN if they are 0; with bounds it never is.
 
     Raises:
         TypeError: values that are no real numbers, a mask that is not bool, cluster ids that jit
             hides.
         ValueError: shapes that do not go together, a level outside of (0, 1), an unknown transform,
-            missing cluster ids; on the host NaN values or weights that count.
+            bounds that are not finite and rising or that come with a transform, missing cluster
+            ids; on the host NaN values or weights that count, values beyond the bounds, which
+            otherwise make NaN.
 
     >>> mean_interval([2.0, 4.0, 4.0, 6.0])
-    4.000 [1.405, 6.595]
+    4.000 [1.402, 6.598]
+    >>> grades = [1.0] * 9 + [0.5]
+    >>> mean_interval(grades), mean_interval(grades, bounds=(0, 1))
+    (0.950 [0.837, 1.063], 0.950 [0.697, 0.997])
     >>> import numpy as np
     >>> patient = np.repeat(np.arange(30), 10)
     >>> losses = np.random.default_rng(0).exponential(size=30)[patient]
@@ -92,12 +115,36 @@ def mean_interval(
     x, amounts = _amounts(x, weights, mask)
     if not on_device(x, amounts):
         check_no_nan(x, "values", amounts != 0)
+    if bounds is not None:
+        _check_bounds(bounds, transform, x, amounts)
     numbers, size = None, 0
     if clusters is not None:
         numbers, size = numbered_clusters(clusters, x.shape)
         if not on_device(amounts):
-            warn_if_few(fewest_clusters(numbers, size, amounts != 0))
-    return _mean_interval(x, amounts, numbers, z, transform=transform, num_clusters=size)
+            warn_of_clusters(sums_by_cluster(amounts != 0, numbers, size))
+    options: dict[str, Any] = {"bounds": bounds, "transform": transform, "num_clusters": size}
+    return _mean_interval(x, amounts, numbers, z, **options)
+
+
+def _check_bounds(
+    bounds: tuple[float, float], transform: str | None, x: Array, amounts: Array
+) -> None:
+    if transform is not None:
+        raise ValueError(
+            f"bounds need no transform: leave out one of bounds={bounds!r} and"
+            f" transform={transform!r}."
+        )
+    is_pair = isinstance(bounds, tuple) and len(bounds) == 2
+    are_numbers = is_pair and all(isinstance(x, int | float | np.number) for x in bounds)
+    lowest, highest = bounds if are_numbers else (np.nan, np.nan)
+    if not -np.inf < lowest < highest < np.inf:
+        raise ValueError(
+            "bounds must be the least and the greatest value that an example can have, both finite,"
+            f" such as (0, 1), got {bounds!r}; leave them out for values without."
+        )
+    if not on_device(x, amounts):
+        outside = ((x < lowest) | (x > highest)) & (amounts != 0)
+        refuse_where(outside, x, "values", f"beyond bounds={bounds!r}.")
 
 
 @compiled
@@ -115,21 +162,51 @@ def _mean_interval(
     numbers: Array | None,
     z: float,
     *,
+    bounds: tuple[float, float] | None,
     transform: str | None,
     num_clusters: int,
 ) -> Estimate:
+    if bounds is not None:
+        x = xp.where((x >= bounds[0]) & (x <= bounds[1]), x, xp.nan)  # what jit hides
     x, total = xp.where(amounts != 0, x, 0), amounts.sum(-1)
     mean = divide((amounts * x).sum(-1), total, xp.nan)
     residuals = x - mean[..., None]
+    squares = (amounts * residuals**2).sum(-1)
     if numbers is None:
-        squares = (amounts * residuals**2).sum(-1)
         variance = divide(squares, total * xp.maximum(total - 1, 0), xp.nan)
-        freedom = total - 1
+        number, moves, share = total, xp.zeros_like(x[..., :0]), xp.ones_like(total)
     else:
         shares, moves = (
             divide(sums_by_cluster(of_examples, numbers, num_clusters), total[..., None], xp.nan)
             for of_examples in (amounts, amounts * residuals)
         )
         variance = jackknife_variance(moves, shares)
-        freedom = kish_number(shares) - 1
-    return normal_estimate(mean, safe_sqrt(variance), student_quantile(z, freedom), transform)
+        number = kish_number(shares)
+    error = safe_sqrt(variance)
+    if bounds is None:
+        return normal_estimate(mean, error, student_quantile(z, number - 1), transform)
+    if numbers is not None:
+        share = effective_share(divide(safe_sqrt(squares), total), error, total, number, z)
+
+    def end(sign: int, bound: float) -> Array:
+        counts = amounts
+        if numbers is not None:
+            farthest = (sign * moves).argmax(-1)[..., None]
+            counts = amounts * (1 + ADDED_OF_CLUSTER * (numbers == farthest))
+        greatest = _greatest_mean(sign * x, counts * share[..., None], sign * bound, z)
+        return xp.where((total > 0) & (share > 0), sign * greatest, xp.nan)
+
+    low, high = end(-1, bounds[0]), end(1, bounds[1])
+    low, high = xp.clip(low, bounds[0], mean), xp.clip(high, mean, bounds[1])
+    return Estimate(mean, low, high, error, xp.zeros(np.shape(mean), xp.int32))
+
+
+def _greatest_mean(x: Array, counts: Array, bound: float, z: float) -> Array:
+    """Return the greatest mean of the values, and of a third of an example more at the bound, that
+    their likelihood does not refute.
+    """
+    more = xp.full_like(counts.sum(-1, keepdims=True), ADDED)
+    counts = xp.concatenate([counts, more], -1)
+    slopes = xp.concatenate([x, xp.full_like(more, bound)], -1)
+    weights = tilted(counts[..., None, :], slopes[..., None, :], z**2 / 2)[..., 0, :]
+    return divide((weights * slopes).sum(-1), weights.sum(-1))

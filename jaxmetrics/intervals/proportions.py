@@ -10,14 +10,14 @@ import numpy as np
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._validation import ArrayLike, as_float, check_level, check_option
+from jaxmetrics._validation import ArrayLike, as_float, check_axis, check_level, check_option
 from jaxmetrics.betas import distributions
 from jaxmetrics.estimates import Estimate, normal_quantile
-from jaxmetrics.intervals.units import (
+from jaxmetrics.intervals.clusters import (
     as_clusters,
     clustered_error,
-    effective_number,
     effective_share,
+    kish_number,
 )
 
 __all__ = ["proportion_interval"]
@@ -104,15 +104,16 @@ def _error(s: Array, n: Array) -> Array:
 
 def _pooled(s: Array, n: Array, axis: int, z: float) -> tuple[Array, ...]:
     """Return the sums over clusters, to how many independent trials each amounts, and the error."""
+    check_axis(axis, "cluster_axis")
     if not -s.ndim <= axis < s.ndim:
         raise ValueError(f"cluster_axis must be an axis of shape {s.shape}, got {axis}.")
     tables = as_clusters(xp.stack([s, n - s], -1), axis % s.ndim, table_ndim=1)
     all_s, all_n = tables[..., 0].sum(-1), tables.sum((-2, -1))
-    p = divide(all_s, all_n, xp.nan)[..., None, None]
+    p = divide(all_s, all_n, xp.nan)
     # A success moves p by (1 - p) / n, a failure by -p / n.
-    slopes = divide(xp.concatenate([1 - p, -p], -1), all_n[..., None, None], xp.nan)
-    number = effective_number(tables, table_ndim=1)
-    error = clustered_error(tables, slopes)[..., 0]
+    slopes = divide(xp.stack([1 - p, -p], -1), all_n[..., None], xp.nan)
+    number = kish_number(tables.sum(-1))
+    error = clustered_error(tables[..., None, :], slopes[..., None, None, :])[..., 0]
     share = effective_share(_error(all_s, all_n), error, all_n, number, z)
     return all_s, all_n, share, error
 

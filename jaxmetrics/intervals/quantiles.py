@@ -3,52 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from jaxmetrics._arithmetic import divide
-from jaxmetrics._keys import Key
+from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._namespaces import Array, float_dtype, special, xp
-from jaxmetrics.estimates import Estimate, Metric
-from jaxmetrics.intervals import replicates
-from jaxmetrics.intervals.acceleration import Influence, accelerations, is_same
-from jaxmetrics.intervals.delta import value_and_error
-from jaxmetrics.intervals.replicates import map_tables
+from jaxmetrics.estimates import Estimate
 
 __all__: list[str] = []
-
-
-def bootstrap_estimates(
-    key: Key,
-    function: Metric,
-    counts: Array,
-    *,
-    numbers: int,
-    size: int,
-    level: float,
-    method: str,
-    stratified: bool,
-    influence: Influence,
-) -> tuple[Any, Any]:
-    """Estimate a function of cells `(K, W)`, and return its replicates `(S, ...)` too."""
-    sampler = replicates.stratified_multinomial if stratified else replicates.multinomial
-    if method == "studentized":
-        with_error = partial(value_and_error, function, stratified=stratified)
-        values, errors = map_tables(with_error, counts, numbers)
-        samples, sample_errors = replicates.evaluate(
-            sampler, with_error, key, counts, size=size, numbers=numbers
-        )
-        studentized = partial(_studentized, tails=_tails(level))
-        return jax.tree.map(studentized, values, errors, samples, sample_errors), samples
-    values = map_tables(function, counts, numbers)
-    samples = replicates.evaluate(sampler, function, key, counts, size=size, numbers=numbers)
-    acceleration = None
-    if method == "bca":
-        acceleration = accelerations(function, counts, numbers, stratified, influence)
-    return estimates_of(values, samples, acceleration, level=level, method=method), samples
 
 
 class Replicates(NamedTuple):
@@ -56,11 +20,17 @@ class Replicates(NamedTuple):
 
     value: Array  # (V,), of the counts themselves
     samples: Array  # (S, V)
-    acceleration: Array | None  # (V,), where the method needs it
+    acceleration: Array | None = None  # (V,), where the method needs it
+
+
+def estimate_of(given: Replicates, level: float, kind: str) -> Estimate:
+    """Make the estimate of one kind of bootstrap, of V values."""
+    low, high = KINDS[kind](given, _tails(level))
+    return _estimate(given.value, low, high, given.samples)
 
 
 def estimates_of(
-    values: Any, samples: Any, acceleration: Any = None, *, level: float, method: str
+    values: Any, samples: Any, acceleration: Any = None, *, level: float, kind: str
 ) -> Any:
     """Make estimates from pytrees of values `(...)` and replicates `(S, ...)`.
 
@@ -76,14 +46,32 @@ def estimates_of(
 
     value, drawn = flat(values), flat(samples, jax.tree.leaves(samples)[0].shape[0])
     given = Replicates(value, drawn, None if acceleration is None else flat(acceleration))
-    low, high = METHODS[method](given, _tails(level))
-    estimates = _estimate(value, low, high, drawn)
+    estimates = estimate_of(given, level, kind)
     ends = np.cumsum([leaf.size for leaf in leaves])
     pieces = [
         jax.tree.map(lambda x: x[end - leaf.size : end].reshape(leaf.shape), estimates)  # noqa: B023  # called at once
         for leaf, end in zip(leaves, ends, strict=True)
     ]
     return jax.tree.unflatten(structure, pieces)
+
+
+def acceleration_of(influence: Array, counts: Array) -> Array:
+    """Return the acceleration of BCa, `sum U^3 / (6 (sum U^2)^1.5)`, from the influence of an
+    example of each kind, `(..., R, U)`, less its mean over those of its stratum.
+
+    Efron (1987), Better bootstrap confidence intervals, Journal of the American Statistical
+    Association 82.
+    """
+    known = xp.where(xp.isfinite(influence) & (counts > 0), influence, 0)
+    mean = divide((counts * known).sum(-1, keepdims=True), counts.sum(-1, keepdims=True))
+    u = xp.where((counts > 0) & ~_is_same(known, mean), known - mean, 0)
+    u = divide(u, xp.abs(u).max((-2, -1), keepdims=True))
+    return divide((counts * u**3).sum((-2, -1)), 6 * safe_sqrt((counts * u**2).sum((-2, -1))) ** 3)
+
+
+def _is_same(samples: Array, value: Array) -> Array:
+    """Return where both are equal up to the rounding of two programs that compute the same."""
+    return xp.abs(samples - value) <= 8 * xp.finfo(value.dtype).eps * xp.abs(value)
 
 
 def _percentile(given: Replicates, tails: Array) -> tuple[Array, Array]:
@@ -102,7 +90,7 @@ def _bca(given: Replicates, tails: Array) -> tuple[Array, Array]:
     """Return quantiles at levels moved by the bias z0 and by the acceleration."""
     value, samples, acceleration = given
     ordered = _Ordered(samples)
-    same = is_same(samples, value)
+    same = _is_same(samples, value)
     below = ((samples < value) & ~same & xp.isfinite(samples)).sum(0) + same.sum(0) / 2
     count = xp.maximum(ordered.count, 1)
     # Where all replicates are on one side they say nothing of the bias, so take percentiles.
@@ -117,28 +105,28 @@ def _bca(given: Replicates, tails: Array) -> tuple[Array, Array]:
 
 
 # The ends of the interval, from the replicates and the two tails.
-METHODS: dict[str, Callable[[Replicates, Array], tuple[Array, Array]]] = {
+KINDS: dict[str, Callable[[Replicates, Array], tuple[Array, Array]]] = {
     "bca": _bca,
     "percentile": _percentile,
     "basic": _basic,
 }
 
 
-def _studentized(
-    value: Array, error: Array, samples: Array, sample_errors: Array, *, tails: Array
+def studentized_estimate(
+    value: Array, error: Array, samples: Array, sample_errors: Array, level: float
 ) -> Estimate:
+    """Make the estimate from the quantiles of `(θ* - θ) / s*`."""
     known = sample_errors > 0
     t = xp.where(known, (samples - value) / xp.where(known, sample_errors, 1), xp.nan)
-    t = xp.where(is_same(samples, value), 0, t)
-    t_low, t_high = _Ordered(t).quantiles(_levels(tails, value))
+    t = xp.where(_is_same(samples, value), 0, t)
+    t_low, t_high = _Ordered(t).quantiles(_levels(_tails(level), value))
     defined = xp.where(xp.isnan(t), xp.nan, samples)
     return _estimate(value, value - error * t_high, value - error * t_low, defined)
 
 
-def posterior_estimates(samples: Any, level: float) -> Any:
-    """Return the mean and equal-tailed interval of draws `(S, ...)`."""
-    means = jax.tree.map(mean_of_finite, samples)
-    return estimates_of(means, samples, level=level, method="percentile")
+def posterior_estimate(samples: Array, level: float) -> Estimate:
+    """Return the mean and equal-tailed interval of draws `(S, V)`."""
+    return estimate_of(Replicates(mean_of_finite(samples), samples), level, "percentile")
 
 
 def _tails(level: float) -> Array:

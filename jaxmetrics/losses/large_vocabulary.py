@@ -38,6 +38,7 @@ from jaxmetrics._validation import (
     shapes_of,
     valid_ids,
 )
+from jaxmetrics._wording import shown
 from jaxmetrics.losses.per_example import as_real, as_term, class_ids, scaled
 
 __all__ = ["linear_cross_entropy"]
@@ -146,8 +147,8 @@ def linear_cross_entropy(
             f"bias must have shape (V,) = ({k.shape[1]},) like the columns of kernel, got"
             f" {b.shape}."
         )
-    vocabulary = k.shape[1] if axis_name is None else int(lax.psum(k.shape[1], axis_name))
-    mask = None if where is None else as_mask(where)
+    vocabulary = k.shape[1] * (1 if axis_name is None else _number_of_devices(axis_name))
+    mask = as_mask(where)
     words = as_array(labels, "labels")
     check_examples({"hidden without d": h.shape[:-1]} | shapes_of(labels=words, where=mask))
     ids = _as_ids(words, vocabulary, mask)
@@ -183,8 +184,10 @@ def _check_cap(soft_cap: float) -> float:
             "soft_cap must be a Python number, because it is static, or None; got"
             f" {type(soft_cap).__name__}."
         )
-    if not 0 < soft_cap < float("inf"):
-        raise ValueError(f"soft_cap must be positive and finite (None: no cap), got {soft_cap}.")
+    if not 0 < soft_cap <= float(np.finfo(float).max):
+        raise ValueError(
+            f"soft_cap must be positive and finite (None: no cap), got {shown(soft_cap)}."
+        )
     return float(soft_cap)
 
 
@@ -231,9 +234,9 @@ def _loss(
 
     Where a logit is +inf, or all are -inf, it is the limit, with gradient 0.
     """
-    largest = float(np.finfo(sums.top.dtype).max)  # to which +inf was cut
+    largest = jnp.finfo(sums.top.dtype).max  # to which +inf was cut
     all_ruled_out = (sums.label == -jnp.inf) & (sums.others == 0)
-    finite = keep & ~all_ruled_out & ~((sums.label >= largest) | (sums.top >= largest))
+    finite = keep & ~(all_ruled_out | (sums.label >= largest) | (sums.top >= largest))
     # Sums that are replaced reach no gradient.
     top, others, label, total = (
         jnp.where(finite, x, y) for x, y in zip(sums, (0, 1, 0, 0), strict=True)
@@ -283,6 +286,16 @@ def _check_spread(
             f"axis_name {axis_name!r}: hidden and labels differ between devices; only kernel and"
             " bias should."
         )
+
+
+def _number_of_devices(axis_name: Hashable) -> int:
+    try:
+        hash(axis_name)  # it is static
+        return int(lax.psum(1, axis_name))
+    except (NameError, TypeError, ValueError):
+        raise ValueError(
+            f"axis_name must name an axis of jax.shard_map, got {shown(axis_name)}."
+        ) from None
 
 
 def _joined(sums: _Sums, axis_name: Hashable) -> _Sums:

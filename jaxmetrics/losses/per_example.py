@@ -13,8 +13,9 @@ Losses of NumPy arrays and lists are NumPy's, in float64; those of JAX arrays ar
 gradients.
 
 Labels of another dtype than integer or bool (but for distributions, where they are announced) raise
-TypeError; shapes that do not go together ValueError, and so does, where values can be seen (NumPy
-arrays and lists), a label at or beyond K.
+TypeError; shapes that do not go together ValueError, and so do, where values can be seen (NumPy
+arrays and lists), a label at or beyond K, and logits whose rows all are probabilities: they lie in
+[0, 1] and sum to 1.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import numpy as np
 
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import compiled
+from jaxmetrics._examples import refuse_distributions
 from jaxmetrics._namespaces import Array, custom_jvp, is_jax, xp
 from jaxmetrics._validation import (
     ArrayLike,
@@ -33,8 +35,13 @@ from jaxmetrics._validation import (
     as_class_ids,
     as_float,
     as_mask,
+    as_number,
+    as_rows,
     as_weights,
+    check_axis,
     check_binary,
+    check_flag,
+    check_integer,
     check_real,
     is_integer,
     refuse_where,
@@ -83,7 +90,7 @@ def cross_entropy(
     >>> cross_entropy([[2.0, 0.0, 0.0]], [0], label_smoothing=0.3).round(4)
     array([0.6395])
     """
-    z, ids, mask = _of_classes(logits, labels, where)
+    z, ids, mask = _of_logits(logits, labels, where)
     weights = _class_weights(class_weights, z.shape[-1])
     return _cross_entropy(z, ids, mask, weights, as_term(label_smoothing, "label_smoothing"))
 
@@ -154,14 +161,17 @@ def soft_cross_entropy(
     >>> soft_cross_entropy([[2.0, 0.0, 0.0]], [[0.8, 0.1, 0.1]]).round(4)
     array([0.6395])
     """
-    z, t = as_real(logits, "logits"), as_real(target_probs, "target_probs")
+    z = as_real(as_rows(logits, "logits"), "logits")
+    t = as_real(as_rows(target_probs, "target_probs"), "target_probs")
     if z.ndim == 0 or t.ndim == 0 or z.shape[-1] != t.shape[-1]:
         raise ValueError(
             f"logits and target_probs must have shape (..., K) with the same K, got {z.shape} and"
             f" {t.shape}."
         )
     shape = _batch("logits", z.shape[:-1], "target_probs", t.shape[:-1])
-    return _soft_cross_entropy(z, t, _mask(where, shape))
+    mask = _mask(where, shape)
+    refuse_distributions(z, "logits", mask)
+    return _soft_cross_entropy(z, t, mask)
 
 
 @compiled
@@ -190,7 +200,7 @@ def nll(probs: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) 
     >>> nll([[0.5, 0.25, 0.25]], [[0.0, 0.5, 0.5]]).round(4)
     array([1.3863])
     """
-    p, given = as_real(probs, "probs"), as_array(labels, "labels")
+    p, given = as_real(as_rows(probs, "probs"), "probs"), as_rows(labels, "labels")
     if p.ndim == 0:
         raise ValueError(f"probs must have shape (..., K), got {p.shape}.")
     if given.ndim == p.ndim:
@@ -309,11 +319,11 @@ def focal_loss(
     >>> focal_loss([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0]], [0, 2]).round(4)
     array([0.0109, 0.4883])
     """
-    if not (isinstance(gamma, int | float | np.number) and 0 <= gamma < np.inf):
+    if not as_number(gamma, "gamma") >= 0:
         raise ValueError(
             f"gamma must be a finite Python number >= 0, because it is static, got {gamma!r}."
         )
-    z, ids, mask = _of_classes(logits, labels, where)
+    z, ids, mask = _of_logits(logits, labels, where)
     return _focal_loss(z, ids, mask, _class_weights(class_weights, z.shape[-1]), gamma=float(gamma))
 
 
@@ -367,7 +377,7 @@ def hinge_loss(logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None 
     z, given = as_real(logits, "logits"), as_array(labels, "labels")
     mask = _mask(where, _batch("logits", z.shape, "labels", given.shape))
     ids = class_ids(given, 2, mask)
-    check_binary(given, "labels")  # elsewhere its labels are -1 and 1
+    check_binary(given, "labels", mask)  # elsewhere its labels are -1 and 1
     return _hinge_loss(z, ids, mask)
 
 
@@ -397,7 +407,7 @@ def multiclass_hinge_loss(
     >>> multiclass_hinge_loss([[2.0, 0.5, 0.0], [2.0, 1.5, 0.0]], [0, 1])
     array([0. , 1.5])
     """
-    return _multiclass_hinge_loss(*_of_classes(logits, labels, where))
+    return _multiclass_hinge_loss(*_of_logits(logits, labels, where))
 
 
 @compiled
@@ -424,8 +434,10 @@ def weighted_mean(
 ) -> Array | tuple[Array, Array]:
     """Reduce losses by `sum w l / sum w`, which a mean of products is not.
 
-    Over devices, hosts or accumulated batches, the means of parts are not to be averaged: ask for
-    the parts, sum each of the two, and divide.
+    Unlike metrics, which take leading axes as batch, it reduces all axes unless `axis` says which:
+    the losses of a batch of sequences, `(batch, length)`, have one mean. Over devices, hosts or
+    accumulated batches, the means of parts are not to be averaged: ask for the parts, sum each of
+    the two, and divide.
 
     Args:
         values: `(...)`, losses of examples.
@@ -442,10 +454,15 @@ def weighted_mean(
 
     >>> weighted_mean([1.0, 2.0, np.nan], where=[True, True, False])
     np.float64(1.5)
+    >>> weighted_mean([[1.0, 2.0], [3.0, 6.0]]), weighted_mean([[1.0, 2.0], [3.0, 6.0]], axis=-1)
+    (np.float64(3.0), array([1.5, 4.5]))
     >>> import jax.numpy as jnp
     >>> weighted_mean(jnp.array([1.0, 2.0]), sample_weight=[3.0, 1.0], parts=True)
     (Array(5., dtype=float32), Array(4., dtype=float32))
     """
+    check_flag(parts, "parts")
+    for number in axis if isinstance(axis, tuple) else () if axis is None else (axis,):
+        check_axis(number, "axis")
     v = as_real(values, "values")
     weights = None if sample_weight is None else as_real(sample_weight, "sample_weight")
     shape = () if weights is None else weights.shape
@@ -470,15 +487,22 @@ def _weighted_mean(
     return sums if parts else divide(*sums)
 
 
+def _of_logits(
+    logits: ArrayLike, labels: ArrayLike, where: ArrayLike | None
+) -> tuple[Array, Array, Array | None]:
+    z, ids, mask = _of_classes(logits, labels, where)
+    refuse_distributions(z, "logits", mask)
+    return z, ids, mask
+
+
 def _of_classes(
     logits: ArrayLike, labels: ArrayLike, where: ArrayLike | None, name: str = "logits"
 ) -> tuple[Array, Array, Array | None]:
     """Check logits `(..., K)`, class ids and mask `(...)`; their shapes stay as they came."""
-    z, given = as_real(logits, name), as_array(labels, "labels")
+    z, given = as_real(as_rows(logits, name), name), as_array(labels, "labels")
     if z.ndim == 0 or z.shape[-1] == 0:
         raise ValueError(f"{name} must have shape (..., K), one number per class, got {z.shape}.")
-    # The dtype first: it catches most swaps.
-    class_ids(given[:0] if given.ndim else given, z.shape[-1], None)
+    check_integer(given, "labels")  # before the shapes: it catches most swaps
     mask = _mask(where, _batch(name, z.shape[:-1], "labels", given.shape))
     return z, class_ids(given, z.shape[-1], mask), mask
 
@@ -520,7 +544,7 @@ def _batch(first: str, a: tuple[int, ...], second: str, b: tuple[int, ...]) -> t
 
 
 def _mask(where: ArrayLike | None, shape: tuple[int, ...]) -> Array | None:
-    mask = None if where is None else as_mask(where)
+    mask = as_mask(where)
     if mask is not None:
         _batch("where", mask.shape, "the examples", shape)
     return mask

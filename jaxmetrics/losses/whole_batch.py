@@ -10,17 +10,20 @@ import numpy as np
 from jaxmetrics._applied import applied
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
+from jaxmetrics._examples import refuse_distributions
 from jaxmetrics._namespaces import Array, special, xp
 from jaxmetrics._validation import (
     ArrayLike,
     as_array,
     as_class_ids,
     as_mask,
+    as_number,
+    as_rows,
     as_weights,
     check_binary,
     check_examples,
     check_option,
-    check_size,
+    check_samples,
     shapes_of,
     valid_ids,
 )
@@ -61,7 +64,9 @@ def metric_loss(metric: Metric) -> Callable[..., Array]:
     (3, 2)
     """
     return applied(
-        _metric_loss, metric, "a function of counts, such as jaxmetrics.macro(jaxmetrics.f1)"
+        _metric_loss,
+        metric,
+        "metric, a function of counts, such as jaxmetrics.macro(jaxmetrics.f1)",
     )
 
 
@@ -73,12 +78,13 @@ def _metric_loss(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    z = as_real(logits, "logits")
+    z = as_real(as_rows(logits, "logits"), "logits")
     if z.ndim < 2 or z.shape[-1] == 0:
         raise ValueError(f"logits must have shape (..., n, K), got {z.shape}.")
     *shape, k = z.shape
     examples = _examples("logits without K", tuple(shape), labels, k, sample_weight, where)
     ids, weight, mask = examples
+    refuse_distributions(z, "logits", mask)
     probs = _softmax(z, *examples)
     return 1 - metric(soft_confusion_matrix(ids, probs, sample_weight=weight, where=mask))
 
@@ -130,7 +136,7 @@ def pairwise_auc_loss(
     check_option(surrogate, "surrogate", tuple(_SURROGATES))
     z = as_real(logits, "logits")
     examples = _examples("logits", z.shape, labels, 2, sample_weight, where)
-    check_binary(as_array(labels, "labels"), "labels")
+    check_binary(as_array(labels, "labels"), "labels", examples[-1])
     return _pairwise_auc_loss(z, *examples, surrogate=surrogate)
 
 
@@ -200,12 +206,11 @@ def soft_calibration_error(
     >>> soft_calibration_error([0.9, 0.9, 0.1, 0.1], [1, 0, 0, 0]).round(2)
     np.float64(0.29)
     """
-    if not (isinstance(temperature, int | float | np.number) and 1e-30 < temperature < np.inf):
-        raise ValueError(f"temperature must be a Python number > 1e-30, got {temperature!r}.")
+    heat = as_number(temperature, "temperature", above=1e-30)
     p = as_real(probs, "probs")
-    bins = check_size(num_bins, "num_bins")
+    bins = check_samples(num_bins, "num_bins")
     examples = _examples("probs", p.shape, labels, 2, sample_weight, where)
-    return _soft_calibration_error(p, *examples, float(temperature), num_bins=bins)
+    return _soft_calibration_error(p, *examples, heat, num_bins=bins)
 
 
 @compiled
@@ -247,7 +252,7 @@ def _examples(
     where: ArrayLike | None,
 ) -> _Examples:
     """Check examples, whose shapes must go together with that of the values named."""
-    mask = None if where is None else as_mask(where)
+    mask = as_mask(where)
     given = as_array(labels, "labels")
     weight = None if sample_weight is None else as_real(sample_weight, "sample_weight")
     check_examples({name: shape} | shapes_of(labels=given, sample_weight=weight, where=mask))

@@ -12,6 +12,8 @@ against the rest: TP = C_ii, FN = the rest of its row, FP = the rest of its colu
   truth or prediction.
 - Gradients with respect to float counts are finite, also at empty cells and absent classes.
 - A NaN in `counts` makes NaN of what depends on it; averages do not skip it.
+- ValueError is raised for negative or infinite `counts` of the host; what rounding has put less
+  than 1e-9 below 0 counts as 0. Those of a JAX array are not looked at.
 - TypeError and ValueError are raised for `counts` that are not numeric or not of shape
   `(..., K, K)`.
 
@@ -33,3 +35,9 @@ from jaxmetrics.metrics.averages import *
 
 # functions of rates: ratio and difference between groups
 from jaxmetrics.metrics.groups import *
+
+# functions of metrics: the difference of two classifiers
+from jaxmetrics.metrics.differences import *
+
+# functions of metrics: scorers of estimators
+from jaxmetrics.metrics.scorers import *

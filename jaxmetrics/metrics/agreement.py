@@ -10,14 +10,13 @@ from jaxmetrics._arithmetic import divide, weighted_sum
 from jaxmetrics._cell_sums import off_diagonal, others, proportions
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._validation import ArrayLike, as_counts, as_square
+from jaxmetrics._validation import ArrayLike, as_counts, as_square, check_option
 
 Weights = Literal["linear", "quadratic"] | ArrayLike | None
 
-__all__ = [
-    "cohen_kappa",
-    "krippendorff_alpha",
-]
+__all__ = ["cohen_kappa", "krippendorff_alpha"]
+
+_CHANCES = ("marginals", "pooled", "uniform", "majority", "gwet")
 
 
 @compiled
@@ -83,42 +82,32 @@ def krippendorff_alpha(counts: ArrayLike, *, weights: Weights = None) -> Array:
 
 def _mean_disagreement(counts: ArrayLike, weights: Weights, chance: str) -> tuple[Array, Array]:
     """Compute `D_o` and `D_e` of `cohen_kappa`; both 0 without examples."""
+    check_option(chance, "chance", _CHANCES)
     p = proportions(counts)
-    k = p.shape[-1]
-    t, q = p.sum(-1), p.sum(-2)
-    m = (t + q) / 2
-    if weights is None:
-        observed = off_diagonal(p).sum((-2, -1))
-        largest, total_agreement = min(1, k - 1), k
-    else:
-        w = _disagreement(weights, k).astype(p.real.dtype)
-        observed = weighted_sum(p, w)
-        largest, total_agreement = w.max(), k**2 - divide(w.sum(), w.max())
-
-    def of_independent(a: Array, b: Array) -> Array:
-        if weights is None:  # by K numbers, not K^2
-            return (a * others(b)).sum(-1)
-        return weighted_sum(a[..., :, None] * b[..., None, :], w)
-
-    if chance == "marginals":
-        expected = of_independent(t, q)
-    elif chance == "pooled":
-        expected = of_independent(m, m)
-    elif chance == "uniform":
-        expected = of_independent(xp.full_like(m, 1 / k), xp.full_like(m, 1 / k))
-    elif chance == "majority":
-        commonest = (xp.argmax(t, -1)[..., None] == np.arange(k)).astype(t.dtype)
-        expected = of_independent(t, commonest)
-    elif chance == "gwet":
-        agreement = total_agreement / max(1, k * (k - 1)) * (m * (1 - m)).sum(-1)
+    k, t, q = p.shape[-1], p.sum(-1), p.sum(-2)
+    w = None if weights is None else _disagreement(weights, k).astype(p.real.dtype)
+    observed = off_diagonal(p).sum((-2, -1)) if w is None else weighted_sum(p, w)
+    a, b = _marginals(t, q, chance)
+    if chance == "gwet":
+        largest = min(1, k - 1) if w is None else w.max()
+        total_agreement = k if w is None else k**2 - divide(w.sum(), largest)
+        agreement = total_agreement / max(1, k * (k - 1)) * (a * (1 - a)).sum(-1)
         expected = largest * (1 - agreement)
+    elif w is None:  # by K numbers, not K^2
+        expected = (a * others(b)).sum(-1)
     else:
-        raise ValueError(
-            'chance must be "marginals", "pooled", "uniform", "majority" or "gwet", got'
-            f" {chance!r}."
-        )
-    any_example = (p != 0).any((-2, -1))
-    return observed, xp.where(any_example, expected, 0)
+        expected = weighted_sum(a[..., :, None] * b[..., None, :], w)
+    return observed, xp.where((p != 0).any((-2, -1)), expected, 0)
+
+
+def _marginals(t: Array, q: Array, chance: str) -> tuple[Array, Array]:
+    """Return the fractions of truth and prediction that `chance` expects, `(..., K)` each."""
+    if chance == "marginals":
+        return t, q
+    if chance == "majority":
+        return t, (xp.argmax(t, -1)[..., None] == np.arange(t.shape[-1])).astype(t.dtype)
+    m = xp.full_like(t, 1 / t.shape[-1]) if chance == "uniform" else (t + q) / 2
+    return m, m
 
 
 def _disagreement(weights: Literal["linear", "quadratic"] | ArrayLike, k: int) -> Array:

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._applied import applied
+from jaxmetrics._applied import applied, reading
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._cell_sums import cells, proportions, tables
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._validation import ArrayLike, as_counts
+from jaxmetrics._validation import ArrayLike, as_counts, as_float, on_host
+from jaxmetrics._wording import shown
 from jaxmetrics.metrics.rates import prevalence
 
 __all__ = [
@@ -30,7 +31,8 @@ __all__ = [
 
 Metric = Callable[..., Array]
 
-A_RATE = "a function of counts, such as jaxmetrics.f1"
+A_RATE = "rate, a function of counts, such as jaxmetrics.f1"
+A_METRIC = "metric, a function of counts, such as jaxmetrics.f1"
 
 
 def of_counts(scheme: Callable[..., Array]) -> Callable[..., Array]:
@@ -158,15 +160,15 @@ def at_prevalence(metric: Callable[..., Any], prevalence: ArrayLike) -> Callable
         TypeError: a metric that is no function.
         ValueError: shares below 0, or with another sum; when called, of another number of classes.
 
-    >>> from jaxmetrics import binary, delta_method, precision
+    >>> from jaxmetrics import Delta, binary, interval, precision
     >>> counts = [[90, 10], [20, 80]]
     >>> screening = at_prevalence(binary(precision), 0.01)
     >>> binary(precision)(counts).round(3), screening(counts).round(3)  # 0.8 / (0.8 + 99 * 0.1)
     (np.float64(0.889), np.float64(0.075))
-    >>> delta_method(screening, counts, transform="logit", stratified=True).high.round(3)
-    np.float64(0.128)
+    >>> interval(screening, counts, method=Delta("logit"), stratified=True)
+    0.075 [0.043, 0.128]
     """
-    shares = np.asarray(prevalence, float)
+    shares = np.asarray(as_float(prevalence, "prevalence"), float)
     shares = np.stack([1 - shares, shares]) if shares.ndim == 0 else shares
     if shares.ndim != 1 or not (shares >= 0).all() or not abs(shares.sum() - 1) < 1e-3:
         raise ValueError(
@@ -174,7 +176,7 @@ def at_prevalence(metric: Callable[..., Any], prevalence: ArrayLike) -> Callable
             f" (K,), which sum to 1, got {prevalence!r}."
         )
     named = tuple((shares / shares.sum()).tolist())
-    return applied(_at_prevalence, metric, "a function of counts", prevalence=named)
+    return applied(_at_prevalence, metric, A_METRIC, prevalence=named)
 
 
 @of_counts
@@ -201,7 +203,9 @@ def label_macro(rate: Metric) -> Metric:
     Returns:
         A function of counts `(..., L, 2, 2)`, as `multilabel_confusion_matrix` makes them, to
         `(...)`. Labels whose rate is NaN are skipped; those that do not occur count, as in
-        scikit-learn. The sum of the tables, `counts.sum(-3)`, gives the micro average.
+        scikit-learn. The sum of the tables, `counts.sum(-3)`, gives the micro average. An interval
+        needs a table of each label of each example, since the labels of one may be alike: it is
+        then a cluster of decisions.
 
     Raises:
         ValueError: when called, counts of another shape, and as `macro`.
@@ -210,6 +214,16 @@ def label_macro(rate: Metric) -> Metric:
     >>> counts = [[[5, 1], [1, 3]], [[6, 2], [1, 1]]]
     >>> label_macro(recall)(counts), label_weighted(recall)(counts)  # 3/4 and 1/2, of 4 and 2
     (np.float64(0.625), np.float64(0.6666667))
+
+    With truth and predictions `(n, L)`, tables `(n, L, 2, 2)` of examples are clusters:
+
+    >>> import numpy as np, jaxmetrics as jm
+    >>> rng = np.random.default_rng(0)
+    >>> y_true = rng.integers(0, 2, (100, 3))
+    >>> y_pred = y_true ^ (rng.random((100, 3)) < 0.1)
+    >>> tables = jm.multilabel_confusion_matrix(y_true[:, None, :], y_pred[:, None, :])
+    >>> jm.interval(label_macro(recall), tables, cluster_axis=-4)
+    0.896 [0.832, 0.938]
     """
     return applied(_label_macro, rate, A_RATE)
 
@@ -251,12 +265,14 @@ def _micro(
     return _per_class(rate, pooled, **options)[..., 1]
 
 
+@reading(labels=True)
 @of_counts
 def _label_macro(rate: Metric, counts: Array, **options: Any) -> Array:
     rates = _of_labels(rate, counts, **options)
     return _mean(rates, xp.ones_like(rates))
 
 
+@reading(labels=True)
 @of_counts
 def _label_weighted(rate: Metric, counts: Array, **options: Any) -> Array:
     return _mean(_of_labels(rate, counts, **options), counts[..., 1, :].sum(-1))
@@ -289,9 +305,9 @@ def _chosen(classes: Sequence[int] | None) -> dict[str, Any]:
     """Return the option of averages over some classes, checked; none for all."""
     if classes is None:
         return {}
-    ids = np.asarray(classes)
+    ids = on_host(classes, "classes")
     if ids.ndim != 1 or ids.dtype.kind not in "iu" or not ids.size:
-        raise TypeError(f"classes must be a list of class ids, got {classes!r}.")
+        raise TypeError(f"classes must be a list of class ids, got {shown(classes)}.")
     if ids.min() < 0 or len(np.unique(ids)) < len(ids):
         raise ValueError(f"classes must be different ids from 0 on, got {classes!r}.")
     return {"classes": tuple(ids.tolist())}

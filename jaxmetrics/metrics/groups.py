@@ -5,19 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from jaxmetrics._applied import applied
+from jaxmetrics._applied import applied, of_extremes, reading
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import ArrayLike
-from jaxmetrics.metrics.averages import A_RATE, Metric, of_counts
+from jaxmetrics.metrics.averages import A_METRIC, Metric, of_counts
 from jaxmetrics.metrics.rates import recall, selection_rate
 
-__all__ = [
-    "demographic_parity_ratio",
-    "equal_opportunity_ratio",
-    "group_difference",
-    "group_ratio",
-]
+__all__ = ["demographic_parity_ratio", "equal_opportunity_ratio", "group_difference", "group_ratio"]
 
 
 def group_ratio(metric: Metric) -> Metric:
@@ -33,7 +28,8 @@ def group_ratio(metric: Metric) -> Metric:
     Returns:
         A function of counts `(..., G, K, K)` that returns `(...)`, or `(..., K)`; its keyword
         arguments go to the metric. Groups without examples, and groups where the metric is NaN, are
-        skipped; NaN if no value is left or all are 0.
+        skipped; NaN if no value is left or all are 0. `compare_groups(metric, counts, ratio=True)`
+        has its interval; chance alone takes the ratio away from 1, so that other methods refuse it.
 
     Raises:
         ValueError: when called, if counts have no axis of groups or `metric` returns something
@@ -44,19 +40,20 @@ def group_ratio(metric: Metric) -> Metric:
     >>> group_ratio(precision)(groups), group_ratio(accuracy)(groups)
     (array([0.45      , 0.90909091]), np.float64(0.765))
     """
-    return applied(_group_ratio, metric, A_RATE)
+    return applied(_group_ratio, metric, A_METRIC)
 
 
 def group_difference(metric: Metric) -> Metric:
     """Subtract the smallest value of a metric among groups from the largest.
 
-    `max_g m_g - min_g m_g`. Otherwise as `group_ratio`.
+    `max_g m_g - min_g m_g`; `compare_groups(metric, counts)` has its interval. Otherwise as
+    `group_ratio`.
 
     >>> from jaxmetrics import binary, recall
     >>> group_difference(binary(recall))([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])
     np.float64(0.3)
     """
-    return applied(_group_difference, metric, A_RATE)
+    return applied(_group_difference, metric, A_METRIC)
 
 
 def demographic_parity_ratio(counts: ArrayLike) -> Array:
@@ -76,21 +73,29 @@ def demographic_parity_ratio(counts: ArrayLike) -> Array:
 def equal_opportunity_ratio(counts: ArrayLike) -> Array:
     """Divide the smallest recall among groups by the largest, per class.
 
-    It is over the groups where the class occurs in truth; otherwise as `group_ratio`. Source:
-    Hardt, Price and Srebro (2016), Equality of opportunity in supervised learning, NeurIPS.
+    It is over the groups where the class occurs in truth: a group without it has no recall and is
+    left out, so that the ratio may be 1 of one group alone (fairlearn takes its recall for 0, and
+    the ratio is 0). Otherwise as `group_ratio`. Source: Hardt, Price and Srebro (2016), Equality of
+    opportunity in supervised learning, NeurIPS.
 
     >>> equal_opportunity_ratio([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])
     array([1.        , 0.667])
+    >>> equal_opportunity_ratio([[[8, 2], [0, 0]], [[4, 1], [6, 9]]])  # class 1 of one group
+    array([1., 1.])
     """
     return group_ratio(recall)(counts, zero_division=xp.nan)
 
 
+@reading()
+@of_extremes
 @of_counts
 def _group_ratio(metric: Metric, counts: Array, **options: Any) -> Array:
     low, high = _group_range(metric, counts, **options)
     return divide(low, high, xp.nan)
 
 
+@reading()
+@of_extremes
 @of_counts
 def _group_difference(metric: Metric, counts: Array, **options: Any) -> Array:
     low, high = _group_range(metric, counts, **options)

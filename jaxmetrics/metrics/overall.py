@@ -15,13 +15,15 @@ from jaxmetrics._cell_sums import (
     diagonal,
     off_diagonal,
     others,
+    outside,
     proportions,
     rest_of_column,
     rest_of_row,
+    sum_of_rows,
 )
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._validation import ArrayLike, as_counts, as_square
+from jaxmetrics._validation import ArrayLike, as_counts, as_square, check_flag
 from jaxmetrics.metrics.rates import recall
 
 __all__ = [
@@ -98,6 +100,7 @@ def balanced_accuracy(counts: ArrayLike, *, adjusted: bool = False) -> Array:
     >>> balanced_accuracy([[8, 2], [1, 9]]), balanced_accuracy([[8, 2], [1, 9]], adjusted=True)
     (np.float64(0.85), np.float64(0.7))
     """
+    check_flag(adjusted, "adjusted")
     rates, in_truth, k = _recalls_in_truth(counts)
     balanced = divide(xp.where(in_truth, rates, 0).sum(-1), k, xp.nan)
     return divide(balanced * k - 1, k - 1, xp.nan) if adjusted else balanced
@@ -159,9 +162,13 @@ def cramers_v(counts: ArrayLike) -> Array:
     np.float64(0.7035)
     """
     p = proportions(counts)
-    t, q = p.sum(-1, keepdims=True), p.sum(-2, keepdims=True)
-    chi2_per_example = divide(dependence(p) ** 2, t * q).sum((-2, -1))
-    num_occurring = xp.minimum((t != 0).sum((-2, -1)), (q != 0).sum((-2, -1)))
+    t, q = p.sum(-1), p.sum(-2)
+
+    def terms(p: Array, _: Array) -> Array:
+        return divide(dependence(p) ** 2, p.sum(-1, keepdims=True) * q[..., None, :])
+
+    chi2_per_example = sum_of_rows(terms, p).sum(-1)
+    num_occurring = xp.minimum((t != 0).sum(-1), (q != 0).sum(-1))
     return safe_sqrt(
         divide(chi2_per_example, xp.maximum(num_occurring - 1, 0).astype(p.dtype), xp.nan)
     )
@@ -178,18 +185,22 @@ def mutual_information(counts: ArrayLike) -> Array:
     np.float64(0.6931)
     """
     p = proportions(counts)
-    expected = p.sum(-1, keepdims=True) * p.sum(-2, keepdims=True)
-    u, r = divide(p, expected), divide(dependence(p), expected)  # r = u - 1, with its digits
-    # The sum is also that of expected * (u log u - r), whose terms are all >= 0. Near independence
-    # the difference would cancel; there it is r^2 sum_k (-r)^k / ((k + 1)(k + 2)), of which 14
-    # terms give 1e-16 for |r| < 0.1.
-    near = abs(r) < 0.1
-    small_r = xp.where(near, r, 0)
-    series = xp.zeros_like(r)
-    for k in reversed(range(14)):
-        series = 1 / ((k + 1) * (k + 2)) - small_r * series
-    terms = xp.where(near, small_r**2 * series, u * safe_log(u) - r)
-    return (expected * terms).sum((-2, -1))
+    q = p.sum(-2)
+
+    def terms(p: Array, _: Array) -> Array:
+        expected = p.sum(-1, keepdims=True) * q[..., None, :]
+        u, r = divide(p, expected), divide(dependence(p), expected)  # r = u - 1, with its digits
+        # The sum is also that of expected * (u log u - r), whose terms are all >= 0. Near
+        # independence the difference would cancel; there it is r^2 sum_k (-r)^k / ((k + 1)(k + 2)),
+        # of which 14 terms give 1e-16 for |r| < 0.1.
+        near = abs(r) < 0.1
+        small_r = xp.where(near, r, 0)
+        series = xp.zeros_like(r)
+        for k in reversed(range(14)):
+            series = 1 / ((k + 1) * (k + 2)) - small_r * series
+        return expected * xp.where(near, small_r**2 * series, u * safe_log(u) - r)
+
+    return sum_of_rows(terms, p).sum(-1)
 
 
 @compiled
@@ -232,18 +243,17 @@ def confusion_entropy(counts: ArrayLike) -> Array:
     """
     p = proportions(counts)
     t, q = p.sum(-1), p.sum(-2)
-    s = t + q
-    cen = xp.zeros_like(s)
-    mistakes = off_diagonal(p)
-    # With s = mistakes + rest, x = mistakes / s has -log x = log(1 + rest / mistakes).
-    for rest, axis in (
-        (rest_of_row(p) + q[..., :, None], -1),
-        (rest_of_column(p) + t[..., None, :], -2),
-    ):
-        x = divide(mistakes, xp.expand_dims(s, axis))
-        cen += (x * xp.log1p(divide(rest, mistakes))).sum(axis)
-    k = (s != 0).sum(-1).astype(p.dtype)
-    return divide((s / 2 * cen).sum(-1), xp.log(xp.maximum(2 * (k - 1), 1)))
+
+    def terms(p: Array, classes: Array) -> Array:
+        # With s = mistakes + rest, x = mistakes / s has -log x = log(1 + rest / mistakes).
+        mistakes = outside(classes, p)
+        rest_in_row = rest_of_row(p) + q[..., classes, None]
+        rest_in_column = rest_of_column(p) + t[..., None, :]
+        spread = sum(xp.log1p(divide(x, mistakes)) for x in (rest_in_row, rest_in_column))
+        return mistakes * spread
+
+    k = (t + q != 0).sum(-1).astype(p.dtype)
+    return divide(sum_of_rows(terms, p).sum(-1) / 2, xp.log(xp.maximum(2 * (k - 1), 1)))
 
 
 @compiled

@@ -1,8 +1,8 @@
 """Draw pictures by matplotlib (the extra `plot`), which is imported when a function is called.
 
-Each function draws on the axes given, or on new ones, which pyplot does not know:
-`roc(y_true, y_score).figure.savefig("roc.png")`. Names are shown as they are, also with dollar
-signs in them; long ones are cut.
+Each function draws on the axes given, or on those of a new figure of pyplot, and returns them: a
+notebook shows the figure, and `pyplot.savefig` and `pyplot.close` find it. Names are shown as they
+are, also with dollar signs in them; long ones are cut.
 
 - `matrices`: who is taken for whom
 - `forests`: values with their intervals, below each other
@@ -10,7 +10,13 @@ signs in them; long ones are cut.
 - `violins`: posteriors
 """
 
+from jaxmetrics._public_names import public_names as _public_names
 from jaxmetrics.plots.matrices import *
 from jaxmetrics.plots.forests import *
 from jaxmetrics.plots.curves import *
 from jaxmetrics.plots.violins import *
+
+
+def __dir__() -> list[str]:
+    """List functions and types, not the files that they come from."""
+    return _public_names(globals())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jaxmetrics._wording import labels_of
+from jaxmetrics._wording import labels_of, shown
 
 __all__: list[str] = []
 
@@ -14,16 +14,20 @@ _REFERENCES = ("chance", "calibrated", "share of examples")
 
 
 def axes_or_new(ax: Any, size: tuple[float, float] | None = None) -> Any:
-    """Return the axes given, or those of a new figure of so many inches."""
+    """Return the axes given, or new ones on a figure of pyplot of this size in inches."""
     if ax is not None:
+        if not hasattr(ax, "add_artist"):
+            raise TypeError(
+                f"ax must be the axes of a figure, such as plt.subplots()[1], got {shown(ax)}."
+            )
         return ax
     try:
-        from matplotlib.figure import Figure
+        from matplotlib import pyplot
     except ImportError:
         raise ImportError(
             "jaxmetrics.plots needs matplotlib: pip install 'jaxmetrics[plot]'."
         ) from None
-    return Figure(size, layout="constrained").add_subplot()
+    return pyplot.subplots(figsize=size, layout="constrained")[1]
 
 
 def ink() -> Any:
@@ -31,14 +35,6 @@ def ink() -> Any:
     from matplotlib import rcParams
 
     return rcParams["text.color"]
-
-
-def names_of(names: Sequence[str] | None, size: int, argument: str) -> list[str]:
-    """Check that there is a name for each, "0", "1", ... if none are given."""
-    labels = list(map(str, range(size) if names is None else names))
-    if len(labels) != size:
-        raise ValueError(f"{argument} must be one name each: expected {size}, got {len(labels)}.")
-    return labels
 
 
 def name_ticks(set_ticks: Any, places: Any, names: Sequence[str], **style: Any) -> None:

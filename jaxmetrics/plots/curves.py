@@ -73,7 +73,7 @@ def roc(
         ]
         _band(axes, grid, draws, level, line)
     if is_first:
-        axes.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":", label="chance")
+        _diagonal(axes, "chance")
     return set_unit_square(axes, "false positive rate", "true positive rate", "ROC curve")
 
 
@@ -154,7 +154,7 @@ def reliability(
     axes = axes_or_new(ax)
     found = np.isfinite(y)
     if not axes.has_data():
-        _diagonal(axes)
+        _diagonal(axes, "calibrated")
         share = (weight / weight.sum())[found]
         columns = {"width": 0.5 / len(x), "color": ink(), "alpha": 0.15, "zorder": 0}
         axes.bar(x[found], share, label="share of examples", **columns)
@@ -179,14 +179,14 @@ def _isotonic(curve: IsotonicCurve, replicates: Any, name: str, ax: Axes | None)
     x, y, low, high = columns
     axes = axes_or_new(ax)
     if not axes.has_data():
-        _diagonal(axes)
+        _diagonal(axes, "calibrated")
     (line,) = axes.plot(x, y, label=legend_label(name) or "observed")
     axes.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0, label="band")
     return _labelled(axes)
 
 
-def _diagonal(axes: Axes) -> None:
-    axes.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":", label="calibrated")
+def _diagonal(axes: Axes, label: str) -> None:
+    axes.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":", label=label)
 
 
 def _labelled(axes: Axes) -> Axes:

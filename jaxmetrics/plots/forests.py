@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxmetrics._labels import names_of
 from jaxmetrics._validation import on_host
 from jaxmetrics._wording import fraction, labels_of
 from jaxmetrics.comparisons import Comparison, Leaderboard
 from jaxmetrics.comparisons._standings import LONGEST_NAME, standings, tiers_in_words
 from jaxmetrics.comparisons.differences import check_rope
 from jaxmetrics.estimates import Estimate
-from jaxmetrics.plots._axes import add_legend, axes_or_new, ink, name_ticks, names_of
+from jaxmetrics.plots._axes import add_legend, axes_or_new, ink, name_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,12 +77,7 @@ def intervals(
 
 
 def forest(
-    labels: Sequence[str],
-    numbers: np.ndarray,
-    *,
-    xlabel: str,
-    ax: Any,
-    y: np.ndarray | None = None,
+    labels: Sequence[str], numbers: np.ndarray, *, xlabel: str, ax: Any, y: np.ndarray | None = None
 ) -> Any:
     """Draw value, low and high `(n, 3)` at the heights y, from the top."""
     value, low, high = numbers.T
@@ -120,7 +116,7 @@ def difference(
     >>> import jaxmetrics as jm
     >>> y_true, y_pred_a, y_pred_b = [0, 0, 1, 1] * 9, [0, 0, 1, 1] * 9, [0, 1, 1, 1] * 9
     >>> paired = jm.paired_confusion_matrix(y_true, y_pred_a, y_pred_b)
-    >>> comparison = jm.compare(0, jm.accuracy, paired, method="delta")
+    >>> comparison = jm.compare(jm.accuracy, paired, method=jm.Delta())
     >>> difference({"accuracy": comparison}, rope=0.02).get_legend().get_texts()[0].get_text()
     'does not matter'
     """
@@ -174,7 +170,7 @@ def leaderboard(
     >>> import jaxmetrics as jm
     >>> y_true = [0, 0, 1, 1, 1, 0] * 20
     >>> y_preds = [[0, 0, 1, 1, 1, 1] * 20, [0, 1, 1, 1, 0, 1] * 20, [0, 0, 1, 1, 0, 0] * 20]
-    >>> board = jm.leaderboard(0, jm.accuracy, y_true, y_preds, num_classes=2)
+    >>> board = jm.leaderboard(jm.accuracy, y_true, y_preds)
     >>> axes = leaderboard(board, ["old", "tiny", "new"], xlabel="accuracy")
     >>> [text.get_text() for text in axes.texts]
     ['old and new cannot be told apart.', 'tiny is shown to be worse than one\\nabove.']
@@ -185,15 +181,15 @@ def leaderboard(
     labels = labels_of([x.name for x in found], LONGEST_NAME)
     rows = [x._replace(name=label) for x, label in zip(found, labels, strict=True)]
     shown = rows[:_MOST_CLASSIFIERS]
-    tiers = [x.tier for x in shown]
-    y = np.arange(len(shown)) + _GAP * (np.array(tiers) - 1)
+    tiers = np.array([x.tier for x in shown])
+    y = np.arange(len(shown)) + _GAP * (tiers - 1)
     axes = axes_or_new(ax, (8, 1 + 0.3 * (y[-1] + 1)))
     numbers = np.array([x.estimate[:3] for x in shown], float)
-    forest([x.name for x in shown], numbers, xlabel=xlabel, ax=axes, y=y)
+    forest(labels[: len(y)], numbers, xlabel=xlabel, ax=axes, y=y)
     if len(shown) < len(rows):
         axes.set_title(f"the first {len(shown)} of {len(rows)}")
     _write_tiers(axes, y, tiers, tiers_in_words([x for x in rows if x.tier <= tiers[-1]]))
-    value, low, high = (float(x) for x in board.winner_estimate[:3])
+    value, low, high = map(float, board.winner_estimate[:3])
     below = y[0] + 0.3
     axes.hlines(below, low, high, color="C1", linewidth=1.5, alpha=0.6)
     axes.plot(value, below, "d", color="C1", markersize=5, label="the winner, on new examples")
@@ -201,11 +197,11 @@ def leaderboard(
     return axes
 
 
-def _write_tiers(axes: Any, y: np.ndarray, tiers: list[int], sentences: list[str]) -> None:
+def _write_tiers(axes: Any, y: np.ndarray, tiers: np.ndarray, sentences: list[str]) -> None:
     """Write a sentence on the right of each tier, behind a line along it."""
     right_of_axes = axes.get_yaxis_transform()
     for tier, sentence in enumerate(sentences, 1):
-        of_tier = y[np.array(tiers) == tier]
+        of_tier = y[tiers == tier]
         ends = [of_tier[0] - 0.3, of_tier[-1] + 0.3]
         axes.plot([1.02] * 2, ends, transform=right_of_axes, color="0.5", clip_on=False)
         text = textwrap.fill(sentence, _LONGEST_LINE, break_on_hyphens=False)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxmetrics._labels import names_of
 from jaxmetrics._validation import ArrayLike, check_level, on_host
 from jaxmetrics.betas import BetaAverage
-from jaxmetrics.plots._axes import add_legend, axes_or_new, ink, name_ticks, names_of
+from jaxmetrics.plots._axes import add_legend, axes_or_new, ink, name_ticks
 from jaxmetrics.posteriors import balanced_accuracy_posterior
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ __all__ = ["per_class", "per_label"]
 Measure = Callable[..., Any]
 Average = Literal["macro", "weighted", "micro"]
 
-A_MEASURE = "a function of (y_true, y_score), such as jaxmetrics.roc_auc"
+A_MEASURE = "measure, a function of (y_true, y_score), such as jaxmetrics.roc_auc"
 
 
 def per_class(measure: Measure, *, average: Average | None = None) -> Measure:
@@ -181,7 +181,7 @@ def _joined(examples: Examples) -> Examples:
 
 @compiled
 def _mean_of_defined(values: Array, examples: Examples, *, weighted: bool) -> Array:
-    """Average the values `(..., K)` that are not NaN.
+    """Average the values `(..., K)` that are not NaN; NaN if a score that counts is.
 
     Weighted by support: the number, or weight, of the examples of each class.
     """
@@ -193,4 +193,6 @@ def _mean_of_defined(values: Array, examples: Examples, *, weighted: bool) -> Ar
     weight = xp.where(xp.isnan(values), 0, weight)
     terms = weight * xp.where(weight > 0, values, 0)
     # Added by size, so that the order of the classes does not change the last digit.
-    return divide(xp.sort(terms, -1).sum(-1), xp.sort(weight, -1).sum(-1), xp.nan)
+    mean = divide(xp.sort(terms, -1).sum(-1), xp.sort(weight, -1).sum(-1), xp.nan)
+    lacks_scores = (xp.isnan(examples.values) & (examples.amounts != 0)).any((-2, -1))
+    return xp.where(lacks_scores, xp.nan, mean)

@@ -17,13 +17,14 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxmetrics._arithmetic import append_axes, divide
+from jaxmetrics._arithmetic import divide
 from jaxmetrics._cell_sums import tables
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, float_dtype, is_known, on_device, xp
-from jaxmetrics._validation import ArrayLike, as_float
-from jaxmetrics.intervals import replicates
-from jaxmetrics.intervals.tables import where_answered
+from jaxmetrics._validation import ArrayLike, as_float, check_function, refuse_where
+from jaxmetrics._wording import shown
+from jaxmetrics.intervals.checks import placed
+from jaxmetrics.intervals.functionals import Row
 from jaxmetrics.ranking.ranks import Points, Ranked, points, rank
 
 __all__ = [
@@ -36,12 +37,8 @@ __all__ = [
     "equal_error_rate",
     "ks_statistic",
     "metric_at_thresholds",
-    "precision_at_recall",
     "precision_recall_curve",
-    "recall_at_precision",
     "roc_curve",
-    "sensitivity_at_specificity",
-    "specificity_at_sensitivity",
 ]
 
 
@@ -88,10 +85,10 @@ class DetCurve(NamedTuple):
 
 
 class OperatingPoint(NamedTuple):
-    """Hold a point of a curve, as `best_threshold` and its kin choose it.
+    """Hold a point of a curve, as `best_threshold` chooses it.
 
     Attributes:
-        value: of the metric or rate, `(...)`.
+        value: of the metric, `(...)`.
         threshold: from which score on class 1 is predicted to reach it, `(...)`.
     """
 
@@ -213,8 +210,11 @@ def metric_at_thresholds(
     >>> metric_at_thresholds(jm.accuracy, [0, 1, 0, 1], [0.125, 0.25, 0.5, 0.75])
     (array([0.5 , 0.75, 0.5 , 0.75, 0.5 ]), array([  inf, 0.75 , 0.5  , 0.25 , 0.125]))
     """
+    check_function(metric, "metric", "a function of counts, such as jaxmetrics.accuracy")
     ranked = rank(y_true, y_score, sample_weight, where)
-    if not on_device(ranked) and on_device(where_answered(metric, np.ones((2, 2)))):
+    example = xp.ones_like(ranked.score, shape=(2, 2), dtype=float_dtype(ranked.score))
+    metric, example = placed(metric, example)
+    if on_device(example):
         ranked = jax.tree.map(jax.numpy.asarray, ranked)
     return _at_thresholds(metric, ranked)
 
@@ -223,14 +223,10 @@ def metric_at_thresholds(
 def _at_thresholds(metric: Callable[[Array], Any], ranked: Ranked) -> tuple[Any, Array]:
     tp, fp, threshold = _points(ranked)
     counts = tables(tp, fp, tp[..., -1:] - tp, fp[..., -1:] - fp)
-    undefined = xp.isnan(threshold)
-
-    def nan_if_undefined(x: Array) -> Array:
-        value = xp.asarray(x, float_dtype(counts))
-        return xp.where(append_axes(undefined, value.ndim - undefined.ndim), xp.nan, value)
-
-    # 4: the cells of a table, from whose number it is known how many tables fit into a block.
-    return jax.tree.map(nan_if_undefined, replicates.map_tables(metric, counts, 4)), threshold
+    row = Row(metric, xp.ones_like(counts, shape=(2, 2)))
+    values = row(counts).astype(counts.dtype)
+    values = xp.where(xp.isnan(threshold)[..., None], xp.nan, values)
+    return row.unflatten(values, threshold.ndim), threshold
 
 
 def best_threshold(
@@ -238,139 +234,103 @@ def best_threshold(
     y_true: ArrayLike,
     y_score: ArrayLike,
     *,
+    subject_to: tuple[Callable[[Array], Any], ArrayLike] | None = None,
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> OperatingPoint:
     """Find the threshold at which a metric of counts is greatest; of several, the highest.
 
-    The value is the best on these examples, hence too high for new ones: measure it on held-out
-    ones. Arguments as `metric_at_thresholds`; the metric returns one number.
+    `best_threshold(recall, y_true, y_score, subject_to=(precision, 0.9))` is the recall at a
+    precision of 0.9: the greatest among the thresholds whose precision is at least that. The value
+    is the best on these examples, hence too high for new ones: measure it on held-out ones.
+
+    Args:
+        metric: as for `metric_at_thresholds`, with one number, or one for each class, of which that
+            of class 1 is taken.
+        y_true, y_score, sample_weight, where: as for `roc_curve`.
+        subject_to: another such metric, and the least value that it may have: a number, or an array
+            that goes with the batch axes.
 
     Returns:
         `OperatingPoint(value, threshold)`, each `(...)`; +inf says that nothing should be positive.
-        Where the metric is NaN it is passed over; NaN if it is NaN everywhere.
+        Thresholds at which a metric is NaN are passed over; NaN if none is left.
+
+    Raises:
+        TypeError, ValueError: as `metric_at_thresholds`; a metric with another result, a least
+            value that is NaN or of another shape.
 
     >>> import jaxmetrics as jm
-    >>> best_threshold(jm.binary(jm.f1), [0, 1, 0, 1, 1], [0.1, 0.4, 0.5, 0.8, 0.9])
+    >>> y_true, y_score = [0, 1, 0, 1, 1], [0.1, 0.4, 0.5, 0.8, 0.9]
+    >>> best_threshold(jm.f1, y_true, y_score)
     OperatingPoint(value=np.float64(0.857), threshold=np.float64(0.4))
+    >>> best_threshold(jm.recall, y_true, y_score, subject_to=(jm.specificity, 0.9))
+    OperatingPoint(value=np.float64(0.667), threshold=np.float64(0.8))
     """
-    values, threshold = metric_at_thresholds(
-        metric, y_true, y_score, sample_weight=sample_weight, where=where
-    )
-    if getattr(values, "shape", None) != threshold.shape:
-        raise ValueError(
-            "metric must return one number for one matrix of counts; binary(f1) is f1 of class 1,"
-            " macro(f1) its mean. At all thresholds it returned the shape"
-            f" {jax.tree.map(xp.shape, values)}, expected {threshold.shape}."
+    given = {"sample_weight": sample_weight, "where": where}
+    if subject_to is None:
+        values, threshold = metric_at_thresholds(metric, y_true, y_score, **given)
+        values = _of_class_1(values, threshold, "metric")
+        return _best_threshold(values, threshold, values, np.float64(-np.inf))
+    check_function(metric, "metric", "a function of counts, such as jaxmetrics.accuracy")
+    if not isinstance(subject_to, tuple | list) or len(subject_to) != 2:
+        raise TypeError(
+            "subject_to must be a metric and its least value, such as (jaxmetrics.precision, 0.9),"
+            f" got {shown(subject_to)}."
         )
-    return _best_threshold(values, threshold)
+    constraint, least = subject_to
+    check_function(
+        constraint, "subject_to[0]", "a function of counts, such as jaxmetrics.precision"
+    )
+
+    def both(counts: Array) -> tuple[Any, Any]:
+        return metric(counts), constraint(counts)
+
+    (values, reached), threshold = metric_at_thresholds(both, y_true, y_score, **given)
+    values = _of_class_1(values, threshold, "metric")
+    reached = _of_class_1(reached, threshold, "subject_to[0]")
+    return _best_threshold(values, threshold, reached, _as_least(least, threshold.shape[:-1]))
+
+
+def _of_class_1(values: Any, threshold: Array, name: str) -> Array:
+    """Return one number at each threshold: of a metric with one per class, that of class 1."""
+    shape = getattr(values, "shape", None)
+    if shape == (*threshold.shape, 2):
+        return values[..., 1]
+    if shape != threshold.shape:
+        raise ValueError(
+            f"{name} must return one number for one matrix of counts, or one per class. At all"
+            f" thresholds it returned the shape {jax.tree.map(xp.shape, values)}, expected"
+            f" {threshold.shape}."
+        )
+    return values
+
+
+def _as_least(least: ArrayLike, batch: tuple[int, ...]) -> Array:
+    name = "subject_to[1]"
+    value = as_float(least, name)
+    if value.ndim > len(batch):
+        raise ValueError(
+            f"{name} must be a number, or an array that goes with the batch axes {batch}, got"
+            f" {value.shape}."
+        )
+    if is_known(value) and not on_device(value):
+        refuse_where(np.isnan(value), value, name, "expected the least value that is allowed.")
+    return value
 
 
 @compiled
-def _best_threshold(values: Array, threshold: Array) -> OperatingPoint:
-    return _greatest(values, threshold, ~xp.isnan(values))
-
-
-def recall_at_precision(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    min_precision: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    where: ArrayLike | None = None,
+def _best_threshold(
+    values: Array, threshold: Array, reached: Array, least: Array
 ) -> OperatingPoint:
-    """Find the greatest recall among the thresholds whose precision is at least `min_precision`.
+    """Take the first, hence that with the highest threshold, of the greatest allowed values."""
+    allowed = ~xp.isnan(values) & (reached >= least[..., None])
+    best = xp.argmax(xp.where(allowed, values, -xp.inf), -1)[..., None]
+    exists = allowed.any(-1)
 
-    The precision of +inf is 1, so the recall is 0 at +inf if no other threshold reaches it. Of
-    several thresholds, the highest. Arguments and errors as `roc_curve`; NaN without positives.
+    def at_best(x: Array) -> Array:
+        return xp.where(exists, xp.take_along_axis(x, best, -1)[..., 0], xp.nan)
 
-    >>> recall_at_precision([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8], 0.6)
-    OperatingPoint(value=np.float64(1.0), threshold=np.float64(0.4))
-    """
-    ranked = rank(y_true, y_score, sample_weight, where)
-    return _recall_at_precision(ranked, _as_rate(min_precision, ranked, "min_precision"))
-
-
-@compiled
-def _recall_at_precision(ranked: Ranked, least: Array) -> OperatingPoint:
-    precision, recall, threshold = _precision_recall_curve(ranked)
-    return _greatest(recall, threshold, precision >= least[..., None])
-
-
-def precision_at_recall(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    min_recall: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    where: ArrayLike | None = None,
-) -> OperatingPoint:
-    """Find the greatest precision among the thresholds whose recall is at least `min_recall`.
-
-    Otherwise as `recall_at_precision`.
-
-    >>> precision_at_recall([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8], 0.6)
-    OperatingPoint(value=np.float64(0.667), threshold=np.float64(0.4))
-    """
-    ranked = rank(y_true, y_score, sample_weight, where)
-    return _precision_at_recall(ranked, _as_rate(min_recall, ranked, "min_recall"))
-
-
-@compiled
-def _precision_at_recall(ranked: Ranked, least: Array) -> OperatingPoint:
-    precision, recall, threshold = _precision_recall_curve(ranked)
-    return _greatest(precision, threshold, recall >= least[..., None])
-
-
-def sensitivity_at_specificity(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    min_specificity: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    where: ArrayLike | None = None,
-) -> OperatingPoint:
-    """Find the greatest sensitivity where the specificity is at least `min_specificity`.
-
-    That is, the true positive rate among the thresholds by their true negative rate. Of several
-    thresholds, the highest. Arguments and errors as `roc_curve`; NaN without both classes.
-
-    >>> sensitivity_at_specificity([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8], 0.6)
-    OperatingPoint(value=np.float64(0.5), threshold=np.float64(0.8))
-    """
-    ranked = rank(y_true, y_score, sample_weight, where)
-    return _sensitivity_at_specificity(ranked, _as_rate(min_specificity, ranked, "min_specificity"))
-
-
-@compiled
-def _sensitivity_at_specificity(ranked: Ranked, least: Array) -> OperatingPoint:
-    tp, fp, threshold = _points(ranked)
-    return _greatest(_rate(tp), threshold, _complement_of_rate(fp) >= least[..., None])
-
-
-def specificity_at_sensitivity(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    min_sensitivity: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    where: ArrayLike | None = None,
-) -> OperatingPoint:
-    """Find the greatest specificity where the sensitivity is at least `min_sensitivity`.
-
-    Otherwise as `sensitivity_at_specificity`.
-
-    >>> specificity_at_sensitivity([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8], 0.6)
-    OperatingPoint(value=np.float64(0.5), threshold=np.float64(0.4))
-    """
-    ranked = rank(y_true, y_score, sample_weight, where)
-    return _specificity_at_sensitivity(ranked, _as_rate(min_sensitivity, ranked, "min_sensitivity"))
-
-
-@compiled
-def _specificity_at_sensitivity(ranked: Ranked, least: Array) -> OperatingPoint:
-    tp, fp, threshold = _points(ranked)
-    return _greatest(_complement_of_rate(fp), threshold, _rate(tp) >= least[..., None])
+    return OperatingPoint(at_best(values), at_best(threshold))
 
 
 def equal_error_rate(
@@ -445,27 +405,3 @@ def _rate(cumulative: Array) -> Array:
 def _complement_of_rate(cumulative: Array) -> Array:
     """Compute `1 - _rate`, whose difference would round to 0 beside a rate of almost 1."""
     return divide(cumulative[..., -1:] - cumulative, cumulative[..., -1:], xp.nan)
-
-
-def _as_rate(minimum: ArrayLike, ranked: Ranked, name: str) -> Array:
-    least, batch = as_float(minimum, name), ranked.undefined.shape
-    if least.ndim > len(batch):
-        raise ValueError(
-            f"{name} must be a number, or an array that goes with the batch axes {batch}, got"
-            f" {least.shape}."
-        )
-    if is_known(least) and not bool(((least >= 0) & (least <= 1)).all()):
-        raise ValueError(f"{name} must lie in [0, 1], got {minimum!r}.")
-    return least
-
-
-def _greatest(values: Array, threshold: Array, allowed: Array) -> OperatingPoint:
-    """Take the first, hence that with the highest threshold, of the greatest values."""
-    allowed &= ~xp.isnan(values)
-    best = xp.argmax(xp.where(allowed, values, -xp.inf), -1)[..., None]
-    exists = allowed.any(-1)
-
-    def at_best(x: Array) -> Array:
-        return xp.where(exists, xp.take_along_axis(x, best, -1)[..., 0], xp.nan)
-
-    return OperatingPoint(at_best(values), at_best(threshold))

@@ -23,6 +23,9 @@ from jaxmetrics._validation import ArrayLike, as_float, check_option, check_size
 __all__ = ["AreaBounds", "average_precision_bounds", "roc_auc_bounds", "score_histogram"]
 
 
+_LEAST_NORMAL = np.finfo(np.float32).tiny
+
+
 class AreaBounds(NamedTuple):
     """Hold two numbers between which the exact area lies; made by `roc_auc_bounds` and its kin.
 
@@ -60,7 +63,9 @@ def score_histogram(
       `np.quantile(scores_of_a_batch, np.linspace(0, 1, B + 1)[1:-1])`. They are searched, which
       takes longer.
 
-    What lies beyond the outermost bins belongs to them; probabilities of the host lie in [0, 1].
+    What lies beyond the outermost bins belongs to them; probabilities of the host lie in [0, 1]. On
+    a scale a score is rounded to float32 first, wherever it is computed; edges are rounded to
+    float32 unless the scores are float64.
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`; negative labels leave their examples out, and so do
@@ -86,18 +91,18 @@ def score_histogram(
         raise ValueError(
             'give scale="probability", "logit" or "float", or edges: how are the bins spaced?'
         )
+    if scale is not None:
+        check_option(scale, "scale", tuple(_BINS))
     kind = PROBABILITIES if scale == "probability" else SCORES
     examples = binary_examples(y_true, y_score, sample_weight, where, kind, name="y_score")
-    score = as_float(examples.values, "y_score")
     if edges is not None:
         inner_edges = as_edges(edges)
         size = inner_edges.size + 1
-        bins = bins_between(inner_edges, score)
+        bins = bins_between(inner_edges, examples.values)
     else:
         assert scale is not None
-        check_option(scale, "scale", tuple(_BINS))
         size = check_num_bins(num_bins)
-        bins = score_bins(score, scale=scale, size=size)
+        bins = score_bins(as_float(examples.values, "y_score"), scale=scale, size=size)
     axes = [("y_true", examples.ids, 2), ("y_score", bins, size)]
     return count(axes, examples.weights, examples.mask, refuse_columns=False)
 
@@ -111,7 +116,12 @@ def check_num_bins(num_bins: int) -> int:
 
 @compiled
 def score_bins(score: Array, *, scale: str, size: int) -> Array:
-    """Number the bins of scores on one of the scales; -1 for NaN."""
+    """Number the bins of scores, rounded to float32, on one of the scales; -1 for NaN.
+
+    Numbers below the least normal one are 0, as most devices have it.
+    """
+    score = score.astype(xp.float32)
+    score = xp.where(xp.abs(score) < _LEAST_NORMAL, np.float32(0), score)
     bins = xp.clip(_BINS[scale](score, size), 0, size - 1)
     return xp.where(xp.isnan(score), -1, bins)
 
@@ -126,27 +136,28 @@ def _by_octaves(p: Array, size: int) -> Array:
     The bits of a positive float32 are its exponent before the 23 bits of its mantissa: without the
     lowest of these they number the parts of octaves.
     """
-    p = p.astype(xp.float32)
     shift = 23 - (size // 64).bit_length() + 1
 
     def parts_above(lowest: float, x: Array) -> Array:
-        return (_bits(xp.maximum(x, lowest)) - _bits(xp.full((), lowest))) >> shift
+        least = np.float32(lowest)
+        return (_bits(xp.maximum(x, least)) - _bits(least)) >> shift
 
     return xp.where(p < 0.5, parts_above(2.0**-41, p), size - 1 - parts_above(2.0**-25, 1 - p))
 
 
 def _evenly(logit: Array, size: int) -> Array:
-    return xp.floor((xp.clip(logit, -32, 32) + 32) * (size / 64)).astype(xp.int32)
+    # A sum with 32 would be rounded, over an edge too; a product with a power of two is not.
+    return xp.floor(xp.clip(logit, -32, 32) * (size / 64)).astype(xp.int32) + size // 2
 
 
 def _by_leading_bits(score: Array, size: int) -> Array:
-    bits = _bits(xp.where(score == 0, 0, score))  # no -0.0
+    bits = _bits(score)
     rising = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # those of negative floats fall: turn them around
     return (rising >> (33 - size.bit_length())) + size // 2
 
 
 def _bits(x: Array) -> Array:
-    return lax.bitcast_convert_type(x.astype(xp.float32), xp.int32)
+    return lax.bitcast_convert_type(x, xp.int32)
 
 
 _BINS = {"probability": _by_octaves, "logit": _evenly, "float": _by_leading_bits}
@@ -158,7 +169,7 @@ def roc_auc_bounds(histogram: ArrayLike) -> AreaBounds:
     With shares p_b of the positives and q_b of the negatives in bin b, the exact area lies between
     `low = sum_b q_b sum_{c>b} p_c` and `high = low + sum_b q_b p_b`; the value is that of ties
     within each bin. The bounds hold for the examples counted; for the uncertainty of the population
-    see `bootstrap_histogram`. Smooth in the counts.
+    see `interval`. Smooth in the counts.
 
     Args:
         histogram: `(..., 2, B)` by `score_histogram`.

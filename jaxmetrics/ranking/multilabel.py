@@ -3,8 +3,9 @@
 `y_score` `(..., n, L)` ranks the L labels of each example; results are means over examples,
 weighted by `sample_weight` `(..., n)`; `where` `(..., n)` leaves examples out. The mean of no
 examples is NaN. Wrong dtypes raise TypeError, shapes that do not go together ValueError. In
-examples that count a NaN score, a NaN weight and a label that is none raise ValueError on the host;
-on the device a NaN score makes the mean NaN, and a label that is none is left out.
+examples that count a NaN score, a weight that is NaN, infinite or negative, and a label that is
+none raise ValueError on the host; on the device a NaN score makes the mean NaN, and a label that is
+none is left out.
 """
 
 from __future__ import annotations

@@ -52,9 +52,11 @@ def rank(
     where: ArrayLike | None = None,
     *,
     name: str = "y_score",
+    truth_name: str = "y_true",
 ) -> Ranked:
     """Check the arguments of a binary problem, and sort them."""
-    return rank_examples(binary_examples(y_true, y_score, sample_weight, where, SCORES, name=name))
+    given = y_true, y_score, sample_weight, where
+    return rank_examples(binary_examples(*given, SCORES, name=name, truth_name=truth_name))
 
 
 def rank_examples(examples: Examples) -> Ranked:

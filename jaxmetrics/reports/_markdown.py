@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 
 from jaxmetrics._wording import Table, capital, fraction, labels_of, percent, title_of
-from jaxmetrics.reports._text import comparison_heading, mcnemar_sentence, named, report_heading
+from jaxmetrics.reports._text import (
+    heading_of,
+    mcnemar_sentence,
+    named,
+    title_within,
+    written_shares,
+)
 from jaxmetrics.reports.contents import ComparisonContents, ReportContents
-from jaxmetrics.reports.values import ReportedValue
+from jaxmetrics.reports.values import ReportedValue, value_cell
 
 __all__: list[str] = []
 
@@ -23,12 +28,12 @@ def report_markdown(report: ReportContents) -> str:
         [title, fraction(x.value), _interval(x), x.method or ""]
         for title, x in zip(_titles(report.overall), report.overall.values(), strict=True)
     ]
-    columns = [map(_cell, column) for column in report.per_class.values()]
+    columns = [map(value_cell, column) for column in report.per_class.values()]
     numbers = (f"{support:.10g}" for support in report.support)
     classes = list(zip(_escaped(report.class_names), numbers, *columns, strict=True))
     interval = f"{percent(report.level)} interval"
     parts = [
-        f"{report_heading(report)}. In parentheses: {interval}s.",
+        f"{heading_of(report)}. In parentheses: {interval}s.",
         Table(["", "value", interval, "method"], overall).markdown(),
         Table(["class", "examples", *_titles(report.per_class)], classes).markdown(),
         "\n".join(f"- {capital(title_of(x))}: {note}" for x, note in report.notes.items()),
@@ -38,17 +43,13 @@ def report_markdown(report: ReportContents) -> str:
 
 def comparison_markdown(report: ComparisonContents) -> str:
     """Write a table of two classifiers, each value of both, and McNemar's test."""
-    has_rope = report.rope > 0
-    titles = ["", "A", "B", "A - B", "method", "P(A > B)"]
-    titles += [f"P(within {report.rope:g})"] * has_rope
+    titles = ["", "A", "B", "A - B", "method", "P(A > B)", *title_within(report.rope)]
     rows = []
     for name, x in report.figures.items():
-        shares = [x.probability_better] + [x.probability_equivalent] * has_rope
-        values = [_cell(x.a), _cell(x.b), _cell(x.difference)]
+        values = [value_cell(x.a), value_cell(x.b), value_cell(x.difference)]
         method = x.difference.method or ""
-        written = ["-" if math.isnan(share) else f"{share:.3f}" for share in shares]
-        rows.append([title_of(name), *values, method, *written])
-    heading = f"{comparison_heading(report)}. In parentheses: {percent(report.level)} intervals."
+        rows.append([title_of(name), *values, method, *written_shares(x, report.rope)])
+    heading = f"{heading_of(report)}. In parentheses: {percent(report.level)} intervals."
     names = "\n".join(f"- {x}: {escaped(name)}" for x, name in named(report))
     parts = [
         *filter(None, [heading, names]),
@@ -56,11 +57,6 @@ def comparison_markdown(report: ComparisonContents) -> str:
         mcnemar_sentence(report),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def _cell(x: ReportedValue) -> str:
-    interval = _interval(x)
-    return f"{fraction(x.value)} ({interval})" if interval else fraction(x.value)
 
 
 def _interval(x: ReportedValue) -> str:

@@ -12,10 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._cell_sums import cells
+from jaxmetrics._validation import ArrayLike
 from jaxmetrics._wording import fraction
 from jaxmetrics.betas import BetaAverage
 from jaxmetrics.estimates import Estimate, Metric
-from jaxmetrics.intervals import Delta, IntervalMethod, Likelihood, proportion_interval
+from jaxmetrics.intervals import (
+    Delta,
+    IntervalMethod,
+    Likelihood,
+    interval,
+    proportion_interval,
+)
 from jaxmetrics.metrics import (
     accuracy,
     balanced_accuracy,
@@ -52,6 +59,10 @@ COMPARED: dict[str, Metric] = {"accuracy": accuracy} | _FRACTIONS | _COEFFICIENT
 MOST_CLASSES = 4096
 # Beyond so many, searching tables of K^2 counts for the ends of intervals takes minutes.
 MOST_WITH_INTERVALS = 1024
+# Jeffreys'. Simulated with recalls of .998 and 250 examples of each of two classes, the interval of
+# posterior balanced accuracy covered in 92 % (72 % with a flat prior); of ten classes of 50 with .9
+# in 92 % (82 %), with .99 in 60 % (2 %).
+PRIOR = 0.5
 _NO_INTERVALS = (
     f"beyond {MOST_WITH_INTERVALS} classes neither this nor other averages and coefficients have an"
     " interval, since these would take minutes; method=Delta() asks for them."
@@ -60,7 +71,7 @@ _NO_INTERVALS = (
 
 def check_number_of_classes(k: int, what: str) -> None:
     if k < 2:
-        raise ValueError(f"a {what} needs at least two classes, got {k}.")
+        raise ValueError(f"a {what} needs at least two classes, got {k}: class_names names them.")
     if k > MOST_CLASSES:
         raise ValueError(f"a {what} takes at most {MOST_CLASSES} classes, got {k}.")
 
@@ -85,14 +96,14 @@ class Evidence(NamedTuple):
         """The counts, or those of each cluster."""
         return self.counts if self.clusters is None else self.clusters
 
-    def proportion(self, successes: np.ndarray, trials: np.ndarray) -> Estimate:
+    def proportion(self, successes: ArrayLike, trials: ArrayLike) -> Estimate:
         """Estimate a share from sums over parts of the tables."""
         axis = None if self.clusters is None else 0
         return proportion_interval(successes, trials, level=self.level, cluster_axis=axis)
 
     def estimate(self, method: IntervalMethod, metric: Metric) -> Any:
         axis = None if self.clusters is None else 0
-        return method(metric, self.tables, level=self.level, cluster_axis=axis)
+        return interval(metric, self.tables, method=method, level=self.level, cluster_axis=axis)
 
 
 def per_class_estimates(evidence: Evidence) -> PerClass:
@@ -151,12 +162,12 @@ def _smooth_values(evidence: Evidence) -> dict[str, ReportedValue]:
 
 
 def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedValue:
-    """Report mean and equal-tailed interval of balanced accuracy under a flat prior, of the classes
+    """Report the posterior mean of balanced accuracy and its equal-tailed interval, of the classes
     that occur in truth.
     """
-    average = BetaAverage(_right_and_wrong(matrix) + 1.0)
+    average = BetaAverage(_right_and_wrong(matrix) + PRIOR)
     low, high = map(float, average.interval(level))
-    note = "The prior is flat, worth one right and one wrong example of each class"
+    note = "The prior is Jeffreys', worth half a right and half a wrong example of each class"
     estimate = float(balanced_accuracy(matrix))
     if not low <= estimate <= high:
         note += "; it pulls the interval away from the balanced accuracy of these examples, "

@@ -19,10 +19,10 @@ from jaxmetrics.intervals import proportion_interval
 from jaxmetrics.plots.forests import differences_of, forest
 from jaxmetrics.plots.matrices import MOST_CELLS_WITH_NUMBERS
 from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve
-from jaxmetrics.reports._overall import matrix_of_true_classes
+from jaxmetrics.reports._overall import PRIOR, matrix_of_true_classes
 from jaxmetrics.reports.contents import ComparisonContents, ReportContents
 from jaxmetrics.reports.values import ReportedValue
-from jaxmetrics.scoring import binned_calibration_curve
+from jaxmetrics.scoring import calibration_curve
 
 __all__: list[str] = []
 
@@ -52,9 +52,9 @@ _METHODS = {
     ),
     "likelihood": (
         "Likelihood interval: the least and the greatest value over the cell probabilities that the"
-        " counts, with half an example more where it moves the value most, do not refute (Owen"
-        " 2001). It knows of errors that were not seen. The probability that A is better is that of"
-        " two halves of normals that have their quantiles at the ends."
+        " counts, with a third of an example more where it moves the value most, do not refute"
+        " (Owen 2001). It knows of errors that were not seen. The probability that A is better is"
+        " that of two halves of normals that have their quantiles at the ends."
     ),
     "delta": (
         "Delta method: the variance of multinomial counts carried through the derivatives of the"
@@ -65,7 +65,7 @@ _METHODS = {
     "percentile": "Bootstrap of the examples: percentiles of the replicates.",
     "basic": "Bootstrap of the examples: percentiles of the replicates, reflected at the value.",
     "studentized": "Bootstrap of the examples: percentiles of the replicates by their own errors.",
-    "posterior": "Equal-tailed interval of the posterior under a flat prior; also of the violin.",
+    "posterior": "Equal-tailed, of the posterior under Jeffreys' prior; also of the violin.",
     "normal": (
         "Mean plus and minus z standard errors (z = 1.96 for 95 %), cut at 0 for what cannot be"
         " negative. Too narrow where a few examples carry most of a loss."
@@ -75,8 +75,10 @@ _METHODS = {
         " areas with their correlation by DeLong's variance."
     ),
     "student": (
-        "Student's interval of a mean on the scale of logarithms, with the standard error of the"
-        " jackknife that leaves out one cluster at a time (MacKinnon, Nielsen and Webb, 2023)."
+        "Student's interval of a mean on the scale of logarithms, of clusters with the standard"
+        " error of the jackknife that leaves out one at a time (MacKinnon, Nielsen and Webb, 2023)."
+        " Too narrow where a few examples carry most of a loss; losses that were not seen, because"
+        " mistakes are rarer than examples, it does not know."
     ),
     "score": (
         "Wilson's interval with the number of examples whose share would vary as the area under the"
@@ -183,7 +185,9 @@ def _comparison_pictures(report: ComparisonContents) -> tuple[str, str]:
         differences_of(differences, rope=report.rope, ax=axes)
 
     def draw_violins(axes: Any) -> None:
-        plots.balanced_accuracy_violin(matrices, ["A", "B"], level=report.level, ax=axes)
+        plots.balanced_accuracy_violin(
+            matrices, ["A", "B"], prior=PRIOR, level=report.level, ax=axes
+        )
 
     return (
         _svg(draw_differences, (5.2, 3), "Differences A - B of each metric with their intervals"),
@@ -311,7 +315,7 @@ def _posterior_pictures(report: ReportContents) -> list[str]:
     height = max(2.4, 0.8 + 0.24 * len(recalls))
 
     def draw_violin(axes: Any) -> None:
-        plots.balanced_accuracy_violin(matrix, [""], level=report.level, ax=axes)
+        plots.balanced_accuracy_violin(matrix, [""], prior=PRIOR, level=report.level, ax=axes)
 
     def draw_recalls(axes: Any) -> None:
         forest([names[i] for i in worst], recalls, xlabel="recall", ax=axes)
@@ -339,7 +343,7 @@ def _curve_pictures(report: ReportContents) -> list[str]:
 
             pictures.append(_svg(draw_all, _CURVE, text))
     if report.calibration_bins is not None:
-        curve = binned_calibration_curve(report.calibration_bins, level=report.level)
+        curve = calibration_curve(report.calibration_bins, level=report.level)
         (name,) = _shortened((report.calibrated_event or "",))
         text = f"How often {name} is right where it has probability p"
         pictures.append(

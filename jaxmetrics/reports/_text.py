@@ -5,11 +5,11 @@ from __future__ import annotations
 import html
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from jaxmetrics._wording import Table, capital, fraction, labels_of, percent, title_of
+from jaxmetrics._wording import Table, capital, fraction, labels_of, percent, sample_size, title_of
 from jaxmetrics.reports.contents import ComparisonContents, ReportContents
-from jaxmetrics.reports.values import ReportedValue
+from jaxmetrics.reports.values import ComparedValue, ReportedValue
 
 __all__: list[str] = []
 
@@ -25,17 +25,10 @@ _WAYS = {
 }
 
 
-def report_heading(report: ReportContents) -> str:
-    clusters = "" if report.num_clusters is None else f" in {report.num_clusters} clusters"
-    ignored = f", {report.num_ignored} ignored" if report.num_ignored else ""
-    number = f"{report.num_examples:.10g} examples{clusters}"
-    return f"{number}{ignored}, {len(report.class_names)} classes"
-
-
-def comparison_heading(report: ComparisonContents) -> str:
-    clusters = "" if report.num_clusters is None else f" in {report.num_clusters} clusters"
-    ignored = f", {report.num_ignored} ignored" if report.num_ignored else ""
-    return f"{report.num_examples} examples{clusters}{ignored}, {report.num_classes} classes"
+def heading_of(report: ReportContents | ComparisonContents) -> str:
+    """Write what was looked at."""
+    number = sample_size(report.num_examples, report.num_ignored, report.num_clusters)
+    return f"{number}, {len(report.class_names)} classes"
 
 
 def mcnemar_sentence(report: ComparisonContents) -> str:
@@ -49,14 +42,14 @@ def mcnemar_sentence(report: ComparisonContents) -> str:
 
 def report_text(report: ReportContents) -> str:
     """Write tables of one classifier: one line per class, then one per overall value."""
-    return _joined(report_heading(report), _tables(report), _notes(report))
+    return joined(heading_of(report), map(Table.text, _tables(report)), _notes(report))
 
 
 def comparison_text(report: ComparisonContents) -> str:
     """Write a table of two classifiers, one line per value, and McNemar's test."""
     names = [f"{x}  {name}" for x, name in named(report)]
-    heading = "\n".join([comparison_heading(report), *names])
-    return _joined(heading, [_comparison_table(report)], _comparison_notes(report))
+    heading = "\n".join([heading_of(report), *names])
+    return joined(heading, [_comparison_table(report).text()], _comparison_notes(report))
 
 
 def named(report: ComparisonContents) -> list[tuple[str, str]]:
@@ -68,24 +61,25 @@ def named(report: ComparisonContents) -> list[tuple[str, str]]:
 
 def report_summary(report: ReportContents) -> str:
     """Write the text of a report, of many classes the first."""
-    tables = _tables(report, _MOST_CLASSES)
-    return _joined(report_heading(report), tables, _notes(report)).rstrip("\n")
+    tables = map(Table.text, _tables(report, _MOST_CLASSES))
+    return joined(heading_of(report), tables, _notes(report)).rstrip("\n")
 
 
 def report_fragment(report: ReportContents) -> str:
     """Write the summary as HTML."""
-    return _fragment([report_heading(report)], _tables(report, _MOST_CLASSES), _notes(report))
+    return _fragment([heading_of(report)], _tables(report, _MOST_CLASSES), _notes(report))
 
 
 def comparison_fragment(report: ComparisonContents) -> str:
     """Write the text of a comparison as HTML."""
-    heading = [comparison_heading(report), *(f"{x}: {name}" for x, name in named(report))]
+    heading = [heading_of(report), *(f"{x}: {name}" for x, name in named(report))]
     return _fragment(heading, [_comparison_table(report)], _comparison_notes(report))
 
 
-def _joined(heading: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
+def joined(heading: str, tables: Iterable[str], notes: Iterable[str]) -> str:
+    """Write tables between a heading and notes."""
     footer = "\n".join(textwrap.fill(note, _WIDTH) for note in notes)
-    return "\n\n".join([heading, *(table.text() for table in tables), footer]) + "\n"
+    return "\n\n".join([heading, *tables, footer]) + "\n"
 
 
 def _fragment(heading: Sequence[str], tables: Sequence[Table], notes: Sequence[str]) -> str:
@@ -127,15 +121,22 @@ def _notes(report: ReportContents) -> list[str]:
 
 
 def _comparison_table(report: ComparisonContents) -> Table:
-    has_rope = report.rope > 0
-    titles = ["", "A", "B", "A - B", "P(A>B)"] + [f"P(within {report.rope:g})"] * has_rope
     rows = []
     for name, x in report.figures.items():
         values = [_cell(x.a), _cell(x.b), _cell(x.difference, signed=True)]
-        shares = [x.probability_better] + [x.probability_equivalent] * has_rope
-        written = ["-" if math.isnan(share) else f"{share:.3f}" for share in shares]
-        rows.append([title_of(name), *values, *written])
-    return Table(titles, rows)
+        rows.append([title_of(name), *values, *written_shares(x, report.rope)])
+    return Table(["", "A", "B", "A - B", "P(A>B)", *title_within(report.rope)], rows)
+
+
+def title_within(rope: float) -> list[str]:
+    """Write the title of the probability that a difference does not matter, if it is asked for."""
+    return [f"P(within {rope:g})"] if rope > 0 else []
+
+
+def written_shares(x: ComparedValue, rope: float) -> list[str]:
+    """Write the probability that A is better, and if asked that a difference does not matter."""
+    shares = [x.probability_better] + [x.probability_equivalent] * (rope > 0)
+    return ["-" if math.isnan(share) else f"{share:.3f}" for share in shares]
 
 
 def _comparison_notes(report: ComparisonContents) -> list[str]:

@@ -64,14 +64,24 @@ class ReportContents:
             "num_ignored": self.num_ignored,
             **({} if self.num_clusters is None else {"num_clusters": self.num_clusters}),
             "level": self.level,
-            "overall": {name: as_json(x) for name, x in self.overall.items()},
-            "classes": [
-                {"name": name, "support": self.support[i].item()}
-                | {key: as_json(column[i]) for key, column in self.per_class.items()}
-                for i, name in enumerate(self.class_names)
-            ],
+            **values_as_json(self.overall, self.per_class, self.class_names, self.support),
             "confusion_matrix": self.counts.tolist(),
         }
+
+
+def values_as_json(
+    overall: Mapping[str, ReportedValue],
+    per_class: Mapping[str, Sequence[ReportedValue]],
+    names: Sequence[str],
+    support: np.ndarray,
+    kind: str = "classes",
+) -> dict[str, Any]:
+    """Write overall values, and values of each class or label with the number of its examples."""
+    of_kind = [
+        {"name": name, "support": n} | {key: as_json(x[i]) for key, x in per_class.items()}
+        for i, (name, n) in enumerate(zip(names, support.tolist(), strict=True))
+    ]
+    return {"overall": {name: as_json(x) for name, x in overall.items()}, kind: of_kind}
 
 
 class Findings(NamedTuple):

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from jaxmetrics._wording import Table, labels_of, percent, title_of
-from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile
-from jaxmetrics.intervals import proportion_interval
+from jaxmetrics._wording import Table, labels_of, percent, sample_size, title_of
+from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile
 from jaxmetrics.intervals.derivatives import jacobian
+from jaxmetrics.intervals.functionals import Row
 from jaxmetrics.reports._overall import Evidence, per_class_estimates
-from jaxmetrics.reports.tabular import TabularReport, value_cell, value_record
-from jaxmetrics.reports.values import ReportedValue, as_json, value_of
+from jaxmetrics.reports.contents import values_as_json
+from jaxmetrics.reports.tabular import TabularReport
+from jaxmetrics.reports.values import ReportedValue, value_cell, value_of, value_record, values_of
 
 __all__: list[str] = []
 
@@ -54,36 +55,21 @@ def multilabel_report(
     another.
     """
     counts = sums.counts
-    overall = {
-        "exact_match": value_of(
-            proportion_interval(sums.exact, sums.number, level=level), "wilson"
-        ),
-        "hamming_loss": _average(_hamming_loss, sums, level),
-        "micro_f1": _average(_micro_f1, sums, level),
-        "macro_f1": _average(_macro_f1, sums, level),
+    evidence = Evidence(counts, level)
+    exact_match = value_of(evidence.proportion(sums.exact, sums.number), "wilson")
+    overall = {"exact_match": exact_match}
+    overall |= {name: _average(metric, sums, level) for name, metric in _AVERAGES.items()}
+    columns = {
+        name: values_of(Estimate(*(part[..., 1] for part in x)), "wilson")
+        for name, x in per_class_estimates(evidence)._asdict().items()
     }
-    columns: dict[str, list[ReportedValue]] = {}
-    for table in counts:
-        for name, x in per_class_estimates(Evidence(table, level))._asdict().items():
-            of_label = Estimate(*(np.asarray(part)[..., 1] for part in x))
-            columns.setdefault(name, []).append(value_of(of_label, "wilson"))
-    support = counts[:, 1].sum(-1).tolist()
-    ignored = f", {num_ignored} ignored" if num_ignored else ""
+    support = counts[:, 1].sum(-1)
+    values = {(name, ""): x for name, x in overall.items()}
+    for name, column in columns.items():
+        values |= {(name, label): x for label, x in zip(names, column, strict=True)}
     return TabularReport(
-        heading=f"{sums.number} examples{ignored}, {len(names)} labels",
-        tables={
-            "Labels": Table(
-                ["label", "n", *map(title_of, columns)],
-                [
-                    [name, str(n), *(value_cell(column[i]) for column in columns.values())]
-                    for i, (name, n) in enumerate(zip(labels_of(names, 40), support, strict=True))
-                ],
-            ),
-            "All labels": Table(
-                ["", "value", "method"],
-                [[title_of(name), value_cell(x), x.method or ""] for name, x in overall.items()],
-            ),
-        },
+        heading=f"{sample_size(sums.number, num_ignored)}, {len(names)} labels",
+        tables=_tables(labels_of(names, 40), support, overall, columns),
         notes=[
             f"Intervals: {percent(level)}; of each label Wilson's. Macro-F1 is the mean over the"
             " labels that occur, micro-F1 that of all decisions together; an example counts as one,"
@@ -93,33 +79,37 @@ def multilabel_report(
             "num_examples": sums.number,
             "num_ignored": num_ignored,
             "level": level,
-            "overall": {name: as_json(x) for name, x in overall.items()},
-            "labels": [
-                {"name": name, "support": n}
-                | {key: as_json(column[i]) for key, column in columns.items()}
-                for i, (name, n) in enumerate(zip(names, support, strict=True))
-            ],
+            **values_as_json(overall, columns, names, support, "labels"),
             "confusion_matrices": counts.tolist(),
         },
         records=[
-            *({"name": name, "label": "", **value_record(x, level)} for name, x in overall.items()),
-            *(
-                {"name": name, "label": label, **value_record(x, level)}
-                for name, column in columns.items()
-                for label, x in zip(names, column, strict=True)
-            ),
+            {"name": name, "label": label, **value_record(x, level)}
+            for (name, label), x in values.items()
         ],
     )
 
 
-def _average(
-    metric: Callable[[np.ndarray], np.ndarray], sums: LabelSums, level: float
-) -> ReportedValue:
+def _tables(
+    labels: Sequence[str],
+    support: Sequence[int],
+    overall: dict[str, ReportedValue],
+    columns: dict[str, list[ReportedValue]],
+) -> dict[str, Table]:
+    of_labels = zip(labels, map(str, support), *columns.values(), strict=True)
+    rows = [[label, n, *map(value_cell, values)] for label, n, *values in of_labels]
+    averages = [[title_of(name), value_cell(x), x.method or ""] for name, x in overall.items()]
+    return {
+        "Labels": Table(["label", "n", *map(title_of, columns)], rows),
+        "All labels": Table(["", "value", "method"], averages),
+    }
+
+
+def _average(metric: Metric, sums: LabelSums, level: float) -> ReportedValue:
     """Report a function of the table `(L, 4)`, whose error is that of sums over examples."""
     total, n = sums.products.diagonal(), sums.number
     table = total.reshape((-1, 4))
     value = np.float64(metric(table))
-    slopes = np.asarray(jacobian(metric, table)).reshape(-1)
+    slopes = jacobian(Row(metric, table), table).reshape(-1)
     centred = sums.products - np.outer(total, total) / n
     variance = max(slopes @ centred @ slopes, 0) * n / max(n - 1, 1)
     if n < 2 or variance <= 1e-20:
@@ -146,3 +136,10 @@ def _f1(cells: np.ndarray) -> np.ndarray:
     _, fp, fn, tp = np.moveaxis(cells, -1, 0)
     total = 2 * tp + fp + fn
     return 2 * tp / np.where(total == 0, 1, total)
+
+
+_AVERAGES: dict[str, Metric] = {
+    "hamming_loss": _hamming_loss,
+    "micro_f1": _micro_f1,
+    "macro_f1": _macro_f1,
+}

@@ -11,8 +11,8 @@ import numpy as np
 from jaxmetrics.comparisons import compare_predictions, delong
 from jaxmetrics.estimates import Estimate, Metric, normal_quantile
 from jaxmetrics.intervals import mean_interval
-from jaxmetrics.reports.probabilities import losses_of
-from jaxmetrics.reports.values import ComparedValue, value_of
+from jaxmetrics.reports.probabilities import losses_of, worst_brier_score
+from jaxmetrics.reports.values import ComparedValue, compared, value_of
 
 __all__: list[str] = []
 
@@ -35,10 +35,15 @@ def compared_probabilities(
     """
     options: dict[str, Any] = {"level": level, "clusters": clusters}
     losses = [losses_of(y_true, prob)[1:] for prob in probs]
+    scales: dict[str, tuple[str, dict[str, Any]]] = {
+        "log_loss": ("student", {"transform": "log"}),
+        "brier_score": ("likelihood", {"bounds": (0, worst_brier_score(probs[0]))}),
+    }
     found = {}
-    for name, a, b in zip(("log_loss", "brier_score"), *losses, strict=True):
-        of_a, of_b = (mean_interval(x, transform="log", **options) for x in (a, b))
-        found[name] = _compared(of_a, of_b, mean_interval(a - b, **options), "student", rope, level)
+    for (name, (method, scale)), a, b in zip(scales.items(), *losses, strict=True):
+        of_a, of_b = (mean_interval(x, **scale, **options) for x in (a, b))
+        difference = mean_interval(a - b, **options)
+        found[name] = _compared(of_a, of_b, difference, "student", rope, level, method)
     events = [1] if len(class_names) == 2 else range(min(len(class_names), _MOST_CLASSES + 1))
     if len(events) > _MOST_CLASSES:
         return found
@@ -62,18 +67,9 @@ def compared_rates(
     found = {}
     for name, rate in rates.items():
         x = compare_predictions(
-            0,
-            rate,
-            y_true,
-            *preds,
-            num_classes=2,
-            clusters=clusters,
-            rope=rope,
-            level=level,
+            rate, y_true, *preds, num_classes=2, clusters=clusters, rope=rope, level=level
         )
-        a, b, difference = (value_of(part, "likelihood") for part in (x.a, x.b, x.difference))
-        shares = float(x.probability_better), float(x.probability_equivalent)
-        found[name] = ComparedValue(a, b, difference, *shares)
+        found[name] = compared(value_of(x.a, "likelihood"), value_of(x.b, "likelihood"), x)
     return found
 
 

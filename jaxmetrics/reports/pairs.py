@@ -8,26 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._labels import as_ids
+from jaxmetrics._labels import names_of
 from jaxmetrics._printing import Backend, frame_of
-from jaxmetrics._validation import ArrayLike, on_host
+from jaxmetrics._validation import ArrayLike
 from jaxmetrics.comparisons import Comparison, compare, compare_predictions, mcnemar
 from jaxmetrics.comparisons.differences import cubes_of_clusters
 from jaxmetrics.counts import confusion_matrix
-from jaxmetrics.intervals.units import number_of_clusters
-from jaxmetrics.reports._csv import comparison_columns, comparison_csv
+from jaxmetrics.estimates import Metric
+from jaxmetrics.intervals.clusters import number_of_clusters
+from jaxmetrics.reports._csv import comparison_columns, lines_of
 from jaxmetrics.reports._markdown import comparison_markdown
-from jaxmetrics.reports._overall import (
-    COMPARED,
-    MOST_WITH_INTERVALS,
-    Evidence,
-    check_number_of_classes,
-    overall_values,
-)
+from jaxmetrics.reports._overall import COMPARED, MOST_WITH_INTERVALS, Evidence, overall_values
 from jaxmetrics.reports._pages import comparison_page
 from jaxmetrics.reports._text import comparison_fragment, comparison_text
 from jaxmetrics.reports.contents import ComparisonContents, json_of
-from jaxmetrics.reports.values import ComparedValue, ReportedValue, value_of
+from jaxmetrics.reports.labels import checked_labels, numbered_classes
+from jaxmetrics.reports.values import ComparedValue, ReportedValue, compared
 
 __all__ = ["ComparisonReport", "comparison_report"]
 
@@ -54,7 +50,7 @@ class ComparisonReport(ComparisonContents):
 
     >>> found = comparison_report([0, 1, 1, 0] * 9, [0, 1, 1, 1] * 9, [0, 1, 0, 1] * 9)
     >>> found["accuracy"]
-    A 0.750 [0.589, 0.862], B 0.500 [0.345, 0.655], A - B 0.250 [0.092, 0.416], P(A > B) 0.999
+    A 0.750 [0.589, 0.862], B 0.500 [0.345, 0.655], A - B 0.250 [0.101, 0.412], P(A > B) 0.9995
     """
 
     def __repr__(self) -> str:
@@ -97,7 +93,7 @@ class ComparisonReport(ComparisonContents):
         accuracy,B,0.5,0.15...,0.8...,0.95,wilson,,
         accuracy,A - B,0.25,...
         """
-        return comparison_csv(self)
+        return lines_of(comparison_columns(self))
 
     def to_frame(self, backend: Backend = "polars") -> Any:
         """Return a data frame with the columns of `to_csv`; see `Report.to_frame`."""
@@ -157,62 +153,70 @@ def comparison_report(
                        A                B                A - B ...
     accuracy           0.917 ...
     """
-    named = {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
-    true, pred_a, pred_b = (on_host(labels, name) for name, labels in named.items())
-    if true.ndim != 1 or not true.shape == pred_a.shape == pred_b.shape:
-        raise ValueError(
-            "y_true, y_pred_a and y_pred_b must have shape (n,), the same number of examples: got"
-            f" {true.shape}, {pred_a.shape}, {pred_b.shape}."
-        )
-    (true, pred_a, pred_b), classes = as_ids(
-        {"y_true": true, "y_pred_a": pred_a, "y_pred_b": pred_b}, class_names, None
-    )
+    a, b = names_of(names, 2, "names")
+    labels = checked_labels(y_true=y_true, y_pred_a=y_pred_a, y_pred_b=y_pred_b)
+    ids, classes, counted = numbered_classes(labels, class_names, "comparison")
     k = len(classes)
-    check_number_of_classes(k, "comparison")
-    counted = np.logical_and.reduce([(x >= 0) & (x < k) for x in (true, pred_a, pred_b)])
     if not counted.any():
-        raise ValueError("there are no examples to compare.")
+        raise ValueError("y_true, y_pred_a and y_pred_b hold no examples to compare.")
     cubes = None
     if clusters is not None:
+        true, pred_a, pred_b = ids
         cubes = cubes_of_clusters(true, pred_a, pred_b, clusters, k, where=counted)
-    true, pred_a, pred_b = true[counted], pred_a[counted], pred_b[counted]
-    matrices = np.stack([confusion_matrix(true, pred, num_classes=k) for pred in (pred_a, pred_b)])
-    only_right = _only_right(pred_a == true, pred_b == true, true, k)
+    true, *preds = ids = [x[counted] for x in ids]
+    matrices = np.stack([confusion_matrix(true, pred, num_classes=k) for pred in preds])
+    only_right = _only_right(k, *ids)
     only_a, only_b = only_right.sum(0).tolist()
     if cubes is None:
         number, test = None, mcnemar([[0, only_a], [only_b, 0]])
-        values = _compared_values(matrices, (true, pred_a, pred_b), rope, level)
     else:
         number, test = int(number_of_clusters(cubes, table_ndim=3)), mcnemar(cubes, cluster_axis=0)
-        values = _compared_values_of_clusters(cubes, rope, level)
     return ComparisonReport(
         counts=matrices,
         class_names=tuple(map(str, classes)),
         num_ignored=int((~counted).sum()),
-        names=names,
+        names=(a, b),
         level=level,
         rope=rope,
-        figures=values,
+        figures=_compared_values(matrices, ids, cubes, rope, level),
         only_right_per_class=only_right,
         p_value=float(test.p_value),
         num_clusters=number,
     )
 
 
-def _only_right(right_a: np.ndarray, right_b: np.ndarray, true: np.ndarray, k: int) -> np.ndarray:
+def _only_right(k: int, true: np.ndarray, pred_a: np.ndarray, pred_b: np.ndarray) -> np.ndarray:
     """Count the examples of each class that only A has right, and only B, `(K, 2)`."""
+    right_a, right_b = pred_a == true, pred_b == true
     only_a = np.bincount(true[right_a & ~right_b], minlength=k)
     only_b = np.bincount(true[right_b & ~right_a], minlength=k)
     return np.stack([only_a, only_b], 1)
 
 
 def _compared_values(
-    matrices: np.ndarray, labels: tuple[np.ndarray, ...], rope: float, level: float
+    matrices: np.ndarray,
+    labels: Sequence[np.ndarray],
+    cubes: np.ndarray | None,
+    rope: float,
+    level: float,
 ) -> dict[str, ComparedValue]:
-    """Report the values of A and B as their reports do, and their differences by likelihood."""
-    a, b = (overall_values(Evidence(matrix, level)) for matrix in matrices)
-    options: dict[str, Any] = {"num_classes": len(matrices[0]), "rope": rope, "level": level}
-    if len(matrices[0]) > MOST_WITH_INTERVALS:
+    """Report the values of A and B as their reports do, and their differences by likelihood, from
+    the labels, or from the pairs of predictions in each cluster, `(C, K, K, K)`.
+    """
+    k = len(matrices[0])
+    options: dict[str, Any] = {"rope": rope, "level": level}
+    tables = (None, None) if cubes is None else (cubes.sum(3), cubes.sum(2))
+    a, b = (
+        overall_values(Evidence(matrix, level, clusters=clusters))
+        for matrix, clusters in zip(matrices, tables, strict=True)
+    )
+
+    def comparison(metric: Metric) -> Comparison:
+        if cubes is None:
+            return compare_predictions(metric, *labels, num_classes=k, **options)
+        return compare(metric, cubes, cluster_axis=0, **options)
+
+    if k > MOST_WITH_INTERVALS:
         return {
             name: ComparedValue(
                 a[name], b[name], ReportedValue(a[name].value - b[name].value), math.nan, math.nan
@@ -220,27 +224,5 @@ def _compared_values(
             for name in COMPARED
         }
     return {
-        name: _compared(a[name], b[name], compare_predictions(0, metric, *labels, **options))
-        for name, metric in COMPARED.items()
+        name: compared(a[name], b[name], comparison(metric)) for name, metric in COMPARED.items()
     }
-
-
-def _compared_values_of_clusters(
-    cubes: np.ndarray, rope: float, level: float
-) -> dict[str, ComparedValue]:
-    """Report as `_compared_values`, from the pairs of predictions in each cluster."""
-    a, b = (
-        overall_values(Evidence(tables.sum(0), level, clusters=tables))
-        for tables in (cubes.sum(3), cubes.sum(2))
-    )
-    options: dict[str, Any] = {"rope": rope, "level": level, "cluster_axis": 0}
-    return {
-        name: _compared(a[name], b[name], compare(0, metric, cubes, **options))
-        for name, metric in COMPARED.items()
-    }
-
-
-def _compared(a: ReportedValue, b: ReportedValue, comparison: Comparison) -> ComparedValue:
-    difference = value_of(comparison.difference, "likelihood")
-    shares = float(comparison.probability_better), float(comparison.probability_equivalent)
-    return ComparedValue(a, b, difference, *shares)

@@ -8,18 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from jaxmetrics.estimates import Estimate, Metric
-from jaxmetrics.intervals import likelihood_interval
-from jaxmetrics.metrics import (
-    accuracy,
-    at_prevalence,
-    f1,
-    no_information_rate,
-    precision,
-    specificity,
-)
+from jaxmetrics.intervals import interval
+from jaxmetrics.metrics import at_prevalence, f1, no_information_rate, precision, specificity
 from jaxmetrics.reports._overall import COMPARED
 from jaxmetrics.reports.singles import Report
-from jaxmetrics.reports.values import ReportedValue, value_of
+from jaxmetrics.reports.values import ReportedValue, value_of, values_of
 
 __all__: list[str] = []
 
@@ -50,12 +43,12 @@ def report_at_prevalence(report: Report, prevalence: Mapping[str, float]) -> Rep
         raise ValueError("weights that are not whole have no intervals at another prevalence.")
 
     def estimate(metric: Metric) -> Estimate:
-        return likelihood_interval(
+        return interval(
             at_prevalence(metric, shares), report.counts, level=report.level, stratified=True
         )
 
     overall = {name: value_of(estimate(metric), "likelihood") for name, metric in COMPARED.items()}
-    overall["accuracy"] = value_of(estimate(accuracy), "likelihood")._replace(
+    overall["accuracy"] = overall["accuracy"]._replace(
         note="restated, as all that follows, at the prevalences "
         + ", ".join(f"{name} {share:g}" for name, share in zip(names, shares, strict=True))
         + "; recalls stay as they are."
@@ -64,6 +57,5 @@ def report_at_prevalence(report: Report, prevalence: Mapping[str, float]) -> Rep
     overall["no_information_rate"] = ReportedValue(float(restated))
     per_class = dict(report.per_class)
     for name, metric in _PER_CLASS.items():
-        parts = zip(*estimate(metric), strict=True)
-        per_class[name] = [value_of(Estimate(*x), "likelihood") for x in parts]
+        per_class[name] = values_of(estimate(metric), "likelihood")
     return replace(report, overall=overall, per_class=per_class)

@@ -11,26 +11,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.counts import soft_confusion_matrix
-from jaxmetrics.estimates import Estimate, normal_quantile
+from jaxmetrics.estimates import normal_estimate, normal_quantile
 from jaxmetrics.intervals import mean_interval, proportion_interval
 from jaxmetrics.intervals.proportions import wilson_interval
 from jaxmetrics.ranking import delong_interval, per_class, roc_auc
 from jaxmetrics.ranking.areas import Classes, effective_number, moments
 from jaxmetrics.ranking.histograms import score_bins
 from jaxmetrics.reports.contents import Findings
-from jaxmetrics.reports.values import ReportedValue, value_of
-from jaxmetrics.scoring import (
-    binned_calibration_interval,
-    calibration_bins,
-    calibration_interval,
-)
+from jaxmetrics.reports.values import ReportedValue, value_of, values_of
+from jaxmetrics.scoring import calibration_bins, calibration_interval, top_label
 
 __all__: list[str] = []
 
 _SCORE_BINS = 4096
 _CALIBRATION_BINS = 15
 _AT_ONCE = 2**21  # probabilities, of which a few arrays as large are made
+_FEWEST = 30  # examples that carry a log loss, from which its interval was simulated to cover
 _BIASED = "It is biased upwards: chance alone makes it more than 0."
 PREDICTED = "predicted class"  # the event whose calibration is judged, of several classes
 
@@ -40,7 +38,7 @@ class ProbabilitySums(NamedTuple):
 
     soft_counts: np.ndarray  # (K, K)
     log_loss: np.ndarray  # (3,), the weight, the weighted sum, that of squares
-    brier_score: np.ndarray  # (3,)
+    brier_score: np.ndarray  # (B, 2), the weight and the weighted sum of the scores in each bin
     score_histogram: np.ndarray  # (K, 2, B), of each class against the others
     calibration_bins: np.ndarray  # (K, bins, 3), of each class
     top_label_bins: np.ndarray  # (bins, 3), of the most probable class
@@ -86,7 +84,7 @@ def _no_sums(k: int, dtype: type) -> ProbabilitySums:
     return ProbabilitySums(
         soft_counts=np.zeros((k, k)),
         log_loss=np.zeros(3),
-        brier_score=np.zeros(3),
+        brier_score=np.zeros((_SCORE_BINS, 2)),
         score_histogram=np.zeros((k, 2, _SCORE_BINS), dtype),
         calibration_bins=np.zeros((k, _CALIBRATION_BINS, 3)),
         top_label_bins=np.zeros((_CALIBRATION_BINS, 3)),
@@ -103,7 +101,8 @@ def _add(
     options: dict[str, Any] = {} if weights is None else {"sample_weight": mass}
     np.add.at(sums.soft_counts, y_true, mass[:, None] * prob)
     sums.log_loss[:] += _moments(log_losses, mass)
-    sums.brier_score[:] += _moments(brier_scores, mass)
+    bins = score_bins(brier_scores / worst_brier_score(prob), scale="probability", size=_SCORE_BINS)
+    np.add.at(sums.brier_score, bins, np.stack([mass, mass * brier_scores], -1))
     _add_to_histograms(sums.score_histogram, y_true, _log_odds(prob), mass)
     sums.calibration_bins[:] += per_class(calibration_bins)(y_true, prob, **options)
     is_right = prob.argmax(1) == y_true
@@ -132,8 +131,13 @@ def losses_of(y_true: np.ndarray, y_prob: np.ndarray) -> tuple[np.ndarray, ...]:
     prob_of_truth = np.take_along_axis(prob, np.where(counted, y_true, 0)[:, None], 1)[:, 0]
     surprise = -np.log(np.clip(prob_of_truth, eps, 1 - eps))
     # The sum over the classes of (p - [the true one])^2.
-    distance = (prob**2).sum(1) - 2 * prob_of_truth + 1
-    return prob, surprise, distance / 2 if prob.shape[1] == 2 else distance
+    distance = np.clip((prob**2).sum(1) - 2 * prob_of_truth + 1, 0, 2)  # but for rounding
+    return prob, surprise, distance * (worst_brier_score(prob) / 2)
+
+
+def worst_brier_score(prob: np.ndarray) -> float:
+    """Return the greatest Brier score that probabilities `(n, K)` can have, as reports scale it."""
+    return 1.0 if prob.shape[1] == 2 else 2.0
 
 
 def _moments(values: np.ndarray, mass: np.ndarray) -> np.ndarray:
@@ -158,8 +162,8 @@ def probability_findings(
     return Findings(
         overall={
             "expected_accuracy": expected_accuracy(sums.soft_counts, level),
-            "log_loss": _mean_value(sums.log_loss, level),
-            "brier_score": _mean_value(sums.brier_score, level),
+            "log_loss": _log_loss_value(sums.log_loss, level),
+            "brier_score": _brier_value(sums, level),
             "calibration_error": calibration_value(sums.judged_bins, level),
         },
         per_class={"roc_auc": area_values(sums.score_histogram, level)},
@@ -182,29 +186,29 @@ def findings_of_clusters(
     sums do not hold the clusters. Weighted areas have no interval.
     """
     counted = y_true >= 0
-    prob, *losses = losses_of(y_true, y_prob)
-    by_cluster: dict[str, Any] = {"level": level, "clusters": numbers}
-    options: dict[str, Any] = {"sample_weight": weights}
-    means = [
-        mean_interval(x, transform="log", where=counted, **options, **by_cluster) for x in losses
-    ]
-    event, of_event = y_true == 1, prob[:, 1]
-    if prob.shape[1] > 2:
-        event, of_event = prob.argmax(1) == y_true, prob.max(1)
-    gap = calibration_interval(event, of_event, where=counted, **options, **by_cluster)
-    soft_counts = soft_confusion_matrix(y_true, prob, groups=numbers, **options)
-    log_odds = _log_odds(prob)
+    prob, log_losses, brier_scores = losses_of(y_true, y_prob)
+    mass = counted * 1.0 if weights is None else np.where(counted, weights, 0)
+    options: dict[str, Any] = {"level": level, "clusters": numbers}
     if weights is None:
-        areas = per_class(delong_interval)(y_true, log_odds, **by_cluster)
-        of_classes = [value_of(Estimate(*x), "score") for x in zip(*areas, strict=True)]
+        areas = per_class(delong_interval)(y_true, _log_odds(prob), **options)
+        of_classes = values_of(areas, "score")
     else:
-        weighted = per_class(roc_auc)(y_true, log_odds, **options)
+        weighted = per_class(roc_auc)(y_true, _log_odds(prob), sample_weight=weights)
         of_classes = [ReportedValue(float(x)) for x in weighted]
+    options |= {"where": counted, "sample_weight": weights}
+    note = _note_of_few(_moments(log_losses, mass))
+    log_loss = mean_interval(log_losses, transform="log", **options)
+    brier_score = mean_interval(brier_scores, bounds=(0, worst_brier_score(prob)), **options)
+    if prob.shape[1] == 2:
+        gap = calibration_interval(y_true, prob[:, 1], **options)
+    else:
+        gap = top_label(calibration_interval)(y_true, prob, **options)
+    soft_counts = soft_confusion_matrix(y_true, prob, sample_weight=weights, groups=numbers)
     return Findings(
         overall={
             "expected_accuracy": expected_accuracy(soft_counts, level),
-            "log_loss": value_of(means[0], "student"),
-            "brier_score": value_of(means[1], "student"),
+            "log_loss": value_of(log_loss, "student")._replace(note=note),
+            "brier_score": value_of(brier_score, "likelihood"),
             "calibration_error": value_of(gap, "inequalities")._replace(note=_BIASED),
         },
         per_class={"roc_auc": of_classes},
@@ -221,9 +225,9 @@ def expected_accuracy(soft_counts: np.ndarray, level: float) -> ReportedValue:
     return value_of(estimate, "wilson")
 
 
-def _mean_value(moments: np.ndarray, level: float) -> ReportedValue:
-    """Report a mean of what is not negative; without an interval where all values are equal, which
-    does not mean that all are.
+def _log_loss_value(moments: np.ndarray, level: float) -> ReportedValue:
+    """Report a log loss with Student's interval on the scale of logarithms; without one where all
+    values are equal, which does not mean that all are.
     """
     number, total, squares = moments
     if number == 0:
@@ -232,13 +236,37 @@ def _mean_value(moments: np.ndarray, level: float) -> ReportedValue:
     variance = squares - number * mean**2
     if number <= 1 or variance <= 1e-12 * squares:
         return ReportedValue(mean)
-    reach = normal_quantile(level) * math.sqrt(variance / (number - 1) / number)
-    return ReportedValue(mean, max(mean - reach, 0.0), mean + reach, "normal")
+    error = math.sqrt(variance / (number - 1) / number)
+    t = student_quantile(normal_quantile(level), number - 1)
+    value = value_of(normal_estimate(np.float64(mean), np.float64(error), t, "log"), "student")
+    return value._replace(note=_note_of_few(moments))
+
+
+def _note_of_few(moments: np.ndarray) -> str | None:
+    """Return what to say of a log loss that few examples carry, by Kish's number of its terms."""
+    number, total, squares = moments
+    effective = total**2 / squares if squares > 0 else 0.0
+    if not 0 < effective < _FEWEST:
+        return None
+    return (
+        f"{max(effective, 1):.0f} of {number:.10g} examples carry it as good as alone: its interval"
+        " may be too narrow."
+    )
+
+
+def _brier_value(sums: ProbabilitySums, level: float) -> ReportedValue:
+    """Report a Brier score; bins are so narrow that their means serve for the scores in them."""
+    weights, totals = sums.brier_score.T
+    used = weights > 0
+    bounds = 0, worst_brier_score(sums.soft_counts)
+    scores = np.clip(totals[used] / weights[used], *bounds)
+    estimate = mean_interval(scores, sample_weight=weights[used], bounds=bounds, level=level)
+    return value_of(estimate, "likelihood")
 
 
 def calibration_value(bins: np.ndarray, level: float) -> ReportedValue:
     """Report the calibration error, which is too large on average."""
-    estimate = value_of(binned_calibration_interval(bins, level=level), "inequalities")
+    estimate = value_of(calibration_interval(bins, level=level), "inequalities")
     return estimate._replace(note=_BIASED)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxmetrics._wording import percent, title_of
+from jaxmetrics._wording import percent, sample_size, title_of
 from jaxmetrics.comparisons import Leaderboard
 from jaxmetrics.comparisons._standings import ranking
 from jaxmetrics.reports.tabular import TabularReport
@@ -24,12 +24,10 @@ def ranking_report(
 ) -> TabularReport:
     """Report on a leaderboard, by tier, the best classifier first."""
     written = ranking(board, names)
-    clusters = "" if num_clusters is None else f" in {num_clusters} clusters"
-    ignored = f", {num_ignored} ignored" if num_ignored else ""
+    examples = sample_size(num_examples, num_ignored, num_clusters)
     found = board.to_dict(names)
     return TabularReport(
-        heading=f"{num_examples} examples{clusters}{ignored}, {len(names)} classifiers by"
-        f" {title_of(metric)}",
+        heading=f"{examples}, {len(names)} classifiers by {title_of(metric)}",
         tables={"": written.table},
         notes=[
             *written.sentences,

@@ -8,24 +8,29 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._labels import as_ids
+from jaxmetrics._examples import are_distributions
+from jaxmetrics._labels import names_of
 from jaxmetrics._printing import Backend, frame_of
 from jaxmetrics._validation import (
     ArrayLike,
     as_counts,
+    as_rows,
     as_square,
     as_wide,
     check_real,
     on_host,
+    warn,
 )
 from jaxmetrics._wording import listed
 from jaxmetrics.counts import confusion_matrix
-from jaxmetrics.estimates import Estimate
 from jaxmetrics.intervals import IntervalMethod
-from jaxmetrics.intervals.clusters import check_size_of_tables, numbered_clusters
+from jaxmetrics.intervals.clusters import (
+    check_size_of_tables,
+    number_of_clusters,
+    numbered_clusters,
+)
 from jaxmetrics.intervals.methods import check_method
-from jaxmetrics.intervals.units import number_of_clusters
-from jaxmetrics.reports._csv import report_columns, report_csv
+from jaxmetrics.reports._csv import lines_of, report_columns
 from jaxmetrics.reports._markdown import report_markdown
 from jaxmetrics.reports._overall import (
     Evidence,
@@ -37,7 +42,7 @@ from jaxmetrics.reports._overall import (
 from jaxmetrics.reports._pages import report_page
 from jaxmetrics.reports._text import report_fragment, report_summary, report_text
 from jaxmetrics.reports.contents import Findings, ReportContents, json_of
-from jaxmetrics.reports.labels import are_probabilities, check_each
+from jaxmetrics.reports.labels import check_each, checked_labels, numbered_classes
 from jaxmetrics.reports.probabilities import (
     ProbabilitySums,
     expected_accuracy,
@@ -46,7 +51,7 @@ from jaxmetrics.reports.probabilities import (
     probability_sums,
 )
 from jaxmetrics.reports.states import confusion_matrices, findings_of
-from jaxmetrics.reports.values import value_of
+from jaxmetrics.reports.values import values_of
 from jaxmetrics.streaming.states import EvaluatorState
 from jaxmetrics.streaming.totals import as_numpy
 
@@ -136,8 +141,7 @@ class Report(ReportContents):
             soft = np.asarray(as_square(soft_counts, len(matrix), "soft_counts"))
             overall["expected_accuracy"] = expected_accuracy(soft, level)
         per_class = {
-            name: [value_of(Estimate(*parts), "wilson") for parts in zip(*column, strict=True)]
-            for name, column in columns._asdict().items()
+            name: values_of(column, "wilson") for name, column in columns._asdict().items()
         }
         number = None if clusters is None else int(number_of_clusters(clusters))
         return cls(matrix, names, level, num_ignored, overall, per_class, num_clusters=number)
@@ -224,7 +228,7 @@ class Report(ReportContents):
         precision,0,0.75,0.46...,0.91...,0.95,wilson
         ...
         """
-        return report_csv(self)
+        return lines_of(report_columns(self))
 
     def to_frame(self, backend: Backend = "polars") -> Any:
         """Return a data frame with the columns of `to_csv`.
@@ -271,11 +275,7 @@ def _checked_tables(counts: ArrayLike) -> np.ndarray:
 
 
 def _checked_names(class_names: Sequence[str] | None, k: int) -> tuple[str, ...]:
-    names = tuple(map(str, range(k) if class_names is None else class_names))
-    if len(names) != k:
-        raise ValueError(
-            f"class_names must have one name per class: expected {k}, got {len(names)}."
-        )
+    names = tuple(names_of(class_names, k, "class_names"))
     if len(set(names)) != k:
         raise ValueError(f"class_names must differ, got {listed(names)}.")
     return names
@@ -298,9 +298,11 @@ def report(
         y_true, y_pred: `(n,)`, strings or integers. Without `class_names` the classes are those
             that occur, sorted. Negative integers, and ids beyond `class_names` or the columns of
             `y_prob`, are ignored and counted as such.
-        y_prob: `(n, K)` probabilities; adds the expected accuracy (the mean probability given to
-            the truth), log loss and Brier score, the calibration error, and each class's area under
-            the ROC curve against the others.
+        y_prob: `(n, K)` probabilities, a column per class in the order of the report; in a data
+            frame columns are found by their names, those of the classes or "0" to "K - 1", alone or
+            behind "prob_". Adds the expected accuracy (the mean probability given to the truth),
+            log loss and Brier score, the calibration error, and each class's area under the ROC
+            curve against the others. Warns if `y_pred` is not its greatest in most rows.
         sample_weight: `(n,)`; intervals read weights as frequencies (weight 2 = the row written
             twice).
         clusters: `(n,)` ids of groups of examples that may be alike, as those of one patient, of
@@ -326,31 +328,17 @@ def report(
     cat    2  0.667 .208-.939   1.000 .342-1.000  0.500 .095-.905   0.800 .344-.968
     ...
     """
-    true, pred = on_host(y_true, "y_true"), on_host(y_pred, "y_pred")
-    if true.ndim != 1 or true.shape != pred.shape:
-        raise ValueError(
-            "y_true and y_pred must have shape (n,), the same number of examples: got"
-            f" {true.shape}, {pred.shape}."
-        )
-    if true.size == 0:
+    labels = checked_labels(y_true=y_true, y_pred=y_pred)
+    n = len(labels["y_true"])
+    if n == 0:
         raise ValueError("there are no examples to report on.")
-    weights = None if sample_weight is None else on_host(sample_weight, "sample_weight")
-    if weights is not None:
-        check_real(weights, "sample_weight")
-        check_each(weights >= 0, weights, "sample_weight", "a number >= 0")
-    prob = None if y_prob is None else _checked_columns(y_prob, len(true))
-    num_columns = None if prob is None else prob.shape[1]
-    (true, pred), names = as_ids({"y_true": true, "y_pred": pred}, class_names, num_columns)
-    k = len(names)
-    if num_columns not in (None, k):
-        raise ValueError(
-            f"y_prob has {num_columns} columns, but there are {k} classes: {listed(names)}."
-        )
-    check_number_of_classes(k, "report")
-    counted = (true >= 0) & (true < k) & (pred >= 0) & (pred < k)
-    if prob is not None:
-        valid = are_probabilities(prob) | ~counted
-        check_each(valid, prob, "y_prob", "probabilities that sum to 1")
+    weights = None if sample_weight is None else _checked_weights(sample_weight)
+    num_columns = None if y_prob is None else _number_of_columns(y_prob, n)
+    (true, pred), names, counted = numbered_classes(labels, class_names, "report", num_columns)
+    k, prob = len(names), None
+    if y_prob is not None:
+        prob = np.asarray(as_rows(y_prob, "y_prob", names))
+        _check_probabilities(prob, pred, counted, names)
     groups, number = None, None
     if clusters is not None:
         groups, number = numbered_clusters(clusters, true.shape)
@@ -377,9 +365,29 @@ def report(
     return result.with_findings(findings_of_clusters(*examples, groups, level))
 
 
-def _checked_columns(y_prob: ArrayLike, n: int) -> np.ndarray:
+def _checked_weights(sample_weight: ArrayLike) -> np.ndarray:
+    weights = on_host(sample_weight, "sample_weight")
+    check_real(weights, "sample_weight")
+    possible = (weights >= 0) & (weights < np.inf)
+    check_each(possible, weights, "sample_weight", "a finite number >= 0")
+    return weights
+
+
+def _check_probabilities(
+    prob: np.ndarray, pred: np.ndarray, counted: np.ndarray, names: Sequence[str]
+) -> None:
+    valid = are_distributions(prob) | ~counted
+    check_each(valid, prob, "y_prob", "probabilities that sum to 1")
+    if 2 * (prob.argmax(1) != pred)[counted].sum() > counted.sum():
+        warn(
+            "y_pred is not the most probable class of y_prob in most rows: column j of y_prob"
+            f" is taken for class j of {listed(names)}."
+        )
+
+
+def _number_of_columns(y_prob: ArrayLike, n: int) -> int:
     prob = on_host(y_prob, "y_prob")
     check_real(prob, "y_prob")
     if prob.ndim != 2 or len(prob) != n:
         raise ValueError(f"y_prob must have shape (n, K) = ({n}, K), got {prob.shape}.")
-    return prob
+    return prob.shape[1]

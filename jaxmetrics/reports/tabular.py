@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jaxmetrics._wording import Table, fraction
+from jaxmetrics._wording import Table
+from jaxmetrics.reports._csv import columns_of, lines_of
 from jaxmetrics.reports._markdown import escaped
 from jaxmetrics.reports._pages import tables_page
+from jaxmetrics.reports._text import joined
 from jaxmetrics.reports.contents import json_of
-from jaxmetrics.reports.values import ReportedValue, as_json
 
 __all__: list[str] = []
 
-_WIDTH = 80
 _WIDEST = 120  # of a table
 
 
@@ -49,13 +46,12 @@ class TabularReport:
 
     def to_text(self) -> str:
         """Write tables for a terminal, side by side in parts where they are too wide."""
-        parts = [self.heading]
+        parts = []
         for title, table in self.tables.items():
             texts = [part.text() for part in _parts(table)]
             texts[0] = "\n".join(filter(None, [title, texts[0]]))
             parts += texts
-        notes = "\n".join(textwrap.fill(note, _WIDTH) for note in self.notes)
-        return "\n\n".join([*parts, notes]) + "\n"
+        return joined(self.heading, parts, self.notes)
 
     def to_markdown(self) -> str:
         """Write tables of Markdown, to paste where a change is discussed."""
@@ -69,12 +65,7 @@ class TabularReport:
 
     def to_csv(self) -> str:
         """Write one line per record, in full precision."""
-        text = io.StringIO()
-        titles = list(self.records[0]) if self.records else []
-        writer = csv.DictWriter(text, titles, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(self.records)
-        return text.getvalue()
+        return lines_of(columns_of(self.records))
 
     def to_html(self, *, title: str = "Report") -> str:
         """Write one page of HTML that loads nothing."""
@@ -94,20 +85,3 @@ def _parts(table: Table) -> list[Table]:
         Table([table.titles[i] for i in part], [[row[i] for i in part] for row in table.rows])
         for part in parts
     ]
-
-
-def value_cell(x: ReportedValue) -> str:
-    """Write a value and its interval for people."""
-    if x.low is None or x.high is None:
-        return fraction(x.value)
-    return f"{fraction(x.value)} ({fraction(x.low)} to {fraction(x.high)})"
-
-
-def value_record(x: ReportedValue, level: float) -> dict[str, Any]:
-    """Write a value and its interval for programs, empty where there is none."""
-    numbers = as_json(x)
-    return {
-        **{key: numbers.get(key) for key in ("value", "low", "high")},
-        "level": None if x.low is None else level,
-        "method": x.method,
-    }

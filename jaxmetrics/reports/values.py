@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._printing import line_of
-from jaxmetrics._wording import interval
-from jaxmetrics.comparisons.results import comparison_cells
+from jaxmetrics._wording import fraction, interval
+from jaxmetrics.comparisons.results import Comparison, comparison_cells
 from jaxmetrics.estimates import Estimate
 
 __all__ = ["ComparedValue", "ReportedValue"]
@@ -24,8 +24,8 @@ class ReportedValue(NamedTuple):
         method: of the interval, or None: `"wilson"` for proportions and for F1, `"likelihood"` for
             what else is a smooth function of the counts and for differences, `"delta"` in its place
             where the counts are sums of weights (on the logit scale, or atanh where values can be
-            negative), `"posterior"` for the posterior balanced accuracy, `"normal"` for means,
-            `"student"` for means of clusters and differences of means, `"score"` for areas under
+            negative), `"posterior"` for the posterior balanced accuracy, `"normal"` for means of
+            states, `"student"` for log losses and differences of means, `"score"` for areas under
             ROC curves, `"mover"` for differences of areas and of groups, `"inequalities"` for the
             calibration error, `"bounds"` where the exact area lies between the two ends.
         note: what a reader must know to read the number right, or None.
@@ -87,6 +87,17 @@ def value_of(x: Estimate, method: str) -> ReportedValue:
     return ReportedValue(float(x.value), float(x.low), float(x.high), method)
 
 
+def values_of(x: Estimate, method: str) -> list[ReportedValue]:
+    """Report an estimate of n numbers, `(n,)` each of its parts."""
+    return [value_of(Estimate(*parts), method) for parts in zip(*x, strict=True)]
+
+
+def compared(a: ReportedValue, b: ReportedValue, x: Comparison) -> ComparedValue:
+    """Report a comparison by likelihood, with the numbers of A and B as they are reported."""
+    shares = float(x.probability_better), float(x.probability_equivalent)
+    return ComparedValue(a, b, value_of(x.difference, "likelihood"), *shares)
+
+
 def as_json(x: ReportedValue | ComparedValue) -> dict[str, Any]:
     """Convert a value to JSON: None for NaN, and no ends where there is no interval."""
     if isinstance(x, ComparedValue):
@@ -96,6 +107,23 @@ def as_json(x: ReportedValue | ComparedValue) -> dict[str, Any]:
         }
     known = {key: part for key, part in x._asdict().items() if key == "value" or part is not None}
     return {key: _number(part) for key, part in known.items()}
+
+
+def value_cell(x: ReportedValue) -> str:
+    """Write a value and its interval for people."""
+    if x.low is None or x.high is None:
+        return fraction(x.value)
+    return f"{fraction(x.value)} ({fraction(x.low)} to {fraction(x.high)})"
+
+
+def value_record(x: ReportedValue, level: float) -> dict[str, Any]:
+    """Write a value and its interval for programs, empty where there is none."""
+    numbers = as_json(x)
+    return {
+        **{key: numbers.get(key) for key in ("value", "low", "high")},
+        "level": None if x.low is None else level,
+        "method": x.method,
+    }
 
 
 def _number(x: Any) -> Any:

@@ -15,11 +15,12 @@ they are taken: nothing is passed through a softmax unasked, and no row is norma
 - A negative label drops its example, and so does `where=False`, whatever the example holds.
   `sample_weight` 2 equals the row written twice, 0 the row left out.
 - What examples that count cannot hold raises ValueError on the host, with its place: a label that
-  is no class, a NaN weight, a probability outside of [0, 1], logits without a finite one, and a row
-  of all classes that does not sum to 1. The sum may be off as much as rounding to three decimals
-  makes it, `0.001 sqrt(3 K)` (0.0024 for two classes, at most 0.05), or by the root of the eps of
-  its dtype if that is more (float16, bfloat16). On the device such a label drops its example, and
-  numbers outside of [0, 1] and NaN give NaN; so does a batch entry without examples on both.
+  is no class, a weight that is NaN, infinite or negative, a probability outside of [0, 1], logits
+  without a finite one or all of which are probabilities, and a row of all classes that does not sum
+  to 1. The sum may be off as much as rounding to three decimals makes it, `0.001 sqrt(3 K)` (0.0024
+  for two classes, at most 0.05), or by the root of the eps of its dtype if that is more (float16,
+  bfloat16). On the device such a label drops its example, and the other mistakes make NaN. A batch
+  entry without examples is NaN on both.
 - Static mistakes (dtype, shape, an unknown option) raise TypeError or ValueError, also under jit.
 """
 

@@ -14,8 +14,8 @@ from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import count
 from jaxmetrics._examples import PROBABILITIES, Examples, binary_examples
 from jaxmetrics._meshes import varying_alike
-from jaxmetrics._namespaces import Array, float_dtype, lax, on_device, xp
-from jaxmetrics._validation import ArrayLike, as_float, check_option, check_size
+from jaxmetrics._namespaces import Array, lax, on_device, xp
+from jaxmetrics._validation import ArrayLike, as_float, check_option, check_samples
 from jaxmetrics.scoring.rows import is_probability, weights_of
 
 __all__ = ["calibration_bins"]
@@ -34,9 +34,11 @@ def calibration_bins(
 ) -> Array:
     """Add up, by bin of probability, the weight, the probabilities and the truths.
 
-    The sums of two batches, or devices, add up to those of all; `binned_calibration_error` and
-    `binned_calibration_curve` take them from there. A bin holds what lies above its lower edge, up
-    to and including its upper edge; 0 is in the first bin.
+    The sums of two batches, or devices, add up to those of all; `calibration_error`,
+    `calibration_curve` and `calibration_interval` take them in the place of examples. A bin holds
+    what lies above its lower edge, up to and including its upper edge; 0 is in the first bin. Edges
+    and probabilities are compared in float32 wherever they are, so that the sums of all places add
+    up: a probability of 0.3, of float32 too, is on the edge 0.3.
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`.
@@ -52,8 +54,8 @@ def calibration_bins(
     Raises:
         TypeError: labels that are not integers.
         ValueError: shapes that do not fit; on the host, of examples that count, a label of 2 or
-            more, -1 and 1 without a 0, a NaN weight, a probability that is NaN or outside of
-            [0, 1].
+            more, -1 and 1 without a 0, a weight that is NaN, infinite or negative, a probability
+            that is NaN or outside of [0, 1].
 
     >>> calibration_bins([0, 1, 1, 1], [0.25, 0.75, 1.0, 0.5], num_bins=2)
     array([[2.  , 0.75, 1.  ],
@@ -63,20 +65,24 @@ def calibration_bins(
     """
     examples = binary_examples(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
     if edges is None:
-        return sums_by_bin(examples, _uniform_edges(examples, num_bins))
-    return sums_by_bin(examples, as_edges(edges))
+        return sums_by_bin(examples, _uniform_edges(num_bins))
+    return sums_by_bin(examples, as_edges(edges).astype(np.float32))
 
 
-def _uniform_edges(examples: Examples, num_bins: int) -> Array:
-    edges = np.linspace(0, 1, check_size(num_bins, "num_bins") + 1)[1:-1]
-    return edges.astype(float_dtype(examples))
+def _uniform_edges(num_bins: int) -> np.ndarray:
+    edges = np.linspace(0, 1, check_samples(num_bins, "num_bins") + 1)[1:-1]
+    return edges.astype(np.float32)
 
 
-def edges_of(examples: Examples, num_bins: int, strategy: str) -> Array:
+def edges_of(
+    examples: Examples, num_bins: int | None, strategy: str | None, *, default: int = 10
+) -> Array:
+    num_bins = default if num_bins is None else num_bins
+    strategy = "uniform" if strategy is None else strategy
     check_option(strategy, "strategy", ("uniform", "quantile"))
     if strategy == "uniform":
-        return _uniform_edges(examples, num_bins)
-    return _quantile_edges(examples, num_bins=check_size(num_bins, "num_bins"))
+        return _uniform_edges(num_bins)
+    return _quantile_edges(examples, num_bins=check_samples(num_bins, "num_bins"))
 
 
 @compiled
@@ -132,10 +138,14 @@ def positions(ordered: Array, x: Array, **options: Any) -> Array:
 def sums_by_bin(
     examples: Examples, edges: Array, numbers: Array | None = None, *, num_clusters: int = 0
 ) -> Array:
-    """Do as `calibration_bins` with edges `(..., B - 1)`; of clusters apart, `(..., C, B, 3)`."""
+    """Do as `calibration_bins` with edges `(..., B - 1)`; of clusters apart, `(..., C, B, 3)`.
+
+    Probabilities are compared with the edges in their dtype.
+    """
     ids, p, *_ = examples
     p = xp.where(is_probability(p) & ~xp.isnan(edges).any(-1, keepdims=True), p, xp.nan)
-    place = positions(*varying_alike(edges, p), side="left", method="scan_unrolled")
+    rounded = varying_alike(edges, p.astype(edges.dtype))
+    place = positions(*rounded, side="left", method="scan_unrolled")
     bin_ids = xp.where(xp.isnan(p), 0, place.astype(xp.int32))
     # By bin and truth, a row [1, p] of each example adds up to their weight and their sum of p.
     axes = [("y_prob", bin_ids, edges.shape[-1] + 1), ("y_true", ids, 2)]
@@ -147,10 +157,18 @@ def sums_by_bin(
     return xp.where(xp.isnan(bins).any((-2, -1), keepdims=True), xp.nan, bins)
 
 
-def as_bins(bins: ArrayLike) -> Array:
-    sums = as_float(bins, "bins")
-    if sums.ndim < 2 or sums.shape[-1] != 3 or sums.shape[-2] == 0:
-        raise ValueError(
-            f"bins must have shape (..., B, 3), as calibration_bins returns them, got {sums.shape}."
+def as_bins(y_true: ArrayLike, **of_examples: Any) -> Array:
+    """Check bins, which stand in the place of `y_true` without `y_prob` and options of examples."""
+    given = [name for name, value in of_examples.items() if value is not None]
+    if given:
+        raise TypeError(
+            f"{', '.join(given)} may be given with examples, (y_true, y_prob): y_true without"
+            " y_prob holds bins, which calibration_bins makes with such options."
         )
-    return sums
+    bins = as_float(y_true, "y_true")
+    if bins.ndim < 2 or bins.shape[-1] != 3 or bins.shape[-2] == 0:
+        raise ValueError(
+            "y_true without y_prob must hold bins of shape (..., B, 3), as calibration_bins returns"
+            f" them, got {bins.shape}."
+        )
+    return bins

@@ -296,34 +296,38 @@ def _greatest(values: Array, ids: Array) -> Array:
 
 def _band(sums: _Sums, level: float) -> tuple[Array, Array]:
     """Bound the frequency at each example, at all of them at once."""
-    tp, n = sums.true, sums.weight
-    total = n[..., -1:]
-    shares = xp.arange(1, _NUM_GROUPS + 1) / _NUM_GROUPS
-    last = positions(n, (total * shares).astype(n.dtype), side="right") - 1
-    ends, ends_tp = (xp.take_along_axis(x, last, -1) for x in (n, tp))
-    starts, starts_tp = (
-        xp.concatenate([xp.zeros_like(x[..., :1]), x[..., :-1]], -1) for x in (ends, ends_tp)
-    )
+    n = sums.weight
+    (starts, ends), _ = groups = _groups(sums)
     # All intervals, from the start of group a to the end of group b.
     trials, successes = (
-        xp.maximum(x[..., None, :] - y[..., :, None], 0).astype(float_dtype(n))
-        for x, y in ((ends, starts), (ends_tp, starts_tp))
+        xp.maximum(y[..., None, :] - x[..., :, None], 0).astype(float_dtype(n)) for x, y in groups
     )
     num_groups = (ends > starts).sum(-1)
-    tail = (1 - level) / xp.maximum(num_groups * (num_groups + 1), 1)
-    lowest, highest = _binomial_bounds(successes, trials, -special.ndtri(tail)[..., None, None])
+    z = -special.ndtri((1 - level) / xp.maximum(num_groups * (num_groups + 1), 1))
+    lowest, highest = _binomial_bounds(successes, trials, z[..., None, None])
     # At a point, from intervals that start at or after it, and from those that end there or before.
     low = lax.cummax(lowest.max(-1), lowest.ndim - 2, reverse=True)
     high = lax.cummin(highest.min(-2), highest.ndim - 2)
     # A group starts at or after those examples up to which the sum is at most that of the next one.
-    sums, size = n[..., 1:], n.shape[-1] - 1
+    later = n[..., 1:]
+    size = later.shape[-1]
     following = xp.minimum(positions(n, starts, side="right"), size)
-    after_start = positions(sums, xp.take_along_axis(n, following, -1), side="right")
-    up_to_end = positions(sums, ends, side="left")
+    after_start = positions(later, xp.take_along_axis(n, following, -1), side="right")
     return (
         _steps(xp.concatenate([low, xp.zeros_like(low[..., :1])], -1), after_start, size),
-        _steps(xp.concatenate([xp.ones_like(high[..., :1]), high], -1), up_to_end, size),
+        _steps(
+            xp.concatenate([xp.ones_like(high[..., :1]), high], -1), positions(later, ends), size
+        ),
     )
+
+
+def _groups(sums: _Sums) -> list[tuple[Array, Array]]:
+    """Return the weight up to the start and the end of each group, and the truths up to there."""
+    n = sums.weight
+    shares = xp.arange(1, _NUM_GROUPS + 1) / _NUM_GROUPS
+    last = positions(n, (n[..., -1:] * shares).astype(n.dtype), side="right") - 1
+    ends = [xp.take_along_axis(x, last, -1) for x in (n, sums.true)]
+    return [(xp.concatenate([xp.zeros_like(x[..., :1]), x[..., :-1]], -1), x) for x in ends]
 
 
 def _steps(values: Array, first: Array, size: int) -> Array:

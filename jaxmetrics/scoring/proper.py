@@ -81,11 +81,12 @@ def log_loss(
     float32 while x64 is off), so that a certain mistake costs 15.9 in float32, 4.9 in bfloat16, and
     has gradient 0; of tens of thousands of classes ordinary probabilities are clipped. Logits are
     exact for any finite size, also bfloat16 ones, computed in float32: prefer them. Rows are not
-    normalised; on the device probabilities outside of [0, 1], as logits would be, give NaN.
+    normalised; on the device a row that holds no probabilities of all classes makes NaN.
 
     Args:
         y_true: class ids, `(..., n)`; or of soft truth distributions t, floats `(..., n, K)`, of
-            which the score is `-sum_k t_k ln p_k`.
+            which the score is `-sum_k t_k ln p_k`. Rows of several ones, which `brier_score` takes,
+            are refused here: such a sum would not be proper, as it never asks for p_k near 0.
         y_prob, logits: one of the two, `(..., n, K)`; softmax is taken of `logits` only.
 
     Raises:
@@ -138,7 +139,7 @@ def d2_log_loss_score(
     >>> d2_log_loss_score([0, 0, 1, 1], two_class([0.25, 0.25, 0.75, 0.75]))  # 1 - ln(4/3) / ln 2
     np.float64(0.5849625)
     """
-    return _explained(*_forecast(y_true, y_prob, logits, sample_weight, where))
+    return 1 - _normalized_entropy(*_forecast(y_true, y_prob, logits, sample_weight, where))
 
 
 def brier_score(
@@ -172,7 +173,7 @@ def brier_score(
     >>> brier_score([[0.5, 0.5, 0.0], [1.0, 1.0, 0.0]], [[0.5, 0.25, 0.25], [0.5, 0.75, 0.5]])
     np.float64(0.34375)
     """
-    if not (isinstance(scale_by_half, bool) or scale_by_half == "auto"):
+    if not isinstance(scale_by_half, bool | str) or scale_by_half not in (True, False, "auto"):
         raise ValueError(f"scale_by_half must be True, False or 'auto', got {scale_by_half!r}.")
     examples = _of_events(y_true, y_prob, sample_weight, where)
     half = examples.values.shape[-1] == 2 if scale_by_half == "auto" else scale_by_half
@@ -381,11 +382,6 @@ def _normalized_entropy(examples: Examples, eps: float | None) -> Array:
     # float32; ln(1 - rest) has all.
     log_f = xp.where(f > 0.5, xp.log1p(-xp.where(f > 0.5, rest, 0)), safe_log(f))
     return divide(_log_loss(examples, eps), -(f * log_f).sum(-1), xp.nan)
-
-
-@compiled
-def _explained(examples: Examples, eps: float | None) -> Array:
-    return 1 - _normalized_entropy(examples, eps)
 
 
 @compiled

@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 from jaxmetrics._compilation import compiled
-from jaxmetrics._examples import LOGITS_TO_BE_SCALED, Examples, class_examples
+from jaxmetrics._examples import LOGITS, Examples, are_distributions, class_examples
 from jaxmetrics._namespaces import Array, lax, special, xp
 from jaxmetrics._roots import root, with_gradient
 from jaxmetrics._validation import ArrayLike
@@ -35,7 +35,8 @@ def fit_temperature(
     Returns:
         `(...)`. inf where no T does better than equal probabilities; 0 where every example has the
         greatest logit at its class, so that sharper is always better; NaN where all logits of each
-        example are equal, or those of a true class -inf.
+        example are equal, or those of a true class -inf, and on the device for what raises on
+        the host, but for class ids: these are ignored.
 
     Raises:
         TypeError: labels that are not integers.
@@ -47,9 +48,7 @@ def fit_temperature(
     >>> fit_temperature([0, 0, 0, 1], [[2.0, 0.0]] * 4)  # 2 / ln 3: class 0 then has p = 3/4
     np.float64(1.8204784)
     """
-    return _temperature(
-        class_examples(y_true, logits, sample_weight, where, LOGITS_TO_BE_SCALED, name="logits")
-    )
+    return _temperature(class_examples(y_true, logits, sample_weight, where, LOGITS, name="logits"))
 
 
 class _Standardized(NamedTuple):
@@ -70,7 +69,8 @@ def _temperature(examples: Examples) -> Array:
     weights, valid = weights_of(examples), is_valid_logits(examples.values)
     truth = examples.ids[..., None] == xp.arange(examples.values.shape[-1])
     truth_is_ruled_out = (truth & ~(examples.values > -xp.inf)).any(-1)
-    some_are_invalid = ((weights != 0) & (~valid | truth_is_ruled_out)).any(-1)
+    is_invalid = ~valid | truth_is_ruled_out | xp.isnan(weights)
+    some_are_invalid = ((weights != 0) & is_invalid).any(-1)
     logits = _standardized(examples, truth, weights, (weights != 0) & valid)
     constant_logits = lax.stop_gradient(logits)
 
@@ -82,6 +82,7 @@ def _temperature(examples: Examples) -> Array:
     all_are_correct = (weights * logits.margin).sum(-1) == 0
     temperature = xp.where(all_are_correct, 0, temperature)
     undefined = (weights.sum(-1) == 0) | (logits.scale == 0) | some_are_invalid
+    undefined |= (are_distributions(examples.values) | (weights == 0)).all(-1)
     return xp.where(undefined, xp.nan, temperature)
 
 

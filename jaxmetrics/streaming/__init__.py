@@ -7,6 +7,7 @@
 - `confidence_sequences`: intervals that may be looked at after every batch
 """
 
+from jaxmetrics._public_names import public_names as _public_names
 from jaxmetrics.streaming.accumulators import *
 from jaxmetrics.streaming.batches import *
 from jaxmetrics.streaming.confidence_sequences import *
@@ -14,3 +15,8 @@ from jaxmetrics.streaming.evaluators import *
 from jaxmetrics.streaming.files import *
 from jaxmetrics.streaming.states import *
 from jaxmetrics.streaming.statistics import *
+
+
+def __dir__() -> list[str]:
+    """List functions and types, not the files that they come from."""
+    return _public_names(globals())

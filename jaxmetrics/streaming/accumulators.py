@@ -18,12 +18,20 @@ import jax.numpy as jnp
 
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._validation import ArrayLike, as_float, check_level, check_option, check_size
+from jaxmetrics._validation import (
+    ArrayLike,
+    as_float,
+    check_level,
+    check_option,
+    check_size,
+)
+from jaxmetrics.comparisons.differences import compare
 from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile
+from jaxmetrics.intervals.checks import as_floats, check_num_samples
+from jaxmetrics.intervals.methods import IntervalMethod, check_method, interval
 from jaxmetrics.intervals.quantiles import estimates_of
-from jaxmetrics.intervals.tables import as_floats, check_num_samples
 from jaxmetrics.ranking.histograms import average_precision_bounds, check_num_bins, roc_auc_bounds
-from jaxmetrics.scoring.calibration import binned_calibration_error
+from jaxmetrics.scoring.calibration import calibration_error
 from jaxmetrics.streaming.standard_statistics import (
     CalibrationBins,
     ConfusionMatrix,
@@ -67,8 +75,8 @@ class Accumulator:
         for statistic in self.statistics:
             if isinstance(statistic, type) or not isinstance(statistic, Statistic):
                 raise TypeError(
-                    "Accumulator takes statistics with the members of jaxmetrics.Statistic, got"
-                    f" {statistic!r}."
+                    "Accumulator takes statistics with the members of"
+                    f" jaxmetrics.streaming.Statistic, got {statistic!r}."
                 )
 
 
@@ -90,7 +98,7 @@ def count_metrics(
     *,
     num_classes: int,
     num_groups: int | None = None,
-    interval: Callable[[Metric, jax.Array], Any] | None = None,
+    method: IntervalMethod | None = None,
 ) -> Accumulator:
     """Accumulate counts for metrics, from `y_true` and `y_pred`, or `logits` or `y_prob`
     `(..., K)`, the greatest of which is predicted.
@@ -106,11 +114,10 @@ def count_metrics(
             `{"accuracy": jm.accuracy, "macro_f1": jm.macro(jm.f1)}`.
         num_classes: K.
         num_groups: G; the batch has `groups`, and counts are `(G, K, K)`.
-        interval: a function `(metric, counts) -> Estimate` such as `jm.delta_method`,
-            `partial(jm.bootstrap, key)` or `partial(jm.posterior, key)`; without it, results are
-            the values of the metrics. `partial(jm.delta_method, transform="logit")` keeps the
-            interval of a fraction within [0, 1]. The bootstrap gives NaN for sums of weights; the
-            others read weights as numbers of examples, so they should have mean 1.
+        method: of intervals, such as `Likelihood()` or `Bootstrap(key)`; without it, results are
+            the values of the metrics. `Delta("logit")` keeps the interval of a fraction within
+            [0, 1]. Likelihood and the bootstrap give NaN for sums of weights; the others read
+            weights as numbers of examples, so they should have mean 1.
 
     Returns:
         An `Accumulator`, whose results have the names of `metrics`.
@@ -119,8 +126,8 @@ def count_metrics(
         TypeError, ValueError: metrics that are no functions by name, sizes below 1.
 
     >>> import jaxmetrics as jm
-    >>> interval = partial(jm.delta_method, transform="logit")
-    >>> metrics = jm.count_metrics({"accuracy": jm.accuracy}, num_classes=3, interval=interval)
+    >>> metrics = {"accuracy": jm.accuracy}
+    >>> metrics = jm.count_metrics(metrics, num_classes=3, method=jm.Delta("logit"))
     >>> evaluator = jm.evaluator(metrics)
     >>> y_true, y_pred = jnp.array([0, 1, 2, 2]), jnp.array([0, 1, 2, 0])
     >>> state = evaluator.update(evaluator.init(), y_true=y_true, y_pred=y_pred)
@@ -128,14 +135,14 @@ def count_metrics(
     Array(0.97, dtype=float32)
     """
     k, groups = check_size(num_classes, "num_classes"), _size_or_none(num_groups, "num_groups")
-    return Accumulator((ConfusionMatrix(k, groups),), _with_interval(metrics, interval))
+    return Accumulator((ConfusionMatrix(k, groups),), _with_intervals(metrics, method))
 
 
 def paired_metrics(
     metrics: Metrics,
     *,
     num_classes: int,
-    comparison: Callable[[Metric, jax.Array], Any] | None = None,
+    method: IntervalMethod | None = None,
 ) -> Accumulator:
     """Accumulate metrics of two classifiers on the same examples, from `y_true` and `y_pred_a`,
     `y_pred_b` (or `logits_a`, ...).
@@ -143,8 +150,7 @@ def paired_metrics(
     Args:
         metrics: functions of counts `(K, K)` by name.
         num_classes: K; the state holds K^3 counts.
-        comparison: a function `(metric, paired) -> Comparison` such as `partial(jm.compare, key)`;
-            without it, results are `PairedValues`.
+        method: of intervals; results are then those of `compare`, without it `PairedValues`.
 
     Returns:
         An `Accumulator`, whose results have the names of `metrics`.
@@ -160,7 +166,10 @@ def paired_metrics(
     Array(0.333, dtype=float32)
     """
     table = PairedConfusionMatrix(check_size(num_classes, "num_classes"))
-    return Accumulator((table,), _with_interval(metrics, comparison or _paired_values))
+    if method is not None:
+        return Accumulator((table,), _with_intervals(metrics, method, compare))
+    values = {name: _PairedMetric(metric) for name, metric in _named(metrics).items()}
+    return Accumulator((table,), tuple(values.items()))
 
 
 def mean_of(name: str, *, level: float | None = None) -> Accumulator:
@@ -200,7 +209,7 @@ def ranking_metrics(
     scale: Literal["probability", "logit", "float"],
     num_bins: int = 4096,
     num_classes: int | None = None,
-    interval: Callable[[Metric, jax.Array], Any] | None = None,
+    method: IntervalMethod | None = None,
 ) -> Accumulator:
     """Accumulate a histogram of scores for areas, from `y_true` (0 or 1) and `y_score`; an example
     with a NaN score is ignored.
@@ -211,8 +220,7 @@ def ranking_metrics(
         scale, num_bins: of `jm.score_histogram`: how the bins are spaced.
         num_classes: K; then each class against the others, from `y_true` and `y_prob` (or `logits`)
             `(..., K)`, on the scale "probability"; metrics are given histograms `(K, 2, B)`.
-        interval: a function `(metric, histogram) -> Estimate` such as
-            `partial(jm.bootstrap_histogram, key)`.
+        method: of intervals, such as `Bootstrap(key)`.
 
     Returns:
         An `Accumulator`, whose results have the names of `metrics`.
@@ -239,7 +247,7 @@ def ranking_metrics(
     )
     if metrics is None:
         metrics = {"roc_auc": roc_auc_bounds, "average_precision": average_precision_bounds}
-    return Accumulator((histogram,), _with_interval(metrics, interval))
+    return Accumulator((histogram,), _with_intervals(metrics, method))
 
 
 def calibration_metrics(
@@ -249,8 +257,8 @@ def calibration_metrics(
 
     Args:
         metrics: functions of bins `(B, 3)` by name; unless given,
-            `{"calibration_error": jm.binned_calibration_error}`; `jm.binned_calibration_interval`
-            estimates it with an interval.
+            `{"calibration_error": jm.calibration_error}`; `jm.calibration_interval` estimates it
+            with an interval.
         num_bins: B, of equal width.
         num_classes: K; then of the predicted class, from `y_true` and `y_prob` (or `logits`)
             `(..., K)`.
@@ -268,11 +276,11 @@ def calibration_metrics(
     >>> evaluator.compute(state)["calibration_error"]
     Array(0.25, dtype=float32)
     """
-    errors = {"calibration_error": binned_calibration_error} if metrics is None else metrics
+    errors = {"calibration_error": calibration_error} if metrics is None else metrics
     bins = CalibrationBins(
         check_size(num_bins, "num_bins"), _size_or_none(num_classes, "num_classes")
     )
-    return Accumulator((bins,), _with_interval(errors, None))
+    return Accumulator((bins,), _with_intervals(errors))
 
 
 def poisson_bootstrap(
@@ -289,7 +297,7 @@ def poisson_bootstrap(
 
     Args:
         accumulator: by `mean_of`, `ranking_metrics`, `count_metrics` or `calibration_metrics`,
-            without `interval` and `level`, or of one `Statistic` of your own.
+            without `method` and `level`, or of one `Statistic` of your own.
         num_samples: S.
         seed: those of one seed agree on the weights, so that differences of their replicates are
             paired.
@@ -316,7 +324,7 @@ def poisson_bootstrap(
         )
     if any(_is_estimate(result) for _, result in accumulator.results):
         raise ValueError(
-            "poisson_bootstrap takes an accumulator without intervals: no interval=, no level=, no"
+            "poisson_bootstrap takes an accumulator without intervals: no method=, no level=, no"
             " other bootstrap."
         )
     if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed < 2**32:
@@ -334,16 +342,26 @@ def poisson_bootstrap(
 
 
 @dataclass(frozen=True)
-class _Interval:
-    """`interval(metric, table)` as a function of the table; equal to another of equals, as a
-    partial is not.
-    """
+class _Estimated:
+    """An interval or a comparison of a metric as a function of the table."""
 
-    interval: Callable[[Metric, jax.Array], Any]
     metric: Metric
+    method: IntervalMethod
+    estimated: Callable[..., Any]
 
     def __call__(self, table: jax.Array) -> Any:
-        return self.interval(self.metric, table)
+        return self.estimated(self.metric, table, method=self.method)
+
+
+@dataclass(frozen=True)
+class _PairedMetric:
+    """A metric of A and of B as a function of their pairs."""
+
+    metric: Metric
+
+    def __call__(self, paired: jax.Array) -> Any:
+        a, b = self.metric(paired.sum(-1)), self.metric(paired.sum(-2))
+        return jax.tree.map(lambda x, y: PairedValues(x, y, x - y), a, b)
 
 
 @dataclass(frozen=True)
@@ -354,34 +372,35 @@ class _Bootstrapped:
     def __call__(self, table: jax.Array, replicates: jax.Array) -> Any:
         result = as_floats(self.result)
         return estimates_of(
-            result(table), jax.vmap(result)(replicates), level=self.level, method="percentile"
+            result(table), jax.vmap(result)(replicates), level=self.level, kind="percentile"
         )
 
 
 def _is_estimate(result: Callable[..., Any]) -> bool:
     return (
-        isinstance(result, _Interval | _Bootstrapped)
+        isinstance(result, _Estimated | _Bootstrapped)
         or getattr(result, "func", None) is mean_estimate
     )
 
 
-def _with_interval(
-    metrics: Metrics, interval: Callable[[Metric, jax.Array], Any] | None
-) -> tuple[tuple[str, Callable[[jax.Array], Any]], ...]:
+def _named(metrics: Metrics) -> Metrics:
+    """Check that metrics are functions by name."""
     if not isinstance(metrics, Mapping) or not all(isinstance(name, str) for name in metrics):
         raise TypeError(f"metrics must be a dict of functions by name, got {metrics!r}.")
     for name, metric in metrics.items():
         if not callable(metric):
             raise TypeError(f"metrics[{name!r}] must be a function, got {type(metric).__name__}.")
-    if interval is not None and not callable(interval):
-        raise TypeError(
-            "interval must be a function of a metric and counts, such as jaxmetrics.delta_method,"
-            f" got {interval!r}."
-        )
-    return tuple(
-        (name, metric if interval is None else _Interval(interval, metric))
-        for name, metric in metrics.items()
-    )
+    return metrics
+
+
+def _with_intervals(
+    metrics: Metrics, method: IntervalMethod | None = None, estimated: Callable[..., Any] = interval
+) -> tuple[tuple[str, Callable[[jax.Array], Any]], ...]:
+    if method is None:
+        return tuple(_named(metrics).items())
+    check_method(method)
+    named = _named(metrics).items()
+    return tuple((name, _Estimated(metric, method, estimated)) for name, metric in named)
 
 
 def _size_or_none(size: int | None, name: str) -> int | None:
@@ -398,8 +417,3 @@ def mean_estimate(moments: ArrayLike, level: float) -> Estimate:
     mean = _mean(sums)
     variance = divide(xp.maximum(squares - n * mean**2, 0), n - 1, jnp.nan)
     return normal_estimate(mean, safe_sqrt(divide(variance, n, jnp.nan)), normal_quantile(level))
-
-
-def _paired_values(metric: Metric, paired: jax.Array) -> Any:
-    a, b = metric(paired.sum(-1)), metric(paired.sum(-2))
-    return jax.tree.map(lambda x, y: PairedValues(x, y, x - y), a, b)

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from jaxmetrics._examples import nan_unless_normalized
 from jaxmetrics._namespaces import float_dtype
 from jaxmetrics._validation import (
     INT32_MAX,
@@ -22,16 +23,25 @@ from jaxmetrics._validation import (
     as_class_ids,
     as_float,
     as_mask,
+    as_rows,
+    check_real,
     is_integer,
     valid_ids,
 )
 from jaxmetrics.intervals.samplers import hashed
 
-__all__ = ["Batch", "Field"]
+__all__ = ["Batch", "Field", "Kind"]
 
 
 class Kind(IntEnum):
-    """What a field holds. Where statistics declare one field differently, the least kind holds."""
+    """Tell what a field holds. Where statistics declare one field differently, the least holds.
+
+    Attributes:
+        UNITS: one integer per example, equal for examples that belong together.
+        LABELS: one class id per example; negative ones are ignored.
+        NUMBERS: one real number per example.
+        ROWS: one real number per example and class.
+    """
 
     UNITS = 1
     LABELS = 2
@@ -104,7 +114,8 @@ def converted_field(name: str, x: ArrayLike, kind: Kind) -> jax.Array | np.ndarr
 
     Labels among them become -1; units become words; others floats.
     """
-    array = as_array(x, name)
+    array = as_rows(x, name) if kind is Kind.ROWS else as_array(x, name)
+    check_real(array, name)
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "iu":
         return array
     if kind is Kind.UNITS:
@@ -150,7 +161,8 @@ class Batch:
                 f"{self._first} must have one number per example, (..., n), got a single number."
             )
         self.size = math.prod(self._shape)
-        self.where = self._flat(MASK, as_mask(fields[MASK])) if MASK in fields else None
+        mask = as_mask(fields.get(MASK))
+        self.where = None if mask is None else self._flat(MASK, mask)
         self.weight = self.numbers(WEIGHT) if WEIGHT in fields else None
 
     def numbers(self, name: str) -> jax.Array:
@@ -180,9 +192,14 @@ class Batch:
         return jnp.where(jnp.isnan(greatest), -1, ids)
 
     def probabilities(self, num_classes: int) -> jax.Array:
-        """Read the probabilities `(n, K)`: `y_prob`, or the softmax of `logits`."""
+        """Read the probabilities `(n, K)`: `y_prob`, or the softmax of `logits`.
+
+        Rows that do not sum to 1 become NaN.
+        """
         if _PROBABILITIES in self._fields:
-            return self.rows(_PROBABILITIES, num_classes)
+            rows = self._float_rows(_PROBABILITIES, num_classes)
+            eps = float(jnp.finfo(rows.dtype).eps)
+            return nan_unless_normalized(as_float(rows, _PROBABILITIES), eps=eps)
         if _LOGITS in self._fields:
             return jax.nn.softmax(self.rows(_LOGITS, num_classes), axis=-1)
         raise ValueError(

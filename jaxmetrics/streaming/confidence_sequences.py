@@ -16,7 +16,14 @@ from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import promoting
 from jaxmetrics._namespaces import float_dtype
 from jaxmetrics._roots import root
-from jaxmetrics._validation import ArrayLike, as_float, as_mask, check_level, check_option
+from jaxmetrics._validation import (
+    ArrayLike,
+    as_float,
+    as_mask,
+    as_number,
+    check_level,
+    check_option,
+)
 from jaxmetrics.estimates import Estimate
 from jaxmetrics.intervals.samplers import deviance, stirling
 from jaxmetrics.streaming.totals import add, as_floats, as_total, no_count, no_sum
@@ -77,7 +84,7 @@ def confidence_sequence(
       distributions by Jeffreys' prior is less likely than that of the mean so far. Robbins (1970),
       Annals of Mathematical Statistics 41. For an accuracy of 0.9 it is 1.7 times as wide as the
       interval for one look after 100 examples and 2.15 times after 100,000, where `"bernstein"` is
-      1.8 and 2.65 times.
+      1.8 and 2.65 times. For means of 0.01 or 0.99 and beyond it is not narrower.
 
     Args:
         level: the probability with which all bounds hold.
@@ -98,12 +105,11 @@ def confidence_sequence(
     >>> print(f"{sequence.compute(state):.2f}")
     0.91 [0.89, 0.93]
     """
-    if not all(isinstance(x, int | float) and math.isfinite(x) for x in (low, high)) or low >= high:
-        raise ValueError(
-            f"low and high must be Python numbers, low < high, got {low!r} and {high!r}."
-        )
+    least, greatest = as_number(low, "low"), as_number(high, "high")
+    if least >= greatest:
+        raise ValueError(f"low must be below high, got {low!r} and {high!r}.")
     check_option(method, "method", ("bernstein", "mixture"))
-    return ConfidenceSequence(check_level(level), float(low), float(high), method)
+    return ConfidenceSequence(check_level(level), least, greatest, method)
 
 
 @dataclass(frozen=True)
@@ -132,7 +138,7 @@ class ConfidenceSequence:
             TypeError, ValueError: at trace time; values or a mask of another dtype or shape.
         """
         x = as_float(values, "values")
-        mask = None if where is None else as_mask(where)
+        mask = as_mask(where)
         if x.ndim != 1 or (mask is not None and mask.shape != x.shape):
             shapes = f"{x.shape}" if mask is None else f"{x.shape} and {mask.shape}"
             raise ValueError(f"values must have shape (n,), and where the same, got {shapes}.")

@@ -29,9 +29,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._compilation import promoting
-from jaxmetrics._namespaces import float_dtype
-from jaxmetrics._validation import ArrayLike, check_cells, is_integer
+from jaxmetrics._compilation import compiled, promoting
+from jaxmetrics._namespaces import float_dtype, on_device
+from jaxmetrics._validation import (
+    ArrayLike,
+    as_float,
+    as_mask,
+    check_cells,
+    check_weights,
+    is_integer,
+)
 from jaxmetrics.streaming.accumulators import Accumulator
 from jaxmetrics.streaming.batches import (
     MASK,
@@ -92,7 +99,7 @@ def evaluator(*accumulators: Accumulator) -> Evaluator:
                 f" {accumulator!r}."
             )
     if not accumulators:
-        raise ValueError("evaluator needs at least one accumulator.")
+        raise ValueError("evaluator needs one or more accumulators, got none.")
     result = Evaluator(accumulators)
     names = [*COUNTERS, *result._names]
     for name in names:
@@ -146,10 +153,17 @@ class Evaluator:
             for name, x in batch.items()
             if x is not None
         }
+        if WEIGHT in fields:
+            check_weights(fields[WEIGHT], as_mask(fields.get(MASK)))
         return _update(state, fields, statistics=self.statistics)
 
     def merge(self, a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
-        """Add two states: of two hosts, say. Associative and commutative, exactly so for counts."""
+        """Add two states: of two hosts, say. Associative and commutative, exactly so for counts.
+
+        Raises:
+            ValueError: a state of another evaluator; counts of 2^64 together, where jit does not
+                hide them.
+        """
         self._check(a)
         self._check(b)
         return merge(a, b)
@@ -166,11 +180,11 @@ class Evaluator:
         """Compute results by name, `num_examples` and `num_ignored`. Nothing is moved to the host;
         `to_python` does that.
 
-        Metrics are traced by `jax.jit`. A history of states, stacked, is computed by
+        Metrics are traced, as they are now. A history of states, stacked, is computed by
         `jax.vmap(evaluator.compute)`.
         """
         self._check(state)
-        results = _compute(self, state)
+        results = _compute(self, state if on_device(state) else jax.tree.map(jnp.asarray, state))
         return {name: results[name] for name in (*self._names, *COUNTERS)}  # jit has sorted them
 
     @property
@@ -283,8 +297,7 @@ def _added(totals: Totals, table: jax.Array) -> Totals:
     return totals._replace(sums=add(totals.sums, as_total(table.astype(float_dtype()))))
 
 
-@promoting
-@partial(jax.jit, static_argnames="evaluator")
+@compiled
 def _compute(evaluator: Evaluator, state: EvaluatorState) -> dict[str, Any]:
     def table(totals: Totals) -> jax.Array:
         total = as_floats(totals.sums)
@@ -315,7 +328,7 @@ def to_python(results: Any) -> dict[str, Any]:
         ValueError: two results that would have one name.
 
     >>> import jaxmetrics as jm
-    >>> estimate = jm.delta_method(jm.accuracy, [[3, 1], [0, 4]])
+    >>> estimate = jm.interval(jm.accuracy, [[3, 1], [0, 4]], method=jm.Delta())
     >>> to_python({"accuracy": estimate, "recall": jnp.array([0.75, 1.0])})
     {'accuracy': 0.875, 'accuracy/low': 0.645828, 'accuracy/high': 1.104172,
      'accuracy/standard_error': 0.116927, 'accuracy/num_undefined': 0.0, 'recall': [0.75, 1.0]}
@@ -335,8 +348,11 @@ def to_python(results: Any) -> dict[str, Any]:
         else:
             flat[name] = x
 
-    collect("", results)
+    try:
+        collect("", results)
+    except RecursionError:
+        raise ValueError("results holds itself.") from None
     return {
-        name: np.asarray(x, float).tolist()
+        name: np.asarray(as_float(x, f"results[{name!r}]"), float).tolist()
         for name, x in zip(flat, jax.device_get(list(flat.values())), strict=True)
     }

@@ -20,6 +20,8 @@ import numpy as np
 
 from jaxmetrics._files import replaced_file
 from jaxmetrics._namespaces import float_dtype
+from jaxmetrics._validation import as_path
+from jaxmetrics._wording import shown
 from jaxmetrics.streaming.evaluators import Evaluator
 from jaxmetrics.streaming.standard_statistics import (
     CalibrationBins,
@@ -82,7 +84,7 @@ def save_state(path: str | Path, state: EvaluatorState) -> None:
     True
     """
     if not isinstance(state, EvaluatorState):
-        raise TypeError(f"save_state takes a state of an evaluator, got {type(state).__name__}.")
+        raise TypeError(f"state must be an EvaluatorState, got {shown(state)}.")
     descriptions = json.dumps([_description(statistic) for statistic in state.statistics])
     examples, totals = jax.device_get((state.examples, state.totals))
     # A tracer fails here, no file is open yet.
@@ -93,7 +95,7 @@ def save_state(path: str | Path, state: EvaluatorState) -> None:
     }
     for i, parts in enumerate(totals):
         arrays |= {f"{i}/{k}": np.asarray(x) for k, x in parts._asdict().items() if x is not None}
-    with replaced_file(path) as file:
+    with replaced_file(as_path(path, "path")) as file:
         np.savez(file, **arrays)
 
 
@@ -110,8 +112,9 @@ def load_state(path: str | Path, evaluator: Evaluator | None = None) -> Evaluato
 
     Raises:
         TypeError: the evaluator has a statistic that cannot be saved.
-        ValueError: a file that holds no state, or a damaged one, one of a later version, or one
-            with sums in double precision where x64 is off, which would cut them.
+        ValueError: a file that holds no state, or a damaged one, one of a later version, one with
+            NaN, infinite or impossibly negative sums, or one with sums in double precision where
+            x64 is off, which would cut them.
         OSError: it cannot be read.
 
     >>> import tempfile, jaxmetrics as jm
@@ -122,19 +125,21 @@ def load_state(path: str | Path, evaluator: Evaluator | None = None) -> Evaluato
     ...     evaluator.compute(load_state(folder + "/host0.npz"))["loss"]
     Array(1.5, dtype=float32)
     """
+    if evaluator is not None and not isinstance(evaluator, Evaluator):
+        raise TypeError(f"evaluator must be an Evaluator, got {shown(evaluator)}.")
     known = {} if evaluator is None else _by_description(evaluator.statistics)
     # Stays open: what NumPy has begun to read and given up is closed late.
-    content = io.BytesIO(Path(path).read_bytes())
+    content = io.BytesIO(as_path(path, "path").read_bytes())
     try:
         return _state(_arrays(content), known)
-    except _OtherSettings as error:
+    except _Unusable as error:
         raise ValueError(f"{path}: {error}") from None
     except Exception:  # damaged bytes make zipfile, zlib, ast, json and NumPy raise many kinds
         raise ValueError(f"{path}: no state of an evaluator.") from None
 
 
-class _OtherSettings(Exception):
-    """Raised for a file that another version of this package, or one with x64, can read."""
+class _Unusable(Exception):
+    """Raised for a file that holds a state, with the reason why it cannot be used."""
 
 
 def _arrays(content: BinaryIO) -> dict[str, np.ndarray]:
@@ -153,7 +158,7 @@ def _state(arrays: Mapping[str, np.ndarray], known: Mapping[str, Statistic]) -> 
         return _state_of_version_1(arrays)
     version = int(arrays["version"])
     if version != VERSION:
-        raise _OtherSettings(
+        raise _Unusable(
             f"a state of version {version}; this jaxmetrics reads versions 1 to {VERSION}."
         )
     totals = {}
@@ -169,13 +174,31 @@ def _totals(statistic: Statistic | SavedStatistic, parts: Mapping[str, np.ndarra
     sums, counts = parts["sums"], parts.get("counts")
     shape = tuple(getattr(statistic, "shape", sums.shape[1:]))
     if sums.dtype == np.float64 != float_dtype():
-        raise _OtherSettings(
+        raise _Unusable(
             "a state with sums in double precision, which would be cut to 32 bits:"
             ' jax.config.update("jax_enable_x64", True) reads it.'
         )
     kind = np.float64 if sums.dtype == np.float64 else np.float32
     checked = None if counts is None else _total(counts, np.uint32, shape)
-    return Totals(_total(sums, kind, shape), checked)
+    total = _total(sums, kind, shape)
+    _check_sums(statistic, sums.sum(0, dtype=float))
+    return Totals(total, checked)
+
+
+def _check_sums(statistic: Statistic | SavedStatistic, sums: np.ndarray) -> None:
+    """Refuse sums that no examples have."""
+    replicated: Any = statistic
+    while isinstance(replicated, Replicates):
+        replicated = replicated.statistic
+    may_be_negative = np.full(sums.shape, not isinstance(replicated, tuple(_NAMES_OF_KINDS)))
+    if isinstance(replicated, Moments):
+        may_be_negative[..., 1] = True  # of the values, beside those of weights and squares
+    possible = np.isfinite(sums) & ((sums >= 0) | may_be_negative)
+    if not possible.all():
+        raise _Unusable(
+            f"a state with a sum of {sums[~possible][0]:g} for {statistic!r}: a value or a weight"
+            " of an example was NaN, infinite or negative."
+        )
 
 
 def _total(array: np.ndarray, dtype: type, shape: tuple[int, ...]) -> jax.Array:

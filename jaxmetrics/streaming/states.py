@@ -9,8 +9,10 @@ import jax
 import numpy as np
 
 from jaxmetrics._compilation import promoting
+from jaxmetrics._namespaces import is_known
+from jaxmetrics._validation import is_integer
 from jaxmetrics.streaming.statistics import SavedStatistic, Statistic
-from jaxmetrics.streaming.totals import Totals, add, in_float64
+from jaxmetrics.streaming.totals import Totals, add, as_numpy, in_float64
 
 __all__ = ["EvaluatorState"]
 
@@ -54,15 +56,25 @@ def merge_checked(a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
         only_one = sorted(map(repr, {*a.statistics} ^ {*b.statistics}))
         difference = ", ".join(only_one) or "tables of different shapes"
         raise ValueError(f"states of different evaluators: {difference}.")
-    for state in (a, b):
-        counts = [state.examples, *(x.counts for x in state.totals if x.counts is not None)]
-        if any((np.asarray(count[1]) >= 2**31).any() for count in counts):
-            raise ValueError("a state with counts of 2^63 or more: sums of them wrap at 2^64.")
     return merge(a, b)
+
+
+def merge(a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
+    """Add two states of one structure; counts that are known must not wrap at 2^64."""
+    jax.tree.map(_check_sum, a, b)
+    return _merge(a, b)
+
+
+def _check_sum(a: jax.Array, b: jax.Array) -> None:
+    known = is_known(a) and is_known(b) and a.is_fully_addressable and b.is_fully_addressable
+    if known and is_integer(a) and (as_numpy(a) > ~as_numpy(b)).any():
+        raise ValueError(
+            "the states together hold counts of 2^64 or more, which would start from 0 again:"
+            " report on them apart."
+        )
 
 
 @promoting
 @jax.jit
-def merge(a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
-    """Add two states of one structure."""
+def _merge(a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
     return jax.tree.map(add, a, b)

@@ -25,7 +25,7 @@ class Statistic(Protocol):
     ... class LossSums:
     ...     num_classes: int
     ...     is_integer = False
-    ...     fields = jm.Field.labels("y_true"), jm.Field.numbers("loss")
+    ...     fields = jm.streaming.Field.labels("y_true"), jm.streaming.Field.numbers("loss")
     ...
     ...     @property
     ...     def shape(self):
@@ -39,7 +39,7 @@ class Statistic(Protocol):
     ...         weight = jnp.where(keep, jnp.ones_like(loss) if weight is None else weight, 0)
     ...         y_true = batch.labels("y_true", self.num_classes)
     ...         return jnp.stack([weight, weight * loss]) @ jax.nn.one_hot(y_true, self.num_classes)
-    >>> class_losses = jm.Accumulator(
+    >>> class_losses = jm.streaming.Accumulator(
     ...     (LossSums(num_classes=2),), (("class_loss", lambda sums: sums[1] / sums[0]),)
     ... )
     >>> evaluator = jm.evaluator(class_losses, jm.mean_of("loss"))

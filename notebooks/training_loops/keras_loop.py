@@ -17,7 +17,7 @@ evaluator = jm.evaluator(
     jm.count_metrics(
         {"accuracy": jm.accuracy, "macro_f1": jm.macro(jm.f1)},
         num_classes=10,
-        interval=jm.delta_method,
+        method=jm.Delta(),
     ),
     jm.mean_of("loss"),
 )

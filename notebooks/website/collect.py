@@ -34,6 +34,8 @@ LINKED = ["CITATION.cff", "bench/results/*.svg", "notebooks/*.png"]  # by pages
 FUNCTIONS = "notebooks/functions.md"  # links to every public name
 NEIGHBOURS = "notebooks/neighbours.md"  # names are ours only after `jm.`
 
+NAMESPACES = [x for x in dir(jaxmetrics) if isinstance(getattr(jaxmetrics, x), ModuleType)]
+
 _REFERENCE = "reference/index.md"
 
 # With anchors by which signatures find them.
@@ -60,7 +62,7 @@ class Group:
 
     title: str
     module: ModuleType
-    names: dict[str, Any] = field(default_factory=dict)  # "f1", "plots.roc"
+    names: dict[str, Any] = field(default_factory=dict)  # "f1", "plots.roc", "betas.beta_pdf"
 
     @property
     def page(self) -> str:
@@ -87,15 +89,17 @@ def groups() -> list[Group]:
 
 def _names_of(module: ModuleType) -> dict[str, Any]:
     """Return what a module defines for users, in the order of its files."""
-    prefix = "plots." if module is jaxmetrics.plots else ""
-    return {
-        prefix + name: value
-        for name, value in vars(module).items()
-        if (prefix or name in dir(jaxmetrics))
-        and callable(value)
-        and not name.startswith("_")
-        and f"{value.__module__}.".startswith(f"{module.__name__}.")
-    }
+    space = module.__name__.rsplit(".")[-1]
+    found = {}
+    for name, value in vars(module).items():
+        is_here = f"{getattr(value, '__module__', '')}.".startswith(f"{module.__name__}.")
+        if name.startswith("_") or not callable(value) or not is_here:
+            continue
+        if vars(jaxmetrics).get(name) is value:
+            found[name] = value
+        elif space in NAMESPACES:
+            found[f"{space}.{name}"] = value
+    return found
 
 
 @cache
@@ -109,8 +113,19 @@ def pages() -> dict[str, str]:
             found[name] = f"{folder}/{name}.md"
             found[value.__module__] = f"{group.page}#{value.__module__}"
         found[group.module.__name__] = group.page
-    if missing := set(dir(jaxmetrics)) - {"__version__", "plots"} - set(found):
+    if missing := set(dir(jaxmetrics)) - {"__version__", *NAMESPACES} - set(found):
         _log.warning("The reference has no page of %s.", ", ".join(missing))
+    return found
+
+
+def _short_names(source: str) -> dict[str, str]:
+    """Return pages of names that go without their namespace: types, and in its pages all."""
+    found = {}
+    for group in groups():
+        is_here = source in {group.page, *(pages()[name] for name in group.names)}
+        for name, value in group.names.items():
+            if is_here or inspect.isclass(value):
+                found[name.rsplit(".")[-1]] = pages()[name]
     return found
 
 
@@ -217,12 +232,13 @@ def on_page_content(text: str, page: Page, config: MkDocsConfig, files: Files) -
     source = page.file.src_uri
     prefix = r"jm\." if source == NEIGHBOURS else r"(?:jm\.|jaxmetrics\.)?"
     linked = {source}
+    short = _short_names(source)
 
     def link(match: re.Match[str]) -> str:
         code = html.unescape(match[2] or "")
-        call = rf"{prefix}((?:plots\.)?\w+)(?:\(.*\))?"
+        call = rf"{prefix}((?:(?:{'|'.join(NAMESPACES)})\.)?\w+)(?:\(.*\))?"
         name = re.fullmatch(rf"{call}|(jaxmetrics\.[\w.]+)", code, re.DOTALL)
-        target = pages().get(name[1] or name[2]) if name else None
+        target = pages().get(name[1] or name[2]) or short.get(name[1]) if name else None
         if target is None or target == source:
             return match[0]
         linked.add(target)

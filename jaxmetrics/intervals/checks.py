@@ -7,9 +7,17 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxmetrics._applied import Applied, estimated
 from jaxmetrics._arithmetic import append_axes
+from jaxmetrics._compilation import traced_metric
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, on_device, xp
-from jaxmetrics._validation import ArrayLike, as_counts, check_size, refuse_where
+from jaxmetrics._tracing import TracedMetric
+from jaxmetrics._validation import (
+    check_function,
+    check_samples,
+    refuse_where,
+)
+from jaxmetrics._wording import shown
 from jaxmetrics.estimates import Estimate, Metric
 
 __all__: list[str] = []
@@ -19,45 +27,23 @@ _TOO_MANY = 2.0**31
 
 def as_floats(metric: Metric) -> Metric:
     """Return the metric with results in the computing dtype."""
-    if not callable(metric):
-        raise TypeError(
-            f"metric must be a function of counts, got {type(metric).__name__}; for several at"
-            " once, one that returns a dict:"
-            ' lambda counts: {"accuracy": jaxmetrics.accuracy(counts), ...}.'
-        )
+    check_function(
+        metric,
+        "metric",
+        "a function of counts, such as jaxmetrics.accuracy or, for several at once, lambda counts:"
+        ' {"accuracy": jaxmetrics.accuracy(counts), ...}',
+    )
 
-    def call(counts: Array) -> Any:
-        values = jax.tree.map(_as_float, metric(read_only(counts)))
-        if not jax.tree.leaves(values):
-            raise ValueError(f"metric must return an array or a pytree of arrays, got {values!r}.")
-        return values
-
-    return call
+    if isinstance(metric, TracedMetric):
+        return metric
+    return Applied(_floats, metric)
 
 
-def tables_of(metric: Metric, counts: ArrayLike, table_ndim: int) -> tuple[Metric, Array]:
-    """Return counts as tables `(..., R, K)` whose rows are classes, or classes of groups, and the
-    metric as a function of one, with results in the computing dtype.
-    """
-    floats, tables = as_floats(metric), as_counts(counts)
-    if table_ndim == 2:
-        return floats, tables
-    if table_ndim != 3 or tables.ndim < 3:
-        raise ValueError(
-            "table_ndim must be 2, for a metric of counts (K, K), or 3, for one of groups (G, K,"
-            f" K), got {table_ndim} and counts of shape {tables.shape}."
-        )
-    *batch, groups, k, _ = tables.shape
-
-    def of_groups(table: Array) -> Any:
-        return floats(table.reshape((*table.shape[:-2], groups, k, k)))
-
-    return of_groups, tables.reshape((*batch, groups * k, k))
-
-
-def axis_of_tables(cluster_axis: int, table_ndim: int) -> int:
-    """Return the axis of clusters where the axes of a table have become two."""
-    return cluster_axis + table_ndim - 2 if cluster_axis < 0 else cluster_axis
+def _floats(metric: Metric, counts: Array) -> Any:
+    values = jax.tree.map(_as_float, estimated(metric, read_only(counts)))
+    if not jax.tree.leaves(values):
+        raise ValueError(f"metric must return an array or a pytree of arrays, got {values!r}.")
+    return values
 
 
 def read_only(x: Array) -> Array:
@@ -70,38 +56,39 @@ def read_only(x: Array) -> Array:
 
 def _as_float(x: Any) -> Array:
     if is_jax(x):
+        if x.dtype.kind == "c":
+            raise TypeError(f"metric must return real numbers, got {x.dtype}.")
         return x.astype(float_dtype(x))
     array = np.asarray(x)
+    if array.dtype.kind not in "biufc":
+        raise TypeError(f"metric must return numbers, got {shown(x)}.")
     return array if array.dtype == np.complex128 else array.astype(float)  # complex: derivatives
 
 
-def where_answered(metric: Metric, tables: Array, example: np.ndarray | None = None) -> Array:
+def placed(
+    metric: Metric, tables: Array, example: np.ndarray | None = None
+) -> tuple[Metric, Array]:
     """Move tables of the host to the device if the metric returns arrays of the device.
 
-    This is tried on the example, or else on the first of the tables.
+    This is tried on the example, or else on the first of the tables. On the device the metric that
+    is returned computes what the metric does now; see `traced_metric`.
     """
-    if on_device(tables):
-        return tables
-    if example is None and tables.size:
-        example = tables.reshape((-1, *tables.shape[-2:]))[0]
-    elif example is None:
-        example = np.ones(tables.shape[-2:])
-    try:
-        moves = on_device(metric(example))
-    except AttributeError:  # such as .at, which arrays of JAX have alone
-        moves = True
-    return jax.numpy.asarray(tables, float_dtype()) if moves else tables
-
-
-def check_not_stratified(stratified: bool) -> None:
-    if stratified:
-        raise ValueError("clusters are drawn whole: the totals of rows cannot be fixed as well.")
+    shape = tables.shape[-2:] if example is None else example.shape
+    if not on_device(tables):
+        if example is None:
+            example = tables.reshape((-1, *shape))[0] if tables.size else np.ones(shape)
+        try:
+            moves = on_device(metric(example))
+        except AttributeError:  # such as .at, which arrays of JAX have alone
+            moves = True
+        if not moves:
+            return metric, tables
+        tables = jax.numpy.asarray(tables, float_dtype())
+    return traced_metric(metric, shape, tables.dtype), tables
 
 
 def check_num_samples(num_samples: int) -> int:
-    if check_size(num_samples, "num_samples") < 2:
-        raise ValueError("num_samples must be at least 2.")
-    return num_samples
+    return check_samples(num_samples, "num_samples", least=2)
 
 
 def frequencies(counts: Array, name: str = "counts", *, table_ndim: int = 2) -> Array:
@@ -112,7 +99,9 @@ def frequencies(counts: Array, name: str = "counts", *, table_ndim: int = 2) -> 
     axes = tuple(range(-table_ndim, 0))
     seen = _seen(counts)
     if seen is not None:
-        refuse_where(~(seen >= 0), seen, name, "expected a count >= 0.")
+        refuse_where(
+            ~((seen >= 0) & (seen < np.inf)), seen, name, "expected a count >= 0, and a finite one."
+        )
         return counts
     return xp.where((counts >= 0).all(axes, keepdims=True), counts, xp.nan)
 
@@ -150,10 +139,6 @@ def _seen(x: Array) -> np.ndarray | None:
         return None
 
 
-def is_possible(counts: Array) -> Array:
-    return (counts >= 0).all((-2, -1))
-
-
 def nan_unless(possible: Array, estimates: Any) -> Any:
     """Replace by NaN the estimates of those matrices of a batch that have no interval."""
 
@@ -171,6 +156,7 @@ def check_finite(estimates: Any, size: int) -> Any:
     known = all(map(is_known, undefined))
     if known and undefined and all(n.size and bool((n == size).all()) for n in undefined):
         raise ValueError(
-            f"metric is NaN or infinite in all of {size} replicates: it has no interval."
+            f"metric is NaN or infinite in all of {size} replicates of the counts: it has no"
+            " interval."
         )
     return estimates

@@ -1,0 +1,143 @@
+"""Refuse to guess the order of Series and data frames, whose rows and columns have names.
+
+NumPy forgets the index of a Series and the columns of a data frame. So whatever has either is
+looked at where it is converted (`as_array`), together with all other arguments of the user's call:
+these are read from the frames of the call, so that no function needs a check of its own.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from types import FrameType
+from typing import Any
+
+from jaxmetrics._wording import listed
+
+__all__: list[str] = []
+
+# Arguments with one element for each class or threshold, whose index says nothing of the examples.
+_NOT_OF_EXAMPLES = {"class_names", "class_weights", "edges", "prevalence", "prior", "thresholds"}
+_OF_CLASSES = {"class_weights", "prevalence", "prior"}
+_COUNTS = {"counts", "counts_a", "counts_b", "pilot"}
+
+
+def own_frames() -> list[FrameType]:
+    """Return the frames of this package and of JAX, from the caller out to the user's call."""
+    frames = [sys._getframe(1)]
+    while (caller := frames[-1].f_back) and _is_own(caller):
+        frames.append(caller)
+    return frames
+
+
+def _is_own(frame: FrameType) -> bool:
+    return frame.f_globals.get("__name__", "").split(".")[0] in ("jaxmetrics", "jax")
+
+
+def is_labelled(x: object) -> bool:
+    """Tell whether the rows or the columns of `x` have names."""
+    return _has_index(x) or _columns(x) is not None
+
+
+def _has_index(x: object) -> bool:
+    return hasattr(getattr(x, "index", None), "equals")  # `index` of a list is a method
+
+
+def _columns(x: Any) -> list[str] | None:
+    """Return the names of the columns of a data frame (pandas, Polars) or table (PyArrow)."""
+    columns = getattr(x, "column_names", getattr(x, "columns", None))
+    return None if columns is None or not hasattr(x, "__array__") else list(map(str, columns))
+
+
+def check_order() -> None:
+    """Refuse arguments of one call whose indices differ, or whose columns differ in their order."""
+    for frame in reversed(own_frames()):
+        by_length: dict[tuple[str, int], tuple[str, Any]] = {}
+        by_columns: dict[tuple[str, ...], tuple[str, list[str]]] = {}
+        _check_classes(inspect.getargvalues(frame).locals)
+        for name, sample, x in _arguments(frame):
+            if _has_index(x):
+                first, index = by_length.setdefault((sample, len(x)), (name, x.index))
+                if x.index is not index and not x.index.equals(index):
+                    raise ValueError(
+                        f"{first} and {name} have indices that differ: {name}.loc[{first}.index],"
+                        " .reindex or .align puts their rows in one order, .to_numpy() of each"
+                        " takes them by position."
+                    )
+            if (columns := _columns(x)) is not None:
+                first, order = by_columns.setdefault(tuple(sorted(columns)), (name, columns))
+                if columns != order:
+                    raise ValueError(
+                        f"{first} and {name} have their columns in different order, {listed(order)}"
+                        f" and {listed(columns)}: give both in one order, or take them by position"
+                        " by .to_numpy()."
+                    )
+
+
+def _check_classes(given: Mapping[str, Any]) -> None:
+    """Refuse numbers of classes that are not in the order of these, such as `value_counts` gives,
+    and counts whose rows and columns are other classes, such as `crosstab` gives.
+    """
+    for name in _OF_CLASSES & given.keys():
+        x = given[name]
+        if _has_index(x) and list(x.index) != list(range(len(x))):
+            raise ValueError(
+                f"{name} has the index {listed(x.index)}, not class ids in their order:"
+                f" {name}.sort_index() sorts it, .to_numpy() takes it by position."
+            )
+    for name in _COUNTS & given.keys():
+        x, columns = given[name], _columns(given[name])
+        if columns is None or not _has_index(x) or hasattr(x.index, "step"):  # rows without names
+            continue
+        if list(map(str, x.index)) != columns:
+            raise ValueError(
+                f"the rows and the columns of {name} are different classes, or in different order,"
+                f" {listed(x.index)} and {listed(columns)}: .reindex puts both in one, with"
+                " fill_value=0; .to_numpy() takes them by position."
+            )
+
+
+def _arguments(frame: FrameType) -> Iterator[tuple[str, str, Any]]:
+    """Yield the arguments of a call that may hold examples: name, sample and value.
+
+    Those in dicts and lists are arguments, too. The sample is "_a" or "_b" where each has a truth
+    of its own, else "". Positional arguments called `args` are passed on to a function that names
+    them, whose frame is a later one.
+    """
+    names, rest, options, values = inspect.getargvalues(frame)
+    given = {name: values.get(name) for name in [*names, *filter(None, [rest, options])]}
+    given.pop("args", None)
+    for fields in [x for x in given.values() if isinstance(x, dict)]:
+        given |= {str(key): value for key, value in fields.items()}
+    for name, x in given.items():
+        if name in _NOT_OF_EXAMPLES or (name == "labels" and "y_true" in given):
+            continue
+        sample = name[-2:] if "y_true_b" in given else ""
+        yield name, sample, x
+        if isinstance(x, list | tuple) and any(map(is_labelled, x[:1])):
+            yield from ((f"{name}[{i}]", sample, row) for i, row in enumerate(x))
+
+
+def order_of_classes(
+    x: object, name: str, class_names: Sequence[str] | None = None
+) -> list[int] | None:
+    """Find the column of each class of a data frame; None of what has no names of columns.
+
+    A column is called by the name of its class or by its id, alone or behind "prob_"; Polars calls
+    them "column_0" and so on where they have no names.
+    """
+    columns = _columns(x)
+    if columns is None:
+        return None
+    ids = list(map(str, range(len(columns))))
+    for classes in (class_names or ids, ids):
+        for prefix in ("", "prob_", "column_"):
+            wanted = [f"{prefix}{label}" for label in classes]
+            if sorted(wanted) == sorted(columns):
+                return list(map(columns.index, wanted))
+    raise ValueError(
+        f"the columns of {name}, {listed(columns)}, are not named by the classes,"
+        f" {listed(class_names or ids)}: name them so, or put them in this order and give"
+        f" {name}.to_numpy()."
+    )

@@ -1,0 +1,168 @@
+"""Say what a function computes now: its jaxpr, with the constants that it reads as arguments.
+
+A program compiled for a user's function is valid as long as the function computes the same. Neither
+its code nor its closure tells: it may read globals, attributes and objects that change. Its jaxpr
+does, whatever Python was run on the way. Two traces share a program if their jaxprs are equal up to
+the names of variables; floating-point constants are no part of them, but arguments of the program.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from jax.extend import core
+
+from jaxmetrics._namespaces import Array
+
+__all__: list[str] = []
+
+
+class Jaxpr:
+    """Hold the jaxpr of a trace and the structure of its results; equal where they compute alike.
+
+    Attributes:
+        closed: its leading arguments are the constants.
+        key: what is compared.
+    """
+
+    def __init__(self, closed: Any, structure: Any) -> None:
+        self.closed, self.structure = closed, structure
+        self.key = structure, _key_of_jaxpr(closed.jaxpr)
+        self._hash = hash(self.key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Jaxpr) and self.key == other.key
+
+    def __call__(self, constants: Sequence[Any], arrays: Sequence[Any]) -> Any:
+        results = core.jaxpr_as_fun(self.closed)(*constants, *arrays)
+        return jax.tree.unflatten(self.structure, results)
+
+
+@jax.tree_util.register_pytree_node_class
+@dataclass(frozen=True, eq=False)
+class TracedMetric:
+    """Compute what a function of one table did when it was traced: a pytree of its constants."""
+
+    jaxpr: Jaxpr
+    constants: tuple[Any, ...]
+
+    def __call__(self, tables: Array) -> Any:
+        table: Any = self.jaxpr.closed.in_avals[-1]
+        if tables.ndim > table.ndim:
+            return jax.vmap(self)(tables)
+        return self.jaxpr(self.constants, [tables.astype(table.dtype)])
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], Jaxpr]:
+        return self.constants, self.jaxpr
+
+    @classmethod
+    def tree_unflatten(cls, jaxpr: Jaxpr, constants: tuple[Any, ...]) -> TracedMetric:
+        return cls(jaxpr, constants)
+
+
+def trace(function: Callable[..., Any], *arrays: Any) -> tuple[Jaxpr, tuple[Any, ...]]:
+    """Trace a function of arrays; return its jaxpr, and the constants that it takes first."""
+    # A new function each time, as JAX remembers the jaxprs of those that it has seen.
+    closed, shapes = jax.make_jaxpr(lambda *x: function(*x), return_shape=True)(*arrays)
+    jaxpr = closed.jaxpr
+    used = [*(x for eqn in jaxpr.eqns for x in eqn.invars), *jaxpr.outvars]
+    literals: list[Any] = [x for x in used if isinstance(x, core.Literal) and _is_inexact(x)]
+    values = [np.asarray(x.val, x.aval.dtype) for x in literals]
+    variables = jax.make_jaxpr(lambda *x: x)(*values).jaxpr.invars
+    arguments = dict(zip(map(id, literals), variables, strict=True))
+
+    def hoisted(atoms: Sequence[Any]) -> list[Any]:
+        return [arguments.get(id(x), x) for x in atoms]
+
+    with_arguments = jaxpr.replace(
+        invars=[*variables, *jaxpr.constvars, *jaxpr.invars],
+        constvars=[],
+        eqns=[eqn.replace(invars=hoisted(eqn.invars)) for eqn in jaxpr.eqns],
+        outvars=hoisted(jaxpr.outvars),
+    )
+    program = Jaxpr(core.ClosedJaxpr(with_arguments, []), jax.tree.structure(shapes))
+    return program, (*values, *closed.consts)
+
+
+def _is_inexact(literal: Any) -> bool:
+    return jax.numpy.issubdtype(literal.aval.dtype, jax.numpy.inexact)
+
+
+_KEYS: weakref.WeakKeyDictionary[Any, Hashable] = weakref.WeakKeyDictionary()
+
+
+def _key_of_jaxpr(jaxpr: Any) -> Hashable:
+    """Return what two jaxprs have in common that compute the same: all but names and sources."""
+    if jaxpr in _KEYS:  # of functions that are jitted themselves JAX keeps one
+        return _KEYS[jaxpr]
+    numbers: dict[Any, int] = {}
+
+    def atom(x: Any) -> Hashable:
+        if isinstance(x, core.Literal):
+            return _key_of_value(x.aval), _key_of_value(np.asarray(x.val))
+        return numbers.setdefault(x, len(numbers)), x.aval
+
+    key = (
+        tuple(map(atom, [*jaxpr.constvars, *jaxpr.invars])),
+        tuple(
+            (
+                eqn.primitive,
+                tuple(map(atom, eqn.invars)),
+                _key_of_value(eqn.params),
+                tuple(map(atom, eqn.outvars)),
+            )
+            for eqn in jaxpr.eqns
+        ),
+        tuple(map(atom, jaxpr.outvars)),
+    )
+    _KEYS[jaxpr] = key
+    return key
+
+
+def _key_of_value(x: Any) -> Hashable:
+    """Return a key of a parameter of an operation; itself, and no other, where it is a function."""
+    if isinstance(x, core.Jaxpr):
+        return _key_of_jaxpr(x)
+    if isinstance(x, core.ClosedJaxpr):
+        return _key_of_jaxpr(x.jaxpr), _key_of_value(x.consts)
+    if isinstance(x, tuple | list):
+        return type(x), tuple(map(_key_of_value, x))
+    if isinstance(x, dict):
+        return tuple((name, _key_of_value(value)) for name, value in x.items())
+    if isinstance(x, jax.core.Tracer):
+        return _Same(x)
+    if isinstance(x, np.ndarray | np.generic | jax.Array | float | complex):
+        array = np.asarray(x)
+        return type(x), array.dtype, array.shape, array.tobytes()
+    is_plain = isinstance(x, bool | int | str | bytes | np.dtype | type | None)
+    is_of_jax = type(x).__module__.partition(".")[0] in ("jax", "jaxlib")
+    return (type(x), x) if (is_plain or is_of_jax) and _is_hashable(x) else _Same(x)
+
+
+def _is_hashable(x: Any) -> bool:
+    try:
+        hash(x)
+    except TypeError:
+        return False
+    return True
+
+
+class _Same:
+    """Equal for one object only."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value

@@ -1,0 +1,50 @@
+"""Student's distribution with ν degrees of freedom: `ν / (ν + t^2)` has a Beta(ν/2, 1/2) one."""
+
+from __future__ import annotations
+
+from jaxmetrics._arithmetic import safe_sqrt
+from jaxmetrics._namespaces import Array, on_device, special, xp
+from jaxmetrics.betas import distributions
+
+__all__: list[str] = []
+
+
+def student_quantile(z: Array | float, freedom: Array) -> Array:
+    """Return the quantile of Student's distribution that belongs to the normal quantile z >= 0.
+
+    NaN without degrees of freedom, which need not be whole.
+
+    >>> student_quantile(1.959964, 19).round(3)
+    np.float64(2.093)
+    """
+    z, nu = xp.broadcast_arrays(xp.asarray(z, dtype=float), xp.asarray(freedom, dtype=float))
+    valid = nu > 0
+    half = xp.where(valid, nu, 1) / 2
+    x, rest = distributions.quantiles(special.erfc(z / 2**0.5), half, xp.full_like(half, 0.5))
+    return xp.where(valid, xp.sqrt(2 * half * rest / x), xp.nan)
+
+
+def student_tails(t: Array, freedom: Array) -> Array:
+    """Return the probability that Student's distribution lies beyond -t or t.
+
+    On the host by SciPy, whose smallest tails keep their digits. On the device `1 - p` is computed
+    where t is small and ν large, so that `ν / (ν + t^2)` has few digits; in float32 tails below
+    1e-7 are 0.
+
+    >>> student_tails(12.7062, 1).round(6)
+    np.float64(0.05)
+    """
+    if not on_device(t, freedom):
+        from scipy.special import stdtr
+
+        return 2 * stdtr(xp.asarray(freedom, dtype=float), -xp.abs(t))
+    t, nu = xp.broadcast_arrays(xp.asarray(t, dtype=float), xp.asarray(freedom, dtype=float))
+    valid = (nu > 0) & ~xp.isnan(t)
+    nu, square = xp.where(valid, nu, 1), xp.where(valid, t, 0) ** 2
+    far = square / (nu + square)
+    inner = special.erfc(safe_sqrt(square / 2)) * (nu + square) > 2
+    x = xp.where(inner, far, xp.where(square == xp.inf, 0, nu / (nu + square)))
+    half, one_half = nu / 2, xp.full_like(nu, 0.5)
+    a, b = xp.where(inner, one_half, half), xp.where(inner, half, one_half)
+    below = distributions.cdf(x, a, b)
+    return xp.where(valid, xp.where(inner, 1 - below, below), xp.nan)

@@ -1,0 +1,207 @@
+"""How a metric of samples is estimated by a method: at once for each table of a batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jaxmetrics._applied import Applied, read_by
+from jaxmetrics._bins import as_histogram
+from jaxmetrics._compilation import compiled
+from jaxmetrics._namespaces import Array, is_jax, is_known, xp
+from jaxmetrics._validation import (
+    ArrayLike,
+    as_counts,
+    as_float,
+    as_paired_counts,
+    check_flag,
+)
+from jaxmetrics.estimates import Metric
+from jaxmetrics.intervals.checks import as_floats, nan_unless, placed
+from jaxmetrics.intervals.clusters import as_clusters
+from jaxmetrics.intervals.combinations import used_columns, used_pairs
+from jaxmetrics.intervals.confidence import Confidence
+from jaxmetrics.intervals.functionals import Functional, Row
+from jaxmetrics.intervals.replicates import map_tables
+from jaxmetrics.intervals.samples import Design, of_combinations, of_counts, of_pairs
+
+__all__: list[str] = []
+
+
+class Question(NamedTuple):
+    """What is asked of which tables, whatever the method.
+
+    Attributes:
+        metric: a function of one table `(K, W)`, with results in the computing dtype.
+        tables: `(..., R, W)`, or `(..., C, R, W)` of clusters.
+        design: how samples are made of them.
+        shape: of the tables that the metric reads.
+        labels: of combinations, `(1 + T, R, W)`.
+    """
+
+    metric: Metric
+    tables: Array
+    design: Design
+    shape: tuple[int, ...]
+    labels: Array | None = None
+
+
+def question_of(
+    metric: Metric,
+    counts: ArrayLike,
+    check: Callable[..., Array],
+    *,
+    cluster_axis: int | None = None,
+    stratified: bool = False,
+) -> Question:
+    """Read counts as the metric says that it does."""
+    is_clustered = cluster_axis is not None
+    if check_flag(stratified, "stratified") and is_clustered:
+        raise ValueError(
+            "stratified=True fixes the totals of rows, which clusters, drawn whole, do not keep:"
+            " give cluster_axis alone."
+        )
+    reads = read_by(metric)
+    if reads is not None and reads.labels and not is_clustered:
+        raise ValueError(
+            f"metric {getattr(metric, '__name__', repr(metric))} reads tables of labels, which do"
+            " not tell whether the labels of one example are alike: it has an interval where each"
+            " example has its own tables,"
+            " multilabel_confusion_matrix(y_true[:, None, :], y_pred[:, None, :]), with"
+            " cluster_axis=-4."
+        )
+    if reads is None:
+        asked = _of_matrices(metric, counts)
+    elif reads.pairs and isinstance(metric, Applied):
+        asked = _of_pairs(metric.function, counts)
+    else:
+        asked = _of_groups(metric, counts)
+    floats, tables, design, shape, _ = asked
+    ndim = 2 if reads is None else 3
+    if stratified:
+        design = design._replace(options=(*design.options, ("is_stratified", True)))
+    tables = check(tables, table_ndim=ndim, is_clustered=is_clustered)
+    if cluster_axis is not None:
+        tables = as_clusters(tables, cluster_axis, table_ndim=ndim)
+        design = design._replace(is_clustered=True)
+    rows = math.prod(tables.shape[-ndim:-1]) if design.sample_of is of_counts else shape[0]
+    width = math.prod(tables.shape[-ndim:]) // rows
+    tables = tables.reshape((*tables.shape[: tables.ndim - ndim], rows, width))
+    example = np.ones(shape) if design.sample_of is of_pairs else None
+    floats, tables = placed(floats, tables, example)
+    return Question(floats, tables, design, shape)
+
+
+def _of_matrices(metric: Metric, counts: ArrayLike) -> Question:
+    """Read matrices `(..., K, K)`, or histograms of scores `(..., 2, B)`."""
+    tables = as_float(counts, "counts")
+    is_histogram = tables.ndim > 1 and tables.shape[-2] == 2 and tables.shape[-1] > 2
+    tables = as_histogram(tables) if is_histogram else as_counts(tables)
+    return Question(as_floats(metric), tables, Design(of_counts), tables.shape[-2:])
+
+
+def _of_pairs(metric: Metric, paired: ArrayLike) -> Question:
+    """Read pairs of predictions, `(..., K, K, K)`, for the difference of a metric."""
+    tables = as_paired_counts(paired)
+    design = Design(of_pairs, contrasts=((1, -1),))
+    return Question(as_floats(metric), tables, design, tables.shape[-2:])
+
+
+def _of_groups(metric: Metric, counts: ArrayLike) -> Question:
+    """Read the tables of groups or labels, `(..., G, K, K)`, one below the other."""
+    tables = as_float(counts, "counts")
+    if tables.ndim < 3 or tables.shape[-1] != tables.shape[-2]:
+        raise ValueError(
+            "metric reads tables of three axes, such as (G, K, K) of groups, got counts of shape"
+            f" {tables.shape}."
+        )
+    number, k, _ = tables.shape[-3:]
+    stacked = Applied(_stacked, as_floats(metric), (("number", number),))
+    design = Design(of_counts, (("num_tables", number),))
+    return Question(stacked, tables, design, (number * k, k))
+
+
+def _stacked(metric: Metric, table: Array, number: int) -> Any:
+    """Compute a metric of groups `(..., G, K, K)` from their tables, one below the other."""
+    *batch, _, k = table.shape
+    return metric(table.reshape((*batch, number, -1, k)))
+
+
+def answer(
+    question: Question, method: Any, reach: Confidence, *extra: Any, summary: Any = None
+) -> Any:
+    """Estimate by a method, and check what it found.
+
+    Args:
+        summary: unless estimates are wanted, a function of what the method returns, of the
+            functional, of the confidence and of `extra`, to a pytree of arrays `(V,)`.
+    """
+    metric, tables, design, shape, labels = question
+    method, tables = method.prepared(tables, shape[-1])
+    options: dict[str, Any] = {"metric": metric, "reach": reach, "summary": summary}
+    listed = None if labels is not None else _listed(method, question)
+    if listed is None:
+        found = _answer(tables, labels, method, *extra, design=design, **options)
+        return method.checked(found)
+
+    def alone(table: Array) -> Any:
+        cells, labels = listed(table) or (table, None)
+        of_table = design if labels is None else _of_combinations(design, table)
+        return _answer(cells, labels, method, *extra, design=of_table, **options)
+
+    # One by one, so that each draws the same as alone.
+    each = [alone(table) for table in tables.reshape((-1, *tables.shape[-2:]))]
+    batch = tables.shape[:-2]
+    found = jax.tree.map(lambda *x: xp.stack(x).reshape((*batch, *np.shape(x[0]))), *each)
+    return method.checked(found)
+
+
+def _listed(method: Any, question: Question) -> Callable[[Array], Any] | None:
+    """Return the function that lists the kinds which occur, where these are few of many."""
+    tables, design = question.tables, question.design
+    kinds = math.prod(tables.shape[-2:])
+    if design.is_clustered or kinds <= method.most_kinds or not is_known(tables) or not tables.size:
+        return None
+    if design.sample_of is of_pairs:
+        return used_pairs
+    is_square = tables.shape[-1] == tables.shape[-2]
+    return used_columns if method.draws and is_jax(tables) and is_square else None
+
+
+def _of_combinations(design: Design, table: Array) -> Design:
+    options = (*design.options, ("num_classes", len(table)))
+    return design._replace(sample_of=of_combinations, options=options)
+
+
+@compiled
+def _answer(
+    tables: Array,
+    labels: Array | None,
+    method: Any,
+    *extra: Any,
+    metric: Metric,
+    design: Design,
+    reach: Confidence,
+    summary: Any,
+) -> Any:
+    row = Row.of(metric, design, tables, labels)
+
+    def of_table(table: Array) -> Any:
+        sample = design.sample(table, labels)
+        functional = Functional(sample, row, design.contrasts)
+        found, samples = method.estimate(functional, reach)
+        if sample.clusters is not None:
+            several = (sample.units.counts.sum(-1) > 1).all()  # one alone says nothing of others
+            low, high, error = nan_unless(several, (found.low, found.high, found.standard_error))
+            found = found._replace(low=low, high=high, standard_error=error)
+        if summary is not None:
+            found = summary(found, samples, functional, reach, *extra)
+        return nan_unless(sample.is_valid | (not method.needs_examples), found)
+
+    numbers = method.numbers * math.prod(tables.shape[tables.ndim - design.ndim :])
+    rows = map_tables(of_table, tables, numbers, table_ndim=design.ndim)
+    return row.unflatten(rows, tables.ndim - design.ndim)

@@ -1,0 +1,173 @@
+"""A metric as a statistical functional: a function of how often each kind of unit occurs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property, partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxmetrics._arithmetic import subtract
+from jaxmetrics._chunks import LANES, map_chunks
+from jaxmetrics._namespaces import Array, is_jax, xp
+from jaxmetrics.estimates import Metric
+from jaxmetrics.intervals.derivatives import Function, jacobian
+from jaxmetrics.intervals.samples import Design, Sample
+
+__all__: list[str] = []
+
+AT_ONCE = 2**20  # numbers in the tables of a batch; of larger ones each is faster alone
+
+
+class Row:
+    """The values of a metric as one row: of tables `(..., K, W)`, `(..., V)`.
+
+    On the host a metric of a single table is given one after the other. Whether it takes batches is
+    found out once, by some tables that differ in which classes occur.
+    """
+
+    def __init__(self, metric: Metric, table: Array) -> None:
+        self.metric = metric
+        self.of_one = partial(row_of, metric)  # by which compiled programs are shared
+        leaves, self._structure = jax.tree.flatten(metric(table))
+        self._shapes = [np.shape(leaf) for leaf in leaves]
+        self._sizes = [math.prod(shape) for shape in self._shapes]
+        self.size = sum(self._sizes)
+        self._takes_batches = is_jax(table) or self._agrees_on_batches(table)
+
+    @classmethod
+    def of(cls, metric: Metric, design: Design, tables: Array, labels: Array | None = None) -> Row:
+        """Return the row of a metric of the samples of a batch."""
+        shape = tables.shape[tables.ndim - design.ndim :]
+        one = tables.reshape((-1, *shape))[0] if tables.size else np.ones(shape)
+        sample = design.sample(one, labels)
+        return cls(metric, sample.tables(sample.counts)[0])
+
+    def __call__(self, tables: Array) -> Array:
+        *batch, _, _ = tables.shape
+        if not batch:
+            return self._together(tables)
+        flat = tables.reshape((-1, *tables.shape[-2:]))
+        if is_jax(tables):
+            rows = map_chunks(jax.vmap(self._together), max(1, LANES // flat[0].size), flat)
+        elif not flat.size:
+            rows = np.zeros((0, self.size))
+        else:
+            at_once = max(1, AT_ONCE // flat[0].size) if self._takes_batches else 1
+            starts = range(0, len(flat), at_once)
+            # One alone has no batch axis: a metric of a single table is given no other.
+            parts = [flat[i : i + at_once] if at_once > 1 else flat[i] for i in starts]
+            rows = np.concatenate([np.atleast_2d(self._together(part)) for part in parts])
+        return rows.reshape((*batch, self.size))
+
+    def _together(self, tables: Array) -> Array:
+        return row_of(self.metric, tables)
+
+    def _agrees_on_batches(self, table: np.ndarray) -> bool:
+        """Try tables that differ in which rows and columns are empty."""
+        all_used = 1 + np.cos(np.arange(table.size)).reshape(table.shape) ** 2
+        first, last = all_used.copy(), all_used.copy()
+        first[0], first[:, 0], last[-1], last[:, -1] = 0, 0, 0, 0
+        tried = np.stack([table, all_used, first, last])
+        try:
+            alone = np.stack([self._together(x) for x in tried])
+            return np.allclose(self._together(tried), alone, 1e-9, 1e-12, True)
+        except Exception:  # it is made for a single table
+            return False
+
+    def unflatten(self, rows: Any, num_batch_axes: int = 0) -> Any:
+        """Return the metric's pytree, with a part of `rows`, a pytree of `(..., V)`, for each array
+        of the metric's.
+        """
+        ends = np.cumsum(self._sizes)
+
+        def part(x: Array, end: int, size: int, shape: tuple[int, ...]) -> Array:
+            return x[..., end - size : end].reshape((*x.shape[:num_batch_axes], *shape))
+
+        parts = [
+            jax.tree.map(lambda x, of=of: part(x, *of), rows)
+            for of in zip(ends, self._sizes, self._shapes, strict=True)
+        ]
+        return jax.tree.unflatten(self._structure, parts)
+
+
+def row_of(metric: Metric, tables: Array) -> Array:
+    """Return the values of a metric that takes these tables as one row, `(..., V)`."""
+    leaves = jax.tree.leaves(metric(tables))
+    parts = [xp.asarray(x).reshape((*tables.shape[:-2], -1)) for x in leaves]
+    return xp.concatenate(parts, -1)
+
+
+class Functional:
+    """Contrasts of a metric of the tables of a sample, as functions of numbers of its kinds.
+
+    They are one row of P V values, and take batches of numbers `(..., R, U)`.
+
+    Attributes:
+        sample: whose tables are read.
+        row: of the metric.
+        contrasts: P times T factors, by which the values of the T tables are multiplied and added.
+    """
+
+    def __init__(self, sample: Sample, row: Row, contrasts: Sequence[Sequence[int]]) -> None:
+        self.sample, self.row, self.contrasts = sample, row, contrasts
+
+    def __call__(self, numbers: Array) -> Array:
+        values = self.row(self.sample.tables(numbers))  # (..., T, V)
+        return xp.concatenate([_contrast(values, factors) for factors in self.contrasts], -1)
+
+    @cached_property
+    def values(self) -> Array:
+        """The values of the sample itself, `(P V,)`."""
+        return self(self.sample.counts)
+
+    @cached_property
+    def slopes(self) -> Array:
+        """All derivatives at the sample itself, `(P V, R, U)`."""
+        counts = self.sample.counts
+        if is_jax(counts):
+            return jax.jacrev(self.__call__)(counts)
+        tables = self.sample.tables(counts)
+        by_tables = np.stack([jacobian(self.row, table) for table in tables], 1)  # (V, T, K, W)
+        factors = np.array(self.contrasts)[:, :, None, None]
+        return np.stack([self.sample.adjoint(f * x) for f in factors for x in by_tables])
+
+    @property
+    def errors(self) -> Array:
+        """The standard errors of the values, by their derivatives."""
+        return self.sample.errors(self.values, self.slopes)
+
+    @property
+    def of_units(self) -> Functional:
+        """The same as a functional of what is drawn independently."""
+        units = self.sample.units
+        return self if units is self.sample else Functional(units, self.row, self.contrasts)
+
+    def values_and_errors(self, numbers: Array) -> tuple[Array, Array]:
+        """Return the values and the errors of samples with other numbers, `(..., R, U)`."""
+        if numbers.ndim > self.sample.counts.ndim:
+            each = [self.values_and_errors(x) for x in numbers]
+            values, errors = map(np.stack, zip(*each, strict=True))
+            return values, errors
+        other = Functional(self.sample._replace(counts=numbers), self.row, self.contrasts)
+        return other.values, other.errors
+
+    def slope(self, i: int, numbers: np.ndarray, derivative: Function) -> np.ndarray:
+        """Return the derivative of value i, `(R, U)`, on the host, by the derivative of the row."""
+        of, v = divmod(i, self.row.size)
+        by_tables = [
+            factor * derivative(table)[v] if factor else np.zeros(table.shape)
+            for factor, table in zip(self.contrasts[of], self.sample.tables(numbers), strict=True)
+        ]
+        return self.sample.adjoint(np.stack(by_tables))
+
+
+def _contrast(values: Array, factors: Sequence[int]) -> Array:
+    """Multiply values `(..., T, V)` by factors and add them up."""
+    if sorted(factors) == [-1, 1]:
+        return subtract(values[..., factors.index(1), :], values[..., factors.index(-1), :])
+    terms = [factor * values[..., t, :] for t, factor in enumerate(factors) if factor]
+    return sum(terms[1:], terms[0])

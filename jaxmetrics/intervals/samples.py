@@ -1,0 +1,290 @@
+"""What an interval is drawn from: independent units, and the tables that they add up to.
+
+A `Sample` holds how often each kind of unit was seen, in strata whose totals are fixed, with the
+linear map from these numbers to the tables of counts that a metric reads, and its adjoint. Each
+constructor is a design: one test set, pairs of predictions, two test sets. A `Design` says which,
+for all tables of a batch; clusters of any of them are its `clusters`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from jaxmetrics._arithmetic import divide, matmul, safe_sqrt
+from jaxmetrics._namespaces import Array, lax, xp
+from jaxmetrics.intervals.clusters import clustered_error, effective_share, kish_number
+from jaxmetrics.intervals.combinations import tabulation
+
+__all__: list[str] = []
+
+
+class Sample(NamedTuple):
+    """Kinds of units, in R strata whose totals are fixed; one stratum of all if nothing is.
+
+    Attributes:
+        counts: how often each was seen, `(R, U)`.
+        tables: from numbers of the kinds `(..., R, U)` to T tables of counts `(..., T, K, W)`.
+        adjoint: from derivatives by those tables, `(T, K, W)`, to derivatives by the numbers.
+        unused: groups of kinds that add to classes without examples, `(G, R, U)`.
+        possible: whether a kind can be seen at all, `(R, U)`; None if all can.
+        rows: in how many rows kinds are laid out to be drawn.
+        clusters: what each of the clusters adds to `counts`, `(C, R, U)`; None where units are
+            drawn one by one.
+        is_complete: whether kinds that were not seen are among them.
+        prior: from a prior of classes, `(K, 2)`, to that of the kinds, `(R, U)`.
+    """
+
+    counts: Array
+    tables: Callable[[Array], Array]
+    adjoint: Callable[[Array], Array]
+    unused: Array
+    possible: Array | None = None
+    rows: int = 1
+    clusters: Array | None = None
+    is_complete: bool = True
+    prior: Callable[[Array], Array] | None = None
+
+    @property
+    def is_stratified(self) -> bool:
+        return len(self.counts) > 1
+
+    @property
+    def can_occur(self) -> Array:
+        """Whether a kind can be seen at all, `(R, U)`."""
+        return xp.ones(self.counts.shape, bool) if self.possible is None else self.possible
+
+    @property
+    def number(self) -> Array:
+        """The number of independent units; of clusters Kish's, in the stratum with the fewest."""
+        if self.clusters is None:
+            return self.counts.sum()
+        return kish_number(xp.moveaxis(self.clusters.sum(-1), 0, -1)).min()
+
+    @property
+    def numbers_held(self) -> int:
+        """How many numbers a replicate and its tables take."""
+        return self.counts.size + self.tables(self.counts).size
+
+    @property
+    def is_valid(self) -> Array:
+        """Whether all tables hold examples, and no number is negative."""
+        return (self.counts >= 0).all() & (self.tables(self.counts).sum((-2, -1)) > 0).all()
+
+    def products(self, x: Array, y: Array) -> Array:
+        """Add up the products of two numbers, `(V, R, U)`, over independent units: `(V, R)`."""
+        if self.clusters is None:
+            return (self.counts * x * y).sum(-1)
+        held = xp.moveaxis(self.clusters, 0, 1)  # (R, C, U)
+        of_x, of_y = (matmul(held, a[..., None])[..., 0] for a in (x, y))
+        return (of_x * of_y).sum(-1)
+
+    def independent_errors(self, values: Array, slopes: Array) -> Array:
+        """Return the standard errors `(V,)` of values whose derivatives are `(V, R, U)`, if the
+        units of clusters were independent.
+        """
+        totals = self.counts.sum(-1, keepdims=True)
+        centred = slopes - divide((self.counts * slopes).sum(-1, keepdims=True), totals)
+        # Without square roots of counts, which have no derivative at 0, and relative to the largest
+        # slope, so that no square overflows.
+        largest = lax.stop_gradient(xp.abs(centred).max((-2, -1), keepdims=True))
+        relative = divide(centred, largest)
+        squares = (self.counts * relative * relative).sum((-2, -1))
+        error = largest[..., 0, 0] * safe_sqrt(squares)
+        return xp.where(xp.isnan(values), xp.nan, error)  # also where the derivative is 0
+
+    def errors(self, values: Array, slopes: Array) -> Array:
+        """Return the standard errors `(V,)` of values from their derivatives `(V, R, U)`."""
+        if self.clusters is None:
+            return self.independent_errors(values, slopes)
+        return xp.where(xp.isnan(values), xp.nan, clustered_error(self.clusters, slopes))
+
+    def shares(self, values: Array, slopes: Array, z: Array | float) -> Array:
+        """Return to how many independent units a unit amounts, for each value; see
+        `effective_share`.
+        """
+        if self.clusters is None:
+            return xp.ones_like(values)
+        independent, clustered = (
+            errors(values, slopes) for errors in (self.independent_errors, self.errors)
+        )
+        return effective_share(independent, clustered, self.counts.sum(), self.number, z)
+
+    @property
+    def units(self) -> Sample:
+        """The sample of what is drawn independently: clusters, each seen once, are its kinds."""
+        if self.clusters is None:
+            return self
+        held = self._held
+        ones = (held.sum(-1) > 0).astype(held.dtype)
+        return Sample(
+            ones,
+            lambda drawn: self.tables(self.of_units(drawn)),
+            lambda slopes: matmul(held, self.adjoint(slopes)[..., None])[..., 0],
+            xp.zeros((1, *ones.shape), bool),
+            rows=len(ones) if self.is_stratified else ones.size // _width(len(self.clusters)),
+        )
+
+    def of_units(self, drawn: Array) -> Array:
+        """Return the numbers of the kinds, `(..., R, U)`, where units are drawn so often."""
+        if self.clusters is None:
+            return drawn
+        *batch, strata, number = drawn.shape
+        by_stratum = xp.moveaxis(drawn.reshape((-1, strata, number)), 1, 0)
+        sums = xp.moveaxis(matmul(by_stratum, self._held), 0, 1)
+        return sums.reshape((*batch, *self.counts.shape))
+
+    @property
+    def _held(self) -> Array:
+        """What clusters hold, `(R, C, U)`; of one stratum so many, with empty ones, that they fill
+        a rectangle of about as many rows as columns: a multinomial on the device takes their sum
+        in steps.
+        """
+        clusters = self.clusters
+        assert clusters is not None
+        if not self.is_stratified:
+            more = -len(clusters) % _width(len(clusters))
+            clusters = xp.pad(clusters, ((0, more), (0, 0), (0, 0)))
+        return xp.moveaxis(clusters, 0, 1)
+
+
+def _width(number: int) -> int:
+    return math.isqrt(max(number - 1, 0)) + 1
+
+
+def of_counts(table: Array, *, num_tables: int = 1, is_stratified: bool = False) -> Sample:
+    """Return the cells of a table `(K, W)`, or of tables of G groups `(G K, W)`, as kinds of
+    examples; stratified, the totals of the rows are fixed.
+    """
+    shape = table.shape if is_stratified else (1, table.size)
+    groups = table.reshape((num_tables, -1, table.shape[-1]))
+    unused = xp.stack([xp.broadcast_to(_is_empty(groups, axis), groups.shape) for axis in (-1, -2)])
+
+    def prior_of_cells(prior: Array) -> Array:
+        return xp.broadcast_to(cell_prior(prior), groups.shape).reshape(shape)
+
+    is_of_classes = groups.shape[-1] == groups.shape[-2]  # and not a histogram of scores
+    return Sample(
+        table.reshape(shape),
+        lambda numbers: numbers.reshape((*numbers.shape[:-2], 1, *table.shape)),
+        lambda slopes: slopes.reshape(shape),
+        unused.reshape((2, *shape)),
+        rows=len(table),
+        prior=prior_of_cells if is_of_classes else None,
+    )
+
+
+def of_pairs(table: Array, *, is_stratified: bool = False) -> Sample:
+    """Return pairs of predictions, `(K, K K)` by truth, as kinds; their tables are those of A and
+    of B.
+    """
+    k = len(table)
+    shape = table.shape if is_stratified else (1, table.size)
+
+    def tables(numbers: Array) -> Array:
+        cube = numbers.reshape((*numbers.shape[:-2], k, k, k))
+        return xp.stack([cube.sum(-1), cube.sum(-2)], -3)
+
+    a, b = tables(table)
+    unused = _is_empty(a, -1)[:, None], _is_empty(a, -2)[..., None], _is_empty(b, -2)[:, None]
+
+    def prior_of_pairs(prior: Array) -> Array:
+        alone = cell_prior(prior)  # of one classifier
+        return (alone[:, :, None] * alone[:, None] / alone.sum(-1)[:, None, None]).reshape(shape)
+
+    return Sample(
+        table.reshape(shape),
+        tables,
+        lambda slopes: (slopes[0][:, :, None] + slopes[1][:, None]).reshape(shape),
+        xp.stack([xp.broadcast_to(x, (k, k, k)).reshape(shape) for x in unused]),
+        rows=k,
+        prior=prior_of_pairs,
+    )
+
+
+def of_test_sets(tables: Array) -> Sample:
+    """Return the cells of two independent test sets, `(2, K K)`, as kinds in two strata."""
+    k = math.isqrt(tables.shape[-1])
+    both = tables.reshape((2, k, k))
+    unused = xp.stack([xp.broadcast_to(_is_empty(both, axis), both.shape) for axis in (-1, -2)])
+    return Sample(
+        tables,
+        lambda numbers: numbers.reshape((*numbers.shape[:-2], 2, k, k)),
+        lambda slopes: slopes.reshape((2, -1)),
+        unused.reshape((2, *tables.shape)),
+        rows=2,
+        prior=lambda prior: xp.broadcast_to(cell_prior(prior).ravel(), tables.shape),
+    )
+
+
+def of_combinations(
+    table: Array, labels: Array, *, num_classes: int, is_stratified: bool = False
+) -> Sample:
+    """Return combinations of labels as kinds: of truth and the predictions of T classifiers.
+
+    Only those that were seen are among them, so that the work does not grow with K^(1 + T).
+
+    Args:
+        table: how often each occurs, `(R, W)`.
+        labels: of the truth and of the classifiers, `(1 + T, R, W)`; K where a cell is empty.
+    """
+    shape = table.shape if is_stratified else (1, table.size)
+    tabulate = tabulation(labels, num_classes)
+
+    def adjoint(slopes: Array) -> Array:
+        padded = xp.pad(slopes, ((0, 0), (0, 1), (0, 1)))  # empty cells have the label K
+        parts = [x[labels[0], pred] for x, pred in zip(padded, labels[1:], strict=True)]
+        return sum(parts[1:], parts[0]).reshape(shape)
+
+    return Sample(
+        table.reshape(shape),
+        lambda numbers: tabulate(numbers.reshape((*numbers.shape[:-2], *table.shape))),
+        adjoint,
+        xp.zeros((1, *shape), bool),
+        possible=(table > 0).reshape(shape),
+        rows=len(table),
+        is_complete=False,
+    )
+
+
+def cell_prior(prior: Array) -> Array:
+    """Turn a prior `(K, 2)` into one of cells `(K, K)`.
+
+    The right cell of each class has alpha; its wrong ones share beta equally.
+    """
+    k = len(prior)
+    return xp.where(xp.eye(k, dtype=bool), prior[:, :1], prior[:, 1:] / max(k - 1, 1))
+
+
+def _is_empty(tables: Array, axis: int) -> Array:
+    return tables.sum(axis, keepdims=True) == 0
+
+
+class Design(NamedTuple):
+    """How samples of a batch are made of its tables `(R, W)`, or `(C, R, W)` of C clusters.
+
+    Attributes:
+        sample_of: `of_counts` or another.
+        options: of that.
+        contrasts: P times T factors, by which a metric of each of the T tables is multiplied and
+            added up.
+        is_clustered: whether tables of clusters are given.
+    """
+
+    sample_of: Callable[..., Sample]
+    options: tuple[tuple[str, Any], ...] = ()
+    contrasts: tuple[tuple[int, ...], ...] = ((1,),)
+    is_clustered: bool = False
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes of what a sample is made of."""
+        return 3 if self.is_clustered else 2
+
+    def sample(self, table: Array, labels: Array | None = None) -> Sample:
+        given = () if labels is None else (labels,)
+        if not self.is_clustered:
+            return self.sample_of(table, *given, **dict(self.options))
+        sample = self.sample_of(table.sum(0), *given, **dict(self.options))
+        return sample._replace(clusters=table.reshape((len(table), *sample.counts.shape)))

@@ -1,0 +1,48 @@
+"""The difference of a metric between two classifiers, as a function of their paired counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+
+from jaxmetrics._applied import applied, reading
+from jaxmetrics._arithmetic import subtract
+from jaxmetrics._compilation import compiled
+from jaxmetrics._namespaces import Array
+from jaxmetrics._validation import ArrayLike, as_paired_counts
+from jaxmetrics.metrics.averages import A_METRIC, Metric
+
+__all__ = ["difference"]
+
+
+def difference(metric: Metric) -> Metric:
+    """Subtract a metric of classifier B from that of A, on the same examples.
+
+    Args:
+        metric: a function of counts `(..., K, K)` that returns an array or a pytree of arrays.
+
+    Returns:
+        A function of paired counts `(..., K, K, K)` by truth, prediction of A and prediction of B,
+        as `paired_confusion_matrix` makes them, to `metric(counts of A) - metric(counts of B)`;
+        exactly 0 where only rounding is left. An interval of it is that of `compare`.
+
+    Raises:
+        TypeError: a metric that is no function.
+        ValueError: when called, paired counts of another shape.
+
+    >>> import jaxmetrics as jm
+    >>> paired = [[[80, 6], [4, 10]], [[10, 5], [5, 80]]]
+    >>> gain = difference(jm.accuracy)
+    >>> gain(paired).round(3), jm.interval(gain, paired)
+    (np.float64(0.01), 0.010 [-0.037, 0.058])
+    """
+    return applied(_difference, metric, A_METRIC)
+
+
+@reading(pairs=True)
+@compiled
+def _difference(metric: Metric, paired: ArrayLike, **options: Any) -> Any:
+    cube: Array = as_paired_counts(paired)
+    of_a, of_b = (metric(cube.sum(axis), **options) for axis in (-1, -2))
+    return jax.tree.map(subtract, of_a, of_b)

@@ -1,0 +1,82 @@
+"""Score estimators of scikit-learn, and others that predict, by metrics of counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxmetrics._applied import applied
+from jaxmetrics._validation import ArrayLike
+from jaxmetrics.counts import confusion_matrix, ids_by_label
+from jaxmetrics.metrics.averages import A_METRIC, Metric
+
+__all__ = ["scorer"]
+
+
+def scorer(metric: Metric, *, labels: Sequence[Hashable] | None = None) -> Callable[..., float]:
+    """Make a scorer of a metric of counts, for `scoring=` of scikit-learn.
+
+    `cross_val_score(model, X, y, scoring=scorer(macro(f1)))` and `GridSearchCV` take it, also with
+    `n_jobs`. More must be better: of `error_rate` take `lambda counts: -error_rate(counts)`.
+    Measures of scores and probabilities need none: scikit-learn's
+    `make_scorer(roc_auc, response_method="decision_function")` takes them.
+
+    Args:
+        metric: a function of counts `(K, K)` that returns one number.
+        labels: the K classes in the order of the rows. If not given, they are sorted: the
+            estimator's `classes_`, if it has them, and those in `y`.
+
+    Returns:
+        A function `(estimator, X, y, sample_weight=None)` that returns a float. `estimator` has
+        `predict`; `y` `(n,)` holds labels of any kind, of which -1 is one, as in scikit-learn.
+
+    Raises:
+        TypeError: a metric that is no function.
+        ValueError: labels that stand twice; when called, a `y` or predictions of another shape, a
+            metric of more than one number.
+
+    >>> import jaxmetrics as jm
+    >>> class Model:
+    ...     def predict(self, X):
+    ...         return ["cat" if x > 0 else "dog" for x in X]
+    >>> scorer(jm.macro(jm.recall))(Model(), [1, -1, 2, 3], ["cat", "dog", "dog", "cat"])
+    0.75
+    >>> scorer(jm.macro(jm.recall))
+    scorer(macro(recall))
+    """
+    named = {} if labels is None else {"labels": tuple(ids_by_label(labels))}
+    return applied(_scorer, metric, A_METRIC, **named)
+
+
+def _scorer(
+    metric: Metric,
+    estimator: Any,
+    X: Any,  # as scikit-learn calls it
+    y: Any,
+    sample_weight: ArrayLike | None = None,
+    *,
+    labels: Sequence[Hashable] | None = None,
+) -> float:
+    y_true, y_pred = np.asarray(y), np.asarray(estimator.predict(X))
+    if y_true.ndim != 1 or y_pred.shape != y_true.shape:
+        raise ValueError(
+            "y must have shape (n,), a label for each prediction, got"
+            f" {y_true.shape} for predictions {y_pred.shape}."
+        )
+    if labels is None:
+        known = getattr(estimator, "classes_", y_pred)
+        everything = np.concatenate([known, y_true, y_pred])
+        try:
+            labels = np.unique(everything).tolist()
+        except TypeError:
+            raise TypeError("y and the predictions must hold labels of one kind.") from None
+    counts = confusion_matrix(y_true, y_pred, labels=labels, sample_weight=sample_weight)
+    value = np.asarray(metric(counts))
+    if value.shape != ():
+        raise ValueError(
+            f"metric must return one number, got shape {value.shape}: an average does, such as"
+            " jaxmetrics.macro(jaxmetrics.f1)."
+        )
+    return float(value)

@@ -1,0 +1,275 @@
+"""One wrong argument at a time, of every public function.
+
+The answer is a value, or a TypeError or ValueError whose message names the argument. The suite
+takes a sample; `ARGUMENT_CALLS=40000` takes all.
+"""
+
+import inspect
+import os
+import random
+import re
+import runpy
+import signal
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import wraps
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import pytest
+
+import jaxmetrics as jm
+from tests.cases import public_names
+
+CALLS = int(os.environ.get("ARGUMENT_CALLS", "800"))
+SECONDS = 10
+
+
+class Call(NamedTuple):
+    """A call of a public function with one argument replaced."""
+
+    function: str
+    arguments: Mapping[str, Any]
+    changed: str
+    value: Callable[[Any], Any]
+    described: str
+
+    def __str__(self) -> str:
+        return f"{self.function}({self.changed} := {self.described})"
+
+
+def _itself() -> list[Any]:
+    x: list[Any] = []
+    x.append(x)
+    return x
+
+
+def _of(change: Callable[[np.ndarray], Any]) -> Callable[[Any], Any]:
+    """Change an array; what is none stays as it is, a call that is right."""
+    return lambda x: change(x) if isinstance(x, np.ndarray) else x
+
+
+NAMES = {"np": np, "nan": float("nan"), "inf": float("inf")}
+WRITTEN = """
+None nan inf -1 0 1 2 0.5 1.5 2**31-1 2**63 10**400 1e-320 1e300 1j True '' 'x' b'x' [] () {} [1]
+[[]] [0.5] [None] ['a'] ['a','b'] ['a','a'] {1,2} {'a':1} object() int iter([1]) range(2)
+np.int8(3) np.float16(0.5) np.nan*np.ones(3) np.zeros(0) np.zeros((2,0)) np.float64('nan')
+np.datetime64('2020-01-01') np.zeros((1,1,1,1,1)) np.arange(3) np.array(2) np.array('a') np.eye(3)
+np.ones((2,2),complex) np.array([None,1],object)
+"""
+VALUES: dict[str, Callable[[Any], Any]] = {
+    text: lambda x, text=text: eval(text, NAMES) for text in WRITTEN.split()
+} | {
+    "lambda": lambda x: lambda *a, **k: 1.0,
+    "lambda of text": lambda x: lambda *a, **k: "text",
+    "ragged": lambda x: [[1, [2]], [3]],
+    "a list that holds itself": lambda x: _itself(),
+    "a date": lambda x: np.array(["2020-01-01"], "M8[D]"),
+    "a duration": lambda x: np.array([3], "m8[s]"),
+    "masked": lambda x: np.ma.array([1, 2], mask=[True, False]),
+    "in a list": lambda x: [x],
+    "as text": lambda x: str(x),
+    "transposed": _of(lambda x: x.T),
+    "a row": _of(lambda x: x[None]),
+    "a column": _of(lambda x: x[..., None]),
+    "shorter": _of(lambda x: x[..., :-1] if x.ndim else x),
+    "fewer rows": _of(lambda x: x[:-1] if x.ndim else x),
+    "flat": _of(np.ravel),
+    "negative": _of(lambda x: -x - 1 if x.dtype != bool else x),
+    "half": _of(lambda x: x / 2),
+    "NaN": _of(lambda x: x * np.nan),
+    "infinite": _of(lambda x: x + np.inf),
+    "strings": _of(lambda x: x.astype(str)),
+    "bytes": _of(lambda x: x.astype("S")),
+    "objects": _of(lambda x: x.astype(object)),
+    "small": _of(lambda x: x.astype(np.float16)),
+    "complex": _of(lambda x: x.astype(complex)),
+}
+
+
+PUBLIC = public_names()
+METHODS = ("Likelihood", "Delta", "Bootstrap", "Posterior")
+
+
+class Recorded(Exception):
+    """The arguments are known, and the call need not go on."""
+
+
+def valid_calls() -> dict[str, list[dict[str, Any]]]:
+    """Record how the rows of `cases.py` call public functions: arguments by name."""
+    found: dict[str, list[dict[str, Any]]] = {}
+
+    def recorded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(function)
+
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            arguments = signature.bind(*args, **kwargs).arguments
+            calls = found.setdefault(name, [])
+            if all(set(arguments) != set(known) for known in calls):
+                few = {"num_samples": 20} if "num_samples" in signature.parameters else {}
+                calls.append({k: _on_host(x) for k, x in arguments.items()} | few)
+            if stops and any(isinstance(x, np.ndarray | jax.Array) for x in arguments.values()):
+                raise Recorded
+            return function(*args, **kwargs)
+
+        return call
+
+    stops = False
+    with pytest.MonkeyPatch.context() as patch:
+        for name, function in PUBLIC.items():
+            if inspect.isfunction(function) and not name.startswith("plots."):
+                patch.setattr(f"jaxmetrics.{name}", recorded(name, function))
+        cases = runpy.run_path(str(Path(__file__).parent / "cases.py"))
+        for name, row in cases["ROWS"].items():
+            # What makes states is called where the row is made.
+            if name not in cases["STREAMS"] or name in ("save_state", "load_state"):
+                stops = name not in (*cases["TOGETHER"].values(), "to_python")
+                with suppress(Recorded):
+                    row.call(*row.ordinary)
+        for name, make in cases["TYPES"].items():
+            if name in (*METHODS, "streaming.ConfidenceSequence"):
+                make()
+    stops = False
+    for kind in (*METHODS, "betas.BetaAverage"):
+        known = {"key": 0, "parameters": np.array([[3.0, 2.0], [1.5, 4.0]])}
+        names = inspect.signature(PUBLIC[kind]).parameters
+        found[kind] = [{name: known[name] for name in names if name in known}]
+    return found
+
+
+def _on_host(x: Any) -> Any:
+    if isinstance(x, jax.Array):
+        return 0 if jax.numpy.issubdtype(x.dtype, jax.dtypes.prng_key) else np.asarray(x)
+    if isinstance(x, list):
+        return np.asarray(x)
+    return x
+
+
+def wrong_calls() -> Iterator[Call]:
+    for name, calls in sorted(valid_calls().items()):
+        parameters = inspect.signature(PUBLIC[name]).parameters
+        for arguments in calls[:2]:
+            for changed in parameters:
+                if changed == "y_prob" and changed not in arguments:
+                    continue  # bins, which are the only data
+                for described, value in VALUES.items():
+                    if (changed, described) == ("arrays", "in a list"):
+                        continue  # which the user's function refuses
+                    yield Call(name, arguments, changed, value, described)
+
+
+class TooLong(Exception):
+    pass
+
+
+def _too_long(*_: Any) -> None:
+    raise TooLong(f"more than {SECONDS} s")
+
+
+def fault_of(call: Call) -> str | None:
+    """Make the call, and say what is wrong with its answer."""
+    function = PUBLIC[call.function]
+    arguments = dict(call.arguments)
+    value = call.value(arguments.get(call.changed))
+    arguments[call.changed] = value
+    parameters = inspect.signature(function).parameters
+    kinds = {name: x.kind for name, x in parameters.items()}
+    positional = [
+        x
+        for name, kind in kinds.items()
+        if kind is inspect.Parameter.VAR_POSITIONAL
+        and isinstance(arguments.get(name), tuple | list)
+        for x in arguments.pop(name)
+    ]
+    before = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    if positional:
+        positional = [
+            arguments.pop(name) for name, kind in kinds.items() if kind in before
+        ] + positional
+    signal.signal(signal.SIGPROF, _too_long)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            warnings.simplefilter("ignore", UserWarning)
+            warnings.filterwarnings("ignore", "overflow encountered in cast")  # 1e300 in float32
+            warnings.filterwarnings("ignore", "Python iterable type")  # JAX's, of an iterator
+            function(*positional, **arguments)
+    except (TypeError, ValueError) as error:
+        # What arrays hold is wrong beside that of others, which the message may name.
+        names = [call.changed]
+        of_data = isinstance(call.arguments.get(call.changed), np.ndarray)
+        if of_data or call.changed == "num_classes":
+            names += [name for name, x in call.arguments.items() if isinstance(x, np.ndarray)]
+        named = re.search(rf"\b({'|'.join(names)})\b", str(error))
+        return (
+            None
+            if named or callable(value)
+            else f"{type(error).__name__} without the name: {error}"
+        )
+    except OSError as error:
+        return None if "path" in parameters else str(error)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    return None
+
+
+C = [[90, 10], [5, 95]]
+TOO_LARGE: dict[str, Callable[[int], Any]] = {
+    "num_samples": lambda n: jm.interval(jm.accuracy, C, method=jm.Bootstrap(0, num_samples=n)),
+    "num_samples of counts": lambda n: jm.bootstrap_counts(0, C, n),
+    "num_samples of a posterior": lambda n: jm.posterior_counts(0, C, n),
+    "num_samples of a leaderboard": lambda n: jm.leaderboard(
+        jm.accuracy, [0, 1], [[0, 1]], num_samples=n
+    ),
+    "num_samples of a method": lambda n: jm.Bootstrap(0, num_samples=n),
+    "num_bins": lambda n: jm.calibration_error([0, 1], [0.1, 0.7], num_bins=n),
+    "num_points": lambda n: jm.betas.convolve_betas([[3, 2], [1, 4]], num_points=n),
+    "num_classes": lambda n: jm.confusion_matrix([0, 1], [0, 1], num_classes=n),
+    "num_groups": lambda n: jm.confusion_matrix([0], [0], groups=[0], num_groups=n),
+}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("case", TOO_LARGE)
+def test_sizes_that_no_memory_holds_are_refused(case: str) -> None:
+    name = case.split()[0]
+    with pytest.raises(ValueError, match=rf"{name}\b.* GiB"):
+        TOO_LARGE[case](2**31 - 1)
+
+
+def test_draws_of_a_large_table_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"num_samples and counts .* GiB"):
+        jm.bootstrap_counts(0, np.ones((256, 256), int), 2**20)
+
+
+MISTAKES: dict[str, Callable[[], Any]] = {
+    "f1": lambda: jm.f1([0, 1, 1], [0, 1, 0]),  # type: ignore[call-arg]
+    "macro(f1)": lambda: jm.macro(jm.f1)([0, 1, 1], [0, 1, 0]),
+    "binary(f1)": lambda: jm.binary(jm.f1)(y_true=[0, 1, 1], y_pred=[0, 1, 0]),
+    "group_ratio(recall)": lambda: jm.group_ratio(jm.recall)([0, 1, 1], [0, 1, 0]),
+    "metric": lambda: jm.f_beta([0, 1, 1], [0, 1, 0]),
+}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("metric", MISTAKES)
+def test_metrics_of_labels_say_how_counts_are_made(metric: str) -> None:
+    with pytest.raises(
+        (TypeError, ValueError), match=re.escape(f"{metric}(confusion_matrix(y_true, y_pred))")
+    ):
+        MISTAKES[metric]()
+
+
+@pytest.mark.quick
+def test_a_wrong_argument_is_named() -> None:
+    calls = list(wrong_calls())
+    sample = random.Random(20).sample(calls, min(CALLS, len(calls)))
+    faults = {str(call): fault for call in sample if (fault := fault_of(call))}
+    assert not faults

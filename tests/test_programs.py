@@ -1,0 +1,556 @@
+"""What is computed is what a metric says now, whatever it reads; and programs are shared."""
+
+import contextvars
+import enum
+import functools
+import gc
+import os
+import types
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmetrics as jm
+from jaxmetrics import _compilation
+
+FACTOR = 1.0  # a global, read by `scaled`
+
+
+def share(counts: Any) -> Any:
+    return counts[..., 0, 0] / counts.sum((-2, -1))
+
+
+def scaled(counts: Any) -> Any:
+    return FACTOR * share(counts)
+
+
+def scaled_recall(counts: Any) -> Any:
+    return FACTOR * jm.recall(counts)
+
+
+Y = np.arange(40) % 2
+PREDICTED = np.where(np.arange(40) % 7 == 0, 1 - Y, Y), np.where(np.arange(40) % 5 == 0, 1 - Y, Y)
+SCORES = np.where(PREDICTED[0] == 1, 0.7, 0.2) + 0.05 * (np.arange(40) % 3)
+Y_TRUE, Y_A, Y_B, SCORE = map(jnp.asarray, (Y, *PREDICTED, SCORES.astype(np.float32)))
+LOGITS = jnp.stack([-SCORE, SCORE], -1)
+COUNTS = jnp.array([[30.0, 5], [7, 40]])
+GROUPS = jnp.stack([COUNTS, jnp.array([[20.0, 9], [1, 40]])])
+CLUSTERS = jnp.asarray(np.arange(24.0)[:, None, None] + np.array([[30.0, 5], [7, 40]]))
+LABELS = jnp.array([[[5.0, 1], [1, 3]], [[6, 2], [1, 1]]])
+BINS = jnp.array([[50.0, 40, 10], [5, 20, 75]])
+
+
+def paired() -> Any:
+    return jm.paired_confusion_matrix(Y_TRUE, Y_A, Y_B, num_classes=2)
+
+
+def computed(**accumulator: Any) -> Any:
+    evaluator = jm.evaluator(
+        jm.count_metrics({"scaled": scaled}, num_classes=2, **accumulator), jm.mean_of("loss")
+    )
+    state = evaluator.update(evaluator.init(), y_true=Y_TRUE, y_pred=Y_A, loss=SCORE)
+    return evaluator.compute(state)["scaled"]
+
+
+def resampled(y: Any, sample_weight: Any) -> Any:
+    return FACTOR * (sample_weight * y).sum(-1) / sample_weight.sum(-1)
+
+
+# Numbers that are linear in the factor.
+FUNCTIONS: dict[str, Callable[[], Any]] = {
+    "interval delta": lambda: jm.interval(scaled, COUNTS, method=jm.Delta()).high,
+    "interval of clusters": lambda: (
+        jm.interval(scaled, CLUSTERS, method=jm.Delta(), cluster_axis=-3).high
+    ),
+    "interval": lambda: jm.interval(scaled, COUNTS).high,
+    "interval basic": lambda: jm.interval(scaled, COUNTS, method=jm.Bootstrap(0, "basic", 40)).high,
+    "interval of a histogram": lambda: (
+        jm.interval(scaled, BINS, method=jm.Bootstrap(0, "basic", 40)).high
+    ),
+    "bootstrap_examples": lambda: (
+        jm.bootstrap_examples(
+            0, resampled, SCORE, num_samples=40, kind="basic", resample="weights"
+        ).high
+    ),
+    "interval posterior": lambda: (
+        jm.interval(scaled, COUNTS, method=jm.Posterior(0, num_samples=40)).high
+    ),
+    "compare": lambda: jm.compare(scaled, paired(), method=jm.Delta()).difference.high,
+    "compare_predictions": lambda: (
+        jm.compare_predictions(
+            scaled, Y_TRUE, Y_A, Y_B, num_classes=2, method=jm.Delta()
+        ).difference.high
+    ),
+    "compare_unpaired": lambda: (
+        jm.compare_unpaired(scaled, *GROUPS, method=jm.Delta()).difference.high
+    ),
+    "leaderboard": lambda: jm.leaderboard(
+        scaled,
+        Y_TRUE,
+        jnp.stack([Y_A, Y_B]),
+        num_classes=2,
+        method=jm.Delta(),
+        num_samples=40,
+    ).estimates.value[0],
+    "permutation_test": lambda: jm.permutation_test(0, scaled, paired(), num_samples=9).statistic,
+    "simulated_error": lambda: jm.simulated_error(0, scaled, COUNTS, 50, num_samples=40),
+    "detectable_difference": lambda: jm.detectable_difference(scaled, paired(), 100),
+    "at_prevalence": lambda: jm.at_prevalence(scaled, 0.2)(COUNTS),
+    "macro": lambda: jm.macro(scaled_recall)(COUNTS),
+    "weighted": lambda: jm.weighted(scaled_recall)(COUNTS),
+    "micro": lambda: jm.micro(scaled_recall)(COUNTS),
+    "weighted_micro": lambda: jm.weighted_micro(scaled_recall)(COUNTS),
+    "binary": lambda: jm.binary(scaled_recall)(COUNTS),
+    "label_macro": lambda: jm.label_macro(scaled_recall)(LABELS),
+    "label_weighted": lambda: jm.label_weighted(scaled_recall)(LABELS),
+    "group_difference": lambda: jm.group_difference(scaled)(GROUPS),
+    "metric_at_thresholds": lambda: jm.metric_at_thresholds(scaled, Y_TRUE, SCORE)[0][1],
+    "best_threshold": lambda: jm.best_threshold(scaled, Y_TRUE, SCORE).value,
+    "metric_loss": lambda: jm.metric_loss(scaled)(LOGITS, Y_TRUE),
+    "per_class": lambda: jm.per_class(lambda y, s: FACTOR * jm.roc_auc(y, s), average="macro")(
+        Y_TRUE, jax.nn.softmax(LOGITS)
+    ),
+    "count_metrics": computed,
+    "count_metrics with an interval": lambda: computed(method=jm.Delta()).high,
+    "prediction_powered": lambda: jm.prediction_powered(scaled, paired(), COUNTS).high,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_changed_global_changes_the_result_and_compiles_nothing(
+    name: str, monkeypatch: pytest.MonkeyPatch, programs: list[str]
+) -> None:
+    values = []
+    for factor in (1.0, 2.0, 4.0):
+        monkeypatch.setitem(globals(), "FACTOR", factor)
+        before = len(programs)
+        values.append(float(FUNCTIONS[name]()))
+    assert len(programs) == before
+    assert values[1] != pytest.approx(values[0])
+    np.testing.assert_allclose(values[2] - values[1], 2 * (values[1] - values[0]), rtol=1e-3)
+
+
+# Each yields metrics that compute `factor * share`, with a factor that changes from 1 to 2.
+
+
+def by_global() -> Iterator[Any]:
+    yield scaled
+    globals()["FACTOR"] = 2.0
+    try:
+        yield scaled
+    finally:
+        globals()["FACTOR"] = 1.0
+
+
+def by_closure() -> Iterator[Any]:
+    factor = 1.0
+
+    def metric(counts: Any) -> Any:
+        return factor * share(counts)
+
+    yield metric
+    factor = 2.0
+    yield metric
+
+
+def by_loop() -> Iterator[Any]:
+    for factor in (1.0, 2.0):
+        yield lambda counts, factor=factor: factor * share(counts)
+
+
+def by_redefinition() -> Iterator[Any]:
+    for source in ("def helper(): return 1.0", "def helper(): return 2.0"):
+        namespace: dict[str, Any] = {"share": share}
+        exec(source + "\nmetric = lambda counts: helper() * share(counts)", namespace)
+        yield namespace["metric"]
+
+
+def by_redefined_helper() -> Iterator[Any]:
+    namespace: dict[str, Any] = {"share": share, "helper": lambda: 1.0}
+    exec("def metric(counts): return helper() * share(counts)", namespace)
+    yield namespace["metric"]
+    namespace["helper"] = lambda: 2.0
+    yield namespace["metric"]
+
+
+def by_module() -> Iterator[Any]:
+    module = types.ModuleType("settings")
+    vars(module)["factor"] = 1.0
+    yield lambda counts: module.factor * share(counts)
+    vars(module)["factor"] = 2.0
+    yield lambda counts: module.factor * share(counts)
+
+
+def by_array_in_place() -> Iterator[Any]:
+    factor = np.ones(1)
+    yield (metric := lambda counts: factor[0] * share(counts))
+    factor[0] = 2
+    yield metric
+
+
+def by_matrix_in_place() -> Iterator[Any]:
+    costs = np.array([[1.0, 0], [0, 0]])
+    yield (metric := lambda counts: (costs * counts).sum((-2, -1)) / counts.sum((-2, -1)))
+    costs *= 2
+    yield metric
+
+
+def by_device_array() -> Iterator[Any]:
+    for factor in (jnp.float32(1), jnp.float32(2)):
+        yield lambda counts, factor=factor: factor * share(counts)
+
+
+def by_list() -> Iterator[Any]:
+    factors = [1.0]
+    yield (metric := lambda counts: sum(factors) * share(counts))
+    factors.append(1.0)
+    yield metric
+
+
+def by_dict() -> Iterator[Any]:
+    options = {"factor": 1.0}
+    yield (metric := lambda counts: options["factor"] * share(counts))
+    options["factor"] = 2.0
+    yield metric
+
+
+class Scaled:
+    other = 1.0
+
+    def __init__(self, factor: float = 1.0) -> None:
+        self.factor = factor
+
+    def __call__(self, counts: Any) -> Any:
+        return self.factor * self.other * share(counts)
+
+    def method(self, counts: Any) -> Any:
+        return self.factor * self.other * share(counts)
+
+    @property
+    def as_property(self) -> Callable[[Any], Any]:
+        return lambda counts: self.factor * share(counts)
+
+
+class EqualScaled(Scaled):
+    """All are equal."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, EqualScaled)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@dataclass(frozen=True)
+class EqualButForFactor:
+    factor: float = field(compare=False)
+
+    def __call__(self, counts: Any) -> Any:
+        return self.factor * share(counts)
+
+
+def by_object() -> Iterator[Any]:
+    metric = Scaled()
+    yield metric
+    metric.factor = 2.0
+    yield metric
+
+
+def by_bound_method() -> Iterator[Any]:
+    metric = Scaled()
+    yield metric.method
+    metric.factor = 2.0
+    yield metric.method
+
+
+def by_property() -> Iterator[Any]:
+    metric = Scaled()
+    yield metric.as_property
+    metric.factor = 2.0
+    yield metric.as_property
+
+
+def by_class_attribute() -> Iterator[Any]:
+    kind = type("Kind", (Scaled,), {})
+    yield kind()
+    kind.other = 2.0  # type: ignore[attr-defined]  # the class is made here
+    yield kind()
+
+
+def by_equal_objects() -> Iterator[Any]:
+    yield from map(EqualScaled, (1.0, 2.0))
+
+
+def by_equal_dataclasses() -> Iterator[Any]:
+    yield from map(EqualButForFactor, (1.0, 2.0))
+
+
+def by_applied_equal_objects() -> Iterator[Any]:
+    for factor in (1.0, 2.0):
+        yield jm.at_prevalence(EqualScaled(factor), np.array(COUNTS.sum(-1) / COUNTS.sum()))
+
+
+def by_partial() -> Iterator[Any]:
+    for factor in (1.0, 2.0):
+        yield functools.partial(lambda factor, counts: factor * share(counts), factor)
+
+
+def by_partial_of_object() -> Iterator[Any]:
+    metric = Scaled()
+    partial = functools.partial(metric)
+    yield partial
+    metric.factor = 2.0
+    yield partial
+
+
+def by_changed_partial() -> Iterator[Any]:
+    options = {"factor": 1.0}
+    partial = functools.partial(lambda counts, *, options: options["factor"] * share(counts))
+    partial.keywords["options"] = options
+    yield partial
+    options["factor"] = 2.0
+    yield partial
+
+
+def by_default() -> Iterator[Any]:
+    def metric(counts: Any, factor: float = 1.0) -> Any:
+        return factor * share(counts)
+
+    yield metric
+    metric.__defaults__ = (2.0,)
+    yield metric
+
+
+def by_mutable_default() -> Iterator[Any]:
+    def metric(counts: Any, factors: list[float] = [1.0]) -> Any:  # noqa: B006  # that is the trap
+        return factors[0] * share(counts)
+
+    yield metric
+    metric.__defaults__[0][0] = 2.0  # type: ignore[index]  # it has one
+    yield metric
+
+
+def by_code() -> Iterator[Any]:
+    def metric(counts: Any) -> Any:
+        return 1.0 * share(counts)
+
+    def other(counts: Any) -> Any:
+        return 2.0 * share(counts)
+
+    yield metric
+    metric.__code__ = other.__code__
+    yield metric
+
+
+def by_function_attribute() -> Iterator[Any]:
+    def metric(counts: Any) -> Any:
+        return vars(metric)["factor"] * share(counts)
+
+    vars(metric)["factor"] = 1.0
+    yield metric
+    vars(metric)["factor"] = 2.0
+    yield metric
+
+
+def by_environment() -> Iterator[Any]:
+    for factor in ("1", "2"):
+        os.environ["JAXMETRICS_TEST_FACTOR"] = factor
+        yield lambda counts: float(os.environ["JAXMETRICS_TEST_FACTOR"]) * share(counts)
+    del os.environ["JAXMETRICS_TEST_FACTOR"]
+
+
+def by_context() -> Iterator[Any]:
+    factor = contextvars.ContextVar("factor", default=1.0)
+    yield (metric := lambda counts: factor.get() * share(counts))
+    factor.set(2.0)
+    yield metric
+
+
+def by_frozenset() -> Iterator[Any]:
+    for factors in (frozenset({1}), frozenset({1.0})):  # equal
+        yield (
+            lambda counts, factors=factors: (
+                (2.0 if isinstance(max(factors), float) else 1.0) * share(counts)
+            )
+        )
+
+
+def by_bool() -> Iterator[Any]:
+    for one in (1, True):  # equal
+        yield lambda counts, one=one: (2.0 if one is True else 1.0) * share(counts)
+
+
+def by_sign_of_zero() -> Iterator[Any]:
+    for zero in (0.0, -0.0):  # equal
+        yield lambda counts, zero=zero: (1.5 - np.copysign(0.5, zero)) * share(counts)
+
+
+def by_wrapped() -> Iterator[Any]:
+    metric = Scaled()
+
+    @functools.wraps(share)
+    def wrapped(counts: Any) -> Any:
+        return metric(counts)
+
+    yield wrapped
+    metric.factor = 2.0
+    yield wrapped
+
+
+def by_nested_average() -> Iterator[Any]:
+    metric = Scaled()
+    yield (average := jm.macro(lambda c: metric(c)[..., None] * jnp.ones(2)))
+    metric.factor = 2.0
+    yield average
+
+
+def by_weak_reference() -> Iterator[Any]:
+    metric = Scaled()
+    reference = weakref.ref(metric)
+    yield (read := lambda counts: reference().factor * share(counts))  # type: ignore[union-attr]
+    metric.factor = 2.0
+    yield read
+
+
+class Pair(NamedTuple):
+    """A metric that JAX takes for a pytree."""
+
+    scaled: Any = None
+
+    def __call__(self, counts: Any) -> Any:
+        return FACTOR * share(counts)
+
+
+class Made:
+    """A class whose call is the metric."""
+
+    def __new__(cls, counts: Any) -> Any:
+        return FACTOR * share(counts)
+
+
+class Kind(enum.Enum):
+    ONLY = 1
+
+    def __call__(self, counts: Any) -> Any:
+        return FACTOR * share(counts)
+
+
+class Text(str):
+    def __call__(self, counts: Any) -> Any:
+        return FACTOR * share(counts)
+
+
+def _by_global(metric: Any) -> Iterator[Any]:
+    for _ in by_global():
+        yield metric
+
+
+def by_pytree() -> Iterator[Any]:
+    yield from _by_global(Pair())
+
+
+def by_partial_that_is_a_pytree() -> Iterator[Any]:
+    yield from _by_global(jax.tree_util.Partial(lambda counts: FACTOR * share(counts)))
+
+
+def by_class() -> Iterator[Any]:
+    yield from _by_global(Made)
+
+
+def by_member() -> Iterator[Any]:
+    yield from _by_global(Kind.ONLY)
+
+
+def by_text() -> Iterator[Any]:
+    yield from _by_global(Text("share"))
+
+
+def by_recursion() -> Iterator[Any]:
+    def metric(counts: Any, depth: int = 0) -> Any:
+        return metric(counts, depth + 1) if depth < 3 else factor * share(counts)
+
+    factor = 1.0
+    yield metric
+    factor = 2.0
+    yield metric
+
+
+def by_custom_rule() -> Iterator[Any]:
+    factor = 1.0
+
+    @jax.custom_jvp
+    def times(x: Any) -> Any:
+        return factor * x
+
+    times.defjvp(lambda x, t: (factor * x[0], factor * t[0]))
+    yield (metric := lambda counts: times(share(counts)))
+    factor = 2.0
+    yield metric
+
+
+WAYS = {name: way for name, way in list(globals().items()) if name.startswith("by_")}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_a_metric_may_read_what_changes(way: Callable[[], Iterator[Any]]) -> None:
+    ends = []
+    for metric in way():
+        value, low, high, *_ = jm.interval(metric, COUNTS, method=jm.Delta())
+        ends.append((value, low, high, jm.at_prevalence(metric, 0.25)(COUNTS)))
+        gc.collect()
+    np.testing.assert_allclose(ends[1], 2 * np.array(ends[0]), rtol=1e-5)
+
+
+def costly(factor: float, costs: np.ndarray) -> Callable[[Any], Any]:
+    return lambda c: factor * jm.macro(jm.f1)(c) + (costs * c).sum()
+
+
+def test_equal_lambdas_share_a_program_whatever_their_constants(programs: list[str]) -> None:
+    for factor in (1.0, 3.0, -0.0, float("nan")):
+        before = len(programs)
+        metric = costly(factor, factor * np.eye(2))
+        jm.interval(metric, COUNTS, method=jm.Delta())
+    assert len(programs) == before
+
+
+def test_programs_of_metrics_are_bounded_and_cleared(
+    programs: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oldest is compiled again after as many others as are kept; `clear_caches` drops all."""
+    assert _compilation._program.cache_info().maxsize == _compilation._MOST_PROGRAMS
+    few = functools.lru_cache(2)(_compilation._program.__wrapped__)
+    monkeypatch.setattr(_compilation, "_program", few)
+
+    def compiles(number: int) -> bool:
+        before = len(programs)
+        jm.macro(lambda counts: jm.recall(counts) + jnp.ones((number, 1)).sum(0))(COUNTS)
+        return len(programs) > before
+
+    assert [compiles(number) for number in (1, 1, 2, 1, 3, 2)] == [
+        True,
+        False,
+        True,
+        False,
+        True,
+        True,
+    ]
+    jax.clear_caches()
+    assert compiles(2)
+
+
+def test_a_metric_may_close_over_what_is_traced() -> None:
+    """Its derivative by a factor, and a batch of factors."""
+
+    def high(factor: Any) -> Any:
+        return jm.interval(lambda counts: factor * share(counts), COUNTS, method=jm.Delta()).high
+
+    unscaled = float(high(1.0))
+    np.testing.assert_allclose(jax.grad(high)(3.0), unscaled, rtol=1e-5)
+    np.testing.assert_allclose(jax.jit(high)(3.0), 3 * unscaled, rtol=1e-5)
+    np.testing.assert_allclose(jax.vmap(high)(jnp.arange(3.0)), unscaled * np.arange(3), rtol=1e-5)
