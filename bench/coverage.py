@@ -244,11 +244,9 @@ def by(method: jm.IntervalMethod, metric: Metric = metrics) -> Callable[..., Est
 
 def by_delta_transformed(counts: np.ndarray, level: float) -> Estimates:
     """On the logit scale, Matthews and kappa on that of atanh."""
-    of_fractions, of_coefficients = (
-        by(jm.Delta(scale), metric)(counts, level)
-        for scale, metric in (("logit", fractions), ("atanh", coefficients))
-    )
-    return of_fractions | of_coefficients
+    of_fractions = by(jm.Delta("logit"), fractions)(counts, level)
+    of_coefficients = by(jm.Delta("atanh"), coefficients)(counts, level)
+    return {**of_fractions, **of_coefficients}
 
 
 def by_wilson(counts: np.ndarray, level: float) -> Estimates:
