@@ -40,7 +40,7 @@ def as_floats(metric: Metric) -> Metric:
 
 
 def _floats(metric: Metric, counts: Array) -> Any:
-    values = jax.tree.map(_as_float, estimated(metric, read_only(counts)))
+    values = jax.tree.map(as_floating, estimated(metric, read_only(counts)))
     if not jax.tree.leaves(values):
         raise ValueError(f"metric must return an array or a pytree of arrays, got {values!r}.")
     return values
@@ -54,7 +54,8 @@ def read_only(x: Array) -> Array:
     return x
 
 
-def _as_float(x: Any) -> Array:
+def as_floating(x: Any) -> Array:
+    """Return a value of a metric in the computing dtype."""
     if is_jax(x):
         if x.dtype.kind == "c":
             raise TypeError(f"metric must return real numbers, got {x.dtype}.")

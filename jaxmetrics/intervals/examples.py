@@ -23,10 +23,11 @@ from jaxmetrics._validation import (
     check_option,
     check_real,
 )
-from jaxmetrics.intervals import samplers
-from jaxmetrics.intervals.checks import check_finite, check_num_samples, read_only
+from jaxmetrics.intervals import replicates
+from jaxmetrics.intervals.checks import as_floating, check_finite, check_num_samples, read_only
 from jaxmetrics.intervals.clusters import numbered_clusters, warn_of_clusters
-from jaxmetrics.intervals.quantiles import KINDS, acceleration_of, estimates_of
+from jaxmetrics.intervals.functionals import Row
+from jaxmetrics.intervals.quantiles import KINDS, acceleration_of, estimate_of
 
 __all__ = ["bootstrap_examples"]
 
@@ -93,6 +94,37 @@ def bootstrap_examples(
     check_option(kind, "kind", tuple(KINDS))
     check_option(resample, "resample", ("indices", "weights"))
     size, level = check_num_samples(num_samples), check_level(level)
+    examples = _as_examples(arrays)
+    check_function(statistic, "statistic", "a function of the arrays")
+    if resample == "weights":
+        _check_takes_weights(statistic)
+    shape, members = examples[0].shape[:1], None
+    if clusters is not None:
+        numbers, _ = numbered_clusters(clusters, shape)
+        members = _Members(numbers, np.argsort(numbers, kind="stable"), np.bincount(numbers))
+        warn_of_clusters(members.sizes)
+    if not on_device(examples) and _answers_on_device(statistic, examples, resample):
+        examples = tuple(map(jax.numpy.asarray, examples))
+    if members is not None and resample == "indices" and on_device(examples):
+        _check_of_one_size(members.sizes)
+    of_units = _strata_of_units(strata, members, shape)
+    placed_key, *placed = place(key, *examples)
+    estimates = _bootstrap_examples(
+        placed_key,
+        tuple(placed),
+        members,
+        _Strata.of(of_units),
+        _groups_left_out(of_units) if kind == "bca" else None,
+        statistic=statistic,
+        by_weights=resample == "weights",
+        size=size,
+        level=level,
+        kind=kind,
+    )
+    return check_finite(estimates, size)
+
+
+def _as_examples(arrays: Sequence[ArrayLike]) -> tuple[Array, ...]:
     examples = tuple(as_array(array, f"arrays[{i}]") for i, array in enumerate(arrays))
     for i, array in enumerate(examples):
         check_real(array, f"arrays[{i}]")
@@ -103,34 +135,7 @@ def bootstrap_examples(
             "arrays must have the same number of examples, at least one, on their first axis, got"
             f" {shapes or None}."
         )
-    check_function(statistic, "statistic", "a function of the arrays")
-    if resample == "weights":
-        _check_takes_weights(statistic)
-    members, units = None, len(examples[0])
-    if clusters is not None:
-        numbers, units = numbered_clusters(clusters, *lengths)
-        members = _Members(numbers, np.argsort(numbers, kind="stable"), np.bincount(numbers))
-        warn_of_clusters(members.sizes)
-    numbers_of_strata = None if strata is None else _strata_of_units(strata, members, *lengths)
-    if not on_device(examples) and _answers_on_device(statistic, examples, resample):
-        examples = tuple(map(jax.numpy.asarray, examples))
-    if members is not None and resample == "indices" and on_device(examples):
-        _check_of_one_size(members.sizes)
-    placed_key, *placed = place(key, *examples)
-    estimates = _bootstrap_examples(
-        placed_key,
-        tuple(placed),
-        members,
-        None if numbers_of_strata is None else _Strata.of(numbers_of_strata),
-        _jackknife_groups(units, numbers_of_strata),
-        statistic=statistic,
-        units=units,
-        size=size,
-        level=level,
-        kind=kind,
-        resample=resample,
-    )
-    return check_finite(estimates, size)
+    return examples
 
 
 def _answers_on_device(
@@ -169,21 +174,36 @@ class _Members(NamedTuple):
 
 
 class _Strata(NamedTuple):
-    """Units, stratum after stratum."""
+    """Units, stratum after stratum.
 
-    units: Array
-    first: Array  # place of the first unit of the stratum of each
-    size: Array  # of that stratum
+    Attributes:
+        size: of the stratum of each.
+        first: the place of the first unit of that stratum; None for a single stratum.
+        units: their numbers; None where they are in order, those of a single stratum.
+    """
+
+    size: Array
+    first: Array | None = None
+    units: Array | None = None
 
     @classmethod
     def of(cls, numbers: np.ndarray) -> _Strata:
-        order, sizes = np.argsort(numbers, kind="stable"), np.bincount(numbers)
+        sizes = np.bincount(numbers)
+        if len(sizes) == 1:
+            return cls(sizes[numbers])
+        order = np.argsort(numbers, kind="stable")
         first = np.cumsum(sizes) - sizes
-        return cls(order, first[numbers[order]], sizes[numbers[order]])
+        return cls(sizes[numbers[order]], first[numbers[order]], order)
+
+    def units_at(self, places: Array) -> Array:
+        """Return the units at places of their stratum, `(..., m)`."""
+        return places if self.units is None else self.units[self.first + places]
 
 
 def _strata_of_units(strata: Any, members: _Members | None, shape: tuple[int, ...]) -> np.ndarray:
-    """Number the strata of the examples, or of their clusters."""
+    """Number the strata of the examples, or of their clusters; one of all if none are given."""
+    if strata is None:
+        return np.zeros(shape if members is None else len(members.sizes), int)
     numbers, _ = numbered_clusters(strata, shape, "strata")
     if members is None:
         return numbers
@@ -200,35 +220,29 @@ def _strata_of_units(strata: Any, members: _Members | None, shape: tuple[int, ..
 
 
 class _Groups(NamedTuple):
-    """Groups of units that the jackknife leaves out: they follow one another in `order`.
+    """Groups of as many units each that the jackknife leaves out.
 
-    The columns of `composition`, (groups, rank), are an orthonormal basis of the numbers of units
-    that the groups have of each stratum; None without strata.
+    Attributes:
+        units: of the groups, one after the other, and those that are in none.
+        composition: an orthonormal basis of the numbers of units that the groups have of each
+            stratum, `(groups, rank)`.
     """
 
-    order: Array
-    composition: Array | None
+    units: Array
+    composition: Array
 
 
-def _group_size(units: int) -> int:
-    return math.ceil(units / _GROUPS)
-
-
-def _jackknife_groups(units: int, strata: np.ndarray | None) -> _Groups:
+def _groups_left_out(strata: np.ndarray) -> _Groups:
     """Group the units at random; each group has units of all strata, as evenly as can be."""
-    order = np.random.default_rng(0).permutation(units) if units > _GROUPS else np.arange(units)
-    if strata is None:
-        return _Groups(order, None)
-    drawn = _Strata.of(strata[order])
-    order = order[drawn.units]
-    rank = (np.arange(units) - drawn.first + 0.5) / drawn.size
+    order = np.random.default_rng(0).permutation(len(strata))
+    order = order[np.argsort(strata[order], kind="stable")]
+    sizes = np.bincount(strata)
+    rank = np.concatenate([(np.arange(size) + 0.5) / size for size in sizes])
     order = order[np.argsort(rank, kind="stable")]
-    group, num_strata = _group_size(units), strata.max() + 1
-    num_groups = units // group
-    place = np.repeat(np.arange(num_groups), group)
-    cells = num_strata * place + strata[order[: len(place)]]
-    numbers = np.bincount(cells, minlength=num_groups * num_strata)
-    u, s, _ = np.linalg.svd(numbers.reshape((num_groups, -1)), full_matrices=False)
+    number = len(order) // math.ceil(len(order) / _GROUPS)
+    in_groups = strata[order][: len(order) // number * number].reshape((number, -1))
+    numbers = np.stack([np.bincount(x, minlength=strata.max() + 1) for x in in_groups])
+    u, s, _ = np.linalg.svd(numbers, full_matrices=False)
     return _Groups(order, u[:, s > 1e-9 * s[0]])
 
 
@@ -262,159 +276,70 @@ def _bootstrap_examples(
     key: Key,
     examples: tuple[Array, ...],
     members: _Members | None,
-    strata: _Strata | None,
-    groups: _Groups,
+    strata: _Strata,
+    groups: _Groups | None,
     *,
     statistic: Callable[..., Any],
-    units: int,
+    by_weights: bool,
     size: int,
     level: float,
     kind: str,
-    resample: str,
 ) -> Any:
-    group = _group_size(units)
-    num_groups = units // group
-    numbers = units + sum(x.size for x in examples)
+    number = len(strata.size)
+    numbers = number + sum(x.size for x in examples)
 
     def of_units(drawn: Array) -> Any:
         """Compute the statistic of the units that were drawn, `(..., m)`."""
-        if resample == "indices":
-            drawn = drawn if members is None else members.of(drawn)
-            return statistic(*(x[drawn] for x in examples))
-        return of_weights(_how_often(drawn, units, float_dtype(*examples)))
+        if by_weights:
+            weights = _how_often(drawn, number, float_dtype(*examples))
+            weights = weights if members is None else weights[..., members.numbers]
+            values = statistic(*map(read_only, examples), sample_weight=weights)
+        else:
+            listed = drawn if members is None else members.of(drawn)
+            values = statistic(*(x[listed] for x in examples))
+        return jax.tree.map(as_floating, values)
 
-    def of_weights(weights: Array) -> Any:
-        of_examples = weights if members is None else weights[..., members.numbers]
-        return statistic(*map(read_only, examples), sample_weight=of_examples)
-
-    def without(first: Array) -> Any:
-        """Compute the statistic without the group that starts at `first` in the order."""
-        rest = np.arange(units - group)
-        return of_units(groups.order[rest + xp.where(rest >= first[..., None], group, 0)])
-
-    def of_places(drawn: Array) -> Any:
-        """Compute the statistic of units at these places, of strata each at one of its own."""
-        return of_units(drawn if strata is None else strata.units[strata.first + drawn])
-
-    arange = np.arange if isinstance(key, HostKey) else jax.numpy.arange
-    values = jax.tree.map(xp.asarray, of_units(arange(units)))
-    given = of_places, units, units if strata is None else strata.size, size, numbers
-    if isinstance(key, HostKey):
-        samples = _resampled_on_host(key, *given)
-    else:
-        samples = _resampled_on_device(key, *given)
-    if kind != "bca":
-        return estimates_of(values, samples, level=level, kind=kind)
-
-    def acceleration(left_out: Array, value: Array) -> Array:
-        influence = -xp.moveaxis(left_out, 0, -1)
-        if groups.composition is not None:
-            influence = _residuals(value[..., None] + influence, groups.composition)
-        influence = influence[..., None, :]
-        share = group * num_groups / units  # that is left out by one of the groups
-        return share**0.5 * acceleration_of(influence, xp.ones_like(influence))
-
-    left_out = _map_in_blocks(without, group * arange(num_groups), numbers)
-    return estimates_of(
-        values, samples, jax.tree.map(acceleration, left_out, values), level=level, kind=kind
+    everything = (np if isinstance(key, HostKey) else jax.numpy).arange(number)
+    tried = np.random.default_rng(0).integers(number, size=(3, number))
+    row = Row(of_units, everything, tried=tried, numbers=numbers)
+    samples = replicates.evaluate(
+        replicates.places,
+        lambda places: row(strata.units_at(places)),
+        key,
+        strata.size,
+        size=size,
+        numbers=numbers,
     )
+    acceleration = None if groups is None else _acceleration(row, groups, everything, numbers)
+    found = estimate_of(row(everything), samples, level, kind, acceleration)
+    return row.unflatten(found)
 
 
-def _residuals(influence: Array, composition: Array) -> Array:
-    """Take off what the numbers of units of each stratum explain, since they are fixed."""
-    known = xp.where(xp.isfinite(influence), influence, 0.0)
-    return influence - matmul(matmul(known, composition), composition.T)
+def _acceleration(row: Row, groups: _Groups, everything: Array, numbers: int) -> Array:
+    """Return the acceleration of each value by the jackknife."""
+    number, num_groups = len(everything), len(groups.composition)
+    group = number // num_groups
+
+    def without(group_number: Array) -> Array:
+        others = everything[: number - group]
+        first = group * group_number[..., None]
+        return row(groups.units[others + xp.where(others >= first, group, 0)])
+
+    left_out = map_chunks(without, max(1, LANES // numbers), everything[:num_groups])
+    influence = -xp.where(xp.isfinite(left_out), left_out, 0).T
+    # The numbers of units of each stratum are fixed.
+    explained = matmul(matmul(influence, groups.composition), groups.composition.T)
+    influence = xp.where(xp.isfinite(left_out.T), influence - explained, xp.nan)[:, None]
+    share = group * num_groups / number  # that is left out by one of the groups
+    return share**0.5 * acceleration_of(influence, xp.ones_like(influence))
 
 
-def _resampled_on_host(
-    key: HostKey,
-    of_places: Callable[[Array], Any],
-    units: int,
-    among: int | Array,
-    size: int,
-    numbers: int,
-) -> Any:
-    """Compute the statistic of units drawn with replacement, `size` times.
-
-    Their places are drawn below `among`.
-    """
-    rng = key.generator()
-    at_once = max(1, LANES // units)
-    sizes = [min(at_once, size - begin) for begin in range(0, size, at_once)]
-    blocks = [
-        _map_in_blocks(of_places, rng.integers(among, size=(number, units)), numbers)
-        for number in sizes
-    ]
-    return jax.tree.map(lambda *x: np.concatenate(x), *blocks)
-
-
-def _resampled_on_device(
-    key: Array,
-    of_places: Callable[[Array], Any],
-    units: int,
-    among: int | Array,
-    size: int,
-    numbers: int,
-) -> Any:
-    """Compute the same as `_resampled_on_host`, by JAX."""
-
-    def of_key(key: Array) -> Any:
-        return of_places(samplers.indices(samplers.random_words(key, units), among))
-
-    return _map_in_blocks(of_key, jax.random.split(key, size), numbers)
-
-
-def _how_often(drawn: Array, units: int, dtype: np.dtype) -> Array:
-    """Count how often each unit is among those drawn, `(..., m)` to `(..., units)`."""
+def _how_often(drawn: Array, number: int, dtype: np.dtype) -> Array:
+    """Count how often each unit is among those drawn, `(..., m)` to `(..., number)`."""
     if is_jax(drawn):
-        return jax.numpy.zeros(units, dtype).at[drawn].add(1)
-    num_rows = drawn.size // drawn.shape[-1]
-    # A unit of row i is counted at i * units + its number.
-    rows = drawn.reshape((-1, drawn.shape[-1])) + units * np.arange(num_rows)[:, None]
-    times = np.bincount(rows.ravel(), minlength=num_rows * units)
-    return times.reshape((*drawn.shape[:-1], units)).astype(dtype)
-
-
-def _map_in_blocks(function: Callable[[Array], Any], rows: Array, numbers: int) -> Any:
-    """Evaluate a function of each row, of as many at once as fit into `LANES` numbers."""
-    if not on_device(rows):
-        at_once = max(1, LANES // numbers)
-        blocks = [
-            _each_on_host(function, rows[i : i + at_once]) for i in range(0, len(rows), at_once)
-        ]
-        if len(blocks) == 1:
-            return blocks[0]
-        return jax.tree.map(lambda *x: np.concatenate(x), *blocks)
-    return map_chunks(jax.vmap(function), max(1, LANES // numbers), rows)
-
-
-def _each_on_host(function: Callable[[Array], Any], rows: np.ndarray) -> Any:
-    """Evaluate a statistic of all resamples at once if it takes them so, else one by one.
-
-    It does if it returns the same for the first, the middle and the last that it is given alone.
-    """
-    alone = {i: function(rows[i]) for i in {0, len(rows) // 2, len(rows) - 1}}
-    if len(alone) < len(rows):
-        try:
-            together = function(rows)
-        except Exception:  # it is made for a single resample
-            together = None
-        if _are_equal(together, alone, len(rows)):
-            return jax.tree.map(np.asarray, together)
-    values = (alone[i] if i in alone else function(row) for i, row in enumerate(rows))
-    return jax.tree.map(lambda *x: np.stack(x), *values)
-
-
-def _are_equal(together: Any, alone: dict[int, Any], size: int) -> bool:
-    """Return whether a batch of `size` results holds those that were computed alone."""
-    first = next(iter(alone.values()))
-    if together is None or [jax.tree.structure(together)] != [jax.tree.structure(first)]:
-        return False
-
-    def matches(batch: Any, *single: Any) -> bool:
-        return np.shape(batch) == (size, *np.shape(single[0])) and all(
-            np.allclose(batch[i], x, rtol=1e-9, atol=1e-12, equal_nan=True)
-            for i, x in zip(alone, single, strict=True)
-        )
-
-    return all(jax.tree.leaves(jax.tree.map(matches, together, *alone.values())))
+        return jax.numpy.zeros(number, dtype).at[drawn].add(1)
+    rows = drawn.reshape((-1, drawn.shape[-1]))
+    # A unit of row i is counted at i * number + its own.
+    cells = rows + number * np.arange(len(rows))[:, None]
+    times = np.bincount(cells.ravel(), minlength=len(rows) * number)
+    return times.reshape((*drawn.shape[:-1], number)).astype(dtype)

@@ -23,20 +23,31 @@ AT_ONCE = 2**20  # numbers in the tables of a batch; of larger ones each is fast
 
 
 class Row:
-    """The values of a metric as one row: of tables `(..., K, W)`, `(..., V)`.
+    """The values of a function as one row: of tables `(..., K, W)`, or other items, `(..., V)`.
 
-    On the host a metric of a single table is given one after the other. Whether it takes batches is
-    found out once, by some tables that differ in which classes occur.
+    On the host a function of a single item is given one after the other. Whether it takes batches
+    is found out once.
+
+    Args:
+        metric: the function, which returns an array or a pytree of arrays.
+        item: an array like those that it takes.
+        tried: items that differ in their values, `(N, *item)`; if not given, tables that differ in
+            which rows and columns are empty.
+        numbers: how many numbers it reads for each, if more than the item's.
     """
 
-    def __init__(self, metric: Metric, table: Array) -> None:
-        self.metric = metric
-        self.of_one = partial(row_of, metric)  # by which compiled programs are shared
-        leaves, self._structure = jax.tree.flatten(metric(table))
+    def __init__(
+        self, metric: Metric, item: Array, *, tried: Array | None = None, numbers: int = 0
+    ) -> None:
+        self.of_one = partial(row_of, metric, item.ndim)  # by which compiled programs are shared
+        self._ndim, self._numbers = item.ndim, max(item.size, numbers)
+        leaves, self._structure = jax.tree.flatten(metric(item))
         self._shapes = [np.shape(leaf) for leaf in leaves]
         self._sizes = [math.prod(shape) for shape in self._shapes]
         self.size = sum(self._sizes)
-        self._takes_batches = is_jax(table) or self._agrees_on_batches(table)
+        self._takes_batches = is_jax(item) or self._agrees_on_batches(
+            _with_empty_classes(item) if tried is None else tried
+        )
 
     @classmethod
     def of(cls, metric: Metric, design: Design, tables: Array, labels: Array | None = None) -> Row:
@@ -46,36 +57,31 @@ class Row:
         sample = design.sample(one, labels)
         return cls(metric, sample.tables(sample.counts)[0])
 
-    def __call__(self, tables: Array) -> Array:
-        *batch, _, _ = tables.shape
+    def __call__(self, items: Array) -> Array:
+        batch, shape = (
+            items.shape[: items.ndim - self._ndim],
+            items.shape[items.ndim - self._ndim :],
+        )
         if not batch:
-            return self._together(tables)
-        flat = tables.reshape((-1, *tables.shape[-2:]))
-        if is_jax(tables):
-            rows = map_chunks(jax.vmap(self._together), max(1, LANES // flat[0].size), flat)
+            return self.of_one(items)
+        flat = items.reshape((-1, *shape))
+        if is_jax(items):
+            rows = map_chunks(jax.vmap(self.of_one), max(1, LANES // self._numbers), flat)
         elif not flat.size:
             rows = np.zeros((0, self.size))
         else:
-            at_once = max(1, AT_ONCE // flat[0].size) if self._takes_batches else 1
+            at_once = max(1, AT_ONCE // self._numbers) if self._takes_batches else 1
             starts = range(0, len(flat), at_once)
-            # One alone has no batch axis: a metric of a single table is given no other.
+            # One alone has no batch axis: a function of a single item is given no other.
             parts = [flat[i : i + at_once] if at_once > 1 else flat[i] for i in starts]
-            rows = np.concatenate([np.atleast_2d(self._together(part)) for part in parts])
+            rows = np.concatenate([np.atleast_2d(self.of_one(part)) for part in parts])
         return rows.reshape((*batch, self.size))
 
-    def _together(self, tables: Array) -> Array:
-        return row_of(self.metric, tables)
-
-    def _agrees_on_batches(self, table: np.ndarray) -> bool:
-        """Try tables that differ in which rows and columns are empty."""
-        all_used = 1 + np.cos(np.arange(table.size)).reshape(table.shape) ** 2
-        first, last = all_used.copy(), all_used.copy()
-        first[0], first[:, 0], last[-1], last[:, -1] = 0, 0, 0, 0
-        tried = np.stack([table, all_used, first, last])
+    def _agrees_on_batches(self, tried: np.ndarray) -> bool:
         try:
-            alone = np.stack([self._together(x) for x in tried])
-            return np.allclose(self._together(tried), alone, 1e-9, 1e-12, True)
-        except Exception:  # it is made for a single table
+            alone = np.stack([self.of_one(x) for x in tried])
+            return np.allclose(self.of_one(tried), alone, 1e-9, 1e-12, True)
+        except Exception:  # it is made for a single one
             return False
 
     def unflatten(self, rows: Any, num_batch_axes: int = 0) -> Any:
@@ -94,11 +100,19 @@ class Row:
         return jax.tree.unflatten(self._structure, parts)
 
 
-def row_of(metric: Metric, tables: Array) -> Array:
-    """Return the values of a metric that takes these tables as one row, `(..., V)`."""
-    leaves = jax.tree.leaves(metric(tables))
-    parts = [xp.asarray(x).reshape((*tables.shape[:-2], -1)) for x in leaves]
-    return xp.concatenate(parts, -1)
+def row_of(metric: Metric, ndim: int, items: Array) -> Array:
+    """Return the values of a function that takes these items as one row, `(..., V)`."""
+    leaves = jax.tree.leaves(metric(items))
+    batch = items.shape[: items.ndim - ndim]
+    return xp.concatenate([xp.asarray(x).reshape((*batch, -1)) for x in leaves], -1)
+
+
+def _with_empty_classes(table: np.ndarray) -> np.ndarray:
+    """Return the table, and some that differ in which rows and columns are empty."""
+    all_used = 1 + np.cos(np.arange(table.size)).reshape(table.shape) ** 2
+    first, last = all_used.copy(), all_used.copy()
+    first[0], first[:, 0], last[-1], last[:, -1] = 0, 0, 0, 0
+    return np.stack([table, all_used, first, last])
 
 
 class Functional:

@@ -30,7 +30,6 @@ from jaxmetrics.intervals.functionals import Functional
 from jaxmetrics.intervals.likelihoods import likelihood_limits
 from jaxmetrics.intervals.quantiles import (
     KINDS,
-    Replicates,
     acceleration_of,
     estimate_of,
     posterior_estimate,
@@ -313,8 +312,8 @@ class Bootstrap(_Drawing):
         acceleration = None
         if self.kind == "bca":
             acceleration = acceleration_of(units.slopes, units.sample.counts)
-        given = Replicates(metric.values, samples, acceleration)
-        return estimate_of(given, confidence.level, self.kind), samples
+        level, kind = confidence.level, self.kind
+        return estimate_of(metric.values, samples, level, kind, acceleration), samples
 
     def _studentized(self, metric: Functional, level: float) -> tuple[Estimate, Array]:
         units = metric.of_units

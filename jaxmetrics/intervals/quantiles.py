@@ -3,56 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from jaxmetrics._arithmetic import divide, safe_sqrt
-from jaxmetrics._namespaces import Array, float_dtype, special, xp
+from jaxmetrics._namespaces import Array, special, xp
 from jaxmetrics.estimates import Estimate
 
 __all__: list[str] = []
 
 
-class Replicates(NamedTuple):
-    """Hold what an interval is computed from."""
+def estimate_of(
+    value: Array, samples: Array, level: float, kind: str, acceleration: Array | None = None
+) -> Estimate:
+    """Make the estimate by one kind of bootstrap of values `(V,)` from replicates `(S, V)`.
 
-    value: Array  # (V,), of the counts themselves
-    samples: Array  # (S, V)
-    acceleration: Array | None = None  # (V,), where the method needs it
-
-
-def estimate_of(given: Replicates, level: float, kind: str) -> Estimate:
-    """Make the estimate of one kind of bootstrap, of V values."""
-    low, high = KINDS[kind](given, _tails(level))
-    return _estimate(given.value, low, high, given.samples)
-
-
-def estimates_of(
-    values: Any, samples: Any, acceleration: Any = None, *, level: float, kind: str
-) -> Any:
-    """Make estimates from pytrees of values `(...)` and replicates `(S, ...)`.
-
-    `"bca"` needs the accelerations too. All leaves are put into one array, so that XLA, which takes
-    half a second to compile what follows, does so once and not for each leaf.
+    Args:
+        acceleration: `(V,)`, which BCa needs.
     """
-    leaves, structure = jax.tree.flatten(values)
-
-    def flat(tree: Any, *lead: int) -> Array:
-        return xp.concatenate(
-            [x.astype(float_dtype(x)).reshape((*lead, -1)) for x in jax.tree.leaves(tree)], -1
-        )
-
-    value, drawn = flat(values), flat(samples, jax.tree.leaves(samples)[0].shape[0])
-    given = Replicates(value, drawn, None if acceleration is None else flat(acceleration))
-    estimates = estimate_of(given, level, kind)
-    ends = np.cumsum([leaf.size for leaf in leaves])
-    pieces = [
-        jax.tree.map(lambda x: x[end - leaf.size : end].reshape(leaf.shape), estimates)  # noqa: B023  # called at once
-        for leaf, end in zip(leaves, ends, strict=True)
-    ]
-    return jax.tree.unflatten(structure, pieces)
+    low, high = KINDS[kind](value, samples, acceleration, _tails(level))
+    return _estimate(value, low, high, samples)
 
 
 def acceleration_of(influence: Array, counts: Array) -> Array:
@@ -74,21 +44,20 @@ def _is_same(samples: Array, value: Array) -> Array:
     return xp.abs(samples - value) <= 8 * xp.finfo(value.dtype).eps * xp.abs(value)
 
 
-def _percentile(given: Replicates, tails: Array) -> tuple[Array, Array]:
+def _percentile(value: Array, samples: Array, _: None, tails: Array) -> tuple[Array, Array]:
     """Return the quantiles of the replicates."""
-    low, high = _Ordered(given.samples).quantiles(_levels(tails, given.value))
+    low, high = _Ordered(samples).quantiles(_levels(tails, value))
     return low, high
 
 
-def _basic(given: Replicates, tails: Array) -> tuple[Array, Array]:
+def _basic(value: Array, samples: Array, _: None, tails: Array) -> tuple[Array, Array]:
     """Return the percentiles reflected at the value: replicates err as the value does."""
-    low, high = _percentile(given, tails)
-    return 2 * given.value - high, 2 * given.value - low
+    low, high = _percentile(value, samples, None, tails)
+    return 2 * value - high, 2 * value - low
 
 
-def _bca(given: Replicates, tails: Array) -> tuple[Array, Array]:
+def _bca(value: Array, samples: Array, acceleration: Array, tails: Array) -> tuple[Array, Array]:
     """Return quantiles at levels moved by the bias z0 and by the acceleration."""
-    value, samples, acceleration = given
     ordered = _Ordered(samples)
     same = _is_same(samples, value)
     below = ((samples < value) & ~same & xp.isfinite(samples)).sum(0) + same.sum(0) / 2
@@ -97,15 +66,14 @@ def _bca(given: Replicates, tails: Array) -> tuple[Array, Array]:
     one_sided = (below == 0) | (below == count)
     share = xp.clip(below / count, 0.5 / count, 1 - 0.5 / count)
     z0 = xp.where(one_sided, 0, special.ndtri(share))
-    assert acceleration is not None
     acceleration = xp.where(one_sided, 0, acceleration)
     z = z0 + _levels(special.ndtri(tails), value)
     low, high = ordered.quantiles(special.ndtr(z0 + z / (1 - acceleration * z)))
     return low, high
 
 
-# The ends of the interval, from the replicates and the two tails.
-KINDS: dict[str, Callable[[Replicates, Array], tuple[Array, Array]]] = {
+# The ends of the interval, from values, replicates, the accelerations and the two tails.
+KINDS: dict[str, Callable[..., tuple[Array, Array]]] = {
     "bca": _bca,
     "percentile": _percentile,
     "basic": _basic,
@@ -126,7 +94,7 @@ def studentized_estimate(
 
 def posterior_estimate(samples: Array, level: float) -> Estimate:
     """Return the mean and equal-tailed interval of draws `(S, V)`."""
-    return estimate_of(Replicates(mean_of_finite(samples), samples), level, "percentile")
+    return estimate_of(mean_of_finite(samples), samples, level, "percentile")
 
 
 def _tails(level: float) -> Array:

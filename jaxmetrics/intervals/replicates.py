@@ -102,6 +102,11 @@ def _dirichlet_rows(keys: jax.Array, concentration: jax.Array) -> jax.Array:
     return samplers.dirichlet(words.reshape((-1, *concentration.shape)), concentration)
 
 
+def _places(keys: jax.Array, sizes: jax.Array) -> jax.Array:
+    """Draw integers below each of the sizes `(m,)`."""
+    return samplers.indices(samplers.random_words(keys, len(sizes)), sizes)
+
+
 def _as_int(x: jax.Array) -> jax.Array:
     return jnp.round(x).astype(jnp.int32)
 
@@ -168,6 +173,12 @@ def _dirichlet_on_host(
     return gamma / gamma.sum((-2, -1), keepdims=True)
 
 
+def _places_on_host(rng: np.random.Generator, size: int, sizes: np.ndarray) -> np.ndarray:
+    # Several bounds take three times as long as one.
+    bounds = sizes[0] if (sizes == sizes[0]).all() else sizes
+    return rng.integers(bounds, size=(size, len(sizes)))
+
+
 def _by_rows(sample: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
     """Return a sampler that draws each row by itself."""
 
@@ -183,6 +194,7 @@ poisson = Sampler(_poisson, _poisson_on_host)
 dirichlet = Sampler(_dirichlet, _dirichlet_on_host)
 dirichlet_rows = Sampler(_dirichlet_rows, _by_rows(_dirichlet_on_host))
 swapped = Sampler(_swapped, _swapped_on_host)
+places = Sampler(_places, _places_on_host)
 halved = Sampler(_halved, _halved_on_host)
 
 

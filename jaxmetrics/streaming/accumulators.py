@@ -28,8 +28,9 @@ from jaxmetrics._validation import (
 from jaxmetrics.comparisons.differences import compare
 from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile
 from jaxmetrics.intervals.checks import as_floats, check_num_samples
+from jaxmetrics.intervals.functionals import Row
 from jaxmetrics.intervals.methods import IntervalMethod, check_method, interval
-from jaxmetrics.intervals.quantiles import estimates_of
+from jaxmetrics.intervals.quantiles import estimate_of
 from jaxmetrics.ranking.histograms import average_precision_bounds, check_num_bins, roc_auc_bounds
 from jaxmetrics.scoring.calibration import calibration_error
 from jaxmetrics.streaming.standard_statistics import (
@@ -370,10 +371,9 @@ class _Bootstrapped:
     level: float
 
     def __call__(self, table: jax.Array, replicates: jax.Array) -> Any:
-        result = as_floats(self.result)
-        return estimates_of(
-            result(table), jax.vmap(result)(replicates), level=self.level, kind="percentile"
-        )
+        row = Row(as_floats(self.result), table)
+        found = estimate_of(row(table), row(replicates), self.level, "percentile")
+        return row.unflatten(found)
 
 
 def _is_estimate(result: Callable[..., Any]) -> bool:
