@@ -53,8 +53,7 @@ def compare_groups(
     Returns:
         `Estimate` or a pytree of them; its standard error is NaN. Groups without examples, or where
         the metric has no interval (the recall of a class without examples), are skipped; NaN if
-        fewer than two are left. Simulated with 2 to 8 groups
-        of 20 to 2000 examples, it covered 94 to 100 % for a level of 95 %, of equal groups too.
+        fewer than two are left.
 
     Raises:
         ValueError: fewer than two groups, counts of another shape, a level outside of (0, 1), and

@@ -149,31 +149,21 @@ def leaderboard(
 
     - `probability_best` shrinks the values by empirical Bayes, since the best of many looks better
       than it is: true values are normal, on an unknown scale, and the more alike, the more alike
-      the errors are. Simulated with 2 to 30 classifiers, 60 to 1000 examples and nine distributions
-      of true accuracies, those said to be best with a probability of p were so in a share of p,
-      within 0.03 for each tenth. Two values do not tell a tie from a small difference: of exact
-      ties it is too sure (0.66 of the first of two equals, 0.36 of five, 0.44 of five among ten),
-      of one that is best by far too modest (0.71 among five where 0.96 is right, 0.23 among thirty
-      where 0.82 is).
+      the errors are. Two values do not tell a tie from a small difference: of exact ties it is too
+      sure, of one that is best by far too modest.
     - `rank_low`, `rank_high` and `tiers` assume nothing of the true values: by the step-down test
       of Romano and Wolf (2005), a rank is at least one more than the number of classifiers shown to
       be better, and at most M less the number shown to be worse: Mogstad, Romano, Shaikh and
       Wilhelm (2024), Review of Economic Studies 91. As if two examples more were seen, at which a
       pair of classifiers differs as much as it can, few examples tell two apart no sooner than a
-      sign test. Simulated with 2 to 30 classifiers, tied or not, 5 to 1000 examples and accuracies
-      of 0.4 to 0.99, one was wrongly shown to be better than another in 0 to 8 %, for a level of
-      95 %; by the macro F1 of classes that are expected once or less in 20 examples or fewer, in
-      up to 29 %.
+      sign test.
     - `winner_estimate` adds noise to the values to choose, and takes it off to judge, as if one
       half of the examples chose and the other judged: that is not biased upwards, and a little too
       low where a half chooses worse than all. The interval is the winner's own, with its lower end
-      moved as far. Simulated as above, Wilson's covered in 92 to 100 %, for a level of 95 %.
+      moved as far.
 
-    Of `clusters`, what is said above of examples is said of them. Simulated with 4 to 10
-    classifiers and 20 to 100 clusters of 2 to 20 examples, with latent correlations of 0.1 to 0.7,
-    one was wrongly shown to be better than another in 0 to 6 % (without clusters in up to 100 %);
-    the interval of the winner covered in 90 to 100 %; those said to be best with 0.2 to 0.3 were so
-    in 0.22, with 0.7 to 0.8 in 0.69.
+    Of `clusters`, what is said above of examples is said of them. How often all of this holds: the
+    guide's page on intervals.
 
     Args:
         metric: a differentiable function of one `(K, K)` matrix that returns one number and does

@@ -42,9 +42,6 @@ def paired_difference_interval(
         `Estimate` of shape `(...)`, in [-1, 1]; `standard_error` is `sqrt(b + c - (b - c)^2 / n) /
         n`. Without examples the value is NaN and the interval [-1, 1]; negative counts give NaN.
 
-    Simulated at a level of 95 % with 20 to 5000 examples and accuracies of 0.3 to 0.999, alike or
-    apart, correlated or not, both cover in 94 to 100 %; 100 % where hardly a pair is discordant.
-
     Raises:
         ValueError: another shape, a level outside of (0, 1), an unknown method.
 

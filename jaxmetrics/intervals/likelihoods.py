@@ -103,7 +103,7 @@ class _Problem(NamedTuple):
             is_hidden = sign * (reached[hidden] - reached[cell]) > 0
             cell = xp.where(is_hidden & flat.reshape(-1)[hidden], hidden, cell)
             elsewhere = is_hidden | (limit != 0)
-            found = self.greatest(sign, start, sign * slopes, cell, elsewhere, reach)
+            found = self.ascent(sign, start, sign * slopes, cell, elsewhere, reach).greatest()
             known = xp.isfinite(start) | (limit != 0)
             return xp.where(sign * limit > 0, limit, xp.where(known, sign * found, xp.nan))
 
@@ -139,53 +139,18 @@ class _Problem(NamedTuple):
 
         return lax.while_loop(lambda state: state[0] < last, evaluate, (0 * last, values))[1]
 
-    def greatest(
+    def ascent(
         self, sign: Array, start: Array, slopes: Array, cell: Array, elsewhere: Array, reach: Array
-    ) -> Array:
-        """Return the greatest of `sign` times the value within reach, with more in a cell.
-
-        The value is made linear, the extreme of that found, and the way there searched for a
-        greater value, until that gains nothing: the conditional gradient method of Frank and Wolfe
-        (1956). Its first slopes are those at the counts or, if these say nothing of the cell,
-        elsewhere: where it has grown.
+    ) -> _Ascent:
+        """Begin where the cell has more, or elsewhere: where it has grown as far as is likely, if
+        the slopes at the counts say nothing of it.
         """
-        counts, steps = (
-            self.metric.sample.counts,
-            xp.full_like(start, 0.5) ** np.arange(4)[:, None, None],
+        sample = self.metric.sample
+        base = _with_more(sample, cell, slopes, ADDED / self.share)
+        grown = lax.cond(
+            elsewhere, lambda: _grown(sample.counts, cell[None], reach)[0], lambda: base
         )
-        base = _with_more(self.metric.sample, cell, slopes, ADDED / self.share)
-        grown = lax.cond(elsewhere, lambda: _grown(counts, cell[None], reach)[0], lambda: base)
-        origin = xp.where(xp.isfinite(start), start, 0)
-
-        def improve(search: _Search) -> _Search:
-            place = xp.where(search.passes == 0, grown, search.weights)
-            # At a kink, as where two groups are the best, both of its slopes are needed.
-            slopes = lax.cond(
-                (search.passes == 0) & ~elsewhere,
-                lambda: search.slopes,
-                lambda: (sign * self.slope(place) + search.slopes) / 2,
-            )
-            way = tilted(base, slopes, reach) - search.weights
-            values = sign * self.value(search.weights + steps * way)
-            best = xp.argmax(values)
-            gain = values[best] - search.value
-            weights = xp.where(gain > 0, search.weights + steps[best] * way, search.weights)
-            value = xp.maximum(values[best], search.value)
-            return _Search(weights, slopes, value, gain, search.passes + 1)
-
-        def is_unfinished(search: _Search) -> Array:
-            gains = search.gain > 1e-5 * xp.abs(search.value - sign * origin)
-            return (search.passes == 0) | (gains & (search.passes < _MOST_PASSES))
-
-        infinite = xp.full_like(start, xp.inf)
-        first = _Search(
-            base,
-            xp.where(elsewhere, 0, slopes),
-            xp.where(xp.isfinite(start), sign * start, -infinite),
-            infinite,
-            xp.zeros((), xp.int32),
-        )
-        return lax.while_loop(is_unfinished, improve, first).value
+        return _Ascent(self, sign, start, slopes, base, grown, elsewhere, reach)
 
     def start(self) -> tuple[Array, Array, Array]:
         """Return the value, its limit, and the units of groups in which an example makes it jump.
@@ -203,6 +168,62 @@ class _Problem(NamedTuple):
         grows = (xp.abs(smaller) > 100 * xp.abs(larger)) & (xp.abs(smaller) > 1000)
         limit = xp.where(grows, xp.sign(smaller) * xp.inf, 0)
         return start, limit, (unused & moved[:, None, None]).any(0)
+
+
+class _Ascent(NamedTuple):
+    """The search for the greatest of `sign` times a value within reach of counts.
+
+    The value is made linear, the extreme of that found, and the way there searched for a greater
+    value, until that gains nothing: the conditional gradient method of Frank and Wolfe (1956).
+
+    Attributes:
+        start: the value at the counts of the sample.
+        slopes: of `sign` times the value there.
+        base: the counts with more in a cell, to which what is likely refers.
+        grown: where the first derivatives are taken if it is elsewhere.
+    """
+
+    problem: _Problem
+    sign: Array
+    start: Array
+    slopes: Array
+    base: Array
+    grown: Array
+    elsewhere: Array
+    reach: Array
+
+    def greatest(self) -> Array:
+        infinite = xp.full_like(self.start, xp.inf)
+        first = _Search(
+            self.base,
+            xp.where(self.elsewhere, 0, self.slopes),
+            xp.where(xp.isfinite(self.start), self.sign * self.start, -infinite),
+            infinite,
+            xp.zeros((), xp.int32),
+        )
+        return lax.while_loop(self.is_unfinished, self.improve, first).value
+
+    def is_unfinished(self, search: _Search) -> Array:
+        origin = xp.where(xp.isfinite(self.start), self.sign * self.start, 0)
+        gains = search.gain > 1e-5 * xp.abs(search.value - origin)
+        return (search.passes == 0) | (gains & (search.passes < _MOST_PASSES))
+
+    def improve(self, search: _Search) -> _Search:
+        place = xp.where(search.passes == 0, self.grown, search.weights)
+        # At a kink, as where two groups are the best, both of its slopes are needed.
+        slopes = lax.cond(
+            (search.passes == 0) & ~self.elsewhere,
+            lambda: search.slopes,
+            lambda: (self.sign * self.problem.slope(place) + search.slopes) / 2,
+        )
+        way = tilted(self.base, slopes, self.reach) - search.weights
+        steps = xp.full_like(self.start, 0.5) ** np.arange(4)[:, None, None]
+        values = self.sign * self.problem.value(search.weights + steps * way)
+        best = xp.argmax(values)
+        gain = values[best] - search.value
+        weights = xp.where(gain > 0, search.weights + steps[best] * way, search.weights)
+        value = xp.maximum(values[best], search.value)
+        return _Search(weights, slopes, value, gain, search.passes + 1)
 
 
 def _steepest(sample: Sample, slopes: Array, allowed: Array, added: Array) -> Array:
@@ -252,10 +273,6 @@ def tilted(counts: Array, slopes: Array, radius: float) -> Array:
     Both `log t` and the logarithm of the ratio are concave functions of `log s`, so that Newton's
     steps on these scales need no bracket.
     """
-    both: dict[str, Any] = {
-        "axis": (-2, -1),
-        "keepdims": True,
-    }  # of rows that are searched together
     if not is_jax(counts) and counts.ndim == 2:
         used = counts.any(0)
         if not used.any():
@@ -264,24 +281,43 @@ def tilted(counts: Array, slopes: Array, radius: float) -> Array:
             weights = np.zeros(counts.shape)
             weights[:, used] = tilted(counts[:, used], slopes[:, used], radius)
             return weights
-    seen = counts > 0
     totals = counts.sum(-1, keepdims=True)
     shares = divide(counts, totals)
-    highest = xp.where(seen, slopes, -xp.inf).max(-1, keepdims=True)
-    u = xp.where(seen, highest - slopes, 0)
-    u = divide(u, u.max(**both))
+    highest = xp.where(counts > 0, slopes, -xp.inf).max(-1, keepdims=True)
+    u = xp.where(counts > 0, highest - slopes, 0)
+    u = divide(u, u.max((-2, -1), keepdims=True))
     mean = (shares * u).sum(-1, keepdims=True)
-    d = xp.where(seen, u - mean, 0)
+    rows = _Rows(totals, shares, mean, xp.where(counts > 0, u - mean, 0))
+    variance = _sum_of_all(totals * shares * rows.d**2)
+    possible = variance > 0
+    start = xp.log(2 * radius / xp.where(possible, variance, 1)) / 2
 
     def step(_: int, state: tuple[Array, Array]) -> tuple[Array, Array]:
-        log_s, _ = state
+        return rows.newton_step(state[0], radius)
+
+    first = xp.broadcast_to(start, totals.shape), counts
+    _, found = lax.fori_loop(0, _NEWTON_STEPS, step, first)
+    return xp.where(possible, found, counts)
+
+
+class _Rows(NamedTuple):
+    """Rows of `tilted` that are searched together: their totals, shares, the mean and d of u."""
+
+    totals: Array
+    shares: Array
+    mean: Array
+    d: Array
+
+    def newton_step(self, log_s: Array, radius: float) -> tuple[Array, Array]:
+        """Return the next `log s`, and the weights at this one."""
+        totals, shares, mean, d = self
         s = xp.exp(log_s)
         scale = 1 + s * mean
         y = s / scale * d
         weights = shares / (1 + y)
         excess = (weights * y * y).sum(-1, keepdims=True)  # Z - 1
         found = totals * weights / (1 + excess)
-        ratio = (found * deviance(excess + (1 + excess) * y)).sum(**both)
+        ratio = _sum_of_all(found * deviance(excess + (1 + excess) * y))
         # Derivatives by log s: of log Z, of the ratio and of log t.
         of_z = -s * (weights * d / (1 + y)).sum(-1, keepdims=True) / (scale**2 * (1 + excess))
         of_ratio = totals * (s * (weights * d).sum(-1, keepdims=True) / scale**2 + of_z)
@@ -289,12 +325,9 @@ def tilted(counts: Array, slopes: Array, radius: float) -> Array:
         log_t = log_s + xp.log1p(excess) - xp.log(scale)
         missing = ratio * xp.log(radius / xp.maximum(ratio, 1e-30))
         weight = of_ratio / of_t
-        goal = (missing + (weight * log_t).sum(**both)) / weight.sum(**both)
+        goal = (missing + _sum_of_all(weight * log_t)) / _sum_of_all(weight)
         return log_s + xp.clip((goal - log_t) / of_t, -3, 3), found
 
-    variance = (totals * shares * d * d).sum(**both)
-    possible = variance > 0
-    start = xp.log(2 * radius / xp.where(possible, variance, 1)) / 2
-    first = xp.broadcast_to(start, totals.shape), counts
-    _, found = lax.fori_loop(0, _NEWTON_STEPS, step, first)
-    return xp.where(possible, found, counts)
+
+def _sum_of_all(x: Array) -> Array:
+    return x.sum((-2, -1), keepdims=True)
