@@ -68,22 +68,10 @@ def compare_groups(
     """
     check_method(method)
     check_flag(ratio, "ratio")
-    tables = as_counts(counts)
-    axis = None if cluster_axis is None else check_axis(cluster_axis, "cluster_axis")
-    if axis is not None and axis >= 0:
-        axis -= tables.ndim
-    is_valid = axis is None or -tables.ndim <= axis <= -4
-    if tables.ndim < 3 or tables.shape[-3] < 2 or not is_valid:
-        raise ValueError(
-            "counts must have shape (..., G, K, K) of two groups or more, or (..., C, G, K, K) with"
-            f" cluster_axis=-4, got {tables.shape} and cluster_axis={cluster_axis}."
-        )
-    if axis is not None:
-        tables = xp.moveaxis(tables, axis, -3)
-    within = tuple(range(-2 if axis is None else -3, 0))
+    tables, cluster_axis = _groups_last(as_counts(counts), cluster_axis)
+    within = tuple(range(-2 if cluster_axis is None else -3, 0))
     has_examples = tables.sum(within) > 0
     wide = pairwise_level(level, has_examples.shape[-1])
-    cluster_axis = None if axis is None else -3
     estimates = interval(metric, tables, method=method, level=wide, cluster_axis=cluster_axis)
 
     def of_groups(groups: Estimate) -> Estimate:
@@ -94,6 +82,20 @@ def compare_groups(
         return smallest_ratio(first) if ratio else greatest_difference(first)
 
     return jax.tree.map(of_groups, estimates, is_leaf=lambda x: isinstance(x, Estimate))
+
+
+def _groups_last(tables: Array, cluster_axis: int | None) -> tuple[Array, int | None]:
+    """Move clusters behind the groups: `(..., G, C, K, K)`."""
+    axis = None if cluster_axis is None else check_axis(cluster_axis, "cluster_axis")
+    if axis is not None and axis >= 0:
+        axis -= tables.ndim
+    is_valid = axis is None or -tables.ndim <= axis <= -4
+    if tables.ndim < 3 or tables.shape[-3] < 2 or not is_valid:
+        raise ValueError(
+            "counts must have shape (..., G, K, K) of two groups or more, or (..., C, G, K, K) with"
+            f" cluster_axis=-4, got {tables.shape} and cluster_axis={cluster_axis}."
+        )
+    return (tables, None) if axis is None else (xp.moveaxis(tables, axis, -3), -3)
 
 
 def pairwise_level(level: float, num_groups: int) -> float:

@@ -92,16 +92,13 @@ class _Problem(NamedTuple):
         sample, reach = self.metric.sample, radius / self.share
         start, limit, closed = self.start()
         allowed = sample.can_occur & ~closed & (sample.counts.sum(-1, keepdims=True) > 0)
-        opened = xp.where((sample.counts == 0) & allowed, _TRACE, sample.counts)
-        slopes = self.slope(opened)
-        flat = allowed & (slopes == 0)
+        slopes = self.slope(xp.where((sample.counts == 0) & allowed, _TRACE, sample.counts))
+        flat = (allowed & (slopes == 0)).reshape(-1)
         ends = [_steepest(sample, s * slopes, allowed, ADDED / self.share) for s in (-1, 1)]
         reached = self.reached(flat, xp.stack(ends), reach)
 
         def extreme(sign: Array, cell: Array) -> Array:
-            hidden = xp.argmax(xp.where(flat.reshape(-1), sign * reached, -xp.inf))
-            is_hidden = sign * (reached[hidden] - reached[cell]) > 0
-            cell = xp.where(is_hidden & flat.reshape(-1)[hidden], hidden, cell)
+            cell, is_hidden = _hidden(flat, sign * reached, cell)
             elsewhere = is_hidden | (limit != 0)
             found = self.ascent(sign, start, sign * slopes, cell, elsewhere, reach).greatest()
             known = xp.isfinite(start) | (limit != 0)
@@ -127,7 +124,7 @@ class _Problem(NamedTuple):
                 values[cells] = self.value(_grown(counts, cells, reach))
             return values
         # Some at a time, for as long as there are any: smooth metrics have none.
-        first = xp.pad(xp.argsort(~flat.reshape(-1)), (0, _SOME))
+        first = xp.pad(xp.argsort(~flat), (0, _SOME))
         order = xp.concatenate([steepest, first])
         last = xp.where(flat.any(), len(steepest) + flat.sum(), 0)
 
@@ -235,6 +232,15 @@ def _steepest(sample: Sample, slopes: Array, allowed: Array, added: Array) -> Ar
     return xp.argmax(xp.where(allowed, (slopes - mean) * share, -xp.inf))
 
 
+def _hidden(flat: Array, reached: Array, steepest: Array) -> tuple[Array, Array]:
+    """Return the flat cell that reaches further than the steepest one, or that one, and whether any
+    does.
+    """
+    furthest = xp.argmax(xp.where(flat, reached, -xp.inf))
+    is_hidden = reached[furthest] - reached[steepest] > 0
+    return xp.where(is_hidden & flat[furthest], furthest, steepest), is_hidden
+
+
 def _with_more(sample: Sample, cell: Array, slopes: Array, added: Array) -> Array:
     """Add to one of the units `(R, U)`, and of clusters half of that which raises the value most.
 
@@ -281,21 +287,15 @@ def tilted(counts: Array, slopes: Array, radius: float) -> Array:
             weights = np.zeros(counts.shape)
             weights[:, used] = tilted(counts[:, used], slopes[:, used], radius)
             return weights
-    totals = counts.sum(-1, keepdims=True)
-    shares = divide(counts, totals)
-    highest = xp.where(counts > 0, slopes, -xp.inf).max(-1, keepdims=True)
-    u = xp.where(counts > 0, highest - slopes, 0)
-    u = divide(u, u.max((-2, -1), keepdims=True))
-    mean = (shares * u).sum(-1, keepdims=True)
-    rows = _Rows(totals, shares, mean, xp.where(counts > 0, u - mean, 0))
-    variance = _sum_of_all(totals * shares * rows.d**2)
+    rows = _Rows.of(counts, slopes)
+    variance = _sum_of_all(counts * rows.d**2)
     possible = variance > 0
     start = xp.log(2 * radius / xp.where(possible, variance, 1)) / 2
 
     def step(_: int, state: tuple[Array, Array]) -> tuple[Array, Array]:
         return rows.newton_step(state[0], radius)
 
-    first = xp.broadcast_to(start, totals.shape), counts
+    first = xp.broadcast_to(start, rows.totals.shape), counts
     _, found = lax.fori_loop(0, _NEWTON_STEPS, step, first)
     return xp.where(possible, found, counts)
 
@@ -307,6 +307,16 @@ class _Rows(NamedTuple):
     shares: Array
     mean: Array
     d: Array
+
+    @classmethod
+    def of(cls, counts: Array, slopes: Array) -> _Rows:
+        totals = counts.sum(-1, keepdims=True)
+        shares = divide(counts, totals)
+        highest = xp.where(counts > 0, slopes, -xp.inf).max(-1, keepdims=True)
+        u = xp.where(counts > 0, highest - slopes, 0)
+        u = divide(u, u.max((-2, -1), keepdims=True))
+        mean = (shares * u).sum(-1, keepdims=True)
+        return cls(totals, shares, mean, xp.where(counts > 0, u - mean, 0))
 
     def newton_step(self, log_s: Array, radius: float) -> tuple[Array, Array]:
         """Return the next `log s`, and the weights at this one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -162,37 +162,72 @@ def _mean_interval(
 ) -> Estimate:
     if bounds is not None:
         x = xp.where((x >= bounds[0]) & (x <= bounds[1]), x, xp.nan)  # what jit hides
-    x, total = xp.where(amounts != 0, x, 0), amounts.sum(-1)
+    x = xp.where(amounts != 0, x, 0)
+    found = _summary(x, amounts, numbers, num_clusters)
+    if bounds is None:
+        t = student_quantile(z, found.number - 1)
+        return normal_estimate(found.mean, found.error, t, transform)
+    low, high = (
+        xp.where(found.total > 0, _end(found, x, amounts, numbers, z, sign, bound), xp.nan)
+        for sign, bound in zip((-1, 1), bounds, strict=True)
+    )
+    low, high = xp.clip(low, bounds[0], found.mean), xp.clip(high, found.mean, bounds[1])
+    return Estimate(found.mean, low, high, found.error, xp.zeros(np.shape(low), xp.int32))
+
+
+class _Summary(NamedTuple):
+    """What an interval of a mean is made of.
+
+    Attributes:
+        total: the sum of the weights.
+        independent: the standard error of the mean if examples are independent.
+        error: the standard error.
+        number: of independent units; of clusters Kish's.
+        moves: by how much each of the clusters moves the mean, `(..., C)`; None without clusters.
+    """
+
+    total: Array
+    mean: Array
+    independent: Array
+    error: Array
+    number: Array
+    moves: Array | None
+
+
+def _summary(x: Array, amounts: Array, numbers: Array | None, size: int) -> _Summary:
+    total = amounts.sum(-1)
     mean = divide((amounts * x).sum(-1), total, xp.nan)
     residuals = x - mean[..., None]
     squares = (amounts * residuals**2).sum(-1)
     if numbers is None:
-        variance = divide(squares, total * xp.maximum(total - 1, 0), xp.nan)
-        number, moves, share = total, xp.zeros_like(x[..., :0]), xp.ones_like(total)
-    else:
-        shares, moves = (
-            divide(sums_by_cluster(of_examples, numbers, num_clusters), total[..., None], xp.nan)
-            for of_examples in (amounts, amounts * residuals)
-        )
-        variance = jackknife_variance(moves, shares)
-        number = kish_number(shares)
-    error = safe_sqrt(variance)
-    if bounds is None:
-        return normal_estimate(mean, error, student_quantile(z, number - 1), transform)
-    if numbers is not None:
-        share = effective_share(divide(safe_sqrt(squares), total), error, total, number, z)
+        error = safe_sqrt(divide(squares, total * xp.maximum(total - 1, 0), xp.nan))
+        return _Summary(total, mean, error, error, total, None)
+    shares, moves = (
+        divide(sums_by_cluster(of_examples, numbers, size), total[..., None], xp.nan)
+        for of_examples in (amounts, amounts * residuals)
+    )
+    independent = divide(safe_sqrt(squares), total)
+    error = safe_sqrt(jackknife_variance(moves, shares))
+    return _Summary(total, mean, independent, error, kish_number(shares), moves)
 
-    def end(sign: int, bound: float) -> Array:
-        counts = amounts
-        if numbers is not None:
-            farthest = (sign * moves).argmax(-1)[..., None]
-            counts = amounts * (1 + ADDED_OF_CLUSTER * (numbers == farthest))
-        greatest = _greatest_mean(sign * x, counts * share[..., None], sign * bound, z)
-        return xp.where((total > 0) & (share > 0), sign * greatest, xp.nan)
 
-    low, high = end(-1, bounds[0]), end(1, bounds[1])
-    low, high = xp.clip(low, bounds[0], mean), xp.clip(high, mean, bounds[1])
-    return Estimate(mean, low, high, error, xp.zeros(np.shape(mean), xp.int32))
+def _end(
+    found: _Summary,
+    x: Array,
+    amounts: Array,
+    numbers: Array | None,
+    z: float,
+    sign: int,
+    bound: float,
+) -> Array:
+    """Return the end of the interval towards the bound, the upper one if the sign is 1."""
+    if found.moves is None:
+        return sign * _greatest_mean(sign * x, amounts, sign * bound, z)
+    share = effective_share(found.independent, found.error, found.total, found.number, z)
+    farthest = (sign * found.moves).argmax(-1)[..., None]
+    counts = amounts * (1 + ADDED_OF_CLUSTER * (numbers == farthest))
+    greatest = sign * _greatest_mean(sign * x, counts * share[..., None], sign * bound, z)
+    return xp.where(share > 0, greatest, xp.nan)
 
 
 def _greatest_mean(x: Array, counts: Array, bound: float, z: float) -> Array:
