@@ -2,72 +2,146 @@
 
 labels, predictions -> counts -> metric -> number:
 `macro(f1)(confusion_matrix(y_true, y_pred, num_classes=10))`.
+
+Files are imported when one of their names is first used, as SPEC 1 of Scientific Python has it.
 """
 
+import importlib
 from typing import TYPE_CHECKING
 
-from jaxmetrics._public_names import public_names as _public_names
-
-# data -> counts
-from jaxmetrics.counts import *
-
-# counts -> numbers; macro, micro, weighted averages
-from jaxmetrics.metrics import *
-
-# betas: one, and sums and averages of independent ones, in `jm.betas`
-from jaxmetrics import betas as betas
-
-# counts -> posteriors: of balanced accuracy, rates and cell probabilities
-from jaxmetrics.posteriors import *
-
-# scores -> curves and areas
-from jaxmetrics.ranking import *
-
-# probabilities -> proper scores and calibration
-from jaxmetrics.scoring import *
-
-# logits -> differentiable losses
-from jaxmetrics.losses import *
-
-# counts -> an estimate with its interval
-from jaxmetrics.estimates import *
-from jaxmetrics.intervals import *
-
-# classifiers on the same examples, compared
-from jaxmetrics.comparisons import *
-
-# how many examples, and what they can show
-from jaxmetrics.planning import *
-
-# states that add, over batches, devices and hosts; their types in `jm.streaming`
-from jaxmetrics import streaming as streaming
-from jaxmetrics.streaming import (
-    calibration_metrics as calibration_metrics,
-    confidence_sequence as confidence_sequence,
-    count_metrics as count_metrics,
-    evaluator as evaluator,
-    load_state as load_state,
-    mean_of as mean_of,
-    paired_metrics as paired_metrics,
-    poisson_bootstrap as poisson_bootstrap,
-    ranking_metrics as ranking_metrics,
-    save_state as save_state,
-    to_python as to_python,
-)
-
-# any data frame or SQL relation -> counts
-from jaxmetrics.tables import *
-
-# pictures, by matplotlib, which is imported when one is drawn
-from jaxmetrics import plots as plots
-
-# predictions -> Report
-from jaxmetrics.reports import *
+if TYPE_CHECKING:
+    from jaxmetrics import betas as betas, plots as plots, streaming as streaming
+    from jaxmetrics.comparisons import *
+    from jaxmetrics.counts import *
+    from jaxmetrics.estimates import *
+    from jaxmetrics.intervals import *
+    from jaxmetrics.losses import *
+    from jaxmetrics.metrics import *
+    from jaxmetrics.planning import *
+    from jaxmetrics.posteriors import *
+    from jaxmetrics.ranking import *
+    from jaxmetrics.reports import *
+    from jaxmetrics.scoring import *
+    from jaxmetrics.streaming import (
+        calibration_metrics as calibration_metrics,
+        confidence_sequence as confidence_sequence,
+        count_metrics as count_metrics,
+        evaluator as evaluator,
+        load_state as load_state,
+        mean_of as mean_of,
+        paired_metrics as paired_metrics,
+        poisson_bootstrap as poisson_bootstrap,
+        ranking_metrics as ranking_metrics,
+        save_state as save_state,
+        to_python as to_python,
+    )
+    from jaxmetrics.tables import *
 
 __version__ = "0.2.0"
 
+# The public names, by the file or folder that they come from; names of `betas` and `plots` are used
+# with theirs.
+_CONTENTS = {
+    "counts": (
+        "Data → counts",
+        """
+        check_labels confusion_matrix confusion_matrix_at_thresholds multilabel_confusion_matrix
+        normalize one_vs_rest paired_confusion_matrix soft_confusion_matrix
+        """,
+    ),
+    "metrics": (
+        "Counts → numbers",
+        """
+        accuracy at_prevalence balanced_accuracy binary cohen_kappa confusion_entropy cramers_v
+        demographic_parity_ratio diagnostic_odds_ratio difference equal_opportunity_ratio
+        error_rate expected_cost f1 f_beta false_discovery_rate false_negative_rate
+        false_omission_rate false_positive_rate fowlkes_mallows g_mean group_difference
+        group_ratio informedness jaccard krippendorff_alpha label_macro label_weighted lift macro
+        markedness matthews_corrcoef micro mutual_information naive_accuracy
+        negative_likelihood_ratio negative_predictive_value net_benefit no_information_rate
+        normalized_mutual_information p4 positive_likelihood_ratio precision prevalence recall
+        scorer selection_rate specificity tversky weighted weighted_micro
+        """,
+    ),
+    "betas": ("One beta distribution, and averages of independent ones", ""),
+    "posteriors": (
+        "Counts → posteriors",
+        """
+        accuracy_posterior balanced_accuracy_expected balanced_accuracy_posterior posterior_counts
+        precision_posterior recall_posterior
+        """,
+    ),
+    "ranking": (
+        "Scores → curves and areas",
+        """
+        AreaBounds DetCurve OperatingPoint PrecisionRecallCurve RocCurve auc average_precision
+        average_precision_bounds best_threshold coverage_error dcg delong_interval det_curve
+        equal_error_rate exact_match hamming_loss ks_statistic label_ranking_average_precision
+        label_ranking_loss metric_at_thresholds ndcg per_class per_label precision_recall_curve
+        roc_auc roc_auc_bounds roc_auc_one_vs_one roc_curve score_histogram top_k_accuracy
+        top_k_precision top_k_recall
+        """,
+    ),
+    "scoring": (
+        "Probabilities → proper scores and calibration",
+        """
+        BrierDecomposition CalibrationCurve IsotonicCurve ScoreDecomposition brier_decomposition
+        brier_score calibration_bins calibration_curve calibration_error calibration_interval
+        d2_brier_score d2_log_loss_score fit_temperature isotonic_calibration_curve log_loss
+        normalized_entropy ranked_probability_score score_decomposition spherical_score top_label
+        two_class
+        """,
+    ),
+    "losses": (
+        "Logits → differentiable losses",
+        """
+        binary_cross_entropy cross_entropy focal_loss hinge_loss linear_cross_entropy metric_loss
+        multiclass_hinge_loss nll pairwise_auc_loss soft_calibration_error soft_cross_entropy
+        weighted_mean
+        """,
+    ),
+    "estimates": ("A value with its interval", "Estimate"),
+    "intervals": (
+        "A metric and a sample → an estimate",
+        """
+        Bootstrap Delta IntervalMethod Likelihood Posterior bootstrap_counts bootstrap_examples
+        interval mean_interval prediction_powered proportion_interval
+        """,
+    ),
+    "comparisons": (
+        "Classifiers on the same examples, compared",
+        """
+        Comparison DeLong HypothesisTest Leaderboard compare compare_groups compare_predictions
+        compare_unpaired delong delong_unpaired leaderboard mcnemar no_information_test
+        paired_difference_interval permutation_test
+        """,
+    ),
+    "planning": (
+        "How many examples, and what they can show",
+        "detectable_difference power required_examples simulated_error",
+    ),
+    "streaming": (
+        "States that add, over batches, devices and hosts",
+        """
+        calibration_metrics confidence_sequence count_metrics evaluator load_state mean_of
+        paired_metrics poisson_bootstrap ranking_metrics save_state to_python
+        """,
+    ),
+    "tables": (
+        "Any data frame or SQL relation → counts",
+        "TableCounts confusion_matrix_of paired_confusion_matrix_of score_histogram_of",
+    ),
+    "plots": ("Pictures", ""),
+    "reports": (
+        "Predictions → a report",
+        "ComparedValue ComparisonReport Report ReportedValue comparison_report report",
+    ),
+}
+_HOMES = {name: home for home, (_, names) in _CONTENTS.items() for name in names.split()}
 
-_NAMESPACES = {"betas": betas, "plots": plots, "streaming": streaming}
+_NAMESPACES = ("betas", "plots", "streaming")
+
+__all__ = [*_HOMES, *_NAMESPACES]
 
 # What is written in the place of a name of earlier versions, or of one without its namespace.
 _MOVED = {
@@ -87,26 +161,32 @@ _MOVED = {
     "binned_calibration_curve": "calibration_curve(bins)",
     "binned_calibration_error": "calibration_error(bins)",
     "binned_calibration_interval": "calibration_interval(bins)",
-    **{
-        name: f"{space}.{name}"
-        for space, module in _NAMESPACES.items()
-        for name in dir(module)
-        if name not in globals()
-    },
 }
 
 
 def __dir__() -> list[str]:
     """List functions, types and namespaces, not the files that they come from."""
-    return sorted(["__version__", *_NAMESPACES, *_public_names(globals())])
+    return sorted(["__version__", *__all__])
 
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Say what has another name here, of earlier versions and of other libraries."""
-        from jaxmetrics._names_elsewhere import NAMES_HERE
+        """Import what is used first, or say what has another name here."""
+        if name in _NAMESPACES:
+            return importlib.import_module(f"{__name__}.{name}")
+        if name in _HOMES:
+            value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+            globals()[name] = value
+            return value
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{_hint(name)}")
 
-        here = _MOVED.get(name) or NAMES_HERE.get(name)
-        hint = f" Here it is {here}." if here else ""
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{hint}")
+
+def _hint(name: str) -> str:
+    """Say what a name of earlier versions or of other libraries is called here."""
+    from jaxmetrics._names_elsewhere import NAMES_HERE
+
+    spaces = (x for x in _NAMESPACES if name in dir(importlib.import_module(f"{__name__}.{x}")))
+    within = next((f"{space}.{name}" for space in spaces), None)
+    here = _MOVED.get(name) or within or NAMES_HERE.get(name)
+    return f" Here it is {here}." if here else ""

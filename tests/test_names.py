@@ -6,6 +6,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+import subprocess
 import sys
 import types
 from typing import Any
@@ -39,6 +40,27 @@ def test_folders_offer_what_their_files_do() -> None:
         if not module.name.startswith("jaxmetrics.cli"):
             names = vars(importlib.import_module(module.name)).get("__all__", ())
             assert offered.issuperset(names), f"__init__.py beside {module.name} must import it"
+
+
+def test_names_come_from_where_the_table_of_contents_says() -> None:
+    for home, (_, names) in jm._CONTENTS.items():
+        offered = set(
+            getattr(importlib.import_module(f"jaxmetrics.{home}"), "__all__", names.split())
+        )
+        assert set(names.split()) >= offered, home
+        assert names.split() == sorted(names.split()), home
+
+
+def test_nothing_is_loaded_before_its_first_use() -> None:
+    """Not even JAX: help and versions do not wait for it."""
+    code = (
+        "import sys, jaxmetrics; dir(jaxmetrics); loaded = {'jax', 'numpy'} & {*sys.modules};"
+        " jaxmetrics.f1([[3, 1], [0, 4]]); print(loaded, 'jaxmetrics.losses' in sys.modules)"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert printed.stdout == "set() False\n"
 
 
 def test_methods_of_intervals_are_public_tested_and_explained() -> None:

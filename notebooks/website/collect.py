@@ -72,19 +72,12 @@ class Group:
 
 @cache
 def groups() -> list[Group]:
-    """Return the groups in the order of `jaxmetrics/__init__.py`, whose comments are titles."""
-    found: list[Group] = []
-    title = ""
-    for line in inspect.getsource(jaxmetrics).splitlines():
-        if line.startswith("# "):
-            title = re.split("[,;:]", line[2].upper() + line[3:].replace("->", "→"))[0]
-        elif match := re.match(r"from jaxmetrics(?:\.| import )(\w+) (?:import \*|as )", line):
-            module = importlib.import_module(f"jaxmetrics.{match[1]}")
-            if not found or found[-1].title != title:
-                found.append(Group(title, module))
-            found[-1].module = module
-            found[-1].names |= _names_of(module)
-    return found
+    """Return the groups in the order of the package's table of contents."""
+    modules = {home: importlib.import_module(f"jaxmetrics.{home}") for home in jaxmetrics._CONTENTS}
+    return [
+        Group(title, modules[home], _names_of(modules[home]))
+        for home, (title, _) in jaxmetrics._CONTENTS.items()
+    ]
 
 
 def _names_of(module: ModuleType) -> dict[str, Any]:
@@ -95,7 +88,7 @@ def _names_of(module: ModuleType) -> dict[str, Any]:
         is_here = f"{getattr(value, '__module__', '')}.".startswith(f"{module.__name__}.")
         if name.startswith("_") or not callable(value) or not is_here:
             continue
-        if vars(jaxmetrics).get(name) is value:
+        if name in jaxmetrics.__all__:
             found[name] = value
         elif space in NAMESPACES:
             found[f"{space}.{name}"] = value
