@@ -2,9 +2,9 @@
 
 A formula is written once, with `xp` in the place of `numpy` and `lax`, `special` in those of
 `jax.lax` and `jax.scipy.special`. Each call looks at its arguments: a JAX array or tracer among
-them means JAX, in its precision; anything else is computed at once by NumPy, in float64. So what a
-person asks about arrays in memory is answered without a compiler, and the same line runs within
-`jax.jit`.
+them means JAX, in its precision; anything else is computed at once by NumPy and SciPy, in float64.
+So what a person asks about arrays in memory is answered without a compiler, and the same line runs
+within `jax.jit`. Special functions that JAX lacks are written for the device alone (`scipys`).
 
 A function decorated by `compiled` (in `_compilation`) is called on the host, and compiled for JAX
 arrays.
@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import functools
 import math
-import statistics
 import types
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -30,6 +29,9 @@ __all__: list[str] = []
 # overload of every function could say which of the two comes back: as `jax.Array | np.ndarray`,
 # callers would have to narrow each result, and each argument of a function of one of the two.
 Array: TypeAlias = Any
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _HOST_TYPES = frozenset(
     {np.ndarray, float, int, bool, str, type(None), np.float64, np.int64, np.bool_}
@@ -65,8 +67,8 @@ def float_dtype(*arrays: Any) -> np.dtype:
     return jax.dtypes.canonicalize_dtype(float)
 
 
-def _dispatched(numpys: Callable[..., Any], jaxs: Callable[..., Any]) -> Callable[..., Any]:
-    """JAX's function where an argument is an array of JAX, else NumPy's.
+def dispatched(numpys: Callable[..., Any], jaxs: Callable[..., Any]) -> Callable[..., Any]:
+    """Return JAX's function where an argument is an array of JAX, else NumPy's.
 
     It runs for every operation on the host, so the usual case, arrays and numbers by position, is
     decided without `on_device`, which flattens pytrees.
@@ -138,7 +140,7 @@ class _Namespace(types.ModuleType):
         elif not callable(jaxs) or isinstance(numpys, type):  # a constant or a dtype
             value = numpys
         else:
-            value = _dispatched(numpys, jaxs)
+            value = dispatched(numpys, jaxs)
         setattr(self, name, value)
         return value
 
@@ -187,22 +189,6 @@ def _accumulate(ufunc: np.ufunc) -> Callable[..., np.ndarray]:
     return call
 
 
-def _elementwise(function: Callable[[float], float]) -> Callable[[Any], np.ndarray]:
-    ufunc = np.frompyfunc(function, 1, 1)
-    return lambda x: np.asarray(ufunc(x), float)
-
-
-def _normal_quantile(p: float) -> float:
-    if 0 < p < 1:
-        return statistics.NormalDist().inv_cdf(p)
-    return {0.0: -math.inf, 1.0: math.inf}.get(p, math.nan)
-
-
-def _softmax(x: np.ndarray, axis: int = -1) -> np.ndarray:
-    e = np.exp(x - x.max(axis, keepdims=True))
-    return e / e.sum(axis, keepdims=True)
-
-
 _LAX_OF_NUMPY: dict[str, Callable[..., Any]] = {
     "bitcast_convert_type": lambda x, dtype: np.asarray(x).view(dtype),
     "broadcasted_iota": _iota,
@@ -220,18 +206,33 @@ _LAX_OF_NUMPY: dict[str, Callable[..., Any]] = {
     "stop_gradient": lambda x: jax.tree.map(np.real, x),
     "while_loop": _while_loop,
 }
-_SPECIAL_OF_NUMPY: dict[str, Callable[..., Any]] = {
-    "erfc": _elementwise(math.erfc),
-    "expit": lambda x: np.exp(-np.logaddexp(0, -np.asarray(x))),
-    "logit": lambda x: np.log(x) - np.log1p(-np.asarray(x)),
-    "ndtri": _elementwise(_normal_quantile),
-    "softmax": _softmax,
-}
 
 
-def _module(numpys: dict[str, Callable[..., Any]], jaxs: Any, **more: Any) -> types.SimpleNamespace:
-    functions = {name: _dispatched(host, getattr(jaxs, name)) for name, host in numpys.items()}
-    return types.SimpleNamespace(**functions, **more)
+def scipys(function: Callable[P, R]) -> Callable[P, R]:
+    """Call the special function of SciPy of this name on the host, `function` for arrays of JAX."""
+    return _scipys(function.__name__, function)
+
+
+def _scipys(name: str, jaxs: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        from scipy import special  # only here, since it takes a tenth of a second
+
+        return getattr(special, name)(*args, **kwargs)
+
+    return dispatched(call, jaxs)
+
+
+class _Special(types.ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        value = _scipys(name, getattr(jax.scipy.special, name))
+        setattr(self, name, value)
+        return value
+
+    @staticmethod
+    @scipys
+    def ndtr(x: Array) -> Array:
+        """By erfc: the `ndtr` of JAX takes three times as long to compile."""
+        return jax.scipy.special.erfc(-x / math.sqrt(2)) / 2
 
 
 if TYPE_CHECKING:
@@ -240,12 +241,10 @@ if TYPE_CHECKING:
     from jax.scipy import special as special
 else:
     xp = _Namespace("xp")
-    lax = _module(_LAX_OF_NUMPY, jax.lax, Precision=jax.lax.Precision)
-    special = _module(
-        _SPECIAL_OF_NUMPY,
-        jax.scipy.special,
-        # By erfc: the `ndtr` of JAX takes three times as long to compile.
-        ndtr=lambda x: special.erfc(-x / math.sqrt(2)) / 2,
+    special = _Special("special")
+    lax = types.SimpleNamespace(
+        Precision=jax.lax.Precision,
+        **{name: dispatched(host, getattr(jax.lax, name)) for name, host in _LAX_OF_NUMPY.items()},
     )
 
 

@@ -326,7 +326,8 @@ def _pdf(average: BetaAverage, x: Array) -> Array:
 @custom_jvp
 def _cdf_at(average: BetaAverage, x: Array) -> Array:
     if average._spline is None:
-        value = distributions.cdf(*_single_beta(average, x))
+        x_inside, a, b = _single_beta(average, distributions.in_support(x))
+        value = distributions.betainc(a, b, x_inside)
     else:
         value = _per_query(average, _offset_from_mean(average, x), _splines.cdf)
         value = xp.where(x <= 0, 0, xp.where(x >= 1, 1, value))
@@ -389,7 +390,8 @@ def _quantile_at(average: BetaAverage, q: Array) -> Array:
     possible = (q >= 0) & (q <= 1)
     safe = xp.where(possible, q, 0.5)
     if average._spline is None:
-        x = distributions.ppf(*_single_beta(average, safe))
+        safe, a, b = _single_beta(average, safe)
+        x = distributions.betaincinv(a, b, safe)
     else:
         high, low = average._origin
         z = _per_query(average, safe, _splines.quantile) / average.parameters.shape[-2]
@@ -419,8 +421,8 @@ def _equal_tailed(average: BetaAverage, tail: Array) -> tuple[Array, Array]:
     """
     tail = xp.asarray(tail, average.parameters.dtype)
     if average._spline is None:
-        _, a, b = _single_beta(average, tail)
-        low, high = distributions.ppf(tail + 0 * a, a, b), distributions.isf(tail + 0 * a, a, b)
+        tail, a, b = _single_beta(average, tail)
+        low, high = distributions.betaincinv(a, b, tail), distributions.betainccinv(a, b, tail)
         return _nan_for_nan(low, average, tail), _nan_for_nan(high, average, tail)
     tails = xp.stack([tail, 1 - tail]).reshape((2, *(1,) * len(average.shape)))
     low, high = _quantile_at(average, tails)

@@ -88,7 +88,7 @@ def shrunken(values: Array, covariance: Array, noise: Array) -> Array:
     # Each is drawn as often as it is likely, to the nearest draw.
     size = len(noise)
     evenly = ((np.arange(size) + 0.5) / size).astype(values.dtype)
-    drawn = xp.searchsorted(xp.cumsum(special.softmax(log_likelihood)), evenly)
+    drawn = xp.searchsorted(xp.cumsum(special.softmax(log_likelihood, axis=-1)), evenly)
     share = xp.take(shares, xp.minimum(drawn, _SHARES - 1))[:, None]
     return xp.where(finite, share * deviations + xp.sqrt(share) * noise, -xp.inf)
 

@@ -9,7 +9,7 @@ import numpy as np
 from jaxmetrics._arithmetic import divide, rounding
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import Key, KeyLike, place
-from jaxmetrics._namespaces import Array, lax, on_device, special, xp
+from jaxmetrics._namespaces import Array, dispatched, lax, special, xp
 from jaxmetrics._validation import (
     ArrayLike,
     as_counts,
@@ -17,7 +17,7 @@ from jaxmetrics._validation import (
     as_paired_counts,
     check_option,
 )
-from jaxmetrics.betas import distributions
+from jaxmetrics.betas.distributions import betainc
 from jaxmetrics.estimates import Metric
 from jaxmetrics.intervals import replicates, samplers
 from jaxmetrics.intervals.checks import check_num_samples, nan_unless, numbers_of_examples
@@ -137,7 +137,7 @@ def no_information_test(counts: ArrayLike) -> HypothesisTest:
     n = support.sum(-1)
     q, wrong = divide(support.max(-1), n, xp.nan), n - right
     # P(X >= s) is the distribution function of Beta(s, n - s + 1) at q.
-    tail = distributions.cdf(q, xp.where(right > 0, right, 1), wrong + 1)
+    tail = betainc(xp.where(right > 0, right, 1), wrong + 1, q)
     p_value = xp.where((q == 1) | (right == 0), 1, tail)
     valid = (c >= 0).all((-2, -1)) & (n > 0)
     return HypothesisTest(
@@ -168,27 +168,36 @@ def discordant(paired: Array) -> tuple[Array, Array, Array]:
     return only_a, only_b, (cube >= 0).all((-3, -2, -1))
 
 
-def _fair_coin(heads: Array, tosses: Array) -> tuple[Array, Array]:
+def _fair_coin_of_host(heads: Array, tosses: Array) -> tuple[Array, Array]:
     """Return `2 P(X < heads) + P(X = heads)` and `P(X = heads)` for X heads of a fair coin.
 
-    For heads <= tosses / 2. On the host the distribution function is an incomplete beta integral,
-    to rounding; on the device the relative error is 1e-5 in float32, 1e-8 in float64. The
-    probabilities below come there from their ratios; beyond a million tosses the first comes from
-    the normal distribution, which is as exact for z < 5.
+    For heads <= tosses / 2. The distribution function is an incomplete beta integral.
     """
-    if not on_device(heads, tosses):
-        from scipy.special import betainc
+    up_to = betainc(tosses - heads, heads + 1, 0.5)
+    below = xp.where(heads > 0, betainc(tosses - heads + 1, xp.maximum(heads, 1), 0.5), 0)
+    return below + up_to, up_to - below
 
-        up_to = betainc(tosses - heads, heads + 1, 0.5)
-        below = np.where(heads > 0, betainc(tosses - heads + 1, np.maximum(heads, 1), 0.5), 0)
-        return below + up_to, up_to - below
-    distance = heads - tosses / 2
-    relative = divide(distance, tosses / 2)
+
+def _fair_coin_of_device(heads: Array, tosses: Array) -> tuple[Array, Array]:
+    """Return the same with a relative error, also of small probabilities, of 1e-5 in float32 and
+    1e-8 in float64.
+
+    Beyond a million tosses the first comes from the normal distribution, which is as exact for
+    z < 5.
+    """
+    relative = divide(heads - tosses / 2, tosses / 2)
     unlikeliness = tosses / 2 * (samplers.deviance(relative) + samplers.deviance(-relative))
     ratio = samplers.stirling(tosses - heads) / samplers.stirling(tosses)
     spread = samplers.stirling(heads) * ratio
     probability = xp.exp(-unlikeliness) / xp.sqrt(2 * np.pi * spread)
     few = tosses <= 2.0**20
+    of_few = 2 * probability * _half_and_below(xp.where(few, heads, 0), tosses)
+    normal = special.ndtr(divide(2 * heads - tosses, xp.sqrt(tosses)))
+    return xp.where(few, of_few, 2 * normal), probability
+
+
+def _half_and_below(heads: Array, tosses: Array) -> Array:
+    """Return `1/2 + P(X < heads) / P(X = heads)`, from the ratios of neighbouring probabilities."""
 
     def unfinished(state: tuple[Array, Array, Array]) -> Array:
         _, term, total = state
@@ -199,14 +208,11 @@ def _fair_coin(heads: Array, tosses: Array) -> tuple[Array, Array]:
         term = term * xp.maximum(heads - i, 0) / (tosses - heads + 1 + i)
         return i + 1, term, total + term
 
-    start = (
-        xp.zeros((), heads.dtype),
-        xp.where(few, 1, 0).astype(heads.dtype),
-        xp.ones_like(heads) / 2,
-    )
-    halved = lax.while_loop(unfinished, add, start)[2]
-    normal = special.ndtr(divide(2 * distance, xp.sqrt(tosses)))
-    return 2 * xp.where(few, probability * halved, normal), probability
+    one = xp.ones_like(heads)
+    return lax.while_loop(unfinished, add, (xp.zeros((), heads.dtype), one, one / 2))[2]
+
+
+_fair_coin = dispatched(_fair_coin_of_host, _fair_coin_of_device)
 
 
 def permutation_test(

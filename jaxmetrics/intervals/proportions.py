@@ -11,7 +11,7 @@ from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_axis, check_level, check_option
-from jaxmetrics.betas import distributions
+from jaxmetrics.betas.distributions import betainccinv, betaincinv
 from jaxmetrics.estimates import Estimate, normal_quantile
 from jaxmetrics.intervals.clusters import (
     as_clusters,
@@ -161,8 +161,8 @@ def _quantiles_of_beta(
     def quantile(from_tail: Callable[[Array, Array, Array], Array], a: Array, b: Array) -> Array:
         proper = (a > 0) & (b > 0)
         tail = xp.full(a.shape, (1 - level) / 2, a.dtype)
-        inner = from_tail(tail, xp.where(proper, a, 1), xp.where(proper, b, 1))
+        inner = from_tail(xp.where(proper, a, 1), xp.where(proper, b, 1), tail)
         improper = xp.where(a == 0, 0, xp.where(b == 0, 1, xp.nan))
         return xp.where(proper, inner, improper)
 
-    return quantile(distributions.ppf, *low), quantile(distributions.isf, *high)
+    return quantile(betaincinv, *low), quantile(betainccinv, *high)
