@@ -170,6 +170,11 @@ def _width(text: str) -> int:
     return len(text) + wide - sum(unicodedata.category(c) in ("Mn", "Me", "Cf") for c in text)
 
 
+def element(name: str, index: Sequence[object]) -> str:
+    """Write an element of an array, such as `y_true[1, 0]`."""
+    return f"{name}[{', '.join(map(str, index))}]" if len(index) else name
+
+
 def shown(x: object) -> str:
     """Write a value for a message: short ones as they are, of others the type."""
     if isinstance(x, str | bytes | bool | float | type(None)) or (
