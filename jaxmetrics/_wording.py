@@ -178,7 +178,7 @@ def element(name: str, index: Sequence[object]) -> str:
 def shown(x: object) -> str:
     """Write a value for a message: short ones as they are, of others the type."""
     if isinstance(x, str | bytes | bool | float | type(None)) or (
-        isinstance(x, int) and abs(x) < 2**64
+        isinstance(x, int) and abs(x) < 10**60  # Python writes no number of 5000 digits
     ):
         text = repr(x)
         if len(text) <= 60:
