@@ -21,13 +21,13 @@ from jaxmetrics._validation import (
     as_class_ids,
     as_float,
     as_mask,
+    as_weights,
     check_cells,
     check_examples,
     check_integer,
     check_no_column,
     check_no_one_hot,
     check_size,
-    check_weights,
     ids_in_range,
     shapes_of,
 )
@@ -123,7 +123,7 @@ def count(
     )
     ids, sizes = class_ids(given, mask, others, window, refuse_columns=refuse_columns)
     if weights is not None:
-        check_weights(weights, mask)
+        as_weights(weights, mask)
     if on_device(ids, weights, mask, rows):
         ids_to_move = tuple(map(_narrowed, ids, sizes))
         return _joint_histogram(_Observations(ids_to_move, weights, mask, rows), sizes=sizes)

@@ -13,10 +13,8 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
-from jaxmetrics._arithmetic import append_axes
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, is_jax, on_device, xp
 from jaxmetrics._validation import (
@@ -25,15 +23,14 @@ from jaxmetrics._validation import (
     as_float,
     as_mask,
     as_rows,
+    as_weights,
     check_binary,
     check_examples,
     check_integer,
     check_no_column,
-    check_no_nan,
     check_real,
-    check_weights,
+    counted,
     ids_in_range,
-    is_integer,
     refuse_where,
     shapes_of,
     valid_ids,
@@ -67,16 +64,40 @@ class Examples(NamedTuple):
         keep = keep if self.mask is None else keep & self.mask
         return keep.astype(xp.int8) if self.weights is None else xp.where(keep, self.weights, 0)
 
+    def of_shares(self) -> Examples:
+        """Take truth of labels for soft truth, what share of each class is true."""
+        ids = xp.zeros_like(self.ids, xp.int8, shape=self.ids.shape[:-1])
+        return self._replace(ids=ids, shares=self.ids)
 
-# Checks and converts an argument, given its name, and which of its values count (None: all of them;
-# an array of JAX: not known, so that no value is checked).
-_Reader = Callable[[Array, str, "Array | None"], Array]
+
+class _Argument(NamedTuple):
+    """An array of examples, with `inner` axes behind theirs: none, or that of classes or labels.
+
+    `where` are arrays `(..., n, 1)` or `(..., n, L)`, not 0 where the example or the label counts;
+    one of JAX hides it.
+    """
+
+    array: Array
+    name: str
+    inner: int = 0
+    where: tuple[Array | None, ...] = ()
+
+    @property
+    def is_hidden(self) -> bool:
+        return on_device(self.array, self.where)
+
+    def refuse(
+        self, bad: Callable[[Array], Array], x: Array, message: str, of_row: str = ""
+    ) -> None:
+        """Raise for the first of the values, or of what `x` says of their rows, that is bad."""
+        inner = 0 if self.inner and not of_row else 1
+        refuse_where(bad, x, of_row + self.name, message, *self.where, inner=inner)
 
 
 class Kind(NamedTuple):
-    """What an argument holds: how it is checked, and a hint how to make rows of two classes."""
+    """What an argument holds: how it is read, and a hint how to make rows of two classes."""
 
-    read: _Reader
+    read: Callable[[_Argument], Array]
     two_class_hint: str = ""
 
 
@@ -95,40 +116,17 @@ def binary_examples(
     check_integer(truth, truth_name)
     check_no_column(truth, truth_name)
     check_real(numbers, name)
-    has_axis_of_classes = numbers.ndim == truth.ndim + 1
-    if has_axis_of_classes and truth.shape[-1:] == numbers.shape[-2:-1] != numbers.shape[-1:]:
-        column = 0 if numbers.shape[-1] == 1 else 1
+    *shape, k = numbers.shape or (1,)
+    if len(shape) == truth.ndim and truth.shape[-1:] == tuple(shape[-1:]) != (k,):
+        column = 0 if k == 1 else 1
         raise ValueError(
             f"{name} must have shape (..., n), one number per example, the score or probability of"
             f" class 1, got {numbers.shape} for {truth_name} {truth.shape}. Take"
             f" {name}[..., {column}] of {column + 1}, per_class(function) or"
             " top_label(function) of several classes, per_label(function) of labels."
         )
-    given = _Argument(truth_name, truth, _class_ids(2)), _Argument(name, numbers, kind.read)
-    return _examples(*given, sample_weight, where)
-
-
-def is_soft(y_true: ArrayLike, rows: ArrayLike, name: str) -> bool:
-    """Tell whether truth is no class ids, but floats `(..., n, K)`, shares of all classes."""
-    truth, numbers = as_array(y_true, "y_true"), as_array(rows, name)
-    are_rows = min(truth.ndim, numbers.ndim) >= 2 and truth.shape[-1] == numbers.shape[-1]
-    return are_rows and bool(xp.issubdtype(truth.dtype, xp.floating))
-
-
-def soft_examples(
-    y_true: ArrayLike,
-    rows: ArrayLike,
-    sample_weight: ArrayLike | None,
-    where: ArrayLike | None,
-    kind: Kind,
-    truth_kind: Kind,
-    *,
-    name: str,
-) -> Examples:
-    """Check what share of each of K classes is true, with a number for each."""
-    examples = label_examples(y_true, rows, sample_weight, where, kind, truth_kind, name=name)
-    ids = xp.zeros_like(examples.ids, xp.int8, shape=examples.ids.shape[:-1])
-    return examples._replace(ids=ids, shares=examples.ids)
+    given = _Argument(truth, truth_name), _Argument(numbers, name)
+    return _examples(*given, sample_weight, where, INDICATORS, kind)
 
 
 def class_examples(
@@ -144,21 +142,26 @@ def class_examples(
     truth, numbers = as_array(y_true, "y_true"), as_rows(rows, name)
     check_integer(truth, "y_true")
     check_real(numbers, name)
-    k = numbers.shape[-1] if numbers.ndim else 1
-    if numbers.ndim <= truth.ndim:
+    *shape, k = numbers.shape or (1,)
+    are_rows = len(shape) >= 1 and k >= 2
+    if len(shape) < truth.ndim:  # they may still be rows, which batches of truth share
         check_no_column(truth, "y_true")
-    # With as many axes as truth, the numbers may still be rows, which batches of truth share.
-    are_rows = numbers.ndim >= 2 and k >= 2 and numbers.shape != truth.shape
-    if are_rows and numbers.ndim <= truth.ndim:
-        are_rows = numbers.shape[-2] == truth.shape[-1]
+        are_rows &= numbers.shape != truth.shape and shape[-1:] == [*truth.shape[-1:]]
     if not are_rows:
         raise ValueError(
             f"{name} must have shape (..., n, K), a number for each of K >= 2 classes of the n"
             f" examples of y_true, got {numbers.shape} for y_true"
             f" {truth.shape}{kind.two_class_hint}."
         )
-    given = _Argument("y_true", truth, _class_ids(k)), _Argument(name, numbers, kind.read, 1)
-    return _examples(*given, sample_weight, where)
+    given = _Argument(truth, "y_true"), _Argument(numbers, name, 1)
+    return _examples(*given, sample_weight, where, Kind(_class_ids(k)), kind)
+
+
+def is_soft(y_true: ArrayLike, rows: ArrayLike, name: str) -> bool:
+    """Tell whether truth is no class ids, but floats `(..., n, K)`, shares of all classes."""
+    truth, numbers = as_array(y_true, "y_true"), as_array(rows, name)
+    are_rows = min(truth.ndim, numbers.ndim) >= 2 and truth.shape[-1] == numbers.shape[-1]
+    return are_rows and bool(xp.issubdtype(truth.dtype, xp.floating))
 
 
 def label_examples(
@@ -183,121 +186,83 @@ def label_examples(
             f"y_true and {name} must have shape (..., n, L) with the same n and L, one column per"
             f" label; got {truth.shape} and {numbers.shape}."
         )
-    given = _Argument("y_true", truth, truth_kind.read, 1), _Argument(name, numbers, kind.read, 1)
-    return _examples(*given, sample_weight, where)
-
-
-class _Argument(NamedTuple):
-    """An array of examples, with `inner` axes behind theirs."""
-
-    name: str
-    array: Array
-    read: _Reader
-    inner: int = 0
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.array.shape[: self.array.ndim - self.inner]
+    given = _Argument(truth, "y_true", 1), _Argument(numbers, name, 1)
+    return _examples(*given, sample_weight, where, truth_kind, kind)
 
 
 def _examples(
-    truth: _Argument, numbers: _Argument, sample_weight: ArrayLike | None, where: ArrayLike | None
+    truth: _Argument,
+    numbers: _Argument,
+    sample_weight: ArrayLike | None,
+    where: ArrayLike | None,
+    truth_kind: Kind,
+    kind: Kind,
 ) -> Examples:
+    """Read the arguments, each where all those before it let the example count."""
     weights = None if sample_weight is None else as_float(sample_weight, "sample_weight")
     mask = as_mask(where)
-    shapes = {truth.name: truth.shape, numbers.name: numbers.shape}
-    check_examples(shapes | shapes_of(sample_weight=weights, where=mask))
+    shapes = {
+        x.name: x.array.shape[: x.array.ndim - x.inner] for x in (truth, numbers)
+    } | shapes_of(sample_weight=weights, where=mask)
+    check_examples(shapes)
 
-    # The values of an argument are checked where all those read before it let the example count.
-    has_weight = weights if weights is None or is_jax(weights) else weights != 0
-    counted = _with_inner_axes(_both(mask, has_weight), truth.inner)
-    ids = truth.read(truth.array, truth.name, _any_of_batch(counted, truth.array.shape))
-    counted = _both(counted, ids if is_jax(ids) else ids >= 0)
+    has_mask, has_weight = (x if x is None or is_jax(x) else x[..., None] for x in (mask, weights))
+    ids = truth_kind.read(truth._replace(where=(has_mask, has_weight)))
+    has_label = ids if is_jax(ids) else (ids if truth.inner else ids[..., None]) >= 0
     if weights is not None:
-        of_examples = counted if is_jax(counted) or not truth.inner else np.any(counted, -1)
-        check_weights(weights, _any_of_batch(of_examples, weights.shape))
-    counted = _with_inner_axes(counted, numbers.inner - truth.inner)
-    values = numbers.read(numbers.array, numbers.name, _any_of_batch(counted, numbers.array.shape))
+        as_weights(weights, has_mask, has_label, inner=1)
+    values = kind.read(numbers._replace(where=(has_mask, has_weight, has_label)))
     return Examples(ids, values, weights, mask)
 
 
-def _with_inner_axes(counted: Array | None, number: int) -> Array | None:
-    """Append axes to that of the examples."""
-    return counted if counted is None or is_jax(counted) else append_axes(counted, number)
-
-
-def _both(a: Array | None, b: Array | None) -> Array | None:
-    """Tell what counts by both; an array of JAX where that is not known."""
-    if a is None or is_jax(b):
-        return b
-    return a if b is None or is_jax(a) else a & b
-
-
-def _any_of_batch(counted: Array | None, shape: tuple[int, ...]) -> Array | None:
-    """Tell what counts, of an array of this shape, in any of the batch entries that share it."""
-    if counted is None or is_jax(counted):
-        return counted
-    counted = counted.any(tuple(range(max(counted.ndim - len(shape), 0))))
-    shared = [i for i in range(-counted.ndim, 0) if shape[i] == 1 < counted.shape[i]]
-    return counted.any(tuple(shared), keepdims=True)
-
-
-def _class_ids(size: int) -> _Reader:
-    def read(ids: Array, name: str, counted: Array | None) -> Array:
-        check_integer(ids, name)
-        if is_jax(ids):
-            return valid_ids(ids, size=size)
-        if size > 2:
-            return ids_in_range(ids, name, size, counted)
-        check_binary(ids, name, counted)
-        return ids_in_range(ids, name, size, counted).astype(np.int8)
+def _class_ids(size: int) -> Callable[[_Argument], Array]:
+    def read(x: _Argument) -> Array:
+        check_integer(x.array, x.name)
+        if is_jax(x.array):
+            return valid_ids(x.array, size=size)
+        inner = 1 - x.inner
+        if size == 2:
+            check_binary(x.array, x.name, *x.where, inner=inner)
+        ids = ids_in_range(x.array, x.name, size, *x.where, inner=inner)
+        return ids.astype(np.int8) if size == 2 else ids
 
     return read
 
 
-def _scores(given: Array, name: str, counted: Array | None) -> Array:
+def _scores(x: _Argument) -> Array:
     """Check scores; only their order matters, so they keep the precision in which they came."""
-    if on_device(given, counted) or is_integer(given) or not given.size:
-        return given
-    if np.isnan(given.max()):  # in one pass, without a mask
-        check_no_nan(given, name, counted)
-    return given
+    x.refuse(np.isnan, x.array, _NO_NUMBER)
+    return x.array
 
 
-def _gains(given: Array, name: str, counted: Array | None) -> Array:
-    gains = as_float(given, name)
-    if not on_device(gains, counted):
-        message = "but relevance is a number >= 0; where= leaves examples out."
-        refuse_where(~(gains >= 0), gains, name, message, counted)
+def _gains(x: _Argument) -> Array:
+    gains = as_float(x.array, x.name)
+    message = "but relevance is a number >= 0; where= leaves examples out."
+    x.refuse(lambda gains: ~(gains >= 0), gains, message)
     return gains
 
 
-def _probabilities(given: Array, name: str, counted: Array | None) -> Array:
+def _probabilities(x: _Argument) -> Array:
     """Check probabilities; what rounding has put beyond 0 or 1 is put back."""
-    p = as_float(given, name)
-    if on_device(p, counted):
-        return p
-    rounding = 8 * _eps(given)
-    check_no_nan(p, name, counted)
+    p, rounding = as_float(x.array, x.name), 8 * _eps(x.array)
     message = (
         "but probabilities lie in [0, 1]. Logits become probabilities by a softmax or sigmoid."
     )
-    refuse_where((p < -rounding) | (p > 1 + rounding), p, name, message, counted)
-    return np.clip(p, 0, 1)
+    x.refuse(np.isnan, p, _NO_NUMBER)
+    x.refuse(lambda p: (p < -rounding) | (p > 1 + rounding), p, message)
+    return p if x.is_hidden else np.clip(p, 0, 1)
 
 
-def _distributions(given: Array, name: str, counted: Array | None) -> Array:
+def _distributions(x: _Argument) -> Array:
     """Check probabilities of all classes; on the device, rows that do not sum to 1 become NaN."""
-    p = _probabilities(given, name, counted)
-    if on_device(p, counted):
-        return nan_unless_normalized(p, eps=_eps(given))
+    p, eps = _probabilities(x), _eps(x.array)
+    if x.is_hidden:
+        return nan_unless_normalized(p, eps=eps)
     message = (
         "but probabilities of all classes sum to 1: divide them by their sum, or take the softmax"
         " of logits."
     )
-    off = ~sums_to_one(p, _eps(given))
-    if off.any():
-        refuse_where(off, p.sum(-1), f"the sum of {name}", message, _of_rows(counted))
+    x.refuse(lambda sums: ~sums_to_one(p, eps), p.sum(-1), message, "the sum of ")
     return p
 
 
@@ -325,35 +290,30 @@ def are_distributions(rows: Array, eps: float = 0.0) -> Array:
     return (rows >= 0).all(-1) & sums_to_one(rows, eps)
 
 
-def _logits(given: Array, name: str, counted: Array | None) -> Array:
+def _logits(x: _Argument) -> Array:
     """Check logits, and refuse probabilities, of which a softmax says little."""
-    z = as_float(given, name)
-    if not on_device(z, counted):
-        check_no_nan(z, name, counted)
-        greatest = z.max(-1)
+    z = as_float(x.array, x.name)
+    if not x.is_hidden:
         message = "but a softmax needs a finite one. -inf rules a class out; not all can be."
-        refuse_where(
-            np.isinf(greatest), greatest, f"the greatest of {name}", message, _of_rows(counted)
-        )
-        refuse_distributions(z, name, _of_rows(counted), _eps(given))
+        x.refuse(np.isnan, z, _NO_NUMBER)
+        x.refuse(np.isinf, z.max(-1), message, "the greatest of ")
+        refuse_distributions(z, x.name, *x.where, eps=_eps(x.array), inner=1)
     return z
 
 
-def refuse_distributions(z: Array, name: str, rows: Array | None, eps: float = 0.0) -> None:
+def refuse_distributions(
+    z: Array, name: str, *where: Array | None, eps: float = 0.0, inner: int = 0
+) -> None:
     """Refuse logits `(..., K)` of the host that are probabilities in all rows that count."""
-    if on_device(z, rows) or z.shape[-1] < 2:
+    if on_device(z, where) or z.shape[-1] < 2:
         return
-    counted = True if rows is None else rows
-    is_distribution, counted = np.broadcast_arrays(are_distributions(z, eps), counted)
-    if counted.any() and is_distribution[counted].all():
+    found = are_distributions(z, eps)
+    are_all = not counted(~found, *where, inner=inner).any()
+    if are_all and counted(found, *where, inner=inner).any():
         raise ValueError(
             f"{name} holds probabilities: each row lies in [0, 1] and sums to 1. Give what the"
             f" softmax was taken of, or np.log({name})."
         )
-
-
-def _of_rows(counted: Array | None) -> Array | None:
-    return None if counted is None else counted[..., 0]
 
 
 def _eps(given: np.ndarray) -> float:
@@ -361,10 +321,11 @@ def _eps(given: np.ndarray) -> float:
 
     At least that of float32, in which those of lists may have been computed.
     """
-    floating = jax.numpy.issubdtype(given.dtype, np.floating)
+    floating = xp.issubdtype(given.dtype, xp.floating)
     return float(max(xp.finfo(given.dtype).eps if floating else 0.0, np.finfo(np.float32).eps))
 
 
+_NO_NUMBER = "no number; where= leaves examples out."
 _TWO_CLASS = "; two_class makes such an array of the probability of class 1"
 _TWO_LOGITS = "; np.stack([np.zeros_like(z), z], -1) makes such an array of the logit z of class 1"
 

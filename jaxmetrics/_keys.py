@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from jaxmetrics._namespaces import Array, is_known, on_device
+from jaxmetrics._wording import shown
 
 __all__: list[str] = []
 
@@ -82,7 +83,7 @@ def _host_key(key: Any) -> HostKey:
 def _seed(key: int | np.integer) -> int:
     """Return an int seed as one word of 64 bits."""
     if not -(2**63) <= int(key) < 2**64:
-        raise ValueError("key: an int seed lies in [-2^63, 2^64), got one beyond.")
+        raise ValueError(f"key: an int seed lies in [-2^63, 2^64), got {shown(int(key))}.")
     return int(key) % 2**64
 
 

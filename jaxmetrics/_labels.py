@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._wording import listed, shown
+from jaxmetrics._wording import element, listed, shown
 
 __all__: list[str] = []
 
@@ -63,30 +63,37 @@ def _check_strings(named: Mapping[str, np.ndarray], lists: Mapping[str, list[Any
     for name, labels in lists.items():
         if not of_strings and named[name].dtype.kind in "iub":
             continue
-        i = first_invalid(labels, lambda label: of_strings and isinstance(label, str))
-        if i is not None:
+        found = first_invalid(labels, name, lambda label: of_strings and isinstance(label, str))
+        if found is not None:
             raise TypeError(
-                f"labels must be strings or integers, all of one kind: {name}[{i}] is"
-                f" {labels[i]!r}.{way_out(labels[i], name)}"
+                f"labels must be strings or integers, all of one kind: {found[0]}.{found[1]}"
             )
 
 
-def first_invalid(labels: Sequence[object], is_valid: Callable[[Any], bool]) -> int | None:
-    """Find the first label that is missing, or else the first that is not valid."""
-    for is_bad in (is_missing, lambda label: not is_valid(label)):
-        i = next((i for i, label in enumerate(labels) if is_bad(label)), None)
+def first_invalid(
+    values: Sequence[object],
+    name: str,
+    is_valid: Callable[[Any], bool],
+    shape: Sequence[int] | None = None,
+) -> tuple[str, str] | None:
+    """Name the first value that is missing, or else not valid, and say what to do with such.
+
+    Args:
+        shape: of the array whose values they are, if they are no list.
+    """
+    for is_bad in (is_missing, lambda value: not is_valid(value)):
+        i = next((i for i, value in enumerate(values) if is_bad(value)), None)
         if i is not None:
-            return i
+            index = [i] if shape is None else np.unravel_index(i, shape)
+            return f"{element(name, index)} is {values[i]!r}", _way_out(values[i], name)
     return None
 
 
-def way_out(label: object, name: str) -> str:
+def _way_out(label: object, name: str) -> str:
     """Say what to do with a label that is no class id, "" where that is not plain."""
     if is_missing(label):
         return " Leave out rows without a label, or write -1 among integers, which is ignored."
-    if is_whole(label):
-        return f" numpy.asarray({name}, int) makes ids of whole numbers."
-    return ""
+    return f" numpy.asarray({name}, int) makes ids of whole numbers." if is_whole(label) else ""
 
 
 def is_missing(x: Any) -> bool:

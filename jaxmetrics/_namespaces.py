@@ -26,8 +26,9 @@ __all__: list[str] = []
 
 
 # A NumPy array where all arguments live on the host, else a JAX array. It is Any because only an
-# overload of every function could say which of the two comes back: as `jax.Array | np.ndarray`,
-# callers would have to narrow each result, and each argument of a function of one of the two.
+# overload of every function could say which of the two comes back. Of `jax.Array | np.ndarray` each
+# user would have to narrow the result: it is no `jax.Array` for a loss to return, and for mypy its
+# `abs` is an object. A scalar of NumPy's, which metrics of one matrix return, is neither.
 Array: TypeAlias = Any
 
 P = ParamSpec("P")

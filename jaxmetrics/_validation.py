@@ -1,4 +1,4 @@
-"""Validate input: conversion to arrays, checks of shapes, dtypes and values, and their wording.
+"""Check single arguments: conversion to arrays; shapes, dtypes, values; static numbers and options.
 
 What shapes, dtypes and Python values show raises always, also while JAX traces. What depends on the
 numbers in an array (a label out of range, a NaN weight) raises for arrays of the host only, since
@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 from jaxmetrics._compilation import compiled
 from jaxmetrics._indices import check_order, is_labelled, order_of_classes, own_frames
-from jaxmetrics._labels import first_invalid, is_whole, way_out
+from jaxmetrics._labels import first_invalid, is_whole
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, on_device, xp
-from jaxmetrics._wording import shown
+from jaxmetrics._wording import element, shown
 
 __all__: list[str] = []
 
@@ -33,9 +33,8 @@ ArrayLike: TypeAlias = jax.typing.ArrayLike | npt.ArrayLike
 
 INT32_MAX = int(np.iinfo(np.int32).max)
 MOST_CELLS = 2**30  # of one table of counts, 8 GiB
-MOST_SAMPLES = 2**24  # that are held at once: draws, bins, points
+_MOST_SAMPLES = 2**24  # that are held at once: draws, bins, points
 _LOOKED_AT = 2**20  # values among which a message names one
-_SMALL = 64  # cells
 _ROUNDING = 1e-9  # of an example, by which a difference of sums may miss 0
 
 
@@ -54,9 +53,13 @@ def as_array(x: ArrayLike, name: str) -> Array:
         given = [as_array(row, name) for row in given]
     if isinstance(x, Mapping | Set):
         raise TypeError(f"{name} must be an array, got {shown(x)}: give its values in a list.")
+    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):  # `np.asarray` forgets the mask
+        raise TypeError(
+            f"{name} is a masked array: give {name}.data, and where=~{name}.mask; where there is no"
+            " where, leave these entries out."
+        )
     if not is_list and is_labelled(x):
         check_order()
-    refuse_masked(x, name)
     if hasattr(given, "detach"):  # a tensor of torch, which may require a gradient
         given = given.detach()
         # NumPy has no such dtype; the values stay.
@@ -82,20 +85,6 @@ def as_rows(x: ArrayLike, name: str, class_names: Sequence[str] | None = None) -
 def on_host(x: ArrayLike, name: str) -> np.ndarray:
     """Make a NumPy array of what `as_array` takes, also of a JAX array."""
     return np.asarray(as_array(x, name))
-
-
-def refuse_masked(x: object, name: str) -> None:
-    """Refuse an array with masked entries, whose mask `numpy.asarray` forgets."""
-    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
-        raise TypeError(
-            f"{name} is a masked array: give {name}.data, and where=~{name}.mask; where there is no"
-            " where, leave these entries out."
-        )
-
-
-def is_integer(x: Array) -> bool:
-    """Tell whether an array holds integers or bools; for NumPy durations are integers, too."""
-    return (jax.numpy.issubdtype(x.dtype, np.integer) and x.dtype.kind != "m") or x.dtype == bool
 
 
 _takes_complex: ContextVar[bool] = ContextVar("takes_complex", default=False)
@@ -125,59 +114,102 @@ def as_float(x: ArrayLike, name: str) -> Array:
     return array.astype(dtype)
 
 
+def is_integer(x: Array) -> bool:
+    """Tell whether an array holds integers or bools; for NumPy durations are integers, too."""
+    return (jax.numpy.issubdtype(x.dtype, np.integer) and x.dtype.kind != "m") or x.dtype == bool
+
+
 def check_real(array: Array, name: str) -> None:
     if not (is_integer(array) or jax.numpy.issubdtype(array.dtype, np.floating)):
         found, _ = _first_invalid(array, name, lambda x: isinstance(x, int | float))
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}{found}.")
 
 
+def check_integer(ids: Array, name: str) -> None:
+    if is_integer(ids):
+        return
+    found, way = _first_invalid(ids, name, is_whole)
+    if name == "groups":
+        hint = " numpy.unique(groups, return_inverse=True)[1] makes ids of any groups."
+    elif not jax.numpy.issubdtype(ids.dtype, np.floating):
+        hint = (
+            " confusion_matrix(..., labels=[...]) takes classes of any kind, and"
+            f" jaxmetrics.report strings. Elsewhere [labels.index(x) for x in {name}] makes ids"
+            f" of several classes, and {name} == label truth of one."
+        )
+    elif name == "labels":
+        hint = " Logits come first: (logits, labels); distributions go to soft_cross_entropy."
+    else:
+        hint = (
+            " Truth comes first: (y_true, y_pred) or (y_true, y_score); argmax makes class ids"
+            " of probabilities."
+        )
+    raise TypeError(
+        f"{name} must hold class ids of an integer or bool dtype, got {ids.dtype}{found}."
+        f"{way}{hint}"
+    )
+
+
 def _first_invalid(array: Array, name: str, is_valid: Callable[[Any], bool]) -> tuple[str, str]:
-    """Name the first value of a host array that is not valid, and say what to do with such."""
-    if is_jax(array) or not array.size:
-        return "", ""
-    values = array.ravel()[:_LOOKED_AT].tolist()
-    i = first_invalid(values, is_valid) or 0
-    place = ", ".join(map(str, np.unravel_index(i, array.shape)))
-    return f": {name}[{place}] is {values[i]!r}", way_out(values[i], name)
+    """Name the first value of a host array that is not valid, else the first, and a way out."""
+    values = [] if is_jax(array) else array.ravel()[:_LOOKED_AT].tolist()
+    for valid in (is_valid, lambda _: False):
+        if found := first_invalid(values, name, valid, array.shape):
+            return f": {found[0]}", found[1]
+    return "", ""
 
 
 def refuse_where(
-    bad: Array, array: Array, name: str, message: str, where: Array | None = None
+    bad: Array | Callable[[Array], Array],
+    values: Array,
+    name: str,
+    message: str,
+    *where: Array | None,
+    inner: int = 0,
 ) -> None:
-    """Raise for the first value of a host array that is bad and that `where` does not leave out."""
-    if not np.any(bad):
+    """Raise for the first value of a host array that is bad and counts.
+
+    Args:
+        bad: which values are bad, or a function of them that tells.
+        where: masks, or weights of which 0 leaves a value out; an array of JAX hides what counts.
+            They may have batch axes that the values share, and `inner` axes behind those of them.
+    """
+    if on_device(values, where):
         return
-    bad, array = np.broadcast_arrays(bad if where is None else bad & where, array)
+    bad = counted(bad(values) if callable(bad) else bad, *where, inner=inner)
     if bad.any():
-        index = np.argwhere(bad)[0].tolist()
-        place = f"{name}[{', '.join(map(str, index))}]" if index else name
-        value = array[tuple(index)]
-        text = f"{value:g}" if array.dtype.kind == "f" else f"{value}"
-        raise ValueError(f"{place} is {text}, {message}")
+        index = tuple(np.argwhere(bad)[0].tolist())
+        text = f"{values[index]:g}" if values.dtype.kind == "f" else f"{values[index]}"
+        raise ValueError(f"{element(name, index)} is {text}, {message}")
+
+
+def counted(values: Array, *where: Array | None, inner: int = 0) -> Array:
+    """Tell which bools of the host are true and count, see `refuse_where`; in any batch entry."""
+    if not values.any():
+        return values
+    result = own = values.reshape((*values.shape, *(1,) * inner))
+    for mask in where:
+        result = result if mask is None else result & (mask != 0)
+    num_batch = result.ndim - own.ndim
+    shared = [i for i in range(-own.ndim, 0) if own.shape[i] == 1]
+    return result.any((*range(num_batch), *shared), keepdims=True).reshape(values.shape)
 
 
 def as_counts(counts: ArrayLike, name: str = "counts") -> Array:
     """Convert `counts` to floats of shape `(..., K, K)`.
 
-    On the host a negative or infinite one raises; NaN makes NaN.
+    On the host a negative or infinite one raises, and what rounding has put below 0 is put back;
+    NaN makes NaN.
     """
     array = as_float(counts, name)
     check_square(array, name)
-    if type(array) is not np.ndarray or not array.size or array.dtype != float:
+    if is_jax(array) or array.dtype != float:
         return array
-    # Python's own minimum is three times as fast as NumPy's for a small matrix. It may overlook a
-    # NaN, but nothing that is refused: behind a NaN that comes first no comparison holds.
-    numbers = array.ravel().tolist() if array.size <= _SMALL else None
-    least, most = (min(numbers), max(numbers)) if numbers else (array.min(), array.max())
-    return array if least >= 0 and most < math.inf else _possible_counts(array, name)
-
-
-def _possible_counts(counts: np.ndarray, name: str) -> np.ndarray:
-    """Refuse counts that are negative or infinite; what rounding has put below 0 is put back."""
-    bad = (counts < -_ROUNDING) | np.isinf(counts)
+    if array.min(initial=0) >= 0 and array.max(initial=0) < math.inf:
+        return array
     message = "expected a count >= 0: a finite number of examples, or sum of their weights."
-    refuse_where(bad, counts, name, message)
-    return np.where(counts < 0, 0, counts)
+    refuse_where((array < -_ROUNDING) | np.isinf(array), array, name, message)
+    return np.where(array < 0, 0, array)
 
 
 def as_paired_counts(paired: ArrayLike) -> Array:
@@ -216,28 +248,24 @@ def as_square(x: ArrayLike, k: int, name: str) -> Array:
     return array
 
 
-def check_size(value: int, name: str) -> int:
-    """Check a static size of at least one."""
+def check_size(value: int, name: str, least: int = 1) -> int:
+    """Check a static size, or another static integer."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):
         raise TypeError(
-            f"{name} must be a Python int, because it sets the shape of the result; got"
-            f" {type(value).__name__}. Under jax.jit, close over it or name it in static_argnames."
+            f"{name} must be a Python int, because it is static; got {type(value).__name__}. Under"
+            " jax.jit, close over it or name it in static_argnames."
         )
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, got {shown(value)}.")
-    if value > INT32_MAX:
-        raise ValueError(f"{name} must be below 2^31, got {shown(value)}.")
+    _require(value >= least, name, f"at least {least}", value)
+    _require(value <= INT32_MAX, name, "below 2^31", value)
     return int(value)
 
 
 def check_samples(value: int, name: str, least: int = 1) -> int:
     """Check how many draws, bins or points are held at once."""
-    size = check_size(value, name)
-    if size < least:
-        raise ValueError(f"{name} must be at least {least}, got {size}.")
-    if size > MOST_SAMPLES:
+    size = check_size(value, name, least)
+    if size > _MOST_SAMPLES:
         raise ValueError(
-            f"{name} must be at most 2^24 = {MOST_SAMPLES}, got {size}: {8 * size / 2**30:.3g} GiB"
+            f"{name} must be at most 2^24 = {_MOST_SAMPLES}, got {size}: {8 * size / 2**30:.3g} GiB"
             " for each number that is computed."
         )
     return size
@@ -253,104 +281,74 @@ def check_cells(shape: Sequence[int], sizes: str) -> None:
         )
 
 
-def check_num_classes(num_classes: int, axes: int = 2) -> int:
-    """Check a number of classes, and that a table with so many axes of them can be held."""
+def check_num_classes(num_classes: int) -> int:
+    """Check a number of classes, and that their matrix can be held."""
     k = check_size(num_classes, "num_classes")
-    check_cells((k,) * axes, "num_classes")
+    check_cells((k, k), "num_classes")
     return k
+
+
+def check_axis(axis: int, name: str) -> int:
+    return check_size(axis, name, least=-64)  # NumPy has no more axes
 
 
 def check_level(level: float) -> float:
     """Check the probability with which an interval is meant to contain the true value."""
-    if not (isinstance(level, int | float) and 0 < level < 1 and 0 < (1 - level) / 2 < 0.5):
-        raise ValueError(
-            f"level must be a Python number between 0 and 1 (0.95 for 95 %), got {shown(level)}."
-        )
+    valid = isinstance(level, int | float) and 0 < level < 1 and 0 < (1 - level) / 2 < 0.5
+    _require(valid, "level", "a Python number between 0 and 1 (0.95 for 95 %)", level)
     return level
 
 
-def as_number(x: float, name: str, *, above: float = -math.inf, below: float = math.inf) -> float:
-    """Convert a Python or NumPy number, strictly between two others, to a float."""
+def as_number(x: float, name: str, *, above: float = -math.inf) -> float:
+    """Convert a finite Python or NumPy number, above another, to a float."""
     try:
         number = float(x) if isinstance(x, int | float | np.number) else math.nan
     except (TypeError, OverflowError):  # complex, or beyond the floats
         number = math.nan
-    if not above < number < below:
-        limits = f" above {above:g}" if above > -math.inf else ""
-        limits += f"{' and' if limits else ''} below {below:g}" if below < math.inf else ""
-        raise ValueError(f"{name} must be a finite Python number{limits}, got {shown(x)}.")
+    limit = f" above {above:g}" if above > -math.inf else ""
+    _require(above < number < math.inf, name, f"a finite Python number{limit}", x)
     return number
 
 
 def check_flag(value: bool, name: str) -> bool:
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, got {shown(value)}.")
+    _require(isinstance(value, bool | np.bool_), name, "True or False", value, TypeError)
     return bool(value)
 
 
-def check_axis(axis: int, name: str) -> int:
-    if isinstance(axis, bool) or not isinstance(axis, int | np.integer):
-        raise TypeError(f"{name} must be a Python int, the number of an axis, got {shown(axis)}.")
-    if not -64 <= axis < 64:  # NumPy has no more
-        raise ValueError(f"{name} must be the number of an axis, got {shown(axis)}.")
-    return int(axis)
-
-
 def check_function(x: object, name: str, expected: str) -> None:
-    if not callable(x):
-        hint = " Give the function itself, do not call it." if hasattr(x, "dtype") else ""
-        raise TypeError(f"{name} must be {expected}, got {shown(x)}.{hint}")
+    hint = " Give the function itself, do not call it." if hasattr(x, "dtype") else ""
+    _require(callable(x), name, expected, x, TypeError, hint)
 
 
 def as_path(path: str | Path, name: str) -> Path:
-    if not isinstance(path, str | os.PathLike):
-        raise TypeError(f"{name} must be a string or a pathlib.Path, got {shown(path)}.")
+    valid = isinstance(path, str | os.PathLike)
+    _require(valid, name, "a string or a pathlib.Path", path, TypeError)
     return Path(path)
 
 
 def check_option(value: str, name: str, options: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in options:
-        raise ValueError(
-            f"{name} must be {', '.join(map(repr, options[:-1]))} or {options[-1]!r}, got"
-            f" {shown(value)}."
-        )
+    expected = f"{', '.join(map(repr, options[:-1]))} or {options[-1]!r}"
+    _require(isinstance(value, str) and value in options, name, expected, value)
+
+
+def _require(
+    valid: bool,
+    name: str,
+    expected: str,
+    x: object,
+    error: type[Exception] = ValueError,
+    hint: str = "",
+) -> None:
+    if not valid:
+        raise error(f"{name} must be {expected}, got {shown(x)}.{hint}")
 
 
 def as_class_ids(labels: ArrayLike, name: str, size: int, where: Array | None = None) -> Array:
-    """Check integer class ids with an axis of examples.
-
-    The values of host arrays are looked at: a label of `size` or more raises, unless `where` leaves
-    it out, and where one is negative, all negative ones become -1.
-    """
+    """Check integer class ids with an axis of examples, and their values as `ids_in_range` does."""
     ids = as_array(labels, name)
     check_integer(ids, name)
     check_no_column(ids, name)
     return ids_in_range(ids, name, size, where)
-
-
-def check_integer(ids: Array, name: str) -> None:
-    if is_integer(ids):
-        return
-    found, way = _first_invalid(ids, name, is_whole)
-    if name == "groups":
-        hint = " numpy.unique(groups, return_inverse=True)[1] makes ids of any groups."
-    elif not jax.numpy.issubdtype(ids.dtype, np.floating):
-        hint = (
-            " confusion_matrix(..., labels=[...]) takes classes of any kind, and"
-            f" jaxmetrics.report strings. Elsewhere [labels.index(x) for x in {name}] makes ids"
-            f" of several classes, and {name} == label truth of one."
-        )
-    elif name == "labels":
-        hint = " Logits come first: (logits, labels); distributions go to soft_cross_entropy."
-    else:
-        hint = (
-            " Truth comes first: (y_true, y_pred) or (y_true, y_score); argmax makes class ids"
-            " of probabilities."
-        )
-    raise TypeError(
-        f"{name} must hold class ids of an integer or bool dtype, got {ids.dtype}{found}."
-        f"{way}{hint}"
-    )
 
 
 def check_no_column(ids: Array, name: str) -> None:
@@ -363,45 +361,6 @@ def check_no_column(ids: Array, name: str) -> None:
             f"{name} has shape {ids.shape}, a column: {ids.shape[-2]} batch entries of one example"
             f" each. The examples stand on the last axis: {name}.ravel()."
         )
-
-
-def ids_in_range(ids: Array, name: str, size: int, where: Array | None = None) -> Array:
-    """Check the values of class ids as `as_class_ids` does.
-
-    Ids that all lie in [0, size) come back as they are, which tells `count` that none is ignored.
-    Others come back as int64, so that a label such as 2**32 does not wrap to 0 where JAX truncates
-    it to 32 bits.
-    """
-    if is_jax(ids) or ids.size == 0:
-        return ids
-    # One pass over the labels checks both ends: as unsigned integers, negative ids are beyond all
-    # that are not.
-    least = min(size, int(np.iinfo(ids.dtype).max) + 1) if ids.dtype.kind == "i" else size
-    if ids.dtype == bool or ids.view(f"u{ids.dtype.itemsize}").max() < least:
-        # NumPy makes float64 of uint64 together with int64.
-        return ids.astype(np.int64) if ids.dtype == np.uint64 else ids
-    if where is None or not is_jax(where):
-        hint = " Write binary truth as 0 and 1: y_true == 1." if size == 2 else ""
-        message = (
-            f"but class ids must lie in [0, {size}), and negative ones are ignored. Labels that"
-            f" start from 1: subtract 1.{hint}"
-        )
-        refuse_where(ids >= size, ids, name, message, where)
-    return np.where((ids >= 0) & (ids < size), ids, np.asarray(-1, np.int64)).astype(np.int64)
-
-
-def check_binary(y_true: Array, name: str = "y_true", where: Array | None = None) -> None:
-    """Warn of truth of -1 and 1 on the host: the former is ignored, and one class is left."""
-    if is_jax(y_true) or is_jax(where) or not y_true.size or y_true.dtype == bool:
-        return
-    if y_true.min() == -1:
-        truth, counted = np.broadcast_arrays(y_true, True if where is None else where)
-        present = np.unique(truth[counted])
-        if {-1, 1} <= set(present.tolist()) and 0 not in present:
-            warn(
-                f"{name} holds -1 and 1 but no 0, and -1 is ignored: where it is the other class,"
-                f" give {name} == 1, where it is padding, where={name} >= 0."
-            )
 
 
 def check_no_one_hot(ids: Array, name: str, size: int | None) -> None:
@@ -417,6 +376,42 @@ def check_no_one_hot(ids: Array, name: str, size: int | None) -> None:
             f" {name}.argmax(-1) makes class ids. A batch with one example of class 1 in each entry"
             f" needs an axis before it, {name}[None]."
         )
+
+
+def check_binary(y_true: Array, name: str, *where: Array | None, inner: int = 0) -> None:
+    """Warn of truth of -1 and 1 on the host: the former is ignored, and one class is left."""
+    if on_device(y_true, where) or y_true.min(initial=0) != -1:
+        return
+    present = {x for x in (-1, 0, 1) if counted(y_true == x, *where, inner=inner).any()}
+    if present == {-1, 1}:
+        warn(
+            f"{name} holds -1 and 1 but no 0, and -1 is ignored: where it is the other class,"
+            f" give {name} == 1, where it is padding, where={name} >= 0."
+        )
+
+
+def ids_in_range(ids: Array, name: str, size: int, *where: Array | None, inner: int = 0) -> Array:
+    """Check the values of class ids on the host: one of `size` or more raises, if it counts.
+
+    Ids that all lie in [0, size) come back as they are, which tells `count` that none is ignored.
+    Of others, those outside become -1, and all of them int64, so that a label such as 2**32 does
+    not wrap to 0 where JAX truncates it to 32 bits.
+    """
+    if is_jax(ids) or ids.size == 0:
+        return ids
+    # One pass over the labels checks both ends: as unsigned integers, negative ids are beyond all
+    # that are not.
+    least = min(size, int(np.iinfo(ids.dtype).max) + 1) if ids.dtype.kind == "i" else size
+    if ids.dtype == bool or ids.view(f"u{ids.dtype.itemsize}").max() < least:
+        # NumPy makes float64 of uint64 together with int64.
+        return ids.astype(np.int64) if ids.dtype == np.uint64 else ids
+    hint = " Write binary truth as 0 and 1: y_true == 1." if size == 2 else ""
+    message = (
+        f"but class ids must lie in [0, {size}), and negative ones are ignored. Labels that start"
+        f" from 1: subtract 1.{hint}"
+    )
+    refuse_where(lambda ids: ids >= size, ids, name, message, *where, inner=inner)
+    return np.where((ids >= 0) & (ids < size), ids, np.asarray(-1, np.int64)).astype(np.int64)
 
 
 @compiled
@@ -439,27 +434,21 @@ def as_mask(where: ArrayLike | None) -> Array | None:
     return mask.astype(bool)
 
 
-def as_weights(sample_weight: ArrayLike, where: Array | None = None) -> Array:
-    """Convert weights of examples to floats, and check them as `check_weights` does."""
+def as_weights(sample_weight: ArrayLike, *where: Array | None, inner: int = 0) -> Array:
+    """Convert weights to floats; one that counts, but is NaN, infinite or below 0, raises."""
     weights = as_float(sample_weight, "sample_weight")
-    check_weights(weights, where)
+    check_no_nan(weights, "sample_weight", *where, inner=inner)
+    message = "expected a finite weight >= 0."
+    refuse_where(
+        lambda w: (w < 0) | (w == math.inf), weights, "sample_weight", message, *where, inner=inner
+    )
     return weights
 
 
-def check_weights(weights: Array, where: Array | None = None) -> None:
-    """Raise for a weight of a host array that counts, but is NaN, infinite or below 0."""
-    if is_jax(weights) or is_jax(where):
-        return
-    check_no_nan(weights, "sample_weight", where)
-    bad = (weights < 0) | (weights == math.inf)
-    refuse_where(bad, weights, "sample_weight", "expected a finite weight >= 0.", where)
-
-
-def check_no_nan(values: Array, name: str, where: Array | None = None) -> None:
-    """Raise for a NaN of a host array that `where` does not leave out."""
-    if not (is_jax(values) or is_jax(where)):
-        message = "no number; where= leaves examples out."
-        refuse_where(np.isnan(values), values, name, message, where)
+def check_no_nan(values: Array, name: str, *where: Array | None, inner: int = 0) -> None:
+    """Raise for a NaN of a host array that counts."""
+    message = "no number; where= leaves examples out."
+    refuse_where(np.isnan, values, name, message, *where, inner=inner)
 
 
 def shapes_of(**arrays: Array | None) -> dict[str, tuple[int, ...]]:

@@ -170,10 +170,15 @@ def _width(text: str) -> int:
     return len(text) + wide - sum(unicodedata.category(c) in ("Mn", "Me", "Cf") for c in text)
 
 
+def element(name: str, index: Sequence[object]) -> str:
+    """Write an element of an array, such as `y_true[1, 0]`."""
+    return f"{name}[{', '.join(map(str, index))}]" if len(index) else name
+
+
 def shown(x: object) -> str:
     """Write a value for a message: short ones as they are, of others the type."""
     if isinstance(x, str | bytes | bool | float | type(None)) or (
-        isinstance(x, int) and abs(x) < 2**64
+        isinstance(x, int) and abs(x) < 10**60  # Python writes no number of 5000 digits
     ):
         text = repr(x)
         if len(text) <= 60:

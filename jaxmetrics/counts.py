@@ -56,6 +56,7 @@ from jaxmetrics._validation import (
     refuse_where,
     shapes_of,
 )
+from jaxmetrics._wording import element
 
 __all__ = [
     "check_labels",
@@ -220,7 +221,7 @@ def ids_of_labels(
         label = array[tuple(index)]
         label = label.item() if isinstance(label, np.generic) else label
         raise ValueError(
-            f"{name}[{', '.join(map(str, index))}] is {label!r}, which is not among labels"
+            f"{element(name, index)} is {label!r}, which is not among labels"
             f" {list(ids)!r}; where= leaves examples out."
         )
     return result
@@ -383,7 +384,7 @@ def confusion_matrix_at_thresholds(
     order = xp.argsort(cuts)
     axes = [("y_true", truth, 2), ("y_score", bins_between(cuts[order], scores), cuts.size + 1)]
     histogram = count(axes, sample_weight, mask, groups, num_groups)  # which checks the shapes
-    check_binary(truth, where=mask)
+    check_binary(truth, "y_true", mask)
     predicted_0 = xp.cumsum(histogram, -1)[..., :-1]
     predicted_1 = lax.cumsum(histogram, histogram.ndim - 1, reverse=True)[..., 1:]
     # In the order in which the thresholds came, (..., G, 2, T, 2).

@@ -16,7 +16,7 @@ from jaxmetrics._examples import (
     Kind,
     class_examples,
     is_soft,
-    soft_examples,
+    label_examples,
 )
 from jaxmetrics._namespaces import Array, float_dtype, xp
 from jaxmetrics._validation import ArrayLike, as_array, as_float
@@ -267,7 +267,8 @@ def _examples(
     name: str,
 ) -> Examples:
     if is_soft(y_true, rows, name):
-        return soft_examples(y_true, rows, sample_weight, where, kind, truth_kind, name=name)
+        given = y_true, rows, sample_weight, where, kind, truth_kind
+        return label_examples(*given, name=name).of_shares()
     hint = f"{kind.two_class_hint}; shares of all classes, one-hot or soft, are floats"
     kind = kind._replace(two_class_hint=hint)
     return class_examples(y_true, rows, sample_weight, where, kind, name=name)

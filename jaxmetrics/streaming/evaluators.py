@@ -35,8 +35,8 @@ from jaxmetrics._validation import (
     ArrayLike,
     as_float,
     as_mask,
+    as_weights,
     check_cells,
-    check_weights,
     is_integer,
 )
 from jaxmetrics.streaming.accumulators import Accumulator
@@ -154,7 +154,7 @@ class Evaluator:
             if x is not None
         }
         if WEIGHT in fields:
-            check_weights(fields[WEIGHT], as_mask(fields.get(MASK)))
+            as_weights(fields[WEIGHT], as_mask(fields.get(MASK)))
         return _update(state, fields, statistics=self.statistics)
 
     def merge(self, a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
