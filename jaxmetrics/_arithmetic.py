@@ -67,7 +67,7 @@ def safe_log(x: Array) -> Array:
 
 def matmul(a: Array, b: Array) -> Array:
     """Multiply in full precision, also on devices whose default is TF32 or bfloat16."""
-    return xp.matmul(a, b, precision=lax.Precision.HIGHEST)
+    return xp.matmul(a, b, precision="highest")
 
 
 def append_axes(x: Array, number: int) -> Array:

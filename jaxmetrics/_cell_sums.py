@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import jax
 import numpy as np
 
 from jaxmetrics._arithmetic import divide, matmul
+from jaxmetrics._jax import jax
 from jaxmetrics._namespaces import Array, is_jax, xp
 from jaxmetrics._validation import ArrayLike, as_counts
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import jax
 import numpy as np
 
+from jaxmetrics._jax import trees
 from jaxmetrics._namespaces import lax
 
 __all__: list[str] = []
@@ -20,12 +20,12 @@ def map_chunks(function: Callable[..., Any], chunk: int, *arrays: Any) -> Any:
 
     The results have a row for each of theirs.
     """
-    size = len(jax.tree.leaves(arrays)[0])
+    size = len(trees.leaves(arrays)[0])
     if size <= chunk:
         return function(*arrays)
     number = -(-size // chunk)
     chunk = -(-size // number)  # of about the same size
     rows = np.minimum(np.arange(number * chunk), size - 1)  # the last chunk repeats the last row
-    chunks = jax.tree.map(lambda v: v[rows].reshape((number, chunk, *v.shape[1:])), arrays)
+    chunks = trees.map(lambda v: v[rows].reshape((number, chunk, *v.shape[1:])), arrays)
     values = lax.map(lambda chunk: function(*chunk), chunks)
-    return jax.tree.map(lambda v: v.reshape((-1, *v.shape[2:]))[:size], values)
+    return trees.map(lambda v: v.reshape((-1, *v.shape[2:]))[:size], values)

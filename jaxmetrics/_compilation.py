@@ -20,10 +20,10 @@ import types
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 
 from jaxmetrics._applied import Applied
+from jaxmetrics._jax import jax, trees
 from jaxmetrics._meshes import P, R, on_any_mesh
 from jaxmetrics._namespaces import is_jax, on_device
 from jaxmetrics._tracing import Jaxpr, TracedMetric, trace
@@ -49,7 +49,11 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
 
     # The name by which profilers and error messages know the program.
     from_leaves.__name__ = from_leaves.__qualname__ = function.__name__
-    jitted = promoting(jax.jit(from_leaves, static_argnums=0))
+
+    @functools.cache
+    def jitted() -> Callable[..., R]:
+        return promoting(jax.jit(from_leaves, static_argnums=0))
+
     most = _most_positional(function)
 
     @functools.wraps(function)
@@ -58,13 +62,13 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
             _refuse_labels(function, args)
         if not on_device(args, kwargs):
             with np.errstate(all="ignore"):
-                return jax.tree.map(_scalar, function(*args, **kwargs))
+                return trees.map(_scalar, function(*args, **kwargs))
         static, traced = _split(args, kwargs)
         if not static.is_constant:
             return _traced_anew(functools.partial(from_leaves, static), traced)
         if any(isinstance(x, TracedMetric) for x in (*args, *kwargs.values())):
             return promoting(_program(from_leaves, static))(traced)
-        return jitted(static, traced)
+        return jitted()(static, traced)
 
     return call
 
@@ -109,7 +113,7 @@ def traced_metric(metric: Callable[[Any], Any], shape: Sequence[int], dtype: Any
     if isinstance(metric, TracedMetric) or _is_constant(metric):
         return metric
     with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
-        return TracedMetric(*trace(metric, jax.ShapeDtypeStruct(tuple(shape), dtype)))
+        return TracedMetric.of(metric, jax.ShapeDtypeStruct(tuple(shape), dtype))
 
 
 def _is_constant(x: Any) -> bool:
@@ -150,7 +154,7 @@ class _Static:
     def with_arrays(self, arrays: Sequence[Any]) -> Any:
         rest = iter(arrays)
         leaves = [next(rest) if x is _TRACED else x for x in self.leaves]
-        return jax.tree.unflatten(self.structure, leaves)
+        return trees.unflatten(self.structure, leaves)
 
 
 class _MayChange(Exception):
@@ -213,8 +217,8 @@ _TRACED = object()  # stands in the place of an array
 
 
 def _split(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Static, list[Any]]:
-    leaves, structure = jax.tree.flatten((args, kwargs), is_leaf=_is_leaf)
-    num_positional = len(jax.tree.leaves(args, is_leaf=_is_leaf))
+    leaves, structure = trees.flatten((args, kwargs), is_leaf=_is_leaf)
+    num_positional = len(trees.leaves(args, is_leaf=_is_leaf))
     leaves = [np.asarray(x) if isinstance(x, list) else x for x in leaves]
     is_traced = [
         isinstance(x, np.ndarray | np.generic | jax.Array)

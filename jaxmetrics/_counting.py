@@ -6,11 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._compilation import compiled
+from jaxmetrics._jax import jnp, trees
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, on_device, xp
 from jaxmetrics._scatter import add_at, batch_entries, count_ids, in_range, raveled
 from jaxmetrics._validation import (
@@ -92,7 +91,7 @@ class _Observations(NamedTuple):
 
     def entries(self, begin: int, end: int) -> _Observations:
         """Take some entries of the one batch axis."""
-        return jax.tree.map(lambda x: x if len(x) == 1 else x[begin:end], self)
+        return trees.map(lambda x: x if len(x) == 1 else x[begin:end], self)
 
 
 def count(

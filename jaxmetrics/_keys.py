@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import jax
 import numpy as np
 
-from jaxmetrics._namespaces import Array, is_known, on_device
+from jaxmetrics._jax import jax
+from jaxmetrics._namespaces import Array, is_jax, is_known, on_device
 from jaxmetrics._wording import shown
 
 __all__: list[str] = []
@@ -100,7 +100,7 @@ def split(key: Key, num: int = 2) -> list[Key]:
 
 
 def _is_jax_key(key: object) -> bool:
-    if not isinstance(key, jax.Array):
+    if not is_jax(key):
         return isinstance(key, np.ndarray) and key.dtype == np.uint32 and key.shape == (2,)
     if jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key):
         return key.shape == ()

@@ -7,9 +7,7 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
-import jax
-from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
-
+from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import Array, is_jax, on_device
 
 __all__: list[str] = []
@@ -28,7 +26,7 @@ def on_any_mesh(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        leaves, structure = jax.tree.flatten((args, kwargs))
+        leaves, structure = trees.flatten((args, kwargs))
         places = [i for i, x in enumerate(leaves) if is_jax(x)]
         meshes = (_explicit_mesh(leaves[i]) for i in places)
         mesh = next((mesh for mesh in meshes if mesh is not None), None)
@@ -39,21 +37,21 @@ def on_any_mesh(function: Callable[P, R]) -> Callable[P, R]:
             all_leaves = list(leaves)
             for i, x in zip(places, arrays, strict=True):
                 all_leaves[i] = x
-            args, kwargs = jax.tree.unflatten(structure, all_leaves)
+            args, kwargs = trees.unflatten(structure, all_leaves)
             return function(*args, **kwargs)
 
-        replicated = NamedSharding(mesh, PartitionSpec())
+        replicated = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
         auto = jax.sharding.auto_axes(of_arrays, axes=mesh.axis_names, out_sharding=replicated)
         return auto(*(leaves[i] for i in places))
 
     return call
 
 
-def _explicit_mesh(x: jax.Array) -> Mesh | AbstractMesh | None:
+def _explicit_mesh(x: jax.Array) -> jax.sharding.Mesh | jax.sharding.AbstractMesh | None:
     sharding = jax.typeof(x).sharding if isinstance(x, jax.core.Tracer) else x.sharding
-    if not isinstance(sharding, NamedSharding):
+    if not isinstance(sharding, jax.sharding.NamedSharding):
         return None
-    return sharding.mesh if AxisType.Explicit in sharding.mesh.axis_types else None
+    return sharding.mesh if jax.sharding.AxisType.Explicit in sharding.mesh.axis_types else None
 
 
 def varying_alike(*arrays: Array | None) -> tuple[Any, ...]:

@@ -18,9 +18,9 @@ import types
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
+
+from jaxmetrics._jax import is_loaded, jax, jnp, knows_dtypes, trees
 
 __all__: list[str] = []
 
@@ -41,20 +41,20 @@ _HOST_TYPES = frozenset(
 
 def is_jax(x: object) -> bool:
     """Tell whether `x` is an array or tracer of JAX."""
-    return type(x) not in _HOST_TYPES and isinstance(x, jax.Array)
+    return type(x) not in _HOST_TYPES and is_loaded() and isinstance(x, jax.Array)
 
 
 def on_device(*values: Any) -> bool:
     """Tell whether an array of JAX is among the values, or the leaves of pytrees among them."""
     try:
-        return any(map(is_jax, jax.tree.leaves(values)))
+        return is_loaded() and any(map(is_jax, trees.leaves(values)))
     except Exception:  # a list that holds itself, or what JAX refuses: no array, to be named later
         return False
 
 
 def is_known(x: object) -> bool:
     """Tell whether the values of an array can be looked at: those of a tracer cannot."""
-    return not isinstance(x, jax.core.Tracer)
+    return not (is_loaded() and isinstance(x, jax.core.Tracer))
 
 
 def float_dtype(*arrays: Any) -> np.dtype:
@@ -68,20 +68,21 @@ def float_dtype(*arrays: Any) -> np.dtype:
     return jax.dtypes.canonicalize_dtype(float)
 
 
-def dispatched(numpys: Callable[..., Any], jaxs: Callable[..., Any]) -> Callable[..., Any]:
-    """Return JAX's function where an argument is an array of JAX, else NumPy's.
+def dispatched(
+    numpys: Callable[..., Any], jaxs: Callable[[], Callable[..., Any]]
+) -> Callable[..., Any]:
+    """Return the function that `jaxs` gets where an argument is an array of JAX, else NumPy's.
 
     It runs for every operation on the host, so the usual case, arrays and numbers by position, is
     decided without `on_device`, which flattens pytrees.
     """
 
-    @functools.wraps(jaxs)
     def call(*args: Any, **kwargs: Any) -> Any:
         for x in args:
             if is_jax(x) or (isinstance(x, list | tuple) and on_device(x)):
-                return jaxs(*args, **kwargs)
+                return jaxs()(*args, **kwargs)
         if kwargs and on_device(kwargs):
-            return jaxs(*args, **kwargs)
+            return jaxs()(*args, **kwargs)
         return numpys(*args, **kwargs)
 
     return call
@@ -135,13 +136,15 @@ _FUNCTIONS_OF_DTYPES = {"finfo", "iinfo", "issubdtype", "promote_types"}
 
 class _Namespace(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
-        jaxs, numpys = getattr(jnp, name), _NUMPYS.get(name, getattr(np, name, None))
-        if numpys is None or name in _FUNCTIONS_OF_DTYPES:
-            value = jaxs
-        elif not callable(jaxs) or isinstance(numpys, type):  # a constant or a dtype
+        numpys = _NUMPYS.get(name, getattr(np, name, None))
+        if name in _FUNCTIONS_OF_DTYPES:
+            return getattr(jnp if knows_dtypes() else np, name)
+        if numpys is None:
+            value = getattr(jnp, name)
+        elif not callable(numpys) or isinstance(numpys, type):  # a constant or a dtype
             value = numpys
         else:
-            value = dispatched(numpys, jaxs)
+            value = dispatched(numpys, lambda: getattr(jnp, name))
         setattr(self, name, value)
         return value
 
@@ -159,12 +162,12 @@ def _while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], ini
 
 
 def _scan(body: Callable[[Any, Any], Any], init: Any, xs: Any) -> tuple[Any, Any]:
-    leaves, structure = jax.tree.flatten(xs)
+    leaves, structure = trees.flatten(xs)
     values = []
     for x in zip(*leaves, strict=True):
-        init, value = body(init, jax.tree.unflatten(structure, x))
+        init, value = body(init, trees.unflatten(structure, x))
         values.append(value)
-    return init, jax.tree.map(lambda *v: np.stack(v), *values)
+    return init, trees.map(lambda *v: np.stack(v), *values)
 
 
 def _iota(dtype: Any, shape: Sequence[int], dimension: int) -> np.ndarray:
@@ -204,17 +207,17 @@ _LAX_OF_NUMPY: dict[str, Callable[..., Any]] = {
     "scan": _scan,
     "sort": _sort,
     # Derivatives on the host are imaginary parts, see `intervals.derivatives`.
-    "stop_gradient": lambda x: jax.tree.map(np.real, x),
+    "stop_gradient": lambda x: trees.map(np.real, x),
     "while_loop": _while_loop,
 }
 
 
 def scipys(function: Callable[P, R]) -> Callable[P, R]:
     """Call the special function of SciPy of this name on the host, `function` for arrays of JAX."""
-    return _scipys(function.__name__, function)
+    return _scipys(function.__name__, lambda: function)
 
 
-def _scipys(name: str, jaxs: Callable[..., Any]) -> Callable[..., Any]:
+def _scipys(name: str, jaxs: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         from scipy import special  # only here, since it takes a tenth of a second
 
@@ -225,7 +228,7 @@ def _scipys(name: str, jaxs: Callable[..., Any]) -> Callable[..., Any]:
 
 class _Special(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
-        value = _scipys(name, getattr(jax.scipy.special, name))
+        value = _scipys(name, lambda: getattr(jax.scipy.special, name))
         setattr(self, name, value)
         return value
 
@@ -236,6 +239,15 @@ class _Special(types.ModuleType):
         return jax.scipy.special.erfc(-x / math.sqrt(2)) / 2
 
 
+class _Lax(types.ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        host = _LAX_OF_NUMPY.get(name)
+        if host is None:
+            return getattr(jax.lax, name)
+        setattr(self, name, dispatched(host, lambda: getattr(jax.lax, name)))
+        return getattr(self, name)
+
+
 if TYPE_CHECKING:
     xp = jnp
     from jax import lax as lax
@@ -243,10 +255,7 @@ if TYPE_CHECKING:
 else:
     xp = _Namespace("xp")
     special = _Special("special")
-    lax = types.SimpleNamespace(
-        Precision=jax.lax.Precision,
-        **{name: dispatched(host, getattr(jax.lax, name)) for name, host in _LAX_OF_NUMPY.items()},
-    )
+    lax = _Lax("lax")
 
 
 class custom_jvp:
@@ -255,10 +264,17 @@ class custom_jvp:
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
         self.fun = function
-        with_rule = jax.custom_jvp(function)
-        self.defjvp = with_rule.defjvp
+
+    def defjvp(self, rule: Callable[P, R]) -> Callable[P, R]:
+        self._rule = rule
+        return rule
+
+    @functools.cached_property
+    def _on_device(self) -> Callable[..., Any]:
+        with_rule = jax.custom_jvp(self.fun)
+        with_rule.defjvp(self._rule)
         # Jitted, since JAX then keeps one jaxpr of it, by which jaxprs that hold it are compared.
-        self._on_device = jax.jit(with_rule)
+        return jax.jit(with_rule)
 
     def __call__(self, *args: Any) -> Any:
         return self._on_device(*args) if on_device(args) else self.fun(*args)

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-import jax
 import numpy as np
 
+from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import is_jax, is_known
 from jaxmetrics._validation import check_option
 from jaxmetrics._wording import Table
@@ -112,7 +112,7 @@ class Members:
         return math.prod(self.shape)
 
     def __getitem__(self, i: int) -> Any:
-        return jax.tree.unflatten(self.structure, [x.flat[i].item() for x in self.arrays])
+        return trees.unflatten(self.structure, [x.flat[i].item() for x in self.arrays])
 
     def table(self, spec: str) -> Table:
         """Write the members below each other, of many those at either end."""
@@ -139,14 +139,23 @@ class Members:
 
 def members_of(batch: Any) -> Members | None:
     """Copy a batch to the host; None where it holds something else than numbers that are known."""
-    leaves, structure = jax.tree_util.tree_flatten_with_path(batch, is_leaf=lambda x: x is None)
-    if not all(is_known_number(x) for _, x in leaves):
+    leaves, structure = trees.flatten(batch, is_leaf=lambda x: x is None)
+    if not all(map(is_known_number, leaves)):
         return None
     try:
-        arrays = np.broadcast_arrays(*(_on_host(x) for _, x in leaves))
+        arrays = np.broadcast_arrays(*map(_on_host, leaves))
     except (RuntimeError, ValueError):  # deleted, on another host; of shapes that do not fit
         return None
-    return Members(structure, ["_".join(key.name for key in path) for path, _ in leaves], [*arrays])
+    return Members(structure, _names_of_leaves(batch), [*arrays])
+
+
+def _names_of_leaves(batch: Any) -> list[str]:
+    """Name the numbers of named tuples by the fields that they are in, such as `"a_low"`."""
+    names = []
+    for name, value in zip(batch._fields, batch, strict=True):
+        inner = _names_of_leaves(value) if hasattr(value, "_fields") else []
+        names += [f"{name}_{x}" for x in inner] or [name]
+    return names
 
 
 def is_known_number(x: Any) -> bool:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-import jax
-import jax.numpy as jnp
-
+from jaxmetrics._jax import jax, jnp
 from jaxmetrics._namespaces import Array
 from jaxmetrics._validation import INT32_MAX
 

@@ -8,15 +8,15 @@ the names of variables; floating-point constants are no part of them, but argume
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import numpy as np
-from jax.extend import core
 
+from jaxmetrics._jax import core, jax, trees
 from jaxmetrics._namespaces import Array
 
 __all__: list[str] = []
@@ -43,10 +43,9 @@ class Jaxpr:
 
     def __call__(self, constants: Sequence[Any], arrays: Sequence[Any]) -> Any:
         results = core.jaxpr_as_fun(self.closed)(*constants, *arrays)
-        return jax.tree.unflatten(self.structure, results)
+        return trees.unflatten(self.structure, results)
 
 
-@jax.tree_util.register_pytree_node_class
 @dataclass(frozen=True, eq=False)
 class TracedMetric:
     """Compute what a function of one table did when it was traced: a pytree of its constants."""
@@ -60,12 +59,18 @@ class TracedMetric:
             return jax.vmap(self)(tables)
         return self.jaxpr(self.constants, [tables.astype(table.dtype)])
 
-    def tree_flatten(self) -> tuple[tuple[Any, ...], Jaxpr]:
-        return self.constants, self.jaxpr
-
     @classmethod
-    def tree_unflatten(cls, jaxpr: Jaxpr, constants: tuple[Any, ...]) -> TracedMetric:
-        return cls(jaxpr, constants)
+    def of(cls, metric: Callable[..., Any], table: Any) -> TracedMetric:
+        """Trace a metric of a table."""
+        _register()
+        return cls(*trace(metric, table))
+
+
+@functools.cache
+def _register() -> None:
+    jax.tree_util.register_pytree_node(
+        TracedMetric, lambda x: (x.constants, x.jaxpr), lambda jaxpr, x: TracedMetric(jaxpr, x)
+    )
 
 
 def trace(function: Callable[..., Any], *arrays: Any) -> tuple[Jaxpr, tuple[Any, ...]]:

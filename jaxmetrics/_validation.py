@@ -16,12 +16,12 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import jax
 import numpy as np
 import numpy.typing as npt
 
 from jaxmetrics._compilation import compiled
 from jaxmetrics._indices import check_order, is_labelled, order_of_classes, own_frames
+from jaxmetrics._jax import jax
 from jaxmetrics._labels import first_invalid, is_whole
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, on_device, xp
 from jaxmetrics._wording import element, shown
@@ -29,7 +29,7 @@ from jaxmetrics._wording import element, shown
 __all__: list[str] = []
 
 
-ArrayLike: TypeAlias = jax.typing.ArrayLike | npt.ArrayLike
+ArrayLike: TypeAlias = "jax.typing.ArrayLike | npt.ArrayLike"
 
 INT32_MAX = int(np.iinfo(np.int32).max)
 MOST_CELLS = 2**30  # of one table of counts, 8 GiB
@@ -116,11 +116,11 @@ def as_float(x: ArrayLike, name: str) -> Array:
 
 def is_integer(x: Array) -> bool:
     """Tell whether an array holds integers or bools; for NumPy durations are integers, too."""
-    return (jax.numpy.issubdtype(x.dtype, np.integer) and x.dtype.kind != "m") or x.dtype == bool
+    return (xp.issubdtype(x.dtype, np.integer) and x.dtype.kind != "m") or x.dtype == bool
 
 
 def check_real(array: Array, name: str) -> None:
-    if not (is_integer(array) or jax.numpy.issubdtype(array.dtype, np.floating)):
+    if not (is_integer(array) or xp.issubdtype(array.dtype, np.floating)):
         found, _ = _first_invalid(array, name, lambda x: isinstance(x, int | float))
         raise TypeError(f"{name} must hold real numbers, got dtype {array.dtype}{found}.")
 
@@ -131,7 +131,7 @@ def check_integer(ids: Array, name: str) -> None:
     found, way = _first_invalid(ids, name, is_whole)
     if name == "groups":
         hint = " numpy.unique(groups, return_inverse=True)[1] makes ids of any groups."
-    elif not jax.numpy.issubdtype(ids.dtype, np.floating):
+    elif not xp.issubdtype(ids.dtype, np.floating):
         hint = (
             " confusion_matrix(..., labels=[...]) takes classes of any kind, and"
             f" jaxmetrics.report strings. Elsewhere [labels.index(x) for x in {name}] makes ids"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import jax
-import jax.numpy as jnp
-
+from jaxmetrics._jax import jax, jnp
 from jaxmetrics._namespaces import Array
 from jaxmetrics._scatter import count_ids, iota
 

@@ -7,11 +7,11 @@ from functools import partial
 from statistics import NormalDist
 from typing import Any
 
-import jax
 import numpy as np
 
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import compiled
+from jaxmetrics._jax import trees
 from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, special, xp
 from jaxmetrics._validation import ArrayLike, as_number, check_level, check_size
@@ -73,7 +73,7 @@ def required_examples(
     z = normal_quantile(level)
     more = 0 if cluster_axis is None else (z**2 + 1) / 2
     errors = _errors_of_one(metric, counts, cluster_axis)
-    return jax.tree.map(lambda s: (z / h * s) ** 2 + more, errors)
+    return trees.map(lambda s: (z / h * s) ** 2 + more, errors)
 
 
 def detectable_difference(
@@ -121,7 +121,7 @@ def detectable_difference(
         )
     reach = _reach(num_examples, level, cluster_axis) + NormalDist().inv_cdf(power)
     errors = _errors_of_one(difference_of(metric), paired, cluster_axis, "paired")
-    return jax.tree.map(lambda s: reach * s / math.sqrt(num_examples), errors)
+    return trees.map(lambda s: reach * s / math.sqrt(num_examples), errors)
 
 
 def power(
@@ -162,7 +162,7 @@ def power(
         raise ValueError("difference must not be 0, which no number of examples shows.")
     reach = _reach(num_examples, level, cluster_axis)
     errors = _errors_of_one(difference_of(metric), paired, cluster_axis, "paired")
-    return jax.tree.map(lambda s: special.ndtr(d * math.sqrt(num_examples) / s - reach), errors)
+    return trees.map(lambda s: special.ndtr(d * math.sqrt(num_examples) / s - reach), errors)
 
 
 def simulated_error(

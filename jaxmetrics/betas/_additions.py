@@ -10,10 +10,10 @@ import math
 from functools import partial
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from jaxmetrics._chunks import map_chunks
+from jaxmetrics._jax import trees
 from jaxmetrics._namespaces import Array, is_jax, lax, xp
 from jaxmetrics.betas import _quadrature, _splines, distributions
 from jaxmetrics.betas._quadrature import Grid
@@ -238,7 +238,7 @@ def _cdf_and_pdf_of_sum(
     """
     parts = _integration_intervals(one, others.edges, from_low, from_high)
     used = _nonempty(parts[0].length)
-    interval, outside_low, outside_high = jax.tree.map(lambda v: v[..., used], parts)
+    interval, outside_low, outside_high = trees.map(lambda v: v[..., used], parts)
     t = _quadrature.between_hard_ends(_quadrature.HARD, settings.nodes_of_sum, from_low.dtype)
     mass = distributions.masses(expanded(one), expanded(interval), t)[1] / total[..., None, None]
 
@@ -321,7 +321,7 @@ def sum_of_two(classes: Beta, settings: Settings) -> Spline:
     """Return the sum of two classes from their densities; its cdf integrates over the knots."""
     one, other = select(classes, 0), select(classes, 1)
     chosen = partial(xp.where, one.high - one.low < other.high - other.low)
-    narrow, wide = jax.tree.map(chosen, one, other), jax.tree.map(chosen, other, one)
+    narrow, wide = trees.map(chosen, one, other), trees.map(chosen, other, one)
     r = _edges_of_one(narrow)
     layout = _layout(wide, r, _ends_of_one(narrow))
     knots = _splines.knots(layout.hard, settings.steps, r.dtype)

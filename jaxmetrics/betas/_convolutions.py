@@ -36,12 +36,12 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from jaxmetrics._arithmetic import matmul
 from jaxmetrics._chunks import map_chunks
 from jaxmetrics._compilation import compiled
+from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import Array, is_jax, is_known, lax, xp
 from jaxmetrics.betas import _splines, distributions
 from jaxmetrics.betas._additions import (
@@ -227,7 +227,7 @@ def _sum_by_quadrature(parameters: Array) -> Spline:
     else:
         count -= 1
         start = sum_of_one(select(classes, -1), totals[..., -1], settings)
-    narrow_to_wide = jax.tree.map(
+    narrow_to_wide = trees.map(
         lambda v: xp.moveaxis(v[..., :count][..., ::-1], -1, 0), (classes, totals)
     )
 
@@ -276,7 +276,7 @@ def _with_quadrature(spline: Spline, parameters: Array, needed: Array) -> Spline
                 return _splines.monotone(_sum_by_quadrature(parameters))
             safe = xp.where(needed[:, None, None], parameters, 100)
             new = _splines.monotone(_sum_by_quadrature(safe))
-            return jax.tree.map(
+            return trees.map(
                 lambda a, b: xp.where(needed.reshape((-1, *(1,) * (a.ndim - 1))), a, b), new, spline
             )
 
@@ -287,9 +287,7 @@ def _with_quadrature(spline: Spline, parameters: Array, needed: Array) -> Spline
     # The needed ones first, so that they fill groups; back to their places at the end.
     order = xp.argsort(~needed)
     count = len(needed) if is_jax(needed) else int(needed.sum())
-    rows = jax.tree.map(lambda v: v[order[:count]], (spline, parameters, needed))
+    rows = trees.map(lambda v: v[order[:count]], (spline, parameters, needed))
     new = map_chunks(replace_in_group, min(8, count) if is_jax(needed) else 1, *rows)
     back = xp.argsort(order)
-    return jax.tree.map(
-        lambda new, old: xp.concatenate([new, old[order[count:]]])[back], new, spline
-    )
+    return trees.map(lambda new, old: xp.concatenate([new, old[order[count:]]])[back], new, spline)

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-import jax
 import numpy as np
 
 from jaxmetrics._compilation import compiled
+from jaxmetrics._jax import jax, trees
 from jaxmetrics._keys import HostKey, KeyLike, as_key
 from jaxmetrics._namespaces import Array, custom_jvp, is_known, lax, xp
 from jaxmetrics._printing import Members, Printed, is_known_number, members_of
@@ -72,8 +72,13 @@ class _Summary(Printed, _Moments):
         return {"mean [low, high]": interval(self.mean, self.low, self.high, spec)}
 
 
-@jax.tree_util.register_pytree_node_class
-class BetaAverage(Printed):
+class _BetaAverage(NamedTuple):
+    parameters: Array
+    origin: tuple[Array, Array]  # the average of the means, in two parts
+    spline: Spline | None  # of the sum, relative to the sum of the means; None for k = 1
+
+
+class BetaAverage(Printed, _BetaAverage):
     """Hold the distribution of `(A_1 + ... + A_k) / k`, A_i ~ Beta(alpha_i, beta_i) independent.
 
     The convolution is done once, here; each method then reads a spline. For k = 1 it is the beta
@@ -104,12 +109,12 @@ class BetaAverage(Printed):
     (np.float64(0.91667), (np.float64(0.8755), np.float64(0.9503)))
     """
 
+    __slots__ = ()
     _plural = "averages of betas"
-    parameters: Array
-    _origin: tuple[Array, Array]  # the average of the means, in two parts
-    _spline: Spline | None  # of the sum, relative to the sum of the means; None for k = 1
 
-    def __init__(self, parameters: ArrayLike) -> None:  # noqa: D107
+    def __new__(cls, parameters: ArrayLike, *computed: Any) -> BetaAverage:  # noqa: D102
+        if computed:  # a pytree that is put together
+            return super().__new__(cls, parameters, *computed)
         p = as_float(parameters, "parameters")
         if p.ndim < 2 or p.shape[-1] != 2 or p.shape[-2] == 0:
             raise ValueError(
@@ -127,24 +132,17 @@ class BetaAverage(Printed):
         spline = None
         if found is not None:
             flat_spline = _convolutions.final_distribution(found, flat)
-            spline = jax.tree.map(lambda v: v.reshape((*p.shape[:-2], *v.shape[1:])), flat_spline)
-        self._set(masked, origin, spline)
-
-    def _set(self, parameters: Array, origin: tuple[Array, Array], spline: Spline | None) -> None:
-        for name, value in (("parameters", parameters), ("_origin", origin), ("_spline", spline)):
-            object.__setattr__(self, name, value)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"BetaAverage is frozen; {name} cannot be set.")
+            spline = trees.map(lambda v: v.reshape((*p.shape[:-2], *v.shape[1:])), flat_spline)
+        return super().__new__(cls, masked, origin, spline)
 
     def _plain(self) -> str:
         return f"BetaAverage(k={self.parameters.shape[-2]}, shape={self.shape})"
 
     def _members(self) -> Members | None:
-        if not all(map(is_known_number, jax.tree.leaves(self))):
+        if not all(map(is_known_number, trees.leaves(self))):
             return None
         # On the host, where nothing is compiled to print.
-        return members_of(jax.tree.map(np.asarray, self)._summary())
+        return members_of(trees.map(np.asarray, self)._summary())
 
     def _summary(self) -> _Summary:
         return _Summary(self.mean, *self.interval(), xp.sqrt(self.variance))
@@ -152,15 +150,6 @@ class BetaAverage(Printed):
     def to_dict(self) -> dict[str, Any]:
         """Return mean, ends of the equal-tailed 95 % interval and standard deviation."""
         return self._summary().to_dict()
-
-    def tree_flatten(self) -> tuple[tuple[Any, ...], None]:  # noqa: D102
-        return (self.parameters, self._origin, self._spline), None
-
-    @classmethod
-    def tree_unflatten(cls, _: None, leaves: tuple[Any, ...]) -> BetaAverage:  # noqa: D102
-        average = object.__new__(cls)
-        average._set(*leaves)
-        return average
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -216,7 +205,7 @@ class BetaAverage(Printed):
 
         Of several modes it is the highest one found; of a flat density it is the centre.
         """
-        return _mode_of_one(self.parameters) if self._spline is None else _mode(self)
+        return _mode_of_one(self.parameters) if self.spline is None else _mode(self)
 
     def interval(
         self, level: float = 0.95, kind: Literal["equal_tailed", "hdi"] = "equal_tailed"
@@ -284,13 +273,13 @@ def _per_query(average: BetaAverage, x: Array, function: Callable[[Spline, Array
     axes = len(average.shape)
     shape = np.broadcast_shapes(x.shape, average.shape)
     batch = shape[len(shape) - axes :]
-    spline = jax.tree.map(lambda v: xp.broadcast_to(v, (*batch, *v.shape[axes:])), average._spline)
+    spline = trees.map(lambda v: xp.broadcast_to(v, (*batch, *v.shape[axes:])), average.spline)
     queries = xp.broadcast_to(x, shape).reshape((math.prod(shape[: len(shape) - axes]), *batch))
     return xp.moveaxis(function(spline, xp.moveaxis(queries, 0, -1)), -1, 0).reshape(shape)
 
 
 def _offset_from_mean(average: BetaAverage, x: Array) -> Array:
-    high, low = average._origin
+    high, low = average.origin
     return ((x - high) - low) * average.parameters.shape[-2]
 
 
@@ -301,7 +290,7 @@ def _single_beta(average: BetaAverage, x: Array) -> tuple[Array, Array, Array]:
 
 
 def _nan_for_nan(value: Array, average: BetaAverage, x: Array) -> Array:
-    return xp.where(xp.isnan(x) | xp.isnan(average._origin[0]), xp.nan, value)
+    return xp.where(xp.isnan(x) | xp.isnan(average.origin[0]), xp.nan, value)
 
 
 @compiled
@@ -325,7 +314,7 @@ def _pdf(average: BetaAverage, x: Array) -> Array:
 
 @custom_jvp
 def _cdf_at(average: BetaAverage, x: Array) -> Array:
-    if average._spline is None:
+    if average.spline is None:
         x_inside, a, b = _single_beta(average, distributions.in_support(x))
         value = distributions.betainc(a, b, x_inside)
     else:
@@ -336,7 +325,7 @@ def _cdf_at(average: BetaAverage, x: Array) -> Array:
 
 @custom_jvp
 def _pdf_at(average: BetaAverage, x: Array) -> Array:
-    if average._spline is None:
+    if average.spline is None:
         value = distributions.pdf(*_single_beta(average, x))
     else:
         k = average.parameters.shape[-2]
@@ -346,7 +335,7 @@ def _pdf_at(average: BetaAverage, x: Array) -> Array:
 
 def _slope_at(average: BetaAverage, x: Array) -> Array:
     """Return the derivative of the density by x."""
-    if average._spline is None:
+    if average.spline is None:
         return distributions.slope_of_pdf(*_single_beta(average, x))
     k = average.parameters.shape[-2]
     return _per_query(average, _offset_from_mean(average, x), _splines.slope_of_pdf) * k**2
@@ -389,15 +378,15 @@ def _quantile(average: BetaAverage, q: Array) -> Array:
 def _quantile_at(average: BetaAverage, q: Array) -> Array:
     possible = (q >= 0) & (q <= 1)
     safe = xp.where(possible, q, 0.5)
-    if average._spline is None:
+    if average.spline is None:
         safe, a, b = _single_beta(average, safe)
         x = distributions.betaincinv(a, b, safe)
     else:
-        high, low = average._origin
+        high, low = average.origin
         z = _per_query(average, safe, _splines.quantile) / average.parameters.shape[-2]
         x = xp.clip(high + (low + z), 0, 1)
         x = xp.where((safe == 0) | (safe == 1), safe, x)
-    return xp.where(possible & ~xp.isnan(average._origin[0]), x, xp.nan)
+    return xp.where(possible & ~xp.isnan(average.origin[0]), x, xp.nan)
 
 
 @_quantile_at.defjvp
@@ -420,7 +409,7 @@ def _equal_tailed(average: BetaAverage, tail: Array) -> tuple[Array, Array]:
     spline of a sum has no more digits than that.
     """
     tail = xp.asarray(tail, average.parameters.dtype)
-    if average._spline is None:
+    if average.spline is None:
         tail, a, b = _single_beta(average, tail)
         low, high = distributions.betaincinv(a, b, tail), distributions.betainccinv(a, b, tail)
         return _nan_for_nan(low, average, tail), _nan_for_nan(high, average, tail)
@@ -489,7 +478,7 @@ def _shortest_of(average: BetaAverage, level: Array) -> tuple[Array, Array]:
 
     Where there are none, one end is that of the support.
     """
-    zeros = 0 * average._origin[0]
+    zeros = 0 * average.origin[0]
 
     def ends(below: Array) -> tuple[Array, Array]:
         low, high = _quantile_at(average, xp.stack([below, xp.minimum(below + level, 1)]))

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeVar
 
-import jax
 import numpy as np
 
 from jaxmetrics._compilation import compiled
+from jaxmetrics._jax import jax
 from jaxmetrics._namespaces import Array, custom_jvp, lax, scipys, xp
 from jaxmetrics._validation import ArrayLike, as_float
 from jaxmetrics.betas._quadrature import POLE, Grid, between_hard_ends, grid_for_ends, middles

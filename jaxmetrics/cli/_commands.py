@@ -6,10 +6,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import jax
 import numpy as np
 import typer
 
+from jaxmetrics._jax import jax
 from jaxmetrics.cli._classes import Classes
 from jaxmetrics.cli._counted_files import Counted, count_predictions
 from jaxmetrics.cli._errors import InputError, refusals, shown

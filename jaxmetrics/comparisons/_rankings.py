@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from jaxmetrics._arithmetic import divide, matmul, safe_sqrt
 from jaxmetrics._chunks import map_chunks
+from jaxmetrics._jax import jax
 from jaxmetrics._keys import HostKey, Key
 from jaxmetrics._namespaces import Array, is_jax, lax, special, xp
 

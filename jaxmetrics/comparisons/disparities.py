@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import jax
 import numpy as np
 
 from jaxmetrics._arithmetic import append_axes, divide
 from jaxmetrics._compilation import compiled
+from jaxmetrics._jax import trees
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import ArrayLike, as_counts, check_axis, check_flag, check_level
 from jaxmetrics.estimates import Estimate, Metric
@@ -81,7 +81,7 @@ def compare_groups(
         first = Estimate(*(xp.moveaxis(x, has_examples.ndim - 1, 0) for x in groups))
         return smallest_ratio(first) if ratio else greatest_difference(first)
 
-    return jax.tree.map(of_groups, estimates, is_leaf=lambda x: isinstance(x, Estimate))
+    return trees.map(of_groups, estimates, is_leaf=lambda x: isinstance(x, Estimate))
 
 
 def _groups_last(tables: Array, cluster_axis: int | None) -> tuple[Array, int | None]:

@@ -212,7 +212,7 @@ def _half_and_below(heads: Array, tosses: Array) -> Array:
     return lax.while_loop(unfinished, add, (xp.zeros((), heads.dtype), one, one / 2))[2]
 
 
-_fair_coin = dispatched(_fair_coin_of_host, _fair_coin_of_device)
+_fair_coin = dispatched(_fair_coin_of_host, lambda: _fair_coin_of_device)
 
 
 def permutation_test(

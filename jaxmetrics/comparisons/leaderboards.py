@@ -6,13 +6,13 @@ import html
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from jaxmetrics._arithmetic import divide, matmul
 from jaxmetrics._chunks import LANES
 from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import class_ids
+from jaxmetrics._jax import trees
 from jaxmetrics._keys import Key, KeyLike, place, split
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, xp
 from jaxmetrics._printing import Backend, frame_of
@@ -289,7 +289,7 @@ def _leaderboard(
     keys, winner = split(key), xp.argmax(values)
     noise = draws_of(keys[0], errors.covariance, size)
     above = shown_above(keys[1], values, errors, noise, level)
-    own, bias = jax.tree.map(lambda x: x[winner], estimates), optimism(values, noise, winner)
+    own, bias = trees.map(lambda x: x[winner], estimates), optimism(values, noise, winner)
     board = Leaderboard(
         estimates,
         shares_of_firsts(values, errors.covariance, noise),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import numpy as np
 
 from jaxmetrics._applied import Applied, estimated
 from jaxmetrics._arithmetic import append_axes
 from jaxmetrics._compilation import traced_metric
+from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, on_device, xp
 from jaxmetrics._tracing import TracedMetric
 from jaxmetrics._validation import (
@@ -40,8 +40,8 @@ def as_floats(metric: Metric) -> Metric:
 
 
 def _floats(metric: Metric, counts: Array) -> Any:
-    values = jax.tree.map(as_floating, estimated(metric, read_only(counts)))
-    if not jax.tree.leaves(values):
+    values = trees.map(as_floating, estimated(metric, read_only(counts)))
+    if not trees.leaves(values):
         raise ValueError(f"metric must return an array or a pytree of arrays, got {values!r}.")
     return values
 
@@ -148,11 +148,11 @@ def nan_unless(possible: Array, estimates: Any) -> Any:
             return x
         return xp.where(append_axes(possible, x.ndim - possible.ndim), x, xp.nan)
 
-    return jax.tree.map(mask, estimates)
+    return trees.map(mask, estimates)
 
 
 def check_finite(estimates: Any, size: int) -> Any:
-    leaves = jax.tree.leaves(estimates, is_leaf=lambda x: isinstance(x, Estimate))
+    leaves = trees.leaves(estimates, is_leaf=lambda x: isinstance(x, Estimate))
     undefined = [leaf.num_undefined for leaf in leaves if isinstance(leaf, Estimate)]
     known = all(map(is_known, undefined))
     if known and undefined and all(n.size and bool((n == size).all()) for n in undefined):

@@ -7,9 +7,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-import jax
 import numpy as np
 
+from jaxmetrics._jax import jax
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, on_device, xp
 from jaxmetrics._validation import (
     ArrayLike,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from jaxmetrics._arithmetic import divide
+from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import Array, is_jax, xp
 from jaxmetrics._validation import check_flag, check_size
 from jaxmetrics.estimates import Metric, normal_quantile
@@ -63,7 +63,7 @@ def confidence(
     normal_quantile(level)  # checks it
     if check_flag(simultaneous, "simultaneous"):
         values = jax.eval_shape(metric, example) if is_jax(example) else metric(example)
-        number = sum(math.prod(np.shape(x)) for x in jax.tree.leaves(values))
+        number = sum(math.prod(np.shape(x)) for x in trees.leaves(values))
         level = level ** (1 / max(number, 1))
     if isinstance(anytime, bool | np.bool_):
         return Confidence(level, _NARROWEST if anytime else None)

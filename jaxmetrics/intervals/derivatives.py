@@ -16,21 +16,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
-import jax
-import jax.experimental
 import numpy as np
 
 from jaxmetrics._compilation import compiled
+from jaxmetrics._jax import jax
 from jaxmetrics._namespaces import Array, is_jax
 from jaxmetrics._validation import complex_steps
 
 __all__: list[str] = []
 
 Function = Callable[[Array], Array]
-
-# JAX 0.7 has it in `jax.experimental` only.
-_x64 = jax.enable_x64 if hasattr(jax, "enable_x64") else jax.experimental.__dict__["enable_x64"]
 
 _STEP = 1e-30  # its square is nothing beside any count
 _MOST_NUMBERS = 2**25  # beyond, one reverse pass of JAX is faster than a table for each cell
@@ -46,7 +43,7 @@ def jacobian(function: Function, table: Array, *, times: int = 1) -> Array:
         return jax.jacrev(function)(table)
     if not _is_small(table, times):
         try:
-            with _x64(True), jax.default_device(jax.devices("cpu")[0]):
+            with _x64(), jax.default_device(jax.devices("cpu")[0]):
                 of_one = getattr(function, "of_one", function)
                 return np.asarray(_reverse(of_one, jax.numpy.asarray(table)))
         except (jax.errors.JAXTypeError, AttributeError, TypeError):
@@ -72,6 +69,14 @@ def differentiator(function: Function, table: Array) -> Function:
 
 def _is_small(table: np.ndarray, times: int) -> bool:
     return bool(np.count_nonzero(table) * table.size * times <= _MOST_NUMBERS)
+
+
+def _x64() -> Any:
+    if hasattr(jax, "enable_x64"):
+        return jax.enable_x64(True)
+    from jax import experimental  # of JAX 0.7
+
+    return experimental.__dict__["enable_x64"](True)
 
 
 @compiled

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from jaxmetrics._applied import Applied, read_by
 from jaxmetrics._bins import as_histogram
 from jaxmetrics._compilation import compiled
+from jaxmetrics._jax import trees
 from jaxmetrics._namespaces import Array, is_jax, is_known, xp
 from jaxmetrics._validation import (
     ArrayLike,
@@ -141,22 +142,23 @@ def answer(
             functional, of the confidence and of `extra`, to a pytree of arrays `(V,)`.
     """
     metric, tables, design, shape, labels = question
-    method, tables = method.prepared(tables, shape[-1])
+    arrays, tables = method.placed(tables, shape[-1])
+    method = dataclasses.replace(method, **dict.fromkeys(arrays, 0))  # of no array
     options: dict[str, Any] = {"metric": metric, "reach": reach, "summary": summary}
     listed = None if labels is not None else _listed(method, question)
     if listed is None:
-        found = _answer(tables, labels, method, *extra, design=design, **options)
+        found = _answer(tables, labels, arrays, method, *extra, design=design, **options)
         return method.checked(found)
 
     def alone(table: Array) -> Any:
         cells, labels = listed(table) or (table, None)
         of_table = design if labels is None else _of_combinations(design, table)
-        return _answer(cells, labels, method, *extra, design=of_table, **options)
+        return _answer(cells, labels, arrays, method, *extra, design=of_table, **options)
 
     # One by one, so that each draws the same as alone.
     each = [alone(table) for table in tables.reshape((-1, *tables.shape[-2:]))]
     batch = tables.shape[:-2]
-    found = jax.tree.map(lambda *x: xp.stack(x).reshape((*batch, *np.shape(x[0]))), *each)
+    found = trees.map(lambda *x: xp.stack(x).reshape((*batch, *np.shape(x[0]))), *each)
     return method.checked(found)
 
 
@@ -181,6 +183,7 @@ def _of_combinations(design: Design, table: Array) -> Design:
 def _answer(
     tables: Array,
     labels: Array | None,
+    arrays: dict[str, Any],
     method: Any,
     *extra: Any,
     metric: Metric,
@@ -189,6 +192,7 @@ def _answer(
     summary: Any,
 ) -> Any:
     row = Row.of(metric, design, tables, labels)
+    method = dataclasses.replace(method, **arrays)
 
     def of_table(table: Array) -> Any:
         sample = design.sample(table, labels)

@@ -7,12 +7,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
-import jax
 import numpy as np
 
 from jaxmetrics._arithmetic import matmul
 from jaxmetrics._chunks import LANES, map_chunks
 from jaxmetrics._compilation import compiled
+from jaxmetrics._jax import jax, trees
 from jaxmetrics._keys import HostKey, Key, KeyLike, place
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, on_device, xp
 from jaxmetrics._validation import (
@@ -295,7 +295,7 @@ def _bootstrap_examples(
         else:
             listed = drawn if members is None else members.of(drawn)
             values = statistic(*(x[listed] for x in examples))
-        return jax.tree.map(as_floating, values)
+        return trees.map(as_floating, values)
 
     everything = (np if isinstance(key, HostKey) else jax.numpy).arange(number)
     tried = np.random.default_rng(0).integers(number, size=(3, number))

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import Any
 
-import jax
 import numpy as np
 
 from jaxmetrics._arithmetic import subtract
 from jaxmetrics._chunks import LANES, map_chunks
+from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import Array, is_jax, xp
 from jaxmetrics.estimates import Metric
 from jaxmetrics.intervals.derivatives import Function, jacobian
@@ -41,7 +41,7 @@ class Row:
     ) -> None:
         self.of_one = partial(row_of, metric, item.ndim)  # by which compiled programs are shared
         self._ndim, self._numbers = item.ndim, max(item.size, numbers)
-        leaves, self._structure = jax.tree.flatten(metric(item))
+        leaves, self._structure = trees.flatten(metric(item))
         self._shapes = [np.shape(leaf) for leaf in leaves]
         self._sizes = [math.prod(shape) for shape in self._shapes]
         self.size = sum(self._sizes)
@@ -94,15 +94,15 @@ class Row:
             return x[..., end - size : end].reshape((*x.shape[:num_batch_axes], *shape))
 
         parts = [
-            jax.tree.map(lambda x, of=of: part(x, *of), rows)
+            trees.map(lambda x, of=of: part(x, *of), rows)
             for of in zip(ends, self._sizes, self._shapes, strict=True)
         ]
-        return jax.tree.unflatten(self._structure, parts)
+        return trees.unflatten(self._structure, parts)
 
 
 def row_of(metric: Metric, ndim: int, items: Array) -> Array:
     """Return the values of a function that takes these items as one row, `(..., V)`."""
-    leaves = jax.tree.leaves(metric(items))
+    leaves = trees.leaves(metric(items))
     batch = items.shape[: items.ndim - ndim]
     return xp.concatenate([xp.asarray(x).reshape((*batch, -1)) for x in leaves], -1)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import jax
 import numpy as np
 
 from jaxmetrics._applied import Applied, read_by
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import compiled
+from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import Array, is_jax, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_axis, check_level
 from jaxmetrics.estimates import Estimate, Metric
@@ -177,13 +177,13 @@ def _prediction_powered(
             sample = _sample(units, share, is_clustered)
             value = Functional(sample, _Value(row, i), ((1,),))
             found, _ = method.estimate(value, reach)
-            found = jax.tree.map(lambda x: x[0], found)
+            found = trees.map(lambda x: x[0], found)
             return nan_unless(sample.counts[0].sum() > 0, found)
 
         if is_jax(shares):
             return jax.vmap(of_value)(jax.numpy.arange(len(shares)), shares)
         each = [of_value(i, share) for i, share in enumerate(shares)]
-        return jax.tree.map(lambda *x: np.stack(x), *each)
+        return trees.map(lambda *x: np.stack(x), *each)
 
     numbers = math.prod(packed.shape[packed.ndim - ndim :])
     rows = map_tables(of_table, packed, numbers, table_ndim=ndim)

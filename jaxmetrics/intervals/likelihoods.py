@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._chunks import LANES, map_chunks
+from jaxmetrics._jax import jax
 from jaxmetrics._namespaces import Array, is_jax, lax, xp
 from jaxmetrics.intervals.derivatives import Function, differentiator
 from jaxmetrics.intervals.functionals import AT_ONCE, Functional

@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any, ClassVar, Literal, cast
 
-import jax
 import numpy as np
 
+from jaxmetrics._jax import trees
 from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, on_device, xp
 from jaxmetrics._validation import ArrayLike, check_option, warn
@@ -90,9 +89,9 @@ class IntervalMethod:
             return frequencies(counts, name, table_ndim=table_ndim)
         return numbers_of_examples(counts, name, table_ndim=table_ndim, most=self.most)
 
-    def prepared(self, tables: Array, num_classes: int) -> tuple[IntervalMethod, Array]:
-        """Return the method, and the tables, where it draws from them."""
-        return self, tables
+    def placed(self, tables: Array, num_classes: int) -> tuple[dict[str, Any], Array]:
+        """Return its arrays and the tables, in one place."""
+        return {}, tables
 
     def checked(self, estimates: Any) -> Any:
         """Return what was found, or refuse it."""
@@ -207,7 +206,7 @@ class Delta(IntervalMethod):
         if self.scale is None or on_device(estimates):
             return estimates
         lowest, highest, *_ = SCALES[self.scale]
-        for estimate in jax.tree.leaves(estimates, is_leaf=lambda x: isinstance(x, Estimate)):
+        for estimate in trees.leaves(estimates, is_leaf=lambda x: isinstance(x, Estimate)):
             value = np.asarray(estimate.value)
             outside = (value < lowest - _ROUNDING) | (value > highest + _ROUNDING)
             if outside.any():
@@ -230,10 +229,10 @@ class _Drawing(IntervalMethod):
     def __post_init__(self) -> None:
         check_num_samples(self.num_samples)
 
-    def prepared(self, tables: Array, num_classes: int) -> tuple[IntervalMethod, Array]:
+    def placed(self, tables: Array, num_classes: int) -> tuple[dict[str, Any], Array]:
         """Place the key where the tables are."""
         key, tables = place(self.key, tables)
-        return dataclasses.replace(self, key=key), tables  # type: ignore[type-var]
+        return {"key": key}, tables
 
     def checked(self, estimates: Any) -> Any:
         """Refuse a metric that is undefined in all replicates."""
@@ -244,7 +243,6 @@ class _Drawing(IntervalMethod):
         return self.num_samples
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["key"], meta_fields=["kind", "num_samples"])
 @dataclasses.dataclass(frozen=True, eq=False)  # keys of JAX have no hash
 class Bootstrap(_Drawing):
     """The interval from test sets drawn with replacement.
@@ -335,9 +333,6 @@ class Bootstrap(_Drawing):
         )
 
 
-@partial(
-    jax.tree_util.register_dataclass, data_fields=["key", "prior"], meta_fields=["num_samples"]
-)
 @dataclasses.dataclass(frozen=True, eq=False)
 class Posterior(_Drawing):
     """The posterior mean with equal-tailed quantiles, over draws of cell probabilities.
@@ -391,10 +386,10 @@ class Posterior(_Drawing):
         )
         return posterior_estimate(samples, confidence.level), samples
 
-    def prepared(self, tables: Array, num_classes: int) -> tuple[IntervalMethod, Array]:
+    def placed(self, tables: Array, num_classes: int) -> tuple[dict[str, Any], Array]:
         """Place the key and the prior where the tables are."""
         key, tables, prior = place(self.key, tables, as_prior(self.prior, num_classes))
-        return dataclasses.replace(self, key=key, prior=prior), tables
+        return {"key": key, "prior": prior}, tables
 
 
 def check_method(method: object) -> None:

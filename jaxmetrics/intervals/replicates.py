@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._chunks import LANES, map_chunks
+from jaxmetrics._jax import jax, jnp, trees
 from jaxmetrics._keys import HostKey, Key
 from jaxmetrics._namespaces import Array, is_jax, is_known, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_option
@@ -241,7 +240,7 @@ def evaluate(
         rng = key.generator()
         sizes = [min(at_once, size - begin) for begin in range(0, size, at_once)]
         blocks = [function(sampler.on_host(rng, number, table)) for number in sizes]
-        return jax.tree.map(lambda *x: np.concatenate(x), *blocks)
+        return trees.map(lambda *x: np.concatenate(x), *blocks)
 
     def of_keys(keys: jax.Array) -> Any:
         drawn = sampler.on_device(keys, table).astype(table.dtype)
@@ -263,5 +262,5 @@ def map_tables(function: Function, tables: Array, numbers: int = 1, *, table_ndi
     else:
         # Of an empty batch the shapes are those of a table.
         each = [function(table) for table in (flat if len(flat) else np.ones((1, *shape)))]
-        values = jax.tree.map(lambda *x: np.stack(x)[: len(flat)], *each)
-    return jax.tree.map(lambda v: v.reshape((*batch, *v.shape[1:])), values)
+        values = trees.map(lambda *x: np.stack(x)[: len(flat)], *each)
+    return trees.map(lambda v: v.reshape((*batch, *v.shape[1:])), values)

@@ -22,12 +22,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import lax
 
 from jaxmetrics._arithmetic import divide
+from jaxmetrics._jax import jax, jnp, lax
 from jaxmetrics._namespaces import Array, float_dtype, xp
 
 __all__: list[str] = []
@@ -122,7 +120,7 @@ def dirichlet(words: jax.Array, concentration: jax.Array) -> jax.Array:
     return jnp.where(valid.all(-1, keepdims=True), scaled / scaled.sum(-1, keepdims=True), jnp.nan)
 
 
-_Inversion: TypeAlias = tuple[jax.Array, jax.Array, jax.Array, jax.Array]
+_Inversion: TypeAlias = "tuple[jax.Array, jax.Array, jax.Array, jax.Array]"
 
 
 def _invert(
@@ -199,7 +197,7 @@ def _accepted(
     return lax.while_loop(rejected, mend, values).reshape(words.shape)
 
 
-_Lanes: TypeAlias = tuple[jax.Array, jax.Array, list[jax.Array]]
+_Lanes: TypeAlias = "tuple[jax.Array, jax.Array, list[jax.Array]]"
 
 
 def _places(chosen: jax.Array, number: int) -> jax.Array:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
-
 from jaxmetrics._applied import applied, reading
 from jaxmetrics._arithmetic import subtract
 from jaxmetrics._compilation import compiled
+from jaxmetrics._jax import trees
 from jaxmetrics._namespaces import Array
 from jaxmetrics._validation import ArrayLike, as_paired_counts
 from jaxmetrics.metrics.averages import A_METRIC, Metric
@@ -45,4 +44,4 @@ def difference(metric: Metric) -> Metric:
 def _difference(metric: Metric, paired: ArrayLike, **options: Any) -> Any:
     cube: Array = as_paired_counts(paired)
     of_a, of_b = (metric(cube.sum(axis), **options) for axis in (-1, -2))
-    return jax.tree.map(subtract, of_a, of_b)
+    return trees.map(subtract, of_a, of_b)

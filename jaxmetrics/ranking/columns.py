@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-import jax
-
 from jaxmetrics._applied import applied
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import compiled
@@ -18,6 +16,7 @@ from jaxmetrics._examples import (
     class_examples,
     label_examples,
 )
+from jaxmetrics._jax import trees
 from jaxmetrics._namespaces import Array, float_dtype, on_device, xp
 from jaxmetrics._validation import ArrayLike, check_option
 
@@ -133,7 +132,7 @@ def _measured(measure: Measure, problems: Examples, *args: Any, **options: Any) 
         # examples. With another batch axis it is none.
         with_batch_axis = problems._replace(ids=truth[None])
         values = _measured(measure, with_batch_axis, *args, **options)
-        return jax.tree.map(lambda x: x[0], values)
+        return trees.map(lambda x: x[0], values)
     given = {name: x for name, x in (("sample_weight", weights), ("where", mask)) if x is not None}
     return measure(truth, columns, *args, **given, **options)
 
@@ -176,7 +175,7 @@ def _joined(examples: Examples) -> Examples:
         batch_shape = x.shape[:-2]
         return xp.broadcast_to(x, (*batch_shape, k, n)).reshape((*batch_shape, k * n))
 
-    return jax.tree.map(joined, examples)
+    return trees.map(joined, examples)
 
 
 @compiled

@@ -14,12 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._cell_sums import tables
 from jaxmetrics._compilation import compiled
+from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import Array, float_dtype, is_known, on_device, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_function, refuse_where
 from jaxmetrics._wording import shown
@@ -215,7 +215,7 @@ def metric_at_thresholds(
     example = xp.ones_like(ranked.score, shape=(2, 2), dtype=float_dtype(ranked.score))
     metric, example = placed(metric, example)
     if on_device(example):
-        ranked = jax.tree.map(jax.numpy.asarray, ranked)
+        ranked = trees.map(jax.numpy.asarray, ranked)
     return _at_thresholds(metric, ranked)
 
 
@@ -299,7 +299,7 @@ def _of_class_1(values: Any, threshold: Array, name: str) -> Array:
     if shape != threshold.shape:
         raise ValueError(
             f"{name} must return one number for one matrix of counts, or one per class. At all"
-            f" thresholds it returned the shape {jax.tree.map(xp.shape, values)}, expected"
+            f" thresholds it returned the shape {trees.map(xp.shape, values)}, expected"
             f" {threshold.shape}."
         )
     return values

@@ -11,11 +11,11 @@ from __future__ import annotations
 import sys
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import SCORES, Examples, binary_examples
+from jaxmetrics._jax import jax
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, on_device, xp
 from jaxmetrics._validation import INT32_MAX, ArrayLike, is_integer
 

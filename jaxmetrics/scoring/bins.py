@@ -6,13 +6,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._bins import as_edges
 from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import count
 from jaxmetrics._examples import PROBABILITIES, Examples, binary_examples
+from jaxmetrics._jax import jnp
 from jaxmetrics._meshes import varying_alike
 from jaxmetrics._namespaces import Array, lax, on_device, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_option, check_samples

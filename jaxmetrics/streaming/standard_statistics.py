@@ -108,7 +108,7 @@ class Moments:
         weight = jnp.where(keep, jnp.ones_like(values) if weight is None else weight, 0)
         if weight.ndim == 1:
             return (weight * powers).sum(-1)
-        return jnp.matmul(weight, powers.T, precision=jax.lax.Precision.HIGHEST)
+        return jnp.matmul(weight, powers.T, precision="highest")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,129 @@
+"""JAX, imported when it is first used: what is computed on the host does not wait for it.
+
+`trees` are pytrees, as `jax.tree` has them, also where JAX is not loaded.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+__all__: list[str] = []
+
+
+class _Lazy(types.ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(importlib.import_module(self.__name__), name)
+        setattr(self, name, value)
+        return value
+
+
+if TYPE_CHECKING:
+    import jax as jax
+    import jax.numpy as jnp
+    from jax import lax as lax
+    from jax import tree as trees
+    from jax.extend import core as core
+else:
+    jax, jnp, lax, core = map(_Lazy, ("jax", "jax.numpy", "jax.lax", "jax.extend.core"))
+
+
+def is_loaded() -> bool:
+    """Tell whether there can be an array of JAX."""
+    return "jax" in sys.modules
+
+
+def knows_dtypes() -> bool:
+    """Tell whether there can be an array of a dtype that NumPy does not know, such as bfloat16."""
+    return "ml_dtypes" in sys.modules
+
+
+class _Structure(NamedTuple):
+    """How a tree is built: of which type, by which keys, from which trees; a leaf has no type."""
+
+    kind: type | None = None
+    keys: tuple[Any, ...] = ()
+    children: tuple[_Structure, ...] = ()
+
+    def build(self, leaves: Iterator[Any]) -> Any:
+        if self.kind is None:
+            return next(leaves)
+        parts = [child.build(leaves) for child in self.children]
+        if self.kind is dict:
+            return dict(zip(self.keys, parts, strict=True))
+        if self.kind is types.NoneType:
+            return None
+        return self.kind(*parts) if hasattr(self.kind, "_fields") else self.kind(parts)
+
+
+class _UnknownType(Exception):
+    """Raised for a value of which only JAX knows whether it is a leaf."""
+
+
+_LEAVES = (np.ndarray, np.generic, bool, int, float, complex, str)
+
+
+def _parts(x: Any) -> tuple[tuple[Any, ...], Iterable[Any]] | None:
+    """Return the keys and values of a node; None of a leaf."""
+    if x is None:
+        return (), ()
+    if type(x) in (list, tuple) or (isinstance(x, tuple) and hasattr(x, "_fields")):
+        return (), x
+    if type(x) is dict:
+        keys = tuple(sorted(x))
+        return keys, [x[key] for key in keys]
+    if isinstance(x, _LEAVES):
+        return None
+    raise _UnknownType
+
+
+def _flatten(x: Any, is_leaf: Callable[[Any], bool], leaves: list[Any]) -> _Structure:
+    found = None if is_leaf(x) else _parts(x)
+    if found is None:
+        leaves.append(x)
+        return _Structure()
+    keys, values = found
+    return _Structure(type(x), keys, tuple(_flatten(part, is_leaf, leaves) for part in values))
+
+
+class _Trees:
+    """`jax.tree`, without JAX where a tree is of tuples, lists, dicts, arrays and numbers."""
+
+    def flatten(self, x: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[Any, Any]:
+        leaves: list[Any] = []
+        if not is_loaded():
+            try:
+                return leaves, _flatten(x, is_leaf or (lambda _: False), leaves)
+            except _UnknownType:
+                pass
+        return jax.tree.flatten(x, is_leaf)
+
+    def unflatten(self, structure: Any, leaves: Iterable[Any]) -> Any:
+        if isinstance(structure, _Structure):
+            return structure.build(iter(leaves))
+        return jax.tree.unflatten(structure, leaves)
+
+    def leaves(self, x: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+        return self.flatten(x, is_leaf)[0]
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        x: Any,
+        *others: Any,
+        is_leaf: Callable[[Any], bool] | None = None,
+    ) -> Any:
+        if is_loaded():
+            return jax.tree.map(function, x, *others, is_leaf=is_leaf)
+        flat, structure = self.flatten(x, is_leaf)
+        columns = [self.leaves(other, is_leaf) for other in others]
+        return self.unflatten(structure, map(function, flat, *columns))
+
+
+if not TYPE_CHECKING:
+    trees = _Trees()
