@@ -25,10 +25,11 @@ class _Lazy(types.ModuleType):
 
 if TYPE_CHECKING:
     import jax as jax
-    import jax.numpy as jnp
     from jax import lax as lax
-    from jax import tree as trees
+    from jax import numpy, tree
     from jax.extend import core as core
+
+    jnp, trees = numpy, tree
 else:
     jax, jnp, lax, core = map(_Lazy, ("jax", "jax.numpy", "jax.lax", "jax.extend.core"))
 

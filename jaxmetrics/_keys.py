@@ -99,7 +99,7 @@ def split(key: Key, num: int = 2) -> list[Key]:
     return list(jax.random.split(key, num))
 
 
-def _is_jax_key(key: object) -> bool:
+def _is_jax_key(key: Any) -> bool:
     if not is_jax(key):
         return isinstance(key, np.ndarray) and key.dtype == np.uint32 and key.shape == (2,)
     if jax.numpy.issubdtype(key.dtype, jax.dtypes.prng_key):

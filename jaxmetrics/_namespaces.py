@@ -266,7 +266,7 @@ class custom_jvp:
         self.fun = function
 
     def defjvp(self, rule: Callable[P, R]) -> Callable[P, R]:
-        self._rule = rule
+        self._rule: Callable[..., Any] = rule
         return rule
 
     @functools.cached_property

@@ -295,8 +295,8 @@ def test_batches_and_the_functional_forms() -> None:
     )
     assert jm.betas.BetaAverage(np.ones((0, 3, 2))).interval()[0].shape == (0,)
     assert repr(average).startswith("2 averages of betas: ")
-    with pytest.raises(AttributeError, match="frozen"):
-        average.parameters = x
+    with pytest.raises(AttributeError):
+        average.parameters = x  # type: ignore[misc]
 
 
 def test_an_average_of_the_host_meets_a_device_array() -> None:

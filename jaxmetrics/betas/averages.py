@@ -89,6 +89,10 @@ class BetaAverage(Printed, _BetaAverage):
     Args:
         parameters: `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class.
 
+    Attributes:
+        parameters: the same, as floats.
+        origin, spline: the sum of the means and the distribution around it, for the methods.
+
     Raises:
         ValueError: parameters of another shape, or below the least for which this was verified:
             0.05 for k = 1, 0.2 for k = 2, 1/2 for more. Where jit hides that, and for values that
