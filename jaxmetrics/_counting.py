@@ -17,7 +17,6 @@ from jaxmetrics._validation import (
     MOST_CELLS,
     ArrayLike,
     as_array,
-    as_class_ids,
     as_float,
     as_mask,
     as_weights,
@@ -178,41 +177,35 @@ def _sizes(axes: Sequence[Axis], given: dict[str, Array]) -> tuple[int, ...]:
 
     Where it was left out, it is the largest class id of all such axes (groups apart) + 1.
     """
+    sizes = {name: size for name, _, size in axes}
+    unsized = [name for name, size in sizes.items() if size is None]
+    classes = [name for name in unsized if name != "groups"]
+    for names, size_name in ((["groups"], "num_groups"), (classes, "num_classes")):
+        if names and names[0] in unsized:
+            size = _number_of_ids({name: given[name] for name in names}, size_name)
+            sizes |= dict.fromkeys(names, size)
+    return tuple(size for size in sizes.values() if size is not None)
 
-    def number_of_classes(names: list[str]) -> int:
-        for name in names:
-            if is_jax(given[name]):
-                size = "num_groups" if name == "groups" else "num_classes"
-                raise ValueError(
-                    f"{size} is needed where {name} is a JAX array: it sets the shape of the"
-                    " result."
-                )
-            as_class_ids(given[name][..., :0], name, 1)
-        largest = max([0, *(int(given[name].max()) for name in names if given[name].size)])
-        if (largest + 1) ** len(names) > MOST_CELLS:
+
+def _number_of_ids(named_ids: dict[str, Array], size_name: str) -> int:
+    for name, ids in named_ids.items():
+        if is_jax(ids):
             raise ValueError(
-                f"{', '.join(names)}: {largest} is the largest of them, and a table of so many"
-                " classes does not fit into memory. labels=[...] names the classes that there are."
+                f"{size_name} is needed where {name} is a JAX array: it sets the shape of the"
+                " result."
             )
-        return largest + 1
-
-    unsized = [name for name, _, size in axes if size is None and name != "groups"]
-    num_classes = number_of_classes(unsized) if unsized else 0
-
-    def size_of(name: str, size: int | None) -> int:
-        if size is not None:
-            return size
-        return number_of_classes([name]) if name == "groups" else num_classes
-
-    return tuple(size_of(name, size) for name, _, size in axes)
+    largest = max(int(ids.max(initial=0)) for ids in named_ids.values())
+    if (largest + 1) ** len(named_ids) > MOST_CELLS:
+        raise ValueError(
+            f"{', '.join(named_ids)}: {largest} is the largest of them, and a table of so many"
+            " classes does not fit into memory. labels=[...] names the classes that there are."
+        )
+    return largest + 1
 
 
 def _narrowed(ids: Array, size: int) -> Array:
     """Hold valid ids of the host in the smallest dtype, in which they reach the device sooner."""
-    if is_jax(ids):
-        return ids
-    dtypes = (np.int8, np.int16, np.int32)
-    return ids.astype(next(dtype for dtype in dtypes if size <= np.iinfo(dtype).max))
+    return ids if is_jax(ids) else ids.astype(np.min_scalar_type(-size))
 
 
 @np.errstate(all="ignore")

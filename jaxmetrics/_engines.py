@@ -80,23 +80,22 @@ def fetch(
         frame, parts_of_bins = _with_parts_of_bins(frame, scores)
         bounds = {"least": nw.col("score").min(), "greatest": nw.col("score").max()}
 
-    groups = frame.group_by(*labels, *parts_of_bins).agg(**sums, **bounds)
-    found = _collected(groups.head(_MOST_CELLS + 1))
+    found = _fetched(frame.group_by(*labels, *parts_of_bins).agg(**sums, **bounds), columns)
+    integers = np.array([found[name].to_list() for name in sums], np.int64)
+    digits, invalid = np.split(integers, [len(shifts)])
+    values = {role: _python_values(found[role], role, columns.get(role, role)) for role in labels}
+    ends = np.array([found[name].to_list() for name in bounds], np.float64)
+    return Cells(values, digits.T, shifts, has_integers, invalid.sum(0), ends)
+
+
+def _fetched(cells: LazyFrame[Any], columns: dict[str, str]) -> Any:
+    found = _collected(cells.head(_MOST_CELLS + 1))
     if len(found) > _MOST_CELLS:
         raise ValueError(
             f"the columns {', '.join(map(repr, columns.values()))} have more than {_MOST_CELLS}"
             " combinations of values: do they hold classes?"
         )
-    integers = np.array([[int(x) for x in found[name].to_list()] for name in sums], np.int64)
-    digits, invalid = np.split(integers, [len(shifts)])
-    return Cells(
-        {role: _python_values(found[role], role, columns.get(role, role)) for role in labels},
-        digits.T,
-        shifts,
-        has_integers,
-        invalid.sum(0),
-        np.array([found[name].to_list() for name in bounds], np.float64),
-    )
+    return found
 
 
 def _narwhals() -> Any:

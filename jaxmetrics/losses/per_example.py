@@ -32,7 +32,6 @@ from jaxmetrics._namespaces import Array, custom_jvp, is_jax, xp
 from jaxmetrics._validation import (
     ArrayLike,
     as_array,
-    as_class_ids,
     as_float,
     as_mask,
     as_number,
@@ -43,6 +42,7 @@ from jaxmetrics._validation import (
     check_flag,
     check_integer,
     check_real,
+    ids_in_range,
     is_integer,
     refuse_where,
     valid_ids,
@@ -249,17 +249,12 @@ def binary_cross_entropy(
     """
     z, given = as_real(logits, "logits"), as_array(labels, "labels")
     mask = _mask(where, _batch("logits", z.shape, "labels", given.shape))
-    y = class_ids(given, 2, mask) if is_integer(given) else _probabilities(given, mask)
-    return _binary_cross_entropy(z, y, mask, _class_weights(class_weights, 2))
-
-
-def _probabilities(labels: Array, mask: Array | None) -> Array:
-    y = as_real(labels, "labels")
-    if not is_jax(y) and not is_jax(mask):
-        impossible = ((y < 0) | (y > 1)) & (True if mask is None else mask)
-        shown = xp.broadcast_to(y, impossible.shape)
-        refuse_where(impossible, shown, "labels", "but a probability lies in [0, 1].")
-    return y
+    weights = _class_weights(class_weights, 2)
+    if is_integer(given):
+        return _binary_cross_entropy(z, ids_in_range(given, "labels", 2, mask), mask, weights)
+    y, message = as_real(given, "labels"), "but a probability lies in [0, 1]."
+    refuse_where(lambda y: (y < 0) | (y > 1), y, "labels", message, mask)
+    return _binary_cross_entropy(z, y, mask, weights)
 
 
 @compiled
@@ -376,7 +371,8 @@ def hinge_loss(logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None 
     """
     z, given = as_real(logits, "logits"), as_array(labels, "labels")
     mask = _mask(where, _batch("logits", z.shape, "labels", given.shape))
-    ids = class_ids(given, 2, mask)
+    check_integer(given, "labels")
+    ids = ids_in_range(given, "labels", 2, mask)
     check_binary(given, "labels", mask)  # elsewhere its labels are -1 and 1
     return _hinge_loss(z, ids, mask)
 
@@ -504,19 +500,7 @@ def _of_classes(
         raise ValueError(f"{name} must have shape (..., K), one number per class, got {z.shape}.")
     check_integer(given, "labels")  # before the shapes: it catches most swaps
     mask = _mask(where, _batch(name, z.shape[:-1], "labels", given.shape))
-    return z, class_ids(given, z.shape[-1], mask), mask
-
-
-def class_ids(labels: Array, size: int, mask: Array | None) -> Array:
-    """Check class ids as `as_class_ids` does, but for its refusal of a column `(n, 1)`.
-
-    Here logits may be `(n, 1, K)`.
-    """
-    if is_jax(labels) or labels.ndim < 2 or labels.shape[-1] != 1:
-        return as_class_ids(labels, "labels", size, mask)
-    shape = labels.shape if mask is None else np.broadcast_shapes(labels.shape, mask.shape)
-    column = None if mask is None else xp.broadcast_to(mask, shape)[..., 0]
-    return class_ids(xp.broadcast_to(labels, shape)[..., 0], size, column)[..., None]
+    return z, ids_in_range(given, "labels", z.shape[-1], mask), mask
 
 
 def _broadcast(z: Array, ids: Array, mask: Array | None) -> tuple[Array, Array, Array]:
