@@ -902,7 +902,7 @@ def test_temperature_and_its_gradient() -> None:
             r"probability of class 1, got \(40, 4\) .* top_label",
         ),
         (
-            lambda: sc.calibration_error(EVENT_Y, EVENT_P, norm="l3"),  # type: ignore[call-overload]
+            lambda: sc.calibration_error(EVENT_Y, EVENT_P, norm="l3"),  # type: ignore[arg-type]
             ValueError,
             "norm must be 'l1', 'l2' or 'max', got 'l3'",
         ),
@@ -917,7 +917,7 @@ def test_temperature_and_its_gradient() -> None:
             "debiased",
         ),
         (
-            lambda: sc.calibration_curve(EVENT_Y, EVENT_P, strategy="equal"),  # type: ignore[call-overload]
+            lambda: sc.calibration_curve(EVENT_Y, EVENT_P, strategy="equal"),  # type: ignore[arg-type]
             ValueError,
             "'uniform' or 'quantile', got 'equal'",
         ),
@@ -944,12 +944,12 @@ def test_temperature_and_its_gradient() -> None:
         ),
         (lambda: sc.calibration_error([0, 1, 1]), ValueError, r"hold bins .*, got \(3,\)"),
         (
-            lambda: sc.calibration_error(np.ones((4, 3)), num_bins=4, where=[True]),  # type: ignore[call-overload]
+            lambda: sc.calibration_error(np.ones((4, 3)), num_bins=4, where=[True]),
             TypeError,
             r"num_bins, where may be given with examples, \(y_true, y_prob\): y_true without",
         ),
         (
-            lambda: sc.calibration_interval(np.ones((4, 3)), clusters=[1, 2]),  # type: ignore[call-overload]
+            lambda: sc.calibration_interval(np.ones((4, 3)), clusters=[1, 2]),
             TypeError,
             "clusters may be given with examples",
         ),

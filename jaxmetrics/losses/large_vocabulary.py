@@ -62,7 +62,7 @@ class _Options(NamedTuple):
     smooth: bool
 
 
-class _Sums(NamedTuple):
+class _LogitSums(NamedTuple):
     """What is kept of the logits of each example, `(n,)` each."""
 
     top: jax.Array  # M, the largest logit but the label's
@@ -90,19 +90,15 @@ def linear_cross_entropy(
 
     Gradients reach `hidden`, `kernel` and `bias` in their dtypes, in reverse mode only. Two
     bfloat16 matrices are multiplied as they are and summed in float32, in the gradient too; others
-    are computed in float32, in the precision that `jax_default_matmul_precision` sets, or in
-    float64 under x64. Leading axes are cheaper than `jax.vmap`, under which each item of the batch
-    has a gradient of the kernel of its own before they are added.
-
-    It is for training, and JAX's alone: NumPy arrays are moved to the device. On the host, with all
-    logits held, `cross_entropy(hidden @ kernel, labels)` is the same.
+    are computed in float32 (float64 under x64). Leading axes are cheaper than `jax.vmap`, under
+    which each item of the batch has a gradient of the kernel of its own before they are added. It
+    is JAX's alone: NumPy arrays are moved to the device.
 
     Args:
         hidden: `(..., n, d)`.
         kernel: `(d, V)`.
         labels: word ids, `(..., n)`; a negative one drops its example: loss and gradient are
-            exactly 0. So does one at or beyond V in a JAX array; in a NumPy array, whose values can
-            be seen, it raises unless `where` leaves it out.
+            exactly 0. So does one at or beyond V in a JAX array; in a NumPy array it raises.
         bias: `(V,)`; -inf rules a word out, also one beyond a soft cap. (Smoothing gives it
             probability: the loss is inf.)
         chunk_size: words in a block, static; V need not be a multiple. Unless given, about 4
@@ -110,23 +106,15 @@ def linear_cross_entropy(
         where: bool, `(..., n)`; False drops the example, whatever it holds, NaN included.
         label_smoothing: eps in [0, 1]:
             `(1 - eps) (ln sum_v exp(z_v) - z_y) + eps (ln sum_v exp(z_v) - mean_v z_v)`.
-        z_loss: adds `z_loss (ln sum_v exp(z_v))^2`, which keeps the logits from drifting. Chowdhery
-            et al. (2022), PaLM, arXiv:2204.02311, section 5.
+        z_loss: adds `z_loss (ln sum_v exp(z_v))^2`: Chowdhery et al. (2022), PaLM,
+            arXiv:2204.02311, section 5.
         soft_cap: c > 0, static; the logits become `c tanh(z / c)`, within [-c, c].
         axis_name: the axis of `jax.shard_map` over which the words are spread: `kernel` and `bias`
-            hold this device's columns, `labels` are ids among those of all devices, as is V above.
-            (Under `jax.jit` alone a kernel whose V is sharded gives the same result without it, but
-            XLA may gather the kernel.)
+            hold this device's columns, `labels` are ids among those of all devices.
 
     Returns:
         The loss of each example, `(..., n)`; float32, or float64 under x64. Logits of +inf, and
         none but -inf, count as in `cross_entropy`, with gradient 0.
-
-    Raises:
-        TypeError: labels that are not integers, a `chunk_size` or `soft_cap` that is not a Python
-            number.
-        ValueError: shapes that do not fit, a `chunk_size` or `soft_cap` that is not positive, a
-            NumPy label beyond V.
 
     >>> hidden, kernel = jnp.eye(2), jnp.asarray([[0.0, 0.0, 0.0, 0.0], [3.0, 0.0, 0.0, 0.0]])
     >>> labels = jnp.asarray([0, 0])
@@ -138,16 +126,7 @@ def linear_cross_entropy(
     """
     h, k = _as_operand(hidden, "hidden"), _as_operand(kernel, "kernel")
     b = None if bias is None else _as_operand(bias, "bias")
-    if h.ndim < 2 or k.ndim != 2 or h.shape[-1] != k.shape[0] or 0 in k.shape:
-        raise ValueError(
-            f"hidden must be (..., n, d) and kernel (d, V), got hidden {h.shape} and kernel"
-            f" {k.shape}."
-        )
-    if b is not None and b.shape != k.shape[1:]:
-        raise ValueError(
-            f"bias must have shape (V,) = ({k.shape[1]},) like the columns of kernel, got"
-            f" {b.shape}."
-        )
+    _check_shapes(h, k, b)
     vocabulary = k.shape[1] * (1 if axis_name is None else _number_of_devices(axis_name))
     mask = as_mask(where)
     words = as_array(labels, "labels")
@@ -160,6 +139,18 @@ def linear_cross_entropy(
     return _linear_cross_entropy(
         h, k, b, ids, mask, smoothing, weight_of_z, size, cap, axis_name, vocabulary
     )
+
+
+def _check_shapes(hidden: jax.Array, kernel: jax.Array, bias: jax.Array | None) -> None:
+    h, k = hidden.shape, kernel.shape
+    if len(h) < 2 or len(k) != 2 or h[-1] != k[0] or 0 in k:
+        raise ValueError(
+            f"hidden must be (..., n, d) and kernel (d, V), got hidden {h} and kernel {k}."
+        )
+    if bias is not None and bias.shape != k[1:]:
+        raise ValueError(
+            f"bias must have shape (V,) = ({k[1]},) like the columns of kernel, got {bias.shape}."
+        )
 
 
 def _as_operand(x: ArrayLike, name: str) -> jax.Array:
@@ -225,7 +216,7 @@ def _linear_cross_entropy(
 
 
 def _loss(
-    sums: _Sums,
+    sums: _LogitSums,
     keep: jax.Array,
     smoothing: jax.Array | None,
     weight_of_z: jax.Array | None,
@@ -299,37 +290,37 @@ def _number_of_devices(axis_name: Hashable) -> int:
         ) from None
 
 
-def _joined(sums: _Sums, axis_name: Hashable) -> _Sums:
+def _joined(sums: _LogitSums, axis_name: Hashable) -> _LogitSums:
     """Join the sums over the columns of all devices."""
     top_here = lax.stop_gradient(sums.top)
     top = lax.pmax(top_here, axis_name)
     others_here = sums.others * jnp.exp(top_here - top)
     others, label, total = lax.psum((others_here, sums.label, sums.total), axis_name)
-    return _Sums(top, others, label, total)
+    return _LogitSums(top, others, label, total)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _sums_of_logits(
     options: _Options, hidden: jax.Array, kernel: jax.Array, bias: jax.Array | None, ids: jax.Array
-) -> _Sums:
+) -> _LogitSums:
     """Compute the sums of the logits of hidden `(n, d)` and kernel `(d, V)`.
 
     M counts as a constant in gradients: no result depends on it.
     """
 
-    def step(sums: _Sums, start: _Start, size: int) -> _Sums:
+    def step(sums: _LogitSums, start: _Start, size: int) -> _LogitSums:
         z, is_label, _, _ = _block(options, hidden, kernel, bias, ids, start, size)
         z_others = jnp.where(is_label, -jnp.inf, z)
         top = jnp.maximum(sums.top, z_others.max(1))
         others = sums.others * jnp.exp(sums.top - top) + jnp.exp(z_others - top[:, None]).sum(1)
         label = sums.label + jnp.where(is_label, z, 0).sum(1)
         total = sums.total + z.sum(1) if options.smooth else sums.total
-        return _Sums(top, others, label, total)
+        return _LogitSums(top, others, label, total)
 
     zeros = jnp.zeros(ids.shape, float_dtype())
     # Not -inf, because -inf - -inf is NaN where the bias rules out a whole block.
     lowest = jnp.full_like(zeros, jnp.finfo(zeros.dtype).min)
-    start = _Sums(lowest, zeros, zeros, zeros)
+    start = _LogitSums(lowest, zeros, zeros, zeros)
     return _over_blocks(step, start, options.chunk_size, kernel.shape[1])
 
 
@@ -339,14 +330,14 @@ _Gradients = tuple[jax.Array, jax.Array, jax.Array | None]
 
 def _forward(
     options: _Options, hidden: jax.Array, kernel: jax.Array, bias: jax.Array | None, ids: jax.Array
-) -> tuple[_Sums, _Residuals]:
+) -> tuple[_LogitSums, _Residuals]:
     sums = _sums_of_logits(options, hidden, kernel, bias, ids)
     return sums, (hidden, kernel, bias, ids, sums.top)
 
 
 # Longer than others: the gradient of a block reads as one derivation, in the order of `_block`.
 def _backward(
-    options: _Options, residuals: _Residuals, g: _Sums
+    options: _Options, residuals: _Residuals, g: _LogitSums
 ) -> tuple[jax.Array, jax.Array, jax.Array | None, None]:
     """Compute the gradients in the operands from those in the sums, `g`.
 

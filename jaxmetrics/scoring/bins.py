@@ -16,6 +16,7 @@ from jaxmetrics._jax import jnp
 from jaxmetrics._meshes import varying_alike
 from jaxmetrics._namespaces import Array, lax, on_device, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_option, check_samples
+from jaxmetrics.intervals.clusters import numbered_clusters, sums_by_cluster, warn_of_clusters
 from jaxmetrics.scoring.rows import is_probability, weights_of
 
 __all__ = ["calibration_bins"]
@@ -51,22 +52,21 @@ def calibration_bins(
         `(..., B, 3)`, float. On the device all NaN if a probability that counts is NaN or outside
         of [0, 1].
 
-    Raises:
-        TypeError: labels that are not integers.
-        ValueError: shapes that do not fit; on the host, of examples that count, a label of 2 or
-            more, -1 and 1 without a 0, a weight that is NaN, infinite or negative, a probability
-            that is NaN or outside of [0, 1].
-
     >>> calibration_bins([0, 1, 1, 1], [0.25, 0.75, 1.0, 0.5], num_bins=2)
     array([[2.  , 0.75, 1.  ],
            [2.  , 1.75, 2.  ]])
     >>> calibration_bins([0, 1, 1, 1], [0.25, 0.75, 1.0, 0.5], edges=[0.25, 0.75])[..., 0]
     array([1., 2., 1.])
     """
-    examples = binary_examples(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
-    if edges is None:
-        return sums_by_bin(examples, _uniform_edges(num_bins))
-    return sums_by_bin(examples, as_edges(edges).astype(np.float32))
+    inner = _uniform_edges(num_bins) if edges is None else as_edges(edges).astype(np.float32)
+    return sums_by_bin(as_examples(y_true, y_prob, sample_weight, where), inner)
+
+
+def as_examples(
+    y_true: ArrayLike, y_prob: ArrayLike, sample_weight: ArrayLike | None, where: ArrayLike | None
+) -> Examples:
+    """Check truth of 0 and 1, and the probability of class 1."""
+    return binary_examples(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
 
 
 def _uniform_edges(num_bins: int) -> np.ndarray:
@@ -74,15 +74,11 @@ def _uniform_edges(num_bins: int) -> np.ndarray:
     return edges.astype(np.float32)
 
 
-def edges_of(
-    examples: Examples, num_bins: int | None, strategy: str | None, *, default: int = 10
-) -> Array:
-    num_bins = default if num_bins is None else num_bins
-    strategy = "uniform" if strategy is None else strategy
-    check_option(strategy, "strategy", ("uniform", "quantile"))
-    if strategy == "uniform":
-        return _uniform_edges(num_bins)
-    return _quantile_edges(examples, num_bins=check_samples(num_bins, "num_bins"))
+def edges_of(examples: Examples, num_bins: int, strategy: str | None) -> Array:
+    check_option("uniform" if strategy is None else strategy, "strategy", ("uniform", "quantile"))
+    if strategy == "quantile":
+        return _quantile_edges(examples, num_bins=check_samples(num_bins, "num_bins"))
+    return _uniform_edges(num_bins)
 
 
 @compiled
@@ -157,18 +153,41 @@ def sums_by_bin(
     return xp.where(xp.isnan(bins).any((-2, -1), keepdims=True), xp.nan, bins)
 
 
-def as_bins(y_true: ArrayLike, **of_examples: Any) -> Array:
-    """Check bins, which stand in the place of `y_true` without `y_prob` and options of examples."""
-    given = [name for name, value in of_examples.items() if value is not None]
-    if given:
+def bins_of(y_true: ArrayLike, y_prob: ArrayLike | None, *, default: int, **options: Any) -> Array:
+    """Return the bins of examples, or those that stand in the place of `y_true` without `y_prob`.
+
+    Args:
+        default: the number of bins, unless `options` say another.
+        options: `num_bins`, `strategy`, `sample_weight`, `where` and `clusters`, None where they
+            were not given.
+
+    Returns:
+        `(..., B, 3)`; with `clusters` those of each cluster, `(..., C, B, 3)`.
+    """
+    given = {name: x for name, x in options.items() if x is not None}
+    if y_prob is None:
+        return _as_bins(y_true, given)
+    examples = as_examples(y_true, y_prob, given.get("sample_weight"), given.get("where"))
+    edges = edges_of(examples, given.get("num_bins", default), given.get("strategy"))
+    if "clusters" not in given:
+        return sums_by_bin(examples, edges)
+    shape = np.broadcast_shapes(examples.ids.shape, examples.values.shape)
+    numbers, size = numbered_clusters(given["clusters"], shape)
+    if not on_device(examples):
+        warn_of_clusters(sums_by_cluster(examples.amounts != 0, numbers, size))
+    return sums_by_bin(examples, edges, numbers, num_clusters=size)
+
+
+def _as_bins(bins: ArrayLike, options: dict[str, Any]) -> Array:
+    if options:
         raise TypeError(
-            f"{', '.join(given)} may be given with examples, (y_true, y_prob): y_true without"
+            f"{', '.join(options)} may be given with examples, (y_true, y_prob): y_true without"
             " y_prob holds bins, which calibration_bins makes with such options."
         )
-    bins = as_float(y_true, "y_true")
-    if bins.ndim < 2 or bins.shape[-1] != 3 or bins.shape[-2] == 0:
+    sums = as_float(bins, "y_true")
+    if sums.ndim < 2 or sums.shape[-1] != 3 or sums.shape[-2] == 0:
         raise ValueError(
             "y_true without y_prob must hold bins of shape (..., B, 3), as calibration_bins returns"
-            f" them, got {bins.shape}."
+            f" them, got {sums.shape}."
         )
-    return bins
+    return sums

@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple
 
 from jaxmetrics._applied import applied
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
-from jaxmetrics._examples import (
-    DISTRIBUTIONS,
-    IGNORED,
-    PROBABILITIES,
-    Examples,
-    binary_examples,
-    class_examples,
-)
+from jaxmetrics._examples import DISTRIBUTIONS, IGNORED, Examples, class_examples
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import ArrayLike, check_flag, check_option
 from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.intervals.proportions import wilson_interval
-from jaxmetrics.scoring.bins import Strategy, as_bins, edges_of, sums_by_bin
+from jaxmetrics.scoring.bins import Strategy, as_examples, bins_of, edges_of, sums_by_bin
 from jaxmetrics.scoring.rows import at_class, is_probability, weighted_mean, weights_of
 
 __all__ = [
@@ -66,23 +59,6 @@ class BrierDecomposition(NamedTuple):
     uncertainty: Array
 
 
-@overload
-def calibration_curve(bins: ArrayLike, /, *, level: float = 0.95) -> CalibrationCurve: ...
-
-
-@overload
-def calibration_curve(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    num_bins: int = 10,
-    strategy: Strategy = "uniform",
-    level: float = 0.95,
-    sample_weight: ArrayLike | None = None,
-    where: ArrayLike | None = None,
-) -> CalibrationCurve: ...
-
-
 def calibration_curve(
     y_true: ArrayLike,
     y_prob: ArrayLike | None = None,
@@ -95,12 +71,9 @@ def calibration_curve(
 ) -> CalibrationCurve:
     """Compare, by bin, how often class 1 comes true with how probable it was (reliability diagram).
 
-    From examples, `calibration_curve(y_true, y_prob)`, or from their sums by bin,
-    `calibration_curve(bins)`, which add up over batches.
-
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`; without `y_prob`, bins `(..., B, 3)` as
-            `calibration_bins` makes them.
+        y_true: 0 or 1 (or bool), `(..., n)`; without `y_prob`, bins `(..., B, 3)` by
+            `calibration_bins`, which add up over batches.
         y_prob: the probability of class 1, `(..., n)`.
         num_bins: B, 10 unless given.
         strategy: `"uniform"`, bins of equal width as in `calibration_bins`; `"quantile"`, edges at
@@ -113,10 +86,6 @@ def calibration_curve(
     Returns:
         `CalibrationCurve`. Its bins with weight are those of scikit-learn's `calibration_curve`.
 
-    Raises:
-        TypeError, ValueError: as `calibration_bins`; an unknown strategy, an impossible level;
-            with bins, options of examples and another shape.
-
     >>> curve = calibration_curve([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], num_bins=2)
     >>> curve.mean_prob, curve.frequency, curve.low.round(2)
     (array([0.2916667, 1.       ]), array([0.3333333, 1.       ]),
@@ -127,28 +96,9 @@ def calibration_curve(
     >>> calibration_curve([[4.0, 0.5, 1.0], [0.0, 0.0, 0.0]]).frequency  # of sums by bin
     array([0.25,  nan])
     """
-    given = y_true, y_prob, num_bins, strategy, sample_weight, where
-    return _curve(_bins(*given, default=10), normal_quantile(level))
-
-
-@overload
-def calibration_error(
-    bins: ArrayLike, /, *, norm: Norm = "l1", debiased: bool = False
-) -> Array: ...
-
-
-@overload
-def calibration_error(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    norm: Norm = "l1",
-    num_bins: int = 15,
-    strategy: Strategy = "uniform",
-    debiased: bool = False,
-    sample_weight: ArrayLike | None = None,
-    where: ArrayLike | None = None,
-) -> Array: ...
+    options = {"sample_weight": sample_weight, "where": where}
+    bins = bins_of(y_true, y_prob, num_bins=num_bins, strategy=strategy, **options, default=10)
+    return _curve(bins, normal_quantile(level))
 
 
 def calibration_error(
@@ -172,29 +122,21 @@ def calibration_error(
     - `"l2"`, root mean square: `sqrt(sum_b w_b d_b^2)`.
     - `"max"`: the greatest `|d_b|` of the bins with weight.
 
-    From examples, `calibration_error(y_true, y_prob)`, or from their sums by bin,
-    `calibration_error(bins)`, which add up over batches.
-
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`; without `y_prob`, bins `(..., B, 3)` as
-            `calibration_bins` makes them. Of several classes: `top_label(calibration_error)`.
+        y_true: 0 or 1 (or bool), `(..., n)`; without `y_prob`, bins `(..., B, 3)` by
+            `calibration_bins`, which add up over batches. Of several classes:
+            `top_label(calibration_error)`.
         y_prob: the probability of class 1, `(..., n)`.
         num_bins: B, 15 unless given.
         strategy: as for `calibration_curve`.
-        debiased: of few examples the error is too large, also of perfect forecasts; the interval of
-            `calibration_interval` allows for that. With f_b the frequency in a bin of n_b examples
-            (weights are numbers of examples), take `d_b^2 - f_b (1 - f_b) / (n_b - 1)` for d_b^2,
-            and 0 if the sum is negative; a bin of one example stays as it is. Only for "l2". It is
-            still too large, since the sum is not let below 0: of calibrated uniform probabilities
-            0.14 on average with 30 examples, 0.04 with 100, where it would be 0.27 and 0.16. Kumar,
-            Liang and Ma (2019), NeurIPS, section 5.
+        debiased: subtract the bias of the squared gaps, for "l2" only: chance alone makes the error
+            of few examples too large. With f_b the frequency in a bin of n_b examples (weights are
+            numbers of examples), take `d_b^2 - f_b (1 - f_b) / (n_b - 1)` for d_b^2, and 0 if the
+            sum is negative, so that a smaller bias remains; a bin of one example stays as it is.
+            Kumar, Liang and Ma (2019), NeurIPS, section 5.
 
     Returns:
         `(...)`; NaN without examples.
-
-    Raises:
-        TypeError, ValueError: as `calibration_bins`; an unknown norm or strategy, `debiased` with
-            a norm other than "l2"; with bins, options of examples and another shape.
 
     >>> y_true, y_prob = [0, 1, 1, 1], [0.25, 0.75, 0.25, 1.0]
     >>> calibration_error(y_true, y_prob, num_bins=2)  # gaps of 1/4 and 1/8
@@ -207,9 +149,12 @@ def calibration_error(
     >>> calibration_error(first + second)
     np.float64(0.1875)
     """
-    _check_norm(norm, debiased)
-    given = y_true, y_prob, num_bins, strategy, sample_weight, where
-    return error_of_bins(_bins(*given, default=15), norm=norm, debiased=debiased)
+    check_option(norm, "norm", ("l1", "l2", "max"))
+    if check_flag(debiased, "debiased") and norm != "l2":
+        raise ValueError(f'debiased=True needs norm="l2", whose bias is known, got norm={norm!r}.')
+    options = {"sample_weight": sample_weight, "where": where}
+    bins = bins_of(y_true, y_prob, num_bins=num_bins, strategy=strategy, **options, default=15)
+    return _error_of_bins(bins, norm=norm, debiased=debiased)
 
 
 def brier_decomposition(
@@ -247,7 +192,7 @@ def brier_decomposition(
     >>> parts.reliability - parts.resolution + parts.uncertainty  # (1/16 + 1/16 + 9/16) / 4
     np.float64(0.171875)
     """
-    examples = binary_examples(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
+    examples = as_examples(y_true, y_prob, sample_weight, where)
     return _decomposition(examples, edges_of(examples, num_bins, strategy))
 
 
@@ -264,19 +209,14 @@ def top_label(function: Callable[..., Any]) -> Callable[..., Any]:
         A function of class ids `(..., n)` and probabilities `(..., n, K)`, whose keyword arguments
         go to `function`.
 
-    Raises:
-        TypeError: what is given is no function.
-        ValueError: when called, as `brier_score`.
-
     >>> y_prob = [[0.5, 0.25, 0.25], [0.0, 0.25, 0.75], [0.5, 0.5, 0.0]]
     >>> top_label(calibration_error)([0, 2, 1], y_prob, num_bins=2)
     np.float64(0.0833333)
     >>> top_label(calibration_error)
     top_label(calibration_error)
     """
-    return applied(
-        _top_label, function, "a function of (y_true, y_prob), such as jaxmetrics.calibration_error"
-    )
+    expected = "a function of (y_true, y_prob), such as jaxmetrics.calibration_error"
+    return applied(_top_label, function, expected)
 
 
 def _top_label(
@@ -290,8 +230,8 @@ def _top_label(
 ) -> Any:
     examples = class_examples(y_true, y_prob, sample_weight, where, DISTRIBUTIONS, name="y_prob")
     given = {"sample_weight": sample_weight, "where": where}
-    given = {name: x for name, x in given.items() if x is not None}
-    return function(*_predictions(examples), **given, **options)
+    options |= {name: x for name, x in given.items() if x is not None}
+    return function(*_predictions(examples), **options)
 
 
 @compiled
@@ -308,30 +248,6 @@ def _predictions(examples: Examples) -> tuple[Array, Array]:
     return correct, xp.where(valid, at_class(valid_p, prediction), xp.nan)
 
 
-def _bins(
-    y_true: ArrayLike,
-    y_prob: ArrayLike | None,
-    num_bins: int | None,
-    strategy: Strategy | None,
-    sample_weight: ArrayLike | None,
-    where: ArrayLike | None,
-    *,
-    default: int,
-) -> Array:
-    """Return bins that are given, or make those of examples."""
-    if y_prob is None:
-        options = {"num_bins": num_bins, "strategy": strategy}
-        return as_bins(y_true, **options, sample_weight=sample_weight, where=where)
-    examples = binary_examples(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
-    return sums_by_bin(examples, edges_of(examples, num_bins, strategy, default=default))
-
-
-def _check_norm(norm: str, debiased: bool) -> None:
-    check_option(norm, "norm", ("l1", "l2", "max"))
-    if check_flag(debiased, "debiased") and norm != "l2":
-        raise ValueError(f'debiased=True needs norm="l2", whose bias is known, got norm={norm!r}.')
-
-
 @compiled
 def _curve(bins: Array, z: float) -> CalibrationCurve:
     weight, sum_prob, sum_true = xp.moveaxis(bins, -1, 0)
@@ -342,7 +258,7 @@ def _curve(bins: Array, z: float) -> CalibrationCurve:
 
 
 @compiled
-def error_of_bins(bins: Array, *, norm: str, debiased: bool) -> Array:
+def _error_of_bins(bins: Array, *, norm: str, debiased: bool) -> Array:
     n, sum_prob, sum_true = xp.moveaxis(bins, -1, 0)
     total = n.sum(-1)
     gap = xp.abs(divide(sum_prob - sum_true, n))

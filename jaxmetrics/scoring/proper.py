@@ -47,14 +47,7 @@ _Score = Callable[..., Array]
 def two_class(y_prob: ArrayLike) -> Array:
     """Make probabilities of both classes, `[1 - p, p]`, of the probability of class 1.
 
-    Args:
-        y_prob: the probability of class 1, `(..., n)`.
-
-    Returns:
-        `(..., n, 2)`, float.
-
-    Raises:
-        TypeError: what is no real number.
+    `y_prob` is `(..., n)`, the result `(..., n, 2)`, float.
 
     >>> brier_score([0, 1], two_class([0.25, 0.5]))
     np.float64(0.15625)
@@ -89,13 +82,6 @@ def log_loss(
             are refused here: such a sum would not be proper, as it never asks for p_k near 0.
         y_prob, logits: one of the two, `(..., n, K)`; softmax is taken of `logits` only.
 
-    Raises:
-        TypeError: labels `(n,)` that are not integers.
-        ValueError: both of y_prob and logits or neither; shapes that do not fit; on the host, of
-            examples that count, a class id of K or more, a NaN, a probability outside of [0, 1], a
-            row that does not sum to 1 but for rounding (to three decimals, see the docstring of
-            `jaxmetrics.scoring`), a row without a finite logit.
-
     >>> log_loss([0, 2], [[0.5, 0.25, 0.25], [0.5, 0.25, 0.25]])  # (ln 2 + ln 4) / 2
     np.float64(1.0397208)
     >>> log_loss([0, 2], logits=[[10000.0, 0.0, 0.0], [20.0, 0.0, 20.0]])
@@ -115,7 +101,7 @@ def normalized_entropy(
     """Divide the log loss by that of always forecasting the class frequencies f.
 
     `log_loss / -sum_k f_k ln f_k`; less is better, and 1 says that the forecasts know no more than
-    the frequencies. Arguments and errors as `log_loss`; NaN if fewer than two classes occur. He et
+    the frequencies. Arguments as `log_loss`; NaN if fewer than two classes occur. He et
     al. (2014), Practical lessons from predicting clicks on ads at Facebook, section 3.
 
     >>> normalized_entropy([0, 0, 0, 1], two_class([0.25, 0.25, 0.25, 0.25]))
@@ -134,12 +120,13 @@ def d2_log_loss_score(
 ) -> Array:
     """Compute the share of the log loss that is explained, `1 - normalized_entropy`, at most 1.
 
-    More is better. Arguments, errors and NaN as `normalized_entropy`.
+    More is better. Arguments as `log_loss`.
 
     >>> d2_log_loss_score([0, 0, 1, 1], two_class([0.25, 0.25, 0.75, 0.75]))  # 1 - ln(4/3) / ln 2
     np.float64(0.5849625)
     """
-    return 1 - _normalized_entropy(*_forecast(y_true, y_prob, logits, sample_weight, where))
+    options = {"logits": logits, "sample_weight": sample_weight, "where": where}
+    return 1 - normalized_entropy(y_true, y_prob, **options)
 
 
 def brier_score(
@@ -161,9 +148,6 @@ def brier_score(
         scale_by_half: halve it, so that it lies in [0, 1] and two classes have the mean of
             `(p - y)^2`; `"auto"` does so for K = 2 only, as scikit-learn does.
 
-    Raises:
-        TypeError, ValueError: as `log_loss`; another word for `scale_by_half`.
-
     Source: Brier (1950), Monthly Weather Review 78.
 
     >>> brier_score([0, 1], [[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]])  # (1/4 + 1/16 + 1/16) / 2
@@ -175,7 +159,7 @@ def brier_score(
     """
     if not isinstance(scale_by_half, bool | str) or scale_by_half not in (True, False, "auto"):
         raise ValueError(f"scale_by_half must be True, False or 'auto', got {scale_by_half!r}.")
-    examples = _of_events(y_true, y_prob, sample_weight, where)
+    examples = _examples(y_true, y_prob, sample_weight, where, soft_kinds=_EVENTS)
     half = examples.values.shape[-1] == 2 if scale_by_half == "auto" else scale_by_half
     return _mean_of(_half_squared_distance if half else _squared_distance, examples)
 
@@ -190,13 +174,13 @@ def d2_brier_score(
     """Compute the share of the Brier score that is explained (Brier skill score), at most 1.
 
     `1 - B / B_0`, B_0 the score of always forecasting the class frequencies, `sum_k f_k (1 - f_k)`
-    of class ids; more is better. Arguments and errors as `brier_score`; NaN if all truths are the
+    of class ids; more is better. Arguments as `brier_score`; NaN if all truths are the
     same.
 
     >>> d2_brier_score([0, 0, 1, 1], two_class([0.25, 0.25, 0.75, 0.75]))
     np.float64(0.75)
     """
-    return _d2_brier_score(_of_events(y_true, y_prob, sample_weight, where))
+    return _d2_brier_score(_examples(y_true, y_prob, sample_weight, where, soft_kinds=_EVENTS))
 
 
 def spherical_score(
@@ -208,13 +192,13 @@ def spherical_score(
 ) -> Array:
     """Average the cosine between probabilities and truth, `p_y / sqrt(sum_k p_k^2)`, in [0, 1].
 
-    More is better. Arguments and errors as `log_loss`. Source: Gneiting and Raftery (2007), JASA
+    More is better. Arguments as `log_loss`. Source: Gneiting and Raftery (2007), JASA
     102, example 2 with α = 2.
 
     >>> spherical_score([0, 1], two_class([0.0, 0.75])).round(4)  # 3 / sqrt(10) in the second row
     np.float64(0.9743)
     """
-    return _mean_of(_cosine, _of_probabilities(y_true, y_prob, sample_weight, where))
+    return _mean_of(_cosine, _examples(y_true, y_prob, sample_weight, where))
 
 
 def ranked_probability_score(
@@ -227,7 +211,7 @@ def ranked_probability_score(
     """Average the squared distance of cumulative probabilities and truth, for ordered classes.
 
     `sum_{k<K} (F_k - [y <= k])^2 / (K - 1)`, F_k the probability of classes up to k, in [0, 1];
-    less is better. It costs more to be two classes off than one. Arguments and errors as
+    less is better. It costs more to be two classes off than one. Arguments as
     `log_loss`. Source: Epstein (1969), Journal of Applied Meteorology 8.
 
     >>> ranked_probability_score([0], [[0.0, 1.0, 0.0]])
@@ -235,26 +219,7 @@ def ranked_probability_score(
     >>> ranked_probability_score([0], [[0.0, 0.0, 1.0]])
     np.float64(1.0)
     """
-    return _mean_of(
-        _mean_cumulative_distance, _of_probabilities(y_true, y_prob, sample_weight, where)
-    )
-
-
-def _of_probabilities(
-    y_true: ArrayLike, y_prob: ArrayLike, sample_weight: ArrayLike | None, where: ArrayLike | None
-) -> Examples:
-    return _examples(y_true, y_prob, sample_weight, where, DISTRIBUTIONS, DISTRIBUTIONS, "y_prob")
-
-
-def _of_events(
-    y_true: ArrayLike, y_prob: ArrayLike, sample_weight: ArrayLike | None, where: ArrayLike | None
-) -> Examples:
-    """Check probabilities of classes that soft truth need not exclude from one another.
-
-    The Brier score is proper for each of them, and so also where they do not sum to 1.
-    """
-    kind = PROBABILITIES if is_soft(y_true, y_prob, "y_prob") else DISTRIBUTIONS
-    return _examples(y_true, y_prob, sample_weight, where, kind, kind, "y_prob")
+    return _mean_of(_mean_cumulative_distance, _examples(y_true, y_prob, sample_weight, where))
 
 
 def _examples(
@@ -262,16 +227,23 @@ def _examples(
     rows: ArrayLike,
     sample_weight: ArrayLike | None,
     where: ArrayLike | None,
-    kind: Kind,
-    truth_kind: Kind,
-    name: str,
+    kind: Kind = DISTRIBUTIONS,
+    *,
+    soft_kinds: tuple[Kind, Kind] = (DISTRIBUTIONS, DISTRIBUTIONS),
+    name: str = "y_prob",
 ) -> Examples:
+    """Check rows of this kind with class ids, or those of `soft_kinds` with soft truth."""
     if is_soft(y_true, rows, name):
-        given = y_true, rows, sample_weight, where, kind, truth_kind
+        given = y_true, rows, sample_weight, where, *soft_kinds
         return label_examples(*given, name=name).of_shares()
     hint = f"{kind.two_class_hint}; shares of all classes, one-hot or soft, are floats"
     kind = kind._replace(two_class_hint=hint)
     return class_examples(y_true, rows, sample_weight, where, kind, name=name)
+
+
+# Soft truth need not exclude classes from one another: the Brier score is proper for each of them,
+# and so also where they do not sum to 1.
+_EVENTS = PROBABILITIES, PROBABILITIES
 
 
 def _forecast(
@@ -282,20 +254,19 @@ def _forecast(
     where: ArrayLike | None,
 ) -> tuple[Examples, float | None]:
     """Check the examples, and return with them the eps of probabilities, None of logits."""
-    if (y_prob is None) == (logits is None):
+    if logits is not None and y_prob is None:
+        kinds = LOGITS, DISTRIBUTIONS
+        given = y_true, logits, sample_weight, where, LOGITS
+        return _examples(*given, soft_kinds=kinds, name="logits"), None
+    if y_prob is None or logits is not None:
         raise ValueError(
             f"give either y_prob or logits, got {'neither' if y_prob is None else 'both'}; logits"
             " are more accurate."
         )
-    if y_prob is None:
-        assert logits is not None
-        given = y_true, logits, sample_weight, where, LOGITS, DISTRIBUTIONS, "logits"
-        return _examples(*given), None
-    examples = _of_probabilities(y_true, y_prob, sample_weight, where)
+    examples = _examples(y_true, y_prob, sample_weight, where)
     dtypes = [float_dtype(examples), as_array(y_prob, "y_prob").dtype]
-    return examples, max(
-        float(xp.finfo(dtype).eps) for dtype in dtypes if xp.issubdtype(dtype, xp.floating)
-    )
+    floats = [dtype for dtype in dtypes if xp.issubdtype(dtype, xp.floating)]
+    return examples, max(float(xp.finfo(dtype).eps) for dtype in floats)
 
 
 @compiled
@@ -356,8 +327,7 @@ def _half_squared_distance(p: Array, y: Array) -> Array:
 
 
 def _cosine(p: Array, y: Array) -> Array:
-    true = (y * p).sum(-1) if _are_shares(p, y) else at_class(p, y)
-    return divide(true, safe_sqrt((p**2).sum(-1)), xp.nan)
+    return divide((_shares(p, y) * p).sum(-1), safe_sqrt((p**2).sum(-1)), xp.nan)
 
 
 def _mean_cumulative_distance(p: Array, y: Array) -> Array:

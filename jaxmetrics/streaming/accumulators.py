@@ -3,7 +3,9 @@ of sums, of histograms.
 
 Each accumulator names the fields that it reads from a batch (see
 `jaxmetrics.streaming.evaluators`). Two that add up the same, such as two sets of metrics of the
-counts of ten classes, share one table in the state.
+counts of ten classes, share one table in the state. `metrics` are functions by name, and results
+have their names: `{"accuracy": jm.accuracy, "macro_f1": jm.macro(jm.f1)}`. What else is given for
+them raises TypeError, and sizes below 1 ValueError.
 """
 
 from __future__ import annotations
@@ -16,15 +18,10 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxmetrics._applied import Applied
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._validation import (
-    ArrayLike,
-    as_float,
-    check_level,
-    check_option,
-    check_size,
-)
+from jaxmetrics._validation import ArrayLike, as_float, check_level, check_option, check_size
 from jaxmetrics.comparisons.differences import compare
 from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile
 from jaxmetrics.intervals.checks import as_floats, check_num_samples
@@ -38,7 +35,7 @@ from jaxmetrics.streaming.standard_statistics import (
     ConfusionMatrix,
     Moments,
     PairedConfusionMatrix,
-    Replicates,
+    PoissonReplicates,
     ScoreHistogram,
 )
 from jaxmetrics.streaming.statistics import Statistic
@@ -111,8 +108,7 @@ def count_metrics(
     outside of it.
 
     Args:
-        metrics: functions of counts `(K, K)` by name; such as
-            `{"accuracy": jm.accuracy, "macro_f1": jm.macro(jm.f1)}`.
+        metrics: functions of counts `(K, K)` by name.
         num_classes: K.
         num_groups: G; the batch has `groups`, and counts are `(G, K, K)`.
         method: of intervals, such as `Likelihood()` or `Bootstrap(key)`; without it, results are
@@ -120,15 +116,9 @@ def count_metrics(
             [0, 1]. Likelihood and the bootstrap give NaN for sums of weights; the others read
             weights as numbers of examples, so they should have mean 1.
 
-    Returns:
-        An `Accumulator`, whose results have the names of `metrics`.
-
-    Raises:
-        TypeError, ValueError: metrics that are no functions by name, sizes below 1.
-
     >>> import jaxmetrics as jm
-    >>> metrics = {"accuracy": jm.accuracy}
-    >>> metrics = jm.count_metrics(metrics, num_classes=3, method=jm.Delta("logit"))
+    >>> method = jm.Delta("logit")
+    >>> metrics = jm.count_metrics({"accuracy": jm.accuracy}, num_classes=3, method=method)
     >>> evaluator = jm.evaluator(metrics)
     >>> y_true, y_pred = jnp.array([0, 1, 2, 2]), jnp.array([0, 1, 2, 0])
     >>> state = evaluator.update(evaluator.init(), y_true=y_true, y_pred=y_pred)
@@ -153,12 +143,6 @@ def paired_metrics(
         num_classes: K; the state holds K^3 counts.
         method: of intervals; results are then those of `compare`, without it `PairedValues`.
 
-    Returns:
-        An `Accumulator`, whose results have the names of `metrics`.
-
-    Raises:
-        TypeError, ValueError: metrics that are no functions by name, sizes below 1.
-
     >>> import jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.paired_metrics({"accuracy": jm.accuracy}, num_classes=2))
     >>> batch = {"y_true": jnp.array([0, 1, 1]), "y_pred_a": jnp.array([0, 1, 1])}
@@ -169,8 +153,8 @@ def paired_metrics(
     table = PairedConfusionMatrix(check_size(num_classes, "num_classes"))
     if method is not None:
         return Accumulator((table,), _with_intervals(metrics, method, compare))
-    values = {name: _PairedMetric(metric) for name, metric in _named(metrics).items()}
-    return Accumulator((table,), tuple(values.items()))
+    named = _named(metrics).items()
+    return Accumulator((table,), tuple((name, Applied(_of_pairs, x)) for name, x in named))
 
 
 def mean_of(name: str, *, level: float | None = None) -> Accumulator:
@@ -182,13 +166,6 @@ def mean_of(name: str, *, level: float | None = None) -> Accumulator:
         level: of a normal interval, weights being read as numbers of examples; the result is then
             an `Estimate`. In float32 its width is right to 1 % where the mean is 300 standard
             deviations from 0, and of no use beyond 3000.
-
-    Returns:
-        An `Accumulator` of one number.
-
-    Raises:
-        TypeError: a name that is no string.
-        ValueError: `where` and `sample_weight`, which mask and weigh; a level outside of (0, 1).
 
     >>> import jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.mean_of("loss", level=0.95))
@@ -223,13 +200,6 @@ def ranking_metrics(
             `(..., K)`, on the scale "probability"; metrics are given histograms `(K, 2, B)`.
         method: of intervals, such as `Bootstrap(key)`.
 
-    Returns:
-        An `Accumulator`, whose results have the names of `metrics`.
-
-    Raises:
-        TypeError, ValueError: metrics that are no functions by name, a scale or `num_bins` that
-            `score_histogram` refuses, `num_classes` with another scale than "probability".
-
     >>> import jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.ranking_metrics(scale="probability"))
     >>> y_true, y_score = jnp.array([0, 1, 0, 1]), jnp.array([0.1, 0.4, 0.6, 0.9])
@@ -243,9 +213,8 @@ def ranking_metrics(
             'num_classes needs scale="probability": classes are ranked by their probability, got'
             f" {scale!r}."
         )
-    histogram = ScoreHistogram(
-        scale, check_num_bins(num_bins), _size_or_none(num_classes, "num_classes")
-    )
+    k = _size_or_none(num_classes, "num_classes")
+    histogram = ScoreHistogram(scale, check_num_bins(num_bins), k)
     if metrics is None:
         metrics = {"roc_auc": roc_auc_bounds, "average_precision": average_precision_bounds}
     return Accumulator((histogram,), _with_intervals(metrics, method))
@@ -264,12 +233,6 @@ def calibration_metrics(
         num_classes: K; then of the predicted class, from `y_true` and `y_prob` (or `logits`)
             `(..., K)`.
 
-    Returns:
-        An `Accumulator`, whose results have the names of `metrics`.
-
-    Raises:
-        TypeError, ValueError: metrics that are no functions by name, sizes below 1.
-
     >>> import jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.calibration_metrics())
     >>> y_true, y_prob = jnp.array([0, 1, 1]), jnp.array([0.25, 0.75, 0.75])
@@ -278,9 +241,8 @@ def calibration_metrics(
     Array(0.25, dtype=float32)
     """
     errors = {"calibration_error": calibration_error} if metrics is None else metrics
-    bins = CalibrationBins(
-        check_size(num_bins, "num_bins"), _size_or_none(num_classes, "num_classes")
-    )
+    k = _size_or_none(num_classes, "num_classes")
+    bins = CalibrationBins(check_size(num_bins, "num_bins"), k)
     return Accumulator((bins,), _with_intervals(errors))
 
 
@@ -306,11 +268,6 @@ def poisson_bootstrap(
     Returns:
         An `Accumulator` whose results are `Estimate`s.
 
-    Raises:
-        TypeError: what is no accumulator.
-        ValueError: one with intervals or of several statistics, num_samples < 2, a level outside of
-            (0, 1), a seed outside of [0, 2^32).
-
     >>> import jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.poisson_bootstrap(jm.mean_of("loss")))
     >>> loss = jax.random.normal(jax.random.key(0), (400,))
@@ -323,7 +280,8 @@ def poisson_bootstrap(
             "poisson_bootstrap takes an accumulator, such as jaxmetrics.mean_of('loss'), got"
             f" {accumulator!r}."
         )
-    if any(_is_estimate(result) for _, result in accumulator.results):
+    schemes = [getattr(x, "scheme", getattr(x, "func", None)) for _, x in accumulator.results]
+    if not {interval, compare, mean_estimate, _bootstrapped}.isdisjoint(schemes):
         raise ValueError(
             "poisson_bootstrap takes an accumulator without intervals: no method=, no level=, no"
             " other bootstrap."
@@ -336,51 +294,21 @@ def poisson_bootstrap(
             f" {len(accumulator.statistics)}."
         )
     (statistic,) = accumulator.statistics
-    replicates = Replicates(statistic, check_num_samples(num_samples), seed)
-    estimate = partial(_Bootstrapped, level=check_level(level))
-    results = tuple((name, estimate(result)) for name, result in accumulator.results)
-    return Accumulator((statistic, replicates), results)
+    replicates = PoissonReplicates(statistic, check_num_samples(num_samples), seed)
+    options = (("level", check_level(level)),)
+    results = ((name, Applied(_bootstrapped, x, options)) for name, x in accumulator.results)
+    return Accumulator((statistic, replicates), tuple(results))
 
 
-@dataclass(frozen=True)
-class _Estimated:
-    """An interval or a comparison of a metric as a function of the table."""
-
-    metric: Metric
-    method: IntervalMethod
-    estimated: Callable[..., Any]
-
-    def __call__(self, table: jax.Array) -> Any:
-        return self.estimated(self.metric, table, method=self.method)
+def _of_pairs(metric: Metric, paired: jax.Array) -> Any:
+    """Compute a metric of A and of B from their pairs."""
+    a, b = metric(paired.sum(-1)), metric(paired.sum(-2))
+    return jax.tree.map(lambda x, y: PairedValues(x, y, x - y), a, b)
 
 
-@dataclass(frozen=True)
-class _PairedMetric:
-    """A metric of A and of B as a function of their pairs."""
-
-    metric: Metric
-
-    def __call__(self, paired: jax.Array) -> Any:
-        a, b = self.metric(paired.sum(-1)), self.metric(paired.sum(-2))
-        return jax.tree.map(lambda x, y: PairedValues(x, y, x - y), a, b)
-
-
-@dataclass(frozen=True)
-class _Bootstrapped:
-    result: Callable[[jax.Array], Any]
-    level: float
-
-    def __call__(self, table: jax.Array, replicates: jax.Array) -> Any:
-        row = Row(as_floats(self.result), table)
-        found = estimate_of(row(table), row(replicates), self.level, "percentile")
-        return row.unflatten(found)
-
-
-def _is_estimate(result: Callable[..., Any]) -> bool:
-    return (
-        isinstance(result, _Estimated | _Bootstrapped)
-        or getattr(result, "func", None) is mean_estimate
-    )
+def _bootstrapped(result: Metric, table: jax.Array, replicates: jax.Array, *, level: float) -> Any:
+    row = Row(as_floats(result), table)
+    return row.unflatten(estimate_of(row(table), row(replicates), level, "percentile"))
 
 
 def _named(metrics: Metrics) -> Metrics:
@@ -396,11 +324,11 @@ def _named(metrics: Metrics) -> Metrics:
 def _with_intervals(
     metrics: Metrics, method: IntervalMethod | None = None, estimated: Callable[..., Any] = interval
 ) -> tuple[tuple[str, Callable[[jax.Array], Any]], ...]:
-    if method is None:
-        return tuple(_named(metrics).items())
-    check_method(method)
     named = _named(metrics).items()
-    return tuple((name, _Estimated(metric, method, estimated)) for name, metric in named)
+    if method is None:
+        return tuple(named)
+    check_method(method)
+    return tuple((name, Applied(estimated, x, (("method", method),))) for name, x in named)
 
 
 def _size_or_none(size: int | None, name: str) -> int | None:
