@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from jaxmetrics import _samplers as samplers
 from jaxmetrics._compilation import promoting
-from jaxmetrics.intervals import samplers
 
 N = 1_000_000
 WORDS = jax.random.bits(jax.random.key(3), (N,), jnp.uint32)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import typer
 
+from jaxmetrics._clusters import numbered_clusters
 from jaxmetrics._jax import jax
 from jaxmetrics.cli._classes import Classes
 from jaxmetrics.cli._counted_files import Counted, count_predictions
@@ -18,7 +19,6 @@ from jaxmetrics.cli._matrices import long_table, read_counts
 from jaxmetrics.cli._multilabel_files import count_labels
 from jaxmetrics.cli._outputs import Output, deliver, progress, waiting
 from jaxmetrics.cli._rows import Columns, Question
-from jaxmetrics.intervals.clusters import numbered_clusters
 from jaxmetrics.ranking import delong_interval
 from jaxmetrics.reports import Report
 from jaxmetrics.reports.contents import Findings

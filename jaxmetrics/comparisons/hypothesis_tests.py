@@ -6,7 +6,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from jaxmetrics import _samplers as samplers
 from jaxmetrics._arithmetic import divide, rounding
+from jaxmetrics._clusters import as_clusters, number_of_clusters
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, dispatched, lax, special, xp
@@ -19,9 +21,8 @@ from jaxmetrics._validation import (
 )
 from jaxmetrics.betas.distributions import betainc
 from jaxmetrics.estimates import Metric
-from jaxmetrics.intervals import replicates, samplers
+from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.checks import check_num_samples, nan_unless, numbers_of_examples
-from jaxmetrics.intervals.clusters import as_clusters, number_of_clusters
 from jaxmetrics.intervals.estimation import question_of
 from jaxmetrics.intervals.functionals import Functional, Row
 from jaxmetrics.intervals.samples import Design

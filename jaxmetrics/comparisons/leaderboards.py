@@ -10,6 +10,11 @@ import numpy as np
 
 from jaxmetrics._arithmetic import divide, matmul
 from jaxmetrics._chunks import LANES
+from jaxmetrics._clusters import (
+    check_size_of_tables,
+    number_of_clusters,
+    numbered_clusters,
+)
 from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import class_ids
 from jaxmetrics._jax import trees
@@ -30,11 +35,6 @@ from jaxmetrics.comparisons._standings import MOST_ROWS, as_dict, estimates_of, 
 from jaxmetrics.counts import class_axes, confusion_matrix, strings_among
 from jaxmetrics.estimates import Estimate, Metric
 from jaxmetrics.intervals.checks import as_floats, check_num_samples, nan_unless, placed
-from jaxmetrics.intervals.clusters import (
-    check_size_of_tables,
-    number_of_clusters,
-    numbered_clusters,
-)
 from jaxmetrics.intervals.derivatives import jacobian
 from jaxmetrics.intervals.functionals import Row
 from jaxmetrics.intervals.methods import IntervalMethod, Likelihood, check_method, interval

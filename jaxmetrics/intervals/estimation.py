@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxmetrics._applied import Applied, read_by
 from jaxmetrics._bins import as_histogram
+from jaxmetrics._clusters import as_clusters
 from jaxmetrics._compilation import compiled
 from jaxmetrics._jax import trees
 from jaxmetrics._namespaces import Array, is_jax, is_known, xp
@@ -23,7 +24,6 @@ from jaxmetrics._validation import (
 )
 from jaxmetrics.estimates import Metric
 from jaxmetrics.intervals.checks import as_floats, nan_unless, placed
-from jaxmetrics.intervals.clusters import as_clusters
 from jaxmetrics.intervals.combinations import used_columns, used_pairs
 from jaxmetrics.intervals.confidence import Confidence
 from jaxmetrics.intervals.functionals import Functional, Row

@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxmetrics._arithmetic import matmul
 from jaxmetrics._chunks import LANES, map_chunks
+from jaxmetrics._clusters import numbered_clusters, warn_of_clusters
 from jaxmetrics._compilation import compiled
 from jaxmetrics._jax import jax, trees
 from jaxmetrics._keys import HostKey, Key, KeyLike, place
@@ -25,7 +26,6 @@ from jaxmetrics._validation import (
 )
 from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.checks import as_floating, check_finite, check_num_samples, read_only
-from jaxmetrics.intervals.clusters import numbered_clusters, warn_of_clusters
 from jaxmetrics.intervals.functionals import Row
 from jaxmetrics.intervals.quantiles import KINDS, acceleration_of, estimate_of
 

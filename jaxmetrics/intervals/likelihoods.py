@@ -10,9 +10,9 @@ from jaxmetrics._arithmetic import divide
 from jaxmetrics._chunks import LANES, map_chunks
 from jaxmetrics._jax import jax
 from jaxmetrics._namespaces import Array, is_jax, lax, xp
+from jaxmetrics._samplers import deviance
 from jaxmetrics.intervals.derivatives import Function, differentiator
 from jaxmetrics.intervals.functionals import AT_ONCE, Functional
-from jaxmetrics.intervals.samplers import deviance
 from jaxmetrics.intervals.samples import Sample
 
 __all__: list[str] = []

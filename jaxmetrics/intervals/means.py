@@ -8,6 +8,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from jaxmetrics._arithmetic import divide, safe_sqrt
+from jaxmetrics._clusters import (
+    effective_share,
+    jackknife_variance,
+    kish_number,
+    numbered_clusters,
+    sums_by_cluster,
+    warn_of_clusters,
+)
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, on_device, xp
 from jaxmetrics._validation import (
@@ -22,14 +30,6 @@ from jaxmetrics._validation import (
 )
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.estimates import Estimate, check_transform, normal_estimate, normal_quantile
-from jaxmetrics.intervals.clusters import (
-    effective_share,
-    jackknife_variance,
-    kish_number,
-    numbered_clusters,
-    sums_by_cluster,
-    warn_of_clusters,
-)
 from jaxmetrics.intervals.likelihoods import ADDED, ADDED_OF_CLUSTER, tilted
 
 __all__ = ["mean_interval"]

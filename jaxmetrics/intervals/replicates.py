@@ -12,12 +12,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from jaxmetrics import _samplers as samplers
 from jaxmetrics._chunks import LANES, map_chunks
 from jaxmetrics._jax import jax, jnp, trees
 from jaxmetrics._keys import HostKey, Key
 from jaxmetrics._namespaces import Array, is_jax, is_known, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_option
-from jaxmetrics.intervals import samplers
 
 __all__: list[str] = []
 

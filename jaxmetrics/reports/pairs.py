@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxmetrics._clusters import number_of_clusters
 from jaxmetrics._labels import names_of
 from jaxmetrics._printing import Backend, frame_of
 from jaxmetrics._validation import ArrayLike
@@ -15,7 +16,6 @@ from jaxmetrics.comparisons import Comparison, compare, compare_predictions, mcn
 from jaxmetrics.comparisons.differences import cubes_of_clusters
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.estimates import Metric
-from jaxmetrics.intervals.clusters import number_of_clusters
 from jaxmetrics.reports._csv import comparison_columns, lines_of
 from jaxmetrics.reports._markdown import comparison_markdown
 from jaxmetrics.reports._overall import COMPARED, MOST_WITH_INTERVALS, Evidence, overall_values

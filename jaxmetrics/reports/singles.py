@@ -8,6 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from jaxmetrics._clusters import (
+    check_size_of_tables,
+    number_of_clusters,
+    numbered_clusters,
+)
 from jaxmetrics._examples import are_distributions
 from jaxmetrics._labels import names_of
 from jaxmetrics._printing import Backend, frame_of
@@ -24,11 +29,6 @@ from jaxmetrics._validation import (
 from jaxmetrics._wording import listed
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.intervals import IntervalMethod
-from jaxmetrics.intervals.clusters import (
-    check_size_of_tables,
-    number_of_clusters,
-    numbered_clusters,
-)
 from jaxmetrics.intervals.methods import check_method
 from jaxmetrics.reports._csv import lines_of, report_columns
 from jaxmetrics.reports._markdown import report_markdown

@@ -16,6 +16,7 @@ from jax import lax
 
 from jaxmetrics._examples import nan_unless_normalized
 from jaxmetrics._namespaces import float_dtype
+from jaxmetrics._samplers import hashed
 from jaxmetrics._validation import (
     INT32_MAX,
     ArrayLike,
@@ -28,7 +29,6 @@ from jaxmetrics._validation import (
     is_integer,
     valid_ids,
 )
-from jaxmetrics.intervals.samplers import hashed
 
 __all__ = ["Batch", "Field", "Kind"]
 

@@ -16,6 +16,7 @@ from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import promoting
 from jaxmetrics._namespaces import float_dtype
 from jaxmetrics._roots import root
+from jaxmetrics._samplers import deviance, stirling
 from jaxmetrics._validation import (
     ArrayLike,
     as_float,
@@ -25,7 +26,6 @@ from jaxmetrics._validation import (
     check_option,
 )
 from jaxmetrics.estimates import Estimate
-from jaxmetrics.intervals.samplers import deviance, stirling
 from jaxmetrics.streaming.totals import add, as_floats, as_total, no_count, no_sum
 
 __all__ = ["ConfidenceSequence", "ConfidenceState", "confidence_sequence"]

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._namespaces import float_dtype
+from jaxmetrics._samplers import hashed
 from jaxmetrics.counts import confusion_matrix, paired_confusion_matrix
-from jaxmetrics.intervals.samplers import hashed
 from jaxmetrics.ranking.histograms import score_histogram
 from jaxmetrics.scoring.bins import calibration_bins
 from jaxmetrics.streaming.batches import PROBABILITY_FIELDS, Batch, Field, prediction_fields
