@@ -173,13 +173,14 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         """Import what is used first, or say what has another name here."""
-        if name in _NAMESPACES:
+        if name in _CONTENTS:
             return importlib.import_module(f"{__name__}.{name}")
         if name in _HOMES:
             value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
             globals()[name] = value
             return value
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{_hint(name)}")
+        hint = "" if name.startswith("_") else _hint(name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}.{hint}")
 
 
 def _hint(name: str) -> str:
