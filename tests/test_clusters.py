@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 import jaxmetrics as jm
-from jaxmetrics._clusters import numbered_clusters, sums_by_cluster, warn_of_clusters
 from jaxmetrics._compilation import compiled
 from jaxmetrics.betas.student import student_quantile, student_tails
+from jaxmetrics.clusters import numbered_clusters, sums_by_cluster, warn_of_clusters
 
 
 @pytest.mark.parametrize(

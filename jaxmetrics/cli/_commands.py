@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import typer
 
-from jaxmetrics._clusters import numbered_clusters
 from jaxmetrics._jax import jax
 from jaxmetrics.cli._classes import Classes
 from jaxmetrics.cli._counted_files import Counted, count_predictions
@@ -19,6 +18,7 @@ from jaxmetrics.cli._matrices import long_table, read_counts
 from jaxmetrics.cli._multilabel_files import count_labels
 from jaxmetrics.cli._outputs import Output, deliver, progress, waiting
 from jaxmetrics.cli._rows import Columns, Question
+from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.ranking import delong_interval
 from jaxmetrics.reports import Report
 from jaxmetrics.reports.contents import Findings

@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from jaxmetrics._clusters import check_size_of_tables
 from jaxmetrics.cli._classes import Classes, all_classes, check_kinds, one_against_rest
 from jaxmetrics.cli._errors import InputError, listed, named, reading, refusals
 from jaxmetrics.cli._rows import COUNTED, LABELS, Predictions, Question
 from jaxmetrics.cli._sources import opened
 from jaxmetrics.cli._tables import ROW
+from jaxmetrics.clusters import check_size_of_tables
 from jaxmetrics.reports.probabilities import ProbabilitySums, probability_sums
 
 __all__: list[str] = []

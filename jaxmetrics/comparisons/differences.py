@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from jaxmetrics._arithmetic import rounding
-from jaxmetrics._clusters import as_clusters, check_size_of_tables, numbered_clusters
 from jaxmetrics._counting import Axis
 from jaxmetrics._namespaces import Array, is_jax, is_known, special, xp
 from jaxmetrics._validation import ArrayLike, as_array, as_counts, as_float, check_num_classes
+from jaxmetrics.clusters import as_clusters, check_size_of_tables, numbered_clusters
 from jaxmetrics.comparisons.results import Comparison
 from jaxmetrics.counts import class_axes, paired_confusion_matrix, strings_among
 from jaxmetrics.estimates import Estimate, Metric

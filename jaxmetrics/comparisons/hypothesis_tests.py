@@ -8,7 +8,6 @@ import numpy as np
 
 from jaxmetrics import _samplers as samplers
 from jaxmetrics._arithmetic import divide, rounding
-from jaxmetrics._clusters import as_clusters, number_of_clusters
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, dispatched, lax, special, xp
@@ -20,6 +19,7 @@ from jaxmetrics._validation import (
     check_option,
 )
 from jaxmetrics.betas.distributions import betainc
+from jaxmetrics.clusters import as_clusters, number_of_clusters
 from jaxmetrics.estimates import Metric
 from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.checks import check_num_samples, nan_unless, numbers_of_examples

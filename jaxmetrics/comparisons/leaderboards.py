@@ -10,11 +10,6 @@ import numpy as np
 
 from jaxmetrics._arithmetic import divide, matmul
 from jaxmetrics._chunks import LANES
-from jaxmetrics._clusters import (
-    check_size_of_tables,
-    number_of_clusters,
-    numbered_clusters,
-)
 from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import class_ids
 from jaxmetrics._jax import trees
@@ -22,6 +17,11 @@ from jaxmetrics._keys import Key, KeyLike, place, split
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, xp
 from jaxmetrics._printing import Backend, frame_of
 from jaxmetrics._validation import ArrayLike, as_array, as_mask, check_level, shapes_of
+from jaxmetrics.clusters import (
+    check_size_of_tables,
+    number_of_clusters,
+    numbered_clusters,
+)
 from jaxmetrics.comparisons._rankings import (
     Errors,
     draws_of,

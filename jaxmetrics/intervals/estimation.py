@@ -11,7 +11,6 @@ import numpy as np
 
 from jaxmetrics._applied import Applied, read_by
 from jaxmetrics._bins import as_histogram
-from jaxmetrics._clusters import as_clusters
 from jaxmetrics._compilation import compiled
 from jaxmetrics._jax import trees
 from jaxmetrics._namespaces import Array, is_jax, is_known, xp
@@ -22,6 +21,7 @@ from jaxmetrics._validation import (
     as_paired_counts,
     check_flag,
 )
+from jaxmetrics.clusters import as_clusters
 from jaxmetrics.estimates import Metric
 from jaxmetrics.intervals.checks import as_floats, nan_unless, placed
 from jaxmetrics.intervals.combinations import used_columns, used_pairs

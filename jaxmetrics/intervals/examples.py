@@ -11,7 +11,6 @@ import numpy as np
 
 from jaxmetrics._arithmetic import matmul
 from jaxmetrics._chunks import LANES, map_chunks
-from jaxmetrics._clusters import numbered_clusters, warn_of_clusters
 from jaxmetrics._compilation import compiled
 from jaxmetrics._jax import jax, trees
 from jaxmetrics._keys import HostKey, Key, KeyLike, place
@@ -24,6 +23,7 @@ from jaxmetrics._validation import (
     check_option,
     check_real,
 )
+from jaxmetrics.clusters import numbered_clusters, warn_of_clusters
 from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.checks import as_floating, check_finite, check_num_samples, read_only
 from jaxmetrics.intervals.functionals import Row

@@ -9,11 +9,11 @@ import numpy as np
 
 from jaxmetrics._applied import Applied, read_by
 from jaxmetrics._arithmetic import divide
-from jaxmetrics._clusters import as_clusters
 from jaxmetrics._compilation import compiled
 from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import Array, is_jax, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_axis, check_level
+from jaxmetrics.clusters import as_clusters
 from jaxmetrics.estimates import Estimate, Metric
 from jaxmetrics.intervals.checks import as_floats, nan_unless, placed
 from jaxmetrics.intervals.confidence import Confidence

@@ -8,14 +8,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from jaxmetrics._arithmetic import divide, safe_sqrt
-from jaxmetrics._clusters import (
-    effective_share,
-    jackknife_variance,
-    kish_number,
-    numbered_clusters,
-    sums_by_cluster,
-    warn_of_clusters,
-)
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, on_device, xp
 from jaxmetrics._validation import (
@@ -29,6 +21,14 @@ from jaxmetrics._validation import (
     shapes_of,
 )
 from jaxmetrics.betas.student import student_quantile
+from jaxmetrics.clusters import (
+    effective_share,
+    jackknife_variance,
+    kish_number,
+    numbered_clusters,
+    sums_by_cluster,
+    warn_of_clusters,
+)
 from jaxmetrics.estimates import Estimate, check_transform, normal_estimate, normal_quantile
 from jaxmetrics.intervals.likelihoods import ADDED, ADDED_OF_CLUSTER, tilted
 

@@ -8,16 +8,16 @@ from typing import Literal
 import numpy as np
 
 from jaxmetrics._arithmetic import divide, safe_sqrt
-from jaxmetrics._clusters import (
+from jaxmetrics._compilation import compiled
+from jaxmetrics._namespaces import Array, xp
+from jaxmetrics._validation import ArrayLike, as_float, check_axis, check_level, check_option
+from jaxmetrics.betas.distributions import betainccinv, betaincinv
+from jaxmetrics.clusters import (
     as_clusters,
     clustered_error,
     effective_share,
     kish_number,
 )
-from jaxmetrics._compilation import compiled
-from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._validation import ArrayLike, as_float, check_axis, check_level, check_option
-from jaxmetrics.betas.distributions import betainccinv, betaincinv
 from jaxmetrics.estimates import Estimate, normal_quantile
 
 __all__ = ["proportion_interval"]

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from jaxmetrics._arithmetic import divide, matmul, safe_sqrt
-from jaxmetrics._clusters import clustered_error, effective_share, kish_number
 from jaxmetrics._namespaces import Array, lax, xp
+from jaxmetrics.clusters import clustered_error, effective_share, kish_number
 from jaxmetrics.intervals.combinations import tabulation
 
 __all__: list[str] = []

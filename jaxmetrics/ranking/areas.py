@@ -8,18 +8,18 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from jaxmetrics._arithmetic import divide, matmul, safe_sqrt
-from jaxmetrics._clusters import (
+from jaxmetrics._compilation import compiled
+from jaxmetrics._examples import SCORES, Examples, class_examples
+from jaxmetrics._namespaces import Array, float_dtype, is_known, lax, on_device, xp
+from jaxmetrics._validation import ArrayLike, as_float, check_flag, check_option, is_integer
+from jaxmetrics.betas.student import student_quantile
+from jaxmetrics.clusters import (
     independent_share,
     kish_number,
     numbered_clusters,
     sums_by_cluster,
     warn_of_clusters,
 )
-from jaxmetrics._compilation import compiled
-from jaxmetrics._examples import SCORES, Examples, class_examples
-from jaxmetrics._namespaces import Array, float_dtype, is_known, lax, on_device, xp
-from jaxmetrics._validation import ArrayLike, as_float, check_flag, check_option, is_integer
-from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile
 from jaxmetrics.intervals.proportions import wilson_interval
 from jaxmetrics.ranking.columns import one_against_rest

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._clusters import number_of_clusters
 from jaxmetrics._labels import names_of
 from jaxmetrics._printing import Backend, frame_of
 from jaxmetrics._validation import ArrayLike
+from jaxmetrics.clusters import number_of_clusters
 from jaxmetrics.comparisons import Comparison, compare, compare_predictions, mcnemar
 from jaxmetrics.comparisons.differences import cubes_of_clusters
 from jaxmetrics.counts import confusion_matrix

@@ -8,11 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from jaxmetrics._clusters import (
-    check_size_of_tables,
-    number_of_clusters,
-    numbered_clusters,
-)
 from jaxmetrics._examples import are_distributions
 from jaxmetrics._labels import names_of
 from jaxmetrics._printing import Backend, frame_of
@@ -27,6 +22,11 @@ from jaxmetrics._validation import (
     warn,
 )
 from jaxmetrics._wording import listed
+from jaxmetrics.clusters import (
+    check_size_of_tables,
+    number_of_clusters,
+    numbered_clusters,
+)
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.intervals import IntervalMethod
 from jaxmetrics.intervals.methods import check_method

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 
 from jaxmetrics._bins import as_edges
-from jaxmetrics._clusters import numbered_clusters, sums_by_cluster, warn_of_clusters
 from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import count
 from jaxmetrics._examples import PROBABILITIES, Examples, binary_examples
@@ -17,6 +16,7 @@ from jaxmetrics._jax import jnp
 from jaxmetrics._meshes import varying_alike
 from jaxmetrics._namespaces import Array, lax, on_device, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_option, check_samples
+from jaxmetrics.clusters import numbered_clusters, sums_by_cluster, warn_of_clusters
 from jaxmetrics.scoring.rows import is_probability, weights_of
 
 __all__ = ["calibration_bins"]

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._arithmetic import divide, safe_sqrt
-from jaxmetrics._clusters import independent_share, jackknife_variance, kish_number
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import ArrayLike
 from jaxmetrics.betas.student import student_quantile
+from jaxmetrics.clusters import independent_share, jackknife_variance, kish_number
 from jaxmetrics.estimates import Estimate, normal_quantile
 from jaxmetrics.intervals.proportions import wilson_interval
 from jaxmetrics.scoring.bins import Strategy, bins_of
