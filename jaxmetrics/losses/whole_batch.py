@@ -10,26 +10,22 @@ import numpy as np
 from jaxmetrics._applied import applied
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
-from jaxmetrics._examples import refuse_distributions
+from jaxmetrics._examples import (
+    NUMBERS,
+    Examples,
+    binary_examples,
+    class_examples,
+    refuse_distributions,
+)
 from jaxmetrics._namespaces import Array, special, xp
 from jaxmetrics._validation import (
     ArrayLike,
-    as_array,
-    as_class_ids,
-    as_mask,
     as_number,
-    as_rows,
-    as_weights,
-    check_binary,
-    check_examples,
     check_option,
     check_samples,
-    shapes_of,
-    valid_ids,
 )
 from jaxmetrics.counts import soft_confusion_matrix
-from jaxmetrics.losses.per_example import as_real
-from jaxmetrics.scoring.rows import is_probability
+from jaxmetrics.scoring.rows import is_probability, weights_of
 
 __all__ = ["metric_loss", "pairwise_auc_loss", "soft_calibration_error"]
 
@@ -78,27 +74,20 @@ def _metric_loss(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    z = as_real(as_rows(logits, "logits"), "logits")
-    if z.ndim < 2 or z.shape[-1] == 0:
-        raise ValueError(f"logits must have shape (..., n, K), got {z.shape}.")
-    *shape, k = z.shape
-    examples = _examples("logits without K", tuple(shape), labels, k, sample_weight, where)
-    ids, weight, mask = examples
-    refuse_distributions(z, "logits", mask)
-    probs = _softmax(z, *examples)
-    return 1 - metric(soft_confusion_matrix(ids, probs, sample_weight=weight, where=mask))
+    given = labels, logits, sample_weight, where, NUMBERS
+    examples = class_examples(*given, name="logits", truth_name="labels")
+    refuse_distributions(examples.values, "logits", examples.mask)
+    options = {"sample_weight": examples.weights, "where": examples.mask}
+    return 1 - metric(soft_confusion_matrix(examples.ids, _softmax(examples), **options))
 
 
 @compiled
-def _softmax(z: Array, ids: Array, weight: Array | None, mask: Array | None) -> Array:
+def _softmax(examples: Examples) -> Array:
     """Compute softmax for the examples that count; it is uniform for others.
 
     Where the greatest logit is infinite, those equal to it share the probability, with gradient 0.
     """
-    counts = valid_ids(ids, size=z.shape[-1]) >= 0
-    counts = counts if mask is None else counts & mask
-    counts = counts if weight is None else counts & (weight != 0)
-    z = xp.where(counts[..., None], z, 0)
+    z = xp.where(examples.amounts[..., None] != 0, examples.values, 0)
     greatest = z.max(-1, keepdims=True)
     z_of_infinite = xp.where(z == greatest, 0, xp.where(xp.isnan(greatest), xp.nan, -xp.inf))
     return special.softmax(xp.where(xp.isfinite(greatest), z, z_of_infinite), axis=-1)
@@ -134,10 +123,9 @@ def pairwise_auc_loss(
     np.float64(0.2201)
     """
     check_option(surrogate, "surrogate", tuple(_SURROGATES))
-    z = as_real(logits, "logits")
-    examples = _examples("logits", z.shape, labels, 2, sample_weight, where)
-    check_binary(as_array(labels, "labels"), "labels", examples[-1])
-    return _pairwise_auc_loss(z, *examples, surrogate=surrogate)
+    given = labels, logits, sample_weight, where, NUMBERS
+    examples = binary_examples(*given, name="logits", truth_name="labels")
+    return _pairwise_auc_loss(examples, surrogate=surrogate)
 
 
 def _hinge(d: Array) -> Array:
@@ -153,12 +141,13 @@ _SURROGATES: dict[str, Callable[[Array], Array]] = {
 
 
 @compiled
-def _pairwise_auc_loss(
-    z: Array, ids: Array, weight: Array | None, mask: Array | None, *, surrogate: str
-) -> Array:
+def _pairwise_auc_loss(examples: Examples, *, surrogate: str) -> Array:
+    z, ids, amounts = examples.values, examples.ids, examples.amounts
     largest = float(xp.finfo(z.dtype).max) ** 0.4  # its square, and a sum of such, is finite
     z = xp.clip(z, -largest, largest)
-    positive, negative = (_normalized(_weights(z, ids == label, weight, mask)) for label in (1, 0))
+    positive, negative = (
+        _normalized(xp.where(ids == label, amounts, xp.zeros_like(z))) for label in (1, 0)
+    )
     pair_weights = positive[..., :, None] * negative[..., None, :]
     d = xp.where(pair_weights != 0, z[..., :, None] - z[..., None, :], 0)
     return (pair_weights * _SURROGATES[surrogate](d)).sum((-2, -1))
@@ -207,54 +196,18 @@ def soft_calibration_error(
     np.float64(0.29)
     """
     heat = as_number(temperature, "temperature", above=1e-30)
-    p = as_real(probs, "probs")
     bins = check_samples(num_bins, "num_bins")
-    examples = _examples("probs", p.shape, labels, 2, sample_weight, where)
-    return _soft_calibration_error(p, *examples, heat, num_bins=bins)
+    given = labels, probs, sample_weight, where, NUMBERS
+    examples = binary_examples(*given, name="probs", truth_name="labels")
+    return _soft_calibration_error(examples, heat, num_bins=bins)
 
 
 @compiled
-def _soft_calibration_error(
-    p: Array,
-    ids: Array,
-    weight: Array | None,
-    mask: Array | None,
-    temperature: float,
-    *,
-    num_bins: int,
-) -> Array:
-    weight = _weights(p, (ids == 0) | (ids == 1), weight, mask)
+def _soft_calibration_error(examples: Examples, temperature: float, *, num_bins: int) -> Array:
+    p, ids, weight = examples.values, examples.ids, weights_of(examples)
     p = xp.where(weight != 0, xp.where(is_probability(p), p, xp.nan), 0)
     centres = (np.arange(num_bins, dtype=p.dtype) + 0.5) / num_bins
     membership = special.softmax(-((p[..., None] - centres) ** 2) / temperature, axis=-1)
     membership = weight[..., None] * membership
     size, sum_of_gaps = membership.sum(-2), (membership * (p - ids)[..., None]).sum(-2)
     return safe_sqrt(divide((divide(sum_of_gaps, size) ** 2 * size).sum(-1), size.sum(-1)))
-
-
-def _weights(values: Array, keep: Array, weight: Array | None, mask: Array | None) -> Array:
-    """Broadcast the weights of examples `(..., n)`, 0 where not to keep."""
-    shape = np.broadcast_shapes(*(x.shape for x in (values, keep, weight, mask) if x is not None))
-    keep = xp.broadcast_to(keep if mask is None else keep & mask, shape)
-    return xp.where(keep, 1 if weight is None else weight, xp.zeros_like(values, shape=shape))
-
-
-# Class ids `(..., n)`, weights and mask of examples.
-_Examples = tuple[Array, Array | None, Array | None]
-
-
-def _examples(
-    name: str,
-    shape: tuple[int, ...],
-    labels: ArrayLike,
-    size: int,
-    sample_weight: ArrayLike | None,
-    where: ArrayLike | None,
-) -> _Examples:
-    """Check examples, whose shapes must go together with that of the values named."""
-    mask = as_mask(where)
-    given = as_array(labels, "labels")
-    weight = None if sample_weight is None else as_real(sample_weight, "sample_weight")
-    check_examples({name: shape} | shapes_of(labels=given, sample_weight=weight, where=mask))
-    ids = as_class_ids(given, "labels", size, mask)
-    return ids, None if weight is None else as_weights(weight, mask), mask
