@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from jaxmetrics._wording import shown
+
 if TYPE_CHECKING:
     from narwhals.stable.v2 import Expr, LazyFrame
     from narwhals.stable.v2.dtypes import DType
@@ -63,8 +65,9 @@ def fetch(
     """Let the engine group the rows by the column of each role, and fetch one row per group."""
     nw = _narwhals()
     frame = _as_lazy_frame(table)
-    numbers = {"sample_weight": sample_weight, "y_score": scores and scores.column}
-    _check_columns(frame, {**columns, **numbers})
+    weight_column = {} if sample_weight is None else {"sample_weight": sample_weight}
+    score_column = {} if scores is None else {"y_score": scores.column}
+    _check_columns(frame, columns | weight_column | score_column)
     schema = frame.collect_schema()
     labels = {role: _label(column, schema[column]) for role, column in columns.items()}
     weights, shifts, has_integers = _weights(frame, sample_weight)
@@ -119,12 +122,14 @@ def _as_lazy_frame(table: Any) -> LazyFrame[Any]:
         ) from None
 
 
-def _check_columns(frame: LazyFrame[Any], columns: dict[str, str | None]) -> None:
+def _check_columns(frame: LazyFrame[Any], columns: dict[str, str]) -> None:
     # DuckDB alone has several columns of one name, which a schema does not show.
     is_duckdb = frame.implementation.is_duckdb()
     names = frame.columns if is_duckdb else frame.collect_schema().names()
     for role, column in columns.items():
-        if column is not None and names.count(column) != 1:
+        if not isinstance(column, str | int):
+            raise TypeError(f"{role} must be the name of a column, got {shown(column)}.")
+        if names.count(column) != 1:
             raise ValueError(
                 f"{role} names the column {column!r}, which the table should have once; it has"
                 f" {', '.join(map(repr, names))}."
@@ -187,13 +192,12 @@ def _weights(frame: LazyFrame[Any], column: str | None) -> tuple[dict[str, Expr]
         given = given.cast(nw.Int64 if is_integer else nw.Float64)
     is_weight = (given >= 0) & (given <= _GREATEST_WEIGHT if is_integer else given.is_finite())
     weight = nw.when(is_weight).then(given).otherwise(0)
-    split = _split_integers if is_integer else _split_floats
-    digits, shifts = split(frame, weight)
+    digits, shifts = _split_integers(weight) if is_integer else _split_floats(frame, weight)
     columns = {f"digit{d}": digit for d, digit in enumerate(digits)}
     return columns | {"invalid": nw.when(is_weight).then(0).otherwise(1)}, shifts, is_integer
 
 
-def _split_integers(frame: LazyFrame[Any], weight: Expr) -> tuple[list[Expr], list[int]]:
+def _split_integers(weight: Expr) -> tuple[list[Expr], list[int]]:
     """Take two digits of up to 2^32: int64 holds the sum of 2^31 of them."""
     weight = weight.cast(_narwhals().Int64)
     high = weight // 2**32

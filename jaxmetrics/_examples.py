@@ -137,23 +137,24 @@ def class_examples(
     kind: Kind,
     *,
     name: str,
+    truth_name: str = "y_true",
 ) -> Examples:
     """Check class ids with a number for each of K classes."""
-    truth, numbers = as_array(y_true, "y_true"), as_rows(rows, name)
-    check_integer(truth, "y_true")
+    truth, numbers = as_array(y_true, truth_name), as_rows(rows, name)
+    check_integer(truth, truth_name)
     check_real(numbers, name)
     *shape, k = numbers.shape or (1,)
     are_rows = len(shape) >= 1 and k >= 2
     if len(shape) < truth.ndim:  # they may still be rows, which batches of truth share
-        check_no_column(truth, "y_true")
+        check_no_column(truth, truth_name)
         are_rows &= numbers.shape != truth.shape and shape[-1:] == [*truth.shape[-1:]]
     if not are_rows:
         raise ValueError(
             f"{name} must have shape (..., n, K), a number for each of K >= 2 classes of the n"
-            f" examples of y_true, got {numbers.shape} for y_true"
+            f" examples of {truth_name}, got {numbers.shape} for {truth_name}"
             f" {truth.shape}{kind.two_class_hint}."
         )
-    given = _Argument(truth, "y_true"), _Argument(numbers, name, 1)
+    given = _Argument(truth, truth_name), _Argument(numbers, name, 1)
     return _examples(*given, sample_weight, where, Kind(_class_ids(k)), kind)
 
 
@@ -227,6 +228,10 @@ def _class_ids(size: int) -> Callable[[_Argument], Array]:
         return ids.astype(np.int8) if size == 2 else ids
 
     return read
+
+
+def _numbers(x: _Argument) -> Array:
+    return as_float(x.array, x.name)
 
 
 def _scores(x: _Argument) -> Array:
@@ -334,6 +339,7 @@ _TWO_LOGITS = "; np.stack([np.zeros_like(z), z], -1) makes such an array of the 
 IGNORED = np.int8(-100)
 
 INDICATORS = Kind(_class_ids(2))
+NUMBERS = Kind(_numbers)
 SCORES = Kind(_scores)
 GAINS = Kind(_gains)
 PROBABILITIES = Kind(_probabilities)

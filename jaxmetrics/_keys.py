@@ -45,46 +45,43 @@ def place(key: KeyLike, *arrays: Array | None) -> tuple[Any, ...]:
     return as_key(key, *arrays), *rows
 
 
-def as_key(key: KeyLike, *arrays: Array | None) -> Key:
-    """Return the key for draws where the arrays live."""
+def as_key(key: Any, *arrays: Array | None) -> Key:
+    """Return the key for draws where the arrays live, of a `KeyLike` or such a key."""
     if isinstance(key, HostKey):
         return key
-    is_seed = isinstance(key, int | np.integer) and not isinstance(key, bool)
-    if not (is_seed or isinstance(key, np.random.Generator) or _is_jax_key(key)):
+    is_on_device = on_device(arrays)
+    if isinstance(key, np.random.Generator):
+        if is_on_device:
+            raise TypeError(
+                "key is a NumPy Generator, which draws for data of the host, but the data are JAX"
+                " arrays (or the metric answers with them): give jax.random.key(0) or an int seed."
+            )
+        return HostKey(tuple(key.integers(2**32, size=4).tolist()))
+    if isinstance(key, int | np.integer) and not isinstance(key, bool):
+        return _key_of_seed(int(key)) if is_on_device else HostKey((_word(int(key)),))
+    if not _is_jax_key(key):
         raise TypeError(
             "key must be a JAX key, an int seed or, for data of the host, a NumPy Generator, got"
             f" {_described(key)}: jax.random.key(0), 0 or numpy.random.default_rng(0)."
         )
-    return _device_key(key) if on_device(arrays) else _host_key(key)
-
-
-def _device_key(key: Any) -> jax.Array:
-    if isinstance(key, np.random.Generator):
-        raise TypeError(
-            "key is a NumPy Generator, which draws for data of the host, but the data are JAX"
-            " arrays (or the metric answers with them): give jax.random.key(0) or an int seed."
-        )
-    if isinstance(key, int | np.integer):
-        high, low = divmod(_seed(key), 2**32)
-        of_low = jax.random.key(np.uint32(low))
-        return jax.random.fold_in(of_low, np.uint32(high)) if high else of_low
-    return jax.random.wrap_key_data(jax.numpy.asarray(key)) if key.dtype == np.uint32 else key
-
-
-def _host_key(key: Any) -> HostKey:
-    if isinstance(key, np.random.Generator):
-        return HostKey(tuple(key.integers(2**32, size=4).tolist()))
-    if isinstance(key, int | np.integer):
-        return HostKey((_seed(key),))
-    words = key if key.dtype == np.uint32 else jax.random.key_data(key)
+    is_raw = key.dtype == np.uint32
+    if is_on_device:
+        return jax.random.wrap_key_data(jax.numpy.asarray(key)) if is_raw else key
+    words = key if is_raw else jax.random.key_data(key)
     return HostKey(tuple(np.asarray(words).ravel().tolist()))
 
 
-def _seed(key: int | np.integer) -> int:
+def _key_of_seed(seed: int) -> jax.Array:
+    high, low = divmod(_word(seed), 2**32)
+    of_low = jax.random.key(np.uint32(low))
+    return jax.random.fold_in(of_low, np.uint32(high)) if high else of_low
+
+
+def _word(seed: int) -> int:
     """Return an int seed as one word of 64 bits."""
-    if not -(2**63) <= int(key) < 2**64:
-        raise ValueError(f"key: an int seed lies in [-2^63, 2^64), got {shown(int(key))}.")
-    return int(key) % 2**64
+    if not -(2**63) <= seed < 2**64:
+        raise ValueError(f"key: an int seed lies in [-2^63, 2^64), got {shown(seed)}.")
+    return seed % 2**64
 
 
 # Stands between the words of a key and the number of its part. The words of JAX's keys and of

@@ -41,16 +41,15 @@ def as_ids(
     lists = {name: labels.tolist() for name, labels in named_labels.items()}
     if not integers:
         _check_strings(named_labels, lists)
-    class_names = None if class_names is None else as_names(class_names, "class_names")
-    if integers and class_names is not None:
-        return list(named_labels.values()), class_names
-    if integers and num_columns is not None:
-        return list(named_labels.values()), list(map(str, range(num_columns)))
-    if class_names is None:
+    if integers and class_names is None and num_columns is not None:
+        class_names = list(map(str, range(num_columns)))
+    if class_names is not None:
+        classes = as_names(class_names, "class_names")
+        if integers:
+            return list(named_labels.values()), classes
+    else:
         present = {label for labels in lists.values() for label in labels}
         classes = sorted(label for label in present if not integers or label >= 0)
-    else:
-        classes = class_names
     index = {label: i for i, label in enumerate(classes)}
     if not integers:
         _check_known(lists, index)

@@ -93,12 +93,7 @@ def _searchsorted(a: np.ndarray, v: np.ndarray, side: Any = "left", method: str 
 
 
 def _take_along_axis(a: np.ndarray, i: np.ndarray, axis: int, mode: str = "") -> np.ndarray:
-    if mode == "clip":
-        i = np.clip(i, 0, a.shape[axis] - 1)
-    # JAX's broadcasts the other axes, NumPy's does not.
-    axis %= a.ndim
-    shape = np.broadcast_shapes(*((*x.shape[:axis], 1, *x.shape[axis + 1 :]) for x in (a, i)))
-    a, i = (np.broadcast_to(x, (*shape[:axis], x.shape[axis], *shape[axis + 1 :])) for x in (a, i))
+    i = np.clip(i, 0, a.shape[axis] - 1) if mode == "clip" else i
     return np.take_along_axis(a, i, axis)
 
 

@@ -281,13 +281,6 @@ def check_cells(shape: Sequence[int], sizes: str) -> None:
         )
 
 
-def check_num_classes(num_classes: int) -> int:
-    """Check a number of classes, and that their matrix can be held."""
-    k = check_size(num_classes, "num_classes")
-    check_cells((k, k), "num_classes")
-    return k
-
-
 def check_axis(axis: int, name: str) -> int:
     return check_size(axis, name, least=-64)  # NumPy has no more axes
 
@@ -352,10 +345,7 @@ def as_class_ids(labels: ArrayLike, name: str, size: int, where: Array | None = 
 
 
 def check_no_column(ids: Array, name: str) -> None:
-    """Refuse class ids `(n, 1)` of the host, as a table with one column gives them.
-
-    They would be n batch entries of one example.
-    """
+    """Refuse class ids `(n, 1)` of the host, which would be n batch entries of one example."""
     if not is_jax(ids) and ids.ndim == 2 and ids.shape[-1] == 1 < ids.shape[-2]:
         raise ValueError(
             f"{name} has shape {ids.shape}, a column: {ids.shape[-2]} batch entries of one example"

@@ -27,7 +27,6 @@ import numpy as np
 from jaxmetrics._engines import Cells, Scores, fetch
 from jaxmetrics._labels import as_names
 from jaxmetrics._validation import as_number, check_option
-from jaxmetrics._wording import shown
 from jaxmetrics.counts import ids_by_label
 from jaxmetrics.ranking.histograms import check_num_bins, score_bins
 
@@ -176,7 +175,6 @@ def score_histogram_of(
     check_option(scale, "scale", ("probability", "logit", "float"))
     if threshold is not None:
         threshold = as_number(threshold, "threshold")
-    _check_columns(y_score=y_score)
     scores = Scores(y_score, scale, check_num_bins(num_bins), threshold)
     return _counted(table, {"y_true": y_true}, sample_weight, groups, clusters, labels, scores)
 
@@ -193,7 +191,6 @@ def _counted(
     """Number the labels of the cells that the engine finds, and lay these out."""
     units = {"groups": groups, "clusters": clusters}
     columns = {role: column for role, column in units.items() if column is not None} | class_columns
-    _check_columns(**columns, **({} if sample_weight is None else {"sample_weight": sample_weight}))
     cells = fetch(table, columns, sample_weight, scores)
     values = cells.values
     if scores is not None:
@@ -215,12 +212,6 @@ def _counted(
         tuple(map(str, numbers[role])) for role in ("y_true", "groups", "clusters")
     )
     return TableCounts(counts, classes, group_names, cluster_names, num_ignored)
-
-
-def _check_columns(**columns: object) -> None:
-    for role, column in columns.items():
-        if not isinstance(column, str | int):
-            raise TypeError(f"{role} must be the name of a column, got {shown(column)}.")
 
 
 def _check_units(

@@ -12,7 +12,7 @@ import numpy as np
 from jaxmetrics._arithmetic import rounding
 from jaxmetrics._counting import Axis
 from jaxmetrics._namespaces import Array, is_jax, is_known, special, xp
-from jaxmetrics._validation import ArrayLike, as_array, as_counts, as_float, check_num_classes
+from jaxmetrics._validation import ArrayLike, as_array, as_counts, as_float, check_cells
 from jaxmetrics.clusters import as_clusters, check_size_of_tables, numbered_clusters
 from jaxmetrics.comparisons.results import Comparison
 from jaxmetrics.counts import class_axes, paired_confusion_matrix, strings_among
@@ -143,7 +143,9 @@ def _number_of_classes(axes: Sequence[Axis]) -> int:
             raise ValueError(f"num_classes is needed where {name} is a JAX array.")
     ids = [as_array(values, name) for name, values, _ in axes]
     sizes = [size for *_, size in axes if size is not None]
-    return check_num_classes(sizes[0] if sizes else 1 + max(int(x.max(initial=0)) for x in ids))
+    k = sizes[0] if sizes else 1 + max(int(x.max(initial=0)) for x in ids)
+    check_cells((k, k), "num_classes")
+    return k
 
 
 def cubes_of_clusters(

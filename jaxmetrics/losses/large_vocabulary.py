@@ -34,13 +34,12 @@ from jaxmetrics._validation import (
     as_mask,
     check_examples,
     check_size,
-    ids_in_range,
     is_integer,
     shapes_of,
     valid_ids,
 )
 from jaxmetrics._wording import shown
-from jaxmetrics.losses.per_example import as_real, as_term, scaled
+from jaxmetrics.losses.per_example import as_real, as_term, class_ids, scaled
 
 __all__ = ["linear_cross_entropy"]
 
@@ -177,7 +176,7 @@ def _as_ids(labels: Array, vocabulary: int, mask: Array | None) -> Array:
             f"labels must hold word ids of an integer dtype, got {labels.dtype}. The order is"
             " (hidden, kernel, labels)."
         )
-    return valid_ids(ids_in_range(labels, "labels", vocabulary, mask), size=vocabulary)
+    return valid_ids(class_ids(labels, vocabulary, mask), size=vocabulary)
 
 
 def _check_cap(soft_cap: float) -> float:

@@ -230,7 +230,7 @@ def binary_cross_entropy(
     mask = _mask(where, _batch("logits", z.shape, "labels", given.shape))
     weights = _class_weights(class_weights, 2)
     if is_integer(given):
-        return _binary_cross_entropy(z, ids_in_range(given, "labels", 2, mask), mask, weights)
+        return _binary_cross_entropy(z, class_ids(given, 2, mask), mask, weights)
     y, message = as_real(given, "labels"), "but a probability lies in [0, 1]."
     refuse_where(lambda y: (y < 0) | (y > 1), y, "labels", message, mask)
     return _binary_cross_entropy(z, y, mask, weights)
@@ -338,7 +338,7 @@ def hinge_loss(logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None 
     z, given = as_real(logits, "logits"), as_array(labels, "labels")
     mask = _mask(where, _batch("logits", z.shape, "labels", given.shape))
     check_integer(given, "labels")
-    ids = ids_in_range(given, "labels", 2, mask)
+    ids = class_ids(given, 2, mask)
     check_binary(given, "labels", mask)  # elsewhere its labels are -1 and 1
     return _hinge_loss(z, ids, mask)
 
@@ -458,7 +458,14 @@ def _of_classes(
         raise ValueError(f"{name} must have shape (..., K), one number per class, got {z.shape}.")
     check_integer(given, "labels")  # before the shapes: it catches most swaps
     mask = _mask(where, _batch(name, z.shape[:-1], "labels", given.shape))
-    return z, ids_in_range(given, "labels", z.shape[-1], mask), mask
+    return z, class_ids(given, z.shape[-1], mask), mask
+
+
+def class_ids(labels: Array, size: int, mask: Array | None) -> Array:
+    """Check class ids; a column `(n, 1)` is none here, where logits may be `(n, 1, K)`."""
+    if is_jax(labels) or labels.ndim < 2 or labels.shape[-1] != 1:
+        return ids_in_range(labels, "labels", size, mask)
+    return ids_in_range(labels[..., 0], "labels", size, mask, inner=1)[..., None]
 
 
 def _broadcast(z: Array, ids: Array, mask: Array | None) -> tuple[Array, Array, Array]:

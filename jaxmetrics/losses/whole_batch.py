@@ -1,9 +1,4 @@
-"""Compute losses of a batch as a whole, which are no means over examples: `(..., n)` to `(...)`.
-
-`labels`, `sample_weight` and `where` are `(..., n)`; a negative label leaves its example out, and
-so does `where=False`. Labels that are no integers raise TypeError, shapes that do not go together
-ValueError.
-"""
+"""Compute losses of a batch as a whole, which are no means over examples: `(..., n)` to `(...)`."""
 
 from __future__ import annotations
 
@@ -15,26 +10,22 @@ import numpy as np
 from jaxmetrics._applied import applied
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
-from jaxmetrics._examples import Examples, refuse_distributions
+from jaxmetrics._examples import (
+    NUMBERS,
+    Examples,
+    binary_examples,
+    class_examples,
+    refuse_distributions,
+)
 from jaxmetrics._namespaces import Array, special, xp
 from jaxmetrics._validation import (
     ArrayLike,
-    as_array,
-    as_class_ids,
-    as_mask,
     as_number,
-    as_rows,
-    as_weights,
-    check_binary,
-    check_examples,
     check_option,
     check_samples,
-    shapes_of,
-    valid_ids,
 )
 from jaxmetrics.counts import soft_confusion_matrix
-from jaxmetrics.losses.per_example import as_real
-from jaxmetrics.scoring.rows import is_probability
+from jaxmetrics.scoring.rows import is_probability, weights_of
 
 __all__ = ["metric_loss", "pairwise_auc_loss", "soft_calibration_error"]
 
@@ -53,8 +44,12 @@ def metric_loss(metric: Metric) -> Callable[..., Array]:
             `matthews_corrcoef`, `macro(jaccard)`, or yours.
 
     Returns:
-        A function of `logits` `(..., n, K)` and `labels`, with `sample_weight` and `where`, that
-        returns the loss. Within jit a label beyond K leaves its example out, too.
+        A function of `logits` `(..., n, K)` and `labels` `(..., n)`, with `sample_weight` and
+        `where` `(..., n)`, that returns the loss `(...)`. A negative label leaves its example out,
+        within jit one beyond K too.
+
+    Raises:
+        TypeError: a metric that is no function; as `soft_confusion_matrix`.
 
     >>> import jax, jax.numpy as jnp, jaxmetrics as jm
     >>> loss = metric_loss(jm.macro(jm.f1))
@@ -64,8 +59,11 @@ def metric_loss(metric: Metric) -> Callable[..., Array]:
     >>> jax.grad(loss)(jnp.array(logits), jnp.array([0, 1, 1])).shape
     (3, 2)
     """
-    expected = "metric, a function of counts, such as jaxmetrics.macro(jaxmetrics.f1)"
-    return applied(_metric_loss, metric, expected)
+    return applied(
+        _metric_loss,
+        metric,
+        "metric, a function of counts, such as jaxmetrics.macro(jaxmetrics.f1)",
+    )
 
 
 def _metric_loss(
@@ -76,16 +74,11 @@ def _metric_loss(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    z = as_real(as_rows(logits, "logits"), "logits")
-    if z.ndim < 2 or z.shape[-1] == 0:
-        raise ValueError(f"logits must have shape (..., n, K), got {z.shape}.")
-    examples = _examples(
-        z, "logits without K", labels, sample_weight, where, num_classes=z.shape[-1]
-    )
-    ids, _, weight, mask, _ = examples
-    refuse_distributions(z, "logits", mask)
-    probs = _softmax(examples)
-    return 1 - metric(soft_confusion_matrix(ids, probs, sample_weight=weight, where=mask))
+    given = labels, logits, sample_weight, where, NUMBERS
+    examples = class_examples(*given, name="logits", truth_name="labels")
+    refuse_distributions(examples.values, "logits", examples.mask)
+    options = {"sample_weight": examples.weights, "where": examples.mask}
+    return 1 - metric(soft_confusion_matrix(examples.ids, _softmax(examples), **options))
 
 
 @compiled
@@ -94,10 +87,7 @@ def _softmax(examples: Examples) -> Array:
 
     Where the greatest logit is infinite, those equal to it share the probability, with gradient 0.
     """
-    z = examples.values
-    examples = examples._replace(ids=valid_ids(examples.ids, size=z.shape[-1]))
-    counts = examples.amounts != 0
-    z = xp.where(counts[..., None], z, 0)
+    z = xp.where(examples.amounts[..., None] != 0, examples.values, 0)
     greatest = z.max(-1, keepdims=True)
     z_of_infinite = xp.where(z == greatest, 0, xp.where(xp.isnan(greatest), xp.nan, -xp.inf))
     return special.softmax(xp.where(xp.isfinite(greatest), z, z_of_infinite), axis=-1)
@@ -119,19 +109,22 @@ def pairwise_auc_loss(
 
     Args:
         logits: real scores, `(..., n)`.
-        labels: 0 or 1 (or bool).
-        sample_weight: the weight of a pair is the product of its two.
+        labels: 0 or 1 (or bool), `(..., n)`; a negative one drops the example.
+        sample_weight, where: `(..., n)`; the weight of a pair is the product of its two.
 
     Returns:
         `(...)`, >= 0; 0 without both classes.
+
+    Raises:
+        TypeError: labels that are no integers.
+        ValueError: shapes that do not go together, another surrogate.
 
     >>> pairwise_auc_loss([2.0, 0.0, 1.0], [1, 0, 0]).round(4)  # (ln(1 + e^-2) + ln(1 + e^-1)) / 2
     np.float64(0.2201)
     """
     check_option(surrogate, "surrogate", tuple(_SURROGATES))
-    z = as_real(logits, "logits")
-    examples = _examples(z, "logits", labels, sample_weight, where)
-    check_binary(as_array(labels, "labels"), "labels", examples.mask)
+    given = labels, logits, sample_weight, where, NUMBERS
+    examples = binary_examples(*given, name="logits", truth_name="labels")
     return _pairwise_auc_loss(examples, surrogate=surrogate)
 
 
@@ -149,10 +142,11 @@ _SURROGATES: dict[str, Callable[[Array], Array]] = {
 
 @compiled
 def _pairwise_auc_loss(examples: Examples, *, surrogate: str) -> Array:
-    largest = float(xp.finfo(examples.values.dtype).max) ** 0.4  # its square is finite, and a sum
-    z = xp.clip(examples.values, -largest, largest)
+    z, ids, amounts = examples.values, examples.ids, examples.amounts
+    largest = float(xp.finfo(z.dtype).max) ** 0.4  # its square, and a sum of such, is finite
+    z = xp.clip(z, -largest, largest)
     positive, negative = (
-        _normalized(_weights(examples, examples.ids == label)) for label in (1, 0)
+        _normalized(xp.where(ids == label, amounts, xp.zeros_like(z))) for label in (1, 0)
     )
     pair_weights = positive[..., :, None] * negative[..., None, :]
     d = xp.where(pair_weights != 0, z[..., :, None] - z[..., None, :], 0)
@@ -184,58 +178,36 @@ def soft_calibration_error(
 
     Args:
         probs: the probability of class 1, or that of the predicted class, `(..., n)`.
-        labels: 0 or 1 (or bool): whether it came true.
+        labels: 0 or 1 (or bool), `(..., n)`: whether it came true; a negative one drops the
+            example.
         num_bins: B, of equal width in [0, 1].
         temperature: a Python number > 0, in units of squared probability.
+        sample_weight, where: `(..., n)`.
 
     Returns:
         `(...)`, in [0, 1]; 0 without examples, NaN if one has a probability outside of [0, 1]. Its
         gradient is 0 where it is 0.
 
+    Raises:
+        TypeError: labels that are no integers.
+        ValueError: shapes that do not go together, a temperature that is not positive.
+
     >>> soft_calibration_error([0.9, 0.9, 0.1, 0.1], [1, 0, 0, 0]).round(2)
     np.float64(0.29)
     """
     heat = as_number(temperature, "temperature", above=1e-30)
-    p = as_real(probs, "probs")
     bins = check_samples(num_bins, "num_bins")
-    examples = _examples(p, "probs", labels, sample_weight, where)
+    given = labels, probs, sample_weight, where, NUMBERS
+    examples = binary_examples(*given, name="probs", truth_name="labels")
     return _soft_calibration_error(examples, heat, num_bins=bins)
 
 
 @compiled
 def _soft_calibration_error(examples: Examples, temperature: float, *, num_bins: int) -> Array:
-    ids, p, *_ = examples
-    weight = _weights(examples, (ids == 0) | (ids == 1))
+    p, ids, weight = examples.values, examples.ids, weights_of(examples)
     p = xp.where(weight != 0, xp.where(is_probability(p), p, xp.nan), 0)
     centres = (np.arange(num_bins, dtype=p.dtype) + 0.5) / num_bins
     membership = special.softmax(-((p[..., None] - centres) ** 2) / temperature, axis=-1)
     membership = weight[..., None] * membership
     size, sum_of_gaps = membership.sum(-2), (membership * (p - ids)[..., None]).sum(-2)
     return safe_sqrt(divide((divide(sum_of_gaps, size) ** 2 * size).sum(-1), size.sum(-1)))
-
-
-def _weights(examples: Examples, keep: Array) -> Array:
-    """Broadcast the weights of examples `(..., n)`, 0 where not to keep."""
-    _, values, weight, mask, _ = examples
-    shape = np.broadcast_shapes(*(x.shape for x in (values, keep, weight, mask) if x is not None))
-    keep = xp.broadcast_to(keep if mask is None else keep & mask, shape)
-    return xp.where(keep, 1 if weight is None else weight, xp.zeros_like(values, shape=shape))
-
-
-def _examples(
-    values: Array,
-    name: str,
-    labels: ArrayLike,
-    sample_weight: ArrayLike | None,
-    where: ArrayLike | None,
-    *,
-    num_classes: int | None = None,
-) -> Examples:
-    """Check examples with the values named: one for each, or for each of its K classes."""
-    shape, size = (values.shape, 2) if num_classes is None else (values.shape[:-1], num_classes)
-    mask = as_mask(where)
-    given = as_array(labels, "labels")
-    weight = None if sample_weight is None else as_real(sample_weight, "sample_weight")
-    check_examples({name: shape} | shapes_of(labels=given, sample_weight=weight, where=mask))
-    ids = as_class_ids(given, "labels", size, mask)
-    return Examples(ids, values, None if weight is None else as_weights(weight, mask), mask)
