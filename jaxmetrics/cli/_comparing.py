@@ -21,7 +21,7 @@ from jaxmetrics.cli._outputs import Output, deliver, waiting
 from jaxmetrics.cli._rows import Question
 from jaxmetrics.cli._sources import is_pipe, opened
 from jaxmetrics.comparisons import leaderboard as rank
-from jaxmetrics.comparisons.differences import check_rope
+from jaxmetrics.comparisons.classifiers import check_rope
 from jaxmetrics.counts import paired_confusion_matrix
 from jaxmetrics.estimates import Metric
 from jaxmetrics.metrics import binary, f1, precision, recall, specificity

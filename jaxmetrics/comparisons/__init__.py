@@ -6,16 +6,15 @@ how often. Comparing in pairs takes the examples' common difficulty out of the d
 its interval is narrower than two separate intervals suggest. A difference is A - B, throughout.
 More is better; for a metric of which less is better, compare its negative.
 
-- `differences`: `compare`, from counts or from labels; `results`: the `Comparison` that it makes
+- `classifiers`: `compare`, from counts or from labels, and the `Comparison` that it makes
 - `hypothesis_tests`: McNemar's test, permutation tests
 - `paired_proportions`: intervals of the difference of two accuracies
 - `areas`: DeLong's comparison of areas under the ROC curve
 - `disparities`: the greatest difference of groups of examples
-- `leaderboards`: more than two classifiers
+- `leaderboards`: more than two classifiers; `standings`: a leaderboard in words
 """
 
-from jaxmetrics.comparisons.results import *
-from jaxmetrics.comparisons.differences import *
+from jaxmetrics.comparisons.classifiers import *
 from jaxmetrics.comparisons.hypothesis_tests import *
 from jaxmetrics.comparisons.paired_proportions import *
 from jaxmetrics.comparisons.areas import *

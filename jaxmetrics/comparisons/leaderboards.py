@@ -31,7 +31,7 @@ from jaxmetrics.comparisons._rankings import (
     shown_above,
     variances_of_differences,
 )
-from jaxmetrics.comparisons._standings import MOST_ROWS, as_dict, estimates_of, ranking
+from jaxmetrics.comparisons.standings import MOST_ROWS, as_dict, estimates_of, ranking
 from jaxmetrics.counts import class_axes, confusion_matrix, strings_among
 from jaxmetrics.estimates import Estimate, Metric
 from jaxmetrics.intervals.checks import as_floats, check_num_samples, nan_unless, placed

@@ -13,7 +13,7 @@ from jaxmetrics._printing import Backend, frame_of
 from jaxmetrics._validation import ArrayLike
 from jaxmetrics.clusters import number_of_clusters
 from jaxmetrics.comparisons import Comparison, compare, compare_predictions, mcnemar
-from jaxmetrics.comparisons.differences import cubes_of_clusters
+from jaxmetrics.comparisons.classifiers import cubes_of_clusters
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.estimates import Metric
 from jaxmetrics.reports._csv import comparison_columns, lines_of

@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxmetrics._printing import line_of
 from jaxmetrics._wording import fraction, interval
-from jaxmetrics.comparisons.results import Comparison, comparison_cells
+from jaxmetrics.comparisons.classifiers import Comparison, comparison_cells
 from jaxmetrics.estimates import Estimate
 
 __all__ = ["ComparedValue", "ReportedValue"]

@@ -22,7 +22,7 @@ from jaxmetrics._applied import Applied
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_level, check_option, check_size
-from jaxmetrics.comparisons.differences import compare
+from jaxmetrics.comparisons.classifiers import compare
 from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile
 from jaxmetrics.intervals.checks import as_floats, check_num_samples
 from jaxmetrics.intervals.functionals import Row

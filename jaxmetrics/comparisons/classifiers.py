@@ -1,20 +1,21 @@
-"""The difference of a metric between two classifiers, with its interval."""
+"""Two classifiers compared: a metric of each and their difference, with intervals."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxmetrics._arithmetic import rounding
 from jaxmetrics._counting import Axis
 from jaxmetrics._namespaces import Array, is_jax, is_known, special, xp
+from jaxmetrics._printing import Printed
 from jaxmetrics._validation import ArrayLike, as_array, as_counts, as_float, check_cells
+from jaxmetrics._wording import fraction
 from jaxmetrics.clusters import as_clusters, check_size_of_tables, numbered_clusters
-from jaxmetrics.comparisons.results import Comparison
 from jaxmetrics.counts import class_axes, paired_confusion_matrix, strings_among
 from jaxmetrics.estimates import Estimate, Metric
 from jaxmetrics.intervals.checks import as_floats, placed
@@ -27,9 +28,52 @@ from jaxmetrics.intervals.quantiles import mean_of_finite
 from jaxmetrics.intervals.samples import Design, of_combinations, of_pairs, of_test_sets
 from jaxmetrics.metrics.differences import difference
 
-__all__ = ["compare", "compare_predictions", "compare_unpaired"]
+__all__ = ["Comparison", "compare", "compare_predictions", "compare_unpaired"]
 
 _OF_BOTH = ((1, 0), (0, 1), (1, -1))  # A, B and A - B
+
+
+class _Comparison(NamedTuple):
+    a: Estimate
+    b: Estimate
+    difference: Estimate
+    probability_better: Array
+    probability_equivalent: Array
+
+
+class Comparison(Printed, _Comparison):
+    """Hold a metric of A, of B and their difference A - B.
+
+    Attributes:
+        a, b: the metric of A and of B, each an `Estimate`.
+        difference: A - B, an `Estimate`.
+        probability_better: how probably A is above B.
+        probability_equivalent: how probably they differ by `rope` at most.
+
+    It prints as `Estimate` does, and has its methods.
+
+    >>> import jaxmetrics as jm
+    >>> jm.compare_unpaired(jm.accuracy, [[90, 10], [5, 95]], [[80, 20], [9, 91]], rope=0.02)
+    A 0.925 [0.881, 0.956], B 0.855 [0.800, 0.899], A - B 0.070 [0.007, 0.134],
+    P(A > B) 0.986, P(equivalent) 0.056
+    """
+
+    __slots__ = ()
+    _plural = "comparisons"
+
+    def _cells(self, spec: str) -> dict[str, str]:
+        return comparison_cells(self, spec)
+
+
+def comparison_cells(x: Any, spec: str) -> dict[str, str]:
+    """Write the parts of a comparison of two numbers."""
+    cells = {"A": x.a, "B": x.b, "A - B": x.difference}
+    shares = {"P(A > B)": x.probability_better}
+    if x.probability_equivalent:
+        shares["P(equivalent)"] = x.probability_equivalent
+    return {title: format(part, spec) for title, part in cells.items()} | {
+        title: format(share, spec) if spec else fraction(share) for title, share in shares.items()
+    }
 
 
 def compare(
