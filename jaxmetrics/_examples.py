@@ -267,18 +267,20 @@ def _distributions(x: _Argument) -> Array:
         "but probabilities of all classes sum to 1: divide them by their sum, or take the softmax"
         " of logits."
     )
-    x.refuse(lambda sums: ~sums_to_one(p, eps), p.sum(-1), message, "the sum of ")
+    k = p.shape[-1]
+    x.refuse(lambda sums: ~is_total(sums, k, eps), p.sum(-1), message, "the sum of ")
     return p
 
 
 @compiled
 def nan_unless_normalized(rows: Array, *, eps: float) -> Array:
     """Replace rows `(..., K)` of probabilities that do not sum to 1 by NaN."""
-    return xp.where(sums_to_one(rows, eps)[..., None], rows, xp.nan)
+    is_normalized = is_total(rows.sum(-1, keepdims=True), rows.shape[-1], eps)
+    return xp.where(is_normalized, rows, xp.nan)
 
 
-def sums_to_one(rows: Array, eps: float) -> Array:
-    """Tell which rows `(..., K)` of probabilities sum to 1, but for their rounding.
+def is_total(sums: Array, k: int, eps: float) -> Array:
+    """Tell which sums of K probabilities are 1, but for their rounding.
 
     Files hold probabilities that were rounded to three decimals or more. Each of K such errors is
     spread evenly over ±0.0005, so their sum has the standard deviation 0.001 sqrt(K / 12), of which
@@ -286,13 +288,13 @@ def sums_to_one(rows: Array, eps: float) -> Array:
     row in 10^9 is refused. At most 0.05 is allowed, so that thousands of scores that were not
     normalised do not pass. Numbers of a dtype with a coarser `eps` may be off by its root.
     """
-    three_decimals = min(0.001 * math.sqrt(3 * rows.shape[-1]), 0.05)
-    return abs(rows.sum(-1) - 1) <= max(three_decimals, math.sqrt(eps))
+    three_decimals = min(0.001 * math.sqrt(3 * k), 0.05)
+    return abs(sums - 1) <= max(three_decimals, math.sqrt(eps))
 
 
 def are_distributions(rows: Array, eps: float = 0.0) -> Array:
     """Tell which rows `(..., K)` are not negative, nor NaN, and sum to 1 but for their rounding."""
-    return (rows >= 0).all(-1) & sums_to_one(rows, eps)
+    return (rows >= 0).all(-1) & is_total(rows.sum(-1), rows.shape[-1], eps)
 
 
 def _logits(x: _Argument) -> Array:
