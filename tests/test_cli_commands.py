@@ -14,7 +14,7 @@ import pytest
 
 import jaxmetrics as jm
 from jaxmetrics.cli import _outputs
-from jaxmetrics.reports.multilabel import label_sums, multilabel_report
+from jaxmetrics.reports.label_sets import label_sums, multilabel_report
 from tests.command_line import Run, save, write
 
 NAMES = np.array(["cat", "dog", "owl"])

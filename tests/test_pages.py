@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import jaxmetrics as jm
-from jaxmetrics.reports import _pages
+from jaxmetrics.reports import _pages, _pictures
 
 pytest.importorskip("jinja2", reason="pages need the extra `html`")
 pytest.importorskip("matplotlib", reason="pages need the extra `html`")
@@ -120,7 +120,7 @@ def test_pages_load_nothing(pages: tuple[str, str]) -> None:
         assert not {"script", "iframe", "object", "embed"} & set(parsed.tags)
         assert "url(http" not in page
         assert "@import" not in page
-        assert _pages._INK not in page  # all of it has become the colour of the page's text
+        assert _pictures._INK not in page  # all of it has become the colour of the page's text
 
 
 ODD_NAMES = [
@@ -158,15 +158,15 @@ def test_names_change_neither_page_nor_pictures(odd_pages: tuple[str, str]) -> N
             text.text for tree in trees for text in tree.iter("{http://www.w3.org/2000/svg}text")
         }
         assert {"#010203", "fill: #010203", "]]> -->", "$\\frac{", "z" * 12 + "… 10"} <= texts
-        assert not any(_pages._INK in "".join(re.findall("<[^!>]*>", x)) for x in pictures)
+        assert not any(_pictures._INK in "".join(re.findall("<[^!>]*>", x)) for x in pictures)
 
 
 def test_a_class_named_as_the_ink() -> None:
     ink, other = (
-        _pages._matrix_pictures(np.array([[9, 1], [2, 8]]), (name, "b"))
-        for name in (_pages._INK, "#010204")
+        _pictures._matrix_pictures(np.array([[9, 1], [2, 8]]), (name, "b"))
+        for name in (_pictures._INK, "#010204")
     )
-    assert [picture.replace(_pages._INK, "#010204") for picture in ink] == other
+    assert [picture.replace(_pictures._INK, "#010204") for picture in ink] == other
 
 
 def test_names_have_a_direction_of_their_own(pages: tuple[str, str]) -> None:
@@ -215,7 +215,7 @@ def test_no_mistake_and_absent_classes() -> None:
 def test_curves_are_those_of_the_scores() -> None:
     y, prob = problem()
     histogram = np.asarray(jm.score_histogram(y == 1, prob[:, 1], scale="probability"))
-    curve, points = _pages._roc_points(histogram), _pages._precision_recall_points(histogram)
+    curve, points = _pictures._roc_points(histogram), _pictures._precision_recall_points(histogram)
     area = (np.diff(curve.fpr) * (curve.tpr[1:] + curve.tpr[:-1])).sum() / 2
     np.testing.assert_allclose(area, jm.roc_auc_bounds(histogram).value, rtol=1e-6)
     np.testing.assert_allclose(area, jm.roc_auc(y == 1, prob[:, 1]), rtol=2e-3)

@@ -20,16 +20,16 @@ import sklearn.metrics as sk
 from scipy import stats
 
 import jaxmetrics as jm
-from jaxmetrics.reports import _pages
+from jaxmetrics.reports import _pictures
 from jaxmetrics.reports._overall import Evidence, overall_values
-from jaxmetrics.reports.contents import Findings
+from jaxmetrics.reports.contents import Findings, Outline
 from jaxmetrics.reports.probabilities import (
     ProbabilitySums,
     area_values,
     probability_findings,
     probability_sums,
 )
-from jaxmetrics.reports.states import findings_of
+from jaxmetrics.reports.statistics_found import findings_of
 from jaxmetrics.reports.tabular import TabularReport
 
 TRUE = ["ant", "bee", "bee", "cow", "ant", "bee", "cow", "cow"]
@@ -528,7 +528,7 @@ def test_unsigned_counts_are_subtracted_as_numbers() -> None:
     counts[1, 2], counts[3, 4] = 7, 30
     report = jm.Report.from_counts(counts)
     assert report.counts.dtype == np.int64
-    confusions = _pages._worst_confusions(report.counts, report.class_names, 0.95)
+    confusions = _pictures._worst_confusions(report.counts, report.class_names, 0.95)
     assert [(x.true, x.pred, x.times) for x in confusions] == [("3", "4", 30), ("1", "2", 7)]
 
 
@@ -737,7 +737,7 @@ def test_csv_of_odd_names_can_be_read() -> None:
     """No cell is a formula, and one apostrophe less gives the name."""
     names = ["a\rb", "c,d", 'e"f', "g\nh", "=1+1", "+1", "-1", "@x", "\tx", "\rx", "\uff1d1", "'=1"]
     records = [{"value": -1.5, "class": name} for name in ["", *names]]
-    for report in (jm.report(names * 9, names * 9), TabularReport("", {}, [], {}, records)):
+    for report in (jm.report(names * 9, names * 9), TabularReport(Outline(""), {}, records)):
         rows = list(csv.reader(io.StringIO(report.to_csv(), newline="")))
         assert len({len(row) for row in rows}) == 1
         assert not any(row[1].startswith(tuple("=+-@\t\r\uff1d")) for row in rows)

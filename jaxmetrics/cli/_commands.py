@@ -22,12 +22,12 @@ from jaxmetrics.intervals.clusters import numbered_clusters
 from jaxmetrics.ranking import delong_interval
 from jaxmetrics.reports import Report
 from jaxmetrics.reports.contents import Findings
-from jaxmetrics.reports.groups import GroupedReport, grouped_report
-from jaxmetrics.reports.multilabel import multilabel_report
+from jaxmetrics.reports.grouped import grouped_report
+from jaxmetrics.reports.label_sets import multilabel_report
 from jaxmetrics.reports.prevalences import report_at_prevalence
 from jaxmetrics.reports.probabilities import findings_of_clusters
-from jaxmetrics.reports.states import confusion_matrices
-from jaxmetrics.reports.tabular import TabularReport
+from jaxmetrics.reports.statistics_found import confusion_matrices
+from jaxmetrics.reports.tabular import AnyReport, TabularReport
 from jaxmetrics.reports.values import value_of
 from jaxmetrics.streaming import load_state, save_state
 from jaxmetrics.streaming.states import EvaluatorState, merge_checked
@@ -49,7 +49,7 @@ def report_predictions(
 ) -> None:
     """Run `jaxmetrics report FILE`."""
 
-    def result() -> Report | GroupedReport:
+    def result() -> AnyReport:
         shares, columns = _shares(prevalence), question.columns
         if shares is not None and (columns.prob or columns.cluster):
             raise InputError("--prevalence restates counts: it takes no --prob or --cluster")
@@ -83,9 +83,7 @@ def _shares(prevalence: str | None) -> dict[str, float] | None:
     return shares
 
 
-def _report_of(
-    counted: Counted, shares: Mapping[str, float] | None, level: float
-) -> Report | GroupedReport:
+def _report_of(counted: Counted, shares: Mapping[str, float] | None, level: float) -> AnyReport:
     classes = counted.classes()
 
     def of_group(group: str | None, level: float) -> Report:
@@ -146,7 +144,7 @@ def _with_rows(report: Report, counted: Counted, classes: Classes, group: str | 
 def report_counts(file: Path, question: Question, prevalence: str | None, output: Output) -> None:
     """Run `jaxmetrics report FILE --counts`."""
 
-    def result() -> Report | GroupedReport:
+    def result() -> AnyReport:
         asked = question.columns
         if question.ignore or asked.prob or asked.score or asked.group or asked.cluster:
             raise InputError(

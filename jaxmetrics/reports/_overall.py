@@ -38,13 +38,6 @@ from jaxmetrics.reports.values import ReportedValue, value_of
 __all__: list[str] = []
 
 
-class PerClass(NamedTuple):
-    precision: Estimate
-    recall: Estimate
-    specificity: Estimate
-    f1: Estimate
-
-
 _FRACTIONS: dict[str, Metric] = {
     "balanced_accuracy": balanced_accuracy,
     "macro_f1": macro(f1),
@@ -106,15 +99,16 @@ class Evidence(NamedTuple):
         return interval(metric, self.tables, method=method, level=self.level, cluster_axis=axis)
 
 
-def per_class_estimates(evidence: Evidence) -> PerClass:
+def per_class_estimates(evidence: Evidence) -> dict[str, Estimate]:
+    """Estimate rates of each class."""
     tp, fp, fn, tn = cells(evidence.tables)
     jaccard = evidence.proportion(tp, tp + fp + fn)
-    return PerClass(
-        precision=evidence.proportion(tp, tp + fp),
-        recall=evidence.proportion(tp, tp + fn),
-        specificity=evidence.proportion(tn, tn + fp),
-        f1=Estimate(*(2 * j / (1 + j) for j in jaccard)),  # which grows with Jaccard's index
-    )
+    return {
+        "precision": evidence.proportion(tp, tp + fp),
+        "recall": evidence.proportion(tp, tp + fn),
+        "specificity": evidence.proportion(tn, tn + fp),
+        "f1": Estimate(*(2 * j / (1 + j) for j in jaccard)),  # which grows with Jaccard's index
+    }
 
 
 def overall_values(evidence: Evidence) -> dict[str, ReportedValue]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from jaxmetrics._examples import are_distributions
 from jaxmetrics._labels import names_of
-from jaxmetrics._printing import Backend, frame_of
 from jaxmetrics._validation import (
     ArrayLike,
     as_counts,
@@ -21,7 +21,7 @@ from jaxmetrics._validation import (
     on_host,
     warn,
 )
-from jaxmetrics._wording import listed
+from jaxmetrics._wording import capital, labels_of, listed, percent, sample_size, title_of
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.intervals import IntervalMethod
 from jaxmetrics.intervals.clusters import (
@@ -30,8 +30,6 @@ from jaxmetrics.intervals.clusters import (
     numbered_clusters,
 )
 from jaxmetrics.intervals.methods import check_method
-from jaxmetrics.reports._csv import lines_of, report_columns
-from jaxmetrics.reports._markdown import report_markdown
 from jaxmetrics.reports._overall import (
     Evidence,
     check_number_of_classes,
@@ -39,9 +37,15 @@ from jaxmetrics.reports._overall import (
     per_class_estimates,
     posterior_balanced_accuracy,
 )
-from jaxmetrics.reports._pages import report_page
-from jaxmetrics.reports._text import report_fragment, report_summary, report_text
-from jaxmetrics.reports.contents import Findings, ReportContents, json_of
+from jaxmetrics.reports._pictures import pictures_of_one
+from jaxmetrics.reports.contents import (
+    Findings,
+    Outline,
+    ValueTable,
+    labelled_values,
+    sample_content,
+    value_content,
+)
 from jaxmetrics.reports.labels import check_each, checked_labels, numbered_classes
 from jaxmetrics.reports.probabilities import (
     ProbabilitySums,
@@ -50,15 +54,19 @@ from jaxmetrics.reports.probabilities import (
     probability_findings,
     probability_sums,
 )
-from jaxmetrics.reports.states import confusion_matrices, findings_of
-from jaxmetrics.reports.values import values_of
+from jaxmetrics.reports.statistics_found import confusion_matrices, findings_of
+from jaxmetrics.reports.tabular import AnyReport
+from jaxmetrics.reports.values import ReportedValue, record_of, values_of
 from jaxmetrics.streaming.states import EvaluatorState
 from jaxmetrics.streaming.totals import as_numpy
 
 __all__ = ["Report", "report"]
 
+_LONGEST_NAME = 40
 
-class Report(ReportContents):
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Report(AnyReport):
     """Hold what `report` found out about a classifier.
 
     Attributes:
@@ -84,12 +92,19 @@ class Report(ReportContents):
     {'cat': 1.000 [0.824, 1.000], 'dog': 0.500 [0.290, 0.710]}
     """
 
-    def __repr__(self) -> str:
-        """Write the text, without the most of many classes."""
-        return report_summary(self)
+    template = "report.html"
+    title = "Classifier report"
 
-    def _repr_html_(self) -> str:
-        return report_fragment(self)
+    counts: np.ndarray
+    class_names: tuple[str, ...]
+    level: float
+    num_ignored: int
+    overall: Mapping[str, ReportedValue]
+    per_class: Mapping[str, Sequence[ReportedValue]]
+    score_histogram: np.ndarray | None = None
+    calibration_bins: np.ndarray | None = None
+    calibrated_event: str | None = None
+    num_clusters: int | None = None
 
     @classmethod
     def from_counts(
@@ -130,7 +145,6 @@ class Report(ReportContents):
         matrix, clusters = (tables, None) if tables.ndim == 2 else (tables.sum(0), tables)
         names = _checked_names(class_names, len(matrix))
         evidence = Evidence(as_counts(matrix), level, method, clusters)
-        columns = per_class_estimates(evidence)
         overall = {}
         for name, value in overall_values(evidence).items():
             overall[name] = value
@@ -141,7 +155,7 @@ class Report(ReportContents):
             soft = np.asarray(as_square(soft_counts, len(matrix), "soft_counts"))
             overall["expected_accuracy"] = expected_accuracy(soft, level)
         per_class = {
-            name: values_of(column, "wilson") for name, column in columns._asdict().items()
+            name: values_of(x, "wilson") for name, x in per_class_estimates(evidence).items()
         }
         number = None if clusters is None else int(number_of_clusters(clusters))
         return cls(matrix, names, level, num_ignored, overall, per_class, num_clusters=number)
@@ -195,65 +209,65 @@ class Report(ReportContents):
         per_class = {**self.per_class, **found.per_class}
         return replace(self, overall=overall, per_class=per_class, **found.tables)
 
-    def to_text(self) -> str:
-        """Write tables for a terminal: one line per class, then one per overall value."""
-        return report_text(self)
+    @cached_property
+    def num_examples(self) -> float:
+        """Sums the counts: the number of examples, or their total weight."""
+        return self.counts.sum().item()
 
-    def to_json(self) -> str:
-        """Write `to_dict()` as JSON."""
-        return json_of(self.to_dict())
+    @cached_property  # for each class it is asked for
+    def support(self) -> np.ndarray:
+        """Counts the examples of each class in truth."""
+        return self.counts.sum(-1)
 
-    def to_markdown(self) -> str:
-        """Write tables of Markdown, to paste where a change is discussed.
+    @property
+    def notes(self) -> dict[str, str]:
+        """Gives the notes of the overall values that have one."""
+        return {name: x.note for name, x in self.overall.items() if x.note}
 
-        >>> print(Report.from_counts([[9, 1], [3, 7]]).to_markdown())  # doctest: +ELLIPSIS
-        20 examples, 2 classes. In parentheses: 95 % intervals.
-        <BLANKLINE>
-        |  | value | 95 % interval | method |
-        | --- | ---: | ---: | ---: |
-        | accuracy | 0.800 | 0.584 to 0.919 | wilson |
-        ...
-        | 0 | 10 | 0.750 (0.468 to 0.911) | 0.900 (0.596 to 0.982) | ...
-        """
-        return report_markdown(self)
+    def values(self) -> dict[str, Any]:
+        """Return the overall values, and values of the classes by their names."""
+        columns = self.per_class.items()
+        classes = {name: dict(zip(self.class_names, x, strict=True)) for name, x in columns}
+        return {**self.overall, **classes, **self.overall}
 
-    def to_csv(self) -> str:
-        """Write one line per `ReportedValue`: its name, its class (none for overall values), the
-        value and its interval in full precision, level and method.
+    def outline(self) -> Outline:
+        """Say what people are told: one line per class, then one per overall value."""
+        names = labels_of(self.class_names, _LONGEST_NAME)
+        support = (f"{x:.10g}" for x in self.support)
+        rows = [*zip(names, support, *self.per_class.values(), strict=True)]
+        methods = {x.method for column in self.per_class.values() for x in column}
+        how = "by likelihood, of recalls Wilson's" if "likelihood" in methods else "Wilson's"
+        areas = ", of areas by a score test" if "roc_auc" in self.per_class else ""
+        sample = sample_size(self.num_examples, self.num_ignored, self.num_clusters)
+        return Outline(
+            heading=f"{sample}, {len(names)} classes",
+            summary=[(title_of(name), x) for name, x in self.overall.items()],
+            tables={"": ValueTable(["class", "n", *map(title_of, self.per_class)], rows)},
+            intervals=f"Intervals: {percent(self.level)}; of each class {how}{areas}.",
+            notes=[f"{capital(title_of(name))}: {note}" for name, note in self.notes.items()],
+            level=self.level,
+        )
 
-        >>> print(Report.from_counts([[9, 1], [3, 7]]).to_csv())  # doctest: +ELLIPSIS
-        name,class,value,low,high,level,method
-        accuracy,,0.8,0.58...,0.91...,0.95,wilson
-        ...
-        precision,0,0.75,0.46...,0.91...,0.95,wilson
-        ...
-        """
-        return lines_of(report_columns(self))
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as dicts, lists, strings and numbers; undefined numbers are None."""
+        return {
+            **sample_content(self.num_examples, self.num_ignored, self.num_clusters),
+            "level": self.level,
+            **value_content(self.overall, self.per_class, self.class_names, self.support),
+            "confusion_matrix": self.counts.tolist(),
+        }
 
-    def to_frame(self, backend: Backend = "polars") -> Any:
-        """Return a data frame with the columns of `to_csv`.
+    def records(self) -> list[dict[str, Any]]:
+        """List overall values, which have no class, and those of each class."""
+        values = labelled_values(self.overall, self.per_class, self.class_names, None)
+        return [
+            {"name": name, "class": of_class, **record_of(x, self.level)}
+            for (name, of_class), x in values.items()
+        ]
 
-        Args:
-            backend: `"polars"`, `"pandas"` or `"pyarrow"`.
-
-        Raises:
-            ImportError: narwhals (the extra `tables`), or the backend, is not installed.
-            ValueError: another backend.
-        """
-        return frame_of(report_columns(self), backend)
-
-    def to_html(self, *, title: str = "Classifier report") -> str:
-        """Write one page of HTML that loads nothing, for a screen, a phone or paper.
-
-        Headline numbers, what goes wrong most, pictures, all numbers, how intervals were made.
-
-        Args:
-            title: the heading.
-
-        Raises:
-            ImportError: jinja2 or matplotlib is not installed; the extra `html` has both.
-        """
-        return report_page(self, title)
+    def pictures(self) -> dict[str, Any]:
+        """Draw the matrix, the posterior, recalls, and curves where there were probabilities."""
+        return pictures_of_one(self)
 
 
 def _checked_tables(counts: ArrayLike) -> np.ndarray:

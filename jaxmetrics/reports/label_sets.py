@@ -7,14 +7,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxmetrics._wording import Table, labels_of, percent, sample_size, title_of
+from jaxmetrics._wording import labels_of, percent, sample_size, title_of
 from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile
 from jaxmetrics.intervals.derivatives import jacobian
 from jaxmetrics.intervals.functionals import Row
 from jaxmetrics.reports._overall import Evidence, per_class_estimates
-from jaxmetrics.reports.contents import values_as_json
+from jaxmetrics.reports.contents import (
+    Outline,
+    ValueTable,
+    labelled_values,
+    sample_content,
+    value_content,
+)
 from jaxmetrics.reports.tabular import TabularReport
-from jaxmetrics.reports.values import ReportedValue, value_cell, value_of, value_record, values_of
+from jaxmetrics.reports.values import ReportedValue, record_of, value_of, values_of
 
 __all__: list[str] = []
 
@@ -56,52 +62,40 @@ def multilabel_report(
     """
     counts = sums.counts
     evidence = Evidence(counts, level)
-    exact_match = value_of(evidence.proportion(sums.exact, sums.number), "wilson")
-    overall = {"exact_match": exact_match}
+    overall = {"exact_match": value_of(evidence.proportion(sums.exact, sums.number), "wilson")}
     overall |= {name: _average(metric, sums, level) for name, metric in _AVERAGES.items()}
     columns = {
         name: values_of(Estimate(*(part[..., 1] for part in x)), "wilson")
-        for name, x in per_class_estimates(evidence)._asdict().items()
+        for name, x in per_class_estimates(evidence).items()
     }
     support = counts[:, 1].sum(-1)
-    values = {(name, ""): x for name, x in overall.items()}
-    for name, column in columns.items():
-        values |= {(name, label): x for label, x in zip(names, column, strict=True)}
+    rows = zip(labels_of(names, 40), map(str, support), *columns.values(), strict=True)
+    by_label = {name: dict(zip(names, x, strict=True)) for name, x in columns.items()}
     return TabularReport(
-        heading=f"{sample_size(sums.number, num_ignored)}, {len(names)} labels",
-        tables=_tables(labels_of(names, 40), support, overall, columns),
-        notes=[
-            f"Intervals: {percent(level)}; of each label Wilson's. Macro-F1 is the mean over the"
-            " labels that occur, micro-F1 that of all decisions together; an example counts as one,"
-            " whatever its labels."
-        ],
-        content={
-            "num_examples": sums.number,
-            "num_ignored": num_ignored,
+        Outline(
+            heading=f"{sample_size(sums.number, num_ignored)}, {len(names)} labels",
+            tables={"Labels": ValueTable(["label", "n", *map(title_of, columns)], [*rows])},
+            summary=[(title_of(name), x) for name, x in overall.items()],
+            summary_title="All labels",
+            notes=[
+                f"Intervals: {percent(level)}; of each label Wilson's. Macro-F1 is the mean over"
+                " the labels that occur, micro-F1 that of all decisions together; an example"
+                " counts as one, whatever its labels."
+            ],
+            level=level,
+        ),
+        {
+            **sample_content(sums.number, num_ignored),
             "level": level,
-            **values_as_json(overall, columns, names, support, "labels"),
+            **value_content(overall, columns, names, support, "labels"),
             "confusion_matrices": counts.tolist(),
         },
-        records=[
-            {"name": name, "label": label, **value_record(x, level)}
-            for (name, label), x in values.items()
+        [
+            {"name": name, "label": label, **record_of(x, level)}
+            for (name, label), x in labelled_values(overall, columns, names).items()
         ],
+        {**overall, **by_label, **overall},
     )
-
-
-def _tables(
-    labels: Sequence[str],
-    support: Sequence[int],
-    overall: dict[str, ReportedValue],
-    columns: dict[str, list[ReportedValue]],
-) -> dict[str, Table]:
-    of_labels = zip(labels, map(str, support), *columns.values(), strict=True)
-    rows = [[label, n, *map(value_cell, values)] for label, n, *values in of_labels]
-    averages = [[title_of(name), value_cell(x), x.method or ""] for name, x in overall.items()]
-    return {
-        "Labels": Table(["label", "n", *map(title_of, columns)], rows),
-        "All labels": Table(["", "value", "method"], averages),
-    }
 
 
 def _average(metric: Metric, sums: LabelSums, level: float) -> ReportedValue:
