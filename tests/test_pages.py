@@ -94,7 +94,7 @@ def test_the_page_of_a_classifier(report: jm.Report, pages: tuple[str, str]) -> 
     assert f"Accuracy {accuracy.value:.3f} {accuracy.low:.3f} to {accuracy.high:.3f}" in page.text
     # Two matrices, violin, recalls, ROC, precision and recall, reliability.
     assert page.tags.count("svg") == 7
-    told = [name for name, text in _pages._METHODS.items() if text in page.text]
+    told = [name for name, text in _pages.explanations().items() if text in page.text]
     assert told == ["wilson", "likelihood", "posterior", "student", "score", "inequalities"]
 
 

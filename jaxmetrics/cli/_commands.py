@@ -25,7 +25,7 @@ from jaxmetrics.reports.contents import Findings
 from jaxmetrics.reports.grouped import grouped_report
 from jaxmetrics.reports.label_sets import multilabel_report
 from jaxmetrics.reports.prevalences import report_at_prevalence
-from jaxmetrics.reports.probabilities import findings_of_clusters
+from jaxmetrics.reports.probabilities import findings_of_clusters, probability_findings
 from jaxmetrics.reports.statistics_found import confusion_matrices
 from jaxmetrics.reports.tabular import AnyReport, TabularReport
 from jaxmetrics.reports.values import value_of
@@ -116,7 +116,8 @@ def report_of(
         if counted.positive is None:
             order = [counted.prob_classes.index(name) for name in classes.names]
             sums = sums.reordered(np.array(order))
-        report = report.with_probabilities(sums)
+        found = probability_findings(sums, report.class_names, level)
+        report = report.with_findings(found)
     return _with_rows(report, counted, classes, group) if counted.rows else report
 
 

@@ -18,6 +18,7 @@ from jaxmetrics.cli._matrices import long_table, read_counts
 from jaxmetrics.cli._outputs import Output, deliver, waiting
 from jaxmetrics.cli._rows import Question
 from jaxmetrics.cli._sources import is_pipe, opened
+from jaxmetrics.comparisons import compare_predictions
 from jaxmetrics.comparisons import leaderboard as rank
 from jaxmetrics.comparisons.differences import check_rope
 from jaxmetrics.counts import paired_confusion_matrix
@@ -25,14 +26,11 @@ from jaxmetrics.estimates import Metric
 from jaxmetrics.metrics import binary, f1, precision, recall, specificity
 from jaxmetrics.reports import comparison_report
 from jaxmetrics.reports._overall import COMPARED
-from jaxmetrics.reports.paired_probabilities import (
-    compared_areas,
-    compared_probabilities,
-    compared_rates,
-)
+from jaxmetrics.reports.paired_probabilities import compared_areas, compared_probabilities
 from jaxmetrics.reports.plans import difference_plan, width_plan
 from jaxmetrics.reports.rankings import ranking_report
 from jaxmetrics.reports.tabular import TabularReport
+from jaxmetrics.reports.values import compared
 
 __all__ = ["compare", "leaderboard", "plan_difference", "plan_width"]
 
@@ -87,7 +85,9 @@ def _more_figures(
     options: dict[str, Any] = {"rope": rope, "level": level, "clusters": judged.clusters}
     figures: dict[str, Any] = {}
     if positive is not None:
-        figures |= compared_rates(judged.true, judged.preds, _OF_POSITIVE, **options)
+        for name, metric in _OF_POSITIVE.items():
+            labels = judged.true, *judged.preds
+            figures[name] = compared(compare_predictions(metric, *labels, num_classes=2, **options))
     if judged.probs is not None:
         names = judged.class_names
         figures |= compared_probabilities(judged.true, judged.probs, names, **options)

@@ -12,10 +12,9 @@ import numpy as np
 from jaxmetrics._labels import names_of
 from jaxmetrics._validation import ArrayLike
 from jaxmetrics._wording import labels_of, percent, sample_size, title_of
-from jaxmetrics.comparisons import Comparison, compare, compare_predictions, mcnemar
+from jaxmetrics.comparisons import compare, compare_predictions, mcnemar
 from jaxmetrics.comparisons.differences import cubes_of_clusters
 from jaxmetrics.counts import confusion_matrix
-from jaxmetrics.estimates import Metric
 from jaxmetrics.intervals.clusters import number_of_clusters
 from jaxmetrics.reports._overall import COMPARED, MOST_WITH_INTERVALS, Evidence, overall_values
 from jaxmetrics.reports._pictures import pictures_of_two
@@ -269,26 +268,21 @@ def _compared_values(
     """Report the values of A and B as their reports do, and their differences by likelihood, from
     the labels, or from the pairs of predictions in each cluster, `(C, K, K, K)`.
     """
-    k = len(matrices[0])
-    options: dict[str, Any] = {"rope": rope, "level": level}
     tables = (None, None) if cubes is None else (cubes.sum(3), cubes.sum(2))
     a, b = (
         overall_values(Evidence(matrix, level, clusters=clusters))
         for matrix, clusters in zip(matrices, tables, strict=True)
     )
-
-    def comparison(metric: Metric) -> Comparison:
+    k, found = len(matrices[0]), {}
+    for name, metric in COMPARED.items():
+        if k > MOST_WITH_INTERVALS:
+            difference = ReportedValue(a[name].value - b[name].value)
+            found[name] = ComparedValue(a[name], b[name], difference, math.nan, math.nan)
+            continue
+        options: Any = {"rope": rope, "level": level}
         if cubes is None:
-            return compare_predictions(metric, *labels, num_classes=k, **options)
-        return compare(metric, cubes, cluster_axis=0, **options)
-
-    if k > MOST_WITH_INTERVALS:
-        return {
-            name: ComparedValue(
-                a[name], b[name], ReportedValue(a[name].value - b[name].value), math.nan, math.nan
-            )
-            for name in COMPARED
-        }
-    return {
-        name: compared(a[name], b[name], comparison(metric)) for name, metric in COMPARED.items()
-    }
+            comparison = compare_predictions(metric, *labels, num_classes=k, **options)
+        else:
+            comparison = compare(metric, cubes, cluster_axis=0, **options)
+        found[name] = compared(comparison)._replace(a=a[name], b=b[name])
+    return found

@@ -35,7 +35,6 @@ from jaxmetrics.reports._overall import (
     check_number_of_classes,
     overall_values,
     per_class_estimates,
-    posterior_balanced_accuracy,
 )
 from jaxmetrics.reports._pictures import pictures_of_one
 from jaxmetrics.reports.contents import (
@@ -48,7 +47,6 @@ from jaxmetrics.reports.contents import (
 )
 from jaxmetrics.reports.labels import check_each, checked_labels, numbered_classes
 from jaxmetrics.reports.probabilities import (
-    ProbabilitySums,
     expected_accuracy,
     findings_of_clusters,
     probability_findings,
@@ -145,12 +143,7 @@ class Report(AnyReport):
         matrix, clusters = (tables, None) if tables.ndim == 2 else (tables.sum(0), tables)
         names = _checked_names(class_names, len(matrix))
         evidence = Evidence(as_counts(matrix), level, method, clusters)
-        overall = {}
-        for name, value in overall_values(evidence).items():
-            overall[name] = value
-            if name == "balanced_accuracy" and clusters is None:
-                posterior = posterior_balanced_accuracy(matrix, level)
-                overall["balanced_accuracy_posterior"] = posterior
+        overall = overall_values(evidence)
         if soft_counts is not None:
             soft = np.asarray(as_square(soft_counts, len(matrix), "soft_counts"))
             overall["expected_accuracy"] = expected_accuracy(soft, level)
@@ -198,10 +191,6 @@ class Report(AnyReport):
         for statistic, table in tables.items():
             report = report.with_findings(findings_of(statistic, table, report))
         return report
-
-    def with_probabilities(self, sums: ProbabilitySums) -> Report:
-        """Add what the sums say of the probabilities of these examples."""
-        return self.with_findings(probability_findings(sums, self.class_names, self.level))
 
     def with_findings(self, found: Findings) -> Report:
         """Add what else was found out about these examples."""
@@ -373,7 +362,8 @@ def report(
     if prob is None:
         return result
     examples = np.where(counted, true, -1), prob, weights
-    result = result.with_probabilities(probability_sums(*examples))
+    found = probability_findings(probability_sums(*examples), result.class_names, level)
+    result = result.with_findings(found)
     if groups is None:
         return result
     return result.with_findings(findings_of_clusters(*examples, groups, level))

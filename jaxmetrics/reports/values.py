@@ -92,10 +92,10 @@ def values_of(x: Estimate, method: str) -> list[ReportedValue]:
     return [value_of(Estimate(*parts), method) for parts in zip(*x, strict=True)]
 
 
-def compared(a: ReportedValue, b: ReportedValue, x: Comparison) -> ComparedValue:
-    """Report a comparison by likelihood, with the numbers of A and B as they are reported."""
-    shares = float(x.probability_better), float(x.probability_equivalent)
-    return ComparedValue(a, b, value_of(x.difference, "likelihood"), *shares)
+def compared(x: Comparison) -> ComparedValue:
+    """Report a comparison by likelihood."""
+    a, b, difference = (value_of(part, "likelihood") for part in x[:3])
+    return ComparedValue(a, b, difference, *map(float, x[3:]))
 
 
 def dict_of(x: ReportedValue | ComparedValue) -> dict[str, Any]:
