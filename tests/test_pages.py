@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import jaxmetrics as jm
+from jaxmetrics.plots.vector_graphics import INK
 from jaxmetrics.reports import _pages, _pictures
 
 pytest.importorskip("jinja2", reason="pages need the extra `html`")
@@ -120,7 +121,7 @@ def test_pages_load_nothing(pages: tuple[str, str]) -> None:
         assert not {"script", "iframe", "object", "embed"} & set(parsed.tags)
         assert "url(http" not in page
         assert "@import" not in page
-        assert _pictures._INK not in page  # all of it has become the colour of the page's text
+        assert INK not in page  # all of it has become the colour of the page's text
 
 
 ODD_NAMES = [
@@ -158,15 +159,15 @@ def test_names_change_neither_page_nor_pictures(odd_pages: tuple[str, str]) -> N
             text.text for tree in trees for text in tree.iter("{http://www.w3.org/2000/svg}text")
         }
         assert {"#010203", "fill: #010203", "]]> -->", "$\\frac{", "z" * 12 + "… 10"} <= texts
-        assert not any(_pictures._INK in "".join(re.findall("<[^!>]*>", x)) for x in pictures)
+        assert not any(INK in "".join(re.findall("<[^!>]*>", x)) for x in pictures)
 
 
 def test_a_class_named_as_the_ink() -> None:
     ink, other = (
         _pictures._matrix_pictures(np.array([[9, 1], [2, 8]]), (name, "b"))
-        for name in (_pictures._INK, "#010204")
+        for name in (INK, "#010204")
     )
-    assert [picture.replace(_pictures._INK, "#010204") for picture in ink] == other
+    assert [picture.replace(INK, "#010204") for picture in ink] == other
 
 
 def test_names_have_a_direction_of_their_own(pages: tuple[str, str]) -> None:

@@ -1,12 +1,9 @@
-"""Pictures of reports, drawn by matplotlib in the colours of the page, and what stands beside."""
+"""Pictures of reports, and the order in which their pages list classes and mistakes."""
 
 from __future__ import annotations
 
-import io
 import math
-import re
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,6 +13,7 @@ from jaxmetrics._wording import labels_of, title_of
 from jaxmetrics.intervals import proportion_interval
 from jaxmetrics.plots.forests import differences_of, forest
 from jaxmetrics.plots.matrices import MOST_CELLS_WITH_NUMBERS
+from jaxmetrics.plots.vector_graphics import svg
 from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve
 from jaxmetrics.reports._overall import PRIOR, matrix_of_true_classes
 from jaxmetrics.reports._pages import MOST_ROWS
@@ -28,24 +26,11 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_INK = "#010203"  # drawn where the page's own colour of text is to be
 _LONGEST_NAME, _LONGEST_IN_PICTURES = 100, 16
 _MOST_CONFUSIONS, _MOST_CURVES, _MOST_BARS = 10, 5, 30
 
 _CURVE = (4.0, 4.0)  # inches
 
-_SETTINGS = {
-    **dict.fromkeys(
-        ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), _INK
-    ),
-    **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), "none"),
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "font.size": 9,
-    "svg.fonttype": "none",
-    "text.parse_math": False,
-    "text.usetex": False,
-}
 _SHARES_OF = "Confusion matrix{}, percent of each true class"
 
 
@@ -78,12 +63,12 @@ def pictures_of_two(report: ComparisonReport) -> dict[str, Any]:
         "classifiers": labels_of(report.names, _LONGEST_NAME),
         "support": report.counts[0].sum(1),
         "order": np.argsort(-report.only_right_per_class.sum(1), kind="stable")[:MOST_ROWS],
-        "differences": _svg(
+        "differences": svg(
             lambda axes: differences_of(differences, rope=report.rope, ax=axes),
             (5.2, 3),
             "Differences A - B of each metric with their intervals",
         ),
-        "violins": _svg(
+        "violins": svg(
             lambda axes: plots.balanced_accuracy_violin(matrices, ["A", "B"], ax=axes, **options),
             (3.8, 3),
             "Posterior densities of the balanced accuracy of A and B",
@@ -138,7 +123,7 @@ def _matrix_picture(
         if title:
             axes.set_title(title)
 
-    return _svg(draw, (size, size), f"{text}; rows are truth")
+    return svg(draw, (size, size), f"{text}; rows are truth")
 
 
 def _shortened(names: Sequence[str]) -> list[str]:
@@ -155,12 +140,12 @@ def _posterior_pictures(report: Report) -> list[str]:
     matrix, height = matrix_of_true_classes(report.counts), max(2.4, 0.8 + 0.24 * len(recalls))
     options: Any = {"prior": PRIOR, "level": report.level}
     return [
-        _svg(
+        svg(
             lambda axes: plots.balanced_accuracy_violin(matrix, [""], ax=axes, **options),
             (3.6, 3.6),
             "Posterior density of balanced accuracy",
         ),
-        _svg(
+        svg(
             lambda axes: forest([names[i] for i in worst], recalls, xlabel="recall", ax=axes),
             (4.8, height),
             "Recall of each class with its interval, the least on top",
@@ -178,7 +163,7 @@ def _curve_pictures(report: Report) -> list[str]:
             for name, histogram in events:
                 draw(points(histogram), name=name, ax=axes)
 
-        return _svg(draw_all, _CURVE, text)
+        return svg(draw_all, _CURVE, text)
 
     if events:
         precision = plots.precision_recall, _precision_recall_points
@@ -189,7 +174,7 @@ def _curve_pictures(report: Report) -> list[str]:
         (name,) = _shortened((report.calibrated_event or "",))
         text = f"How often {name} is right where it has probability p"
         pictures.append(
-            _svg(lambda axes: plots.reliability(curve, name=name, ax=axes), _CURVE, text)
+            svg(lambda axes: plots.reliability(curve, name=name, ax=axes), _CURVE, text)
         )
     return pictures
 
@@ -224,31 +209,3 @@ def _cumulative_counts(histogram: np.ndarray) -> list[Any]:
     bins = bins[::-1]
     counts = np.pad(histogram[:, bins].cumsum(1), ((0, 0), (1, 0)))
     return [*counts, np.append(histogram.shape[1], bins)]
-
-
-def _svg(draw: Callable[[Any], object], size: tuple[float, float], text: str) -> Any:
-    """Draw a picture of so many inches that scales with the page, with text and lines in the colour
-    of the page's text.
-    """
-    try:
-        import matplotlib
-        from markupsafe import Markup, escape
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError(f"to_html needs {error.name}: pip install 'jaxmetrics[html]'.") from None
-    settings: Any = _SETTINGS | {"svg.hashsalt": text}
-    file = io.StringIO()
-    with matplotlib.rc_context(settings), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # the browser has its own fonts
-        canvas = Figure(size, layout="constrained")
-        draw(canvas.add_subplot())
-        # Nothing that differs from one run to the next.
-        metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        canvas.savefig(file, format="svg", metadata=metadata)
-    # In tags alone: a class may be named as the colour is.
-    picture = re.sub("<[^!>]*>", lambda tag: tag[0].replace(_INK, "currentColor"), file.getvalue())
-    picture = picture[picture.index("<svg") :]
-    # The size becomes a width for the page, which may scale it.
-    start = f'<svg role="img" aria-label="{escape(text)}" style="--width: {72 * size[0]:.0f}pt"'
-    picture = re.sub(r'<svg\b(.*?) width="[^"]*"', lambda m: start + m[1], picture, count=1)
-    return Markup(re.sub(r'(<svg\b[^>]*?) height="[^"]*"', r"\1", picture, count=1))

@@ -7,9 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxmetrics._wording import labels_of, title_of
 from jaxmetrics.reports.values import ReportedValue, dict_of
 
 __all__: list[str] = []
+
+LONGEST_NAME = 40
 
 
 class Findings(NamedTuple):
@@ -66,19 +69,52 @@ class Outline(NamedTuple):
     level: float = 0.95
 
 
-def labelled_values(
-    overall: Mapping[str, ReportedValue],
-    columns: Mapping[str, Sequence[ReportedValue]],
-    labels: Sequence[str],
-    no_label: Any = "",
-) -> dict[tuple[str, Any], ReportedValue]:
-    """List values by name and class (or label), those of all together first."""
-    found: dict[tuple[str, Any], ReportedValue] = {
-        (name, no_label): x for name, x in overall.items()
-    }
-    for name, column in columns.items():
-        found |= {(name, label): x for label, x in zip(labels, column, strict=True)}
-    return found
+class ClassValues(NamedTuple):
+    """Holds values of all examples, and of each class or label.
+
+    Attributes:
+        overall: values by name.
+        columns: for each name the values of the classes.
+        names: of the classes.
+        support: how many examples each has.
+    """
+
+    overall: Mapping[str, ReportedValue]
+    columns: Mapping[str, Sequence[ReportedValue]]
+    names: Sequence[str]
+    support: np.ndarray
+
+    def by_name(self) -> dict[str, Any]:
+        """Return the overall values, and values of the classes by their names."""
+        columns = self.columns.items()
+        classes = {name: dict(zip(self.names, x, strict=True)) for name, x in columns}
+        return {**self.overall, **classes, **self.overall}
+
+    def by_class(self, nobody: str | None = "") -> dict[tuple[str, str | None], ReportedValue]:
+        """Return all values by name and class, the overall ones first."""
+        found = {(name, nobody): x for name, x in self.overall.items()}
+        for name, column in self.columns.items():
+            found |= {(name, c): x for c, x in zip(self.names, column, strict=True)}
+        return found
+
+    def summary(self) -> list[tuple[str, ReportedValue]]:
+        """Return the overall values with their titles."""
+        return [(title_of(name), x) for name, x in self.overall.items()]
+
+    def table(self, kind: str) -> ValueTable:
+        """Write a line for each class."""
+        support = (f"{x:.10g}" for x in self.support)
+        names = labels_of(self.names, LONGEST_NAME)
+        rows = [*zip(names, support, *self.columns.values(), strict=True)]
+        return ValueTable([kind, "n", *map(title_of, self.columns)], rows)
+
+    def content(self, kind: str) -> dict[str, Any]:
+        """Write all values for programs."""
+        of_kind = [
+            {"name": name, "support": n} | {key: dict_of(x[i]) for key, x in self.columns.items()}
+            for i, (name, n) in enumerate(zip(self.names, self.support.tolist(), strict=True))
+        ]
+        return {"overall": {name: dict_of(x) for name, x in self.overall.items()}, kind: of_kind}
 
 
 def sample_content(
@@ -87,18 +123,3 @@ def sample_content(
     """Write for programs how many examples were looked at."""
     clusters = {} if num_clusters is None else {"num_clusters": num_clusters}
     return {"num_examples": num_examples, "num_ignored": num_ignored, **clusters}
-
-
-def value_content(
-    overall: Mapping[str, ReportedValue],
-    columns: Mapping[str, Sequence[ReportedValue]],
-    labels: Sequence[str],
-    support: np.ndarray,
-    kind: str = "classes",
-) -> dict[str, Any]:
-    """Write for programs overall values, and those of each class or label with its examples."""
-    of_kind = [
-        {"name": name, "support": n} | {key: dict_of(x[i]) for key, x in columns.items()}
-        for i, (name, n) in enumerate(zip(labels, support.tolist(), strict=True))
-    ]
-    return {"overall": {name: dict_of(x) for name, x in overall.items()}, kind: of_kind}

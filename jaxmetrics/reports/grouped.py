@@ -12,17 +12,17 @@ from jaxmetrics._wording import labels_of, percent, sample_size, title_of
 from jaxmetrics.comparisons.disparities import greatest_difference, pairwise_level
 from jaxmetrics.estimates import Estimate
 from jaxmetrics.intervals import proportion_interval
-from jaxmetrics.reports.contents import Outline, ValueTable, labelled_values
+from jaxmetrics.reports.contents import LONGEST_NAME, ClassValues, Outline, ValueTable
 from jaxmetrics.reports.singles import Report
 from jaxmetrics.reports.tabular import TabularReport
 from jaxmetrics.reports.values import ReportedValue, dict_of, record_of, value_of, values_of
 
 __all__: list[str] = []
 
-Values: TypeAlias = dict[tuple[str, str], ReportedValue]  # by name and class
+Key: TypeAlias = tuple[str, str | None]  # a name, and a class or none
+Values: TypeAlias = dict[Key, ReportedValue]
 
 _NOT_COMPARED = ("balanced_accuracy_posterior", "micro_f1")  # the same in other words
-_LONGEST_NAME = 40
 _MOST_CLASSES = 10  # of which every rate is a line of text
 _NOTE = (
     "Disparity: the greatest difference between groups, which chance alone makes more than 0. Its"
@@ -86,7 +86,7 @@ def _values(report: Report) -> Values:
     if report.num_clusters is None:
         share = proportion_interval(report.counts.sum(0), report.counts.sum(), level=report.level)
         columns["selection_rate"] = values_of(share, "wilson")
-    return labelled_values(report.overall, columns, report.class_names)
+    return ClassValues(report.overall, columns, report.class_names, report.support).by_class()
 
 
 def _disparities(groups: Sequence[Values]) -> Values:
@@ -101,22 +101,24 @@ def _disparities(groups: Sequence[Values]) -> Values:
     return {key: x for key, x in found.items() if x.method is not None}
 
 
-def _shown_keys(total: Report, keys: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def _shown_keys(total: Report, keys: Sequence[Key]) -> list[Key]:
     """Choose the values of all classes if they are few, of the last of two, or of none."""
     classes = total.class_names
     shown = classes[1:] if len(classes) == 2 else classes
     return [key for key in keys if not key[1] or (len(shown) <= _MOST_CLASSES and key[1] in shown)]
 
 
-def _title(key: tuple[str, str]) -> str:
+def _title(key: Key) -> str:
     name, of_class = key
-    return ", ".join([title_of(name), *labels_of([of_class] * bool(of_class), _LONGEST_NAME)])
+    return ", ".join([title_of(name), *labels_of([of_class] if of_class else [], LONGEST_NAME)])
 
 
 def _table(
-    groups: Mapping[str, Report], values: Mapping[str, Values], keys: Sequence[tuple[str, str]]
+    groups: Mapping[str, Report],
+    values: Mapping[str, Values],
+    keys: Sequence[Key],
 ) -> ValueTable:
     missing = ReportedValue(math.nan)
     rows: list[list[Any]] = [["examples", *(f"{x.num_examples:.10g}" for x in groups.values())]]
     rows += [[_title(key), *(x.get(key, missing) for x in values.values())] for key in keys]
-    return ValueTable(["", *labels_of(list(groups), _LONGEST_NAME)], rows)
+    return ValueTable(["", *labels_of(list(groups), LONGEST_NAME)], rows)

@@ -7,18 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxmetrics._wording import labels_of, percent, sample_size, title_of
+from jaxmetrics._wording import percent, sample_size
 from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile
 from jaxmetrics.intervals.derivatives import jacobian
 from jaxmetrics.intervals.functionals import Row
 from jaxmetrics.reports._overall import Evidence, per_class_estimates
-from jaxmetrics.reports.contents import (
-    Outline,
-    ValueTable,
-    labelled_values,
-    sample_content,
-    value_content,
-)
+from jaxmetrics.reports.contents import ClassValues, Outline, sample_content
 from jaxmetrics.reports.tabular import TabularReport
 from jaxmetrics.reports.values import ReportedValue, record_of, value_of, values_of
 
@@ -68,14 +62,12 @@ def multilabel_report(
         name: values_of(Estimate(*(part[..., 1] for part in x)), "wilson")
         for name, x in per_class_estimates(evidence).items()
     }
-    support = counts[:, 1].sum(-1)
-    rows = zip(labels_of(names, 40), map(str, support), *columns.values(), strict=True)
-    by_label = {name: dict(zip(names, x, strict=True)) for name, x in columns.items()}
+    found = ClassValues(overall, columns, names, counts[:, 1].sum(-1))
     return TabularReport(
         Outline(
             heading=f"{sample_size(sums.number, num_ignored)}, {len(names)} labels",
-            tables={"Labels": ValueTable(["label", "n", *map(title_of, columns)], [*rows])},
-            summary=[(title_of(name), x) for name, x in overall.items()],
+            tables={"Labels": found.table("label")},
+            summary=found.summary(),
             summary_title="All labels",
             notes=[
                 f"Intervals: {percent(level)}; of each label Wilson's. Macro-F1 is the mean over"
@@ -87,14 +79,14 @@ def multilabel_report(
         {
             **sample_content(sums.number, num_ignored),
             "level": level,
-            **value_content(overall, columns, names, support, "labels"),
+            **found.content("labels"),
             "confusion_matrices": counts.tolist(),
         },
         [
             {"name": name, "label": label, **record_of(x, level)}
-            for (name, label), x in labelled_values(overall, columns, names).items()
+            for (name, label), x in found.by_class().items()
         ],
-        {**overall, **by_label, **overall},
+        found.by_name(),
     )
 
 

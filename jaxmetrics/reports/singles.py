@@ -21,7 +21,7 @@ from jaxmetrics._validation import (
     on_host,
     warn,
 )
-from jaxmetrics._wording import capital, labels_of, listed, percent, sample_size, title_of
+from jaxmetrics._wording import capital, listed, percent, sample_size, title_of
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.intervals import IntervalMethod
 from jaxmetrics.intervals.clusters import (
@@ -37,14 +37,7 @@ from jaxmetrics.reports._overall import (
     per_class_estimates,
 )
 from jaxmetrics.reports._pictures import pictures_of_one
-from jaxmetrics.reports.contents import (
-    Findings,
-    Outline,
-    ValueTable,
-    labelled_values,
-    sample_content,
-    value_content,
-)
+from jaxmetrics.reports.contents import ClassValues, Findings, Outline, sample_content
 from jaxmetrics.reports.labels import check_each, checked_labels, numbered_classes
 from jaxmetrics.reports.probabilities import (
     expected_accuracy,
@@ -59,8 +52,6 @@ from jaxmetrics.streaming.states import EvaluatorState
 from jaxmetrics.streaming.totals import as_numpy
 
 __all__ = ["Report", "report"]
-
-_LONGEST_NAME = 40
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -213,25 +204,24 @@ class Report(AnyReport):
         """Gives the notes of the overall values that have one."""
         return {name: x.note for name, x in self.overall.items() if x.note}
 
+    @property
+    def _found(self) -> ClassValues:
+        return ClassValues(self.overall, self.per_class, self.class_names, self.support)
+
     def values(self) -> dict[str, Any]:
         """Return the overall values, and values of the classes by their names."""
-        columns = self.per_class.items()
-        classes = {name: dict(zip(self.class_names, x, strict=True)) for name, x in columns}
-        return {**self.overall, **classes, **self.overall}
+        return self._found.by_name()
 
     def outline(self) -> Outline:
         """Say what people are told: one line per class, then one per overall value."""
-        names = labels_of(self.class_names, _LONGEST_NAME)
-        support = (f"{x:.10g}" for x in self.support)
-        rows = [*zip(names, support, *self.per_class.values(), strict=True)]
         methods = {x.method for column in self.per_class.values() for x in column}
         how = "by likelihood, of recalls Wilson's" if "likelihood" in methods else "Wilson's"
         areas = ", of areas by a score test" if "roc_auc" in self.per_class else ""
         sample = sample_size(self.num_examples, self.num_ignored, self.num_clusters)
         return Outline(
-            heading=f"{sample}, {len(names)} classes",
-            summary=[(title_of(name), x) for name, x in self.overall.items()],
-            tables={"": ValueTable(["class", "n", *map(title_of, self.per_class)], rows)},
+            heading=f"{sample}, {len(self.class_names)} classes",
+            summary=self._found.summary(),
+            tables={"": self._found.table("class")},
             intervals=f"Intervals: {percent(self.level)}; of each class {how}{areas}.",
             notes=[f"{capital(title_of(name))}: {note}" for name, note in self.notes.items()],
             level=self.level,
@@ -242,16 +232,15 @@ class Report(AnyReport):
         return {
             **sample_content(self.num_examples, self.num_ignored, self.num_clusters),
             "level": self.level,
-            **value_content(self.overall, self.per_class, self.class_names, self.support),
+            **self._found.content("classes"),
             "confusion_matrix": self.counts.tolist(),
         }
 
     def records(self) -> list[dict[str, Any]]:
         """List overall values, which have no class, and those of each class."""
-        values = labelled_values(self.overall, self.per_class, self.class_names, None)
         return [
             {"name": name, "class": of_class, **record_of(x, self.level)}
-            for (name, of_class), x in values.items()
+            for (name, of_class), x in self._found.by_class(None).items()
         ]
 
     def pictures(self) -> dict[str, Any]:
