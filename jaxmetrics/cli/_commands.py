@@ -23,7 +23,7 @@ from jaxmetrics.ranking import delong_interval
 from jaxmetrics.reports import Report
 from jaxmetrics.reports.contents import Findings
 from jaxmetrics.reports.grouped import grouped_report
-from jaxmetrics.reports.label_sets import multilabel_report
+from jaxmetrics.reports.label_sets import report_of_sums
 from jaxmetrics.reports.prevalences import report_at_prevalence
 from jaxmetrics.reports.probabilities import findings_of_clusters, probability_findings
 from jaxmetrics.reports.statistics_found import confusion_matrices
@@ -179,7 +179,7 @@ def report_labels(
 
     def result() -> TabularReport:
         sums, names = count_labels(parts_of(file), prefixes, separator)
-        return multilabel_report(sums, names, output.level)
+        return report_of_sums(sums, names, output.level)
 
     deliver(result, output, (file,))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +16,6 @@ from jaxmetrics.estimates import Estimate
 from jaxmetrics.intervals import proportion_interval
 from jaxmetrics.reports.contents import LONGEST_NAME, ClassValues, Outline, ValueTable
 from jaxmetrics.reports.singles import Report
-from jaxmetrics.reports.tabular import TabularReport
 from jaxmetrics.reports.values import ReportedValue, dict_of, record_of, value_of, values_of
 
 __all__: list[str] = []
@@ -31,53 +32,76 @@ _NOTE = (
 )
 
 
-def grouped_report(
-    total: Report, report_of: Callable[[str, float], Report], names: Sequence[str]
-) -> TabularReport:
-    """Report on groups, whose reports are found by their names.
+@dataclass(frozen=True, eq=False, repr=False)
+class GroupedReport(Report):
+    """A report that shows groups side by side."""
 
-    Args:
-        total: the report of all examples.
-        report_of: reports on a group at a level.
-        names: of the groups.
-    """
-    groups = {name: report_of(name, total.level) for name in names}
-    values = {name: _values(x) for name, x in groups.items()}
-    disparities = {}
-    if len(names) > 1:
-        level = pairwise_level(total.level, len(names))
-        disparities = _disparities([_values(report_of(name, level)) for name in names])
-    sample = f"{sample_size(total.num_examples)}, {len(total.class_names)} classes"
-    shared = ", as if groups shared no clusters" if total.num_clusters is not None else ""
-    content = total.to_dict()
-    matrix = content.pop("confusion_matrix")
-    content["groups"] = {name: x.to_dict() for name, x in groups.items()}
-    content["disparities"] = [
-        {"name": name, "class": of_class or None, **dict_of(x)}
-        for (name, of_class), x in disparities.items()
-    ]
-    parts = [*values.items(), ("", _values(total)), ("greatest difference", disparities)]
-    keys = _shown_keys(total, [*values[names[0]]])
-    return TabularReport(
-        Outline(
-            heading=f"{sample}, {len(names)} groups",
-            tables={"Groups": _table(groups, values, keys)},
-            summary=[(_title(key), disparities[key]) for key in keys if key in disparities],
+    template = "tables.html"
+
+    @cached_property
+    def _values(self) -> dict[str, Values]:
+        return {name: _values(x) for name, x in self.groups.items()}
+
+    def outline(self) -> Outline:
+        """Say what people are told: the groups side by side, and how much they differ."""
+        shared = ", as if groups shared no clusters" if self.num_clusters is not None else ""
+        keys = _shown_keys(self, [*next(iter(self._values.values()))])
+        compared = [key for key in keys if key in self.disparities]
+        sample = f"{sample_size(self.num_examples)}, {len(self.class_names)} classes"
+        return Outline(
+            heading=f"{sample}, {len(self.groups)} groups",
+            tables={"Groups": _table(self.groups, self._values, keys)},
+            summary=[(_title(key), self.disparities[key]) for key in compared],
             summary_title="Disparities",
             notes=[
-                f"Intervals: {percent(total.level)}. Each group is reported on by itself{shared}.",
-                _NOTE if disparities else "There is one group: nothing can be compared.",
+                f"Intervals: {percent(self.level)}. Each group is reported on by itself{shared}.",
+                _NOTE if self.disparities else "There is one group: nothing can be compared.",
             ],
-            level=total.level,
-        ),
-        content | {"confusion_matrix": matrix},
-        [
-            {"name": name, "class": c, "group": group, **record_of(x, total.level)}
-            for group, found in parts
+            level=self.level,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report of all examples, with those of the groups."""
+        content = super().to_dict()
+        matrix = content.pop("confusion_matrix")
+        return {
+            **content,
+            "groups": {name: x.to_dict() for name, x in self.groups.items()},
+            "disparities": [
+                {"name": name, "class": of_class or None, **dict_of(x)}
+                for (name, of_class), x in self.disparities.items()
+            ],
+            "confusion_matrix": matrix,
+        }
+
+    def records(self) -> list[dict[str, Any]]:
+        """List the values of each group, of all examples, and the disparities."""
+        of_all = {"": _values(self), "greatest difference": self.disparities}
+        return [
+            {"name": name, "class": c, "group": group, **record_of(x, self.level)}
+            for group, found in (self._values | of_all).items()
             for (name, c), x in found.items()
-        ],
-        groups,
-    )
+        ]
+
+    def pictures(self) -> dict[str, Any]:
+        """Draw nothing."""
+        return {}
+
+
+def grouped_report(
+    total: Report, report_of: Callable[[str, float], Report], names: Sequence[str]
+) -> Report:
+    """Report on groups, from the report of all examples and a function that reports on a group at a
+    level.
+    """
+    level, disparities = total.level, {}
+    groups = {name: report_of(name, level) for name in names}
+    if len(names) > 1:
+        wide = pairwise_level(level, len(names))
+        widened = groups if len(names) == 2 else {name: report_of(name, wide) for name in names}
+        disparities = _disparities([_values(x) for x in widened.values()])
+    found = {x.name: getattr(total, x.name) for x in fields(total)}
+    return GroupedReport(**found | {"groups": groups, "disparities": disparities})
 
 
 def _values(report: Report) -> Values:

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from jaxmetrics._examples import are_distributions
 from jaxmetrics._labels import names_of
 from jaxmetrics._validation import (
     ArrayLike,
     as_counts,
-    as_rows,
     as_square,
     as_wide,
     check_real,
     on_host,
-    warn,
 )
 from jaxmetrics._wording import capital, listed, percent, sample_size, title_of
-from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.intervals import IntervalMethod
 from jaxmetrics.intervals.clusters import (
-    check_size_of_tables,
     number_of_clusters,
-    numbered_clusters,
 )
 from jaxmetrics.intervals.methods import check_method
 from jaxmetrics.reports._overall import (
@@ -38,12 +32,9 @@ from jaxmetrics.reports._overall import (
 )
 from jaxmetrics.reports._pictures import pictures_of_one
 from jaxmetrics.reports.contents import ClassValues, Findings, Outline, sample_content
-from jaxmetrics.reports.labels import check_each, checked_labels, numbered_classes
+from jaxmetrics.reports.labels import check_each
 from jaxmetrics.reports.probabilities import (
     expected_accuracy,
-    findings_of_clusters,
-    probability_findings,
-    probability_sums,
 )
 from jaxmetrics.reports.statistics_found import confusion_matrices, findings_of
 from jaxmetrics.reports.tabular import AnyReport
@@ -51,7 +42,7 @@ from jaxmetrics.reports.values import ReportedValue, record_of, values_of
 from jaxmetrics.streaming.states import EvaluatorState
 from jaxmetrics.streaming.totals import as_numpy
 
-__all__ = ["Report", "report"]
+__all__ = ["Report"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,10 +62,13 @@ class Report(AnyReport):
             if there were probabilities.
         calibrated_event: what those bins are of, in a word.
         num_clusters: of examples, if they come in clusters.
+        groups: a report by the name of each group, if there are groups.
+        disparities: the greatest difference of each value between groups, by name and class.
 
     It prints as its text, with the first 20 classes. Values are found by their names:
 
-    >>> found = report(["cat", "dog", "dog", "cat"] * 9, ["cat", "dog", "cat", "cat"] * 9)
+    >>> import jaxmetrics as jm
+    >>> found = jm.report(["cat", "dog", "dog", "cat"] * 9, ["cat", "dog", "cat", "cat"] * 9)
     >>> found["accuracy"]
     0.750 [0.589, 0.862]
     >>> found["recall"]
@@ -94,6 +88,8 @@ class Report(AnyReport):
     calibration_bins: np.ndarray | None = None
     calibrated_event: str | None = None
     num_clusters: int | None = None
+    groups: Mapping[str, Report] = field(default_factory=dict)
+    disparities: Mapping[tuple[str, str | None], ReportedValue] = field(default_factory=dict)
 
     @classmethod
     def from_counts(
@@ -271,116 +267,3 @@ def _checked_names(class_names: Sequence[str] | None, k: int) -> tuple[str, ...]
     if len(set(names)) != k:
         raise ValueError(f"class_names must differ, got {listed(names)}.")
     return names
-
-
-def report(
-    y_true: ArrayLike | Sequence[str],
-    y_pred: ArrayLike | Sequence[str],
-    *,
-    y_prob: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    clusters: ArrayLike | Sequence[Any] | None = None,
-    class_names: Sequence[str] | None = None,
-    level: float = 0.95,
-    method: IntervalMethod | None = None,
-) -> Report:
-    """Report on predictions, each number with its interval, from labels on the host.
-
-    Args:
-        y_true, y_pred: `(n,)`, strings or integers. Without `class_names` the classes are those
-            that occur, sorted. Negative integers, and ids beyond `class_names` or the columns of
-            `y_prob`, are ignored and counted as such.
-        y_prob: `(n, K)` probabilities, a column per class in the order of the report; in a data
-            frame columns are found by their names, those of the classes or "0" to "K - 1", alone or
-            behind "prob_". Adds the expected accuracy (the mean probability given to the truth),
-            log loss and Brier score, the calibration error, and each class's area under the ROC
-            curve against the others. Warns if `y_pred` is not its greatest in most rows.
-        sample_weight: `(n,)`; intervals read weights as frequencies (weight 2 = the row written
-            twice).
-        clusters: `(n,)` ids of groups of examples that may be alike, as those of one patient, of
-            any kind; a warning for fewer than 20. With weights, areas have no interval.
-        class_names: names of the ids 0 to K - 1, or, for strings, the classes in the order wanted.
-        level: of the intervals.
-        method: as for `Report.from_counts`.
-
-    Returns:
-        `Report`, all of it on the host.
-
-    Raises:
-        TypeError: labels that are neither strings nor integers, other arguments that are no
-            numbers.
-        ValueError: unequal lengths, no 2 to 4096 classes, an unknown class name, a negative
-            weight, probabilities that do not sum to 1, no example left, `level` not in (0, 1).
-
-    >>> y_true, y_pred = ["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]
-    >>> print(report(y_true, y_pred).to_text())  # doctest: +ELLIPSIS
-    4 examples, 2 classes
-    <BLANKLINE>
-    class  n  precision         recall            specificity       F1
-    cat    2  0.667 .208-.939   1.000 .342-1.000  0.500 .095-.905   0.800 .344-.968
-    ...
-    """
-    labels = checked_labels(y_true=y_true, y_pred=y_pred)
-    n = len(labels["y_true"])
-    if n == 0:
-        raise ValueError("there are no examples to report on.")
-    weights = None if sample_weight is None else _checked_weights(sample_weight)
-    num_columns = None if y_prob is None else _number_of_columns(y_prob, n)
-    (true, pred), names, counted = numbered_classes(labels, class_names, "report", num_columns)
-    k, prob = len(names), None
-    if y_prob is not None:
-        prob = np.asarray(as_rows(y_prob, "y_prob", names))
-        _check_probabilities(prob, pred, counted, names)
-    groups, number = None, None
-    if clusters is not None:
-        groups, number = numbered_clusters(clusters, true.shape)
-        check_size_of_tables(number, k * k, "Merge clusters or classes.")
-    counts = confusion_matrix(
-        true,
-        pred,
-        num_classes=k,
-        sample_weight=weights,
-        where=counted,
-        groups=groups,
-        num_groups=number,
-    )
-    num_ignored = int((~counted).sum())
-    result = Report.from_counts(
-        counts, class_names=names, num_ignored=num_ignored, level=level, method=method
-    )
-    if prob is None:
-        return result
-    examples = np.where(counted, true, -1), prob, weights
-    found = probability_findings(probability_sums(*examples), result.class_names, level)
-    result = result.with_findings(found)
-    if groups is None:
-        return result
-    return result.with_findings(findings_of_clusters(*examples, groups, level))
-
-
-def _checked_weights(sample_weight: ArrayLike) -> np.ndarray:
-    weights = on_host(sample_weight, "sample_weight")
-    check_real(weights, "sample_weight")
-    possible = (weights >= 0) & (weights < np.inf)
-    check_each(possible, weights, "sample_weight", "a finite number >= 0")
-    return weights
-
-
-def _check_probabilities(
-    prob: np.ndarray, pred: np.ndarray, counted: np.ndarray, names: Sequence[str]
-) -> None:
-    valid = are_distributions(prob) | ~counted
-    check_each(valid, prob, "y_prob", "probabilities that sum to 1")
-    if 2 * (prob.argmax(1) != pred)[counted].sum() > counted.sum():
-        warn(
-            "y_pred is not the most probable class of y_prob in most rows: column j of y_prob"
-            f" is taken for class j of {listed(names)}."
-        )
-
-
-def _number_of_columns(y_prob: ArrayLike, n: int) -> int:
-    prob = on_host(y_prob, "y_prob")
-    check_real(prob, "y_prob")
-    if prob.ndim != 2 or len(prob) != n:
-        raise ValueError(f"y_prob must have shape (n, K) = ({n}, K), got {prob.shape}.")
-    return prob.shape[1]
