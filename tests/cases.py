@@ -1155,6 +1155,13 @@ ANSWERS: dict[str, Row] = {
         why="Python's numbers",
         **_plain,
     ),
+    "multilabel_report": Row(
+        call=lambda y, p: jm.multilabel_report(y, p).to_dict(),
+        cases=against(abs(_LABELS[0]), abs(_LABELS[1]), axis=-2),
+        examples=(-2, -2),
+        why="Python's numbers",
+        **_plain,
+    ),
     "comparison_report": Row(
         call=lambda y, a, b: jm.comparison_report(y, a, b).to_dict(),
         cases=against(_TRUE, _PRED, _OTHER),

@@ -14,7 +14,7 @@ import pytest
 
 import jaxmetrics as jm
 from jaxmetrics.cli import _outputs
-from jaxmetrics.reports.multilabel import label_sums, multilabel_report
+from jaxmetrics.reports.label_sets import label_sums, report_of_sums
 from tests.command_line import Run, save, write
 
 NAMES = np.array(["cat", "dog", "owl"])
@@ -267,6 +267,8 @@ def test_examples_with_many_labels(run: Run, tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", t=true.astype(int), p=pred)
     arrays = answer(run, "report", tmp_path / "x.npz", "--labels-prefix", "t", "p")
     assert arrays["overall"] == found["overall"]
+    in_python = jm.multilabel_report(true, pred, label_names=[*"abc"])
+    assert json.loads(in_python.to_json()) == found
     assert "150 examples, 3 labels" in run("report", path, "--labels-prefix", "t_", "p_")[1]
     for frame, message in (
         (pl.DataFrame({"t_a": [0, 1], "p_b": [0, 1]}), "name different labels: 'a' and 'b'"),
@@ -283,10 +285,10 @@ def test_intervals_of_many_labels_know_that_labels_depend_on_one_another() -> No
     order: on the logit scale half of an interval is 1.96 of it.
     """
     sums = [label_sums(*labels(200, seed)) for seed in range(1000)]
-    reports = [multilabel_report(x, "abc", 0.95).content["overall"] for x in sums[:50]]
+    reports = [report_of_sums(x, "abc", 0.95).content["overall"] for x in sums[:50]]
     for name in ("hamming_loss", "micro_f1", "macro_f1"):
         values = [
-            multilabel_report(x, "abc", 0.95).content["overall"][name]["value"] for x in sums[::6]
+            report_of_sums(x, "abc", 0.95).content["overall"][name]["value"] for x in sums[::6]
         ]
         widths = [x[name]["high"] - x[name]["low"] for x in reports]
         assert np.mean(widths) == pytest.approx(2 * 1.96 * np.std(values), rel=0.1)

@@ -71,6 +71,7 @@ _METRIC = jm.accuracy
         (lambda: jm.confusion_matrix(_Y.to_numpy(), _P, where=_R > 0), "y_pred and where"),
         (lambda: jm.report(_Y, _R), "y_true and y_pred"),
         (lambda: jm.report(_Y, _P, clusters=_R), "y_true and clusters"),
+        (lambda: jm.report(_Y, _P, groups=_R), "y_true and groups"),
         (lambda: jm.comparison_report(_Y, _P, _R), "y_true and y_pred_b"),
         (
             lambda: jm.compare_predictions(_METRIC, _Y, _P, _P, clusters=_R, num_classes=3),

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import jaxmetrics as jm
-from jaxmetrics.reports import _pages
+from jaxmetrics.plots.vector_graphics import INK
+from jaxmetrics.reports import _pages, _pictures
 
 pytest.importorskip("jinja2", reason="pages need the extra `html`")
 pytest.importorskip("matplotlib", reason="pages need the extra `html`")
@@ -94,7 +95,7 @@ def test_the_page_of_a_classifier(report: jm.Report, pages: tuple[str, str]) -> 
     assert f"Accuracy {accuracy.value:.3f} {accuracy.low:.3f} to {accuracy.high:.3f}" in page.text
     # Two matrices, violin, recalls, ROC, precision and recall, reliability.
     assert page.tags.count("svg") == 7
-    told = [name for name, text in _pages._METHODS.items() if text in page.text]
+    told = [name for name, text in _pages.explanations().items() if text in page.text]
     assert told == ["wilson", "likelihood", "posterior", "student", "score", "inequalities"]
 
 
@@ -120,7 +121,7 @@ def test_pages_load_nothing(pages: tuple[str, str]) -> None:
         assert not {"script", "iframe", "object", "embed"} & set(parsed.tags)
         assert "url(http" not in page
         assert "@import" not in page
-        assert _pages._INK not in page  # all of it has become the colour of the page's text
+        assert INK not in page  # all of it has become the colour of the page's text
 
 
 ODD_NAMES = [
@@ -158,15 +159,15 @@ def test_names_change_neither_page_nor_pictures(odd_pages: tuple[str, str]) -> N
             text.text for tree in trees for text in tree.iter("{http://www.w3.org/2000/svg}text")
         }
         assert {"#010203", "fill: #010203", "]]> -->", "$\\frac{", "z" * 12 + "… 10"} <= texts
-        assert not any(_pages._INK in "".join(re.findall("<[^!>]*>", x)) for x in pictures)
+        assert not any(INK in "".join(re.findall("<[^!>]*>", x)) for x in pictures)
 
 
 def test_a_class_named_as_the_ink() -> None:
     ink, other = (
-        _pages._matrix_pictures(np.array([[9, 1], [2, 8]]), (name, "b"))
-        for name in (_pages._INK, "#010204")
+        _pictures._matrix_pictures(np.array([[9, 1], [2, 8]]), (name, "b"))
+        for name in (INK, "#010204")
     )
-    assert [picture.replace(_pages._INK, "#010204") for picture in ink] == other
+    assert [picture.replace(INK, "#010204") for picture in ink] == other
 
 
 def test_names_have_a_direction_of_their_own(pages: tuple[str, str]) -> None:
@@ -215,7 +216,7 @@ def test_no_mistake_and_absent_classes() -> None:
 def test_curves_are_those_of_the_scores() -> None:
     y, prob = problem()
     histogram = np.asarray(jm.score_histogram(y == 1, prob[:, 1], scale="probability"))
-    curve, points = _pages._roc_points(histogram), _pages._precision_recall_points(histogram)
+    curve, points = _pictures._roc_points(histogram), _pictures._precision_recall_points(histogram)
     area = (np.diff(curve.fpr) * (curve.tpr[1:] + curve.tpr[:-1])).sum() / 2
     np.testing.assert_allclose(area, jm.roc_auc_bounds(histogram).value, rtol=1e-6)
     np.testing.assert_allclose(area, jm.roc_auc(y == 1, prob[:, 1]), rtol=2e-3)

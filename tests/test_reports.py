@@ -20,16 +20,16 @@ import sklearn.metrics as sk
 from scipy import stats
 
 import jaxmetrics as jm
-from jaxmetrics.reports import _pages
+from jaxmetrics.reports import _pictures
 from jaxmetrics.reports._overall import Evidence, overall_values
-from jaxmetrics.reports.contents import Findings
+from jaxmetrics.reports.contents import Findings, Outline
 from jaxmetrics.reports.probabilities import (
     ProbabilitySums,
     area_values,
     probability_findings,
     probability_sums,
 )
-from jaxmetrics.reports.states import findings_of
+from jaxmetrics.reports.statistics_found import findings_of
 from jaxmetrics.reports.tabular import TabularReport
 
 TRUE = ["ant", "bee", "bee", "cow", "ant", "bee", "cow", "cow"]
@@ -528,7 +528,7 @@ def test_unsigned_counts_are_subtracted_as_numbers() -> None:
     counts[1, 2], counts[3, 4] = 7, 30
     report = jm.Report.from_counts(counts)
     assert report.counts.dtype == np.int64
-    confusions = _pages._worst_confusions(report.counts, report.class_names, 0.95)
+    confusions = _pictures._worst_confusions(report.counts, report.class_names, 0.95)
     assert [(x.true, x.pred, x.times) for x in confusions] == [("3", "4", 30), ("1", "2", 7)]
 
 
@@ -737,7 +737,7 @@ def test_csv_of_odd_names_can_be_read() -> None:
     """No cell is a formula, and one apostrophe less gives the name."""
     names = ["a\rb", "c,d", 'e"f', "g\nh", "=1+1", "+1", "-1", "@x", "\tx", "\rx", "\uff1d1", "'=1"]
     records = [{"value": -1.5, "class": name} for name in ["", *names]]
-    for report in (jm.report(names * 9, names * 9), TabularReport("", {}, [], {}, records)):
+    for report in (jm.report(names * 9, names * 9), TabularReport(Outline(""), {}, records)):
         rows = list(csv.reader(io.StringIO(report.to_csv(), newline="")))
         assert len({len(row) for row in rows}) == 1
         assert not any(row[1].startswith(tuple("=+-@\t\r\uff1d")) for row in rows)
@@ -786,6 +786,58 @@ def test_classifiers_without_names_are_not_named_after_themselves() -> None:
     assert text.startswith("8 examples, 3 classes\n\n   ")
     assert markdown.split("\n\n")[1].startswith("|  | A | B |")
     assert "<p>8 examples, 3 classes</p>" in comparison._repr_html_()
+
+
+def test_a_report_of_groups() -> None:
+    """Groups are reported on by themselves; their greatest difference by MOVER, of all pairs."""
+    rng = np.random.default_rng(0)
+    y, prob = rng.integers(0, 3, 300), rng.dirichlet(np.ones(3), 300)
+    pred, sites = prob.argmax(1), rng.choice(["north", "south", "west"], 300)
+    y[:9] = -1
+    options: Any = {"class_names": [*"abc"]}
+    report = jm.report(y, pred, y_prob=prob, groups=sites.tolist(), **options)
+    assert report["accuracy"] == jm.report(y, pred, **options)["accuracy"]
+    assert set(report.groups) == {"north", "south", "west"}
+    for name, group in report.groups.items():
+        rows = sites == name
+        alone = jm.report(y[rows], pred[rows], y_prob=prob[rows], **options)
+        assert group.to_dict() == alone.to_dict()
+    values = []
+    for name in report.groups:
+        rows = sites == name
+        values.append(jm.report(y[rows], pred[rows], **options, level=1 - 0.05 / 3)["accuracy"])
+    lows = [
+        a.value - b.value - math.hypot(a.value - a.low, b.high - b.value)
+        for a in values
+        for b in values
+        if a is not b
+    ]
+    disparity = report.disparities["accuracy", ""]
+    assert disparity.value == pytest.approx(max(x[0] for x in values) - min(x[0] for x in values))
+    assert (disparity.low, disparity.high) == pytest.approx((max(0, *lows), -min(lows)))
+    assert "Disparities" in report.to_text()
+    assert "<h2>Disparities</h2>" in report.to_html()
+    clustered = jm.report(y, pred, groups=np.arange(300) % 2, clusters=np.arange(300) // 5)
+    assert clustered.groups["1"].num_clusters == 59  # all of one is ignored
+    unclear: Any = (
+        (["a", None], r"groups\[1\] is missing"),
+        ([0, "0"], "must differ in their names"),
+    )
+    for two, message in unclear:
+        with pytest.raises(ValueError, match=message):
+            jm.report(y, pred, groups=two * 150)
+
+
+def test_what_a_multilabel_report_takes() -> None:
+    report = jm.multilabel_report([[1, 0, 0], [0, 1, 0]], [[1, 1, 0], [0, 1, 0]])
+    assert report["hamming_loss"].value == pytest.approx(1 / 6)
+    assert [*report["recall"]] == ["0", "1", "2"]
+    with pytest.raises(ValueError, match=r"y_pred\[0, 1\] is 2, expected 0 or 1"):
+        jm.multilabel_report([[1, 0]], [[1, 2]])
+    with pytest.raises(ValueError, match=r"same shape \(n, L\), a column per label: got \(2,\)"):
+        jm.multilabel_report([1, 0], [1, 0])
+    with pytest.raises(ValueError, match="label_names must be one name each: expected 2, got 1"):
+        jm.multilabel_report([[1, 0]], [[1, 0]], label_names=["a"])
 
 
 def test_a_report_says_what_is_registered_for_a_statistic() -> None:

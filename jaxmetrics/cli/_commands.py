@@ -22,12 +22,12 @@ from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.ranking import delong_interval
 from jaxmetrics.reports import Report
 from jaxmetrics.reports.contents import Findings
-from jaxmetrics.reports.groups import GroupedReport, grouped_report
-from jaxmetrics.reports.multilabel import multilabel_report
+from jaxmetrics.reports.grouped import grouped_report
+from jaxmetrics.reports.label_sets import report_of_sums
 from jaxmetrics.reports.prevalences import report_at_prevalence
-from jaxmetrics.reports.probabilities import findings_of_clusters
-from jaxmetrics.reports.states import confusion_matrices
-from jaxmetrics.reports.tabular import TabularReport
+from jaxmetrics.reports.probabilities import findings_of_clusters, probability_findings
+from jaxmetrics.reports.statistics_found import confusion_matrices
+from jaxmetrics.reports.tabular import AnyReport, TabularReport
 from jaxmetrics.reports.values import value_of
 from jaxmetrics.streaming import load_state, save_state
 from jaxmetrics.streaming.states import EvaluatorState, merge_checked
@@ -49,7 +49,7 @@ def report_predictions(
 ) -> None:
     """Run `jaxmetrics report FILE`."""
 
-    def result() -> Report | GroupedReport:
+    def result() -> AnyReport:
         shares, columns = _shares(prevalence), question.columns
         if shares is not None and (columns.prob or columns.cluster):
             raise InputError("--prevalence restates counts: it takes no --prob or --cluster")
@@ -83,9 +83,7 @@ def _shares(prevalence: str | None) -> dict[str, float] | None:
     return shares
 
 
-def _report_of(
-    counted: Counted, shares: Mapping[str, float] | None, level: float
-) -> Report | GroupedReport:
+def _report_of(counted: Counted, shares: Mapping[str, float] | None, level: float) -> AnyReport:
     classes = counted.classes()
 
     def of_group(group: str | None, level: float) -> Report:
@@ -118,7 +116,8 @@ def report_of(
         if counted.positive is None:
             order = [counted.prob_classes.index(name) for name in classes.names]
             sums = sums.reordered(np.array(order))
-        report = report.with_probabilities(sums)
+        found = probability_findings(sums, report.class_names, level)
+        report = report.with_findings(found)
     return _with_rows(report, counted, classes, group) if counted.rows else report
 
 
@@ -146,7 +145,7 @@ def _with_rows(report: Report, counted: Counted, classes: Classes, group: str | 
 def report_counts(file: Path, question: Question, prevalence: str | None, output: Output) -> None:
     """Run `jaxmetrics report FILE --counts`."""
 
-    def result() -> Report | GroupedReport:
+    def result() -> AnyReport:
         asked = question.columns
         if question.ignore or asked.prob or asked.score or asked.group or asked.cluster:
             raise InputError(
@@ -180,7 +179,7 @@ def report_labels(
 
     def result() -> TabularReport:
         sums, names = count_labels(parts_of(file), prefixes, separator)
-        return multilabel_report(sums, names, output.level)
+        return report_of_sums(sums, names, output.level)
 
     deliver(result, output, (file,))
 

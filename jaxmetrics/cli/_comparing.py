@@ -7,10 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import typer
 
-from jaxmetrics._wording import percent, title_of
 from jaxmetrics.cli._counted_files import count_predictions
 from jaxmetrics.cli._errors import InputError, named, refusals, shown
 from jaxmetrics.cli._gates import GatedReport, parsed
@@ -20,25 +18,22 @@ from jaxmetrics.cli._matrices import long_table, read_counts
 from jaxmetrics.cli._outputs import Output, deliver, waiting
 from jaxmetrics.cli._rows import Question
 from jaxmetrics.cli._sources import is_pipe, opened
+from jaxmetrics.comparisons import compare_predictions
 from jaxmetrics.comparisons import leaderboard as rank
 from jaxmetrics.comparisons.classifiers import check_rope
 from jaxmetrics.counts import paired_confusion_matrix
 from jaxmetrics.estimates import Metric
 from jaxmetrics.metrics import binary, f1, precision, recall, specificity
-from jaxmetrics.planning import detectable_difference, required_examples
 from jaxmetrics.reports import comparison_report
 from jaxmetrics.reports._overall import COMPARED
-from jaxmetrics.reports.paired_probabilities import (
-    compared_areas,
-    compared_probabilities,
-    compared_rates,
-)
+from jaxmetrics.reports.paired_probabilities import compared_areas, compared_probabilities
+from jaxmetrics.reports.plans import difference_plan, width_plan
 from jaxmetrics.reports.rankings import ranking_report
 from jaxmetrics.reports.tabular import TabularReport
+from jaxmetrics.reports.values import compared
 
 __all__ = ["compare", "leaderboard", "plan_difference", "plan_width"]
 
-_MOST_EXAMPLES = 1e15
 _OF_POSITIVE: dict[str, Metric] = {
     "precision": binary(precision),
     "recall": binary(recall),
@@ -90,7 +85,9 @@ def _more_figures(
     options: dict[str, Any] = {"rope": rope, "level": level, "clusters": judged.clusters}
     figures: dict[str, Any] = {}
     if positive is not None:
-        figures |= compared_rates(judged.true, judged.preds, _OF_POSITIVE, **options)
+        for name, metric in _OF_POSITIVE.items():
+            labels = judged.true, *judged.preds
+            figures[name] = compared(compare_predictions(metric, *labels, num_classes=2, **options))
     if judged.probs is not None:
         names = judged.class_names
         figures |= compared_probabilities(judged.true, judged.probs, names, **options)
@@ -182,18 +179,9 @@ def plan_width(
         else:
             counted = count_predictions(parts_of(file), table)
             matrix = counted.table(counted.classes())
-        with refusals("--half-width"):
-            function = _metric(metric, question.positive)
-            number = float(
-                required_examples(function, matrix, half_width=half_width, level=output.level)
-            )
-        total = float(np.sum(matrix))
-        return _plan(
-            number,
-            f"give {title_of(metric)} an interval of ± {half_width:g}",
-            f"{total:.10g} examples were counted.",
-            {"metric": metric, "half_width": half_width, "level": output.level},
-        )
+        function = _metric(metric, question.positive)
+        with refusals("plan"):
+            return width_plan(function, metric, matrix, half_width, output.level)
 
     deliver(result, output, (file,))
 
@@ -210,42 +198,10 @@ def plan_difference(
 
     def result() -> TabularReport:
         judged = read_judged([(file, question) for file in files])
-        k, n = len(judged.class_names), len(judged.true)
-        if not difference > 0:
-            raise InputError(f"--difference must be above 0, got {difference:g}")
+        k = len(judged.class_names)
         paired = paired_confusion_matrix(judged.true, *judged.preds, num_classes=k)
         function = _metric(metric, question.positive)
-        with refusals("--power"):
-            shown_by_these = float(
-                detectable_difference(function, paired, n, power=power, level=output.level)
-            )
-        # Errors fall as the square root of the number of examples.
-        ratio = shown_by_these / difference
-        number = n * ratio * ratio
-        content = {"metric": metric, "difference": difference, "power": power}
-        return _plan(
-            number,
-            f"show a difference of {difference:g} in {title_of(metric)} with a probability of"
-            f" {power:g}",
-            f"{n} examples were judged by both; so many show one of {shown_by_these:.3g}.",
-            {**content, "level": output.level, "detectable_difference": shown_by_these},
-        )
+        with refusals("plan"):
+            return difference_plan(function, metric, paired, difference, power, output.level)
 
     deliver(result, output, files)
-
-
-def _plan(number: float, purpose: str, counted: str, content: dict[str, Any]) -> TabularReport:
-    """Report a number of examples."""
-    if np.isnan(number):
-        raise InputError("these examples do not say how much it varies: nothing went wrong")
-    if number > _MOST_EXAMPLES:
-        raise InputError(f"more than {_MOST_EXAMPLES:g} examples would be needed to {purpose}")
-    number = float(np.ceil(number))
-    content = {"num_examples": int(number), **content}
-    notes = [
-        counted,
-        f"Intervals: {percent(content['level'])}; by the delta method, whose variance falls as"
-        " 1 / n: a guide, not a guarantee.",
-    ]
-    like_these = "example like these is enough to" if number == 1 else "examples like these"
-    return TabularReport(f"{number:,.0f} {like_these} {purpose}.", {}, notes, content, [content])

@@ -7,13 +7,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jaxmetrics._wording import title_of
 from jaxmetrics.cli._errors import InputError, shortened
 from jaxmetrics.reports import ComparisonReport
-from jaxmetrics.reports._markdown import escaped
-from jaxmetrics.reports.contents import json_of
+from jaxmetrics.reports.formats import escaped
 from jaxmetrics.reports.values import ReportedValue, value_cell
 
 __all__: list[str] = []
@@ -70,12 +69,11 @@ def parsed(text: str) -> Gate:
     return Gate(name, sign == ">=", float(bound), text.strip())
 
 
-@dataclass(frozen=True)
-class GatedReport:
-    """A comparison with the verdicts on its gates."""
+@dataclass(frozen=True, eq=False, repr=False)
+class GatedReport(ComparisonReport):
+    """A comparison with the verdicts on its gates, which stand where they are read first."""
 
-    report: ComparisonReport
-    verdicts: Sequence[tuple[Gate, ReportedValue, Verdict]]
+    verdicts: Sequence[tuple[Gate, ReportedValue, Verdict]] = ()
 
     @classmethod
     def of(cls, report: ComparisonReport, gates: Sequence[Gate]) -> GatedReport:
@@ -89,7 +87,7 @@ class GatedReport:
                 )
             difference = report.figures[gate.metric].difference
             verdicts.append((gate, difference, gate.judge(difference)))
-        return cls(report, verdicts)
+        return cls(**vars(report), verdicts=verdicts)
 
     @property
     def exit_code(self) -> int:
@@ -98,26 +96,22 @@ class GatedReport:
         order = Verdict.FAILED, Verdict.UNKNOWN
         return next((int(x) for x in order if x in found), int(Verdict.PASSED))
 
-    def _lines(self) -> list[str]:
-        return [
-            f"Gate {gate.text}: {verdict.sentence}; {title_of(gate.metric)} A - B"
-            f" {value_cell(difference)}."
-            for gate, difference, verdict in self.verdicts
-        ]
-
-    def to_text(self) -> str:
-        """Write the report, and what the gates say."""
-        return self.report.to_text() + "\n".join(self._lines()) + "\n" * bool(self.verdicts)
-
-    def to_json(self) -> str:
-        """Write the report as JSON, with the verdicts."""
-        if not self.verdicts:
-            return self.report.to_json()
+    def to_dict(self) -> dict[str, Any]:
+        """Add the verdicts."""
         gates = [
             {"gate": gate.text, "verdict": verdict.name.lower()}
             for gate, _, verdict in self.verdicts
         ]
-        return json_of({**self.report.to_dict(), "gates": gates})
+        return super().to_dict() | ({"gates": gates} if gates else {})
+
+    def to_text(self) -> str:
+        """Write the report, and at its end what the gates say."""
+        lines = [
+            f"Gate {gate.text}: {verdict.sentence}; {title_of(gate.metric)} A - B"
+            f" {value_cell(difference)}.\n"
+            for gate, difference, verdict in self.verdicts
+        ]
+        return super().to_text() + "".join(lines)
 
     def to_markdown(self) -> str:
         """Write what the gates say, then the report."""
@@ -125,12 +119,4 @@ class GatedReport:
             f"- **{verdict.sentence}**: {escaped(gate.text)}; A - B {value_cell(difference)}"
             for gate, difference, verdict in self.verdicts
         ]
-        return "\n".join([*lines, ""] * bool(lines) + [self.report.to_markdown()])
-
-    def to_csv(self) -> str:
-        """Write the values of the report."""
-        return self.report.to_csv()
-
-    def to_html(self, *, title: str) -> str:
-        """Write the page of the report."""
-        return self.report.to_html(title=title)
+        return "\n".join([*lines, ""] * bool(lines) + [super().to_markdown()])

@@ -12,7 +12,7 @@ from jaxmetrics.cli._errors import InputError, listed, named, reading
 from jaxmetrics.cli._rows import as_numbers, guarded
 from jaxmetrics.cli._sources import opened
 from jaxmetrics.cli._tables import ROW, Field, family_of
-from jaxmetrics.reports.multilabel import LabelSums, label_sums
+from jaxmetrics.reports.label_sets import LabelSums, label_sums
 
 __all__: list[str] = []
 

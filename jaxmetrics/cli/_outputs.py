@@ -19,7 +19,8 @@ from jaxmetrics._wording import printable
 from jaxmetrics.cli._errors import InputError, shown
 from jaxmetrics.cli._inputs import mentioned
 from jaxmetrics.estimates import normal_quantile
-from jaxmetrics.reports.formats import FORMATS, AnyReport, Writer
+from jaxmetrics.reports.formats import FORMATS, Writer
+from jaxmetrics.reports.tabular import AnyReport
 
 if TYPE_CHECKING:
     from rich.console import Console

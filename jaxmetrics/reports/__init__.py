@@ -7,6 +7,10 @@ from jaxmetrics.reports.values import *
 
 # of one classifier
 from jaxmetrics.reports.singles import *
+from jaxmetrics.reports.predictions import *
 
 # of two on the same examples
 from jaxmetrics.reports.pairs import *
+
+# of examples with any number of labels
+from jaxmetrics.reports.label_sets import *

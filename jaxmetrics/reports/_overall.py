@@ -14,7 +14,6 @@ import numpy as np
 from jaxmetrics._cell_sums import cells
 from jaxmetrics._validation import ArrayLike
 from jaxmetrics._wording import fraction
-from jaxmetrics.betas import BetaAverage
 from jaxmetrics.estimates import Estimate, Metric
 from jaxmetrics.intervals import (
     Delta,
@@ -33,16 +32,10 @@ from jaxmetrics.metrics import (
     no_information_rate,
     weighted,
 )
+from jaxmetrics.posteriors import balanced_accuracy_posterior
 from jaxmetrics.reports.values import ReportedValue, value_of
 
 __all__: list[str] = []
-
-
-class PerClass(NamedTuple):
-    precision: Estimate
-    recall: Estimate
-    specificity: Estimate
-    f1: Estimate
 
 
 _FRACTIONS: dict[str, Metric] = {
@@ -106,15 +99,16 @@ class Evidence(NamedTuple):
         return interval(metric, self.tables, method=method, level=self.level, cluster_axis=axis)
 
 
-def per_class_estimates(evidence: Evidence) -> PerClass:
+def per_class_estimates(evidence: Evidence) -> dict[str, Estimate]:
+    """Estimate rates of each class."""
     tp, fp, fn, tn = cells(evidence.tables)
     jaccard = evidence.proportion(tp, tp + fp + fn)
-    return PerClass(
-        precision=evidence.proportion(tp, tp + fp),
-        recall=evidence.proportion(tp, tp + fn),
-        specificity=evidence.proportion(tn, tn + fp),
-        f1=Estimate(*(2 * j / (1 + j) for j in jaccard)),  # which grows with Jaccard's index
-    )
+    return {
+        "precision": evidence.proportion(tp, tp + fp),
+        "recall": evidence.proportion(tp, tp + fn),
+        "specificity": evidence.proportion(tn, tn + fp),
+        "f1": Estimate(*(2 * j / (1 + j) for j in jaccard)),  # which grows with Jaccard's index
+    }
 
 
 def overall_values(evidence: Evidence) -> dict[str, ReportedValue]:
@@ -123,9 +117,14 @@ def overall_values(evidence: Evidence) -> dict[str, ReportedValue]:
     right = evidence.proportion(tables.trace(axis1=-2, axis2=-1), tables.sum((-2, -1)))
     accuracy = value_of(right, "wilson")
     smooth = _smooth_values(evidence)
+    posterior = {}
+    if evidence.clusters is None:  # it takes examples for independent
+        average = posterior_balanced_accuracy(evidence.counts, evidence.level)
+        posterior["balanced_accuracy_posterior"] = average
     return {
         "accuracy": accuracy,
         "balanced_accuracy": smooth["balanced_accuracy"],
+        **posterior,
         "macro_f1": smooth["macro_f1"],
         "micro_f1": accuracy,  # with one label per example
         "weighted_f1": smooth["weighted_f1"],
@@ -165,7 +164,7 @@ def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedVal
     """Report the posterior mean of balanced accuracy and its equal-tailed interval, of the classes
     that occur in truth.
     """
-    average = BetaAverage(_right_and_wrong(matrix) + PRIOR)
+    average = balanced_accuracy_posterior(matrix_of_true_classes(matrix), prior=PRIOR)
     low, high = map(float, average.interval(level))
     note = "The prior is Jeffreys', worth half a right and half a wrong example of each class"
     estimate = float(balanced_accuracy(matrix))
@@ -175,20 +174,14 @@ def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedVal
     return ReportedValue(float(average.mean), low, high, "posterior", f"{note}.")
 
 
-def _right_and_wrong(matrix: np.ndarray) -> np.ndarray:
-    """Count right and wrong examples `(k, 2)` of the classes that occur in truth, or of all if only
-    one does.
-    """
-    right = matrix.diagonal()
-    numbers = np.stack([right, matrix.sum(1) - right], -1)
-    found = numbers[numbers.any(1)]
-    return found if len(found) > 1 else numbers
-
-
 def matrix_of_true_classes(matrix: np.ndarray) -> np.ndarray:
     """Make a matrix with the same right and wrong examples of each class that occurs in truth, and
-    no other class.
+    no other class, unless only one occurs.
     """
-    right, wrong = _right_and_wrong(matrix).T
+    right = matrix.diagonal()
+    wrong = matrix.sum(1) - right
+    occurs = right + wrong > 0
+    if occurs.sum() > 1:
+        right, wrong = right[occurs], wrong[occurs]
     # What the wrong ones were taken for does not matter to recalls.
     return np.diag(right) + np.roll(np.diag(wrong), 1, axis=1)

@@ -1,18 +1,18 @@
-"""What a comparison says of the positive class, and of probabilities and scores."""
+"""What a comparison says of probabilities and scores."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 
-from jaxmetrics.comparisons import compare_predictions, delong
-from jaxmetrics.estimates import Estimate, Metric, normal_quantile
+from jaxmetrics.comparisons import delong
+from jaxmetrics.estimates import Estimate, normal_quantile
 from jaxmetrics.intervals import mean_interval
 from jaxmetrics.reports.probabilities import losses_of, worst_brier_score
-from jaxmetrics.reports.values import ComparedValue, compared, value_of
+from jaxmetrics.reports.values import ComparedValue, value_of
 
 __all__: list[str] = []
 
@@ -51,25 +51,6 @@ def compared_probabilities(
         name = "roc_auc" if len(class_names) == 2 else f"roc_auc_{class_names[i]}"
         scores = [prob[:, i] for prob in probs]
         found[name] = compared_areas(y_true == i, scores, rope=rope, **options)
-    return found
-
-
-def compared_rates(
-    y_true: np.ndarray,
-    preds: np.ndarray,
-    rates: Mapping[str, Metric],
-    *,
-    rope: float,
-    level: float,
-    clusters: Sequence[Any] | None = None,
-) -> dict[str, ComparedValue]:
-    """Compare metrics of two classes, ids 0 and 1 `(n,)` and `(2, n)`, by likelihood."""
-    found = {}
-    for name, rate in rates.items():
-        x = compare_predictions(
-            rate, y_true, *preds, num_classes=2, clusters=clusters, rope=rope, level=level
-        )
-        found[name] = compared(value_of(x.a, "likelihood"), value_of(x.b, "likelihood"), x)
     return found
 
 

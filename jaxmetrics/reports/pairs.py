@@ -3,32 +3,45 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from jaxmetrics._labels import names_of
-from jaxmetrics._printing import Backend, frame_of
 from jaxmetrics._validation import ArrayLike
+from jaxmetrics._wording import labels_of, percent, sample_size, title_of
 from jaxmetrics.clusters import number_of_clusters
-from jaxmetrics.comparisons import Comparison, compare, compare_predictions, mcnemar
+from jaxmetrics.comparisons import compare, compare_predictions, mcnemar
 from jaxmetrics.comparisons.classifiers import cubes_of_clusters
 from jaxmetrics.counts import confusion_matrix
-from jaxmetrics.estimates import Metric
-from jaxmetrics.reports._csv import comparison_columns, lines_of
-from jaxmetrics.reports._markdown import comparison_markdown
 from jaxmetrics.reports._overall import COMPARED, MOST_WITH_INTERVALS, Evidence, overall_values
-from jaxmetrics.reports._pages import comparison_page
-from jaxmetrics.reports._text import comparison_fragment, comparison_text
-from jaxmetrics.reports.contents import ComparisonContents, json_of
+from jaxmetrics.reports._pictures import pictures_of_two
+from jaxmetrics.reports.contents import Difference, Outline, ValueTable, sample_content
 from jaxmetrics.reports.labels import checked_labels, numbered_classes
-from jaxmetrics.reports.values import ComparedValue, ReportedValue, compared
+from jaxmetrics.reports.tabular import AnyReport
+from jaxmetrics.reports.values import (
+    ComparedValue,
+    ReportedValue,
+    compared,
+    dict_of,
+    number,
+    record_of,
+)
 
 __all__ = ["ComparisonReport", "comparison_report"]
 
+_LONGEST_NAME = 200
+_WAYS = {
+    "likelihood": "likelihood",
+    "student": "Student's distribution (losses)",
+    "mover": "DeLong's variance (areas)",
+}
 
-class ComparisonReport(ComparisonContents):
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ComparisonReport(AnyReport):
     """Hold what `comparison_report` found out about classifiers A and B on the same examples.
 
     Attributes:
@@ -53,64 +66,116 @@ class ComparisonReport(ComparisonContents):
     A 0.750 [0.589, 0.862], B 0.500 [0.345, 0.655], A - B 0.250 [0.101, 0.412], P(A > B) 0.9995
     """
 
-    def __repr__(self) -> str:
-        """Write the text."""
-        return comparison_text(self).rstrip("\n")
+    template = "comparison.html"
+    title = "Comparison of two classifiers"
 
-    def _repr_html_(self) -> str:
-        return comparison_fragment(self)
+    counts: np.ndarray
+    class_names: tuple[str, ...]
+    num_ignored: int
+    names: tuple[str, str]
+    level: float
+    rope: float
+    figures: Mapping[str, ComparedValue]
+    only_right_per_class: np.ndarray
+    p_value: float
+    num_clusters: int | None = None
 
-    def to_text(self) -> str:
-        """Write a table for a terminal, one line per value, and McNemar's test."""
-        return comparison_text(self)
+    @property
+    def num_examples(self) -> int:
+        """Counts the examples that were compared."""
+        return int(self.counts[0].sum())
 
-    def to_json(self) -> str:
-        """Write `to_dict()` as JSON."""
-        return json_of(self.to_dict())
+    @property
+    def num_classes(self) -> int:
+        """Counts the classes, K."""
+        return len(self.class_names)
 
-    def to_markdown(self) -> str:
-        """Write a table of Markdown, to paste where a change is discussed.
+    @property
+    def only_right(self) -> tuple[int, int]:
+        """Counts the examples that only A has right, and only B."""
+        of_a, of_b = self.only_right_per_class.sum(0).tolist()
+        return of_a, of_b
 
-        >>> report = comparison_report([0, 1, 1, 0], [0, 1, 1, 1], [0, 1, 0, 1])
-        >>> print(report.to_markdown())  # doctest: +ELLIPSIS
-        4 examples, 2 classes. In parentheses: 95 % intervals.
-        <BLANKLINE>
-        |  | A | B | A - B | method | P(A > B) |
-        | --- | ---: | ---: | ---: | ---: | ---: |
-        | accuracy | 0.750 (0.301 to 0.954) | 0.500 (0.150 to 0.850) | 0.250 ...
+    def values(self) -> Mapping[str, ComparedValue]:
+        """Return the figures."""
+        return self.figures
+
+    def outline(self) -> Outline:
+        """Say what people are told: one line per figure, and McNemar's test."""
+        sample = sample_size(self.num_examples, self.num_ignored, self.num_clusters)
+        names = zip("AB", labels_of(self.names, _LONGEST_NAME), strict=True)
+        within = [f"P(within {self.rope:g})"] if self.rope > 0 else []
+        rows: list[list[Any]] = [
+            [
+                *(title_of(name), x.a, x.b, Difference(*x.difference), x.difference.method or ""),
+                *map(_share, [x.probability_better, x.probability_equivalent][: 1 + len(within)]),
+            ]
+            for name, x in self.figures.items()
+        ]
+        titles = ["", "A", "B", "A - B", "method", "P(A > B)", *within]
+        methods = dict.fromkeys(x.difference.method for x in self.figures.values())
+        ways = ", ".join(_WAYS[x] for x in methods if x in _WAYS) or _WAYS["likelihood"]
+        only_a, only_b = self.only_right
+        kind = "mid-p" if self.num_clusters is None else "of clusters"
+        return Outline(
+            heading=f"{sample}, {self.num_classes} classes",
+            # Where these are their only names, there is nothing to be said.
+            names={} if self.names == ("A", "B") else dict(names),
+            tables={"": ValueTable(titles, rows, details=(titles.index("method"),))},
+            result=f"Right only in A: {only_a}, only in B: {only_b}; McNemar's test ({kind}):"
+            f" p = {self.p_value:.3g}.",
+            intervals=f"Intervals: {percent(self.level)}; of A - B by {ways}.",
+            level=self.level,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as dicts, lists, strings and numbers; undefined numbers are None."""
+        only_a, only_b = self.only_right
+        support, only_right = self.counts[0].sum(1).tolist(), self.only_right_per_class.tolist()
+        return {
+            **sample_content(self.num_examples, self.num_ignored, self.num_clusters),
+            "num_classes": self.num_classes,
+            "names": list(self.names),
+            "level": self.level,
+            "rope": self.rope,
+            "figures": {name: dict_of(x) for name, x in self.figures.items()},
+            "mcnemar": {"only_a": only_a, "only_b": only_b, "p_value": self.p_value},
+            "classes": [
+                {"name": name, "support": n, "only_a": of_a, "only_b": of_b}
+                for name, n, (of_a, of_b) in zip(self.class_names, support, only_right, strict=True)
+            ],
+        }
+
+    def records(self) -> list[dict[str, Any]]:
+        """List each figure of A, of B, and their difference with the probabilities that A is better
+        and that the two are equivalent.
         """
-        return comparison_markdown(self)
+        return [
+            {
+                **{"name": name, "classifier": classifier},
+                **record_of(value, self.level),
+                "probability_better": better,
+                "probability_equivalent": equivalent,
+            }
+            for name, x in self.figures.items()
+            for classifier, value, better, equivalent in (
+                ("A", x.a, None, None),
+                ("B", x.b, None, None),
+                ("A - B", x.difference, *map(number, x[3:])),
+            )
+        ]
 
-    def to_csv(self) -> str:
-        """Write one line per `ReportedValue`: its name, its classifier (A, B or A - B), the value
-        and its interval in full precision, level and method, and for A - B the probabilities that A
-        is better and that the two are equivalent.
+    def pictures(self) -> dict[str, Any]:
+        """Draw the differences, the violins of balanced accuracy, and both matrices."""
+        return pictures_of_two(self)
 
-        >>> report = comparison_report([0, 1, 1, 0], [0, 1, 1, 1], [0, 1, 0, 1])
-        >>> print(report.to_csv())  # doctest: +ELLIPSIS
-        name,classifier,value,low,high,level,method,probability_better,probability_equivalent
-        accuracy,A,0.75,0.30...,0.95...,0.95,wilson,,
-        accuracy,B,0.5,0.15...,0.8...,0.95,wilson,,
-        accuracy,A - B,0.25,...
-        """
-        return lines_of(comparison_columns(self))
+    def methods(self) -> set[str | None]:
+        """Name the methods of the intervals, and that of the violins."""
+        return super().methods() | {"posterior"}
 
-    def to_frame(self, backend: Backend = "polars") -> Any:
-        """Return a data frame with the columns of `to_csv`; see `Report.to_frame`."""
-        return frame_of(comparison_columns(self), backend)
 
-    def to_html(self, *, title: str = "Comparison of two classifiers") -> str:
-        """Write one page of HTML that loads nothing, for a screen, a phone or paper.
-
-        Differences, where the two differ, pictures, and how the intervals were made.
-
-        Args:
-            title: the heading.
-
-        Raises:
-            ImportError: jinja2 or matplotlib is not installed; the extra `html` has both.
-        """
-        return comparison_page(self, title)
+def _share(probability: float) -> str:
+    return "-" if math.isnan(probability) else f"{probability:.3f}"
 
 
 def comparison_report(
@@ -203,26 +268,21 @@ def _compared_values(
     """Report the values of A and B as their reports do, and their differences by likelihood, from
     the labels, or from the pairs of predictions in each cluster, `(C, K, K, K)`.
     """
-    k = len(matrices[0])
-    options: dict[str, Any] = {"rope": rope, "level": level}
     tables = (None, None) if cubes is None else (cubes.sum(3), cubes.sum(2))
     a, b = (
         overall_values(Evidence(matrix, level, clusters=clusters))
         for matrix, clusters in zip(matrices, tables, strict=True)
     )
-
-    def comparison(metric: Metric) -> Comparison:
+    k, found = len(matrices[0]), {}
+    for name, metric in COMPARED.items():
+        if k > MOST_WITH_INTERVALS:
+            difference = ReportedValue(a[name].value - b[name].value)
+            found[name] = ComparedValue(a[name], b[name], difference, math.nan, math.nan)
+            continue
+        options: Any = {"rope": rope, "level": level}
         if cubes is None:
-            return compare_predictions(metric, *labels, num_classes=k, **options)
-        return compare(metric, cubes, cluster_axis=0, **options)
-
-    if k > MOST_WITH_INTERVALS:
-        return {
-            name: ComparedValue(
-                a[name], b[name], ReportedValue(a[name].value - b[name].value), math.nan, math.nan
-            )
-            for name in COMPARED
-        }
-    return {
-        name: compared(a[name], b[name], comparison(metric)) for name, metric in COMPARED.items()
-    }
+            comparison = compare_predictions(metric, *labels, num_classes=k, **options)
+        else:
+            comparison = compare(metric, cubes, cluster_axis=0, **options)
+        found[name] = compared(comparison)._replace(a=a[name], b=b[name])
+    return found

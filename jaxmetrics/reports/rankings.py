@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from jaxmetrics._wording import percent, sample_size, title_of
 from jaxmetrics.comparisons import Leaderboard
 from jaxmetrics.comparisons.standings import ranking
+from jaxmetrics.reports.contents import Outline, ValueTable, sample_content
 from jaxmetrics.reports.tabular import TabularReport
 
 __all__: list[str] = []
@@ -27,20 +28,22 @@ def ranking_report(
     examples = sample_size(num_examples, num_ignored, num_clusters)
     found = board.to_dict(names)
     return TabularReport(
-        heading=f"{examples}, {len(names)} classifiers by {title_of(metric)}",
-        tables={"": written.table},
-        notes=[
-            *written.sentences,
-            f"Intervals: {percent(level)}; ranks and tiers hold all at once. P(best): how probably"
-            " it comes first on all examples to come.",
-        ],
-        content={
-            "num_examples": num_examples,
-            "num_ignored": num_ignored,
-            **({} if num_clusters is None else {"num_clusters": num_clusters}),
+        Outline(
+            heading=f"{examples}, {len(names)} classifiers by {title_of(metric)}",
+            tables={"": ValueTable(*written.table)},
+            notes=[
+                *written.sentences,
+                f"Intervals: {percent(level)}; ranks and tiers hold all at once. P(best): how"
+                " probably it comes first on all examples to come.",
+            ],
+            level=level,
+        ),
+        {
+            **sample_content(num_examples, num_ignored, num_clusters),
             "level": level,
             "metric": metric,
             **found,
         },
-        records=found["classifiers"],
+        found["classifiers"],
+        {x.pop("name"): x for x in map(dict, found["classifiers"])},
     )

@@ -2,63 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from jaxmetrics._examples import are_distributions
 from jaxmetrics._labels import names_of
-from jaxmetrics._printing import Backend, frame_of
 from jaxmetrics._validation import (
     ArrayLike,
     as_counts,
-    as_rows,
     as_square,
     as_wide,
     check_real,
     on_host,
-    warn,
 )
-from jaxmetrics._wording import listed
+from jaxmetrics._wording import capital, listed, percent, sample_size, title_of
 from jaxmetrics.clusters import (
-    check_size_of_tables,
     number_of_clusters,
-    numbered_clusters,
 )
-from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.intervals import IntervalMethod
 from jaxmetrics.intervals.methods import check_method
-from jaxmetrics.reports._csv import lines_of, report_columns
-from jaxmetrics.reports._markdown import report_markdown
 from jaxmetrics.reports._overall import (
     Evidence,
     check_number_of_classes,
     overall_values,
     per_class_estimates,
-    posterior_balanced_accuracy,
 )
-from jaxmetrics.reports._pages import report_page
-from jaxmetrics.reports._text import report_fragment, report_summary, report_text
-from jaxmetrics.reports.contents import Findings, ReportContents, json_of
-from jaxmetrics.reports.labels import check_each, checked_labels, numbered_classes
+from jaxmetrics.reports._pictures import pictures_of_one
+from jaxmetrics.reports.contents import ClassValues, Findings, Outline, sample_content
+from jaxmetrics.reports.labels import check_each
 from jaxmetrics.reports.probabilities import (
-    ProbabilitySums,
     expected_accuracy,
-    findings_of_clusters,
-    probability_findings,
-    probability_sums,
 )
-from jaxmetrics.reports.states import confusion_matrices, findings_of
-from jaxmetrics.reports.values import values_of
+from jaxmetrics.reports.statistics_found import confusion_matrices, findings_of
+from jaxmetrics.reports.tabular import AnyReport
+from jaxmetrics.reports.values import ReportedValue, record_of, values_of
 from jaxmetrics.streaming.states import EvaluatorState
 from jaxmetrics.streaming.totals import as_numpy
 
-__all__ = ["Report", "report"]
+__all__ = ["Report"]
 
 
-class Report(ReportContents):
+@dataclass(frozen=True, eq=False, repr=False)
+class Report(AnyReport):
     """Hold what `report` found out about a classifier.
 
     Attributes:
@@ -74,22 +62,34 @@ class Report(ReportContents):
             if there were probabilities.
         calibrated_event: what those bins are of, in a word.
         num_clusters: of examples, if they come in clusters.
+        groups: a report by the name of each group, if there are groups.
+        disparities: the greatest difference of each value between groups, by name and class.
 
     It prints as its text, with the first 20 classes. Values are found by their names:
 
-    >>> found = report(["cat", "dog", "dog", "cat"] * 9, ["cat", "dog", "cat", "cat"] * 9)
+    >>> import jaxmetrics as jm
+    >>> found = jm.report(["cat", "dog", "dog", "cat"] * 9, ["cat", "dog", "cat", "cat"] * 9)
     >>> found["accuracy"]
     0.750 [0.589, 0.862]
     >>> found["recall"]
     {'cat': 1.000 [0.824, 1.000], 'dog': 0.500 [0.290, 0.710]}
     """
 
-    def __repr__(self) -> str:
-        """Write the text, without the most of many classes."""
-        return report_summary(self)
+    template = "report.html"
+    title = "Classifier report"
 
-    def _repr_html_(self) -> str:
-        return report_fragment(self)
+    counts: np.ndarray
+    class_names: tuple[str, ...]
+    level: float
+    num_ignored: int
+    overall: Mapping[str, ReportedValue]
+    per_class: Mapping[str, Sequence[ReportedValue]]
+    score_histogram: np.ndarray | None = None
+    calibration_bins: np.ndarray | None = None
+    calibrated_event: str | None = None
+    num_clusters: int | None = None
+    groups: Mapping[str, Report] = field(default_factory=dict)
+    disparities: Mapping[tuple[str, str | None], ReportedValue] = field(default_factory=dict)
 
     @classmethod
     def from_counts(
@@ -130,18 +130,12 @@ class Report(ReportContents):
         matrix, clusters = (tables, None) if tables.ndim == 2 else (tables.sum(0), tables)
         names = _checked_names(class_names, len(matrix))
         evidence = Evidence(as_counts(matrix), level, method, clusters)
-        columns = per_class_estimates(evidence)
-        overall = {}
-        for name, value in overall_values(evidence).items():
-            overall[name] = value
-            if name == "balanced_accuracy" and clusters is None:
-                posterior = posterior_balanced_accuracy(matrix, level)
-                overall["balanced_accuracy_posterior"] = posterior
+        overall = overall_values(evidence)
         if soft_counts is not None:
             soft = np.asarray(as_square(soft_counts, len(matrix), "soft_counts"))
             overall["expected_accuracy"] = expected_accuracy(soft, level)
         per_class = {
-            name: values_of(column, "wilson") for name, column in columns._asdict().items()
+            name: values_of(x, "wilson") for name, x in per_class_estimates(evidence).items()
         }
         number = None if clusters is None else int(number_of_clusters(clusters))
         return cls(matrix, names, level, num_ignored, overall, per_class, num_clusters=number)
@@ -185,75 +179,69 @@ class Report(ReportContents):
             report = report.with_findings(findings_of(statistic, table, report))
         return report
 
-    def with_probabilities(self, sums: ProbabilitySums) -> Report:
-        """Add what the sums say of the probabilities of these examples."""
-        return self.with_findings(probability_findings(sums, self.class_names, self.level))
-
     def with_findings(self, found: Findings) -> Report:
         """Add what else was found out about these examples."""
         overall = {**self.overall, **found.overall}
         per_class = {**self.per_class, **found.per_class}
         return replace(self, overall=overall, per_class=per_class, **found.tables)
 
-    def to_text(self) -> str:
-        """Write tables for a terminal: one line per class, then one per overall value."""
-        return report_text(self)
+    @cached_property
+    def num_examples(self) -> float:
+        """Sums the counts: the number of examples, or their total weight."""
+        return self.counts.sum().item()
 
-    def to_json(self) -> str:
-        """Write `to_dict()` as JSON."""
-        return json_of(self.to_dict())
+    @cached_property  # for each class it is asked for
+    def support(self) -> np.ndarray:
+        """Counts the examples of each class in truth."""
+        return self.counts.sum(-1)
 
-    def to_markdown(self) -> str:
-        """Write tables of Markdown, to paste where a change is discussed.
+    @property
+    def notes(self) -> dict[str, str]:
+        """Gives the notes of the overall values that have one."""
+        return {name: x.note for name, x in self.overall.items() if x.note}
 
-        >>> print(Report.from_counts([[9, 1], [3, 7]]).to_markdown())  # doctest: +ELLIPSIS
-        20 examples, 2 classes. In parentheses: 95 % intervals.
-        <BLANKLINE>
-        |  | value | 95 % interval | method |
-        | --- | ---: | ---: | ---: |
-        | accuracy | 0.800 | 0.584 to 0.919 | wilson |
-        ...
-        | 0 | 10 | 0.750 (0.468 to 0.911) | 0.900 (0.596 to 0.982) | ...
-        """
-        return report_markdown(self)
+    @property
+    def _found(self) -> ClassValues:
+        return ClassValues(self.overall, self.per_class, self.class_names, self.support)
 
-    def to_csv(self) -> str:
-        """Write one line per `ReportedValue`: its name, its class (none for overall values), the
-        value and its interval in full precision, level and method.
+    def values(self) -> dict[str, Any]:
+        """Return the overall values, and values of the classes by their names."""
+        return self._found.by_name()
 
-        >>> print(Report.from_counts([[9, 1], [3, 7]]).to_csv())  # doctest: +ELLIPSIS
-        name,class,value,low,high,level,method
-        accuracy,,0.8,0.58...,0.91...,0.95,wilson
-        ...
-        precision,0,0.75,0.46...,0.91...,0.95,wilson
-        ...
-        """
-        return lines_of(report_columns(self))
+    def outline(self) -> Outline:
+        """Say what people are told: one line per class, then one per overall value."""
+        methods = {x.method for column in self.per_class.values() for x in column}
+        how = "by likelihood, of recalls Wilson's" if "likelihood" in methods else "Wilson's"
+        areas = ", of areas by a score test" if "roc_auc" in self.per_class else ""
+        sample = sample_size(self.num_examples, self.num_ignored, self.num_clusters)
+        return Outline(
+            heading=f"{sample}, {len(self.class_names)} classes",
+            summary=self._found.summary(),
+            tables={"": self._found.table("class")},
+            intervals=f"Intervals: {percent(self.level)}; of each class {how}{areas}.",
+            notes=[f"{capital(title_of(name))}: {note}" for name, note in self.notes.items()],
+            level=self.level,
+        )
 
-    def to_frame(self, backend: Backend = "polars") -> Any:
-        """Return a data frame with the columns of `to_csv`.
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as dicts, lists, strings and numbers; undefined numbers are None."""
+        return {
+            **sample_content(self.num_examples, self.num_ignored, self.num_clusters),
+            "level": self.level,
+            **self._found.content("classes"),
+            "confusion_matrix": self.counts.tolist(),
+        }
 
-        Args:
-            backend: `"polars"`, `"pandas"` or `"pyarrow"`.
+    def records(self) -> list[dict[str, Any]]:
+        """List overall values, which have no class, and those of each class."""
+        return [
+            {"name": name, "class": of_class, **record_of(x, self.level)}
+            for (name, of_class), x in self._found.by_class(None).items()
+        ]
 
-        Raises:
-            ImportError: narwhals (the extra `tables`), or the backend, is not installed.
-            ValueError: another backend.
-        """
-        return frame_of(report_columns(self), backend)
-
-    def to_html(self, *, title: str = "Classifier report") -> str:
-        """Write one page of HTML that loads nothing, for a screen, a phone or paper.
-
-        Headline numbers, what goes wrong most, pictures, all numbers, how intervals were made.
-
-        Args:
-            title: the heading.
-
-        Raises:
-            ImportError: jinja2 or matplotlib is not installed; the extra `html` has both.
-        """
-        return report_page(self, title)
+    def pictures(self) -> dict[str, Any]:
+        """Draw the matrix, the posterior, recalls, and curves where there were probabilities."""
+        return pictures_of_one(self)
 
 
 def _checked_tables(counts: ArrayLike) -> np.ndarray:
@@ -279,115 +267,3 @@ def _checked_names(class_names: Sequence[str] | None, k: int) -> tuple[str, ...]
     if len(set(names)) != k:
         raise ValueError(f"class_names must differ, got {listed(names)}.")
     return names
-
-
-def report(
-    y_true: ArrayLike | Sequence[str],
-    y_pred: ArrayLike | Sequence[str],
-    *,
-    y_prob: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-    clusters: ArrayLike | Sequence[Any] | None = None,
-    class_names: Sequence[str] | None = None,
-    level: float = 0.95,
-    method: IntervalMethod | None = None,
-) -> Report:
-    """Report on predictions, each number with its interval, from labels on the host.
-
-    Args:
-        y_true, y_pred: `(n,)`, strings or integers. Without `class_names` the classes are those
-            that occur, sorted. Negative integers, and ids beyond `class_names` or the columns of
-            `y_prob`, are ignored and counted as such.
-        y_prob: `(n, K)` probabilities, a column per class in the order of the report; in a data
-            frame columns are found by their names, those of the classes or "0" to "K - 1", alone or
-            behind "prob_". Adds the expected accuracy (the mean probability given to the truth),
-            log loss and Brier score, the calibration error, and each class's area under the ROC
-            curve against the others. Warns if `y_pred` is not its greatest in most rows.
-        sample_weight: `(n,)`; intervals read weights as frequencies (weight 2 = the row written
-            twice).
-        clusters: `(n,)` ids of groups of examples that may be alike, as those of one patient, of
-            any kind; a warning for fewer than 20. With weights, areas have no interval.
-        class_names: names of the ids 0 to K - 1, or, for strings, the classes in the order wanted.
-        level: of the intervals.
-        method: as for `Report.from_counts`.
-
-    Returns:
-        `Report`, all of it on the host.
-
-    Raises:
-        TypeError: labels that are neither strings nor integers, other arguments that are no
-            numbers.
-        ValueError: unequal lengths, no 2 to 4096 classes, an unknown class name, a negative
-            weight, probabilities that do not sum to 1, no example left, `level` not in (0, 1).
-
-    >>> y_true, y_pred = ["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]
-    >>> print(report(y_true, y_pred).to_text())  # doctest: +ELLIPSIS
-    4 examples, 2 classes
-    <BLANKLINE>
-    class  n  precision         recall            specificity       F1
-    cat    2  0.667 .208-.939   1.000 .342-1.000  0.500 .095-.905   0.800 .344-.968
-    ...
-    """
-    labels = checked_labels(y_true=y_true, y_pred=y_pred)
-    n = len(labels["y_true"])
-    if n == 0:
-        raise ValueError("there are no examples to report on.")
-    weights = None if sample_weight is None else _checked_weights(sample_weight)
-    num_columns = None if y_prob is None else _number_of_columns(y_prob, n)
-    (true, pred), names, counted = numbered_classes(labels, class_names, "report", num_columns)
-    k, prob = len(names), None
-    if y_prob is not None:
-        prob = np.asarray(as_rows(y_prob, "y_prob", names))
-        _check_probabilities(prob, pred, counted, names)
-    groups, number = None, None
-    if clusters is not None:
-        groups, number = numbered_clusters(clusters, true.shape)
-        check_size_of_tables(number, k * k, "Merge clusters or classes.")
-    counts = confusion_matrix(
-        true,
-        pred,
-        num_classes=k,
-        sample_weight=weights,
-        where=counted,
-        groups=groups,
-        num_groups=number,
-    )
-    num_ignored = int((~counted).sum())
-    result = Report.from_counts(
-        counts, class_names=names, num_ignored=num_ignored, level=level, method=method
-    )
-    if prob is None:
-        return result
-    examples = np.where(counted, true, -1), prob, weights
-    result = result.with_probabilities(probability_sums(*examples))
-    if groups is None:
-        return result
-    return result.with_findings(findings_of_clusters(*examples, groups, level))
-
-
-def _checked_weights(sample_weight: ArrayLike) -> np.ndarray:
-    weights = on_host(sample_weight, "sample_weight")
-    check_real(weights, "sample_weight")
-    possible = (weights >= 0) & (weights < np.inf)
-    check_each(possible, weights, "sample_weight", "a finite number >= 0")
-    return weights
-
-
-def _check_probabilities(
-    prob: np.ndarray, pred: np.ndarray, counted: np.ndarray, names: Sequence[str]
-) -> None:
-    valid = are_distributions(prob) | ~counted
-    check_each(valid, prob, "y_prob", "probabilities that sum to 1")
-    if 2 * (prob.argmax(1) != pred)[counted].sum() > counted.sum():
-        warn(
-            "y_pred is not the most probable class of y_prob in most rows: column j of y_prob"
-            f" is taken for class j of {listed(names)}."
-        )
-
-
-def _number_of_columns(y_prob: ArrayLike, n: int) -> int:
-    prob = on_host(y_prob, "y_prob")
-    check_real(prob, "y_prob")
-    if prob.ndim != 2 or len(prob) != n:
-        raise ValueError(f"y_prob must have shape (n, K) = ({n}, K), got {prob.shape}.")
-    return prob.shape[1]

@@ -92,39 +92,34 @@ def values_of(x: Estimate, method: str) -> list[ReportedValue]:
     return [value_of(Estimate(*parts), method) for parts in zip(*x, strict=True)]
 
 
-def compared(a: ReportedValue, b: ReportedValue, x: Comparison) -> ComparedValue:
-    """Report a comparison by likelihood, with the numbers of A and B as they are reported."""
-    shares = float(x.probability_better), float(x.probability_equivalent)
-    return ComparedValue(a, b, value_of(x.difference, "likelihood"), *shares)
+def compared(x: Comparison) -> ComparedValue:
+    """Report a comparison by likelihood."""
+    a, b, difference = (value_of(part, "likelihood") for part in x[:3])
+    return ComparedValue(a, b, difference, *map(float, x[3:]))
 
 
-def as_json(x: ReportedValue | ComparedValue) -> dict[str, Any]:
-    """Convert a value to JSON: None for NaN, and no ends where there is no interval."""
-    if isinstance(x, ComparedValue):
-        return {
-            key: as_json(part) if isinstance(part, ReportedValue) else _number(part)
-            for key, part in x._asdict().items()
-        }
-    known = {key: part for key, part in x._asdict().items() if key == "value" or part is not None}
-    return {key: _number(part) for key, part in known.items()}
+def dict_of(x: ReportedValue | ComparedValue) -> dict[str, Any]:
+    """Write a value for JSON: None for NaN, and no ends where there is no interval."""
+    return {
+        key: dict_of(part) if isinstance(part, ReportedValue) else number(part)
+        for key, part in x._asdict().items()
+        if key == "value" or part is not None
+    }
+
+
+def record_of(x: ReportedValue, level: float) -> dict[str, Any]:
+    """Write a value and its interval as a row of a table for programs."""
+    numbers = {key: number(getattr(x, key)) for key in ("value", "low", "high")}
+    return {**numbers, "level": None if x.low is None else level, "method": x.method}
 
 
 def value_cell(x: ReportedValue) -> str:
-    """Write a value and its interval for people."""
+    """Write a value and its interval in a sentence, or in a table with room."""
     if x.low is None or x.high is None:
         return fraction(x.value)
     return f"{fraction(x.value)} ({fraction(x.low)} to {fraction(x.high)})"
 
 
-def value_record(x: ReportedValue, level: float) -> dict[str, Any]:
-    """Write a value and its interval for programs, empty where there is none."""
-    numbers = as_json(x)
-    return {
-        **{key: numbers.get(key) for key in ("value", "low", "high")},
-        "level": None if x.low is None else level,
-        "method": x.method,
-    }
-
-
-def _number(x: Any) -> Any:
+def number(x: Any) -> Any:
+    """Return None for NaN, which JSON has not."""
     return None if isinstance(x, float) and math.isnan(x) else x

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import singledispatch
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jaxmetrics.ranking import average_precision_bounds, roc_auc_bounds
-from jaxmetrics.reports.contents import Findings, ReportContents
+from jaxmetrics.reports.contents import Findings
 from jaxmetrics.reports.probabilities import PREDICTED, area_values, calibration_value
 from jaxmetrics.reports.values import ReportedValue, value_of
 from jaxmetrics.streaming.accumulators import mean_estimate
@@ -19,26 +20,29 @@ from jaxmetrics.streaming.standard_statistics import (
 )
 from jaxmetrics.streaming.states import EvaluatorState
 
+if TYPE_CHECKING:
+    from jaxmetrics.reports.singles import Report
+
 __all__: list[str] = []
 
 
 @singledispatch
-def findings_of(statistic: object, table: np.ndarray, report: ReportContents) -> Findings:
+def findings_of(statistic: object, table: np.ndarray, report: Report) -> Findings:
     """Find what a report says of the table of a statistic besides its confusion matrix: nothing,
     unless `findings_of.register` has registered a function for the type of the statistic.
     """
     return Findings()
 
 
-@findings_of.register
-def _(statistic: Moments, table: np.ndarray, report: ReportContents) -> Findings:
+@findings_of.register(Moments)
+def _(statistic: Moments, table: np.ndarray, report: Report) -> Findings:
     mean = value_of(mean_estimate(table, report.level), "normal")
     name = statistic.name
     return Findings({f"mean_{name}" if name in report.overall else name: mean})
 
 
-@findings_of.register
-def _(statistic: ScoreHistogram, table: np.ndarray, report: ReportContents) -> Findings:
+@findings_of.register(ScoreHistogram)
+def _(statistic: ScoreHistogram, table: np.ndarray, report: Report) -> Findings:
     if statistic.num_classes is None:
         bounds = {
             "roc_auc": roc_auc_bounds(table),
@@ -56,8 +60,8 @@ def _(statistic: ScoreHistogram, table: np.ndarray, report: ReportContents) -> F
     return Findings(per_class=areas, tables={"score_histogram": table})
 
 
-@findings_of.register
-def _(statistic: CalibrationBins, table: np.ndarray, report: ReportContents) -> Findings:
+@findings_of.register(CalibrationBins)
+def _(statistic: CalibrationBins, table: np.ndarray, report: Report) -> Findings:
     error = {"calibration_error": calibration_value(table, report.level)}
     event = report.class_names[-1] if statistic.num_classes is None else PREDICTED
     return Findings(error, tables={"calibration_bins": table, "calibrated_event": event})

@@ -7,16 +7,67 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxmetrics._wording import Table, labels_of, percent, sample_size, title_of
+from jaxmetrics._labels import names_of
+from jaxmetrics._validation import ArrayLike, check_real, on_host
+from jaxmetrics._wording import percent, sample_size
 from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile
 from jaxmetrics.intervals.derivatives import jacobian
 from jaxmetrics.intervals.functionals import Row
 from jaxmetrics.reports._overall import Evidence, per_class_estimates
-from jaxmetrics.reports.contents import values_as_json
+from jaxmetrics.reports.contents import ClassValues, Outline, sample_content
+from jaxmetrics.reports.labels import check_each
 from jaxmetrics.reports.tabular import TabularReport
-from jaxmetrics.reports.values import ReportedValue, value_cell, value_of, value_record, values_of
+from jaxmetrics.reports.values import ReportedValue, record_of, value_of, values_of
 
-__all__: list[str] = []
+__all__ = ["multilabel_report"]
+
+
+def multilabel_report(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    label_names: Sequence[str] | None = None,
+    level: float = 0.95,
+) -> TabularReport:
+    """Report on examples that have any number of labels each, on the host.
+
+    Each label has precision, recall, specificity and F1 with Wilson's intervals. The share of
+    examples with all labels right, the Hamming loss, and micro and macro F1 have intervals by the
+    delta method, with examples as units, whose labels may depend on one another.
+
+    Args:
+        y_true, y_pred: `(n, L)`, 0 or 1 for each label.
+        label_names: L names; "0" to "L - 1" if not given.
+        level: of the intervals.
+
+    Returns:
+        A report with the `to_text`, `to_html` and so on of `Report`; values are found by names.
+
+    Raises:
+        TypeError: arguments that do not hold numbers.
+        ValueError: other shapes, no example, other numbers than 0 and 1, another number of names.
+
+    >>> y_true, y_pred = [[1, 0], [1, 1], [0, 1], [1, 0]] * 9, [[1, 0], [1, 0], [0, 1], [1, 1]] * 9
+    >>> found = multilabel_report(y_true, y_pred, label_names=["sun", "rain"])
+    >>> found["micro_f1"], found["recall"]["rain"]
+    (0.800 [0.742, 0.848], 0.500 [0.290, 0.710])
+    """
+    labels = [_checked(x, name) for x, name in ((y_true, "y_true"), (y_pred, "y_pred"))]
+    true, pred = labels
+    if true.shape != pred.shape or true.ndim != 2 or not true.size:
+        raise ValueError(
+            "y_true and y_pred must have the same shape (n, L), a column per label: got"
+            f" {true.shape} and {pred.shape}."
+        )
+    names = names_of(label_names, true.shape[1], "label_names")
+    return report_of_sums(label_sums(true, pred), names, level)
+
+
+def _checked(x: ArrayLike, name: str) -> np.ndarray:
+    labels = on_host(x, name)
+    check_real(labels, name)
+    check_each((labels == 0) | (labels == 1), labels, name, "0 or 1")
+    return labels == 1
 
 
 class LabelSums(NamedTuple):
@@ -47,7 +98,7 @@ def label_sums(true: np.ndarray, pred: np.ndarray) -> LabelSums:
     return LabelSums(len(true), int((true == pred).all(1).sum()), rows.T @ rows)
 
 
-def multilabel_report(
+def report_of_sums(
     sums: LabelSums, names: Sequence[str], level: float, num_ignored: int = 0
 ) -> TabularReport:
     """Report on sums over examples: values of each label by Wilson's interval, averages over labels
@@ -56,52 +107,38 @@ def multilabel_report(
     """
     counts = sums.counts
     evidence = Evidence(counts, level)
-    exact_match = value_of(evidence.proportion(sums.exact, sums.number), "wilson")
-    overall = {"exact_match": exact_match}
+    overall = {"exact_match": value_of(evidence.proportion(sums.exact, sums.number), "wilson")}
     overall |= {name: _average(metric, sums, level) for name, metric in _AVERAGES.items()}
     columns = {
         name: values_of(Estimate(*(part[..., 1] for part in x)), "wilson")
-        for name, x in per_class_estimates(evidence)._asdict().items()
+        for name, x in per_class_estimates(evidence).items()
     }
-    support = counts[:, 1].sum(-1)
-    values = {(name, ""): x for name, x in overall.items()}
-    for name, column in columns.items():
-        values |= {(name, label): x for label, x in zip(names, column, strict=True)}
+    found = ClassValues(overall, columns, names, counts[:, 1].sum(-1))
     return TabularReport(
-        heading=f"{sample_size(sums.number, num_ignored)}, {len(names)} labels",
-        tables=_tables(labels_of(names, 40), support, overall, columns),
-        notes=[
-            f"Intervals: {percent(level)}; of each label Wilson's. Macro-F1 is the mean over the"
-            " labels that occur, micro-F1 that of all decisions together; an example counts as one,"
-            " whatever its labels."
-        ],
-        content={
-            "num_examples": sums.number,
-            "num_ignored": num_ignored,
+        Outline(
+            heading=f"{sample_size(sums.number, num_ignored)}, {len(names)} labels",
+            tables={"Labels": found.table("label")},
+            summary=found.summary(),
+            summary_title="All labels",
+            notes=[
+                f"Intervals: {percent(level)}; of each label Wilson's. Macro-F1 is the mean over"
+                " the labels that occur, micro-F1 that of all decisions together; an example"
+                " counts as one, whatever its labels."
+            ],
+            level=level,
+        ),
+        {
+            **sample_content(sums.number, num_ignored),
             "level": level,
-            **values_as_json(overall, columns, names, support, "labels"),
+            **found.content("labels"),
             "confusion_matrices": counts.tolist(),
         },
-        records=[
-            {"name": name, "label": label, **value_record(x, level)}
-            for (name, label), x in values.items()
+        [
+            {"name": name, "label": label, **record_of(x, level)}
+            for (name, label), x in found.by_class().items()
         ],
+        found.by_name(),
     )
-
-
-def _tables(
-    labels: Sequence[str],
-    support: Sequence[int],
-    overall: dict[str, ReportedValue],
-    columns: dict[str, list[ReportedValue]],
-) -> dict[str, Table]:
-    of_labels = zip(labels, map(str, support), *columns.values(), strict=True)
-    rows = [[label, n, *map(value_cell, values)] for label, n, *values in of_labels]
-    averages = [[title_of(name), value_cell(x), x.method or ""] for name, x in overall.items()]
-    return {
-        "Labels": Table(["label", "n", *map(title_of, columns)], rows),
-        "All labels": Table(["", "value", "method"], averages),
-    }
 
 
 def _average(metric: Metric, sums: LabelSums, level: float) -> ReportedValue:

@@ -1,0 +1,54 @@
+"""Pictures as part of a page of HTML, in the colours of the page."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+__all__: list[str] = []
+
+INK = "#010203"  # drawn where the page's own colour of text is to be
+
+_SETTINGS = {
+    **dict.fromkeys(
+        ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK
+    ),
+    **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), "none"),
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "font.size": 9,
+    "svg.fonttype": "none",
+    "text.parse_math": False,
+    "text.usetex": False,
+}
+
+
+def svg(draw: Callable[[Any], object], size: tuple[float, float], text: str) -> Any:
+    """Draw a picture of so many inches that scales with the page, with text and lines in the colour
+    of the page's text.
+    """
+    try:
+        import matplotlib
+        from markupsafe import Markup, escape
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError(f"to_html needs {error.name}: pip install 'jaxmetrics[html]'.") from None
+    settings: Any = _SETTINGS | {"svg.hashsalt": text}
+    file = io.StringIO()
+    with matplotlib.rc_context(settings), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # the browser has its own fonts
+        canvas = Figure(size, layout="constrained")
+        draw(canvas.add_subplot())
+        # Nothing that differs from one run to the next.
+        metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        canvas.savefig(file, format="svg", metadata=metadata)
+    # In tags alone: a class may be named as the colour is.
+    picture = re.sub("<[^!>]*>", lambda tag: tag[0].replace(INK, "currentColor"), file.getvalue())
+    picture = picture[picture.index("<svg") :]
+    # The size becomes a width for the page, which may scale it.
+    start = f'<svg role="img" aria-label="{escape(text)}" style="--width: {72 * size[0]:.0f}pt"'
+    picture = re.sub(r'<svg\b(.*?) width="[^"]*"', lambda m: start + m[1], picture, count=1)
+    return Markup(re.sub(r'(<svg\b[^>]*?) height="[^"]*"', r"\1", picture, count=1))
