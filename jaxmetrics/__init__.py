@@ -134,7 +134,10 @@ _CONTENTS = {
     "plots": ("Pictures", ""),
     "reports": (
         "Predictions → a report",
-        "ComparedValue ComparisonReport Report ReportedValue comparison_report report",
+        """
+        ComparedValue ComparisonReport Report ReportedValue comparison_report multilabel_report
+        report
+        """,
     ),
 }
 _HOMES = {name: home for home, (_, names) in _CONTENTS.items() for name in names.split()}
