@@ -52,7 +52,7 @@ def test_names_come_from_where_the_table_of_contents_says() -> None:
 
 
 def test_nothing_is_loaded_before_its_first_use() -> None:
-    """Not even JAX: help and versions do not wait for it."""
+    """Help and versions do not wait for it."""
     code = (
         "import sys, jaxmetrics; dir(jaxmetrics); loaded = {'jax', 'numpy'} & {*sys.modules};"
         " jaxmetrics.f1([[3, 1], [0, 4]]); print(loaded, 'jaxmetrics.losses' in sys.modules)"
