@@ -611,28 +611,26 @@ def two_kinds(c: Any) -> Any:
     ],
     ids=lambda f: f.__name__,
 )
-@pytest.mark.parametrize("num_samples", [3, 4, 5, 100])
-def test_metrics_of_one_matrix_are_called_for_each(
-    metric: Any, batched: Any, num_samples: int
-) -> None:
+def test_metrics_of_one_matrix_are_called_for_each(metric: Any, batched: Any) -> None:
     """A wrong answer to a batch is noticed, also where its shape is right, as of K recalls of K
     replicates; in pairs and clusters, too.
     """
     pairs = np.random.default_rng(0).integers(0, 9, (3, 3, 3)) * (np.arange(3) < 2)
     clusters = np.random.default_rng(1).integers(1, 4, (20, 3, 3))
     diagonal = np.diag([30, 20, 10])  # K cells, so that the derivatives are K, too
+    numbers = (3, 4, 5, 100)
+    asymptotic: list[jm.IntervalMethod] = [jm.Delta(), jm.Likelihood()]
+    bootstraps = [jm.Bootstrap(KEY, num_samples=num_samples) for num_samples in numbers]
+    posteriors = [jm.Posterior(KEY, num_samples=num_samples) for num_samples in numbers]
     for counts in (COUNTS, diagonal, np.stack([COUNTS, diagonal, COUNTS.T])):
-        for function in (
-            lambda f, c: jm.interval(
-                f, c, method=jm.Bootstrap(KEY, num_samples=num_samples), stratified=True
-            ),
-            lambda f, c: jm.interval(f, c, method=jm.Posterior(KEY, num_samples=num_samples)),
-            lambda f, c: jm.interval(f, c, method=jm.Delta()),
-            lambda f, c: jm.interval(f, c),
-        ):
-            assert_close(function(metric, counts), function(batched, counts), 1e-9)
-    bootstrap = jm.Bootstrap(KEY, "percentile", num_samples)
-    for method in (bootstrap, jm.Delta(), jm.Likelihood()):
+        for method in (*asymptotic, *bootstraps, *posteriors):
+            found, expected = (
+                jm.interval(f, counts, method=method, stratified=method in bootstraps)
+                for f in (metric, batched)
+            )
+            assert_close(found, expected, 1e-9)
+    percentiles = [jm.Bootstrap(KEY, "percentile", num_samples) for num_samples in numbers]
+    for method in (*asymptotic, *percentiles):
         found, expected = (
             [
                 jm.compare(f, pairs, method=method),

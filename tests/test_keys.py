@@ -232,7 +232,7 @@ QUICK = ("posterior", "bootstrap_examples", "compare_unpaired posterior")
 def test_vmap_over_keys_of_whatever_draws(name: str) -> None:
     """One program for all keys, each of which draws what it draws alone on the device."""
     keys = jax.random.split(jax.random.key(1), 2)
-    together = jax.vmap(lambda key: DRAWS[name](key, np.asarray))(keys)
+    together = jax.jit(jax.vmap(lambda key: DRAWS[name](key, np.asarray)))(keys)
     assert all(isinstance(x, jax.Array) and len(x) == 2 for x in jax.tree.leaves(together))
     alone = DRAWS[name](keys[1], jnp.asarray)
     for a, b in zip(jax.tree.leaves(together), jax.tree.leaves(alone), strict=True):

@@ -107,10 +107,10 @@ def test_public_types_are_those_of_results(name: str) -> None:
 def test_host_gives_numpy_at_once(name: str, programs: list[str]) -> None:
     row = ROWS[name]
     cases.key()
-    programs.clear()
+    before = len(programs)
     with np.errstate(all="raise"):
         result = row.call(*row.ordinary)
-    assert not programs, "compiled on the host"
+    assert len(programs) == before, "compiled on the host"
     for x in numbers(result) if row.device else []:
         assert isinstance(x, np.ndarray | np.generic), type(x)
         assert x.dtype.kind in "iub" or x.dtype == np.float64, x.dtype
@@ -339,6 +339,12 @@ def mapped(row: Row, *arrays: jax.Array) -> dict[str, Any]:
     return results
 
 
+def assert_other_devices_have(program: Any, *arrays: jax.Array) -> None:
+    """The program has just run here, so that nothing is traced again."""
+    platforms = ("cuda", "rocm", "tpu")
+    assert export.export(program, platforms=platforms)(*arrays).platforms == platforms
+
+
 def assert_of_jax(result: Any, x64: bool) -> None:
     for x in numbers(result):
         assert isinstance(x, jax.Array)
@@ -370,6 +376,8 @@ def test_jit_vmap_and_grad_give_what_the_host_gives(name: str, x64: bool) -> Non
     program, arrays = jax.jit(functools.partial(mapped, row)), as_jax(row, row.stacked)
     results = program(*arrays)
     assert_of_jax(results["value"], x64)
+    if not x64:
+        assert_other_devices_have(program, *arrays)
     expected = (
         loop(row)
         if row.host
@@ -389,31 +397,28 @@ def test_jit_vmap_and_grad_give_what_the_host_gives(name: str, x64: bool) -> Non
         assert_finite_differences(row, program, arrays)
 
 
+@pytest.mark.usefixtures("optimized")
 @pytest.mark.parametrize("name", those(lambda row: row.device and row.host))
 def test_eager_calls_give_what_the_host_gives(name: str, programs: list[str]) -> None:
     """In float32, integers as they are, leading axes at once; a second call compiles nothing."""
     row = ROWS[name]
+    if row.draws:  # which differ by more than rounding
+        jax.config.update("jax_disable_most_optimizations", True)
     arrays = [jnp.asarray(x) for x in (row.stacked if row.batch else row.ordinary)]
     result = row.call(*arrays)
-    programs.clear()
+    before = len(programs)
     again = row.call(*arrays)
-    assert not programs
+    assert len(programs) == before
     close(again, result, 0)
     assert_of_jax(result, False)
+    if row.jit and (name, False) not in COMPILED:
+        assert_other_devices_have(jax.jit(row.call), *arrays)
     if row.batch:
         compare(row, result, loop(row), False)
     elif row.draws:
         agree(jax.tree.map(np.asarray, result), row.call(*row.ordinary), row.draws)
     else:
         close(result, row.call(*row.ordinary), row.float32)
-
-
-@pytest.mark.parametrize("name", ON_DEVICE)
-def test_other_devices_have_a_program(name: str) -> None:
-    row = ROWS[name]
-    program, arrays = jax.jit(functools.partial(mapped, row)), as_jax(row, row.stacked)
-    platforms = ["cuda", "rocm", "tpu"]
-    assert export.export(program, platforms=platforms)(*arrays).platforms == tuple(platforms)
 
 
 def part(result: Any, i: int) -> Any:
@@ -427,15 +432,6 @@ def compare(row: Row, actual: Any, expected: Any, x64: bool) -> None:
         return
     for i in range(len(row.cases)):
         agree(part(actual, i), part(expected, i), row.draws)
-
-
-@pytest.mark.parametrize("name", [name for name in ON_DEVICE if ROWS[name].draws])
-def test_draws_have_the_dtype_of_the_device(name: str, x64: bool) -> None:
-    row = ROWS[name]
-    for x in numbers(jax.eval_shape(row.call, *as_jax(row, row.ordinary))):
-        assert not jnp.issubdtype(x.dtype, jnp.floating) or x.dtype == (
-            np.float64 if x64 else np.float32
-        ), x.dtype
 
 
 def assert_finite_differences(
@@ -640,9 +636,9 @@ def _of_new_functions() -> dict[str, Callable[[], Any]]:
 def test_a_second_call_compiles_nothing(name: str, programs: list[str]) -> None:
     call = _of_new_functions()[name]
     first = call()
-    programs.clear()
+    before = len(programs)
     second = call()
-    assert not programs
+    assert len(programs) == before
     close(second, first)
 
 

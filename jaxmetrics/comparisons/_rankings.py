@@ -116,7 +116,9 @@ def shares_of_firsts(values: Array, covariance: Array, noise: Array) -> Array:
     Ties share, and so do values that are equal without any noise in their difference.
     """
     draws = shrunken(values, covariance, noise)
-    first = draws >= draws.max(-1, keepdims=True)
+    # XLA may compute a draw twice and round it otherwise: it can be below itself, the greatest.
+    greatest = xp.argmax(draws, -1)[:, None] == xp.arange(draws.shape[-1])
+    first = ~xp.isnan(draws) & (greatest | (draws >= draws.max(-1, keepdims=True)))
     shares = divide(first, first.sum(-1, keepdims=True)).mean(0)
     alike = (variances_of_differences(covariance) == 0) & (values[:, None] == values)
     return divide(matmul(alike.astype(shares.dtype), shares), alike.sum(-1))
