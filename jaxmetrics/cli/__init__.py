@@ -310,13 +310,13 @@ def merge(
     format: Format = "text",
 ) -> None:
     """Merge the evaluation states that hosts have saved, and report on all of their examples."""
-    from jaxmetrics.cli import _commands
+    from jaxmetrics.cli import _states
 
     names = None if classes is None else classes.split(",")
-    output = _commands.Output(
+    output = _states.Output(
         level, "Merged states", files_to_write or (), json, html, format, has_state=True
     )
-    _commands.merge(files, names, output)
+    _states.merge(files, names, output)
 
 
 def _name(file: Path) -> str:

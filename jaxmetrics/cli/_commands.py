@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import typer
 
-from jaxmetrics._jax import jax
 from jaxmetrics.cli._classes import Classes
 from jaxmetrics.cli._counted_files import Counted, count_predictions
 from jaxmetrics.cli._errors import InputError, refusals, shown
@@ -26,17 +23,13 @@ from jaxmetrics.reports.grouped import grouped_report
 from jaxmetrics.reports.label_sets import report_of_sums
 from jaxmetrics.reports.prevalences import report_at_prevalence
 from jaxmetrics.reports.probabilities import findings_of_clusters, probability_findings
-from jaxmetrics.reports.statistics_found import confusion_matrices
 from jaxmetrics.reports.tabular import AnyReport, TabularReport
 from jaxmetrics.reports.values import value_of
-from jaxmetrics.streaming import load_state, save_state
-from jaxmetrics.streaming.states import EvaluatorState, merge_checked
 
 __all__ = [
     "Columns",
     "Output",
     "Question",
-    "merge",
     "report_counts",
     "report_labels",
     "report_of",
@@ -182,46 +175,3 @@ def report_labels(
         return report_of_sums(sums, names, output.level)
 
     deliver(result, output, (file,))
-
-
-def merge(files: Sequence[Path], class_names: Sequence[str] | None, output: Output) -> None:
-    """Run `jaxmetrics merge STATE...`."""
-
-    def result() -> Report:
-        jax.config.update("jax_enable_x64", True)  # states may hold sums in double precision
-        state = _merged_state(files)
-        for file in output.state_files:
-            _save_state(file, state)
-        is_report_wanted = output.targets or output.json is not None or not output.state_files
-        if not confusion_matrices(state) and not is_report_wanted:
-            number = f"{len(files)} states merged"
-            print(f"jaxmetrics: {number}; they hold no counts to report on", file=sys.stderr)
-            raise typer.Exit
-        with waiting("computing intervals"), refusals(files[0]):
-            return Report.from_state(state, class_names=class_names, level=output.level)
-
-    deliver(result, output, files)
-
-
-def _merged_state(files: Sequence[Path]) -> EvaluatorState:
-    state = _read_state(files[0])
-    for file in files[1:]:
-        with refusals(file):
-            state = merge_checked(state, _read_state(file))
-    return state
-
-
-def _read_state(file: Path) -> EvaluatorState:
-    try:
-        return load_state(file)
-    except ValueError as error:  # which names the file
-        raise InputError(str(error)) from None
-    except OSError as error:
-        raise InputError(f"{shown(file)}: {error.strerror}") from None
-
-
-def _save_state(file: Path, state: EvaluatorState) -> None:
-    try:
-        save_state(file, state)
-    except OSError as error:
-        raise InputError(f"{shown(file)}: cannot be written: {error.strerror}") from None

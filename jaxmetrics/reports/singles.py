@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,11 +36,11 @@ from jaxmetrics.reports.labels import check_each
 from jaxmetrics.reports.probabilities import (
     expected_accuracy,
 )
-from jaxmetrics.reports.statistics_found import confusion_matrices, findings_of
 from jaxmetrics.reports.tabular import AnyReport
 from jaxmetrics.reports.values import ReportedValue, record_of, values_of
-from jaxmetrics.streaming.states import EvaluatorState
-from jaxmetrics.streaming.totals import as_numpy
+
+if TYPE_CHECKING:
+    from jaxmetrics.streaming.states import EvaluatorState
 
 __all__ = ["Report"]
 
@@ -161,6 +161,10 @@ class Report(AnyReport):
         >>> Report.from_state(evaluator.update(evaluator.init(), **batch)).overall["loss"].value
         0.8
         """
+        # States are JAX's, which reports of arrays do not wait for.
+        from jaxmetrics.reports.statistics_found import confusion_matrices, findings_of
+        from jaxmetrics.streaming.totals import as_numpy
+
         tables = state.tables()
         matrices = confusion_matrices(state)
         if len(matrices) != 1:

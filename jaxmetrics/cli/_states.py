@@ -1,0 +1,62 @@
+"""`jaxmetrics merge`: states of evaluators, read, added up and reported on."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+
+from jaxmetrics._jax import jax
+from jaxmetrics.cli._errors import InputError, refusals, shown
+from jaxmetrics.cli._outputs import Output, deliver, waiting
+from jaxmetrics.reports import Report
+from jaxmetrics.reports.statistics_found import confusion_matrices
+from jaxmetrics.streaming import load_state, save_state
+from jaxmetrics.streaming.states import EvaluatorState, merge_checked
+
+__all__ = ["Output", "merge"]
+
+
+def merge(files: Sequence[Path], class_names: Sequence[str] | None, output: Output) -> None:
+    """Run `jaxmetrics merge STATE...`."""
+
+    def result() -> Report:
+        jax.config.update("jax_enable_x64", True)  # states may hold sums in double precision
+        state = _merged_state(files)
+        for file in output.state_files:
+            _save_state(file, state)
+        is_report_wanted = output.targets or output.json is not None or not output.state_files
+        if not confusion_matrices(state) and not is_report_wanted:
+            number = f"{len(files)} states merged"
+            print(f"jaxmetrics: {number}; they hold no counts to report on", file=sys.stderr)
+            raise typer.Exit
+        with waiting("computing intervals"), refusals(files[0]):
+            return Report.from_state(state, class_names=class_names, level=output.level)
+
+    deliver(result, output, files)
+
+
+def _merged_state(files: Sequence[Path]) -> EvaluatorState:
+    state = _read_state(files[0])
+    for file in files[1:]:
+        with refusals(file):
+            state = merge_checked(state, _read_state(file))
+    return state
+
+
+def _read_state(file: Path) -> EvaluatorState:
+    try:
+        return load_state(file)
+    except ValueError as error:  # which names the file
+        raise InputError(str(error)) from None
+    except OSError as error:
+        raise InputError(f"{shown(file)}: {error.strerror}") from None
+
+
+def _save_state(file: Path, state: EvaluatorState) -> None:
+    try:
+        save_state(file, state)
+    except OSError as error:
+        raise InputError(f"{shown(file)}: cannot be written: {error.strerror}") from None
