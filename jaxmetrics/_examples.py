@@ -94,7 +94,7 @@ class _Argument(NamedTuple):
         refuse_where(bad, x, of_row + self.name, message, *self.where, inner=inner)
 
 
-class Kind(NamedTuple):
+class Reading(NamedTuple):
     """What an argument holds: how it is read, and a hint how to make rows of two classes."""
 
     read: Callable[[_Argument], Array]
@@ -106,7 +106,7 @@ def binary_examples(
     values: ArrayLike,
     sample_weight: ArrayLike | None,
     where: ArrayLike | None,
-    kind: Kind,
+    kind: Reading,
     *,
     name: str,
     truth_name: str = "y_true",
@@ -134,7 +134,7 @@ def class_examples(
     rows: ArrayLike,
     sample_weight: ArrayLike | None,
     where: ArrayLike | None,
-    kind: Kind,
+    kind: Reading,
     *,
     name: str,
     truth_name: str = "y_true",
@@ -155,7 +155,7 @@ def class_examples(
             f" {truth.shape}{kind.two_class_hint}."
         )
     given = _Argument(truth, truth_name), _Argument(numbers, name, 1)
-    return _examples(*given, sample_weight, where, Kind(_class_ids(k)), kind)
+    return _examples(*given, sample_weight, where, Reading(_class_ids(k)), kind)
 
 
 def is_soft(y_true: ArrayLike, rows: ArrayLike, name: str) -> bool:
@@ -170,8 +170,8 @@ def label_examples(
     values: ArrayLike,
     sample_weight: ArrayLike | None,
     where: ArrayLike | None,
-    kind: Kind,
-    truth_kind: Kind,
+    kind: Reading,
+    truth_kind: Reading,
     *,
     name: str,
 ) -> Examples:
@@ -196,8 +196,8 @@ def _examples(
     numbers: _Argument,
     sample_weight: ArrayLike | None,
     where: ArrayLike | None,
-    truth_kind: Kind,
-    kind: Kind,
+    truth_kind: Reading,
+    kind: Reading,
 ) -> Examples:
     """Read the arguments, each where all those before it let the example count."""
     weights = None if sample_weight is None else as_float(sample_weight, "sample_weight")
@@ -340,10 +340,10 @@ _TWO_LOGITS = "; np.stack([np.zeros_like(z), z], -1) makes such an array of the 
 # warn that -1 may be the other one of two classes.
 IGNORED = np.int8(-100)
 
-INDICATORS = Kind(_class_ids(2))
-NUMBERS = Kind(_numbers)
-SCORES = Kind(_scores)
-GAINS = Kind(_gains)
-PROBABILITIES = Kind(_probabilities)
-DISTRIBUTIONS = Kind(_distributions, _TWO_CLASS)
-LOGITS = Kind(_logits, _TWO_LOGITS)
+INDICATORS = Reading(_class_ids(2))
+NUMBERS = Reading(_numbers)
+SCORES = Reading(_scores)
+GAINS = Reading(_gains)
+PROBABILITIES = Reading(_probabilities)
+DISTRIBUTIONS = Reading(_distributions, _TWO_CLASS)
+LOGITS = Reading(_logits, _TWO_LOGITS)

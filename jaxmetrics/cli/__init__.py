@@ -132,7 +132,9 @@ def report(
     columns = _commands.Columns(
         true, pred, weight=weight, prob=prob, score=score, group=group, cluster=cluster
     )
-    question = _commands.Question(columns, frozenset(ignore or ()), pos_label, threshold, separator)
+    question = _commands.Selection(
+        columns, frozenset(ignore or ()), pos_label, threshold, separator
+    )
     output = _commands.Output(level, _name(file), files_to_write or (), json, html, format)
     if labels_prefix is not None:
         others = {
@@ -197,7 +199,9 @@ def compare(
     from jaxmetrics.cli import _commands, _comparing
 
     columns = _commands.Columns(true, pred, prob=prob, score=score, cluster=cluster, id=id)
-    question = _commands.Question(columns, frozenset(ignore or ()), pos_label, threshold, separator)
+    question = _commands.Selection(
+        columns, frozenset(ignore or ()), pos_label, threshold, separator
+    )
     title = f"{_name(file_a)} and {_name(file_b)}"
     output = _commands.Output(level, title, files_to_write or (), json, html, format)
     _comparing.compare(file_a, file_b, question, rope, gate or (), output)
@@ -237,7 +241,7 @@ def leaderboard(
     from jaxmetrics.cli import _commands, _comparing
 
     columns = _commands.Columns(true, None, cluster=cluster, id=id)
-    question = _commands.Question(columns, frozenset(ignore or ()), pos_label, None, separator)
+    question = _commands.Selection(columns, frozenset(ignore or ()), pos_label, None, separator)
     output = _commands.Output(level, "Leaderboard", files_to_write or (), json, html, format)
     _comparing.leaderboard(files, pred or (), question, metric, output)
 
@@ -282,7 +286,7 @@ def plan(
     """
     from jaxmetrics.cli import _commands, _comparing
 
-    question = _commands.Question(
+    question = _commands.Selection(
         _commands.Columns(true, pred, id=id), frozenset(ignore or ()), pos_label, None, separator
     )
     output = _commands.Output(level, "Plan", files_to_write or (), json, None, format)

@@ -13,7 +13,7 @@ import polars as pl
 
 from jaxmetrics.cli import _tables
 from jaxmetrics.cli._errors import InputError
-from jaxmetrics.cli._tables import ROW, Field
+from jaxmetrics.cli._tables import ROW, Column
 
 __all__: list[str] = []
 
@@ -86,7 +86,7 @@ class ArraySource:
             )
 
     def batches(
-        self, labels: Mapping[str, Field], numbers: Mapping[str, Field]
+        self, labels: Mapping[str, Column], numbers: Mapping[str, Column]
     ) -> Iterator[pl.DataFrame]:
         """Read as many rows of all arrays at once as fit."""
         fields = {**labels, **numbers}
@@ -123,7 +123,7 @@ class ArraySource:
         file.read(array.offset)
         return file
 
-    def pieces(self, labels: Mapping[str, Field]) -> Iterator[pl.LazyFrame]:
+    def pieces(self, labels: Mapping[str, Column]) -> Iterator[pl.LazyFrame]:
         """Give the batches."""
         return (batch.lazy() for batch in self.batches(labels, {}))
 
@@ -158,8 +158,8 @@ def _rows(file: IO[bytes], array: _Array, number: int) -> np.ndarray:
 
 def _frame(
     rows: Mapping[str, np.ndarray],
-    labels: Mapping[str, Field],
-    numbers: Mapping[str, Field],
+    labels: Mapping[str, Column],
+    numbers: Mapping[str, Column],
     start: int,
 ) -> pl.DataFrame:
     length = len(next(iter(rows.values())))

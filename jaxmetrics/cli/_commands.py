@@ -14,7 +14,7 @@ from jaxmetrics.cli._inputs import parts_of
 from jaxmetrics.cli._matrices import long_table, read_counts
 from jaxmetrics.cli._multilabel_files import count_labels
 from jaxmetrics.cli._outputs import Output, deliver, progress, waiting
-from jaxmetrics.cli._rows import Columns, Question
+from jaxmetrics.cli._rows import Columns, Selection
 from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.ranking import delong_interval
 from jaxmetrics.reports import Report
@@ -29,7 +29,7 @@ from jaxmetrics.reports.values import value_of
 __all__ = [
     "Columns",
     "Output",
-    "Question",
+    "Selection",
     "report_counts",
     "report_labels",
     "report_of",
@@ -38,7 +38,7 @@ __all__ = [
 
 
 def report_predictions(
-    file: Path, question: Question, prevalence: str | None, output: Output
+    file: Path, question: Selection, prevalence: str | None, output: Output
 ) -> None:
     """Run `jaxmetrics report FILE`."""
 
@@ -135,7 +135,7 @@ def _with_rows(report: Report, counted: Counted, classes: Classes, group: str | 
     return report
 
 
-def report_counts(file: Path, question: Question, prevalence: str | None, output: Output) -> None:
+def report_counts(file: Path, question: Selection, prevalence: str | None, output: Output) -> None:
     """Run `jaxmetrics report FILE --counts`."""
 
     def result() -> AnyReport:

@@ -16,7 +16,7 @@ from jaxmetrics.cli._inputs import parts_of
 from jaxmetrics.cli._judged_files import Judged, read_judged
 from jaxmetrics.cli._matrices import long_table, read_counts
 from jaxmetrics.cli._outputs import Output, deliver, waiting
-from jaxmetrics.cli._rows import Question
+from jaxmetrics.cli._rows import Selection
 from jaxmetrics.cli._sources import is_pipe, opened
 from jaxmetrics.comparisons import compare_predictions
 from jaxmetrics.comparisons import leaderboard as rank
@@ -45,7 +45,7 @@ _OF_POSITIVE: dict[str, Metric] = {
 def compare(
     file_a: Path,
     file_b: Path,
-    question: Question,
+    question: Selection,
     rope: float,
     gates: Sequence[str],
     output: Output,
@@ -97,7 +97,7 @@ def _more_figures(
 
 
 def leaderboard(
-    files: Sequence[Path], preds: Sequence[str], question: Question, metric: str, output: Output
+    files: Sequence[Path], preds: Sequence[str], question: Selection, metric: str, output: Output
 ) -> None:
     """Run `jaxmetrics leaderboard FILE...`."""
 
@@ -128,11 +128,11 @@ def leaderboard(
 
 
 def _contenders(
-    files: Sequence[Path], preds: Sequence[str], question: Question
-) -> tuple[list[tuple[Path, Question]], list[str]]:
+    files: Sequence[Path], preds: Sequence[str], question: Selection
+) -> tuple[list[tuple[Path, Selection]], list[str]]:
     """Find the predictions to rank: columns of one file, or a column of each of many."""
 
-    def asked(pred: str | None) -> Question:
+    def asked(pred: str | None) -> Selection:
         return replace(question, columns=replace(question.columns, pred=pred))
 
     paths = [path for file in files for path in ([file] if len(files) > 1 else parts_of(file))]
@@ -168,7 +168,7 @@ def _metric(name: str, positive: str | None) -> Metric:
 
 
 def plan_width(
-    file: Path, question: Question, metric: str, half_width: float, is_matrix: bool, output: Output
+    file: Path, question: Selection, metric: str, half_width: float, is_matrix: bool, output: Output
 ) -> None:
     """Run `jaxmetrics plan FILE --half-width H`."""
 
@@ -188,7 +188,7 @@ def plan_width(
 
 def plan_difference(
     files: tuple[Path, Path],
-    question: Question,
+    question: Selection,
     metric: str,
     difference: float,
     power: float,

@@ -16,7 +16,7 @@ import polars as pl
 
 from jaxmetrics.cli._classes import Classes, all_classes, check_kinds, one_against_rest
 from jaxmetrics.cli._errors import InputError, listed, named, reading, refusals
-from jaxmetrics.cli._rows import COUNTED, LABELS, Predictions, Question
+from jaxmetrics.cli._rows import COUNTED, LABELS, Predictions, Selection
 from jaxmetrics.cli._sources import opened
 from jaxmetrics.cli._tables import ROW
 from jaxmetrics.clusters import check_size_of_tables
@@ -50,7 +50,7 @@ class Counted:
         num_rows: of all files.
     """
 
-    question: Question
+    question: Selection
     positive: str | None = None
     prob_classes: list[str] = field(default_factory=list)
     labels: dict[str, None] = field(default_factory=dict)
@@ -183,7 +183,7 @@ class Counted:
 
 
 def count_predictions(
-    paths: Sequence[Path], question: Question, on_progress: OnProgress | None = None
+    paths: Sequence[Path], question: Selection, on_progress: OnProgress | None = None
 ) -> Counted:
     """Count files of predictions, the parts of one whole."""
     counted = Counted(question)

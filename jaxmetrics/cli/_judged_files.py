@@ -12,7 +12,7 @@ import polars as pl
 from jaxmetrics.cli._classes import Classes, all_classes, check_kinds, one_against_rest
 from jaxmetrics.cli._errors import InputError, listed, named, shown
 from jaxmetrics.cli._inputs import parts_of
-from jaxmetrics.cli._rows import COUNTED, Predictions, Question
+from jaxmetrics.cli._rows import COUNTED, Predictions, Selection
 from jaxmetrics.cli._sources import opened
 from jaxmetrics.cli._tables import ROW
 
@@ -46,14 +46,14 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _HeldRows:
     path: Path
     frame: pl.DataFrame
     classes: list[str]  # of the probabilities
     positive: str | None
 
 
-def read_judged(inputs: Sequence[tuple[Path, Question]]) -> Judged:
+def read_judged(inputs: Sequence[tuple[Path, Selection]]) -> Judged:
     """Read predictions, joined by row or by `columns.id`; true classes must agree."""
     found = [_read(path, question) for path, question in inputs]
     first, *others = found
@@ -76,7 +76,7 @@ def read_judged(inputs: Sequence[tuple[Path, Question]]) -> Judged:
     return _judged(counted, int((~kept).sum()))
 
 
-def _judged(found: Sequence[_Rows], num_ignored: int) -> Judged:
+def _judged(found: Sequence[_HeldRows], num_ignored: int) -> Judged:
     first = found[0]
     labels = set(first.frame["true"].unique()).union(*(x.frame["pred"].unique() for x in found))
     if first.positive is not None:
@@ -104,7 +104,7 @@ def _judged(found: Sequence[_Rows], num_ignored: int) -> Judged:
     )
 
 
-def _probabilities(x: _Rows, classes: Classes) -> np.ndarray:
+def _probabilities(x: _HeldRows, classes: Classes) -> np.ndarray:
     """Put the columns in the order of the classes."""
     prob = x.frame.select("^prob .*$").to_numpy()
     if x.positive is not None:
@@ -118,7 +118,7 @@ def _probabilities(x: _Rows, classes: Classes) -> np.ndarray:
     return prob[:, [x.classes.index(name) for name in classes.names]]
 
 
-def _read(path: Path, question: Question) -> _Rows:
+def _read(path: Path, question: Selection) -> _HeldRows:
     """Read all rows of a file or of its parts, every class checked."""
     frames: list[pl.DataFrame] = []
     labels: dict[str, None] = {}
@@ -141,10 +141,10 @@ def _read(path: Path, question: Question) -> _Rows:
                     )
     if not frames:
         raise InputError(f"{shown(path)}: the file has no rows")
-    return _Rows(path, pl.concat(frames), classes, positive)
+    return _HeldRows(path, pl.concat(frames), classes, positive)
 
 
-def _check_same_truth(a: _Rows, b: _Rows, id_column: str | None) -> None:
+def _check_same_truth(a: _HeldRows, b: _HeldRows, id_column: str | None) -> None:
     differ = (a.frame["true"] != b.frame["true"]).to_numpy()
     if not differ.any():
         return
@@ -159,7 +159,7 @@ def _check_same_truth(a: _Rows, b: _Rows, id_column: str | None) -> None:
     )
 
 
-def _check_ids(x: _Rows) -> None:
+def _check_ids(x: _HeldRows) -> None:
     repeated = x.frame["id"].is_duplicated()
     if repeated.any():
         raise InputError(
@@ -168,7 +168,7 @@ def _check_ids(x: _Rows) -> None:
         )
 
 
-def _joined(a: _Rows, b: _Rows) -> _Rows:
+def _joined(a: _HeldRows, b: _HeldRows) -> _HeldRows:
     """Put the rows of B in the order of A's ids."""
     for x, other in ((a, b), (b, a)):
         alone = x.frame.join(other.frame.select("id"), on="id", how="anti", maintain_order="left")

@@ -11,7 +11,7 @@ import numpy as np
 from jaxmetrics.cli._arrays import ArraySource
 from jaxmetrics.cli._classes import is_integer, is_number
 from jaxmetrics.cli._errors import InputError, listed, named, reading, shortened
-from jaxmetrics.cli._rows import Question
+from jaxmetrics.cli._rows import Selection
 from jaxmetrics.cli._sources import TEXT, ScannedSource, extension, opened, opened_text
 from jaxmetrics.cli._tables import MAX_CLASSES, Source
 
@@ -20,7 +20,7 @@ __all__: list[str] = []
 _LONGEST_TEXT = 2**27
 
 
-def long_table(path: Path, question: Question) -> Question | None:
+def long_table(path: Path, question: Selection) -> Selection | None:
     """Return how to read a table `y_true, y_pred, count`, or None if the file is no such table."""
     columns = question.columns
     if not path.is_file():

@@ -11,7 +11,7 @@ import polars as pl
 from jaxmetrics.cli._errors import InputError, listed, named, reading
 from jaxmetrics.cli._rows import as_numbers, guarded
 from jaxmetrics.cli._sources import opened
-from jaxmetrics.cli._tables import ROW, Field, family_of
+from jaxmetrics.cli._tables import ROW, Column, family_of
 from jaxmetrics.reports.label_sets import LabelSums, label_sums
 
 __all__: list[str] = []
@@ -45,7 +45,7 @@ def count_labels(
 
 
 def _check_labels(
-    true: dict[str, Field], pred: dict[str, Field], prefixes: tuple[str, str]
+    true: dict[str, Column], pred: dict[str, Column], prefixes: tuple[str, str]
 ) -> None:
     if set(true) != set(pred):
         raise InputError(
@@ -57,7 +57,7 @@ def _check_labels(
 
 
 def _booleans(
-    rows: pl.DataFrame, role: str, fields: dict[str, Field], names: Sequence[str]
+    rows: pl.DataFrame, role: str, fields: dict[str, Column], names: Sequence[str]
 ) -> np.ndarray:
     columns = [f"{role} {i}" for i in range(len(names))]
     numbers = as_numbers(rows, columns)

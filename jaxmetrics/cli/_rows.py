@@ -13,7 +13,7 @@ from jaxmetrics._examples import are_distributions
 from jaxmetrics.cli import _tables
 from jaxmetrics.cli._classes import Classes, refusal_of, rest_of
 from jaxmetrics.cli._errors import InputError, listed, reading, shortened
-from jaxmetrics.cli._tables import ROW, Field, Source, column_of, family_of
+from jaxmetrics.cli._tables import ROW, Column, Source, column_of, family_of
 
 __all__: list[str] = []
 
@@ -43,7 +43,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class Question:
+class Selection:
     """Says what is read.
 
     Attributes:
@@ -82,7 +82,7 @@ class Predictions:
             of the positive class.
     """
 
-    def __init__(self, source: Source, question: Question) -> None:
+    def __init__(self, source: Source, question: Selection) -> None:
         self._source, self.question, columns = source, question, question.columns
         with reading():
             has_scores = columns.prob is not None or columns.score is not None
@@ -117,7 +117,7 @@ class Predictions:
                 " positive class, or --pred names a column of predictions"
             )
 
-    def _fields(self, **roles: str | None) -> dict[str, Field]:
+    def _fields(self, **roles: str | None) -> dict[str, Column]:
         return {
             role: column_of(self._source, name) for role, name in roles.items() if name is not None
         }

@@ -19,7 +19,7 @@ import polars as pl
 from jaxmetrics.cli import _tables
 from jaxmetrics.cli._arrays import ArraySource
 from jaxmetrics.cli._errors import InputError, closed_standard_error, reading, shown
-from jaxmetrics.cli._tables import ROW, Field, Source, column_at, dotted, element_of
+from jaxmetrics.cli._tables import ROW, Column, Source, column_at, dotted, element_of
 from jaxmetrics.cli._text import COMPRESSED, Separated, TextSource, decompressed, syntax_of
 
 __all__: list[str] = []
@@ -158,7 +158,7 @@ class ScannedSource:
             )
 
     def batches(
-        self, labels: Mapping[str, Field], numbers: Mapping[str, Field]
+        self, labels: Mapping[str, Column], numbers: Mapping[str, Column]
     ) -> Iterator[pl.DataFrame]:
         """Read as many rows at once as fit."""
         columns = [pl.col(ROW).cast(pl.Int64), *self._labels(labels)]
@@ -167,13 +167,13 @@ class ScannedSource:
         rows = self._table.select(columns)
         yield from rows.collect_batches(chunk_size=size, maintain_order=True)
 
-    def _labels(self, labels: Mapping[str, Field]) -> list[pl.Expr]:
+    def _labels(self, labels: Mapping[str, Column]) -> list[pl.Expr]:
         return [
             column_at(self._paths[field.name]).cast(pl.String).alias(key)
             for key, field in labels.items()
         ]
 
-    def _number(self, field: Field) -> pl.Expr:
+    def _number(self, field: Column) -> pl.Expr:
         column = column_at(self._paths[field.name])
         kind: Any = self._kinds[field.name]
         if field.place is not None and isinstance(kind, pl.Array):
@@ -190,7 +190,7 @@ class ScannedSource:
         """Read all of the table."""
         return self._table.drop(ROW).collect()
 
-    def pieces(self, labels: Mapping[str, Field]) -> Iterator[pl.LazyFrame]:
+    def pieces(self, labels: Mapping[str, Column]) -> Iterator[pl.LazyFrame]:
         """Give pieces of the table, the first one small, where most mistakes show."""
         columns = [pl.col(ROW).cast(pl.Int64), *self._labels(labels)]
         start, size = 0, _tables.BATCH_ROWS

@@ -20,7 +20,7 @@ _OPTIONS = {"y_true": "--true", "y_pred": "--pred"}  # which name other columns 
 ROW = "number of the row"  # counted from 1, with the blank lines of the file
 
 
-class Field(NamedTuple):
+class Column(NamedTuple):
     """A column, or one of those of an array or of a column of lists."""
 
     name: str
@@ -48,18 +48,18 @@ class Source(Protocol):
         """Refuse a column that cannot hold classes, groups or ids."""
 
     def batches(
-        self, labels: Mapping[str, Field], numbers: Mapping[str, Field]
+        self, labels: Mapping[str, Column], numbers: Mapping[str, Column]
     ) -> Iterator[pl.DataFrame]:
         """Read the rows in order: `ROW`, labels as strings, numbers as the file has them.
 
         The keys name the columns of the batches.
         """
 
-    def pieces(self, labels: Mapping[str, Field]) -> Iterator[pl.LazyFrame]:
+    def pieces(self, labels: Mapping[str, Column]) -> Iterator[pl.LazyFrame]:
         """Read the same as `batches`, in pieces for the engine, of which only few rows leave it."""
 
 
-def column_of(source: Source, name: str) -> Field:
+def column_of(source: Source, name: str) -> Column:
     """Find a plain column."""
     if name not in source.names:
         option = _OPTIONS.get(name)
@@ -67,17 +67,17 @@ def column_of(source: Source, name: str) -> Field:
         raise InputError(f"no column {name!r}; the file has {listed(source.names)}{hint}")
     if f"{name}_duplicated_0" in source.names:  # what polars makes of a second one
         raise InputError(f"the file has two columns {name!r}")
-    return Field(name)
+    return Column(name)
 
 
-def family_of(source: Source, prefix: str, taken: Sequence[str] = ()) -> dict[str, Field]:
+def family_of(source: Source, prefix: str, taken: Sequence[str] = ()) -> dict[str, Column]:
     """Find the columns that begin with a prefix, or those of an array or of lists, by class."""
     if prefix in source.names and (width := source.width(prefix)) is not None:
         if not 0 < width <= MAX_CLASSES:
             raise InputError(
                 f"column {prefix!r} holds {width} numbers per row, expected 1 to {MAX_CLASSES}"
             )
-        return {str(i): Field(prefix, i) for i in range(width)}
+        return {str(i): Column(prefix, i) for i in range(width)}
     found = [name for name in source.names if name.startswith(prefix) and name not in taken]
     if found and all(name.startswith(f"{prefix}.") for name in found):
         prefix = f"{prefix}."  # of the fields of an object

@@ -19,7 +19,7 @@ import polars as pl
 from jaxmetrics.cli import _tables
 from jaxmetrics.cli._errors import InputError, reason_of, shortened
 from jaxmetrics.cli._json_lines import JsonLines
-from jaxmetrics.cli._tables import ROW, Field, element_of
+from jaxmetrics.cli._tables import ROW, Column, element_of
 
 __all__: list[str] = []
 
@@ -199,7 +199,7 @@ class TextSource:
             raise InputError(f"column {name!r} holds lists: expected strings or integers")
 
     def batches(
-        self, labels: Mapping[str, Field], numbers: Mapping[str, Field]
+        self, labels: Mapping[str, Column], numbers: Mapping[str, Column]
     ) -> Iterator[pl.DataFrame]:
         """Leave out blank lines, and strip spaces."""
         columns = [pl.col(ROW)]
@@ -214,13 +214,13 @@ class TextSource:
             yield frame.with_columns(rows).filter(~self.syntax.blank).select(columns)
             before += len(frame)
 
-    def _number(self, field: Field) -> pl.Expr:
+    def _number(self, field: Column) -> pl.Expr:
         column = pl.col(field.name)
         if field.place is None:
             return column.str.strip_chars()
         return element_of(column, field.place, self.width(field.name) or 0)
 
-    def pieces(self, labels: Mapping[str, Field]) -> Iterator[pl.LazyFrame]:
+    def pieces(self, labels: Mapping[str, Column]) -> Iterator[pl.LazyFrame]:
         """Give the batches."""
         return (batch.lazy() for batch in self.batches(labels, {}))
 

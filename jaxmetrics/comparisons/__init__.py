@@ -9,7 +9,7 @@ More is better; for a metric of which less is better, compare its negative.
 - `classifiers`: `compare`, from counts or from labels, and the `Comparison` that it makes
 - `hypothesis_tests`: McNemar's test, permutation tests
 - `paired_proportions`: intervals of the difference of two accuracies
-- `areas`: DeLong's comparison of areas under the ROC curve
+- `two_areas`: DeLong's comparison of areas under the ROC curve
 - `disparities`: the greatest difference of groups of examples
 - `leaderboards`: more than two classifiers; `standings`: a leaderboard in words
 """
@@ -17,6 +17,6 @@ More is better; for a metric of which less is better, compare its negative.
 from jaxmetrics.comparisons.classifiers import *
 from jaxmetrics.comparisons.hypothesis_tests import *
 from jaxmetrics.comparisons.paired_proportions import *
-from jaxmetrics.comparisons.areas import *
+from jaxmetrics.comparisons.two_areas import *
 from jaxmetrics.comparisons.disparities import *
 from jaxmetrics.comparisons.leaderboards import *

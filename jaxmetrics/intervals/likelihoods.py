@@ -56,7 +56,7 @@ def likelihood_limits(metric: Functional, shares: Array, z: Array | float) -> tu
     return low, high
 
 
-class _Search(NamedTuple):
+class _Place(NamedTuple):
     """Where the search for an extreme is: at weights of units, after a step along `slopes`."""
 
     weights: Array
@@ -191,7 +191,7 @@ class _Ascent(NamedTuple):
 
     def greatest(self) -> Array:
         infinite = xp.full_like(self.start, xp.inf)
-        first = _Search(
+        first = _Place(
             self.base,
             xp.where(self.elsewhere, 0, self.slopes),
             xp.where(xp.isfinite(self.start), self.sign * self.start, -infinite),
@@ -200,12 +200,12 @@ class _Ascent(NamedTuple):
         )
         return lax.while_loop(self.is_unfinished, self.improve, first).value
 
-    def is_unfinished(self, search: _Search) -> Array:
+    def is_unfinished(self, search: _Place) -> Array:
         origin = xp.where(xp.isfinite(self.start), self.sign * self.start, 0)
         gains = search.gain > 1e-5 * xp.abs(search.value - origin)
         return (search.passes == 0) | (gains & (search.passes < _MOST_PASSES))
 
-    def improve(self, search: _Search) -> _Search:
+    def improve(self, search: _Place) -> _Place:
         place = xp.where(search.passes == 0, self.grown, search.weights)
         # At a kink, as where two groups are the best, both of its slopes are needed.
         slopes = lax.cond(
@@ -220,7 +220,7 @@ class _Ascent(NamedTuple):
         gain = values[best] - search.value
         weights = xp.where(gain > 0, search.weights + steps[best] * way, search.weights)
         value = xp.maximum(values[best], search.value)
-        return _Search(weights, slopes, value, gain, search.passes + 1)
+        return _Place(weights, slopes, value, gain, search.passes + 1)
 
 
 def _steepest(sample: Sample, slopes: Array, allowed: Array, added: Array) -> Array:
@@ -287,7 +287,7 @@ def tilted(counts: Array, slopes: Array, radius: float) -> Array:
             weights = np.zeros(counts.shape)
             weights[:, used] = tilted(counts[:, used], slopes[:, used], radius)
             return weights
-    rows = _Rows.of(counts, slopes)
+    rows = _TiltedRows.of(counts, slopes)
     variance = _sum_of_all(counts * rows.d**2)
     possible = variance > 0
     start = xp.log(2 * radius / xp.where(possible, variance, 1)) / 2
@@ -300,7 +300,7 @@ def tilted(counts: Array, slopes: Array, radius: float) -> Array:
     return xp.where(possible, found, counts)
 
 
-class _Rows(NamedTuple):
+class _TiltedRows(NamedTuple):
     """Rows of `tilted` that are searched together: their totals, shares, the mean and d of u."""
 
     totals: Array
@@ -309,7 +309,7 @@ class _Rows(NamedTuple):
     d: Array
 
     @classmethod
-    def of(cls, counts: Array, slopes: Array) -> _Rows:
+    def of(cls, counts: Array, slopes: Array) -> _TiltedRows:
         totals = counts.sum(-1, keepdims=True)
         shares = divide(counts, totals)
         highest = xp.where(counts > 0, slopes, -xp.inf).max(-1, keepdims=True)

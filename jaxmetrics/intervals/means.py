@@ -175,7 +175,7 @@ def _mean_interval(
     return Estimate(found.mean, low, high, found.error, xp.zeros(np.shape(low), xp.int32))
 
 
-class _Summary(NamedTuple):
+class _MeanAndError(NamedTuple):
     """What an interval of a mean is made of.
 
     Attributes:
@@ -194,25 +194,25 @@ class _Summary(NamedTuple):
     moves: Array | None
 
 
-def _summary(x: Array, amounts: Array, numbers: Array | None, size: int) -> _Summary:
+def _summary(x: Array, amounts: Array, numbers: Array | None, size: int) -> _MeanAndError:
     total = amounts.sum(-1)
     mean = divide((amounts * x).sum(-1), total, xp.nan)
     residuals = x - mean[..., None]
     squares = (amounts * residuals**2).sum(-1)
     if numbers is None:
         error = safe_sqrt(divide(squares, total * xp.maximum(total - 1, 0), xp.nan))
-        return _Summary(total, mean, error, error, total, None)
+        return _MeanAndError(total, mean, error, error, total, None)
     shares, moves = (
         divide(sums_by_cluster(of_examples, numbers, size), total[..., None], xp.nan)
         for of_examples in (amounts, amounts * residuals)
     )
     independent = divide(safe_sqrt(squares), total)
     error = safe_sqrt(jackknife_variance(moves, shares))
-    return _Summary(total, mean, independent, error, kish_number(shares), moves)
+    return _MeanAndError(total, mean, independent, error, kish_number(shares), moves)
 
 
 def _end(
-    found: _Summary,
+    found: _MeanAndError,
     x: Array,
     amounts: Array,
     numbers: Array | None,

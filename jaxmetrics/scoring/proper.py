@@ -13,7 +13,7 @@ from jaxmetrics._examples import (
     LOGITS,
     PROBABILITIES,
     Examples,
-    Kind,
+    Reading,
     class_examples,
     is_soft,
     label_examples,
@@ -227,9 +227,9 @@ def _examples(
     rows: ArrayLike,
     sample_weight: ArrayLike | None,
     where: ArrayLike | None,
-    kind: Kind = DISTRIBUTIONS,
+    kind: Reading = DISTRIBUTIONS,
     *,
-    soft_kinds: tuple[Kind, Kind] = (DISTRIBUTIONS, DISTRIBUTIONS),
+    soft_kinds: tuple[Reading, Reading] = (DISTRIBUTIONS, DISTRIBUTIONS),
     name: str = "y_prob",
 ) -> Examples:
     """Check rows of this kind with class ids, or those of `soft_kinds` with soft truth."""
