@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -37,7 +37,8 @@ class _Predictions(NamedTuple):
 
     def among(self, rows: np.ndarray) -> _Predictions:
         """Return some of the examples."""
-        return _Predictions(*(None if x is None else x[rows] for x in self))  # type: ignore[arg-type]
+        chosen: Any = (None if x is None else x[rows] for x in self)
+        return _Predictions(*chosen)
 
     def report(
         self, class_names: Sequence[str], level: float, method: IntervalMethod | None
@@ -153,7 +154,7 @@ def _rows_of_groups(
     """Find the rows of each group of which examples count, `(n,)`, by its name."""
     numbers, _ = numbered_clusters(groups, counted.shape, "groups")
     found, first = np.unique(np.where(counted, numbers, -1), return_index=True)
-    ids = list(groups)  # type: ignore[arg-type]
+    ids = list(cast(Any, groups))
     named = {str(ids[i]): numbers == g for g, i in zip(found, first, strict=True) if g >= 0}
     if len(named) < (found >= 0).sum():
         raise ValueError(f"groups must differ in their names, got {listed(map(str, ids))}.")
