@@ -525,12 +525,13 @@ def host_refuses(row: Row, case: Case) -> bool:
     "name", [name for name in WITH_EXAMPLES if ROWS[name].options and ROWS[name].device]
 )
 def test_masked_examples_on_the_device(name: str) -> None:
-    """Under jit and vmap: what is masked or weightless is absent, whatever it holds; labels of no
-    class are ignored, and all else that the host refuses makes NaN.
+    """Under jit and vmap: what is masked or weightless is absent, whatever it holds, weight 2 is the
+    row twice; labels of no class are ignored, and all else that the host refuses makes NaN.
     """
     row = ROWS[name]
     weighted = "sample_weight" in row.options
     all_of_them, none = np.ones(N, bool), np.zeros(N, bool)
+    once_or_twice = 1 + np.arange(N) % 2
     bad = poisoned(row, KEEP)
     variants = [
         (bad, KEEP, all_of_them),
@@ -539,6 +540,7 @@ def test_masked_examples_on_the_device(name: str) -> None:
     ]
     if weighted:
         variants += [(bad, all_of_them, KEEP), (bad, KEEP, np.where(KEEP, 1, np.nan))]
+        variants += [(bad, KEEP, once_or_twice)]
     judges = name in SCORERS and name not in SUMS
     if judges:
         beyond = tuple(np.where(x < 0, 99, x) if x.dtype.kind == "i" else x for x in row.ordinary)
@@ -563,11 +565,14 @@ def test_masked_examples_on_the_device(name: str) -> None:
         assert not np.any(of[1])
     for i in (0, 3, 4) if weighted else (0,):
         close(total(row, of[i]), absent, max(row.float32, 1e-6))
+    if weighted and name not in STREAMS:
+        twice = row.call(*take(row, np.repeat(np.arange(N), KEEP * once_or_twice)))
+        close(total(row, of[5]), total(row, twice), max(row.float32, 1e-6))
     if judges and row.ordinary[1].dtype.kind == "f":
         assert np.isnan(numbers(of[2])[0]).all(), of[2]
     if judges:
-        close(of[5], row.call(*row.ordinary), max(row.float32, 1e-6))
-        for result in of[6:]:
+        close(of[6], row.call(*row.ordinary), max(row.float32, 1e-6))
+        for result in of[7:]:
             assert np.isnan(numbers(result)[0]).any(), result
 
 
