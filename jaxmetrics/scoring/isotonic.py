@@ -207,18 +207,16 @@ def _falling_probabilities(ranked: Ranked) -> Array:
 
 
 def _frequency(sums: _Sums) -> Array:
-    """Return the slope, at each example, of the least concave majorant of the sums.
+    """Return the isotonic regression at each example, falling as the probabilities do.
 
-    It is the isotonic regression. Barlow, Bartholomew, Bremner and Brunk (1972), Statistical
-    Inference under Order Restrictions, theorem 1.1.
+    It is the slope of the least concave majorant of the sums: Barlow, Bartholomew, Bremner and
+    Brunk (1972), Statistical Inference under Order Restrictions, theorem 1.1.
     """
     y, x = sums.true, sums.weight
-    vertex, axis, end = _vertices(x, y), x.ndim - 1, x.shape[-1] - 1
     if not on_device(x):
-        (v,) = np.nonzero(vertex.reshape(-1))
-        rise, run = (np.diff(z.reshape(-1)[v]) for z in (y, x))
-        slopes = np.append(_ratio(rise, run), np.nan)
-        return np.repeat(slopes, np.diff(v, append=x.size)).reshape(x.shape)[..., :end]
+        rows = zip(y.reshape((-1, y.shape[-1])), x.reshape((-1, x.shape[-1])), strict=True)
+        return np.array([_pooled(*row) for row in rows]).reshape(sums.weights.shape)
+    vertex, axis, end = _vertices(x, y), x.ndim - 1, x.shape[-1] - 1
     place = lax.broadcasted_iota(xp.int32, x.shape, axis)
     left = lax.cummax(xp.where(vertex, place, 0), axis)[..., :-1]
     right = lax.cummin(xp.where(vertex, place, end), axis, reverse=True)[..., 1:]
@@ -226,6 +224,18 @@ def _frequency(sums: _Sums) -> Array:
         [xp.take_along_axis(z, place, -1) for z in (y, x)] for place in (right, left)
     )
     return _ratio(at_right[0] - at_left[0], at_right[1] - at_left[1])
+
+
+def _pooled(y: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Pool adjacent violators, one after the other as a device cannot."""
+    from scipy.optimize import isotonic_regression
+
+    is_new = np.diff(x) > 0  # the first of those that tie
+    if not is_new.any():
+        return np.full(is_new.shape, np.nan)
+    weights = np.diff(x)[is_new].astype(float)
+    fit = isotonic_regression(np.diff(y)[is_new] / weights, weights=weights, increasing=False)
+    return fit.x[np.maximum(np.cumsum(is_new) - 1, 0)]
 
 
 def _ratio(a: Array, b: Array) -> Array:
@@ -236,62 +246,31 @@ def _ratio(a: Array, b: Array) -> Array:
 def _vertices(x: Array, y: Array) -> Array:
     """Tell which of the points `(..., m)` are vertices of their least concave majorant.
 
-    All rows are one sequence, in which the first and last point of each is a vertex.
+    All rows are one sequence, in which the first and last point of each is a vertex. Others are
+    found between these, those farthest above the line that joins them (quickhull). The number of
+    passes is at most that of the digits of x and y. Greenfield (1990), A proof for a quickhull
+    algorithm, Syracuse University.
     """
     place = xp.zeros_like(x, xp.int32) + xp.arange(x.shape[-1])
-    vertex = (place == 0) | (place == x.shape[-1] - 1)
+    is_end = (place == 0) | (place == x.shape[-1] - 1)
     # No slope is above 1, so the slope behind a vertex is below; of equal points it is the last.
-    allowed = xp.concatenate([(x - y)[..., :-1] < (x - y)[..., 1:], vertex[..., -1:]], -1)
-    points: list[Any] = [z.reshape(-1) for z in (x, y, vertex, allowed)]
-    return (_split if on_device(x) else _split_turns)(*points).reshape(x.shape)
-
-
-def _split_turns(
-    x: np.ndarray, y: np.ndarray, vertex: np.ndarray, allowed: np.ndarray
-) -> np.ndarray:
-    """Do as `_split`, first without points on or below the line between their neighbours."""
-    kept = np.flatnonzero(allowed | vertex)
-    while True:
-        dx, dy = (np.diff(z[kept]).astype(float) for z in (x, y))
-        turns = vertex[kept]
-        turns[1:-1] |= dy[:-1] * dx[1:] > dy[1:] * dx[:-1]
-        if turns.mean() > 0.9:
-            break
-        kept = kept[turns]
-    result = np.zeros_like(vertex)
-    result[kept] = _split(x[kept], y[kept], vertex[kept], np.ones(len(kept), bool))
-    return result
-
-
-def _split(x: Array, y: Array, vertex: Array, allowed: Array) -> Array:
-    """Find vertices between others, those farthest above the line that joins them (quickhull).
-
-    The number of passes is at most that of the digits of x and y. Greenfield (1990), A proof for a
-    quickhull algorithm, Syracuse University.
-    """
-    place, end = xp.arange(len(x)), len(x) - 1
+    is_last = xp.concatenate([(x - y)[..., :-1] < (x - y)[..., 1:], is_end[..., -1:]], -1)
+    ends, allowed, xs, ys = (z.reshape(-1) for z in (is_end, is_last, x, y))
+    place, last = xp.arange(xs.size), xs.size - 1
 
     def more(state: tuple[Array, Array]) -> tuple[Array, Array]:
         vertex, _ = state
         left = lax.cummax(xp.where(vertex, place, 0), 0)
-        right = lax.cummin(xp.where(vertex, place, end), 0, reverse=True)
+        right = lax.cummin(xp.where(vertex, place, last), 0, reverse=True)
         (dx, dy), (width, height) = (
-            [(v[of] - v[left]).astype(float_dtype(x)) for v in (x, y)] for of in (place, right)
+            [(v[of] - v[left]).astype(float_dtype(x)) for v in (xs, ys)] for of in (place, right)
         )
         above = xp.where(allowed, dy * width - height * dx, 0)
-        farthest = (above > 0) & (above >= _greatest(above, left)[left])
+        greatest: Any = xp.zeros_like(above)
+        farthest = (above > 0) & (above >= greatest.at[left].max(above)[left])
         return vertex | farthest, farthest.any()
 
-    return lax.while_loop(lambda state: state[1], more, (vertex, vertex[0]))[0]
-
-
-def _greatest(values: Array, ids: Array) -> Array:
-    """Return the greatest of the values >= 0 with each id, below their number."""
-    zeros: Any = xp.zeros_like(values)
-    if on_device(values):
-        return zeros.at[ids].max(values)
-    np.maximum.at(zeros, ids, values)
-    return zeros
+    return lax.while_loop(lambda state: state[1], more, (ends, ends[0]))[0].reshape(x.shape)
 
 
 def _band(sums: _Sums, level: float) -> tuple[Array, Array]:
