@@ -139,7 +139,8 @@ def d2_log_loss_score(
     >>> d2_log_loss_score([0, 0, 1, 1], two_class([0.25, 0.25, 0.75, 0.75]))  # 1 - ln(4/3) / ln 2
     np.float64(0.5849625)
     """
-    return 1 - _normalized_entropy(*_forecast(y_true, y_prob, logits, sample_weight, where))
+    options = {"logits": logits, "sample_weight": sample_weight, "where": where}
+    return 1 - normalized_entropy(y_true, y_prob, **options)
 
 
 def brier_score(
@@ -175,7 +176,7 @@ def brier_score(
     """
     if not isinstance(scale_by_half, bool | str) or scale_by_half not in (True, False, "auto"):
         raise ValueError(f"scale_by_half must be True, False or 'auto', got {scale_by_half!r}.")
-    examples = _of_events(y_true, y_prob, sample_weight, where)
+    examples = _examples(y_true, y_prob, sample_weight, where, soft_kinds=_EVENTS)
     half = examples.values.shape[-1] == 2 if scale_by_half == "auto" else scale_by_half
     return _mean_of(_half_squared_distance if half else _squared_distance, examples)
 
@@ -196,7 +197,7 @@ def d2_brier_score(
     >>> d2_brier_score([0, 0, 1, 1], two_class([0.25, 0.25, 0.75, 0.75]))
     np.float64(0.75)
     """
-    return _d2_brier_score(_of_events(y_true, y_prob, sample_weight, where))
+    return _d2_brier_score(_examples(y_true, y_prob, sample_weight, where, soft_kinds=_EVENTS))
 
 
 def spherical_score(
@@ -214,7 +215,7 @@ def spherical_score(
     >>> spherical_score([0, 1], two_class([0.0, 0.75])).round(4)  # 3 / sqrt(10) in the second row
     np.float64(0.9743)
     """
-    return _mean_of(_cosine, _of_probabilities(y_true, y_prob, sample_weight, where))
+    return _mean_of(_cosine, _examples(y_true, y_prob, sample_weight, where))
 
 
 def ranked_probability_score(
@@ -235,26 +236,7 @@ def ranked_probability_score(
     >>> ranked_probability_score([0], [[0.0, 0.0, 1.0]])
     np.float64(1.0)
     """
-    return _mean_of(
-        _mean_cumulative_distance, _of_probabilities(y_true, y_prob, sample_weight, where)
-    )
-
-
-def _of_probabilities(
-    y_true: ArrayLike, y_prob: ArrayLike, sample_weight: ArrayLike | None, where: ArrayLike | None
-) -> Examples:
-    return _examples(y_true, y_prob, sample_weight, where, DISTRIBUTIONS, DISTRIBUTIONS, "y_prob")
-
-
-def _of_events(
-    y_true: ArrayLike, y_prob: ArrayLike, sample_weight: ArrayLike | None, where: ArrayLike | None
-) -> Examples:
-    """Check probabilities of classes that soft truth need not exclude from one another.
-
-    The Brier score is proper for each of them, and so also where they do not sum to 1.
-    """
-    kind = PROBABILITIES if is_soft(y_true, y_prob, "y_prob") else DISTRIBUTIONS
-    return _examples(y_true, y_prob, sample_weight, where, kind, kind, "y_prob")
+    return _mean_of(_mean_cumulative_distance, _examples(y_true, y_prob, sample_weight, where))
 
 
 def _examples(
@@ -262,15 +244,22 @@ def _examples(
     rows: ArrayLike,
     sample_weight: ArrayLike | None,
     where: ArrayLike | None,
-    kind: Kind,
-    truth_kind: Kind,
-    name: str,
+    kind: Kind = DISTRIBUTIONS,
+    *,
+    soft_kinds: tuple[Kind, Kind] = (DISTRIBUTIONS, DISTRIBUTIONS),
+    name: str = "y_prob",
 ) -> Examples:
+    """Check rows of this kind with class ids, or those of `soft_kinds` with soft truth."""
     if is_soft(y_true, rows, name):
-        return soft_examples(y_true, rows, sample_weight, where, kind, truth_kind, name=name)
+        return soft_examples(y_true, rows, sample_weight, where, *soft_kinds, name=name)
     hint = f"{kind.two_class_hint}; shares of all classes, one-hot or soft, are floats"
     kind = kind._replace(two_class_hint=hint)
     return class_examples(y_true, rows, sample_weight, where, kind, name=name)
+
+
+# Soft truth need not exclude classes from one another: the Brier score is proper for each of them,
+# and so also where they do not sum to 1.
+_EVENTS = PROBABILITIES, PROBABILITIES
 
 
 def _forecast(
@@ -281,20 +270,19 @@ def _forecast(
     where: ArrayLike | None,
 ) -> tuple[Examples, float | None]:
     """Check the examples, and return with them the eps of probabilities, None of logits."""
-    if (y_prob is None) == (logits is None):
+    if logits is not None and y_prob is None:
+        kinds = LOGITS, DISTRIBUTIONS
+        given = y_true, logits, sample_weight, where, LOGITS
+        return _examples(*given, soft_kinds=kinds, name="logits"), None
+    if y_prob is None or logits is not None:
         raise ValueError(
             f"give either y_prob or logits, got {'neither' if y_prob is None else 'both'}; logits"
             " are more accurate."
         )
-    if y_prob is None:
-        assert logits is not None
-        given = y_true, logits, sample_weight, where, LOGITS, DISTRIBUTIONS, "logits"
-        return _examples(*given), None
-    examples = _of_probabilities(y_true, y_prob, sample_weight, where)
+    examples = _examples(y_true, y_prob, sample_weight, where)
     dtypes = [float_dtype(examples), as_array(y_prob, "y_prob").dtype]
-    return examples, max(
-        float(xp.finfo(dtype).eps) for dtype in dtypes if xp.issubdtype(dtype, xp.floating)
-    )
+    floats = [dtype for dtype in dtypes if xp.issubdtype(dtype, xp.floating)]
+    return examples, max(float(xp.finfo(dtype).eps) for dtype in floats)
 
 
 @compiled
@@ -355,8 +343,7 @@ def _half_squared_distance(p: Array, y: Array) -> Array:
 
 
 def _cosine(p: Array, y: Array) -> Array:
-    true = (y * p).sum(-1) if _are_shares(p, y) else at_class(p, y)
-    return divide(true, safe_sqrt((p**2).sum(-1)), xp.nan)
+    return divide((_shares(p, y) * p).sum(-1), safe_sqrt((p**2).sum(-1)), xp.nan)
 
 
 def _mean_cumulative_distance(p: Array, y: Array) -> Array:
