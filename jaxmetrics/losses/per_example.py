@@ -1,8 +1,9 @@
 """Compute the loss of each example, unreduced: logits first, in float32 or better.
 
-`logits` `(..., K)` have the classes last, `labels` `(...)` are class ids. The last axis of examples
-has one length everywhere, leading axes broadcast. A negative label, within jit one beyond K too,
-and `where=False`, makes the loss and its gradient exactly 0, whatever the logits hold. An infinite
+`logits` `(..., K)` have the classes last, `labels` `(...)` are class ids, losses are `(...)`. The
+last axis of examples has one length everywhere, leading axes broadcast. A negative label, within
+jit one beyond K too, and False in `where` `(...)`, makes the loss and its gradient exactly 0,
+whatever the logits hold. An infinite
 logit is a limit: -inf rules a class out, +inf makes it certain, and where all are -inf they are
 equally probable; the loss may then be infinite, its gradient in the logits never is, nor NaN. NaN
 logits make the loss NaN. `class_weights` `(K,)` multiply the loss of each example by the weight of
@@ -76,14 +77,7 @@ def cross_entropy(
     Szegedy et al. (2016), CVPR, section 7.
 
     Args:
-        logits: `(..., K)`.
-        labels: class ids, `(...)`.
-        where: bool, `(...)`.
-        class_weights: `(K,)`.
-        label_smoothing: in [0, 1].
-
-    Returns:
-        `(...)`.
+        label_smoothing: s, in [0, 1].
 
     >>> cross_entropy([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 2.0, 3.0]], [0, 2, -1]).round(4)
     array([0.2395, 1.0986, 0.    ])
@@ -101,15 +95,11 @@ def _cross_entropy(
 ) -> Array:
     z, ids, counts = _broadcast(z, ids, mask)
     loss = _weighted(neg_log_softmax(z, ids, counts), ids, counts, weights)
-    if smoothing is not None:
-        k = z.shape[-1]
-        if weights is None:
-            target = xp.full_like(z, 1 / k)
-        else:
-            target = xp.broadcast_to(weights / k, z.shape)
-        smooth_loss = soft_target_loss(z, target, counts)
-        loss = scaled(1 - smoothing, loss) + scaled(smoothing, smooth_loss)
-    return loss
+    if smoothing is None:
+        return loss
+    weights = xp.ones_like(z[..., :1]) if weights is None else weights
+    target = xp.broadcast_to(weights / z.shape[-1], z.shape)
+    return scaled(1 - smoothing, loss) + scaled(smoothing, soft_target_loss(z, target, counts))
 
 
 def as_real(x: ArrayLike, name: str) -> Array:
@@ -150,13 +140,7 @@ def soft_cross_entropy(
 ) -> Array:
     """Compute the cross-entropy with a distribution t, `-sum_c t_c ln softmax(z)_c` in nats.
 
-    Args:
-        logits: `(..., K)`.
-        target_probs: `(..., K)`, >= 0; taken as they stand, not normalised.
-        where: bool, `(...)`.
-
-    Returns:
-        `(...)`.
+    `target_probs`, t `(..., K)` >= 0, are taken as they stand, not normalised.
 
     >>> soft_cross_entropy([[2.0, 0.0, 0.0]], [[0.8, 0.1, 0.1]]).round(4)
     array([0.6395])
@@ -189,7 +173,6 @@ def nll(probs: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) 
         probs: `(..., K)`; taken as they stand, neither normalised nor clipped.
         labels: class ids `(...)`, or a distribution y, one-hot for instance, with as many axes as
             `probs`, `(..., K)`.
-        where: bool, `(...)`.
 
     Returns:
         `(...)`; inf where p = 0 at a class with y > 0, with gradient -inf there. A class with y = 0
@@ -236,13 +219,9 @@ def binary_cross_entropy(
 
     Args:
         logits: `(...)`.
-        labels: `(...)`, integers 0 and 1 (a negative one drops the example), or floats: the
-            probability y of the event (one outside of [0, 1] raises, and within jit makes NaN).
-        where: bool, `(...)`.
+        labels: `(...)`, integers 0 and 1, or floats: the probability y of the event (one outside of
+            [0, 1] raises, and within jit makes NaN).
         class_weights: `(2,)`, of y = 0 and y = 1.
-
-    Returns:
-        `(...)`.
 
     >>> binary_cross_entropy([0.0, 2.0, -2.0], [1, 1, 1]).round(4)
     array([0.6931, 0.1269, 2.1269])
@@ -307,14 +286,7 @@ def focal_loss(
     are [0, z].
 
     Args:
-        logits: `(..., K)`.
-        labels: class ids, `(...)`.
         gamma: static, >= 0; 0 is cross-entropy.
-        where: bool, `(...)`.
-        class_weights: `(K,)`.
-
-    Returns:
-        `(...)`.
 
     >>> focal_loss([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0]], [0, 2]).round(4)
     array([0.0109, 0.4883])
@@ -361,15 +333,9 @@ def _one_minus_p(loss: Array) -> Array:
 
 
 def hinge_loss(logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) -> Array:
-    """Compute the hinge loss `max(0, 1 - (2 y - 1) z)` for a score z of one event.
+    """Compute the hinge loss `max(0, 1 - (2 y - 1) z)` of one event, >= 0.
 
-    Args:
-        logits: `(...)`, real scores.
-        labels: 0 or 1 (or bool), `(...)`; a negative one drops the example.
-        where: bool, `(...)`.
-
-    Returns:
-        `(...)`, >= 0.
+    `logits` `(...)` are real scores z, `labels` y 0 or 1 (or bool).
 
     >>> hinge_loss([2.0, 0.5, 0.5], [1, 1, 0])
     array([0. , 0.5, 1.5])
@@ -392,17 +358,9 @@ def _hinge_loss(z: Array, ids: Array, mask: Array | None) -> Array:
 def multiclass_hinge_loss(
     logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None
 ) -> Array:
-    """Compute the multiclass hinge loss `max(0, 1 + max_{c != y} z_c - z_y)`.
+    """Compute the multiclass hinge loss `max(0, 1 + max_{c != y} z_c - z_y)`; 0 if K = 1.
 
     Crammer and Singer (2001), Journal of Machine Learning Research 2.
-
-    Args:
-        logits: `(..., K)`, real scores.
-        labels: class ids, `(...)`.
-        where: bool, `(...)`.
-
-    Returns:
-        `(...)`, >= 0; 0 if K = 1.
 
     >>> multiclass_hinge_loss([[2.0, 0.5, 0.0], [2.0, 1.5, 0.0]], [0, 1])
     array([0. , 1.5])

@@ -1,4 +1,9 @@
-"""Compute losses of a batch as a whole, which are no means over examples: `(..., n)` to `(...)`."""
+"""Compute losses of a batch as a whole, which are no means over examples: `(..., n)` to `(...)`.
+
+`labels`, `sample_weight` and `where` are `(..., n)`; a negative label leaves its example out, and
+so does `where=False`. Labels that are no integers raise TypeError, shapes that do not go together
+ValueError.
+"""
 
 from __future__ import annotations
 
@@ -48,12 +53,8 @@ def metric_loss(metric: Metric) -> Callable[..., Array]:
             `matthews_corrcoef`, `macro(jaccard)`, or yours.
 
     Returns:
-        A function of `logits` `(..., n, K)` and `labels` `(..., n)`, with `sample_weight` and
-        `where` `(..., n)`, that returns the loss `(...)`. A negative label leaves its example out,
-        within jit one beyond K too.
-
-    Raises:
-        TypeError: a metric that is no function; as `soft_confusion_matrix`.
+        A function of `logits` `(..., n, K)` and `labels`, with `sample_weight` and `where`, that
+        returns the loss. Within jit a label beyond K leaves its example out, too.
 
     >>> import jax, jax.numpy as jnp, jaxmetrics as jm
     >>> loss = metric_loss(jm.macro(jm.f1))
@@ -63,11 +64,8 @@ def metric_loss(metric: Metric) -> Callable[..., Array]:
     >>> jax.grad(loss)(jnp.array(logits), jnp.array([0, 1, 1])).shape
     (3, 2)
     """
-    return applied(
-        _metric_loss,
-        metric,
-        "metric, a function of counts, such as jaxmetrics.macro(jaxmetrics.f1)",
-    )
+    expected = "metric, a function of counts, such as jaxmetrics.macro(jaxmetrics.f1)"
+    return applied(_metric_loss, metric, expected)
 
 
 def _metric_loss(
@@ -120,15 +118,11 @@ def pairwise_auc_loss(
 
     Args:
         logits: real scores, `(..., n)`.
-        labels: 0 or 1 (or bool), `(..., n)`; a negative one drops the example.
-        sample_weight, where: `(..., n)`; the weight of a pair is the product of its two.
+        labels: 0 or 1 (or bool).
+        sample_weight: the weight of a pair is the product of its two.
 
     Returns:
         `(...)`, >= 0; 0 without both classes.
-
-    Raises:
-        TypeError: labels that are no integers.
-        ValueError: shapes that do not go together, another surrogate.
 
     >>> pairwise_auc_loss([2.0, 0.0, 1.0], [1, 0, 0]).round(4)  # (ln(1 + e^-2) + ln(1 + e^-1)) / 2
     np.float64(0.2201)
@@ -189,19 +183,13 @@ def soft_calibration_error(
 
     Args:
         probs: the probability of class 1, or that of the predicted class, `(..., n)`.
-        labels: 0 or 1 (or bool), `(..., n)`: whether it came true; a negative one drops the
-            example.
+        labels: 0 or 1 (or bool): whether it came true.
         num_bins: B, of equal width in [0, 1].
         temperature: a Python number > 0, in units of squared probability.
-        sample_weight, where: `(..., n)`.
 
     Returns:
         `(...)`, in [0, 1]; 0 without examples, NaN if one has a probability outside of [0, 1]. Its
         gradient is 0 where it is 0.
-
-    Raises:
-        TypeError: labels that are no integers.
-        ValueError: shapes that do not go together, a temperature that is not positive.
 
     >>> soft_calibration_error([0.9, 0.9, 0.1, 0.1], [1, 0, 0, 0]).round(2)
     np.float64(0.29)

@@ -42,15 +42,6 @@ def intervals(
             is in alphabetical order); or an `Estimate` of one number or several, `(n,)`.
         names: of the n numbers of an `Estimate`; "0" to "n - 1" if not given.
         xlabel: what the numbers are.
-        ax: matplotlib axes; if not given, those of a new figure.
-
-    Returns:
-        The axes.
-
-    Raises:
-        ImportError: matplotlib is not installed.
-        TypeError: something else than estimates.
-        ValueError: none, estimates of arrays by name, names of another number.
 
     >>> import jaxmetrics as jm
     >>> old, new = jm.proportion_interval(18, 20), jm.proportion_interval(180, 200)
@@ -103,15 +94,6 @@ def difference(
         comparisons: of one number each, by name, as `compare` returns them for a metric that
             returns a dict, or the values of a report; or a single one.
         rope: shades the differences that do not matter.
-        ax: matplotlib axes; if not given, those of a new figure.
-
-    Returns:
-        The axes.
-
-    Raises:
-        ImportError: matplotlib is not installed.
-        TypeError: something else than comparisons.
-        ValueError: none, or comparisons of arrays; a negative `rope`.
 
     >>> import jaxmetrics as jm
     >>> y_true, y_pred_a, y_pred_b = [0, 0, 1, 1] * 9, [0, 0, 1, 1] * 9, [0, 1, 1, 1] * 9
@@ -157,15 +139,6 @@ def leaderboard(
         board: by `leaderboard`.
         names: of the classifiers; "0" to "M - 1" if not given.
         xlabel: what the numbers are.
-        ax: matplotlib axes; if not given, those of a new figure.
-
-    Returns:
-        The axes.
-
-    Raises:
-        ImportError: matplotlib is not installed.
-        TypeError: something else than a leaderboard.
-        ValueError: names of another number; a batch of leaderboards.
 
     >>> import jaxmetrics as jm
     >>> y_true = [0, 0, 1, 1, 1, 0] * 20

@@ -41,16 +41,6 @@ def confusion_matrix(
             classes in the order wanted.
         numbers: in the cells: the counts, or the shares of the row in percent.
         colorbar: beside the matrix, what the colours mean.
-        ax: matplotlib axes; if not given, those of a new figure.
-
-    Returns:
-        The axes, with labels of their own.
-
-    Raises:
-        ImportError: matplotlib is not installed.
-        TypeError: counts that are no real numbers; labels that are neither strings nor integers.
-        ValueError: counts, labels or names of another shape, an unknown class name, a count that is
-            negative or not finite, another word for `numbers`.
 
     >>> counts = [[9, 3], [1, 7]]
     >>> axes = confusion_matrix(counts, class_names=["cat", "dog"], numbers="shares")

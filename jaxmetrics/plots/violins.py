@@ -41,15 +41,6 @@ def balanced_accuracy_violin(
         level: of the bars.
         samples: `(s, n)` or `(s,)`, drawn as points beside each violin: bootstrap replicates, or
             balanced accuracies of folds.
-        ax: matplotlib axes; new ones if not given.
-
-    Returns:
-        The axes, with labels of their own.
-
-    Raises:
-        ImportError: matplotlib is not installed.
-        ValueError: counts, names or samples of other shapes, a negative or NaN count, a level
-            outside of (0, 1).
 
     >>> counts = [[[90, 10], [5, 95]], [[80, 20], [9, 91]]]
     >>> axes = balanced_accuracy_violin(counts, ["first", "second"], level=0.9)

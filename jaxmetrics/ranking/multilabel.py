@@ -1,15 +1,17 @@
 """Measure how the classes or labels of each example are ranked, and compare sets of labels.
 
-`y_score` `(..., n, L)` ranks the L labels of each example; results are means over examples,
-weighted by `sample_weight` `(..., n)`; `where` `(..., n)` leaves examples out. The mean of no
-examples is NaN. Wrong dtypes raise TypeError, shapes that do not go together ValueError. In
-examples that count a NaN score, a weight that is NaN, infinite or negative, and a label that is
-none raise ValueError on the host; on the device a NaN score makes the mean NaN, and a label that is
-none is left out.
+`y_score` `(..., n, L)` ranks the L labels of each example. `y_true` and `y_pred`, sets of labels,
+are 0 and 1 (or bool), `(..., n, L)`; a negative value leaves out that label of that example.
+Results `(...)` are means over examples, weighted by `sample_weight` `(..., n)`; `where` `(..., n)`
+leaves examples out. The mean of no examples is NaN. Wrong dtypes raise TypeError, shapes that do
+not go together ValueError. In examples that count a NaN score, a weight that is NaN, infinite or
+negative, and a label that is none raise ValueError on the host; on the device a NaN score makes the
+mean NaN, and a label that is none is left out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 from jaxmetrics._arithmetic import divide
@@ -63,8 +65,7 @@ def top_k_accuracy(
         k: static, at least 1.
 
     Returns:
-        `(...)`, in [0, 1]. For weights, masks, NaN and errors see the docstring of
-        `jaxmetrics.ranking.multilabel`.
+        `(...)`, in [0, 1].
 
     >>> scores = [[0.5, 0.2, 0.2, 0.1], [0.4, 0.3, 0.2, 0.1], [0.3, 0.3, 0.3, 0.1]]
     >>> top_k_accuracy([2, 2, 0], scores, k=2).round(4)
@@ -108,20 +109,13 @@ def top_k_precision(
 
     Of labels that tie for the last places each counts by its chance of one, as if in random order.
 
-    Args:
-        y_true: 0 or 1 (or bool), `(..., n, L)`; a negative value leaves out that label.
-        y_score: `(..., n, L)`.
-        k: static, at least 1, the denominator also where there are fewer labels.
-
-    Returns:
-        `(...)`, the mean over examples, in [0, 1].
+    In [0, 1]. k is static, at least 1, and the denominator also where there are fewer labels.
 
     >>> y_true, y_score = [[1, 0, 1, 0], [0, 0, 0, 1]], [[0.9, 0.8, 0.1, 0], [0.1, 0.2, 0.3, 0.3]]
     >>> top_k_precision(y_true, y_score, k=2)
     np.float64(0.5)
     """
-    size = check_size(k, "k")
-    return _top_k(*_ranked_labels(y_true, y_score, sample_weight, where), k=size, of_true=False)
+    return _mean_of_ranked(_precision_at, y_true, y_score, sample_weight, where, check_size(k, "k"))
 
 
 def top_k_recall(
@@ -140,20 +134,24 @@ def top_k_recall(
     >>> top_k_recall(y_true, y_score, k=2)
     np.float64(0.75)
     """
-    size = check_size(k, "k")
-    return _top_k(*_ranked_labels(y_true, y_score, sample_weight, where), k=size, of_true=True)
+    return _mean_of_ranked(_recall_at, y_true, y_score, sample_weight, where, check_size(k, "k"))
 
 
-@compiled
-def _top_k(ranked: Ranked, amounts: Array, *, k: int, of_true: bool) -> Array:
-    counted = ranked.positive + ranked.negative
+def _precision_at(ranked: Ranked, k: int) -> Array:
+    return _hits(ranked, k) / k
+
+
+def _recall_at(ranked: Ranked, k: int) -> Array:
+    return divide(_hits(ranked, k), ranked.positive.sum(-1).astype(float_dtype(ranked.score)))
+
+
+def _hits(ranked: Ranked, k: int) -> Array:
+    """Count the true labels among the first k, those that tie by their chance of a place."""
     dtype = float_dtype(ranked.score)
+    counted = ranked.positive + ranked.negative
     end = cumulative_sum(counted, ranked.last).astype(dtype)
     start = 2 * sum_above(counted, ranked.last).astype(dtype) - end
-    true = ranked.positive.astype(dtype)
-    hits = (true * xp.clip(divide(k - start, end - start), 0, 1)).sum(-1)
-    share = divide(hits, true.sum(-1)) if of_true else hits / k
-    return _mean(_nan_if_undefined(ranked, share), amounts)
+    return (ranked.positive.astype(dtype) * xp.clip(divide(k - start, end - start), 0, 1)).sum(-1)
 
 
 def hamming_loss(
@@ -163,21 +161,13 @@ def hamming_loss(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the share of labels that are wrong, `mean(y_true != y_pred)`.
-
-    Args:
-        y_true, y_pred: 0 or 1 (or bool), `(..., n, L)`; a negative value leaves out that label of
-            that example.
-
-    Returns:
-        `(...)`, in [0, 1].
+    """Compute the share of labels that are wrong, `mean(y_true != y_pred)`, in [0, 1].
 
     >>> hamming_loss([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     np.float64(0.25)
     """
-    return _hamming_loss(
-        label_examples(y_true, y_pred, sample_weight, where, INDICATORS, INDICATORS, name="y_pred")
-    )
+    given = y_true, y_pred, sample_weight, where, INDICATORS, INDICATORS
+    return _hamming_loss(label_examples(*given, name="y_pred"))
 
 
 @compiled
@@ -202,21 +192,13 @@ def exact_match(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the share of examples whose labels are all correct, also called subset accuracy.
-
-    Args:
-        y_true, y_pred: 0 or 1 (or bool), `(..., n, L)`; a negative value leaves out that label of
-            that example.
-
-    Returns:
-        `(...)`, in [0, 1].
+    """Compute the share of examples whose labels are all correct (subset accuracy), in [0, 1].
 
     >>> exact_match([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     np.float64(0.5)
     """
-    return _exact_match(
-        label_examples(y_true, y_pred, sample_weight, where, INDICATORS, INDICATORS, name="y_pred")
-    )
+    given = y_true, y_pred, sample_weight, where, INDICATORS, INDICATORS
+    return _exact_match(label_examples(*given, name="y_pred"))
 
 
 @compiled
@@ -233,33 +215,23 @@ def label_ranking_average_precision(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Average, over examples, the average precision of their labels.
+    """Average, over examples, the average precision of their labels, in (0, 1].
 
     That is the mean over its true labels of the share that is true of the labels ranked no lower; 1
     for an example whose labels are all true or all false.
-
-    Args:
-        y_true: 0 or 1 (or bool), `(..., n, L)`; a negative value leaves out that label of that
-            example.
-        y_score: `(..., n, L)`.
-
-    Returns:
-        `(...)`, in (0, 1].
 
     >>> y_true, y_score = [[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]]
     >>> label_ranking_average_precision(y_true, y_score).round(4)
     np.float64(0.4167)
     """
-    return _lrap(*_ranked_labels(y_true, y_score, sample_weight, where))
+    return _mean_of_ranked(_average_precision, y_true, y_score, sample_weight, where)
 
 
-@compiled
-def _lrap(ranked: Ranked, amounts: Array) -> Array:
-    tp, fp, num_true, num_false = _label_points(ranked)
+def _average_precision(ranked: Ranked) -> Array:
+    tp, fp = _label_points(ranked)
     precision = divide(tp, tp + fp)[..., 1:]
-    average = divide((xp.diff(tp, axis=-1) * precision).sum(-1), num_true)
-    average = xp.where((num_true > 0) & (num_false > 0), average, 1)
-    return _mean(_nan_if_undefined(ranked, average), amounts)
+    average = divide((xp.diff(tp, axis=-1) * precision).sum(-1), tp[..., -1])
+    return xp.where((tp[..., -1] > 0) & (fp[..., -1] > 0), average, 1)
 
 
 def label_ranking_loss(
@@ -272,21 +244,19 @@ def label_ranking_loss(
     """Compute the share of pairs of a true and a false label that are not in order.
 
     The mean over examples, in [0, 1]. Ties count as wrong; 0 for an example whose labels are all
-    true or all false. Arguments as `label_ranking_average_precision`.
+    true or all false.
 
     >>> label_ranking_loss([[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]])
     np.float64(0.75)
     """
-    return _label_ranking_loss(*_ranked_labels(y_true, y_score, sample_weight, where))
+    return _mean_of_ranked(_pairs_out_of_order, y_true, y_score, sample_weight, where)
 
 
-@compiled
-def _label_ranking_loss(ranked: Ranked, amounts: Array) -> Array:
-    tp, fp, num_true, num_false = _label_points(ranked)
+def _pairs_out_of_order(ranked: Ranked) -> Array:
+    tp, fp = _label_points(ranked)
     # For each true label, the false ones that are ranked no lower.
-    pairs_out_of_order = (xp.diff(tp, axis=-1) * fp[..., 1:]).sum(-1)
-    loss = divide(pairs_out_of_order, num_true * num_false)
-    return _mean(_nan_if_undefined(ranked, loss), amounts)
+    number = (xp.diff(tp, axis=-1) * fp[..., 1:]).sum(-1)
+    return divide(number, tp[..., -1] * fp[..., -1])
 
 
 def coverage_error(
@@ -298,22 +268,17 @@ def coverage_error(
 ) -> Array:
     """Average how many labels must be taken, by falling score, to include all true ones.
 
-    Labels that tie are taken together. Arguments as `label_ranking_average_precision`.
-
-    Returns:
-        `(...)`, a number of labels in [0, L]; 0 for an example without true labels.
+    In [0, L]; labels that tie are taken together. It is 0 for an example without true labels.
 
     >>> coverage_error([[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]])
     np.float64(2.5)
     """
-    return _coverage_error(*_ranked_labels(y_true, y_score, sample_weight, where))
+    return _mean_of_ranked(_depth, y_true, y_score, sample_weight, where)
 
 
-@compiled
-def _coverage_error(ranked: Ranked, amounts: Array) -> Array:
-    tp, fp, _, _ = _label_points(ranked)
-    depth = xp.where(xp.diff(tp, axis=-1, prepend=0) > 0, tp + fp, 0).max(-1)
-    return _mean(_nan_if_undefined(ranked, depth), amounts)
+def _depth(ranked: Ranked) -> Array:
+    tp, fp = _label_points(ranked)
+    return xp.where(xp.diff(tp, axis=-1, prepend=0) > 0, tp + fp, 0).max(-1)
 
 
 def ndcg(
@@ -326,18 +291,14 @@ def ndcg(
 ) -> Array:
     """Compute the normalised discounted cumulative gain, `DCG / (DCG of the best order)`.
 
-    `DCG = sum_r gain_r / log2(r + 1)` over ranks r. The gain is the relevance as it stands. Labels
-    that tie share the mean of their gains, as if in random order: Järvelin and Kekäläinen (2002),
-    ACM TOIS 20; McSherry and Najork (2008), ECIR.
+    In [0, 1], with `DCG = sum_r gain_r / log2(r + 1)` over ranks r. The gain is the relevance as it
+    stands. Labels that tie share the mean of their gains, as if in random order: Järvelin and
+    Kekäläinen (2002), ACM TOIS 20; McSherry and Najork (2008), ECIR.
 
     Args:
-        y_true: relevance, numbers >= 0, `(..., n, L)`.
-        y_score: `(..., n, L)`.
+        y_true: relevance, numbers >= 0, `(..., n, L)`; all 0 gives 0. A negative one raises
+            ValueError on the host, and gives NaN on the device.
         k: static; only the first k ranks count. All, if not given.
-
-    Returns:
-        `(...)`, the mean over examples, in [0, 1]; 0 for an example without relevant labels. A
-        negative relevance raises ValueError on the host, and gives NaN on the device.
 
     >>> ndcg([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]]).round(4)
     np.float64(0.6957)
@@ -405,17 +366,26 @@ def _mean_discount(discount: Array, last: Array) -> Array:
     return divide(total, (end - start).astype(discount.dtype))
 
 
-def _ranked_labels(
-    y_true: ArrayLike, y_score: ArrayLike, sample_weight: ArrayLike | None, where: ArrayLike | None
-) -> tuple[Ranked, Array]:
-    """Sort the labels of each example, as `rank` sorts examples.
+def _mean_of_ranked(
+    measure: Callable[..., Array],
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    sample_weight: ArrayLike | None,
+    where: ArrayLike | None,
+    *options: int,
+) -> Array:
+    """Average a measure of the labels of each example, sorted as `rank` sorts examples."""
+    given = y_true, y_score, sample_weight, where, SCORES, INDICATORS
+    examples = label_examples(*given, name="y_score")
+    ranked = rank_examples(examples._replace(weights=None, mask=None))
+    return _mean_over_examples(measure, ranked, _amounts(examples), *options)
 
-    Returns with them how much each example counts.
-    """
-    examples = label_examples(
-        y_true, y_score, sample_weight, where, SCORES, INDICATORS, name="y_score"
-    )
-    return rank_examples(examples._replace(weights=None, mask=None)), _amounts(examples)
+
+@compiled
+def _mean_over_examples(
+    measure: Callable[..., Array], ranked: Ranked, amounts: Array, *options: int
+) -> Array:
+    return _mean(xp.where(ranked.undefined, xp.nan, measure(ranked, *options)), amounts)
 
 
 @compiled
@@ -424,14 +394,10 @@ def _amounts(examples: Examples) -> Array:
     return examples._replace(ids=xp.zeros(examples.ids.shape[:-1], xp.int8)).amounts
 
 
-def _label_points(ranked: Ranked) -> tuple[Array, Array, Array, Array]:
-    """Count true and false labels at all thresholds, `(..., n, L + 1)`, and in all, `(..., n)`."""
+def _label_points(ranked: Ranked) -> tuple[Array, Array]:
+    """Count true and false labels at all thresholds, `(..., n, L + 1)`."""
     tp, fp = (x.astype(float_dtype(x)) for x in cumulative_positives(ranked))
-    return tp, fp, tp[..., -1], fp[..., -1]
-
-
-def _nan_if_undefined(ranked: Ranked, value: Array) -> Array:
-    return xp.where(ranked.undefined, xp.nan, value)
+    return tp, fp
 
 
 def _mean(values: Array, amounts: Array) -> Array:

@@ -3,7 +3,9 @@ of sums, of histograms.
 
 Each accumulator names the fields that it reads from a batch (see
 `jaxmetrics.streaming.evaluators`). Two that add up the same, such as two sets of metrics of the
-counts of ten classes, share one table in the state.
+counts of ten classes, share one table in the state. `metrics` are functions by name, and results
+have their names: `{"accuracy": jm.accuracy, "macro_f1": jm.macro(jm.f1)}`. What else is given for
+them raises TypeError, and sizes below 1 ValueError.
 """
 
 from __future__ import annotations
@@ -110,8 +112,7 @@ def count_metrics(
     outside of it.
 
     Args:
-        metrics: functions of counts `(K, K)` by name; such as
-            `{"accuracy": jm.accuracy, "macro_f1": jm.macro(jm.f1)}`.
+        metrics: functions of counts `(K, K)` by name.
         num_classes: K.
         num_groups: G; the batch has `groups`, and counts are `(G, K, K)`.
         method: of intervals, such as `Likelihood()` or `Bootstrap(key)`; without it, results are
@@ -119,15 +120,9 @@ def count_metrics(
             [0, 1]. Likelihood and the bootstrap give NaN for sums of weights; the others read
             weights as numbers of examples, so they should have mean 1.
 
-    Returns:
-        An `Accumulator`, whose results have the names of `metrics`.
-
-    Raises:
-        TypeError, ValueError: metrics that are no functions by name, sizes below 1.
-
     >>> import jaxmetrics as jm
-    >>> metrics = {"accuracy": jm.accuracy}
-    >>> metrics = jm.count_metrics(metrics, num_classes=3, method=jm.Delta("logit"))
+    >>> method = jm.Delta("logit")
+    >>> metrics = jm.count_metrics({"accuracy": jm.accuracy}, num_classes=3, method=method)
     >>> evaluator = jm.evaluator(metrics)
     >>> y_true, y_pred = jnp.array([0, 1, 2, 2]), jnp.array([0, 1, 2, 0])
     >>> state = evaluator.update(evaluator.init(), y_true=y_true, y_pred=y_pred)
@@ -152,12 +147,6 @@ def paired_metrics(
         num_classes: K; the state holds K^3 counts.
         method: of intervals; results are then those of `compare`, without it `PairedValues`.
 
-    Returns:
-        An `Accumulator`, whose results have the names of `metrics`.
-
-    Raises:
-        TypeError, ValueError: metrics that are no functions by name, sizes below 1.
-
     >>> import jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.paired_metrics({"accuracy": jm.accuracy}, num_classes=2))
     >>> batch = {"y_true": jnp.array([0, 1, 1]), "y_pred_a": jnp.array([0, 1, 1])}
@@ -181,13 +170,6 @@ def mean_of(name: str, *, level: float | None = None) -> Accumulator:
         level: of a normal interval, weights being read as numbers of examples; the result is then
             an `Estimate`. In float32 its width is right to 1 % where the mean is 300 standard
             deviations from 0, and of no use beyond 3000.
-
-    Returns:
-        An `Accumulator` of one number.
-
-    Raises:
-        TypeError: a name that is no string.
-        ValueError: `where` and `sample_weight`, which mask and weigh; a level outside of (0, 1).
 
     >>> import jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.mean_of("loss", level=0.95))
@@ -222,13 +204,6 @@ def ranking_metrics(
             `(..., K)`, on the scale "probability"; metrics are given histograms `(K, 2, B)`.
         method: of intervals, such as `Bootstrap(key)`.
 
-    Returns:
-        An `Accumulator`, whose results have the names of `metrics`.
-
-    Raises:
-        TypeError, ValueError: metrics that are no functions by name, a scale or `num_bins` that
-            `score_histogram` refuses, `num_classes` with another scale than "probability".
-
     >>> import jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.ranking_metrics(scale="probability"))
     >>> y_true, y_score = jnp.array([0, 1, 0, 1]), jnp.array([0.1, 0.4, 0.6, 0.9])
@@ -242,9 +217,8 @@ def ranking_metrics(
             'num_classes needs scale="probability": classes are ranked by their probability, got'
             f" {scale!r}."
         )
-    histogram = ScoreHistogram(
-        scale, check_num_bins(num_bins), _size_or_none(num_classes, "num_classes")
-    )
+    k = _size_or_none(num_classes, "num_classes")
+    histogram = ScoreHistogram(scale, check_num_bins(num_bins), k)
     if metrics is None:
         metrics = {"roc_auc": roc_auc_bounds, "average_precision": average_precision_bounds}
     return Accumulator((histogram,), _with_intervals(metrics, method))
@@ -263,12 +237,6 @@ def calibration_metrics(
         num_classes: K; then of the predicted class, from `y_true` and `y_prob` (or `logits`)
             `(..., K)`.
 
-    Returns:
-        An `Accumulator`, whose results have the names of `metrics`.
-
-    Raises:
-        TypeError, ValueError: metrics that are no functions by name, sizes below 1.
-
     >>> import jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.calibration_metrics())
     >>> y_true, y_prob = jnp.array([0, 1, 1]), jnp.array([0.25, 0.75, 0.75])
@@ -277,9 +245,8 @@ def calibration_metrics(
     Array(0.25, dtype=float32)
     """
     errors = {"calibration_error": calibration_error} if metrics is None else metrics
-    bins = CalibrationBins(
-        check_size(num_bins, "num_bins"), _size_or_none(num_classes, "num_classes")
-    )
+    k = _size_or_none(num_classes, "num_classes")
+    bins = CalibrationBins(check_size(num_bins, "num_bins"), k)
     return Accumulator((bins,), _with_intervals(errors))
 
 
@@ -304,11 +271,6 @@ def poisson_bootstrap(
 
     Returns:
         An `Accumulator` whose results are `Estimate`s.
-
-    Raises:
-        TypeError: what is no accumulator.
-        ValueError: one with intervals or of several statistics, num_samples < 2, a level outside of
-            (0, 1), a seed outside of [0, 2^32).
 
     >>> import jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.poisson_bootstrap(jm.mean_of("loss")))

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["precision_recall", "reliability", "roc"]
 
+_GRID = np.linspace(0, 1, 301)  # where the curves of replicates are compared
+
 
 def roc(
     y_true: RocCurve | ArrayLike,
@@ -42,15 +44,10 @@ def roc(
             drawn, such as `numpy.random.default_rng(0).multinomial(n, np.ones(n) / n, S)`.
         name: for the legend.
         level: of the band.
-        ax: matplotlib axes, of an earlier call, say; if not given, those of a new figure.
-
-    Returns:
-        The axes, with labels of their own.
+        ax: such as the axes of an earlier call.
 
     Raises:
-        ImportError: matplotlib is not installed.
-        TypeError: another kind of curve; labels and scores that `roc_curve` refuses.
-        ValueError: curves with batch axes, or undefined (NaN); a level outside of (0, 1).
+        ValueError: curves with batch axes, or undefined (NaN).
 
     >>> import jaxmetrics as jm
     >>> axes = roc([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9], name="first")
@@ -66,12 +63,9 @@ def roc(
     area = float((np.diff(fpr) * (tpr[1:] + tpr[:-1])).sum() / 2)
     (line,) = axes.plot(fpr, tpr, label=legend_label(name, f"AUC {area:.3f}"))
     if replicates is not None:
-        grid = np.linspace(0, 1, 301)
-        draws = [
-            np.interp(grid, x, y)
-            for x, y in zip(*_replicates(replicates.fpr, replicates.tpr), strict=True)
-        ]
-        _band(axes, grid, draws, level, line)
+        curves = _replicates(replicates.fpr, replicates.tpr)
+        draws = [np.interp(_GRID, x, y) for x, y in zip(*curves, strict=True)]
+        _band(axes, _GRID, draws, level, line)
     if is_first:
         _diagonal(axes, "chance")
     return set_unit_square(axes, "false positive rate", "true positive rate", "ROC curve")
@@ -104,12 +98,9 @@ def precision_recall(
     parts = f"average precision {average:.3f}", f"chance {chance:.3f}"
     (line,) = axes.step(recall, precision, where="pre", label=legend_label(name, *parts))
     if replicates is not None:
-        grid = np.linspace(0, 1, 301)
-        draws = [
-            y[np.minimum(np.searchsorted(x, grid), len(x) - 1)]
-            for x, y in zip(*_replicates(replicates.recall, replicates.precision), strict=True)
-        ]
-        _band(axes, grid, draws, level, line)
+        curves = _replicates(replicates.recall, replicates.precision)
+        steps = [np.minimum(np.searchsorted(x, _GRID), len(x) - 1) for x in curves[0]]
+        _band(axes, _GRID, [y[i] for y, i in zip(curves[1], steps, strict=True)], level, line)
     axes.axhline(chance, color=line.get_color(), linewidth=1, linestyle=":")
     return set_unit_square(axes, "recall", "precision", "Precision and recall")
 
@@ -153,20 +144,19 @@ def reliability(
     x, y, low, high, weight = _one_curve(*curve, may_have_gaps=True)
     axes = axes_or_new(ax)
     found = np.isfinite(y)
+    share, width = (weight / weight.sum())[found], 0.5 / len(x)
+    x, y, low, high = (column[found] for column in (x, y, low, high))
     if not axes.has_data():
         _diagonal(axes, "calibrated")
-        share = (weight / weight.sum())[found]
-        columns = {"width": 0.5 / len(x), "color": ink(), "alpha": 0.15, "zorder": 0}
-        axes.bar(x[found], share, label="share of examples", **columns)
-    (line,) = axes.plot(
-        x[found], y[found], "o-", markersize=4, label=legend_label(name) or "observed"
-    )
+        columns = {"width": width, "color": ink(), "alpha": 0.15, "zorder": 0}
+        axes.bar(x, share, label="share of examples", **columns)
+    (line,) = axes.plot(x, y, "o-", markersize=4, label=legend_label(name) or "observed")
     if replicates is None:
-        axes.vlines(x[found], low[found], high[found], color=line.get_color(), linewidth=1.5)
+        axes.vlines(x, low, high, color=line.get_color(), linewidth=1.5)
     else:
         (draws,) = _replicates(replicates.frequency)
-        _band(axes, x[found], draws[:, found], level, line)
-    return _labelled(axes)
+        _band(axes, x, draws[:, found], level, line)
+    return set_unit_square(axes, *_RELIABILITY)
 
 
 def _isotonic(curve: IsotonicCurve, replicates: Any, name: str, ax: Axes | None) -> Axes:
@@ -182,15 +172,14 @@ def _isotonic(curve: IsotonicCurve, replicates: Any, name: str, ax: Axes | None)
         _diagonal(axes, "calibrated")
     (line,) = axes.plot(x, y, label=legend_label(name) or "observed")
     axes.fill_between(x, low, high, color=line.get_color(), alpha=0.2, linewidth=0, label="band")
-    return _labelled(axes)
+    return set_unit_square(axes, *_RELIABILITY)
 
 
 def _diagonal(axes: Axes, label: str) -> None:
     axes.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":", label=label)
 
 
-def _labelled(axes: Axes) -> Axes:
-    return set_unit_square(axes, "predicted probability", "observed frequency", "Reliability")
+_RELIABILITY = "predicted probability", "observed frequency", "Reliability"
 
 
 def _as_curve(
@@ -212,11 +201,8 @@ def _one_curve(*coordinates: Any, may_have_gaps: bool = False) -> list[np.ndarra
             f"curve must be of one classifier, without batch axes, got {[x.shape for x in arrays]}:"
             " call once for each."
         )
-    if may_have_gaps:
-        is_defined = np.isfinite(arrays[1]).any()
-    else:
-        is_defined = all(np.isfinite(x).all() for x in arrays)
-    if not is_defined:
+    are_finite = [np.isfinite(x) for x in arrays]
+    if not (are_finite[1].any() if may_have_gaps else np.all(are_finite)):
         raise ValueError("curve is undefined: a class is missing, or a score is NaN.")
     return arrays
 
@@ -224,10 +210,8 @@ def _one_curve(*coordinates: Any, may_have_gaps: bool = False) -> list[np.ndarra
 def _replicates(*coordinates: Any) -> list[np.ndarray]:
     arrays = [np.asarray(x, float) for x in coordinates]
     if any(x.ndim != 2 for x in arrays):
-        raise ValueError(
-            "replicates must have one batch axis, (S, ...), got shapes"
-            f" {[x.shape for x in arrays]}."
-        )
+        shapes = [x.shape for x in arrays]
+        raise ValueError(f"replicates must have one batch axis, (S, ...), got shapes {shapes}.")
     return arrays
 
 
