@@ -12,7 +12,9 @@ from jaxmetrics._validation import ArrayLike, as_array, check_examples
 from jaxmetrics.betas.student import student_quantile, student_tails
 from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile
 from jaxmetrics.ranking.areas import (
-    Classes,
+    MomentsByClass as Classes,
+)
+from jaxmetrics.ranking.areas import (
     area_estimate,
     degrees_of_freedom,
     moments_by_class,

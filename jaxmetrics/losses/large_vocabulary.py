@@ -61,7 +61,7 @@ class _Options(NamedTuple):
     smooth: bool
 
 
-class _Sums(NamedTuple):
+class _LogitSums(NamedTuple):
     """What is kept of the logits of each example, `(n,)` each."""
 
     top: jax.Array  # M, the largest logit but the label's
@@ -224,7 +224,7 @@ def _linear_cross_entropy(
 
 
 def _loss(
-    sums: _Sums,
+    sums: _LogitSums,
     keep: jax.Array,
     smoothing: jax.Array | None,
     weight_of_z: jax.Array | None,
@@ -298,37 +298,37 @@ def _number_of_devices(axis_name: Hashable) -> int:
         ) from None
 
 
-def _joined(sums: _Sums, axis_name: Hashable) -> _Sums:
+def _joined(sums: _LogitSums, axis_name: Hashable) -> _LogitSums:
     """Join the sums over the columns of all devices."""
     top_here = lax.stop_gradient(sums.top)
     top = lax.pmax(top_here, axis_name)
     others_here = sums.others * jnp.exp(top_here - top)
     others, label, total = lax.psum((others_here, sums.label, sums.total), axis_name)
-    return _Sums(top, others, label, total)
+    return _LogitSums(top, others, label, total)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _sums_of_logits(
     options: _Options, hidden: jax.Array, kernel: jax.Array, bias: jax.Array | None, ids: jax.Array
-) -> _Sums:
+) -> _LogitSums:
     """Compute the sums of the logits of hidden `(n, d)` and kernel `(d, V)`.
 
     M counts as a constant in gradients: no result depends on it.
     """
 
-    def step(sums: _Sums, start: _Start, size: int) -> _Sums:
+    def step(sums: _LogitSums, start: _Start, size: int) -> _LogitSums:
         z, is_label, _, _ = _block(options, hidden, kernel, bias, ids, start, size)
         z_others = jnp.where(is_label, -jnp.inf, z)
         top = jnp.maximum(sums.top, z_others.max(1))
         others = sums.others * jnp.exp(sums.top - top) + jnp.exp(z_others - top[:, None]).sum(1)
         label = sums.label + jnp.where(is_label, z, 0).sum(1)
         total = sums.total + z.sum(1) if options.smooth else sums.total
-        return _Sums(top, others, label, total)
+        return _LogitSums(top, others, label, total)
 
     zeros = jnp.zeros(ids.shape, float_dtype())
     # Not -inf, because -inf - -inf is NaN where the bias rules out a whole block.
     lowest = jnp.full_like(zeros, jnp.finfo(zeros.dtype).min)
-    start = _Sums(lowest, zeros, zeros, zeros)
+    start = _LogitSums(lowest, zeros, zeros, zeros)
     return _over_blocks(step, start, options.chunk_size, kernel.shape[1])
 
 
@@ -338,14 +338,14 @@ _Gradients = tuple[jax.Array, jax.Array, jax.Array | None]
 
 def _forward(
     options: _Options, hidden: jax.Array, kernel: jax.Array, bias: jax.Array | None, ids: jax.Array
-) -> tuple[_Sums, _Residuals]:
+) -> tuple[_LogitSums, _Residuals]:
     sums = _sums_of_logits(options, hidden, kernel, bias, ids)
     return sums, (hidden, kernel, bias, ids, sums.top)
 
 
 # Longer than others: the gradient of a block reads as one derivation, in the order of `_block`.
 def _backward(
-    options: _Options, residuals: _Residuals, g: _Sums
+    options: _Options, residuals: _Residuals, g: _LogitSums
 ) -> tuple[jax.Array, jax.Array, jax.Array | None, None]:
     """Compute the gradients in the operands from those in the sums, `g`.
 

@@ -373,7 +373,7 @@ def numbers_of_clusters(
     return numbers, size
 
 
-class Moments(NamedTuple):
+class PlacementMoments(NamedTuple):
     """The mean and the variance of the placement values of one class, and their number."""
 
     mean: Array
@@ -393,11 +393,11 @@ class OfClusters(NamedTuple):
     freedom: Array
 
 
-class Classes(NamedTuple):
+class MomentsByClass(NamedTuple):
     """The moments of both classes; of clusters also how the area varies with these."""
 
-    positives: Moments
-    negatives: Moments
+    positives: PlacementMoments
+    negatives: PlacementMoments
     of_clusters: OfClusters | None = None
 
     @property
@@ -415,8 +415,8 @@ def moments_by_class(
     negative: Array,
     numbers: Array | None = None,
     num_clusters: int = 0,
-) -> Classes:
-    classes = Classes(moments(placements, positive), moments(placements, negative))
+) -> MomentsByClass:
+    classes = MomentsByClass(moments(placements, positive), moments(placements, negative))
     if numbers is None:
         return classes
     moves = sizes = parts = xp.zeros((), placements.dtype)
@@ -436,17 +436,17 @@ def moments_by_class(
     return classes._replace(of_clusters=found)
 
 
-def moments(placements: Array, amounts: Array) -> Moments:
+def moments(placements: Array, amounts: Array) -> PlacementMoments:
     """Take moments of placement values `(..., n)`, given how often each stands in one class."""
     amounts = amounts.astype(placements.dtype)
     number = amounts.sum(-1)
     mean = divide((amounts * placements).sum(-1), number, xp.nan)
     squares = (amounts * (placements - mean[..., None]) ** 2).sum(-1)
     variance = xp.where(number > 1, divide(squares, number - 1), xp.nan)
-    return Moments(mean, variance, number)
+    return PlacementMoments(mean, variance, number)
 
 
-def degrees_of_freedom(of_classes: Classes) -> Array:
+def degrees_of_freedom(of_classes: MomentsByClass) -> Array:
     """Return Welch and Satterthwaite's, for the sum of the variances of two means; of clusters
     Kish's number less one, sizes being their parts in the variance.
     """
@@ -458,14 +458,14 @@ def degrees_of_freedom(of_classes: Classes) -> Array:
     return xp.maximum(divide(of_classes.variance**2, squares), fewest)
 
 
-def quantile(of_classes: Classes, z: float) -> Array | float:
+def quantile(of_classes: MomentsByClass, z: float) -> Array | float:
     """Return the quantile for the score interval: Student's for clusters."""
     if of_classes.of_clusters is None:
         return z
     return student_quantile(z, degrees_of_freedom(of_classes))
 
 
-def area_estimate(of_classes: Classes, z: Array | float, method: Method) -> Estimate:
+def area_estimate(of_classes: MomentsByClass, z: Array | float, method: Method) -> Estimate:
     """Estimate an area, the mean placement value of the positives as of the negatives."""
     area, error = of_classes.positives.mean, xp.sqrt(of_classes.variance)
     estimate = normal_estimate(area, error, z, "logit" if method == "logit" else None)
@@ -476,11 +476,11 @@ def area_estimate(of_classes: Classes, z: Array | float, method: Method) -> Esti
     return estimate._replace(low=low, high=high)
 
 
-def effective_number(area: Array, of_classes: Classes) -> Array:
+def effective_number(area: Array, of_classes: MomentsByClass) -> Array:
     """Return of how many independent examples a proportion varies as the area does."""
     binomial = area * (1 - area)
 
-    def relative_variance(of_class: Moments) -> Array:
+    def relative_variance(of_class: PlacementMoments) -> Array:
         number = of_class.number
         squares = xp.where(number > 1, number * of_class.variance, 0)
         return divide((squares + 1 / 4) / (number * binomial + 1 / 2), number, xp.nan)

@@ -17,7 +17,8 @@ from jaxmetrics.estimates import normal_estimate, normal_quantile
 from jaxmetrics.intervals import mean_interval, proportion_interval
 from jaxmetrics.intervals.proportions import wilson_interval
 from jaxmetrics.ranking import delong_interval, per_class, roc_auc
-from jaxmetrics.ranking.areas import Classes, effective_number, moments
+from jaxmetrics.ranking.areas import MomentsByClass as Classes
+from jaxmetrics.ranking.areas import effective_number, moments
 from jaxmetrics.ranking.histograms import score_bins
 from jaxmetrics.reports.contents import Findings
 from jaxmetrics.reports.values import ReportedValue, value_of, values_of

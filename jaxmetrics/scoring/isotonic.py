@@ -173,7 +173,7 @@ def _curve(examples: Examples, ranked: Ranked, *, level: float) -> IsotonicCurve
     return IsotonicCurve(*(x[..., ::-1] for x in columns))
 
 
-class _Sums(NamedTuple):
+class _CumulativeSums(NamedTuple):
     """Sums over the examples from the highest probability on, `(..., n + 1)`; ties repeat them."""
 
     true: Array
@@ -186,13 +186,13 @@ class _Sums(NamedTuple):
         return self.weight[..., 1:] - self.weight[..., :-1]
 
 
-def _sums(examples: Examples, ranked: Ranked) -> _Sums:
+def _sums(examples: Examples, ranked: Ranked) -> _CumulativeSums:
     true, false = cumulative_positives(ranked)
     impossible = ranked.undefined
     if on_device(examples):  # on the host they were checked
         counts = examples.amounts != 0
         impossible |= (counts & ~is_probability(examples.values)).any(-1)
-    return _Sums(true, true + false, xp.where(impossible, xp.nan, 0.0)[..., None])
+    return _CumulativeSums(true, true + false, xp.where(impossible, xp.nan, 0.0)[..., None])
 
 
 def _falling_probabilities(ranked: Ranked) -> Array:
@@ -206,7 +206,7 @@ def _falling_probabilities(ranked: Ranked) -> Array:
     return lax.cummin(xp.where(counts, p, highest), counts.ndim - 1)
 
 
-def _frequency(sums: _Sums) -> Array:
+def _frequency(sums: _CumulativeSums) -> Array:
     """Return the isotonic regression at each example, falling as the probabilities do.
 
     It is the slope of the least concave majorant of the sums: Barlow, Bartholomew, Bremner and
@@ -273,7 +273,7 @@ def _vertices(x: Array, y: Array) -> Array:
     return lax.while_loop(lambda state: state[1], more, (ends, ends[0]))[0].reshape(x.shape)
 
 
-def _band(sums: _Sums, level: float) -> tuple[Array, Array]:
+def _band(sums: _CumulativeSums, level: float) -> tuple[Array, Array]:
     """Bound the frequency at each example, at all of them at once."""
     n = sums.weight
     (starts, ends), _ = groups = _groups(sums)
@@ -300,7 +300,7 @@ def _band(sums: _Sums, level: float) -> tuple[Array, Array]:
     )
 
 
-def _groups(sums: _Sums) -> list[tuple[Array, Array]]:
+def _groups(sums: _CumulativeSums) -> list[tuple[Array, Array]]:
     """Return the weight up to the start and the end of each group, and the truths up to there."""
     n = sums.weight
     shares = xp.arange(1, _NUM_GROUPS + 1) / _NUM_GROUPS

@@ -18,15 +18,10 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from jaxmetrics._applied import Applied
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._validation import (
-    ArrayLike,
-    as_float,
-    check_level,
-    check_option,
-    check_size,
-)
+from jaxmetrics._validation import ArrayLike, as_float, check_level, check_option, check_size
 from jaxmetrics.comparisons.differences import compare
 from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile
 from jaxmetrics.intervals.checks import as_floats, check_num_samples
@@ -39,7 +34,7 @@ from jaxmetrics.streaming.standard_statistics import (
     ConfusionMatrix,
     Moments,
     PairedConfusionMatrix,
-    Replicates,
+    PoissonReplicates,
     ScoreHistogram,
 )
 from jaxmetrics.streaming.statistics import Statistic
@@ -157,8 +152,8 @@ def paired_metrics(
     table = PairedConfusionMatrix(check_size(num_classes, "num_classes"))
     if method is not None:
         return Accumulator((table,), _with_intervals(metrics, method, compare))
-    values = {name: _PairedMetric(metric) for name, metric in _named(metrics).items()}
-    return Accumulator((table,), tuple(values.items()))
+    named = _named(metrics).items()
+    return Accumulator((table,), tuple((name, Applied(_of_pairs, x)) for name, x in named))
 
 
 def mean_of(name: str, *, level: float | None = None) -> Accumulator:
@@ -284,7 +279,8 @@ def poisson_bootstrap(
             "poisson_bootstrap takes an accumulator, such as jaxmetrics.mean_of('loss'), got"
             f" {accumulator!r}."
         )
-    if any(_is_estimate(result) for _, result in accumulator.results):
+    schemes = [getattr(x, "scheme", getattr(x, "func", None)) for _, x in accumulator.results]
+    if not {interval, compare, mean_estimate, _bootstrapped}.isdisjoint(schemes):
         raise ValueError(
             "poisson_bootstrap takes an accumulator without intervals: no method=, no level=, no"
             " other bootstrap."
@@ -297,52 +293,22 @@ def poisson_bootstrap(
             f" {len(accumulator.statistics)}."
         )
     (statistic,) = accumulator.statistics
-    replicates = Replicates(statistic, check_num_samples(num_samples), seed)
-    estimate = partial(_Bootstrapped, level=check_level(level))
-    results = tuple((name, estimate(result)) for name, result in accumulator.results)
-    return Accumulator((statistic, replicates), results)
+    replicates = PoissonReplicates(statistic, check_num_samples(num_samples), seed)
+    options = (("level", check_level(level)),)
+    results = ((name, Applied(_bootstrapped, x, options)) for name, x in accumulator.results)
+    return Accumulator((statistic, replicates), tuple(results))
 
 
-@dataclass(frozen=True)
-class _Estimated:
-    """An interval or a comparison of a metric as a function of the table."""
-
-    metric: Metric
-    method: IntervalMethod
-    estimated: Callable[..., Any]
-
-    def __call__(self, table: jax.Array) -> Any:
-        return self.estimated(self.metric, table, method=self.method)
+def _of_pairs(metric: Metric, paired: jax.Array) -> Any:
+    """Compute a metric of A and of B from their pairs."""
+    a, b = metric(paired.sum(-1)), metric(paired.sum(-2))
+    return jax.tree.map(lambda x, y: PairedValues(x, y, x - y), a, b)
 
 
-@dataclass(frozen=True)
-class _PairedMetric:
-    """A metric of A and of B as a function of their pairs."""
-
-    metric: Metric
-
-    def __call__(self, paired: jax.Array) -> Any:
-        a, b = self.metric(paired.sum(-1)), self.metric(paired.sum(-2))
-        return jax.tree.map(lambda x, y: PairedValues(x, y, x - y), a, b)
-
-
-@dataclass(frozen=True)
-class _Bootstrapped:
-    result: Callable[[jax.Array], Any]
-    level: float
-
-    def __call__(self, table: jax.Array, replicates: jax.Array) -> Any:
-        result = as_floats(self.result)
-        return estimates_of(
-            result(table), jax.vmap(result)(replicates), level=self.level, kind="percentile"
-        )
-
-
-def _is_estimate(result: Callable[..., Any]) -> bool:
-    return (
-        isinstance(result, _Estimated | _Bootstrapped)
-        or getattr(result, "func", None) is mean_estimate
-    )
+def _bootstrapped(result: Metric, table: jax.Array, replicates: jax.Array, *, level: float) -> Any:
+    result = as_floats(result)
+    samples = jax.vmap(result)(replicates)
+    return estimates_of(result(table), samples, level=level, kind="percentile")
 
 
 def _named(metrics: Metrics) -> Metrics:
@@ -358,11 +324,11 @@ def _named(metrics: Metrics) -> Metrics:
 def _with_intervals(
     metrics: Metrics, method: IntervalMethod | None = None, estimated: Callable[..., Any] = interval
 ) -> tuple[tuple[str, Callable[[jax.Array], Any]], ...]:
-    if method is None:
-        return tuple(_named(metrics).items())
-    check_method(method)
     named = _named(metrics).items()
-    return tuple((name, _Estimated(metric, method, estimated)) for name, metric in named)
+    if method is None:
+        return tuple(named)
+    check_method(method)
+    return tuple((name, Applied(estimated, x, (("method", method),))) for name, x in named)
 
 
 def _size_or_none(size: int | None, name: str) -> int | None:

@@ -28,7 +28,7 @@ from jaxmetrics.streaming.standard_statistics import (
     ConfusionMatrix,
     Moments,
     PairedConfusionMatrix,
-    Replicates,
+    PoissonReplicates,
     ScoreHistogram,
 )
 from jaxmetrics.streaming.states import EvaluatorState, state_of
@@ -45,7 +45,7 @@ _KINDS: dict[str, type] = {
     "confusion_matrix": ConfusionMatrix,
     "moments": Moments,
     "paired_confusion_matrix": PairedConfusionMatrix,
-    "poisson_bootstrap": Replicates,
+    "poisson_bootstrap": PoissonReplicates,
     "score_histogram": ScoreHistogram,
 }
 # Those of their options that are no numbers.
@@ -188,7 +188,7 @@ def _totals(statistic: Statistic | SavedStatistic, parts: Mapping[str, np.ndarra
 def _check_sums(statistic: Statistic | SavedStatistic, sums: np.ndarray) -> None:
     """Refuse sums that no examples have."""
     replicated: Any = statistic
-    while isinstance(replicated, Replicates):
+    while isinstance(replicated, PoissonReplicates):
         replicated = replicated.statistic
     may_be_negative = np.full(sums.shape, not isinstance(replicated, tuple(_NAMES_OF_KINDS)))
     if isinstance(replicated, Moments):
@@ -286,7 +286,7 @@ def _statistic_of_version_1(name: str) -> Statistic:
     if kind == "poisson_bootstrap":
         of, num_samples, seed = inner.rsplit(", ", 2)
         numbers = (int(option.partition("=")[2]) for option in (num_samples, seed))
-        return Replicates(_statistic_of_version_1(of), *numbers)
+        return PoissonReplicates(_statistic_of_version_1(of), *numbers)
     pairs = (option.split("=") for option in inner.split(", "))
     options = {key: int(value) if value.isdecimal() else value for key, value in pairs}
     return _KINDS[kind](**options)

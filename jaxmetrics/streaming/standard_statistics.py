@@ -195,7 +195,7 @@ class CalibrationBins:
 
 
 @dataclass(frozen=True)
-class Replicates:
+class PoissonReplicates:
     """Tabulates S replicates of a Poisson bootstrap: in each a unit counts Poisson(1) times, the
     same wherever it occurs.
     """
