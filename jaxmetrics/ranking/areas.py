@@ -91,27 +91,11 @@ def roc_auc(
     weights.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`; negative labels leave their examples out: of labels
-            -1 and 1 take `y_true == 1`.
-        y_score: real numbers, `(..., n)`; only their order matters. NumPy arrays are compared in
-            their own precision, what jit hides in float32 (float64 under x64).
         max_fpr: in (0, 1].
         min_tpr: in [0, 1), not together with `max_fpr`.
-        sample_weight: `(..., n)`; weight 2 equals the example written twice, 0 the example left
-            out.
-        where: bool, `(..., n)`; false leaves the example out, whatever it holds.
 
     Returns:
-        `(...)`, in [0, 1]; NaN without both classes, on the device also if a score that counts is
-        NaN.
-
-    Raises:
-        TypeError: labels that are no integers, scores that are no real numbers, a mask that is not
-            bool.
-        ValueError: unequal numbers of examples, batch axes that do not broadcast, `max_fpr`
-            outside of (0, 1], `min_tpr` outside of [0, 1) or both; on the host, of examples that
-            count, a label of 2 or more, -1 and 1 without a 0, a NaN score, and a weight that is
-            NaN, infinite or negative.
+        `(...)`, in [0, 1]; NaN without both classes.
 
     >>> roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
     np.float64(0.875)
@@ -122,12 +106,11 @@ def roc_auc(
     if max_fpr is not None and min_tpr is not None:
         raise ValueError("give either max_fpr or min_tpr, got both.")
     limit = None if max_fpr is None else as_float(max_fpr, "max_fpr")
+    limit = limit if min_tpr is None else 1 - as_float(min_tpr, "min_tpr")
     if limit is not None and is_known(limit) and not bool(((limit > 0) & (limit <= 1)).all()):
-        raise ValueError(f"max_fpr must lie in (0, 1], got {max_fpr!r}.")
-    if min_tpr is not None:
-        limit = 1 - as_float(min_tpr, "min_tpr")
-        if is_known(limit) and not bool(((limit > 0) & (limit <= 1)).all()):
+        if min_tpr is not None:
             raise ValueError(f"min_tpr must lie in [0, 1), got {min_tpr!r}.")
+        raise ValueError(f"max_fpr must lie in (0, 1], got {max_fpr!r}.")
     ranked = rank(y_true, y_score, sample_weight, where)
     return _roc_auc(ranked, limit, along_sensitivity=min_tpr is not None, standardized=standardized)
 
@@ -196,17 +179,13 @@ def roc_auc_one_vs_one(
     and Till (2001), Machine Learning 45.
 
     Args:
-        y_true: class ids, `(..., n)`; a negative label leaves its example out.
+        y_true: class ids, `(..., n)`.
         y_score: `(..., n, K)`.
         average: "macro", each pair the same; "weighted" by the share of the examples that is in the
             pair.
-        sample_weight, where: `(..., n)`.
 
     Returns:
         `(...)`, in [0, 1]; pairs of which a class is absent are left out, NaN if all are.
-
-    Raises:
-        TypeError, ValueError: as `roc_auc`; `y_score` without an axis of at least two classes.
 
     >>> scores = [[0.8, 0.1, 0.1], [0.3, 0.4, 0.3], [0.2, 0.5, 0.3]]
     >>> scores += [[0.4, 0.3, 0.3], [0.1, 0.2, 0.7]]
@@ -259,11 +238,8 @@ def average_precision(
 ) -> Array:
     """Average the precision over the positives, `sum_t (R_t - R_t-1) P_t`.
 
-    The sum over the distinct thresholds is one of steps, not of trapezoids. Arguments, errors and
-    NaN scores as `roc_auc`.
-
-    Returns:
-        `(...)`, in [0, 1]; NaN without positives.
+    The sum over the distinct thresholds is one of steps, not of trapezoids; in [0, 1], NaN without
+    positives.
 
     >>> average_precision([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).round(4)
     np.float64(0.8333)
@@ -307,23 +283,15 @@ def delong_interval(
       perfectly separated.
     - `"normal"`: `A ± z s`, cut to [0, 1]; its width is then 0.
 
-    Simulated at a level of 95 % with 10 to 500 of each class (binormal, exponential and discrete
-    scores, mixtures in which some positives are at chance or below all negatives, areas of 0.5 to
-    0.99), `"score"` covers in 91 to 100 %, Newcombe's (2006) interval in 74 to 100 %, `"logit"` in
-    13 to 97 %.
+    `"score"` covers best; the guide's page on intervals has simulations.
 
     With `clusters`, which may hold both classes, s is that of the jackknife that leaves out one
     cluster at a time, to first order: nearly Obuchowski's (1997), Biometrics 53. N is multiplied by
     the ratio of DeLong's variance to s^2, at most 1, or without any variance by Kish's number of
-    clusters per example. z is the quantile of Student's distribution with one degree of freedom
-    less than Kish's number of clusters, whose sizes are here their parts in DeLong's variance: C
-    - 1 of C clusters that are alike, fewer where a class is in few of them. Simulated with
-    20 to 100 clusters, sizes up to 10:1, intraclass correlations of 0 to 0.7 and areas of 0.6 to
-    0.97, also with whole clusters of one class and with three to ten clusters of positives,
-    `"score"` covers in 91 to 100 %.
+    clusters per example. z is Student's quantile with one degree of freedom less than Kish's number
+    of clusters, whose sizes are here their parts in DeLong's variance.
 
     Args:
-        y_true, y_score, where: as for `roc_auc`.
         level: the probability with which the interval is meant to contain the true area.
         method: of the interval.
         clusters: ids of groups of examples that depend on one another, as those of a patient do,
@@ -332,10 +300,6 @@ def delong_interval(
     Returns:
         `Estimate`, each `(...)`; NaN without both classes. `standard_error` is s, NaN without two
         positives and two negatives; with clusters all but the value, without two of each class.
-
-    Raises:
-        TypeError, ValueError: as `roc_auc`; a level outside of (0, 1), an unknown method, cluster
-            ids that are missing or hidden by jit.
 
     >>> y_true, y_score = [0, 0, 0, 1, 1, 1], [0.1, 0.3, 0.4, 0.6, 0.8, 0.9]
     >>> delong_interval(y_true, y_score)

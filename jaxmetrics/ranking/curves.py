@@ -105,23 +105,8 @@ def roc_curve(
 ) -> RocCurve:
     """Compute true positive rates `TP / P` and false positive rates `FP / N` at all thresholds.
 
-    Args:
-        y_true: 0 or 1 (or bool), `(..., n)`; negative labels leave their examples out.
-        y_score: real numbers, `(..., n)`; only their order matters.
-        sample_weight: `(..., n)`; weight 2 equals the example written twice, 0 the example left
-            out.
-        where: bool, `(..., n)`; false leaves the example out, whatever it holds.
-
     Returns:
-        `RocCurve`, rising from (0, 0) to (1, 1). The rate of a class without examples is NaN; on
-        the device all is NaN if a score that counts is.
-
-    Raises:
-        TypeError: labels that are no integers, scores that are no real numbers, a mask that is not
-            bool.
-        ValueError: unequal numbers of examples, batch axes that do not broadcast; on the host, of
-            examples that count, a label of 2 or more, -1 and 1 without a 0, a NaN score and a NaN
-            weight.
+        `RocCurve`, rising from (0, 0) to (1, 1). The rate of a class without examples is NaN.
 
     >>> roc_curve([0, 1, 0, 1], [0.25, 0.5, 0.5, 0.75])
     RocCurve(fpr=array([0. , 0. , 0.5, 0.5, 1. ]), tpr=array([0. , 0.5, 1. , 1. , 1. ]),
@@ -146,7 +131,7 @@ def precision_recall_curve(
     """Compute precision `TP / (TP + FP)` and recall `TP / P` at all thresholds.
 
     Where nothing is predicted to be positive, precision is 1, as in scikit-learn, whose curve runs
-    the other way, by rising threshold. Arguments, errors and NaN as `roc_curve`.
+    the other way, by rising threshold.
 
     >>> curve = precision_recall_curve([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])
     >>> curve.precision, curve.recall
@@ -171,7 +156,7 @@ def det_curve(
 ) -> DetCurve:
     """Compute false positive rates `FP / N` and false negative rates `FN / P` at all thresholds.
 
-    This is the detection error tradeoff. Arguments, errors and NaN as `roc_curve`.
+    This is the detection error tradeoff.
 
     >>> det_curve([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])[:2]
     (array([0. , 0. , 0.5, 0.5, 1. ]), array([1. , 0.5, 0. , 0. , 0. ]))
@@ -200,11 +185,9 @@ def metric_at_thresholds(
             array or a pytree of arrays. A metric of class 1 alone is `binary(f1)`. On the host it
             is given NumPy arrays, all tables `(m, 2, 2)` at once if it answers for them as it does
             for single ones; one that answers with JAX arrays moves the work to the device.
-        y_true, y_score, sample_weight, where: as for `roc_curve`.
 
     Returns:
-        Values `(..., n + 1, *shape of the metric)` and thresholds `(..., n + 1)`. NaN scores and
-        errors as `roc_curve`.
+        Values `(..., n + 1, *shape of the metric)` and thresholds `(..., n + 1)`.
 
     >>> import jaxmetrics as jm
     >>> metric_at_thresholds(jm.accuracy, [0, 1, 0, 1], [0.125, 0.25, 0.5, 0.75])
@@ -247,17 +230,12 @@ def best_threshold(
     Args:
         metric: as for `metric_at_thresholds`, with one number, or one for each class, of which that
             of class 1 is taken.
-        y_true, y_score, sample_weight, where: as for `roc_curve`.
         subject_to: another such metric, and the least value that it may have: a number, or an array
             that goes with the batch axes.
 
     Returns:
         `OperatingPoint(value, threshold)`, each `(...)`; +inf says that nothing should be positive.
         Thresholds at which a metric is NaN are passed over; NaN if none is left.
-
-    Raises:
-        TypeError, ValueError: as `metric_at_thresholds`; a metric with another result, a least
-            value that is NaN or of another shape.
 
     >>> import jaxmetrics as jm
     >>> y_true, y_score = [0, 1, 0, 1, 1], [0.1, 0.4, 0.5, 0.8, 0.9]
@@ -342,11 +320,8 @@ def equal_error_rate(
 ) -> Array:
     """Find the rate at which the false positive and the false negative rate are equal.
 
-    Between the points of the curve it is found on a straight line.
-
-    Returns:
-        `(...)`, in [0, 1]: 0 for scores that separate the classes. NaN without both classes.
-        Arguments and errors as `roc_curve`.
+    Between the points of the curve it is found on a straight line. In [0, 1], 0 for scores that
+    separate the classes; NaN without both classes.
 
     >>> equal_error_rate([0, 0, 0, 1, 1, 1], [0.1, 0.2, 0.6, 0.5, 0.7, 0.8]).round(4)
     np.float64(0.3333)
@@ -376,8 +351,7 @@ def ks_statistic(
 ) -> Array:
     """Compute Kolmogorov and Smirnov's distance of the scores of two classes, `max |TPR - FPR|`.
 
-    Returns:
-        `(...)`, in [0, 1]. NaN without both classes. Arguments and errors as `roc_curve`.
+    In [0, 1]; NaN without both classes.
 
     >>> ks_statistic([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8])
     np.float64(0.5)
