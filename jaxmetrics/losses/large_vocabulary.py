@@ -89,19 +89,15 @@ def linear_cross_entropy(
 
     Gradients reach `hidden`, `kernel` and `bias` in their dtypes, in reverse mode only. Two
     bfloat16 matrices are multiplied as they are and summed in float32, in the gradient too; others
-    are computed in float32, in the precision that `jax_default_matmul_precision` sets, or in
-    float64 under x64. Leading axes are cheaper than `jax.vmap`, under which each item of the batch
-    has a gradient of the kernel of its own before they are added.
-
-    It is for training, and JAX's alone: NumPy arrays are moved to the device. On the host, with all
-    logits held, `cross_entropy(hidden @ kernel, labels)` is the same.
+    are computed in float32 (float64 under x64). Leading axes are cheaper than `jax.vmap`, under
+    which each item of the batch has a gradient of the kernel of its own before they are added. It
+    is JAX's alone: NumPy arrays are moved to the device.
 
     Args:
         hidden: `(..., n, d)`.
         kernel: `(d, V)`.
         labels: word ids, `(..., n)`; a negative one drops its example: loss and gradient are
-            exactly 0. So does one at or beyond V in a JAX array; in a NumPy array, whose values can
-            be seen, it raises unless `where` leaves it out.
+            exactly 0. So does one at or beyond V in a JAX array; in a NumPy array it raises.
         bias: `(V,)`; -inf rules a word out, also one beyond a soft cap. (Smoothing gives it
             probability: the loss is inf.)
         chunk_size: words in a block, static; V need not be a multiple. Unless given, about 4
@@ -109,23 +105,15 @@ def linear_cross_entropy(
         where: bool, `(..., n)`; False drops the example, whatever it holds, NaN included.
         label_smoothing: eps in [0, 1]:
             `(1 - eps) (ln sum_v exp(z_v) - z_y) + eps (ln sum_v exp(z_v) - mean_v z_v)`.
-        z_loss: adds `z_loss (ln sum_v exp(z_v))^2`, which keeps the logits from drifting. Chowdhery
-            et al. (2022), PaLM, arXiv:2204.02311, section 5.
+        z_loss: adds `z_loss (ln sum_v exp(z_v))^2`: Chowdhery et al. (2022), PaLM,
+            arXiv:2204.02311, section 5.
         soft_cap: c > 0, static; the logits become `c tanh(z / c)`, within [-c, c].
         axis_name: the axis of `jax.shard_map` over which the words are spread: `kernel` and `bias`
-            hold this device's columns, `labels` are ids among those of all devices, as is V above.
-            (Under `jax.jit` alone a kernel whose V is sharded gives the same result without it, but
-            XLA may gather the kernel.)
+            hold this device's columns, `labels` are ids among those of all devices.
 
     Returns:
         The loss of each example, `(..., n)`; float32, or float64 under x64. Logits of +inf, and
         none but -inf, count as in `cross_entropy`, with gradient 0.
-
-    Raises:
-        TypeError: labels that are not integers, a `chunk_size` or `soft_cap` that is not a Python
-            number.
-        ValueError: shapes that do not fit, a `chunk_size` or `soft_cap` that is not positive, a
-            NumPy label beyond V.
 
     >>> hidden, kernel = jnp.eye(2), jnp.asarray([[0.0, 0.0, 0.0, 0.0], [3.0, 0.0, 0.0, 0.0]])
     >>> labels = jnp.asarray([0, 0])
@@ -137,16 +125,7 @@ def linear_cross_entropy(
     """
     h, k = _as_operand(hidden, "hidden"), _as_operand(kernel, "kernel")
     b = None if bias is None else _as_operand(bias, "bias")
-    if h.ndim < 2 or k.ndim != 2 or h.shape[-1] != k.shape[0] or 0 in k.shape:
-        raise ValueError(
-            f"hidden must be (..., n, d) and kernel (d, V), got hidden {h.shape} and kernel"
-            f" {k.shape}."
-        )
-    if b is not None and b.shape != k.shape[1:]:
-        raise ValueError(
-            f"bias must have shape (V,) = ({k.shape[1]},) like the columns of kernel, got"
-            f" {b.shape}."
-        )
+    _check_shapes(h, k, b)
     vocabulary = k.shape[1] * (1 if axis_name is None else _number_of_devices(axis_name))
     mask = as_mask(where)
     words = as_array(labels, "labels")
@@ -159,6 +138,18 @@ def linear_cross_entropy(
     return _linear_cross_entropy(
         h, k, b, ids, mask, smoothing, weight_of_z, size, cap, axis_name, vocabulary
     )
+
+
+def _check_shapes(hidden: jax.Array, kernel: jax.Array, bias: jax.Array | None) -> None:
+    h, k = hidden.shape, kernel.shape
+    if len(h) < 2 or len(k) != 2 or h[-1] != k[0] or 0 in k:
+        raise ValueError(
+            f"hidden must be (..., n, d) and kernel (d, V), got hidden {h} and kernel {k}."
+        )
+    if bias is not None and bias.shape != k[1:]:
+        raise ValueError(
+            f"bias must have shape (V,) = ({k[1]},) like the columns of kernel, got {bias.shape}."
+        )
 
 
 def _as_operand(x: ArrayLike, name: str) -> jax.Array:

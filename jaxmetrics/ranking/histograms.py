@@ -68,20 +68,11 @@ def score_histogram(
     float32 unless the scores are float64.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`; negative labels leave their examples out, and so do
-            NaN scores on the device.
-        y_score: `(..., n)`.
+        y_true, y_score: `(..., n)`; NaN scores on the device leave their examples out.
         num_bins: B, static, a power of two from 64 to 2^16, unless `edges` are given.
-        sample_weight, where: `(..., n)`, as for `confusion_matrix`.
 
     Returns:
         `(..., 2, B)`, negatives before positives; integers, or float with `sample_weight`.
-
-    Raises:
-        TypeError: labels that are no integers, scores that are no real numbers.
-        ValueError: not exactly one of scale and edges, another scale, another number of bins,
-            edges that do not rise; on the host, of examples that count, what `roc_auc` refuses,
-            and no probability where the scale is of probabilities.
 
     >>> histogram = score_histogram([0, 1, 0, 1], [0.001, 0.4, 0.4, 0.99999], scale="probability")
     >>> histogram.shape, roc_auc_bounds(histogram)
@@ -177,9 +168,6 @@ def roc_auc_bounds(histogram: ArrayLike) -> AreaBounds:
     Returns:
         `AreaBounds`, `(...)` each; NaN without both classes.
 
-    Raises:
-        TypeError, ValueError: no numbers, or of another shape.
-
     >>> [x.round(4) for x in roc_auc_bounds([[5, 4, 1], [0, 2, 8]])]
     [np.float64(0.9), np.float64(0.82), np.float64(0.98)]
     """
@@ -201,7 +189,7 @@ def average_precision_bounds(histogram: ArrayLike) -> AreaBounds:
     no less than `p - F log(1 + p / (TP + F))`, F = FP + n, which is some hundredths too little
     where there are only a few positives.
 
-    Arguments, errors and NaN as `roc_auc_bounds`.
+    Arguments as `roc_auc_bounds`.
 
     >>> average_precision_bounds([[5, 4, 1], [0, 2, 8]]).value.round(3)
     np.float64(0.84)

@@ -52,12 +52,6 @@ def calibration_bins(
         `(..., B, 3)`, float. On the device all NaN if a probability that counts is NaN or outside
         of [0, 1].
 
-    Raises:
-        TypeError: labels that are not integers.
-        ValueError: shapes that do not fit; on the host, of examples that count, a label of 2 or
-            more, -1 and 1 without a 0, a weight that is NaN, infinite or negative, a probability
-            that is NaN or outside of [0, 1].
-
     >>> calibration_bins([0, 1, 1, 1], [0.25, 0.75, 1.0, 0.5], num_bins=2)
     array([[2.  , 0.75, 1.  ],
            [2.  , 1.75, 2.  ]])

@@ -86,10 +86,6 @@ def calibration_curve(
     Returns:
         `CalibrationCurve`. Its bins with weight are those of scikit-learn's `calibration_curve`.
 
-    Raises:
-        TypeError, ValueError: as `calibration_bins`; an unknown strategy, an impossible level;
-            with bins, options of examples and another shape.
-
     >>> curve = calibration_curve([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], num_bins=2)
     >>> curve.mean_prob, curve.frequency, curve.low.round(2)
     (array([0.2916667, 1.       ]), array([0.3333333, 1.       ]),
@@ -141,10 +137,6 @@ def calibration_error(
 
     Returns:
         `(...)`; NaN without examples.
-
-    Raises:
-        TypeError, ValueError: as `calibration_bins`; an unknown norm or strategy, `debiased` with
-            a norm other than "l2"; with bins, options of examples and another shape.
 
     >>> y_true, y_prob = [0, 1, 1, 1], [0.25, 0.75, 0.25, 1.0]
     >>> calibration_error(y_true, y_prob, num_bins=2)  # gaps of 1/4 and 1/8
@@ -217,19 +209,14 @@ def top_label(function: Callable[..., Any]) -> Callable[..., Any]:
         A function of class ids `(..., n)` and probabilities `(..., n, K)`, whose keyword arguments
         go to `function`.
 
-    Raises:
-        TypeError: what is given is no function.
-        ValueError: when called, as `brier_score`.
-
     >>> y_prob = [[0.5, 0.25, 0.25], [0.0, 0.25, 0.75], [0.5, 0.5, 0.0]]
     >>> top_label(calibration_error)([0, 2, 1], y_prob, num_bins=2)
     np.float64(0.0833333)
     >>> top_label(calibration_error)
     top_label(calibration_error)
     """
-    return applied(
-        _top_label, function, "a function of (y_true, y_prob), such as jaxmetrics.calibration_error"
-    )
+    expected = "a function of (y_true, y_prob), such as jaxmetrics.calibration_error"
+    return applied(_top_label, function, expected)
 
 
 def _top_label(
@@ -243,8 +230,8 @@ def _top_label(
 ) -> Any:
     examples = class_examples(y_true, y_prob, sample_weight, where, DISTRIBUTIONS, name="y_prob")
     given = {"sample_weight": sample_weight, "where": where}
-    given = {name: x for name, x in given.items() if x is not None}
-    return function(*_predictions(examples), **given, **options)
+    options |= {name: x for name, x in given.items() if x is not None}
+    return function(*_predictions(examples), **options)
 
 
 @compiled

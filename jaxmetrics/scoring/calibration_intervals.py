@@ -61,9 +61,6 @@ def calibration_interval(
     Returns:
         `Estimate`, each `(...)`; NaN without examples.
 
-    Raises:
-        TypeError, ValueError: as `calibration_curve`; cluster ids missing or hidden by jit.
-
     >>> rng = np.random.default_rng(0)
     >>> y_prob = rng.random(500)
     >>> calibration_interval(rng.random(500) < y_prob, y_prob)

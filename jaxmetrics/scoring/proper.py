@@ -47,14 +47,7 @@ _Score = Callable[..., Array]
 def two_class(y_prob: ArrayLike) -> Array:
     """Make probabilities of both classes, `[1 - p, p]`, of the probability of class 1.
 
-    Args:
-        y_prob: the probability of class 1, `(..., n)`.
-
-    Returns:
-        `(..., n, 2)`, float.
-
-    Raises:
-        TypeError: what is no real number.
+    `y_prob` is `(..., n)`, the result `(..., n, 2)`, float.
 
     >>> brier_score([0, 1], two_class([0.25, 0.5]))
     np.float64(0.15625)
@@ -89,13 +82,6 @@ def log_loss(
             are refused here: such a sum would not be proper, as it never asks for p_k near 0.
         y_prob, logits: one of the two, `(..., n, K)`; softmax is taken of `logits` only.
 
-    Raises:
-        TypeError: labels `(n,)` that are not integers.
-        ValueError: both of y_prob and logits or neither; shapes that do not fit; on the host, of
-            examples that count, a class id of K or more, a NaN, a probability outside of [0, 1], a
-            row that does not sum to 1 but for rounding (to three decimals, see the docstring of
-            `jaxmetrics.scoring`), a row without a finite logit.
-
     >>> log_loss([0, 2], [[0.5, 0.25, 0.25], [0.5, 0.25, 0.25]])  # (ln 2 + ln 4) / 2
     np.float64(1.0397208)
     >>> log_loss([0, 2], logits=[[10000.0, 0.0, 0.0], [20.0, 0.0, 20.0]])
@@ -115,7 +101,7 @@ def normalized_entropy(
     """Divide the log loss by that of always forecasting the class frequencies f.
 
     `log_loss / -sum_k f_k ln f_k`; less is better, and 1 says that the forecasts know no more than
-    the frequencies. Arguments and errors as `log_loss`; NaN if fewer than two classes occur. He et
+    the frequencies. Arguments as `log_loss`; NaN if fewer than two classes occur. He et
     al. (2014), Practical lessons from predicting clicks on ads at Facebook, section 3.
 
     >>> normalized_entropy([0, 0, 0, 1], two_class([0.25, 0.25, 0.25, 0.25]))
@@ -134,7 +120,7 @@ def d2_log_loss_score(
 ) -> Array:
     """Compute the share of the log loss that is explained, `1 - normalized_entropy`, at most 1.
 
-    More is better. Arguments, errors and NaN as `normalized_entropy`.
+    More is better. Arguments as `log_loss`.
 
     >>> d2_log_loss_score([0, 0, 1, 1], two_class([0.25, 0.25, 0.75, 0.75]))  # 1 - ln(4/3) / ln 2
     np.float64(0.5849625)
@@ -162,9 +148,6 @@ def brier_score(
         scale_by_half: halve it, so that it lies in [0, 1] and two classes have the mean of
             `(p - y)^2`; `"auto"` does so for K = 2 only, as scikit-learn does.
 
-    Raises:
-        TypeError, ValueError: as `log_loss`; another word for `scale_by_half`.
-
     Source: Brier (1950), Monthly Weather Review 78.
 
     >>> brier_score([0, 1], [[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]])  # (1/4 + 1/16 + 1/16) / 2
@@ -191,7 +174,7 @@ def d2_brier_score(
     """Compute the share of the Brier score that is explained (Brier skill score), at most 1.
 
     `1 - B / B_0`, B_0 the score of always forecasting the class frequencies, `sum_k f_k (1 - f_k)`
-    of class ids; more is better. Arguments and errors as `brier_score`; NaN if all truths are the
+    of class ids; more is better. Arguments as `brier_score`; NaN if all truths are the
     same.
 
     >>> d2_brier_score([0, 0, 1, 1], two_class([0.25, 0.25, 0.75, 0.75]))
@@ -209,7 +192,7 @@ def spherical_score(
 ) -> Array:
     """Average the cosine between probabilities and truth, `p_y / sqrt(sum_k p_k^2)`, in [0, 1].
 
-    More is better. Arguments and errors as `log_loss`. Source: Gneiting and Raftery (2007), JASA
+    More is better. Arguments as `log_loss`. Source: Gneiting and Raftery (2007), JASA
     102, example 2 with α = 2.
 
     >>> spherical_score([0, 1], two_class([0.0, 0.75])).round(4)  # 3 / sqrt(10) in the second row
@@ -228,7 +211,7 @@ def ranked_probability_score(
     """Average the squared distance of cumulative probabilities and truth, for ordered classes.
 
     `sum_{k<K} (F_k - [y <= k])^2 / (K - 1)`, F_k the probability of classes up to k, in [0, 1];
-    less is better. It costs more to be two classes off than one. Arguments and errors as
+    less is better. It costs more to be two classes off than one. Arguments as
     `log_loss`. Source: Epstein (1969), Journal of Applied Meteorology 8.
 
     >>> ranked_probability_score([0], [[0.0, 1.0, 0.0]])

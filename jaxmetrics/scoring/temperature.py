@@ -38,11 +38,6 @@ def fit_temperature(
         example are equal, or those of a true class -inf, and on the device for what raises on
         the host, but for class ids: these are ignored.
 
-    Raises:
-        TypeError: labels that are not integers.
-        ValueError: shapes that do not fit; on the host a class id of K or more, a NaN logit or
-            weight, a row without a finite logit, and probabilities in the place of logits.
-
     Source: Guo et al. (2017), On calibration of modern neural networks, ICML, section 4.2.
 
     >>> fit_temperature([0, 0, 0, 1], [[2.0, 0.0]] * 4)  # 2 / ln 3: class 0 then has p = 3/4
