@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -59,6 +59,15 @@ class _Options(NamedTuple):
     chunk_size: int
     soft_cap: float | None
     smooth: bool
+
+
+class _Operands(NamedTuple):
+    """What logits are made of, and the ids of the labels among the columns; or their gradients."""
+
+    hidden: jax.Array  # (n, d)
+    kernel: jax.Array  # (d, V)
+    bias: jax.Array | None  # (V,)
+    ids: Any  # (n,), which have no gradient
 
 
 class _LogitSums(NamedTuple):
@@ -207,7 +216,8 @@ def _linear_cross_entropy(
     if axis_name is not None:
         _check_spread(axis_name, hidden, kernel, ids)
         ids = ids - lax.axis_index(axis_name) * kernel.shape[1]  # among this device's columns
-    sums = _sums_of_logits(options, *varying_alike(hidden, kernel, bias, ids))
+    operands = _Operands(*varying_alike(hidden, kernel, bias, ids))
+    sums = _sums_of_logits(options, operands)
     if axis_name is not None:
         sums = _joined(sums, axis_name)
     loss = _loss(sums, keep, smoothing, weight_of_z, vocabulary)
@@ -299,16 +309,11 @@ def _joined(sums: _LogitSums, axis_name: Hashable) -> _LogitSums:
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _sums_of_logits(
-    options: _Options, hidden: jax.Array, kernel: jax.Array, bias: jax.Array | None, ids: jax.Array
-) -> _LogitSums:
-    """Compute the sums of the logits of hidden `(n, d)` and kernel `(d, V)`.
-
-    M counts as a constant in gradients: no result depends on it.
-    """
+def _sums_of_logits(options: _Options, operands: _Operands) -> _LogitSums:
+    """Compute the sums. M counts as a constant in gradients: no result depends on it."""
 
     def step(sums: _LogitSums, start: _Start, size: int) -> _LogitSums:
-        z, is_label, _, _ = _block(options, hidden, kernel, bias, ids, start, size)
+        z, is_label, _, _ = _block(options, operands, start, size)
         z_others = jnp.where(is_label, -jnp.inf, z)
         top = jnp.maximum(sums.top, z_others.max(1))
         others = sums.others * jnp.exp(sums.top - top) + jnp.exp(z_others - top[:, None]).sum(1)
@@ -316,58 +321,59 @@ def _sums_of_logits(
         total = sums.total + z.sum(1) if options.smooth else sums.total
         return _LogitSums(top, others, label, total)
 
-    zeros = jnp.zeros(ids.shape, float_dtype())
+    zeros = jnp.zeros(operands.hidden.shape[:1], float_dtype())
     # Not -inf, because -inf - -inf is NaN where the bias rules out a whole block.
     lowest = jnp.full_like(zeros, jnp.finfo(zeros.dtype).min)
     start = _LogitSums(lowest, zeros, zeros, zeros)
-    return _over_blocks(step, start, options.chunk_size, kernel.shape[1])
-
-
-_Residuals = tuple[jax.Array, jax.Array, jax.Array | None, jax.Array, jax.Array]
-_Gradients = tuple[jax.Array, jax.Array, jax.Array | None]
+    return _over_blocks(step, start, options.chunk_size, operands.kernel.shape[1])
 
 
 def _forward(
-    options: _Options, hidden: jax.Array, kernel: jax.Array, bias: jax.Array | None, ids: jax.Array
-) -> tuple[_LogitSums, _Residuals]:
-    sums = _sums_of_logits(options, hidden, kernel, bias, ids)
-    return sums, (hidden, kernel, bias, ids, sums.top)
+    options: _Options, operands: _Operands
+) -> tuple[_LogitSums, tuple[_Operands, jax.Array]]:
+    sums = _sums_of_logits(options, operands)
+    return sums, (operands, sums.top)
 
 
-# Longer than others: the gradient of a block reads as one derivation, in the order of `_block`.
 def _backward(
-    options: _Options, residuals: _Residuals, g: _LogitSums
-) -> tuple[jax.Array, jax.Array, jax.Array | None, None]:
+    options: _Options, residuals: tuple[_Operands, jax.Array], g: _LogitSums
+) -> tuple[_Operands]:
     """Compute the gradients in the operands from those in the sums, `g`.
 
     With `dz` the gradient in the logits of a block: `d hidden` adds up `dz @ columns.T` over
     blocks, `d kernel` and `d bias` are written block by block.
     """
-    hidden, kernel, bias, ids, top = residuals
-    has_gradient = (g.label != 0) | (g.others != 0) | (g.total != 0)
+    operands, top = residuals
+    hidden, kernel, bias, _ = operands
 
-    def step(gradients: _Gradients, start: _Start, size: int) -> _Gradients:
-        d_hidden, d_kernel, d_bias = gradients
-        z, is_label, columns, slope = _block(options, hidden, kernel, bias, ids, start, size)
-        exp = jnp.exp(jnp.where(is_label, -jnp.inf, z) - top[:, None])
-        dz = jnp.where(is_label, g.label[:, None], g.others[:, None] * exp)
-        if options.smooth:
-            dz = dz + g.total[:, None]
-        dz = dz if slope is None else dz * slope
-        dz = jnp.where(has_gradient[:, None], dz, 0)  # of dropped examples, 0 NaN is to be 0
+    def step(gradients: _Operands, start: _Start, size: int) -> _Operands:
+        block = _block(options, operands, start, size)
+        dz, columns = _gradient_of_logits(options, block, top, g), block.columns
+        d_bias = gradients.bias
         if bias is not None and d_bias is not None:
             d_bias = _write(d_bias, dz.sum(0), bias.dtype, start)
         dz = dz.astype(columns.dtype)
         d_columns = _dot(hidden.astype(columns.dtype), dz, (0, 0))
-        d_kernel = _write(d_kernel, d_columns, kernel.dtype, start)
-        return d_hidden + _dot(dz, columns, (1, 1)), d_kernel, d_bias
+        d_kernel = _write(gradients.kernel, d_columns, kernel.dtype, start)
+        return _Operands(gradients.hidden + _dot(dz, columns, (1, 1)), d_kernel, d_bias, None)
 
     d_bias = None if bias is None else jnp.zeros_like(_bits(bias))
     zeros = jnp.zeros(hidden.shape, float_dtype()), jnp.zeros_like(_bits(kernel)), d_bias
-    d_hidden, d_kernel, d_bias = _over_blocks(step, zeros, options.chunk_size, kernel.shape[1])
-    if bias is not None and d_bias is not None:
-        d_bias = _floats(d_bias, bias.dtype)
-    return d_hidden.astype(hidden.dtype), _floats(d_kernel, kernel.dtype), d_bias, None
+    gradients = _over_blocks(step, _Operands(*zeros, None), options.chunk_size, kernel.shape[1])
+    gradients = gradients._replace(hidden=gradients.hidden.astype(hidden.dtype))
+    given = _Operands(hidden, kernel, bias, None)
+    return (jax.tree.map(lambda x, like: _floats(x, like.dtype), gradients, given),)
+
+
+def _gradient_of_logits(
+    options: _Options, block: _Block, top: jax.Array, g: _LogitSums
+) -> jax.Array:
+    exp = jnp.exp(jnp.where(block.is_label, -jnp.inf, block.z) - top[:, None])
+    dz = jnp.where(block.is_label, g.label[:, None], g.others[:, None] * exp)
+    dz = dz + g.total[:, None] if options.smooth else dz
+    dz = dz if block.slope is None else dz * block.slope
+    has_gradient = (g.label != 0) | (g.others != 0) | (g.total != 0)
+    return jnp.where(has_gradient[:, None], dz, 0)  # of dropped examples, 0 NaN is to be 0
 
 
 _sums_of_logits.defvjp(_forward, _backward)
@@ -391,19 +397,17 @@ def _over_blocks(step: Callable[[T, _Start, int], T], state: T, size: int, total
     return lax.fori_loop(0, full, next_block, state)
 
 
-def _block(
-    options: _Options,
-    hidden: jax.Array,
-    kernel: jax.Array,
-    bias: jax.Array | None,
-    ids: jax.Array,
-    start: _Start,
-    size: int,
-) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | None]:
-    """Compute the logits of a block of words, `(n, size)`.
+class _Block(NamedTuple):
+    """The logits of some columns of the kernel, for all examples."""
 
-    Returns with them which are the labels', the columns of the kernel, and the slope of the cap.
-    """
+    z: jax.Array  # (n, size)
+    is_label: jax.Array  # (n, size)
+    columns: jax.Array  # (d, size)
+    slope: jax.Array | None  # of the cap, (n, size)
+
+
+def _block(options: _Options, operands: _Operands, start: _Start, size: int) -> _Block:
+    hidden, kernel, bias, ids = operands
     columns = _read(kernel, start, size).astype(_product_dtype(hidden, kernel))
     z = _dot(hidden.astype(columns.dtype), columns, (1, 0))
     if bias is not None:
@@ -416,7 +420,7 @@ def _block(
         z = jnp.where(u == -jnp.inf, u, options.soft_cap * jnp.tanh(u))
     z = jnp.minimum(z, jnp.finfo(z.dtype).max)  # of +inf, two would make NaN
     is_label = (ids - start)[:, None] == lax.broadcasted_iota(jnp.int32, (1, size), 1)
-    return z, is_label, columns, slope
+    return _Block(z, is_label, columns, slope)
 
 
 def _product_dtype(hidden: jax.Array, kernel: jax.Array) -> np.dtype:

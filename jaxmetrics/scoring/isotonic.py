@@ -237,31 +237,36 @@ def _ratio(a: Array, b: Array) -> Array:
 def _vertices(x: Array, y: Array) -> Array:
     """Tell which of the points `(..., m)` are vertices of their least concave majorant.
 
-    All rows are one sequence, in which the first and last point of each is a vertex. Others are
-    found between these, those farthest above the line that joins them (quickhull). The number of
-    passes is at most that of the digits of x and y. Greenfield (1990), A proof for a quickhull
-    algorithm, Syracuse University.
+    All rows are one sequence, in which the first and last point of each is a vertex.
     """
     place = xp.zeros_like(x, xp.int32) + xp.arange(x.shape[-1])
     is_end = (place == 0) | (place == x.shape[-1] - 1)
     # No slope is above 1, so the slope behind a vertex is below; of equal points it is the last.
-    is_last = xp.concatenate([(x - y)[..., :-1] < (x - y)[..., 1:], is_end[..., -1:]], -1)
-    ends, allowed, xs, ys = (z.reshape(-1) for z in (is_end, is_last, x, y))
-    place, last = xp.arange(xs.size), xs.size - 1
+    allowed = xp.concatenate([(x - y)[..., :-1] < (x - y)[..., 1:], is_end[..., -1:]], -1)
+    return _split(*(z.reshape(-1) for z in (x, y, is_end, allowed))).reshape(x.shape)
+
+
+def _split(x: Array, y: Array, ends: Array, allowed: Array) -> Array:
+    """Find vertices between others, those farthest above the line that joins them (quickhull).
+
+    The number of passes is at most that of the digits of x and y. Greenfield (1990), A proof for a
+    quickhull algorithm, Syracuse University.
+    """
+    place, last = xp.arange(len(x)), len(x) - 1
 
     def more(state: tuple[Array, Array]) -> tuple[Array, Array]:
         vertex, _ = state
         left = lax.cummax(xp.where(vertex, place, 0), 0)
         right = lax.cummin(xp.where(vertex, place, last), 0, reverse=True)
         (dx, dy), (width, height) = (
-            [(v[of] - v[left]).astype(float_dtype(x)) for v in (xs, ys)] for of in (place, right)
+            [(v[of] - v[left]).astype(float_dtype(x)) for v in (x, y)] for of in (place, right)
         )
         above = xp.where(allowed, dy * width - height * dx, 0)
         greatest: Any = xp.zeros_like(above)
         farthest = (above > 0) & (above >= greatest.at[left].max(above)[left])
         return vertex | farthest, farthest.any()
 
-    return lax.while_loop(lambda state: state[1], more, (ends, ends[0]))[0].reshape(x.shape)
+    return lax.while_loop(lambda state: state[1], more, (ends, ends[0]))[0]
 
 
 def _band(sums: _CumulativeSums, level: float) -> tuple[Array, Array]:

@@ -73,6 +73,8 @@ def confidence_sequence(
     the same mean. If it drifts, even the mean so far may lie outside. States do not merge; batches
     may be cut anywhere. The guide's page on intervals has widths and simulations.
 
+    By `method`:
+
     - `"bernstein"`, the predictable plug-in empirical Bernstein sequence, which knows how little
       values vary: with bets `λ_t = min(sqrt(2 ln(2 / α) / (s_t-1^2 t ln(1 + t))), 1/2)`,
       `sum λ x / sum λ ± (ln(2 / α) + sum 4 (x_t - m_t-1)^2 ψ(λ_t)) / sum λ`,

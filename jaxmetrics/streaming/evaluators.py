@@ -15,7 +15,8 @@ A batch is given as fields by keyword; those that hold one number per example ha
 
 An example that one of the accumulators cannot use, because a label is out of range or a score NaN,
 is left out by all, so that all results speak of the same examples; `num_ignored` says how many
-those were, `num_examples` how many were counted.
+those were, `num_examples` how many were counted. Fields that are missing, unknown or of another
+shape or dtype, and states of another evaluator, raise TypeError or ValueError, also under jit.
 """
 
 from __future__ import annotations
@@ -77,10 +78,6 @@ def evaluator(*accumulators: Accumulator) -> Evaluator:
     Returns:
         `Evaluator`, with `init`, `update`, `merge`, `psum` and `compute`.
 
-    Raises:
-        TypeError: something else than accumulators.
-        ValueError: no accumulator, or two results of one name.
-
     >>> import jaxmetrics as jm
     >>> metrics = jm.count_metrics({"macro_f1": jm.macro(jm.f1)}, num_classes=2)
     >>> evaluator = jm.evaluator(metrics, jm.mean_of("loss"))
@@ -136,10 +133,6 @@ class Evaluator:
             batch: the fields that the accumulators read, and `where` and `sample_weight`; None is
                 as if it were not given. Each length of a batch is compiled once: better pad the
                 last one. Of `y_pred`, `logits` and `y_prob` the first given is the prediction.
-
-        Raises:
-            TypeError, ValueError: at trace time, naming the field: one that is missing, unknown, of
-                another shape or dtype; a state of another evaluator.
         """
         self._check(state)
         unknown = sorted(batch.keys() - self._kinds.keys())
@@ -158,12 +151,7 @@ class Evaluator:
         return _update(state, fields, statistics=self.statistics)
 
     def merge(self, a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
-        """Add two states: of two hosts, say. Associative and commutative, exactly so for counts.
-
-        Raises:
-            ValueError: a state of another evaluator; counts of 2^64 together, where jit does not
-                hide them.
-        """
+        """Add two states: of two hosts, say. Associative and commutative, exactly so for counts."""
         self._check(a)
         self._check(b)
         return merge(a, b)
@@ -269,11 +257,8 @@ def _update(
     tables = [_checked(jnp.asarray(s.table(batch, batch.weight, keep)), s) for s in statistics]
 
     # The sum of a small table is the number of examples, without another pass over them.
-    small = [
-        table
-        for statistic, table in zip(statistics, tables, strict=True)
-        if isinstance(statistic, _COUNTED_ONCE) and is_integer(table) and table.size < batch.size
-    ]
+    counted = [x for s, x in zip(statistics, tables, strict=True) if isinstance(s, _COUNTED_ONCE)]
+    small = [table for table in counted if is_integer(table) and table.size < batch.size]
     kept = (small[0] if small else keep).sum(dtype=jnp.int32)
     examples = jnp.stack([kept, present.sum(dtype=jnp.int32) - kept])
     return EvaluatorState(
@@ -320,12 +305,6 @@ def to_python(results: Any) -> dict[str, Any]:
 
     Args:
         results: as `compute` of an `Evaluator` returns them, or any pytree of arrays in a dict.
-
-    Returns:
-        A dict of floats, and of lists of floats.
-
-    Raises:
-        ValueError: two results that would have one name.
 
     >>> import jaxmetrics as jm
     >>> estimate = jm.interval(jm.accuracy, [[3, 1], [0, 4]], method=jm.Delta())

@@ -71,9 +71,7 @@ def save_state(path: str | Path, state: EvaluatorState) -> None:
         state: by `update`, `merge` or `psum` of an `Evaluator`.
 
     Raises:
-        TypeError: what is no state, or has a statistic that is no dataclass of numbers, strings and
-            statistics.
-        OSError: the file cannot be written.
+        TypeError: a statistic that is no dataclass of numbers, strings and statistics.
 
     >>> import tempfile, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.mean_of("loss"))
@@ -111,11 +109,9 @@ def load_state(path: str | Path, evaluator: Evaluator | None = None) -> Evaluato
         `EvaluatorState`, on the default device.
 
     Raises:
-        TypeError: the evaluator has a statistic that cannot be saved.
         ValueError: a file that holds no state, or a damaged one, one of a later version, one with
             NaN, infinite or impossibly negative sums, or one with sums in double precision where
             x64 is off, which would cut them.
-        OSError: it cannot be read.
 
     >>> import tempfile, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.mean_of("loss"))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from functools import reduce
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._namespaces import float_dtype
+from jaxmetrics._validation import is_integer
 from jaxmetrics.counts import confusion_matrix, paired_confusion_matrix
 from jaxmetrics.intervals.samplers import hashed
 from jaxmetrics.ranking.histograms import score_histogram
@@ -23,8 +25,23 @@ __all__: list[str] = []
 _TRUE, _GROUPS, _UNIT = Field.labels("y_true"), Field.labels("groups"), Field.units("unit")
 
 
+class _OfColumns:
+    """Tabulates columns of a batch, one number per example on the last axis.
+
+    An example can be counted if its integers, the labels, are >= 0, and its floats are not NaN.
+    """
+
+    def columns(self, batch: Batch) -> list[jax.Array]:
+        raise NotImplementedError
+
+    def is_usable(self, batch: Batch) -> jax.Array:
+        columns = [jnp.atleast_2d(x) for x in self.columns(batch)]
+        valid = [(x >= 0 if is_integer(x) else ~jnp.isnan(x)).all(0) for x in columns]
+        return reduce(jnp.logical_and, valid)
+
+
 @dataclass(frozen=True)
-class ConfusionMatrix:
+class ConfusionMatrix(_OfColumns):
     """Counts examples by true and predicted class, `(K, K)`, or by group, `(G, K, K)`."""
 
     num_classes: int
@@ -40,26 +57,26 @@ class ConfusionMatrix:
     def fields(self) -> tuple[Field, ...]:
         return _TRUE, *prediction_fields(), *(() if self.num_groups is None else (_GROUPS,))
 
-    def is_usable(self, batch: Batch) -> jax.Array:
+    def columns(self, batch: Batch) -> list[jax.Array]:
         labels = [batch.labels("y_true", self.num_classes), batch.predictions(self.num_classes)]
-        labels += [] if self.num_groups is None else [batch.labels("groups", self.num_groups)]
-        return _all_valid(*labels)
+        groups = [] if self.num_groups is None else [batch.labels("groups", self.num_groups)]
+        return labels + groups
 
     def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
-        groups = None if self.num_groups is None else batch.labels("groups", self.num_groups)
+        y_true, y_pred, *groups = self.columns(batch)
         return confusion_matrix(
-            batch.labels("y_true", self.num_classes),
-            batch.predictions(self.num_classes),
+            y_true,
+            y_pred,
             num_classes=self.num_classes,
             sample_weight=weight,
             where=keep,
-            groups=groups,
+            groups=groups[0] if groups else None,
             num_groups=self.num_groups,
         )
 
 
 @dataclass(frozen=True)
-class PairedConfusionMatrix:
+class PairedConfusionMatrix(_OfColumns):
     """Counts examples by true class and two predictions, `(K, K, K)`."""
 
     num_classes: int
@@ -73,18 +90,13 @@ class PairedConfusionMatrix:
     def fields(self) -> tuple[Field, ...]:
         return _TRUE, *prediction_fields("_a"), *prediction_fields("_b")
 
-    def _labels(self, batch: Batch) -> list[jax.Array]:
+    def columns(self, batch: Batch) -> list[jax.Array]:
         k = self.num_classes
         return [batch.labels("y_true", k), batch.predictions(k, "_a"), batch.predictions(k, "_b")]
 
-    def is_usable(self, batch: Batch) -> jax.Array:
-        return _all_valid(*self._labels(batch))
-
     def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
-        labels = self._labels(batch)
-        return paired_confusion_matrix(
-            *labels, num_classes=self.num_classes, sample_weight=weight, where=keep
-        )
+        options: dict[str, Any] = {"num_classes": self.num_classes, "sample_weight": weight, "where": keep}
+        return paired_confusion_matrix(*self.columns(batch), **options)
 
 
 @dataclass(frozen=True)
@@ -112,7 +124,7 @@ class Moments:
 
 
 @dataclass(frozen=True)
-class ScoreHistogram:
+class ScoreHistogram(_OfColumns):
     """Counts the scores of one event by bin, `(2, B)`, or the probabilities of K classes, each
     against the others, `(K, 2, B)`.
     """
@@ -132,34 +144,23 @@ class ScoreHistogram:
         one_event = (Field.numbers("y_score"),)
         return _TRUE, *(one_event if self.num_classes is None else PROBABILITY_FIELDS)
 
-    def _truth_and_scores(self, batch: Batch) -> tuple[jax.Array, jax.Array]:
+    def columns(self, batch: Batch) -> list[jax.Array]:
         if self.num_classes is None:
-            return batch.labels("y_true", 2), batch.numbers("y_score")
-        return batch.labels("y_true", self.num_classes), batch.probabilities(self.num_classes).T
-
-    def is_usable(self, batch: Batch) -> jax.Array:
-        truth, scores = self._truth_and_scores(batch)
-        missing = jnp.isnan(scores)
-        return _all_valid(truth) & ~(missing if self.num_classes is None else missing.any(0))
+            return [batch.labels("y_true", 2), batch.numbers("y_score")]
+        return [batch.labels("y_true", self.num_classes), batch.probabilities(self.num_classes).T]
 
     def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
-        truth, scores = self._truth_and_scores(batch)
+        truth, scores = self.columns(batch)
         if self.num_classes is not None:
             classes = jnp.arange(self.num_classes, dtype=jnp.int32)[:, None]
             truth = (truth == classes).astype(jnp.int32)
             weight = weight if weight is None or weight.ndim == 1 else weight[:, None]
-        return score_histogram(
-            truth,
-            scores,
-            scale=self.scale,
-            num_bins=self.num_bins,
-            sample_weight=weight,
-            where=keep,
-        )
+        options: dict[str, Any] = {"num_bins": self.num_bins, "sample_weight": weight, "where": keep}
+        return score_histogram(truth, scores, scale=self.scale, **options)
 
 
 @dataclass(frozen=True)
-class CalibrationBins:
+class CalibrationBins(_OfColumns):
     """Sums by bin, `(B, 3)`, the probabilities of one event or of the predicted class of K."""
 
     num_bins: int
@@ -175,23 +176,17 @@ class CalibrationBins:
         one_event = (Field.numbers("y_prob"),)
         return _TRUE, *(one_event if self.num_classes is None else PROBABILITY_FIELDS)
 
-    def _truth_and_probability(self, batch: Batch) -> tuple[jax.Array, jax.Array]:
+    def columns(self, batch: Batch) -> list[jax.Array]:
         if self.num_classes is None:
-            return batch.labels("y_true", 2), batch.numbers("y_prob")
+            return [batch.labels("y_true", 2), batch.numbers("y_prob")]
         truth = batch.labels("y_true", self.num_classes)
         prob = batch.probabilities(self.num_classes)
         is_right = (truth == prob.argmax(-1)).astype(jnp.int32)
-        return jnp.where(truth < 0, -1, is_right), prob.max(-1)
-
-    def is_usable(self, batch: Batch) -> jax.Array:
-        truth, probability = self._truth_and_probability(batch)
-        return _all_valid(truth) & ~jnp.isnan(probability)
+        return [jnp.where(truth < 0, -1, is_right), prob.max(-1)]
 
     def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
-        truth, probability = self._truth_and_probability(batch)
-        return calibration_bins(
-            truth, probability, num_bins=self.num_bins, sample_weight=weight, where=keep
-        )
+        options: dict[str, Any] = {"num_bins": self.num_bins, "sample_weight": weight, "where": keep}
+        return calibration_bins(*self.columns(batch), **options)
 
 
 @dataclass(frozen=True)
@@ -219,13 +214,6 @@ class PoissonReplicates:
     def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
         times = _poisson_of_units(batch.units(_UNIT.name), self.num_samples, self.seed)
         return self.statistic.table(batch, times if weight is None else times * weight, keep)
-
-
-def _all_valid(*labels: jax.Array) -> jax.Array:
-    valid = labels[0] >= 0
-    for ids in labels[1:]:
-        valid = valid & (ids >= 0)
-    return valid
 
 
 def _poisson_of_units(units: jax.Array, num_samples: int, seed: int) -> jax.Array:
