@@ -54,11 +54,13 @@ _Start = jax.Array | int
 
 
 class _Options(NamedTuple):
-    """What is static. `smooth`: the sum of all logits is wanted too."""
+    """What is static."""
 
-    chunk_size: int
+    chunk_size: int  # 0 until the examples are counted
     soft_cap: float | None
-    smooth: bool
+    smooth: bool  # the sum of all logits is wanted too
+    axis_name: Hashable | None
+    vocabulary: int  # V, on all devices
 
 
 class _Operands(NamedTuple):
@@ -142,11 +144,11 @@ def linear_cross_entropy(
     ids = _as_ids(words, vocabulary, mask)
     smoothing = as_term(label_smoothing, "label_smoothing")
     weight_of_z = as_term(z_loss, "z_loss", most=math.inf)
-    size = None if chunk_size is None else check_size(chunk_size, "chunk_size")
+    size = 0 if chunk_size is None else check_size(chunk_size, "chunk_size")
     cap = None if soft_cap is None else _check_cap(soft_cap)
-    return _linear_cross_entropy(
-        h, k, b, ids, mask, smoothing, weight_of_z, size, cap, axis_name, vocabulary
-    )
+    smooth = smoothing is not None
+    options = _Options(size, cap, smooth, axis_name, vocabulary)
+    return _linear_cross_entropy(options, _Operands(h, k, b, ids), mask, smoothing, weight_of_z)
 
 
 def _check_shapes(hidden: jax.Array, kernel: jax.Array, bias: jax.Array | None) -> None:
@@ -192,27 +194,22 @@ def _check_cap(soft_cap: float) -> float:
 
 
 @promoting
-@partial(jax.jit, static_argnames=("chunk_size", "soft_cap", "axis_name", "vocabulary"))
+@partial(jax.jit, static_argnums=0)
 def _linear_cross_entropy(
-    hidden: jax.Array,
-    kernel: jax.Array,
-    bias: jax.Array | None,
-    ids: jax.Array,
+    options: _Options,
+    operands: _Operands,
     mask: jax.Array | None,
     smoothing: jax.Array | None,
     weight_of_z: jax.Array | None,
-    chunk_size: int | None,
-    soft_cap: float | None,
-    axis_name: Hashable | None,
-    vocabulary: int,
 ) -> jax.Array:
+    hidden, kernel, bias, ids = operands
     keep = ids >= 0 if mask is None else (ids >= 0) & mask
     shape = jnp.broadcast_shapes(hidden.shape[:-1], keep.shape)
     keep, ids = (jnp.broadcast_to(x, shape).reshape(-1) for x in (keep, ids))
     hidden = jnp.broadcast_to(hidden, (*shape, hidden.shape[-1])).reshape(-1, hidden.shape[-1])
     hidden = jnp.where(keep[:, None], hidden, 0)  # before the products, because 0 NaN = NaN
-    size = chunk_size or max(NARROWEST, BLOCK // max(ids.size, 1))
-    options = _Options(min(size, kernel.shape[1]), soft_cap, smoothing is not None)
+    size = options.chunk_size or max(NARROWEST, BLOCK // max(ids.size, 1))
+    options, axis_name = options._replace(chunk_size=min(size, kernel.shape[1])), options.axis_name
     if axis_name is not None:
         _check_spread(axis_name, hidden, kernel, ids)
         ids = ids - lax.axis_index(axis_name) * kernel.shape[1]  # among this device's columns
@@ -220,8 +217,7 @@ def _linear_cross_entropy(
     sums = _sums_of_logits(options, operands)
     if axis_name is not None:
         sums = _joined(sums, axis_name)
-    loss = _loss(sums, keep, smoothing, weight_of_z, vocabulary)
-    return loss.reshape(shape)
+    return _loss(sums, keep, smoothing, weight_of_z, options.vocabulary).reshape(shape)
 
 
 def _loss(

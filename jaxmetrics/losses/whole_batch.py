@@ -15,7 +15,7 @@ import numpy as np
 from jaxmetrics._applied import applied
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
-from jaxmetrics._examples import refuse_distributions
+from jaxmetrics._examples import Examples, refuse_distributions
 from jaxmetrics._namespaces import Array, special, xp
 from jaxmetrics._validation import (
     ArrayLike,
@@ -79,23 +79,24 @@ def _metric_loss(
     z = as_real(as_rows(logits, "logits"), "logits")
     if z.ndim < 2 or z.shape[-1] == 0:
         raise ValueError(f"logits must have shape (..., n, K), got {z.shape}.")
-    *shape, k = z.shape
-    examples = _examples("logits without K", tuple(shape), labels, k, sample_weight, where)
-    ids, weight, mask = examples
+    examples = _examples(
+        z, "logits without K", labels, sample_weight, where, num_classes=z.shape[-1]
+    )
+    ids, _, weight, mask, _ = examples
     refuse_distributions(z, "logits", mask)
-    probs = _softmax(z, *examples)
+    probs = _softmax(examples)
     return 1 - metric(soft_confusion_matrix(ids, probs, sample_weight=weight, where=mask))
 
 
 @compiled
-def _softmax(z: Array, ids: Array, weight: Array | None, mask: Array | None) -> Array:
+def _softmax(examples: Examples) -> Array:
     """Compute softmax for the examples that count; it is uniform for others.
 
     Where the greatest logit is infinite, those equal to it share the probability, with gradient 0.
     """
-    counts = valid_ids(ids, size=z.shape[-1]) >= 0
-    counts = counts if mask is None else counts & mask
-    counts = counts if weight is None else counts & (weight != 0)
+    z = examples.values
+    examples = examples._replace(ids=valid_ids(examples.ids, size=z.shape[-1]))
+    counts = examples.amounts != 0
     z = xp.where(counts[..., None], z, 0)
     greatest = z.max(-1, keepdims=True)
     z_of_infinite = xp.where(z == greatest, 0, xp.where(xp.isnan(greatest), xp.nan, -xp.inf))
@@ -129,9 +130,9 @@ def pairwise_auc_loss(
     """
     check_option(surrogate, "surrogate", tuple(_SURROGATES))
     z = as_real(logits, "logits")
-    examples = _examples("logits", z.shape, labels, 2, sample_weight, where)
-    check_binary(as_array(labels, "labels"), "labels", examples[-1])
-    return _pairwise_auc_loss(z, *examples, surrogate=surrogate)
+    examples = _examples(z, "logits", labels, sample_weight, where)
+    check_binary(as_array(labels, "labels"), "labels", examples.mask)
+    return _pairwise_auc_loss(examples, surrogate=surrogate)
 
 
 def _hinge(d: Array) -> Array:
@@ -147,12 +148,12 @@ _SURROGATES: dict[str, Callable[[Array], Array]] = {
 
 
 @compiled
-def _pairwise_auc_loss(
-    z: Array, ids: Array, weight: Array | None, mask: Array | None, *, surrogate: str
-) -> Array:
-    largest = float(xp.finfo(z.dtype).max) ** 0.4  # its square, and a sum of such, is finite
-    z = xp.clip(z, -largest, largest)
-    positive, negative = (_normalized(_weights(z, ids == label, weight, mask)) for label in (1, 0))
+def _pairwise_auc_loss(examples: Examples, *, surrogate: str) -> Array:
+    largest = float(xp.finfo(examples.values.dtype).max) ** 0.4  # its square is finite, and a sum
+    z = xp.clip(examples.values, -largest, largest)
+    positive, negative = (
+        _normalized(_weights(examples, examples.ids == label)) for label in (1, 0)
+    )
     pair_weights = positive[..., :, None] * negative[..., None, :]
     d = xp.where(pair_weights != 0, z[..., :, None] - z[..., None, :], 0)
     return (pair_weights * _SURROGATES[surrogate](d)).sum((-2, -1))
@@ -197,21 +198,14 @@ def soft_calibration_error(
     heat = as_number(temperature, "temperature", above=1e-30)
     p = as_real(probs, "probs")
     bins = check_samples(num_bins, "num_bins")
-    examples = _examples("probs", p.shape, labels, 2, sample_weight, where)
-    return _soft_calibration_error(p, *examples, heat, num_bins=bins)
+    examples = _examples(p, "probs", labels, sample_weight, where)
+    return _soft_calibration_error(examples, heat, num_bins=bins)
 
 
 @compiled
-def _soft_calibration_error(
-    p: Array,
-    ids: Array,
-    weight: Array | None,
-    mask: Array | None,
-    temperature: float,
-    *,
-    num_bins: int,
-) -> Array:
-    weight = _weights(p, (ids == 0) | (ids == 1), weight, mask)
+def _soft_calibration_error(examples: Examples, temperature: float, *, num_bins: int) -> Array:
+    ids, p, *_ = examples
+    weight = _weights(examples, (ids == 0) | (ids == 1))
     p = xp.where(weight != 0, xp.where(is_probability(p), p, xp.nan), 0)
     centres = (np.arange(num_bins, dtype=p.dtype) + 0.5) / num_bins
     membership = special.softmax(-((p[..., None] - centres) ** 2) / temperature, axis=-1)
@@ -220,29 +214,28 @@ def _soft_calibration_error(
     return safe_sqrt(divide((divide(sum_of_gaps, size) ** 2 * size).sum(-1), size.sum(-1)))
 
 
-def _weights(values: Array, keep: Array, weight: Array | None, mask: Array | None) -> Array:
+def _weights(examples: Examples, keep: Array) -> Array:
     """Broadcast the weights of examples `(..., n)`, 0 where not to keep."""
+    _, values, weight, mask, _ = examples
     shape = np.broadcast_shapes(*(x.shape for x in (values, keep, weight, mask) if x is not None))
     keep = xp.broadcast_to(keep if mask is None else keep & mask, shape)
     return xp.where(keep, 1 if weight is None else weight, xp.zeros_like(values, shape=shape))
 
 
-# Class ids `(..., n)`, weights and mask of examples.
-_Examples = tuple[Array, Array | None, Array | None]
-
-
 def _examples(
+    values: Array,
     name: str,
-    shape: tuple[int, ...],
     labels: ArrayLike,
-    size: int,
     sample_weight: ArrayLike | None,
     where: ArrayLike | None,
-) -> _Examples:
-    """Check examples, whose shapes must go together with that of the values named."""
+    *,
+    num_classes: int | None = None,
+) -> Examples:
+    """Check examples with the values named: one for each, or for each of its K classes."""
+    shape, size = (values.shape, 2) if num_classes is None else (values.shape[:-1], num_classes)
     mask = as_mask(where)
     given = as_array(labels, "labels")
     weight = None if sample_weight is None else as_real(sample_weight, "sample_weight")
     check_examples({name: shape} | shapes_of(labels=given, sample_weight=weight, where=mask))
     ids = as_class_ids(given, "labels", size, mask)
-    return ids, None if weight is None else as_weights(weight, mask), mask
+    return Examples(ids, values, None if weight is None else as_weights(weight, mask), mask)

@@ -95,7 +95,11 @@ class PairedConfusionMatrix(_OfColumns):
         return [batch.labels("y_true", k), batch.predictions(k, "_a"), batch.predictions(k, "_b")]
 
     def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
-        options: dict[str, Any] = {"num_classes": self.num_classes, "sample_weight": weight, "where": keep}
+        options: dict[str, Any] = {
+            "num_classes": self.num_classes,
+            "sample_weight": weight,
+            "where": keep,
+        }
         return paired_confusion_matrix(*self.columns(batch), **options)
 
 
@@ -155,7 +159,11 @@ class ScoreHistogram(_OfColumns):
             classes = jnp.arange(self.num_classes, dtype=jnp.int32)[:, None]
             truth = (truth == classes).astype(jnp.int32)
             weight = weight if weight is None or weight.ndim == 1 else weight[:, None]
-        options: dict[str, Any] = {"num_bins": self.num_bins, "sample_weight": weight, "where": keep}
+        options: dict[str, Any] = {
+            "num_bins": self.num_bins,
+            "sample_weight": weight,
+            "where": keep,
+        }
         return score_histogram(truth, scores, scale=self.scale, **options)
 
 
@@ -185,7 +193,11 @@ class CalibrationBins(_OfColumns):
         return [jnp.where(truth < 0, -1, is_right), prob.max(-1)]
 
     def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
-        options: dict[str, Any] = {"num_bins": self.num_bins, "sample_weight": weight, "where": keep}
+        options: dict[str, Any] = {
+            "num_bins": self.num_bins,
+            "sample_weight": weight,
+            "where": keep,
+        }
         return calibration_bins(*self.columns(batch), **options)
 
 
