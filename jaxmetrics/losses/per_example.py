@@ -398,17 +398,13 @@ def weighted_mean(
     the two, and divide.
 
     Args:
-        values: `(...)`, losses of examples.
-        sample_weight: `(...)`; 0 leaves the value out, whatever it is.
-        where: bool, `(...)`; false leaves the value out.
+        values: `(...)`, losses of examples; a weight of 0 in `sample_weight` `(...)`, or False in
+            `where`, leaves one out, whatever it is.
         axis: of the sum; all of them, if not given.
         parts: return the pair `(sum w l, sum w)`.
 
     Returns:
         The mean, and 0 (with gradient 0) where nothing counts; or the pair.
-
-    Raises:
-        ValueError: shapes that do not broadcast.
 
     >>> weighted_mean([1.0, 2.0, np.nan], where=[True, True, False])
     np.float64(1.5)

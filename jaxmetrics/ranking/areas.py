@@ -45,9 +45,6 @@ def auc(x: ArrayLike, y: ArrayLike) -> Array:
     Returns:
         `(...)`; NaN if a point is, or x turns back.
 
-    Raises:
-        ValueError: fewer than two points, shapes that do not go together.
-
     >>> auc([0.0, 0.5, 1.0], [0.0, 0.8, 1.0])
     np.float64(0.65)
     """
@@ -218,15 +215,10 @@ def _hand_till(ranked: Ranked, examples: Examples, *, weighted: bool) -> Array:
 
 def _pair_weights(support: Array, areas: Array, *, weighted: bool) -> Array:
     """Weigh pairs of classes `(..., K, K)`: above the diagonal, and where both occur."""
-    k = support.shape[-1]
-    prevalence = divide(support, support.sum(-1, keepdims=True))
-    if weighted:
-        weight = prevalence[..., None, :] + prevalence[..., :, None]
-    else:
-        weight = xp.ones_like(areas)
-    occurs = support > 0
-    both_occur = occurs[..., None, :] & occurs[..., :, None]
-    return xp.where(both_occur & xp.triu(xp.ones((k, k), bool), 1), weight, 0)
+    share = divide(support, support.sum(-1, keepdims=True))
+    weight = share[..., None, :] + share[..., :, None] if weighted else xp.ones_like(areas)
+    both_occur = (support > 0)[..., None, :] & (support > 0)[..., :, None]
+    return xp.where(both_occur & xp.triu(xp.ones(areas.shape[-2:], bool), 1), weight, 0)
 
 
 def average_precision(

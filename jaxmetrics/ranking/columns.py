@@ -42,12 +42,7 @@ def per_class(measure: Measure, *, average: Average | None = None) -> Measure:
 
     Returns:
         A function of `y_true` `(..., n)`, class ids, and `y_score` `(..., n, K)`, with the
-        measure's own arguments, that returns `(..., K)`, or `(...)` if averaged. A negative label
-        leaves its example out.
-
-    Raises:
-        TypeError, ValueError: `measure` is no function, or `average` another word, or asked of a
-            measure that returns more than one number; as the measure.
+        measure's own arguments, that returns `(..., K)`, or `(...)` if averaged.
 
     >>> from jaxmetrics import roc_auc
     >>> scores = [[0.8, 0.1, 0.1], [0.3, 0.4, 0.3], [0.2, 0.5, 0.3]]
@@ -74,10 +69,10 @@ def per_label(measure: Measure, *, average: Average | None = None) -> Measure:
 
 
 def _of_columns(scheme: Measure, measure: Measure, average: Average | None) -> Measure:
-    if average is None:
-        return applied(scheme, measure, A_MEASURE)
-    check_option(average, "average", ("macro", "weighted", "micro"))
-    return applied(scheme, measure, A_MEASURE, average=average)
+    if average is not None:
+        check_option(average, "average", ("macro", "weighted", "micro"))
+    options = {} if average is None else {"average": average}
+    return applied(scheme, measure, A_MEASURE, **options)
 
 
 def _per_class(
@@ -186,11 +181,8 @@ def _mean_of_defined(values: Array, examples: Examples, *, weighted: bool) -> Ar
     Weighted by support: the number, or weight, of the examples of each class.
     """
     values = values.astype(float_dtype(values))
-    if weighted:
-        weight = xp.where(examples.ids == 1, examples.amounts, 0).sum(-1)
-    else:
-        weight = xp.ones_like(values)
-    weight = xp.where(xp.isnan(values), 0, weight)
+    support = xp.where(examples.ids == 1, examples.amounts, 0).sum(-1)
+    weight = xp.where(xp.isnan(values), 0, support if weighted else xp.ones_like(values))
     terms = weight * xp.where(weight > 0, values, 0)
     # Added by size, so that the order of the classes does not change the last digit.
     mean = divide(xp.sort(terms, -1).sum(-1), xp.sort(weight, -1).sum(-1), xp.nan)

@@ -86,12 +86,11 @@ def score_histogram(
         check_option(scale, "scale", tuple(_BINS))
     kind = PROBABILITIES if scale == "probability" else SCORES
     examples = binary_examples(y_true, y_score, sample_weight, where, kind, name="y_score")
-    if edges is not None:
+    if scale is None:
+        assert edges is not None
         inner_edges = as_edges(edges)
-        size = inner_edges.size + 1
-        bins = bins_between(inner_edges, examples.values)
+        size, bins = inner_edges.size + 1, bins_between(inner_edges, examples.values)
     else:
-        assert scale is not None
         size = check_num_bins(num_bins)
         bins = score_bins(as_float(examples.values, "y_score"), scale=scale, size=size)
     axes = [("y_true", examples.ids, 2), ("y_score", bins, size)]

@@ -5,7 +5,7 @@ axis of n examples.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -178,14 +178,7 @@ class Batch:
         """Read the predicted class ids `(n,)`: `y_pred`, or the place of the greatest of `logits`
         or `y_prob`; -1 where that is NaN.
         """
-        fields = prediction_fields(suffix)
-        field = next((field for field in fields if field.name in self._fields), None)
-        if field is None:
-            first, second, third = (field.name for field in fields)
-            raise ValueError(
-                f"the batch lacks {first}, or {second} or {third} instead; it has"
-                f" {', '.join(self._fields)}."
-            )
+        field = self._first_of(prediction_fields(suffix))
         if field.kind is Kind.LABELS:
             return self.labels(field.name, num_classes)
         greatest, ids = _greatest(self._float_rows(field.name, num_classes))
@@ -196,16 +189,11 @@ class Batch:
 
         Rows that do not sum to 1 become NaN.
         """
-        if _PROBABILITIES in self._fields:
-            rows = self._float_rows(_PROBABILITIES, num_classes)
-            eps = float(jnp.finfo(rows.dtype).eps)
-            return nan_unless_normalized(as_float(rows, _PROBABILITIES), eps=eps)
-        if _LOGITS in self._fields:
-            return jax.nn.softmax(self.rows(_LOGITS, num_classes), axis=-1)
-        raise ValueError(
-            f"the batch lacks {_PROBABILITIES}, or {_LOGITS} instead; it has"
-            f" {', '.join(self._fields)}."
-        )
+        name = self._first_of(PROBABILITY_FIELDS).name
+        rows = self._float_rows(name, num_classes)
+        if name == _LOGITS:
+            return jax.nn.softmax(as_float(rows, name), axis=-1)
+        return nan_unless_normalized(as_float(rows, name), eps=float(jnp.finfo(rows.dtype).eps))
 
     def rows(self, name: str, num_columns: int) -> jax.Array:
         """Read a field of `num_columns` real numbers per example, as floats `(n, num_columns)`."""
@@ -220,6 +208,16 @@ class Batch:
                 f" {ids.dtype}."
             )
         return self._flat(name, ids if ids.dtype == jnp.uint32 else _words(ids))
+
+    def _first_of(self, fields: Sequence[Field]) -> Field:
+        for field in fields:
+            if field.name in self._fields:
+                return field
+        first, *others = (field.name for field in fields)
+        raise ValueError(
+            f"the batch lacks {first}, or {' or '.join(others)} instead; it has"
+            f" {', '.join(self._fields)}."
+        )
 
     def _get(self, name: str) -> jax.Array | np.ndarray:
         if name not in self._fields:

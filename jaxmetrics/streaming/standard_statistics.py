@@ -34,6 +34,12 @@ class _OfColumns:
     def columns(self, batch: Batch) -> list[jax.Array]:
         raise NotImplementedError
 
+    def sums(self, *columns: jax.Array, **options: Any) -> jax.Array:
+        raise NotImplementedError
+
+    def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
+        return self.sums(*self.columns(batch), sample_weight=weight, where=keep)
+
     def is_usable(self, batch: Batch) -> jax.Array:
         columns = [jnp.atleast_2d(x) for x in self.columns(batch)]
         valid = [(x >= 0 if is_integer(x) else ~jnp.isnan(x)).all(0) for x in columns]
@@ -62,17 +68,11 @@ class ConfusionMatrix(_OfColumns):
         groups = [] if self.num_groups is None else [batch.labels("groups", self.num_groups)]
         return labels + groups
 
-    def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
-        y_true, y_pred, *groups = self.columns(batch)
-        return confusion_matrix(
-            y_true,
-            y_pred,
-            num_classes=self.num_classes,
-            sample_weight=weight,
-            where=keep,
-            groups=groups[0] if groups else None,
-            num_groups=self.num_groups,
-        )
+    def sums(self, *labels: jax.Array, **options: Any) -> jax.Array:
+        y_true, y_pred, *groups = labels
+        if groups:
+            options |= {"groups": groups[0], "num_groups": self.num_groups}
+        return confusion_matrix(y_true, y_pred, num_classes=self.num_classes, **options)
 
 
 @dataclass(frozen=True)
@@ -94,13 +94,8 @@ class PairedConfusionMatrix(_OfColumns):
         k = self.num_classes
         return [batch.labels("y_true", k), batch.predictions(k, "_a"), batch.predictions(k, "_b")]
 
-    def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
-        options: dict[str, Any] = {
-            "num_classes": self.num_classes,
-            "sample_weight": weight,
-            "where": keep,
-        }
-        return paired_confusion_matrix(*self.columns(batch), **options)
+    def sums(self, *labels: jax.Array, **options: Any) -> jax.Array:
+        return paired_confusion_matrix(*labels, num_classes=self.num_classes, **options)
 
 
 @dataclass(frozen=True)
@@ -153,18 +148,14 @@ class ScoreHistogram(_OfColumns):
             return [batch.labels("y_true", 2), batch.numbers("y_score")]
         return [batch.labels("y_true", self.num_classes), batch.probabilities(self.num_classes).T]
 
-    def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
-        truth, scores = self.columns(batch)
+    def sums(self, *columns: jax.Array, **options: Any) -> jax.Array:
+        truth, scores = columns
         if self.num_classes is not None:
             classes = jnp.arange(self.num_classes, dtype=jnp.int32)[:, None]
             truth = (truth == classes).astype(jnp.int32)
-            weight = weight if weight is None or weight.ndim == 1 else weight[:, None]
-        options: dict[str, Any] = {
-            "num_bins": self.num_bins,
-            "sample_weight": weight,
-            "where": keep,
-        }
-        return score_histogram(truth, scores, scale=self.scale, **options)
+            if options["sample_weight"] is not None and options["sample_weight"].ndim > 1:
+                options["sample_weight"] = options["sample_weight"][:, None]
+        return score_histogram(truth, scores, scale=self.scale, num_bins=self.num_bins, **options)
 
 
 @dataclass(frozen=True)
@@ -192,13 +183,8 @@ class CalibrationBins(_OfColumns):
         is_right = (truth == prob.argmax(-1)).astype(jnp.int32)
         return [jnp.where(truth < 0, -1, is_right), prob.max(-1)]
 
-    def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
-        options: dict[str, Any] = {
-            "num_bins": self.num_bins,
-            "sample_weight": weight,
-            "where": keep,
-        }
-        return calibration_bins(*self.columns(batch), **options)
+    def sums(self, *columns: jax.Array, **options: Any) -> jax.Array:
+        return calibration_bins(*columns, num_bins=self.num_bins, **options)
 
 
 @dataclass(frozen=True)
