@@ -113,9 +113,9 @@ def pairwise_auc_loss(
 ) -> Array:
     """Average a convex bound on the disorder of pairs: 1 - AUC made differentiable.
 
-    With d = z_i - z_j of each positive i and negative j, "logistic" is `ln(1 + e^-d)`, "hinge"
-    `max(0, 1 - d)`, "squared_hinge" its square; an infinite logit counts as one of 2e15 (in float64
-    1e123). Time and memory grow with n^2. Gao and Zhou (2015), IJCAI.
+    With d = z_i - z_j of each positive i and negative j, the surrogate "logistic" is
+    `ln(1 + e^-d)`, "hinge" `max(0, 1 - d)`, "squared_hinge" its square; an infinite logit counts as
+    one of 2e15 (in float64 1e123). Time and memory grow with n^2. Gao and Zhou (2015), IJCAI.
 
     Args:
         logits: real scores, `(..., n)`.
