@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _MOST_CELLS = 2**23  # that are fetched
+_ENDS = "least", "greatest"  # of the scores of a cell
 # Of integers. Some engines divide them in float64, which may round up: what is then multiplied by
 # the divisor stays below 2^63.
 _GREATEST_WEIGHT = 2**62
@@ -63,7 +64,6 @@ def fetch(
     table: Any, columns: dict[str, str], sample_weight: str | None, scores: Scores | None
 ) -> Cells:
     """Let the engine group the rows by the column of each role, and fetch one row per group."""
-    nw = _narwhals()
     frame = _as_lazy_frame(table)
     weight_column = {} if sample_weight is None else {"sample_weight": sample_weight}
     score_column = {} if scores is None else {"y_score": scores.column}
@@ -71,24 +71,30 @@ def fetch(
     schema = frame.collect_schema()
     labels = {role: _label(column, schema[column]) for role, column in columns.items()}
     weights, shifts, has_integers = _weights(frame, sample_weight)
-    sums = {name: nw.col(name).sum() for name in weights} or {"rows": nw.len()}
-    parts_of_bins: list[str] = []
-    bounds: dict[str, Expr] = {}
-    if scores is None:
-        frame = frame.select(**labels, **weights)
-    else:
-        score, predicted = _scores(scores, schema[scores.column])
+    score: dict[str, Expr] = {}
+    if scores is not None:
+        score["score"], predicted = _scores(scores, schema[scores.column])
         labels |= predicted
-        frame = frame.select(**labels, **weights, score=score)
-        frame, parts_of_bins = _with_parts_of_bins(frame, scores)
-        bounds = {"least": nw.col("score").min(), "greatest": nw.col("score").max()}
-
-    found = _fetched(frame.group_by(*labels, *parts_of_bins).agg(**sums, **bounds), columns)
-    integers = np.array([found[name].to_list() for name in sums], np.int64)
+    rows = frame.select(**labels, **weights, **score)
+    found = _fetched(_grouped(rows, list(labels), list(weights), scores), columns)
+    integers = np.array([found[name].to_list() for name in weights or ["rows"]], np.int64)
     digits, invalid = np.split(integers, [len(shifts)])
     values = {role: _python_values(found[role], role, columns.get(role, role)) for role in labels}
-    ends = np.array([found[name].to_list() for name in bounds], np.float64)
+    ends = np.array([found[name].to_list() for name in _ENDS if score], np.float64)
     return Cells(values, digits.T, shifts, has_integers, invalid.sum(0), ends)
+
+
+def _grouped(
+    rows: LazyFrame[Any], labels: list[str], weights: list[str], scores: Scores | None
+) -> LazyFrame[Any]:
+    """Make a cell of the rows with the same labels, and with scores in the same part of a bin."""
+    nw = _narwhals()
+    sums = {name: nw.col(name).sum() for name in weights} or {"rows": nw.len()}
+    if scores is None:
+        return rows.group_by(*labels).agg(**sums)
+    rows, parts = _with_parts_of_bins(rows, scores)
+    ends = zip(_ENDS, (nw.col("score").min(), nw.col("score").max()), strict=True)
+    return rows.group_by(*labels, *parts).agg(**sums, **dict(ends))
 
 
 def _fetched(cells: LazyFrame[Any], columns: dict[str, str]) -> Any:
