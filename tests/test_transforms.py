@@ -525,8 +525,8 @@ def host_refuses(row: Row, case: Case) -> bool:
     "name", [name for name in WITH_EXAMPLES if ROWS[name].options and ROWS[name].device]
 )
 def test_masked_examples_on_the_device(name: str) -> None:
-    """Under jit and vmap: what is masked or weightless is absent, whatever it holds, weight 2 is the
-    row twice; labels of no class are ignored, and all else that the host refuses makes NaN.
+    """Under jit and vmap: what is masked or weightless is absent, whatever it holds, and weight 2
+    is the row twice; labels of no class are ignored, all else that the host refuses makes NaN.
     """
     row = ROWS[name]
     weighted = "sample_weight" in row.options
