@@ -526,7 +526,7 @@ def host_refuses(row: Row, case: Case) -> bool:
 )
 def test_masked_examples_on_the_device(name: str) -> None:
     """Under jit and vmap: what is masked or weightless is absent, whatever it holds, and weight 2
-    is the row twice; labels of no class are ignored, and all else that the host refuses makes NaN.
+    is the row twice; labels of no class are ignored, all else that the host refuses makes NaN.
     """
     row = ROWS[name]
     weighted = "sample_weight" in row.options
