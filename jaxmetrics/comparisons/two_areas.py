@@ -12,9 +12,7 @@ from jaxmetrics._validation import ArrayLike, as_array, check_examples
 from jaxmetrics.betas.student import student_quantile, student_tails
 from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile
 from jaxmetrics.ranking.areas import (
-    MomentsByClass as Classes,
-)
-from jaxmetrics.ranking.areas import (
+    MomentsByClass,
     area_estimate,
     degrees_of_freedom,
     moments_by_class,
@@ -153,7 +151,7 @@ def _delong(
     v_a, v_b = (restore(placement_values(ranked), ranked.position) for ranked in (first, second))
     positive, negative = (restore(x, first.position) for x in (first.positive, first.negative))
 
-    def of_classes(placements: Array) -> Classes:
+    def of_classes(placements: Array) -> MomentsByClass:
         return moments_by_class(placements, positive, negative, numbers, num_clusters)
 
     a, b, gap = map(of_classes, (v_a, v_b, v_a - v_b))
@@ -172,7 +170,7 @@ def _tested(a: Estimate, b: Estimate, difference: Estimate, freedom: Array) -> D
     return DeLong(a, b, difference, statistic, student_tails(statistic, freedom))
 
 
-def _difference(a: Classes, b: Classes, gap: Estimate, t: Array) -> Estimate:
+def _difference(a: MomentsByClass, b: MomentsByClass, gap: Estimate, t: Array) -> Estimate:
     """Put the ends of the interval of A - B where those of A and B, correlated, allow."""
     of_a, of_b = (area_estimate(x, t, "score") for x in (a, b))
     variances = of_a.standard_error**2 + of_b.standard_error**2 - gap.standard_error**2

@@ -17,8 +17,7 @@ from jaxmetrics.estimates import normal_estimate, normal_quantile
 from jaxmetrics.intervals import mean_interval, proportion_interval
 from jaxmetrics.intervals.proportions import wilson_interval
 from jaxmetrics.ranking import delong_interval, per_class, roc_auc
-from jaxmetrics.ranking.areas import MomentsByClass as Classes
-from jaxmetrics.ranking.areas import effective_number, moments
+from jaxmetrics.ranking.areas import MomentsByClass, effective_number, moments
 from jaxmetrics.ranking.histograms import score_bins
 from jaxmetrics.reports.contents import Findings
 from jaxmetrics.reports.values import ReportedValue, value_of, values_of
@@ -292,7 +291,7 @@ def _area_value(negative: np.ndarray, positive: np.ndarray, z: float) -> Reporte
         return ReportedValue(math.nan)
     below = (negative.cumsum() - negative / 2) / n
     above = (positive[::-1].cumsum()[::-1] - positive / 2) / m
-    of_classes = Classes(moments(below, positive), moments(above, negative))
+    of_classes = MomentsByClass(moments(below, positive), moments(above, negative))
     value = of_classes.positives.mean
     unsure = (positive * negative / (m * n))[1:-1].sum() / 2  # half of the pairs in a bin
     number = effective_number(value, of_classes)
