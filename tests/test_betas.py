@@ -19,7 +19,6 @@ import pytest
 from scipy import integrate, special, stats
 
 import jaxmetrics as jm
-from jaxmetrics.betas import _splines, distributions
 from tests import oracles
 
 CASES = json.loads(
@@ -94,29 +93,6 @@ def test_two_classes_at_every_scale() -> None:
     assert error.max() < 1e-8
 
 
-def test_two_classes_take_few_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A class of 5 beside one of 495, few errors in either: each density once per knot and node,
-    and once more for phi.
-    """
-    evaluated = 0
-    log_density = distributions.log_density
-
-    def counted(*args: Any) -> Any:
-        nonlocal evaluated
-        value = log_density(*args)
-        evaluated += value.size
-        return value
-
-    def unwanted(*args: Any) -> Any:
-        raise AssertionError("a spline was read")
-
-    monkeypatch.setattr(distributions, "log_density", counted)
-    monkeypatch.setattr(_splines, "cdf_and_pdf", unwanted)
-    jm.betas.BetaAverage([[491, 6], [6, 1]])
-    knots, nodes = 3 * 321, 72
-    assert knots * nodes < evaluated < 2.1 * knots * nodes
-
-
 @pytest.mark.parametrize("k", [4, 6, 13])
 def test_classes_without_examples_have_the_law_of_irwin_and_hall(k: int) -> None:
     """The sum of k uniforms: `sum_j (-1)^j C(k, j) (x - j)^k / k!`; thirteen take the way of more
@@ -128,6 +104,19 @@ def test_classes_without_examples_have_the_law_of_irwin_and_hall(k: int) -> None
         (-1.0) ** j * special.comb(k, j) * np.maximum(x[:, None] - j, 0) ** k / special.factorial(k)
     )
     np.testing.assert_allclose(jm.betas.beta_sum_cdf(x, np.ones((k, 2))), terms.sum(-1), atol=1e-8)
+
+
+@pytest.mark.parametrize("k", [2, 3, 4, 5])
+def test_classes_without_examples_under_jeffreys_prior(k: int) -> None:
+    """Poles meet at 0, 1, ..., k: against the Fourier series of k arcsine distributions, whose
+    characteristic function is `exp(iw / 2) J_0(w / 2)`.
+    """
+    n, period = np.arange(1, 2**19), k + 1
+    y = np.linspace(0.03, k / 2 - 0.04, 9)
+    terms = special.j0(np.pi * n / period) ** k / (np.pi * n)
+    ripple = [np.sin(2 * np.pi * n * z / period) @ terms for z in y]
+    found = jm.betas.beta_sum_cdf(k / 2 + y, np.full((k, 2), 0.5))
+    np.testing.assert_allclose(found, 0.5 + y / period + ripple, atol=1e-7)
 
 
 @pytest.mark.parametrize(("k", "factor", "b"), [(6, 3.0, 1.0), (8, 2.0, 1.0), (5, 3.0, 0.5)])

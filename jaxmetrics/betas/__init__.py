@@ -5,9 +5,10 @@
 - `averages`: `BetaAverage`, and its methods as functions
 - `sums`: the sum, on a grid and at points
 - `_convolutions`: how the distribution of a sum is computed, and how exact it is
-- `_additions`: how one class is added to a sum, by quadrature
+- `_characteristic`: characteristic functions, and windows outside of which there is no mass
+- `_multilevel`: sums whose characteristic function decays slowly
 - `_splines`: how such a distribution is stored and read
-- `_quadrature`: points and weights for both
+- `_quadrature`: points and weights
 """
 
 from jaxmetrics._public_names import public_names as _public_names

@@ -1,6 +1,6 @@
 """A distribution on an interval as a quintic spline of its cdf, on a fixed grid of knots.
 
-The interval is cut into three panels. In each the knots are equally spaced in v, where y, the
+The interval is cut into five panels. In each the knots are equally spaced in v, where y, the
 fraction of the panel, is 1 / (1 + exp(-sinh v)), as for the nodes of `_quadrature`: nearly evenly
 spaced in y where an end is soft, crowded towards an end that is hard. So jumps and poles at the
 ends of the panels are smooth in v. The spline holds the cdf at the knots and its first two
@@ -23,27 +23,27 @@ from jaxmetrics.betas._quadrature import HARD, SOFT, Grid
 
 __all__: list[str] = []
 
-PANELS = 3
+PANELS = 5
 _LEAST = math.exp(-HARD.reach)
 
 
 class Spline(NamedTuple):
     """Hold a cdf; leading axes are batch, positions are relative to an origin of the caller's."""
 
-    edges: Array  # (..., 4), of the panels
-    hard: Array  # (..., 3, 2), bool: the ends of each panel
-    cdf: Array  # (..., 3 (n + 1))
+    edges: Array  # (..., 6), of the panels
+    hard: Array  # (..., 5, 2), bool: the ends of each panel
+    cdf: Array  # (..., 5 (n + 1))
     slope: Array  # its first derivative by the number of the knot
     curvature: Array  # the second
 
 
 def knots(hard: Array, n: int, dtype: np.dtype) -> Grid:
-    """Return the n + 1 knots of each panel, `(..., 3, n + 1)`, as fractions of its length."""
+    """Return the n + 1 knots of each panel, `(..., 5, n + 1)`, as fractions of its length."""
     return _quadrature.grid_for_ends(_quadrature.knots, n, hard[..., 0], hard[..., 1], dtype)
 
 
 def spline(edges: Array, hard: Array, cdf: Array, slope: Array) -> Spline:
-    """Make a spline of the cdf and its derivative by the number of the knot, `(..., 3, n + 1)`."""
+    """Make a spline of the cdf and its derivative by the number of the knot, `(..., 5, n + 1)`."""
     curvature = _differentiate(slope)
     size = cdf.shape[-2] * cdf.shape[-1]
     return Spline(edges, hard, *(v.reshape((*v.shape[:-2], size)) for v in (cdf, slope, curvature)))
@@ -56,31 +56,6 @@ def _differentiate(values: Array) -> Array:
     middle = sum(matrix[3, i] * values[..., i : i + size - 6] for i in (0, 1, 2, 4, 5, 6))
     last = matmul(values[..., -7:], matrix[4:].T)
     return xp.concatenate([first, middle, last], -1)
-
-
-def integrate(values: Array) -> Array:
-    """Integrate over the numbers of the knots, from the first to each, on the last axis.
-
-    Between two knots by the polynomial through the eight nearest values.
-    """
-    matrix, size = _integration_matrix().astype(values.dtype), values.shape[-1]
-    first = matmul(values[..., :8], matrix[:3].T)
-    middle = sum(matrix[3, i] * values[..., i : i + size - 7] for i in range(8))
-    last = matmul(values[..., -8:], matrix[4:].T)
-    steps = xp.concatenate([0 * values[..., :1], first, middle, last], -1)
-    return xp.cumsum(steps, -1)
-
-
-@lru_cache
-def _integration_matrix() -> np.ndarray:
-    """Return rows that integrate from each of eight points to the next the polynomial through all.
-
-    The weights w from point i on solve `sum_j w_j (j - i)^p = 1 / (p + 1)`.
-    """
-    places, whole = np.arange(8.0), 1 / np.arange(1.0, 9.0)
-    return np.stack(
-        [np.linalg.solve(np.vander(places - i, increasing=True).T, whole) for i in range(7)]
-    )
 
 
 @lru_cache
@@ -113,9 +88,8 @@ def _running_maximum_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple
 
 
 def _pick(values: Array, panel: Array) -> Array:
-    """Pick of values `(..., 3)` that of the panel of each query `(..., Q)`."""
-    second_or_third = xp.where(panel == 1, values[..., 1:2], values[..., 2:3])
-    return xp.where(panel == 0, values[..., 0:1], second_or_third)
+    """Pick of values `(..., 5)` that of the panel of each query `(..., Q)`."""
+    return xp.take_along_axis(values, panel, -1)
 
 
 class _Panel(NamedTuple):
@@ -208,19 +182,12 @@ def _derivative(coefficients: tuple[Array, ...]) -> tuple[Array, ...]:
     return tuple(i * c for i, c in enumerate(coefficients))[1:]
 
 
-def cdf_and_pdf(spline: Spline, panel: Array, below: Array, above: Array) -> tuple[Array, Array]:
-    """Return P(Z <= z) and its derivative by z, at these distances from the ends of a panel."""
-    polynomial, _, t, rate, _ = _piece(spline, panel, below, above)
-    return _horner(polynomial, t), _horner(_derivative(polynomial), t) * rate
-
-
 def _locate(spline: Spline, z: Array) -> tuple[Array, _Piece]:
     """Return whether z lies inside, and its piece; that of the middle where it does not."""
     low, high = spline.edges[..., :1], spline.edges[..., -1:]
     inside = (z >= low) & (z <= high)
     z = xp.where(inside, z, (low + high) / 2)
-    after_first, after_second = z > spline.edges[..., 1:2], z > spline.edges[..., 2:3]
-    panel = after_first.astype(xp.int32) + after_second.astype(xp.int32)
+    panel = (z[..., None] > spline.edges[..., None, 1:-1]).sum(-1)
     start, stop = _ends(spline, panel)
     return inside, _piece(spline, panel, z - start, stop - z)
 

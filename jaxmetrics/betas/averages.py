@@ -26,7 +26,7 @@ __all__ = ["BetaAverage", "beta_avg_cdf", "beta_avg_inv_cdf", "beta_avg_pdf"]
 
 @compiled
 def _prepare(parameters: Array) -> tuple[Array, tuple[Array, Array], Array, SumDistribution | None]:
-    """Compute all of a `BetaAverage` but the sums that need quadrature.
+    """Compute all of a `BetaAverage` but the sums that need smaller windows.
 
     Returns:
         The parameters, NaN where one is impossible; the average of the means, in two parts; the

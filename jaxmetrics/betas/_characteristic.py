@@ -1,0 +1,133 @@
+"""Characteristic functions of betas and of their sums, and the windows outside of which is no mass.
+
+A sum is described relative to its mean.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxmetrics._arithmetic import matmul
+from jaxmetrics._namespaces import Array, lax, xp
+from jaxmetrics.betas import distributions
+from jaxmetrics.betas.distributions import Beta
+
+__all__: list[str] = []
+
+GROUPS = 0, 1, 4, 16  # where groups of classes start, that take so many nodes as their first
+_FINE = 8  # frequencies are multiples of eight, and what remains
+
+
+class Settings(NamedTuple):
+    frequencies: int  # N
+    nodes: tuple[int, int]  # (base, more): phi of the j-th widest class takes base + more / sqrt(j)
+    steps: int  # per panel of the spline
+    unresolved: float  # |phi(w_N)| above which windows are refined
+    levels: int  # of refined windows
+    sharpness: float  # of the cut between two levels
+    negligible: float  # mass that needs no smaller window
+    more_frequencies: int  # of refined windows, for each class and once more
+
+    @property
+    def nodes_of_parts(self) -> int:
+        return 2 * self.frequencies
+
+    def of_parts(self, k: int) -> Settings:
+        """Return the settings of refined windows, which the parts of k classes may share."""
+        return self._replace(frequencies=self.more_frequencies * (min(k, 7) + 1))
+
+
+def settings_for(dtype: np.dtype) -> Settings:
+    if dtype == np.float64:
+        return Settings(128, (60, 300), 240, 1e-8, 20, 4.6, 1e-13, 48)
+    return Settings(32, (28, 108), 60, 1e-5, 12, 3.2, 1e-7, 24)
+
+
+def select(classes: Beta, index: slice | int) -> Beta:
+    return Beta(*(v[..., index] for v in classes))
+
+
+def window(classes: Beta, among: Array | bool = True) -> tuple[Array, Array]:
+    """Return how far the sum of some of the classes reaches below and above its mean, `(...)`."""
+    a, b = (lax.stop_gradient(v) for v in (classes.a, classes.b))
+    variance = xp.where(among, distributions.variance_of(a, b), 0).sum(-1)
+    ratio = distributions.skewness(a, b)
+    below, above = (
+        distributions.reach(variance, xp.where(among, r, 0).max(-1)) for r in (-ratio, ratio)
+    )
+    low, high = (xp.where(among, v, 0).sum(-1) for v in (classes.low, classes.high))
+    return xp.maximum(-below, low), xp.minimum(above, high)
+
+
+def characteristic(classes: Beta, low: Array, step: Array, settings: Settings) -> Array:
+    """Return `E exp(i n step (S - mean - low))` for n < N, `(..., N)`, of classes widest first.
+
+    The j-th widest class is at most 1 / sqrt(j) as wide as the sum, so that its phase varies that
+    much less and needs fewer nodes.
+    """
+    k, base, more = classes.mean.shape[-1], *settings.nodes
+    factors = []
+    for start, stop in pairwise((*GROUPS, k)):
+        if start < k:
+            m = math.ceil(base + more / math.sqrt(start + 1))
+            z, mass = distributions.nodes(select(classes, slice(start, min(stop, k))), m)
+            mass = mass / mass.sum(-1, keepdims=True)
+            # The mean of z is 0 but for rounding, which would add up over a thousand classes.
+            z = lax.stop_gradient(z - (mass * z).sum(-1, keepdims=True))
+            phase = (z - (low / k)[..., None, None]) * step[..., None, None]
+            factors.append(harmonics(phase, mass, settings.frequencies))
+    product = xp.concatenate(factors, -2)
+    # Multiply in pairs, which takes log2(k) steps.
+    while (k := product.shape[-2]) > 1:
+        half = k // 2
+        pairs = product[..., :half, :] * product[..., half : 2 * half, :]
+        product = xp.concatenate([pairs, product[..., 2 * half :, :]], -2)
+    return product[..., 0, :]
+
+
+def _rotations(phase: Array, number: int) -> tuple[Array, Array]:
+    """Return cos and sin of q times the phase for q < 8, and of the multiples of 8 below `number`.
+
+    With n = 8 p + q, `exp(i n x) = exp(8 i p x) exp(i q x)`: sums over n are products of two small
+    matrices. They are kept real, since products of real matrices are faster than complex ones.
+    """
+    of_q = _powers(lax.complex(xp.cos(phase), xp.sin(phase)), _FINE)
+    phase = _FINE * phase
+    of_p = _powers(lax.complex(xp.cos(phase), xp.sin(phase)), -(-number // _FINE))
+    of_q, of_p = (xp.concatenate([v.real, v.imag], -2) for v in (of_q, of_p))
+    return of_q, of_p
+
+
+def _powers(base: Array, number: int) -> Array:
+    """Return the powers of numbers `(..., M)` from 0 on, `(..., number, M)`, by doubling."""
+    base = base[..., None, :]
+    powers = xp.ones_like(base)
+    while powers.shape[-2] < number:
+        powers, base = xp.concatenate([powers, powers * base], -2), base * base
+    return powers[..., :number, :]
+
+
+def harmonics(phase: Array, mass: Array, number: int) -> Array:
+    """Return `sum_m mass_m exp(i n phase_m)` for n < number."""
+    of_q, of_p = _rotations(phase, number)
+    products = matmul(of_p, xp.swapaxes(of_q * mass[..., None, :], -1, -2))
+    rows = number // _FINE
+    re = products[..., :rows, :_FINE] - products[..., rows:, _FINE:]
+    im = products[..., :rows, _FINE:] + products[..., rows:, :_FINE]
+    return lax.complex(re, im).reshape((*products.shape[:-2], number))
+
+
+def series(coefficients: tuple[Array, ...], phase: Array) -> list[Array]:
+    """Return the real parts of `sum_n c_n exp(i n phase)` for several c, `(..., N)`."""
+    of_q, of_p = _rotations(phase, coefficients[0].shape[-1])
+    values = []
+    for c in coefficients:
+        of_groups = c.reshape((*c.shape[:-1], -1, _FINE))
+        re, im = of_groups.real, of_groups.imag
+        to_re, to_im = xp.concatenate([re, -im], -1), xp.concatenate([-im, -re], -1)
+        values.append((matmul(xp.concatenate([to_re, to_im], -2), of_q) * of_p).sum(-2))
+    return values
