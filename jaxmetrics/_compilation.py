@@ -110,13 +110,14 @@ def traced_metric(metric: Callable[[Any], Any], shape: Sequence[int], dtype: Any
 
     So a program for it is shared by all metrics that compute the same, but for constants.
     """
-    if isinstance(metric, TracedMetric) or _is_constant(metric):
+    if isinstance(metric, TracedMetric) or is_constant(metric):
         return metric
     with jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
         return TracedMetric.of(metric, jax.ShapeDtypeStruct(tuple(shape), dtype))
 
 
-def _is_constant(x: Any) -> bool:
+def is_constant(x: Any) -> bool:
+    """Tell whether a value cannot change what it stands for, such as a function of this package."""
     try:
         _key(x)
     except _MayChange:

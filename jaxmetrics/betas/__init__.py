@@ -14,7 +14,7 @@
 from jaxmetrics._public_names import public_names as _public_names
 from jaxmetrics.betas.parameters import *
 from jaxmetrics.betas.distributions import *
-from jaxmetrics.betas.averages import *
+from jaxmetrics.betas.beta_averages import *
 from jaxmetrics.betas.sums import *
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_samples
-from jaxmetrics.betas.averages import BetaAverage
+from jaxmetrics.betas.beta_averages import BetaAverage
 
 __all__ = ["Convolution", "beta_sum_cdf", "beta_sum_pdf", "convolve_betas"]
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxmetrics._arithmetic import subtract
 from jaxmetrics._chunks import LANES, map_chunks
+from jaxmetrics._compilation import is_constant
 from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import Array, is_jax, xp
 from jaxmetrics.estimates import Metric
@@ -45,8 +46,10 @@ class Row:
         self._shapes = [np.shape(leaf) for leaf in leaves]
         self._sizes = [math.prod(shape) for shape in self._shapes]
         self.size = sum(self._sizes)
-        self._takes_batches = is_jax(item) or self._agrees_on_batches(
-            _with_empty_classes(item) if tried is None else tried
+        self._takes_batches = (
+            is_jax(item)
+            or is_constant(metric)  # all of this package do
+            or self._agrees_on_batches(_with_empty_classes(item) if tried is None else tried)
         )
 
     @classmethod
