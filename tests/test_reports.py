@@ -21,8 +21,8 @@ from scipy import stats
 
 import jaxmetrics as jm
 from jaxmetrics.reports import _pictures
-from jaxmetrics.reports._overall import Evidence, overall_values
 from jaxmetrics.reports.contents import Findings, Outline
+from jaxmetrics.reports.overall_values import Evidence, overall_values
 from jaxmetrics.reports.probabilities import (
     ProbabilitySums,
     area_values,

@@ -2,7 +2,7 @@
 
 - `distributions`: density, cdf and quantiles of one
 - `parameters`: priors, and counts as the posteriors of recalls
-- `averages`: `BetaAverage`, and its methods as functions
+- `beta_averages`: `BetaAverage`, and its methods as functions
 - `sums`: the sum, on a grid and at points
 - `_convolutions`: how the distribution of a sum is computed, and how exact it is
 - `_characteristic`: characteristic functions, and windows outside of which there is no mass

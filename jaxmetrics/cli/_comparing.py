@@ -25,7 +25,7 @@ from jaxmetrics.counts import paired_confusion_matrix
 from jaxmetrics.estimates import Metric
 from jaxmetrics.metrics import binary, f1, precision, recall, specificity
 from jaxmetrics.reports import comparison_report
-from jaxmetrics.reports._overall import COMPARED
+from jaxmetrics.reports.overall_values import COMPARED
 from jaxmetrics.reports.paired_probabilities import compared_areas, compared_probabilities
 from jaxmetrics.reports.plans import difference_plan, width_plan
 from jaxmetrics.reports.rankings import ranking_report

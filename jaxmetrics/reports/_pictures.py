@@ -15,8 +15,8 @@ from jaxmetrics.plots.forests import differences_of, forest
 from jaxmetrics.plots.matrices import MOST_CELLS_WITH_NUMBERS
 from jaxmetrics.plots.vector_graphics import svg
 from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve
-from jaxmetrics.reports._overall import PRIOR, matrix_of_true_classes
 from jaxmetrics.reports._pages import MOST_ROWS
+from jaxmetrics.reports.overall_values import PRIOR, matrix_of_true_classes
 from jaxmetrics.reports.values import ReportedValue, values_of
 from jaxmetrics.scoring import calibration_curve
 

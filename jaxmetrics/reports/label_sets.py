@@ -13,9 +13,9 @@ from jaxmetrics._wording import percent, sample_size
 from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile
 from jaxmetrics.intervals.derivatives import jacobian
 from jaxmetrics.intervals.functionals import Row
-from jaxmetrics.reports._overall import Evidence, per_class_estimates
 from jaxmetrics.reports.contents import ClassValues, Outline, sample_content
 from jaxmetrics.reports.labels import check_each
+from jaxmetrics.reports.overall_values import Evidence, per_class_estimates
 from jaxmetrics.reports.tabular import TabularReport
 from jaxmetrics.reports.values import ReportedValue, record_of, value_of, values_of
 

@@ -9,7 +9,7 @@ import numpy as np
 from jaxmetrics._labels import as_ids
 from jaxmetrics._validation import ArrayLike, on_host
 from jaxmetrics._wording import enumeration, listed
-from jaxmetrics.reports._overall import check_number_of_classes
+from jaxmetrics.reports.overall_values import check_number_of_classes
 
 __all__: list[str] = []
 

@@ -16,10 +16,15 @@ from jaxmetrics.clusters import number_of_clusters
 from jaxmetrics.comparisons import compare, compare_predictions, mcnemar
 from jaxmetrics.comparisons.classifiers import cubes_of_clusters
 from jaxmetrics.counts import confusion_matrix
-from jaxmetrics.reports._overall import COMPARED, MOST_WITH_INTERVALS, Evidence, overall_values
 from jaxmetrics.reports._pictures import pictures_of_two
 from jaxmetrics.reports.contents import Difference, Outline, ValueTable, sample_content
 from jaxmetrics.reports.labels import checked_labels, numbered_classes
+from jaxmetrics.reports.overall_values import (
+    COMPARED,
+    MOST_WITH_INTERVALS,
+    Evidence,
+    overall_values,
+)
 from jaxmetrics.reports.tabular import AnyReport
 from jaxmetrics.reports.values import (
     ComparedValue,

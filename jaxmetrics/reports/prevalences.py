@@ -10,7 +10,7 @@ import numpy as np
 from jaxmetrics.estimates import Estimate, Metric
 from jaxmetrics.intervals import interval
 from jaxmetrics.metrics import at_prevalence, f1, no_information_rate, precision, specificity
-from jaxmetrics.reports._overall import COMPARED
+from jaxmetrics.reports.overall_values import COMPARED
 from jaxmetrics.reports.singles import Report
 from jaxmetrics.reports.values import ReportedValue, value_of, values_of
 

@@ -24,15 +24,15 @@ from jaxmetrics.clusters import (
 )
 from jaxmetrics.intervals import IntervalMethod
 from jaxmetrics.intervals.methods import check_method
-from jaxmetrics.reports._overall import (
+from jaxmetrics.reports._pictures import pictures_of_one
+from jaxmetrics.reports.contents import ClassValues, Findings, Outline, sample_content
+from jaxmetrics.reports.labels import check_each
+from jaxmetrics.reports.overall_values import (
     Evidence,
     check_number_of_classes,
     overall_values,
     per_class_estimates,
 )
-from jaxmetrics.reports._pictures import pictures_of_one
-from jaxmetrics.reports.contents import ClassValues, Findings, Outline, sample_content
-from jaxmetrics.reports.labels import check_each
 from jaxmetrics.reports.probabilities import (
     expected_accuracy,
 )
