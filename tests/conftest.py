@@ -32,8 +32,12 @@ from tests.command_line import Run, caller
 
 
 def pytest_collection_finish() -> None:
-    """What is imported stays: no collection of garbage looks at it again."""
+    """What is imported stays: no collection of garbage looks at it before the end."""
     gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()
 
 
 settings.register_profile("reproducible", deadline=None, derandomize=True, max_examples=40)
