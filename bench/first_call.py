@@ -24,7 +24,8 @@ NOTE = (
     f" {REPLICATES} draws, 10,000 permutations. SciPy resamples examples and asks scikit-learn for"
     " F1; scikit-learn's report has no intervals, and prob_conf_mat compares without pairs."
     f" First call, median (fastest-slowest) of {PROCESSES} processes; then the second call."
-    " Libraries are imported and data made before the clock starts."
+    " Libraries and the files of the functions called are imported, and data made, before the clock"
+    " starts; SciPy's special functions, where needed, are imported in the first call."
 )
 
 IN_BRIEF = (

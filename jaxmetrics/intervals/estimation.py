@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -142,18 +141,17 @@ def answer(
             functional, of the confidence and of `extra`, to a pytree of arrays `(V,)`.
     """
     metric, tables, design, shape, labels = question
-    arrays, tables = method.placed(tables, shape[-1])
-    method = dataclasses.replace(method, **dict.fromkeys(arrays, 0))  # of no array
+    method, tables = method.prepared(tables, shape[-1])
     options: dict[str, Any] = {"metric": metric, "reach": reach, "summary": summary}
     listed = None if labels is not None else _listed(method, question)
     if listed is None:
-        found = _answer(tables, labels, arrays, method, *extra, design=design, **options)
+        found = _answer(tables, labels, method, *extra, design=design, **options)
         return method.checked(found)
 
     def alone(table: Array) -> Any:
         cells, labels = listed(table) or (table, None)
         of_table = design if labels is None else _of_combinations(design, table)
-        return _answer(cells, labels, arrays, method, *extra, design=of_table, **options)
+        return _answer(cells, labels, method, *extra, design=of_table, **options)
 
     # One by one, so that each draws the same as alone.
     each = [alone(table) for table in tables.reshape((-1, *tables.shape[-2:]))]
@@ -183,7 +181,6 @@ def _of_combinations(design: Design, table: Array) -> Design:
 def _answer(
     tables: Array,
     labels: Array | None,
-    arrays: dict[str, Any],
     method: Any,
     *extra: Any,
     metric: Metric,
@@ -192,7 +189,6 @@ def _answer(
     summary: Any,
 ) -> Any:
     row = Row.of(metric, design, tables, labels)
-    method = dataclasses.replace(method, **arrays)
 
     def of_table(table: Array) -> Any:
         sample = design.sample(table, labels)

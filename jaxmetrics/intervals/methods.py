@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
-from jaxmetrics._jax import trees
+from jaxmetrics._jax import is_loaded, jax, trees
 from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, on_device, xp
 from jaxmetrics._validation import ArrayLike, check_option, warn
@@ -89,9 +90,9 @@ class IntervalMethod:
             return frequencies(counts, name, table_ndim=table_ndim)
         return numbers_of_examples(counts, name, table_ndim=table_ndim, most=self.most)
 
-    def placed(self, tables: Array, num_classes: int) -> tuple[dict[str, Any], Array]:
-        """Return its arrays and the tables, in one place."""
-        return {}, tables
+    def prepared(self, tables: Array, num_classes: int) -> tuple[IntervalMethod, Array]:
+        """Return the method, and the tables, where it draws from them."""
+        return self, tables
 
     def checked(self, estimates: Any) -> Any:
         """Return what was found, or refuse it."""
@@ -219,6 +220,14 @@ class Delta(IntervalMethod):
         return estimates
 
 
+@functools.cache
+def _register(method: Any) -> None:
+    """Make a pytree of a method: its key and prior may be traced."""
+    fields = {field.name for field in dataclasses.fields(method)}
+    arrays = fields & {"key", "prior"}
+    jax.tree_util.register_dataclass(method, sorted(arrays), sorted(fields - arrays))
+
+
 class _Drawing(IntervalMethod):
     """A method that draws replicates by a key."""
 
@@ -228,11 +237,13 @@ class _Drawing(IntervalMethod):
 
     def __post_init__(self) -> None:
         check_num_samples(self.num_samples)
+        if is_loaded():
+            _register(type(self))  # type: ignore[arg-type]
 
-    def placed(self, tables: Array, num_classes: int) -> tuple[dict[str, Any], Array]:
+    def prepared(self, tables: Array, num_classes: int) -> tuple[IntervalMethod, Array]:
         """Place the key where the tables are."""
         key, tables = place(self.key, tables)
-        return {"key": key}, tables
+        return dataclasses.replace(self, key=key), tables  # type: ignore[type-var]
 
     def checked(self, estimates: Any) -> Any:
         """Refuse a metric that is undefined in all replicates."""
@@ -386,10 +397,10 @@ class Posterior(_Drawing):
         )
         return posterior_estimate(samples, confidence.level), samples
 
-    def placed(self, tables: Array, num_classes: int) -> tuple[dict[str, Any], Array]:
+    def prepared(self, tables: Array, num_classes: int) -> tuple[IntervalMethod, Array]:
         """Place the key and the prior where the tables are."""
         key, tables, prior = place(self.key, tables, as_prior(self.prior, num_classes))
-        return {"key": key, "prior": prior}, tables
+        return dataclasses.replace(self, key=key, prior=prior), tables
 
 
 def check_method(method: object) -> None:
