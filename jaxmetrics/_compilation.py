@@ -60,9 +60,10 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         if most < math.inf and (len(args) > most or not _OF_LABELS.isdisjoint(kwargs)):
             _refuse_labels(function, args)
-        if not on_device(args, kwargs):
+        if not on_device(*args, *kwargs.values()):
             with np.errstate(all="ignore"):
-                return trees.map(_scalar, function(*args, **kwargs))
+                result: Any = function(*args, **kwargs)
+            return _scalar(result) if type(result) is np.ndarray else trees.map(_scalar, result)
         static, traced = _split(args, kwargs)
         if not static.is_constant:
             return _traced_anew(functools.partial(from_leaves, static), traced)

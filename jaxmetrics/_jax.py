@@ -110,7 +110,7 @@ class _Trees:
         return jax.tree.unflatten(structure, leaves)
 
     def leaves(self, x: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
-        return self.flatten(x, is_leaf)[0]
+        return jax.tree.leaves(x, is_leaf) if is_loaded() else self.flatten(x, is_leaf)[0]
 
     def map(
         self,

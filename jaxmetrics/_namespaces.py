@@ -46,8 +46,10 @@ def is_jax(x: object) -> bool:
 
 def on_device(*values: Any) -> bool:
     """Tell whether an array of JAX is among the values, or the leaves of pytrees among them."""
+    if not is_loaded() or all(type(x) in _HOST_TYPES for x in values):
+        return False
     try:
-        return is_loaded() and any(map(is_jax, trees.leaves(values)))
+        return any(map(is_jax, trees.leaves(values)))
     except Exception:  # a list that holds itself, or what JAX refuses: no array, to be named later
         return False
 
