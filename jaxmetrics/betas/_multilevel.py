@@ -260,7 +260,8 @@ def _over_levels(
     summands: _Summands, direction: Array, places: Array, settings: Settings
 ) -> tuple[Array, Array]:
     """Return cdf and density at offsets from the corners, `(..., C, Z)`, to be added over these."""
-    dtype, (_, width) = places.dtype, _window_of_parts(summands, xp.full_like(direction, xp.inf))
+    dtype = places.dtype
+    _, width = _window_of_parts(summands, xp.full_like(direction, xp.inf))
     greatest = xp.minimum(width / _RATIO, 1)[..., None]
     from_first = direction[..., None] * np.arange(places.shape[-2]).astype(dtype)
 

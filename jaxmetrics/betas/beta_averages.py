@@ -116,7 +116,7 @@ class BetaAverage(Printed, _BetaAverage):
     __slots__ = ()
     _plural = "averages of betas"
 
-    def __new__(cls, parameters: ArrayLike, *computed: Any) -> BetaAverage:  # noqa: D102
+    def __new__(cls, parameters: ArrayLike, *computed: Any) -> BetaAverage:  # noqa: D102  # the class says it
         if computed:  # a pytree that is put together
             return super().__new__(cls, parameters, *computed)
         p = as_float(parameters, "parameters")

@@ -238,7 +238,7 @@ class _Drawing(IntervalMethod):
     def __post_init__(self) -> None:
         check_num_samples(self.num_samples)
         if is_loaded():
-            _register(type(self))  # type: ignore[arg-type]
+            _register(type(self))  # type: ignore[arg-type]  # for mypy a class has no hash
 
     def prepared(self, tables: Array, num_classes: int) -> tuple[IntervalMethod, Array]:
         """Place the key where the tables are."""
