@@ -1,6 +1,6 @@
 """What the guide says of times, one script after the other: `python -m bench`; or those named,
-`python -m bench ranking bootstrap`. Simulations, which are the same on every machine and take long,
-are run by name: `python -m bench coverage joint_coverage judged`.
+`python -m bench ranking bootstrap`. What is the same on every machine and takes long runs by name:
+simulations, `python -m bench coverage joint_coverage judged`, and `python -m bench accelerators`.
 """
 
 import importlib
@@ -11,7 +11,7 @@ import time
 import bench
 
 PARTS = {"__main__", "calls", "harness", "pictures"}
-SIMULATED = {"coverage", "joint_coverage", "judged"}
+BY_NAME = {"accelerators", "coverage", "joint_coverage", "judged"}
 SCRIPTS = sorted({module.name for module in pkgutil.iter_modules(bench.__path__)} - PARTS)
 
 
@@ -20,7 +20,7 @@ def main(names: list[str]) -> None:
     if unknown:
         sys.exit(f"no bench is named {', '.join(sorted(unknown))}; there are {', '.join(SCRIPTS)}.")
     begin = time.perf_counter()
-    for name in names or [name for name in SCRIPTS if name not in SIMULATED]:
+    for name in names or [name for name in SCRIPTS if name not in BY_NAME]:
         start = time.perf_counter()
         importlib.import_module(f"bench.{name}").main()
         print(f"\n{name}: {time.perf_counter() - start:.0f} s\n", flush=True)

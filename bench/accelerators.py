@@ -1,0 +1,394 @@
+"""What compiled programs would do on an NVIDIA H200 and on a TPU v5e: compiled, not run.
+
+XLA compiles for a device that is described and not there; its scheduled program tells how many
+kernels are launched, how many iterations of loops follow each other, and what kernels read and
+write. Published are, for each program:
+
+- the seconds that the compiler took;
+- kernels, with those in loops times their iterations, and the iterations themselves; where the
+  program chooses between branches, the least and the most;
+- traffic, what kernels read and write, as a multiple of arguments and results;
+- memory for intermediate results;
+- the roofline, a lower bound: traffic at the memory's bandwidth or kernels at their time of
+  launch, whichever takes longer. Arithmetic, sorting and colliding atomics are not in it.
+
+TPU programs often do not say how often a loop runs: it then counts once.
+
+`python -m bench accelerators` (extra `accelerators`) compiles everything; `python -m
+bench.accelerators gpu NAME ...` prints the programs whose names contain one of these.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import topologies
+
+import jaxmetrics as jm
+from bench import harness
+
+# Where there is no device nothing is tuned by trial, and Triton's products of matrices need that.
+WORLD = {
+    "JAX_PLATFORMS": "cpu",
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "XLA_FLAGS": "--xla_gpu_autotune_level=0 --xla_gpu_enable_triton_gemm=false",
+    "TPU_SKIP_MDS_QUERY": "1",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_ACCELERATOR_TYPE": "v5e-4",
+}
+
+H200 = """
+platform_name: "CUDA"
+device_description_str: "NVIDIA H200"
+dnn_version_info { major: 9 minor: 7 }
+runtime_version { major: 12 minor: 8 }
+gpu_device_info {
+  cuda_compute_capability { major: 9 }
+  core_count: 132
+  fpus_per_core: 128
+  clock_rate_ghz: 1.98
+  threads_per_warp: 32
+  threads_per_block_limit: 1024
+  threads_per_core_limit: 2048
+  block_dim_limit_x: 2147483647
+  block_dim_limit_y: 65535
+  block_dim_limit_z: 65535
+  registers_per_block_limit: 65536
+  registers_per_core_limit: 65536
+  shared_memory_per_block: 49152
+  shared_memory_per_block_optin: 232448
+  shared_memory_per_core: 233472
+  l2_cache_size: 52428800
+  memory_bandwidth: 4800000000000
+  device_memory_size: 149000000000
+}
+"""
+
+
+class Accelerator(NamedTuple):
+    """A device as data sheets describe it."""
+
+    name: str
+    bandwidth: float  # bytes per second
+    launch: float  # seconds that a kernel takes at least
+
+
+ACCELERATORS = {
+    "gpu": Accelerator("NVIDIA H200", 4.8e12, 2.5e-6),
+    "tpu": Accelerator("TPU v5e", 819e9, 1e-6),
+}
+
+
+def described_device(platform: str) -> Any:
+    """A device to compile for, which need not exist."""
+    if platform == "tpu":
+        return topologies.get_topology_desc(platform="tpu", topology_name="v5e:2x2").devices[0]
+    from jax._src import xla_bridge
+
+    known = xla_bridge.canonicalize_platform
+
+    def canonical(name: str) -> str:  # JAX issue 23971: it knows no CUDA where there is no card
+        try:
+            return known(name)
+        except RuntimeError:
+            return "cuda"
+
+    xla_bridge.canonicalize_platform = canonical  # type: ignore[assignment]
+    try:
+        return topologies.get_topology_desc(
+            platform="cuda", topology_name="h200", topology="1x1x1", target_config=H200
+        ).devices[0]
+    finally:
+        xla_bridge.canonicalize_platform = known
+
+
+# Reading a scheduled program.
+
+
+class Instruction(NamedTuple):
+    """A line of a computation: `%name = shape opcode(rest`."""
+
+    name: str
+    shape: str
+    opcode: str
+    rest: str
+
+    def called(self, attribute: str) -> list[str]:
+        """Names of the computations that an attribute lists."""
+        found = re.search(rf"{attribute}=\{{?((?:%?[\w.\-]+(?:, )?)+)", self.rest)
+        return re.findall(r"[\w.\-]+", found[1]) if found else []
+
+
+class Work(NamedTuple):
+    """What a computation does."""
+
+    kernels: float = 0
+    nbytes: float = 0
+    iterations: float = 0
+
+    def __add__(self, other: Any) -> Work:
+        return Work(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def times(self, n: int) -> Work:
+        return Work(*(n * x for x in self))
+
+
+BITS = {"pred": 8, "c64": 64, "c128": 128}  # of others the digits of their name: s4, bf16, f32
+FREE = {
+    *("parameter", "constant", "tuple", "get-tuple-element", "bitcast"),
+    *("after-all", "copy-done", "partition-id"),
+}
+
+
+def bytes_of(shape: str) -> float:
+    """Bytes of a shape as programs write it, `(f32[8,2]{1,0}, s32[])` for example."""
+    total = 0.0
+    for kind, sizes in re.findall(r"\b([a-z]+\d*)\w*\[([\d,]*)\]", shape):
+        bits = BITS.get(kind) or int(re.sub(r"\D", "", kind) or 0)
+        total += bits / 8 * np.prod([int(x) for x in sizes.split(",") if x], dtype=float)
+    return total
+
+
+def computations_of(text: str) -> dict[str, list[Instruction]]:
+    """Split a program into its computations; the one that is run is called ENTRY."""
+    computations: dict[str, list[Instruction]] = {}
+    current: list[Instruction] = []
+    for line in text.splitlines():
+        if head := re.match(r"(ENTRY )?%?([\w.\-]+) \(.*\) -> .* \{", line):
+            current = computations["ENTRY" if head[1] else head[2]] = []
+        elif found := re.match(r"\s+(?:ROOT )?%?([\w.\-]+) = (\(.*?\)|\S+) ([\w\-]+)\((.*)", line):
+            current.append(Instruction(*found.groups()))
+    return computations
+
+
+def work_of(text: str) -> tuple[Work, Work]:
+    """The least and the most that a scheduled program does, by the branches that it takes."""
+    computations = computations_of(text)
+    known: dict[str, tuple[Work, Work]] = {}
+
+    def of(name: str) -> tuple[Work, Work]:
+        if name not in known:
+            pairs = list(_of_instructions(computations.get(name, []), of))
+            known[name] = (
+                sum((least for least, _ in pairs), Work()),
+                sum((most for _, most in pairs), Work()),
+            )
+        return known[name]
+
+    return of("ENTRY")
+
+
+def _of_instructions(
+    instructions: Sequence[Instruction], of: Callable[[str], tuple[Work, Work]]
+) -> Iterator[tuple[Work, Work]]:
+    shapes = {x.name: bytes_of(x.shape) for x in instructions}
+    for x in instructions:
+        if x.opcode in FREE:
+            continue
+        if x.opcode == "while":
+            trips = re.search(r'known_trip_count":\{"n":"(\d+)"', x.rest)
+            n = int(trips[1]) if trips else 1
+            once = of(x.called("body")[0])
+            yield tuple(part.times(n) + Work(iterations=n) for part in once)  # type: ignore[misc]
+        elif x.opcode == "conditional":
+            names = x.called("branch_computations") or [
+                *x.called("true_computation"),
+                *x.called("false_computation"),
+            ]
+            branches = [of(name) for name in names]
+            yield min(least for least, _ in branches), max(most for _, most in branches)
+        elif x.opcode == "call":
+            yield of(x.called("to_apply")[0])
+        else:
+            operands = re.findall(r"%([\w.\-]+)", x.rest.split("), ")[0])
+            own = Work(1, shapes[x.name] + sum(shapes.get(name, 0.0) for name in operands))
+            yield own, own
+
+
+# The programs.
+
+LABELS = 10**8
+
+
+def shape(*sizes: int, dtype: Any = jnp.int32) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(sizes, dtype)
+
+
+def scores(*sizes: int) -> jax.ShapeDtypeStruct:
+    return shape(*sizes, dtype=jnp.float32)
+
+
+macro_f1 = jm.macro(jm.f1)
+evaluator = jm.evaluator(jm.count_metrics({"accuracy": jm.accuracy}, num_classes=1000))
+seed, half = shape(2, dtype=jnp.uint32), jnp.bfloat16
+
+
+def counted(y_true: Any, y_pred: Any, sample_weight: Any = None, num_classes: int = 10) -> Any:
+    return jm.confusion_matrix(y_true, y_pred, num_classes=num_classes, sample_weight=sample_weight)
+
+
+def bootstrapped(seed: Any, counts: Any) -> Any:
+    method = jm.Bootstrap(jax.random.wrap_key_data(seed), kind="percentile", num_samples=10**6)
+    return jm.interval(macro_f1, counts, method=method)
+
+
+def ranked(seed: Any, y_true: Any, y_preds: Any) -> Any:
+    key = jax.random.wrap_key_data(seed)
+    return jm.leaderboard(jm.accuracy, y_true, y_preds, num_classes=10, key=key)
+
+
+class Program(NamedTuple):
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+
+PROGRAMS = {
+    "confusion matrix, 1e8 labels, K = 10": Program(counted, (shape(LABELS), shape(LABELS))),
+    "confusion matrix, 1e8 labels, K = 1000": Program(
+        lambda y_true, y_pred: counted(y_true, y_pred, num_classes=1000),
+        (shape(LABELS), shape(LABELS)),
+    ),
+    "weighted confusion matrix, 1e8, K = 10": Program(
+        counted, (shape(LABELS), shape(LABELS), scores(LABELS))
+    ),
+    "macro F1 of 1e6 matrices": Program(macro_f1, (shape(10**6, 10, 10),)),
+    "posterior interval of 1e4 matrices": Program(
+        lambda counts: jm.balanced_accuracy_posterior(counts).interval(), (shape(10**4, 10, 10),)
+    ),
+    "bootstrap, 1e6 replicates": Program(bootstrapped, (seed, shape(10, 10))),
+    "likelihood interval of 1e4 matrices": Program(
+        lambda counts: jm.interval(macro_f1, counts), (shape(10**4, 10, 10),)
+    ),
+    "ROC AUC, 1e7 scores": Program(jm.roc_auc, (shape(10**7), scores(10**7))),
+    "calibration error, 1e8": Program(jm.calibration_error, (shape(LABELS), scores(LABELS))),
+    "cross-entropy and gradient, 4096 x 32000": Program(
+        jax.value_and_grad(lambda z, y: jm.cross_entropy(z, y).mean()),
+        (scores(4096, 32000), shape(4096)),
+    ),
+    "linear cross-entropy and gradients, 32768 x 2560 x 128256, bfloat16": Program(
+        jax.value_and_grad(lambda h, w, y: jm.linear_cross_entropy(h, w, y).mean(), (0, 1)),
+        (shape(32768, 2560, dtype=half), shape(2560, 128256, dtype=half), shape(32768)),
+    ),
+    "update of a state, 8192 x 1000": Program(
+        lambda z, y: evaluator.update(evaluator.init(), y_true=y, logits=z),
+        (scores(8192, 1000), shape(8192)),
+    ),
+    "leaderboard, 200 x 1e5": Program(ranked, (seed, shape(10**5), shape(200, 10**5))),
+    "top-5 accuracy, 8192 x 1e5": Program(
+        lambda y, z: jm.top_k_accuracy(y, z, k=5), (shape(8192), scores(8192, 10**5))
+    ),
+}
+
+
+class Compiled(NamedTuple):
+    """Figures of a compiled program, those of work for the least and the most."""
+
+    seconds: float
+    kernels: tuple[float, float]
+    iterations: tuple[float, float]
+    traffic: tuple[float, float]
+    megabytes: float
+    roofline_ms: tuple[float, float]
+
+
+def compiled(program: Program, platform: str) -> Compiled:
+    """Compile a program for an accelerator that need not exist."""
+    placed = jax.sharding.SingleDeviceSharding(described_device(platform))
+    arguments = [jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=placed) for x in program.arguments]
+    lowered = jax.jit(program.function).lower(*arguments)
+    start = time.perf_counter()
+    executable: Any = lowered.compile()
+    seconds = time.perf_counter() - start
+    memory = executable.memory_analysis()
+    limit = memory.argument_size_in_bytes + memory.output_size_in_bytes
+    least, most = work_of(executable.as_text())
+    device = ACCELERATORS[platform]
+
+    def of_both(figure: Callable[[Work], float]) -> tuple[float, float]:
+        return figure(least), figure(most)
+
+    return Compiled(
+        seconds,
+        of_both(lambda work: work.kernels),
+        of_both(lambda work: work.iterations),
+        of_both(lambda work: work.nbytes / limit),
+        memory.temp_size_in_bytes / 1e6,
+        of_both(
+            lambda work: 1e3 * max(work.nbytes / device.bandwidth, work.kernels * device.launch)
+        ),
+    )
+
+
+HEADINGS = (
+    *("program", "compile, s", "kernels", "iterations", "traffic / limit"),
+    *("temporary MB", "roofline, ms"),
+)
+
+
+def row(name: str, figures: Compiled) -> list[str]:
+    """A row of the table; a range where branches differ."""
+
+    def cell(x: Any) -> str:
+        values = x if isinstance(x, Sequence) else [x]
+        return " to ".join(dict.fromkeys(harness.three_digits(value) for value in values))
+
+    return [name, *map(cell, figures)]
+
+
+def measured(platform: str, parts: Sequence[str] = ()) -> dict[str, Compiled]:
+    """Compile, and print while that goes on, the programs whose names contain one of the parts."""
+    results = {}
+    for name, program in PROGRAMS.items():
+        if not parts or any(part in name for part in parts):
+            results[name] = compiled(program, platform)
+            print(" | ".join(row(name, results[name])), file=sys.stderr, flush=True)
+    return results
+
+
+NOTE = (
+    "Compiled for devices that were not there, not run: the roofline is what memory and launches "
+    "set at least."
+)
+
+
+def main() -> None:
+    """Compile all programs for each accelerator, in a process of its own, and publish."""
+    results = {}
+    for platform, device in ACCELERATORS.items():
+        command = [sys.executable, "-m", "bench.accelerators", platform, "--json"]
+        run = subprocess.run(command, env={**os.environ, **WORLD}, check=True, stdout=-1)
+        found = json.loads(run.stdout.decode().splitlines()[-1])
+        results[device.name] = {name: Compiled(*figures) for name, figures in found.items()}
+    rows = [
+        row(f"{device}: {name}", figures)
+        for device, found in results.items()
+        for name, figures in found.items()
+    ]
+    figures = {
+        device: {name: x._asdict() for name, x in found.items()}
+        for device, found in results.items()
+    }
+    harness.publish("accelerators", figures, HEADINGS, rows, NOTE, "Multiples", timed=False)
+
+
+if __name__ == "__main__":
+    if os.environ.get("XLA_FLAGS") != WORLD["XLA_FLAGS"]:
+        os.execve(
+            sys.executable,
+            [sys.executable, "-m", "bench.accelerators", *sys.argv[1:]],
+            {**os.environ, **WORLD},
+        )
+    platform, *parts = sys.argv[1:]
+    found = measured(platform, [part for part in parts if part != "--json"])
+    if "--json" in parts:
+        print(json.dumps(found))
