@@ -297,19 +297,24 @@ def _weighted_table(
     observations: _Observations, keep: Array, batch: int, sizes: tuple[int, ...]
 ) -> Array:
     ids, weights, _, rows = observations
-    # What is left out is replaced before it is multiplied and added, so that a NaN there reaches no
-    # gradient either.
-    for x, size in zip(ids, sizes, strict=True):
-        keep &= in_range(x, size)
-    values = jnp.where(keep, jnp.ones((), float_dtype()) if weights is None else weights, 0)
-    if rows is not None:
-        weight = values[..., None]
-        values = weight * jnp.where((weight != 0) | jnp.isfinite(rows), rows, 0)
-
     window, n = observations.window, keep.shape[-1]
     index, num_cells = (batch_entries(batch), *ids), math.prod((batch, *sizes))
-    if num_cells > INT32_MAX:  # more than `sum_by_cell` can number
+    cell = raveled(index, (batch, *sizes), keep) if num_cells <= INT32_MAX else None
+    values = jnp.ones((1, 1), float_dtype()) if weights is None else weights
+    if rows is not None:
+        counted = _all_in_range(ids, sizes, keep) if cell is None else cell < num_cells
+        # What is left out is replaced before it is multiplied, so that a NaN there reaches no
+        # gradient either.
+        weight = jnp.where(counted, values, 0)[..., None]
+        values = weight * jnp.where((weight != 0) | jnp.isfinite(rows), rows, 0)
+    if cell is None:
         return add_at(jnp.zeros((batch, *sizes, *window), float_dtype()), index, keep, values)
-    cell = raveled(index, (batch, *sizes), keep).reshape(-1)
+    cell = cell.reshape(-1)
     values = jnp.broadcast_to(values, (batch, n, *window)).reshape((-1, *window))
     return sum_by_cell(cell, values, num_cells, most=n)
+
+
+def _all_in_range(ids: tuple[Array, ...], sizes: tuple[int, ...], keep: Array) -> Array:
+    for x, size in zip(ids, sizes, strict=True):
+        keep &= in_range(x, size)
+    return keep

@@ -1,4 +1,10 @@
-"""Count class ids on the device, by a scatter into a table of integers."""
+"""Count class ids on the device, by what its platform does best.
+
+A scatter of ones is the method of CPUs. On a GPU additions to few cells collide, and on a TPU they
+are made one after another (https://github.com/openxla/xla/issues/12982). So a GPU compares each
+example with each of few cells, and a TPU multiplies two one-hot matrices; both read the labels once
+or twice and write nothing else.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +17,11 @@ from jaxmetrics._validation import INT32_MAX
 
 __all__: list[str] = []
 
+
+# Of so few cells an accelerator compares every example with each.
+FEW_CELLS = 512
+# Of so many cells the product on a TPU takes as long as a scatter.
+_CELLS_OF_PRODUCTS = 2**20
 
 # Examples in a chunk of `_count_in_chunks`, whose indices then stay in the cache of a CPU.
 CHUNK_SIZE = 2**16
@@ -27,11 +38,43 @@ def batch_entries(batch: int) -> Array:
 
 def count_ids(batch: int, sizes: tuple[int, ...], ids: tuple[Array, ...], keep: Array) -> Array:
     """Count into a table `(batch, *sizes)`; ids and keep are `(1 or batch, n)`."""
+    cells = math.prod(sizes)
+    at_once = partial(_count_at_once, batch, sizes)
     methods = {
         "cpu": partial(_count_in_chunks, batch, sizes),
-        "default": partial(_count_at_once, batch, sizes),
+        "tpu": partial(_count_by_product, batch, sizes) if cells <= _CELLS_OF_PRODUCTS else at_once,
+        "default": partial(_count_by_comparison, batch, sizes) if cells <= FEW_CELLS else at_once,
     }
     return jax.lax.platform_dependent(ids, keep, **methods)
+
+
+def _count_by_comparison(
+    batch: int, sizes: tuple[int, ...], ids: tuple[Array, ...], keep: Array
+) -> Array:
+    """Compare the cell of each example with all cells, in one pass over the labels."""
+    cell = raveled(ids, sizes, keep)
+    is_cell = cell[..., None] == iota((1, 1, math.prod(sizes)), 2)
+    table = is_cell.sum(-2, dtype=jnp.int32).reshape((-1, *sizes))
+    return jnp.broadcast_to(table, (batch, *sizes))
+
+
+def _count_by_product(
+    batch: int, sizes: tuple[int, ...], ids: tuple[Array, ...], keep: Array
+) -> Array:
+    """Multiply one-hot matrices of the last axis and of all others, without holding them."""
+    *others, last = sizes
+    rows = _one_hot(raveled(ids[:-1], tuple(others), keep), math.prod(others))
+    columns = _one_hot(ids[-1], last)
+    both = (jnp.broadcast_to(x, (batch, *x.shape[1:])) for x in (rows, columns))
+    over_examples = (((1,), (1,)), ((0,), (0,)))
+    table = jax.lax.dot_general(*both, over_examples, preferred_element_type=jnp.int32)
+    return table.reshape((batch, *sizes))
+
+
+def _one_hot(ids: Array, size: int) -> Array:
+    """Return `(batch, n, size)`; zeros for an id that is out of range."""
+    wide = ids if ids.dtype.itemsize >= 4 else ids.astype(jnp.int32)
+    return (wide[..., None] == iota((1, 1, size), 2)).astype(jnp.int8)
 
 
 def _count_at_once(

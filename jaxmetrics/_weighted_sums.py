@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from jaxmetrics._jax import jax, jnp
 from jaxmetrics._namespaces import Array
-from jaxmetrics._scatter import count_ids, iota
+from jaxmetrics._scatter import FEW_CELLS, count_ids, iota
 
 __all__: list[str] = []
 
 
 # Values that are added one after another: 256 roundings of float32 stay below 2e-5 of their sum.
 SLOT_SIZE = 256
-# For so few cells each has a slot in every lane: together they hold at most twice as many numbers
-# as there are values.
-FEW_CELLS = 2 * SLOT_SIZE
 
 
 def sum_by_cell(cell: Array, values: Array, num_cells: int, most: int) -> Array:
@@ -28,7 +27,7 @@ def sum_by_cell(cell: Array, values: Array, num_cells: int, most: int) -> Array:
     if most <= SLOT_SIZE:
         return _scatter_add(cell, values, num_cells)
     if num_cells <= FEW_CELLS:
-        return _sum_in_lanes(cell, values, num_cells)
+        return _sum_of_few_cells(cell, values, num_cells)
     return _sum_in_slots(cell, values, num_cells, most)
 
 
@@ -36,8 +35,46 @@ def _scatter_add(index: Array, values: Array, size: int) -> Array:
     return jnp.zeros((size, *values.shape[1:]), values.dtype).at[index].add(values, mode="drop")
 
 
+def _sum_of_few_cells(cell: Array, values: Array, num_cells: int) -> Array:
+    """Sum in lanes on a CPU, and without a scatter on an accelerator."""
+    in_lanes, by_comparison = (
+        partial(method, num_cells=num_cells) for method in (_sum_in_lanes, _sum_by_comparison)
+    )
+    if values.ndim > 1:  # compilers hold the comparison for each number of the window
+        return in_lanes(cell, values)
+
+    @jax.custom_jvp  # else each platform's residuals would be held on all
+    def summed(cell: Array, values: Array) -> Array:
+        return jax.lax.platform_dependent(cell, values, cpu=in_lanes, default=by_comparison)
+
+    @summed.defjvp
+    def _(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+        return summed(*primals), in_lanes(primals[0], tangents[1])
+
+    return summed(cell, values)
+
+
+def _sum_by_comparison(cell: Array, values: Array, num_cells: int) -> Array:
+    """Compare the cell of each value with all cells, and sum SLOT_SIZE examples at a time."""
+    is_cell = _in_slots(cell, num_cells)[..., None] == iota((1, 1, num_cells), 2)
+    sums = jnp.where(is_cell, _in_slots(values)[..., None], 0).sum(1)
+    while len(sums) > 1:
+        sums = _in_slots(sums).sum(1)
+    return sums[0]
+
+
+def _in_slots(x: Array, padding: int = 0) -> Array:
+    """Reshape `(n, ...)` to `(slots, SLOT_SIZE, ...)`, padded."""
+    missing = -len(x) % SLOT_SIZE
+    padded = jnp.pad(x, [(0, missing), *((0, 0) for _ in x.shape[1:])], constant_values=padding)
+    return padded.reshape((-1, SLOT_SIZE, *x.shape[1:]))
+
+
 def _sum_in_lanes(cell: Array, values: Array, num_cells: int) -> Array:
-    """Give every cell a slot in each lane of about SLOT_SIZE examples, and add lanes in pairs."""
+    """Give every cell a slot in each lane of about SLOT_SIZE examples, and add lanes in pairs.
+
+    The slots of at most FEW_CELLS are at most twice as many numbers as there are values.
+    """
     n = len(cell)
     num_lanes = 1 << (n // SLOT_SIZE).bit_length()
     lane = iota(cell.shape, 0) // -(-n // num_lanes)

@@ -1,0 +1,145 @@
+"""What is computed otherwise on each platform: the branches of all run here, and agree."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import Mesh, PartitionSpec
+
+import jaxmetrics as jm
+from jaxmetrics import _chunks
+from jaxmetrics.losses import large_vocabulary
+from tests import oracles
+
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(params=["cpu", "cuda", "tpu"])
+def platform(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Take the branch of a platform, wherever programs have one of each."""
+
+    def branch(*operands: Any, default: Any, **by_platform: Any) -> Any:
+        return by_platform.get(request.param, default)(*operands)
+
+    monkeypatch.setattr(jax.lax, "platform_dependent", branch)
+    jax.clear_caches()
+    yield request.param
+    jax.clear_caches()
+
+
+@pytest.mark.parametrize("num_classes", [1, 3, 40])
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_counts(platform: str, num_classes: int, batch: tuple[int, ...]) -> None:
+    shape = (*batch, 1000)
+    y_true = RNG.integers(-2, num_classes + 2, shape).astype(np.int8)
+    y_pred = RNG.integers(-2, num_classes + 2, 1000)
+    where, weights = RNG.random(1000) < 0.8, RNG.random(shape).astype(np.float32)
+    weights[..., ::7] = np.nan
+    good = where & np.isfinite(weights)
+    given = jnp.asarray(y_true), jnp.asarray(y_pred)
+    plain = jm.confusion_matrix(*given, num_classes=num_classes, where=where)
+    weighted = jm.confusion_matrix(
+        *given, num_classes=num_classes, where=good, sample_weight=jnp.asarray(weights)
+    )
+    assert plain.dtype == jnp.int32
+    for index in np.ndindex(batch):
+        args = y_true[index], y_pred, num_classes
+        np.testing.assert_array_equal(plain[index], oracles.confusion_matrix(*args, where=where))
+        np.testing.assert_allclose(
+            weighted[index],
+            oracles.confusion_matrix(*args, weights[index], where=good[index]),
+            rtol=1e-6,
+        )
+
+
+def test_other_tables(platform: str) -> None:
+    """Three axes, one axis, and rows of numbers in the place of weights."""
+    y, a, b = RNG.integers(-1, 3, (3, 500))
+    scores, groups = RNG.random(500).astype(np.float32), RNG.integers(0, 4, 500)
+    calls: dict[str, Callable[[Any], Any]] = {
+        "pairs": lambda x: jm.paired_confusion_matrix(x(y), x(a), x(b), num_classes=3),
+        "groups": lambda x: jm.confusion_matrix(
+            x(y), x(a), num_classes=3, groups=groups, num_groups=4
+        ),
+        "scores": lambda x: jm.score_histogram(
+            x(np.minimum(y, 1)), x(scores), scale="probability", num_bins=64
+        ),
+        "calibration": lambda x: jm.calibration_error(x(np.maximum(y, 0) // 2), x(scores)),
+        "thresholds": lambda x: jm.confusion_matrix_at_thresholds(
+            x(np.minimum(y, 1)), x(scores), [0.2, 0.7]
+        ),
+    }
+    for name, call in calls.items():
+        np.testing.assert_allclose(call(jnp.asarray), call(np.asarray), rtol=1e-5, err_msg=name)
+
+
+def test_sums_do_not_drift(platform: str) -> None:
+    n = 2**21 + 1000
+    zeros = jnp.zeros(n, jnp.int8)
+    tenths = jm.confusion_matrix(zeros, zeros, num_classes=2, sample_weight=jnp.full(n, 0.1))
+    np.testing.assert_allclose(tenths[0, 0], np.float32(0.1) * np.float64(n), rtol=2e-6)
+
+
+def test_gradients_of_weights(platform: str) -> None:
+    y, weights = jnp.asarray([0, 1, 1, -1] * 100), jnp.linspace(0.1, 1, 400)
+
+    def squares(weights: jax.Array) -> jax.Array:
+        return (jm.confusion_matrix(y, y, num_classes=2, sample_weight=weights) ** 2).sum()
+
+    sums = np.bincount(np.asarray(y) % 3, weights, 3)
+    expected = np.where(y < 0, 0, 2 * sums[np.maximum(y, 0)])
+    np.testing.assert_allclose(jax.grad(squares)(weights), expected, rtol=1e-6)
+    np.testing.assert_allclose(
+        jax.jvp(squares, (weights,), (weights,))[1], (expected * weights).sum(), rtol=1e-5
+    )
+
+
+def test_blocks_of_words(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of 8 words on a CPU, of 32 elsewhere."""
+    monkeypatch.setattr(large_vocabulary, "NARROWEST", 8)
+    monkeypatch.setattr(large_vocabulary, "BLOCKS", {"cpu": 8, "default": 7 * 32})
+    hidden, kernel = (RNG.normal(size=shape).astype(np.float32) for shape in ((7, 5), (5, 101)))
+    labels = jnp.asarray([0, 100, 7, 50, -1, 8, 99])
+
+    def loss(function: Callable[..., Any]) -> Any:
+        return jax.value_and_grad(lambda h, k: function(h, k).sum(), (0, 1))(hidden, kernel)
+
+    ours = loss(lambda h, k: jm.linear_cross_entropy(h, k, labels))
+    plain = loss(lambda h, k: jm.cross_entropy(h @ k, labels))
+    for x, expected in zip(*map(jax.tree.leaves, (ours, plain)), strict=True):
+        np.testing.assert_allclose(x, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_chunks_of_rows(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks of 3 rows on a CPU, of 6 elsewhere."""
+    monkeypatch.setattr(_chunks, "TIMES_ON_ACCELERATORS", 2)
+    lengths = []
+
+    def doubled(x: Any) -> Any:
+        lengths.append(len(x))
+        return 2 * x
+
+    np.testing.assert_array_equal(_chunks.map_chunks(doubled, 3, jnp.arange(10)), 2 * np.arange(10))
+    assert max(lengths) == (3 if platform == "cpu" else 5)
+
+
+def test_counts_spread_over_devices(platform: str) -> None:
+    mesh = Mesh(np.array(jax.devices()), ("data",))
+    y_true, y_pred = RNG.integers(0, 3, (2, 80))
+    weights = RNG.random(80).astype(np.float32)
+
+    def total(y_true: Any, y_pred: Any, weights: Any) -> tuple[Any, Any]:
+        plain = jm.confusion_matrix(y_true, y_pred, num_classes=3)
+        weighted = jm.confusion_matrix(y_true, y_pred, num_classes=3, sample_weight=weights)
+        return jax.lax.psum((plain, weighted), "data")
+
+    spread = PartitionSpec("data")
+    spread_out = jax.shard_map(total, mesh=mesh, in_specs=spread, out_specs=PartitionSpec())
+    plain, weighted = jax.jit(spread_out)(*map(jnp.asarray, (y_true, y_pred, weights)))
+    np.testing.assert_array_equal(plain, oracles.confusion_matrix(y_true, y_pred, 3))
+    np.testing.assert_allclose(
+        weighted, oracles.confusion_matrix(y_true, y_pred, 3, weights), rtol=1e-6
+    )
