@@ -90,7 +90,7 @@ def replicates(n: int) -> Results:
     def ours() -> Any:
         histogram = jm.score_histogram(*on_device, scale="logit", num_bins=BINS)
         return jm.interval(
-            jm.roc_auc_bounds, histogram, method=jm.Bootstrap(KEY, num_samples=REPLICATES)
+            jm.roc_auc, histogram, method=jm.Bootstrap(KEY, num_samples=REPLICATES)
         )
 
     def loop() -> Any:

@@ -75,10 +75,10 @@ _CONTENTS = {
         "Scores → curves and areas",
         """
         AreaBounds DetCurve OperatingPoint PrecisionRecallCurve RocCurve auc average_precision
-        average_precision_bounds best_threshold coverage_error dcg delong_interval det_curve
+        best_threshold coverage_error dcg delong_interval det_curve
         equal_error_rate exact_match hamming_loss ks_statistic label_ranking_average_precision
         label_ranking_loss metric_at_thresholds ndcg per_class per_label precision_recall_curve
-        roc_auc roc_auc_bounds roc_auc_one_vs_one roc_curve score_histogram top_k_accuracy
+        roc_auc roc_auc_one_vs_one roc_curve score_histogram top_k_accuracy
         top_k_precision top_k_recall
         """,
     ),
@@ -164,6 +164,8 @@ _MOVED = {
     "binned_calibration_curve": "calibration_curve(bins)",
     "binned_calibration_error": "calibration_error(bins)",
     "binned_calibration_interval": "calibration_interval(bins)",
+    "roc_auc_bounds": "roc_auc(histogram)",
+    "average_precision_bounds": "average_precision(histogram)",
 }
 
 

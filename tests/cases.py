@@ -448,8 +448,8 @@ SCORERS: dict[str, Row] = {
 # Curves: one point per example, so what is left out is there as a point more.
 _as_points: dict[str, Any] = {"examples": (-1, -1)}
 _both_areas: dict[str, Any] = {
-    "auc": jm.roc_auc_bounds,
-    "average_precision": jm.average_precision_bounds,
+    "auc": jm.roc_auc,
+    "average_precision": jm.average_precision,
 }
 _HISTOGRAM = np.array([[30, 12, 6, 2, 1], [1, 3, 7, 14, 35]])
 _histograms = alone(
@@ -498,10 +498,8 @@ OF_CURVES: dict[str, Row] = {
         cases=against(_BINARY, _SCORE, np.roll(_BINARY, 7), _SCORE_B),
         float32=1e-4,
     ),
-    "roc_auc_bounds": Row(call=jm.roc_auc_bounds, cases=_histograms, float32=5e-5),
-    "average_precision_bounds": Row(
-        call=jm.average_precision_bounds, cases=_histograms, float32=5e-5
-    ),
+    "roc_auc histogram": Row(call=jm.roc_auc, cases=_histograms, float32=5e-5),
+    "average_precision histogram": Row(call=jm.average_precision, cases=_histograms, float32=5e-5),
     "calibration_error bins": Row(call=jm.calibration_error, cases=_bins),
     "calibration_interval bins": Row(call=jm.calibration_interval, cases=_bins),
     "calibration_curve bins": Row(call=jm.calibration_curve, cases=_bins),
@@ -741,9 +739,7 @@ def _intervals() -> dict[str, Row]:
 ESTIMATES: dict[str, Row] = {
     **_intervals(),
     "interval of a histogram": Row(
-        call=lambda h: jm.interval(
-            jm.roc_auc_bounds, h, method=jm.Bootstrap(key(), num_samples=DRAWS)
-        ),
+        call=lambda h: jm.interval(jm.roc_auc, h, method=jm.Bootstrap(key(), num_samples=DRAWS)),
         cases={kind: _histograms[kind] for kind in ("ordinary", "other")},
         **_random,
     ),
@@ -1178,7 +1174,7 @@ ROWS: dict[str, Row] = (
 # Public types, and a row whose function returns one, itself or within its result.
 TYPES: dict[str, Callable[[], Any]] = {
     "streaming.Accumulator": lambda: jm.mean_of("loss"),
-    "AreaBounds": lambda: jm.roc_auc_bounds(_HISTOGRAM),
+    "AreaBounds": lambda: jm.roc_auc(_HISTOGRAM),
     "BrierDecomposition": lambda: jm.brier_decomposition(*_event["ordinary"]),
     "CalibrationCurve": lambda: jm.calibration_curve(*_event["ordinary"]),
     "IsotonicCurve": lambda: jm.isotonic_calibration_curve(*_event["ordinary"]),

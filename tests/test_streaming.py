@@ -45,9 +45,7 @@ def everything() -> jm.streaming.Evaluator:
         jm.count_metrics({"macro_f1": jm.macro(jm.f1)}, num_classes=K, method=jm.Delta()),
         jm.mean_of("loss", level=0.9),
         jm.calibration_metrics(num_classes=K),
-        jm.ranking_metrics(
-            {"auc": jm.roc_auc_bounds}, scale="probability", num_bins=256, num_classes=K
-        ),
+        jm.ranking_metrics({"auc": jm.roc_auc}, scale="probability", num_bins=256, num_classes=K),
         jm.paired_metrics({"paired_accuracy": jm.accuracy}, num_classes=K),
         jm.poisson_bootstrap(jm.mean_of("other"), num_samples=16),
     )
@@ -516,7 +514,7 @@ def test_groups_and_areas_of_one_event() -> None:
     evaluator = jm.evaluator(
         jm.count_metrics({"gap": jm.group_difference(jm.accuracy)}, num_classes=2, num_groups=2),
         jm.ranking_metrics(
-            {"auc": lambda histogram: jm.roc_auc_bounds(histogram).value},
+            {"auc": lambda histogram: jm.roc_auc(histogram).value},
             scale="float",
             num_bins=64,
             method=jm.Bootstrap(jax.random.key(0), "percentile", 100),
@@ -538,7 +536,7 @@ def test_groups_and_areas_of_one_event() -> None:
     )
     assert_same(results["gap"], jm.group_difference(jm.accuracy)(by_group))
     histogram = jm.score_histogram(y, batch["y_score"], scale="float", num_bins=64)
-    assert_same(results["auc"].value, jm.roc_auc_bounds(histogram).value)
+    assert_same(results["auc"].value, jm.roc_auc(histogram).value)
     assert results["auc"].low < results["auc"].value
     assert_same(results["bins"], jm.calibration_bins(y, batch["y_prob"], num_bins=4))
 
@@ -593,9 +591,7 @@ def test_poisson_bootstrap_of_means_areas_and_clusters() -> None:
     x, y = rng.normal(size=n).astype(np.float32), rng.integers(0, 2, n)
     score = (rng.normal(size=n) + y).astype(np.float32)
     bootstrap = partial(jm.poisson_bootstrap, num_samples=400)
-    area = jm.ranking_metrics(
-        {"auc": lambda h: jm.roc_auc_bounds(h).value}, scale="logit", num_bins=512
-    )
+    area = jm.ranking_metrics({"auc": lambda h: jm.roc_auc(h).value}, scale="logit", num_bins=512)
     evaluator = jm.evaluator(bootstrap(jm.mean_of("x")), bootstrap(area))
     batch: dict[str, np.ndarray] = {"x": x, "y_true": y, "y_score": score, "unit": np.arange(n)}
     results = evaluator.compute(

@@ -9,7 +9,9 @@ process has a single thread.)
 from __future__ import annotations
 
 import sys
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import wraps
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -20,6 +22,9 @@ from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, on
 from jaxmetrics._validation import INT32_MAX, ArrayLike, is_integer
 
 __all__: list[str] = []
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 
 class Ranked(NamedTuple):
@@ -32,17 +37,11 @@ class Ranked(NamedTuple):
     last: Array  # bool: the last of those that tie, the next score is lower
     undefined: Array  # (...), bool: a score that counts is NaN, or a weight is negative or NaN
 
-
-class Points(NamedTuple):
-    """Counts at all thresholds `(..., n + 1)`, from +inf (nothing is positive) down to the lowest
-    score.
-
-    Examples that tie, and those that do not count, repeat a point.
-    """
-
-    tp: Array
-    fp: Array
-    threshold: Array
+    @property
+    def totals(self) -> tuple[Array, Array]:
+        """The number, or weight, of all positives and of all negatives, floats `(...)`."""
+        dtype = float_dtype(self.positive)
+        return self.positive.sum(-1).astype(dtype), self.negative.sum(-1).astype(dtype)
 
 
 def rank(
@@ -57,6 +56,37 @@ def rank(
     """Check the arguments of a binary problem, and sort them."""
     given = y_true, y_score, sample_weight, where
     return rank_examples(binary_examples(*given, SCORES, name=name, truth_name=truth_name))
+
+
+class MeasureOfScores(Protocol[R_co]):
+    """A measure of how scores rank examples, or the labels of each example."""
+
+    def __call__(
+        self,
+        y_true: ArrayLike,
+        y_score: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+    ) -> R_co: ...
+
+
+def of_scores(measure: Callable[[Ranked], R]) -> MeasureOfScores[R]:
+    """Let a measure of sorted examples take them as they came."""
+    of_ranked = compiled(measure)
+
+    @wraps(measure)
+    def call(
+        y_true: ArrayLike,
+        y_score: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+    ) -> R:
+        return of_ranked(rank(y_true, y_score, sample_weight, where))
+
+    del call.__wrapped__  # whose signature help would show
+    return call
 
 
 def rank_examples(examples: Examples) -> Ranked:
@@ -210,8 +240,15 @@ def restore(x: Array, position: Array) -> Array:
     return xp.put_along_axis(xp.zeros_like(x), position, x, -1, inplace=False)
 
 
-def points(ranked: Ranked) -> Points:
-    """Count at all thresholds."""
+def points(ranked: Ranked) -> tuple[Array, Array, Array]:
+    """Count at all thresholds, from +inf (nothing is positive) down to the lowest score.
+
+    Examples that tie, and those that do not count, repeat a point.
+
+    Returns:
+        True positives, false positives and thresholds, floats `(..., n + 1)`; NaN where a score
+        that counts is.
+    """
     counts = ranked.positive + ranked.negative > 0
     axis = counts.ndim - 1
     score = ranked.score.astype(float_dtype(ranked.score))
@@ -219,7 +256,10 @@ def points(ranked: Ranked) -> Points:
     threshold = lax.cummin(threshold, axis)  # at each, the last score that counts
     # Those that tie share the threshold at the last of them.
     threshold = lax.cummax(xp.where(ranked.last, threshold, -xp.inf), axis, reverse=True)
-    return Points(*cumulative_positives(ranked), _preceded_by(xp.inf, threshold))
+    columns = *cumulative_positives(ranked), _preceded_by(xp.inf, threshold)
+    undefined = ranked.undefined[..., None]
+    tp, fp, threshold = (xp.where(undefined, xp.nan, x.astype(float_dtype(x))) for x in columns)
+    return tp, fp, threshold
 
 
 def cumulative_positives(ranked: Ranked) -> tuple[Array, Array]:
