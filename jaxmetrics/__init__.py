@@ -85,11 +85,10 @@ _CONTENTS = {
     "scoring": (
         "Probabilities → proper scores and calibration",
         """
-        BrierDecomposition CalibrationCurve IsotonicCurve ScoreDecomposition brier_decomposition
-        brier_score calibration_bins calibration_curve calibration_error calibration_interval
-        d2_brier_score d2_log_loss_score fit_temperature isotonic_calibration_curve log_loss
-        normalized_entropy ranked_probability_score score_decomposition spherical_score top_label
-        two_class
+        CalibrationCurve ScoreDecomposition brier_score calibration_bins calibration_curve
+        calibration_error calibration_interval d2_brier_score d2_log_loss_score fit_temperature
+        log_loss normalized_entropy ranked_probability_score score_decomposition spherical_score
+        top_label two_class
         """,
     ),
     "losses": (
@@ -166,6 +165,10 @@ _MOVED = {
     "binned_calibration_interval": "calibration_interval(bins)",
     "roc_auc_bounds": "roc_auc(histogram)",
     "average_precision_bounds": "average_precision(histogram)",
+    "isotonic_calibration_curve": 'calibration_curve(..., strategy="isotonic")',
+    "brier_decomposition": 'score_decomposition(..., strategy="uniform")',
+    "IsotonicCurve": "CalibrationCurve",
+    "BrierDecomposition": "ScoreDecomposition",
 }
 
 

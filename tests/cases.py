@@ -431,7 +431,9 @@ SCORERS: dict[str, Row] = {
     "calibration_curve": Row(
         call=partial(jm.calibration_curve, strategy="quantile"), cases=_event, **OF_EXAMPLES
     ),
-    "brier_decomposition": Row(call=jm.brier_decomposition, cases=_event, **OF_EXAMPLES),
+    "score_decomposition bins": Row(
+        call=partial(jm.score_decomposition, strategy="quantile"), cases=_event, **OF_EXAMPLES
+    ),
     "score_decomposition": Row(call=jm.score_decomposition, cases=_event, **OF_EXAMPLES),
     "score_decomposition log_loss": Row(
         call=partial(jm.score_decomposition, score="log_loss"), cases=_event, **OF_EXAMPLES
@@ -471,8 +473,11 @@ OF_CURVES: dict[str, Row] = {
     "roc_curve": Row(call=jm.roc_curve, cases=_binary, **_as_points),
     "precision_recall_curve": Row(call=jm.precision_recall_curve, cases=_binary, **_as_points),
     "det_curve": Row(call=jm.det_curve, cases=_binary, **_as_points),
-    "isotonic_calibration_curve": Row(
-        call=jm.isotonic_calibration_curve, cases=_event, float32=1e-5, **_as_points
+    "calibration_curve isotonic": Row(
+        call=partial(jm.calibration_curve, strategy="isotonic"),
+        cases=_event,
+        float32=1e-5,
+        **_as_points,
     ),
     "metric_at_thresholds": Row(
         call=partial(jm.metric_at_thresholds, jm.accuracy),
@@ -1175,9 +1180,7 @@ ROWS: dict[str, Row] = (
 TYPES: dict[str, Callable[[], Any]] = {
     "streaming.Accumulator": lambda: jm.mean_of("loss"),
     "AreaBounds": lambda: jm.roc_auc(_HISTOGRAM),
-    "BrierDecomposition": lambda: jm.brier_decomposition(*_event["ordinary"]),
     "CalibrationCurve": lambda: jm.calibration_curve(*_event["ordinary"]),
-    "IsotonicCurve": lambda: jm.isotonic_calibration_curve(*_event["ordinary"]),
     "ScoreDecomposition": lambda: jm.score_decomposition(*_event["ordinary"]),
     "streaming.Batch": lambda: jm.streaming.Batch(
         {"loss": _LOSS}, {"loss": jm.streaming.Kind.NUMBERS}
