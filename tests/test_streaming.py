@@ -22,10 +22,10 @@ from scipy import optimize, special
 
 import jaxmetrics as jm
 from jaxmetrics.streaming import standard_statistics
-from jaxmetrics.streaming.batches import _words
 from jaxmetrics.streaming.files import _KINDS
 from jaxmetrics.streaming.standard_statistics import ConfusionMatrix, Moments, _poisson_of_units
 from jaxmetrics.streaming.states import merge_checked
+from jaxmetrics.streaming.statistics import _words
 from jaxmetrics.streaming.totals import (
     Totals,
     add,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -240,6 +240,19 @@ def restore(x: Array, position: Array) -> Array:
     return xp.put_along_axis(xp.zeros_like(x), position, x, -1, inplace=False)
 
 
+def thresholds(ranked: Ranked) -> Array:
+    """Return the score of each sorted example; of one that does not count that of one before it.
+
+    It is +inf before the first that counts.
+    """
+    counts = ranked.positive + ranked.negative > 0
+    axis = counts.ndim - 1
+    score = take(ranked.score.astype(float_dtype(ranked.score)), ranked.position)
+    threshold = lax.cummin(xp.where(counts, score, xp.inf), axis)
+    # Those that tie share the threshold at the last of them.
+    return lax.cummax(xp.where(ranked.last, threshold, -xp.inf), axis, reverse=True)
+
+
 def points(ranked: Ranked) -> tuple[Array, Array, Array]:
     """Count at all thresholds, from +inf (nothing is positive) down to the lowest score.
 
@@ -249,14 +262,7 @@ def points(ranked: Ranked) -> tuple[Array, Array, Array]:
         True positives, false positives and thresholds, floats `(..., n + 1)`; NaN where a score
         that counts is.
     """
-    counts = ranked.positive + ranked.negative > 0
-    axis = counts.ndim - 1
-    score = ranked.score.astype(float_dtype(ranked.score))
-    threshold = xp.where(counts, take(score, ranked.position), xp.inf)
-    threshold = lax.cummin(threshold, axis)  # at each, the last score that counts
-    # Those that tie share the threshold at the last of them.
-    threshold = lax.cummax(xp.where(ranked.last, threshold, -xp.inf), axis, reverse=True)
-    columns = *cumulative_positives(ranked), _preceded_by(xp.inf, threshold)
+    columns = *cumulative_positives(ranked), _preceded_by(xp.inf, thresholds(ranked))
     undefined = ranked.undefined[..., None]
     tp, fp, threshold = (xp.where(undefined, xp.nan, x.astype(float_dtype(x))) for x in columns)
     return tp, fp, threshold
@@ -296,23 +302,25 @@ def _running_sum(amount: Array) -> Array:
 
 def _at_last(rising: Array, last: Array) -> Array:
     """Take rising sums at the last of the examples that tie with each."""
-    if not on_device(rising, last):
-        if last.all():  # none tie
-            return rising
-        return lax.cummin(xp.where(last, rising, rising[..., -1:]), -1, reverse=True)
-    axis, end = last.ndim - 1, last.shape[-1] - 1
-    place = lax.broadcasted_iota(xp.int32, last.shape, axis)
-    return take(rising, lax.cummin(xp.where(last, place, end), axis, reverse=True))
+    backwards = partial(lax.cummin, reverse=True)
+    return _at(last, rising, backwards, beyond=-1)
 
 
 def _at_first(rising: Array, last: Array) -> Array:
     """Take rising sums at the first of the examples that tie with each."""
     first = xp.concatenate([xp.ones_like(last[..., :1]), last[..., :-1]], -1)
-    if not on_device(rising, last):
-        return lax.cummax(xp.where(first, rising, 0), -1)
-    axis = last.ndim - 1
-    place = lax.broadcasted_iota(xp.int32, last.shape, axis)
-    return take(rising, lax.cummax(xp.where(first, place, 0), axis))
+    return _at(first, rising, lax.cummax, beyond=0)
+
+
+def _at(ends: Array, rising: Array, nearest: Callable[..., Array], *, beyond: int) -> Array:
+    """Take rising sums at the nearest end in one direction, the last of which is `beyond`."""
+    axis = ends.ndim - 1
+    if not on_device(rising, ends):
+        if ends.all():  # none tie
+            return rising
+        return nearest(xp.where(ends, rising, rising[..., [beyond]]), axis)
+    place = lax.broadcasted_iota(xp.int32, ends.shape, axis)
+    return take(rising, nearest(xp.where(ends, place, place[..., beyond:][..., :1]), axis))
 
 
 def _preceded_by(start: float, x: Array) -> Array:

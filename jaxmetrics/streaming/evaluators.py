@@ -41,18 +41,19 @@ from jaxmetrics._validation import (
     is_integer,
 )
 from jaxmetrics.streaming.accumulators import Accumulator
-from jaxmetrics.streaming.batches import (
+from jaxmetrics.streaming.standard_statistics import ConfusionMatrix, PairedConfusionMatrix
+from jaxmetrics.streaming.states import EvaluatorState, merge, state_of
+from jaxmetrics.streaming.statistics import (
     MASK,
     WEIGHT,
     Batch,
     Field,
     Kind,
+    SavedStatistic,
+    Statistic,
     converted_field,
     kinds_by_name,
 )
-from jaxmetrics.streaming.standard_statistics import ConfusionMatrix, PairedConfusionMatrix
-from jaxmetrics.streaming.states import EvaluatorState, merge, state_of
-from jaxmetrics.streaming.statistics import SavedStatistic, Statistic
 from jaxmetrics.streaming.totals import (
     Totals,
     add,

@@ -17,8 +17,13 @@ from jaxmetrics._validation import is_integer
 from jaxmetrics.counts import confusion_matrix, paired_confusion_matrix
 from jaxmetrics.ranking.histograms import score_histogram
 from jaxmetrics.scoring.bins import calibration_bins
-from jaxmetrics.streaming.batches import PROBABILITY_FIELDS, Batch, Field, prediction_fields
-from jaxmetrics.streaming.statistics import Statistic
+from jaxmetrics.streaming.statistics import (
+    PROBABILITY_FIELDS,
+    Batch,
+    Field,
+    Statistic,
+    prediction_fields,
+)
 
 __all__: list[str] = []
 
