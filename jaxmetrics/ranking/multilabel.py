@@ -182,8 +182,7 @@ def _mean_of_hits(
     """Average a rate of the true labels among the first k, each by its chance of a place."""
     dtype = float_dtype(ranked.score)
     counted = ranked.positive + ranked.negative
-    end = cumulative_sum(counted, ranked.last).astype(dtype)
-    start = 2 * sum_above(counted, ranked.last).astype(dtype) - end
+    start, end = (x.astype(dtype) for x in _ranks_of_ties(counted, ranked.last))
     places = xp.clip(divide(k - start, end - start), 0, 1)
     hits = (ranked.positive.astype(dtype) * places).sum(-1)
     return _mean(xp.where(ranked.undefined, xp.nan, rate(hits, ranked, k)), amounts)
@@ -368,15 +367,19 @@ def _dcg(examples: Examples, position: Array, last: Array, *, k: int, normalized
     return _mean(xp.where(defined, dcg, xp.nan), _amounts(examples))
 
 
+def _ranks_of_ties(counted: Array, last: Array) -> tuple[Array, Array]:
+    """Count the sorted labels before those that tie with each, and those up to them; integers."""
+    end = cumulative_sum(counted, last)
+    return (2 * sum_above(counted, last)).astype(end.dtype) - end, end
+
+
 def _mean_discount(discount: Array, last: Array) -> Array:
     """Average the discounts of the ranks of sorted labels that tie.
 
     Those that tie have the ranks from `start` up to, but without, `end`.
     """
     cumulative = xp.concatenate([xp.zeros(1, discount.dtype), xp.cumsum(discount)])
-    ones = xp.ones(last.shape, xp.int32)
-    end = cumulative_sum(ones, last)
-    start = (2 * sum_above(ones, last)).astype(xp.int32) - end
+    start, end = _ranks_of_ties(xp.ones(last.shape, xp.int32), last)
     total = xp.take(cumulative, end) - xp.take(cumulative, start)
     return divide(total, (end - start).astype(discount.dtype))
 
