@@ -168,6 +168,7 @@ _MOVED = {
     "isotonic_calibration_curve": 'calibration_curve(..., strategy="isotonic")',
     "brier_decomposition": 'score_decomposition(..., strategy="uniform")',
     "IsotonicCurve": "CalibrationCurve",
+    "Field": "streaming.Kind",
     "BrierDecomposition": "ScoreDecomposition",
 }
 

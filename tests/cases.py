@@ -1198,7 +1198,6 @@ TYPES: dict[str, Callable[[], Any]] = {
     "Estimate": lambda: jm.proportion_interval(18, 20),
     "streaming.Evaluator": lambda: jm.evaluator(jm.mean_of("loss")),
     "streaming.EvaluatorState": lambda: jm.evaluator(jm.mean_of("loss")).init(),
-    "streaming.Field": lambda: jm.streaming.Field.labels("y_true"),
     "HypothesisTest": lambda: jm.mcnemar(*_paired["ordinary"]),
     "IntervalMethod": jm.Likelihood,
     "Leaderboard": lambda: ESTIMATES["leaderboard"].call(*ESTIMATES["leaderboard"].ordinary),

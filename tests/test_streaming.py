@@ -8,7 +8,7 @@ from dataclasses import dataclass, is_dataclass, replace
 from fractions import Fraction
 from functools import partial, reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -816,8 +816,8 @@ class ErrorsByClass:
         return 2, self.num_classes
 
     @property
-    def fields(self) -> tuple[jm.streaming.Field, ...]:
-        return jm.streaming.Field.labels("kind"), jm.streaming.Field.numbers(self.name)
+    def fields(self) -> dict[str, jm.streaming.Kind]:
+        return {"kind": jm.streaming.Kind.LABELS, self.name: jm.streaming.Kind.NUMBERS}
 
     def is_usable(self, batch: jm.streaming.Batch) -> jax.Array:
         return batch.labels("kind", self.num_classes) >= 0
@@ -837,7 +837,7 @@ class CountOfKinds:
 
     num_classes: int
     is_integer = True
-    fields = (jm.streaming.Field.labels("kind"),)
+    fields: ClassVar = {"kind": jm.streaming.Kind.LABELS}
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -919,7 +919,7 @@ def partial_statistic() -> Any:
     """One that is no dataclass, and whose table has not the shape that it says."""
 
     class Wrong:
-        shape, fields, is_integer = (2,), (jm.streaming.Field.numbers("loss"),), False
+        shape, fields, is_integer = (2,), {"loss": jm.streaming.Kind.NUMBERS}, False
 
         def is_usable(self, batch: jm.streaming.Batch) -> None:
             return None

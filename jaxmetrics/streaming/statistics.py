@@ -5,10 +5,10 @@ are checked against each other and flattened to one axis of n examples.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -31,11 +31,13 @@ from jaxmetrics._validation import (
     valid_ids,
 )
 
-__all__ = ["Batch", "Field", "Kind", "Statistic"]
+__all__ = ["Batch", "Kind", "Statistic"]
 
 
 class Kind(IntEnum):
-    """Tell what a field holds. Where statistics declare one field differently, the least holds.
+    """Tell what a field of a batch holds: `{"y_true": Kind.LABELS, "loss": Kind.NUMBERS}`.
+
+    Where statistics declare one field differently, the least holds.
 
     Attributes:
         UNITS: one integer per example, equal for examples that belong together.
@@ -50,62 +52,31 @@ class Kind(IntEnum):
     ROWS = 4
 
 
-class Field(NamedTuple):
-    """Declare a field of a batch that a `Statistic` reads.
-
-    Attributes:
-        name: the keyword of `update` that gives it.
-        kind: what it holds: `labels`, `numbers`, `rows` or `units`, by the method that made it.
-
-    >>> Field.labels("y_true").name
-    'y_true'
-    """
-
-    name: str
-    kind: Kind
-
-    @classmethod
-    def labels(cls, name: str) -> Field:
-        """Declare one class id per example; negative ones are ignored."""
-        return cls(name, Kind.LABELS)
-
-    @classmethod
-    def numbers(cls, name: str) -> Field:
-        """Declare one real number per example."""
-        return cls(name, Kind.NUMBERS)
-
-    @classmethod
-    def rows(cls, name: str) -> Field:
-        """Declare one real number per example and class."""
-        return cls(name, Kind.ROWS)
-
-    @classmethod
-    def units(cls, name: str) -> Field:
-        """Declare one integer per example, equal for examples that belong together."""
-        return cls(name, Kind.UNITS)
-
+# What the fields of a batch hold, by the names under which `update` is given them.
+Fields: TypeAlias = Mapping[str, Kind]
 
 MASK, WEIGHT = "where", "sample_weight"  # of every batch
 _PREDICTED, _LOGITS, _PROBABILITIES = "y_pred", "logits", "y_prob"
 
 
-def prediction_fields(suffix: str = "") -> tuple[Field, Field, Field]:
+def prediction_fields(suffix: str = "") -> dict[str, Kind]:
     """List the fields of which `Batch.predictions` takes the first that the batch has."""
-    return (
-        Field.labels(_PREDICTED + suffix),
-        Field.rows(_LOGITS + suffix),
-        Field.rows(_PROBABILITIES + suffix),
-    )
+    return {
+        _PREDICTED + suffix: Kind.LABELS,
+        _LOGITS + suffix: Kind.ROWS,
+        _PROBABILITIES + suffix: Kind.ROWS,
+    }
 
 
-PROBABILITY_FIELDS = Field.rows(_PROBABILITIES), Field.rows(_LOGITS)
+PROBABILITY_FIELDS = {_PROBABILITIES: Kind.ROWS, _LOGITS: Kind.ROWS}
 
 
-def kinds_by_name(fields: Iterable[Field]) -> dict[str, Kind]:
+def kinds_by_name(declared: Iterable[Fields]) -> dict[str, Kind]:
     """Give the kind of each field."""
     kinds: dict[str, Kind] = {}
-    for name, kind in fields:
-        kinds[name] = min(kind, kinds.get(name, kind))
+    for fields in declared:
+        for name, kind in fields.items():
+            kinds[name] = min(kind, kinds.get(name, kind))
     return kinds
 
 
@@ -179,10 +150,11 @@ class Batch:
         """Read the predicted class ids `(n,)`: `y_pred`, or the place of the greatest of `logits`
         or `y_prob`; -1 where that is NaN.
         """
-        field = self._first_of(prediction_fields(suffix))
-        if field.kind is Kind.LABELS:
-            return self.labels(field.name, num_classes)
-        greatest, ids = _greatest(self._float_rows(field.name, num_classes))
+        fields = prediction_fields(suffix)
+        name = self._first_of(fields)
+        if fields[name] is Kind.LABELS:
+            return self.labels(name, num_classes)
+        greatest, ids = _greatest(self._float_rows(name, num_classes))
         return jnp.where(jnp.isnan(greatest), -1, ids)
 
     def probabilities(self, num_classes: int) -> jax.Array:
@@ -190,7 +162,7 @@ class Batch:
 
         Rows that do not sum to 1 become NaN.
         """
-        name = self._first_of(PROBABILITY_FIELDS).name
+        name = self._first_of(PROBABILITY_FIELDS)
         rows = self._float_rows(name, num_classes)
         if name == _LOGITS:
             return jax.nn.softmax(as_float(rows, name), axis=-1)
@@ -210,11 +182,11 @@ class Batch:
             )
         return self._flat(name, ids if ids.dtype == jnp.uint32 else _words(ids))
 
-    def _first_of(self, fields: Sequence[Field]) -> Field:
-        for field in fields:
-            if field.name in self._fields:
-                return field
-        first, *others = (field.name for field in fields)
+    def _first_of(self, names: Iterable[str]) -> str:
+        first, *others = names
+        for name in (first, *others):
+            if name in self._fields:
+                return name
         raise ValueError(
             f"the batch lacks {first}, or {' or '.join(others)} instead; it has"
             f" {', '.join(self._fields)}."
@@ -259,7 +231,7 @@ class Statistic(Protocol):
     ... class LossSums:
     ...     num_classes: int
     ...     is_integer = False
-    ...     fields = jm.streaming.Field.labels("y_true"), jm.streaming.Field.numbers("loss")
+    ...     fields = {"y_true": jm.streaming.Kind.LABELS, "loss": jm.streaming.Kind.NUMBERS}
     ...
     ...     @property
     ...     def shape(self):
@@ -284,8 +256,8 @@ class Statistic(Protocol):
     """
 
     @property
-    def fields(self) -> tuple[Field, ...]:
-        """Tells which fields of a batch it may read."""
+    def fields(self) -> Mapping[str, Kind]:
+        """Tells which fields of a batch it may read, and what they hold."""
 
     @property
     def shape(self) -> tuple[int, ...]:
