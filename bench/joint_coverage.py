@@ -190,7 +190,9 @@ def curves(size: int) -> Measured:
         rng = np.random.default_rng([n, *map(ord, name)])
         prob = np.sort(draw(rng, (max(int(CURVE_SETS[n] * size), 1), n)), -1)
         true = frequency(prob)
-        curve = jm.isotonic_calibration_curve(rng.random(prob.shape) < true, prob, level=LEVEL)
+        curve = jm.calibration_curve(
+            rng.random(prob.shape) < true, prob, strategy="isotonic", level=LEVEL
+        )
         yield f"{n} {name}", {f"n = {n}": figures_of(curve.low, curve.high, true)}
 
 

@@ -89,9 +89,7 @@ def replicates(n: int) -> Results:
 
     def ours() -> Any:
         histogram = jm.score_histogram(*on_device, scale="logit", num_bins=BINS)
-        return jm.interval(
-            jm.roc_auc_bounds, histogram, method=jm.Bootstrap(KEY, num_samples=REPLICATES)
-        )
+        return jm.interval(jm.roc_auc, histogram, method=jm.Bootstrap(KEY, num_samples=REPLICATES))
 
     def loop() -> Any:
         rows = [rng.integers(0, n, n) for _ in range(FEW)]

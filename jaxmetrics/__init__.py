@@ -75,21 +75,20 @@ _CONTENTS = {
         "Scores → curves and areas",
         """
         AreaBounds DetCurve OperatingPoint PrecisionRecallCurve RocCurve auc average_precision
-        average_precision_bounds best_threshold coverage_error dcg delong_interval det_curve
+        best_threshold coverage_error dcg delong_interval det_curve
         equal_error_rate exact_match hamming_loss ks_statistic label_ranking_average_precision
         label_ranking_loss metric_at_thresholds ndcg per_class per_label precision_recall_curve
-        roc_auc roc_auc_bounds roc_auc_one_vs_one roc_curve score_histogram top_k_accuracy
+        roc_auc roc_auc_one_vs_one roc_curve score_histogram top_k_accuracy
         top_k_precision top_k_recall
         """,
     ),
     "scoring": (
         "Probabilities → proper scores and calibration",
         """
-        BrierDecomposition CalibrationCurve IsotonicCurve ScoreDecomposition brier_decomposition
-        brier_score calibration_bins calibration_curve calibration_error calibration_interval
-        d2_brier_score d2_log_loss_score fit_temperature isotonic_calibration_curve log_loss
-        normalized_entropy ranked_probability_score score_decomposition spherical_score top_label
-        two_class
+        CalibrationCurve ScoreDecomposition brier_score calibration_bins calibration_curve
+        calibration_error calibration_interval d2_brier_score d2_log_loss_score fit_temperature
+        log_loss normalized_entropy ranked_probability_score score_decomposition spherical_score
+        top_label two_class
         """,
     ),
     "losses": (
@@ -164,6 +163,13 @@ _MOVED = {
     "binned_calibration_curve": "calibration_curve(bins)",
     "binned_calibration_error": "calibration_error(bins)",
     "binned_calibration_interval": "calibration_interval(bins)",
+    "roc_auc_bounds": "roc_auc(histogram)",
+    "average_precision_bounds": "average_precision(histogram)",
+    "isotonic_calibration_curve": 'calibration_curve(..., strategy="isotonic")',
+    "brier_decomposition": 'score_decomposition(..., strategy="uniform")',
+    "IsotonicCurve": "CalibrationCurve",
+    "Field": "streaming.Kind",
+    "BrierDecomposition": "ScoreDecomposition",
 }
 
 

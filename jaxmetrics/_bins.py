@@ -42,6 +42,16 @@ def bins_between(edges: Array, x: Array) -> Array:
     return xp.where(xp.isnan(x), -1, reached.astype(xp.int32))
 
 
+def refuse_options(second: str, made_by: str, **options: object) -> None:
+    """Refuse options of examples where `y_true` holds what was added up of them."""
+    given = [name for name, x in options.items() if x is not None]
+    if given:
+        raise TypeError(
+            f"{', '.join(given)} may be given with examples, (y_true, {second}): y_true without"
+            f" {second} holds what {made_by} makes with such options."
+        )
+
+
 def as_histogram(histogram: ArrayLike) -> Array:
     """Check numbers of negatives and positives in each bin, `(..., 2, B)`, and make them floats."""
     array = as_float(histogram, "histogram")

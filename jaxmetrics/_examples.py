@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -71,16 +71,16 @@ class Examples(NamedTuple):
 
 
 class _Argument(NamedTuple):
-    """An array of examples, with `inner` axes behind theirs: none, or that of classes or labels.
+    """An array of examples, and what says which of them count: masks, weights or ids, in its shape.
 
-    `where` are arrays `(..., n, 1)` or `(..., n, L)`, not 0 where the example or the label counts;
-    one of JAX hides it.
+    `of_rows`: the same for the examples, where the array has an axis of classes or labels behind
+    theirs.
     """
 
     array: Array
     name: str
-    inner: int = 0
-    where: tuple[Array | None, ...] = ()
+    where: tuple[Array | None, ...]
+    of_rows: tuple[Array | None, ...]
 
     @property
     def is_hidden(self) -> bool:
@@ -90,8 +90,8 @@ class _Argument(NamedTuple):
         self, bad: Callable[[Array], Array], x: Array, message: str, of_row: str = ""
     ) -> None:
         """Raise for the first of the values, or of what `x` says of their rows, that is bad."""
-        inner = 0 if self.inner and not of_row else 1
-        refuse_where(bad, x, of_row + self.name, message, *self.where, inner=inner)
+        where = self.of_rows if of_row else self.where
+        refuse_where(bad, x, of_row + self.name, message, *where)
 
 
 class Reading(NamedTuple):
@@ -125,7 +125,7 @@ def binary_examples(
             f" {name}[..., {column}] of {column + 1}, per_class(function) or"
             " top_label(function) of several classes, per_label(function) of labels."
         )
-    given = _Argument(truth, truth_name), _Argument(numbers, name)
+    given = (truth, truth_name, 0), (numbers, name, 0)
     return _examples(*given, sample_weight, where, INDICATORS, kind)
 
 
@@ -154,7 +154,7 @@ def class_examples(
             f" examples of {truth_name}, got {numbers.shape} for {truth_name}"
             f" {truth.shape}{kind.two_class_hint}."
         )
-    given = _Argument(truth, truth_name), _Argument(numbers, name, 1)
+    given = (truth, truth_name, 0), (numbers, name, 1)
     return _examples(*given, sample_weight, where, Reading(_class_ids(k)), kind)
 
 
@@ -187,13 +187,17 @@ def label_examples(
             f"y_true and {name} must have shape (..., n, L) with the same n and L, one column per"
             f" label; got {truth.shape} and {numbers.shape}."
         )
-    given = _Argument(truth, "y_true", 1), _Argument(numbers, name, 1)
+    given = (truth, "y_true", 1), (numbers, name, 1)
     return _examples(*given, sample_weight, where, truth_kind, kind)
 
 
+# An array with its name and the number of its axes, of classes or labels, behind the examples'.
+_Given: TypeAlias = tuple[Array, str, int]
+
+
 def _examples(
-    truth: _Argument,
-    numbers: _Argument,
+    truth: _Given,
+    numbers: _Given,
     sample_weight: ArrayLike | None,
     where: ArrayLike | None,
     truth_kind: Reading,
@@ -202,18 +206,25 @@ def _examples(
     """Read the arguments, each where all those before it let the example count."""
     weights = None if sample_weight is None else as_float(sample_weight, "sample_weight")
     mask = as_mask(where)
-    shapes = {
-        x.name: x.array.shape[: x.array.ndim - x.inner] for x in (truth, numbers)
-    } | shapes_of(sample_weight=weights, where=mask)
-    check_examples(shapes)
+    shapes = {name: x.shape[: x.ndim - axes] for x, name, axes in (truth, numbers)}
+    check_examples(shapes | shapes_of(sample_weight=weights, where=mask))
 
-    has_mask, has_weight = (x if x is None or is_jax(x) else x[..., None] for x in (mask, weights))
-    ids = truth_kind.read(truth._replace(where=(has_mask, has_weight)))
-    has_label = ids if is_jax(ids) else (ids if truth.inner else ids[..., None]) >= 0
+    ids = truth_kind.read(_argument(truth, mask, weights))
+    has_label = ids if is_jax(ids) else ids >= 0
+    in_row = truth[2] == 1 and not is_jax(ids)
+    labelled = has_label.any(-1) if in_row else has_label
     if weights is not None:
-        as_weights(weights, has_mask, has_label, inner=1)
-    values = kind.read(numbers._replace(where=(has_mask, has_weight, has_label)))
-    return Examples(ids, values, weights, mask)
+        as_weights(weights, mask, labelled)
+    argument = _argument(numbers, mask, weights, labelled)
+    if in_row:
+        argument = argument._replace(where=(*argument.where[:2], has_label))
+    return Examples(ids, kind.read(argument), weights, mask)
+
+
+def _argument(given: _Given, *of_rows: Array | None) -> _Argument:
+    array, name, axes = given
+    where = (x if x is None or is_jax(x) or not axes else x[..., None] for x in of_rows)
+    return _Argument(array, name, tuple(where), of_rows)
 
 
 def _class_ids(size: int) -> Callable[[_Argument], Array]:
@@ -221,10 +232,9 @@ def _class_ids(size: int) -> Callable[[_Argument], Array]:
         check_integer(x.array, x.name)
         if is_jax(x.array):
             return valid_ids(x.array, size=size)
-        inner = 1 - x.inner
         if size == 2:
-            check_binary(x.array, x.name, *x.where, inner=inner)
-        ids = ids_in_range(x.array, x.name, size, *x.where, inner=inner)
+            check_binary(x.array, x.name, *x.where)
+        ids = ids_in_range(x.array, x.name, size, *x.where)
         return ids.astype(np.int8) if size == 2 else ids
 
     return read
@@ -304,19 +314,16 @@ def _logits(x: _Argument) -> Array:
         message = "but a softmax needs a finite one. -inf rules a class out; not all can be."
         x.refuse(np.isnan, z, _NO_NUMBER)
         x.refuse(np.isinf, z.max(-1), message, "the greatest of ")
-        refuse_distributions(z, x.name, *x.where, eps=_eps(x.array), inner=1)
+        refuse_distributions(z, x.name, *x.of_rows, eps=_eps(x.array))
     return z
 
 
-def refuse_distributions(
-    z: Array, name: str, *where: Array | None, eps: float = 0.0, inner: int = 0
-) -> None:
+def refuse_distributions(z: Array, name: str, *where: Array | None, eps: float = 0.0) -> None:
     """Refuse logits `(..., K)` of the host that are probabilities in all rows that count."""
     if on_device(z, where) or z.shape[-1] < 2:
         return
     found = are_distributions(z, eps)
-    are_all = not counted(~found, *where, inner=inner).any()
-    if are_all and counted(found, *where, inner=inner).any():
+    if counted(found, *where).any() and not counted(~found, *where).any():
         raise ValueError(
             f"{name} holds probabilities: each row lies in [0, 1] and sums to 1. Give what the"
             f" softmax was taken of, or np.log({name})."

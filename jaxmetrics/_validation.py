@@ -165,33 +165,32 @@ def refuse_where(
     name: str,
     message: str,
     *where: Array | None,
-    inner: int = 0,
 ) -> None:
     """Raise for the first value of a host array that is bad and counts.
 
     Args:
         bad: which values are bad, or a function of them that tells.
         where: masks, or weights of which 0 leaves a value out; an array of JAX hides what counts.
-            They may have batch axes that the values share, and `inner` axes behind those of them.
+            They may have batch axes that the values share.
     """
     if on_device(values, where):
         return
-    bad = counted(bad(values) if callable(bad) else bad, *where, inner=inner)
+    bad = counted(bad(values) if callable(bad) else bad, *where)
     if bad.any():
         index = tuple(np.argwhere(bad)[0].tolist())
         text = f"{values[index]:g}" if values.dtype.kind == "f" else f"{values[index]}"
         raise ValueError(f"{element(name, index)} is {text}, {message}")
 
 
-def counted(values: Array, *where: Array | None, inner: int = 0) -> Array:
+def counted(values: Array, *where: Array | None) -> Array:
     """Tell which bools of the host are true and count, see `refuse_where`; in any batch entry."""
     if not values.any():
         return values
-    result = own = values.reshape((*values.shape, *(1,) * inner))
+    result = values
     for mask in where:
         result = result if mask is None else result & (mask != 0)
-    num_batch = result.ndim - own.ndim
-    shared = [i for i in range(-own.ndim, 0) if own.shape[i] == 1]
+    num_batch = result.ndim - values.ndim
+    shared = [i for i in range(-values.ndim, 0) if values.shape[i] == 1]
     return result.any((*range(num_batch), *shared), keepdims=True).reshape(values.shape)
 
 
@@ -368,11 +367,11 @@ def check_no_one_hot(ids: Array, name: str, size: int | None) -> None:
         )
 
 
-def check_binary(y_true: Array, name: str, *where: Array | None, inner: int = 0) -> None:
+def check_binary(y_true: Array, name: str, *where: Array | None) -> None:
     """Warn of truth of -1 and 1 on the host: the former is ignored, and one class is left."""
     if on_device(y_true, where) or y_true.min(initial=0) != -1:
         return
-    present = {x for x in (-1, 0, 1) if counted(y_true == x, *where, inner=inner).any()}
+    present = {x for x in (-1, 0, 1) if counted(y_true == x, *where).any()}
     if present == {-1, 1}:
         warn(
             f"{name} holds -1 and 1 but no 0, and -1 is ignored: where it is the other class,"
@@ -380,7 +379,7 @@ def check_binary(y_true: Array, name: str, *where: Array | None, inner: int = 0)
         )
 
 
-def ids_in_range(ids: Array, name: str, size: int, *where: Array | None, inner: int = 0) -> Array:
+def ids_in_range(ids: Array, name: str, size: int, *where: Array | None) -> Array:
     """Check the values of class ids on the host: one of `size` or more raises, if it counts.
 
     Ids that all lie in [0, size) come back as they are, which tells `count` that none is ignored.
@@ -400,7 +399,7 @@ def ids_in_range(ids: Array, name: str, size: int, *where: Array | None, inner: 
         f"but class ids must lie in [0, {size}), and negative ones are ignored. Labels that start"
         f" from 1: subtract 1.{hint}"
     )
-    refuse_where(lambda ids: ids >= size, ids, name, message, *where, inner=inner)
+    refuse_where(lambda ids: ids >= size, ids, name, message, *where)
     return np.where((ids >= 0) & (ids < size), ids, np.asarray(-1, np.int64)).astype(np.int64)
 
 
@@ -424,21 +423,19 @@ def as_mask(where: ArrayLike | None) -> Array | None:
     return mask.astype(bool)
 
 
-def as_weights(sample_weight: ArrayLike, *where: Array | None, inner: int = 0) -> Array:
+def as_weights(sample_weight: ArrayLike, *where: Array | None) -> Array:
     """Convert weights to floats; one that counts, but is NaN, infinite or below 0, raises."""
     weights = as_float(sample_weight, "sample_weight")
-    check_no_nan(weights, "sample_weight", *where, inner=inner)
+    check_no_nan(weights, "sample_weight", *where)
     message = "expected a finite weight >= 0."
-    refuse_where(
-        lambda w: (w < 0) | (w == math.inf), weights, "sample_weight", message, *where, inner=inner
-    )
+    refuse_where(lambda w: (w < 0) | (w == math.inf), weights, "sample_weight", message, *where)
     return weights
 
 
-def check_no_nan(values: Array, name: str, *where: Array | None, inner: int = 0) -> None:
+def check_no_nan(values: Array, name: str, *where: Array | None) -> None:
     """Raise for a NaN of a host array that counts."""
     message = "no number; where= leaves examples out."
-    refuse_where(np.isnan, values, name, message, *where, inner=inner)
+    refuse_where(np.isnan, values, name, message, *where)
 
 
 def shapes_of(**arrays: Array | None) -> dict[str, tuple[int, ...]]:

@@ -143,7 +143,7 @@ def score_histogram_of(
     """Count the rows of each of two classes of a table in each bin of the score.
 
     The bins are those of `score_histogram`, to the last bit. The areas within certified bounds,
-    `roc_auc_bounds` and `average_precision_bounds`, and with a threshold the confusion matrix, come
+    `roc_auc` and `average_precision`, and with a threshold the confusion matrix, come
     from one pass over the table.
 
     Args:
@@ -169,7 +169,7 @@ def score_histogram_of(
     >>> counts.sum(-1)
     array([[2, 0],
            [1, 1]])
-    >>> jm.roc_auc_bounds(counts.sum(-2))
+    >>> jm.roc_auc(counts.sum(-2))
     AreaBounds(value=np.float64(0.875), low=np.float64(0.75), high=np.float64(1.0))
     """
     check_option(scale, "scale", ("probability", "logit", "float"))

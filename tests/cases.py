@@ -431,7 +431,9 @@ SCORERS: dict[str, Row] = {
     "calibration_curve": Row(
         call=partial(jm.calibration_curve, strategy="quantile"), cases=_event, **OF_EXAMPLES
     ),
-    "brier_decomposition": Row(call=jm.brier_decomposition, cases=_event, **OF_EXAMPLES),
+    "score_decomposition bins": Row(
+        call=partial(jm.score_decomposition, strategy="quantile"), cases=_event, **OF_EXAMPLES
+    ),
     "score_decomposition": Row(call=jm.score_decomposition, cases=_event, **OF_EXAMPLES),
     "score_decomposition log_loss": Row(
         call=partial(jm.score_decomposition, score="log_loss"), cases=_event, **OF_EXAMPLES
@@ -448,8 +450,8 @@ SCORERS: dict[str, Row] = {
 # Curves: one point per example, so what is left out is there as a point more.
 _as_points: dict[str, Any] = {"examples": (-1, -1)}
 _both_areas: dict[str, Any] = {
-    "auc": jm.roc_auc_bounds,
-    "average_precision": jm.average_precision_bounds,
+    "auc": jm.roc_auc,
+    "average_precision": jm.average_precision,
 }
 _HISTOGRAM = np.array([[30, 12, 6, 2, 1], [1, 3, 7, 14, 35]])
 _histograms = alone(
@@ -471,8 +473,11 @@ OF_CURVES: dict[str, Row] = {
     "roc_curve": Row(call=jm.roc_curve, cases=_binary, **_as_points),
     "precision_recall_curve": Row(call=jm.precision_recall_curve, cases=_binary, **_as_points),
     "det_curve": Row(call=jm.det_curve, cases=_binary, **_as_points),
-    "isotonic_calibration_curve": Row(
-        call=jm.isotonic_calibration_curve, cases=_event, float32=1e-5, **_as_points
+    "calibration_curve isotonic": Row(
+        call=partial(jm.calibration_curve, strategy="isotonic"),
+        cases=_event,
+        float32=1e-5,
+        **_as_points,
     ),
     "metric_at_thresholds": Row(
         call=partial(jm.metric_at_thresholds, jm.accuracy),
@@ -498,10 +503,8 @@ OF_CURVES: dict[str, Row] = {
         cases=against(_BINARY, _SCORE, np.roll(_BINARY, 7), _SCORE_B),
         float32=1e-4,
     ),
-    "roc_auc_bounds": Row(call=jm.roc_auc_bounds, cases=_histograms, float32=5e-5),
-    "average_precision_bounds": Row(
-        call=jm.average_precision_bounds, cases=_histograms, float32=5e-5
-    ),
+    "roc_auc histogram": Row(call=jm.roc_auc, cases=_histograms, float32=5e-5),
+    "average_precision histogram": Row(call=jm.average_precision, cases=_histograms, float32=5e-5),
     "calibration_error bins": Row(call=jm.calibration_error, cases=_bins),
     "calibration_interval bins": Row(call=jm.calibration_interval, cases=_bins),
     "calibration_curve bins": Row(call=jm.calibration_curve, cases=_bins),
@@ -741,9 +744,7 @@ def _intervals() -> dict[str, Row]:
 ESTIMATES: dict[str, Row] = {
     **_intervals(),
     "interval of a histogram": Row(
-        call=lambda h: jm.interval(
-            jm.roc_auc_bounds, h, method=jm.Bootstrap(key(), num_samples=DRAWS)
-        ),
+        call=lambda h: jm.interval(jm.roc_auc, h, method=jm.Bootstrap(key(), num_samples=DRAWS)),
         cases={kind: _histograms[kind] for kind in ("ordinary", "other")},
         **_random,
     ),
@@ -1178,10 +1179,8 @@ ROWS: dict[str, Row] = (
 # Public types, and a row whose function returns one, itself or within its result.
 TYPES: dict[str, Callable[[], Any]] = {
     "streaming.Accumulator": lambda: jm.mean_of("loss"),
-    "AreaBounds": lambda: jm.roc_auc_bounds(_HISTOGRAM),
-    "BrierDecomposition": lambda: jm.brier_decomposition(*_event["ordinary"]),
+    "AreaBounds": lambda: jm.roc_auc(_HISTOGRAM),
     "CalibrationCurve": lambda: jm.calibration_curve(*_event["ordinary"]),
-    "IsotonicCurve": lambda: jm.isotonic_calibration_curve(*_event["ordinary"]),
     "ScoreDecomposition": lambda: jm.score_decomposition(*_event["ordinary"]),
     "streaming.Batch": lambda: jm.streaming.Batch(
         {"loss": _LOSS}, {"loss": jm.streaming.Kind.NUMBERS}
@@ -1199,7 +1198,6 @@ TYPES: dict[str, Callable[[], Any]] = {
     "Estimate": lambda: jm.proportion_interval(18, 20),
     "streaming.Evaluator": lambda: jm.evaluator(jm.mean_of("loss")),
     "streaming.EvaluatorState": lambda: jm.evaluator(jm.mean_of("loss")).init(),
-    "streaming.Field": lambda: jm.streaming.Field.labels("y_true"),
     "HypothesisTest": lambda: jm.mcnemar(*_paired["ordinary"]),
     "IntervalMethod": jm.Likelihood,
     "Leaderboard": lambda: ESTIMATES["leaderboard"].call(*ESTIMATES["leaderboard"].ordinary),

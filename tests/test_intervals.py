@@ -690,7 +690,7 @@ def test_the_host_compiles_nothing(programs: list[str]) -> None:
         for method in BOOTSTRAPS:
             jm.interval(a_lambda(1), COUNTS, method=jm.Bootstrap(KEY, method, 20))
         jm.interval(
-            jm.roc_auc_bounds, [[50, 40, 10], [5, 20, 75]], method=jm.Bootstrap(KEY, num_samples=20)
+            jm.roc_auc, [[50, 40, 10], [5, 20, 75]], method=jm.Bootstrap(KEY, num_samples=20)
         )
         jm.interval(
             lambda c: {"f1": jm.f1(c), "kappa": jm.cohen_kappa(c)},

@@ -37,7 +37,7 @@ DRAWS: dict[str, Draw] = {
         jm.accuracy, put(COUNTS), method=jm.Bootstrap(key, "studentized", 20), stratified=True
     ),
     "bootstrap of a histogram": lambda key, put: jm.interval(
-        jm.roc_auc_bounds, put(HISTOGRAM), method=jm.Bootstrap(key, num_samples=20)
+        jm.roc_auc, put(HISTOGRAM), method=jm.Bootstrap(key, num_samples=20)
     ),
     "posterior": lambda key, put: jm.interval(
         jm.accuracy, put(COUNTS), method=jm.Posterior(key, num_samples=20)

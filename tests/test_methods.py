@@ -147,7 +147,7 @@ def test_a_method_of_ones_own_in_streams() -> None:
         jm.count_metrics({"f1": macro_f1}, num_classes=3, method=Wald()),
         jm.paired_metrics({"gain": macro_f1}, num_classes=3, method=Wald()),
         jm.ranking_metrics(
-            {"auc": lambda h: jm.roc_auc_bounds(h).value}, num_bins=64, scale="float", method=Wald()
+            {"auc": lambda h: jm.roc_auc(h).value}, num_bins=64, scale="float", method=Wald()
         ),
     )
     batch = {"y_true": jnp.asarray(TRUTH), "y_pred": jnp.asarray(A)}
@@ -212,4 +212,4 @@ def test_keys_priors_and_methods_are_traced(programs: list[str]) -> None:
 
 def test_histograms_of_scores_have_no_posterior() -> None:
     with pytest.raises(ValueError, match="tables that are not of classes, have no posterior"):
-        jm.interval(jm.roc_auc_bounds, [[50, 40, 10], [5, 20, 75]], method=jm.Posterior(0))
+        jm.interval(jm.roc_auc, [[50, 40, 10], [5, 20, 75]], method=jm.Posterior(0))

@@ -116,10 +116,10 @@ def test_reliability_diagram(tmp_path: Any) -> None:
     assert axes.lines[1].get_label() == "A"
     assert "95 % band" in [text.get_text() for text in axes.get_legend().get_texts()]
     axes.figure.savefig(tmp_path / "reliability.png")
-    isotonic = jm.isotonic_calibration_curve(y, prob)
+    isotonic = jm.calibration_curve(y, prob, strategy="isotonic")
     axes = plots.reliability(isotonic)
     line = axes.lines[1]
-    drawn = np.interp(isotonic.prob, line.get_xdata(), line.get_ydata())
+    drawn = np.interp(isotonic.mean_prob, line.get_xdata(), line.get_ydata())
     np.testing.assert_allclose(drawn, isotonic.frequency, atol=1e-12)
     assert len(line.get_xdata()) < len(y)
     assert len(axes.collections) == 1

@@ -357,7 +357,7 @@ ON_DEVICE: dict[str, tuple[Callable[..., Any], np.ndarray, np.ndarray]] = {
     "bounds": (
         lambda y, s, **o: [
             bound(jm.score_histogram(y, s, scale="float", num_bins=64, **o))
-            for bound in (jm.roc_auc_bounds, jm.average_precision_bounds)
+            for bound in (jm.roc_auc, jm.average_precision)
         ],
         _Y,
         _SCORE,
@@ -756,13 +756,13 @@ def test_bounds_contain_the_exact_area(name: str, scale: Any) -> None:
     np.testing.assert_array_equal(histogram, jm.score_histogram(y, score, **how))
     assert histogram.sum() == len(y)
     for bounds, exact in (
-        (jm.roc_auc_bounds(histogram), sk.roc_auc_score(y, score)),
-        (jm.average_precision_bounds(histogram), sk.average_precision_score(y, score)),
+        (jm.roc_auc(histogram), sk.roc_auc_score(y, score)),
+        (jm.average_precision(histogram), sk.average_precision_score(y, score)),
     ):
         assert bounds.low <= exact <= bounds.high
         assert bounds.low <= bounds.value <= bounds.high
     if scale != "float":
-        area = jm.roc_auc_bounds(histogram)
+        area = jm.roc_auc(histogram)
         assert area.high - area.low < 0.005
 
 
@@ -770,7 +770,7 @@ def test_bounds_of_average_precision_are_sharp() -> None:
     """Against all orders of the examples within each bin."""
     histogram = np.array([[1, 2, 0, 1], [0, 2, 1, 2]])
     worst, best = best_and_worst_average_precision(histogram)
-    bounds = jm.average_precision_bounds(histogram)
+    bounds = jm.average_precision(histogram)
     np.testing.assert_allclose(bounds.high, best, rtol=1e-5)
     assert worst - 0.1 < bounds.low <= worst
 
@@ -787,14 +787,14 @@ def test_bounds_beside_a_full_bin(histogram: Any, best: float) -> None:
     """The positives of the full bin may all come first in it: a few negatives above it must not be
     lost.
     """
-    close(jm.average_precision_bounds(histogram).high, best)
-    of_device = jm.average_precision_bounds(jnp.asarray(histogram, jnp.float32)).high
+    close(jm.average_precision(histogram).high, best)
+    of_device = jm.average_precision(jnp.asarray(histogram, jnp.float32)).high
     np.testing.assert_allclose(of_device, best, atol=3e-6)  # slack 2e-6
 
 
 def test_bins_of_double_precision_rise_too() -> None:
     score = np.array([0.5 - 1e-9] * 5 + [0.5] * 5)
-    bounds = jm.roc_auc_bounds(jm.score_histogram([0] * 5 + [1] * 5, score, scale="probability"))
+    bounds = jm.roc_auc(jm.score_histogram([0] * 5 + [1] * 5, score, scale="probability"))
     assert bounds.low <= 1 <= bounds.high
 
 
@@ -857,9 +857,9 @@ def test_histogram_weights() -> None:
     y, score, weight = PROBLEMS["ties and weights"]
     histogram = jm.score_histogram(y, score, scale="logit", sample_weight=weight)
     exact = sk.roc_auc_score(y, score, sample_weight=weight)
-    assert jm.roc_auc_bounds(histogram).low <= exact <= jm.roc_auc_bounds(histogram).high
-    close(jm.roc_auc_bounds(histogram).value, exact)  # scores that tie share a bin
-    assert np.isnan(jm.roc_auc_bounds(np.zeros((2, 64))).value)
+    assert jm.roc_auc(histogram).low <= exact <= jm.roc_auc(histogram).high
+    close(jm.roc_auc(histogram).value, exact)  # scores that tie share a bin
+    assert np.isnan(jm.roc_auc(np.zeros((2, 64))).value)
 
 
 def test_bootstrap_of_a_histogram_agrees_with_delong() -> None:
@@ -868,9 +868,7 @@ def test_bootstrap_of_a_histogram_agrees_with_delong() -> None:
     """
     y, logit = rare_and_saturated("saturated")
     histogram = jm.score_histogram(y, logit, scale="logit")
-    estimate = jm.interval(
-        jm.roc_auc_bounds, histogram, method=jm.Bootstrap(KEY, num_samples=1000)
-    ).value
+    estimate = jm.interval(jm.roc_auc, histogram, method=jm.Bootstrap(KEY, num_samples=1000)).value
     delong = jm.delong_interval(y, logit)
     np.testing.assert_allclose(estimate.standard_error, delong.standard_error, rtol=0.1)
     off = np.array([estimate.low - delong.low, estimate.high - delong.high])
@@ -910,7 +908,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         "power of two",
     ),
     (lambda: jm.score_histogram([0, 1], [0.1, 0.2], edges=[0.5, 0.1]), "edges must rise"),
-    (lambda: jm.roc_auc_bounds([1, 2]), r"histogram must have shape \(..., 2, B\)"),
+    (lambda: jm.roc_auc([1, 2]), r"histogram must have shape \(..., 2, B\)"),
     (lambda: jm.top_k_accuracy([0], [[0.1, 0.2]], k=0), "k must be at least 1"),
     (lambda: jm.top_k_accuracy([0], [0.1, 0.2], k=1), r"\(..., n, K\)"),
     (lambda: subject_to((jm.precision, [0.5])), r"subject_to\[1\] must be a number, or an array"),

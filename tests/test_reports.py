@@ -843,7 +843,7 @@ def test_what_a_multilabel_report_takes() -> None:
 def test_a_report_says_what_is_registered_for_a_statistic() -> None:
     @dataclass(frozen=True)
     class Total:
-        shape, is_integer, fields = (), False, (jm.streaming.Field.numbers("cost"),)
+        shape, is_integer, fields = (), False, {"cost": jm.streaming.Kind.NUMBERS}
 
         def is_usable(self, batch: jm.streaming.Batch) -> None:
             return None

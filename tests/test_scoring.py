@@ -61,7 +61,7 @@ CASES: dict[str, tuple[Callable[..., Any], np.ndarray, np.ndarray]] = {
         EVENT_Y,
         EVENT_P,
     ),
-    "brier_decomposition": (partial(sc.brier_decomposition, **quantile), EVENT_Y, EVENT_P),
+    "score_decomposition": (partial(sc.score_decomposition, **quantile), EVENT_Y, EVENT_P),
     "top_label": (sc.top_label(sc.calibration_error), Y, P),
     "fit_temperature": (sc.fit_temperature, Y, Z),
 }
@@ -70,7 +70,7 @@ every_case = pytest.mark.parametrize("name", CASES)
 
 def numbers(result: Any) -> np.ndarray:
     """All numbers of a result `(...)`, on the last axis; a bin's or curve's too."""
-    if isinstance(result, sc.BrierDecomposition):
+    if isinstance(result, sc.ScoreDecomposition):
         return np.stack(result, -1)
     if isinstance(result, sc.CalibrationCurve):
         return np.concatenate(result, -1)
@@ -441,7 +441,7 @@ def test_impossible_probabilities_are_nan_on_the_device() -> None:
             *(score(y, rows) for score in PROPER),
             quantiles,
             sc.calibration_bins(y, events),
-            sc.brier_decomposition(y, events),
+            sc.score_decomposition(y, events, strategy="uniform"),
         ]
 
     assert all(np.isnan(x).all() for x in jax.tree.leaves(all_of_them(y)))
@@ -477,7 +477,7 @@ def test_impossible_probabilities_are_named_on_the_host(bad: float, message: str
     for function in (
         sc.calibration_bins,
         partial(sc.calibration_error, strategy="quantile"),
-        sc.brier_decomposition,
+        partial(sc.score_decomposition, strategy="uniform"),
     ):
         with pytest.raises(ValueError, match=r"y_prob\[1\] is " + message):
             function([0, 1], [0.5, bad])
@@ -747,7 +747,7 @@ def test_one_against_the_rest() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
-def test_brier_decomposition(strategy: Any) -> None:
+def test_decomposition_by_bins(strategy: Any) -> None:
     """The sum is the Brier score, and each part is that of its definition; the classic resolution
     alone does not add up.
     """
@@ -760,10 +760,10 @@ def test_brier_decomposition(strategy: Any) -> None:
         reliability += len(y_b) / len(y) * (p_b.mean() - y_b.mean()) ** 2
         classic += len(y_b) / len(y) * (y_b.mean() - y.mean()) ** 2
         within += len(y_b) / len(y) * (2 * np.cov(p_b, y_b, bias=True)[0, 1] - p_b.var())
-    parts = sc.brier_decomposition(EVENT_Y, EVENT_P, num_bins=4, strategy=strategy)
+    parts = sc.score_decomposition(EVENT_Y, EVENT_P, num_bins=4, strategy=strategy)
     close(parts, [reliability, classic + within, y.var()], atol=1e-14)
     brier = sc.brier_score(EVENT_Y, sc.two_class(EVENT_P))
-    close(parts.reliability - parts.resolution + parts.uncertainty, brier, atol=1e-14)
+    close(parts.miscalibration - parts.discrimination + parts.uncertainty, brier, atol=1e-14)
     assert abs(within) > 0.002
 
 

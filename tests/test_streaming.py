@@ -8,7 +8,7 @@ from dataclasses import dataclass, is_dataclass, replace
 from fractions import Fraction
 from functools import partial, reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -22,10 +22,10 @@ from scipy import optimize, special
 
 import jaxmetrics as jm
 from jaxmetrics.streaming import standard_statistics
-from jaxmetrics.streaming.batches import _words
 from jaxmetrics.streaming.files import _KINDS
 from jaxmetrics.streaming.standard_statistics import ConfusionMatrix, Moments, _poisson_of_units
 from jaxmetrics.streaming.states import merge_checked
+from jaxmetrics.streaming.statistics import _words
 from jaxmetrics.streaming.totals import (
     Totals,
     add,
@@ -45,9 +45,7 @@ def everything() -> jm.streaming.Evaluator:
         jm.count_metrics({"macro_f1": jm.macro(jm.f1)}, num_classes=K, method=jm.Delta()),
         jm.mean_of("loss", level=0.9),
         jm.calibration_metrics(num_classes=K),
-        jm.ranking_metrics(
-            {"auc": jm.roc_auc_bounds}, scale="probability", num_bins=256, num_classes=K
-        ),
+        jm.ranking_metrics({"auc": jm.roc_auc}, scale="probability", num_bins=256, num_classes=K),
         jm.paired_metrics({"paired_accuracy": jm.accuracy}, num_classes=K),
         jm.poisson_bootstrap(jm.mean_of("other"), num_samples=16),
     )
@@ -516,7 +514,7 @@ def test_groups_and_areas_of_one_event() -> None:
     evaluator = jm.evaluator(
         jm.count_metrics({"gap": jm.group_difference(jm.accuracy)}, num_classes=2, num_groups=2),
         jm.ranking_metrics(
-            {"auc": lambda histogram: jm.roc_auc_bounds(histogram).value},
+            {"auc": lambda histogram: jm.roc_auc(histogram).value},
             scale="float",
             num_bins=64,
             method=jm.Bootstrap(jax.random.key(0), "percentile", 100),
@@ -538,7 +536,7 @@ def test_groups_and_areas_of_one_event() -> None:
     )
     assert_same(results["gap"], jm.group_difference(jm.accuracy)(by_group))
     histogram = jm.score_histogram(y, batch["y_score"], scale="float", num_bins=64)
-    assert_same(results["auc"].value, jm.roc_auc_bounds(histogram).value)
+    assert_same(results["auc"].value, jm.roc_auc(histogram).value)
     assert results["auc"].low < results["auc"].value
     assert_same(results["bins"], jm.calibration_bins(y, batch["y_prob"], num_bins=4))
 
@@ -593,9 +591,7 @@ def test_poisson_bootstrap_of_means_areas_and_clusters() -> None:
     x, y = rng.normal(size=n).astype(np.float32), rng.integers(0, 2, n)
     score = (rng.normal(size=n) + y).astype(np.float32)
     bootstrap = partial(jm.poisson_bootstrap, num_samples=400)
-    area = jm.ranking_metrics(
-        {"auc": lambda h: jm.roc_auc_bounds(h).value}, scale="logit", num_bins=512
-    )
+    area = jm.ranking_metrics({"auc": lambda h: jm.roc_auc(h).value}, scale="logit", num_bins=512)
     evaluator = jm.evaluator(bootstrap(jm.mean_of("x")), bootstrap(area))
     batch: dict[str, np.ndarray] = {"x": x, "y_true": y, "y_score": score, "unit": np.arange(n)}
     results = evaluator.compute(
@@ -820,8 +816,8 @@ class ErrorsByClass:
         return 2, self.num_classes
 
     @property
-    def fields(self) -> tuple[jm.streaming.Field, ...]:
-        return jm.streaming.Field.labels("kind"), jm.streaming.Field.numbers(self.name)
+    def fields(self) -> dict[str, jm.streaming.Kind]:
+        return {"kind": jm.streaming.Kind.LABELS, self.name: jm.streaming.Kind.NUMBERS}
 
     def is_usable(self, batch: jm.streaming.Batch) -> jax.Array:
         return batch.labels("kind", self.num_classes) >= 0
@@ -841,7 +837,7 @@ class CountOfKinds:
 
     num_classes: int
     is_integer = True
-    fields = (jm.streaming.Field.labels("kind"),)
+    fields: ClassVar = {"kind": jm.streaming.Kind.LABELS}
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -923,7 +919,7 @@ def partial_statistic() -> Any:
     """One that is no dataclass, and whose table has not the shape that it says."""
 
     class Wrong:
-        shape, fields, is_integer = (2,), (jm.streaming.Field.numbers("loss"),), False
+        shape, fields, is_integer = (2,), {"loss": jm.streaming.Kind.NUMBERS}, False
 
         def is_usable(self, batch: jm.streaming.Batch) -> None:
             return None

@@ -511,7 +511,7 @@ def test_two_classes_may_have_names() -> None:
     result = jm.score_histogram_of(table, scale="logit", labels=["no", "yes"], threshold=0)
     assert result.counts.sum(-1).tolist() == [[1, 0], [0, 1]]
     assert result.class_names == ("no", "yes")
-    assert jm.roc_auc_bounds(result.counts.sum(-2)).low > 1 - 1e-12
+    assert jm.roc_auc(result.counts.sum(-2)).low > 1 - 1e-12
     bools = jm.score_histogram_of(frame(y_true=[True, True], y_score=[1, 1]), scale="logit")
     assert bools.class_names == ("False", "True")
 

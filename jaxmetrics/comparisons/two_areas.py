@@ -14,7 +14,6 @@ from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile
 from jaxmetrics.ranking.areas import (
     MomentsByClass,
     area_estimate,
-    degrees_of_freedom,
     moments_by_class,
     numbers_of_clusters,
     placement_values,
@@ -138,7 +137,7 @@ def delong_unpaired(
 def _delong_unpaired(first: Ranked, second: Ranked, z: float) -> DeLong:
     a, b = (moments_by_class(placement_values(x), x.positive, x.negative) for x in (first, second))
     variance = a.variance + b.variance
-    freedom = divide(variance**2, sum(x.variance**2 / degrees_of_freedom(x) for x in (a, b)), 1.0)
+    freedom = divide(variance**2, sum(x.variance**2 / x.freedom for x in (a, b)), 1.0)
     of_a, of_b = (area_estimate(x, z, "score") for x in (a, b))
     gap = normal_estimate(of_a.value - of_b.value, safe_sqrt(variance), z)
     return _tested(of_a, of_b, _difference(a, b, gap, student_quantile(z, freedom)), freedom)
@@ -155,11 +154,10 @@ def _delong(
         return moments_by_class(placements, positive, negative, numbers, num_clusters)
 
     a, b, gap = map(of_classes, (v_a, v_b, v_a - v_b))
-    freedom = degrees_of_freedom(gap)
     of_a, of_b = (area_estimate(x, quantile(x, z), "score") for x in (a, b))
     difference = normal_estimate(gap.positives.mean, safe_sqrt(gap.variance), z)
-    difference = _difference(a, b, difference, student_quantile(z, freedom))
-    return _tested(of_a, of_b, difference, freedom)
+    difference = _difference(a, b, difference, student_quantile(z, gap.freedom))
+    return _tested(of_a, of_b, difference, gap.freedom)
 
 
 def _tested(a: Estimate, b: Estimate, difference: Estimate, freedom: Array) -> DeLong:

@@ -459,9 +459,7 @@ def _of_classes(
 
 def class_ids(labels: Array, size: int, mask: Array | None) -> Array:
     """Check class ids; a column `(n, 1)` is none here, where logits may be `(n, 1, K)`."""
-    if is_jax(labels) or labels.ndim < 2 or labels.shape[-1] != 1:
-        return ids_in_range(labels, "labels", size, mask)
-    return ids_in_range(labels[..., 0], "labels", size, mask, inner=1)[..., None]
+    return ids_in_range(labels, "labels", size, mask)
 
 
 def _broadcast(z: Array, ids: Array, mask: Array | None) -> tuple[Array, Array, Array]:

@@ -12,7 +12,7 @@ from jaxmetrics._namespaces import is_jax
 from jaxmetrics._validation import ArrayLike, check_level
 from jaxmetrics.plots._axes import axes_or_new, ink, legend_label, set_unit_square
 from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve, precision_recall_curve, roc_curve
-from jaxmetrics.scoring import CalibrationCurve, IsotonicCurve, calibration_curve
+from jaxmetrics.scoring import CalibrationCurve, calibration_curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -106,7 +106,7 @@ def precision_recall(
 
 
 def reliability(
-    y_true: CalibrationCurve | IsotonicCurve | ArrayLike,
+    y_true: CalibrationCurve | ArrayLike,
     y_prob: ArrayLike | None = None,
     *,
     replicates: CalibrationCurve | None = None,
@@ -122,8 +122,8 @@ def reliability(
 
     Args:
         y_true, y_prob: 0 or 1 and the probability of 1, `(n,)`, counted in ten bins of equal width;
-            or alone a curve that `calibration_curve` has made, which may have other bins, or
-            `isotonic_calibration_curve`, which has none, and a band that holds everywhere at once.
+            or alone a curve that `calibration_curve` has made, which may have other bins, or with
+            `strategy="isotonic"` none, and a band that holds everywhere at once.
         replicates: the curve of resampled examples, `(S, ...)`, as for `roc`.
 
     Other arguments and errors as `roc`.
@@ -132,12 +132,12 @@ def reliability(
     >>> [text.get_text() for text in axes.get_legend().get_texts()]
     ['first', 'calibrated', 'share of examples']
     >>> import jaxmetrics as jm
-    >>> curve = jm.isotonic_calibration_curve([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0])
+    >>> curve = jm.calibration_curve([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], strategy="isotonic")
     >>> [text.get_text() for text in reliability(curve).get_legend().get_texts()]
     ['observed', 'band', 'calibrated']
     """
     check_level(level)
-    if isinstance(y_true, IsotonicCurve):
+    if isinstance(y_true, CalibrationCurve) and y_true.weight is None:
         return _isotonic(y_true, replicates, name, ax)
     curve_of = partial(calibration_curve, level=level)
     curve = _as_curve(CalibrationCurve, curve_of, y_true, y_prob, replicates)
@@ -159,10 +159,10 @@ def reliability(
     return set_unit_square(axes, *_RELIABILITY)
 
 
-def _isotonic(curve: IsotonicCurve, replicates: Any, name: str, ax: Axes | None) -> Axes:
+def _isotonic(curve: CalibrationCurve, replicates: Any, name: str, ax: Axes | None) -> Axes:
     if replicates is not None:
-        raise ValueError("an IsotonicCurve has a band of its own: leave out replicates.")
-    columns = np.stack(_one_curve(*curve))
+        raise ValueError("a curve without bins has a band of its own: leave out replicates.")
+    columns = np.stack(_one_curve(*curve[:4]))
     # Of equal points in a row the first and the last.
     differs = (np.diff(columns[1:], axis=1) != 0).any(0)
     columns = columns[:, np.append(differs, True) | np.append(True, differs)]

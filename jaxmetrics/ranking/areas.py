@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from jaxmetrics._arithmetic import divide, matmul, safe_sqrt
+from jaxmetrics._bins import as_histogram, refuse_options
 from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import SCORES, Examples, class_examples
 from jaxmetrics._namespaces import Array, float_dtype, is_known, lax, on_device, xp
@@ -23,6 +24,7 @@ from jaxmetrics.clusters import (
 from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile
 from jaxmetrics.intervals.proportions import wilson_interval
 from jaxmetrics.ranking.columns import one_against_rest
+from jaxmetrics.ranking.histograms import average_precision_bounds, roc_auc_bounds
 from jaxmetrics.ranking.ranks import (
     Ranked,
     cumulative_positives,
@@ -66,7 +68,7 @@ def _trapezoids(xs: Array, ys: Array) -> Array:
 
 def roc_auc(
     y_true: ArrayLike,
-    y_score: ArrayLike,
+    y_score: ArrayLike | None = None,
     *,
     max_fpr: ArrayLike | None = None,
     min_tpr: ArrayLike | None = None,
@@ -87,19 +89,32 @@ def roc_auc(
     `roc_auc_one_vs_one`. Its gradient is 0 with respect to scores, and right with respect to
     weights.
 
+    A histogram bounds it: with shares p_b of the positives and q_b of the negatives in bin b, the
+    exact area lies between `low = sum_b q_b sum_{c>b} p_c` and `high = low + sum_b q_b p_b`; the
+    value is that of ties within each bin. The bounds hold for the examples counted; for the
+    uncertainty of the population see `interval`. Smooth in the counts.
+
     Args:
+        y_true: 0 or 1, `(..., n)`; without `y_score`, a histogram `(..., 2, B)` by
+            `score_histogram`, which adds up over batches.
         max_fpr: in (0, 1].
         min_tpr: in [0, 1), not together with `max_fpr`.
 
     Returns:
-        `(...)`, in [0, 1]; NaN without both classes.
+        `(...)`, in [0, 1], of a histogram `AreaBounds`; NaN without both classes.
 
     >>> roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
     np.float64(0.875)
+    >>> [x.round(4) for x in roc_auc([[5, 4, 1], [0, 2, 8]])]  # of a histogram
+    [np.float64(0.9), np.float64(0.82), np.float64(0.98)]
     >>> roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8], min_tpr=0.5, standardized=False)
     np.float64(0.375)
     """
     check_flag(standardized, "standardized")
+    if y_score is None:
+        options = {"sample_weight": sample_weight, "where": where}
+        refuse_options("y_score", "score_histogram", max_fpr=max_fpr, min_tpr=min_tpr, **options)
+        return roc_auc_bounds(as_histogram(y_true))
     if max_fpr is not None and min_tpr is not None:
         raise ValueError("give either max_fpr or min_tpr, got both.")
     limit = None if max_fpr is None else as_float(max_fpr, "max_fpr")
@@ -124,9 +139,7 @@ def _roc_auc(
         # So that products of weights neither overflow nor underflow.
         positive, negative = _relative(ranked.positive), _relative(ranked.negative)
         ranked = ranked._replace(positive=positive, negative=negative)
-    num_pos, num_neg = (
-        x.sum(-1).astype(float_dtype(x)) for x in (ranked.positive, ranked.negative)
-    )
+    num_pos, num_neg = ranked.totals
     if limit is None:
         # Without weights a sum of whole and half numbers, exact in float64: the order of examples
         # does not matter.
@@ -203,8 +216,9 @@ def _hand_till(ranked: Ranked, examples: Examples, *, weighted: bool) -> Array:
     support = one_hot.sum(-2)
     # Placement values (..., j, n): the share of class j whose score j is higher. Their mean over
     # the examples of class i is A(j|i), (..., j, i).
-    num_pos = ranked.positive.astype(amount.dtype).sum(-1, keepdims=True)
-    placements = restore(divide(sum_above(ranked.positive, ranked.last), num_pos), ranked.position)
+    num_pos, _ = ranked.totals
+    above = sum_above(ranked.positive, ranked.last)
+    placements = restore(divide(above, num_pos[..., None]), ranked.position)
     areas = divide(matmul(placements, one_hot), support[..., None, :])
     areas = (areas + areas.swapaxes(-1, -2)) / 2
 
@@ -223,7 +237,7 @@ def _pair_weights(support: Array, areas: Array, *, weighted: bool) -> Array:
 
 def average_precision(
     y_true: ArrayLike,
-    y_score: ArrayLike,
+    y_score: ArrayLike | None = None,
     *,
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
@@ -233,19 +247,34 @@ def average_precision(
     The sum over the distinct thresholds is one of steps, not of trapezoids; in [0, 1], NaN without
     positives.
 
+    A histogram in the place of `y_true`, as for `roc_auc`, makes `AreaBounds`: with p positives and
+    n negatives in a bin, TP and FP above it, the positives of the bin come first at best,
+    `p (TP + p) / (TP + p + FP)`. They come last at worst: then the sum over them is no less than
+    `p - F log(1 + p / (TP + F))`, F = FP + n, which is some hundredths too little where there are
+    only a few positives.
+
     >>> average_precision([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).round(4)
     np.float64(0.8333)
+    >>> average_precision([[5, 4, 1], [0, 2, 8]]).value.round(3)
+    np.float64(0.84)
     """
+    if y_score is None:
+        refuse_options("y_score", "score_histogram", sample_weight=sample_weight, where=where)
+        return average_precision_bounds(as_histogram(y_true))
     return _average_precision(rank(y_true, y_score, sample_weight, where))
 
 
 @compiled
 def _average_precision(ranked: Ranked) -> Array:
+    return xp.where(ranked.undefined, xp.nan, mean_precision(ranked))
+
+
+def mean_precision(ranked: Ranked) -> Array:
+    """Average over the positives which share is positive of the examples ranked no lower."""
     tp, fp = cumulative_positives(ranked)
     d_tp, tp, predicted = (x.astype(float_dtype(x)) for x in (xp.diff(tp, axis=-1), tp, tp + fp))
     precision = divide(tp, predicted)
-    mean = divide((d_tp * precision[..., 1:]).sum(-1), tp[..., -1], xp.nan)
-    return xp.where(ranked.undefined, xp.nan, mean)
+    return divide((d_tp * precision[..., 1:]).sum(-1), tp[..., -1], xp.nan)
 
 
 Method: TypeAlias = Literal["score", "logit", "normal"]
@@ -341,28 +370,17 @@ class PlacementMoments(NamedTuple):
         return divide(self.variance, self.number, xp.nan)
 
 
-class OfClusters(NamedTuple):
-    """The variance of an area by clusters, Kish's number of them, and degrees of freedom."""
-
-    variance: Array
-    number: Array
-    freedom: Array
-
-
 class MomentsByClass(NamedTuple):
-    """The moments of both classes; of clusters also how the area varies with these."""
+    """The moments of both classes, and the variance of the area with its degrees of freedom.
+
+    `share`: as how many independent examples one of a cluster counts; None of independent ones.
+    """
 
     positives: PlacementMoments
     negatives: PlacementMoments
-    of_clusters: OfClusters | None = None
-
-    @property
-    def independent_variance(self) -> Array:
-        return self.positives.variance_of_mean + self.negatives.variance_of_mean
-
-    @property
-    def variance(self) -> Array:
-        return self.of_clusters.variance if self.of_clusters else self.independent_variance
+    variance: Array
+    freedom: Array
+    share: Array | None = None
 
 
 def moments_by_class(
@@ -372,11 +390,19 @@ def moments_by_class(
     numbers: Array | None = None,
     num_clusters: int = 0,
 ) -> MomentsByClass:
-    classes = MomentsByClass(moments(placements, positive), moments(placements, negative))
+    """Take the moments of both classes.
+
+    The degrees of freedom are Welch and Satterthwaite's, for the sum of the variances of two means;
+    of clusters Kish's number less one, sizes being their parts in the variance.
+    """
+    of_both = moments(placements, positive), moments(placements, negative)
+    variance = of_both[0].variance_of_mean + of_both[1].variance_of_mean
     if numbers is None:
-        return classes
+        squares = sum(divide(x.variance_of_mean**2, x.number - 1) for x in of_both)
+        fewest = xp.minimum(*(x.number for x in of_both)) - 1
+        return MomentsByClass(*of_both, variance, xp.maximum(divide(variance**2, squares), fewest))
     moves = sizes = parts = xp.zeros((), placements.dtype)
-    for of_class, amounts in ((classes.positives, positive), (classes.negatives, negative)):
+    for of_class, amounts in zip(of_both, (positive, negative), strict=True):
         residuals = amounts * (placements - of_class.mean[..., None])
         size, total = (sums_by_cluster(x, numbers, num_clusters) for x in (amounts, residuals))
         in_class = of_class.number[..., None]
@@ -388,8 +414,11 @@ def moments_by_class(
         # In the variance of the area; with half an example, as in `effective_number`.
         squares = in_class * of_class.variance[..., None] + 1 / 4
         parts = parts + size * divide(squares, in_class**3)
-    found = OfClusters((moves**2).sum(-1), kish_number(sizes), kish_number(parts) - 1)
-    return classes._replace(of_clusters=found)
+    jackknife = (moves**2).sum(-1)
+    errors = safe_sqrt(variance), safe_sqrt(jackknife)
+    share = independent_share(*errors, sizes.sum(-1), kish_number(sizes))
+    share = xp.where(xp.isnan(jackknife), xp.nan, share)
+    return MomentsByClass(*of_both, jackknife, kish_number(parts) - 1, share)
 
 
 def moments(placements: Array, amounts: Array) -> PlacementMoments:
@@ -402,23 +431,9 @@ def moments(placements: Array, amounts: Array) -> PlacementMoments:
     return PlacementMoments(mean, variance, number)
 
 
-def degrees_of_freedom(of_classes: MomentsByClass) -> Array:
-    """Return Welch and Satterthwaite's, for the sum of the variances of two means; of clusters
-    Kish's number less one, sizes being their parts in the variance.
-    """
-    if of_classes.of_clusters:
-        return of_classes.of_clusters.freedom
-    of_both = of_classes.positives, of_classes.negatives
-    squares = sum(divide(x.variance_of_mean**2, x.number - 1) for x in of_both)
-    fewest = xp.minimum(*(x.number for x in of_both)) - 1
-    return xp.maximum(divide(of_classes.variance**2, squares), fewest)
-
-
 def quantile(of_classes: MomentsByClass, z: float) -> Array | float:
     """Return the quantile for the score interval: Student's for clusters."""
-    if of_classes.of_clusters is None:
-        return z
-    return student_quantile(z, degrees_of_freedom(of_classes))
+    return z if of_classes.share is None else student_quantile(z, of_classes.freedom)
 
 
 def area_estimate(of_classes: MomentsByClass, z: Array | float, method: Method) -> Estimate:
@@ -427,28 +442,21 @@ def area_estimate(of_classes: MomentsByClass, z: Array | float, method: Method) 
     estimate = normal_estimate(area, error, z, "logit" if method == "logit" else None)
     low, high = xp.clip(estimate.low, 0, 1), xp.clip(estimate.high, 0, 1)
     if method == "score":
-        number = effective_number(area, of_classes)
+        number = effective_number(area, of_classes.positives, of_classes.negatives)
+        number = number if of_classes.share is None else number * of_classes.share
         low, high = wilson_interval(area * number, number, z)
     return estimate._replace(low=low, high=high)
 
 
-def effective_number(area: Array, of_classes: MomentsByClass) -> Array:
+def effective_number(area: Array, *of_both: PlacementMoments) -> Array:
     """Return of how many independent examples a proportion varies as the area does."""
-    binomial = area * (1 - area)
-
-    def relative_variance(of_class: PlacementMoments) -> Array:
+    binomial, variance = area * (1 - area), 0.0
+    for of_class in of_both:
         number = of_class.number
         squares = xp.where(number > 1, number * of_class.variance, 0)
-        return divide((squares + 1 / 4) / (number * binomial + 1 / 2), number, xp.nan)
-
-    positives, negatives, of_clusters = of_classes
-    number = 1 / (relative_variance(positives) + relative_variance(negatives))
-    if of_clusters is None:
-        return number
-    errors = safe_sqrt(of_classes.independent_variance), safe_sqrt(of_classes.variance)
-    size = positives.number + negatives.number
-    share = independent_share(*errors, size, of_clusters.number)
-    return xp.where(xp.isnan(of_clusters.variance), xp.nan, number * share)
+        relative = (squares + 1 / 4) / (number * binomial + 1 / 2)
+        variance = variance + divide(relative, number, xp.nan)
+    return 1 / variance
 
 
 def placement_values(ranked: Ranked) -> Array:
@@ -458,9 +466,7 @@ def placement_values(ranked: Ranked) -> Array:
     above it, ties counting half.
     """
     positive = ranked.positive > 0
-    num_pos, num_neg = (
-        x.sum(-1, keepdims=True).astype(float_dtype(x)) for x in (ranked.positive, ranked.negative)
-    )
+    num_pos, num_neg = (x[..., None] for x in ranked.totals)
     negatives_below = num_neg - sum_above(ranked.negative, ranked.last)
     positives_above = sum_above(ranked.positive, ranked.last)
     pairs_in_order = xp.where(positive, negatives_below, positives_above)

@@ -25,7 +25,7 @@ from jaxmetrics._validation import ArrayLike, as_float, check_function, refuse_w
 from jaxmetrics._wording import shown
 from jaxmetrics.intervals.checks import placed
 from jaxmetrics.intervals.functionals import Row
-from jaxmetrics.ranking.ranks import Points, Ranked, points, rank
+from jaxmetrics.ranking.ranks import Ranked, of_scores, points, rank
 
 __all__ = [
     "DetCurve",
@@ -96,13 +96,8 @@ class OperatingPoint(NamedTuple):
     threshold: Array
 
 
-def roc_curve(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    where: ArrayLike | None = None,
-) -> RocCurve:
+@of_scores
+def roc_curve(ranked: Ranked) -> RocCurve:
     """Compute true positive rates `TP / P` and false positive rates `FP / N` at all thresholds.
 
     Returns:
@@ -112,22 +107,12 @@ def roc_curve(
     RocCurve(fpr=array([0. , 0. , 0.5, 0.5, 1. ]), tpr=array([0. , 0.5, 1. , 1. , 1. ]),
              thresholds=array([ inf, 0.75, 0.5 , 0.5 , 0.25]))
     """
-    return _roc_curve(rank(y_true, y_score, sample_weight, where))
-
-
-@compiled
-def _roc_curve(ranked: Ranked) -> RocCurve:
-    tp, fp, threshold = _points(ranked)
+    tp, fp, threshold = points(ranked)
     return RocCurve(_rate(fp), _rate(tp), threshold)
 
 
-def precision_recall_curve(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    where: ArrayLike | None = None,
-) -> PrecisionRecallCurve:
+@of_scores
+def precision_recall_curve(ranked: Ranked) -> PrecisionRecallCurve:
     """Compute precision `TP / (TP + FP)` and recall `TP / P` at all thresholds.
 
     Where nothing is predicted to be positive, precision is 1, as in scikit-learn, whose curve runs
@@ -138,22 +123,12 @@ def precision_recall_curve(
     (array([1.       , 1.       , 0.6666667, 0.6666667, 0.5      ]),
      array([0. , 0.5, 1. , 1. , 1. ]))
     """
-    return _precision_recall_curve(rank(y_true, y_score, sample_weight, where))
-
-
-@compiled
-def _precision_recall_curve(ranked: Ranked) -> PrecisionRecallCurve:
-    tp, fp, threshold = _points(ranked)
+    tp, fp, threshold = points(ranked)
     return PrecisionRecallCurve(divide(tp, tp + fp, 1.0), _rate(tp), threshold)
 
 
-def det_curve(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    where: ArrayLike | None = None,
-) -> DetCurve:
+@of_scores
+def det_curve(ranked: Ranked) -> DetCurve:
     """Compute false positive rates `FP / N` and false negative rates `FN / P` at all thresholds.
 
     This is the detection error tradeoff.
@@ -161,12 +136,7 @@ def det_curve(
     >>> det_curve([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])[:2]
     (array([0. , 0. , 0.5, 0.5, 1. ]), array([1. , 0.5, 0. , 0. , 0. ]))
     """
-    return _det_curve(rank(y_true, y_score, sample_weight, where))
-
-
-@compiled
-def _det_curve(ranked: Ranked) -> DetCurve:
-    tp, fp, threshold = _points(ranked)
+    tp, fp, threshold = points(ranked)
     return DetCurve(_rate(fp), _complement_of_rate(tp), threshold)
 
 
@@ -204,7 +174,7 @@ def metric_at_thresholds(
 
 @compiled
 def _at_thresholds(metric: Callable[[Array], Any], ranked: Ranked) -> tuple[Any, Array]:
-    tp, fp, threshold = _points(ranked)
+    tp, fp, threshold = points(ranked)
     counts = tables(tp, fp, tp[..., -1:] - tp, fp[..., -1:] - fp)
     row = Row(metric, xp.ones_like(counts, shape=(2, 2)))
     values = row(counts).astype(counts.dtype)
@@ -311,13 +281,8 @@ def _best_threshold(
     return OperatingPoint(at_best(values), at_best(threshold))
 
 
-def equal_error_rate(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    where: ArrayLike | None = None,
-) -> Array:
+@of_scores
+def equal_error_rate(ranked: Ranked) -> Array:
     """Find the rate at which the false positive and the false negative rate are equal.
 
     Between the points of the curve it is found on a straight line. In [0, 1], 0 for scores that
@@ -326,12 +291,8 @@ def equal_error_rate(
     >>> equal_error_rate([0, 0, 0, 1, 1, 1], [0.1, 0.2, 0.6, 0.5, 0.7, 0.8]).round(4)
     np.float64(0.3333)
     """
-    return _equal_error_rate(rank(y_true, y_score, sample_weight, where))
-
-
-@compiled
-def _equal_error_rate(ranked: Ranked) -> Array:
-    fpr, fnr, _ = _det_curve(ranked)
+    tp, fp, _ = points(ranked)
+    fpr, fnr = _rate(fp), _complement_of_rate(tp)
     crossing = xp.clip(xp.argmax(fpr >= fnr, -1), min(1, fpr.shape[-1] - 1), None)[..., None]
     (fpr0, fnr0), (fpr1, fnr1) = (
         [xp.take_along_axis(rate, at, -1)[..., 0] for rate in (fpr, fnr)]
@@ -342,13 +303,8 @@ def _equal_error_rate(ranked: Ranked) -> Array:
     return xp.where(xp.isnan(fpr + fnr).any(-1), xp.nan, rate)
 
 
-def ks_statistic(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    where: ArrayLike | None = None,
-) -> Array:
+@of_scores
+def ks_statistic(ranked: Ranked) -> Array:
     """Compute Kolmogorov and Smirnov's distance of the scores of two classes, `max |TPR - FPR|`.
 
     In [0, 1]; NaN without both classes.
@@ -356,19 +312,8 @@ def ks_statistic(
     >>> ks_statistic([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8])
     np.float64(0.5)
     """
-    return _ks_statistic(rank(y_true, y_score, sample_weight, where))
-
-
-@compiled
-def _ks_statistic(ranked: Ranked) -> Array:
-    fpr, tpr, _ = _roc_curve(ranked)
-    return xp.abs(tpr - fpr).max(-1)
-
-
-def _points(ranked: Ranked) -> Points:
-    """Count at all thresholds, as floats; NaN where a score that counts is NaN."""
-    undefined = ranked.undefined[..., None]
-    return Points(*(xp.where(undefined, xp.nan, x.astype(float_dtype(x))) for x in points(ranked)))
+    tp, fp, _ = points(ranked)
+    return xp.abs(_rate(tp) - _rate(fp)).max(-1)
 
 
 def _rate(cumulative: Array) -> Array:

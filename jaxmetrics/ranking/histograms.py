@@ -13,21 +13,21 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from jaxmetrics._arithmetic import divide
-from jaxmetrics._bins import as_edges, as_histogram, bins_between
+from jaxmetrics._bins import as_edges, bins_between
 from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import count
 from jaxmetrics._examples import PROBABILITIES, SCORES, binary_examples
 from jaxmetrics._namespaces import Array, lax, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_option, check_size
 
-__all__ = ["AreaBounds", "average_precision_bounds", "roc_auc_bounds", "score_histogram"]
+__all__ = ["AreaBounds", "score_histogram"]
 
 
 _LEAST_NORMAL = np.finfo(np.float32).tiny
 
 
 class AreaBounds(NamedTuple):
-    """Hold two numbers between which the exact area lies; made by `roc_auc_bounds` and its kin.
+    """Hold two numbers between which the exact area lies, as `roc_auc` makes them of a histogram.
 
     Attributes:
         value: the area if scores within a bin are ties, `(...)`.
@@ -51,7 +51,8 @@ def score_histogram(
 ) -> Array:
     """Count the examples of each class in each bin of the score.
 
-    The histograms of two batches add up to that of both. The bins rise with the score; how they are
+    The histograms of two batches add up to that of both; `roc_auc` and `average_precision` take
+    them in the place of examples. The bins rise with the score; how they are
     spaced must be said, since scores are never reinterpreted:
 
     - `scale="probability"`: finer by halves towards 0 and 1, as `log(p / (1 - p))`: 64 octaves, of
@@ -75,7 +76,8 @@ def score_histogram(
         `(..., 2, B)`, negatives before positives; integers, or float with `sample_weight`.
 
     >>> histogram = score_histogram([0, 1, 0, 1], [0.001, 0.4, 0.4, 0.99999], scale="probability")
-    >>> histogram.shape, roc_auc_bounds(histogram)
+    >>> from jaxmetrics import roc_auc
+    >>> histogram.shape, roc_auc(histogram)
     ((2, 4096), AreaBounds(value=np.float64(0.875), low=np.float64(0.75), high=np.float64(1.0)))
     """
     if (scale is None) == (edges is None):
@@ -153,51 +155,17 @@ def _bits(x: Array) -> Array:
 _BINS = {"probability": _by_octaves, "logit": _evenly, "float": _by_leading_bits}
 
 
-def roc_auc_bounds(histogram: ArrayLike) -> AreaBounds:
-    """Bound the area under the ROC curve of the examples in a histogram.
-
-    With shares p_b of the positives and q_b of the negatives in bin b, the exact area lies between
-    `low = sum_b q_b sum_{c>b} p_c` and `high = low + sum_b q_b p_b`; the value is that of ties
-    within each bin. The bounds hold for the examples counted; for the uncertainty of the population
-    see `interval`. Smooth in the counts.
-
-    Args:
-        histogram: `(..., 2, B)` by `score_histogram`.
-
-    Returns:
-        `AreaBounds`, `(...)` each; NaN without both classes.
-
-    >>> [x.round(4) for x in roc_auc_bounds([[5, 4, 1], [0, 2, 8]])]
-    [np.float64(0.9), np.float64(0.82), np.float64(0.98)]
-    """
-    return _roc_auc_bounds(as_histogram(histogram))
-
-
 @compiled
-def _roc_auc_bounds(histogram: Array) -> AreaBounds:
+def roc_auc_bounds(histogram: Array) -> AreaBounds:
+    """Bound the area under the ROC curve; see `roc_auc`."""
     q, p = (divide(x, x.sum(-1)[..., None], xp.nan) for x in _classes(histogram))
     in_order, in_same_bin = (q * _above(p)).sum(-1), (q * p).sum(-1)
     return _between(in_order, in_order + in_same_bin)
 
 
-def average_precision_bounds(histogram: ArrayLike) -> AreaBounds:
-    """Bound the average precision of the examples in a histogram.
-
-    With p positives and n negatives in a bin, TP and FP above it, the positives of the bin come
-    first at best, `p (TP + p) / (TP + p + FP)`. They come last at worst: then the sum over them is
-    no less than `p - F log(1 + p / (TP + F))`, F = FP + n, which is some hundredths too little
-    where there are only a few positives.
-
-    Arguments as `roc_auc_bounds`.
-
-    >>> average_precision_bounds([[5, 4, 1], [0, 2, 8]]).value.round(3)
-    np.float64(0.84)
-    """
-    return _average_precision_bounds(as_histogram(histogram))
-
-
 @compiled
-def _average_precision_bounds(histogram: Array) -> AreaBounds:
+def average_precision_bounds(histogram: Array) -> AreaBounds:
+    """Bound the average precision; see `average_precision`."""
     n, p = _classes(histogram)
     tp, fp = _above(p), _above(n)
     f = fp + n

@@ -12,6 +12,7 @@ mean NaN, and a label that is none is left out.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Literal
 
 from jaxmetrics._arithmetic import divide
@@ -19,7 +20,9 @@ from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import GAINS, INDICATORS, SCORES, Examples, class_examples, label_examples
 from jaxmetrics._namespaces import Array, float_dtype, xp
 from jaxmetrics._validation import ArrayLike, check_option, check_size
+from jaxmetrics.ranking.areas import mean_precision
 from jaxmetrics.ranking.ranks import (
+    MeasureOfScores,
     Ranked,
     cumulative_positives,
     cumulative_sum,
@@ -41,6 +44,39 @@ __all__ = [
     "top_k_precision",
     "top_k_recall",
 ]
+
+
+def _of_labels(measure: Callable[[Ranked], Array]) -> MeasureOfScores[Array]:
+    """Average over examples a measure of how their labels are sorted."""
+
+    @compiled
+    def mean(ranked: Ranked, amounts: Array) -> Array:
+        return _mean(xp.where(ranked.undefined, xp.nan, measure(ranked)), amounts)
+
+    @wraps(measure)
+    def call(
+        y_true: ArrayLike,
+        y_score: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+    ) -> Array:
+        return mean(*_ranked_labels(y_true, y_score, sample_weight, where))
+
+    del call.__wrapped__  # whose signature help would show
+    return call
+
+
+def _ranked_labels(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    sample_weight: ArrayLike | None,
+    where: ArrayLike | None,
+) -> tuple[Ranked, Array]:
+    """Sort the labels of each example as `rank` sorts examples; return also how much it counts."""
+    given = y_true, y_score, sample_weight, where, SCORES, INDICATORS
+    examples = label_examples(*given, name="y_score")
+    return rank_examples(examples._replace(weights=None, mask=None)), _amounts(examples)
 
 
 def top_k_accuracy(
@@ -115,7 +151,8 @@ def top_k_precision(
     >>> top_k_precision(y_true, y_score, k=2)
     np.float64(0.5)
     """
-    return _mean_of_ranked(_precision_at, y_true, y_score, sample_weight, where, check_size(k, "k"))
+    labels = _ranked_labels(y_true, y_score, sample_weight, where)
+    return _mean_of_hits(_precision_at, *labels, check_size(k, "k"))
 
 
 def top_k_recall(
@@ -134,24 +171,29 @@ def top_k_recall(
     >>> top_k_recall(y_true, y_score, k=2)
     np.float64(0.75)
     """
-    return _mean_of_ranked(_recall_at, y_true, y_score, sample_weight, where, check_size(k, "k"))
+    labels = _ranked_labels(y_true, y_score, sample_weight, where)
+    return _mean_of_hits(_recall_at, *labels, check_size(k, "k"))
 
 
-def _precision_at(ranked: Ranked, k: int) -> Array:
-    return _hits(ranked, k) / k
-
-
-def _recall_at(ranked: Ranked, k: int) -> Array:
-    return divide(_hits(ranked, k), ranked.positive.sum(-1).astype(float_dtype(ranked.score)))
-
-
-def _hits(ranked: Ranked, k: int) -> Array:
-    """Count the true labels among the first k, those that tie by their chance of a place."""
+@compiled
+def _mean_of_hits(
+    rate: Callable[[Array, Ranked, float], Array], ranked: Ranked, amounts: Array, k: float
+) -> Array:
+    """Average a rate of the true labels among the first k, each by its chance of a place."""
     dtype = float_dtype(ranked.score)
     counted = ranked.positive + ranked.negative
-    end = cumulative_sum(counted, ranked.last).astype(dtype)
-    start = 2 * sum_above(counted, ranked.last).astype(dtype) - end
-    return (ranked.positive.astype(dtype) * xp.clip(divide(k - start, end - start), 0, 1)).sum(-1)
+    start, end = (x.astype(dtype) for x in _ranks_of_ties(counted, ranked.last))
+    places = xp.clip(divide(k - start, end - start), 0, 1)
+    hits = (ranked.positive.astype(dtype) * places).sum(-1)
+    return _mean(xp.where(ranked.undefined, xp.nan, rate(hits, ranked, k)), amounts)
+
+
+def _precision_at(hits: Array, ranked: Ranked, k: float) -> Array:
+    return hits / k
+
+
+def _recall_at(hits: Array, ranked: Ranked, k: float) -> Array:
+    return divide(hits, ranked.totals[0])
 
 
 def hamming_loss(
@@ -167,22 +209,12 @@ def hamming_loss(
     np.float64(0.25)
     """
     given = y_true, y_pred, sample_weight, where, INDICATORS, INDICATORS
-    return _hamming_loss(label_examples(*given, name="y_pred"))
+    return _mean_of_sets(_share_of_wrong, label_examples(*given, name="y_pred"))
 
 
-@compiled
-def _hamming_loss(examples: Examples) -> Array:
-    wrong, counted = _disagreements(examples)
-    dtype = float_dtype(wrong)
-    of_example = counted.sum(-1).astype(dtype)
-    return _mean(divide(wrong.sum(-1).astype(dtype), of_example), of_example * _amounts(examples))
-
-
-def _disagreements(examples: Examples) -> tuple[Array, Array]:
-    """Tell where two sets of labels differ, and where neither is ignored."""
-    true, pred, *_ = examples
-    counted = (true >= 0) & (pred >= 0)
-    return (true != pred) & counted, counted
+def _share_of_wrong(wrong: Array, counted: Array) -> tuple[Array, Array]:
+    of_example = counted.sum(-1).astype(float_dtype(wrong))
+    return divide(wrong.sum(-1).astype(of_example.dtype), of_example), of_example
 
 
 def exact_match(
@@ -198,23 +230,27 @@ def exact_match(
     np.float64(0.5)
     """
     given = y_true, y_pred, sample_weight, where, INDICATORS, INDICATORS
-    return _exact_match(label_examples(*given, name="y_pred"))
+    return _mean_of_sets(_none_wrong, label_examples(*given, name="y_pred"))
+
+
+def _none_wrong(wrong: Array, counted: Array) -> tuple[Array, Array]:
+    return (~wrong.any(-1)).astype(float_dtype(wrong)), counted.any(-1)
 
 
 @compiled
-def _exact_match(examples: Examples) -> Array:
-    wrong, counted = _disagreements(examples)
-    amounts = xp.where(counted.any(-1), _amounts(examples), 0)
-    return _mean((~wrong.any(-1)).astype(float_dtype(wrong)), amounts)
+def _mean_of_sets(score: Callable[..., tuple[Array, Array]], examples: Examples) -> Array:
+    """Average a score of where two sets of labels differ, `(..., n, L)`, and neither is ignored.
+
+    The score comes with how much of the weight of its example it has.
+    """
+    true, pred, *_ = examples
+    counted = (true >= 0) & (pred >= 0)
+    values, shares = score((true != pred) & counted, counted)
+    return _mean(values, xp.where(shares > 0, shares * _amounts(examples), 0))
 
 
-def label_ranking_average_precision(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    where: ArrayLike | None = None,
-) -> Array:
+@_of_labels
+def label_ranking_average_precision(ranked: Ranked) -> Array:
     """Average, over examples, the average precision of their labels, in (0, 1].
 
     That is the mean over its true labels of the share that is true of the labels ranked no lower; 1
@@ -224,23 +260,12 @@ def label_ranking_average_precision(
     >>> label_ranking_average_precision(y_true, y_score).round(4)
     np.float64(0.4167)
     """
-    return _mean_of_ranked(_average_precision, y_true, y_score, sample_weight, where)
+    num_true, num_false = ranked.totals
+    return xp.where((num_true > 0) & (num_false > 0), mean_precision(ranked), 1)
 
 
-def _average_precision(ranked: Ranked) -> Array:
-    tp, fp = _label_points(ranked)
-    precision = divide(tp, tp + fp)[..., 1:]
-    average = divide((xp.diff(tp, axis=-1) * precision).sum(-1), tp[..., -1])
-    return xp.where((tp[..., -1] > 0) & (fp[..., -1] > 0), average, 1)
-
-
-def label_ranking_loss(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    where: ArrayLike | None = None,
-) -> Array:
+@_of_labels
+def label_ranking_loss(ranked: Ranked) -> Array:
     """Compute the share of pairs of a true and a false label that are not in order.
 
     The mean over examples, in [0, 1]. Ties count as wrong; 0 for an example whose labels are all
@@ -249,23 +274,15 @@ def label_ranking_loss(
     >>> label_ranking_loss([[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]])
     np.float64(0.75)
     """
-    return _mean_of_ranked(_pairs_out_of_order, y_true, y_score, sample_weight, where)
-
-
-def _pairs_out_of_order(ranked: Ranked) -> Array:
-    tp, fp = _label_points(ranked)
+    tp, fp = cumulative_positives(ranked)
     # For each true label, the false ones that are ranked no lower.
-    number = (xp.diff(tp, axis=-1) * fp[..., 1:]).sum(-1)
-    return divide(number, tp[..., -1] * fp[..., -1])
+    number = (xp.diff(tp, axis=-1) * fp[..., 1:]).sum(-1).astype(float_dtype(tp))
+    num_true, num_false = ranked.totals
+    return divide(number, num_true * num_false)
 
 
-def coverage_error(
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
-    where: ArrayLike | None = None,
-) -> Array:
+@_of_labels
+def coverage_error(ranked: Ranked) -> Array:
     """Average how many labels must be taken, by falling score, to include all true ones.
 
     In [0, L]; labels that tie are taken together. It is 0 for an example without true labels.
@@ -273,12 +290,9 @@ def coverage_error(
     >>> coverage_error([[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]])
     np.float64(2.5)
     """
-    return _mean_of_ranked(_depth, y_true, y_score, sample_weight, where)
-
-
-def _depth(ranked: Ranked) -> Array:
-    tp, fp = _label_points(ranked)
-    return xp.where(xp.diff(tp, axis=-1, prepend=0) > 0, tp + fp, 0).max(-1)
+    tp, fp = cumulative_positives(ranked)
+    depth = xp.where(xp.diff(tp, axis=-1, prepend=0) > 0, tp + fp, 0).max(-1)
+    return depth.astype(float_dtype(depth))
 
 
 def ndcg(
@@ -353,51 +367,27 @@ def _dcg(examples: Examples, position: Array, last: Array, *, k: int, normalized
     return _mean(xp.where(defined, dcg, xp.nan), _amounts(examples))
 
 
+def _ranks_of_ties(counted: Array, last: Array) -> tuple[Array, Array]:
+    """Count the sorted labels before those that tie with each, and those up to them; integers."""
+    end = cumulative_sum(counted, last)
+    return (2 * sum_above(counted, last)).astype(end.dtype) - end, end
+
+
 def _mean_discount(discount: Array, last: Array) -> Array:
     """Average the discounts of the ranks of sorted labels that tie.
 
     Those that tie have the ranks from `start` up to, but without, `end`.
     """
     cumulative = xp.concatenate([xp.zeros(1, discount.dtype), xp.cumsum(discount)])
-    ones = xp.ones(last.shape, xp.int32)
-    end = cumulative_sum(ones, last)
-    start = (2 * sum_above(ones, last)).astype(xp.int32) - end
+    start, end = _ranks_of_ties(xp.ones(last.shape, xp.int32), last)
     total = xp.take(cumulative, end) - xp.take(cumulative, start)
     return divide(total, (end - start).astype(discount.dtype))
-
-
-def _mean_of_ranked(
-    measure: Callable[..., Array],
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    sample_weight: ArrayLike | None,
-    where: ArrayLike | None,
-    *options: int,
-) -> Array:
-    """Average a measure of the labels of each example, sorted as `rank` sorts examples."""
-    given = y_true, y_score, sample_weight, where, SCORES, INDICATORS
-    examples = label_examples(*given, name="y_score")
-    ranked = rank_examples(examples._replace(weights=None, mask=None))
-    return _mean_over_examples(measure, ranked, _amounts(examples), *options)
-
-
-@compiled
-def _mean_over_examples(
-    measure: Callable[..., Array], ranked: Ranked, amounts: Array, *options: int
-) -> Array:
-    return _mean(xp.where(ranked.undefined, xp.nan, measure(ranked, *options)), amounts)
 
 
 @compiled
 def _amounts(examples: Examples) -> Array:
     """Return how much each example counts, whichever of its labels are ignored."""
     return examples._replace(ids=xp.zeros(examples.ids.shape[:-1], xp.int8)).amounts
-
-
-def _label_points(ranked: Ranked) -> tuple[Array, Array]:
-    """Count true and false labels at all thresholds, `(..., n, L + 1)`."""
-    tp, fp = (x.astype(float_dtype(x)) for x in cumulative_positives(ranked))
-    return tp, fp
 
 
 def _mean(values: Array, amounts: Array) -> Array:

@@ -9,7 +9,9 @@ process has a single thread.)
 from __future__ import annotations
 
 import sys
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -20,6 +22,9 @@ from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, on
 from jaxmetrics._validation import INT32_MAX, ArrayLike, is_integer
 
 __all__: list[str] = []
+
+R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 
 class Ranked(NamedTuple):
@@ -32,17 +37,11 @@ class Ranked(NamedTuple):
     last: Array  # bool: the last of those that tie, the next score is lower
     undefined: Array  # (...), bool: a score that counts is NaN, or a weight is negative or NaN
 
-
-class Points(NamedTuple):
-    """Counts at all thresholds `(..., n + 1)`, from +inf (nothing is positive) down to the lowest
-    score.
-
-    Examples that tie, and those that do not count, repeat a point.
-    """
-
-    tp: Array
-    fp: Array
-    threshold: Array
+    @property
+    def totals(self) -> tuple[Array, Array]:
+        """The number, or weight, of all positives and of all negatives, floats `(...)`."""
+        dtype = float_dtype(self.positive)
+        return self.positive.sum(-1).astype(dtype), self.negative.sum(-1).astype(dtype)
 
 
 def rank(
@@ -57,6 +56,37 @@ def rank(
     """Check the arguments of a binary problem, and sort them."""
     given = y_true, y_score, sample_weight, where
     return rank_examples(binary_examples(*given, SCORES, name=name, truth_name=truth_name))
+
+
+class MeasureOfScores(Protocol[R_co]):
+    """A measure of how scores rank examples, or the labels of each example."""
+
+    def __call__(
+        self,
+        y_true: ArrayLike,
+        y_score: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+    ) -> R_co: ...
+
+
+def of_scores(measure: Callable[[Ranked], R]) -> MeasureOfScores[R]:
+    """Let a measure of sorted examples take them as they came."""
+    of_ranked = compiled(measure)
+
+    @wraps(measure)
+    def call(
+        y_true: ArrayLike,
+        y_score: ArrayLike,
+        *,
+        sample_weight: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+    ) -> R:
+        return of_ranked(rank(y_true, y_score, sample_weight, where))
+
+    del call.__wrapped__  # whose signature help would show
+    return call
 
 
 def rank_examples(examples: Examples) -> Ranked:
@@ -210,16 +240,32 @@ def restore(x: Array, position: Array) -> Array:
     return xp.put_along_axis(xp.zeros_like(x), position, x, -1, inplace=False)
 
 
-def points(ranked: Ranked) -> Points:
-    """Count at all thresholds."""
+def thresholds(ranked: Ranked) -> Array:
+    """Return the score of each sorted example; of one that does not count that of one before it.
+
+    It is +inf before the first that counts.
+    """
     counts = ranked.positive + ranked.negative > 0
     axis = counts.ndim - 1
-    score = ranked.score.astype(float_dtype(ranked.score))
-    threshold = xp.where(counts, take(score, ranked.position), xp.inf)
-    threshold = lax.cummin(threshold, axis)  # at each, the last score that counts
+    score = take(ranked.score.astype(float_dtype(ranked.score)), ranked.position)
+    threshold = lax.cummin(xp.where(counts, score, xp.inf), axis)
     # Those that tie share the threshold at the last of them.
-    threshold = lax.cummax(xp.where(ranked.last, threshold, -xp.inf), axis, reverse=True)
-    return Points(*cumulative_positives(ranked), _preceded_by(xp.inf, threshold))
+    return lax.cummax(xp.where(ranked.last, threshold, -xp.inf), axis, reverse=True)
+
+
+def points(ranked: Ranked) -> tuple[Array, Array, Array]:
+    """Count at all thresholds, from +inf (nothing is positive) down to the lowest score.
+
+    Examples that tie, and those that do not count, repeat a point.
+
+    Returns:
+        True positives, false positives and thresholds, floats `(..., n + 1)`; NaN where a score
+        that counts is.
+    """
+    columns = *cumulative_positives(ranked), _preceded_by(xp.inf, thresholds(ranked))
+    undefined = ranked.undefined[..., None]
+    tp, fp, threshold = (xp.where(undefined, xp.nan, x.astype(float_dtype(x))) for x in columns)
+    return tp, fp, threshold
 
 
 def cumulative_positives(ranked: Ranked) -> tuple[Array, Array]:
@@ -256,23 +302,25 @@ def _running_sum(amount: Array) -> Array:
 
 def _at_last(rising: Array, last: Array) -> Array:
     """Take rising sums at the last of the examples that tie with each."""
-    if not on_device(rising, last):
-        if last.all():  # none tie
-            return rising
-        return lax.cummin(xp.where(last, rising, rising[..., -1:]), -1, reverse=True)
-    axis, end = last.ndim - 1, last.shape[-1] - 1
-    place = lax.broadcasted_iota(xp.int32, last.shape, axis)
-    return take(rising, lax.cummin(xp.where(last, place, end), axis, reverse=True))
+    backwards = partial(lax.cummin, reverse=True)
+    return _at(last, rising, backwards, beyond=-1)
 
 
 def _at_first(rising: Array, last: Array) -> Array:
     """Take rising sums at the first of the examples that tie with each."""
     first = xp.concatenate([xp.ones_like(last[..., :1]), last[..., :-1]], -1)
-    if not on_device(rising, last):
-        return lax.cummax(xp.where(first, rising, 0), -1)
-    axis = last.ndim - 1
-    place = lax.broadcasted_iota(xp.int32, last.shape, axis)
-    return take(rising, lax.cummax(xp.where(first, place, 0), axis))
+    return _at(first, rising, lax.cummax, beyond=0)
+
+
+def _at(ends: Array, rising: Array, nearest: Callable[..., Array], *, beyond: int) -> Array:
+    """Take rising sums at the nearest end in one direction, the last of which is `beyond`."""
+    axis = ends.ndim - 1
+    if not on_device(rising, ends):
+        if ends.all():  # none tie
+            return rising
+        return nearest(xp.where(ends, rising, rising[..., [beyond]]), axis)
+    place = lax.broadcasted_iota(xp.int32, ends.shape, axis)
+    return take(rising, nearest(xp.where(ends, place, place[..., beyond:][..., :1]), axis))
 
 
 def _preceded_by(start: float, x: Array) -> Array:

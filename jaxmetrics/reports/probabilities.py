@@ -17,7 +17,7 @@ from jaxmetrics.estimates import normal_estimate, normal_quantile
 from jaxmetrics.intervals import mean_interval, proportion_interval
 from jaxmetrics.intervals.proportions import wilson_interval
 from jaxmetrics.ranking import delong_interval, per_class, roc_auc
-from jaxmetrics.ranking.areas import MomentsByClass, effective_number, moments
+from jaxmetrics.ranking.areas import effective_number, moments
 from jaxmetrics.ranking.histograms import score_bins
 from jaxmetrics.reports.contents import Findings
 from jaxmetrics.reports.values import ReportedValue, value_of, values_of
@@ -272,7 +272,7 @@ def calibration_value(bins: np.ndarray, level: float) -> ReportedValue:
 
 def area_values(histograms: np.ndarray, level: float) -> list[ReportedValue]:
     """Report the ROC AUC of each histogram `(K, 2, B)`; ties within bins count half, as in
-    `roc_auc_bounds`.
+    `roc_auc`.
 
     The interval is that of `delong_interval`. Its ends are those of the least and the greatest area
     that the bins allow; in the outermost bins, which hold all probabilities of 0 and of 1, scores
@@ -291,10 +291,10 @@ def _area_value(negative: np.ndarray, positive: np.ndarray, z: float) -> Reporte
         return ReportedValue(math.nan)
     below = (negative.cumsum() - negative / 2) / n
     above = (positive[::-1].cumsum()[::-1] - positive / 2) / m
-    of_classes = MomentsByClass(moments(below, positive), moments(above, negative))
-    value = of_classes.positives.mean
+    of_both = moments(below, positive), moments(above, negative)
+    value = of_both[0].mean
     unsure = (positive * negative / (m * n))[1:-1].sum() / 2  # half of the pairs in a bin
-    number = effective_number(value, of_classes)
+    number = effective_number(value, *of_both)
     low, _ = wilson_interval((value - unsure) * number, number, z)
     _, high = wilson_interval((value + unsure) * number, number, z)
     return ReportedValue(float(value), float(low), float(high), "score")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from jaxmetrics.ranking import average_precision_bounds, roc_auc_bounds
+from jaxmetrics.ranking import average_precision, roc_auc
 from jaxmetrics.reports.contents import Findings
 from jaxmetrics.reports.probabilities import PREDICTED, area_values, calibration_value
 from jaxmetrics.reports.values import ReportedValue, value_of
@@ -45,8 +45,8 @@ def _(statistic: Moments, table: np.ndarray, report: Report) -> Findings:
 def _(statistic: ScoreHistogram, table: np.ndarray, report: Report) -> Findings:
     if statistic.num_classes is None:
         bounds = {
-            "roc_auc": roc_auc_bounds(table),
-            "average_precision": average_precision_bounds(table),
+            "roc_auc": roc_auc(table),
+            "average_precision": average_precision(table),
         }
         return Findings(
             {

@@ -31,7 +31,6 @@ from jaxmetrics.scoring.proper import *
 from jaxmetrics.scoring.bins import *
 from jaxmetrics.scoring.calibration import *
 from jaxmetrics.scoring.calibration_intervals import *
-from jaxmetrics.scoring.isotonic import *
 
 # one number by which logits are divided
 from jaxmetrics.scoring.temperature import *

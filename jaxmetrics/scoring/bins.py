@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from jaxmetrics._bins import as_edges
+from jaxmetrics._bins import as_edges, refuse_options
 from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import count
 from jaxmetrics._examples import PROBABILITIES, Examples, binary_examples
@@ -21,7 +21,7 @@ from jaxmetrics.scoring.rows import is_probability, weights_of
 
 __all__ = ["calibration_bins"]
 
-Strategy = Literal["uniform", "quantile"]
+Strategy = Literal["uniform", "quantile", "isotonic"]
 
 
 def calibration_bins(
@@ -164,9 +164,10 @@ def bins_of(y_true: ArrayLike, y_prob: ArrayLike | None, *, default: int, **opti
     Returns:
         `(..., B, 3)`; with `clusters` those of each cluster, `(..., C, B, 3)`.
     """
-    given = {name: x for name, x in options.items() if x is not None}
     if y_prob is None:
-        return _as_bins(y_true, given)
+        refuse_options("y_prob", "calibration_bins", **options)
+        return _as_bins(y_true)
+    given = {name: x for name, x in options.items() if x is not None}
     examples = as_examples(y_true, y_prob, given.get("sample_weight"), given.get("where"))
     edges = edges_of(examples, given.get("num_bins", default), given.get("strategy"))
     if "clusters" not in given:
@@ -178,12 +179,7 @@ def bins_of(y_true: ArrayLike, y_prob: ArrayLike | None, *, default: int, **opti
     return sums_by_bin(examples, edges, numbers, num_clusters=size)
 
 
-def _as_bins(bins: ArrayLike, options: dict[str, Any]) -> Array:
-    if options:
-        raise TypeError(
-            f"{', '.join(options)} may be given with examples, (y_true, y_prob): y_true without"
-            " y_prob holds bins, which calibration_bins makes with such options."
-        )
+def _as_bins(bins: ArrayLike) -> Array:
     sums = as_float(bins, "y_true")
     if sums.ndim < 2 or sums.shape[-1] != 3 or sums.shape[-2] == 0:
         raise ValueError(

@@ -10,18 +10,20 @@ from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import DISTRIBUTIONS, IGNORED, Examples, class_examples
 from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._validation import ArrayLike, check_flag, check_option
+from jaxmetrics._validation import ArrayLike, check_flag, check_level, check_option
 from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.intervals.proportions import wilson_interval
+from jaxmetrics.ranking.ranks import rank_examples
 from jaxmetrics.scoring.bins import Strategy, as_examples, bins_of, edges_of, sums_by_bin
+from jaxmetrics.scoring.isotonic import isotonic_curve, isotonic_decomposition
 from jaxmetrics.scoring.rows import at_class, is_probability, weighted_mean, weights_of
 
 __all__ = [
-    "BrierDecomposition",
     "CalibrationCurve",
-    "brier_decomposition",
+    "ScoreDecomposition",
     "calibration_curve",
     "calibration_error",
+    "score_decomposition",
     "top_label",
 ]
 
@@ -32,30 +34,31 @@ class CalibrationCurve(NamedTuple):
     """Hold a reliability diagram, as `calibration_curve` makes it; NaN where a bin is empty.
 
     Attributes:
-        mean_prob: the mean probability of each bin, `(..., B)`.
+        mean_prob: the mean probability of each bin, `(..., B)`; without bins that of each example.
         frequency: how often class 1 came true, `(..., B)`.
-        low, high: the ends of Wilson's interval for the frequency, `(..., B)`.
-        weight: the number of examples, or their weight, `(..., B)`.
+        low, high: the ends of Wilson's interval for the frequency, `(..., B)`; without bins of a
+            band that holds everywhere at once.
+        weight: the number of examples, or their weight, `(..., B)`; None without bins.
     """
 
     mean_prob: Array
     frequency: Array
     low: Array
     high: Array
-    weight: Array
+    weight: Array = None
 
 
-class BrierDecomposition(NamedTuple):
-    """Hold the parts of the Brier score, `reliability - resolution + uncertainty`.
+class ScoreDecomposition(NamedTuple):
+    """Hold the parts of a proper score, `miscalibration - discrimination + uncertainty`.
 
     Attributes:
-        reliability: the mean squared distance of probabilities from frequencies, `(...)`.
-        resolution: how much the frequencies of the bins differ, `(...)`.
-        uncertainty: the variance of the truth, `(...)`.
+        miscalibration: what recalibration would gain (reliability), >= 0, `(...)`.
+        discrimination: what the order of the forecasts is worth (resolution), `(...)`.
+        uncertainty: the score of always forecasting the frequency of class 1, `(...)`.
     """
 
-    reliability: Array
-    resolution: Array
+    miscalibration: Array
+    discrimination: Array
     uncertainty: Array
 
 
@@ -79,12 +82,27 @@ def calibration_curve(
         strategy: `"uniform"`, bins of equal width as in `calibration_bins`; `"quantile"`, edges at
             the quantiles j / B of the probabilities, equal ones in one bin, so that bins may stay
             empty. Weights are numbers of examples: where they were normalised to a sum of 1,
-            multiply them by n (else NaN).
+            multiply them by n (else NaN). `"isotonic"`, no bins but a frequency that rises with the
+            probability: it minimises `sum_i (f_i - y_i)^2`, and with it the mean of every proper
+            score (CORP). Dimitriadis, Gneiting and Jordan (2021), PNAS 118.
         level: of Wilson's interval for the frequency, for which weights are numbers of examples,
-            too.
+            too; of the band without bins.
+
+    If the true frequency rises as well, and examples are independent, the band without bins
+    contains it everywhere at once with probability `level` at least, whatever n. For examples
+    between two probabilities come true no more often than trials with the frequency at the upper
+    one, and no less often than at the lower one. So each such interval bounds the frequency above
+    it from below and that below it from above; the band is the tightest of these bounds, together
+    at the level by Bonferroni, and contains the curve. Dimitriadis, Dümbgen, Henzi, Puke and
+    Ziegel (2023), Biometrika 110, here with the intervals between 64 groups of equal weight. The
+    upper bound of s successes in n trials is p with `2 n KL((s + 1) / n, p) = z^2`: Zubkov and
+    Serov (2013), Theory of Probability and Its Applications 57. It is wide; the guide's page on
+    intervals has its width.
 
     Returns:
         `CalibrationCurve`. Its bins with weight are those of scikit-learn's `calibration_curve`.
+        Without bins it has a point for each example, by rising probability: examples that tie, and
+        those that do not count, repeat a point.
 
     >>> curve = calibration_curve([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], num_bins=2)
     >>> curve.mean_prob, curve.frequency, curve.low.round(2)
@@ -95,7 +113,14 @@ def calibration_curve(
     array([0.1875, 0.75  ])
     >>> calibration_curve([[4.0, 0.5, 1.0], [0.0, 0.0, 0.0]]).frequency  # of sums by bin
     array([0.25,  nan])
+    >>> calibration_curve([0, 1, 0, 1, 1], [0.1, 0.4, 0.4, 0.6, 0.9], strategy="isotonic").frequency
+    array([0. , 0.5, 0.5, 1. , 1. ])
     """
+    if strategy == "isotonic" and y_prob is not None:
+        _check_no_bins(num_bins)
+        examples = as_examples(y_true, y_prob, sample_weight, where)
+        columns = isotonic_curve(examples, rank_examples(examples), level=check_level(level))
+        return CalibrationCurve(*columns)
     options = {"sample_weight": sample_weight, "where": where}
     bins = bins_of(y_true, y_prob, num_bins=num_bins, strategy=strategy, **options, default=10)
     return _curve(bins, normal_quantile(level))
@@ -128,7 +153,7 @@ def calibration_error(
             `top_label(calibration_error)`.
         y_prob: the probability of class 1, `(..., n)`.
         num_bins: B, 15 unless given.
-        strategy: as for `calibration_curve`.
+        strategy: `"uniform"` or `"quantile"`, as for `calibration_curve`.
         debiased: subtract the bias of the squared gaps, for "l2" only: chance alone makes the error
             of few examples too large. With f_b the frequency in a bin of n_b examples (weights are
             numbers of examples), take `d_b^2 - f_b (1 - f_b) / (n_b - 1)` for d_b^2, and 0 if the
@@ -157,22 +182,41 @@ def calibration_error(
     return _error_of_bins(bins, norm=norm, debiased=debiased)
 
 
-def brier_decomposition(
+def _check_no_bins(num_bins: int | None) -> None:
+    if num_bins is not None:
+        raise ValueError(f'num_bins is {num_bins}, but strategy="isotonic" has no bins.')
+
+
+def score_decomposition(
     y_true: ArrayLike,
     y_prob: ArrayLike,
     *,
-    num_bins: int = 10,
-    strategy: Strategy = "uniform",
+    score: Literal["brier", "log_loss"] = "brier",
+    strategy: Strategy = "isotonic",
+    num_bins: int | None = None,
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
-) -> BrierDecomposition:
-    """Decompose the Brier score `mean (p - y)^2` into reliability, resolution and uncertainty.
+) -> ScoreDecomposition:
+    """Decompose the Brier score or log loss into miscalibration, discrimination and uncertainty.
 
-    The score is `reliability - resolution + uncertainty`, whatever the bins. With w_b the share,
-    p_b the mean probability and f_b the frequency of class 1 of bin b, f the frequency of all:
+    The score is `miscalibration - discrimination + uncertainty`. With S the mean score of the
+    probabilities, S_C that of the frequencies of `calibration_curve(strategy="isotonic")` in their
+    place and S_R that of the frequency of all:
 
-    - reliability = `sum_b w_b (p_b - f_b)^2` (less is better),
-    - resolution = `sum_b w_b ((f_b - f)^2 - var_b(p) + 2 cov_b(p, y))` (more is better),
+    - miscalibration = `S - S_C` (less is better), 0 where the probabilities equal the frequencies,
+    - discrimination = `S_R - S_C` (more is better), 0 where the order of the examples says nothing,
+    - uncertainty = `S_R`, that of the truth alone.
+
+    All are at least 0, and there are no bins to choose. Of small samples the first two are too
+    large by about the same amount, as isotonic regression follows chance. Dimitriadis, Gneiting and
+    Jordan (2021), PNAS 118, equation 7.
+
+    With bins they are those of the Brier score `mean (p - y)^2` that are known as reliability,
+    resolution and uncertainty. With w_b the share, p_b the mean probability and f_b the frequency
+    of class 1 of bin b, f the frequency of all:
+
+    - miscalibration = `sum_b w_b (p_b - f_b)^2`,
+    - discrimination = `sum_b w_b ((f_b - f)^2 - var_b(p) + 2 cov_b(p, y))`,
     - uncertainty = `f (1 - f)`.
 
     The variance and the covariance within the bins are those of Stephenson, Coelho and Jolliffe
@@ -180,20 +224,33 @@ def brier_decomposition(
     all probabilities of a bin are equal.
 
     Args:
-        As `calibration_curve`.
+        score: `"brier"`, `mean (p - y)^2`; `"log_loss"`, in nats, with probabilities cut off at the
+            eps of their dtype as in `log_loss`, without bins only.
+        strategy, num_bins: as for `calibration_curve`.
 
     Returns:
-        `BrierDecomposition`, each part `(...)`.
+        `ScoreDecomposition`, each part `(...)`.
 
-    >>> parts = brier_decomposition([0, 1, 1, 1], [0.25, 0.75, 0.25, 1.0], num_bins=2)
-    >>> parts
-    BrierDecomposition(reliability=np.float64(0.0390625), resolution=np.float64(0.0546875),
+    >>> parts = score_decomposition([0, 1, 0, 1], [0.25, 0.5, 0.75, 1.0])
+    >>> parts.uncertainty
+    np.float64(0.25)
+    >>> parts.miscalibration - parts.discrimination + parts.uncertainty  # (1 + 4 + 9 + 0) / 64
+    np.float64(0.21875)
+    >>> score_decomposition([0, 1, 1, 1], [0.25, 0.75, 0.25, 1.0], strategy="uniform", num_bins=2)
+    ScoreDecomposition(miscalibration=np.float64(0.0390625), discrimination=np.float64(0.0546875),
                        uncertainty=np.float64(0.1875))
-    >>> parts.reliability - parts.resolution + parts.uncertainty  # (1/16 + 1/16 + 9/16) / 4
-    np.float64(0.171875)
     """
+    check_option(score, "score", ("brier", "log_loss"))
+    check_option(strategy, "strategy", ("uniform", "quantile", "isotonic"))
     examples = as_examples(y_true, y_prob, sample_weight, where)
-    return _decomposition(examples, edges_of(examples, num_bins, strategy))
+    if strategy == "isotonic":
+        _check_no_bins(num_bins)
+        ranked = rank_examples(examples)
+        return ScoreDecomposition(*isotonic_decomposition(examples, ranked, score=score))
+    if score != "brier":
+        raise ValueError(f'bins decompose score="brier", got {score!r}.')
+    edges = edges_of(examples, 10 if num_bins is None else num_bins, strategy)
+    return _binned_decomposition(examples, edges)
 
 
 def top_label(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -276,7 +333,7 @@ def _error_of_bins(bins: Array, *, norm: str, debiased: bool) -> Array:
 
 
 @compiled
-def _decomposition(examples: Examples, edges: Array) -> BrierDecomposition:
+def _binned_decomposition(examples: Examples, edges: Array) -> ScoreDecomposition:
     n, sum_prob, sum_true = xp.moveaxis(sums_by_bin(examples, edges), -1, 0)
     total = n.sum(-1)
     reliability = divide((n * divide(sum_prob - sum_true, n) ** 2).sum(-1), total, xp.nan)
@@ -289,4 +346,4 @@ def _decomposition(examples: Examples, edges: Array) -> BrierDecomposition:
     # and the mean variance of y is the uncertainty less Murphy's resolution: so what is left of the
     # score is the resolution of the docstring.
     resolution = reliability + uncertainty - brier
-    return BrierDecomposition(reliability, resolution, uncertainty)
+    return ScoreDecomposition(reliability, resolution, uncertainty)

@@ -83,6 +83,13 @@ class _Bins(NamedTuple):
     f: Array  # the frequency of class 1
     variance: Array  # of the truth: p (1 - p) where calibrated, f (1 - f) where the gap is large
 
+    @classmethod
+    def of(cls, sums: Array) -> _Bins:
+        n, sum_prob, sum_true = xp.moveaxis(sums, -1, 0)
+        p, f = divide(sum_prob, n), divide(sum_true, n)
+        variance = xp.maximum(p * divide(n - sum_prob, n), f * divide(n - sum_true, n))
+        return cls(n, p, f, variance)
+
     @property
     def gap(self) -> Array:
         return xp.abs(self.p - self.f)
@@ -90,13 +97,6 @@ class _Bins(NamedTuple):
     @property
     def error(self) -> Array:
         return divide((self.n * self.gap).sum(-1), self.n.sum(-1), xp.nan)
-
-
-def _bins(sums: Array) -> _Bins:
-    n, sum_prob, sum_true = xp.moveaxis(sums, -1, 0)
-    p, f = divide(sum_prob, n), divide(sum_true, n)
-    variance = xp.maximum(p * divide(n - sum_prob, n), f * divide(n - sum_true, n))
-    return _Bins(n, p, f, variance)
 
 
 class _Units(NamedTuple):
@@ -110,7 +110,7 @@ class _Units(NamedTuple):
 
 @compiled
 def _interval(sums: Array, z: float, *, are_clusters: bool) -> Estimate:
-    bins = _bins(sums.sum(-3) if are_clusters else sums)
+    bins = _Bins.of(sums.sum(-3) if are_clusters else sums)
     units = _clusters(sums, bins, z) if are_clusters else _independent(bins, z)
     error, z = bins.error, units.quantile
     share = divide(bins.n, bins.n.sum(-1)[..., None])

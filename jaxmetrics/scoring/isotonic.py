@@ -1,4 +1,4 @@
-"""Recalibrate the probability of one event by isotonic regression, the CORP approach.
+"""Recalibrate the probability of one event by isotonic regression (CORP), for `calibration`.
 
 The frequency of class 1 is estimated as a function that rises with the probability, without bins:
 consistent, optimally binned, reproducible, by the algorithm that pools adjacent violators.
@@ -8,160 +8,39 @@ Dimitriadis, Gneiting and Jordan (2021), PNAS 118.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxmetrics._arithmetic import divide, safe_log
 from jaxmetrics._compilation import compiled
-from jaxmetrics._examples import PROBABILITIES, Examples, binary_examples
+from jaxmetrics._examples import Examples
 from jaxmetrics._namespaces import Array, float_dtype, lax, on_device, special, xp
 from jaxmetrics._roots import root
-from jaxmetrics._validation import ArrayLike, check_level, check_option
 from jaxmetrics.betas.distributions import log1p_minus
-from jaxmetrics.ranking.ranks import Ranked, cumulative_positives, rank_examples, take
+from jaxmetrics.ranking.ranks import Ranked, cumulative_positives, thresholds
 from jaxmetrics.scoring.bins import positions
 from jaxmetrics.scoring.rows import is_probability, weighted_mean, weights_of
 
-__all__ = [
-    "IsotonicCurve",
-    "ScoreDecomposition",
-    "isotonic_calibration_curve",
-    "score_decomposition",
-]
+__all__: list[str] = []
 
 # Groups of examples between which the band looks at all intervals.
 _NUM_GROUPS = 64
 
 
-class IsotonicCurve(NamedTuple):
-    """Hold a calibration curve without bins, as `isotonic_calibration_curve` makes it.
-
-    Attributes:
-        prob: probabilities in rising order, `(..., n)`.
-        frequency: how often class 1 comes true at each, rising, `(..., n)`.
-        low, high: the band that contains the true frequencies, `(..., n)`.
-    """
-
-    prob: Array
-    frequency: Array
-    low: Array
-    high: Array
-
-
-class ScoreDecomposition(NamedTuple):
-    """Hold the parts of a proper score, `miscalibration - discrimination + uncertainty`.
-
-    Attributes:
-        miscalibration: what recalibration would gain, >= 0, `(...)`.
-        discrimination: what the order of the forecasts is worth, >= 0, `(...)`.
-        uncertainty: the score of always forecasting the frequency of class 1, `(...)`.
-    """
-
-    miscalibration: Array
-    discrimination: Array
-    uncertainty: Array
-
-
-def isotonic_calibration_curve(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    level: float = 0.95,
-    sample_weight: ArrayLike | None = None,
-    where: ArrayLike | None = None,
-) -> IsotonicCurve:
-    """Compute how often class 1 comes true as a rising function of its probability, with a band.
-
-    The frequency minimises `sum_i (f_i - y_i)^2` among all that rise with the probability, and with
-    it the mean of every proper score. Dimitriadis, Gneiting and Jordan (2021), PNAS 118.
-
-    If the true frequency rises as well, and examples are independent, the band contains it
-    everywhere at once with probability `level` at least, whatever n. For examples between two
-    probabilities come true no more often than trials with the frequency at the upper one, and no
-    less often than at the lower one. So each such interval bounds the frequency above it from below
-    and that below it from above; the band is the tightest of these bounds, together at the level by
-    Bonferroni, and contains the curve. Dimitriadis, Dümbgen, Henzi, Puke and Ziegel (2023),
-    Biometrika 110, here with the intervals between 64 groups of equal weight. The upper bound of s
-    successes in n trials is p with `2 n KL((s + 1) / n, p) = z^2`: Zubkov and Serov (2013), Theory
-    of Probability and Its Applications 57. It is wide; the guide's page on intervals has its width.
-
-    Args:
-        y_true: 0 or 1 (or bool), `(..., n)`. Of several classes:
-            `top_label(isotonic_calibration_curve)`.
-        y_prob: the probability of class 1, `(..., n)`.
-        level: of the band, for which weights are numbers of examples.
-
-    Returns:
-        `IsotonicCurve`, by rising probability. Examples that tie, and those that do not count,
-        repeat a point.
-
-    >>> curve = isotonic_calibration_curve([0, 1, 0, 1, 1], [0.1, 0.4, 0.4, 0.6, 0.9])
-    >>> curve.frequency
-    array([0. , 0.5, 0.5, 1. , 1. ])
-    >>> y_prob = np.linspace(0, 1, 1001)
-    >>> y_true = np.random.default_rng(0).random(1001) < y_prob**2
-    >>> curve = isotonic_calibration_curve(y_true, y_prob)
-    >>> curve.prob[500], curve.low[500].round(2), curve.high[500].round(2)
-    (np.float64(0.5), np.float64(0.05), np.float64(0.51))
-    """
-    examples, ranked = _ranked(y_true, y_prob, sample_weight, where)
-    return _curve(examples, ranked, level=check_level(level))
-
-
-def score_decomposition(
-    y_true: ArrayLike,
-    y_prob: ArrayLike,
-    *,
-    score: Literal["brier", "log_loss"] = "brier",
-    sample_weight: ArrayLike | None = None,
-    where: ArrayLike | None = None,
-) -> ScoreDecomposition:
-    """Decompose the Brier score or log loss into miscalibration, discrimination and uncertainty.
-
-    With S the mean score of the probabilities, S_C that of the frequencies of
-    `isotonic_calibration_curve` in their place and S_R that of the frequency of all:
-
-    - miscalibration = `S - S_C` (less is better), 0 where the probabilities equal the frequencies,
-    - discrimination = `S_R - S_C` (more is better), 0 where the order of the examples says nothing,
-    - uncertainty = `S_R`, that of the truth alone.
-
-    All are at least 0, and there are no bins to choose. Of small samples the first two are too
-    large by about the same amount, as isotonic regression follows chance. Dimitriadis, Gneiting and
-    Jordan (2021), PNAS 118, equation 7.
-
-    Args:
-        score: `"brier"`, `mean (p - y)^2`; `"log_loss"`, in nats, with probabilities cut off at the
-            eps of their dtype as in `log_loss`.
-
-    Returns:
-        `ScoreDecomposition`, each part `(...)`.
-
-    >>> parts = score_decomposition([0, 1, 0, 1], [0.25, 0.5, 0.75, 1.0])
-    >>> parts.uncertainty
-    np.float64(0.25)
-    >>> parts.miscalibration - parts.discrimination + parts.uncertainty  # (1 + 4 + 9 + 0) / 64
-    np.float64(0.21875)
-    """
-    check_option(score, "score", tuple(_SCORES))
-    return _decomposition(*_ranked(y_true, y_prob, sample_weight, where), score=score)
-
-
-def _ranked(
-    y_true: ArrayLike, y_prob: ArrayLike, sample_weight: ArrayLike | None, where: ArrayLike | None
-) -> tuple[Examples, Ranked]:
-    examples = binary_examples(y_true, y_prob, sample_weight, where, PROBABILITIES, name="y_prob")
-    return examples, rank_examples(examples)
-
-
 @compiled
-def _curve(examples: Examples, ranked: Ranked, *, level: float) -> IsotonicCurve:
+def isotonic_curve(examples: Examples, ranked: Ranked, *, level: float) -> tuple[Array, ...]:
+    """Compute frequencies and their band, by rising probability.
+
+    Returns:
+        Probabilities, frequencies, and the lower and upper ends of the band, `(..., n)`.
+    """
     sums = _sums(examples, ranked)
     low, high = _band(sums, level)
     f = _frequency(sums) + sums.invalid
     p = _falling_probabilities(ranked) + sums.invalid
     columns = xp.broadcast_arrays(p, f, xp.minimum(low, f), xp.maximum(high, f))
-    return IsotonicCurve(*(x[..., ::-1] for x in columns))
+    return tuple(x[..., ::-1] for x in columns)
 
 
 class _CumulativeSums(NamedTuple):
@@ -188,13 +67,9 @@ def _sums(examples: Examples, ranked: Ranked) -> _CumulativeSums:
 
 def _falling_probabilities(ranked: Ranked) -> Array:
     """Return the probabilities in the order of the sums; what does not count repeats another."""
-    counts = ranked.positive + ranked.negative > 0
-    p = take(ranked.score.astype(float_dtype(ranked.score)), ranked.position)
-    if not on_device(ranked) and counts.all():
-        return p
-    highest = xp.where(counts, p, -xp.inf).max(-1, keepdims=True)
-    highest = xp.where(highest == -xp.inf, xp.nan, highest)
-    return lax.cummin(xp.where(counts, p, highest), counts.ndim - 1)
+    p = thresholds(ranked)
+    highest = xp.where(p < xp.inf, p, -xp.inf).max(-1, keepdims=True)
+    return xp.where(p < xp.inf, p, xp.where(highest == -xp.inf, xp.nan, highest))
 
 
 def _frequency(sums: _CumulativeSums) -> Array:
@@ -340,17 +215,16 @@ def _reach(q: Array, n: Array, z: Array) -> Array:
 
 
 @compiled
-def _decomposition(examples: Examples, ranked: Ranked, *, score: str) -> ScoreDecomposition:
+def isotonic_decomposition(examples: Examples, ranked: Ranked, *, score: str) -> tuple[Array, ...]:
+    """Compute miscalibration, discrimination and uncertainty; see `score_decomposition`."""
     of_forecast, of_frequency = _SCORES[score]
     sums = _sums(examples, ranked)
     p = xp.clip(examples.values, 0, 1)
     original = weighted_mean(of_forecast(p, examples.ids), weights_of(examples))
     recalibrated = weighted_mean(of_frequency(_frequency(sums)), sums.weights.astype(p.dtype))
     uncertainty = of_frequency(_ratio(sums.true[..., -1], sums.weight[..., -1]))
-    parts = xp.stack(
-        xp.broadcast_arrays(original - recalibrated, uncertainty - recalibrated, uncertainty)
-    )
-    return ScoreDecomposition(*(parts + sums.invalid[..., 0]))
+    parts = original - recalibrated, uncertainty - recalibrated, uncertainty
+    return tuple(part + sums.invalid[..., 0] for part in xp.broadcast_arrays(*parts))
 
 
 def _squared_error(p: Array, y: Array) -> Array:

@@ -52,11 +52,7 @@ def two_class(y_prob: ArrayLike) -> Array:
     >>> brier_score([0, 1], two_class([0.25, 0.5]))
     np.float64(0.15625)
     """
-    return _two_class(as_float(y_prob, "y_prob"))
-
-
-@compiled
-def _two_class(p: Array) -> Array:
+    p = as_float(y_prob, "y_prob")
     return xp.stack([1 - p, p], -1)
 
 
@@ -161,7 +157,8 @@ def brier_score(
         raise ValueError(f"scale_by_half must be True, False or 'auto', got {scale_by_half!r}.")
     examples = _examples(y_true, y_prob, sample_weight, where, soft_kinds=_EVENTS)
     half = examples.values.shape[-1] == 2 if scale_by_half == "auto" else scale_by_half
-    return _mean_of(_half_squared_distance if half else _squared_distance, examples)
+    score = _mean_of(_squared_distance, examples)
+    return score / 2 if half else score
 
 
 def d2_brier_score(
@@ -320,10 +317,6 @@ def _negative_log_softmax(z: Array, y: Array) -> Array:
 
 def _squared_distance(p: Array, y: Array) -> Array:
     return ((p - _shares(p, y)) ** 2).sum(-1)
-
-
-def _half_squared_distance(p: Array, y: Array) -> Array:
-    return _squared_distance(p, y) / 2
 
 
 def _cosine(p: Array, y: Array) -> Array:

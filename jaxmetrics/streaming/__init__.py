@@ -2,14 +2,13 @@
 
 - `evaluators`: `init`, `update`, `merge`, `psum`, `compute`
 - `accumulators`: what is computed: metrics of counts, means, areas, calibration, bootstraps
-- `statistics`: what is added up, of your own too; `batches`: what it is added up from
+- `statistics`: what is added up, of your own too, and the batches that it is added up from
 - `states`: what has been added up so far; `files`: states on disk
 - `confidence_sequences`: intervals that may be looked at after every batch
 """
 
 from jaxmetrics._public_names import public_names as _public_names
 from jaxmetrics.streaming.accumulators import *
-from jaxmetrics.streaming.batches import *
 from jaxmetrics.streaming.confidence_sequences import *
 from jaxmetrics.streaming.evaluators import *
 from jaxmetrics.streaming.files import *

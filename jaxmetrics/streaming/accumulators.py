@@ -28,7 +28,8 @@ from jaxmetrics.intervals.checks import as_floats, check_num_samples
 from jaxmetrics.intervals.functionals import Row
 from jaxmetrics.intervals.methods import IntervalMethod, check_method, interval
 from jaxmetrics.intervals.quantiles import estimate_of
-from jaxmetrics.ranking.histograms import average_precision_bounds, check_num_bins, roc_auc_bounds
+from jaxmetrics.ranking.areas import average_precision, roc_auc
+from jaxmetrics.ranking.histograms import check_num_bins
 from jaxmetrics.scoring.calibration import calibration_error
 from jaxmetrics.streaming.standard_statistics import (
     CalibrationBins,
@@ -194,7 +195,7 @@ def ranking_metrics(
 
     Args:
         metrics: functions of a histogram `(2, B)` by name; unless given, `{"roc_auc":
-            jm.roc_auc_bounds, "average_precision": jm.average_precision_bounds}`.
+            jm.roc_auc, "average_precision": jm.average_precision}`.
         scale, num_bins: of `jm.score_histogram`: how the bins are spaced.
         num_classes: K; then each class against the others, from `y_true` and `y_prob` (or `logits`)
             `(..., K)`, on the scale "probability"; metrics are given histograms `(K, 2, B)`.
@@ -216,7 +217,7 @@ def ranking_metrics(
     k = _size_or_none(num_classes, "num_classes")
     histogram = ScoreHistogram(scale, check_num_bins(num_bins), k)
     if metrics is None:
-        metrics = {"roc_auc": roc_auc_bounds, "average_precision": average_precision_bounds}
+        metrics = {"roc_auc": roc_auc, "average_precision": average_precision}
     return Accumulator((histogram,), _with_intervals(metrics, method))
 
 

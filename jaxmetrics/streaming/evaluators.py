@@ -41,18 +41,18 @@ from jaxmetrics._validation import (
     is_integer,
 )
 from jaxmetrics.streaming.accumulators import Accumulator
-from jaxmetrics.streaming.batches import (
+from jaxmetrics.streaming.standard_statistics import ConfusionMatrix, PairedConfusionMatrix
+from jaxmetrics.streaming.states import EvaluatorState, merge, state_of
+from jaxmetrics.streaming.statistics import (
     MASK,
     WEIGHT,
     Batch,
-    Field,
     Kind,
+    SavedStatistic,
+    Statistic,
     converted_field,
     kinds_by_name,
 )
-from jaxmetrics.streaming.standard_statistics import ConfusionMatrix, PairedConfusionMatrix
-from jaxmetrics.streaming.states import EvaluatorState, merge, state_of
-from jaxmetrics.streaming.statistics import SavedStatistic, Statistic
 from jaxmetrics.streaming.totals import (
     Totals,
     add,
@@ -186,8 +186,8 @@ class Evaluator:
 
     @cached_property
     def _kinds(self) -> dict[str, Kind]:
-        declared = [field for statistic in self.statistics for field in statistic.fields]
-        return kinds_by_name([Field.numbers(MASK), Field.numbers(WEIGHT), *declared])
+        of_all = {MASK: Kind.NUMBERS, WEIGHT: Kind.NUMBERS}
+        return kinds_by_name([of_all, *(statistic.fields for statistic in self.statistics)])
 
     def _check(self, state: EvaluatorState) -> None:
         leaves, structure = jax.tree.flatten(state)
@@ -246,7 +246,7 @@ _COUNTED_ONCE = ConfusionMatrix, PairedConfusionMatrix
 def _update(
     state: EvaluatorState, fields: dict[str, jax.Array], *, statistics: tuple[Statistic, ...]
 ) -> EvaluatorState:
-    batch = Batch(fields, kinds_by_name(field for s in statistics for field in s.fields))
+    batch = Batch(fields, kinds_by_name(s.fields for s in statistics))
     present = jnp.ones(batch.size, bool) if batch.where is None else batch.where
     if batch.weight is not None:
         present = present & (batch.weight != 0)

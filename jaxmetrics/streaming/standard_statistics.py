@@ -17,12 +17,18 @@ from jaxmetrics._validation import is_integer
 from jaxmetrics.counts import confusion_matrix, paired_confusion_matrix
 from jaxmetrics.ranking.histograms import score_histogram
 from jaxmetrics.scoring.bins import calibration_bins
-from jaxmetrics.streaming.batches import PROBABILITY_FIELDS, Batch, Field, prediction_fields
-from jaxmetrics.streaming.statistics import Statistic
+from jaxmetrics.streaming.statistics import (
+    PROBABILITY_FIELDS,
+    Batch,
+    Fields,
+    Kind,
+    Statistic,
+    prediction_fields,
+)
 
 __all__: list[str] = []
 
-_TRUE, _GROUPS, _UNIT = Field.labels("y_true"), Field.labels("groups"), Field.units("unit")
+_TRUE = {"y_true": Kind.LABELS}
 
 
 class _OfColumns:
@@ -60,8 +66,9 @@ class ConfusionMatrix(_OfColumns):
         return *groups, self.num_classes, self.num_classes
 
     @property
-    def fields(self) -> tuple[Field, ...]:
-        return _TRUE, *prediction_fields(), *(() if self.num_groups is None else (_GROUPS,))
+    def fields(self) -> Fields:
+        groups = {} if self.num_groups is None else {"groups": Kind.LABELS}
+        return _TRUE | prediction_fields() | groups
 
     def columns(self, batch: Batch) -> list[jax.Array]:
         labels = [batch.labels("y_true", self.num_classes), batch.predictions(self.num_classes)]
@@ -87,8 +94,8 @@ class PairedConfusionMatrix(_OfColumns):
         return (self.num_classes,) * 3
 
     @property
-    def fields(self) -> tuple[Field, ...]:
-        return _TRUE, *prediction_fields("_a"), *prediction_fields("_b")
+    def fields(self) -> Fields:
+        return _TRUE | prediction_fields("_a") | prediction_fields("_b")
 
     def columns(self, batch: Batch) -> list[jax.Array]:
         k = self.num_classes
@@ -107,8 +114,8 @@ class Moments:
     shape = (3,)
 
     @property
-    def fields(self) -> tuple[Field, ...]:
-        return (Field.numbers(self.name),)
+    def fields(self) -> Fields:
+        return {self.name: Kind.NUMBERS}
 
     def is_usable(self, batch: Batch) -> None:
         batch.numbers(self.name)
@@ -139,9 +146,9 @@ class ScoreHistogram(_OfColumns):
         return *classes, 2, self.num_bins
 
     @property
-    def fields(self) -> tuple[Field, ...]:
-        one_event = (Field.numbers("y_score"),)
-        return _TRUE, *(one_event if self.num_classes is None else PROBABILITY_FIELDS)
+    def fields(self) -> Fields:
+        one_event = {"y_score": Kind.NUMBERS}
+        return _TRUE | (one_event if self.num_classes is None else PROBABILITY_FIELDS)
 
     def columns(self, batch: Batch) -> list[jax.Array]:
         if self.num_classes is None:
@@ -171,9 +178,9 @@ class CalibrationBins(_OfColumns):
         return self.num_bins, 3
 
     @property
-    def fields(self) -> tuple[Field, ...]:
-        one_event = (Field.numbers("y_prob"),)
-        return _TRUE, *(one_event if self.num_classes is None else PROBABILITY_FIELDS)
+    def fields(self) -> Fields:
+        one_event = {"y_prob": Kind.NUMBERS}
+        return _TRUE | (one_event if self.num_classes is None else PROBABILITY_FIELDS)
 
     def columns(self, batch: Batch) -> list[jax.Array]:
         if self.num_classes is None:
@@ -203,14 +210,14 @@ class PoissonReplicates:
         return self.num_samples, *self.statistic.shape
 
     @property
-    def fields(self) -> tuple[Field, ...]:
-        return *self.statistic.fields, _UNIT
+    def fields(self) -> Fields:
+        return {**self.statistic.fields, "unit": Kind.UNITS}
 
     def is_usable(self, batch: Batch) -> jax.Array | None:
         return self.statistic.is_usable(batch)
 
     def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
-        times = _poisson_of_units(batch.units(_UNIT.name), self.num_samples, self.seed)
+        times = _poisson_of_units(batch.units("unit"), self.num_samples, self.seed)
         return self.statistic.table(batch, times if weight is None else times * weight, keep)
 
 

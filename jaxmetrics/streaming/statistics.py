@@ -1,15 +1,221 @@
-"""What is added up: a type for statistics of your own."""
+"""What is added up: a type for statistics of your own, and the batch that they read, whose fields
+are checked against each other and flattened to one axis of n examples.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from enum import IntEnum
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
 
-from jaxmetrics.streaming.batches import Batch, Field
+from jaxmetrics._examples import nan_unless_normalized
+from jaxmetrics._namespaces import float_dtype
+from jaxmetrics._samplers import hashed
+from jaxmetrics._validation import (
+    INT32_MAX,
+    ArrayLike,
+    as_array,
+    as_class_ids,
+    as_float,
+    as_mask,
+    as_rows,
+    check_real,
+    is_integer,
+    valid_ids,
+)
 
-__all__ = ["Statistic"]
+__all__ = ["Batch", "Kind", "Statistic"]
+
+
+class Kind(IntEnum):
+    """Tell what a field of a batch holds: `{"y_true": Kind.LABELS, "loss": Kind.NUMBERS}`.
+
+    Where statistics declare one field differently, the least holds.
+
+    Attributes:
+        UNITS: one integer per example, equal for examples that belong together.
+        LABELS: one class id per example; negative ones are ignored.
+        NUMBERS: one real number per example.
+        ROWS: one real number per example and class.
+    """
+
+    UNITS = 1
+    LABELS = 2
+    NUMBERS = 3
+    ROWS = 4
+
+
+# What the fields of a batch hold, by the names under which `update` is given them.
+Fields: TypeAlias = Mapping[str, Kind]
+
+MASK, WEIGHT = "where", "sample_weight"  # of every batch
+_PREDICTED, _LOGITS, _PROBABILITIES = "y_pred", "logits", "y_prob"
+
+
+def prediction_fields(suffix: str = "") -> dict[str, Kind]:
+    """List the fields of which `Batch.predictions` takes the first that the batch has."""
+    return {
+        _PREDICTED + suffix: Kind.LABELS,
+        _LOGITS + suffix: Kind.ROWS,
+        _PROBABILITIES + suffix: Kind.ROWS,
+    }
+
+
+PROBABILITY_FIELDS = {_PROBABILITIES: Kind.ROWS, _LOGITS: Kind.ROWS}
+
+
+def kinds_by_name(declared: Iterable[Fields]) -> dict[str, Kind]:
+    """Give the kind of each field."""
+    kinds: dict[str, Kind] = {}
+    for fields in declared:
+        for name, kind in fields.items():
+            kinds[name] = min(kind, kinds.get(name, kind))
+    return kinds
+
+
+def converted_field(name: str, x: ArrayLike, kind: Kind) -> jax.Array | np.ndarray:
+    """Convert a field so that it may enter a jitted function, where JAX wraps NumPy's integers that
+    int32 does not hold.
+
+    Labels among them become -1; units become words; others floats.
+    """
+    array = as_rows(x, name) if kind is Kind.ROWS else as_array(x, name)
+    check_real(array, name)
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "iu":
+        return array
+    if kind is Kind.UNITS:
+        return _words(array)
+    if kind is Kind.LABELS:
+        return np.where((array >= 0) & (array <= INT32_MAX), array, -1).astype(np.int32)
+    return array.astype(float_dtype())
+
+
+class Batch:
+    """Read the fields of a batch, flattened to n examples; a `Statistic` is given one.
+
+    Args:
+        fields: arrays by name.
+        kinds: what the fields hold, those that are not one real number per example.
+
+    Attributes:
+        size: n.
+        where: a mask `(n,)`, or None.
+        weight: sample weights `(n,)`, or None.
+
+    >>> batch = Batch({"loss": np.array([[1.0, 2.0], [3.0, 4.0]])}, {})
+    >>> batch.size, batch.numbers("loss").tolist()
+    (4, [1.0, 2.0, 3.0, 4.0])
+    """
+
+    def __init__(
+        self, fields: Mapping[str, jax.Array | np.ndarray], kinds: Mapping[str, Kind]
+    ) -> None:
+        """Check the mask and the weights; other fields are checked when they are read."""
+        self._fields = fields
+        per_example = [name for name in fields if kinds.get(name) is not Kind.ROWS]
+        self._first = next((name for name in ("y_true", *per_example) if name in fields), "")
+        if not self._first:
+            name = next(iter(fields), "")
+            raise ValueError(
+                "the batch has no field with one number per example, such as y_true; it has"
+                f" {name or 'none'}."
+            )
+        self._shape = fields[self._first].shape
+        if not self._shape:
+            raise ValueError(
+                f"{self._first} must have one number per example, (..., n), got a single number."
+            )
+        self.size = math.prod(self._shape)
+        mask = as_mask(fields.get(MASK))
+        self.where = None if mask is None else self._flat(MASK, mask)
+        self.weight = self.numbers(WEIGHT) if WEIGHT in fields else None
+
+    def numbers(self, name: str) -> jax.Array:
+        """Read a field of one real number per example, as floats `(n,)`."""
+        return self._flat(name, as_float(self._get(name), name))
+
+    def labels(self, name: str, num_classes: int) -> jax.Array:
+        """Read a field of class ids `(n,)`, -1 for what is no id below `num_classes`."""
+        ids = as_class_ids(self._get(name), name, num_classes)
+        return self._flat(name, valid_ids(ids, size=num_classes))
+
+    def predictions(self, num_classes: int, suffix: str = "") -> jax.Array:
+        """Read the predicted class ids `(n,)`: `y_pred`, or the place of the greatest of `logits`
+        or `y_prob`; -1 where that is NaN.
+        """
+        fields = prediction_fields(suffix)
+        name = self._first_of(fields)
+        if fields[name] is Kind.LABELS:
+            return self.labels(name, num_classes)
+        greatest, ids = _greatest(self._float_rows(name, num_classes))
+        return jnp.where(jnp.isnan(greatest), -1, ids)
+
+    def probabilities(self, num_classes: int) -> jax.Array:
+        """Read the probabilities `(n, K)`: `y_prob`, or the softmax of `logits`.
+
+        Rows that do not sum to 1 become NaN.
+        """
+        name = self._first_of(PROBABILITY_FIELDS)
+        rows = self._float_rows(name, num_classes)
+        if name == _LOGITS:
+            return jax.nn.softmax(as_float(rows, name), axis=-1)
+        return nan_unless_normalized(as_float(rows, name), eps=float(jnp.finfo(rows.dtype).eps))
+
+    def rows(self, name: str, num_columns: int) -> jax.Array:
+        """Read a field of `num_columns` real numbers per example, as floats `(n, num_columns)`."""
+        return as_float(self._float_rows(name, num_columns), name)
+
+    def units(self, name: str) -> jax.Array:
+        """Read a field of units, as words of 32 bits `(n,)`."""
+        ids = jnp.asarray(self._get(name))
+        if not is_integer(ids):
+            raise TypeError(
+                f"{name} must hold integers, the same for examples that belong together, got"
+                f" {ids.dtype}."
+            )
+        return self._flat(name, ids if ids.dtype == jnp.uint32 else _words(ids))
+
+    def _first_of(self, names: Iterable[str]) -> str:
+        first, *others = names
+        for name in (first, *others):
+            if name in self._fields:
+                return name
+        raise ValueError(
+            f"the batch lacks {first}, or {' or '.join(others)} instead; it has"
+            f" {', '.join(self._fields)}."
+        )
+
+    def _get(self, name: str) -> jax.Array | np.ndarray:
+        if name not in self._fields:
+            raise ValueError(f"the batch lacks {name}; it has {', '.join(self._fields)}.")
+        return self._fields[name]
+
+    def _flat(self, name: str, x: jax.Array) -> jax.Array:
+        if x.shape != self._shape:
+            raise ValueError(
+                f"{name} must have one number per example, {self._shape} like {self._first}, got"
+                f" {x.shape}."
+            )
+        return x.reshape(self.size)
+
+    def _float_rows(self, name: str, num_classes: int) -> jax.Array:
+        """Read rows in their own dtype: `_greatest` needs no wider one."""
+        x, expected = jnp.asarray(self._get(name)), (*self._shape, num_classes)
+        if x.shape != expected:
+            raise ValueError(
+                f"{name} must have one number per example and class, {expected} for"
+                f" {self._first} {self._shape} and num_classes={num_classes}, got {x.shape}."
+            )
+        if not jnp.issubdtype(x.dtype, jnp.floating):
+            raise TypeError(f"{name} must hold floats, got {x.dtype}.")
+        return x.reshape(self.size, num_classes)
 
 
 @runtime_checkable
@@ -25,7 +231,7 @@ class Statistic(Protocol):
     ... class LossSums:
     ...     num_classes: int
     ...     is_integer = False
-    ...     fields = jm.streaming.Field.labels("y_true"), jm.streaming.Field.numbers("loss")
+    ...     fields = {"y_true": jm.streaming.Kind.LABELS, "loss": jm.streaming.Kind.NUMBERS}
     ...
     ...     @property
     ...     def shape(self):
@@ -50,8 +256,8 @@ class Statistic(Protocol):
     """
 
     @property
-    def fields(self) -> tuple[Field, ...]:
-        """Tells which fields of a batch it may read."""
+    def fields(self) -> Mapping[str, Kind]:
+        """Tells which fields of a batch it may read, and what they hold."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -81,3 +287,35 @@ class SavedStatistic:
     """
 
     description: str
+
+
+def _words(ids: Any) -> Any:
+    """Turn integers into uint32, NumPy's or JAX's alike: those below 2^32 into themselves, others
+    into their lower half and a hash of their upper.
+    """
+    wide = ids.astype(np.int64) if isinstance(ids, np.ndarray) else ids
+    if wide.dtype.itemsize == 8:
+        low = (wide & 0xFFFFFFFF).astype(np.uint32)
+        high = (wide >> 32 & 0xFFFFFFFF).astype(np.uint32)
+    else:
+        low = wide.astype(np.uint32)
+        high = (wide < 0).astype(np.uint32) * np.uint32(0xFFFFFFFF)  # the sign, extended
+    return low ^ (hashed(high) * (high != 0).astype(np.uint32))  # type: ignore[arg-type]
+
+
+def _greatest(rows: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Find the greatest of each row and the first place where it stands; NaN is greater than any.
+    `argmax` would throw it away.
+    """
+
+    def greater(
+        a: tuple[jax.Array, jax.Array], b: tuple[jax.Array, jax.Array]
+    ) -> tuple[jax.Array, jax.Array]:
+        (x, i), (y, j) = a, b
+        first = (x > y) | jnp.isnan(x) | ((x == y) & (i < j))
+        return jnp.where(first, x, y), jnp.where(first, i, j)
+
+    # The narrowest floats have no infinity to start from.
+    rows = lax.stop_gradient(rows if rows.dtype.itemsize > 1 else rows.astype(jnp.float32))
+    places = lax.broadcasted_iota(jnp.int32, rows.shape, 1)
+    return lax.reduce((rows, places), (np.array(-np.inf, rows.dtype), np.int32(0)), greater, (1,))
