@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -22,10 +23,14 @@ from jaxmetrics.betas.distributions import betainc
 from jaxmetrics.clusters import as_clusters, number_of_clusters
 from jaxmetrics.estimates import Metric
 from jaxmetrics.intervals import replicates
-from jaxmetrics.intervals.checks import check_num_samples, nan_unless, numbers_of_examples
-from jaxmetrics.intervals.estimation import question_of
-from jaxmetrics.intervals.functionals import Functional, Row
-from jaxmetrics.intervals.samples import Design
+from jaxmetrics.intervals.checks import (
+    MOST_EXAMPLES,
+    check_counts,
+    check_num_samples,
+    nan_unless,
+)
+from jaxmetrics.intervals.estimation import of_samples, question_of
+from jaxmetrics.intervals.functionals import Functional
 from jaxmetrics.metrics.differences import difference
 
 __all__ = ["HypothesisTest", "mcnemar", "no_information_test", "permutation_test"]
@@ -254,49 +259,33 @@ def permutation_test(
     size = check_num_samples(num_samples)
     question = question_of(difference(metric), paired, _whole, cluster_axis=cluster_axis)
     placed_key, tables = place(key, question.tables)
-    return _permuted(placed_key, tables, metric=question.metric, design=question.design, size=size)
+    question = question._replace(tables=tables)
+    return of_samples(partial(_permuted, size=size), question, placed_key, numbers=size)
 
 
 def _whole(counts: Array, *, table_ndim: int, is_clustered: bool) -> Array:
-    return numbers_of_examples(counts, "paired", table_ndim=table_ndim)
+    return check_counts(counts, "paired", table_ndim=table_ndim, most=MOST_EXAMPLES)
 
 
-@compiled
-def _permuted(key: Key, tables: Array, *, metric: Metric, design: Design, size: int) -> Any:
-    row = Row.of(metric, design, tables)
-
-    def of_table(table: Array) -> HypothesisTest:
-        gap = Functional(design.sample(table), row, design.contrasts)
-        of_a, of_b = (Functional(gap.sample, row, (x,)).values for x in ((1, 0), (0, 1)))
-        samples = _swapped(key, gap, size)
-        as_far = xp.abs(samples) >= xp.abs(gap.values) - 2 * rounding(of_a, of_b)
-        p_value = (1 + as_far.sum(0)) / (1 + xp.isfinite(samples).sum(0))
-        test = HypothesisTest(gap.values, xp.where(xp.isfinite(gap.values), p_value, xp.nan))
-        return nan_unless(gap.sample.is_valid & (gap.sample.units.counts.sum() > 1), test)
-
-    numbers = size * tables.shape[-1] * tables.shape[-2]
-    rows = replicates.map_tables(of_table, tables, numbers, table_ndim=design.ndim)
-    return row.unflatten(rows, tables.ndim - design.ndim)
+def _permuted(gap: Functional, key: Key, size: int) -> HypothesisTest:
+    of_a, of_b = (Functional(gap.sample, gap.row, (x,)).values for x in ((1, 0), (0, 1)))
+    samples = _swapped(key, gap, size)
+    as_far = xp.abs(samples) >= xp.abs(gap.values) - 2 * rounding(of_a, of_b)
+    p_value = (1 + as_far.sum(0)) / (1 + xp.isfinite(samples).sum(0))
+    test = HypothesisTest(gap.values, xp.where(xp.isfinite(gap.values), p_value, xp.nan))
+    return nan_unless(gap.sample.is_valid & (gap.sample.units.counts.sum() > 1), test)
 
 
 def _swapped(key: Key, gap: Functional, size: int) -> Array:
     """Return the difference after swaps of the predictions of pairs, or of whole clusters."""
     sample, units = gap.sample, gap.sample.units
-    is_clustered = sample.clusters is not None
+    if sample.clusters is None:
+        return sample.drawn(gap, key, size, sampler=replicates.swapped)
     k = sample.tables(sample.counts).shape[-1]
 
     def after(drawn: Array) -> Array:
-        kept = sample.of_units(drawn.reshape((*drawn.shape[:-2], *units.counts.shape)))
-        if not is_clustered:
-            return gap(kept)
+        kept = sample.of_units(drawn)
         others = xp.swapaxes((sample.counts - kept).reshape((*kept.shape[:-2], k, k, k)), -2, -1)
         return gap(kept + others.reshape(kept.shape))
 
-    return replicates.evaluate(
-        replicates.halved if is_clustered else replicates.swapped,
-        after,
-        key,
-        units.counts.reshape((units.rows, -1)),
-        size=size,
-        numbers=sample.numbers_held,
-    )
+    return units.drawn(after, key, size, sampler=replicates.halved)

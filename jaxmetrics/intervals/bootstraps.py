@@ -17,7 +17,7 @@ from jaxmetrics._validation import (
     check_samples,
 )
 from jaxmetrics.intervals import replicates
-from jaxmetrics.intervals.checks import frequencies, numbers_of_examples
+from jaxmetrics.intervals.checks import MOST_EXAMPLES, check_counts
 
 __all__ = ["bootstrap_counts"]
 
@@ -60,8 +60,8 @@ def bootstrap_counts(
     if check_flag(stratified, "stratified") and kind == "poisson":
         raise ValueError("Poisson counts have no fixed totals: stratified=True needs another kind.")
     size = check_samples(num_samples, "num_samples")
-    checked = frequencies if kind == "bayesian" else numbers_of_examples
-    placed_key, examples = place(key, checked(as_counts(counts)))
+    most = None if kind == "bayesian" else MOST_EXAMPLES
+    placed_key, examples = place(key, check_counts(as_counts(counts), most=most))
     check_cells((size, *examples.shape), "num_samples and counts")
     return _draw_counts(placed_key, examples, kind=kind, stratified=stratified, size=size)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from jaxmetrics.estimates import Estimate, Metric
 
 __all__: list[str] = []
 
-_TOO_MANY = 2.0**31
+MOST_EXAMPLES = 2.0**31  # from which a table is drawn
 
 
 def as_floats(metric: Metric) -> Metric:
@@ -92,39 +93,29 @@ def check_num_samples(num_samples: int) -> int:
     return check_samples(num_samples, "num_samples", least=2)
 
 
-def frequencies(counts: Array, name: str = "counts", *, table_ndim: int = 2) -> Array:
-    """Check counts or sums of weights, in tables of so many axes.
+def check_counts(
+    counts: Array, name: str = "counts", *, table_ndim: int = 2, most: float | None = None
+) -> Array:
+    """Check tables of so many axes: whole numbers of examples, fewer than `most` in all, or where
+    that is None also sums of weights.
 
-    A table with a negative one raises, or becomes NaN where jit hides it.
+    A table that cannot be raises, or becomes NaN where jit hides it.
     """
     axes = tuple(range(-table_ndim, 0))
     seen = _seen(counts)
-    if seen is not None:
-        refuse_where(
-            ~((seen >= 0) & (seen < np.inf)), seen, name, "expected a count >= 0, and a finite one."
+    known = counts if seen is None else seen
+    valid = (known >= 0) & (known < xp.inf)
+    expected = "expected a count >= 0, and a finite one."
+    if most is not None:
+        valid = valid & (known == xp.round(known))
+        expected = (
+            "expected a number of examples, since sums of weights do not say how many there are."
         )
-        return counts
-    return xp.where((counts >= 0).all(axes, keepdims=True), counts, xp.nan)
-
-
-def numbers_of_examples(
-    counts: Array, name: str = "counts", *, table_ndim: int = 2, most: float = _TOO_MANY
-) -> Array:
-    """Check counts as `frequencies` does, and that they are whole numbers, below `most` in all."""
-    axes = tuple(range(-table_ndim, 0))
-    seen = _seen(counts)
+    few = known.sum(axes, keepdims=True) < (math.inf if most is None else most)
     if seen is None:
-        valid = (counts >= 0) & (counts == xp.round(counts))
-        few = counts.sum(axes, keepdims=True) < most
         return xp.where(valid.all(axes, keepdims=True) & few, counts, xp.nan)
-    valid = (seen >= 0) & (seen == np.round(seen)) & (seen < np.inf)
-    refuse_where(
-        ~valid,
-        seen,
-        name,
-        "expected a number of examples, since sums of weights do not say how many there are.",
-    )
-    if (seen.sum(axes) >= most).any():
+    refuse_where(~valid, seen, name, expected)
+    if most is not None and not few.all():
         raise ValueError(
             f"{name} holds 2^31 examples or more for one estimate: derivatives and posteriors have"
             " no such limit."

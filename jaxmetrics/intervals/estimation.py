@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -140,18 +141,22 @@ def answer(
         summary: unless estimates are wanted, a function of what the method returns, of the
             functional, of the confidence and of `extra`, to a pytree of arrays `(V,)`.
     """
-    metric, tables, design, shape, labels = question
-    method, tables = method.prepared(tables, shape[-1])
-    options: dict[str, Any] = {"metric": metric, "reach": reach, "summary": summary}
-    listed = None if labels is not None else _listed(method, question)
+    method, tables = method.prepared(question.tables, question.shape[-1])
+    question = question._replace(tables=tables)
+    function = partial(_estimates, reach=reach, summary=summary)
+    listed = _listed(method, question)
     if listed is None:
-        found = _answer(tables, labels, method, *extra, design=design, **options)
+        found = of_samples(function, question, method, *extra, numbers=method.numbers)
         return method.checked(found)
 
     def alone(table: Array) -> Any:
         cells, labels = listed(table) or (table, None)
-        of_table = design if labels is None else _of_combinations(design, table)
-        return _answer(cells, labels, method, *extra, design=of_table, **options)
+        of_table = question._replace(tables=cells, labels=labels)
+        if labels is not None:
+            options = (*question.design.options, ("num_classes", len(table)))
+            design = question.design._replace(sample_of=of_combinations, options=options)
+            of_table = of_table._replace(design=design)
+        return of_samples(function, of_table, method, *extra, numbers=method.numbers)
 
     # One by one, so that each draws the same as alone.
     each = [alone(table) for table in tables.reshape((-1, *tables.shape[-2:]))]
@@ -163,8 +168,9 @@ def answer(
 def _listed(method: Any, question: Question) -> Callable[[Array], Any] | None:
     """Return the function that lists the kinds which occur, where these are few of many."""
     tables, design = question.tables, question.design
-    kinds = math.prod(tables.shape[-2:])
-    if design.is_clustered or kinds <= method.most_kinds or not is_known(tables) or not tables.size:
+    if question.labels is not None or design.is_clustered or not is_known(tables):
+        return None
+    if not tables.size or math.prod(tables.shape[-2:]) <= method.most_kinds:
         return None
     if design.sample_of is of_pairs:
         return used_pairs
@@ -172,36 +178,48 @@ def _listed(method: Any, question: Question) -> Callable[[Array], Any] | None:
     return used_columns if method.draws and is_jax(tables) and is_square else None
 
 
-def _of_combinations(design: Design, table: Array) -> Design:
-    options = (*design.options, ("num_classes", len(table)))
-    return design._replace(sample_of=of_combinations, options=options)
+def _estimates(
+    metric: Functional, method: Any, *extra: Any, reach: Confidence, summary: Any
+) -> Any:
+    found, samples = method.estimate(metric, reach)
+    sample = metric.sample
+    if sample.clusters is not None:
+        several = (sample.units.counts.sum(-1) > 1).all()  # one alone says nothing of others
+        low, high, error = nan_unless(several, (found.low, found.high, found.standard_error))
+        found = found._replace(low=low, high=high, standard_error=error)
+    if summary is not None:
+        found = summary(found, samples, metric, reach, *extra)
+    return nan_unless(sample.is_valid | (not method.needs_examples), found)
+
+
+def of_samples(
+    function: Callable[..., Any], question: Question, *arrays: Any, numbers: int = 1
+) -> Any:
+    """Compute `function(functional, *arrays)`, a pytree of arrays `(V,)`, of each of the samples,
+    which holds so many times the numbers of a table.
+    """
+    metric, tables, design, _, labels = question
+    return _of_samples(
+        tables, labels, *arrays, function=function, metric=metric, design=design, numbers=numbers
+    )
 
 
 @compiled
-def _answer(
+def _of_samples(
     tables: Array,
     labels: Array | None,
-    method: Any,
-    *extra: Any,
+    *arrays: Any,
+    function: Callable[..., Any],
     metric: Metric,
     design: Design,
-    reach: Confidence,
-    summary: Any,
+    numbers: int,
 ) -> Any:
     row = Row.of(metric, design, tables, labels)
 
     def of_table(table: Array) -> Any:
-        sample = design.sample(table, labels)
-        functional = Functional(sample, row, design.contrasts)
-        found, samples = method.estimate(functional, reach)
-        if sample.clusters is not None:
-            several = (sample.units.counts.sum(-1) > 1).all()  # one alone says nothing of others
-            low, high, error = nan_unless(several, (found.low, found.high, found.standard_error))
-            found = found._replace(low=low, high=high, standard_error=error)
-        if summary is not None:
-            found = summary(found, samples, functional, reach, *extra)
-        return nan_unless(sample.is_valid | (not method.needs_examples), found)
+        return function(Functional(design.sample(table, labels), row, design.contrasts), *arrays)
 
-    numbers = method.numbers * math.prod(tables.shape[tables.ndim - design.ndim :])
-    rows = map_tables(of_table, tables, numbers, table_ndim=design.ndim)
-    return row.unflatten(rows, tables.ndim - design.ndim)
+    ndim = design.ndim
+    held = numbers * math.prod(tables.shape[tables.ndim - ndim :])
+    rows = map_tables(of_table, tables, held, table_ndim=ndim)
+    return row.unflatten(rows, tables.ndim - ndim)

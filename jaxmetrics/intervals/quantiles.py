@@ -127,12 +127,16 @@ class _Ordered:
 
 
 def _estimate(value: Array, low: Array, high: Array, samples: Array) -> Estimate:
+    undefined = (~xp.isfinite(samples)).sum(0).astype(xp.int32)
+    return Estimate(value, low, high, deviation(samples), undefined)
+
+
+def deviation(samples: Array) -> Array:
+    """Return the standard deviation of the finite samples; NaN of fewer than two."""
     finite = xp.isfinite(samples)
     count = finite.sum(0)
-    mean = mean_of_finite(samples)
-    squares = xp.where(finite, (samples - mean) ** 2, 0).sum(0)
-    error = xp.where(count > 1, xp.sqrt(squares / xp.maximum(count - 1, 1)), xp.nan)
-    return Estimate(value, low, high, error, (len(samples) - count).astype(xp.int32))
+    squares = xp.where(finite, (samples - mean_of_finite(samples)) ** 2, 0).sum(0)
+    return xp.where(count > 1, xp.sqrt(squares / xp.maximum(count - 1, 1)), xp.nan)
 
 
 def mean_of_finite(samples: Array) -> Array:

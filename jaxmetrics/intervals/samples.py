@@ -13,8 +13,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from jaxmetrics._arithmetic import divide, matmul, safe_sqrt
+from jaxmetrics._keys import Key
 from jaxmetrics._namespaces import Array, lax, xp
 from jaxmetrics.clusters import clustered_error, effective_share, kish_number
+from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.combinations import tabulation
 
 __all__: list[str] = []
@@ -126,6 +128,34 @@ class Sample(NamedTuple):
             rows=len(ones) if self.is_stratified else ones.size // _width(len(self.clusters)),
         )
 
+    def drawn(
+        self,
+        function: Callable[[Array], Any],
+        key: Key,
+        size: int,
+        *,
+        sampler: replicates.Sampler | None = None,
+        expected: Array | None = None,
+    ) -> Any:
+        """Evaluate a function of how often each kind is drawn, `(N, R, U)`, in so many replicates.
+
+        Args:
+            sampler: of replicates, if not multinomials.
+            expected: of which they are drawn, if not `counts`.
+        """
+        numbers = self.counts if expected is None else expected
+        if sampler is None:
+            by_stratum = replicates.stratified_multinomial
+            sampler = by_stratum if self.is_stratified else replicates.multinomial
+        return replicates.evaluate(
+            sampler,
+            lambda drawn: function(drawn.reshape((*drawn.shape[:-2], *numbers.shape))),
+            key,
+            numbers.reshape((self.rows, -1)),
+            size=size,
+            numbers=self.numbers_held,
+        )
+
     def of_units(self, drawn: Array) -> Array:
         """Return the numbers of the kinds, `(..., R, U)`, where units are drawn so often."""
         if self.clusters is None:
@@ -153,12 +183,20 @@ def _width(number: int) -> int:
     return math.isqrt(max(number - 1, 0)) + 1
 
 
-def of_counts(table: Array, *, num_tables: int = 1, is_stratified: bool = False) -> Sample:
+def of_counts(
+    table: Array, *, num_tables: int = 1, is_stratified: bool = False, are_apart: bool = False
+) -> Sample:
     """Return the cells of a table `(K, W)`, or of tables of G groups `(G K, W)`, as kinds of
-    examples; stratified, the totals of the rows are fixed.
+    examples.
+
+    Args:
+        is_stratified: whether the totals of the rows are fixed.
+        are_apart: whether the groups are independent test sets, each a stratum and a table.
     """
-    shape = table.shape if is_stratified else (1, table.size)
     groups = table.reshape((num_tables, -1, table.shape[-1]))
+    read = groups.shape if are_apart else (1, *table.shape)
+    shape = table.shape if is_stratified else (1, table.size)
+    shape = (num_tables, table.size // num_tables) if are_apart else shape
     unused = xp.stack([xp.broadcast_to(_is_empty(groups, axis), groups.shape) for axis in (-1, -2)])
 
     def prior_of_cells(prior: Array) -> Array:
@@ -167,10 +205,10 @@ def of_counts(table: Array, *, num_tables: int = 1, is_stratified: bool = False)
     is_of_classes = groups.shape[-1] == groups.shape[-2]  # and not a histogram of scores
     return Sample(
         table.reshape(shape),
-        lambda numbers: numbers.reshape((*numbers.shape[:-2], 1, *table.shape)),
+        lambda numbers: numbers.reshape((*numbers.shape[:-2], *read)),
         lambda slopes: slopes.reshape(shape),
         unused.reshape((2, *shape)),
-        rows=len(table),
+        rows=num_tables if are_apart else len(table),
         prior=prior_of_cells if is_of_classes else None,
     )
 
@@ -200,21 +238,6 @@ def of_pairs(table: Array, *, is_stratified: bool = False) -> Sample:
         xp.stack([xp.broadcast_to(x, (k, k, k)).reshape(shape) for x in unused]),
         rows=k,
         prior=prior_of_pairs,
-    )
-
-
-def of_test_sets(tables: Array) -> Sample:
-    """Return the cells of two independent test sets, `(2, K K)`, as kinds in two strata."""
-    k = math.isqrt(tables.shape[-1])
-    both = tables.reshape((2, k, k))
-    unused = xp.stack([xp.broadcast_to(_is_empty(both, axis), both.shape) for axis in (-1, -2)])
-    return Sample(
-        tables,
-        lambda numbers: numbers.reshape((*numbers.shape[:-2], 2, k, k)),
-        lambda slopes: slopes.reshape((2, -1)),
-        unused.reshape((2, *tables.shape)),
-        rows=2,
-        prior=lambda prior: xp.broadcast_to(cell_prior(prior).ravel(), tables.shape),
     )
 
 
