@@ -244,11 +244,9 @@ def compare_unpaired(
     """
     check_method(method)
     is_clustered = cluster_axis is not None
-    given = {"counts_a": counts_a, "counts_b": counts_b}
-    a, b = (
-        method.check(as_counts(x, name), name, is_clustered=is_clustered)
-        for name, x in given.items()
-    )
+    check = partial(method.check, is_clustered=is_clustered)
+    a = check(as_counts(counts_a, "counts_a"), "counts_a")
+    b = check(as_counts(counts_b, "counts_b"), "counts_b")
     if cluster_axis is not None:
         a, b = (as_clusters(x, cluster_axis) for x in (a, b))
     of_a, of_b = (np.delete(x.shape, -3) if is_clustered else x.shape for x in (a, b))

@@ -121,41 +121,32 @@ def tabulation(labels: Array, k: int) -> Callable[[Array], Array]:
 
     The cells' labels `(1 + M, R, W)`, truth first, are K where a cell is empty.
     """
-    num_classifiers = len(labels) - 1
-    rows = [] if is_jax(labels) else _sums_by_row(labels.reshape((len(labels), -1)), k)
-
-    def matrix(cells: Array, pred: Array) -> Array:
-        return jax.numpy.zeros((k, k), cells.dtype).at[labels[0], pred].add(cells, mode="drop")
+    true, *preds = labels.reshape((len(labels), -1))
+    sums = [_sums_of(true * k + pred, k * k) for pred in preds]
 
     def tabulate(cells: Array) -> Array:
-        shape = (*cells.shape[:-2], num_classifiers, k, k)
-        if is_jax(cells):
-            flat = cells.reshape((-1, *cells.shape[-2:]))
-            return jax.vmap(jax.vmap(matrix, (None, 0)), (0, None))(flat, labels[1:]).reshape(shape)
-        flat = cells.reshape((-1, labels[0].size))
-        tables = np.zeros((len(flat), num_classifiers * k * k), cells.dtype)
-        for used, occurring, adds_to in rows:
-            tables[:, occurring] = flat[:, used] @ adds_to
-        return tables.reshape(shape)
+        batch = cells.shape[:-2]
+        flat = cells.reshape((*batch, -1))
+        return xp.stack([of(flat).reshape((*batch, k, k)) for of in sums], -3)
 
     return tabulate
 
 
-def _sums_by_row(labels: np.ndarray, k: int) -> list[tuple[slice, np.ndarray, np.ndarray]]:
-    """Plan the sums for each true class.
+def _sums_of(entries: Array, size: int) -> Callable[[Array], Array]:
+    """Return a function that adds up cells `(..., U)` by entry, `(..., size)`; beyond they drop."""
+    if is_jax(entries):
+        return lambda cells: (
+            jax.numpy.zeros((*cells.shape[:-1], size), cells.dtype)
+            .at[..., entries]
+            .add(cells, mode="drop")
+        )
+    order = np.argsort(entries, kind="stable")[: np.count_nonzero(entries < size)]
+    occurring, first = np.unique(entries[order], return_index=True)
 
-    Returns:
-        For each: its cells, the entries of its row in all matrices that occur, and a matrix of 0
-        and 1 that says which cell adds to which entry.
-    """
-    true, preds = labels[0], labels[1:]
-    rows = []
-    for i in np.unique(true[true < k]):
-        # Cells come in the order of their true class.
-        used = slice(*np.searchsorted(true, [i, i + 1]))
-        entries = preds[:, used] + k * k * np.arange(len(preds))[:, None] + k * i
-        occurring, place = np.unique(entries, return_inverse=True)
-        adds_to = np.zeros((entries.shape[1], len(occurring)))
-        adds_to[np.arange(len(adds_to)), place.reshape(entries.shape)] = 1
-        rows.append((used, occurring, adds_to))
-    return rows
+    def sums(cells: np.ndarray) -> np.ndarray:
+        result = np.zeros((*cells.shape[:-1], size))
+        if len(first):
+            result[..., occurring] = np.add.reduceat(cells[..., order], first, axis=-1)
+        return result
+
+    return sums
