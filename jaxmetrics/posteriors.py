@@ -7,7 +7,6 @@ where each class has a rate, a row (alpha, beta) for each.
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 from jaxmetrics._arithmetic import divide
@@ -176,19 +175,11 @@ def posterior_counts(
 def _posterior_draws(
     key: Key, counts: Array, prior: Array, prevalence: Array | None, *, size: int
 ) -> Array:
-    c = xp.where((counts >= 0).all((-2, -1), keepdims=True), counts, xp.nan)
+    def shares(table: Array) -> Array:
+        observed = divide(table.sum(-1), table.sum())
+        return xp.where(xp.isnan(prevalence), observed, prevalence)[:, None]
 
-    def of_table(table: Array) -> Array:
-        shares: Array = 1
-        sampler = replicates.dirichlet
-        if prevalence is not None:
-            observed = divide(table.sum(-1), table.sum())
-            shares = xp.where(xp.isnan(prevalence), observed, prevalence)[:, None]
-            sampler = replicates.dirichlet_rows
-        concentration = table + cell_prior(prior)
-        return replicates.evaluate(
-            sampler, lambda x: x * shares, key, concentration, size=size, numbers=table.size
-        )
-
-    draws = replicates.map_tables(of_table, c, size * math.prod(c.shape[-2:]))
-    return xp.moveaxis(draws, c.ndim - 2, 0)
+    sampler, scale = replicates.dirichlet, None
+    if prevalence is not None:
+        sampler, scale = replicates.dirichlet_rows, shares
+    return replicates.of_tables(sampler, key, counts, size, prior=cell_prior(prior), scale=scale)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import Key, KeyLike, place
-from jaxmetrics._namespaces import Array, xp
+from jaxmetrics._namespaces import Array
 from jaxmetrics._validation import (
     ArrayLike,
     as_counts,
@@ -77,15 +76,8 @@ _SAMPLERS = {
 
 @compiled
 def _draw_counts(key: Key, counts: Array, *, kind: str, stratified: bool, size: int) -> Array:
-    sampler, shape = _SAMPLERS[kind, stratified], counts.shape[-2:]
+    def totals(table: Array) -> Array:
+        return table.sum(-1, keepdims=True) if stratified else table.sum()
 
-    def of_table(table: Array) -> Array:
-        totals = table.sum(-1, keepdims=True) if stratified else table.sum()
-        scale = totals if kind == "bayesian" else 1
-        draws = replicates.evaluate(
-            sampler, lambda drawn: drawn * scale, key, table, size=size, numbers=table.size
-        )
-        return xp.where((table >= 0).all(), draws, xp.nan)
-
-    draws = replicates.map_tables(of_table, counts, size * math.prod(shape))
-    return xp.moveaxis(draws, counts.ndim - 2, 0)
+    scale = totals if kind == "bayesian" else None
+    return replicates.of_tables(_SAMPLERS[kind, stratified], key, counts, size, scale=scale)
