@@ -18,8 +18,7 @@ from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.estimates import Metric, normal_quantile
 from jaxmetrics.intervals import Delta
 from jaxmetrics.intervals.checks import check_num_samples, nan_unless
-from jaxmetrics.intervals.confidence import Confidence
-from jaxmetrics.intervals.estimation import answer, of_samples, question_of
+from jaxmetrics.intervals.estimation import Confidence, answer, of_samples, question_of
 from jaxmetrics.intervals.functionals import Functional
 from jaxmetrics.intervals.quantiles import deviation
 from jaxmetrics.metrics.differences import difference as difference_of

@@ -175,11 +175,15 @@ def posterior_counts(
 def _posterior_draws(
     key: Key, counts: Array, prior: Array, prevalence: Array | None, *, size: int
 ) -> Array:
+    if prevalence is None:
+        return replicates.of_tables(
+            replicates.dirichlet, key, counts, size, prior=cell_prior(prior)
+        )
+    known: Array = prevalence
+
     def shares(table: Array) -> Array:
         observed = divide(table.sum(-1), table.sum())
-        return xp.where(xp.isnan(prevalence), observed, prevalence)[:, None]
+        return xp.where(xp.isnan(known), observed, known)[:, None]
 
-    sampler, scale = replicates.dirichlet, None
-    if prevalence is not None:
-        sampler, scale = replicates.dirichlet_rows, shares
-    return replicates.of_tables(sampler, key, counts, size, prior=cell_prior(prior), scale=scale)
+    rows = replicates.dirichlet_rows
+    return replicates.of_tables(rows, key, counts, size, prior=cell_prior(prior), scale=shares)

@@ -15,8 +15,8 @@ from scipy import stats
 import jaxmetrics as jm
 from jaxmetrics._chunks import LANES
 from jaxmetrics.intervals import replicates
-from jaxmetrics.intervals.combinations import used_columns
 from jaxmetrics.intervals.quantiles import KINDS, acceleration_of
+from jaxmetrics.intervals.samples import used_columns
 from tests.cases import METHODS
 
 BOOTSTRAPS: tuple[Any, ...] = (*KINDS, "studentized")

@@ -19,13 +19,18 @@ from jaxmetrics.clusters import as_clusters, check_size_of_tables, numbered_clus
 from jaxmetrics.counts import class_axes, paired_confusion_matrix, strings_among
 from jaxmetrics.estimates import Estimate, Metric
 from jaxmetrics.intervals.checks import as_floats, placed
-from jaxmetrics.intervals.combinations import distinct, pairs_of_combinations
-from jaxmetrics.intervals.confidence import Confidence
-from jaxmetrics.intervals.estimation import Question, answer, question_of
+from jaxmetrics.intervals.estimation import Confidence, Question, answer, question_of, reach_of
 from jaxmetrics.intervals.functionals import Functional
-from jaxmetrics.intervals.methods import IntervalMethod, Likelihood, check_method, reach_of
+from jaxmetrics.intervals.methods import IntervalMethod, Likelihood, check_method
 from jaxmetrics.intervals.quantiles import mean_of_finite
-from jaxmetrics.intervals.samples import Design, of_combinations, of_counts, of_pairs
+from jaxmetrics.intervals.samples import (
+    Design,
+    distinct,
+    of_combinations,
+    of_counts,
+    of_pairs,
+    pairs_of_combinations,
+)
 from jaxmetrics.metrics.differences import difference
 
 __all__ = ["Comparison", "compare", "compare_predictions", "compare_unpaired"]

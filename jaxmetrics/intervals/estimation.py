@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._applied import Applied, read_by
+from jaxmetrics._arithmetic import divide
 from jaxmetrics._bins import as_histogram
 from jaxmetrics._compilation import compiled
-from jaxmetrics._jax import trees
+from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import Array, is_jax, is_known, xp
 from jaxmetrics._validation import (
     ArrayLike,
@@ -20,17 +21,55 @@ from jaxmetrics._validation import (
     as_float,
     as_paired_counts,
     check_flag,
+    check_level,
+    check_size,
 )
 from jaxmetrics.clusters import as_clusters
-from jaxmetrics.estimates import Metric
+from jaxmetrics.estimates import Metric, normal_quantile
 from jaxmetrics.intervals.checks import as_floats, nan_unless, placed
-from jaxmetrics.intervals.combinations import used_columns, used_pairs
-from jaxmetrics.intervals.confidence import Confidence
 from jaxmetrics.intervals.functionals import Functional, Row
 from jaxmetrics.intervals.replicates import map_tables
-from jaxmetrics.intervals.samples import Design, of_combinations, of_counts, of_pairs
+from jaxmetrics.intervals.samples import (
+    Design,
+    of_combinations,
+    of_counts,
+    of_pairs,
+    used_columns,
+    used_pairs,
+)
 
 __all__: list[str] = []
+
+
+_NARROWEST = 500  # examples
+
+
+class Confidence(NamedTuple):
+    """With which probability an interval holds, and when.
+
+    Attributes:
+        level: of the interval of one value.
+        narrowest: None for an interval that is computed once; for one that holds at all times, the
+            number of units at which it is to be narrowest.
+    """
+
+    level: float
+    narrowest: int | None = None
+
+    def quantile(self, n: Array) -> Array | float:
+        """Return by how many standard errors the interval of n independent units reaches.
+
+        Once it is the normal quantile. At all times it is the boundary that a normal mixture
+        martingale crosses with probability α, `sqrt(2 (1 + 1 / m) ln(sqrt(m + 1) / α))`, m = n ρ^2:
+        Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (2024), Annals of Statistics 52, theorem
+        2.2; ρ as there in appendix B.2.
+        """
+        if self.narrowest is None:
+            return normal_quantile(self.level)
+        doubled = -2 * math.log(1 - self.level)
+        m = n * ((doubled + math.log(doubled) + 1) / self.narrowest)
+        reach = xp.sqrt((1 + divide(1.0, m)) * (xp.log1p(m) + doubled))
+        return xp.where(m > 0, reach, xp.inf)
 
 
 class Question(NamedTuple):
@@ -130,6 +169,28 @@ def _stacked(metric: Metric, table: Array, number: int) -> Any:
     """Compute a metric of groups `(..., G, K, K)` from their tables, one below the other."""
     *batch, _, k = table.shape
     return metric(table.reshape((*batch, number, -1, k)))
+
+
+def reach_of(
+    method: Any,
+    question: Question,
+    level: float,
+    simultaneous: bool = False,
+    anytime: bool | int = False,
+) -> Confidence:
+    """Return how far the intervals of all values reach; see `interval`."""
+    if method.draws and anytime is not False:
+        raise ValueError(f"{method.name} has no anytime interval: take Likelihood() or Delta().")
+    check_level(level)
+    if check_flag(simultaneous, "simultaneous"):
+        example = xp.ones_like(question.tables, shape=question.shape)
+        shapes_on_device = partial(jax.eval_shape, question.metric)
+        values = (shapes_on_device if is_jax(example) else question.metric)(example)
+        number = sum(math.prod(np.shape(x)) for x in trees.leaves(values))
+        level = level ** (1 / max(number, 1))
+    if isinstance(anytime, bool | np.bool_):
+        return Confidence(level, _NARROWEST if anytime else None)
+    return Confidence(level, check_size(anytime, "anytime"))
 
 
 def answer(

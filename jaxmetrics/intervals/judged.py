@@ -15,9 +15,8 @@ from jaxmetrics._validation import ArrayLike, as_float, check_axis, check_level
 from jaxmetrics.clusters import as_clusters
 from jaxmetrics.estimates import Estimate, Metric
 from jaxmetrics.intervals.checks import as_floats, nan_unless, placed
-from jaxmetrics.intervals.confidence import Confidence
 from jaxmetrics.intervals.derivatives import jacobian
-from jaxmetrics.intervals.estimation import Question, of_samples
+from jaxmetrics.intervals.estimation import Confidence, Question, of_samples
 from jaxmetrics.intervals.functionals import Functional, Row
 from jaxmetrics.intervals.methods import Likelihood
 from jaxmetrics.intervals.samples import Design, Sample

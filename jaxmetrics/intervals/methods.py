@@ -24,8 +24,7 @@ from jaxmetrics.intervals.checks import (
     check_finite,
     check_num_samples,
 )
-from jaxmetrics.intervals.confidence import Confidence, confidence
-from jaxmetrics.intervals.estimation import Question, answer, question_of
+from jaxmetrics.intervals.estimation import Confidence, answer, question_of, reach_of
 from jaxmetrics.intervals.functionals import Functional
 from jaxmetrics.intervals.likelihoods import likelihood_limits
 from jaxmetrics.intervals.quantiles import (
@@ -458,17 +457,3 @@ def interval(
         metric, counts, method.check, cluster_axis=cluster_axis, stratified=stratified
     )
     return answer(question, method, reach_of(method, question, level, simultaneous, anytime))
-
-
-def reach_of(
-    method: IntervalMethod,
-    question: Question,
-    level: float,
-    simultaneous: bool = False,
-    anytime: bool | int = False,
-) -> Confidence:
-    if method.draws and anytime is not False:
-        raise ValueError(f"{method.name} has no anytime interval: take Likelihood() or Delta().")
-    example = xp.ones_like(question.tables, shape=question.shape)
-    options: dict[str, Any] = {"simultaneous": simultaneous, "anytime": anytime}
-    return confidence(level, question.metric, example, **options)

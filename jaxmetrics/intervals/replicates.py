@@ -276,7 +276,7 @@ def of_tables(
     prior: Array | float = 0.0,
     scale: Callable[[Array], Array] | None = None,
 ) -> Array:
-    """Draw replicates `(S, ..., K, W)` of each table of a batch and its prior, times `scale(table)`;
+    """Draw replicates of tables of a batch with a prior, `(S, ..., K, W)`, times `scale(table)`;
     NaN of tables with a negative number.
     """
 
