@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from jaxmetrics._applied import Applied, estimated
 from jaxmetrics._arithmetic import append_axes
-from jaxmetrics._compilation import traced_metric
+from jaxmetrics._compilation import is_constant, traced_metric
 from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, on_device, xp
 from jaxmetrics._tracing import TracedMetric
@@ -72,21 +73,26 @@ def placed(
 ) -> tuple[Metric, Array]:
     """Move tables of the host to the device if the metric returns arrays of the device.
 
-    This is tried on the example, or else on the first of the tables. On the device the metric that
-    is returned computes what the metric does now; see `traced_metric`.
+    This is tried on the example, or else on the first of the tables; functions of this package do
+    not. On the device the metric that is returned computes what the metric does now; see
+    `traced_metric`.
     """
     shape = tables.shape[-2:] if example is None else example.shape
     if not on_device(tables):
         if example is None:
             example = tables.reshape((-1, *shape))[0] if tables.size else np.ones(shape)
-        try:
-            moves = on_device(metric(example))
-        except AttributeError:  # such as .at, which arrays of JAX have alone
-            moves = True
-        if not moves:
+        if is_constant(metric) or not answers_on_device(metric, example):
             return metric, tables
         tables = jax.numpy.asarray(tables, float_dtype())
     return traced_metric(metric, shape, tables.dtype), tables
+
+
+def answers_on_device(function: Callable[..., Any], *args: Array, **kwargs: Array) -> bool:
+    """Tell whether a function of arrays of the host returns arrays of the device."""
+    try:
+        return on_device(function(*args, **kwargs))
+    except AttributeError:  # such as .at, which arrays of JAX have alone
+        return True
 
 
 def check_num_samples(num_samples: int) -> int:

@@ -31,6 +31,7 @@ from jaxmetrics.clusters import numbered_clusters, warn_of_clusters
 from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.checks import (
     MOST_EXAMPLES,
+    answers_on_device,
     as_floating,
     check_counts,
     check_finite,
@@ -153,10 +154,7 @@ def _answers_on_device(
     weights = {"sample_weight": np.ones(len(examples[0]))} if resample == "weights" else {}
     if resample == "indices":  # a statistic may sort what was drawn for it in place
         examples = tuple(x.copy() for x in examples)
-    try:
-        return on_device(statistic(*examples, **weights))
-    except AttributeError:  # such as .at, which arrays of JAX have alone
-        return True
+    return answers_on_device(statistic, *examples, **weights)
 
 
 class _Members(NamedTuple):
