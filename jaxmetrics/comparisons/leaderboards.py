@@ -43,7 +43,7 @@ from jaxmetrics.intervals.replicates import map_tables
 
 __all__ = ["Leaderboard", "leaderboard"]
 
-MOST_ROWS = 20  # where a leaderboard is shown that was not asked to be written
+_MOST_ROWS = 20  # where a leaderboard is shown that was not asked to be written
 _MOST_NAMES = 5  # in a sentence
 LONGEST_NAME = 40
 _UNSEEN = 2  # examples that are added to those that were seen
@@ -96,14 +96,12 @@ class Leaderboard(_Leaderboard):
 
     def __repr__(self) -> str:
         """Write the ranking, or what cannot be looked at as named tuples are."""
-        if estimates_of(self) is None:
-            return super().__repr__()
-        return ranking(self, most_rows=MOST_ROWS).text()
+        written = _shown(self)
+        return super().__repr__() if written is None else written.text()
 
     def _repr_html_(self) -> str:
-        if estimates_of(self) is None:
-            return html.escape(repr(self))
-        return ranking(self, most_rows=MOST_ROWS).html()
+        written = _shown(self)
+        return html.escape(repr(self)) if written is None else written.html()
 
     def to_text(self, names: Sequence[str] | None = None) -> str:
         """Write the ranking of all classifiers.
@@ -387,26 +385,18 @@ class Standing(NamedTuple):
     tier: int
 
 
-def estimates_of(board: Any) -> list[Estimate] | None:
-    """List the estimates of a single leaderboard; None where they cannot be looked at."""
-    members = members_of(board.estimates)
-    if members is None or len(members.shape) != 1:
-        return None
-    return [members[i] for i in range(len(members))]
-
-
 def standings(board: Any, names: Sequence[str] | None = None) -> list[Standing]:
     """List the classifiers by tier, the best first of each; the winner comes first of all."""
-    estimates = estimates_of(board)
-    if estimates is None:
+    members = members_of(board.estimates)
+    if members is None or len(members.shape) != 1:
         raise ValueError("a ranking needs one leaderboard, whose numbers are known: not under jit.")
-    size = len(estimates)
+    size = len(members)
     labels = list(map(str, range(size) if names is None else names))
     if len(labels) != size:
         raise ValueError(f"names must be one for each classifier: {size}, got {len(labels)}.")
     columns = board.probability_best, board.rank_low, board.rank_high, board.tiers
     numbers = (np.asarray(x).tolist() for x in columns)
-    rows = [Standing(*x) for x in zip(labels, estimates, *numbers, strict=True)]
+    rows = [Standing(*x) for x in zip(labels, members, *numbers, strict=True)]
     return sorted(rows, key=lambda x: (x.tier, -np.nan_to_num(x.estimate.value, nan=-np.inf)))
 
 
@@ -464,6 +454,13 @@ def ranking(
         cells.append([f"... {len(rows) - len(cells)} more", *[""] * (len(titles) - 1)])
     expected = f"On new examples expect of the winner, {rows[0].name}: {board.winner_estimate}."
     return Ranking(Table(titles, cells), [*sentences, expected])
+
+
+def _shown(board: Any) -> Ranking | None:
+    """Write the first classifiers of a single leaderboard; None where it cannot be looked at."""
+    members = members_of(board.estimates)
+    is_single = members is not None and len(members.shape) == 1
+    return ranking(board, most_rows=_MOST_ROWS) if is_single else None
 
 
 def as_dict(board: Any, names: Sequence[str] | None = None) -> dict[str, Any]:

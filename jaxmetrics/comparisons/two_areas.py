@@ -85,17 +85,10 @@ def delong(
     (0.833 [0.272, 0.985], 0.500 [0.102, 0.898], 0.333 [-0.068, 0.670])
     """
     z = normal_quantile(level)
-    scores = {
-        "y_score_a": as_array(y_score_a, "y_score_a"),
-        "y_score_b": as_array(y_score_b, "y_score_b"),
-    }
-    check_examples(
-        {
-            "y_true": as_array(y_true, "y_true").shape,
-            **{name: score.shape for name, score in scores.items()},
-        }
-    )
-    first, second = (rank(y_true, score, name=name) for name, score in scores.items())
+    given = {"y_true": y_true, "y_score_a": y_score_a, "y_score_b": y_score_b}
+    check_examples({name: as_array(x, name).shape for name, x in given.items()})
+    first = rank(y_true, y_score_a, name="y_score_a")
+    second = rank(y_true, y_score_b, name="y_score_b")
     numbers, size = numbers_of_clusters(clusters, first, second)
     return _delong(first, second, numbers, z, num_clusters=size)
 
@@ -139,9 +132,7 @@ def _delong_unpaired(first: Ranked, second: Ranked, z: float) -> DeLong:
     a, b = (moments_by_class(placement_values(x), x.positive, x.negative) for x in (first, second))
     variance = a.variance + b.variance
     freedom = divide(variance**2, sum(x.variance**2 / degrees_of_freedom(x) for x in (a, b)), 1.0)
-    of_a, of_b = (area_estimate(x, z, "score") for x in (a, b))
-    gap = normal_estimate(of_a.value - of_b.value, safe_sqrt(variance), z)
-    return _tested(of_a, of_b, _difference(a, b, gap, student_quantile(z, freedom)), freedom)
+    return _compared(a, b, a.positives.mean - b.positives.mean, variance, freedom, z)
 
 
 @compiled
@@ -150,24 +141,23 @@ def _delong(
 ) -> DeLong:
     v_a, v_b = (restore(placement_values(ranked), ranked.position) for ranked in (first, second))
     positive, negative = (restore(x, first.position) for x in (first.positive, first.negative))
-
-    def of_classes(placements: Array) -> MomentsByClass:
-        return moments_by_class(placements, positive, negative, numbers, num_clusters)
-
-    a, b, gap = map(of_classes, (v_a, v_b, v_a - v_b))
-    freedom = degrees_of_freedom(gap)
-    of_a, of_b = (area_estimate(x, quantile(x, z), "score") for x in (a, b))
-    difference = normal_estimate(gap.positives.mean, safe_sqrt(gap.variance), z)
-    difference = _difference(a, b, difference, student_quantile(z, freedom))
-    return _tested(of_a, of_b, difference, freedom)
+    a, b, gap = (
+        moments_by_class(placements, positive, negative, numbers, num_clusters)
+        for placements in (v_a, v_b, v_a - v_b)
+    )
+    return _compared(a, b, gap.positives.mean, gap.variance, degrees_of_freedom(gap), z)
 
 
-def _tested(a: Estimate, b: Estimate, difference: Estimate, freedom: Array) -> DeLong:
+def _compared(
+    a: MomentsByClass, b: MomentsByClass, gap: Array, variance: Array, freedom: Array, z: float
+) -> DeLong:
     """Refer the difference over its error to Student's distribution."""
-    value, error = difference.value, difference.standard_error
-    certain = xp.where(value == 0, 0, xp.inf * xp.sign(value))
-    statistic = xp.where(error == 0, certain, value / xp.where(error == 0, 1, error))
-    return DeLong(a, b, difference, statistic, student_tails(statistic, freedom))
+    of_a, of_b = (area_estimate(x, quantile(x, z), "score") for x in (a, b))
+    error = safe_sqrt(variance)
+    certain = xp.where(gap == 0, 0, xp.inf * xp.sign(gap))
+    statistic = xp.where(error == 0, certain, gap / xp.where(error == 0, 1, error))
+    difference = _difference(a, b, normal_estimate(gap, error, z), student_quantile(z, freedom))
+    return DeLong(of_a, of_b, difference, statistic, student_tails(statistic, freedom))
 
 
 def _difference(a: MomentsByClass, b: MomentsByClass, gap: Estimate, t: Array) -> Estimate:
