@@ -34,8 +34,7 @@ from jaxmetrics.intervals.samples import (
     of_combinations,
     of_counts,
     of_pairs,
-    used_columns,
-    used_pairs,
+    used_cells,
 )
 
 __all__: list[str] = []
@@ -234,9 +233,10 @@ def _listed(method: Any, question: Question) -> Callable[[Array], Any] | None:
     if not tables.size or math.prod(tables.shape[-2:]) <= method.most_kinds:
         return None
     if design.sample_of is of_pairs:
-        return used_pairs
+        return partial(used_cells, by_row=("is_stratified", True) in design.options)
     is_square = tables.shape[-1] == tables.shape[-2]
-    return used_columns if method.draws and is_jax(tables) and is_square else None
+    is_listed = method.draws and is_jax(tables) and is_square
+    return partial(used_cells, by_row=True) if is_listed else None
 
 
 def _estimates(

@@ -220,22 +220,17 @@ def _end(
     sign: int,
     bound: float,
 ) -> Array:
-    """Return the end of the interval towards the bound, the upper one if the sign is 1."""
-    if found.moves is None:
-        return sign * _greatest_mean(sign * x, amounts, sign * bound, z)
-    share = effective_share(found.independent, found.error, found.total, found.number, z)
-    farthest = (sign * found.moves).argmax(-1)[..., None]
-    counts = amounts * (1 + ADDED_OF_CLUSTER * (numbers == farthest))
-    greatest = sign * _greatest_mean(sign * x, counts * share[..., None], sign * bound, z)
-    return xp.where(share > 0, greatest, xp.nan)
-
-
-def _greatest_mean(x: Array, counts: Array, bound: float, z: float) -> Array:
-    """Return the greatest mean of the values, and of a third of an example more at the bound, that
-    their likelihood does not refute.
+    """Return the end of the interval towards the bound, the upper one if the sign is 1: the extreme
+    mean of the values, and of a third of an example more at the bound, that is likely enough.
     """
-    more = xp.full_like(counts.sum(-1, keepdims=True), ADDED)
-    counts = xp.concatenate([counts, more], -1)
-    slopes = xp.concatenate([x, xp.full_like(more, bound)], -1)
+    share = xp.ones_like(found.mean)
+    if found.moves is not None:
+        share = effective_share(found.independent, found.error, found.total, found.number, z)
+        farthest = (sign * found.moves).argmax(-1)[..., None]
+        amounts = amounts * (1 + ADDED_OF_CLUSTER * (numbers == farthest)) * share[..., None]
+    more = xp.full_like(amounts[..., :1], ADDED, shape=(*amounts.shape[:-1], 1))
+    counts = xp.concatenate([amounts, more], -1)
+    slopes = sign * xp.concatenate([x, xp.full_like(more, bound)], -1)
     weights = tilted(counts[..., None, :], slopes[..., None, :], z**2 / 2)[..., 0, :]
-    return divide((weights * slopes).sum(-1), weights.sum(-1))
+    extreme = sign * divide((weights * slopes).sum(-1), weights.sum(-1))
+    return xp.where(share > 0, extreme, xp.nan)

@@ -393,27 +393,24 @@ def pairs_of_combinations(cells: Array, labels: Array, k: int) -> Array:
     return pairs
 
 
-def used_pairs(table: Array) -> tuple[Array, Array]:
-    """Return the pairs `(K, K K)` that occur, and how often, as `distinct` does."""
-    k = len(table)
-    true, pair = np.nonzero(np.asarray(table))
-    labels = np.stack([true, pair // k, pair % k]).astype(np.int32)
-    return in_rectangle(table[true, pair], labels, k)
-
-
-def used_columns(table: Array) -> tuple[Array, Array] | None:
-    """Return the columns of each row of `(K, K)` that are not empty, as `distinct` does, `(K, W)`.
-
-    W is a power of two, and shorter rows are filled up. None where that saves nothing.
+def used_cells(table: Array, *, by_row: bool = False) -> tuple[Array, Array] | None:
+    """Return the cells of a table `(K, K)`, or of pairs `(K, K K)`, that occur, as `distinct` does;
+    by row those of each class, `(K, W)`, W a power of two; None where that saves nothing.
     """
-    used, k = np.asarray(table != 0), len(table)
-    width = 2 ** math.ceil(math.log2(max(int(used.sum(-1).max()), 1)))
-    if width >= k:
+    k, num_columns = table.shape
+    true, column = np.nonzero(np.asarray(table))
+    preds = np.divmod(column, k) if num_columns > k else (column,)
+    cells, labels = table[true, column], np.stack([true, *preds]).astype(np.int32)
+    if not by_row:
+        return in_rectangle(cells, labels, k)
+    place = np.arange(len(true)) - np.searchsorted(true, true)
+    width = 2 ** math.ceil(math.log2(max(place.max(initial=0) + 1, 1)))
+    if width >= num_columns:
         return None
-    columns = np.sort(np.where(used, np.arange(k), k), -1)[:, :width].astype(np.int32)
-    cells = xp.take_along_axis(table, np.minimum(columns, k - 1), -1)
-    rows = np.where(columns < k, np.arange(k, dtype=np.int32)[:, None], k)
-    return xp.where(columns < k, cells, 0), np.stack([rows, columns])
+    number = np.full((k, width), len(true))
+    number[true, place] = np.arange(len(true))
+    filled = np.pad(labels, ((0, 0), (0, 1)), constant_values=k)
+    return xp.pad(cells, (0, 1))[number], filled[:, number]
 
 
 def tabulation(labels: Array, k: int) -> Callable[[Array], Array]:
