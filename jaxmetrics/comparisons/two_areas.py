@@ -22,7 +22,7 @@ from jaxmetrics.ranking.areas import (
 )
 from jaxmetrics.ranking.ranks import Ranked, rank, restore
 
-__all__ = ["DeLong", "delong", "delong_unpaired"]
+__all__ = ["delong", "delong_unpaired"]
 
 
 class DeLong(NamedTuple):

@@ -36,7 +36,7 @@ def as_floats(metric: Metric) -> Metric:
         ' {"accuracy": jaxmetrics.accuracy(counts), ...}',
     )
 
-    if isinstance(metric, TracedMetric):
+    if isinstance(metric, TracedMetric) or getattr(metric, "scheme", None) is _floats:
         return metric
     return Applied(_floats, metric)
 
@@ -46,6 +46,12 @@ def _floats(metric: Metric, counts: Array) -> Any:
     if not trees.leaves(values):
         raise ValueError(f"metric must return an array or a pytree of arrays, got {values!r}.")
     return values
+
+
+def name_of(metric: Metric) -> str:
+    """Return the name that a user knows a metric by."""
+    given = metric.function if isinstance(metric, Applied) and metric.scheme is _floats else metric
+    return getattr(given, "__name__", repr(given))
 
 
 def read_only(x: Array) -> Array:

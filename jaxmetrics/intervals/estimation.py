@@ -26,7 +26,7 @@ from jaxmetrics._validation import (
 )
 from jaxmetrics.clusters import as_clusters
 from jaxmetrics.estimates import Metric, normal_quantile
-from jaxmetrics.intervals.checks import as_floats, nan_unless, placed
+from jaxmetrics.intervals.checks import as_floats, name_of, nan_unless, placed
 from jaxmetrics.intervals.functionals import Functional, Row
 from jaxmetrics.intervals.replicates import map_tables
 from jaxmetrics.intervals.samples import (
@@ -107,9 +107,8 @@ def question_of(
     reads = read_by(metric)
     if reads is not None and reads.labels and not is_clustered:
         raise ValueError(
-            f"metric {getattr(metric, '__name__', repr(metric))} reads tables of labels, which do"
-            " not tell whether the labels of one example are alike: it has an interval where each"
-            " example has its own tables,"
+            f"metric {name_of(metric)} reads tables of labels, which do not tell whether the labels"
+            " of one example are alike: it has an interval where each example has its own tables,"
             " multilabel_confusion_matrix(y_true[:, None, :], y_pred[:, None, :]), with"
             " cluster_axis=-4."
         )
