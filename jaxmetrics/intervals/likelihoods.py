@@ -165,34 +165,38 @@ class _LikelihoodSearch(NamedTuple):
         (1956). Where the slopes at the counts say nothing of it, the first are those where the cell
         has grown as far as is likely.
         """
-        counts, start = self.metric.sample.counts, sign * self.metric.values[self.i]
-        base = _with_more(self.metric.sample, cell, slopes, self.added)
-        grown = lax.cond(
-            is_elsewhere, lambda: _grown(counts, cell[None], self.reach)[0], lambda: base
-        )
-        infinite = xp.full_like(start, xp.inf)
-        origin = xp.where(xp.isfinite(start), start, 0)
+        base, grown = self.surroundings(slopes, cell, is_elsewhere)
+        start = sign * self.metric.values[self.i]
+        is_known = xp.isfinite(start)
+        origin = xp.where(is_known, start, 0)
 
         def is_unfinished(place: _Place) -> Array:
             gains = place.gain > 1e-5 * xp.abs(place.value - origin)
             return (place.passes == 0) | (gains & (place.passes < _MOST_PASSES))
 
-        def improve(place: _Place) -> _Place:
-            is_first = place.passes == 0
-            at = xp.where(is_first, grown, place.weights)
+        def slopes_at(place: _Place) -> Array:
+            at = xp.where(place.passes == 0, grown, place.weights)
             # At a kink, as where two groups are the best, both of its slopes are needed.
-            slopes = lax.cond(
-                is_first & ~is_elsewhere,
-                lambda: place.slopes,
-                lambda: (sign * self.slope(at) + place.slopes) / 2,
-            )
+            return (sign * self.slope(at) + place.slopes) / 2
+
+        def improve(place: _Place) -> _Place:
+            are_known = (place.passes == 0) & ~is_elsewhere
+            slopes = lax.cond(are_known, lambda: place.slopes, lambda: slopes_at(place))
             way = tilted(base, slopes, self.reach) - place.weights
             return self.farthest(sign, place, slopes, way)
 
-        slopes = xp.where(is_elsewhere, 0, slopes)
-        value = xp.where(xp.isfinite(start), start, -infinite)
-        first = _Place(base, slopes, value, infinite, xp.zeros((), xp.int32))
+        value, slopes = xp.where(is_known, start, -xp.inf), xp.where(is_elsewhere, 0, slopes)
+        first = _Place(base, slopes, value, xp.full_like(start, xp.inf), xp.zeros((), xp.int32))
         return lax.while_loop(is_unfinished, improve, first).value
+
+    def surroundings(self, slopes: Array, cell: Array, grows: Array) -> tuple[Array, Array]:
+        """Return the counts with more in a cell, and those where it has grown, if it does."""
+        sample = self.metric.sample
+        base = _with_more(sample, cell, slopes, self.added)
+        grown = lax.cond(
+            grows, lambda: _grown(sample.counts, cell[None], self.reach)[0], lambda: base
+        )
+        return base, grown
 
     def farthest(self, sign: Array, place: _Place, slopes: Array, way: Array) -> _Place:
         """Go where `sign` times the value is greatest on a way, or stay."""
