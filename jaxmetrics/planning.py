@@ -42,11 +42,8 @@ def required_examples(
     variance falls as 1 / n, `n = N (z s / h)^2`, to be rounded up. `simulated_error` of n examples
     tells whether it is right: z times that is h, within some percent unless classes are rare.
 
-    The pilot's own error is not in n, which is as unsure as the variance that the pilot saw: of
-    1000 pilots of 200 examples the middle 95 % said 1190 to 1820 for an accuracy of .8 (1537 are
-    right), 380 to 2000 for one of .97 (1118), and 190 to 6000 for a balanced accuracy of .9 with a
-    tenth of the examples in one class (2401). With k mistakes, or examples of a class that matters,
-    n is known to about a factor of `1 ± 2 / sqrt(k)`.
+    The pilot's own error is not in n: with k mistakes, or examples of a class that matters, n is
+    known to about a factor of `1 ± 2 / sqrt(k)`.
 
     Args:
         metric: as for `interval`.

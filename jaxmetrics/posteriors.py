@@ -40,10 +40,8 @@ def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) ->
 
     A prior of 1 is worth two examples of each class. So a classifier that always gives the same
     answer is not held to be exactly at chance: a rare class leaves room for a recall above 0, and
-    `sf(1 / K)` may be 0.9. Nor is the interval one of confidence: of ten classes with recalls of
-    0.99 it contains the truth in none of 300 test sets of 100 examples, and in 0.7 % with 500. With
-    Jeffreys' prior, 0.5, it covers oftener: of two classes of 250 with recalls of 0.998 in 92 % (72
-    % with a flat prior), of ten of 50 with 0.99 in 60 % (2 %).
+    `sf(1 / K)` may be 0.9. Nor is the interval one of confidence: of many classes with recalls near
+    1 it misses the truth. With Jeffreys' prior, 0.5, it covers oftener.
 
     Args:
         counts: `(..., K, K)`, row = true class.

@@ -164,9 +164,6 @@ def leaderboard(
       low where a half chooses worse than all. The interval is the winner's own, with its lower end
       moved as far.
 
-    Of `clusters`, what is said above of examples is said of them. How often all of this holds: the
-    guide's page on intervals.
-
     Args:
         metric: a differentiable function of one `(K, K)` matrix that returns one number and does
             not grow with the number of examples; more is better, and NaN comes last.
@@ -233,10 +230,7 @@ def _read(
     labels: Sequence[Hashable] | None,
     where: ArrayLike | None,
 ) -> tuple[Array, Array, int]:
-    """Return class ids `(n,)` and `(M, n)`, and K.
-
-    The true one is -1 where an example does not count, as one classifier's label is not valid.
-    """
+    """Return class ids, `(n,)`, -1 where an example does not count, and `(M, n)`, and K."""
     named = {"y_true": y_true, "y_preds": as_array(y_preds, "y_preds")}
     mask = None if where is None else as_mask(where)
     if labels is None and num_classes is None:
@@ -349,11 +343,8 @@ def _cells(examples: Sequence[Array], k: int) -> Array:
 
 
 def _products(slopes: Array, units: Array) -> Array:
-    """Add up `u u^T` over the units, whose contributions are u `(M,)`, some units at a time.
-
-    Args:
-        slopes: `(M, K, K)`, what an example of each cell contributes.
-        units: the cells of examples `(M, n)`, or tables of clusters `(M, C, K K)`.
+    """Add up `u u^T`, u `(M,)` the contribution of a unit, over cells of examples `(M, n)`, some at a
+    time, or tables of clusters `(M, C, K K)`.
     """
     m, num_cells = len(slopes), slopes[0].size
     by_cell = slopes.reshape((m, num_cells))

@@ -64,8 +64,7 @@ def delong(
 
     The intervals of both areas are those of `delong_interval`. That of the difference puts the
     distances to their ends in the place of errors (MOVER: Zou and Donner, 2008, Statistics in
-    Medicine 27), so that it has a width where no mistake was seen; near 1 it is wider than the test
-    would make it, which there covers in 73 %.
+    Medicine 27), so that it has a width where no mistake was seen.
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`; negative labels leave their examples out.

@@ -129,10 +129,7 @@ def _tested_complex_steps(function: Function, table: np.ndarray) -> np.ndarray |
 
 
 def _by_differences(function: Function, table: np.ndarray) -> np.ndarray:
-    """Differentiate by central differences, extrapolated to a step of 0.
-
-    The steps are a half, a quarter, ... of each count.
-    """
+    """Differentiate by differences of a half, a quarter, ... of each count, extrapolated."""
 
     def quotient(share: float) -> np.ndarray:
         ahead, behind = (
@@ -145,9 +142,8 @@ def _by_differences(function: Function, table: np.ndarray) -> np.ndarray:
 
 
 def _extrapolated(quotients: list[np.ndarray]) -> np.ndarray:
-    """Extrapolate by Neville's scheme, for errors in even powers of steps that halve.
-
-    Returns the entry of the scheme that agrees best with its neighbours.
+    """Extrapolate by Neville's scheme, for errors in even powers of steps that halve, to the entry
+    that agrees best with its neighbours.
     """
     best, smallest = quotients[0], np.full(quotients[0].shape, np.inf)
     before = [quotients[0]]

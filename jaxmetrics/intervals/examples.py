@@ -165,10 +165,7 @@ class _Members(NamedTuple):
     sizes: Array  # of the clusters
 
     def of(self, drawn: Array) -> Array:
-        """List the examples of clusters `(..., m)`; of `(m,)` only where clusters differ in size.
-
-        On the device they do not.
-        """
+        """List the examples of clusters `(..., m)`; of `(m,)` only where these differ in size."""
         if on_device(drawn) or (self.sizes == self.sizes[0]).all():
             rows = self.examples.reshape((len(self.sizes), -1))
             return rows[drawn].reshape((*drawn.shape[:-1], -1))

@@ -54,9 +54,6 @@ def prediction_powered(
     not its errors elsewhere, and the interval misses the truth without a sign of it. The judge may
     be as bad as it likes, but must not have been fitted to these examples.
 
-    How often it covers, and how much narrower it is than the interval from truth alone: the guide's
-    page on intervals, from `bench/judged.py`.
-
     Args:
         metric: as for `interval`; `difference(metric)` compares two classifiers: `labelled` is then
             `(..., K, K, K, K)`, truth, judge, A and B, and `judged` `(..., K, K, K)`.
@@ -147,9 +144,8 @@ def _of_pairs(metric: Metric, table: Array) -> Any:
 
 
 def _packed(labelled: Array, judged: Array) -> Array:
-    """Lay out numbers by kind, `(..., K, K, W)` and `(..., K, W)`, as `(..., 2, K K W)`.
-
-    No judged example can be of the kinds behind the first K W.
+    """Lay out numbers by kind, `(..., K, K, W)` and `(..., K, W)`, which fill the first K W, as
+    `(..., 2, K K W)`.
     """
     k = labelled.shape[-2]
     behind = [(0, 0)] * (judged.ndim - 2) + [(0, k * k - k), (0, 0)]

@@ -28,12 +28,8 @@ _SOME = 16  # cells
 
 
 def likelihood_limits(metric: Functional, shares: Array, z: Array | float) -> tuple[Array, Array]:
-    """Return the lower and upper ends of values `(V,)`; NaN where a share is 0.
-
-    Args:
-        shares: to how many independent units a unit amounts, for each value.
-
-    See `jaxmetrics.Likelihood`.
+    """Return the lower and upper ends of values `(V,)`, for each of which a unit amounts to a share
+    of an independent one; NaN where that is 0. See `jaxmetrics.Likelihood`.
     """
     sample, values = metric.sample, metric.values
     derivative = differentiator(metric.row, sample.tables(sample.counts)[0])

@@ -58,9 +58,8 @@ def mean_interval(
     that these do not refute, as by `Likelihood`: for each end a third of an example more, at
     its bound, stands for values that were not seen. Owen (1988), Biometrika 75.
 
-    How often each covers: the guide's page on intervals. Log losses have no bound: their intervals
-    miss the mean where few examples carry it, by `(sum x)^2 / sum x^2`, or where mistakes are rarer
-    than one in n.
+    Log losses have no bound: their intervals miss the mean where few examples carry it, by `(sum
+    x)^2 / sum x^2`, or where mistakes are rarer than one in n.
 
     Args:
         values: real numbers, `(..., n)`: `nll(y_prob, y_true)` are the log losses of examples,

@@ -330,10 +330,9 @@ class Posterior(_Drawing):
     have a Dirichlet posterior. Its default prior, 1 for the right cell and 1 / (K - 1) for each
     wrong one, makes each recall Beta(1 + C_ii, 1 + m_i - C_ii); a flat prior of 1 on all cells,
     `prior=(1, K - 1)`, has poor coverage. A class without examples takes part with its prior. In
-    averages over many classes the prior of each adds up, and the interval is narrow around it: a
-    recall of 0.97 in 10 classes of 10 examples has the interval 0.84 to 0.94. Of pairs the prior is
-    the product of those of A and of B, so that each alone has that posterior; it is worth 2
-    examples per class, however many pairs there are. `at_prevalence(metric, shares)` is the
+    averages over many classes the priors add up, and the interval is narrow around them. Of pairs
+    the prior is the product of those of A and of B, so that each alone has that posterior; it is
+    worth 2 examples per class, however many pairs there are. `at_prevalence(metric, shares)` is the
     metric of a deployment with other shares of the classes. Clusters have no posterior. Weights are
     read as frequencies; the standard error is the posterior's standard deviation.
 

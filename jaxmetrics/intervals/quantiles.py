@@ -17,11 +17,7 @@ KINDS = ("bca", "percentile", "basic")
 def estimate_of(
     value: Array, samples: Array, level: float, kind: str, acceleration: Array | None = None
 ) -> Estimate:
-    """Make the estimate by one kind of bootstrap of values `(V,)` from replicates `(S, V)`.
-
-    Args:
-        acceleration: `(V,)`, which BCa needs.
-    """
+    """Make the estimate by one kind of bootstrap of values `(V,)` from replicates `(S, V)`."""
     levels = _tails(level, value)
     if kind == "bca":
         levels = _corrected(levels, value, samples, acceleration)
@@ -34,9 +30,6 @@ def estimate_of(
 def acceleration_of(influence: Array, counts: Array) -> Array:
     """Return the acceleration of BCa, `sum U^3 / (6 (sum U^2)^1.5)`, from the influence of an
     example of each kind, `(..., R, U)`, less its mean over those of its stratum.
-
-    Efron (1987), Better bootstrap confidence intervals, Journal of the American Statistical
-    Association 82.
     """
     known = xp.where(xp.isfinite(influence) & (counts > 0), influence, 0)
     mean = divide((counts * known).sum(-1, keepdims=True), counts.sum(-1, keepdims=True))
@@ -87,10 +80,7 @@ def _tails(level: float, value: Array) -> Array:
 
 
 def _quantiles(samples: Array, levels: Array) -> Array:
-    """Return the quantiles of samples `(S, ...)` at levels `(2, ...)`, linear between samples.
-
-    Samples that are not finite do not count; NaN without any others.
-    """
+    """Return quantiles of the finite samples `(S, ...)` at levels `(2, ...)`, linear between."""
     finite = xp.isfinite(samples)
     count = finite.sum(0)
     ordered = xp.sort(xp.where(finite, samples, xp.inf), axis=0)

@@ -223,18 +223,8 @@ def evaluate(
     size: int,
     numbers: int,
 ) -> Any:
-    """Evaluate a function for replicates of a table.
-
-    Args:
-        sampler: how replicates are drawn.
-        function: of replicates `(N, K, W)`, on the device also of one, `(K, W)`.
-        key: of all replicates.
-        table: `(K, W)`.
-        size: S, how many replicates.
-        numbers: how many numbers the function computes from one, which bounds the memory.
-
-    Returns:
-        The pytree of the function, its arrays `(N, *)` as `(S, *)`.
+    """Evaluate a function of replicates `(N, K, W)`, on the device also of one, for so many of a
+    table; it computes so many numbers from one, which bounds how many are held at once.
     """
     at_once = max(1, LANES // max(numbers, table.size))
     if isinstance(key, HostKey):

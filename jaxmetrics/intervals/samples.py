@@ -147,11 +147,8 @@ class Sample(NamedTuple):
         sampler: replicates.Sampler | None = None,
         expected: Array | None = None,
     ) -> Any:
-        """Evaluate a function of how often each kind is drawn, `(N, R, U)`, in so many replicates.
-
-        Args:
-            sampler: of replicates, if not multinomials.
-            expected: of which they are drawn, if not `counts`.
+        """Evaluate a function of how often each kind is drawn, `(N, R, U)`, in so many replicates
+        of `counts`, or of what is expected.
         """
         numbers = self.counts if expected is None else expected
         if sampler is None:
@@ -254,13 +251,8 @@ def of_pairs(table: Array, *, is_stratified: bool = False) -> Sample:
 def of_combinations(
     table: Array, labels: Array, *, num_classes: int, is_stratified: bool = False
 ) -> Sample:
-    """Return combinations of labels as kinds: of truth and the predictions of T classifiers.
-
-    Only those that were seen are among them, so that the work does not grow with K^(1 + T).
-
-    Args:
-        table: how often each occurs, `(R, W)`.
-        labels: of the truth and of the classifiers, `(1 + T, R, W)`; K where a cell is empty.
+    """Return as kinds the combinations of labels, of truth and T classifiers `(1 + T, R, W)`, that
+    occur, K where a cell is empty, so that the work does not grow with K^(1 + T).
     """
     shape = table.shape if is_stratified else (1, table.size)
     tabulate = tabulation(labels, num_classes)
@@ -282,10 +274,7 @@ def of_combinations(
 
 
 def cell_prior(prior: Array) -> Array:
-    """Turn a prior `(K, 2)` into one of cells `(K, K)`.
-
-    The right cell of each class has alpha; its wrong ones share beta equally.
-    """
+    """Turn a prior `(K, 2)` into one of cells `(K, K)`, whose wrong ones share beta equally."""
     k = len(prior)
     return xp.where(xp.eye(k, dtype=bool), prior[:, :1], prior[:, 1:] / max(k - 1, 1))
 
@@ -354,10 +343,8 @@ def _checked_ids(named_labels: Mapping[str, ArrayLike], k: int, mask: Array | No
 
 
 def _combinations(table: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return how often each column of labels `(C, n)` occurs, `(U,)`, and those columns, `(C, U)`.
-
-    A combination is numbered row by row among those that occur, so that the numbers stay small.
-    """
+    """Count the columns of labels `(C, n)` that occur, `(U,)`, and return them, `(C, U)`."""
+    # Numbered row by row among the combinations that occur, so that the numbers stay small.
     combination = table[0].astype(np.int64)
     for row in table[1:]:
         combination = np.unique(combination * k + row, return_inverse=True)[1].astype(np.int64)
@@ -366,11 +353,8 @@ def _combinations(table: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def in_rectangle(counts: Array, labels: Array, k: int) -> tuple[Array, Array]:
-    """Lay out cells `(U,)` as `(R, W)`, and their labels `(C, U)` as `(C, R, W)`.
-
-    R and W are powers of two, about equal: a multinomial of the cells then takes R + W steps, not
-    U.
-    """
+    """Lay out cells `(U,)` as `(R, W)`, and their labels `(C, U)` as `(C, R, W)`."""
+    # Powers of two, about equal: a multinomial of the cells then takes R + W steps, not U.
     number = len(counts)
     exponent = math.ceil(math.log2(max(number, 1)))
     shape = 2 ** (exponent // 2), 2 ** (exponent - exponent // 2)
