@@ -110,7 +110,7 @@ _CONTENTS = {
     "comparisons": (
         "Classifiers on the same examples, compared",
         """
-        Comparison DeLong HypothesisTest Leaderboard compare compare_groups compare_predictions
+        Comparison HypothesisTest Leaderboard compare compare_groups compare_predictions
         compare_unpaired delong delong_unpaired leaderboard mcnemar no_information_test
         paired_difference_interval permutation_test
         """,
@@ -160,6 +160,7 @@ _MOVED = {
     "recall_at_precision": "best_threshold(recall, ..., subject_to=(precision, ...))",
     "sensitivity_at_specificity": "best_threshold(recall, ..., subject_to=(specificity, ...))",
     "specificity_at_sensitivity": "best_threshold(specificity, ..., subject_to=(recall, ...))",
+    "DeLong": "delong(y_true, y_score_a, y_score_b), whose results have no public type",
     "binned_calibration_curve": "calibration_curve(bins)",
     "binned_calibration_error": "calibration_error(bins)",
     "binned_calibration_interval": "calibration_interval(bins)",

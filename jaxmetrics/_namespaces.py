@@ -81,6 +81,8 @@ def dispatched(
 
     def call(*args: Any, **kwargs: Any) -> Any:
         for x in args:
+            if type(x) in _HOST_TYPES:
+                continue
             if is_jax(x) or (isinstance(x, list | tuple) and on_device(x)):
                 return jaxs()(*args, **kwargs)
         if kwargs and on_device(kwargs):

@@ -20,7 +20,7 @@ Means are as exact as float32: at n = 1e9 the error is about a thousandth of the
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -158,46 +158,54 @@ def _invert(
 # longer than it saves.
 _MANY_LANES = 2**16
 
+Trial: TypeAlias = Callable[..., Any]
+
+
+class _Lanes(NamedTuple):
+    """Words, values of which -1 are wanted, and parameters, in as many lanes."""
+
+    words: jax.Array
+    values: jax.Array
+    parameters: tuple[jax.Array, ...]
+
+    def again(self, trial: Trial) -> _Lanes:
+        proposed = jnp.where(self.values < 0, trial(self.words, *self.parameters), self.values)
+        return _Lanes(hashed(self.words), proposed, self.parameters)
+
+    def accepted(self, trial: Trial) -> jax.Array:
+        """Try until no lane is rejected."""
+        return lax.while_loop(
+            lambda lanes: (lanes.values < 0).any(), lambda lanes: lanes.again(trial), self
+        ).values
+
 
 def _accepted(
-    trial: Callable[..., jax.Array], words: jax.Array, active: jax.Array, *parameters: jax.Array
+    trial: Trial, words: jax.Array, active: jax.Array, *parameters: jax.Array
 ) -> jax.Array:
-    """Return for each lane the first `trial(words, *parameters)` that is not negative.
-
-    It is 0 for lanes that are not active.
+    """Return for each lane the first `trial(words, *parameters)` that is not negative; 0 for lanes
+    that are not active.
 
     XLA runs all lanes alike, so that repeating until the last one is accepted costs eight trials of
     all. So, of many lanes, those that two trials rejected, 7 % at most, are gathered into a small
     array and repeated there.
     """
-
-    def again(state: _Lanes) -> _Lanes:
-        words, values, parameters = state
-        return hashed(words), jnp.where(values < 0, trial(words, *parameters), values), parameters
-
-    def rejected(values: jax.Array) -> jax.Array:
-        return (values < 0).any()
-
-    flat, *of_lanes = (x.reshape(-1) for x in (words, *parameters))
     dtype = jax.eval_shape(trial, words, *parameters).dtype
-    lanes = flat, jnp.where(active.reshape(-1), -1, 0).astype(dtype), of_lanes
-    if flat.size < _MANY_LANES:
-        values = lax.while_loop(lambda lanes: rejected(lanes[1]), again, lanes)[1]
-        return values.reshape(words.shape)
-    next_words, values, _ = lax.fori_loop(0, 2, lambda _, lanes: again(lanes), lanes)
-    few = flat.size // 12 + 64
+    values = jnp.where(active, -1, 0).astype(dtype)
+    lanes = _Lanes(*jax.tree.map(jnp.ravel, (words, values, parameters)))
+    size = lanes.words.size
+    if size < _MANY_LANES:
+        return lanes.accepted(trial).reshape(words.shape)
+    lanes = lax.fori_loop(0, 2, lambda _, lanes: lanes.again(trial), lanes)
+    few = size // 12 + 64
 
     def mend(values: jax.Array) -> jax.Array:
         places = _places(values < 0, few)
-        taken, *of_taken = (x.at[places].get(mode="clip") for x in (next_words, *of_lanes))
-        start = taken, jnp.full(few, -1, dtype), of_taken
-        mended = lax.while_loop(lambda lanes: rejected(lanes[1]), again, start)[1]
+        some = jax.tree.map(lambda x: x.at[places].get(mode="clip"), lanes)
+        mended = some._replace(values=jnp.full(few, -1, dtype)).accepted(trial)
         return values.at[places].set(mended, mode="drop")
 
-    return lax.while_loop(rejected, mend, values).reshape(words.shape)
-
-
-_Lanes: TypeAlias = "tuple[jax.Array, jax.Array, list[jax.Array]]"
+    values = lax.while_loop(lambda values: (values < 0).any(), mend, lanes.values)
+    return values.reshape(words.shape)
 
 
 def _places(chosen: jax.Array, number: int) -> jax.Array:

@@ -1191,7 +1191,6 @@ TYPES: dict[str, Callable[[], Any]] = {
     "streaming.ConfidenceSequence": jm.confidence_sequence,
     "streaming.ConfidenceState": lambda: jm.confidence_sequence().init(),
     "betas.Convolution": lambda: jm.betas.convolve_betas(_PARAMETERS["small"], num_points=33),
-    "DeLong": lambda: jm.delong(*OF_CURVES["delong"].ordinary),
     "Bootstrap": lambda: jm.Bootstrap(0),
     "Delta": lambda: jm.Delta("logit"),
     "DetCurve": lambda: jm.det_curve(*_binary["ordinary"]),

@@ -419,7 +419,7 @@ def test_delong_at_the_edges() -> None:
     truth, score = np.array([0, 1, 1, 0, 1]), np.array([0.1, 0.9, 0.4, 0.3, 0.8])
     for put in (np.asarray, jnp.asarray):
 
-        def delong(*arrays: np.ndarray, put: Any = put) -> jm.DeLong:
+        def delong(*arrays: np.ndarray, put: Any = put) -> Any:
             return jm.delong(*map(put, arrays))
 
         same = delong(truth, score, score)

@@ -15,8 +15,8 @@ from scipy import stats
 import jaxmetrics as jm
 from jaxmetrics._chunks import LANES
 from jaxmetrics.intervals import replicates
-from jaxmetrics.intervals.combinations import used_columns
 from jaxmetrics.intervals.quantiles import KINDS, acceleration_of
+from jaxmetrics.intervals.samples import used_cells
 from tests.cases import METHODS
 
 BOOTSTRAPS: tuple[Any, ...] = (*KINDS, "studentized")
@@ -434,13 +434,26 @@ def test_many_classes_are_drawn_without_their_empty_cells(put: Any) -> None:
     y_true = rng.integers(0, 1000, 50_000)
     y_pred = np.where(rng.random(50_000) < 0.7, y_true, rng.integers(0, 1000, 50_000))
     counts = put(jm.confusion_matrix(y_true, y_pred, num_classes=1000))
-    listed = used_columns(counts)
+    listed = used_cells(counts, by_row=True)
     assert listed is not None
     assert listed[0].shape[-1] < 60
     estimate = jm.interval(jm.accuracy, counts, method=jm.Bootstrap(KEY, num_samples=200))
     expected = np.sqrt(estimate.value * (1 - estimate.value) / 50_000)
     # 4 errors of 200 replicates.
     np.testing.assert_allclose(estimate.standard_error, expected, rtol=0.2)
+
+
+def test_strata_of_many_pairs_are_the_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    y_true = rng.integers(20, size=400)
+    a, b = (np.where(rng.random(400) < 0.7, y_true, rng.integers(20, size=400)) for _ in range(2))
+    paired = jm.paired_confusion_matrix(y_true, a, b, num_classes=20)
+    assert paired.size > jm.Delta.most_kinds
+    metric = jm.difference(jm.macro(jm.f1))
+    listed = jm.interval(metric, paired, method=jm.Delta(), stratified=True)
+    monkeypatch.setattr(jm.Delta, "most_kinds", paired.size)
+    expected = jm.interval(metric, paired, method=jm.Delta(), stratified=True)
+    np.testing.assert_allclose(listed, expected, rtol=1e-12)
 
 
 def test_replicates_of_counts() -> None:

@@ -7,16 +7,14 @@ its interval is narrower than two separate intervals suggest. A difference is A 
 More is better; for a metric of which less is better, compare its negative.
 
 - `classifiers`: `compare`, from counts or from labels, and the `Comparison` that it makes
-- `hypothesis_tests`: McNemar's test, permutation tests
-- `paired_proportions`: intervals of the difference of two accuracies
+- `hypothesis_tests`: McNemar's test, permutation tests, intervals of the difference of accuracies
 - `two_areas`: DeLong's comparison of areas under the ROC curve
 - `disparities`: the greatest difference of groups of examples
-- `leaderboards`: more than two classifiers; `standings`: a leaderboard in words
+- `leaderboards`: more than two classifiers
 """
 
 from jaxmetrics.comparisons.classifiers import *
 from jaxmetrics.comparisons.hypothesis_tests import *
-from jaxmetrics.comparisons.paired_proportions import *
 from jaxmetrics.comparisons.two_areas import *
 from jaxmetrics.comparisons.disparities import *
 from jaxmetrics.comparisons.leaderboards import *

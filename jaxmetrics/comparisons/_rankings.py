@@ -69,11 +69,7 @@ def shrunken(values: Array, covariance: Array, noise: Array) -> Array:
     taken to be alike. The likelihood of B is that of the sum of squares of the values about their
     mean, `sum C / (1 - B)` times a chi-square with Satterthwaite's degrees of freedom; no inverse
     of a covariance is needed, which few examples do not tell. Its prior is that of a half-Cauchy
-    tau, the arcsine distribution: Gelman (2006), Bayesian Analysis 1.
-
-    Args:
-        values: -inf where one is undefined, which is less than all in all draws.
-        noise: draws of it, `(S, M)`.
+    tau, the arcsine distribution: Gelman (2006), Bayesian Analysis 1. An undefined value is -inf.
     """
     finite = values > -xp.inf
     centred = covariance - covariance.mean(0) - covariance.mean(1)[:, None] + covariance.mean()
@@ -98,11 +94,7 @@ def optimism(values: Array, noise: Array, winner: Array) -> Array:
 
     Data fission, Leiner, Duan, Wasserman and Ramdas (2025), JASA 120: values with noise added and
     with it taken off are independent, as by two halves of the examples: one chooses, the other
-    judges.
-
-    Args:
-        values: -inf where one cannot be chosen.
-        noise: draws of it, `(S, M)`.
+    judges. A value that cannot be chosen is -inf.
     """
     chosen = xp.argmax(values + noise, -1)
     judged = values[chosen] - xp.take_along_axis(noise, chosen[:, None], -1)[:, 0]

@@ -19,13 +19,18 @@ from jaxmetrics.clusters import as_clusters, check_size_of_tables, numbered_clus
 from jaxmetrics.counts import class_axes, paired_confusion_matrix, strings_among
 from jaxmetrics.estimates import Estimate, Metric
 from jaxmetrics.intervals.checks import as_floats, placed
-from jaxmetrics.intervals.combinations import distinct, pairs_of_combinations
-from jaxmetrics.intervals.confidence import Confidence
-from jaxmetrics.intervals.estimation import Question, answer, question_of
+from jaxmetrics.intervals.estimation import Confidence, Question, answer, question_of, reach_of
 from jaxmetrics.intervals.functionals import Functional
-from jaxmetrics.intervals.methods import IntervalMethod, Likelihood, check_method, reach_of
+from jaxmetrics.intervals.methods import IntervalMethod, Likelihood, check_method
 from jaxmetrics.intervals.quantiles import mean_of_finite
-from jaxmetrics.intervals.samples import Design, of_combinations, of_pairs, of_test_sets
+from jaxmetrics.intervals.samples import (
+    Design,
+    distinct,
+    of_combinations,
+    of_counts,
+    of_pairs,
+    pairs_of_combinations,
+)
 from jaxmetrics.metrics.differences import difference
 
 __all__ = ["Comparison", "compare", "compare_predictions", "compare_unpaired"]
@@ -244,32 +249,25 @@ def compare_unpaired(
     """
     check_method(method)
     is_clustered = cluster_axis is not None
-    given = {"counts_a": counts_a, "counts_b": counts_b}
-    a, b = (
-        method.check(as_counts(x, name), name, is_clustered=is_clustered)
-        for name, x in given.items()
-    )
+    check = partial(method.check, is_clustered=is_clustered)
+    a = check(as_counts(counts_a, "counts_a"), "counts_a")
+    b = check(as_counts(counts_b, "counts_b"), "counts_b")
     if cluster_axis is not None:
         a, b = (as_clusters(x, cluster_axis) for x in (a, b))
-    axis = -3 if is_clustered else None
-    if _without(a.shape, axis) != _without(b.shape, axis):
+    of_a, of_b = (np.delete(x.shape, -3) if is_clustered else x.shape for x in (a, b))
+    if tuple(of_a) != tuple(of_b):
         raise ValueError(
             f"counts_a and counts_b must have one shape (..., K, K), got {a.shape} and {b.shape}."
         )
     k = a.shape[-1]
-    rows = [x.reshape((*x.shape[:-2], 1, k * k)) for x in (a, b)]
     if is_clustered:  # each cluster is of one of the two test sets
         none = [(0, 0)] * (a.ndim - 2)
-        rows = [
-            xp.pad(x, [*none, side, (0, 0)]) for x, side in zip(rows, ((0, 1), (1, 0)), strict=True)
-        ]
-    floats, tables = placed(as_floats(metric), xp.concatenate(rows, axis or -2), np.ones((k, k)))
-    design = Design(of_test_sets, (), _OF_BOTH, is_clustered)
+        a, b = xp.pad(a, [*none, (0, k), (0, 0)]), xp.pad(b, [*none, (k, 0), (0, 0)])
+    both = xp.concatenate([a, b], -3 if is_clustered else -2)
+    floats, tables = placed(as_floats(metric), both, np.ones((k, k)))
+    options = (("num_tables", 2), ("are_apart", True))
+    design = Design(of_counts, options, _OF_BOTH, is_clustered)
     return _compared(Question(floats, tables, design, (k, k)), method, level, rope)
-
-
-def _without(shape: tuple[int, ...], axis: int | None) -> tuple[int, ...]:
-    return shape if axis is None else (*shape[:axis], *shape[axis + 1 :])
 
 
 def _compared(question: Question, method: IntervalMethod, level: float, rope: ArrayLike) -> Any:

@@ -1,16 +1,21 @@
-"""Tests of the hypothesis that two classifiers are alike: McNemar's and permutation tests."""
+"""Tests of the hypothesis that two classifiers are alike, and intervals of the difference of two
+accuracies on the same examples.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from jaxmetrics import _samplers as samplers
-from jaxmetrics._arithmetic import divide, rounding
+from jaxmetrics._arithmetic import divide, rounding, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, dispatched, lax, special, xp
+from jaxmetrics._roots import root
 from jaxmetrics._validation import (
     ArrayLike,
     as_counts,
@@ -20,15 +25,25 @@ from jaxmetrics._validation import (
 )
 from jaxmetrics.betas.distributions import betainc
 from jaxmetrics.clusters import as_clusters, number_of_clusters
-from jaxmetrics.estimates import Metric
+from jaxmetrics.estimates import Estimate, Metric, normal_quantile
 from jaxmetrics.intervals import replicates
-from jaxmetrics.intervals.checks import check_num_samples, nan_unless, numbers_of_examples
-from jaxmetrics.intervals.estimation import question_of
-from jaxmetrics.intervals.functionals import Functional, Row
-from jaxmetrics.intervals.samples import Design
+from jaxmetrics.intervals.checks import (
+    MOST_EXAMPLES,
+    check_counts,
+    check_num_samples,
+    nan_unless,
+)
+from jaxmetrics.intervals.estimation import of_samples, question_of
+from jaxmetrics.intervals.functionals import Functional
 from jaxmetrics.metrics.differences import difference
 
-__all__ = ["HypothesisTest", "mcnemar", "no_information_test", "permutation_test"]
+__all__ = [
+    "HypothesisTest",
+    "mcnemar",
+    "no_information_test",
+    "paired_difference_interval",
+    "permutation_test",
+]
 
 
 class HypothesisTest(NamedTuple):
@@ -254,49 +269,113 @@ def permutation_test(
     size = check_num_samples(num_samples)
     question = question_of(difference(metric), paired, _whole, cluster_axis=cluster_axis)
     placed_key, tables = place(key, question.tables)
-    return _permuted(placed_key, tables, metric=question.metric, design=question.design, size=size)
+    question = question._replace(tables=tables)
+    return of_samples(partial(_permuted, size=size), question, placed_key, numbers=size)
 
 
 def _whole(counts: Array, *, table_ndim: int, is_clustered: bool) -> Array:
-    return numbers_of_examples(counts, "paired", table_ndim=table_ndim)
+    return check_counts(counts, "paired", table_ndim=table_ndim, most=MOST_EXAMPLES)
 
 
-@compiled
-def _permuted(key: Key, tables: Array, *, metric: Metric, design: Design, size: int) -> Any:
-    row = Row.of(metric, design, tables)
-
-    def of_table(table: Array) -> HypothesisTest:
-        gap = Functional(design.sample(table), row, design.contrasts)
-        of_a, of_b = (Functional(gap.sample, row, (x,)).values for x in ((1, 0), (0, 1)))
-        samples = _swapped(key, gap, size)
-        as_far = xp.abs(samples) >= xp.abs(gap.values) - 2 * rounding(of_a, of_b)
-        p_value = (1 + as_far.sum(0)) / (1 + xp.isfinite(samples).sum(0))
-        test = HypothesisTest(gap.values, xp.where(xp.isfinite(gap.values), p_value, xp.nan))
-        return nan_unless(gap.sample.is_valid & (gap.sample.units.counts.sum() > 1), test)
-
-    numbers = size * tables.shape[-1] * tables.shape[-2]
-    rows = replicates.map_tables(of_table, tables, numbers, table_ndim=design.ndim)
-    return row.unflatten(rows, tables.ndim - design.ndim)
+def _permuted(gap: Functional, key: Key, size: int) -> HypothesisTest:
+    of_a, of_b = gap.row(gap.sample.tables(gap.sample.counts))
+    samples = _swapped(key, gap, size)
+    as_far = xp.abs(samples) >= xp.abs(gap.values) - 2 * rounding(of_a, of_b)
+    p_value = (1 + as_far.sum(0)) / (1 + xp.isfinite(samples).sum(0))
+    test = HypothesisTest(gap.values, xp.where(xp.isfinite(gap.values), p_value, xp.nan))
+    return nan_unless(gap.sample.is_valid & (gap.sample.units.counts.sum() > 1), test)
 
 
 def _swapped(key: Key, gap: Functional, size: int) -> Array:
     """Return the difference after swaps of the predictions of pairs, or of whole clusters."""
     sample, units = gap.sample, gap.sample.units
-    is_clustered = sample.clusters is not None
+    if sample.clusters is None:
+        return sample.drawn(gap, key, size, sampler=replicates.swapped)
     k = sample.tables(sample.counts).shape[-1]
 
     def after(drawn: Array) -> Array:
-        kept = sample.of_units(drawn.reshape((*drawn.shape[:-2], *units.counts.shape)))
-        if not is_clustered:
-            return gap(kept)
+        kept = sample.of_units(drawn)
         others = xp.swapaxes((sample.counts - kept).reshape((*kept.shape[:-2], k, k, k)), -2, -1)
         return gap(kept + others.reshape(kept.shape))
 
-    return replicates.evaluate(
-        replicates.halved if is_clustered else replicates.swapped,
-        after,
-        key,
-        units.counts.reshape((units.rows, -1)),
-        size=size,
-        numbers=sample.numbers_held,
-    )
+    return units.drawn(after, key, size, sampler=replicates.halved)
+
+
+@compiled
+def paired_difference_interval(
+    paired: ArrayLike,
+    *,
+    level: float = 0.95,
+    method: Literal["tango", "bonett_price"] = "tango",
+) -> Estimate:
+    """Estimate the accuracy of A less that of B on the same examples, with an interval.
+
+    With b of n examples for which only A is right and c for which only B is, the difference is
+    (b - c) / n. `mcnemar` tests whether it is 0.
+
+    - `"tango"`: all differences δ that a score test does not reject,
+      `(b - c - nδ)^2 <= z^2 n (2q + δ (1 - δ))`, where q is the likeliest probability that only B
+      is right, given δ. Tango (1998), Statistics in Medicine 17.
+    - `"bonett_price"`: `p - q ± z sqrt((p + q - (p - q)^2) / (n + 2))`, with p = (b + 1) / (n + 2)
+      and q = (c + 1) / (n + 2), cut to [-1, 1]. Bonett and Price (2012), Journal of Educational and
+      Behavioral Statistics 37.
+
+    Args:
+        paired: as for `mcnemar`; weights are read as frequencies.
+
+    Returns:
+        `Estimate` of shape `(...)`, in [-1, 1]; `standard_error` is `sqrt(b + c - (b - c)^2 / n) /
+        n`. Without examples the value is NaN and the interval [-1, 1]; negative counts give NaN.
+
+    Raises:
+        ValueError: another shape, a level outside of (0, 1), an unknown method.
+
+    >>> paired_difference_interval([[1, 1], [7, 12]])
+    -0.286 [-0.517, -0.026]
+    """
+    check_option(method, "method", tuple(_METHODS))
+    z = normal_quantile(level)
+    table = as_float(paired, "paired")
+    only_a, only_b, valid = discordant(table)
+    n = table.sum() if table.shape == (2, 2) else table.sum((-3, -2, -1))
+    p, q = (xp.where(valid, divide(x, n), xp.nan) for x in (only_a, only_b))
+    low, high = _METHODS[method](p, q, n, z)
+    low, high = (xp.where((n == 0) & valid, end, x) for end, x in ((-1, low), (1, high)))
+    error = safe_sqrt(divide(p + q - (p - q) ** 2, n, xp.nan))
+    value = xp.where(n == 0, xp.nan, p - q)
+    return Estimate(value, low, high, error, xp.zeros(value.shape, xp.int32))
+
+
+def _tango(p: Array, q: Array, n: Array, z: float) -> tuple[Array, Array]:
+    return p - q - _reach(q, p, n, z), p - q + _reach(p, q, n, z)
+
+
+def _reach(p: Array, q: Array, n: Array, z: float) -> Array:
+    """Return how far above p - q the greatest difference lies that the score test admits."""
+
+    def excess(distance: Array) -> tuple[Array, Array]:
+        delta = xp.minimum(p - q + distance, 1)
+        slope = (2 - p + q) * delta - p - q
+        root = xp.sqrt(xp.maximum(slope**2 + 8 * q * delta * (1 - delta), 0))
+        # Of two forms of one solution, that which subtracts nothing.
+        product = divide(2 * q * delta * (1 - delta), slope + root)
+        likeliest = xp.where(slope > 0, product, (root - slope) / 4)
+        variance = xp.maximum(2 * likeliest + delta * (1 - delta), 0)
+        return distance - z * xp.sqrt(divide(variance, n)), xp.zeros_like(distance)
+
+    most = 1 - p + q
+    rtol = float(xp.finfo(p.dtype).eps)
+    return root(excess, xp.zeros_like(p), most, most / 2, rtol=rtol)
+
+
+def _bonett_price(p: Array, q: Array, n: Array, z: float) -> tuple[Array, Array]:
+    p, q = ((n * x + 1) / (n + 2) for x in (p, q))
+    reach = z * xp.sqrt((p + q - (p - q) ** 2) / (n + 2))
+    return xp.maximum(p - q - reach, -1), xp.minimum(p - q + reach, 1)
+
+
+# The ends, from the shares of examples for which only A and only B is right, n and z.
+_METHODS: dict[str, Callable[[Array, Array, Array, float], tuple[Array, Array]]] = {
+    "tango": _tango,
+    "bonett_price": _bonett_price,
+}

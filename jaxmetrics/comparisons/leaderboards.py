@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Hashable, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,8 +16,9 @@ from jaxmetrics._counting import class_ids
 from jaxmetrics._jax import trees
 from jaxmetrics._keys import Key, KeyLike, place, split
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, xp
-from jaxmetrics._printing import Backend, frame_of
+from jaxmetrics._printing import Backend, frame_of, members_of
 from jaxmetrics._validation import ArrayLike, as_array, as_mask, check_level, shapes_of
+from jaxmetrics._wording import Table, enumeration, fraction, labels_of
 from jaxmetrics.clusters import (
     check_size_of_tables,
     number_of_clusters,
@@ -31,7 +33,6 @@ from jaxmetrics.comparisons._rankings import (
     shown_above,
     variances_of_differences,
 )
-from jaxmetrics.comparisons.standings import MOST_ROWS, as_dict, estimates_of, ranking
 from jaxmetrics.counts import class_axes, confusion_matrix, strings_among
 from jaxmetrics.estimates import Estimate, Metric
 from jaxmetrics.intervals.checks import as_floats, check_num_samples, nan_unless, placed
@@ -42,6 +43,9 @@ from jaxmetrics.intervals.replicates import map_tables
 
 __all__ = ["Leaderboard", "leaderboard"]
 
+_MOST_ROWS = 20  # where a leaderboard is shown that was not asked to be written
+_MOST_NAMES = 5  # in a sentence
+LONGEST_NAME = 40
 _UNSEEN = 2  # examples that are added to those that were seen
 
 
@@ -92,14 +96,12 @@ class Leaderboard(_Leaderboard):
 
     def __repr__(self) -> str:
         """Write the ranking, or what cannot be looked at as named tuples are."""
-        if estimates_of(self) is None:
-            return super().__repr__()
-        return ranking(self, most_rows=MOST_ROWS).text()
+        written = _shown(self)
+        return super().__repr__() if written is None else written.text()
 
     def _repr_html_(self) -> str:
-        if estimates_of(self) is None:
-            return html.escape(repr(self))
-        return ranking(self, most_rows=MOST_ROWS).html()
+        written = _shown(self)
+        return html.escape(repr(self)) if written is None else written.html()
 
     def to_text(self, names: Sequence[str] | None = None) -> str:
         """Write the ranking of all classifiers.
@@ -161,9 +163,6 @@ def leaderboard(
       half of the examples chose and the other judged: that is not biased upwards, and a little too
       low where a half chooses worse than all. The interval is the winner's own, with its lower end
       moved as far.
-
-    Of `clusters`, what is said above of examples is said of them. How often all of this holds: the
-    guide's page on intervals.
 
     Args:
         metric: a differentiable function of one `(K, K)` matrix that returns one number and does
@@ -231,10 +230,7 @@ def _read(
     labels: Sequence[Hashable] | None,
     where: ArrayLike | None,
 ) -> tuple[Array, Array, int]:
-    """Return class ids `(n,)` and `(M, n)`, and K.
-
-    The true one is -1 where an example does not count, as one classifier's label is not valid.
-    """
+    """Return class ids, `(n,)`, -1 where an example does not count, and `(M, n)`, and K."""
     named = {"y_true": y_true, "y_preds": as_array(y_preds, "y_preds")}
     mask = None if where is None else as_mask(where)
     if labels is None and num_classes is None:
@@ -347,11 +343,8 @@ def _cells(examples: Sequence[Array], k: int) -> Array:
 
 
 def _products(slopes: Array, units: Array) -> Array:
-    """Add up `u u^T` over the units, whose contributions are u `(M,)`, some units at a time.
-
-    Args:
-        slopes: `(M, K, K)`, what an example of each cell contributes.
-        units: the cells of examples `(M, n)`, or tables of clusters `(M, C, K K)`.
+    """Add up `u u^T`, u `(M,)` the contribution of a unit, over cells of examples `(M, n)`, some at a
+    time, or tables of clusters `(M, C, K K)`.
     """
     m, num_cells = len(slopes), slopes[0].size
     by_cell = slopes.reshape((m, num_cells))
@@ -370,3 +363,102 @@ def _products(slopes: Array, units: Array) -> Array:
 
     blocks = xp.moveaxis(padded.reshape((m, num_blocks, width)), 1, 0)
     return lax.scan(add, xp.zeros((m, m), slopes.dtype), blocks)[0]
+
+
+class Standing(NamedTuple):
+    """What a leaderboard says of one classifier."""
+
+    name: str
+    estimate: Estimate
+    probability_best: float
+    rank_low: int
+    rank_high: int
+    tier: int
+
+
+def standings(board: Any, names: Sequence[str] | None = None) -> list[Standing]:
+    """List the classifiers by tier, the best first of each; the winner comes first of all."""
+    members = members_of(board.estimates)
+    if members is None or len(members.shape) != 1:
+        raise ValueError("a ranking needs one leaderboard, whose numbers are known: not under jit.")
+    size = len(members)
+    labels = list(map(str, range(size) if names is None else names))
+    if len(labels) != size:
+        raise ValueError(f"names must be one for each classifier: {size}, got {len(labels)}.")
+    columns = board.probability_best, board.rank_low, board.rank_high, board.tiers
+    numbers = (np.asarray(x).tolist() for x in columns)
+    rows = [Standing(*x) for x in zip(labels, members, *numbers, strict=True)]
+    return sorted(rows, key=lambda x: (x.tier, -np.nan_to_num(x.estimate.value, nan=-np.inf)))
+
+
+def tiers_in_words(rows: Sequence[Standing]) -> list[str]:
+    """Write a sentence for each tier of sorted standings; a single classifier has no equals."""
+    if len(rows) == 1:
+        return []
+    tiers = [[x.name for x in tier] for _, tier in groupby(rows, key=lambda x: x.tier)]
+    return [_sentence(names, is_first=i == 0) for i, names in enumerate(tiers)]
+
+
+def _sentence(names: Sequence[str], is_first: bool) -> str:
+    if len(names) > _MOST_NAMES:
+        more = f"{len(names) - _MOST_NAMES + 1} more"
+        subject = enumeration([*names[: _MOST_NAMES - 1], more])
+    else:
+        subject = enumeration(names)
+    if len(names) == 1:
+        return f"{subject} is shown to be {'the best' if is_first else 'worse than one above'}."
+    tied = f"{subject} cannot be told apart"
+    return f"{tied}." if is_first else f"{tied}; each is shown to be worse than one above."
+
+
+class Ranking(NamedTuple):
+    """Holds what is written of a leaderboard."""
+
+    table: Table
+    sentences: list[str]
+
+    def text(self) -> str:
+        """Write the table and the sentences for a terminal."""
+        return "\n\n".join([self.table.text(), "\n".join(self.sentences)])
+
+    def html(self) -> str:
+        """Write the table and the sentences for the page of a notebook."""
+        lines = "<br>".join(map(html.escape, self.sentences))
+        return f"{self.table.html()}<p>{lines}</p>"
+
+
+def ranking(
+    board: Any, names: Sequence[str] | None = None, most_rows: int | None = None
+) -> Ranking:
+    """Write all classifiers, or the first of them, and what to expect of the winner."""
+    found = standings(board, names)
+    labels = labels_of([x.name for x in found], LONGEST_NAME)
+    rows = [x._replace(name=label) for x, label in zip(found, labels, strict=True)]
+    titles = ["classifier", "value [low, high]", "ranks", "tier", "P(best)"]
+    cells = []
+    for x in rows[:most_rows]:
+        ranks = " to ".join(map(str, dict.fromkeys([x.rank_low, x.rank_high])))
+        cells.append([x.name, f"{x.estimate}", ranks, str(x.tier), fraction(x.probability_best)])
+    last_tier = rows[len(cells) - 1].tier
+    sentences = tiers_in_words([x for x in rows if x.tier <= last_tier])
+    if len(cells) < len(rows):
+        cells.append([f"... {len(rows) - len(cells)} more", *[""] * (len(titles) - 1)])
+    expected = f"On new examples expect of the winner, {rows[0].name}: {board.winner_estimate}."
+    return Ranking(Table(titles, cells), [*sentences, expected])
+
+
+def _shown(board: Any) -> Ranking | None:
+    """Write the first classifiers of a single leaderboard; None where it cannot be looked at."""
+    members = members_of(board.estimates)
+    is_single = members is not None and len(members.shape) == 1
+    return ranking(board, most_rows=_MOST_ROWS) if is_single else None
+
+
+def as_dict(board: Any, names: Sequence[str] | None = None) -> dict[str, Any]:
+    """Return the standings as lists, dicts and numbers."""
+    flat = []
+    for x in standings(board, names):
+        parts = x._asdict()
+        flat.append({"name": parts.pop("name"), **parts.pop("estimate").to_dict(), **parts})
+    winner = {"name": flat[0]["name"], **board.winner_estimate.to_dict()}
+    return {"winner": winner, "classifiers": flat}

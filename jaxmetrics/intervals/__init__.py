@@ -15,7 +15,6 @@ From counts on the host NumPy draws, and the metric is given NumPy tables, in ba
 it takes batches; a metric that returns JAX arrays moves the work to the device.
 """
 
-from jaxmetrics.intervals.bootstraps import *
 from jaxmetrics.intervals.examples import *
 from jaxmetrics.intervals.judged import *
 from jaxmetrics.intervals.means import *

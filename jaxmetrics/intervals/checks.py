@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from jaxmetrics._applied import Applied, estimated
 from jaxmetrics._arithmetic import append_axes
-from jaxmetrics._compilation import traced_metric
+from jaxmetrics._compilation import is_constant, traced_metric
 from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, on_device, xp
 from jaxmetrics._tracing import TracedMetric
@@ -22,7 +24,7 @@ from jaxmetrics.estimates import Estimate, Metric
 
 __all__: list[str] = []
 
-_TOO_MANY = 2.0**31
+MOST_EXAMPLES = 2.0**31  # from which a table is drawn
 
 
 def as_floats(metric: Metric) -> Metric:
@@ -34,7 +36,7 @@ def as_floats(metric: Metric) -> Metric:
         ' {"accuracy": jaxmetrics.accuracy(counts), ...}',
     )
 
-    if isinstance(metric, TracedMetric):
+    if isinstance(metric, TracedMetric) or getattr(metric, "scheme", None) is _floats:
         return metric
     return Applied(_floats, metric)
 
@@ -44,6 +46,12 @@ def _floats(metric: Metric, counts: Array) -> Any:
     if not trees.leaves(values):
         raise ValueError(f"metric must return an array or a pytree of arrays, got {values!r}.")
     return values
+
+
+def name_of(metric: Metric) -> str:
+    """Return the name that a user knows a metric by."""
+    given = metric.function if isinstance(metric, Applied) and metric.scheme is _floats else metric
+    return getattr(given, "__name__", repr(given))
 
 
 def read_only(x: Array) -> Array:
@@ -71,60 +79,55 @@ def placed(
 ) -> tuple[Metric, Array]:
     """Move tables of the host to the device if the metric returns arrays of the device.
 
-    This is tried on the example, or else on the first of the tables. On the device the metric that
-    is returned computes what the metric does now; see `traced_metric`.
+    This is tried on the example, or else on the first of the tables; functions of this package do
+    not. On the device the metric that is returned computes what the metric does now; see
+    `traced_metric`.
     """
     shape = tables.shape[-2:] if example is None else example.shape
     if not on_device(tables):
         if example is None:
             example = tables.reshape((-1, *shape))[0] if tables.size else np.ones(shape)
-        try:
-            moves = on_device(metric(example))
-        except AttributeError:  # such as .at, which arrays of JAX have alone
-            moves = True
-        if not moves:
+        if is_constant(metric) or not answers_on_device(metric, example):
             return metric, tables
         tables = jax.numpy.asarray(tables, float_dtype())
     return traced_metric(metric, shape, tables.dtype), tables
+
+
+def answers_on_device(function: Callable[..., Any], *args: Array, **kwargs: Array) -> bool:
+    """Tell whether a function of arrays of the host returns arrays of the device."""
+    try:
+        return on_device(function(*args, **kwargs))
+    except AttributeError:  # such as .at, which arrays of JAX have alone
+        return True
 
 
 def check_num_samples(num_samples: int) -> int:
     return check_samples(num_samples, "num_samples", least=2)
 
 
-def frequencies(counts: Array, name: str = "counts", *, table_ndim: int = 2) -> Array:
-    """Check counts or sums of weights, in tables of so many axes.
+def check_counts(
+    counts: Array, name: str = "counts", *, table_ndim: int = 2, most: float | None = None
+) -> Array:
+    """Check tables of so many axes: whole numbers of examples, fewer than `most` in all, or where
+    that is None also sums of weights.
 
-    A table with a negative one raises, or becomes NaN where jit hides it.
+    A table that cannot be raises, or becomes NaN where jit hides it.
     """
     axes = tuple(range(-table_ndim, 0))
     seen = _seen(counts)
-    if seen is not None:
-        refuse_where(
-            ~((seen >= 0) & (seen < np.inf)), seen, name, "expected a count >= 0, and a finite one."
+    known = counts if seen is None else seen
+    valid = (known >= 0) & (known < xp.inf)
+    expected = "expected a count >= 0, and a finite one."
+    if most is not None:
+        valid = valid & (known == xp.round(known))
+        expected = (
+            "expected a number of examples, since sums of weights do not say how many there are."
         )
-        return counts
-    return xp.where((counts >= 0).all(axes, keepdims=True), counts, xp.nan)
-
-
-def numbers_of_examples(
-    counts: Array, name: str = "counts", *, table_ndim: int = 2, most: float = _TOO_MANY
-) -> Array:
-    """Check counts as `frequencies` does, and that they are whole numbers, below `most` in all."""
-    axes = tuple(range(-table_ndim, 0))
-    seen = _seen(counts)
+    few = known.sum(axes, keepdims=True) < (math.inf if most is None else most)
     if seen is None:
-        valid = (counts >= 0) & (counts == xp.round(counts))
-        few = counts.sum(axes, keepdims=True) < most
         return xp.where(valid.all(axes, keepdims=True) & few, counts, xp.nan)
-    valid = (seen >= 0) & (seen == np.round(seen)) & (seen < np.inf)
-    refuse_where(
-        ~valid,
-        seen,
-        name,
-        "expected a number of examples, since sums of weights do not say how many there are.",
-    )
-    if (seen.sum(axes) >= most).any():
+    refuse_where(~valid, seen, name, expected)
+    if most is not None and not few.all():
         raise ValueError(
             f"{name} holds 2^31 examples or more for one estimate: derivatives and posteriors have"
             " no such limit."
@@ -154,8 +157,9 @@ def nan_unless(possible: Array, estimates: Any) -> Any:
 def check_finite(estimates: Any, size: int) -> Any:
     leaves = trees.leaves(estimates, is_leaf=lambda x: isinstance(x, Estimate))
     undefined = [leaf.num_undefined for leaf in leaves if isinstance(leaf, Estimate)]
-    known = all(map(is_known, undefined))
-    if known and undefined and all(n.size and bool((n == size).all()) for n in undefined):
+    known = undefined and all(map(is_known, undefined))
+    # Compared on the host: on the device each comparison is a program.
+    if known and all(n.size and bool((np.asarray(n) == size).all()) for n in undefined):
         raise ValueError(
             f"metric is NaN or infinite in all of {size} replicates of the counts: it has no"
             " interval."

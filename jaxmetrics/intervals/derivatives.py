@@ -48,9 +48,8 @@ def jacobian(function: Function, table: Array, *, times: int = 1) -> Array:
                 return np.asarray(_reverse(of_one, jax.numpy.asarray(table)))
         except (jax.errors.JAXTypeError, AttributeError, TypeError):
             pass  # it is computed by NumPy and cannot be traced
-    if _is_analytic(function, table):
-        return _by_complex_steps(function, table)
-    return _by_differences(function, table)
+    slopes = _tested_complex_steps(function, table)
+    return _by_differences(function, table) if slopes is None else slopes
 
 
 def differentiator(function: Function, table: Array) -> Function:
@@ -60,7 +59,7 @@ def differentiator(function: Function, table: Array) -> Function:
     checked = partial(jacobian, function, times=_WORTH_COMPILING)
     if is_jax(table) or not _is_small(table, _WORTH_COMPILING):
         return checked
-    if not _is_analytic(function, table):
+    if _tested_complex_steps(function, table) is None:
         return checked
     return lambda table: (
         _by_complex_steps(function, table) if _is_small(table, _WORTH_COMPILING) else checked(table)
@@ -108,32 +107,29 @@ def _by_cell(function: Function, table: np.ndarray) -> np.ndarray:
     return everywhere.reshape((-1, *table.shape))
 
 
-def _is_analytic(function: Function, table: np.ndarray) -> bool:
-    """Tell whether complex steps give the derivatives, by one quotient of differences."""
+def _tested_complex_steps(function: Function, table: np.ndarray) -> np.ndarray | None:
+    """Return the derivatives by complex steps; None where a quotient of differences denies them."""
     pattern = np.cos(np.arange(table.size)).reshape(table.shape)
-    step = 1e-3
+    steps = 1e-3 * np.array([1, -1, 1 / 2, -1 / 2])
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # a cast that discards the imaginary part
             slopes = _by_complex_steps(function, table)
-        around = [function(table * (1 + s * pattern)) for s in (step, -step, step / 2, -step / 2)]
+        around = function(table * (1 + steps[:, None, None] * pattern))
     except Exception:  # whatever a function of the user's makes of complex numbers
-        return False
+        return None
     ahead, behind, half_ahead, half_behind = around
     terms = slopes * table * pattern
     expected = terms.sum((-2, -1))
     # Its error is O(step^4).
-    quotient = (8 * (half_ahead - half_behind) - (ahead - behind)) / (6 * step)
+    quotient = (8 * (half_ahead - half_behind) - (ahead - behind)) / (6 * steps[0])
     room = 1e-6 * np.abs(terms).sum((-2, -1)) + 1e-12 * np.abs(ahead)  # of rounding
     close = np.abs(quotient - expected) <= room
-    return bool(np.all(close | ~np.isfinite(quotient)))
+    return slopes if np.all(close | ~np.isfinite(quotient)) else None
 
 
 def _by_differences(function: Function, table: np.ndarray) -> np.ndarray:
-    """Differentiate by central differences, extrapolated to a step of 0.
-
-    The steps are a half, a quarter, ... of each count.
-    """
+    """Differentiate by differences of a half, a quarter, ... of each count, extrapolated."""
 
     def quotient(share: float) -> np.ndarray:
         ahead, behind = (
@@ -146,9 +142,8 @@ def _by_differences(function: Function, table: np.ndarray) -> np.ndarray:
 
 
 def _extrapolated(quotients: list[np.ndarray]) -> np.ndarray:
-    """Extrapolate by Neville's scheme, for errors in even powers of steps that halve.
-
-    Returns the entry of the scheme that agrees best with its neighbours.
+    """Extrapolate by Neville's scheme, for errors in even powers of steps that halve, to the entry
+    that agrees best with its neighbours.
     """
     best, smallest = quotients[0], np.full(quotients[0].shape, np.inf)
     before = [quotients[0]]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxmetrics._applied import Applied, read_by
+from jaxmetrics._arithmetic import divide
 from jaxmetrics._bins import as_histogram
 from jaxmetrics._compilation import compiled
-from jaxmetrics._jax import trees
+from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import Array, is_jax, is_known, xp
 from jaxmetrics._validation import (
     ArrayLike,
@@ -19,17 +21,54 @@ from jaxmetrics._validation import (
     as_float,
     as_paired_counts,
     check_flag,
+    check_level,
+    check_size,
 )
 from jaxmetrics.clusters import as_clusters
-from jaxmetrics.estimates import Metric
-from jaxmetrics.intervals.checks import as_floats, nan_unless, placed
-from jaxmetrics.intervals.combinations import used_columns, used_pairs
-from jaxmetrics.intervals.confidence import Confidence
+from jaxmetrics.estimates import Metric, normal_quantile
+from jaxmetrics.intervals.checks import as_floats, name_of, nan_unless, placed
 from jaxmetrics.intervals.functionals import Functional, Row
 from jaxmetrics.intervals.replicates import map_tables
-from jaxmetrics.intervals.samples import Design, of_combinations, of_counts, of_pairs
+from jaxmetrics.intervals.samples import (
+    Design,
+    of_combinations,
+    of_counts,
+    of_pairs,
+    used_cells,
+)
 
 __all__: list[str] = []
+
+
+_NARROWEST = 500  # examples
+
+
+class Confidence(NamedTuple):
+    """With which probability an interval holds, and when.
+
+    Attributes:
+        level: of the interval of one value.
+        narrowest: None for an interval that is computed once; for one that holds at all times, the
+            number of units at which it is to be narrowest.
+    """
+
+    level: float
+    narrowest: int | None = None
+
+    def quantile(self, n: Array) -> Array | float:
+        """Return by how many standard errors the interval of n independent units reaches.
+
+        Once it is the normal quantile. At all times it is the boundary that a normal mixture
+        martingale crosses with probability α, `sqrt(2 (1 + 1 / m) ln(sqrt(m + 1) / α))`, m = n ρ^2:
+        Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (2024), Annals of Statistics 52, theorem
+        2.2; ρ as there in appendix B.2.
+        """
+        if self.narrowest is None:
+            return normal_quantile(self.level)
+        doubled = -2 * math.log(1 - self.level)
+        m = n * ((doubled + math.log(doubled) + 1) / self.narrowest)
+        reach = xp.sqrt((1 + divide(1.0, m)) * (xp.log1p(m) + doubled))
+        return xp.where(m > 0, reach, xp.inf)
 
 
 class Question(NamedTuple):
@@ -68,9 +107,8 @@ def question_of(
     reads = read_by(metric)
     if reads is not None and reads.labels and not is_clustered:
         raise ValueError(
-            f"metric {getattr(metric, '__name__', repr(metric))} reads tables of labels, which do"
-            " not tell whether the labels of one example are alike: it has an interval where each"
-            " example has its own tables,"
+            f"metric {name_of(metric)} reads tables of labels, which do not tell whether the labels"
+            " of one example are alike: it has an interval where each example has its own tables,"
             " multilabel_confusion_matrix(y_true[:, None, :], y_pred[:, None, :]), with"
             " cluster_axis=-4."
         )
@@ -131,6 +169,28 @@ def _stacked(metric: Metric, table: Array, number: int) -> Any:
     return metric(table.reshape((*batch, number, -1, k)))
 
 
+def reach_of(
+    method: Any,
+    question: Question,
+    level: float,
+    simultaneous: bool = False,
+    anytime: bool | int = False,
+) -> Confidence:
+    """Return how far the intervals of all values reach; see `interval`."""
+    if method.draws and anytime is not False:
+        raise ValueError(f"{method.name} has no anytime interval: take Likelihood() or Delta().")
+    check_level(level)
+    if check_flag(simultaneous, "simultaneous"):
+        example = xp.ones_like(question.tables, shape=question.shape)
+        shapes_on_device = partial(jax.eval_shape, question.metric)
+        values = (shapes_on_device if is_jax(example) else question.metric)(example)
+        number = sum(math.prod(np.shape(x)) for x in trees.leaves(values))
+        level = level ** (1 / max(number, 1))
+    if isinstance(anytime, bool | np.bool_):
+        return Confidence(level, _NARROWEST if anytime else None)
+    return Confidence(level, check_size(anytime, "anytime"))
+
+
 def answer(
     question: Question, method: Any, reach: Confidence, *extra: Any, summary: Any = None
 ) -> Any:
@@ -140,18 +200,22 @@ def answer(
         summary: unless estimates are wanted, a function of what the method returns, of the
             functional, of the confidence and of `extra`, to a pytree of arrays `(V,)`.
     """
-    metric, tables, design, shape, labels = question
-    method, tables = method.prepared(tables, shape[-1])
-    options: dict[str, Any] = {"metric": metric, "reach": reach, "summary": summary}
-    listed = None if labels is not None else _listed(method, question)
+    method, tables = method.prepared(question.tables, question.shape[-1])
+    question = question._replace(tables=tables)
+    function = partial(_estimates, reach=reach, summary=summary)
+    listed = _listed(method, question)
     if listed is None:
-        found = _answer(tables, labels, method, *extra, design=design, **options)
+        found = of_samples(function, question, method, *extra, numbers=method.numbers)
         return method.checked(found)
 
     def alone(table: Array) -> Any:
         cells, labels = listed(table) or (table, None)
-        of_table = design if labels is None else _of_combinations(design, table)
-        return _answer(cells, labels, method, *extra, design=of_table, **options)
+        of_table = question._replace(tables=cells, labels=labels)
+        if labels is not None:
+            options = (*question.design.options, ("num_classes", len(table)))
+            design = question.design._replace(sample_of=of_combinations, options=options)
+            of_table = of_table._replace(design=design)
+        return of_samples(function, of_table, method, *extra, numbers=method.numbers)
 
     # One by one, so that each draws the same as alone.
     each = [alone(table) for table in tables.reshape((-1, *tables.shape[-2:]))]
@@ -163,45 +227,59 @@ def answer(
 def _listed(method: Any, question: Question) -> Callable[[Array], Any] | None:
     """Return the function that lists the kinds which occur, where these are few of many."""
     tables, design = question.tables, question.design
-    kinds = math.prod(tables.shape[-2:])
-    if design.is_clustered or kinds <= method.most_kinds or not is_known(tables) or not tables.size:
+    if question.labels is not None or design.is_clustered or not is_known(tables):
+        return None
+    if not tables.size or math.prod(tables.shape[-2:]) <= method.most_kinds:
         return None
     if design.sample_of is of_pairs:
-        return used_pairs
+        return partial(used_cells, by_row=("is_stratified", True) in design.options)
     is_square = tables.shape[-1] == tables.shape[-2]
-    return used_columns if method.draws and is_jax(tables) and is_square else None
+    is_listed = method.draws and is_jax(tables) and is_square
+    return partial(used_cells, by_row=True) if is_listed else None
 
 
-def _of_combinations(design: Design, table: Array) -> Design:
-    options = (*design.options, ("num_classes", len(table)))
-    return design._replace(sample_of=of_combinations, options=options)
+def _estimates(
+    metric: Functional, method: Any, *extra: Any, reach: Confidence, summary: Any
+) -> Any:
+    found, samples = method.estimate(metric, reach)
+    sample = metric.sample
+    if sample.clusters is not None:
+        several = (sample.units.counts.sum(-1) > 1).all()  # one alone says nothing of others
+        low, high, error = nan_unless(several, (found.low, found.high, found.standard_error))
+        found = found._replace(low=low, high=high, standard_error=error)
+    if summary is not None:
+        found = summary(found, samples, metric, reach, *extra)
+    return nan_unless(sample.is_valid | (not method.needs_examples), found)
+
+
+def of_samples(
+    function: Callable[..., Any], question: Question, *arrays: Any, numbers: int = 1
+) -> Any:
+    """Compute `function(functional, *arrays)`, a pytree of arrays `(V,)`, of each of the samples,
+    which holds so many times the numbers of a table.
+    """
+    metric, tables, design, _, labels = question
+    return _of_samples(
+        tables, labels, *arrays, function=function, metric=metric, design=design, numbers=numbers
+    )
 
 
 @compiled
-def _answer(
+def _of_samples(
     tables: Array,
     labels: Array | None,
-    method: Any,
-    *extra: Any,
+    *arrays: Any,
+    function: Callable[..., Any],
     metric: Metric,
     design: Design,
-    reach: Confidence,
-    summary: Any,
+    numbers: int,
 ) -> Any:
     row = Row.of(metric, design, tables, labels)
 
     def of_table(table: Array) -> Any:
-        sample = design.sample(table, labels)
-        functional = Functional(sample, row, design.contrasts)
-        found, samples = method.estimate(functional, reach)
-        if sample.clusters is not None:
-            several = (sample.units.counts.sum(-1) > 1).all()  # one alone says nothing of others
-            low, high, error = nan_unless(several, (found.low, found.high, found.standard_error))
-            found = found._replace(low=low, high=high, standard_error=error)
-        if summary is not None:
-            found = summary(found, samples, functional, reach, *extra)
-        return nan_unless(sample.is_valid | (not method.needs_examples), found)
+        return function(Functional(design.sample(table, labels), row, design.contrasts), *arrays)
 
-    numbers = method.numbers * math.prod(tables.shape[tables.ndim - design.ndim :])
-    rows = map_tables(of_table, tables, numbers, table_ndim=design.ndim)
-    return row.unflatten(rows, tables.ndim - design.ndim)
+    ndim = design.ndim
+    held = numbers * math.prod(tables.shape[tables.ndim - ndim :])
+    rows = map_tables(of_table, tables, held, table_ndim=ndim)
+    return row.unflatten(rows, tables.ndim - ndim)

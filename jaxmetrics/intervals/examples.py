@@ -1,4 +1,4 @@
-"""The bootstrap of examples, for statistics that no table of counts determines."""
+"""The bootstrap of examples, for statistics that no table of counts determines, and of tables."""
 
 from __future__ import annotations
 
@@ -18,18 +18,30 @@ from jaxmetrics._namespaces import Array, float_dtype, is_jax, on_device, xp
 from jaxmetrics._validation import (
     ArrayLike,
     as_array,
+    as_counts,
+    check_cells,
+    check_flag,
     check_function,
     check_level,
     check_option,
     check_real,
+    check_samples,
 )
 from jaxmetrics.clusters import numbered_clusters, warn_of_clusters
 from jaxmetrics.intervals import replicates
-from jaxmetrics.intervals.checks import as_floating, check_finite, check_num_samples, read_only
+from jaxmetrics.intervals.checks import (
+    MOST_EXAMPLES,
+    answers_on_device,
+    as_floating,
+    check_counts,
+    check_finite,
+    check_num_samples,
+    read_only,
+)
 from jaxmetrics.intervals.functionals import Row
 from jaxmetrics.intervals.quantiles import KINDS, acceleration_of, estimate_of
 
-__all__ = ["bootstrap_examples"]
+__all__ = ["bootstrap_counts", "bootstrap_examples"]
 
 
 _GROUPS = 1000  # of examples, at most, that the jackknife of `bootstrap_examples` leaves out
@@ -142,10 +154,7 @@ def _answers_on_device(
     weights = {"sample_weight": np.ones(len(examples[0]))} if resample == "weights" else {}
     if resample == "indices":  # a statistic may sort what was drawn for it in place
         examples = tuple(x.copy() for x in examples)
-    try:
-        return on_device(statistic(*examples, **weights))
-    except AttributeError:  # such as .at, which arrays of JAX have alone
-        return True
+    return answers_on_device(statistic, *examples, **weights)
 
 
 class _Members(NamedTuple):
@@ -156,10 +165,7 @@ class _Members(NamedTuple):
     sizes: Array  # of the clusters
 
     def of(self, drawn: Array) -> Array:
-        """List the examples of clusters `(..., m)`; of `(m,)` only where clusters differ in size.
-
-        On the device they do not.
-        """
+        """List the examples of clusters `(..., m)`; of `(m,)` only where these differ in size."""
         if on_device(drawn) or (self.sizes == self.sizes[0]).all():
             rows = self.examples.reshape((len(self.sizes), -1))
             return rows[drawn].reshape((*drawn.shape[:-1], -1))
@@ -341,3 +347,65 @@ def _how_often(drawn: Array, number: int, dtype: np.dtype) -> Array:
     cells = rows + number * np.arange(len(rows))[:, None]
     times = np.bincount(cells.ravel(), minlength=len(rows) * number)
     return times.reshape((*drawn.shape[:-1], number)).astype(dtype)
+
+
+def bootstrap_counts(
+    key: KeyLike,
+    counts: ArrayLike,
+    num_samples: int,
+    *,
+    kind: Literal["multinomial", "poisson", "bayesian"] = "multinomial",
+    stratified: bool = False,
+) -> Array:
+    """Draw bootstrap replicates of confusion matrices.
+
+    - `"multinomial"`: as many examples as there are, drawn with replacement.
+    - `"poisson"`: each example counted Poisson(1) times, so that totals vary; batches of a stream
+      can be resampled apart.
+    - `"bayesian"`: each example weighted by a share of Dirichlet(1, ..., 1). Rubin (1981), Annals
+      of Statistics 9. Sums of weights are allowed and read as frequencies.
+
+    Args:
+        key: a JAX key, an int seed or, for counts of the host, a NumPy Generator.
+        counts: `(..., K, K)` numbers of examples, below 2^31 in all.
+        num_samples: S.
+        stratified: each class keeps its number of examples.
+
+    Returns:
+        `(S, ..., K, K)`, float, since under jit a matrix with negative or fractional counts gives
+        NaN.
+
+    Raises:
+        ValueError: counts that are not square, negative or fractional, an unknown kind, Poisson
+            stratified.
+
+    >>> drawn = bootstrap_counts(0, [[90, 10], [5, 95]], 1000)
+    >>> drawn.shape, set(drawn.sum((-2, -1)).tolist())
+    ((1000, 2, 2), {200.0})
+    """
+    check_option(kind, "kind", ("multinomial", "poisson", "bayesian"))
+    if check_flag(stratified, "stratified") and kind == "poisson":
+        raise ValueError("Poisson counts have no fixed totals: stratified=True needs another kind.")
+    size = check_samples(num_samples, "num_samples")
+    most = None if kind == "bayesian" else MOST_EXAMPLES
+    placed_key, examples = place(key, check_counts(as_counts(counts), most=most))
+    check_cells((size, *examples.shape), "num_samples and counts")
+    return _draw_counts(placed_key, examples, kind=kind, stratified=stratified, size=size)
+
+
+_SAMPLERS = {
+    ("multinomial", False): replicates.multinomial,
+    ("multinomial", True): replicates.stratified_multinomial,
+    ("poisson", False): replicates.poisson,
+    ("bayesian", False): replicates.dirichlet,
+    ("bayesian", True): replicates.dirichlet_rows,
+}
+
+
+@compiled
+def _draw_counts(key: Key, counts: Array, *, kind: str, stratified: bool, size: int) -> Array:
+    def totals(table: Array) -> Array:
+        return table.sum(-1, keepdims=True) if stratified else table.sum()
+
+    scale = totals if kind == "bayesian" else None
+    return replicates.of_tables(_SAMPLERS[kind, stratified], key, counts, size, scale=scale)

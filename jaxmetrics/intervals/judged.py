@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from jaxmetrics._applied import Applied, read_by
 from jaxmetrics._arithmetic import divide
-from jaxmetrics._compilation import compiled
 from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import Array, is_jax, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_axis, check_level
 from jaxmetrics.clusters import as_clusters
 from jaxmetrics.estimates import Estimate, Metric
 from jaxmetrics.intervals.checks import as_floats, nan_unless, placed
-from jaxmetrics.intervals.confidence import Confidence
 from jaxmetrics.intervals.derivatives import jacobian
+from jaxmetrics.intervals.estimation import Confidence, Question, of_samples
 from jaxmetrics.intervals.functionals import Functional, Row
 from jaxmetrics.intervals.methods import Likelihood
-from jaxmetrics.intervals.replicates import map_tables
-from jaxmetrics.intervals.samples import Sample
+from jaxmetrics.intervals.samples import Design, Sample
 
 __all__ = ["prediction_powered"]
 
@@ -56,9 +54,6 @@ def prediction_powered(
     not its errors elsewhere, and the interval misses the truth without a sign of it. The judge may
     be as bad as it likes, but must not have been fitted to these examples.
 
-    How often it covers, and how much narrower it is than the interval from truth alone: the guide's
-    page on intervals, from `bench/judged.py`.
-
     Args:
         metric: as for `interval`; `difference(metric)` compares two classifiers: `labelled` is then
             `(..., K, K, K, K)`, truth, judge, A and B, and `judged` `(..., K, K, K)`.
@@ -90,31 +85,42 @@ def prediction_powered(
     reads = read_by(metric)
     is_difference = reads is not None and reads.pairs
     ndim, is_clustered = 3 + is_difference, cluster_axis is not None
-    given = as_float(labelled, "labelled"), as_float(judged, "judged")
-    _check_shapes(*given, ndim)
-    tables = [
-        method.check(x, name, table_ndim=axes, is_clustered=is_clustered)
-        for x, name, axes in zip(given, ("labelled", "judged"), (ndim, ndim - 1), strict=True)
-    ]
-    if cluster_axis is not None:
-        check_axis(cluster_axis, "cluster_axis")
-        next_to_table = cluster_axis + 1 if cluster_axis < 0 else cluster_axis
-        tables = [
-            as_clusters(x, axis, table_ndim=axes)
-            for x, axis, axes in zip(
-                tables, (cluster_axis, next_to_table), (ndim, ndim - 1), strict=True
-            )
-        ]
-    k = given[0].shape[-1]
-    truth, others = tables
-    packed = _packed(truth, others, k, ndim, is_clustered)
+    truth, others = _read(labelled, judged, method, ndim, cluster_axis)
+    k = others.shape[-2]
     floats = as_floats(metric)
     if is_difference:
         floats = Applied(_of_pairs, floats)
-    floats, packed = placed(floats, packed, np.ones((k, packed.shape[-1])))
-    return _prediction_powered(
-        packed, metric=floats, k=k, is_clustered=is_clustered, method=method, reach=reach
-    )
+    floats, tables = placed(floats, _packed(truth, others), np.ones((k, others.shape[-1])))
+    design = Design(of_judged, (("num_classes", k),), is_clustered=is_clustered)
+    question = Question(floats, tables, design, (k, others.shape[-1]))
+    return of_samples(partial(_rectified, method=method, reach=reach), question)
+
+
+def _read(
+    labelled: ArrayLike, judged: ArrayLike, method: Likelihood, ndim: int, cluster_axis: int | None
+) -> tuple[Array, Array]:
+    """Return both tables, `(..., K, K, W)` and `(..., K, W)`, W the number of predictions, or of
+    pairs of them; of clusters with the same number of them.
+    """
+    truth, others = as_float(labelled, "labelled"), as_float(judged, "judged")
+    _check_shapes(truth, others, ndim)
+    is_clustered = cluster_axis is not None
+    check = partial(method.check, is_clustered=is_clustered)
+    truth = check(truth, "labelled", table_ndim=ndim)
+    others = check(others, "judged", table_ndim=ndim - 1)
+    k = others.shape[-1]
+    if cluster_axis is not None:
+        check_axis(cluster_axis, "cluster_axis")
+        next_to_table = cluster_axis + 1 if cluster_axis < 0 else cluster_axis
+        truth = as_clusters(truth, cluster_axis, table_ndim=ndim)
+        others = as_clusters(others, next_to_table, table_ndim=ndim - 1)
+    truth = truth.reshape((*truth.shape[:-ndim], k, k, -1))
+    others = others.reshape((*others.shape[: 1 - ndim], k, -1))
+    if is_clustered:  # each cluster is of one of the two samples
+        in_truth, in_others = truth.shape[-4], others.shape[-3]
+        truth = xp.pad(truth, [(0, 0)] * (truth.ndim - 4) + [(0, in_others)] + [(0, 0)] * 3)
+        others = xp.pad(others, [(0, 0)] * (others.ndim - 3) + [(in_truth, 0)] + [(0, 0)] * 2)
+    return truth, others
 
 
 def _check_shapes(truth: Array, others: Array, ndim: int) -> None:
@@ -131,63 +137,45 @@ def _check_shapes(truth: Array, others: Array, ndim: int) -> None:
         )
 
 
-def _packed(truth: Array, others: Array, k: int, ndim: int, is_clustered: bool) -> Array:
-    """Join both to tables `(..., K K + K, W)`, those of clusters to `(..., C + D, K K + K, W)`.
-
-    W is the number of predictions, or of pairs of them.
-    """
-    truth = truth.reshape((*truth.shape[:-ndim], k * k, -1))
-    others = others.reshape((*others.shape[: 1 - ndim], k, -1))
-    own = 2 + is_clustered
-    lead = np.broadcast_shapes(*(x.shape[:-own] for x in (truth, others)))
-    truth, others = (xp.broadcast_to(x, (*lead, *x.shape[-own:])) for x in (truth, others))
-    if not is_clustered:
-        return xp.concatenate([truth, others], -2)
-    none = [(0, 0)] * (len(lead) + 1)
-    rows = xp.pad(truth, [*none, (0, k), (0, 0)]), xp.pad(others, [*none, (k * k, 0), (0, 0)])
-    return xp.concatenate(rows, -3)
-
-
 def _of_pairs(metric: Metric, table: Array) -> Any:
     """Compute a metric of pairs `(..., K, K, K)` from a table `(..., K, K K)`."""
     k = table.shape[-2]
     return metric(table.reshape((*table.shape[:-1], k, k)))
 
 
-@compiled
-def _prediction_powered(
-    packed: Array,
-    *,
-    metric: Metric,
-    k: int,
-    is_clustered: bool,
-    method: Likelihood,
-    reach: Confidence,
-) -> Any:
-    w, ndim = packed.shape[-1], 2 + is_clustered
-    row = Row(metric, xp.ones_like(packed, shape=(k, w)))
+def _packed(labelled: Array, judged: Array) -> Array:
+    """Lay out numbers by kind, `(..., K, K, W)` and `(..., K, W)`, which fill the first K W, as
+    `(..., 2, K K W)`.
+    """
+    k = labelled.shape[-2]
+    behind = [(0, 0)] * (judged.ndim - 2) + [(0, k * k - k), (0, 0)]
+    judged = xp.pad(judged, behind).reshape((*judged.shape[:-2], -1))
+    labelled = labelled.reshape((*labelled.shape[:-3], -1))
+    return xp.stack(xp.broadcast_arrays(labelled, judged), -2)
 
-    def of_table(packed: Array) -> Estimate:
-        units = packed.reshape((-1, k * k + k, w))
-        alone = _sample(units, xp.zeros_like(units, shape=()), is_clustered)
-        shares = _tuned(alone, jacobian(row, _near(units.sum(0), k)))
 
-        def of_value(i: Array, share: Array) -> Estimate:
-            """Estimate value i with its λ."""
-            sample = _sample(units, share, is_clustered)
-            value = Functional(sample, _Value(row, i), ((1,),))
-            found, _ = method.estimate(value, reach)
-            found = trees.map(lambda x: x[0], found)
-            return nan_unless(sample.counts[0].sum() > 0, found)
+def _unpacked(packed: Array, k: int) -> tuple[Array, Array]:
+    cubes = packed.reshape((*packed.shape[:-1], k, k, -1))
+    return cubes[..., 0, :, :, :], cubes[..., 1, 0, :, :]
 
-        if is_jax(shares):
-            return jax.vmap(of_value)(jax.numpy.arange(len(shares)), shares)
-        each = [of_value(i, share) for i, share in enumerate(shares)]
-        return trees.map(lambda *x: np.stack(x), *each)
 
-    numbers = math.prod(packed.shape[packed.ndim - ndim :])
-    rows = map_tables(of_table, packed, numbers, table_ndim=ndim)
-    return row.unflatten(rows, packed.ndim - ndim)
+def _rectified(metric: Functional, method: Likelihood, reach: Confidence) -> Any:
+    """Estimate each value with its λ."""
+    alone, row = metric.sample, metric.row
+    k = alone.tables(alone.counts).shape[-2]
+    shares = _tuned(alone, jacobian(row, _near(*_unpacked(alone.counts, k))))
+
+    def of_value(i: Array, share: Array) -> Estimate:
+        sample = of_judged(alone.counts, num_classes=k, share=share)
+        sample = sample._replace(clusters=alone.clusters)
+        found, _ = method.estimate(Functional(sample, _Value(row, i), ((1,),)), reach)
+        found = trees.map(lambda x: x[0], found)
+        return nan_unless(sample.counts[0].sum() > 0, found)
+
+    if is_jax(shares):
+        return jax.vmap(of_value)(jax.numpy.arange(len(shares)), shares)
+    each = [of_value(i, share) for i, share in enumerate(shares)]
+    return trees.map(lambda *x: np.stack(x), *each)
 
 
 class _Value(Row):
@@ -202,28 +190,23 @@ class _Value(Row):
         return self._row(tables)[..., self._i][..., None]
 
 
-def _near(table: Array, k: int) -> Array:
-    """Return shares of truth and prediction that lean to the judge's, from `(K K + K, W)`."""
-    cube, others = table[: k * k].reshape((k, k, -1)), table[k * k :]
-    all_judged = divide(cube.sum(0) + others, table.sum())
-    return (1 - _JUDGED) * divide(cube.sum(1), cube.sum(), xp.nan) + _JUDGED * all_judged
+def _near(labelled: Array, judged: Array) -> Array:
+    """Return shares of truth and prediction that lean to the judge's."""
+    all_judged = labelled.sum(0) + judged
+    all_judged = divide(all_judged, all_judged.sum())
+    return (1 - _JUDGED) * divide(labelled.sum(1), labelled.sum(), xp.nan) + _JUDGED * all_judged
 
 
-def _sample(units: Array, share: Array, is_clustered: bool) -> Sample:
-    """Return labelled and judged examples, `(C, K K + K, W)`, as kinds in two strata, whose table
-    is that of the rectified shares.
+def of_judged(counts: Array, *, num_classes: int, share: Array | float = 0.0) -> Sample:
+    """Return labelled and judged examples, `(2, K K W)`, as kinds in two strata, whose table is
+    that of the rectified shares.
     """
-    number, rows, w = units.shape
-    k = math.isqrt(rows)  # K^2 + K lies below (K + 1)^2
-    clusters = _strata(units[:, : k * k].reshape((number, k, k, w)), units[:, k * k :])
-    counts = clusters.sum(0)
+    k = num_classes
     totals = counts.sum(-1, keepdims=True)
     signs = np.array([[-1.0], [1.0]], counts.dtype)
 
     def tables(numbers: Array) -> Array:
-        shares = divide(numbers, numbers.sum(-1, keepdims=True))
-        labelled = shares[..., 0, :].reshape((*numbers.shape[:-2], k, k, w))
-        judged = shares[..., 1, : k * w].reshape((*numbers.shape[:-2], k, w))
+        labelled, judged = _unpacked(divide(numbers, numbers.sum(-1, keepdims=True)), k)
         rectified = labelled.sum(-2) + share * (judged - labelled.sum(-3))
         return _not_negative(rectified)[..., None, :, :]
 
@@ -231,42 +214,22 @@ def _sample(units: Array, share: Array, is_clustered: bool) -> Sample:
         truth, judge = _by_example(slopes[0])
         return divide(truth + signs * share * judge, totals)
 
-    everything = xp.ones((k, k, w), bool)
-    return Sample(
-        counts,
-        tables,
-        adjoint,
-        _unused(counts, everything.shape),
-        possible=_strata(everything, everything[0]),
-        rows=2,
-        clusters=clusters if is_clustered else None,
-    )
+    everything = xp.ones((k, k, counts.shape[-1] // (k * k)), bool)
+    unused, possible = _unused(*_unpacked(counts, k)), _packed(everything, everything[0])
+    return Sample(counts, tables, adjoint, unused, possible=possible, rows=2)
 
 
-def _strata(labelled: Array, judged: Array) -> Array:
-    """Lay out numbers by kind, `(..., K, K, W)` and `(..., K, W)`, as `(..., 2, U)`.
-
-    No judged example can be of the kinds behind the first K W.
-    """
-    flat = labelled.reshape((*labelled.shape[:-3], -1))
-    first = judged.reshape((*judged.shape[:-2], -1))
-    rest = xp.zeros((*first.shape[:-1], flat.shape[-1] - first.shape[-1]), first.dtype)
-    return xp.stack([flat, xp.concatenate([first, rest], -1)], -2)
-
-
-def _unused(counts: Array, shape: tuple[int, ...]) -> Array:
+def _unused(labelled: Array, judged: Array) -> Array:
     """Return the kinds with a class that is neither truth nor judge's label, or with a prediction
     that does not occur.
     """
-    k, _, w = shape
-    cube, others = counts[0].reshape(shape), counts[1, : k * w].reshape((k, w))
-    no_label = (cube.sum((1, 2)) + cube.sum((0, 2)) + others.sum(1)) == 0
-    no_prediction = (cube.sum((0, 1)) + others.sum(0)) == 0
-    of_labels = (no_label[:, None] | no_label)[..., None], no_label[:, None]
-    groups = (of_labels, (no_prediction, no_prediction))
-    return xp.stack(
-        [_strata(xp.broadcast_to(a, shape), xp.broadcast_to(b, (k, w))) for a, b in groups]
-    )
+    no_label = (labelled.sum((1, 2)) + labelled.sum((0, 2)) + judged.sum(1)) == 0
+    no_prediction = (labelled.sum((0, 1)) + judged.sum(0)) == 0
+    of_truth, of_judge = no_label[:, None, None], no_label[:, None]
+    everywhere = xp.zeros(labelled.shape, bool), xp.zeros(judged.shape, bool)
+    by_label = everywhere[0] | of_truth | of_judge, everywhere[1] | of_judge
+    by_prediction = (x | no_prediction for x in everywhere)
+    return xp.stack([_packed(*by_label), _packed(*by_prediction)])
 
 
 def _by_example(slopes: Array) -> tuple[Array, Array]:
@@ -275,12 +238,10 @@ def _by_example(slopes: Array) -> tuple[Array, Array]:
     """
     *batch, k, w = slopes.shape
     as_truth, as_judge = (
-        xp.broadcast_to(x, (*batch, k, k, w)).reshape((*batch, -1))
+        xp.broadcast_to(x, (*batch, k, k, w))
         for x in (slopes[..., :, None, :], slopes[..., None, :, :])
     )
-    none = xp.zeros_like(as_truth)
-    elsewhere = xp.concatenate([slopes.reshape((*batch, -1)), none[..., k * w :]], -1)
-    return xp.stack([as_truth, none], -2), xp.stack([as_judge, elsewhere], -2)
+    return _packed(as_truth, xp.zeros_like(slopes)), _packed(as_judge, slopes)
 
 
 def _tuned(sample: Sample, slopes: Array) -> Array:

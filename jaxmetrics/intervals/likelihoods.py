@@ -28,19 +28,17 @@ _SOME = 16  # cells
 
 
 def likelihood_limits(metric: Functional, shares: Array, z: Array | float) -> tuple[Array, Array]:
-    """Return the lower and upper ends of values `(V,)`; NaN where a share is 0.
-
-    Args:
-        shares: to how many independent units a unit amounts, for each value.
-
-    See `jaxmetrics.Likelihood`.
+    """Return the lower and upper ends of values `(V,)`, for each of which a unit amounts to a share
+    of an independent one; NaN where that is 0. See `jaxmetrics.Likelihood`.
     """
     sample, values = metric.sample, metric.values
     derivative = differentiator(metric.row, sample.tables(sample.counts)[0])
+    infinite, jumps, moves = _edges(metric)
 
     def limits(i: Array) -> Array:
-        ends = _Problem(metric, derivative, i, shares[i]).extremes(z**2 / 2)
-        return xp.where(shares[i] > 0, ends, xp.nan)
+        search = _LikelihoodSearch(metric, derivative, i, z**2 / 2 / shares[i], ADDED / shares[i])
+        closed = (sample.unused & jumps[:, i, None, None]).any(0)
+        return xp.where(shares[i] > 0, search.extremes(infinite[i], closed), xp.nan)
 
     if is_jax(values):
         at_once = max(LANES // (2 * sample.counts.size), 1)
@@ -49,15 +47,32 @@ def likelihood_limits(metric: Functional, shares: Array, z: Array | float) -> tu
         ends = np.stack([limits(i) for i in range(len(values))])
     low, high = ends.T
     # A value that no likely table moves, though others do, is a convention, or flat here.
-    kinds = xp.arange(sample.counts.size).reshape(sample.counts.shape)
-    others = sample.counts + 1 + kinds / sample.counts.size
-    moves = (metric(others) != values) | (not sample.is_complete)
     low, high = (xp.where((low == high) & moves, xp.nan, x) for x in (low, high))
     return low, high
 
 
+def _edges(metric: Functional) -> tuple[Array, Array, Array]:
+    """Return of values `(V,)` their limits near empty cells, whether an example in one of the
+    groups of unused units makes them jump, `(G, V)`, and whether some table moves them.
+
+    The limit is infinite where the value grows without bound as the cells without examples come
+    near 0, such as a ratio to a rate of errors of which none was seen; else it is 0.
+    """
+    sample, start = metric.sample, metric.values
+    counts = sample.counts
+    possible = (counts == 0) & sample.can_occur
+    near = [xp.where(possible, trace, counts) for trace in (_TRACE, _TRACE / 1000)]
+    other = counts + 1 + xp.arange(counts.size).reshape(counts.shape) / counts.size
+    used = xp.where(sample.unused, _TRACE, counts)
+    *jumped, larger, smaller, elsewhere = metric(xp.concatenate([used, xp.stack([*near, other])]))
+    jumps = ~(xp.abs(xp.stack(jumped) - start) <= 1e-4 * (1 + xp.abs(start)))
+    grows = (xp.abs(smaller) > 100 * xp.abs(larger)) & (xp.abs(smaller) > 1000)
+    limit = xp.where(grows, xp.sign(smaller) * xp.inf, 0)
+    return limit, jumps, (elsewhere != start) | (not sample.is_complete)
+
+
 class _Place(NamedTuple):
-    """Where the search for an extreme is: at weights of units, after a step along `slopes`."""
+    """Where a search is: at weights of units, after a step along `slopes`."""
 
     weights: Array
     slopes: Array
@@ -66,15 +81,19 @@ class _Place(NamedTuple):
     passes: Array
 
 
-class _Problem(NamedTuple):
-    """Find the extremes of value i near the counts of a sample, of which each unit amounts to a
-    share of an independent one.
+class _LikelihoodSearch(NamedTuple):
+    """The search for the extremes of value i near the counts of a sample.
+
+    Attributes:
+        reach: the log-likelihood ratio within which tables are likely, if units were independent.
+        added: how much is added to the cell that moves the value most.
     """
 
     metric: Functional
     derivative: Function
     i: Array
-    share: Array
+    reach: Array
+    added: Array
 
     def value(self, numbers: Array) -> Array:
         return self.metric(numbers)[..., self.i]
@@ -87,28 +106,29 @@ class _Problem(NamedTuple):
             slope = self.metric.slope(self.i, numbers, self.derivative)
         return xp.where(xp.isfinite(slope), slope, 0)
 
-    def extremes(self, radius: float) -> Array:
-        """Return the least and the greatest value within the radius."""
-        sample, reach = self.metric.sample, radius / self.share
-        start, limit, closed = self.start()
+    def extremes(self, infinite: Array, closed: Array) -> Array:
+        """Return the least and the greatest value, where units that are closed stay empty."""
+        sample, start = self.metric.sample, self.metric.values[self.i]
         allowed = sample.can_occur & ~closed & (sample.counts.sum(-1, keepdims=True) > 0)
         slopes = self.slope(xp.where((sample.counts == 0) & allowed, _TRACE, sample.counts))
         flat = (allowed & (slopes == 0)).reshape(-1)
-        ends = [_steepest(sample, s * slopes, allowed, ADDED / self.share) for s in (-1, 1)]
-        reached = self.reached(flat, xp.stack(ends), reach)
+        signs = np.array([-1, 1], start.dtype)
+        steepest = [_steepest(sample, sign * slopes, allowed, self.added) for sign in signs]
+        cells = xp.stack(steepest)
+        reached = self.reached(flat, cells)
+        is_known = xp.isfinite(start) | (infinite != 0)
 
         def extreme(sign: Array, cell: Array) -> Array:
             cell, is_hidden = _hidden(flat, sign * reached, cell)
-            elsewhere = is_hidden | (limit != 0)
-            found = self.ascent(sign, start, sign * slopes, cell, elsewhere, reach).greatest()
-            known = xp.isfinite(start) | (limit != 0)
-            return xp.where(sign * limit > 0, limit, xp.where(known, sign * found, xp.nan))
+            found = sign * self.ascend(sign, sign * slopes, cell, is_hidden | (infinite != 0))
+            found = xp.where(is_known, found, xp.nan)
+            return xp.where(sign * infinite > 0, infinite, found)
 
         if is_jax(start):
-            return jax.vmap(extreme)(jax.numpy.array([-1, 1], start.dtype), xp.stack(ends))
-        return np.stack([extreme(sign, cell) for sign, cell in zip((-1, 1), ends, strict=True)])
+            return jax.vmap(extreme)(jax.numpy.asarray(signs), cells)
+        return np.stack([extreme(sign, cell) for sign, cell in zip(signs, cells, strict=True)])
 
-    def reached(self, flat: Array, steepest: Array, reach: Array) -> Array:
+    def reached(self, flat: Array, steepest: Array) -> Array:
         """Return the value where a cell has grown as far as is likely, for each cell.
 
         It is known of flat cells, which at first do not move the value, such as errors in classes
@@ -118,109 +138,71 @@ class _Problem(NamedTuple):
         values: Any = xp.zeros_like(counts).reshape(-1)
         if counts.size**2 > AT_ONCE:
             return values
-        if not is_jax(counts):
-            if flat.any():
-                cells = np.union1d(np.flatnonzero(flat), steepest)
-                values[cells] = self.value(_grown(counts, cells, reach))
-            return values
-        # Some at a time, for as long as there are any: smooth metrics have none.
-        first = xp.pad(xp.argsort(~flat), (0, _SOME))
-        order = xp.concatenate([steepest, first])
-        last = xp.where(flat.any(), len(steepest) + flat.sum(), 0)
+        # For as long as there are any: smooth metrics have none. On the device some at a time.
+        order = xp.concatenate([steepest, xp.argsort(~flat)])
+        number = xp.where(flat.any(), len(steepest) + flat.sum(), 0)
+        width = _SOME if is_jax(counts) else int(number)
+        order = xp.pad(order, (0, _SOME))
 
         def evaluate(state: tuple[Array, Array]) -> tuple[Array, Array]:
-            i, values = state
-            some = jax.lax.dynamic_slice(order, (i,), (_SOME,))
-            found = self.value(_grown(counts, some, reach))
-            return i + _SOME, values.at[some].set(found)
+            first, values = state
+            some = order[first + xp.arange(width)]
+            found = self.value(_grown(counts, some, self.reach))
+            return first + width, xp.put_along_axis(values, some, found, 0, inplace=False)
 
-        return lax.while_loop(lambda state: state[0] < last, evaluate, (0 * last, values))[1]
+        return lax.while_loop(lambda state: state[0] < number, evaluate, (0 * number, values))[1]
 
-    def ascent(
-        self, sign: Array, start: Array, slopes: Array, cell: Array, elsewhere: Array, reach: Array
-    ) -> _Ascent:
-        """Begin where the cell has more, or elsewhere: where it has grown as far as is likely, if
-        the slopes at the counts say nothing of it.
+    def ascend(self, sign: Array, slopes: Array, cell: Array, is_elsewhere: Array) -> Array:
+        """Return the greatest of `sign` times the value, from its slopes at the counts, with more
+        in a cell.
+
+        The value is made linear, the extreme of that found, and the way there searched for a
+        greater value, until that gains nothing: the conditional gradient method of Frank and Wolfe
+        (1956). Where the slopes at the counts say nothing of it, the first are those where the cell
+        has grown as far as is likely.
         """
+        base, grown = self.surroundings(slopes, cell, is_elsewhere)
+        start = sign * self.metric.values[self.i]
+        is_known = xp.isfinite(start)
+        origin = xp.where(is_known, start, 0)
+
+        def is_unfinished(place: _Place) -> Array:
+            gains = place.gain > 1e-5 * xp.abs(place.value - origin)
+            return (place.passes == 0) | (gains & (place.passes < _MOST_PASSES))
+
+        def slopes_at(place: _Place) -> Array:
+            at = xp.where(place.passes == 0, grown, place.weights)
+            # At a kink, as where two groups are the best, both of its slopes are needed.
+            return (sign * self.slope(at) + place.slopes) / 2
+
+        def improve(place: _Place) -> _Place:
+            are_known = (place.passes == 0) & ~is_elsewhere
+            slopes = lax.cond(are_known, lambda: place.slopes, lambda: slopes_at(place))
+            way = tilted(base, slopes, self.reach) - place.weights
+            return self.farthest(sign, place, slopes, way)
+
+        value, slopes = xp.where(is_known, start, -xp.inf), xp.where(is_elsewhere, 0, slopes)
+        first = _Place(base, slopes, value, xp.full_like(start, xp.inf), xp.zeros((), xp.int32))
+        return lax.while_loop(is_unfinished, improve, first).value
+
+    def surroundings(self, slopes: Array, cell: Array, grows: Array) -> tuple[Array, Array]:
+        """Return the counts with more in a cell, and those where it has grown, if it does."""
         sample = self.metric.sample
-        base = _with_more(sample, cell, slopes, ADDED / self.share)
+        base = _with_more(sample, cell, slopes, self.added)
         grown = lax.cond(
-            elsewhere, lambda: _grown(sample.counts, cell[None], reach)[0], lambda: base
+            grows, lambda: _grown(sample.counts, cell[None], self.reach)[0], lambda: base
         )
-        return _Ascent(self, sign, start, slopes, base, grown, elsewhere, reach)
+        return base, grown
 
-    def start(self) -> tuple[Array, Array, Array]:
-        """Return the value, its limit, and the units of groups in which an example makes it jump.
-
-        The limit is infinite where the value grows without bound as the cells without examples
-        come near 0, such as a ratio to a rate of errors of which none was seen; else it is 0.
-        """
-        sample = self.metric.sample
-        counts, unused, possible = sample.counts, sample.unused, sample.can_occur
-        some = xp.where(unused, _TRACE, counts)
-        near = [xp.where((counts == 0) & possible, t, counts) for t in (_TRACE, _TRACE / 1000)]
-        tried = xp.concatenate([counts[None], some, xp.stack(near)])
-        start, *jumps, larger, smaller = self.value(tried)
-        moved = ~(xp.abs(xp.stack(jumps) - start) <= 1e-4 * (1 + xp.abs(start)))
-        grows = (xp.abs(smaller) > 100 * xp.abs(larger)) & (xp.abs(smaller) > 1000)
-        limit = xp.where(grows, xp.sign(smaller) * xp.inf, 0)
-        return start, limit, (unused & moved[:, None, None]).any(0)
-
-
-class _Ascent(NamedTuple):
-    """The search for the greatest of `sign` times a value within reach of counts.
-
-    The value is made linear, the extreme of that found, and the way there searched for a greater
-    value, until that gains nothing: the conditional gradient method of Frank and Wolfe (1956).
-
-    Attributes:
-        start: the value at the counts of the sample.
-        slopes: of `sign` times the value there.
-        base: the counts with more in a cell, to which what is likely refers.
-        grown: where the first derivatives are taken if it is elsewhere.
-    """
-
-    problem: _Problem
-    sign: Array
-    start: Array
-    slopes: Array
-    base: Array
-    grown: Array
-    elsewhere: Array
-    reach: Array
-
-    def greatest(self) -> Array:
-        infinite = xp.full_like(self.start, xp.inf)
-        first = _Place(
-            self.base,
-            xp.where(self.elsewhere, 0, self.slopes),
-            xp.where(xp.isfinite(self.start), self.sign * self.start, -infinite),
-            infinite,
-            xp.zeros((), xp.int32),
-        )
-        return lax.while_loop(self.is_unfinished, self.improve, first).value
-
-    def is_unfinished(self, search: _Place) -> Array:
-        origin = xp.where(xp.isfinite(self.start), self.sign * self.start, 0)
-        gains = search.gain > 1e-5 * xp.abs(search.value - origin)
-        return (search.passes == 0) | (gains & (search.passes < _MOST_PASSES))
-
-    def improve(self, search: _Place) -> _Place:
-        place = xp.where(search.passes == 0, self.grown, search.weights)
-        # At a kink, as where two groups are the best, both of its slopes are needed.
-        slopes = lax.cond(
-            (search.passes == 0) & ~self.elsewhere,
-            lambda: search.slopes,
-            lambda: (self.sign * self.problem.slope(place) + search.slopes) / 2,
-        )
-        way = tilted(self.base, slopes, self.reach) - search.weights
-        steps = xp.full_like(self.start, 0.5) ** np.arange(4)[:, None, None]
-        values = self.sign * self.problem.value(search.weights + steps * way)
+    def farthest(self, sign: Array, place: _Place, slopes: Array, way: Array) -> _Place:
+        """Go where `sign` times the value is greatest on a way, or stay."""
+        steps = xp.full_like(place.value, 0.5) ** np.arange(4)[:, None, None]
+        values = sign * self.value(place.weights + steps * way)
         best = xp.argmax(values)
-        gain = values[best] - search.value
-        weights = xp.where(gain > 0, search.weights + steps[best] * way, search.weights)
-        value = xp.maximum(values[best], search.value)
-        return _Place(weights, slopes, value, gain, search.passes + 1)
+        gain = values[best] - place.value
+        weights = xp.where(gain > 0, place.weights + steps[best] * way, place.weights)
+        value = xp.maximum(values[best], place.value)
+        return _Place(weights, slopes, value, gain, place.passes + 1)
 
 
 def _steepest(sample: Sample, slopes: Array, allowed: Array, added: Array) -> Array:

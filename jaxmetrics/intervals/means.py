@@ -58,9 +58,8 @@ def mean_interval(
     that these do not refute, as by `Likelihood`: for each end a third of an example more, at
     its bound, stands for values that were not seen. Owen (1988), Biometrika 75.
 
-    How often each covers: the guide's page on intervals. Log losses have no bound: their intervals
-    miss the mean where few examples carry it, by `(sum x)^2 / sum x^2`, or where mistakes are rarer
-    than one in n.
+    Log losses have no bound: their intervals miss the mean where few examples carry it, by `(sum
+    x)^2 / sum x^2`, or where mistakes are rarer than one in n.
 
     Args:
         values: real numbers, `(..., n)`: `nll(y_prob, y_true)` are the log losses of examples,
@@ -220,22 +219,17 @@ def _end(
     sign: int,
     bound: float,
 ) -> Array:
-    """Return the end of the interval towards the bound, the upper one if the sign is 1."""
-    if found.moves is None:
-        return sign * _greatest_mean(sign * x, amounts, sign * bound, z)
-    share = effective_share(found.independent, found.error, found.total, found.number, z)
-    farthest = (sign * found.moves).argmax(-1)[..., None]
-    counts = amounts * (1 + ADDED_OF_CLUSTER * (numbers == farthest))
-    greatest = sign * _greatest_mean(sign * x, counts * share[..., None], sign * bound, z)
-    return xp.where(share > 0, greatest, xp.nan)
-
-
-def _greatest_mean(x: Array, counts: Array, bound: float, z: float) -> Array:
-    """Return the greatest mean of the values, and of a third of an example more at the bound, that
-    their likelihood does not refute.
+    """Return the end of the interval towards the bound, the upper one if the sign is 1: the extreme
+    mean of the values, and of a third of an example more at the bound, that is likely enough.
     """
-    more = xp.full_like(counts.sum(-1, keepdims=True), ADDED)
-    counts = xp.concatenate([counts, more], -1)
-    slopes = xp.concatenate([x, xp.full_like(more, bound)], -1)
+    share = xp.ones_like(found.mean)
+    if found.moves is not None:
+        share = effective_share(found.independent, found.error, found.total, found.number, z)
+        farthest = (sign * found.moves).argmax(-1)[..., None]
+        amounts = amounts * (1 + ADDED_OF_CLUSTER * (numbers == farthest)) * share[..., None]
+    more = xp.full_like(amounts[..., :1], ADDED, shape=(*amounts.shape[:-1], 1))
+    counts = xp.concatenate([amounts, more], -1)
+    slopes = sign * xp.concatenate([x, xp.full_like(more, bound)], -1)
     weights = tilted(counts[..., None, :], slopes[..., None, :], z**2 / 2)[..., 0, :]
-    return divide((weights * slopes).sum(-1), weights.sum(-1))
+    extreme = sign * divide((weights * slopes).sum(-1), weights.sum(-1))
+    return xp.where(share > 0, extreme, xp.nan)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
@@ -19,13 +19,12 @@ from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.estimates import SCALES, Estimate, Metric, check_transform, normal_estimate
 from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.checks import (
+    MOST_EXAMPLES,
+    check_counts,
     check_finite,
     check_num_samples,
-    frequencies,
-    numbers_of_examples,
 )
-from jaxmetrics.intervals.confidence import Confidence, confidence
-from jaxmetrics.intervals.estimation import Question, answer, question_of
+from jaxmetrics.intervals.estimation import Confidence, answer, question_of, reach_of
 from jaxmetrics.intervals.functionals import Functional
 from jaxmetrics.intervals.likelihoods import likelihood_limits
 from jaxmetrics.intervals.quantiles import (
@@ -86,9 +85,8 @@ class IntervalMethod:
         is_clustered: bool = False,
     ) -> Array:
         """Refuse counts that the method cannot read; whole clusters may hold any weights."""
-        if self.most is None or (self.draws and is_clustered):
-            return frequencies(counts, name, table_ndim=table_ndim)
-        return numbers_of_examples(counts, name, table_ndim=table_ndim, most=self.most)
+        most = None if self.draws and is_clustered else self.most
+        return check_counts(counts, name, table_ndim=table_ndim, most=most)
 
     def prepared(self, tables: Array, num_classes: int) -> tuple[IntervalMethod, Array]:
         """Return the method, and the tables, where it draws from them."""
@@ -299,7 +297,7 @@ class Bootstrap(_Drawing):
     key: KeyLike
     kind: Literal["bca", "percentile", "basic", "studentized"] = "bca"
     num_samples: int = 2000
-    most: ClassVar[float | None] = 2.0**31
+    most: ClassVar[float | None] = MOST_EXAMPLES
 
     def __post_init__(self) -> None:
         check_option(self.kind, "kind", (*KINDS, "studentized"))
@@ -312,36 +310,16 @@ class Bootstrap(_Drawing):
 
     def estimate(self, metric: Functional, confidence: Confidence) -> tuple[Estimate, Array]:
         """Evaluate replicates of the sample's units."""
-        if self.kind == "studentized":
-            return self._studentized(metric, confidence.level)
-        units = metric.of_units
-        samples = self._evaluate(units, units)
-        acceleration = None
-        if self.kind == "bca":
+        units, level, kind = metric.of_units, confidence.level, self.kind
+        draw = partial(units.sample.drawn, key=cast(Key, self.key), size=self.num_samples)
+        if kind == "studentized":
+            samples, errors = draw(units.values_and_errors)
+            found = studentized_estimate(metric.values, units.errors, samples, errors, level)
+            return found, samples
+        samples, acceleration = draw(units), None
+        if kind == "bca":
             acceleration = acceleration_of(units.slopes, units.sample.counts)
-        level, kind = confidence.level, self.kind
         return estimate_of(metric.values, samples, level, kind, acceleration), samples
-
-    def _studentized(self, metric: Functional, level: float) -> tuple[Estimate, Array]:
-        units = metric.of_units
-        samples, errors = self._evaluate(units, units.values_and_errors)
-        found = studentized_estimate(metric.values, units.errors, samples, errors, level)
-        return found, samples
-
-    def _evaluate(self, units: Functional, function: Callable[[Array], Any]) -> Any:
-        """Evaluate a function of how often each unit is drawn."""
-        sample = units.sample
-        sampler = (
-            replicates.stratified_multinomial if sample.is_stratified else replicates.multinomial
-        )
-        return replicates.evaluate(
-            sampler,
-            lambda drawn: function(drawn.reshape((*drawn.shape[:-2], *sample.counts.shape))),
-            cast(Key, self.key),
-            sample.counts.reshape((sample.rows, -1)),
-            size=self.num_samples,
-            numbers=sample.numbers_held,
-        )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -352,10 +330,9 @@ class Posterior(_Drawing):
     have a Dirichlet posterior. Its default prior, 1 for the right cell and 1 / (K - 1) for each
     wrong one, makes each recall Beta(1 + C_ii, 1 + m_i - C_ii); a flat prior of 1 on all cells,
     `prior=(1, K - 1)`, has poor coverage. A class without examples takes part with its prior. In
-    averages over many classes the prior of each adds up, and the interval is narrow around it: a
-    recall of 0.97 in 10 classes of 10 examples has the interval 0.84 to 0.94. Of pairs the prior is
-    the product of those of A and of B, so that each alone has that posterior; it is worth 2
-    examples per class, however many pairs there are. `at_prevalence(metric, shares)` is the
+    averages over many classes the priors add up, and the interval is narrow around them. Of pairs
+    the prior is the product of those of A and of B, so that each alone has that posterior; it is
+    worth 2 examples per class, however many pairs there are. `at_prevalence(metric, shares)` is the
     metric of a deployment with other shares of the classes. Clusters have no posterior. Weights are
     read as frequencies; the standard error is the posterior's standard deviation.
 
@@ -387,13 +364,12 @@ class Posterior(_Drawing):
         totals = sample.counts.sum(-1, keepdims=True)
         shares = totals / totals.sum() if sample.is_stratified else 1.0
         sampler = replicates.dirichlet_rows if sample.is_stratified else replicates.dirichlet
-        samples = replicates.evaluate(
-            sampler,
+        samples = sample.drawn(
             lambda drawn: metric(drawn * shares),
             cast(Key, self.key),
-            sample.counts + sample.prior(self.prior),
-            size=self.num_samples,
-            numbers=sample.numbers_held,
+            self.num_samples,
+            sampler=sampler,
+            expected=sample.counts + sample.prior(self.prior),
         )
         return posterior_estimate(samples, confidence.level), samples
 
@@ -480,17 +456,3 @@ def interval(
         metric, counts, method.check, cluster_axis=cluster_axis, stratified=stratified
     )
     return answer(question, method, reach_of(method, question, level, simultaneous, anytime))
-
-
-def reach_of(
-    method: IntervalMethod,
-    question: Question,
-    level: float,
-    simultaneous: bool = False,
-    anytime: bool | int = False,
-) -> Confidence:
-    if method.draws and anytime is not False:
-        raise ValueError(f"{method.name} has no anytime interval: take Likelihood() or Delta().")
-    example = xp.ones_like(question.tables, shape=question.shape)
-    options: dict[str, Any] = {"simultaneous": simultaneous, "anytime": anytime}
-    return confidence(level, question.metric, example, **options)

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
-from jaxmetrics._arithmetic import divide, safe_sqrt
+from jaxmetrics._arithmetic import append_axes, divide, safe_sqrt
 from jaxmetrics._namespaces import Array, special, xp
 from jaxmetrics.estimates import Estimate
 
 __all__: list[str] = []
 
 
+KINDS = ("bca", "percentile", "basic")
+
+
 def estimate_of(
     value: Array, samples: Array, level: float, kind: str, acceleration: Array | None = None
 ) -> Estimate:
-    """Make the estimate by one kind of bootstrap of values `(V,)` from replicates `(S, V)`.
-
-    Args:
-        acceleration: `(V,)`, which BCa needs.
-    """
-    low, high = KINDS[kind](value, samples, acceleration, _tails(level))
+    """Make the estimate by one kind of bootstrap of values `(V,)` from replicates `(S, V)`."""
+    levels = _tails(level, value)
+    if kind == "bca":
+        levels = _corrected(levels, value, samples, acceleration)
+    low, high = _quantiles(samples, levels)
+    if kind == "basic":  # reflected at the value: replicates err as the value does
+        low, high = 2 * value - high, 2 * value - low
     return _estimate(value, low, high, samples)
 
 
 def acceleration_of(influence: Array, counts: Array) -> Array:
     """Return the acceleration of BCa, `sum U^3 / (6 (sum U^2)^1.5)`, from the influence of an
     example of each kind, `(..., R, U)`, less its mean over those of its stratum.
-
-    Efron (1987), Better bootstrap confidence intervals, Journal of the American Statistical
-    Association 82.
     """
     known = xp.where(xp.isfinite(influence) & (counts > 0), influence, 0)
     mean = divide((counts * known).sum(-1, keepdims=True), counts.sum(-1, keepdims=True))
@@ -44,40 +43,18 @@ def _is_same(samples: Array, value: Array) -> Array:
     return xp.abs(samples - value) <= 8 * xp.finfo(value.dtype).eps * xp.abs(value)
 
 
-def _percentile(value: Array, samples: Array, _: None, tails: Array) -> tuple[Array, Array]:
-    """Return the quantiles of the replicates."""
-    low, high = _Ordered(samples).quantiles(_levels(tails, value))
-    return low, high
-
-
-def _basic(value: Array, samples: Array, _: None, tails: Array) -> tuple[Array, Array]:
-    """Return the percentiles reflected at the value: replicates err as the value does."""
-    low, high = _percentile(value, samples, None, tails)
-    return 2 * value - high, 2 * value - low
-
-
-def _bca(value: Array, samples: Array, acceleration: Array, tails: Array) -> tuple[Array, Array]:
-    """Return quantiles at levels moved by the bias z0 and by the acceleration."""
-    ordered = _Ordered(samples)
-    same = _is_same(samples, value)
-    below = ((samples < value) & ~same & xp.isfinite(samples)).sum(0) + same.sum(0) / 2
-    count = xp.maximum(ordered.count, 1)
+def _corrected(levels: Array, value: Array, samples: Array, acceleration: Array) -> Array:
+    """Move levels by the bias z0 and by the acceleration, as BCa does."""
+    finite, same = xp.isfinite(samples), _is_same(samples, value)
+    below = ((samples < value) & ~same & finite).sum(0) + same.sum(0) / 2
+    count = xp.maximum(finite.sum(0), 1)
     # Where all replicates are on one side they say nothing of the bias, so take percentiles.
     one_sided = (below == 0) | (below == count)
     share = xp.clip(below / count, 0.5 / count, 1 - 0.5 / count)
     z0 = xp.where(one_sided, 0, special.ndtri(share))
     acceleration = xp.where(one_sided, 0, acceleration)
-    z = z0 + _levels(special.ndtri(tails), value)
-    low, high = ordered.quantiles(special.ndtr(z0 + z / (1 - acceleration * z)))
-    return low, high
-
-
-# The ends of the interval, from values, replicates, the accelerations and the two tails.
-KINDS: dict[str, Callable[..., tuple[Array, Array]]] = {
-    "bca": _bca,
-    "percentile": _percentile,
-    "basic": _basic,
-}
+    z = z0 + special.ndtri(levels)
+    return special.ndtr(z0 + z / (1 - acceleration * z))
 
 
 def studentized_estimate(
@@ -87,7 +64,7 @@ def studentized_estimate(
     known = sample_errors > 0
     t = xp.where(known, (samples - value) / xp.where(known, sample_errors, 1), xp.nan)
     t = xp.where(_is_same(samples, value), 0, t)
-    t_low, t_high = _Ordered(t).quantiles(_levels(_tails(level), value))
+    t_low, t_high = _quantiles(t, _tails(level, value))
     defined = xp.where(xp.isnan(t), xp.nan, samples)
     return _estimate(value, value - error * t_high, value - error * t_low, defined)
 
@@ -97,42 +74,38 @@ def posterior_estimate(samples: Array, level: float) -> Estimate:
     return estimate_of(mean_of_finite(samples), samples, level, "percentile")
 
 
-def _tails(level: float) -> Array:
-    return np.array([(1 - level) / 2, (1 + level) / 2])
+def _tails(level: float, value: Array) -> Array:
+    tails = np.array([(1 - level) / 2, (1 + level) / 2], value.dtype)
+    return xp.broadcast_to(append_axes(tails, value.ndim), (2, *value.shape))
 
 
-def _levels(tails: Array, value: Array) -> Array:
-    levels = tails.reshape((2, *(1,) * value.ndim)).astype(value.dtype)
-    return xp.broadcast_to(levels, (2, *value.shape))
-
-
-class _Ordered:
-    """Hold samples `(S, ...)` in order, those that are not finite left out."""
-
-    def __init__(self, samples: Array) -> None:
-        finite = xp.isfinite(samples)
-        self.count = finite.sum(0)
-        self.values = xp.sort(xp.where(finite, samples, xp.inf), axis=0)
-
-    def quantiles(self, q: Array) -> Array:
-        """Return the quantiles at levels `(2, ...)`, linear between samples; NaN without any."""
-        place = xp.clip(q, 0, 1) * xp.maximum(self.count - 1, 0)
-        before = xp.floor(place).astype(xp.int32)
-        after = xp.minimum(before + 1, xp.maximum(self.count - 1, 0))
-        # One gather for both.
-        ends = xp.take_along_axis(self.values, xp.concatenate([before, after]), axis=0)
-        low, high = xp.split(ends, 2)
-        between = low + (high - low) * (place - before)
-        return xp.where((self.count > 0) & ~xp.isnan(q), between, xp.nan)
+def _quantiles(samples: Array, levels: Array) -> Array:
+    """Return quantiles of the finite samples `(S, ...)` at levels `(2, ...)`, linear between."""
+    finite = xp.isfinite(samples)
+    count = finite.sum(0)
+    ordered = xp.sort(xp.where(finite, samples, xp.inf), axis=0)
+    last = xp.maximum(count - 1, 0)
+    place = xp.clip(levels, 0, 1) * last
+    before = xp.floor(place).astype(xp.int32)
+    after = xp.minimum(before + 1, last)
+    # One gather for both.
+    ends = xp.take_along_axis(ordered, xp.concatenate([before, after]), axis=0)
+    low, high = xp.split(ends, 2)
+    between = low + (high - low) * (place - before)
+    return xp.where((count > 0) & ~xp.isnan(levels), between, xp.nan)
 
 
 def _estimate(value: Array, low: Array, high: Array, samples: Array) -> Estimate:
+    undefined = (~xp.isfinite(samples)).sum(0).astype(xp.int32)
+    return Estimate(value, low, high, deviation(samples), undefined)
+
+
+def deviation(samples: Array) -> Array:
+    """Return the standard deviation of the finite samples; NaN of fewer than two."""
     finite = xp.isfinite(samples)
     count = finite.sum(0)
-    mean = mean_of_finite(samples)
-    squares = xp.where(finite, (samples - mean) ** 2, 0).sum(0)
-    error = xp.where(count > 1, xp.sqrt(squares / xp.maximum(count - 1, 1)), xp.nan)
-    return Estimate(value, low, high, error, (len(samples) - count).astype(xp.int32))
+    squares = xp.where(finite, (samples - mean_of_finite(samples)) ** 2, 0).sum(0)
+    return xp.where(count > 1, xp.sqrt(squares / xp.maximum(count - 1, 1)), xp.nan)
 
 
 def mean_of_finite(samples: Array) -> Array:

@@ -7,6 +7,7 @@ for each table of a batch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
@@ -222,18 +223,8 @@ def evaluate(
     size: int,
     numbers: int,
 ) -> Any:
-    """Evaluate a function for replicates of a table.
-
-    Args:
-        sampler: how replicates are drawn.
-        function: of replicates `(N, K, W)`, on the device also of one, `(K, W)`.
-        key: of all replicates.
-        table: `(K, W)`.
-        size: S, how many replicates.
-        numbers: how many numbers the function computes from one, which bounds the memory.
-
-    Returns:
-        The pytree of the function, its arrays `(N, *)` as `(S, *)`.
+    """Evaluate a function of replicates `(N, K, W)`, on the device also of one, for so many of a
+    table; it computes so many numbers from one, which bounds how many are held at once.
     """
     at_once = max(1, LANES // max(numbers, table.size))
     if isinstance(key, HostKey):
@@ -264,3 +255,27 @@ def map_tables(function: Function, tables: Array, numbers: int = 1, *, table_ndi
         each = [function(table) for table in (flat if len(flat) else np.ones((1, *shape)))]
         values = trees.map(lambda *x: np.stack(x)[: len(flat)], *each)
     return trees.map(lambda v: v.reshape((*batch, *v.shape[1:])), values)
+
+
+def of_tables(
+    sampler: Sampler,
+    key: Key,
+    tables: Array,
+    size: int,
+    *,
+    prior: Array | float = 0.0,
+    scale: Callable[[Array], Array] | None = None,
+) -> Array:
+    """Draw replicates of tables of a batch with a prior, `(S, ..., K, W)`, times `scale(table)`;
+    NaN of tables with a negative number.
+    """
+
+    def of_table(table: Array) -> Array:
+        factor = 1 if scale is None else scale(table)
+        draws = evaluate(
+            sampler, lambda drawn: drawn * factor, key, table + prior, size=size, numbers=table.size
+        )
+        return xp.where((table >= 0).all(), draws, xp.nan)
+
+    draws = map_tables(of_table, tables, size * math.prod(tables.shape[-2:]))
+    return xp.moveaxis(draws, tables.ndim - 2, 0)

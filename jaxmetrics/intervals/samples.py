@@ -9,13 +9,25 @@ for all tables of a batch; clusters of any of them are its `clusters`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from jaxmetrics._arithmetic import divide, matmul, safe_sqrt
-from jaxmetrics._namespaces import Array, lax, xp
+from jaxmetrics._jax import jax
+from jaxmetrics._keys import Key
+from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, on_device, xp
+from jaxmetrics._validation import (
+    ArrayLike,
+    as_array,
+    as_class_ids,
+    as_mask,
+    check_examples,
+    shapes_of,
+)
 from jaxmetrics.clusters import clustered_error, effective_share, kish_number
-from jaxmetrics.intervals.combinations import tabulation
+from jaxmetrics.intervals import replicates
 
 __all__: list[str] = []
 
@@ -126,6 +138,31 @@ class Sample(NamedTuple):
             rows=len(ones) if self.is_stratified else ones.size // _width(len(self.clusters)),
         )
 
+    def drawn(
+        self,
+        function: Callable[[Array], Any],
+        key: Key,
+        size: int,
+        *,
+        sampler: replicates.Sampler | None = None,
+        expected: Array | None = None,
+    ) -> Any:
+        """Evaluate a function of how often each kind is drawn, `(N, R, U)`, in so many replicates
+        of `counts`, or of what is expected.
+        """
+        numbers = self.counts if expected is None else expected
+        if sampler is None:
+            by_stratum = replicates.stratified_multinomial
+            sampler = by_stratum if self.is_stratified else replicates.multinomial
+        return replicates.evaluate(
+            sampler,
+            lambda drawn: function(drawn.reshape((*drawn.shape[:-2], *numbers.shape))),
+            key,
+            numbers.reshape((self.rows, -1)),
+            size=size,
+            numbers=self.numbers_held,
+        )
+
     def of_units(self, drawn: Array) -> Array:
         """Return the numbers of the kinds, `(..., R, U)`, where units are drawn so often."""
         if self.clusters is None:
@@ -153,12 +190,20 @@ def _width(number: int) -> int:
     return math.isqrt(max(number - 1, 0)) + 1
 
 
-def of_counts(table: Array, *, num_tables: int = 1, is_stratified: bool = False) -> Sample:
+def of_counts(
+    table: Array, *, num_tables: int = 1, is_stratified: bool = False, are_apart: bool = False
+) -> Sample:
     """Return the cells of a table `(K, W)`, or of tables of G groups `(G K, W)`, as kinds of
-    examples; stratified, the totals of the rows are fixed.
+    examples.
+
+    Args:
+        is_stratified: whether the totals of the rows are fixed.
+        are_apart: whether the groups are independent test sets, each a stratum and a table.
     """
-    shape = table.shape if is_stratified else (1, table.size)
     groups = table.reshape((num_tables, -1, table.shape[-1]))
+    read = groups.shape if are_apart else (1, *table.shape)
+    shape = table.shape if is_stratified else (1, table.size)
+    shape = (num_tables, table.size // num_tables) if are_apart else shape
     unused = xp.stack([xp.broadcast_to(_is_empty(groups, axis), groups.shape) for axis in (-1, -2)])
 
     def prior_of_cells(prior: Array) -> Array:
@@ -167,10 +212,10 @@ def of_counts(table: Array, *, num_tables: int = 1, is_stratified: bool = False)
     is_of_classes = groups.shape[-1] == groups.shape[-2]  # and not a histogram of scores
     return Sample(
         table.reshape(shape),
-        lambda numbers: numbers.reshape((*numbers.shape[:-2], 1, *table.shape)),
+        lambda numbers: numbers.reshape((*numbers.shape[:-2], *read)),
         lambda slopes: slopes.reshape(shape),
         unused.reshape((2, *shape)),
-        rows=len(table),
+        rows=num_tables if are_apart else len(table),
         prior=prior_of_cells if is_of_classes else None,
     )
 
@@ -203,31 +248,11 @@ def of_pairs(table: Array, *, is_stratified: bool = False) -> Sample:
     )
 
 
-def of_test_sets(tables: Array) -> Sample:
-    """Return the cells of two independent test sets, `(2, K K)`, as kinds in two strata."""
-    k = math.isqrt(tables.shape[-1])
-    both = tables.reshape((2, k, k))
-    unused = xp.stack([xp.broadcast_to(_is_empty(both, axis), both.shape) for axis in (-1, -2)])
-    return Sample(
-        tables,
-        lambda numbers: numbers.reshape((*numbers.shape[:-2], 2, k, k)),
-        lambda slopes: slopes.reshape((2, -1)),
-        unused.reshape((2, *tables.shape)),
-        rows=2,
-        prior=lambda prior: xp.broadcast_to(cell_prior(prior).ravel(), tables.shape),
-    )
-
-
 def of_combinations(
     table: Array, labels: Array, *, num_classes: int, is_stratified: bool = False
 ) -> Sample:
-    """Return combinations of labels as kinds: of truth and the predictions of T classifiers.
-
-    Only those that were seen are among them, so that the work does not grow with K^(1 + T).
-
-    Args:
-        table: how often each occurs, `(R, W)`.
-        labels: of the truth and of the classifiers, `(1 + T, R, W)`; K where a cell is empty.
+    """Return as kinds the combinations of labels, of truth and T classifiers `(1 + T, R, W)`, that
+    occur, K where a cell is empty, so that the work does not grow with K^(1 + T).
     """
     shape = table.shape if is_stratified else (1, table.size)
     tabulate = tabulation(labels, num_classes)
@@ -249,10 +274,7 @@ def of_combinations(
 
 
 def cell_prior(prior: Array) -> Array:
-    """Turn a prior `(K, 2)` into one of cells `(K, K)`.
-
-    The right cell of each class has alpha; its wrong ones share beta equally.
-    """
+    """Turn a prior `(K, 2)` into one of cells `(K, K)`, whose wrong ones share beta equally."""
     k = len(prior)
     return xp.where(xp.eye(k, dtype=bool), prior[:, :1], prior[:, 1:] / max(k - 1, 1))
 
@@ -288,3 +310,124 @@ class Design(NamedTuple):
             return self.sample_of(table, *given, **dict(self.options))
         sample = self.sample_of(table.sum(0), *given, **dict(self.options))
         return sample._replace(clusters=table.reshape((len(table), *sample.counts.shape)))
+
+
+def distinct(
+    named_labels: Mapping[str, ArrayLike], k: int, where: ArrayLike | None
+) -> tuple[Array, Array]:
+    """Count the combinations of labels that occur, `(R, W)`; return their labels `(C, R, W)`."""
+    mask = None if where is None else as_mask(where)
+    ids = _checked_ids(named_labels, k, mask)
+    if not all(map(is_known, (*ids, mask))):  # each example is a combination of its own
+        hidden = xp.stack([x.astype(xp.int32) for x in ids])
+        counted = ((hidden >= 0) & (hidden < k)).all(0) & (True if mask is None else mask)
+        return in_rectangle(counted.astype(float_dtype(counted)), hidden, k)
+    table = np.stack([np.asarray(x, np.int32) for x in ids])
+    kept = ((table >= 0) & (table < k)).all(0) & (True if mask is None else np.asarray(mask))
+    cells, labels = in_rectangle(*_combinations(table[:, kept], k), k)
+    if not on_device(ids, mask):
+        return cells, labels
+    return jax.numpy.asarray(cells, float_dtype()), jax.numpy.asarray(labels, np.int32)
+
+
+def _checked_ids(named_labels: Mapping[str, ArrayLike], k: int, mask: Array | None) -> list[Array]:
+    """Check labels `(n,)` of the same examples, and return them as class ids."""
+    given = {name: as_array(labels, name) for name, labels in named_labels.items()}
+    shapes = {name: x.shape for name, x in given.items()}
+    shapes |= shapes_of(where=mask)
+    check_examples(shapes)
+    if any(len(shape) != 1 for shape in shapes.values()):
+        described = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise ValueError(f"labels and where must have shape (n,), got {described}.")
+    return [as_class_ids(x, name, k, mask) for name, x in given.items()]
+
+
+def _combinations(table: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Count the columns of labels `(C, n)` that occur, `(U,)`, and return them, `(C, U)`."""
+    # Numbered row by row among the combinations that occur, so that the numbers stay small.
+    combination = table[0].astype(np.int64)
+    for row in table[1:]:
+        combination = np.unique(combination * k + row, return_inverse=True)[1].astype(np.int64)
+    _, first, counts = np.unique(combination, return_index=True, return_counts=True)
+    return counts.astype(float), table[:, first]
+
+
+def in_rectangle(counts: Array, labels: Array, k: int) -> tuple[Array, Array]:
+    """Lay out cells `(U,)` as `(R, W)`, and their labels `(C, U)` as `(C, R, W)`."""
+    # Powers of two, about equal: a multinomial of the cells then takes R + W steps, not U.
+    number = len(counts)
+    exponent = math.ceil(math.log2(max(number, 1)))
+    shape = 2 ** (exponent // 2), 2 ** (exponent - exponent // 2)
+    more = math.prod(shape) - number
+    padded = xp.pad(counts, (0, more))
+    padded_labels = xp.pad(labels, ((0, 0), (0, more)), constant_values=k)
+    return padded.reshape(shape), padded_labels.reshape((-1, *shape))
+
+
+def pairs_of_combinations(cells: Array, labels: Array, k: int) -> Array:
+    """Lay out combinations of truth and two predictions as cells of pairs, `(K, K K)`."""
+    true, a, b = labels.reshape((3, -1))
+    if is_jax(cells):
+        empty = jax.numpy.zeros((k, k * k), cells.dtype)
+        columns = jax.numpy.where((a < k) & (b < k), a * k + b, k * k)
+        return empty.at[true, columns].add(cells.reshape(-1), mode="drop")
+    used = true < k
+    pairs = np.zeros((k, k * k))
+    np.add.at(pairs, (true[used], a[used] * k + b[used]), cells.reshape(-1)[used])
+    return pairs
+
+
+def used_cells(table: Array, *, by_row: bool = False) -> tuple[Array, Array] | None:
+    """Return the cells of a table `(K, K)`, or of pairs `(K, K K)`, that occur, as `distinct` does;
+    by row those of each class, `(K, W)`, W a power of two; None where that saves nothing.
+    """
+    k, num_columns = table.shape
+    true, column = np.nonzero(np.asarray(table))
+    preds = np.divmod(column, k) if num_columns > k else (column,)
+    cells, labels = table[true, column], np.stack([true, *preds]).astype(np.int32)
+    if not by_row:
+        return in_rectangle(cells, labels, k)
+    place = np.arange(len(true)) - np.searchsorted(true, true)
+    width = 2 ** math.ceil(math.log2(max(place.max(initial=0) + 1, 1)))
+    if width >= num_columns:
+        return None
+    number = np.full((k, width), len(true))
+    number[true, place] = np.arange(len(true))
+    filled = np.pad(labels, ((0, 0), (0, 1)), constant_values=k)
+    return xp.pad(cells, (0, 1))[number], filled[:, number]
+
+
+def tabulation(labels: Array, k: int) -> Callable[[Array], Array]:
+    """Return a function from cells `(..., R, W)` to the matrices `(..., M, K, K)` of M classifiers.
+
+    The cells' labels `(1 + M, R, W)`, truth first, are K where a cell is empty.
+    """
+    true, *preds = labels.reshape((len(labels), -1))
+    sums = [_sums_of(true * k + pred, k * k) for pred in preds]
+
+    def tabulate(cells: Array) -> Array:
+        batch = cells.shape[:-2]
+        flat = cells.reshape((*batch, -1))
+        return xp.stack([of(flat).reshape((*batch, k, k)) for of in sums], -3)
+
+    return tabulate
+
+
+def _sums_of(entries: Array, size: int) -> Callable[[Array], Array]:
+    """Return a function that adds up cells `(..., U)` by entry, `(..., size)`; beyond they drop."""
+    if is_jax(entries):
+        return lambda cells: (
+            jax.numpy.zeros((*cells.shape[:-1], size), cells.dtype)
+            .at[..., entries]
+            .add(cells, mode="drop")
+        )
+    order = np.argsort(entries, kind="stable")[: np.count_nonzero(entries < size)]
+    occurring, first = np.unique(entries[order], return_index=True)
+
+    def sums(cells: np.ndarray) -> np.ndarray:
+        result = np.zeros((*cells.shape[:-1], size))
+        if len(first):
+            result[..., occurring] = np.add.reduceat(cells[..., order], first, axis=-1)
+        return result
+
+    return sums

@@ -13,7 +13,7 @@ from jaxmetrics._validation import on_host
 from jaxmetrics._wording import fraction, labels_of
 from jaxmetrics.comparisons import Comparison, Leaderboard
 from jaxmetrics.comparisons.classifiers import check_rope
-from jaxmetrics.comparisons.standings import LONGEST_NAME, standings, tiers_in_words
+from jaxmetrics.comparisons.leaderboards import LONGEST_NAME, standings, tiers_in_words
 from jaxmetrics.estimates import Estimate
 from jaxmetrics.plots._axes import add_legend, axes_or_new, ink, name_ticks
 

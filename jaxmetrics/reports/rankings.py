@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from jaxmetrics._wording import percent, sample_size, title_of
 from jaxmetrics.comparisons import Leaderboard
-from jaxmetrics.comparisons.standings import ranking
+from jaxmetrics.comparisons.leaderboards import ranking
 from jaxmetrics.reports.contents import Outline, ValueTable, sample_content
 from jaxmetrics.reports.tabular import TabularReport
 
