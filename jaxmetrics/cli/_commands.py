@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+import warnings
+from argparse import Namespace
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from jaxmetrics.cli._classes import Classes
 from jaxmetrics.cli._counted_files import Counted, count_predictions
-from jaxmetrics.cli._errors import InputError, refusals, shown
+from jaxmetrics.cli._errors import InputError, listed, refusals, shown
 from jaxmetrics.cli._inputs import parts_of
-from jaxmetrics.cli._matrices import long_table, read_counts
+from jaxmetrics.cli._matrices import read_counts
 from jaxmetrics.cli._multilabel_files import count_labels
-from jaxmetrics.cli._outputs import Output, deliver, progress, waiting
-from jaxmetrics.cli._rows import Columns, Selection
+from jaxmetrics.cli._options import given_beside
+from jaxmetrics.cli._outputs import deliver, progress, waiting
+from jaxmetrics.cli._rows import LABELS, Selection
 from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.ranking import delong_interval
 from jaxmetrics.reports import Report
@@ -26,33 +28,80 @@ from jaxmetrics.reports.probabilities import findings_of_clusters, probability_f
 from jaxmetrics.reports.tabular import AnyReport, TabularReport
 from jaxmetrics.reports.values import value_of
 
-__all__ = [
-    "Columns",
-    "Output",
-    "Selection",
-    "report_counts",
-    "report_labels",
-    "report_of",
-    "report_predictions",
-]
+__all__ = ["report", "report_of"]
 
 
-def report_predictions(
-    file: Path, question: Selection, prevalence: str | None, output: Output
-) -> None:
+def report(given: Namespace) -> None:
     """Run `jaxmetrics report FILE`."""
+    result: Callable[[Namespace], AnyReport] = _report_of_predictions
+    if given.labels_prefix is not None:
+        result = _report_of_labels
+    elif given.counts:
+        result = _report_of_counts
+    deliver(result, given, [given.file], shown(given.file.name))
 
-    def result() -> AnyReport:
-        shares, columns = _shares(prevalence), question.columns
-        if shares is not None and (columns.prob or columns.cluster):
-            raise InputError("--prevalence restates counts: it takes no --prob or --cluster")
-        paths = parts_of(file)
-        with progress() as on_progress:
-            counted = count_predictions(paths, question, on_progress)
-        with waiting("computing intervals"), refusals(file):
-            return _report_of(counted, shares, output.level)
 
-    deliver(result, output, (file,))
+def _report_of_predictions(given: Namespace) -> AnyReport:
+    shares, question = _shares(given.prevalence), Selection.of(given)
+    if shares is not None and (given.prob or given.cluster):
+        raise InputError("--prevalence restates counts: it takes no --prob or --cluster")
+    paths = parts_of(given.file)
+    with progress() as on_progress:
+        counted = count_predictions(paths, question, on_progress)
+    classes = counted.classes()
+    _warn_of_other_names(counted)
+
+    def of_group(group: str | None, level: float) -> Report:
+        return report_of(counted, classes, group, shares, level)
+
+    with waiting("computing intervals"), refusals(given.file):
+        total = of_group(None, given.level)
+        if given.group is None:
+            return total
+        return grouped_report(total, of_group, counted.groups())
+
+
+def _warn_of_other_names(counted: Counted) -> None:
+    cells = counted.selected()
+    true, pred = (cells[role].unique().sort().to_list() for role in LABELS)
+    if not set(true) & set(pred):
+        warnings.warn(
+            f"truth and prediction share no class: {listed(true)} against {listed(pred)}; are"
+            " classes written alike?",
+            stacklevel=2,
+        )
+
+
+def _report_of_counts(given: Namespace) -> AnyReport:
+    asked = given.ignore or given.prob or given.score or given.group or given.cluster
+    if asked or given.threshold is not None:
+        raise InputError(
+            "--counts reads a matrix: it takes no --prob, --score, --threshold, --group, --cluster"
+            " or --ignore"
+        )
+    paths = parts_of(given.file)
+    if len(paths) > 1:
+        raise InputError(f"{shown(given.file)}: --counts reads one file, these are {len(paths)}")
+    found, shares = read_counts(paths[0], Selection.of(given)), _shares(given.prevalence)
+    if given.pos_label is not None and not found.is_of_cells:
+        raise InputError("--counts reads a matrix: it takes no --pos-label")
+    with waiting("computing intervals"), refusals(given.file):
+        report = Report.from_counts(
+            found.counts,
+            class_names=found.class_names,
+            num_ignored=found.num_ignored,
+            level=given.level,
+        )
+        return report if shares is None else report_at_prevalence(report, shares)
+
+
+def _report_of_labels(given: Namespace) -> TabularReport:
+    allowed = "labels-prefix", "separator", "level", "output", "html", "json", "format"
+    others = given_beside("report", given, allowed)
+    if others:
+        raise InputError(f"--labels-prefix does not go with {', '.join(others)}")
+    sums, names = count_labels(parts_of(given.file), given.labels_prefix, given.separator)
+    return report_of_sums(sums, names, given.level)
 
 
 def _shares(prevalence: str | None) -> dict[str, float] | None:
@@ -74,18 +123,6 @@ def _shares(prevalence: str | None) -> dict[str, float] | None:
             f" {prevalence!r}"
         )
     return shares
-
-
-def _report_of(counted: Counted, shares: Mapping[str, float] | None, level: float) -> AnyReport:
-    classes = counted.classes()
-
-    def of_group(group: str | None, level: float) -> Report:
-        return report_of(counted, classes, group, shares, level)
-
-    total = of_group(None, level)
-    if "group" not in counted.keys:
-        return total
-    return grouped_report(total, of_group, counted.groups())
 
 
 def report_of(
@@ -120,9 +157,9 @@ def _with_rows(report: Report, counted: Counted, classes: Classes, group: str | 
     true = rows["true id"].to_numpy()
     clusters = rows["cluster"].to_list() if "cluster" in rows.columns else None
     weights = rows["weight"].to_numpy() if "weight" in rows.columns else None
-    if clusters is not None and "prob 0" in rows.columns:
+    if clusters is not None and "prob" in rows.columns:
         numbers, _ = numbered_clusters(clusters, true.shape)
-        prob = rows.select("^prob .*$").to_numpy()
+        prob = rows["prob"].to_numpy()
         if counted.positive is None:
             order = np.array([counted.prob_classes.index(name) for name in classes.names])
             true, prob = np.argsort(order)[true], prob[:, order]
@@ -133,45 +170,3 @@ def _with_rows(report: Report, counted: Counted, classes: Classes, group: str | 
         area = delong_interval(true, rows["score"].to_numpy(), level=level, clusters=clusters)
         report = report.with_findings(Findings({"roc_auc": value_of(area, "score")}))
     return report
-
-
-def report_counts(file: Path, question: Selection, prevalence: str | None, output: Output) -> None:
-    """Run `jaxmetrics report FILE --counts`."""
-
-    def result() -> AnyReport:
-        asked = question.columns
-        if question.ignore or asked.prob or asked.score or asked.group or asked.cluster:
-            raise InputError(
-                "--counts reads a matrix: it takes no --prob, --score, --group, --cluster or"
-                " --ignore"
-            )
-        paths = parts_of(file)
-        if len(paths) > 1:
-            raise InputError(f"{shown(file)}: --counts reads one file, these are {len(paths)}")
-        (path,) = paths
-        table = long_table(path, question)
-        shares = _shares(prevalence)
-        if table is not None:
-            counted = count_predictions([path], table)
-            with refusals(file):
-                return _report_of(counted, shares, output.level)
-        if asked != Columns() or question.positive is not None:
-            raise InputError("--counts reads a matrix: it takes no --true, --pred or --weight")
-        matrix, names = read_counts(path, question.separator)
-        with waiting("computing intervals"), refusals(file):
-            report = Report.from_counts(matrix, class_names=names, level=output.level)
-            return report if shares is None else report_at_prevalence(report, shares)
-
-    deliver(result, output, (file,))
-
-
-def report_labels(
-    file: Path, prefixes: tuple[str, str], separator: str | None, output: Output
-) -> None:
-    """Run `jaxmetrics report FILE --labels-prefix TRUE PRED`."""
-
-    def result() -> TabularReport:
-        sums, names = count_labels(parts_of(file), prefixes, separator)
-        return report_of_sums(sums, names, output.level)
-
-    deliver(result, output, (file,))

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import typer
 
 from jaxmetrics.cli._counted_files import count_predictions
 from jaxmetrics.cli._errors import InputError, named, refusals, shown
 from jaxmetrics.cli._gates import GatedReport, parsed
 from jaxmetrics.cli._inputs import parts_of
 from jaxmetrics.cli._judged_files import Judged, read_judged
-from jaxmetrics.cli._matrices import long_table, read_counts
-from jaxmetrics.cli._outputs import Output, deliver, waiting
+from jaxmetrics.cli._matrices import read_counts
+from jaxmetrics.cli._options import refuse
+from jaxmetrics.cli._outputs import deliver, waiting
 from jaxmetrics.cli._rows import Selection
 from jaxmetrics.cli._sources import is_pipe, opened
 from jaxmetrics.comparisons import compare_predictions
@@ -32,7 +32,7 @@ from jaxmetrics.reports.rankings import ranking_report
 from jaxmetrics.reports.tabular import TabularReport
 from jaxmetrics.reports.values import compared
 
-__all__ = ["compare", "leaderboard", "plan_difference", "plan_width"]
+__all__ = ["compare", "leaderboard", "plan"]
 
 _OF_POSITIVE: dict[str, Metric] = {
     "precision": binary(precision),
@@ -42,41 +42,34 @@ _OF_POSITIVE: dict[str, Metric] = {
 }
 
 
-def compare(
-    file_a: Path,
-    file_b: Path,
-    question: Selection,
-    rope: float,
-    gates: Sequence[str],
-    output: Output,
-) -> None:
-    """Run `jaxmetrics compare A B`."""
+def compare(given: Namespace) -> int:
+    """Run `jaxmetrics compare A B`, and return what the gates say as the exit code."""
+    files = given.a, given.b
+    title = " and ".join(shown(file.name) for file in files)
+    return deliver(_comparison, given, files, title).exit_code
 
-    def result() -> GatedReport:
-        required = [parsed(gate) for gate in gates]
-        with refusals("--rope"):
-            check_rope(rope)
-        judged = read_judged([(file_a, question), (file_b, question)])
-        with waiting("computing intervals"), refusals(file_a):
-            report = comparison_report(
-                judged.true,
-                *judged.preds,
-                clusters=judged.clusters,
-                class_names=judged.class_names,
-                names=(shown(file_a), shown(file_b)),
-                rope=rope,
-                level=output.level,
-            )
-            figures = {
-                **report.figures,
-                **_more_figures(judged, question.positive, rope, output.level),
-            }
-        report = replace(report, num_ignored=judged.num_ignored, figures=figures)
-        return GatedReport.of(report, required)
 
-    report = deliver(result, output, (file_a, file_b))
-    if report.exit_code:
-        raise typer.Exit(report.exit_code)
+def _comparison(given: Namespace) -> GatedReport:
+    required = [parsed(gate) for gate in given.gate]
+    with refusals("--rope"):
+        check_rope(given.rope)
+    question = Selection.of(given)
+    judged = read_judged([(file, question) for file in (given.a, given.b)])
+    with waiting("computing intervals"), refusals(given.a):
+        report = comparison_report(
+            judged.true,
+            *judged.preds,
+            clusters=judged.clusters,
+            class_names=judged.class_names,
+            names=(shown(given.a), shown(given.b)),
+            rope=given.rope,
+            level=given.level,
+        )
+        more = _more_figures(judged, given.pos_label, given.rope, given.level)
+    figures = {**report.figures, **more}
+    return GatedReport.of(
+        replace(report, num_ignored=judged.num_ignored, figures=figures), required
+    )
 
 
 def _more_figures(
@@ -96,35 +89,33 @@ def _more_figures(
     return figures
 
 
-def leaderboard(
-    files: Sequence[Path], preds: Sequence[str], question: Selection, metric: str, output: Output
-) -> None:
+def leaderboard(given: Namespace) -> None:
     """Run `jaxmetrics leaderboard FILE...`."""
+    deliver(_ranking, given, given.files, "Leaderboard")
 
-    def result() -> TabularReport:
-        inputs, names = _contenders(files, preds, question)
-        judged = read_judged(inputs)
-        function = _metric(metric, question.positive)
-        with waiting("ranking"), refusals(shown(files[0])):
-            board = rank(
-                function,
-                judged.true,
-                judged.preds,
-                num_classes=len(judged.class_names),
-                clusters=judged.clusters,
-                level=output.level,
-            )
-        return ranking_report(
-            board,
-            names,
-            metric,
-            num_examples=len(judged.true),
-            num_ignored=judged.num_ignored,
-            num_clusters=None if judged.clusters is None else len(set(judged.clusters)),
-            level=output.level,
+
+def _ranking(given: Namespace) -> TabularReport:
+    inputs, names = _contenders(given.files, given.pred or (), Selection.of(given))
+    judged = read_judged(inputs)
+    function = _metric(given.metric, given.pos_label)
+    with waiting("ranking"), refusals(given.files[0]):
+        board = rank(
+            function,
+            judged.true,
+            judged.preds,
+            num_classes=len(judged.class_names),
+            clusters=judged.clusters,
+            level=given.level,
         )
-
-    deliver(result, output, files)
+    return ranking_report(
+        board,
+        names,
+        given.metric,
+        num_examples=len(judged.true),
+        num_ignored=judged.num_ignored,
+        num_clusters=None if judged.clusters is None else len(set(judged.clusters)),
+        level=given.level,
+    )
 
 
 def _contenders(
@@ -147,9 +138,9 @@ def _contenders(
             f"{shown(path)}: it is read once for each classifier, and cannot be a pipe"
         )
     if len(preds) < 2:
-        with named(path), opened(path, question.separator) as source:
-            names = source.names
-        found = preds or [name for name in names if name.startswith("y_pred")]
+        with named(path), opened(path, question.separator) as table:
+            table.column(question.columns.true)
+            found = preds or [name for name in table.names if name.startswith("y_pred")]
         if len(found) < 2:
             raise InputError(
                 f"{shown(path)}: a leaderboard needs two columns of predictions: --pred names one,"
@@ -167,41 +158,40 @@ def _metric(name: str, positive: str | None) -> Metric:
     return known[name]
 
 
-def plan_width(
-    file: Path, question: Selection, metric: str, half_width: float, is_matrix: bool, output: Output
-) -> None:
-    """Run `jaxmetrics plan FILE --half-width H`."""
-
-    def result() -> TabularReport:
-        table = long_table(file, question) if is_matrix else question
-        if table is None:
-            matrix, _ = read_counts(file, question.separator)
-        else:
-            counted = count_predictions(parts_of(file), table)
-            matrix = counted.table(counted.classes())
-        function = _metric(metric, question.positive)
-        with refusals("plan"):
-            return width_plan(function, metric, matrix, half_width, output.level)
-
-    deliver(result, output, (file,))
+def plan(given: Namespace) -> None:
+    """Run `jaxmetrics plan`."""
+    files = given.files
+    if given.counts and len(files) > 1:
+        refuse("--counts goes with one FILE: pairs are not in a matrix")
+    is_width, is_difference = given.half_width is not None, given.difference is not None
+    if (is_width, is_difference, len(files)) == (True, False, 1):
+        result = _plan_of_width
+    elif (is_width, is_difference, len(files)) == (False, True, 2):
+        result = _plan_of_difference
+    else:
+        refuse("give FILE --half-width H, or FILE FILE --difference D")
+    deliver(result, given, files, "Plan")
 
 
-def plan_difference(
-    files: tuple[Path, Path],
-    question: Selection,
-    metric: str,
-    difference: float,
-    power: float,
-    output: Output,
-) -> None:
-    """Run `jaxmetrics plan A B --difference D`."""
+def _plan_of_width(given: Namespace) -> TabularReport:
+    (file,), question = given.files, Selection.of(given)
+    if given.counts:
+        matrix = read_counts(file, question).counts
+    else:
+        counted = count_predictions(parts_of(file), question)
+        matrix = counted.table(counted.classes())
+    function = _metric(given.metric, given.pos_label)
+    with refusals("plan"):
+        return width_plan(function, given.metric, matrix, given.half_width, given.level)
 
-    def result() -> TabularReport:
-        judged = read_judged([(file, question) for file in files])
-        k = len(judged.class_names)
-        paired = paired_confusion_matrix(judged.true, *judged.preds, num_classes=k)
-        function = _metric(metric, question.positive)
-        with refusals("plan"):
-            return difference_plan(function, metric, paired, difference, power, output.level)
 
-    deliver(result, output, files)
+def _plan_of_difference(given: Namespace) -> TabularReport:
+    question = Selection.of(given)
+    judged = read_judged([(file, question) for file in given.files])
+    k = len(judged.class_names)
+    paired = paired_confusion_matrix(judged.true, *judged.preds, num_classes=k)
+    function = _metric(given.metric, given.pos_label)
+    with refusals("plan"):
+        return difference_plan(
+            function, given.metric, paired, given.difference, given.power, given.level
+        )

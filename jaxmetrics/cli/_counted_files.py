@@ -7,7 +7,7 @@ memory; what no sums hold (scores, and probabilities of clusters) is kept row by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,8 +15,9 @@ import numpy as np
 import polars as pl
 
 from jaxmetrics.cli._classes import Classes, all_classes, check_kinds, one_against_rest
-from jaxmetrics.cli._errors import InputError, listed, named, reading, refusals
-from jaxmetrics.cli._rows import COUNTED, LABELS, Predictions, Selection
+from jaxmetrics.cli._errors import InputError, listed, named, refusals, shown
+from jaxmetrics.cli._inputs import parts_of
+from jaxmetrics.cli._rows import COUNTED, LABELS, Predictions, Selection, cells_of
 from jaxmetrics.cli._sources import opened
 from jaxmetrics.cli._tables import ROW
 from jaxmetrics.clusters import check_size_of_tables
@@ -25,10 +26,9 @@ from jaxmetrics.reports.probabilities import ProbabilitySums, probability_sums
 __all__: list[str] = []
 
 MAX_GROUPS = 100
-_MOST_HELD = 2**25  # numbers that are kept row by row
+_MOST_HELD = 2**29  # bytes that are kept row by row
 _MOST_BYTES = 2**30  # of sums of probabilities of groups
 _MOST_CELLS = 2**27  # of tables of groups
-_MISSING = "(missing)"  # the group of rows that name none
 
 OnProgress = Callable[[int, int | None], None]
 
@@ -43,11 +43,12 @@ class Counted:
         prob_classes: those that the columns of probabilities name.
         labels: the classes, in the order of their first appearance.
         cells: frames of the combinations of labels, group and cluster: the `number` of rows of
-            each, and its `mass`, the sum of their weights, if they have some.
+            each, and its `mass`, the sum of their weights, if they have some; `counted` tells those
+            that are not left out.
         sums: of probabilities, by group.
         rows: what is kept row by row, with `true id`.
-        num_ignored: rows that were left out, by group.
         num_rows: of all files.
+        is_held: whether all rows are kept as they are, to be paired with others.
     """
 
     question: Selection
@@ -57,8 +58,8 @@ class Counted:
     cells: list[pl.DataFrame] = field(default_factory=list)
     sums: dict[str | None, ProbabilitySums] = field(default_factory=dict)
     rows: list[pl.DataFrame] = field(default_factory=list)
-    num_ignored: dict[str | None, int] = field(default_factory=dict)
     num_rows: int = 0
+    is_held: bool = False
 
     @property
     def keys(self) -> list[str]:
@@ -75,7 +76,7 @@ class Counted:
 
     def groups(self) -> list[str]:
         """List the groups in order."""
-        names = {name for cells in self.cells for name in cells["group"].unique()}
+        names = self.selected()["group"].unique()
         k = len(self.classes().names)
         if len(names) * k**2 > _MOST_CELLS:
             raise InputError(
@@ -86,7 +87,7 @@ class Counted:
 
     def table(self, classes: Classes, group: str | None = None) -> np.ndarray:
         """Return counts `(K, K)`, or those of clusters `(C, K, K)`: integers if weights are."""
-        cells, k = self._of(pl.concat(self._summed()), group), len(classes.names)
+        cells, k = self.selected(group), len(classes.names)
         index = [classes.ids_of(cells[role]) for role in LABELS]
         shape: tuple[int, ...] = (k, k)
         if "cluster" in self.keys:
@@ -108,15 +109,17 @@ class Counted:
     def sums_of(self, group: str | None = None) -> ProbabilitySums | None:
         """Return the sums of probabilities."""
         found = [x for name, x in self.sums.items() if group in (None, name)]
-        return (
-            ProbabilitySums(*(sum(x[1:], x[0]) for x in zip(*found, strict=True)))
-            if found
-            else None
-        )
+        if not found:
+            return None
+        return ProbabilitySums(*(np.sum(x, axis=0) for x in zip(*found, strict=True)))
 
     def ignored(self, group: str | None = None) -> int:
         """Return how many rows were left out."""
-        return sum(n for name, n in self.num_ignored.items() if group in (None, name))
+        return int(self.selected(group, is_counted=False)["number"].sum())
+
+    def selected(self, group: str | None = None, *, is_counted: bool = True) -> pl.DataFrame:
+        """Return the cells of rows that count, or of those that were left out."""
+        return self._of(pl.concat(self.cells), group).filter(pl.col(COUNTED) == is_counted)
 
     @staticmethod
     def _of(frame: pl.DataFrame, group: str | None) -> pl.DataFrame:
@@ -124,28 +127,23 @@ class Counted:
 
     def add_cells(self, file: Predictions, cells: pl.DataFrame) -> None:
         """Check the cells of a batch of rows, and add them."""
-        cells = cells.with_columns(pl.col(self.keys).fill_null(""))
         self.num_rows += int(cells["number"].sum())
         file.learn_labels(self.labels, cells)
-        if "group" in self.keys:
-            cells = cells.with_columns(pl.col("group").replace("", _MISSING))
-        ignored = file.is_ignored(cells.columns)
-        of_group = pl.col("group") if "group" in self.keys else pl.lit(None, pl.String)
-        left_out = cells.filter(ignored).group_by(of_group.alias("of")).agg(pl.col("number").sum())
-        for group, number in left_out.iter_rows():
-            self.num_ignored[group] = self.num_ignored.get(group, 0) + number
-        cells = cells.filter(~ignored)
-        _check_cells(file, cells)
-        self.cells.append(cells.drop(ROW, "bad row", "bad weight", strict=False))
+        cells = cells.with_columns(~file.is_ignored(cells.columns).alias(COUNTED))
+        _check_cells(file, cells.filter(COUNTED))
+        self.cells.append(cells.select(*self.keys, COUNTED, "^number|mass$"))
         if sum(map(len, self.cells[1:])) > len(self.cells[0]):
-            self.cells = self._summed()
-
-    def _summed(self) -> list[pl.DataFrame]:
-        return [pl.concat(self.cells).group_by(self.keys).agg(pl.all().sum())]
+            self.cells = [pl.concat(self.cells).group_by(*self.keys, COUNTED).agg(pl.all().sum())]
 
     def add_rows(self, file: Predictions, rows: pl.DataFrame) -> None:
         """Add a batch of rows, and what their probabilities and scores say."""
-        self.add_cells(file, _cells_of(rows.lazy(), self.keys).collect())
+        if self.is_held:
+            self.num_rows += len(rows)
+            file.learn_labels(self.labels, rows)
+            file.check_clusters(rows)
+            self._hold(rows)
+            return
+        self.add_cells(file, cells_of(rows.lazy(), self.keys).collect())
         columns = self.question.columns
         if columns.prob is None and columns.score is None:
             return
@@ -153,17 +151,18 @@ class Counted:
         kept = kept.with_columns(pl.Series("true id", file.class_ids(kept["true"])))
         if "weight" in kept.columns:
             kept = kept.with_columns(pl.col("weight").cast(pl.Float64, strict=False))
-        if "group" in self.keys:
-            kept = kept.with_columns(pl.col("group").replace("", _MISSING))
         if columns.prob is not None:
             self._add_sums(kept)
         if columns.score is not None or (columns.prob is not None and columns.cluster is not None):
-            self.rows.append(kept.drop(ROW, COUNTED, *LABELS))
-            if sum(frame.width * frame.height for frame in self.rows) > _MOST_HELD:
-                raise InputError(
-                    "too many rows: scores, and probabilities of clusters, are held in memory, at"
-                    f" most {_MOST_HELD} numbers"
-                )
+            self._hold(kept.drop(ROW, COUNTED, *LABELS))
+
+    def _hold(self, rows: pl.DataFrame) -> None:
+        self.rows.append(rows)
+        if sum(frame.estimated_size() for frame in self.rows) > _MOST_HELD:
+            raise InputError(
+                "too many rows: scores, probabilities of clusters, and what is compared in pairs"
+                f" are held in memory, at most {_MOST_HELD // 2**20} MB"
+            )
 
     def _add_sums(self, rows: pl.DataFrame) -> None:
         parts = (
@@ -171,8 +170,7 @@ class Counted:
         )
         for (group,), part in parts.items():
             weights = part["weight"].to_numpy() if "weight" in part.columns else None
-            prob = part.select("^prob .*$").to_numpy()
-            ids = part["true id"].to_numpy()
+            ids, prob = part["true id"].to_numpy(), part["prob"].to_numpy()
             self.sums[group] = probability_sums(ids, prob, weights, self.sums.get(group))
         held = sum(array.nbytes for sums in self.sums.values() for array in sums)
         if len(self.sums) > 1 and held > _MOST_BYTES:
@@ -186,47 +184,50 @@ def count_predictions(
     paths: Sequence[Path], question: Selection, on_progress: OnProgress | None = None
 ) -> Counted:
     """Count files of predictions, the parts of one whole."""
-    counted = Counted(question)
-    for path in paths:
-        with named(path), opened(path, question.separator) as source:
-            predictions = Predictions(source, question)
-            _count(counted, predictions, on_progress or (lambda done, total: None))
+    counted = _read(Counted(question), paths, on_progress)
     with named(paths[0] if len(paths) == 1 else paths[0].parent):
         _check_counted(counted)
     return counted
 
 
-def _count(counted: Counted, file: Predictions, on_progress: OnProgress) -> None:
-    if counted.num_rows and file.prob_classes != counted.prob_classes:
-        raise InputError("its columns of probabilities are not those of the files before it")
-    counted.positive, counted.prob_classes = file.positive, file.prob_classes
-    counted.labels |= dict.fromkeys(file.prob_classes)
-    before = counted.num_rows
-    on_progress(0, file.num_rows)
-    if file.numbers:
+def hold_predictions(path: Path, question: Selection) -> Counted:
+    """Keep all rows of a file, or of its parts."""
+    held = _read(Counted(question, is_held=True), parts_of(path))
+    if not held.num_rows:
+        raise InputError(f"{shown(path)}: the file has no rows")
+    return held
+
+
+def _read(
+    counted: Counted, paths: Sequence[Path], on_progress: OnProgress | None = None
+) -> Counted:
+    for path in paths:
+        with named(path), opened(path, counted.question.separator) as table:
+            file = Predictions(table, counted.question)
+            if counted.num_rows and file.prob_classes != counted.prob_classes:
+                raise InputError(
+                    "its columns of probabilities are not those of the files before it"
+                )
+            counted.positive, counted.prob_classes = file.positive, file.prob_classes
+            counted.labels |= dict.fromkeys(file.prob_classes)
+            before = counted.num_rows
+            for _ in _added(counted, file):
+                if on_progress is not None:
+                    on_progress(counted.num_rows - before, file.num_rows)
+    return counted
+
+
+def _added(counted: Counted, file: Predictions) -> Iterator[None]:
+    """Add what is read, piece by piece."""
+    yield
+    if file.numbers or counted.is_held:
         for rows in file.batches():
             counted.add_rows(file, rows)
-            on_progress(counted.num_rows - before, file.num_rows)
-        return
-    for piece in file.pieces():
-        with reading():
-            cells = _cells_of(piece, counted.keys).collect(engine="streaming")
-        counted.add_cells(file, cells)
-        on_progress(counted.num_rows - before, file.num_rows)
-
-
-def _cells_of(rows: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-    """Count the combinations of labels, and find the first row of each."""
-    found = [pl.len().cast(pl.Int64).alias("number"), pl.col(ROW).min()]
-    if "weight" in rows.collect_schema():
-        weight = pl.col("weight").cast(pl.Float64, strict=False)
-        good = (weight.is_finite() & (weight >= 0)).fill_null(False)
-        found += [
-            weight.filter(good).sum().alias("mass"),
-            pl.col(ROW).filter(~good).first().alias("bad row"),
-            pl.col("weight").filter(~good).first().alias("bad weight"),
-        ]
-    return rows.group_by(keys).agg(found)
+            yield
+    else:
+        for cells in file.cells():
+            counted.add_cells(file, cells)
+            yield
 
 
 def _check_cells(file: Predictions, cells: pl.DataFrame) -> None:
@@ -253,7 +254,7 @@ def _check_counted(counted: Counted) -> None:
         raise InputError(
             f"a report needs at least two classes, the file has {listed(list(counted.labels))}"
         )
-    cells = pl.concat(counted.cells)
+    cells = counted.selected()
     if "mass" in cells.columns:
         cells = cells.filter(pl.col("mass") > 0)
     if len(cells) and counted.positive is None:

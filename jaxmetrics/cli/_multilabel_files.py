@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 
 from jaxmetrics.cli._errors import InputError, listed, named, reading
-from jaxmetrics.cli._rows import as_numbers, guarded
+from jaxmetrics.cli._rows import as_numbers
 from jaxmetrics.cli._sources import opened
-from jaxmetrics.cli._tables import ROW, Column, family_of
+from jaxmetrics.cli._tables import ROW, Column
 from jaxmetrics.reports.label_sets import LabelSums, label_sums
 
 __all__: list[str] = []
@@ -26,17 +26,19 @@ def count_labels(
     total: LabelSums | None = None
     names: list[str] = []
     for path in paths:
-        with named(path), opened(path, separator) as source:
+        with named(path), opened(path, separator) as table:
             with reading():
-                true, pred = (family_of(source, prefix) for prefix in prefixes)
-            _check_labels(true, pred, prefixes)
-            if total is not None and list(true) != names:
-                raise InputError("its labels are not those of the files before it")
-            names = list(true)
-            fields = {f"true {i}": field for i, field in enumerate(true.values())}
-            fields |= {f"pred {i}": pred[name] for i, name in enumerate(names)}
-            for rows in guarded(source.batches({}, fields)):
-                sums = label_sums(*(_booleans(rows, x, fields, names) for x in ("true", "pred")))
+                true, pred = (table.family(prefix) for prefix in prefixes)
+                _check_labels(true, pred, prefixes)
+                if total is not None and list(true) != names:
+                    raise InputError("its labels are not those of the files before it")
+                names = list(true)
+                columns = [*true.values(), *(pred[name] for name in names)]
+                keys = [str(i) for i in range(len(columns))]
+                numbers = [table.number(x).alias(key) for key, x in zip(keys, columns, strict=True)]
+            for rows in table.batches(columns, [pl.col(ROW), *numbers]):
+                is_label = _booleans(rows, keys, columns)
+                sums = label_sums(*np.split(is_label, 2, axis=1))
                 total = sums if total is None else total.plus(sums)
     if total is None or total.number == 0:
         with named(paths[0]):
@@ -56,16 +58,12 @@ def _check_labels(
         raise InputError(f"{len(true)} labels, at most {_MOST_LABELS} are reported on")
 
 
-def _booleans(
-    rows: pl.DataFrame, role: str, fields: dict[str, Column], names: Sequence[str]
-) -> np.ndarray:
-    columns = [f"{role} {i}" for i in range(len(names))]
-    numbers = as_numbers(rows, columns)
+def _booleans(rows: pl.DataFrame, keys: Sequence[str], columns: Sequence[Column]) -> np.ndarray:
+    numbers = as_numbers(rows, keys)
     bad = (numbers != 0) & (numbers != 1)
     if bad.any():
         i, j = np.argwhere(bad)[0].tolist()
         raise InputError(
-            f"row {rows[ROW][i]}: {str(fields[columns[j]])!r} is {rows[columns[j]][i]!r}, expected"
-            " 0 or 1"
+            f"row {rows[ROW][i]}: {str(columns[j])!r} is {rows[keys[j]][i]!r}, expected 0 or 1"
         )
     return numbers == 1

@@ -6,18 +6,17 @@ import os
 import signal
 import sys
 import warnings
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, NoReturn, TypeVar
-
-import typer
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
 
 from jaxmetrics._files import replaced_file
 from jaxmetrics._wording import printable
 from jaxmetrics.cli._errors import InputError, shown
 from jaxmetrics.cli._inputs import mentioned
+from jaxmetrics.cli._options import refuse
 from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.reports.formats import FORMATS, Writer
 from jaxmetrics.reports.tabular import AnyReport
@@ -48,98 +47,84 @@ class Target(NamedTuple):
     writer: Writer
 
 
-@dataclass(frozen=True)
-class Output:
-    """Says what is asked for.
+def state_files(given: Namespace) -> list[Path]:
+    """List the files that are to hold the merged state."""
+    return [file for file in given.output if file.suffix.lower() == STATE]
 
-    Attributes:
-        level: of the intervals.
+
+def targets(given: Namespace, *, has_state: bool = False) -> list[Target]:
+    """List the files that are to hold the report, and what writes them."""
+    found = []
+    for file in given.output:
+        suffix = file.suffix.lower()
+        if has_state and suffix == STATE:
+            continue
+        if suffix not in FORMATS:
+            known = ", ".join([*FORMATS, *[f"{STATE} (the state)"] * has_state])
+            raise InputError(
+                f"{shown(file)}: unknown suffix {file.suffix!r}; --output writes {known}"
+            )
+        found.append(Target("--output", file, FORMATS[suffix]))
+    if given.json not in (None, STANDARD_OUTPUT):
+        found.append(Target("--json", Path(given.json), FORMATS[".json"]))
+    html = vars(given).get("html")
+    if html is not None:
+        found.append(Target("--html", html, FORMATS[".html"]))
+    return found
+
+
+def _check(given: Namespace, inputs: Sequence[Path], written: Sequence[tuple[str, Path]]) -> None:
+    """Refuse a level that is none, unknown formats, and what would be overwritten."""
+    try:
+        normal_quantile(given.level)
+    except ValueError:
+        raise InputError(
+            f"--level must be between 0 and 1 (0.95 for 95 %), got {given.level:g}"
+        ) from None
+    if given.format not in PRINTED:
+        raise InputError(f"--format is one of {', '.join(PRINTED)}, got {given.format!r}")
+    meant = (part for file in inputs for part in mentioned(file))
+    taken = {os.path.realpath(part): "the input" for part in meant}
+    for option, file in written:
+        path = os.path.realpath(file)
+        if path in taken:
+            raise InputError(f"{shown(file)}: {option} would overwrite {taken[path]}")
+        taken[path] = option
+
+
+def deliver(
+    result: Callable[[Namespace], _R],
+    given: Namespace,
+    inputs: Sequence[Path],
+    title: str,
+    *,
+    has_state: bool = False,
+) -> _R:
+    """Write the result of what a command was given, or one line that says what is wrong.
+
+    Args:
+        result: reads the inputs, and computes a report.
+        given: what was typed.
+        inputs: the files that are read.
         title: of pages.
-        files: to write, each in the format of its suffix.
-        json, html: files to write in these formats, whatever their suffix; "-" prints JSON.
-        format: of what is printed, one of `PRINTED`.
         has_state: whether there is a state, which files may be asked to hold.
     """
-
-    level: float
-    title: str
-    files: Sequence[Path] = ()
-    json: str | None = None
-    html: Path | None = None
-    format: str = "text"
-    has_state: bool = False
-
-    @property
-    def printed(self) -> str:
-        """Gives the format of standard output."""
-        return "json" if self.json == STANDARD_OUTPUT else self.format
-
-    @property
-    def state_files(self) -> list[Path]:
-        """Lists the files that are to hold the state."""
-        return [file for file in self.files if self.has_state and _suffix(file) == STATE]
-
-    @property
-    def targets(self) -> list[Target]:
-        """Lists the files that are to hold the report, and what writes them."""
-        found = []
-        for file in self.files:
-            if file in self.state_files:
-                continue
-            if _suffix(file) not in FORMATS:
-                known = ", ".join([*FORMATS, *[f"{STATE} (the state)"] * self.has_state])
-                raise InputError(
-                    f"{shown(file)}: unknown suffix {file.suffix!r}; --output writes {known}"
-                )
-            found.append(Target("--output", file, FORMATS[_suffix(file)]))
-        if self.json is not None and self.json != STANDARD_OUTPUT:
-            found.append(Target("--json", Path(self.json), FORMATS[".json"]))
-        if self.html is not None:
-            found.append(Target("--html", self.html, FORMATS[".html"]))
-        return found
-
-    def check(self, inputs: Sequence[Path]) -> None:
-        """Refuse a level that is none, unknown formats, and what would be overwritten."""
-        try:
-            normal_quantile(self.level)
-        except ValueError:
-            raise InputError(
-                f"--level must be between 0 and 1 (0.95 for 95 %), got {self.level:g}"
-            ) from None
-        if self.format not in PRINTED:
-            raise InputError(f"--format is one of {', '.join(PRINTED)}, got {self.format!r}")
-        meant = (part for file in inputs for part in mentioned(file))
-        taken = {os.path.realpath(part): "the input" for part in meant}
-        states = [("--output", file) for file in self.state_files]
-        for option, file in [*states, *((x.option, x.file) for x in self.targets)]:
-            path = os.path.realpath(file)
-            if path in taken:
-                raise InputError(f"{shown(file)}: {option} would overwrite {taken[path]}")
-            taken[path] = option
-
-
-def _suffix(file: Path) -> str:
-    return file.suffix.lower()
-
-
-def deliver(result: Callable[[], _R], output: Output, inputs: Sequence[Path]) -> _R:
-    """Write the result of reading `inputs`, or one line that says what is wrong."""
     with suppress(AttributeError, ValueError):  # on Windows, in another thread
         # The handler of polars lets a read go on after Ctrl-C, for ever where a pipe stays open.
         signal.siginterrupt(signal.SIGINT, True)
     try:
-        output.check(inputs)
+        found = targets(given, has_state=has_state)
+        states = [("--output", file) for file in state_files(given) if has_state]
+        _check(given, inputs, [*states, *(target[:2] for target in found)])
         with ExitStack() as stack, _warnings_as_lines():
             # Opened before anything is computed: what cannot be written is known at once.
-            opened = [
-                (stack.enter_context(_replaced_file(target.file)), target.writer)
-                for target in output.targets
-            ]
-            report = result()
-            for file, writer in opened:
-                file.write(writer(report, output.title).encode("utf-8", "backslashreplace"))
-        if sys.__stdout__ is not None or not opened:  # it may be closed where files are written
-            sys.stdout.write(PRINTED[output.printed](report))
+            opened = [stack.enter_context(_replaced_file(target.file)) for target in found]
+            report = result(given)
+            for file, target in zip(opened, found, strict=True):
+                file.write(target.writer(report, title).encode("utf-8", "backslashreplace"))
+        if sys.__stdout__ is not None or not found:  # it may be closed where files are written
+            kind = "json" if given.json == STANDARD_OUTPUT else given.format
+            sys.stdout.write(PRINTED[kind](report))
         return report
     except (InputError, OSError) as error:
         refuse(str(error))
@@ -155,17 +140,14 @@ def _warnings_as_lines() -> Iterator[None]:
         print(f"jaxmetrics: warning: {printable(message)}", file=sys.stderr)
 
 
-def refuse(message: str) -> NoReturn:
-    """End with a line on standard error, in which nothing controls the terminal."""
-    print(f"jaxmetrics: {printable(message)}", file=sys.stderr)
-    raise typer.Exit(2)
-
-
 @contextmanager
 def _terminal() -> Iterator[Console | None]:
     """Open standard error if it is a terminal, by a descriptor of its own: while a library reads,
     the other one is closed.
     """
+    if not (sys.stderr.isatty() or {"FORCE_COLOR", "TTY_COMPATIBLE"} & set(os.environ)):
+        yield None  # which is most often so, and does not wait for rich
+        return
     from rich.console import Console
 
     with ExitStack() as stack:

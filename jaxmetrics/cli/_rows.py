@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from argparse import Namespace
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NoReturn, TypeVar
+from typing import NoReturn
 
 import numpy as np
 import polars as pl
@@ -13,15 +14,14 @@ from jaxmetrics._examples import are_distributions
 from jaxmetrics.cli import _tables
 from jaxmetrics.cli._classes import Classes, refusal_of, rest_of
 from jaxmetrics.cli._errors import InputError, listed, reading, shortened
-from jaxmetrics.cli._tables import ROW, Column, Source, column_of, family_of
+from jaxmetrics.cli._tables import ROW, Column, Table
 
 __all__: list[str] = []
 
 LABELS = ("true", "pred")
 COUNTED = "counted"  # the column of batches that says which rows are not left out
 _LISTED = 12  # columns or values of a message
-
-_T = TypeVar("_T")
+_NO_GROUP = "(missing)"  # the group of rows that name none
 
 
 @dataclass(frozen=True)
@@ -60,16 +60,18 @@ class Selection:
     threshold: float | None = None
     separator: str | None = None
 
-
-def guarded(batches: Iterable[_T]) -> Iterator[_T]:
-    """Give what is read, and turn what goes wrong there, not in its use, into an InputError."""
-    found = iter(batches)
-    while True:
-        with reading():
-            batch = next(found, None)
-        if batch is None:
-            return
-        yield batch
+    @classmethod
+    def of(cls, given: Namespace) -> Selection:
+        """Take what a command was given."""
+        asked = vars(given)
+        roles = {role: asked[role] for role in Columns.__annotations__ if role in asked}
+        return cls(
+            Columns(**roles),
+            frozenset(asked.get("ignore", ())),
+            asked.get("pos_label"),
+            asked.get("threshold"),
+            asked["separator"],
+        )
 
 
 class Predictions:
@@ -77,79 +79,67 @@ class Predictions:
 
     Attributes:
         num_rows: None if unknown before the end.
-        labels, numbers: fields by role; probabilities are `prob 0`, `prob 1`, ...
+        labels, numbers: columns by role; probabilities are `prob 0`, `prob 1`, ...
         prob_classes: those that have a column of probabilities each; none if one column has those
             of the positive class.
+        positive: the class that is set against all others; 1 where there are scores of one class.
     """
 
-    def __init__(self, source: Source, question: Selection) -> None:
-        self._source, self.question, columns = source, question, question.columns
+    def __init__(self, table: Table, question: Selection) -> None:
+        self._table, self.question, columns = table, question, question.columns
+        has_scores = _has_scores(question)
+        self.prob_classes: list[str] = []
         with reading():
-            has_scores = columns.prob is not None or columns.score is not None
             by_threshold = question.threshold is not None
-            if by_threshold and not has_scores:
-                raise InputError("--threshold goes with --score or --prob")
-            if by_threshold and columns.pred is not None:
-                raise InputError("--pred and --threshold both say what is predicted: give one")
-            if question.threshold != question.threshold:
-                raise InputError("--threshold must be a number, got nan")
-            has_pred = not has_scores or ("y_pred" in source.names and not by_threshold)
-            self.labels = self._fields(
-                true=columns.true,
-                pred=columns.pred or ("y_pred" if has_pred else None),
-                group=columns.group,
-                cluster=columns.cluster,
-                id=columns.id,
-            )
-            for field in self.labels.values():
-                source.check_labels(field.name)
-            self.numbers = self._fields(weight=columns.weight, score=columns.score)
+            has_pred = not has_scores or ("y_pred" in table.names and not by_threshold)
+            roles = {
+                "true": columns.true,
+                "pred": columns.pred or ("y_pred" if has_pred else None),
+                "group": columns.group,
+                "cluster": columns.cluster,
+                "id": columns.id,
+            }
+            self.labels = self._columns(roles)
+            for column in self.labels.values():
+                table.check_label(column.name)
+            self.numbers = self._columns({"weight": columns.weight, "score": columns.score})
             self._check_distinct()
-            self.prob_classes: list[str] = []
             if columns.prob is not None:
                 self._find_probabilities(columns.prob)
-            if by_threshold and self.positive is None:
-                raise InputError("--threshold needs a positive class: --pos-label names it")
-            self.num_rows = source.num_rows
-        if "pred" not in self.labels and columns.prob is None and question.threshold is None:
+            self.num_rows = table.num_rows
+        has_one = columns.score is not None or (columns.prob is not None and not self.prob_classes)
+        is_one = question.positive is None and has_one
+        self.positive = "1" if is_one else question.positive
+        if by_threshold and self.positive is None:
+            raise InputError("--threshold needs a positive class: --pos-label names it")
+        if "pred" not in self.labels and columns.prob is None and not by_threshold:
             raise InputError(
                 "scores alone predict nothing: --threshold says from which on they predict the"
                 " positive class, or --pred names a column of predictions"
             )
 
-    def _fields(self, **roles: str | None) -> dict[str, Column]:
-        return {
-            role: column_of(self._source, name) for role, name in roles.items() if name is not None
-        }
+    def _columns(self, roles: dict[str, str | None]) -> dict[str, Column]:
+        return {role: self._table.column(name) for role, name in roles.items() if name is not None}
 
     def _check_distinct(self) -> None:
         given = {**self.labels, **self.numbers}
         given.pop("cluster", None)  # whatever tells examples apart may do so twice
         if len(set(given.values())) < len(given):
-            found = ", ".join(f"{role} = {field.name!r}" for role, field in given.items())
+            found = ", ".join(f"{role} = {column.name!r}" for role, column in given.items())
             raise InputError(f"one column has two roles: {found}")
 
     def _find_probabilities(self, prefix: str) -> None:
-        taken = [field.name for field in (*self.labels.values(), *self.numbers.values())]
-        family = family_of(self._source, prefix, taken)
+        taken = [column.name for column in (*self.labels.values(), *self.numbers.values())]
+        family = self._table.family(prefix, taken)
         if list(family) != [""]:
             self.prob_classes = list(family)
             if len(family) == 1:
-                (field,) = family.values()
+                (column,) = family.values()
                 raise InputError(
-                    f"--prob finds one column, {str(field)!r}: expected one for each class, or the"
+                    f"--prob finds one column, {str(column)!r}: expected one for each class, or the"
                     " whole name of a column of the probability of the positive class"
                 )
-        self.numbers |= {f"prob {i}": field for i, field in enumerate(family.values())}
-
-    @property
-    def positive(self) -> str | None:
-        """The class that is set against all others; 1 where there are scores of one class."""
-        columns = self.question.columns
-        has_one = columns.score is not None or (columns.prob is not None and not self.prob_classes)
-        if self.question.positive is None and has_one:
-            return "1"
-        return self.question.positive
+        self.numbers |= {f"prob {i}": column for i, column in enumerate(family.values())}
 
     @property
     def judged_classes(self) -> list[str]:
@@ -170,7 +160,7 @@ class Predictions:
         roles = [
             rows.select(pl.col(role).alias("label"), ROW, pl.lit(role).alias("role"))
             for role in LABELS
-            if role in self.labels
+            if role in self.labels  # not what follows from probabilities and scores
         ]
         new = pl.concat(roles).filter(~pl.col("label").is_in(known))
         new = new.sort(ROW, maintain_order=True).unique("label", keep="first", maintain_order=True)
@@ -184,28 +174,43 @@ class Predictions:
                 self.refuse(row, role, label, message)
             labels[label] = None
 
-    def pieces(self) -> Iterator[pl.LazyFrame]:
-        """Read labels alone, in pieces for the engine."""
-        return guarded(self._source.pieces(self.labels))
+    def _texts(self, values: Mapping[str, pl.Expr]) -> list[pl.Expr]:
+        texts = []
+        for role, column in self.labels.items():
+            text = self._table.label(column, values[role]).fill_null("")
+            texts.append((text.replace("", _NO_GROUP) if role == "group" else text).alias(role))
+        return texts
+
+    def cells(self) -> Iterator[pl.DataFrame]:
+        """Let the engine count the combinations of labels, piece by piece."""
+        roles = list(self.labels)
+        values = [pl.col(column.name).alias(role) for role, column in self.labels.items()]
+        texts = self._texts({role: pl.col(role) for role in roles})
+        for piece in self._table.pieces(self.labels.values()):
+            with reading():
+                rows = piece.select(ROW, *values)
+                cells = cells_of(rows, roles).collect(engine="streaming")
+            yield cells.with_columns(texts)
 
     def batches(self) -> Iterator[pl.DataFrame]:
         """Read batches of rows, with checked numbers.
 
-        Probabilities and scores of rows that are left out may be anything, and are 0. Where there
-        is a positive class, its probabilities are `prob 1`, those of all others `prob 0`. Missing
-        predictions are those of probabilities and scores. Weights are as the file has them.
+        Probabilities are arrays `prob`, where there is a positive class of all others and of it.
+        Those and scores of rows that are left out may be anything, and are 0. Missing predictions
+        are those of probabilities and scores. Weights are as the file has them.
         """
-        for batch in guarded(self._source.batches(self.labels, self.numbers)):
-            rows = batch.with_columns(pl.col(list(self.labels)).fill_null(""))
-            rows = rows.with_columns(~self.is_ignored(rows.columns).alias(COUNTED))
+        with reading():
+            numbers = [self._table.number(x).alias(key) for key, x in self.numbers.items()]
+        texts = self._texts({role: pl.col(x.name) for role, x in self.labels.items()})
+        columns = [*self.labels.values(), *self.numbers.values()]
+        for batch in self._table.batches(columns, [pl.col(ROW), *texts, *numbers]):
+            rows = batch.with_columns(~self.is_ignored(batch.columns).alias(COUNTED))
             prob, score = self._probabilities(rows), self._scores(rows)
             rows = rows.drop("score", "^prob .*$", strict=False)
             if "pred" not in rows.columns:
                 rows = rows.with_columns(self._predictions(prob, score))
             if prob is not None:
-                rows = rows.with_columns(
-                    pl.Series(f"prob {i}", column) for i, column in enumerate(prob.T)
-                )
+                rows = rows.with_columns(pl.Series("prob", prob))
             if score is not None:
                 rows = rows.with_columns(pl.Series("score", score))
             yield rows
@@ -292,3 +297,30 @@ def as_numbers(rows: pl.DataFrame, columns: Sequence[str]) -> np.ndarray:
     """Convert the columns to floats `(n, len(columns))`, NaN for what is no number."""
     numbers = rows.select(pl.col(columns).cast(pl.Float64, strict=False)).fill_null(np.nan)
     return numbers.to_numpy().copy()
+
+
+def _has_scores(question: Selection) -> bool:
+    columns = question.columns
+    has_scores = columns.prob is not None or columns.score is not None
+    if question.threshold is not None:
+        if not has_scores:
+            raise InputError("--threshold goes with --score or --prob")
+        if columns.pred is not None:
+            raise InputError("--pred and --threshold both say what is predicted: give one")
+        if question.threshold != question.threshold:
+            raise InputError("--threshold must be a number, got nan")
+    return has_scores
+
+
+def cells_of(rows: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
+    """Count the combinations of labels, and find the first row of each."""
+    found = [pl.len().cast(pl.Int64).alias("number"), pl.col(ROW).min()]
+    if "weight" in rows.collect_schema():
+        weight = pl.col("weight").cast(pl.Float64, strict=False)
+        good = (weight.is_finite() & (weight >= 0)).fill_null(False)
+        found += [
+            weight.filter(good).sum().alias("mass"),
+            pl.col(ROW).filter(~good).first().alias("bad row"),
+            pl.col("weight").filter(~good).first().alias("bad weight"),
+        ]
+    return rows.group_by(keys).agg(found)

@@ -3,39 +3,39 @@
 from __future__ import annotations
 
 import sys
+from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-import typer
-
 from jaxmetrics._jax import jax
 from jaxmetrics.cli._errors import InputError, refusals, shown
-from jaxmetrics.cli._outputs import Output, deliver, waiting
+from jaxmetrics.cli._outputs import deliver, state_files, targets, waiting
 from jaxmetrics.reports import Report
 from jaxmetrics.reports.statistics_found import confusion_matrices
 from jaxmetrics.streaming import load_state, save_state
 from jaxmetrics.streaming.states import EvaluatorState, merge_checked
 
-__all__ = ["Output", "merge"]
+__all__ = ["merge"]
 
 
-def merge(files: Sequence[Path], class_names: Sequence[str] | None, output: Output) -> None:
+def merge(given: Namespace) -> None:
     """Run `jaxmetrics merge STATE...`."""
+    deliver(_report, given, given.files, "Merged states", has_state=True)
 
-    def result() -> Report:
-        jax.config.update("jax_enable_x64", True)  # states may hold sums in double precision
-        state = _merged_state(files)
-        for file in output.state_files:
-            _save_state(file, state)
-        is_report_wanted = output.targets or output.json is not None or not output.state_files
-        if not confusion_matrices(state) and not is_report_wanted:
-            number = f"{len(files)} states merged"
-            print(f"jaxmetrics: {number}; they hold no counts to report on", file=sys.stderr)
-            raise typer.Exit
-        with waiting("computing intervals"), refusals(files[0]):
-            return Report.from_state(state, class_names=class_names, level=output.level)
 
-    deliver(result, output, files)
+def _report(given: Namespace) -> Report:
+    jax.config.update("jax_enable_x64", True)  # states may hold sums in double precision
+    state, to_write = _merged_state(given.files), state_files(given)
+    for file in to_write:
+        _save_state(file, state)
+    is_report_wanted = targets(given, has_state=True) or given.json is not None or not to_write
+    if not confusion_matrices(state) and not is_report_wanted:
+        number = f"{len(given.files)} states merged"
+        print(f"jaxmetrics: {number}; they hold no counts to report on", file=sys.stderr)
+        raise SystemExit
+    class_names = None if given.classes is None else given.classes.split(",")
+    with waiting("computing intervals"), refusals(given.files[0]):
+        return Report.from_state(state, class_names=class_names, level=given.level)
 
 
 def _merged_state(files: Sequence[Path]) -> EvaluatorState:

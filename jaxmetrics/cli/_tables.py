@@ -1,13 +1,14 @@
-"""What is read of a file: a table with columns, in batches of rows that are bounded in bytes."""
+"""What is read of a file: a table, in pieces that are bounded in bytes or in rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import polars as pl
 
-from jaxmetrics.cli._errors import InputError, listed
+from jaxmetrics.cli._errors import InputError, listed, reading
 
 __all__: list[str] = []
 
@@ -16,8 +17,11 @@ BATCH_ROWS = 2**16
 PIECE_ROWS = 2**22  # which the engine counts at once, and of which there may be as many cells
 MAX_CLASSES = 4096  # of a report
 _OPTIONS = {"y_true": "--true", "y_pred": "--pred"}  # which name other columns than these
+_TEXT_KINDS = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
 
 ROW = "number of the row"  # counted from 1, with the blank lines of the file
+
+_T = TypeVar("_T")
 
 
 class Column(NamedTuple):
@@ -30,73 +34,127 @@ class Column(NamedTuple):
         return self.name if self.place is None else f"{self.name}[:, {self.place}]"
 
 
-class Source(Protocol):
-    """A table in a file."""
+class Table(ABC):
+    """A table in a file.
 
-    @property
-    def names(self) -> Sequence[str]:
-        """Lists the columns or arrays."""
+    Attributes:
+        names: of the columns or arrays; a field of an object has the dotted name of its path.
+    """
+
+    names: Sequence[str]
 
     @property
     def num_rows(self) -> int | None:
         """Counts the rows; None if unknown before the end."""
+        return None
+
+    @abstractmethod
+    def kind(self, name: str) -> Any:
+        """Return the type of a column."""
+
+    @abstractmethod
+    def _pieces(self, names: Collection[str]) -> Iterator[pl.LazyFrame]:
+        """Read `ROW` and these columns, in the order of the rows."""
+
+    def _batches(
+        self, names: Collection[str], columns: Sequence[pl.Expr]
+    ) -> Iterator[pl.DataFrame]:
+        return (piece.select(columns).collect() for piece in self._pieces(names))
+
+    def pieces(self, columns: Iterable[Column]) -> Iterator[pl.LazyFrame]:
+        """Read `ROW` and these columns, in pieces for the engine, of which only cells leave it."""
+        return _guarded(self._pieces(_names_of(columns)))
+
+    def batches(
+        self, columns: Iterable[Column], values: Sequence[pl.Expr]
+    ) -> Iterator[pl.DataFrame]:
+        """Compute values of these columns and `ROW`, in batches of rows that fit in memory."""
+        return _guarded(self._batches(_names_of(columns), values))
 
     def width(self, name: str) -> int | None:
         """Return how many numbers a column holds in each row; None for a plain column."""
+        kind = self.kind(name)
+        return kind.shape[0] if isinstance(kind, pl.Array) else None
 
-    def check_labels(self, name: str) -> None:
+    def holds(self, name: str) -> str:
+        """Say what a column holds that is refused."""
+        return f"column {name!r} holds {self.kind(name)}"
+
+    def check_label(self, name: str) -> None:
         """Refuse a column that cannot hold classes, groups or ids."""
+        kind = self.kind(name)
+        if not (kind.is_integer() or kind in _TEXT_KINDS):
+            raise InputError(f"{self.holds(name)}: classes, groups and ids are strings or integers")
 
-    def batches(
-        self, labels: Mapping[str, Column], numbers: Mapping[str, Column]
-    ) -> Iterator[pl.DataFrame]:
-        """Read the rows in order: `ROW`, labels as strings, numbers as the file has them.
+    def label(self, column: Column, values: pl.Expr) -> pl.Expr:
+        """Write the values of a column of classes, groups or ids as strings."""
+        return values.cast(pl.String)
 
-        The keys name the columns of the batches.
-        """
+    def number(self, column: Column) -> pl.Expr:
+        """Return numbers as the file has them, null where a list has another length."""
+        kind, values = self.kind(column.name), pl.col(column.name)
+        if column.place is not None and isinstance(kind, pl.Array):
+            kind, values = kind.inner, values.arr.get(column.place)
+        elif column.place is not None and isinstance(kind, pl.List):
+            is_whole = values.list.len() == self.width(column.name)
+            element = values.list.get(column.place, null_on_oob=True)
+            kind, values = kind.inner, pl.when(is_whole).then(element)
+        if not (kind.is_numeric() or kind in (*_TEXT_KINDS, pl.Null)):
+            raise InputError(f"{self.holds(column.name)}: expected numbers")
+        # The integers that stand for the categories are no numbers.
+        return values.cast(pl.String) if kind in (pl.Categorical, pl.Enum) else values
 
-    def pieces(self, labels: Mapping[str, Column]) -> Iterator[pl.LazyFrame]:
-        """Read the same as `batches`, in pieces for the engine, of which only few rows leave it."""
+    def missing(self, what: str) -> str:
+        """Say that something is not there, and what is."""
+        return f"{what}; the file has {listed(self.names)}"
 
+    def column(self, name: str) -> Column:
+        """Find a plain column."""
+        if name not in self.names:
+            option = _OPTIONS.get(name)
+            hint = f"; {option} names another" if option else ""
+            raise InputError(f"{self.missing(f'no column {name!r}')}{hint}")
+        if f"{name}_duplicated_0" in self.names:  # what polars makes of a second one
+            raise InputError(f"the file has two columns {name!r}")
+        return Column(name)
 
-def column_of(source: Source, name: str) -> Column:
-    """Find a plain column."""
-    if name not in source.names:
-        option = _OPTIONS.get(name)
-        hint = f"; {option} names another" if option else ""
-        raise InputError(f"no column {name!r}; the file has {listed(source.names)}{hint}")
-    if f"{name}_duplicated_0" in source.names:  # what polars makes of a second one
-        raise InputError(f"the file has two columns {name!r}")
-    return Column(name)
-
-
-def family_of(source: Source, prefix: str, taken: Sequence[str] = ()) -> dict[str, Column]:
-    """Find the columns that begin with a prefix, or those of an array or of lists, by class."""
-    if prefix in source.names and (width := source.width(prefix)) is not None:
-        if not 0 < width <= MAX_CLASSES:
+    def family(self, prefix: str, taken: Collection[str] = ()) -> dict[str, Column]:
+        """Find the columns that begin with a prefix, or those of an array or of lists, by class."""
+        if prefix in self.names and (width := self.width(prefix)) is not None:
+            if not 0 < width <= MAX_CLASSES:
+                raise InputError(
+                    f"column {prefix!r} holds {width} numbers per row, expected 1 to {MAX_CLASSES}"
+                )
+            return {str(i): Column(prefix, i) for i in range(width)}
+        found = [name for name in self.names if name.startswith(prefix) and name not in taken]
+        if found and all(name.startswith(f"{prefix}.") for name in found):
+            prefix = f"{prefix}."  # of the fields of an object
+        if len(found) > MAX_CLASSES:
             raise InputError(
-                f"column {prefix!r} holds {width} numbers per row, expected 1 to {MAX_CLASSES}"
+                f"{len(found)} columns begin with {prefix!r}, more than the {MAX_CLASSES} classes"
+                " that a report may have"
             )
-        return {str(i): Column(prefix, i) for i in range(width)}
-    found = [name for name in source.names if name.startswith(prefix) and name not in taken]
-    if found and all(name.startswith(f"{prefix}.") for name in found):
-        prefix = f"{prefix}."  # of the fields of an object
-    if len(found) > MAX_CLASSES:
-        raise InputError(
-            f"{len(found)} columns begin with {prefix!r}, more than the {MAX_CLASSES} classes that"
-            " a report may have"
-        )
-    if not found:
-        raise InputError(f"no column begins with {prefix!r}; the file has {listed(source.names)}")
-    return {name.removeprefix(prefix): column_of(source, name) for name in found}
+        if not found:
+            raise InputError(self.missing(f"no column begins with {prefix!r}"))
+        return {name.removeprefix(prefix): self.column(name) for name in found}
 
 
-def element_of(column: pl.Expr, place: int, width: int) -> pl.Expr:
-    """Return an element of a column of lists, null where a list has another length."""
-    return pl.when(column.list.len() == width).then(column.list.get(place, null_on_oob=True))
+def _names_of(columns: Iterable[Column]) -> list[str]:
+    return list(dict.fromkeys(column.name for column in columns))
 
 
-def dotted(paths: Sequence[tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+def _guarded(pieces: Iterable[_T]) -> Iterator[_T]:
+    """Give what is read, and turn what goes wrong there, not in its use, into an InputError."""
+    found = iter(pieces)
+    while True:
+        with reading():
+            piece = next(found, None)
+        if piece is None:
+            return
+        yield piece
+
+
+def dotted(paths: Iterable[tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     """Name columns and fields of objects by their paths: of two equal names the shorter path's."""
     names: dict[str, tuple[str, ...]] = {}
     for path in sorted(paths, key=len):
