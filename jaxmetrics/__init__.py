@@ -133,10 +133,7 @@ _CONTENTS = {
     "plots": ("Pictures", ""),
     "reports": (
         "Predictions → a report",
-        """
-        ComparedValue ComparisonReport Report ReportedValue comparison_report multilabel_report
-        report
-        """,
+        "ComparisonReport Report comparison_report multilabel_report report",
     ),
 }
 _HOMES = {name: home for home, (_, names) in _CONTENTS.items() for name in names.split()}
@@ -147,6 +144,8 @@ __all__ = [*_HOMES, *_NAMESPACES]
 
 # What is written in the place of a name of earlier versions, or of one without its namespace.
 _MOVED = {
+    "ReportedValue": "Estimate",
+    "ComparedValue": "Comparison",
     "likelihood_interval": "interval(metric, counts)",
     "delta_method": "interval(metric, counts, method=jaxmetrics.Delta(scale))",
     "bootstrap": "interval(metric, counts, method=jaxmetrics.Bootstrap(key))",

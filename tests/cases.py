@@ -1185,7 +1185,6 @@ TYPES: dict[str, Callable[[], Any]] = {
     "streaming.Batch": lambda: jm.streaming.Batch(
         {"loss": _LOSS}, {"loss": jm.streaming.Kind.NUMBERS}
     ),
-    "ComparedValue": lambda: next(iter(jm.comparison_report(*_pairs["ordinary"]).figures.values())),
     "Comparison": lambda: ESTIMATES["compare delta"].call(*_paired["ordinary"]),
     "ComparisonReport": lambda: jm.comparison_report(*_pairs["ordinary"]),
     "streaming.ConfidenceSequence": jm.confidence_sequence,
@@ -1209,7 +1208,6 @@ TYPES: dict[str, Callable[[], Any]] = {
     "Posterior": lambda: jm.Posterior(0),
     "PrecisionRecallCurve": lambda: jm.precision_recall_curve(*_binary["ordinary"]),
     "Report": lambda: jm.report(_TRUE, _PRED),
-    "ReportedValue": lambda: next(iter(jm.report(_TRUE, _PRED).overall.values())),
     "RocCurve": lambda: jm.roc_curve(*_binary["ordinary"]),
     "streaming.Statistic": lambda: jm.mean_of("loss").statistics[0],
     "TableCounts": lambda: jm.confusion_matrix_of(_frame(y_true=_TRUE, y_pred=_PRED)),

@@ -22,6 +22,7 @@ from jaxmetrics._wording import (
     printable,
     title_of,
 )
+from jaxmetrics.reports.contents import ReportedValue
 
 pytestmark = pytest.mark.quick
 
@@ -264,11 +265,11 @@ def test_a_report_prints_its_text_and_finds_values() -> None:
 
 
 def test_reported_values_print_as_estimates_do() -> None:
-    value = jm.ReportedValue(0.851, 0.8, 0.892, "wilson")
+    value = ReportedValue(0.851, 0.8, 0.892, method="wilson")
     assert repr(value) == str(value) == "0.851 [0.800, 0.892]"
     assert f"{value:.1f}" == "0.9 [0.8, 0.9]"
-    assert (float(value), repr(jm.ReportedValue(0.5))) == (0.851, "0.500 (no interval)")
-    compared = jm.ComparedValue(value, value, jm.ReportedValue(0, -0.1, 0.1), 0.5, 0.0)
+    assert (float(value), repr(ReportedValue(0.5))) == (0.851, "0.500 (no interval)")
+    compared = jm.Comparison(value, value, ReportedValue(0, -0.1, 0.1), 0.5, 0.0)
     assert repr(compared) == f"A {value}, B {value}, A - B 0.000 [-0.100, 0.100], P(A > B) 0.500"
 
 

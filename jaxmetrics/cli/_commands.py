@@ -20,13 +20,12 @@ from jaxmetrics.cli._rows import LABELS, Selection
 from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.ranking import delong_interval
 from jaxmetrics.reports import Report
-from jaxmetrics.reports.contents import Findings
+from jaxmetrics.reports.contents import Findings, value_of
+from jaxmetrics.reports.formats import AnyReport, TabularReport
 from jaxmetrics.reports.grouped import grouped_report
 from jaxmetrics.reports.label_sets import report_of_sums
 from jaxmetrics.reports.prevalences import report_at_prevalence
 from jaxmetrics.reports.probabilities import findings_of_clusters, probability_findings
-from jaxmetrics.reports.tabular import AnyReport, TabularReport
-from jaxmetrics.reports.values import value_of
 
 __all__ = ["report", "report_of"]
 

@@ -24,13 +24,13 @@ from jaxmetrics.comparisons.classifiers import check_rope
 from jaxmetrics.counts import paired_confusion_matrix
 from jaxmetrics.estimates import Metric
 from jaxmetrics.metrics import binary, f1, precision, recall, specificity
-from jaxmetrics.reports import comparison_report
+from jaxmetrics.reports.contents import reported_comparison
+from jaxmetrics.reports.formats import TabularReport
 from jaxmetrics.reports.overall_values import COMPARED
 from jaxmetrics.reports.paired_probabilities import compared_areas, compared_probabilities
+from jaxmetrics.reports.pairs import comparison_report
 from jaxmetrics.reports.plans import difference_plan, width_plan
 from jaxmetrics.reports.rankings import ranking_report
-from jaxmetrics.reports.tabular import TabularReport
-from jaxmetrics.reports.values import compared
 
 __all__ = ["compare", "leaderboard", "plan"]
 
@@ -80,7 +80,8 @@ def _more_figures(
     if positive is not None:
         for name, metric in _OF_POSITIVE.items():
             labels = judged.true, *judged.preds
-            figures[name] = compared(compare_predictions(metric, *labels, num_classes=2, **options))
+            comparison = compare_predictions(metric, *labels, num_classes=2, **options)
+            figures[name] = reported_comparison(comparison, "likelihood", "likelihood")
     if judged.probs is not None:
         names = judged.class_names
         figures |= compared_probabilities(judged.true, judged.probs, names, **options)

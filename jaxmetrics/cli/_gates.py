@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from jaxmetrics._wording import title_of
 from jaxmetrics.cli._errors import InputError, shortened
 from jaxmetrics.reports import ComparisonReport
+from jaxmetrics.reports.contents import ReportedValue, value_cell
 from jaxmetrics.reports.formats import escaped
-from jaxmetrics.reports.values import ReportedValue, value_cell
 
 __all__: list[str] = []
 
@@ -47,12 +47,10 @@ class Gate(NamedTuple):
 
     def judge(self, difference: ReportedValue) -> Verdict:
         """Judge by the interval: passed if all of it keeps the bound, failed if nothing does."""
-        if difference.low is None or difference.high is None:
-            return Verdict.UNKNOWN
         worst, best = difference.low - self.bound, difference.high - self.bound
         if not self.is_lower:
             worst, best = -best, -worst
-        if worst >= 0:
+        if worst >= 0:  # NaN, where there is no interval, is neither
             return Verdict.PASSED
         return Verdict.FAILED if best < 0 else Verdict.UNKNOWN
 

@@ -18,8 +18,7 @@ from jaxmetrics.cli._errors import InputError, shown
 from jaxmetrics.cli._inputs import mentioned
 from jaxmetrics.cli._options import refuse
 from jaxmetrics.estimates import normal_quantile
-from jaxmetrics.reports.formats import FORMATS, Writer
-from jaxmetrics.reports.tabular import AnyReport
+from jaxmetrics.reports.formats import FORMATS, AnyReport, Writer
 
 if TYPE_CHECKING:
     from rich.console import Console

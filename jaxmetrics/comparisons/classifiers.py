@@ -283,11 +283,7 @@ def _comparison(
     parts = zip(*(xp.split(x, 3) for x in found), strict=True)
     a, b, d = (Estimate(*part) for part in parts)
     if samples is None:
-        z = reach.quantile(metric.sample.number)
-        better = 1 - _below(xp.zeros_like(d.value), d, z)
-        within = _below(rope, d, z) - _below(-rope, d, z)
-        equivalent = xp.where(d.low == d.high, xp.abs(d.value) <= rope, within)
-        return Comparison(a, b, d, better, equivalent)
+        return by_halves(a, b, d, reach.quantile(metric.sample.number), rope)
     of_a, of_b, of_d = xp.split(samples, 3, -1)
     known = xp.isfinite(of_d)
     above = xp.where(known, (of_d > 0) + (of_d == 0) / 2, xp.nan)
@@ -295,7 +291,19 @@ def _comparison(
     return Comparison(a, b, d, mean_of_finite(above), mean_of_finite(alike))
 
 
-def _below(limit: Array, d: Estimate, z: Array | float) -> Array:
+def by_halves(
+    a: Estimate, b: Estimate, d: Estimate, z: Array | float, rope: Array | float
+) -> Comparison:
+    """Compare by the distribution of two normal halves with quantiles at the ends of the interval
+    of the difference d, z standard errors from it.
+    """
+    better = 1 - _below(xp.zeros_like(d.value), d, z)
+    within = _below(rope, d, z) - _below(-rope, d, z)
+    equivalent = xp.where(d.low == d.high, xp.abs(d.value) <= rope, within)
+    return Comparison(a, b, d, better, equivalent)
+
+
+def _below(limit: Array | float, d: Estimate, z: Array | float) -> Array:
     """Return P(X <= limit) for X of two halves of normals, with quantiles at the ends of d's
     interval; with an interval of width 0 it is 0, 1 or, at the value, 1/2.
     """

@@ -26,9 +26,11 @@ _SETTINGS = {
 }
 
 
-def svg(draw: Callable[[Any], object], size: tuple[float, float], text: str) -> Any:
-    """Draw a picture of so many inches that scales with the page, with text and lines in the colour
-    of the page's text.
+def svg(
+    draw: Callable[..., object], size: tuple[float, float], text: str, *args: Any, **options: Any
+) -> Any:
+    """Draw a picture of so many inches by `draw(*args, ax=..., **options)`, which scales with the
+    page, with text and lines in the colour of the page's text.
     """
     try:
         import matplotlib
@@ -41,7 +43,7 @@ def svg(draw: Callable[[Any], object], size: tuple[float, float], text: str) -> 
     with matplotlib.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # the browser has its own fonts
         canvas = Figure(size, layout="constrained")
-        draw(canvas.add_subplot())
+        draw(*args, ax=canvas.add_subplot(), **options)
         # Nothing that differs from one run to the next.
         metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         canvas.savefig(file, format="svg", metadata=metadata)

@@ -2,12 +2,8 @@
 text, dict, JSON, Markdown, CSV or HTML.
 """
 
-# one number with its interval
-from jaxmetrics.reports.values import *
-
 # of one classifier
 from jaxmetrics.reports.singles import *
-from jaxmetrics.reports.predictions import *
 
 # of two on the same examples
 from jaxmetrics.reports.pairs import *

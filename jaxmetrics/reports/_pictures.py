@@ -15,9 +15,9 @@ from jaxmetrics.plots.forests import differences_of, forest
 from jaxmetrics.plots.matrices import MOST_CELLS_WITH_NUMBERS
 from jaxmetrics.plots.vector_graphics import svg
 from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve
-from jaxmetrics.reports._pages import MOST_ROWS
+from jaxmetrics.reports.contents import ReportedValue, values_of
+from jaxmetrics.reports.formats import MOST_ROWS_OF_PAGE
 from jaxmetrics.reports.overall_values import PRIOR, matrix_of_true_classes
-from jaxmetrics.reports.values import ReportedValue, values_of
 from jaxmetrics.scoring import calibration_curve
 
 if TYPE_CHECKING:
@@ -31,23 +31,23 @@ _MOST_CONFUSIONS, _MOST_CURVES, _MOST_BARS = 10, 5, 30
 
 _CURVE = (4.0, 4.0)  # inches
 
-_SHARES_OF = "Confusion matrix{}, percent of each true class"
-
 
 def pictures_of_one(report: Report) -> dict[str, Any]:
     """Draw one classifier, and order its mistakes, the most frequent first."""
     counts, names = report.counts, labels_of(report.class_names, _LONGEST_NAME)
     right = counts.diagonal()
     fn, fp = counts.sum(1) - right, counts.sum(0) - right
+    # Where cells show no numbers, both pictures would be the same.
+    numbers = ["shares"] if counts.size > MOST_CELLS_WITH_NUMBERS else ["counts", "shares"]
     return {
         "names": names,
-        "order": np.argsort(-(fn + fp), kind="stable")[:MOST_ROWS],
+        "order": np.argsort(-(fn + fp), kind="stable")[:MOST_ROWS_OF_PAGE],
         "false_negatives": fn,
         "false_positives": fp,
         "confusions": _worst_confusions(counts, names, report.level),
         "num_confusions": np.count_nonzero(counts) - np.count_nonzero(right),
         "event": labels_of([report.calibrated_event or ""], _LONGEST_NAME)[0],
-        "matrices": _matrix_pictures(counts, report.class_names),
+        "matrices": [_matrix_picture(counts, report.class_names, x) for x in numbers],
         "posteriors": _posterior_pictures(report),
         "curves": _curve_pictures(report),
     }
@@ -62,21 +62,24 @@ def pictures_of_two(report: ComparisonReport) -> dict[str, Any]:
         "names": labels_of(report.class_names, _LONGEST_NAME),
         "classifiers": labels_of(report.names, _LONGEST_NAME),
         "support": report.counts[0].sum(1),
-        "order": np.argsort(-report.only_right_per_class.sum(1), kind="stable")[:MOST_ROWS],
+        "order": np.argsort(-report.only_right_per_class.sum(1), kind="stable")[:MOST_ROWS_OF_PAGE],
         "differences": svg(
-            lambda axes: differences_of(differences, rope=report.rope, ax=axes),
+            differences_of,
             (5.2, 3),
             "Differences A - B of each metric with their intervals",
+            differences,
+            rope=report.rope,
         ),
         "violins": svg(
-            lambda axes: plots.balanced_accuracy_violin(matrices, ["A", "B"], ax=axes, **options),
+            plots.balanced_accuracy_violin,
             (3.8, 3),
             "Posterior densities of the balanced accuracy of A and B",
+            matrices,
+            ["A", "B"],
+            **options,
         ),
         "matrices": [
-            _matrix_picture(
-                matrix, report.class_names, "shares", _SHARES_OF.format(f" of {name}"), name
-            )
+            _matrix_picture(matrix, report.class_names, "shares", f" of {name}", name)
             for name, matrix in zip("AB", report.counts, strict=True)
         ],
     }
@@ -104,26 +107,20 @@ def _worst_confusions(counts: np.ndarray, names: Sequence[str], level: float) ->
     ]
 
 
-def _matrix_pictures(counts: np.ndarray, names: tuple[str, ...]) -> list[str]:
-    kinds = {"counts": "Confusion matrix, counts", "shares": _SHARES_OF.format("")}
-    if counts.size > MOST_CELLS_WITH_NUMBERS:
-        kinds.pop("counts")  # the same picture
-    return [_matrix_picture(counts, names, numbers, text) for numbers, text in kinds.items()]
-
-
 def _matrix_picture(
-    counts: np.ndarray, names: tuple[str, ...], numbers: Any, text: str, title: str = ""
+    counts: np.ndarray, names: tuple[str, ...], numbers: Any, of_whom: str = "", title: str = ""
 ) -> str:
-    size = min(max(1.4 + 0.33 * len(names), 3.4), 8)
+    what = "percent of each true class" if numbers == "shares" else "counts"
 
-    def draw(axes: Any) -> None:
+    def draw(ax: Any) -> None:
         bar = counts.size > MOST_CELLS_WITH_NUMBERS
         labels = _shortened(names)
-        plots.confusion_matrix(counts, class_names=labels, numbers=numbers, colorbar=bar, ax=axes)
+        plots.confusion_matrix(counts, class_names=labels, numbers=numbers, colorbar=bar, ax=ax)
         if title:
-            axes.set_title(title)
+            ax.set_title(title)
 
-    return svg(draw, (size, size), f"{text}; rows are truth")
+    size = min(max(1.4 + 0.33 * len(names), 3.4), 8)
+    return svg(draw, (size, size), f"Confusion matrix{of_whom}, {what}; rows are truth")
 
 
 def _shortened(names: Sequence[str]) -> list[str]:
@@ -141,42 +138,43 @@ def _posterior_pictures(report: Report) -> list[str]:
     options: Any = {"prior": PRIOR, "level": report.level}
     return [
         svg(
-            lambda axes: plots.balanced_accuracy_violin(matrix, [""], ax=axes, **options),
+            plots.balanced_accuracy_violin,
             (3.6, 3.6),
             "Posterior density of balanced accuracy",
+            matrix,
+            [""],
+            **options,
         ),
         svg(
-            lambda axes: forest([names[i] for i in worst], recalls, xlabel="recall", ax=axes),
+            forest,
             (4.8, height),
             "Recall of each class with its interval, the least on top",
+            [names[i] for i in worst],
+            recalls,
+            xlabel="recall",
         ),
     ]
 
 
 def _curve_pictures(report: Report) -> list[str]:
     """Draw the curves of ROC, precision and recall, reliability."""
+    events = [(name, _curves_of(histogram)) for name, histogram in _events(report)]
     pictures = []
-    events = _events(report)
-
-    def draw_events(draw: Any, points: Any, text: str) -> str:
-        def draw_all(axes: Any) -> None:
-            for name, histogram in events:
-                draw(points(histogram), name=name, ax=axes)
-
-        return svg(draw_all, _CURVE, text)
-
     if events:
-        precision = plots.precision_recall, _precision_recall_points
-        pictures.append(draw_events(plots.roc, _roc_points, "ROC curves"))
-        pictures.append(draw_events(*precision, "Precision against recall"))
+        pictures.append(svg(_draw_events, _CURVE, "ROC curves", plots.roc, events, 0))
+        text = "Precision against recall"
+        pictures.append(svg(_draw_events, _CURVE, text, plots.precision_recall, events, 1))
     if report.calibration_bins is not None:
         curve = calibration_curve(report.calibration_bins, level=report.level)
         (name,) = _shortened((report.calibrated_event or "",))
         text = f"How often {name} is right where it has probability p"
-        pictures.append(
-            svg(lambda axes: plots.reliability(curve, name=name, ax=axes), _CURVE, text)
-        )
+        pictures.append(svg(plots.reliability, _CURVE, text, curve, name=name))
     return pictures
+
+
+def _draw_events(draw: Any, events: Sequence[Any], kind: int, ax: Any) -> None:
+    for name, curves in events:
+        draw(curves[kind], name=name, ax=ax)
 
 
 def _events(report: Report) -> list[tuple[str, np.ndarray]]:
@@ -190,22 +188,12 @@ def _events(report: Report) -> list[tuple[str, np.ndarray]]:
     return [(names[i], report.score_histogram[i]) for i in order if not math.isnan(areas[i])]
 
 
-def _roc_points(histogram: np.ndarray) -> RocCurve:
-    fp, tp, bins = _cumulative_counts(histogram)
-    return RocCurve(fp / fp[-1], tp / tp[-1], bins)
-
-
-def _precision_recall_points(histogram: np.ndarray) -> PrecisionRecallCurve:
-    fp, tp, bins = _cumulative_counts(histogram)
-    precision = np.divide(tp, tp + fp, out=np.ones(len(tp)), where=tp + fp > 0)
-    return PrecisionRecallCurve(precision, tp / tp[-1], bins)
-
-
-def _cumulative_counts(histogram: np.ndarray) -> list[Any]:
-    """Count negatives and positives at or above each bin, from above the highest down;
-    without those that are empty.
-    """
+def _curves_of(histogram: np.ndarray) -> tuple[RocCurve, PrecisionRecallCurve]:
+    """Make the curves of a histogram `(2, B)`, with a point for each bin that holds examples."""
     (bins,) = histogram.sum(0).nonzero()
     bins = bins[::-1]
-    counts = np.pad(histogram[:, bins].cumsum(1), ((0, 0), (1, 0)))
-    return [*counts, np.append(histogram.shape[1], bins)]
+    fp, tp = np.pad(histogram[:, bins].cumsum(1), ((0, 0), (1, 0)))
+    thresholds, recall = np.append(histogram.shape[1], bins), tp / tp[-1]
+    precision = np.divide(tp, tp + fp, out=np.ones(len(tp)), where=tp + fp > 0)
+    roc = RocCurve(fp / fp[-1], recall, thresholds)
+    return roc, PrecisionRecallCurve(precision, recall, thresholds)

@@ -1,18 +1,136 @@
-"""What reports say, whatever they are written as."""
+"""What reports say, whatever they are written as: values with intervals, tables and sentences."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._wording import labels_of, title_of
-from jaxmetrics.reports.values import ReportedValue, dict_of
+from jaxmetrics._wording import fraction, labels_of, title_of
+from jaxmetrics.comparisons.classifiers import Comparison
+from jaxmetrics.estimates import Estimate
 
 __all__: list[str] = []
 
 LONGEST_NAME = 40
+
+
+class ReportedValue(Estimate):
+    """Holds one number of a report, an `Estimate` whose ends are NaN where it has no interval.
+
+    Attributes:
+        method: of the interval, or None: `"wilson"` for proportions and for F1, `"likelihood"` for
+            what else is a smooth function of the counts and for differences, `"delta"` in its place
+            where the counts are sums of weights (on the logit scale, or atanh where values can be
+            negative), `"posterior"` for the posterior balanced accuracy, `"normal"` for means of
+            states, `"student"` for log losses and differences of means, `"score"` for areas under
+            ROC curves, `"mover"` for differences of areas and of groups, `"inequalities"` for the
+            calibration error, `"bounds"` where the exact area lies between the two ends.
+        note: what a reader must know to read the number right, or None.
+
+    >>> value = ReportedValue(0.851, 0.8, 0.892, method="wilson")
+    >>> value, value.method, value.note
+    (0.851 [0.800, 0.892], 'wilson', None)
+    """
+
+    method: str | None
+    note: str | None
+
+    def __new__(
+        cls,
+        value: float,
+        low: float = math.nan,
+        high: float = math.nan,
+        standard_error: float = math.nan,
+        num_undefined: float = 0,
+        *,
+        method: str | None = None,
+        note: str | None = None,
+    ) -> ReportedValue:
+        """Add the method and the note, which are no numbers."""
+        found = super().__new__(cls, value, low, high, standard_error, num_undefined)
+        found.method, found.note = method, note
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what JSON holds: None for NaN, and no ends where there is no interval."""
+        ends = {"low": self.low, "high": self.high} if self.has_interval else {}
+        texts = {"method": self.method, "note": self.note}
+        return {
+            **{key: number(x) for key, x in {"value": self.value, **ends}.items()},
+            **{key: x for key, x in texts.items() if x is not None},
+        }
+
+    def record(self, level: float) -> dict[str, Any]:
+        """Return a row of a table for programs."""
+        numbers = {key: number(getattr(self, key)) for key in ("value", "low", "high")}
+        return {
+            **numbers,
+            "level": level if self.has_interval else None,
+            "method": self.method,
+        }
+
+    def ends(self, between: str) -> str:
+        """Write the interval, if there is one."""
+        return f"{fraction(self.low)}{between}{fraction(self.high)}" * self.has_interval
+
+    @property
+    def has_interval(self) -> bool:
+        """Tells whether there are ends."""
+        return not math.isnan(self.low)
+
+
+class Difference(ReportedValue):
+    """Marks a value as one that might be negative, which text writes with more room."""
+
+
+def value_of(x: Estimate, method: str, note: str | None = None) -> ReportedValue:
+    """Report an estimate, without an interval where that is undefined."""
+    if np.isnan(x.low):
+        return ReportedValue(float(x.value), note=note)
+    return ReportedValue(*map(float, x), method=method, note=note)
+
+
+def values_of(x: Estimate, method: str) -> list[ReportedValue]:
+    """Report an estimate of n numbers, `(n,)` each of its parts."""
+    parts = (np.asarray(part).tolist() for part in x)
+    return [value_of(Estimate(*numbers), method) for numbers in zip(*parts, strict=True)]
+
+
+def reported_comparison(x: Comparison, method: str, method_of_difference: str) -> Comparison:
+    """Report A, B and their difference, with the methods of their intervals."""
+    a, b = (value_of(part, method) for part in (x.a, x.b))
+    return Comparison(a, b, value_of(x.difference, method_of_difference), *map(float, x[3:]))
+
+
+def value_cell(x: ReportedValue) -> str:
+    """Write a value and its interval in a sentence, or in a table with room."""
+    return f"{fraction(x.value)} ({x.ends(' to ')})" if x.has_interval else fraction(x.value)
+
+
+def number(x: Any) -> Any:
+    """Return None for NaN, which JSON has not."""
+    return None if isinstance(x, float) and math.isnan(x) else x
+
+
+class SampleSize(NamedTuple):
+    """Says how many examples were looked at."""
+
+    number: float
+    num_ignored: int = 0
+    num_clusters: int | None = None
+
+    def __str__(self) -> str:
+        clusters = "" if self.num_clusters is None else f" in {self.num_clusters} clusters"
+        ignored = f", {self.num_ignored} ignored" if self.num_ignored else ""
+        return f"{self.number:.10g} examples{clusters}{ignored}"
+
+    def content(self) -> dict[str, Any]:
+        """Write it for programs."""
+        clusters = {} if self.num_clusters is None else {"num_clusters": self.num_clusters}
+        return {"num_examples": self.number, "num_ignored": self.num_ignored, **clusters}
 
 
 class Findings(NamedTuple):
@@ -21,12 +139,6 @@ class Findings(NamedTuple):
     overall: Mapping[str, ReportedValue] = {}
     per_class: Mapping[str, Sequence[ReportedValue]] = {}
     tables: Mapping[str, Any] = {}
-
-
-class Difference(ReportedValue):
-    """Marks a value as one that might be negative, which text writes with more room."""
-
-    __slots__ = ()
 
 
 class ValueTable(NamedTuple):
@@ -54,7 +166,7 @@ class Outline(NamedTuple):
         names: what is meant by short titles of columns, such as A.
         result: one sentence on what the tables show.
         intervals: one sentence on how intervals were made; Markdown only gives their level.
-        notes: what must be known to read the numbers right.
+        notes: sentences on what a reader must know.
         level: of the intervals.
     """
 
@@ -111,15 +223,14 @@ class ClassValues(NamedTuple):
     def content(self, kind: str) -> dict[str, Any]:
         """Write all values for programs."""
         of_kind = [
-            {"name": name, "support": n} | {key: dict_of(x[i]) for key, x in self.columns.items()}
+            {"name": name, "support": n} | {key: x[i].to_dict() for key, x in self.columns.items()}
             for i, (name, n) in enumerate(zip(self.names, self.support.tolist(), strict=True))
         ]
-        return {"overall": {name: dict_of(x) for name, x in self.overall.items()}, kind: of_kind}
+        return {"overall": {name: x.to_dict() for name, x in self.overall.items()}, kind: of_kind}
 
-
-def sample_content(
-    num_examples: float, num_ignored: int, num_clusters: int | None = None
-) -> dict[str, Any]:
-    """Write for programs how many examples were looked at."""
-    clusters = {} if num_clusters is None else {"num_clusters": num_clusters}
-    return {"num_examples": num_examples, "num_ignored": num_ignored, **clusters}
+    def records(self, kind: str, level: float, nobody: str | None = "") -> list[dict[str, Any]]:
+        """List all values as rows of a table for programs."""
+        return [
+            {"name": name, kind: of_class, **x.record(level)}
+            for (name, of_class), x in self.by_class(nobody).items()
+        ]

@@ -1,4 +1,4 @@
-"""Reports as text, HTML of a notebook, Markdown, CSV and JSON: each format is one function."""
+"""The one report, and every format that it is written in: each is one function."""
 
 from __future__ import annotations
 
@@ -8,20 +8,25 @@ import io
 import json
 import re
 import textwrap
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias
 
-from jaxmetrics._wording import Table, fraction, percent
-from jaxmetrics.reports.contents import Difference, Outline, ValueTable
-from jaxmetrics.reports.values import ReportedValue, value_cell
-
-if TYPE_CHECKING:
-    from jaxmetrics.reports.tabular import AnyReport
+from jaxmetrics._printing import Backend, frame_of
+from jaxmetrics._wording import Table, capital, fraction, percent, printable, title_of
+from jaxmetrics.reports.contents import (
+    Difference,
+    Outline,
+    ReportedValue,
+    ValueTable,
+    value_cell,
+)
 
 __all__: list[str] = []
 
-Writer: TypeAlias = "Callable[[AnyReport, str], str]"
-
+MOST_ROWS_OF_PAGE = 100  # of a table of classes
+_MOST_ROWS = 20  # where a report is shown that was not asked to be written
 _WIDTH = 80  # of a terminal
 _MOST_VALUES = 4  # side by side that fit into it
 _MARKUP = re.compile(r"([\\`*_\[\]<>|~#&$@!]|:(?=\S))")
@@ -64,7 +69,7 @@ def as_markdown(outline: Outline) -> str:
     ]
     if outline.summary:
         rows = [
-            [title, fraction(x.value), _ends(x, " to "), x.method or ""]
+            [title, fraction(x.value), x.ends(" to "), x.method or ""]
             for title, x in outline.summary
         ]
         summary = ValueTable(["", "value", interval, "method"], rows)
@@ -102,24 +107,35 @@ def as_json(content: Mapping[str, Any]) -> str:
     return text.removesuffix("[]\n}") + f"[\n    {rows}\n  ]\n}}\n"
 
 
-# What writes a file from a report and a title, by suffix.
-FORMATS: dict[str, Writer] = {
-    ".html": lambda report, title: report.to_html(title=title),
-    ".json": lambda report, title: report.to_json(),
-    ".md": lambda report, title: report.to_markdown(),
-    ".csv": lambda report, title: report.to_csv(),
-}
+def as_page(report: AnyReport, title: str) -> str:
+    """Write a page of HTML, by jinja2 and the template of the report."""
+    from jaxmetrics import __version__
+
+    outline, used = report.outline(), report.methods()
+    return (
+        _environment()
+        .get_template(report.template)
+        .render(
+            title=title,
+            report=report,
+            outline=outline,
+            percent=percent(outline.level),
+            methods={name: x for name, x in explanations().items() if name in used},
+            most_rows=MOST_ROWS_OF_PAGE,
+            version=__version__,
+            **report.pictures(),
+        )
+    )
+
+
+def explanations() -> dict[str, str]:
+    """Say how the intervals of each method are made."""
+    return _environment().get_template("methods.html").module.explanations
 
 
 def escaped(text: str) -> str:
     """Escape what would be markup in Markdown."""
     return _MARKUP.sub(r"\\\1", text)
-
-
-def columns_of(records: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Turn records with the same keys into columns."""
-    titles = list(records[0]) if records else []
-    return {title: [record[title] for record in records] for title in titles}
 
 
 def _guarded(record: Mapping[str, Any]) -> list[Any]:
@@ -162,15 +178,9 @@ def _narrow_tables(outline: Outline, most_rows: int | None) -> Iterator[tuple[st
 def _narrow_cell(x: str | ReportedValue) -> str:
     if isinstance(x, str):
         return x
-    between = " to " if isinstance(x, Difference) or (x.low or 0) < 0 else "-"
-    ends = _LEADING_ZERO.sub(".", _ends(x, between))
+    between = " to " if isinstance(x, Difference) or x.low < 0 else "-"
+    ends = _LEADING_ZERO.sub(".", x.ends(between))
     return " ".join(filter(None, [fraction(x.value), ends]))
-
-
-def _ends(x: ReportedValue, between: str) -> str:
-    if x.low is None or x.high is None:
-        return ""
-    return f"{fraction(x.low)}{between}{fraction(x.high)}"
 
 
 def _titled(title: str, table: ValueTable) -> list[str]:
@@ -179,3 +189,187 @@ def _titled(title: str, table: ValueTable) -> list[str]:
     ]
     written = Table([escaped(x) for x in table.titles], cells).markdown()
     return [f"### {title}"] * bool(title) + [written]
+
+
+def _environment() -> Any:
+    try:
+        import jinja2
+    except ImportError:
+        raise ImportError("to_html needs jinja2: pip install 'jaxmetrics[html]'.") from None
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("jaxmetrics.reports"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "title_of": title_of,
+        "fraction": fraction,
+        "number": lambda x: f"{x:,.10g}",
+        "capital": capital,
+        "printable": printable,
+        "cell": lambda x: x if isinstance(x, str) else value_cell(x),
+    }
+    return environment
+
+
+class AnyReport(ABC):
+    """A report of any kind. It prints as its text; its values are found by their names."""
+
+    title: ClassVar[str] = "Report"
+
+    @property
+    def template(self) -> str:
+        """Names what the page is made by."""
+        return "tables.html"
+
+    @abstractmethod
+    def values(self) -> Mapping[str, Any]:
+        """Return the values by name; of classes, labels or groups dicts by theirs."""
+
+    @abstractmethod
+    def outline(self) -> Outline:
+        """Say what people are told."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as dicts, lists, strings and numbers; undefined numbers are None."""
+
+    @abstractmethod
+    def records(self) -> Sequence[Mapping[str, Any]]:
+        """List the rows of the CSV, which have the same keys."""
+
+    def pictures(self) -> dict[str, Any]:
+        """Draw what the template of the page shows."""
+        return {}
+
+    def methods(self) -> set[str | None]:
+        """Name the methods of the intervals."""
+        return {record.get("method") for record in self.records()}
+
+    def __iter__(self) -> Iterator[str]:
+        """List the names of the values."""
+        return iter(self.values())
+
+    def __getitem__(self, name: str) -> Any:
+        """Return a value, or the values of classes by their names."""
+        values = self.values()
+        if name in values:
+            return values[name]
+        raise KeyError(f"{name!r} is not reported; there are {', '.join(self)}")
+
+    def __repr__(self) -> str:
+        """Write the text, without the most of many rows."""
+        return as_text(self.outline(), _MOST_ROWS).rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        return as_fragment(self.outline(), _MOST_ROWS)
+
+    def to_text(self) -> str:
+        """Write tables for a terminal."""
+        return as_text(self.outline())
+
+    def to_json(self) -> str:
+        """Write `to_dict()` as JSON."""
+        return as_json(self.to_dict())
+
+    def to_markdown(self) -> str:
+        """Write tables of Markdown, to paste where a change is discussed.
+
+        >>> import jaxmetrics as jm
+        >>> print(jm.Report.from_counts([[9, 1], [3, 7]]).to_markdown())  # doctest: +ELLIPSIS
+        20 examples, 2 classes. In parentheses: 95 % intervals.
+        <BLANKLINE>
+        |  | value | 95 % interval | method |
+        | --- | ---: | ---: | ---: |
+        | accuracy | 0.800 | 0.584 to 0.919 | wilson |
+        ...
+        | 0 | 10 | 0.750 (0.468 to 0.911) | 0.900 (0.596 to 0.982) | ...
+        """
+        return as_markdown(self.outline())
+
+    def to_csv(self) -> str:
+        """Write one line per value: its name, whose it is (a class, a classifier, a group), the
+        value and its interval in full precision, level and method.
+
+        >>> import jaxmetrics as jm
+        >>> print(jm.Report.from_counts([[9, 1], [3, 7]]).to_csv())  # doctest: +ELLIPSIS
+        name,class,value,low,high,level,method
+        accuracy,,0.8,0.58...,0.91...,0.95,wilson
+        ...
+        precision,0,0.75,0.46...,0.91...,0.95,wilson
+        ...
+        """
+        return as_csv(self.records())
+
+    def to_frame(self, backend: Backend = "polars") -> Any:
+        """Return a data frame with the columns of `to_csv`.
+
+        Args:
+            backend: `"polars"`, `"pandas"` or `"pyarrow"`.
+
+        Raises:
+            ImportError: narwhals (the extra `tables`), or the backend, is not installed.
+            ValueError: another backend.
+        """
+        records = self.records()
+        titles = list(records[0]) if records else []
+        columns = {title: [record[title] for record in records] for title in titles}
+        return frame_of(columns, backend)
+
+    def to_html(self, *, title: str | None = None) -> str:
+        """Write one page of HTML that loads nothing, for a screen, a phone or paper, with pictures
+        where there are any, and how the intervals were made.
+
+        Args:
+            title: the heading.
+
+        Raises:
+            ImportError: jinja2 or matplotlib is not installed; the extra `html` has both.
+        """
+        return as_page(self, self.title if title is None else title)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TabularReport(AnyReport):
+    """A report that holds what it says.
+
+    Attributes:
+        said: the outline.
+        content: what the JSON holds.
+        lines: of the CSV.
+        found: values by name.
+    """
+
+    said: Outline
+    content: Mapping[str, Any]
+    lines: Sequence[Mapping[str, Any]]
+    found: Mapping[str, Any] = field(default_factory=dict)
+
+    def values(self) -> Mapping[str, Any]:
+        """Return what was found."""
+        return self.found
+
+    def outline(self) -> Outline:
+        """Return what is said."""
+        return self.said
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the content."""
+        return dict(self.content)
+
+    def records(self) -> Sequence[Mapping[str, Any]]:
+        """Return the lines."""
+        return self.lines
+
+
+Writer: TypeAlias = Callable[[AnyReport, str], str]
+
+# What writes a file from a report and a title, by suffix.
+FORMATS: dict[str, Writer] = {
+    ".html": lambda report, title: report.to_html(title=title),
+    ".json": lambda report, title: report.to_json(),
+    ".md": lambda report, title: report.to_markdown(),
+    ".csv": lambda report, title: report.to_csv(),
+}

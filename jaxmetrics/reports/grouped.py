@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import cached_property
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from jaxmetrics._wording import labels_of, percent, sample_size, title_of
+from jaxmetrics._wording import labels_of, percent, title_of
 from jaxmetrics.comparisons.disparities import greatest_difference, pairwise_level
 from jaxmetrics.estimates import Estimate
-from jaxmetrics.intervals import proportion_interval
-from jaxmetrics.reports.contents import LONGEST_NAME, ClassValues, Outline, ValueTable
-from jaxmetrics.reports.singles import Report
-from jaxmetrics.reports.values import ReportedValue, dict_of, record_of, value_of, values_of
+from jaxmetrics.intervals.proportions import proportion_interval
+from jaxmetrics.reports.contents import (
+    LONGEST_NAME,
+    ClassValues,
+    Outline,
+    ReportedValue,
+    SampleSize,
+    ValueTable,
+    value_of,
+    values_of,
+)
+
+if TYPE_CHECKING:
+    from jaxmetrics.reports.singles import Report
 
 __all__: list[str] = []
 
 Key: TypeAlias = tuple[str, str | None]  # a name, and a class or none
-Values: TypeAlias = dict[Key, ReportedValue]
+Values: TypeAlias = Mapping[Key, ReportedValue]
 
 _NOT_COMPARED = ("balanced_accuracy_posterior", "micro_f1")  # the same in other words
 _MOST_CLASSES = 10  # of which every rate is a line of text
@@ -32,60 +41,49 @@ _NOTE = (
 )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class GroupedReport(Report):
-    """A report that shows groups side by side."""
+def outline_of(report: Report) -> Outline:
+    """Say what people are told: the groups side by side, and how much they differ."""
+    shared = ", as if groups shared no clusters" if report.num_clusters is not None else ""
+    groups = {name: _values(x) for name, x in report.groups.items()}
+    keys = _shown_keys(report.class_names, [*next(iter(groups.values()))])
+    missing = ReportedValue(math.nan)
+    sizes = (f"{x.num_examples:.10g}" for x in report.groups.values())
+    rows: list[list[Any]] = [["examples", *sizes]]
+    rows += [[_title(key), *(x.get(key, missing) for x in groups.values())] for key in keys]
+    sample = f"{SampleSize(report.num_examples)}, {len(report.class_names)} classes"
+    return Outline(
+        heading=f"{sample}, {len(groups)} groups",
+        tables={"Groups": ValueTable(["", *labels_of(list(groups), LONGEST_NAME)], rows)},
+        summary=[(_title(x), report.disparities[x]) for x in keys if x in report.disparities],
+        summary_title="Disparities",
+        notes=[
+            f"Intervals: {percent(report.level)}. Each group is reported on by itself{shared}.",
+            _NOTE if report.disparities else "There is one group: nothing can be compared.",
+        ],
+        level=report.level,
+    )
 
-    template = "tables.html"
 
-    @cached_property
-    def _values(self) -> dict[str, Values]:
-        return {name: _values(x) for name, x in self.groups.items()}
+def content_of(report: Report) -> dict[str, Any]:
+    """Return the reports of the groups and the disparities for programs."""
+    return {
+        "groups": {name: x.to_dict() for name, x in report.groups.items()},
+        "disparities": [
+            {"name": name, "class": of_class or None, **x.to_dict()}
+            for (name, of_class), x in report.disparities.items()
+        ],
+    }
 
-    def outline(self) -> Outline:
-        """Say what people are told: the groups side by side, and how much they differ."""
-        shared = ", as if groups shared no clusters" if self.num_clusters is not None else ""
-        keys = _shown_keys(self, [*next(iter(self._values.values()))])
-        compared = [key for key in keys if key in self.disparities]
-        sample = f"{sample_size(self.num_examples)}, {len(self.class_names)} classes"
-        return Outline(
-            heading=f"{sample}, {len(self.groups)} groups",
-            tables={"Groups": _table(self.groups, self._values, keys)},
-            summary=[(_title(key), self.disparities[key]) for key in compared],
-            summary_title="Disparities",
-            notes=[
-                f"Intervals: {percent(self.level)}. Each group is reported on by itself{shared}.",
-                _NOTE if self.disparities else "There is one group: nothing can be compared.",
-            ],
-            level=self.level,
-        )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the report of all examples, with those of the groups."""
-        content = super().to_dict()
-        matrix = content.pop("confusion_matrix")
-        return {
-            **content,
-            "groups": {name: x.to_dict() for name, x in self.groups.items()},
-            "disparities": [
-                {"name": name, "class": of_class or None, **dict_of(x)}
-                for (name, of_class), x in self.disparities.items()
-            ],
-            "confusion_matrix": matrix,
-        }
-
-    def records(self) -> list[dict[str, Any]]:
-        """List the values of each group, of all examples, and the disparities."""
-        of_all = {"": _values(self), "greatest difference": self.disparities}
-        return [
-            {"name": name, "class": c, "group": group, **record_of(x, self.level)}
-            for group, found in (self._values | of_all).items()
-            for (name, c), x in found.items()
-        ]
-
-    def pictures(self) -> dict[str, Any]:
-        """Draw nothing."""
-        return {}
+def records_of(report: Report) -> list[dict[str, Any]]:
+    """List the values of each group, of all examples, and the disparities."""
+    groups = {name: _values(x) for name, x in report.groups.items()}
+    of_all = {"": _values(report), "greatest difference": report.disparities}
+    return [
+        {"name": name, "class": c, "group": group, **x.record(report.level)}
+        for group, found in (groups | of_all).items()
+        for (name, c), x in found.items()
+    ]
 
 
 def grouped_report(
@@ -94,14 +92,14 @@ def grouped_report(
     """Report on groups, from the report of all examples and a function that reports on a group at a
     level.
     """
-    level, disparities = total.level, {}
+    level = total.level
+    disparities: Values = {}
     groups = {name: report_of(name, level) for name in names}
     if len(names) > 1:
         wide = pairwise_level(level, len(names))
         widened = groups if len(names) == 2 else {name: report_of(name, wide) for name in names}
         disparities = _disparities([_values(x) for x in widened.values()])
-    found = {x.name: getattr(total, x.name) for x in fields(total)}
-    return GroupedReport(**found | {"groups": groups, "disparities": disparities})
+    return replace(total, groups=groups, disparities=disparities)
 
 
 def _values(report: Report) -> Values:
@@ -118,16 +116,15 @@ def _disparities(groups: Sequence[Values]) -> Values:
     found = {}
     for key in groups[0]:
         if key[0] not in _NOT_COMPARED:
-            value, low, high = np.array([x[key][:3] for x in groups], float).T
+            value, low, high = np.array([x[key][:3] for x in groups]).T
             unknown = np.zeros_like(value)
             difference = greatest_difference(Estimate(value, low, high, unknown, unknown))
             found[key] = value_of(difference, "mover")
     return {key: x for key, x in found.items() if x.method is not None}
 
 
-def _shown_keys(total: Report, keys: Sequence[Key]) -> list[Key]:
+def _shown_keys(classes: Sequence[str], keys: Sequence[Key]) -> list[Key]:
     """Choose the values of all classes if they are few, of the last of two, or of none."""
-    classes = total.class_names
     shown = classes[1:] if len(classes) == 2 else classes
     return [key for key in keys if not key[1] or (len(shown) <= _MOST_CLASSES and key[1] in shown)]
 
@@ -135,14 +132,3 @@ def _shown_keys(total: Report, keys: Sequence[Key]) -> list[Key]:
 def _title(key: Key) -> str:
     name, of_class = key
     return ", ".join([title_of(name), *labels_of([of_class] if of_class else [], LONGEST_NAME)])
-
-
-def _table(
-    groups: Mapping[str, Report],
-    values: Mapping[str, Values],
-    keys: Sequence[Key],
-) -> ValueTable:
-    missing = ReportedValue(math.nan)
-    rows: list[list[Any]] = [["examples", *(f"{x.num_examples:.10g}" for x in groups.values())]]
-    rows += [[_title(key), *(x.get(key, missing) for x in values.values())] for key in keys]
-    return ValueTable(["", *labels_of(list(groups), LONGEST_NAME)], rows)

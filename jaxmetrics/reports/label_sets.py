@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from jaxmetrics._labels import names_of
 from jaxmetrics._validation import ArrayLike, check_real, on_host
-from jaxmetrics._wording import percent, sample_size
-from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile
+from jaxmetrics._wording import percent
+from jaxmetrics.estimates import Metric, normal_estimate, normal_quantile
 from jaxmetrics.intervals.derivatives import jacobian
 from jaxmetrics.intervals.functionals import Row
-from jaxmetrics.reports.contents import ClassValues, Outline, sample_content
-from jaxmetrics.reports.labels import check_each
-from jaxmetrics.reports.overall_values import Evidence, per_class_estimates
-from jaxmetrics.reports.tabular import TabularReport
-from jaxmetrics.reports.values import ReportedValue, record_of, value_of, values_of
+from jaxmetrics.metrics import binary, error_rate, f1, label_macro
+from jaxmetrics.reports.contents import ClassValues, Outline, ReportedValue, SampleSize, value_of
+from jaxmetrics.reports.formats import TabularReport
+from jaxmetrics.reports.overall_values import Evidence, check_each, per_class_values
 
 __all__ = ["multilabel_report"]
+
+
+def _pooled(metric: Metric) -> Metric:
+    """Return the metric of all decisions together."""
+    return lambda tables: metric(tables.sum(-3))
+
+
+_AVERAGES: dict[str, Metric] = {
+    "hamming_loss": _pooled(error_rate),
+    "micro_f1": _pooled(binary(f1)),
+    "macro_f1": label_macro(partial(f1, zero_division=math.nan)),  # of the labels that occur
+}
 
 
 def multilabel_report(
@@ -109,14 +122,12 @@ def report_of_sums(
     evidence = Evidence(counts, level)
     overall = {"exact_match": value_of(evidence.proportion(sums.exact, sums.number), "wilson")}
     overall |= {name: _average(metric, sums, level) for name, metric in _AVERAGES.items()}
-    columns = {
-        name: values_of(Estimate(*(part[..., 1] for part in x)), "wilson")
-        for name, x in per_class_estimates(evidence).items()
-    }
+    columns = per_class_values(evidence, chosen=(..., 1))
     found = ClassValues(overall, columns, names, counts[:, 1].sum(-1))
+    sample = SampleSize(sums.number, num_ignored)
     return TabularReport(
         Outline(
-            heading=f"{sample_size(sums.number, num_ignored)}, {len(names)} labels",
+            heading=f"{sample}, {len(names)} labels",
             tables={"Labels": found.table("label")},
             summary=found.summary(),
             summary_title="All labels",
@@ -128,23 +139,20 @@ def report_of_sums(
             level=level,
         ),
         {
-            **sample_content(sums.number, num_ignored),
+            **sample.content(),
             "level": level,
             **found.content("labels"),
             "confusion_matrices": counts.tolist(),
         },
-        [
-            {"name": name, "label": label, **record_of(x, level)}
-            for (name, label), x in found.by_class().items()
-        ],
+        found.records("label", level),
         found.by_name(),
     )
 
 
 def _average(metric: Metric, sums: LabelSums, level: float) -> ReportedValue:
-    """Report a function of the table `(L, 4)`, whose error is that of sums over examples."""
+    """Report a function of tables `(L, 2, 2)`, whose error is that of sums over examples."""
     total, n = sums.products.diagonal(), sums.number
-    table = total.reshape((-1, 4))
+    table = total.reshape((-1, 2, 2))
     value = np.float64(metric(table))
     slopes = jacobian(Row(metric, table), table).reshape(-1)
     centred = sums.products - np.outer(total, total) / n
@@ -154,29 +162,3 @@ def _average(metric: Metric, sums: LabelSums, level: float) -> ReportedValue:
     error = np.sqrt(variance)
     estimate = normal_estimate(value, error, normal_quantile(level), "logit")
     return value_of(estimate, "delta")
-
-
-def _hamming_loss(table: np.ndarray) -> np.ndarray:
-    return (table[..., 1] + table[..., 2]).sum(-1) / table.sum((-2, -1))
-
-
-def _micro_f1(table: np.ndarray) -> np.ndarray:
-    return _f1(table.sum(-2))
-
-
-def _macro_f1(table: np.ndarray) -> np.ndarray:
-    occurs = (table[..., 1:] != 0).any(-1)
-    return np.where(occurs, _f1(table), 0).sum(-1) / np.maximum(occurs.sum(-1), 1)
-
-
-def _f1(cells: np.ndarray) -> np.ndarray:
-    _, fp, fn, tp = np.moveaxis(cells, -1, 0)
-    total = 2 * tp + fp + fn
-    return 2 * tp / np.where(total == 0, 1, total)
-
-
-_AVERAGES: dict[str, Metric] = {
-    "hamming_loss": _hamming_loss,
-    "micro_f1": _micro_f1,
-    "macro_f1": _macro_f1,
-}

@@ -1,4 +1,4 @@
-"""The numbers of a report that are computed from one confusion matrix.
+"""The numbers of a report that are computed from one confusion matrix, and what labels must be.
 
 All is computed on the host, at once, in double precision.
 """
@@ -6,22 +6,18 @@ All is computed on the host, at once, in double precision.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxmetrics._cell_sums import cells
-from jaxmetrics._validation import ArrayLike
-from jaxmetrics._wording import fraction
+from jaxmetrics._labels import as_ids
+from jaxmetrics._validation import ArrayLike, check_real, on_host
+from jaxmetrics._wording import enumeration, fraction, listed
 from jaxmetrics.estimates import Estimate, Metric
-from jaxmetrics.intervals import (
-    Delta,
-    IntervalMethod,
-    Likelihood,
-    interval,
-    proportion_interval,
-)
+from jaxmetrics.intervals.methods import Delta, IntervalMethod, Likelihood, interval
+from jaxmetrics.intervals.proportions import proportion_interval
 from jaxmetrics.metrics import (
     accuracy,
     balanced_accuracy,
@@ -33,21 +29,19 @@ from jaxmetrics.metrics import (
     weighted,
 )
 from jaxmetrics.posteriors import balanced_accuracy_posterior
-from jaxmetrics.reports.values import ReportedValue, value_of
+from jaxmetrics.reports.contents import ReportedValue, value_of, values_of
 
 __all__: list[str] = []
 
-
-_FRACTIONS: dict[str, Metric] = {
+COMPARED: dict[str, Metric] = {
+    "accuracy": accuracy,
     "balanced_accuracy": balanced_accuracy,
     "macro_f1": macro(f1),
     "weighted_f1": weighted(f1),
-}
-_COEFFICIENTS: dict[str, Metric] = {
     "matthews_corrcoef": matthews_corrcoef,
     "cohen_kappa": cohen_kappa,
 }
-COMPARED: dict[str, Metric] = {"accuracy": accuracy} | _FRACTIONS | _COEFFICIENTS
+_COEFFICIENTS = ("matthews_corrcoef", "cohen_kappa")  # from -1 to 1
 # Of a report; a table of their counts takes 128 MB.
 MOST_CLASSES = 4096
 # Beyond so many, searching tables of K^2 counts for the ends of intervals takes minutes.
@@ -60,13 +54,6 @@ _NO_INTERVALS = (
     f"beyond {MOST_WITH_INTERVALS} classes neither this nor other averages and coefficients have an"
     " interval, since these would take minutes; method=Delta() asks for them."
 )
-
-
-def check_number_of_classes(k: int, what: str) -> None:
-    if k < 2:
-        raise ValueError(f"a {what} needs at least two classes, got {k}: class_names names them.")
-    if k > MOST_CLASSES:
-        raise ValueError(f"a {what} takes at most {MOST_CLASSES} classes, got {k}.")
 
 
 class Evidence(NamedTuple):
@@ -89,26 +76,47 @@ class Evidence(NamedTuple):
         """The counts, or those of each cluster."""
         return self.counts if self.clusters is None else self.clusters
 
+    @property
+    def cluster_axis(self) -> int | None:
+        """The axis of the clusters."""
+        return None if self.clusters is None else 0
+
     def proportion(self, successes: ArrayLike, trials: ArrayLike) -> Estimate:
         """Estimate a share from sums over parts of the tables."""
-        axis = None if self.clusters is None else 0
-        return proportion_interval(successes, trials, level=self.level, cluster_axis=axis)
+        options: Any = {"level": self.level, "cluster_axis": self.cluster_axis}
+        return proportion_interval(successes, trials, **options)
 
-    def estimate(self, method: IntervalMethod, metric: Metric) -> Any:
-        axis = None if self.clusters is None else 0
-        return interval(metric, self.tables, method=method, level=self.level, cluster_axis=axis)
+    def value(self, name: str) -> ReportedValue:
+        """Report a metric by the method, or that of first choice: likelihood, and for sums of
+        weights, which have none, the delta method.
+        """
+        metric, method = COMPARED[name], self.method
+        if method is None and len(self.counts) > MOST_WITH_INTERVALS:
+            note = _NO_INTERVALS if name == "balanced_accuracy" else None
+            return ReportedValue(float(metric(self.counts)), note=note)
+        are_whole = method is not None or (self.counts == np.round(self.counts)).all()
+        scale: Any = "atanh" if name in _COEFFICIENTS else "logit"
+        method = method or (Likelihood() if are_whole else Delta(scale))
+        options: Any = {"method": method, "level": self.level, "cluster_axis": self.cluster_axis}
+        with warnings.catch_warnings():
+            if not are_whole:
+                warnings.simplefilter("ignore")  # that there are none at 0 and 1
+            return value_of(interval(metric, self.tables, **options), method.name)
 
 
-def per_class_estimates(evidence: Evidence) -> dict[str, Estimate]:
-    """Estimate rates of each class."""
-    tp, fp, fn, tn = cells(evidence.tables)
+def per_class_values(evidence: Evidence, chosen: Any = ...) -> dict[str, list[ReportedValue]]:
+    """Report rates of each class, or of those chosen, by Wilson's interval."""
+    tp, fp, fn, tn = (x[chosen] for x in cells(evidence.tables))
     jaccard = evidence.proportion(tp, tp + fp + fn)
-    return {
+    value, low, high = (2 * x / (1 + x) for x in jaccard[:3])  # F1 grows with Jaccard's index
+    error = 2 / (1 + jaccard.value) ** 2 * jaccard.standard_error
+    found = {
         "precision": evidence.proportion(tp, tp + fp),
         "recall": evidence.proportion(tp, tp + fn),
         "specificity": evidence.proportion(tn, tn + fp),
-        "f1": Estimate(*(2 * j / (1 + j) for j in jaccard)),  # which grows with Jaccard's index
+        "f1": Estimate(value, low, high, error, jaccard.num_undefined),
     }
+    return {name: values_of(x, "wilson") for name, x in found.items()}
 
 
 def overall_values(evidence: Evidence) -> dict[str, ReportedValue]:
@@ -116,48 +124,22 @@ def overall_values(evidence: Evidence) -> dict[str, ReportedValue]:
     tables = evidence.tables
     right = evidence.proportion(tables.trace(axis1=-2, axis2=-1), tables.sum((-2, -1)))
     accuracy = value_of(right, "wilson")
-    smooth = _smooth_values(evidence)
     posterior = {}
     if evidence.clusters is None:  # it takes examples for independent
         average = posterior_balanced_accuracy(evidence.counts, evidence.level)
         posterior["balanced_accuracy_posterior"] = average
     return {
         "accuracy": accuracy,
-        "balanced_accuracy": smooth["balanced_accuracy"],
+        "balanced_accuracy": evidence.value("balanced_accuracy"),
         **posterior,
-        "macro_f1": smooth["macro_f1"],
+        "macro_f1": evidence.value("macro_f1"),
         "micro_f1": accuracy,  # with one label per example
-        "weighted_f1": smooth["weighted_f1"],
-        "matthews_corrcoef": smooth["matthews_corrcoef"],
-        "cohen_kappa": smooth["cohen_kappa"],
+        "weighted_f1": evidence.value("weighted_f1"),
+        "matthews_corrcoef": evidence.value("matthews_corrcoef"),
+        "cohen_kappa": evidence.value("cohen_kappa"),
         # A maximum: an interval of the commonest class's share is none of the largest share.
         "no_information_rate": ReportedValue(float(no_information_rate(evidence.counts))),
     }
-
-
-def _smooth_values(evidence: Evidence) -> dict[str, ReportedValue]:
-    """Report by the method, or that of first choice: likelihood, and for sums of weights, which
-    have none, the delta method.
-    """
-    counts, _, method, _ = evidence
-
-    def values(method: IntervalMethod, metrics: Mapping[str, Metric]) -> dict[str, ReportedValue]:
-        return {
-            name: value_of(evidence.estimate(method, metric), method.name)
-            for name, metric in metrics.items()
-        }
-
-    if method is None and len(counts) > MOST_WITH_INTERVALS:
-        metrics = _FRACTIONS | _COEFFICIENTS
-        alone = {name: ReportedValue(float(metric(counts))) for name, metric in metrics.items()}
-        return alone | {
-            "balanced_accuracy": alone["balanced_accuracy"]._replace(note=_NO_INTERVALS)
-        }
-    if method is None and (counts != np.round(counts)).any():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that there are none at 0 and 1
-            return values(Delta("logit"), _FRACTIONS) | values(Delta("atanh"), _COEFFICIENTS)
-    return values(method or Likelihood(), _FRACTIONS | _COEFFICIENTS)
 
 
 def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedValue:
@@ -171,7 +153,8 @@ def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedVal
     if not low <= estimate <= high:
         note += "; it pulls the interval away from the balanced accuracy of these examples, "
         note += fraction(estimate)
-    return ReportedValue(float(average.mean), low, high, "posterior", f"{note}.")
+    error = float(average.variance) ** 0.5
+    return ReportedValue(float(average.mean), low, high, error, method="posterior", note=f"{note}.")
 
 
 def matrix_of_true_classes(matrix: np.ndarray) -> np.ndarray:
@@ -185,3 +168,54 @@ def matrix_of_true_classes(matrix: np.ndarray) -> np.ndarray:
         right, wrong = right[occurs], wrong[occurs]
     # What the wrong ones were taken for does not matter to recalls.
     return np.diag(right) + np.roll(np.diag(wrong), 1, axis=1)
+
+
+def checked_labels(
+    what: str,
+    class_names: Sequence[str] | None,
+    y_prob: ArrayLike | None = None,
+    **named: ArrayLike | Sequence[str],
+) -> tuple[list[np.ndarray], Sequence[str], np.ndarray]:
+    """Return the class ids of labels of the same examples, `(n,)` each, the names of the classes,
+    and which examples count, `(n,)`.
+    """
+    labels = {name: on_host(x, name) for name, x in named.items()}
+    shapes = [x.shape for x in labels.values()]
+    if len(shapes[0]) != 1 or len(set(shapes)) > 1:
+        raise ValueError(
+            f"{enumeration([*named])} must have shape (n,), the same number of examples: got"
+            f" {', '.join(map(str, shapes))}."
+        )
+    (n,) = shapes[0]
+    if n == 0:
+        raise ValueError("there are no examples to report on.")
+    num_columns = None if y_prob is None else _number_of_columns(y_prob, n)
+    ids, names = as_ids(labels, class_names, num_columns)
+    k = len(names)
+    if num_columns not in (None, k):
+        raise ValueError(
+            f"y_prob has {num_columns} columns, but there are {k} classes: {listed(names)}."
+        )
+    check_number_of_classes(k, what)
+    return ids, names, np.all([(x >= 0) & (x < k) for x in ids], axis=0)
+
+
+def _number_of_columns(y_prob: ArrayLike, n: int) -> int:
+    prob = on_host(y_prob, "y_prob")
+    check_real(prob, "y_prob")
+    if prob.ndim != 2 or len(prob) != n:
+        raise ValueError(f"y_prob must have shape (n, K) = ({n}, K), got {prob.shape}.")
+    return prob.shape[1]
+
+
+def check_number_of_classes(k: int, what: str) -> None:
+    if k < 2:
+        raise ValueError(f"a {what} needs at least two classes, got {k}: class_names names them.")
+    if k > MOST_CLASSES:
+        raise ValueError(f"a {what} takes at most {MOST_CLASSES} classes, got {k}.")
+
+
+def check_each(valid: np.ndarray, values: np.ndarray, name: str, expected: str) -> None:
+    if not valid.all():
+        index = tuple(np.argwhere(~valid)[0].tolist())
+        raise ValueError(f"{name}{list(index)} is {values[index]}, expected {expected}.")

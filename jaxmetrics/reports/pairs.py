@@ -11,28 +11,27 @@ import numpy as np
 
 from jaxmetrics._labels import names_of
 from jaxmetrics._validation import ArrayLike
-from jaxmetrics._wording import labels_of, percent, sample_size, title_of
+from jaxmetrics._wording import labels_of, percent, title_of
 from jaxmetrics.clusters import number_of_clusters
-from jaxmetrics.comparisons import compare, compare_predictions, mcnemar
+from jaxmetrics.comparisons import Comparison, compare, compare_predictions, mcnemar
 from jaxmetrics.comparisons.classifiers import cubes_of_clusters
 from jaxmetrics.counts import confusion_matrix
-from jaxmetrics.reports._pictures import pictures_of_two
-from jaxmetrics.reports.contents import Difference, Outline, ValueTable, sample_content
-from jaxmetrics.reports.labels import checked_labels, numbered_classes
+from jaxmetrics.reports.contents import (
+    Difference,
+    Outline,
+    ReportedValue,
+    SampleSize,
+    ValueTable,
+    number,
+    reported_comparison,
+)
+from jaxmetrics.reports.formats import AnyReport
 from jaxmetrics.reports.overall_values import (
     COMPARED,
     MOST_WITH_INTERVALS,
     Evidence,
+    checked_labels,
     overall_values,
-)
-from jaxmetrics.reports.tabular import AnyReport
-from jaxmetrics.reports.values import (
-    ComparedValue,
-    ReportedValue,
-    compared,
-    dict_of,
-    number,
-    record_of,
 )
 
 __all__ = ["ComparisonReport", "comparison_report"]
@@ -56,7 +55,7 @@ class ComparisonReport(AnyReport):
         names: of A and B.
         level: of the intervals.
         rope: differences up to this size do not matter.
-        figures: a `ComparedValue` by name. A and B have the intervals that `report` gives them,
+        figures: a `Comparison` by name. A and B have the intervals that `report` gives them,
             their difference that of `compare`, by likelihood.
         only_right_per_class: how many examples of each class only A has right, and only B,
             `(K, 2)`.
@@ -71,7 +70,6 @@ class ComparisonReport(AnyReport):
     A 0.750 [0.589, 0.862], B 0.500 [0.345, 0.655], A - B 0.250 [0.101, 0.412], P(A > B) 0.9995
     """
 
-    template = "comparison.html"
     title = "Comparison of two classifiers"
 
     counts: np.ndarray
@@ -80,7 +78,7 @@ class ComparisonReport(AnyReport):
     names: tuple[str, str]
     level: float
     rope: float
-    figures: Mapping[str, ComparedValue]
+    figures: Mapping[str, Any]
     only_right_per_class: np.ndarray
     p_value: float
     num_clusters: int | None = None
@@ -101,13 +99,21 @@ class ComparisonReport(AnyReport):
         of_a, of_b = self.only_right_per_class.sum(0).tolist()
         return of_a, of_b
 
-    def values(self) -> Mapping[str, ComparedValue]:
+    @property
+    def template(self) -> str:
+        """Names what the page is made by."""
+        return "comparison.html"
+
+    @property
+    def _sample(self) -> SampleSize:
+        return SampleSize(self.num_examples, self.num_ignored, self.num_clusters)
+
+    def values(self) -> Mapping[str, Any]:
         """Return the figures."""
         return self.figures
 
     def outline(self) -> Outline:
         """Say what people are told: one line per figure, and McNemar's test."""
-        sample = sample_size(self.num_examples, self.num_ignored, self.num_clusters)
         names = zip("AB", labels_of(self.names, _LONGEST_NAME), strict=True)
         within = [f"P(within {self.rope:g})"] if self.rope > 0 else []
         rows: list[list[Any]] = [
@@ -123,7 +129,7 @@ class ComparisonReport(AnyReport):
         only_a, only_b = self.only_right
         kind = "mid-p" if self.num_clusters is None else "of clusters"
         return Outline(
-            heading=f"{sample}, {self.num_classes} classes",
+            heading=f"{self._sample}, {self.num_classes} classes",
             # Where these are their only names, there is nothing to be said.
             names={} if self.names == ("A", "B") else dict(names),
             tables={"": ValueTable(titles, rows, details=(titles.index("method"),))},
@@ -138,12 +144,12 @@ class ComparisonReport(AnyReport):
         only_a, only_b = self.only_right
         support, only_right = self.counts[0].sum(1).tolist(), self.only_right_per_class.tolist()
         return {
-            **sample_content(self.num_examples, self.num_ignored, self.num_clusters),
+            **self._sample.content(),
             "num_classes": self.num_classes,
             "names": list(self.names),
             "level": self.level,
             "rope": self.rope,
-            "figures": {name: dict_of(x) for name, x in self.figures.items()},
+            "figures": {name: x.to_dict() for name, x in self.figures.items()},
             "mcnemar": {"only_a": only_a, "only_b": only_b, "p_value": self.p_value},
             "classes": [
                 {"name": name, "support": n, "only_a": of_a, "only_b": of_b}
@@ -158,7 +164,7 @@ class ComparisonReport(AnyReport):
         return [
             {
                 **{"name": name, "classifier": classifier},
-                **record_of(value, self.level),
+                **value.record(self.level),
                 "probability_better": better,
                 "probability_equivalent": equivalent,
             }
@@ -172,6 +178,8 @@ class ComparisonReport(AnyReport):
 
     def pictures(self) -> dict[str, Any]:
         """Draw the differences, the violins of balanced accuracy, and both matrices."""
+        from jaxmetrics.reports._pictures import pictures_of_two
+
         return pictures_of_two(self)
 
     def methods(self) -> set[str | None]:
@@ -224,8 +232,8 @@ def comparison_report(
     accuracy           0.917 ...
     """
     a, b = names_of(names, 2, "names")
-    labels = checked_labels(y_true=y_true, y_pred_a=y_pred_a, y_pred_b=y_pred_b)
-    ids, classes, counted = numbered_classes(labels, class_names, "comparison")
+    labels: Any = {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
+    ids, classes, counted = checked_labels("comparison", class_names, **labels)
     k = len(classes)
     if not counted.any():
         raise ValueError("y_true, y_pred_a and y_pred_b hold no examples to compare.")
@@ -269,7 +277,7 @@ def _compared_values(
     cubes: np.ndarray | None,
     rope: float,
     level: float,
-) -> dict[str, ComparedValue]:
+) -> dict[str, Comparison]:
     """Report the values of A and B as their reports do, and their differences by likelihood, from
     the labels, or from the pairs of predictions in each cluster, `(C, K, K, K)`.
     """
@@ -279,15 +287,16 @@ def _compared_values(
         for matrix, clusters in zip(matrices, tables, strict=True)
     )
     k, found = len(matrices[0]), {}
+    options: Any = {"rope": rope, "level": level}
     for name, metric in COMPARED.items():
         if k > MOST_WITH_INTERVALS:
             difference = ReportedValue(a[name].value - b[name].value)
-            found[name] = ComparedValue(a[name], b[name], difference, math.nan, math.nan)
+            found[name] = Comparison(a[name], b[name], difference, math.nan, math.nan)
             continue
-        options: Any = {"rope": rope, "level": level}
         if cubes is None:
             comparison = compare_predictions(metric, *labels, num_classes=k, **options)
         else:
             comparison = compare(metric, cubes, cluster_axis=0, **options)
-        found[name] = compared(comparison)._replace(a=a[name], b=b[name])
+        reported = reported_comparison(comparison, "likelihood", "likelihood")
+        found[name] = reported._replace(a=a[name], b=b[name])
     return found

@@ -11,7 +11,7 @@ from jaxmetrics._wording import percent, title_of
 from jaxmetrics.estimates import Metric
 from jaxmetrics.planning import detectable_difference, required_examples
 from jaxmetrics.reports.contents import Outline
-from jaxmetrics.reports.tabular import TabularReport
+from jaxmetrics.reports.formats import TabularReport
 
 __all__: list[str] = []
 

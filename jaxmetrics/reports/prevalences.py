@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from jaxmetrics.estimates import Estimate, Metric
-from jaxmetrics.intervals import interval
+from jaxmetrics.intervals.methods import interval
 from jaxmetrics.metrics import at_prevalence, f1, no_information_rate, precision, specificity
+from jaxmetrics.reports.contents import ReportedValue, value_of, values_of
 from jaxmetrics.reports.overall_values import COMPARED
-from jaxmetrics.reports.singles import Report
-from jaxmetrics.reports.values import ReportedValue, value_of, values_of
+
+if TYPE_CHECKING:
+    from jaxmetrics.reports.singles import Report
 
 __all__: list[str] = []
 
@@ -47,12 +50,12 @@ def report_at_prevalence(report: Report, prevalence: Mapping[str, float]) -> Rep
             at_prevalence(metric, shares), report.counts, level=report.level, stratified=True
         )
 
-    overall = {name: value_of(estimate(metric), "likelihood") for name, metric in COMPARED.items()}
-    overall["accuracy"] = overall["accuracy"]._replace(
-        note="restated, as all that follows, at the prevalences "
-        + ", ".join(f"{name} {share:g}" for name, share in zip(names, shares, strict=True))
-        + "; recalls stay as they are."
-    )
+    listed = ", ".join(f"{name} {share:g}" for name, share in zip(names, shares, strict=True))
+    note = f"restated, as all that follows, at the prevalences {listed}; recalls stay as they are."
+    overall = {
+        name: value_of(estimate(metric), "likelihood", note if name == "accuracy" else None)
+        for name, metric in COMPARED.items()
+    }
     restated = at_prevalence(no_information_rate, shares)(report.counts)
     overall["no_information_rate"] = ReportedValue(float(restated))
     per_class = dict(report.per_class)

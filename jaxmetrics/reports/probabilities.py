@@ -13,14 +13,13 @@ import numpy as np
 
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.counts import soft_confusion_matrix
-from jaxmetrics.estimates import normal_estimate, normal_quantile
+from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile
 from jaxmetrics.intervals import mean_interval, proportion_interval
 from jaxmetrics.intervals.proportions import wilson_interval
 from jaxmetrics.ranking import delong_interval, per_class, roc_auc
 from jaxmetrics.ranking.areas import effective_number, moments
 from jaxmetrics.ranking.histograms import score_bins
-from jaxmetrics.reports.contents import Findings
-from jaxmetrics.reports.values import ReportedValue, value_of, values_of
+from jaxmetrics.reports.contents import Findings, ReportedValue, value_of, values_of
 from jaxmetrics.scoring import calibration_bins, calibration_interval, top_label
 
 __all__: list[str] = []
@@ -29,7 +28,6 @@ _SCORE_BINS = 4096
 _CALIBRATION_BINS = 15
 _AT_ONCE = 2**21  # probabilities, of which a few arrays as large are made
 _FEWEST = 30  # examples that carry a log loss, from which its interval was simulated to cover
-_BIASED = "It is biased upwards: chance alone makes it more than 0."
 PREDICTED = "predicted class"  # the event whose calibration is judged, of several classes
 
 
@@ -159,20 +157,21 @@ def probability_findings(
     sums: ProbabilitySums, class_names: tuple[str, ...], level: float
 ) -> Findings:
     """Report what the sums say of the probabilities."""
-    return Findings(
-        overall={
-            "expected_accuracy": expected_accuracy(sums.soft_counts, level),
-            "log_loss": _log_loss_value(sums.log_loss, level),
-            "brier_score": _brier_value(sums, level),
-            "calibration_error": calibration_value(sums.judged_bins, level),
-        },
-        per_class={"roc_auc": area_values(sums.score_histogram, level)},
-        tables={
-            "score_histogram": sums.score_histogram,
-            "calibration_bins": sums.judged_bins,
-            "calibrated_event": class_names[1] if len(class_names) == 2 else PREDICTED,
-        },
+    found = _findings(
+        sums.soft_counts,
+        _log_loss(sums.log_loss, level),
+        sums.log_loss,
+        _brier_score(sums, level),
+        calibration_interval(sums.judged_bins, level=level),
+        area_values(sums.score_histogram, level),
+        level,
     )
+    tables = {
+        "score_histogram": sums.score_histogram,
+        "calibration_bins": sums.judged_bins,
+        "calibrated_event": class_names[1] if len(class_names) == 2 else PREDICTED,
+    }
+    return found._replace(tables=tables)
 
 
 def findings_of_clusters(
@@ -196,23 +195,38 @@ def findings_of_clusters(
         weighted = per_class(roc_auc)(y_true, _log_odds(prob), sample_weight=weights)
         of_classes = [ReportedValue(float(x)) for x in weighted]
     options |= {"where": counted, "sample_weight": weights}
-    note = _note_of_few(_moments(log_losses, mass))
-    log_loss = mean_interval(log_losses, transform="log", **options)
-    brier_score = mean_interval(brier_scores, bounds=(0, worst_brier_score(prob)), **options)
     if prob.shape[1] == 2:
         gap = calibration_interval(y_true, prob[:, 1], **options)
     else:
         gap = top_label(calibration_interval)(y_true, prob, **options)
-    soft_counts = soft_confusion_matrix(y_true, prob, sample_weight=weights, groups=numbers)
-    return Findings(
-        overall={
-            "expected_accuracy": expected_accuracy(soft_counts, level),
-            "log_loss": value_of(log_loss, "student")._replace(note=note),
-            "brier_score": value_of(brier_score, "likelihood"),
-            "calibration_error": value_of(gap, "inequalities")._replace(note=_BIASED),
-        },
-        per_class={"roc_auc": of_classes},
+    return _findings(
+        soft_confusion_matrix(y_true, prob, sample_weight=weights, groups=numbers),
+        mean_interval(log_losses, transform="log", **options),
+        _moments(log_losses, mass),
+        mean_interval(brier_scores, bounds=(0, worst_brier_score(prob)), **options),
+        gap,
+        of_classes,
+        level,
     )
+
+
+def _findings(
+    soft_counts: np.ndarray,
+    log_loss: Estimate,
+    moments_of_losses: np.ndarray,
+    brier_score: Estimate,
+    gap: Estimate,
+    areas: list[ReportedValue],
+    level: float,
+) -> Findings:
+    note = None if np.isnan(log_loss.low) else _note_of_few(moments_of_losses)
+    overall = {
+        "expected_accuracy": expected_accuracy(soft_counts, level),
+        "log_loss": value_of(log_loss, "student", note),
+        "brier_score": value_of(brier_score, "likelihood"),
+        "calibration_error": calibration_value(gap),
+    }
+    return Findings(overall, {"roc_auc": areas})
 
 
 def expected_accuracy(soft_counts: np.ndarray, level: float) -> ReportedValue:
@@ -225,21 +239,23 @@ def expected_accuracy(soft_counts: np.ndarray, level: float) -> ReportedValue:
     return value_of(estimate, "wilson")
 
 
-def _log_loss_value(moments: np.ndarray, level: float) -> ReportedValue:
-    """Report a log loss with Student's interval on the scale of logarithms; without one where all
+def calibration_value(gap: Estimate) -> ReportedValue:
+    """Report the calibration error, which is too large on average."""
+    return value_of(gap, "inequalities", "It is biased upwards: chance alone makes it more than 0.")
+
+
+def _log_loss(moments: np.ndarray, level: float) -> Estimate:
+    """Estimate a log loss with Student's interval on the scale of logarithms; without one where all
     values are equal, which does not mean that all are.
     """
     number, total, squares = moments
-    if number == 0:
-        return ReportedValue(math.nan)
-    mean = total / number
+    mean = total / number if number else math.nan
     variance = squares - number * mean**2
     if number <= 1 or variance <= 1e-12 * squares:
-        return ReportedValue(mean)
-    error = math.sqrt(variance / (number - 1) / number)
+        return Estimate(mean, math.nan, math.nan, math.nan, 0)
+    error = np.sqrt(variance / (number - 1) / number)
     t = student_quantile(normal_quantile(level), number - 1)
-    value = value_of(normal_estimate(np.float64(mean), np.float64(error), t, "log"), "student")
-    return value._replace(note=_note_of_few(moments))
+    return normal_estimate(mean, error, t, "log")
 
 
 def _note_of_few(moments: np.ndarray) -> str | None:
@@ -254,20 +270,13 @@ def _note_of_few(moments: np.ndarray) -> str | None:
     )
 
 
-def _brier_value(sums: ProbabilitySums, level: float) -> ReportedValue:
-    """Report a Brier score; bins are so narrow that their means serve for the scores in them."""
+def _brier_score(sums: ProbabilitySums, level: float) -> Estimate:
+    """Estimate a Brier score; bins are so narrow that their means serve for the scores in them."""
     weights, totals = sums.brier_score.T
     used = weights > 0
     bounds = 0, worst_brier_score(sums.soft_counts)
     scores = np.clip(totals[used] / weights[used], *bounds)
-    estimate = mean_interval(scores, sample_weight=weights[used], bounds=bounds, level=level)
-    return value_of(estimate, "likelihood")
-
-
-def calibration_value(bins: np.ndarray, level: float) -> ReportedValue:
-    """Report the calibration error, which is too large on average."""
-    estimate = value_of(calibration_interval(bins, level=level), "inequalities")
-    return estimate._replace(note=_BIASED)
+    return mean_interval(scores, sample_weight=weights[used], bounds=bounds, level=level)
 
 
 def area_values(histograms: np.ndarray, level: float) -> list[ReportedValue]:
@@ -278,23 +287,22 @@ def area_values(histograms: np.ndarray, level: float) -> list[ReportedValue]:
     that the bins allow; in the outermost bins, which hold all probabilities of 0 and of 1, scores
     are equal.
     """
-    z = normal_quantile(level)
-    return [
-        _area_value(negative.astype(float), positive.astype(float), z)
-        for negative, positive in histograms
-    ]
-
-
-def _area_value(negative: np.ndarray, positive: np.ndarray, z: float) -> ReportedValue:
-    m, n = positive.sum(), negative.sum()
-    if m == 0 or n == 0:
-        return ReportedValue(math.nan)
-    below = (negative.cumsum() - negative / 2) / n
-    above = (positive[::-1].cumsum()[::-1] - positive / 2) / m
-    of_both = moments(below, positive), moments(above, negative)
-    value = of_both[0].mean
-    unsure = (positive * negative / (m * n))[1:-1].sum() / 2  # half of the pairs in a bin
-    number = effective_number(value, *of_both)
-    low, _ = wilson_interval((value - unsure) * number, number, z)
-    _, high = wilson_interval((value + unsure) * number, number, z)
-    return ReportedValue(float(value), float(low), float(high), "score")
+    z, found = normal_quantile(level), []
+    for histogram in histograms:
+        negative, positive = histogram.astype(float)
+        m, n = positive.sum(), negative.sum()
+        if m == 0 or n == 0:
+            found.append(ReportedValue(math.nan))
+            continue
+        below = (negative.cumsum() - negative / 2) / n
+        above = (positive[::-1].cumsum()[::-1] - positive / 2) / m
+        of_both = moments(below, positive), moments(above, negative)
+        value = of_both[0].mean
+        number = effective_number(value, *of_both)
+        # Half of the pairs in a bin.
+        unsure = (positive * negative / (m * n))[1:-1].sum() / 2
+        low, _ = wilson_interval((value - unsure) * number, number, z)
+        _, high = wilson_interval((value + unsure) * number, number, z)
+        error = np.sqrt(sum(x.variance_of_mean for x in of_both))
+        found.append(value_of(Estimate(value, low, high, error, 0), "score"))
+    return found

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jaxmetrics._wording import percent, sample_size, title_of
+from jaxmetrics._wording import percent, title_of
 from jaxmetrics.comparisons import Leaderboard
 from jaxmetrics.comparisons.leaderboards import ranking
-from jaxmetrics.reports.contents import Outline, ValueTable, sample_content
-from jaxmetrics.reports.tabular import TabularReport
+from jaxmetrics.reports.contents import Outline, SampleSize, ValueTable
+from jaxmetrics.reports.formats import TabularReport
 
 __all__: list[str] = []
 
@@ -25,11 +25,11 @@ def ranking_report(
 ) -> TabularReport:
     """Report on a leaderboard, by tier, the best classifier first."""
     written = ranking(board, names)
-    examples = sample_size(num_examples, num_ignored, num_clusters)
+    sample = SampleSize(num_examples, num_ignored, num_clusters)
     found = board.to_dict(names)
     return TabularReport(
         Outline(
-            heading=f"{examples}, {len(names)} classifiers by {title_of(metric)}",
+            heading=f"{sample}, {len(names)} classifiers by {title_of(metric)}",
             tables={"": ValueTable(*written.table)},
             notes=[
                 *written.sentences,
@@ -39,7 +39,7 @@ def ranking_report(
             level=level,
         ),
         {
-            **sample_content(num_examples, num_ignored, num_clusters),
+            **sample.content(),
             "level": level,
             "metric": metric,
             **found,

@@ -1,48 +1,52 @@
-"""The report of one classifier."""
+"""The report of one classifier, from predictions, counts or the state of an evaluator."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
+from jaxmetrics._examples import are_distributions
 from jaxmetrics._labels import names_of
 from jaxmetrics._validation import (
     ArrayLike,
     as_counts,
+    as_rows,
     as_square,
     as_wide,
     check_real,
     on_host,
+    warn,
 )
-from jaxmetrics._wording import capital, listed, percent, sample_size, title_of
-from jaxmetrics.clusters import (
-    number_of_clusters,
-)
-from jaxmetrics.intervals import IntervalMethod
-from jaxmetrics.intervals.methods import check_method
-from jaxmetrics.reports._pictures import pictures_of_one
-from jaxmetrics.reports.contents import ClassValues, Findings, Outline, sample_content
-from jaxmetrics.reports.labels import check_each
+from jaxmetrics._wording import capital, listed, percent, title_of
+from jaxmetrics.clusters import check_size_of_tables, number_of_clusters, numbered_clusters
+from jaxmetrics.counts import confusion_matrix
+from jaxmetrics.intervals.methods import IntervalMethod, check_method
+from jaxmetrics.reports import grouped
+from jaxmetrics.reports.contents import ClassValues, Findings, Outline, ReportedValue, SampleSize
+from jaxmetrics.reports.formats import AnyReport
 from jaxmetrics.reports.overall_values import (
     Evidence,
+    check_each,
     check_number_of_classes,
+    checked_labels,
     overall_values,
-    per_class_estimates,
+    per_class_values,
 )
 from jaxmetrics.reports.probabilities import (
     expected_accuracy,
+    findings_of_clusters,
+    probability_findings,
+    probability_sums,
 )
-from jaxmetrics.reports.tabular import AnyReport
-from jaxmetrics.reports.values import ReportedValue, record_of, values_of
 
 if TYPE_CHECKING:
     from jaxmetrics.streaming.states import EvaluatorState
 
-__all__ = ["Report"]
+__all__ = ["Report", "report"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,7 +58,7 @@ class Report(AnyReport):
         class_names: K names, in the order of the rows of `counts`.
         level: of the intervals.
         num_ignored: examples left out because a label was out of range.
-        overall: a `ReportedValue` by name.
+        overall: an `Estimate` by name, with the `method` of its interval and a `note`, or None.
         per_class: for each name K values, in the order of `class_names`.
         score_histogram: `(K, 2, B)`, each class against the others, by its log-odds (of a state: as
             it has them).
@@ -75,7 +79,6 @@ class Report(AnyReport):
     {'cat': 1.000 [0.824, 1.000], 'dog': 0.500 [0.290, 0.710]}
     """
 
-    template = "report.html"
     title = "Classifier report"
 
     counts: np.ndarray
@@ -134,11 +137,9 @@ class Report(AnyReport):
         if soft_counts is not None:
             soft = np.asarray(as_square(soft_counts, len(matrix), "soft_counts"))
             overall["expected_accuracy"] = expected_accuracy(soft, level)
-        per_class = {
-            name: values_of(x, "wilson") for name, x in per_class_estimates(evidence).items()
-        }
         number = None if clusters is None else int(number_of_clusters(clusters))
-        return cls(matrix, names, level, num_ignored, overall, per_class, num_clusters=number)
+        rates = per_class_values(evidence)
+        return cls(matrix, names, level, num_ignored, overall, rates, num_clusters=number)
 
     @classmethod
     def from_state(
@@ -205,6 +206,15 @@ class Report(AnyReport):
         return {name: x.note for name, x in self.overall.items() if x.note}
 
     @property
+    def template(self) -> str:
+        """Names what the page is made by."""
+        return "tables.html" if self.groups else "report.html"
+
+    @property
+    def _sample(self) -> SampleSize:
+        return SampleSize(self.num_examples, self.num_ignored, self.num_clusters)
+
+    @property
     def _found(self) -> ClassValues:
         return ClassValues(self.overall, self.per_class, self.class_names, self.support)
 
@@ -213,13 +223,16 @@ class Report(AnyReport):
         return self._found.by_name()
 
     def outline(self) -> Outline:
-        """Say what people are told: one line per class, then one per overall value."""
+        """Say what people are told: one line per class, then one per overall value; of groups a
+        column for each, and how much they differ.
+        """
+        if self.groups:
+            return grouped.outline_of(self)
         methods = {x.method for column in self.per_class.values() for x in column}
         how = "by likelihood, of recalls Wilson's" if "likelihood" in methods else "Wilson's"
         areas = ", of areas by a score test" if "roc_auc" in self.per_class else ""
-        sample = sample_size(self.num_examples, self.num_ignored, self.num_clusters)
         return Outline(
-            heading=f"{sample}, {len(self.class_names)} classes",
+            heading=f"{self._sample}, {len(self.class_names)} classes",
             summary=self._found.summary(),
             tables={"": self._found.table("class")},
             intervals=f"Intervals: {percent(self.level)}; of each class {how}{areas}.",
@@ -230,21 +243,27 @@ class Report(AnyReport):
     def to_dict(self) -> dict[str, Any]:
         """Return the report as dicts, lists, strings and numbers; undefined numbers are None."""
         return {
-            **sample_content(self.num_examples, self.num_ignored, self.num_clusters),
+            **self._sample.content(),
             "level": self.level,
             **self._found.content("classes"),
+            **(grouped.content_of(self) if self.groups else {}),
             "confusion_matrix": self.counts.tolist(),
         }
 
     def records(self) -> list[dict[str, Any]]:
-        """List overall values, which have no class, and those of each class."""
-        return [
-            {"name": name, "class": of_class, **record_of(x, self.level)}
-            for (name, of_class), x in self._found.by_class(None).items()
-        ]
+        """List overall values, which have no class, and those of each class; of groups those of
+        each, and the disparities.
+        """
+        if self.groups:
+            return grouped.records_of(self)
+        return self._found.records("class", self.level, nobody=None)
 
     def pictures(self) -> dict[str, Any]:
         """Draw the matrix, the posterior, recalls, and curves where there were probabilities."""
+        if self.groups:
+            return {}
+        from jaxmetrics.reports._pictures import pictures_of_one
+
         return pictures_of_one(self)
 
 
@@ -271,3 +290,157 @@ def _checked_names(class_names: Sequence[str] | None, k: int) -> tuple[str, ...]
     if len(set(names)) != k:
         raise ValueError(f"class_names must differ, got {listed(names)}.")
     return names
+
+
+class _Predictions(NamedTuple):
+    """Holds examples: class ids, which of them count, and what else is known of them."""
+
+    true: np.ndarray
+    pred: np.ndarray
+    counted: np.ndarray
+    prob: np.ndarray | None
+    weights: np.ndarray | None
+    clusters: np.ndarray | None
+
+    def among(self, rows: np.ndarray) -> _Predictions:
+        """Return some of the examples."""
+        chosen: Any = (None if x is None else x[rows] for x in self)
+        return _Predictions(*chosen)
+
+    def report(
+        self, class_names: Sequence[str], level: float, method: IntervalMethod | None
+    ) -> Report:
+        """Report on them."""
+        k, numbers, number = len(class_names), None, None
+        if self.clusters is not None:
+            numbers, number = numbered_clusters(self.clusters, self.true.shape)
+            check_size_of_tables(number, k * k, "Merge clusters or classes.")
+        counts = confusion_matrix(
+            self.true,
+            self.pred,
+            num_classes=k,
+            sample_weight=self.weights,
+            where=self.counted,
+            groups=numbers,
+            num_groups=number,
+        )
+        ignored = int((~self.counted).sum())
+        found = Report.from_counts(
+            counts, class_names=class_names, num_ignored=ignored, level=level, method=method
+        )
+        if self.prob is None:
+            return found
+        examples = np.where(self.counted, self.true, -1), self.prob, self.weights
+        sums = probability_sums(*examples)
+        found = found.with_findings(probability_findings(sums, found.class_names, level))
+        if numbers is None:
+            return found
+        return found.with_findings(findings_of_clusters(*examples, numbers, level))
+
+
+def report(
+    y_true: ArrayLike | Sequence[str],
+    y_pred: ArrayLike | Sequence[str],
+    *,
+    y_prob: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    clusters: ArrayLike | Sequence[Any] | None = None,
+    groups: ArrayLike | Sequence[Any] | None = None,
+    class_names: Sequence[str] | None = None,
+    level: float = 0.95,
+    method: IntervalMethod | None = None,
+) -> Report:
+    """Report on predictions, each number with its interval, from labels on the host.
+
+    Args:
+        y_true, y_pred: `(n,)`, strings or integers. Without `class_names` the classes are those
+            that occur, sorted. Negative integers, and ids beyond `class_names` or the columns of
+            `y_prob`, are ignored and counted as such.
+        y_prob: `(n, K)` probabilities, a column per class in the order of the report; in a data
+            frame columns are found by their names, those of the classes or "0" to "K - 1", alone or
+            behind "prob_". Adds the expected accuracy (the mean probability given to the truth),
+            log loss and Brier score, the calibration error, and each class's area under the ROC
+            curve against the others. Warns if `y_pred` is not its greatest in most rows.
+        sample_weight: `(n,)`; intervals read weights as frequencies (weight 2 = the row written
+            twice).
+        clusters: `(n,)` ids of groups of examples that may be alike, as those of one patient, of
+            any kind; a warning for fewer than 20. With weights, areas have no interval.
+        groups: `(n,)` ids of groups to be reported on one by one: the result then has `groups`, a
+            `Report` by the name of each, and `disparities`, the greatest difference of each value
+            between them by its name and class, with an interval as `compare_groups` has it.
+        class_names: names of the ids 0 to K - 1, or, for strings, the classes in the order wanted.
+        level: of the intervals.
+        method: as for `Report.from_counts`.
+
+    Returns:
+        `Report`, all of it on the host; of groups it prints them side by side.
+
+    Raises:
+        TypeError: labels that are neither strings nor integers, other arguments that are no
+            numbers.
+        ValueError: unequal lengths, no 2 to 4096 classes, an unknown class name, a negative
+            weight, probabilities that do not sum to 1, no example left, `level` not in (0, 1),
+            groups with the same name.
+
+    >>> y_true, y_pred = ["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]
+    >>> print(report(y_true, y_pred).to_text())  # doctest: +ELLIPSIS
+    4 examples, 2 classes
+    <BLANKLINE>
+    class  n  precision         recall            specificity       F1
+    cat    2  0.667 .208-.939   1.000 .342-1.000  0.500 .095-.905   0.800 .344-.968
+    ...
+    >>> by_site = report(y_true * 9, y_pred * 9, groups=["north", "north", "south"] * 12)
+    >>> by_site.groups["north"]["accuracy"], by_site.disparities["accuracy", ""]
+    (0.750 [0.551, 0.880], 0.000 [0.000, 0.311])
+    """
+    labels: Any = {"y_true": y_true, "y_pred": y_pred}
+    (true, pred), names, counted = checked_labels("report", class_names, y_prob, **labels)
+    weights = None if sample_weight is None else _checked_weights(sample_weight)
+    prob = None
+    if y_prob is not None:
+        prob = np.asarray(as_rows(y_prob, "y_prob", names))
+        _check_probabilities(prob, pred, counted, names)
+    numbers = None if clusters is None else numbered_clusters(clusters, true.shape)[0]
+    examples = _Predictions(true, pred, counted, prob, weights, numbers)
+    total = examples.report(names, level, method)
+    if groups is None:
+        return total
+    named = _rows_of_groups(groups, counted)
+
+    def of_group(name: str, level: float) -> Report:
+        return examples.among(named[name]).report(names, level, method)
+
+    return grouped.grouped_report(total, of_group, [*named])
+
+
+def _rows_of_groups(
+    groups: ArrayLike | Sequence[Any], counted: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Find the rows of each group of which examples count, `(n,)`, by its name."""
+    numbers, _ = numbered_clusters(groups, counted.shape, "groups")
+    found, first = np.unique(np.where(counted, numbers, -1), return_index=True)
+    ids = list(cast(Any, groups))
+    named = {str(ids[i]): numbers == g for g, i in zip(found, first, strict=True) if g >= 0}
+    if len(named) < (found >= 0).sum():
+        raise ValueError(f"groups must differ in their names, got {listed(map(str, ids))}.")
+    return named
+
+
+def _checked_weights(sample_weight: ArrayLike) -> np.ndarray:
+    weights = on_host(sample_weight, "sample_weight")
+    check_real(weights, "sample_weight")
+    possible = (weights >= 0) & (weights < np.inf)
+    check_each(possible, weights, "sample_weight", "a finite number >= 0")
+    return weights
+
+
+def _check_probabilities(
+    prob: np.ndarray, pred: np.ndarray, counted: np.ndarray, names: Sequence[str]
+) -> None:
+    valid = are_distributions(prob) | ~counted
+    check_each(valid, prob, "y_prob", "probabilities that sum to 1")
+    if 2 * (prob.argmax(1) != pred)[counted].sum() > counted.sum():
+        warn(
+            "y_pred is not the most probable class of y_prob in most rows: column j of y_prob"
+            f" is taken for class j of {listed(names)}."
+        )

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from jaxmetrics.ranking import average_precision, roc_auc
-from jaxmetrics.reports.contents import Findings
+from jaxmetrics.reports.contents import Findings, ReportedValue, value_of
 from jaxmetrics.reports.probabilities import PREDICTED, area_values, calibration_value
-from jaxmetrics.reports.values import ReportedValue, value_of
+from jaxmetrics.scoring import calibration_interval
 from jaxmetrics.streaming.accumulators import mean_estimate
 from jaxmetrics.streaming.standard_statistics import (
     CalibrationBins,
@@ -50,7 +50,7 @@ def _(statistic: ScoreHistogram, table: np.ndarray, report: Report) -> Findings:
         }
         return Findings(
             {
-                name: ReportedValue(float(x.value), float(x.low), float(x.high), "bounds")
+                name: ReportedValue(float(x.value), float(x.low), float(x.high), method="bounds")
                 for name, x in bounds.items()
             }
         )
@@ -62,9 +62,12 @@ def _(statistic: ScoreHistogram, table: np.ndarray, report: Report) -> Findings:
 
 @findings_of.register(CalibrationBins)
 def _(statistic: CalibrationBins, table: np.ndarray, report: Report) -> Findings:
-    error = {"calibration_error": calibration_value(table, report.level)}
+    gap = calibration_interval(table, level=report.level)
     event = report.class_names[-1] if statistic.num_classes is None else PREDICTED
-    return Findings(error, tables={"calibration_bins": table, "calibrated_event": event})
+    return Findings(
+        {"calibration_error": calibration_value(gap)},
+        tables={"calibration_bins": table, "calibrated_event": event},
+    )
 
 
 def confusion_matrices(state: EvaluatorState) -> list[ConfusionMatrix]:
