@@ -18,7 +18,7 @@ from jaxmetrics.betas.distributions import Beta
 
 __all__: list[str] = []
 
-GROUPS = 0, 1, 4, 16  # where groups of classes start, that take so many nodes as their first
+_GROUPS = 0, 1, 4, 16  # where groups of classes start, that take so many nodes as their first
 _FINE = 8  # frequencies are multiples of eight, and what remains
 
 
@@ -47,10 +47,6 @@ def settings_for(dtype: np.dtype) -> Settings:
     return Settings(32, (28, 108), 60, 1e-5, 12, 3.2, 1e-7, 24)
 
 
-def select(classes: Beta, index: slice | int) -> Beta:
-    return Beta(*(v[..., index] for v in classes))
-
-
 def window(classes: Beta, among: Array | bool = True) -> tuple[Array, Array]:
     """Return how far the sum of some of the classes reaches below and above its mean, `(...)`."""
     a, b = (lax.stop_gradient(v) for v in (classes.a, classes.b))
@@ -71,22 +67,33 @@ def characteristic(classes: Beta, low: Array, step: Array, settings: Settings) -
     """
     k, base, more = classes.mean.shape[-1], *settings.nodes
     factors = []
-    for start, stop in pairwise((*GROUPS, k)):
-        if start < k:
-            m = math.ceil(base + more / math.sqrt(start + 1))
-            z, mass = distributions.nodes(select(classes, slice(start, min(stop, k))), m)
-            mass = mass / mass.sum(-1, keepdims=True)
-            # The mean of z is 0 but for rounding, which would add up over a thousand classes.
-            z = lax.stop_gradient(z - (mass * z).sum(-1, keepdims=True))
-            phase = (z - (low / k)[..., None, None]) * step[..., None, None]
-            factors.append(harmonics(phase, mass, settings.frequencies))
-    product = xp.concatenate(factors, -2)
-    # Multiply in pairs, which takes log2(k) steps.
-    while (k := product.shape[-2]) > 1:
+    for start, stop in pairwise([start for start in _GROUPS if start < k] + [k]):
+        m = math.ceil(base + more / math.sqrt(start + 1))
+        z, mass = distributions.nodes(Beta(*(v[..., start:stop] for v in classes)), m)
+        mass = mass / mass.sum(-1, keepdims=True)
+        # The mean of z is 0 but for rounding, which would add up over a thousand classes.
+        z = lax.stop_gradient(z - (mass * z).sum(-1, keepdims=True))
+        phase = (z - (low / k)[..., None, None]) * step[..., None, None]
+        factors.append(harmonics(phase, mass, settings.frequencies))
+    return product(xp.concatenate(factors, -2)[..., None, :], 1)[..., 0, :]
+
+
+def product(factors: Array, size: int) -> Array:
+    """Multiply polynomials `(..., k, terms, N)`, and keep so many of their terms, `(..., size, N)`.
+
+    They are multiplied in pairs, which takes log2(k) steps.
+    """
+    missing = size - factors.shape[-2]
+    factors = xp.concatenate([factors, *[0 * factors[..., :1, :]] * missing], -2)
+    while (k := factors.shape[-3]) > 1:
         half = k // 2
-        pairs = product[..., :half, :] * product[..., half : 2 * half, :]
-        product = xp.concatenate([pairs, product[..., 2 * half :, :]], -2)
-    return product[..., 0, :]
+        a, b = factors[..., :half, :, :], factors[..., half : 2 * half, :, :]
+        terms = [
+            sum(a[..., i, :] * b[..., power - i, :] for i in range(power + 1))
+            for power in range(size)
+        ]
+        factors = xp.concatenate([xp.stack(terms, -2), factors[..., 2 * half :, :, :]], -3)
+    return factors[..., 0, :, :]
 
 
 def _rotations(phase: Array, number: int) -> tuple[Array, Array]:

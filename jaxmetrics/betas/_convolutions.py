@@ -23,7 +23,7 @@ multiclass classification using the posterior balanced accuracy, ROBOT 2013.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -50,7 +50,7 @@ class SumDistribution(NamedTuple):
     """Hold the spline of a sum, relative to its mean."""
 
     spline: Spline
-    tail: Array  # the largest |phi| at the highest frequencies
+    is_rough: Array  # whether its characteristic function has not decayed
 
 
 def widest_first(parameters: Array) -> Array:
@@ -72,8 +72,9 @@ def _fourier_basis(frequencies: int, steps: int) -> tuple[np.ndarray, np.ndarray
     return at, np.concatenate([np.cos(angles), np.sin(angles)])
 
 
-def _sum_by_fourier(classes: Beta, settings: Settings) -> SumDistribution:
-    """Compute the sum of the classes by Fourier inversion on the window that it reaches."""
+def _sum_by_fourier(settings: Settings, parameters: Array) -> SumDistribution:
+    """Compute sums of classes by Fourier inversion on the windows that they reach."""
+    classes = _classes(parameters)
     low, high = window(classes)
     phi = characteristic(classes, low, 2 * np.pi / (high - low), settings)
     cdf, density = _invert(phi, settings)
@@ -87,7 +88,7 @@ def _sum_by_fourier(classes: Beta, settings: Settings) -> SumDistribution:
         density.reshape(panels) * slope.astype(low.dtype),
     )
     tail = xp.abs(lax.stop_gradient(phi[..., -(settings.frequencies // 8) :])).max(-1)
-    return SumDistribution(spline, tail)
+    return SumDistribution(_splines.monotone(spline), tail > settings.unresolved)
 
 
 def _invert(phi: Array, settings: Settings) -> tuple[Array, Array]:
@@ -111,13 +112,8 @@ def first_distribution(parameters: Array) -> SumDistribution:
     They are computed in chunks, to bound the memory.
     """
     settings = settings_for(parameters.dtype)
-
-    def of_chunk(parameters: Array) -> SumDistribution:
-        found = _sum_by_fourier(_classes(parameters), settings)
-        return found._replace(spline=_splines.monotone(found.spline))
-
     chunk = _chunk(parameters, sum(settings.nodes) * parameters.shape[-2])
-    return map_chunks(of_chunk, chunk, parameters)
+    return map_chunks(partial(_sum_by_fourier, settings), chunk, parameters)
 
 
 def _chunk(parameters: Array, numbers: int) -> int:
@@ -131,10 +127,9 @@ def final_distribution(found: SumDistribution, parameters: Array) -> Spline:
 
     Outside of a trace that is neither compiled nor run unless a sum needs it.
     """
-    needed = found.tail > settings_for(found.spline.cdf.dtype).unresolved
-    if is_known(needed) and not needed.any():
+    if is_known(found.is_rough) and not found.is_rough.any():
         return found.spline
-    return _with_refined(found.spline, parameters, needed)
+    return _with_refined(found.spline, parameters, found.is_rough)
 
 
 @compiled

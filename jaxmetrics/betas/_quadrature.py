@@ -81,12 +81,6 @@ def knots(low: Ends, high: Ends, n: int) -> Grid:
     return grid(low, high, range(0, 2 * n + 1, 2), n)
 
 
-def select_grid(grids: tuple[Grid, ...], index: Array, dtype: np.dtype) -> Grid:
-    """Return the grid with this index, for each entry of an array of indices."""
-    tables = (np.stack(field).astype(dtype) for field in zip(*grids, strict=True))
-    return Grid(*(xp.take(table, index, axis=0) for table in tables))
-
-
 def grid_for_ends(
     places: Callable[[Ends, Ends, int], Grid],
     n: int,
@@ -95,10 +89,7 @@ def grid_for_ends(
     dtype: np.dtype,
 ) -> Grid:
     """Return the grid of n `places`, `middles` or `knots`, for ends that are hard or soft."""
-    grids = tuple(places(low, high, n) for low in (SOFT, HARD) for high in (SOFT, HARD))
-    return select_grid(grids, 2 * hard_low.astype(xp.int32) + hard_high, dtype)
-
-
-def between_hard_ends(end: Ends, m: int, dtype: np.dtype) -> Grid:
-    """Return m nodes for an integrand that may have a pole at either end."""
-    return Grid(*(v.astype(dtype) for v in middles(end, end, m)))
+    grids = [places(low, high, n) for low in (SOFT, HARD) for high in (SOFT, HARD)]
+    tables = (np.stack(field).astype(dtype) for field in zip(*grids, strict=True))
+    index = 2 * hard_low.astype(xp.int32) + hard_high
+    return Grid(*(xp.take(table, index, axis=0) for table in tables))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxmetrics._arithmetic import matmul
-from jaxmetrics._namespaces import Array, custom_jvp, lax, xp
+from jaxmetrics._namespaces import Array, lax, xp
 from jaxmetrics._roots import root
 from jaxmetrics.betas import _quadrature
 from jaxmetrics.betas._quadrature import HARD, SOFT, Grid
@@ -72,19 +72,12 @@ def _differentiation_matrix() -> np.ndarray:
 
 def monotone(spline: Spline) -> Spline:
     """Remove where the cdf falls, leaves [0, 1] or has a slope below 0, which is only rounding."""
-    cdf = _running_maximum(xp.clip(spline.cdf, 0, 1))
-    return spline._replace(cdf=cdf, slope=xp.maximum(spline.slope, 0))
-
-
-@custom_jvp
-def _running_maximum(values: Array) -> Array:
-    return lax.cummax(values, axis=values.ndim - 1)
-
-
-@_running_maximum.defjvp
-def _running_maximum_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-    """Keep the tangents: the values change by rounding alone."""
-    return _running_maximum(*primals), tangents[0]
+    cdf = xp.clip(spline.cdf, 0, 1)
+    risen = lax.cummax(cdf, axis=cdf.ndim - 1)
+    # The derivative is kept, as for all changes by rounding.
+    return spline._replace(
+        cdf=cdf + lax.stop_gradient(risen - cdf), slope=xp.maximum(spline.slope, 0)
+    )
 
 
 def _pick(values: Array, panel: Array) -> Array:
@@ -92,24 +85,14 @@ def _pick(values: Array, panel: Array) -> Array:
     return xp.take_along_axis(values, panel, -1)
 
 
-class _Panel(NamedTuple):
-    """Describe the panel of each query, `(..., Q)`, in units of v and of 1 / (1 + exp(-sinh v))."""
-
-    first: Array  # -v at its low end
-    last: Array  # v at its high end
-    cut_low: Array  # the part of (0, 1) below its low end
-    cut_high: Array
-    between: Array  # 1 - cut_low - cut_high
-
-
-def _panel(spline: Spline, panel: Array) -> _Panel:
-    dtype = spline.cdf.dtype
-    hard_low, hard_high = _pick(spline.hard[..., 0], panel), _pick(spline.hard[..., 1], panel)
-    first = xp.where(hard_low, HARD.v, SOFT.v).astype(dtype)
-    last = xp.where(hard_high, HARD.v, SOFT.v).astype(dtype)
-    low = xp.where(hard_low, 0, SOFT.cut).astype(dtype)
-    high = xp.where(hard_high, 0, SOFT.cut).astype(dtype)
-    return _Panel(first, last, low, high, 1 - low - high)
+def _panel(spline: Spline, panel: Array) -> tuple[Array, Array, Array, Array]:
+    """Return -v at the low end of the panel of each query, v at its high end, and the parts of
+    (0, 1) beyond both.
+    """
+    hard = [_pick(spline.hard[..., end], panel) for end in (0, 1)]
+    first, last = (xp.where(h, HARD.v, SOFT.v).astype(spline.cdf.dtype) for h in hard)
+    cut_low, cut_high = (xp.where(h, 0, SOFT.cut).astype(spline.cdf.dtype) for h in hard)
+    return first, last, cut_low, cut_high
 
 
 def _ends(spline: Spline, panel: Array) -> tuple[Array, Array]:
@@ -130,9 +113,9 @@ class _Piece(NamedTuple):
 def _piece(spline: Spline, panel: Array, below: Array, above: Array) -> _Piece:
     """Return the piece at the distances `below` and `above` from the two ends of the panel."""
     n = spline.cdf.shape[-1] // PANELS - 1
-    first, last, cut_low, cut_high, between = _panel(spline, panel)
+    first, last, cut_low, cut_high = _panel(spline, panel)
     length = below + above
-    scale = between / xp.where(length > 0, length, 1)
+    scale = (1 - cut_low - cut_high) / xp.where(length > 0, length, 1)
     least = xp.where(length > 0, _LEAST, 0.5).astype(length.dtype)
     lower = xp.maximum(cut_low + scale * below, least)
     upper = xp.maximum(cut_high + scale * above, least)
@@ -251,7 +234,8 @@ def _last_knot_below(spline: Spline, q: Array) -> Array:
 
 def _position(spline: Spline, panel: Array, share: Array) -> Array:
     """Return z after this share of the steps of a panel, the inverse of what `_piece` computes."""
-    first, last, cut_low, cut_high, between = _panel(spline, panel)
+    first, last, cut_low, cut_high = _panel(spline, panel)
+    between = 1 - cut_low - cut_high
     logit = xp.sinh((first + last) * share - first)
     y = (1 / (1 + xp.exp(-logit)) - cut_low) / between
     rest = (1 / (1 + xp.exp(logit)) - cut_high) / between

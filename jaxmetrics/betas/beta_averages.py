@@ -161,14 +161,17 @@ class BetaAverage(Printed, _BetaAverage):
         return self.parameters.shape[:-2]
 
     @property
+    @compiled
     def mean(self) -> Array:
         """`sum_i alpha_i / (alpha_i + beta_i) / k`."""
-        return _mean(self.parameters)
+        return (self.parameters[..., 0] / self.parameters.sum(-1)).mean(-1)
 
     @property
+    @compiled
     def variance(self) -> Array:
         """`sum_i alpha_i beta_i / ((alpha_i + beta_i)^2 (alpha_i + beta_i + 1)) / k^2`."""
-        return _variance(self.parameters)
+        variances = distributions.variance_of(self.parameters[..., 0], self.parameters[..., 1])
+        return variances.sum(-1) / self.parameters.shape[-2] ** 2
 
     def pdf(self, x: ArrayLike) -> Array:
         """Return the density at x; 0 outside of [0, 1]."""
@@ -183,7 +186,7 @@ class BetaAverage(Printed, _BetaAverage):
 
         Its absolute error is that of the cdf.
         """
-        return _sf(self, self._query(x, "x"))
+        return 1 - self.cdf(x)
 
     def ppf(self, q: ArrayLike) -> Array:
         """Return the quantile, x with `P(A <= x) = q`; NaN for q outside of [0, 1].
@@ -227,7 +230,7 @@ class BetaAverage(Printed, _BetaAverage):
             return _equal_tailed(self, (1 - level) / 2)
         if kind != "hdi":
             raise ValueError(f'kind must be "equal_tailed" or "hdi", got {kind!r}.')
-        return _shortest(self, level)
+        return _shortest(self, xp.asarray(level, self.parameters.dtype))
 
     def sample(
         self, key: KeyLike, shape: tuple[int, ...] = (), *, method: Literal["ppf", "betas"] = "ppf"
@@ -258,17 +261,6 @@ def _uniforms(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:
     return jax.random.uniform(key, shape, dtype, float(np.finfo(dtype).tiny))
 
 
-@compiled
-def _mean(parameters: Array) -> Array:
-    return (parameters[..., 0] / parameters.sum(-1)).mean(-1)
-
-
-@compiled
-def _variance(parameters: Array) -> Array:
-    variances = distributions.variance_of(parameters[..., 0], parameters[..., 1])
-    return variances.sum(-1) / parameters.shape[-2] ** 2
-
-
 def _per_query(average: BetaAverage, x: Array, function: Callable[[Spline, Array], Array]) -> Array:
     """Return `function(spline, x)`, with x broadcast against the batch.
 
@@ -297,27 +289,13 @@ def _nan_for_nan(value: Array, average: BetaAverage, x: Array) -> Array:
     return xp.where(xp.isnan(x) | xp.isnan(average.origin[0]), xp.nan, value)
 
 
-@compiled
-def _cdf(average: BetaAverage, x: Array) -> Array:
-    return _cdf_at(average, x)
-
-
-@compiled
-def _sf(average: BetaAverage, x: Array) -> Array:
-    return 1 - _cdf_at(average, x)
-
-
-@compiled
-def _pdf(average: BetaAverage, x: Array) -> Array:
-    return _pdf_at(average, x)
-
-
 # Derivatives by x are those of the spline's polynomials; those by the parameters flow through the
 # values that it holds.
 
 
 @custom_jvp
-def _cdf_at(average: BetaAverage, x: Array) -> Array:
+@compiled
+def _cdf(average: BetaAverage, x: Array) -> Array:
     if average.spline is None:
         x_inside, a, b = _single_beta(average, distributions.in_support(x))
         value = distributions.betainc(a, b, x_inside)
@@ -328,7 +306,8 @@ def _cdf_at(average: BetaAverage, x: Array) -> Array:
 
 
 @custom_jvp
-def _pdf_at(average: BetaAverage, x: Array) -> Array:
+@compiled
+def _pdf(average: BetaAverage, x: Array) -> Array:
     if average.spline is None:
         value = distributions.pdf(*_single_beta(average, x))
     else:
@@ -354,32 +333,28 @@ def _jvp_by_parameters(
     return jax.jvp(lambda average: function(average, x), (average,), (tangent,))
 
 
-@_cdf_at.defjvp
+@_cdf.defjvp
 @compiled
 def _cdf_jvp(
     primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]
 ) -> tuple[Array, Array]:
-    value, tangent = _jvp_by_parameters(_cdf_at.fun, *primals, tangents[0])
-    density = xp.minimum(_pdf_at(*primals), xp.finfo(value.dtype).max)  # finite at a pole
+    value, tangent = _jvp_by_parameters(_cdf.fun, *primals, tangents[0])
+    density = xp.minimum(_pdf(*primals), xp.finfo(value.dtype).max)  # finite at a pole
     return value, tangent + density * tangents[1]
 
 
-@_pdf_at.defjvp
+@_pdf.defjvp
 @compiled
 def _pdf_jvp(
     primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]
 ) -> tuple[Array, Array]:
-    value, tangent = _jvp_by_parameters(_pdf_at.fun, *primals, tangents[0])
+    value, tangent = _jvp_by_parameters(_pdf.fun, *primals, tangents[0])
     return value, tangent + _slope_at(*primals) * tangents[1]
 
 
+@custom_jvp
 @compiled
 def _quantile(average: BetaAverage, q: Array) -> Array:
-    return _quantile_at(average, q)
-
-
-@custom_jvp
-def _quantile_at(average: BetaAverage, q: Array) -> Array:
     possible = (q >= 0) & (q <= 1)
     safe = xp.where(possible, q, 0.5)
     if average.spline is None:
@@ -393,16 +368,16 @@ def _quantile_at(average: BetaAverage, q: Array) -> Array:
     return xp.where(possible & ~xp.isnan(average.origin[0]), x, xp.nan)
 
 
-@_quantile_at.defjvp
+@_quantile.defjvp
 @compiled
 def _quantile_jvp(
     primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]
 ) -> tuple[Array, Array]:
     """Differentiate F(x) = q: dx = (dq - dF) / f(x)."""
     average, q = primals
-    x = _quantile_at(average, q)
-    _, by_parameters = _jvp_by_parameters(_cdf_at, average, x, tangents[0])
-    return x, (tangents[1] - by_parameters) / _pdf_at(average, x)
+    x = _quantile(average, q)
+    _, by_parameters = _jvp_by_parameters(_cdf, average, x, tangents[0])
+    return x, (tangents[1] - by_parameters) / _pdf(average, x)
 
 
 @compiled
@@ -418,7 +393,7 @@ def _equal_tailed(average: BetaAverage, tail: Array) -> tuple[Array, Array]:
         low, high = distributions.betaincinv(a, b, tail), distributions.betainccinv(a, b, tail)
         return _nan_for_nan(low, average, tail), _nan_for_nan(high, average, tail)
     tails = xp.stack([tail, 1 - tail]).reshape((2, *(1,) * len(average.shape)))
-    low, high = _quantile_at(average, tails)
+    low, high = _quantile(average, tails)
     return low, high
 
 
@@ -442,42 +417,34 @@ def _mode_of_one(parameters: Array) -> Array:
     return xp.where(inside, (a - 1) / xp.where(inside, a + b - 2, 1), at_end + 0 * (a + b))
 
 
+@custom_jvp
 @compiled
 def _mode(average: BetaAverage) -> Array:
-    return _mode_of_sum(average)
-
-
-@custom_jvp
-def _mode_of_sum(average: BetaAverage) -> Array:
     """Take the best of some quantiles, then the root of the slope between its neighbours."""
     levels = np.linspace(0, 1, 65).clip(1e-5, 1 - 1e-5).astype(average.parameters.dtype)
-    x = _quantile_at(average, levels.reshape((-1, *(1,) * len(average.shape))))
-    best = xp.argmax(_pdf_at(average, x), axis=0, keepdims=True)
+    x = _quantile(average, levels.reshape((-1, *(1,) * len(average.shape))))
+    best = xp.argmax(_pdf(average, x), axis=0, keepdims=True)
     low, high = (xp.take_along_axis(x, xp.clip(best + i, 0, 64), 0)[0] for i in (-1, 1))
     return _sign_change(lambda x: -_slope_at(average, x), low, high)
 
 
-@_mode_of_sum.defjvp
+@_mode.defjvp
 @compiled
 def _mode_jvp(primals: tuple[BetaAverage], tangents: tuple[BetaAverage]) -> tuple[Array, Array]:
     """Differentiate f'(x) = 0: dx = -df' / f''; 0 for a mode at an end or a kink."""
     (average,) = primals
-    x = _mode_of_sum(average)
+    x = _mode(average)
     slope, d_slope = _jvp_by_parameters(_slope_at, average, x, tangents[0])
     curvature = jax.jvp(lambda x: _slope_at(average, x), (x,), (xp.ones_like(x),))[1]
     # At a smooth mode the root of the slope is within a hundredth of a standard deviation.
-    room = 1e-2 * xp.abs(curvature) * xp.sqrt(_variance(average.parameters))
+    room = 1e-2 * xp.abs(curvature) * xp.sqrt(average.variance)
     smooth = (curvature < 0) & (xp.abs(slope) < room)
     return x, xp.where(smooth, -d_slope / xp.where(smooth, curvature, 1), 0)
 
 
+@custom_jvp
 @compiled
 def _shortest(average: BetaAverage, level: Array) -> tuple[Array, Array]:
-    return _shortest_of(average, xp.asarray(level, average.parameters.dtype))
-
-
-@custom_jvp
-def _shortest_of(average: BetaAverage, level: Array) -> tuple[Array, Array]:
     """Find the ends with F(high) - F(low) = level and the same density.
 
     Where there are none, one end is that of the support.
@@ -485,45 +452,40 @@ def _shortest_of(average: BetaAverage, level: Array) -> tuple[Array, Array]:
     zeros = 0 * average.origin[0]
 
     def ends(below: Array) -> tuple[Array, Array]:
-        low, high = _quantile_at(average, xp.stack([below, xp.minimum(below + level, 1)]))
+        low, high = _quantile(average, xp.stack([below, xp.minimum(below + level, 1)]))
         return low, high
 
     def excess(below: Array) -> Array:
-        at_low, at_high = _pdf_at(average, xp.stack(ends(below)))
+        at_low, at_high = _pdf(average, xp.stack(ends(below)))
         return xp.where(at_low < at_high, -1, 1) * xp.ones_like(below)
 
     return ends(_sign_change(excess, zeros, zeros + (1 - level)))
 
 
-@_shortest_of.defjvp
+@_shortest.defjvp
 @compiled
 def _shortest_jvp(
     primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]
 ) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    """Differentiate the two equations of `_shortest_of`, and solve them for the two ends."""
+    """Differentiate the two equations of `_shortest`, and solve them for the two ends."""
     average, level = primals
-    ends = xp.stack(_shortest_of(average, level))
-    below, d_below = _jvp_by_parameters(_cdf_at, average, ends, tangents[0])
-    density, d_density = _jvp_by_parameters(_pdf_at, average, ends, tangents[0])
+    ends = xp.stack(_shortest(average, level))
+    below, d_below = _jvp_by_parameters(_cdf, average, ends, tangents[0])
+    density, d_density = _jvp_by_parameters(_pdf, average, ends, tangents[0])
+    density = xp.minimum(density, xp.finfo(density.dtype).max)  # finite at a pole
     slope = _slope_at(average, ends)
     d_mass = tangents[1] - (d_below[1] - d_below[0])
-    determinant = density[1] * slope[0] - density[0] * slope[1]
     alike = xp.abs(density[1] - density[0]) < 1e-2 * xp.maximum(*density)
-    inside = alike & (determinant > 0)
+    inside = alike & (density[1] * slope[0] > density[0] * slope[1])
     at_bottom = below[0] < (1 - level) / 2  # else one end is that of the support
     # f(high) d_high - f(low) d_low = d_mass
-    # f'(high) d_high + df(high) = f'(low) d_low + df(low)
-    difference = d_density[1] - d_density[0]
-    safe = xp.where(inside, determinant, 1)
-    moved = [
-        (d_mass * slope[1] + difference * density[1]) / safe,
-        (d_mass * slope[0] + difference * density[0]) / safe,
-    ]
-    fixed = [
-        xp.where(at_bottom, 0, -d_mass / density[0]),
-        xp.where(at_bottom, d_mass / density[1], 0),
-    ]
-    d_low, d_high = (xp.where(inside, *both) for both in zip(moved, fixed, strict=True))
+    # f'(high) d_high - f'(low) d_low = df(low) - df(high), or 0 = d_low or d_high
+    of_high = xp.where(inside, slope[1], xp.where(at_bottom, 0, 1))
+    of_low = xp.where(inside, slope[0], xp.where(at_bottom, 1, 0))
+    change = xp.where(inside, d_density[0] - d_density[1], 0)
+    determinant = density[1] * of_low - density[0] * of_high
+    d_low = (d_mass * of_high - density[1] * change) / determinant
+    d_high = (d_mass * of_low - density[0] * change) / determinant
     return (ends[0], ends[1]), (d_low, d_high)
 
 

@@ -25,7 +25,7 @@ from jaxmetrics._compilation import compiled
 from jaxmetrics._jax import jax
 from jaxmetrics._namespaces import Array, custom_jvp, lax, scipys, xp
 from jaxmetrics._validation import ArrayLike, as_float
-from jaxmetrics.betas._quadrature import POLE, Grid, between_hard_ends, grid_for_ends, middles
+from jaxmetrics.betas._quadrature import POLE, Grid, grid_for_ends, middles
 
 __all__ = ["beta_cdf", "beta_pdf", "beta_ppf"]
 
@@ -43,6 +43,10 @@ class Beta(NamedTuple):
     rest_high: Array  # 1 - x at its upper end
     hard_low: Array  # whether it ends there at x = 0
     hard_high: Array
+
+    @property
+    def has_two_hard_ends(self) -> Array:
+        return self.hard_low & self.hard_high
 
 
 Arrays = TypeVar("Arrays", bound=tuple[Array, ...])
@@ -177,28 +181,20 @@ def nodes(beta: Beta, m: int) -> tuple[Array, Array]:
     return masses(expanded(beta), expanded(whole_window(beta)), places)
 
 
-def _total(beta: Beta, places: Grid) -> Array:
-    """Return the integral of the density in the units of `masses`."""
-    return masses(expanded(beta), expanded(whole_window(beta)), places)[1].sum(-1)
-
-
 def _nodes_of_one(dtype: np.dtype) -> Grid:
-    return between_hard_ends(POLE, 160 if dtype == np.float64 else 80, dtype)
+    """Return nodes for a density that may have a pole at either end of an interval."""
+    m = 160 if dtype == np.float64 else 80
+    return Grid(*(v.astype(dtype) for v in middles(POLE, POLE, m)))
 
 
-def _offset(beta: Beta, x: Array) -> Array:
+def _offset(beta: Beta, x: Array, rest: Array) -> Array:
     """Return x - mean; where the mean is near 1, from 1 - x, which has more digits than x."""
-    return xp.where(beta.mean > beta.rest, beta.rest - (1 - x), x - beta.mean)
+    return xp.where(beta.mean > beta.rest, beta.rest - rest, x - beta.mean)
 
 
 def _below(beta: Beta, z: Array, x: Array, rest: Array) -> Interval:
     length = xp.where(beta.hard_low, x, z - beta.low)
     return Interval(beta.low, z, length, beta.x_low, rest)
-
-
-def _above(beta: Beta, z: Array, x: Array, rest: Array) -> Interval:
-    length = xp.where(beta.hard_high, rest, beta.high - z)
-    return Interval(z, beta.high, length, x, beta.rest_high)
 
 
 def pdf(x: Array, a: Array, b: Array) -> Array:
@@ -207,8 +203,10 @@ def pdf(x: Array, a: Array, b: Array) -> Array:
     inside = (x > 0) & (x < 1)
     y = xp.where(inside, x, 0.5)
     log_x, log_rest = xp.log(y / one.mean), xp.log((1 - y) / one.rest)
-    unnormalized = xp.exp(log_density(one, _offset(one, y), log_x, log_rest))
-    value = unnormalized / (y * (1 - y) * _total(one, _nodes_of_one(a.dtype)))
+    unnormalized = xp.exp(log_density(one, _offset(one, y, 1 - y), log_x, log_rest))
+    window = expanded(whole_window(one))
+    total = masses(expanded(one), window, _nodes_of_one(a.dtype))[1].sum(-1)
+    value = unnormalized / (y * (1 - y) * total)
     beyond = xp.where(xp.isnan(x), x, 0)
     at_ends = xp.where(x == 0, _limit(a, b), xp.where(x == 1, _limit(b, a), beyond))
     return xp.where(inside, value, at_ends)
@@ -255,21 +253,30 @@ def _cdf(x: Array, a: Array, b: Array) -> Array:
 
     If the density has a single pole, from the mass on the side of the pole.
     """
+    upper = _is_by_upper_tail(a, b, _offset(beta(a, b), x, 1 - x) > 0)
+    mass = _lower_tail(*mirrored(upper, x, 1 - x), *mirrored(upper, a, b))
+    value = xp.clip(xp.where(upper, 1 - mass, mass), 0, 1)
+    return xp.where(x <= 0, 0, xp.where(x >= 1, 1, value))
+
+
+def mirrored(upper: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    """Swap what belongs to the two ends of the support where the upper tail is asked for."""
+    return xp.where(upper, high, low), xp.where(upper, low, high)
+
+
+def _lower_tail(x: Array, rest: Array, a: Array, b: Array) -> Array:
+    """Return P(X <= x), with `rest` = 1 - x."""
     one = beta(a, b)
     # The place and both distances are cut at the same ends: beyond them there is no mass.
     near_one = one.mean > one.rest  # then distances from 1 have more digits, else those from 0
-    y = xp.clip(x, one.x_low, xp.where(near_one, 1 - one.rest_high, one.mean + one.high))
-    rest = xp.clip(1 - x, one.rest_high, xp.where(near_one, one.rest - one.low, 1 - one.x_low))
-    z = xp.clip(_offset(one, y), one.low, one.high)
-    upper = _is_by_upper_tail(a, b, z > 0)
-    sides = zip(_above(one, z, y, rest), _below(one, z, y, rest), strict=True)
-    side = Interval(*(xp.where(upper, *ends) for ends in sides))
-    # The side and the whole window in one call, so that the quadrature is compiled once.
-    parts = zip(side, whole_window(one), strict=True)
+    x = xp.clip(x, one.x_low, xp.where(near_one, 1 - one.rest_high, one.mean + one.high))
+    rest = xp.clip(rest, one.rest_high, xp.where(near_one, one.rest - one.low, 1 - one.x_low))
+    z = xp.clip(_offset(one, x, rest), one.low, one.high)
+    # The tail and the whole window in one call, so that the quadrature is compiled once.
+    parts = zip(_below(one, z, x, rest), whole_window(one), strict=True)
     both = Interval(*(xp.stack(xp.broadcast_arrays(*part)) for part in parts))
     mass, total = masses(expanded(one), expanded(both), _nodes_of_one(a.dtype))[1].sum(-1)
-    value = xp.clip(xp.where(upper, 1 - mass / total, mass / total), 0, 1)
-    return xp.where(x <= 0, 0, xp.where(x >= 1, 1, value))
+    return mass / total
 
 
 def _is_by_upper_tail(a: Array, b: Array, upper: Array) -> Array:
@@ -296,10 +303,8 @@ def _cdf_jvp(primals: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[A
 def _quantiles(q: Array, a: Array, b: Array) -> tuple[Array, Array]:
     """Return x with P(X <= x) = q, and 1 - x, from the smaller of both tails."""
     upper = _is_by_upper_tail(a, b, q > 0.5)
-    x, rest = _lower_quantile(
-        xp.where(upper, 1 - q, q), xp.where(upper, b, a), xp.where(upper, a, b)
-    )
-    x, rest = xp.where(upper, rest, x), xp.where(upper, x, rest)
+    tail = xp.where(upper, 1 - q, q)
+    x, rest = mirrored(upper, *_lower_quantile(tail, *mirrored(upper, a, b)))
     at_end = (q == 0) | (q == 1)
     return xp.where(at_end, q, x), xp.where(at_end, 1 - q, rest)
 
