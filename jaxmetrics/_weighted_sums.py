@@ -57,9 +57,9 @@ def _sum_of_few_cells(cell: Array, values: Array, num_cells: int) -> Array:
 def _sum_by_comparison(cell: Array, values: Array, num_cells: int) -> Array:
     """Compare the cell of each value with all cells, and sum SLOT_SIZE examples at a time."""
     is_cell = _in_slots(cell, num_cells)[..., None] == iota((1, 1, num_cells), 2)
-    sums = jnp.where(is_cell, _in_slots(values)[..., None], 0).sum(1)
+    sums = jnp.where(is_cell, _in_slots(values)[..., None], 0).sum(1, dtype=values.dtype)
     while len(sums) > 1:
-        sums = _in_slots(sums).sum(1)
+        sums = _in_slots(sums).sum(1, dtype=values.dtype)
     return sums[0]
 
 
