@@ -14,7 +14,7 @@ import numpy as np
 from jaxmetrics._arithmetic import divide, matmul, safe_sqrt
 from jaxmetrics._labels import is_missing
 from jaxmetrics._namespaces import Array, is_known, on_device, xp
-from jaxmetrics._validation import ArrayLike, check_axis, on_host, warn
+from jaxmetrics._validation import ArrayLike, check_axis, is_integer, on_host, warn
 from jaxmetrics._weighted_sums import sum_by_cell
 from jaxmetrics.betas.student import student_quantile
 
@@ -241,7 +241,8 @@ def sums_by_cluster(values: Array, numbers: Array, size: int) -> Array:
     first = size * xp.arange(len(rows))[:, None]  # number of a batch entry
     place = (numbers.reshape(rows.shape) + first).ravel()
     if on_device(rows, place):
-        sums = sum_by_cell(place, rows.ravel(), size * len(rows), n)
+        wide = rows.astype(xp.promote_types(rows.dtype, np.int32)) if is_integer(rows) else rows
+        sums = sum_by_cell(place, wide.ravel(), size * len(rows), n)
     else:
         sums = np.bincount(place, rows.ravel(), minlength=size * len(rows))
     return sums.reshape((*batch, size))

@@ -223,6 +223,16 @@ def test_areas_of_clusters_from_the_definition() -> None:
     np.testing.assert_allclose(under_jit.p_value, result.p_value, rtol=1e-3)
 
 
+def test_clusters_of_more_than_127_examples_on_the_device() -> None:
+    """Their sizes are beyond int8, in which truth came."""
+    rng = np.random.default_rng(0)
+    ids, truth = rng.integers(0, 20, 6000), rng.integers(0, 2, 6000).astype(np.int8)
+    score = (rng.random(6000) + 0.3 * truth + ids / 40).astype(np.float32)
+    host = jm.delong_interval(truth, score, clusters=ids)
+    device = jm.delong_interval(jnp.asarray(truth), jnp.asarray(score), clusters=ids)
+    np.testing.assert_allclose([*device], [*host], rtol=1e-5)
+
+
 def test_clusters_of_one_example_are_none() -> None:
     """The error is DeLong's, and so is the interval, but for Student's quantile."""
     ids = np.arange(4000)
