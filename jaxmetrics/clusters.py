@@ -110,6 +110,19 @@ def _missing(ids: np.ndarray) -> np.ndarray:
     return np.array([is_missing(x) for x in ids.tolist()], bool)
 
 
+def clusters_of_examples(
+    clusters: ArrayLike | Sequence[Any], amounts: Array, shape: tuple[int, ...]
+) -> tuple[np.ndarray, int]:
+    """Number the clusters as `numbered_clusters` does, and warn of few that hold what counts.
+
+    `amounts`, `(..., n)`, are not 0 where an example counts.
+    """
+    numbers, size = numbered_clusters(clusters, shape)
+    if not on_device(amounts):
+        warn_of_clusters(sums_by_cluster(amounts != 0, numbers, size))
+    return numbers, size
+
+
 def warn_of_clusters(sizes: Array) -> None:
     """Warn of clusters with sizes `(..., C)` that are fewer, or more unequal, than intervals were
     simulated for, in that batch entry where they are fewest.

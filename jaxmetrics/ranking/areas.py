@@ -11,15 +11,14 @@ from jaxmetrics._arithmetic import divide, matmul, safe_sqrt
 from jaxmetrics._bins import as_histogram, refuse_options
 from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import SCORES, Examples, class_examples
-from jaxmetrics._namespaces import Array, float_dtype, is_known, lax, on_device, xp
+from jaxmetrics._namespaces import Array, float_dtype, is_known, lax, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_flag, check_option, is_integer
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.clusters import (
+    clusters_of_examples,
     independent_share,
     kish_number,
-    numbered_clusters,
     sums_by_cluster,
-    warn_of_clusters,
 )
 from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile
 from jaxmetrics.intervals.proportions import wilson_interval
@@ -350,12 +349,9 @@ def numbers_of_clusters(
     if clusters is None:
         return None, 0
     shape = np.broadcast_shapes(*(ranked.positive.shape for ranked in rankings))
-    numbers, size = numbered_clusters(clusters, shape)
-    if not on_device(rankings):
-        counted = rankings[0].positive + rankings[0].negative > 0
-        ordered = take(numbers, rankings[0].position)
-        warn_of_clusters(sums_by_cluster(counted, ordered, size))
-    return numbers, size
+    first = rankings[0]
+    counted = restore(first.positive + first.negative, first.position)
+    return clusters_of_examples(clusters, counted, shape)
 
 
 class PlacementMoments(NamedTuple):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
+import numpy as np
+
 from jaxmetrics._applied import applied
 from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import compiled
@@ -99,7 +101,8 @@ def _per_label(
     examples = label_examples(
         y_true, y_score, sample_weight, where, SCORES, INDICATORS, name="y_score"
     )
-    return _of_problems(measure, _each_label(examples), *args, **options)
+    problems = _in_columns(examples, examples.ids.swapaxes(-1, -2), np.int8(1))
+    return _of_problems(measure, problems, *args, **options)
 
 
 def _of_problems(
@@ -134,31 +137,21 @@ def _measured(measure: Measure, problems: Examples, *args: Any, **options: Any) 
 
 def one_against_rest(examples: Examples) -> Examples:
     """Make binary problems of each class, `(..., K, n)`, of class ids and scores `(..., n, K)`."""
-    return _in_columns(examples, _is_class(examples.ids, num_classes=examples.values.shape[-1]))
+    classes = np.arange(examples.values.shape[-1], dtype=np.int32)[:, None]
+    return _in_columns(examples, examples.ids[..., None, :], classes)
 
 
-def _each_label(examples: Examples) -> Examples:
-    """Make binary problems of each label, `(..., L, n)`, of truth and scores `(..., n, L)`."""
-    return _in_columns(examples, _with_ignored(examples.ids.swapaxes(-1, -2)))
-
-
-def _in_columns(examples: Examples, truth: Array) -> Examples:
+def _in_columns(examples: Examples, ids: Array, classes: Array) -> Examples:
+    """Make binary problems `(..., K, n)`: is an id the class of its column?"""
     weights, mask = (
         None if x is None else x[..., None, :] for x in (examples.weights, examples.mask)
     )
-    return Examples(truth, examples.values.swapaxes(-1, -2), weights, mask)
+    return Examples(_is_class(ids, classes), examples.values.swapaxes(-1, -2), weights, mask)
 
 
 @compiled
-def _is_class(ids: Array, *, num_classes: int) -> Array:
-    ids = ids.astype(xp.int32)[..., None, :]
-    is_class = ids == xp.arange(num_classes, dtype=xp.int32)[:, None]
-    return xp.where(ids >= 0, is_class.astype(xp.int8), IGNORED)
-
-
-@compiled
-def _with_ignored(truth: Array) -> Array:
-    return xp.where(truth >= 0, truth.astype(xp.int8), IGNORED)
+def _is_class(ids: Array, classes: Array) -> Array:
+    return xp.where(ids >= 0, (ids == classes).astype(xp.int8), IGNORED)
 
 
 @compiled

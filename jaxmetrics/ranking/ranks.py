@@ -314,11 +314,11 @@ def _at_first(rising: Array, last: Array) -> Array:
 
 def _at(ends: Array, rising: Array, nearest: Callable[..., Array], *, beyond: int) -> Array:
     """Take rising sums at the nearest end in one direction, the last of which is `beyond`."""
-    axis = ends.ndim - 1
     if not on_device(rising, ends):
         if ends.all():  # none tie
             return rising
-        return nearest(xp.where(ends, rising, rising[..., [beyond]]), axis)
+        return nearest(xp.where(ends, rising, rising[..., [beyond]]), -1)
+    axis = ends.ndim - 1
     place = lax.broadcasted_iota(xp.int32, ends.shape, axis)
     return take(rising, nearest(xp.where(ends, place, place[..., beyond:][..., :1]), axis))
 

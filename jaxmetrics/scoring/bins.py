@@ -16,7 +16,7 @@ from jaxmetrics._jax import jnp
 from jaxmetrics._meshes import varying_alike
 from jaxmetrics._namespaces import Array, lax, on_device, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_option, check_samples
-from jaxmetrics.clusters import numbered_clusters, sums_by_cluster, warn_of_clusters
+from jaxmetrics.clusters import clusters_of_examples
 from jaxmetrics.scoring.rows import is_probability, weights_of
 
 __all__ = ["calibration_bins"]
@@ -173,9 +173,7 @@ def bins_of(y_true: ArrayLike, y_prob: ArrayLike | None, *, default: int, **opti
     if "clusters" not in given:
         return sums_by_bin(examples, edges)
     shape = np.broadcast_shapes(examples.ids.shape, examples.values.shape)
-    numbers, size = numbered_clusters(given["clusters"], shape)
-    if not on_device(examples):
-        warn_of_clusters(sums_by_cluster(examples.amounts != 0, numbers, size))
+    numbers, size = clusters_of_examples(given["clusters"], examples.amounts, shape)
     return sums_by_bin(examples, edges, numbers, num_clusters=size)
 
 
