@@ -64,7 +64,7 @@ def _report_of_predictions(given: Namespace) -> AnyReport:
 def _warn_of_other_names(counted: Counted) -> None:
     cells = counted.selected()
     true, pred = (cells[role].unique().sort().to_list() for role in LABELS)
-    if not set(true) & set(pred):
+    if counted.positive is None and not set(true) & set(pred):
         warnings.warn(
             f"truth and prediction share no class: {listed(true)} against {listed(pred)}; are"
             " classes written alike?",
