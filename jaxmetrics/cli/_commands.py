@@ -14,7 +14,7 @@ from jaxmetrics.cli._errors import InputError, listed, refusals, shown
 from jaxmetrics.cli._inputs import parts_of
 from jaxmetrics.cli._matrices import read_counts
 from jaxmetrics.cli._multilabel_files import count_labels
-from jaxmetrics.cli._options import given_beside
+from jaxmetrics.cli._options import OF_ANY_REPORT, given_beside
 from jaxmetrics.cli._outputs import deliver, progress, waiting
 from jaxmetrics.cli._rows import LABELS, Selection
 from jaxmetrics.clusters import numbered_clusters
@@ -73,12 +73,7 @@ def _warn_of_other_names(counted: Counted) -> None:
 
 
 def _report_of_counts(given: Namespace) -> AnyReport:
-    asked = given.ignore or given.prob or given.score or given.group or given.cluster
-    if asked or given.threshold is not None:
-        raise InputError(
-            "--counts reads a matrix: it takes no --prob, --score, --threshold, --group, --cluster"
-            " or --ignore"
-        )
+    _check_alone(given, "counts", "true", "pred", "weight", "pos-label", "prevalence")
     paths = parts_of(given.file)
     if len(paths) > 1:
         raise InputError(f"{shown(given.file)}: --counts reads one file, these are {len(paths)}")
@@ -96,12 +91,16 @@ def _report_of_counts(given: Namespace) -> AnyReport:
 
 
 def _report_of_labels(given: Namespace) -> TabularReport:
-    allowed = "labels-prefix", "separator", "level", "output", "html", "json", "format"
-    others = given_beside("report", given, allowed)
-    if others:
-        raise InputError(f"--labels-prefix does not go with {', '.join(others)}")
+    _check_alone(given, "labels-prefix")
     sums, names = count_labels(parts_of(given.file), given.labels_prefix, given.separator)
     return report_of_sums(sums, names, given.level)
+
+
+def _check_alone(given: Namespace, option: str, *allowed: str) -> None:
+    """Refuse the options that mean nothing beside this one."""
+    others = given_beside("report", given, (option, *allowed, *OF_ANY_REPORT))
+    if others:
+        raise InputError(f"--{option} does not go with {', '.join(others)}")
 
 
 def _shares(prevalence: str | None) -> dict[str, float] | None:
