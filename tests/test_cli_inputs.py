@@ -121,7 +121,7 @@ def test_separators(run: Run, tmp_path: Path) -> None:
     FRAME.write_csv(tabs, separator="\t")
     assert r"--separator '\t' reads it" in run("report", tabs)[2]
     assert matrix(run, tabs, "--separator", r"\t") == COUNTS
-    for bad in (";;", '"', "é"):
+    for bad in (";;", '"', "é", ""):
         assert "--separator must be one character" in run("report", tabs, "--separator", bad)[2]
 
 
@@ -145,6 +145,18 @@ def test_standard_input_and_pipes(
     writer.start()
     assert matrix(run, pipe) == COUNTS
     writer.join()
+
+
+def test_compressed_lines_from_a_pipe(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first bytes of a stream may say nothing before more are read."""
+    y = np.random.default_rng(0).integers(0, 2, (20_000, 2))
+    lines = [f'{{"y_true": {t}, "y_pred": {p}, "id": "{i * t}"}}' for i, (t, p) in enumerate(y)]
+
+    class Stdin:
+        buffer = io.BufferedReader(io.BytesIO(zst("\n".join(lines).encode())))
+
+    monkeypatch.setattr(sys, "stdin", Stdin)
+    assert matrix(run, "-") == jm.confusion_matrix(*y.T).tolist()
 
 
 def test_parts_of_one_whole(run: Run, tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def _table(path: Path, separator: str | None, files: ExitStack) -> Table:
         # polars reads files faster by their names, which must be UTF-8.
         named = path if path.is_file() and shown(path) == str(path) else None
         return ScannedTable(_scan(named, stream, kind))
-    chunks = chunks_of(stream, path.suffix.lower())
+    chunks = filter(None, chunks_of(stream, path.suffix.lower()))
     first = next(chunks, b"")
     is_object = first.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"{")
     if kind in JSON_LINES or (not kind and is_object):
@@ -87,7 +87,7 @@ def _stream(path: Path, files: ExitStack) -> tuple[str, Any]:
 def _checked_separator(kind: str, separator: str | None) -> str:
     """Return what separates values: what was asked for, or what the kind says."""
     given = {"\\t": "\t", "tab": "\t"}.get(separator or "", separator)
-    if given and (len(given.encode()) != 1 or given in '"\r\n'):
+    if given is not None and (len(given.encode()) != 1 or given in '"\r\n'):
         raise InputError(f"--separator must be one character of ASCII, or \\t, got {separator!r}")
     return given or ("\t" if kind == ".tsv" else ",")
 
