@@ -121,7 +121,7 @@ def test_separators(run: Run, tmp_path: Path) -> None:
     FRAME.write_csv(tabs, separator="\t")
     assert r"--separator '\t' reads it" in run("report", tabs)[2]
     assert matrix(run, tabs, "--separator", r"\t") == COUNTS
-    for bad in (";;", '"', "é"):
+    for bad in (";;", '"', "é", ""):
         assert "--separator must be one character" in run("report", tabs, "--separator", bad)[2]
 
 
@@ -145,6 +145,18 @@ def test_standard_input_and_pipes(
     writer.start()
     assert matrix(run, pipe) == COUNTS
     writer.join()
+
+
+def test_compressed_lines_from_a_pipe(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first bytes of a stream may say nothing before more are read."""
+    y = np.random.default_rng(0).integers(0, 2, (20_000, 2))
+    lines = [f'{{"y_true": {t}, "y_pred": {p}, "id": "{i * t}"}}' for i, (t, p) in enumerate(y)]
+
+    class Stdin:
+        buffer = io.BufferedReader(io.BytesIO(zst("\n".join(lines).encode())))
+
+    monkeypatch.setattr(sys, "stdin", Stdin)
+    assert matrix(run, "-") == jm.confusion_matrix(*y.T).tolist()
 
 
 def test_parts_of_one_whole(run: Run, tmp_path: Path) -> None:
@@ -410,8 +422,40 @@ def test_warnings_are_lines(run: Run, tmp_path: Path) -> None:
     assert all(line.startswith("jaxmetrics: warning: ") for line in err.splitlines())
 
 
+def test_truth_and_prediction_without_a_common_class(run: Run, tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", "y_true,y_pred\nCat,cat\nDog,dog\n")
+    code, _, err = run("report", path)
+    assert (code, err.count("\n")) == (0, 1)
+    assert "share no class: 'Cat', 'Dog' against 'cat', 'dog'" in err
+
+
+def test_matrices_from_pipes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stdin:
+        buffer = io.BufferedReader(io.BytesIO(b"a,b\n5,1\n2,8\n"))
+
+    monkeypatch.setattr(sys, "stdin", Stdin)
+    assert matrix(run, "-", "--counts") == [[5, 1], [2, 8]]
+
+
+def test_options_that_mean_nothing_together(run: Run, tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", "5,1\n2,8\n")
+    for options, message in (
+        (("--group", "g", "--prob", "p"), "--counts does not go with --prob, --group"),
+        (("--pos-label", "1"), "--counts reads a matrix: it takes no --pos-label"),
+        (("--nonsense",), "unrecognized arguments: --nonsense; jaxmetrics report --help says"),
+        (("--level", "much"), "argument --level: invalid float value: 'much'"),
+    ):
+        code, out, err = run("report", path, "--counts", *options)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert message in err
+
+
 def test_version(run: Run) -> None:
-    assert run("--version") == (0, f"jaxmetrics {jm.__version__}\n", "")
+    expected = 0, f"jaxmetrics {jm.__version__}\n", ""
+    assert run("--version") == expected
+    command = [sys.executable, "-m", "jaxmetrics", "--version"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert (result.returncode, result.stdout, result.stderr) == expected
 
 
 @pytest.mark.parametrize("where", ["opened", "read"])

@@ -14,7 +14,7 @@ from jaxmetrics.cli._errors import InputError, listed, refusals, shown
 from jaxmetrics.cli._inputs import parts_of
 from jaxmetrics.cli._matrices import read_counts
 from jaxmetrics.cli._multilabel_files import count_labels
-from jaxmetrics.cli._options import given_beside
+from jaxmetrics.cli._options import OF_ANY_REPORT, given_beside
 from jaxmetrics.cli._outputs import deliver, progress, waiting
 from jaxmetrics.cli._rows import LABELS, Selection
 from jaxmetrics.clusters import numbered_clusters
@@ -63,7 +63,7 @@ def _report_of_predictions(given: Namespace) -> AnyReport:
 def _warn_of_other_names(counted: Counted) -> None:
     cells = counted.selected()
     true, pred = (cells[role].unique().sort().to_list() for role in LABELS)
-    if not set(true) & set(pred):
+    if counted.positive is None and not set(true) & set(pred):
         warnings.warn(
             f"truth and prediction share no class: {listed(true)} against {listed(pred)}; are"
             " classes written alike?",
@@ -72,12 +72,7 @@ def _warn_of_other_names(counted: Counted) -> None:
 
 
 def _report_of_counts(given: Namespace) -> AnyReport:
-    asked = given.ignore or given.prob or given.score or given.group or given.cluster
-    if asked or given.threshold is not None:
-        raise InputError(
-            "--counts reads a matrix: it takes no --prob, --score, --threshold, --group, --cluster"
-            " or --ignore"
-        )
+    _check_alone(given, "counts", "true", "pred", "weight", "pos-label", "prevalence")
     paths = parts_of(given.file)
     if len(paths) > 1:
         raise InputError(f"{shown(given.file)}: --counts reads one file, these are {len(paths)}")
@@ -95,12 +90,16 @@ def _report_of_counts(given: Namespace) -> AnyReport:
 
 
 def _report_of_labels(given: Namespace) -> TabularReport:
-    allowed = "labels-prefix", "separator", "level", "output", "html", "json", "format"
-    others = given_beside("report", given, allowed)
-    if others:
-        raise InputError(f"--labels-prefix does not go with {', '.join(others)}")
+    _check_alone(given, "labels-prefix")
     sums, names = count_labels(parts_of(given.file), given.labels_prefix, given.separator)
     return report_of_sums(sums, names, given.level)
+
+
+def _check_alone(given: Namespace, option: str, *allowed: str) -> None:
+    """Refuse the options that mean nothing beside this one."""
+    others = given_beside("report", given, (option, *allowed, *OF_ANY_REPORT))
+    if others:
+        raise InputError(f"--{option} does not go with {', '.join(others)}")
 
 
 def _shares(prevalence: str | None) -> dict[str, float] | None:

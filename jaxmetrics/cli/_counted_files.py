@@ -26,7 +26,7 @@ from jaxmetrics.reports.probabilities import ProbabilitySums, probability_sums
 __all__: list[str] = []
 
 MAX_GROUPS = 100
-_MOST_HELD = 2**29  # bytes that are kept row by row
+_MOST_HELD = 3 * 2**28  # bytes that are kept row by row
 _MOST_BYTES = 2**30  # of sums of probabilities of groups
 _MOST_CELLS = 2**27  # of tables of groups
 
@@ -131,7 +131,7 @@ class Counted:
         file.learn_labels(self.labels, cells)
         cells = cells.with_columns(~file.is_ignored(cells.columns).alias(COUNTED))
         _check_cells(file, cells.filter(COUNTED))
-        self.cells.append(cells.select(*self.keys, COUNTED, "^number|mass$"))
+        self.cells.append(cells.select(*self.keys, COUNTED, "^(number|mass)$"))
         if sum(map(len, self.cells[1:])) > len(self.cells[0]):
             self.cells = [pl.concat(self.cells).group_by(*self.keys, COUNTED).agg(pl.all().sum())]
 

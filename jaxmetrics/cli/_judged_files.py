@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -17,13 +17,10 @@ from jaxmetrics.cli._tables import ROW
 
 __all__: list[str] = []
 
-_Named = tuple[str, pl.DataFrame]  # the rows of a file
-
 _JOIN_HINT = "--id names a column to join them by"
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(NamedTuple):
     """Holds the predictions of M classifiers for the n examples that count.
 
     Attributes:
@@ -45,111 +42,108 @@ class Judged:
     num_ignored: int
 
 
+class _Held(NamedTuple):
+    path: str
+    file: Counted
+    rows: pl.DataFrame
+
+
 def read_judged(inputs: Sequence[tuple[Path, Selection]]) -> Judged:
     """Read predictions, joined by row or by `columns.id`; true classes must agree."""
-    paths = [shown(path) for path, _ in inputs]
-    files = [hold_predictions(path, question) for path, question in inputs]
-    frames = [pl.concat(file.rows) for file in files]
+    found = []
+    for path, question in inputs:
+        file = hold_predictions(path, question)
+        found.append(_Held(shown(path), file, pl.concat(file.rows)))
     id_column = inputs[0][1].columns.id
     if id_column is not None:
-        for path, frame in zip(paths, frames, strict=True):
-            _check_ids(path, frame)
-        frames[1:] = [
-            _joined((paths[0], frames[0]), other)
-            for other in zip(paths[1:], frames[1:], strict=True)
-        ]
-    for path, frame in zip(paths[1:], frames[1:], strict=True):
-        _check_same_truth((paths[0], frames[0]), (path, frame), id_column)
-    kept = np.logical_and.reduce([frame[COUNTED].to_numpy() for frame in frames])
+        for x in found:
+            _check_ids(x)
+        found[1:] = [_joined(found[0], x) for x in found[1:]]
+    for x in found[1:]:
+        _check_same_truth(found[0], x, id_column)
+    kept = np.logical_and.reduce([x.rows[COUNTED].to_numpy() for x in found])
     if not kept.any():
         raise InputError("all rows are ignored")
-    frames = [frame.filter(pl.Series(kept)) for frame in frames]
-    return _judged(paths, files, frames, int((~kept).sum()))
+    counted = [x._replace(rows=x.rows.filter(pl.Series(kept))) for x in found]
+    return _judged(counted, int((~kept).sum()))
 
 
-def _judged(
-    paths: Sequence[str],
-    files: Sequence[Counted],
-    frames: Sequence[pl.DataFrame],
-    num_ignored: int,
-) -> Judged:
-    first, positive = frames[0], files[0].positive
-    true = set(first["true"].unique())
-    labels = true.union(*(frame["pred"].unique() for frame in frames))
+def _judged(found: Sequence[_Held], num_ignored: int) -> Judged:
+    rows, positive = found[0].rows, found[0].file.positive
+    true = set(rows["true"].unique())
+    labels = true.union(*(x.rows["pred"].unique() for x in found))
     if positive is not None:
         classes = one_against_rest(dict.fromkeys(labels), positive)
     else:
-        classes = all_classes(labels.union(*(file.prob_classes for file in files)))
-        for path, frame in zip(paths, frames, strict=True):
-            with named(path):
-                check_kinds(true, frame["pred"].unique())
+        classes = all_classes(labels.union(*(x.file.prob_classes for x in found)))
+        for x in found:
+            with named(x.path):
+                check_kinds(true, x.rows["pred"].unique())
     if len(classes.names) < 2:
         raise InputError(
             f"a comparison needs at least two classes, the files have {listed(classes.names)}"
         )
-    probs = None
-    if "prob" in first.columns:
-        probs = [_probabilities(*x, classes) for x in zip(paths, files, frames, strict=True)]
-    scores = [frame["score"].to_numpy() for frame in frames] if "score" in first.columns else None
+    has_probs, has_scores = "prob" in rows.columns, "score" in rows.columns
     return Judged(
         classes.names,
-        classes.ids_of(first["true"]),
-        np.stack([classes.ids_of(frame["pred"]) for frame in frames]),
-        probs,
-        scores,
-        first["cluster"].to_list() if "cluster" in first.columns else None,
+        classes.ids_of(rows["true"]),
+        np.stack([classes.ids_of(x.rows["pred"]) for x in found]),
+        [_probabilities(x, classes) for x in found] if has_probs else None,
+        [x.rows["score"].to_numpy() for x in found] if has_scores else None,
+        rows["cluster"].to_list() if "cluster" in rows.columns else None,
         num_ignored,
     )
 
 
-def _probabilities(path: str, file: Counted, frame: pl.DataFrame, classes: Classes) -> np.ndarray:
+def _probabilities(x: _Held, classes: Classes) -> np.ndarray:
     """Put the columns in the order of the classes."""
-    prob = frame["prob"].to_numpy()
-    if file.positive is not None:
+    prob, names = x.rows["prob"].to_numpy(), x.file.prob_classes
+    if x.file.positive is not None:
         return prob
-    if set(file.prob_classes) != set(classes.names):
+    if set(names) != set(classes.names):
         raise InputError(
-            f"{path}: its probabilities are of {listed(file.prob_classes)}, the classes are"
+            f"{x.path}: its probabilities are of {listed(names)}, the classes are"
             f" {listed(classes.names)}"
         )
-    return prob[:, [file.prob_classes.index(name) for name in classes.names]]
+    return prob[:, [names.index(name) for name in classes.names]]
 
 
-def _check_same_truth(a: _Named, b: _Named, id_column: str | None) -> None:
-    (path_a, rows_a), (path_b, rows_b) = a, b
-    if len(rows_a) != len(rows_b):
+def _check_same_truth(a: _Held, b: _Held, id_column: str | None) -> None:
+    if len(a.rows) != len(b.rows):
         raise InputError(
-            f"{path_a} has {len(rows_a)} rows, {path_b} has {len(rows_b)}; {_JOIN_HINT}"
+            f"{a.path} has {len(a.rows)} rows, {b.path} has {len(b.rows)}; {_JOIN_HINT}"
         )
-    differ = (rows_a["true"] != rows_b["true"]).to_numpy()
+    differ = (a.rows["true"] != b.rows["true"]).to_numpy()
     if not differ.any():
         return
     i = int(differ.argmax())
     by_row = id_column is None
-    first = f"row {rows_a[ROW][i]}" if by_row else f"{id_column} {rows_a['id'][i]!r}"
+    first = f"row {a.rows[ROW][i]}" if by_row else f"{id_column} {a.rows['id'][i]!r}"
     hint = f"; {_JOIN_HINT}" if by_row else ""
     raise InputError(
-        f"{path_a} and {path_b} differ in the true class of {differ.sum()} of {len(rows_a)} rows,"
-        f" the first at {first}: {rows_a['true'][i]!r} and {rows_b['true'][i]!r}{hint}"
+        f"{a.path} and {b.path} differ in the true class of {differ.sum()} of {len(a.rows)} rows,"
+        f" the first at {first}: {a.rows['true'][i]!r} and {b.rows['true'][i]!r}{hint}"
     )
 
 
-def _check_ids(path: str, rows: pl.DataFrame) -> None:
-    repeated = rows["id"].is_duplicated()
+def _check_ids(x: _Held) -> None:
+    repeated = x.rows["id"].is_duplicated()
     if repeated.any():
         raise InputError(
-            f"{path}: {repeated.sum()} rows share their id with others, the first"
-            f" {rows['id'].filter(repeated)[0]!r}"
+            f"{x.path}: {repeated.sum()} rows share their id with others, the first"
+            f" {x.rows['id'].filter(repeated)[0]!r}"
         )
 
 
-def _joined(a: _Named, b: _Named) -> pl.DataFrame:
+def _joined(a: _Held, b: _Held) -> _Held:
     """Put the rows of B in the order of A's ids."""
-    for (path, rows), (other_path, other) in ((a, b), (b, a)):
-        alone = rows.join(other.select("id"), on="id", how="anti", maintain_order="left")
+    for x, other in ((a, b), (b, a)):
+        ids = other.rows.select("id")
+        alone = x.rows.join(ids, on="id", how="anti", maintain_order="left")
         if len(alone):
             raise InputError(
-                f"{len(alone)} of {len(rows)} rows of {path} are not in {other_path}, the first is"
-                f" {alone['id'][0]!r}"
+                f"{len(alone)} of {len(x.rows)} rows of {x.path} are not in {other.path}, the"
+                f" first is {alone['id'][0]!r}"
             )
-    return a[1].select("id").join(b[1], on="id", how="left", maintain_order="left")
+    rows = a.rows.select("id").join(b.rows, on="id", how="left", maintain_order="left")
+    return b._replace(rows=rows)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +15,9 @@ from jaxmetrics.cli._classes import is_integer, is_number
 from jaxmetrics.cli._counted_files import count_predictions
 from jaxmetrics.cli._errors import InputError, listed, named, reading, shortened
 from jaxmetrics.cli._rows import Columns, Selection
-from jaxmetrics.cli._sources import ScannedTable, beginning_of_text, opened
+from jaxmetrics.cli._sources import ScannedTable, is_pipe, opened
 from jaxmetrics.cli._tables import Table
+from jaxmetrics.cli._text import SeparatedValues
 
 __all__: list[str] = []
 
@@ -36,28 +35,25 @@ class Matrix(NamedTuple):
 
 def read_counts(path: Path, question: Selection) -> Matrix:
     """Read a confusion matrix, or a table `y_true, y_pred, count`."""
-    cells = None
-    with named(path):
-        if path.is_file():  # a pipe can be read once
-            with opened(path, question.separator) as table, reading():
-                if isinstance(table, Arrays):
-                    _check_no_columns(question)
-                    return Matrix(table.matrix(), None)
-                cells = _cells(table, question)
-                if cells is None and isinstance(table, ScannedTable):
-                    _check_no_columns(question)
-                    return _from_cells(*_scanned(table))
+    with named(path), opened(path, question.separator) as table, reading():
+        cells = None if is_pipe(path) else _cells(table, question)  # which is read once more
         if cells is None:
-            _check_no_columns(question)
-            return _from_cells(*_text_rows(path, question.separator))
+            return _matrix(table, question)
     counted = count_predictions([path], cells)
     classes = counted.classes()
     return Matrix(counted.table(classes), classes.names, counted.ignored(), is_of_cells=True)
 
 
-def _check_no_columns(question: Selection) -> None:
+def _matrix(table: Table, question: Selection) -> Matrix:
     if question.columns != Columns():
         raise InputError("--counts reads a matrix: it takes no --true, --pred or --weight")
+    if isinstance(table, Arrays):
+        return Matrix(table.matrix(), None)
+    if isinstance(table, ScannedTable):
+        return _from_cells(*_scanned(table))
+    if isinstance(table, SeparatedValues):
+        return _from_cells(*_with_header(table.cells(_LONGEST_TEXT)))
+    raise InputError("a matrix cannot be read from JSON lines")
 
 
 def _cells(table: Table, question: Selection) -> Selection | None:
@@ -83,16 +79,8 @@ def _scanned(table: ScannedTable) -> tuple[Sequence[str], list[list[str]]]:
     return table.names, [[str(cell) for cell in row] for row in table.whole().iter_rows()]
 
 
-def _text_rows(path: Path, separator: str | None) -> tuple[Sequence[str] | None, list[list[str]]]:
-    """Read the cells of the lines that are not blank, and the first of them as a header if it is
-    one.
-    """
-    with reading():
-        text, separator = beginning_of_text(path, _LONGEST_TEXT + 1, separator)
-        if len(text) > _LONGEST_TEXT:
-            raise InputError(f"a matrix has at most {_LONGEST_TEXT // 2**20} MB")
-        lines = io.StringIO(text.decode("utf-8-sig"), newline="")
-        cells = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=separator)]
+def _with_header(cells: list[list[str]]) -> tuple[list[str] | None, list[list[str]]]:
+    """Leave out blank lines, and take the first of the others for a header if it is one."""
     rows = [row for row in cells if any(row)]
     if not rows:
         raise InputError("the file has no rows")

@@ -140,6 +140,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "What is printed: text (the default), markdown, json or csv.", "FORMAT", default="text"
     ),
 }
+OF_ANY_REPORT = ("separator", "level", "output", "html", "json", "format")
 _TYPED = {"preds": "pred", "output-of-states": "output"}  # of options that differ in their help
 
 

@@ -61,10 +61,12 @@ def _table(path: Path, separator: str | None, files: ExitStack) -> Table:
         # polars reads files faster by their names, which must be UTF-8.
         named = path if path.is_file() and shown(path) == str(path) else None
         return ScannedTable(_scan(named, stream, kind))
-    kind, chunks = _text(path, kind, stream)
-    if kind in JSON_LINES:
-        return JsonLines(chunks)
-    return SeparatedValues(chunks, _checked_separator(kind, separator))
+    chunks = filter(None, chunks_of(stream, path.suffix.lower()))
+    first = next(chunks, b"")
+    is_object = first.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"{")
+    if kind in JSON_LINES or (not kind and is_object):
+        return JsonLines(chain([first], chunks))
+    return SeparatedValues(chain([first], chunks), _checked_separator(kind, separator))
 
 
 def _stream(path: Path, files: ExitStack) -> tuple[str, Any]:
@@ -82,35 +84,12 @@ def _stream(path: Path, files: ExitStack) -> tuple[str, Any]:
     return "", stream
 
 
-def _text(path: Path, kind: str, stream: Any) -> tuple[str, Iterator[bytes]]:
-    chunks = chunks_of(stream, path.suffix.lower())
-    first = next(chunks, b"")
-    if not kind:
-        is_object = first.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"{")
-        kind = ".jsonl" if is_object else ".csv"
-    return kind, chain([first], chunks)
-
-
 def _checked_separator(kind: str, separator: str | None) -> str:
     """Return what separates values: what was asked for, or what the kind says."""
     given = {"\\t": "\t", "tab": "\t"}.get(separator or "", separator)
-    if given and (len(given.encode()) != 1 or given in '"\r\n'):
+    if given is not None and (len(given.encode()) != 1 or given in '"\r\n'):
         raise InputError(f"--separator must be one character of ASCII, or \\t, got {separator!r}")
     return given or ("\t" if kind == ".tsv" else ",")
-
-
-def beginning_of_text(path: Path, most: int, separator: str | None) -> tuple[bytes, str]:
-    """Return so many bytes of separated values, and what separates them."""
-    with ExitStack() as files:
-        kind, chunks = _text(path, *_stream(path, files))
-        if kind not in (".csv", ".tsv"):
-            raise InputError(f"a matrix cannot be read from {kind} here")
-        text = bytearray()
-        for chunk in chunks:
-            text += chunk
-            if len(text) >= most:
-                break
-        return bytes(text[:most]), _checked_separator(kind, separator)
 
 
 def _scan(path: Path | None, stream: IO[bytes], kind: str) -> pl.LazyFrame:

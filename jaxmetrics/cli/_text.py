@@ -6,7 +6,9 @@ in memory is bounded whatever is compressed, and an error knows the number of it
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
 from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Collection, Iterator
@@ -182,6 +184,18 @@ class SeparatedValues(Text):
             return False
 
         return bisect_left(ends, True, key=is_bad) + 1
+
+    def cells(self, most: int) -> list[list[str]]:
+        """Read all lines, with the header, of at most so many bytes."""
+        text = bytearray(self._header + self._first)
+        for block in self._blocks:
+            text += block
+            if len(text) > most:
+                raise InputError(f"a matrix has at most {most // 2**20} MB")
+        lines = io.StringIO(text.decode(), newline="")
+        return [
+            [cell.strip() for cell in row] for row in csv.reader(lines, delimiter=self.separator)
+        ]
 
     def _read(self, text: bytes) -> pl.DataFrame:
         return pl.read_csv(
