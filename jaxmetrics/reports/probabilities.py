@@ -38,15 +38,15 @@ class ProbabilitySums(NamedTuple):
     log_loss: np.ndarray  # (3,), the weight, the weighted sum, that of squares
     brier_score: np.ndarray  # (B, 2), the weight and the weighted sum of the scores in each bin
     score_histogram: np.ndarray  # (K, 2, B), of each class against the others
-    calibration_bins: np.ndarray  # (K, bins, 3), of each class
-    top_label_bins: np.ndarray  # (bins, 3), of the most probable class
+    calibration_bins: np.ndarray  # (2, bins, 3), of two classes, or of the most probable (1, ...)
 
     def reordered(self, order: np.ndarray) -> ProbabilitySums:
         """Put the classes in another order."""
+        bins = self.calibration_bins
         return self._replace(
             soft_counts=self.soft_counts[np.ix_(order, order)],
             score_histogram=self.score_histogram[order],
-            calibration_bins=self.calibration_bins[order],
+            calibration_bins=bins[order] if len(order) == 2 else bins,
         )
 
     @property
@@ -54,7 +54,7 @@ class ProbabilitySums(NamedTuple):
         """Gives the bins by which calibration is judged: of the last of two classes, or else of the
         most probable class.
         """
-        return self.calibration_bins[1] if len(self.calibration_bins) == 2 else self.top_label_bins
+        return self.calibration_bins[-1]
 
 
 def probability_sums(
@@ -84,8 +84,7 @@ def _no_sums(k: int, dtype: type) -> ProbabilitySums:
         log_loss=np.zeros(3),
         brier_score=np.zeros((_SCORE_BINS, 2)),
         score_histogram=np.zeros((k, 2, _SCORE_BINS), dtype),
-        calibration_bins=np.zeros((k, _CALIBRATION_BINS, 3)),
-        top_label_bins=np.zeros((_CALIBRATION_BINS, 3)),
+        calibration_bins=np.zeros((2 if k == 2 else 1, _CALIBRATION_BINS, 3)),
     )
 
 
@@ -102,9 +101,8 @@ def _add(
     bins = score_bins(brier_scores / worst_brier_score(prob), scale="probability", size=_SCORE_BINS)
     np.add.at(sums.brier_score, bins, np.stack([mass, mass * brier_scores], -1))
     _add_to_histograms(sums.score_histogram, y_true, _log_odds(prob), mass)
-    sums.calibration_bins[:] += per_class(calibration_bins)(y_true, prob, **options)
-    is_right = prob.argmax(1) == y_true
-    sums.top_label_bins[:] += calibration_bins(is_right, prob.max(1), **options)
+    of_event = per_class if prob.shape[1] == 2 else top_label
+    sums.calibration_bins[:] += of_event(calibration_bins)(y_true, prob, **options)
 
 
 def _add_to_histograms(
