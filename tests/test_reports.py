@@ -395,6 +395,13 @@ def numbers_of(x: Any) -> np.ndarray:
     return np.array(x[:3], float)
 
 
+def test_weights_of_clusters_may_have_whole_sums() -> None:
+    y_true, y_pred, weights = [0, 1, 0, 1] * 20, [0, 1, 1, 1] * 20, [1.5, 2.5, 1.5, 2.5] * 20
+    report = jm.report(y_true, y_pred, clusters=np.arange(80) // 2, sample_weight=weights)
+    np.testing.assert_array_equal(report.counts, [[30, 30], [0, 100]])
+    assert report.overall["macro_f1"].method == "delta"
+
+
 def test_the_method_of_a_report_is_a_value() -> None:
     for method in (jm.Delta("logit"), jm.Bootstrap(3, "percentile", 200), jm.Posterior(1)):
         report = jm.report(TRUE, PRED, method=method)

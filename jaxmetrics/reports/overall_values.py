@@ -94,7 +94,7 @@ class Evidence(NamedTuple):
         if method is None and len(self.counts) > MOST_WITH_INTERVALS:
             note = _NO_INTERVALS if name == "balanced_accuracy" else None
             return ReportedValue(float(metric(self.counts)), note=note)
-        are_whole = method is not None or (self.counts == np.round(self.counts)).all()
+        are_whole = method is not None or (self.tables == np.round(self.tables)).all()
         scale: Any = "atanh" if name in _COEFFICIENTS else "logit"
         method = method or (Likelihood() if are_whole else Delta(scale))
         options: Any = {"method": method, "level": self.level, "cluster_axis": self.cluster_axis}

@@ -95,14 +95,13 @@ def _add(
     y_true, y_prob = y_true[counted], y_prob[counted]
     mass = np.ones(len(y_true), np.int64) if weights is None else weights[counted].astype(float)
     prob, log_losses, brier_scores = losses_of(y_true, y_prob)
-    options: dict[str, Any] = {} if weights is None else {"sample_weight": mass}
     np.add.at(sums.soft_counts, y_true, mass[:, None] * prob)
     sums.log_loss[:] += _moments(log_losses, mass)
     bins = score_bins(brier_scores / worst_brier_score(prob), scale="probability", size=_SCORE_BINS)
     np.add.at(sums.brier_score, bins, np.stack([mass, mass * brier_scores], -1))
     _add_to_histograms(sums.score_histogram, y_true, _log_odds(prob), mass)
     of_event = per_class if prob.shape[1] == 2 else top_label
-    sums.calibration_bins[:] += of_event(calibration_bins)(y_true, prob, **options)
+    sums.calibration_bins[:] += of_event(calibration_bins)(y_true, prob, sample_weight=mass)
 
 
 def _add_to_histograms(
@@ -117,14 +116,10 @@ def _add_to_histograms(
 
 
 def losses_of(y_true: np.ndarray, y_prob: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return the probabilities in float64, 0 where they do not count, and the log losses and Brier
-    scores of the examples.
-    """
-    counted = y_true >= 0
-    prob = np.where(counted[:, None], y_prob, 0)
-    eps = np.finfo(prob.dtype if prob.dtype.kind == "f" else float).eps
-    prob = np.minimum(prob.astype(float), 1)
-    prob_of_truth = np.take_along_axis(prob, np.where(counted, y_true, 0)[:, None], 1)[:, 0]
+    """Return the probabilities in float64, and the log losses and Brier scores of the examples."""
+    eps = np.finfo(y_prob.dtype if y_prob.dtype.kind == "f" else float).eps
+    prob = np.minimum(y_prob.astype(float), 1)
+    prob_of_truth = np.take_along_axis(prob, y_true[:, None], 1)[:, 0]
     surprise = -np.log(np.clip(prob_of_truth, eps, 1 - eps))
     # The sum over the classes of (p - [the true one])^2.
     distance = np.clip((prob**2).sum(1) - 2 * prob_of_truth + 1, 0, 2)  # but for rounding
@@ -183,22 +178,23 @@ def findings_of_clusters(
     sums do not hold the clusters. Weighted areas have no interval.
     """
     counted = y_true >= 0
-    prob, log_losses, brier_scores = losses_of(y_true, y_prob)
-    mass = counted * 1.0 if weights is None else np.where(counted, weights, 0)
+    y_true, numbers = y_true[counted], numbers[counted]
+    mass = np.ones(len(y_true)) if weights is None else weights[counted]
+    prob, log_losses, brier_scores = losses_of(y_true, y_prob[counted])
     options: dict[str, Any] = {"level": level, "clusters": numbers}
     if weights is None:
         areas = per_class(delong_interval)(y_true, _log_odds(prob), **options)
         of_classes = values_of(areas, "score")
     else:
-        weighted = per_class(roc_auc)(y_true, _log_odds(prob), sample_weight=weights)
+        weighted = per_class(roc_auc)(y_true, _log_odds(prob), sample_weight=mass)
         of_classes = [ReportedValue(float(x)) for x in weighted]
-    options |= {"where": counted, "sample_weight": weights}
+    options["sample_weight"] = mass
     if prob.shape[1] == 2:
         gap = calibration_interval(y_true, prob[:, 1], **options)
     else:
         gap = top_label(calibration_interval)(y_true, prob, **options)
     return _findings(
-        soft_confusion_matrix(y_true, prob, sample_weight=weights, groups=numbers),
+        soft_confusion_matrix(y_true, prob, sample_weight=mass, groups=numbers),
         mean_interval(log_losses, transform="log", **options),
         _moments(log_losses, mass),
         mean_interval(brier_scores, bounds=(0, worst_brier_score(prob)), **options),
