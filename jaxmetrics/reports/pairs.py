@@ -25,7 +25,7 @@ from jaxmetrics.reports.contents import (
     SampleSize,
     ValueTable,
     number,
-    reported_comparison,
+    value_of,
 )
 from jaxmetrics.reports.formats import AnyReport
 from jaxmetrics.reports.overall_values import (
@@ -299,6 +299,12 @@ def _compared_values(
         reported = reported_comparison(comparison, "likelihood", "likelihood")
         found[name] = reported._replace(a=a[name], b=b[name])
     return found
+
+
+def reported_comparison(x: Comparison, method: str, method_of_difference: str) -> Comparison:
+    """Report A, B and their difference, with the methods of their intervals."""
+    a, b = (value_of(part, method) for part in (x.a, x.b))
+    return Comparison(a, b, value_of(x.difference, method_of_difference), *map(float, x[3:]))
 
 
 def compared_probabilities(

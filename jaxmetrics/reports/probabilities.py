@@ -14,8 +14,8 @@ import numpy as np
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.counts import soft_confusion_matrix
 from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile
-from jaxmetrics.intervals import mean_interval, proportion_interval
-from jaxmetrics.intervals.proportions import wilson_interval
+from jaxmetrics.intervals.means import mean_interval
+from jaxmetrics.intervals.proportions import proportion_interval, wilson_interval
 from jaxmetrics.ranking import delong_interval, per_class, roc_auc
 from jaxmetrics.ranking.areas import MomentsByClass, effective_number, moments
 from jaxmetrics.ranking.histograms import score_bins
