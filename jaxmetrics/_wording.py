@@ -113,13 +113,6 @@ def listed(names: Iterable[object]) -> str:
     return ", ".join(labels_of(first[:_MOST_LISTED], 40) + more)
 
 
-def sample_size(number: float, num_ignored: int = 0, num_clusters: int | None = None) -> str:
-    """Write how many examples were looked at."""
-    clusters = "" if num_clusters is None else f" in {num_clusters} clusters"
-    ignored = f", {num_ignored} ignored" if num_ignored else ""
-    return f"{number:.10g} examples{clusters}{ignored}"
-
-
 def enumeration(names: Sequence[str]) -> str:
     """Write "A, B and C"."""
     return " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))

@@ -325,7 +325,7 @@ def test_sums_of_probabilities_of_batches_are_those_of_all(weighted: bool) -> No
     kept = np.where(y[:, None] < 0, 1 / 7, prob)
     np.testing.assert_allclose(sums.soft_counts, jm.soft_confusion_matrix(y, kept, **options))
     np.testing.assert_allclose(
-        sums.calibration_bins, jm.per_class(jm.calibration_bins)(y, kept, **options)
+        sums.judged_bins, jm.top_label(jm.calibration_bins)(y, kept, **options)
     )
     for c in range(7):
         expected = jm.score_histogram(
@@ -393,6 +393,13 @@ def test_sums_of_weights_have_intervals_by_the_delta_method() -> None:
 def numbers_of(x: Any) -> np.ndarray:
     """The value and the ends of a reported value or of an estimate."""
     return np.array(x[:3], float)
+
+
+def test_weights_of_clusters_may_have_whole_sums() -> None:
+    y_true, y_pred, weights = [0, 1, 0, 1] * 20, [0, 1, 1, 1] * 20, [1.5, 2.5, 1.5, 2.5] * 20
+    report = jm.report(y_true, y_pred, clusters=np.arange(80) // 2, sample_weight=weights)
+    np.testing.assert_array_equal(report.counts, [[30, 30], [0, 100]])
+    assert report.overall["macro_f1"].method == "delta"
 
 
 def test_the_method_of_a_report_is_a_value() -> None:

@@ -24,11 +24,14 @@ from jaxmetrics.comparisons.classifiers import check_rope
 from jaxmetrics.counts import paired_confusion_matrix
 from jaxmetrics.estimates import Metric
 from jaxmetrics.metrics import binary, f1, precision, recall, specificity
-from jaxmetrics.reports.contents import reported_comparison
 from jaxmetrics.reports.formats import TabularReport
 from jaxmetrics.reports.overall_values import COMPARED
-from jaxmetrics.reports.paired_probabilities import compared_areas, compared_probabilities
-from jaxmetrics.reports.pairs import comparison_report
+from jaxmetrics.reports.pairs import (
+    compared_areas,
+    compared_probabilities,
+    comparison_report,
+    reported_comparison,
+)
 from jaxmetrics.reports.plans import difference_plan, width_plan
 from jaxmetrics.reports.rankings import ranking_report
 

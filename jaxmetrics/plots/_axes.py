@@ -10,6 +10,8 @@ from jaxmetrics._wording import labels_of, shown
 __all__: list[str] = []
 
 _LONGEST_NAME = 40
+# The style of lines to compare with.
+REFERENCE: dict[str, Any] = {"color": "0.5", "linewidth": 1, "linestyle": ":"}
 _REFERENCES = ("chance", "calibrated", "share of examples")
 
 

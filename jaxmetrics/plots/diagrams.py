@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxmetrics._namespaces import is_jax
 from jaxmetrics._validation import ArrayLike, check_level
-from jaxmetrics.plots._axes import axes_or_new, ink, legend_label, set_unit_square
+from jaxmetrics.plots._axes import REFERENCE, axes_or_new, ink, legend_label, set_unit_square
 from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve, precision_recall_curve, roc_curve
 from jaxmetrics.scoring import CalibrationCurve, calibration_curve
 
@@ -55,17 +55,13 @@ def roc(
     >>> [text.get_text() for text in axes.get_legend().get_texts()]
     ['first, AUC 0.750', 'second, AUC 1.000', 'chance']
     """
-    check_level(level)
-    curve = _as_curve(RocCurve, roc_curve, y_true, y_score, replicates)
+    curve, curves = _as_curves(RocCurve, roc_curve, y_true, y_score, replicates, level)
     fpr, tpr = _one_curve(curve.fpr, curve.tpr)
     axes = axes_or_new(ax)
     is_first = not axes.has_data()
     area = float((np.diff(fpr) * (tpr[1:] + tpr[:-1])).sum() / 2)
     (line,) = axes.plot(fpr, tpr, label=legend_label(name, f"AUC {area:.3f}"))
-    if replicates is not None:
-        curves = _replicates(replicates.fpr, replicates.tpr)
-        draws = [np.interp(_GRID, x, y) for x, y in zip(*curves, strict=True)]
-        _band(axes, _GRID, draws, level, line)
+    _band(axes, _GRID, [np.interp(_GRID, x, y) for x, y, _ in curves], level, line)
     if is_first:
         _diagonal(axes, "chance")
     return set_unit_square(axes, "false positive rate", "true positive rate", "ROC curve")
@@ -90,18 +86,16 @@ def precision_recall(
     >>> [text.get_text() for text in axes.get_legend().get_texts()]
     ['average precision 0.833, chance 0.500']
     """
-    check_level(level)
-    curve = _as_curve(PrecisionRecallCurve, precision_recall_curve, y_true, y_score, replicates)
+    kind, curve_of = PrecisionRecallCurve, precision_recall_curve
+    curve, curves = _as_curves(kind, curve_of, y_true, y_score, replicates, level)
     recall, precision = _one_curve(curve.recall, curve.precision)
     axes = axes_or_new(ax)
     average, chance = float((np.diff(recall) * precision[1:]).sum()), precision[-1]
     parts = f"average precision {average:.3f}", f"chance {chance:.3f}"
     (line,) = axes.step(recall, precision, where="pre", label=legend_label(name, *parts))
-    if replicates is not None:
-        curves = _replicates(replicates.recall, replicates.precision)
-        steps = [np.minimum(np.searchsorted(x, _GRID), len(x) - 1) for x in curves[0]]
-        _band(axes, _GRID, [y[i] for y, i in zip(curves[1], steps, strict=True)], level, line)
-    axes.axhline(chance, color=line.get_color(), linewidth=1, linestyle=":")
+    draws = [y[np.minimum(np.searchsorted(x, _GRID), len(x) - 1)] for y, x, _ in curves]
+    _band(axes, _GRID, draws, level, line)
+    axes.axhline(chance, **REFERENCE | {"color": line.get_color()})
     return set_unit_square(axes, "recall", "precision", "Precision and recall")
 
 
@@ -136,11 +130,10 @@ def reliability(
     >>> [text.get_text() for text in reliability(curve).get_legend().get_texts()]
     ['observed', 'band', 'calibrated']
     """
-    check_level(level)
     if isinstance(y_true, CalibrationCurve) and y_true.weight is None:
         return _isotonic(y_true, replicates, name, ax)
     curve_of = partial(calibration_curve, level=level)
-    curve = _as_curve(CalibrationCurve, curve_of, y_true, y_prob, replicates)
+    curve, curves = _as_curves(CalibrationCurve, curve_of, y_true, y_prob, replicates, level)
     x, y, low, high, weight = _one_curve(*curve, may_have_gaps=True)
     axes = axes_or_new(ax)
     found = np.isfinite(y)
@@ -153,9 +146,7 @@ def reliability(
     (line,) = axes.plot(x, y, "o-", markersize=4, label=legend_label(name) or "observed")
     if replicates is None:
         axes.vlines(x, low, high, color=line.get_color(), linewidth=1.5)
-    else:
-        (draws,) = _replicates(replicates.frequency)
-        _band(axes, x, draws[:, found], level, line)
+    _band(axes, x, [frequency[found] for _, frequency, *_ in curves], level, line)
     return set_unit_square(axes, *_RELIABILITY)
 
 
@@ -176,22 +167,35 @@ def _isotonic(curve: CalibrationCurve, replicates: Any, name: str, ax: Axes | No
 
 
 def _diagonal(axes: Axes, label: str) -> None:
-    axes.plot([0, 1], [0, 1], color="0.5", linewidth=1, linestyle=":", label=label)
+    axes.plot([0, 1], [0, 1], label=label, **REFERENCE)
 
 
 _RELIABILITY = "predicted probability", "observed frequency", "Reliability"
 
 
-def _as_curve(
-    kind: type, curve_of: Callable[..., Any], y_true: Any, values: Any, replicates: Any
-) -> Any:
-    """Make a curve of labels and scores on the host, or check the one given in their place."""
+def _as_curves(
+    kind: type,
+    curve_of: Callable[..., Any],
+    y_true: Any,
+    values: Any,
+    replicates: Any,
+    level: float,
+) -> tuple[Any, list[Sequence[np.ndarray]]]:
+    """Make a curve of labels and scores on the host, or check the one given in their place; list
+    the replicates, of which there may be none.
+    """
+    check_level(level)
     on_host = (np.asarray(x) if is_jax(x) else x for x in (y_true, values))
     curve = y_true if values is None else curve_of(*on_host)
-    for name, x in (("curve", curve), ("replicates", replicates)):
-        if not (isinstance(x, kind) or (name == "replicates" and x is None)):
+    given = {"curve": curve} if replicates is None else {"curve": curve, "replicates": replicates}
+    for name, x in given.items():
+        if not isinstance(x, kind):
             raise TypeError(f"{name} must be a {kind.__name__}, got {type(x).__name__}.")
-    return curve
+    arrays = [np.asarray(x, float) for x in replicates or ()]
+    if any(x.ndim != 2 for x in arrays):
+        shapes = [x.shape for x in arrays]
+        raise ValueError(f"replicates must have one batch axis, (S, ...), got shapes {shapes}.")
+    return curve, list(zip(*arrays, strict=True))
 
 
 def _one_curve(*coordinates: Any, may_have_gaps: bool = False) -> list[np.ndarray]:
@@ -207,15 +211,9 @@ def _one_curve(*coordinates: Any, may_have_gaps: bool = False) -> list[np.ndarra
     return arrays
 
 
-def _replicates(*coordinates: Any) -> list[np.ndarray]:
-    arrays = [np.asarray(x, float) for x in coordinates]
-    if any(x.ndim != 2 for x in arrays):
-        shapes = [x.shape for x in arrays]
-        raise ValueError(f"replicates must have one batch axis, (S, ...), got shapes {shapes}.")
-    return arrays
-
-
-def _band(axes: Any, x: np.ndarray, draws: Any, level: float, line: Any) -> None:
+def _band(axes: Any, x: np.ndarray, draws: Sequence[Any], level: float, line: Any) -> None:
+    if not draws:
+        return
     tail = (1 - level) / 2
     low, high = np.nanquantile(np.asarray(draws), [tail, 1 - tail], axis=0)
     band = {"color": line.get_color(), "alpha": 0.2, "linewidth": 0}

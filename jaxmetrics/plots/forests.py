@@ -15,7 +15,7 @@ from jaxmetrics.comparisons import Comparison, Leaderboard
 from jaxmetrics.comparisons.classifiers import check_rope
 from jaxmetrics.comparisons.leaderboards import LONGEST_NAME, standings, tiers_in_words
 from jaxmetrics.estimates import Estimate
-from jaxmetrics.plots._axes import add_legend, axes_or_new, ink, name_ticks
+from jaxmetrics.plots._axes import REFERENCE, add_legend, axes_or_new, ink, name_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -116,7 +116,7 @@ def difference(
 def differences_of(differences: Mapping[str, Any], *, rope: float, ax: Axes | None) -> Axes:
     """Draw intervals of differences beside zero, and shade those that do not matter."""
     axes = intervals(differences, xlabel="A - B", ax=ax)
-    axes.axvline(0, color="0.5", linewidth=1, linestyle=":")
+    axes.axvline(0, **REFERENCE)
     if rope > 0:
         axes.axvspan(-rope, rope, color="0.5", alpha=0.12, linewidth=0, label="does not matter")
         add_legend(axes)

@@ -10,7 +10,7 @@ import numpy as np
 from jaxmetrics._labels import names_of
 from jaxmetrics._validation import ArrayLike, check_level, on_host
 from jaxmetrics.betas import BetaAverage
-from jaxmetrics.plots._axes import add_legend, axes_or_new, ink, name_ticks
+from jaxmetrics.plots._axes import REFERENCE, add_legend, axes_or_new, ink, name_ticks
 from jaxmetrics.posteriors import balanced_accuracy_posterior
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def balanced_accuracy_violin(
     dots = {"color": "white", "markeredgecolor": "C0", "label": "posterior mean"}
     axes.plot(range(n), np.asarray(posterior.mean), "o", **dots)
     if axes.get_ylim()[0] <= 1 / k:
-        axes.axhline(1 / k, color="0.5", linewidth=1, linestyle=":", label="chance")
+        axes.axhline(1 / k, label="chance", **REFERENCE)
     name_ticks(axes.set_xticks, range(n), labels)
     axes.set_xlim(-0.6, n - 0.4)
     axes.set_ylim(top=min(axes.get_ylim()[1], 1))

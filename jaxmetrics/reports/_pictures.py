@@ -102,8 +102,8 @@ def _worst_confusions(counts: np.ndarray, names: Sequence[str], level: float) ->
     i, j = np.unravel_index(largest[mistakes.ravel()[largest] > 0], counts.shape)
     shares = values_of(proportion_interval(counts[i, j], rarity[i, j], level=level), "wilson")
     return [
-        _Confusion(names[true], names[pred], counts[true, pred], rarity[true, pred], share)
-        for true, pred, share in zip(i, j, shares, strict=True)
+        _Confusion(names[true], names[pred], *numbers)
+        for true, pred, *numbers in zip(i, j, counts[i, j], rarity[i, j], shares, strict=True)
     ]
 
 

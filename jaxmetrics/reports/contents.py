@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._wording import fraction, labels_of, title_of
-from jaxmetrics.comparisons.classifiers import Comparison
 from jaxmetrics.estimates import Estimate
 
 __all__: list[str] = []
@@ -35,8 +34,8 @@ class ReportedValue(Estimate):
     (0.851 [0.800, 0.892], 'wilson', None)
     """
 
-    method: str | None
-    note: str | None
+    method: str | None = None
+    note: str | None = None
 
     def __new__(
         cls,
@@ -56,21 +55,14 @@ class ReportedValue(Estimate):
 
     def to_dict(self) -> dict[str, Any]:
         """Return what JSON holds: None for NaN, and no ends where there is no interval."""
-        ends = {"low": self.low, "high": self.high} if self.has_interval else {}
-        texts = {"method": self.method, "note": self.note}
-        return {
-            **{key: number(x) for key, x in {"value": self.value, **ends}.items()},
-            **{key: x for key, x in texts.items() if x is not None},
-        }
+        names = "value", "low", "high", "method", "note"
+        parts = {name: number(getattr(self, name)) for name in names}
+        return {name: x for name, x in parts.items() if name == "value" or x is not None}
 
     def record(self, level: float) -> dict[str, Any]:
         """Return a row of a table for programs."""
-        numbers = {key: number(getattr(self, key)) for key in ("value", "low", "high")}
-        return {
-            **numbers,
-            "level": level if self.has_interval else None,
-            "method": self.method,
-        }
+        numbers = {name: number(getattr(self, name)) for name in ("value", "low", "high")}
+        return {**numbers, "level": level if self.has_interval else None, "method": self.method}
 
     def ends(self, between: str) -> str:
         """Write the interval, if there is one."""
@@ -97,12 +89,6 @@ def values_of(x: Estimate, method: str) -> list[ReportedValue]:
     """Report an estimate of n numbers, `(n,)` each of its parts."""
     parts = (np.asarray(part).tolist() for part in x)
     return [value_of(Estimate(*numbers), method) for numbers in zip(*parts, strict=True)]
-
-
-def reported_comparison(x: Comparison, method: str, method_of_difference: str) -> Comparison:
-    """Report A, B and their difference, with the methods of their intervals."""
-    a, b = (value_of(part, method) for part in (x.a, x.b))
-    return Comparison(a, b, value_of(x.difference, method_of_difference), *map(float, x[3:]))
 
 
 def value_cell(x: ReportedValue) -> str:

@@ -111,10 +111,11 @@ def as_page(report: AnyReport, title: str) -> str:
     """Write a page of HTML, by jinja2 and the template of the report."""
     from jaxmetrics import __version__
 
-    outline, used = report.outline(), report.methods()
+    outline, used, pictures = report.outline(), report.methods(), report.pictures()
+    template = report.template if pictures else AnyReport.template
     return (
         _environment()
-        .get_template(report.template)
+        .get_template(template)
         .render(
             title=title,
             report=report,
@@ -123,7 +124,7 @@ def as_page(report: AnyReport, title: str) -> str:
             methods={name: x for name, x in explanations().items() if name in used},
             most_rows=MOST_ROWS_OF_PAGE,
             version=__version__,
-            **report.pictures(),
+            **pictures,
         )
     )
 
@@ -217,12 +218,8 @@ def _environment() -> Any:
 class AnyReport(ABC):
     """A report of any kind. It prints as its text; its values are found by their names."""
 
+    template: ClassVar[str] = "tables.html"  # of a page with pictures
     title: ClassVar[str] = "Report"
-
-    @property
-    def template(self) -> str:
-        """Names what the page is made by."""
-        return "tables.html"
 
     @abstractmethod
     def values(self) -> Mapping[str, Any]:

@@ -94,7 +94,7 @@ class Evidence(NamedTuple):
         if method is None and len(self.counts) > MOST_WITH_INTERVALS:
             note = _NO_INTERVALS if name == "balanced_accuracy" else None
             return ReportedValue(float(metric(self.counts)), note=note)
-        are_whole = method is not None or (self.counts == np.round(self.counts)).all()
+        are_whole = method is not None or (self.tables == np.round(self.tables)).all()
         scale: Any = "atanh" if name in _COEFFICIENTS else "logit"
         method = method or (Likelihood() if are_whole else Delta(scale))
         options: Any = {"method": method, "level": self.level, "cluster_axis": self.cluster_axis}
@@ -175,9 +175,9 @@ def checked_labels(
     class_names: Sequence[str] | None,
     y_prob: ArrayLike | None = None,
     **named: ArrayLike | Sequence[str],
-) -> tuple[list[np.ndarray], Sequence[str], np.ndarray]:
-    """Return the class ids of labels of the same examples, `(n,)` each, the names of the classes,
-    and which examples count, `(n,)`.
+) -> tuple[list[np.ndarray], Sequence[str]]:
+    """Return the class ids of labels of the same examples, `(n,)` each, -1 where one of them is no
+    class, and the names of the classes.
     """
     labels = {name: on_host(x, name) for name, x in named.items()}
     shapes = [x.shape for x in labels.values()]
@@ -197,7 +197,8 @@ def checked_labels(
             f"y_prob has {num_columns} columns, but there are {k} classes: {listed(names)}."
         )
     check_number_of_classes(k, what)
-    return ids, names, np.all([(x >= 0) & (x < k) for x in ids], axis=0)
+    counted = np.all([(x >= 0) & (x < k) for x in ids], axis=0)
+    return [np.where(counted, x, -1) for x in ids], names
 
 
 def _number_of_columns(y_prob: ArrayLike, n: int) -> int:

@@ -13,9 +13,11 @@ from jaxmetrics._labels import names_of
 from jaxmetrics._validation import ArrayLike
 from jaxmetrics._wording import labels_of, percent, title_of
 from jaxmetrics.clusters import number_of_clusters
-from jaxmetrics.comparisons import Comparison, compare, compare_predictions, mcnemar
-from jaxmetrics.comparisons.classifiers import cubes_of_clusters
+from jaxmetrics.comparisons import Comparison, compare, compare_predictions, delong, mcnemar
+from jaxmetrics.comparisons.classifiers import by_halves, cubes_of_clusters
 from jaxmetrics.counts import confusion_matrix
+from jaxmetrics.estimates import normal_quantile
+from jaxmetrics.intervals.means import mean_interval
 from jaxmetrics.reports.contents import (
     Difference,
     Outline,
@@ -23,7 +25,7 @@ from jaxmetrics.reports.contents import (
     SampleSize,
     ValueTable,
     number,
-    reported_comparison,
+    value_of,
 )
 from jaxmetrics.reports.formats import AnyReport
 from jaxmetrics.reports.overall_values import (
@@ -33,10 +35,12 @@ from jaxmetrics.reports.overall_values import (
     checked_labels,
     overall_values,
 )
+from jaxmetrics.reports.probabilities import losses_of, worst_brier_score
 
 __all__ = ["ComparisonReport", "comparison_report"]
 
 _LONGEST_NAME = 200
+_MOST_AREAS = 10  # of classes, that are compared
 _WAYS = {
     "likelihood": "likelihood",
     "student": "Student's distribution (losses)",
@@ -70,6 +74,7 @@ class ComparisonReport(AnyReport):
     A 0.750 [0.589, 0.862], B 0.500 [0.345, 0.655], A - B 0.250 [0.101, 0.412], P(A > B) 0.9995
     """
 
+    template = "comparison.html"
     title = "Comparison of two classifiers"
 
     counts: np.ndarray
@@ -98,11 +103,6 @@ class ComparisonReport(AnyReport):
         """Counts the examples that only A has right, and only B."""
         of_a, of_b = self.only_right_per_class.sum(0).tolist()
         return of_a, of_b
-
-    @property
-    def template(self) -> str:
-        """Names what the page is made by."""
-        return "comparison.html"
 
     @property
     def _sample(self) -> SampleSize:
@@ -233,14 +233,13 @@ def comparison_report(
     """
     a, b = names_of(names, 2, "names")
     labels: Any = {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
-    ids, classes, counted = checked_labels("comparison", class_names, **labels)
-    k = len(classes)
+    ids, classes = checked_labels("comparison", class_names, **labels)
+    counted, k, cubes = ids[0] >= 0, len(classes), None
     if not counted.any():
         raise ValueError("y_true, y_pred_a and y_pred_b hold no examples to compare.")
-    cubes = None
     if clusters is not None:
         true, pred_a, pred_b = ids
-        cubes = cubes_of_clusters(true, pred_a, pred_b, clusters, k, where=counted)
+        cubes = cubes_of_clusters(true, pred_a, pred_b, clusters, k)
     true, *preds = ids = [x[counted] for x in ids]
     matrices = np.stack([confusion_matrix(true, pred, num_classes=k) for pred in preds])
     only_right = _only_right(k, *ids)
@@ -300,3 +299,56 @@ def _compared_values(
         reported = reported_comparison(comparison, "likelihood", "likelihood")
         found[name] = reported._replace(a=a[name], b=b[name])
     return found
+
+
+def reported_comparison(x: Comparison, method: str, method_of_difference: str) -> Comparison:
+    """Report A, B and their difference, with the methods of their intervals."""
+    a, b = (value_of(part, method) for part in (x.a, x.b))
+    return Comparison(a, b, value_of(x.difference, method_of_difference), *map(float, x[3:]))
+
+
+def compared_probabilities(
+    y_true: np.ndarray,
+    probs: Sequence[np.ndarray],
+    class_names: Sequence[str],
+    *,
+    rope: float,
+    level: float,
+    clusters: Sequence[Any] | None = None,
+) -> dict[str, Comparison]:
+    """Compare two arrays of probabilities `(n, K)` for the same examples, class ids `(n,)`.
+
+    Losses are compared by their mean difference, with Student's interval; areas, of the last of two
+    classes or of each of up to ten, by DeLong's variance.
+    """
+    z, k = normal_quantile(level), len(class_names)
+    options: dict[str, Any] = {"level": level, "clusters": clusters}
+    scales: dict[str, tuple[str, dict[str, Any]]] = {
+        "log_loss": ("student", {"transform": "log"}),
+        "brier_score": ("likelihood", {"bounds": (0, worst_brier_score(probs[0]))}),
+    }
+    losses = [losses_of(y_true, prob)[1:] for prob in probs]
+    found = {}
+    for (name, (method, scale)), a, b in zip(scales.items(), *losses, strict=True):
+        of_a, of_b = (mean_interval(x, **scale, **options) for x in (a, b))
+        comparison = by_halves(of_a, of_b, mean_interval(a - b, **options), z, rope)
+        found[name] = reported_comparison(comparison, method, "student")
+    events = {"roc_auc": 1} if k == 2 else {f"roc_auc_{x}": i for i, x in enumerate(class_names)}
+    for name, i in events.items() if k <= _MOST_AREAS else ():
+        scores = [prob[:, i] for prob in probs]
+        found[name] = compared_areas(y_true == i, scores, rope=rope, **options)
+    return found
+
+
+def compared_areas(
+    y_true: np.ndarray,
+    scores: Sequence[np.ndarray],
+    *,
+    rope: float,
+    level: float,
+    clusters: Sequence[Any] | None = None,
+) -> Comparison:
+    """Compare the areas under the ROC curves of two scores of the same event."""
+    areas = delong(y_true, *scores, level=level, clusters=clusters)
+    comparison = by_halves(*areas[:3], normal_quantile(level), rope)
+    return reported_comparison(comparison, "score", "mover")

@@ -14,8 +14,8 @@ import numpy as np
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.counts import soft_confusion_matrix
 from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile
-from jaxmetrics.intervals import mean_interval, proportion_interval
-from jaxmetrics.intervals.proportions import wilson_interval
+from jaxmetrics.intervals.means import mean_interval
+from jaxmetrics.intervals.proportions import proportion_interval, wilson_interval
 from jaxmetrics.ranking import delong_interval, per_class, roc_auc
 from jaxmetrics.ranking.areas import effective_number, moments
 from jaxmetrics.ranking.histograms import score_bins
@@ -38,15 +38,15 @@ class ProbabilitySums(NamedTuple):
     log_loss: np.ndarray  # (3,), the weight, the weighted sum, that of squares
     brier_score: np.ndarray  # (B, 2), the weight and the weighted sum of the scores in each bin
     score_histogram: np.ndarray  # (K, 2, B), of each class against the others
-    calibration_bins: np.ndarray  # (K, bins, 3), of each class
-    top_label_bins: np.ndarray  # (bins, 3), of the most probable class
+    calibration_bins: np.ndarray  # (2, bins, 3), of two classes, or of the most probable (1, ...)
 
     def reordered(self, order: np.ndarray) -> ProbabilitySums:
         """Put the classes in another order."""
+        bins = self.calibration_bins
         return self._replace(
             soft_counts=self.soft_counts[np.ix_(order, order)],
             score_histogram=self.score_histogram[order],
-            calibration_bins=self.calibration_bins[order],
+            calibration_bins=bins[order] if len(order) == 2 else bins,
         )
 
     @property
@@ -54,7 +54,7 @@ class ProbabilitySums(NamedTuple):
         """Gives the bins by which calibration is judged: of the last of two classes, or else of the
         most probable class.
         """
-        return self.calibration_bins[1] if len(self.calibration_bins) == 2 else self.top_label_bins
+        return self.calibration_bins[-1]
 
 
 def probability_sums(
@@ -84,8 +84,7 @@ def _no_sums(k: int, dtype: type) -> ProbabilitySums:
         log_loss=np.zeros(3),
         brier_score=np.zeros((_SCORE_BINS, 2)),
         score_histogram=np.zeros((k, 2, _SCORE_BINS), dtype),
-        calibration_bins=np.zeros((k, _CALIBRATION_BINS, 3)),
-        top_label_bins=np.zeros((_CALIBRATION_BINS, 3)),
+        calibration_bins=np.zeros((2 if k == 2 else 1, _CALIBRATION_BINS, 3)),
     )
 
 
@@ -96,15 +95,13 @@ def _add(
     y_true, y_prob = y_true[counted], y_prob[counted]
     mass = np.ones(len(y_true), np.int64) if weights is None else weights[counted].astype(float)
     prob, log_losses, brier_scores = losses_of(y_true, y_prob)
-    options: dict[str, Any] = {} if weights is None else {"sample_weight": mass}
     np.add.at(sums.soft_counts, y_true, mass[:, None] * prob)
     sums.log_loss[:] += _moments(log_losses, mass)
     bins = score_bins(brier_scores / worst_brier_score(prob), scale="probability", size=_SCORE_BINS)
     np.add.at(sums.brier_score, bins, np.stack([mass, mass * brier_scores], -1))
     _add_to_histograms(sums.score_histogram, y_true, _log_odds(prob), mass)
-    sums.calibration_bins[:] += per_class(calibration_bins)(y_true, prob, **options)
-    is_right = prob.argmax(1) == y_true
-    sums.top_label_bins[:] += calibration_bins(is_right, prob.max(1), **options)
+    of_event = per_class if prob.shape[1] == 2 else top_label
+    sums.calibration_bins[:] += of_event(calibration_bins)(y_true, prob, sample_weight=mass)
 
 
 def _add_to_histograms(
@@ -119,14 +116,10 @@ def _add_to_histograms(
 
 
 def losses_of(y_true: np.ndarray, y_prob: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Return the probabilities in float64, 0 where they do not count, and the log losses and Brier
-    scores of the examples.
-    """
-    counted = y_true >= 0
-    prob = np.where(counted[:, None], y_prob, 0)
-    eps = np.finfo(prob.dtype if prob.dtype.kind == "f" else float).eps
-    prob = np.minimum(prob.astype(float), 1)
-    prob_of_truth = np.take_along_axis(prob, np.where(counted, y_true, 0)[:, None], 1)[:, 0]
+    """Return the probabilities in float64, and the log losses and Brier scores of the examples."""
+    eps = np.finfo(y_prob.dtype if y_prob.dtype.kind == "f" else float).eps
+    prob = np.minimum(y_prob.astype(float), 1)
+    prob_of_truth = np.take_along_axis(prob, y_true[:, None], 1)[:, 0]
     surprise = -np.log(np.clip(prob_of_truth, eps, 1 - eps))
     # The sum over the classes of (p - [the true one])^2.
     distance = np.clip((prob**2).sum(1) - 2 * prob_of_truth + 1, 0, 2)  # but for rounding
@@ -185,22 +178,23 @@ def findings_of_clusters(
     sums do not hold the clusters. Weighted areas have no interval.
     """
     counted = y_true >= 0
-    prob, log_losses, brier_scores = losses_of(y_true, y_prob)
-    mass = counted * 1.0 if weights is None else np.where(counted, weights, 0)
+    y_true, numbers = y_true[counted], numbers[counted]
+    mass = np.ones(len(y_true)) if weights is None else weights[counted]
+    prob, log_losses, brier_scores = losses_of(y_true, y_prob[counted])
     options: dict[str, Any] = {"level": level, "clusters": numbers}
     if weights is None:
         areas = per_class(delong_interval)(y_true, _log_odds(prob), **options)
         of_classes = values_of(areas, "score")
     else:
-        weighted = per_class(roc_auc)(y_true, _log_odds(prob), sample_weight=weights)
+        weighted = per_class(roc_auc)(y_true, _log_odds(prob), sample_weight=mass)
         of_classes = [ReportedValue(float(x)) for x in weighted]
-    options |= {"where": counted, "sample_weight": weights}
+    options["sample_weight"] = mass
     if prob.shape[1] == 2:
         gap = calibration_interval(y_true, prob[:, 1], **options)
     else:
         gap = top_label(calibration_interval)(y_true, prob, **options)
     return _findings(
-        soft_confusion_matrix(y_true, prob, sample_weight=weights, groups=numbers),
+        soft_confusion_matrix(y_true, prob, sample_weight=mass, groups=numbers),
         mean_interval(log_losses, transform="log", **options),
         _moments(log_losses, mass),
         mean_interval(brier_scores, bounds=(0, worst_brier_score(prob)), **options),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -79,6 +79,7 @@ class Report(AnyReport):
     {'cat': 1.000 [0.824, 1.000], 'dog': 0.500 [0.290, 0.710]}
     """
 
+    template = "report.html"
     title = "Classifier report"
 
     counts: np.ndarray
@@ -206,11 +207,6 @@ class Report(AnyReport):
         return {name: x.note for name, x in self.overall.items() if x.note}
 
     @property
-    def template(self) -> str:
-        """Names what the page is made by."""
-        return "tables.html" if self.groups else "report.html"
-
-    @property
     def _sample(self) -> SampleSize:
         return SampleSize(self.num_examples, self.num_ignored, self.num_clusters)
 
@@ -259,7 +255,9 @@ class Report(AnyReport):
         return self._found.records("class", self.level, nobody=None)
 
     def pictures(self) -> dict[str, Any]:
-        """Draw the matrix, the posterior, recalls, and curves where there were probabilities."""
+        """Draw the matrix, the posterior, recalls, and curves where there were probabilities; of
+        groups nothing, so that their page has tables alone.
+        """
         if self.groups:
             return {}
         from jaxmetrics.reports._pictures import pictures_of_one
@@ -290,52 +288,6 @@ def _checked_names(class_names: Sequence[str] | None, k: int) -> tuple[str, ...]
     if len(set(names)) != k:
         raise ValueError(f"class_names must differ, got {listed(names)}.")
     return names
-
-
-class _Predictions(NamedTuple):
-    """Holds examples: class ids, which of them count, and what else is known of them."""
-
-    true: np.ndarray
-    pred: np.ndarray
-    counted: np.ndarray
-    prob: np.ndarray | None
-    weights: np.ndarray | None
-    clusters: np.ndarray | None
-
-    def among(self, rows: np.ndarray) -> _Predictions:
-        """Return some of the examples."""
-        chosen: Any = (None if x is None else x[rows] for x in self)
-        return _Predictions(*chosen)
-
-    def report(
-        self, class_names: Sequence[str], level: float, method: IntervalMethod | None
-    ) -> Report:
-        """Report on them."""
-        k, numbers, number = len(class_names), None, None
-        if self.clusters is not None:
-            numbers, number = numbered_clusters(self.clusters, self.true.shape)
-            check_size_of_tables(number, k * k, "Merge clusters or classes.")
-        counts = confusion_matrix(
-            self.true,
-            self.pred,
-            num_classes=k,
-            sample_weight=self.weights,
-            where=self.counted,
-            groups=numbers,
-            num_groups=number,
-        )
-        ignored = int((~self.counted).sum())
-        found = Report.from_counts(
-            counts, class_names=class_names, num_ignored=ignored, level=level, method=method
-        )
-        if self.prob is None:
-            return found
-        examples = np.where(self.counted, self.true, -1), self.prob, self.weights
-        sums = probability_sums(*examples)
-        found = found.with_findings(probability_findings(sums, found.class_names, level))
-        if numbers is None:
-            return found
-        return found.with_findings(findings_of_clusters(*examples, numbers, level))
 
 
 def report(
@@ -394,23 +346,56 @@ def report(
     (0.750 [0.551, 0.880], 0.000 [0.000, 0.311])
     """
     labels: Any = {"y_true": y_true, "y_pred": y_pred}
-    (true, pred), names, counted = checked_labels("report", class_names, y_prob, **labels)
+    (true, pred), names = checked_labels("report", class_names, y_prob, **labels)
     weights = None if sample_weight is None else _checked_weights(sample_weight)
-    prob = None
-    if y_prob is not None:
-        prob = np.asarray(as_rows(y_prob, "y_prob", names))
-        _check_probabilities(prob, pred, counted, names)
+    prob = None if y_prob is None else np.asarray(as_rows(y_prob, "y_prob", names))
+    if prob is not None:
+        _check_probabilities(prob, true, pred, names)
     numbers = None if clusters is None else numbered_clusters(clusters, true.shape)[0]
-    examples = _Predictions(true, pred, counted, prob, weights, numbers)
-    total = examples.report(names, level, method)
+
+    def of_rows(rows: Any, level: float) -> Report:
+        columns = true, pred, prob, weights, numbers
+        parts: Any = (None if x is None else x[rows] for x in columns)
+        return _report_of_examples(*parts, class_names=names, level=level, method=method)
+
+    total = of_rows(..., level)
     if groups is None:
         return total
-    named = _rows_of_groups(groups, counted)
+    named = _rows_of_groups(groups, true >= 0)
+    return grouped.grouped_report(total, lambda name, level: of_rows(named[name], level), [*named])
 
-    def of_group(name: str, level: float) -> Report:
-        return examples.among(named[name]).report(names, level, method)
 
-    return grouped.grouped_report(total, of_group, [*named])
+def _report_of_examples(
+    true: np.ndarray,
+    pred: np.ndarray,
+    prob: np.ndarray | None,
+    weights: np.ndarray | None,
+    clusters: np.ndarray | None,
+    *,
+    class_names: Sequence[str],
+    level: float,
+    method: IntervalMethod | None,
+) -> Report:
+    """Report on class ids `(n,)`, -1 to be ignored, and what else is known of the examples."""
+    k, numbers, number = len(class_names), None, None
+    if clusters is not None:
+        numbers, number = numbered_clusters(clusters, true.shape)
+        check_size_of_tables(number, k * k, "Merge clusters or classes.")
+    options: Any = {"groups": numbers, "num_groups": number, "sample_weight": weights}
+    found = Report.from_counts(
+        confusion_matrix(true, pred, num_classes=k, **options),
+        class_names=class_names,
+        num_ignored=int((true < 0).sum()),
+        level=level,
+        method=method,
+    )
+    if prob is None:
+        return found
+    sums = probability_sums(true, prob, weights)
+    found = found.with_findings(probability_findings(sums, found.class_names, level))
+    if numbers is None:
+        return found
+    return found.with_findings(findings_of_clusters(true, prob, weights, numbers, level))
 
 
 def _rows_of_groups(
@@ -435,8 +420,9 @@ def _checked_weights(sample_weight: ArrayLike) -> np.ndarray:
 
 
 def _check_probabilities(
-    prob: np.ndarray, pred: np.ndarray, counted: np.ndarray, names: Sequence[str]
+    prob: np.ndarray, true: np.ndarray, pred: np.ndarray, names: Sequence[str]
 ) -> None:
+    counted = true >= 0
     valid = are_distributions(prob) | ~counted
     check_each(valid, prob, "y_prob", "probabilities that sum to 1")
     if 2 * (prob.argmax(1) != pred)[counted].sum() > counted.sum():

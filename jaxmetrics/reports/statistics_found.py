@@ -48,12 +48,8 @@ def _(statistic: ScoreHistogram, table: np.ndarray, report: Report) -> Findings:
             "roc_auc": roc_auc(table),
             "average_precision": average_precision(table),
         }
-        return Findings(
-            {
-                name: ReportedValue(float(x.value), float(x.low), float(x.high), method="bounds")
-                for name, x in bounds.items()
-            }
-        )
+        values = {k: ReportedValue(*map(float, x), method="bounds") for k, x in bounds.items()}
+        return Findings(values)
     if statistic.num_classes != len(report.class_names):
         return Findings()
     areas = {"roc_auc": area_values(table, report.level)}
