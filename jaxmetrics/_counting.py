@@ -11,7 +11,7 @@ import numpy as np
 from jaxmetrics._compilation import compiled
 from jaxmetrics._jax import jnp, trees
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, on_device, xp
-from jaxmetrics._scatter import add_at, batch_entries, count_ids, in_range, raveled
+from jaxmetrics._scatter import add_at, cell_numbers, count_ids, in_all_tables
 from jaxmetrics._validation import (
     INT32_MAX,
     MOST_CELLS,
@@ -297,19 +297,17 @@ def _weighted_table(
     observations: _Observations, keep: Array, batch: int, sizes: tuple[int, ...]
 ) -> Array:
     ids, weights, _, rows = observations
+    size, window, n = math.prod(sizes), observations.window, keep.shape[-1]
+    cell = cell_numbers(ids, sizes, keep)
     # What is left out is replaced before it is multiplied and added, so that a NaN there reaches no
     # gradient either.
-    for x, size in zip(ids, sizes, strict=True):
-        keep &= in_range(x, size)
-    values = jnp.where(keep, jnp.ones((), float_dtype()) if weights is None else weights, 0)
+    one = jnp.ones((), float_dtype())
+    values = jnp.where(cell < size, one if weights is None else weights, 0)
     if rows is not None:
         weight = values[..., None]
         values = weight * jnp.where((weight != 0) | jnp.isfinite(rows), rows, 0)
-
-    window, n = observations.window, keep.shape[-1]
-    index, num_cells = (batch_entries(batch), *ids), math.prod((batch, *sizes))
-    if num_cells > INT32_MAX:  # more than `sum_by_cell` can number
-        return add_at(jnp.zeros((batch, *sizes, *window), float_dtype()), index, keep, values)
-    cell = raveled(index, (batch, *sizes), keep).reshape(-1)
-    values = jnp.broadcast_to(values, (batch, n, *window)).reshape((-1, *window))
-    return sum_by_cell(cell, values, num_cells, most=n)
+    values = jnp.broadcast_to(values, (batch, n, *window))
+    if batch * size > INT32_MAX:  # more than `sum_by_cell` can number
+        return add_at(jnp.zeros((batch, size, *window), values.dtype), cell, values)
+    flat = in_all_tables(cell, batch, size).reshape(-1)
+    return sum_by_cell(flat, values.reshape((-1, *window)), batch * size, most=n)
