@@ -11,7 +11,7 @@ import numpy as np
 from jaxmetrics._compilation import compiled
 from jaxmetrics._jax import jnp, trees
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, on_device, xp
-from jaxmetrics._scatter import add_at, batch_entries, count_ids, in_range, raveled
+from jaxmetrics._scatter import add_at, cell_numbers, count_ids, in_all_tables
 from jaxmetrics._validation import (
     INT32_MAX,
     MOST_CELLS,
@@ -297,24 +297,16 @@ def _weighted_table(
     observations: _Observations, keep: Array, batch: int, sizes: tuple[int, ...]
 ) -> Array:
     ids, weights, _, rows = observations
-    window, n = observations.window, keep.shape[-1]
-    index, num_cells = (batch_entries(batch), *ids), math.prod((batch, *sizes))
-    cell = raveled(index, (batch, *sizes), keep) if num_cells <= INT32_MAX else None
+    size, window, n = math.prod(sizes), observations.window, keep.shape[-1]
+    cell = cell_numbers(ids, sizes, keep)
     values = jnp.ones((1, 1), float_dtype()) if weights is None else weights
     if rows is not None:
-        counted = _all_in_range(ids, sizes, keep) if cell is None else cell < num_cells
         # What is left out is replaced before it is multiplied, so that a NaN there reaches no
         # gradient either.
-        weight = jnp.where(counted, values, 0)[..., None]
+        weight = jnp.where(cell < size, values, 0)[..., None]
         values = weight * jnp.where((weight != 0) | jnp.isfinite(rows), rows, 0)
-    if cell is None:
-        return add_at(jnp.zeros((batch, *sizes, *window), float_dtype()), index, keep, values)
-    cell = cell.reshape(-1)
-    values = jnp.broadcast_to(values, (batch, n, *window)).reshape((-1, *window))
-    return sum_by_cell(cell, values, num_cells, most=n)
-
-
-def _all_in_range(ids: tuple[Array, ...], sizes: tuple[int, ...], keep: Array) -> Array:
-    for x, size in zip(ids, sizes, strict=True):
-        keep &= in_range(x, size)
-    return keep
+    values = jnp.broadcast_to(values, (batch, n, *window))
+    if batch * size > INT32_MAX:  # more than `sum_by_cell` can number
+        return add_at(jnp.zeros((batch, size, *window), values.dtype), cell, values)
+    flat = in_all_tables(cell, batch, size).reshape(-1)
+    return sum_by_cell(flat, values.reshape((-1, *window)), batch * size, most=n)

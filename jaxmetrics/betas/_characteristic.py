@@ -6,6 +6,7 @@ A sum is described relative to its mean.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -66,34 +67,32 @@ def characteristic(classes: Beta, low: Array, step: Array, settings: Settings) -
     much less and needs fewer nodes.
     """
     k, base, more = classes.mean.shape[-1], *settings.nodes
-    factors = []
-    for start, stop in pairwise([start for start in _GROUPS if start < k] + [k]):
+
+    def factors(start: int, stop: int) -> Array:
         m = math.ceil(base + more / math.sqrt(start + 1))
         z, mass = distributions.nodes(Beta(*(v[..., start:stop] for v in classes)), m)
         mass = mass / mass.sum(-1, keepdims=True)
         # The mean of z is 0 but for rounding, which would add up over a thousand classes.
         z = lax.stop_gradient(z - (mass * z).sum(-1, keepdims=True))
         phase = (z - (low / k)[..., None, None]) * step[..., None, None]
-        factors.append(harmonics(phase, mass, settings.frequencies))
-    return product(xp.concatenate(factors, -2)[..., None, :], 1)[..., 0, :]
+        return harmonics(phase, mass, settings.frequencies)
 
-
-def product(factors: Array, size: int) -> Array:
-    """Multiply polynomials `(..., k, terms, N)`, and keep so many of their terms, `(..., size, N)`.
-
-    They are multiplied in pairs, which takes log2(k) steps.
-    """
-    missing = size - factors.shape[-2]
-    factors = xp.concatenate([factors, *[0 * factors[..., :1, :]] * missing], -2)
-    while (k := factors.shape[-3]) > 1:
+    product = by_groups(factors, k, _GROUPS)
+    # Multiply in pairs, which takes log2(k) steps.
+    while (k := product.shape[-2]) > 1:
         half = k // 2
-        a, b = factors[..., :half, :, :], factors[..., half : 2 * half, :, :]
-        terms = [
-            sum(a[..., i, :] * b[..., power - i, :] for i in range(power + 1))
-            for power in range(size)
-        ]
-        factors = xp.concatenate([xp.stack(terms, -2), factors[..., 2 * half :, :, :]], -3)
-    return factors[..., 0, :, :]
+        pairs = product[..., :half, :] * product[..., half : 2 * half, :]
+        product = xp.concatenate([pairs, product[..., 2 * half :, :]], -2)
+    return product[..., 0, :]
+
+
+def by_groups(
+    factors: Callable[[int, int], Array], k: int, starts: tuple[int, ...], axis: int = -2
+) -> Array:
+    """Join the `factors(start, stop)` of groups of k classes, along the axis of classes."""
+    groups = pairwise([start for start in starts if start < k] + [k])
+    joined: Array = xp.concatenate([factors(*group) for group in groups], axis)
+    return joined
 
 
 def _rotations(phase: Array, number: int) -> tuple[Array, Array]:
@@ -116,6 +115,17 @@ def _powers(base: Array, number: int) -> Array:
     while powers.shape[-2] < number:
         powers, base = xp.concatenate([powers, powers * base], -2), base * base
     return powers[..., :number, :]
+
+
+def spectra(phi: Array) -> tuple[Array, Array]:
+    """Return coefficients of the Fourier series of a cdf, but for what rises evenly, and a density.
+
+    `phi` are the values of the characteristic function at n `2 pi / window`, `(..., N)`, in units
+    of the window.
+    """
+    n = np.arange(phi.shape[-1])
+    density = xp.conj(phi) * xp.where(n > 0, 2, 0).astype(phi.dtype)
+    return density * (-1j / (2 * np.pi * np.maximum(n, 1))).astype(phi.dtype), density
 
 
 def harmonics(phase: Array, mass: Array, number: int) -> Array:

@@ -24,7 +24,6 @@ multiclass classification using the posterior balanced accuracy, ROBOT 2013.
 from __future__ import annotations
 
 from functools import lru_cache, partial
-from typing import NamedTuple
 
 import numpy as np
 
@@ -34,7 +33,13 @@ from jaxmetrics._compilation import compiled
 from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import Array, is_jax, is_known, lax, xp
 from jaxmetrics.betas import _splines, distributions
-from jaxmetrics.betas._characteristic import Settings, characteristic, settings_for, window
+from jaxmetrics.betas._characteristic import (
+    Settings,
+    characteristic,
+    settings_for,
+    spectra,
+    window,
+)
 from jaxmetrics.betas._multilevel import refined_sum
 from jaxmetrics.betas._splines import Spline
 from jaxmetrics.betas.distributions import Beta
@@ -44,13 +49,6 @@ __all__: list[str] = []
 
 _NUMBERS_AT_ONCE = 2**17  # enough for all cores, few enough for their caches
 _SOFT = np.zeros((_splines.PANELS, 2), bool)
-
-
-class SumDistribution(NamedTuple):
-    """Hold the spline of a sum, relative to its mean."""
-
-    spline: Spline
-    is_rough: Array  # whether its characteristic function has not decayed
 
 
 def widest_first(parameters: Array) -> Array:
@@ -72,8 +70,8 @@ def _fourier_basis(frequencies: int, steps: int) -> tuple[np.ndarray, np.ndarray
     return at, np.concatenate([np.cos(angles), np.sin(angles)])
 
 
-def _sum_by_fourier(settings: Settings, parameters: Array) -> SumDistribution:
-    """Compute sums of classes by Fourier inversion on the windows that they reach."""
+def _sum_by_fourier(settings: Settings, parameters: Array) -> tuple[Spline, Array]:
+    """Compute sums by Fourier inversion on the windows that they reach; tell which are rough."""
     classes = _classes(parameters)
     low, high = window(classes)
     phi = characteristic(classes, low, 2 * np.pi / (high - low), settings)
@@ -88,7 +86,7 @@ def _sum_by_fourier(settings: Settings, parameters: Array) -> SumDistribution:
         density.reshape(panels) * slope.astype(low.dtype),
     )
     tail = xp.abs(lax.stop_gradient(phi[..., -(settings.frequencies // 8) :])).max(-1)
-    return SumDistribution(_splines.monotone(spline), tail > settings.unresolved)
+    return _splines.monotone(spline), tail > settings.unresolved
 
 
 def _invert(phi: Array, settings: Settings) -> tuple[Array, Array]:
@@ -96,20 +94,20 @@ def _invert(phi: Array, settings: Settings) -> tuple[Array, Array]:
 
     `phi` is the characteristic function at the multiples of 2 pi / window.
     """
-    n = np.arange(1, settings.frequencies)
     y, basis = _fourier_basis(settings.frequencies, settings.steps)
-    spectrum = 2 * xp.conj(phi[..., 1:])
-    integral = spectrum * (-1j / (2 * np.pi * n)).astype(phi.dtype)
-    both = xp.stack([spectrum, integral], -2)
+    both = xp.stack(spectra(phi))[..., 1:]
     parts = xp.concatenate([both.real, -both.imag], -1)
-    density, ripple = xp.moveaxis(matmul(parts, basis.astype(parts.dtype)), -2, 0)
+    # One product for all sums: NumPy would read the basis once for each.
+    products = matmul(parts.reshape((-1, len(basis))), basis.astype(parts.dtype))
+    ripple, density = products.reshape((*parts.shape[:-1], len(y)))
     return y.astype(parts.dtype) + (ripple - ripple[..., :1]), 1 + density
 
 
-def first_distribution(parameters: Array) -> SumDistribution:
+def first_distribution(parameters: Array) -> tuple[Spline, Array]:
     """Compute the sums by Fourier inversion, from parameters `(B, k, 2)`, widest class first.
 
-    They are computed in chunks, to bound the memory.
+    They are computed in chunks, to bound the memory. Returned are splines, relative to the mean,
+    and which are rough: those whose characteristic function has not decayed.
     """
     settings = settings_for(parameters.dtype)
     chunk = _chunk(parameters, sum(settings.nodes) * parameters.shape[-2])
@@ -122,14 +120,14 @@ def _chunk(parameters: Array, numbers: int) -> int:
     return max(1, _NUMBERS_AT_ONCE * (128 if accelerator else 1) // numbers)
 
 
-def final_distribution(found: SumDistribution, parameters: Array) -> Spline:
-    """Refine the sums whose characteristic function has not decayed.
+def final_distribution(spline: Spline, is_rough: Array, parameters: Array) -> Spline:
+    """Refine the rough sums.
 
     Outside of a trace that is neither compiled nor run unless a sum needs it.
     """
-    if is_known(found.is_rough) and not found.is_rough.any():
-        return found.spline
-    return _with_refined(found.spline, parameters, found.is_rough)
+    if is_known(is_rough) and not is_rough.any():
+        return spline
+    return _with_refined(spline, parameters, is_rough)
 
 
 @compiled

@@ -20,7 +20,6 @@ Where m classes have two such ends, there are m + 1 corners, at distances of 1.
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -28,9 +27,16 @@ import numpy as np
 from jaxmetrics._jax import trees
 from jaxmetrics._namespaces import Array, is_jax, lax, special, xp
 from jaxmetrics.betas import _quadrature, _splines, distributions
-from jaxmetrics.betas._characteristic import Settings, harmonics, product, series, window
+from jaxmetrics.betas._characteristic import (
+    Settings,
+    by_groups,
+    harmonics,
+    series,
+    spectra,
+    window,
+)
 from jaxmetrics.betas._splines import PANELS, Spline
-from jaxmetrics.betas.distributions import Beta, Interval, expanded, mirrored
+from jaxmetrics.betas.distributions import Beta, Interval, mirrored
 
 __all__: list[str] = []
 
@@ -98,17 +104,16 @@ def _near_corners(
     is_first = (np.arange(ends) == 0)[:, None, None]  # the only part of the whole class
     r, step = radii[..., None, None, :, None], step[..., None, None, None, None]
 
-    def factor(group: int, start: int, stop: int) -> Array:
+    def factors(start: int, stop: int) -> Array:
         some: _Parts = trees.map(lambda v: v[..., start:stop, :], parts)
-        offset, mass = _near_anchors(some, radii[..., 0], settings.nodes_of_parts // 2**group)
+        m = settings.nodes_of_parts // 2 ** _GROUPS.index(start)
+        offset, mass = _near_anchors(some, radii[..., 0], m)
         offset = offset[..., None, :]
         kept = special.erfc(settings.sharpness * (2 * xp.abs(offset) / r - 1)) / 2
         mass = mass[..., None, :] * xp.where(r < xp.inf, kept, is_first)
-        return harmonics(offset * step, mass, settings.frequencies)
+        return xp.moveaxis(harmonics(offset * step, mass, settings.frequencies), -2, 0)
 
-    bounds = pairwise([start for start in _GROUPS if start < k] + [k])
-    factors = [factor(group, *ends) for group, ends in enumerate(bounds)]
-    return product(xp.moveaxis(xp.concatenate(factors, -4), -2, 0), corners)
+    return _product(by_groups(factors, k, _GROUPS, -3), corners)
 
 
 def _near_anchors(parts: _Parts, radius: Array, m: int) -> tuple[Array, Array]:
@@ -125,10 +130,24 @@ def _near_anchors(parts: _Parts, radius: Array, m: int) -> tuple[Array, Array]:
     places = _quadrature.grid_for_ends(_quadrature.middles, m, *hard, length.dtype)
     start, stop = one.low + below, one.high - above
     interval = Interval(start, stop, length, one.x_low + below, one.rest_high + above)
-    z, mass = distributions.masses(expanded(one), expanded(interval), places)
+    z, mass = distributions.masses(one, interval, places)
     mass = xp.where(parts.exists[..., None], mass / parts.total[..., None], 0)
     offset = xp.where(one.hard_low[..., None], places.y * length[..., None], z)
     return parts.sign[..., None] * offset, mass
+
+
+def _product(phi: Array, corners: int) -> Array:
+    """Multiply the classes, `(..., k, ends, N)`: at corner j so many are at their second end."""
+
+    def times(product: Array, of_class: Array) -> tuple[Array, None]:
+        more = product * of_class[..., :1, :]
+        if corners > 1:
+            moved = xp.concatenate([0 * product[..., :1, :], product[..., :-1, :]], -2)
+            more = more + moved * of_class[..., 1:, :]
+        return more, None
+
+    start = (np.arange(corners) == 0)[:, None] + 0 * phi[..., 0, :1, :]
+    return lax.scan(times, start, xp.moveaxis(phi, -3, 0))[0]
 
 
 def _window_of_parts(classes: Beta, anchor: Array, radius: Array) -> tuple[Array, Array]:
@@ -155,25 +174,21 @@ def _inverted(phi: Array, begin: Array, width: Array, places: Array) -> tuple[Ar
     """
     width, begin = width[..., None, None], begin[..., None]
     inside = xp.clip(places, begin, begin + width)
-    n = np.arange(phi.shape[-1])
-    spectrum = xp.conj(phi) * xp.where(n > 0, 2, 0).astype(phi.dtype)
-    integral = spectrum * (-1j / (2 * np.pi * np.maximum(n, 1))).astype(phi.dtype)
     phase = xp.concatenate([begin, inside], -1) * (2 * np.pi / width)
-    ripple, density = series((integral, spectrum), phase)
+    ripple, density = series(spectra(phi), phase)
     total = phi[..., :1].real
     cdf = total * (inside - begin) / width + ripple[..., 1:] - ripple[..., :1]
     return cdf, xp.where(inside == places, total + density[..., 1:], 0) / width
 
 
-class _Layout(NamedTuple):
-    """Cut the window of the sum into panels that end at its corners."""
+def _layout(
+    classes: Beta, anchor: Array, direction: Array, corners: int
+) -> tuple[Array, Array, Array]:
+    """Cut the window of the sum into panels that end at its corners.
 
-    edges: Array  # (..., PANELS + 1), relative to the mean
-    hard: Array  # (..., PANELS, 2)
-    corners: Array  # (..., C)
-
-
-def _layout(classes: Beta, anchor: Array, direction: Array, corners: int) -> _Layout:
+    Returns the edges `(..., PANELS + 1)`, which ends of the panels are hard, `(..., PANELS, 2)`,
+    and the corners `(..., C)`; places are relative to the mean.
+    """
     low, high = (v[..., None] for v in window(classes))
     j = np.arange(_INNER_EDGES)
     steps = direction[..., None] * j.astype(low.dtype)
@@ -186,34 +201,34 @@ def _layout(classes: Beta, anchor: Array, direction: Array, corners: int) -> _La
     inner, is_hard = (xp.take_along_axis(v, order, -1) for v in (inner, is_corner))
     soft = xp.zeros_like(is_hard[..., :1])
     hard = xp.stack([xp.concatenate([soft, is_hard], -1), xp.concatenate([is_hard, soft], -1)], -1)
-    return _Layout(xp.concatenate([low, inner, high], -1), hard, all_corners[..., :corners])
+    return xp.concatenate([low, inner, high], -1), hard, all_corners[..., :corners]
 
 
-def _knots_from_corners(layout: _Layout, knots: _quadrature.Grid) -> Array:
+def _from_corners(corners: Array, edges: Array, knots: _quadrature.Grid) -> Array:
     """Return the offsets of all knots from each corner, `(..., C, Z)`.
 
     Near a corner they have the digits of the distance from the end of the panel.
     """
-    lengths = xp.diff(layout.edges)[..., None]
-    ends = (layout.edges[..., None, :] - layout.corners[..., None])[..., None]
+    lengths = xp.diff(edges)[..., None]
+    ends = (edges[..., None, :] - corners[..., None])[..., None]
     from_start = ends[..., :-1, :] + (lengths * knots.y)[..., None, :, :]
     from_stop = ends[..., 1:, :] - (lengths * knots.rest)[..., None, :, :]
     places = xp.where((knots.y < knots.rest)[..., None, :, :], from_start, from_stop)
-    return places.reshape((*layout.corners.shape, -1))
+    return places.reshape((*corners.shape, -1))
 
 
 def refined_sum(classes: Beta, settings: Settings) -> Spline:
     """Compute the sum of classes, given widest first."""
     settings = settings.of_parts(classes.mean.shape[-1])
-    direction, corners = _direction(classes), _number_of_corners(classes)
-    parts = _parts_of(classes, direction, min(corners, 2), settings)
-    layout = _layout(classes, parts.anchor, direction, corners)
-    knots = _splines.knots(layout.hard, settings.steps, layout.edges.dtype)
-    places = _knots_from_corners(layout, knots)
+    direction, number = _direction(classes), _number_of_corners(classes)
+    parts = _parts_of(classes, direction, min(number, 2), settings)
+    edges, hard, corners = _layout(classes, parts.anchor, direction, number)
+    knots = _splines.knots(hard, settings.steps, edges.dtype)
+    places = _from_corners(corners, edges, knots)
     sums = _over_levels(classes, parts, direction, places, settings)
     cdf, density = (v.sum(-2).reshape(knots.y.shape) for v in sums)
-    slope = density * knots.slope * xp.diff(layout.edges)[..., None]
-    return _splines.spline(layout.edges, layout.hard, cdf, slope)
+    slope = density * knots.slope * xp.diff(edges)[..., None]
+    return _splines.spline(edges, hard, cdf, slope)
 
 
 def _over_levels(

@@ -17,7 +17,6 @@ from jaxmetrics._roots import root
 from jaxmetrics._validation import ArrayLike, as_float, check_level
 from jaxmetrics._wording import interval
 from jaxmetrics.betas import _convolutions, _splines, distributions
-from jaxmetrics.betas._convolutions import SumDistribution
 from jaxmetrics.betas._splines import Spline
 from jaxmetrics.betas.parameters import are_beta_parameters, smallest_parameter
 
@@ -25,7 +24,9 @@ __all__ = ["BetaAverage", "beta_avg_cdf", "beta_avg_inv_cdf", "beta_avg_pdf"]
 
 
 @compiled
-def _prepare(parameters: Array) -> tuple[Array, tuple[Array, Array], Array, SumDistribution | None]:
+def _prepare(
+    parameters: Array,
+) -> tuple[Array, tuple[Array, Array], Array, tuple[Spline, Array] | None]:
     """Compute all of a `BetaAverage` but the sums that need smaller windows.
 
     Returns:
@@ -135,7 +136,7 @@ class BetaAverage(Printed, _BetaAverage):
         masked, origin, flat, found = _prepare(p)
         spline = None
         if found is not None:
-            flat_spline = _convolutions.final_distribution(found, flat)
+            flat_spline = _convolutions.final_distribution(*found, flat)
             spline = trees.map(lambda v: v.reshape((*p.shape[:-2], *v.shape[1:])), flat_spline)
         return super().__new__(cls, masked, origin, spline)
 
@@ -230,7 +231,7 @@ class BetaAverage(Printed, _BetaAverage):
             return _equal_tailed(self, (1 - level) / 2)
         if kind != "hdi":
             raise ValueError(f'kind must be "equal_tailed" or "hdi", got {kind!r}.')
-        return _shortest(self, xp.asarray(level, self.parameters.dtype))
+        return _shortest(self, level)
 
     def sample(
         self, key: KeyLike, shape: tuple[int, ...] = (), *, method: Literal["ppf", "betas"] = "ppf"
@@ -269,7 +270,9 @@ def _per_query(average: BetaAverage, x: Array, function: Callable[[Spline, Array
     axes = len(average.shape)
     shape = np.broadcast_shapes(x.shape, average.shape)
     batch = shape[len(shape) - axes :]
-    spline = trees.map(lambda v: xp.broadcast_to(v, (*batch, *v.shape[axes:])), average.spline)
+    spline: Any = average.spline
+    if batch != average.shape:
+        spline = trees.map(lambda v: xp.broadcast_to(v, (*batch, *v.shape[axes:])), spline)
     queries = xp.broadcast_to(x, shape).reshape((math.prod(shape[: len(shape) - axes]), *batch))
     return xp.moveaxis(function(spline, xp.moveaxis(queries, 0, -1)), -1, 0).reshape(shape)
 
@@ -431,62 +434,70 @@ def _mode(average: BetaAverage) -> Array:
 @_mode.defjvp
 @compiled
 def _mode_jvp(primals: tuple[BetaAverage], tangents: tuple[BetaAverage]) -> tuple[Array, Array]:
-    """Differentiate f'(x) = 0: dx = -df' / f''; 0 for a mode at an end or a kink."""
-    (average,) = primals
-    x = _mode(average)
-    slope, d_slope = _jvp_by_parameters(_slope_at, average, x, tangents[0])
-    curvature = jax.jvp(lambda x: _slope_at(average, x), (x,), (xp.ones_like(x),))[1]
-    # At a smooth mode the root of the slope is within a hundredth of a standard deviation.
-    room = 1e-2 * xp.abs(curvature) * xp.sqrt(average.variance)
-    smooth = (curvature < 0) & (xp.abs(slope) < room)
-    return x, xp.where(smooth, -d_slope / xp.where(smooth, curvature, 1), 0)
+    def falling_density(x: Array, average: BetaAverage) -> Array:
+        return -_slope_at(average, x)
+
+    x = _mode(*primals)
+    room = 1e-2 * xp.sqrt(primals[0].variance)
+    return x, _tangent_of_root(falling_density, x, primals, tangents, room)
 
 
-@custom_jvp
 @compiled
 def _shortest(average: BetaAverage, level: Array) -> tuple[Array, Array]:
     """Find the ends with F(high) - F(low) = level and the same density.
 
     Where there are none, one end is that of the support.
     """
+    level = xp.asarray(level, average.parameters.dtype)
+    low, high = _ends(_mass_below(average, level), average, level)
+    return low, high
+
+
+def _ends(below: Array, average: BetaAverage, level: Array) -> Array:
+    """Return the quantiles with this mass below, and `level` between them."""
+    return _quantile(average, xp.stack([below, xp.minimum(below + level, 1)]))
+
+
+def _excess(below: Array, average: BetaAverage, level: Array) -> Array:
+    """Return how much higher the density is at the lower end."""
+    at_low, at_high = _pdf(average, _ends(below, average, level))
+    return at_low - at_high
+
+
+@custom_jvp
+@compiled
+def _mass_below(average: BetaAverage, level: Array) -> Array:
+    """Return the mass below the shortest interval."""
     zeros = 0 * average.origin[0]
 
-    def ends(below: Array) -> tuple[Array, Array]:
-        low, high = _quantile(average, xp.stack([below, xp.minimum(below + level, 1)]))
-        return low, high
+    def sign_of_excess(below: Array) -> Array:
+        return xp.where(_excess(below, average, level) < 0, -1, 1) * xp.ones_like(below)
 
-    def excess(below: Array) -> Array:
-        at_low, at_high = _pdf(average, xp.stack(ends(below)))
-        return xp.where(at_low < at_high, -1, 1) * xp.ones_like(below)
-
-    return ends(_sign_change(excess, zeros, zeros + (1 - level)))
+    return _sign_change(sign_of_excess, zeros, zeros + (1 - level))
 
 
-@_shortest.defjvp
+@_mass_below.defjvp
 @compiled
-def _shortest_jvp(
+def _mass_below_jvp(
     primals: tuple[BetaAverage, Array], tangents: tuple[BetaAverage, Array]
-) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    """Differentiate the two equations of `_shortest`, and solve them for the two ends."""
-    average, level = primals
-    ends = xp.stack(_shortest(average, level))
-    below, d_below = _jvp_by_parameters(_cdf, average, ends, tangents[0])
-    density, d_density = _jvp_by_parameters(_pdf, average, ends, tangents[0])
-    density = xp.minimum(density, xp.finfo(density.dtype).max)  # finite at a pole
-    slope = _slope_at(average, ends)
-    d_mass = tangents[1] - (d_below[1] - d_below[0])
-    alike = xp.abs(density[1] - density[0]) < 1e-2 * xp.maximum(*density)
-    inside = alike & (density[1] * slope[0] > density[0] * slope[1])
-    at_bottom = below[0] < (1 - level) / 2  # else one end is that of the support
-    # f(high) d_high - f(low) d_low = d_mass
-    # f'(high) d_high - f'(low) d_low = df(low) - df(high), or 0 = d_low or d_high
-    of_high = xp.where(inside, slope[1], xp.where(at_bottom, 0, 1))
-    of_low = xp.where(inside, slope[0], xp.where(at_bottom, 1, 0))
-    change = xp.where(inside, d_density[0] - d_density[1], 0)
-    determinant = density[1] * of_low - density[0] * of_high
-    d_low = (d_mass * of_high - density[1] * change) / determinant
-    d_high = (d_mass * of_low - density[0] * change) / determinant
-    return (ends[0], ends[1]), (d_low, d_high)
+) -> tuple[Array, Array]:
+    below = _mass_below(*primals)
+    room = 1e-2 * (1 - primals[1])
+    return below, _tangent_of_root(_excess, below, primals, tangents, room)
+
+
+def _tangent_of_root(
+    rising: Callable[..., Array], x: Array, primals: Any, tangents: Any, room: Array
+) -> Array:
+    """Differentiate `rising(x, *primals) = 0` by the primals: dx = -dr / r'(x).
+
+    It is 0 where x is no root, to which a step of Newton's would be longer than `room`, but an end
+    of the support or a kink.
+    """
+    value, change = jax.jvp(lambda *p: rising(x, *p), primals, tangents)
+    _, slope = jax.jvp(lambda x: rising(x, *primals), (x,), (xp.ones_like(x),))
+    is_root = (slope > 0) & (xp.abs(value) < room * slope)
+    return xp.where(is_root, -change / xp.where(is_root, slope, 1), 0)
 
 
 def beta_avg_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:

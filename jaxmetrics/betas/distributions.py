@@ -17,7 +17,7 @@ cancel there. Derivatives by a and b flow through the weights alone; nodes are c
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,14 +47,6 @@ class Beta(NamedTuple):
     @property
     def has_two_hard_ends(self) -> Array:
         return self.hard_low & self.hard_high
-
-
-Arrays = TypeVar("Arrays", bound=tuple[Array, ...])
-
-
-def expanded(arrays: Arrays, axes: int = 1) -> Arrays:
-    """Append axes to the arrays of a NamedTuple."""
-    return type(arrays)(*(v[(..., *(None,) * axes)] for v in arrays))
 
 
 def negligible(dtype: np.dtype) -> float:
@@ -122,10 +114,11 @@ class Interval(NamedTuple):
 def masses(beta: Beta, interval: Interval, places: Grid) -> tuple[Array, Array]:
     """Return the offsets of the places from the mean, and their weights times the density.
 
-    The density is known up to a constant, the value of `x^a (1-x)^b` at the mean. All arrays have a
-    last axis of nodes.
+    They are on a new last axis. The density is known up to a constant, the value of `x^a (1-x)^b`
+    at the mean.
     """
-    start, stop, length, x_start, rest_stop = interval
+    beta = Beta(*(v[..., None] for v in beta))
+    start, stop, length, x_start, rest_stop = (v[..., None] for v in interval)
     z = xp.where(places.y < places.rest, start + length * places.y, stop - length * places.rest)
     log_x, share = _beyond(x_start, length, places.y, places.log_y, beta.mean)
     log_rest, other_share = _beyond(rest_stop, length, places.rest, places.log_rest, beta.rest)
@@ -178,7 +171,7 @@ def whole_window(beta: Beta) -> Interval:
 def nodes(beta: Beta, m: int) -> tuple[Array, Array]:
     """Return m nodes in the window, on a new last axis, as `masses` does."""
     places = grid_for_ends(middles, m, beta.hard_low, beta.hard_high, beta.mean.dtype)
-    return masses(expanded(beta), expanded(whole_window(beta)), places)
+    return masses(beta, whole_window(beta), places)
 
 
 def _nodes_of_one(dtype: np.dtype) -> Grid:
@@ -204,8 +197,7 @@ def pdf(x: Array, a: Array, b: Array) -> Array:
     y = xp.where(inside, x, 0.5)
     log_x, log_rest = xp.log(y / one.mean), xp.log((1 - y) / one.rest)
     unnormalized = xp.exp(log_density(one, _offset(one, y, 1 - y), log_x, log_rest))
-    window = expanded(whole_window(one))
-    total = masses(expanded(one), window, _nodes_of_one(a.dtype))[1].sum(-1)
+    total = masses(one, whole_window(one), _nodes_of_one(a.dtype))[1].sum(-1)
     value = unnormalized / (y * (1 - y) * total)
     beyond = xp.where(xp.isnan(x), x, 0)
     at_ends = xp.where(x == 0, _limit(a, b), xp.where(x == 1, _limit(b, a), beyond))
@@ -275,7 +267,7 @@ def _lower_tail(x: Array, rest: Array, a: Array, b: Array) -> Array:
     # The tail and the whole window in one call, so that the quadrature is compiled once.
     parts = zip(_below(one, z, x, rest), whole_window(one), strict=True)
     both = Interval(*(xp.stack(xp.broadcast_arrays(*part)) for part in parts))
-    mass, total = masses(expanded(one), expanded(both), _nodes_of_one(a.dtype))[1].sum(-1)
+    mass, total = masses(one, both, _nodes_of_one(a.dtype))[1].sum(-1)
     return mass / total
 
 
@@ -320,11 +312,10 @@ def _lower_quantile(q: Array, a: Array, b: Array) -> tuple[Array, Array]:
     """
     one, places = beta(a, b), _nodes_of_one(a.dtype)
     wanted, start = _nearest_node(q, one, places)
-    wide = expanded(one)
 
     def refine(_: int, point: _Point) -> _Point:
         z, x, rest = point
-        mass = masses(wide, expanded(_below(one, z, x, rest)), places)[1].sum(-1)
+        mass = masses(one, _below(one, z, x, rest), places)[1].sum(-1)
         by_logit = xp.exp(log_density(one, z, xp.log(x / one.mean), xp.log(rest / one.rest)))
         excess = xp.log(positive(wanted) / positive(mass))
         growth = xp.expm1(xp.clip(excess * mass / positive(by_logit), -64, 64))
@@ -346,7 +337,7 @@ def positive(x: Array) -> Array:
 def _nearest_node(q: Array, one: Beta, places: Grid) -> tuple[Array, _Point]:
     """Return the mass below the quantile, and z, x and 1 - x of the first node that reaches it."""
     window = whole_window(one)
-    offsets, mass = masses(expanded(one), expanded(window), places)
+    offsets, mass = masses(one, window, places)
     reached = xp.cumsum(mass, -1)
     wanted = q * reached[..., -1]
     node = xp.minimum((reached < wanted[..., None]).sum(-1, keepdims=True), len(places.y) - 1)

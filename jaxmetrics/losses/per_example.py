@@ -22,6 +22,7 @@ arrays and lists), a label at or beyond K, and logits whose rows all are probabi
 from __future__ import annotations
 
 from functools import partial
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -84,16 +85,14 @@ def cross_entropy(
     >>> cross_entropy([[2.0, 0.0, 0.0]], [0], label_smoothing=0.3).round(4)
     array([0.6395])
     """
-    z, ids, mask = _of_logits(logits, labels, where)
-    weights = _class_weights(class_weights, z.shape[-1])
-    return _cross_entropy(z, ids, mask, weights, as_term(label_smoothing, "label_smoothing"))
+    given = _of_logits(logits, labels, where)
+    weights = _class_weights(class_weights, given.logits.shape[-1])
+    return _cross_entropy(given, weights, as_term(label_smoothing, "label_smoothing"))
 
 
 @compiled
-def _cross_entropy(
-    z: Array, ids: Array, mask: Array | None, weights: Array | None, smoothing: Array | None
-) -> Array:
-    z, ids, counts = _broadcast(z, ids, mask)
+def _cross_entropy(given: _Labelled, weights: Array | None, smoothing: Array | None) -> Array:
+    z, ids, counts = given.broadcast()
     loss = _weighted(neg_log_softmax(z, ids, counts), ids, counts, weights)
     if smoothing is None:
         return loss
@@ -155,13 +154,7 @@ def soft_cross_entropy(
     shape = _batch("logits", z.shape[:-1], "target_probs", t.shape[:-1])
     mask = _mask(where, shape)
     refuse_distributions(z, "logits", mask)
-    return _soft_cross_entropy(z, t, mask)
-
-
-@compiled
-def _soft_cross_entropy(z: Array, t: Array, mask: Array | None) -> Array:
-    shape = np.broadcast_shapes(z.shape[:-1], t.shape[:-1])
-    return soft_target_loss(z, t, xp.ones_like(z, bool, shape=shape) if mask is None else mask)
+    return soft_target_loss(z, t, mask)
 
 
 def nll(probs: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) -> Array:
@@ -183,28 +176,28 @@ def nll(probs: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) 
     >>> nll([[0.5, 0.25, 0.25]], [[0.0, 0.5, 0.5]]).round(4)
     array([1.3863])
     """
-    p, given = as_real(as_rows(probs, "probs"), "probs"), as_rows(labels, "labels")
+    p, y = as_real(as_rows(probs, "probs"), "probs"), as_rows(labels, "labels")
     if p.ndim == 0:
         raise ValueError(f"probs must have shape (..., K), got {p.shape}.")
-    if given.ndim == p.ndim:
-        y = as_real(given, "labels")
+    if y.ndim == p.ndim:
+        y = as_real(y, "labels")
         if y.shape[-1] != p.shape[-1]:
             raise ValueError(
                 f"labels must be class ids, or of shape (..., K) like probs {p.shape}, got"
                 f" {y.shape}."
             )
-        return _nll(p, y, _mask(where, _batch("probs", p.shape[:-1], "labels", y.shape[:-1])))
-    return _nll(*_of_classes(p, given, where, name="probs"))
+        mask = _mask(where, _batch("probs", p.shape[:-1], "labels", y.shape[:-1]))
+        return _nll(_Labelled(p, y, mask))
+    return _nll(_of_classes(p, y, where, name="probs"))
 
 
 @compiled
-def _nll(p: Array, labels: Array, mask: Array | None) -> Array:
-    if is_integer(labels):
-        p, ids, mask = _broadcast(p, labels, mask)
+def _nll(given: _Labelled) -> Array:
+    p, y, mask = given
+    if is_integer(y):
+        p, ids, mask = given.broadcast()
         y = one_hot(ids, p.shape[-1]).astype(p.dtype)
-    else:
-        y = labels
-    contributes = y != 0 if mask is None else (y != 0) & mask[..., None]
+    contributes = (y != 0) & mask[..., None]
     return xp.where(contributes, -y * xp.log(xp.where(contributes, p, 1)), 0).sum(-1)
 
 
@@ -237,9 +230,8 @@ def binary_cross_entropy(
 
 
 @compiled
-def _binary_cross_entropy(z: Array, y: Array, mask: Array | None, weights: Array | None) -> Array:
-    counts = (y == 0) | (y == 1) if is_integer(y) else xp.ones_like(y, bool)
-    counts = counts if mask is None else counts & mask
+def _binary_cross_entropy(z: Array, y: Array, mask: Array, weights: Array | None) -> Array:
+    counts = mask & ((y == 0) | (y == 1)) if is_integer(y) else mask
     y = y.astype(z.dtype)
     y = xp.where(counts, xp.where((y >= 0) & (y <= 1), y, xp.nan), 0)
     negative, positive = (1 - y, y) if weights is None else (weights[0] * (1 - y), weights[1] * y)
@@ -290,15 +282,14 @@ def focal_loss(
         raise ValueError(
             f"gamma must be a finite Python number >= 0, because it is static, got {gamma!r}."
         )
-    z, ids, mask = _of_logits(logits, labels, where)
-    return _focal_loss(z, ids, mask, _class_weights(class_weights, z.shape[-1]), gamma=float(gamma))
+    given = _of_logits(logits, labels, where)
+    weights = _class_weights(class_weights, given.logits.shape[-1])
+    return _focal_loss(given, weights, gamma=float(gamma))
 
 
 @compiled
-def _focal_loss(
-    z: Array, ids: Array, mask: Array | None, weights: Array | None, *, gamma: float
-) -> Array:
-    z, ids, counts = _broadcast(z, ids, mask)
+def _focal_loss(given: _Labelled, weights: Array | None, *, gamma: float) -> Array:
+    z, ids, counts = given.broadcast()
     loss = neg_log_softmax(z, ids, counts)
     if gamma != 0:
         loss = _focal(loss, gamma) if is_jax(loss) else _focal.fun(loss, gamma)
@@ -344,10 +335,8 @@ def hinge_loss(logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None 
 
 
 @compiled
-def _hinge_loss(z: Array, ids: Array, mask: Array | None) -> Array:
-    counts = (ids == 0) | (ids == 1)
-    counts = counts if mask is None else counts & mask
-    margin = xp.where(counts, xp.where(ids == 1, z, -z), 1)
+def _hinge_loss(z: Array, ids: Array, mask: Array) -> Array:
+    margin = xp.where(mask & ((ids == 0) | (ids == 1)), xp.where(ids == 1, z, -z), 1)
     return xp.maximum(1 - margin, 0)
 
 
@@ -361,12 +350,12 @@ def multiclass_hinge_loss(
     >>> multiclass_hinge_loss([[2.0, 0.5, 0.0], [2.0, 1.5, 0.0]], [0, 1])
     array([0. , 1.5])
     """
-    return _multiclass_hinge_loss(*_of_logits(logits, labels, where))
+    return _multiclass_hinge_loss(_of_logits(logits, labels, where))
 
 
 @compiled
-def _multiclass_hinge_loss(z: Array, ids: Array, mask: Array | None) -> Array:
-    z, ids, counts = _broadcast(z, ids, mask)
+def _multiclass_hinge_loss(given: _Labelled) -> Array:
+    z, ids, counts = given.broadcast()
     if z.shape[-1] == 1:
         return xp.zeros_like(z[..., 0])
     z = xp.where(counts[..., None], z, 0)
@@ -425,50 +414,53 @@ def weighted_mean(
 def _weighted_mean(
     v: Array,
     weights: Array | None,
-    mask: Array | None,
+    mask: Array,
     *,
     axis: int | tuple[int, ...] | None,
     parts: bool,
 ) -> Array | tuple[Array, Array]:
-    w = xp.ones_like(v) if weights is None else weights
-    w = w if mask is None else xp.where(mask, w, 0)
+    w = xp.where(mask, xp.ones_like(v) if weights is None else weights, 0)
     w = xp.broadcast_to(w, np.broadcast_shapes(w.shape, v.shape))
     sums = (w * xp.where((w == 0) & ~xp.isfinite(v), 0, v)).sum(axis), w.sum(axis)
     return sums if parts else divide(*sums)
 
 
-def _of_logits(
-    logits: ArrayLike, labels: ArrayLike, where: ArrayLike | None
-) -> tuple[Array, Array, Array | None]:
-    z, ids, mask = _of_classes(logits, labels, where)
-    refuse_distributions(z, "logits", mask)
-    return z, ids, mask
+class _Labelled(NamedTuple):
+    """Hold checked logits `(..., K)`, class ids and mask `(...)`, in the shapes that they have."""
+
+    logits: Array
+    ids: Array
+    mask: Array
+
+    def broadcast(self) -> tuple[Array, Array, Array]:
+        """Broadcast logits, class ids as int32 (0 where there is none), and which count."""
+        ids = valid_ids(self.ids, size=self.logits.shape[-1])
+        counts = (ids >= 0) & self.mask
+        shape = np.broadcast_shapes(self.logits.shape[:-1], counts.shape)
+        ids, counts = (xp.broadcast_to(x, shape) for x in (xp.maximum(ids, 0), counts))
+        return xp.broadcast_to(self.logits, (*shape, self.logits.shape[-1])), ids, counts
+
+
+def _of_logits(logits: ArrayLike, labels: ArrayLike, where: ArrayLike | None) -> _Labelled:
+    given = _of_classes(logits, labels, where)
+    refuse_distributions(given.logits, "logits", given.mask)
+    return given
 
 
 def _of_classes(
     logits: ArrayLike, labels: ArrayLike, where: ArrayLike | None, name: str = "logits"
-) -> tuple[Array, Array, Array | None]:
-    """Check logits `(..., K)`, class ids and mask `(...)`; their shapes stay as they came."""
+) -> _Labelled:
     z, given = as_real(as_rows(logits, name), name), as_array(labels, "labels")
     if z.ndim == 0 or z.shape[-1] == 0:
         raise ValueError(f"{name} must have shape (..., K), one number per class, got {z.shape}.")
     check_integer(given, "labels")  # before the shapes: it catches most swaps
     mask = _mask(where, _batch(name, z.shape[:-1], "labels", given.shape))
-    return z, class_ids(given, z.shape[-1], mask), mask
+    return _Labelled(z, class_ids(given, z.shape[-1], mask), mask)
 
 
 def class_ids(labels: Array, size: int, mask: Array | None) -> Array:
     """Check class ids; a column `(n, 1)` is none here, where logits may be `(n, 1, K)`."""
     return ids_in_range(labels, "labels", size, mask)
-
-
-def _broadcast(z: Array, ids: Array, mask: Array | None) -> tuple[Array, Array, Array]:
-    """Broadcast logits, class ids as int32 (0 where there is none), and which examples count."""
-    valid = valid_ids(ids, size=z.shape[-1])
-    counts = valid >= 0 if mask is None else (valid >= 0) & mask
-    shape = np.broadcast_shapes(z.shape[:-1], counts.shape)
-    ids, counts = (xp.broadcast_to(x, shape) for x in (xp.maximum(valid, 0), counts))
-    return xp.broadcast_to(z, (*shape, z.shape[-1])), ids, counts
 
 
 def _batch(first: str, a: tuple[int, ...], second: str, b: tuple[int, ...]) -> tuple[int, ...]:
@@ -486,10 +478,10 @@ def _batch(first: str, a: tuple[int, ...], second: str, b: tuple[int, ...]) -> t
         ) from None
 
 
-def _mask(where: ArrayLike | None, shape: tuple[int, ...]) -> Array | None:
-    mask = as_mask(where)
-    if mask is not None:
-        _batch("where", mask.shape, "the examples", shape)
+def _mask(where: ArrayLike | None, shape: tuple[int, ...]) -> Array:
+    """Check a mask of examples of this shape; without one, all count."""
+    mask: Array = as_mask(True if where is None else where)
+    _batch("where", mask.shape, "the examples", shape)
     return mask
 
 
