@@ -343,8 +343,8 @@ def _cells(examples: Sequence[Array], k: int) -> Array:
 
 
 def _products(slopes: Array, units: Array) -> Array:
-    """Add up `u u^T`, u `(M,)` the contribution of a unit, over cells of examples `(M, n)`, some at a
-    time, or tables of clusters `(M, C, K K)`.
+    """Add up `u u^T`, u `(M,)` the contribution of a unit, over cells of examples `(M, n)`, some at
+    a time, or tables of clusters `(M, C, K K)`.
     """
     m, num_cells = len(slopes), slopes[0].size
     by_cell = slopes.reshape((m, num_cells))
