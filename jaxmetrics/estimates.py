@@ -106,6 +106,11 @@ def normal_estimate(
     value: Array, error: Array, z: Array | float, transform: str | None = None
 ) -> Estimate:
     low, high = _normal_interval(value, z * error, transform)
+    return computed_estimate(value, low, high, error)
+
+
+def computed_estimate(value: Array, low: Array, high: Array, error: Array) -> Estimate:
+    """Make an estimate for which nothing was drawn."""
     return Estimate(value, low, high, error, xp.zeros(np.shape(value), xp.int32))
 
 

@@ -25,7 +25,7 @@ from jaxmetrics._validation import (
 )
 from jaxmetrics.betas.distributions import betainc
 from jaxmetrics.clusters import as_clusters, number_of_clusters
-from jaxmetrics.estimates import Estimate, Metric, normal_quantile
+from jaxmetrics.estimates import Estimate, Metric, computed_estimate, normal_quantile
 from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.checks import (
     MOST_EXAMPLES,
@@ -342,8 +342,7 @@ def paired_difference_interval(
     low, high = _METHODS[method](p, q, n, z)
     low, high = (xp.where((n == 0) & valid, end, x) for end, x in ((-1, low), (1, high)))
     error = safe_sqrt(divide(p + q - (p - q) ** 2, n, xp.nan))
-    value = xp.where(n == 0, xp.nan, p - q)
-    return Estimate(value, low, high, error, xp.zeros(value.shape, xp.int32))
+    return computed_estimate(xp.where(n == 0, xp.nan, p - q), low, high, error)
 
 
 def _tango(p: Array, q: Array, n: Array, z: float) -> tuple[Array, Array]:

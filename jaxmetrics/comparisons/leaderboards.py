@@ -388,7 +388,8 @@ def standings(board: Any, names: Sequence[str] | None = None) -> list[Standing]:
         raise ValueError(f"names must be one for each classifier: {size}, got {len(labels)}.")
     columns = board.probability_best, board.rank_low, board.rank_high, board.tiers
     numbers = (np.asarray(x).tolist() for x in columns)
-    rows = [Standing(*x) for x in zip(labels, members, *numbers, strict=True)]
+    estimates = [members[i] for i in range(size)]
+    rows = [Standing(*x) for x in zip(labels, estimates, *numbers, strict=True)]
     return sorted(rows, key=lambda x: (x.tier, -np.nan_to_num(x.estimate.value, nan=-np.inf)))
 
 

@@ -29,7 +29,13 @@ from jaxmetrics.clusters import (
     sums_by_cluster,
     warn_of_clusters,
 )
-from jaxmetrics.estimates import Estimate, check_transform, normal_estimate, normal_quantile
+from jaxmetrics.estimates import (
+    Estimate,
+    check_transform,
+    computed_estimate,
+    normal_estimate,
+    normal_quantile,
+)
 from jaxmetrics.intervals.likelihoods import ADDED, ADDED_OF_CLUSTER, tilted
 
 __all__ = ["mean_interval"]
@@ -171,7 +177,7 @@ def _mean_interval(
         for sign, bound in zip((-1, 1), bounds, strict=True)
     )
     low, high = xp.clip(low, bounds[0], found.mean), xp.clip(high, found.mean, bounds[1])
-    return Estimate(found.mean, low, high, found.error, xp.zeros(np.shape(low), xp.int32))
+    return computed_estimate(found.mean, low, high, found.error)
 
 
 class _MeanAndError(NamedTuple):

@@ -12,11 +12,18 @@ import numpy as np
 
 from jaxmetrics._jax import is_loaded, jax, trees
 from jaxmetrics._keys import Key, KeyLike, place
-from jaxmetrics._namespaces import Array, on_device, xp
+from jaxmetrics._namespaces import Array, on_device
 from jaxmetrics._validation import ArrayLike, check_option, warn
 from jaxmetrics.betas.parameters import as_prior
 from jaxmetrics.betas.student import student_quantile
-from jaxmetrics.estimates import SCALES, Estimate, Metric, check_transform, normal_estimate
+from jaxmetrics.estimates import (
+    SCALES,
+    Estimate,
+    Metric,
+    check_transform,
+    computed_estimate,
+    normal_estimate,
+)
 from jaxmetrics.intervals import replicates
 from jaxmetrics.intervals.checks import (
     MOST_EXAMPLES,
@@ -146,8 +153,7 @@ class Likelihood(IntervalMethod):
         values, slopes, sample = metric.values, metric.slopes, metric.sample
         z = confidence.quantile(sample.number)
         low, high = likelihood_limits(metric, sample.shares(values, slopes, z), z)
-        errors = sample.errors(values, slopes)
-        return Estimate(values, low, high, errors, xp.zeros(values.shape, xp.int32)), None
+        return computed_estimate(values, low, high, sample.errors(values, slopes)), None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-import numpy as np
-
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, xp
@@ -18,7 +16,7 @@ from jaxmetrics.clusters import (
     effective_share,
     kish_number,
 )
-from jaxmetrics.estimates import Estimate, normal_quantile
+from jaxmetrics.estimates import Estimate, computed_estimate, normal_quantile
 
 __all__ = ["proportion_interval"]
 
@@ -94,8 +92,7 @@ def proportion_interval(
         s, n, share, clustered = _pooled(s, n, cluster_axis, normal_quantile(level))
     p = divide(s, n, xp.nan)
     low, high = _METHODS[method](s * share, n * share, level)
-    error = _error(s, n) if clustered is None else clustered
-    return Estimate(p, low, high, error, xp.zeros(np.shape(p), xp.int32))
+    return computed_estimate(p, low, high, _error(s, n) if clustered is None else clustered)
 
 
 def _error(s: Array, n: Array) -> Array:
