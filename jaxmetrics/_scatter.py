@@ -61,9 +61,11 @@ def _count_by_product(
     *others, last = sizes
     rows = _one_hot(cell_numbers(ids[:-1], tuple(others), keep), math.prod(others))
     columns = _one_hot(cell_numbers(ids[-1:], (last,), keep), last)
-    both = (jnp.broadcast_to(x, (batch, *x.shape[1:])).astype(jnp.int8) for x in (rows, columns))
+    rows, columns = (
+        jnp.broadcast_to(x, (batch, *x.shape[1:])).astype(jnp.int8) for x in (rows, columns)
+    )
     over_examples = (((1,), (1,)), ((0,), (0,)))
-    table = jax.lax.dot_general(*both, over_examples, preferred_element_type=jnp.int32)
+    table = jax.lax.dot_general(rows, columns, over_examples, preferred_element_type=jnp.int32)
     return table.reshape((batch, *sizes))
 
 
