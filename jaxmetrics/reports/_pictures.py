@@ -133,7 +133,7 @@ def _posterior_pictures(report: Report) -> list[str]:
     defined = [i for i, x in enumerate(values) if not math.isnan(x.value)]
     worst = sorted(defined, key=lambda i: values[i].value)[:_MOST_BARS]
     names = _shortened(report.class_names)
-    recalls = np.array([values[i][:3] for i in worst], float)
+    recalls = np.array([values[i][:3] for i in worst])
     matrix, height = matrix_of_true_classes(report.counts), max(2.4, 0.8 + 0.24 * len(recalls))
     options: Any = {"prior": PRIOR, "level": report.level}
     return [

@@ -116,10 +116,8 @@ def _disparities(groups: Sequence[Values]) -> Values:
     found = {}
     for key in groups[0]:
         if key[0] not in _NOT_COMPARED:
-            value, low, high = np.array([x[key][:3] for x in groups]).T
-            unknown = np.zeros_like(value)
-            difference = greatest_difference(Estimate(value, low, high, unknown, unknown))
-            found[key] = value_of(difference, "mover")
+            estimates = Estimate(*np.array([x[key] for x in groups]).T)
+            found[key] = value_of(greatest_difference(estimates), "mover")
     return {key: x for key, x in found.items() if x.method is not None}
 
 
