@@ -26,7 +26,7 @@ import numpy as np
 
 from jaxmetrics._jax import trees
 from jaxmetrics._namespaces import Array, is_jax, lax, special, xp
-from jaxmetrics.betas import _quadrature, _splines, distributions
+from jaxmetrics.betas import _splines, distributions
 from jaxmetrics.betas._characteristic import (
     Settings,
     by_groups,
@@ -35,6 +35,7 @@ from jaxmetrics.betas._characteristic import (
     spectra,
     window,
 )
+from jaxmetrics.betas._quadrature import Grid, grid_for_ends
 from jaxmetrics.betas._splines import PANELS, Spline
 from jaxmetrics.betas.distributions import Beta, Interval, mirrored
 
@@ -127,7 +128,7 @@ def _near_anchors(parts: _Parts, radius: Array, m: int) -> tuple[Array, Array]:
     above = xp.maximum(xp.where(one.hard_low, extent, one.high) - radius, 0)
     length = xp.where(one.hard_low, xp.minimum(radius, extent), extent - below - above)
     hard = one.hard_low, one.hard_high & (above == 0)
-    places = _quadrature.grid_for_ends(_quadrature.middles, m, *hard, length.dtype)
+    places = grid_for_ends(m, *hard, length.dtype, at_middles=True)
     start, stop = one.low + below, one.high - above
     interval = Interval(start, stop, length, one.x_low + below, one.rest_high + above)
     z, mass = distributions.masses(one, interval, places)
@@ -204,7 +205,7 @@ def _layout(
     return xp.concatenate([low, inner, high], -1), hard, all_corners[..., :corners]
 
 
-def _from_corners(corners: Array, edges: Array, knots: _quadrature.Grid) -> Array:
+def _from_corners(corners: Array, edges: Array, knots: Grid) -> Array:
     """Return the offsets of all knots from each corner, `(..., C, Z)`.
 
     Near a corner they have the digits of the distance from the end of the panel.

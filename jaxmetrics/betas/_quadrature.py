@@ -7,7 +7,6 @@ soft. Takahasi and Mori (1974), Publ. RIMS 9.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -55,9 +54,13 @@ POLE = Ends(368.0, hard=True)  # 1e-16 of the mass of x^-0.9 is left out
 
 
 @lru_cache
-def grid(low: Ends, high: Ends, numbers: range, parts: int) -> Grid:
-    """Return the points with these `numbers`, from 0 to 2 `parts`, which are equal steps of v."""
-    v = (low.v + high.v) * np.array(numbers) / (2 * parts) - low.v
+def grid(low: Ends, high: Ends, n: int, *, at_middles: bool) -> Grid:
+    """Return nodes of an integral, in the middles of n equal steps of v, or the ends of the steps.
+
+    These are n + 1, from end to end of the interval.
+    """
+    numbers = np.arange(1, 2 * n, 2) if at_middles else np.arange(0, 2 * n + 1, 2)
+    v = (low.v + high.v) * numbers / (2 * n) - low.v
     log_lower, log_upper = -np.logaddexp(0, -np.sinh(v)), -np.logaddexp(0, np.sinh(v))
     lower, upper, whole = np.exp(log_lower), np.exp(log_upper), 1 - low.cut - high.cut
     y = np.maximum(lower - low.cut, 0) / whole
@@ -66,30 +69,17 @@ def grid(low: Ends, high: Ends, numbers: range, parts: int) -> Grid:
         log_y = log_lower - np.log(whole) if low.hard else np.log(y)
         log_rest = log_upper - np.log(whole) if high.hard else np.log(rest)
         slope_of_log_odds = np.exp(log_lower + log_upper - 2 * np.log(whole) - log_y - log_rest)
-    step = np.cosh(v) * (low.v + high.v) * whole / parts
+    step = np.cosh(v) * (low.v + high.v) * whole / n
     weight, slope = step * slope_of_log_odds, step * lower * upper / whole**2
     return Grid(y, rest, log_y, log_rest, weight, slope)
 
 
-def middles(low: Ends, high: Ends, m: int) -> Grid:
-    """Return m nodes for an integral."""
-    return grid(low, high, range(1, 2 * m, 2), m)
-
-
-def knots(low: Ends, high: Ends, n: int) -> Grid:
-    """Return n + 1 points from end to end."""
-    return grid(low, high, range(0, 2 * n + 1, 2), n)
-
-
 def grid_for_ends(
-    places: Callable[[Ends, Ends, int], Grid],
-    n: int,
-    hard_low: Array,
-    hard_high: Array,
-    dtype: np.dtype,
+    n: int, hard_low: Array, hard_high: Array, dtype: np.dtype, *, at_middles: bool
 ) -> Grid:
-    """Return the grid of n `places`, `middles` or `knots`, for ends that are hard or soft."""
-    grids = [places(low, high, n) for low in (SOFT, HARD) for high in (SOFT, HARD)]
+    """Return the grid of n steps for ends that are hard or soft, on a new last axis."""
+    ends = SOFT, HARD
+    grids = [grid(low, high, n, at_middles=at_middles) for low in ends for high in ends]
     tables = (np.stack(field).astype(dtype) for field in zip(*grids, strict=True))
     index = 2 * hard_low.astype(xp.int32) + hard_high
     return Grid(*(xp.take(table, index, axis=0) for table in tables))

@@ -18,8 +18,7 @@ import numpy as np
 from jaxmetrics._arithmetic import matmul
 from jaxmetrics._namespaces import Array, lax, xp
 from jaxmetrics._roots import root
-from jaxmetrics.betas import _quadrature
-from jaxmetrics.betas._quadrature import HARD, SOFT, Grid
+from jaxmetrics.betas._quadrature import HARD, SOFT, Grid, grid_for_ends
 
 __all__: list[str] = []
 
@@ -39,7 +38,7 @@ class Spline(NamedTuple):
 
 def knots(hard: Array, n: int, dtype: np.dtype) -> Grid:
     """Return the n + 1 knots of each panel, `(..., 5, n + 1)`, as fractions of its length."""
-    return _quadrature.grid_for_ends(_quadrature.knots, n, hard[..., 0], hard[..., 1], dtype)
+    return grid_for_ends(n, hard[..., 0], hard[..., 1], dtype, at_middles=False)
 
 
 def spline(edges: Array, hard: Array, cdf: Array, slope: Array) -> Spline:

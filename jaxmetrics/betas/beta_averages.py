@@ -434,12 +434,12 @@ def _mode(average: BetaAverage) -> Array:
 @_mode.defjvp
 @compiled
 def _mode_jvp(primals: tuple[BetaAverage], tangents: tuple[BetaAverage]) -> tuple[Array, Array]:
-    def falling_density(x: Array, average: BetaAverage) -> Array:
+    def minus_slope(x: Array, average: BetaAverage) -> Array:
         return -_slope_at(average, x)
 
     x = _mode(*primals)
     room = 1e-2 * xp.sqrt(primals[0].variance)
-    return x, _tangent_of_root(falling_density, x, primals, tangents, room)
+    return x, _tangent_of_root(minus_slope, x, primals, tangents, room)
 
 
 @compiled

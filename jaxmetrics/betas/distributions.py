@@ -25,7 +25,7 @@ from jaxmetrics._compilation import compiled
 from jaxmetrics._jax import jax
 from jaxmetrics._namespaces import Array, custom_jvp, lax, scipys, xp
 from jaxmetrics._validation import ArrayLike, as_float
-from jaxmetrics.betas._quadrature import POLE, Grid, grid_for_ends, middles
+from jaxmetrics.betas._quadrature import POLE, Grid, grid, grid_for_ends
 
 __all__ = ["beta_cdf", "beta_pdf", "beta_ppf"]
 
@@ -170,14 +170,15 @@ def whole_window(beta: Beta) -> Interval:
 
 def nodes(beta: Beta, m: int) -> tuple[Array, Array]:
     """Return m nodes in the window, on a new last axis, as `masses` does."""
-    places = grid_for_ends(middles, m, beta.hard_low, beta.hard_high, beta.mean.dtype)
+    dtype = beta.mean.dtype
+    places = grid_for_ends(m, beta.hard_low, beta.hard_high, dtype, at_middles=True)
     return masses(beta, whole_window(beta), places)
 
 
 def _nodes_of_one(dtype: np.dtype) -> Grid:
     """Return nodes for a density that may have a pole at either end of an interval."""
     m = 160 if dtype == np.float64 else 80
-    return Grid(*(v.astype(dtype) for v in middles(POLE, POLE, m)))
+    return Grid(*(v.astype(dtype) for v in grid(POLE, POLE, m, at_middles=True)))
 
 
 def _offset(beta: Beta, x: Array, rest: Array) -> Array:

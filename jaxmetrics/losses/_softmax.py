@@ -7,7 +7,6 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, custom_jvp, is_jax, xp
 
 __all__: list[str] = []
@@ -39,7 +38,6 @@ def _neg_log_softmax_jvp(
 
 
 @custom_jvp
-@compiled
 def soft_target_loss(z: Array, t: Array, counts: Array) -> Array:
     """Compute `-sum_c t_c ln softmax(z)_c`, 0 where not `counts`; a class with t = 0 adds 0."""
     losses = _neg_log_softmax_at(z, _row(z), z.shape[-1])
@@ -47,7 +45,6 @@ def soft_target_loss(z: Array, t: Array, counts: Array) -> Array:
 
 
 @soft_target_loss.defjvp
-@compiled
 def _soft_target_loss_jvp(
     primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]
 ) -> tuple[Array, Array]:

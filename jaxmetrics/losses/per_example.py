@@ -154,7 +154,13 @@ def soft_cross_entropy(
     shape = _batch("logits", z.shape[:-1], "target_probs", t.shape[:-1])
     mask = _mask(where, shape)
     refuse_distributions(z, "logits", mask)
-    return soft_target_loss(z, t, mask)
+    return _soft_cross_entropy(z, t, mask)
+
+
+@compiled
+def _soft_cross_entropy(z: Array, t: Array, mask: Array | None) -> Array:
+    shape = np.broadcast_shapes(z.shape[:-1], t.shape[:-1])
+    return soft_target_loss(z, t, xp.ones_like(z, bool, shape=shape) if mask is None else mask)
 
 
 def nll(probs: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) -> Array:
@@ -197,7 +203,7 @@ def _nll(given: _Labelled) -> Array:
     if is_integer(y):
         p, ids, mask = given.broadcast()
         y = one_hot(ids, p.shape[-1]).astype(p.dtype)
-    contributes = (y != 0) & mask[..., None]
+    contributes = _kept(y != 0, mask if mask is None else mask[..., None])
     return xp.where(contributes, -y * xp.log(xp.where(contributes, p, 1)), 0).sum(-1)
 
 
@@ -230,8 +236,8 @@ def binary_cross_entropy(
 
 
 @compiled
-def _binary_cross_entropy(z: Array, y: Array, mask: Array, weights: Array | None) -> Array:
-    counts = mask & ((y == 0) | (y == 1)) if is_integer(y) else mask
+def _binary_cross_entropy(z: Array, y: Array, mask: Array | None, weights: Array | None) -> Array:
+    counts = _kept((y == 0) | (y == 1) if is_integer(y) else xp.ones_like(y, bool), mask)
     y = y.astype(z.dtype)
     y = xp.where(counts, xp.where((y >= 0) & (y <= 1), y, xp.nan), 0)
     negative, positive = (1 - y, y) if weights is None else (weights[0] * (1 - y), weights[1] * y)
@@ -335,8 +341,8 @@ def hinge_loss(logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None 
 
 
 @compiled
-def _hinge_loss(z: Array, ids: Array, mask: Array) -> Array:
-    margin = xp.where(mask & ((ids == 0) | (ids == 1)), xp.where(ids == 1, z, -z), 1)
+def _hinge_loss(z: Array, ids: Array, mask: Array | None) -> Array:
+    margin = xp.where(_kept((ids == 0) | (ids == 1), mask), xp.where(ids == 1, z, -z), 1)
     return xp.maximum(1 - margin, 0)
 
 
@@ -414,12 +420,13 @@ def weighted_mean(
 def _weighted_mean(
     v: Array,
     weights: Array | None,
-    mask: Array,
+    mask: Array | None,
     *,
     axis: int | tuple[int, ...] | None,
     parts: bool,
 ) -> Array | tuple[Array, Array]:
-    w = xp.where(mask, xp.ones_like(v) if weights is None else weights, 0)
+    w = xp.ones_like(v) if weights is None else weights
+    w = w if mask is None else xp.where(mask, w, 0)
     w = xp.broadcast_to(w, np.broadcast_shapes(w.shape, v.shape))
     sums = (w * xp.where((w == 0) & ~xp.isfinite(v), 0, v)).sum(axis), w.sum(axis)
     return sums if parts else divide(*sums)
@@ -430,12 +437,12 @@ class _Labelled(NamedTuple):
 
     logits: Array
     ids: Array
-    mask: Array
+    mask: Array | None
 
     def broadcast(self) -> tuple[Array, Array, Array]:
         """Broadcast logits, class ids as int32 (0 where there is none), and which count."""
         ids = valid_ids(self.ids, size=self.logits.shape[-1])
-        counts = (ids >= 0) & self.mask
+        counts = _kept(ids >= 0, self.mask)
         shape = np.broadcast_shapes(self.logits.shape[:-1], counts.shape)
         ids, counts = (xp.broadcast_to(x, shape) for x in (xp.maximum(ids, 0), counts))
         return xp.broadcast_to(self.logits, (*shape, self.logits.shape[-1])), ids, counts
@@ -478,11 +485,15 @@ def _batch(first: str, a: tuple[int, ...], second: str, b: tuple[int, ...]) -> t
         ) from None
 
 
-def _mask(where: ArrayLike | None, shape: tuple[int, ...]) -> Array:
-    """Check a mask of examples of this shape; without one, all count."""
-    mask: Array = as_mask(True if where is None else where)
-    _batch("where", mask.shape, "the examples", shape)
+def _mask(where: ArrayLike | None, shape: tuple[int, ...]) -> Array | None:
+    mask = as_mask(where)
+    if mask is not None:
+        _batch("where", mask.shape, "the examples", shape)
     return mask
+
+
+def _kept(counts: Array, mask: Array | None) -> Array:
+    return counts if mask is None else counts & mask
 
 
 def _class_weights(class_weights: ArrayLike | None, k: int) -> Array | None:
