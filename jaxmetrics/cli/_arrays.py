@@ -13,7 +13,7 @@ import polars as pl
 
 from jaxmetrics.cli import _tables
 from jaxmetrics.cli._errors import InputError, listed
-from jaxmetrics.cli._tables import ROW, Column, Table
+from jaxmetrics.cli._tables import ROW, Column, FileTable
 
 __all__: list[str] = []
 
@@ -36,7 +36,7 @@ class _Header(NamedTuple):
         return self.dtype.itemsize * int(np.prod(self.shape[1:], dtype=object))
 
 
-class Arrays(Table):
+class Arrays(FileTable):
     """Reads NPZ, bounded in bytes whatever its headers promise."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:

@@ -16,7 +16,7 @@ from jaxmetrics.cli._counted_files import count_predictions
 from jaxmetrics.cli._errors import InputError, listed, named, reading, shortened
 from jaxmetrics.cli._rows import Columns, Selection
 from jaxmetrics.cli._sources import ScannedTable, is_pipe, opened
-from jaxmetrics.cli._tables import Table
+from jaxmetrics.cli._tables import FileTable
 from jaxmetrics.cli._text import SeparatedValues
 
 __all__: list[str] = []
@@ -44,7 +44,7 @@ def read_counts(path: Path, question: Selection) -> Matrix:
     return Matrix(counted.table(classes), classes.names, counted.ignored(), is_of_cells=True)
 
 
-def _matrix(table: Table, question: Selection) -> Matrix:
+def _matrix(table: FileTable, question: Selection) -> Matrix:
     if question.columns != Columns():
         raise InputError("--counts reads a matrix: it takes no --true, --pred or --weight")
     if isinstance(table, Arrays):
@@ -56,7 +56,7 @@ def _matrix(table: Table, question: Selection) -> Matrix:
     raise InputError("a matrix cannot be read from JSON lines")
 
 
-def _cells(table: Table, question: Selection) -> Selection | None:
+def _cells(table: FileTable, question: Selection) -> Selection | None:
     """Return how to read a table of cells, or None if it is a matrix."""
     columns = question.columns
     roles = {columns.true, columns.pred or "y_pred"}

@@ -14,7 +14,7 @@ from jaxmetrics._examples import are_distributions
 from jaxmetrics.cli import _tables
 from jaxmetrics.cli._classes import Classes, refusal_of, rest_of
 from jaxmetrics.cli._errors import InputError, listed, reading, shortened
-from jaxmetrics.cli._tables import ROW, Column, Table
+from jaxmetrics.cli._tables import ROW, Column, FileTable
 
 __all__: list[str] = []
 
@@ -85,7 +85,7 @@ class Predictions:
         positive: the class that is set against all others; 1 where there are scores of one class.
     """
 
-    def __init__(self, table: Table, question: Selection) -> None:
+    def __init__(self, table: FileTable, question: Selection) -> None:
         self._table, self.question, columns = table, question, question.columns
         has_scores = _has_scores(question)
         self.prob_classes: list[str] = []

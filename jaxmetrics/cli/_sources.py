@@ -17,7 +17,7 @@ from jaxmetrics.cli import _tables
 from jaxmetrics.cli._arrays import Arrays
 from jaxmetrics.cli._errors import InputError, closed_standard_error, reading, shown
 from jaxmetrics.cli._json_lines import JsonLines
-from jaxmetrics.cli._tables import ROW, Table, column_at, dotted
+from jaxmetrics.cli._tables import ROW, FileTable, column_at, dotted
 from jaxmetrics.cli._text import COMPRESSED, SeparatedValues, chunks_of
 
 __all__: list[str] = []
@@ -43,7 +43,7 @@ def is_pipe(path: Path) -> bool:
 
 
 @contextmanager
-def opened(path: Path, separator: str | None = None) -> Iterator[Table]:
+def opened(path: Path, separator: str | None = None) -> Iterator[FileTable]:
     """Open a table, of the kind that its extension says, or its first bytes if it is a pipe."""
     with ExitStack() as files:
         with reading():
@@ -53,7 +53,7 @@ def opened(path: Path, separator: str | None = None) -> Iterator[Table]:
         yield table
 
 
-def _table(path: Path, separator: str | None, files: ExitStack) -> Table:
+def _table(path: Path, separator: str | None, files: ExitStack) -> FileTable:
     kind, stream = _stream(path, files)
     if kind == ".npz":
         return Arrays(files.enter_context(zipfile.ZipFile(stream)))
@@ -113,7 +113,7 @@ def _leaves(
             yield (*objects, name), kind
 
 
-class ScannedTable(Table):
+class ScannedTable(FileTable):
     """Reads Parquet or Arrow."""
 
     def __init__(self, table: pl.LazyFrame) -> None:

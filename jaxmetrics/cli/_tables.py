@@ -34,7 +34,7 @@ class Column(NamedTuple):
         return self.name if self.place is None else f"{self.name}[:, {self.place}]"
 
 
-class Table(ABC):
+class FileTable(ABC):
     """A table in a file.
 
     Attributes:

@@ -20,7 +20,7 @@ import polars as pl
 
 from jaxmetrics.cli import _tables
 from jaxmetrics.cli._errors import InputError, reason_of, shortened
-from jaxmetrics.cli._tables import ROW, Table
+from jaxmetrics.cli._tables import ROW, FileTable
 
 __all__: list[str] = []
 
@@ -59,7 +59,7 @@ def _zstd_chunks(stream: Any) -> Iterator[bytes]:
         raise InputError("cannot be read: the compressed file is cut off")
 
 
-class Text(Table):
+class Text(FileTable):
     """Reads text, once."""
 
     blank = pl.lit(False)  # which rows are blank lines
