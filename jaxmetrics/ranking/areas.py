@@ -367,16 +367,29 @@ class PlacementMoments(NamedTuple):
 
 
 class MomentsByClass(NamedTuple):
-    """The moments of both classes, and the variance of the area with its degrees of freedom.
+    """The moments of both classes, and the variance of the area.
 
-    `share`: as how many independent examples one of a cluster counts; None of independent ones.
+    Of clusters also their number by Kish, sizes being their parts in the variance, and as how many
+    independent examples one of theirs counts.
     """
 
     positives: PlacementMoments
     negatives: PlacementMoments
     variance: Array
-    freedom: Array
+    number: Array | None = None
     share: Array | None = None
+
+    @property
+    def freedom(self) -> Array:
+        """Degrees of freedom of the variance: Welch and Satterthwaite's, for the sum of the
+        variances of two means; of clusters Kish's number less one.
+        """
+        if self.number is not None:
+            return self.number - 1
+        of_both = self.positives, self.negatives
+        squares = sum(divide(x.variance_of_mean**2, x.number - 1) for x in of_both)
+        fewest = xp.minimum(*(x.number for x in of_both)) - 1
+        return xp.maximum(divide(self.variance**2, squares), fewest)
 
 
 def moments_by_class(
@@ -386,17 +399,10 @@ def moments_by_class(
     numbers: Array | None = None,
     num_clusters: int = 0,
 ) -> MomentsByClass:
-    """Take the moments of both classes.
-
-    The degrees of freedom are Welch and Satterthwaite's, for the sum of the variances of two means;
-    of clusters Kish's number less one, sizes being their parts in the variance.
-    """
     of_both = moments(placements, positive), moments(placements, negative)
     variance = of_both[0].variance_of_mean + of_both[1].variance_of_mean
     if numbers is None:
-        squares = sum(divide(x.variance_of_mean**2, x.number - 1) for x in of_both)
-        fewest = xp.minimum(*(x.number for x in of_both)) - 1
-        return MomentsByClass(*of_both, variance, xp.maximum(divide(variance**2, squares), fewest))
+        return MomentsByClass(*of_both, variance)
     moves = sizes = parts = xp.zeros((), placements.dtype)
     for of_class, amounts in zip(of_both, (positive, negative), strict=True):
         residuals = amounts * (placements - of_class.mean[..., None])
@@ -414,7 +420,7 @@ def moments_by_class(
     errors = safe_sqrt(variance), safe_sqrt(jackknife)
     share = independent_share(*errors, sizes.sum(-1), kish_number(sizes))
     share = xp.where(xp.isnan(jackknife), xp.nan, share)
-    return MomentsByClass(*of_both, jackknife, kish_number(parts) - 1, share)
+    return MomentsByClass(*of_both, jackknife, kish_number(parts), share)
 
 
 def moments(placements: Array, amounts: Array) -> PlacementMoments:

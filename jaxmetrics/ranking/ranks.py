@@ -240,19 +240,6 @@ def restore(x: Array, position: Array) -> Array:
     return xp.put_along_axis(xp.zeros_like(x), position, x, -1, inplace=False)
 
 
-def thresholds(ranked: Ranked) -> Array:
-    """Return the score of each sorted example; of one that does not count that of one before it.
-
-    It is +inf before the first that counts.
-    """
-    counts = ranked.positive + ranked.negative > 0
-    axis = counts.ndim - 1
-    score = take(ranked.score.astype(float_dtype(ranked.score)), ranked.position)
-    threshold = lax.cummin(xp.where(counts, score, xp.inf), axis)
-    # Those that tie share the threshold at the last of them.
-    return lax.cummax(xp.where(ranked.last, threshold, -xp.inf), axis, reverse=True)
-
-
 def points(ranked: Ranked) -> tuple[Array, Array, Array]:
     """Count at all thresholds, from +inf (nothing is positive) down to the lowest score.
 
@@ -262,7 +249,14 @@ def points(ranked: Ranked) -> tuple[Array, Array, Array]:
         True positives, false positives and thresholds, floats `(..., n + 1)`; NaN where a score
         that counts is.
     """
-    columns = *cumulative_positives(ranked), _preceded_by(xp.inf, thresholds(ranked))
+    counts = ranked.positive + ranked.negative > 0
+    axis = counts.ndim - 1
+    score = ranked.score.astype(float_dtype(ranked.score))
+    threshold = xp.where(counts, take(score, ranked.position), xp.inf)
+    threshold = lax.cummin(threshold, axis)  # at each, the last score that counts
+    # Those that tie share the threshold at the last of them.
+    threshold = lax.cummax(xp.where(ranked.last, threshold, -xp.inf), axis, reverse=True)
+    columns = *cumulative_positives(ranked), _preceded_by(xp.inf, threshold)
     undefined = ranked.undefined[..., None]
     tp, fp, threshold = (xp.where(undefined, xp.nan, x.astype(float_dtype(x))) for x in columns)
     return tp, fp, threshold

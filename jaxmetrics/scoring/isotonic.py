@@ -18,7 +18,7 @@ from jaxmetrics._examples import Examples
 from jaxmetrics._namespaces import Array, float_dtype, lax, on_device, special, xp
 from jaxmetrics._roots import root
 from jaxmetrics.betas.distributions import log1p_minus
-from jaxmetrics.ranking.ranks import Ranked, cumulative_positives, thresholds
+from jaxmetrics.ranking.ranks import Ranked, cumulative_positives, points
 from jaxmetrics.scoring.bins import positions
 from jaxmetrics.scoring.rows import is_probability, weighted_mean, weights_of
 
@@ -67,7 +67,8 @@ def _sums(examples: Examples, ranked: Ranked) -> _CumulativeSums:
 
 def _falling_probabilities(ranked: Ranked) -> Array:
     """Return the probabilities in the order of the sums; what does not count repeats another."""
-    p = thresholds(ranked)
+    _, _, p = points(ranked)
+    p = p[..., 1:]
     highest = xp.where(p < xp.inf, p, -xp.inf).max(-1, keepdims=True)
     return xp.where(p < xp.inf, p, xp.where(highest == -xp.inf, xp.nan, highest))
 
