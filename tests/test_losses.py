@@ -309,7 +309,7 @@ def test_columns_of_one_event() -> None:
         jm.cross_entropy(LOGITS[:, None], LABELS[:, None])[:, 0], jm.cross_entropy(LOGITS, LABELS)
     )
     wrong = np.append(BINARY[:-1], 2)[:, None]
-    with pytest.raises(ValueError, match=r"labels\[11\] is 2"):
+    with pytest.raises(ValueError, match=r"labels\[11, 0\] is 2"):
         jm.hinge_loss(column, wrong)
     assert jm.hinge_loss(column, wrong, where=wrong < 2)[-1, 0] == 0
 
