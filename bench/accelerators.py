@@ -14,12 +14,15 @@ write. Published are, for each program:
 
 TPU programs often do not say how often a loop runs: it then counts once.
 
-`python -m bench accelerators` (extra `accelerators`) compiles everything; `python -m
-bench.accelerators gpu NAME ...` prints the programs whose names contain one of these.
+`python -m bench accelerators` (extra `accelerators`) compiles everything, `python -m
+bench.accelerators gpu` for one device, whose figures replace those in
+bench/results/accelerators.json; `--only NAME ...` prints the programs whose names contain one of
+these.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -361,34 +364,36 @@ NOTE = (
 )
 
 
-def main() -> None:
+def main(platforms: Sequence[str] = tuple(ACCELERATORS)) -> None:
     """Compile all programs for each accelerator, in a process of its own, and publish."""
-    results = {}
-    for platform, device in ACCELERATORS.items():
+    path = harness.ROOT / "bench" / "results" / "accelerators.json"
+    results = json.loads(path.read_text("utf-8"))["results"] if path.exists() else {}
+    for platform in platforms:
         command = [sys.executable, "-m", "bench.accelerators", platform, "--json"]
         run = subprocess.run(command, env={**os.environ, **WORLD}, check=True, stdout=-1)
         found = json.loads(run.stdout.decode().splitlines()[-1])
-        results[device.name] = {name: Compiled(*figures) for name, figures in found.items()}
+        device = ACCELERATORS[platform].name
+        results[device] = {name: Compiled(*x)._asdict() for name, x in found.items()}
     rows = [
-        row(f"{device}: {name}", figures)
+        row(f"{device}: {name}", Compiled(**figures))
         for device, found in results.items()
         for name, figures in found.items()
     ]
-    figures = {
-        device: {name: x._asdict() for name, x in found.items()}
-        for device, found in results.items()
-    }
-    harness.publish("accelerators", figures, HEADINGS, rows, NOTE, "Multiples", timed=False)
+    harness.publish("accelerators", results, HEADINGS, rows, NOTE, "Multiples", timed=False)
 
 
 if __name__ == "__main__":
-    if os.environ.get("XLA_FLAGS") != WORLD["XLA_FLAGS"]:
-        os.execve(
-            sys.executable,
-            [sys.executable, "-m", "bench.accelerators", *sys.argv[1:]],
-            {**os.environ, **WORLD},
-        )
-    platform, *parts = sys.argv[1:]
-    found = measured(platform, [part for part in parts if part != "--json"])
-    if "--json" in parts:
-        print(json.dumps(found))
+    parser = argparse.ArgumentParser(prog="python -m bench.accelerators")
+    parser.add_argument("platforms", nargs="*", choices=ACCELERATORS, default=[*ACCELERATORS])
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME")
+    parser.add_argument("--json", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if not (options.only or options.json):
+        main(options.platforms)
+    elif os.environ.get("XLA_FLAGS") != WORLD["XLA_FLAGS"]:
+        again = [sys.executable, "-m", "bench.accelerators", *sys.argv[1:]]
+        os.execve(sys.executable, again, {**os.environ, **WORLD})
+    else:
+        found = measured(options.platforms[0], options.only)
+        if options.json:
+            print(json.dumps(found))
