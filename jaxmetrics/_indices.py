@@ -55,7 +55,7 @@ def check_order() -> None:
     for frame in reversed(own_frames()):
         by_length: dict[tuple[str, int], tuple[str, Any]] = {}
         by_columns: dict[tuple[str, ...], tuple[str, list[str]]] = {}
-        _check_classes(inspect.getargvalues(frame).locals)
+        _check_classes({**inspect.getargvalues(frame).locals})  # a proxy from Python 3.13 on
         for name, sample, x in _arguments(frame):
             if _has_index(x):
                 first, index = by_length.setdefault((sample, len(x)), (name, x.index))
