@@ -13,7 +13,7 @@ from functools import partial
 
 from jaxmetrics._jax import jax, jnp
 from jaxmetrics._namespaces import Array
-from jaxmetrics._validation import INT32_MAX
+from jaxmetrics._validation import INT32_MAX, are_valid
 
 __all__: list[str] = []
 
@@ -111,9 +111,8 @@ def cell_numbers(ids: tuple[Array, ...], sizes: tuple[int, ...], keep: Array) ->
     """
     cell = jnp.zeros_like(keep, jnp.int32)
     for x, size in zip(ids, sizes, strict=True):
-        wide = x if x.dtype.itemsize >= 4 else x.astype(jnp.int32)  # a size of 200 is no int8
-        keep = keep & (wide >= 0) & (wide < size)
-        cell = cell * size + wide.astype(jnp.int32)
+        keep = keep & are_valid(x, size)
+        cell = cell * size + x.astype(jnp.int32)
     return jnp.where(keep, cell, math.prod(sizes))
 
 

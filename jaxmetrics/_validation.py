@@ -391,9 +391,10 @@ def ids_in_range(ids: Array, name: str, size: int, *where: Array | None) -> Arra
     # One pass over the labels checks both ends: as unsigned integers, negative ids are beyond all
     # that are not.
     least = min(size, int(np.iinfo(ids.dtype).max) + 1) if ids.dtype.kind == "i" else size
-    if ids.dtype == bool or ids.view(f"u{ids.dtype.itemsize}").max() < least:
+    unsigned = f"{ids.dtype.byteorder}u{ids.dtype.itemsize}"
+    if ids.dtype == bool or ids.view(unsigned).max() < least:
         # NumPy makes float64 of uint64 together with int64.
-        return ids.astype(np.int64) if ids.dtype == np.uint64 else ids
+        return ids.astype(np.int64) if ids.dtype.str[1:] == "u8" else ids
     hint = " Write binary truth as 0 and 1: y_true == 1." if size == 2 else ""
     message = (
         f"but class ids must lie in [0, {size}), and negative ones are ignored. Labels that start"
@@ -403,11 +404,16 @@ def ids_in_range(ids: Array, name: str, size: int, *where: Array | None) -> Arra
     return np.where((ids >= 0) & (ids < size), ids, np.asarray(-1, np.int64)).astype(np.int64)
 
 
+def are_valid(ids: Array, size: int) -> Array:
+    """Tell which class ids lie in [0, size)."""
+    wide = ids if ids.dtype.itemsize >= 4 else ids.astype(np.int32)  # a size of 200 is no int8
+    return (wide >= 0) & (wide < size)
+
+
 @compiled
 def valid_ids(ids: Array, *, size: int) -> Array:
     """Convert class ids to int32, -1 for those outside of [0, size)."""
-    wide = ids if ids.dtype.itemsize >= 4 else ids.astype(xp.int32)  # a size of 200 is no int8
-    return xp.where((wide >= 0) & (wide < size), wide, -1).astype(xp.int32)
+    return xp.where(are_valid(ids, size), ids.astype(xp.int32), -1)
 
 
 def as_mask(where: ArrayLike | None) -> Array | None:

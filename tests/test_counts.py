@@ -778,3 +778,15 @@ def test_negative_labels_of_few_bits_are_no_classes(ignored: int) -> None:
     counts = jm.confusion_matrix(other, given, num_classes=300)
     assert counts.sum() == 2 == counts[3, 3] + counts[2, 2]
     assert jm.confusion_matrix(given, other, num_classes=300).sum() == 2
+
+
+@pytest.mark.parametrize("dtype", [">i2", ">i4", ">i8", ">u2", ">u4", ">u8"])
+def test_labels_in_the_byte_order_of_other_machines(dtype: str) -> None:
+    """Read in this machine's, the second label is 1."""
+    large = 1 << 8 * (np.dtype(dtype).itemsize - 1)
+    truth, pred = np.array([0, large], dtype), np.array([0, 1], dtype)
+    with pytest.raises(ValueError, match=rf"y_true\[1\] is {large}, but class ids must lie"):
+        jm.confusion_matrix(truth, pred, num_classes=2)
+    assert jm.confusion_matrix(pred, pred, num_classes=2).tolist() == [[1, 0], [0, 1]]
+    if dtype[1] == "i":
+        assert jm.confusion_matrix(-truth, pred, num_classes=300).sum() == 1

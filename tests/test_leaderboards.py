@@ -272,6 +272,19 @@ def clustered_predictions(
     return ids, (latent < stats.norm.ppf(accuracies)[:, None]).astype(int)
 
 
+@pytest.mark.parametrize("num_classes", [128, 200, 300])
+def test_labels_of_few_bits_among_many_classes_on_the_device(num_classes: int) -> None:
+    """The number of classes is beyond int8, in which the labels come."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(-1, 128, 500).astype(np.int8)
+    preds = np.where(rng.random((2, 500)) < [[0.9], [0.6]], truth, np.int8(5))
+    host, device = (
+        jm.leaderboard(jm.accuracy, *labels, num_classes=num_classes).estimates
+        for labels in ((truth, preds), (jnp.asarray(truth), jnp.asarray(preds)))
+    )
+    np.testing.assert_allclose([*device], [*host], rtol=1e-5)
+
+
 def test_leaderboard_of_clusters_from_its_definition() -> None:
     """The covariance is that of sums over clusters; what is shown is so by loops over them."""
     rng = np.random.default_rng(3)

@@ -684,6 +684,15 @@ def test_ndcg_of_the_first_ranks() -> None:
     assert np.isnan(jm.ndcg(jnp.array([[1.0, -1.0]]), jnp.array([[0.1, 0.2]])))
 
 
+@pytest.mark.parametrize("convert", [np.asarray, jnp.asarray], ids=["host", "device"])
+@pytest.mark.parametrize("step", [0, 1])
+def test_ranking_loss_of_more_pairs_than_int32_holds(convert: Any, step: int) -> None:
+    is_true = np.arange(100_000) < 50_000
+    rising = step * np.arange(100_000, dtype=np.float32)
+    loss = jm.label_ranking_loss(convert(is_true[None]), convert(rising[None]))
+    np.testing.assert_allclose(loss, 1, rtol=1e-5)
+
+
 @pytest.mark.parametrize("k", [1, 2, 4, 7])
 def test_top_k_labels_are_averaged_over_the_orders_of_ties(k: int) -> None:
     rng = np.random.default_rng(9)

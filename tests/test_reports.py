@@ -381,6 +381,22 @@ def test_a_class_that_was_never_right_may_be() -> None:
     assert report.overall["cohen_kappa"].high > 0.03
 
 
+def test_weights_of_float16_add_up_beyond_its_range() -> None:
+    rng = np.random.default_rng(0)
+    true, prob = rng.integers(0, 2, 2000), rng.dirichlet([1, 1], 2000)
+    reports = [
+        jm.report(
+            true,
+            prob.argmax(1),
+            y_prob=prob,
+            sample_weight=np.full(2000, 100, dtype),
+            clusters=np.arange(2000) // 20,
+        )
+        for dtype in (np.float16, np.float64)
+    ]
+    assert reports[0].to_dict() == reports[1].to_dict()
+
+
 def test_sums_of_weights_have_intervals_by_the_delta_method() -> None:
     counts = np.array([[9.5, 1], [3, 7]])
     report = jm.Report.from_counts(counts)

@@ -594,6 +594,14 @@ def test_quantile_bins_at_exact_quantiles() -> None:
     close(curve.mean_prob, [0.1, 0.35, 0.55, 0.75, 0.95])
 
 
+def test_quantile_bins_whose_square_is_beyond_int32() -> None:
+    p = np.random.default_rng(0).random(99_999).astype(np.float32)
+    curve = partial(sc.calibration_curve, strategy="quantile", num_bins=50_000)
+    host, device = (curve(as_(p < 0.5), as_(p)).weight for as_ in (np.asarray, jnp.asarray))
+    assert host.max() == 3
+    np.testing.assert_array_equal(device, host)
+
+
 def test_quantile_bins_of_fractional_weights() -> None:
     # Rows from 0, 0.5, 1 and 3.5: row floor(4 / 2) is the third.
     weights = np.array([0.5, 0.5, 2.5, 1.5], np.float32)

@@ -17,7 +17,7 @@ from jaxmetrics._jax import trees
 from jaxmetrics._keys import Key, KeyLike, place, split
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, xp
 from jaxmetrics._printing import Backend, frame_of, members_of
-from jaxmetrics._validation import ArrayLike, as_array, as_mask, check_level, shapes_of
+from jaxmetrics._validation import ArrayLike, are_valid, as_array, as_mask, check_level, shapes_of
 from jaxmetrics._wording import Table, enumeration, fraction, labels_of
 from jaxmetrics.clusters import (
     check_size_of_tables,
@@ -244,7 +244,7 @@ def _read(
     for name, shape in shapes_of(y_true=true, where=mask).items():
         if len(shape) != 1:
             raise ValueError(f"{name} must have shape (n,), got {shape}.")
-    counted = (true >= 0) & (true < k) & ((preds >= 0) & (preds < k)).all(0)
+    counted = are_valid(true, k) & are_valid(preds, k).all(0)
     counted = counted if mask is None else counted & mask
     n = counted.sum()
     if is_known(n) and n < 2:

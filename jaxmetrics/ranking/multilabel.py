@@ -275,8 +275,10 @@ def label_ranking_loss(ranked: Ranked) -> Array:
     np.float64(0.75)
     """
     tp, fp = cumulative_positives(ranked)
-    # For each true label, the false ones that are ranked no lower.
-    number = (xp.diff(tp, axis=-1) * fp[..., 1:]).sum(-1).astype(float_dtype(tp))
+    # For each true label, the false ones that are ranked no lower. Of 100,000 labels int32 may not
+    # hold their number.
+    d_tp, fp = (x.astype(float_dtype(x)) for x in (xp.diff(tp, axis=-1), fp[..., 1:]))
+    number = (d_tp * fp).sum(-1)
     num_true, num_false = ranked.totals
     return divide(number, num_true * num_false)
 

@@ -416,7 +416,7 @@ def _checked_weights(sample_weight: ArrayLike) -> np.ndarray:
     check_real(weights, "sample_weight")
     possible = (weights >= 0) & (weights < np.inf)
     check_each(possible, weights, "sample_weight", "a finite number >= 0")
-    return weights
+    return weights.astype(float)  # the sum of float16 would not go beyond 65,504
 
 
 def _check_probabilities(

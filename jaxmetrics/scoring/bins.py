@@ -15,7 +15,7 @@ from jaxmetrics._examples import PROBABILITIES, Examples, binary_examples
 from jaxmetrics._jax import jnp
 from jaxmetrics._meshes import varying_alike
 from jaxmetrics._namespaces import Array, lax, on_device, xp
-from jaxmetrics._validation import ArrayLike, as_float, check_option, check_samples
+from jaxmetrics._validation import ArrayLike, as_float, check_option, check_samples, is_integer
 from jaxmetrics.clusters import clusters_of_examples
 from jaxmetrics.scoring.rows import is_probability, weights_of
 
@@ -118,7 +118,13 @@ def _quantile_rows(num_rows: Array, j: Array, num_bins: int) -> Array:
     """Compute `floor((W - 1) j / B)`, in parts that do not overflow int32 nor lose a fraction."""
     whole = (num_rows - 1) // num_bins
     remainder = (num_rows - 1) - whole * num_bins
-    return xp.maximum(whole * j + remainder * j // num_bins, 0)
+    product = remainder * j
+    part = product // num_bins
+    if is_integer(product):
+        # Of more than 46,341 bins products wrap around in int32, but not their small difference.
+        near = (remainder * (j / num_bins)).astype(product.dtype)
+        part = near + (product - near * num_bins) // num_bins
+    return xp.maximum(whole * j + part, 0)
 
 
 def positions(ordered: Array, x: Array, **options: Any) -> Array:
