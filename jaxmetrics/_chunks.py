@@ -14,14 +14,16 @@ from jaxmetrics._namespaces import is_jax, lax
 __all__: list[str] = []
 
 LANES = 2**22  # numbers per array that a chunk may hold on a CPU: 16 MB in float32
-TIMES_ON_ACCELERATORS = 32  # as many on others, which are idle between small kernels: 512 MB
+TIMES_ON_ACCELERATORS = 64  # as many on others, which are idle between small kernels: 1 GB
 
 
-def map_chunks(function: Callable[..., Any], chunk: int, *arrays: Any) -> Any:
+def map_chunks(
+    function: Callable[..., Any], chunk: int, *arrays: Any, times: int = TIMES_ON_ACCELERATORS
+) -> Any:
     """Call `function` with up to `chunk` rows of pytrees of arrays at a time, and join its results.
 
     The results have a row for each of theirs. A chunk is what the cache of a CPU holds; on an
-    accelerator it is 32 times as long.
+    accelerator it is so many times as long.
     """
     size = len(trees.leaves(arrays)[0])
     if size <= chunk:
@@ -31,7 +33,7 @@ def map_chunks(function: Callable[..., Any], chunk: int, *arrays: Any) -> Any:
     return lax.platform_dependent(
         *arrays,
         cpu=partial(_in_chunks, function, chunk),
-        default=partial(_in_chunks, function, TIMES_ON_ACCELERATORS * chunk),
+        default=partial(_in_chunks, function, times * chunk),
     )
 
 

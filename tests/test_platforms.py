@@ -8,11 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import Mesh, PartitionSpec
+from scipy import stats
 
 import jaxmetrics as jm
 from jaxmetrics import _chunks
+from jaxmetrics import _samplers as samplers
+from jaxmetrics._compilation import promoting
 from jaxmetrics.losses import large_vocabulary
-from tests import oracles
+from tests import oracles, test_samplers
 
 RNG = np.random.default_rng(0)
 
@@ -113,17 +116,32 @@ def test_blocks_of_words(platform: str, monkeypatch: pytest.MonkeyPatch) -> None
         np.testing.assert_allclose(x, expected, rtol=1e-5, atol=1e-6)
 
 
-def test_chunks_of_rows(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_of_rows(platform: str) -> None:
     """Chunks of 3 rows on a CPU, of 6 elsewhere."""
-    monkeypatch.setattr(_chunks, "TIMES_ON_ACCELERATORS", 2)
     lengths = []
 
     def doubled(x: Any) -> Any:
         lengths.append(len(x))
         return 2 * x
 
-    np.testing.assert_array_equal(_chunks.map_chunks(doubled, 3, jnp.arange(10)), 2 * np.arange(10))
+    found = _chunks.map_chunks(doubled, 3, jnp.arange(10), times=2)
+    np.testing.assert_array_equal(found, 2 * np.arange(10))
     assert max(lengths) == (3 if platform == "cpu" else 5)
+
+
+@pytest.mark.parametrize("mean", [0.5, 9.0, 40.0])
+def test_draws(platform: str, mean: float) -> None:
+    """By inversion and by rejection, of many lanes and of few."""
+    n, words = 100, test_samplers.WORDS
+    success, failure = (jnp.full(words.shape, x, jnp.float32) for x in (mean, n - mean))
+    binomial = promoting(jax.jit(samplers.binomial))
+    draws = binomial(words, jnp.full(words.shape, n), success, failure)
+    assert test_samplers.p_value(np.asarray(draws), stats.binom(n, mean / n)) > 1e-3
+    np.testing.assert_array_equal(
+        binomial(words[:99], jnp.full(99, n), success[:99], failure[:99]), draws[:99]
+    )
+    poisson = promoting(jax.jit(samplers.poisson))(words, success)
+    assert test_samplers.p_value(np.asarray(poisson), stats.poisson(mean)) > 1e-3
 
 
 def test_counts_spread_over_devices(platform: str) -> None:

@@ -30,7 +30,7 @@ import numpy as np
 from jaxmetrics._arithmetic import matmul
 from jaxmetrics._chunks import map_chunks
 from jaxmetrics._compilation import compiled
-from jaxmetrics._jax import jax, trees
+from jaxmetrics._jax import trees
 from jaxmetrics._namespaces import Array, is_jax, is_known, lax, xp
 from jaxmetrics.betas import _splines, distributions
 from jaxmetrics.betas._characteristic import (
@@ -47,7 +47,10 @@ from jaxmetrics.betas.distributions import Beta
 __all__: list[str] = []
 
 
-_NUMBERS_AT_ONCE = 2**17  # enough for all cores, few enough for their caches
+_NUMBERS_AT_ONCE = 2**17  # enough for all cores of a CPU, few enough for their caches
+# Times as many elsewhere: 128 MB in float32. With more, to refine a single sum, for which a whole
+# group is computed, would take longer than to launch the kernels for it.
+_TIMES_ON_ACCELERATORS = 256
 _SOFT = np.zeros((_splines.PANELS, 2), bool)
 
 
@@ -110,14 +113,9 @@ def first_distribution(parameters: Array) -> tuple[Spline, Array]:
     and which are rough: those whose characteristic function has not decayed.
     """
     settings = settings_for(parameters.dtype)
-    chunk = _chunk(parameters, sum(settings.nodes) * parameters.shape[-2])
-    return map_chunks(partial(_sum_by_fourier, settings), chunk, parameters)
-
-
-def _chunk(parameters: Array, numbers: int) -> int:
-    """Return how many sums are computed at once, each of which takes so many numbers."""
-    accelerator = is_jax(parameters) and jax.default_backend() != "cpu"
-    return max(1, _NUMBERS_AT_ONCE * (128 if accelerator else 1) // numbers)
+    chunk = max(1, _NUMBERS_AT_ONCE // (sum(settings.nodes) * parameters.shape[-2]))
+    by_fourier = partial(_sum_by_fourier, settings)
+    return map_chunks(by_fourier, chunk, parameters, times=_TIMES_ON_ACCELERATORS)
 
 
 def final_distribution(spline: Spline, is_rough: Array, parameters: Array) -> Spline:
@@ -145,11 +143,17 @@ def _with_refined(spline: Spline, parameters: Array, needed: Array) -> Spline:
 
         return lax.cond(needed.any(), refined, lambda: spline)
 
-    # The needed ones first, so that they fill groups; back to their places at the end.
-    order = xp.argsort(~needed)
-    count = len(needed) if is_jax(needed) else int(needed.sum())
-    rows = trees.map(lambda v: v[order[:count]], (spline, parameters, needed))
-    chunk = _chunk(parameters, 32 * settings.of_parts(k).nodes_of_parts * (k + 4))
-    new = map_chunks(replace_in_group, chunk if is_jax(needed) else 1, *rows)
-    back = xp.argsort(order)
-    return trees.map(lambda new, old: xp.concatenate([new, old[order[count:]]])[back], new, spline)
+    def replace_in_groups() -> Spline:
+        # The needed ones first, so that they fill groups; back to their places at the end.
+        order = xp.argsort(~needed)
+        count = len(needed) if is_jax(needed) else int(needed.sum())
+        rows = trees.map(lambda v: v[order[:count]], (spline, parameters, needed))
+        numbers = 32 * settings.of_parts(k).nodes_of_parts * (k + 4)
+        chunk = max(1, _NUMBERS_AT_ONCE // numbers) if is_jax(needed) else 1
+        new = map_chunks(replace_in_group, chunk, *rows, times=_TIMES_ON_ACCELERATORS)
+        back = xp.argsort(order)
+        return trees.map(
+            lambda new, old: xp.concatenate([new, old[order[count:]]])[back], new, spline
+        )
+
+    return lax.cond(needed.any(), replace_in_groups, lambda: spline)
