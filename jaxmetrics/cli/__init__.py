@@ -25,7 +25,9 @@ __all__ = ["main"]
 
 def app(arguments: Sequence[str]) -> int | None:
     """Run the command that the arguments begin with, or print help, and return the exit code."""
-    summaries = (f"  {name:11} {x.summary.partition(':')[0].rstrip('.')}" for name, x in COMMANDS.items())
+    summaries = (
+        f"  {name:11} {x.summary.partition(':')[0].rstrip('.')}" for name, x in COMMANDS.items()
+    )
     parser = Parser(
         "jaxmetrics",
         "Measure classifiers by files of their predictions, with intervals.",
