@@ -20,6 +20,7 @@ Means are as exact as float32: at n = 1e9 the error is about a thousandth of the
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -120,7 +121,8 @@ def dirichlet(words: jax.Array, concentration: jax.Array) -> jax.Array:
     return jnp.where(valid.all(-1, keepdims=True), scaled / scaled.sum(-1, keepdims=True), jnp.nan)
 
 
-_Inversion: TypeAlias = "tuple[jax.Array, jax.Array, jax.Array, jax.Array]"
+# The count, its probability and the cdf, or 2 once that has passed u.
+_Inversion: TypeAlias = "tuple[jax.Array, jax.Array, jax.Array]"
 
 
 def _invert(
@@ -132,30 +134,45 @@ def _invert(
     """
     u, _ = _two_uniforms(words)
 
-    def three_steps(state: _Inversion) -> _Inversion:
-        first, k, probability, reached = state
-        for j in (first + i for i in range(3)):
-            probability = probability * jnp.maximum(ratio - j * slope, 0) * (1 / (j + 1))
-            # No count so rare that only the rounding of u reaches it.
-            beyond = (reached <= u) & (probability > 2.0**-32)
-            k, reached = k + beyond, jnp.where(beyond, reached + probability, 2)
-        return first + 3, k, probability, reached
+    def step(state: _Inversion, number: jax.Array) -> _Inversion:
+        k, probability, reached = state
+        probability = probability * jnp.maximum(ratio - number * slope, 0) * (1 / (number + 1))
+        # No count so rare that only the rounding of u reaches it.
+        beyond = (reached <= u) & (probability > 2.0**-32)
+        return k + beyond, probability, jnp.where(beyond, reached + probability, 2)
 
-    def unfinished(state: _Inversion) -> jax.Array:
-        first, _, _, reached = state
-        return (first < 36) & (reached <= u).any()  # P(k > 36) < 2^-31
+    def three_steps(first: jax.Array, state: _Inversion) -> _Inversion:
+        for i in range(3):
+            state = step(state, first + i)
+        return state
 
-    start = (
-        jnp.zeros((), u.dtype),
-        jnp.zeros(words.shape, jnp.int32),
-        probability,
-        jnp.where(active, probability, 2),
-    )
-    return lax.while_loop(unfinished, three_steps, start)[1]
+    def twelve_steps(_: jax.Array, state: _Inversion) -> _Inversion:
+        # Of a lane that is not finished, k is the number of steps. As a scalar, that number would
+        # be computed by kernels of its own.
+        return lax.fori_loop(
+            0, 12, lambda _, state: step(state, state[0].astype(u.dtype)), state, unroll=True
+        )
+
+    def sum_up(number: int, steps: Callable[..., _Inversion], state: _Inversion) -> jax.Array:
+        """Repeat so many steps as long as a lane needs them."""
+        start = jnp.zeros((), u.dtype), state
+        _, (k, _, _) = lax.while_loop(
+            # P(k > 36) < 2^-31
+            lambda loop: (loop[0] < 36) & (loop[1][2] <= u).any(),
+            lambda loop: (loop[0] + number, steps(*loop)),
+            start,
+        )
+        return k
+
+    state = jnp.zeros(words.shape, jnp.int32), probability, jnp.where(active, probability, 2)
+    on_cpu = partial(sum_up, 3, three_steps)
+    if words.size < _MANY_LANES:
+        return on_cpu(state)
+    return lax.platform_dependent(state, cpu=on_cpu, default=partial(sum_up, 12, twelve_steps))
 
 
-# With so many lanes it pays to gather those that were rejected; with fewer, compiling that takes
-# longer than it saves.
+# With so many lanes it pays to suit the platform, and on a CPU to gather those that were rejected;
+# with fewer, compiling that takes longer than it saves.
 _MANY_LANES = 2**16
 
 Trial: TypeAlias = Callable[..., Any]
@@ -168,14 +185,18 @@ class _Lanes(NamedTuple):
     values: jax.Array
     parameters: tuple[jax.Array, ...]
 
-    def again(self, trial: Trial) -> _Lanes:
-        proposed = jnp.where(self.values < 0, trial(self.words, *self.parameters), self.values)
-        return _Lanes(hashed(self.words), proposed, self.parameters)
+    def again(self, trial: Trial, times: int = 1) -> _Lanes:
+        def once(_: int, lanes: _Lanes) -> _Lanes:
+            proposed = trial(lanes.words, *lanes.parameters)
+            values = jnp.where(lanes.values < 0, proposed, lanes.values)
+            return _Lanes(hashed(lanes.words), values, lanes.parameters)
 
-    def accepted(self, trial: Trial) -> jax.Array:
-        """Try until no lane is rejected."""
+        return lax.fori_loop(0, times, once, self, unroll=True)
+
+    def accepted(self, trial: Trial, times: int = 1) -> jax.Array:
+        """Try until no lane is rejected, so many times between two looks at that."""
         return lax.while_loop(
-            lambda lanes: (lanes.values < 0).any(), lambda lanes: lanes.again(trial), self
+            lambda lanes: (lanes.values < 0).any(), lambda lanes: lanes.again(trial, times), self
         ).values
 
 
@@ -186,26 +207,34 @@ def _accepted(
     that are not active.
 
     XLA runs all lanes alike, so that repeating until the last one is accepted costs eight trials of
-    all. So, of many lanes, those that two trials rejected, 7 % at most, are gathered into a small
-    array and repeated there.
+    all. An accelerator, which waits for memory, takes four at a time. On a CPU, of many lanes,
+    those that two trials rejected, 7 % at most, are gathered into a small array and repeated there.
     """
     dtype = jax.eval_shape(trial, words, *parameters).dtype
     values = jnp.where(active, -1, 0).astype(dtype)
     lanes = _Lanes(*jax.tree.map(jnp.ravel, (words, values, parameters)))
-    size = lanes.words.size
-    if size < _MANY_LANES:
-        return lanes.accepted(trial).reshape(words.shape)
+    if lanes.words.size < _MANY_LANES:
+        accepted = lanes.accepted(trial)
+    else:
+        accepted = lax.platform_dependent(
+            lanes,
+            cpu=partial(_accepted_on_cpu, trial),
+            default=lambda lanes: lanes.accepted(trial, 4),
+        )
+    return accepted.reshape(words.shape)
+
+
+def _accepted_on_cpu(trial: Trial, lanes: _Lanes) -> jax.Array:
     lanes = lax.fori_loop(0, 2, lambda _, lanes: lanes.again(trial), lanes)
-    few = size // 12 + 64
+    few = lanes.words.size // 12 + 64
 
     def mend(values: jax.Array) -> jax.Array:
         places = _places(values < 0, few)
         some = jax.tree.map(lambda x: x.at[places].get(mode="clip"), lanes)
-        mended = some._replace(values=jnp.full(few, -1, dtype)).accepted(trial)
+        mended = some._replace(values=jnp.full(few, -1, values.dtype)).accepted(trial)
         return values.at[places].set(mended, mode="drop")
 
-    values = lax.while_loop(lambda values: (values < 0).any(), mend, lanes.values)
-    return values.reshape(words.shape)
+    return lax.while_loop(lambda values: (values < 0).any(), mend, lanes.values)
 
 
 def _places(chosen: jax.Array, number: int) -> jax.Array:

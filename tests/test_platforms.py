@@ -14,6 +14,7 @@ import jaxmetrics as jm
 from jaxmetrics import _chunks
 from jaxmetrics import _samplers as samplers
 from jaxmetrics._compilation import promoting
+from jaxmetrics.betas import _convolutions
 from jaxmetrics.losses import large_vocabulary
 from tests import oracles, test_samplers
 
@@ -142,6 +143,17 @@ def test_draws(platform: str, mean: float) -> None:
     )
     poisson = promoting(jax.jit(samplers.poisson))(words, success)
     assert test_samplers.p_value(np.asarray(poisson), stats.poisson(mean)) > 1e-3
+
+
+def test_sums_of_betas(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three of nine are rough; they are refined one by one on a CPU, in pairs elsewhere."""
+    monkeypatch.setattr(_convolutions, "_NUMBERS_AT_ONCE", 4 * 136 * 2)
+    monkeypatch.setattr(_convolutions, "_TIMES_ON_ACCELERATORS", 2)
+    parameters = np.random.default_rng(1).uniform(20, 90, (9, 2, 2))
+    parameters[[2, 3, 7], :, 1] = 0.5
+    ends = jax.jit(lambda parameters: jm.betas.BetaAverage(parameters).interval())
+    expected = jm.betas.BetaAverage(parameters).interval()
+    np.testing.assert_allclose(ends(jnp.asarray(parameters)), expected, atol=1e-5)
 
 
 def test_counts_spread_over_devices(platform: str) -> None:
