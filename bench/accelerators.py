@@ -379,7 +379,8 @@ def main(platforms: Sequence[str] = tuple(ACCELERATORS)) -> None:
         for device, found in results.items()
         for name, figures in found.items()
     ]
-    harness.publish("accelerators", results, HEADINGS, rows, NOTE, "Multiples", timed=False)
+    unit = "Traffic as a multiple of arguments and results"
+    harness.publish("accelerators", results, HEADINGS, rows, NOTE, unit, timed=False)
 
 
 if __name__ == "__main__":
