@@ -17,6 +17,7 @@ import numpy as np
 
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, is_jax, on_device, xp
+from jaxmetrics._scatter import valid_ids
 from jaxmetrics._validation import (
     ArrayLike,
     as_array,
@@ -33,7 +34,6 @@ from jaxmetrics._validation import (
     ids_in_range,
     refuse_where,
     shapes_of,
-    valid_ids,
 )
 
 __all__: list[str] = []

@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 from functools import partial
 
+from jaxmetrics._compilation import compiled
 from jaxmetrics._jax import jax, jnp
-from jaxmetrics._namespaces import Array
+from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import INT32_MAX, are_valid
 
 __all__: list[str] = []
@@ -29,6 +30,12 @@ CHUNK_SIZE = 2**16
 
 def iota(shape: tuple[int, ...], dimension: int) -> Array:
     return jax.lax.broadcasted_iota(jnp.int32, shape, dimension)
+
+
+@compiled
+def valid_ids(ids: Array, *, size: int) -> Array:
+    """Convert class ids to int32, -1 for those outside of [0, size)."""
+    return xp.where(are_valid(ids, size), ids.astype(xp.int32), -1)
 
 
 def count_ids(batch: int, sizes: tuple[int, ...], ids: tuple[Array, ...], keep: Array) -> Array:

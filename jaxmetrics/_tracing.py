@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from jaxmetrics._jax import core, jax, trees
-from jaxmetrics._namespaces import Array
 
 __all__: list[str] = []
 
@@ -53,7 +52,7 @@ class TracedMetric:
     jaxpr: Jaxpr
     constants: tuple[Any, ...]
 
-    def __call__(self, tables: Array) -> Any:
+    def __call__(self, tables: Any) -> Any:
         table: Any = self.jaxpr.closed.in_avals[-1]
         if tables.ndim > table.ndim:
             return jax.vmap(self)(tables)

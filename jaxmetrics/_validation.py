@@ -19,7 +19,6 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from jaxmetrics._compilation import compiled
 from jaxmetrics._indices import check_order, is_labelled, order_of_classes, own_frames
 from jaxmetrics._jax import jax
 from jaxmetrics._labels import first_invalid, is_whole
@@ -408,12 +407,6 @@ def are_valid(ids: Array, size: int) -> Array:
     """Tell which class ids lie in [0, size)."""
     wide = ids if ids.dtype.itemsize >= 4 else ids.astype(np.int32)  # a size of 200 is no int8
     return (wide >= 0) & (wide < size)
-
-
-@compiled
-def valid_ids(ids: Array, *, size: int) -> Array:
-    """Convert class ids to int32, -1 for those outside of [0, size)."""
-    return xp.where(are_valid(ids, size), ids.astype(xp.int32), -1)
 
 
 def as_mask(where: ArrayLike | None) -> Array | None:

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from jaxmetrics._wording import title_of
 from jaxmetrics.cli._errors import InputError, shortened
-from jaxmetrics.reports import ComparisonReport
 from jaxmetrics.reports.contents import ReportedValue, value_cell
 from jaxmetrics.reports.formats import escaped
+from jaxmetrics.reports.pairs import ComparisonReport
 
 __all__: list[str] = []
 

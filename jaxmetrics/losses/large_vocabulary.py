@@ -28,6 +28,7 @@ from jax import lax
 from jaxmetrics._compilation import promoting
 from jaxmetrics._meshes import varying_alike, varying_axes
 from jaxmetrics._namespaces import Array, float_dtype
+from jaxmetrics._scatter import valid_ids
 from jaxmetrics._validation import (
     ArrayLike,
     as_array,
@@ -36,7 +37,6 @@ from jaxmetrics._validation import (
     check_size,
     is_integer,
     shapes_of,
-    valid_ids,
 )
 from jaxmetrics._wording import shown
 from jaxmetrics.losses.per_example import as_real, as_term, class_ids, scaled

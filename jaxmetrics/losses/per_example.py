@@ -31,6 +31,7 @@ from jaxmetrics._arithmetic import divide
 from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import refuse_distributions
 from jaxmetrics._namespaces import Array, custom_jvp, is_jax, xp
+from jaxmetrics._scatter import valid_ids
 from jaxmetrics._validation import (
     ArrayLike,
     as_array,
@@ -47,7 +48,6 @@ from jaxmetrics._validation import (
     ids_in_range,
     is_integer,
     refuse_where,
-    valid_ids,
 )
 from jaxmetrics.losses._softmax import neg_log_softmax, one_hot, soft_target_loss
 

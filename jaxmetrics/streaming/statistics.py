@@ -18,6 +18,7 @@ from jax import lax
 from jaxmetrics._examples import nan_unless_normalized
 from jaxmetrics._namespaces import float_dtype
 from jaxmetrics._samplers import hashed
+from jaxmetrics._scatter import valid_ids
 from jaxmetrics._validation import (
     INT32_MAX,
     ArrayLike,
@@ -28,7 +29,6 @@ from jaxmetrics._validation import (
     as_rows,
     check_real,
     is_integer,
-    valid_ids,
 )
 
 __all__ = ["Batch", "Kind", "Statistic"]
