@@ -130,7 +130,8 @@ def test_a_method_of_ones_own_in_leaderboards_groups_and_reports() -> None:
         np.testing.assert_allclose(np.stack(board.estimates[:4], 1), [x[:4] for x in each])
         report = jm.report(TRUTH, A, method=Wald(), **options)
         figure = report.overall["macro_f1"]
-        assert figure[1:4] == (float(each[0].low), float(each[0].high), Wald.name)
+        assert (figure.low, figure.high) == (float(each[0].low), float(each[0].high))
+        assert figure.method == Wald.name
         assert report.to_dict()["overall"]["macro_f1"]["method"] == Wald.name
         for text in (report.to_text(), report.to_html()):
             assert f"{figure.low:.3f}"[1:] in text
