@@ -37,6 +37,44 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+def on_any_mesh(function: Callable[P, R]) -> Callable[P, R]:
+    """Let `function` gather, scatter and sort along `Explicit` axes; its results are replicated.
+
+    Along such axes of a mesh, the default of `jax.make_mesh` in recent versions of JAX, an
+    operation whose result could be spread in several ways raises. Inside `function`, the
+    partitioner decides, as it does for axes that are `Auto`.
+    """
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        leaves, structure = trees.flatten((args, kwargs))
+        places = [i for i, x in enumerate(leaves) if is_jax(x)]
+        meshes = (_explicit_mesh(leaves[i]) for i in places)
+        mesh = next((mesh for mesh in meshes if mesh is not None), None)
+        if mesh is None:
+            return function(*args, **kwargs)
+
+        def of_arrays(*arrays: jax.Array) -> R:  # `auto_axes` takes arrays only
+            all_leaves = list(leaves)
+            for i, x in zip(places, arrays, strict=True):
+                all_leaves[i] = x
+            args, kwargs = trees.unflatten(structure, all_leaves)
+            return function(*args, **kwargs)
+
+        replicated = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
+        auto = jax.sharding.auto_axes(of_arrays, axes=mesh.axis_names, out_sharding=replicated)
+        return auto(*(leaves[i] for i in places))
+
+    return call
+
+
+def _explicit_mesh(x: jax.Array) -> jax.sharding.Mesh | jax.sharding.AbstractMesh | None:
+    sharding = jax.typeof(x).sharding if isinstance(x, jax.core.Tracer) else x.sharding
+    if not isinstance(sharding, jax.sharding.NamedSharding):
+        return None
+    return sharding.mesh if jax.sharding.AxisType.Explicit in sharding.mesh.axis_types else None
+
+
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Call `function` at once for arrays of the host, and compile it for those of JAX.
 
@@ -256,41 +294,3 @@ def _is_leaf(x: object) -> bool:
     if isinstance(x, list):
         return not on_device(x)
     return callable(x) and not isinstance(x, TracedMetric)
-
-
-def on_any_mesh(function: Callable[P, R]) -> Callable[P, R]:
-    """Let `function` gather, scatter and sort along `Explicit` axes; its results are replicated.
-
-    Along such axes of a mesh, the default of `jax.make_mesh` in recent versions of JAX, an
-    operation whose result could be spread in several ways raises. Inside `function`, the
-    partitioner decides, as it does for axes that are `Auto`.
-    """
-
-    @functools.wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        leaves, structure = trees.flatten((args, kwargs))
-        places = [i for i, x in enumerate(leaves) if is_jax(x)]
-        meshes = (_explicit_mesh(leaves[i]) for i in places)
-        mesh = next((mesh for mesh in meshes if mesh is not None), None)
-        if mesh is None:
-            return function(*args, **kwargs)
-
-        def of_arrays(*arrays: jax.Array) -> R:  # `auto_axes` takes arrays only
-            all_leaves = list(leaves)
-            for i, x in zip(places, arrays, strict=True):
-                all_leaves[i] = x
-            args, kwargs = trees.unflatten(structure, all_leaves)
-            return function(*args, **kwargs)
-
-        replicated = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec())
-        auto = jax.sharding.auto_axes(of_arrays, axes=mesh.axis_names, out_sharding=replicated)
-        return auto(*(leaves[i] for i in places))
-
-    return call
-
-
-def _explicit_mesh(x: jax.Array) -> jax.sharding.Mesh | jax.sharding.AbstractMesh | None:
-    sharding = jax.typeof(x).sharding if isinstance(x, jax.core.Tracer) else x.sharding
-    if not isinstance(sharding, jax.sharding.NamedSharding):
-        return None
-    return sharding.mesh if jax.sharding.AxisType.Explicit in sharding.mesh.axis_types else None
