@@ -39,8 +39,13 @@ def app(arguments: Sequence[str]) -> int | None:
     parser.add_argument("--version", action="version", version=f"jaxmetrics {__version__}")
     name = parser.parse_args(arguments[:1] or ["--help"]).command
     given = parser_of(name).parse_intermixed_args(arguments[1:])
-    module = importlib.import_module(f"jaxmetrics.cli.{COMMANDS[name].module}")
-    return getattr(module, name)(given)
+    try:
+        module = importlib.import_module(f"jaxmetrics.cli.{COMMANDS[name].module}")
+        return getattr(module, name)(given)
+    except ModuleNotFoundError as error:
+        needed = f"the command line needs {error.name}: pip install 'jaxmetrics[cli]'"
+        print(f"jaxmetrics: {needed}", file=sys.stderr)
+        return 2
 
 
 def main() -> None:

@@ -11,12 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-try:
-    import polars as pl
-except ModuleNotFoundError as error:
-    raise SystemExit(
-        f"jaxmetrics: the command line needs {error.name}: pip install 'jaxmetrics[cli]'"
-    ) from None
+import polars as pl
 
 __all__: list[str] = []
 
