@@ -106,7 +106,7 @@ def described_device(platform: str) -> Any:
         except RuntimeError:
             return "cuda"
 
-    xla_bridge.canonicalize_platform = canonical  # type: ignore[assignment]
+    xla_bridge.canonicalize_platform = canonical  # type: ignore[assignment]  # of the same signature
     try:
         return topologies.get_topology_desc(
             platform="cuda", topology_name="h200", topology="1x1x1", target_config=H200
@@ -202,7 +202,8 @@ def _of_instructions(
             trips = re.search(r'known_trip_count":\{"n":"(\d+)"', x.rest)
             n = int(trips[1]) if trips else 1
             once = of(x.called("body")[0])
-            yield tuple(part.times(n) + Work(iterations=n) for part in once)  # type: ignore[misc]
+            least, most = (part.times(n) + Work(iterations=n) for part in once)
+            yield least, most
         elif x.opcode == "conditional":
             names = x.called("branch_computations") or [
                 *x.called("true_computation"),

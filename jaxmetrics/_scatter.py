@@ -2,8 +2,8 @@
 
 A scatter of ones is the method of CPUs. On a GPU additions to few cells collide, and on a TPU they
 are made one after another (https://github.com/openxla/xla/issues/12982). So a GPU compares each
-example with each of few cells, and a TPU multiplies two one-hot matrices; both read the labels once
-or twice and write nothing else.
+example with each of few cells, and a TPU multiplies two one-hot matrices, which are never held:
+compiled, both read and write twice the bytes of the labels in all.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ ENTRY %main (a: f32[1000], c: s32[]) -> f32[1000] {
   %last = f32[1000]{0} get-tuple-element(%loop), index=1
   ROOT %chosen = f32[1000]{0} conditional(%c, %last, %last), branch_computations={%few, %many}
 }
-"""  # noqa: E501
+"""  # noqa: E501  # a line as XLA writes it
 
 
 def test_work_of_loops_and_branches() -> None:

@@ -247,7 +247,7 @@ class _Drawing(IntervalMethod):
     def prepared(self, tables: Array, num_classes: int) -> tuple[IntervalMethod, Array]:
         """Place the key where the tables are."""
         key, tables = place(self.key, tables)
-        return dataclasses.replace(self, key=key), tables  # type: ignore[type-var]
+        return dataclasses.replace(self, key=key), tables  # type: ignore[type-var]  # dataclasses derive
 
     def checked(self, estimates: Any) -> Any:
         """Refuse a metric that is undefined in all replicates."""

@@ -300,7 +300,7 @@ def _words(ids: Any) -> Any:
     else:
         low = wide.astype(np.uint32)
         high = (wide < 0).astype(np.uint32) * np.uint32(0xFFFFFFFF)  # the sign, extended
-    return low ^ (hashed(high) * (high != 0).astype(np.uint32))  # type: ignore[arg-type]
+    return low ^ (hashed(high) * (high != 0).astype(np.uint32))  # type: ignore[arg-type]  # or NumPy
 
 
 def _greatest(rows: jax.Array) -> tuple[jax.Array, jax.Array]:
