@@ -259,7 +259,7 @@ def _gains(x: _Argument) -> Array:
 
 def _probabilities(x: _Argument) -> Array:
     """Check probabilities; what rounding has put beyond 0 or 1 is put back."""
-    p, rounding = as_float(x.array, x.name), 8 * _eps(x.array)
+    p, rounding = as_float(x.array, x.name), 8 * eps_of(x.array)
     message = (
         "but probabilities lie in [0, 1]. Logits become probabilities by a softmax or sigmoid."
     )
@@ -270,7 +270,7 @@ def _probabilities(x: _Argument) -> Array:
 
 def _distributions(x: _Argument) -> Array:
     """Check probabilities of all classes; on the device, rows that do not sum to 1 become NaN."""
-    p, eps = _probabilities(x), _eps(x.array)
+    p, eps = _probabilities(x), eps_of(x.array)
     if x.is_hidden:
         return nan_unless_normalized(p, eps=eps)
     message = (
@@ -314,7 +314,7 @@ def _logits(x: _Argument) -> Array:
         message = "but a softmax needs a finite one. -inf rules a class out; not all can be."
         x.refuse(np.isnan, z, _NO_NUMBER)
         x.refuse(np.isinf, z.max(-1), message, "the greatest of ")
-        refuse_distributions(z, x.name, *x.of_rows, eps=_eps(x.array))
+        refuse_distributions(z, x.name, *x.of_rows, eps=eps_of(x.array))
     return z
 
 
@@ -330,7 +330,7 @@ def refuse_distributions(z: Array, name: str, *where: Array | None, eps: float =
         )
 
 
-def _eps(given: np.ndarray) -> float:
+def eps_of(given: np.ndarray) -> float:
     """Return the eps of the dtype in which numbers came.
 
     At least that of float32, in which those of lists may have been computed.

@@ -659,6 +659,18 @@ def test_refusals() -> None:
         jm.report([], [])
 
 
+def test_probabilities_of_few_digits_are_taken() -> None:
+    """As `log_loss` takes them: rows of bfloat16 sum to 1 but for its rounding."""
+    rng = np.random.default_rng(0)
+    y_prob = jnp.asarray(rng.dirichlet(np.ones(3), 200), jnp.bfloat16)
+    y_true = rng.integers(0, 3, 200)
+    report = jm.report(y_true, np.asarray(y_prob).argmax(1), y_prob=y_prob)
+    written_out = np.log(np.asarray(y_prob, float)[np.arange(200), y_true])
+    assert math.isclose(report.overall["log_loss"].value, -written_out.mean(), rel_tol=1e-6)
+    with pytest.raises(TypeError, match="y_prob must hold real numbers"):
+        jm.report([0, 1], [0, 1], y_prob=[["a", "b"], ["c", "d"]])
+
+
 def test_thousands_of_classes() -> None:
     """They take seconds, not the cube of their number; intervals that would take minutes are left
     out, and the report says so.

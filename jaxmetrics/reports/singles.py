@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from jaxmetrics._examples import are_distributions
+from jaxmetrics._examples import are_distributions, eps_of
 from jaxmetrics._labels import names_of
 from jaxmetrics._validation import (
     ArrayLike,
@@ -348,9 +348,12 @@ def report(
     labels: Any = {"y_true": y_true, "y_pred": y_pred}
     (true, pred), names = checked_labels("report", class_names, y_prob, **labels)
     weights = None if sample_weight is None else _checked_weights(sample_weight)
-    prob = None if y_prob is None else np.asarray(as_rows(y_prob, "y_prob", names))
-    if prob is not None:
-        _check_probabilities(prob, true, pred, names)
+    prob = None
+    if y_prob is not None:
+        given = np.asarray(as_rows(y_prob, "y_prob", names))
+        check_real(given, "y_prob")
+        prob = given.astype(float)
+        _check_probabilities(prob, true, pred, names, eps_of(given))
     numbers = None if clusters is None else numbered_clusters(clusters, true.shape)[0]
 
     def of_rows(rows: Any, level: float) -> Report:
@@ -420,10 +423,10 @@ def _checked_weights(sample_weight: ArrayLike) -> np.ndarray:
 
 
 def _check_probabilities(
-    prob: np.ndarray, true: np.ndarray, pred: np.ndarray, names: Sequence[str]
+    prob: np.ndarray, true: np.ndarray, pred: np.ndarray, names: Sequence[str], eps: float
 ) -> None:
     counted = true >= 0
-    valid = are_distributions(prob) | ~counted
+    valid = are_distributions(prob, eps) | ~counted
     check_each(valid, prob, "y_prob", "probabilities that sum to 1")
     if 2 * (prob.argmax(1) != pred)[counted].sum() > counted.sum():
         warn(
