@@ -111,8 +111,8 @@ _CONTENTS = {
         "Classifiers on the same examples, compared",
         """
         Comparison HypothesisTest Leaderboard compare compare_groups compare_predictions
-        compare_unpaired delong delong_unpaired leaderboard mcnemar no_information_test
-        paired_difference_interval permutation_test
+        compare_scores compare_unpaired delong delong_unpaired leaderboard mcnemar
+        no_information_test paired_difference_interval permutation_test score_leaderboard
         """,
     ),
     "planning": (

@@ -707,6 +707,7 @@ _paired_clusters = {
     for kind, (cube,) in _paired.items()
 }
 _shares = alone({"ordinary": _PROB[:, 0], "other": _PROB[:, 1] ** 2})
+_two_shares = {"ordinary": (_PROB[:, 0], _PROB[:, 2]), "equal": (_PROB[:, 1], _PROB[:, 1])}
 
 # One row a method: what holds of one holds of all, by each door that takes methods.
 METHODS: dict[str, Callable[[], Any]] = {
@@ -857,6 +858,26 @@ ESTIMATES: dict[str, Row] = {
         batch=False,
         draws=DRAWS,
         why="random, and the classifiers are no batch",
+    ),
+    "compare_scores": Row(
+        call=partial(jm.compare_scores, bounds=(0, 1)),
+        cases=_two_shares,
+        examples=(-1, -1),
+        options=("where",),
+        float32=1e-5,
+    ),
+    "compare_scores clusters": Row(
+        call=partial(jm.compare_scores, clusters=np.arange(N) * 2 // 3),
+        cases=_two_shares,
+        smooth=(0, 1),
+        float32=1e-5,
+    ),
+    "score_leaderboard": Row(
+        call=partial(jm.score_leaderboard, bounds=(0, 1), key=key(), num_samples=DRAWS),
+        cases=alone({"ordinary": _PROB.T[:3]}),
+        batch=False,
+        draws=DRAWS,
+        why="random, and the systems are no batch",
     ),
     **{
         # The host takes SciPy's incomplete beta function, the device Stirling's series.

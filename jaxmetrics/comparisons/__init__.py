@@ -11,6 +11,7 @@ More is better; for a metric of which less is better, compare its negative.
 - `two_areas`: DeLong's comparison of areas under the ROC curve
 - `disparities`: the greatest difference of groups of examples
 - `leaderboards`: more than two classifiers
+- `scores`: two systems, or more, by scores per item instead of labels
 """
 
 from jaxmetrics.comparisons.classifiers import *
@@ -18,3 +19,4 @@ from jaxmetrics.comparisons.hypothesis_tests import *
 from jaxmetrics.comparisons.two_areas import *
 from jaxmetrics.comparisons.disparities import *
 from jaxmetrics.comparisons.leaderboards import *
+from jaxmetrics.comparisons.scores import *

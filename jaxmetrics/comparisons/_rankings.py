@@ -19,6 +19,7 @@ from jaxmetrics._namespaces import Array, is_jax, lax, special, xp
 
 __all__: list[str] = []
 
+UNSEEN = 2  # examples that are added to those that were seen
 _SHARES = 128  # at which the prior of a shrinkage is taken
 _PAIRS_AT_ONCE = 2**16
 

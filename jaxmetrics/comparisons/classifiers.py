@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._arithmetic import rounding
+from jaxmetrics._compilation import compiled
 from jaxmetrics._counting import Axis
 from jaxmetrics._namespaces import Array, is_jax, is_known, special, xp
 from jaxmetrics._printing import Printed
@@ -291,6 +292,7 @@ def _comparison(
     return Comparison(a, b, d, mean_of_finite(above), mean_of_finite(alike))
 
 
+@compiled
 def by_halves(
     a: Estimate, b: Estimate, d: Estimate, z: Array | float, rope: Array | float
 ) -> Comparison:

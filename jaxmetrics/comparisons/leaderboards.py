@@ -25,6 +25,7 @@ from jaxmetrics.clusters import (
     numbered_clusters,
 )
 from jaxmetrics.comparisons._rankings import (
+    UNSEEN,
     Errors,
     draws_of,
     layers,
@@ -46,7 +47,6 @@ __all__ = ["Leaderboard", "leaderboard"]
 _MOST_ROWS = 20  # where a leaderboard is shown that was not asked to be written
 _MOST_NAMES = 5  # in a sentence
 LONGEST_NAME = 40
-_UNSEEN = 2  # examples that are added to those that were seen
 
 
 class _Leaderboard(NamedTuple):
@@ -280,13 +280,21 @@ def _leaderboard(
     """Rank by matrices `(M, K, K)` and the examples in them, or by those of clusters, None."""
     clustered = examples is None
     number = number_of_clusters(tables[0]) if clustered else tables[0].sum()
+    errors = _errors(metric, tables, examples, estimates.value > -xp.inf)
+    board = ranked(key, estimates, errors, size=size, level=level)
+    return nan_unless(number > int(clustered), board)
+
+
+def ranked(
+    key: Key, estimates: Estimate, errors: Errors, *, size: int, level: float
+) -> Leaderboard:
+    """Rank M values by their errors, with so many draws."""
     values = xp.where(xp.isnan(estimates.value), -xp.inf, estimates.value)
-    errors = _errors(metric, tables, examples, values > -xp.inf)
     keys, winner = split(key), xp.argmax(values)
     noise = draws_of(keys[0], errors.covariance, size)
     above = shown_above(keys[1], values, errors, noise, level)
     own, bias = trees.map(lambda x: x[winner], estimates), optimism(values, noise, winner)
-    board = Leaderboard(
+    return Leaderboard(
         estimates,
         shares_of_firsts(values, errors.covariance, noise),
         winner.astype(xp.int32),
@@ -295,7 +303,6 @@ def _leaderboard(
         (len(values) - above.sum(1)).astype(xp.int32),
         layers(above),
     )
-    return nan_unless(number > int(clustered), board)
 
 
 def _errors(
@@ -314,7 +321,7 @@ def _errors(
     # By derivatives in common, to swap two classifiers in a unit changes a sign, no more.
     own, swapped = _products(slopes, units), _products(common, units)
     squares = xp.maximum(*map(variances_of_differences, (own, swapped)))
-    return Errors(factor * own, squares, _UNSEEN / 2 * reach**2)
+    return Errors(factor * own, squares, UNSEEN / 2 * reach**2)
 
 
 def _slopes(metric: Metric, matrices: Array, finite: Array) -> tuple[Array, Array]:
@@ -325,7 +332,7 @@ def _slopes(metric: Metric, matrices: Array, finite: Array) -> tuple[Array, Arra
     """
     rows = matrices.sum(-1, keepdims=True)
     mean = matrices.mean(0, keepdims=True)
-    likely = divide(rows * (matrices + _UNSEEN * divide(mean, rows)), rows + _UNSEEN)
+    likely = divide(rows * (matrices + UNSEEN * divide(mean, rows)), rows + UNSEEN)
     at = xp.concatenate([likely, mean])
     row = Row(metric, mean[0])
     slopes = map_tables(lambda table: jacobian(row, table)[0], at, mean.size)

@@ -106,16 +106,31 @@ def mean_interval(
     np.True_
     """
     check_transform(transform)
-    z, x = normal_quantile(level), as_float(values, "values")
+    return mean_estimate(
+        "values", values, sample_weight, where, clusters, bounds, transform, normal_quantile(level)
+    )
+
+
+def mean_estimate(
+    name: str,
+    values: ArrayLike,
+    sample_weight: ArrayLike | None,
+    where: ArrayLike | None,
+    clusters: ArrayLike | Sequence[Any] | None,
+    bounds: tuple[float, float] | None,
+    transform: str | None,
+    z: float,
+) -> Estimate:
+    """Return `mean_interval` of values that go by a name."""
+    x = as_float(values, name)
     mask = None if where is None else as_mask(where)
     weights = None if sample_weight is None else as_weights(sample_weight, mask)
-    shapes = shapes_of(values=x, sample_weight=weights, where=mask)
-    check_examples(shapes)
+    check_examples({name: x.shape, **shapes_of(sample_weight=weights, where=mask)})
     x, amounts = _amounts(x, weights, mask)
     if not on_device(x, amounts):
-        check_no_nan(x, "values", amounts != 0)
+        check_no_nan(x, name, amounts != 0)
     if bounds is not None:
-        _check_bounds(bounds, transform, x, amounts)
+        _check_bounds(name, bounds, transform, x, amounts)
     numbers, size = None, 0
     if clusters is not None:
         numbers, size = numbered_clusters(clusters, x.shape)
@@ -126,7 +141,7 @@ def mean_interval(
 
 
 def _check_bounds(
-    bounds: tuple[float, float], transform: str | None, x: Array, amounts: Array
+    name: str, bounds: tuple[float, float], transform: str | None, x: Array, amounts: Array
 ) -> None:
     if transform is not None:
         raise ValueError(
@@ -143,7 +158,7 @@ def _check_bounds(
         )
     if not on_device(x, amounts):
         outside = ((x < lowest) | (x > highest)) & (amounts != 0)
-        refuse_where(outside, x, "values", f"beyond bounds={bounds!r}.")
+        refuse_where(outside, x, name, f"beyond bounds={bounds!r}.")
 
 
 @compiled

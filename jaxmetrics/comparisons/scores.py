@@ -1,0 +1,208 @@
+"""Systems compared by scores per item: 0 and 1, grades, any number of which more is better."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxmetrics._arithmetic import divide, matmul
+from jaxmetrics._compilation import compiled
+from jaxmetrics._keys import Key, KeyLike, place
+from jaxmetrics._namespaces import Array, is_known, xp
+from jaxmetrics._validation import (
+    ArrayLike,
+    as_float,
+    as_mask,
+    check_examples,
+    check_level,
+    shapes_of,
+)
+from jaxmetrics.clusters import numbered_clusters, sums_by_cluster
+from jaxmetrics.comparisons._rankings import UNSEEN, Errors, variances_of_differences
+from jaxmetrics.comparisons.classifiers import Comparison, by_halves, check_rope
+from jaxmetrics.comparisons.leaderboards import Leaderboard, ranked
+from jaxmetrics.estimates import Estimate, normal_quantile
+from jaxmetrics.intervals.checks import check_num_samples, nan_unless
+from jaxmetrics.intervals.means import mean_estimate
+
+__all__ = ["compare_scores", "score_leaderboard"]
+
+
+def compare_scores(
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    bounds: tuple[float, float] | None = None,
+    clusters: ArrayLike | Sequence[Any] | None = None,
+    where: ArrayLike | None = None,
+    level: float = 0.95,
+    rope: ArrayLike = 0.0,
+) -> Comparison:
+    """Compare the mean scores of two systems on the same items, and estimate their difference.
+
+    The intervals are those of `mean_interval` of the scores of A, of B and of the paired
+    differences `a - b`: Student's (a paired t-test), or with `bounds` by empirical likelihood,
+    which is exact enough for a few items and for means near a bound.
+
+    Args:
+        a, b: scores `(..., n)`, item i of A beside item i of B; more is better. NaN says that an
+            item has no score: it is left out of both.
+        bounds: the least and the greatest score that is possible, such as (0, 1) for right and
+            wrong.
+        clusters: ids `(..., n)` of groups of items that depend on one another, such as questions
+            about the same text; clusters, not items, are then the independent units.
+        where: bool `(..., n)`, False leaves an item out.
+        level: of the intervals.
+        rope: the region of practical equivalence: differences up to this size do not matter.
+
+    Returns:
+        `Comparison` of shape `(...)`. `probability_better` and `probability_equivalent` are those
+        of a two-piece normal fitted to the interval of the difference. NaN without any item that
+        both have.
+
+    Raises:
+        ValueError: shapes that do not go together, scores beyond the bounds (NaN under jit), a
+            rope below 0, a level outside of (0, 1).
+
+    References: Miller (2024), Adding error bars to evals, arXiv 2411.00640, section 4.
+
+    >>> a = [1, 1, 0, 1, 1, 1, 0, 1, 1, 1] * 10
+    >>> b = [1, 0, 0, 1, 1, 0, 0, 1, 1, 1] * 10
+    >>> compare_scores(a, b, bounds=(0, 1)).difference
+    0.200 [0.126, 0.281]
+    """
+    width = check_rope(rope)
+    mask = None if where is None else as_mask(where)
+    x, y, shared = _paired(as_float(a, "a"), as_float(b, "b"), mask)
+    reach = None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
+    z = normal_quantile(level)
+    of_a, of_b, of_both = (
+        mean_estimate(name, values, None, shared, clusters, limits, None, z)
+        for name, values, limits in (("a", x, bounds), ("b", y, bounds), ("a - b", x - y, reach))
+    )
+    return by_halves(of_a, of_b, of_both, z, width)
+
+
+def score_leaderboard(
+    scores: ArrayLike,
+    *,
+    bounds: tuple[float, float] | None = None,
+    clusters: ArrayLike | Sequence[Any] | None = None,
+    where: ArrayLike | None = None,
+    key: KeyLike = 0,
+    num_samples: int = 2000,
+    level: float = 0.95,
+) -> Leaderboard:
+    """Rank systems by their mean scores on the same items.
+
+    Ranks, tiers, the probability of being best and the winner's corrected estimate are those of
+    `leaderboard`, where each item contributes its score to the mean.
+
+    Args:
+        scores: `(M, n)`, a row per system; more is better. An item that is NaN for one system is
+            left out for all.
+        bounds: the least and the greatest score that is possible, such as (0, 1) for right and
+            wrong.
+        clusters: ids `(n,)` of groups of items that depend on one another, such as questions about
+            the same text; clusters, not items, are then the independent units.
+        where: bool `(n,)`, False leaves an item out.
+        key: a JAX key, an int seed or, for scores on the host, a NumPy Generator.
+        num_samples: number of draws for probabilities and for simultaneous intervals.
+        level: of the intervals, and of all statements on ranks at once.
+
+    Returns:
+        `Leaderboard`, whose estimates are those of `mean_interval`.
+
+    Raises:
+        ValueError: scores of another shape, fewer than two items or clusters that all systems
+            have, scores beyond the bounds (NaN under jit), num_samples < 2, a level outside of
+            (0, 1).
+
+    >>> scores = [[1, 1, 0, 1, 1] * 20, [0, 1, 0, 1, 1] * 20, [1, 0, 0, 0, 1] * 20]
+    >>> board = score_leaderboard(scores, bounds=(0, 1))
+    >>> board.tiers.tolist(), board.estimates[0]
+    ([1, 2, 3], 0.800 [0.715, 0.869])
+    """
+    check_level(level)
+    size = check_num_samples(num_samples)
+    x = as_float(scores, "scores")
+    if x.ndim != 2 or len(x) == 0:
+        raise ValueError(f"scores must have shape (M, n), a row per system, got {x.shape}.")
+    mask = None if where is None else as_mask(where)
+    if mask is not None and mask.shape != x.shape[1:]:
+        raise ValueError(f"where must have shape (n,) = {x.shape[1:]}, got {mask.shape}.")
+    x, shared = _without_missing(x, mask)
+    numbers, number = None, 0
+    if clusters is not None:
+        numbers, number = numbered_clusters(clusters, x.shape[1:])
+    estimates = mean_estimate(
+        "scores", x, None, shared, clusters, bounds, None, normal_quantile(level)
+    )
+    _check_number(shared if numbers is None else sums_by_cluster(shared, numbers, number))
+    placed_key, x, shared = place(key, x, shared)
+    options: Any = {"bounds": bounds, "num_clusters": number, "size": size, "level": level}
+    return _score_leaderboard(placed_key, x, shared, numbers, estimates, **options)
+
+
+def _check_number(units: Array) -> None:
+    """Refuse fewer than two items or clusters that hold some."""
+    number = np.count_nonzero(units) if is_known(units) else 2
+    if number < 2:
+        raise ValueError(
+            "a ranking needs two items, or two clusters of items, for which all systems have"
+            f" scores, got {number}."
+        )
+
+
+@compiled
+def _paired(a: Array, b: Array, mask: Array | None) -> tuple[Array, Array, Array]:
+    check_examples(shapes_of(a=a, b=b, where=mask))
+    shared = ~(xp.isnan(a) | xp.isnan(b)) & (True if mask is None else mask)
+    x, y = (xp.where(shared, scores, 0) for scores in (a, b))
+    return x, y, shared
+
+
+@compiled
+def _without_missing(x: Array, mask: Array | None) -> tuple[Array, Array]:
+    shared = ~xp.isnan(x).any(0) & (True if mask is None else mask)
+    return xp.where(shared, x, 0), shared
+
+
+@compiled
+def _score_leaderboard(
+    key: Key,
+    x: Array,
+    shared: Array,
+    numbers: Array | None,
+    estimates: Estimate,
+    *,
+    bounds: tuple[float, float] | None,
+    num_clusters: int,
+    size: int,
+    level: float,
+) -> Leaderboard:
+    total = shared.sum()
+    own = divide(xp.where(shared, x - estimates.value[:, None], 0), total)
+    raw = divide(x, total)
+    factor: Array | int = 1
+    if numbers is not None:
+        held = sums_by_cluster(shared, numbers, num_clusters) > 0
+        own, raw = (sums_by_cluster(u, numbers, num_clusters) for u in (own, raw))
+        factor = divide(held.sum(), held.sum() - 1)
+    covariance, swapped = matmul(own, own.T), matmul(raw, raw.T)
+    squares = xp.maximum(*map(variances_of_differences, (covariance, swapped)))
+    span = bounds[1] - bounds[0] if bounds else _range(x, shared)
+    unseen = xp.full_like(estimates.value, UNSEEN / 2) * divide(span, total) ** 2
+    errors = Errors(factor * covariance, squares, unseen)
+    board = ranked(key, estimates, errors, size=size, level=level)
+    if bounds:
+        winner = board.winner_estimate
+        least = xp.asarray(bounds[0], winner.low.dtype)
+        board = board._replace(winner_estimate=winner._replace(low=xp.maximum(winner.low, least)))
+    return nan_unless(total > 1, board)
+
+
+def _range(x: Array, shared: Array) -> Array:
+    return xp.where(shared, x, -xp.inf).max() - xp.where(shared, x, xp.inf).min()

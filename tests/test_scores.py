@@ -1,0 +1,132 @@
+"""Systems compared by scores per item, against labels, SciPy and loops."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import jaxmetrics as jm
+
+RNG = np.random.default_rng(5)
+TEXT = np.repeat(np.arange(30), RNG.integers(1, 9, 30))  # questions about 30 texts
+N = len(TEXT)
+TRUE = RNG.integers(0, 3, N)
+_EASE = RNG.beta(4, 1, 30)[TEXT]
+PREDS = np.stack(
+    [np.where(RNG.random(N) < skill * _EASE, TRUE, (TRUE + 1) % 3) for skill in (0.95, 0.7, 0.9)]
+)
+RIGHT = PREDS == TRUE
+
+
+def assert_alike(found: Any, expected: Any, clusters: Any) -> None:
+    """But for standard errors of independent items, of n - 1 degrees of freedom and of n."""
+    factor = np.sqrt(N / (N - 1)) if clusters is None else 1
+
+    def check(x: Any, y: Any) -> None:
+        if isinstance(y, jm.Estimate):
+            y = y._replace(standard_error=y.standard_error * factor)
+        jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-9), x, y)
+
+    jax.tree.map(check, found, expected, is_leaf=lambda x: isinstance(x, jm.Estimate))
+
+
+@pytest.mark.parametrize("clusters", [None, TEXT])
+def test_right_and_wrong_are_compared_as_accuracies(clusters: Any) -> None:
+    found = jm.compare_scores(*RIGHT[:2], bounds=(0, 1), clusters=clusters, rope=0.1)
+    expected = jm.compare_predictions(jm.accuracy, TRUE, *PREDS[:2], clusters=clusters, rope=0.1)
+    assert_alike(found, expected, clusters)
+
+
+@pytest.mark.parametrize("clusters", [None, TEXT])
+def test_right_and_wrong_are_ranked_as_accuracies(clusters: Any) -> None:
+    found = jm.score_leaderboard(RIGHT, bounds=(0, 1), clusters=clusters)
+    expected = jm.leaderboard(jm.accuracy, TRUE, PREDS, clusters=clusters)
+    assert_alike(found, expected, clusters)
+
+
+def test_scores_without_bounds_are_compared_by_a_paired_t_test() -> None:
+    a, b = RNG.normal(0.3, 2, (2, 25))
+    found = jm.compare_scores(a, b, level=0.9)
+    test = stats.ttest_rel(a, b)
+    ends = test.confidence_interval(0.9)
+    np.testing.assert_allclose(found.difference[:3], [a.mean() - b.mean(), ends.low, ends.high])
+    assert found.probability_better == pytest.approx(1 - test.pvalue / 2, abs=0.02)
+
+
+def test_items_that_one_has_not_are_left_out() -> None:
+    a, b = RNG.random((2, 40))
+    a[3], b[[5, 6]], missing = np.nan, np.nan, [3, 5, 6]
+    mask = np.arange(40) != 9
+    found = jm.compare_scores(a, b, bounds=(0, 1), where=mask)
+    without = [np.delete(x, [*missing, 9]) for x in (a, b)]
+    expected = jm.compare_scores(*without, bounds=(0, 1))
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-9), found, expected)
+    board = jm.score_leaderboard(np.stack([a, b]), where=mask)
+    others = jm.score_leaderboard(np.stack(without))
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-9), board, others)
+
+
+def test_the_same_items_in_two_places_are_no_news() -> None:
+    """Copies of each item, as a cluster, tell as much as the items."""
+    scores = np.array([[0.2], [0.1], [0.0]]) + RNG.beta(2, 1, (3, 40))
+    once = jm.score_leaderboard(scores, num_samples=500, clusters=np.arange(40))
+    twice = jm.score_leaderboard(
+        np.repeat(scores, 3, -1), num_samples=500, clusters=np.repeat(np.arange(40), 3)
+    )
+    for name in ("estimates", "tiers", "rank_low", "rank_high"):
+        jax.tree.map(
+            lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-9),
+            getattr(once, name),
+            getattr(twice, name),
+        )
+
+
+def test_false_separations_are_rare() -> None:
+    """Systems with equal means, few items, three grades: 5 % allowed, 300 sets."""
+    rng = np.random.default_rng(2)
+    false = 0
+    for _ in range(300):
+        scores = rng.choice([0, 0.5, 1], p=[0.1, 0.1, 0.8], size=(4, 20))
+        false += jm.score_leaderboard(scores, bounds=(0, 1), num_samples=400).tiers.max() > 1
+    assert false <= 300 * 0.05 + 2.6 * np.sqrt(300 * 0.05 * 0.95)
+
+
+def test_the_winner_stays_within_the_bounds() -> None:
+    board = jm.score_leaderboard(np.eye(6)[:, :5], bounds=(0, 1))
+    assert 0 <= board.winner_estimate.low <= board.winner_estimate.high <= 1
+
+
+def test_under_jit_what_is_impossible_is_nan() -> None:
+    good = jnp.asarray(RIGHT, jnp.float32)
+    rank = jax.jit(lambda x: jm.score_leaderboard(x, bounds=(0, 1), num_samples=200))
+    assert jnp.isfinite(rank(good).probability_best).all()
+    assert jnp.isnan(rank(good.at[0, 0].set(2)).estimates.value[0])
+    assert jnp.isnan(rank(good[:, :1]).probability_best).all()
+    compare = jax.jit(lambda a, b: jm.compare_scores(a, b, bounds=(0, 1)).difference)
+    assert jnp.isnan(compare(good[0].at[1].set(-1), good[1]).value)
+    assert jnp.isnan(compare(good[0] * jnp.nan, good[1]).value)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: jm.compare_scores([1, 2], [1]), r"same number .* a \(2,\), b \(1,\)"),
+        (lambda: jm.compare_scores([1, 3.0], [1, 0], bounds=(0, 2)), r"a\[1\] is 3, beyond"),
+        (lambda: jm.compare_scores([1, 0], [1, 7], bounds=(0, 2)), r"b\[1\] is 7, beyond"),
+        (lambda: jm.compare_scores([1, 0], [1, 0], bounds=(1, 0)), "bounds must be the least"),
+        (lambda: jm.compare_scores([1, 0], [1, 0], rope=-1), "rope must be >= 0"),
+        (lambda: jm.score_leaderboard([1, 0]), r"scores must have shape \(M, n\)"),
+        (lambda: jm.score_leaderboard([[1, 4]], bounds=(0, 1)), r"scores\[0, 1\] is 4, beyond"),
+        (lambda: jm.score_leaderboard([[1], [0]]), "two items, .* got 1"),
+        (lambda: jm.score_leaderboard(RIGHT, clusters=[0] * N), "two clusters .* got 1"),
+        (lambda: jm.score_leaderboard([[1, np.nan], [np.nan, 1]]), "two items, .* got 0"),
+        (lambda: jm.score_leaderboard([[1, 0]], where=[True]), r"where must have shape \(n,\)"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:1 clusters are few")
+def test_what_is_refused(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
