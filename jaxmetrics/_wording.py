@@ -42,7 +42,17 @@ def percent(level: float) -> str:
 
 def fraction(x: float) -> str:
     """Write three decimals, or up to six where fewer would show 0 or 1 for what is neither."""
-    return "-" if math.isnan(x) else format(x, _spec(x))
+    return written(x)[0]
+
+
+def written(*numbers: float) -> list[str]:
+    """Write a value and the ends of its interval with as many decimals as tell the ends apart.
+
+    >>> written(0.84123, 0.8, 0.892), written(0.84123, 0.84105, 0.84141)
+    (['0.841', '0.800', '0.892'], ['0.84123', '0.84105', '0.84141'])
+    """
+    spec = _spec(*numbers)
+    return ["-" if math.isnan(x) else format(x, spec) for x in numbers]
 
 
 def interval(value: float, low: float, high: float, spec: str = "") -> str:

@@ -198,8 +198,14 @@ def test_text_is_readable() -> None:
 
 def test_text_does_not_round_to_one() -> None:
     text = jm.Report.from_counts([[99_999, 1], [0, 50_000]]).to_text()
-    assert "accuracy                     0.99999 " in text
-    assert "1.000" in text  # the recall of class 1
+    assert "accuracy                     0.999993 .999962-.999999 " in text
+    assert " 1.000000 .999923-1.000000 " in text  # the recall of class 1
+
+
+def test_text_has_the_digits_that_its_intervals_need() -> None:
+    lines = jm.Report.from_counts([[4_200_000, 800_000], [800_000, 4_200_000]]).to_text()
+    assert "accuracy                     0.84000 .83977-.84023  wilson" in lines
+    assert "no information rate          0.500\n" in lines
 
 
 def test_undefined_figures() -> None:

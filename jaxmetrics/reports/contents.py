@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._wording import fraction, labels_of, title_of
+from jaxmetrics._wording import labels_of, title_of, written
 from jaxmetrics.estimates import Estimate
 
 __all__: list[str] = []
@@ -64,9 +64,14 @@ class ReportedValue(Estimate):
         numbers = {name: number(getattr(self, name)) for name in ("value", "low", "high")}
         return {**numbers, "level": level if self.has_interval else None, "method": self.method}
 
+    @property
+    def written(self) -> list[str]:
+        """Writes the value and the ends, as few digits of all as tell the ends apart."""
+        return written(*self[:3])
+
     def ends(self, between: str) -> str:
         """Write the interval, if there is one."""
-        return f"{fraction(self.low)}{between}{fraction(self.high)}" * self.has_interval
+        return between.join(self.written[1:]) * self.has_interval
 
     @property
     def has_interval(self) -> bool:
@@ -93,7 +98,7 @@ def values_of(x: Estimate, method: str) -> list[ReportedValue]:
 
 def value_cell(x: ReportedValue) -> str:
     """Write a value and its interval in a sentence, or in a table with room."""
-    return f"{fraction(x.value)} ({x.ends(' to ')})" if x.has_interval else fraction(x.value)
+    return x.written[0] + f" ({x.ends(' to ')})" * x.has_interval
 
 
 def number(x: Any) -> Any:

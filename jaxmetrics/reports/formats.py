@@ -69,7 +69,7 @@ def as_markdown(outline: Outline) -> str:
     ]
     if outline.summary:
         rows = [
-            [title, fraction(x.value), x.ends(" to "), x.method or ""]
+            [title, x.written[0], x.ends(" to "), x.method or ""]
             for title, x in outline.summary
         ]
         summary = ValueTable(["", "value", interval, "method"], rows)
@@ -181,7 +181,7 @@ def _narrow_cell(x: str | ReportedValue) -> str:
         return x
     between = " to " if isinstance(x, Difference) or x.low < 0 else "-"
     ends = _LEADING_ZERO.sub(".", x.ends(between))
-    return " ".join(filter(None, [fraction(x.value), ends]))
+    return " ".join(filter(None, [x.written[0], ends]))
 
 
 def _titled(title: str, table: ValueTable) -> list[str]:

@@ -352,7 +352,8 @@ def report(
     if y_prob is not None:
         given = np.asarray(as_rows(y_prob, "y_prob", names))
         check_real(given, "y_prob")
-        prob = given.astype(float)
+        # Losses are cut by the precision of NumPy's floats; those of others, such as bfloat16, grow.
+        prob = given if np.issubdtype(given.dtype, np.floating) else given.astype(float)
         _check_probabilities(prob, true, pred, names, eps_of(given))
     numbers = None if clusters is None else numbered_clusters(clusters, true.shape)[0]
 
