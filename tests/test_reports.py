@@ -808,9 +808,10 @@ def cells_of(table: str) -> list[list[str]]:
 
 def test_markdown_is_made_of_tables() -> None:
     report = jm.Report.from_counts([[9, 1, 0], [3, 7, 0], [0, 0, 5]], class_names=AWKWARD)
-    heading, overall, classes, notes = report.to_markdown().rstrip("\n").split("\n\n")
+    heading, verdict, overall, classes, notes = report.to_markdown().rstrip("\n").split("\n\n")
     assert notes.startswith("- Balanced accuracy posterior: The prior is Jeffreys'")
     assert heading == "25 examples, 3 classes. In parentheses: 95 % intervals."
+    assert verdict.startswith(r"Accuracy 0.840 \[0.653, 0.936\] is above 0.400, that of always")
     assert ["accuracy", "0.840", "0.653 to 0.936", "wilson"] in cells_of(overall)
     rows = cells_of(classes)
     assert {len(row) for row in rows} == {6}
@@ -820,17 +821,45 @@ def test_markdown_is_made_of_tables() -> None:
     comparison = jm.comparison_report(TRUE, PRED, TRUE, names=("new_model", "old"), rope=0.01)
     parts = comparison.to_markdown().split("\n\n")
     assert parts[1] == "- A: new\\_model\n- B: old"
-    assert {len(row) for row in cells_of(parts[2])} == {7}
-    assert parts[3].startswith("Right only in A: 0, only in B: 3; McNemar's test (mid-p): p = ")
+    assert parts[2].startswith("A and B cannot be told apart: macro F1 of A less that of B is ")
+    assert {len(row) for row in cells_of(parts[3])} == {7}
+    assert parts[4].startswith("Right only in A: 0, only in B: 3; McNemar's test (mid-p): p = ")
 
 
 @pytest.mark.quick
 def test_classifiers_without_names_are_not_named_after_themselves() -> None:
     comparison = jm.comparison_report(TRUE, PRED, TRUE)
     text, markdown = comparison.to_text(), comparison.to_markdown()
-    assert text.startswith("8 examples, 3 classes\n\n   ")
-    assert markdown.split("\n\n")[1].startswith("|  | A | B |")
-    assert "<p>8 examples, 3 classes</p>" in comparison._repr_html_()
+    assert text.startswith("8 examples, 3 classes\n\nA and B cannot be told apart")
+    assert markdown.split("\n\n")[2].startswith("|  | A | B |")
+    assert "<p>8 examples, 3 classes<br>A and B cannot" in comparison._repr_html_()
+
+
+def test_a_comparison_begins_with_its_verdict() -> None:
+    """By the interval of the macro F1; else it says what so many pairs show."""
+    y = np.arange(400) % 2
+    good, worse = y.copy(), y.copy()
+    good[:10], worse[:60] = 1 - good[:10], 1 - worse[:60]
+    better = jm.comparison_report(y, good, worse)
+    d = better["macro_f1"].difference
+    assert f"A is better: its macro F1 is higher by {jm.Estimate(*d):.3f}." in better.to_text()
+    other = jm.comparison_report(y, worse, good).to_text()
+    assert f"B is better: its macro F1 is higher by {jm.Estimate(*d):.3f}." in other
+
+    good[200:206] = 1 - good[200:206]
+    alike = y.copy()
+    alike[390:] = 1 - alike[390:]
+    told = jm.comparison_report(y, good, alike)
+    paired = jm.paired_confusion_matrix(y, good, alike, num_classes=2)
+    shown = jm.detectable_difference(jm.macro(jm.f1), paired, 400)
+    assert f"400 examples like these show a difference of {shown:.2g}, 1600" in " ".join(
+        told.to_text().split()
+    )
+    assert "A and B are equivalent: macro F1 of A less that of B is" in " ".join(
+        jm.comparison_report(y, good, alike, rope=0.1).to_text().split()
+    )
+    no_difference = jm.comparison_report(y, good, good).to_text()
+    assert "With 80 %" not in no_difference
 
 
 def test_a_report_of_groups() -> None:

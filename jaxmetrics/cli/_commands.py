@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from argparse import Namespace
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -44,6 +45,8 @@ def _report_of_predictions(given: Namespace) -> AnyReport:
     shares, question = _shares(given.prevalence), Selection.of(given)
     if shares is not None and (given.prob or given.cluster):
         raise InputError("--prevalence restates counts: it takes no --prob or --cluster")
+    if given.id is not None and not given.examples:
+        raise InputError("--id goes with --examples, the number of rows to be listed")
     paths = parts_of(given.file)
     with progress() as on_progress:
         counted = count_predictions(paths, question, on_progress)
@@ -55,6 +58,8 @@ def _report_of_predictions(given: Namespace) -> AnyReport:
 
     with waiting("computing intervals"), refusals(given.file):
         total = of_group(None, given.level)
+        if counted.mistakes is not None:
+            total = replace(total, listed=counted.mistakes.records(counted.names_of_rows))
         if given.group is None:
             return total
         return grouped_report(total, of_group, counted.groups())

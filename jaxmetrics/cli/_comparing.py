@@ -70,9 +70,13 @@ def _comparison(given: Namespace) -> GatedReport:
         )
         more = _more_figures(judged, given.pos_label, given.rope, given.level)
     figures = {**report.figures, **more}
-    return GatedReport.of(
-        replace(report, num_ignored=judged.num_ignored, figures=figures), required
+    report = replace(
+        report,
+        num_ignored=judged.num_ignored,
+        figures=figures,
+        listed=judged.differing(given.examples),
     )
+    return GatedReport.of(report, required)
 
 
 def _more_figures(

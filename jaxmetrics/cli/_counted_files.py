@@ -7,16 +7,23 @@ memory; what no sums hold (scores, and probabilities of clusters) is kept row by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from jaxmetrics.cli._classes import Classes, all_classes, check_kinds, one_against_rest
+from jaxmetrics.cli._classes import (
+    Classes,
+    all_classes,
+    check_kinds,
+    one_against_rest,
+    rest_of,
+)
 from jaxmetrics.cli._errors import InputError, listed, named, refusals, shown
 from jaxmetrics.cli._inputs import parts_of
+from jaxmetrics.cli._mistakes import CONFIDENCE, FILE, Mistakes
 from jaxmetrics.cli._rows import COUNTED, LABELS, Predictions, Selection, cells_of
 from jaxmetrics.cli._sources import opened
 from jaxmetrics.cli._tables import ROW
@@ -49,6 +56,9 @@ class Counted:
         rows: what is kept row by row, with `true id`.
         num_rows: of all files.
         is_held: whether all rows are kept as they are, to be paired with others.
+        part: the name of the file that is read, of several.
+        mistakes: rows to be listed.
+        names_of_rows: the columns that say what a row is, by their roles.
     """
 
     question: Selection
@@ -60,6 +70,9 @@ class Counted:
     rows: list[pl.DataFrame] = field(default_factory=list)
     num_rows: int = 0
     is_held: bool = False
+    part: str | None = None
+    mistakes: Mistakes | None = None
+    names_of_rows: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def keys(self) -> list[str]:
@@ -144,17 +157,32 @@ class Counted:
             self._hold(rows)
             return
         self.add_cells(file, cells_of(rows.lazy(), self.keys).collect())
-        columns = self.question.columns
+        columns, kept = self.question.columns, rows.filter(COUNTED)
+        if self.mistakes is not None:
+            self._list_mistakes(file, kept, self.mistakes)
         if columns.prob is None and columns.score is None:
             return
-        kept = rows.filter(COUNTED)
         kept = kept.with_columns(pl.Series("true id", file.class_ids(kept["true"])))
         if "weight" in kept.columns:
             kept = kept.with_columns(pl.col("weight").cast(pl.Float64, strict=False))
         if columns.prob is not None:
             self._add_sums(kept)
         if columns.score is not None or (columns.prob is not None and columns.cluster is not None):
-            self._hold(kept.drop(ROW, COUNTED, *LABELS))
+            self._hold(kept.drop(ROW, COUNTED, *LABELS, *file.names_of_rows))
+
+    def _list_mistakes(self, file: Predictions, rows: pl.DataFrame, mistakes: Mistakes) -> None:
+        if "prob" in rows.columns:
+            prob = rows["prob"].to_numpy()[np.arange(len(rows)), file.class_ids(rows["pred"])]
+            rows = rows.with_columns(pl.Series(CONFIDENCE, prob))
+        if self.positive is not None:
+            rest = pl.lit(rest_of(self.positive))
+            labels = (pl.col(role) for role in LABELS)
+            rows = rows.with_columns(
+                pl.when(x == self.positive).then(x).otherwise(rest) for x in labels
+            )
+        if self.part is not None:
+            rows = rows.with_columns(pl.lit(self.part).alias(FILE))
+        mistakes.add(rows, self.names_of_rows)
 
     def _hold(self, rows: pl.DataFrame) -> None:
         self.rows.append(rows)
@@ -184,7 +212,8 @@ def count_predictions(
     paths: Sequence[Path], question: Selection, on_progress: OnProgress | None = None
 ) -> Counted:
     """Count files of predictions, the parts of one whole."""
-    counted = _read(Counted(question), paths, on_progress)
+    mistakes = Mistakes(question.num_examples) if question.num_examples else None
+    counted = _read(Counted(question, mistakes=mistakes), paths, on_progress)
     with named(paths[0] if len(paths) == 1 else paths[0].parent):
         _check_counted(counted)
     return counted
@@ -209,8 +238,10 @@ def _read(
                     "its columns of probabilities are not those of the files before it"
                 )
             counted.positive, counted.prob_classes = file.positive, file.prob_classes
+            counted.names_of_rows = file.names_of_rows
             counted.labels |= dict.fromkeys(file.prob_classes)
             before = counted.num_rows
+            counted.part = shown(path.name) if len(paths) > 1 else None
             for _ in _added(counted, file):
                 if on_progress is not None:
                     on_progress(counted.num_rows - before, file.num_rows)
@@ -220,7 +251,7 @@ def _read(
 def _added(counted: Counted, file: Predictions) -> Iterator[None]:
     """Add what is read, piece by piece."""
     yield
-    if file.numbers or counted.is_held:
+    if file.numbers or counted.is_held or counted.mistakes is not None:
         for rows in file.batches():
             counted.add_rows(file, rows)
             yield

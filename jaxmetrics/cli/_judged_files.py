@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -12,6 +12,7 @@ import polars as pl
 from jaxmetrics.cli._classes import Classes, all_classes, check_kinds, one_against_rest
 from jaxmetrics.cli._counted_files import Counted, hold_predictions
 from jaxmetrics.cli._errors import InputError, listed, named, shown
+from jaxmetrics.cli._mistakes import place_of
 from jaxmetrics.cli._rows import COUNTED, Selection
 from jaxmetrics.cli._tables import ROW
 
@@ -31,6 +32,7 @@ class Judged(NamedTuple):
         scores: of each classifier `(n,)` for the last class, or None.
         clusters: `(n,)`, or None.
         num_ignored: examples left out.
+        rows: of the first file, for what names and shows them: `names_of_rows` by their roles.
     """
 
     class_names: list[str]
@@ -40,6 +42,35 @@ class Judged(NamedTuple):
     scores: list[np.ndarray] | None
     clusters: list[str] | None
     num_ignored: int
+    rows: pl.DataFrame
+    names_of_rows: Mapping[str, str]
+
+    def differing(self, number: int) -> list[dict[str, Any]]:
+        """List so many examples that only A has right, or only B: those first of which the other
+        was the most confident.
+        """
+        a_is_right, b_is_right = self.preds == self.true
+        sides = (a_is_right & ~b_is_right, 1), (b_is_right & ~a_is_right, 0)
+        listed = []
+        for (only, wrong), right in zip(sides, "AB", strict=True):
+            places = np.flatnonzero(only)
+            prob = None if self.probs is None else self.probs[wrong]
+            if prob is not None:
+                confidence = prob[places, self.preds[wrong][places]]
+                places = places[np.argsort(-confidence, kind="stable")]
+            for i in places[: -(-number // 2)].tolist():
+                a, b = (self.class_names[pred[i]] for pred in self.preds)
+                row = self.rows.row(i, named=True)
+                listed.append(
+                    {
+                        "right": right,
+                        **place_of(row),
+                        **{"true": self.class_names[self.true[i]], "A": a, "B": b},
+                        **({} if prob is None else {"probability": prob[i, self.preds[wrong][i]]}),
+                        "columns": {name: row[role] for role, name in self.names_of_rows.items()},
+                    }
+                )
+        return listed[:number]
 
 
 class _Held(NamedTuple):
@@ -92,6 +123,8 @@ def _judged(found: Sequence[_Held], num_ignored: int) -> Judged:
         [x.rows["score"].to_numpy() for x in found] if has_scores else None,
         rows["cluster"].to_list() if "cluster" in rows.columns else None,
         num_ignored,
+        rows,
+        found[0].file.names_of_rows,
     )
 
 

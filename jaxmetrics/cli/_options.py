@@ -67,6 +67,20 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "group": _option("Column of groups: a report on each, and how much they differ."),
     "id": _option("Column to join the rows by; without it, row by row."),
+    "id-of-examples": _option("Column that names the rows of --examples."),
+    "examples": _option(
+        "List so many rows of the most frequent mistakes (of compare: on which only one of the two"
+        " is right), the most confident first where there are probabilities (default: 0).",
+        "NUMBER",
+        type=int,
+        default=0,
+    ),
+    "show": _option(
+        "Columns to show with --examples.",
+        "COLUMN,...",
+        type=lambda names: tuple(names.split(",")),
+        default=(),
+    ),
     "cluster": _option(
         "Column of ids of examples that may be alike, as those of one patient: they are then the"
         " independent units."
@@ -141,7 +155,11 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     ),
 }
 OF_ANY_REPORT = ("separator", "level", "output", "html", "json", "format")
-_TYPED = {"preds": "pred", "output-of-states": "output"}  # of options that differ in their help
+_TYPED = {
+    "preds": "pred",
+    "output-of-states": "output",
+    "id-of-examples": "id",
+}  # of options that differ in their help
 
 
 class _Command(NamedTuple):
@@ -159,7 +177,7 @@ COMMANDS = {
         "Report how good the predictions in FILE are, per class and overall, with intervals.",
         {"file": {"help": f"Predictions: {_READ}. Rows are counted from 1, without the header."}},
         "true pred weight prob score threshold pos-label labels-prefix group cluster prevalence"
-        " ignore counts separator level output html json format",
+        " ignore counts examples id-of-examples show separator level output html json format",
     ),
     "compare": _Command(
         "_comparing",
@@ -169,8 +187,8 @@ COMMANDS = {
             "a": {"help": f"Predictions: {_READ}. Rows are counted from 1, without the header."},
             "b": {"help": "Others for the same examples."},
         },
-        "true pred prob score threshold pos-label id cluster ignore rope gate separator level"
-        " output html json format",
+        "true pred prob score threshold pos-label id cluster ignore rope gate examples show"
+        " separator level output html json format",
     ),
     "leaderboard": _Command(
         "_comparing",
@@ -252,9 +270,10 @@ def given_beside(command: str, given: argparse.Namespace, allowed: Sequence[str]
     """List the options that differ from their defaults, but for those that are allowed."""
     values = vars(given)
     return [
-        f"--{name}"
+        f"--{_TYPED.get(name, name)}"
         for name in COMMANDS[command].options.split()
-        if name not in allowed and values[name.replace("-", "_")] != _OPTIONS[name].get("default")
+        if name not in allowed
+        and values[_TYPED.get(name, name).replace("-", "_")] != _OPTIONS[name].get("default")
     ]
 
 

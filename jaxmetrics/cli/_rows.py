@@ -40,6 +40,7 @@ class Columns:
     group: str | None = None
     cluster: str | None = None
     id: str | None = None
+    show: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ class Selection:
         positive: the class that is set against all others, if one is.
         threshold: from which on a score or the probability of the positive class predicts it.
         separator: of text; None for that of its extension.
+        num_examples: how many rows are to be listed.
     """
 
     columns: Columns
@@ -59,18 +61,25 @@ class Selection:
     positive: str | None = None
     threshold: float | None = None
     separator: str | None = None
+    num_examples: int = 0
 
     @classmethod
     def of(cls, given: Namespace) -> Selection:
         """Take what a command was given."""
         asked = vars(given)
         roles = {role: asked[role] for role in Columns.__annotations__ if role in asked}
+        number = asked.get("examples", 0)
+        if number < 0:
+            raise InputError(f"--examples must be 0 or more, got {number}")
+        if roles.get("show") and not number:
+            raise InputError("--show goes with --examples, the number of rows to be listed")
         return cls(
             Columns(**roles),
             frozenset(asked.get("ignore", ())),
             asked.get("pos_label"),
             asked.get("threshold"),
             asked["separator"],
+            number,
         )
 
 
@@ -79,7 +88,8 @@ class Predictions:
 
     Attributes:
         num_rows: None if unknown before the end.
-        labels, numbers: columns by role; probabilities are `prob 0`, `prob 1`, ...
+        labels, numbers, shown: columns by role; probabilities are `prob 0`, `prob 1`, ..., columns
+            that are shown with examples `show 0`, `show 1`, ...
         prob_classes: those that have a column of probabilities each; none if one column has those
             of the positive class.
         positive: the class that is set against all others; 1 where there are scores of one class.
@@ -102,6 +112,8 @@ class Predictions:
             self.labels = self._columns(roles)
             for column in self.labels.values():
                 table.check_label(column.name)
+            shown = {f"show {i}": name for i, name in enumerate(columns.show)}
+            self.shown = self._columns(shown)
             self.numbers = self._columns({"weight": columns.weight, "score": columns.score})
             self._check_distinct()
             if columns.prob is not None:
@@ -118,12 +130,13 @@ class Predictions:
                 " positive class, or --pred names a column of predictions"
             )
 
-    def _columns(self, roles: dict[str, str | None]) -> dict[str, Column]:
+    def _columns(self, roles: Mapping[str, str | None]) -> dict[str, Column]:
         return {role: self._table.column(name) for role, name in roles.items() if name is not None}
 
     def _check_distinct(self) -> None:
         given = {**self.labels, **self.numbers}
-        given.pop("cluster", None)  # whatever tells examples apart may do so twice
+        for role in ("cluster", "id"):  # whatever tells examples apart may do so twice
+            given.pop(role, None)
         if len(set(given.values())) < len(given):
             found = ", ".join(f"{role} = {column.name!r}" for role, column in given.items())
             raise InputError(f"one column has two roles: {found}")
@@ -140,6 +153,12 @@ class Predictions:
                     " whole name of a column of the probability of the positive class"
                 )
         self.numbers |= {f"prob {i}": column for i, column in enumerate(family.values())}
+
+    @property
+    def names_of_rows(self) -> dict[str, str]:
+        """The columns that say what a row is, by their roles: its id, and those that are shown."""
+        found = {role: str(x) for role, x in self.shown.items()}
+        return ({"id": str(self.labels["id"])} if "id" in self.labels else {}) | found
 
     @property
     def judged_classes(self) -> list[str]:
@@ -201,8 +220,9 @@ class Predictions:
         """
         with reading():
             numbers = [self._table.number(x).alias(key) for key, x in self.numbers.items()]
+            numbers += [self._table.text(x.name).alias(key) for key, x in self.shown.items()]
         texts = self._texts({role: pl.col(x.name) for role, x in self.labels.items()})
-        columns = [*self.labels.values(), *self.numbers.values()]
+        columns = [*self.labels.values(), *self.numbers.values(), *self.shown.values()]
         for batch in self._table.batches(columns, [pl.col(ROW), *texts, *numbers]):
             rows = batch.with_columns(~self.is_ignored(batch.columns).alias(COUNTED))
             prob, score = self._probabilities(rows), self._scores(rows)

@@ -17,6 +17,7 @@ BATCH_ROWS = 2**16
 PIECE_ROWS = 2**22  # which the engine counts at once, and of which there may be as many cells
 MAX_CLASSES = 4096  # of a report
 _OPTIONS = {"y_true": "--true", "y_pred": "--pred"}  # which name other columns than these
+_LONGEST_TEXT = 1000  # characters of a value that is shown
 _TEXT_KINDS = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
 
 ROW = "number of the row"  # counted from 1, with the blank lines of the file
@@ -89,6 +90,15 @@ class FileTable(ABC):
     def label(self, column: Column, values: pl.Expr) -> pl.Expr:
         """Write the values of a column of classes, groups or ids as strings."""
         return values.cast(pl.String)
+
+    def text(self, name: str) -> pl.Expr:
+        """Write the start of any values as strings, of lists with commas between their elements."""
+        kind, values = self.kind(name), pl.col(name)
+        if isinstance(kind, pl.List | pl.Array):
+            values = values.cast(pl.List(pl.String)).list.join(", ", ignore_nulls=True)
+        elif kind == pl.Binary:
+            raise InputError(f"{self.holds(name)}: expected text or numbers")
+        return values.cast(pl.String).str.slice(0, _LONGEST_TEXT)
 
     def number(self, column: Column) -> pl.Expr:
         """Return numbers as the file has them, null where a list has another length."""

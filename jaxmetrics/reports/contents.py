@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._wording import labels_of, title_of, written
+from jaxmetrics._wording import labels_of, printable, title_of, written
 from jaxmetrics.estimates import Estimate
 
 __all__: list[str] = []
 
 LONGEST_NAME = 40
+_LONGEST_TEXT = 80  # of an example that is listed
 
 
 class ReportedValue(Estimate):
@@ -146,11 +147,27 @@ class ValueTable(NamedTuple):
     details: tuple[int, ...] = ()
 
 
+def listing(records: Sequence[Mapping[str, Any]]) -> ValueTable:
+    """Write a line for each example that is listed; what is under "columns" are columns, too."""
+    flat = [[*x.items(), *x["columns"].items()] for x in records]
+    rows = [[(name, value) for name, value in x if name != "columns"] for x in flat]
+    titles = [printable(name) for name, _ in rows[0]]
+    return ValueTable(titles, [[_text_of(value) for _, value in row] for row in rows])
+
+
+def _text_of(x: Any) -> str:
+    if isinstance(x, float):
+        return written(x)[0]
+    text = printable("" if x is None else str(x))
+    return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 1]}…"
+
+
 class Outline(NamedTuple):
     """What a report says to people.
 
     Attributes:
         heading: one line on what was looked at.
+        verdict: a sentence or two on what was found, which stand first.
         summary: the values that matter most, with their titles.
         tables: all others, by the title of the table.
         summary_title: of the summary.
@@ -162,6 +179,7 @@ class Outline(NamedTuple):
     """
 
     heading: str
+    verdict: str = ""
     summary: Sequence[tuple[str, ReportedValue]] = ()
     tables: Mapping[str, ValueTable] = {}
     summary_title: str = ""

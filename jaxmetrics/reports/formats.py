@@ -42,7 +42,9 @@ def as_text(outline: Outline, most_rows: int | None = None) -> str:
         for title, table in _narrow_tables(outline, most_rows)
     ]
     notes = "\n".join(textwrap.fill(note, _WIDTH) for note in _sentences(outline))
-    return "\n\n".join(["\n".join([outline.heading, *names]), *tables, notes]) + "\n"
+    above = "\n".join([outline.heading, *names])
+    verdict = textwrap.fill(outline.verdict, _WIDTH)
+    return "\n\n".join(filter(None, [above, verdict, *tables, notes])) + "\n"
 
 
 def as_fragment(outline: Outline, most_rows: int) -> str:
@@ -50,7 +52,7 @@ def as_fragment(outline: Outline, most_rows: int) -> str:
     names = [f"{short}: {name}" for short, name in outline.names.items()]
     above, below = (
         "<br>".join(map(html.escape, lines))
-        for lines in ([outline.heading, *names], _sentences(outline))
+        for lines in (filter(None, [outline.heading, *names, outline.verdict]), _sentences(outline))
     )
     tables = "".join(
         (f"<p>{html.escape(title)}</p>" if title else "") + table.html()
@@ -66,11 +68,11 @@ def as_markdown(outline: Outline) -> str:
     parts = [
         escaped(outline.heading) + reading,
         "\n".join(f"- {short}: {escaped(name)}" for short, name in outline.names.items()),
+        escaped(outline.verdict),
     ]
     if outline.summary:
         rows = [
-            [title, x.written[0], x.ends(" to "), x.method or ""]
-            for title, x in outline.summary
+            [title, x.written[0], x.ends(" to "), x.method or ""] for title, x in outline.summary
         ]
         summary = ValueTable(["", "value", interval, "method"], rows)
         parts += _titled(outline.summary_title, summary)
@@ -277,6 +279,8 @@ class AnyReport(ABC):
         >>> import jaxmetrics as jm
         >>> print(jm.Report.from_counts([[9, 1], [3, 7]]).to_markdown())  # doctest: +ELLIPSIS
         20 examples, 2 classes. In parentheses: 95 % intervals.
+        <BLANKLINE>
+        Accuracy 0.800 \\[0.584, 0.919\\] is above 0.500, that of always answering with ...
         <BLANKLINE>
         |  | value | 95 % interval | method |
         | --- | ---: | ---: | ---: |

@@ -53,7 +53,10 @@ def outline_of(report: Report) -> Outline:
     sample = f"{SampleSize(report.num_examples)}, {len(report.class_names)} classes"
     return Outline(
         heading=f"{sample}, {len(groups)} groups",
-        tables={"Groups": ValueTable(["", *labels_of(list(groups), LONGEST_NAME)], rows)},
+        tables={
+            "Groups": ValueTable(["", *labels_of(list(groups), LONGEST_NAME)], rows),
+            **report.tables_of_examples,
+        },
         summary=[(_title(x), report.disparities[x]) for x in keys if x in report.disparities],
         summary_title="Disparities",
         notes=[

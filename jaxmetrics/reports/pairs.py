@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxmetrics._labels import names_of
 from jaxmetrics._validation import ArrayLike
-from jaxmetrics._wording import labels_of, percent, title_of
+from jaxmetrics._wording import interval, labels_of, percent, title_of
 from jaxmetrics.clusters import number_of_clusters
 from jaxmetrics.comparisons import Comparison, compare, compare_predictions, delong, mcnemar
 from jaxmetrics.comparisons.classifiers import by_halves, cubes_of_clusters
@@ -24,6 +24,7 @@ from jaxmetrics.reports.contents import (
     ReportedValue,
     SampleSize,
     ValueTable,
+    listing,
     number,
     value_of,
 )
@@ -40,6 +41,7 @@ from jaxmetrics.reports.probabilities import losses_of, worst_brier_score
 __all__ = ["ComparisonReport", "comparison_report"]
 
 _LONGEST_NAME = 200
+_Z_OF_POWER = 0.8416  # the normal quantile of a power of .8
 _MOST_AREAS = 10  # of classes, that are compared
 _WAYS = {
     "likelihood": "likelihood",
@@ -66,6 +68,7 @@ class ComparisonReport(AnyReport):
         p_value: of McNemar's test (mid-p, or that of clusters) that the two are right equally
             often.
         num_clusters: of examples, if they come in clusters.
+        listed: examples that only one has right, as the command line lists them.
 
     It prints as its text. Values are found by their names:
 
@@ -87,6 +90,7 @@ class ComparisonReport(AnyReport):
     only_right_per_class: np.ndarray
     p_value: float
     num_clusters: int | None = None
+    listed: Sequence[Mapping[str, Any]] = ()
 
     @property
     def num_examples(self) -> int:
@@ -130,13 +134,41 @@ class ComparisonReport(AnyReport):
         kind = "mid-p" if self.num_clusters is None else "of clusters"
         return Outline(
             heading=f"{self._sample}, {self.num_classes} classes",
+            verdict=self._verdict,
             # Where these are their only names, there is nothing to be said.
             names={} if self.names == ("A", "B") else dict(names),
-            tables={"": ValueTable(titles, rows, details=(titles.index("method"),))},
+            tables={
+                "": ValueTable(titles, rows, details=(titles.index("method"),)),
+                **({"Right only in one": listing(self.listed)} if self.listed else {}),
+            },
             result=f"Right only in A: {only_a}, only in B: {only_b}; McNemar's test ({kind}):"
             f" p = {self.p_value:.3g}.",
             intervals=f"Intervals: {percent(self.level)}; of A - B by {ways}.",
             level=self.level,
+        )
+
+    @property
+    def _verdict(self) -> str:
+        """Says which is better by the macro F1, or what so many examples would have shown."""
+        x = self.figures["macro_f1"].difference
+        if math.isnan(x.low):
+            return ""
+        if x.low > 0 or x.high < 0:
+            better, ends = ("A", x[:3]) if x.low > 0 else ("B", (-x.value, -x.high, -x.low))
+            return f"{better} is better: its macro F1 is higher by {interval(*ends)}."
+        found = f"macro F1 of A less that of B is {interval(*x[:3])}"
+        if max(-x.low, x.high) <= self.rope:
+            return f"A and B are equivalent: {found}, within {self.rope:g} of 0."
+        told = f"A and B cannot be told apart: {found}."
+        shown = (normal_quantile(self.level) + _Z_OF_POWER) * x.standard_error
+        if not shown > 0:
+            return told
+        number, units = self.num_examples, "examples"
+        if self.num_clusters is not None:
+            number, units = self.num_clusters, "clusters"
+        return (
+            f"{told} With 80 % power {number} {units} like these show a difference of"
+            f" {shown:.2g}, {4 * number} one of {shown / 2:.2g}."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -155,6 +187,7 @@ class ComparisonReport(AnyReport):
                 {"name": name, "support": n, "only_a": of_a, "only_b": of_b}
                 for name, n, (of_a, of_b) in zip(self.class_names, support, only_right, strict=True)
             ],
+            **({"examples": [*self.listed]} if self.listed else {}),
         }
 
     def records(self) -> list[dict[str, Any]]:
@@ -227,6 +260,8 @@ def comparison_report(
     >>> y_pred_a, y_pred_b = ["cat", "dog"] * 25 + ["cat"] * 10, ["cat"] * 30 + ["dog"] * 30
     >>> print(comparison_report(y_true, y_pred_a, y_pred_b).to_text())  # doctest: +ELLIPSIS
     60 examples, 2 classes
+    <BLANKLINE>
+    A is better: its macro F1 is higher by 0.416 [0.236, 0.572].
     <BLANKLINE>
                        A                B                A - B ...
     accuracy           0.917 ...

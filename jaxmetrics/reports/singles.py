@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -18,15 +18,24 @@ from jaxmetrics._validation import (
     as_square,
     as_wide,
     check_real,
+    check_size,
     on_host,
     warn,
 )
-from jaxmetrics._wording import capital, listed, percent, title_of
+from jaxmetrics._wording import capital, interval, listed, percent, title_of
 from jaxmetrics.clusters import check_size_of_tables, number_of_clusters, numbered_clusters
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.intervals.methods import IntervalMethod, check_method
 from jaxmetrics.reports import grouped
-from jaxmetrics.reports.contents import ClassValues, Findings, Outline, ReportedValue, SampleSize
+from jaxmetrics.reports.contents import (
+    ClassValues,
+    Findings,
+    Outline,
+    ReportedValue,
+    SampleSize,
+    ValueTable,
+    listing,
+)
 from jaxmetrics.reports.formats import AnyReport
 from jaxmetrics.reports.overall_values import (
     Evidence,
@@ -49,6 +58,24 @@ if TYPE_CHECKING:
 __all__ = ["Report", "report"]
 
 
+class Mistake(NamedTuple):
+    """A kind of mistake: a class that was taken for another, and the examples where it was."""
+
+    true: str
+    pred: str
+    times: int
+    indices: np.ndarray
+
+
+class _Examples(NamedTuple):
+    """Holds positions in the data, class ids, and the probability of the predicted class."""
+
+    position: np.ndarray
+    true: np.ndarray
+    pred: np.ndarray
+    confidence: np.ndarray | None
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Report(AnyReport):
     """Hold what `report` found out about a classifier.
@@ -68,6 +95,8 @@ class Report(AnyReport):
         num_clusters: of examples, if they come in clusters.
         groups: a report by the name of each group, if there are groups.
         disparities: the greatest difference of each value between groups, by name and class.
+        listed: examples of the most frequent mistakes, as the command line lists them.
+        examples: the labels that were reported on, for `mistakes`; None of counts.
 
     It prints as its text, with the first 20 classes. Values are found by their names:
 
@@ -94,6 +123,8 @@ class Report(AnyReport):
     num_clusters: int | None = None
     groups: Mapping[str, Report] = field(default_factory=dict)
     disparities: Mapping[tuple[str, str | None], ReportedValue] = field(default_factory=dict)
+    listed: Sequence[Mapping[str, Any]] = ()
+    examples: _Examples | None = None
 
     @classmethod
     def from_counts(
@@ -214,6 +245,54 @@ class Report(AnyReport):
     def _found(self) -> ClassValues:
         return ClassValues(self.overall, self.per_class, self.class_names, self.support)
 
+    def mistakes(self, number: int = 5) -> list[Mistake]:
+        """Find the examples behind the most frequent mistakes: classes taken for others.
+
+        Args:
+            number: how many kinds of mistake are returned, the most frequent first.
+
+        Returns:
+            A list of `Mistake(true, pred, times, indices)`: the names of both classes, the number
+            of examples, and their positions in the data that `report` was given, an array for
+            `frame.iloc[indices]` or `images[indices]`. With `y_prob` the most confident mistakes
+            come first, else they are in the order of the data.
+
+        Raises:
+            ValueError: a report of counts or of a state, which holds no examples.
+
+        >>> import jaxmetrics as jm
+        >>> y_true = ["cat", "dog", "dog", "cow", "dog"]
+        >>> jm.report(y_true, ["cat", "cow", "cat", "cow", "cow"]).mistakes(1)
+        [Mistake(true='dog', pred='cow', times=2, indices=array([1, 4]))]
+        """
+        check_size(number, "number")
+        if self.examples is None:
+            raise ValueError(
+                "a report of counts holds no examples, report(y_true, y_pred) does: it finds them."
+            )
+        position, true, pred, confidence = self.examples
+        if confidence is not None:
+            order = np.argsort(-confidence, kind="stable")
+            position, true, pred = position[order], true[order], pred[order]
+        times = np.where(np.eye(len(self.counts), dtype=bool), 0, _times(true, pred, self.counts))
+        most = np.argsort(-times, axis=None, kind="stable")[:number]
+        pairs = zip(*np.unravel_index(most, times.shape), strict=True)
+        return [
+            Mistake(
+                self.class_names[i],
+                self.class_names[j],
+                int(times[i, j]),
+                position[(true == i) & (pred == j)],
+            )
+            for i, j in pairs
+            if times[i, j]
+        ]
+
+    @property
+    def tables_of_examples(self) -> dict[str, ValueTable]:
+        """Lists the examples."""
+        return {"Most frequent mistakes": listing(self.listed)} if self.listed else {}
+
     def values(self) -> dict[str, Any]:
         """Return the overall values, and values of the classes by their names."""
         return self._found.by_name()
@@ -229,11 +308,23 @@ class Report(AnyReport):
         areas = ", of areas by a score test" if "roc_auc" in self.per_class else ""
         return Outline(
             heading=f"{self._sample}, {len(self.class_names)} classes",
+            verdict=self._verdict,
             summary=self._found.summary(),
-            tables={"": self._found.table("class")},
+            tables={"": self._found.table("class"), **self.tables_of_examples},
             intervals=f"Intervals: {percent(self.level)}; of each class {how}{areas}.",
             notes=[f"{capital(title_of(name))}: {note}" for name, note in self.notes.items()],
             level=self.level,
+        )
+
+    @property
+    def _verdict(self) -> str:
+        accuracy, least = self.overall["accuracy"], self.overall["no_information_rate"]
+        relation = "is above" if accuracy.low > least.value else "is not shown to be above"
+        if accuracy.high < least.value:
+            relation = "is below"
+        return (
+            f"Accuracy {interval(*accuracy[:3])} {relation} {least.written[0]}, that of always"
+            " answering with the commonest class."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -243,6 +334,7 @@ class Report(AnyReport):
             "level": self.level,
             **self._found.content("classes"),
             **(grouped.content_of(self) if self.groups else {}),
+            **({"mistakes": [*self.listed]} if self.listed else {}),
             "confusion_matrix": self.counts.tolist(),
         }
 
@@ -338,6 +430,9 @@ def report(
     >>> print(report(y_true, y_pred).to_text())  # doctest: +ELLIPSIS
     4 examples, 2 classes
     <BLANKLINE>
+    Accuracy 0.750 [0.301, 0.954] is not shown to be above 0.500, that of always
+    answering with the commonest class.
+    <BLANKLINE>
     class  n  precision         recall            specificity       F1
     cat    2  0.667 .208-.939   1.000 .342-1.000  0.500 .095-.905   0.800 .344-.968
     ...
@@ -352,15 +447,22 @@ def report(
     if y_prob is not None:
         given = np.asarray(as_rows(y_prob, "y_prob", names))
         check_real(given, "y_prob")
-        # Losses are cut by the precision of NumPy's floats; those of others, such as bfloat16, grow.
+        # The dtype decides where losses are cut; dtypes that NumPy does not know become float64.
         prob = given if np.issubdtype(given.dtype, np.floating) else given.astype(float)
         _check_probabilities(prob, true, pred, names, eps_of(given))
     numbers = None if clusters is None else numbered_clusters(clusters, true.shape)[0]
 
+    counted = np.flatnonzero(true >= 0)
+    confidence = None if prob is None else prob[counted, pred[counted]].astype(float)
+
     def of_rows(rows: Any, level: float) -> Report:
         columns = true, pred, prob, weights, numbers
         parts: Any = (None if x is None else x[rows] for x in columns)
-        return _report_of_examples(*parts, class_names=names, level=level, method=method)
+        found = _report_of_examples(*parts, class_names=names, level=level, method=method)
+        kept = slice(None) if rows is ... else rows[counted]
+        of_examples: Any = counted, true[counted], pred[counted], confidence
+        parts = (None if x is None else x[kept] for x in of_examples)
+        return replace(found, examples=_Examples(*parts))
 
     total = of_rows(..., level)
     if groups is None:
@@ -400,6 +502,12 @@ def _report_of_examples(
     if numbers is None:
         return found
     return found.with_findings(findings_of_clusters(true, prob, weights, numbers, level))
+
+
+def _times(true: np.ndarray, pred: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Count the examples of each cell, whatever their weights."""
+    k = len(counts)
+    return np.bincount(true * k + pred, minlength=k * k).reshape(k, k)
 
 
 def _rows_of_groups(

@@ -1,0 +1,237 @@
+"""The examples behind the numbers, against loops over all rows."""
+
+import csv
+import gzip
+import io
+import json
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import jaxmetrics as jm
+from jaxmetrics.cli import _mistakes
+from tests.command_line import Run, save, write
+
+NAMES = np.array(["ant", "bee", "cow", "dog"])
+N = 400
+
+
+def frame(seed: int = 0) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    true = rng.integers(0, 4, N)
+    prob = 0.45 * np.eye(4)[true] + 0.55 * rng.dirichlet(np.full(4, 0.4), N)
+    return pl.DataFrame(
+        {
+            "uid": [f"q{i}" for i in range(N)],
+            "y_true": NAMES[true],
+            "y_pred": NAMES[prob.argmax(1)],
+            **{f"p_{name}": prob[:, i] for i, name in enumerate(NAMES)},
+            "site": rng.choice(["x", "y"], N),
+        }
+    )
+
+
+def slow_rows(rows: pl.DataFrame, number: int, *, by_confidence: bool) -> list[dict[str, Any]]:
+    """List the mistakes of the five most frequent kinds, as many of each."""
+    kinds: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for i, row in enumerate(rows.iter_rows(named=True), 1):
+        if row["y_true"] != row["y_pred"]:
+            kinds.setdefault((row["y_true"], row["y_pred"]), []).append({"row": i, **row})
+    most = sorted(kinds, key=lambda kind: (-len(kinds[kind]), kind))[:5]
+    found = []
+    for kind in most:
+        of_kind = kinds[kind]
+        if by_confidence:
+            of_kind = sorted(of_kind, key=lambda row: -row[f"p_{kind[1]}"])
+        found += of_kind[: -(-number // len(most))]
+    return found[:number]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("number", [1, 7, 50, 1000])
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet", ".npz", ".arrow", ".tsv"])
+def test_rows_of_the_most_frequent_mistakes(
+    number: int, suffix: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of files that come in many batches, too."""
+    monkeypatch.setattr("jaxmetrics.cli._tables.BATCH_BYTES", 2**10)
+    monkeypatch.setattr("jaxmetrics.cli._tables.BATCH_ROWS", 64)
+    path = save(frame(), tmp_path / f"x{suffix}")
+    shown = ["--examples", number, "--id", "uid", "--show", "site,y_true"]
+    for more in ([], ["--prob", "p_"]):
+        if more and suffix == ".npz":
+            continue  # probabilities are one array there
+        code, out, err = run("report", path, *shown, *more, "--json")
+        assert (code, err) == (0, "")
+        found = json.loads(out)["mistakes"]
+        expected = slow_rows(frame(), number, by_confidence=bool(more))
+        assert [x["row"] for x in found] == [x["row"] for x in expected]
+        for x, y in zip(found, expected, strict=True):
+            assert (x["true"], x["predicted"]) == (y["y_true"], y["y_pred"])
+            assert x["columns"] == {"uid": y["uid"], "site": y["site"], "y_true": y["y_true"]}
+            assert x.get("probability") == (y[f"p_{y['y_pred']}"] if more else None)
+
+
+def test_python_finds_the_same(run: Run, tmp_path: Path) -> None:
+    rows = frame()
+    prob = rows.select(pl.col("^p_.*$")).to_numpy()
+    true, pred = (rows[name].to_list() for name in ("y_true", "y_pred"))
+    found = jm.report(true, pred, y_prob=prob).mistakes(5)
+    expected = slow_rows(rows, 10**6, by_confidence=True)
+    assert [i + 1 for x in found for i in x.indices] == [x["row"] for x in expected]
+    assert [x.times for x in found] == [len(x.indices) for x in found]
+    assert set(rows[found[0].indices.tolist()]["y_true"]) == {found[0].true}
+    in_order = jm.report(true, pred).mistakes(5)
+    assert all((np.diff(x.indices) > 0).all() for x in in_order)
+    assert [sorted(x.indices) for x in found] == [x.indices.tolist() for x in in_order]
+
+    groups = jm.report(true, pred, groups=rows["site"].to_list()).groups
+    for site, report in groups.items():
+        (most,) = report.mistakes(1)
+        assert set(rows[most.indices.tolist()]["site"]) == {site}
+        assert set(rows[most.indices.tolist()]["y_pred"]) == {most.pred}
+
+
+def test_what_is_ignored_is_no_mistake() -> None:
+    y_true, y_pred = np.array([0, 1, -1, 1, 0]), np.array([1, 1, 0, 0, -100])
+    report = jm.report(y_true, y_pred, sample_weight=[0.0, 1, 1, 5, 1])
+    assert [(x.true, x.pred, x.indices.tolist()) for x in report.mistakes()] == [
+        ("0", "1", [0]),
+        ("1", "0", [3]),
+    ]
+    assert jm.report([0, 1], [0, 1]).mistakes() == []
+    with pytest.raises(ValueError, match="a report of counts holds no examples"):
+        jm.Report.from_counts([[1, 1], [0, 1]]).mistakes()
+    with pytest.raises(ValueError, match="number must be at least 1"):
+        report.mistakes(0)
+
+
+@pytest.mark.quick
+def test_only_right_in_one_of_two(run: Run, tmp_path: Path) -> None:
+    a, b = frame(0), frame(1).with_columns(frame(0)["y_true"])
+    path_a = save(a, tmp_path / "a.csv")
+    path_b = save(b.sample(fraction=1, shuffle=True, seed=3), tmp_path / "b.parquet")
+    options = ["--id", "uid", "--examples", 9, "--show", "site", "--prob", "p_"]
+    code, out, err = run("compare", path_a, path_b, *options, "--json")
+    assert (code, err) == (0, "")
+    expected = []
+    for right, wrong, side in ((a, b, "A"), (b, a, "B")):
+        rows = [
+            (-wrong[f"p_{w}"][i], i, w)
+            for i, (t, r, w) in enumerate(
+                zip(a["y_true"], right["y_pred"], wrong["y_pred"], strict=True)
+            )
+            if r == t != w
+        ]
+        expected += [(side, i + 1, -p, w) for p, i, w in sorted(rows)[:5]]
+    found = [
+        (x["right"], x["row"], x["probability"], x["B" if x["right"] == "A" else "A"])
+        for x in json.loads(out)["examples"]
+    ]
+    assert found == expected[:9]
+    assert "Right only in one\n" in run("compare", path_a, path_b, *options)[1]
+
+
+def test_parts_groups_and_one_class_against_the_others(run: Run, tmp_path: Path) -> None:
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    rows = frame()
+    save(rows[:150], parts / "0.csv")
+    save(rows[150:], parts / "1.csv")
+    options = ["--examples", 4, "--group", "site", "--pos-label", "cow", "--id", "uid"]
+    code, out, err = run("report", parts, *options, "--json")
+    assert (code, err) == (0, "")
+    for x in json.loads(out)["mistakes"]:
+        part = rows[:150] if x["file"] == "0.csv" else rows[150:]
+        row = part.row(x["row"] - 1, named=True)
+        assert (x["columns"]["uid"], x["group"]) == (row["uid"], row["site"])
+        classes = [c if c == "cow" else "not cow" for c in (row["y_true"], row["y_pred"])]
+        assert [x["true"], x["predicted"]] == classes
+        assert classes[0] != classes[1]
+    assert "Most frequent mistakes\n" in run("report", parts, *options)[1]
+
+
+HOSTILE = "<script>alert(1)</script> | \x1b[31mred\u202e\nnew line, " + 200 * "long "
+
+
+@pytest.mark.quick
+def test_hostile_values_are_written_as_text(run: Run, tmp_path: Path) -> None:
+    lines = [
+        json.dumps({"y_true": "a", "y_pred": "b", "x": HOSTILE, "y": None, "z": ["1", None]}),
+        json.dumps({"y_true": "b", "y_pred": "b", "x": "é", "y": 1, "z": []}),
+    ]
+    path = tmp_path / "x.jsonl.gz"
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    page = tmp_path / "x.html"
+    options = ["--examples", 3, "--show", "x,y,z"]
+    code, out, err = run("report", path, *options, "--html", page)
+    assert (code, err) == (0, "")
+    row = next(line for line in out.splitlines() if line.startswith("1    a"))
+    assert "\x1b" not in out
+    assert "\u202e" not in out
+    assert r"\x1b[31mred\u202e\nnew line" in row
+    assert "…" in row
+    assert len(row) < 140
+    html = page.read_text()
+    assert "<script>alert" not in html
+    assert "&lt;script&gt;alert(1)" in html
+    markdown = run("report", path, *options, "--format", "markdown")[1]
+    assert r"\<script\>alert(1)\</script\> \|" in markdown
+    (found,) = json.loads(run("report", path, *options, "--json")[1])["mistakes"]
+    assert found["columns"] == {"x": HOSTILE[:1000], "y": None, "z": "1"}
+    records = csv.DictReader(io.StringIO(run("report", path, *options, "--format", "csv")[1]))
+    assert {*next(records)} >= {"name", "class", "value"}
+
+
+@pytest.mark.quick
+def test_nothing_is_listed_of_nothing(run: Run, tmp_path: Path) -> None:
+    perfect = write(tmp_path / "x.csv", "y_true,y_pred\na,a\nb,b\n")
+    code, out, err = run("report", perfect, "--examples", 5)
+    assert (code, err) == (0, "")
+    assert "Most frequent mistakes" not in out
+    assert "mistakes" not in json.loads(run("report", perfect, "--examples", 5, "--json")[1])
+    path = save(frame(), tmp_path / "y.csv")
+    assert run("report", path)[1] == run("report", path, "--examples", 0)[1]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--examples", -1], "--examples must be 0 or more, got -1"),
+        (["--examples", "x"], "argument --examples: invalid int value: 'x'"),
+        (["--show", "site"], "--show goes with --examples"),
+        (["--id", "uid"], "--id goes with --examples"),
+        (["--examples", 2, "--show", "nowhere"], "no column 'nowhere'; the file has"),
+        (["--examples", 2, "--counts"], "--counts does not go with --examples"),
+    ],
+)
+def test_what_is_refused(options: list[Any], message: str, run: Run, tmp_path: Path) -> None:
+    code, out, err = run("report", save(frame(), tmp_path / "x.csv"), *options)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def test_kept_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred thousand kinds of mistake, of which one is frequent, late: it is listed."""
+    monkeypatch.setattr(_mistakes, "_MOST_KEPT", 2000)
+    rng = np.random.default_rng(0)
+    mistakes = _mistakes.Mistakes(10)
+    tracemalloc.start()
+    for start in range(0, 500_000, 10_000):
+        true = rng.integers(0, 1000, 10_000).astype(str)
+        pred = rng.integers(0, 1000, 10_000).astype(str)
+        true[::100], pred[::100] = "often", "taken"
+        rows = pl.DataFrame({_mistakes.ROW: np.arange(start, start + 10_000)})
+        rows = rows.with_columns(pl.Series("true", true), pl.Series("pred", pred))
+        mistakes.add(rows, {})
+        assert len(mistakes._kept[0]) <= 2 * 2000
+    assert tracemalloc.get_traced_memory()[1] < 50e6
+    tracemalloc.stop()
+    found = mistakes.records({})
+    assert {(x["true"], x["predicted"]) for x in found[:2]} == {("often", "taken")}
+    assert found[0]["row"] == 0
