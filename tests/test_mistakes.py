@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import jaxmetrics as jm
-from jaxmetrics.cli import _mistakes
+from jaxmetrics.cli import _mistakes, _tables
 from tests.command_line import Run, save, write
 
 NAMES = np.array(["ant", "bee", "cow", "dog"])
@@ -226,7 +226,7 @@ def test_kept_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         true = rng.integers(0, 1000, 10_000).astype(str)
         pred = rng.integers(0, 1000, 10_000).astype(str)
         true[::100], pred[::100] = "often", "taken"
-        rows = pl.DataFrame({_mistakes.ROW: np.arange(start, start + 10_000)})
+        rows = pl.DataFrame({_tables.ROW: np.arange(start, start + 10_000)})
         rows = rows.with_columns(pl.Series("true", true), pl.Series("pred", pred))
         mistakes.add(rows, {})
         assert len(mistakes._kept[0]) <= 2 * 2000

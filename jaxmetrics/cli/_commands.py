@@ -6,12 +6,14 @@ import warnings
 from argparse import Namespace
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from jaxmetrics.cli._classes import Classes
 from jaxmetrics.cli._counted_files import Counted, count_predictions
 from jaxmetrics.cli._errors import InputError, listed, refusals, shown
+from jaxmetrics.cli._gates import parsed, verdicts
 from jaxmetrics.cli._inputs import parts_of
 from jaxmetrics.cli._matrices import read_counts
 from jaxmetrics.cli._multilabel_files import count_labels
@@ -23,6 +25,7 @@ from jaxmetrics.ranking import delong_interval
 from jaxmetrics.reports import Report
 from jaxmetrics.reports.contents import Findings, value_of
 from jaxmetrics.reports.formats import AnyReport, TabularReport
+from jaxmetrics.reports.gates import exit_code
 from jaxmetrics.reports.grouped import grouped_report
 from jaxmetrics.reports.label_sets import report_of_sums
 from jaxmetrics.reports.prevalences import report_at_prevalence
@@ -31,14 +34,15 @@ from jaxmetrics.reports.probabilities import findings_of_clusters, probability_f
 __all__ = ["report", "report_of"]
 
 
-def report(given: Namespace) -> None:
-    """Run `jaxmetrics report FILE`."""
+def report(given: Namespace) -> int:
+    """Run `jaxmetrics report FILE`, and return what the gates say as the exit code."""
     result: Callable[[Namespace], AnyReport] = _report_of_predictions
     if given.labels_prefix is not None:
         result = _report_of_labels
     elif given.counts:
         result = _report_of_counts
-    deliver(result, given, [given.file], shown(given.file.name))
+    found = deliver(result, given, [given.file], shown(given.file.name))
+    return exit_code(found.outline().gates)
 
 
 def _report_of_predictions(given: Namespace) -> AnyReport:
@@ -57,12 +61,22 @@ def _report_of_predictions(given: Namespace) -> AnyReport:
         return report_of(counted, classes, group, shares, level)
 
     with waiting("computing intervals"), refusals(given.file):
-        total = of_group(None, given.level)
+        total = _gated(given, lambda level: of_group(None, level))
         if counted.mistakes is not None:
             total = replace(total, listed=counted.mistakes.records(counted.names_of_rows))
         if given.group is None:
             return total
         return grouped_report(total, of_group, counted.groups())
+
+
+def _gated(given: Namespace, report_at: Callable[[float], Report]) -> Report:
+    """Return the report at the level that was asked for, with the verdicts on its gates."""
+    gates, report = parsed(given.gate), report_at(given.level)
+
+    def values(level: float) -> dict[str, Any]:
+        return (report if level == given.level else report_at(level)).values()
+
+    return replace(report, gates=verdicts(gates, values, given.level, report.num_examples))
 
 
 def _warn_of_other_names(counted: Counted) -> None:
@@ -77,21 +91,25 @@ def _warn_of_other_names(counted: Counted) -> None:
 
 
 def _report_of_counts(given: Namespace) -> AnyReport:
-    _check_alone(given, "counts", "true", "pred", "weight", "pos-label", "prevalence")
+    _check_alone(given, "counts", "true", "pred", "weight", "pos-label", "prevalence", "gate")
     paths = parts_of(given.file)
     if len(paths) > 1:
         raise InputError(f"{shown(given.file)}: --counts reads one file, these are {len(paths)}")
     found, shares = read_counts(paths[0], Selection.of(given)), _shares(given.prevalence)
     if given.pos_label is not None and not found.is_of_cells:
         raise InputError("--counts reads a matrix: it takes no --pos-label")
-    with waiting("computing intervals"), refusals(given.file):
+
+    def at(level: float) -> Report:
         report = Report.from_counts(
             found.counts,
             class_names=found.class_names,
             num_ignored=found.num_ignored,
-            level=given.level,
+            level=level,
         )
         return report if shares is None else report_at_prevalence(report, shares)
+
+    with waiting("computing intervals"), refusals(given.file):
+        return _gated(given, at)
 
 
 def _report_of_labels(given: Namespace) -> TabularReport:

@@ -10,7 +10,7 @@ from typing import Any
 
 from jaxmetrics.cli._counted_files import count_predictions
 from jaxmetrics.cli._errors import InputError, named, refusals, shown
-from jaxmetrics.cli._gates import GatedReport, parsed
+from jaxmetrics.cli._gates import parsed, verdicts
 from jaxmetrics.cli._inputs import parts_of
 from jaxmetrics.cli._judged_files import Judged, read_judged
 from jaxmetrics.cli._matrices import read_counts
@@ -25,8 +25,10 @@ from jaxmetrics.counts import paired_confusion_matrix
 from jaxmetrics.estimates import Metric
 from jaxmetrics.metrics import binary, f1, precision, recall, specificity
 from jaxmetrics.reports.formats import TabularReport
+from jaxmetrics.reports.gates import exit_code
 from jaxmetrics.reports.overall_values import COMPARED
 from jaxmetrics.reports.pairs import (
+    ComparisonReport,
     compared_areas,
     compared_probabilities,
     comparison_report,
@@ -49,16 +51,17 @@ def compare(given: Namespace) -> int:
     """Run `jaxmetrics compare A B`, and return what the gates say as the exit code."""
     files = given.a, given.b
     title = " and ".join(shown(file.name) for file in files)
-    return deliver(_comparison, given, files, title).exit_code
+    return exit_code(deliver(_comparison, given, files, title).gates)
 
 
-def _comparison(given: Namespace) -> GatedReport:
-    required = [parsed(gate) for gate in given.gate]
+def _comparison(given: Namespace) -> ComparisonReport:
+    gates = parsed(given.gate)
     with refusals("--rope"):
         check_rope(given.rope)
     question = Selection.of(given)
     judged = read_judged([(file, question) for file in (given.a, given.b)])
-    with waiting("computing intervals"), refusals(given.a):
+
+    def at(level: float) -> ComparisonReport:
         report = comparison_report(
             judged.true,
             *judged.preds,
@@ -66,17 +69,25 @@ def _comparison(given: Namespace) -> GatedReport:
             class_names=judged.class_names,
             names=(shown(given.a), shown(given.b)),
             rope=given.rope,
-            level=given.level,
+            level=level,
         )
-        more = _more_figures(judged, given.pos_label, given.rope, given.level)
-    figures = {**report.figures, **more}
-    report = replace(
-        report,
-        num_ignored=judged.num_ignored,
-        figures=figures,
-        listed=judged.differing(given.examples),
-    )
-    return GatedReport.of(report, required)
+        more = _more_figures(judged, given.pos_label, given.rope, level)
+        return replace(report, figures={**report.figures, **more})
+
+    def differences(level: float) -> dict[str, Any]:
+        figures = (report if level == given.level else at(level)).figures
+        return {name: x.difference for name, x in figures.items()}
+
+    with waiting("computing intervals"), refusals(given.a):
+        report = at(given.level)
+        return replace(
+            report,
+            num_ignored=judged.num_ignored,
+            listed=judged.differing(given.examples),
+            gates=verdicts(
+                gates, differences, given.level, report.num_examples, "A - B", "compared"
+            ),
+        )
 
 
 def _more_figures(

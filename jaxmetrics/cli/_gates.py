@@ -1,120 +1,60 @@
-"""Gates: what a comparison must show, for a change to pass."""
+"""Gates as they are typed, judged by the values of a report."""
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import IntEnum
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
 
-from jaxmetrics._wording import title_of
-from jaxmetrics.cli._errors import InputError, shortened
-from jaxmetrics.reports.contents import ReportedValue, value_cell
-from jaxmetrics.reports.formats import escaped
-from jaxmetrics.reports.pairs import ComparisonReport
+from jaxmetrics.cli._errors import InputError, listed, shortened
+from jaxmetrics.reports.contents import ReportedValue
+from jaxmetrics.reports.gates import Gate, Judged, judged
 
 __all__: list[str] = []
 
-_GATE = re.compile(r"\s*(\S+?)\s*(>=|<=)\s*([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)\s*")
+
+def parsed(texts: Sequence[str]) -> list[Gate]:
+    """Parse gates."""
+    found = []
+    for text in texts:
+        try:
+            found.append(Gate.parsed(text))
+        except ValueError:
+            raise InputError(
+                "--gate must be like 'accuracy >= 0.9', 'recall[cat] >= 0.8' or 'log_loss <= 0.02',"
+                f" got {shortened(text)!r}"
+            ) from None
+    return found
 
 
-class Verdict(IntEnum):
-    """What the interval of a difference says of a gate: the exit code of the command."""
+def verdicts(
+    gates: Sequence[Gate],
+    values_at: Callable[[float], Mapping[str, Any]],
+    level: float,
+    number: float,
+    what: str = "",
+    verb: str = "reported",
+) -> list[Judged]:
+    """Judge gates by the values of a report at any level; values of classes are dicts."""
+    values = cache(values_at)
 
-    PASSED = 0
-    FAILED = 1
-    UNKNOWN = 3
+    def value(gate: Gate, level: float) -> ReportedValue:
+        known = values(level)
+        if gate.name not in known:
+            raise InputError(
+                f"--gate: no metric {shortened(gate.name)!r} is {verb}; known are"
+                f" {', '.join(known)}"
+            )
+        found = known[gate.name]
+        if not isinstance(found, Mapping):
+            if gate.of_class is not None:
+                raise InputError(f"--gate: {gate.name} is of all classes: leave out [...]")
+            return found
+        if gate.of_class not in found:
+            raise InputError(
+                f"--gate: {gate.name} has a value for each class, such as"
+                f" {gate.name}[{shortened(next(iter(found)))}]; classes are {listed([*found])}"
+            )
+        return found[gate.of_class]
 
-    @property
-    def sentence(self) -> str:
-        """Say it in words."""
-        return {
-            Verdict.PASSED: "passed",
-            Verdict.FAILED: "failed",
-            Verdict.UNKNOWN: "not known: more examples would tell",
-        }[self]
-
-
-class Gate(NamedTuple):
-    """A bound that the difference A - B of a metric must keep."""
-
-    metric: str
-    is_lower: bool
-    bound: float
-    text: str
-
-    def judge(self, difference: ReportedValue) -> Verdict:
-        """Judge by the interval: passed if all of it keeps the bound, failed if nothing does."""
-        worst, best = difference.low - self.bound, difference.high - self.bound
-        if not self.is_lower:
-            worst, best = -best, -worst
-        if worst >= 0:  # NaN, where there is no interval, is neither
-            return Verdict.PASSED
-        return Verdict.FAILED if best < 0 else Verdict.UNKNOWN
-
-
-def parsed(text: str) -> Gate:
-    """Parse `METRIC >= NUMBER` or `METRIC <= NUMBER`."""
-    match = _GATE.fullmatch(text)
-    if match is None or not math.isfinite(float(match[3])):
-        raise InputError(
-            "--gate must be like 'macro_f1 >= -0.01' or 'log_loss <= 0.02', got"
-            f" {shortened(text)!r}"
-        )
-    name, sign, bound = match.groups()
-    return Gate(name, sign == ">=", float(bound), text.strip())
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class GatedReport(ComparisonReport):
-    """A comparison with the verdicts on its gates, which stand where they are read first."""
-
-    verdicts: Sequence[tuple[Gate, ReportedValue, Verdict]] = ()
-
-    @classmethod
-    def of(cls, report: ComparisonReport, gates: Sequence[Gate]) -> GatedReport:
-        """Judge a comparison."""
-        verdicts = []
-        for gate in gates:
-            if gate.metric not in report.figures:
-                known = ", ".join(report.figures)
-                raise InputError(
-                    f"--gate: no metric {shortened(gate.metric)!r} is compared; known are {known}"
-                )
-            difference = report.figures[gate.metric].difference
-            verdicts.append((gate, difference, gate.judge(difference)))
-        return cls(**vars(report), verdicts=verdicts)
-
-    @property
-    def exit_code(self) -> int:
-        """Gives 1 if a gate failed, else 3 if one is not known, else 0."""
-        found = {verdict for _, _, verdict in self.verdicts}
-        order = Verdict.FAILED, Verdict.UNKNOWN
-        return next((int(x) for x in order if x in found), int(Verdict.PASSED))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Add the verdicts."""
-        gates = [
-            {"gate": gate.text, "verdict": verdict.name.lower()}
-            for gate, _, verdict in self.verdicts
-        ]
-        return super().to_dict() | ({"gates": gates} if gates else {})
-
-    def to_text(self) -> str:
-        """Write the report, and at its end what the gates say."""
-        lines = [
-            f"Gate {gate.text}: {verdict.sentence}; {title_of(gate.metric)} A - B"
-            f" {value_cell(difference)}.\n"
-            for gate, difference, verdict in self.verdicts
-        ]
-        return super().to_text() + "".join(lines)
-
-    def to_markdown(self) -> str:
-        """Write what the gates say, then the report."""
-        lines = [
-            f"- **{verdict.sentence}**: {escaped(gate.text)}; A - B {value_cell(difference)}"
-            for gate, difference, verdict in self.verdicts
-        ]
-        return "\n".join([*lines, ""] * bool(lines) + [super().to_markdown()])
+    return judged(gates, value, level=level, number=number, what=what)

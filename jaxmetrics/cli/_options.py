@@ -111,9 +111,10 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         default=0.0,
     ),
     "gate": _option(
-        "What the difference A - B must keep (repeatable), or METRIC <= NUMBER. The exit code is 0"
-        " if all of its interval does, 1 if nothing of it does, 3 if it is not known; 2 says that"
-        " something was wrong with the input or the output.",
+        "A bound that a value, of compare the difference A - B, must keep (repeatable); also METRIC"
+        " <= NUMBER and, in a report, METRIC[CLASS] >= NUMBER. Exit code 0: passed, its whole"
+        " interval keeps the bound; 1: failed, nothing of it does; 3: not known, the interval"
+        " straddles the bound; 2: something was wrong with the input or the output.",
         "'METRIC >= NUMBER'",
         action="append",
         default=[],
@@ -177,7 +178,7 @@ COMMANDS = {
         "Report how good the predictions in FILE are, per class and overall, with intervals.",
         {"file": {"help": f"Predictions: {_READ}. Rows are counted from 1, without the header."}},
         "true pred weight prob score threshold pos-label labels-prefix group cluster prevalence"
-        " ignore counts examples id-of-examples show separator level output html json format",
+        " ignore counts gate examples id-of-examples show separator level output html json format",
     ),
     "compare": _Command(
         "_comparing",

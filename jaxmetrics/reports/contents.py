@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from jaxmetrics._wording import labels_of, printable, title_of, written
 from jaxmetrics.estimates import Estimate
+
+if TYPE_CHECKING:
+    from jaxmetrics.reports.gates import Judged
 
 __all__: list[str] = []
 
@@ -176,6 +179,7 @@ class Outline(NamedTuple):
         intervals: one sentence on how intervals were made; Markdown only gives their level.
         notes: sentences on what a reader must know.
         level: of the intervals.
+        gates: which were judged by these values.
     """
 
     heading: str
@@ -188,6 +192,7 @@ class Outline(NamedTuple):
     intervals: str = ""
     notes: Sequence[str] = ()
     level: float = 0.95
+    gates: Sequence[Judged] = ()
 
 
 class ClassValues(NamedTuple):

@@ -44,7 +44,8 @@ def as_text(outline: Outline, most_rows: int | None = None) -> str:
     notes = "\n".join(textwrap.fill(note, _WIDTH) for note in _sentences(outline))
     above = "\n".join([outline.heading, *names])
     verdict = textwrap.fill(outline.verdict, _WIDTH)
-    return "\n\n".join(filter(None, [above, verdict, *tables, notes])) + "\n"
+    text = "\n\n".join(filter(None, [above, verdict, *tables, notes])) + "\n"
+    return text + "".join(f"{x.sentence()}\n" for x in outline.gates)
 
 
 def as_fragment(outline: Outline, most_rows: int) -> str:
@@ -65,7 +66,12 @@ def as_markdown(outline: Outline) -> str:
     """Write tables to paste where a change is discussed, the summary first."""
     interval = f"{percent(outline.level)} interval"
     reading = f". In parentheses: {interval}s." if outline.intervals else ""
+    gates = [
+        f"- **{x.verdict_in_words}**: {escaped(x.gate.text)}; {x.subject} {value_cell(x.value)}"
+        for x in outline.gates
+    ]
     parts = [
+        "\n".join(gates),
         escaped(outline.heading) + reading,
         "\n".join(f"- {short}: {escaped(name)}" for short, name in outline.names.items()),
         escaped(outline.verdict),

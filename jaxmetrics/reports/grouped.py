@@ -64,6 +64,7 @@ def outline_of(report: Report) -> Outline:
             _NOTE if report.disparities else "There is one group: nothing can be compared.",
         ],
         level=report.level,
+        gates=report.gates,
     )
 
 

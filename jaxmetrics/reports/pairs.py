@@ -29,6 +29,7 @@ from jaxmetrics.reports.contents import (
     value_of,
 )
 from jaxmetrics.reports.formats import AnyReport
+from jaxmetrics.reports.gates import Judged, contents_of
 from jaxmetrics.reports.overall_values import (
     COMPARED,
     MOST_WITH_INTERVALS,
@@ -69,6 +70,7 @@ class ComparisonReport(AnyReport):
             often.
         num_clusters: of examples, if they come in clusters.
         listed: examples that only one has right, as the command line lists them.
+        gates: which were judged by the differences, as by the command line.
 
     It prints as its text. Values are found by their names:
 
@@ -91,6 +93,7 @@ class ComparisonReport(AnyReport):
     p_value: float
     num_clusters: int | None = None
     listed: Sequence[Mapping[str, Any]] = ()
+    gates: Sequence[Judged] = ()
 
     @property
     def num_examples(self) -> int:
@@ -145,6 +148,7 @@ class ComparisonReport(AnyReport):
             f" p = {self.p_value:.3g}.",
             intervals=f"Intervals: {percent(self.level)}; of A - B by {ways}.",
             level=self.level,
+            gates=self.gates,
         )
 
     @property
@@ -188,6 +192,7 @@ class ComparisonReport(AnyReport):
                 for name, n, (of_a, of_b) in zip(self.class_names, support, only_right, strict=True)
             ],
             **({"examples": [*self.listed]} if self.listed else {}),
+            **contents_of(self.gates),
         }
 
     def records(self) -> list[dict[str, Any]]:

@@ -37,6 +37,7 @@ from jaxmetrics.reports.contents import (
     listing,
 )
 from jaxmetrics.reports.formats import AnyReport
+from jaxmetrics.reports.gates import Judged, contents_of
 from jaxmetrics.reports.overall_values import (
     Evidence,
     check_each,
@@ -96,6 +97,7 @@ class Report(AnyReport):
         groups: a report by the name of each group, if there are groups.
         disparities: the greatest difference of each value between groups, by name and class.
         listed: examples of the most frequent mistakes, as the command line lists them.
+        gates: which were judged by these values, as by the command line.
         examples: the labels that were reported on, for `mistakes`; None of counts.
 
     It prints as its text, with the first 20 classes. Values are found by their names:
@@ -124,6 +126,7 @@ class Report(AnyReport):
     groups: Mapping[str, Report] = field(default_factory=dict)
     disparities: Mapping[tuple[str, str | None], ReportedValue] = field(default_factory=dict)
     listed: Sequence[Mapping[str, Any]] = ()
+    gates: Sequence[Judged] = ()
     examples: _Examples | None = None
 
     @classmethod
@@ -314,6 +317,7 @@ class Report(AnyReport):
             intervals=f"Intervals: {percent(self.level)}; of each class {how}{areas}.",
             notes=[f"{capital(title_of(name))}: {note}" for name, note in self.notes.items()],
             level=self.level,
+            gates=self.gates,
         )
 
     @property
@@ -335,6 +339,7 @@ class Report(AnyReport):
             **self._found.content("classes"),
             **(grouped.content_of(self) if self.groups else {}),
             **({"mistakes": [*self.listed]} if self.listed else {}),
+            **contents_of(self.gates),
             "confusion_matrix": self.counts.tolist(),
         }
 

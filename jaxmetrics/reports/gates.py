@@ -1,0 +1,169 @@
+"""Gates: the bounds that values of a report must keep for a change to pass."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple, TypeAlias
+
+from jaxmetrics._wording import printable, title_of
+from jaxmetrics.reports.contents import ReportedValue, value_cell
+
+__all__: list[str] = []
+
+_GATE = re.compile(
+    r"\s*([^\s\[]+)(?:\[(.+)\])?\s*(>=|<=)\s*([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)\s*"
+)
+
+
+_MOST_EXAMPLES = 1e12  # that are spoken of
+
+
+class Verdict(IntEnum):
+    """What an interval says of a gate: the exit code of the command line."""
+
+    PASSED = 0
+    FAILED = 1
+    UNKNOWN = 3
+
+
+class Gate(NamedTuple):
+    """A bound on a value, or on that of one class: `recall[cat] >= 0.8`."""
+
+    name: str
+    of_class: str | None
+    is_lower: bool
+    bound: float
+    text: str
+
+    @classmethod
+    def parsed(cls, text: str) -> Gate:
+        """Parse `METRIC >= NUMBER`, `METRIC <= NUMBER` or `METRIC[CLASS] >= NUMBER`.
+
+        Raises:
+            ValueError: another text.
+        """
+        match = _GATE.fullmatch(text)
+        if match is None or not math.isfinite(float(match[4])):
+            raise ValueError("no gate")
+        name, of_class, sign, bound = match.groups()
+        return cls(name, of_class, sign == ">=", float(bound), text.strip())
+
+    def judge(self, x: ReportedValue) -> Verdict:
+        """Judge by the interval: passed if all of it keeps the bound, failed if nothing does."""
+        worst, best = x.low - self.bound, x.high - self.bound
+        if not self.is_lower:
+            worst, best = -best, -worst
+        if worst >= 0:  # NaN, where there is no interval, is neither
+            return Verdict.PASSED
+        return Verdict.FAILED if best < 0 else Verdict.UNKNOWN
+
+    def more(self, x: ReportedValue, number: float) -> float:
+        """Return how many more examples like these settle the gate if the value stays as it is.
+
+        The distance from the value to that end of its interval which lies beyond the bound falls as
+        the root of the number of examples.
+        """
+        end = x.low if x.value > self.bound else x.high
+        distance = abs(x.value - self.bound)
+        ratio = abs(x.value - end) / distance if distance > 0 else math.inf
+        return number * (ratio**2 - 1)
+
+
+class Judged(NamedTuple):
+    """A gate, the value that it is about with what that is of, and the verdict."""
+
+    gate: Gate
+    what: str
+    value: ReportedValue
+    verdict: Verdict
+    more: float
+
+    @property
+    def verdict_in_words(self) -> str:
+        """Says it for people."""
+        if self.verdict is not Verdict.UNKNOWN:
+            return self.verdict.name.lower()
+        if not 0 < self.more < _MOST_EXAMPLES:
+            return "not known: more examples would tell"
+        return f"not known: about {_rounded(self.more):,} more examples would tell"
+
+    @property
+    def subject(self) -> str:
+        """Names the value, which of a comparison is a difference."""
+        of_class = [printable(self.gate.of_class)] if self.gate.of_class else []
+        return self.what or ", ".join([title_of(self.gate.name), *of_class])
+
+    def sentence(self) -> str:
+        """Write it for a terminal."""
+        name = f"{title_of(self.gate.name)} {self.what}" if self.what else self.subject
+        text = printable(self.gate.text)
+        return f"Gate {text}: {self.verdict_in_words}; {name} {value_cell(self.value)}."
+
+    def content(self) -> dict[str, Any]:
+        """Write it for programs."""
+        more = self.more if self.verdict is Verdict.UNKNOWN and math.isfinite(self.more) else None
+        found = {"gate": self.gate.text, "verdict": self.verdict.name.lower()}
+        return found | ({} if more is None else {"more_examples": math.ceil(more)})
+
+
+Value: TypeAlias = Callable[[Gate, float], ReportedValue]
+
+
+def judged(
+    gates: Sequence[Gate], value: Value, *, level: float, number: float, what: str = ""
+) -> list[Judged]:
+    """Judge gates by the intervals of values, which a function gives at any level.
+
+    A gate passes by its interval at the level. All must pass for a change to pass, so that a wrong
+    pass is no more likely than with one gate: Berger (1982), Technometrics 24. A single failure
+    fails the change, so failures hold together by the step-down procedure of Holm (1979),
+    Scandinavian Journal of Statistics 6.
+
+    Args:
+        gates: G of them.
+        value: of a gate, its value with an interval at a level.
+        level: of one interval, 1 - α.
+        number: of examples.
+        what: the values are of, such as "A - B".
+    """
+    found = [value(gate, level) for gate in gates]
+    verdicts = [gate.judge(x) for gate, x in zip(gates, found, strict=True)]
+    suspected = {i for i, x in enumerate(verdicts) if x is Verdict.FAILED}
+    failed: set[int] = set()
+    while suspected - failed:
+        joint = 1 - (1 - level) / (len(gates) - len(failed))
+        more = {
+            i
+            for i in suspected - failed
+            if gates[i].judge(value(gates[i], joint)) is Verdict.FAILED
+        }
+        if not more:
+            break
+        failed |= more
+    for i in suspected - failed:
+        verdicts[i] = Verdict.UNKNOWN
+    return [
+        Judged(gate, what, x, verdict, gate.more(x, number))
+        for gate, x, verdict in zip(gates, found, verdicts, strict=True)
+    ]
+
+
+def contents_of(found: Sequence[Judged]) -> dict[str, Any]:
+    """Write the gates for programs, if there are any."""
+    return {"gates": [x.content() for x in found]} if found else {}
+
+
+def exit_code(found: Sequence[Judged]) -> int:
+    """Return 1 if a gate failed, else 3 if one is not known, else 0."""
+    verdicts = {x.verdict for x in found}
+    order = Verdict.FAILED, Verdict.UNKNOWN
+    return next((int(x) for x in order if x in verdicts), int(Verdict.PASSED))
+
+
+def _rounded(number: float) -> int:
+    """Round up to two digits: more are not known."""
+    unit = 10 ** max(math.floor(math.log10(number)) - 1, 0)
+    return math.ceil(number / unit) * unit

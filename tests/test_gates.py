@@ -1,0 +1,139 @@
+"""Gates of reports, and several of them at once."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jaxmetrics as jm
+from jaxmetrics.reports.contents import ReportedValue
+from jaxmetrics.reports.gates import Gate, Verdict, exit_code, judged
+from tests.command_line import Run, write
+
+COUNTS = np.array([[80, 20], [10, 190]])
+CELLS = "y_true,y_pred,count\ncat,cat,80\ncat,dog,20\ndog,cat,10\ndog,dog,190\n"
+
+
+@pytest.mark.quick
+def test_gates_of_a_report(run: Run, tmp_path: Path) -> None:
+    """0: all of the interval keeps the bound; 1: nothing of it; 3: some of it."""
+    report = jm.Report.from_counts(COUNTS, class_names=["cat", "dog"])
+    accuracy, recall = report["accuracy"], report["recall"]["cat"]
+    path = write(tmp_path / "x.csv", CELLS)
+    for gates, code, verdict in (
+        ([f"accuracy >= {accuracy.low - 1e-9}"], 0, "passed"),
+        ([f"accuracy >= {accuracy.low + 1e-9}"], 3, "unknown"),
+        ([f"accuracy >= {accuracy.high + 1e-9}"], 1, "failed"),
+        ([f"recall[cat]>={recall.low - 1e-9}"], 0, "passed"),
+        ([f"recall[cat] <= {recall.low - 1e-9}"], 1, "failed"),
+        ([f"recall[cat] <= {recall.value}", "accuracy >= 0"], 3, "unknown"),
+        (["accuracy >= .1", "recall[dog] >= .99"], 1, "passed"),
+    ):
+        options = [x for gate in gates for x in ("--gate", gate)]
+        found, out, err = run("report", path, "--counts", *options, "--json")
+        assert (found, err) == (code, "")
+        first = json.loads(out)["gates"][0]
+        assert (first["gate"], first["verdict"]) == (gates[0], verdict)
+    found, out, _ = run("report", path, "--counts", "--gate", "recall[cat] >= 0.75")
+    assert found == 3
+    last = out.splitlines()[-1]
+    assert last.startswith("Gate recall[cat] >= 0.75: not known: about ")
+    assert last.endswith(
+        f"; recall, cat {recall.value:.3f} ({recall.low:.3f} to {recall.high:.3f})."
+    )
+    page = tmp_path / "x.html"
+    assert run("report", path, "--counts", "--gate", "accuracy >= .1", "--html", page)[0] == 0
+    assert "Gate accuracy &gt;= .1: passed" in page.read_text()
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize(
+    ("gate", "message"),
+    [
+        ("f2 >= 1", "no metric 'f2' is reported; known are accuracy, balanced_accuracy"),
+        (
+            "recall >= 1",
+            "recall has a value for each class, such as recall[cat]; classes are 'cat'",
+        ),
+        ("recall[cow] >= 1", "recall has a value for each class, such as recall[cat]"),
+        ("accuracy[cat] >= 1", "accuracy is of all classes: leave out [...]"),
+        ("accuracy = 1", "--gate must be like 'accuracy >= 0.9', 'recall[cat] >= 0.8'"),
+    ],
+)
+def test_what_gates_refuse(gate: str, message: str, run: Run, tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", CELLS)
+    code, out, err = run("report", path, "--counts", "--gate", gate)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def normal_interval(x: float, error: float, level: float) -> ReportedValue:
+    reach = NormalDist().inv_cdf((1 + level) / 2) * error
+    return ReportedValue(x, x - reach, x + reach, error)
+
+
+def of_normal(values: dict[Gate, float]) -> Callable[[Gate, float], ReportedValue]:
+    return lambda gate, level: normal_interval(values[gate], 1, level)
+
+
+def test_an_unknown_gate_says_how_many_examples_would_settle_it() -> None:
+    """With as many more, and the same value, the end of the interval is at the bound."""
+    for text in ("a >= 0.8", "a >= 0.86", "a <= 0.8", "a <= 0.86"):
+        gate = Gate.parsed(text)
+        (found,) = judged(
+            [gate], lambda _, level: normal_interval(0.83, 0.05, level), level=0.95, number=400
+        )
+        assert found.verdict is Verdict.UNKNOWN
+        error = 0.05 * math.sqrt(400 / (400 + found.more))
+        x = normal_interval(0.83, error, 0.95)
+        assert min(abs(x.low - gate.bound), abs(x.high - gate.bound)) < 1e-9
+    at_bound = Gate.parsed("a >= 0.83")
+    (found,) = judged(
+        [at_bound], lambda _, level: normal_interval(0.83, 0.05, level), level=0.95, number=400
+    )
+    assert found.verdict_in_words == "not known: more examples would tell"
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.8])
+def test_several_gates_fail_together_no_more_often_than_one(correlation: float) -> None:
+    """Six gates whose values are at their bounds: Holm's procedure keeps wrong failures at 2.5 %;
+    without it they are up to six times as frequent. A wrong pass needs all gates to pass.
+    """
+    rng = np.random.default_rng(0)
+    gates = [Gate.parsed(f"m{i} >= 0") for i in range(6)]
+    failed = passed = alone = 0
+    size = 3000
+    for _ in range(size):
+        z = rng.standard_normal(6) * math.sqrt(1 - correlation)
+        z += math.sqrt(correlation) * rng.standard_normal()
+        values = dict(zip(gates, z, strict=True))
+        found = judged(gates, of_normal(values), level=0.95, number=9)
+        code = exit_code(found)
+        failed, passed = failed + (code == 1), passed + (code == 0)
+        alone += bool((z < -1.96).any())
+    error = math.sqrt(0.025 * 0.975 / size)
+    assert failed / size < 0.025 + 3 * error
+    assert passed / size < 0.025 + 3 * error
+    assert alone / size > 0.025 + 3 * error
+
+
+def test_failures_are_those_of_holms_procedure() -> None:
+    """Against the p-values: the i-th smallest of G is compared with the level over G - i + 1."""
+    rng = np.random.default_rng(1)
+    for _ in range(300):
+        z = rng.normal(-1.5, 1.5, 5)
+        gates = [Gate.parsed(f"m{i} >= 0") for i in range(5)]
+        values: dict[Any, float] = dict(zip(gates, z, strict=True))
+        found = judged(gates, of_normal(values), level=0.9, number=9)
+        p = np.array([NormalDist().cdf(x) for x in z])
+        expected = set()
+        for i, place in enumerate(np.argsort(p)):
+            if p[place] >= 0.05 / (5 - i):
+                break
+            expected.add(int(place))
+        assert {i for i, x in enumerate(found) if x.verdict is Verdict.FAILED} == expected
