@@ -22,7 +22,6 @@ from jaxmetrics.cli._outputs import deliver, progress, waiting
 from jaxmetrics.cli._rows import LABELS, Selection
 from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.ranking import delong_interval
-from jaxmetrics.reports import Report
 from jaxmetrics.reports.contents import Findings, value_of
 from jaxmetrics.reports.formats import AnyReport, TabularReport
 from jaxmetrics.reports.gates import exit_code
@@ -30,6 +29,7 @@ from jaxmetrics.reports.grouped import grouped_report
 from jaxmetrics.reports.label_sets import report_of_sums
 from jaxmetrics.reports.prevalences import report_at_prevalence
 from jaxmetrics.reports.probabilities import findings_of_clusters, probability_findings
+from jaxmetrics.reports.singles import Report
 
 __all__ = ["report", "report_of"]
 

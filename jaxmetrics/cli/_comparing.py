@@ -18,9 +18,8 @@ from jaxmetrics.cli._options import refuse
 from jaxmetrics.cli._outputs import deliver, waiting
 from jaxmetrics.cli._rows import Selection
 from jaxmetrics.cli._sources import is_pipe, opened
-from jaxmetrics.comparisons import compare_predictions
-from jaxmetrics.comparisons import leaderboard as rank
-from jaxmetrics.comparisons.classifiers import check_rope
+from jaxmetrics.comparisons.classifiers import check_rope, compare_predictions
+from jaxmetrics.comparisons.leaderboards import leaderboard as rank
 from jaxmetrics.counts import paired_confusion_matrix
 from jaxmetrics.estimates import Metric
 from jaxmetrics.metrics import binary, f1, precision, recall, specificity

@@ -8,7 +8,7 @@ from typing import Any
 
 from jaxmetrics.cli._errors import InputError, listed, shortened
 from jaxmetrics.reports.contents import ReportedValue
-from jaxmetrics.reports.gates import Gate, Judged, judged
+from jaxmetrics.reports.gates import Gate, JudgedGate, judged
 
 __all__: list[str] = []
 
@@ -34,7 +34,7 @@ def verdicts(
     number: float,
     what: str = "",
     verb: str = "reported",
-) -> list[Judged]:
+) -> list[JudgedGate]:
     """Judge gates by the values of a report at any level; values of classes are dicts."""
     values = cache(values_at)
 

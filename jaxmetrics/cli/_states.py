@@ -10,7 +10,7 @@ from pathlib import Path
 from jaxmetrics._jax import jax
 from jaxmetrics.cli._errors import InputError, refusals, shown
 from jaxmetrics.cli._outputs import deliver, state_files, targets, waiting
-from jaxmetrics.reports import Report
+from jaxmetrics.reports.singles import Report
 from jaxmetrics.reports.statistics_found import confusion_matrices
 from jaxmetrics.streaming.files import load_state, save_state
 from jaxmetrics.streaming.states import EvaluatorState, merge_checked

@@ -12,7 +12,7 @@ from jaxmetrics._wording import labels_of, printable, title_of, written
 from jaxmetrics.estimates import Estimate
 
 if TYPE_CHECKING:
-    from jaxmetrics.reports.gates import Judged
+    from jaxmetrics.reports.gates import JudgedGate
 
 __all__: list[str] = []
 
@@ -192,7 +192,7 @@ class Outline(NamedTuple):
     intervals: str = ""
     notes: Sequence[str] = ()
     level: float = 0.95
-    gates: Sequence[Judged] = ()
+    gates: Sequence[JudgedGate] = ()
 
 
 class ClassValues(NamedTuple):

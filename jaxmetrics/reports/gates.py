@@ -72,7 +72,7 @@ class Gate(NamedTuple):
         return number * (ratio**2 - 1)
 
 
-class Judged(NamedTuple):
+class JudgedGate(NamedTuple):
     """A gate, the value that it is about with what that is of, and the verdict."""
 
     gate: Gate
@@ -114,7 +114,7 @@ Value: TypeAlias = Callable[[Gate, float], ReportedValue]
 
 def judged(
     gates: Sequence[Gate], value: Value, *, level: float, number: float, what: str = ""
-) -> list[Judged]:
+) -> list[JudgedGate]:
     """Judge gates by the intervals of values, which a function gives at any level.
 
     A gate passes by its interval at the level. All must pass for a change to pass, so that a wrong
@@ -146,17 +146,17 @@ def judged(
     for i in suspected - failed:
         verdicts[i] = Verdict.UNKNOWN
     return [
-        Judged(gate, what, x, verdict, gate.more(x, number))
+        JudgedGate(gate, what, x, verdict, gate.more(x, number))
         for gate, x, verdict in zip(gates, found, verdicts, strict=True)
     ]
 
 
-def contents_of(found: Sequence[Judged]) -> dict[str, Any]:
+def contents_of(found: Sequence[JudgedGate]) -> dict[str, Any]:
     """Write the gates for programs, if there are any."""
     return {"gates": [x.content() for x in found]} if found else {}
 
 
-def exit_code(found: Sequence[Judged]) -> int:
+def exit_code(found: Sequence[JudgedGate]) -> int:
     """Return 1 if a gate failed, else 3 if one is not known, else 0."""
     verdicts = {x.verdict for x in found}
     order = Verdict.FAILED, Verdict.UNKNOWN

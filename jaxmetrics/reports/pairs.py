@@ -13,8 +13,15 @@ from jaxmetrics._labels import names_of
 from jaxmetrics._validation import ArrayLike
 from jaxmetrics._wording import interval, labels_of, percent, title_of
 from jaxmetrics.clusters import number_of_clusters
-from jaxmetrics.comparisons import Comparison, compare, compare_predictions, delong, mcnemar
-from jaxmetrics.comparisons.classifiers import by_halves, cubes_of_clusters
+from jaxmetrics.comparisons.classifiers import (
+    Comparison,
+    by_halves,
+    compare,
+    compare_predictions,
+    cubes_of_clusters,
+)
+from jaxmetrics.comparisons.hypothesis_tests import mcnemar
+from jaxmetrics.comparisons.two_areas import delong
 from jaxmetrics.counts import confusion_matrix
 from jaxmetrics.estimates import normal_quantile
 from jaxmetrics.intervals.means import mean_interval
@@ -29,7 +36,7 @@ from jaxmetrics.reports.contents import (
     value_of,
 )
 from jaxmetrics.reports.formats import AnyReport
-from jaxmetrics.reports.gates import Judged, contents_of
+from jaxmetrics.reports.gates import JudgedGate, contents_of
 from jaxmetrics.reports.overall_values import (
     COMPARED,
     MOST_WITH_INTERVALS,
@@ -93,7 +100,7 @@ class ComparisonReport(AnyReport):
     p_value: float
     num_clusters: int | None = None
     listed: Sequence[Mapping[str, Any]] = ()
-    gates: Sequence[Judged] = ()
+    gates: Sequence[JudgedGate] = ()
 
     @property
     def num_examples(self) -> int:

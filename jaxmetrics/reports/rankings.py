@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from jaxmetrics._wording import percent, title_of
-from jaxmetrics.comparisons import Leaderboard
-from jaxmetrics.comparisons.leaderboards import ranking
+from jaxmetrics.comparisons.leaderboards import Leaderboard, ranking
 from jaxmetrics.reports.contents import Outline, SampleSize, ValueTable
 from jaxmetrics.reports.formats import TabularReport
 

@@ -37,7 +37,7 @@ from jaxmetrics.reports.contents import (
     listing,
 )
 from jaxmetrics.reports.formats import AnyReport
-from jaxmetrics.reports.gates import Judged, contents_of
+from jaxmetrics.reports.gates import JudgedGate, contents_of
 from jaxmetrics.reports.overall_values import (
     Evidence,
     check_each,
@@ -126,7 +126,7 @@ class Report(AnyReport):
     groups: Mapping[str, Report] = field(default_factory=dict)
     disparities: Mapping[tuple[str, str | None], ReportedValue] = field(default_factory=dict)
     listed: Sequence[Mapping[str, Any]] = ()
-    gates: Sequence[Judged] = ()
+    gates: Sequence[JudgedGate] = ()
     examples: _Examples | None = None
 
     @classmethod
@@ -448,13 +448,7 @@ def report(
     labels: Any = {"y_true": y_true, "y_pred": y_pred}
     (true, pred), names = checked_labels("report", class_names, y_prob, **labels)
     weights = None if sample_weight is None else _checked_weights(sample_weight)
-    prob = None
-    if y_prob is not None:
-        given = np.asarray(as_rows(y_prob, "y_prob", names))
-        check_real(given, "y_prob")
-        # The dtype decides where losses are cut; dtypes that NumPy does not know become float64.
-        prob = given if np.issubdtype(given.dtype, np.floating) else given.astype(float)
-        _check_probabilities(prob, true, pred, names, eps_of(given))
+    prob = None if y_prob is None else _checked_probabilities(y_prob, true, pred, names)
     numbers = None if clusters is None else numbered_clusters(clusters, true.shape)[0]
 
     counted = np.flatnonzero(true >= 0)
@@ -536,14 +530,18 @@ def _checked_weights(sample_weight: ArrayLike) -> np.ndarray:
     return weights.astype(float)  # the sum of float16 would not go beyond 65,504
 
 
-def _check_probabilities(
-    prob: np.ndarray, true: np.ndarray, pred: np.ndarray, names: Sequence[str], eps: float
-) -> None:
-    counted = true >= 0
-    valid = are_distributions(prob, eps) | ~counted
+def _checked_probabilities(
+    y_prob: ArrayLike, true: np.ndarray, pred: np.ndarray, names: Sequence[str]
+) -> np.ndarray:
+    given, counted = np.asarray(as_rows(y_prob, "y_prob", names)), true >= 0
+    check_real(given, "y_prob")
+    # The dtype decides where losses are cut; dtypes that NumPy does not know become float64.
+    prob = given if np.issubdtype(given.dtype, np.floating) else given.astype(float)
+    valid = are_distributions(prob, eps_of(given)) | ~counted
     check_each(valid, prob, "y_prob", "probabilities that sum to 1")
     if 2 * (prob.argmax(1) != pred)[counted].sum() > counted.sum():
         warn(
             "y_pred is not the most probable class of y_prob in most rows: column j of y_prob"
             f" is taken for class j of {listed(names)}."
         )
+    return prob
