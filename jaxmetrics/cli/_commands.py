@@ -12,14 +12,14 @@ import numpy as np
 
 from jaxmetrics.cli._classes import Classes
 from jaxmetrics.cli._counted_files import Counted, count_predictions
-from jaxmetrics.cli._errors import InputError, listed, refusals, shown
+from jaxmetrics.cli._errors import InputError, check_alone, listed, refusals, shown
 from jaxmetrics.cli._gates import parsed, verdicts
 from jaxmetrics.cli._inputs import parts_of
 from jaxmetrics.cli._matrices import read_counts
 from jaxmetrics.cli._multilabel_files import count_labels
-from jaxmetrics.cli._options import OF_ANY_REPORT, given_beside
 from jaxmetrics.cli._outputs import deliver, progress, waiting
 from jaxmetrics.cli._rows import LABELS, Selection
+from jaxmetrics.cli._score_files import read_scores
 from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.ranking import delong_interval
 from jaxmetrics.reports.contents import Findings, value_of
@@ -29,6 +29,7 @@ from jaxmetrics.reports.grouped import grouped_report
 from jaxmetrics.reports.label_sets import report_of_sums
 from jaxmetrics.reports.prevalences import report_at_prevalence
 from jaxmetrics.reports.probabilities import findings_of_clusters, probability_findings
+from jaxmetrics.reports.scores import means, score_report
 from jaxmetrics.reports.singles import Report
 
 __all__ = ["report", "report_of"]
@@ -41,6 +42,8 @@ def report(given: Namespace) -> int:
         result = _report_of_labels
     elif given.counts:
         result = _report_of_counts
+    elif given.value is not None:
+        result = _report_of_scores
     found = deliver(result, given, [given.file], shown(given.file.name))
     return exit_code(found.outline().gates)
 
@@ -91,7 +94,9 @@ def _warn_of_other_names(counted: Counted) -> None:
 
 
 def _report_of_counts(given: Namespace) -> AnyReport:
-    _check_alone(given, "counts", "true", "pred", "weight", "pos-label", "prevalence", "gate")
+    check_alone(
+        "report", given, "counts", "true", "pred", "weight", "pos-label", "prevalence", "gate"
+    )
     paths = parts_of(given.file)
     if len(paths) > 1:
         raise InputError(f"{shown(given.file)}: --counts reads one file, these are {len(paths)}")
@@ -113,16 +118,25 @@ def _report_of_counts(given: Namespace) -> AnyReport:
 
 
 def _report_of_labels(given: Namespace) -> TabularReport:
-    _check_alone(given, "labels-prefix")
+    check_alone("report", given, "labels-prefix")
     sums, names = count_labels(parts_of(given.file), given.labels_prefix, given.separator)
     return report_of_sums(sums, names, given.level)
 
 
-def _check_alone(given: Namespace, option: str, *allowed: str) -> None:
-    """Refuse the options that mean nothing beside this one."""
-    others = given_beside("report", given, (option, *allowed, *OF_ANY_REPORT))
-    if others:
-        raise InputError(f"--{option} does not go with {', '.join(others)}")
+def _report_of_scores(given: Namespace) -> TabularReport:
+    check_alone("report", given, "value", "bounds", "cluster", "group", "gate")
+    gates, scores = parsed(given.gate), read_scores(given, [(given.file, given.value)])
+
+    def at(level: float) -> dict[str, Any]:
+        return means(scores, level)
+
+    def values(level: float) -> dict[str, Any]:
+        found = at(level)
+        return {given.value: found["mean"], **found}
+
+    with waiting("computing intervals"), refusals(given.file):
+        found = verdicts(gates, values, given.level, scores.sample.number)
+        return score_report(scores, at(given.level), given.level, found)
 
 
 def _shares(prevalence: str | None) -> dict[str, float] | None:

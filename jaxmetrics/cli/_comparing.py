@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxmetrics.cli._counted_files import count_predictions
-from jaxmetrics.cli._errors import InputError, named, refusals, shown
+from jaxmetrics.cli._errors import InputError, check_alone, named, refusals, shown
 from jaxmetrics.cli._gates import parsed, verdicts
 from jaxmetrics.cli._inputs import parts_of
 from jaxmetrics.cli._judged_files import Judged, read_judged
@@ -17,13 +17,16 @@ from jaxmetrics.cli._matrices import read_counts
 from jaxmetrics.cli._options import refuse
 from jaxmetrics.cli._outputs import deliver, waiting
 from jaxmetrics.cli._rows import Selection
+from jaxmetrics.cli._score_files import read_scores
 from jaxmetrics.cli._sources import is_pipe, opened
 from jaxmetrics.comparisons.classifiers import check_rope, compare_predictions
 from jaxmetrics.comparisons.leaderboards import leaderboard as rank
+from jaxmetrics.comparisons.scores import score_leaderboard
 from jaxmetrics.counts import paired_confusion_matrix
 from jaxmetrics.estimates import Metric
 from jaxmetrics.metrics import binary, f1, precision, recall, specificity
-from jaxmetrics.reports.formats import TabularReport
+from jaxmetrics.reports.contents import SampleSize
+from jaxmetrics.reports.formats import AnyReport, TabularReport
 from jaxmetrics.reports.gates import exit_code
 from jaxmetrics.reports.overall_values import COMPARED
 from jaxmetrics.reports.pairs import (
@@ -35,6 +38,7 @@ from jaxmetrics.reports.pairs import (
 )
 from jaxmetrics.reports.plans import difference_plan, width_plan
 from jaxmetrics.reports.rankings import ranking_report
+from jaxmetrics.reports.scores import differences, score_comparison
 
 __all__ = ["compare", "leaderboard", "plan"]
 
@@ -50,10 +54,13 @@ def compare(given: Namespace) -> int:
     """Run `jaxmetrics compare A B`, and return what the gates say as the exit code."""
     files = given.a, given.b
     title = " and ".join(shown(file.name) for file in files)
-    return exit_code(deliver(_comparison, given, files, title).gates)
+    result = _comparison if given.value is None else _comparison_of_scores
+    return exit_code(deliver(result, given, files, title).outline().gates)
 
 
 def _comparison(given: Namespace) -> ComparisonReport:
+    if given.group is not None or given.bounds is not None:
+        raise InputError("--group and --bounds of compare go with --value")
     gates = parsed(given.gate)
     with refusals("--rope"):
         check_rope(given.rope)
@@ -89,6 +96,27 @@ def _comparison(given: Namespace) -> ComparisonReport:
         )
 
 
+def _comparison_of_scores(given: Namespace) -> AnyReport:
+    check_alone("compare", given, "value", "bounds", "id", "cluster", "group", "gate")
+    files, gates = (given.a, given.b), parsed(given.gate)
+    scores = read_scores(given, [(file, given.value) for file in files])
+
+    def at(level: float) -> dict[str, Any]:
+        return differences(scores, level)
+
+    def values(level: float) -> dict[str, Any]:
+        found = at(level)
+        groups = {name: x.difference for name, x in found.pop("group", {}).items()}
+        gaps = {name: x.difference for name, x in found.items()}
+        return {given.value: gaps["mean"], **gaps, **({"group": groups} if groups else {})}
+
+    with waiting("computing intervals"), refusals(given.a):
+        number = scores.sample.number
+        found = verdicts(gates, values, given.level, number, "A - B", "compared")
+        names = shown(given.a), shown(given.b)
+        return score_comparison(scores, at(given.level), given.level, found, names)
+
+
 def _more_figures(
     judged: Judged, positive: str | None, rope: float, level: float
 ) -> dict[str, Any]:
@@ -109,7 +137,26 @@ def _more_figures(
 
 def leaderboard(given: Namespace) -> None:
     """Run `jaxmetrics leaderboard FILE...`."""
-    deliver(_ranking, given, given.files, "Leaderboard")
+    result = _ranking if given.value is None else _ranking_of_scores
+    deliver(result, given, given.files, "Leaderboard")
+
+
+def _ranking_of_scores(given: Namespace) -> TabularReport:
+    check_alone("leaderboard", given, "value", "bounds", "id", "cluster")
+    paths = given.files if len(given.files) > 1 else parts_of(given.files[0])
+    if len(paths) > 1:
+        inputs, names = [(path, given.value) for path in paths], [*map(shown, paths)]
+    else:
+        names = given.value.split(",")
+        inputs = [(paths[0], name) for name in names]
+        if len(names) < 2:
+            raise InputError("of a single file --value names the columns of two systems or more")
+    scores = read_scores(given, inputs)
+    options: dict[str, Any] = {"bounds": scores.bounds, "clusters": scores.clusters}
+    with waiting("ranking"), refusals(given.files[0]):
+        board = score_leaderboard(scores.values, level=given.level, **options)
+    metric = given.value if len(paths) > 1 else "mean score"
+    return ranking_report(board, names, metric, scores.sample, level=given.level)
 
 
 def _ranking(given: Namespace) -> TabularReport:
@@ -125,15 +172,9 @@ def _ranking(given: Namespace) -> TabularReport:
             clusters=judged.clusters,
             level=given.level,
         )
-    return ranking_report(
-        board,
-        names,
-        given.metric,
-        num_examples=len(judged.true),
-        num_ignored=judged.num_ignored,
-        num_clusters=None if judged.clusters is None else len(set(judged.clusters)),
-        level=given.level,
-    )
+    clusters = None if judged.clusters is None else len(set(judged.clusters))
+    sample = SampleSize(len(judged.true), judged.num_ignored, clusters)
+    return ranking_report(board, names, given.metric, sample, level=given.level)
 
 
 def _contenders(

@@ -7,11 +7,14 @@ line that a terminal can show.
 from __future__ import annotations
 
 import os
+from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
+
+from jaxmetrics.cli._options import given_beside
 
 __all__: list[str] = []
 
@@ -66,6 +69,13 @@ def closed_standard_error() -> Iterator[None]:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(nowhere)
+
+
+def check_alone(command: str, given: Namespace, option: str, *allowed: str) -> None:
+    """Refuse the options that mean nothing beside this one."""
+    others = given_beside(command, given, option, *allowed)
+    if others:
+        raise InputError(f"--{option} does not go with {', '.join(others)}")
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -43,6 +42,15 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         action="append",
         default=[],
     ),
+    "value": _option(
+        "Column of scores per item, 0 and 1, true and false or grades, in place of truth and"
+        " predictions (of a leaderboard of a single FILE: COLUMN,... of the systems)."
+    ),
+    "bounds": _option(
+        "Least and greatest possible score of --value (default: 0,1 if all scores lie between"
+        " them, else none).",
+        "LOW,HIGH",
+    ),
     "weight": _option("Column of weights (2 = the row written twice)."),
     "prob": _option(
         "Prefix of the columns of probabilities, prob_cat for class cat; or a column of lists, an"
@@ -65,7 +73,10 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         ("TRUE", "PRED"),
         nargs=2,
     ),
-    "group": _option("Column of groups: a report on each, and how much they differ."),
+    "group": _option(
+        "Column of groups, such as tasks: a report on each, and how much they differ (of compare:"
+        " with --value)."
+    ),
     "id": _option("Column to join the rows by; without it, row by row."),
     "id-of-examples": _option("Column that names the rows of --examples."),
     "examples": _option(
@@ -177,8 +188,9 @@ COMMANDS = {
         "_commands",
         "Report how good the predictions in FILE are, per class and overall, with intervals.",
         {"file": {"help": f"Predictions: {_READ}. Rows are counted from 1, without the header."}},
-        "true pred weight prob score threshold pos-label labels-prefix group cluster prevalence"
-        " ignore counts gate examples id-of-examples show separator level output html json format",
+        "true pred value bounds weight prob score threshold pos-label labels-prefix group cluster"
+        " prevalence ignore counts gate examples id-of-examples show separator level output html"
+        " json format",
     ),
     "compare": _Command(
         "_comparing",
@@ -188,7 +200,8 @@ COMMANDS = {
             "a": {"help": f"Predictions: {_READ}. Rows are counted from 1, without the header."},
             "b": {"help": "Others for the same examples."},
         },
-        "true pred prob score threshold pos-label id cluster ignore rope gate examples show"
+        "true pred value bounds prob score threshold pos-label id cluster group ignore rope gate"
+        " examples show"
         " separator level output html json format",
     ),
     "leaderboard": _Command(
@@ -203,7 +216,8 @@ COMMANDS = {
                 "nargs": "+",
             }
         },
-        "true preds metric pos-label id cluster ignore separator level output html json format",
+        "true preds value bounds metric pos-label id cluster ignore separator level output html"
+        " json format",
     ),
     "plan": _Command(
         "_comparing",
@@ -267,14 +281,15 @@ def parser_of(command: str) -> Parser:
     return parser
 
 
-def given_beside(command: str, given: argparse.Namespace, allowed: Sequence[str]) -> list[str]:
-    """List the options that differ from their defaults, but for those that are allowed."""
+def given_beside(command: str, given: argparse.Namespace, *allowed: str) -> list[str]:
+    """List the options that were given, but for those that are allowed."""
     values = vars(given)
+    typed = {name: _TYPED.get(name, name) for name in COMMANDS[command].options.split()}
     return [
-        f"--{_TYPED.get(name, name)}"
-        for name in COMMANDS[command].options.split()
-        if name not in allowed
-        and values[_TYPED.get(name, name).replace("-", "_")] != _OPTIONS[name].get("default")
+        f"--{option}"
+        for name, option in typed.items()
+        if name not in (*allowed, *OF_ANY_REPORT)
+        and values[option.replace("-", "_")] != _OPTIONS[name].get("default")
     ]
 
 

@@ -25,7 +25,7 @@ from jaxmetrics.comparisons.classifiers import Comparison, by_halves, check_rope
 from jaxmetrics.comparisons.leaderboards import Leaderboard, ranked
 from jaxmetrics.estimates import Estimate, normal_quantile
 from jaxmetrics.intervals.checks import check_num_samples, nan_unless
-from jaxmetrics.intervals.means import mean_estimate
+from jaxmetrics.intervals.means import check_bounds, mean_estimate
 
 __all__ = ["compare_scores", "score_leaderboard"]
 
@@ -74,6 +74,7 @@ def compare_scores(
     0.200 [0.126, 0.281]
     """
     width = check_rope(rope)
+    check_bounds(bounds)
     mask = None if where is None else as_mask(where)
     x, y, shared = _paired(as_float(a, "a"), as_float(b, "b"), mask)
     reach = None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
@@ -126,6 +127,7 @@ def score_leaderboard(
     ([1, 2, 3], 0.800 [0.715, 0.869])
     """
     check_level(level)
+    check_bounds(bounds)
     size = check_num_samples(num_samples)
     x = as_float(scores, "scores")
     if x.ndim != 2 or len(x) == 0:

@@ -106,6 +106,12 @@ def mean_interval(
     np.True_
     """
     check_transform(transform)
+    check_bounds(bounds)
+    if bounds is not None and transform is not None:
+        raise ValueError(
+            f"bounds need no transform: leave out one of bounds={bounds!r} and"
+            f" transform={transform!r}."
+        )
     return mean_estimate(
         "values", values, sample_weight, where, clusters, bounds, transform, normal_quantile(level)
     )
@@ -129,8 +135,9 @@ def mean_estimate(
     x, amounts = _amounts(x, weights, mask)
     if not on_device(x, amounts):
         check_no_nan(x, name, amounts != 0)
-    if bounds is not None:
-        _check_bounds(name, bounds, transform, x, amounts)
+    if bounds is not None and not on_device(x, amounts):
+        outside = ((x < bounds[0]) | (x > bounds[1])) & (amounts != 0)
+        refuse_where(outside, x, name, f"beyond bounds={bounds!r}.")
     numbers, size = None, 0
     if clusters is not None:
         numbers, size = numbered_clusters(clusters, x.shape)
@@ -140,25 +147,16 @@ def mean_estimate(
     return _mean_interval(x, amounts, numbers, z, **options)
 
 
-def _check_bounds(
-    name: str, bounds: tuple[float, float], transform: str | None, x: Array, amounts: Array
-) -> None:
-    if transform is not None:
-        raise ValueError(
-            f"bounds need no transform: leave out one of bounds={bounds!r} and"
-            f" transform={transform!r}."
-        )
+def check_bounds(bounds: tuple[float, float] | None) -> None:
+    """Refuse bounds that are not two finite and rising numbers."""
     is_pair = isinstance(bounds, tuple) and len(bounds) == 2
     are_numbers = is_pair and all(isinstance(x, int | float | np.number) for x in bounds)
     lowest, highest = bounds if are_numbers else (np.nan, np.nan)
-    if not -np.inf < lowest < highest < np.inf:
+    if bounds is not None and not -np.inf < lowest < highest < np.inf:
         raise ValueError(
             "bounds must be the least and the greatest value that an example can have, both finite,"
             f" such as (0, 1), got {bounds!r}; leave them out for values without."
         )
-    if not on_device(x, amounts):
-        outside = ((x < lowest) | (x > highest)) & (amounts != 0)
-        refuse_where(outside, x, name, f"beyond bounds={bounds!r}.")
 
 
 @compiled
@@ -229,6 +227,29 @@ def _summary(x: Array, amounts: Array, numbers: Array | None, size: int) -> _Mea
     independent = divide(safe_sqrt(squares), total)
     error = safe_sqrt(jackknife_variance(moves, shares))
     return _MeanAndError(total, mean, independent, error, kish_number(shares), moves)
+
+
+@compiled
+def extremes_of_mean_of_groups(
+    counts: Array, values: Array, bounds: tuple[float, float], z: float
+) -> tuple[Array, Array]:
+    """Return the least and the greatest mean of the means of G groups that a likelihood ratio does
+    not refute, as `mean_interval` does for one group.
+
+    Args:
+        counts: `(G, n)`, 1 for each value, 0 where a group has fewer.
+        values: `(G, n)`.
+    """
+    smallest = counts.sum(-1).argmin()  # where a third of an example more moves the mean most
+    more = ADDED * (np.arange(len(counts)) == smallest)[:, None]
+    padded = xp.concatenate([counts, more], -1)
+    ends = []
+    for sign, bound in zip((-1, 1), bounds, strict=True):
+        x = xp.concatenate([values, xp.full_like(more, bound)], -1)
+        slopes = sign * x / (len(counts) * counts.sum(-1, keepdims=True))
+        weights = tilted(padded, slopes, z**2 / 2)
+        ends.append(divide((weights * x).sum(-1), weights.sum(-1)).mean())
+    return ends[0], ends[1]
 
 
 def _end(

@@ -116,16 +116,17 @@ class SampleSize(NamedTuple):
     number: float
     num_ignored: int = 0
     num_clusters: int | None = None
+    units: str = "examples"
 
     def __str__(self) -> str:
         clusters = "" if self.num_clusters is None else f" in {self.num_clusters} clusters"
         ignored = f", {self.num_ignored} ignored" if self.num_ignored else ""
-        return f"{self.number:.10g} examples{clusters}{ignored}"
+        return f"{self.number:.10g} {self.units}{clusters}{ignored}"
 
     def content(self) -> dict[str, Any]:
         """Write it for programs."""
         clusters = {} if self.num_clusters is None else {"num_clusters": self.num_clusters}
-        return {"num_examples": self.number, "num_ignored": self.num_ignored, **clusters}
+        return {f"num_{self.units}": self.number, "num_ignored": self.num_ignored, **clusters}
 
 
 class Findings(NamedTuple):

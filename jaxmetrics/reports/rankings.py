@@ -16,15 +16,12 @@ def ranking_report(
     board: Leaderboard,
     names: Sequence[str],
     metric: str,
+    sample: SampleSize,
     *,
-    num_examples: int,
-    num_ignored: int = 0,
-    num_clusters: int | None = None,
     level: float = 0.95,
 ) -> TabularReport:
     """Report on a leaderboard, by tier, the best classifier first."""
     written = ranking(board, names)
-    sample = SampleSize(num_examples, num_ignored, num_clusters)
     found = board.to_dict(names)
     return TabularReport(
         Outline(

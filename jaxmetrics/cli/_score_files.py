@@ -1,0 +1,119 @@
+"""Files of scores per item: 0 and 1, booleans or grades, in place of truth and predictions."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from jaxmetrics.cli._errors import InputError, named, reading, shown
+from jaxmetrics.cli._inputs import parts_of
+from jaxmetrics.cli._sources import opened
+from jaxmetrics.cli._tables import ROW
+from jaxmetrics.reports.scores import Scores
+
+__all__: list[str] = []
+
+_ROLES = ("id", "cluster", "group")
+_MOST_HELD = 3 * 2**28  # bytes
+_MISSING = ("", "nan", "null", "none")
+_BOOLEANS = {"true": "1", "false": "0"}
+
+
+def read_scores(given: Namespace, inputs: Sequence[tuple[Path, str]]) -> Scores:
+    """Read a column of each file, joined by `--id` or row by row."""
+    frames = [_frame(given, path, column) for path, column in inputs]
+    paths = [shown(path) for path, _ in inputs]
+    if given.id is None:
+        rows = frames[0]
+        for path, frame in zip(paths, frames, strict=True):
+            if len(frame) != len(rows):
+                raise InputError(
+                    f"{paths[0]} has {len(rows)} rows, {path} has {len(frame)}; --id names a column"
+                    " to join them by"
+                )
+        values = [frame["value"].to_numpy() for frame in frames]
+    else:
+        rows = pl.concat([frame.drop(ROW, "value") for frame in frames])
+        rows = rows.unique("id", keep="first", maintain_order=True)
+        values = [
+            rows.select("id")
+            .join(frame, on="id", how="left", maintain_order="left")["value"]
+            .fill_null(np.nan)
+            .to_numpy()
+            for frame in frames
+        ]
+    scores = np.stack(values)
+    if not (~np.isnan(scores).any(0)).any():
+        raise InputError(f"{paths[0]}: no item has a score in all files")
+    return Scores(
+        inputs[0][1],
+        scores,
+        _bounds(given.bounds, scores),
+        *(rows[role].to_numpy() if role in rows.columns else None for role in _ROLES[1:]),
+    )
+
+
+def _frame(given: Namespace, path: Path, column: str) -> pl.DataFrame:
+    """Read the rows of a file, or of its parts."""
+    frames: list[pl.DataFrame] = []
+    for part in parts_of(path):
+        with named(part), opened(part, given.separator) as table:
+            with reading():
+                asked = {role: getattr(given, role, None) for role in _ROLES}
+                labels = {role: table.column(name) for role, name in asked.items() if name}
+                for label in labels.values():
+                    table.check_label(label.name)
+                value = table.column(column)
+                texts = [
+                    table.label(x, pl.col(x.name)).fill_null("").alias(role)
+                    for role, x in labels.items()
+                ]
+                number = table.number(value).cast(pl.String).alias("value")
+            for rows in table.batches([value, *labels.values()], [pl.col(ROW), *texts, number]):
+                frames.append(_with_numbers(rows, column, [*labels]))
+                if sum(frame.estimated_size() for frame in frames) > _MOST_HELD:
+                    raise InputError(f"too many rows: {_MOST_HELD // 2**20} MB are held at most")
+    with named(path):
+        if not frames or not sum(map(len, frames)):
+            raise InputError("the file has no rows")
+        found = pl.concat(frames)
+        if "id" in found.columns and found["id"].is_duplicated().any():
+            first = found.filter(pl.col("id").is_duplicated())["id"][0]
+            raise InputError(f"rows share an id, the first of them {first!r}")
+    return found
+
+
+def _with_numbers(rows: pl.DataFrame, column: str, labels: Sequence[str]) -> pl.DataFrame:
+    """Read numbers and booleans; what is missing is NaN, what is neither is refused."""
+    text = pl.col("value").str.strip_chars().str.to_lowercase().fill_null("")
+    number = text.replace(_BOOLEANS).cast(pl.Float64, strict=False)
+    found = rows.with_columns(number=number, missing=text.is_in(_MISSING))
+    bad = found.filter(~pl.col("missing") & ~pl.col("number").is_finite().fill_null(False))
+    if len(bad):
+        row, value = bad[ROW][0], bad["value"][0]
+        raise InputError(f"row {row}: {column!r} is {value!r}, expected a number or true or false")
+    for role in labels:
+        if (empty := found.filter(pl.col(role) == "")).height:
+            raise InputError(f"row {empty[ROW][0]}: it has no {role}")
+    return found.select(ROW, *labels, value=pl.col("number").fill_null(np.nan))
+
+
+def _bounds(given: str | None, scores: np.ndarray) -> tuple[float, float] | None:
+    """Parse `--bounds LOW,HIGH`; without it scores between 0 and 1 have these bounds."""
+    least, greatest = np.nanmin(scores), np.nanmax(scores)
+    if given is None:
+        return (0.0, 1.0) if 0 <= least <= greatest <= 1 else None
+    try:
+        low, high = map(float, given.split(","))
+    except ValueError:
+        raise InputError(f"--bounds must be like '0,1', got {given!r}") from None
+    if not (low < high and low <= least <= greatest <= high):
+        raise InputError(
+            f"--bounds must rise and hold all scores, which are from {least:g} to {greatest:g}, got"
+            f" {given!r}"
+        )
+    return low, high

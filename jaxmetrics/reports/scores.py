@@ -1,0 +1,257 @@
+"""Reports of scores per item: 0 and 1 or grades, in place of truth and predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxmetrics._wording import interval, labels_of, percent, printable, title_of
+from jaxmetrics.comparisons.classifiers import Comparison, by_halves
+from jaxmetrics.comparisons.scores import compare_scores
+from jaxmetrics.estimates import Estimate, normal_quantile
+from jaxmetrics.intervals.means import extremes_of_mean_of_groups, mean_interval
+from jaxmetrics.reports.contents import (
+    LONGEST_NAME,
+    Difference,
+    Outline,
+    ReportedValue,
+    SampleSize,
+    ValueTable,
+    value_of,
+)
+from jaxmetrics.reports.formats import TabularReport
+from jaxmetrics.reports.gates import JudgedGate, contents_of
+
+__all__: list[str] = []
+
+_MEAN, _MACRO, _GROUP = "mean", "mean_of_groups", "group"
+
+
+class Scores(NamedTuple):
+    """Scores of items by M systems.
+
+    Attributes:
+        name: of the scores.
+        values: `(M, n)`, NaN where a system has none for an item.
+        bounds: the least and the greatest possible score, or None.
+        clusters: ids of items that depend on one another, `(n,)`.
+        groups: of items, `(n,)`, such as tasks.
+    """
+
+    name: str
+    values: np.ndarray
+    bounds: tuple[float, float] | None = None
+    clusters: np.ndarray | None = None
+    groups: np.ndarray | None = None
+
+    @property
+    def is_scored(self) -> np.ndarray:
+        """Tells which items have scores by all systems, `(n,)`."""
+        return ~np.isnan(self.values).any(0)
+
+    @property
+    def sample(self) -> SampleSize:
+        """Counts items and clusters."""
+        scored = self.is_scored
+        clusters = None if self.clusters is None else len(np.unique(self.clusters[scored]))
+        return SampleSize(int(scored.sum()), int((~scored).sum()), clusters, "items")
+
+    @property
+    def method(self) -> str:
+        """Names the method of the intervals."""
+        return "student" if self.bounds is None else "likelihood"
+
+    def parts(self, system: int, other: int | None = None) -> list[np.ndarray]:
+        """Return the scores of each group, or how much they differ; none of clusters."""
+        if self.clusters is not None or self.groups is None:
+            return []
+        values = self.values[system] - (0 if other is None else self.values[other])
+        scored = self.is_scored
+        return [values[scored & (self.groups == name)] for name in self.group_names]
+
+    @property
+    def group_names(self) -> list[str]:
+        """Lists the groups of items that have scores."""
+        return [] if self.groups is None else np.unique(self.groups[self.is_scored]).tolist()
+
+    def by_group(self, estimate: Callable[[Scores], Any]) -> dict[str, Any]:
+        """Estimate each group by itself."""
+        found = {}
+        for name in self.group_names:
+            of_group = self.groups == name
+            clusters = None if self.clusters is None else self.clusters[of_group]
+            values = self.values[:, of_group]
+            part = self._replace(values=values, clusters=clusters, groups=None)
+            found[name] = estimate(part)
+        return found
+
+
+def _mean_of_groups(
+    groups: Sequence[Estimate],
+    values: Sequence[np.ndarray],
+    bounds: tuple[float, float] | None,
+    level: float,
+) -> ReportedValue:
+    """Estimate the mean of the means of independent groups, each of which counts as one.
+
+    With bounds and independent items its interval is by likelihood. Else the distances of its ends
+    are the roots of the sums of squares of those of the groups, over their number: MOVER, Zou and
+    Donner (2008), Statistics in Medicine 27.
+
+    Args:
+        groups: the mean of each.
+        values: of the items of each, if they are independent; else none.
+    """
+    value, low, high, error, undefined = np.array(groups).T
+    number, mean = len(groups), value.mean()
+    total_error = np.sqrt(np.square(error).sum()) / number
+    if bounds is not None and values:
+        size = max(map(len, values))
+        counts = np.array([np.arange(size) < len(x) for x in values], float)
+        padded = np.array([np.pad(x, (0, size - len(x))) for x in values])
+        ends = extremes_of_mean_of_groups(counts, padded, bounds, normal_quantile(level))
+        return value_of(Estimate(mean, *ends, total_error, undefined.max()), "likelihood")
+    below, above = (np.sqrt(np.square(end - value).sum()) / number for end in (low, high))
+    estimate = Estimate(mean, mean - below, mean + above, total_error, undefined.max())
+    return value_of(estimate, "mover")
+
+
+def means(scores: Scores, level: float) -> dict[str, Any]:
+    """Estimate the mean, the mean of each group and the mean of groups, by name."""
+
+    def mean(part: Scores) -> ReportedValue:
+        (values,) = part.values
+        options: dict[str, Any] = {"bounds": part.bounds, "clusters": part.clusters}
+        found = mean_interval(values, where=part.is_scored, level=level, **options)
+        return value_of(found, part.method)
+
+    def of_groups(found: Sequence[ReportedValue]) -> ReportedValue:
+        return _mean_of_groups(found, scores.parts(0), scores.bounds, level)
+
+    return _with_groups(scores, mean, of_groups)
+
+
+def differences(scores: Scores, level: float) -> dict[str, Any]:
+    """Compare A and B, by name: their means, in each group, and the means of groups."""
+
+    def comparison(part: Scores) -> Comparison:
+        options: dict[str, Any] = {"bounds": part.bounds, "clusters": part.clusters}
+        found = compare_scores(*part.values, level=level, **options)
+        return _reported(found, part.method)
+
+    def of_groups(found: Sequence[Comparison]) -> Comparison:
+        parts = scores.parts(0), scores.parts(1), scores.parts(0, 1)
+        least, greatest = scores.bounds or (np.nan, np.nan)
+        reach = scores.bounds and (least - greatest, greatest - least)
+        limits = scores.bounds, scores.bounds, reach
+        a, b, d = (
+            _mean_of_groups([x[i] for x in found], parts[i], limits[i], level) for i in range(3)
+        )
+        halves = by_halves(a, b, d, normal_quantile(level), 0.0)
+        return Comparison(a, b, Difference(*d, method=d.method), *map(float, halves[3:]))
+
+    return _with_groups(scores, comparison, of_groups)
+
+
+def _with_groups(
+    scores: Scores, estimate: Callable[[Scores], Any], mean: Callable[[Sequence[Any]], Any]
+) -> dict[str, Any]:
+    found, groups = {_MEAN: estimate(scores)}, scores.by_group(estimate)
+    return found | ({_MACRO: mean([*groups.values()]), _GROUP: groups} if groups else {})
+
+
+def _reported(x: Comparison, method: str) -> Comparison:
+    a, b, d = (value_of(part, method) for part in x[:3])
+    return Comparison(a, b, Difference(*d, method=d.method), *map(float, x[3:]))
+
+
+def score_report(
+    scores: Scores, found: Mapping[str, Any], level: float, gates: Sequence[JudgedGate]
+) -> TabularReport:
+    """Report on means by name."""
+    flat = _flat(found)
+    rows = [[name, *_size(scores, group), x, x.method or ""] for name, group, x in flat]
+    records = [{"name": name, "group": group, **x.record(level)} for name, group, x in flat]
+    outline = _outline(scores, level, gates)._replace(
+        tables={"": ValueTable(["", "n", "mean", "method"], rows)}
+    )
+    return _report(scores, outline, found, records)
+
+
+def score_comparison(
+    scores: Scores,
+    found: Mapping[str, Any],
+    level: float,
+    gates: Sequence[JudgedGate],
+    names: tuple[str, str],
+) -> TabularReport:
+    """Report on comparisons of A and B by name."""
+    flat = _flat(found)
+    rows = [
+        [name, *_size(scores, group), *x[:3], f"{x.probability_better:.3f}"]
+        for name, group, x in flat
+    ]
+    records = [
+        {"name": name, "group": group, "system": system, **value.record(level)}
+        for name, group, x in flat
+        for system, value in zip(("A", "B", "A - B"), x[:3], strict=True)
+    ]
+    d = found[_MEAN].difference
+    better = "A" if d.low > 0 else "B" if d.high < 0 else None
+    ends = d[:3] if better == "A" else (-d.value, -d.high, -d.low)
+    verdict = f"{better} is better: its mean is higher by {interval(*ends)}."
+    if better is None:
+        verdict = f"A and B cannot be told apart: A less B is {interval(*d[:3])}."
+    outline = _outline(scores, level, gates)._replace(
+        verdict=verdict,
+        names=dict(zip("AB", labels_of(names, 200), strict=True)),
+        tables={"": ValueTable(["", "n", "A", "B", "A - B", "P(A > B)"], rows)},
+    )
+    return _report(scores, outline, found, records)
+
+
+def _flat(found: Mapping[str, Any]) -> list[tuple[str, str | None, Any]]:
+    """List titles, groups and values, the groups first."""
+    groups = found.get(_GROUP, {})
+    names = labels_of([*groups], LONGEST_NAME)
+    of_groups = [(name, group, x) for name, (group, x) in zip(names, groups.items(), strict=True)]
+    return of_groups + [(title_of(x), None, found[x]) for x in (_MEAN, _MACRO) if x in found]
+
+
+def _size(scores: Scores, group: str | None) -> list[str]:
+    scored = scores.is_scored
+    if group is not None and scores.groups is not None:
+        scored = scored & (scores.groups == group)
+    return [str(int(scored.sum()))]
+
+
+def _outline(scores: Scores, level: float, gates: Sequence[JudgedGate]) -> Outline:
+    way = "Student's, as of scores without bounds"
+    if scores.bounds is not None:
+        least, greatest = scores.bounds
+        way = f"by likelihood, of scores between {least:g} and {greatest:g}"
+    notes = [f"Intervals: {percent(level)}; {way}."]
+    if scores.groups is not None:
+        notes.append("In the mean items count alike, in the mean of groups groups do.")
+    heading = f"{scores.sample}, {printable(scores.name)}"
+    return Outline(heading, notes=notes, level=level, gates=gates)
+
+
+def _report(
+    scores: Scores,
+    outline: Outline,
+    found: Mapping[str, Any],
+    records: Sequence[Mapping[str, Any]],
+) -> TabularReport:
+    groups = {name: x.to_dict() for name, x in found.get(_GROUP, {}).items()}
+    values = {name: x.to_dict() for name, x in found.items() if name != _GROUP}
+    content = {
+        **scores.sample.content(),
+        "score": scores.name,
+        "level": outline.level,
+        "values": values | ({_GROUP: groups} if groups else {}),
+        **contents_of(outline.gates),
+    }
+    return TabularReport(outline, content, records, found)
