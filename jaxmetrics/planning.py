@@ -32,43 +32,78 @@ def required_examples(
     metric: Metric,
     counts: ArrayLike,
     *,
-    half_width: float,
+    half_width: float | None = None,
+    difference: float | None = None,
+    power: float = 0.8,
     level: float = 0.95,
     cluster_axis: int | None = None,
 ) -> Any:
-    """Estimate how many examples like these an interval of a given half-width takes.
+    """Estimate how many examples an interval of a given half-width takes, or a difference between
+    two classifiers to be shown.
 
-    With s the standard error of the delta method at the N examples that were counted, whose
-    variance falls as 1 / n, `n = N (z s / h)^2`, to be rounded up. `simulated_error` of n examples
-    tells whether it is right: z times that is h, within some percent unless classes are rare.
+    With s the standard error of the delta method at the N examples of a pilot study, whose variance
+    falls as 1 / n, `n = N (z s / h)^2`, or `n = N ((z + z_power) s / d)^2` for an interval of a
+    true difference d to exclude 0 with the given power. To be rounded up. `simulated_error` of n
+    examples tells whether it is right: z times it is h, within some percent unless classes are
+    rare.
 
     The pilot's own error is not in n: with k mistakes, or examples of a class that matters, n is
     known to about a factor of `1 ± 2 / sqrt(k)`.
 
     Args:
         metric: as for `interval`.
-        counts: `(..., K, K)`, of a pilot study, or expected; only their proportions matter.
+        counts: `(..., K, K)`, of a pilot study, or expected; only their proportions matter. With a
+            difference pairs `(..., K, K, K)` from `paired_confusion_matrix`.
         half_width: h, in the units of the metric.
+        difference: d, in the units of the metric, in place of a half-width.
+        power: the probability to show the difference.
         level: of the interval.
-        cluster_axis: the axis of `(..., C, K, K)` with tables of clusters, -3. n and N are then
-            numbers of clusters, and n is greater by `(z^2 + 1) / 2`, for Student's quantile.
+        cluster_axis: the axis of `(..., C, K, K)` with tables of clusters, -3, or -4 of pairs. n
+            and N are then numbers of clusters, and n is greater by `(z^3 + z) / (2 z + 2 z_power)`
+            for Student's quantile, where z_power is 0 for a half-width.
 
     Returns:
-        n, `(...)`, or a pytree of them; NaN where the error is 0 or undefined, as where no mistake
-        was seen.
+        n, `(...)`, or a pytree of them; NaN where the error is 0 or undefined, such as without any
+        mistake or disagreement.
 
     Raises:
-        ValueError: a half-width that is not above 0, and what `interval` refuses.
+        ValueError: neither or both of half_width and difference, one that is not above 0, a power
+            not in ((1 - level) / 2, 1), and what `interval` refuses.
 
     >>> import jaxmetrics as jm
     >>> required_examples(jm.accuracy, [[45, 5], [5, 45]], half_width=0.02)  # 1.96^2 .9 .1 / .02^2
     np.float64(864.33)
+    >>> paired = [[[80, 6], [4, 10]], [[10, 5], [5, 80]]]
+    >>> required_examples(jm.accuracy, paired, difference=0.028).round(1)
+    np.float64(1000.1)
     """
-    h = as_number(half_width, "half_width", above=_NARROWEST)
-    z = normal_quantile(level)
-    more = 0 if cluster_axis is None else (z**2 + 1) / 2
-    errors = _errors_of_one(metric, counts, cluster_axis)
-    return trees.map(lambda s: (z / h * s) ** 2 + more, errors)
+    if (half_width is None) == (difference is None):
+        raise ValueError(
+            "give one of half_width and difference, got"
+            f" half_width={half_width!r} and difference={difference!r}."
+        )
+    z, more_z = normal_quantile(level), 0.0
+    if difference is None:
+        assert half_width is not None
+        effect = as_number(half_width, "half_width", above=_NARROWEST)
+        errors = _errors_of_one(metric, counts, cluster_axis)
+    else:
+        effect = as_number(difference, "difference", above=_NARROWEST)
+        more_z = power_quantile(power, level)
+        errors = _errors_of_one(difference_of(metric), counts, cluster_axis)
+    more = 0 if cluster_axis is None else (z**3 + z) / (z + more_z) / 2
+    return trees.map(lambda s: ((z + more_z) / effect * s) ** 2 + more, errors)
+
+
+def power_quantile(power: float, level: float) -> float:
+    """Return the standard normal quantile of a power that chance alone does not have."""
+    by_chance = (1 - check_level(level)) / 2
+    if not by_chance < as_number(power, "power") < 1:
+        raise ValueError(
+            f"power must be between {by_chance:g}, which chance alone has at this level, and 1, got"
+            f" {power!r}."
+        )
+    return NormalDist().inv_cdf(power)
 
 
 def detectable_difference(
@@ -108,13 +143,7 @@ def detectable_difference(
     >>> detectable_difference(jm.accuracy, paired, 1000).round(3)
     np.float64(0.028)
     """
-    by_chance = (1 - check_level(level)) / 2
-    if not by_chance < as_number(power, "power") < 1:
-        raise ValueError(
-            f"power must be between {by_chance:g}, which chance alone has at this level, and 1, got"
-            f" {power!r}."
-        )
-    reach = _reach(num_examples, level, cluster_axis) + NormalDist().inv_cdf(power)
+    reach = power_quantile(power, level) + _reach(num_examples, level, cluster_axis)
     errors = _errors_of_one(difference_of(metric), paired, cluster_axis, "paired")
     return trees.map(lambda s: reach * s / math.sqrt(num_examples), errors)
 

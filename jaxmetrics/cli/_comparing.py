@@ -19,10 +19,11 @@ from jaxmetrics.cli._outputs import deliver, waiting
 from jaxmetrics.cli._rows import Selection
 from jaxmetrics.cli._score_files import read_scores
 from jaxmetrics.cli._sources import is_pipe, opened
+from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.comparisons.classifiers import check_rope, compare_predictions
 from jaxmetrics.comparisons.leaderboards import leaderboard as rank
 from jaxmetrics.comparisons.scores import score_leaderboard
-from jaxmetrics.counts import paired_confusion_matrix
+from jaxmetrics.counts import confusion_matrix, paired_confusion_matrix
 from jaxmetrics.estimates import Metric
 from jaxmetrics.metrics import binary, f1, precision, recall, specificity
 from jaxmetrics.reports.contents import SampleSize
@@ -36,7 +37,7 @@ from jaxmetrics.reports.pairs import (
     comparison_report,
     reported_comparison,
 )
-from jaxmetrics.reports.plans import difference_plan, width_plan
+from jaxmetrics.reports.plans import difference_plan, scores_plan, width_plan
 from jaxmetrics.reports.rankings import ranking_report
 from jaxmetrics.reports.scores import differences, score_comparison
 
@@ -223,19 +224,35 @@ def plan(given: Namespace) -> None:
     if given.counts and len(files) > 1:
         refuse("--counts goes with one FILE: pairs are not in a matrix")
     is_width, is_difference = given.half_width is not None, given.difference is not None
-    if (is_width, is_difference, len(files)) == (True, False, 1):
-        result = _plan_of_width
-    elif (is_width, is_difference, len(files)) == (False, True, 2):
-        result = _plan_of_difference
-    else:
+    if (is_width, is_difference, len(files)) not in ((True, False, 1), (False, True, 2)):
         refuse("give FILE --half-width H, or FILE FILE --difference D")
-    deliver(result, given, files, "Plan")
+    result = _plan_of_width if is_width else _plan_of_difference
+    deliver(result if given.value is None else _plan_of_scores, given, files, "Plan")
+
+
+def _plan_of_scores(given: Namespace) -> TabularReport:
+    asked = "value", "bounds", "id", "cluster", "half-width", "difference", "power"
+    check_alone("plan", given, *asked)
+    scores = read_scores(given, [(file, given.value) for file in given.files])
+    with refusals("plan"):
+        return scores_plan(
+            scores,
+            half_width=given.half_width,
+            difference=given.difference,
+            power=given.power,
+            level=given.level,
+        )
 
 
 def _plan_of_width(given: Namespace) -> TabularReport:
     (file,), question = given.files, Selection.of(given)
     if given.counts:
+        if given.cluster is not None:
+            raise InputError("--cluster does not go with --counts: a matrix has no rows")
         matrix = read_counts(file, question).counts
+    elif given.cluster is not None:
+        judged = read_judged([(file, question)])
+        matrix = confusion_matrix(judged.true, judged.preds[0], **_tables_of(judged))
     else:
         counted = count_predictions(parts_of(file), question)
         matrix = counted.table(counted.classes())
@@ -247,10 +264,17 @@ def _plan_of_width(given: Namespace) -> TabularReport:
 def _plan_of_difference(given: Namespace) -> TabularReport:
     question = Selection.of(given)
     judged = read_judged([(file, question) for file in given.files])
-    k = len(judged.class_names)
-    paired = paired_confusion_matrix(judged.true, *judged.preds, num_classes=k)
+    paired = paired_confusion_matrix(judged.true, *judged.preds, **_tables_of(judged))
     function = _metric(given.metric, given.pos_label)
     with refusals("plan"):
         return difference_plan(
             function, given.metric, paired, given.difference, given.power, given.level
         )
+
+
+def _tables_of(judged: Judged) -> dict[str, Any]:
+    """Count examples in a table, or in one for each cluster."""
+    if judged.clusters is None:
+        return {"num_classes": len(judged.class_names)}
+    clusters, number = numbered_clusters(judged.clusters, judged.true.shape)
+    return {"num_classes": len(judged.class_names), "groups": clusters, "num_groups": number}

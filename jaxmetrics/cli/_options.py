@@ -201,8 +201,7 @@ COMMANDS = {
             "b": {"help": "Others for the same examples."},
         },
         "true pred value bounds prob score threshold pos-label id cluster group ignore rope gate"
-        " examples show"
-        " separator level output html json format",
+        " examples show separator level output html json format",
     ),
     "leaderboard": _Command(
         "_comparing",
@@ -231,8 +230,8 @@ COMMANDS = {
                 "nargs": "+",
             }
         },
-        "half-width difference power metric true pred pos-label id ignore counts separator level"
-        " output json format",
+        "half-width difference power metric true pred value bounds pos-label id cluster ignore"
+        " counts separator level output json format",
     ),
     "merge": _Command(
         "_states",

@@ -149,10 +149,12 @@ def mean_estimate(
 
 def check_bounds(bounds: tuple[float, float] | None) -> None:
     """Refuse bounds that are not two finite and rising numbers."""
+    if bounds is None:
+        return
     is_pair = isinstance(bounds, tuple) and len(bounds) == 2
     are_numbers = is_pair and all(isinstance(x, int | float | np.number) for x in bounds)
     lowest, highest = bounds if are_numbers else (np.nan, np.nan)
-    if bounds is not None and not -np.inf < lowest < highest < np.inf:
+    if not -np.inf < lowest < highest < np.inf:
         raise ValueError(
             "bounds must be the least and the greatest value that an example can have, both finite,"
             f" such as (0, 1), got {bounds!r}; leave them out for values without."
@@ -246,7 +248,7 @@ def extremes_of_mean_of_groups(
     ends = []
     for sign, bound in zip((-1, 1), bounds, strict=True):
         x = xp.concatenate([values, xp.full_like(more, bound)], -1)
-        slopes = sign * x / (len(counts) * counts.sum(-1, keepdims=True))
+        slopes = sign * x / (len(counts) * padded.sum(-1, keepdims=True))
         weights = tilted(padded, slopes, z**2 / 2)
         ends.append(divide((weights * x).sum(-1), weights.sum(-1)).mean())
     return ends[0], ends[1]

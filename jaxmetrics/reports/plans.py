@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from jaxmetrics._validation import as_number
 from jaxmetrics._wording import percent, title_of
-from jaxmetrics.estimates import Metric
-from jaxmetrics.planning import detectable_difference, required_examples
-from jaxmetrics.reports.contents import Outline
+from jaxmetrics.estimates import Metric, normal_quantile
+from jaxmetrics.planning import detectable_difference, power_quantile, required_examples
+from jaxmetrics.reports.contents import Outline, SampleSize
 from jaxmetrics.reports.formats import TabularReport
+from jaxmetrics.reports.scores import Scores, differences, means
 
 __all__: list[str] = []
 
@@ -21,42 +23,88 @@ _MOST_EXAMPLES = 1e15
 def width_plan(
     metric: Metric, name: str, counts: np.ndarray, half_width: float, level: float
 ) -> TabularReport:
-    """Report how many examples give a metric an interval of this half-width."""
-    return _plan(
-        float(required_examples(metric, counts, half_width=half_width, level=level)),
-        f"give {title_of(name)} an interval of ± {half_width:g}",
-        f"{float(counts.sum()):.10g} examples were counted.",
-        {"metric": name, "half_width": half_width, "level": level},
-    )
+    """Report how many examples give a metric an interval of this half-width; of tables of clusters
+    `(C, K, K)`, how many clusters.
+    """
+    units, axis = ("examples", None) if counts.ndim == 2 else ("clusters", -3)
+    options: dict[str, Any] = {"level": level, "cluster_axis": axis}
+    number = float(required_examples(metric, counts, half_width=half_width, **options))
+    size = SampleSize(float(counts.sum()), num_clusters=len(counts) if axis else None)
+    content = {"metric": name, "half_width": half_width, "level": level}
+    return _plan(number, units, _width(name, half_width), f"{size} were counted.", content)
 
 
 def difference_plan(
     metric: Metric, name: str, paired: np.ndarray, difference: float, power: float, level: float
 ) -> TabularReport:
-    """Report how many examples show a difference between two classifiers with this power."""
+    """Report how many examples show a difference between two classifiers with this power; of pairs
+    of clusters `(C, K, K, K)`, how many clusters.
+    """
+    _check_difference(difference)
+    units, axis, n = "examples", None, int(paired.sum())
+    size = SampleSize(n)
+    if paired.ndim == 4:
+        units, axis, n = "clusters", -4, len(paired)
+        size = size._replace(num_clusters=n)
+    options: dict[str, Any] = {"power": power, "level": level, "cluster_axis": axis}
+    shown = float(detectable_difference(metric, paired, n, **options))
+    # A difference whose square would be 0 takes more examples than are counted here, too.
+    number = required_examples(metric, paired, difference=max(difference, 1e-100), **options)
+    content = {"metric": name, "difference": difference, "power": power, "level": level}
+    counted = f"{size} were judged by both; so many show one of {shown:.3g}."
+    content |= {"detectable_difference": shown}
+    return _plan(float(number), units, _shown(name, difference, power), counted, content)
+
+
+def scores_plan(
+    scores: Scores, *, half_width: float | None, difference: float, power: float, level: float
+) -> TabularReport:
+    """Report how many items give a mean score an interval of this half-width, or show a difference
+    between the means of two systems with this power.
+    """
+    size, z, content = scores.sample, normal_quantile(level), dict[str, Any]()
+    if half_width is not None:
+        as_number(half_width, "half_width", above=0)
+        purpose, counted = _width(scores.name, half_width), f"{size} were scored."
+        error = means(scores, level)["mean"].standard_error
+        ratio, content = z * error / half_width, {"half_width": half_width}
+    else:
+        _check_difference(difference)
+        error = differences(scores, level)["mean"].difference.standard_error
+        shown = (z + power_quantile(power, level)) * error
+        purpose, ratio = _shown(scores.name, difference, power), shown / difference
+        counted = f"{size} were scored for both; so many show one of {shown:.3g}."
+        content = {"difference": difference, "power": power, "detectable_difference": shown}
+    number = size.number * ratio * ratio if ratio > 0 else math.nan
+    content = {"score": scores.name, **content, "level": level}
+    return _plan(number, "items", purpose, counted, content)
+
+
+def _check_difference(difference: float) -> None:
     if not difference > 0:
         raise ValueError(f"the difference must be above 0, got {difference:g}")
-    n = int(paired.sum())
-    shown = float(detectable_difference(metric, paired, n, power=power, level=level))
-    content = {"metric": name, "difference": difference, "power": power, "level": level}
-    # Errors fall as the square root of the number of examples.
-    ratio = shown / difference
-    return _plan(
-        n * ratio * ratio,
-        f"show a difference of {difference:g} in {title_of(name)} with a probability of {power:g}",
-        f"{n} examples were judged by both; so many show one of {shown:.3g}.",
-        {**content, "detectable_difference": shown},
+
+
+def _width(name: str, half_width: float) -> str:
+    return f"give {title_of(name)} an interval of ± {half_width:g}"
+
+
+def _shown(name: str, difference: float, power: float) -> str:
+    return (
+        f"show a difference of {difference:g} in {title_of(name)} with a probability of {power:g}"
     )
 
 
-def _plan(number: float, purpose: str, counted: str, content: dict[str, Any]) -> TabularReport:
+def _plan(
+    number: float, units: str, purpose: str, counted: str, content: dict[str, Any]
+) -> TabularReport:
     if math.isnan(number):
-        raise ValueError("these examples do not say how much it varies: nothing went wrong")
+        raise ValueError(f"these {units} do not say how much it varies: nothing went wrong")
     if number > _MOST_EXAMPLES:
-        raise ValueError(f"more than {_MOST_EXAMPLES:g} examples would be needed to {purpose}")
+        raise ValueError(f"more than {_MOST_EXAMPLES:g} {units} would be needed to {purpose}")
     number, level = math.ceil(number), content["level"]
-    content = {"num_examples": number, **content}
-    like_these = "example like these is enough to" if number == 1 else "examples like these"
+    content = {f"num_{units}": number, **content}
+    like_these = f"{units[:-1]} like these is enough to" if number == 1 else f"{units} like these"
     notes = [
         counted,
         f"Intervals: {percent(level)}; by the delta method, whose variance falls as 1 / n: a guide,"

@@ -1,0 +1,308 @@
+"""The command line on scores per item, --value, beside the functions that it calls."""
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import jaxmetrics as jm
+from jaxmetrics.intervals.means import extremes_of_mean_of_groups
+from tests.command_line import Run, save, write
+
+N = 240
+TASKS = np.array(["math", "law", "code"])[np.arange(N) % 3]
+GRADES = np.round(np.random.default_rng(3).random((2, N)), 2)
+RIGHT = np.random.default_rng(4).random((3, N)) < np.array([[0.85], [0.7], [0.8]])
+
+
+def answer(run: Run, *arguments: object, code: int = 0) -> Any:
+    """Return the JSON that a command line prints."""
+    found, out, err = run(*arguments, "--format", "json")
+    assert (found, err) == (code, "")
+    return json.loads(out)
+
+
+def ends(x: Any) -> Any:
+    return pytest.approx([x.value, x.low, x.high], rel=1e-12)
+
+
+def of_json(x: dict[str, float]) -> list[float]:
+    return [x["value"], x["low"], x["high"]]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    """Samples of three systems, as evaluation harnesses write them: a nested document beside the
+    metric, which is a number, a boolean and a text.
+    """
+    kinds = (RIGHT[0].astype(float), RIGHT[1], np.where(RIGHT[2], "True", "false"))
+    return [
+        save(
+            pl.DataFrame(
+                {
+                    "doc_id": np.arange(N),
+                    "doc": [{"question": "?", "choices": ["yes", "no"]}] * N,
+                    "resps": [[["yes"]]] * N,
+                    "acc": scores,
+                    "evaluation": [{"score": score} for score in GRADES[i % 2]],
+                    "task": TASKS,
+                    "user": np.arange(N) // 4,
+                }
+            ),
+            tmp_path / f"{name}.jsonl",
+        )
+        for i, (name, scores) in enumerate(zip("abc", kinds, strict=True))
+    ]
+
+
+@pytest.mark.quick
+def test_a_report_of_scores(run: Run, files: Sequence[Path]) -> None:
+    found = answer(run, "report", files[0], "--value", "acc", "--group", "task")
+    assert (found["num_items"], found["num_ignored"], found["score"]) == (N, 0, "acc")
+    assert of_json(found["values"]["mean"]) == ends(jm.mean_interval(RIGHT[0], bounds=(0, 1)))
+    for task in ("code", "law", "math"):
+        expected = jm.mean_interval(RIGHT[0][task == TASKS], bounds=(0, 1))
+        assert of_json(found["values"]["group"][task]) == ends(expected)
+    assert found["values"]["mean_of_groups"]["method"] == "likelihood"
+    found = answer(run, "report", files[1], "--value", "evaluation.score", "--cluster", "user")
+    expected = jm.mean_interval(GRADES[1], bounds=(0, 1), clusters=np.arange(N) // 4)
+    assert of_json(found["values"]["mean"]) == ends(expected)
+    assert (found["num_clusters"], [*found["values"]]) == (N // 4, ["mean"])
+    found = answer(run, "report", files[0], "--value", "acc", "--bounds=-1,3", "--level", ".9")
+    expected = jm.mean_interval(RIGHT[0], bounds=(-1.0, 3.0), level=0.9)
+    assert of_json(found["values"]["mean"]) == ends(expected)
+
+
+@pytest.mark.quick
+def test_scores_without_bounds(run: Run, tmp_path: Path) -> None:
+    losses = np.random.default_rng(0).exponential(2, (4, 30)).ravel()
+    groups = np.repeat([*"wxyz"], 30)
+    frame = pl.DataFrame({"loss": losses, "group": groups})
+    path = save(frame, tmp_path / "x.parquet")
+    values = answer(run, "report", path, "--value", "loss", "--group", "group")["values"]
+    assert of_json(values["mean"]) == ends(jm.mean_interval(losses))
+    means = [jm.mean_interval(x) for x in losses.reshape(4, 30)]
+    mean = np.mean([x.value for x in means])
+    reach = np.sqrt(sum((x.high - x.value) ** 2 for x in means)) / 4  # squares add, over 4
+    found = values["mean_of_groups"]
+    assert of_json(found) == pytest.approx([mean, mean - reach, mean + reach], rel=1e-12)
+    assert found["method"] == "mover"
+
+
+def least_mean_of_groups(groups: Sequence[np.ndarray], bound: float, z: float) -> float:
+    """The least mean of the means of groups by a search over how far each one goes."""
+    from scipy.optimize import minimize
+
+    added = int(np.argmin([len(x) for x in groups]))
+    values = [np.append(x, bound) if i == added else x for i, x in enumerate(groups)]
+    counts = [
+        np.append(np.ones(len(x)), 1 / 3) if i == added else np.ones(len(x))
+        for i, x in enumerate(groups)
+    ]
+
+    def shares(logits: np.ndarray) -> list[np.ndarray]:
+        found, start = [], 0
+        for x in values:
+            part = np.exp(logits[start : start + len(x)])
+            found.append(part / part.sum())
+            start += len(x)
+        return found
+
+    def mean(logits: np.ndarray) -> float:
+        return float(np.mean([p @ x for p, x in zip(shares(logits), values, strict=True)]))
+
+    def slack(logits: np.ndarray) -> float:
+        lost = sum(c @ np.log(c / c.sum() / p) for c, p in zip(counts, shares(logits), strict=True))
+        return z**2 / 2 - lost
+
+    start = np.concatenate([np.log(c / c.sum()) for c in counts])
+    constraint = {"type": "ineq", "fun": slack}
+    options = {"maxiter": 2000, "ftol": 1e-13}
+    return mean(minimize(mean, start, constraints=constraint, method="SLSQP", options=options).x)
+
+
+def test_the_mean_of_groups_is_by_one_likelihood() -> None:
+    """The ends are those of a constrained search over all distributions in all groups at once."""
+    rng = np.random.default_rng(1)
+    groups = [rng.random(5), rng.random(3) ** 2, np.ones(4)]
+    counts = np.array([np.arange(5) < len(x) for x in groups], float)
+    padded = np.array([np.pad(x, (0, 5 - len(x))) for x in groups])
+    low, high = extremes_of_mean_of_groups(counts, padded, (0.0, 1.0), 1.96)
+    assert low == pytest.approx(least_mean_of_groups(groups, 0.0, 1.96), rel=1e-4)
+    turned = [1 - x for x in groups]
+    assert 1 - high == pytest.approx(least_mean_of_groups(turned, 0.0, 1.96), rel=1e-4)
+
+
+@pytest.mark.quick
+def test_systems_are_compared_by_id(run: Run, files: Sequence[Path], tmp_path: Path) -> None:
+    """Rows in another order; an item that one system lacks has no part."""
+    frame = pl.read_ndjson(files[1]).sample(fraction=1, shuffle=True, seed=0)
+    other = save(frame.filter(pl.col("doc_id") != 7), tmp_path / "b.parquet")
+    options = "--value", "acc", "--id", "doc_id", "--group", "task"
+    found = answer(run, "compare", files[0], other, *options)
+    kept = np.arange(N) != 7
+    expected = jm.compare_scores(RIGHT[0][kept], RIGHT[1][kept], bounds=(0, 1))
+    mean = found["values"]["mean"]
+    assert (found["num_items"], found["num_ignored"]) == (N - 1, 1)
+    for name, value in zip(("a", "b", "difference"), expected[:3], strict=True):
+        assert of_json(mean[name]) == ends(value)
+    of_law = kept & (TASKS == "law")
+    expected = jm.compare_scores(RIGHT[0][of_law], RIGHT[1][of_law], bounds=(0, 1))
+    assert of_json(found["values"]["group"]["law"]["difference"]) == ends(expected.difference)
+    turned = answer(run, "compare", other, files[0], *options)["values"]["mean_of_groups"]
+    forth = found["values"]["mean_of_groups"]["difference"]
+    back = turned["difference"]
+    assert back["low"] == pytest.approx(-forth["high"], rel=1e-9)
+    assert run("compare", *files[:2], *options)[1].split("\n")[4] == (
+        "A is better: its mean is higher by 0.138 [0.056, 0.218]."
+    )
+
+
+@pytest.mark.quick
+def test_systems_are_ranked(run: Run, files: Sequence[Path], tmp_path: Path) -> None:
+    found = answer(run, "leaderboard", *files, "--value", "acc", "--cluster", "user")
+    expected = jm.score_leaderboard(RIGHT, bounds=(0, 1), clusters=np.arange(N) // 4)
+    names = [str(x) for x in files]
+    assert found["classifiers"] == expected.to_dict(names)["classifiers"]
+    wide = save(pl.DataFrame(RIGHT.T.astype(int), schema=["x", "y", "z"]), tmp_path / "w.csv")
+    found = answer(run, "leaderboard", wide, "--value", "x,y,z")
+    expected = jm.score_leaderboard(RIGHT, bounds=(0, 1))
+    assert found["classifiers"] == expected.to_dict([*"xyz"])["classifiers"]
+
+
+@pytest.mark.quick
+def test_plans_of_scores(run: Run, files: Sequence[Path]) -> None:
+    found = answer(run, "plan", files[0], "--value", "acc", "--half-width", "0.01")
+    variance = RIGHT[0].var(ddof=1)
+    assert found["num_items"] == np.ceil(1.959964**2 * variance / 0.01**2)
+    options = "--value", "acc", "--difference", "0.05", "--power", "0.9"
+    found = answer(run, "plan", *files[:2], *options)
+    error = jm.compare_scores(RIGHT[0], RIGHT[1], bounds=(0, 1)).difference.standard_error
+    assert found["num_items"] == np.ceil(N * ((1.959964 + 1.281552) * error / 0.05) ** 2)
+    truth, scores = np.ones(N, int), RIGHT[:2].astype(int)  # accuracy is the mean of a score, too
+    paired = jm.paired_confusion_matrix(truth, *scores, num_classes=2)
+    n = jm.required_examples(jm.accuracy, paired, difference=0.05, power=0.9)
+    assert n * N / (N - 1) == pytest.approx(found["num_items"], abs=1)  # unbiased variance
+    assert run("plan", *files[:2], *options)[1].startswith(
+        f"{found['num_items']:,} items like these show a difference of 0.05 in acc with"
+    )
+
+
+@pytest.mark.quick
+def test_plans_of_clusters(run: Run, tmp_path: Path) -> None:
+    users = np.arange(N) // 4
+    a, b = (np.where(right, "x", "y") for right in RIGHT[:2])
+    paths = [
+        save(pl.DataFrame({"y_true": ["x"] * N, "y_pred": pred, "user": users}), tmp_path / name)
+        for pred, name in ((a, "a.csv"), (b, "b.csv"))
+    ]
+    found = answer(run, "plan", paths[0], "--half-width", "0.05", "--cluster", "user")
+    table: dict[str, Any] = {"groups": users, "num_groups": N // 4, "num_classes": 2}
+    truth, preds = np.zeros(N, int), 1 - RIGHT[:2].astype(int)
+    counts = jm.confusion_matrix(truth, preds[0], **table)
+    n = jm.required_examples(jm.accuracy, counts, half_width=0.05, cluster_axis=-3)
+    assert found["num_clusters"] == np.ceil(n)
+    found = answer(run, "plan", *paths, "--difference", "0.05", "--cluster", "user")
+    paired = jm.paired_confusion_matrix(truth, *preds, **table)
+    n = jm.required_examples(jm.accuracy, paired, difference=0.05, cluster_axis=-4)
+    assert found["num_clusters"] == np.ceil(n)
+    text = run("plan", *paths, "--difference", "0.05", "--cluster", "user")[1]
+    assert f"{N} examples in {N // 4} clusters were judged by both" in text
+
+
+@pytest.mark.quick
+def test_missing_scores_and_booleans(run: Run, tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "x.csv", "id,ok\n1,true\n2,False\n3,\n4,NaN\n5,1\n6,0.0\n7,null\n8, TRUE \n"
+    )
+    found = answer(run, "report", path, "--value", "ok")
+    assert (found["num_items"], found["num_ignored"]) == (5, 3)
+    expected = jm.mean_interval([1, 0, 1, 0, 1], bounds=(0, 1))
+    assert of_json(found["values"]["mean"]) == ends(expected)
+
+
+@pytest.mark.quick
+def test_gates_on_scores(run: Run, files: Sequence[Path], tmp_path: Path) -> None:
+    gates = "--gate", "acc >= .5", "--gate", "group[law] >= .5", "--gate", "mean_of_groups >= .9"
+    options = "--value", "acc", "--group", "task", *gates
+    found = answer(run, "report", files[0], *options, code=1)
+    assert [x["verdict"] for x in found["gates"]] == ["passed", "passed", "failed"]
+    found = answer(run, "compare", *files[:2], "--value", "acc", "--gate", "acc >= -0.01")
+    assert [x["verdict"] for x in found["gates"]] == ["passed"]
+    code, _, err = run("report", files[0], "--value", "acc", "--gate", "accuracy >= 1")
+    assert (code, "known are acc, mean" in err) == (2, True)
+
+
+@pytest.mark.quick
+def test_formats_of_scores(run: Run, files: Sequence[Path], tmp_path: Path) -> None:
+    options = "--value", "acc", "--group", "task"
+    for arguments, rows in (
+        (("report", files[0]), 5),
+        (("compare", *files[:2]), 15),
+    ):
+        code, text, _ = run(*arguments, *options, "--format", "csv")
+        lines = list(csv.DictReader(io.StringIO(text)))
+        assert (code, len(lines)) == (0, rows)
+        assert {line["group"] for line in lines} == {"code", "law", "math", ""}
+        page = tmp_path / "page.html"
+        assert run(*arguments, *options, "--html", page)[0] == 0
+        assert "mean of groups" in page.read_text()
+        markdown = run(*arguments, *options, "--format", "markdown")[1]
+        assert "| mean of groups |" in markdown
+
+
+REFUSED = {
+    ("report", "--value", "acc", "--prob", "p_"): "--value does not go with --prob",
+    ("report", "--value", "acc", "--examples", "3"): "--value does not go with --examples",
+    ("report", "--value", "task"): "row 1: 'task' is 'math', expected a number or true or false",
+    ("report", "--value", "doc"): "no column 'doc'",
+    ("report", "--value", "nope"): "no column 'nope'",
+    ("report", "--value", "acc", "--bounds", "0"): "--bounds must be like '0,1', got '0'",
+    ("report", "--value", "acc", "--bounds", "0,.5"): "--bounds must rise and hold all scores",
+    ("report", "--value", "acc", "--bounds", "nan,1"): "--bounds must rise and hold all scores",
+    ("compare", "--group", "task"): "--group and --bounds of compare go with --value",
+    ("compare", "--value", "acc", "--rope", ".1"): "--value does not go with --rope",
+    ("compare", "--value", "acc", "--id", "task"): "rows share an id, the first of them 'math'",
+    ("compare", "--value", "acc", "--id", "user.x"): "no column 'user.x'",
+    ("leaderboard", "--value", "acc", "--metric", "f1"): "--value does not go with --metric",
+    ("plan", "--value", "acc"): "give FILE --half-width H, or FILE FILE --difference D",
+}
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("arguments", REFUSED, ids=" ".join)
+def test_what_scores_refuse(run: Run, files: Sequence[Path], arguments: tuple[str, ...]) -> None:
+    command, *options = arguments
+    number = {"report": 1, "plan": 1}.get(command, 2)
+    code, out, err = run(command, *files[:number], *options)
+    assert (code, out) == (2, "")
+    assert REFUSED[arguments] in err
+
+
+@pytest.mark.quick
+def test_files_of_scores_that_do_not_go_together(
+    run: Run, files: Sequence[Path], tmp_path: Path
+) -> None:
+    short = write(tmp_path / "s.csv", "acc,doc_id\n1,700\n0,701\n")
+    options = "--value", "acc"
+    for asked, message in (
+        (options, "has 2; --id names a column to join them by"),
+        ((*options, "--id", "doc_id"), "no item has a score in all files"),
+    ):
+        code, out, err = run("compare", files[0], short, *asked)
+        assert (code, out) == (2, "")
+        assert message in err
+    empty = write(tmp_path / "e.csv", "acc\n")
+    code, _, err = run("report", empty, *options)
+    assert (code, "the file has no rows" in err) == (2, True)
+    code, _, err = run("leaderboard", files[0], *options)
+    assert (code, "names the columns of two systems or more" in err) == (2, True)
+    gap = write(tmp_path / "g.csv", "acc,task\n1,x\n0,\n")
+    code, _, err = run("report", gap, *options, "--group", "task")
+    assert (code, "row 2: it has no group" in err) == (2, True)
