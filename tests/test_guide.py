@@ -2,12 +2,14 @@
 
 import ast
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cases import public_names
+from tests.command_line import Run
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "notebooks").glob("*.md"))]
@@ -18,8 +20,10 @@ def read(*parts: str) -> str:
     return ROOT.joinpath(*parts).read_text(encoding="utf-8")
 
 
-def python_in(page: Path) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+def python_in(page: Path) -> list[tuple[str, str]]:
+    """Each block of Python, with the output shown in a block of text directly below, or ""."""
+    blocks = r"```python\n(.*?)```(?:\n\n```text\n(.*?)```)?"
+    return re.findall(blocks, page.read_text(encoding="utf-8"), re.DOTALL)
 
 
 def is_output(comment: str) -> bool:
@@ -40,16 +44,43 @@ def as_shown(value: Any, shown: str) -> str:
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if python_in(page)], ids=lambda page: page.stem
 )
-def test_python_runs_and_returns_what_the_comments_say(page: Path) -> None:
+def test_python_runs_and_returns_what_the_page_says(
+    page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)  # where blocks write files
     namespace: dict[str, Any] = {}
     compared = 0
-    for block in python_in(page):
+    for block, output in python_in(page):
         exec(compile(block, str(page), "exec"), namespace)
+        printed = capsys.readouterr().out
+        if output:
+            assert printed == output, block
+            compared += 1
         for expression, shown in re.findall(r"^(\S[^#=\n]*\S)  # (.+)$", block, re.MULTILINE):
             if is_output(shown):
                 assert as_shown(eval(expression, namespace), shown) == shown, expression
                 compared += 1
     assert compared >= 5
+
+
+def test_commands_of_the_tasks_succeed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    commands = re.findall(r"^jaxmetrics (.+)$", read("notebooks", "tasks.md"), re.MULTILINE)
+    assert commands
+    for command in commands:
+        assert run(*shlex.split(command))[0] == 0, command
+
+
+def test_there_are_twenty_five_tasks_each_with_its_output() -> None:
+    tasks = re.split(r"^### ", read("notebooks", "tasks.md"), flags=re.MULTILINE)[1:]
+    assert len(tasks) == 25
+    for task in tasks:
+        blocks = re.findall(r"```python\n(.*?)```\n\n```text\n.+?```", task, re.DOTALL)
+        assert len(blocks) == 1, task
+        assert len([line for line in blocks[0].splitlines() if line]) <= 8, task
 
 
 def test_links_lead_somewhere() -> None:
