@@ -1,23 +1,24 @@
-"""Count labels and predictions into the array `(..., K, K)` on which every metric works.
+"""Count labels and predictions into a confusion matrix `(..., K, K)`, which every metric reads.
 
-Row = true class, column = predicted class. Shapes: `n` examples on the last axis (`y_prob` and
-indicator arrays carry their classes or labels behind it); leading axes are batch and broadcast, so
-a thousand checkpoints' predictions `(1000, n)` against one `y_true` `(n,)` give `(1000, K, K)`.
-Labels are NumPy arrays, JAX arrays or lists of any integer dtype, or bool.
+Rows are true classes and columns are predicted classes. The last axis of labels has the `n`
+examples; `y_prob` and indicator arrays have one more axis behind it, for classes or labels. Extra
+leading axes are batch axes and broadcast: predictions of a thousand checkpoints `(1000, n)` with
+one `y_true` `(n,)` give `(1000, K, K)`. Labels are NumPy arrays, JAX arrays or lists of any integer
+dtype, or bool.
 
-- **A negative label drops its example**, in truth, prediction and group alike: -1 and -100 mean
-  "ignore". One at or beyond `num_classes` is a mistake: on the host it raises, in JAX arrays, whose
-  values are not looked at, it drops its example too, and `check_labels` raises outside of jit. (A
-  64-bit label that is passed into jit with x64 off has been cut to 32 bits by JAX.)
-- **Rows `(n, K)` of 0 and 1 with one 1 each are no batch** where K is `num_classes`, or that is
-  left out: one-hot truth of the host raises.
+- **A negative label drops its example**, whether in `y_true`, `y_pred` or `groups`: -1 and -100
+  mean "ignore". A label at or beyond `num_classes` is a mistake. In NumPy arrays it raises. In JAX
+  arrays, whose values are not inspected, it drops its example, too; outside of jit, `check_labels`
+  raises for it. (If x64 is off, JAX cuts a 64-bit label that is passed into jit to 32 bits.)
+- **One-hot rows are not read as a batch**: a NumPy array `(n, K)` of 0 and 1 with a single 1 in
+  each row raises if K is `num_classes`, or if `num_classes` is left out.
 - `sample_weight` `(..., n)`: weight 2 equals the row written twice, weight 0 the row left out.
-  Without weights the counts are integers and exact: int64 on the host, int32 on the device (up to
+  Without weights the counts are exact integers: int64 for NumPy arrays, int32 for JAX arrays (up to
   2^31 - 1 per cell). With weights they are floats.
-- `where` `(..., n)`, bool: False leaves the example out, whatever it holds, NaN included.
+- `where` `(..., n)`, bool: False leaves the example out, even if it holds NaN.
 - `groups` `(..., n)` with `num_groups` adds an axis before the matrix: `(..., G, K, K)`.
 
-Static mistakes (dtype, shape, missing size) raise TypeError or ValueError, also under jit.
+Mistakes in dtypes, shapes and sizes raise TypeError or ValueError, also under jit.
 """
 
 from __future__ import annotations
@@ -81,24 +82,30 @@ def confusion_matrix(
     groups: ArrayLike | None = None,
     num_groups: int | None = None,
 ) -> Array:
-    """Count in `C[i, j]` the examples (or their weight) of class i that were predicted as j.
+    """Compute the confusion matrix: `C[i, j]` counts the examples of class i predicted as class j.
 
     Args:
-        y_true, y_pred: class ids, `(..., n)`; with `labels`, members of it, of any kind.
-        num_classes: K, static; may be left out for arrays of the host: the largest class id + 1.
-        labels: the K classes in the order of the rows, on the host. A row with another label
-            raises; `where` leaves it out.
-        sample_weight, where, groups, num_groups: see the docstring of `jaxmetrics.counts`.
+        y_true, y_pred: true and predicted class ids, `(..., n)`; with `labels`, members of
+            `labels`, of any hashable type. A negative class id drops its example.
+        num_classes: number of classes K, static. NumPy arrays may do without: the default is the
+            largest class id + 1.
+        labels: the K classes in the order of the rows, for NumPy arrays and lists. A label that is
+            not among them raises, unless `where` leaves out its example.
+        sample_weight: weight of each example, `(..., n)`; weight 2 equals the row written twice.
+        where: bool, `(..., n)`; False leaves the example out, even if it holds NaN.
+        groups, num_groups: group id of each example, `(..., n)`, and the number of groups G, to get
+            one matrix per group.
 
     Returns:
-        `(..., K, K)`, with groups `(..., G, K, K)`; integers, or float with `sample_weight`.
+        Counts `(..., K, K)`, or `(..., G, K, K)` with groups; integers, or floats with
+        `sample_weight`.
 
     Raises:
         TypeError: labels that are not integers, a mask that is not bool, a `num_classes` that is
             not a Python int.
         ValueError: unequal numbers of examples, batch axes that do not broadcast, JAX arrays
-            without `num_classes`; on the host a label at or beyond `num_classes`, or not among
-            `labels`, and a weight that is NaN, infinite or negative.
+            without `num_classes`. For NumPy arrays also a class id at or beyond `num_classes`, a
+            label that is not among `labels`, and a weight that is NaN, infinite or negative.
 
     >>> confusion_matrix([0, 1, 1, 2, -1], [0, 1, 2, 2, 0])
     array([[1, 0, 0],
@@ -128,17 +135,27 @@ def paired_confusion_matrix(
     groups: ArrayLike | None = None,
     num_groups: int | None = None,
 ) -> Array:
-    """Count in `C[i, j, k]` the examples of class i that A predicted as j and B as k.
+    """Compute the paired confusion matrix of two classifiers A and B on the same examples.
 
-    It is all that a comparison needs.
+    `C[i, j, k]` counts the examples of class i that A predicted as j and B as k. `compare` needs
+    nothing else.
 
     Args:
-        y_true, y_pred_a, y_pred_b: class ids, `(..., n)`; with `labels`, members of it.
-        num_classes, labels, sample_weight, where, groups, num_groups: as for `confusion_matrix`.
+        y_true, y_pred_a, y_pred_b: true class ids and the predictions of A and B, `(..., n)`; with
+            `labels`, members of `labels`. A negative class id drops its example.
+        num_classes: number of classes K, static; for NumPy arrays by default the largest class id +
+            1.
+        labels: the K classes in the order of the axes, for NumPy arrays and lists.
+        sample_weight: weight of each example, `(..., n)`; weight 2 equals the row written twice.
+        where: bool, `(..., n)`; False leaves the example out.
+        groups, num_groups: group id of each example, `(..., n)`, and the number of groups G.
 
     Returns:
-        `(..., K, K, K)`, with groups `(..., G, K, K, K)`; its sum over the last axis is the
-        confusion matrix of A, over the last but one that of B. Errors as `confusion_matrix`.
+        Counts `(..., K, K, K)`, or `(..., G, K, K, K)` with groups. The sum over the last axis is
+        the confusion matrix of A, the sum over the axis before it the confusion matrix of B.
+
+    Raises:
+        TypeError, ValueError: the same mistakes for which `confusion_matrix` raises.
 
     >>> paired_confusion_matrix([0, 1, 1], [0, 1, 0], [0, 0, 0])
     array([[[1, 0],
@@ -255,19 +272,25 @@ def soft_confusion_matrix(
     groups: ArrayLike | None = None,
     num_groups: int | None = None,
 ) -> Array:
-    """Add up in `C[i, j]` the probabilities `y_prob[.., j]` of the examples of class i.
+    """Compute the soft confusion matrix: `C[i, j]` sums `y_prob[.., j]` over examples of class i.
 
-    It is the expected confusion matrix when each prediction is drawn from its probabilities. It is
-    linear in `y_prob` and `sample_weight`, so any smooth metric of it is a differentiable
-    loss. `y_prob` is summed as it stands: rows are neither normalised nor passed through a softmax.
+    This is the expected confusion matrix if each prediction is drawn from its probabilities. It is
+    linear in `y_prob` and `sample_weight`, so any smooth metric of it is a differentiable loss.
+    `y_prob` is summed unchanged: rows are neither normalised nor passed through a softmax.
 
     Args:
-        y_true: class ids, `(..., n)`.
+        y_true: class ids, `(..., n)`; a negative class id drops its example.
         y_prob: probabilities, `(..., n, K)`.
-        num_classes: K, only to be checked against `y_prob`.
+        num_classes: number of classes K; checked against `y_prob`, and not needed otherwise.
+        sample_weight: weight of each example, `(..., n)`.
+        where: bool, `(..., n)`; False leaves the example out.
+        groups, num_groups: group id of each example, `(..., n)`, and the number of groups G.
 
     Returns:
-        `(..., K, K)`, float. Other arguments and errors as `confusion_matrix`.
+        Sums `(..., K, K)`, or `(..., G, K, K)` with groups; floats.
+
+    Raises:
+        TypeError, ValueError: the same mistakes for which `confusion_matrix` raises.
 
     >>> soft_confusion_matrix([0, 1, 1], [[0.75, 0.25], [0.5, 0.5], [0.25, 0.75]])
     array([[0.75, 0.25],
@@ -295,16 +318,20 @@ def multilabel_confusion_matrix(
     groups: ArrayLike | None = None,
     num_groups: int | None = None,
 ) -> Array:
-    """Count one 2x2 table per label from indicator arrays.
+    """Compute one 2x2 confusion matrix per label of a multilabel problem, from indicator arrays.
 
     Args:
-        y_true, y_pred: 0 or 1 (or bool), `(..., n, L)`; a negative value leaves out that label of
-            that example.
-        sample_weight, where, groups: per example, `(..., n)`.
+        y_true, y_pred: 0 or 1 (or bool), `(..., n, L)`; a negative value drops this label of this
+            example.
+        sample_weight: weight of each example, `(..., n)`.
+        where: bool, `(..., n)`; False leaves the example out.
+        groups, num_groups: group id of each example, `(..., n)`, and the number of groups G.
 
     Returns:
-        `(..., L, 2, 2)`, with groups `(..., L, G, 2, 2)`; each `[[TN, FP], [FN, TP]]`. Errors as
-        `confusion_matrix`.
+        Tables `[[TN, FP], [FN, TP]]`, `(..., L, 2, 2)`, or `(..., L, G, 2, 2)` with groups.
+
+    Raises:
+        TypeError, ValueError: the same mistakes for which `confusion_matrix` raises.
 
     >>> multilabel_confusion_matrix([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     array([[[0, 0],
@@ -347,22 +374,27 @@ def confusion_matrix_at_thresholds(
     groups: ArrayLike | None = None,
     num_groups: int | None = None,
 ) -> Array:
-    """Count one 2x2 table per threshold, where `y_score >= threshold` predicts class 1.
+    """Compute one 2x2 confusion matrix per threshold; `y_score >= threshold` predicts class 1.
 
-    Each score is placed among the sorted thresholds by bisection, and cumulative sums of that one
-    histogram give all tables: O(n log T), not a pass per threshold.
+    Scores are counted into a histogram between the sorted thresholds, whose cumulative sums give
+    all tables: O(n log T) instead of one pass per threshold.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`.
-        y_score: real numbers, `(..., n)`. A NaN score is neither above nor below a threshold: on
-            the host it raises unless `where` leaves it out, in a JAX array it drops its example. In
-            arrays of JAX numbers below 1.2e-38 equal 0, as XLA compares them (float64: 2.2e-308).
-        thresholds: `(T,)`, in any order; for scores of float32 or narrower dtypes they are rounded
+        y_true: 0 or 1 (or bool), `(..., n)`; a negative value drops its example.
+        y_score: real numbers, `(..., n)`. A NaN score is neither above nor below a threshold: in a
+            NumPy array it raises unless `where` leaves its example out, in a JAX array it drops its
+            example. XLA compares JAX numbers below 1.2e-38 (float64: 2.2e-308) as 0.
+        thresholds: `(T,)`, in any order. For scores of float32 or narrower dtypes they are rounded
             to float32, so that a float32 score of 0.7 is not below a threshold of 0.7.
+        sample_weight: weight of each example, `(..., n)`.
+        where: bool, `(..., n)`; False leaves the example out.
+        groups, num_groups: group id of each example, `(..., n)`, and the number of groups G.
 
     Returns:
-        `(..., T, 2, 2)`, with groups `(..., T, G, 2, 2)`; each `[[TN, FP], [FN, TP]]`. Errors as
-        `confusion_matrix`.
+        Tables `[[TN, FP], [FN, TP]]`, `(..., T, 2, 2)`, or `(..., T, G, 2, 2)` with groups.
+
+    Raises:
+        TypeError, ValueError: the same mistakes for which `confusion_matrix` raises.
 
     >>> confusion_matrix_at_thresholds([0, 0, 1, 1], [0.1, 0.5, 0.5, 0.9], [0.5, 0.6])
     array([[[1, 1],
@@ -393,16 +425,16 @@ def confusion_matrix_at_thresholds(
 
 
 def one_vs_rest(counts: ArrayLike) -> Array:
-    """Make the 2x2 table of each class against all others, `[[TN, FP], [FN, TP]]`.
+    """Compute the 2x2 table of each class against all others, `[[TN, FP], [FN, TP]]`.
 
     Args:
-        counts: `(..., K, K)`, row = true class.
+        counts: confusion matrix, `(..., K, K)`, row = true class.
 
     Returns:
-        `(..., K, 2, 2)`. Integers stay integers: int64 on the host (floats where their sum reaches
-        2^62), on the device int32 (or their own wider dtype), exact while the cells of the result
-        are below 2^31. Floats are added up without a subtraction, so small cells keep their digits
-        beside large ones.
+        Tables `(..., K, 2, 2)`. Integers stay integers: int64 for NumPy arrays (floats if their sum
+        reaches 2^62), int32 or their own wider dtype for JAX arrays, exact if every cell of the
+        result is below 2^31. Floats are added without any subtraction, so that small cells keep
+        their digits beside large ones.
 
     Raises:
         TypeError, ValueError: `counts` is not numeric or not of shape `(..., K, K)`.
@@ -428,17 +460,17 @@ def _integer_tables(counts: Array) -> Array:
 
 
 def normalize(counts: ArrayLike, over: Literal["true", "pred", "all"] = "true") -> Array:
-    """Divide `counts` by their sum over each true class, each predicted class, or all.
+    """Normalise a confusion matrix over its true classes, its predicted classes, or all cells.
 
     `over="true"` gives `C_ij / sum_j C_ij`, "pred" `C_ij / sum_i C_ij`, "all" `C_ij / sum_ij C_ij`.
 
     Args:
-        counts: `(..., K, K)`, row = true class.
+        counts: confusion matrix, `(..., K, K)`, row = true class.
         over: `"true"`, `"pred"` or `"all"`.
 
     Returns:
-        `(..., K, K)`, float in [0, 1]. A row, column or matrix without examples stays 0, as in
-        scikit-learn.
+        Fractions `(..., K, K)`, floats in [0, 1]. A row, column or matrix without examples stays 0,
+        as in scikit-learn.
 
     Raises:
         TypeError, ValueError: `over` is another word; `counts` is not numeric or not of shape
@@ -456,16 +488,16 @@ def normalize(counts: ArrayLike, over: Literal["true", "pred", "all"] = "true") 
 def check_labels(labels: ArrayLike, *, num_classes: int, name: str = "labels") -> None:
     """Raise if a label lies outside `[0, num_classes)`.
 
-    Counting JAX arrays would drop it without a word. It needs the values, so it cannot run under
-    jit.
+    `confusion_matrix` silently drops such labels of JAX arrays. The check needs their values, so it
+    cannot run under jit.
 
     Args:
-        labels: class ids of any shape, on the host or a device; negative ones raise, too.
-        num_classes: K.
-        name: what the message calls them.
+        labels: class ids of any shape, NumPy or JAX; negative class ids raise, too.
+        num_classes: number of classes K.
+        name: name of the argument in the error message.
 
     Raises:
-        ValueError: the first offending label and its index.
+        ValueError: a label is out of range; the message names the first one and its index.
         TypeError: `labels` is not of an integer or bool dtype, or is a tracer.
 
     >>> check_labels([0, 2, 3], num_classes=3, name="y_true")

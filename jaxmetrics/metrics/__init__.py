@@ -1,21 +1,20 @@
-"""Compute from counts every performance measure that a confusion matrix determines.
+"""Classification metrics of a confusion matrix.
 
-A metric is a function of `counts`, shape `(..., K, K)`, integer or float; row = true class, column
-= predicted class; leading axes are batch. Per-class rates return `(..., K)`, other metrics `(...)`:
-float64 of NumPy for counts on the host, and for a JAX array one in its precision. Of class i
-against the rest: TP = C_ii, FN = the rest of its row, FP = the rest of its column, TN = all else; n
-= the sum of all cells.
+A metric is a function of `counts`, a confusion matrix `(..., K, K)` of integers or floats; rows are
+true classes, columns are predicted classes, extra leading axes are batch axes. Per-class rates
+return `(..., K)`, other metrics `(...)`: NumPy float64 for NumPy counts, and for a JAX array a JAX
+array in its precision. For class i against the rest: TP = C_ii, FN = the rest of row i, FP = the
+rest of column i, TN = all other cells; n = the sum of all cells.
 
-- **0/0** gives `zero_division`, a number, 0.0 unless said otherwise; NaN means undefined, and
-  averages skip it.
-- Averages are functions of functions: `macro(f1)(counts)`. They run over the classes that occur, in
-  truth or prediction.
+- **0/0** gives `zero_division`, a number, 0.0 by default; NaN means undefined, and averages skip
+  it.
+- Averages are functions of metrics: `macro(f1)(counts)`. They average over the classes that occur
+  in truth or prediction.
 - Gradients with respect to float counts are finite, also at empty cells and absent classes.
-- A NaN in `counts` makes NaN of what depends on it; averages do not skip it.
-- ValueError is raised for negative or infinite `counts` of the host; what rounding has put less
-  than 1e-9 below 0 counts as 0. Those of a JAX array are not looked at.
-- TypeError and ValueError are raised for `counts` that are not numeric or not of shape
-  `(..., K, K)`.
+- A NaN in `counts` makes every value that depends on it NaN; averages do not skip it.
+- Negative or infinite NumPy `counts` raise ValueError; rounding errors less than 1e-9 below 0 count
+  as 0. The values of JAX arrays are not inspected.
+- `counts` that are not numeric, or not of shape `(..., K, K)`, raise TypeError or ValueError.
 
 Formulas without a source: Sokolova and Lapalme (2009), A systematic analysis of performance
 measures for classification tasks, Information Processing & Management 45(4).

@@ -1,4 +1,4 @@
-"""Measure agreement beyond chance, weighted or not: `(..., K, K)` to `(...)`."""
+"""Chance-corrected agreement, weighted or not: `(..., K, K)` to `(...)`."""
 
 from __future__ import annotations
 
@@ -26,27 +26,29 @@ def cohen_kappa(
     weights: Weights = None,
     chance: Literal["marginals", "pooled", "uniform", "majority", "gwet"] = "marginals",
 ) -> Array:
-    """Compute agreement beyond chance, `1 - D_o / D_e`, at most 1.
+    """Compute Cohen's kappa and related coefficients of agreement, `1 - D_o / D_e`, at most 1.
 
-    D_o and D_e are the observed and the expected mean disagreement: `D_o = sum_ij w_ij p_ij` with
-    `p = counts / n`; `D_e` puts in place of p what the `chance` model expects, where t and q are
-    the fractions of truth and prediction:
+    `D_o = sum_ij w_ij p_ij` is the observed mean disagreement, with `p = counts / n`. `D_e` is the
+    mean disagreement expected by chance: it replaces p_ij by the probability under the `chance`
+    model, with t and q the fractions of true and predicted classes:
 
     - `"marginals"`: `t_i q_j`. Cohen (1960), kappa.
     - `"pooled"`: `m_i m_j` with `m = (t + q) / 2`. Scott (1955), pi.
     - `"uniform"`: `1 / K^2`. Bennett, Alpert and Goldstein (1954), S.
-    - `"majority"`: the commonest true class is always answered; unweighted
+    - `"majority"`: the most common true class is always answered; unweighted
       `1 - (1 - A) / (1 - P_max)`.
-    - `"gwet"`: agreement `T_a / (K (K - 1)) sum_k m_k (1 - m_k)`, T_a the sum of all
+    - `"gwet"`: agreement `T_a / (K (K - 1)) sum_k m_k (1 - m_k)`, where T_a is the sum of all
       `1 - w_ij / max w`. Gwet (2008), AC1.
 
     Args:
+        counts: confusion matrix, `(..., K, K)`.
         weights: disagreement `w_ij`: None (1 off the diagonal), "linear" `|i - j|`, "quadratic"
             `(i - j)^2` (Cohen 1968), or a `(K, K)` array of costs; its scale does not matter.
-        chance: as above. "uniform" and "gwet" count K classes, whether they occur or not.
+        chance: model of agreement by chance, see above. "uniform" and "gwet" count all K classes,
+            whether or not they occur.
 
     Returns:
-        `(...)`; NaN where `D_e` is 0 (a single class), as in scikit-learn, and without examples.
+        Values `(...)`; NaN if `D_e` is 0 (a single class), as in scikit-learn, or without examples.
 
     Raises:
         ValueError: an unknown `weights` or `chance`, or weights of another shape.
@@ -65,11 +67,21 @@ def cohen_kappa(
 def krippendorff_alpha(counts: ArrayLike, *, weights: Weights = None) -> Array:
     """Compute Krippendorff's alpha of two raters, `1 - (N - 1) / N * D_o / D_e`, at most 1.
 
-    Both rate all n examples: N = 2 n ratings. `D_o` as in `cohen_kappa`, `D_e` with the "pooled"
-    chance model; so alpha is Scott's pi corrected for a small sample, and unlike it depends on n:
-    counts must not be normalised. NaN for a single class and for N <= 1. `weights` and errors as
-    `cohen_kappa`: None for nominal data, "quadratic" for interval data. Source: Krippendorff
+    Both raters rate all n examples, which makes N = 2 n ratings. `D_o` and `D_e` are the observed
+    and expected disagreement of `cohen_kappa(chance="pooled")`. So alpha is Scott's pi corrected
+    for small samples. Unlike pi it depends on n: do not normalise `counts`. Source: Krippendorff
     (2011), Computing Krippendorff's alpha-reliability, eq. for two observers.
+
+    Args:
+        counts: confusion matrix of both raters, `(..., K, K)`.
+        weights: disagreement of two classes: None (1 if they differ) for nominal data, "linear"
+            `|i - j|`, "quadratic" `(i - j)^2` for interval data, or a `(K, K)` array of costs.
+
+    Returns:
+        Values `(...)`; NaN for a single class and for N <= 1.
+
+    Raises:
+        ValueError: an unknown `weights`, or weights of another shape.
 
     >>> krippendorff_alpha([[4, 1], [1, 4]]), cohen_kappa([[4, 1], [1, 4]], chance="pooled")
     (np.float64(0.62), np.float64(0.6))

@@ -1,4 +1,4 @@
-"""Average rates, of this package or your own, over classes: functions of functions of counts."""
+"""Averages of per-class rates over classes: functions that turn a rate into a metric."""
 
 from __future__ import annotations
 
@@ -47,23 +47,23 @@ def of_counts(scheme: Callable[..., Array]) -> Callable[..., Array]:
 
 
 def macro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
-    """Average a per-class rate over the k classes that occur, `sum_i r_i / k`.
+    """Macro-average a per-class rate: `sum_i r_i / k` over the k classes that occur.
 
-    They occur in truth or prediction. The result is a function of counts. Classes whose rate is NaN
-    are skipped. Without any example the result is the rate's own 0/0. Keyword arguments of the
-    result go to the rate: `macro(f1)(counts, zero_division=np.nan)`.
+    A class occurs if it is in truth or prediction. Classes whose rate is NaN are skipped. Without
+    any example the result is the rate's own value for 0/0.
 
     Args:
-        rate: a function from counts `(..., K, K)` to `(..., K)`, of jaxmetrics or your own.
-        classes: ids of those to average over, of which others are still mistakes; all, if not
-            given.
+        rate: a function from counts `(..., K, K)` to `(..., K)`, from jaxmetrics or your own.
+        classes: ids of the classes to average over; predictions of other classes still count as
+            mistakes. Default: all classes.
 
     Returns:
-        A function of counts `(..., K, K)` that returns `(...)`.
+        A function of counts `(..., K, K)` that returns `(...)`. Its keyword arguments go to the
+        rate: `macro(f1)(counts, zero_division=np.nan)`.
 
     Raises:
-        TypeError, ValueError: classes that are no ids or stand twice; when called, classes beyond
-            the counts, or a `rate` that does not return one value per class.
+        TypeError, ValueError: `classes` that are not class ids or contain duplicates. When called:
+            classes beyond the counts, or a `rate` that does not return one value per class.
 
     >>> from jaxmetrics import recall
     >>> macro(recall)([[1, 1, 0], [0, 2, 0], [0, 0, 0]])  # the third class does not occur
@@ -79,8 +79,16 @@ def macro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
 def weighted(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
     """Average a per-class rate weighted by support t_i, `sum_i t_i r_i / sum_i t_i`.
 
-    Support is the sum of a row. NaN rates are skipped; if no support is left, the rates left count
-    alike, as in scikit-learn. Otherwise as `macro`.
+    Support is the number of examples of a class, the sum of its row. NaN rates are skipped. If the
+    remaining classes have no support, they are weighted equally, as in scikit-learn.
+
+    Args:
+        rate: a function from counts `(..., K, K)` to `(..., K)`.
+        classes: ids of the classes to average over; default: all classes that occur.
+
+    Returns:
+        A function of counts `(..., K, K)` that returns `(...)`; its keyword arguments go to the
+        rate. It raises for the same mistakes as `macro`.
 
     >>> from jaxmetrics import precision
     >>> weighted(precision)([[1, 1], [0, 6]])
@@ -90,10 +98,18 @@ def weighted(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
 
 
 def micro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
-    """Compute a rate of the sum of the 2x2 tables of all classes.
+    """Micro-average a per-class rate: compute it from the sum of the 2x2 tables of all classes.
 
-    With one label per example, micro precision = recall = F1 = accuracy. Tables of classes that do
-    not occur are left out. `rate`, `classes`, keyword arguments and errors as `macro`.
+    If each example has one label, micro precision = recall = F1 = accuracy. Tables of classes that
+    do not occur are left out.
+
+    Args:
+        rate: a function from counts `(..., K, K)` to `(..., K)`.
+        classes: ids of the classes whose tables are added; default: all classes that occur.
+
+    Returns:
+        A function of counts `(..., K, K)` that returns `(...)`; its keyword arguments go to the
+        rate. It raises for the same mistakes as `macro`.
 
     >>> from jaxmetrics import jaccard
     >>> micro(jaccard)([[8, 2], [1, 9]])  # 17 / (17 + 3 + 3)
@@ -103,10 +119,11 @@ def micro(rate: Metric, *, classes: Sequence[int] | None = None) -> Metric:
 
 
 def weighted_micro(rate: Metric) -> Metric:
-    """Compute a rate of the sum of the 2x2 tables, weighted by support t_i.
+    """Compute a rate from the sum of the 2x2 tables of all classes, weighted by support t_i.
 
     Precision becomes `sum_i C_ii t_i / sum_i p_i t_i` (p = column sums) and recall
-    `sum_i C_ii t_i / sum_i t_i^2`. Otherwise as `micro`.
+    `sum_i C_ii t_i / sum_i t_i^2`. `rate` is a function from counts `(..., K, K)` to `(..., K)`.
+    The result is a function of counts that returns `(...)`; its keyword arguments go to the rate.
 
     >>> from jaxmetrics import recall
     >>> weighted_micro(recall)([[8, 2], [1, 4]])  # (8 * 10 + 4 * 5) / (10^2 + 5^2)
@@ -127,7 +144,7 @@ def binary(rate: Metric, pos_label: int = 1) -> Metric:
         rate.
 
     Raises:
-        ValueError: `pos_label` is not 0 or 1; when called, if there are not two classes.
+        ValueError: `pos_label` is not 0 or 1; when called, counts do not have two classes.
 
     >>> from jaxmetrics import recall
     >>> binary(recall)([[8, 2], [1, 9]]), binary(recall, pos_label=0)([[8, 2], [1, 9]])
@@ -139,26 +156,26 @@ def binary(rate: Metric, pos_label: int = 1) -> Metric:
 
 
 def at_prevalence(metric: Callable[..., Any], prevalence: ArrayLike) -> Callable[..., Any]:
-    """Compute a metric as where the true classes occur with other shares, `C_ij π_i n / t_i`.
+    """Compute a metric at another class prevalence (prior shift): rescale `C_ij` by `π_i n / t_i`.
 
-    Each class keeps its errors, and only their share changes: the precision of a screening test in
-    a population with few cases, from a test set with as many cases as controls. The result is a
-    function of counts, to which all intervals apply; `stratified=True` says that the test set was
-    made with so many examples of each class. Saerens, Latinne and Decaestecker (2002), Neural
-    Computation 14, equation 2.
+    Only the shares of the true classes change; the errors within each class stay. This gives, for
+    example, the precision of a screening test in a population with few cases, from a test set with
+    as many cases as controls. The result is a function of counts, to which all intervals apply; use
+    `stratified=True` if the number of examples per class was fixed in advance. Source: Saerens,
+    Latinne and Decaestecker (2002), Neural Computation 14, equation 2.
 
     Args:
         metric: a function of counts `(..., K, K)`.
-        prevalence: shares `(K,)` of the classes, which sum to 1 within 0.001; of two classes the
-            share of class 1 will do. Python or NumPy numbers.
+        prevalence: shares π of the classes, `(K,)`, with sum 1 to within 0.001; for two classes the
+            share of class 1 is enough. Python or NumPy numbers.
 
     Returns:
-        A function that returns what the metric does, with its keyword arguments; the metric sees
-        NaN in the row of a class with a share but no examples.
+        A function that returns what the metric returns and passes on its keyword arguments. If a
+        class with a positive share has no examples, the metric sees NaN in its row.
 
     Raises:
-        TypeError: a metric that is no function.
-        ValueError: shares below 0, or with another sum; when called, of another number of classes.
+        TypeError: `metric` is not a function.
+        ValueError: shares below 0 or with another sum; when called, another number of classes.
 
     >>> from jaxmetrics import Delta, binary, interval, precision
     >>> counts = [[90, 10], [20, 80]]
@@ -195,20 +212,22 @@ def _at_prevalence(
 
 
 def label_macro(rate: Metric) -> Metric:
-    """Average a rate over labels that exclude none other, `sum_l r_l / L`.
+    """Macro-average a rate over the labels of a multilabel problem, `sum_l r_l / L`.
 
     Args:
-        rate: as for `macro`, of which the value of the positive class counts.
+        rate: a function from counts `(..., 2, 2)` to one value per class, `(..., 2)`; the value of
+            the positive class is averaged.
 
     Returns:
-        A function of counts `(..., L, 2, 2)`, as `multilabel_confusion_matrix` makes them, to
-        `(...)`. Labels whose rate is NaN are skipped; those that do not occur count, as in
-        scikit-learn. The sum of the tables, `counts.sum(-3)`, gives the micro average. An interval
-        needs a table of each label of each example, since the labels of one may be alike: it is
-        then a cluster of decisions.
+        A function of counts `(..., L, 2, 2)`, made by `multilabel_confusion_matrix`, that returns
+        `(...)`; its keyword arguments go to the rate. Labels whose rate is NaN are skipped; labels
+        that do not occur count, as in scikit-learn. For the micro average apply `binary(rate)` to
+        the sum of the tables, `counts.sum(-3)`. An interval needs the tables of each example as one
+        cluster, because the labels of an example may be correlated.
 
     Raises:
-        ValueError: when called, counts of another shape, and as `macro`.
+        ValueError: when called, counts of another shape, or a rate that does not return one value
+            per class.
 
     >>> from jaxmetrics import recall
     >>> counts = [[[5, 1], [1, 3]], [[6, 2], [1, 1]]]
@@ -229,7 +248,10 @@ def label_macro(rate: Metric) -> Metric:
 
 
 def label_weighted(rate: Metric) -> Metric:
-    """Average a rate over labels weighted by how often each is true; otherwise as `label_macro`.
+    """Average a rate over the labels of a multilabel problem, weighted by how often each is true.
+
+    `rate` is a function from counts `(..., 2, 2)` to one value per class. The result is a function
+    of counts `(..., L, 2, 2)` that returns `(...)`; labels whose rate is NaN are skipped.
 
     >>> from jaxmetrics import precision
     >>> label_weighted(precision)([[[5, 1], [1, 3]], [[6, 2], [1, 1]]])  # (4 3/4 + 2 1/3) / 6

@@ -16,18 +16,18 @@ __all__ = ["difference"]
 
 
 def difference(metric: Metric) -> Metric:
-    """Subtract a metric of classifier B from that of A, on the same examples.
+    """Compute the difference of a metric between classifiers A and B on the same examples.
 
     Args:
         metric: a function of counts `(..., K, K)` that returns an array or a pytree of arrays.
 
     Returns:
-        A function of paired counts `(..., K, K, K)` by truth, prediction of A and prediction of B,
-        as `paired_confusion_matrix` makes them, to `metric(counts of A) - metric(counts of B)`;
-        exactly 0 where only rounding is left. An interval of it is that of `compare`.
+        A function of paired counts `(..., K, K, K)` (truth, prediction of A, prediction of B; see
+        `paired_confusion_matrix`) that returns `metric(counts of A) - metric(counts of B)`, exactly
+        0 if the two differ by rounding only. `interval` of it agrees with `compare`.
 
     Raises:
-        TypeError: a metric that is no function.
+        TypeError: `metric` is not a function.
         ValueError: when called, paired counts of another shape.
 
     >>> import jaxmetrics as jm

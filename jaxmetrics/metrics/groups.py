@@ -1,4 +1,4 @@
-"""Compare groups: functions of metrics over the axis G of counts `(..., G, K, K)`."""
+"""Subgroup fairness: compare a metric over the axis G of counts by group, `(..., G, K, K)`."""
 
 from __future__ import annotations
 
@@ -16,24 +16,25 @@ __all__ = ["demographic_parity_ratio", "equal_opportunity_ratio", "group_differe
 
 
 def group_ratio(metric: Metric) -> Metric:
-    """Divide the smallest value of a metric among groups by the largest.
+    """Compute the ratio of the smallest to the largest value of a metric among groups.
 
-    `min_g m_g / max_g m_g`, in [0, 1] for rates: a function of counts `(..., G, K, K)`, which
-    `confusion_matrix(..., groups=..., num_groups=G)` gives.
+    `min_g m_g / max_g m_g`, in [0, 1] for rates.
 
     Args:
-        metric: a function of counts `(..., K, K)` that returns one number per matrix `(...)`, as
-            `accuracy` and `binary(recall)` do, or one per class `(..., K)`.
+        metric: a function of counts `(..., K, K)` that returns one number per matrix `(...)`, such
+            as `accuracy` and `binary(recall)`, or one per class `(..., K)`.
 
     Returns:
-        A function of counts `(..., G, K, K)` that returns `(...)`, or `(..., K)`; its keyword
-        arguments go to the metric. Groups without examples, and groups where the metric is NaN, are
-        skipped; NaN if no value is left or all are 0. `compare_groups(metric, counts, ratio=True)`
-        has its interval; chance alone takes the ratio away from 1, so that other methods refuse it.
+        A function of counts `(..., G, K, K)`, made by
+        `confusion_matrix(..., groups=..., num_groups=G)`, that returns `(...)` or `(..., K)`; its
+        keyword arguments go to the metric. Groups without examples, and groups for which the metric
+        is NaN, are skipped; NaN if no value is left or all are 0. For its interval use
+        `compare_groups(metric, counts, ratio=True)`: chance alone pulls the ratio below 1, so the
+        other methods refuse it.
 
     Raises:
-        ValueError: when called, if counts have no axis of groups or `metric` returns something
-            else.
+        ValueError: when called, counts without an axis of groups, or a `metric` that returns
+            another shape.
 
     >>> from jaxmetrics import accuracy, precision
     >>> groups = [[[8, 2], [1, 9]], [[4, 1], [6, 9]]]
@@ -44,10 +45,12 @@ def group_ratio(metric: Metric) -> Metric:
 
 
 def group_difference(metric: Metric) -> Metric:
-    """Subtract the smallest value of a metric among groups from the largest.
+    """Compute the difference between the largest and the smallest value of a metric among groups.
 
-    `max_g m_g - min_g m_g`; `compare_groups(metric, counts)` has its interval. Otherwise as
-    `group_ratio`.
+    `max_g m_g - min_g m_g`. `metric` is a function of counts `(..., K, K)` that returns `(...)` or
+    `(..., K)`; the result is a function of counts by group, `(..., G, K, K)`. Groups without
+    examples, and groups for which the metric is NaN, are skipped. For its interval use
+    `compare_groups(metric, counts)`.
 
     >>> from jaxmetrics import binary, recall
     >>> group_difference(binary(recall))([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])
@@ -57,10 +60,10 @@ def group_difference(metric: Metric) -> Metric:
 
 
 def demographic_parity_ratio(counts: ArrayLike) -> Array:
-    """Divide the smallest selection rate among groups by the largest, per class.
+    """Compute the demographic parity ratio: smallest / largest selection rate of groups, per class.
 
-    It is `group_ratio(selection_rate)`: from counts `(..., G, K, K)`, as
-    `confusion_matrix(..., groups=..., num_groups=G)` gives them, to `(..., K)`, in [0, 1]. Source:
+    It equals `group_ratio(selection_rate)`. `counts` by group, `(..., G, K, K)`, are made by
+    `confusion_matrix(..., groups=..., num_groups=G)`; the result `(..., K)` is in [0, 1]. Source:
     Feldman et al. (2015), Certifying and removing disparate impact, KDD (the four-fifths rule asks
     for 0.8).
 
@@ -71,12 +74,12 @@ def demographic_parity_ratio(counts: ArrayLike) -> Array:
 
 
 def equal_opportunity_ratio(counts: ArrayLike) -> Array:
-    """Divide the smallest recall among groups by the largest, per class.
+    """Compute the equal opportunity ratio: smallest / largest recall among groups, per class.
 
-    It is over the groups where the class occurs in truth: a group without it has no recall and is
-    left out, so that the ratio may be 1 of one group alone (fairlearn takes its recall for 0, and
-    the ratio is 0). Otherwise as `group_ratio`. Source: Hardt, Price and Srebro (2016), Equality of
-    opportunity in supervised learning, NeurIPS.
+    `counts` by group are `(..., G, K, K)`, the result `(..., K)` is in [0, 1]. A group without
+    examples of the class has no recall and is left out, so that the ratio is 1 if a single group is
+    left (fairlearn takes the recall of such a group as 0, which makes the ratio 0). Source: Hardt,
+    Price and Srebro (2016), Equality of opportunity in supervised learning, NeurIPS.
 
     >>> equal_opportunity_ratio([[[8, 2], [1, 9]], [[4, 1], [6, 9]]])
     array([1.        , 0.667])

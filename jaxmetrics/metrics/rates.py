@@ -1,4 +1,4 @@
-"""Compute one number per class: `(..., K, K)` to `(..., K)`."""
+"""Per-class rates, one number per class: `(..., K, K)` to `(..., K)`."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ __all__ = [
 def recall(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute recall (sensitivity, true positive rate), `TP / (TP + FN)`, in [0, 1].
 
+    `counts` `(..., K, K)` give one value per class, `(..., K)`; 0/0 gives `zero_division`.
+
     >>> recall([[8, 2], [1, 9]])
     array([0.8, 0.9])
     """
@@ -49,6 +51,8 @@ def recall(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 @compiled
 def precision(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute precision (positive predictive value), `TP / (TP + FP)`, in [0, 1].
+
+    `counts` `(..., K, K)` give one value per class, `(..., K)`; 0/0 gives `zero_division`.
 
     >>> precision([[8, 2], [0, 6]])
     array([1.  , 0.75])
@@ -61,6 +65,8 @@ def precision(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 def specificity(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute specificity (true negative rate), `TN / (TN + FP)`, in [0, 1].
 
+    `counts` `(..., K, K)` give one value per class, `(..., K)`; 0/0 gives `zero_division`.
+
     >>> specificity([[8, 2], [1, 9]])
     array([0.9, 0.8])
     """
@@ -70,7 +76,9 @@ def specificity(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 
 @compiled
 def negative_predictive_value(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Compute the negative predictive value, `TN / (TN + FN)`, in [0, 1].
+    """Compute the negative predictive value (NPV), `TN / (TN + FN)`, in [0, 1].
+
+    `counts` `(..., K, K)` give one value per class, `(..., K)`; 0/0 gives `zero_division`.
 
     >>> negative_predictive_value([[8, 2], [0, 6]])
     array([0.75, 1.  ])
@@ -83,6 +91,8 @@ def negative_predictive_value(counts: ArrayLike, *, zero_division: ArrayLike = 0
 def false_positive_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the false positive rate (fall-out), `FP / (FP + TN)`, in [0, 1].
 
+    `counts` `(..., K, K)` give one value per class, `(..., K)`; 0/0 gives `zero_division`.
+
     >>> false_positive_rate([[8, 2], [1, 9]])
     array([0.1, 0.2])
     """
@@ -93,6 +103,8 @@ def false_positive_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) ->
 @compiled
 def false_negative_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the false negative rate (miss rate), `FN / (FN + TP)`, in [0, 1].
+
+    `counts` `(..., K, K)` give one value per class, `(..., K)`; 0/0 gives `zero_division`.
 
     >>> false_negative_rate([[8, 2], [1, 9]])
     array([0.2, 0.1])
@@ -105,6 +117,8 @@ def false_negative_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) ->
 def false_discovery_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the false discovery rate, `FP / (FP + TP)`, in [0, 1].
 
+    `counts` `(..., K, K)` give one value per class, `(..., K)`; 0/0 gives `zero_division`.
+
     >>> false_discovery_rate([[8, 2], [0, 6]])
     array([0.  , 0.25])
     """
@@ -115,6 +129,8 @@ def false_discovery_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -
 @compiled
 def false_omission_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the false omission rate, `FN / (FN + TN)`, in [0, 1].
+
+    `counts` `(..., K, K)` give one value per class, `(..., K)`; 0/0 gives `zero_division`.
 
     >>> false_omission_rate([[8, 2], [0, 6]])
     array([0.25, 0.  ])
@@ -129,9 +145,9 @@ def tversky(
 ) -> Array:
     """Compute the Tversky index, `TP / (TP + alpha FP + beta FN)`, in [0, 1].
 
-    The weights `alpha` and `beta` are >= 0, and broadcast against the batch axes. (1, 1) is
-    Jaccard, (1/2, 1/2) F1, (1, 0) precision, (0, 1) recall. Source: Tversky (1977), Features of
-    similarity.
+    `counts` `(..., K, K)` give one value per class, `(..., K)`; 0/0 gives `zero_division`. The
+    weights `alpha` and `beta` are >= 0, and broadcast against the batch axes. (1, 1) is Jaccard,
+    (1/2, 1/2) F1, (1, 0) precision, (0, 1) recall. Source: Tversky (1977), Features of similarity.
 
     >>> tversky([[8, 2], [0, 6]], alpha=0.5, beta=0.0)
     array([1.       , 0.857])
@@ -143,11 +159,12 @@ def tversky(
 
 @compiled
 def f_beta(counts: ArrayLike, beta: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Compute F-beta, recall counting `beta` times as much as precision, in [0, 1].
+    """Compute F-beta, in which recall counts `beta` times as much as precision, in [0, 1].
 
-    `(1 + beta^2) TP / ((1 + beta^2) TP + beta^2 FN + FP)`; 0 gives precision, infinity recall.
-    `beta` broadcasts against the batch axes. Source: van Rijsbergen (1979), Information Retrieval,
-    ch. 7.
+    `(1 + beta^2) TP / ((1 + beta^2) TP + beta^2 FN + FP)`; `beta=0` is precision, infinity recall.
+    `beta` broadcasts against the batch axes. `counts` `(..., K, K)` give one value per class,
+    `(..., K)`; 0/0 gives `zero_division`. Source: van Rijsbergen (1979), Information Retrieval, ch.
+    7.
 
     >>> f_beta([[8, 2], [0, 6]], beta=2.0)
     array([0.8333333, 0.9375   ])
@@ -160,9 +177,10 @@ def f_beta(counts: ArrayLike, beta: ArrayLike, *, zero_division: ArrayLike = 0.0
 
 @compiled
 def f1(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Compute F1 (Dice), `2 TP / (2 TP + FP + FN)`, in [0, 1].
+    """Compute the F1 score (Dice coefficient), `2 TP / (2 TP + FP + FN)`, in [0, 1].
 
-    It is the harmonic mean of precision and recall.
+    It is the harmonic mean of precision and recall. `counts` `(..., K, K)` give one value per
+    class, `(..., K)`; 0/0 gives `zero_division`.
 
     >>> f1([[6, 2], [1, 1]])
     array([0.8, 0.4])
@@ -174,7 +192,8 @@ def f1(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 def jaccard(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the Jaccard index, `TP / (TP + FP + FN)`, in [0, 1].
 
-    It is also called intersection over union, or critical success index.
+    It is also called intersection over union (IoU) or critical success index. `counts`
+    `(..., K, K)` give one value per class, `(..., K)`; 0/0 gives `zero_division`.
 
     >>> jaccard([[6, 1], [1, 2]])
     array([0.75, 0.5 ])
@@ -186,8 +205,9 @@ def jaccard(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 def fowlkes_mallows(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the Fowlkes–Mallows index, `TP / sqrt((TP + FP)(TP + FN))`, in [0, 1].
 
-    It is the geometric mean of precision and recall. Source: Fowlkes and Mallows (1983), A method
-    for comparing two hierarchical clusterings, JASA 78.
+    It is the geometric mean of precision and recall. `counts` `(..., K, K)` give one value per
+    class, `(..., K)`; 0/0 gives `zero_division`. Source: Fowlkes and Mallows (1983), A method for
+    comparing two hierarchical clusterings, JASA 78.
 
     >>> fowlkes_mallows([[4, 0], [5, 7]])
     array([0.6666667, 0.7637626])
@@ -200,8 +220,9 @@ def fowlkes_mallows(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Arr
 def p4(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute P4, the harmonic mean of precision, recall, specificity and NPV, in [0, 1].
 
-    `4 TP TN / (4 TP TN + (TP + TN)(FP + FN))`. Source: Sitarz (2022), Extending F1 metric,
-    probabilistic approach.
+    `4 TP TN / (4 TP TN + (TP + TN)(FP + FN))`. `counts` `(..., K, K)` give one value per class,
+    `(..., K)`; 0/0 gives `zero_division`. Source: Sitarz (2022), Extending F1 metric, probabilistic
+    approach.
 
     >>> p4([[6, 2], [1, 1]])
     array([0.533, 0.533])
@@ -214,8 +235,9 @@ def p4(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 def informedness(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute informedness (Youden's J), recall + specificity - 1, in [-1, 1].
 
-    `(TP TN - FP FN) / ((TP + FN)(FP + TN))`. Source: Powers (2011), Evaluation: from precision,
-    recall and F-measure to ROC, informedness, markedness.
+    `(TP TN - FP FN) / ((TP + FN)(FP + TN))`. `counts` `(..., K, K)` give one value per class,
+    `(..., K)`; 0/0 gives `zero_division`. Source: Powers (2011), Evaluation: from precision, recall
+    and F-measure to ROC, informedness, markedness.
 
     >>> informedness([[8, 2], [1, 9]])
     array([0.7, 0.7])
@@ -228,7 +250,9 @@ def informedness(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 def markedness(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute markedness, precision + NPV - 1, in [-1, 1].
 
-    `(TP TN - FP FN) / ((TP + FP)(FN + TN))`. Source: as `informedness`.
+    `(TP TN - FP FN) / ((TP + FP)(FN + TN))`. `counts` `(..., K, K)` give one value per class,
+    `(..., K)`; 0/0 gives `zero_division`. Source: Powers (2011), Evaluation: from precision, recall
+    and F-measure to ROC, informedness, markedness.
 
     >>> markedness([[8, 2], [0, 6]])
     array([0.75, 0.75])
@@ -239,10 +263,11 @@ def markedness(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 
 @compiled
 def positive_likelihood_ratio(counts: ArrayLike, *, zero_division: ArrayLike = xp.nan) -> Array:
-    """Compute the positive likelihood ratio, recall / false positive rate, at least 0.
+    """Compute the positive likelihood ratio (LR+), recall / false positive rate, at least 0.
 
-    `TP (FP + TN) / ((TP + FN) FP)`; NaN where a rate is undefined or no false positive was seen, as
-    in scikit-learn.
+    `TP (FP + TN) / ((TP + FN) FP)`. `counts` `(..., K, K)` give one value per class, `(..., K)`.
+    `zero_division`, NaN by default as in scikit-learn, is the value without false positives, or if
+    a rate is undefined.
 
     >>> positive_likelihood_ratio([[8, 2], [1, 9]])
     array([8. , 4.5])
@@ -253,10 +278,11 @@ def positive_likelihood_ratio(counts: ArrayLike, *, zero_division: ArrayLike = x
 
 @compiled
 def negative_likelihood_ratio(counts: ArrayLike, *, zero_division: ArrayLike = xp.nan) -> Array:
-    """Compute the negative likelihood ratio, false negative rate / specificity, at least 0.
+    """Compute the negative likelihood ratio (LR-), false negative rate / specificity, at least 0.
 
-    `FN (FP + TN) / ((TP + FN) TN)`; NaN where a rate is undefined or no true negative was seen, as
-    in scikit-learn.
+    `FN (FP + TN) / ((TP + FN) TN)`. `counts` `(..., K, K)` give one value per class, `(..., K)`.
+    `zero_division`, NaN by default as in scikit-learn, is the value without true negatives, or if a
+    rate is undefined.
 
     >>> negative_likelihood_ratio([[8, 2], [1, 4]])
     array([0.25, 0.25])
@@ -269,8 +295,9 @@ def negative_likelihood_ratio(counts: ArrayLike, *, zero_division: ArrayLike = x
 def diagnostic_odds_ratio(counts: ArrayLike, *, zero_division: ArrayLike = xp.nan) -> Array:
     """Compute the diagnostic odds ratio, `TP TN / (FP FN)`, at least 0.
 
-    NaN where no mistake of one kind was seen. Source: Glas et al. (2003), The diagnostic odds
-    ratio: a single indicator of test performance.
+    `counts` `(..., K, K)` give one value per class, `(..., K)`. `zero_division`, NaN by default, is
+    the value without false positives or without false negatives. Source: Glas et al. (2003), The
+    diagnostic odds ratio: a single indicator of test performance.
 
     >>> diagnostic_odds_ratio([[8, 2], [1, 9]])
     array([36., 36.])
@@ -281,7 +308,9 @@ def diagnostic_odds_ratio(counts: ArrayLike, *, zero_division: ArrayLike = xp.na
 
 @compiled
 def prevalence(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Compute the fraction of the examples that are of the class, `(TP + FN) / n`, in [0, 1].
+    """Compute prevalence, the fraction of examples of the class, `(TP + FN) / n`, in [0, 1].
+
+    `counts` `(..., K, K)` give one value per class, `(..., K)`; 0/0 gives `zero_division`.
 
     >>> prevalence([[6, 2], [1, 1]])
     array([0.8, 0.2])
@@ -292,7 +321,9 @@ def prevalence(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 
 @compiled
 def selection_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Compute the fraction of the examples predicted as the class, `(TP + FP) / n`, in [0, 1].
+    """Compute the selection rate, the fraction predicted as the class, `(TP + FP) / n`, in [0, 1].
+
+    `counts` `(..., K, K)` give one value per class, `(..., K)`; 0/0 gives `zero_division`.
 
     >>> selection_rate([[6, 2], [1, 1]])
     array([0.7, 0.3])
@@ -303,10 +334,11 @@ def selection_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Arra
 
 @compiled
 def lift(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
-    """Compute lift, precision / prevalence, at least 0; 1 for a guess.
+    """Compute lift, precision / prevalence, at least 0; 1 for guessing.
 
-    `TP n / ((TP + FP)(TP + FN))`. Source: Brin, Motwani, Ullman and Tsur (1997), Dynamic itemset
-    counting and implication rules (there: interest).
+    `TP n / ((TP + FP)(TP + FN))`. `counts` `(..., K, K)` give one value per class, `(..., K)`; 0/0
+    gives `zero_division`. Source: Brin, Motwani, Ullman and Tsur (1997), Dynamic itemset counting
+    and implication rules (there: interest).
 
     >>> lift([[5, 0], [1, 2]])
     array([1.333, 2.667])
@@ -319,11 +351,11 @@ def lift(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 def net_benefit(counts: ArrayLike, threshold: ArrayLike) -> Array:
     """Compute the net benefit of acting on the class, `TP / n - FP / n * t / (1 - t)`.
 
-    It is in true positives per example; 0 if n = 0. `threshold` t in [0, 1) is the probability at
-    which acting and not acting are worth the same (t = 1 gives -inf or NaN). It broadcasts against
-    the batch axes: `binary(net_benefit)(confusion_matrix_at_thresholds(y, p, t), threshold=t)` is a
-    decision curve. Source: Vickers and Elkin (2006), Decision curve analysis, Medical Decision
-    Making 26.
+    Its unit is true positives per example. `counts` `(..., K, K)` give one value per class,
+    `(..., K)`; 0 if n = 0. `threshold` t in [0, 1) is the probability at which acting and not
+    acting are worth the same (t = 1 gives -inf or NaN). It broadcasts against the batch axes:
+    `binary(net_benefit)(confusion_matrix_at_thresholds(y, p, t), threshold=t)` is a decision curve.
+    Source: Vickers and Elkin (2006), Decision curve analysis, Medical Decision Making 26.
 
     >>> net_benefit([[8, 2], [0, 6]], threshold=0.5)
     array([0.5 , 0.25])

@@ -1,4 +1,4 @@
-"""Score estimators of scikit-learn, and others that predict, by metrics of counts."""
+"""Scorers for scikit-learn, made of metrics of counts."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ __all__ = ["scorer"]
 
 
 def scorer(metric: Metric, *, labels: Sequence[Hashable] | None = None) -> Callable[..., float]:
-    """Make a scorer of a metric of counts, for `scoring=` of scikit-learn.
+    """Make a scikit-learn scorer of a metric of counts, to pass as `scoring=`.
 
-    `cross_val_score(model, X, y, scoring=scorer(macro(f1)))` and `GridSearchCV` take it, also with
-    `n_jobs`. More must be better: of `error_rate` take `lambda counts: -error_rate(counts)`.
-    Measures of scores and probabilities need none: scikit-learn's
-    `make_scorer(roc_auc, response_method="decision_function")` takes them.
+    `cross_val_score(model, X, y, scoring=scorer(macro(f1)))` and `GridSearchCV` accept it, also
+    with `n_jobs`. scikit-learn takes greater scores for better: instead of `error_rate` pass
+    `lambda counts: -error_rate(counts)`. For metrics of scores and probabilities use scikit-learn's
+    `make_scorer(roc_auc, response_method="decision_function")`.
 
     Args:
         metric: a function of counts `(K, K)` that returns one number.
-        labels: the K classes in the order of the rows. If not given, they are sorted: the
-            estimator's `classes_`, if it has them, and those in `y`.
+        labels: the K classes in the order of the rows. Default: the sorted union of the estimator's
+            `classes_`, if it has them, and the labels in `y`.
 
     Returns:
-        A function `(estimator, X, y, sample_weight=None)` that returns a float. `estimator` has
-        `predict`; `y` `(n,)` holds labels of any kind, of which -1 is one, as in scikit-learn.
+        A function `(estimator, X, y, sample_weight=None)` that returns a float. `estimator` has a
+        method `predict`; `y` `(n,)` holds labels of any type. As in scikit-learn, -1 is a label
+        like any other.
 
     Raises:
-        TypeError: a metric that is no function.
-        ValueError: labels that stand twice; when called, a `y` or predictions of another shape, a
-            metric of more than one number.
+        TypeError: `metric` is not a function.
+        ValueError: duplicate labels; when called, a `y` or predictions of another shape, or a
+            metric that returns more than one number.
 
     >>> import jaxmetrics as jm
     >>> class Model:
