@@ -1,4 +1,10 @@
-"""The bootstrap of examples, for statistics that no table of counts determines, and of tables."""
+"""Bootstrap of examples, for statistics that are not functions of counts, and of tables.
+
+The acceleration of BCa is the jackknife's, which leaves out one example at a time or, with more
+than 1000 examples, one of at most 1000 random groups; with clusters one cluster. Replicates are
+evaluated in chunks, so that memory stays bounded. A replicate of a stratum of m examples has only
+`(m - 1) / m` of its variance: with fewer than 10 per stratum intervals are too narrow.
+"""
 
 from __future__ import annotations
 
@@ -58,40 +64,38 @@ def bootstrap_examples(
     clusters: ArrayLike | Sequence[Any] | None = None,
     strata: ArrayLike | Sequence[Any] | None = None,
 ) -> Any:
-    """Estimate any statistic of examples with a bootstrap interval, by resampling the examples.
+    """Compute a bootstrap confidence interval of any statistic, by resampling the examples.
 
-    For metrics of counts `interval` with `Bootstrap` is far cheaper. The acceleration of BCa is
-    that of the jackknife, which leaves out one example or, with more than 1000 of them, one of at
-    most 1000 random groups.
+    For metrics of counts, `interval` with `Bootstrap` is far cheaper.
 
     Args:
-        statistic: a function of the arrays that returns an array or a pytree of arrays. Of arrays
-            on the host it is given NumPy arrays, many resamples `(N, n, ...)` at once if it takes
-            them so, else one by one; with JAX arrays it must be traceable.
-        arrays: `(n, ...)`, the examples on the first axis.
-        kind: as for `Bootstrap`.
+        key: a JAX key, an int seed or, for NumPy arrays, a NumPy Generator.
+        statistic: a function of the arrays that returns an array or a pytree of arrays. It receives
+            NumPy arrays if the arrays are NumPy, many resamples `(N, n, ...)` at once if it accepts
+            them; with JAX arrays it must be traceable.
+        arrays: `(n, ...)`, with the examples on the first axis.
+        num_samples: number of resamples.
+        level: the confidence level.
+        kind: `"bca"`, `"percentile"` or `"basic"`; see `Bootstrap`.
         resample: `"indices"` calls `statistic(*resampled_arrays)`; `"weights"` calls
-            `statistic(*arrays, sample_weight=w)`, w `(n,)` how often each example was drawn: faster
-            where the statistic sorts, since the order stays.
-        clusters: `(n,)` ids, of any hashable kind, of groups of examples that belong together (of
-            one patient, say); whole groups are drawn, and left out by the jackknife. With groups
-            that differ in size `"indices"` gives resamples that do, too, one by one on the host.
-            Fewer than 20 groups give a warning.
-        strata: `(n,)` ids, of any hashable kind, of groups whose sizes are fixed, such as the
-            classes where so many examples of each were collected: from each stratum as many
-            examples, or clusters, are drawn as it has. A replicate of a stratum of m examples has
-            only `(m - 1) / m` of its variance: with fewer than 10 intervals are too narrow.
+            `statistic(*arrays, sample_weight=w)`, where w `(n,)` counts how often each example was
+            drawn: faster for statistics that sort, since the order stays.
+        clusters: `(n,)` ids of groups of examples that belong together (one patient, for example),
+            of any hashable type; whole clusters are drawn. If sizes differ, so do those of
+            resamples by `"indices"`, and NumPy resamples are evaluated one by one. Fewer than 20
+            give a warning.
+        strata: `(n,)` ids, of any hashable type, of groups whose sizes are fixed, such as classes
+            of which a given number of examples was collected: each keeps its number of examples, or
+            clusters.
 
     Returns:
-        `Estimate` or a pytree of them, as by `Bootstrap`. Memory stays bounded: replicates are
-        evaluated in chunks.
+        `Estimate` or a pytree of them.
 
     Raises:
-        TypeError: cluster ids that are not hashable, or hidden by jit; weights for a statistic
-            without an argument `sample_weight`.
-        ValueError: unequal lengths, no examples, missing ids, a cluster in two strata, on the
-            device indices of clusters that differ in size, num_samples < 2, a level outside of
-            (0, 1), an unknown kind, a statistic that is nowhere finite.
+        TypeError, ValueError: arrays of unequal lengths or without examples; ids that are missing,
+            not hashable, or hidden by jit; a cluster in two strata; `"weights"` for a statistic
+            without an argument `sample_weight`; for JAX arrays `"indices"` of clusters that differ
+            in size; a statistic that is nowhere finite; an invalid option.
 
     >>> error = np.linspace(0, 1, 101) ** 2
     >>> bootstrap_examples(0, np.median, error)
@@ -360,24 +364,25 @@ def bootstrap_counts(
     """Draw bootstrap replicates of confusion matrices.
 
     - `"multinomial"`: as many examples as there are, drawn with replacement.
-    - `"poisson"`: each example counted Poisson(1) times, so that totals vary; batches of a stream
-      can be resampled apart.
-    - `"bayesian"`: each example weighted by a share of Dirichlet(1, ..., 1). Rubin (1981), Annals
-      of Statistics 9. Sums of weights are allowed and read as frequencies.
+    - `"poisson"`: each example counts Poisson(1) times, so that totals vary; batches of a stream
+      can be resampled separately.
+    - `"bayesian"`: each example is weighted by a share of Dirichlet(1, ..., 1). Rubin (1981),
+      Annals of Statistics 9. Sums of weights are allowed and read as frequencies.
 
     Args:
-        key: a JAX key, an int seed or, for counts of the host, a NumPy Generator.
-        counts: `(..., K, K)` numbers of examples, below 2^31 in all.
-        num_samples: S.
-        stratified: each class keeps its number of examples.
+        key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator.
+        counts: `(..., K, K)` numbers of examples, with a total below 2^31.
+        num_samples: number of replicates S.
+        kind: how to resample, see above.
+        stratified: True if each class keeps its number of examples.
 
     Returns:
-        `(S, ..., K, K)`, float, since under jit a matrix with negative or fractional counts gives
-        NaN.
+        Replicates `(S, ..., K, K)`, floats. Under jit, a matrix with negative or fractional counts
+        gives NaN.
 
     Raises:
-        ValueError: counts that are not square, negative or fractional, an unknown kind, Poisson
-            stratified.
+        ValueError: counts that are not square, negative or fractional; an unknown kind; `"poisson"`
+            with `stratified`.
 
     >>> drawn = bootstrap_counts(0, [[90, 10], [5, 95]], 1000)
     >>> drawn.shape, set(drawn.sum((-2, -1)).tolist())

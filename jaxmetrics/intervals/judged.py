@@ -1,4 +1,16 @@
-"""Intervals from few examples with truth and many that were only judged, by a model, say."""
+"""Prediction-powered inference: intervals from few examples with truth and many judged by a model.
+
+The errors of the judge are learnt from the examples with truth, which the judge labels, too. With T
+the shares of (truth, prediction) among these, J the shares of (judge's label, prediction) among the
+same examples, and J' the latter among the other examples, the estimate is the metric of the
+rectified shares `R = T + λ (J' - J)`. With t and j the derivatives of the metric with respect to an
+example's contribution to T and to J, λ minimises `s^2 = var(t - λ j) / n + var(λ j) / N`:
+`λ = cov(t, j) / (var(j) (1 + n / N))`, one for each value of the metric, between 0, where the judge
+is uninformative and ignored, and 1. Angelopoulos, Duchi and Zrnic (2023), PPI++, arXiv:2311.01453,
+section 6. The cost does not depend on n and N. The interval contains the values of the metric of R
+that neither sample refutes, with λ as found; see `Likelihood`, whose additional third of an example
+allows for errors of the judge that did not occur.
+"""
 
 from __future__ import annotations
 
@@ -36,44 +48,38 @@ def prediction_powered(
     level: float = 0.95,
     cluster_axis: int | None = None,
 ) -> Any:
-    """Estimate a metric from n examples with truth and N with only a judge's label in its place.
+    """Prediction-powered estimate (PPI++) of a metric from n examples with truth and N judged ones.
 
-    What the judge gets wrong is learnt from the examples with truth, which it labels, too. With T
-    the shares of (truth, prediction) among these, J those of (judge's label, prediction), and J'
-    the same among the others, the metric is that of the rectified shares `R = T + λ (J' - J)`. With
-    t and j the derivatives of the metric by what an example adds to T and to J, λ makes
-    `s^2 = var(t - λ j) / n + var(λ j) / N` least: `λ = cov(t, j) / (var(j) (1 + n / N))`, one for
-    each value, from 0, where the judge knows nothing and is left out, to 1. Angelopoulos, Duchi and
-    Zrnic (2023), PPI++, arXiv:2311.01453, section 6. The cost does not depend on n and N.
+    A judge, such as a language model, labels both. Its errors on the examples with truth correct
+    its labels on the others: `R = T + λ (J' - J)`, as explained at the top of `intervals.judged`.
 
-    The interval holds the values of the metric of R that neither sample refutes, with λ as found:
-    see `Likelihood`, whose third of an example more stands for judge's errors not seen.
-
-    **The examples with truth must be a random sample of the same population as the others.** Where
-    those were labelled that are hard, recent, or doubtful to the judge, its errors among them are
-    not its errors elsewhere, and the interval misses the truth without a sign of it. The judge may
-    be as bad as it likes, but must not have been fitted to these examples.
+    **The examples with truth must be a random sample of the same population as the others.** If
+    they were chosen because they are hard, recent, or doubtful to the judge, its errors on them
+    differ from its errors elsewhere, and the interval misses the true value without a sign of it.
+    The judge may be arbitrarily bad, but must not have been fitted to these examples.
 
     Args:
-        metric: as for `interval`; `difference(metric)` compares two classifiers: `labelled` is then
-            `(..., K, K, K, K)`, truth, judge, A and B, and `judged` `(..., K, K, K)`.
-        labelled: `(..., K, K, K)`, truth, judge's label, prediction, as `paired_confusion_matrix`
-            counts them. Each class should be the truth of five examples or more.
-        judged: `(..., K, K)`, judge's label and prediction of examples that are not in `labelled`.
-        cluster_axis: the axis with the tables of clusters in `labelled`, -4 of `(..., C, K, K, K)`,
-            and next to its own table in `judged`, -3. No cluster is in both.
+        metric: a function of counts `(..., K, K)`; `difference(metric)` compares two classifiers A
+            and B: `labelled` is then `(..., K, K, K, K)` by truth, judge, A and B, and `judged`
+            `(..., K, K, K)`.
+        labelled: counts `(..., K, K, K)` by truth, judge's label and prediction, made by
+            `paired_confusion_matrix`. Each class should be the truth of five examples or more.
+        judged: counts `(..., K, K)` by judge's label and prediction, of examples not in `labelled`.
+        level: the confidence level.
+        cluster_axis: the axis of `labelled` with the tables of clusters, -4 of `(..., C, K, K, K)`;
+            in `judged` it is -3. No cluster may be in both.
 
     Returns:
-        `Estimate` or a pytree of them. Shares in R below 0, which occur where truth is rare, count
-        as 0, and the others less, so that the share of right predictions stays as it is. So the
-        value and the ends stay in the metric's range. NaN without examples with truth; without
-        others it is the interval from truth alone. Under jit NaN for tables that hold no counts.
+        `Estimate` or a pytree of them, within the range of the metric. Negative entries of R, which
+        occur if there are few examples with truth, are set to 0 and others reduced so that the
+        share of correct predictions stays. NaN without examples with truth; without judged
+        examples, the interval from truth alone. Under jit, invalid counts give NaN.
 
     Raises:
-        ValueError: tables of other shapes, counts that are negative or not whole, a level outside
+        ValueError: tables of other shapes, counts that are negative or fractional, a level outside
             of (0, 1).
 
-    A judge that errs in 10 % of 200 examples with truth, which alone give 0.825 [0.766, 0.874]:
+    A judge that errs on 10 % of 200 examples with truth, which alone give 0.825 [0.766, 0.874]:
 
     >>> import jaxmetrics as jm
     >>> labelled = [[[72, 10], [2, 6]], [[8, 4], [11, 87]]]  # truth, judge, prediction

@@ -1,4 +1,20 @@
-"""Intervals of means of examples, such as log losses and Brier scores."""
+"""Confidence intervals of means, such as log losses and Brier scores.
+
+**Student's interval**, `m ± t s`. For independent examples `s^2 = sum w (x - m)^2 / (W (W - 1))`,
+with W the sum of the weights, and t has W - 1 degrees of freedom. For clusters s is the jackknife
+error that leaves out one of the C clusters at a time: with w_c the share of cluster c and m_c its
+mean, `s^2 = (C - 1) / C sum (w_c (m_c - m) / (1 - w_c))^2`, and t has `1 / sum w_c^2 - 1` degrees
+of freedom; for equal sizes there are C - 1, and s^2 is `C / (C - 1) sum (w_c (m_c - m))^2`.
+MacKinnon, Nielsen and Webb (2023), Journal of Applied Econometrics 38; Kish (1965), Survey
+Sampling.
+
+**Likelihood interval**, with bounds. The ends are the least and the greatest mean over all
+distributions of the values that the values do not refute, as in `Likelihood`: for each end a third
+of an example, at its bound, stands for values that did not occur. Owen (1988), Biometrika 75.
+
+Log losses have no bound: their intervals miss the mean if few examples dominate it, with an
+effective number `(sum x)^2 / sum x^2`, or if mistakes are rarer than one in n.
+"""
 
 from __future__ import annotations
 
@@ -51,47 +67,33 @@ def mean_interval(
     where: ArrayLike | None = None,
     clusters: ArrayLike | Sequence[Any] | None = None,
 ) -> Estimate:
-    """Estimate the mean of examples by Student's interval `m ± t s` or, with bounds, by likelihood.
+    """Compute a confidence interval of a mean: Student's t or, with bounds, empirical likelihood.
 
-    Of independent examples `s^2 = sum w (x - m)^2 / (W (W - 1))` with W the sum of the weights,
-    and t has W - 1 degrees of freedom. Of clusters s is that of the jackknife that leaves out one
-    of the C clusters at a time: with w_c the share of cluster c and m_c its mean,
-    `s^2 = (C - 1) / C sum (w_c (m_c - m) / (1 - w_c))^2`, and t has `1 / sum w_c^2 - 1` degrees of
-    freedom; of one size they are C - 1, and s^2 is `C / (C - 1) sum (w_c (m_c - m))^2`. MacKinnon,
-    Nielsen and Webb (2023), Journal of Applied Econometrics 38; Kish (1965), Survey Sampling.
-
-    With `bounds` the ends are the least and the greatest mean of all distributions of the values
-    that these do not refute, as by `Likelihood`: for each end a third of an example more, at
-    its bound, stands for values that were not seen. Owen (1988), Biometrika 75.
-
-    Log losses have no bound: their intervals miss the mean where few examples carry it, by `(sum
-    x)^2 / sum x^2`, or where mistakes are rarer than one in n.
+    `m ± t s`, with s from the variance of the examples or, with `clusters`, from the jackknife over
+    clusters. The formulas are at the top of `jaxmetrics.intervals.means`.
 
     Args:
-        values: real numbers, `(..., n)`: `nll(y_prob, y_true)` are the log losses of examples,
+        values: real numbers, `(..., n)`: `nll(y_prob, y_true)` are log losses of examples,
             `(y_prob - y_true) ** 2` their Brier scores.
-        bounds: the least and the greatest value that an example can have, (0, 1) of grades and of
-            Brier scores of two classes.
-        transform: `"log"` for means of what is not negative: `log m ± t s / m`, transformed back;
-            `"logit"`, `"atanh"` as for `Delta`. Bounds need none.
-        sample_weight: `(..., n)`, numbers of examples.
-        where: bool, `(..., n)`; false leaves the example out, whatever it holds.
-        clusters: ids of groups of examples that depend on one another, as those of a patient do,
-            `(..., n)`, of any hashable kind. Fewer than 20 that count, or sizes so unequal
-            that they count as less than half as many, give a warning on the host.
+        level: the confidence level.
+        bounds: the least and the greatest possible value of an example, (0, 1) for grades and for
+            Brier scores of two classes; the interval is then by likelihood and stays within them.
+        transform: `"log"` for means of values >= 0: `log m ± t s / m`, transformed back; `"logit"`
+            for means in [0, 1], `"atanh"` for [-1, 1]. Not together with bounds.
+        sample_weight: `(..., n)`, frequency weights (numbers of examples).
+        where: bool, `(..., n)`; False leaves the example out, even if it holds NaN.
+        clusters: `(..., n)` ids of groups of correlated examples, such as one patient's, of any
+            hashable type. NumPy values with fewer than 20, or so unequal that they count as less
+            than half as many, give a warning.
 
     Returns:
-        `Estimate`, each `(...)`; NaN of nothing, and of one example or cluster all but the value;
-        one example within bounds has an interval. Where all values are equal the width is 0, on
-        the log scale NaN if they are 0; with bounds it never is.
+        `Estimate` of shape `(...)`. Without examples NaN; a single example or cluster has only a
+        value, or with bounds an interval, too. If all values are equal the width is 0 (NaN for
+        `"log"` of 0); with bounds it is never 0.
 
     Raises:
-        TypeError: values that are no real numbers, a mask that is not bool, cluster ids that jit
-            hides.
-        ValueError: shapes that do not go together, a level outside of (0, 1), an unknown transform,
-            bounds that are not finite and rising or that come with a transform, missing cluster
-            ids; on the host NaN values or weights that count, values beyond the bounds, which
-            otherwise make NaN.
+        TypeError, ValueError: shapes that do not go together, values beyond the bounds, NaN values
+            or weights that count (under jit: NaN results), and invalid options or cluster ids.
 
     >>> mean_interval([2.0, 4.0, 4.0, 6.0])
     4.000 [1.402, 6.598]

@@ -1,4 +1,4 @@
-"""Intervals of any metric, by methods that are values."""
+"""Methods for the interval of any metric, as values to pass as `method=`."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ _ROUNDING = 1e-12  # by which a value may miss the end of its range
 
 
 class IntervalMethod:
-    """Estimate a metric of any sample: derive from it to write a method of your own.
+    """Base class of interval methods: derive from it to write your own.
 
-    A method is a frozen dataclass with a `name`, by which reports call it, and the function
-    `estimate`; `interval`, comparisons, leaderboards, streams and reports then take it.
+    A method is a frozen dataclass with a `name`, used in reports, and a function `estimate`.
+    `interval`, comparisons, leaderboards, streaming states and reports accept it as `method=`.
 
     >>> import dataclasses
     >>> import jaxmetrics as jm
@@ -74,12 +74,12 @@ class IntervalMethod:
     most_kinds: ClassVar[float] = 2**12  # beyond, only the kinds of units that occur are read
 
     def estimate(self, metric: Functional, confidence: Confidence) -> tuple[Estimate, Array | None]:
-        """Return the estimate of values `(V,)` and the replicates it is made of, `(S, V)`, or None.
+        """Return the estimate of values `(V,)`, and the replicates behind it, `(S, V)`, or None.
 
         Args:
             metric: a function of how often each kind of unit occurs in `metric.sample`; its
-                `values`, `slopes` and `errors` are those at the sample itself.
-            confidence: its `level`, and how many standard errors an interval reaches.
+                `values`, `slopes` and `errors` are evaluated at the sample itself.
+            confidence: holds `level`, and the number of standard errors of the half-width.
         """
         raise NotImplementedError(f"{type(self).__name__} has no estimate.")
 
@@ -91,53 +91,55 @@ class IntervalMethod:
         table_ndim: int = 2,
         is_clustered: bool = False,
     ) -> Array:
-        """Refuse counts that the method cannot read; whole clusters may hold any weights."""
+        """Raise for counts that the method cannot read; tables of clusters may hold any weights."""
         most = None if self.draws and is_clustered else self.most
         return check_counts(counts, name, table_ndim=table_ndim, most=most)
 
     def prepared(self, tables: Array, num_classes: int) -> tuple[IntervalMethod, Array]:
-        """Return the method, and the tables, where it draws from them."""
+        """Return the method itself, ready for these tables, and the tables."""
         return self, tables
 
     def checked(self, estimates: Any) -> Any:
-        """Return what was found, or refuse it."""
+        """Return the estimates, or raise if they cannot be used."""
         return estimates
 
     @property
     def numbers(self) -> int:
-        """How many replicates are held at once."""
+        """Return how many replicates are held in memory at once."""
         return 1
 
 
 @dataclasses.dataclass(frozen=True)
 class Likelihood(IntervalMethod):
-    """The interval of the values of a metric under which the counts are likely enough.
+    """Likelihood-ratio confidence interval of any smooth metric of a confusion matrix.
 
-    The ends are the least and the greatest value over all tables of expected counts E with
+    The ends are the least and the greatest value of the metric over all tables of expected counts E
+    with
 
         sum C log(C / E) <= z^2 / 2,    sum E = sum C,
 
-    z the normal quantile of the level. For each end C holds a third of an example more, in the cell
-    that moves the metric most towards it: so the interval knows of errors that were not seen, and
-    of n examples without one the limit is 3.0 / n, that of the mid-p value. Cells
-    that at first do not move it, as a minimum hides all classes but the worst, count by how far
-    they do once they have grown as far as is likely (in tables of up to 1024 cells). Where a
-    class without examples would make the metric jump, as it changes an average over the classes
-    that occur, its cells stay empty: the interval is about the classes that occur.
+    where z is the normal quantile of the level. For each end, C gets a third of an example more, in
+    the cell that moves the metric most towards this end. So the interval allows for kinds of error
+    that did not occur in this test set: after n examples without an error its limit is 3.0 / n, the
+    mid-p limit. A cell that does not move the metric at first (a minimum over classes depends on
+    the worst class only) is ranked by its effect once it has grown as far as the likelihood allows
+    (in tables of up to 1024 cells). If examples of an absent class would make the metric jump, as
+    they change an average over the classes that occur, its cells stay empty: the interval is about
+    the classes that occur.
 
-    Nothing is drawn, no scale and no prior is chosen, and the ends are values that the metric
-    takes. Owen (2001), Empirical Likelihood; DiCiccio, Hall and Romano (1991), Annals of Statistics
-    19. What it covers: `bench/coverage.py`. Examples of clusters count as the number of independent
-    ones for which the metric would vary as much, and three quarters of the cluster that moves the
-    metric most are added, too: Rao and Scott (1981), Journal of the American Statistical
+    No random numbers, no scale and no prior are needed, and the ends are values that the metric can
+    take. Owen (2001), Empirical Likelihood; DiCiccio, Hall and Romano (1991), Annals of Statistics
+    19. Its coverage: `bench/coverage.py`. Clustered examples count as the number of independent
+    examples that would give the metric the same variance, and three quarters of the cluster that
+    moves the metric most are added, too: Rao and Scott (1981), Journal of the American Statistical
     Association 76.
 
-    This holds for smooth functions of the shares of cells. The worst of several classes that are
-    equally good is less than each of them, and its interval lies too low.
+    The metric must be a smooth function of the shares of cells. The minimum over several equally
+    good classes, for example, is biased downwards, and its interval lies too low.
 
-    The standard error is that of `Delta`. An end is infinite where the metric grows without bound,
-    as a likelihood ratio does if no false positive was seen. The ends are NaN where no likely table
-    moves it, as the precision of a class that is never predicted, which is a convention.
+    The standard error is the one of `Delta`. An end is infinite if the metric is unbounded, such as
+    a likelihood ratio without false positives. The ends are NaN if no likely table changes the
+    value, such as the precision of a class that is never predicted, which is a convention.
 
     >>> import jaxmetrics as jm
     >>> jm.interval(jm.balanced_accuracy, [[490, 5], [0, 5]], method=Likelihood())
@@ -158,25 +160,25 @@ class Likelihood(IntervalMethod):
 
 @dataclasses.dataclass(frozen=True)
 class Delta(IntervalMethod):
-    """The normal interval from derivatives, `θ ± z s`.
+    """Delta-method (normal, Wald) confidence interval from derivatives, `θ ± z s`.
 
-    With g the gradient of the metric by the counts C of n examples,
-    `s^2 = sum C g^2 - (sum C g)^2 / n`, the variance under multinomial counts to first order.
-    Stratified, it is the sum of the same over the rows, whose totals are then fixed. With clusters
-    it is that of the jackknife to first order, `C / (C - 1) sum_c (sum C_c g)^2` for C clusters of
-    one size, and z is the quantile of Student's t with C - 1 degrees of freedom, C being Kish's
-    number `(sum m)^2 / sum m^2` of clusters of m examples. MacKinnon, Nielsen and Webb (2023),
-    Journal of Applied Econometrics 38.
+    With g the gradient of the metric with respect to the counts C of n examples,
+    `s^2 = sum C g^2 - (sum C g)^2 / n`, the first-order variance under multinomial sampling.
+    Stratified, the same expression is summed over the rows, whose totals are fixed. With clusters,
+    s is the first-order jackknife error, `s^2 = C / (C - 1) sum_c (sum C_c g)^2` for C clusters of
+    equal size, and z is the quantile of Student's t with C - 1 degrees of freedom, where C is
+    Kish's number `(sum m)^2 / sum m^2` for clusters of m examples. MacKinnon, Nielsen and Webb
+    (2023), Journal of Applied Econometrics 38.
 
-    The ends are NaN where the value is an end of the range, which its scale takes to infinity, as
-    that of a classifier without a mistake; and where it is outside of the range, on the host with a
-    warning. Without a scale the width is 0 where all derivatives are equal. Nothing is drawn, and
-    weights are read as frequencies.
+    The ends are NaN if the value is an end of its range, because the scale maps it to infinity (a
+    classifier without a mistake, for example), or lies outside of the range (with a warning for
+    NumPy counts). Without a scale the width is 0 if all derivatives are equal. No random numbers
+    are drawn; weights are read as frequencies.
 
     Attributes:
         scale: `"logit"` for metrics in [0, 1], `"atanh"` for metrics in [-1, 1] (kappa, Matthews),
-            `"log"` for ratios in [0, inf): the interval is computed on that scale and transformed
-            back, so that it stays within the range. Differences have none.
+            `"log"` for ratios in [0, inf): the interval is computed on this scale and transformed
+            back, so that it stays in the range. None, the default, for differences.
 
     >>> import jaxmetrics as jm
     >>> estimate = jm.interval(jm.cohen_kappa, [[0, 4, 1], [0, 8, 0], [0, 1, 5]], method=Delta())
@@ -260,31 +262,32 @@ class _Drawing(IntervalMethod):
 
 @dataclasses.dataclass(frozen=True, eq=False)  # keys of JAX have no hash
 class Bootstrap(_Drawing):
-    """The interval from test sets drawn with replacement.
+    """Bootstrap confidence interval, from test sets drawn with replacement.
 
-    With θ the metric of the counts, θ* those of the replicates, and Q their quantiles:
+    With θ the metric of the counts, θ* its values on the replicates, and Q the quantiles of θ*:
 
     - `"percentile"`: `Q(α/2), Q(1 - α/2)`.
     - `"basic"`: `2θ - Q(1 - α/2), 2θ - Q(α/2)`.
-    - `"bca"`: percentiles at levels that correct bias and skewness; the skewness comes from the
-      derivatives, the infinitesimal jackknife. Where all replicates lie on one side of the value,
-      plain percentiles. Efron (1987), JASA 82.
-    - `"studentized"`: `θ - s t(1 - α/2), θ - s t(α/2)`, t the quantiles of `(θ* - θ) / s*`, s the
-      error by `Delta`. Replicates with s* = 0 and θ* != θ count as undefined.
+    - `"bca"`: percentiles at levels corrected for bias and skewness; the skewness comes from the
+      derivatives (infinitesimal jackknife). If all replicates lie on one side of the value, plain
+      percentiles. Efron (1987), JASA 82.
+    - `"studentized"`: `θ - s t(1 - α/2), θ - s t(α/2)`, where t are the quantiles of
+      `(θ* - θ) / s*` and s is the error of `Delta`. Replicates with s* = 0 and θ* != θ count as
+      undefined.
 
-    To resample n examples is to draw the cells of a table from a multinomial, so that the cost does
-    not depend on n; of clusters, whole ones are drawn. A metric that is the same in all replicates,
-    as for a classifier without errors, has an interval of width 0: the bootstrap gives no
-    probability to errors that did not occur. `Likelihood` and `Posterior` do. The standard error is
-    the standard deviation of the replicates.
+    Resampling n examples is drawing the cells of the table from a multinomial distribution, so the
+    cost does not depend on n; clusters are drawn as a whole. If the metric is the same in all
+    replicates, for example for a classifier without errors, the width is 0, because the bootstrap
+    gives no probability to errors that did not occur; `Likelihood` and `Posterior` do. The standard
+    error is the standard deviation of the replicates.
 
     Attributes:
-        key: a JAX key, an int seed or, for counts of the host, a NumPy Generator. The matrices of a
-            batch share their random numbers, so that each draws the same as alone; `jax.vmap` over
-            keys makes them independent.
-        kind: as above.
-        num_samples: S; quantiles near the ends, as for BCa, need 2000 or more, and those of V
-            simultaneous intervals, V times further out, as many times more.
+        key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator. The matrices of a batch
+            share their random numbers, so that each gets the same draws as it would alone;
+            `jax.vmap` over keys makes them independent.
+        kind: `"bca"`, `"percentile"`, `"basic"` or `"studentized"`, see above.
+        num_samples: number of replicates S. Quantiles near the ends, such as those of BCa, need
+            2000 or more; V simultaneous intervals need V times as many.
 
     >>> import jaxmetrics as jm
     >>> estimate = jm.interval(jm.accuracy, [[90, 10], [5, 95]], method=Bootstrap(0))
@@ -311,7 +314,7 @@ class Bootstrap(_Drawing):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """What reports call it."""
+        """Name of the method in reports."""
         return self.kind
 
     def estimate(self, metric: Functional, confidence: Confidence) -> tuple[Estimate, Array]:
@@ -330,22 +333,23 @@ class Bootstrap(_Drawing):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Posterior(_Drawing):
-    """The posterior mean with equal-tailed quantiles, over draws of cell probabilities.
+    """Bayesian credible interval: posterior mean and equal-tailed quantiles of cell probabilities.
 
-    The draws are those of `posterior_counts`: all cells, or with `stratified` those of each class,
-    have a Dirichlet posterior. Its default prior, 1 for the right cell and 1 / (K - 1) for each
-    wrong one, makes each recall Beta(1 + C_ii, 1 + m_i - C_ii); a flat prior of 1 on all cells,
-    `prior=(1, K - 1)`, has poor coverage. A class without examples takes part with its prior. In
-    averages over many classes the priors add up, and the interval is narrow around them. Of pairs
-    the prior is the product of those of A and of B, so that each alone has that posterior; it is
-    worth 2 examples per class, however many pairs there are. `at_prevalence(metric, shares)` is the
-    metric of a deployment with other shares of the classes. Clusters have no posterior. Weights are
-    read as frequencies; the standard error is the posterior's standard deviation.
+    The draws are made by `posterior_counts`: all cells, or with `stratified` the cells of each
+    class, have a Dirichlet posterior. The default prior, 1 for the correct cell and 1 / (K - 1) for
+    each wrong one, makes each recall Beta(1 + C_ii, 1 + m_i - C_ii). A flat prior of 1 on all
+    cells, `prior=(1, K - 1)`, has poor coverage. A class without examples contributes its prior. In
+    averages over many classes the priors add up, and the interval becomes narrow around the prior's
+    value. For pairs the prior is the product of the priors of A and B, so that each alone has the
+    posterior above; it is worth 2 examples per class, however many pairs there are.
+    `at_prevalence(metric, shares)` is the metric of a deployment with other shares of the classes.
+    Clusters are not supported. Weights are read as frequencies; the standard error is the posterior
+    standard deviation.
 
     Attributes:
-        key: as for `Bootstrap`.
-        prior: as for `posterior_counts`.
-        num_samples: S.
+        key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator.
+        prior: `alpha`, or `(alpha, beta)`, the beta prior of each recall; see `posterior_counts`.
+        num_samples: number of draws S.
 
     >>> import jaxmetrics as jm
     >>> jm.interval(jm.accuracy, [[95, 0], [0, 95]], method=Posterior(0))  # no error was seen
@@ -360,7 +364,7 @@ class Posterior(_Drawing):
     most_kinds: ClassVar[float] = math.inf
 
     def estimate(self, metric: Functional, confidence: Confidence) -> tuple[Estimate, Array]:
-        """Evaluate draws of the kinds' probabilities."""
+        """Evaluate the metric on draws of the cell probabilities."""
         sample = metric.sample
         if sample.prior is None or sample.clusters is not None:
             raise ValueError(
@@ -380,7 +384,7 @@ class Posterior(_Drawing):
         return posterior_estimate(samples, confidence.level), samples
 
     def prepared(self, tables: Array, num_classes: int) -> tuple[IntervalMethod, Array]:
-        """Place the key and the prior where the tables are."""
+        """Move the key and the prior to where the tables are."""
         key, tables, prior = place(self.key, tables, as_prior(self.prior, num_classes))
         return dataclasses.replace(self, key=key, prior=prior), tables
 
@@ -404,48 +408,36 @@ def interval(
     simultaneous: bool = False,
     anytime: bool | int = False,
 ) -> Any:
-    """Estimate a metric with an interval that is meant to contain its true value.
+    """Compute a confidence interval (error bars) of any metric of a confusion matrix.
 
-    - `Likelihood()` is the method of first choice: all values that the counts do not refute, also
-      where classes are rare, or no error was seen.
-    - `Delta(scale)` differentiates the metric: for gradients, plans and within jit.
-    - `Bootstrap(key)` asks how the metric would vary over test sets like this one.
-    - `Posterior(key, prior)` asks which metrics are plausible, given the counts and a prior.
+    `method` is `Likelihood()`, the default, which also works for rare classes and without any
+    error; `Delta(scale)`, differentiable, for use within jit; `Bootstrap(key)`, the variation over
+    resampled test sets; or `Posterior(key, prior)`, Bayesian.
 
     Args:
-        metric: a function of one matrix `(K, K)`, or of a batch of them, that returns an array or a
-            pytree of arrays, and does not grow with the number of examples. `difference(metric)`
-            reads pairs `(K, K, K)`, `label_macro(rate)` labels `(L, 2, 2)`, and a function with an
-            attribute `table_ndim` of 3 groups `(G, K, K)`, such as
-            `lambda c: f1(c[0]) - f1(c[1])`. Metrics of scores read histograms `(2, B)`.
-        counts: `(..., K, K)` numbers of examples; see the method about sums of weights. Leading
-            axes are batch.
-        method: how the ends are found.
-        level: the probability with which the interval is meant to contain the true value.
-        cluster_axis: the axis of `(..., C, K, K)` with tables of clusters, -3, or one before the
-            axes that the metric reads, as `groups=` of `confusion_matrix` makes them: examples of a
-            cluster may be alike, clusters are independent. A warning for fewer than 20, and where
-            unequal sizes make them count as less than half as many.
-        stratified: whether the totals of the rows were chosen, and not drawn.
-        simultaneous: whether the intervals of all values of the metric, as of classes, groups or
-            thresholds, hold together with `level`, whatever their correlations. Šidák (1967),
-            Journal of the American Statistical Association 62.
-        anytime: whether the interval, by `Likelihood` or `Delta`, may be looked at after every
-            example, and holds at all times with `level`; or the number of examples (clusters) at
-            which it is to be narrowest, 500 if True. z becomes `sqrt(2 (1 + 1 / m) ln(sqrt(m + 1) /
-            α))`, m in proportion to n: Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (2024),
-            Annals of Statistics 52, theorem 2.2. It is asymptotic: by `Delta` it holds from some
-            500 examples on. At 100,000 it is 1.9 times as wide as the interval for one look.
+        metric: a function of one matrix `(K, K)`, or a batch, that returns an array or pytree of
+            arrays, unchanged when all counts are multiplied by the same number.
+            `difference(metric)` reads pairs `(K, K, K)`, `label_macro(rate)` labels `(L, 2, 2)`,
+            metrics of scores histograms `(2, B)`, a function with the attribute `table_ndim = 3`
+            groups `(G, K, K)`.
+        counts: `(..., K, K)` numbers of examples; extra leading axes are batch axes.
+        method, level: how the ends are computed, and the confidence level.
+        cluster_axis: the axis of `(..., C, K, K)` with one table per cluster (-3 for a matrix):
+            examples of a cluster may be correlated, clusters are independent. Warns below 20
+            clusters, or if unequal sizes halve their effective number.
+        stratified: True if the number of examples per class was fixed in advance.
+        simultaneous: True if the intervals of all values of the metric (classes, groups,
+            thresholds) should hold jointly with `level`: Šidák (1967), JASA 62.
+        anytime: True if the interval (`Likelihood` or `Delta`) may be looked at after every
+            example; or the number of examples (clusters) at which it is narrowest, 500 if True.
 
     Returns:
-        `Estimate` or a pytree of them, of shapes `(..., *shape of the array)`. NaN where the metric
-        is undefined, without examples, and under jit for a table that the method refuses.
+        `Estimate` or a pytree of them, `(..., *shape of the array)`. NaN if the metric is
+        undefined, without examples, and under jit for counts for which the method would raise.
 
     Raises:
-        TypeError: a metric that is no function, a method that is no method.
-        ValueError: counts that are not square, negative or (likelihood, bootstrap) not whole, a
-            level outside of (0, 1), clusters that are stratified, clusters for a posterior, labels
-            without clusters, `anytime` for a method that draws, a metric that is nowhere finite.
+        TypeError, ValueError: a metric that is not a function or is nowhere finite; counts, level
+            or options that the method does not accept.
 
     >>> import jaxmetrics as jm
     >>> counts = [[45, 5], [3, 47]]

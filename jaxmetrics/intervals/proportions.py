@@ -1,4 +1,4 @@
-"""Intervals of proportions: Wilson, Jeffreys, Clopper-Pearson, Agresti-Coull."""
+"""Confidence intervals of proportions: Wilson, Jeffreys, Clopper-Pearson, Agresti-Coull."""
 
 from __future__ import annotations
 
@@ -48,27 +48,29 @@ def proportion_interval(
     method: Literal["wilson", "jeffreys", "clopper_pearson", "agresti_coull"] = "wilson",
     cluster_axis: int | None = None,
 ) -> Estimate:
-    """Estimate the probability of success, with an interval, from `successes` out of `trials`.
+    """Compute the confidence interval of a binomial proportion, `successes` out of `trials`.
 
     With p = successes / trials, n = trials and z the normal quantile of `level`:
 
-    - `"wilson"`: all probabilities that a score test does not reject,
-      `(p + z^2/2n ± z sqrt(p (1 - p) / n + z^2/4n^2)) / (1 + z^2/n)`. Wilson (1927), JASA 22.
-    - `"agresti_coull"`: Wilson's midpoint c ± `z sqrt(c (1 - c) / (n + z^2))`, cut to [0, 1]. It
-      contains Wilson's interval. Agresti and Coull (1998), The American Statistician 52.
+    - `"wilson"`: all probabilities that a score test does not reject, `(p + z^2/2n ± z sqrt(p (1 -
+      p) / n + z^2/4n^2)) / (1 + z^2/n)`. Wilson (1927), JASA 22.
+    - `"agresti_coull"`: Wilson's midpoint c ± `z sqrt(c (1 - c) / (n + z^2))`, clipped to [0, 1].
+      It contains Wilson's interval. Agresti and Coull (1998), The American Statistician 52.
     - `"jeffreys"`: the equal-tailed interval of Beta(s + 1/2, n - s + 1/2), the posterior under
       Jeffreys' prior. Brown, Cai and DasGupta (2001), Statistical Science 16.
     - `"clopper_pearson"`: all probabilities that neither tail of the exact binomial test rejects,
-      from the quantile of Beta(s, n - s + 1) to that of Beta(s + 1, n - s). It covers at least
-      `level`, mostly more. Biometrika 26 (1934).
+      from the quantile of Beta(s, n - s + 1) to the quantile of Beta(s + 1, n - s). It covers at
+      least `level`, mostly more. Biometrika 26 (1934).
 
     Args:
         successes, trials: counts of any shapes that broadcast; sums of weights are read as
             frequencies. Successes that exceed the trials by rounding (8 ulp) count as equal.
-        cluster_axis: the axis of both with clusters, whose trials may be alike. Their sum then
-            counts as the number of independent trials that would vary as much, at most one for
-            one, and one for each cluster where no variance was seen. Korn and Graubard (1998),
-            Survey Methodology 24. A warning for fewer than 20.
+        level: the confidence level.
+        method: one of the four above.
+        cluster_axis: the axis of both with clusters, whose trials may be correlated. The total then
+            counts as its effective number of independent trials: at most the number of trials, and
+            the number of clusters if there is no variance. Korn and Graubard (1998), Survey
+            Methodology 24. Fewer than 20 clusters give a warning.
 
     Returns:
         `Estimate`, fractions in [0, 1], `standard_error = sqrt(p (1 - p) / n)`. Without trials the
