@@ -1,17 +1,18 @@
 """Comparisons of classifiers on the same examples.
 
-All that they need is in `paired_confusion_matrix`, counts `(..., K, K, K)` by truth, prediction of
-A and prediction of B; for many classes or classifiers, in the combinations of labels that occur and
-how often. Comparing in pairs takes the examples' common difficulty out of the difference, so that
-its interval is narrower than two separate intervals suggest. A difference is A - B, throughout.
-More is better; for a metric of which less is better, compare its negative.
+Comparisons read a `paired_confusion_matrix`, counts `(..., K, K, K)` by truth, prediction of A and
+prediction of B; for many classes or classifiers they read the combinations of labels that occur,
+with their counts. A paired comparison removes the difficulty of the examples, common to both, from
+the difference, so that its interval is narrower than two separate intervals suggest. A difference
+is always A - B, and greater values are better; for a metric such as the error rate, compare its
+negative.
 
-- `classifiers`: `compare`, from counts or from labels, and the `Comparison` that it makes
+- `classifiers`: `compare`, from counts or from labels, and its result `Comparison`
 - `hypothesis_tests`: McNemar's test, permutation tests, intervals of the difference of accuracies
-- `two_areas`: DeLong's comparison of areas under the ROC curve
-- `disparities`: the greatest difference of groups of examples
-- `leaderboards`: more than two classifiers
-- `scores`: two systems, or more, by scores per item instead of labels
+- `two_areas`: DeLong's test of two areas under the ROC curve
+- `disparities`: the greatest difference between groups of examples (subgroup fairness)
+- `leaderboards`: rankings of more than two classifiers
+- `scores`: two systems, or more, compared by scores per item instead of labels
 """
 
 from jaxmetrics.comparisons.classifiers import *

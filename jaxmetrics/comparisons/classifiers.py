@@ -1,4 +1,4 @@
-"""Two classifiers compared: a metric of each and their difference, with intervals."""
+"""Two classifiers compared: a metric of each and their difference, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ class _Comparison(NamedTuple):
 
 
 class Comparison(Printed, _Comparison):
-    """Hold a metric of A, of B and their difference A - B.
+    """Result of a comparison: a metric of A, of B, and their difference A - B.
 
     Attributes:
         a, b: the metric of A and of B, each an `Estimate`.
         difference: A - B, an `Estimate`.
-        probability_better: how probably A is above B.
-        probability_equivalent: how probably they differ by `rope` at most.
+        probability_better: the probability that A is above B.
+        probability_equivalent: the probability that A and B differ by `rope` at most.
 
-    It prints as `Estimate` does, and has its methods.
+    It prints like an `Estimate`, and has the same methods.
 
     >>> import jaxmetrics as jm
     >>> jm.compare_unpaired(jm.accuracy, [[90, 10], [5, 95]], [[80, 20], [9, 91]], rope=0.02)
@@ -91,25 +91,26 @@ def compare(
     rope: ArrayLike = 0.0,
     cluster_axis: int | None = None,
 ) -> Any:
-    """Estimate a metric of two classifiers on the same examples, and their difference A - B.
+    """Compare two classifiers on the same examples: a metric of each and the difference A - B.
 
-    The difference is `interval(difference(metric), paired)`, for any method; A and B come from the
-    same pairs, and from the same replicates.
+    The difference is `interval(difference(metric), paired)`, for any method; A and B are estimated
+    from the same pairs, with the same replicates.
 
     Args:
         metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
-        paired: `(..., K, K, K)`, from `paired_confusion_matrix`; for hundreds of classes see
+        paired: `(..., K, K, K)`, from `paired_confusion_matrix`; for hundreds of classes use
             `compare_predictions`.
-        method: as for `interval`, such as `Likelihood()` or `Bootstrap(key)`.
+        method: an interval method, such as `Likelihood()`, `Delta()` or `Bootstrap(key)`.
+        level: the confidence level.
         rope: the region of practical equivalence: differences up to this size, in the metric's
             units, do not matter.
-        cluster_axis: the axis of `(..., C, K, K, K)` with pairs of clusters, -4.
+        cluster_axis: the axis of `(..., C, K, K, K)` with one table of pairs per cluster, -4.
 
     Returns:
-        `Comparison`, or a pytree of them. `probability_better` is the share of the replicates in
-        which A is above B, ties counting half: for the posterior a probability, for a bootstrap one
-        minus a one-sided p-value, roughly. Where nothing is drawn, it is that of a distribution of
-        two normal halves which has its quantiles at the ends of the interval.
+        `Comparison`, or a pytree of them. `probability_better` is the share of replicates in which
+        A is above B, with ties counting half: a probability for `Posterior`, roughly one minus a
+        one-sided p-value for `Bootstrap`. For methods without replicates it comes from a two-piece
+        normal distribution fitted to the interval.
 
     Raises:
         ValueError: a `paired` of another shape, negative or (likelihood, bootstrap) fractional
@@ -143,20 +144,26 @@ def compare_predictions(
     level: float = 0.95,
     rope: ArrayLike = 0.0,
 ) -> Any:
-    """Compare as `compare` does, from labels, for any number of classes.
+    """Compare two classifiers like `compare`, directly from labels, for any number of classes.
 
-    The work grows with the number of combinations of labels that occur, not with K^3.
+    Time and memory grow with the number of combinations of labels that occur, not with K^3.
 
     Args:
-        y_true, y_pred_a, y_pred_b: class ids `(n,)`, or strings, whose classes are in order; with
-            `labels`, members of it. An example with an id below 0 is left out.
-        num_classes, labels, where: as for `confusion_matrix`.
-        clusters: `(n,)` ids, of any hashable kind, of groups of examples that may be alike, as
-            those of one patient; they, not examples, are then the independent units. Each of the C
-            clusters has a table of all K^3 pairs, and C K^3 may be 2^27 at most.
+        metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
+        y_true, y_pred_a, y_pred_b: class ids `(n,)`, or strings, whose classes are sorted; with
+            `labels`, members of it. A negative class id drops its example.
+        num_classes: number of classes K; for NumPy arrays by default the largest class id + 1.
+        labels: the K classes in the order of class ids, for NumPy arrays and lists.
+        where: bool, `(n,)`; False leaves the example out.
+        clusters: `(n,)` ids, of any hashable type, of groups of correlated examples, such as one
+            patient's; clusters are then the independent units. Each of the C clusters has a table
+            of all K^3 pairs, and C K^3 may be 2^27 at most.
+        method: an interval method, such as `Likelihood()` or `Bootstrap(key)`.
+        level: the confidence level.
+        rope: the size of differences that do not matter, in the metric's units.
 
     Returns:
-        `Comparison`, or a pytree of them; other arguments and errors as `compare`.
+        `Comparison`, or a pytree of them. Errors are the same as of `compare`.
 
     >>> import jaxmetrics as jm
     >>> y_true, y_pred_a = [0, 0, 1, 1, 1, 0] * 20, [0, 0, 1, 1, 1, 1] * 20
@@ -232,16 +239,20 @@ def compare_unpaired(
     rope: ArrayLike = 0.0,
     cluster_axis: int | None = None,
 ) -> Any:
-    """Estimate the difference of a metric between classifiers on different, independent examples.
+    """Compare a metric of two classifiers on different, independent examples.
 
-    For the same examples use `compare`: their pairs are lost here, and with them most of the power.
+    For the same examples use `compare`, which keeps their pairs and with them most of the power.
 
     Args:
-        counts_a, counts_b: `(..., K, K)`, of one shape but for the number of clusters.
-        cluster_axis: the axis of `(..., C, K, K)` with the counts of clusters, -3.
+        metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
+        counts_a, counts_b: `(..., K, K)`, of equal shape except for the number of clusters.
+        method: an interval method, such as `Likelihood()` or `Bootstrap(key)`.
+        level: the confidence level.
+        rope: the size of differences that do not matter, in the metric's units.
+        cluster_axis: the axis of `(..., C, K, K)` with one table per cluster, -3.
 
     Returns:
-        `Comparison`, or a pytree of them; other arguments, methods and errors as `compare`.
+        `Comparison`, or a pytree of them. Errors are the same as of `compare`.
 
     >>> import jaxmetrics as jm
     >>> apart = compare_unpaired(jm.accuracy, [[90, 10], [5, 95]], [[80, 20], [9, 91]])

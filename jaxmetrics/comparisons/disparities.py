@@ -1,4 +1,4 @@
-"""How much a metric differs between independent groups of examples."""
+"""Subgroup fairness: how much a metric differs between independent groups of examples."""
 
 from __future__ import annotations
 
@@ -27,37 +27,36 @@ def compare_groups(
     level: float = 0.95,
     cluster_axis: int | None = None,
 ) -> Any:
-    """Estimate the greatest difference of a metric between groups, or its smallest ratio.
+    """Compute a confidence interval of the greatest difference or ratio of a metric between groups.
 
-    Chance alone makes the greatest difference more than 0, so that intervals for one metric, by
-    likelihood or a bootstrap, are wrong for it. Each group gets an interval [l, u] of its
-    value v at the level `1 - (1 - level) / (G (G - 1) / 2)`, and two of them one of their
-    difference, `v_i - v_j - sqrt((v_i - l_i)^2 + (u_j - v_j)^2)` and, upwards, likewise (MOVER: Zou
-    and Donner, 2008, Statistics in Medicine 27; of a ratio Donner and Zou, 2012, Statistical
-    Methods in Medical Research 21). Those of all pairs hold at once, by Bonferroni's inequality; so
-    the greatest difference is no less than the greatest of their lower ends, and no more than the
-    greatest of their upper ones.
+    Chance alone makes the greatest difference positive, so intervals for a single metric
+    (likelihood, bootstrap) are wrong for it. Instead each group gets an interval [l, u] of its
+    value v at the level `1 - (1 - level) / (G (G - 1) / 2)`, and each pair of groups the lower end
+    `v_i - v_j - sqrt((v_i - l_i)^2 + (u_j - v_j)^2)` and the corresponding upper end for its
+    difference (MOVER: Zou and Donner, 2008, Statistics in Medicine 27; ratios: Donner and Zou,
+    2012, Statistical Methods in Medical Research 21). All pairs hold jointly by Bonferroni's
+    inequality; so the greatest difference lies between the greatest of their lower ends and the
+    greatest of their upper ends.
 
     Args:
-        metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays; for
-            a ratio at least 0.
-        counts: `(..., G, K, K)` of G >= 2 groups, as `confusion_matrix(..., groups=...)` makes
-            them.
-        method: of the intervals of groups.
-        ratio: whether to divide the smallest value by the largest, as `group_ratio` does, in place
-            of their difference.
+        metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays; for a
+            ratio at least 0.
+        counts: `(..., G, K, K)` for G >= 2 groups, from `confusion_matrix(..., groups=...)`.
+        method: the interval method for each group.
+        ratio: True for the smallest value divided by the largest, as in `group_ratio`, instead of
+            the difference.
+        level: the confidence level.
         cluster_axis: the axis of `(..., C, G, K, K)` with the counts of clusters, -4. Groups are
-            taken for independent: where groups of one cluster are alike, the interval is wider than
-            it need be.
+            taken as independent: if groups of one cluster are correlated, the interval is too wide.
 
     Returns:
-        `Estimate` or a pytree of them; its standard error is NaN. Groups without examples, or where
-        the metric has no interval (the recall of a class without examples), are skipped; NaN if
-        fewer than two are left.
+        `Estimate` or a pytree of them; its standard error is NaN. Groups without examples, or
+        without an interval (the recall of a class without examples), are skipped; NaN if fewer than
+        two are left.
 
     Raises:
-        ValueError: fewer than two groups, counts of another shape, a level outside of (0, 1), and
-            what `method` refuses.
+        ValueError: fewer than two groups, counts of another shape, a level outside of (0, 1), or
+            counts that `method` does not accept.
 
     >>> import jaxmetrics as jm
     >>> groups = [[[80, 20], [10, 90]], [[40, 10], [25, 75]]]

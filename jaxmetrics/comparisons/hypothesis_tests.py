@@ -1,6 +1,4 @@
-"""Tests of the hypothesis that two classifiers are alike, and intervals of the difference of two
-accuracies on the same examples.
-"""
+"""Significance tests and intervals of the difference of two classifiers on the same examples."""
 
 from __future__ import annotations
 
@@ -47,10 +45,10 @@ __all__ = [
 
 
 class HypothesisTest(NamedTuple):
-    """Hold the result of a test.
+    """Result of a hypothesis test.
 
     Attributes:
-        statistic: as the test defines it, `(...)`.
+        statistic: the test statistic, as the test defines it, `(...)`.
         p_value: in [0, 1], two-sided unless the test says otherwise, `(...)`.
     """
 
@@ -65,35 +63,36 @@ def mcnemar(
     method: Literal["exact", "mid-p", "corrected", "asymptotic"] | None = None,
     cluster_axis: int | None = None,
 ) -> HypothesisTest:
-    """Test by McNemar's test whether A and B are right equally often.
+    """McNemar's test of the hypothesis that classifiers A and B are correct equally often.
 
-    With b examples for which only A is right and c for which only B is, under the hypothesis b is
-    binomial with b + c trials and probability 1/2:
+    Let b be the number of examples for which only A is correct, and c those for which only B is.
+    Under the hypothesis, b is binomial with b + c trials and probability 1/2:
 
     - `"exact"`: `2 P(X <= min(b, c))`, at most 1; the statistic is min(b, c).
-    - `"mid-p"`: the same with half of `P(X = min(b, c))` in place of all; less conservative, the
-      one to prefer. Fagerland, Lydersen and Laake (2013), BMC Medical Research Methodology 13.
+    - `"mid-p"`: the same with half of `P(X = min(b, c))`; less conservative, and recommended.
+      Fagerland, Lydersen and Laake (2013), BMC Medical Research Methodology 13.
     - `"asymptotic"`: `(b - c)^2 / (b + c)` against chi-square with one degree of freedom; McNemar
       (1947), Psychometrika 12.
     - `"corrected"`: `(|b - c| - 1)^2 / (b + c)`, Edwards' continuity correction.
 
-    Of clusters, whose examples depend on one another, the statistic is
-    `(C - 1) / C (sum_k d_k)^2 / sum_k d_k^2` with `d_k = b_k - c_k` of cluster k, against
-    chi-square with one degree of freedom: Obuchowski (1998), Statistics in Medicine 17, as in Yang,
-    Sun and Hardin (2010), Biometrical Journal 52.
+    For clusters of correlated examples the statistic is `(C - 1) / C (sum_k d_k)^2 / sum_k d_k^2`
+    with `d_k = b_k - c_k` of cluster k, against chi-square with one degree of freedom: Obuchowski
+    (1998), Statistics in Medicine 17, in the form of Yang, Sun and Hardin (2010), Biometrical
+    Journal 52.
 
     Args:
-        paired: `(..., K, K, K)`, or one `(2, 2)` table
-            `[[both right, only A], [only B, both wrong]]`. On the device, in float32, counts of
+        paired: `(..., K, K, K)` from `paired_confusion_matrix`, or one `(2, 2)` table
+            `[[both correct, only A], [only B, both wrong]]`. In float32, on a device, counts of
             2^24 and more are rounded.
-        method: `"mid-p"` if not given; `"asymptotic"` for clusters, which have no other.
-        cluster_axis: the axis of `(..., C, K, K, K)` with pairs of clusters, -4.
+        method: `"mid-p"` by default; `"asymptotic"`, the only method for clusters.
+        cluster_axis: the axis of `(..., C, K, K, K)` with one table of pairs per cluster, -4.
 
     Returns:
-        `HypothesisTest` of shape `(...)`; p = 1 where b + c = 0, NaN for negative counts.
+        `HypothesisTest` of shape `(...)`; p = 1 if b + c = 0, NaN for negative counts.
 
     Raises:
-        ValueError: another shape, an unknown method, another one than `"asymptotic"` of clusters.
+        ValueError: another shape, an unknown method, a method other than `"asymptotic"` for
+            clusters.
 
     >>> test = mcnemar([[23, 15], [19, 31]], method="asymptotic")
     >>> test.statistic.round(5), test.p_value.round(5)
@@ -128,18 +127,18 @@ def mcnemar(
 
 @compiled
 def no_information_test(counts: ArrayLike) -> HypothesisTest:
-    """Test whether the accuracy is above that of always answering the commonest class.
+    """Test whether accuracy exceeds the no-information rate (always the most common class).
 
-    With s right answers among n examples, of which a share q is of the commonest class, it is the
-    exact binomial test of one side: `P(X >= s)` for X ~ Binomial(n, q), as R's caret has it. It
-    takes q as known, not as counted.
+    This is the one-sided exact binomial test: with s correct predictions among n examples, and q
+    the share of the most common class, the p-value is `P(X >= s)` for X ~ Binomial(n, q), as in R's
+    caret. q is taken as known, not as estimated.
 
     Args:
         counts: `(..., K, K)`, of independent examples.
 
     Returns:
-        `HypothesisTest` of shape `(...)`, `statistic` is the accuracy; NaN without examples, and
-        for negative counts that jit hides.
+        `HypothesisTest` of shape `(...)`, whose `statistic` is the accuracy; NaN without examples,
+        and for negative counts that jit hides.
 
     Raises:
         TypeError, ValueError: counts that are not numeric, negative or not of shape `(..., K, K)`.
@@ -239,20 +238,20 @@ def permutation_test(
     num_samples: int = 10_000,
     cluster_axis: int | None = None,
 ) -> Any:
-    """Test whether A and B differ in a metric, by swapping them at random in each example.
+    """Paired permutation test of whether A and B differ in a metric.
 
-    Of the examples of class i with the predictions a and b, in either order, a binomial number with
-    probability 1/2 keeps A -> a, B -> b. The p-value is `(1 + #{|d*| >= |d|}) / (1 + S)`, which is
-    never 0; S the swaps after which the metric is defined. Edgington and Onghena (2007),
-    Randomization Tests.
+    The predictions of A and B are swapped at random, example by example: of the examples of class i
+    with predictions a and b, in either order, a binomial number with probability 1/2 keeps A -> a,
+    B -> b. The p-value is `(1 + #{|d*| >= |d|}) / (1 + S)`, which is never 0; S counts the
+    permutations for which the metric is defined. Edgington and Onghena (2007), Randomization Tests.
 
     Args:
-        key: a JAX key, an int seed or, for counts of the host, a NumPy Generator.
+        key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator.
         metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
-        paired: `(..., K, K, K)` numbers of examples.
-        num_samples: how often to swap.
-        cluster_axis: the axis of `(..., C, K, K, K)` with pairs of clusters, -4. Each cluster is
-            then swapped as a whole.
+        paired: `(..., K, K, K)` numbers of examples, from `paired_confusion_matrix`.
+        num_samples: number of random permutations.
+        cluster_axis: the axis of `(..., C, K, K, K)` with one table of pairs per cluster, -4. Each
+            cluster is swapped as a whole.
 
     Returns:
         `HypothesisTest`, or a pytree of them; `statistic` is the difference A - B.
@@ -308,24 +307,28 @@ def paired_difference_interval(
     level: float = 0.95,
     method: Literal["tango", "bonett_price"] = "tango",
 ) -> Estimate:
-    """Estimate the accuracy of A less that of B on the same examples, with an interval.
+    """Compute a confidence interval of the difference of two accuracies on the same examples.
 
-    With b of n examples for which only A is right and c for which only B is, the difference is
-    (b - c) / n. `mcnemar` tests whether it is 0.
+    With b of n examples for which only A is correct and c for which only B is, the difference A - B
+    is (b - c) / n. `mcnemar` tests whether it is 0.
 
     - `"tango"`: all differences δ that a score test does not reject,
-      `(b - c - nδ)^2 <= z^2 n (2q + δ (1 - δ))`, where q is the likeliest probability that only B
-      is right, given δ. Tango (1998), Statistics in Medicine 17.
+      `(b - c - nδ)^2 <= z^2 n (2q + δ (1 - δ))`, where q is the maximum likelihood estimate of the
+      probability that only B is correct, given δ. Tango (1998), Statistics in Medicine 17.
     - `"bonett_price"`: `p - q ± z sqrt((p + q - (p - q)^2) / (n + 2))`, with p = (b + 1) / (n + 2)
-      and q = (c + 1) / (n + 2), cut to [-1, 1]. Bonett and Price (2012), Journal of Educational and
-      Behavioral Statistics 37.
+      and q = (c + 1) / (n + 2), clipped to [-1, 1]. Bonett and Price (2012), Journal of Educational
+      and Behavioral Statistics 37.
 
     Args:
-        paired: as for `mcnemar`; weights are read as frequencies.
+        paired: `(..., K, K, K)` from `paired_confusion_matrix`, or one `(2, 2)` table
+            `[[both correct, only A], [only B, both wrong]]`; weights are read as frequencies.
+        level: the confidence level.
+        method: `"tango"` or `"bonett_price"`.
 
     Returns:
-        `Estimate` of shape `(...)`, in [-1, 1]; `standard_error` is `sqrt(b + c - (b - c)^2 / n) /
-        n`. Without examples the value is NaN and the interval [-1, 1]; negative counts give NaN.
+        `Estimate` of shape `(...)`, in [-1, 1]; `standard_error` is
+        `sqrt(b + c - (b - c)^2 / n) / n`. Without examples the value is NaN and the interval [-1,
+        1]; negative counts give NaN.
 
     Raises:
         ValueError: another shape, a level outside of (0, 1), an unknown method.

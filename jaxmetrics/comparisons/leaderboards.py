@@ -1,4 +1,25 @@
-"""Ranking of many classifiers on the same examples."""
+"""Rankings of many classifiers on the same examples.
+
+All classifiers are scored on the same examples, so that the difficulty of the examples does not
+affect their order. The contribution of each example to the metric comes from the metric's
+derivatives.
+
+- **`probability_best`** shrinks the values by empirical Bayes, because the best of many looks
+  better than it is: the true values are modelled as normal with unknown scale, and as more similar
+  for classifiers with more similar errors. Two values do not distinguish a tie from a small
+  difference: the probability is overconfident for exact ties, and too modest for one classifier
+  that is by far the best.
+- **`rank_low`, `rank_high` and `tiers`** assume nothing about the true values. A step-down max-t
+  test (Romano and Wolf 2005) compares all pairs; a rank is at least one more than the number of
+  classifiers shown to be better, and at most M minus the number shown to be worse: Mogstad, Romano,
+  Shaikh and Wilhelm (2024), Review of Economic Studies 91. For each pair we add two hypothetical
+  examples on which the two differ most, so that small test sets do not separate them more easily
+  than a sign test does.
+- **`winner_estimate`** corrects for the selection of the winner. It adds noise to the values to
+  select, and subtracts it to evaluate, as if one half of the examples selected and the other half
+  evaluated. This is not biased upwards, and slightly too low if half of the examples select worse
+  than all. The interval is the winner's own, with its lower end moved by as much.
+"""
 
 from __future__ import annotations
 
@@ -60,22 +81,24 @@ class _Leaderboard(NamedTuple):
 
 
 class Leaderboard(_Leaderboard):
-    """Rank M classifiers by one metric.
+    """Ranking of M classifiers by one metric.
 
     Attributes:
-        estimates: `(M,)`, each classifier by itself.
-        probability_best: `(M,)`, how probably it comes first on all examples to come.
-        winner: the classifier with the highest value; the first of them.
-        winner_estimate: what to expect of the winner on new examples, corrected for its having been
-            chosen on these.
-        rank_low, rank_high: `(M,)`, from 1, the best: the interval of its rank among the true
-            values. All M intervals hold at once with `level`. One that starts at 1 may be the best.
-        tiers: `(M,)`, from 1: no classifier of a tier is shown to be better than another of it, and
-            each of tier t > 1 is shown to be worse than one of tier t - 1. All of these statements
-            hold at once with `level`. So those in one tier are tied, as far as the examples tell.
+        estimates: `(M,)`, the metric of each classifier by itself.
+        probability_best: `(M,)`, the probability that the classifier is the best of all on the
+            population of examples.
+        winner: the index of the classifier with the highest value; the first of several.
+        winner_estimate: the value to expect of the winner on new examples, corrected for its
+            selection on these.
+        rank_low, rank_high: `(M,)`, the confidence interval of the rank among the true values; 1 is
+            the best. All M intervals hold jointly with `level`. If `rank_low` is 1, the classifier
+            may be the best.
+        tiers: `(M,)`, from 1. Classifiers in one tier are tied: none is shown to be better than
+            another. Each classifier of tier t > 1 is shown to be worse than one of tier t - 1. All
+            of these statements hold jointly with `level`.
 
-    It prints as a ranking by tier and value, of many classifiers the first 20; its methods take
-    their names, which are "0" to "M - 1" if not given.
+    It prints as a ranking by tier and value, of the first 20 classifiers if there are many. Its
+    methods take the classifiers' names, "0" to "M - 1" by default.
 
     >>> import jaxmetrics as jm
     >>> y_true = [0, 0, 1, 1, 1, 0] * 20
@@ -104,26 +127,27 @@ class Leaderboard(_Leaderboard):
         return html.escape(repr(self)) if written is None else written.html()
 
     def to_text(self, names: Sequence[str] | None = None) -> str:
-        """Write the ranking of all classifiers.
+        """Return the ranking of all classifiers as text.
 
         Raises:
-            ValueError: not as many names; a batch of leaderboards; numbers that are not known, as
-                under jit.
+            ValueError: another number of names; a batch of leaderboards; numbers that are not
+                known, such as under jit.
         """
         return ranking(self, names).text()
 
     def to_dict(self, names: Sequence[str] | None = None) -> dict[str, Any]:
-        """Return the winner and all classifiers, best first, as dicts; errors as `to_text`."""
+        """Return the winner and all classifiers, best first, as dicts; raises like `to_text`."""
         return as_dict(self, names)
 
     def to_frame(self, names: Sequence[str] | None = None, *, backend: Backend = "polars") -> Any:
-        """Return a data frame, a row for each classifier, best first; errors as `to_text`.
+        """Return a data frame with one row per classifier, best first.
 
         Args:
-            names: of the classifiers.
+            names: names of the classifiers.
             backend: `"polars"`, `"pandas"` or `"pyarrow"`.
 
         Raises:
+            ValueError: the mistakes for which `to_text` raises.
             ImportError: narwhals (the extra `tables`), or the backend, is not installed.
         """
         rows = as_dict(self, names)["classifiers"]
@@ -144,49 +168,36 @@ def leaderboard(
     num_samples: int = 2000,
     level: float = 0.95,
 ) -> Leaderboard:
-    """Rank classifiers or checkpoints on the same examples, and estimate the best of them.
+    """Rank classifiers or checkpoints on the same examples, with ranks, tiers and the best of them.
 
-    All are judged by the same examples, so that the difficulty of these, common to all, does not
-    affect their order. What an example contributes to a metric is taken from its derivatives.
-
-    - `probability_best` shrinks the values by empirical Bayes, since the best of many looks better
-      than it is: true values are normal, on an unknown scale, and the more alike, the more alike
-      the errors are. Two values do not tell a tie from a small difference: of exact ties it is too
-      sure, of one that is best by far too modest.
-    - `rank_low`, `rank_high` and `tiers` assume nothing of the true values: by the step-down test
-      of Romano and Wolf (2005), a rank is at least one more than the number of classifiers shown to
-      be better, and at most M less the number shown to be worse: Mogstad, Romano, Shaikh and
-      Wilhelm (2024), Review of Economic Studies 91. As if two examples more were seen, at which a
-      pair of classifiers differs as much as it can, few examples tell two apart no sooner than a
-      sign test.
-    - `winner_estimate` adds noise to the values to choose, and takes it off to judge, as if one
-      half of the examples chose and the other judged: that is not biased upwards, and a little too
-      low where a half chooses worse than all. The interval is the winner's own, with its lower end
-      moved as far.
+    Which models are tied comes from a step-down max-t test (Romano and Wolf 2005), the estimate of
+    the best is corrected for its selection; `jaxmetrics.comparisons.leaderboards` says how.
 
     Args:
-        metric: a differentiable function of one `(K, K)` matrix that returns one number and does
-            not grow with the number of examples; more is better, and NaN comes last.
-        y_true: class ids `(n,)`, or strings, whose classes are in order; with `labels`, members of
+        metric: a differentiable function of one `(K, K)` matrix that returns one number, unchanged
+            when all counts are multiplied by the same number; greater is better, and NaN comes
+            last.
+        y_true: class ids `(n,)`, or strings, whose classes are sorted; with `labels`, members of
             it.
-        y_preds: the same, `(M, n)`, a row per classifier. An example
-            with a label outside of `[0, num_classes)`, of any classifier, is left out.
-        num_classes, labels: as for `confusion_matrix`.
-        key: a JAX key, an int seed or, for labels of the host, a NumPy Generator.
-        where: `(n,)`, True = counted.
-        clusters: `(n,)` ids, of any hashable kind, of groups of examples that may be alike, as
-            those of one patient; they, not examples, are then the independent units. A warning for
-            fewer than 20.
-        method: of the intervals of `estimates`, from which that of the winner is made.
-        num_samples: of draws for probabilities and for simultaneous intervals.
+        y_preds: predictions `(M, n)`, a row per classifier. An example with a label outside of
+            `[0, num_classes)`, of any classifier, is left out.
+        num_classes: number of classes K; for NumPy arrays by default the largest class id + 1.
+        labels: the K classes in the order of class ids, for NumPy arrays and lists.
+        key: a JAX key, an int seed or, for NumPy labels, a NumPy Generator.
+        where: bool, `(n,)`; False leaves the example out.
+        clusters: `(n,)` ids, of any hashable type, of groups of correlated examples, such as one
+            patient's; clusters are then the independent units. Fewer than 20 give a warning.
+        method: interval method for `estimates` and `winner_estimate`.
+        num_samples: number of draws for probabilities and for simultaneous intervals.
+        level: the confidence level.
 
     Returns:
         `Leaderboard`.
 
     Raises:
-        ValueError: shapes that do not fit, a metric of more than one number, or nowhere finite,
-            num_samples < 2, a level outside of (0, 1), fewer than two examples or clusters that
-            count, clusters whose matrices have more than 2^27 cells `M C K K`.
+        ValueError: shapes that do not fit, a metric of more than one number or nowhere finite,
+            num_samples < 2, a level outside of (0, 1), fewer than two examples or clusters,
+            clusters whose matrices have more than 2^27 cells `M C K K`.
 
     >>> import jaxmetrics as jm
     >>> y_true, old = ["cat", "dog", "dog"] * 40, ["cat", "cat", "dog"] * 40

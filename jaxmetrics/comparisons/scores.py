@@ -1,4 +1,4 @@
-"""Systems compared by scores per item: 0 and 1, grades, any number of which more is better."""
+"""Systems compared by their scores per item, such as 0 and 1 or grades; greater is better."""
 
 from __future__ import annotations
 
@@ -40,31 +40,30 @@ def compare_scores(
     level: float = 0.95,
     rope: ArrayLike = 0.0,
 ) -> Comparison:
-    """Compare the mean scores of two systems on the same items, and estimate their difference.
+    """Compare the mean scores of two systems on the same items (paired comparison of evals).
 
-    The intervals are those of `mean_interval` of the scores of A, of B and of the paired
-    differences `a - b`: Student's (a paired t-test), or with `bounds` by empirical likelihood,
-    which is exact enough for a few items and for means near a bound.
+    The intervals of A, of B and of the paired differences `a - b` are made by `mean_interval`:
+    Student's t (a paired t-test), or with `bounds` empirical likelihood, which is accurate for few
+    items and for means near a bound.
 
     Args:
-        a, b: scores `(..., n)`, item i of A beside item i of B; more is better. NaN says that an
-            item has no score: it is left out of both.
-        bounds: the least and the greatest score that is possible, such as (0, 1) for right and
-            wrong.
-        clusters: ids `(..., n)` of groups of items that depend on one another, such as questions
-            about the same text; clusters, not items, are then the independent units.
-        where: bool `(..., n)`, False leaves an item out.
-        level: of the intervals.
+        a, b: scores `(..., n)`, item i of A next to item i of B; greater is better. NaN means that
+            an item has no score: it is left out of both.
+        bounds: the least and the greatest possible score, such as (0, 1) for correct and wrong.
+        clusters: ids `(..., n)` of groups of correlated items, such as questions about the same
+            text; clusters are then the independent units.
+        where: bool, `(..., n)`; False leaves an item out.
+        level: the confidence level.
         rope: the region of practical equivalence: differences up to this size do not matter.
 
     Returns:
-        `Comparison` of shape `(...)`. `probability_better` and `probability_equivalent` are those
-        of a two-piece normal fitted to the interval of the difference. NaN without any item that
-        both have.
+        `Comparison` of shape `(...)`. `probability_better` and `probability_equivalent` come from a
+        two-piece normal distribution fitted to the interval of the difference. NaN without any item
+        that both have.
 
     Raises:
-        ValueError: shapes that do not go together, scores beyond the bounds (NaN under jit), a
-            rope below 0, a level outside of (0, 1).
+        ValueError: shapes that do not go together, scores beyond the bounds (NaN under jit), a rope
+            below 0, a level outside of (0, 1).
 
     References: Miller (2024), Adding error bars to evals, arXiv 2411.00640, section 4.
 
@@ -96,30 +95,28 @@ def score_leaderboard(
     num_samples: int = 2000,
     level: float = 0.95,
 ) -> Leaderboard:
-    """Rank systems by their mean scores on the same items.
+    """Rank systems by their mean scores on the same items, with ranks, tiers and the best of them.
 
-    Ranks, tiers, the probability of being best and the winner's corrected estimate are those of
-    `leaderboard`, where each item contributes its score to the mean.
+    Ranks, tiers, the probability of being best and the winner's corrected estimate are computed by
+    the method of `leaderboard`; each item contributes its score to the mean.
 
     Args:
-        scores: `(M, n)`, a row per system; more is better. An item that is NaN for one system is
+        scores: `(M, n)`, a row per system; greater is better. An item that is NaN for one system is
             left out for all.
-        bounds: the least and the greatest score that is possible, such as (0, 1) for right and
-            wrong.
-        clusters: ids `(n,)` of groups of items that depend on one another, such as questions about
-            the same text; clusters, not items, are then the independent units.
-        where: bool `(n,)`, False leaves an item out.
-        key: a JAX key, an int seed or, for scores on the host, a NumPy Generator.
+        bounds: the least and the greatest possible score, such as (0, 1) for correct and wrong.
+        clusters: ids `(n,)` of groups of correlated items, such as questions about the same text;
+            clusters are then the independent units.
+        where: bool, `(n,)`; False leaves an item out.
+        key: a JAX key, an int seed or, for NumPy scores, a NumPy Generator.
         num_samples: number of draws for probabilities and for simultaneous intervals.
-        level: of the intervals, and of all statements on ranks at once.
+        level: the confidence level of the intervals, and of all statements on ranks jointly.
 
     Returns:
-        `Leaderboard`, whose estimates are those of `mean_interval`.
+        `Leaderboard`, whose estimates come from `mean_interval`.
 
     Raises:
-        ValueError: scores of another shape, fewer than two items or clusters that all systems
-            have, scores beyond the bounds (NaN under jit), num_samples < 2, a level outside of
-            (0, 1).
+        ValueError: scores of another shape, fewer than two items or clusters that all systems have,
+            scores beyond the bounds (NaN under jit), num_samples < 2, a level outside of (0, 1).
 
     >>> scores = [[1, 1, 0, 1, 1] * 20, [0, 1, 0, 1, 1] * 20, [1, 0, 0, 0, 1] * 20]
     >>> board = score_leaderboard(scores, bounds=(0, 1))

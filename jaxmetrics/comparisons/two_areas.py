@@ -1,4 +1,4 @@
-"""Comparison of two areas under the ROC curve, on the same examples or on others."""
+"""DeLong's test: two areas under the ROC curve compared, on the same or on different examples."""
 
 from __future__ import annotations
 
@@ -49,34 +49,35 @@ def delong(
     level: float = 0.95,
     clusters: ArrayLike | Sequence[Any] | None = None,
 ) -> DeLong:
-    """Compare two areas under the ROC curve by DeLong's test.
+    """DeLong's test of the difference of two areas under the ROC curve on the same examples.
 
-    An area is the share of pairs of a positive and a negative example whose scores are in order,
-    ties counting half. With V_i the share of negatives below positive i, and W_j of positives above
-    negative j, the variance of an area is `var(V) / m + var(W) / n`; that of the difference A - B
-    likewise from the differences of the shares. DeLong, DeLong and Clarke-Pearson (1988),
-    Biometrics 44; the shares by ranks, in O(n log n): Sun and Xu (2014), IEEE Signal Processing
-    Letters 21.
+    An area (ROC AUC) is the share of pairs of a positive and a negative example whose scores are in
+    order, with ties counting half. With V_i the share of negatives below positive i, and W_j the
+    share of positives above negative j, the variance of an area is `var(V) / m + var(W) / n`; the
+    variance of the difference A - B follows in the same way from the differences of the shares.
+    DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44; the shares by ranks, in O(n log n): Sun
+    and Xu (2014), IEEE Signal Processing Letters 21. The statistic is the difference divided by its
+    error, with Student's distribution and Welch and Satterthwaite's degrees of freedom.
 
-    The statistic, the difference over its error, is referred to Student's distribution with Welch
-    and Satterthwaite's degrees of freedom.
-
-    The intervals of both areas are those of `delong_interval`. That of the difference puts the
-    distances to their ends in the place of errors (MOVER: Zou and Donner, 2008, Statistics in
-    Medicine 27), so that it has a width where no mistake was seen.
+    The intervals of both areas come from `delong_interval`. The interval of the difference combines
+    the distances to their ends (MOVER: Zou and Donner, 2008, Statistics in Medicine 27), so that
+    its width is positive even without any mistake.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`; negative labels leave their examples out.
+        y_true: 0 or 1 (or bool), `(..., n)`; a negative label drops its example.
         y_score_a, y_score_b: real numbers, `(..., n)`.
-        clusters: as for `delong_interval`; the error is then that of the jackknife.
+        level: the confidence level.
+        clusters: ids of groups of correlated examples, `(..., n)`, of any hashable type; the error
+            is then the jackknife error over clusters.
 
     Returns:
-        `DeLong`; `p_value` is two-sided. NaN without two positives and two negatives, on the device
-        also where a score that counts is NaN. An error of 0 makes p 1 without a difference, else 0.
+        `DeLong`, with a two-sided `p_value`. NaN without two positives and two negatives, on the
+        device also if a score that counts is NaN. If the error is 0, p is 1 without a difference,
+        else 0.
 
     Raises:
-        ValueError: unequal lengths, a level outside of (0, 1), and what `roc_auc` and
-            `delong_interval` refuse.
+        ValueError: unequal lengths, a level outside of (0, 1), and all mistakes for which `roc_auc`
+            and `delong_interval` raise.
 
     >>> result = delong([0, 0, 1, 1, 1], [0.1, 0.4, 0.35, 0.8, 0.9], [0.2, 0.6, 0.1, 0.7, 0.5])
     >>> result.a, result.b, result.difference
@@ -99,18 +100,19 @@ def delong_unpaired(
     *,
     level: float = 0.95,
 ) -> DeLong:
-    """Compare two areas under the ROC curve of independent examples by DeLong's variances.
+    """DeLong's test of the difference of two areas under the ROC curve on independent examples.
 
-    The variance of the difference A - B is the sum of those of both areas; the statistic is
-    referred to Student's distribution with Welch and Satterthwaite's degrees of freedom, of the
-    variances of four classes. Interval and limits as in `delong`.
+    The variance of the difference A - B is the sum of the variances of both areas; the statistic is
+    compared with Student's distribution with Welch and Satterthwaite's degrees of freedom, for the
+    variances of four classes. The interval and the special cases are the same as for `delong`.
 
     Args:
-        y_true_a, y_score_a: `(..., n)`, as for `delong`.
-        y_true_b, y_score_b: `(..., m)`, other examples.
+        y_true_a, y_score_a: 0 or 1 and scores of A, `(..., n)`; a negative label drops its example.
+        y_true_b, y_score_b: 0 or 1 and scores of B, on other examples, `(..., m)`.
+        level: the confidence level.
 
     Raises:
-        ValueError: as `delong`.
+        ValueError: the mistakes for which `delong` raises.
 
     >>> a = [0, 0, 0, 1, 1, 1], [0.1, 0.4, 0.3, 0.35, 0.8, 0.9]
     >>> b = [0, 0, 1, 1], [0.2, 0.6, 0.1, 0.7]
