@@ -70,7 +70,7 @@ def compare_scores(
     >>> a = [1, 1, 0, 1, 1, 1, 0, 1, 1, 1] * 10
     >>> b = [1, 0, 0, 1, 1, 0, 0, 1, 1, 1] * 10
     >>> compare_scores(a, b, bounds=(0, 1)).difference
-    0.200 [0.126, 0.281]
+    0.200 [0.124, 0.288]
     """
     width = check_rope(rope)
     check_bounds(bounds)
@@ -120,8 +120,10 @@ def score_leaderboard(
 
     >>> scores = [[1, 1, 0, 1, 1] * 20, [0, 1, 0, 1, 1] * 20, [1, 0, 0, 0, 1] * 20]
     >>> board = score_leaderboard(scores, bounds=(0, 1))
-    >>> board.tiers.tolist(), board.estimates[0]
-    ([1, 2, 3], 0.800 [0.715, 0.869])
+    >>> board.tiers.tolist()
+    [1, 2, 3]
+    >>> board.estimates
+    3 estimates: 0.800 [0.712, 0.871]; 0.600 [0.500, 0.694]; 0.400 [0.306, 0.500]
     """
     check_level(level)
     check_bounds(bounds)
