@@ -1,4 +1,4 @@
-"""Compute areas under curves, exactly, from one sort."""
+"""Areas under curves, exactly, from one sort."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ __all__ = ["auc", "average_precision", "delong_interval", "roc_auc", "roc_auc_on
 
 
 def auc(x: ArrayLike, y: ArrayLike) -> Array:
-    """Integrate a curve by the trapezoidal rule, `sum (x_i+1 - x_i) (y_i+1 + y_i) / 2`.
+    """Compute the area under a curve (trapezoidal rule), `sum (x_i+1 - x_i) (y_i+1 + y_i) / 2`.
 
     Args:
-        x, y: `(..., m)`, of points in order; x rising or falling, which does not change the sign.
+        x, y: points in order, `(..., m)`; x may rise or fall, the area has the same sign.
 
     Returns:
-        `(...)`; NaN if a point is, or x turns back.
+        Areas `(...)`; NaN if a coordinate is NaN, or x is not monotonic.
 
     >>> auc([0.0, 0.5, 1.0], [0.0, 0.8, 1.0])
     np.float64(0.65)
@@ -75,32 +75,33 @@ def roc_auc(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the area under the ROC curve.
+    """Compute the area under the ROC curve (ROC AUC).
 
-    It is the share of pairs of a positive and a negative whose scores are in order, ties counting
-    half. With `max_fpr` m it is the area A up to that false positive rate, scaled so that chance is
-    0.5 and the best 1: `(1 + (A - m^2 / 2) / (m - m^2 / 2)) / 2`, McClish (1989), Medical Decision
-    Making 9. With `min_tpr` it is that along sensitivity, of the true negative rate over true
-    positive rates above it, with m = 1 - `min_tpr`: Jiang, Metz and Nishikawa (1996), Radiology
-    201. `standardized=False` gives A itself.
-
-    For several classes or labels: `per_class(roc_auc)`, `per_label(roc_auc)`, and
-    `roc_auc_one_vs_one`. Its gradient is 0 with respect to scores, and right with respect to
-    weights.
-
-    A histogram bounds it: with shares p_b of the positives and q_b of the negatives in bin b, the
-    exact area lies between `low = sum_b q_b sum_{c>b} p_c` and `high = low + sum_b q_b p_b`; the
-    value is that of ties within each bin. The bounds hold for the examples counted; for the
-    uncertainty of the population see `interval`. Smooth in the counts.
+    It is the share of pairs of a positive and a negative example whose scores are in order, with
+    ties counting half. For several classes or labels use `per_class(roc_auc)`, `per_label(roc_auc)`
+    or `roc_auc_one_vs_one`.
 
     Args:
-        y_true: 0 or 1, `(..., n)`; without `y_score`, a histogram `(..., 2, B)` by
+        y_true: 0 or 1, `(..., n)`; or, without `y_score`, a histogram `(..., 2, B)` from
             `score_histogram`, which adds up over batches.
-        max_fpr: in (0, 1].
-        min_tpr: in [0, 1), not together with `max_fpr`.
+        y_score: real numbers, `(..., n)`, greater for class 1.
+        max_fpr: m in (0, 1], for the partial area A up to this false positive rate, scaled so that
+            chance is 0.5 and the best 1: `(1 + (A - m^2 / 2) / (m - m^2 / 2)) / 2`, McClish (1989),
+            Medical Decision Making 9.
+        min_tpr: in [0, 1), for the partial area of high sensitivity, the true negative rate over
+            true positive rates above it, with m = 1 - `min_tpr`: Jiang, Metz and Nishikawa (1996),
+            Radiology 201. Not together with `max_fpr`.
+        standardized: False for the partial area A itself.
+        sample_weight: weight of each example, `(..., n)`.
+        where: bool, `(..., n)`; False leaves the example out.
 
     Returns:
-        `(...)`, in [0, 1], of a histogram `AreaBounds`; NaN without both classes.
+        Areas `(...)` in [0, 1], NaN without both classes. For a histogram `AreaBounds`: with shares
+        p_b of the positives and q_b of the negatives in bin b, the exact area lies between
+        `low = sum_b q_b sum_{c>b} p_c` and `high = low + sum_b q_b p_b`; the value treats scores in
+        one bin as ties. The bounds hold for the examples counted; `interval` gives the sampling
+        uncertainty. The gradient with respect to scores is 0; gradients with respect to weights and
+        histogram counts are exact.
 
     >>> roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8])
     np.float64(0.875)
@@ -181,20 +182,22 @@ def roc_auc_one_vs_one(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute Hand and Till's M: the mean over pairs of classes i, j of `(A(i|j) + A(j|i)) / 2`.
+    """Compute the one-vs-one ROC AUC, Hand and Till's M, the mean of `(A(i|j) + A(j|i)) / 2`.
 
-    A(i|j) is the area under the ROC curve of score i among the examples of classes i and j. Unlike
-    the areas of one class against the rest, M does not depend on how frequent the classes are. Hand
-    and Till (2001), Machine Learning 45.
+    The mean is over pairs of classes i, j; A(i|j) is the area under the ROC curve of score i among
+    the examples of classes i and j. Unlike one-vs-rest areas, M does not depend on the class
+    frequencies. Hand and Till (2001), Machine Learning 45.
 
     Args:
-        y_true: class ids, `(..., n)`.
-        y_score: `(..., n, K)`.
-        average: "macro", each pair the same; "weighted" by the share of the examples that is in the
-            pair.
+        y_true: class ids, `(..., n)`; a negative label drops its example.
+        y_score: `(..., n, K)`, a score for each class.
+        average: `"macro"`: equal weight for each pair; `"weighted"`: weight by the share of the
+            examples that are in the pair.
+        sample_weight: weight of each example, `(..., n)`.
+        where: bool, `(..., n)`; False leaves the example out.
 
     Returns:
-        `(...)`, in [0, 1]; pairs of which a class is absent are left out, NaN if all are.
+        Values `(...)` in [0, 1]; pairs with an absent class are left out, NaN if all are.
 
     >>> scores = [[0.8, 0.1, 0.1], [0.3, 0.4, 0.3], [0.2, 0.5, 0.3]]
     >>> scores += [[0.4, 0.3, 0.3], [0.1, 0.2, 0.7]]
@@ -241,16 +244,24 @@ def average_precision(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Average the precision over the positives, `sum_t (R_t - R_t-1) P_t`.
+    """Compute average precision (AP), `sum_t (R_t - R_t-1) P_t`, in [0, 1].
 
-    The sum over the distinct thresholds is one of steps, not of trapezoids; in [0, 1], NaN without
-    positives.
+    It sums steps, not trapezoids, over the distinct thresholds t, with precision P_t and recall
+    R_t.
 
-    A histogram in the place of `y_true`, as for `roc_auc`, makes `AreaBounds`: with p positives and
-    n negatives in a bin, TP and FP above it, the positives of the bin come first at best,
-    `p (TP + p) / (TP + p + FP)`. They come last at worst: then the sum over them is no less than
-    `p - F log(1 + p / (TP + F))`, F = FP + n, which is some hundredths too little where there are
-    only a few positives.
+    Args:
+        y_true: 0 or 1, `(..., n)`; or, without `y_score`, a histogram `(..., 2, B)` from
+            `score_histogram`, which adds up over batches.
+        y_score: real numbers, `(..., n)`, greater for class 1.
+        sample_weight: weight of each example, `(..., n)`.
+        where: bool, `(..., n)`; False leaves the example out.
+
+    Returns:
+        Values `(...)`, NaN without positives. For a histogram `AreaBounds`: with p positives and n
+        negatives in a bin, and TP and FP above it, the positives of the bin come first at best,
+        `p (TP + p) / (TP + p + FP)`, and last at worst: then their sum is at least
+        `p - F log(1 + p / (TP + F))` with F = FP + n, a bound that is some hundredths too low if
+        there are only a few positives.
 
     >>> average_precision([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).round(4)
     np.float64(0.8333)
@@ -288,38 +299,41 @@ def delong_interval(
     where: ArrayLike | None = None,
     clusters: ArrayLike | Sequence[Any] | None = None,
 ) -> Estimate:
-    """Estimate the area under the ROC curve, with an interval by DeLong's variance.
+    """Compute a confidence interval of the area under the ROC curve, with DeLong's variance.
 
-    With the placement values V_i, the share of negatives below positive i, and W_j, that of
-    positives above negative j, ties counting half, the variance of the area A of m positives and n
-    negatives is `s^2 = var(V) / m + var(W) / n`: DeLong, DeLong and Clarke-Pearson (1988),
+    Let the placement value V_i be the share of negatives below positive i, and W_j the share of
+    positives above negative j, with ties counting half. The variance of the area A of m positives
+    and n negatives is `s^2 = var(V) / m + var(W) / n`: DeLong, DeLong and Clarke-Pearson (1988),
     Biometrics 44. `delong` compares two areas on the same examples.
 
-    - `"score"`: Wilson's interval for a proportion A of N examples, N the number whose proportion
-      would vary as the area does: `1 / N = d_V / m + d_W / n`, `d_V = (m var(V) + 1/4) / (m A (1 -
-      A) + 1/2)` and so with W and n. The variance is that at the end of the interval, not at A, and
-      half an example, as variable as half a coin, keeps it from 0 where no mistake was seen.
-    - `"logit"`: `A ± z s` on the scale `log(A / (1 - A))`. It is NaN where the classes are
-      perfectly separated.
-    - `"normal"`: `A ± z s`, cut to [0, 1]; its width is then 0.
+    - `"score"`: Wilson's interval of a proportion A of N examples, where N gives the proportion the
+      variance of the area: `1 / N = d_V / m + d_W / n`,
+      `d_V = (m var(V) + 1/4) / (m A (1 - A) + 1/2)`, and d_W likewise with W and n. The variance is
+      taken at the end of the interval, not at A, and half an example, with the variance of half a
+      coin toss, keeps it positive without any mistake. It has the best coverage; the guide's page
+      on intervals has simulations.
+    - `"logit"`: `A ± z s` on the scale `log(A / (1 - A))`; NaN if the classes are perfectly
+      separated.
+    - `"normal"`: `A ± z s`, clipped to [0, 1]; its width is 0 for perfect separation.
 
-    `"score"` covers best; the guide's page on intervals has simulations.
-
-    With `clusters`, which may hold both classes, s is that of the jackknife that leaves out one
-    cluster at a time, to first order: nearly Obuchowski's (1997), Biometrics 53. N is multiplied by
+    With `clusters`, which may contain both classes, s is the first-order jackknife error that
+    leaves out one cluster at a time: nearly Obuchowski's (1997), Biometrics 53. N is multiplied by
     the ratio of DeLong's variance to s^2, at most 1, or without any variance by Kish's number of
-    clusters per example. z is Student's quantile with one degree of freedom less than Kish's number
-    of clusters, whose sizes are here their parts in DeLong's variance.
+    clusters per example. z is Student's quantile with Kish's number of clusters minus one degrees
+    of freedom; a cluster's size is its part of DeLong's variance.
 
     Args:
-        level: the probability with which the interval is meant to contain the true area.
-        method: of the interval.
-        clusters: ids of groups of examples that depend on one another, as those of a patient do,
-            `(..., n)`, of any hashable kind. Fewer than 20 that count give a warning on the host.
+        y_true, y_score: 0 or 1, and real numbers, `(..., n)`; a negative label drops its example.
+        level: the confidence level.
+        method: `"score"`, `"logit"` or `"normal"`.
+        where: bool, `(..., n)`; False leaves the example out.
+        clusters: ids of groups of correlated examples, such as one patient's, `(..., n)`, of any
+            hashable type. Fewer than 20 give a warning for NumPy arrays.
 
     Returns:
-        `Estimate`, each `(...)`; NaN without both classes. `standard_error` is s, NaN without two
-        positives and two negatives; with clusters all but the value, without two of each class.
+        `Estimate` of shape `(...)`; NaN without both classes. `standard_error` is s, NaN without
+        two positives and two negatives. With clusters only the value is defined unless there are
+        two of each class.
 
     >>> y_true, y_score = [0, 0, 0, 1, 1, 1], [0.1, 0.3, 0.4, 0.6, 0.8, 0.9]
     >>> delong_interval(y_true, y_score)

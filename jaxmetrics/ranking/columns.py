@@ -1,4 +1,4 @@
-"""Apply a binary measure, of this package or your own, to each of several classes or labels."""
+"""Binary metrics of scores, from this package or your own, per class or label."""
 
 from __future__ import annotations
 
@@ -31,19 +31,20 @@ A_MEASURE = "measure, a function of (y_true, y_score), such as jaxmetrics.roc_au
 
 
 def per_class(measure: Measure, *, average: Average | None = None) -> Measure:
-    """Apply a binary measure, such as `roc_auc`, to each class against the rest.
+    """Apply a binary metric of scores, such as `roc_auc`, to each class against the rest.
 
     Args:
-        measure: a function of `(y_true, y_score, ...)` with batch axes, yours included, and with
-            the keywords `sample_weight` and `where` if they are used;
-            `partial(best_threshold, metric)` is one.
-        average: None keeps one value per class. "macro" is their mean, "weighted" that weighted by
-            the number (or weight) of examples of each class, both over the classes whose value is
-            not NaN; "micro" is the measure of all pairs of an example and a class together.
+        measure: a function of `(y_true, y_score, ...)` with batch axes, your own included, and with
+            the keywords `sample_weight` and `where` if you use them; for example
+            `partial(best_threshold, metric)`.
+        average: None for one value per class; `"macro"` for their mean; `"weighted"` for the mean
+            weighted by the number (or weight) of examples of each class, both over the classes
+            whose value is not NaN; `"micro"` for the metric of all pairs of an example and a class
+            together.
 
     Returns:
-        A function of `y_true` `(..., n)`, class ids, and `y_score` `(..., n, K)`, with the
-        measure's own arguments, that returns `(..., K)`, or `(...)` if averaged.
+        A function of `y_true` `(..., n)`, class ids, and `y_score` `(..., n, K)`, and of the
+        metric's own arguments, that returns `(..., K)`, or `(...)` if averaged.
 
     >>> from jaxmetrics import roc_auc
     >>> scores = [[0.8, 0.1, 0.1], [0.3, 0.4, 0.3], [0.2, 0.5, 0.3]]
@@ -57,10 +58,12 @@ def per_class(measure: Measure, *, average: Average | None = None) -> Measure:
 
 
 def per_label(measure: Measure, *, average: Average | None = None) -> Measure:
-    """Apply a binary measure to each label of a multilabel problem.
+    """Apply a binary metric of scores to each label of a multilabel problem.
 
-    As `per_class`, but for `y_true` of 0 and 1 `(..., n, L)`; a negative value leaves out that
-    label of that example.
+    `measure` and `average` (None, `"macro"`, `"weighted"` or `"micro"`) mean the same as in
+    `per_class`. The result is a function of `y_true` of 0 and 1, `(..., n, L)`, in which a negative
+    value drops this label of this example, and `y_score` `(..., n, L)`; it returns `(..., L)`, or
+    `(...)` if averaged.
 
     >>> from jaxmetrics import average_precision
     >>> per_label(average_precision)([[1, 0], [0, 1], [1, 1]], [[0.9, 0.2], [0.4, 0.1], [0.3, 0.8]])

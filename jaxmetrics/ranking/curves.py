@@ -1,12 +1,12 @@
-"""Compute curves over all thresholds, and the points of them that people quote.
+"""Curves over all thresholds, and their operating points.
 
-A threshold t predicts class 1 where `score >= t`. A curve has one point per example and one before
-them, `(..., n + 1)`, by falling threshold: first +inf, where nothing is predicted to be positive.
-Examples with equal scores, and those left out, repeat a point, so that the length is known to jit
-while areas and maxima are those of the distinct points. All of it comes from one sort. On the host
-thresholds are the scores themselves. Where labels or weights of JAX take NumPy scores in double
-precision to the device, these are rounded down to float32 (float64 under x64), so that `score >= t`
-holds for the example that made the threshold t.
+A threshold t predicts class 1 if `score >= t`. A curve has one point per example and one before
+them, `(..., n + 1)`, by falling threshold: the first is +inf, where nothing is predicted positive.
+Examples with equal scores, and examples that are left out, repeat a point: so jit knows the length,
+while areas and maxima are those of the distinct points. Each curve takes one sort. For NumPy arrays
+the thresholds are the scores themselves. If NumPy scores in double precision come with JAX labels
+or weights, they are rounded down to float32 (float64 under x64), so that `score >= t` holds for the
+example that made the threshold t.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 
 
 class RocCurve(NamedTuple):
-    """Hold a ROC curve, as `roc_curve` makes it.
+    """ROC curve, as returned by `roc_curve`.
 
     Attributes:
         fpr: false positive rates, rising, `(..., n + 1)`.
@@ -57,7 +57,7 @@ class RocCurve(NamedTuple):
 
 
 class PrecisionRecallCurve(NamedTuple):
-    """Hold a precision-recall curve, as `precision_recall_curve` makes it.
+    """Precision-recall curve, as returned by `precision_recall_curve`.
 
     Attributes:
         precision: in [0, 1], `(..., n + 1)`.
@@ -71,7 +71,7 @@ class PrecisionRecallCurve(NamedTuple):
 
 
 class DetCurve(NamedTuple):
-    """Hold a detection error tradeoff, as `det_curve` makes it.
+    """Detection error tradeoff (DET) curve, as returned by `det_curve`.
 
     Attributes:
         fpr: false positive rates, rising, `(..., n + 1)`.
@@ -85,11 +85,11 @@ class DetCurve(NamedTuple):
 
 
 class OperatingPoint(NamedTuple):
-    """Hold a point of a curve, as `best_threshold` chooses it.
+    """Operating point of a classifier, as returned by `best_threshold`.
 
     Attributes:
-        value: of the metric, `(...)`.
-        threshold: from which score on class 1 is predicted to reach it, `(...)`.
+        value: value of the metric, `(...)`.
+        threshold: scores at or above it predict class 1, `(...)`.
     """
 
     value: Array
@@ -98,10 +98,16 @@ class OperatingPoint(NamedTuple):
 
 @of_scores
 def roc_curve(ranked: Ranked) -> RocCurve:
-    """Compute true positive rates `TP / P` and false positive rates `FP / N` at all thresholds.
+    """Compute the ROC curve: true positive rate `TP / P` against false positive rate `FP / N`.
+
+    Args:
+        y_true, y_score: 0 or 1, and real numbers, `(..., n)`; a negative label drops its example.
+        sample_weight: weight of each example, `(..., n)`.
+        where: bool, `(..., n)`; False leaves the example out.
 
     Returns:
-        `RocCurve`, rising from (0, 0) to (1, 1). The rate of a class without examples is NaN.
+        `RocCurve` at all thresholds, rising from (0, 0) to (1, 1). The rate of a class without
+        examples is NaN.
 
     >>> roc_curve([0, 1, 0, 1], [0.25, 0.5, 0.5, 0.75])
     RocCurve(fpr=array([0. , 0. , 0.5, 0.5, 1. ]), tpr=array([0. , 0.5, 1. , 1. , 1. ]),
@@ -113,10 +119,16 @@ def roc_curve(ranked: Ranked) -> RocCurve:
 
 @of_scores
 def precision_recall_curve(ranked: Ranked) -> PrecisionRecallCurve:
-    """Compute precision `TP / (TP + FP)` and recall `TP / P` at all thresholds.
+    """Compute the precision-recall curve: precision `TP / (TP + FP)` and recall `TP / P`.
 
-    Where nothing is predicted to be positive, precision is 1, as in scikit-learn, whose curve runs
-    the other way, by rising threshold.
+    Args:
+        y_true, y_score: 0 or 1, and real numbers, `(..., n)`; a negative label drops its example.
+        sample_weight: weight of each example, `(..., n)`.
+        where: bool, `(..., n)`; False leaves the example out.
+
+    Returns:
+        `PrecisionRecallCurve` at all thresholds, falling; scikit-learn's curve runs in the other
+        direction. Precision is 1 if nothing is predicted positive, as in scikit-learn.
 
     >>> curve = precision_recall_curve([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])
     >>> curve.precision, curve.recall
@@ -129,9 +141,15 @@ def precision_recall_curve(ranked: Ranked) -> PrecisionRecallCurve:
 
 @of_scores
 def det_curve(ranked: Ranked) -> DetCurve:
-    """Compute false positive rates `FP / N` and false negative rates `FN / P` at all thresholds.
+    """Compute the detection error tradeoff (DET): false positive and false negative rates.
 
-    This is the detection error tradeoff.
+    Args:
+        y_true, y_score: 0 or 1, and real numbers, `(..., n)`; a negative label drops its example.
+        sample_weight: weight of each example, `(..., n)`.
+        where: bool, `(..., n)`; False leaves the example out.
+
+    Returns:
+        `DetCurve`, `FP / N` and `FN / P` at all thresholds.
 
     >>> det_curve([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])[:2]
     (array([0. , 0. , 0.5, 0.5, 1. ]), array([1. , 0.5, 0. , 0. , 0. ]))
@@ -151,10 +169,14 @@ def metric_at_thresholds(
     """Compute any metric of counts at all thresholds.
 
     Args:
-        metric: a function of one matrix `(2, 2)`, `[[TN, FP], [FN, TP]]`, yours included, to an
-            array or a pytree of arrays. A metric of class 1 alone is `binary(f1)`. On the host it
-            is given NumPy arrays, all tables `(m, 2, 2)` at once if it answers for them as it does
-            for single ones; one that answers with JAX arrays moves the work to the device.
+        metric: a function of one matrix `(2, 2)`, `[[TN, FP], [FN, TP]]`, your own included, that
+            returns an array or a pytree of arrays; for a metric of class 1 alone use `binary(f1)`.
+            For NumPy arrays it receives NumPy tables, all at once as `(m, 2, 2)` if it gives the
+            same results as for single tables; a metric that returns JAX arrays moves the work to
+            the device.
+        y_true, y_score: 0 or 1, and real numbers, `(..., n)`; a negative label drops its example.
+        sample_weight: weight of each example, `(..., n)`.
+        where: bool, `(..., n)`; False leaves the example out.
 
     Returns:
         Values `(..., n + 1, *shape of the metric)` and thresholds `(..., n + 1)`.
@@ -191,21 +213,25 @@ def best_threshold(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> OperatingPoint:
-    """Find the threshold at which a metric of counts is greatest; of several, the highest.
+    """Find the threshold that maximises a metric of counts; the highest of several.
 
     `best_threshold(recall, y_true, y_score, subject_to=(precision, 0.9))` is the recall at a
-    precision of 0.9: the greatest among the thresholds whose precision is at least that. The value
-    is the best on these examples, hence too high for new ones: measure it on held-out ones.
+    precision of 0.9: the greatest recall among the thresholds whose precision is at least 0.9. The
+    value is the best on these examples, and therefore too high for new ones: evaluate the threshold
+    on held-out examples.
 
     Args:
-        metric: as for `metric_at_thresholds`, with one number, or one for each class, of which that
-            of class 1 is taken.
-        subject_to: another such metric, and the least value that it may have: a number, or an array
-            that goes with the batch axes.
+        metric: a function of one matrix `(2, 2)` that returns one number, or one per class, of
+            which the value for class 1 is used.
+        y_true, y_score: 0 or 1, and real numbers, `(..., n)`; a negative label drops its example.
+        subject_to: a constraint, the pair of another such metric and the least value that it may
+            have: a number, or an array that broadcasts with the batch axes.
+        sample_weight: weight of each example, `(..., n)`.
+        where: bool, `(..., n)`; False leaves the example out.
 
     Returns:
-        `OperatingPoint(value, threshold)`, each `(...)`; +inf says that nothing should be positive.
-        Thresholds at which a metric is NaN are passed over; NaN if none is left.
+        `OperatingPoint(value, threshold)`, each `(...)`; a threshold of +inf predicts nothing as
+        positive. Thresholds at which a metric is NaN are skipped; NaN if none is left.
 
     >>> import jaxmetrics as jm
     >>> y_true, y_score = [0, 1, 0, 1, 1], [0.1, 0.4, 0.5, 0.8, 0.9]
@@ -283,10 +309,11 @@ def _best_threshold(
 
 @of_scores
 def equal_error_rate(ranked: Ranked) -> Array:
-    """Find the rate at which the false positive and the false negative rate are equal.
+    """Compute the equal error rate (EER), where false positive and false negative rates are equal.
 
-    Between the points of the curve it is found on a straight line. In [0, 1], 0 for scores that
-    separate the classes; NaN without both classes.
+    Between the points of the curve it is interpolated linearly. It is in [0, 1], 0 for scores that
+    separate the classes, NaN without both classes. `y_true` is 0 or 1 and `y_score` real,
+    `(..., n)`; `sample_weight` and `where` are optional, `(..., n)`.
 
     >>> equal_error_rate([0, 0, 0, 1, 1, 1], [0.1, 0.2, 0.6, 0.5, 0.7, 0.8]).round(4)
     np.float64(0.3333)
@@ -305,9 +332,10 @@ def equal_error_rate(ranked: Ranked) -> Array:
 
 @of_scores
 def ks_statistic(ranked: Ranked) -> Array:
-    """Compute Kolmogorov and Smirnov's distance of the scores of two classes, `max |TPR - FPR|`.
+    """Compute the Kolmogorov–Smirnov statistic of the scores of two classes, `max |TPR - FPR|`.
 
-    In [0, 1]; NaN without both classes.
+    It is in [0, 1], NaN without both classes. `y_true` is 0 or 1 and `y_score` real, `(..., n)`;
+    `sample_weight` and `where` are optional, `(..., n)`.
 
     >>> ks_statistic([0, 1, 0, 1], [0.1, 0.4, 0.5, 0.8])
     np.float64(0.5)

@@ -1,9 +1,9 @@
-"""Bound areas from histograms of the scores of each class, which add up over batches and devices.
+"""Histograms of scores per class, which add up over batches and devices, and bounds of areas.
 
-Pairs of a positive and a negative in different bins are in order or not, whatever their scores;
-only of pairs that share a bin is the order unknown. So the histogram determines two numbers between
-which the exact area lies. They are as close as the bins are fine where the scores lie; the scales
-are made for scores that pile up near 0 or 1.
+A pair of a positive and a negative in different bins is in order or not, whatever the scores; only
+the order of pairs in one bin is unknown. So the histogram determines two numbers between which the
+exact area lies. They are close if the bins are fine where the scores lie; the scales are designed
+for scores that pile up near 0 or 1.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LEAST_NORMAL = np.finfo(np.float32).tiny
 
 
 class AreaBounds(NamedTuple):
-    """Hold two numbers between which the exact area lies, as `roc_auc` makes them of a histogram.
+    """Bounds of the exact area under a curve, as `roc_auc` computes them from a histogram.
 
     Attributes:
         value: the area if scores within a bin are ties, `(...)`.
@@ -49,31 +49,37 @@ def score_histogram(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Count the examples of each class in each bin of the score.
+    """Compute the histogram of scores of each class, to add up over batches.
 
-    The histograms of two batches add up to that of both; `roc_auc` and `average_precision` take
-    them in the place of examples. The bins rise with the score; how they are
-    spaced must be said, since scores are never reinterpreted:
+    `roc_auc` and `average_precision` accept the sum of the histograms of all batches instead of
+    examples. The bins rise with the score. One of these must say how they are spaced, because
+    scores are never reinterpreted:
 
-    - `scale="probability"`: finer by halves towards 0 and 1, as `log(p / (1 - p))`: 64 octaves, of
-      p from 2^-41 up to 1/2 and of 1 - p from 1/2 down to 2^-25, each in `num_bins / 64` parts.
+    - `scale="probability"`: finer towards 0 and 1, even in `log(p / (1 - p))` by powers of two: 64
+      octaves, of p from 2^-41 up to 1/2 and of 1 - p from 1/2 down to 2^-25, each in
+      `num_bins / 64` parts.
     - `scale="logit"`: even, from -32 to 32.
     - `scale="float"`: the leading bits of a float32, for any real number: 4096 bins halve the range
       eight times per octave.
-    - `edges` `(B - 1,)`, rising, for B bins `edge <= score`: by rank, say,
+    - `edges` `(B - 1,)`, rising, for B bins `edge <= score`: quantiles, for example,
       `np.quantile(scores_of_a_batch, np.linspace(0, 1, B + 1)[1:-1])`. They are searched, which
       takes longer.
 
-    What lies beyond the outermost bins belongs to them; probabilities of the host lie in [0, 1]. On
-    a scale a score is rounded to float32 first, wherever it is computed; edges are rounded to
-    float32 unless the scores are float64.
+    Scores beyond the outermost bins belong to them; NumPy probabilities must lie in [0, 1]. With a
+    scale, scores are rounded to float32 first, on NumPy and JAX alike; edges are rounded to float32
+    unless the scores are float64.
 
     Args:
-        y_true, y_score: `(..., n)`; NaN scores on the device leave their examples out.
-        num_bins: B, static, a power of two from 64 to 2^16, unless `edges` are given.
+        y_true, y_score: 0 or 1, and scores, `(..., n)`; NaN scores in JAX arrays drop their
+            examples.
+        scale, edges: the spacing of the bins, see above.
+        num_bins: number of bins B, static, a power of two from 64 to 2^16, unless `edges` are
+            given.
+        sample_weight: weight of each example, `(..., n)`.
+        where: bool, `(..., n)`; False leaves the example out.
 
     Returns:
-        `(..., 2, B)`, negatives before positives; integers, or float with `sample_weight`.
+        Counts `(..., 2, B)`, negatives before positives; integers, or floats with `sample_weight`.
 
     >>> histogram = score_histogram([0, 1, 0, 1], [0.001, 0.4, 0.4, 0.99999], scale="probability")
     >>> from jaxmetrics import roc_auc

@@ -1,12 +1,12 @@
-"""Measure how the classes or labels of each example are ranked, and compare sets of labels.
+"""Metrics of the ranking of classes or labels within each example, and of predicted label sets.
 
-`y_score` `(..., n, L)` ranks the L labels of each example. `y_true` and `y_pred`, sets of labels,
-are 0 and 1 (or bool), `(..., n, L)`; a negative value leaves out that label of that example.
-Results `(...)` are means over examples, weighted by `sample_weight` `(..., n)`; `where` `(..., n)`
-leaves examples out. The mean of no examples is NaN. Wrong dtypes raise TypeError, shapes that do
-not go together ValueError. In examples that count a NaN score, a weight that is NaN, infinite or
-negative, and a label that is none raise ValueError on the host; on the device a NaN score makes the
-mean NaN, and a label that is none is left out.
+`y_score` `(..., n, L)` ranks the L labels of each example. `y_true` and `y_pred` are label sets, 0
+and 1 (or bool), `(..., n, L)`; a negative value drops this label of this example. Results `(...)`
+are means over examples, weighted by `sample_weight` `(..., n)`; `where` `(..., n)` leaves examples
+out. The mean of no examples is NaN. Wrong dtypes raise TypeError, shapes that do not go together
+ValueError. In NumPy arrays, examples that count also raise ValueError for a NaN score, a weight
+that is NaN, infinite or negative, and an invalid label; in JAX arrays a NaN score makes the mean
+NaN, and an invalid label is left out.
 """
 
 from __future__ import annotations
@@ -88,20 +88,21 @@ def top_k_accuracy(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the share of examples whose true class is among the k with the highest scores.
-
-    Where the true class ties with others for the last places, `ties="index"` prefers the class with
-    the higher index, as scikit-learn does; `"expected"` gives the mean over all orders of those
-    that tie, `(k - number above) / number that tie` clipped to [0, 1], which no order of the
-    classes can improve.
+    """Compute top-k accuracy: the share of examples whose true class is among the k highest scores.
 
     Args:
-        y_true: class ids, `(..., n)`; a negative label leaves its example out.
-        y_score: `(..., n, K)`.
-        k: static, at least 1.
+        y_true: class ids, `(..., n)`; a negative label drops its example.
+        y_score: `(..., n, K)`, a score for each class.
+        k: number of classes, static, at least 1.
+        ties: if the true class ties with others for the last places, `"index"` prefers the class
+            with the higher index, as scikit-learn does; `"expected"` gives the mean over all orders
+            of the tied classes, `(k - number above) / number that tie` clipped to [0, 1], which no
+            order of the classes can improve.
+        sample_weight: weight of each example, `(..., n)`.
+        where: bool, `(..., n)`; False leaves the example out.
 
     Returns:
-        `(...)`, in [0, 1].
+        Shares `(...)`, in [0, 1].
 
     >>> scores = [[0.5, 0.2, 0.2, 0.1], [0.4, 0.3, 0.2, 0.1], [0.3, 0.3, 0.3, 0.1]]
     >>> top_k_accuracy([2, 2, 0], scores, k=2).round(4)
@@ -141,11 +142,12 @@ def top_k_precision(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Average which share of the k labels with the highest scores is true (precision at k).
+    """Compute precision at k: the mean share of true labels among the k with the highest scores.
 
-    Of labels that tie for the last places each counts by its chance of one, as if in random order.
-
-    In [0, 1]. k is static, at least 1, and the denominator also where there are fewer labels.
+    It is in [0, 1]. Labels that tie for the last places count by their chance of a place in a
+    random order. `y_true` is 0 or 1, `y_score` real, `(..., n, L)`; k is static, at least 1, and is
+    the denominator even if there are fewer labels. `sample_weight` and `where` are optional,
+    `(..., n)`.
 
     >>> y_true, y_score = [[1, 0, 1, 0], [0, 0, 0, 1]], [[0.9, 0.8, 0.1, 0], [0.1, 0.2, 0.3, 0.3]]
     >>> top_k_precision(y_true, y_score, k=2)
@@ -163,9 +165,11 @@ def top_k_recall(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Average which share of the true labels is among the k with the highest scores (recall at k).
+    """Compute recall at k: the mean share of the true labels among the k with the highest scores.
 
-    It is 0 for an example without true labels. Otherwise as `top_k_precision`.
+    It is in [0, 1], 0 for an example without true labels. Labels that tie for the last places count
+    by their chance of a place in a random order. `y_true` is 0 or 1, `y_score` real, `(..., n, L)`;
+    k is static, at least 1. `sample_weight` and `where` are optional, `(..., n)`.
 
     >>> y_true, y_score = [[1, 0, 1, 0], [0, 0, 0, 1]], [[0.9, 0.8, 0.1, 0], [0.1, 0.2, 0.3, 0.3]]
     >>> top_k_recall(y_true, y_score, k=2)
@@ -203,7 +207,10 @@ def hamming_loss(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the share of labels that are wrong, `mean(y_true != y_pred)`, in [0, 1].
+    """Compute the Hamming loss, the share of labels that are wrong, `mean(y_true != y_pred)`.
+
+    It is in [0, 1]. `y_true` and `y_pred` are 0 or 1, `(..., n, L)`; `sample_weight` and `where`
+    are optional, `(..., n)`.
 
     >>> hamming_loss([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     np.float64(0.25)
@@ -224,7 +231,10 @@ def exact_match(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the share of examples whose labels are all correct (subset accuracy), in [0, 1].
+    """Compute exact match (subset accuracy), the share of examples whose labels are all correct.
+
+    It is in [0, 1]. `y_true` and `y_pred` are 0 or 1, `(..., n, L)`; `sample_weight` and `where`
+    are optional, `(..., n)`.
 
     >>> exact_match([[1, 0], [1, 1]], [[1, 0], [0, 1]])
     np.float64(0.5)
@@ -251,10 +261,11 @@ def _mean_of_sets(score: Callable[..., tuple[Array, Array]], examples: Examples)
 
 @_of_labels
 def label_ranking_average_precision(ranked: Ranked) -> Array:
-    """Average, over examples, the average precision of their labels, in (0, 1].
+    """Compute label ranking average precision (LRAP), the mean average precision per example.
 
-    That is the mean over its true labels of the share that is true of the labels ranked no lower; 1
-    for an example whose labels are all true or all false.
+    It is in (0, 1]. For an example it is the mean, over its true labels, of the share of true
+    labels among those ranked at least as high; 1 if its labels are all true or all false. `y_true`
+    is 0 or 1, `y_score` real, `(..., n, L)`; `sample_weight` and `where` are optional, `(..., n)`.
 
     >>> y_true, y_score = [[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]]
     >>> label_ranking_average_precision(y_true, y_score).round(4)
@@ -266,10 +277,11 @@ def label_ranking_average_precision(ranked: Ranked) -> Array:
 
 @_of_labels
 def label_ranking_loss(ranked: Ranked) -> Array:
-    """Compute the share of pairs of a true and a false label that are not in order.
+    """Compute the label ranking loss, the share of pairs of a true and a false label out of order.
 
-    The mean over examples, in [0, 1]. Ties count as wrong; 0 for an example whose labels are all
-    true or all false.
+    It is the mean over examples, in [0, 1]. Ties count as wrong; 0 for an example whose labels are
+    all true or all false. `y_true` is 0 or 1, `y_score` real, `(..., n, L)`; `sample_weight` and
+    `where` are optional, `(..., n)`.
 
     >>> label_ranking_loss([[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]])
     np.float64(0.75)
@@ -285,9 +297,11 @@ def label_ranking_loss(ranked: Ranked) -> Array:
 
 @_of_labels
 def coverage_error(ranked: Ranked) -> Array:
-    """Average how many labels must be taken, by falling score, to include all true ones.
+    """Compute the coverage error: how many of the top labels are needed to include all true ones.
 
-    In [0, L]; labels that tie are taken together. It is 0 for an example without true labels.
+    It is the mean over examples, in [0, L]. Labels that tie are taken together; 0 for an example
+    without true labels. `y_true` is 0 or 1, `y_score` real, `(..., n, L)`; `sample_weight` and
+    `where` are optional, `(..., n)`.
 
     >>> coverage_error([[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]])
     np.float64(2.5)
@@ -305,16 +319,19 @@ def ndcg(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the normalised discounted cumulative gain, `DCG / (DCG of the best order)`.
+    """Compute normalised discounted cumulative gain (NDCG), `DCG / (DCG of the best order)`.
 
-    In [0, 1], with `DCG = sum_r gain_r / log2(r + 1)` over ranks r. The gain is the relevance as it
-    stands. Labels that tie share the mean of their gains, as if in random order: Järvelin and
+    It is in [0, 1], with `DCG = sum_r gain_r / log2(r + 1)` over ranks r; the gain is the relevance
+    itself. Labels that tie share the mean of their gains, as in a random order: Järvelin and
     Kekäläinen (2002), ACM TOIS 20; McSherry and Najork (2008), ECIR.
 
     Args:
-        y_true: relevance, numbers >= 0, `(..., n, L)`; all 0 gives 0. A negative one raises
-            ValueError on the host, and gives NaN on the device.
-        k: static; only the first k ranks count. All, if not given.
+        y_true: relevance, numbers >= 0, `(..., n, L)`; all 0 gives 0. Negative relevance raises
+            ValueError in NumPy arrays, and gives NaN in JAX arrays.
+        y_score: real numbers, `(..., n, L)`.
+        k: static; only the first k ranks count, by default all.
+        sample_weight: weight of each example, `(..., n)`.
+        where: bool, `(..., n)`; False leaves the example out.
 
     >>> ndcg([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]]).round(4)
     np.float64(0.6957)
@@ -330,9 +347,11 @@ def dcg(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the discounted cumulative gain, `sum_r gain_r / log2(r + 1)` over ranks r.
+    """Compute discounted cumulative gain (DCG), `sum_r gain_r / log2(r + 1)` over ranks r.
 
-    It is in units of the relevance; all else as `ndcg`.
+    It is in units of the relevance. `y_true` holds relevance, numbers >= 0, and `y_score` real
+    numbers, `(..., n, L)`; only the first k ranks count, by default all. `sample_weight` and
+    `where` are optional, `(..., n)`.
 
     >>> dcg([[10, 0, 0, 1, 5]], [[0.1, 0.2, 0.3, 4, 70]]).round(4)
     np.float64(9.4995)
