@@ -1,4 +1,4 @@
-"""Sums of weights, probabilities and truths by bin of probability, which add up."""
+"""Sums per bin of probability (weights, probabilities, labels), which add up over batches."""
 
 from __future__ import annotations
 
@@ -33,24 +33,26 @@ def calibration_bins(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Add up, by bin of probability, the weight, the probabilities and the truths.
+    """Compute the sums of weights, probabilities and labels in each bin of probability.
 
-    The sums of two batches, or devices, add up to those of all; `calibration_error`,
-    `calibration_curve` and `calibration_interval` take them in the place of examples. A bin holds
-    what lies above its lower edge, up to and including its upper edge; 0 is in the first bin. Edges
-    and probabilities are compared in float32 wherever they are, so that the sums of all places add
-    up: a probability of 0.3, of float32 too, is on the edge 0.3.
+    The sums of batches, or devices, add up; `calibration_error`, `calibration_curve` and
+    `calibration_interval` accept the total instead of examples. A bin includes its upper edge but
+    not its lower edge; 0 is in the first bin. Edges and probabilities are compared in float32, on
+    NumPy and JAX alike, so that sums can be combined: a probability of 0.3, also in float32, is on
+    the edge 0.3.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`.
+        y_true: 0 or 1 (or bool), `(..., n)`; a negative label drops its example.
         y_prob: the probability of class 1, `(..., n)`.
-        num_bins: B, of equal width in [0, 1], unless `edges` are given.
-        edges: `(B - 1,)` edges between the bins, rising, without 0 and 1, such as quantiles of a
+        num_bins: number of bins B, of equal width in [0, 1], unless `edges` are given.
+        edges: `(B - 1,)` rising edges between the bins, without 0 and 1, such as quantiles of a
             first batch.
+        sample_weight: weight of each example, `(..., n)`.
+        where: bool, `(..., n)`; False leaves the example out.
 
     Returns:
-        `(..., B, 3)`, float. On the device all NaN if a probability that counts is NaN or outside
-        of [0, 1].
+        Sums `(..., B, 3)`, floats. For JAX arrays all are NaN if a probability that counts is NaN
+        or outside of [0, 1].
 
     >>> calibration_bins([0, 1, 1, 1], [0.25, 0.75, 1.0, 0.5], num_bins=2)
     array([[2.  , 0.75, 1.  ],

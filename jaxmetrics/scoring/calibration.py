@@ -1,4 +1,28 @@
-"""Compute the calibration of the probability of one event."""
+"""Calibration of the probability of one event: reliability diagrams, ECE and decompositions.
+
+**The band of `strategy="isotonic"`.** If the true frequency rises with the probability, and
+examples are independent, the band contains it everywhere at once with probability `level` at least,
+whatever n. The reason: examples between two probabilities are positive no more often than trials
+with the frequency at the upper probability, and no less often than trials with the frequency at the
+lower one. So each such interval bounds the frequency above it from below, and the frequency below
+it from above; the band is the tightest of these bounds, joint by Bonferroni, and contains the
+curve. Dimitriadis, Dümbgen, Henzi, Puke and Ziegel (2023), Biometrika 110, here with the intervals
+between 64 groups of equal weight. The upper bound of s successes in n trials is p with
+`2 n KL((s + 1) / n, p) = z^2`: Zubkov and Serov (2013), Theory of Probability and Its Applications
+57. The band is wide; the guide's page on intervals has its width.
+
+**The decomposition with bins** is the one of the Brier score `mean (p - y)^2` known as reliability,
+resolution and uncertainty. With w_b the share, p_b the mean probability and f_b the frequency of
+class 1 of bin b, and f the overall frequency:
+
+- miscalibration = `sum_b w_b (p_b - f_b)^2`,
+- discrimination = `sum_b w_b ((f_b - f)^2 - var_b(p) + 2 cov_b(p, y))`,
+- uncertainty = `f (1 - f)`.
+
+The variance and the covariance within the bins were added by Stephenson, Coelho and Jolliffe
+(2008), Weather and Forecasting 23; Murphy's classic resolution lacks them, and adds up only if all
+probabilities of a bin are equal.
+"""
 
 from __future__ import annotations
 
@@ -31,13 +55,14 @@ Norm = Literal["l1", "l2", "max"]
 
 
 class CalibrationCurve(NamedTuple):
-    """Hold a reliability diagram, as `calibration_curve` makes it; NaN where a bin is empty.
+    """Reliability diagram, as returned by `calibration_curve`; NaN where a bin is empty.
 
     Attributes:
-        mean_prob: the mean probability of each bin, `(..., B)`; without bins that of each example.
-        frequency: how often class 1 came true, `(..., B)`.
-        low, high: the ends of Wilson's interval for the frequency, `(..., B)`; without bins of a
-            band that holds everywhere at once.
+        mean_prob: the mean probability of each bin, `(..., B)`; without bins, the probability of
+            each example.
+        frequency: the observed frequency of class 1, `(..., B)`.
+        low, high: the ends of Wilson's interval for the frequency, `(..., B)`; without bins, of a
+            simultaneous confidence band.
         weight: the number of examples, or their weight, `(..., B)`; None without bins.
     """
 
@@ -49,11 +74,11 @@ class CalibrationCurve(NamedTuple):
 
 
 class ScoreDecomposition(NamedTuple):
-    """Hold the parts of a proper score, `miscalibration - discrimination + uncertainty`.
+    """Decomposition of a proper score, `miscalibration - discrimination + uncertainty`.
 
     Attributes:
-        miscalibration: what recalibration would gain (reliability), >= 0, `(...)`.
-        discrimination: what the order of the forecasts is worth (resolution), `(...)`.
+        miscalibration: the gain by recalibration (reliability), >= 0, `(...)`.
+        discrimination: the value of the order of the forecasts (resolution), `(...)`.
         uncertainty: the score of always forecasting the frequency of class 1, `(...)`.
     """
 
@@ -72,35 +97,27 @@ def calibration_curve(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> CalibrationCurve:
-    """Compare, by bin, how often class 1 comes true with how probable it was (reliability diagram).
+    """Compute the reliability diagram: mean probability and observed frequency of class 1 per bin.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`; without `y_prob`, bins `(..., B, 3)` by
+        y_true: 0 or 1 (or bool), `(..., n)`; or, without `y_prob`, bins `(..., B, 3)` from
             `calibration_bins`, which add up over batches.
         y_prob: the probability of class 1, `(..., n)`.
-        num_bins: B, 10 unless given.
-        strategy: `"uniform"`, bins of equal width as in `calibration_bins`; `"quantile"`, edges at
+        num_bins: number of bins B, 10 by default.
+        strategy: `"uniform"`: bins of equal width, as in `calibration_bins`. `"quantile"`: edges at
             the quantiles j / B of the probabilities, equal ones in one bin, so that bins may stay
-            empty. Weights are numbers of examples: where they were normalised to a sum of 1,
-            multiply them by n (else NaN). `"isotonic"`, no bins but a frequency that rises with the
-            probability: it minimises `sum_i (f_i - y_i)^2`, and with it the mean of every proper
-            score (CORP). Dimitriadis, Gneiting and Jordan (2021), PNAS 118.
-        level: of Wilson's interval for the frequency, for which weights are numbers of examples,
-            too; of the band without bins.
-
-    If the true frequency rises as well, and examples are independent, the band without bins
-    contains it everywhere at once with probability `level` at least, whatever n. For examples
-    between two probabilities come true no more often than trials with the frequency at the upper
-    one, and no less often than at the lower one. So each such interval bounds the frequency above
-    it from below and that below it from above; the band is the tightest of these bounds, together
-    at the level by Bonferroni, and contains the curve. Dimitriadis, Dümbgen, Henzi, Puke and
-    Ziegel (2023), Biometrika 110, here with the intervals between 64 groups of equal weight. The
-    upper bound of s successes in n trials is p with `2 n KL((s + 1) / n, p) = z^2`: Zubkov and
-    Serov (2013), Theory of Probability and Its Applications 57. It is wide; the guide's page on
-    intervals has its width.
+            empty; weights are numbers of examples: multiply weights with sum 1 by n (else NaN).
+            `"isotonic"`: no bins but a frequency that rises with the probability; it minimises
+            `sum_i (f_i - y_i)^2`, and with it the mean of every proper score (CORP: Dimitriadis,
+            Gneiting and Jordan (2021), PNAS 118).
+        level: confidence level of Wilson's interval for the frequency, for which weights are
+            numbers of examples, too; or of the simultaneous band without bins, explained at the top
+            of `jaxmetrics.scoring.calibration`.
+        sample_weight: weight of each example, `(..., n)`.
+        where: bool, `(..., n)`; False leaves the example out.
 
     Returns:
-        `CalibrationCurve`. Its bins with weight are those of scikit-learn's `calibration_curve`.
+        `CalibrationCurve`. Its non-empty bins agree with scikit-learn's `calibration_curve`.
         Without bins it has a point for each example, by rising probability: examples that tie, and
         those that do not count, repeat a point.
 
@@ -137,31 +154,34 @@ def calibration_error(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Measure the distance of probabilities from frequencies by bin, in [0, 1]; less is better.
+    """Compute the expected calibration error (ECE), root mean square or maximum calibration error.
 
     With the gap d_b = mean probability - frequency of class 1 in bin b, and w_b its share of the
-    weight:
+    weight, in [0, 1]; less is better:
 
     - `"l1"`, expected calibration error: `sum_b w_b |d_b|`. Naeini, Cooper and Hauskrecht (2015),
       AAAI.
     - `"l2"`, root mean square: `sqrt(sum_b w_b d_b^2)`.
-    - `"max"`: the greatest `|d_b|` of the bins with weight.
+    - `"max"`, maximum calibration error: the greatest `|d_b|` of the non-empty bins.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`; without `y_prob`, bins `(..., B, 3)` by
-            `calibration_bins`, which add up over batches. Of several classes:
+        y_true: 0 or 1 (or bool), `(..., n)`; or, without `y_prob`, bins `(..., B, 3)` from
+            `calibration_bins`, which add up over batches. For several classes:
             `top_label(calibration_error)`.
         y_prob: the probability of class 1, `(..., n)`.
-        num_bins: B, 15 unless given.
-        strategy: `"uniform"` or `"quantile"`, as for `calibration_curve`.
+        norm: `"l1"`, `"l2"` or `"max"`.
+        num_bins: number of bins B, 15 by default.
+        strategy: `"uniform"`, bins of equal width, or `"quantile"`, edges at the quantiles.
         debiased: subtract the bias of the squared gaps, for "l2" only: chance alone makes the error
             of few examples too large. With f_b the frequency in a bin of n_b examples (weights are
-            numbers of examples), take `d_b^2 - f_b (1 - f_b) / (n_b - 1)` for d_b^2, and 0 if the
-            sum is negative, so that a smaller bias remains; a bin of one example stays as it is.
-            Kumar, Liang and Ma (2019), NeurIPS, section 5.
+            numbers of examples), `d_b^2 - f_b (1 - f_b) / (n_b - 1)` replaces d_b^2, and 0 a
+            negative sum, so that a smaller bias remains; a bin of one example is unchanged. Kumar,
+            Liang and Ma (2019), NeurIPS, section 5.
+        sample_weight: weight of each example, `(..., n)`.
+        where: bool, `(..., n)`; False leaves the example out.
 
     Returns:
-        `(...)`; NaN without examples.
+        Errors `(...)`; NaN without examples.
 
     >>> y_true, y_prob = [0, 1, 1, 1], [0.25, 0.75, 0.25, 1.0]
     >>> calibration_error(y_true, y_prob, num_bins=2)  # gaps of 1/4 and 1/8
@@ -199,34 +219,30 @@ def score_decomposition(
 ) -> ScoreDecomposition:
     """Decompose the Brier score or log loss into miscalibration, discrimination and uncertainty.
 
-    The score is `miscalibration - discrimination + uncertainty`. With S the mean score of the
-    probabilities, S_C that of the frequencies of `calibration_curve(strategy="isotonic")` in their
-    place and S_R that of the frequency of all:
+    The score is `miscalibration - discrimination + uncertainty`. Let S be the mean score of the
+    probabilities, S_C the mean score after isotonic recalibration by
+    `calibration_curve(strategy="isotonic")`, and S_R the score of always forecasting the frequency
+    of class 1:
 
-    - miscalibration = `S - S_C` (less is better), 0 where the probabilities equal the frequencies,
-    - discrimination = `S_R - S_C` (more is better), 0 where the order of the examples says nothing,
-    - uncertainty = `S_R`, that of the truth alone.
+    - miscalibration = `S - S_C` (less is better), 0 if the probabilities equal the frequencies,
+    - discrimination = `S_R - S_C` (more is better), 0 if the order of the examples is
+      uninformative,
+    - uncertainty = `S_R`, a property of the labels alone.
 
-    All are at least 0, and there are no bins to choose. Of small samples the first two are too
-    large by about the same amount, as isotonic regression follows chance. Dimitriadis, Gneiting and
-    Jordan (2021), PNAS 118, equation 7.
-
-    With bins they are those of the Brier score `mean (p - y)^2` that are known as reliability,
-    resolution and uncertainty. With w_b the share, p_b the mean probability and f_b the frequency
-    of class 1 of bin b, f the frequency of all:
-
-    - miscalibration = `sum_b w_b (p_b - f_b)^2`,
-    - discrimination = `sum_b w_b ((f_b - f)^2 - var_b(p) + 2 cov_b(p, y))`,
-    - uncertainty = `f (1 - f)`.
-
-    The variance and the covariance within the bins are those of Stephenson, Coelho and Jolliffe
-    (2008), Weather and Forecasting 23; Murphy's classic resolution lacks them, and adds up only if
-    all probabilities of a bin are equal.
+    All are at least 0, and no bins need to be chosen. In small samples the first two are too large
+    by about the same amount, because isotonic regression follows chance. Dimitriadis, Gneiting and
+    Jordan (2021), PNAS 118, equation 7. The decomposition with bins is explained at the top of
+    `jaxmetrics.scoring.calibration`.
 
     Args:
-        score: `"brier"`, `mean (p - y)^2`; `"log_loss"`, in nats, with probabilities cut off at the
+        y_true: 0 or 1 (or bool), `(..., n)`; a negative label drops its example.
+        y_prob: the probability of class 1, `(..., n)`.
+        score: `"brier"`, `mean (p - y)^2`; `"log_loss"`, in nats, with probabilities clipped at the
             eps of their dtype as in `log_loss`, without bins only.
-        strategy, num_bins: as for `calibration_curve`.
+        strategy: `"isotonic"`, or bins: `"uniform"` or `"quantile"`.
+        num_bins: number of bins.
+        sample_weight: weight of each example, `(..., n)`.
+        where: bool, `(..., n)`; False leaves the example out.
 
     Returns:
         `ScoreDecomposition`, each part `(...)`.
@@ -254,13 +270,13 @@ def score_decomposition(
 
 
 def top_label(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Apply a function of one event to the event that the most probable class is the true one.
+    """Apply a calibration function to the confidence, the probability of the predicted class.
 
-    `top_label(calibration_error)` is the expected calibration error as Guo et al. (2017), ICML,
-    report it. Of equal probabilities the first is the prediction.
+    The event is that the most probable class, the first of equal ones, is the true class.
+    `top_label(calibration_error)` is the expected calibration error of Guo et al. (2017), ICML.
 
     Args:
-        function: of `y_true` and `y_prob` of one event, such as `calibration_error`.
+        function: a function of `y_true` and `y_prob` of one event, such as `calibration_error`.
 
     Returns:
         A function of class ids `(..., n)` and probabilities `(..., n, K)`, whose keyword arguments

@@ -1,4 +1,18 @@
-"""Intervals of the calibration error, of independent examples and of clusters."""
+"""Confidence intervals of the calibration error, for independent examples and for clusters.
+
+The error of a sample, `E = sum_b w_b |d_b|` as in `calibration_error`, is biased upwards, because
+chance alone separates probabilities and frequencies; a bootstrap interval of it never contains 0.
+With the true gaps δ_b and noise e_b = d_b - δ_b, two inequalities hold whatever the gaps are:
+
+- `E - sum w_b |δ_b| <= sum w_b |e_b|`, an equality for calibrated probabilities. So the lower end
+  is E minus the upper quantile of a sum of half-normals (its first three cumulants, by Cornish and
+  Fisher), and at least 0.
+- `sum w_b |δ_b| - E <= -sum w_b sign(δ_b) e_b`, an equality if all gaps are large. So the upper end
+  is E plus the Wilson limits of the bins' gaps, squared and added as in Zou and Donner (2008),
+  Statistics in Medicine 27.
+
+Between the two cases it covers more than `level`; the guide's page on intervals has simulations.
+"""
 
 from __future__ import annotations
 
@@ -32,34 +46,29 @@ def calibration_interval(
     where: ArrayLike | None = None,
     clusters: ArrayLike | Sequence[Any] | None = None,
 ) -> Estimate:
-    """Estimate the expected calibration error, with an interval that holds also where it is 0.
+    """Compute a confidence interval of the expected calibration error (ECE), valid even if it is 0.
 
-    The error of a sample, `E = sum_b w_b |d_b|` as in `calibration_error`, is too large, since
-    chance parts probabilities from frequencies as well, and a bootstrap of it never contains 0.
-    With the true gaps δ_b and noise e_b = d_b - δ_b, two inequalities hold whatever the gaps are:
-
-    - `E - sum w_b |δ_b| <= sum w_b |e_b|`, an equality for calibrated probabilities. So the lower
-      end is E less the upper quantile of a sum of half-normals (its first three cumulants, by
-      Cornish and Fisher), and 0 at least.
-    - `sum w_b |δ_b| - E <= -sum w_b sign(δ_b) e_b`, an equality where all gaps are large. So the
-      upper end is E plus the Wilson limits of the bins' gaps, squared and added as by Zou and
-      Donner (2008), Statistics in Medicine 27.
-
-    Between the two it covers more than `level`; the guide's page on intervals has simulations. The
-    error is that of these bins: bins of finite width hide what cancels within them.
+    The error of a sample, `E = sum_b w_b |d_b|`, is biased upwards, because chance alone separates
+    probabilities and frequencies; a bootstrap interval of it never contains 0. This interval does;
+    how is explained at the top of `jaxmetrics.scoring.calibration_intervals`. The error is that of
+    these bins: bins of finite width hide errors that cancel within them.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`; without `y_prob`, bins `(..., B, 3)` by
-            `calibration_bins`. Of several classes: `top_label(calibration_interval)`.
+        y_true: 0 or 1 (or bool), `(..., n)`; or, without `y_prob`, bins `(..., B, 3)` from
+            `calibration_bins`. For several classes: `top_label(calibration_interval)`.
         y_prob: the probability of class 1, `(..., n)`.
-        num_bins: B, 15 unless given.
-        strategy: as for `calibration_curve`; weights are numbers of examples.
-        clusters: ids of any hashable kind, `(..., n)`, of examples that depend on one another. Each
-            example counts as many independent ones, at most one, as the variances of the bins' gaps
-            are smaller than their jackknife's. Fewer than 20 that count give a warning on the host.
+        num_bins: number of bins B, 15 by default.
+        strategy: `"uniform"`, bins of equal width, or `"quantile"`, edges at the quantiles.
+        level: the confidence level.
+        sample_weight: numbers of examples, `(..., n)`.
+        where: bool, `(..., n)`; False leaves the example out.
+        clusters: `(..., n)` ids, of any hashable type, of groups of correlated examples. The number
+            of examples is reduced to the effective number of independent ones, by the ratio of the
+            variances of the bins' gaps to their jackknife variances, at most 1. Fewer than 20
+            clusters that count give a warning for NumPy arrays.
 
     Returns:
-        `Estimate`, each `(...)`; NaN without examples.
+        `Estimate` of shape `(...)`; NaN without examples.
 
     >>> rng = np.random.default_rng(0)
     >>> y_prob = rng.random(500)

@@ -1,8 +1,8 @@
-"""Recalibrate the probability of one event by isotonic regression (CORP), for `calibration`.
+"""Isotonic recalibration of the probability of one event (CORP), for `calibration`.
 
 The frequency of class 1 is estimated as a function that rises with the probability, without bins:
-consistent, optimally binned, reproducible, by the algorithm that pools adjacent violators.
-Dimitriadis, Gneiting and Jordan (2021), PNAS 118.
+consistent, optimally binned, reproducible, by the pool-adjacent-violators algorithm. Dimitriadis,
+Gneiting and Jordan (2021), PNAS 118.
 """
 
 from __future__ import annotations

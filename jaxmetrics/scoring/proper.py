@@ -1,4 +1,4 @@
-"""Compute proper scores: no forecast does better, on average, than the true probabilities."""
+"""Proper scoring rules: no forecast does better, on average, than the true probabilities."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ _Score = Callable[..., Array]
 
 
 def two_class(y_prob: ArrayLike) -> Array:
-    """Make probabilities of both classes, `[1 - p, p]`, of the probability of class 1.
+    """Turn the probability of class 1 into probabilities of both classes, `[1 - p, p]`.
 
-    `y_prob` is `(..., n)`, the result `(..., n, 2)`, float.
+    `y_prob` is `(..., n)`, the result `(..., n, 2)`, floats.
 
     >>> brier_score([0, 1], two_class([0.25, 0.5]))
     np.float64(0.15625)
@@ -64,19 +64,21 @@ def log_loss(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Average the negative log-likelihood of the true class, `-ln p_y` in nats, >= 0.
+    """Compute the log loss (cross-entropy), the mean of `-ln p_y` of the true class, in nats, >= 0.
 
-    Less is better. Probabilities are clipped to `[eps, 1 - eps]`, eps of their dtype (on the device
-    float32 while x64 is off), so that a certain mistake costs 15.9 in float32, 4.9 in bfloat16, and
-    has gradient 0; of tens of thousands of classes ordinary probabilities are clipped. Logits are
-    exact for any finite size, also bfloat16 ones, computed in float32: prefer them. Rows are not
-    normalised; on the device a row that holds no probabilities of all classes makes NaN.
+    Less is better. Probabilities are clipped to `[eps, 1 - eps]` with the eps of their dtype (in
+    JAX float32 while x64 is off), so that a certain mistake costs 15.9 in float32, 4.9 in bfloat16,
+    and has gradient 0; with tens of thousands of classes even ordinary probabilities are clipped.
+    Prefer logits: they are exact for any finite size, also in bfloat16, and computed in float32.
+    Rows are not normalised; in JAX arrays a row that is not a probability distribution gives NaN.
 
     Args:
-        y_true: class ids, `(..., n)`; or of soft truth distributions t, floats `(..., n, K)`, of
-            which the score is `-sum_k t_k ln p_k`. Rows of several ones, which `brier_score` takes,
-            are refused here: such a sum would not be proper, as it never asks for p_k near 0.
-        y_prob, logits: one of the two, `(..., n, K)`; softmax is taken of `logits` only.
+        y_true: class ids, `(..., n)`; or soft labels, distributions t, floats `(..., n, K)`, with
+            the score `-sum_k t_k ln p_k`. Rows with several ones, which `brier_score` accepts,
+            raise here: such a sum would not be proper, because nothing in it asks for a p_k near 0.
+        y_prob, logits: one of the two, `(..., n, K)`; softmax is applied to `logits` only.
+        sample_weight: weight of each example, `(..., n)`.
+        where: bool, `(..., n)`; False leaves the example out.
 
     >>> log_loss([0, 2], [[0.5, 0.25, 0.25], [0.5, 0.25, 0.25]])  # (ln 2 + ln 4) / 2
     np.float64(1.0397208)
@@ -94,11 +96,19 @@ def normalized_entropy(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Divide the log loss by that of always forecasting the class frequencies f.
+    """Compute normalised entropy: log loss relative to always forecasting the class frequencies f.
 
-    `log_loss / -sum_k f_k ln f_k`; less is better, and 1 says that the forecasts know no more than
-    the frequencies. Arguments as `log_loss`; NaN if fewer than two classes occur. He et
-    al. (2014), Practical lessons from predicting clicks on ads at Facebook, section 3.
+    `log_loss / -sum_k f_k ln f_k`; less is better, and 1 means that the forecasts are no better
+    than the frequencies. He et al. (2014), Practical lessons from predicting clicks on ads at
+    Facebook, section 3.
+
+    Args:
+        y_true: class ids, `(..., n)`, or distributions, floats `(..., n, K)`.
+        y_prob, logits: one of the two, `(..., n, K)`.
+        sample_weight, where: weight of each example, and False to leave it out, `(..., n)`.
+
+    Returns:
+        Values `(...)`; NaN if fewer than two classes occur.
 
     >>> normalized_entropy([0, 0, 0, 1], two_class([0.25, 0.25, 0.25, 0.25]))
     np.float64(1.0)
@@ -114,9 +124,14 @@ def d2_log_loss_score(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the share of the log loss that is explained, `1 - normalized_entropy`, at most 1.
+    """Compute the D² log loss score, the fraction of log loss explained, `1 - normalized_entropy`.
 
-    More is better. Arguments as `log_loss`.
+    At most 1; more is better.
+
+    Args:
+        y_true: class ids, `(..., n)`, or distributions, floats `(..., n, K)`.
+        y_prob, logits: one of the two, `(..., n, K)`.
+        sample_weight, where: weight of each example, and False to leave it out, `(..., n)`.
 
     >>> d2_log_loss_score([0, 0, 1, 1], two_class([0.25, 0.25, 0.75, 0.75]))  # 1 - ln(4/3) / ln 2
     np.float64(0.5849625)
@@ -133,18 +148,18 @@ def brier_score(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Average the squared distance of probabilities and truth, `sum_k (p_k - [k = y])^2`.
+    """Compute the Brier score, the mean squared error of probabilities, `sum_k (p_k - [k = y])^2`.
 
-    In [0, 2]; less is better.
+    In [0, 2]; less is better. Source: Brier (1950), Monthly Weather Review 78.
 
     Args:
-        y_true: class ids, `(..., n)`; or what share t_k of each class is true, floats in [0, 1],
-            `(..., n, K)`, in the place of `[k = y]`: a distribution, or 0 and 1 of several classes.
-        y_prob: probabilities, `(..., n, K)`; where y_true has shares, rows need not sum to 1.
-        scale_by_half: halve it, so that it lies in [0, 1] and two classes have the mean of
-            `(p - y)^2`; `"auto"` does so for K = 2 only, as scikit-learn does.
-
-    Source: Brier (1950), Monthly Weather Review 78.
+        y_true: class ids, `(..., n)`; or the share t_k of each class, floats in [0, 1],
+            `(..., n, K)`, instead of `[k = y]`: a distribution, or 0 and 1 for several labels.
+        y_prob: probabilities, `(..., n, K)`; if y_true has shares, rows need not sum to 1.
+        scale_by_half: True halves the score, so that it lies in [0, 1] and is the mean of
+            `(p - y)^2` for two classes; `"auto"` does so for K = 2 only, as scikit-learn does.
+        sample_weight: weight of each example, `(..., n)`.
+        where: bool, `(..., n)`; False leaves the example out.
 
     >>> brier_score([0, 1], [[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]])  # (1/4 + 1/16 + 1/16) / 2
     np.float64(0.1875)
@@ -168,11 +183,18 @@ def d2_brier_score(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the share of the Brier score that is explained (Brier skill score), at most 1.
+    """Compute the Brier skill score (D² Brier score), `1 - B / B_0`, at most 1.
 
-    `1 - B / B_0`, B_0 the score of always forecasting the class frequencies, `sum_k f_k (1 - f_k)`
-    of class ids; more is better. Arguments as `brier_score`; NaN if all truths are the
-    same.
+    B is the Brier score, and B_0 the score of always forecasting the class frequencies,
+    `sum_k f_k (1 - f_k)` for class ids. More is better.
+
+    Args:
+        y_true: class ids, `(..., n)`, or the shares of classes, floats in [0, 1], `(..., n, K)`.
+        y_prob: probabilities, `(..., n, K)`.
+        sample_weight, where: weight of each example, and False to leave it out, `(..., n)`.
+
+    Returns:
+        Values `(...)`; NaN if all labels are the same.
 
     >>> d2_brier_score([0, 0, 1, 1], two_class([0.25, 0.25, 0.75, 0.75]))
     np.float64(0.75)
@@ -187,10 +209,15 @@ def spherical_score(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Average the cosine between probabilities and truth, `p_y / sqrt(sum_k p_k^2)`, in [0, 1].
+    """Compute the spherical score, the mean of `p_y / sqrt(sum_k p_k^2)`, in [0, 1].
 
-    More is better. Arguments as `log_loss`. Source: Gneiting and Raftery (2007), JASA
-    102, example 2 with α = 2.
+    It is the cosine between probabilities and truth; more is better. Source: Gneiting and Raftery
+    (2007), JASA 102, example 2 with α = 2.
+
+    Args:
+        y_true: class ids, `(..., n)`, or distributions, floats `(..., n, K)`.
+        y_prob: probabilities, `(..., n, K)`.
+        sample_weight, where: weight of each example, and False to leave it out, `(..., n)`.
 
     >>> spherical_score([0, 1], two_class([0.0, 0.75])).round(4)  # 3 / sqrt(10) in the second row
     np.float64(0.9743)
@@ -205,11 +232,17 @@ def ranked_probability_score(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Average the squared distance of cumulative probabilities and truth, for ordered classes.
+    """Compute the ranked probability score (RPS) for ordered classes, in [0, 1].
 
-    `sum_{k<K} (F_k - [y <= k])^2 / (K - 1)`, F_k the probability of classes up to k, in [0, 1];
-    less is better. It costs more to be two classes off than one. Arguments as
-    `log_loss`. Source: Epstein (1969), Journal of Applied Meteorology 8.
+    It is the mean squared error of cumulative probabilities,
+    `sum_{k<K} (F_k - [y <= k])^2 / (K - 1)`, with F_k the probability of classes up to k; less is
+    better. An error of two classes costs more than an error of one. Source: Epstein (1969), Journal
+    of Applied Meteorology 8.
+
+    Args:
+        y_true: class ids, `(..., n)`, or distributions, floats `(..., n, K)`.
+        y_prob: probabilities, `(..., n, K)`.
+        sample_weight, where: weight of each example, and False to leave it out, `(..., n)`.
 
     >>> ranked_probability_score([0], [[0.0, 1.0, 0.0]])
     np.float64(0.5)

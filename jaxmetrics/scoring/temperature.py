@@ -1,4 +1,4 @@
-"""Fit a temperature: the one number by which logits are divided to be calibrated."""
+"""Temperature scaling: one number by which logits are divided, to calibrate them."""
 
 from __future__ import annotations
 
@@ -22,23 +22,25 @@ def fit_temperature(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Find the temperature T > 0 for which `softmax(logits / T)` has the least log loss.
+    """Fit the temperature T > 0 that minimises the log loss of `softmax(logits / T)`.
 
-    Above 1 the logits were overconfident. The loss is convex in 1 / T; the root of its slope is
-    found by Newton's method within a bracket, to rounding. T scales with the logits, and is
-    differentiable in them. Fit it on examples other than those on which the logits were trained.
+    T above 1 means that the logits were overconfident. The loss is convex in 1 / T; the root of its
+    derivative is found by Newton's method within a bracket, to rounding error. T scales with the
+    logits, and is differentiable with respect to them. Fit it on held-out examples, not on those on
+    which the logits were trained. Source: Guo et al. (2017), On calibration of modern neural
+    networks, ICML, section 4.2.
 
     Args:
-        y_true: class ids, `(..., n)`.
+        y_true: class ids, `(..., n)`; a negative label drops its example.
         logits: `(..., n, K)`; -inf rules a class out.
+        sample_weight: weight of each example, `(..., n)`.
+        where: bool, `(..., n)`; False leaves the example out.
 
     Returns:
-        `(...)`. inf where no T does better than equal probabilities; 0 where every example has the
-        greatest logit at its class, so that sharper is always better; NaN where all logits of each
-        example are equal, or those of a true class -inf, and on the device for what raises on
-        the host, but for class ids: these are ignored.
-
-    Source: Guo et al. (2017), On calibration of modern neural networks, ICML, section 4.2.
+        T, `(...)`. inf if no T does better than equal probabilities; 0 if every example has the
+        greatest logit at its class, so that sharper is always better; NaN if all logits of each
+        example are equal, or the logit of a true class is -inf. For JAX arrays, mistakes that raise
+        for NumPy arrays give NaN, but an invalid class id drops its example.
 
     >>> fit_temperature([0, 0, 0, 1], [[2.0, 0.0]] * 4)  # 2 / ln 3: class 0 then has p = 3/4
     np.float64(1.8204784)
