@@ -1,9 +1,8 @@
-"""Logits -> differentiable losses, one per example, to be reduced by `weighted_mean`.
+"""Differentiable losses of logits, one per example, to be reduced by `weighted_mean`.
 
-- `per_example`: cross-entropy and its relatives, hinge
-- `large_vocabulary`: cross-entropy of a head whose logits are too many to be held
-- `whole_batch`: losses of a batch as a whole: any metric of soft counts, pairs of scores,
-  calibration
+- `per_example`: cross-entropy and related losses, hinge losses
+- `large_vocabulary`: cross-entropy of a linear layer whose logits do not fit into memory
+- `whole_batch`: losses of a whole batch: any metric of soft counts, pairs of scores, calibration
 """
 
 from jaxmetrics.losses.large_vocabulary import *

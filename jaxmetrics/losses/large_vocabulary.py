@@ -1,16 +1,16 @@
-"""Compute the cross entropy of a linear layer over a vocabulary too large to hold its logits.
+"""Cross-entropy of a linear layer over a vocabulary too large to hold its logits in memory.
 
-Of n examples and V words the logits would fill n V numbers, and their gradient as many again: for
-8192 tokens and 131,072 words that is 4 GiB each, more than the rest of many a model. Here a block
-of `chunk_size` words is computed, used and forgotten, and computed once more for the gradient: one
-product of matrices in four is extra work.
+For n examples and V words the logits are n V numbers, and their gradient as many again: for 8192
+tokens and 131,072 words 4 GiB each, more than the rest of many models. Here a block of `chunk_size`
+words is computed, used and discarded, and computed again for the gradient: one matrix product in
+four is extra work.
 
-What a block leaves behind is kept apart from the label's own logit: `M`, the largest of the other
-logits, and `S = sum_{v != y} exp(z_v - M)`. With `t = M - z_y + ln S` the loss is `ln(1 + e^t)` and
-its slope in `z_y` is `-sigmoid(t)`: neither is the difference of two large numbers, so a loss of
-1e-9 keeps its digits, also where the logits are 1e4. Blocks and devices are joined by adding up S
-relative to a common M. Milakov and Gimelshein (2018), Online normalizer calculation for softmax,
-arXiv:1805.02867, section 3.
+Each block leaves two numbers, kept separate from the label's own logit: `M`, the largest of the
+other logits, and `S = sum_{v != y} exp(z_v - M)`. With `t = M - z_y + ln S` the loss is
+`ln(1 + e^t)` and its derivative with respect to `z_y` is `-sigmoid(t)`: neither is the difference
+of two large numbers, so a loss of 1e-9 keeps its digits, also for logits of 1e4. Blocks and devices
+are combined by adding S relative to a common M. Milakov and Gimelshein (2018), Online normalizer
+calculation for softmax, arXiv:1805.02867, section 3.
 """
 
 from __future__ import annotations
@@ -95,37 +95,37 @@ def linear_cross_entropy(
     soft_cap: float | None = None,
     axis_name: Hashable | None = None,
 ) -> jax.Array:
-    """Compute the cross entropy of the logits `z = hidden @ kernel + bias` without holding them.
+    """Compute the cross-entropy of logits `z = hidden @ kernel + bias` without holding the logits.
 
     It is `ln sum_v exp(z_v) - z_y`, in nats.
 
     Gradients reach `hidden`, `kernel` and `bias` in their dtypes, in reverse mode only. Two
-    bfloat16 matrices are multiplied as they are and summed in float32, in the gradient too; others
-    are computed in float32 (float64 under x64). Leading axes are cheaper than `jax.vmap`, under
-    which each item of the batch has a gradient of the kernel of its own before they are added. It
-    is JAX's alone: NumPy arrays are moved to the device.
+    bfloat16 matrices are multiplied in bfloat16 and summed in float32, in the gradient too; other
+    dtypes are computed in float32 (float64 under x64). Leading axes are cheaper than `jax.vmap`,
+    which holds a gradient of the kernel for each item of the batch before they are added. JAX only:
+    NumPy arrays are moved to the device.
 
     Args:
         hidden: `(..., n, d)`.
         kernel: `(d, V)`.
-        labels: word ids, `(..., n)`; a negative one drops its example: loss and gradient are
-            exactly 0. So does one at or beyond V in a JAX array; in a NumPy array it raises.
-        bias: `(V,)`; -inf rules a word out, also one beyond a soft cap. (Smoothing gives it
+        labels: word ids, `(..., n)`; a negative id drops its example: loss and gradient are exactly
+            0. An id at or beyond V does the same in a JAX array, and raises in a NumPy array.
+        bias: `(V,)`; -inf rules a word out, even with a soft cap. (Label smoothing gives it
             probability: the loss is inf.)
-        chunk_size: words in a block, static; V need not be a multiple. Unless given, about 4
-            million logits in a block on a CPU, 134 million elsewhere, but at least 512 words.
-        where: bool, `(..., n)`; False drops the example, whatever it holds, NaN included.
-        label_smoothing: eps in [0, 1]:
-            `(1 - eps) (ln sum_v exp(z_v) - z_y) + eps (ln sum_v exp(z_v) - mean_v z_v)`.
+        chunk_size: words per block, static; V need not be a multiple. By default about 4 million
+            logits per block on a CPU, 134 million elsewhere, but at least 512 words.
+        where: bool, `(..., n)`; False drops the example, even if it holds NaN.
+        label_smoothing: eps in [0, 1]: `(1 - eps) (ln sum_v exp(z_v) - z_y) + eps (ln sum_v
+            exp(z_v) - mean_v z_v)`.
         z_loss: adds `z_loss (ln sum_v exp(z_v))^2`: Chowdhery et al. (2022), PaLM,
             arXiv:2204.02311, section 5.
         soft_cap: c > 0, static; the logits become `c tanh(z / c)`, within [-c, c].
-        axis_name: the axis of `jax.shard_map` over which the words are spread: `kernel` and `bias`
-            hold this device's columns, `labels` are ids among those of all devices.
+        axis_name: the axis of `jax.shard_map` over which the words are sharded: `kernel` and `bias`
+            hold this device's columns, `labels` are ids in the whole vocabulary.
 
     Returns:
-        The loss of each example, `(..., n)`; float32, or float64 under x64. Logits of +inf, and
-        none but -inf, count as in `cross_entropy`, with gradient 0.
+        Losses `(..., n)`, one per example; float32, or float64 under x64. Logits of +inf, and rows
+        of only -inf, are treated as in `cross_entropy`, with gradient 0.
 
     >>> hidden, kernel = jnp.eye(2), jnp.asarray([[0.0, 0.0, 0.0, 0.0], [3.0, 0.0, 0.0, 0.0]])
     >>> labels = jnp.asarray([0, 0])

@@ -1,22 +1,20 @@
-"""Compute the loss of each example, unreduced: logits first, in float32 or better.
+"""Losses per example, unreduced, from logits, in float32 or better.
 
-`logits` `(..., K)` have the classes last, `labels` `(...)` are class ids, losses are `(...)`. The
-last axis of examples has one length everywhere, leading axes broadcast. A negative label, within
-jit one beyond K too, and False in `where` `(...)`, makes the loss and its gradient exactly 0,
-whatever the logits hold. An infinite
-logit is a limit: -inf rules a class out, +inf makes it certain, and where all are -inf they are
-equally probable; the loss may then be infinite, its gradient in the logits never is, nor NaN. NaN
-logits make the loss NaN. `class_weights` `(K,)` multiply the loss of each example by the weight of
-its class; a weight of 0 leaves it out. In float32, losses of several classes have an absolute error
-of 1e-7.
+`logits` `(..., K)` have the classes on the last axis, `labels` `(...)` are class ids, losses are
+`(...)`. The last axis of examples has the same length in all arguments, leading axes broadcast. A
+negative label, and False in `where` `(...)`, makes the loss and its gradient exactly 0, whatever
+the logits; so does a label beyond K under jit. Infinite logits are limits: -inf rules a class out,
++inf makes it certain, and if all are -inf they are equally probable; the loss may then be infinite,
+but its gradient with respect to the logits is never infinite or NaN. NaN logits make the loss NaN.
+`class_weights` `(K,)` multiply the loss of each example by the weight of its class; a weight of 0
+leaves it out. In float32, losses of several classes have an absolute error of 1e-7.
 
-Losses of NumPy arrays and lists are NumPy's, in float64; those of JAX arrays are compiled, and have
-gradients.
+NumPy arrays and lists give NumPy losses in float64; JAX arrays give losses that are compiled, and
+have gradients.
 
-Labels of another dtype than integer or bool (but for distributions, where they are announced) raise
-TypeError; shapes that do not go together ValueError, and so do, where values can be seen (NumPy
-arrays and lists), a label at or beyond K, and logits whose rows all are probabilities: they lie in
-[0, 1] and sum to 1.
+Labels of another dtype than integer or bool (except distributions, where documented) raise
+TypeError. Shapes that do not go together raise ValueError. In NumPy arrays and lists, so do labels
+at or beyond K, and logits that are probabilities in every row: in [0, 1] with sum 1.
 """
 
 from __future__ import annotations
@@ -71,14 +69,21 @@ def cross_entropy(
     class_weights: ArrayLike | None = None,
     label_smoothing: ArrayLike = 0.0,
 ) -> Array:
-    """Compute the cross entropy `-ln softmax(z)_y` in nats, >= 0.
+    """Compute the cross-entropy loss `-ln softmax(z)_y` of each example, in nats, >= 0.
 
-    With smoothing s the label has probability 1 - s, and each class s / K more:
+    With smoothing s the label has probability 1 - s, plus s / K for every class:
     `(1 - s) w_y l_y + s / K sum_c w_c l_c`, where l_c is the loss of class c and w_c its weight.
     Szegedy et al. (2016), CVPR, section 7.
 
     Args:
+        logits: real numbers z, `(..., K)`.
+        labels: class ids y, `(...)`; a negative label gives loss and gradient 0.
+        where: bool, `(...)`; False gives loss and gradient 0.
+        class_weights: weight of each class, `(K,)`.
         label_smoothing: s, in [0, 1].
+
+    Returns:
+        Losses `(...)`, one per example; `weighted_mean` reduces them.
 
     >>> cross_entropy([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 2.0, 3.0]], [0, 2, -1]).round(4)
     array([0.2395, 1.0986, 0.    ])
@@ -137,9 +142,10 @@ def _weighted(loss: Array, ids: Array, counts: Array, weights: Array | None) -> 
 def soft_cross_entropy(
     logits: ArrayLike, target_probs: ArrayLike, *, where: ArrayLike | None = None
 ) -> Array:
-    """Compute the cross-entropy with a distribution t, `-sum_c t_c ln softmax(z)_c` in nats.
+    """Compute the cross-entropy with soft labels t, `-sum_c t_c ln softmax(z)_c`, in nats.
 
-    `target_probs`, t `(..., K)` >= 0, are taken as they stand, not normalised.
+    `logits` z are `(..., K)`; `target_probs`, t `(..., K)` >= 0, are not normalised. False in
+    `where` `(...)` gives loss and gradient 0.
 
     >>> soft_cross_entropy([[2.0, 0.0, 0.0]], [[0.8, 0.1, 0.1]]).round(4)
     array([0.6395])
@@ -169,13 +175,14 @@ def nll(probs: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) 
     This is the textbook form of cross-entropy; `cross_entropy` of logits is more accurate.
 
     Args:
-        probs: `(..., K)`; taken as they stand, neither normalised nor clipped.
-        labels: class ids `(...)`, or a distribution y, one-hot for instance, with as many axes as
+        probs: probabilities p, `(..., K)`, neither normalised nor clipped.
+        labels: class ids `(...)`, or distributions y, for example one-hot, with as many axes as
             `probs`, `(..., K)`.
+        where: bool, `(...)`; False gives loss and gradient 0.
 
     Returns:
-        `(...)`; inf where p = 0 at a class with y > 0, with gradient -inf there. A class with y = 0
-        adds 0, and its gradient is 0, at p = 0 too.
+        Losses `(...)`; inf if p = 0 for a class with y > 0, with gradient -inf. A class with y = 0
+        contributes 0, with gradient 0, also at p = 0.
 
     >>> nll([[0.5, 0.25, 0.25], [0.1, 0.0, 0.9]], [0, 2]).round(4)
     array([0.6931, 0.1054])
@@ -214,13 +221,14 @@ def binary_cross_entropy(
     where: ArrayLike | None = None,
     class_weights: ArrayLike | None = None,
 ) -> Array:
-    """Compute `-y ln sigmoid(z) - (1 - y) ln sigmoid(-z)` in nats, of an event or of labels.
+    """Compute the binary cross-entropy `-y ln sigmoid(z) - (1 - y) ln sigmoid(-z)`, in nats.
 
     Args:
-        logits: `(...)`.
-        labels: `(...)`, integers 0 and 1, or floats: the probability y of the event (one outside of
-            [0, 1] raises, and within jit makes NaN).
-        class_weights: `(2,)`, of y = 0 and y = 1.
+        logits: real numbers z, `(...)`, one per event, or per label of a multilabel problem.
+        labels: `(...)`, integers 0 and 1, or floats: the probability y of the event (values outside
+            of [0, 1] raise, and give NaN under jit).
+        where: bool, `(...)`; False gives loss and gradient 0.
+        class_weights: `(2,)`, the weights of y = 0 and y = 1.
 
     >>> binary_cross_entropy([0.0, 2.0, -2.0], [1, 1, 1]).round(4)
     array([0.6931, 0.1269, 2.1269])
@@ -274,12 +282,16 @@ def focal_loss(
 ) -> Array:
     """Compute the focal loss `-(1 - p_y)^gamma ln p_y`, p = softmax(z), in nats.
 
-    It is cross-entropy in which easy examples have little weight: Lin et al. (2017), ICCV. The
-    alpha of that paper is `class_weights=[1 - alpha, alpha]`. For one event with logit z, `logits`
-    are [0, z].
+    It is cross-entropy with little weight on easy examples: Lin et al. (2017), ICCV. The alpha of
+    the paper is `class_weights=[1 - alpha, alpha]`. For one event with logit z, `logits` are [0,
+    z].
 
     Args:
+        logits: real numbers z, `(..., K)`.
+        labels: class ids y, `(...)`; a negative label gives loss and gradient 0.
         gamma: static, >= 0; 0 is cross-entropy.
+        where: bool, `(...)`; False gives loss and gradient 0.
+        class_weights: weight of each class, `(K,)`.
 
     >>> focal_loss([[2.0, 0.0, 0.0], [0.0, 0.0, 0.0]], [0, 2]).round(4)
     array([0.0109, 0.4883])
@@ -327,7 +339,8 @@ def _one_minus_p(loss: Array) -> Array:
 def hinge_loss(logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) -> Array:
     """Compute the hinge loss `max(0, 1 - (2 y - 1) z)` of one event, >= 0.
 
-    `logits` `(...)` are real scores z, `labels` y 0 or 1 (or bool).
+    `logits` `(...)` are real scores z, `labels` y are 0 or 1 (or bool). False in `where` `(...)`
+    gives loss and gradient 0.
 
     >>> hinge_loss([2.0, 0.5, 0.5], [1, 1, 0])
     array([0. , 0.5, 1.5])
@@ -351,7 +364,8 @@ def multiclass_hinge_loss(
 ) -> Array:
     """Compute the multiclass hinge loss `max(0, 1 + max_{c != y} z_c - z_y)`; 0 if K = 1.
 
-    Crammer and Singer (2001), Journal of Machine Learning Research 2.
+    `logits` z are `(..., K)`, `labels` y class ids `(...)`. False in `where` `(...)` gives loss and
+    gradient 0. Crammer and Singer (2001), Journal of Machine Learning Research 2.
 
     >>> multiclass_hinge_loss([[2.0, 0.5, 0.0], [2.0, 1.5, 0.0]], [0, 1])
     array([0. , 1.5])
@@ -381,21 +395,22 @@ def weighted_mean(
     axis: int | tuple[int, ...] | None = None,
     parts: bool = False,
 ) -> Array | tuple[Array, Array]:
-    """Reduce losses by `sum w l / sum w`, which a mean of products is not.
+    """Compute the weighted mean of losses, `sum w l / sum w`.
 
-    Unlike metrics, which take leading axes as batch, it reduces all axes unless `axis` says which:
-    the losses of a batch of sequences, `(batch, length)`, have one mean. Over devices, hosts or
-    accumulated batches, the means of parts are not to be averaged: ask for the parts, sum each of
-    the two, and divide.
+    A plain mean of `w * l` divides by the number of examples instead. Unlike metrics, for which
+    leading axes are batch axes, it reduces all axes unless `axis` is given: the losses of a batch
+    of sequences, `(batch, length)`, have one mean. Do not average the means of devices, hosts or
+    accumulated batches: use `parts=True`, sum each of the two parts, and divide.
 
     Args:
-        values: `(...)`, losses of examples; a weight of 0 in `sample_weight` `(...)`, or False in
-            `where`, leaves one out, whatever it is.
-        axis: of the sum; all of them, if not given.
-        parts: return the pair `(sum w l, sum w)`.
+        values: losses of examples, `(...)`.
+        sample_weight: weights w, `(...)`; 0 leaves an example out, even if its loss is NaN.
+        where: bool, `(...)`; False leaves an example out, even if its loss is NaN.
+        axis: the axis or axes to reduce, by default all.
+        parts: True to return the pair `(sum w l, sum w)`.
 
     Returns:
-        The mean, and 0 (with gradient 0) where nothing counts; or the pair.
+        The mean, 0 (with gradient 0) if nothing counts; or the pair.
 
     >>> weighted_mean([1.0, 2.0, np.nan], where=[True, True, False])
     np.float64(1.5)

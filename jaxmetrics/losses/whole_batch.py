@@ -1,4 +1,4 @@
-"""Compute losses of a batch as a whole, which are no means over examples: `(..., n)` to `(...)`."""
+"""Losses of a whole batch, which are not means over examples: `(..., n)` to `(...)`."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ Metric = Callable[[Array], Array]
 
 
 def metric_loss(metric: Metric) -> Callable[..., Array]:
-    """Turn any smooth metric of counts into a loss, `1 - metric(soft counts)`.
+    """Turn any smooth metric of a confusion matrix into a loss, `1 - metric(soft counts)`.
 
-    In soft counts each example is predicted as each class to the share of its probability. Batches
-    must be large enough to hold the classes that the metric asks about: the mean over batches is
-    not the loss of all.
+    The soft confusion matrix counts each example as each class with the probability of the class.
+    Batches must be large enough to contain the classes that the metric depends on: the mean loss
+    over batches is not the loss of the whole.
 
     Args:
         metric: a function of counts `(..., K, K)`, such as `macro(f1)`, `balanced_accuracy`,
-            `matthews_corrcoef`, `macro(jaccard)`, or yours.
+            `matthews_corrcoef`, `macro(jaccard)`, or your own.
 
     Returns:
         A function of `logits` `(..., n, K)` and `labels` `(..., n)`, with `sample_weight` and
-        `where` `(..., n)`, that returns the loss `(...)`. A negative label leaves its example out,
-        within jit one beyond K too.
+        `where` `(..., n)`, that returns the loss `(...)`. A negative label drops its example; so
+        does a label beyond K under jit.
 
     Raises:
-        TypeError: a metric that is no function; as `soft_confusion_matrix`.
+        TypeError: `metric` is not a function; when called, the mistakes of `soft_confusion_matrix`.
 
     >>> import jax, jax.numpy as jnp, jaxmetrics as jm
     >>> loss = metric_loss(jm.macro(jm.f1))
@@ -101,23 +101,24 @@ def pairwise_auc_loss(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Average a convex bound on the disorder of pairs: 1 - AUC made differentiable.
+    """Compute the pairwise AUC loss, a differentiable convex bound on 1 - AUC.
 
-    With d = z_i - z_j of each positive i and negative j, the surrogate "logistic" is
+    With d = z_i - z_j for each positive i and negative j, the surrogate "logistic" is
     `ln(1 + e^-d)`, "hinge" `max(0, 1 - d)`, "squared_hinge" its square; an infinite logit counts as
-    one of 2e15 (in float64 1e123). Time and memory grow with n^2. Gao and Zhou (2015), IJCAI.
+    2e15 (in float64 1e123). Time and memory grow with n^2. Gao and Zhou (2015), IJCAI.
 
     Args:
-        logits: real scores, `(..., n)`.
-        labels: 0 or 1 (or bool), `(..., n)`; a negative one drops the example.
-        sample_weight, where: `(..., n)`; the weight of a pair is the product of its two.
+        logits: real scores z, `(..., n)`.
+        labels: 0 or 1 (or bool), `(..., n)`; a negative label drops its example.
+        surrogate: `"logistic"`, `"hinge"` or `"squared_hinge"`.
+        sample_weight, where: `(..., n)`; the weight of a pair is the product of its two weights.
 
     Returns:
-        `(...)`, >= 0; 0 without both classes.
+        Losses `(...)`, >= 0; 0 without both classes.
 
     Raises:
-        TypeError: labels that are no integers.
-        ValueError: shapes that do not go together, another surrogate.
+        TypeError: labels that are not integers.
+        ValueError: shapes that do not go together, an unknown surrogate.
 
     >>> pairwise_auc_loss([2.0, 0.0, 1.0], [1, 0, 0]).round(4)  # (ln(1 + e^-2) + ln(1 + e^-1)) / 2
     np.float64(0.2201)
@@ -168,28 +169,28 @@ def soft_calibration_error(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Compute the root mean square calibration error with soft bins, which has gradients.
+    """Compute a differentiable root mean square calibration error, with soft bins.
 
     `sqrt(sum_b w_b (mean p_b - mean y_b)^2)`, w_b the share of bin b. Each probability belongs to
-    all bins, to the shares of `softmax(-(p - c)^2 / temperature)` over their centres c. Karandikar
-    et al. (2021), NeurIPS, section 4. As the temperature falls it becomes
-    `calibration_error(..., norm="l2")`. Added to a proper loss it favours calibration; alone it is
-    0 for a constant, the frequency.
+    all bins, with shares `softmax(-(p - c)^2 / temperature)` over their centres c. Karandikar et
+    al. (2021), NeurIPS, section 4. As the temperature decreases it becomes
+    `calibration_error(..., norm="l2")`. Add it to a proper loss to favour calibration; alone, a
+    constant probability equal to the frequency makes it 0.
 
     Args:
-        probs: the probability of class 1, or that of the predicted class, `(..., n)`.
-        labels: 0 or 1 (or bool), `(..., n)`: whether it came true; a negative one drops the
+        probs: the probability of class 1, or of the predicted class, `(..., n)`.
+        labels: 0 or 1 (or bool), `(..., n)`: whether the event occurred; a negative label drops its
             example.
-        num_bins: B, of equal width in [0, 1].
+        num_bins: number of bins B, of equal width in [0, 1].
         temperature: a Python number > 0, in units of squared probability.
-        sample_weight, where: `(..., n)`.
+        sample_weight, where: weight of each example, and False to leave it out, `(..., n)`.
 
     Returns:
-        `(...)`, in [0, 1]; 0 without examples, NaN if one has a probability outside of [0, 1]. Its
-        gradient is 0 where it is 0.
+        Errors `(...)`, in [0, 1]; 0 without examples, NaN for a probability outside of [0, 1]. At 0
+        its gradient is 0.
 
     Raises:
-        TypeError: labels that are no integers.
+        TypeError: labels that are not integers.
         ValueError: shapes that do not go together, a temperature that is not positive.
 
     >>> soft_calibration_error([0.9, 0.9, 0.1, 0.1], [1, 0, 0, 0]).round(2)
