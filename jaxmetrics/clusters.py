@@ -1,7 +1,7 @@
-"""Clusters: groups of examples that depend on one another, as those of one patient do.
+"""Clusters: groups of correlated examples, such as the images of one patient.
 
 Clusters, not examples, are then the independent units. With C of them a variance has C - 1 degrees
-of freedom, and an interval takes the quantile of Student's distribution instead of the normal one.
+of freedom, and an interval uses the quantile of Student's t instead of the normal quantile.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An estimate: a value with the ends of its interval and its standard error."""
+"""An estimate: a value with its confidence interval and standard error."""
 
 from __future__ import annotations
 
@@ -46,19 +46,18 @@ class _Estimate(NamedTuple):
 
 
 class Estimate(Printed, _Estimate):
-    """Hold a value, the ends of its interval and its standard error: arrays of one shape.
+    """An estimate with its confidence interval and standard error: arrays of one shape.
 
     Attributes:
         value: the estimate.
-        low, high: the ends of its interval.
-        standard_error: of the value; see the function that made it.
-        num_undefined: the number of replicates in which the metric was NaN or infinite, 0 where
-            nothing was drawn. These replicates are left out of the other figures, so that the
-            interval holds for test sets in which the metric is defined.
+        low, high: the lower and upper end of its interval.
+        standard_error: the standard error of the value; see the function that made it.
+        num_undefined: number of replicates in which the metric was NaN or infinite, 0 without
+            replicates. They are left out of the other figures, so that the interval holds for test
+            sets in which the metric is defined.
 
-    It prints as people read it, with as many decimals as the interval deserves, or as a format
-    says; of a batch, `print` makes a table. `float` gives the value; `to_dict` and `to_frame` give
-    all numbers.
+    It prints with as many decimals as the interval justifies, or in a given format; `print` of a
+    batch makes a table. `float` gives the value; `to_dict` and `to_frame` give all numbers.
 
     >>> import jaxmetrics as jm
     >>> accuracy = jm.proportion_interval(80, 94)

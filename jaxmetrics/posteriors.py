@@ -1,8 +1,8 @@
-"""Posteriors of class accuracies, of their average, and of the cell probabilities, from counts.
+"""Bayesian posteriors of recalls, of balanced accuracy, and of cell probabilities, from counts.
 
-A rate of s successes in n trials under the prior Beta(alpha, beta) has the posterior Beta(alpha +
-s, beta + n - s). `prior` is alpha = beta (1 = flat, 0.5 = Jeffreys), a pair (alpha, beta), or,
-where each class has a rate, a row (alpha, beta) for each.
+A rate with s successes in n trials and the prior Beta(alpha, beta) has the posterior Beta(alpha +
+s, beta + n - s). `prior` is alpha = beta (1 = flat, 0.5 = Jeffreys), a pair (alpha, beta), or, for
+one rate per class, a row (alpha, beta) per class.
 """
 
 from __future__ import annotations
@@ -31,29 +31,28 @@ __all__ = [
 
 
 def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
-    """Return the posterior of balanced accuracy, the average of the accuracies of the classes.
+    """Compute the posterior distribution of balanced accuracy, the mean of K independent betas.
 
-    These are `A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii)`, independent of each other. All classes
-    count, those without examples with their prior; `balanced_accuracy` averages only over the
-    classes that occur. Brodersen et al. (2010), ICPR; Carrillo, Brodersen and Castellanos (2014),
-    ROBOT 2013.
+    The recalls are `A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii)`. All classes count, those without
+    examples with their prior; `balanced_accuracy` averages only over the classes that occur.
+    Brodersen et al. (2010), ICPR; Carrillo, Brodersen and Castellanos (2014), ROBOT 2013.
 
-    A prior of 1 is worth two examples of each class. So a classifier that always gives the same
-    answer is not held to be exactly at chance: a rare class leaves room for a recall above 0, and
-    `sf(1 / K)` may be 0.9. Nor is the interval one of confidence: of many classes with recalls near
-    1 it misses the truth. With Jeffreys' prior, 0.5, it covers oftener.
+    A prior of 1 is worth two examples of each class. So a constant classifier is not taken to be
+    exactly at chance: a rare class leaves room for a recall above 0, and `sf(1 / K)` may be 0.9.
+    Its credible interval is not a confidence interval: for many classes with recalls near 1 it
+    misses the true value. With Jeffreys' prior, 0.5, its coverage is better.
 
     Args:
         counts: `(..., K, K)`, row = true class.
         prior: a number, `(alpha, beta)`, or `(K, 2)`.
 
     Returns:
-        `BetaAverage` with `.mean`, `.cdf(x)`, `.ppf(q)`, `.interval(level)` and so on, of shape
-        `(...)`. NaN throughout for a matrix with a negative or NaN count.
+        `BetaAverage` of shape `(...)` with `.mean`, `.cdf(x)`, `.ppf(q)`, `.interval(level)` and so
+        on. All NaN for a matrix with a negative or NaN count.
 
     Raises:
-        ValueError: counts that are not square, a prior below 1/2, or 0.2 for two classes: below,
-            the convolution is not exact where poles of the classes' densities meet.
+        ValueError: counts that are not square; a prior below 1/2, or below 0.2 for two classes, for
+            which the convolution is not exact where poles of the classes' densities meet.
 
     >>> posterior = balanced_accuracy_posterior([[90, 10], [5, 95]])
     >>> posterior.mean, posterior.interval(0.95)
@@ -65,10 +64,10 @@ def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) ->
 
 
 def balanced_accuracy_expected(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> Array:
-    """Return the posterior mean of balanced accuracy, for which no convolution is needed.
+    """Compute the posterior mean of balanced accuracy, without any convolution.
 
-    It is `sum_i (alpha + C_ii) / (alpha + beta + m_i) / K`, `(...)`. Arguments and errors as
-    `recall_posterior`.
+    It is `sum_i (alpha + C_ii) / (alpha + beta + m_i) / K`, `(...)`, for `counts` `(..., K, K)`.
+    `prior` is a number, `(alpha, beta)`, or `(K, 2)`, at least 0.05.
 
     >>> balanced_accuracy_expected([[90, 10], [5, 95]])
     np.float64(0.91667)
@@ -82,10 +81,10 @@ def _mean_of_means(parameters: Array) -> Array:
 
 
 def recall_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
-    """Return the posteriors of each class's recall, `(..., K)` independent betas.
+    """Compute the posterior distribution of each class's recall, `(..., K)` independent betas.
 
-    They have the methods of `BetaAverage`. Arguments as `balanced_accuracy_posterior`; the prior
-    is at least 0.05.
+    They have the methods of `BetaAverage`. `counts` are `(..., K, K)`; `prior` is a number,
+    `(alpha, beta)`, or `(K, 2)`, at least 0.05.
 
     >>> recall_posterior([[90, 10], [5, 95]]).mean.tolist()
     [0.8922, 0.9412]
@@ -94,10 +93,10 @@ def recall_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverag
 
 
 def precision_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
-    """Return the posteriors of each class's precision, `(..., K)` betas.
+    """Compute the posterior distribution of each class's precision, `(..., K)` betas.
 
-    These are the rates of C_ii successes among the examples predicted as i. Arguments and errors as
-    `recall_posterior`.
+    The rate is C_ii successes among the examples predicted as i. `counts` are `(..., K, K)`;
+    `prior` is a number, `(alpha, beta)`, or `(K, 2)`, at least 0.05.
 
     >>> precision_posterior([[90, 10], [5, 95]]).mean.tolist()
     [0.9381, 0.8972]
@@ -106,10 +105,9 @@ def precision_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAve
 
 
 def accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
-    """Return the posterior of the accuracy, Beta(alpha + right, beta + wrong), of shape `(...)`.
+    """Compute the posterior distribution of accuracy, Beta(alpha + correct, beta + wrong), `(...)`.
 
-    `prior` is a number or (alpha, beta), the same for all classes. Counts and
-    errors as `recall_posterior`.
+    `counts` are `(..., K, K)`; `prior` is a number or (alpha, beta), at least 0.05.
 
     >>> accuracy_posterior([[90, 10], [5, 95]]).interval(0.95)
     (np.float64(0.8799), np.float64(0.9538))
@@ -133,26 +131,26 @@ def posterior_counts(
     prior: ArrayLike = 1.0,
     prevalence: ArrayLike | Literal["inferred", "fixed"] = "inferred",
 ) -> Array:
-    """Draw cell probabilities from their posterior, Dirichlet(a_ij + C_ij).
+    """Draw confusion matrices of cell probabilities from their posterior, Dirichlet(a_ij + C_ij).
 
-    They are used as counts: `jax.vmap(metric)` of them, or `metric` itself, draws from the
-    posterior of the metric. The matrices of a batch share their random numbers, so that each draws
-    the same as alone.
+    Use them as counts: `jax.vmap(metric)` of them, or `metric` itself, draws from the posterior of
+    the metric. The matrices of a batch share their random numbers, so that each gets the same draws
+    as it would alone.
 
     Args:
-        key: a JAX key, an int seed or, for counts on the host, a NumPy Generator.
+        key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator.
         counts: `(..., K, K)`.
-        num_samples: S.
-        prior: `a_ii = alpha` for the right cell of a row and `a_ij = beta / (K - 1)` for each wrong
-            one, which makes the recall of each class Beta(alpha + C_ii, beta + m_i - C_ii),
-            whatever K is. `(1, K - 1)` is flat on all cells, which makes wrong cells that were
-            never observed too probable.
-        prevalence: `"inferred"`: one Dirichlet on all cells. Else one on each row, times the share
-            of the class: that of the counts (`"fixed"`), or `(K,)`, known from elsewhere.
+        num_samples: number of draws S.
+        prior: `a_ii = alpha` for the correct cell of a row and `a_ij = beta / (K - 1)` for each
+            wrong one, which makes the recall of each class Beta(alpha + C_ii, beta + m_i - C_ii)
+            for any K. `(1, K - 1)` is flat on all cells, and makes wrong cells that were never
+            observed too probable.
+        prevalence: `"inferred"`: one Dirichlet distribution of all cells. Otherwise one per row,
+            times the share of the class: as in the counts (`"fixed"`), or known shares `(K,)`.
 
     Returns:
-        `(S, ..., K, K)`; each matrix sums to 1. NaN for a matrix with a NaN count, or with a
-        negative one that jit hides.
+        Matrices `(S, ..., K, K)`; each sums to 1. NaN for a matrix with a NaN count, or with a
+        negative count that jit hides.
 
     Raises:
         ValueError: counts that are not square, a prior of another shape or below 0.05, a prevalence
