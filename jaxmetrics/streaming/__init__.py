@@ -1,9 +1,9 @@
-"""States that add, over batches, devices and hosts: evaluation inside the training loop.
+"""Streaming evaluation: states that add up over batches, devices and hosts, in the training loop.
 
 - `evaluators`: `init`, `update`, `merge`, `psum`, `compute`
-- `accumulators`: what is computed: metrics of counts, means, areas, calibration, bootstraps
-- `statistics`: what is added up, of your own too, and the batches that it is added up from
-- `states`: what has been added up so far; `files`: states on disk
+- `accumulators`: what to compute: metrics of counts, means, areas, calibration, bootstraps
+- `statistics`: the sums behind them, and the batches that they read; a base for your own
+- `states`: the sums so far; `files`: states on disk
 - `confidence_sequences`: intervals that may be looked at after every batch
 """
 

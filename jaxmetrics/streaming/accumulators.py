@@ -1,11 +1,10 @@
-"""What an evaluator adds up over batches, and what is computed from it: named functions of counts,
-of sums, of histograms.
+"""Accumulators: sums over batches, and named functions of these sums.
 
 Each accumulator names the fields that it reads from a batch (see
-`jaxmetrics.streaming.evaluators`). Two that add up the same, such as two sets of metrics of the
-counts of ten classes, share one table in the state. `metrics` are functions by name, and results
-have their names: `{"accuracy": jm.accuracy, "macro_f1": jm.macro(jm.f1)}`. What else is given for
-them raises TypeError, and sizes below 1 ValueError.
+`jaxmetrics.streaming.evaluators`). Two accumulators with the same sums, such as two sets of metrics
+of the counts of ten classes, share one table in the state. `metrics` are functions by name, and
+results have the same names: `{"accuracy": jm.accuracy, "macro_f1": jm.macro(jm.f1)}`. `metrics` of
+another type raise TypeError, and sizes below 1 ValueError.
 """
 
 from __future__ import annotations
@@ -57,13 +56,14 @@ Metrics = Mapping[str, Metric]
 
 @dataclass(frozen=True)
 class Accumulator:
-    """Hold statistics to add up, and named functions of their tables.
+    """Statistics to add up, and named functions of their tables.
 
-    `count_metrics` and its kin make it, or you of a `Statistic` of your own.
+    `count_metrics`, `mean_of` and the other functions of this file make accumulators; make one
+    yourself for a `Statistic` of your own.
 
     Attributes:
-        statistics: what is added up.
-        results: names, and functions of as many tables as there are statistics.
+        statistics: the statistics to add up.
+        results: pairs of names and functions of as many tables as there are statistics.
     """
 
     statistics: tuple[Statistic, ...]
@@ -80,7 +80,7 @@ class Accumulator:
 
 
 class PairedValues(NamedTuple):
-    """Hold a metric of two classifiers, as `paired_metrics` computes it.
+    """A metric of two classifiers, as returned by `paired_metrics`.
 
     Attributes:
         a, b: the metric of A and of B.
@@ -99,23 +99,23 @@ def count_metrics(
     num_groups: int | None = None,
     method: IntervalMethod | None = None,
 ) -> Accumulator:
-    """Accumulate counts for metrics, from `y_true` and `y_pred`, or `logits` or `y_prob`
-    `(..., K)`, the greatest of which is predicted.
+    """Accumulate a confusion matrix over batches, for any metrics of counts.
 
-    An example with a label out of range, or a NaN among its logits, is ignored.
+    It reads the fields `y_true` and `y_pred`, or the predicted class from `logits` or `y_prob`
+    `(..., K)`. An example with a label out of range, or a NaN among its logits, is ignored.
 
-    `{"counts": lambda counts: counts}` is the way to the counts themselves; for the posterior of
-    balanced accuracy, say, which takes tens of seconds to compile within the evaluator, and none
-    outside of it.
+    `{"counts": lambda counts: counts}` gives the counts themselves; use it, for example, for the
+    posterior of balanced accuracy, which takes tens of seconds to compile within the evaluator, and
+    none outside of it.
 
     Args:
         metrics: functions of counts `(K, K)` by name.
-        num_classes: K.
-        num_groups: G; the batch has `groups`, and counts are `(G, K, K)`.
-        method: of intervals, such as `Likelihood()` or `Bootstrap(key)`; without it, results are
-            the values of the metrics. `Delta("logit")` keeps the interval of a fraction within
-            [0, 1]. Likelihood and the bootstrap give NaN for sums of weights; the others read
-            weights as numbers of examples, so they should have mean 1.
+        num_classes: number of classes K.
+        num_groups: number of groups G; the batch has a field `groups`, and counts are `(G, K, K)`.
+        method: interval method, such as `Likelihood()` or `Bootstrap(key)`; without it, results are
+            the values of the metrics. `Delta("logit")` keeps the interval of a fraction within [0,
+            1]. Likelihood and the bootstrap give NaN for sums of weights; the others read weights
+            as numbers of examples, so they should have mean 1.
 
     >>> import jaxmetrics as jm
     >>> method = jm.Delta("logit")
@@ -136,13 +136,15 @@ def paired_metrics(
     num_classes: int,
     method: IntervalMethod | None = None,
 ) -> Accumulator:
-    """Accumulate metrics of two classifiers on the same examples, from `y_true` and `y_pred_a`,
-    `y_pred_b` (or `logits_a`, ...).
+    """Accumulate metrics of two classifiers on the same examples, and their difference.
+
+    It reads the fields `y_true` and `y_pred_a`, `y_pred_b` (or `logits_a`, ...).
 
     Args:
         metrics: functions of counts `(K, K)` by name.
-        num_classes: K; the state holds K^3 counts.
-        method: of intervals; results are then those of `compare`, without it `PairedValues`.
+        num_classes: number of classes K; the state holds K^3 counts.
+        method: interval method; results are then the same as from `compare`, without it
+            `PairedValues`.
 
     >>> import jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.paired_metrics({"accuracy": jm.accuracy}, num_classes=2))
@@ -159,14 +161,16 @@ def paired_metrics(
 
 
 def mean_of(name: str, *, level: float | None = None) -> Accumulator:
-    """Accumulate the weighted mean of the field `name`, one number per example,
-    `sum w x / sum w`; NaN of nothing.
+    """Accumulate the weighted mean `sum w x / sum w` of a field with one number per example.
 
     Args:
-        name: of the field and of the result.
-        level: of a normal interval, weights being read as numbers of examples; the result is then
-            an `Estimate`. In float32 its width is right to 1 % where the mean is 300 standard
-            deviations from 0, and of no use beyond 3000.
+        name: the name of the field, and of the result.
+        level: confidence level of a normal interval, with weights read as numbers of examples; the
+            result is then an `Estimate`. In float32 the width is accurate to 1 % if the mean is 300
+            standard deviations from 0, and useless beyond 3000.
+
+    Returns:
+        An `Accumulator`; without examples the mean is NaN.
 
     >>> import jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.mean_of("loss", level=0.95))
@@ -190,16 +194,20 @@ def ranking_metrics(
     num_classes: int | None = None,
     method: IntervalMethod | None = None,
 ) -> Accumulator:
-    """Accumulate a histogram of scores for areas, from `y_true` (0 or 1) and `y_score`; an example
-    with a NaN score is ignored.
+    """Accumulate a histogram of scores over batches, for ROC AUC and average precision.
+
+    It reads the fields `y_true` (0 or 1) and `y_score`; an example with a NaN score is ignored.
 
     Args:
-        metrics: functions of a histogram `(2, B)` by name; unless given, `{"roc_auc":
-            jm.roc_auc, "average_precision": jm.average_precision}`.
-        scale, num_bins: of `jm.score_histogram`: how the bins are spaced.
-        num_classes: K; then each class against the others, from `y_true` and `y_prob` (or `logits`)
-            `(..., K)`, on the scale "probability"; metrics are given histograms `(K, 2, B)`.
-        method: of intervals, such as `Bootstrap(key)`.
+        metrics: functions of a histogram `(2, B)` by name; by default `{"roc_auc": jm.roc_auc,
+            "average_precision": jm.average_precision}`.
+        scale: the spacing of the bins: `"probability"`, `"logit"` or `"float"`; see
+            `jm.score_histogram`.
+        num_bins: number of bins B.
+        num_classes: number of classes K, for each class against the others, from `y_true` and
+            `y_prob` (or `logits`) `(..., K)`, with `scale="probability"`; metrics receive
+            histograms `(K, 2, B)`.
+        method: interval method, such as `Bootstrap(key)`.
 
     >>> import jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.ranking_metrics(scale="probability"))
@@ -224,15 +232,17 @@ def ranking_metrics(
 def calibration_metrics(
     metrics: Metrics | None = None, *, num_bins: int = 15, num_classes: int | None = None
 ) -> Accumulator:
-    """Accumulate sums by bin for calibration, from `y_true` (0 or 1) and `y_prob`.
+    """Accumulate sums per bin of probability over batches, for the calibration error (ECE).
+
+    It reads the fields `y_true` (0 or 1) and `y_prob`.
 
     Args:
-        metrics: functions of bins `(B, 3)` by name; unless given,
-            `{"calibration_error": jm.calibration_error}`; `jm.calibration_interval` estimates it
-            with an interval.
-        num_bins: B, of equal width.
-        num_classes: K; then of the predicted class, from `y_true` and `y_prob` (or `logits`)
-            `(..., K)`.
+        metrics: functions of bins `(B, 3)` by name; by default
+            `{"calibration_error": jm.calibration_error}`; `jm.calibration_interval` adds an
+            interval.
+        num_bins: number of bins B, of equal width.
+        num_classes: number of classes K, for the calibration of the predicted class, from `y_true`
+            and `y_prob` (or `logits`) `(..., K)`.
 
     >>> import jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.calibration_metrics())
@@ -250,21 +260,21 @@ def calibration_metrics(
 def poisson_bootstrap(
     accumulator: Accumulator, *, num_samples: int = 200, level: float = 0.95, seed: int = 0
 ) -> Accumulator:
-    """Add percentile intervals to the results of another accumulator, by a bootstrap that needs no
-    second look at the examples.
+    """Add Poisson bootstrap intervals to another accumulator, in one pass over the examples.
 
     In each of S replicates every unit counts a Poisson(1) number of times, a function of the field
     `unit`, of the seed and of the replicate. So batches, devices and hosts can be added in any
-    order, and examples with the same unit (the sentences of a document, the visits of a patient)
-    are drawn together, as they should be where they depend on each other. The state and the work of
-    an update grow with S. Chamandy et al. (2012), Estimating uncertainty for massive data streams.
+    order, and examples with the same unit (sentences of a document, visits of a patient) are drawn
+    together, as correlated examples should be. The state and the work of an update grow with S.
+    Chamandy et al. (2012), Estimating uncertainty for massive data streams.
 
     Args:
-        accumulator: by `mean_of`, `ranking_metrics`, `count_metrics` or `calibration_metrics`,
+        accumulator: from `mean_of`, `ranking_metrics`, `count_metrics` or `calibration_metrics`,
             without `method` and `level`, or of one `Statistic` of your own.
-        num_samples: S.
-        seed: those of one seed agree on the weights, so that differences of their replicates are
-            paired.
+        num_samples: number of replicates S.
+        level: confidence level of the percentile intervals.
+        seed: accumulators with the same seed use the same weights, so that differences of their
+            replicates are paired.
 
     Returns:
         An `Accumulator` whose results are `Estimate`s.

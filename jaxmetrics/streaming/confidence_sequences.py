@@ -1,6 +1,4 @@
-"""Intervals that hold at all times at once: they keep their coverage where one looks after every
-batch, and stops on what is seen.
-"""
+"""Confidence sequences: intervals that hold at all times at once, whenever one looks or stops."""
 
 from __future__ import annotations
 
@@ -34,18 +32,18 @@ _LARGEST_BET = 0.5
 
 
 class ConfidenceState(NamedTuple):
-    """Hold sums over the values x so far, scaled to [0, 1], with bets λ.
+    """State of a confidence sequence: sums over the values x so far, scaled to [0, 1], with bets λ.
 
-    Each is `(2,)`: a sum in two parts, that is right beyond the digits of a float.
+    Each is `(2,)`: a sum in two parts, accurate beyond the digits of a float.
 
     Attributes:
-        number: of the values.
-        total: of x.
-        powers: of x^2.
-        squares: of (x - mean so far)^2.
-        bets: of λ.
-        weighted: of λ x.
-        penalty: of 4 (x - mean before)^2 ψ(λ).
+        number: number of values.
+        total: sum of x.
+        powers: sum of x^2.
+        squares: sum of (x - mean so far)^2.
+        bets: sum of λ.
+        weighted: sum of λ x.
+        penalty: sum of 4 (x - mean before)^2 ψ(λ).
     """
 
     number: jax.Array
@@ -64,31 +62,30 @@ def confidence_sequence(
     high: float = 1.0,
     method: Literal["bernstein", "mixture"] = "bernstein",
 ) -> ConfidenceSequence:
-    """Bound a mean, with probability `level` after every batch at once.
+    """Confidence sequence of a mean: bounds that hold with probability `level` after all batches.
 
-    An interval for a fixed number of examples, looked at again and again, misses the mean some time
-    far more often than 1 in 20. These bounds allow decisions such as "the second checkpoint is
-    better" (of the differences per example, low=-1) or "the accuracy is known to 0.01: enough", at
-    whatever moment they come true. Values must come in random order: given those before, each has
-    the same mean. If it drifts, even the mean so far may lie outside. States do not merge; batches
+    An interval for a fixed number of examples, looked at again and again, misses the mean at some
+    time far more often than 1 in 20. These bounds allow decisions such as "the second checkpoint is
+    better" (of the differences per example, low=-1) or "the accuracy is known to 0.01: enough" at
+    any time. Values must come in random order: each must have the same mean given the values
+    before. If the mean drifts, even the mean so far may lie outside. States do not merge; batches
     may be cut anywhere. The guide's page on intervals has widths and simulations.
 
-    By `method`:
-
-    - `"bernstein"`, the predictable plug-in empirical Bernstein sequence, which knows how little
-      values vary: with bets `λ_t = min(sqrt(2 ln(2 / α) / (s_t-1^2 t ln(1 + t))), 1/2)`,
-      `sum λ x / sum λ ± (ln(2 / α) + sum 4 (x_t - m_t-1)^2 ψ(λ_t)) / sum λ`,
-      `ψ(λ) = (-ln(1 - λ) - λ) / 4`, m and s^2 the mean and variance so far. Waudby-Smith and Ramdas
-      (2024), Journal of the Royal Statistical Society B 86, theorem 2.
-    - `"mixture"`, narrower where values lie at the two ends, as whether an answer is right: all
-      means m with `n KL(mean, m) <= ln(1 / α) + r`, where r is what a mixture of all Bernoulli
-      distributions by Jeffreys' prior is less likely than that of the mean so far. Robbins (1970),
-      Annals of Mathematical Statistics 41. For means of 0.01 or 0.99 and beyond it is not narrower.
+    - `"bernstein"`: the predictable plug-in empirical Bernstein sequence, which adapts to the
+      variance: with bets `λ_t = min(sqrt(2 ln(2 / α) / (s_t-1^2 t ln(1 + t))), 1/2)`, `sum λ x /
+      sum λ ± (ln(2 / α) + sum 4 (x_t - m_t-1)^2 ψ(λ_t)) / sum λ`, `ψ(λ) = (-ln(1 - λ) - λ) / 4`, m
+      and s^2 the mean and variance so far. Waudby-Smith and Ramdas (2024), Journal of the Royal
+      Statistical Society B 86, theorem 2.
+    - `"mixture"`: narrower for values at the two ends, such as correct or wrong: all means m with
+      `n KL(mean, m) <= ln(1 / α) + r`, where r is the log-likelihood of the mean so far minus that
+      of the mixture of all Bernoulli distributions with Jeffreys' prior. Robbins (1970), Annals of
+      Mathematical Statistics 41. For means of 0.01 or 0.99 and beyond it is not narrower.
 
     Args:
-        level: the probability with which all bounds hold.
-        low, high: Python numbers between which every value lies; a value beyond makes the bounds
+        level: the probability that all bounds hold.
+        low, high: Python numbers between which every value lies; a value outside makes the bounds
             NaN.
+        method: `"bernstein"` or `"mixture"`, see above.
 
     Returns:
         `ConfidenceSequence`, with `init`, `update` and `compute`.
@@ -110,10 +107,10 @@ def confidence_sequence(
 
 @dataclass(frozen=True)
 class ConfidenceSequence:
-    """Bound a mean by pure functions of a `ConfidenceState`; made by `confidence_sequence`.
+    """Pure functions of a `ConfidenceState` that bound a mean; made by `confidence_sequence`.
 
     Attributes:
-        level, low, high, method: as `confidence_sequence` was given them.
+        level, low, high, method: the arguments of `confidence_sequence`.
     """
 
     level: float
@@ -122,13 +119,13 @@ class ConfidenceSequence:
     method: str = "bernstein"
 
     def init(self) -> ConfidenceState:
-        """Make the state of no values."""
+        """Return the empty state."""
         return _init()
 
     def update(
         self, state: ConfidenceState, values: ArrayLike, *, where: ArrayLike | None = None
     ) -> ConfidenceState:
-        """Add values `(n,)` to a state, in their order; False in `where` `(n,)` leaves one out."""
+        """Add values `(n,)` to a state, in order; False in `where` `(n,)` leaves a value out."""
         x = as_float(values, "values")
         mask = as_mask(where)
         if x.ndim != 1 or (mask is not None and mask.shape != x.shape):
@@ -137,8 +134,9 @@ class ConfidenceSequence:
         return _update(state, x, mask, sequence=self)
 
     def compute(self, state: ConfidenceState) -> Estimate:
-        """Compute the mean, its bounds, and the standard error of the mean at this moment;
-        `[low, high]` without values.
+        """Return the mean, its bounds, and the standard error of the mean at this time.
+
+        Without values the bounds are `[low, high]`.
         """
         return _compute(state, sequence=self)
 

@@ -1,22 +1,21 @@
-"""Evaluation by a state that adds: the same numbers from one batch or a million, in any order, on
-one device or many.
+"""Streaming evaluation: the same numbers from one batch or a million, on one device or many.
 
-An evaluator is made of accumulators and holds no data. Its state is a tree of arrays, with one
-structure, shapes and dtypes from `init` to the end: a legal carry of `lax.scan`, which may be
-donated, checkpointed, pickled, and mapped by `jax.vmap` over seeds or models. Unweighted counts are
-exact below 2^64, sums of weights and values have twice the digits of a float.
+An evaluator consists of accumulators and holds no data. Its state is a pytree of arrays, with the
+same structure, shapes and dtypes from `init` on: a valid carry of `lax.scan`, which may be donated,
+checkpointed, pickled, and mapped by `jax.vmap` over seeds or models. Unweighted counts are exact
+below 2^64; sums of weights and values have twice the digits of a float.
 
-A batch is given as fields by keyword; those that hold one number per example have one shape
-`(..., )`, any number of axes, and those with one per class an axis more: `y_true`, `y_pred` or
-`logits` or `y_prob`, `y_score`, `loss`, whatever the accumulators name, and
+A batch is given as fields by keyword. Fields with one number per example have the same shape
+`(..., )`, with any number of axes, and fields with one number per class one axis more: `y_true`,
+`y_pred` or `logits` or `y_prob`, `y_score`, `loss`, any name that the accumulators read, and
 
-- `where`: bool; False is as if the example were not there (the padding of a last batch).
+- `where`: bool; False leaves the example out (the padding of a last batch).
 - `sample_weight`: 2 counts as two examples, 0 as none.
 
-An example that one of the accumulators cannot use, because a label is out of range or a score NaN,
-is left out by all, so that all results speak of the same examples; `num_ignored` says how many
-those were, `num_examples` how many were counted. Fields that are missing, unknown or of another
-shape or dtype, and states of another evaluator, raise TypeError or ValueError, also under jit.
+If one accumulator cannot use an example, because a label is out of range or a score is NaN, all
+accumulators leave it out, so that all results are about the same examples; `num_ignored` counts
+such examples, `num_examples` the others. Fields that are missing, unknown or of another shape or
+dtype, and states of another evaluator, raise TypeError or ValueError, also under jit.
 """
 
 from __future__ import annotations
@@ -69,11 +68,12 @@ COUNTERS = ("num_examples", "num_ignored")
 
 
 def evaluator(*accumulators: Accumulator) -> Evaluator:
-    """Make an evaluator, which adds up what its accumulators ask for, each table once.
+    """Make an evaluator: pure functions that add up batches and compute metrics.
 
     Args:
-        accumulators: by `count_metrics`, `mean_of`, `ranking_metrics`, `calibration_metrics`,
-            `paired_metrics`, `poisson_bootstrap`, or an `Accumulator` of a `Statistic` of your own.
+        accumulators: made by `count_metrics`, `mean_of`, `ranking_metrics`, `calibration_metrics`,
+            `paired_metrics` or `poisson_bootstrap`, or an `Accumulator` of a `Statistic` of your
+            own. A table that several need is added up once.
 
     Returns:
         `Evaluator`, with `init`, `update`, `merge`, `psum` and `compute`.
@@ -107,32 +107,32 @@ def evaluator(*accumulators: Accumulator) -> Evaluator:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """Compute metrics by pure functions of a state; made by `evaluator`.
+    """Pure functions of a state that add up batches and compute metrics; made by `evaluator`.
 
     It is hashable, so it may be a static argument of `jax.jit`.
 
     Attributes:
-        accumulators: what it adds up and computes.
+        accumulators: the accumulators that it was made of.
     """
 
     accumulators: tuple[Accumulator, ...]
 
     def init(self) -> EvaluatorState:
-        """Make the state of no examples.
+        """Return the empty state.
 
-        As the carry of a `lax.scan` inside `jax.shard_map` it must differ between devices from the
+        As the carry of a `lax.scan` inside `jax.shard_map` it must vary between devices from the
         start, as the batches do: `jax.lax.pcast(evaluator.init(), axis_name, to="varying")`.
         """
         return _init(self.statistics)
 
     def update(self, state: EvaluatorState, /, **batch: ArrayLike | None) -> EvaluatorState:
-        """Add a batch to a state.
+        """Return the state with a batch added.
 
         Args:
-            state: by `init`, `update`, `merge`, `psum` or `load_state`.
-            batch: the fields that the accumulators read, and `where` and `sample_weight`; None is
-                as if it were not given. Each length of a batch is compiled once: better pad the
-                last one. Of `y_pred`, `logits` and `y_prob` the first given is the prediction.
+            state: from `init`, `update`, `merge`, `psum` or `load_state`.
+            batch: the fields that the accumulators read, and `where` and `sample_weight`; None
+                means not given. Each length of a batch is compiled once, so pad the last one. The
+                prediction is the first given of `y_pred`, `logits` and `y_prob`.
         """
         self._check(state)
         unknown = sorted(batch.keys() - self._kinds.keys())
@@ -151,7 +151,10 @@ class Evaluator:
         return _update(state, fields, statistics=self.statistics)
 
     def merge(self, a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
-        """Add two states: of two hosts, say. Associative and commutative, exactly so for counts."""
+        """Add two states, for example of two hosts.
+
+        The order of states does not matter: exactly for counts, and to rounding for other sums.
+        """
         self._check(a)
         self._check(b)
         return merge(a, b)
@@ -159,17 +162,16 @@ class Evaluator:
     def psum(self, state: EvaluatorState, axis_name: Hashable) -> EvaluatorState:
         """Add the states of up to 4096 devices along an axis of `jax.shard_map` or `jax.vmap`.
 
-        With a sharded batch under `jax.jit` nothing needs it: `update` sees the whole batch.
+        It is not needed for a sharded batch under `jax.jit`, where `update` sees the whole batch.
         """
         self._check(state)
         return jax.tree.map(partial(sum_over_devices, axis_name=axis_name), state)
 
     def compute(self, state: EvaluatorState) -> dict[str, Any]:
-        """Compute results by name, `num_examples` and `num_ignored`. Nothing is moved to the host;
-        `to_python` does that.
+        """Return the results by name, with `num_examples` and `num_ignored`.
 
-        Metrics are traced, as they are now. A history of states, stacked, is computed by
-        `jax.vmap(evaluator.compute)`.
+        Results stay on the device; `to_python` moves them to the host. Metrics are traced in their
+        current state. For a stacked history of states use `jax.vmap(evaluator.compute)`.
         """
         self._check(state)
         results = _compute(self, state if on_device(state) else jax.tree.map(jnp.asarray, state))
@@ -181,7 +183,7 @@ class Evaluator:
 
     @cached_property
     def statistics(self) -> tuple[Statistic, ...]:
-        """Lists what is added up, each once, in the order of the state."""
+        """List the statistics that are added up, each once, in the order of the state."""
         return tuple(sorted({s for x in self.accumulators for s in x.statistics}, key=repr))
 
     @cached_property
@@ -300,11 +302,11 @@ def _compute(evaluator: Evaluator, state: EvaluatorState) -> dict[str, Any]:
 def to_python(results: Any) -> dict[str, Any]:
     """Move results to the host in one transfer, as floats and lists of floats, ready for a log.
 
-    The parts of an `Estimate`, a `Comparison` or another named tuple follow a slash: `"f1"` (its
+    The fields of an `Estimate`, a `Comparison` or another named tuple follow a slash: `"f1"` (its
     value), `"f1/low"`.
 
     Args:
-        results: as `compute` of an `Evaluator` returns them, or any pytree of arrays in a dict.
+        results: returned by `compute` of an `Evaluator`, or any pytree of arrays in a dict.
 
     >>> import jaxmetrics as jm
     >>> estimate = jm.interval(jm.accuracy, [[3, 1], [0, 4]], method=jm.Delta())

@@ -1,7 +1,7 @@
 """States on disk: written by each host, merged and reported offline.
 
-A file holds its version, how many examples were counted and ignored, the description of each
-statistic as JSON, its kind and options, and the arrays of its totals.
+A file holds its version, the number of examples counted and ignored, the description of each
+statistic as JSON (its kind and options), and the arrays of its totals.
 """
 
 from __future__ import annotations
@@ -58,20 +58,19 @@ _NAMES_OF_KINDS = {kind: name for name, kind in _KINDS.items()}
 
 
 def save_state(path: str | Path, state: EvaluatorState) -> None:
-    """Write a state of any evaluator as an .npz file, which `load_state` reads and
-    `jaxmetrics merge` adds up.
+    """Save the state of any evaluator as an .npz file, for `load_state` and `jaxmetrics merge`.
 
-    The file appears whole or not at all, also where several threads or hosts write it; links are
-    followed, and a pipe or a device is written to as it stands. Hosts that evaluate apart write a
-    state each; where a batch was spread over them by `jax.jit`, or `psum` was called, each holds
-    the state of all, and one file is enough.
+    The file appears completely or not at all, even if several threads or hosts write it; links are
+    followed, and a pipe or a device is written to directly. Hosts that evaluate separately write
+    one state each. If a batch was sharded over them by `jax.jit`, or `psum` was called, each host
+    holds the state of all, and one file is enough.
 
     Args:
-        path: of the file, which is replaced if it exists.
-        state: by `update`, `merge` or `psum` of an `Evaluator`.
+        path: the path of the file, which is replaced if it exists.
+        state: from `update`, `merge` or `psum` of an `Evaluator`.
 
     Raises:
-        TypeError: a statistic that is no dataclass of numbers, strings and statistics.
+        TypeError: a statistic that is not a dataclass of numbers, strings and statistics.
 
     >>> import tempfile, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.mean_of("loss"))
@@ -98,20 +97,22 @@ def save_state(path: str | Path, state: EvaluatorState) -> None:
 
 
 def load_state(path: str | Path, evaluator: Evaluator | None = None) -> EvaluatorState:
-    """Read a state as `save_state` wrote it; `evaluator.update` and its kin check that it is theirs
-    (and of this setting of x64).
+    """Load a state from a file that `save_state` wrote.
+
+    `evaluator.update` and the other functions of an evaluator check that the state belongs to the
+    evaluator (and to this setting of x64).
 
     Args:
-        path: of the file.
-        evaluator: by which the state was made, if it has a `Statistic` of your own.
+        path: the path of the file.
+        evaluator: the evaluator of the state, if it has a `Statistic` of your own.
 
     Returns:
         `EvaluatorState`, on the default device.
 
     Raises:
-        ValueError: a file that holds no state, or a damaged one, one of a later version, one with
-            NaN, infinite or impossibly negative sums, or one with sums in double precision where
-            x64 is off, which would cut them.
+        ValueError: a file without a state, a damaged file, a file of a later version, one with NaN,
+            infinite or impossibly negative sums, or one with sums in double precision while x64 is
+            off, which would truncate them.
 
     >>> import tempfile, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.mean_of("loss"))

@@ -22,13 +22,14 @@ __all__ = ["EvaluatorState"]
 @jax.tree_util.register_dataclass
 @dataclass
 class EvaluatorState:
-    """Hold the sums over all examples so far; made by `Evaluator.init`.
+    """State of an evaluator: the sums over all examples so far; made by `Evaluator.init`.
 
     Attributes:
-        examples: how many were counted, and how many ignored, as
-            `jaxmetrics.streaming.totals` has counts.
-        totals: of the table of each statistic.
-        statistics: what the tables are; static, so states of one evaluator have one structure.
+        examples: the numbers of examples counted and ignored, as counts of
+            `jaxmetrics.streaming.totals`.
+        totals: the total of the table of each statistic.
+        statistics: the statistics of the tables; static, so states of one evaluator have one
+            structure.
     """
 
     examples: jax.Array

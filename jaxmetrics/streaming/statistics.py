@@ -1,5 +1,6 @@
-"""What is added up: a type for statistics of your own, and the batch that they read, whose fields
-are checked against each other and flattened to one axis of n examples.
+"""The base class of statistics, for your own, and the batch that statistics read.
+
+The fields of a batch are checked against each other and flattened to one axis of n examples.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ __all__ = ["Batch", "Kind", "Statistic"]
 
 
 class Kind(IntEnum):
-    """Tell what a field of a batch holds: `{"y_true": Kind.LABELS, "loss": Kind.NUMBERS}`.
+    """Kind of a field of a batch: `{"y_true": Kind.LABELS, "loss": Kind.NUMBERS}`.
 
-    Where statistics declare one field differently, the least holds.
+    If statistics declare one field differently, the least kind holds.
 
     Attributes:
         UNITS: one integer per example, equal for examples that belong together.
-        LABELS: one class id per example; negative ones are ignored.
+        LABELS: one class id per example; negative ids are ignored.
         NUMBERS: one real number per example.
         ROWS: one real number per example and class.
     """
@@ -98,14 +99,14 @@ def converted_field(name: str, x: ArrayLike, kind: Kind) -> jax.Array | np.ndarr
 
 
 class Batch:
-    """Read the fields of a batch, flattened to n examples; a `Statistic` is given one.
+    """Fields of a batch, flattened to n examples, as a `Statistic` reads them.
 
     Args:
         fields: arrays by name.
-        kinds: what the fields hold, those that are not one real number per example.
+        kinds: the kinds of the fields that are not one real number per example.
 
     Attributes:
-        size: n.
+        size: number of examples n.
         where: a mask `(n,)`, or None.
         weight: sample weights `(n,)`, or None.
 
@@ -138,17 +139,18 @@ class Batch:
         self.weight = self.numbers(WEIGHT) if WEIGHT in fields else None
 
     def numbers(self, name: str) -> jax.Array:
-        """Read a field of one real number per example, as floats `(n,)`."""
+        """Return a field of one real number per example, as floats `(n,)`."""
         return self._flat(name, as_float(self._get(name), name))
 
     def labels(self, name: str, num_classes: int) -> jax.Array:
-        """Read a field of class ids `(n,)`, -1 for what is no id below `num_classes`."""
+        """Return a field of class ids `(n,)`; -1 for values that are not ids below `num_classes`."""
         ids = as_class_ids(self._get(name), name, num_classes)
         return self._flat(name, valid_ids(ids, size=num_classes))
 
     def predictions(self, num_classes: int, suffix: str = "") -> jax.Array:
-        """Read the predicted class ids `(n,)`: `y_pred`, or the place of the greatest of `logits`
-        or `y_prob`; -1 where that is NaN.
+        """Return the predicted class ids `(n,)`: `y_pred`, or the argmax of `logits` or `y_prob`.
+
+        They are -1 for rows with NaN.
         """
         fields = prediction_fields(suffix)
         name = self._first_of(fields)
@@ -158,7 +160,7 @@ class Batch:
         return jnp.where(jnp.isnan(greatest), -1, ids)
 
     def probabilities(self, num_classes: int) -> jax.Array:
-        """Read the probabilities `(n, K)`: `y_prob`, or the softmax of `logits`.
+        """Return the probabilities `(n, K)`: `y_prob`, or the softmax of `logits`.
 
         Rows that do not sum to 1 become NaN.
         """
@@ -169,11 +171,11 @@ class Batch:
         return nan_unless_normalized(as_float(rows, name), eps=float(jnp.finfo(rows.dtype).eps))
 
     def rows(self, name: str, num_columns: int) -> jax.Array:
-        """Read a field of `num_columns` real numbers per example, as floats `(n, num_columns)`."""
+        """Return a field of `num_columns` numbers per example, as floats `(n, num_columns)`."""
         return as_float(self._float_rows(name, num_columns), name)
 
     def units(self, name: str) -> jax.Array:
-        """Read a field of units, as words of 32 bits `(n,)`."""
+        """Return a field of units, as words of 32 bits `(n,)`."""
         ids = jnp.asarray(self._get(name))
         if not is_integer(ids):
             raise TypeError(
@@ -220,11 +222,11 @@ class Batch:
 
 @runtime_checkable
 class Statistic(Protocol):
-    """Map a batch to a table of fixed shape, which is added up over batches.
+    """Base class of statistics: a map from a batch to a table of fixed shape, added over batches.
 
-    A statistic of your own is a frozen dataclass with these members. An `Accumulator` of it, with
-    named functions of its table, goes into an `evaluator`; equal statistics are added up once. Its
-    options are numbers, strings and statistics, by which a saved state describes it.
+    A statistic of your own is a frozen dataclass with these members. Pass an `Accumulator` of it,
+    with named functions of its table, to `evaluator`; equal statistics are added up once. Its
+    options are numbers, strings and statistics, which describe it in a saved state.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> @dataclass(frozen=True)
@@ -257,23 +259,24 @@ class Statistic(Protocol):
 
     @property
     def fields(self) -> Mapping[str, Kind]:
-        """Tells which fields of a batch it may read, and what they hold."""
+        """Return the fields of a batch that it may read, with their kinds."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Gives the shape of its table."""
+        """Return the shape of its table."""
 
     @property
     def is_integer(self) -> bool:
-        """Tells whether tables without weights hold integers >= 0, which are counted exactly."""
+        """Return True if tables without weights hold integers >= 0, which are counted exactly."""
 
     def is_usable(self, batch: Batch) -> jax.Array | None:
-        """Tell which examples it can count, `(n,)`; None for all. What one statistic cannot use is
-        left out by all of an evaluator.
+        """Return which examples it can count, `(n,)`; None for all.
+
+        All statistics of an evaluator leave out an example that one of them cannot use.
         """
 
     def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
-        """Tabulate the examples to `keep` `(n,)`, each with its weight `(n,)`, or 1.
+        """Return the table of the examples to `keep` `(n,)`, each with its weight `(n,)`, or 1.
 
         For `poisson_bootstrap`, weights `(S, n)` make tables `(S, *shape)`.
         """
