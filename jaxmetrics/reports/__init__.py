@@ -1,5 +1,6 @@
-"""From predictions to a report: the numbers that describe a classifier, or two, with intervals, as
-text, dict, JSON, Markdown, CSV or HTML.
+"""Classification reports: the metrics of a classifier, or of two, each with a confidence interval.
+
+A report prints as text, and can be written as dict, JSON, Markdown, CSV or HTML.
 """
 
 # of one classifier

@@ -1,4 +1,4 @@
-"""The report of examples that have any number of labels each."""
+"""The report of a multilabel problem, where an example may have any number of labels."""
 
 from __future__ import annotations
 
@@ -42,23 +42,24 @@ def multilabel_report(
     label_names: Sequence[str] | None = None,
     level: float = 0.95,
 ) -> TabularReport:
-    """Report on examples that have any number of labels each, on the host.
+    """Multilabel classification report: metrics of each label and of label sets, with intervals.
 
-    Each label has precision, recall, specificity and F1 with Wilson's intervals. The share of
-    examples with all labels right, the Hamming loss, and micro and macro F1 have intervals by the
-    delta method, with examples as units, whose labels may depend on one another.
+    Each label has precision, recall, specificity and F1 with Wilson's intervals. Exact match (all
+    labels correct), the Hamming loss, and micro and macro F1 have delta-method intervals with
+    examples as units, because the labels of an example may be correlated.
 
     Args:
         y_true, y_pred: `(n, L)`, 0 or 1 for each label.
-        label_names: L names; "0" to "L - 1" if not given.
-        level: of the intervals.
+        label_names: L names; "0" to "L - 1" by default.
+        level: the confidence level.
 
     Returns:
-        A report with the `to_text`, `to_html` and so on of `Report`; values are found by names.
+        A report with the methods `to_text`, `to_html` and so on of `Report`; values are found by
+        name.
 
     Raises:
         TypeError: arguments that do not hold numbers.
-        ValueError: other shapes, no example, other numbers than 0 and 1, another number of names.
+        ValueError: other shapes, no example, numbers other than 0 and 1, another number of names.
 
     >>> y_true, y_pred = [[1, 0], [1, 1], [0, 1], [1, 0]] * 9, [[1, 0], [1, 0], [0, 1], [1, 1]] * 9
     >>> found = multilabel_report(y_true, y_pred, label_names=["sun", "rain"])

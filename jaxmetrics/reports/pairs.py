@@ -60,26 +60,26 @@ _WAYS = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ComparisonReport(AnyReport):
-    """Hold what `comparison_report` found out about classifiers A and B on the same examples.
+    """Result of `comparison_report`: classifiers A and B on the same examples.
 
     Attributes:
         counts: the confusion matrices of A and B, `(2, K, K)`.
         class_names: K names.
-        num_ignored: examples left out because a label was out of range.
-        names: of A and B.
-        level: of the intervals.
+        num_ignored: number of examples left out because a label was out of range.
+        names: the names of A and B.
+        level: the confidence level.
         rope: differences up to this size do not matter.
-        figures: a `Comparison` by name. A and B have the intervals that `report` gives them,
-            their difference that of `compare`, by likelihood.
-        only_right_per_class: how many examples of each class only A has right, and only B,
-            `(K, 2)`.
-        p_value: of McNemar's test (mid-p, or that of clusters) that the two are right equally
+        figures: a `Comparison` by name. A and B have the same intervals as in `report`, their
+            difference the likelihood interval of `compare`.
+        only_right_per_class: for each class, the number of examples that only A, and that only B,
+            has correct, `(K, 2)`.
+        p_value: of McNemar's test (mid-p, or the test for clusters) that both are correct equally
             often.
-        num_clusters: of examples, if they come in clusters.
-        listed: examples that only one has right, as the command line lists them.
-        gates: which were judged by the differences, as by the command line.
+        num_clusters: the number of clusters, if examples come in clusters.
+        listed: examples that only one has correct, for the command line's `--examples`.
+        gates: bounds on the differences and their verdicts, for the command line's `--gate`.
 
-    It prints as its text. Values are found by their names:
+    It prints as text. Values are found by name:
 
     >>> found = comparison_report([0, 1, 1, 0] * 9, [0, 1, 1, 1] * 9, [0, 1, 0, 1] * 9)
     >>> found["accuracy"]
@@ -104,17 +104,17 @@ class ComparisonReport(AnyReport):
 
     @property
     def num_examples(self) -> int:
-        """Counts the examples that were compared."""
+        """Return the number of examples that were compared."""
         return int(self.counts[0].sum())
 
     @property
     def num_classes(self) -> int:
-        """Counts the classes, K."""
+        """Return the number of classes K."""
         return len(self.class_names)
 
     @property
     def only_right(self) -> tuple[int, int]:
-        """Counts the examples that only A has right, and only B."""
+        """Return how many examples only A has correct, and only B."""
         of_a, of_b = self.only_right_per_class.sum(0).tolist()
         return of_a, of_b
 
@@ -203,8 +203,9 @@ class ComparisonReport(AnyReport):
         }
 
     def records(self) -> list[dict[str, Any]]:
-        """List each figure of A, of B, and their difference with the probabilities that A is better
-        and that the two are equivalent.
+        """Return a row per figure: A, B, and their difference with its two probabilities.
+
+        The probabilities are that A is better, and that A and B are equivalent.
         """
         return [
             {
@@ -228,7 +229,7 @@ class ComparisonReport(AnyReport):
         return pictures_of_two(self)
 
     def methods(self) -> set[str | None]:
-        """Name the methods of the intervals, and that of the violins."""
+        """Return the names of the methods of the intervals, and of the violins."""
         return super().methods() | {"posterior"}
 
 
@@ -247,26 +248,29 @@ def comparison_report(
     rope: float = 0.0,
     level: float = 0.95,
 ) -> ComparisonReport:
-    """Compare two classifiers on the same examples, in pairs, from labels on the host.
+    """Compare two classifiers on the same examples: paired differences of metrics, with intervals.
 
-    Beyond 1024 classes differences have no interval, which would take minutes;
-    `compare_predictions` has them.
+    Beyond 1024 classes differences have no interval, which would take minutes; use
+    `compare_predictions` for them.
 
     Args:
-        y_true, y_pred_a, y_pred_b, class_names: as for `report`.
-        clusters: `(n,)` ids of groups of examples that may be alike, as for `report`; see
-            `compare_predictions` and `mcnemar`.
-        names: of A and B, for the record.
-        rope: differences up to this size do not matter; see `compare`.
-        level: of the intervals.
+        y_true, y_pred_a, y_pred_b: true labels and the predictions of A and B, `(n,)`, strings or
+            integers. A negative integer drops its example.
+        clusters: `(n,)` ids, of any type, of groups of correlated examples, such as one patient's.
+        class_names: names of the ids 0 to K - 1, or, for strings, the classes in the order wanted;
+            by default the classes that occur, sorted.
+        names: the names of A and B, for the report.
+        rope: the region of practical equivalence: differences up to this size do not matter.
+        level: the confidence level.
 
     Returns:
-        `ComparisonReport`, all of it on the host.
+        `ComparisonReport`, with NumPy arrays.
 
     Raises:
         TypeError: labels that are neither strings nor integers.
-        ValueError: unequal lengths, no 2 to 4096 classes, an unknown class name, no example left,
-            `rope` below 0, `level` not in (0, 1), clusters whose pairs `C K^3` exceed 2^27.
+        ValueError: unequal lengths, fewer than 2 or more than 4096 classes, an unknown class name,
+            no example left, `rope` below 0, `level` not in (0, 1), clusters whose pairs `C K^3`
+            exceed 2^27.
 
     >>> y_true = ["cat", "dog"] * 30
     >>> y_pred_a, y_pred_b = ["cat", "dog"] * 25 + ["cat"] * 10, ["cat"] * 30 + ["dog"] * 30

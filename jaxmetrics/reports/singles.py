@@ -79,28 +79,29 @@ class _Examples(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report(AnyReport):
-    """Hold what `report` found out about a classifier.
+    """Result of `report`: metrics of a classifier, each with a confidence interval.
 
     Attributes:
-        counts: the confusion matrix `(K, K)` on the host.
+        counts: the confusion matrix `(K, K)`, a NumPy array.
         class_names: K names, in the order of the rows of `counts`.
-        level: of the intervals.
-        num_ignored: examples left out because a label was out of range.
-        overall: an `Estimate` by name, with the `method` of its interval and a `note`, or None.
-        per_class: for each name K values, in the order of `class_names`.
-        score_histogram: `(K, 2, B)`, each class against the others, by its log-odds (of a state: as
-            it has them).
-        calibration_bins: `(bins, 3)`, of the last of two classes, or else of the predicted class,
-            if there were probabilities.
-        calibrated_event: what those bins are of, in a word.
-        num_clusters: of examples, if they come in clusters.
+        level: the confidence level.
+        num_ignored: number of examples left out because a label was out of range.
+        overall: metrics by name: an `Estimate`, with the `method` of its interval and a `note`, or
+            None.
+        per_class: for each metric K values, in the order of `class_names`.
+        score_histogram: `(K, 2, B)`, each class against the others, by log-odds (for a state: as
+            stored in it).
+        calibration_bins: `(bins, 3)`, for the second of two classes, or otherwise for the predicted
+            class, if there were probabilities.
+        calibrated_event: the event of these bins, in a word.
+        num_clusters: the number of clusters, if examples come in clusters.
         groups: a report by the name of each group, if there are groups.
-        disparities: the greatest difference of each value between groups, by name and class.
-        listed: examples of the most frequent mistakes, as the command line lists them.
-        gates: which were judged by these values, as by the command line.
-        examples: the labels that were reported on, for `mistakes`; None of counts.
+        disparities: the greatest difference of each metric between groups, by name and class.
+        listed: examples of the most frequent mistakes, for the command line's `--examples`.
+        gates: bounds on these values and their verdicts, for the command line's `--gate`.
+        examples: the labels in the report, for `mistakes`; None for counts.
 
-    It prints as its text, with the first 20 classes. Values are found by their names:
+    It prints as text, with the first 20 classes. Values are found by name:
 
     >>> import jaxmetrics as jm
     >>> found = jm.report(["cat", "dog", "dog", "cat"] * 9, ["cat", "dog", "cat", "cat"] * 9)
@@ -140,24 +141,24 @@ class Report(AnyReport):
         level: float = 0.95,
         method: IntervalMethod | None = None,
     ) -> Report:
-        """Report on one confusion matrix `(K, K)`, and on a soft one if there are probabilities.
+        """Make the report of one confusion matrix, and of a soft one if there are probabilities.
 
         Args:
-            counts: `(K, K)`, integers or floats; or `(C, K, K)`, those of clusters. Integers whose
-                sum reaches 2^62 are taken as floats.
-            class_names: K names; "0" to "K - 1" if not given.
+            counts: `(K, K)`, integers or floats; or `(C, K, K)`, one matrix per cluster. Integers
+                whose sum reaches 2^62 are converted to floats.
+            class_names: K names; "0" to "K - 1" by default.
             soft_counts: `(K, K)`, from `soft_confusion_matrix`; adds the expected accuracy.
-            num_ignored: examples that were left out of `counts`, for the record.
-            level: of the intervals.
-            method: of the intervals of metrics that are no proportions, `Likelihood()` if not
-                given; for sums of weights, which have no likelihood, `Delta`. Beyond 1024 classes
-                these metrics have intervals only if a method is given, since they take minutes.
+            num_ignored: number of examples left out of `counts`, for the report.
+            level: the confidence level.
+            method: interval method for metrics that are not proportions, by default `Likelihood()`,
+                or `Delta` for sums of weights, which have no likelihood. Beyond 1024 classes these
+                metrics have intervals only if a method is given, because they take minutes.
 
         Raises:
             TypeError: `counts` does not hold real numbers.
             ValueError: `counts` is not a square matrix of 2 to 4096 classes, holds a negative or
-                non-finite number or no example; `class_names` has another length or names a class
-                twice; `level` is not in (0, 1).
+                non-finite number or no example; `class_names` has another length or duplicates;
+                `level` is not in (0, 1).
 
         >>> Report.from_counts([[9, 1], [3, 7]]).overall["accuracy"].value
         0.8
@@ -180,14 +181,16 @@ class Report(AnyReport):
     def from_state(
         cls, state: EvaluatorState, *, class_names: Sequence[str] | None = None, level: float = 0.95
     ) -> Report:
-        """Report on the counts in a state of an evaluator, its means, areas and calibration error.
+        """Make the report of an evaluator's state: its counts, means, areas and calibration error.
 
         Args:
-            state: by `update`, `merge`, `psum` or `load_state`.
-            class_names, level: as for `from_counts`.
+            state: from `update`, `merge`, `psum` or `load_state`.
+            class_names: K names; "0" to "K - 1" by default.
+            level: the confidence level.
 
         Raises:
-            ValueError: a state without a confusion matrix, or with several; as `from_counts`.
+            ValueError: a state without a confusion matrix, or with several; and the mistakes for
+                which `from_counts` raises.
 
         >>> import jax.numpy as jnp, jaxmetrics as jm
         >>> metrics = jm.count_metrics({"accuracy": jm.accuracy}, num_classes=2)
@@ -220,24 +223,24 @@ class Report(AnyReport):
         return report
 
     def with_findings(self, found: Findings) -> Report:
-        """Add what else was found out about these examples."""
+        """Return the report with additional findings about the same examples."""
         overall = {**self.overall, **found.overall}
         per_class = {**self.per_class, **found.per_class}
         return replace(self, overall=overall, per_class=per_class, **found.tables)
 
     @cached_property
     def num_examples(self) -> float:
-        """Sums the counts: the number of examples, or their total weight."""
+        """Return the sum of the counts: the number of examples, or their total weight."""
         return self.counts.sum().item()
 
     @cached_property  # for each class it is asked for
     def support(self) -> np.ndarray:
-        """Counts the examples of each class in truth."""
+        """Return the number of examples of each true class."""
         return self.counts.sum(-1)
 
     @property
     def notes(self) -> dict[str, str]:
-        """Gives the notes of the overall values that have one."""
+        """Return the notes of the overall values that have one."""
         return {name: x.note for name, x in self.overall.items() if x.note}
 
     @property
@@ -249,16 +252,16 @@ class Report(AnyReport):
         return ClassValues(self.overall, self.per_class, self.class_names, self.support)
 
     def mistakes(self, number: int = 5) -> list[Mistake]:
-        """Find the examples behind the most frequent mistakes: classes taken for others.
+        """Find the examples behind the most frequent mistakes (confused pairs of classes).
 
         Args:
-            number: how many kinds of mistake are returned, the most frequent first.
+            number: how many kinds of mistake to return, the most frequent first.
 
         Returns:
             A list of `Mistake(true, pred, times, indices)`: the names of both classes, the number
-            of examples, and their positions in the data that `report` was given, an array for
+            of examples, and their positions in the data that `report` received, an array for
             `frame.iloc[indices]` or `images[indices]`. With `y_prob` the most confident mistakes
-            come first, else they are in the order of the data.
+            come first, otherwise they are in the order of the data.
 
         Raises:
             ValueError: a report of counts or of a state, which holds no examples.
@@ -344,8 +347,9 @@ class Report(AnyReport):
         }
 
     def records(self) -> list[dict[str, Any]]:
-        """List overall values, which have no class, and those of each class; of groups those of
-        each, and the disparities.
+        """Return a row per value: overall values, and the values of each class.
+
+        With groups: the values of each group, and the disparities.
         """
         if self.groups:
             return grouped.records_of(self)
@@ -399,37 +403,35 @@ def report(
     level: float = 0.95,
     method: IntervalMethod | None = None,
 ) -> Report:
-    """Report on predictions, each number with its interval, from labels on the host.
+    """Classification report: metrics of a classifier with confidence intervals, from labels.
 
     Args:
-        y_true, y_pred: `(n,)`, strings or integers. Without `class_names` the classes are those
-            that occur, sorted. Negative integers, and ids beyond `class_names` or the columns of
-            `y_prob`, are ignored and counted as such.
-        y_prob: `(n, K)` probabilities, a column per class in the order of the report; in a data
-            frame columns are found by their names, those of the classes or "0" to "K - 1", alone or
-            behind "prob_". Adds the expected accuracy (the mean probability given to the truth),
-            log loss and Brier score, the calibration error, and each class's area under the ROC
-            curve against the others. Warns if `y_pred` is not its greatest in most rows.
-        sample_weight: `(n,)`; intervals read weights as frequencies (weight 2 = the row written
-            twice).
-        clusters: `(n,)` ids of groups of examples that may be alike, as those of one patient, of
-            any kind; a warning for fewer than 20. With weights, areas have no interval.
-        groups: `(n,)` ids of groups to be reported on one by one: the result then has `groups`, a
-            `Report` by the name of each, and `disparities`, the greatest difference of each value
-            between them by its name and class, with an interval as `compare_groups` has it.
+        y_true, y_pred: true and predicted labels, `(n,)`, strings or integers. By default the
+            classes are those that occur, sorted. Negative integers, and ids beyond `class_names` or
+            the columns of `y_prob`, are ignored and counted in `num_ignored`.
+        y_prob: probabilities `(n, K)`, a column per class in the order of the report; a data
+            frame's columns are found by class name or "0" to "K - 1", alone or after "prob_". Adds
+            expected accuracy (mean probability of the true class), log loss, Brier score,
+            calibration error and each class's one-vs-rest ROC AUC. Warns if most `y_pred` are not
+            the most probable class.
+        sample_weight: `(n,)`, frequency weights (weight 2 = the row written twice).
+        clusters: `(n,)` ids, of any type, of groups of correlated examples, such as one patient's;
+            fewer than 20 give a warning. With weights, areas have no interval.
+        groups: `(n,)` ids for subgroup reports: the result has `groups`, a `Report` by name, and
+            `disparities`, the greatest difference of each metric between groups, see
+            `compare_groups`.
         class_names: names of the ids 0 to K - 1, or, for strings, the classes in the order wanted.
-        level: of the intervals.
-        method: as for `Report.from_counts`.
+        level: the confidence level.
+        method: interval method for metrics that are not proportions, by default `Likelihood()`, or
+            `Delta` with weights.
 
     Returns:
-        `Report`, all of it on the host; of groups it prints them side by side.
+        `Report`, with NumPy arrays; with groups it prints them side by side.
 
     Raises:
-        TypeError: labels that are neither strings nor integers, other arguments that are no
-            numbers.
-        ValueError: unequal lengths, no 2 to 4096 classes, an unknown class name, a negative
-            weight, probabilities that do not sum to 1, no example left, `level` not in (0, 1),
-            groups with the same name.
+        TypeError, ValueError: labels that are neither strings nor integers, an unknown class name,
+            fewer than 2 or more than 4096 classes, no example left, invalid weights or
+            probabilities, unequal lengths, groups with the same name.
 
     >>> y_true, y_pred = ["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]
     >>> print(report(y_true, y_pred).to_text())  # doctest: +ELLIPSIS
