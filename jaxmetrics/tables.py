@@ -1,17 +1,18 @@
-"""Count data frames and SQL relations where they are: cells leave the engine, never rows.
+"""Confusion matrices of data frames and SQL tables, counted by their own engine.
 
-A table is one of pandas, Polars (eager or lazy), PyArrow, DuckDB, Ibis, PySpark, Dask or whatever
-else narwhals knows. Its engine groups and sums, so a lazy table of any length is counted within
-little memory; of each cell that occurs one row is fetched. Sums are of whole numbers, which no
-order of addition changes: every engine returns the same bits.
+A table is one of pandas, Polars (eager or lazy), PyArrow, DuckDB, Ibis, PySpark, Dask or any other
+library that narwhals supports. The engine groups and sums, so a lazy table of any length is counted
+in little memory; only one row per non-empty cell is fetched. Sums are sums of whole numbers, which
+do not depend on the order of addition: every engine returns the same bits.
 
-- **Labels** are strings, integers or bool. Categories are what they name, and whole numbers of a
-  column of floats are integers.
-- **A row is ignored**, and counted in `num_ignored`, whose truth, prediction or group is null, NaN
+- **Labels** are strings, integers or bool. Categorical columns are read as their categories, and
+  floats that are whole numbers as integers.
+- **A row is ignored**, and counted in `num_ignored`, if its truth, prediction or group is null, NaN
   or a negative integer.
-- `sample_weight` names a column of weights, or of counts where a table has a row per cell. Integers
-  are added up exactly, to int64. Floats are cut off 93 binary digits below the greatest of them
-  (or at 2^-1062), added up exactly, and rounded once: those above 2^-40 of it lose nothing.
+- `sample_weight` names a column of weights, or of counts for a table with one row per cell.
+  Integers are added exactly, to int64. Floats are truncated 93 binary digits below the greatest of
+  them (or at 2^-1062), added exactly, and rounded once: weights above 2^-40 of the greatest lose
+  nothing.
 - `groups` and `clusters` name columns of ids, which add axes before the others.
 """
 
@@ -37,14 +38,14 @@ _ROUNDING = 8 * float(np.finfo(np.float32).eps)  # of probabilities beyond 0 or 
 
 
 class TableCounts(NamedTuple):
-    """Hold the counts of a table, and what their axes are.
+    """Counts of a table, and the names along their axes.
 
     Attributes:
-        counts: int64, or float64 of weights that are no integers.
+        counts: int64, or float64 for weights that are not integers.
         class_names: in the order of rows and columns.
-        group_names, cluster_names: in the order of their axes, sorted; empty where none were asked
-            for.
-        num_ignored: rows without a class or group, or their weight.
+        group_names, cluster_names: in the order of their axes, sorted; empty without groups or
+            clusters.
+        num_ignored: number of rows without a class or group, or their weight.
     """
 
     counts: np.ndarray
@@ -64,25 +65,26 @@ def confusion_matrix_of(
     clusters: str | None = None,
     labels: Sequence[Hashable] | None = None,
 ) -> TableCounts:
-    """Count the rows of a table in `C[i, j]`, of class i and predicted as j.
+    """Compute the confusion matrix `C[i, j]` (class i predicted as j) of a data frame or SQL table.
 
     Args:
-        table: a data frame or relation, of at most 2^23 cells that occur.
-        y_true, y_pred, sample_weight, groups, clusters: names of columns, see the docstring of
-            `jaxmetrics.tables`.
-        labels: the K classes in the order of the rows; if not given, those that occur, sorted.
+        table: a data frame or relation, with at most 2^23 non-empty cells.
+        y_true, y_pred: names of the columns of labels.
+        sample_weight: name of a column of weights, or of counts.
+        groups, clusters: names of columns of ids, which add axes.
+        labels: the K classes in the order of the rows; by default the classes that occur, sorted.
 
     Returns:
-        `TableCounts` with counts `(K, K)`; with groups `(G, K, K)`, with clusters `(C, K, K)`,
-        which functions with `cluster_axis=-3` take, with both `(G, C, K, K)`.
+        `TableCounts` with counts `(K, K)`; with groups `(G, K, K)`; with clusters `(C, K, K)`, for
+        functions with `cluster_axis=-3`; with both `(G, C, K, K)`.
 
     Raises:
         ImportError: narwhals is not installed.
-        TypeError: what is no table, columns that hold no labels or weights, strings beside
-            integers.
+        TypeError: an object that is not a table, columns that do not hold labels or weights,
+            strings mixed with integers.
         ValueError: a column that is missing, a label that is not among `labels`, a weight that is
-            negative, NaN, infinite or null, a null cluster, no class, too many cells, a sum of
-            2^63 or more.
+            negative, NaN, infinite or null, a null cluster, no class, too many cells, a sum of 2^63
+            or more.
 
     >>> import polars as pl
     >>> table = pl.DataFrame({"y_true": ["cat", "dog", "dog"], "y_pred": ["cat", "dog", None]})
@@ -110,11 +112,18 @@ def paired_confusion_matrix_of(
     clusters: str | None = None,
     labels: Sequence[Hashable] | None = None,
 ) -> TableCounts:
-    """Count the rows of a table by class, prediction of A and prediction of B, for `compare`.
+    """Compute the paired confusion matrix of a data frame or SQL table, for `compare`.
+
+    Args:
+        table: a data frame or relation, with at most 2^23 non-empty cells.
+        y_true, y_pred_a, y_pred_b: names of the columns of true labels and predictions of A and B.
+        sample_weight: name of a column of weights, or of counts.
+        groups, clusters: names of columns of ids, which add axes.
+        labels: the K classes in the order of the axes; by default the classes that occur, sorted.
 
     Returns:
-        `TableCounts` with counts `(K, K, K)` as those of `paired_confusion_matrix`; groups,
-        clusters, other arguments and errors as `confusion_matrix_of`.
+        `TableCounts` with counts `(K, K, K)` by truth, prediction of A and prediction of B; groups
+        and clusters add axes before them. It raises for the mistakes of `confusion_matrix_of`.
 
     >>> import polars as pl
     >>> table = pl.DataFrame({"y": [0, 1, 1], "old": [0, 1, 0], "new": [0, 0, 0]})
@@ -140,28 +149,34 @@ def score_histogram_of(
     clusters: str | None = None,
     labels: Sequence[Hashable] | None = None,
 ) -> TableCounts:
-    """Count the rows of each of two classes of a table in each bin of the score.
+    """Compute the histogram of scores of two classes of a data frame or SQL table.
 
-    The bins are those of `score_histogram`, to the last bit. The areas within certified bounds,
-    `roc_auc` and `average_precision`, and with a threshold the confusion matrix, come
-    from one pass over the table.
+    The bins are the bins of `score_histogram`, to the last bit. One pass over the table gives
+    `roc_auc` and `average_precision` with certified bounds, and with a threshold the confusion
+    matrix.
 
     Args:
+        table: a data frame or relation, with at most 2^23 non-empty cells.
+        scale: the spacing of the bins: `"probability"`, `"logit"` or `"float"`; see
+            `score_histogram`.
         y_true: name of a column of 0 and 1, or bool, or of the two `labels`.
         y_score: name of a column of real numbers.
-        scale, num_bins: as for `score_histogram`.
-        threshold: adds an axis of the predictions, `score >= threshold`, which is rounded to
-            float32 for a column of float32.
+        threshold: adds an axis of the predictions `score >= threshold`; rounded to float32 for a
+            column of float32.
+        num_bins: number of bins B, a power of two from 64 to 2^16.
+        sample_weight: name of a column of weights, or of counts.
+        groups, clusters: names of columns of ids, which add axes.
         labels: the negative class and the positive one.
 
     Returns:
-        `TableCounts` with counts `(2, B)`, negatives first. With a threshold `(2, 2, B)`, whose sum
-        over the bins is the confusion matrix, and over the predictions (`counts.sum(-2)`) the
-        histogram. Groups, clusters and other arguments as `confusion_matrix_of`.
+        `TableCounts` with counts `(2, B)`, negatives first. With a threshold `(2, 2, B)`: the sum
+        over the bins is the confusion matrix, the sum over the predictions (`counts.sum(-2)`) the
+        histogram.
 
     Raises:
-        TypeError, ValueError: as `confusion_matrix_of`; scores of counted rows that are NaN, null
-            or, on the scale of probabilities, none; other truth than 0 and 1 without `labels`.
+        TypeError, ValueError: the mistakes for which `confusion_matrix_of` raises; scores of
+            counted rows that are NaN, null or, for `scale="probability"`, not probabilities; truth
+            other than 0 and 1 without `labels`.
 
     >>> import polars as pl, jaxmetrics as jm
     >>> table = pl.LazyFrame({"y_true": [0, 1, 0, 1], "y_score": [0.001, 0.4, 0.4, 0.99999]})
