@@ -1,13 +1,13 @@
-"""Beta distributions: one, and sums and averages of independent ones.
+"""Beta distributions: a single one, and sums and averages of independent ones.
 
-- `distributions`: density, cdf and quantiles of one
-- `parameters`: priors, and counts as the posteriors of recalls
+- `distributions`: density, cdf and quantiles of one beta distribution
+- `parameters`: priors, and the posteriors of recalls from counts
 - `beta_averages`: `BetaAverage`, and its methods as functions
 - `sums`: the sum, on a grid and at points
-- `_convolutions`: how the distribution of a sum is computed, and how exact it is
-- `_characteristic`: characteristic functions, and windows outside of which there is no mass
+- `_convolutions`: how the distribution of a sum is computed, and its accuracy
+- `_characteristic`: characteristic functions, and windows that contain all of the mass
 - `_multilevel`: sums whose characteristic function decays slowly
-- `_splines`: how such a distribution is stored and read
+- `_splines`: how such a distribution is stored and evaluated
 - `_quadrature`: points and weights
 """
 

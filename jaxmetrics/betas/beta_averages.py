@@ -1,4 +1,4 @@
-"""The average of independent betas: built once, queried often."""
+"""The average of independent betas: constructed once, evaluated often."""
 
 from __future__ import annotations
 
@@ -80,12 +80,13 @@ class _BetaAverage(NamedTuple):
 
 
 class BetaAverage(Printed, _BetaAverage):
-    """Hold the distribution of `(A_1 + ... + A_k) / k`, A_i ~ Beta(alpha_i, beta_i) independent.
+    """Distribution of the average of independent betas, `(A_1 + ... + A_k) / k`.
 
-    The convolution is done once, here; each method then reads a spline. For k = 1 it is the beta
-    itself. Arrays of posteriors have batch axes: all methods broadcast their argument against
-    `shape` as NumPy does. The object is a frozen pytree: it passes through jit, vmap and grad.
-    Derivatives by x, q and the parameters are those of the distribution.
+    A_i ~ Beta(alpha_i, beta_i). The convolution is computed once, by the constructor; each method
+    then evaluates a spline. For k = 1 it is the beta distribution itself. Leading axes of the
+    parameters are batch axes: methods broadcast their argument against `shape` as NumPy does. The
+    object is a frozen pytree, for jit, vmap and grad; derivatives with respect to x, q and the
+    parameters are those of the distribution.
 
     Args:
         parameters: `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class.
@@ -95,17 +96,17 @@ class BetaAverage(Printed, _BetaAverage):
         origin, spline: the sum of the means and the distribution around it, for the methods.
 
     Raises:
-        ValueError: parameters of another shape, or below the least for which this was verified:
-            0.05 for k = 1, 0.2 for k = 2, 1/2 for more. Where jit hides that, and for values that
-            are NaN or infinite, all results are NaN.
+        ValueError: parameters of another shape, or below the least verified ones: 0.05 for k = 1,
+            0.2 for k = 2, 1/2 for more. If jit hides such parameters, and for NaN or infinite ones,
+            all results are NaN.
 
-    The cdf is within 1e-6 of the truth for parameters from 1/2 to 1e9 (usually 1e-9), for k = 2
-    also from 0.2; with 32 bits within 1e-4 (usually 1e-6) plus the effect of the last digit of x,
-    `pdf(x) ulp(x)`: 0.003 for 1e9 examples. Tails below 1e-7 are noise with 32 bits, and those
-    below 1e-15 with 64.
+    The error of the cdf is at most 1e-6 for parameters from 1/2 to 1e9 (usually 1e-9), for k = 2
+    also from 0.2; in float32 it is at most 1e-4 (usually 1e-6) plus the effect of the last digit of
+    x, `pdf(x) ulp(x)`: 0.003 for 1e9 examples. Tails below 1e-7 are noise in float32, tails below
+    1e-15 in float64.
 
-    It prints its mean and its equal-tailed 95 % interval, which `to_dict` and `to_frame` give with
-    the standard deviation.
+    It prints its mean and equal-tailed 95 % interval; `to_dict` and `to_frame` add the standard
+    deviation.
 
     >>> average = BetaAverage([[91, 11], [96, 6]])
     >>> average
@@ -153,12 +154,12 @@ class BetaAverage(Printed, _BetaAverage):
         return _Summary(self.mean, *self.interval(), xp.sqrt(self.variance))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return mean, ends of the equal-tailed 95 % interval and standard deviation."""
+        """Return the mean, the ends of the equal-tailed 95 % interval and standard deviation."""
         return self._summary().to_dict()
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The batch axes."""
+        """Shape of the batch axes."""
         return self.parameters.shape[:-2]
 
     @property
@@ -179,20 +180,20 @@ class BetaAverage(Printed, _BetaAverage):
         return _pdf(self, self._query(x, "x"))
 
     def cdf(self, x: ArrayLike) -> Array:
-        """Return `P(A <= x)`; 0 below and 1 above [0, 1]."""
+        """Return the cumulative distribution `P(A <= x)`; 0 below and 1 above [0, 1]."""
         return _cdf(self, self._query(x, "x"))
 
     def sf(self, x: ArrayLike) -> Array:
-        """Return `P(A > x) = 1 - cdf(x)`, the probability of being better than x.
+        """Return the survival function `P(A > x) = 1 - cdf(x)`.
 
-        Its absolute error is that of the cdf.
+        It is the probability of being better than x. Its absolute error is the same as of the cdf.
         """
         return 1 - self.cdf(x)
 
     def ppf(self, q: ArrayLike) -> Array:
         """Return the quantile, x with `P(A <= x) = q`; NaN for q outside of [0, 1].
 
-        It is rough for q nearer to 0 or 1 than 1e-8.
+        It is inaccurate for q closer to 0 or 1 than 1e-8.
         """
         return _quantile(self, self._query(q, "q"))
 
@@ -209,16 +210,16 @@ class BetaAverage(Printed, _BetaAverage):
 
     @property
     def mode(self) -> Array:
-        """The point where the density is highest.
+        """Mode, the point of highest density.
 
-        Of several modes it is the highest one found; of a flat density it is the centre.
+        If there are several modes it is the highest one found; for a flat density it is the centre.
         """
         return _mode_of_one(self.parameters) if self.spline is None else _mode(self)
 
     def interval(
         self, level: float = 0.95, kind: Literal["equal_tailed", "hdi"] = "equal_tailed"
     ) -> tuple[Array, Array]:
-        """Return the ends of an interval that contains A with probability `level`.
+        """Return the ends of a credible interval, which contains A with probability `level`.
 
         `"equal_tailed"` leaves `(1 - level) / 2` on each side; `"hdi"`, the highest-density
         interval, is the shortest.
@@ -239,9 +240,9 @@ class BetaAverage(Printed, _BetaAverage):
         """Draw `(*shape, *batch)` independent values.
 
         Args:
-            key: a JAX key, an int seed or, for parameters on the host, a NumPy Generator.
-            shape: of the draws of one average.
-            method: `"ppf"` reads quantiles of the spline, `"betas"` draws and averages k betas.
+            key: a JAX key, an int seed or, for NumPy parameters, a NumPy Generator.
+            shape: the shape of the draws of one average.
+            method: `"ppf"` evaluates quantiles of the spline, `"betas"` draws and averages k betas.
         """
         if not (isinstance(shape, tuple) and all(isinstance(n, int) and n >= 0 for n in shape)):
             raise ValueError(f"shape must be a tuple of sizes, such as (1000,), got {shape!r}.")
@@ -501,14 +502,15 @@ def _tangent_of_root(
 
 
 def beta_avg_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
-    """Return the density of `(A_1 + ... + A_k) / k` at x: `BetaAverage(parameters).pdf(x)`.
+    """Return the density of the average of independent betas: `BetaAverage(parameters).pdf(x)`.
 
     Args:
         x: real numbers, which broadcast against the batch axes of the parameters.
-        parameters: `(..., k, 2)`, as for `BetaAverage`.
+        parameters: `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class.
 
     Returns:
-        The density, of the common shape; errors and NaN as `BetaAverage`.
+        The density of `(A_1 + ... + A_k) / k` at x, of the common shape. Errors and NaN are the
+        same as for `BetaAverage`.
 
     >>> beta_avg_pdf([0.25, 0.375], [[1, 1], [1, 1]]).round(3).tolist()
     [1.0, 1.5]
@@ -517,9 +519,10 @@ def beta_avg_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
 
 
 def beta_avg_cdf(x: ArrayLike, parameters: ArrayLike) -> Array:
-    """Return `P((A_1 + ... + A_k) / k <= x)`: `BetaAverage(parameters).cdf(x)`.
+    """Return the cdf of the average of independent betas: `BetaAverage(parameters).cdf(x)`.
 
-    Arguments, shapes and errors as `beta_avg_pdf`.
+    It is `P((A_1 + ... + A_k) / k <= x)`. `parameters` are `(..., k, 2)`, a row (alpha_i, beta_i) >
+    0 per class; x broadcasts against their batch axes.
 
     >>> beta_avg_cdf([0.25, 0.5], [[1, 1], [1, 1]]).round(4).tolist()
     [0.125, 0.5]
@@ -528,9 +531,10 @@ def beta_avg_cdf(x: ArrayLike, parameters: ArrayLike) -> Array:
 
 
 def beta_avg_inv_cdf(q: ArrayLike, parameters: ArrayLike) -> Array:
-    """Return the quantile of `(A_1 + ... + A_k) / k`: `BetaAverage(parameters).ppf(q)`.
+    """Return the quantile of the average of independent betas: `BetaAverage(parameters).ppf(q)`.
 
-    For many q build the average once. Shapes and errors as `beta_avg_pdf`.
+    `parameters` are `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class; q broadcasts against
+    their batch axes. For many calls construct one `BetaAverage`.
 
     >>> beta_avg_inv_cdf([0.125, 0.5], [[1, 1], [1, 1]]).round(4).tolist()
     [0.25, 0.5]

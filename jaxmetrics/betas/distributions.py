@@ -1,18 +1,19 @@
 """The beta distribution: density, cdf, quantiles, and the nodes for sums of betas.
 
-On the host the cdf and the quantiles are SciPy's. On the device, where JAX has no quantiles and no
-derivatives by a and b, they are computed by quadrature, as the density is in both places. Integrals
-over an interval are trapezoidal sums in v, where a point lies at the fraction
-y = 1 / (1 + exp(-sinh v)) of the interval. Nodes crowd doubly exponentially towards both ends, so
-that a power of the distance, such as x^(a-1) with its pole under Jeffreys' prior, needs no more
-nodes than a smooth function. With some ninety nodes every quantity is accurate to rounding, for 0
-examples as for 1e9. Takahasi and Mori (1974), Publ. RIMS 9.
+For NumPy arrays the cdf and the quantiles are SciPy's. For JAX arrays, because JAX has no quantiles
+and no derivatives with respect to a and b, they are computed by quadrature, as the density always
+is. Integrals over an interval are trapezoidal sums in v, where a point lies at the fraction y = 1 /
+(1 + exp(-sinh v)) of the interval. Nodes accumulate doubly exponentially towards both ends, so that
+a power of the distance, such as x^(a-1) with its pole under Jeffreys' prior, needs no more nodes
+than a smooth function. With some ninety nodes every quantity is accurate to rounding, from 0 to 1e9
+examples. Takahasi and Mori (1974), Publ. RIMS 9.
 
 No digits are lost to cancellation, in float32 either. A point is given by its offset z from the
 mean and by its distances x and 1 - x from both ends. The logarithm of x^a (1-x)^b, which is highest
 at the mean a / (a + b), is written relative to that point, as
-`a psi(z / mean) + b psi(-z / (1 - mean))` with psi(y) = log(1 + y) - y: the terms of first order
-cancel there. Derivatives by a and b flow through the weights alone; nodes are constants.
+`a psi(z / mean) + b psi(-z / (1 - mean))` with psi(y) = log(1 + y) - y: the first-order terms
+cancel there. Derivatives with respect to a and b flow through the weights alone; nodes are
+constants.
 """
 
 from __future__ import annotations
@@ -373,15 +374,15 @@ def beta_pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
     """Return the density of Beta(a, b) at x, `x^(a-1) (1-x)^(b-1) / B(a, b)`.
 
     Args:
-        x: real numbers; NumPy arrays, or JAX arrays, any of which takes the work to the device.
+        x: real numbers; NumPy arrays, or JAX arrays, one of which moves the work to the device.
         a, b: the parameters; all three broadcast.
 
     Returns:
         The density, of their common shape; 0 outside of [0, 1], and NaN for parameters that are not
-        above 0 or infinite.
+        positive and finite.
 
     Raises:
-        TypeError, ValueError: what is no real number, shapes that do not broadcast.
+        TypeError, ValueError: arguments that are not real numbers, shapes that do not broadcast.
 
     >>> beta_pdf(0.5, 2, 2)
     np.float64(1.5)
@@ -392,13 +393,13 @@ def beta_pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
 
 @compiled
 def beta_cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
-    """Return `P(X <= x)` for X ~ Beta(a, b), with gradients by x, a and b.
+    """Return the cdf of Beta(a, b), `P(X <= x)`, with gradients with respect to x, a and b.
 
-    This is the regularised incomplete beta function, SciPy's on the host. On the device its error
-    was at most 2e-10, mostly below 1e-14, for a, b from 0.1 to 1e9; with 32 bits 1e-6 plus the
-    effect of the last digit of x, `pdf(x) ulp(x)`: 0.003 for 1e9 examples. Tails below 1e-15 are
-    there 0 or noise, with 32 bits those below 1e-7. Arguments and errors as `beta_pdf`; 0 below and
-    1 above [0, 1].
+    It is the regularised incomplete beta function, SciPy's for NumPy arrays. For JAX arrays its
+    error was at most 2e-10, mostly below 1e-14, for a, b from 0.1 to 1e9; in float32 1e-6 plus the
+    effect of the last digit of x, `pdf(x) ulp(x)`: 0.003 for 1e9 examples. Tails below 1e-15 are 0
+    or noise there, in float32 tails below 1e-7. x, a and b broadcast; the result is 0 below and 1
+    above [0, 1], and NaN for parameters that are not positive and finite.
 
     >>> beta_cdf([0.25, 0.5], 2, 2).tolist()
     [0.15625, 0.5]
@@ -415,11 +416,11 @@ def beta_cdf(x: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
 def beta_ppf(q: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
     """Return the quantile of Beta(a, b), the inverse of `beta_cdf` in x.
 
-    It has gradients by q, a and b, and is NaN for q outside of [0, 1]. On the host it is SciPy's.
-    On the device, for q nearer to 0 or 1 than 1e-16 (1e-7 with 32 bits), it is the end of the
-    window outside of which the mass is neglected. With 32 bits it is within 2e-6 for q from .025 to
-    .975, 1e-4 at q = 1e-4 and .006 at q = 1e-6.
-    Parameters and errors as `beta_pdf`.
+    It has gradients with respect to q, a and b, and is NaN for q outside of [0, 1]. For NumPy
+    arrays it is SciPy's. For JAX arrays and q closer to 0 or 1 than 1e-16 (1e-7 in float32), it is
+    the end of the window outside of which the mass is neglected. In float32 the error is at most
+    2e-6 for q from .025 to .975, 1e-4 at q = 1e-4 and .006 at q = 1e-6. q, a and b broadcast; the
+    result is NaN for parameters that are not positive and finite.
 
     >>> beta_ppf([0.025, 0.975], 91, 11).tolist()
     [0.8254, 0.9444]

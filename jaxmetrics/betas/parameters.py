@@ -1,4 +1,4 @@
-"""The parameters of betas: priors, and counts as posteriors of recalls."""
+"""Parameters of beta distributions: priors, and the posteriors of recalls from counts."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def as_prior(prior: ArrayLike, k: int, *, averaged: int = 1) -> Array:
 
 
 def get_beta_parameters(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> Array:
-    """Return the parameters of the posterior of each class's accuracy A_i.
+    """Return the parameters of the beta posterior of each class's recall A_i.
 
-    `A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii)`, m_i the number of examples of class i.
+    `A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii)`, where m_i is the number of examples of class i.
 
     Args:
         counts: `(..., K, K)`, row = true class.
@@ -57,12 +57,11 @@ def get_beta_parameters(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> Array:
             `(K, 2)`: a row per class.
 
     Returns:
-        `(..., K, 2)`; NaN for a class with a NaN count, or with a negative count or a prior below
-        0.05 that jit hides.
+        Parameters `(..., K, 2)`; NaN for a class with a NaN count, or with a negative count or a
+        prior below 0.05 that jit hides.
 
     Raises:
-        ValueError: counts that are not square or negative, a prior of another shape, or one that is
-            known to be below 0.05.
+        ValueError: counts that are not square or negative, a prior of another shape or below 0.05.
 
     >>> get_beta_parameters([[90, 10], [5, 95]])
     array([[91., 11.],

@@ -15,7 +15,7 @@ __all__ = ["Convolution", "beta_sum_cdf", "beta_sum_pdf", "convolve_betas"]
 
 
 class Convolution(NamedTuple):
-    """Hold the distribution of a sum of betas on a grid, as `convolve_betas` makes it.
+    """Distribution of a sum of betas on a grid, as returned by `convolve_betas`.
 
     Attributes:
         x: equally spaced points, `(..., num_points)`.
@@ -28,20 +28,20 @@ class Convolution(NamedTuple):
 
 
 def convolve_betas(parameters: ArrayLike, *, num_points: int | None = None) -> Convolution:
-    """Return the density and cdf of `A_1 + ... + A_k`, A_i ~ Beta(alpha_i, beta_i), on a grid.
+    """Return the density and cdf of a sum of independent betas, `A_1 + ... + A_k`, on a grid.
 
-    The grid covers the part of [0, k] that holds all but 2e-16 (1e-7 with 32 bits) of the mass on
-    either side, however many examples there are.
+    A_i ~ Beta(alpha_i, beta_i). The grid covers the part of [0, k] that contains all but 2e-16
+    (1e-7 in float32) of the mass on either side, for any number of examples.
 
     Args:
-        parameters: `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class; as for `BetaAverage`.
-        num_points: how many points; 1025 if not given.
+        parameters: `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class.
+        num_points: number of points, 1025 by default.
 
     Returns:
         `Convolution`, each part `(..., num_points)`.
 
     Raises:
-        ValueError: as `BetaAverage`; no points.
+        ValueError: parameters for which `BetaAverage` raises; no points.
 
     >>> x, pdf, cdf = convolve_betas([[1, 1], [1, 1]], num_points=5)
     >>> (x[1:4] * 100).round(), (pdf[1:4] * 100).round()
@@ -61,9 +61,10 @@ def _on_grid(average: BetaAverage, *, size: int) -> Convolution:
 
 
 def beta_sum_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
-    """Return the density of `A_1 + ... + A_k` at x: `BetaAverage(parameters).pdf(x / k) / k`.
+    """Return the density of a sum of independent betas: `BetaAverage(parameters).pdf(x / k) / k`.
 
-    Arguments, shapes and errors as `beta_avg_pdf`.
+    `parameters` are `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class; x broadcasts against
+    their batch axes.
 
     >>> beta_sum_pdf([0.5, 0.75], [[1, 1], [1, 1]]).round(3).tolist()
     [0.5, 0.75]
@@ -74,9 +75,10 @@ def beta_sum_pdf(x: ArrayLike, parameters: ArrayLike) -> Array:
 
 
 def beta_sum_cdf(x: ArrayLike, parameters: ArrayLike) -> Array:
-    """Return `P(A_1 + ... + A_k <= x)`: `BetaAverage(parameters).cdf(x / k)`.
+    """Return the cdf of a sum of independent betas: `BetaAverage(parameters).cdf(x / k)`.
 
-    Arguments, shapes and errors as `beta_avg_pdf`.
+    It is `P(A_1 + ... + A_k <= x)`. `parameters` are `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per
+    class; x broadcasts against their batch axes.
 
     >>> beta_sum_cdf([0.5, 1.0], [[1, 1], [1, 1]]).round(4).tolist()
     [0.125, 0.5]
