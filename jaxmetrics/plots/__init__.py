@@ -1,14 +1,14 @@
-"""Draw pictures by matplotlib (the extra `plot`), which is imported when a function is called.
+"""Plots with matplotlib (the extra `plot`), which is imported when a function is called.
 
-Each function draws on the matplotlib axes `ax`, or on those of a new figure of pyplot, and returns
-them, with labels of their own: a notebook shows the figure, and `pyplot.savefig` and `pyplot.close`
-find it. Names are shown as they are, also with dollar signs in them; long ones are cut. Without
-matplotlib ImportError is raised; arguments of another kind raise TypeError, of another shape or
+Each function draws on the matplotlib axes `ax`, or on the axes of a new pyplot figure, and returns
+the axes, with their labels: a notebook shows the figure, and `pyplot.savefig` and `pyplot.close`
+find it. Names are shown literally, also with dollar signs; long names are shortened. Without
+matplotlib ImportError is raised; arguments of a wrong type raise TypeError, of a wrong shape or
 range ValueError.
 
-- `matrices`: who is taken for whom
-- `forests`: values with their intervals, below each other
-- `diagrams`: curves of scores and probabilities
+- `matrices`: confusion matrices
+- `forests`: forest plots of values with error bars
+- `diagrams`: ROC, precision-recall and reliability curves
 - `violins`: posteriors
 """
 

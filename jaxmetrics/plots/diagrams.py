@@ -31,20 +31,20 @@ def roc(
     level: float = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a ROC curve, with its area in the legend; with replicates, a band around it.
+    """Plot a ROC curve with its area in the legend, and with replicates a band around it.
 
-    The band contains, at each false positive rate, the share `level` of the replicates: it is
-    pointwise.
+    The band is pointwise: at each false positive rate it contains the share `level` of the
+    replicates.
 
     Args:
-        y_true, y_score: 0 or 1 and numbers, `(n,)`, as for `roc_curve`; or alone a curve of one
-            classifier that `roc_curve` has made.
-        replicates: the curve of resampled examples, `(S, ...)`:
+        y_true, y_score: 0 or 1, and real numbers, `(n,)`; or, as the only argument, a curve of one
+            classifier from `roc_curve`.
+        replicates: curves of resampled examples, `(S, ...)`:
             `roc_curve(y_true, y_score, sample_weight=w)` with w `(S, n)` how often each example was
             drawn, such as `numpy.random.default_rng(0).multinomial(n, np.ones(n) / n, S)`.
-        name: for the legend.
-        level: of the band.
-        ax: such as the axes of an earlier call.
+        name: name in the legend.
+        level: level of the band.
+        ax: matplotlib axes, such as those of an earlier call.
 
     Raises:
         ValueError: curves with batch axes, or undefined (NaN).
@@ -76,11 +76,18 @@ def precision_recall(
     level: float = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw precision against recall in steps, with the average precision in the legend.
+    """Plot a precision-recall curve in steps, with the average precision in the legend.
 
-    With `replicates` there is a band around it. At each recall the curve shows the precision of the
-    highest threshold that reaches it. The dotted line, in the colour of the curve, is chance: the
-    share of the positives. Arguments and errors as `roc`, with curves by `precision_recall_curve`.
+    At each recall the curve shows the precision of the highest threshold that reaches it. The
+    dotted line, in the colour of the curve, is chance: the share of the positives.
+
+    Args:
+        y_true, y_score: 0 or 1, and real numbers, `(n,)`; or, as the only argument, a curve of one
+            classifier from `precision_recall_curve`.
+        replicates: curves of resampled examples, `(S, ...)`, for a pointwise band; see `roc`.
+        name: name in the legend.
+        level: level of the band.
+        ax: matplotlib axes, such as those of an earlier call.
 
     >>> axes = precision_recall([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.9])
     >>> [text.get_text() for text in axes.get_legend().get_texts()]
@@ -108,19 +115,20 @@ def reliability(
     level: float = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a reliability diagram: how often class 1 occurs where its probability is p.
+    """Plot a reliability diagram: the observed frequency of class 1 against its probability.
 
-    On the diagonal it is calibrated. Bars are Wilson's intervals, those of `curve`; with replicates
-    there is a band instead, which contains the share `level` of them in each bin. The grey columns
-    are the share of the examples in each bin, of the first curve on the axes.
+    A calibrated classifier is on the diagonal. Error bars are Wilson's intervals, as in the curve;
+    with replicates there is a band instead, which contains the share `level` of them in each bin.
+    The grey columns are the share of the examples in each bin, for the first curve on the axes.
 
     Args:
         y_true, y_prob: 0 or 1 and the probability of 1, `(n,)`, counted in ten bins of equal width;
-            or alone a curve that `calibration_curve` has made, which may have other bins, or with
-            `strategy="isotonic"` none, and a band that holds everywhere at once.
-        replicates: the curve of resampled examples, `(S, ...)`, as for `roc`.
-
-    Other arguments and errors as `roc`.
+            or, as the only argument, a curve from `calibration_curve`, which may have other bins,
+            or with `strategy="isotonic"` no bins and a simultaneous confidence band.
+        replicates: curves of resampled examples, `(S, ...)`; see `roc`.
+        name: name in the legend.
+        level: level of the error bars, or of the band.
+        ax: matplotlib axes, such as those of an earlier call.
 
     >>> axes = reliability([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], name="first")
     >>> [text.get_text() for text in axes.get_legend().get_texts()]

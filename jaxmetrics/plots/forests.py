@@ -1,4 +1,4 @@
-"""Values with their intervals, below each other."""
+"""Forest plots: values with their intervals, below each other."""
 
 from __future__ import annotations
 
@@ -33,14 +33,16 @@ def intervals(
     xlabel: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw estimates below each other, each a dot on its interval: a forest plot, first on top.
+    """Forest plot of estimates: each a dot on its error bar, below each other, first on top.
 
     Args:
-        estimates: one number each, by name, of several metrics, classifiers, groups or checkpoints,
-            the values of a report also (a dict that has been through JAX, as those of `bootstrap`,
-            is in alphabetical order); or an `Estimate` of one number or several, `(n,)`.
-        names: of the n numbers of an `Estimate`; "0" to "n - 1" if not given.
-        xlabel: what the numbers are.
+        estimates: a dict of estimates of one number each, of several metrics, classifiers, groups
+            or checkpoints, or the values of a report (a dict that has been through JAX, such as the
+            result of a bootstrap, is in alphabetical order); or an `Estimate` of one number or
+            several, `(n,)`.
+        names: names of the n numbers of an `Estimate`; "0" to "n - 1" by default.
+        xlabel: label of the numbers.
+        ax: matplotlib axes.
 
     >>> import jaxmetrics as jm
     >>> old, new = jm.proportion_interval(18, 20), jm.proportion_interval(180, 200)
@@ -87,12 +89,13 @@ def forest(
 def difference(
     comparisons: Comparison | Mapping[str, Any], *, rope: float = 0.0, ax: Axes | None = None
 ) -> Axes:
-    """Draw differences A - B below each other, with the probability that A is better.
+    """Forest plot of differences A - B, with the probability that A is better.
 
     Args:
-        comparisons: of one number each, by name, as `compare` returns them for a metric that
-            returns a dict, or the values of a report; or a single one.
+        comparisons: a dict of comparisons of one number each, as returned by `compare` for a metric
+            that returns a dict, or the values of a report; or a single `Comparison`.
         rope: shades the differences that do not matter.
+        ax: matplotlib axes.
 
     >>> import jaxmetrics as jm
     >>> y_true, y_pred_a, y_pred_b = [0, 0, 1, 1] * 9, [0, 0, 1, 1] * 9, [0, 1, 1, 1] * 9
@@ -129,15 +132,16 @@ def leaderboard(
     xlabel: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a leaderboard by tiers, the best on top, with what the tiers mean in words.
+    """Forest plot of a leaderboard by tiers, the best on top, with the meaning of tiers in words.
 
-    The diamond is what to expect of the winner on new examples. Of many classifiers, the first 50
-    are drawn.
+    The diamond is the value to expect of the winner on new examples. If there are many classifiers,
+    the first 50 are drawn.
 
     Args:
-        board: by `leaderboard`.
-        names: of the classifiers; "0" to "M - 1" if not given.
-        xlabel: what the numbers are.
+        board: from `leaderboard`.
+        names: names of the classifiers; "0" to "M - 1" by default.
+        xlabel: label of the numbers.
+        ax: matplotlib axes.
 
     >>> import jaxmetrics as jm
     >>> y_true = [0, 0, 1, 1, 1, 0] * 20

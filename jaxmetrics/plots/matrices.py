@@ -30,17 +30,18 @@ def confusion_matrix(
     colorbar: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw counts, row = true class: the colour is the share of the row.
+    """Plot a confusion matrix, row = true class; the colour is the share of the row.
 
     Numbers are left out beyond 20 classes, and most names beyond 50.
 
     Args:
-        y_true, y_pred: labels `(n,)`, strings or integers, as for `report`; or counts `(K, K)`
-            alone.
-        class_names: names of the ids 0 to K - 1, "0" to "K - 1" if not given; of strings the
-            classes in the order wanted.
-        numbers: in the cells: the counts, or the shares of the row in percent.
-        colorbar: beside the matrix, what the colours mean.
+        y_true, y_pred: labels `(n,)`, strings or integers; or, as the only argument, counts
+            `(K, K)`.
+        class_names: names of the ids 0 to K - 1, "0" to "K - 1" by default; for strings the classes
+            in the order wanted.
+        numbers: numbers in the cells: the counts, or the shares of the row in percent.
+        colorbar: whether to draw the colour scale beside the matrix.
+        ax: matplotlib axes.
 
     >>> counts = [[9, 3], [1, 7]]
     >>> axes = confusion_matrix(counts, class_names=["cat", "dog"], numbers="shares")

@@ -28,19 +28,20 @@ def balanced_accuracy_violin(
     samples: ArrayLike | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the posteriors of balanced accuracy of several classifiers or checkpoints.
+    """Violin plot of the posteriors of balanced accuracy of several classifiers or checkpoints.
 
     The outline is the exact density, without kernel smoothing, over the central 99.9 %; all violins
-    have one width, so their shapes compare and their areas do not. The bar is the equal-tailed
+    have the same width, so their shapes compare and their areas do not. The bar is the equal-tailed
     interval of `level`, the dot the posterior mean.
 
     Args:
         counts: `(K, K)` or `(n, K, K)`, row = true class.
-        names: n names below the violins; "1" to "n" if not given.
-        prior: as for `balanced_accuracy_posterior`.
-        level: of the bars.
+        names: n names below the violins; "1" to "n" by default.
+        prior: prior of each recall, a number or `(alpha, beta)`; see `balanced_accuracy_posterior`.
+        level: level of the bars.
         samples: `(s, n)` or `(s,)`, drawn as points beside each violin: bootstrap replicates, or
             balanced accuracies of folds.
+        ax: matplotlib axes.
 
     >>> counts = [[[90, 10], [5, 95]], [[80, 20], [9, 91]]]
     >>> axes = balanced_accuracy_violin(counts, ["first", "second"], level=0.9)
