@@ -412,17 +412,15 @@ def report(
         y_prob: probabilities `(n, K)`, a column per class in the order of the report; a data
             frame's columns are found by class name or "0" to "K - 1", alone or after "prob_". Adds
             expected accuracy (mean probability of the true class), log loss, Brier score,
-            calibration error and each class's one-vs-rest ROC AUC. Warns if most `y_pred` are not
-            the most probable class.
+            calibration error and one-vs-rest ROC AUC. Warns if most `y_pred` are not its argmax.
         sample_weight: `(n,)`, frequency weights (weight 2 = the row written twice).
         clusters: `(n,)` ids, of any type, of groups of correlated examples, such as one patient's;
             fewer than 20 give a warning. With weights, areas have no interval.
-        groups: `(n,)` ids for subgroup reports: the result has `groups`, a `Report` by name, and
-            `disparities`, the greatest difference of each metric between groups, see
-            `compare_groups`.
+        groups: `(n,)` ids for subgroup reports: adds `groups`, a `Report` by name, and
+            `disparities`, the greatest differences between groups (see `compare_groups`).
         class_names: names of the ids 0 to K - 1, or, for strings, the classes in the order wanted.
         level: the confidence level.
-        method: interval method for metrics that are not proportions, by default `Likelihood()`, or
+        method: interval method for metrics that are not proportions; `Likelihood()` by default,
             `Delta` with weights.
 
     Returns:
@@ -430,8 +428,7 @@ def report(
 
     Raises:
         TypeError, ValueError: labels that are neither strings nor integers, an unknown class name,
-            fewer than 2 or more than 4096 classes, no example left, invalid weights or
-            probabilities, unequal lengths, groups with the same name.
+            fewer than 2 or more than 4096 classes, no example left, another invalid argument.
 
     >>> y_true, y_pred = ["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"]
     >>> print(report(y_true, y_pred).to_text())  # doctest: +ELLIPSIS
