@@ -143,7 +143,7 @@ class Batch:
         return self._flat(name, as_float(self._get(name), name))
 
     def labels(self, name: str, num_classes: int) -> jax.Array:
-        """Return a field of class ids `(n,)`; -1 for values that are not ids below `num_classes`."""
+        """Return a field of class ids `(n,)`; -1 for values that are no ids below `num_classes`."""
         ids = as_class_ids(self._get(name), name, num_classes)
         return self._flat(name, valid_ids(ids, size=num_classes))
 
