@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jaxmetrics import betas as betas, plots as plots, streaming as streaming
+    from jaxmetrics.attempts import *
     from jaxmetrics.comparisons import *
     from jaxmetrics.counts import *
     from jaxmetrics.estimates import *
@@ -104,8 +105,12 @@ _CONTENTS = {
         "A metric and a sample → an estimate",
         """
         Bootstrap Delta IntervalMethod Likelihood Posterior bootstrap_counts bootstrap_examples
-        interval mean_interval prediction_powered proportion_interval
+        cross_validation_interval interval mean_interval prediction_powered proportion_interval
         """,
+    ),
+    "attempts": (
+        "Several attempts at each item → a score per item",
+        "pass_at_k score_variance",
     ),
     "comparisons": (
         "Classifiers on the same examples, compared",

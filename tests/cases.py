@@ -707,6 +707,10 @@ _paired_clusters = {
     for kind, (cube,) in _paired.items()
 }
 _shares = alone({"ordinary": _PROB[:, 0], "other": _PROB[:, 1] ** 2})
+_made = np.where(np.arange(N * 4).reshape(N, 4) % 5 == 0, np.nan, 0)  # some attempts were not
+_attempts = alone(
+    {"ordinary": (_PROB[:, :1] > np.linspace(0.1, 0.5, 4)) + _made, "right": np.ones((N, 4))}
+)
 _two_shares = {"ordinary": (_PROB[:, 0], _PROB[:, 2]), "equal": (_PROB[:, 1], _PROB[:, 1])}
 
 # One row a method: what holds of one holds of all, by each door that takes methods.
@@ -797,6 +801,22 @@ ESTIMATES: dict[str, Row] = {
         cases=_shares,
         smooth=(0,),
     ),
+    "mean_interval missing": Row(
+        call=partial(jm.mean_interval, bounds=(0, 1), missing="bounds"),
+        cases=alone({"ordinary": np.where(np.arange(N) % 7 == 2, np.nan, _PROB[:, 0])}),
+        examples=(-1,),
+        options=("where", "sample_weight"),
+        float32=1e-5,
+    ),
+    "cross_validation_interval": Row(
+        call=partial(jm.cross_validation_interval, num_train=90, num_test=10),
+        cases=_shares,
+        smooth=(0,),
+        examples=(-1,),
+    ),
+    "pass_at_k": Row(call=partial(jm.pass_at_k, k=3), cases=_attempts),
+    "pass_at_k majority": Row(call=partial(jm.pass_at_k, k=2, rule="majority"), cases=_attempts),
+    "score_variance": Row(call=jm.score_variance, cases=_attempts),
     "prediction_powered": Row(
         call=partial(jm.prediction_powered, jm.macro(jm.f1)), cases=_judged, float32=1e-5
     ),

@@ -33,6 +33,7 @@ from jaxmetrics._validation import (
     as_weights,
     check_examples,
     check_no_nan,
+    check_size,
     refuse_where,
     shapes_of,
 )
@@ -54,7 +55,7 @@ from jaxmetrics.estimates import (
 )
 from jaxmetrics.intervals.likelihoods import ADDED, ADDED_OF_CLUSTER, tilted
 
-__all__ = ["mean_interval"]
+__all__ = ["cross_validation_interval", "mean_interval"]
 
 
 def mean_interval(
@@ -66,6 +67,7 @@ def mean_interval(
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
     clusters: ArrayLike | Sequence[Any] | None = None,
+    missing: Literal["bounds"] | None = None,
 ) -> Estimate:
     """Compute a confidence interval of a mean: Student's t or, with bounds, empirical likelihood.
 
@@ -85,6 +87,9 @@ def mean_interval(
         clusters: `(..., n)` ids of groups of correlated examples, such as one patient's, of any
             hashable type. NumPy values with fewer than 20, or so unequal that they count as less
             than half as many, give a warning.
+        missing: `"bounds"` takes NaN values for unknown numbers within the bounds: the interval
+            holds the mean of all whatever they are (Horowitz and Manski, 2000), while the value is
+            the mean of the others. By default NaN is refused.
 
     Returns:
         `Estimate` of shape `(...)`. Without examples NaN; a single example or cluster has only a
@@ -100,6 +105,8 @@ def mean_interval(
     >>> grades = [1.0] * 9 + [0.5]
     >>> mean_interval(grades), mean_interval(grades, bounds=(0, 1))
     (0.950 [0.837, 1.063], 0.950 [0.697, 0.997])
+    >>> mean_interval([*grades, float("nan")], bounds=(0, 1), missing="bounds")
+    0.950 [0.585, 0.997]
     >>> import numpy as np
     >>> patient = np.repeat(np.arange(30), 10)
     >>> losses = np.random.default_rng(0).exponential(size=30)[patient]
@@ -114,9 +121,67 @@ def mean_interval(
             f"bounds need no transform: leave out one of bounds={bounds!r} and"
             f" transform={transform!r}."
         )
-    return mean_estimate(
-        "values", values, sample_weight, where, clusters, bounds, transform, normal_quantile(level)
+    if missing is not None and (missing != "bounds" or bounds is None):
+        raise ValueError(f"missing must be None or, with bounds, 'bounds', got {missing!r}.")
+    z = normal_quantile(level)
+    if missing is None or bounds is None:
+        return mean_estimate("values", values, sample_weight, where, clusters, bounds, transform, z)
+    x = as_float(values, "values")
+    is_missing = xp.isnan(x)
+    mask = None if where is None else as_mask(where)
+    known = ~is_missing if mask is None else mask & ~is_missing
+    found = mean_estimate("values", x, sample_weight, known, clusters, bounds, None, z)
+    least, greatest = (
+        mean_estimate(
+            "values", xp.where(is_missing, x0, x), sample_weight, where, clusters, bounds, None, z
+        )
+        for x0 in bounds
     )
+    return found._replace(low=least.low, high=greatest.high)
+
+
+def cross_validation_interval(
+    scores: ArrayLike, *, num_train: int, num_test: int, level: float = 0.95
+) -> Estimate:
+    """Compute the corrected resampled t interval of a cross-validated score.
+
+    Of J scores of mean m and sample variance s^2 it is `m ± t sqrt((1 / J + num_test / num_train)
+    s^2)` with J - 1 degrees of freedom, where the second term allows for training sets that
+    overlap. Its target is the expected score of models like these, trained on num_train examples,
+    not that of one model. Nadeau and Bengio (2003), Machine Learning 52.
+
+    In simulation (1- and 2-means classifiers, 60 and 200 examples, 5 and 10 folds, once or four
+    times) it covers 92 to 100 % at a level of 95 %; `mean_interval` of the same scores 51 to 95 %.
+
+    Args:
+        scores: `(..., J)`, one per fold or random split, of all repetitions; for two learners on
+            the same splits the differences.
+        num_train: examples that each model is trained on, n (k - 1) / k for k folds of n examples.
+        num_test: examples that each score is computed from, n / k.
+        level: the confidence level.
+
+    Returns:
+        `Estimate` of shape `(...)`; a single score has only a value.
+
+    Raises:
+        TypeError, ValueError: scores that are not real numbers or are NaN (under jit: NaN results),
+            numbers of examples that are not positive integers, a level outside of (0, 1).
+
+    >>> cross_validation_interval([0.81, 0.79, 0.84, 0.80, 0.76], num_train=160, num_test=40)
+    0.800 [0.746, 0.854]
+    """
+    x = as_float(scores, "scores")
+    check_examples({"scores": x.shape})
+    check_no_nan(x, "scores")
+    share = check_size(num_test, "num_test") / check_size(num_train, "num_train")
+    return _cross_validation_interval(x, normal_quantile(level), share)
+
+
+@compiled
+def _cross_validation_interval(x: Array, z: float, share: float) -> Estimate:
+    found = _summary(x, xp.ones_like(x), None, 0)
+    error = found.error * xp.sqrt(1 + found.number * share)
+    return normal_estimate(found.mean, error, student_quantile(z, found.number - 1))
 
 
 def mean_estimate(

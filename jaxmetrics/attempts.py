@@ -1,0 +1,156 @@
+"""Several attempts at each item, such as answers sampled from a language model.
+
+A score of k attempts at an item is estimated without bias from the r attempts that were made, and
+has its interval over items from `mean_interval`, `compare_scores` or `score_leaderboard`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from jaxmetrics._arithmetic import divide, safe_sqrt
+from jaxmetrics._compilation import compiled
+from jaxmetrics._namespaces import Array, lax, xp
+from jaxmetrics._validation import ArrayLike, as_float, check_option, check_size, refuse_where
+
+__all__ = ["pass_at_k", "score_variance"]
+
+
+def pass_at_k(
+    scores: ArrayLike, k: int, *, rule: Literal["any", "all", "majority"] = "any"
+) -> Array:
+    """Estimate pass@k, pass^k or majority@k for each item, without bias, from r >= k attempts.
+
+    If c of the r attempts are right, the number right among k drawn without replacement is
+    hypergeometric: pass@k is `1 - C(r - c, k) / C(r, k)`, pass^k is `C(c, k) / C(r, k)`. The mean
+    over items has its interval from `mean_interval(pass_at_k(scores, k), bounds=(0, 1))`.
+
+    Args:
+        scores: `(..., n, r)`, 1 or True where the attempt is right, else 0; NaN for an attempt that
+            was not made.
+        k: the number of attempts.
+        rule: `"any"` for pass@k, at least one is right (Chen et al., 2021, arXiv 2107.03374);
+            `"all"` for pass^k, all are (Yao et al., 2024, arXiv 2406.12045); `"majority"`, more
+            than half are, where a tie counts half.
+
+    Returns:
+        Probabilities `(..., n)`; NaN for items with fewer than k attempts.
+
+    Raises:
+        TypeError, ValueError: scores without an axis of attempts or other than 0, 1 and NaN (under
+            jit: NaN results), a k that is not an integer from 1 to r, an unknown rule.
+
+    >>> scores = [[1, 0, 0, 1], [0, 0, 0, 0], [1, 1, 1, 1]]
+    >>> pass_at_k(scores, 2).round(3).tolist()
+    [0.833, 0.0, 1.0]
+    >>> pass_at_k(scores, 2, rule="all").round(3).tolist()
+    [0.167, 0.0, 1.0]
+    >>> import jaxmetrics as jm
+    >>> jm.mean_interval(pass_at_k(scores * 30, 2), bounds=(0, 1))
+    0.611 [0.516, 0.698]
+    """
+    check_size(k, "k")
+    check_option(rule, "rule", ("any", "all", "majority"))
+    x = _attempts(scores)
+    if k > x.shape[-1]:
+        raise ValueError(f"k must be at most the number of attempts, {x.shape[-1]}, got {k}.")
+    refuse_where(lambda x: (x != 0) & (x != 1) & ~np.isnan(x), x, "scores", "expected 0, 1 or NaN.")
+    return _pass_at_k(x, k=k, rule=rule)
+
+
+@compiled
+def _pass_at_k(x: Array, *, k: int, rule: str) -> Array:
+    made = ~xp.isnan(x)
+    number = made.sum(-1, keepdims=True).astype(x.dtype)
+    right = xp.where(made, x, 0).sum(-1, keepdims=True)
+    found = np.arange(k + 1)  # how many of those drawn are right
+    is_valid = (~made | (x == 0) | (x == 1)).all(-1) & (number[..., 0] >= k)
+
+    def draw(i: Array, chances: Array) -> Array:
+        """Draw one more without replacement."""
+        is_right = xp.clip(divide(right - found, number - i), 0, 1)
+        hits = (chances * is_right)[..., :-1]
+        return chances * (1 - is_right) + xp.pad(hits, [(0, 0)] * (x.ndim - 1) + [(1, 0)])
+
+    start = xp.broadcast_to((found == 0).astype(x.dtype), (*x.shape[:-1], k + 1))
+    chances = lax.fori_loop(0, k, draw, start)
+    shares = {
+        "any": (found > 0) * 1.0,
+        "all": (found == k) * 1.0,
+        "majority": (1 + np.sign(2 * found - k)) / 2,
+    }[rule]
+    return xp.where(is_valid, (chances * shares.astype(x.dtype)).sum(-1), xp.nan)
+
+
+class ScoreVariance(NamedTuple):
+    """Variance of scores between items and between attempts at an item.
+
+    Attributes:
+        items: variance of the items' expected scores.
+        attempts: mean variance of the attempts at one item.
+    """
+
+    items: Array
+    attempts: Array
+
+    def standard_error(self, num_items: int, num_attempts: int) -> Array:
+        """Return the standard error of a mean of so many items with so many attempts each,
+        `sqrt((items + attempts / num_attempts) / num_items)`.
+        """
+        check_size(num_items, "num_items")
+        check_size(num_attempts, "num_attempts")
+        return safe_sqrt((self.items + self.attempts / num_attempts) / num_items)
+
+
+def score_variance(scores: ArrayLike) -> ScoreVariance:
+    """Split the variance of scores into that between items and that between attempts at an item.
+
+    It tells whether more items or more attempts would narrow the interval of the mean, by
+    `ScoreVariance.standard_error(num_items, num_attempts)`. The variance within items is their
+    pooled sample variance; the variance between items is that of their means less
+    `attempts * mean(1 / r)` for r attempts, not below 0: a one-way analysis of variance with random
+    effects, by unweighted means. Searle, Casella and McCulloch (1992), Variance Components.
+
+    Args:
+        scores: `(..., n, r)`, of any scale; NaN for an attempt that was not made. For two systems
+            give the differences `a - b`, each of two attempts.
+
+    Returns:
+        `ScoreVariance` of shape `(...)`; NaN with fewer than two items or without an item that has
+        two attempts.
+
+    Raises:
+        TypeError, ValueError: scores that are not real numbers or have no axis of attempts.
+
+    >>> variance = score_variance([[1, 0, 0, 1], [0, 0, 0, 0], [1, 1, 1, 1], [1, 1, 0, 1]])
+    >>> variance.items.round(3), variance.attempts.round(3)
+    (np.float64(0.146), np.float64(0.146))
+    >>> variance.standard_error(1000, 1).round(4), variance.standard_error(1000, 8).round(4)
+    (np.float64(0.0171), np.float64(0.0129))
+    """
+    return _score_variance(_attempts(scores))
+
+
+@compiled
+def _score_variance(x: Array) -> ScoreVariance:
+    made = ~xp.isnan(x)
+    number = made.sum(-1)
+    seen = number > 0
+    means = divide(xp.where(made, x, 0).sum(-1), number)
+    squares = xp.where(made, (xp.where(made, x, 0) - means[..., None]) ** 2, 0).sum((-2, -1))
+    attempts = divide(squares, xp.maximum(number - 1, 0).sum(-1), xp.nan)
+    size = seen.sum(-1)
+    centre = divide((seen * means).sum(-1), size)
+    spread = (seen * (means - centre[..., None]) ** 2).sum(-1)
+    between = divide(spread, xp.maximum(size - 1, 0), xp.nan)
+    noise = attempts * divide(divide(1.0, xp.where(seen, number, xp.inf)).sum(-1), size)
+    return ScoreVariance(xp.maximum(between - noise, 0), attempts)
+
+
+def _attempts(scores: ArrayLike) -> Array:
+    x = as_float(scores, "scores")
+    if x.ndim < 2:
+        raise ValueError(f"scores must have shape (..., n, r), r attempts each, got {x.shape}.")
+    return x
