@@ -138,7 +138,7 @@ _CONTENTS = {
     "plots": ("Pictures", ""),
     "reports": (
         "Predictions → a report",
-        "ComparisonReport Report comparison_report multilabel_report report",
+        "ComparisonReport Report comparison_report multilabel_report report score_report",
     ),
 }
 _HOMES = {name: home for home, (_, names) in _CONTENTS.items() for name in names.split()}

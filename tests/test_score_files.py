@@ -165,6 +165,69 @@ def test_systems_are_compared_by_id(run: Run, files: Sequence[Path], tmp_path: P
 
 
 @pytest.mark.quick
+def test_python_reports_what_the_command_line_does(run: Run, files: Sequence[Path]) -> None:
+    options: dict[str, Any] = {"bounds": (0, 1), "groups": TASKS, "name": "acc"}
+    found = jm.score_report(RIGHT[0], **options)
+    assert found.to_dict() == answer(run, "report", files[0], "--value", "acc", "--group", "task")
+    both = jm.score_report(RIGHT[0], RIGHT[1], **options, names=(str(files[0]), str(files[1])))
+    code, text, _ = run("compare", *files[:2], "--value", "acc", "--group", "task")
+    assert (code, text) == (0, both.to_text())
+    assert both["group"]["law"].difference == both.values()["group"]["law"].difference
+    assert both.to_frame()["system"].to_list()[:3] == ["A", "B", "A - B"]
+    with_gap = jm.score_report([1, 1, np.nan, 0], groups=[1, 1, 2, 1])
+    assert [*with_gap["group"]] == ["1"]  # no item of the other group has a score
+    for arguments, message in (
+        (([[1, 0]],), r"scores must have shape \(n,\)"),
+        (([1, 0], [1]), "the same of both systems"),
+        (([np.nan, np.nan],), "hold no item"),
+        (([1, 0], None), "groups"),
+    ):
+        groups = ["a"] if len(arguments) == 2 and arguments[1] is None else None
+        with pytest.raises(ValueError, match=message):
+            jm.score_report(*arguments, groups=groups)
+
+
+def benjamini_hochberg(p_values: np.ndarray, rate: float) -> set[int]:
+    """As it is told: the k smallest, for the largest k of which the last is at most k rate / m."""
+    order = np.argsort(p_values)
+    k = max(
+        (i + 1 for i, j in enumerate(order) if p_values[j] <= (i + 1) * rate / len(order)),
+        default=0,
+    )
+    return set(order[:k].tolist())
+
+
+@pytest.mark.quick
+def test_groups_that_differ() -> None:
+    rng = np.random.default_rng(2)
+    groups, shift = np.repeat(np.arange(12), 40), np.repeat([0.3, 0.2, 0.15, *[0] * 9], 40)
+    a, b = rng.random(480) < 0.9, rng.random(480) < 0.9 - shift
+    found = jm.score_report(a, b, bounds=(0, 1), groups=groups)
+    better = np.array([found["group"][str(i)].probability_better for i in range(12)])
+    differ = benjamini_hochberg(2 * np.minimum(better, 1 - better), 0.05)
+    assert 1 <= len(differ) < 12
+    names = ", ".join(sorted(map(str, differ)))
+    assert f"(Benjamini and Hochberg), in {names}." in found.to_text().replace("\n", " ")
+
+
+@pytest.mark.quick
+def test_missing_scores_are_bounded(run: Run, tmp_path: Path) -> None:
+    """The ends are those of the least and the greatest scores that the missing ones may be."""
+    scores = np.array([0.5, 0.9, np.nan, 0.8, np.nan, 1.0])
+    found = jm.mean_interval(scores, bounds=(0, 1), missing="bounds")
+    assert found.value == pytest.approx(0.8)
+    assert found.low == jm.mean_interval(np.nan_to_num(scores, nan=0), bounds=(0, 1)).low
+    assert found.high == jm.mean_interval(np.nan_to_num(scores, nan=1), bounds=(0, 1)).high
+    path = write(tmp_path / "x.csv", "i,x\n" + "".join(f"{i},{x}\n" for i, x in enumerate(scores)))
+    text = run("report", path, "--value", "x")[1]
+    assert "Whatever the scores of the 2 items without one, the mean of all is" in text
+    assert f"{found.low:.3f} to {found.high:.3f}" in text.replace("\n", " ")
+    for options in ({"missing": "bounds"}, {"missing": "drop", "bounds": (0, 1)}):
+        with pytest.raises(ValueError, match="missing"):
+            jm.mean_interval(scores, **options)
+
+
+@pytest.mark.quick
 def test_systems_are_ranked(run: Run, files: Sequence[Path], tmp_path: Path) -> None:
     found = answer(run, "leaderboard", *files, "--value", "acc", "--cluster", "user")
     expected = jm.score_leaderboard(RIGHT, bounds=(0, 1), clusters=np.arange(N) // 4)

@@ -29,7 +29,7 @@ from jaxmetrics.reports.grouped import grouped_report
 from jaxmetrics.reports.label_sets import report_of_sums
 from jaxmetrics.reports.prevalences import report_at_prevalence
 from jaxmetrics.reports.probabilities import findings_of_clusters, probability_findings
-from jaxmetrics.reports.scores import means, score_report
+from jaxmetrics.reports.scores import means, report_of_means
 from jaxmetrics.reports.singles import Report
 
 __all__ = ["report", "report_of"]
@@ -136,7 +136,7 @@ def _report_of_scores(given: Namespace) -> TabularReport:
 
     with waiting("computing intervals"), refusals(given.file):
         found = verdicts(gates, values, given.level, scores.sample.number)
-        return score_report(scores, at(given.level), given.level, found)
+        return report_of_means(scores, at(given.level), given.level, found)
 
 
 def _shares(prevalence: str | None) -> dict[str, float] | None:

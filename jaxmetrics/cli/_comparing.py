@@ -39,7 +39,7 @@ from jaxmetrics.reports.pairs import (
 )
 from jaxmetrics.reports.plans import difference_plan, scores_plan, width_plan
 from jaxmetrics.reports.rankings import ranking_report
-from jaxmetrics.reports.scores import differences, score_comparison
+from jaxmetrics.reports.scores import differences, report_of_differences
 
 __all__ = ["compare", "leaderboard", "plan"]
 
@@ -115,7 +115,7 @@ def _comparison_of_scores(given: Namespace) -> AnyReport:
         number = scores.sample.number
         found = verdicts(gates, values, given.level, number, "A - B", "compared")
         names = shown(given.a), shown(given.b)
-        return score_comparison(scores, at(given.level), given.level, found, names)
+        return report_of_differences(scores, at(given.level), given.level, found, names)
 
 
 def _more_figures(

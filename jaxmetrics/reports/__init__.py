@@ -11,3 +11,6 @@ from jaxmetrics.reports.pairs import *
 
 # of examples with any number of labels
 from jaxmetrics.reports.label_sets import *
+
+# of scores per item
+from jaxmetrics.reports.scores import *

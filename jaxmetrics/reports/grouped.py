@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from jaxmetrics._wording import labels_of, percent, title_of
+from jaxmetrics._validation import ArrayLike
+from jaxmetrics._wording import labels_of, listed, percent, title_of
+from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.comparisons.disparities import greatest_difference, pairwise_level
 from jaxmetrics.estimates import Estimate
 from jaxmetrics.intervals.proportions import proportion_interval
@@ -134,3 +136,14 @@ def _shown_keys(classes: Sequence[str], keys: Sequence[Key]) -> list[Key]:
 def _title(key: Key) -> str:
     name, of_class = key
     return ", ".join([title_of(name), *labels_of([of_class] if of_class else [], LONGEST_NAME)])
+
+
+def rows_of_groups(groups: ArrayLike | Sequence[Any], counted: np.ndarray) -> dict[str, np.ndarray]:
+    """Find the rows of each group of which examples count, `(n,)`, by its name."""
+    numbers, _ = numbered_clusters(groups, counted.shape, "groups")
+    found, first = np.unique(np.where(counted, numbers, -1), return_index=True)
+    ids = list(cast(Any, groups))
+    named = {str(ids[i]): numbers == g for g, i in zip(found, first, strict=True) if g >= 0}
+    if len(named) < (found >= 0).sum():
+        raise ValueError(f"groups must differ in their names, got {listed(map(str, ids))}.")
+    return named

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxmetrics._validation import ArrayLike, as_float
 from jaxmetrics._wording import interval, labels_of, percent, printable, title_of
+from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.comparisons.classifiers import Comparison, by_halves
 from jaxmetrics.comparisons.scores import compare_scores
 from jaxmetrics.estimates import Estimate, normal_quantile
@@ -21,12 +23,85 @@ from jaxmetrics.reports.contents import (
     ValueTable,
     value_of,
 )
-from jaxmetrics.reports.formats import TabularReport
+from jaxmetrics.reports.formats import AnyReport, TabularReport
 from jaxmetrics.reports.gates import JudgedGate, contents_of
+from jaxmetrics.reports.grouped import rows_of_groups
 
-__all__: list[str] = []
+__all__ = ["score_report"]
 
+_FALSE_DISCOVERIES = 0.05
 _MEAN, _MACRO, _GROUP = "mean", "mean_of_groups", "group"
+
+
+def score_report(
+    scores: ArrayLike,
+    other: ArrayLike | None = None,
+    *,
+    bounds: tuple[float, float] | None = None,
+    clusters: ArrayLike | Sequence[Any] | None = None,
+    groups: ArrayLike | Sequence[Any] | None = None,
+    name: str = "score",
+    names: tuple[str, str] = ("A", "B"),
+    level: float = 0.95,
+) -> AnyReport:
+    """Report on scores per item: their mean, that of each group, and how two systems differ.
+
+    `mean` counts items alike, `mean_of_groups` counts groups (such as tasks) alike. Its interval is
+    by the likelihood of all groups at once; with clusters or without bounds by MOVER (Zou and
+    Donner, 2008), from the intervals of the groups. Of two systems the report lists the groups in
+    which they differ, at a false discovery rate of 5 %.
+
+    Args:
+        scores: `(n,)`, more is better; NaN for an item without a score.
+        other: the scores of a second system for the same items; items without both are left out.
+        bounds: the least and the greatest possible score, such as (0, 1) for right and wrong.
+        clusters: ids `(n,)` of groups of items that depend on one another.
+        groups: ids `(n,)` of groups of items that are reported on by themselves, such as tasks.
+        name: the name of the score, for the report.
+        names: the names of the systems.
+        level: the confidence level.
+
+    Returns:
+        A report, with `report["mean"]` and so on, and `to_text`, `to_dict`, `to_json`, `to_csv`,
+        `to_markdown`, `to_frame` and `to_html`.
+
+    Raises:
+        TypeError, ValueError: scores, clusters or groups of other shapes than `(n,)`, no item with
+            scores, and what `mean_interval` and `compare_scores` refuse.
+
+    >>> right = [1, 1, 0, 1, 1, 0, 1, 1] * 6
+    >>> task = ["law"] * 16 + ["math"] * 32
+    >>> print(score_report(right, bounds=(0, 1), groups=task, name="accuracy").to_text())
+    48 items, accuracy
+    <BLANKLINE>
+                    n   mean             method
+    law             16  0.750 .497-.917  likelihood
+    math            32  0.750 .577-.878  likelihood
+    mean            48  0.750 .611-.858  likelihood
+    mean of groups  48  0.750 .600-.863  likelihood
+    <BLANKLINE>
+    Intervals: 95 %; by likelihood, of scores between 0 and 1.
+    The mean weighs items equally, the mean of groups weighs groups equally.
+    """
+    systems = [scores] if other is None else [scores, other]
+    given = [np.asarray(as_float(x, "scores")) for x in systems]
+    shape = given[0].shape
+    if any(x.shape != shape or x.ndim != 1 for x in given):
+        shapes = " and ".join(str(x.shape) for x in given)
+        raise ValueError(f"scores must have shape (n,), the same of both systems, got {shapes}.")
+    numbers = None if clusters is None else numbered_clusters(clusters, shape)[0]
+    sample = Scores(name, np.stack(given).astype(float), bounds, numbers)
+    if not sample.is_scored.any():
+        raise ValueError("scores hold no item with a score of all systems.")
+    if groups is not None:
+        group = np.full(shape, "", object)
+        for text, rows in rows_of_groups(groups, sample.is_scored).items():
+            group[rows] = text
+        sample = sample._replace(groups=group)
+    if other is None:
+        return report_of_means(sample, means(sample, level), level, ())
+    found = differences(sample, level)
+    return report_of_differences(sample, found, level, (), names)
 
 
 class Scores(NamedTuple):
@@ -122,15 +197,19 @@ def means(scores: Scores, level: float) -> dict[str, Any]:
     """Estimate the mean, the mean of each group and the mean of groups, by name."""
 
     def mean(part: Scores) -> ReportedValue:
-        (values,) = part.values
-        options: dict[str, Any] = {"bounds": part.bounds, "clusters": part.clusters}
-        found = mean_interval(values, where=part.is_scored, level=level, **options)
-        return value_of(found, part.method)
+        return value_of(_mean(part, level, where=part.is_scored), part.method)
 
     def of_groups(found: Sequence[ReportedValue]) -> ReportedValue:
         return _mean_of_groups(found, scores.parts(0), scores.bounds, level)
 
     return _with_groups(scores, mean, of_groups)
+
+
+def _mean(scores: Scores, level: float, **options: Any) -> Estimate:
+    (values,) = scores.values
+    return mean_interval(
+        values, bounds=scores.bounds, clusters=scores.clusters, level=level, **options
+    )
 
 
 def differences(scores: Scores, level: float) -> dict[str, Any]:
@@ -167,20 +246,26 @@ def _reported(x: Comparison, method: str) -> Comparison:
     return Comparison(a, b, Difference(*d, method=d.method), *map(float, x[3:]))
 
 
-def score_report(
+def report_of_means(
     scores: Scores, found: Mapping[str, Any], level: float, gates: Sequence[JudgedGate]
 ) -> TabularReport:
     """Report on means by name."""
     flat = _flat(found)
     rows = [[name, *_size(scores, group), x, x.method or ""] for name, group, x in flat]
     records = [{"name": name, "group": group, **x.record(level)} for name, group, x in flat]
-    outline = _outline(scores, level, gates)._replace(
-        tables={"": ValueTable(["", "n", "mean", "method"], rows)}
-    )
+    missing, notes = scores.sample.num_ignored, []
+    if scores.bounds is not None and missing:
+        _, low, high, *_ = _mean(scores, level, missing="bounds")
+        notes.append(
+            f"Whatever the scores of the {missing} items without one, the mean of all is from"
+            f" {low:.3f} to {high:.3f}."
+        )
+    table = ValueTable(["", "n", "mean", "method"], rows)
+    outline = _outline(scores, level, gates, notes)._replace(tables={"": table})
     return _report(scores, outline, found, records)
 
 
-def score_comparison(
+def report_of_differences(
     scores: Scores,
     found: Mapping[str, Any],
     level: float,
@@ -204,12 +289,31 @@ def score_comparison(
     verdict = f"{better} is better: its mean is higher by {interval(*ends)}."
     if better is None:
         verdict = f"A and B cannot be told apart: A less B is {interval(*d[:3])}."
-    outline = _outline(scores, level, gates)._replace(
+    notes = []
+    if _GROUP in found:
+        differ = labels_of(_that_differ(found[_GROUP]), LONGEST_NAME)
+        notes.append(
+            f"A and B differ, at a false discovery rate of {percent(_FALSE_DISCOVERIES)} (Benjamini"
+            f" and Hochberg), in {', '.join(differ) or 'no group'}."
+        )
+    outline = _outline(scores, level, gates, notes)._replace(
         verdict=verdict,
         names=dict(zip("AB", labels_of(names, 200), strict=True)),
         tables={"": ValueTable(["", "n", "A", "B", "A - B", "P(A > B)"], rows)},
     )
     return _report(scores, outline, found, records)
+
+
+def _that_differ(groups: Mapping[str, Comparison]) -> list[str]:
+    """List the groups in which A and B differ, by Benjamini and Hochberg (1995), Journal of the
+    Royal Statistical Society B 57.
+    """
+    better = np.array([x.probability_better for x in groups.values()])
+    p_value = 2 * np.minimum(better, 1 - better)
+    names, order = [*groups], np.argsort(p_value)
+    passed = p_value[order] * len(names) <= _FALSE_DISCOVERIES * np.arange(1, len(names) + 1)
+    number = np.flatnonzero(passed).max(initial=-1) + 1
+    return [names[i] for i in sorted(order[:number])]
 
 
 def _flat(found: Mapping[str, Any]) -> list[tuple[str, str | None, Any]]:
@@ -227,16 +331,18 @@ def _size(scores: Scores, group: str | None) -> list[str]:
     return [str(int(scored.sum()))]
 
 
-def _outline(scores: Scores, level: float, gates: Sequence[JudgedGate]) -> Outline:
+def _outline(
+    scores: Scores, level: float, gates: Sequence[JudgedGate], more_notes: Sequence[str]
+) -> Outline:
     way = "Student's, as of scores without bounds"
     if scores.bounds is not None:
         least, greatest = scores.bounds
         way = f"by likelihood, of scores between {least:g} and {greatest:g}"
     notes = [f"Intervals: {percent(level)}; {way}."]
     if scores.groups is not None:
-        notes.append("In the mean items count alike, in the mean of groups groups do.")
+        notes.append("The mean weighs items equally, the mean of groups weighs groups equally.")
     heading = f"{scores.sample}, {printable(scores.name)}"
-    return Outline(heading, notes=notes, level=level, gates=gates)
+    return Outline(heading, notes=[*notes, *more_notes], level=level, gates=gates)
 
 
 def _report(

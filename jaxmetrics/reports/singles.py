@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -465,7 +465,7 @@ def report(
     total = of_rows(..., level)
     if groups is None:
         return total
-    named = _rows_of_groups(groups, true >= 0)
+    named = grouped.rows_of_groups(groups, true >= 0)
     return grouped.grouped_report(total, lambda name, level: of_rows(named[name], level), [*named])
 
 
@@ -506,19 +506,6 @@ def _times(true: np.ndarray, pred: np.ndarray, counts: np.ndarray) -> np.ndarray
     """Count the examples of each cell, whatever their weights."""
     k = len(counts)
     return np.bincount(true * k + pred, minlength=k * k).reshape(k, k)
-
-
-def _rows_of_groups(
-    groups: ArrayLike | Sequence[Any], counted: np.ndarray
-) -> dict[str, np.ndarray]:
-    """Find the rows of each group of which examples count, `(n,)`, by its name."""
-    numbers, _ = numbered_clusters(groups, counted.shape, "groups")
-    found, first = np.unique(np.where(counted, numbers, -1), return_index=True)
-    ids = list(cast(Any, groups))
-    named = {str(ids[i]): numbers == g for g, i in zip(found, first, strict=True) if g >= 0}
-    if len(named) < (found >= 0).sum():
-        raise ValueError(f"groups must differ in their names, got {listed(map(str, ids))}.")
-    return named
 
 
 def _checked_weights(sample_weight: ArrayLike) -> np.ndarray:
