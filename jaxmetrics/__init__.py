@@ -1,9 +1,16 @@
-"""Measure classifiers by functions of confusion matrices, in JAX and NumPy.
+"""Classification metrics with confidence intervals, for NumPy and JAX.
 
-labels, predictions -> counts -> metric -> number:
-`macro(f1)(confusion_matrix(y_true, y_pred, num_classes=10))`.
+Works on NumPy arrays immediately and on JAX arrays under jit, vmap and grad.
 
-Files are imported when one of their names is first used, as SPEC 1 of Scientific Python has it.
+labels, predictions -> counts -> metric -> number with its interval:
+
+    counts = confusion_matrix(y_true, y_pred)
+    macro(f1)(counts)                   # any metric, per class or averaged
+    interval(macro(f1), counts)         # its confidence interval
+    report(y_true, y_pred)              # classification report, all with intervals
+    comparison_report(y_true, a, b)     # two classifiers on the same examples
+
+Modules are imported when one of their names is first used (SPEC 1 of Scientific Python).
 """
 
 import importlib

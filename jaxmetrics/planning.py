@@ -1,4 +1,4 @@
-"""How many examples a test set needs, and which differences it can show."""
+"""Power analysis: how many examples a test set needs, and which differences it can show."""
 
 from __future__ import annotations
 
@@ -38,37 +38,36 @@ def required_examples(
     level: float = 0.95,
     cluster_axis: int | None = None,
 ) -> Any:
-    """Estimate how many examples an interval of a given half-width takes, or a difference between
-    two classifiers to be shown.
+    """Estimate the sample size for an interval of a given half-width, or to show a difference.
 
-    With s the standard error of the delta method at the N examples of a pilot study, whose variance
-    falls as 1 / n, `n = N (z s / h)^2`, or `n = N ((z + z_power) s / d)^2` for an interval of a
-    true difference d to exclude 0 with the given power. To be rounded up. `simulated_error` of n
-    examples tells whether it is right: z times it is h, within some percent unless classes are
-    rare.
+    With s the delta-method standard error for the N examples of a pilot study, whose variance falls
+    as 1 / n: `n = N (z s / h)^2`, or `n = N ((z + z_power) s / d)^2` for an interval that excludes
+    0 with the given power if the true difference is d. Round it up. To verify n, use
+    `simulated_error`: z times the error is h, to within some percent unless classes are rare.
 
-    The pilot's own error is not in n: with k mistakes, or examples of a class that matters, n is
-    known to about a factor of `1 ± 2 / sqrt(k)`.
+    n does not include the error of the pilot study: with k mistakes in it, or k examples of a class
+    that matters, n is known to about a factor of `1 ± 2 / sqrt(k)`.
 
     Args:
-        metric: as for `interval`.
-        counts: `(..., K, K)`, of a pilot study, or expected; only their proportions matter. With a
-            difference pairs `(..., K, K, K)` from `paired_confusion_matrix`.
+        metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
+        counts: `(..., K, K)`, of a pilot study, or expected; only their proportions matter. For a
+            difference, pairs `(..., K, K, K)` from `paired_confusion_matrix`.
         half_width: h, in the units of the metric.
-        difference: d, in the units of the metric, in place of a half-width.
-        power: the probability to show the difference.
-        level: of the interval.
-        cluster_axis: the axis of `(..., C, K, K)` with tables of clusters, -3, or -4 of pairs. n
-            and N are then numbers of clusters, and n is greater by `(z^3 + z) / (2 z + 2 z_power)`
-            for Student's quantile, where z_power is 0 for a half-width.
+        difference: d, in the units of the metric, instead of a half-width.
+        power: the probability of showing the difference.
+        level: the confidence level.
+        cluster_axis: the axis of `(..., C, K, K)` with one table per cluster, -3, or -4 for pairs.
+            n and N are then numbers of clusters, and n is greater by
+            `(z^3 + z) / (2 z + 2 z_power)` for Student's quantile, where z_power is 0 for a
+            half-width.
 
     Returns:
-        n, `(...)`, or a pytree of them; NaN where the error is 0 or undefined, such as without any
+        n, `(...)`, or a pytree of them; NaN if the error is 0 or undefined, such as without any
         mistake or disagreement.
 
     Raises:
         ValueError: neither or both of half_width and difference, one that is not above 0, a power
-            not in ((1 - level) / 2, 1), and what `interval` refuses.
+            not in ((1 - level) / 2, 1), and arguments for which `interval` raises.
 
     >>> import jaxmetrics as jm
     >>> required_examples(jm.accuracy, [[45, 5], [5, 45]], half_width=0.02)  # 1.96^2 .9 .1 / .02^2
@@ -115,28 +114,30 @@ def detectable_difference(
     level: float = 0.95,
     cluster_axis: int | None = None,
 ) -> Any:
-    """Estimate the difference between two classifiers that so many examples would show.
+    """Estimate the minimum detectable difference between two classifiers, for so many examples.
 
-    With s the standard error of the difference of the N pairs that were counted, by the delta
-    method, `d = (z + z_power) s sqrt(N / n)`: a true difference of this size has an interval
-    without 0 with the given power.
+    `d = (z + z_power) s sqrt(N / n)`, with s the delta-method standard error of the difference for
+    the N pairs of a pilot study: if this is the true difference, its interval excludes 0 with the
+    given power.
 
     Args:
-        metric: as for `compare`.
-        paired: `(..., K, K, K)`, from `paired_confusion_matrix`, of a pilot study; only their
-            proportions matter, and among these how often the two classifiers disagree.
-        num_examples: n.
-        power: the probability to show it.
-        level: of the interval.
-        cluster_axis: the axis of `(..., C, K, K, K)` with pairs of clusters, -4. n and N are then
-            numbers of clusters, and z is the quantile of Student's t with n - 1 degrees of freedom.
+        metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
+        paired: `(..., K, K, K)`, from `paired_confusion_matrix`, of a pilot study; only the
+            proportions matter, above all how often the two classifiers disagree.
+        num_examples: number of examples n.
+        power: the probability of showing the difference.
+        level: the confidence level.
+        cluster_axis: the axis of `(..., C, K, K, K)` with one table of pairs per cluster, -4. n and
+            N are then numbers of clusters, and z is the quantile of Student's t with n - 1 degrees
+            of freedom.
 
     Returns:
-        `(...)` or a pytree; NaN where the error is 0 or undefined, as where they never disagree.
+        d, `(...)`, or a pytree; NaN if the error is 0 or undefined, such as without any
+        disagreement.
 
     Raises:
-        ValueError: a power not in ((1 - level) / 2, 1), no examples, a single cluster, and what
-            `compare` refuses.
+        ValueError: a power not in ((1 - level) / 2, 1), no examples, a single cluster, and
+            arguments for which `compare` raises.
 
     >>> import jaxmetrics as jm
     >>> paired = [[[80, 6], [4, 10]], [[10, 5], [5, 80]]]
@@ -157,22 +158,28 @@ def power(
     level: float = 0.95,
     cluster_axis: int | None = None,
 ) -> Any:
-    """Estimate with which probability so many examples show a difference of two classifiers.
+    """Estimate the statistical power of a comparison of two classifiers on so many examples.
 
-    It is `Φ(d / (s sqrt(N / n)) - z)`, the probability that the interval of a true difference d has
-    no 0 in it and the sign of d; the inverse of `detectable_difference`.
+    `Φ(d / (s sqrt(N / n)) - z)`, the probability that the interval excludes 0 and has the sign of
+    the true difference d; the inverse of `detectable_difference`.
 
     Args:
-        metric, paired, num_examples, level, cluster_axis: as for `detectable_difference`.
-        difference: d, in the units of the metric, of either sign. Choose one that would matter:
-            the power at the difference that the pilot happened to find says no more than its
-            p-value. Hoenig and Heisey (2001), The American Statistician 55.
+        metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays.
+        paired: `(..., K, K, K)`, from `paired_confusion_matrix`, of a pilot study.
+        num_examples: number of examples n.
+        difference: d, in the units of the metric, of either sign. Choose one that would matter: the
+            power at the difference observed in the pilot study says no more than its p-value.
+            Hoenig and Heisey (2001), The American Statistician 55.
+        level: the confidence level.
+        cluster_axis: the axis of `(..., C, K, K, K)` with one table of pairs per cluster, -4. n is
+            then the number of clusters.
 
     Returns:
-        `(...)` or a pytree; NaN where the error is 0 or undefined, as where they never disagree.
+        The power, `(...)`, or a pytree; NaN if the error is 0 or undefined, such as without any
+        disagreement.
 
     Raises:
-        ValueError: a difference of 0, and what `detectable_difference` refuses.
+        ValueError: a difference of 0, and arguments for which `detectable_difference` raises.
 
     >>> import jaxmetrics as jm
     >>> paired = [[[80, 6], [4, 10]], [[10, 5], [5, 80]]]
@@ -198,21 +205,24 @@ def simulated_error(
     cluster_axis: int | None = None,
     num_samples: int = 2000,
 ) -> Any:
-    """Draw test sets of so many examples, and return the standard deviation of a metric.
+    """Simulate test sets of so many examples, and return the standard deviation of a metric.
 
-    So a plan is verified, which rests on derivatives: with few examples of a class a metric is not
-    as good as linear, and its error not `s sqrt(N / n)`.
+    It verifies a plan, which is based on derivatives: with few examples of a class a metric is not
+    nearly linear, and its standard error is not `s sqrt(N / n)`.
 
     Args:
-        key: a JAX key, an int seed or, for counts of the host, a NumPy Generator.
-        metric: as for `interval`; `difference(metric)` reads pairs.
-        counts: `(..., K, K)`, of a pilot study, whose proportions the test sets are drawn from.
-        num_examples: n, or with clusters the number of clusters, which are drawn as they are.
-        cluster_axis: the axis with tables of clusters, -3, or -4 of pairs.
-        num_samples: S. With 2000 the result has a standard error of 1.6 %.
+        key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator.
+        metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays;
+            `difference(metric)` reads pairs.
+        counts: `(..., K, K)`, of a pilot study; the test sets are drawn from its proportions.
+        num_examples: number of examples n, or with clusters the number of clusters, which are drawn
+            as a whole.
+        cluster_axis: the axis with one table per cluster, -3, or -4 for pairs.
+        num_samples: number of test sets S. With 2000 the result has a standard error of 1.6 %.
 
     Returns:
-        `(...)` or a pytree; test sets in which the metric is undefined do not count.
+        Standard deviations `(...)`, or a pytree; test sets for which the metric is undefined do not
+        count.
 
     Raises:
         ValueError: counts of another shape or negative, no examples, num_samples < 2.

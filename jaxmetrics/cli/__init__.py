@@ -30,7 +30,7 @@ def app(arguments: Sequence[str]) -> int | None:
     )
     parser = Parser(
         "jaxmetrics",
-        "Measure classifiers by files of their predictions, with intervals.",
+        "Classification metrics with confidence intervals, from files of predictions.",
         "COMMAND [--help] ...",
         epilog="commands:\n" + "\n".join(summaries),
         formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -34,54 +34,54 @@ def _option(help: str, metavar: str | tuple[str, str] = "COLUMN", **more: Any) -
 _OPTIONS: dict[str, dict[str, Any]] = {
     "true": _option("Column of the true class (default: y_true).", default="y_true"),
     "pred": _option(
-        "Column of the predicted class (default: y_pred, else what the probabilities say)."
+        "Column of the predicted class (default: y_pred, or else predicted from the probabilities)."
     ),
     "preds": _option(
-        "Column of the predicted class; of a single FILE one for each classifier (repeatable;"
-        " default: y_pred; of a single FILE all that begin with y_pred).",
+        "Column of the predicted class (default: y_pred). For a single FILE one column per"
+        " classifier (repeatable; default: all that begin with y_pred).",
         action="append",
         default=[],
     ),
     "value": _option(
-        "Column of scores per item, 0 and 1, true and false or grades, in place of truth and"
-        " predictions (of a leaderboard of a single FILE: COLUMN,... of the systems)."
+        "Column of scores per item (0 and 1, true and false, or grades) instead of truth and"
+        " predictions. For a leaderboard of a single FILE: COLUMN,... one per system."
     ),
     "bounds": _option(
         "Least and greatest possible score of --value (default: 0,1 if all scores lie between"
-        " them, else none).",
+        " them, otherwise no bounds).",
         "LOW,HIGH",
     ),
-    "weight": _option("Column of weights (2 = the row written twice)."),
+    "weight": _option("Column of sample weights (2 = the row written twice)."),
     "prob": _option(
-        "Prefix of the columns of probabilities, prob_cat for class cat; or a column of lists, an"
-        " (n, K) array, or one column of the probability of the positive class.",
+        "Prefix of the columns of probabilities, such as prob_cat for class cat; or a column of"
+        " lists, an (n, K) array, or one column with the probability of the positive class.",
         "PREFIX",
     ),
-    "score": _option("Column of scores of the positive class, of any scale: adds the ROC AUC."),
+    "score": _option("Column of scores of the positive class, on any scale; adds the ROC AUC."),
     "threshold": _option(
-        "Predict the positive class from this score, or probability, on (default: 0.5 for one"
-        " column of probabilities).",
+        "Least score or probability for which the positive class is predicted (default: 0.5 for"
+        " one column of probabilities).",
         "NUMBER",
         type=float,
     ),
     "pos-label": _option(
-        "Positive class, set against all others; of scores 1 if not given.", "CLASS"
+        "Positive class, compared with all others (default for --score: 1).", "CLASS"
     ),
     "labels-prefix": _option(
-        "Prefixes of the columns of 0 and 1, of truth and predictions, of examples with any number"
-        " of labels.",
+        "Multilabel problem: prefixes of the columns of true and predicted labels, 0 or 1.",
         ("TRUE", "PRED"),
         nargs=2,
     ),
     "group": _option(
-        "Column of groups, such as tasks: a report on each, and how much they differ (of compare:"
-        " with --value)."
+        "Column of groups, such as tasks or patient subgroups: a report per group, and how much"
+        " the groups differ (compare: with --value)."
     ),
-    "id": _option("Column to join the rows by; without it, row by row."),
-    "id-of-examples": _option("Column that names the rows of --examples."),
+    "id": _option("Column of ids to join the rows by (default: row by row)."),
+    "id-of-examples": _option("Column of ids to name the rows of --examples."),
     "examples": _option(
-        "List so many rows of the most frequent mistakes (of compare: on which only one of the two"
-        " is right), the most confident first where there are probabilities (default: 0).",
+        "Number of rows to list of the most frequent mistakes (compare: rows that only one of the"
+        " two predicts correctly), the most confident first if there are probabilities (default:"
+        " 0).",
         "NUMBER",
         type=int,
         default=0,
@@ -93,77 +93,83 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         default=(),
     ),
     "cluster": _option(
-        "Column of ids of examples that may be alike, as those of one patient: they are then the"
-        " independent units."
+        "Column of cluster ids, for correlated examples such as images of one patient: clusters are"
+        " then the independent units."
     ),
     "prevalence": _option(
-        "Restate the metrics as of examples among which the classes have these shares.",
+        "Restate the metrics for a population in which the classes have these shares.",
         "CLASS=SHARE,...",
     ),
     "ignore": _option(
         "Leave out rows with this label (repeatable).", "LABEL", action="append", default=[]
     ),
     "counts": {
-        "help": "FILE holds a confusion matrix, row = true class, or a long table of its cells"
+        "help": "FILE contains a confusion matrix, row = true class, or a long table of its cells"
         " (y_true, y_pred, count).",
         "action": "store_true",
         "default": False,
     },
     "metric": _option(
-        "accuracy (the default), balanced_accuracy, macro_f1, weighted_f1, matthews_corrcoef or"
-        " cohen_kappa; with --pos-label also precision, recall, specificity or f1.",
+        "Metric: accuracy (default), balanced_accuracy, macro_f1, weighted_f1, matthews_corrcoef"
+        " or cohen_kappa; with --pos-label also precision, recall, specificity or f1.",
         "METRIC",
         default="accuracy",
     ),
     "rope": _option(
-        "Differences up to this size do not matter (default: 0).",
+        "Region of practical equivalence: differences up to this size do not matter (default: 0).",
         "NUMBER",
         type=float,
         default=0.0,
     ),
     "gate": _option(
-        "A bound that a value, of compare the difference A - B, must keep (repeatable); also METRIC"
-        " <= NUMBER and, in a report, METRIC[CLASS] >= NUMBER. Exit code 0: passed, its whole"
-        " interval keeps the bound; 1: failed, nothing of it does; 3: not known, the interval"
-        " straddles the bound; 2: something was wrong with the input or the output.",
+        "Bound that a metric (compare: the difference A - B) must satisfy (repeatable); also METRIC"
+        " <= NUMBER and, in a report, METRIC[CLASS] >= NUMBER. Exit code 0: passed, the whole"
+        " interval satisfies the bound; 1: failed, no part of it does; 3: undecided, the interval"
+        " straddles the bound; 2: an error in the input or the output.",
         "'METRIC >= NUMBER'",
         action="append",
         default=[],
     ),
-    "half-width": _option("Half of the width that the interval is to have.", "NUMBER", type=float),
+    "half-width": _option("Half of the wanted width of the interval.", "NUMBER", type=float),
     "difference": _option(
-        "Difference between the two FILEs that is to be shown.", "NUMBER", type=float
+        "Difference between the two classifiers to detect.", "NUMBER", type=float
     ),
-    "power": _option("Probability to show it (default: 0.8).", "NUMBER", type=float, default=0.8),
+    "power": _option(
+        "Probability of detecting it (default: 0.8).", "NUMBER", type=float, default=0.8
+    ),
     "classes": _option("Names of the classes, separated by commas.", "NAME,..."),
     "separator": _option(
-        r"What separates the columns of text: ';', '\t', ... (default: a comma; a tab in .tsv).",
+        r"Separator of the columns of text: ';', '\t', ... (default: a comma; a tab in .tsv).",
         "CHARACTER",
     ),
-    "level": _option("Level of the intervals (default: 0.95).", "NUMBER", type=float, default=0.95),
+    "level": _option(
+        "Confidence level of the intervals (default: 0.95).", "NUMBER", type=float, default=0.95
+    ),
     "output": _option(
-        f"Write {_WRITTEN}, as the suffix of the file says (repeatable).",
+        f"Write {_WRITTEN}, by the suffix of the file (repeatable).",
         "FILE",
         action="append",
         type=Path,
         default=[],
     ),
     "output-of-states": _option(
-        f"Write the merged state to .npz, {_WRITTEN}, as the suffix of the file says (repeatable).",
+        f"Write the merged state to .npz, {_WRITTEN}, by the suffix of the file (repeatable).",
         "FILE",
         action="append",
         type=Path,
         default=[],
     ),
-    "html": _option("Short for --output of a page, of any suffix.", "FILE", type=Path),
+    "html": _option("Write an HTML page, to a file with any suffix.", "FILE", type=Path),
     "json": _option(
-        "Short for --output of JSON, of any suffix; without a name, or with -, to standard output.",
+        "Write JSON, to a file with any suffix; without a name, or with -, to standard output.",
         "FILE",
         nargs="?",
         const="-",
     ),
     "format": _option(
-        "What is printed: text (the default), markdown, json or csv.", "FORMAT", default="text"
+        "Format of the printed report: text (default), markdown, json or csv.",
+        "FORMAT",
+        default="text",
     ),
 }
 OF_ANY_REPORT = ("separator", "level", "output", "html", "json", "format")
@@ -186,7 +192,8 @@ class _Command(NamedTuple):
 COMMANDS = {
     "report": _Command(
         "_commands",
-        "Report how good the predictions in FILE are, per class and overall, with intervals.",
+        "Classification report of a file of predictions: metrics per class and overall, with"
+        " confidence intervals.",
         {"file": {"help": f"Predictions: {_READ}. Rows are counted from 1, without the header."}},
         "true pred value bounds weight prob score threshold pos-label labels-prefix group cluster"
         " prevalence ignore counts gate examples id-of-examples show separator level output html"
@@ -194,20 +201,20 @@ COMMANDS = {
     ),
     "compare": _Command(
         "_comparing",
-        "Compare two files of predictions for the same examples, in pairs: differences with"
+        "Compare two classifiers on the same examples: paired differences with confidence"
         " intervals, and McNemar's test.",
         {
             "a": {"help": f"Predictions: {_READ}. Rows are counted from 1, without the header."},
-            "b": {"help": "Others for the same examples."},
+            "b": {"help": "Predictions of the other classifier for the same examples."},
         },
         "true pred value bounds prob score threshold pos-label id cluster group ignore rope gate"
         " examples show separator level output html json format",
     ),
     "leaderboard": _Command(
         "_comparing",
-        "Rank classifiers on the same examples: ranks with intervals, tiers of those that cannot"
-        " be told apart, how probably each is best, and the winner corrected for having been"
-        " chosen.",
+        "Rank classifiers on the same examples: confidence intervals of ranks, tiers of tied"
+        " classifiers, the probability that each is best, and the winner's value corrected for its"
+        " selection.",
         {
             "files": {
                 "help": f"Predictions for the same examples: {_READ.partition(';')[0]}.",
@@ -220,8 +227,8 @@ COMMANDS = {
     ),
     "plan": _Command(
         "_comparing",
-        "Say how many examples a test set needs: for an interval of a given width, or to show a"
-        " difference between two classifiers.",
+        "Estimate how many examples a test set needs: for an interval of a given width, or to"
+        " detect a difference between two classifiers.",
         {
             "files": {
                 "help": "Predictions of a pilot study; or two FILEs, of two classifiers for the"
@@ -235,7 +242,7 @@ COMMANDS = {
     ),
     "merge": _Command(
         "_states",
-        "Merge the evaluation states that hosts have saved, and report on all of their examples.",
+        "Merge evaluation states saved by several hosts, and report on all of their examples.",
         {"files": {"help": "Files written by save_state.", "metavar": "STATE", "nargs": "+"}},
         "classes level output-of-states html json format",
     ),
