@@ -48,6 +48,7 @@ def pictures_of_one(report: Report) -> dict[str, Any]:
         "num_confusions": np.count_nonzero(counts) - np.count_nonzero(right),
         "event": labels_of([report.calibrated_event or ""], _LONGEST_NAME)[0],
         "matrices": [_matrix_picture(counts, report.class_names, x) for x in numbers],
+        "largest_mistake": _largest_mistake(counts),
         "posteriors": _posterior_pictures(report),
         "curves": _curve_pictures(report),
     }
@@ -55,9 +56,13 @@ def pictures_of_one(report: Report) -> dict[str, Any]:
 
 def pictures_of_two(report: ComparisonReport) -> dict[str, Any]:
     """Draw two classifiers, and order the classes, those first on which they differ most."""
-    differences = {title_of(name): x.difference for name, x in report.figures.items()}
+    # A log loss, which has no greatest value, would leave the others no room.
+    differences = {
+        title_of(name): x.difference for name, x in report.figures.items() if name != "log_loss"
+    }
     matrices = np.stack([matrix_of_true_classes(matrix) for matrix in report.counts])
     options: Any = {"prior": PRIOR, "level": report.level}
+    largest = max(map(_largest_mistake, report.counts))
     return {
         "names": labels_of(report.class_names, _LONGEST_NAME),
         "classifiers": labels_of(report.names, _LONGEST_NAME),
@@ -65,7 +70,7 @@ def pictures_of_two(report: ComparisonReport) -> dict[str, Any]:
         "order": np.argsort(-report.only_right_per_class.sum(1), kind="stable")[:MOST_ROWS_OF_PAGE],
         "differences": svg(
             differences_of,
-            (5.2, 3),
+            (5.2, max(3, 0.8 + 0.2 * len(differences))),
             "Differences A - B of each metric with their intervals",
             differences,
             rope=report.rope,
@@ -79,9 +84,12 @@ def pictures_of_two(report: ComparisonReport) -> dict[str, Any]:
             **options,
         ),
         "matrices": [
-            _matrix_picture(matrix, report.class_names, "shares", f" of {name}", name)
+            _matrix_picture(
+                matrix, report.class_names, "shares", f" of {name}", name, scale=largest or None
+            )
             for name, matrix in zip("AB", report.counts, strict=True)
         ],
+        "largest_mistake": largest,
     }
 
 
@@ -107,15 +115,26 @@ def _worst_confusions(counts: np.ndarray, names: Sequence[str], level: float) ->
     ]
 
 
+def _largest_mistake(counts: np.ndarray) -> float:
+    """Return the largest share of a true class that was taken for another class."""
+    mistakes = np.where(np.eye(len(counts), dtype=bool), 0, counts)
+    support = counts.sum(1)
+    return float(np.max(mistakes.max(1) / np.where(support > 0, support, 1)))
+
+
 def _matrix_picture(
-    counts: np.ndarray, names: tuple[str, ...], numbers: Any, of_whom: str = "", title: str = ""
+    counts: np.ndarray,
+    names: tuple[str, ...],
+    numbers: Any,
+    of_whom: str = "",
+    title: str = "",
+    scale: float | None = None,
 ) -> str:
     what = "percent of each true class" if numbers == "shares" else "counts"
 
     def draw(ax: Any) -> None:
-        bar = counts.size > MOST_CELLS_WITH_NUMBERS
-        labels = _shortened(names)
-        plots.confusion_matrix(counts, class_names=labels, numbers=numbers, colorbar=bar, ax=ax)
+        options: Any = {"class_names": _shortened(names), "numbers": numbers, "scale": scale}
+        plots.confusion_matrix(counts, **options, colorbar=False, ax=ax)
         if title:
             ax.set_title(title)
 
