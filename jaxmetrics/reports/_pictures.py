@@ -29,6 +29,7 @@ __all__: list[str] = []
 _LONGEST_NAME, _LONGEST_IN_PICTURES = 100, 16
 _MOST_CONFUSIONS, _MOST_CURVES, _MOST_BARS = 10, 5, 30
 
+_OUTSIDE = 0.05  # share of the intervals that an axis may cut at either end
 _CURVE = (4.0, 4.0)  # inches
 
 
@@ -37,13 +38,19 @@ def pictures_of_one(report: Report) -> dict[str, Any]:
     counts, names = report.counts, labels_of(report.class_names, _LONGEST_NAME)
     right = counts.diagonal()
     fn, fp = counts.sum(1) - right, counts.sum(0) - right
+    order = np.argsort(-(fn + fp), kind="stable")[:MOST_ROWS_OF_PAGE]
     # Where cells show no numbers, both pictures would be the same.
     numbers = ["shares"] if counts.size > MOST_CELLS_WITH_NUMBERS else ["counts", "shares"]
     return {
         "names": names,
-        "order": np.argsort(-(fn + fp), kind="stable")[:MOST_ROWS_OF_PAGE],
+        "order": order,
         "false_negatives": fn,
         "false_positives": fp,
+        "axes": {
+            name: _axis_of([column[i] for i in order])
+            for name, column in report.per_class.items()
+            if name != "specificity"
+        },
         "confusions": _worst_confusions(counts, names, report.level),
         "num_confusions": np.count_nonzero(counts) - np.count_nonzero(right),
         "event": labels_of([report.calibrated_event or ""], _LONGEST_NAME)[0],
@@ -91,6 +98,38 @@ def pictures_of_two(report: ComparisonReport) -> dict[str, Any]:
         ],
         "largest_mistake": largest,
     }
+
+
+class _Axis(NamedTuple):
+    """Holds the ends of an axis, and how many decimals they need."""
+
+    low: float
+    high: float
+    decimals: int
+
+    @property
+    def ends(self) -> list[str]:
+        """Writes them."""
+        return [f"{x:.{self.decimals}f}" for x in (self.low, self.high)]
+
+    def place(self, x: float) -> float:
+        """Return where a number lies, from 0 to 1, at an end if it lies beyond."""
+        return min(max((x - self.low) / (self.high - self.low), 0.0), 1.0)
+
+
+def _axis_of(values: Sequence[ReportedValue]) -> _Axis:
+    """Choose an axis, from one round number to another, for all values and for most intervals:
+    those of a few rare classes, as wide as can be, would leave the others no room.
+    """
+    low, high = 0.0, 1.0
+    if found := [x for x in values if x.has_interval]:
+        value, lows, highs = np.array([x[:3] for x in found]).T
+        low = float(np.nanmin([*value, np.quantile(lows, _OUTSIDE, method="lower")]))
+        high = float(np.nanmax([*value, np.quantile(highs, 1 - _OUTSIDE, method="higher")]))
+    digits = max(0, -math.floor(math.log10(high - low))) if high > low else 0
+    unit = 10.0**-digits
+    first, last = math.floor(low / unit + 1e-9), math.ceil(high / unit - 1e-9)
+    return _Axis(first * unit, max(last, first + 1) * unit, digits)
 
 
 class _Confusion(NamedTuple):

@@ -294,7 +294,8 @@ class Report(AnyReport):
     @property
     def tables_of_examples(self) -> dict[str, ValueTable]:
         """Lists the examples."""
-        return {"Most frequent mistakes": listing(self.listed)} if self.listed else {}
+        title = "Examples of the most frequent mistakes"
+        return {title: listing(self.listed)} if self.listed else {}
 
     def values(self) -> dict[str, Any]:
         """Return the overall values, and values of the classes by their names."""
