@@ -14,7 +14,7 @@ from jaxmetrics.intervals import proportion_interval
 from jaxmetrics.plots.forests import differences_of, forest
 from jaxmetrics.plots.matrices import MOST_CELLS_WITH_NUMBERS
 from jaxmetrics.plots.vector_graphics import svg
-from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve
+from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve, roc_auc
 from jaxmetrics.reports.contents import ReportedValue, values_of
 from jaxmetrics.reports.formats import MOST_ROWS_OF_PAGE
 from jaxmetrics.reports.overall_values import PRIOR, matrix_of_true_classes
@@ -31,6 +31,11 @@ _MOST_CONFUSIONS, _MOST_CURVES, _MOST_BARS = 10, 5, 30
 
 _OUTSIDE = 0.05  # share of the intervals that an axis may cut at either end
 _CURVE = (4.0, 4.0)  # inches
+# How to draw the curves of `_curves_of`.
+_DRAWN: Sequence[tuple[str, Any]] = (
+    ("ROC curves", plots.roc),
+    ("Precision against recall", plots.precision_recall),
+)
 
 
 def pictures_of_one(report: Report) -> dict[str, Any]:
@@ -97,6 +102,7 @@ def pictures_of_two(report: ComparisonReport) -> dict[str, Any]:
             for name, matrix in zip("AB", report.counts, strict=True)
         ],
         "largest_mistake": largest,
+        **_curves_of_two(report),
     }
 
 
@@ -219,15 +225,45 @@ def _curve_pictures(report: Report) -> list[str]:
     events = [(name, _curves_of(histogram)) for name, histogram in _events(report)]
     pictures = []
     if events:
-        pictures.append(svg(_draw_events, _CURVE, "ROC curves", plots.roc, events, 0))
-        text = "Precision against recall"
-        pictures.append(svg(_draw_events, _CURVE, text, plots.precision_recall, events, 1))
+        for kind, (title, draw) in enumerate(_DRAWN):
+            pictures.append(svg(_draw_events, _CURVE, title, draw, events, kind))
     if report.calibration_bins is not None:
         curve = calibration_curve(report.calibration_bins, level=report.level)
         (name,) = _shortened((report.calibrated_event or "",))
         text = f"How often {name} is right where it has probability p"
         pictures.append(svg(plots.reliability, _CURVE, text, curve, name=name))
     return pictures
+
+
+def _curves_of_two(report: ComparisonReport) -> dict[str, Any]:
+    """Draw the curves of A and B on the same axes: of the last of two classes, or of the class
+    whose areas differ most, and the reliability that reports show.
+    """
+    of_class, pictures = "", []
+    if report.score_histograms is not None:
+        k = len(report.class_names)
+        areas = [x.value for x in map(roc_auc, report.score_histograms)]
+        gaps = np.nan_to_num(np.abs(areas[0] - areas[1]), nan=-1.0)
+        i = 1 if k == 2 else int(gaps.argmax())
+        if gaps[i] >= 0:
+            (of_class,) = labels_of([report.class_names[i]], _LONGEST_NAME)
+            events = [
+                (name, _curves_of(histogram[i]))
+                for name, histogram in zip("AB", report.score_histograms, strict=True)
+            ]
+            for kind, (title, draw) in enumerate(_DRAWN):
+                text = f"{title} of A and B"
+                pictures.append(svg(_draw_events, _CURVE, text, draw, events, kind))
+    if report.calibration_bins is not None:
+        text = "Reliability of A and B"
+        bins = report.calibration_bins
+        pictures.append(svg(_draw_reliability, _CURVE, text, bins, report.level))
+    return {"curves": pictures, "of_class": of_class}
+
+
+def _draw_reliability(bins: Sequence[np.ndarray], level: float, ax: Any) -> None:
+    for name, of_one in zip("AB", bins, strict=True):
+        plots.reliability(calibration_curve(of_one, level=level), name=name, ax=ax)
 
 
 def _draw_events(draw: Any, events: Sequence[Any], kind: int, ax: Any) -> None:
