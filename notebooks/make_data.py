@@ -14,11 +14,13 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import cross_val_predict, train_test_split
 from sklearn.naive_bayes import GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
+
+import jaxmetrics as jm
 
 # From the best to the worst.
 CLASSIFIERS = {
@@ -43,13 +45,21 @@ def write(name: str, header: Sequence[str], rows: Iterable[Sequence[object]]) ->
 
 
 def digits_predictions() -> None:
-    """Gaussian naive Bayes on half of the digits: quick, and wrong often enough to be interesting."""
+    """Gaussian naive Bayes on half of the digits: quick, and wrong often enough to be interesting.
+
+    It takes pixels for independent, so most of its probabilities are 0 or 1. A temperature, fitted
+    to cross-validated predictions for that half, makes them credible, and changes no prediction.
+    """
     images, digits = load_digits(return_X_y=True)
     ids = range(len(digits))
     fit_x, test_x, fit_y, test_y, _, test_ids = train_test_split(
         images, digits, ids, test_size=0.5, random_state=0, stratify=digits
     )
-    probabilities = GaussianNB(var_smoothing=1e-2).fit(fit_x, fit_y).predict_proba(test_x)
+    model = GaussianNB(var_smoothing=1e-2)
+    held_out = cross_val_predict(model, fit_x, fit_y, cv=10, method="predict_log_proba")
+    temperature = float(jm.fit_temperature(fit_y, held_out))
+    logits = model.fit(fit_x, fit_y).predict_log_proba(test_x) / temperature
+    probabilities = np.exp(logits - np.logaddexp.reduce(logits, axis=1, keepdims=True))
     rows = (
         [i, truth, row.argmax(), *(f"{p:.6f}" for p in row)]
         for i, truth, row in zip(test_ids, test_y, probabilities, strict=True)

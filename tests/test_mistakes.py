@@ -152,7 +152,7 @@ def test_parts_groups_and_one_class_against_the_others(run: Run, tmp_path: Path)
         classes = [c if c == "cow" else "not cow" for c in (row["y_true"], row["y_pred"])]
         assert [x["true"], x["predicted"]] == classes
         assert classes[0] != classes[1]
-    assert "Most frequent mistakes\n" in run("report", parts, *options)[1]
+    assert "Examples of the most frequent mistakes\n" in run("report", parts, *options)[1]
 
 
 HOSTILE = "<script>alert(1)</script> | \x1b[31mred\u202e\nnew line, " + 200 * "long "
@@ -192,7 +192,7 @@ def test_nothing_is_listed_of_nothing(run: Run, tmp_path: Path) -> None:
     perfect = write(tmp_path / "x.csv", "y_true,y_pred\na,a\nb,b\n")
     code, out, err = run("report", perfect, "--examples", 5)
     assert (code, err) == (0, "")
-    assert "Most frequent mistakes" not in out
+    assert "Examples of the most frequent mistakes" not in out
     assert "mistakes" not in json.loads(run("report", perfect, "--examples", 5, "--json")[1])
     path = save(frame(), tmp_path / "y.csv")
     assert run("report", path)[1] == run("report", path, "--examples", 0)[1]

@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ import pytest
 import jaxmetrics as jm
 from jaxmetrics.plots.vector_graphics import INK
 from jaxmetrics.reports import _pictures, formats
+from jaxmetrics.reports.contents import ReportedValue
+from jaxmetrics.reports.gates import Gate, JudgedGate, Verdict
 
 pytest.importorskip("jinja2", reason="pages need the extra `html`")
 pytest.importorskip("matplotlib", reason="pages need the extra `html`")
@@ -66,17 +69,26 @@ class _Text(HTMLParser):
         self.words: list[str] = []
         self.tags: list[str] = []
         self.loaded: list[str] = []
+        self.scripts: list[str] = []
+        self.attributes: set[str] = set()
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
+        self.attributes |= {key for key, _ in attrs}
         self.loaded += [
             value or "" for key, value in attrs if key in ("src", "href", "xlink:href", "srcset")
         ]
 
     def handle_data(self, data: str) -> None:
-        if self.tags[-1:] != ["style"]:
+        if self.tags[-1:] == ["script"]:
+            self.scripts.append(data)
+        elif self.tags[-1:] != ["style"]:
             self.words.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "script":
+            self.tags.append("/script")
 
     @property
     def text(self) -> str:
@@ -113,14 +125,110 @@ def test_the_page_of_a_comparison(comparison: jm.ComparisonReport, pages: tuple[
     assert all(row in page.text for row in expected)
 
 
-def test_pages_load_nothing(pages: tuple[str, str]) -> None:
-    for page in pages:
+def test_the_curves_of_both_classifiers_are_in_one_picture() -> None:
+    y, prob = problem()
+    # B knows class 2 less than A, and the other classes as well.
+    other = prob.copy()
+    other[:, 2] = other[:, 2][np.random.default_rng(1).permutation(len(y))]
+    probs = [prob, other / other.sum(1, keepdims=True)]
+    compared = jm.comparison_report(
+        y,
+        *(x.argmax(1) for x in probs),
+        y_prob_a=probs[0],
+        y_prob_b=probs[1],
+        class_names=NAMES,
+    )
+    page = compared.to_html()
+    text = _Text(page).text
+    assert f"Ranking: {NAMES[2]} against the others, the class whose areas differ most" in text
+    pictures = re.findall('aria-label="(.*?)"', page)
+    assert pictures[2:5] == [
+        "ROC curves of A and B",
+        "Precision against recall of A and B",
+        "Reliability of A and B",
+    ]
+    areas = [jm.roc_auc(y == 2, x[:, 2]) for x in probs]
+    for name, area in zip("AB", areas, strict=True):
+        (legend,) = re.findall(f">{name}, AUC (.*?)<", page)
+        np.testing.assert_allclose(float(legend), area, atol=2e-3)
+    two = jm.comparison_report(
+        y == 2, y == 1, y == 2, y_prob_a=_of_two(prob), y_prob_b=_of_two(probs[1])
+    )
+    assert "Ranking: 1 against the others." in _Text(two.to_html()).text
+
+
+def _of_two(prob: np.ndarray) -> np.ndarray:
+    return np.stack([1 - prob[:, 2], prob[:, 2]], 1)
+
+
+def test_terms_are_explained_where_they_stand() -> None:
+    """In a title of an element, and at the end of the page; what users named is not explained."""
+    names = ["recall", "cow"]
+    page = jm.Report.from_counts([[9, 1], [3, 7]], class_names=names).to_html()
+    known = formats._environment().get_template("terms.html").module.terms
+    explained = dict(re.findall('<abbr title="(.*?)">(.*?)</abbr>', page))
+    assert explained[html.escape(known["recall"])] == "recall"
+    for term in ("precision", "F1", "false negatives", "MCC (Matthews)", "no information rate"):
+        assert html.escape(known[term]) in explained
+        assert f"<dt>{html.escape(term)}</dt><dd>{html.escape(known[term])}</dd>" in page
+    assert "<dt>log loss</dt>" not in page  # it is not reported
+    assert "<bdi>recall</bdi>" in page
+    missing = [
+        title
+        for title, _ in jm.report([0, 1], [0, 1], y_prob=np.eye(2)).outline().summary
+        if title not in known
+    ]
+    assert missing == []
+    terms = formats._Terms(known)
+    assert (
+        terms.explained("recall, <b>")
+        == f'<abbr title="{known["recall"]}">recall</abbr>, &lt;b&gt;'
+    )
+    assert terms.explained("recalled <b>") == "recalled <b>"  # which the template escapes
+    assert [*terms.used] == ["recall"]
+
+
+def test_an_axis_shows_what_differs() -> None:
+    def values(*rows: tuple[float, float, float]) -> list[ReportedValue]:
+        return [ReportedValue(*row, method="wilson") for row in rows]
+
+    axis = _pictures._axis_of(values((0.95, 0.93, 0.97), (0.99, 0.98, 1.0)))
+    assert axis.ends == ["0.93", "1.00"]
+    np.testing.assert_allclose([axis.place(0.93), axis.place(0.965), axis.place(1)], [0, 0.5, 1])
+    # One interval of forty is too wide for the axis, and ends where it ends.
+    wide = _pictures._axis_of(values(*[(0.95, 0.93, 0.97)] * 39, (0.94, 0.1, 1.0)))
+    assert wide.ends == ["0.93", "0.97"]
+    assert (wide.place(0.1), wide.place(1.0)) == (0, 1)
+    assert _pictures._axis_of(values((1.0, 1.0, 1.0))).ends == ["1", "2"]
+    assert _pictures._axis_of([ReportedValue(0.5)]).ends == ["0", "1"]
+
+
+def test_gates_stand_first_with_their_verdict() -> None:
+    gate = JudgedGate(
+        Gate.parsed("recall[<b>] >= 0.5"), "", ReportedValue(0.1), Verdict.FAILED, 0.0
+    )
+    found = replace(jm.Report.from_counts([[9, 1], [3, 7]]), gates=[gate])
+    page = found.to_html()
+    assert '<p class="gate failed">Gate recall[&lt;b&gt;] &gt;= 0.5: failed;' in page
+    assert page.index("Gate recall") < page.index('<p class="verdict">Accuracy')
+
+
+def test_pages_load_nothing_and_run_one_script(pages: tuple[str, str]) -> None:
+    attack = '"><script>x</script><p onclick="x'
+    y, pred = [0, 1] * 20, [0, 1, 1, 1] * 10
+    groups = jm.report(y, pred, class_names=["a", attack], groups=[attack, "b", "b", "b"] * 10)
+    for page in (*pages, groups.to_html()):
         parsed = _Text(page)
         assert all(link.startswith(("#", "data:")) for link in parsed.loaded)
-        assert not {"script", "iframe", "object", "embed"} & set(parsed.tags)
+        assert not {"iframe", "object", "embed"} & set(parsed.tags)
+        # The script, which sorts tables, is the same whatever is reported on.
+        assert parsed.tags.count("script") == 1
+        assert parsed.scripts == _Text(pages[0]).scripts
+        assert not any(name.startswith("on") for name in parsed.attributes)
         assert "url(http" not in page
         assert "@import" not in page
         assert INK not in page  # all of it has become the colour of the page's text
+    assert attack in _Text(groups.to_html()).text
 
 
 ODD_NAMES = [
@@ -265,11 +373,13 @@ addEventListener("load", () => {
 </script>"""
 
 
-def look(page: str, width: int, dark: bool, directory: Path) -> tuple[dict[str, Any], list[str]]:
+def look(
+    page: str, width: int, dark: bool, directory: Path, probe: str = PROBE
+) -> tuple[Any, list[str]]:
     """What a browser makes of a page in a frame of that width, and what it says in its console."""
     file = directory / "page.html"
     file.write_text(
-        FRAME.format(width=width, page=html.escape(page.replace("</body>", PROBE + "</body>"))),
+        FRAME.format(width=width, page=html.escape(page.replace("</body>", probe + "</body>"))),
         encoding="utf-8",
     )
     profile = f"--user-data-dir={directory / 'profile'}"
@@ -311,6 +421,38 @@ def test_nothing_overflows_and_the_console_is_silent(
             "cut": [],
             "background": background,
         }
+
+
+CLICK = """<script>
+addEventListener("load", () => {
+  const table = [...document.querySelectorAll("table")].find((x) => x.textContent.includes("false negatives"));
+  const names = () => [...table.tBodies[0].rows].map((x) => x.cells[0].textContent);
+  const found = [names()];
+  for (const column of [1, 1, 0, 5]) {
+    table.tHead.rows[0].cells[column].querySelector("button").click();
+    found.push(names());
+  }
+  found.push([...table.tHead.querySelectorAll("[aria-sort]")].map((x) => x.ariaSort + " " + x.cellIndex));
+  top.document.title = JSON.stringify(found);
+});
+</script>"""
+
+
+@needs_browser
+def test_a_click_sorts_a_table(tmp_path: Path) -> None:
+    counts = np.zeros((4, 4), int)
+    counts[:3, :3] = [[1500, 0, 4], [9, 30, 0], [1, 0, 20]]
+    page = jm.Report.from_counts(counts, class_names=["c10", "c9", "b", "absent"]).to_html()
+    (most_mistakes, *found), messages = look(page, 1200, False, tmp_path, CLICK)
+    assert messages == []
+    assert most_mistakes == ["c10", "c9", "b", "absent"]
+    assert found == [
+        ["absent", "b", "c9", "c10"],  # 0, 21, 39 and 1,504 examples
+        ["c10", "c9", "b", "absent"],
+        ["absent", "b", "c9", "c10"],  # names, with the numbers in them
+        ["c9", "b", "c10", "absent"],  # recalls, the undefined one last
+        ["ascending 5"],
+    ]
 
 
 @needs_browser

@@ -158,9 +158,16 @@ def test_mistakes_raise(arguments: dict[str, Any], message: str) -> None:
 def test_confusion_matrix_in_colours_and_numbers(tmp_path: Any) -> None:
     counts = np.array([[90, 10, 0], [5, 20, 0], [0, 0, 0]])
     axes: Any = plots.confusion_matrix(counts, class_names=["cat", "dog", "fish"])
-    np.testing.assert_allclose(
-        axes.images[0].get_array(), np.array([[9.0, 1, 0], [2, 8, 0], [0, 0, 0]]) / 10
-    )
+    wrong, right = axes.images
+    expected = np.array([[9.0, 1, 0], [2, 8, 0], [0, 0, 0]]) / 10
+    for image, shown in ((wrong, ~np.eye(3, dtype=bool)), (right, np.eye(3, dtype=bool))):
+        np.testing.assert_allclose(image.get_array().data, expected)
+        np.testing.assert_array_equal(~image.get_array().mask, shown)
+    # Mistakes have a scale of their own, up to the largest share of them, or as given.
+    assert (wrong.get_clim(), right.get_clim()) == ((0, 0.2), (0, 1))
+    scaled: Any = plots.confusion_matrix(counts, scale=0.5)
+    assert [image.get_clim() for image in scaled.images] == [(0, 0.5), (0, 1)]
+    assert plots.confusion_matrix(np.eye(2)).images[0].get_clim() == (0, 1)
     texts = {text.get_position(): text.get_text() for text in axes.texts}
     assert texts[1, 0] == "10"  # x is the predicted class
     assert [label.get_text() for label in axes.get_yticklabels()] == ["cat", "dog", "fish"]
@@ -169,7 +176,7 @@ def test_confusion_matrix_in_colours_and_numbers(tmp_path: Any) -> None:
     assert plots.confusion_matrix([[0.25, 1.0], [2.0, 3.0]]).texts[0].get_text() == "0.25"
     shares: Any = plots.confusion_matrix([[1, 3], [0, 0]], numbers="shares", colorbar=False)
     assert [text.get_text() for text in shares.texts] == ["25.0", "75.0", "0", "0"]
-    assert shares.images[0].colorbar is None
+    assert [image.colorbar for image in shares.images] == [None, None]
     many: Any = plots.confusion_matrix(np.eye(120))
     assert [label.get_text() for label in many.get_xticklabels()] == [
         str(i) for i in range(0, 120, 3)
@@ -213,6 +220,7 @@ def test_estimates_and_differences_below_each_other(tmp_path: Any) -> None:
             "counts must be finite and not negative",
         ),
         (lambda: plots.confusion_matrix(np.eye(2), numbers="percent"), "numbers must be"),  # type: ignore[arg-type]
+        (lambda: plots.confusion_matrix(np.eye(2), scale=0), "scale must be a share above 0"),
         (
             lambda: plots.confusion_matrix(np.eye(2), class_names=["a"]),
             "class_names must be one name each: expected 2, got 1",

@@ -129,8 +129,9 @@ def test_a_value_without_an_interval_is_written_alone() -> None:
     assert "\n| no information rate | 0.375 |  |  |\n" in report.to_markdown()
     assert "\nno_information_rate,,0.375,,,,\n" in report.to_csv()
     assert report.to_dict()["overall"]["no_information_rate"] == {"value": 0.375}
-    row = "<bdi>no information rate</bdi></td><td><b>0.375</b> <small>–</small></td>"
-    assert row in report.to_html()
+    assert (
+        "no information rate</abbr></bdi></td><td>0.375 <small>–</small></td>" in report.to_html()
+    )
 
 
 def test_a_value_that_its_prior_pulls_away_says_so() -> None:
@@ -891,6 +892,13 @@ def test_a_report_of_groups() -> None:
     assert (disparity.low, disparity.high) == pytest.approx((max(0, *lows), -min(lows)))
     assert "Disparities" in report.to_text()
     assert "<h2>Disparities</h2>" in report.to_html()
+    assert f"None of {len(report.disparities)} values is shown to differ" in report.to_text()
+    worse = np.where((sites == "west") & (y >= 0), (y + 1) % 3, y)
+    differing = jm.report(y, worse, groups=sites.tolist(), **options)
+    shown = sum(x.low > 0 for x in differing.disparities.values())
+    assert f"{shown} of {len(differing.disparities)} values are shown to" in differing.to_text()
+    alone = jm.report(y, pred, groups=["x"] * 300, **options)
+    assert alone.outline().verdict == ""
     clustered = jm.report(y, pred, groups=np.arange(300) % 2, clusters=np.arange(300) // 5)
     assert clustered.groups["1"].num_clusters == 59  # all of one is ignored
     unclear: Any = (
@@ -988,9 +996,61 @@ def test_comparison_report() -> None:
             lambda: jm.comparison_report(["a"], ["b"], ["c"], class_names=["a", "b"]),
             r"y_pred_b\[0\] is 'c'",
         ),
+        (
+            lambda: jm.comparison_report([0, 1], [0, 1], [0, 1], y_prob_a=np.eye(2)),
+            "give both y_prob_a and y_prob_b",
+        ),
+        (
+            lambda: jm.comparison_report(
+                [0, 1], [0, 1], [0, 1], y_prob_a=np.eye(2), y_prob_b=np.eye(3)[:2]
+            ),
+            "y_prob_b has 3 columns, but there are 2 classes",
+        ),
+        (
+            lambda: jm.comparison_report(
+                [0, 1], [0, 1], [0, 1], y_prob_a=np.eye(2), y_prob_b=np.ones((2, 2))
+            ),
+            r"y_prob_b\[0\] is .* expected probabilities that sum to 1",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             wrong()
+
+
+def test_a_comparison_report_of_probabilities() -> None:
+    """A and B have the values of their own reports; examples that are ignored do not count."""
+    rng = np.random.default_rng(0)
+    y = np.append(rng.integers(0, 3, 300), [-1, 5])
+    probs = [rng.dirichlet(np.ones(3), 302) for _ in range(2)]
+    for prob, more in zip(probs, (2.0, 1.0), strict=True):
+        prob[np.arange(300), y[:300]] += more
+        prob /= prob.sum(1, keepdims=True)
+    preds = [prob.argmax(1) for prob in probs]
+    options: Any = {"y_prob_a": probs[0], "y_prob_b": probs[1]}
+    report = jm.comparison_report(y, *preds, **options)
+    assert report.num_ignored == 2
+    reports = [jm.report(y, pred, y_prob=prob) for pred, prob in zip(preds, probs, strict=True)]
+    for i, alone in enumerate(reports):
+        for name in ("accuracy", "log_loss", "brier_score"):
+            np.testing.assert_allclose(report[name][i].value, alone.overall[name].value, rtol=1e-3)
+        area = report["roc_auc_1"][i]
+        np.testing.assert_allclose(area.value, alone.per_class["roc_auc"][1].value, atol=2e-3)
+        assert report.score_histograms is not None
+        assert report.calibration_bins is not None
+        assert alone.score_histogram is not None
+        assert alone.calibration_bins is not None
+        np.testing.assert_array_equal(report.score_histograms[i], alone.score_histogram)
+        np.testing.assert_array_equal(report.calibration_bins[i], alone.calibration_bins)
+    sites = np.arange(302) // 4
+    clustered = jm.comparison_report(y, *preds, clusters=sites, **options)["log_loss"]
+    expected = jm.mean_interval(
+        *(-np.log(prob[np.arange(300), y[:300]]) for prob in probs[:1]),
+        clusters=sites[:300],
+        transform="log",
+    )
+    np.testing.assert_allclose(clustered.a[:3], expected[:3])
+    with pytest.warns(UserWarning, match="y_pred_b is not the most probable class of y_prob_b"):
+        jm.comparison_report(y, preds[0], (preds[1] + 1) % 3, **options)
 
 
 def test_a_comparison_report_of_clusters() -> None:

@@ -33,9 +33,9 @@ from jaxmetrics.reports.overall_values import COMPARED
 from jaxmetrics.reports.pairs import (
     ComparisonReport,
     compared_areas,
-    compared_probabilities,
     comparison_report,
     reported_comparison,
+    with_probabilities,
 )
 from jaxmetrics.reports.plans import difference_plan, scores_plan, width_plan
 from jaxmetrics.reports.rankings import ranking_report
@@ -78,8 +78,7 @@ def _comparison(given: Namespace) -> ComparisonReport:
             rope=given.rope,
             level=level,
         )
-        more = _more_figures(judged, given.pos_label, given.rope, level)
-        return replace(report, figures={**report.figures, **more})
+        return _with_more(report, judged, given.pos_label)
 
     def differences(level: float) -> dict[str, Any]:
         figures = (report if level == given.level else at(level)).figures
@@ -118,22 +117,26 @@ def _comparison_of_scores(given: Namespace) -> AnyReport:
         return report_of_differences(scores, at(given.level), given.level, found, names)
 
 
-def _more_figures(
-    judged: Judged, positive: str | None, rope: float, level: float
-) -> dict[str, Any]:
-    options: dict[str, Any] = {"rope": rope, "level": level, "clusters": judged.clusters}
-    figures: dict[str, Any] = {}
+def _with_more(report: ComparisonReport, judged: Judged, positive: str | None) -> ComparisonReport:
+    """Add what is said of a positive class, of probabilities and of scores."""
+    options: dict[str, Any] = {
+        "rope": report.rope,
+        "level": report.level,
+        "clusters": judged.clusters,
+    }
     if positive is not None:
+        figures = {}
         for name, metric in _OF_POSITIVE.items():
             labels = judged.true, *judged.preds
             comparison = compare_predictions(metric, *labels, num_classes=2, **options)
             figures[name] = reported_comparison(comparison, "likelihood", "likelihood")
+        report = replace(report, figures={**report.figures, **figures})
     if judged.probs is not None:
-        names = judged.class_names
-        figures |= compared_probabilities(judged.true, judged.probs, names, **options)
+        report = with_probabilities(report, judged.true, judged.probs, judged.clusters)
     if judged.scores is not None:
-        figures["roc_auc"] = compared_areas(judged.true == 1, judged.scores, **options)
-    return figures
+        area = compared_areas(judged.true == 1, judged.scores, **options)
+        report = replace(report, figures={**report.figures, "roc_auc": area})
+    return report
 
 
 def leaderboard(given: Namespace) -> None:

@@ -76,12 +76,13 @@ def compare_scores(
     check_bounds(bounds)
     mask = None if where is None else as_mask(where)
     x, y, shared = _paired(as_float(a, "a"), as_float(b, "b"), mask)
-    reach = None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
     z = normal_quantile(level)
-    of_a, of_b, of_both = (
-        mean_estimate(name, values, None, shared, clusters, limits, None, z)
-        for name, values, limits in (("a", x, bounds), ("b", y, bounds), ("a - b", x - y, reach))
+    of_a, of_b = (  # which check the bounds
+        mean_estimate(name, values, None, shared, clusters, bounds, None, z)
+        for name, values in (("a", x), ("b", y))
     )
+    reach = None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
+    of_both = mean_estimate("a - b", x - y, None, shared, clusters, reach, None, z)
     return by_halves(of_a, of_b, of_both, z, width)
 
 

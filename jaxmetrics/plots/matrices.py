@@ -19,6 +19,8 @@ __all__ = ["confusion_matrix"]
 
 MOST_CELLS_WITH_NUMBERS = 400
 _MOST_NAMES = 50
+_MOST_LARGE = 20  # names of the usual size
+_RIGHT, _WRONG = (0.12, 0.47, 0.71), (0.77, 0.25, 0.15)  # blue on the diagonal, red off it
 
 
 def confusion_matrix(
@@ -28,11 +30,13 @@ def confusion_matrix(
     class_names: Sequence[str] | None = None,
     numbers: Literal["counts", "shares"] = "counts",
     colorbar: bool = True,
+    scale: float | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Plot a confusion matrix, row = true class; the colour is the share of the row.
 
-    Numbers are left out beyond 20 classes, and most names beyond 50.
+    Mistakes, the cells off the diagonal, are red, on a scale of their own. Numbers are left out
+    beyond 20 classes, and most names beyond 50.
 
     Args:
         y_true, y_pred: labels `(n,)`, strings or integers; or, as the only argument, counts
@@ -40,7 +44,9 @@ def confusion_matrix(
         class_names: names of the ids 0 to K - 1, "0" to "K - 1" by default; for strings the classes
             in the order wanted.
         numbers: numbers in the cells: the counts, or the shares of the row in percent.
-        colorbar: whether to draw the colour scale beside the matrix.
+        colorbar: whether to draw the colour scales beside the matrix.
+        scale: the share at which the red is strongest, the same for matrices to be compared; by
+            default the largest share of a mistake.
         ax: matplotlib axes.
 
     >>> counts = [[9, 3], [1, 7]]
@@ -52,6 +58,8 @@ def confusion_matrix(
     ['cat', 'dog']
     """
     check_option(numbers, "numbers", ("counts", "shares"))
+    if scale is not None and not scale > 0:
+        raise ValueError(f"scale must be a share above 0, got {scale}.")
     if y_pred is None:
         matrix = _as_counts(y_true)
         names = names_of(class_names, len(matrix), "class_names")
@@ -60,14 +68,21 @@ def confusion_matrix(
     rows = matrix.sum(1, keepdims=True)
     shares = np.divide(matrix, rows, out=np.zeros(matrix.shape), where=rows > 0)
     axes = axes_or_new(ax)
-    image = axes.imshow(shares, cmap=_opaque_by_share(), vmin=0, vmax=1, interpolation="none")
+    diagonal = np.eye(len(matrix), dtype=bool)
+    most = scale or shares[~diagonal].max(initial=0) or 1
+    images = [
+        _draw_shares(axes, np.ma.array(shares, mask=diagonal), _WRONG, most),
+        _draw_shares(axes, np.ma.array(shares, mask=~diagonal), _RIGHT, 1),
+    ]
     if matrix.size <= MOST_CELLS_WITH_NUMBERS:
-        _write_cells(axes, matrix, shares, numbers)
+        _write_cells(axes, matrix, shares, np.where(diagonal, shares, shares / most), numbers)
     _name_classes(axes, names)
     title = "Percent of each true class" if numbers == "shares" else "Counts"
     axes.set(xlabel="predicted class", ylabel="true class", title=title)
     if colorbar:
-        axes.figure.colorbar(image, ax=axes, label="share of the true class", shrink=0.8)
+        for image, label in zip(images, ("off the diagonal", "on the diagonal"), strict=True):
+            text = f"share of the true class, {label}"
+            axes.figure.colorbar(image, ax=axes, label=text, shrink=0.8)
     return axes
 
 
@@ -97,9 +112,12 @@ def _counted(
     return counts_of(true, pred, num_classes=len(names)).astype(float), list(names)
 
 
-def _write_cells(axes: Any, matrix: np.ndarray, shares: np.ndarray, numbers: str) -> None:
+def _write_cells(
+    axes: Any, matrix: np.ndarray, shares: np.ndarray, strength: np.ndarray, numbers: str
+) -> None:
     for (i, j), count in np.ndenumerate(matrix):
-        colour = "white" if shares[i, j] > 0.5 else "0.55" if count == 0 else ink()
+        # Paler cells show the background, which may be of any colour: text is then, too.
+        colour = "white" if strength[i, j] > 0.7 else "0.55" if count == 0 else ink()
         if numbers == "shares":
             text = f"{100 * shares[i, j]:.1f}" if count else "0"
         else:
@@ -112,13 +130,18 @@ def _name_classes(axes: Any, names: list[str]) -> None:
     shown = range(0, len(names), -(-len(names) // _MOST_NAMES))
     some = [names[i] for i in shown]
     rotation, ha = (45, "right") if max(map(len, names)) > 3 else (0, "center")
-    name_ticks(axes.set_xticks, shown, some, rotation=rotation, ha=ha)
-    name_ticks(axes.set_yticks, shown, some)
+    style: dict[str, Any] = {}
+    if len(some) > _MOST_LARGE:
+        rotation, ha, style = 90, "center", {"fontsize": "x-small"}
+    name_ticks(axes.set_xticks, shown, some, rotation=rotation, ha=ha, **style)
+    name_ticks(axes.set_yticks, shown, some, **style)
 
 
-def _opaque_by_share() -> Any:
-    """Make a map from nothing to blue, so that the background may be of any colour."""
+def _draw_shares(
+    axes: Any, shares: np.ndarray, colour: tuple[float, float, float], most: float
+) -> Any:
+    """Draw shares up to the most, from nothing to the colour: the background may be of any."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    blue = (0.12, 0.47, 0.71)
-    return LinearSegmentedColormap.from_list("share", [(*blue, 0.0), (*blue, 1.0)])
+    scale = LinearSegmentedColormap.from_list("share", [(*colour, 0.0), (*colour, 1.0)])
+    return axes.imshow(shares, cmap=scale, vmin=0, vmax=most, interpolation="none")

@@ -12,6 +12,8 @@ __all__: list[str] = []
 
 INK = "#010203"  # drawn where the page's own colour of text is to be
 
+_LINE_OF_LEGEND = 0.19  # inches
+
 _SETTINGS = {
     **dict.fromkeys(
         ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), INK
@@ -30,7 +32,7 @@ def svg(
     draw: Callable[..., object], size: tuple[float, float], text: str, *args: Any, **options: Any
 ) -> Any:
     """Draw a picture of so many inches by `draw(*args, ax=..., **options)`, which scales with the
-    page, with text and lines in the colour of the page's text.
+    page, with text and lines in the colour of the page's text, and its legend below it.
     """
     try:
         import matplotlib
@@ -43,7 +45,9 @@ def svg(
     with matplotlib.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # the browser has its own fonts
         canvas = Figure(size, layout="constrained")
-        draw(*args, ax=canvas.add_subplot(), **options)
+        axes = canvas.add_subplot()
+        draw(*args, ax=axes, **options)
+        _move_legend_below(axes)
         # Nothing that differs from one run to the next.
         metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         canvas.savefig(file, format="svg", metadata=metadata)
@@ -54,3 +58,22 @@ def svg(
     start = f'<svg role="img" aria-label="{escape(text)}" style="--width: {72 * size[0]:.0f}pt"'
     picture = re.sub(r'<svg\b(.*?) width="[^"]*"', lambda m: start + m[1], picture, count=1)
     return Markup(re.sub(r'(<svg\b[^>]*?) height="[^"]*"', r"\1", picture, count=1))
+
+
+def _move_legend_below(axes: Any) -> None:
+    """Put the legend below the axes, where it covers nothing, and make room for its lines."""
+    legend = axes.get_legend()
+    if legend is None:
+        return
+    legend.remove()
+    labels = [text.get_text() for text in legend.get_texts()]
+    below = axes.figure.legend(
+        legend.legend_handles,
+        labels,
+        loc="outside lower center",
+        frameon=False,
+        fontsize="small",
+    )
+    for text in below.get_texts():
+        text.set_parse_math(False)
+    axes.figure.set_figheight(axes.figure.get_figheight() + _LINE_OF_LEGEND * (len(labels) + 1))

@@ -14,7 +14,7 @@ from jaxmetrics.intervals import proportion_interval
 from jaxmetrics.plots.forests import differences_of, forest
 from jaxmetrics.plots.matrices import MOST_CELLS_WITH_NUMBERS
 from jaxmetrics.plots.vector_graphics import svg
-from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve
+from jaxmetrics.ranking import PrecisionRecallCurve, RocCurve, roc_auc
 from jaxmetrics.reports.contents import ReportedValue, values_of
 from jaxmetrics.reports.formats import MOST_ROWS_OF_PAGE
 from jaxmetrics.reports.overall_values import PRIOR, matrix_of_true_classes
@@ -29,7 +29,13 @@ __all__: list[str] = []
 _LONGEST_NAME, _LONGEST_IN_PICTURES = 100, 16
 _MOST_CONFUSIONS, _MOST_CURVES, _MOST_BARS = 10, 5, 30
 
+_OUTSIDE = 0.05  # share of the intervals that an axis may cut at either end
 _CURVE = (4.0, 4.0)  # inches
+# How to draw the curves of `_curves_of`.
+_DRAWN: Sequence[tuple[str, Any]] = (
+    ("ROC curves", plots.roc),
+    ("Precision against recall", plots.precision_recall),
+)
 
 
 def pictures_of_one(report: Report) -> dict[str, Any]:
@@ -37,17 +43,24 @@ def pictures_of_one(report: Report) -> dict[str, Any]:
     counts, names = report.counts, labels_of(report.class_names, _LONGEST_NAME)
     right = counts.diagonal()
     fn, fp = counts.sum(1) - right, counts.sum(0) - right
+    order = np.argsort(-(fn + fp), kind="stable")[:MOST_ROWS_OF_PAGE]
     # Where cells show no numbers, both pictures would be the same.
     numbers = ["shares"] if counts.size > MOST_CELLS_WITH_NUMBERS else ["counts", "shares"]
     return {
         "names": names,
-        "order": np.argsort(-(fn + fp), kind="stable")[:MOST_ROWS_OF_PAGE],
+        "order": order,
         "false_negatives": fn,
         "false_positives": fp,
+        "axes": {
+            name: _axis_of([column[i] for i in order])
+            for name, column in report.per_class.items()
+            if name != "specificity"
+        },
         "confusions": _worst_confusions(counts, names, report.level),
         "num_confusions": np.count_nonzero(counts) - np.count_nonzero(right),
         "event": labels_of([report.calibrated_event or ""], _LONGEST_NAME)[0],
         "matrices": [_matrix_picture(counts, report.class_names, x) for x in numbers],
+        "largest_mistake": _largest_mistake(counts),
         "posteriors": _posterior_pictures(report),
         "curves": _curve_pictures(report),
     }
@@ -55,9 +68,13 @@ def pictures_of_one(report: Report) -> dict[str, Any]:
 
 def pictures_of_two(report: ComparisonReport) -> dict[str, Any]:
     """Draw two classifiers, and order the classes, those first on which they differ most."""
-    differences = {title_of(name): x.difference for name, x in report.figures.items()}
+    # A log loss, which has no greatest value, would leave the others no room.
+    differences = {
+        title_of(name): x.difference for name, x in report.figures.items() if name != "log_loss"
+    }
     matrices = np.stack([matrix_of_true_classes(matrix) for matrix in report.counts])
     options: Any = {"prior": PRIOR, "level": report.level}
+    largest = max(map(_largest_mistake, report.counts))
     return {
         "names": labels_of(report.class_names, _LONGEST_NAME),
         "classifiers": labels_of(report.names, _LONGEST_NAME),
@@ -65,7 +82,7 @@ def pictures_of_two(report: ComparisonReport) -> dict[str, Any]:
         "order": np.argsort(-report.only_right_per_class.sum(1), kind="stable")[:MOST_ROWS_OF_PAGE],
         "differences": svg(
             differences_of,
-            (5.2, 3),
+            (5.2, max(3, 0.8 + 0.2 * len(differences))),
             "Differences A - B of each metric with their intervals",
             differences,
             rope=report.rope,
@@ -79,10 +96,46 @@ def pictures_of_two(report: ComparisonReport) -> dict[str, Any]:
             **options,
         ),
         "matrices": [
-            _matrix_picture(matrix, report.class_names, "shares", f" of {name}", name)
+            _matrix_picture(
+                matrix, report.class_names, "shares", f" of {name}", name, scale=largest or None
+            )
             for name, matrix in zip("AB", report.counts, strict=True)
         ],
+        "largest_mistake": largest,
+        **_curves_of_two(report),
     }
+
+
+class _Axis(NamedTuple):
+    """Holds the ends of an axis, and how many decimals they need."""
+
+    low: float
+    high: float
+    decimals: int
+
+    @property
+    def ends(self) -> list[str]:
+        """Writes them."""
+        return [f"{x:.{self.decimals}f}" for x in (self.low, self.high)]
+
+    def place(self, x: float) -> float:
+        """Return where a number lies, from 0 to 1, at an end if it lies beyond."""
+        return min(max((x - self.low) / (self.high - self.low), 0.0), 1.0)
+
+
+def _axis_of(values: Sequence[ReportedValue]) -> _Axis:
+    """Choose an axis, from one round number to another, for all values and for most intervals:
+    those of a few rare classes, as wide as can be, would leave the others no room.
+    """
+    low, high = 0.0, 1.0
+    if found := [x for x in values if x.has_interval]:
+        value, lows, highs = np.array([x[:3] for x in found]).T
+        low = float(np.nanmin([*value, np.quantile(lows, _OUTSIDE, method="lower")]))
+        high = float(np.nanmax([*value, np.quantile(highs, 1 - _OUTSIDE, method="higher")]))
+    digits = max(0, -math.floor(math.log10(high - low))) if high > low else 0
+    unit = 10.0**-digits
+    first, last = math.floor(low / unit + 1e-9), math.ceil(high / unit - 1e-9)
+    return _Axis(first * unit, max(last, first + 1) * unit, digits)
 
 
 class _Confusion(NamedTuple):
@@ -107,15 +160,26 @@ def _worst_confusions(counts: np.ndarray, names: Sequence[str], level: float) ->
     ]
 
 
+def _largest_mistake(counts: np.ndarray) -> float:
+    """Return the largest share of a true class that was taken for another class."""
+    mistakes = np.where(np.eye(len(counts), dtype=bool), 0, counts)
+    support = counts.sum(1)
+    return float(np.max(mistakes.max(1) / np.where(support > 0, support, 1)))
+
+
 def _matrix_picture(
-    counts: np.ndarray, names: tuple[str, ...], numbers: Any, of_whom: str = "", title: str = ""
+    counts: np.ndarray,
+    names: tuple[str, ...],
+    numbers: Any,
+    of_whom: str = "",
+    title: str = "",
+    scale: float | None = None,
 ) -> str:
     what = "percent of each true class" if numbers == "shares" else "counts"
 
     def draw(ax: Any) -> None:
-        bar = counts.size > MOST_CELLS_WITH_NUMBERS
-        labels = _shortened(names)
-        plots.confusion_matrix(counts, class_names=labels, numbers=numbers, colorbar=bar, ax=ax)
+        options: Any = {"class_names": _shortened(names), "numbers": numbers, "scale": scale}
+        plots.confusion_matrix(counts, **options, colorbar=False, ax=ax)
         if title:
             ax.set_title(title)
 
@@ -161,15 +225,45 @@ def _curve_pictures(report: Report) -> list[str]:
     events = [(name, _curves_of(histogram)) for name, histogram in _events(report)]
     pictures = []
     if events:
-        pictures.append(svg(_draw_events, _CURVE, "ROC curves", plots.roc, events, 0))
-        text = "Precision against recall"
-        pictures.append(svg(_draw_events, _CURVE, text, plots.precision_recall, events, 1))
+        for kind, (title, draw) in enumerate(_DRAWN):
+            pictures.append(svg(_draw_events, _CURVE, title, draw, events, kind))
     if report.calibration_bins is not None:
         curve = calibration_curve(report.calibration_bins, level=report.level)
         (name,) = _shortened((report.calibrated_event or "",))
         text = f"How often {name} is right where it has probability p"
         pictures.append(svg(plots.reliability, _CURVE, text, curve, name=name))
     return pictures
+
+
+def _curves_of_two(report: ComparisonReport) -> dict[str, Any]:
+    """Draw the curves of A and B on the same axes: of the last of two classes, or of the class
+    whose areas differ most, and the reliability that reports show.
+    """
+    of_class, pictures = "", []
+    if report.score_histograms is not None:
+        k = len(report.class_names)
+        areas = [x.value for x in map(roc_auc, report.score_histograms)]
+        gaps = np.nan_to_num(np.abs(areas[0] - areas[1]), nan=-1.0)
+        i = 1 if k == 2 else int(gaps.argmax())
+        if gaps[i] >= 0:
+            (of_class,) = labels_of([report.class_names[i]], _LONGEST_NAME)
+            events = [
+                (name, _curves_of(histogram[i]))
+                for name, histogram in zip("AB", report.score_histograms, strict=True)
+            ]
+            for kind, (title, draw) in enumerate(_DRAWN):
+                text = f"{title} of A and B"
+                pictures.append(svg(_draw_events, _CURVE, text, draw, events, kind))
+    if report.calibration_bins is not None:
+        text = "Reliability of A and B"
+        bins = report.calibration_bins
+        pictures.append(svg(_draw_reliability, _CURVE, text, bins, report.level))
+    return {"curves": pictures, "of_class": of_class}
+
+
+def _draw_reliability(bins: Sequence[np.ndarray], level: float, ax: Any) -> None:
+    for name, of_one in zip("AB", bins, strict=True):
+        plots.reliability(calibration_curve(of_one, level=level), name=name, ax=ax)
 
 
 def _draw_events(draw: Any, events: Sequence[Any], kind: int, ax: Any) -> None:

@@ -121,25 +121,48 @@ def as_page(report: AnyReport, title: str) -> str:
 
     outline, used, pictures = report.outline(), report.methods(), report.pictures()
     template = report.template if pictures else AnyReport.template
-    return (
-        _environment()
-        .get_template(template)
-        .render(
-            title=title,
-            report=report,
-            outline=outline,
-            percent=percent(outline.level),
-            methods={name: x for name, x in explanations().items() if name in used},
-            most_rows=MOST_ROWS_OF_PAGE,
-            version=__version__,
-            **pictures,
-        )
+    environment = _environment()
+    terms = _Terms(environment.get_template("terms.html").module.terms)
+    environment.globals["term"] = terms.explained
+    return environment.get_template(template).render(
+        title=title,
+        report=report,
+        outline=outline,
+        percent=percent(outline.level),
+        terms=terms.used,
+        methods={name: x for name, x in explanations().items() if name in used},
+        most_rows=MOST_ROWS_OF_PAGE,
+        version=__version__,
+        **pictures,
     )
 
 
 def explanations() -> dict[str, str]:
     """Say how the intervals of each method are made."""
     return _environment().get_template("methods.html").module.explanations
+
+
+class _Terms:
+    """Explain the terms of a page where they stand, and remember them for its end, since paper and
+    phones do not show the titles of elements.
+    """
+
+    def __init__(self, known: Mapping[str, str]) -> None:
+        self.known = known
+        self.used: dict[str, str] = {}
+
+    def explained(self, title: str) -> str:
+        """Explain a title, such as "Macro F1", or what it begins with, such as "recall, cat"."""
+        from markupsafe import Markup
+
+        plain = title[:1].lower() + title[1:]
+        found = [x for x in self.known if title.startswith(x) or plain.startswith(x)]
+        term = max(found, key=len, default="")
+        start, rest = title[: len(term)], title[len(term) :]
+        if not term or rest[:1].isalnum():
+            return title
+        self.used[term] = self.known[term]
+        return Markup('<abbr title="{}">{}</abbr>{}').format(self.known[term], start, rest)
 
 
 def escaped(text: str) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from jaxmetrics._validation import ArrayLike
-from jaxmetrics._wording import labels_of, listed, percent, title_of
+from jaxmetrics._wording import interval, labels_of, listed, percent, title_of
 from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.comparisons.disparities import greatest_difference, pairwise_level
 from jaxmetrics.estimates import Estimate
@@ -36,6 +36,7 @@ Values: TypeAlias = Mapping[Key, ReportedValue]
 
 _NOT_COMPARED = ("balanced_accuracy_posterior", "micro_f1")  # the same in other words
 _MOST_CLASSES = 10  # of which every rate is a line of text
+_MOST_SHOWN = 3  # in the verdict
 _NOTE = (
     "Disparity: the greatest difference between groups, which chance alone makes more than 0. Its"
     " interval holds whichever groups differ most: it is made of those of all pairs of groups"
@@ -55,6 +56,7 @@ def outline_of(report: Report) -> Outline:
     sample = f"{SampleSize(report.num_examples)}, {len(report.class_names)} classes"
     return Outline(
         heading=f"{sample}, {len(groups)} groups",
+        verdict=_verdict(report.disparities, report.level),
         tables={
             "Groups": ValueTable(["", *labels_of(list(groups), LONGEST_NAME)], rows),
             **report.tables_of_examples,
@@ -67,6 +69,21 @@ def outline_of(report: Report) -> Outline:
         ],
         level=report.level,
         gates=report.gates,
+    )
+
+
+def _verdict(disparities: Values, level: float) -> str:
+    """Say which values are shown to differ between groups, those first that differ the most."""
+    if not disparities:
+        return ""
+    shown = [key for key, x in disparities.items() if x.low > 0]
+    if not shown:
+        return f"None of {len(disparities)} values is shown to differ between groups."
+    shown.sort(key=lambda key: -disparities[key].low)
+    most = [f"{_title(key)} by {interval(*disparities[key][:3])}" for key in shown[:_MOST_SHOWN]]
+    return (
+        f"{len(shown)} of {len(disparities)} values are shown to differ between groups, each by its"
+        f" own {percent(level)} interval; the most: {'; '.join(most)}."
     )
 
 

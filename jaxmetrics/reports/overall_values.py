@@ -6,14 +6,15 @@ All is computed on the host, at once, in double precision.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxmetrics._cell_sums import cells
+from jaxmetrics._examples import are_distributions, eps_of
 from jaxmetrics._labels import as_ids
-from jaxmetrics._validation import ArrayLike, check_real, on_host
+from jaxmetrics._validation import ArrayLike, as_rows, check_real, on_host, warn
 from jaxmetrics._wording import enumeration, fraction, listed
 from jaxmetrics.estimates import Estimate, Metric
 from jaxmetrics.intervals.methods import Delta, IntervalMethod, Likelihood, interval
@@ -173,11 +174,11 @@ def matrix_of_true_classes(matrix: np.ndarray) -> np.ndarray:
 def checked_labels(
     what: str,
     class_names: Sequence[str] | None,
-    y_prob: ArrayLike | None = None,
+    probs: Mapping[str, ArrayLike | None] = {},
     **named: ArrayLike | Sequence[str],
 ) -> tuple[list[np.ndarray], Sequence[str]]:
     """Return the class ids of labels of the same examples, `(n,)` each, -1 where one of them is no
-    class, and the names of the classes.
+    class, and the names of the classes, of which probabilities, if any, have a column each.
     """
     labels = {name: on_host(x, name) for name, x in named.items()}
     shapes = [x.shape for x in labels.values()]
@@ -189,24 +190,47 @@ def checked_labels(
     (n,) = shapes[0]
     if n == 0:
         raise ValueError("there are no examples to report on.")
-    num_columns = None if y_prob is None else _number_of_columns(y_prob, n)
-    ids, names = as_ids(labels, class_names, num_columns)
+    columns = {name: _number_of_columns(x, n, name) for name, x in probs.items() if x is not None}
+    ids, names = as_ids(labels, class_names, next(iter(columns.values()), None))
     k = len(names)
-    if num_columns not in (None, k):
-        raise ValueError(
-            f"y_prob has {num_columns} columns, but there are {k} classes: {listed(names)}."
-        )
+    for name, number in columns.items():
+        if number != k:
+            raise ValueError(
+                f"{name} has {number} columns, but there are {k} classes: {listed(names)}."
+            )
     check_number_of_classes(k, what)
     counted = np.all([(x >= 0) & (x < k) for x in ids], axis=0)
     return [np.where(counted, x, -1) for x in ids], names
 
 
-def _number_of_columns(y_prob: ArrayLike, n: int) -> int:
-    prob = on_host(y_prob, "y_prob")
-    check_real(prob, "y_prob")
+def _number_of_columns(y_prob: ArrayLike, n: int, name: str) -> int:
+    prob = on_host(y_prob, name)
+    check_real(prob, name)
     if prob.ndim != 2 or len(prob) != n:
-        raise ValueError(f"y_prob must have shape (n, K) = ({n}, K), got {prob.shape}.")
+        raise ValueError(f"{name} must have shape (n, K) = ({n}, K), got {prob.shape}.")
     return prob.shape[1]
+
+
+def checked_probabilities(
+    y_prob: ArrayLike,
+    true: np.ndarray,
+    pred: np.ndarray,
+    names: Sequence[str],
+    name: str = "y_prob",
+    name_of_pred: str = "y_pred",
+) -> np.ndarray:
+    given, counted = np.asarray(as_rows(y_prob, name, names)), true >= 0
+    check_real(given, name)
+    # The dtype decides where losses are cut; dtypes that NumPy does not know become float64.
+    prob = given if np.issubdtype(given.dtype, np.floating) else given.astype(float)
+    valid = are_distributions(prob, eps_of(given)) | ~counted
+    check_each(valid, prob, name, "probabilities that sum to 1")
+    if 2 * (prob.argmax(1) != pred)[counted].sum() > counted.sum():
+        warn(
+            f"{name_of_pred} is not the most probable class of {name} in most rows: column j of"
+            f" {name} is taken for class j of {listed(names)}."
+        )
+    return prob
 
 
 def check_number_of_classes(k: int, what: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from jaxmetrics._labels import names_of
 from jaxmetrics._validation import ArrayLike
 from jaxmetrics._wording import interval, labels_of, percent, title_of
-from jaxmetrics.clusters import number_of_clusters
+from jaxmetrics.clusters import number_of_clusters, numbered_clusters
 from jaxmetrics.comparisons.classifiers import (
     Comparison,
     by_halves,
@@ -42,15 +42,17 @@ from jaxmetrics.reports.overall_values import (
     MOST_WITH_INTERVALS,
     Evidence,
     checked_labels,
+    checked_probabilities,
     overall_values,
 )
-from jaxmetrics.reports.probabilities import losses_of, worst_brier_score
+from jaxmetrics.reports.probabilities import losses_of, probability_sums, worst_brier_score
 
 __all__ = ["ComparisonReport", "comparison_report"]
 
 _LONGEST_NAME = 200
 _Z_OF_POWER = 0.8416  # the normal quantile of a power of .8
 _MOST_AREAS = 10  # of classes, that are compared
+_MOST_HISTOGRAMS = 100  # of classes, that are kept
 _WAYS = {
     "likelihood": "likelihood",
     "student": "Student's distribution (losses)",
@@ -76,6 +78,9 @@ class ComparisonReport(AnyReport):
         p_value: of McNemar's test (mid-p, or the test for clusters) that both are correct equally
             often.
         num_clusters: the number of clusters, if examples come in clusters.
+        score_histograms: of A and B, `(2, K, 2, B)`, as in `Report`, if there were
+            probabilities of up to 100 classes.
+        calibration_bins: of A and B, `(2, bins, 3)`, as in `Report`.
         listed: examples that only one has correct, for the command line's `--examples`.
         gates: bounds on the differences and their verdicts, for the command line's `--gate`.
 
@@ -99,6 +104,8 @@ class ComparisonReport(AnyReport):
     only_right_per_class: np.ndarray
     p_value: float
     num_clusters: int | None = None
+    score_histograms: np.ndarray | None = None
+    calibration_bins: np.ndarray | None = None
     listed: Sequence[Mapping[str, Any]] = ()
     gates: Sequence[JudgedGate] = ()
 
@@ -242,6 +249,8 @@ def comparison_report(
     y_pred_a: ArrayLike | Sequence[str],
     y_pred_b: ArrayLike | Sequence[str],
     *,
+    y_prob_a: ArrayLike | None = None,
+    y_prob_b: ArrayLike | None = None,
     clusters: ArrayLike | Sequence[Any] | None = None,
     class_names: Sequence[str] | None = None,
     names: tuple[str, str] = ("A", "B"),
@@ -256,6 +265,8 @@ def comparison_report(
     Args:
         y_true, y_pred_a, y_pred_b: true labels and the predictions of A and B, `(n,)`, strings or
             integers. A negative integer drops its example.
+        y_prob_a, y_prob_b: `(n, K)` probabilities, a column per class; add log loss, Brier score,
+            ROC AUC of up to 10 classes, and to the page the curves of both classifiers.
         clusters: `(n,)` ids, of any type, of groups of correlated examples, such as one patient's.
         class_names: names of the ids 0 to K - 1, or, for strings, the classes in the order wanted;
             by default the classes that occur, sorted.
@@ -267,10 +278,10 @@ def comparison_report(
         `ComparisonReport`, with NumPy arrays.
 
     Raises:
-        TypeError: labels that are neither strings nor integers.
+        TypeError: labels that are neither strings nor integers, probabilities that are no numbers.
         ValueError: unequal lengths, fewer than 2 or more than 4096 classes, an unknown class name,
-            no example left, `rope` below 0, `level` not in (0, 1), clusters whose pairs `C K^3`
-            exceed 2^27.
+            no example left, probabilities of one classifier only or that do not sum to 1, `rope`
+            below 0, `level` not in (0, 1), clusters whose pairs `C K^3` exceed 2^27.
 
     >>> y_true = ["cat", "dog"] * 30
     >>> y_pred_a, y_pred_b = ["cat", "dog"] * 25 + ["cat"] * 10, ["cat"] * 30 + ["dog"] * 30
@@ -284,13 +295,21 @@ def comparison_report(
     """
     a, b = names_of(names, 2, "names")
     labels: Any = {"y_true": y_true, "y_pred_a": y_pred_a, "y_pred_b": y_pred_b}
-    ids, classes = checked_labels("comparison", class_names, **labels)
+    probs = {"y_prob_a": y_prob_a, "y_prob_b": y_prob_b}
+    if (y_prob_a is None) != (y_prob_b is None):
+        raise ValueError("probabilities are compared: give both y_prob_a and y_prob_b, or neither.")
+    ids, classes = checked_labels("comparison", class_names, probs, **labels)
     counted, k, cubes = ids[0] >= 0, len(classes), None
     if not counted.any():
         raise ValueError("y_true, y_pred_a and y_pred_b hold no examples to compare.")
     if clusters is not None:
         true, pred_a, pred_b = ids
         cubes = cubes_of_clusters(true, pred_a, pred_b, clusters, k)
+    checked = [
+        checked_probabilities(x, ids[0], pred, classes, name, name.replace("prob", "pred"))[counted]
+        for (name, x), pred in zip(probs.items(), ids[1:], strict=True)
+        if x is not None
+    ]
     true, *preds = ids = [x[counted] for x in ids]
     matrices = np.stack([confusion_matrix(true, pred, num_classes=k) for pred in preds])
     only_right = _only_right(k, *ids)
@@ -299,7 +318,7 @@ def comparison_report(
         number, test = None, mcnemar([[0, only_a], [only_b, 0]])
     else:
         number, test = int(number_of_clusters(cubes, table_ndim=3)), mcnemar(cubes, cluster_axis=0)
-    return ComparisonReport(
+    found = ComparisonReport(
         counts=matrices,
         class_names=tuple(map(str, classes)),
         num_ignored=int((~counted).sum()),
@@ -310,6 +329,31 @@ def comparison_report(
         only_right_per_class=only_right,
         p_value=float(test.p_value),
         num_clusters=number,
+    )
+    if not checked:
+        return found
+    numbers = None if clusters is None else numbered_clusters(clusters, counted.shape)[0][counted]
+    return with_probabilities(found, true, checked, numbers)
+
+
+def with_probabilities(
+    report: ComparisonReport,
+    y_true: np.ndarray,
+    probs: Sequence[np.ndarray],
+    clusters: Any = None,
+) -> ComparisonReport:
+    """Add what probabilities of A and B, `(n, K)` each, say of the examples, class ids `(n,)`."""
+    options: dict[str, Any] = {"rope": report.rope, "level": report.level, "clusters": clusters}
+    figures = compared_probabilities(y_true, probs, report.class_names, **options)
+    of_a, of_b = (probability_sums(y_true, prob, None) for prob in probs)
+    histograms = None
+    if len(report.class_names) <= _MOST_HISTOGRAMS:
+        histograms = np.stack([of_a.score_histogram, of_b.score_histogram])
+    return replace(
+        report,
+        figures={**report.figures, **figures},
+        score_histograms=histograms,
+        calibration_bins=np.stack([of_a.judged_bins, of_b.judged_bins]),
     )
 
 

@@ -26,9 +26,10 @@ def ranking_report(
     return TabularReport(
         Outline(
             heading=f"{sample}, {len(names)} classifiers by {title_of(metric)}",
+            verdict=written.sentences[0],
             tables={"": ValueTable(*written.table)},
             notes=[
-                *written.sentences,
+                *written.sentences[1:],
                 f"Intervals: {percent(level)}; ranks and tiers hold all at once. P(best): how"
                 " probably it comes first on all examples to come.",
             ],

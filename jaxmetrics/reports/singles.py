@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._examples import are_distributions, eps_of
 from jaxmetrics._labels import names_of
 from jaxmetrics._validation import (
     ArrayLike,
     as_counts,
-    as_rows,
     as_square,
     as_wide,
     check_real,
     check_size,
     on_host,
-    warn,
 )
 from jaxmetrics._wording import capital, interval, listed, percent, title_of
 from jaxmetrics.clusters import check_size_of_tables, number_of_clusters, numbered_clusters
@@ -43,6 +40,7 @@ from jaxmetrics.reports.overall_values import (
     check_each,
     check_number_of_classes,
     checked_labels,
+    checked_probabilities,
     overall_values,
     per_class_values,
 )
@@ -297,7 +295,8 @@ class Report(AnyReport):
     @property
     def tables_of_examples(self) -> dict[str, ValueTable]:
         """Lists the examples."""
-        return {"Most frequent mistakes": listing(self.listed)} if self.listed else {}
+        title = "Examples of the most frequent mistakes"
+        return {title: listing(self.listed)} if self.listed else {}
 
     def values(self) -> dict[str, Any]:
         """Return the overall values, and values of the classes by their names."""
@@ -445,9 +444,9 @@ def report(
     (0.750 [0.551, 0.880], 0.000 [0.000, 0.311])
     """
     labels: Any = {"y_true": y_true, "y_pred": y_pred}
-    (true, pred), names = checked_labels("report", class_names, y_prob, **labels)
+    (true, pred), names = checked_labels("report", class_names, {"y_prob": y_prob}, **labels)
     weights = None if sample_weight is None else _checked_weights(sample_weight)
-    prob = None if y_prob is None else _checked_probabilities(y_prob, true, pred, names)
+    prob = None if y_prob is None else checked_probabilities(y_prob, true, pred, names)
     numbers = None if clusters is None else numbered_clusters(clusters, true.shape)[0]
 
     counted = np.flatnonzero(true >= 0)
@@ -514,20 +513,3 @@ def _checked_weights(sample_weight: ArrayLike) -> np.ndarray:
     possible = (weights >= 0) & (weights < np.inf)
     check_each(possible, weights, "sample_weight", "a finite number >= 0")
     return weights.astype(float)  # the sum of float16 would not go beyond 65,504
-
-
-def _checked_probabilities(
-    y_prob: ArrayLike, true: np.ndarray, pred: np.ndarray, names: Sequence[str]
-) -> np.ndarray:
-    given, counted = np.asarray(as_rows(y_prob, "y_prob", names)), true >= 0
-    check_real(given, "y_prob")
-    # The dtype decides where losses are cut; dtypes that NumPy does not know become float64.
-    prob = given if np.issubdtype(given.dtype, np.floating) else given.astype(float)
-    valid = are_distributions(prob, eps_of(given)) | ~counted
-    check_each(valid, prob, "y_prob", "probabilities that sum to 1")
-    if 2 * (prob.argmax(1) != pred)[counted].sum() > counted.sum():
-        warn(
-            "y_pred is not the most probable class of y_prob in most rows: column j of y_prob"
-            f" is taken for class j of {listed(names)}."
-        )
-    return prob
