@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from jaxmetrics._applied import of_weights
 from jaxmetrics._arithmetic import matmul
 from jaxmetrics._chunks import LANES, map_chunks
 from jaxmetrics._compilation import compiled
@@ -113,6 +114,8 @@ def bootstrap_examples(
         numbers, _ = numbered_clusters(clusters, shape)
         members = _Members(numbers, np.argsort(numbers, kind="stable"), np.bincount(numbers))
         warn_of_clusters(members.sizes)
+    if of_weights(statistic) is not None and [x.ndim for x in examples] == [1, 1]:
+        resample = "weights"  # the same values, and the examples are sorted once
     if not on_device(examples) and _answers_on_device(statistic, examples, resample):
         examples = tuple(map(jax.numpy.asarray, examples))
     if members is not None and resample == "indices" and on_device(examples):
@@ -292,12 +295,13 @@ def _bootstrap_examples(
     number = len(strata.size)
     numbers = number + sum(x.size for x in examples)
 
+    of_weighted = _function_of_weights(statistic, examples) if by_weights else None
+
     def of_units(drawn: Array) -> Any:
         """Compute the statistic of the units that were drawn, `(..., m)`."""
-        if by_weights:
+        if of_weighted is not None:
             weights = _how_often(drawn, number, float_dtype(*examples))
-            weights = weights if members is None else weights[..., members.numbers]
-            values = statistic(*map(read_only, examples), sample_weight=weights)
+            values = of_weighted(weights if members is None else weights[..., members.numbers])
         else:
             listed = drawn if members is None else members.of(drawn)
             values = statistic(*(x[listed] for x in examples))
@@ -317,6 +321,17 @@ def _bootstrap_examples(
     acceleration = None if groups is None else _acceleration(row, groups, everything, numbers)
     found = estimate_of(row(everything), samples, level, kind, acceleration)
     return row.unflatten(found)
+
+
+def _function_of_weights(
+    statistic: Callable[..., Any], examples: tuple[Array, ...]
+) -> Callable[[Array], Any]:
+    """Return the statistic of the examples as a function of their weights."""
+    known = tuple(map(read_only, examples))
+    prepared = of_weights(statistic)
+    if prepared is not None and [x.ndim for x in examples] == [1, 1]:
+        return prepared(*known)
+    return lambda weights: statistic(*known, sample_weight=weights)
 
 
 def _acceleration(row: Row, groups: _Groups, everything: Array, numbers: int) -> Array:
