@@ -120,9 +120,8 @@ def of_weights(statistic: Any) -> Callable[..., Any] | None:
     if not isinstance(statistic, partial):
         return getattr(statistic, "of_weights", None)
     found = of_weights(statistic.func)
-    if found is None or statistic.args or not {"sample_weight", "where"}.isdisjoint(
-        statistic.keywords
-    ):
+    given = {"sample_weight", "where"} & statistic.keywords.keys()
+    if found is None or statistic.args or given:
         return None
     return partial(found, **statistic.keywords)
 

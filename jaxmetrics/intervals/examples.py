@@ -73,7 +73,8 @@ def bootstrap_examples(
         kind: as for `Bootstrap`.
         resample: `"indices"` calls `statistic(*resampled_arrays)`; `"weights"` calls
             `statistic(*arrays, sample_weight=w)`, w `(n,)` how often each example was drawn: faster
-            where the statistic sorts, since the order stays.
+            where the statistic sorts, since the order stays. `roc_auc` and `average_precision`,
+            and a `partial` of them with options, are sorted once in any case.
         clusters: `(n,)` ids, of any hashable kind, of groups of examples that belong together (of
             one patient, say); whole groups are drawn, and left out by the jackknife. With groups
             that differ in size `"indices"` gives resamples that do, too, one by one on the host.
@@ -114,8 +115,8 @@ def bootstrap_examples(
         numbers, _ = numbered_clusters(clusters, shape)
         members = _Members(numbers, np.argsort(numbers, kind="stable"), np.bincount(numbers))
         warn_of_clusters(members.sizes)
-    if of_weights(statistic) is not None and [x.ndim for x in examples] == [1, 1]:
-        resample = "weights"  # the same values, and the examples are sorted once
+    if _sorted_once(statistic, examples) is not None:
+        resample = "weights"  # the same values
     if not on_device(examples) and _answers_on_device(statistic, examples, resample):
         examples = tuple(map(jax.numpy.asarray, examples))
     if members is not None and resample == "indices" and on_device(examples):
@@ -323,14 +324,20 @@ def _bootstrap_examples(
     return row.unflatten(found)
 
 
+def _sorted_once(
+    statistic: Callable[..., Any], examples: tuple[Array, ...]
+) -> Callable[..., Callable[[Array], Any]] | None:
+    """Return how truth and scores are sorted once for all weights, if the statistic says so."""
+    return of_weights(statistic) if [x.ndim for x in examples] == [1, 1] else None
+
+
 def _function_of_weights(
     statistic: Callable[..., Any], examples: tuple[Array, ...]
 ) -> Callable[[Array], Any]:
     """Return the statistic of the examples as a function of their weights."""
-    known = tuple(map(read_only, examples))
-    prepared = of_weights(statistic)
-    if prepared is not None and [x.ndim for x in examples] == [1, 1]:
-        return prepared(*known)
+    known, prepare = tuple(map(read_only, examples)), _sorted_once(statistic, examples)
+    if prepare is not None:
+        return prepare(*known)
     return lambda weights: statistic(*known, sample_weight=weights)
 
 

@@ -3,6 +3,7 @@
 - `curves`: ROC, precision and recall, DET; any metric at all thresholds; the points of curves that
   people quote
 - `areas`: ROC AUC (partial, one against one), average precision, DeLong's interval
+- `precision_intervals`: an interval of the average precision
 - `columns`: any of them per class or label, and averaged
 - `multilabel`: top-k, and how the labels of each example are ranked
 - `histograms`: areas of streams, with certified bounds
@@ -27,3 +28,4 @@ from jaxmetrics.ranking.columns import *
 from jaxmetrics.ranking.curves import *
 from jaxmetrics.ranking.histograms import *
 from jaxmetrics.ranking.multilabel import *
+from jaxmetrics.ranking.precision_intervals import *
