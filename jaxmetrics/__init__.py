@@ -83,7 +83,7 @@ _CONTENTS = {
         "Scores → curves and areas",
         """
         AreaBounds DetCurve OperatingPoint PrecisionRecallCurve RocCurve auc average_precision
-        best_threshold coverage_error dcg delong_interval det_curve
+        average_precision_interval best_threshold coverage_error dcg delong_interval det_curve
         equal_error_rate exact_match hamming_loss ks_statistic label_ranking_average_precision
         label_ranking_loss metric_at_thresholds ndcg per_class per_label precision_recall_curve
         roc_auc roc_auc_one_vs_one roc_curve score_histogram top_k_accuracy
@@ -122,9 +122,9 @@ _CONTENTS = {
     "comparisons": (
         "Classifiers on the same examples, compared",
         """
-        Comparison HypothesisTest Leaderboard compare compare_groups compare_predictions
-        compare_scores compare_unpaired delong delong_unpaired leaderboard mcnemar
-        no_information_test paired_difference_interval permutation_test score_leaderboard
+        Comparison HypothesisTest Leaderboard compare compare_average_precision compare_groups
+        compare_predictions compare_scores compare_unpaired delong delong_unpaired leaderboard
+        mcnemar no_information_test paired_difference_interval permutation_test score_leaderboard
         """,
     ),
     "planning": (

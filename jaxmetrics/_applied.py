@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, NamedTuple, TypeVar, cast
 
 __all__: list[str] = []
@@ -99,6 +99,31 @@ def read_by(metric: Any) -> Reads | None:
             return cast(Reads, found)
         metric = getattr(metric, "function", getattr(metric, "func", None))
     return None
+
+
+def weighted_by(of_weights: Callable[..., Any]) -> Callable[[F], F]:
+    """Let a statistic of examples say how it is computed for many weights of the same ones.
+
+    `of_weights` takes the statistic's arguments without weights, and returns a function of weights
+    alone, `(..., n)`: what does not depend on them, such as a sort, is done once.
+    """
+
+    def mark(statistic: F) -> F:
+        statistic.of_weights = of_weights  # type: ignore[attr-defined]
+        return statistic
+
+    return mark
+
+
+def of_weights(statistic: Any) -> Callable[..., Any] | None:
+    """Return what a statistic, or a `partial` of it with options, says by `weighted_by`."""
+    if not isinstance(statistic, partial):
+        return getattr(statistic, "of_weights", None)
+    found = of_weights(statistic.func)
+    given = {"sample_weight", "where"} & statistic.keywords.keys()
+    if found is None or statistic.args or given:
+        return None
+    return partial(found, **statistic.keywords)
 
 
 _is_estimated: ContextVar[bool] = ContextVar("is_estimated", default=False)

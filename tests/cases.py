@@ -524,6 +524,24 @@ OF_CURVES: dict[str, Row] = {
         cases=_binary,
         float32=1e-5,
     ),
+    "average_precision_interval": Row(
+        call=jm.average_precision_interval,
+        cases=_binary,
+        examples=(-1, -1),
+        options=("where",),
+        float32=1e-5,
+    ),
+    "average_precision_interval clusters": Row(
+        call=partial(jm.average_precision_interval, clusters=np.arange(N) * 2 // 3),
+        cases=_binary,
+        float32=1e-5,
+    ),
+    "compare_average_precision": Row(
+        call=jm.compare_average_precision,
+        cases=against(_BINARY, _SCORE, _SCORE_B),
+        examples=(-1, -1, -1),
+        float32=1e-4,
+    ),
     "delong": Row(call=jm.delong, cases=against(_BINARY, _SCORE, _SCORE_B), examples=(-1, -1, -1)),
 }
 

@@ -374,6 +374,15 @@ def beta_average_cdf(x: float, parameters: Any) -> float:
     )
 
 
+def average_precision(truth: np.ndarray, score: np.ndarray, weight: np.ndarray) -> float:
+    """Average over the positives which share is positive of the examples ranked no lower."""
+    total = 0.0
+    for i in np.flatnonzero(truth):
+        above = score >= score[i]
+        total += weight[i] * (weight * truth)[above].sum() / weight[above].sum()
+    return float(total / (weight * truth).sum())
+
+
 def best_and_worst_average_precision(histogram: np.ndarray) -> tuple[float, float]:
     """The least and the greatest average precision of all orders, without ties, of the examples
     within each bin.

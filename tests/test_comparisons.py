@@ -11,6 +11,8 @@ import pytest
 from scipy import optimize, stats
 
 import jaxmetrics as jm
+from jaxmetrics.ranking.precision_intervals import linearized
+from jaxmetrics.ranking.ranks import rank
 
 KEY = 0
 macro_f1 = jm.macro(jm.f1)
@@ -398,6 +400,64 @@ def test_delong_by_welchs_degrees_of_freedom(m: int, n: int) -> None:
     freedom = expected.df
     p_value = 2 * stats.t.sf(abs(expected.statistic) / 2, freedom)
     np.testing.assert_allclose(result.p_value, p_value, atol=2e-3 if m == 3 else 3e-4)
+
+
+@pytest.mark.parametrize("clusters", [None, np.arange(300) % 41])
+def test_average_precisions_compared_from_their_influences(clusters: np.ndarray | None) -> None:
+    truth, first, second = scores()
+    linear = [linearized(rank(truth, x)) for x in (first, second)]
+    alone = [jm.average_precision_interval(truth, x, clusters=clusters) for x in (first, second)]
+    result = jm.compare_average_precision(truth, first, second, rope=0.02, clusters=clusters)
+    for found, expected in zip(result[:2], alone, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-10)
+    m = np.bincount(truth)
+    u = linear[0].influence - linear[1].influence
+    error = np.sqrt((u**2 * ((m / (m - 1)) ** 2)[truth]).sum())
+    if clusters is not None:
+        share = np.bincount(clusters, truth) / m[1]
+        error = np.sqrt(41 * (np.bincount(clusters, u) / (1 - share)).var(ddof=1))
+    gap = result.difference
+    np.testing.assert_allclose(gap.value, alone[0].value - alone[1].value, rtol=1e-12)
+    np.testing.assert_allclose(gap.standard_error, error, rtol=1e-10)
+    # About the normal interval, since there are 150 positives.
+    normal = gap.value + 1.96 * error * np.array([-1, 1])
+    np.testing.assert_allclose([gap.low, gap.high], normal, atol=0.25 * error)  # Student
+    better = stats.norm.cdf(gap.value / error)
+    np.testing.assert_allclose(result.probability_better, better, atol=0.02)
+    inside = stats.norm.cdf(0.02, gap.value, error) - stats.norm.cdf(-0.02, gap.value, error)
+    np.testing.assert_allclose(result.probability_equivalent, inside, atol=0.02)
+
+
+def test_average_precisions_compared_at_the_edges() -> None:
+    truth, first, second = scores()
+    same = jm.compare_average_precision(truth, first, 2 * first).difference
+    np.testing.assert_allclose([same.low, same.high, same.standard_error], 0, atol=1e-9)
+    forth, back = (
+        jm.compare_average_precision(truth, *x).difference
+        for x in ((first, second), (second, first))
+    )
+    np.testing.assert_allclose([forth.low, forth.high], [-back.high, -back.low], rtol=1e-10)
+    perfect = jm.compare_average_precision(truth, truth, 2 * truth).difference
+    assert perfect.low < 0 < perfect.high  # either may err on other examples
+    opposite = jm.compare_average_precision(truth, truth, -truth).difference
+    assert 0 < opposite.low < opposite.value <= opposite.high <= 1
+    assert np.isnan(jm.compare_average_precision([0, 1, 0], [1, 2, 3], [3, 2, 1]).difference.low)
+    with pytest.raises(ValueError, match="y_score_b"):
+        jm.compare_average_precision(truth, first, second[1:])
+    with pytest.raises(ValueError, match="rope must be >= 0"):
+        jm.compare_average_precision(truth, first, second, rope=-1)
+
+
+@pytest.mark.parametrize(("n", "share"), [(60, 0.4), (100, 0.08)])
+def test_the_difference_of_average_precisions_covers(n: int, share: float) -> None:
+    """2000 pairs of the same area, alike or apart; three standard errors are 1.5 points."""
+    rng = np.random.default_rng(n)
+    truth = (rng.random((2000, n)) < share).astype(int)
+    for rho in (0.0, 0.8):
+        common = np.sqrt(rho) * rng.normal(size=truth.shape) + 1.5 * truth
+        a, b = (common + np.sqrt(1 - rho) * rng.normal(size=truth.shape) for _ in range(2))
+        gap = jm.compare_average_precision(truth, a, b).difference
+        assert ((gap.low <= 0) & (gap.high >= 0)).mean() > 0.92
 
 
 def test_delong_on_the_device(x64: bool) -> None:

@@ -16,8 +16,10 @@ from scipy import special, stats
 from sklearn import metrics as sk
 
 import jaxmetrics as jm
-from jaxmetrics.ranking.ranks import order
-from tests.oracles import best_and_worst_average_precision
+from jaxmetrics.ranking import ranks
+from jaxmetrics.ranking.precision_intervals import linearized
+from jaxmetrics.ranking.ranks import order, rank
+from tests.oracles import average_precision, best_and_worst_average_precision
 
 KEY = jax.random.key(0)
 
@@ -632,6 +634,223 @@ def test_the_interval_of_an_area_covers_where_hardly_a_mistake_is_seen() -> None
         positive = np.where(fails, rng.random((2000, m)) if of_others else -1, 2)
         area = 1 - share + share * of_others
         assert misses(positive, rng.random((2000, n)), area).sum() < 0.065, (m, n, share)
+
+
+def influences_by_differences(y: np.ndarray, score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The first and the second derivative of the average precision by each example's weight."""
+    steps = 2e-3 * np.eye(len(y))
+
+    def derivatives(times: float) -> np.ndarray:
+        ahead, behind = (
+            np.array([average_precision(y, score, 1 + sign * times * step) for step in steps])
+            for sign in (1, -1)
+        )
+        at = average_precision(y, score, np.ones(len(y)))
+        return np.array([(ahead - behind) / 2, (ahead + behind - 2 * at) / (times * 2e-3)]) / (
+            times * 2e-3
+        )
+
+    first, second = (4 * derivatives(0.5) - derivatives(1)) / 3  # by Richardson
+    return first, second
+
+
+def problems_of_precision() -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    rng = np.random.default_rng(3)
+    y = (rng.random(40) < 0.3).astype(int)
+    score = rng.normal(size=40) + y
+    return {
+        "no ties": (y, score),
+        "ties": (y, np.round(score)),
+        "constant": (y, 0 * score),
+        "separated": (y, y * 1.0),
+        "two positives": (np.arange(40) % 20 // 19, score),
+    }
+
+
+@pytest.mark.parametrize("name", problems_of_precision())
+def test_influences_on_the_average_precision_are_its_derivatives(name: str) -> None:
+    y, score = problems_of_precision()[name]
+    influence, curvature = influences_by_differences(y, score)
+    found = linearized(rank(y, score))
+    close(found.value, jm.average_precision(y, score))
+    np.testing.assert_allclose(found.influence, influence, atol=1e-8)
+    np.testing.assert_allclose(found.bias, curvature.sum() / 2, atol=1e-6)
+    assert abs(found.influence.sum()) < 1e-12  # the number of examples does not matter
+
+
+@pytest.mark.parametrize("clusters", [None, np.arange(60) * 7 % 23])
+def test_the_interval_of_an_average_precision_from_its_definition(
+    clusters: np.ndarray | None,
+) -> None:
+    y, score, _ = PROBLEMS["ties"]
+    u, curvature = influences_by_differences(y, score)
+    m, value = np.array([60 - y.sum(), y.sum()]), average_precision(y, score, np.ones(60))
+    squares = (u * (m / (m - 1))[y]) ** 2
+    variance, share, freedom = squares.sum(), 1.0, m[1] - 1.0
+    if clusters is not None:
+        ids = range(23)
+        moves = np.array(
+            [u[clusters == c].sum() / (1 - y[clusters == c].sum() / m[1]) for c in ids]
+        )
+        parts = np.array([squares[y == k].mean() + 0.25 / m[k] ** 3 for k in (0, 1)])
+        sizes = np.array([parts[y[clusters == c]].sum() for c in ids])
+        share = min(variance / (23 * moves.var(ddof=1)), 1)
+        variance, freedom = 23 * moves.var(ddof=1), sizes.sum() ** 2 / (sizes**2).sum() - 1
+    a = value - curvature.sum() / 2 / share
+    n = (m[1] * a * (1 - a) + 0.5) / (m[1] ** 2 * squares.sum() + 0.25) * m[1] * share
+    t = stats.t.ppf(0.95, freedom)
+    estimate = jm.average_precision_interval(y, score, level=0.9, clusters=clusters)
+    close(estimate.value, value)
+    np.testing.assert_allclose(estimate.standard_error, np.sqrt(variance), rtol=1e-8)
+    for end in (estimate.low, estimate.high):
+        np.testing.assert_allclose(abs(a - end) / np.sqrt(end * (1 - end) / n), t, rtol=1e-4)
+
+
+def test_average_precision_intervals_under_jit_and_vmap(x64: bool) -> None:
+    """Ties, labels to be left out, a mask, clusters; as on the host, where a batch is a loop."""
+    rng = np.random.default_rng(1)
+    y = rng.integers(-1, 2, (3, 80))
+    score = np.round(rng.normal(size=(3, 80)) + y, 1)
+    mask, ids = rng.random((3, 80)) < 0.9, np.arange(80) % 25
+
+    def interval(y: Any, score: Any, where: Any) -> Any:
+        return jm.average_precision_interval(y, score, where=where, clusters=ids)
+
+    host = interval(y, score, mask)
+    for i in range(3):
+        kept = mask[i] & (y[i] >= 0)
+        alone = jm.average_precision_interval(y[i][kept], score[i][kept], clusters=ids[kept])
+        np.testing.assert_allclose([x[i] for x in host], [*alone], rtol=1e-10)
+    missing = np.where(y[:1] == 1, np.nan, score[:1])  # a NaN that counts makes NaN
+    both = (np.append(x, more, 0) for x, more in ((y, y[:1]), (score, missing), (mask, mask[:1])))
+    device = jax.jit(jax.vmap(interval))(*map(jnp.asarray, both))
+    np.testing.assert_allclose(np.array(device)[:, :3], np.array(host), rtol=1e-10 if x64 else 2e-4)
+    assert np.isnan(np.array(device)[:4, 3]).all()
+
+
+def test_average_precision_intervals_at_the_edges() -> None:
+    separated = jm.average_precision_interval([0] * 50 + [1] * 10, np.arange(60))
+    assert separated.value == separated.high == 1
+    assert 0.7 < separated.low < 0.85
+    assert separated.standard_error == 0
+    worst = jm.average_precision_interval([1] * 10 + [0] * 50, np.arange(60))
+    assert 0 <= worst.low < worst.value < worst.high < 0.5
+    only_positives = jm.average_precision_interval(np.ones(10, int), np.arange(10))
+    assert only_positives.low < only_positives.value == only_positives.high == 1
+    one = jm.average_precision_interval([0, 1, 0], [0.1, 0.2, 0.3])
+    assert one.value == 0.5
+    assert np.isnan(one[1:4]).all()
+    assert np.isnan(jm.average_precision_interval([0, 0, 0], [0.1, 0.2, 0.3])[:4]).all()
+    ids = np.arange(50) // 2
+    in_one = jm.average_precision_interval(ids == 3, np.arange(50), clusters=ids)
+    assert not np.isnan(in_one.value)
+    assert np.isnan(in_one[1:4]).all()
+
+
+def average_precision_of_normal_scores(area: float, prevalence: float) -> float:
+    """That of the population: positives are N(d, 1), negatives N(0, 1)."""
+    d = stats.norm.ppf(area) * np.sqrt(2)
+    x = np.linspace(-9, 9 + d, 20_001)
+    of_positives, of_negatives = (stats.norm.sf(x - shift) for shift in (d, 0))
+    precision = prevalence * of_positives
+    precision /= precision + (1 - prevalence) * of_negatives
+    return float(np.trapezoid(precision * stats.norm.pdf(x - d), x))
+
+
+@pytest.mark.parametrize(
+    ("n", "prevalence", "area", "clusters"),
+    [
+        (60, 0.4, 0.7, None),
+        (100, 0.06, 0.97, None),
+        (400, 0.02, 0.75, None),
+        (200, 0.4, 0.97, None),
+        (200, 0.2, 0.85, np.arange(200) % 20),
+    ],
+)
+def test_the_interval_of_an_average_precision_covers(
+    n: int, prevalence: float, area: float, clusters: np.ndarray | None
+) -> None:
+    """2000 test sets, with clusters of an intraclass correlation of 0.2; three standard errors are
+    1.5 points.
+    """
+    rng = np.random.default_rng(n)
+    y = (rng.random((2000, n)) < prevalence).astype(int)
+    noise = rng.normal(size=y.shape)
+    if clusters is not None:
+        noise = np.sqrt(0.8) * noise + np.sqrt(0.2) * rng.normal(size=(2000, 20))[:, clusters]
+    low, high = jm.average_precision_interval(
+        y, stats.norm.ppf(area) * np.sqrt(2) * y + noise, clusters=clusters
+    )[1:3]
+    truth = average_precision_of_normal_scores(area, prevalence)
+    defined = ~np.isnan(low)
+    assert ((low <= truth) & (truth <= high))[defined].mean() > 0.92
+
+
+AREAS: dict[str, Callable[..., Any]] = {
+    "average_precision": jm.average_precision,
+    "roc_auc": jm.roc_auc,
+    "along specificity": partial(jm.roc_auc, max_fpr=0.3),
+    "along sensitivity": partial(jm.roc_auc, min_tpr=0.4, standardized=False),
+}
+
+
+def bootstrapped(name: str, put: Callable[..., Any], **options: Any) -> None:
+    """Hold an area against a function that sorts each time, with the same draws: ties, labels to be
+    left out.
+    """
+    rng = np.random.default_rng(0)
+    y = rng.integers(-1, 2, 150)
+    score = np.round(rng.normal(size=150) + 1.5 * y, 1).astype(np.float32)
+
+    def sorting(y: Any, score: Any, sample_weight: Any) -> Any:
+        return AREAS[name](y, score, sample_weight=sample_weight)
+
+    arrays, options = (put(y), put(score)), {"num_samples": 60, **options}
+    slow = jm.bootstrap_examples(KEY, sorting, *arrays, resample="weights", **options)
+    for resample in ("indices", "weights") if put is np.asarray else ("indices",):
+        fast = jm.bootstrap_examples(KEY, AREAS[name], *arrays, resample=resample, **options)
+        rtol = 1e-10 if put is np.asarray else 2e-5
+        np.testing.assert_allclose([*fast], [*slow], rtol=rtol)
+
+
+UNEQUAL = np.arange(150) ** 2 % 37 + 40 * (np.arange(150) < 40)  # 30 clusters
+
+
+@pytest.mark.parametrize("name", AREAS)
+def test_the_bootstrap_of_an_area_sorts_once(name: str) -> None:
+    bootstrapped(name, np.asarray)
+    bootstrapped(name, np.asarray, kind="percentile", strata=np.arange(150) % 3)
+    bootstrapped(name, np.asarray, clusters=UNEQUAL)
+
+
+@pytest.mark.parametrize("name", ["average_precision", "along specificity"])
+def test_the_bootstrap_of_an_area_sorts_once_on_the_device(name: str) -> None:
+    bootstrapped(name, jnp.asarray, kind="percentile", clusters=UNEQUAL)
+
+
+def test_an_area_is_sorted_once_for_all_replicates(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def counted(score: Any) -> Any:
+        calls.append(1)
+        return order(score)
+
+    monkeypatch.setattr(ranks, "order", counted)
+    y, score, _ = PROBLEMS["ties"]
+    few = jm.bootstrap_examples(0, jm.average_precision, y, score, num_samples=200)
+    number = len(calls)
+    jm.bootstrap_examples(0, jm.average_precision, y, score, num_samples=400)
+    assert len(calls) == 2 * number <= 6
+    with_weights = partial(jm.average_precision, sample_weight=np.ones(60))  # not resampled
+    alike = jm.bootstrap_examples(
+        0, lambda y, s: with_weights(y, s), y, score, num_samples=200, kind="percentile"
+    )
+    np.testing.assert_allclose(few.standard_error, alike.standard_error, rtol=1e-10)
+    scores_of_jax = jnp.where(jnp.arange(60) == 0, jnp.nan, score)
+    undefined = jm.bootstrap_examples(
+        KEY, jm.average_precision, jnp.asarray(y), scores_of_jax, num_samples=200
+    )
+    assert 90 < undefined.num_undefined < 160  # those that draw the example without a score
 
 
 def of_sets(call: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,4 +1,6 @@
-"""DeLong's test: two areas under the ROC curve compared, on the same or on different examples."""
+"""Two areas compared: under the ROC curve on the same or on different examples (DeLong's test), or
+average precisions.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, xp
 from jaxmetrics._validation import ArrayLike, as_array, check_examples
 from jaxmetrics.betas.student import student_quantile, student_tails
+from jaxmetrics.comparisons.classifiers import Comparison, by_halves, check_rope
 from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile
 from jaxmetrics.ranking.areas import (
     MomentsByClass,
@@ -19,9 +22,16 @@ from jaxmetrics.ranking.areas import (
     placement_values,
     quantile,
 )
+from jaxmetrics.ranking.precision_intervals import (
+    amounts_of,
+    centre,
+    linearized,
+    precision_estimate,
+    spread_of,
+)
 from jaxmetrics.ranking.ranks import Ranked, rank, restore
 
-__all__ = ["delong", "delong_unpaired"]
+__all__ = ["compare_average_precision", "delong", "delong_unpaired"]
 
 
 class DeLong(NamedTuple):
@@ -84,12 +94,22 @@ def delong(
     (0.833 [0.272, 0.985], 0.500 [0.102, 0.898], 0.333 [-0.068, 0.670])
     """
     z = normal_quantile(level)
+    first, second, numbers, size = _paired(y_true, y_score_a, y_score_b, clusters)
+    return _delong(first, second, numbers, z, num_clusters=size)
+
+
+def _paired(
+    y_true: ArrayLike,
+    y_score_a: ArrayLike,
+    y_score_b: ArrayLike,
+    clusters: ArrayLike | Sequence[Any] | None,
+) -> tuple[Ranked, Ranked, Array | None, int]:
+    """Check scores of the same examples, and sort by each; number the clusters."""
     given = {"y_true": y_true, "y_score_a": y_score_a, "y_score_b": y_score_b}
     check_examples({name: as_array(x, name).shape for name, x in given.items()})
     first = rank(y_true, y_score_a, name="y_score_a")
     second = rank(y_true, y_score_b, name="y_score_b")
-    numbers, size = numbers_of_clusters(clusters, first, second)
-    return _delong(first, second, numbers, z, num_clusters=size)
+    return first, second, *numbers_of_clusters(clusters, first, second)
 
 
 def delong_unpaired(
@@ -156,19 +176,85 @@ def _compared(
     error = safe_sqrt(variance)
     certain = xp.where(gap == 0, 0, xp.inf * xp.sign(gap))
     statistic = xp.where(error == 0, certain, gap / xp.where(error == 0, 1, error))
-    difference = _difference(a, b, normal_estimate(gap, error, z), student_quantile(z, freedom))
+    t = student_quantile(z, freedom)
+    a_by_t, b_by_t = (area_estimate(x, t, "score") for x in (a, b))
+    difference = _difference(a_by_t, b_by_t, normal_estimate(gap, error, z))
     return DeLong(of_a, of_b, difference, statistic, student_tails(statistic, freedom))
 
 
-def _difference(a: MomentsByClass, b: MomentsByClass, gap: Estimate, t: Array) -> Estimate:
+def _difference(of_a: Estimate, of_b: Estimate, gap: Estimate) -> Estimate:
     """Put the ends of the interval of A - B where those of A and B, correlated, allow."""
-    of_a, of_b = (area_estimate(x, t, "score") for x in (a, b))
     variances = of_a.standard_error**2 + of_b.standard_error**2 - gap.standard_error**2
     correlation = divide(variances, 2 * of_a.standard_error * of_b.standard_error)
 
     def reach(of_a: Array, of_b: Array) -> Array:
         return safe_sqrt(xp.maximum(of_a**2 + of_b**2 - 2 * correlation * of_a * of_b, 0))
 
-    low = gap.value - reach(of_a.value - of_a.low, of_b.high - of_b.value)
-    high = gap.value + reach(of_a.high - of_a.value, of_b.value - of_b.low)
-    return gap._replace(low=low, high=high)
+    between = of_a.value - of_b.value
+    low = between - reach(of_a.value - of_a.low, of_b.high - of_b.value)
+    high = between + reach(of_a.high - of_a.value, of_b.value - of_b.low)
+    return gap._replace(low=xp.minimum(low, gap.value), high=xp.maximum(high, gap.value))
+
+
+def compare_average_precision(
+    y_true: ArrayLike,
+    y_score_a: ArrayLike,
+    y_score_b: ArrayLike,
+    *,
+    level: float = 0.95,
+    rope: ArrayLike = 0.0,
+    clusters: ArrayLike | Sequence[Any] | None = None,
+) -> Comparison:
+    """Compare two average precisions on the same examples by the differences of their influences.
+
+    The variance of the difference A - B is that of `average_precision_interval`, with the influence
+    of each example on A less that on B in the place of its influence. The interval puts the
+    distances to the ends of both intervals in the place of errors (MOVER: Zou and Donner, 2008,
+    Statistics in Medicine 27), so that it has a width where no mistake was seen; both biases are
+    taken off.
+
+    Args:
+        y_true: 0 or 1 (or bool), `(..., n)`; negative labels leave their examples out.
+        y_score_a, y_score_b: real numbers, `(..., n)`.
+        rope: the region of practical equivalence: differences up to this size do not matter.
+        clusters: as for `average_precision_interval`.
+
+    Returns:
+        `Comparison`. `probability_better` and `probability_equivalent` are those of a distribution
+        of two normal halves which has its quantiles at the ends of the interval. NaN without two
+        positives.
+
+    Raises:
+        ValueError: unequal lengths, a level outside of (0, 1), a rope below 0, and what
+            `average_precision_interval` refuses.
+
+    >>> y_true = [0, 0, 0, 1, 1, 1] * 10
+    >>> a, b = [0.1, 0.4, 0.3, 0.5, 0.8, 0.9] * 10, [0.1, 0.8, 0.3, 0.2, 0.7, 0.9] * 10
+    >>> compare_average_precision(y_true, a, b).difference
+    0.244 [0.123, 0.391]
+    """
+    z, width = normal_quantile(level), check_rope(rope)
+    first, second, numbers, size = _paired(y_true, y_score_a, y_score_b, clusters)
+    return by_halves(*_average_precisions(first, second, numbers, z, num_clusters=size), z, width)
+
+
+@compiled
+def _average_precisions(
+    first: Ranked, second: Ranked, numbers: Array | None, z: float, *, num_clusters: int
+) -> tuple[Estimate, Estimate, Estimate]:
+    """Estimate both average precisions, and their difference."""
+    a, b = linearized(first), linearized(second)
+    of_a, of_b, gap = (
+        spread_of(influence, *amounts_of(first), numbers, num_clusters)
+        for influence in (a.influence, b.influence, a.influence - b.influence)
+    )
+    t = student_quantile(z, gap.freedom)
+    difference = normal_estimate(a.value - b.value, safe_sqrt(gap.clustered), t)
+    a_less_bias, b_less_bias = (
+        precision_estimate(*x, t)._replace(value=centre(*x)) for x in ((a, of_a), (b, of_b))
+    )
+    first_estimate, second_estimate = (
+        precision_estimate(x, spread, student_quantile(z, spread.freedom))
+        for x, spread in ((a, of_a), (b, of_b))
+    )
+    return first_estimate, second_estimate, _difference(a_less_bias, b_less_bias, difference)

@@ -15,6 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from jaxmetrics._applied import of_weights
 from jaxmetrics._arithmetic import matmul
 from jaxmetrics._chunks import LANES, map_chunks
 from jaxmetrics._compilation import compiled
@@ -79,7 +80,8 @@ def bootstrap_examples(
         kind: `"bca"`, `"percentile"` or `"basic"`; see `Bootstrap`.
         resample: `"indices"` calls `statistic(*resampled_arrays)`; `"weights"` calls
             `statistic(*arrays, sample_weight=w)`, where w `(n,)` counts how often each example was
-            drawn: faster for statistics that sort, since the order stays.
+            drawn: faster for statistics that sort, since the order stays. `roc_auc`,
+            `average_precision` and a `partial` of them with options are sorted once in any case.
         clusters: `(n,)` ids of groups of examples that belong together (one patient, for example),
             of any hashable type; whole clusters are drawn. If sizes differ, so do those of
             resamples by `"indices"`, and NumPy resamples are evaluated one by one. Fewer than 20
@@ -117,6 +119,8 @@ def bootstrap_examples(
         numbers, _ = numbered_clusters(clusters, shape)
         members = _Members(numbers, np.argsort(numbers, kind="stable"), np.bincount(numbers))
         warn_of_clusters(members.sizes)
+    if _sorted_once(statistic, examples) is not None:
+        resample = "weights"  # the same values
     if not on_device(examples) and _answers_on_device(statistic, examples, resample):
         examples = tuple(map(jax.numpy.asarray, examples))
     if members is not None and resample == "indices" and on_device(examples):
@@ -296,12 +300,13 @@ def _bootstrap_examples(
     number = len(strata.size)
     numbers = number + sum(x.size for x in examples)
 
+    of_weighted = _function_of_weights(statistic, examples) if by_weights else None
+
     def of_units(drawn: Array) -> Any:
         """Compute the statistic of the units that were drawn, `(..., m)`."""
-        if by_weights:
+        if of_weighted is not None:
             weights = _how_often(drawn, number, float_dtype(*examples))
-            weights = weights if members is None else weights[..., members.numbers]
-            values = statistic(*map(read_only, examples), sample_weight=weights)
+            values = of_weighted(weights if members is None else weights[..., members.numbers])
         else:
             listed = drawn if members is None else members.of(drawn)
             values = statistic(*(x[listed] for x in examples))
@@ -321,6 +326,23 @@ def _bootstrap_examples(
     acceleration = None if groups is None else _acceleration(row, groups, everything, numbers)
     found = estimate_of(row(everything), samples, level, kind, acceleration)
     return row.unflatten(found)
+
+
+def _sorted_once(
+    statistic: Callable[..., Any], examples: tuple[Array, ...]
+) -> Callable[..., Callable[[Array], Any]] | None:
+    """Return how truth and scores are sorted once for all weights, if the statistic says so."""
+    return of_weights(statistic) if [x.ndim for x in examples] == [1, 1] else None
+
+
+def _function_of_weights(
+    statistic: Callable[..., Any], examples: tuple[Array, ...]
+) -> Callable[[Array], Any]:
+    """Return the statistic of the examples as a function of their weights."""
+    known, prepare = tuple(map(read_only, examples)), _sorted_once(statistic, examples)
+    if prepare is not None:
+        return prepare(*known)
+    return lambda weights: statistic(*known, sample_weight=weights)
 
 
 def _acceleration(row: Row, groups: _Groups, everything: Array, numbers: int) -> Array:

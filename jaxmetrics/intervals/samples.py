@@ -403,7 +403,7 @@ def tabulation(labels: Array, k: int) -> Callable[[Array], Array]:
     The cells' labels `(1 + M, R, W)`, truth first, are K where a cell is empty.
     """
     true, *preds = labels.reshape((len(labels), -1))
-    sums = [_sums_of(true * k + pred, k * k) for pred in preds]
+    sums = [sums_by_entry(true * k + pred, k * k) for pred in preds]
 
     def tabulate(cells: Array) -> Array:
         batch = cells.shape[:-2]
@@ -413,7 +413,7 @@ def tabulation(labels: Array, k: int) -> Callable[[Array], Array]:
     return tabulate
 
 
-def _sums_of(entries: Array, size: int) -> Callable[[Array], Array]:
+def sums_by_entry(entries: Array, size: int) -> Callable[[Array], Array]:
     """Return a function that adds up cells `(..., U)` by entry, `(..., size)`; beyond they drop."""
     if is_jax(entries):
         return lambda cells: (
@@ -427,7 +427,7 @@ def _sums_of(entries: Array, size: int) -> Callable[[Array], Array]:
     def sums(cells: np.ndarray) -> np.ndarray:
         result = np.zeros((*cells.shape[:-1], size))
         if len(first):
-            result[..., occurring] = np.add.reduceat(cells[..., order], first, axis=-1)
+            result[..., occurring] = np.add.reduceat(np.take(cells, order, -1), first, axis=-1)
         return result
 
     return sums

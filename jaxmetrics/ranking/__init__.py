@@ -2,6 +2,7 @@
 
 - `curves`: ROC, precision-recall and DET curves; any metric at all thresholds; operating points
 - `areas`: ROC AUC (also partial and one against one), average precision, DeLong's interval
+- `precision_intervals`: a confidence interval of average precision
 - `columns`: any of these per class or label, and averaged
 - `multilabel`: top-k metrics, and metrics of how the labels of each example are ranked
 - `histograms`: areas of streams of scores, with certified bounds
@@ -27,3 +28,4 @@ from jaxmetrics.ranking.columns import *
 from jaxmetrics.ranking.curves import *
 from jaxmetrics.ranking.histograms import *
 from jaxmetrics.ranking.multilabel import *
+from jaxmetrics.ranking.precision_intervals import *

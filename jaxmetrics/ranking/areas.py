@@ -30,6 +30,7 @@ from jaxmetrics.ranking.ranks import (
     rank,
     rank_examples,
     restore,
+    sorted_once,
     sum_above,
     take,
 )
@@ -65,6 +66,26 @@ def _trapezoids(xs: Array, ys: Array) -> Array:
     return xp.where(turns, xp.nan, xp.abs((steps * (ys[..., 1:] + ys[..., :-1])).sum(-1) / 2))
 
 
+def _roc_auc_of_ranked(
+    ranked: Ranked,
+    *,
+    max_fpr: ArrayLike | None = None,
+    min_tpr: ArrayLike | None = None,
+    standardized: bool = True,
+) -> Array:
+    check_flag(standardized, "standardized")
+    if max_fpr is not None and min_tpr is not None:
+        raise ValueError("give either max_fpr or min_tpr, got both.")
+    limit = None if max_fpr is None else as_float(max_fpr, "max_fpr")
+    limit = limit if min_tpr is None else 1 - as_float(min_tpr, "min_tpr")
+    if limit is not None and is_known(limit) and not bool(((limit > 0) & (limit <= 1)).all()):
+        if min_tpr is not None:
+            raise ValueError(f"min_tpr must lie in [0, 1), got {min_tpr!r}.")
+        raise ValueError(f"max_fpr must lie in (0, 1], got {max_fpr!r}.")
+    return _roc_auc(ranked, limit, along_sensitivity=min_tpr is not None, standardized=standardized)
+
+
+@sorted_once(_roc_auc_of_ranked)
 def roc_auc(
     y_true: ArrayLike,
     y_score: ArrayLike | None = None,
@@ -110,21 +131,14 @@ def roc_auc(
     >>> roc_auc([0, 0, 1, 1], [0.1, 0.4, 0.4, 0.8], min_tpr=0.5, standardized=False)
     np.float64(0.375)
     """
-    check_flag(standardized, "standardized")
+    options = {"max_fpr": max_fpr, "min_tpr": min_tpr}
     if y_score is None:
-        options = {"sample_weight": sample_weight, "where": where}
-        refuse_options("y_score", "score_histogram", max_fpr=max_fpr, min_tpr=min_tpr, **options)
+        given = {"sample_weight": sample_weight, "where": where}
+        refuse_options("y_score", "score_histogram", **options, **given)
+        check_flag(standardized, "standardized")
         return roc_auc_bounds(as_histogram(y_true))
-    if max_fpr is not None and min_tpr is not None:
-        raise ValueError("give either max_fpr or min_tpr, got both.")
-    limit = None if max_fpr is None else as_float(max_fpr, "max_fpr")
-    limit = limit if min_tpr is None else 1 - as_float(min_tpr, "min_tpr")
-    if limit is not None and is_known(limit) and not bool(((limit > 0) & (limit <= 1)).all()):
-        if min_tpr is not None:
-            raise ValueError(f"min_tpr must lie in [0, 1), got {min_tpr!r}.")
-        raise ValueError(f"max_fpr must lie in (0, 1], got {max_fpr!r}.")
     ranked = rank(y_true, y_score, sample_weight, where)
-    return _roc_auc(ranked, limit, along_sensitivity=min_tpr is not None, standardized=standardized)
+    return _roc_auc_of_ranked(ranked, standardized=standardized, **options)
 
 
 @compiled
@@ -237,6 +251,12 @@ def _pair_weights(support: Array, areas: Array, *, weighted: bool) -> Array:
     return xp.where(both_occur & xp.triu(xp.ones(areas.shape[-2:], bool), 1), weight, 0)
 
 
+@compiled
+def _average_precision(ranked: Ranked) -> Array:
+    return xp.where(ranked.undefined, xp.nan, mean_precision(ranked))
+
+
+@sorted_once(_average_precision)
 def average_precision(
     y_true: ArrayLike,
     y_score: ArrayLike | None = None,
@@ -272,11 +292,6 @@ def average_precision(
         refuse_options("y_score", "score_histogram", sample_weight=sample_weight, where=where)
         return average_precision_bounds(as_histogram(y_true))
     return _average_precision(rank(y_true, y_score, sample_weight, where))
-
-
-@compiled
-def _average_precision(ranked: Ranked) -> Array:
-    return xp.where(ranked.undefined, xp.nan, mean_precision(ranked))
 
 
 def mean_precision(ranked: Ranked) -> Array:

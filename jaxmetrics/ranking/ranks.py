@@ -11,20 +11,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial, wraps
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from jaxmetrics._applied import weighted_by
 from jaxmetrics._compilation import compiled
 from jaxmetrics._examples import SCORES, Examples, binary_examples
 from jaxmetrics._jax import jax
 from jaxmetrics._namespaces import Array, float_dtype, is_jax, is_known, lax, on_device, xp
 from jaxmetrics._validation import INT32_MAX, ArrayLike, is_integer
+from jaxmetrics.intervals.samples import sums_by_entry
 
 __all__: list[str] = []
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Ranked(NamedTuple):
@@ -42,6 +45,19 @@ class Ranked(NamedTuple):
         """The number, or weight, of all positives and of all negatives, floats `(...)`."""
         dtype = float_dtype(self.positive)
         return self.positive.sum(-1).astype(dtype), self.negative.sum(-1).astype(dtype)
+
+    def weighted(self, weights: Array) -> Ranked:
+        """Multiply how often each example counts by weights `(..., n)`, in the order in which the
+        examples came.
+        """
+        amounts = take(weights, self.position)
+        positive = amounts * self.positive
+        negative = amounts * self.negative
+        undefined = self.undefined
+        if on_device(amounts, self.score):  # a NaN score may have got the weight 0
+            lacking = xp.isnan(take(self.score, self.position)) & (positive + negative != 0)
+            undefined = undefined & lacking.any(-1)
+        return self._replace(positive=positive, negative=negative, undefined=undefined)
 
 
 def rank(
@@ -69,6 +85,44 @@ class MeasureOfScores(Protocol[R_co]):
         sample_weight: ArrayLike | None = None,
         where: ArrayLike | None = None,
     ) -> R_co: ...
+
+
+def sorted_once(of_ranked: Callable[..., Any]) -> Callable[[F], F]:
+    """Let an area or a rate of scores be computed for many weights of the same examples.
+
+    They are sorted once. On the host negatives between which no positive lies are one entry: their
+    order changes no area.
+
+    Args:
+        of_ranked: the measure of sorted examples, with the options of the measure.
+    """
+
+    def of_weights(y_true: Array, y_score: Array, **options: Any) -> Callable[[Array], Any]:
+        ranked = rank(y_true, y_score)
+        weighted = ranked.weighted if on_device(ranked) else _weighted_entries(ranked)
+        return lambda weights: of_ranked(weighted(weights), **options)
+
+    return weighted_by(of_weights)
+
+
+def _weighted_entries(ranked: Ranked) -> Callable[[np.ndarray], Ranked]:
+    """Return the function from weights `(..., n)` to how often each entry counts, `(..., T)`.
+
+    An entry holds the examples of one score, or negatives of several.
+    """
+    first = np.concatenate([[True], ranked.last[:-1]])
+    of_score = np.cumsum(first) - 1
+    holds_positives = np.bincount(of_score, ranked.positive) > 0
+    begins = holds_positives | np.concatenate([[True], holds_positives[:-1]])
+    entry, size = (np.cumsum(begins) - 1)[of_score], int(begins.sum())
+    of_both = (np.where(x > 0, entry, size) for x in (ranked.positive, ranked.negative))
+    positives, negatives = (sums_by_entry(restore(x, ranked.position), size) for x in of_both)
+    distinct = ranked._replace(
+        position=np.arange(size), score=-np.arange(size), last=np.ones(size, bool)
+    )
+    return lambda weights: distinct._replace(
+        positive=positives(weights), negative=negatives(weights)
+    )
 
 
 def of_scores(measure: Callable[[Ranked], R]) -> MeasureOfScores[R]:
