@@ -22,6 +22,8 @@ __all__: list[str] = []
 UNSEEN = 2  # examples that are added to those that were seen
 _SHARES = 128  # at which the prior of a shrinkage is taken
 _PAIRS_AT_ONCE = 2**16
+# As many on accelerators, where the greatest ratio is found in the kernel that computes them all.
+_TIMES_ON_ACCELERATORS = 2**11
 
 
 class Errors(NamedTuple):
@@ -138,7 +140,7 @@ def shown_above(key: Key, values: Array, errors: Errors, noise: Array, level: fl
         def greatest(draws: Array) -> Array:
             return ((draws[:, :, None] - draws[:, None, :]) * weights).max((-2, -1))
 
-        limit = xp.sort(map_chunks(greatest, at_once, noise))[order]
+        limit = xp.sort(map_chunks(greatest, at_once, noise, times=_TIMES_ON_ACCELERATORS))[order]
         more = (ratios > limit) & ~shown
         return shown | more, more.any()
 
