@@ -1222,6 +1222,13 @@ ANSWERS: dict[str, Row] = {
         why="Python's numbers",
         **_plain,
     ),
+    "score_report": Row(
+        call=lambda x, y: jm.score_report(x, y, bounds=(0, 1)).to_dict(),
+        cases=_two_shares,
+        examples=(-1, -1),
+        why="Python's numbers",
+        **_plain,
+    ),
     "comparison_report": Row(
         call=lambda y, a, b: jm.comparison_report(y, a, b).to_dict(),
         cases=against(_TRUE, _PRED, _OTHER),

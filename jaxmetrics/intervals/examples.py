@@ -80,8 +80,8 @@ def bootstrap_examples(
         kind: `"bca"`, `"percentile"` or `"basic"`; see `Bootstrap`.
         resample: `"indices"` calls `statistic(*resampled_arrays)`; `"weights"` calls
             `statistic(*arrays, sample_weight=w)`, where w `(n,)` counts how often each example was
-            drawn: faster for statistics that sort, since the order stays. `roc_auc`,
-            `average_precision` and a `partial` of them with options are sorted once in any case.
+            drawn: faster for statistics that sort (`roc_auc`, `average_precision` and a `partial`
+            of them sort once in any case).
         clusters: `(n,)` ids of groups of examples that belong together (one patient, for example),
             of any hashable type; whole clusters are drawn. If sizes differ, so do those of
             resamples by `"indices"`, and NumPy resamples are evaluated one by one. Fewer than 20

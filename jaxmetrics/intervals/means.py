@@ -71,8 +71,8 @@ def mean_interval(
 ) -> Estimate:
     """Compute a confidence interval of a mean: Student's t or, with bounds, empirical likelihood.
 
-    `m ± t s`, with s from the variance of the examples or, with `clusters`, from the jackknife over
-    clusters. The formulas are at the top of `jaxmetrics.intervals.means`.
+    `m ± t s`, with s from the variance or, with `clusters`, from the jackknife over clusters. The
+    formulas are at the top of `jaxmetrics.intervals.means`.
 
     Args:
         values: real numbers, `(..., n)`: `nll(y_prob, y_true)` are log losses of examples,
@@ -84,12 +84,10 @@ def mean_interval(
             for means in [0, 1], `"atanh"` for [-1, 1]. Not together with bounds.
         sample_weight: `(..., n)`, frequency weights (numbers of examples).
         where: bool, `(..., n)`; False leaves the example out, even if it holds NaN.
-        clusters: `(..., n)` ids of groups of correlated examples, such as one patient's, of any
-            hashable type. NumPy values with fewer than 20, or so unequal that they count as less
-            than half as many, give a warning.
-        missing: `"bounds"` takes NaN values for unknown numbers within the bounds: the interval
-            holds the mean of all whatever they are (Horowitz and Manski, 2000), while the value is
-            the mean of the others. By default NaN is refused.
+        clusters: `(..., n)` ids, of any hashable type, of groups of correlated examples, such as
+            one patient's. Fewer than 20, or of very unequal sizes, give a warning for NumPy values.
+        missing: `"bounds"` allows for any number within the bounds in place of a NaN (worst-case
+            bounds, Horowitz and Manski, 2000); the value is the mean of the others.
 
     Returns:
         `Estimate` of shape `(...)`. Without examples NaN; a single example or cluster has only a
@@ -102,17 +100,14 @@ def mean_interval(
 
     >>> mean_interval([2.0, 4.0, 4.0, 6.0])
     4.000 [1.402, 6.598]
-    >>> grades = [1.0] * 9 + [0.5]
-    >>> mean_interval(grades), mean_interval(grades, bounds=(0, 1))
-    (0.950 [0.837, 1.063], 0.950 [0.697, 0.997])
-    >>> mean_interval([*grades, float("nan")], bounds=(0, 1), missing="bounds")
+    >>> mean_interval([1.0] * 9 + [0.5], bounds=(0, 1))
+    0.950 [0.697, 0.997]
+    >>> mean_interval([1.0] * 9 + [0.5, float("nan")], bounds=(0, 1), missing="bounds")
     0.950 [0.585, 0.997]
     >>> import numpy as np
-    >>> patient = np.repeat(np.arange(30), 10)
-    >>> losses = np.random.default_rng(0).exponential(size=30)[patient]
-    >>> estimate = mean_interval(losses, transform="log", clusters=patient)
-    >>> estimate.standard_error / mean_interval(losses).standard_error > 3
-    np.True_
+    >>> losses = np.random.default_rng(0).exponential(size=30).repeat(10)
+    >>> mean_interval(losses, transform="log", clusters=np.arange(300) // 10)
+    1.184 [0.784, 1.790]
     """
     check_transform(transform)
     check_bounds(bounds)

@@ -133,6 +133,8 @@ def calibration_curve(
     >>> calibration_curve([0, 1, 0, 1, 1], [0.1, 0.4, 0.4, 0.6, 0.9], strategy="isotonic").frequency
     array([0. , 0.5, 0.5, 1. , 1. ])
     """
+    if strategy is not None:
+        check_option(strategy, "strategy", ("uniform", "quantile", "isotonic"))
     if strategy == "isotonic" and y_prob is not None:
         _check_no_bins(num_bins)
         examples = as_examples(y_true, y_prob, sample_weight, where)
