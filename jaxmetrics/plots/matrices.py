@@ -44,7 +44,7 @@ def confusion_matrix(
         class_names: names of the ids 0 to K - 1, "0" to "K - 1" if not given; of strings the
             classes in the order wanted.
         numbers: in the cells: the counts, or the shares of the row in percent.
-        colorbar: beside the matrix, what the colours mean, one for each scale.
+        colorbar: beside the matrix, what the red means; the blue ends at 1.
         scale: the share at which the red is strongest, the same for matrices that are compared; the
             largest share of a mistake if not given.
 
@@ -69,19 +69,16 @@ def confusion_matrix(
     axes = axes_or_new(ax)
     diagonal = np.eye(len(matrix), dtype=bool)
     most = scale or shares[~diagonal].max(initial=0) or 1
-    images = [
-        _draw_shares(axes, np.ma.array(shares, mask=diagonal), _WRONG, most),
-        _draw_shares(axes, np.ma.array(shares, mask=~diagonal), _RIGHT, 1),
-    ]
+    wrong = _draw_shares(axes, np.ma.array(shares, mask=diagonal), _WRONG, most)
+    _draw_shares(axes, np.ma.array(shares, mask=~diagonal), _RIGHT, 1)
     if matrix.size <= MOST_CELLS_WITH_NUMBERS:
         _write_cells(axes, matrix, shares, np.where(diagonal, shares, shares / most), numbers)
     _name_classes(axes, names)
     title = "Percent of each true class" if numbers == "shares" else "Counts"
     axes.set(xlabel="predicted class", ylabel="true class", title=title)
     if colorbar:
-        for image, label in zip(images, ("off the diagonal", "on the diagonal"), strict=True):
-            text = f"share of the true class, {label}"
-            axes.figure.colorbar(image, ax=axes, label=text, shrink=0.8)
+        label = "share of the true class that is wrong"
+        axes.figure.colorbar(wrong, ax=axes, label=label, shrink=0.8)
     return axes
 
 
