@@ -44,7 +44,7 @@ def confusion_matrix(
         class_names: names of the ids 0 to K - 1, "0" to "K - 1" by default; for strings the classes
             in the order wanted.
         numbers: numbers in the cells: the counts, or the shares of the row in percent.
-        colorbar: whether to draw the colour scales beside the matrix.
+        colorbar: whether to draw the scale of the red beside the matrix; the blue ends at 1.
         scale: the share at which the red is strongest, the same for matrices to be compared; by
             default the largest share of a mistake.
         ax: matplotlib axes.
@@ -70,19 +70,16 @@ def confusion_matrix(
     axes = axes_or_new(ax)
     diagonal = np.eye(len(matrix), dtype=bool)
     most = scale or shares[~diagonal].max(initial=0) or 1
-    images = [
-        _draw_shares(axes, np.ma.array(shares, mask=diagonal), _WRONG, most),
-        _draw_shares(axes, np.ma.array(shares, mask=~diagonal), _RIGHT, 1),
-    ]
+    wrong = _draw_shares(axes, np.ma.array(shares, mask=diagonal), _WRONG, most)
+    _draw_shares(axes, np.ma.array(shares, mask=~diagonal), _RIGHT, 1)
     if matrix.size <= MOST_CELLS_WITH_NUMBERS:
         _write_cells(axes, matrix, shares, np.where(diagonal, shares, shares / most), numbers)
     _name_classes(axes, names)
     title = "Percent of each true class" if numbers == "shares" else "Counts"
     axes.set(xlabel="predicted class", ylabel="true class", title=title)
     if colorbar:
-        for image, label in zip(images, ("off the diagonal", "on the diagonal"), strict=True):
-            text = f"share of the true class, {label}"
-            axes.figure.colorbar(image, ax=axes, label=text, shrink=0.8)
+        label = "share of the true class that is wrong"
+        axes.figure.colorbar(wrong, ax=axes, label=label, shrink=0.8)
     return axes
 
 
