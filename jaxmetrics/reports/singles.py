@@ -274,7 +274,7 @@ class Report(AnyReport):
         check_size(number, "number")
         if self.examples is None:
             raise ValueError(
-                "a report of counts holds no examples, report(y_true, y_pred) does: it finds them."
+                "this report was made of counts, without examples: use report(y_true, y_pred)."
             )
         position, true, pred, confidence = self.examples
         if confidence is not None:
@@ -373,8 +373,8 @@ def _checked_tables(counts: ArrayLike) -> np.ndarray:
     matrix = as_wide(matrix) if matrix.dtype.kind in "iu" else matrix.astype(float)
     if matrix.ndim not in (2, 3) or matrix.shape[-2] != matrix.shape[-1]:
         raise ValueError(
-            f"counts must be one square matrix (K, K), got shape {matrix.shape}; those of clusters"
-            " are (C, K, K)."
+            f"counts must be one square matrix (K, K), got shape {matrix.shape}; one matrix per"
+            " cluster is (C, K, K)."
         )
     check_number_of_classes(matrix.shape[-1], "report")
     # Float32 ends at 3e38.
@@ -540,7 +540,7 @@ def _checked_probabilities(
     check_each(valid, prob, "y_prob", "probabilities that sum to 1")
     if 2 * (prob.argmax(1) != pred)[counted].sum() > counted.sum():
         warn(
-            "y_pred is not the most probable class of y_prob in most rows: column j of y_prob"
-            f" is taken for class j of {listed(names)}."
+            "y_pred is not the most probable class of y_prob in most rows: column j of y_prob is"
+            f" read as class j of {listed(names)}."
         )
     return prob
