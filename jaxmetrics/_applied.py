@@ -148,9 +148,9 @@ def of_extremes(scheme: F) -> F:
     def call(*args: Any, **kwargs: Any) -> Any:
         if _is_estimated.get():
             raise ValueError(
-                "metric takes the extremes of groups, which chance alone moves apart: they have an"
-                " interval by jaxmetrics.compare_groups(rate, counts) only, with ratio=True for the"
-                " smallest ratio."
+                "metric compares the extremes of groups, which differ by chance alone: use"
+                " jaxmetrics.compare_groups(rate, counts) for its interval, with ratio=True for"
+                " the smallest ratio."
             )
         return scheme(*args, **kwargs)
 

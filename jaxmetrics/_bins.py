@@ -22,10 +22,10 @@ def as_edges(edges: ArrayLike) -> Array:
     array = as_float(edges, "edges")
     if array.ndim != 1 or array.size == 0:
         raise ValueError(
-            f"edges must have shape (B - 1,) the edges between B bins, got {array.shape}."
+            f"edges must have shape (B - 1,), the edges between B bins, got {array.shape}."
         )
     if is_known(array) and not bool((array[1:] >= array[:-1]).all() & ~xp.isnan(array).any()):
-        raise ValueError("edges must rise.")
+        raise ValueError("edges must be increasing.")
     return array
 
 
@@ -47,8 +47,8 @@ def refuse_options(second: str, made_by: str, **options: object) -> None:
     given = [name for name, x in options.items() if x is not None]
     if given:
         raise TypeError(
-            f"{', '.join(given)} may be given with examples, (y_true, {second}): y_true without"
-            f" {second} holds what {made_by} makes with such options."
+            f"{', '.join(given)} may only be given with examples (y_true, {second}): y_true"
+            f" without {second} is the result of {made_by}, which takes such options."
         )
 
 

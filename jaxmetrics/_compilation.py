@@ -251,8 +251,9 @@ def _refuse_labels(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
     names = [getattr(x, "__name__", "metric") for x in args if callable(x)]
     called = f"{function.__name__.strip('_')}({names[0]})" if names else function.__name__
     raise TypeError(
-        f"{called} takes counts, and options by name. Of labels: {called}(confusion_matrix(y_true,"
-        f" y_pred)); for scikit-learn: scorer({called}). Averages are functions: macro(f1)(counts)."
+        f"{called} takes one argument, counts, and options by name. For labels:"
+        f" {called}(confusion_matrix(y_true, y_pred)); for scikit-learn: scorer({called})."
+        " Averages are functions: macro(f1)(counts)."
     )
 
 
@@ -282,9 +283,7 @@ def _canonical(x: Any) -> Any:
     if not isinstance(x, np.ndarray | np.generic):
         return x
     if np.ma.is_masked(x):
-        raise TypeError(
-            "an argument is a masked array: give its .data, and leave masked entries out."
-        )
+        raise TypeError("an argument is a masked array: pass its .data without the masked entries.")
     dtype = jax.dtypes.canonicalize_dtype(x.dtype)
     return x if x.dtype == dtype else x.astype(dtype)
 

@@ -166,9 +166,7 @@ def _with_groups(
         size = None if num_groups is None else check_size(num_groups, "num_groups")
         return [("groups", groups, size), *axes]
     if num_groups is not None:
-        raise ValueError(
-            "num_groups says how many groups there are, but groups, their ids, are missing."
-        )
+        raise ValueError("num_groups is given without groups, the group ids.")
     return axes
 
 
@@ -191,14 +189,14 @@ def _number_of_ids(named_ids: dict[str, Array], size_name: str) -> int:
     for name, ids in named_ids.items():
         if is_jax(ids):
             raise ValueError(
-                f"{size_name} is needed where {name} is a JAX array: it sets the shape of the"
-                " result."
+                f"{size_name} is required if {name} is a JAX array, because it sets the shape of"
+                " the result."
             )
     largest = max(int(ids.max(initial=0)) for ids in named_ids.values())
     if (largest + 1) ** len(named_ids) > MOST_CELLS:
         raise ValueError(
-            f"{', '.join(named_ids)}: {largest} is the largest of them, and a table of so many"
-            " classes does not fit into memory. labels=[...] names the classes that there are."
+            f"{', '.join(named_ids)}: the largest class id is {largest}, and a table of so many"
+            " classes does not fit into memory. Pass labels=[...] with the classes that occur."
         )
     return largest + 1
 

@@ -124,7 +124,8 @@ def _as_lazy_frame(table: Any) -> LazyFrame[Any]:
     except TypeError:
         raise TypeError(
             "table must be a data frame or relation, of pandas, Polars, PyArrow, DuckDB, Ibis,"
-            f" PySpark, Dask or what else narwhals knows, got {type(table).__name__}."
+            " PySpark, Dask or another library that narwhals supports, got"
+            f" {type(table).__name__}."
         ) from None
 
 
@@ -137,8 +138,8 @@ def _check_columns(frame: LazyFrame[Any], columns: dict[str, str]) -> None:
             raise TypeError(f"{role} must be the name of a column, got {shown(column)}.")
         if names.count(column) != 1:
             raise ValueError(
-                f"{role} names the column {column!r}, which the table should have once; it has"
-                f" {', '.join(map(repr, names))}."
+                f"{role} names the column {column!r}, which must occur exactly once in the table;"
+                f" its columns are {', '.join(map(repr, names))}."
             )
 
 

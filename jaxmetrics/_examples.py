@@ -121,9 +121,9 @@ def binary_examples(
         column = 0 if k == 1 else 1
         raise ValueError(
             f"{name} must have shape (..., n), one number per example, the score or probability of"
-            f" class 1, got {numbers.shape} for {truth_name} {truth.shape}. Take"
-            f" {name}[..., {column}] of {column + 1}, per_class(function) or"
-            " top_label(function) of several classes, per_label(function) of labels."
+            f" class 1, got {numbers.shape} for {truth_name} {truth.shape}. Use {name}[...,"
+            f" {column}] for {column + 1} columns, per_class(function) or top_label(function) for"
+            " several classes, per_label(function) for multilabel problems."
         )
     given = (truth, truth_name, 0), (numbers, name, 0)
     return _examples(*given, sample_weight, where, INDICATORS, kind)
@@ -252,7 +252,7 @@ def _scores(x: _Argument) -> Array:
 
 def _gains(x: _Argument) -> Array:
     gains = as_float(x.array, x.name)
-    message = "but relevance is a number >= 0; where= leaves examples out."
+    message = "but relevance must be a number >= 0; use where= to leave examples out."
     x.refuse(lambda gains: ~(gains >= 0), gains, message)
     return gains
 
@@ -260,9 +260,7 @@ def _gains(x: _Argument) -> Array:
 def _probabilities(x: _Argument) -> Array:
     """Check probabilities; what rounding has put beyond 0 or 1 is put back."""
     p, rounding = as_float(x.array, x.name), 8 * eps_of(x.array)
-    message = (
-        "but probabilities lie in [0, 1]. Logits become probabilities by a softmax or sigmoid."
-    )
+    message = "but probabilities lie in [0, 1]. Convert logits by a softmax or sigmoid."
     x.refuse(np.isnan, p, _NO_NUMBER)
     x.refuse(lambda p: (p < -rounding) | (p > 1 + rounding), p, message)
     return p if x.is_hidden else np.clip(p, 0, 1)
@@ -311,7 +309,9 @@ def _logits(x: _Argument) -> Array:
     """Check logits, and refuse probabilities, of which a softmax says little."""
     z = as_float(x.array, x.name)
     if not x.is_hidden:
-        message = "but a softmax needs a finite one. -inf rules a class out; not all can be."
+        message = (
+            "but a softmax needs a finite logit: -inf rules a class out, and cannot rule out all."
+        )
         x.refuse(np.isnan, z, _NO_NUMBER)
         x.refuse(np.isinf, z.max(-1), message, "the greatest of ")
         refuse_distributions(z, x.name, *x.of_rows, eps=eps_of(x.array))
@@ -325,8 +325,8 @@ def refuse_distributions(z: Array, name: str, *where: Array | None, eps: float =
     found = are_distributions(z, eps)
     if counted(found, *where).any() and not counted(~found, *where).any():
         raise ValueError(
-            f"{name} holds probabilities: each row lies in [0, 1] and sums to 1. Give what the"
-            f" softmax was taken of, or np.log({name})."
+            f"{name} holds probabilities: each row lies in [0, 1] and sums to 1. Pass the logits"
+            f" before the softmax, or np.log({name})."
         )
 
 
@@ -339,9 +339,9 @@ def eps_of(given: np.ndarray) -> float:
     return float(max(xp.finfo(given.dtype).eps if floating else 0.0, np.finfo(np.float32).eps))
 
 
-_NO_NUMBER = "no number; where= leaves examples out."
-_TWO_CLASS = "; two_class makes such an array of the probability of class 1"
-_TWO_LOGITS = "; np.stack([np.zeros_like(z), z], -1) makes such an array of the logit z of class 1"
+_NO_NUMBER = "not a number; use where= to leave examples out."
+_TWO_CLASS = "; two_class makes it from the probability of class 1"
+_TWO_LOGITS = "; np.stack([np.zeros_like(z), z], -1) makes it from the logit z of class 1"
 
 # The label of examples that are left out where truth is made here: beside a 1, `check_binary` would
 # warn that -1 may be the other one of two classes.

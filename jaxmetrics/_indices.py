@@ -61,17 +61,17 @@ def check_order() -> None:
                 first, index = by_length.setdefault((sample, len(x)), (name, x.index))
                 if x.index is not index and not x.index.equals(index):
                     raise ValueError(
-                        f"{first} and {name} have indices that differ: {name}.loc[{first}.index],"
-                        " .reindex or .align puts their rows in one order, .to_numpy() of each"
-                        " takes them by position."
+                        f"{first} and {name} have different indices: {name}.loc[{first}.index],"
+                        " .reindex or .align puts their rows in the same order; .to_numpy() of"
+                        " each takes them by position."
                     )
             if (columns := _columns(x)) is not None:
                 first, order = by_columns.setdefault(tuple(sorted(columns)), (name, columns))
                 if columns != order:
                     raise ValueError(
-                        f"{first} and {name} have their columns in different order, {listed(order)}"
-                        f" and {listed(columns)}: give both in one order, or take them by position"
-                        " by .to_numpy()."
+                        f"{first} and {name} have their columns in different order,"
+                        f" {listed(order)} and {listed(columns)}: put them in the same order, or"
+                        " take them by position with .to_numpy()."
                     )
 
 
@@ -83,7 +83,7 @@ def _check_classes(given: Mapping[str, Any]) -> None:
         x = given[name]
         if _has_index(x) and list(x.index) != list(range(len(x))):
             raise ValueError(
-                f"{name} has the index {listed(x.index)}, not class ids in their order:"
+                f"the index of {name}, {listed(x.index)}, is not the class ids in order:"
                 f" {name}.sort_index() sorts it, .to_numpy() takes it by position."
             )
     for name in _COUNTS & given.keys():
@@ -92,9 +92,9 @@ def _check_classes(given: Mapping[str, Any]) -> None:
             continue
         if list(map(str, x.index)) != columns:
             raise ValueError(
-                f"the rows and the columns of {name} are different classes, or in different order,"
-                f" {listed(x.index)} and {listed(columns)}: .reindex puts both in one, with"
-                " fill_value=0; .to_numpy() takes them by position."
+                f"the rows and the columns of {name} name different classes, or in different"
+                f" order, {listed(x.index)} and {listed(columns)}: .reindex with fill_value=0"
+                " makes them the same; .to_numpy() takes them by position."
             )
 
 
@@ -137,7 +137,7 @@ def order_of_classes(
             if sorted(wanted) == sorted(columns):
                 return list(map(columns.index, wanted))
     raise ValueError(
-        f"the columns of {name}, {listed(columns)}, are not named by the classes,"
-        f" {listed(class_names or ids)}: name them so, or put them in this order and give"
+        f"the columns of {name}, {listed(columns)}, are not the names of the classes,"
+        f" {listed(class_names or ids)}: rename them, or put them in this order and pass"
         f" {name}.to_numpy()."
     )

@@ -53,15 +53,15 @@ def as_key(key: Any, *arrays: Array | None) -> Key:
     if isinstance(key, np.random.Generator):
         if is_on_device:
             raise TypeError(
-                "key is a NumPy Generator, which draws for data of the host, but the data are JAX"
-                " arrays (or the metric answers with them): give jax.random.key(0) or an int seed."
+                "key is a NumPy Generator, but the data are JAX arrays (or the metric returns"
+                " them): pass jax.random.key(0) or an int seed."
             )
         return HostKey(tuple(key.integers(2**32, size=4).tolist()))
     if isinstance(key, int | np.integer) and not isinstance(key, bool):
         return _key_of_seed(int(key)) if is_on_device else HostKey((_word(int(key)),))
     if not _is_jax_key(key):
         raise TypeError(
-            "key must be a JAX key, an int seed or, for data of the host, a NumPy Generator, got"
+            "key must be a JAX key, an int seed or, for NumPy arrays, a NumPy Generator, got"
             f" {_described(key)}: jax.random.key(0), 0 or numpy.random.default_rng(0)."
         )
     is_raw = key.dtype == np.uint32
@@ -80,7 +80,7 @@ def _key_of_seed(seed: int) -> jax.Array:
 def _word(seed: int) -> int:
     """Return an int seed as one word of 64 bits."""
     if not -(2**63) <= seed < 2**64:
-        raise ValueError(f"key: an int seed lies in [-2^63, 2^64), got {shown(seed)}.")
+        raise ValueError(f"key: an int seed must be in [-2^63, 2^64), got {shown(seed)}.")
     return seed % 2**64
 
 

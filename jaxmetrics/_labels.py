@@ -26,7 +26,7 @@ def names_of(names: Sequence[str] | None, size: int, argument: str) -> list[str]
     """Check that there is a name for each, "0", "1", ... if none are given."""
     labels = list(map(str, range(size) if names is None else as_names(names, argument)))
     if len(labels) != size:
-        raise ValueError(f"{argument} must be one name each: expected {size}, got {len(labels)}.")
+        raise ValueError(f"{argument} must have {size} names, got {len(labels)}.")
     return labels
 
 

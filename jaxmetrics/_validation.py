@@ -47,15 +47,15 @@ def as_array(x: ArrayLike, name: str) -> Array:
     given: Any = x
     is_list = isinstance(x, list | tuple)
     if is_list and hasattr(x, "counts"):  # `TableCounts`, which also has the names of the classes
-        raise TypeError(f"{name} must be an array, got {type(x).__name__}: take its .counts.")
+        raise TypeError(f"{name} must be an array, got {type(x).__name__}: pass its .counts.")
     if is_list and given and hasattr(given[0], "__array__") and not np.isscalar(given[0]):
         given = [as_array(row, name) for row in given]
     if isinstance(x, Mapping | Set):
-        raise TypeError(f"{name} must be an array, got {shown(x)}: give its values in a list.")
+        raise TypeError(f"{name} must be an array, got {shown(x)}: pass its values as a list.")
     if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):  # `np.asarray` forgets the mask
         raise TypeError(
-            f"{name} is a masked array: give {name}.data, and where=~{name}.mask; where there is no"
-            " where, leave these entries out."
+            f"{name} is a masked array: pass {name}.data and where=~{name}.mask, or leave out the"
+            " masked entries if there is no argument where."
         )
     if not is_list and is_labelled(x):
         check_order()
@@ -68,7 +68,7 @@ def as_array(x: ArrayLike, name: str) -> Array:
     except Exception as error:  # by NumPy, or by the library whose object it is
         kind = ValueError if isinstance(error, ValueError) else TypeError
         raise kind(
-            f"{name} must be an array, got rows of different lengths or what is no array: {error}"
+            f"{name} must be an array, got rows of different lengths or another object: {error}"
         ) from None
     if is_list and array.dtype.kind in "US":
         return np.asarray(x, object)  # in an array of strings these lose NULs at their end
@@ -231,7 +231,7 @@ def check_square(array: Array, name: str) -> None:
     if array.ndim < 2 or array.shape[-1] != array.shape[-2] or array.shape[-1] == 0:
         raise ValueError(
             f"{name} must have shape (..., K, K) (row = true class, column = predicted class), got"
-            f" {array.shape}. Of labels: metric(confusion_matrix(y_true, y_pred))."
+            f" {array.shape}. For labels: metric(confusion_matrix(y_true, y_pred))."
         )
 
 
@@ -263,8 +263,8 @@ def check_samples(value: int, name: str, least: int = 1) -> int:
     size = check_size(value, name, least)
     if size > _MOST_SAMPLES:
         raise ValueError(
-            f"{name} must be at most 2^24 = {_MOST_SAMPLES}, got {size}: {8 * size / 2**30:.3g} GiB"
-            " for each number that is computed."
+            f"{name} must be at most 2^24 = {_MOST_SAMPLES}, got {size}: {8 * size / 2**30:.3g}"
+            " GiB for each computed number."
         )
     return size
 
@@ -347,7 +347,7 @@ def check_no_column(ids: Array, name: str) -> None:
     if not is_jax(ids) and ids.ndim == 2 and ids.shape[-1] == 1 < ids.shape[-2]:
         raise ValueError(
             f"{name} has shape {ids.shape}, a column: {ids.shape[-2]} batch entries of one example"
-            f" each. The examples stand on the last axis: {name}.ravel()."
+            f" each. The examples must be on the last axis: use {name}.ravel()."
         )
 
 
@@ -360,9 +360,9 @@ def check_no_one_hot(ids: Array, name: str, size: int | None) -> None:
         return
     if ids.min() == 0 and ids.max() == 1 and (ids.sum(-1) == 1).all():
         raise ValueError(
-            f"{name} has shape {ids.shape} with a single 1 in each row: one-hot rows, of which"
-            f" {name}.argmax(-1) makes class ids. A batch with one example of class 1 in each entry"
-            f" needs an axis before it, {name}[None]."
+            f"{name} has shape {ids.shape} with a single 1 in each row, like one-hot rows:"
+            f" {name}.argmax(-1) makes class ids of them. A batch with one example of class 1 in"
+            f" each entry needs an axis before it: {name}[None]."
         )
 
 
@@ -373,8 +373,8 @@ def check_binary(y_true: Array, name: str, *where: Array | None) -> None:
     present = {x for x in (-1, 0, 1) if counted(y_true == x, *where).any()}
     if present == {-1, 1}:
         warn(
-            f"{name} holds -1 and 1 but no 0, and -1 is ignored: where it is the other class,"
-            f" give {name} == 1, where it is padding, where={name} >= 0."
+            f"{name} holds -1 and 1 but no 0, and negative labels are ignored: pass {name} == 1 if"
+            f" -1 is the negative class, or where={name} >= 0 if it is padding."
         )
 
 
@@ -417,7 +417,7 @@ def as_mask(where: ArrayLike | None) -> Array | None:
     if mask.dtype != bool and mask.size:
         raise TypeError(
             f"where must be a bool mask (True = counted), got dtype {mask.dtype}. `mask != 0`"
-            " makes one of numbers."
+            " converts numbers to one."
         )
     return mask.astype(bool)
 
@@ -433,7 +433,7 @@ def as_weights(sample_weight: ArrayLike, *where: Array | None) -> Array:
 
 def check_no_nan(values: Array, name: str, *where: Array | None) -> None:
     """Raise for a NaN of a host array that counts."""
-    message = "no number; where= leaves examples out."
+    message = "not a number; use where= to leave examples out."
     refuse_where(np.isnan, values, name, message, *where)
 
 

@@ -47,7 +47,9 @@ def numbered_clusters(
     """
     ids = _as_ids(clusters, name)
     if not shape:
-        raise ValueError(f"{name} are of examples, but the other arguments have no axis of them.")
+        raise ValueError(
+            f"{name} needs an axis of examples, which the other arguments do not have."
+        )
     if ids.ndim == 0 or not _fits(ids.shape, shape):
         *batch, n = shape
         wanted = f"(n,) = ({n},)" + (f" or {tuple(shape)}" if batch else "")
@@ -70,8 +72,8 @@ def _as_ids(clusters: Any, name: str) -> np.ndarray:
         return ids
     if not is_known(clusters):
         raise TypeError(
-            f"{name} must hold ids that jit does not hide: how many clusters there are sets the"
-            " shape of what is compiled. Close over them."
+            f"{name} must be known when jit traces, because the number of clusters sets the shape"
+            " of compiled arrays: close over them."
         )
     if isinstance(clusters, list | tuple) and any(isinstance(x, str) for x in clusters):
         clusters = np.asarray(clusters, object)  # else NumPy would make "nan" of a missing one
@@ -91,7 +93,7 @@ def _numbered(ids: np.ndarray, name: str) -> np.ndarray:
     if missing.any():
         raise ValueError(
             f"{name}[{np.argmax(missing)}] is missing ({ids[np.argmax(missing)]}); each example"
-            " needs an id, one of its own if it belongs to no other."
+            " needs an id, a unique one if it belongs to no cluster."
         )
     if ids.dtype.kind in "biufmM":
         return np.unique(ids, return_inverse=True)[1]
@@ -132,17 +134,17 @@ def warn_of_clusters(sizes: Array) -> None:
     fewest = int(number[number > 0].min(initial=sizes.shape[-1]))
     if fewest < FEWEST:
         warn(
-            f"{fewest} clusters are few: intervals were found to cover from {FEWEST} clusters, with"
-            " fewer they may be too narrow."
+            f"with {fewest} clusters intervals may be too narrow: they reach their level from"
+            f" {FEWEST} clusters on."
         )
         return
     effective = kish_number(sizes)
     unequal = (number > 0) & (2 * effective < number)
     if unequal.any():
         warn(
-            f"{number[unequal][0]} clusters are so unequal that they count as"
-            f" {effective[unequal][0]:.3g} of one size: intervals were found to cover for sizes up"
-            " to 10:1, beyond they miss where large clusters are unlike small ones."
+            f"{number[unequal][0]} clusters have such unequal sizes that they count as"
+            f" {effective[unequal][0]:.3g} of equal size: intervals reach their level for sizes up"
+            " to 10:1; beyond that they may miss if large clusters differ from small ones."
         )
 
 
@@ -151,7 +153,7 @@ def check_size_of_tables(number: int, cells: int, advice: str) -> None:
     if number * cells > _MOST_CELLS:
         raise ValueError(
             f"{number} clusters with tables of {cells} cells are {number * cells:.3g} cells: at"
-            f" most {_MOST_CELLS:.3g} are held. {advice}"
+            f" most {_MOST_CELLS:.3g} are allowed. {advice}"
         )
 
 
@@ -161,8 +163,8 @@ def as_clusters(counts: Array, cluster_axis: int, *, table_ndim: int = 2) -> Arr
     axis = axis + counts.ndim if axis < 0 else axis
     if not 0 <= axis < counts.ndim - table_ndim:
         raise ValueError(
-            f"cluster_axis must be an axis before those of the table, got {cluster_axis} for counts"
-            f" of shape {counts.shape}; {-table_ndim - 1} is the last of them."
+            f"cluster_axis must be an axis before those of the table, got {cluster_axis} for"
+            f" counts of shape {counts.shape}; {-table_ndim - 1} is the last possible one."
         )
     clusters = xp.moveaxis(counts, axis, -table_ndim - 1)
     if counts.shape[axis] == 0:

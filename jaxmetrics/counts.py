@@ -218,8 +218,7 @@ def ids_of_labels(
     """
     if is_jax(values):
         raise TypeError(
-            f"labels=[...] names classes of arrays of the host; {name} is a JAX array: give class"
-            " ids."
+            f"labels=[...] needs NumPy arrays or lists, but {name} is a JAX array: pass class ids."
         )
     array = _array_of_labels(values, name)
     try:
@@ -238,8 +237,8 @@ def ids_of_labels(
         label = array[tuple(index)]
         label = label.item() if isinstance(label, np.generic) else label
         raise ValueError(
-            f"{element(name, index)} is {label!r}, which is not among labels"
-            f" {list(ids)!r}; where= leaves examples out."
+            f"{element(name, index)} is {label!r}, which is not among labels {list(ids)!r}; use"
+            " where= to leave examples out."
         )
     return result
 
@@ -507,8 +506,8 @@ def check_labels(labels: ArrayLike, *, num_classes: int, name: str = "labels") -
     size = check_size(num_classes, "num_classes")
     if not is_known(labels):
         raise TypeError(
-            f"check_labels looks at the values of {name}, which jit, vmap and grad hide: call it"
-            " outside."
+            f"check_labels needs the values of {name}, which jit, vmap and grad hide: call it"
+            " outside of them."
         )
     array = on_host(labels, name)
     as_class_ids(array.ravel()[:0], name, size)

@@ -82,7 +82,9 @@ class Estimate(Printed, _Estimate):
     def __float__(self) -> float:
         """Return the value, if it is one number."""
         if np.shape(self.value) != ():
-            raise TypeError(f"only one estimate is a float, got shape {np.shape(self.value)}.")
+            raise TypeError(
+                f"only a single estimate converts to float, got shape {np.shape(self.value)}."
+            )
         return float(self.value)
 
     def _cells(self, spec: str) -> dict[str, str]:

@@ -190,7 +190,7 @@ def power(
     """
     d = abs(as_number(difference, "difference"))
     if d == 0:
-        raise ValueError("difference must not be 0, which no number of examples shows.")
+        raise ValueError("difference must not be 0: no number of examples can show it.")
     reach = _reach(num_examples, level, cluster_axis)
     errors = _errors_of_one(difference_of(metric), paired, cluster_axis, "paired")
     return trees.map(lambda s: special.ndtr(d * math.sqrt(num_examples) / s - reach), errors)

@@ -245,8 +245,8 @@ def _check_units(
         )
     if cluster_ids is not None and (is_counted & cells.has_weight & (cluster_ids < 0)).any():
         raise ValueError(
-            f"clusters names the column {clusters!r}, which holds nulls; each row needs an id, one"
-            " of its own if it belongs to no other."
+            f"clusters names the column {clusters!r}, which holds nulls; each row needs an id, a"
+            " unique one if it belongs to no cluster."
         )
 
 
@@ -276,12 +276,12 @@ def _class_ids(
     present = {x for role in columns for x in values[role]} - {None}
     if len({isinstance(x, str) for x in present}) > 1:
         named = ", ".join(f"{role} ({column!r})" for role, column in columns.items())
-        raise TypeError(f"{named} hold strings beside integers: cast one to the kind of the other.")
+        raise TypeError(f"{named} mix strings and integers: cast one to the type of the other.")
     if labels is None:
         labels = sorted(x for x in present if not _is_ignored(x))
         if not labels:
             raise ValueError(
-                f"no class occurs in the column {columns['y_true']!r}: labels=[...] names the"
+                f"no class occurs in the column {columns['y_true']!r}: pass labels=[...] with the"
                 " classes of a table that may be empty."
             )
     ids = ids_by_label(labels)
@@ -309,8 +309,8 @@ def _two_classes(
     if not counted <= {0, 1} or (counted == {1} and -1 in present):
         shown = ", ".join(sorted(map(repr, present))[:5])
         raise ValueError(
-            f"y_true names the column {column!r}, which holds {shown}; truth is 0 or 1, or bool:"
-            " labels=[negative, positive] names other classes."
+            f"y_true names the column {column!r}, which holds {shown}; truth must be 0 or 1, or"
+            " bool: pass labels=[negative, positive] for other classes."
         )
     return [False, True] if any(isinstance(x, bool) for x in present) else [0, 1]
 
@@ -325,7 +325,7 @@ def _bins(cells: Cells, is_counted: np.ndarray, asked: Scores) -> np.ndarray:
         beyond = scores[:, is_counted & ((scores < -_ROUNDING) | (scores > 1 + _ROUNDING)).any(0)]
         if beyond.size:
             raise ValueError(
-                f"{named} {beyond.flat[0]:g}, but probabilities lie in [0, 1]. Logits have"
+                f"{named} {beyond.flat[0]:g}, but probabilities lie in [0, 1]. For logits use"
                 ' scale="logit".'
             )
         scores = np.clip(scores, 0, 1)
@@ -345,7 +345,7 @@ def _summed(
     size = math.prod(shape)
     if size > _MOST_COUNTS:
         raise ValueError(
-            f"counts of shape {tuple(shape)} have more than {_MOST_COUNTS} entries: count fewer"
+            f"counts of shape {tuple(shape)} have more than {_MOST_COUNTS} entries: use fewer"
             " classes or ids."
         )
     is_kept = np.all([ids >= 0 for ids in axes], axis=0)

@@ -193,7 +193,7 @@ def test_one_column_of_probabilities_or_scores(run: Run, tmp_path: Path) -> None
     assert [given[x] for x in ("value", "low", "high")] == pytest.approx(list(area[:3]))
     for more, message in (
         (("--prob", "p"), "--pos-label names the class that scores are about"),
-        (("--score", "s", *options), "scores alone predict nothing: --threshold says"),
+        (("--score", "s", *options), "scores alone are no predictions: give --threshold"),
         (("--threshold", "1"), "--threshold goes with --score or --prob"),
         (("--prob", "s", *options), "'s' is"),
     ):
@@ -232,7 +232,7 @@ def test_other_prevalences(run: Run, tmp_path: Path) -> None:
         assert "--prevalence restates counts: it takes no --prob or --cluster" in err
     absent = write(tmp_path / "y.csv", "cat,dog\n90,10\n0,0\n")
     err = run("report", absent, "--counts", "--prevalence", "cat=0.95,dog=0.05")[2]
-    assert "nothing is known of class 'dog', which has no examples" in err
+    assert "class 'dog' has no examples" in err
 
 
 def labels(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -428,9 +428,9 @@ def test_thresholds_are_not_passed_over(run: Run, tmp_path: Path) -> None:
     found = answer(run, "report", both, "--score", "s", "--threshold", "1.5")
     assert found["overall"]["accuracy"]["value"] == 1  # y_pred is right nowhere
     for options, message in (
-        (("--score", "s", "--threshold", "1", "--pred", "y_pred"), "both say what is predicted"),
+        (("--score", "s", "--threshold", "1", "--pred", "y_pred"), "both define the prediction"),
         (("--score", "s", "--threshold", "nan"), "--threshold must be a number, got nan"),
-        (("--prob", "p_", "--threshold", "0.3"), "--pos-label names it"),
+        (("--prob", "p_", "--threshold", "0.3"), "give --pos-label"),
         (("--labels-prefix", "y_", "p_", "--threshold", "0.3"), "does not go with --threshold"),
         (("--labels-prefix", "y_", "p_", "--true", "y"), "does not go with --true"),
         (("--pos-label", ""), "no row has the class ''"),
@@ -481,7 +481,7 @@ def test_plans(run: Run, files: tuple[Path, Path], data: dict[str, np.ndarray]) 
     perfect = write(files[0].parent / "p.csv", "5,0\n0,5\n")
     code, _, err = run("plan", perfect, "--counts", "--half-width", "0.1")
     assert code == 2
-    assert "nothing went wrong" in err
+    assert "contain no mistake or difference" in err
 
 
 def test_formats_that_are_printed(run: Run, files: tuple[Path, Path]) -> None:

@@ -668,7 +668,7 @@ def test_comparisons_on_the_host_compile_nothing(programs: list[str]) -> None:
         (lambda: jm.compare(macro_f1, PAIRED / 4), "expected a number of examples"),
         (
             lambda: jm.compare(macro_f1, PAIRED, method=jm.Delta("logit")),
-            r"differences have no scale: take Delta\(\)",
+            r"differences have no scale: use Delta\(\)",
         ),
         (lambda: jm.mcnemar(PAIRED, method="x"), "'exact', 'mid-p', 'corrected' or 'asymptotic'"),  # type: ignore[arg-type]
         (lambda: jm.mcnemar(np.ones((3, 3))), "paired must have shape"),
@@ -687,7 +687,7 @@ def test_comparisons_on_the_host_compile_nothing(programs: list[str]) -> None:
             lambda: jm.compare_predictions(macro_f1, [[0]], [[0]], [[0]], num_classes=2),
             r"shape \(n,\)",
         ),
-        (lambda: jm.compare_unpaired(macro_f1, np.eye(2), np.eye(3)), "must have one shape"),
+        (lambda: jm.compare_unpaired(macro_f1, np.eye(2), np.eye(3)), "must have the same shape"),
         (
             lambda: jm.leaderboard(jm.recall, [0, 1], [[0, 1]]),
             r"returns \(2,\) instead",

@@ -147,10 +147,10 @@ def test_metrics_of_several_tables_are_refused(number: int) -> None:
         lambda counts: -jm.group_difference(jm.accuracy)(counts),
         lambda counts: {"ratio": jm.group_ratio(jm.accuracy)(counts)},
     ):
-        with pytest.raises(ValueError, match=r"^metric takes .*jaxmetrics\.compare_groups"):
+        with pytest.raises(ValueError, match=r"^metric compares .*jaxmetrics\.compare_groups"):
             refuses(metric)
     for metric in (jm.label_macro(jm.f1), jm.label_weighted(jm.recall)):
-        no_clusters = r"^metric label_.*cluster_axis=-4|counts must have .* a table of each label"
+        no_clusters = r"^metric label_.*cluster_axis=-4|counts must have .* one table per label"
         with pytest.raises(ValueError, match=no_clusters):
             refuses(metric)
 

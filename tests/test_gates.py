@@ -61,7 +61,7 @@ def test_gates_of_a_report(run: Run, tmp_path: Path) -> None:
             "recall has a value for each class, such as recall[cat]; classes are 'cat'",
         ),
         ("recall[cow] >= 1", "recall has a value for each class, such as recall[cat]"),
-        ("accuracy[cat] >= 1", "accuracy is of all classes: leave out [...]"),
+        ("accuracy[cat] >= 1", "accuracy has a single value for all classes: leave out [...]"),
         ("accuracy = 1", "--gate must be like 'accuracy >= 0.9', 'recall[cat] >= 0.8'"),
     ],
 )

@@ -177,7 +177,7 @@ def test_generators_do_not_draw_for_the_device(draw: Draw) -> None:
 
 
 def test_generators_do_not_draw_for_metrics_that_answer_with_jax_arrays() -> None:
-    with pytest.raises(TypeError, match="or the metric answers with them"):
+    with pytest.raises(TypeError, match="or the metric returns them"):
         jm.interval(
             lambda c: jnp.trace(c) / c.sum(), COUNTS, method=jm.Bootstrap(np.random.default_rng(0))
         )
@@ -193,7 +193,7 @@ def test_large_and_negative_seeds() -> None:
             assert all((a != b).any() for b in draws[:i])
         np.testing.assert_array_equal(jm.bootstrap_counts(2**63, place(counts), 20), draws[4])
         for seed in (2**64, -(2**63) - 1):
-            message = rf"an int seed lies in \[-2\^63, 2\^64\), got {seed}\."
+            message = rf"an int seed must be in \[-2\^63, 2\^64\), got {seed}\."
             with pytest.raises(ValueError, match=message):
                 jm.bootstrap_counts(seed, place(counts), 20)
 

@@ -259,7 +259,7 @@ def test_a_method_is_a_value() -> None:
     for method in ("likelihood", jm.Likelihood, None):
         with pytest.raises(TypeError, match=r"such as jaxmetrics.Likelihood\(\)"):
             jm.leaderboard(jm.accuracy, [0, 1], [[0, 1]], method=method)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="method of intervals as a value"):
+    with pytest.raises(TypeError, match="must be an interval method"):
         jm.Report.from_counts([[5, 1], [1, 2]], method="likelihood")  # type: ignore[arg-type]
 
 

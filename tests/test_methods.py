@@ -212,5 +212,5 @@ def test_keys_priors_and_methods_are_traced(programs: list[str]) -> None:
 
 
 def test_histograms_of_scores_have_no_posterior() -> None:
-    with pytest.raises(ValueError, match="tables that are not of classes, have no posterior"):
+    with pytest.raises(ValueError, match="Posterior supports neither clusters nor tables"):
         jm.interval(jm.roc_auc, [[50, 40, 10], [5, 20, 75]], method=jm.Posterior(0))

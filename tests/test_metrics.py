@@ -207,7 +207,7 @@ def test_averages_over_labels_equal_scikit_learns(average: str) -> None:
     for rate, theirs in ((jm.f1, sk.f1_score), (jm.recall, sk.recall_score)):
         ours = getattr(jm, f"label_{average}")(rate)(counts)
         np.testing.assert_allclose(ours, theirs(y, pred, average=average, zero_division=0))
-    with pytest.raises(ValueError, match="a table of each label"):
+    with pytest.raises(ValueError, match="one table per label"):
         jm.label_macro(jm.f1)(counts[0])
 
 

@@ -223,10 +223,10 @@ def test_estimates_and_differences_below_each_other(tmp_path: Any) -> None:
         (lambda: plots.confusion_matrix(np.eye(2), scale=0), "scale must be a share above 0"),
         (
             lambda: plots.confusion_matrix(np.eye(2), class_names=["a"]),
-            "class_names must be one name each: expected 2, got 1",
+            "class_names must have 2 names, got 1",
         ),
         (lambda: plots.intervals({"a": 1}), "dict of Estimates"),
-        (lambda: plots.intervals({}), "at least one"),
+        (lambda: plots.intervals({}), "one or more estimates"),
         (
             lambda: plots.intervals({"a": jm.interval(jm.recall, COUNTS[0], method=jm.Delta())}),
             "of one number each",
@@ -270,7 +270,9 @@ def test_labels_are_counted(programs: list[str]) -> None:
     named: Any = plots.confusion_matrix([0, 1, 1], [0, 1, 0], class_names=["no", "yes"])
     assert [label.get_text() for label in named.get_yticklabels()] == ["no", "yes"]
     assert programs == []
-    with pytest.raises(ValueError, match=r"counts \(K, K\) stand alone, and take names by class_n"):
+    with pytest.raises(
+        ValueError, match=r"counts \(K, K\) as the only argument, with names as class_n"
+    ):
         plots.confusion_matrix(np.eye(2), ["a", "b"])
     with pytest.raises(ValueError, match="no examples to count"):
         plots.confusion_matrix([-1], [-1])
@@ -293,7 +295,7 @@ def test_intervals_of_a_batch_and_of_a_report() -> None:
     assert alone.lines[0].get_xdata() == [report["no_information_rate"].value]
     one: Any = plots.intervals(jm.proportion_interval(9, 10))
     assert [label.get_text() for label in one.get_yticklabels()] == [""]
-    with pytest.raises(ValueError, match="names must be one name each: expected 2, got 1"):
+    with pytest.raises(ValueError, match="names must have 2 names, got 1"):
         plots.intervals(recalls, ["cat"])
     with pytest.raises(ValueError, match="of one number each"):
         plots.intervals(jm.Estimate(*np.zeros((5, 2, 2))))
@@ -403,6 +405,6 @@ def test_one_entry_explains_each_line() -> None:
 )
 def test_masks_are_not_forgotten(draw: Any) -> None:
     masked = np.ma.array([[1, 0], [1, 1]], mask=[[False, True], [False, False]])
-    with pytest.raises(TypeError, match="is a masked array: give "):
+    with pytest.raises(TypeError, match="is a masked array: pass "):
         draw(masked)
     draw(np.ma.array(masked.data))  # nothing in it is masked

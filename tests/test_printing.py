@@ -103,7 +103,9 @@ def test_a_batch_is_one_line_or_a_table() -> None:
     html = three._repr_html_()
     assert html.count("<tr>") == 4
     assert all(f"<td>{line}</td>" in html for line in lines)
-    with pytest.raises(TypeError, match=r"only one estimate is a float, got shape \(3,\)"):
+    with pytest.raises(
+        TypeError, match=r"only a single estimate converts to float, got shape \(3,\)"
+    ):
         float(three)
     many = jm.proportion_interval(np.arange(3000).reshape(2, 1500) % 30, np.full((2, 1500), 30))
     assert repr(many).startswith("2 x 1500 estimates: 0.000 [")
@@ -143,7 +145,7 @@ def test_what_cannot_be_looked_at_prints_plainly() -> None:
     assert repr(unequal).startswith("Estimate(value=array")
     board = jax.eval_shape(lambda: board_of(jnp.asarray))
     assert repr(board).startswith("Leaderboard(estimates=Estimate(value=ShapeDtypeStruct")
-    with pytest.raises(ValueError, match="one leaderboard, whose numbers are known"):
+    with pytest.raises(ValueError, match="a single leaderboard with known numbers"):
         board.to_text()
     with pytest.raises(ValueError, match="known under jit"):
         jm.Estimate(jax.ShapeDtypeStruct((), float), 0, 0, 0, 0).to_frame()
@@ -212,7 +214,7 @@ def test_a_leaderboard_is_a_ranking() -> None:
     assert found["winner"]["value"] == float(board.winner_estimate.value)
     json.dumps(found)
     assert board._repr_html_().count("<tr>") == 4
-    with pytest.raises(ValueError, match="one for each classifier: 3, got 2"):
+    with pytest.raises(ValueError, match="one name per classifier: expected 3, got 2"):
         board.to_text(["a", "b"])
 
 

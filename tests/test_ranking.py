@@ -228,9 +228,7 @@ def test_undefined_is_nan(name: str) -> None:
         call([1], [0.3], where=[False]),
     ):
         assert np.isnan(undefined)
-    with pytest.raises(
-        ValueError, match=r"y_score\[1\] is nan, no number; where= leaves examples out"
-    ):
+    with pytest.raises(ValueError, match=r"y_score\[1\] is nan, not a number; use where= to leave"):
         call([0, 1, 1], [0.2, np.nan, 0.5])
     assert np.isnan(call(jnp.array([0, 1, 1]), jnp.array([0.2, np.nan, 0.5])))
     assert np.isfinite(call([0, 1, -1], [0.2, 0.5, np.nan]))
@@ -887,7 +885,7 @@ def test_multilabel_equals_scikit_learns(name: str) -> None:
             close(ours(y, score, **options), theirs(y, score, **options))
     if name not in ("hamming_loss", "exact_match"):
         assert np.isnan(ours(jnp.asarray(y), jnp.full((40, 5), jnp.nan)))
-        with pytest.raises(ValueError, match=r"y_score\[3, 2\] is nan, no number"):
+        with pytest.raises(ValueError, match=r"y_score\[3, 2\] is nan, not a number"):
             ours(y, np.where(np.arange(200).reshape(40, 5) == 17, np.nan, score))
     close(ours(y[:1], score[:1]), theirs(y[:1], score[:1]))
     kept = np.arange(40) % 3 > 0
@@ -1130,12 +1128,15 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: jm.per_label(jm.roc_auc)([[0, 1]], [[0.1, 0.2, 0.3]]), r"\(..., n, L\)"),
     (lambda: jm.per_class(0.5), "per_class takes measure, a function"),  # type: ignore[arg-type]
     (lambda: jm.auc([0.0], [1.0]), "at least 2"),
-    (lambda: jm.score_histogram([0, 1], [0.1, 0.2]), 'give scale="probability"'),
+    (
+        lambda: jm.score_histogram([0, 1], [0.1, 0.2]),
+        'the spacing of the bins: scale="probability"',
+    ),
     (
         lambda: jm.score_histogram([0, 1], [0.1, 0.2], scale="probability", num_bins=100),
         "power of two",
     ),
-    (lambda: jm.score_histogram([0, 1], [0.1, 0.2], edges=[0.5, 0.1]), "edges must rise"),
+    (lambda: jm.score_histogram([0, 1], [0.1, 0.2], edges=[0.5, 0.1]), "edges must be increasing"),
     (lambda: jm.roc_auc([1, 2]), r"histogram must have shape \(..., 2, B\)"),
     (lambda: jm.top_k_accuracy([0], [[0.1, 0.2]], k=0), "k must be at least 1"),
     (lambda: jm.top_k_accuracy([0], [0.1, 0.2], k=1), r"\(..., n, K\)"),
@@ -1168,12 +1169,12 @@ IMPOSSIBLE: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: jm.average_precision([0, 1], [[0.1, 0.2], [0.3, np.nan]]),
-        r"y_score\[1, 1\] is nan, no number; where=",
+        r"y_score\[1, 1\] is nan, not a number; use where=",
     ),
     (lambda: jm.roc_auc([[0, 1], [1, 0]], [0.3, np.nan]), r"y_score\[1\] is nan"),
     (
         lambda: jm.roc_auc([0, 1], [0.3, 0.1], sample_weight=[1, np.nan]),
-        r"sample_weight\[1\] is nan, no number.* where=",
+        r"sample_weight\[1\] is nan, not a number.* where=",
     ),
     (
         lambda: jm.roc_auc([0, 1], [[0.1, 0.2], [0.3]]),

@@ -635,7 +635,7 @@ def test_refusals() -> None:
         ValueError, match=r"y_pred\[1\] is 'cow', which is not one of class_names: ant, bee"
     ):
         jm.report(["ant", "bee"], ["ant", "cow"], class_names=["ant", "bee"])
-    with pytest.raises(ValueError, match="class_names must be one name each: expected 2, got 3"):
+    with pytest.raises(ValueError, match="class_names must have 2 names, got 3"):
         jm.Report.from_counts([[1, 0], [0, 1]], class_names=["a", "b", "c"])
     with pytest.raises(ValueError, match=r"one square matrix \(K, K\), got shape \(2, 3\)"):
         jm.Report.from_counts(np.ones((2, 3)))
@@ -918,7 +918,7 @@ def test_what_a_multilabel_report_takes() -> None:
         jm.multilabel_report([[1, 0]], [[1, 2]])
     with pytest.raises(ValueError, match=r"same shape \(n, L\), a column per label: got \(2,\)"):
         jm.multilabel_report([1, 0], [1, 0])
-    with pytest.raises(ValueError, match="label_names must be one name each: expected 2, got 1"):
+    with pytest.raises(ValueError, match="label_names must have 2 names, got 1"):
         jm.multilabel_report([[1, 0]], [[1, 0]], label_names=["a"])
 
 

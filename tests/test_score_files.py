@@ -327,8 +327,8 @@ REFUSED = {
     ("report", "--value", "doc"): "no column 'doc'",
     ("report", "--value", "nope"): "no column 'nope'",
     ("report", "--value", "acc", "--bounds", "0"): "--bounds must be like '0,1', got '0'",
-    ("report", "--value", "acc", "--bounds", "0,.5"): "--bounds must rise and hold all scores",
-    ("report", "--value", "acc", "--bounds", "nan,1"): "--bounds must rise and hold all scores",
+    ("report", "--value", "acc", "--bounds", "0,.5"): "--bounds must be increasing",
+    ("report", "--value", "acc", "--bounds", "nan,1"): "--bounds must be increasing",
     ("compare", "--group", "task"): "--group and --bounds of compare go with --value",
     ("compare", "--value", "acc", "--rope", ".1"): "--value does not go with --rope",
     ("compare", "--value", "acc", "--id", "task"): "rows share an id, the first of them 'math'",
@@ -355,7 +355,7 @@ def test_files_of_scores_that_do_not_go_together(
     short = write(tmp_path / "s.csv", "acc,doc_id\n1,700\n0,701\n")
     options = "--value", "acc"
     for asked, message in (
-        (options, "has 2; --id names a column to join them by"),
+        (options, "has 2; give --id with a column to join them by"),
         ((*options, "--id", "doc_id"), "no item has a score in all files"),
     ):
         code, out, err = run("compare", files[0], short, *asked)

@@ -137,7 +137,7 @@ def test_weights_and_masks(name: str) -> None:
     same(numbers(function(np.where(out, 99, y), spoilt, where=~out)), rest)
     first = np.flatnonzero(out & (y >= 0))[0]
     place = rf"\[{first}\]" if p.ndim == 1 else rf"\[{first}, 0\]"
-    with pytest.raises(ValueError, match=place + " is nan, no number; where= leaves examples out"):
+    with pytest.raises(ValueError, match=place + " is nan, not a number; use where= to leave"):
         function(y, spoilt)
 
 
@@ -454,7 +454,7 @@ def test_impossible_probabilities_are_nan_on_the_device() -> None:
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (np.nan, "nan, no number; where="),
+        (np.nan, "nan, not a number; use where="),
         (-0.1, r"-0.1, but .* \[0, 1\]"),
         (1.1, "1.1, but .* softmax"),
         (np.inf, "inf, but "),

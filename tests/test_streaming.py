@@ -1054,7 +1054,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         "statistics with the members of jaxmetrics.streaming.Stati",
     ),
     (lambda: jm.mean_of("where"), "another field than 'where'"),
-    (lambda: jm.count_metrics({}, num_classes=3, method="delta"), "method must be a method"),  # type: ignore[arg-type]
+    (lambda: jm.count_metrics({}, num_classes=3, method="delta"), "must be an interval method"),  # type: ignore[arg-type]
     (
         lambda: jm.poisson_bootstrap(jm.poisson_bootstrap(jm.mean_of("x"))),
         "takes an accumulator without intervals",

@@ -388,7 +388,7 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "no such column": (
         frame(),
         {"y_pred": "pred"},
-        r"y_pred names .* 'pred', .* has 'y_true', 'y_pred'\.",
+        r"y_pred names .* 'pred', .* columns are 'y_true', 'y_pred'\.",
     ),
     "no such weight": (
         frame(),
@@ -405,12 +405,12 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "two kinds": (
         frame(y_true=["a", "b"]),
         {},
-        r"y_true \('y_true'\), y_pred .* strings beside int",
+        r"y_true \('y_true'\), y_pred .* mix strings and int",
     ),
     "no class": (
         frame(y_true=[-1, -1], y_pred=[None, -1]),
         {},
-        r"no class occurs in .* 'y_true': lab",
+        r"no class occurs in .* 'y_true': pass lab",
     ),
     "unknown label": (
         frame(),
@@ -454,7 +454,7 @@ def test_mistakes_say_what_to_do(kind: str) -> None:
 
 def test_a_column_must_be_there_once() -> None:
     relation = duckdb.sql("select 1 as y_true, 0 as y_pred, 1 as y_pred")
-    with pytest.raises(ValueError, match="'y_pred', which the table should have once"):
+    with pytest.raises(ValueError, match="'y_pred', which must occur exactly once"):
         jm.confusion_matrix_of(relation)
     columns = pd.DataFrame([[1, 0, 1]], columns=["y_true", "y_pred", "y_pred"])
     with pytest.raises(ValueError, match="unique column names"):
@@ -471,9 +471,13 @@ MISTAKEN_SCORES: dict[str, tuple[Columns, dict[str, Any], str]] = {
     ),
     "negative": ({"y_score": [-0.5, 0.5]}, {}, r"which holds -0\.5, but probabilities"),
     "words": ({"y_score": ["a", "b"]}, {}, r"'y_score' of String; scores are real numbers"),
-    "strings": ({"y_true": ["no", "yes"]}, {}, r"holds 'no', 'yes'; truth is 0 or 1, or bool: lab"),
-    "signs": ({"y_true": [-1, 1]}, {}, r"holds -1, 1; truth is 0 or 1, or bool: labels="),
-    "three classes": ({"y_true": [0, 2]}, {}, r"holds 0, 2; truth is 0 or 1"),
+    "strings": (
+        {"y_true": ["no", "yes"]},
+        {},
+        r"holds 'no', 'yes'; truth must be 0 or 1, or bool: ",
+    ),
+    "signs": ({"y_true": [-1, 1]}, {}, r"holds -1, 1; truth must be 0 or 1, or bool: "),
+    "three classes": ({"y_true": [0, 2]}, {}, r"holds 0, 2; truth must be 0 or 1"),
     "three labels": (
         {},
         {"labels": [0, 1, 2]},

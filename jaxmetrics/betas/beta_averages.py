@@ -131,8 +131,8 @@ class BetaAverage(Printed, _BetaAverage):
         k, least = p.shape[-2], smallest_parameter(p.shape[-2])
         if is_known(p) and bool((p < least * (1 - 1e-6)).any()):
             raise ValueError(
-                f"parameters must be at least {least} for {k} classes, got {float(p.min()):g}: with"
-                " a larger prior, such as Jeffreys', 0.5, no class has less."
+                f"parameters must be at least {least} for {k} classes, got {float(p.min()):g}: use"
+                " a larger prior, such as Jeffreys' prior, 0.5."
             )
         masked, origin, flat, found = _prepare(p)
         spline = None
@@ -204,7 +204,7 @@ class BetaAverage(Printed, _BetaAverage):
         except ValueError:
             raise ValueError(
                 f"{name} of shape {array.shape} does not broadcast against the batch {self.shape}"
-                f" of this BetaAverage; {name}[:, None] asks for several values of each."
+                f" of this BetaAverage; use {name}[:, None] for several values of each."
             ) from None
         return array
 

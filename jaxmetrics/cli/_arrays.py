@@ -156,4 +156,4 @@ def _series(file: IO[bytes], header: _Header, name: str, number: int) -> pl.Seri
     try:
         return pl.Series(rows.tolist(), dtype=pl.String)
     except (ValueError, SystemError):  # of surrogates, and of what is beyond Unicode
-        raise InputError(f"array {name!r} holds what are no characters") from None
+        raise InputError(f"array {name!r} holds invalid characters") from None

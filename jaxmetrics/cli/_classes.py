@@ -71,8 +71,8 @@ def check_kinds(true: Collection[str], pred: Collection[str]) -> None:
     kinds = {_kind(true), _kind(pred)}
     if kinds == {"integers", "fractions"} or (len(kinds) > 1 and not set(true) & set(pred)):
         raise InputError(
-            f"truth and prediction are not of one kind: {listed(true)} against {listed(pred)};"
-            " classes must be written alike"
+            f"truth and prediction have classes of different kinds: {listed(true)} and"
+            f" {listed(pred)}; classes must be written in the same way"
         )
 
 

@@ -188,8 +188,8 @@ class Counted:
         self.rows.append(rows)
         if sum(frame.estimated_size() for frame in self.rows) > _MOST_HELD:
             raise InputError(
-                "too many rows: scores, probabilities of clusters, and what is compared in pairs"
-                f" are held in memory, at most {_MOST_HELD // 2**20} MB"
+                "too many rows: scores, probabilities of clusters, and paired predictions are held"
+                f" in memory, at most {_MOST_HELD // 2**20} MB"
             )
 
     def _add_sums(self, rows: pl.DataFrame) -> None:
@@ -235,7 +235,7 @@ def _read(
             file = Predictions(table, counted.question)
             if counted.num_rows and file.prob_classes != counted.prob_classes:
                 raise InputError(
-                    "its columns of probabilities are not those of the files before it"
+                    "its columns of probabilities differ from those of the files before it"
                 )
             counted.positive, counted.prob_classes = file.positive, file.prob_classes
             counted.names_of_rows = file.names_of_rows

@@ -48,7 +48,9 @@ def verdicts(
         found = known[gate.name]
         if not isinstance(found, Mapping):
             if gate.of_class is not None:
-                raise InputError(f"--gate: {gate.name} is of all classes: leave out [...]")
+                raise InputError(
+                    f"--gate: {gate.name} has a single value for all classes: leave out [...]"
+                )
             return found
         if gate.of_class not in found:
             raise InputError(

@@ -31,7 +31,7 @@ def parts_of(path: Path) -> list[Path]:
         if path.is_file() and extension(path) not in (*TEXT, *BINARY):
             known = ", ".join((*TEXT, *BINARY))
             raise InputError(
-                f"unknown extension {path.suffix!r}; known are {known}, text also with"
+                f"unknown extension {path.suffix!r}; supported are {known}, text also with"
                 f" {' or '.join(COMPRESSED)}"
             )
     return [path]
@@ -55,5 +55,5 @@ def _parts_in(folder: Path) -> list[Path]:
         if file.name[0] not in "._" and extension(file) in (*TEXT, *BINARY) and file.is_file()
     ]
     if not parts:
-        raise InputError(f"it is a folder without a file of {', '.join((*TEXT, *BINARY))}")
+        raise InputError(f"it is a folder without any file of type {', '.join((*TEXT, *BINARY))}")
     return parts

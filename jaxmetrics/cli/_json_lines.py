@@ -97,7 +97,7 @@ def _objects(text: bytes, before: int) -> Iterator[dict[str, Any]]:
         except (ValueError, RecursionError) as error:
             raise InputError(f"cannot be read: row {number}: {error}") from None
         if not isinstance(row, dict):
-            raise InputError(f"cannot be read: row {number} is no JSON object")
+            raise InputError(f"cannot be read: row {number} is not a JSON object")
         yield row
 
 

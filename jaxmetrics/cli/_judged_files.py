@@ -18,7 +18,7 @@ from jaxmetrics.cli._tables import ROW
 
 __all__: list[str] = []
 
-_JOIN_HINT = "--id names a column to join them by"
+_JOIN_HINT = "give --id with a column to join them by"
 
 
 class Judged(NamedTuple):
@@ -135,7 +135,7 @@ def _probabilities(x: _Held, classes: Classes) -> np.ndarray:
         return prob
     if set(names) != set(classes.names):
         raise InputError(
-            f"{x.path}: its probabilities are of {listed(names)}, the classes are"
+            f"{x.path}: its probabilities are for the classes {listed(names)}, but the classes are"
             f" {listed(classes.names)}"
         )
     return prob[:, [names.index(name) for name in classes.names]]

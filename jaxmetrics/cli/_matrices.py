@@ -46,7 +46,7 @@ def read_counts(path: Path, question: Selection) -> Matrix:
 
 def _matrix(table: FileTable, question: Selection) -> Matrix:
     if question.columns != Columns():
-        raise InputError("--counts reads a matrix: it takes no --true, --pred or --weight")
+        raise InputError("--counts reads a matrix and does not go with --true, --pred or --weight")
     if isinstance(table, Arrays):
         return Matrix(table.matrix(), None)
     if isinstance(table, ScannedTable):
@@ -67,8 +67,8 @@ def _cells(table: FileTable, question: Selection) -> Selection | None:
         raise InputError("it is a table of predictions, which is read without --counts")
     if columns.weight is None and len(others) != 1:
         raise InputError(
-            "it is a table of predictions, not a matrix: --weight names its column of counts, one"
-            f" of {listed(others)}"
+            "it is a table of predictions, not a matrix: give its column of counts as --weight,"
+            f" one of {listed(others)}"
         )
     return replace(question, columns=replace(columns, weight=columns.weight or others[0]))
 
@@ -104,8 +104,8 @@ def _from_cells(header: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> 
         for cell in row:
             if not is_number(cell):
                 raise InputError(
-                    f"row {i + 1}: {shortened(cell)!r} is not a number; of a table of predictions"
-                    " and how often each occurs, --weight names the column of counts"
+                    f"row {i + 1}: {shortened(cell)!r} is not a number; for a table of predictions"
+                    " with a column of counts, use --weight COLUMN"
                 )
     if len(set(map(len, rows))) > 1:
         raise InputError("its rows have different numbers of cells")

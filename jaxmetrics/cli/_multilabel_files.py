@@ -31,7 +31,7 @@ def count_labels(
                 true, pred = (table.family(prefix) for prefix in prefixes)
                 _check_labels(true, pred, prefixes)
                 if total is not None and list(true) != names:
-                    raise InputError("its labels are not those of the files before it")
+                    raise InputError("its labels differ from the labels of the files before it")
                 names = list(true)
                 columns = [*true.values(), *(pred[name] for name in names)]
                 keys = [str(i) for i in range(len(columns))]
@@ -55,7 +55,7 @@ def _check_labels(
             f" different labels: {listed(list(true))} and {listed(list(pred))}"
         )
     if len(true) > _MOST_LABELS:
-        raise InputError(f"{len(true)} labels, at most {_MOST_LABELS} are reported on")
+        raise InputError(f"{len(true)} labels, more than the {_MOST_LABELS} that a report may have")
 
 
 def _booleans(rows: pl.DataFrame, keys: Sequence[str], columns: Sequence[Column]) -> np.ndarray:

@@ -268,7 +268,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End with a line on standard error."""
-        refuse(f"{message}; {self.prog} --help says what can be given")
+        refuse(f"{message}; see {self.prog} --help")
 
 
 def parser_of(command: str) -> Parser:

@@ -72,7 +72,7 @@ class Selection:
         if number < 0:
             raise InputError(f"--examples must be 0 or more, got {number}")
         if roles.get("show") and not number:
-            raise InputError("--show goes with --examples, the number of rows to be listed")
+            raise InputError("--show needs --examples, the number of rows to list")
         return cls(
             Columns(**roles),
             frozenset(asked.get("ignore", ())),
@@ -123,11 +123,11 @@ class Predictions:
         is_one = question.positive is None and has_one
         self.positive = "1" if is_one else question.positive
         if by_threshold and self.positive is None:
-            raise InputError("--threshold needs a positive class: --pos-label names it")
+            raise InputError("--threshold needs a positive class: give --pos-label")
         if "pred" not in self.labels and columns.prob is None and not by_threshold:
             raise InputError(
-                "scores alone predict nothing: --threshold says from which on they predict the"
-                " positive class, or --pred names a column of predictions"
+                "scores alone are no predictions: give --threshold, the least score that predicts"
+                " the positive class, or --pred with a column of predictions"
             )
 
     def _columns(self, roles: Mapping[str, str | None]) -> dict[str, Column]:
@@ -149,8 +149,8 @@ class Predictions:
             if len(family) == 1:
                 (column,) = family.values()
                 raise InputError(
-                    f"--prob finds one column, {str(column)!r}: expected one for each class, or the"
-                    " whole name of a column of the probability of the positive class"
+                    f"--prob matches a single column, {str(column)!r}: expected one per class, or"
+                    " the full name of a column with the probability of the positive class"
                 )
         self.numbers |= {f"prob {i}": column for i, column in enumerate(family.values())}
 
@@ -272,7 +272,7 @@ class Predictions:
     def _place_of_positive(self, positive: str) -> int:
         if positive not in self.prob_classes:
             raise InputError(
-                f"no column of probabilities is of the class {positive!r}, only of"
+                f"no column of probabilities is for the class {positive!r}, only for"
                 f" {listed(self.prob_classes)}"
             )
         return self.prob_classes.index(positive)
@@ -326,7 +326,7 @@ def _has_scores(question: Selection) -> bool:
         if not has_scores:
             raise InputError("--threshold goes with --score or --prob")
         if columns.pred is not None:
-            raise InputError("--pred and --threshold both say what is predicted: give one")
+            raise InputError("--pred and --threshold both define the prediction: give only one")
         if question.threshold != question.threshold:
             raise InputError("--threshold must be a number, got nan")
     return has_scores

@@ -32,8 +32,8 @@ def read_scores(given: Namespace, inputs: Sequence[tuple[Path, str]]) -> Scores:
         for path, frame in zip(paths, frames, strict=True):
             if len(frame) != len(rows):
                 raise InputError(
-                    f"{paths[0]} has {len(rows)} rows, {path} has {len(frame)}; --id names a column"
-                    " to join them by"
+                    f"{paths[0]} has {len(rows)} rows, {path} has {len(frame)}; give --id with a"
+                    " column to join them by"
                 )
         values = [frame["value"].to_numpy() for frame in frames]
     else:
@@ -76,7 +76,9 @@ def _frame(given: Namespace, path: Path, column: str) -> pl.DataFrame:
             for rows in table.batches([value, *labels.values()], [pl.col(ROW), *texts, number]):
                 frames.append(_with_numbers(rows, column, [*labels]))
                 if sum(frame.estimated_size() for frame in frames) > _MOST_HELD:
-                    raise InputError(f"too many rows: {_MOST_HELD // 2**20} MB are held at most")
+                    raise InputError(
+                        f"too many rows: at most {_MOST_HELD // 2**20} MB are held in memory"
+                    )
     with named(path):
         if not frames or not sum(map(len, frames)):
             raise InputError("the file has no rows")
@@ -113,7 +115,7 @@ def _bounds(given: str | None, scores: np.ndarray) -> tuple[float, float] | None
         raise InputError(f"--bounds must be like '0,1', got {given!r}") from None
     if not (low < high and low <= least <= greatest <= high):
         raise InputError(
-            f"--bounds must rise and hold all scores, which are from {least:g} to {greatest:g}, got"
-            f" {given!r}"
+            f"--bounds must be increasing and contain all scores, which range from {least:g} to"
+            f" {greatest:g}, got {given!r}"
         )
     return low, high

@@ -37,7 +37,7 @@ def chunks_of(stream: Any, suffix: str) -> Iterator[bytes]:
     if start.startswith(b"\x1f\x8b"):
         stream = gzip.GzipFile(fileobj=stream)
     elif suffix in COMPRESSED:
-        raise InputError(f"cannot be read: it is not compressed as {suffix} says")
+        raise InputError(f"cannot be read: its contents are not compressed as {suffix}")
     return iter(partial(stream.read, _tables.BATCH_BYTES), b"")
 
 
@@ -56,7 +56,7 @@ def _zstd_chunks(stream: Any) -> Iterator[bytes]:
             if frame.eof:
                 frame = None
     if frame is not None:
-        raise InputError("cannot be read: the compressed file is cut off")
+        raise InputError("cannot be read: the compressed file is truncated")
 
 
 class Text(FileTable):
@@ -71,8 +71,8 @@ class Text(FileTable):
             raise InputError("cannot be read: empty")
         if b"\0" in first:
             raise InputError(
-                "cannot be read: it holds bytes of 0, which no text in UTF-8 has; is it UTF-16, or"
-                " another kind of file than its extension says?"
+                "cannot be read: it contains zero bytes, which UTF-8 text does not; is it UTF-16,"
+                " or does it have the wrong extension?"
             )
         self._first = self._without_header(first)
 
@@ -135,7 +135,7 @@ class SeparatedValues(Text):
         line, end, rows = first.partition(b"\n")
         if not end and b"\r" in line.rstrip():
             raise InputError(
-                "lines end with a carriage return alone: tr '\\r' '\\n' writes them as they must be"
+                "lines end with a carriage return alone: convert them with tr '\\r' '\\n'"
             )
         if line.count(b'"') % 2:
             raise InputError("the header has a quote that is not closed")

@@ -183,7 +183,10 @@ def compare_predictions(
         cubes = cubes_of_clusters(true, a, b, clusters, k, where=where)
         return compare(metric, cubes, method=method, rope=rope, level=level, cluster_axis=-4)
     if method.most_kinds == math.inf:
-        raise ValueError(f"{method.name} of labels: count them, for compare, of pairs.")
+        raise ValueError(
+            f"the method {method.name} needs counts, not labels: use compare(metric,"
+            " paired_confusion_matrix(...))."
+        )
     tables, listed = distinct(named, k, where)
     floats, tables = placed(as_floats(metric), tables, np.ones((k, k)))
     design, shape = Design(of_combinations, (("num_classes", k),), _OF_BOTH), (k, k)
@@ -197,7 +200,7 @@ def _number_of_classes(axes: Sequence[Axis]) -> int:
     """Return the number that is given, or one more than the largest class id."""
     for name, values, size in axes:
         if size is None and is_jax(values):
-            raise ValueError(f"num_classes is needed where {name} is a JAX array.")
+            raise ValueError(f"num_classes is required if {name} is a JAX array.")
     ids = [as_array(values, name) for name, values, _ in axes]
     sizes = [size for *_, size in axes if size is not None]
     k = sizes[0] if sizes else 1 + max(int(x.max(initial=0)) for x in ids)
@@ -269,7 +272,8 @@ def compare_unpaired(
     of_a, of_b = (np.delete(x.shape, -3) if is_clustered else x.shape for x in (a, b))
     if tuple(of_a) != tuple(of_b):
         raise ValueError(
-            f"counts_a and counts_b must have one shape (..., K, K), got {a.shape} and {b.shape}."
+            f"counts_a and counts_b must have the same shape (..., K, K), got {a.shape} and"
+            f" {b.shape}."
         )
     k = a.shape[-1]
     if is_clustered:  # each cluster is of one of the two test sets

@@ -103,7 +103,7 @@ def mcnemar(
     if cluster_axis is not None:
         if method not in (None, "asymptotic"):
             raise ValueError(
-                f"cluster_axis has the asymptotic test only, got method={method!r}: leave it out."
+                f"with cluster_axis the test is asymptotic, got method={method!r}: leave it out."
             )
         return _clustered(as_clusters(as_paired_counts(paired), cluster_axis, table_ndim=3))
     method = method or "mid-p"

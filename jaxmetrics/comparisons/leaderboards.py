@@ -218,7 +218,7 @@ def leaderboard(
         check_size_of_tables(number, len(preds) * k * k, advice)
     tables = confusion_matrix(true, preds, num_classes=k, groups=numbers, num_groups=number)
     if clusters is not None and is_known(tables) and number_of_clusters(tables[0]) < 2:
-        raise ValueError("clusters must be at least two with examples that count.")
+        raise ValueError("a ranking needs at least two clusters with examples.")
     floats, tables = placed(floats, tables.astype(float_dtype(tables)), np.ones((k, k)))
     placed_key, tables, *examples = place(key, tables, true, preds)
     axis = None if number is None else -3
@@ -260,8 +260,8 @@ def _read(
     n = counted.sum()
     if is_known(n) and n < 2:
         raise ValueError(
-            f"a ranking needs two examples or more, got {n} that count: those hidden by where or"
-            " with a label below 0, in y_true or in a row of y_preds, do not."
+            f"a ranking needs two examples or more, got {n}, without examples that where, or a"
+            " negative label in y_true or in a row of y_preds, leaves out."
         )
     return xp.where(counted, true.astype(xp.int32), -1), preds, k
 
@@ -269,9 +269,7 @@ def _read(
 def _checked(estimates: Any) -> Estimate:
     shape = estimates.value.shape[1:] if isinstance(estimates, Estimate) else "several numbers"
     if shape != ():
-        raise ValueError(
-            f"a leaderboard ranks by one number: the metric of one matrix returns {shape} instead."
-        )
+        raise ValueError(f"metric must return one number for one matrix, got shape {shape}.")
     if is_known(estimates.value) and not bool(xp.isfinite(estimates.value).any()):
         raise ValueError("metric is NaN or infinite for all classifiers: there is none to rank.")
     return estimates
@@ -399,11 +397,15 @@ def standings(board: Any, names: Sequence[str] | None = None) -> list[Standing]:
     """List the classifiers by tier, the best first of each; the winner comes first of all."""
     members = members_of(board.estimates)
     if members is None or len(members.shape) != 1:
-        raise ValueError("a ranking needs one leaderboard, whose numbers are known: not under jit.")
+        raise ValueError(
+            "a ranking needs a single leaderboard with known numbers, not one under jit."
+        )
     size = len(members)
     labels = list(map(str, range(size) if names is None else names))
     if len(labels) != size:
-        raise ValueError(f"names must be one for each classifier: {size}, got {len(labels)}.")
+        raise ValueError(
+            f"names must have one name per classifier: expected {size}, got {len(labels)}."
+        )
     columns = board.probability_best, board.rank_low, board.rank_high, board.tiers
     numbers = (np.asarray(x).tolist() for x in columns)
     estimates = [members[i] for i in range(size)]

@@ -153,7 +153,7 @@ def _check_number(units: Array) -> None:
     number = np.count_nonzero(units) if is_known(units) else 2
     if number < 2:
         raise ValueError(
-            "a ranking needs two items, or two clusters of items, for which all systems have"
+            "a ranking needs two or more items, or clusters of items, for which all systems have"
             f" scores, got {number}."
         )
 

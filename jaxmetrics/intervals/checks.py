@@ -129,8 +129,8 @@ def check_counts(
     refuse_where(~valid, seen, name, expected)
     if most is not None and not few.all():
         raise ValueError(
-            f"{name} holds 2^31 examples or more for one estimate: derivatives and posteriors have"
-            " no such limit."
+            f"{name} holds 2^31 examples or more for one estimate: Delta() and Posterior() have no"
+            " such limit."
         )
     return counts
 

@@ -101,14 +101,14 @@ def question_of(
     is_clustered = cluster_axis is not None
     if check_flag(stratified, "stratified") and is_clustered:
         raise ValueError(
-            "stratified=True fixes the totals of rows, which clusters, drawn whole, do not keep:"
-            " give cluster_axis alone."
+            "stratified=True fixes the number of examples per class, but clusters are drawn as a"
+            " whole: use cluster_axis alone."
         )
     reads = read_by(metric)
     if reads is not None and reads.labels and not is_clustered:
         raise ValueError(
-            f"metric {name_of(metric)} reads tables of labels, which do not tell whether the labels"
-            " of one example are alike: it has an interval where each example has its own tables,"
+            f"metric {name_of(metric)} reads tables of labels, which do not show how the labels of"
+            " one example are correlated: for an interval give each example its own tables,"
             " multilabel_confusion_matrix(y_true[:, None, :], y_pred[:, None, :]), with"
             " cluster_axis=-4."
         )
@@ -178,7 +178,7 @@ def reach_of(
 ) -> Confidence:
     """Return how far the intervals of all values reach; see `interval`."""
     if method.draws and anytime is not False:
-        raise ValueError(f"{method.name} has no anytime interval: take Likelihood() or Delta().")
+        raise ValueError(f"{method.name} has no anytime interval: use Likelihood() or Delta().")
     check_level(level)
     if check_flag(simultaneous, "simultaneous"):
         example = xp.ones_like(question.tables, shape=question.shape)

@@ -224,9 +224,9 @@ def _strata_of_units(strata: Any, members: _Members | None, shape: tuple[int, ..
     if crosses.any():
         i = np.argmax(crosses)
         raise ValueError(
-            f"each cluster must lie in one stratum, but example {i} is of another one than example"
-            f" {first[members.numbers[i]]} of its cluster. Strata hold whole clusters, as hospitals"
-            " do patients; where clusters are spread over strata, leave strata out."
+            f"each cluster must lie in one stratum, but example {i} is in another stratum than"
+            f" example {first[members.numbers[i]]} of its cluster. If clusters are spread over"
+            " strata, leave out strata."
         )
     return numbers[first]
 
@@ -267,9 +267,9 @@ def _check_takes_weights(statistic: Callable[..., Any]) -> None:
     if "sample_weight" not in parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
         name = getattr(statistic, "__name__", statistic)
         raise TypeError(
-            'resample="weights" calls statistic(*arrays, sample_weight=w), w how often each example'
-            f" was drawn, but {name} takes no sample_weight. Give a function that does, such as"
-            " lambda x, sample_weight: (sample_weight * x).sum() / sample_weight.sum(), or"
+            'resample="weights" calls statistic(*arrays, sample_weight=w), w how often each'
+            f" example was drawn, but {name} takes no sample_weight. Pass a function that does,"
+            " such as lambda x, sample_weight: (sample_weight * x).sum() / sample_weight.sum(), or"
             ' resample="indices".'
         )
 
@@ -278,8 +278,8 @@ def _check_of_one_size(sizes: np.ndarray) -> None:
     if sizes.min() < sizes.max():
         raise ValueError(
             f"clusters have from {sizes.min()} to {sizes.max()} examples, so that resamples differ"
-            ' in size, and what is compiled has one: take resample="weights" with a statistic that'
-            " takes sample_weight, or NumPy arrays and a statistic computed by NumPy."
+            ' in size, which compiled functions cannot: use resample="weights" with a statistic'
+            " that takes sample_weight, or NumPy arrays and a NumPy statistic."
         )
 
 

@@ -218,8 +218,8 @@ def check_bounds(bounds: tuple[float, float] | None) -> None:
     lowest, highest = bounds if are_numbers else (np.nan, np.nan)
     if not -np.inf < lowest < highest < np.inf:
         raise ValueError(
-            "bounds must be the least and the greatest value that an example can have, both finite,"
-            f" such as (0, 1), got {bounds!r}; leave them out for values without."
+            "bounds must be the least and the greatest value that an example can have, both"
+            f" finite, such as (0, 1), got {bounds!r}; leave them out for unbounded values."
         )
 
 

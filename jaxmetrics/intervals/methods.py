@@ -81,7 +81,7 @@ class IntervalMethod:
                 `values`, `slopes` and `errors` are evaluated at the sample itself.
             confidence: holds `level`, and the number of standard errors of the half-width.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no estimate.")
+        raise NotImplementedError(f"{type(self).__name__} must define estimate.")
 
     def check(
         self,
@@ -201,7 +201,7 @@ class Delta(IntervalMethod):
     def estimate(self, metric: Functional, confidence: Confidence) -> tuple[Estimate, None]:
         """Differentiate all values."""
         if self.scale is not None and any(-1 in factors for factors in metric.contrasts):
-            raise ValueError(f"differences have no scale: take Delta(), not {self}.")
+            raise ValueError(f"differences have no scale: use Delta(), not {self}.")
         number = metric.sample.number
         z = confidence.quantile(number)
         if metric.sample.clusters is not None:
@@ -219,9 +219,9 @@ class Delta(IntervalMethod):
             if outside.any():
                 warn(
                     f"scale={self.scale!r} is for metrics from {lowest} to {highest}, got a value"
-                    f" of {value[outside][0]:.4g}: it has no interval (NaN). For metrics from -1 to"
-                    ' 1, as kappa and Matthews\' coefficient, take "atanh"; None transforms'
-                    " nothing."
+                    f" of {value[outside][0]:.4g}: it has no interval (NaN). For metrics from -1"
+                    " to 1, such as kappa and Matthews' coefficient, use"
+                    ' "atanh"; None transforms nothing.'
                 )
         return estimates
 
@@ -368,7 +368,7 @@ class Posterior(_Drawing):
         sample = metric.sample
         if sample.prior is None or sample.clusters is not None:
             raise ValueError(
-                "clusters, and tables that are not of classes, have no posterior: take"
+                "Posterior supports neither clusters nor tables without classes: use"
                 " Likelihood(), Delta() or Bootstrap(key)."
             )
         totals = sample.counts.sum(-1, keepdims=True)
@@ -392,7 +392,7 @@ class Posterior(_Drawing):
 def check_method(method: object) -> None:
     if not isinstance(method, IntervalMethod):
         raise TypeError(
-            "method must be a method of intervals as a value, such as jaxmetrics.Likelihood() or"
+            "method must be an interval method, such as jaxmetrics.Likelihood() or"
             f" jaxmetrics.Bootstrap(key), got {method!r}."
         )
 

@@ -275,13 +275,13 @@ def _check_spread(
         return
     if axis_name not in varying_axes(kernel):
         raise ValueError(
-            f"axis_name {axis_name!r}: kernel is the same on all devices; its columns should be"
-            " spread over them."
+            f"axis_name {axis_name!r}: kernel is the same on all devices; its columns must be"
+            " sharded over them."
         )
     if axis_name in varying_axes(hidden) | varying_axes(ids):
         raise ValueError(
             f"axis_name {axis_name!r}: hidden and labels differ between devices; only kernel and"
-            " bias should."
+            " bias may."
         )
 
 

@@ -189,8 +189,8 @@ def at_prevalence(metric: Callable[..., Any], prevalence: ArrayLike) -> Callable
     shares = np.stack([1 - shares, shares]) if shares.ndim == 0 else shares
     if shares.ndim != 1 or not (shares >= 0).all() or not abs(shares.sum() - 1) < 1e-3:
         raise ValueError(
-            "prevalence must be the share of class 1 of two, or hold a share >= 0 for each class"
-            f" (K,), which sum to 1, got {prevalence!r}."
+            "prevalence must be the share of class 1 of two classes, or shares >= 0 of all"
+            f" classes, (K,), that sum to 1, got {prevalence!r}."
         )
     named = tuple((shares / shares.sum()).tolist())
     return applied(_at_prevalence, metric, A_METRIC, prevalence=named)
@@ -303,7 +303,7 @@ def _label_weighted(rate: Metric, counts: Array, **options: Any) -> Array:
 def _of_labels(rate: Metric, counts: Array, **options: Any) -> Array:
     if counts.ndim < 3 or counts.shape[-2:] != (2, 2):
         raise ValueError(
-            f"counts must have shape (..., L, 2, 2), a table of each label, got {counts.shape}."
+            f"counts must have shape (..., L, 2, 2), one table per label, got {counts.shape}."
         )
     return _per_class(rate, counts, **options)[..., 1]
 
@@ -331,7 +331,7 @@ def _chosen(classes: Sequence[int] | None) -> dict[str, Any]:
     if ids.ndim != 1 or ids.dtype.kind not in "iu" or not ids.size:
         raise TypeError(f"classes must be a list of class ids, got {shown(classes)}.")
     if ids.min() < 0 or len(np.unique(ids)) < len(ids):
-        raise ValueError(f"classes must be different ids from 0 on, got {classes!r}.")
+        raise ValueError(f"classes must be distinct ids >= 0, got {classes!r}.")
     return {"classes": tuple(ids.tolist())}
 
 
@@ -341,7 +341,9 @@ def _mask(classes: tuple[int, ...] | None, counts: Array) -> Array:
     if classes is None:
         return np.ones(k, np.int8)
     if max(classes) >= k:
-        raise ValueError(f"classes must lie below the {k} of counts, got {list(classes)}.")
+        raise ValueError(
+            f"classes must be below {k}, the number of classes of counts, got {list(classes)}."
+        )
     return np.isin(np.arange(k), classes).astype(np.int8)
 
 

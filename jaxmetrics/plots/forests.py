@@ -64,7 +64,7 @@ def intervals(
         numbers = np.array([[on_host(x, "estimates") for x in row] for row in rows], float)
         labels = list(estimates)
     if numbers.ndim != 2 or len(numbers) == 0:
-        raise ValueError("estimates must be at least one, of one number each.")
+        raise ValueError("estimates must contain one or more estimates of one number each.")
     return forest(labels, numbers, xlabel=xlabel, ax=ax)
 
 

@@ -100,8 +100,8 @@ def _counted(
     """Count labels of any kind, and name the classes."""
     if true.ndim != 1 or true.shape != pred.shape:
         raise ValueError(
-            f"y_true and y_pred must be labels (n,), got {true.shape} and {pred.shape}; counts"
-            " (K, K) stand alone, and take names by class_names=."
+            f"y_true and y_pred must be labels (n,), got {true.shape} and {pred.shape}; pass"
+            " counts (K, K) as the only argument, with names as class_names=."
         )
     (true, pred), names = as_ids({"y_true": true, "y_pred": pred}, class_names, None)
     if not names:

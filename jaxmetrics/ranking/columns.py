@@ -120,8 +120,8 @@ def _of_problems(
     if getattr(values, "shape", None) != problems.ids.shape[:-1]:
         raise ValueError(
             f"average={average!r} needs a measure that returns one number, such as roc_auc:"
-            " thresholds and points of curves have no mean. average=None returns those of each"
-            " class."
+            " thresholds and points of curves have no mean. average=None returns the results of"
+            " each class."
         )
     return _mean_of_defined(values, problems, weighted=average == "weighted")
 

@@ -284,8 +284,8 @@ def _as_least(least: ArrayLike, batch: tuple[int, ...]) -> Array:
     value = as_float(least, name)
     if value.ndim > len(batch):
         raise ValueError(
-            f"{name} must be a number, or an array that goes with the batch axes {batch}, got"
-            f" {value.shape}."
+            f"{name} must be a number, or an array that broadcasts with the batch axes {batch},"
+            f" got {value.shape}."
         )
     if is_known(value) and not on_device(value):
         refuse_where(np.isnan(value), value, name, "expected the least value that is allowed.")

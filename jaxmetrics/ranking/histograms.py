@@ -88,7 +88,7 @@ def score_histogram(
     """
     if (scale is None) == (edges is None):
         raise ValueError(
-            'give scale="probability", "logit" or "float", or edges: how are the bins spaced?'
+            'give the spacing of the bins: scale="probability", "logit" or "float", or edges.'
         )
     if scale is not None:
         check_option(scale, "scale", tuple(_BINS))

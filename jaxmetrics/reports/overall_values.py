@@ -235,7 +235,7 @@ def checked_probabilities(
 
 def check_number_of_classes(k: int, what: str) -> None:
     if k < 2:
-        raise ValueError(f"a {what} needs at least two classes, got {k}: class_names names them.")
+        raise ValueError(f"a {what} needs at least two classes, got {k}: pass class_names.")
     if k > MOST_CLASSES:
         raise ValueError(f"a {what} takes at most {MOST_CLASSES} classes, got {k}.")
 

@@ -99,7 +99,10 @@ def _plan(
     number: float, units: str, purpose: str, counted: str, content: dict[str, Any]
 ) -> TabularReport:
     if math.isnan(number):
-        raise ValueError(f"these {units} do not say how much it varies: nothing went wrong")
+        raise ValueError(
+            f"these {units} contain no mistake or difference, so they do not show how much the"
+            " metric varies"
+        )
     if number > _MOST_EXAMPLES:
         raise ValueError(f"more than {_MOST_EXAMPLES:g} {units} would be needed to {purpose}")
     number, level = math.ceil(number), content["level"]

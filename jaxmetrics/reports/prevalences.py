@@ -41,9 +41,9 @@ def report_at_prevalence(report: Report, prevalence: Mapping[str, float]) -> Rep
     shares = [prevalence[name] for name in names]
     for name, number, share in zip(names, report.support, shares, strict=True):
         if number == 0 and share > 0:
-            raise ValueError(f"nothing is known of class {name!r}, which has no examples.")
+            raise ValueError(f"class {name!r} has no examples, so its errors are unknown.")
     if (report.counts != np.round(report.counts)).any():
-        raise ValueError("weights that are not whole have no intervals at another prevalence.")
+        raise ValueError("fractional weights have no intervals at another prevalence.")
 
     def estimate(metric: Metric) -> Estimate:
         return interval(

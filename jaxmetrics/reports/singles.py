@@ -272,7 +272,7 @@ class Report(AnyReport):
         check_size(number, "number")
         if self.examples is None:
             raise ValueError(
-                "a report of counts holds no examples, report(y_true, y_pred) does: it finds them."
+                "this report was made of counts, without examples: use report(y_true, y_pred)."
             )
         position, true, pred, confidence = self.examples
         if confidence is not None:
@@ -372,8 +372,8 @@ def _checked_tables(counts: ArrayLike) -> np.ndarray:
     matrix = as_wide(matrix) if matrix.dtype.kind in "iu" else matrix.astype(float)
     if matrix.ndim not in (2, 3) or matrix.shape[-2] != matrix.shape[-1]:
         raise ValueError(
-            f"counts must be one square matrix (K, K), got shape {matrix.shape}; those of clusters"
-            " are (C, K, K)."
+            f"counts must be one square matrix (K, K), got shape {matrix.shape}; one matrix per"
+            " cluster is (C, K, K)."
         )
     check_number_of_classes(matrix.shape[-1], "report")
     # Float32 ends at 3e38.

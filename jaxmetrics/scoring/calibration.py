@@ -266,7 +266,7 @@ def score_decomposition(
         ranked = rank_examples(examples)
         return ScoreDecomposition(*isotonic_decomposition(examples, ranked, score=score))
     if score != "brier":
-        raise ValueError(f'bins decompose score="brier", got {score!r}.')
+        raise ValueError(f'strategies with bins need score="brier", got {score!r}.')
     edges = edges_of(examples, 10 if num_bins is None else num_bins, strategy)
     return _binned_decomposition(examples, edges)
 

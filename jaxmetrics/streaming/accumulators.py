@@ -181,7 +181,9 @@ def mean_of(name: str, *, level: float | None = None) -> Accumulator:
     if not isinstance(name, str):
         raise TypeError(f"mean_of takes the name of a field, got {type(name).__name__}.")
     if name in ("where", "sample_weight"):
-        raise ValueError(f"mean_of takes another field than {name!r}, which masks or weighs.")
+        raise ValueError(
+            f"mean_of cannot take the field {name!r}, which masks or weights examples."
+        )
     result = _mean if level is None else partial(mean_estimate, level=check_level(level))
     return Accumulator((Moments(name),), ((name, result),))
 

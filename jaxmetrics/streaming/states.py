@@ -70,8 +70,8 @@ def _check_sum(a: jax.Array, b: jax.Array) -> None:
     known = is_known(a) and is_known(b) and a.is_fully_addressable and b.is_fully_addressable
     if known and is_integer(a) and (as_numpy(a) > ~as_numpy(b)).any():
         raise ValueError(
-            "the states together hold counts of 2^64 or more, which would start from 0 again:"
-            " report on them apart."
+            "the states together hold counts of 2^64 or more, which would overflow: report on them"
+            " separately."
         )
 
 
