@@ -18,12 +18,17 @@ TIMES_ON_ACCELERATORS = 64  # as many on others, which are idle between small ke
 
 
 def map_chunks(
-    function: Callable[..., Any], chunk: int, *arrays: Any, times: int = TIMES_ON_ACCELERATORS
+    function: Callable[..., Any],
+    chunk: int,
+    *arrays: Any,
+    times: int = TIMES_ON_ACCELERATORS,
+    on_accelerators: Callable[..., Any] | None = None,
 ) -> Any:
     """Call `function` with up to `chunk` rows of pytrees of arrays at a time, and join its results.
 
     The results have a row for each of theirs. A chunk is what the cache of a CPU holds; on an
-    accelerator it is so many times as long.
+    accelerator it is so many times as long, and `on_accelerators`, if given, takes the place of the
+    function there.
     """
     size = len(trees.leaves(arrays)[0])
     if size <= chunk:
@@ -33,7 +38,7 @@ def map_chunks(
     return lax.platform_dependent(
         *arrays,
         cpu=partial(_in_chunks, function, chunk),
-        default=partial(_in_chunks, function, times * chunk),
+        default=partial(_in_chunks, on_accelerators or function, times * chunk),
     )
 
 

@@ -201,6 +201,7 @@ _LAX_OF_NUMPY: dict[str, Callable[..., Any]] = {
     "cummin": _accumulate(np.minimum),
     "cumsum": _accumulate(np.add),
     "fori_loop": _fori_loop,
+    "optimization_barrier": lambda x: x,
     "map": lambda function, xs: _scan(lambda _, x: (None, function(x)), None, xs)[1],
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "scan": _scan,

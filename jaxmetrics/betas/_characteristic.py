@@ -6,7 +6,7 @@ A sum is described relative to its mean.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -32,10 +32,20 @@ class Settings(NamedTuple):
     sharpness: float  # of the cut between two levels
     negligible: float  # mass that needs no smaller window
     more_frequencies: int  # of refined windows, for each class and once more
+    least_start: int = 1  # of groups of classes after the first, which takes in those before it
 
     @property
     def nodes_of_parts(self) -> int:
         return 2 * self.frequencies
+
+    @property
+    def on_accelerators(self) -> Settings:
+        """Return the settings for large groups only: fewer kernels, half as long to compile."""
+        return self._replace(least_start=16)
+
+    def starts(self, groups: Sequence[int]) -> list[int]:
+        """Return where those groups of classes start that are computed by themselves."""
+        return [start for start in groups if start == 0 or start >= self.least_start]
 
     def of_parts(self, k: int) -> Settings:
         """Return the settings of refined windows, which the parts of k classes may share."""
@@ -71,13 +81,15 @@ def characteristic(classes: Beta, low: Array, step: Array, settings: Settings) -
     def factors(start: int, stop: int) -> Array:
         m = math.ceil(base + more / math.sqrt(start + 1))
         z, mass = distributions.nodes(Beta(*(v[..., start:stop] for v in classes)), m)
+        # Without it GPUs compute, and compile, the densities once for each of their sums.
+        z, mass = lax.optimization_barrier((z, mass))
         mass = mass / mass.sum(-1, keepdims=True)
         # The mean of z is 0 but for rounding, which would add up over a thousand classes.
         z = lax.stop_gradient(z - (mass * z).sum(-1, keepdims=True))
         phase = (z - (low / k)[..., None, None]) * step[..., None, None]
         return harmonics(phase, mass, settings.frequencies)
 
-    product = by_groups(factors, k, _GROUPS)
+    product = by_groups(factors, k, settings.starts(_GROUPS))
     # Multiply in pairs, which takes log2(k) steps.
     while (k := product.shape[-2]) > 1:
         half = k // 2
@@ -87,7 +99,7 @@ def characteristic(classes: Beta, low: Array, step: Array, settings: Settings) -
 
 
 def by_groups(
-    factors: Callable[[int, int], Array], k: int, starts: tuple[int, ...], axis: int = -2
+    factors: Callable[[int, int], Array], k: int, starts: Sequence[int], axis: int = -2
 ) -> Array:
     """Join the `factors(start, stop)` of groups of k classes, along the axis of classes."""
     groups = pairwise([start for start in starts if start < k] + [k])

@@ -114,8 +114,13 @@ def first_distribution(parameters: Array) -> tuple[Spline, Array]:
     """
     settings = settings_for(parameters.dtype)
     chunk = max(1, _NUMBERS_AT_ONCE // (sum(settings.nodes) * parameters.shape[-2]))
-    by_fourier = partial(_sum_by_fourier, settings)
-    return map_chunks(by_fourier, chunk, parameters, times=_TIMES_ON_ACCELERATORS)
+    return map_chunks(
+        partial(_sum_by_fourier, settings),
+        chunk,
+        parameters,
+        times=_TIMES_ON_ACCELERATORS,
+        on_accelerators=partial(_sum_by_fourier, settings.on_accelerators),
+    )
 
 
 def final_distribution(spline: Spline, is_rough: Array, parameters: Array) -> Spline:
@@ -133,7 +138,9 @@ def _with_refined(spline: Spline, parameters: Array, needed: Array) -> Spline:
     """Replace the needed sums in groups, with no work for a group of which none is needed."""
     settings, k = settings_for(parameters.dtype), parameters.shape[-2]
 
-    def replace_in_group(spline: Spline, parameters: Array, needed: Array) -> Spline:
+    def replace_in_group(
+        settings: Settings, spline: Spline, parameters: Array, needed: Array
+    ) -> Spline:
         def refined() -> Spline:
             safe = xp.where(needed[:, None, None], parameters, 100)
             new = _splines.monotone(refined_sum(_classes(safe), settings))
@@ -150,7 +157,13 @@ def _with_refined(spline: Spline, parameters: Array, needed: Array) -> Spline:
         rows = trees.map(lambda v: v[order[:count]], (spline, parameters, needed))
         numbers = 32 * settings.of_parts(k).nodes_of_parts * (k + 4)
         chunk = max(1, _NUMBERS_AT_ONCE // numbers) if is_jax(needed) else 1
-        new = map_chunks(replace_in_group, chunk, *rows, times=_TIMES_ON_ACCELERATORS)
+        new = map_chunks(
+            partial(replace_in_group, settings),
+            chunk,
+            *rows,
+            times=_TIMES_ON_ACCELERATORS,
+            on_accelerators=partial(replace_in_group, settings.on_accelerators),
+        )
         back = xp.argsort(order)
         return trees.map(
             lambda new, old: xp.concatenate([new, old[order[count:]]])[back], new, spline

@@ -43,7 +43,7 @@ __all__: list[str] = []
 
 _INNER_EDGES = PANELS - 1
 _RATIO = 4  # of the radii of two levels
-_GROUPS = 0, 4, 16  # where classes start that take all, half and a quarter of the nodes
+_GROUPS = {0: 1, 4: 2, 16: 4}  # where classes start that take all, half and a quarter of the nodes
 
 
 class _Parts(NamedTuple):
@@ -107,14 +107,14 @@ def _near_corners(
 
     def factors(start: int, stop: int) -> Array:
         some: _Parts = trees.map(lambda v: v[..., start:stop, :], parts)
-        m = settings.nodes_of_parts // 2 ** _GROUPS.index(start)
+        m = settings.nodes_of_parts // _GROUPS[start]
         offset, mass = _near_anchors(some, radii[..., 0], m)
         offset = offset[..., None, :]
         kept = special.erfc(settings.sharpness * (2 * xp.abs(offset) / r - 1)) / 2
         mass = mass[..., None, :] * xp.where(r < xp.inf, kept, is_first)
         return xp.moveaxis(harmonics(offset * step, mass, settings.frequencies), -2, 0)
 
-    return _product(by_groups(factors, k, _GROUPS, -3), corners)
+    return _product(by_groups(factors, k, settings.starts(list(_GROUPS)), -3), corners)
 
 
 def _near_anchors(parts: _Parts, radius: Array, m: int) -> tuple[Array, Array]:
