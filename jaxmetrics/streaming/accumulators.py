@@ -12,20 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import jax
-import jax.numpy as jnp
 
 from jaxmetrics._applied import Applied
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._validation import ArrayLike, as_float, check_level, check_option, check_size
+from jaxmetrics._validation import check_level, check_option, check_size
 from jaxmetrics.comparisons.classifiers import compare
 from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile
 from jaxmetrics.intervals.checks import as_floats, check_num_samples
 from jaxmetrics.intervals.functionals import Row
+from jaxmetrics.intervals.means import mean_of_estimates
 from jaxmetrics.intervals.methods import IntervalMethod, check_method, interval
 from jaxmetrics.intervals.quantiles import estimate_of
 from jaxmetrics.ranking.areas import average_precision, roc_auc
@@ -117,7 +116,7 @@ def count_metrics(
             [0, 1]. Likelihood and the bootstrap give NaN for sums of weights; the others read
             weights as numbers of examples, so they should have mean 1.
 
-    >>> import jaxmetrics as jm
+    >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> method = jm.Delta("logit")
     >>> metrics = jm.count_metrics({"accuracy": jm.accuracy}, num_classes=3, method=method)
     >>> evaluator = jm.evaluator(metrics)
@@ -144,7 +143,7 @@ def paired_metrics(
         num_classes: K; the state holds K^3 counts.
         method: of intervals; results are then those of `compare`, without it `PairedValues`.
 
-    >>> import jaxmetrics as jm
+    >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.paired_metrics({"accuracy": jm.accuracy}, num_classes=2))
     >>> batch = {"y_true": jnp.array([0, 1, 1]), "y_pred_a": jnp.array([0, 1, 1])}
     >>> state = evaluator.update(evaluator.init(), **batch, y_pred_b=jnp.array([0, 0, 1]))
@@ -158,28 +157,75 @@ def paired_metrics(
     return Accumulator((table,), tuple((name, Applied(_of_pairs, x)) for name, x in named))
 
 
-def mean_of(name: str, *, level: float | None = None) -> Accumulator:
-    """Accumulate the weighted mean of the field `name`, one number per example,
-    `sum w x / sum w`; NaN of nothing.
+def mean_of(
+    name: str,
+    *,
+    level: float | None = None,
+    groups: str | None = None,
+    num_groups: int | None = None,
+    weights: str | None = None,
+) -> Accumulator:
+    """Accumulate the mean of the field `name`, one number x per example, `sum w x / sum w`, with
+    weights w = 1 unless `weights` names a field of them; also by group. NaN of nothing.
+
+    A NaN among the values that count makes their mean NaN: a loss that diverges is not hidden.
+
+    **Bits per byte**: `weights="bytes"` of values in bits per byte. The weighted mean of
+    `nats / (bytes * log(2))` of each sequence is `sum nats / (sum bytes * log(2))`; likewise the
+    loss per token of sequences has the weights "tokens". Sums over a sequence are no such values.
 
     Args:
         name: of the field and of the result.
-        level: of a normal interval, weights being read as numbers of examples; the result is then
-            an `Estimate`. In float32 its width is right to 1 % where the mean is 300 standard
-            deviations from 0, and of no use beyond 3000.
+        level: of a normal interval; the result is then an `Estimate`. `sample_weight` is read as
+            numbers of examples, `weights` as what each of them has: `sum w x / sum w` is a ratio
+            of two sums, and has the error of one. In float32 the width is right to 1 % where
+            the mean is 300 standard deviations from 0, and of no use beyond 3000.
+        groups: the name of a field of ids from 0, such as data sets. There are three results:
+            `"loss"`, the mean of all examples (micro); `"macro_loss"`, the mean of the means of
+            groups, each of which counts as one; and `"loss_by_dataset"`, the mean of each group,
+            `(G,)`. The macro mean is of those groups that have examples (by group the others
+            are NaN), and its interval that of independent groups. Examples with an id out of
+            range are ignored.
+        num_groups: G, needed with `groups`.
+        weights: the name of a field of weights w >= 0 of this mean alone, while `sample_weight`
+            multiplies how often an example counts in all results. 0 leaves an example out of the
+            mean, whatever its value. A weight that is NaN or negative raises on the host, and
+            makes its mean NaN under jit.
 
-    >>> import jaxmetrics as jm
+    >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.mean_of("loss", level=0.95))
     >>> state = evaluator.update(evaluator.init(), loss=jnp.array([1.0, 2.0, 3.0]))
     >>> evaluator.compute(state)["loss"].standard_error.round(3)
     Array(0.577, dtype=float32)
+    >>> bits = jm.mean_of("bits_per_byte", groups="dataset", num_groups=3, weights="bytes")
+    >>> evaluator = jm.evaluator(bits)
+    >>> nats, size = jnp.array([200.0, 30.0, 70.0]), jnp.array([300.0, 50.0, 50.0])
+    >>> batch = {"bits_per_byte": nats / (size * jnp.log(2.0)), "bytes": size}
+    >>> state = evaluator.update(evaluator.init(), **batch, dataset=jnp.array([0, 2, 2]))
+    >>> jm.to_python(evaluator.compute(state))
+    {'bits_per_byte': 1.082021, 'macro_bits_per_byte': 1.202246,
+     'bits_per_byte_by_dataset': [0.961797, nan, 1.442695], 'num_examples': 3.0,
+     'num_ignored': 0.0}
     """
-    if not isinstance(name, str):
-        raise TypeError(f"mean_of takes the name of a field, got {type(name).__name__}.")
-    if name in ("where", "sample_weight"):
-        raise ValueError(f"mean_of takes another field than {name!r}, which masks or weighs.")
-    result = _mean if level is None else partial(mean_estimate, level=check_level(level))
-    return Accumulator((Moments(name),), ((name, result),))
+    for field in (name, *(x for x in (groups, weights) if x is not None)):
+        if not isinstance(field, str):
+            raise TypeError(f"mean_of takes the name of a field, got {type(field).__name__}.")
+        if field in ("where", "sample_weight"):
+            raise ValueError(
+                f"mean_of takes another field than {field!r}, which masks or weighs all results."
+            )
+    if (groups is None) != (num_groups is None):
+        raise ValueError(
+            "mean_of needs both groups, the name of a field of ids, and num_groups, their number,"
+            f" or neither; got groups={groups!r}, num_groups={num_groups!r}."
+        )
+    moments = Moments(name, groups, _size_or_none(num_groups, "num_groups"), weights)
+    found = means_of(moments).items()
+    if level is None:
+        return Accumulator((moments,), tuple((key, Applied(_value, x)) for key, x in found))
+    options = (("level", check_level(level)),)
+    results = ((key, Applied(_with_interval, x, options)) for key, x in found)
+    return Accumulator((moments,), tuple(results))
 
 
 def ranking_metrics(
@@ -201,7 +247,7 @@ def ranking_metrics(
             `(..., K)`, on the scale "probability"; metrics are given histograms `(K, 2, B)`.
         method: of intervals, such as `Bootstrap(key)`.
 
-    >>> import jaxmetrics as jm
+    >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.ranking_metrics(scale="probability"))
     >>> y_true, y_score = jnp.array([0, 1, 0, 1]), jnp.array([0.1, 0.4, 0.6, 0.9])
     >>> state = evaluator.update(evaluator.init(), y_true=y_true, y_score=y_score)
@@ -234,7 +280,7 @@ def calibration_metrics(
         num_classes: K; then of the predicted class, from `y_true` and `y_prob` (or `logits`)
             `(..., K)`.
 
-    >>> import jaxmetrics as jm
+    >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.calibration_metrics())
     >>> y_true, y_prob = jnp.array([0, 1, 1]), jnp.array([0.25, 0.75, 0.75])
     >>> state = evaluator.update(evaluator.init(), y_true=y_true, y_prob=y_prob)
@@ -269,7 +315,7 @@ def poisson_bootstrap(
     Returns:
         An `Accumulator` whose results are `Estimate`s.
 
-    >>> import jaxmetrics as jm
+    >>> import jax, jax.numpy as jnp, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.poisson_bootstrap(jm.mean_of("loss")))
     >>> loss = jax.random.normal(jax.random.key(0), (400,))
     >>> state = evaluator.update(evaluator.init(), loss=loss, unit=jnp.arange(400))
@@ -281,8 +327,8 @@ def poisson_bootstrap(
             "poisson_bootstrap takes an accumulator, such as jaxmetrics.mean_of('loss'), got"
             f" {accumulator!r}."
         )
-    schemes = [getattr(x, "scheme", getattr(x, "func", None)) for _, x in accumulator.results]
-    if not {interval, compare, mean_estimate, _bootstrapped}.isdisjoint(schemes):
+    schemes = [getattr(x, "scheme", None) for _, x in accumulator.results]
+    if not {interval, compare, _with_interval, _bootstrapped}.isdisjoint(schemes):
         raise ValueError(
             "poisson_bootstrap takes an accumulator without intervals: no method=, no level=, no"
             " other bootstrap."
@@ -336,13 +382,42 @@ def _size_or_none(size: int | None, name: str) -> int | None:
     return None if size is None else check_size(size, name)
 
 
-def _mean(moments: Array) -> Array:
-    return divide(moments[1], moments[0], jnp.nan)
+def means_of(moments: Moments) -> dict[str, Callable[[Array, float], Estimate]]:
+    """Name the estimates that moments allow, functions of their table and a level."""
+    name = moments.name
+    if moments.num_groups is None:
+        return {name: _mean}
+    by_group = f"{name}_by_{moments.groups}"
+    return {name: _mean_of_all, f"macro_{name}": _macro_mean, by_group: _mean}
 
 
-def mean_estimate(moments: ArrayLike, level: float) -> Estimate:
-    """Estimate a mean from sums of weights (numbers of examples), values and squares."""
-    n, _, squares = sums = as_float(moments, "moments")
-    mean = _mean(sums)
-    variance = divide(xp.maximum(squares - n * mean**2, 0), n - 1, jnp.nan)
-    return normal_estimate(mean, safe_sqrt(divide(variance, n, jnp.nan)), normal_quantile(level))
+def _mean(moments: Array, level: float) -> Estimate:
+    """Estimate `m = sum y / sum w` from moments `(..., 3)` or `(..., 6)`, with y = wx.
+
+    Its standard error is that of a ratio, `sqrt(n / (n - 1) sum (y - m w)^2) / sum w` of n examples
+    (Cochran 1977, Sampling Techniques, equation 6.13), which for w = 1 is that of a mean.
+    """
+    n, y, yy, *of_weights = xp.moveaxis(moments, -1, 0)
+    w, wy, ww = of_weights or (n, y, n)
+    mean = divide(y, w, xp.nan)
+    squares = xp.maximum(yy - mean * (2 * wy - mean * ww), 0)
+    error = divide(safe_sqrt(divide(n * squares, n - 1, xp.nan)), w, xp.nan)
+    return normal_estimate(mean, error, normal_quantile(level))
+
+
+def _mean_of_all(moments: Array, level: float) -> Estimate:
+    return _mean(moments.sum(-2), level)
+
+
+def _macro_mean(moments: Array, level: float) -> Estimate:
+    return mean_of_estimates(_mean(moments, level), where=moments[..., 0] > 0)
+
+
+def _value(mean: Callable[[Array, float], Estimate], moments: Array) -> Array:
+    return mean(moments, 0.95).value
+
+
+def _with_interval(
+    mean: Callable[[Array, float], Estimate], moments: Array, *, level: float
+) -> Estimate:
+    return mean(moments, level)
