@@ -422,12 +422,14 @@ def as_mask(where: ArrayLike | None) -> Array | None:
     return mask.astype(bool)
 
 
-def as_weights(sample_weight: ArrayLike, *where: Array | None) -> Array:
+def as_weights(
+    sample_weight: ArrayLike, *where: Array | None, name: str = "sample_weight"
+) -> Array:
     """Convert weights to floats; one that counts, but is NaN, infinite or below 0, raises."""
-    weights = as_float(sample_weight, "sample_weight")
-    check_no_nan(weights, "sample_weight", *where)
+    weights = as_float(sample_weight, name)
+    check_no_nan(weights, name, *where)
     message = "expected a finite weight >= 0."
-    refuse_where(lambda w: (w < 0) | (w == math.inf), weights, "sample_weight", message, *where)
+    refuse_where(lambda w: (w < 0) | (w == math.inf), weights, name, message, *where)
     return weights
 
 

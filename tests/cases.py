@@ -1093,10 +1093,18 @@ STREAMS: dict[str, Row] = {
         **(_STATES | {"options": ("where",)}),
     ),
     "mean_of": Row(
-        call=_streamed(jm.mean_of("loss"), fields=("loss",)),
-        cases=_fields,
+        call=_streamed(
+            jm.mean_of("loss", level=0.9),
+            jm.mean_of("cost", groups="kind", num_groups=4, weights="size"),
+            fields=("loss", "cost", "kind", "size"),
+        ),
+        cases={
+            "ordinary": (_LOSS, _LOSS[::-1], np.arange(N) % 3, _LOSS + 1),
+            "other": (_LOSS**2, _LOSS, np.arange(N) // 30 - 1, np.arange(N) % 4.0),
+        },
         batch=False,
-        examples=(-1,),
+        examples=(-1, -1, -1, -1),
+        float32=1e-5,
         **_STATES,
     ),
     "ranking_metrics": Row(

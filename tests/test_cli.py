@@ -888,7 +888,7 @@ def test_states_that_cannot_be_merged(
         ((path, tmp_path / "means.npz"), "means.npz: states of different evaluators"),
         (
             (tmp_path / "means.npz",),
-            "needs a state with one confusion matrix, got 0; it holds Moments(name='loss')",
+            "needs a state with one confusion matrix, got 0; it holds Moments(name='loss',",
         ),
         ((path, tmp_path / "none.npz"), "none.npz: No such file"),
         ((write(tmp_path / "x.npz", "hello"),), "x.npz: no state of an evaluator"),

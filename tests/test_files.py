@@ -21,13 +21,15 @@ from jaxmetrics._files import replaced_file
 
 EVALUATOR = jm.evaluator(
     jm.count_metrics({"accuracy": jm.accuracy}, num_classes=2),
-    jm.mean_of("loss"),
+    jm.mean_of("loss", groups="kind", num_groups=2, weights="size"),
     jm.poisson_bootstrap(jm.mean_of("other"), num_samples=2),
 )
 BATCH: dict[str, Any] = {
     "y_true": np.array([0, 1, 1]),
     "y_pred": np.array([0, 1, 0]),
     "loss": np.array([0.1, 0.2, 2.1]),
+    "kind": np.array([0, 1, 1]),
+    "size": np.array([3.0, 1.0, 2.0]),
     "other": np.array([1.0, 2.0, 4.0]),
     "unit": np.arange(3),
 }
@@ -185,6 +187,9 @@ CHANGES: list[Callable[[dict[str, np.ndarray]], dict[str, np.ndarray]]] = [
     lambda saved: described(saved, num_classes=-2),
     lambda saved: described(saved, num_classes=10**30),
     lambda saved: described(saved, name=5),
+    lambda saved: described(saved, weights=5),
+    lambda saved: described(saved, groups=None, num_groups="2"),
+    lambda saved: described(saved, num_groups=0),
     lambda saved: described(saved, statistic="x"),
     lambda saved: {"statistics": np.asarray(str(saved["statistics"]).replace("name", "colour"))},
 ]
@@ -204,16 +209,16 @@ def test_states_of_other_contents(
 def test_states_of_impossible_sums(
     bad: float, saved: dict[str, np.ndarray], tmp_path: Path
 ) -> None:
-    """Of every statistic; only a sum of values may be negative, in replicates too."""
+    """Of every statistic; only sums of values may be negative, in replicates too."""
     state = state_of_batch()
     for i, statistic in enumerate(state.statistics):
         moments = "Moments" in repr(statistic)
-        for place in range(3 if moments else 2):
+        for place in range(statistic.shape[-1]):  # type: ignore[union-attr]
             sums = saved[f"{i}/sums"].copy()
             sums[0, ..., place] = bad
             sums[1] = 0
             np.savez(tmp_path / "x.npz", **(saved | {f"{i}/sums": sums}))  # type: ignore[arg-type]
-            if moments and place == 1 and bad == -1:
+            if moments and place in (1, 4) and bad == -1:
                 jm.load_state(tmp_path / "x.npz")
                 continue
             with pytest.raises(ValueError, match=rf"x\.npz: a state with a sum of {bad:g} for"):

@@ -583,6 +583,19 @@ def test_a_mean_named_as_a_figure_stands_beside_it() -> None:
     assert report.overall["mean_accuracy"].value == pytest.approx(0.2)
 
 
+def test_means_of_groups_of_a_state() -> None:
+    evaluator = jm.evaluator(
+        jm.count_metrics({"counts": lambda counts: counts}, num_classes=2),
+        jm.mean_of("loss", groups="dataset", num_groups=2),
+    )
+    batch = {"y_true": np.array([0, 1, 1, 1]), "y_pred": np.array([0, 1, 1, 0])}
+    batch |= {"loss": np.array([1.0, 2.0, 3.0, 10.0]), "dataset": np.array([0, 0, 0, 1])}
+    report = jm.Report.from_state(evaluator.update(evaluator.init(), **batch))
+    assert report.overall["loss"].value == 4
+    assert report.overall["macro_loss"].value == 6
+    assert "macro loss" in report.to_text().lower()
+
+
 def test_probabilities_of_a_file_are_those_of_its_parts(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -48,6 +48,7 @@ def everything() -> jm.streaming.Evaluator:
         jm.ranking_metrics({"auc": jm.roc_auc}, scale="probability", num_bins=256, num_classes=K),
         jm.paired_metrics({"paired_accuracy": jm.accuracy}, num_classes=K),
         jm.poisson_bootstrap(jm.mean_of("other"), num_samples=16),
+        jm.mean_of("cost", level=0.9, groups="dataset", num_groups=3, weights="size"),
     )
 
 
@@ -68,6 +69,9 @@ def examples(n: int = N, seed: int = 0) -> dict[str, np.ndarray]:
         "y_pred_a": rng.integers(0, K, n).astype(np.int32),
         "y_pred_b": rng.integers(0, K, n).astype(np.int32),
         "unit": np.arange(n, dtype=np.int32) // 2,
+        "cost": rng.normal(1, 1, n).astype(np.float32),
+        "dataset": rng.integers(0, 3, n).astype(np.int32),
+        "size": rng.integers(1, 9, n).astype(np.float32),
     }
 
 
@@ -160,6 +164,9 @@ def test_one_update_is_what_the_functions_say() -> None:
             "auc",
             "paired_accuracy",
             "other",
+            "cost",
+            "macro_cost",
+            "cost_by_dataset",
         ),
         *("num_examples", "num_ignored"),
     ]
@@ -539,6 +546,118 @@ def test_groups_and_areas_of_one_event() -> None:
     assert_same(results["auc"].value, jm.roc_auc(histogram).value)
     assert results["auc"].low < results["auc"].value
     assert_same(results["bins"], jm.calibration_bins(y, batch["y_prob"], num_bins=4))
+
+
+def ratio(y: np.ndarray, w: np.ndarray) -> tuple[float, float]:
+    """The ratio of two sums, and its standard error (Cochran 1977, equation 6.13)."""
+    n, m = len(y), y.sum() / w.sum()
+    variance_of_residuals = ((y - m * w) ** 2).sum() / (n - 1)
+    return m, np.sqrt(n * variance_of_residuals) / w.sum()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_means_of_groups(weighted: bool) -> None:
+    """Against NumPy, in two batches; group 3 has no examples, -1 and 9 are no groups."""
+    rng = np.random.default_rng(3)
+    x, size = rng.normal(2, 1, 120).astype(np.float32), rng.integers(0, 50, 120).astype(np.float32)
+    dataset = rng.choice([0, 1, 2, 4, -1, 9], 120, p=[0.3, 0.3, 0.2, 0.1, 0.05, 0.05])
+    x[size == 0] = np.nan if weighted else 2
+    options: dict[str, Any] = {"groups": "dataset", "num_groups": 5}
+    batch = {"loss": x, "dataset": dataset}
+    if weighted:
+        options["weights"], batch["size"] = "size", size
+    valid = (dataset >= 0) & (dataset < 5)
+    counts = valid & (size > 0) if weighted else valid
+    w = np.where(counts, size if weighted else 1, 0).astype(float)
+    y = np.where(counts, x * w, 0).astype(float)
+    expected = [ratio(y[counts], w[counts])]
+    expected += [ratio(*(v[counts & (dataset == g)] for v in (y, w))) for g in (0, 1, 2, 4)]
+    values, errors = np.transpose(expected)
+
+    halves = [part(batch, slice(0, 50)), part(batch, slice(50, 120))]
+    evaluator, plain = (
+        jm.evaluator(jm.mean_of("loss", level=level, **options)) for level in (0.9, None)
+    )
+    results = evaluator.compute(evaluated(evaluator, *halves))
+    assert [*results] == ["loss", "macro_loss", "loss_by_dataset", "num_examples", "num_ignored"]
+    assert int(results["num_ignored"]) == (~valid).sum()
+    there = [0, 1, 2, 4]
+    found = [
+        results["loss"],
+        jax.tree.map(lambda x: x[np.array(there)], results["loss_by_dataset"]),
+    ]
+    for estimate, i in zip(found, (0, slice(1, 5)), strict=True):
+        np.testing.assert_allclose(estimate.value, values[i], rtol=1e-5)
+        np.testing.assert_allclose(estimate.standard_error, errors[i], rtol=1e-4)
+        np.testing.assert_allclose(estimate.high, values[i] + 1.6448536 * errors[i], rtol=1e-4)
+    assert np.isnan(results["loss_by_dataset"][:4]).all(0)[..., 3]
+    macro, error = values[1:].mean(), np.sqrt((errors[1:] ** 2).sum()) / 4
+    expected_macro = [macro, macro - 1.6448536 * error, macro + 1.6448536 * error, error, 0]
+    np.testing.assert_allclose(results["macro_loss"], expected_macro, rtol=1e-4)
+
+    assert_same(
+        plain.compute(evaluated(plain, *halves)),
+        {name: getattr(x, "value", x) for name, x in results.items()},
+    )
+    twice = evaluator.compute(
+        evaluated(evaluator, batch | {"sample_weight": np.full(120, 2, np.float32)})
+    )
+    again = evaluator.compute(evaluated(evaluator, batch, batch))
+    for name in ("loss", "macro_loss", "loss_by_dataset"):
+        assert_same(twice[name], again[name], rtol=1e-5)
+
+
+def test_bits_per_byte_are_a_ratio_of_sums() -> None:
+    evaluator = jm.evaluator(jm.mean_of("bits_per_byte", weights="bytes"))
+    nats, size = np.array([[200.0, 30.0], [70.0, 0.0]]), np.array([[300.0, 50.0], [50.0, 0.0]])
+    with np.errstate(invalid="ignore"):  # padding has no bytes
+        batch = {"bits_per_byte": nats / (size * np.log(2)), "bytes": size}
+    results = evaluator.compute(evaluated(evaluator, batch))
+    np.testing.assert_allclose(results["bits_per_byte"], 300 / 400 / np.log(2), rtol=1e-6)
+    # Integers, and beyond those of int32.
+    batch["bytes"] = size.astype(int) * 10**9
+    results = evaluator.compute(evaluated(evaluator, batch))
+    np.testing.assert_allclose(results["bits_per_byte"], 300 / 400 / np.log(2), rtol=1e-6)
+
+
+def test_what_is_wrong_in_one_group_stays_there() -> None:
+    options: dict[str, Any] = {"groups": "dataset", "num_groups": 3, "weights": "size"}
+    evaluator = jm.evaluator(jm.mean_of("loss", **options))
+    batch: dict[str, Any] = {"loss": [1.0, np.nan, 3.0], "dataset": [0, 1, 2], "size": np.ones(3)}
+    results = jm.to_python(evaluator.compute(evaluated(evaluator, batch)))
+    np.testing.assert_array_equal(results["loss_by_dataset"], [1, np.nan, 3])
+    assert np.isnan([results["loss"], results["macro_loss"]]).all()  # a divergence is not hidden
+    for wrong in (-1.0, np.nan):
+        batch = {"loss": [1.0, 2.0, 3.0], "dataset": [0, 1, 2], "size": [1.0, wrong, 1.0]}
+        with pytest.raises(ValueError, match=r"size\[1\] is .*, (expected a finite|no number)"):
+            evaluator.update(evaluator.init(), **batch)
+        masked = evaluated(evaluator, batch | {"where": np.array([True, False, True])})
+        np.testing.assert_array_equal(evaluator.compute(masked)["loss"], 2)
+        arrays = jax.tree.map(jnp.asarray, {name: np.array(x) for name, x in batch.items()})
+        hidden = jax.jit(lambda batch: evaluator.update(evaluator.init(), **batch))(arrays)
+        found = evaluator.compute(hidden)["loss_by_dataset"]
+        np.testing.assert_array_equal(found, [1, np.nan, 3])
+
+
+def test_poisson_bootstrap_of_means_of_groups() -> None:
+    """Standard errors of 400 replicates are within 5 of their own of what theory says."""
+    rng = np.random.default_rng(1)
+    n = 2000
+    batch = {
+        "loss": rng.exponential(size=n).astype(np.float32),
+        "dataset": rng.integers(0, 2, n),
+        "size": rng.exponential(size=n).astype(np.float32),
+        "unit": np.arange(n),
+    }
+    mean_of = partial(jm.mean_of, groups="dataset", num_groups=2, weights="size")
+    drawn = jm.evaluator(jm.poisson_bootstrap(mean_of("loss"), num_samples=400))
+    exact = jm.evaluator(mean_of("loss", level=0.95))
+    del (without := dict(batch))["unit"]
+    a, b = drawn.compute(evaluated(drawn, batch)), exact.compute(evaluated(exact, without))
+    for name in ("loss", "macro_loss", "loss_by_dataset"):
+        np.testing.assert_allclose(a[name].value, b[name].value, rtol=1e-5)
+        errors = a[name].standard_error, b[name].standard_error
+        np.testing.assert_allclose(*errors, rtol=5 / np.sqrt(800))
 
 
 def test_paired_comparison() -> None:
@@ -1044,6 +1163,11 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         r"metrics\['accuracy'\] must be a function",
     ),
     (lambda: jm.mean_of(3), "mean_of takes the name"),  # type: ignore[arg-type]
+    (lambda: jm.mean_of("x", groups=3, num_groups=3), "mean_of takes the name"),  # type: ignore[arg-type]
+    (lambda: jm.mean_of("x", groups="kind"), "needs both groups, .* and num_groups"),
+    (lambda: jm.mean_of("x", num_groups=3), "needs both groups, .* and num_groups"),
+    (lambda: jm.mean_of("x", groups="kind", num_groups=0), "num_groups must be"),
+    (lambda: jm.mean_of("x", weights="sample_weight"), "another field than 'sample_weight'"),
     (lambda: jm.ranking_metrics(scale="log"), "scale must be"),  # type: ignore[arg-type]
     (lambda: jm.ranking_metrics(scale="logit", num_classes=3), 'needs scale="probability"'),
     (lambda: jm.ranking_metrics(scale="logit", num_bins=100), "num_bins must be a power of two"),

@@ -293,6 +293,31 @@ def _summary(x: Array, amounts: Array, numbers: Array | None, size: int) -> _Mea
     return _MeanAndError(total, mean, independent, error, kish_number(shares), moves)
 
 
+def mean_of_estimates(estimates: Estimate, where: Array | None = None) -> Estimate:
+    """Estimate the mean of independent estimates `(..., G)`, each of which counts as one.
+
+    The distances of its ends are the roots of the sums of squares of theirs, over their number, as
+    is its standard error: MOVER, Zou and Donner (2008), Statistics in Medicine 27. Of normal
+    intervals it is the normal one.
+
+    Args:
+        where: bool, `(..., G)`; false leaves an estimate out.
+    """
+    value, low, high, error, undefined = estimates
+    counts = xp.ones_like(value, dtype=bool) if where is None else where
+    number = counts.sum(-1).astype(value.dtype)
+
+    def over_number(total: Array) -> Array:
+        return divide(total, number, xp.nan)
+
+    def norm(x: Array) -> Array:
+        return safe_sqrt(xp.where(counts, x**2, 0).sum(-1))
+
+    mean = over_number(xp.where(counts, value, 0).sum(-1))
+    below, above, error = (over_number(norm(x)) for x in (value - low, high - value, error))
+    return Estimate(mean, mean - below, mean + above, error, undefined.max(-1))
+
+
 @compiled
 def extremes_of_mean_of_groups(
     counts: Array, values: Array, bounds: tuple[float, float], z: float

@@ -13,7 +13,11 @@ from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.comparisons.classifiers import Comparison, by_halves
 from jaxmetrics.comparisons.scores import compare_scores
 from jaxmetrics.estimates import Estimate, normal_quantile
-from jaxmetrics.intervals.means import extremes_of_mean_of_groups, mean_interval
+from jaxmetrics.intervals.means import (
+    extremes_of_mean_of_groups,
+    mean_interval,
+    mean_of_estimates,
+)
 from jaxmetrics.reports.contents import (
     LONGEST_NAME,
     Difference,
@@ -171,26 +175,20 @@ def _mean_of_groups(
 ) -> ReportedValue:
     """Estimate the mean of the means of independent groups, each of which counts as one.
 
-    With bounds and independent items its interval is by likelihood. Else the distances of its ends
-    are the roots of the sums of squares of those of the groups, over their number: MOVER, Zou and
-    Donner (2008), Statistics in Medicine 27.
+    With bounds and independent items its interval is by likelihood, else by MOVER.
 
     Args:
         groups: the mean of each.
         values: of the items of each, if they are independent; else none.
     """
-    value, low, high, error, undefined = np.array(groups).T
-    number, mean = len(groups), value.mean()
-    total_error = np.sqrt(np.square(error).sum()) / number
-    if bounds is not None and values:
-        size = max(map(len, values))
-        counts = np.array([np.arange(size) < len(x) for x in values], float)
-        padded = np.array([np.pad(x, (0, size - len(x))) for x in values])
-        ends = extremes_of_mean_of_groups(counts, padded, bounds, normal_quantile(level))
-        return value_of(Estimate(mean, *ends, total_error, undefined.max()), "likelihood")
-    below, above = (np.sqrt(np.square(end - value).sum()) / number for end in (low, high))
-    estimate = Estimate(mean, mean - below, mean + above, total_error, undefined.max())
-    return value_of(estimate, "mover")
+    found = mean_of_estimates(Estimate(*np.array(groups).T))
+    if bounds is None or not values:
+        return value_of(found, "mover")
+    size = max(map(len, values))
+    counts = np.array([np.arange(size) < len(x) for x in values], float)
+    padded = np.array([np.pad(x, (0, size - len(x))) for x in values])
+    low, high = extremes_of_mean_of_groups(counts, padded, bounds, normal_quantile(level))
+    return value_of(found._replace(low=low, high=high), "likelihood")
 
 
 def means(scores: Scores, level: float) -> dict[str, Any]:

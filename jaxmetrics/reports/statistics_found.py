@@ -11,7 +11,7 @@ from jaxmetrics.ranking import average_precision, roc_auc
 from jaxmetrics.reports.contents import Findings, ReportedValue, value_of
 from jaxmetrics.reports.probabilities import PREDICTED, area_values, calibration_value
 from jaxmetrics.scoring import calibration_interval
-from jaxmetrics.streaming.accumulators import mean_estimate
+from jaxmetrics.streaming.accumulators import means_of
 from jaxmetrics.streaming.standard_statistics import (
     CalibrationBins,
     ConfusionMatrix,
@@ -36,9 +36,14 @@ def findings_of(statistic: object, table: np.ndarray, report: Report) -> Finding
 
 @findings_of.register(Moments)
 def _(statistic: Moments, table: np.ndarray, report: Report) -> Findings:
-    mean = value_of(mean_estimate(table, report.level), "normal")
-    name = statistic.name
-    return Findings({f"mean_{name}" if name in report.overall else name: mean})
+    found = {name: mean(table, report.level) for name, mean in means_of(statistic).items()}
+    return Findings(
+        {
+            f"mean_{name}" if name in report.overall else name: value_of(estimate, "normal")
+            for name, estimate in found.items()
+            if estimate.value.ndim == 0
+        }
+    )
 
 
 @findings_of.register(ScoreHistogram)

@@ -11,20 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import jax
-import jax.numpy as jnp
 
 from jaxmetrics._applied import Applied
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._validation import ArrayLike, as_float, check_level, check_option, check_size
+from jaxmetrics._validation import check_level, check_option, check_size
 from jaxmetrics.comparisons.classifiers import compare
 from jaxmetrics.estimates import Estimate, Metric, normal_estimate, normal_quantile
 from jaxmetrics.intervals.checks import as_floats, check_num_samples
 from jaxmetrics.intervals.functionals import Row
+from jaxmetrics.intervals.means import mean_of_estimates
 from jaxmetrics.intervals.methods import IntervalMethod, check_method, interval
 from jaxmetrics.intervals.quantiles import estimate_of
 from jaxmetrics.ranking.areas import average_precision, roc_auc
@@ -117,7 +116,7 @@ def count_metrics(
             1]. Likelihood and the bootstrap give NaN for sums of weights; the others read weights
             as numbers of examples, so they should have mean 1.
 
-    >>> import jaxmetrics as jm
+    >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> method = jm.Delta("logit")
     >>> metrics = jm.count_metrics({"accuracy": jm.accuracy}, num_classes=3, method=method)
     >>> evaluator = jm.evaluator(metrics)
@@ -146,7 +145,7 @@ def paired_metrics(
         method: interval method; results are then the same as from `compare`, without it
             `PairedValues`.
 
-    >>> import jaxmetrics as jm
+    >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.paired_metrics({"accuracy": jm.accuracy}, num_classes=2))
     >>> batch = {"y_true": jnp.array([0, 1, 1]), "y_pred_a": jnp.array([0, 1, 1])}
     >>> state = evaluator.update(evaluator.init(), **batch, y_pred_b=jnp.array([0, 0, 1]))
@@ -160,32 +159,71 @@ def paired_metrics(
     return Accumulator((table,), tuple((name, Applied(_of_pairs, x)) for name, x in named))
 
 
-def mean_of(name: str, *, level: float | None = None) -> Accumulator:
-    """Accumulate the weighted mean `sum w x / sum w` of a field with one number per example.
+def mean_of(
+    name: str,
+    *,
+    level: float | None = None,
+    groups: str | None = None,
+    num_groups: int | None = None,
+    weights: str | None = None,
+) -> Accumulator:
+    """Accumulate the weighted mean `sum w x / sum w` of a field with one number x per example.
+
+    A NaN among the values that count makes their mean NaN, so a loss that diverges is not hidden.
+    Bits per byte: `weights="bytes"` for the field `nats / (bytes * log(2))` of each sequence. Loss
+    per token: `weights="tokens"` for the mean loss of each sequence.
 
     Args:
         name: the name of the field, and of the result.
-        level: confidence level of a normal interval, with weights read as numbers of examples; the
-            result is then an `Estimate`. In float32 the width is accurate to 1 % if the mean is 300
-            standard deviations from 0, and useless beyond 3000.
+        level: confidence level of a normal interval; the result is then an `Estimate`. It reads
+            `sample_weight` as numbers of examples, and `sum w x / sum w` as a ratio of two sums. In
+            float32 the width is accurate to 1 % if the mean is 300 standard deviations from 0, and
+            useless beyond 3000.
+        groups: the name of a field of group ids from 0, such as "dataset". For `"loss"` the results
+            are then `"loss"`, the mean over all examples (micro), `"macro_loss"`, the mean of the
+            means of groups that occur, and `"loss_by_dataset"`, `(G,)`. Ids out of range are
+            ignored.
+        num_groups: the number of groups G, needed with `groups`.
+        weights: the name of a field of weights w >= 0 for this mean only (`sample_weight` counts in
+            all results); by default 1. An invalid weight raises, or under jit makes the mean NaN.
 
     Returns:
         An `Accumulator`; without examples the mean is NaN.
 
-    >>> import jaxmetrics as jm
+    >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.mean_of("loss", level=0.95))
     >>> state = evaluator.update(evaluator.init(), loss=jnp.array([1.0, 2.0, 3.0]))
     >>> evaluator.compute(state)["loss"].standard_error.round(3)
     Array(0.577, dtype=float32)
+    >>> bits = jm.mean_of("bits_per_byte", groups="dataset", num_groups=3, weights="bytes")
+    >>> evaluator = jm.evaluator(bits)
+    >>> nats, size = jnp.array([200.0, 30.0, 70.0]), jnp.array([300.0, 50.0, 50.0])
+    >>> batch = {"bits_per_byte": nats / (size * jnp.log(2.0)), "bytes": size}
+    >>> state = evaluator.update(evaluator.init(), **batch, dataset=jnp.array([0, 2, 2]))
+    >>> jm.to_python(evaluator.compute(state))
+    {'bits_per_byte': 1.082021, 'macro_bits_per_byte': 1.202246,
+     'bits_per_byte_by_dataset': [0.961797, nan, 1.442695], 'num_examples': 3.0,
+     'num_ignored': 0.0}
     """
-    if not isinstance(name, str):
-        raise TypeError(f"mean_of takes the name of a field, got {type(name).__name__}.")
-    if name in ("where", "sample_weight"):
+    for field in (name, *(x for x in (groups, weights) if x is not None)):
+        if not isinstance(field, str):
+            raise TypeError(f"mean_of takes the name of a field, got {type(field).__name__}.")
+        if field in ("where", "sample_weight"):
+            raise ValueError(
+                f"mean_of cannot take the field {field!r}, which masks or weights examples."
+            )
+    if (groups is None) != (num_groups is None):
         raise ValueError(
-            f"mean_of cannot take the field {name!r}, which masks or weights examples."
+            "mean_of needs both groups, the name of a field of ids, and num_groups, their number,"
+            f" or neither; got groups={groups!r}, num_groups={num_groups!r}."
         )
-    result = _mean if level is None else partial(mean_estimate, level=check_level(level))
-    return Accumulator((Moments(name),), ((name, result),))
+    moments = Moments(name, groups, _size_or_none(num_groups, "num_groups"), weights)
+    found = means_of(moments).items()
+    if level is None:
+        return Accumulator((moments,), tuple((key, Applied(_value, x)) for key, x in found))
+    options = (("level", check_level(level)),)
+    results = ((key, Applied(_with_interval, x, options)) for key, x in found)
+    return Accumulator((moments,), tuple(results))
 
 
 def ranking_metrics(
@@ -211,7 +249,7 @@ def ranking_metrics(
             histograms `(K, 2, B)`.
         method: interval method, such as `Bootstrap(key)`.
 
-    >>> import jaxmetrics as jm
+    >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.ranking_metrics(scale="probability"))
     >>> y_true, y_score = jnp.array([0, 1, 0, 1]), jnp.array([0.1, 0.4, 0.6, 0.9])
     >>> state = evaluator.update(evaluator.init(), y_true=y_true, y_score=y_score)
@@ -246,7 +284,7 @@ def calibration_metrics(
         num_classes: number of classes K, for the calibration of the predicted class, from `y_true`
             and `y_prob` (or `logits`) `(..., K)`.
 
-    >>> import jaxmetrics as jm
+    >>> import jax.numpy as jnp, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.calibration_metrics())
     >>> y_true, y_prob = jnp.array([0, 1, 1]), jnp.array([0.25, 0.75, 0.75])
     >>> state = evaluator.update(evaluator.init(), y_true=y_true, y_prob=y_prob)
@@ -281,7 +319,7 @@ def poisson_bootstrap(
     Returns:
         An `Accumulator` whose results are `Estimate`s.
 
-    >>> import jaxmetrics as jm
+    >>> import jax, jax.numpy as jnp, jaxmetrics as jm
     >>> evaluator = jm.evaluator(jm.poisson_bootstrap(jm.mean_of("loss")))
     >>> loss = jax.random.normal(jax.random.key(0), (400,))
     >>> state = evaluator.update(evaluator.init(), loss=loss, unit=jnp.arange(400))
@@ -293,8 +331,8 @@ def poisson_bootstrap(
             "poisson_bootstrap takes an accumulator, such as jaxmetrics.mean_of('loss'), got"
             f" {accumulator!r}."
         )
-    schemes = [getattr(x, "scheme", getattr(x, "func", None)) for _, x in accumulator.results]
-    if not {interval, compare, mean_estimate, _bootstrapped}.isdisjoint(schemes):
+    schemes = [getattr(x, "scheme", None) for _, x in accumulator.results]
+    if not {interval, compare, _with_interval, _bootstrapped}.isdisjoint(schemes):
         raise ValueError(
             "poisson_bootstrap takes an accumulator without intervals: no method=, no level=, no"
             " other bootstrap."
@@ -348,13 +386,42 @@ def _size_or_none(size: int | None, name: str) -> int | None:
     return None if size is None else check_size(size, name)
 
 
-def _mean(moments: Array) -> Array:
-    return divide(moments[1], moments[0], jnp.nan)
+def means_of(moments: Moments) -> dict[str, Callable[[Array, float], Estimate]]:
+    """Name the estimates that moments allow, functions of their table and a level."""
+    name = moments.name
+    if moments.num_groups is None:
+        return {name: _mean}
+    by_group = f"{name}_by_{moments.groups}"
+    return {name: _mean_of_all, f"macro_{name}": _macro_mean, by_group: _mean}
 
 
-def mean_estimate(moments: ArrayLike, level: float) -> Estimate:
-    """Estimate a mean from sums of weights (numbers of examples), values and squares."""
-    n, _, squares = sums = as_float(moments, "moments")
-    mean = _mean(sums)
-    variance = divide(xp.maximum(squares - n * mean**2, 0), n - 1, jnp.nan)
-    return normal_estimate(mean, safe_sqrt(divide(variance, n, jnp.nan)), normal_quantile(level))
+def _mean(moments: Array, level: float) -> Estimate:
+    """Estimate `m = sum y / sum w` from moments `(..., 3)` or `(..., 6)`, with y = wx.
+
+    Its standard error is that of a ratio, `sqrt(n / (n - 1) sum (y - m w)^2) / sum w` of n examples
+    (Cochran 1977, Sampling Techniques, equation 6.13), which for w = 1 is that of a mean.
+    """
+    n, y, yy, *of_weights = xp.moveaxis(moments, -1, 0)
+    w, wy, ww = of_weights or (n, y, n)
+    mean = divide(y, w, xp.nan)
+    squares = xp.maximum(yy - mean * (2 * wy - mean * ww), 0)
+    error = divide(safe_sqrt(divide(n * squares, n - 1, xp.nan)), w, xp.nan)
+    return normal_estimate(mean, error, normal_quantile(level))
+
+
+def _mean_of_all(moments: Array, level: float) -> Estimate:
+    return _mean(moments.sum(-2), level)
+
+
+def _macro_mean(moments: Array, level: float) -> Estimate:
+    return mean_of_estimates(_mean(moments, level), where=moments[..., 0] > 0)
+
+
+def _value(mean: Callable[[Array, float], Estimate], moments: Array) -> Array:
+    return mean(moments, 0.95).value
+
+
+def _with_interval(
+    mean: Callable[[Array, float], Estimate], moments: Array, *, level: float
+) -> Estimate:
+    return mean(moments, level)

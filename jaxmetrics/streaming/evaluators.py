@@ -146,8 +146,10 @@ class Evaluator:
             for name, x in batch.items()
             if x is not None
         }
-        if WEIGHT in fields:
-            as_weights(fields[WEIGHT], as_mask(fields.get(MASK)))
+        mask = as_mask(fields.get(MASK))
+        for name, x in fields.items():
+            if self._kinds[name] is Kind.WEIGHTS:
+                as_weights(x, mask, name=name)
         return _update(state, fields, statistics=self.statistics)
 
     def merge(self, a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
@@ -188,7 +190,7 @@ class Evaluator:
 
     @cached_property
     def _kinds(self) -> dict[str, Kind]:
-        of_all = {MASK: Kind.NUMBERS, WEIGHT: Kind.NUMBERS}
+        of_all = {MASK: Kind.NUMBERS, WEIGHT: Kind.WEIGHTS}
         return kinds_by_name([of_all, *(statistic.fields for statistic in self.statistics)])
 
     def _check(self, state: EvaluatorState) -> None:

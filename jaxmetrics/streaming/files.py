@@ -50,9 +50,11 @@ _KINDS: dict[str, type] = {
 }
 # Those of their options that are no numbers.
 _TYPES_OF_OPTIONS: dict[str, Any] = {
+    "groups": str,
     "name": str,
     "scale": str,
     "statistic": Statistic | SavedStatistic,
+    "weights": str,
 }
 _NAMES_OF_KINDS = {kind: name for name, kind in _KINDS.items()}
 
@@ -189,7 +191,7 @@ def _check_sums(statistic: Statistic | SavedStatistic, sums: np.ndarray) -> None
         replicated = replicated.statistic
     may_be_negative = np.full(sums.shape, not isinstance(replicated, tuple(_NAMES_OF_KINDS)))
     if isinstance(replicated, Moments):
-        may_be_negative[..., 1] = True  # of the values, beside those of weights and squares
+        may_be_negative[..., 1::3] = True  # of values, beside those of weights and squares
     possible = np.isfinite(sums) & ((sums >= 0) | may_be_negative)
     if not possible.all():
         raise _Unusable(

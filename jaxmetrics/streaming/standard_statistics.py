@@ -14,6 +14,7 @@ import numpy as np
 from jaxmetrics._namespaces import float_dtype
 from jaxmetrics._samplers import hashed
 from jaxmetrics._validation import is_integer
+from jaxmetrics._weighted_sums import sum_by_cell
 from jaxmetrics.counts import confusion_matrix, paired_confusion_matrix
 from jaxmetrics.ranking.histograms import score_histogram
 from jaxmetrics.scoring.bins import calibration_bins
@@ -107,26 +108,62 @@ class PairedConfusionMatrix(_OfColumns):
 
 @dataclass(frozen=True)
 class Moments:
-    """Sums weights, weighted values and their weighted squares."""
+    """Sums 1, x and x^2 of values x, `(3,)`; with weights w of the mean 1, wx, (wx)^2, w, w^2 x and
+    w^2, `(6,)`; by group `(G, 3)` or `(G, 6)`.
+    """
 
     name: str
+    groups: str | None = None
+    num_groups: int | None = None
+    weights: str | None = None
     is_integer = False
-    shape = (3,)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        groups = () if self.num_groups is None else (self.num_groups,)
+        return *groups, 3 if self.weights is None else 6
 
     @property
     def fields(self) -> Fields:
-        return {self.name: Kind.NUMBERS}
+        groups = {} if self.groups is None else {self.groups: Kind.LABELS}
+        weights = {} if self.weights is None else {self.weights: Kind.WEIGHTS}
+        return {self.name: Kind.NUMBERS} | weights | groups
 
-    def is_usable(self, batch: Batch) -> None:
+    def is_usable(self, batch: Batch) -> jax.Array | None:
         batch.numbers(self.name)
+        return None if self.groups is None else self._group(batch) >= 0
 
     def table(self, batch: Batch, weight: jax.Array | None, keep: jax.Array) -> jax.Array:
-        values = jnp.where(keep, batch.numbers(self.name), 0)
-        powers = jnp.stack([jnp.ones_like(values), values, values**2])
-        weight = jnp.where(keep, jnp.ones_like(values) if weight is None else weight, 0)
-        if weight.ndim == 1:
-            return (weight * powers).sum(-1)
-        return jnp.matmul(weight, powers.T, precision="highest")
+        w = None if self.weights is None else batch.numbers(self.weights)
+        keep = keep if w is None else keep & (w != 0)
+        x = jnp.where(keep, batch.numbers(self.name), 0)
+        one = jnp.ones_like(x)
+        if w is None:
+            terms = [one, x, x**2]
+        else:
+            w = jnp.where(keep, jnp.where(w >= 0, w, jnp.nan), 0)
+            terms = [one, w * x, (w * x) ** 2, w, w**2 * x, w**2]
+        times = jnp.where(keep, one if weight is None else weight, 0)
+        return self._sums(batch, jnp.stack(terms), times)
+
+    def _sums(self, batch: Batch, terms: jax.Array, times: jax.Array) -> jax.Array:
+        if self.num_groups is None:
+            if times.ndim == 1:
+                return (times * terms).sum(-1)
+            return jnp.matmul(times, terms.T, precision="highest")
+        ids, size = self._group(batch), self.num_groups
+        cells = jnp.where(ids < 0, size, ids)
+
+        # No product with a one-hot matrix: a NaN stays in its group.
+        def by_group(times: jax.Array) -> jax.Array:
+            return sum_by_cell(cells, (times * terms).T, size, batch.size)
+
+        return by_group(times) if times.ndim == 1 else jax.vmap(by_group)(times)
+
+    def _group(self, batch: Batch) -> jax.Array:
+        assert self.groups is not None
+        assert self.num_groups is not None
+        return batch.labels(self.groups, self.num_groups)
 
 
 @dataclass(frozen=True)

@@ -43,14 +43,16 @@ class Kind(IntEnum):
     Attributes:
         UNITS: one integer per example, equal for examples that belong together.
         LABELS: one class id per example; negative ids are ignored.
+        WEIGHTS: one finite number >= 0 per example; others raise, or under jit give NaN.
         NUMBERS: one real number per example.
         ROWS: one real number per example and class.
     """
 
     UNITS = 1
     LABELS = 2
-    NUMBERS = 3
-    ROWS = 4
+    WEIGHTS = 3
+    NUMBERS = 4
+    ROWS = 5
 
 
 # What the fields of a batch hold, by the names under which `update` is given them.
