@@ -52,12 +52,11 @@ def refuse_options(second: str, made_by: str, **options: object) -> None:
         )
 
 
-def as_histogram(histogram: ArrayLike) -> Array:
+def as_histogram(histogram: ArrayLike, name: str = "histogram") -> Array:
     """Check numbers of negatives and positives in each bin, `(..., 2, B)`, and make them floats."""
-    array = as_float(histogram, "histogram")
+    array = as_float(histogram, name)
     if array.ndim < 2 or array.shape[-2] != 2 or array.shape[-1] == 0:
         raise ValueError(
-            "histogram must have shape (..., 2, B), as score_histogram returns it, got"
-            f" {array.shape}."
+            f"{name} must have shape (..., 2, B), as score_histogram returns it, got {array.shape}."
         )
     return array

@@ -55,7 +55,7 @@ def pass_at_k(
     check_option(rule, "rule", ("any", "all", "majority"))
     x = _attempts(scores)
     if k > x.shape[-1]:
-        raise ValueError(f"k must be at most the number of attempts, {x.shape[-1]}, got {k}.")
+        raise ValueError(f"k must be at most the attempts in scores, {x.shape[-1]}, got {k}.")
     refuse_where(lambda x: (x != 0) & (x != 1) & ~np.isnan(x), x, "scores", "expected 0, 1 or NaN.")
     return _pass_at_k(x, k=k, rule=rule)
 

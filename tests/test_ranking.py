@@ -1137,7 +1137,10 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         "power of two",
     ),
     (lambda: jm.score_histogram([0, 1], [0.1, 0.2], edges=[0.5, 0.1]), "edges must be increasing"),
-    (lambda: jm.roc_auc([1, 2]), r"histogram must have shape \(..., 2, B\)"),
+    (
+        lambda: jm.roc_auc([1, 2]),
+        r"y_true \(a histogram, without y_score\) must have shape \(..., 2, B\)",
+    ),
     (lambda: jm.top_k_accuracy([0], [[0.1, 0.2]], k=0), "k must be at least 1"),
     (lambda: jm.top_k_accuracy([0], [0.1, 0.2], k=1), r"\(..., n, K\)"),
     (lambda: subject_to((jm.precision, [0.5])), r"subject_to\[1\] must be a number, or an array"),

@@ -197,9 +197,7 @@ def mean_estimate(
     x, amounts = _amounts(x, weights, mask)
     if not on_device(x, amounts):
         check_no_nan(x, name, amounts != 0)
-    if bounds is not None and not on_device(x, amounts):
-        outside = ((x < bounds[0]) | (x > bounds[1])) & (amounts != 0)
-        refuse_where(outside, x, name, f"beyond bounds={bounds!r}.")
+    refuse_beyond(bounds, x, name, amounts != 0)
     numbers, size = None, 0
     if clusters is not None:
         numbers, size = numbered_clusters(clusters, x.shape)
@@ -221,6 +219,14 @@ def check_bounds(bounds: tuple[float, float] | None) -> None:
             "bounds must be the least and the greatest value that an example can have, both"
             f" finite, such as (0, 1), got {bounds!r}; leave them out for unbounded values."
         )
+
+
+def refuse_beyond(bounds: tuple[float, float] | None, x: Array, name: str, counts: Array) -> None:
+    """Refuse values of the host beyond the bounds that count."""
+    if bounds is not None:
+        least, greatest = bounds
+        message = f"beyond bounds={bounds!r}."
+        refuse_where(lambda x: (x < least) | (x > greatest), x, name, message, counts)
 
 
 @compiled

@@ -136,7 +136,7 @@ def roc_auc(
         given = {"sample_weight": sample_weight, "where": where}
         refuse_options("y_score", "score_histogram", **options, **given)
         check_flag(standardized, "standardized")
-        return roc_auc_bounds(as_histogram(y_true))
+        return roc_auc_bounds(as_histogram(y_true, "y_true (a histogram, without y_score)"))
     ranked = rank(y_true, y_score, sample_weight, where)
     return _roc_auc_of_ranked(ranked, standardized=standardized, **options)
 
@@ -290,7 +290,9 @@ def average_precision(
     """
     if y_score is None:
         refuse_options("y_score", "score_histogram", sample_weight=sample_weight, where=where)
-        return average_precision_bounds(as_histogram(y_true))
+        return average_precision_bounds(
+            as_histogram(y_true, "y_true (a histogram, without y_score)")
+        )
     return _average_precision(rank(y_true, y_score, sample_weight, where))
 
 

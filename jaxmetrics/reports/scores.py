@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jaxmetrics._labels import names_of
 from jaxmetrics._validation import ArrayLike, as_float
 from jaxmetrics._wording import interval, labels_of, percent, printable, title_of
 from jaxmetrics.clusters import numbered_clusters
@@ -14,9 +15,11 @@ from jaxmetrics.comparisons.classifiers import Comparison, by_halves
 from jaxmetrics.comparisons.scores import compare_scores
 from jaxmetrics.estimates import Estimate, normal_quantile
 from jaxmetrics.intervals.means import (
+    check_bounds,
     extremes_of_mean_of_groups,
     mean_interval,
     mean_of_estimates,
+    refuse_beyond,
 )
 from jaxmetrics.reports.contents import (
     LONGEST_NAME,
@@ -87,14 +90,18 @@ def score_report(
     Intervals: 95 %; by likelihood, of scores between 0 and 1.
     The mean weighs items equally, the mean of groups weighs groups equally.
     """
+    (title,), (a, b) = names_of([name], 1, "name"), names_of(names, 2, "names")
     systems = [scores] if other is None else [scores, other]
     given = [np.asarray(as_float(x, "scores")) for x in systems]
     shape = given[0].shape
     if any(x.shape != shape or x.ndim != 1 for x in given):
         shapes = " and ".join(str(x.shape) for x in given)
         raise ValueError(f"scores must have shape (n,), the same of both systems, got {shapes}.")
+    check_bounds(bounds)
+    for argument, x in zip(("scores", "other"), given, strict=False):
+        refuse_beyond(bounds, x, argument, ~np.isnan(x))
     numbers = None if clusters is None else numbered_clusters(clusters, shape)[0]
-    sample = Scores(name, np.stack(given).astype(float), bounds, numbers)
+    sample = Scores(title, np.stack(given).astype(float), bounds, numbers)
     if not sample.is_scored.any():
         raise ValueError("scores hold no item with a score of all systems.")
     if groups is not None:
@@ -105,7 +112,7 @@ def score_report(
     if other is None:
         return report_of_means(sample, means(sample, level), level, ())
     found = differences(sample, level)
-    return report_of_differences(sample, found, level, (), names)
+    return report_of_differences(sample, found, level, (), (a, b))
 
 
 class Scores(NamedTuple):
