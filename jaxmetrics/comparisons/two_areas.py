@@ -212,28 +212,28 @@ def compare_average_precision(
     rope: ArrayLike = 0.0,
     clusters: ArrayLike | Sequence[Any] | None = None,
 ) -> Comparison:
-    """Compare two average precisions on the same examples by the differences of their influences.
+    """Compare two average precisions on the same examples (paired), by their influence functions.
 
-    The variance of the difference A - B is that of `average_precision_interval`, with the influence
-    of each example on A less that on B in the place of its influence. The interval puts the
-    distances to the ends of both intervals in the place of errors (MOVER: Zou and Donner, 2008,
-    Statistics in Medicine 27), less both biases. Half an example of each, which the other does not
-    share, makes their correlation less: of scores that rank alike the interval has a width, too,
-    as others may not.
+    The variance of the difference A - B comes from the influence of each example on A less its
+    influence on B. The interval combines the intervals of A and B by MOVER (Zou and Donner, 2008,
+    Statistics in Medicine 27). Half an example for each, which the other does not share, lowers the
+    correlation, so that the interval has a width even if both rank all examples alike.
 
     Args:
-        y_true: 0 or 1 (or bool), `(..., n)`; negative labels leave their examples out.
-        y_score_a, y_score_b: real numbers, `(..., n)`.
+        y_true: 0 or 1 (or bool), `(..., n)`; a negative label drops its example.
+        y_score_a, y_score_b: the scores of A and of B, real numbers, `(..., n)`.
+        level: the confidence level.
         rope: the region of practical equivalence: differences up to this size do not matter.
-        clusters: as for `average_precision_interval`.
+        clusters: `(..., n)` ids, of any hashable type, of groups of correlated examples, such as
+            one patient's. Fewer than 20 give a warning for NumPy arrays.
 
     Returns:
-        `Comparison`. `probability_better` and `probability_equivalent` are those of a distribution
-        of two normal halves which has its quantiles at the ends of the interval. NaN without two
+        `Comparison` of shape `(...)`. `probability_better` and `probability_equivalent` come from a
+        two-piece normal distribution fitted to the interval of the difference. NaN without two
         positives.
 
     Raises:
-        ValueError: unequal lengths, a level outside of (0, 1), a rope below 0, and what
+        TypeError, ValueError: unequal lengths, a level outside of (0, 1), a rope below 0, and what
             `average_precision_interval` refuses.
 
     >>> y_true = [0, 0, 0, 1, 1, 1] * 10

@@ -86,9 +86,8 @@ def bootstrap_examples(
             of any hashable type; whole clusters are drawn. If sizes differ, so do those of
             resamples by `"indices"`, and NumPy resamples are evaluated one by one. Fewer than 20
             give a warning.
-        strata: `(n,)` ids, of any hashable type, of groups whose sizes are fixed, such as classes
-            of which a given number of examples was collected: each keeps its number of examples, or
-            clusters.
+        strata: `(n,)` ids, of any hashable type, of groups of which a fixed number of examples was
+            collected, such as classes: each keeps its number of examples, or of clusters.
 
     Returns:
         `Estimate` or a pytree of them.
