@@ -20,7 +20,7 @@ __all__: list[str] = []
 _ROLES = ("id", "cluster", "group")
 _MOST_HELD = 3 * 2**28  # bytes
 _MISSING = ("", "nan", "null", "none")
-_BOOLEANS = {"true": "1", "false": "0"}
+_WORDS = {"true": "1", "false": "0"} | {"c": "1", "p": "0.5", "i": "0", "n": "0"}  # of Inspect
 
 
 def read_scores(given: Namespace, inputs: Sequence[tuple[Path, str]]) -> Scores:
@@ -90,9 +90,12 @@ def _frame(given: Namespace, path: Path, column: str) -> pl.DataFrame:
 
 
 def _with_numbers(rows: pl.DataFrame, column: str, labels: Sequence[str]) -> pl.DataFrame:
-    """Read numbers and booleans; what is missing is NaN, what is neither is refused."""
+    """Read numbers, booleans and the letters of Inspect: correct, partial, incorrect, no answer.
+
+    What is missing is NaN, anything else is refused.
+    """
     text = pl.col("value").str.strip_chars().str.to_lowercase().fill_null("")
-    number = text.replace(_BOOLEANS).cast(pl.Float64, strict=False)
+    number = text.replace(_WORDS).cast(pl.Float64, strict=False)
     found = rows.with_columns(number=number, missing=text.is_in(_MISSING))
     bad = found.filter(~pl.col("missing") & ~pl.col("number").is_finite().fill_null(False))
     if len(bad):

@@ -21,10 +21,11 @@ width if no mistake occurred, and Student's quantile with P - 1 degrees of freed
 scale, `AP ± z s`, intervals miss up to half of the time if the classes are nearly separated.
 
 With clusters, s is the jackknife error that leaves out one of the C clusters at a time, to first
-order: with U_c the sum of the influences of a cluster and S_c its share of the positives, `s^2 = C /
-(C - 1) sum (d_c - mean d)^2, d_c = U_c / (1 - S_c)`. N is multiplied, and b divided, by the ratio
-of the variances without and with clusters, at most 1. Student's quantile has one degree of freedom
-less than P and than Kish's number of clusters, whose sizes are their parts in the variance.
+order: with U_c the sum of the influences of a cluster and S_c its share of the positives,
+`s^2 = C / (C - 1) sum (d_c - mean d)^2, d_c = U_c / (1 - S_c)`. N is multiplied, and b divided, by
+the ratio of the variances without and with clusters, at most 1. Student's quantile has one degree
+of freedom less than P and than Kish's number of clusters, whose sizes are their parts in the
+variance.
 """
 
 from __future__ import annotations
