@@ -47,9 +47,9 @@ def average_precision_interval(
 
     The interval is Wilson's for a proportion `A = AP - b` of N examples, N the number whose
     proportion would vary as much: `P / N = (P^2 s^2 + 1/4) / (P A (1 - A) + 1/2)`, so that it has a
-    width where no mistake was seen, and by Student's quantile with P - 1 degrees of freedom. On the
-    logit scale, `AP ± z s`, intervals miss up to half of the time where classes are nearly
-    separated.
+    width where no mistake was seen, and by Student's quantile with P - 1 degrees of freedom. The
+    normal interval on the logit scale misses in up to 60 % of test sets where a few positives are
+    nearly separated.
 
     With `clusters`, s is that of the jackknife that leaves out one of the C clusters at a time, to
     first order: with U_c the sum of the influences of a cluster and S_c its share of the positives,
