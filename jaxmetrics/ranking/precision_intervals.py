@@ -17,8 +17,9 @@ its own precision.
 
 The interval is Wilson's for a proportion `A = AP - b` of N examples, with N the number whose
 proportion would vary as much: `P / N = (P^2 s^2 + 1/4) / (P A (1 - A) + 1/2)`, so that it has a
-width if no mistake occurred, and Student's quantile with P - 1 degrees of freedom. On the logit
-scale, `AP ± z s`, intervals miss up to half of the time if the classes are nearly separated.
+width if no mistake occurred, and Student's quantile with P - 1 degrees of freedom. The
+normal interval on the logit scale misses in up to 60 % of test sets in which a few positives are
+nearly separated.
 
 With clusters, s is the jackknife error that leaves out one of the C clusters at a time, to first
 order: with U_c the sum of the influences of a cluster and S_c its share of the positives,
