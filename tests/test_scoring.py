@@ -990,7 +990,7 @@ def test_temperature_and_its_gradient() -> None:
         (
             lambda: sc.log_loss(Y, Z),
             ValueError,
-            r"y_prob\[0, \d\] is .*but probabilities lie in \[0, 1\]. Logits",
+            r"y_prob\[0, \d\] is .*but probabilities lie in \[0, 1\]. Convert",
         ),
         (
             lambda: sc.brier_score(Y, 2 * P / 3),
