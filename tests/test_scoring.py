@@ -954,12 +954,12 @@ def test_temperature_and_its_gradient() -> None:
         (
             lambda: sc.calibration_error(np.ones((4, 3)), num_bins=4, where=[True]),
             TypeError,
-            r"num_bins, where may be given with examples, \(y_true, y_prob\): y_true without",
+            r"num_bins, where may only be given with examples \(y_true, y_prob\): y_true without",
         ),
         (
             lambda: sc.calibration_interval(np.ones((4, 3)), clusters=[1, 2]),
             TypeError,
-            "clusters may be given with examples",
+            "clusters may only be given with examples",
         ),
         (lambda: sc.top_label("error"), TypeError, "top_label takes a function of"),  # type: ignore[arg-type]
         (
@@ -985,7 +985,7 @@ def test_temperature_and_its_gradient() -> None:
         (
             lambda: sc.calibration_error(EVENT_Y, EVENT_P[:, None]),
             ValueError,
-            r"y_prob must have .* y_prob\[..., 0\] of 1",
+            r"y_prob must have .* y_prob\[..., 0\] if .* length 1",
         ),
         (
             lambda: sc.log_loss(Y, Z),
