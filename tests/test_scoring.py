@@ -927,7 +927,7 @@ def test_temperature_and_its_gradient() -> None:
         (
             lambda: sc.calibration_curve(EVENT_Y, EVENT_P, strategy="equal"),  # type: ignore[arg-type]
             ValueError,
-            "'uniform' or 'quantile', got 'equal'",
+            "'uniform', 'quantile' or 'isotonic', got 'equal'",
         ),
         (lambda: sc.calibration_curve(EVENT_Y, EVENT_P, level=95), ValueError, "level must be"),
         (
