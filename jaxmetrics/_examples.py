@@ -122,8 +122,8 @@ def binary_examples(
         raise ValueError(
             f"{name} must have shape (..., n), one number per example, the score or probability of"
             f" class 1, got {numbers.shape} for {truth_name} {truth.shape}. Use {name}[...,"
-            f" {column}] for {column + 1} columns, per_class(function) or top_label(function) for"
-            " several classes, per_label(function) for multilabel problems."
+            f" {column}] if the last axis has length {column + 1}, per_class(function) or"
+            " top_label(function) for several classes, per_label(function) for multilabel problems."
         )
     given = (truth, truth_name, 0), (numbers, name, 0)
     return _examples(*given, sample_weight, where, INDICATORS, kind)

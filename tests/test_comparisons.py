@@ -700,7 +700,7 @@ def test_comparisons_on_the_host_compile_nothing(programs: list[str]) -> None:
         (lambda: jm.compare_unpaired(macro_f1, np.eye(2), np.eye(3)), "must have the same shape"),
         (
             lambda: jm.leaderboard(jm.recall, [0, 1], [[0, 1]]),
-            r"returns \(2,\) instead",
+            r"one number .* got shape \(2,\)",
         ),
         (
             lambda: jm.leaderboard(jm.accuracy, [0, 1], [0, 1]),
@@ -735,7 +735,7 @@ def test_predictions_of_clusters_are_compared_as_their_pairs() -> None:
         jm.compare_predictions(
             jm.accuracy, labels, labels, labels, num_classes=100, clusters=np.arange(600)
         )
-    with pytest.raises(ValueError, match="posterior"):
+    with pytest.raises(ValueError, match="Posterior supports"):
         jm.compare_predictions(
             macro_f1, truth, a, b, num_classes=3, clusters=names, method=jm.Posterior(0)
         )

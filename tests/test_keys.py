@@ -170,9 +170,7 @@ def test_a_key_is_looked_at_whatever_is_drawn(draw: Draw) -> None:
 
 
 def test_generators_do_not_draw_for_the_device(draw: Draw) -> None:
-    with pytest.raises(
-        TypeError, match=r"key is a NumPy Generator, .* but the data are JAX arrays"
-    ):
+    with pytest.raises(TypeError, match=r"key is a NumPy Generator, but the data are JAX arrays"):
         draw(np.random.default_rng(0), jnp.asarray)
 
 

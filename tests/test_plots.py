@@ -143,7 +143,7 @@ def test_curves_that_cannot_be_drawn() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"counts": COUNTS, "names": ["A"]}, "expected 3, got 1"),
+        ({"counts": COUNTS, "names": ["A"]}, "must have 3 names, got 1"),
         ({"counts": np.ones(3)}, "counts must have shape"),
         ({"counts": -COUNTS}, "expected a count >= 0"),
         ({"counts": COUNTS, "samples": np.ones((5, 2))}, r"\(s, 3\)"),

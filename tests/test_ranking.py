@@ -1164,11 +1164,11 @@ IMPOSSIBLE: list[tuple[Callable[[], Any], str]] = [
     (lambda: jm.roc_auc([[0], [1]], [0.1, 0.2]), r"y_true has shape \(2, 1\), a column"),
     (
         lambda: jm.roc_auc([0, 1], [[0.1], [0.2]]),
-        r"y_score must have shape \(..., n\).* Take y_score\[..., 0\] of 1",
+        r"y_score must have shape \(..., n\).* Use y_score\[..., 0\] if .* length 1",
     ),
     (
         lambda: jm.roc_auc([0, 1], [[0.1, 0.5, 0.4], [0.2, 0.5, 0.3]]),
-        r"y_score\[..., 1\] of 2, per_class",
+        r"y_score\[..., 1\] if .* length 2, per_class",
     ),
     (
         lambda: jm.average_precision([0, 1], [[0.1, 0.2], [0.3, np.nan]]),
@@ -1204,7 +1204,7 @@ IMPOSSIBLE: list[tuple[Callable[[], Any], str]] = [
     (lambda: jm.hamming_loss([[0, 1]], [[1, 5]]), r"y_pred\[0, 1\] is 5"),
     (
         lambda: jm.ndcg([[0, -1]], [[0.1, 0.2]]),
-        r"y_true\[0, 1\] is -1, but relevance is a number >= 0",
+        r"y_true\[0, 1\] is -1, but relevance must be a number >= 0",
     ),
     (
         lambda: jm.top_k_accuracy([4], [[0.1, 0.2, 0.3]], k=1),

@@ -927,7 +927,7 @@ def test_temperature_and_its_gradient() -> None:
         (
             lambda: sc.calibration_curve(EVENT_Y, EVENT_P, strategy="equal"),  # type: ignore[arg-type]
             ValueError,
-            "'uniform' or 'quantile', got 'equal'",
+            "'uniform', 'quantile' or 'isotonic', got 'equal'",
         ),
         (lambda: sc.calibration_curve(EVENT_Y, EVENT_P, level=95), ValueError, "level must be"),
         (
@@ -954,12 +954,12 @@ def test_temperature_and_its_gradient() -> None:
         (
             lambda: sc.calibration_error(np.ones((4, 3)), num_bins=4, where=[True]),
             TypeError,
-            r"num_bins, where may be given with examples, \(y_true, y_prob\): y_true without",
+            r"num_bins, where may only be given with examples \(y_true, y_prob\): y_true without",
         ),
         (
             lambda: sc.calibration_interval(np.ones((4, 3)), clusters=[1, 2]),
             TypeError,
-            "clusters may be given with examples",
+            "clusters may only be given with examples",
         ),
         (lambda: sc.top_label("error"), TypeError, "top_label takes a function of"),  # type: ignore[arg-type]
         (
@@ -985,12 +985,12 @@ def test_temperature_and_its_gradient() -> None:
         (
             lambda: sc.calibration_error(EVENT_Y, EVENT_P[:, None]),
             ValueError,
-            r"y_prob must have .* y_prob\[..., 0\] of 1",
+            r"y_prob must have .* y_prob\[..., 0\] if .* length 1",
         ),
         (
             lambda: sc.log_loss(Y, Z),
             ValueError,
-            r"y_prob\[0, \d\] is .*but probabilities lie in \[0, 1\]. Logits",
+            r"y_prob\[0, \d\] is .*but probabilities lie in \[0, 1\]. Convert",
         ),
         (
             lambda: sc.brier_score(Y, 2 * P / 3),

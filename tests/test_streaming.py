@@ -1162,12 +1162,12 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         lambda: jm.count_metrics({"accuracy": 3}, num_classes=3),  # type: ignore[dict-item]
         r"metrics\['accuracy'\] must be a function",
     ),
-    (lambda: jm.mean_of(3), "mean_of takes the name"),  # type: ignore[arg-type]
-    (lambda: jm.mean_of("x", groups=3, num_groups=3), "mean_of takes the name"),  # type: ignore[arg-type]
+    (lambda: jm.mean_of(3), "mean_of: .* must be the name of a field"),  # type: ignore[arg-type]
+    (lambda: jm.mean_of("x", groups=3, num_groups=3), "mean_of: .* must be the name of a field"),  # type: ignore[arg-type]
     (lambda: jm.mean_of("x", groups="kind"), "needs both groups, .* and num_groups"),
     (lambda: jm.mean_of("x", num_groups=3), "needs both groups, .* and num_groups"),
     (lambda: jm.mean_of("x", groups="kind", num_groups=0), "num_groups must be"),
-    (lambda: jm.mean_of("x", weights="sample_weight"), "cannot take the field 'sample_weight'"),
+    (lambda: jm.mean_of("x", weights="sample_weight"), "weights cannot be the field"),
     (lambda: jm.ranking_metrics(scale="log"), "scale must be"),  # type: ignore[arg-type]
     (lambda: jm.ranking_metrics(scale="logit", num_classes=3), 'needs scale="probability"'),
     (lambda: jm.ranking_metrics(scale="logit", num_bins=100), "num_bins must be a power of two"),
@@ -1177,7 +1177,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         lambda: jm.streaming.Accumulator((jm.accuracy,), ()),  # type: ignore[arg-type]
         "statistics with the members of jaxmetrics.streaming.Stati",
     ),
-    (lambda: jm.mean_of("where"), "cannot take the field 'where'"),
+    (lambda: jm.mean_of("where"), "mean_of: .* cannot be the field 'where'"),
     (lambda: jm.count_metrics({}, num_classes=3, method="delta"), "must be an interval method"),  # type: ignore[arg-type]
     (
         lambda: jm.poisson_bootstrap(jm.poisson_bootstrap(jm.mean_of("x"))),
