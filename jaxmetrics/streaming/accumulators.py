@@ -184,8 +184,9 @@ def mean_of(
             `"loss"`, the mean of all examples (micro); `"macro_loss"`, the mean of the means of
             groups, each of which counts as one; and `"loss_by_dataset"`, the mean of each group,
             `(G,)`. The macro mean is of those groups that have examples (by group the others
-            are NaN), and its interval that of independent groups. Examples with an id out of
-            range are ignored.
+            are NaN), and its interval that of independent groups, NaN where one of them has a
+            single example. Examples with an id out of range are ignored. For several groupings
+            give the field under several names, since results have its name.
         num_groups: G, needed with `groups`.
         weights: the name of a field of weights w >= 0 of this mean alone, while `sample_weight`
             multiplies how often an example counts in all results. 0 leaves an example out of the

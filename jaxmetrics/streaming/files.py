@@ -66,7 +66,8 @@ def save_state(path: str | Path, state: EvaluatorState) -> None:
     The file appears whole or not at all, also where several threads or hosts write it; links are
     followed, and a pipe or a device is written to as it stands. Hosts that evaluate apart write a
     state each; where a batch was spread over them by `jax.jit`, or `psum` was called, each holds
-    the state of all, and one file is enough.
+    the state of all, and one file is enough. Where a loss was NaN or infinite, so are
+    its sums: the file is written, and `load_state` refuses it.
 
     Args:
         path: of the file, which is replaced if it exists.
