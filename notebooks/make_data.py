@@ -3,9 +3,11 @@
 The examples come with scikit-learn, both from the UCI Machine Learning Repository (CC BY 4.0): 1797
 images of handwritten digits (Alpaydin and Kaynak 1998, Optical Recognition of Handwritten Digits)
 and 569 tumours of the breast (Street, Wolberg and Mangasarian 1993, Breast Cancer Wisconsin).
+Scores of language models are drawn at random, in the shapes that evaluation tools write.
 """
 
 import csv
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -101,7 +103,46 @@ def tumours_predictions() -> None:
     )
 
 
+def evaluations() -> None:
+    """Scores of two models on 120 questions of three tasks, with two attempts at each in one shape."""
+    rng = np.random.default_rng(0)
+    ease = rng.beta(3, 1, 120)
+    tasks = [("arithmetic", "law", "spelling")[i % 3] for i in range(120)]
+    folder = Path(__file__).parent / "data" / "evaluations"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, skill in (("a", 1.0), ("b", 0.85)):
+        right = rng.random((120, 2)) < skill * ease[:, None]
+        samples = [
+            {
+                "doc_id": i,
+                "doc": {"question": f"Question {i}?", "task": tasks[i]},
+                "resps": [["yes"]],
+                "filtered_resps": ["yes" if right[i, 0] else "no"],
+                "target": "yes",
+                "acc": float(right[i, 0]),
+            }
+            for i in range(120)
+        ]
+        instances = [
+            {
+                "sample_id": str(i),
+                "interaction_type": "single_turn",
+                "evaluation": {"score": float(right[i, 0]), "is_correct": bool(right[i, 0])},
+            }
+            for i in range(120)
+        ]
+        for kind, lines in (("lm_eval", samples), ("every_eval_ever", instances)):
+            text = "".join(json.dumps(line) + "\n" for line in lines)
+            (folder / f"{kind}_{name}.jsonl").write_text(text)
+        write(
+            f"evaluations/inspect_{name}.csv",
+            ["id", "epoch", "score_match"],
+            ([i, j + 1, "C" if right[i, j] else "I"] for i in range(120) for j in range(2)),
+        )
+
+
 if __name__ == "__main__":
+    evaluations()
     digits_predictions()
     digits_classifiers()
     tumours_predictions()

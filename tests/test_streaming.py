@@ -1141,6 +1141,16 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         lambda: SMALL.update(STATE, **FEW, sample_weight=np.ones(3)),
         "sample_weight must have one number per example",
     ),
+    (
+        lambda: SMALL.update(
+            STATE, **FEW, where=np.ones(N, bool), sample_weight=np.array([np.nan, 1, 1])
+        ),
+        "sample_weight must have one number per example",
+    ),
+    (
+        lambda: SMALL.update(STATE, **FEW | {"y_true": ["cat"] * N}),
+        r"y_true must hold class ids of an integer or bool dtype, .*\[labels.index",
+    ),
     (lambda: SMALL.update(STATE), "no field with one number per example"),
     (
         lambda: SMALL.update(STATE, y_true=1, y_pred=1, loss=1.0),

@@ -167,7 +167,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         const="-",
     ),
     "format": _option(
-        "Format of the printed report: text (default), markdown, json or csv.",
+        "Format of the printed report: text (default), markdown, json, csv or every-eval-ever (JSON"
+        " of values under the names of that schema).",
         "FORMAT",
         default="text",
     ),

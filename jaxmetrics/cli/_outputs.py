@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, TypeVar
 
 from jaxmetrics._files import replaced_file
 from jaxmetrics._wording import printable
-from jaxmetrics.cli._errors import InputError, shown
+from jaxmetrics.cli._errors import InputError, refusals, shown
 from jaxmetrics.cli._inputs import mentioned
 from jaxmetrics.cli._options import refuse
 from jaxmetrics.estimates import normal_quantile
-from jaxmetrics.reports.formats import FORMATS, AnyReport, Writer
+from jaxmetrics.reports.formats import FORMATS, AnyReport, Writer, as_every_eval_ever
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,6 +32,7 @@ PRINTED: dict[str, Callable[[AnyReport], str]] = {
     "markdown": lambda report: report.to_markdown(),
     "json": lambda report: report.to_json(),
     "csv": lambda report: report.to_csv(),
+    "every-eval-ever": as_every_eval_ever,
 }
 
 
@@ -123,7 +124,9 @@ def deliver(
                 file.write(target.writer(report, title).encode("utf-8", "backslashreplace"))
         if sys.__stdout__ is not None or not found:  # it may be closed where files are written
             kind = "json" if given.json == STANDARD_OUTPUT else given.format
-            sys.stdout.write(PRINTED[kind](report))
+            with refusals(title):
+                text = PRINTED[kind](report)
+            sys.stdout.write(text)
         return report
     except (InputError, OSError) as error:
         refuse(str(error))

@@ -100,6 +100,33 @@ def as_csv(records: Sequence[Mapping[str, Any]]) -> str:
     return text.getvalue()
 
 
+def as_every_eval_ever(report: AnyReport) -> str:
+    """Write values and intervals under the names of the schema of Every Eval Ever, version 0.2:
+    `evaluation_results`, to be completed by what a report does not know (model, source, metric).
+
+    Raises:
+        ValueError: a report without values, such as a plan.
+    """
+    content, level = report.to_dict(), report.outline().level
+    number, results = content.get("num_items", content.get("num_examples")), []
+    for record in report.records():
+        if record.get("value") is None:
+            continue
+        name = record.get("name", record.get("classifier"))
+        of = [record[key] for key in ("class", "group", "system") if record.get(key) is not None]
+        details: dict[str, Any] = {"score": record["value"]}
+        if record["low"] is not None:
+            interval = {"lower": record["low"], "upper": record["high"], "confidence_level": level}
+            method = {"method": record["method"]} if record.get("method") else {}
+            size = {} if of or number is None else {"num_samples": int(number)}
+            details["uncertainty"] = {"confidence_interval": {**interval, **method}, **size}
+        name = " ".join([str(name), *(f"[{x}]" for x in of)])
+        results.append({"evaluation_name": name, "score_details": details})
+    if not results:
+        raise ValueError("this report has no values: --format every-eval-ever has nothing to write")
+    return as_json({"evaluation_results": results})
+
+
 def as_json(content: Mapping[str, Any]) -> str:
     """Write JSON, with a line for each row of a confusion matrix, which stands last.
 

@@ -255,9 +255,9 @@ def report_of_means(
     scores: Scores, found: Mapping[str, Any], level: float, gates: Sequence[JudgedGate]
 ) -> TabularReport:
     """Report on means by name."""
-    flat = _flat(found)
-    rows = [[name, *_size(scores, group), x, x.method or ""] for name, group, x in flat]
-    records = [{"name": name, "group": group, **x.record(level)} for name, group, x in flat]
+    lines = _lines(found)
+    rows = [[x.title, *_size(scores, x.group), x.value, x.value.method or ""] for x in lines]
+    records = [{**x.key, **x.value.record(level)} for x in lines]
     missing, notes = scores.sample.num_ignored, []
     if scores.bounds is not None and missing:
         _, low, high, *_ = _mean(scores, level, missing="bounds")
@@ -278,15 +278,15 @@ def report_of_differences(
     names: tuple[str, str],
 ) -> TabularReport:
     """Report on comparisons of A and B by name."""
-    flat = _flat(found)
+    lines = _lines(found)
     rows = [
-        [name, *_size(scores, group), *x[:3], f"{x.probability_better:.3f}"]
-        for name, group, x in flat
+        [x.title, *_size(scores, x.group), *x.value[:3], f"{x.value.probability_better:.3f}"]
+        for x in lines
     ]
     records = [
-        {"name": name, "group": group, "system": system, **value.record(level)}
-        for name, group, x in flat
-        for system, value in zip(("A", "B", "A - B"), x[:3], strict=True)
+        {**x.key, "system": system, **value.record(level)}
+        for x in lines
+        for system, value in zip(("A", "B", "A - B"), x.value[:3], strict=True)
     ]
     d = found[_MEAN].difference
     better = "A" if d.low > 0 else "B" if d.high < 0 else None
@@ -321,12 +321,29 @@ def _that_differ(groups: Mapping[str, Comparison]) -> list[str]:
     return [names[i] for i in sorted(order[:number])]
 
 
-def _flat(found: Mapping[str, Any]) -> list[tuple[str, str | None, Any]]:
-    """List titles, groups and values, the groups first."""
+class _Line(NamedTuple):
+    title: str
+    name: str
+    group: str | None
+    value: Any
+
+    @property
+    def key(self) -> dict[str, str | None]:
+        """Tells programs what the value is of."""
+        return {"name": self.name, "group": self.group}
+
+
+def _lines(found: Mapping[str, Any]) -> list[_Line]:
+    """List the values, of the groups first."""
     groups = found.get(_GROUP, {})
-    names = labels_of([*groups], LONGEST_NAME)
-    of_groups = [(name, group, x) for name, (group, x) in zip(names, groups.items(), strict=True)]
-    return of_groups + [(title_of(x), None, found[x]) for x in (_MEAN, _MACRO) if x in found]
+    titles = labels_of([*groups], LONGEST_NAME)
+    of_groups = [
+        _Line(title, _MEAN, group, x)
+        for title, (group, x) in zip(titles, groups.items(), strict=True)
+    ]
+    return of_groups + [
+        _Line(title_of(name), name, None, found[name]) for name in (_MEAN, _MACRO) if name in found
+    ]
 
 
 def _size(scores: Scores, group: str | None) -> list[str]:

@@ -181,8 +181,8 @@ def mean_of(
             useless beyond 3000.
         groups: the name of a field of group ids from 0, such as "dataset". For `"loss"` the results
             are then `"loss"`, the mean over all examples (micro), `"macro_loss"`, the mean of the
-            means of groups that occur, and `"loss_by_dataset"`, `(G,)`. Ids out of range are
-            ignored.
+            means of groups that occur (its interval is NaN if one has a single example), and
+            `"loss_by_dataset"`, `(G,)`. Ids out of range are ignored.
         num_groups: the number of groups G, needed with `groups`.
         weights: the name of a field of weights w >= 0 for this mean only (`sample_weight` counts in
             all results); by default 1. An invalid weight raises, or under jit makes the mean NaN.

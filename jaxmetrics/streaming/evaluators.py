@@ -148,7 +148,8 @@ class Evaluator:
         }
         mask = as_mask(fields.get(MASK))
         for name, x in fields.items():
-            if self._kinds[name] is Kind.WEIGHTS:
+            # Those of another shape are refused below, where shapes are compared.
+            if self._kinds[name] is Kind.WEIGHTS and (mask is None or mask.shape == x.shape):
                 as_weights(x, mask, name=name)
         return _update(state, fields, statistics=self.statistics)
 

@@ -28,6 +28,7 @@ from jaxmetrics._validation import (
     as_float,
     as_mask,
     as_rows,
+    check_integer,
     check_real,
     is_integer,
 )
@@ -90,7 +91,10 @@ def converted_field(name: str, x: ArrayLike, kind: Kind) -> jax.Array | np.ndarr
     Labels among them become -1; units become words; others floats.
     """
     array = as_rows(x, name) if kind is Kind.ROWS else as_array(x, name)
-    check_real(array, name)
+    if kind is Kind.LABELS:
+        check_integer(array, name)
+    else:
+        check_real(array, name)
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "iu":
         return array
     if kind is Kind.UNITS:
