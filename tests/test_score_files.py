@@ -231,7 +231,7 @@ def test_missing_scores_are_bounded(run: Run, tmp_path: Path) -> None:
 def test_systems_are_ranked(run: Run, files: Sequence[Path], tmp_path: Path) -> None:
     found = answer(run, "leaderboard", *files, "--value", "acc", "--cluster", "user")
     expected = jm.score_leaderboard(RIGHT, bounds=(0, 1), clusters=np.arange(N) // 4)
-    names = [str(x) for x in files]
+    names = [x.name for x in files]
     assert found["classifiers"] == expected.to_dict(names)["classifiers"]
     wide = save(pl.DataFrame(RIGHT.T.astype(int), schema=["x", "y", "z"]), tmp_path / "w.csv")
     found = answer(run, "leaderboard", wide, "--value", "x,y,z")
@@ -318,6 +318,42 @@ def test_formats_of_scores(run: Run, files: Sequence[Path], tmp_path: Path) -> N
         assert "mean of groups" in page.read_text()
         markdown = run(*arguments, *options, "--format", "markdown")[1]
         assert "| mean of groups |" in markdown
+
+
+@pytest.mark.quick
+def test_names_of_every_eval_ever(run: Run, files: Sequence[Path]) -> None:
+    command = "report", files[0], "--value", "acc", "--group", "task", "--format", "every-eval-ever"
+    code, text, _ = run(*command)
+    results = {
+        x["evaluation_name"]: x["score_details"] for x in json.loads(text)["evaluation_results"]
+    }
+    mean = jm.mean_interval(RIGHT[0], bounds=(0, 1))
+    assert code == 0
+    assert [*results] == ["mean [code]", "mean [law]", "mean [math]", "mean", "mean_of_groups"]
+    assert results["mean"] == {
+        "score": mean.value,
+        "uncertainty": {
+            "confidence_interval": {
+                "lower": mean.low,
+                "upper": mean.high,
+                "confidence_level": 0.95,
+                "method": "likelihood",
+            },
+            "num_samples": N,
+        },
+    }
+    command = "plan", files[0], "--value", "acc", "--half-width", ".1", "--format", command[-1]
+    code, _, err = run(*command)
+    assert (code, "this report has no values" in err) == (2, True)
+
+
+@pytest.mark.quick
+def test_letters_of_inspect(run: Run, tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", "id,score\n1,C\n2,I\n3,P\n4,N\n")
+    assert answer(run, "report", path, "--value", "score")["values"]["mean"]["value"] == 0.375
+    path = write(tmp_path / "x.csv", "id,score\n1,C\n2,A\n")
+    code, _, err = run("report", path, "--value", "score")
+    assert (code, "row 2: 'score' is 'A'" in err) == (2, True)
 
 
 REFUSED = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
@@ -149,7 +150,7 @@ def _ranking_of_scores(given: Namespace) -> TabularReport:
     check_alone("leaderboard", given, "value", "bounds", "id", "cluster")
     paths = given.files if len(given.files) > 1 else parts_of(given.files[0])
     if len(paths) > 1:
-        inputs, names = [(path, given.value) for path in paths], [*map(shown, paths)]
+        inputs, names = [(path, given.value) for path in paths], _names(paths)
     else:
         names = given.value.split(",")
         inputs = [(paths[0], name) for name in names]
@@ -181,6 +182,13 @@ def _ranking(given: Namespace) -> TabularReport:
     return ranking_report(board, names, given.metric, sample, level=given.level)
 
 
+def _names(paths: Sequence[Path]) -> list[str]:
+    """Name files by what their paths do not share."""
+    full = [path.absolute() for path in paths]
+    folder = os.path.commonpath([path.parent for path in full])
+    return [shown(path.relative_to(folder)) for path in full]
+
+
 def _contenders(
     files: Sequence[Path], preds: Sequence[str], question: Selection
 ) -> tuple[list[tuple[Path, Selection]], list[str]]:
@@ -194,7 +202,7 @@ def _contenders(
         if len(preds) > 1:
             raise InputError("of many files --pred names one column, which each of them has")
         pred = preds[0] if preds else None
-        return [(path, asked(pred)) for path in paths], [shown(path) for path in paths]
+        return [(path, asked(pred)) for path in paths], _names(paths)
     (path,) = paths
     if is_pipe(path):
         raise InputError(
