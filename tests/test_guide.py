@@ -64,7 +64,7 @@ def test_python_runs_and_returns_what_the_page_says(
             if is_output(shown):
                 assert as_shown(eval(expression, namespace), shown) == shown, expression
                 compared += 1
-    assert compared >= 5
+    assert compared >= 4
 
 
 def test_commands_of_the_guide_succeed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ from jaxmetrics.reports.grouped import grouped_report
 from jaxmetrics.reports.label_sets import report_of_sums
 from jaxmetrics.reports.prevalences import report_at_prevalence
 from jaxmetrics.reports.probabilities import findings_of_clusters, probability_findings
-from jaxmetrics.reports.scores import means, report_of_means
+from jaxmetrics.reports.score_means import means, report_of_means
 from jaxmetrics.reports.singles import Report
 
 __all__ = ["report", "report_of"]

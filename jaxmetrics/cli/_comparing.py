@@ -40,7 +40,7 @@ from jaxmetrics.reports.pairs import (
 )
 from jaxmetrics.reports.plans import difference_plan, scores_plan, width_plan
 from jaxmetrics.reports.rankings import ranking_report
-from jaxmetrics.reports.scores import differences, report_of_differences
+from jaxmetrics.reports.score_means import differences, report_of_differences
 
 __all__ = ["compare", "leaderboard", "plan"]
 

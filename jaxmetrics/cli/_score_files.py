@@ -13,7 +13,7 @@ from jaxmetrics.cli._errors import InputError, named, reading, shown
 from jaxmetrics.cli._inputs import parts_of
 from jaxmetrics.cli._sources import opened
 from jaxmetrics.cli._tables import ROW
-from jaxmetrics.reports.scores import Scores
+from jaxmetrics.reports.score_means import ItemScores
 
 __all__: list[str] = []
 
@@ -23,7 +23,7 @@ _MISSING = ("", "nan", "null", "none")
 _WORDS = {"true": "1", "false": "0"} | {"c": "1", "p": "0.5", "i": "0", "n": "0"}  # of Inspect
 
 
-def read_scores(given: Namespace, inputs: Sequence[tuple[Path, str]]) -> Scores:
+def read_scores(given: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemScores:
     """Read a column of each file, joined by `--id` or row by row."""
     frames = [_frame(given, path, column) for path, column in inputs]
     paths = [shown(path) for path, _ in inputs]
@@ -49,7 +49,7 @@ def read_scores(given: Namespace, inputs: Sequence[tuple[Path, str]]) -> Scores:
     scores = np.stack(values)
     if not (~np.isnan(scores).any(0)).any():
         raise InputError(f"{paths[0]}: no item has a score in all files")
-    return Scores(
+    return ItemScores(
         inputs[0][1],
         scores,
         _bounds(given.bounds, scores),

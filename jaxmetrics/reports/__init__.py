@@ -13,4 +13,4 @@ from jaxmetrics.reports.pairs import *
 from jaxmetrics.reports.label_sets import *
 
 # of scores per item
-from jaxmetrics.reports.scores import *
+from jaxmetrics.reports.score_means import *

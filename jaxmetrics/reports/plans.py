@@ -13,7 +13,7 @@ from jaxmetrics.estimates import Metric, normal_quantile
 from jaxmetrics.planning import detectable_difference, power_quantile, required_examples
 from jaxmetrics.reports.contents import Outline, SampleSize
 from jaxmetrics.reports.formats import TabularReport
-from jaxmetrics.reports.scores import Scores, differences, means
+from jaxmetrics.reports.score_means import ItemScores, differences, means
 
 __all__: list[str] = []
 
@@ -57,7 +57,7 @@ def difference_plan(
 
 
 def scores_plan(
-    scores: Scores, *, half_width: float | None, difference: float, power: float, level: float
+    scores: ItemScores, *, half_width: float | None, difference: float, power: float, level: float
 ) -> TabularReport:
     """Report how many items give a mean score an interval of this half-width, or show a difference
     between the means of two systems with this power.

@@ -101,7 +101,7 @@ def score_report(
     for argument, x in zip(("scores", "other"), given, strict=False):
         refuse_beyond(bounds, x, argument, ~np.isnan(x))
     numbers = None if clusters is None else numbered_clusters(clusters, shape)[0]
-    sample = Scores(title, np.stack(given).astype(float), bounds, numbers)
+    sample = ItemScores(title, np.stack(given).astype(float), bounds, numbers)
     if not sample.is_scored.any():
         raise ValueError("scores hold no item with a score of all systems.")
     if groups is not None:
@@ -115,7 +115,7 @@ def score_report(
     return report_of_differences(sample, found, level, (), (a, b))
 
 
-class Scores(NamedTuple):
+class ItemScores(NamedTuple):
     """Scores of items by M systems.
 
     Attributes:
@@ -162,7 +162,7 @@ class Scores(NamedTuple):
         """Lists the groups of items that have scores."""
         return [] if self.groups is None else np.unique(self.groups[self.is_scored]).tolist()
 
-    def by_group(self, estimate: Callable[[Scores], Any]) -> dict[str, Any]:
+    def by_group(self, estimate: Callable[[ItemScores], Any]) -> dict[str, Any]:
         """Estimate each group by itself."""
         found = {}
         for name in self.group_names:
@@ -198,10 +198,10 @@ def _mean_of_groups(
     return value_of(found._replace(low=low, high=high), "likelihood")
 
 
-def means(scores: Scores, level: float) -> dict[str, Any]:
+def means(scores: ItemScores, level: float) -> dict[str, Any]:
     """Estimate the mean, the mean of each group and the mean of groups, by name."""
 
-    def mean(part: Scores) -> ReportedValue:
+    def mean(part: ItemScores) -> ReportedValue:
         return value_of(_mean(part, level, where=part.is_scored), part.method)
 
     def of_groups(found: Sequence[ReportedValue]) -> ReportedValue:
@@ -210,17 +210,17 @@ def means(scores: Scores, level: float) -> dict[str, Any]:
     return _with_groups(scores, mean, of_groups)
 
 
-def _mean(scores: Scores, level: float, **options: Any) -> Estimate:
+def _mean(scores: ItemScores, level: float, **options: Any) -> Estimate:
     (values,) = scores.values
     return mean_interval(
         values, bounds=scores.bounds, clusters=scores.clusters, level=level, **options
     )
 
 
-def differences(scores: Scores, level: float) -> dict[str, Any]:
+def differences(scores: ItemScores, level: float) -> dict[str, Any]:
     """Compare A and B, by name: their means, in each group, and the means of groups."""
 
-    def comparison(part: Scores) -> Comparison:
+    def comparison(part: ItemScores) -> Comparison:
         options: dict[str, Any] = {"bounds": part.bounds, "clusters": part.clusters}
         found = compare_scores(*part.values, level=level, **options)
         return _reported(found, part.method)
@@ -240,7 +240,7 @@ def differences(scores: Scores, level: float) -> dict[str, Any]:
 
 
 def _with_groups(
-    scores: Scores, estimate: Callable[[Scores], Any], mean: Callable[[Sequence[Any]], Any]
+    scores: ItemScores, estimate: Callable[[ItemScores], Any], mean: Callable[[Sequence[Any]], Any]
 ) -> dict[str, Any]:
     found, groups = {_MEAN: estimate(scores)}, scores.by_group(estimate)
     return found | ({_MACRO: mean([*groups.values()]), _GROUP: groups} if groups else {})
@@ -252,7 +252,7 @@ def _reported(x: Comparison, method: str) -> Comparison:
 
 
 def report_of_means(
-    scores: Scores, found: Mapping[str, Any], level: float, gates: Sequence[JudgedGate]
+    scores: ItemScores, found: Mapping[str, Any], level: float, gates: Sequence[JudgedGate]
 ) -> TabularReport:
     """Report on means by name."""
     lines = _lines(found)
@@ -271,7 +271,7 @@ def report_of_means(
 
 
 def report_of_differences(
-    scores: Scores,
+    scores: ItemScores,
     found: Mapping[str, Any],
     level: float,
     gates: Sequence[JudgedGate],
@@ -346,7 +346,7 @@ def _lines(found: Mapping[str, Any]) -> list[_Line]:
     ]
 
 
-def _size(scores: Scores, group: str | None) -> list[str]:
+def _size(scores: ItemScores, group: str | None) -> list[str]:
     scored = scores.is_scored
     if group is not None and scores.groups is not None:
         scored = scored & (scores.groups == group)
@@ -354,7 +354,7 @@ def _size(scores: Scores, group: str | None) -> list[str]:
 
 
 def _outline(
-    scores: Scores, level: float, gates: Sequence[JudgedGate], more_notes: Sequence[str]
+    scores: ItemScores, level: float, gates: Sequence[JudgedGate], more_notes: Sequence[str]
 ) -> Outline:
     way = "Student's, as of scores without bounds"
     if scores.bounds is not None:
@@ -368,7 +368,7 @@ def _outline(
 
 
 def _report(
-    scores: Scores,
+    scores: ItemScores,
     outline: Outline,
     found: Mapping[str, Any],
     records: Sequence[Mapping[str, Any]],
