@@ -48,6 +48,8 @@ def score_histogram(
     num_bins: int = 4096,
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    num_groups: int | None = None,
 ) -> Array:
     """Count the examples of each class in each bin of the score.
 
@@ -71,9 +73,11 @@ def score_histogram(
     Args:
         y_true, y_score: `(..., n)`; NaN scores on the device leave their examples out.
         num_bins: B, static, a power of two from 64 to 2^16, unless `edges` are given.
+        groups, num_groups: ids `(..., n)` of G groups, as for `confusion_matrix`.
 
     Returns:
-        `(..., 2, B)`, negatives before positives; integers, or float with `sample_weight`.
+        `(..., 2, B)`, negatives before positives; integers, or float with `sample_weight`. With
+        groups `(..., G, 2, B)`.
 
     >>> histogram = score_histogram([0, 1, 0, 1], [0.001, 0.4, 0.4, 0.99999], scale="probability")
     >>> from jaxmetrics import roc_auc
@@ -96,7 +100,7 @@ def score_histogram(
         size = check_num_bins(num_bins)
         bins = score_bins(as_float(examples.values, "y_score"), scale=scale, size=size)
     axes = [("y_true", examples.ids, 2), ("y_score", bins, size)]
-    return count(axes, examples.weights, examples.mask, refuse_columns=False)
+    return count(axes, examples.weights, examples.mask, groups, num_groups, refuse_columns=False)
 
 
 def check_num_bins(num_bins: int) -> int:

@@ -235,6 +235,7 @@ def ranking_metrics(
     scale: Literal["probability", "logit", "float"],
     num_bins: int = 4096,
     num_classes: int | None = None,
+    num_groups: int | None = None,
     method: IntervalMethod | None = None,
 ) -> Accumulator:
     """Accumulate a histogram of scores for areas, from `y_true` (0 or 1) and `y_score`; an example
@@ -246,6 +247,8 @@ def ranking_metrics(
         scale, num_bins: of `jm.score_histogram`: how the bins are spaced.
         num_classes: K; then each class against the others, from `y_true` and `y_prob` (or `logits`)
             `(..., K)`, on the scale "probability"; metrics are given histograms `(K, 2, B)`.
+        num_groups: G; the batch has `groups`, and histograms are `(G, 2, B)`, or `(K, G, 2, B)`:
+            areas within each group.
         method: of intervals, such as `Bootstrap(key)`.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
@@ -262,7 +265,8 @@ def ranking_metrics(
             f" {scale!r}."
         )
     k = _size_or_none(num_classes, "num_classes")
-    histogram = ScoreHistogram(scale, check_num_bins(num_bins), k)
+    groups = _size_or_none(num_groups, "num_groups")
+    histogram = ScoreHistogram(scale, check_num_bins(num_bins), k, groups)
     if metrics is None:
         metrics = {"roc_auc": roc_auc, "average_precision": average_precision}
     return Accumulator((histogram,), _with_intervals(metrics, method))
