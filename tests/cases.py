@@ -376,7 +376,12 @@ SCORERS: dict[str, Row] = {
         )
         for name, (metric, constraint) in _constrained.items()
     },
-    "score_histogram": Row(call=_histogram, cases=_binary, adds=True, **OF_EXAMPLES),
+    "score_histogram": Row(
+        call=_histogram,
+        cases=_binary,
+        adds=True,
+        **(OF_EXAMPLES | {"options": ("where", "sample_weight", "groups")}),
+    ),
     "roc_auc_one_vs_one": Row(call=jm.roc_auc_one_vs_one, cases=_probs, **OF_ROWS),
     "per_class": Row(call=jm.per_class(jm.roc_auc), cases=_probs, **OF_ROWS),
     "per_class weighted": Row(

@@ -548,6 +548,41 @@ def test_groups_and_areas_of_one_event() -> None:
     assert_same(results["bins"], jm.calibration_bins(y, batch["y_prob"], num_bins=4))
 
 
+@pytest.mark.parametrize("num_classes", [None, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_areas_within_groups(num_classes: int | None, weighted: bool) -> None:
+    """As of the examples of each group alone; -1 and 2 are no groups."""
+    rng = np.random.default_rng(2)
+    groups, y = rng.integers(-1, 3, 200), rng.integers(0, num_classes or 2, 200)
+    batch = {"y_true": y, "groups": groups}
+    if num_classes is None:
+        batch["y_score"] = (rng.normal(size=200) + y).astype(np.float32)
+    else:
+        batch["logits"] = rng.normal(size=(200, 3)).astype(np.float32)
+    if weighted:
+        batch["sample_weight"] = rng.integers(0, 3, 200).astype(np.float32)
+    metrics = partial(
+        jm.ranking_metrics,
+        {"auc": lambda h: jm.roc_auc(h).value},
+        scale="probability" if num_classes else "logit",
+        num_bins=64,
+        num_classes=num_classes,
+    )
+    grouped, alone = jm.evaluator(metrics(num_groups=2)), jm.evaluator(metrics())
+    halves = (part(batch, slice(0, 90)), part(batch, slice(90, 200)))
+    results = grouped.compute(evaluated(grouped, *halves))
+    assert results["auc"].shape == ((2,) if num_classes is None else (3, 2))
+    for g in range(2):
+        rows = part(batch, groups == g)
+        del rows["groups"]
+        expected = alone.compute(evaluated(alone, rows))["auc"]
+        np.testing.assert_allclose(results["auc"][..., g], expected, rtol=1e-5)
+    drawn = jm.evaluator(jm.poisson_bootstrap(metrics(num_groups=2), num_samples=50))
+    estimate = drawn.compute(evaluated(drawn, batch | {"unit": np.arange(200)}))["auc"]
+    np.testing.assert_allclose(estimate.value, results["auc"], rtol=1e-5)
+    assert (estimate.low < estimate.high).all()
+
+
 def ratio(y: np.ndarray, w: np.ndarray) -> tuple[float, float]:
     """The ratio of two sums, and its standard error (Cochran 1977, equation 6.13)."""
     n, m = len(y), y.sum() / w.sum()

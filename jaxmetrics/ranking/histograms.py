@@ -48,6 +48,8 @@ def score_histogram(
     num_bins: int = 4096,
     sample_weight: ArrayLike | None = None,
     where: ArrayLike | None = None,
+    groups: ArrayLike | None = None,
+    num_groups: int | None = None,
 ) -> Array:
     """Compute the histogram of scores of each class, to add up over batches.
 
@@ -77,9 +79,12 @@ def score_histogram(
             given.
         sample_weight: weight of each example, `(..., n)`.
         where: bool, `(..., n)`; False leaves the example out.
+        groups: group ids `(..., n)` from 0 to G - 1; other ids drop their examples.
+        num_groups: number of groups G, static; needed with groups in JAX arrays.
 
     Returns:
-        Counts `(..., 2, B)`, negatives before positives; integers, or floats with `sample_weight`.
+        Counts `(..., 2, B)`, with groups `(..., G, 2, B)`, negatives before positives; integers, or
+        floats with `sample_weight`.
 
     >>> histogram = score_histogram([0, 1, 0, 1], [0.001, 0.4, 0.4, 0.99999], scale="probability")
     >>> from jaxmetrics import roc_auc
@@ -102,7 +107,7 @@ def score_histogram(
         size = check_num_bins(num_bins)
         bins = score_bins(as_float(examples.values, "y_score"), scale=scale, size=size)
     axes = [("y_true", examples.ids, 2), ("y_score", bins, size)]
-    return count(axes, examples.weights, examples.mask, refuse_columns=False)
+    return count(axes, examples.weights, examples.mask, groups, num_groups, refuse_columns=False)
 
 
 def check_num_bins(num_bins: int) -> int:

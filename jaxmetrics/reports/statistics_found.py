@@ -48,6 +48,8 @@ def _(statistic: Moments, table: np.ndarray, report: Report) -> Findings:
 
 @findings_of.register(ScoreHistogram)
 def _(statistic: ScoreHistogram, table: np.ndarray, report: Report) -> Findings:
+    if statistic.num_groups is not None:
+        return Findings()
     if statistic.num_classes is None:
         bounds = {
             "roc_auc": roc_auc(table),

@@ -237,6 +237,7 @@ def ranking_metrics(
     scale: Literal["probability", "logit", "float"],
     num_bins: int = 4096,
     num_classes: int | None = None,
+    num_groups: int | None = None,
     method: IntervalMethod | None = None,
 ) -> Accumulator:
     """Accumulate a histogram of scores over batches, for ROC AUC and average precision.
@@ -252,6 +253,8 @@ def ranking_metrics(
         num_classes: number of classes K, for each class against the others, from `y_true` and
             `y_prob` (or `logits`) `(..., K)`, with `scale="probability"`; metrics receive
             histograms `(K, 2, B)`.
+        num_groups: number of groups G, for areas within each group; the batch has a field `groups`,
+            and metrics receive histograms `(G, 2, B)`, or `(K, G, 2, B)`.
         method: interval method, such as `Bootstrap(key)`.
 
     >>> import jax.numpy as jnp, jaxmetrics as jm
@@ -268,7 +271,8 @@ def ranking_metrics(
             f" {scale!r}."
         )
     k = _size_or_none(num_classes, "num_classes")
-    histogram = ScoreHistogram(scale, check_num_bins(num_bins), k)
+    groups = _size_or_none(num_groups, "num_groups")
+    histogram = ScoreHistogram(scale, check_num_bins(num_bins), k, groups)
     if metrics is None:
         metrics = {"roc_auc": roc_auc, "average_precision": average_precision}
     return Accumulator((histogram,), _with_intervals(metrics, method))

@@ -32,6 +32,14 @@ __all__: list[str] = []
 _TRUE = {"y_true": Kind.LABELS}
 
 
+def _group_fields(num_groups: int | None) -> dict[str, Kind]:
+    return {} if num_groups is None else {"groups": Kind.LABELS}
+
+
+def _group_columns(batch: Batch, num_groups: int | None) -> list[jax.Array]:
+    return [] if num_groups is None else [batch.labels("groups", num_groups)]
+
+
 class _OfColumns:
     """Tabulates columns of a batch, one number per example on the last axis.
 
@@ -68,13 +76,11 @@ class ConfusionMatrix(_OfColumns):
 
     @property
     def fields(self) -> Fields:
-        groups = {} if self.num_groups is None else {"groups": Kind.LABELS}
-        return _TRUE | prediction_fields() | groups
+        return _TRUE | prediction_fields() | _group_fields(self.num_groups)
 
     def columns(self, batch: Batch) -> list[jax.Array]:
         labels = [batch.labels("y_true", self.num_classes), batch.predictions(self.num_classes)]
-        groups = [] if self.num_groups is None else [batch.labels("groups", self.num_groups)]
-        return labels + groups
+        return labels + _group_columns(batch, self.num_groups)
 
     def sums(self, *labels: jax.Array, **options: Any) -> jax.Array:
         y_true, y_pred, *groups = labels
@@ -169,31 +175,37 @@ class Moments:
 @dataclass(frozen=True)
 class ScoreHistogram(_OfColumns):
     """Counts the scores of one event by bin, `(2, B)`, or the probabilities of K classes, each
-    against the others, `(K, 2, B)`.
+    against the others, `(K, 2, B)`; by group `(G, 2, B)` or `(K, G, 2, B)`.
     """
 
     scale: Literal["probability", "logit", "float"]
     num_bins: int
     num_classes: int | None = None
+    num_groups: int | None = None
     is_integer = True
 
     @property
     def shape(self) -> tuple[int, ...]:
-        classes = () if self.num_classes is None else (self.num_classes,)
-        return *classes, 2, self.num_bins
+        sizes = (self.num_classes, self.num_groups)
+        return *(size for size in sizes if size is not None), 2, self.num_bins
 
     @property
     def fields(self) -> Fields:
         one_event = {"y_score": Kind.NUMBERS}
-        return _TRUE | (one_event if self.num_classes is None else PROBABILITY_FIELDS)
+        scores = one_event if self.num_classes is None else PROBABILITY_FIELDS
+        return _TRUE | scores | _group_fields(self.num_groups)
 
     def columns(self, batch: Batch) -> list[jax.Array]:
+        groups = _group_columns(batch, self.num_groups)
         if self.num_classes is None:
-            return [batch.labels("y_true", 2), batch.numbers("y_score")]
-        return [batch.labels("y_true", self.num_classes), batch.probabilities(self.num_classes).T]
+            return [batch.labels("y_true", 2), batch.numbers("y_score"), *groups]
+        truth = batch.labels("y_true", self.num_classes)
+        return [truth, batch.probabilities(self.num_classes).T, *groups]
 
     def sums(self, *columns: jax.Array, **options: Any) -> jax.Array:
-        truth, scores = columns
+        truth, scores, *groups = columns
+        if groups:
+            options |= {"groups": groups[0], "num_groups": self.num_groups}
         if self.num_classes is not None:
             classes = jnp.arange(self.num_classes, dtype=jnp.int32)[:, None]
             truth = (truth == classes).astype(jnp.int32)
