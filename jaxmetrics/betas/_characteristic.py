@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from jaxmetrics._arithmetic import matmul
-from jaxmetrics._namespaces import Array, lax, xp
+from jaxmetrics._namespaces import Array, is_jax, lax, xp
 from jaxmetrics.betas import distributions
 from jaxmetrics.betas.distributions import Beta
 
@@ -113,20 +114,34 @@ def _rotations(phase: Array, number: int) -> tuple[Array, Array]:
     With n = 8 p + q, `exp(i n x) = exp(8 i p x) exp(i q x)`: sums over n are products of two small
     matrices. They are kept real, since products of real matrices are faster than complex ones.
     """
-    of_q = _powers(lax.complex(xp.cos(phase), xp.sin(phase)), _FINE)
-    phase = _FINE * phase
-    of_p = _powers(lax.complex(xp.cos(phase), xp.sin(phase)), -(-number // _FINE))
-    of_q, of_p = (xp.concatenate([v.real, v.imag], -2) for v in (of_q, of_p))
-    return of_q, of_p
+
+    def of_q_and_p(multiples: Callable[[Array, int], Array], phase: Array) -> tuple[Array, Array]:
+        return multiples(phase, _FINE), multiples(_FINE * phase, -(-number // _FINE))
+
+    if not is_jax(phase):
+        return of_q_and_p(_by_powers, phase)
+    return lax.platform_dependent(
+        phase, cpu=partial(of_q_and_p, _by_powers), default=partial(of_q_and_p, _by_angles)
+    )
 
 
-def _powers(base: Array, number: int) -> Array:
-    """Return the powers of numbers `(..., M)` from 0 on, `(..., number, M)`, by doubling."""
-    base = base[..., None, :]
+def _by_powers(phase: Array, number: int) -> Array:
+    """Return cos and, below, sin of the multiples of phases `(..., M)`, `(..., 2 number, M)`.
+
+    Powers by doubling take a CPU less time than cosines.
+    """
+    base = lax.complex(xp.cos(phase), xp.sin(phase))[..., None, :]
     powers = xp.ones_like(base)
     while powers.shape[-2] < number:
         powers, base = xp.concatenate([powers, powers * base], -2), base * base
-    return powers[..., :number, :]
+    powers = powers[..., :number, :]
+    return xp.concatenate([powers.real, powers.imag], -2)
+
+
+def _by_angles(phase: Array, number: int) -> Array:
+    """Return the same from all angles at once: one pass of the memory, not one for each power."""
+    angles = np.arange(number, dtype=phase.dtype)[:, None] * phase[..., None, :]
+    return xp.concatenate([xp.cos(angles), xp.sin(angles)], -2)
 
 
 def spectra(phi: Array) -> tuple[Array, Array]:
