@@ -1207,12 +1207,15 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         lambda: jm.count_metrics({"accuracy": 3}, num_classes=3),  # type: ignore[dict-item]
         r"metrics\['accuracy'\] must be a function",
     ),
-    (lambda: jm.mean_of(3), "mean_of takes the name"),  # type: ignore[arg-type]
-    (lambda: jm.mean_of("x", groups=3, num_groups=3), "mean_of takes the name"),  # type: ignore[arg-type]
+    (lambda: jm.mean_of(3), "name must be the name of a field"),  # type: ignore[arg-type]
+    (lambda: jm.mean_of("x", groups=3, num_groups=3), "groups must be the name of a"),  # type: ignore[arg-type]
     (lambda: jm.mean_of("x", groups="kind"), "needs both groups, .* and num_groups"),
     (lambda: jm.mean_of("x", num_groups=3), "needs both groups, .* and num_groups"),
     (lambda: jm.mean_of("x", groups="kind", num_groups=0), "num_groups must be"),
-    (lambda: jm.mean_of("x", weights="sample_weight"), "another field than 'sample_weight'"),
+    (
+        lambda: jm.mean_of("x", weights="sample_weight"),
+        "weights must be another field than 'sample_weight'",
+    ),
     (lambda: jm.ranking_metrics(scale="log"), "scale must be"),  # type: ignore[arg-type]
     (lambda: jm.ranking_metrics(scale="logit", num_classes=3), 'needs scale="probability"'),
     (lambda: jm.ranking_metrics(scale="logit", num_bins=100), "num_bins must be a power of two"),

@@ -208,12 +208,15 @@ def mean_of(
      'bits_per_byte_by_dataset': [0.961797, nan, 1.442695], 'num_examples': 3.0,
      'num_ignored': 0.0}
     """
-    for field in (name, *(x for x in (groups, weights) if x is not None)):
+    for argument, field in {"name": name, "groups": groups, "weights": weights}.items():
+        if field is None and argument != "name":
+            continue
         if not isinstance(field, str):
-            raise TypeError(f"mean_of takes the name of a field, got {type(field).__name__}.")
+            raise TypeError(f"{argument} must be the name of a field, got {type(field).__name__}.")
         if field in ("where", "sample_weight"):
             raise ValueError(
-                f"mean_of takes another field than {field!r}, which masks or weighs all results."
+                f"{argument} must be another field than {field!r}, which masks or weighs all"
+                " results."
             )
     if (groups is None) != (num_groups is None):
         raise ValueError(
