@@ -87,8 +87,8 @@ class JudgedGate(NamedTuple):
         if self.verdict is not Verdict.UNKNOWN:
             return self.verdict.name.lower()
         if not 0 < self.more < _MOST_EXAMPLES:
-            return "not known: more examples would tell"
-        return f"not known: about {_rounded(self.more):,} more examples would tell"
+            return "undecided: more examples would decide"
+        return f"undecided: about {_rounded(self.more):,} more examples would decide"
 
     @property
     def subject(self) -> str:
@@ -157,7 +157,7 @@ def contents_of(found: Sequence[JudgedGate]) -> dict[str, Any]:
 
 
 def exit_code(found: Sequence[JudgedGate]) -> int:
-    """Return 1 if a gate failed, else 3 if one is not known, else 0."""
+    """Return 1 if a gate failed, else 3 if one is undecided, else 0."""
     verdicts = {x.verdict for x in found}
     order = Verdict.FAILED, Verdict.UNKNOWN
     return next((int(x) for x in order if x in verdicts), int(Verdict.PASSED))
