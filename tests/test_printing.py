@@ -206,7 +206,7 @@ def test_a_leaderboard_is_a_ranking() -> None:
     ]
     assert lines[5] == rf"a\tb and {'n' * 36}… 2 cannot be told apart."
     assert lines[6] == "tiny is shown to be worse than one above."
-    assert lines[7] == rf"On new examples expect of the winner, a\tb: {board.winner_estimate}."
+    assert lines[7] == rf"Expected for the winner, a\tb, on new examples: {board.winner_estimate}."
     assert repr(board) == board.to_text()
     found = board.to_dict(names)
     assert [x["name"] for x in found["classifiers"]] == [names[0], names[2], names[1]]
@@ -225,7 +225,7 @@ def test_what_is_said_of_classifiers_without_equals() -> None:
     sentences = best.to_text(["A", "B"]).split("\n\n")[1].splitlines()[:2]
     assert sentences == ["A is shown to be the best.", "B is shown to be worse than one above."]
     alone = jm.leaderboard(jm.accuracy, truth, preds[:1], method=jm.Delta())
-    assert alone.to_text().split("\n\n")[1].startswith("On new examples")
+    assert alone.to_text().split("\n\n")[1].startswith("Expected for the winner")
 
 
 def test_of_many_classifiers_the_first_are_shown() -> None:

@@ -825,7 +825,7 @@ def test_markdown_is_made_of_tables() -> None:
     heading, verdict, overall, classes, notes = report.to_markdown().rstrip("\n").split("\n\n")
     assert notes.startswith("- Balanced accuracy posterior: The prior is Jeffreys'")
     assert heading == "25 examples, 3 classes. In parentheses: 95 % intervals."
-    assert verdict.startswith(r"Accuracy 0.840 \[0.653, 0.936\] is above 0.400, that of always")
+    assert verdict.startswith(r"Accuracy 0.840 \[0.653, 0.936\] is above 0.400, the accuracy")
     assert ["accuracy", "0.840", "0.653 to 0.936", "wilson"] in cells_of(overall)
     rows = cells_of(classes)
     assert {len(row) for row in rows} == {6}

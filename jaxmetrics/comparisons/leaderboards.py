@@ -112,7 +112,7 @@ class Leaderboard(_Leaderboard):
     <BLANKLINE>
     old and new cannot be told apart.
     tiny is shown to be worse than one above.
-    On new examples expect of the winner, old: 0.813 [0.737, 0.893].
+    Expected for the winner, old, on new examples: 0.813 [0.737, 0.893].
     """
 
     __slots__ = ()
@@ -465,7 +465,7 @@ def ranking(
     sentences = tiers_in_words([x for x in rows if x.tier <= last_tier])
     if len(cells) < len(rows):
         cells.append([f"... {len(rows) - len(cells)} more", *[""] * (len(titles) - 1)])
-    expected = f"On new examples expect of the winner, {rows[0].name}: {board.winner_estimate}."
+    expected = f"Expected for the winner, {rows[0].name}, on new examples: {board.winner_estimate}."
     return Ranking(Table(titles, cells), [*sentences, expected])
 
 

@@ -336,7 +336,7 @@ class AnyReport(ABC):
         >>> print(jm.Report.from_counts([[9, 1], [3, 7]]).to_markdown())  # doctest: +ELLIPSIS
         20 examples, 2 classes. In parentheses: 95 % intervals.
         <BLANKLINE>
-        Accuracy 0.800 \\[0.584, 0.919\\] is above 0.500, that of always answering with ...
+        Accuracy 0.800 \\[0.584, 0.919\\] is above 0.500, the accuracy of always ...
         <BLANKLINE>
         |  | value | 95 % interval | method |
         | --- | ---: | ---: | ---: |

@@ -30,8 +30,8 @@ def ranking_report(
             tables={"": ValueTable(*written.table)},
             notes=[
                 *written.sentences[1:],
-                f"Intervals: {percent(level)}; ranks and tiers hold all at once. P(best): how"
-                " probably it comes first on all examples to come.",
+                f"Intervals: {percent(level)}; ranks and tiers hold simultaneously. P(best): the"
+                " probability of being the best on all future examples.",
             ],
             level=level,
         ),

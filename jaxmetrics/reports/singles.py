@@ -329,8 +329,8 @@ class Report(AnyReport):
         if accuracy.high < least.value:
             relation = "is below"
         return (
-            f"Accuracy {interval(*accuracy[:3])} {relation} {least.written[0]}, that of always"
-            " answering with the commonest class."
+            f"Accuracy {interval(*accuracy[:3])} {relation} {least.written[0]}, the accuracy"
+            " of always predicting the most frequent class."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -433,8 +433,8 @@ def report(
     >>> print(report(y_true, y_pred).to_text())  # doctest: +ELLIPSIS
     4 examples, 2 classes
     <BLANKLINE>
-    Accuracy 0.750 [0.301, 0.954] is not shown to be above 0.500, that of always
-    answering with the commonest class.
+    Accuracy 0.750 [0.301, 0.954] is not shown to be above 0.500, the accuracy of
+    always predicting the most frequent class.
     <BLANKLINE>
     class  n  precision         recall            specificity       F1
     cat    2  0.667 .208-.939   1.000 .342-1.000  0.500 .095-.905   0.800 .344-.968
