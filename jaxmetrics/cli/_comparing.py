@@ -27,7 +27,7 @@ from jaxmetrics.comparisons.scores import score_leaderboard
 from jaxmetrics.counts import confusion_matrix, paired_confusion_matrix
 from jaxmetrics.estimates import Metric
 from jaxmetrics.metrics import binary, f1, precision, recall, specificity
-from jaxmetrics.reports.contents import SampleSize
+from jaxmetrics.reports.contents import SampleSize, reported_comparison
 from jaxmetrics.reports.formats import AnyReport, TabularReport
 from jaxmetrics.reports.gates import exit_code
 from jaxmetrics.reports.overall_values import COMPARED
@@ -35,7 +35,6 @@ from jaxmetrics.reports.pairs import (
     ComparisonReport,
     compared_areas,
     comparison_report,
-    reported_comparison,
     with_probabilities,
 )
 from jaxmetrics.reports.plans import difference_plan, scores_plan, width_plan

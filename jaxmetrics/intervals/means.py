@@ -39,12 +39,11 @@ from jaxmetrics._validation import (
 )
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.clusters import (
+    clusters_of_examples,
     effective_share,
     jackknife_variance,
     kish_number,
-    numbered_clusters,
     sums_by_cluster,
-    warn_of_clusters,
 )
 from jaxmetrics.estimates import (
     Estimate,
@@ -200,9 +199,7 @@ def mean_estimate(
     refuse_beyond(bounds, x, name, amounts != 0)
     numbers, size = None, 0
     if clusters is not None:
-        numbers, size = numbered_clusters(clusters, x.shape)
-        if not on_device(amounts):
-            warn_of_clusters(sums_by_cluster(amounts != 0, numbers, size))
+        numbers, size = clusters_of_examples(clusters, amounts, x.shape)
     options: dict[str, Any] = {"bounds": bounds, "transform": transform, "num_clusters": size}
     return _mean_interval(x, amounts, numbers, z, **options)
 
