@@ -16,6 +16,7 @@ BATCH_BYTES = 2**22
 BATCH_ROWS = 2**16
 PIECE_ROWS = 2**22  # which the engine counts at once, and of which there may be as many cells
 MAX_CLASSES = 4096  # of a report
+MOST_HELD = 3 * 2**28  # bytes of rows that are held in memory
 _OPTIONS = {"y_true": "--true", "y_pred": "--pred"}  # which name other columns than these
 _LONGEST_TEXT = 1000  # characters of a value that is shown
 _TEXT_KINDS = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
@@ -147,6 +148,11 @@ class FileTable(ABC):
         if not found:
             raise InputError(self.missing(f"no column begins with {prefix!r}"))
         return {name.removeprefix(prefix): self.column(name) for name in found}
+
+
+def is_too_much(held: Iterable[pl.DataFrame]) -> bool:
+    """Tell whether rows take more than `MOST_HELD`."""
+    return sum(frame.estimated_size() for frame in held) > MOST_HELD
 
 
 def _names_of(columns: Iterable[Column]) -> list[str]:
