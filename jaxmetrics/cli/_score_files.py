@@ -12,7 +12,7 @@ import polars as pl
 from jaxmetrics.cli._errors import InputError, named, reading, shown
 from jaxmetrics.cli._inputs import parts_of
 from jaxmetrics.cli._sources import opened
-from jaxmetrics.cli._tables import MOST_HELD, ROW, FileTable, is_too_much
+from jaxmetrics.cli._tables import MOST_HELD, ROW, FileTable, check_number_of_rows, is_too_much
 from jaxmetrics.reports.score_means import ItemScores
 
 __all__: list[str] = []
@@ -29,11 +29,7 @@ def read_scores(given: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemSco
     if given.id is None:
         rows = frames[0]
         for path, frame in zip(paths, frames, strict=True):
-            if len(frame) != len(rows):
-                raise InputError(
-                    f"{paths[0]} has {len(rows)} rows, {path} has {len(frame)}; give --id with a"
-                    " column to join them by"
-                )
+            check_number_of_rows(paths[0], rows, path, frame)
         values = [frame["value"].to_numpy() for frame in frames]
     else:
         rows = pl.concat([frame.drop(ROW, "value") for frame in frames])

@@ -19,6 +19,7 @@ effective number `(sum x)^2 / sum x^2`, or if mistakes are rarer than one in n.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -117,20 +118,21 @@ def mean_interval(
         )
     if missing is not None and (missing != "bounds" or bounds is None):
         raise ValueError(f"missing must be None or, with bounds, 'bounds', got {missing!r}.")
-    z = normal_quantile(level)
+    estimate = partial(
+        mean_estimate,
+        "values",
+        z=normal_quantile(level),
+        sample_weight=sample_weight,
+        clusters=clusters,
+        bounds=bounds,
+    )
     if missing is None or bounds is None:
-        return mean_estimate("values", values, sample_weight, where, clusters, bounds, transform, z)
+        return estimate(values, where=where, transform=transform)
     x = as_float(values, "values")
     is_missing = xp.isnan(x)
     mask = None if where is None else as_mask(where)
-    known = ~is_missing if mask is None else mask & ~is_missing
-    found = mean_estimate("values", x, sample_weight, known, clusters, bounds, None, z)
-    least, greatest = (
-        mean_estimate(
-            "values", xp.where(is_missing, x0, x), sample_weight, where, clusters, bounds, None, z
-        )
-        for x0 in bounds
-    )
+    found = estimate(x, where=~is_missing if mask is None else mask & ~is_missing)
+    least, greatest = (estimate(xp.where(is_missing, x0, x), where=mask) for x0 in bounds)
     return found._replace(low=least.low, high=greatest.high)
 
 
@@ -181,12 +183,13 @@ def _cross_validation_interval(x: Array, z: float, share: float) -> Estimate:
 def mean_estimate(
     name: str,
     values: ArrayLike,
-    sample_weight: ArrayLike | None,
-    where: ArrayLike | None,
-    clusters: ArrayLike | Sequence[Any] | None,
-    bounds: tuple[float, float] | None,
-    transform: str | None,
+    *,
     z: float,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    clusters: ArrayLike | Sequence[Any] | None = None,
+    bounds: tuple[float, float] | None = None,
+    transform: str | None = None,
 ) -> Estimate:
     """Return `mean_interval` of values that go by a name."""
     x = as_float(values, name)
@@ -200,8 +203,9 @@ def mean_estimate(
     numbers, size = None, 0
     if clusters is not None:
         numbers, size = clusters_of_examples(clusters, amounts, x.shape)
-    options: dict[str, Any] = {"bounds": bounds, "transform": transform, "num_clusters": size}
-    return _mean_interval(x, amounts, numbers, z, **options)
+    return _mean_interval(
+        x, amounts, numbers, z, bounds=bounds, transform=transform, num_clusters=size
+    )
 
 
 def check_bounds(bounds: tuple[float, float] | None) -> None:

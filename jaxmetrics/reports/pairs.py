@@ -370,12 +370,10 @@ def with_probabilities(
     )
 
 
-def _only_right(k: int, true: np.ndarray, pred_a: np.ndarray, pred_b: np.ndarray) -> np.ndarray:
+def _only_right(k: int, true: np.ndarray, *preds: np.ndarray) -> np.ndarray:
     """Count the examples of each class that only A has right, and only B, `(K, 2)`."""
-    right_a, right_b = pred_a == true, pred_b == true
-    only_a = np.bincount(true[right_a & ~right_b], minlength=k)
-    only_b = np.bincount(true[right_b & ~right_a], minlength=k)
-    return np.stack([only_a, only_b], 1)
+    a, b = (pred == true for pred in preds)
+    return np.stack([np.bincount(true[only], minlength=k) for only in (a & ~b, b & ~a)], 1)
 
 
 def _compared_values(

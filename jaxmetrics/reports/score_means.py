@@ -261,7 +261,7 @@ def report_of_means(
 ) -> TabularReport:
     """Report on means by name."""
     lines = _lines(found)
-    rows = [[x.title, *_size(scores, x.group), x.value, x.value.method or ""] for x in lines]
+    rows = [[x.title, _size(scores, x.group), x.value, x.value.method or ""] for x in lines]
     records = [{**x.key, **x.value.record(level)} for x in lines]
     missing, notes = scores.sample.num_ignored, []
     if scores.bounds is not None and missing:
@@ -285,7 +285,7 @@ def report_of_differences(
     """Report on comparisons of A and B by name."""
     lines = _lines(found)
     rows = [
-        [x.title, *_size(scores, x.group), *x.value[:3], f"{x.value.probability_better:.3f}"]
+        [x.title, _size(scores, x.group), *x.value[:3], f"{x.value.probability_better:.3f}"]
         for x in lines
     ]
     records = [
@@ -347,11 +347,9 @@ def _lines(found: Mapping[str, Any]) -> list[_Line]:
     ]
 
 
-def _size(scores: ItemScores, group: str | None) -> list[str]:
-    scored = scores.is_scored
-    if group is not None and scores.groups is not None:
-        scored = scored & (scores.groups == group)
-    return [str(int(scored.sum()))]
+def _size(scores: ItemScores, group: str | None) -> str:
+    scored = scores.is_scored if group is None else scores.is_scored & (scores.groups == group)
+    return str(scored.sum())
 
 
 def _outline(
