@@ -75,7 +75,7 @@ def compare_scores(
     """
     width = check_rope(rope)
     check_bounds(bounds)
-    mask = None if where is None else as_mask(where)
+    mask = as_mask(where)
     x, y, shared = _paired(as_float(a, "a"), as_float(b, "b"), mask)
     z = normal_quantile(level)
     estimate = partial(mean_estimate, z=z, where=shared, clusters=clusters)
@@ -130,7 +130,7 @@ def score_leaderboard(
     x = as_float(scores, "scores")
     if x.ndim != 2 or len(x) == 0:
         raise ValueError(f"scores must have shape (M, n), a row per system, got {x.shape}.")
-    mask = None if where is None else as_mask(where)
+    mask = as_mask(where)
     if mask is not None and mask.shape != x.shape[1:]:
         raise ValueError(f"where must have shape (n,) = {x.shape[1:]}, got {mask.shape}.")
     x, shared = _without_missing(x, mask)

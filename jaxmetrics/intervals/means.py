@@ -130,7 +130,7 @@ def mean_interval(
         return estimate(values, where=where, transform=transform)
     x = as_float(values, "values")
     is_missing = xp.isnan(x)
-    mask = None if where is None else as_mask(where)
+    mask = as_mask(where)
     found = estimate(x, where=~is_missing if mask is None else mask & ~is_missing)
     least, greatest = (estimate(xp.where(is_missing, x0, x), where=mask) for x0 in bounds)
     return found._replace(low=least.low, high=greatest.high)
@@ -193,7 +193,7 @@ def mean_estimate(
 ) -> Estimate:
     """Return `mean_interval` of values that go by a name."""
     x = as_float(values, name)
-    mask = None if where is None else as_mask(where)
+    mask = as_mask(where)
     weights = None if sample_weight is None else as_weights(sample_weight, mask)
     check_examples({name: x.shape, **shapes_of(sample_weight=weights, where=mask)})
     x, amounts = _amounts(x, weights, mask)

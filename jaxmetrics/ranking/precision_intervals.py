@@ -43,7 +43,7 @@ from jaxmetrics.clusters import kish_number_of_variance, share_by_variances, sum
 from jaxmetrics.estimates import Estimate, computed_estimate, normal_quantile
 from jaxmetrics.intervals.proportions import wilson_interval
 from jaxmetrics.ranking.areas import numbers_of_clusters
-from jaxmetrics.ranking.ranks import Ranked, cumulative_sum, rank, restore
+from jaxmetrics.ranking.ranks import Ranked, cumulative_sum, first_of_ties, rank, restore
 
 __all__ = ["average_precision_interval"]
 
@@ -137,8 +137,8 @@ def _sum_below(amount: Array, last: Array) -> Array:
 
     From the end, without a subtraction, after which few digits would be left.
     """
-    first = xp.concatenate([xp.ones_like(last[..., :1]), last[..., :-1]], -1)
-    return xp.flip(cumulative_sum(xp.flip(amount, -1), xp.flip(first, -1)), -1)
+    ends = xp.flip(first_of_ties(last), -1)
+    return xp.flip(cumulative_sum(xp.flip(amount, -1), ends), -1)
 
 
 def amounts_of(ranked: Ranked) -> tuple[Array, Array]:
@@ -172,8 +172,8 @@ def spread_of(
     influence: Array,
     positive: Array,
     negative: Array,
-    numbers: Array | None = None,
-    num_clusters: int = 0,
+    numbers: Array | None,
+    num_clusters: int,
 ) -> Spread:
     """Find the variance of a sum of influences `(..., n)` of examples, or of their clusters."""
     num_pos, num_neg = (x.sum(-1, keepdims=True) for x in (positive, negative))
