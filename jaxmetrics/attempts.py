@@ -63,25 +63,29 @@ def pass_at_k(
 @compiled
 def _pass_at_k(x: Array, *, k: int, rule: str) -> Array:
     made = ~xp.isnan(x)
-    number = made.sum(-1, keepdims=True).astype(x.dtype)
-    right = xp.where(made, x, 0).sum(-1, keepdims=True)
-    found = np.arange(k + 1)  # how many of those drawn are right
-    is_valid = (~made | (x == 0) | (x == 1)).all(-1) & (number[..., 0] >= k)
-
-    def draw(i: Array, chances: Array) -> Array:
-        """Draw one more without replacement."""
-        is_right = xp.clip(divide(right - found, number - i), 0, 1)
-        hits = (chances * is_right)[..., :-1]
-        return chances * (1 - is_right) + xp.pad(hits, [(0, 0)] * (x.ndim - 1) + [(1, 0)])
-
-    start = xp.broadcast_to((found == 0).astype(x.dtype), (*x.shape[:-1], k + 1))
-    chances = lax.fori_loop(0, k, draw, start)
+    number = made.sum(-1).astype(x.dtype)
+    is_valid = (~made | (x == 0) | (x == 1)).all(-1) & (number >= k)
+    chances = _hypergeometric(xp.where(made, x, 0).sum(-1), number, k)
+    found = np.arange(k + 1)
     shares = {
         "any": (found > 0) * 1.0,
         "all": (found == k) * 1.0,
         "majority": (1 + np.sign(2 * found - k)) / 2,
     }[rule]
     return xp.where(is_valid, (chances * shares.astype(x.dtype)).sum(-1), xp.nan)
+
+
+def _hypergeometric(right: Array, number: Array, k: int) -> Array:
+    """Return how probable 0 to k right ones are among k drawn, `(..., k + 1)`."""
+    found = np.arange(k + 1)
+
+    def draw(i: Array, chances: Array) -> Array:
+        is_right = xp.clip(divide(right[..., None] - found, number[..., None] - i), 0, 1)
+        hits = (chances * is_right)[..., :-1]
+        return chances * (1 - is_right) + xp.pad(hits, [(0, 0)] * right.ndim + [(1, 0)])
+
+    start = xp.broadcast_to((found == 0).astype(number.dtype), (*number.shape, k + 1))
+    return lax.fori_loop(0, k, draw, start)
 
 
 class ScoreVariance(NamedTuple):

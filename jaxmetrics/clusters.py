@@ -188,6 +188,20 @@ def kish_number(sizes: Array) -> Array:
     return divide(1, (shares**2).sum(-1))
 
 
+def kish_number_of_variance(*classes: tuple[Array, Array, Array]) -> Array:
+    """Return `kish_number` of clusters whose sizes are their parts in a variance, the sum over
+    classes. Half an example more, which varies as half a coin does, keeps these above 0.
+
+    Args:
+        classes: of each the sizes of the clusters `(..., C)`, its n examples, and n^2 times its
+            variance, `(...)`.
+    """
+    parts = [
+        size * divide(squares + 1 / 4, number**3)[..., None] for size, number, squares in classes
+    ]
+    return kish_number(sum(parts[1:], parts[0]))
+
+
 def clustered_error(clusters: Array, slopes: Array) -> Array:
     """Return standard errors `(..., V)` from derivatives `(..., V, R, U)` by the sum of clusters
     `(..., C, R, U)`, which are independent, each of one of R strata.
@@ -224,6 +238,15 @@ def independent_share(error: Array, clustered: Array, size: Array, number: Array
     """
     share = xp.where(error > 0, divide(error, clustered) ** 2, divide(number, size))
     return xp.minimum(xp.where((clustered == 0) & (error > 0), 1, share), 1)
+
+
+def share_by_variances(variance: Array, clustered: Array, sizes: Array) -> Array:
+    """Return `independent_share` from the variances if examples were independent, and of clusters
+    with sizes `(..., C)`; NaN where the latter is undefined.
+    """
+    errors = safe_sqrt(variance), safe_sqrt(clustered)
+    share = independent_share(*errors, sizes.sum(-1), kish_number(sizes))
+    return xp.where(xp.isnan(clustered), xp.nan, share)
 
 
 def effective_share(

@@ -133,22 +133,25 @@ def final_distribution(spline: Spline, is_rough: Array, parameters: Array) -> Sp
     return _with_refined(spline, parameters, is_rough)
 
 
+def _replace_in_group(
+    settings: Settings, spline: Spline, parameters: Array, needed: Array
+) -> Spline:
+    """Replace the needed sums, with no work if there are none."""
+
+    def refined() -> Spline:
+        safe = xp.where(needed[:, None, None], parameters, 100)
+        new = _splines.monotone(refined_sum(_classes(safe), settings))
+        return trees.map(
+            lambda a, b: xp.where(needed.reshape((-1, *(1,) * (a.ndim - 1))), a, b), new, spline
+        )
+
+    return lax.cond(needed.any(), refined, lambda: spline)
+
+
 @compiled
 def _with_refined(spline: Spline, parameters: Array, needed: Array) -> Spline:
-    """Replace the needed sums in groups, with no work for a group of which none is needed."""
+    """Replace the needed sums in groups."""
     settings, k = settings_for(parameters.dtype), parameters.shape[-2]
-
-    def replace_in_group(
-        settings: Settings, spline: Spline, parameters: Array, needed: Array
-    ) -> Spline:
-        def refined() -> Spline:
-            safe = xp.where(needed[:, None, None], parameters, 100)
-            new = _splines.monotone(refined_sum(_classes(safe), settings))
-            return trees.map(
-                lambda a, b: xp.where(needed.reshape((-1, *(1,) * (a.ndim - 1))), a, b), new, spline
-            )
-
-        return lax.cond(needed.any(), refined, lambda: spline)
 
     def replace_in_groups() -> Spline:
         # The needed ones first, so that they fill groups; back to their places at the end.
@@ -158,11 +161,11 @@ def _with_refined(spline: Spline, parameters: Array, needed: Array) -> Spline:
         numbers = 32 * settings.of_parts(k).nodes_of_parts * (k + 4)
         chunk = max(1, _NUMBERS_AT_ONCE // numbers) if is_jax(needed) else 1
         new = map_chunks(
-            partial(replace_in_group, settings),
+            partial(_replace_in_group, settings),
             chunk,
             *rows,
             times=_TIMES_ON_ACCELERATORS,
-            on_accelerators=partial(replace_in_group, settings.on_accelerators),
+            on_accelerators=partial(_replace_in_group, settings.on_accelerators),
         )
         back = xp.argsort(order)
         return trees.map(

@@ -127,16 +127,13 @@ def _report_of_scores(given: Namespace) -> TabularReport:
     check_alone("report", given, "value", "bounds", "cluster", "group", "gate")
     gates, scores = parsed(given.gate), read_scores(given, [(given.file, given.value)])
 
-    def at(level: float) -> dict[str, Any]:
-        return means(scores, level)
-
     def values(level: float) -> dict[str, Any]:
-        found = at(level)
+        found = means(scores, level)
         return {given.value: found["mean"], **found}
 
     with waiting("computing intervals"), refusals(given.file):
         found = verdicts(gates, values, given.level, scores.sample.number)
-        return report_of_means(scores, at(given.level), given.level, found)
+        return report_of_means(scores, means(scores, given.level), given.level, found)
 
 
 def _shares(prevalence: str | None) -> dict[str, float] | None:

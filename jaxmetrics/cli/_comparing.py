@@ -27,7 +27,7 @@ from jaxmetrics.comparisons.scores import score_leaderboard
 from jaxmetrics.counts import confusion_matrix, paired_confusion_matrix
 from jaxmetrics.estimates import Metric
 from jaxmetrics.metrics import binary, f1, precision, recall, specificity
-from jaxmetrics.reports.contents import SampleSize
+from jaxmetrics.reports.contents import SampleSize, reported_comparison
 from jaxmetrics.reports.formats import AnyReport, TabularReport
 from jaxmetrics.reports.gates import exit_code
 from jaxmetrics.reports.overall_values import COMPARED
@@ -35,7 +35,6 @@ from jaxmetrics.reports.pairs import (
     ComparisonReport,
     compared_areas,
     comparison_report,
-    reported_comparison,
     with_probabilities,
 )
 from jaxmetrics.reports.plans import difference_plan, scores_plan, width_plan
@@ -102,11 +101,8 @@ def _comparison_of_scores(given: Namespace) -> AnyReport:
     files, gates = (given.a, given.b), parsed(given.gate)
     scores = read_scores(given, [(file, given.value) for file in files])
 
-    def at(level: float) -> dict[str, Any]:
-        return differences(scores, level)
-
     def values(level: float) -> dict[str, Any]:
-        found = at(level)
+        found = differences(scores, level)
         groups = {name: x.difference for name, x in found.pop("group", {}).items()}
         gaps = {name: x.difference for name, x in found.items()}
         return {given.value: gaps["mean"], **gaps, **({"group": groups} if groups else {})}
@@ -115,7 +111,8 @@ def _comparison_of_scores(given: Namespace) -> AnyReport:
         number = scores.sample.number
         found = verdicts(gates, values, given.level, number, "A - B", "compared")
         names = shown(given.a), shown(given.b)
-        return report_of_differences(scores, at(given.level), given.level, found, names)
+        gaps = differences(scores, given.level)
+        return report_of_differences(scores, gaps, given.level, found, names)
 
 
 def _with_more(report: ComparisonReport, judged: Judged, positive: str | None) -> ComparisonReport:
@@ -148,7 +145,7 @@ def leaderboard(given: Namespace) -> None:
 
 def _ranking_of_scores(given: Namespace) -> TabularReport:
     check_alone("leaderboard", given, "value", "bounds", "id", "cluster")
-    paths = given.files if len(given.files) > 1 else parts_of(given.files[0])
+    paths = _paths(given.files)
     if len(paths) > 1:
         inputs, names = [(path, given.value) for path in paths], _names(paths)
     else:
@@ -157,9 +154,10 @@ def _ranking_of_scores(given: Namespace) -> TabularReport:
         if len(names) < 2:
             raise InputError("of a single file --value names the columns of two systems or more")
     scores = read_scores(given, inputs)
-    options: dict[str, Any] = {"bounds": scores.bounds, "clusters": scores.clusters}
     with waiting("ranking"), refusals(given.files[0]):
-        board = score_leaderboard(scores.values, level=given.level, **options)
+        board = score_leaderboard(
+            scores.values, bounds=scores.bounds, clusters=scores.clusters, level=given.level
+        )
     metric = given.value if len(paths) > 1 else "mean score"
     return ranking_report(board, names, metric, scores.sample, level=given.level)
 
@@ -182,6 +180,11 @@ def _ranking(given: Namespace) -> TabularReport:
     return ranking_report(board, names, given.metric, sample, level=given.level)
 
 
+def _paths(files: Sequence[Path]) -> Sequence[Path]:
+    """List the files of many systems: as they are given, or the parts of one path."""
+    return files if len(files) > 1 else parts_of(files[0])
+
+
 def _names(paths: Sequence[Path]) -> list[str]:
     """Name files by what their paths do not share."""
     full = [path.absolute() for path in paths]
@@ -197,7 +200,7 @@ def _contenders(
     def asked(pred: str | None) -> Selection:
         return replace(question, columns=replace(question.columns, pred=pred))
 
-    paths = [path for file in files for path in ([file] if len(files) > 1 else parts_of(file))]
+    paths = _paths(files)
     if len(paths) > 1:
         if len(preds) > 1:
             raise InputError("of many files --pred names one column, which each of them has")

@@ -26,14 +26,13 @@ from jaxmetrics.cli._inputs import parts_of
 from jaxmetrics.cli._mistakes import CONFIDENCE, FILE, Mistakes
 from jaxmetrics.cli._rows import COUNTED, LABELS, Predictions, Selection, cells_of
 from jaxmetrics.cli._sources import opened
-from jaxmetrics.cli._tables import ROW
+from jaxmetrics.cli._tables import MOST_HELD, ROW, is_too_much
 from jaxmetrics.clusters import check_size_of_tables
 from jaxmetrics.reports.probabilities import ProbabilitySums, probability_sums
 
 __all__: list[str] = []
 
 MAX_GROUPS = 100
-_MOST_HELD = 3 * 2**28  # bytes that are kept row by row
 _MOST_BYTES = 2**30  # of sums of probabilities of groups
 _MOST_CELLS = 2**27  # of tables of groups
 
@@ -186,10 +185,10 @@ class Counted:
 
     def _hold(self, rows: pl.DataFrame) -> None:
         self.rows.append(rows)
-        if sum(frame.estimated_size() for frame in self.rows) > _MOST_HELD:
+        if is_too_much(self.rows):
             raise InputError(
                 "too many rows: scores, probabilities of clusters, and paired predictions are held"
-                f" in memory, at most {_MOST_HELD // 2**20} MB"
+                f" in memory, at most {MOST_HELD // 2**20} MB"
             )
 
     def _add_sums(self, rows: pl.DataFrame) -> None:

@@ -107,6 +107,6 @@ def listed(names: Sequence[str]) -> str:
     return (some or "nothing") + (f" and {len(names) - 12} more" if len(names) > 12 else "")
 
 
-def shortened(text: str, most: int = 80) -> str:
+def shortened(text: str) -> str:
     """Cut a value so that it fits into a message."""
-    return text if len(text) <= most else f"{text[:most]}…"
+    return text if len(text) <= 80 else f"{text[:80]}…"

@@ -14,11 +14,9 @@ from jaxmetrics.cli._counted_files import Counted, hold_predictions
 from jaxmetrics.cli._errors import InputError, listed, named, shown
 from jaxmetrics.cli._mistakes import place_of
 from jaxmetrics.cli._rows import COUNTED, Selection
-from jaxmetrics.cli._tables import ROW
+from jaxmetrics.cli._tables import JOIN_HINT, ROW, check_number_of_rows
 
 __all__: list[str] = []
-
-_JOIN_HINT = "give --id with a column to join them by"
 
 
 class Judged(NamedTuple):
@@ -142,17 +140,14 @@ def _probabilities(x: _Held, classes: Classes) -> np.ndarray:
 
 
 def _check_same_truth(a: _Held, b: _Held, id_column: str | None) -> None:
-    if len(a.rows) != len(b.rows):
-        raise InputError(
-            f"{a.path} has {len(a.rows)} rows, {b.path} has {len(b.rows)}; {_JOIN_HINT}"
-        )
+    check_number_of_rows(a.path, a.rows, b.path, b.rows)
     differ = (a.rows["true"] != b.rows["true"]).to_numpy()
     if not differ.any():
         return
     i = int(differ.argmax())
     by_row = id_column is None
     first = f"row {a.rows[ROW][i]}" if by_row else f"{id_column} {a.rows['id'][i]!r}"
-    hint = f"; {_JOIN_HINT}" if by_row else ""
+    hint = f"; {JOIN_HINT}" if by_row else ""
     raise InputError(
         f"{a.path} and {b.path} differ in the true class of {differ.sum()} of {len(a.rows)} rows,"
         f" the first at {first}: {a.rows['true'][i]!r} and {b.rows['true'][i]!r}{hint}"

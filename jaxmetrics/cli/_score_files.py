@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,13 +12,12 @@ import polars as pl
 from jaxmetrics.cli._errors import InputError, named, reading, shown
 from jaxmetrics.cli._inputs import parts_of
 from jaxmetrics.cli._sources import opened
-from jaxmetrics.cli._tables import ROW
+from jaxmetrics.cli._tables import MOST_HELD, ROW, FileTable, check_number_of_rows, is_too_much
 from jaxmetrics.reports.score_means import ItemScores
 
 __all__: list[str] = []
 
 _ROLES = ("id", "cluster", "group")
-_MOST_HELD = 3 * 2**28  # bytes
 _MISSING = ("", "nan", "null", "none")
 _WORDS = {"true": "1", "false": "0"} | {"c": "1", "p": "0.5", "i": "0", "n": "0"}  # of Inspect
 
@@ -30,11 +29,7 @@ def read_scores(given: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemSco
     if given.id is None:
         rows = frames[0]
         for path, frame in zip(paths, frames, strict=True):
-            if len(frame) != len(rows):
-                raise InputError(
-                    f"{paths[0]} has {len(rows)} rows, {path} has {len(frame)}; give --id with a"
-                    " column to join them by"
-                )
+            check_number_of_rows(paths[0], rows, path, frame)
         values = [frame["value"].to_numpy() for frame in frames]
     else:
         rows = pl.concat([frame.drop(ROW, "value") for frame in frames])
@@ -62,22 +57,11 @@ def _frame(given: Namespace, path: Path, column: str) -> pl.DataFrame:
     frames: list[pl.DataFrame] = []
     for part in parts_of(path):
         with named(part), opened(part, given.separator) as table:
-            with reading():
-                asked = {role: getattr(given, role, None) for role in _ROLES}
-                labels = {role: table.column(name) for role, name in asked.items() if name}
-                for label in labels.values():
-                    table.check_label(label.name)
-                value = table.column(column)
-                texts = [
-                    table.label(x, pl.col(x.name)).fill_null("").alias(role)
-                    for role, x in labels.items()
-                ]
-                number = table.number(value).cast(pl.String).alias("value")
-            for rows in table.batches([value, *labels.values()], [pl.col(ROW), *texts, number]):
-                frames.append(_with_numbers(rows, column, [*labels]))
-                if sum(frame.estimated_size() for frame in frames) > _MOST_HELD:
+            for rows in _batches(table, given, column):
+                frames.append(rows)
+                if is_too_much(frames):
                     raise InputError(
-                        f"too many rows: at most {_MOST_HELD // 2**20} MB are held in memory"
+                        f"too many rows: at most {MOST_HELD // 2**20} MB are held in memory"
                     )
     with named(path):
         if not frames or not sum(map(len, frames)):
@@ -87,6 +71,22 @@ def _frame(given: Namespace, path: Path, column: str) -> pl.DataFrame:
             first = found.filter(pl.col("id").is_duplicated())["id"][0]
             raise InputError(f"rows share an id, the first of them {first!r}")
     return found
+
+
+def _batches(table: FileTable, given: Namespace, column: str) -> Iterator[pl.DataFrame]:
+    """Read the scores of a column, with the ids, clusters and groups that were asked for."""
+    with reading():
+        asked = {role: getattr(given, role, None) for role in _ROLES}
+        labels = {role: table.column(name) for role, name in asked.items() if name}
+        for label in labels.values():
+            table.check_label(label.name)
+        value = table.column(column)
+        texts = [
+            table.label(x, pl.col(x.name)).fill_null("").alias(role) for role, x in labels.items()
+        ]
+        number = table.number(value).cast(pl.String).alias("value")
+    for rows in table.batches([value, *labels.values()], [pl.col(ROW), *texts, number]):
+        yield _with_numbers(rows, column, [*labels])
 
 
 def _with_numbers(rows: pl.DataFrame, column: str, labels: Sequence[str]) -> pl.DataFrame:

@@ -16,6 +16,8 @@ BATCH_BYTES = 2**22
 BATCH_ROWS = 2**16
 PIECE_ROWS = 2**22  # which the engine counts at once, and of which there may be as many cells
 MAX_CLASSES = 4096  # of a report
+MOST_HELD = 3 * 2**28  # bytes of rows that are held in memory
+JOIN_HINT = "give --id with a column to join them by"
 _OPTIONS = {"y_true": "--true", "y_pred": "--pred"}  # which name other columns than these
 _LONGEST_TEXT = 1000  # characters of a value that is shown
 _TEXT_KINDS = (pl.String, pl.Categorical, pl.Enum, pl.Boolean)
@@ -147,6 +149,17 @@ class FileTable(ABC):
         if not found:
             raise InputError(self.missing(f"no column begins with {prefix!r}"))
         return {name.removeprefix(prefix): self.column(name) for name in found}
+
+
+def check_number_of_rows(path: str, rows: pl.DataFrame, other: str, more: pl.DataFrame) -> None:
+    """Refuse to join two files row by row that have different numbers of rows."""
+    if len(rows) != len(more):
+        raise InputError(f"{path} has {len(rows)} rows, {other} has {len(more)}; {JOIN_HINT}")
+
+
+def is_too_much(held: Iterable[pl.DataFrame]) -> bool:
+    """Tell whether rows take more than `MOST_HELD`."""
+    return sum(frame.estimated_size() for frame in held) > MOST_HELD
 
 
 def _names_of(columns: Iterable[Column]) -> list[str]:

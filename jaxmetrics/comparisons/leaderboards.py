@@ -243,7 +243,7 @@ def _read(
 ) -> tuple[Array, Array, int]:
     """Return class ids, `(n,)`, -1 where an example does not count, and `(M, n)`, and K."""
     named = {"y_true": y_true, "y_preds": as_array(y_preds, "y_preds")}
-    mask = None if where is None else as_mask(where)
+    mask = as_mask(where)
     if labels is None and num_classes is None:
         labels = strings_among(named)
     axes = class_axes(named, num_classes, labels, mask)
@@ -393,7 +393,7 @@ class Standing(NamedTuple):
     tier: int
 
 
-def standings(board: Any, names: Sequence[str] | None = None) -> list[Standing]:
+def standings(board: Any, names: Sequence[str] | None) -> list[Standing]:
     """List the classifiers by tier, the best first of each; the winner comes first of all."""
     members = members_of(board.estimates)
     if members is None or len(members.shape) != 1:
@@ -476,7 +476,7 @@ def _shown(board: Any) -> Ranking | None:
     return ranking(board, most_rows=_MOST_ROWS) if is_single else None
 
 
-def as_dict(board: Any, names: Sequence[str] | None = None) -> dict[str, Any]:
+def as_dict(board: Any, names: Sequence[str] | None) -> dict[str, Any]:
     """Return the standings as lists, dicts and numbers."""
     flat = []
     for x in standings(board, names):

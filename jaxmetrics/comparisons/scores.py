@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -74,16 +75,13 @@ def compare_scores(
     """
     width = check_rope(rope)
     check_bounds(bounds)
-    mask = None if where is None else as_mask(where)
+    mask = as_mask(where)
     x, y, shared = _paired(as_float(a, "a"), as_float(b, "b"), mask)
     z = normal_quantile(level)
-    of_a, of_b = (  # which check the bounds
-        mean_estimate(name, values, None, shared, clusters, bounds, None, z)
-        for name, values in (("a", x), ("b", y))
-    )
+    estimate = partial(mean_estimate, z=z, where=shared, clusters=clusters)
+    of_a, of_b = estimate("a", x, bounds=bounds), estimate("b", y, bounds=bounds)
     reach = None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
-    of_both = mean_estimate("a - b", x - y, None, shared, clusters, reach, None, z)
-    return by_halves(of_a, of_b, of_both, z, width)
+    return by_halves(of_a, of_b, estimate("a - b", x - y, bounds=reach), z, width)
 
 
 def score_leaderboard(
@@ -132,7 +130,7 @@ def score_leaderboard(
     x = as_float(scores, "scores")
     if x.ndim != 2 or len(x) == 0:
         raise ValueError(f"scores must have shape (M, n), a row per system, got {x.shape}.")
-    mask = None if where is None else as_mask(where)
+    mask = as_mask(where)
     if mask is not None and mask.shape != x.shape[1:]:
         raise ValueError(f"where must have shape (n,) = {x.shape[1:]}, got {mask.shape}.")
     x, shared = _without_missing(x, mask)
@@ -140,7 +138,7 @@ def score_leaderboard(
     if clusters is not None:
         numbers, number = numbered_clusters(clusters, x.shape[1:])
     estimates = mean_estimate(
-        "scores", x, None, shared, clusters, bounds, None, normal_quantile(level)
+        "scores", x, z=normal_quantile(level), where=shared, clusters=clusters, bounds=bounds
     )
     _check_number(shared if numbers is None else sums_by_cluster(shared, numbers, number))
     placed_key, x, shared = place(key, x, shared)

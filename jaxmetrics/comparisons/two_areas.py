@@ -160,9 +160,8 @@ def _delong(
     first: Ranked, second: Ranked, numbers: Array | None, z: float, *, num_clusters: int
 ) -> DeLong:
     v_a, v_b = (restore(placement_values(ranked), ranked.position) for ranked in (first, second))
-    positive, negative = (restore(x, first.position) for x in (first.positive, first.negative))
     a, b, gap = (
-        moments_by_class(placements, positive, negative, numbers, num_clusters)
+        moments_by_class(placements, *amounts_of(first), numbers, num_clusters)
         for placements in (v_a, v_b, v_a - v_b)
     )
     return _compared(a, b, gap.positives.mean, gap.variance, gap.freedom, z)
@@ -262,8 +261,7 @@ def _average_precisions(
         precision_estimate(*x, t)._replace(value=centre(*x)) for x in ((a, of_a), (b, of_b))
     )
     first_estimate, second_estimate = (
-        precision_estimate(x, spread, student_quantile(z, spread.freedom))
-        for x, spread in ((a, of_a), (b, of_b))
+        precision_estimate(*x, student_quantile(z, x[1].freedom)) for x in ((a, of_a), (b, of_b))
     )
     # Half an example of each, which varies as half a coin does.
     unseen = divide(1 / 4, gap.num_positives**2 * gap.share)

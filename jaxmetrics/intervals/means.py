@@ -19,6 +19,7 @@ effective number `(sum x)^2 / sum x^2`, or if mistakes are rarer than one in n.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -39,12 +40,11 @@ from jaxmetrics._validation import (
 )
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.clusters import (
+    clusters_of_examples,
     effective_share,
     jackknife_variance,
     kish_number,
-    numbered_clusters,
     sums_by_cluster,
-    warn_of_clusters,
 )
 from jaxmetrics.estimates import (
     Estimate,
@@ -118,20 +118,21 @@ def mean_interval(
         )
     if missing is not None and (missing != "bounds" or bounds is None):
         raise ValueError(f"missing must be None or, with bounds, 'bounds', got {missing!r}.")
-    z = normal_quantile(level)
+    estimate = partial(
+        mean_estimate,
+        "values",
+        z=normal_quantile(level),
+        sample_weight=sample_weight,
+        clusters=clusters,
+        bounds=bounds,
+    )
     if missing is None or bounds is None:
-        return mean_estimate("values", values, sample_weight, where, clusters, bounds, transform, z)
+        return estimate(values, where=where, transform=transform)
     x = as_float(values, "values")
     is_missing = xp.isnan(x)
-    mask = None if where is None else as_mask(where)
-    known = ~is_missing if mask is None else mask & ~is_missing
-    found = mean_estimate("values", x, sample_weight, known, clusters, bounds, None, z)
-    least, greatest = (
-        mean_estimate(
-            "values", xp.where(is_missing, x0, x), sample_weight, where, clusters, bounds, None, z
-        )
-        for x0 in bounds
-    )
+    mask = as_mask(where)
+    found = estimate(x, where=~is_missing if mask is None else mask & ~is_missing)
+    least, greatest = (estimate(xp.where(is_missing, x0, x), where=mask) for x0 in bounds)
     return found._replace(low=least.low, high=greatest.high)
 
 
@@ -182,16 +183,17 @@ def _cross_validation_interval(x: Array, z: float, share: float) -> Estimate:
 def mean_estimate(
     name: str,
     values: ArrayLike,
-    sample_weight: ArrayLike | None,
-    where: ArrayLike | None,
-    clusters: ArrayLike | Sequence[Any] | None,
-    bounds: tuple[float, float] | None,
-    transform: str | None,
+    *,
     z: float,
+    sample_weight: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+    clusters: ArrayLike | Sequence[Any] | None = None,
+    bounds: tuple[float, float] | None = None,
+    transform: str | None = None,
 ) -> Estimate:
     """Return `mean_interval` of values that go by a name."""
     x = as_float(values, name)
-    mask = None if where is None else as_mask(where)
+    mask = as_mask(where)
     weights = None if sample_weight is None else as_weights(sample_weight, mask)
     check_examples({name: x.shape, **shapes_of(sample_weight=weights, where=mask)})
     x, amounts = _amounts(x, weights, mask)
@@ -200,11 +202,10 @@ def mean_estimate(
     refuse_beyond(bounds, x, name, amounts != 0)
     numbers, size = None, 0
     if clusters is not None:
-        numbers, size = numbered_clusters(clusters, x.shape)
-        if not on_device(amounts):
-            warn_of_clusters(sums_by_cluster(amounts != 0, numbers, size))
-    options: dict[str, Any] = {"bounds": bounds, "transform": transform, "num_clusters": size}
-    return _mean_interval(x, amounts, numbers, z, **options)
+        numbers, size = clusters_of_examples(clusters, amounts, x.shape)
+    return _mean_interval(
+        x, amounts, numbers, z, bounds=bounds, transform=transform, num_clusters=size
+    )
 
 
 def check_bounds(bounds: tuple[float, float] | None) -> None:

@@ -316,7 +316,7 @@ def distinct(
     named_labels: Mapping[str, ArrayLike], k: int, where: ArrayLike | None
 ) -> tuple[Array, Array]:
     """Count the combinations of labels that occur, `(R, W)`; return their labels `(C, R, W)`."""
-    mask = None if where is None else as_mask(where)
+    mask = as_mask(where)
     ids = _checked_ids(named_labels, k, mask)
     if not all(map(is_known, (*ids, mask))):  # each example is a combination of its own
         hidden = xp.stack([x.astype(xp.int32) for x in ids])

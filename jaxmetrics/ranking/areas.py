@@ -16,8 +16,8 @@ from jaxmetrics._validation import ArrayLike, as_float, check_flag, check_option
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.clusters import (
     clusters_of_examples,
-    independent_share,
-    kish_number,
+    kish_number_of_variance,
+    share_by_variances,
     sums_by_cluster,
 )
 from jaxmetrics.estimates import Estimate, normal_estimate, normal_quantile
@@ -434,24 +434,20 @@ def moments_by_class(
     variance = of_both[0].variance_of_mean + of_both[1].variance_of_mean
     if numbers is None:
         return MomentsByClass(*of_both, variance)
-    moves = sizes = parts = xp.zeros((), placements.dtype)
+    moves, sizes = xp.zeros((), placements.dtype), []
     for of_class, amounts in zip(of_both, (positive, negative), strict=True):
         residuals = amounts * (placements - of_class.mean[..., None])
         size, total = (sums_by_cluster(x, numbers, num_clusters) for x in (amounts, residuals))
-        in_class = of_class.number[..., None]
         # By how much the mean of the class changes without the cluster, as its jackknife counts it.
         counted = (size > 0).sum(-1, keepdims=True)
-        move = divide(total, in_class - size, xp.nan)
+        move = divide(total, of_class.number[..., None] - size, xp.nan)
         moves = moves + move * safe_sqrt(divide(counted - 1.0, counted, xp.nan))
-        sizes = sizes + size
-        # In the variance of the area; with half an example, as in `effective_number`.
-        squares = in_class * of_class.variance[..., None] + 1 / 4
-        parts = parts + size * divide(squares, in_class**3)
+        sizes.append(size)
     jackknife = (moves**2).sum(-1)
-    errors = safe_sqrt(variance), safe_sqrt(jackknife)
-    share = independent_share(*errors, sizes.sum(-1), kish_number(sizes))
-    share = xp.where(xp.isnan(jackknife), xp.nan, share)
-    return MomentsByClass(*of_both, jackknife, kish_number(parts), share)
+    share = share_by_variances(variance, jackknife, sizes[0] + sizes[1])
+    classes = zip(sizes, of_both, strict=True)
+    number = kish_number_of_variance(*((x, y.number, y.number * y.variance) for x, y in classes))
+    return MomentsByClass(*of_both, jackknife, number, share)
 
 
 def moments(placements: Array, amounts: Array) -> PlacementMoments:

@@ -39,11 +39,11 @@ from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, float_dtype, xp
 from jaxmetrics._validation import ArrayLike
 from jaxmetrics.betas.student import student_quantile
-from jaxmetrics.clusters import independent_share, kish_number, sums_by_cluster
+from jaxmetrics.clusters import kish_number_of_variance, share_by_variances, sums_by_cluster
 from jaxmetrics.estimates import Estimate, computed_estimate, normal_quantile
 from jaxmetrics.intervals.proportions import wilson_interval
 from jaxmetrics.ranking.areas import numbers_of_clusters
-from jaxmetrics.ranking.ranks import Ranked, cumulative_sum, rank, restore
+from jaxmetrics.ranking.ranks import Ranked, cumulative_sum, first_of_ties, rank, restore
 
 __all__ = ["average_precision_interval"]
 
@@ -137,8 +137,8 @@ def _sum_below(amount: Array, last: Array) -> Array:
 
     From the end, without a subtraction, after which few digits would be left.
     """
-    first = xp.concatenate([xp.ones_like(last[..., :1]), last[..., :-1]], -1)
-    return xp.flip(cumulative_sum(xp.flip(amount, -1), xp.flip(first, -1)), -1)
+    ends = xp.flip(first_of_ties(last), -1)
+    return xp.flip(cumulative_sum(xp.flip(amount, -1), ends), -1)
 
 
 def amounts_of(ranked: Ranked) -> tuple[Array, Array]:
@@ -172,41 +172,38 @@ def spread_of(
     influence: Array,
     positive: Array,
     negative: Array,
-    numbers: Array | None = None,
-    num_clusters: int = 0,
+    numbers: Array | None,
+    num_clusters: int,
 ) -> Spread:
     """Find the variance of a sum of influences `(..., n)` of examples, or of their clusters."""
     num_pos, num_neg = (x.sum(-1, keepdims=True) for x in (positive, negative))
     # Without an example the others of its class count more.
     of_positive, of_negative = divide(num_pos, num_pos - 1, xp.nan), divide(num_neg, num_neg - 1, 1)
     squares = (influence * xp.where(positive > 0, of_positive, of_negative)) ** 2
-    variance, number = squares.sum(-1), num_pos[..., 0]
+    variance, number, negatives = squares.sum(-1), num_pos[..., 0], num_neg[..., 0]
     if numbers is None:
         return Spread(number, variance, xp.ones_like(variance), variance, number - 1)
     moves, in_positives, in_negatives = (
         sums_by_cluster(x, numbers, num_clusters) for x in (influence, positive, negative)
     )
     sizes = in_positives + in_negatives
-    counted = sizes > 0
-    count = counted.sum(-1, keepdims=True).astype(variance.dtype)
     moves = divide(moves, 1 - divide(in_positives, num_pos), xp.nan)
+    clustered = _centred_jackknife(moves, sizes > 0)
+    share = share_by_variances(variance, clustered, sizes)
+    effective = kish_number_of_variance(
+        (in_positives, number, number**2 * (positive * squares).sum(-1)),
+        (in_negatives, negatives, negatives**2 * (negative * squares).sum(-1)),
+    )
+    freedom = xp.maximum(xp.minimum(number, effective) - 1, 1)
+    return Spread(number, variance, share, clustered, freedom)
+
+
+def _centred_jackknife(moves: Array, counted: Array) -> Array:
+    """Return `C / (C - 1) sum (d_c - mean d)^2` of the C moves d `(..., C)` that are counted."""
+    count = counted.sum(-1, keepdims=True).astype(moves.dtype)
     mean = divide(xp.where(counted, moves, 0).sum(-1, keepdims=True), count)
     deviations = xp.where(counted, moves - mean, 0)
-    clustered = (deviations**2).sum(-1) * divide(count, count - 1, xp.nan)[..., 0]
-    # Of the variance, with half an example that varies as half a coin does.
-    parts = sum(
-        in_class * (divide((of_class * squares).sum(-1, keepdims=True), total) + least)
-        for in_class, of_class, total in (
-            (in_positives, positive, num_pos),
-            (in_negatives, negative, num_neg),
-        )
-        for least in (divide(1 / 4, total**3),)
-    )
-    errors = safe_sqrt(variance), safe_sqrt(clustered)
-    share = independent_share(*errors, sizes.sum(-1), kish_number(sizes))
-    share = xp.where(xp.isnan(clustered), xp.nan, share)
-    freedom = xp.maximum(xp.minimum(number, kish_number(parts)) - 1, 1)
-    return Spread(number, variance, share, clustered, freedom)
+    return (deviations**2).sum(-1) * divide(count, count - 1, xp.nan)[..., 0]
 
 
 def centre(linear: Linearized, spread: Spread) -> Array:

@@ -110,8 +110,7 @@ def _weighted_entries(ranked: Ranked) -> Callable[[np.ndarray], Ranked]:
 
     An entry holds the examples of one score, or negatives of several.
     """
-    first = np.concatenate([[True], ranked.last[:-1]])
-    of_score = np.cumsum(first) - 1
+    of_score = np.cumsum(first_of_ties(ranked.last)) - 1
     holds_positives = np.bincount(of_score, ranked.positive) > 0
     begins = holds_positives | np.concatenate([[True], holds_positives[:-1]])
     entry, size = (np.cumsum(begins) - 1)[of_score], int(begins.sum())
@@ -356,8 +355,12 @@ def _at_last(rising: Array, last: Array) -> Array:
 
 def _at_first(rising: Array, last: Array) -> Array:
     """Take rising sums at the first of the examples that tie with each."""
-    first = xp.concatenate([xp.ones_like(last[..., :1]), last[..., :-1]], -1)
-    return _at(first, rising, lax.cummax, beyond=0)
+    return _at(first_of_ties(last), rising, lax.cummax, beyond=0)
+
+
+def first_of_ties(last: Array) -> Array:
+    """Tell which examples are the first of those that tie, from which are the last."""
+    return xp.concatenate([xp.ones_like(last[..., :1]), last[..., :-1]], -1)
 
 
 def _at(ends: Array, rising: Array, nearest: Callable[..., Array], *, beyond: int) -> Array:

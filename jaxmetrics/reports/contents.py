@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._wording import labels_of, printable, title_of, written
+from jaxmetrics._wording import interval, labels_of, printable, title_of, written
 from jaxmetrics.estimates import Estimate
 
 if TYPE_CHECKING:
+    from jaxmetrics.comparisons.classifiers import Comparison
     from jaxmetrics.reports.gates import JudgedGate
 
 __all__: list[str] = []
@@ -92,6 +93,22 @@ def value_of(x: Estimate, method: str, note: str | None = None) -> ReportedValue
     if np.isnan(x.low):
         return ReportedValue(float(x.value), note=note)
     return ReportedValue(*map(float, x), method=method, note=note)
+
+
+def reported_comparison(x: Comparison, method: str, method_of_difference: str) -> Comparison:
+    """Report A, B and their difference, with the methods of their intervals."""
+    a, b = value_of(x.a, method), value_of(x.b, method)
+    d = value_of(x.difference, method_of_difference)
+    return type(x)(a, b, Difference(*d, method=d.method), *map(float, x[3:]))
+
+
+def verdict_of(d: Estimate, what: str) -> str:
+    """Say which of A and B is better by the interval of A - B, if that tells."""
+    if d.low > 0:
+        return f"A is better: its {what} is higher by {interval(*d[:3])}."
+    if d.high < 0:
+        return f"B is better: its {what} is higher by {interval(-d.value, -d.high, -d.low)}."
+    return ""
 
 
 def values_of(x: Estimate, method: str) -> list[ReportedValue]:

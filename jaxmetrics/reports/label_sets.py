@@ -112,9 +112,7 @@ def label_sums(true: np.ndarray, pred: np.ndarray) -> LabelSums:
     return LabelSums(len(true), int((true == pred).all(1).sum()), rows.T @ rows)
 
 
-def report_of_sums(
-    sums: LabelSums, names: Sequence[str], level: float, num_ignored: int = 0
-) -> TabularReport:
+def report_of_sums(sums: LabelSums, names: Sequence[str], level: float) -> TabularReport:
     """Report on sums over examples: values of each label by Wilson's interval, averages over labels
     by the delta method on the logit scale, with examples as units, whose labels may depend on one
     another.
@@ -125,7 +123,7 @@ def report_of_sums(
     overall |= {name: _average(metric, sums, level) for name, metric in _AVERAGES.items()}
     columns = per_class_values(evidence, chosen=(..., 1))
     found = ClassValues(overall, columns, names, counts[:, 1].sum(-1))
-    sample = SampleSize(sums.number, num_ignored)
+    sample = SampleSize(sums.number)
     return TabularReport(
         Outline(
             heading=f"{sample}, {len(names)} labels",

@@ -28,12 +28,12 @@ from jaxmetrics.intervals.means import mean_interval
 from jaxmetrics.reports.contents import (
     Difference,
     Outline,
-    ReportedValue,
     SampleSize,
     ValueTable,
     listing,
     number,
-    value_of,
+    reported_comparison,
+    verdict_of,
 )
 from jaxmetrics.reports.formats import AnyReport
 from jaxmetrics.reports.gates import JudgedGate, contents_of
@@ -139,7 +139,7 @@ class ComparisonReport(AnyReport):
         within = [f"P(within {self.rope:g})"] if self.rope > 0 else []
         rows: list[list[Any]] = [
             [
-                *(title_of(name), x.a, x.b, Difference(*x.difference), x.difference.method or ""),
+                *(title_of(name), x.a, x.b, x.difference, x.difference.method or ""),
                 *map(_share, [x.probability_better, x.probability_equivalent][: 1 + len(within)]),
             ]
             for name, x in self.figures.items()
@@ -171,9 +171,8 @@ class ComparisonReport(AnyReport):
         x = self.figures["macro_f1"].difference
         if math.isnan(x.low):
             return ""
-        if x.low > 0 or x.high < 0:
-            better, ends = ("A", x[:3]) if x.low > 0 else ("B", (-x.value, -x.high, -x.low))
-            return f"{better} is better: its macro F1 is higher by {interval(*ends)}."
+        if better := verdict_of(x, "macro F1"):
+            return better
         found = f"macro F1 of A less that of B is {interval(*x[:3])}"
         if max(-x.low, x.high) <= self.rope:
             return f"A and B are equivalent: {found}, within {self.rope:g} of 0."
@@ -299,41 +298,55 @@ def comparison_report(
     if (y_prob_a is None) != (y_prob_b is None):
         raise ValueError("probabilities are compared: give both y_prob_a and y_prob_b, or neither.")
     ids, classes = checked_labels("comparison", class_names, probs, **labels)
-    counted, k, cubes = ids[0] >= 0, len(classes), None
+    counted, cubes, numbers = ids[0] >= 0, None, None
     if not counted.any():
         raise ValueError("y_true, y_pred_a and y_pred_b hold no examples to compare.")
     if clusters is not None:
         true, pred_a, pred_b = ids
-        cubes = cubes_of_clusters(true, pred_a, pred_b, clusters, k)
+        cubes = cubes_of_clusters(true, pred_a, pred_b, clusters, len(classes))
+        numbers = numbered_clusters(clusters, counted.shape)[0][counted]
     checked = [
         checked_probabilities(x, ids[0], pred, classes, name, name.replace("prob", "pred"))[counted]
         for (name, x), pred in zip(probs.items(), ids[1:], strict=True)
         if x is not None
     ]
-    true, *preds = ids = [x[counted] for x in ids]
+    found = _report_of_pairs(ids, cubes, classes, names=(a, b), rope=rope, level=level)
+    return with_probabilities(found, ids[0][counted], checked, numbers) if checked else found
+
+
+def _report_of_pairs(
+    ids: Sequence[np.ndarray],
+    cubes: np.ndarray | None,
+    classes: Sequence[str],
+    *,
+    names: tuple[str, str],
+    rope: float,
+    level: float,
+) -> ComparisonReport:
+    """Report on class ids of truth, A and B, `(n,)` each, -1 to be ignored; clusters, if any, hold
+    their pairs `(C, K, K, K)`.
+    """
+    k, counted = len(classes), ids[0] >= 0
+    true, *preds = labels = [x[counted] for x in ids]
     matrices = np.stack([confusion_matrix(true, pred, num_classes=k) for pred in preds])
-    only_right = _only_right(k, *ids)
+    only_right = _only_right(k, *labels)
     only_a, only_b = only_right.sum(0).tolist()
     if cubes is None:
         number, test = None, mcnemar([[0, only_a], [only_b, 0]])
     else:
         number, test = int(number_of_clusters(cubes, table_ndim=3)), mcnemar(cubes, cluster_axis=0)
-    found = ComparisonReport(
+    return ComparisonReport(
         counts=matrices,
         class_names=tuple(map(str, classes)),
         num_ignored=int((~counted).sum()),
-        names=(a, b),
+        names=names,
         level=level,
         rope=rope,
-        figures=_compared_values(matrices, ids, cubes, rope, level),
+        figures=_compared_values(matrices, labels, cubes, rope, level),
         only_right_per_class=only_right,
         p_value=float(test.p_value),
         num_clusters=number,
     )
-    if not checked:
-        return found
-    numbers = None if clusters is None else numbered_clusters(clusters, counted.shape)[0][counted]
-    return with_probabilities(found, true, checked, numbers)
 
 
 def with_probabilities(
@@ -357,12 +370,10 @@ def with_probabilities(
     )
 
 
-def _only_right(k: int, true: np.ndarray, pred_a: np.ndarray, pred_b: np.ndarray) -> np.ndarray:
+def _only_right(k: int, true: np.ndarray, *preds: np.ndarray) -> np.ndarray:
     """Count the examples of each class that only A has right, and only B, `(K, 2)`."""
-    right_a, right_b = pred_a == true, pred_b == true
-    only_a = np.bincount(true[right_a & ~right_b], minlength=k)
-    only_b = np.bincount(true[right_b & ~right_a], minlength=k)
-    return np.stack([only_a, only_b], 1)
+    a, b = (pred == true for pred in preds)
+    return np.stack([np.bincount(true[only], minlength=k) for only in (a & ~b, b & ~a)], 1)
 
 
 def _compared_values(
@@ -384,7 +395,7 @@ def _compared_values(
     options: Any = {"rope": rope, "level": level}
     for name, metric in COMPARED.items():
         if k > MOST_WITH_INTERVALS:
-            difference = ReportedValue(a[name].value - b[name].value)
+            difference = Difference(a[name].value - b[name].value)
             found[name] = Comparison(a[name], b[name], difference, math.nan, math.nan)
             continue
         if cubes is None:
@@ -394,12 +405,6 @@ def _compared_values(
         reported = reported_comparison(comparison, "likelihood", "likelihood")
         found[name] = reported._replace(a=a[name], b=b[name])
     return found
-
-
-def reported_comparison(x: Comparison, method: str, method_of_difference: str) -> Comparison:
-    """Report A, B and their difference, with the methods of their intervals."""
-    a, b = (value_of(part, method) for part in (x.a, x.b))
-    return Comparison(a, b, value_of(x.difference, method_of_difference), *map(float, x[3:]))
 
 
 def compared_probabilities(

@@ -18,7 +18,7 @@ def ranking_report(
     metric: str,
     sample: SampleSize,
     *,
-    level: float = 0.95,
+    level: float,
 ) -> TabularReport:
     """Report on a leaderboard, by tier, the best classifier first."""
     written = ranking(board, names)

@@ -23,12 +23,13 @@ from jaxmetrics.intervals.means import (
 )
 from jaxmetrics.reports.contents import (
     LONGEST_NAME,
-    Difference,
     Outline,
     ReportedValue,
     SampleSize,
     ValueTable,
+    reported_comparison,
     value_of,
+    verdict_of,
 )
 from jaxmetrics.reports.formats import AnyReport, TabularReport
 from jaxmetrics.reports.gates import JudgedGate, contents_of
@@ -91,28 +92,31 @@ def score_report(
     The mean weighs items equally, the mean of groups weighs groups equally.
     """
     (title,), (a, b) = names_of([name], 1, "name"), names_of(names, 2, "names")
-    systems = [scores] if other is None else [scores, other]
-    given = [np.asarray(as_float(x, "scores")) for x in systems]
-    shape = given[0].shape
-    if any(x.shape != shape or x.ndim != 1 for x in given):
-        shapes = " and ".join(str(x.shape) for x in given)
-        raise ValueError(f"scores must have shape (n,), the same of both systems, got {shapes}.")
-    check_bounds(bounds)
-    for argument, x in zip(("scores", "other"), given, strict=False):
-        refuse_beyond(bounds, x, argument, ~np.isnan(x))
-    numbers = None if clusters is None else numbered_clusters(clusters, shape)[0]
-    sample = ItemScores(title, np.stack(given).astype(float), bounds, numbers)
+    values = _checked_values([scores] if other is None else [scores, other], bounds)
+    numbers = None if clusters is None else numbered_clusters(clusters, values.shape[1:])[0]
+    sample = ItemScores(title, values, bounds, numbers)
     if not sample.is_scored.any():
         raise ValueError("scores hold no item with a score of all systems.")
     if groups is not None:
-        group = np.full(shape, "", object)
+        group = np.full(values.shape[1:], "", object)
         for text, rows in rows_of_groups(groups, sample.is_scored).items():
             group[rows] = text
         sample = sample._replace(groups=group)
     if other is None:
         return report_of_means(sample, means(sample, level), level, ())
-    found = differences(sample, level)
-    return report_of_differences(sample, found, level, (), (a, b))
+    return report_of_differences(sample, differences(sample, level), level, (), (a, b))
+
+
+def _checked_values(systems: Sequence[ArrayLike], bounds: tuple[float, float] | None) -> np.ndarray:
+    """Return the scores of M systems for the same items, `(M, n)`."""
+    given = [np.asarray(as_float(x, "scores")) for x in systems]
+    if any(x.shape != given[0].shape or x.ndim != 1 for x in given):
+        shapes = " and ".join(str(x.shape) for x in given)
+        raise ValueError(f"scores must have shape (n,), the same of both systems, got {shapes}.")
+    check_bounds(bounds)
+    for argument, x in zip(("scores", "other"), given, strict=False):
+        refuse_beyond(bounds, x, argument, ~np.isnan(x))
+    return np.stack(given).astype(float)
 
 
 class ItemScores(NamedTuple):
@@ -149,6 +153,11 @@ class ItemScores(NamedTuple):
         """Names the method of the intervals."""
         return "student" if self.bounds is None else "likelihood"
 
+    @property
+    def method_of_groups(self) -> str:
+        """Names the method of the interval of the mean of groups."""
+        return "mover" if self.bounds is None or self.clusters is not None else "likelihood"
+
     def parts(self, system: int, other: int | None = None) -> list[np.ndarray]:
         """Return the scores of each group, or how much they differ; none of clusters."""
         if self.clusters is not None or self.groups is None:
@@ -179,7 +188,7 @@ def _mean_of_groups(
     values: Sequence[np.ndarray],
     bounds: tuple[float, float] | None,
     level: float,
-) -> ReportedValue:
+) -> Estimate:
     """Estimate the mean of the means of independent groups, each of which counts as one.
 
     With bounds and independent items its interval is by likelihood, else by MOVER.
@@ -190,12 +199,12 @@ def _mean_of_groups(
     """
     found = mean_of_estimates(Estimate(*np.array(groups).T))
     if bounds is None or not values:
-        return value_of(found, "mover")
+        return found
     size = max(map(len, values))
     counts = np.array([np.arange(size) < len(x) for x in values], float)
     padded = np.array([np.pad(x, (0, size - len(x))) for x in values])
     low, high = extremes_of_mean_of_groups(counts, padded, bounds, normal_quantile(level))
-    return value_of(found._replace(low=low, high=high), "likelihood")
+    return found._replace(low=low, high=high)
 
 
 def means(scores: ItemScores, level: float) -> dict[str, Any]:
@@ -205,7 +214,8 @@ def means(scores: ItemScores, level: float) -> dict[str, Any]:
         return value_of(_mean(part, level, where=part.is_scored), part.method)
 
     def of_groups(found: Sequence[ReportedValue]) -> ReportedValue:
-        return _mean_of_groups(found, scores.parts(0), scores.bounds, level)
+        mean = _mean_of_groups(found, scores.parts(0), scores.bounds, level)
+        return value_of(mean, scores.method_of_groups)
 
     return _with_groups(scores, mean, of_groups)
 
@@ -223,7 +233,7 @@ def differences(scores: ItemScores, level: float) -> dict[str, Any]:
     def comparison(part: ItemScores) -> Comparison:
         options: dict[str, Any] = {"bounds": part.bounds, "clusters": part.clusters}
         found = compare_scores(*part.values, level=level, **options)
-        return _reported(found, part.method)
+        return reported_comparison(found, part.method, part.method)
 
     def of_groups(found: Sequence[Comparison]) -> Comparison:
         parts = scores.parts(0), scores.parts(1), scores.parts(0, 1)
@@ -233,8 +243,8 @@ def differences(scores: ItemScores, level: float) -> dict[str, Any]:
         a, b, d = (
             _mean_of_groups([x[i] for x in found], parts[i], limits[i], level) for i in range(3)
         )
-        halves = by_halves(a, b, d, normal_quantile(level), 0.0)
-        return Comparison(a, b, Difference(*d, method=d.method), *map(float, halves[3:]))
+        halves, method = by_halves(a, b, d, normal_quantile(level), 0.0), scores.method_of_groups
+        return reported_comparison(halves, method, method)
 
     return _with_groups(scores, comparison, of_groups)
 
@@ -246,17 +256,12 @@ def _with_groups(
     return found | ({_MACRO: mean([*groups.values()]), _GROUP: groups} if groups else {})
 
 
-def _reported(x: Comparison, method: str) -> Comparison:
-    a, b, d = (value_of(part, method) for part in x[:3])
-    return Comparison(a, b, Difference(*d, method=d.method), *map(float, x[3:]))
-
-
 def report_of_means(
     scores: ItemScores, found: Mapping[str, Any], level: float, gates: Sequence[JudgedGate]
 ) -> TabularReport:
     """Report on means by name."""
     lines = _lines(found)
-    rows = [[x.title, *_size(scores, x.group), x.value, x.value.method or ""] for x in lines]
+    rows = [[x.title, _size(scores, x.group), x.value, x.value.method or ""] for x in lines]
     records = [{**x.key, **x.value.record(level)} for x in lines]
     missing, notes = scores.sample.num_ignored, []
     if scores.bounds is not None and missing:
@@ -280,7 +285,7 @@ def report_of_differences(
     """Report on comparisons of A and B by name."""
     lines = _lines(found)
     rows = [
-        [x.title, *_size(scores, x.group), *x.value[:3], f"{x.value.probability_better:.3f}"]
+        [x.title, _size(scores, x.group), *x.value[:3], f"{x.value.probability_better:.3f}"]
         for x in lines
     ]
     records = [
@@ -289,11 +294,7 @@ def report_of_differences(
         for system, value in zip(("A", "B", "A - B"), x.value[:3], strict=True)
     ]
     d = found[_MEAN].difference
-    better = "A" if d.low > 0 else "B" if d.high < 0 else None
-    ends = d[:3] if better == "A" else (-d.value, -d.high, -d.low)
-    verdict = f"{better} is better: its mean is higher by {interval(*ends)}."
-    if better is None:
-        verdict = f"A and B cannot be told apart: A less B is {interval(*d[:3])}."
+    alike = f"A and B cannot be told apart: A less B is {interval(*d[:3])}."
     notes = []
     if _GROUP in found:
         differ = labels_of(_that_differ(found[_GROUP]), LONGEST_NAME)
@@ -302,7 +303,7 @@ def report_of_differences(
             f" and Hochberg), in {', '.join(differ) or 'no group'}."
         )
     outline = _outline(scores, level, gates, notes)._replace(
-        verdict=verdict,
+        verdict=verdict_of(d, "mean") or alike,
         names=dict(zip("AB", labels_of(names, 200), strict=True)),
         tables={"": ValueTable(["", "n", "A", "B", "A - B", "P(A > B)"], rows)},
     )
@@ -346,11 +347,9 @@ def _lines(found: Mapping[str, Any]) -> list[_Line]:
     ]
 
 
-def _size(scores: ItemScores, group: str | None) -> list[str]:
-    scored = scores.is_scored
-    if group is not None and scores.groups is not None:
-        scored = scored & (scores.groups == group)
-    return [str(int(scored.sum()))]
+def _size(scores: ItemScores, group: str | None) -> str:
+    scored = scores.is_scored if group is None else scores.is_scored & (scores.groups == group)
+    return str(scored.sum())
 
 
 def _outline(
