@@ -42,7 +42,7 @@ def read_scores(given: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemSco
             for frame in frames
         ]
     scores = np.stack(values)
-    if not (~np.isnan(scores).any(0)).any():
+    if np.isnan(scores).any(0).all():
         raise InputError(f"{paths[0]}: no item has a score in all files")
     return ItemScores(
         inputs[0][1],

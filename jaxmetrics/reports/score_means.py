@@ -270,9 +270,8 @@ def report_of_means(
             f"Whatever the scores of the {missing} items without one, the mean of all is from"
             f" {low:.3f} to {high:.3f}."
         )
-    table = ValueTable(["", "n", "mean", "method"], rows)
-    outline = _outline(scores, level, gates, notes)._replace(tables={"": table})
-    return _report(scores, outline, found, records)
+    tables = {"": ValueTable(["", "n", "mean", "method"], rows)}
+    return _report(scores, found, records, notes, level=level, gates=gates, tables=tables)
 
 
 def report_of_differences(
@@ -302,12 +301,17 @@ def report_of_differences(
             f"A and B differ, at a false discovery rate of {percent(_FALSE_DISCOVERIES)} (Benjamini"
             f" and Hochberg), in {', '.join(differ) or 'no group'}."
         )
-    outline = _outline(scores, level, gates, notes)._replace(
+    return _report(
+        scores,
+        found,
+        records,
+        notes,
+        level=level,
+        gates=gates,
         verdict=verdict_of(d, "mean") or alike,
         names=dict(zip("AB", labels_of(names, 200), strict=True)),
         tables={"": ValueTable(["", "n", "A", "B", "A - B", "P(A > B)"], rows)},
     )
-    return _report(scores, outline, found, records)
 
 
 def _that_differ(groups: Mapping[str, Comparison]) -> list[str]:
@@ -352,9 +356,16 @@ def _size(scores: ItemScores, group: str | None) -> str:
     return str(scored.sum())
 
 
-def _outline(
-    scores: ItemScores, level: float, gates: Sequence[JudgedGate], more_notes: Sequence[str]
-) -> Outline:
+def _report(
+    scores: ItemScores,
+    found: Mapping[str, Any],
+    records: Sequence[Mapping[str, Any]],
+    more_notes: Sequence[str],
+    *,
+    level: float,
+    **said: Any,
+) -> TabularReport:
+    """Report values by name; what else is said are fields of `Outline`."""
     way = "Student's, as of scores without bounds"
     if scores.bounds is not None:
         least, greatest = scores.bounds
@@ -363,21 +374,13 @@ def _outline(
     if scores.groups is not None:
         notes.append("The mean weighs items equally, the mean of groups weighs groups equally.")
     heading = f"{scores.sample}, {printable(scores.name)}"
-    return Outline(heading, notes=[*notes, *more_notes], level=level, gates=gates)
-
-
-def _report(
-    scores: ItemScores,
-    outline: Outline,
-    found: Mapping[str, Any],
-    records: Sequence[Mapping[str, Any]],
-) -> TabularReport:
+    outline = Outline(heading, notes=[*notes, *more_notes], level=level, **said)
     groups = {name: x.to_dict() for name, x in found.get(_GROUP, {}).items()}
     values = {name: x.to_dict() for name, x in found.items() if name != _GROUP}
     content = {
         **scores.sample.content(),
         "score": scores.name,
-        "level": outline.level,
+        "level": level,
         "values": values | ({_GROUP: groups} if groups else {}),
         **contents_of(outline.gates),
     }
