@@ -902,7 +902,7 @@ def test_states_that_cannot_be_merged(
             (tmp_path / "means.npz", "--html", tmp_path / "p.html"),
             "a report needs a state with one confusion matrix, got 0",
         ),
-        ((path, "--classes", "a,b"), "expected 3, got 2"),
+        ((path, "--classes", "a,b"), "must have 3 names, got 2"),
         ((path, "--output", tmp_path / "no" / "where.npz"), "where.npz: cannot be written"),
     ]:
         code, out, err = run("merge", *arguments)
