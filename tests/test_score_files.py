@@ -99,10 +99,11 @@ def least_mean_of_groups(groups: Sequence[np.ndarray], bound: float, z: float) -
     """The least mean of the means of groups by a search over how far each one goes."""
     from scipy.optimize import minimize
 
-    added = int(np.argmin([len(x) for x in groups]))
+    moves = [abs(bound - x.mean()) / (len(x) - 1 + 1 / 3) for x in groups]
+    added = int(np.argmax(moves))
     values = [np.append(x, bound) if i == added else x for i, x in enumerate(groups)]
     counts = [
-        np.append(np.ones(len(x)), 1 / 3) if i == added else np.ones(len(x))
+        np.append(np.full(len(x), 1 - 1 / len(x)), [1 / 3] * (i == added))
         for i, x in enumerate(groups)
     ]
 
@@ -131,12 +132,33 @@ def test_the_mean_of_groups_is_by_one_likelihood() -> None:
     """The ends are those of a constrained search over all distributions in all groups at once."""
     rng = np.random.default_rng(1)
     groups = [rng.random(5), rng.random(3) ** 2, np.ones(4)]
-    counts = np.array([np.arange(5) < len(x) for x in groups], float)
-    padded = np.array([np.pad(x, (0, 5 - len(x))) for x in groups])
-    low, high = extremes_of_mean_of_groups(counts, padded, (0.0, 1.0), 1.96)
+    low, high = extremes_of_mean_of_groups(groups, (0.0, 1.0), 1.96)
     assert low == pytest.approx(least_mean_of_groups(groups, 0.0, 1.96), rel=1e-4)
     turned = [1 - x for x in groups]
     assert 1 - high == pytest.approx(least_mean_of_groups(turned, 0.0, 1.96), rel=1e-4)
+
+
+def test_the_mean_of_groups_of_one_item_is_the_mean() -> None:
+    scores = np.random.default_rng(0).random(200) < 0.7
+    found = jm.score_report(scores, bounds=(0, 1), groups=np.arange(200))
+    assert found["mean_of_groups"][1:3] == pytest.approx(found["mean"][1:3], rel=1e-9)
+    equal = jm.score_report([1, 0, 1] * 5, bounds=(0, 1), groups=[*"abc"] * 5)["mean_of_groups"]
+    assert equal.low < 0.64  # of groups at a bound others move
+    assert equal.high > 0.69
+
+
+@pytest.mark.parametrize(
+    "sizes", [[1] * 25, [2] * 25, [3] * 12, [1, 1, 1, 2, 2, 4, 9, 20], [15] * 4]
+)
+def test_the_mean_of_small_groups_covers(sizes: Sequence[int]) -> None:
+    rng = np.random.default_rng(5)
+    truth = np.linspace(0.5, 0.9, len(sizes))
+    hits = 0
+    for _ in range(400):
+        groups = [(rng.random(n) < p).astype(float) for n, p in zip(sizes, truth, strict=True)]
+        low, high = extremes_of_mean_of_groups(groups, (0.0, 1.0), 1.96)
+        hits += low <= truth.mean() <= high
+    assert hits / 400 > 0.92
 
 
 @pytest.mark.quick
