@@ -387,7 +387,7 @@ REFUSED = {
     ("report", "--value", "acc", "--bounds", "0"): "--bounds must be like '0,1', got '0'",
     ("report", "--value", "acc", "--bounds", "0,.5"): "--bounds must be increasing",
     ("report", "--value", "acc", "--bounds", "nan,1"): "--bounds must be increasing",
-    ("compare", "--group", "task"): "--group and --bounds of compare go with --value",
+    ("compare", "--group", "task"): "--group of compare goes with --value",
     ("compare", "--value", "acc", "--rope", ".1"): "--value does not go with --rope",
     ("compare", "--value", "acc", "--id", "task"): "rows share an id, the first of them 'math'",
     ("compare", "--value", "acc", "--id", "user.x"): "no column 'user.x'",
@@ -427,3 +427,12 @@ def test_files_of_scores_that_do_not_go_together(
     gap = write(tmp_path / "g.csv", "acc,task\n1,x\n0,\n")
     code, _, err = run("report", gap, *options, "--group", "task")
     assert (code, "row 2: it has no group" in err) == (2, True)
+
+
+def test_bounds_may_be_negative_and_need_scores(run: Run, files: Sequence[Path]) -> None:
+    joined = answer(run, "report", files[0], "--value", "acc", "--bounds=-1,3")
+    assert answer(run, "report", files[0], "--value", "acc", "--bounds", "-1,3") == joined
+    for command in ("report", "compare", "leaderboard", "plan"):
+        paths = files[: 1 if command == "report" else 2]
+        code, _, err = run(command, *paths, "--bounds", "0,1")
+        assert (code, "--bounds goes with --value" in err) == (2, True)
