@@ -436,3 +436,12 @@ def test_bounds_may_be_negative_and_need_scores(run: Run, files: Sequence[Path])
         paths = files[: 1 if command == "report" else 2]
         code, _, err = run(command, *paths, "--bounds", "0,1")
         assert (code, "--bounds goes with --value" in err) == (2, True)
+
+
+def test_every_eval_ever_tells_two_classifiers_apart(run: Run, tmp_path: Path) -> None:
+    frame = pl.DataFrame({"y_true": [0, 1] * 10, "y_pred": [0, 1, 1, 1] * 5})
+    path = save(frame, tmp_path / "x.csv")
+    _, text, _ = run("compare", path, path, "--format", "every-eval-ever")
+    names = [x["evaluation_name"] for x in json.loads(text)["evaluation_results"]]
+    assert names[:3] == ["accuracy [A]", "accuracy [B]", "accuracy [A - B]"]
+    assert len({*names}) == len(names)
