@@ -99,10 +99,11 @@ def least_mean_of_groups(groups: Sequence[np.ndarray], bound: float, z: float) -
     """The least mean of the means of groups by a search over how far each one goes."""
     from scipy.optimize import minimize
 
-    added = int(np.argmin([len(x) for x in groups]))
+    moves = [abs(bound - x.mean()) / (len(x) - 1 + 1 / 3) for x in groups]
+    added = int(np.argmax(moves))
     values = [np.append(x, bound) if i == added else x for i, x in enumerate(groups)]
     counts = [
-        np.append(np.ones(len(x)), 1 / 3) if i == added else np.ones(len(x))
+        np.append(np.full(len(x), 1 - 1 / len(x)), [1 / 3] * (i == added))
         for i, x in enumerate(groups)
     ]
 
@@ -131,12 +132,33 @@ def test_the_mean_of_groups_is_by_one_likelihood() -> None:
     """The ends are those of a constrained search over all distributions in all groups at once."""
     rng = np.random.default_rng(1)
     groups = [rng.random(5), rng.random(3) ** 2, np.ones(4)]
-    counts = np.array([np.arange(5) < len(x) for x in groups], float)
-    padded = np.array([np.pad(x, (0, 5 - len(x))) for x in groups])
-    low, high = extremes_of_mean_of_groups(counts, padded, (0.0, 1.0), 1.96)
+    low, high = extremes_of_mean_of_groups(groups, (0.0, 1.0), 1.96)
     assert low == pytest.approx(least_mean_of_groups(groups, 0.0, 1.96), rel=1e-4)
     turned = [1 - x for x in groups]
     assert 1 - high == pytest.approx(least_mean_of_groups(turned, 0.0, 1.96), rel=1e-4)
+
+
+def test_the_mean_of_groups_of_one_item_is_the_mean() -> None:
+    scores = np.random.default_rng(0).random(200) < 0.7
+    found = jm.score_report(scores, bounds=(0, 1), groups=np.arange(200))
+    assert found["mean_of_groups"][1:3] == pytest.approx(found["mean"][1:3], rel=1e-9)
+    equal = jm.score_report([1, 0, 1] * 5, bounds=(0, 1), groups=[*"abc"] * 5)["mean_of_groups"]
+    assert equal.low < 0.64  # of groups at a bound others move
+    assert equal.high > 0.69
+
+
+@pytest.mark.parametrize(
+    "sizes", [[1] * 25, [2] * 25, [3] * 12, [1, 1, 1, 2, 2, 4, 9, 20], [15] * 4]
+)
+def test_the_mean_of_small_groups_covers(sizes: Sequence[int]) -> None:
+    rng = np.random.default_rng(5)
+    truth = np.linspace(0.5, 0.9, len(sizes))
+    hits = 0
+    for _ in range(400):
+        groups = [(rng.random(n) < p).astype(float) for n, p in zip(sizes, truth, strict=True)]
+        low, high = extremes_of_mean_of_groups(groups, (0.0, 1.0), 1.96)
+        hits += low <= truth.mean() <= high
+    assert hits / 400 > 0.92
 
 
 @pytest.mark.quick
@@ -365,7 +387,7 @@ REFUSED = {
     ("report", "--value", "acc", "--bounds", "0"): "--bounds must be like '0,1', got '0'",
     ("report", "--value", "acc", "--bounds", "0,.5"): "--bounds must be increasing",
     ("report", "--value", "acc", "--bounds", "nan,1"): "--bounds must be increasing",
-    ("compare", "--group", "task"): "--group and --bounds of compare go with --value",
+    ("compare", "--group", "task"): "--group of compare goes with --value",
     ("compare", "--value", "acc", "--rope", ".1"): "--value does not go with --rope",
     ("compare", "--value", "acc", "--id", "task"): "rows share an id, the first of them 'math'",
     ("compare", "--value", "acc", "--id", "user.x"): "no column 'user.x'",
@@ -405,3 +427,21 @@ def test_files_of_scores_that_do_not_go_together(
     gap = write(tmp_path / "g.csv", "acc,task\n1,x\n0,\n")
     code, _, err = run("report", gap, *options, "--group", "task")
     assert (code, "row 2: it has no group" in err) == (2, True)
+
+
+def test_bounds_may_be_negative_and_need_scores(run: Run, files: Sequence[Path]) -> None:
+    joined = answer(run, "report", files[0], "--value", "acc", "--bounds=-1,3")
+    assert answer(run, "report", files[0], "--value", "acc", "--bounds", "-1,3") == joined
+    for command in ("report", "compare", "leaderboard", "plan"):
+        paths = files[: 1 if command == "report" else 2]
+        code, _, err = run(command, *paths, "--bounds", "0,1")
+        assert (code, "--bounds goes with --value" in err) == (2, True)
+
+
+def test_every_eval_ever_tells_two_classifiers_apart(run: Run, tmp_path: Path) -> None:
+    frame = pl.DataFrame({"y_true": [0, 1] * 10, "y_pred": [0, 1, 1, 1] * 5})
+    path = save(frame, tmp_path / "x.csv")
+    _, text, _ = run("compare", path, path, "--format", "every-eval-ever")
+    names = [x["evaluation_name"] for x in json.loads(text)["evaluation_results"]]
+    assert names[:3] == ["accuracy [A]", "accuracy [B]", "accuracy [A - B]"]
+    assert len({*names}) == len(names)

@@ -11,6 +11,7 @@ import errno
 import importlib
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from contextlib import redirect_stdout, suppress
 from typing import NoReturn
 
 from jaxmetrics import __version__
-from jaxmetrics.cli._options import COMMANDS, Parser, parser_of
+from jaxmetrics.cli._options import COMMANDS, Parser, parser_of, refuse
 
 __all__ = ["main"]
 
@@ -38,7 +39,9 @@ def app(arguments: Sequence[str]) -> int | None:
     parser.add_argument("command", choices=COMMANDS, metavar="COMMAND", help=argparse.SUPPRESS)
     parser.add_argument("--version", action="version", version=f"jaxmetrics {__version__}")
     name = parser.parse_args(arguments[:1] or ["--help"]).command
-    given = parser_of(name).parse_intermixed_args(arguments[1:])
+    given = parser_of(name).parse_intermixed_args(_with_bounds(arguments[1:]))
+    if getattr(given, "bounds", None) is not None and given.value is None:
+        refuse("--bounds goes with --value, the column of scores that lie between them")
     try:
         module = importlib.import_module(f"jaxmetrics.cli.{COMMANDS[name].module}")
         return getattr(module, name)(given)
@@ -46,6 +49,12 @@ def app(arguments: Sequence[str]) -> int | None:
         needed = f"the command line needs {error.name}: pip install 'jaxmetrics[cli]'"
         print(f"jaxmetrics: {needed}", file=sys.stderr)
         return 2
+
+
+def _with_bounds(arguments: Sequence[str]) -> list[str]:
+    """Join `--bounds -1,1`, whose value would be taken for an option."""
+    text = "\0".join(arguments)
+    return re.sub(r"(^|\0)--bounds\0(?=-[\d.])", r"\1--bounds=", text).split("\0") if text else []
 
 
 def main() -> None:

@@ -60,8 +60,8 @@ def compare(given: Namespace) -> int:
 
 
 def _comparison(given: Namespace) -> ComparisonReport:
-    if given.group is not None or given.bounds is not None:
-        raise InputError("--group and --bounds of compare go with --value")
+    if given.group is not None:
+        raise InputError("--group of compare goes with --value")
     gates = parsed(given.gate)
     with refusals("--rope"):
         check_rope(given.rope)

@@ -90,9 +90,9 @@ def mean_interval(
             bounds, Horowitz and Manski, 2000); the value is the mean of the others.
 
     Returns:
-        `Estimate` of shape `(...)`. Without examples NaN; a single example or cluster has only a
-        value, or with bounds an interval, too. If all values are equal the width is 0 (NaN for
-        `"log"` of 0); with bounds it is never 0.
+        `Estimate` of shape `(...)`. Without examples NaN; a single cluster has only a value, as has
+        a single example without bounds. If all values are equal the width is 0 (NaN for `"log"` of
+        0); with bounds it is never 0.
 
     Raises:
         TypeError, ValueError: shapes that do not go together, values beyond the bounds, NaN values
@@ -325,26 +325,42 @@ def mean_of_estimates(estimates: Estimate, where: Array | None = None) -> Estima
     return Estimate(mean, mean - below, mean + above, error, undefined.max(-1))
 
 
-@compiled
 def extremes_of_mean_of_groups(
-    counts: Array, values: Array, bounds: tuple[float, float], z: float
-) -> tuple[Array, Array]:
-    """Return the least and the greatest mean of the means of G groups that a likelihood ratio does
+    groups: Sequence[np.ndarray], bounds: tuple[float, float], z: float
+) -> tuple[float, float]:
+    """Return the least and the greatest mean of the means of groups that a likelihood ratio does
     not refute, as `mean_interval` does for one group.
 
+    One value does not show how a group varies, so all groups of one make one stratum (collapsed
+    strata, Cochran, 1977, Sampling Techniques, section 5A.12). Of several strata n values count as
+    n - 1, since they lie nearer to their own mean than to that of the population. A third of a
+    value more, at the bound, is where it moves the mean most.
+
     Args:
-        counts: `(G, n)`, 1 for each value, 0 where a group has fewer.
-        values: `(G, n)`.
+        groups: the values of each, none of them empty.
     """
-    smallest = counts.sum(-1).argmin()  # where a third of an example more moves the mean most
-    more = ADDED * (np.arange(len(counts)) == smallest)[:, None]
-    padded = xp.concatenate([counts, more], -1)
+    strata = [x for x in groups if len(x) > 1]
+    if single := [x for x in groups if len(x) == 1]:
+        strata.append(np.concatenate(single))
+    sizes = np.array([len(x) for x in strata])
+    shares = np.ones(len(strata))  # how many groups each stands for
+    if single:
+        shares[-1] = len(single)
+    total = np.maximum(sizes - 1, 1) if len(strata) > 1 else sizes
+    held = np.arange(sizes.max()) < sizes[:, None]
+    counts, values = held * (total / sizes)[:, None], np.zeros(held.shape)
+    values[held] = np.concatenate(strata)
+    means = (counts * values).sum(-1) / total
     ends = []
     for sign, bound in zip((-1, 1), bounds, strict=True):
-        x = xp.concatenate([values, xp.full_like(more, bound)], -1)
-        slopes = sign * x / (len(counts) * padded.sum(-1, keepdims=True))
+        moved = (shares * np.abs(bound - means) / (total + ADDED)).argmax()
+        more = ADDED * (np.arange(len(strata)) == moved)[:, None]
+        padded = np.concatenate([counts, more], -1)
+        x = np.concatenate([values, np.full_like(more, bound)], -1)
+        slopes = sign * x * (shares / padded.sum(-1))[:, None]
         weights = tilted(padded, slopes, z**2 / 2)
-        ends.append(divide((weights * x).sum(-1), weights.sum(-1)).mean())
+        extremes = (weights * x).sum(-1) / weights.sum(-1)
+        ends.append(float(shares @ extremes / shares.sum()))
     return ends[0], ends[1]
 
 

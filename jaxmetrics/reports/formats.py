@@ -113,14 +113,15 @@ def as_every_eval_ever(report: AnyReport) -> str:
         if record.get("value") is None:
             continue
         name = record.get("name", record.get("classifier"))
-        of = [record[key] for key in ("class", "group", "system") if record.get(key) is not None]
+        parts = [record[key] for key in ("class", "group") if record.get(key) is not None]
+        systems = [record[key] for key in ("system", "classifier") if {"name", key} <= {*record}]
         details: dict[str, Any] = {"score": record["value"]}
         if record["low"] is not None:
             interval = {"lower": record["low"], "upper": record["high"], "confidence_level": level}
             method = {"method": record["method"]} if record.get("method") else {}
-            size = {} if of or number is None else {"num_samples": int(number)}
+            size = {} if parts or number is None else {"num_samples": int(number)}
             details["uncertainty"] = {"confidence_interval": {**interval, **method}, **size}
-        name = " ".join([str(name), *(f"[{x}]" for x in of)])
+        name = " ".join([str(name), *(f"[{x}]" for x in (*parts, *systems))])
         results.append({"evaluation_name": name, "score_details": details})
     if not results:
         raise ValueError("this report has no values: --format every-eval-ever has nothing to write")
