@@ -445,3 +445,9 @@ def test_every_eval_ever_tells_two_classifiers_apart(run: Run, tmp_path: Path) -
     names = [x["evaluation_name"] for x in json.loads(text)["evaluation_results"]]
     assert names[:3] == ["accuracy [A]", "accuracy [B]", "accuracy [A - B]"]
     assert len({*names}) == len(names)
+
+
+def test_a_gate_on_the_difference_in_a_group_names_it(run: Run, files: Sequence[Path]) -> None:
+    options = "--value", "acc", "--group", "task", "--gate", "group[law] >= -1"
+    _, text, _ = run("compare", *files[:2], *options)
+    assert "group, law A - B" in text
