@@ -140,12 +140,12 @@ def score_variance(scores: ArrayLike) -> ScoreVariance:
 @compiled
 def _score_variance(x: Array) -> ScoreVariance:
     made = ~xp.isnan(x)
-    number = made.sum(-1)
+    number = made.sum(-1).astype(x.dtype)
     seen = number > 0
     means = divide(xp.where(made, x, 0).sum(-1), number)
     squares = xp.where(made, (xp.where(made, x, 0) - means[..., None]) ** 2, 0).sum((-2, -1))
     attempts = divide(squares, xp.maximum(number - 1, 0).sum(-1), xp.nan)
-    size = seen.sum(-1)
+    size = seen.sum(-1).astype(x.dtype)
     centre = divide((seen * means).sum(-1), size)
     spread = (seen * (means - centre[..., None]) ** 2).sum(-1)
     between = divide(spread, xp.maximum(size - 1, 0), xp.nan)

@@ -445,3 +445,26 @@ def test_every_eval_ever_tells_two_classifiers_apart(run: Run, tmp_path: Path) -
     names = [x["evaluation_name"] for x in json.loads(text)["evaluation_results"]]
     assert names[:3] == ["accuracy [A]", "accuracy [B]", "accuracy [A - B]"]
     assert len({*names}) == len(names)
+
+
+def test_a_gate_on_the_difference_in_a_group_names_it(run: Run, files: Sequence[Path]) -> None:
+    options = "--value", "acc", "--group", "task", "--gate", "group[law] >= -1"
+    _, text, _ = run("compare", *files[:2], *options)
+    assert "group, law A - B" in text
+
+
+@pytest.mark.parametrize("more", [(), ("--id", "id")])
+@pytest.mark.parametrize("role", ["--group", "--cluster"])
+def test_files_that_group_items_differently(
+    run: Run, tmp_path: Path, role: str, more: Sequence[str]
+) -> None:
+    frame = pl.DataFrame({"id": [1, 2, 3], "v": [1, 0, 1], "g": ["x", "y", "x"]})
+    paths = [save(frame, tmp_path / "a.csv"), tmp_path / "b.csv"]
+    save(frame.with_columns(g=pl.lit("y")), paths[1])
+    code, _, err = run("compare", *paths, "--value", "v", role, "g", *more)
+    assert (code, f"different {role[2:]}s for the item" in err) == (2, True)
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    for i in range(3):
+        save(frame[i : i + 1], parts / f"{i}.csv")
+    assert run("compare", parts, paths[0], "--value", "v", role, "g", *more)[0] == 0

@@ -31,8 +31,11 @@ def read_scores(given: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemSco
         for path, frame in zip(paths, frames, strict=True):
             check_number_of_rows(paths[0], rows, path, frame)
         values = [frame["value"].to_numpy() for frame in frames]
+        placed = [x.drop(ROW, "value").with_row_index("item", offset=1) for x in frames]
+        _check_labels(pl.concat(placed), "item")
     else:
         rows = pl.concat([frame.drop(ROW, "value") for frame in frames])
+        _check_labels(rows, "id")
         rows = rows.unique("id", keep="first", maintain_order=True)
         values = [
             rows.select("id")
@@ -50,6 +53,15 @@ def read_scores(given: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemSco
         _bounds(given.bounds, scores),
         *(rows[role].to_numpy() if role in rows.columns else None for role in _ROLES[1:]),
     )
+
+
+def _check_labels(rows: pl.DataFrame, item: str) -> None:
+    """Refuse items that files put into different clusters or groups."""
+    for role in {*_ROLES[1:]} & {*rows.columns}:
+        found = rows.select(item, role).unique()
+        if found[item].is_duplicated().any():
+            first = found.filter(pl.col(item).is_duplicated())[item].min()
+            raise InputError(f"the files name different {role}s for the item {first!r}")
 
 
 def _frame(given: Namespace, path: Path, column: str) -> pl.DataFrame:

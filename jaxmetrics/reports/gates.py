@@ -93,12 +93,16 @@ class JudgedGate(NamedTuple):
     @property
     def subject(self) -> str:
         """Names the value, which of a comparison is a difference."""
+        return self.what or self._name
+
+    @property
+    def _name(self) -> str:
         of_class = [printable(self.gate.of_class)] if self.gate.of_class else []
-        return self.what or ", ".join([title_of(self.gate.name), *of_class])
+        return ", ".join([title_of(self.gate.name), *of_class])
 
     def sentence(self) -> str:
         """Write it for a terminal."""
-        name = f"{title_of(self.gate.name)} {self.what}" if self.what else self.subject
+        name = f"{self._name} {self.what}" if self.what else self.subject
         text = printable(self.gate.text)
         return f"Gate {text}: {self.verdict_in_words}; {name} {value_cell(self.value)}."
 
