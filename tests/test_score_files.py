@@ -250,6 +250,15 @@ def test_missing_scores_are_bounded(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.quick
+def test_groups_without_a_mistake() -> None:
+    """The upper end, where nothing can move, is the bound, and no warning comes of it."""
+    found = jm.score_report(np.ones(60), bounds=(0, 1), groups=np.arange(60) // 15)
+    mean = found["mean_of_groups"]
+    assert 0.9 < mean.low < mean.value == mean.high == 1
+    assert jm.score_report([1.0], bounds=(0, 1)).to_text().startswith("1 item, score")
+
+
+@pytest.mark.quick
 def test_systems_are_ranked(run: Run, files: Sequence[Path], tmp_path: Path) -> None:
     found = answer(run, "leaderboard", *files, "--value", "acc", "--cluster", "user")
     expected = jm.score_leaderboard(RIGHT, bounds=(0, 1), clusters=np.arange(N) // 4)

@@ -317,7 +317,7 @@ class _TiltedRows(NamedTuple):
         log_t = log_s + xp.log1p(excess) - xp.log(scale)
         missing = ratio * xp.log(radius / xp.maximum(ratio, 1e-30))
         weight = of_ratio / of_t
-        goal = (missing + _sum_of_all(weight * log_t)) / _sum_of_all(weight)
+        goal = divide(missing + _sum_of_all(weight * log_t), _sum_of_all(weight))
         return log_s + xp.clip((goal - log_t) / of_t, -3, 3), found
 
 

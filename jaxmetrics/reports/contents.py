@@ -136,14 +136,20 @@ class SampleSize(NamedTuple):
     units: str = "examples"
 
     def __str__(self) -> str:
-        clusters = "" if self.num_clusters is None else f" in {self.num_clusters} clusters"
+        clusters = (
+            "" if self.num_clusters is None else f" in {_counted(self.num_clusters, 'clusters')}"
+        )
         ignored = f", {self.num_ignored} ignored" if self.num_ignored else ""
-        return f"{self.number:.10g} {self.units}{clusters}{ignored}"
+        return f"{_counted(self.number, self.units)}{clusters}{ignored}"
 
     def content(self) -> dict[str, Any]:
         """Write it for programs."""
         clusters = {} if self.num_clusters is None else {"num_clusters": self.num_clusters}
         return {f"num_{self.units}": self.number, "num_ignored": self.num_ignored, **clusters}
+
+
+def _counted(number: float, units: str) -> str:
+    return f"{number:.10g} {units if number != 1 else units[:-1]}"
 
 
 class Findings(NamedTuple):
