@@ -195,7 +195,7 @@ def _number_of_ids(named_ids: dict[str, Array], size_name: str) -> int:
     largest = max(int(ids.max(initial=0)) for ids in named_ids.values())
     if (largest + 1) ** len(named_ids) > MOST_CELLS:
         raise ValueError(
-            f"{', '.join(named_ids)}: the largest class id is {largest}, and a table of so many"
+            f"{', '.join(named_ids)}: the largest class id is {largest}, and a table of that many"
             " classes does not fit into memory. Pass labels=[...] with the classes that occur."
         )
     return largest + 1

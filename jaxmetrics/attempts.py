@@ -100,8 +100,8 @@ class ScoreVariance(NamedTuple):
     attempts: Array
 
     def standard_error(self, num_items: int, num_attempts: int) -> Array:
-        """Return the standard error of a mean of so many items with so many attempts each,
-        `sqrt((items + attempts / num_attempts) / num_items)`.
+        """Return the standard error of a mean of `num_items` items with `num_attempts` attempts
+        each, `sqrt((items + attempts / num_attempts) / num_items)`.
         """
         check_size(num_items, "num_items")
         check_size(num_attempts, "num_attempts")

@@ -114,7 +114,7 @@ def detectable_difference(
     level: float = 0.95,
     cluster_axis: int | None = None,
 ) -> Any:
-    """Estimate the minimum detectable difference between two classifiers, for so many examples.
+    """Estimate the minimum detectable difference between two classifiers for a given test-set size.
 
     `d = (z + z_power) s sqrt(N / n)`, with s the delta-method standard error of the difference for
     the N pairs of a pilot study: if this is the true difference, its interval excludes 0 with the
@@ -158,7 +158,7 @@ def power(
     level: float = 0.95,
     cluster_axis: int | None = None,
 ) -> Any:
-    """Estimate the statistical power of a comparison of two classifiers on so many examples.
+    """Estimate the statistical power of comparing two classifiers on a test set of a given size.
 
     `Φ(d / (s sqrt(N / n)) - z)`, the probability that the interval excludes 0 and has the sign of
     the true difference d; the inverse of `detectable_difference`.
@@ -205,7 +205,7 @@ def simulated_error(
     cluster_axis: int | None = None,
     num_samples: int = 2000,
 ) -> Any:
-    """Simulate test sets of so many examples, and return the standard deviation of a metric.
+    """Simulate test sets of a given size, and return the standard deviation of a metric.
 
     It verifies a plan, which is based on derivatives: with few examples of a class a metric is not
     nearly linear, and its standard error is not `s sqrt(N / n)`.

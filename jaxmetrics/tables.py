@@ -123,7 +123,7 @@ def paired_confusion_matrix_of(
 
     Returns:
         `TableCounts` with counts `(K, K, K)` by truth, prediction of A and prediction of B; groups
-        and clusters add axes before them. It raises for the mistakes of `confusion_matrix_of`.
+        and clusters add axes before them. It raises the same errors as `confusion_matrix_of`.
 
     >>> import polars as pl
     >>> table = pl.DataFrame({"y": [0, 1, 1], "old": [0, 1, 0], "new": [0, 0, 0]})

@@ -68,7 +68,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "Positive class, compared with all others (default for --score: 1).", "CLASS"
     ),
     "labels-prefix": _option(
-        "Multilabel problem: prefixes of the columns of true and predicted labels, 0 or 1.",
+        "Multilabel problem: prefix of the columns of true labels, and prefix of the columns of"
+        " predicted labels, all 0 or 1.",
         ("TRUE", "PRED"),
         nargs=2,
     ),
@@ -79,9 +80,9 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "id": _option("Column of ids to join the rows by (default: row by row)."),
     "id-of-examples": _option("Column of ids to name the rows of --examples."),
     "examples": _option(
-        "Number of rows to list of the most frequent mistakes (compare: rows that only one of the"
-        " two predicts correctly), the most confident first if there are probabilities (default:"
-        " 0).",
+        "How many misclassified rows to list, from the most frequent mistakes (compare: rows that"
+        " only one of the two predicts correctly), the most confident first if there are"
+        " probabilities (default: 0).",
         "NUMBER",
         type=int,
         default=0,
@@ -146,14 +147,15 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "Confidence level of the intervals (default: 0.95).", "NUMBER", type=float, default=0.95
     ),
     "output": _option(
-        f"Write {_WRITTEN}, by the suffix of the file (repeatable).",
+        f"Write {_WRITTEN}; the suffix of FILE selects the format (repeatable).",
         "FILE",
         action="append",
         type=Path,
         default=[],
     ),
     "output-of-states": _option(
-        f"Write the merged state to .npz, {_WRITTEN}, by the suffix of the file (repeatable).",
+        f"Write the merged state to .npz, or {_WRITTEN}; the suffix of FILE selects the format"
+        " (repeatable).",
         "FILE",
         action="append",
         type=Path,

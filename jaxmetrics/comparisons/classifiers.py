@@ -163,7 +163,7 @@ def compare_predictions(
         rope: the size of differences that do not matter, in the metric's units.
 
     Returns:
-        `Comparison`, or a pytree of them. Errors are the same as of `compare`.
+        `Comparison`, or a pytree of them. It raises the same errors as `compare`.
 
     >>> import jaxmetrics as jm
     >>> y_true, y_pred_a = [0, 0, 1, 1, 1, 0] * 20, [0, 0, 1, 1, 1, 1] * 20
@@ -255,7 +255,7 @@ def compare_unpaired(
         cluster_axis: the axis of `(..., C, K, K)` with one table per cluster, -3.
 
     Returns:
-        `Comparison`, or a pytree of them. Errors are the same as of `compare`.
+        `Comparison`, or a pytree of them. It raises the same errors as `compare`.
 
     >>> import jaxmetrics as jm
     >>> apart = compare_unpaired(jm.accuracy, [[90, 10], [5, 95]], [[80, 20], [9, 91]])

@@ -48,8 +48,8 @@ def compare_scores(
     items and for means near a bound.
 
     Args:
-        a, b: scores `(..., n)`, item i of A next to item i of B; greater is better. NaN means that
-            an item has no score: it is left out of both.
+        a, b: scores `(..., n)` of the same items in the same order; greater is better. NaN means
+            that an item has no score: it is left out of both.
         bounds: the least and the greatest possible score, such as (0, 1) for correct and wrong.
         clusters: ids `(..., n)` of groups of correlated items, such as questions about the same
             text; clusters are then the independent units.

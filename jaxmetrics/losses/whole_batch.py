@@ -49,7 +49,7 @@ def metric_loss(metric: Metric) -> Callable[..., Array]:
         does a label beyond K under jit.
 
     Raises:
-        TypeError: `metric` is not a function; when called, the mistakes of `soft_confusion_matrix`.
+        TypeError: `metric` is not a function; when called, the errors of `soft_confusion_matrix`.
 
     >>> import jax, jax.numpy as jnp, jaxmetrics as jm
     >>> loss = metric_loss(jm.macro(jm.f1))

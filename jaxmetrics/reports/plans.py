@@ -51,7 +51,7 @@ def difference_plan(
     # A difference whose square would be 0 takes more examples than are counted here, too.
     number = required_examples(metric, paired, difference=max(difference, 1e-100), **options)
     content = {"metric": name, "difference": difference, "power": power, "level": level}
-    counted = f"{size} were judged by both; so many show one of {shown:.3g}."
+    counted = f"{size} were judged by both, enough to show a difference of {shown:.3g}."
     content |= {"detectable_difference": shown}
     return _plan(float(number), units, _shown(name, difference, power), counted, content)
 
@@ -73,7 +73,7 @@ def scores_plan(
         error = differences(scores, level)["mean"].difference.standard_error
         shown = (z + power_quantile(power, level)) * error
         purpose, ratio = _shown(scores.name, difference, power), shown / difference
-        counted = f"{size} were scored for both; so many show one of {shown:.3g}."
+        counted = f"{size} were scored for both, enough to show a difference of {shown:.3g}."
         content = {"difference": difference, "power": power, "detectable_difference": shown}
     number = size.number * ratio * ratio if ratio > 0 else math.nan
     content = {"score": scores.name, **content, "level": level}

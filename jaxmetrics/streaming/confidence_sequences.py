@@ -62,7 +62,7 @@ def confidence_sequence(
     high: float = 1.0,
     method: Literal["bernstein", "mixture"] = "bernstein",
 ) -> ConfidenceSequence:
-    """Confidence sequence of a mean: bounds that hold with probability `level` after all batches.
+    """Confidence sequence of a mean: bounds after each batch, all valid at once.
 
     An interval for a fixed number of examples, looked at again and again, misses the mean at some
     time far more often than 1 in 20. These bounds allow decisions such as "the second checkpoint is
@@ -82,7 +82,7 @@ def confidence_sequence(
       Mathematical Statistics 41. For means of 0.01 or 0.99 and beyond it is not narrower.
 
     Args:
-        level: the probability that all bounds hold.
+        level: the probability that the bounds hold after every batch.
         low, high: Python numbers between which every value lies; a value outside makes the bounds
             NaN.
         method: `"bernstein"` or `"mixture"`, see above.
