@@ -62,6 +62,7 @@ OPTIONS = (
     ("--prob", "p_"),
     ("--weight", "w"),
     ("--counts",),
+    ("--value", "w"),
     ("--group", "w"),
     ("--cluster", "w"),
 )

@@ -339,22 +339,13 @@ def extremes_of_mean_of_groups(
     Args:
         groups: the values of each, none of them empty.
     """
-    strata = [x for x in groups if len(x) > 1]
-    if single := [x for x in groups if len(x) == 1]:
-        strata.append(np.concatenate(single))
-    sizes = np.array([len(x) for x in strata])
-    shares = np.ones(len(strata))  # how many groups each stands for
-    if single:
-        shares[-1] = len(single)
-    total = np.maximum(sizes - 1, 1) if len(strata) > 1 else sizes
-    held = np.arange(sizes.max()) < sizes[:, None]
-    counts, values = held * (total / sizes)[:, None], np.zeros(held.shape)
-    values[held] = np.concatenate(strata)
+    counts, values, shares = _strata(groups)
+    total = counts.sum(-1)
     means = (counts * values).sum(-1) / total
     ends = []
     for sign, bound in zip((-1, 1), bounds, strict=True):
         moved = (shares * np.abs(bound - means) / (total + ADDED)).argmax()
-        more = ADDED * (np.arange(len(strata)) == moved)[:, None]
+        more = ADDED * (np.arange(len(total)) == moved)[:, None]
         padded = np.concatenate([counts, more], -1)
         x = np.concatenate([values, np.full_like(more, bound)], -1)
         slopes = sign * x * (shares / padded.sum(-1))[:, None]
@@ -362,6 +353,24 @@ def extremes_of_mean_of_groups(
         extremes = (weights * x).sum(-1) / weights.sum(-1)
         ends.append(float(shares @ extremes / shares.sum()))
     return ends[0], ends[1]
+
+
+def _strata(groups: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return how much each value of a stratum counts, the values `(S, n)`, and how many groups each
+    stratum stands for, `(S,)`.
+    """
+    strata = [x for x in groups if len(x) > 1]
+    single = [x for x in groups if len(x) == 1]
+    shares = np.ones(len(strata) + bool(single))
+    if single:
+        strata.append(np.concatenate(single))
+        shares[-1] = len(single)
+    sizes = np.array([len(x) for x in strata])
+    total = np.maximum(sizes - 1, 1) if len(strata) > 1 else sizes
+    held = np.arange(sizes.max()) < sizes[:, None]
+    values = np.zeros(held.shape)
+    values[held] = np.concatenate(strata)
+    return held * (total / sizes)[:, None], values, shares
 
 
 def _end(
