@@ -183,7 +183,7 @@ def on_config(config: MkDocsConfig) -> None:
         {"Guide": _guide()},
         {"Notebooks": notebooks},
         {"Reference": reference},
-        {"Project": ["CHANGELOG.md", "CONTRIBUTING.md"]},
+        {"Project": [path for path in _found("*.md") if path != "README.md"]},
     ]
 
 
