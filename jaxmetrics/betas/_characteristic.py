@@ -1,4 +1,4 @@
-"""Characteristic functions of betas and of their sums, and the windows outside of which is no mass.
+"""Characteristic functions of betas and of their sums, and the windows that contain the mass.
 
 A sum is described relative to its mean.
 """

@@ -55,7 +55,7 @@ _SOFT = np.zeros((_splines.PANELS, 2), bool)
 
 
 def widest_first(parameters: Array) -> Array:
-    """Sort the classes `(..., k, 2)` by variance, largest first."""
+    """Sort classes `(..., k, 2)` by variance, largest first."""
     variance = distributions.variance_of(*xp.moveaxis(lax.stop_gradient(parameters), -1, 0))
     return xp.take_along_axis(parameters, xp.argsort(-variance, axis=-1)[..., None], -2)
 

@@ -131,9 +131,10 @@ def report_of_sums(sums: LabelSums, names: Sequence[str], level: float) -> Tabul
             summary=found.summary(),
             summary_title="All labels",
             notes=[
-                f"Intervals: {percent(level)}; of each label Wilson's. Macro-F1 is the mean over"
-                " the labels that occur, micro-F1 that of all decisions together; an example"
-                " counts as one, whatever its labels."
+                f"Intervals: {percent(level)}; Wilson's for the metrics of each label. Macro F1 "
+                "is the mean over the labels that occur, micro F1 is computed from all labels "
+                "together. The independent units are the examples, because the labels of an "
+                "example may be correlated."
             ],
             level=level,
         ),

@@ -52,8 +52,8 @@ MOST_WITH_INTERVALS = 1024
 # in 92 % (82 %), with .99 in 60 % (2 %).
 PRIOR = 0.5
 _NO_INTERVALS = (
-    f"beyond {MOST_WITH_INTERVALS} classes neither this nor other averages and coefficients have an"
-    " interval, since these would take minutes; method=Delta() asks for them."
+    f"with more than {MOST_WITH_INTERVALS} classes, averages and coefficients have no interval, "
+    "because computing it takes minutes; method=Delta() gives one."
 )
 
 
@@ -149,7 +149,9 @@ def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedVal
     """
     average = balanced_accuracy_posterior(matrix_of_true_classes(matrix), prior=PRIOR)
     low, high = map(float, average.interval(level))
-    note = "The prior is Jeffreys', worth half a right and half a wrong example of each class"
+    note = (
+        "Jeffreys' prior is used, which is worth half a correct and half a wrong example per class"
+    )
     estimate = float(balanced_accuracy(matrix))
     if not low <= estimate <= high:
         note += "; it pulls the interval away from the balanced accuracy of these examples, "

@@ -134,7 +134,7 @@ class ComparisonReport(AnyReport):
         return self.figures
 
     def outline(self) -> Outline:
-        """Say what people are told: one line per figure, and McNemar's test."""
+        """Return the outline: one line per figure, and McNemar's test."""
         names = zip("AB", labels_of(self.names, _LONGEST_NAME), strict=True)
         within = [f"P(within {self.rope:g})"] if self.rope > 0 else []
         rows: list[list[Any]] = [
@@ -152,28 +152,30 @@ class ComparisonReport(AnyReport):
         return Outline(
             heading=f"{self._sample}, {self.num_classes} classes",
             verdict=self._verdict,
-            # Where these are their only names, there is nothing to be said.
+            # Without other names there is nothing to explain.
             names={} if self.names == ("A", "B") else dict(names),
             tables={
                 "": ValueTable(titles, rows, details=(titles.index("method"),)),
-                **({"Right only in one": listing(self.listed)} if self.listed else {}),
+                **({"Only one is correct": listing(self.listed)} if self.listed else {}),
             },
-            result=f"Right only in A: {only_a}, only in B: {only_b}; McNemar's test ({kind}):"
+            result=f"Only A correct: {only_a}, only B correct: {only_b}; McNemar's test ({kind}):"
             f" p = {self.p_value:.3g}.",
-            intervals=f"Intervals: {percent(self.level)}; of A - B by {ways}.",
+            intervals=f"Intervals: {percent(self.level)}; for A - B by {ways}.",
             level=self.level,
             gates=self.gates,
         )
 
     @property
     def _verdict(self) -> str:
-        """Says which is better by the macro F1, or what so many examples would have shown."""
+        """Says which classifier has the better macro F1, or which difference this test set can
+        show.
+        """
         x = self.figures["macro_f1"].difference
         if math.isnan(x.low):
             return ""
         if better := verdict_of(x, "macro F1"):
             return better
-        found = f"macro F1 of A less that of B is {interval(*x[:3])}"
+        found = f"macro F1 of A minus macro F1 of B is {interval(*x[:3])}"
         if max(-x.low, x.high) <= self.rope:
             return f"A and B are equivalent: {found}, within {self.rope:g} of 0."
         told = f"A and B cannot be told apart: {found}."
@@ -184,8 +186,8 @@ class ComparisonReport(AnyReport):
         if self.num_clusters is not None:
             number, units = self.num_clusters, "clusters"
         return (
-            f"{told} With 80 % power {number} {units} like these show a difference of"
-            f" {shown:.2g}, {4 * number} one of {shown / 2:.2g}."
+            f"{told} With 80 % power, {number} {units} like these show a difference of "
+            f"{shown:.2g}, {4 * number} a difference of {shown / 2:.2g}."
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def width_plan(
     number = float(required_examples(metric, counts, half_width=half_width, **options))
     size = SampleSize(float(counts.sum()), num_clusters=len(counts) if axis else None)
     content = {"metric": name, "half_width": half_width, "level": level}
-    return _plan(number, units, _width(name, half_width), f"{size} were counted.", content)
+    return _plan(number, units, _width(name, half_width), f"The pilot study has {size}.", content)
 
 
 def difference_plan(
@@ -51,7 +51,7 @@ def difference_plan(
     # A difference whose square would be 0 takes more examples than are counted here, too.
     number = required_examples(metric, paired, difference=max(difference, 1e-100), **options)
     content = {"metric": name, "difference": difference, "power": power, "level": level}
-    counted = f"{size} were judged by both, enough to show a difference of {shown:.3g}."
+    counted = f"The pilot study has {size}, enough to show a difference of {shown:.3g}."
     content |= {"detectable_difference": shown}
     return _plan(float(number), units, _shown(name, difference, power), counted, content)
 
@@ -65,7 +65,7 @@ def scores_plan(
     size, z, content = scores.sample, normal_quantile(level), dict[str, Any]()
     if half_width is not None:
         as_number(half_width, "half_width", above=0)
-        purpose, counted = _width(scores.name, half_width), f"{size} were scored."
+        purpose, counted = _width(scores.name, half_width), f"The pilot study has {size}."
         error = means(scores, level)["mean"].standard_error
         ratio, content = z * error / half_width, {"half_width": half_width}
     else:
@@ -73,7 +73,7 @@ def scores_plan(
         error = differences(scores, level)["mean"].difference.standard_error
         shown = (z + power_quantile(power, level)) * error
         purpose, ratio = _shown(scores.name, difference, power), shown / difference
-        counted = f"{size} were scored for both, enough to show a difference of {shown:.3g}."
+        counted = f"The pilot study has {size}, enough to show a difference of {shown:.3g}."
         content = {"difference": difference, "power": power, "detectable_difference": shown}
     number = size.number * ratio * ratio if ratio > 0 else math.nan
     content = {"score": scores.name, **content, "level": level}
@@ -110,8 +110,8 @@ def _plan(
     like_these = f"{units[:-1]} like these is enough to" if number == 1 else f"{units} like these"
     notes = [
         counted,
-        f"Intervals: {percent(level)}; by the delta method, whose variance falls as 1 / n: a guide,"
-        " not a guarantee.",
+        f"Intervals: {percent(level)}; by the delta method, with a variance proportional to 1 / "
+        "n. The number is a guide, not a guarantee.",
     ]
     outline = Outline(f"{number:,} {like_these} {purpose}.", notes=notes, level=level)
     return TabularReport(outline, content, [content], content)

@@ -51,7 +51,7 @@ def report_at_prevalence(report: Report, prevalence: Mapping[str, float]) -> Rep
         )
 
     listed = ", ".join(f"{name} {share:g}" for name, share in zip(names, shares, strict=True))
-    note = f"restated, as all that follows, at the prevalences {listed}; recalls stay as they are."
+    note = f"restated, like all values below, for the class shares {listed}; recalls do not change."
     overall = {
         name: value_of(estimate(metric), "likelihood", note if name == "accuracy" else None)
         for name, metric in COMPARED.items()

@@ -259,8 +259,8 @@ def _note_of_few(moments: np.ndarray) -> str | None:
     if not 0 < effective < _FEWEST:
         return None
     return (
-        f"{max(effective, 1):.0f} of {number:.10g} examples carry it as good as alone: its interval"
-        " may be too narrow."
+        f"a few examples make up most of it (effective number of examples: "
+        f"{max(effective, 1):.0f} of {number:.10g}), so its interval may be too narrow."
     )
 
 

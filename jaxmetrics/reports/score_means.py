@@ -265,8 +265,8 @@ def report_of_means(
     if scores.bounds is not None and missing:
         _, low, high, *_ = _mean(scores, level, missing="bounds")
         notes.append(
-            f"Whatever the scores of the {missing} items without one, the mean of all is from"
-            f" {low:.3f} to {high:.3f}."
+            f"Whatever the scores of the {missing} items without a score, the mean of all items "
+            f"is between {low:.3f} and {high:.3f}."
         )
     tables = {"": ValueTable(["", "n", "mean", "method"], rows)}
     return _report(scores, found, records, notes, level=level, gates=gates, tables=tables)
@@ -291,7 +291,7 @@ def report_of_differences(
         for system, value in zip(("A", "B", "A - B"), x.value[:3], strict=True)
     ]
     d = found[_MEAN].difference
-    alike = f"A and B cannot be told apart: A less B is {interval(*d[:3])}."
+    alike = f"A and B cannot be told apart: A - B is {interval(*d[:3])}."
     notes = []
     if _GROUP in found:
         differ = labels_of(_that_differ(found[_GROUP]), LONGEST_NAME)
@@ -364,10 +364,10 @@ def _report(
     **said: Any,
 ) -> TabularReport:
     """Report values by name; what else is said are fields of `Outline`."""
-    way = "Student's, as of scores without bounds"
+    way = "Student's, for scores without bounds"
     if scores.bounds is not None:
         least, greatest = scores.bounds
-        way = f"by likelihood, of scores between {least:g} and {greatest:g}"
+        way = f"likelihood, for scores between {least:g} and {greatest:g}"
     notes = [f"Intervals: {percent(level)}; {way}."]
     if scores.groups is not None:
         notes.append("The mean weighs items equally, the mean of groups weighs groups equally.")
