@@ -418,7 +418,7 @@ def test_warnings_are_lines(run: Run, tmp_path: Path) -> None:
     code, out, err = run("report", save(frame, tmp_path / "x.csv"), "--cluster", "patient")
     assert code == 0
     assert out.startswith("20 examples in 5 clusters")
-    assert "with 5 clusters intervals" in err
+    assert "with 5 clusters, intervals" in err
     assert all(line.startswith("jaxmetrics: warning: ") for line in err.splitlines())
 
 
@@ -488,7 +488,7 @@ def test_panics_of_rust_are_one_line(
     ("content", "message"),
     [
         ("y_true,y_pred\na,a\n".encode("utf-16"), "is it UTF-16, or does it have the wrong"),
-        (b"y_true,y_pred\ra,a\rb,b\r", "lines end with a carriage return alone"),
+        (b"y_true,y_pred\ra,a\rb,b\r", "lines end with a carriage return only"),
         (b"y_true,y_pred\na,a\nb,b,b\n", "a row has more columns than the header"),
         (b"y_true,y_pred\n1.0,1\n0.0,0\n", "classes must be written in the same way"),
     ],

@@ -387,7 +387,7 @@ def test_the_bootstrap_draws_whole_clusters(put: Any, sizes: tuple[int, int]) ->
 @pytest.mark.parametrize("put", [np.asarray, jnp.asarray])
 @pytest.mark.parametrize("statistic", [np.mean, jnp.mean, lambda x: x.mean()])
 def test_weights_need_a_statistic_that_takes_them(put: Any, statistic: Any) -> None:
-    with pytest.raises(TypeError, match=r"has no argument sample_weight. Pass a function that has one"):
+    with pytest.raises(TypeError, match="has no argument sample_weight"):
         jm.bootstrap_examples(0, statistic, put(np.arange(5.0)), resample="weights")
 
 

@@ -104,7 +104,7 @@ def test_what_is_ignored_is_no_mistake() -> None:
         ("1", "0", [3]),
     ]
     assert jm.report([0, 1], [0, 1]).mistakes() == []
-    with pytest.raises(ValueError, match="this report was made of counts, without examples"):
+    with pytest.raises(ValueError, match="this report was made from counts, without examples"):
         jm.Report.from_counts([[1, 1], [0, 1]]).mistakes()
     with pytest.raises(ValueError, match="number must be at least 1"):
         report.mistakes(0)

@@ -140,7 +140,10 @@ def test_the_curves_of_both_classifiers_are_in_one_picture() -> None:
     )
     page = compared.to_html()
     text = _Text(page).text
-    assert f"Ranking: {NAMES[2]} against the rest, the class with the largest difference in area" in text
+    assert (
+        f"Ranking: {NAMES[2]} against the rest, the class with the largest difference in area"
+        in text
+    )
     pictures = re.findall('aria-label="(.*?)"', page)
     assert pictures[2:5] == [
         "ROC curves of A and B",

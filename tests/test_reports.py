@@ -529,7 +529,8 @@ def test_a_log_loss_that_few_examples_carry_is_noted() -> None:
     """2 of 300 answers are wrong: `(sum x)^2 / sum x^2` of the losses is 24."""
     y, wrong = np.arange(300) % 2, np.arange(300) < 2
     loss = probability_findings(confident_sums(y, wrong, 2), ("a", "b"), 0.95).overall["log_loss"]
-    assert (loss.note or "").startswith("a few examples make up most of it (effective number of examples: 24 of 300)")
+    note = "a few examples make up most of it (effective number of examples: 24 of 300)"
+    assert (loss.note or "").startswith(note)
     many = confident_sums(y, np.arange(300) % 3 == 0, 2)
     assert probability_findings(many, ("a", "b"), 0.95).overall["log_loss"].note is None
     prob = np.where(np.eye(2)[y ^ wrong] == 1, 0.95, 0.05)

@@ -201,7 +201,7 @@ def test_python_reports_what_the_command_line_does(run: Run, files: Sequence[Pat
     for arguments, message in (
         (([[1, 0]],), r"scores must have shape \(n,\)"),
         (([1, 0], [1]), "the same of both systems"),
-        (([np.nan, np.nan],), "hold no item"),
+        (([np.nan, np.nan],), "no item has a score"),
         (([1, 0], None), "groups"),
     ):
         groups = ["a"] if len(arguments) == 2 and arguments[1] is None else None
@@ -435,7 +435,7 @@ def test_files_of_scores_that_do_not_go_together(
     assert (code, "names the columns of two systems or more" in err) == (2, True)
     gap = write(tmp_path / "g.csv", "acc,task\n1,x\n0,\n")
     code, _, err = run("report", gap, *options, "--group", "task")
-    assert (code, "row 2: it has no group" in err) == (2, True)
+    assert (code, "row 2: the group is missing" in err) == (2, True)
 
 
 def test_bounds_may_be_negative_and_need_scores(run: Run, files: Sequence[Path]) -> None:

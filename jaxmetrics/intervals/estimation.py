@@ -155,7 +155,7 @@ def _of_groups(metric: Metric, counts: ArrayLike) -> Question:
     if tables.ndim < 3 or tables.shape[-1] != tables.shape[-2]:
         raise ValueError(
             "metric reads tables with three axes, such as (G, K, K) for groups, got counts of"
-            " shape {tables.shape}."
+            f" shape {tables.shape}."
         )
     number, k, _ = tables.shape[-3:]
     stacked = Applied(_stacked, as_floats(metric), (("number", number),))

@@ -1,4 +1,4 @@
-"""Reports of groups of examples, and of how much a metric differs between them."""
+"""Reports on groups of examples, and on the largest differences of metrics between groups."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-Key: TypeAlias = tuple[str, str | None]  # a name, and a class or none
+Key: TypeAlias = tuple[str, str | None]  # name, and class or None
 Values: TypeAlias = Mapping[Key, ReportedValue]
 
 _NOT_COMPARED = ("balanced_accuracy_posterior", "micro_f1")  # redundant with other values
@@ -88,7 +88,7 @@ def _verdict(disparities: Values, level: float) -> str:
 
 
 def content_of(report: Report) -> dict[str, Any]:
-    """Return the reports of the groups and the disparities for programs."""
+    """Return the reports of the groups and the disparities, for JSON."""
     return {
         "groups": {name: x.to_dict() for name, x in report.groups.items()},
         "disparities": [
@@ -126,7 +126,7 @@ def grouped_report(
 
 
 def _values(report: Report) -> Values:
-    """Collect the values of a report, with the rates at which classes are predicted."""
+    """Collect the values of a report, and the selection rates of the classes."""
     columns = dict(report.per_class)
     if report.num_clusters is None:
         share = proportion_interval(report.counts.sum(0), report.counts.sum(), level=report.level)
@@ -135,7 +135,7 @@ def _values(report: Report) -> Values:
 
 
 def _disparities(groups: Sequence[Values]) -> Values:
-    """Report the greatest differences between groups with intervals of `pairwise_level`."""
+    """Compute the largest differences between groups, from intervals of `pairwise_level`."""
     found = {}
     for key in groups[0]:
         if key[0] not in _NOT_COMPARED:

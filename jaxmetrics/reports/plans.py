@@ -1,4 +1,4 @@
-"""The report of how many examples a test set needs."""
+"""Reports on the required size of a test set."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _MOST_EXAMPLES = 1e15
 def width_plan(
     metric: Metric, name: str, counts: np.ndarray, half_width: float, level: float
 ) -> TabularReport:
-    """Report how many examples give a metric an interval of this half-width; of tables of clusters
-    `(C, K, K)`, how many clusters.
+    """Report the number of examples for an interval of this half-width; for tables of clusters `(C,
+    K, K)`, the number of clusters.
     """
     units, axis = ("examples", None) if counts.ndim == 2 else ("clusters", -3)
     options: dict[str, Any] = {"level": level, "cluster_axis": axis}
@@ -37,8 +37,8 @@ def width_plan(
 def difference_plan(
     metric: Metric, name: str, paired: np.ndarray, difference: float, power: float, level: float
 ) -> TabularReport:
-    """Report how many examples show a difference between two classifiers with this power; of pairs
-    of clusters `(C, K, K, K)`, how many clusters.
+    """Report the number of examples that detect a difference between two classifiers with this
+    power; for pairs per cluster `(C, K, K, K)`, the number of clusters.
     """
     _check_difference(difference)
     units, axis, n = "examples", None, int(paired.sum())
@@ -48,7 +48,7 @@ def difference_plan(
         size = size._replace(num_clusters=n)
     options: dict[str, Any] = {"power": power, "level": level, "cluster_axis": axis}
     shown = float(detectable_difference(metric, paired, n, **options))
-    # A difference whose square would be 0 takes more examples than are counted here, too.
+    # Differences whose square underflows need more examples than the limit below.
     number = required_examples(metric, paired, difference=max(difference, 1e-100), **options)
     content = {"metric": name, "difference": difference, "power": power, "level": level}
     counted = f"The pilot study has {size}, enough to show a difference of {shown:.3g}."
@@ -59,8 +59,8 @@ def difference_plan(
 def scores_plan(
     scores: ItemScores, *, half_width: float | None, difference: float, power: float, level: float
 ) -> TabularReport:
-    """Report how many items give a mean score an interval of this half-width, or show a difference
-    between the means of two systems with this power.
+    """Report the number of items for an interval of a mean score with this half-width, or to detect
+    a difference between the means of two systems with this power.
     """
     size, z, content = scores.sample, normal_quantile(level), dict[str, Any]()
     if half_width is not None:
