@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     )
     from jaxmetrics.tables import *
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 # The public names by file or folder. Names in `betas` and `plots` are used with their namespace.
 _CONTENTS = {
