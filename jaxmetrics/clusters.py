@@ -135,8 +135,8 @@ def warn_of_clusters(sizes: Array) -> None:
     fewest = int(number[number > 0].min(initial=sizes.shape[-1]))
     if fewest < FEWEST:
         warn(
-            f"with {fewest} clusters, intervals may be too narrow: they reach their level with"
-            f" {FEWEST} clusters or more."
+            f"with {fewest} cluster{'s' if fewest > 1 else ''}, intervals may be too narrow: they"
+            f" reach their level with {FEWEST} clusters or more."
         )
         return
     effective = kish_number(sizes)
