@@ -360,8 +360,8 @@ def measured(platform: str, parts: Sequence[str] = ()) -> dict[str, Compiled]:
 
 
 NOTE = (
-    "Compiled for devices that were not there, not run: the roofline is what memory and launches "
-    "set at least."
+    "Compiled for devices that were not present, and not run. Roofline: the time that memory"
+    " traffic and kernel launches need at least."
 )
 
 

@@ -683,7 +683,7 @@ def test_comparisons_on_the_host_compile_nothing(programs: list[str]) -> None:
         (lambda: jm.compare(macro_f1, PAIRED / 4), "expected a number of examples"),
         (
             lambda: jm.compare(macro_f1, PAIRED, method=jm.Delta("logit")),
-            r"differences have no scale: use Delta\(\)",
+            r"differences need no scale: use Delta\(\)",
         ),
         (lambda: jm.mcnemar(PAIRED, method="x"), "'exact', 'mid-p', 'corrected' or 'asymptotic'"),  # type: ignore[arg-type]
         (lambda: jm.mcnemar(np.ones((3, 3))), "paired must have shape"),

@@ -114,7 +114,7 @@ def test_the_page_of_a_comparison(comparison: jm.ComparisonReport, pages: tuple[
     page = _Text(pages[1])
     assert "A: a <1> B: b" in page.text
     only_a, only_b = comparison.only_right
-    assert f"Only A is right in {only_a} examples, only B in {only_b}." in page.text
+    assert f"Only A is correct for {only_a} examples, only B for {only_b}." in page.text
     assert "within 0.02" in page.text
     assert page.tags.count("svg") == 4
     expected = [
@@ -140,7 +140,10 @@ def test_the_curves_of_both_classifiers_are_in_one_picture() -> None:
     )
     page = compared.to_html()
     text = _Text(page).text
-    assert f"Ranking: {NAMES[2]} against the others, the class whose areas differ most" in text
+    assert (
+        f"Ranking: {NAMES[2]} against the rest, the class with the largest difference in area"
+        in text
+    )
     pictures = re.findall('aria-label="(.*?)"', page)
     assert pictures[2:5] == [
         "ROC curves of A and B",
@@ -154,7 +157,7 @@ def test_the_curves_of_both_classifiers_are_in_one_picture() -> None:
     two = jm.comparison_report(
         y == 2, y == 1, y == 2, y_prob_a=_of_two(prob), y_prob_b=_of_two(probs[1])
     )
-    assert "Ranking: 1 against the others." in _Text(two.to_html()).text
+    assert "Ranking: 1 against the rest." in _Text(two.to_html()).text
 
 
 def _of_two(prob: np.ndarray) -> np.ndarray:
@@ -288,7 +291,7 @@ def test_mistakes_are_told_in_the_order_of_what_is_told_of_them() -> None:
     counts = np.array([[900, 20, 15], [17, 100, 0], [0, 2, 11]])
     page = _Text(jm.Report.from_counts(counts).to_html()).text
     assert re.findall(r": (\d+) times?", page) == ["20", "17", "15", "2"]
-    assert "taken for 1 : 20 times , 2.1 % of 935" in page
+    assert "classified as 1 : 20 times , 2.1 % of 935" in page
     once = _Text(jm.Report.from_counts([[9, 1], [0, 9]]).to_html()).text
     assert "1 time ," in once
 
@@ -307,8 +310,8 @@ def test_worst_first() -> None:
     page = _Text(jm.Report.from_counts(counts, class_names=["a", "b", "c"]).to_html()).text
     low, high = (100 * float(x) for x in jm.proportion_interval(9, 39)[1:3])
     told = " ".join(re.findall(r"[\w.%]+", page))
-    assert f"b taken for a 9 times 23.1 % of 39 {low:.1f} to {high:.1f} %" in told
-    assert told.index("b taken for a") < told.index("a taken for c")
+    assert f"b classified as a 9 times 23.1 % of 39 {low:.1f} to {high:.1f} %" in told
+    assert told.index("b classified as a") < told.index("a classified as c")
     # Examples, false negatives, false positives.
     rows = [page.index(row) for row in (" a 54 4 9 ", " b 39 9 0 ", " c 20 0 4 ")]
     assert rows == sorted(rows)
@@ -316,7 +319,7 @@ def test_worst_first() -> None:
 
 def test_no_mistake_and_absent_classes() -> None:
     page = _Text(jm.Report.from_counts(np.diag([5, 3, 0])).to_html()).text
-    assert "Nothing: no mistake was seen." in page
+    assert "There is no mistake in these examples." in page
     assert "nan" not in page.lower()
 
 

@@ -173,9 +173,8 @@ def _clustered(cubes: Array) -> HypothesisTest:
 
 
 def discordant(paired: Array) -> tuple[Array, Array, Array]:
-    """Return for how many examples only A and only B is right, and whether all counts are >= 0.
-
-    On the host a negative one raises.
+    """Return the numbers of examples that only A and only B has correct, and whether all counts are
+    >= 0; a negative one on the host raises.
     """
     refuse_where(paired < 0, paired, "paired", "expected a count >= 0.")
     if paired.shape == (2, 2):
@@ -199,11 +198,11 @@ def _fair_coin_of_host(heads: Array, tosses: Array) -> tuple[Array, Array]:
 
 
 def _fair_coin_of_device(heads: Array, tosses: Array) -> tuple[Array, Array]:
-    """Return the same with a relative error, also of small probabilities, of 1e-5 in float32 and
-    1e-8 in float64.
+    """Return the same on the device, with a relative error of 1e-5 in float32 and 1e-8 in float64,
+    also for small probabilities.
 
-    Beyond a million tosses the first comes from the normal distribution, which is as exact for
-    z < 5.
+    For more than a million tosses, the first is computed from the normal distribution, which is
+    equally accurate for z < 5.
     """
     relative = divide(heads - tosses / 2, tosses / 2)
     unlikeliness = tosses / 2 * (samplers.deviance(relative) + samplers.deviance(-relative))
@@ -291,7 +290,7 @@ def _permuted(gap: Functional, key: Key, size: int) -> HypothesisTest:
 
 
 def _swapped(key: Key, gap: Functional, size: int) -> Array:
-    """Return the difference after swaps of the predictions of pairs, or of whole clusters."""
+    """Return the difference after random swaps of A and B in each pair, or in whole clusters."""
     sample, units = gap.sample, gap.sample.units
     if sample.clusters is None:
         return sample.drawn(gap, key, size, sampler=replicates.swapped)
@@ -358,13 +357,13 @@ def _tango(p: Array, q: Array, n: Array, z: float) -> tuple[Array, Array]:
 
 
 def _reach(p: Array, q: Array, n: Array, z: float) -> Array:
-    """Return how far above p - q the greatest difference lies that the score test admits."""
+    """Return the distance from p - q to the largest difference that the test does not reject."""
 
     def excess(distance: Array) -> tuple[Array, Array]:
         delta = xp.minimum(p - q + distance, 1)
         slope = (2 - p + q) * delta - p - q
         root = xp.sqrt(xp.maximum(slope**2 + 8 * q * delta * (1 - delta), 0))
-        # Of two forms of one solution, that which subtracts nothing.
+        # The form of the solution without a subtraction.
         product = divide(2 * q * delta * (1 - delta), slope + root)
         likeliest = xp.where(slope > 0, product, (root - slope) / 4)
         variance = xp.maximum(2 * likeliest + delta * (1 - delta), 0)
@@ -381,7 +380,7 @@ def _bonett_price(p: Array, q: Array, n: Array, z: float) -> tuple[Array, Array]
     return xp.maximum(p - q - reach, -1), xp.minimum(p - q + reach, 1)
 
 
-# The ends, from the shares of examples for which only A and only B is right, n and z.
+# Functions from the shares of examples that only A and only B has correct, n and z to both ends.
 _METHODS: dict[str, Callable[[Array, Array, Array, float], tuple[Array, Array]]] = {
     "tango": _tango,
     "bonett_price": _bonett_price,

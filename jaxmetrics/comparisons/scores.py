@@ -59,8 +59,8 @@ def compare_scores(
 
     Returns:
         `Comparison` of shape `(...)`. `probability_better` and `probability_equivalent` come from a
-        two-piece normal distribution fitted to the interval of the difference. NaN without any item
-        that both have.
+        two-piece normal distribution fitted to the interval of the difference. NaN if no item has
+        both scores.
 
     Raises:
         ValueError: shapes that do not go together, scores beyond the bounds (NaN under jit), a rope
@@ -147,7 +147,7 @@ def score_leaderboard(
 
 
 def _check_number(units: Array) -> None:
-    """Refuse fewer than two items or clusters that hold some."""
+    """Raise if fewer than two items, or clusters with items, have scores."""
     number = np.count_nonzero(units) if is_known(units) else 2
     if number < 2:
         raise ValueError(

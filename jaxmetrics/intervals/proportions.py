@@ -33,7 +33,7 @@ def wilson_interval(s: Array, n: Array, z: float) -> tuple[Array, Array]:
     p = divide(s, n, xp.nan)
     low, high = _wilson_roots(s, n, z)
     high = xp.where(2 * s <= n, high, 1 - _wilson_roots(n - s, n, z)[0])  # exactly 1 at s = n
-    # At a tiny level rounding may cross.
+    # At a tiny level, rounding may swap the ends.
     return xp.where(low > p, p, low), xp.where(high < p, p, high)
 
 
@@ -111,7 +111,9 @@ def _error(s: Array, n: Array) -> Array:
 
 
 def _pooled(s: Array, n: Array, axis: int, z: float) -> tuple[Array, ...]:
-    """Return the sums over clusters, to how many independent trials each amounts, and the error."""
+    """Return the sums over clusters, the effective number of independent trials, and the standard
+    error.
+    """
     check_axis(axis, "cluster_axis")
     if not -s.ndim <= axis < s.ndim:
         raise ValueError(f"cluster_axis must be an axis of shape {s.shape}, got {axis}.")
@@ -148,7 +150,7 @@ def _clopper_pearson(s: Array, n: Array, level: float) -> tuple[Array, Array]:
     return xp.where(n == 0, 0, low), xp.where(n == 0, 1, high)
 
 
-# The ends, from successes, trials and level.
+# Functions from successes, trials and level to both ends.
 _METHODS: dict[str, Callable[[Array, Array, float], tuple[Array, Array]]] = {
     "wilson": _wilson,
     "jeffreys": _jeffreys,
@@ -162,8 +164,8 @@ def _quantiles_of_beta(
 ) -> tuple[Array, Array]:
     """Return the lower tail's quantile of Beta(*low) and the upper tail's of Beta(*high).
 
-    They are 0 or 1 where a parameter is 0. Each comes from its own tail, (1 - level) / 2, since
-    1 - (1 - level) / 2 has few digits in float32.
+    They are 0 or 1 if a parameter is 0. Each is computed from its own tail, (1 - level) / 2,
+    because 1 - (1 - level) / 2 has few digits in float32.
     """
 
     def quantile(from_tail: Callable[[Array, Array, Array], Array], a: Array, b: Array) -> Array:

@@ -128,7 +128,7 @@ def g_mean(counts: ArrayLike) -> Array:
 
 
 def _recalls_in_truth(counts: ArrayLike) -> tuple[Array, Array, Array]:
-    """Compute the recalls, and tell which classes occur in truth, and how many do."""
+    """Compute the recalls, which classes occur in truth, and their number."""
     c = as_counts(counts)
     in_truth = c.sum(-1) != 0
     return recall(c), in_truth, in_truth.sum(-1).astype(c.dtype)
@@ -195,8 +195,11 @@ def mutual_information(counts: ArrayLike) -> Array:
 
     def terms(p: Array, _: Array) -> Array:
         expected = p.sum(-1, keepdims=True) * q[..., None, :]
-        u, r = divide(p, expected), divide(dependence(p), expected)  # r = u - 1, with its digits
-        # The sum is also that of expected * (u log u - r), whose terms are all >= 0. Near
+        u, r = (
+            divide(p, expected),
+            divide(dependence(p), expected),
+        )  # r = u - 1, without cancellation
+        # The sum equals the sum of expected * (u log u - r), whose terms are all >= 0. Near
         # independence the difference would cancel; there it is r^2 sum_k (-r)^k / ((k + 1)(k + 2)),
         # of which 14 terms give 1e-16 for |r| < 0.1.
         near = abs(r) < 0.1

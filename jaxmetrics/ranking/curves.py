@@ -266,7 +266,7 @@ def best_threshold(
 
 
 def _of_class_1(values: Any, threshold: Array, name: str) -> Array:
-    """Return one number at each threshold: of a metric with one per class, that of class 1."""
+    """Return one number per threshold; if the metric has one per class, the number of class 1."""
     shape = getattr(values, "shape", None)
     if shape == (*threshold.shape, 2):
         return values[..., 1]
@@ -296,7 +296,7 @@ def _as_least(least: ArrayLike, batch: tuple[int, ...]) -> Array:
 def _best_threshold(
     values: Array, threshold: Array, reached: Array, least: Array
 ) -> OperatingPoint:
-    """Take the first, hence that with the highest threshold, of the greatest allowed values."""
+    """Return the first (highest) threshold with the greatest allowed value."""
     allowed = ~xp.isnan(values) & (reached >= least[..., None])
     best = xp.argmax(xp.where(allowed, values, -xp.inf), -1)[..., None]
     exists = allowed.any(-1)
@@ -345,10 +345,10 @@ def ks_statistic(ranked: Ranked) -> Array:
 
 
 def _rate(cumulative: Array) -> Array:
-    """Divide by the number of all examples of the class, which the last threshold counts."""
+    """Divide by the number of examples of the class, which is the count at the last threshold."""
     return divide(cumulative, cumulative[..., -1:], xp.nan)
 
 
 def _complement_of_rate(cumulative: Array) -> Array:
-    """Compute `1 - _rate`, whose difference would round to 0 beside a rate of almost 1."""
+    """Compute `1 - _rate` without the subtraction, which would round to 0 for a rate near 1."""
     return divide(cumulative[..., -1:] - cumulative, cumulative[..., -1:], xp.nan)
