@@ -157,6 +157,9 @@ def test_unknown_options() -> None:
 
 
 def test_exact_proportions_equal_the_beta_quantiles() -> None:
+    """The ends are 0 without and 1 with only successes, also of Jeffreys' interval: Brown, Cai and
+    DasGupta (2001), section 3.1.
+    """
     n = np.array([1, 7, 300, 10**6])[:, None]
     s = np.floor(n * np.array([0, 0.3, 0.95, 1]))
     for method, a, b, c, d in (
@@ -164,9 +167,36 @@ def test_exact_proportions_equal_the_beta_quantiles() -> None:
         ("clopper_pearson", s, n - s + 1, s + 1, n - s),
     ):
         estimate = jm.proportion_interval(s, n, method=method)  # type: ignore[arg-type]
-        low = np.where(a > 0, stats.beta.ppf(0.025, np.maximum(a, 0.5), b), 0)
-        high = np.where(d > 0, stats.beta.ppf(0.975, c, np.maximum(d, 0.5)), 1)
+        low = np.where(s > 0, stats.beta.ppf(0.025, np.maximum(a, 0.5), b), 0)
+        high = np.where(s < n, stats.beta.ppf(0.975, c, np.maximum(d, 0.5)), 1)
         np.testing.assert_allclose([estimate.low, estimate.high], [low, high], atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("method", "mistakes", "least", "most"),
+    [
+        ("wilson", (1, 50), 0.915, 0.982),
+        ("wilson", (1e-6, 1), 0.836, 1),
+        ("agresti_coull", (1e-6, 50), 0.929, 1),
+        ("jeffreys", (1e-6, 50), 0.878, 1),
+    ],
+)
+def test_coverage_of_proportions(
+    method: Any, mistakes: tuple[float, float], least: float, most: float
+) -> None:
+    """The coverages that the guide states, computed from the binomial distribution, for a range of
+    expected numbers of mistakes.
+    """
+    lowest, highest = 1.0, 0.0
+    for n in (20, 50, 100, 500):
+        s = np.arange(n + 1)[:, None]
+        p = 1 - np.geomspace(mistakes[0], min(mistakes[1], n / 2), 2000) / n
+        estimate = jm.proportion_interval(s, n, method=method)
+        contained = (estimate.low <= p) & (p <= estimate.high)
+        coverage = (stats.binom.pmf(s, n, p) * contained).sum(0)
+        lowest, highest = min(lowest, coverage.min()), max(highest, coverage.max())
+    assert least <= lowest <= least + 0.005
+    assert most - 0.005 <= highest <= most + 1e-9
 
 
 def as_predictions(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

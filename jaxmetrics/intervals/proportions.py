@@ -64,7 +64,8 @@ def proportion_interval(
     - `"agresti_coull"`: Wilson's midpoint c ± `z sqrt(c (1 - c) / (n + z^2))`, clipped to [0, 1].
       It contains Wilson's interval. Agresti and Coull (1998), The American Statistician 52.
     - `"jeffreys"`: the equal-tailed interval of Beta(s + 1/2, n - s + 1/2), the posterior under
-      Jeffreys' prior. Brown, Cai and DasGupta (2001), Statistical Science 16.
+      Jeffreys' prior, from 0 if s = 0 and up to 1 if s = n. Brown, Cai and DasGupta (2001),
+      Statistical Science 16, section 3.1.
     - `"clopper_pearson"`: all probabilities that neither tail of the exact binomial test rejects,
       from the quantile of Beta(s, n - s + 1) to the quantile of Beta(s + 1, n - s). It covers at
       least `level`, mostly more. Biometrika 26 (1934).
@@ -142,7 +143,7 @@ def _agresti_coull(s: Array, n: Array, level: float) -> tuple[Array, Array]:
 
 def _jeffreys(s: Array, n: Array, level: float) -> tuple[Array, Array]:
     low, high = _quantiles_of_beta(level, (s + 0.5, n - s + 0.5), (s + 0.5, n - s + 0.5))
-    return xp.where(n == 0, 0, low), xp.where(n == 0, 1, high)
+    return xp.where(s == 0, 0, low), xp.where(s == n, 1, high)
 
 
 def _clopper_pearson(s: Array, n: Array, level: float) -> tuple[Array, Array]:
