@@ -207,7 +207,7 @@ def _accepted(
     that are not active.
 
     XLA runs all lanes alike, so that repeating until the last one is accepted costs eight trials of
-    all. An accelerator, which waits for memory, takes four at a time. On a CPU, of many lanes,
+    all. An accelerator, which waits for memory, takes two at a time. On a CPU, of many lanes,
     those that two trials rejected, 7 % at most, are gathered into a small array and repeated there.
     """
     dtype = jax.eval_shape(trial, words, *parameters).dtype
@@ -219,7 +219,7 @@ def _accepted(
         accepted = lax.platform_dependent(
             lanes,
             cpu=partial(_accepted_on_cpu, trial),
-            default=lambda lanes: lanes.accepted(trial, 4),
+            default=lambda lanes: lanes.accepted(trial, 2),
         )
     return accepted.reshape(words.shape)
 
