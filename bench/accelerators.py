@@ -48,6 +48,7 @@ WORLD = {
     "TPU_SKIP_MDS_QUERY": "1",
     "TPU_WORKER_HOSTNAMES": "localhost",
     "TPU_ACCELERATOR_TYPE": "v5e-4",
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
 }
 
 H200 = """
@@ -131,6 +132,11 @@ class Instruction(NamedTuple):
         found = re.search(rf"{attribute}=\{{?((?:%?[\w.\-]+(?:, )?)+)", self.rest)
         return re.findall(r"[\w.\-]+", found[1]) if found else []
 
+    @property
+    def operands(self) -> list[str]:
+        """Names of its operands."""
+        return re.findall(r"%([\w.\-]+)", self.rest.split("), ")[0])
+
 
 class Work(NamedTuple):
     """What a computation does."""
@@ -181,7 +187,7 @@ def work_of(text: str) -> tuple[Work, Work]:
 
     def of(name: str) -> tuple[Work, Work]:
         if name not in known:
-            pairs = list(_of_instructions(computations.get(name, []), of))
+            pairs = list(_of_instructions(computations, name, of))
             known[name] = (
                 sum((least for least, _ in pairs), Work()),
                 sum((most for _, most in pairs), Work()),
@@ -192,8 +198,11 @@ def work_of(text: str) -> tuple[Work, Work]:
 
 
 def _of_instructions(
-    instructions: Sequence[Instruction], of: Callable[[str], tuple[Work, Work]]
+    computations: dict[str, list[Instruction]],
+    name: str,
+    of: Callable[[str], tuple[Work, Work]],
 ) -> Iterator[tuple[Work, Work]]:
+    instructions = computations.get(name, [])
     shapes = {x.name: bytes_of(x.shape) for x in instructions}
     for x in instructions:
         if x.opcode in FREE:
@@ -214,9 +223,44 @@ def _of_instructions(
         elif x.opcode == "call":
             yield of(x.called("to_apply")[0])
         else:
-            operands = re.findall(r"%([\w.\-]+)", x.rest.split("), ")[0])
-            own = Work(1, shapes[x.name] + sum(shapes.get(name, 0.0) for name in operands))
+            own = Work(1, _bytes_moved(x, shapes, computations))
             yield own, own
+
+
+def _bytes_moved(
+    kernel: Instruction, shapes: dict[str, float], computations: dict[str, list[Instruction]]
+) -> float:
+    """Bytes that a kernel reads and writes: of an array of which it reads or writes slices only
+    those.
+    """
+    body = [x for name in kernel.called("calls")[:1] for x in computations[name]]
+    inner = {x.name: bytes_of(x.shape) for x in body}
+
+    def read(name: str) -> float:
+        total = 0.0
+        for user in (x for x in body if name in x.operands):
+            if user.opcode == "bitcast":
+                total += read(user.name)
+            elif user.opcode == "dynamic-slice":
+                total += inner[user.name]
+            elif user.opcode != "dynamic-update-slice" or user.operands[0] != name:
+                return inner[name]
+        return min(total, inner[name])
+
+    def written(x: Instruction, sizes: dict[str, float]) -> float:
+        if x.opcode == "dynamic-update-slice":
+            return sizes[x.operands[1]]
+        if x.opcode in ("bitcast", "tuple"):
+            return sum(written(y, sizes) for y in body if y.name in x.operands)
+        return sizes[x.name]
+
+    if body:
+        parameters = [x.name for x in body if x.opcode == "parameter"]
+        return written(body[-1], inner) + sum(map(read, parameters))
+    moved = written(kernel, shapes)
+    if kernel.opcode in ("dynamic-slice", "dynamic-update-slice"):
+        return 2 * moved
+    return moved + sum(shapes.get(name, 0.0) for name in kernel.operands)
 
 
 # The programs.

@@ -385,13 +385,13 @@ def ids_in_range(ids: Array, name: str, size: int, *where: Array | None) -> Arra
     Of others, those outside become -1, and all of them int64, so that a label such as 2**32 does
     not wrap to 0 where JAX truncates it to 32 bits.
     """
-    if is_jax(ids) or ids.size == 0:
+    if is_jax(ids):
         return ids
     # One pass over the labels checks both ends: as unsigned integers, negative ids are beyond all
     # that are not.
     least = min(size, int(np.iinfo(ids.dtype).max) + 1) if ids.dtype.kind == "i" else size
     unsigned = f"{ids.dtype.byteorder}u{ids.dtype.itemsize}"
-    if ids.dtype == bool or ids.view(unsigned).max() < least:
+    if ids.dtype == bool or ids.view(unsigned).max(initial=0) < least:
         # NumPy makes float64 of uint64 together with int64.
         return ids.astype(np.int64) if ids.dtype.str[1:] == "u8" else ids
     hint = " Write binary truth as 0 and 1: y_true == 1." if size == 2 else ""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 from jaxmetrics._arithmetic import divide
-from jaxmetrics._cell_sums import off_diagonal
+from jaxmetrics._cell_sums import diagonal, off_diagonal
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, xp
@@ -118,7 +118,7 @@ def accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAver
 @compiled
 def _right_and_wrong(counts: Array, prior: Array) -> Array:
     c = xp.where((counts >= 0).all((-2, -1), keepdims=True), counts, xp.nan)
-    right = xp.diagonal(c, axis1=-2, axis2=-1).sum(-1)
+    right = diagonal(c).sum(-1)
     wrong = off_diagonal(c).sum((-2, -1)) + 0 * right
     return xp.stack([right, wrong], -1)[..., None, :] + prior
 
