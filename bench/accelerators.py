@@ -4,7 +4,8 @@ XLA compiles for a device that is described and not there; its scheduled program
 kernels are launched, how many iterations of loops follow each other, and what kernels read and
 write. Published are, for each program:
 
-- the seconds that the compiler took;
+- the seconds that the compiler took, and those of all cores together, which are the same on a busy
+  machine;
 - kernels, with those in loops times their iterations, and the iterations themselves; where the
   program chooses between branches, the least and the most;
 - traffic, what kernels read and write, as a multiple of arguments and results;
@@ -14,10 +15,10 @@ write. Published are, for each program:
 
 TPU programs often do not say how often a loop runs: it then counts once.
 
-`python -m bench accelerators` (extra `accelerators`) compiles everything, `python -m
-bench.accelerators gpu` for one device, whose figures replace those in
-bench/results/accelerators.json; `--only NAME ...` prints the programs whose names contain one of
-these.
+`python -m bench accelerators` (extra `accelerators`) compiles everything, each program in a process
+of its own, which is stopped after 15 minutes; `python -m bench.accelerators gpu` for one device,
+with `--only NAME ...` the programs whose names contain one of these. Their figures replace those in
+bench/results/accelerators.json, or are only printed, with `--json`.
 """
 
 from __future__ import annotations
@@ -342,6 +343,7 @@ class Compiled(NamedTuple):
     """Figures of a compiled program, those of work for the least and the most."""
 
     seconds: float
+    seconds_of_cores: float
     kernels: tuple[float, float]
     iterations: tuple[float, float]
     traffic: tuple[float, float]
@@ -354,9 +356,9 @@ def compiled(program: Program, platform: str) -> Compiled:
     placed = jax.sharding.SingleDeviceSharding(described_device(platform))
     arguments = [jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=placed) for x in program.arguments]
     lowered = jax.jit(program.function).lower(*arguments)
-    start = time.perf_counter()
+    start, start_of_cores = time.perf_counter(), time.process_time()
     executable: Any = lowered.compile()
-    seconds = time.perf_counter() - start
+    seconds, seconds_of_cores = time.perf_counter() - start, time.process_time() - start_of_cores
     memory = executable.memory_analysis()
     limit = memory.argument_size_in_bytes + memory.output_size_in_bytes
     least, most = work_of(executable.as_text())
@@ -367,6 +369,7 @@ def compiled(program: Program, platform: str) -> Compiled:
 
     return Compiled(
         seconds,
+        seconds_of_cores,
         of_both(lambda work: work.kernels),
         of_both(lambda work: work.iterations),
         of_both(lambda work: work.nbytes / limit),
@@ -378,13 +381,18 @@ def compiled(program: Program, platform: str) -> Compiled:
 
 
 HEADINGS = (
-    *("program", "compile, s", "kernels", "iterations", "traffic / limit"),
+    *("program", "compile, s", "of all cores", "kernels", "iterations", "traffic / limit"),
     *("temporary MB", "roofline, ms"),
 )
 
 
-def row(name: str, figures: Compiled) -> list[str]:
-    """A row of the table; a range where branches differ."""
+LIMIT = 900.0  # seconds after which a compiler is stopped
+
+
+def row(name: str, figures: Compiled | None) -> list[str]:
+    """A row of the table; a range where branches differ. Without figures it was stopped."""
+    if figures is None:
+        return [name, f"stopped after {LIMIT:.0f}"] + [""] * (len(HEADINGS) - 2)
 
     def cell(x: Any) -> str:
         values = x if isinstance(x, Sequence) else [x]
@@ -393,14 +401,9 @@ def row(name: str, figures: Compiled) -> list[str]:
     return [name, *map(cell, figures)]
 
 
-def measured(platform: str, parts: Sequence[str] = ()) -> dict[str, Compiled]:
-    """Compile, and print while that goes on, the programs whose names contain one of the parts."""
-    results = {}
-    for name, program in PROGRAMS.items():
-        if not parts or any(part in name for part in parts):
-            results[name] = compiled(program, platform)
-            print(" | ".join(row(name, results[name])), file=sys.stderr, flush=True)
-    return results
+def chosen(parts: Sequence[str]) -> list[str]:
+    """Names of the programs whose names contain one of the parts; of all, if there are none."""
+    return [name for name in PROGRAMS if not parts or any(part in name for part in parts)]
 
 
 NOTE = (
@@ -409,20 +412,28 @@ NOTE = (
 )
 
 
-def main(platforms: Sequence[str] = tuple(ACCELERATORS)) -> None:
-    """Compile all programs for each accelerator, in a process of its own, and publish."""
+def main(
+    platforms: Sequence[str] = tuple(ACCELERATORS),
+    parts: Sequence[str] = (),
+) -> None:
+    """Compile programs for each accelerator, and publish."""
     path = harness.ROOT / "bench" / "results" / "accelerators.json"
     results = json.loads(path.read_text("utf-8"))["results"] if path.exists() else {}
     for platform in platforms:
-        command = [sys.executable, "-m", "bench.accelerators", platform, "--json"]
-        run = subprocess.run(command, env={**os.environ, **WORLD}, check=True, stdout=-1)
-        found = json.loads(run.stdout.decode().splitlines()[-1])
-        device = ACCELERATORS[platform].name
-        results[device] = {name: Compiled(*x)._asdict() for name, x in found.items()}
+        found = results.setdefault(ACCELERATORS[platform].name, {})
+        for name in chosen(parts):
+            command = [sys.executable, "-m", "bench.accelerators", platform, "--json"]
+            command += ["--only", name]
+            try:
+                run = subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=LIMIT)
+                found[name] = json.loads(run.stdout.splitlines()[-1])[name]
+            except subprocess.TimeoutExpired:
+                found[name] = None
     rows = [
-        row(f"{device}: {name}", Compiled(**figures))
+        row(f"{device}: {name}", found[name] and Compiled(**found[name]))
         for device, found in results.items()
-        for name, figures in found.items()
+        for name in PROGRAMS
+        if name in found
     ]
     unit = "Traffic as a multiple of arguments and results"
     harness.publish("accelerators", results, HEADINGS, rows, NOTE, unit, timed=False)
@@ -432,14 +443,16 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m bench.accelerators")
     parser.add_argument("platforms", nargs="*", choices=ACCELERATORS, default=[*ACCELERATORS])
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME")
-    parser.add_argument("--json", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--json", action="store_true", help="print figures, publish nothing")
     options = parser.parse_args()
-    if not (options.only or options.json):
-        main(options.platforms)
+    if not options.json:
+        main(options.platforms, options.only)
     elif os.environ.get("XLA_FLAGS") != WORLD["XLA_FLAGS"]:
         again = [sys.executable, "-m", "bench.accelerators", *sys.argv[1:]]
         os.execve(sys.executable, again, {**os.environ, **WORLD})
     else:
-        found = measured(options.platforms[0], options.only)
-        if options.json:
-            print(json.dumps(found))
+        figures = {}
+        for name in chosen(options.only):
+            figures[name] = compiled(PROGRAMS[name], options.platforms[0])._asdict()
+            print(" | ".join(row(name, Compiled(**figures[name]))), file=sys.stderr, flush=True)
+        print(json.dumps(figures))

@@ -43,9 +43,9 @@ def _diagonal_by_steps(p: jax.Array) -> jax.Array:
 
 
 def _diagonal_by_comparison(p: jax.Array) -> jax.Array:
-    """Compare the numbers of rows and columns: a TPU reads other steps or places in many kernels."""
+    """Compare numbers of rows and columns: a TPU needs many kernels to read the places."""
     classes = jax.numpy.arange(p.shape[-1])
-    return jax.numpy.where(classes[:, None] == classes, p, 0).sum(-1, dtype=p.dtype)
+    return jax.numpy.where(classes[:, None] == classes[None], p, 0).sum(-1, dtype=p.dtype)
 
 
 def off_diagonal(p: Array) -> Array:
