@@ -234,7 +234,7 @@ def _bytes_moved(
     """Bytes that a kernel reads and writes: of an array of which it reads or writes slices only
     those.
     """
-    body = [x for name in kernel.called("calls")[:1] for x in computations[name]]
+    body = [x for name in kernel.called("calls")[:1] for x in computations.get(name, [])]
     inner = {x.name: bytes_of(x.shape) for x in body}
 
     def read(name: str) -> float:
