@@ -8,7 +8,8 @@ write. Published are, for each program:
   machine;
 - kernels, with those in loops times their iterations, and the iterations themselves; where the
   program chooses between branches, the least and the most;
-- traffic, what kernels read and write, as a multiple of arguments and results;
+- traffic, what kernels and copies read and write, as a multiple of arguments and results; of an
+  array of which a kernel takes slices those only, and nothing of a TPU's vector memory;
 - memory for intermediate results;
 - the roofline, a lower bound: traffic at the memory's bandwidth or kernels at their time of
   launch, whichever takes longer. Arithmetic, sorting and colliding atomics are not in it.
@@ -156,14 +157,19 @@ class Work(NamedTuple):
 BITS = {"pred": 8, "c64": 64, "c128": 128}  # of others the digits of their name: s4, bf16, f32
 FREE = {
     *("parameter", "constant", "tuple", "get-tuple-element", "bitcast"),
-    *("after-all", "copy-done", "partition-id"),
+    *("after-all", "copy-start", "slice-start", "partition-id"),
 }
+DMA = {"copy-done", "slice-done"}  # copies beside the kernels of a TPU, into its vector memory
 
 
 def bytes_of(shape: str) -> float:
-    """Bytes of a shape as programs write it, `(f32[8,2]{1,0}, s32[])` for example."""
+    """Bytes of a shape as programs write it, `(f32[8,2]{1,0}, s32[])` for example.
+
+    Memory of a space of its own, such as `S(1)`, the vector memory of a TPU, is not counted.
+    """
     total = 0.0
-    for kind, sizes in re.findall(r"\b([a-z]+\d*)\w*\[([\d,]*)\]", shape):
+    in_memory = re.sub(r"\w+\[[\d,]*\]\{[^{}]*S\(\d+\)\}", "", shape)
+    for kind, sizes in re.findall(r"\b([a-z]+\d*)\w*\[([\d,]*)\]", in_memory):
         bits = BITS.get(kind) or int(re.sub(r"\D", "", kind) or 0)
         total += bits / 8 * np.prod([int(x) for x in sizes.split(",") if x], dtype=float)
     return total
@@ -223,6 +229,9 @@ def _of_instructions(
             yield min(least for least, _ in branches), max(most for _, most in branches)
         elif x.opcode == "call":
             yield of(x.called("to_apply")[0])
+        elif x.opcode in DMA:
+            own = Work(0, bytes_of(re.sub(r"S\(\d+\)", "", x.shape)))
+            yield own, own
         else:
             own = Work(1, _bytes_moved(x, shapes, computations))
             yield own, own
