@@ -4,8 +4,7 @@ XLA compiles for a device that is described and not there; its scheduled program
 kernels are launched, how many iterations of loops follow each other, and what kernels read and
 write. Published are, for each program:
 
-- the seconds that the compiler took, and those of all cores together, which are the same on a busy
-  machine;
+- the CPU seconds that the compiler took, of all cores together;
 - kernels, with those in loops times their iterations, and the iterations themselves; where the
   program chooses between branches, the least and the most;
 - traffic, what kernels and copies read and write, as a multiple of arguments and results; of an
@@ -352,7 +351,6 @@ class Compiled(NamedTuple):
     """Figures of a compiled program, those of work for the least and the most."""
 
     seconds: float
-    seconds_of_cores: float
     kernels: tuple[float, float]
     iterations: tuple[float, float]
     traffic: tuple[float, float]
@@ -365,9 +363,9 @@ def compiled(program: Program, platform: str) -> Compiled:
     placed = jax.sharding.SingleDeviceSharding(described_device(platform))
     arguments = [jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=placed) for x in program.arguments]
     lowered = jax.jit(program.function).lower(*arguments)
-    start, start_of_cores = time.perf_counter(), time.process_time()
+    start = time.process_time()
     executable: Any = lowered.compile()
-    seconds, seconds_of_cores = time.perf_counter() - start, time.process_time() - start_of_cores
+    seconds = time.process_time() - start
     memory = executable.memory_analysis()
     limit = memory.argument_size_in_bytes + memory.output_size_in_bytes
     least, most = work_of(executable.as_text())
@@ -378,7 +376,6 @@ def compiled(program: Program, platform: str) -> Compiled:
 
     return Compiled(
         seconds,
-        seconds_of_cores,
         of_both(lambda work: work.kernels),
         of_both(lambda work: work.iterations),
         of_both(lambda work: work.nbytes / limit),
@@ -390,7 +387,7 @@ def compiled(program: Program, platform: str) -> Compiled:
 
 
 HEADINGS = (
-    *("program", "compile, s", "of all cores", "kernels", "iterations", "traffic / limit"),
+    *("program", "compile, CPU s", "kernels", "iterations", "traffic / limit"),
     *("temporary MB", "roofline, ms"),
 )
 
