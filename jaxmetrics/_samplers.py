@@ -278,7 +278,7 @@ def _propose(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return a count k, k - mean, and the threshold for sqrt(2 pi) P(k) at which k is accepted.
 
-    The constants are those of Hörmann's hat.
+    The constants are from Hörmann's hat function.
     """
     u, v = _two_uniforms(words)
     u = u - 0.5

@@ -35,8 +35,8 @@ def confusion_matrix(
 ) -> Axes:
     """Plot a confusion matrix, row = true class; the colour is the share of the row.
 
-    Mistakes, the cells off the diagonal, are red, on a scale of their own. Numbers are left out
-    beyond 20 classes, and most names beyond 50.
+    Mistakes, the cells off the diagonal, are red, with a separate colour scale. Numbers are left
+    out beyond 20 classes, and most names beyond 50.
 
     Args:
         y_true, y_pred: labels `(n,)`, strings or integers; or, as the only argument, counts

@@ -233,7 +233,7 @@ def checked_probabilities(
     if 2 * (prob.argmax(1) != pred)[counted].sum() > counted.sum():
         warn(
             f"{name_of_pred} is not the most probable class of {name} in most rows: column j of"
-            f" {name} is taken for class j of {listed(names)}."
+            f" {name} is read as class j of {listed(names)}."
         )
     return prob
 

@@ -78,9 +78,9 @@ class ComparisonReport(AnyReport):
         p_value: p-value of McNemar's test (mid-p, or the test for clusters) of the hypothesis that
             both are correct equally often.
         num_clusters: the number of clusters, if examples come in clusters.
-        score_histograms: of A and B, `(2, K, 2, B)`, as in `Report`, if there were
+        score_histograms: histograms of A and B, `(2, K, 2, B)`, as in `Report`, if there are
             probabilities of up to 100 classes.
-        calibration_bins: of A and B, `(2, bins, 3)`, as in `Report`.
+        calibration_bins: bins of A and B, `(2, bins, 3)`, as in `Report`.
         listed: examples that only one has correct, for the command line's `--examples`.
         gates: bounds on the differences and their verdicts, for the command line's `--gate`.
 
