@@ -114,8 +114,9 @@ def score_leaderboard(
         `Leaderboard`, whose estimates come from `mean_interval`.
 
     Raises:
-        ValueError: scores of another shape, fewer than two items or clusters that all systems have,
-            scores beyond the bounds (NaN under jit), num_samples < 2, a level outside of (0, 1).
+        ValueError: scores of another shape, fewer than two items (or clusters) with scores of all
+            systems, scores beyond the bounds (NaN under jit), num_samples < 2, a level outside of
+            (0, 1).
 
     >>> scores = [[1, 1, 0, 1, 1] * 20, [0, 1, 0, 1, 1] * 20, [1, 0, 0, 0, 1] * 20]
     >>> board = score_leaderboard(scores, bounds=(0, 1))

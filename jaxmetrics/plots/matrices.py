@@ -42,7 +42,7 @@ def confusion_matrix(
         y_true, y_pred: labels `(n,)`, strings or integers; or, as the only argument, counts
             `(K, K)`.
         class_names: names of the ids 0 to K - 1, "0" to "K - 1" by default; for strings the classes
-            in the order wanted.
+            in the desired order.
         numbers: numbers in the cells: the counts, or the shares of the row in percent.
         colorbar: whether to draw the scale of the red beside the matrix; the blue ends at 1.
         scale: the share at which the red is strongest, the same for matrices to be compared; by

@@ -269,7 +269,7 @@ def comparison_report(
         y_prob_a, y_prob_b: `(n, K)` probabilities, a column per class; add log loss, Brier score,
             ROC AUC (for up to 10 classes), and the curves of both classifiers on the HTML page.
         clusters: `(n,)` ids, of any type, of groups of correlated examples, such as one patient's.
-        class_names: names of the ids 0 to K - 1, or, for strings, the classes in the order wanted;
+        class_names: names of the ids 0 to K - 1, or, for strings, the classes in the desired order;
             by default the classes that occur, sorted.
         names: the names of A and B, for the report.
         rope: the region of practical equivalence: differences up to this size do not matter.
