@@ -185,8 +185,8 @@ def leaderboard(
         labels: the K classes in the order of class ids, for NumPy arrays and lists.
         key: a JAX key, an int seed or, for NumPy labels, a NumPy Generator.
         where: bool, `(n,)`; False leaves the example out.
-        clusters: `(n,)` ids, of any hashable type, of groups of correlated examples, such as one
-            patient's; clusters are then the independent units. Fewer than 20 give a warning.
+        clusters: `(n,)` ids, of any hashable type, of groups of correlated examples, such as images
+            of one patient; clusters are then the independent units. Fewer than 20 give a warning.
         method: interval method for `estimates` and `winner_estimate`.
         num_samples: number of draws for probabilities and for simultaneous intervals.
         level: the confidence level.

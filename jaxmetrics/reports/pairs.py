@@ -268,7 +268,8 @@ def comparison_report(
             integers. A negative integer drops its example.
         y_prob_a, y_prob_b: `(n, K)` probabilities, a column per class; add log loss, Brier score,
             ROC AUC (for up to 10 classes), and the curves of both classifiers on the HTML page.
-        clusters: `(n,)` ids, of any type, of groups of correlated examples, such as one patient's.
+        clusters: `(n,)` ids, of any type, of groups of correlated examples, such as images of one
+            patient.
         class_names: names of the ids 0 to K - 1, or, for strings, the classes in the desired order;
             by default the classes that occur, sorted.
         names: the names of A and B, for the report.
