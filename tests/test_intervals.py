@@ -57,7 +57,7 @@ def test_published_intervals(
 @pytest.mark.parametrize("method", ["wilson", "jeffreys", "clopper_pearson", "agresti_coull"])
 def test_proportions_on_the_device(method: Any, x64: bool, programs: list[str]) -> None:
     """As on the host; the second call, with other numbers, compiles nothing."""
-    successes, trials = np.array([18, 4, 0, 30, 7, 0, 3]), np.array([20, 20, 30, 30, 11, 0, 2])
+    successes, trials = np.array([18, 4, 0, 30, 7, 0]), np.array([20, 20, 30, 30, 11, 0])
     jm.proportion_interval(
         jnp.flip(jnp.asarray(successes)), jnp.flip(jnp.asarray(trials)), method=method
     )
@@ -98,8 +98,13 @@ def test_proportions_at_the_edges() -> None:
     assert np.isnan(nothing.value)
     assert nothing.low == 0
     assert nothing.high == 1
-    for successes, trials in ((3, 2), (-1, 2), (np.nan, 2), (1, np.nan)):
+    for successes, trials in ((np.nan, 2), (1, np.nan)):
         assert np.isnan(jm.proportion_interval(successes, trials)[:4]).all()
+    for successes, trials in ((3, 2), (-1, 2), (3.0, 2.9)):
+        hidden = jm.proportion_interval(jnp.array(successes), jnp.array(trials))
+        assert np.isnan(hidden[:4]).all()
+        with pytest.raises(ValueError, match=f"successes is {successes:g}, but successes lie"):
+            jm.proportion_interval(successes, trials)
 
 
 def test_standard_error_near_one() -> None:

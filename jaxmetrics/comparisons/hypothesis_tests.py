@@ -20,6 +20,7 @@ from jaxmetrics._validation import (
     as_float,
     as_paired_counts,
     check_option,
+    refuse_where,
 )
 from jaxmetrics.betas.distributions import betainc
 from jaxmetrics.clusters import as_clusters, number_of_clusters
@@ -88,11 +89,11 @@ def mcnemar(
         cluster_axis: the axis of `(..., C, K, K, K)` with one table of pairs per cluster, -4.
 
     Returns:
-        `HypothesisTest` of shape `(...)`; p = 1 if b + c = 0, NaN for negative counts.
+        `HypothesisTest` of shape `(...)`; p = 1 if b + c = 0. Under jit NaN for negative counts.
 
     Raises:
-        ValueError: another shape, an unknown method, a method other than `"asymptotic"` for
-            clusters.
+        ValueError: another shape, negative counts, an unknown method, a method other than
+            `"asymptotic"` for clusters.
 
     >>> test = mcnemar([[23, 15], [19, 31]], method="asymptotic")
     >>> test.statistic.round(5), test.p_value.round(5)
@@ -173,8 +174,9 @@ def _clustered(cubes: Array) -> HypothesisTest:
 
 def discordant(paired: Array) -> tuple[Array, Array, Array]:
     """Return the numbers of examples that only A and only B has correct, and whether all counts are
-    >= 0.
+    >= 0; a negative one on the host raises.
     """
+    refuse_where(paired < 0, paired, "paired", "expected a count >= 0.")
     if paired.shape == (2, 2):
         return paired[0, 1], paired[1, 0], (paired >= 0).all()
     cube = as_paired_counts(paired)
@@ -330,10 +332,10 @@ def paired_difference_interval(
     Returns:
         `Estimate` of shape `(...)`, in [-1, 1]; `standard_error` is
         `sqrt(b + c - (b - c)^2 / n) / n`. Without examples the value is NaN and the interval [-1,
-        1]; negative counts give NaN.
+        1]. Under jit negative counts give NaN.
 
     Raises:
-        ValueError: another shape, a level outside of (0, 1), an unknown method.
+        ValueError: another shape, negative counts, a level outside of (0, 1), an unknown method.
 
     >>> paired_difference_interval([[1, 1], [7, 12]])
     -0.286 [-0.517, -0.026]

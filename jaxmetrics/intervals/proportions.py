@@ -8,7 +8,14 @@ from typing import Literal
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._validation import ArrayLike, as_float, check_axis, check_level, check_option
+from jaxmetrics._validation import (
+    ArrayLike,
+    as_float,
+    check_axis,
+    check_level,
+    check_option,
+    refuse_where,
+)
 from jaxmetrics.betas.distributions import betainccinv, betaincinv
 from jaxmetrics.clusters import (
     as_clusters,
@@ -74,10 +81,10 @@ def proportion_interval(
 
     Returns:
         `Estimate`, fractions in [0, 1], `standard_error = sqrt(p (1 - p) / n)`. Without trials the
-        value is NaN and the interval [0, 1]; `successes` outside `[0, trials]` give NaN.
+        value is NaN and the interval [0, 1]; under jit `successes` outside `[0, trials]` give NaN.
 
     Raises:
-        ValueError: `level` outside (0, 1) or an unknown method.
+        ValueError: `successes` outside `[0, trials]`, `level` outside (0, 1), an unknown method.
 
     >>> proportion_interval(18, 20)
     0.900 [0.699, 0.972]
@@ -87,6 +94,8 @@ def proportion_interval(
     s, n = xp.broadcast_arrays(as_float(successes, "successes"), as_float(trials, "trials"))
     # Sums of weights, rounded apart.
     s = xp.where((s > n) & (s <= n * (1 + 8 * xp.finfo(n.dtype).eps)), n, s)
+    message = "but successes lie between 0 and the number of trials."
+    refuse_where((s < 0) | (s > n), s, "successes", message)
     possible = (s >= 0) & (s <= n)
     s, n = xp.where(possible, s, xp.nan), xp.where(possible, n, xp.nan)
     share, clustered = xp.asarray(1.0, n.dtype), None
