@@ -142,7 +142,7 @@ def check_integer(ids: Array, name: str) -> None:
         hint = " Logits come first: (logits, labels); distributions go to soft_cross_entropy."
     else:
         hint = (
-            " Truth comes first: (y_true, y_pred) or (y_true, y_score); argmax makes class ids"
+            " Truth comes first: (y_true, y_pred) or (y_true, y_score); use argmax to get class ids"
             " of probabilities."
         )
     raise TypeError(

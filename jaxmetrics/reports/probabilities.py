@@ -236,7 +236,7 @@ def expected_accuracy(soft_counts: np.ndarray, level: float) -> ReportedValue:
 
 def calibration_value(gap: Estimate) -> ReportedValue:
     """Report the calibration error, with a note on its bias."""
-    return value_of(gap, "inequalities", "It is biased upwards: chance alone makes it more than 0.")
+    return value_of(gap, "inequalities", "It is biased upwards: chance alone makes it positive.")
 
 
 def _log_loss(moments: np.ndarray, level: float) -> Estimate:
