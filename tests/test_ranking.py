@@ -1116,7 +1116,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: jm.roc_auc([0, 1], [0.1, 0.2], min_tpr=1), r"min_tpr must lie in \[0, 1\)"),
     (
         lambda: jm.roc_auc([0, 1], [0.1, 0.2], min_tpr=0.5, max_fpr=0.5),
-        "give max_fpr or min_tpr, not both",
+        "not both",
     ),
     (lambda: jm.roc_auc([0, 1], [0.1, 0.2], where=[0.0, 1.0]), "where must be a bool mask"),
     (
