@@ -413,8 +413,8 @@ def chosen(parts: Sequence[str]) -> list[str]:
 
 
 NOTE = (
-    "Compiled for devices that were not there, not run: the roofline is what memory and launches "
-    "set at least."
+    "Compiled for devices that were not present, and not run. Roofline: the time that memory"
+    " traffic and kernel launches need at least."
 )
 
 

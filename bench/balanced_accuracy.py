@@ -150,10 +150,11 @@ def main() -> None:
         "mean, sd and 95 % interval, per matrix",
         {"classes, one matrix": results},
         {f"k = {k}": result for k, result in results.items()},
-        "1000 matrices per call of jaxmetrics (100 for k = 1000), float32; one for the others and"
-        " on the host, float64. mclearn's method at k = 10 is one evaluation of the cdf times the"
-        " number that root finding took at k = 3. Limit: reading a matrix once, at"
-        f" {bandwidth_in_words()}; how little arithmetic would do, nobody knows.",
+        "jaxmetrics: 1000 matrices per call (100 for k = 1000), float32; others and host: one"
+        " matrix,"
+        " float64. mclearn's method at k = 10: the time of one evaluation of the cdf, times the"
+        " number of evaluations in root finding at k = 3. Limit: reading a matrix once, at"
+        f" {bandwidth_in_words()}; the necessary arithmetic is unknown.",
     )
 
 

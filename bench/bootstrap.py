@@ -197,8 +197,10 @@ def main() -> None:
         },
         {f"n = 1e{i}": of_examples[10**i] for i in (3, 5, 7, 9)}
         | {"100 matrices at once": of_matrices[100]},
-        f"10 classes, 95 % intervals. Peers that resample examples drew {FEW} replicates; their"
-        f" time is multiplied. 100 matrices: {OF_EACH} replicates of each, the time per 10,000."
+        f"10 classes, 95 % intervals. Libraries that resample examples drew {FEW} replicates, and"
+        " their"
+        f" time is extrapolated. 100 matrices: {OF_EACH} replicates of each, time per 10,000"
+        " replicates."
         f" Limit: writing the cells of all replicates once, at {bandwidth_in_words()}.",
     )
 

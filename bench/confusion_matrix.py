@@ -140,7 +140,8 @@ def main() -> None:
             "14 metrics of 10,000 matrices, K = 10": of_matrices[10_000],
         },
         "int32 labels on the device, int64 for the host, NumPy, scikit-learn and torch. The"
-        f" scikit-learn loop over matrices is {FEW} of them, multiplied. Limit: reading the int32"
+        f" scikit-learn loop over matrices was run for {FEW} of them and extrapolated. Limit:"
+        " reading the int32"
         f" labels or the matrices once, at {bandwidth_in_words()}.",
     )
 

@@ -540,16 +540,17 @@ def exact_ties(data_sets: int) -> list[str]:
 
 HEADINGS = ["metric", "interval", *(f"n = {n}" for n in SIZES), "outside", "width", "none"]
 NOTE = (
-    "Lowest and highest coverage of nominal 95 % intervals over the designs of each n in the half"
-    f" on which no method was chosen, those whose rarest class is expected at least {SPARSE} times;"
-    " of n of 50 or more, the share of designs outside of 90 to 99.5 %, the median width relative"
-    " to that of the first, and the share of test sets without an interval, which count nowhere"
-    " else."
-    " The list has the designs of the first method that lie outside: n, classes, shares (99:1: of"
-    " the commonest to the rarest), recall; by number those that are covered more often, where A"
-    " and B answer nearly all alike, and sparse designs, with rarer classes, which do not occur in"
-    " some test sets and so not in their averages. 2000 test sets per design; of 50 classes, and of"
-    " differences by likelihood, 200 to 500; the truth is the metric of the cell probabilities."
+    "Lowest and highest coverage of nominal 95 % intervals for each n, over the designs of the"
+    f" half on which no method was chosen, if at least {SPARSE} examples of the rarest class are"
+    " expected. For n of 50 or more: the share of designs with a coverage outside of 90 to 99.5 %,"
+    " the median width relative to the first method, and the share of test sets without an"
+    " interval (these are not counted elsewhere). The list has the designs in which the coverage of"
+    " the first method is outside: n, classes, shares (99:1: most frequent to rarest class),"
+    " recall. Only the number is given of designs with a higher coverage, in which A and B give"
+    " nearly the same predictions, and of sparse designs, with classes that do not occur in some"
+    " test sets and so not in their averages. 2000 test sets per design; 200 to 500 for 50 classes"
+    " and for likelihood intervals of differences. The true value is the metric of the cell"
+    " probabilities."
 )
 
 

@@ -119,7 +119,7 @@ def main() -> None:
         headings,
         rows,
         f"{K} classes; matrices of {100 * K + 40 * K:,} examples. On the host in float64, on the"
-        " device in float32. Between sizes the crossing is interpolated, and rounded to a digit.",
+        " device in float32. Sizes in between are interpolated, and rounded to one digit.",
         "Numbers of the unit",
         pictures,
     )

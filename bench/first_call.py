@@ -19,12 +19,12 @@ from bench.harness import ROOT, insert, publish, table, three_digits
 
 PROCESSES = 3  # of a call and side
 NOTE = (
-    "1000 examples of 10 classes, in NumPy or on the device. Metrics are of the labels, counted in"
-    " the call; posteriors, bootstrap (BCa) and Delta of one matrix;"
-    f" {REPLICATES} draws, 10,000 permutations. SciPy resamples examples and asks scikit-learn for"
-    " F1; scikit-learn's report has no intervals, and prob_conf_mat compares without pairs."
-    f" First call, median (fastest-slowest) of {PROCESSES} processes; then the second call."
-    " Libraries and the files of the functions called are imported, and data made, before the clock"
+    "1000 examples of 10 classes, in NumPy or on the device. Metrics include counting the labels;"
+    " posteriors, bootstrap (BCa) and Delta start from one matrix;"
+    f" {REPLICATES} draws, 10,000 permutations. SciPy resamples examples and calls scikit-learn for"
+    " F1; scikit-learn's report has no intervals, and prob_conf_mat compares without pairing."
+    f" First call: median (fastest-slowest) of {PROCESSES} processes; then the second call."
+    " Libraries and the modules of the functions are imported, and data made, before the clock"
     " starts; SciPy's special functions, where needed, are imported in the first call."
 )
 

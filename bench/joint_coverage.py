@@ -1,4 +1,4 @@
-"""Coverage of what holds at once: disparities of groups, all classes, all times, whole curves; and
+"""Joint coverage: disparities of groups, all classes, all times, whole curves; and
 of means, clusters and numbers of reports, each alone.
 
 Of data sets drawn from a known population, published are the share in which everything that an
@@ -322,19 +322,20 @@ def rows_of(results: Mapping[str, Any]) -> list[list[str]]:
     return rows
 
 
-HEADINGS = ["what holds at once", "interval", "designs", "covers", "above", "below", "width"]
+HEADINGS = ["jointly covered values", "interval", "designs", "covers", "above", "below", "width"]
 NOTE = (
-    "Lowest and highest share of data sets in which all that nominal 95 % intervals say is true;"
-    " the largest share, among designs, in which one lies above and below the truth; the mean"
-    " width. Disparities, the largest less the smallest accuracy or recall of 2 or 5 groups of 100"
-    " or 1000, one of them lower by .1 or .3. Recalls and F1 of 3 or 10 classes at 100 or 500"
-    " examples. Streams of 20,000"
-    " examples, looked at 40 times from the 20th on (delta: from the 500th): accuracy, macro F1 and"
-    " kappa; sequences of accuracies of .5 to .99 after every 100. The band everywhere, of"
-    f" {len(CURVES)} frequencies, with ties, steps and rare events. Each alone: mean losses of 10,"
-    " 40 and 500 examples of classifiers that are sure of their answers; accuracy and Matthews'"
-    " coefficient of 30 and 100 clusters, of which the larger may be harder; the numbers of reports"
-    " of calibrated probabilities of 2 and 3 classes, 60 and 500 examples, of the first class."
+    "Covers: lowest and highest share of data sets in which all of the nominal 95 % intervals"
+    " contain the true values. Above, below: the largest share, among designs, in which an interval"
+    " lies above or below a true value. Width: the mean width. Disparity: the largest minus the"
+    " smallest accuracy or recall of 2 or 5 groups of 100 or 1000 examples, one of them lower by .1"
+    " or .3. Classes: recalls and F1 of 3 or 10 classes with 100 or 500 examples. Times: streams"
+    " of 20,000 examples, looked at 40 times from the 20th example on (delta: from the 500th):"
+    " accuracy, macro F1 and kappa; confidence sequences for accuracies of .5 to .99, looked at"
+    " after every 100 examples. Isotonic band: the whole band, for"
+    f" {len(CURVES)} curves, with ties, steps and rare events. Each alone: mean losses of 10, 40"
+    " and 500 examples of overconfident classifiers; accuracy and Matthews' coefficient of 30 and"
+    " 100 clusters, in which larger clusters may be harder; the values of reports on calibrated"
+    " probabilities of 2 and 3 classes, 60 and 500 examples, for the first class."
 )
 
 

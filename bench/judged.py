@@ -128,11 +128,11 @@ def _key(design: Design) -> str:
 
 HEADINGS = ["n", "kappa", *(f"N = {x} n" for x in TIMES), "width"]
 NOTE = (
-    "Lowest and highest coverage of nominal 95 % intervals of accuracy, macro F1, Matthews'"
-    " coefficient and of their differences between two classifiers, over 2 balanced and 3 unequal"
-    " classes and recalls of .65 and .85, by the judge's kappa; and the mean width relative to that"
-    " of the interval from the n examples with truth alone, where N is 10 n or more. 2000 pairs"
-    " of samples per design."
+    "Lowest and highest coverage of nominal 95 % intervals for accuracy, macro F1, Matthews'"
+    " coefficient and their differences between two classifiers, by the judge's kappa, over 2"
+    " balanced and 3 unequal classes and recalls of .65 and .85. Width: the mean width relative to"
+    " the interval from the n examples with truth alone, if N is at least 10 n. 2000 pairs of"
+    " samples per design."
 )
 
 

@@ -73,8 +73,8 @@ def main() -> None:
             "200 classifiers, n = 1e3": by_examples[10**3],
             "200 classifiers, n = 1e5": by_classifiers[200],
         },
-        "Ten classes. NumPy resamples the examples and counts who wins, without intervals of ranks"
-        f" ({FEW} replicates, multiplied). Limit: reading the predictions once, at"
+        "Ten classes. NumPy resamples the examples and counts the wins, without intervals of ranks"
+        f" ({FEW} replicates, extrapolated). Limit: reading the predictions once, at"
         f" {bandwidth_in_words()}, or half of the products of all pairs, at {rate_in_words()}.",
     )
 

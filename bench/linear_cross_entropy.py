@@ -140,9 +140,10 @@ def main() -> None:
         "loss and gradients",
         sweeps,
         {f"{v:,} {what}": sweep[v] for what, sweep in sweeps.items() for v in WORDS[1:]} | held,
-        f"Times with {EXAMPLES} examples of width {WIDTH}. Memory: what XLA plans for intermediate"
-        f" results at {planned} (examples x width x words), and the most that a fresh process held"
-        f" beyond what it held before one run at {run}. Limit: three products of matrices, at"
+        f"Times with {EXAMPLES} examples of width {WIDTH}. Memory: XLA's plan for intermediate"
+        f" results at {planned} (examples x width x words), and the memory of a fresh process"
+        " during"
+        f" one run at {run}, in excess of its memory before. Limit: three products of matrices, at"
         f" {rates}.",
     )
 

@@ -102,11 +102,12 @@ def main() -> None:
     publish(
         "metric_loss",
         {name: score.tolist() for name, score in scores.items()},
-        ["trained on", "macro-F1 on the other half", "metric_loss less this, 95 %"],
+        ["trained on", "macro-F1 on the other half", "metric_loss minus this, 95 %"],
         rows,
-        f"8, 9 or another digit, 4 x 4 pixels, one hidden layer, full batches, {SEEDS} random"
+        f"Classes: 8, 9 or another digit; 4 x 4 pixels, one hidden layer, full batches, {SEEDS}"
+        " random"
         " splits.",
-        unit="Mean, and interval of the mean difference in pairs (t)",
+        unit="Mean, and paired t interval of the mean difference",
     )
 
 

@@ -121,8 +121,9 @@ def main() -> None:
             "histogram, n = 1e6": of_bins[10**6],
             f"{REPLICATES} bootstrap replicates, n = 1e5": of_replicates[10**5],
         },
-        f"Histograms have {BINS} bins. Replicates are of the histogram, those of scikit-learn of"
-        f" the examples ({FEW}, multiplied). Limit: reading scores and labels once, and for"
+        f"Histograms have {BINS} bins. Replicates resample the histogram; scikit-learn resamples"
+        f" the examples ({FEW} replicates, extrapolated). Limit: reading scores and labels once,"
+        " and for"
         f" replicates writing their histograms once, at {bandwidth_in_words()}.",
     )
 

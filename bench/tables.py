@@ -21,11 +21,11 @@ ROWS, CLASSES = 10**8, 10
 PROCESSES, CALLS = 3, 3
 NOTE = (
     f"{ROWS:.0e} rows of Parquet: {CLASSES} classes, scores and weights. By hand: the engine's own"
-    " query. Of scores it counts even bins, whereas score_histogram_of has the bins of"
-    " score_histogram (4096, probability), and the confusion matrix at a threshold. Of weights it"
-    " adds floats in any order, whereas ours are exact, in a second pass."
-    f" Median of {PROCESSES} processes, of each the fastest of {CALLS} calls; memory is the most"
-    " that a process held, libraries included."
+    " query, which counts scores in bins of equal width and adds float weights in any order."
+    " score_histogram_of uses the bins of score_histogram (4096, probability) and also counts the"
+    " confusion matrix at a threshold; weights are added exactly, in a second pass."
+    f" Median of {PROCESSES} processes, in each the fastest of {CALLS} calls. Memory: the maximum"
+    " of a process, libraries included."
 )
 
 Query = Callable[[str], Any]

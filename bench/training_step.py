@@ -240,11 +240,12 @@ def main() -> None:
         },
         {f"loop, {n:,}": loops[n] for n in BATCHES}
         | {"scan, 1,000": in_scans[1000], "training step, 100 images": training[100]},
-        f"Batches of that many rows of {K} logits; accuracy, macro precision, recall and F1, and"
-        f" the matrix, unless said otherwise; the time of one update of {STEPS}. The state of"
-        f" jaxmetrics has {size} bytes, however many the batches. Limit: reading logits and labels"
-        f" once at {bandwidth_in_words()}, though a loop finds its one batch in the cache; of a"
-        f" training step, its products at {rate_in_words()}.",
+        f"Batches with this number of rows of {K} logits; accuracy, macro precision, recall and"
+        " F1, and"
+        f" the matrix, unless stated otherwise; time of one update of {STEPS}. The state of"
+        f" jaxmetrics has {size} bytes for any number of batches. Limit: reading logits and labels"
+        f" once at {bandwidth_in_words()} (a loop finds its single batch in the cache); for a"
+        f" training step, its matrix products at {rate_in_words()}.",
         per_second=1e6,
     )
 

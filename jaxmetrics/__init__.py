@@ -45,10 +45,9 @@ if TYPE_CHECKING:
     )
     from jaxmetrics.tables import *
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
-# The public names, by the file or folder that they come from; names of `betas` and `plots` are used
-# with theirs.
+# The public names by file or folder. Names in `betas` and `plots` are used with their namespace.
 _CONTENTS = {
     "counts": (
         "Data → counts",
@@ -154,7 +153,7 @@ _NAMESPACES = ("betas", "plots", "streaming")
 
 __all__ = [*_HOMES, *_NAMESPACES]
 
-# What is written in the place of a name of earlier versions, or of one without its namespace.
+# Replacements for names of earlier versions, for the message of AttributeError.
 _MOVED = {
     "ReportedValue": "Estimate",
     "ComparedValue": "Comparison",
@@ -186,14 +185,16 @@ _MOVED = {
 
 
 def __dir__() -> list[str]:
-    """List functions, types and namespaces, not the files that they come from."""
+    """List public functions, types and namespaces, without the modules that define them."""
     return sorted(["__version__", *__all__])
 
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Import what is used first, or say what has another name here."""
+        """Import the module of a name when it is first used; suggest the new name of a name that
+        has changed.
+        """
         if name in _CONTENTS:
             return importlib.import_module(f"{__name__}.{name}")
         if name in _HOMES:
@@ -205,7 +206,7 @@ if not TYPE_CHECKING:
 
 
 def _hint(name: str) -> str:
-    """Say what a name of earlier versions or of other libraries is called here."""
+    """Return a hint: what a name of an earlier version or of another library is called here."""
     from jaxmetrics._names_elsewhere import NAMES_HERE
 
     spaces = (x for x in _NAMESPACES if name in dir(importlib.import_module(f"{__name__}.{x}")))

@@ -1,4 +1,4 @@
-"""Run the command line by `python -m jaxmetrics`."""
+"""`python -m jaxmetrics` runs the command line."""
 
 from jaxmetrics.cli import main
 

@@ -13,10 +13,10 @@ __all__: list[str] = []
 
 @dataclass(frozen=True, eq=False)
 class Applied:
-    """A function of functions applied to one, with its options.
+    """A scheme such as `macro`, applied to a function with options.
 
-    It is equal to, and hashes as, another of the same function and options, so that
-    `jax.jit(macro(f1))` and static arguments find their compiled code again; and it can be pickled.
+    Objects with the same function and options are equal and have the same hash, so that
+    `jax.jit(macro(f1))` and static arguments find their compiled code; they can be pickled.
     """
 
     scheme: Callable[..., Any]
@@ -34,7 +34,7 @@ class Applied:
 
     @property
     def _parts(self) -> tuple[Any, ...]:
-        """Return what equal ones share: the function itself, and options as they are printed."""
+        """Return the parts that define equality: the function, and the options as printed."""
         is_applied = isinstance(self.function, Applied)
         function = self.function if is_applied else id(self.function)
         return self.scheme, function, repr(self.options)
@@ -52,9 +52,7 @@ class Applied:
 def applied(
     scheme: Callable[..., Any], function: Callable[..., Any], expected: str, **options: Any
 ) -> Applied:
-    """`scheme` applied to a function, of which the message says what is expected where it is
-    none.
-    """
+    """Apply `scheme` to a function; the message says what is expected if it is not a function."""
     if not callable(function):
         name = scheme.__name__.strip("_")
         raise TypeError(f"{name} takes {expected}, got {function!r}.")
@@ -65,11 +63,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Reads(NamedTuple):
-    """What tables a metric reads, if not matrices of classes `(K, K)`.
+    """The tables that a metric reads, if not matrices of classes `(K, K)`.
 
     Attributes:
         pairs: pairs of predictions `(K, K, K)`.
-        labels: those of the labels of the same examples, `(L, 2, 2)`.
+        labels: tables of the labels of the same examples, `(L, 2, 2)`.
     """
 
     pairs: bool = False
@@ -77,7 +75,7 @@ class Reads(NamedTuple):
 
 
 def reading(**tables: bool) -> Callable[[F], F]:
-    """Let a scheme say that the functions that it makes read tables of three axes, and which."""
+    """Mark a scheme whose functions read tables with three axes, and which tables."""
 
     def mark(scheme: F) -> F:
         scheme.reads = Reads(**tables)  # type: ignore[attr-defined]
@@ -87,9 +85,9 @@ def reading(**tables: bool) -> Callable[[F], F]:
 
 
 def read_by(metric: Any) -> Reads | None:
-    """Return what a metric, or one to which it applies others, says that it reads.
+    """Return which tables a metric reads, also for schemes applied to it.
 
-    None stands for `(K, K)`. A function of the user's says so by an attribute `table_ndim` of 3.
+    None stands for `(K, K)`. A user's function has the attribute `table_ndim = 3`.
     """
     while metric is not None:
         found = getattr(getattr(metric, "scheme", None), "reads", None)
@@ -102,10 +100,10 @@ def read_by(metric: Any) -> Reads | None:
 
 
 def weighted_by(of_weights: Callable[..., Any]) -> Callable[[F], F]:
-    """Let a statistic of examples say how it is computed for many weights of the same ones.
+    """Register how a statistic is computed for many weights of the same examples.
 
     `of_weights` takes the statistic's arguments without weights, and returns a function of weights
-    alone, `(..., n)`: what does not depend on them, such as a sort, is done once.
+    `(..., n)`: work that does not depend on weights, such as a sort, is done once.
     """
 
     def mark(statistic: F) -> F:
@@ -116,7 +114,7 @@ def weighted_by(of_weights: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def of_weights(statistic: Any) -> Callable[..., Any] | None:
-    """Return what a statistic, or a `partial` of it with options, says by `weighted_by`."""
+    """Return the function registered by `weighted_by` for a statistic, or for a `partial` of it."""
     if not isinstance(statistic, partial):
         return getattr(statistic, "of_weights", None)
     found = of_weights(statistic.func)
@@ -130,7 +128,7 @@ _is_estimated: ContextVar[bool] = ContextVar("is_estimated", default=False)
 
 
 def estimated(metric: Callable[..., Any], counts: Any) -> Any:
-    """Call a metric for an interval, which extremes of groups refuse."""
+    """Call a metric for an interval; metrics of the extremes of groups raise."""
     token = _is_estimated.set(True)
     try:
         return metric(counts)
@@ -139,16 +137,17 @@ def estimated(metric: Callable[..., Any], counts: Any) -> Any:
 
 
 def of_extremes(scheme: F) -> F:
-    """Let a scheme that takes the extremes of groups refuse to be estimated, wherever it is called.
+    """Decorate a scheme that compares the extremes of groups, so that intervals of it raise.
 
-    Chance alone moves them apart, so that the general methods do not know their error.
+    Chance alone increases the differences between extremes, so general interval methods are
+    invalid.
     """
 
     @wraps(scheme)
     def call(*args: Any, **kwargs: Any) -> Any:
         if _is_estimated.get():
             raise ValueError(
-                "metric compares the extremes of groups, which differ by chance alone: use"
+                "metric compares the extremes of groups, which differ by chance: use"
                 " jaxmetrics.compare_groups(rate, counts) for its interval, with ratio=True for"
                 " the smallest ratio."
             )

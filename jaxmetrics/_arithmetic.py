@@ -1,4 +1,4 @@
-"""Divide, and take roots and logarithms, with values and gradients defined at 0/0 and at 0."""
+"""Division, roots and logarithms whose values and gradients are defined at 0/0 and at 0."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def _quotient(a: Array, b: Array) -> Array:
 def _quotient_jvp(
     primals: tuple[Array, Array], tangents: tuple[Array, Array]
 ) -> tuple[Array, Array]:
-    """Differentiate a / b without b^2, by which JAX's own rule divides.
+    """Differentiate a / b without dividing by b^2, as JAX's own rule does.
 
-    It underflows to 0 for b = 1e-25, a soft count of an absent class.
+    b^2 underflows to 0 for b = 1e-25, a soft count of an absent class.
     """
     (a, b), (da, db) = primals, tangents
     quotient = _quotient(a, b)
@@ -61,7 +61,7 @@ def divide_by_geometric_mean(a: Array, b: Array, c: Array, zero_division: ArrayL
 
 
 def safe_log(x: Array) -> Array:
-    """Take the logarithm, and 0 with gradient 0 at 0, for products such as `x log x`."""
+    """Take the logarithm, with value and gradient 0 at 0, for products such as `x log x`."""
     return xp.log(xp.where(x == 0, 1, x))
 
 
@@ -71,17 +71,17 @@ def matmul(a: Array, b: Array) -> Array:
 
 
 def append_axes(x: Array, number: int) -> Array:
-    """Append so many axes of length one."""
+    """Append axes of length one."""
     return x.reshape((*x.shape, *(1,) * number))
 
 
 def subtract(a: Array, b: Array) -> Array:
-    """Return `a - b`, exactly 0 where it is only rounding; its derivative is kept."""
+    """Return `a - b`, or 0 if it is only rounding error; the derivative is unchanged."""
     d = a - b
-    # Of complex steps the imaginary part is the derivative.
+    # For complex steps, the imaginary part is the derivative.
     return d - lax.stop_gradient(xp.where(xp.abs(d.real) <= rounding(a, b), d.real, 0))
 
 
 def rounding(a: Array, b: Array) -> Array:
-    """Return a bound of the rounding of `a - b`."""
+    """Return a bound of the rounding error of `a - b`."""
     return xp.finfo(xp.result_type(a, b)).eps * (xp.abs(a) + xp.abs(b)) / 2

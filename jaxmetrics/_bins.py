@@ -1,8 +1,7 @@
-"""Check and search what divides numbers into bins: rising edges, and histograms of scores.
+"""Bins: check their edges and histograms, and find the bins of numbers.
 
-A number must be in the same bin wherever it is counted, so that states of the host, of devices and
-of tables add up. Therefore the edges of float32 numbers, and of narrower ones, are rounded to
-float32 on the host too, as they are on a device.
+A number must be in the same bin on the host, on devices and in tables, so that states can be added.
+Therefore, edges for numbers of float32 or narrower dtypes are also rounded to float32 on the host.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ __all__: list[str] = []
 
 
 def as_edges(edges: ArrayLike) -> Array:
-    """Check the edges between B bins: `(B - 1,)`, rising."""
+    """Check the edges between B bins: `(B - 1,)`, increasing."""
     array = as_float(edges, "edges")
     if array.ndim != 1 or array.size == 0:
         raise ValueError(
@@ -31,9 +30,9 @@ def as_edges(edges: ArrayLike) -> Array:
 
 @compiled
 def bins_between(edges: Array, x: Array) -> Array:
-    """Count how many of the rising edges each number reaches, `edge <= x`; -1 for NaN.
+    """Return the bin of each number, the number of edges with `edge <= x`; -1 for NaN.
 
-    `x` comes in its own dtype, which says how far edges are rounded.
+    The dtype of `x` determines the rounding of the edges.
     """
     if xp.issubdtype(x.dtype, xp.floating) and x.dtype.itemsize <= 4:
         edges = edges.astype(np.float32)
@@ -43,17 +42,17 @@ def bins_between(edges: Array, x: Array) -> Array:
 
 
 def refuse_options(second: str, made_by: str, **options: object) -> None:
-    """Refuse options of examples where `y_true` holds what was added up of them."""
+    """Raise for options of examples if `y_true` is a histogram or table of bins."""
     given = [name for name, x in options.items() if x is not None]
     if given:
         raise TypeError(
-            f"{', '.join(given)} may only be given with examples (y_true, {second}): y_true"
-            f" without {second} is the result of {made_by}, which takes such options."
+            f"{', '.join(given)} may only be passed with examples (y_true, {second}): without"
+            f" {second}, y_true is the result of {made_by}, which has these options."
         )
 
 
 def as_histogram(histogram: ArrayLike, name: str = "histogram") -> Array:
-    """Check numbers of negatives and positives in each bin, `(..., 2, B)`, and make them floats."""
+    """Check a histogram of negatives and positives, `(..., 2, B)`, and convert it to floats."""
     array = as_float(histogram, name)
     if array.ndim < 2 or array.shape[-2] != 2 or array.shape[-1] == 0:
         raise ValueError(

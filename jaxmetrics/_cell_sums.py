@@ -1,7 +1,7 @@
 """Add up cells of a confusion matrix: TP, FP, FN and TN of each class, sums of parts of rows.
 
-Nothing is subtracted. `FN = support - TP` and `TN = total - TP - FP - FN` lose digits in float32
-where a class holds nearly all examples or nearly none: of 1e9 examples the last thousand vanish.
+Nothing is subtracted: in float32, `FN = support - TP` and `TN = total - TP - FP - FN` lose digits
+if a class has nearly all examples or nearly none. Among 1e9 examples, the last thousand vanish.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from jaxmetrics._validation import ArrayLike, as_counts
 
 __all__: list[str] = []
 
-_CELLS, _FEWEST_ROWS = 2**16, 16  # of a block that a cache holds
+_CELLS, _FEWEST_ROWS = 2**16, 16  # numbers in a block that fits into the cache
 
 
 def proportions(counts: ArrayLike, *, axes: tuple[int, ...] = (-2, -1)) -> Array:
-    """Divide `counts` by their sum over `axes`; 0 where it is 0.
+    """Divide `counts` by their sum over `axes`; 0 if the sum is 0.
 
     Metrics that multiply counts take the proportions p_ij of all cells, whose products do not
     overflow.
@@ -55,7 +55,7 @@ def off_diagonal(p: Array) -> Array:
         diagonals = np.arange(p.shape[-1])
         wrong[..., diagonals, diagonals] = 0
         return wrong
-    # By JAX's numbers, whose comparison a program computes; NumPy's would be K^2 within it.
+    # Compared within the program; NumPy's numbers would be K^2 constants.
     return outside(jax.numpy.arange(p.shape[-1]), p)
 
 
@@ -75,10 +75,10 @@ def rest_of_row(p: Array) -> Array:
 
 
 def others(x: Array) -> Array:
-    """Add up, at `[i]`, the numbers `(..., K)` but for number i."""
+    """Add up, at `[i]`, the numbers `(..., K)` except number i."""
     if not is_jax(x):
         return rest_of_row(x)
-    # A product with a matrix would add one by one, which in float32 loses digits.
+    # A matrix product would add sequentially, which loses digits in float32.
     return off_diagonal(xp.broadcast_to(x[..., None, :], (*x.shape, x.shape[-1]))).sum(-1)
 
 
@@ -92,10 +92,10 @@ def rest_of_column(p: Array) -> Array:
 
 
 def _before(p: np.ndarray) -> np.ndarray:
-    """Add up, at `[i, j]`, what stands before column j in row i.
+    """Add up, at `[i, j]`, the numbers before column j in row i.
 
-    It takes K^2 additions where a product of matrices, which is one small program on a device,
-    takes K^3.
+    This takes K^2 additions; a matrix product, which compiles to a small program on a device, takes
+    K^3.
     """
     sums = np.empty_like(p)
     sums[..., :1] = 0
@@ -104,9 +104,9 @@ def _before(p: np.ndarray) -> np.ndarray:
 
 
 def _above(p: np.ndarray) -> np.ndarray:
-    """Add up, at `[i, j]`, what stands above row i in column j.
+    """Add up, at `[i, j]`, the numbers above row i in column j.
 
-    Row after row takes a quarter of the time of `cumsum`, which goes down each column.
+    Adding row by row takes a quarter of the time of `cumsum`, which goes down each column.
     """
     sums = np.empty_like(p)
     sums[..., :1, :] = 0
@@ -122,9 +122,9 @@ def _below(p: np.ndarray) -> np.ndarray:
 def sum_of_rows(terms: Callable[[Array, Array], Array], p: Array) -> Array:
     """Add up the rows of `terms(p, classes)`, to `(..., K)`.
 
-    A row of the terms may depend on its row of p and its class, and on the sums of the rows above
-    and below. So on the host large matrices are taken in blocks of as many rows as a cache holds,
-    with one row in the place of all above and one of all below.
+    A row of terms may depend on its row of p, its class, and the sums of the rows above and below.
+    So on the host, large matrices are processed in blocks of rows that fit into the cache, plus one
+    row for all rows above and one for all rows below.
     """
     k = p.shape[-2]
     rows = max(_FEWEST_ROWS, _CELLS // k)
@@ -156,9 +156,9 @@ def outside(classes: Array, p: Array) -> Array:
 def dependence(p: Array) -> Array:
     """Compute `p_ij - t_i q_j` with the row sums t and column sums q of proportions p.
 
-    It is 0 where truth and prediction are independent, and equal to the determinant of the 2x2
-    table of row i against the rest and column j against the rest, which keeps the digits that
-    `p - t q` cancels.
+    It is 0 if truth and prediction are independent. It is computed as the determinant of the 2x2
+    table of row i against the rest and column j against the rest, which avoids the cancellation in
+    `p - t q`.
     """
     rows, columns = rest_of_row(p), rest_of_column(p)
     return p * rest_of_column(rows) - rows * columns

@@ -1,4 +1,4 @@
-"""Work on rows a part at a time, to bound the memory."""
+"""Apply functions to rows in chunks, to bound the memory."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from jaxmetrics._namespaces import is_jax, lax
 
 __all__: list[str] = []
 
-LANES = 2**22  # numbers per array that a chunk may hold on a CPU: 16 MB in float32
-TIMES_ON_ACCELERATORS = 64  # as many on others, which are idle between small kernels: 1 GB
+LANES = 2**22  # numbers per array and chunk on a CPU: 16 MB in float32
+TIMES_ON_ACCELERATORS = 64  # factor on accelerators, which are idle between small kernels: 1 GB
 
 
 def map_chunks(
@@ -26,9 +26,8 @@ def map_chunks(
 ) -> Any:
     """Call `function` with up to `chunk` rows of pytrees of arrays at a time, and join its results.
 
-    The results have a row for each of theirs. A chunk is what the cache of a CPU holds; on an
-    accelerator it is so many times as long, and `on_accelerators`, if given, takes the place of the
-    function there.
+    The results have one row per input row. A chunk fits into the cache of a CPU; on an accelerator
+    it is `times` as long, and `on_accelerators` replaces the function, if given.
     """
     size = len(trees.leaves(arrays)[0])
     if size <= chunk:
@@ -47,7 +46,7 @@ def _in_chunks(function: Callable[..., Any], chunk: int, *arrays: Any) -> Any:
     number = -(-size // chunk)
     if number == 1:
         return function(*arrays)
-    chunk = -(-size // number)  # of about the same size
+    chunk = -(-size // number)  # chunks of similar size
     rows = np.minimum(np.arange(number * chunk), size - 1)  # the last chunk repeats the last row
     chunks = trees.map(lambda v: v[rows].reshape((number, chunk, *v.shape[1:])), arrays)
     values = lax.map(lambda chunk: function(*chunk), chunks)

@@ -1,12 +1,12 @@
-"""Compile functions for arrays of JAX: what of a call is static, and which calls share a program.
+"""Compile functions for JAX arrays: which arguments are static, and which calls share a program.
 
-A static value is known by its parts (`_key`) if nothing can change what it stands for: a number, a
-name, a function of this package, another applied to it. Anything else, such as a function of the
-user's, may read what has changed since: it is traced again in each call, and shares the program of
-what computed the same (`_tracing`).
+A static value is identified by its parts (`_key`) if it is immutable: a number, a string, a
+function of this package, a scheme applied to one. Anything else, such as a user's function, may
+read changed state: it is traced in each call, and shares the program of functions with the same
+computation (`_tracing`).
 
-Only here is `jax.jit` called, but for `linear_cross_entropy` and for states of streams, which exist
-on the device alone.
+`jax.jit` is only called here, and for `linear_cross_entropy` and streaming states, which exist on
+the device only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from jaxmetrics._tracing import Jaxpr, TracedMetric, trace
 __all__: list[str] = []
 
 _MODULES_OF_DTYPES = ("builtins", "numpy", "jax", "ml_dtypes")
-_MOST_PROGRAMS = 64  # of functions of users, some MB each
+_MOST_PROGRAMS = 64  # programs of users' functions, some MB each
 
 
 P = ParamSpec("P")
@@ -38,11 +38,11 @@ R = TypeVar("R")
 
 
 def on_any_mesh(function: Callable[P, R]) -> Callable[P, R]:
-    """Let `function` gather, scatter and sort along `Explicit` axes; its results are replicated.
+    """Allow `function` to gather, scatter and sort along `Explicit` axes; results are replicated.
 
     Along such axes of a mesh, the default of `jax.make_mesh` in recent versions of JAX, an
-    operation whose result could be spread in several ways raises. Inside `function`, the
-    partitioner decides, as it does for axes that are `Auto`.
+    operation whose result could be sharded in several ways raises. Inside `function`, the
+    partitioner decides, as for `Auto` axes.
     """
 
     @functools.wraps(function)
@@ -76,19 +76,19 @@ def _explicit_mesh(x: jax.Array) -> jax.sharding.Mesh | jax.sharding.AbstractMes
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Call `function` at once for arrays of the host, and compile it for those of JAX.
+    """Decorate `function`: called directly for NumPy arrays, compiled for JAX arrays.
 
-    Where it is compiled, arrays, lists and positional numbers are traced; keyword arguments that
-    are Python values, and functions and strings anywhere, are static. Inside, ranks and dtypes are
-    promoted by NumPy's rules, whatever the user has set for the program, and arrays may be spread
-    over any mesh.
+    When compiled, arrays, lists and positional numbers are traced; keyword arguments that are
+    Python values, and all functions and strings, are static. Inside, ranks and dtypes are promoted
+    by NumPy's rules, whatever the user's JAX configuration, and arrays may be sharded over any
+    mesh.
     """
 
     def from_leaves(static: _Static, traced: Sequence[Any]) -> R:
         args, kwargs = static.with_arrays(traced)
         return function(*args, **kwargs)
 
-    # The name by which profilers and error messages know the program.
+    # The name of the program in profilers and error messages.
     from_leaves.__name__ = from_leaves.__qualname__ = function.__name__
 
     @functools.cache
@@ -116,9 +116,9 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def promoting(function: Callable[P, R]) -> Callable[P, R]:
-    """Call a function of JAX arrays with NumPy's rules for ranks and dtypes, on any mesh.
+    """Call a function of JAX arrays with NumPy's rules for rank and dtype promotion, on any mesh.
 
-    What the user has set for his program does not matter inside.
+    The user's JAX configuration has no effect inside.
     """
     anywhere = on_any_mesh(function)
 
@@ -132,9 +132,9 @@ def promoting(function: Callable[P, R]) -> Callable[P, R]:
 
 @promoting
 def _traced_anew(function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
-    """Trace a function of arrays, and run the program of what it computes now.
+    """Trace a function of arrays, and run the program of its current computation.
 
-    Under another trace it is a part of that.
+    Within another trace, it becomes part of that trace.
     """
     if any(isinstance(x, jax.core.Tracer) for x in arrays):
         return function([x if is_jax(x) else jax.numpy.asarray(x) for x in arrays])
@@ -148,9 +148,10 @@ def _program(function: Callable[..., Any], static: Hashable) -> Callable[..., An
 
 
 def traced_metric(metric: Callable[[Any], Any], shape: Sequence[int], dtype: Any) -> Any:
-    """Return what a metric computes now of a table of JAX, or a metric that cannot change itself.
+    """Return the current computation of a metric of a JAX table, or the metric itself if it cannot
+    change.
 
-    So a program for it is shared by all metrics that compute the same, but for constants.
+    So all metrics with the same computation, up to constants, share one program.
     """
     if isinstance(metric, TracedMetric) or is_constant(metric):
         return metric
@@ -159,7 +160,7 @@ def traced_metric(metric: Callable[[Any], Any], shape: Sequence[int], dtype: Any
 
 
 def is_constant(x: Any) -> bool:
-    """Tell whether a value cannot change what it stands for, such as a function of this package."""
+    """Tell whether a value is immutable, such as a function of this package."""
     try:
         _key(x)
     except _MayChange:
@@ -168,14 +169,14 @@ def is_constant(x: Any) -> bool:
 
 
 def _scalar(x: Any) -> Any:
-    """Make a number of an array without axes, as NumPy's own reductions do."""
+    """Convert an array without axes to a NumPy scalar, as NumPy's reductions do."""
     return x[()] if type(x) is np.ndarray and x.ndim == 0 else x
 
 
 class _Static:
     """The arguments of a call without its arrays.
 
-    Those of calls that share a compiled program are equal and have the same hash, if they are
+    For calls that share a compiled program, they are equal and have the same hash, if they are
     constant.
     """
 
@@ -201,12 +202,12 @@ class _Static:
 
 
 class _MayChange(Exception):
-    """Raised for a value whose parts do not say what it stands for."""
+    """Raised for a value that is not identified by its parts."""
 
 
 def _key(x: Any) -> Hashable:
-    """Make a key of a static value, equal for those that stand for the same."""
-    # Exactly these types: a class derived from one may be called, too, and read what changes.
+    """Return a key of a static value; equivalent values have equal keys."""
+    # Exactly these types, because a derived class may be callable and read changing state.
     if x is _TRACED or type(x) in (bool, int, str, bytes, types.NoneType):
         return type(x), x
     if type(x) is float:
@@ -230,7 +231,7 @@ def _key(x: Any) -> Hashable:
 
 
 def _is_ours(x: Any) -> bool:
-    """Tell whether a function or class is one of a module of this package."""
+    """Tell whether a function or class is defined in this package."""
     name = x.__module__ or ""
     is_of_package = name.partition(".")[0] == __package__
     return is_of_package and getattr(sys.modules.get(name), x.__qualname__, None) is x
@@ -240,14 +241,14 @@ _OF_LABELS = frozenset({"y_true", "y_pred", "average"})  # arguments of scikit-l
 
 
 def _most_positional(function: Callable[..., Any]) -> float:
-    """Return how many positional arguments a metric of counts, the last of them, takes."""
+    """Return the largest number of positional arguments of a metric of counts."""
     code = getattr(function, "__code__", None)
     names = code.co_varnames[: code.co_argcount] if code else ()
     return len(names) if "counts" in names else math.inf
 
 
 def _refuse_labels(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
-    """Say how a metric of counts is called with labels."""
+    """Raise for labels passed to a metric of counts, and say how to call it."""
     names = [getattr(x, "__name__", "metric") for x in args if callable(x)]
     called = f"{function.__name__.strip('_')}({names[0]})" if names else function.__name__
     raise TypeError(
@@ -257,7 +258,7 @@ def _refuse_labels(function: Callable[..., Any], args: tuple[Any, ...]) -> None:
     )
 
 
-_TRACED = object()  # stands in the place of an array
+_TRACED = object()  # placeholder for an array
 
 
 def _split(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Static, list[Any]]:
@@ -275,10 +276,9 @@ def _split(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[_Static, list
 
 
 def _canonical(x: Any) -> Any:
-    """Convert a NumPy array to the dtype that JAX gives it.
+    """Convert a NumPy array to its dtype in JAX.
 
-    A nested jit remembers by object, so that it would give an array the dtype of before x64 was
-    switched.
+    A nested jit caches by object, and would keep the dtype from before x64 was switched.
     """
     if not isinstance(x, np.ndarray | np.generic):
         return x
@@ -289,7 +289,7 @@ def _canonical(x: Any) -> Any:
 
 
 def _is_leaf(x: object) -> bool:
-    """Take lists of numbers whole, and functions that are pytrees, too, but traced ones."""
+    """Treat lists of numbers, and functions that are pytrees, as leaves, except traced metrics."""
     if isinstance(x, list):
         return not on_device(x)
     return callable(x) and not isinstance(x, TracedMetric)

@@ -34,20 +34,20 @@ from jaxmetrics._weighted_sums import sum_by_cell
 
 __all__: list[str] = []
 
-# An axis of the table to be counted: the argument's name, its class ids (..., n), the number of
-# classes (None: of those seen).
+# An axis of a table: the name of the argument, its class ids (..., n), and the number of classes
+# (None: the largest id + 1).
 Axis = tuple[str, ArrayLike, int | None]
 
-# Examples whose cells stay in the cache: so many are counted at once on the host, or eight times as
-# many as there are cells.
+# Number of examples, over batch entries, that are counted at once on the host, so that their cell
+# numbers stay in the cache; at least eight times the number of cells.
 _EXAMPLES_AT_ONCE = 2**18
 
 
 class _Observations(NamedTuple):
     """Checked examples: class ids for each axis of the table, weights and mask, `(..., n)` each.
 
-    Each example adds 1 or its weight to its cell, or, where `rows` `(..., n, W)` are given, that
-    multiple of its row to W numbers.
+    Each example adds 1, or its weight, to its cell; with `rows` `(..., n, W)`, it adds its row,
+    times its weight, to W numbers.
     """
 
     ids: tuple[Array, ...]
@@ -57,14 +57,14 @@ class _Observations(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of all examples, `(..., n)`."""
+        """The common shape of all examples, `(..., n)`."""
         shapes = [x.shape for x in (*self.ids, self.weights, self.mask) if x is not None]
         shapes += [] if self.rows is None else [self.rows.shape[:-1]]
         return np.broadcast_shapes(*shapes)
 
     @property
     def window(self) -> tuple[int, ...]:
-        """That of what an example adds, `()` or `(W,)`."""
+        """The shape of an example's contribution, `()` or `(W,)`."""
         return () if self.rows is None else self.rows.shape[-1:]
 
     @property
@@ -72,9 +72,9 @@ class _Observations(NamedTuple):
         return self.weights is None and self.rows is None
 
     def with_one_batch_axis(self, *batch_shape: int) -> _Observations:
-        """Join the batch axes of each array, to one of length 1 where all entries share it.
+        """Flatten the batch axes of each array to one, of length 1 if all entries share the array.
 
-        What is shared stays small: whoever needs its batch axis broadcasts it.
+        Shared arrays stay small, and are broadcast where needed.
         """
         n = self.ids[0].shape[-1]
 
@@ -91,7 +91,7 @@ class _Observations(NamedTuple):
         return _Observations(ids, joined(self.weights), joined(self.mask), rows)
 
     def part(self, entries: slice, examples: slice) -> _Observations:
-        """Take some entries of the one batch axis, and some examples."""
+        """Select entries of the single batch axis, and examples."""
         return trees.map(lambda x: (x if len(x) == 1 else x[entries])[:, examples], self)
 
 
@@ -107,9 +107,9 @@ def count(
 ) -> Array:
     """Check the arguments and count them into a table with one axis per entry of `axes`.
 
-    The axis of the groups comes before these. Ids of shape `(n, 1)` are refused as a column that
-    the user has not ravelled, unless `refuse_columns` is False: where the caller has checked the
-    ids, or laid out labels or classes on the axis before the examples.
+    The axis of the groups comes first. Ids of shape `(n, 1)` raise, because they are probably a
+    column that should be raveled, unless `refuse_columns` is False: if the caller has checked the
+    ids, or uses the axis before the examples for labels or classes.
     """
     given = [
         (name, as_array(labels, name), size)
@@ -140,12 +140,12 @@ def class_ids(
     *,
     refuse_columns: bool = True,
 ) -> tuple[tuple[Array, ...], tuple[int, ...]]:
-    """Check class ids, and return them with the number of classes of each axis.
+    """Check class ids; return them and the number of classes of each axis.
 
     Args:
-        axes: of a table that can be held, with `window` behind its axes.
+        axes: the axes of the table; with `window` behind them, it must fit into memory.
         mask: which examples count.
-        others: the shapes of what else the examples have, by name.
+        others: shapes of other arguments of the examples, by name.
     """
     given = {name: as_array(labels, name) for name, labels, _ in axes}
     for name, _, size in axes:
@@ -175,7 +175,8 @@ def _with_groups(
 def _sizes(axes: Sequence[Axis], given: dict[str, Array]) -> tuple[int, ...]:
     """Return the number of classes of each axis.
 
-    Where it was left out, it is the largest class id of all such axes (groups apart) + 1.
+    By default it is one more than the largest class id of all axes without a number (groups
+    separately).
     """
     sizes = {name: size for name, _, size in axes}
     unsized = [name for name, size in sizes.items() if size is None]
@@ -204,7 +205,7 @@ def _number_of_ids(named_ids: dict[str, Array], size_name: str) -> int:
 
 
 def _narrowed(ids: Array, size: int) -> Array:
-    """Hold valid ids of the host in the smallest dtype, in which they reach the device sooner."""
+    """Convert valid host ids to the smallest dtype, for a faster transfer to the device."""
     return ids if is_jax(ids) else ids.astype(np.min_scalar_type(-size))
 
 
@@ -212,30 +213,26 @@ def _narrowed(ids: Array, size: int) -> Array:
 def _joint_histogram_on_host(
     observations: _Observations, sizes: tuple[int, ...], some_are_ignored: bool
 ) -> np.ndarray:
-    """Do as `_joint_histogram` by `numpy.bincount`, some examples at a time."""
+    """Compute `_joint_histogram` by `numpy.bincount`, some examples at a time."""
     *batch_shape, n = observations.shape
     batch, at_once = math.prod(batch_shape), max(_EXAMPLES_AT_ONCE, 8 * math.prod(sizes))
     observations = observations.with_one_batch_axis(*batch_shape)
     if batch * n <= at_once:
         table = _by_bincount(observations, (batch, n), sizes, some_are_ignored)
     else:
-        table = np.concatenate(
-            [
-                functools.reduce(
-                    np.add,
-                    (
-                        _by_bincount(
-                            observations.part(entries, examples),
-                            (entries.stop - entries.start, examples.stop - examples.start),
-                            sizes,
-                            some_are_ignored,
-                        )
-                        for examples in _slices(n, at_once)
-                    ),
+        tables = []
+        for entries in _slices(batch, max(1, at_once // n)):
+            parts = (
+                _by_bincount(
+                    observations.part(entries, examples),
+                    (entries.stop - entries.start, examples.stop - examples.start),
+                    sizes,
+                    some_are_ignored,
                 )
-                for entries in _slices(batch, max(1, at_once // n))
-            ]
-        )
+                for examples in _slices(n, at_once)
+            )
+            tables.append(functools.reduce(np.add, parts))
+        table = np.concatenate(tables)
     return table.reshape((*batch_shape, *sizes, *observations.window))
 
 
@@ -279,9 +276,9 @@ def _by_bincount(
 def _cell_numbers(
     ids: tuple[np.ndarray, ...], shape: tuple[int, int], sizes: tuple[int, ...]
 ) -> np.ndarray:
-    """Number the cells of examples `(batch entries, n)`, one batch entry after another.
+    """Return the cell numbers of examples `(batch entries, n)`, consecutive over batch entries.
 
-    In place, and without the passes that change nothing: they take most of the time of counting.
+    Computed in place, without unnecessary passes, which would take most of the time.
     """
     cell = np.array(np.broadcast_to(ids[0], shape), np.intp)
     for x, size in zip(ids[1:], sizes[1:], strict=True):
@@ -294,7 +291,7 @@ def _cell_numbers(
 
 @compiled
 def _joint_histogram(observations: _Observations, *, sizes: tuple[int, ...]) -> Array:
-    """Add what each example adds to the cell that its ids name.
+    """Add the contribution of each example to the cell of its ids.
 
     Returns `(..., *sizes)` or `(..., *sizes, W)`. Compiled because the passes over the examples
     (checks, fused index, scatter) then become one.
@@ -319,12 +316,12 @@ def _weighted_table(
     cell = cell_numbers(ids, sizes, keep)
     values = jnp.ones((1, 1), float_dtype()) if weights is None else weights
     if rows is not None:
-        # What is left out is replaced before it is multiplied, so that a NaN there reaches no
-        # gradient either.
+        # Ignored values are replaced before multiplication, so that NaN does not reach gradients
+        # either.
         weight = jnp.where(cell < size, values, 0)[..., None]
         values = weight * jnp.where((weight != 0) | jnp.isfinite(rows), rows, 0)
     values = jnp.broadcast_to(values, (batch, n, *window))
-    if batch * size > INT32_MAX:  # more than `sum_by_cell` can number
+    if batch * size > INT32_MAX:  # beyond the range of `sum_by_cell`
         return add_at(jnp.zeros((batch, size, *window), values.dtype), cell, values)
     flat = in_all_tables(cell, batch, size).reshape(-1)
     return sum_by_cell(flat, values.reshape((-1, *window)), batch * size, most=n)

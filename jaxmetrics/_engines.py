@@ -1,7 +1,7 @@
-"""Ask the engine of a data frame or relation for its cells, by narwhals.
+"""Query the engine of a data frame or SQL relation for its cells, through narwhals.
 
-What is asked is what every engine answers alike, to the last bit: comparisons, sums of integers,
-and the operations on float64 that IEEE 754 defines.
+Queries use only operations whose results are bitwise equal in all engines: comparisons, sums of
+integers, and the float64 operations that IEEE 754 defines.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_MOST_CELLS = 2**23  # that are fetched
-_ENDS = "least", "greatest"  # of the scores of a cell
-# Of integers. Some engines divide them in float64, which may round up: what is then multiplied by
-# the divisor stays below 2^63.
+_MOST_CELLS = 2**23  # cells that are fetched
+_ENDS = "least", "greatest"  # columns for the scores of a cell
+# Largest integer. Some engines divide integers in float64, which may round up; multiplied by the
+# divisor, the result stays below 2^63.
 _GREATEST_WEIGHT = 2**62
 
 
 class Scores(NamedTuple):
-    """A column of scores, its bins, and the least score for which class 1 is predicted."""
+    """A column of scores, its bins, and the threshold from which class 1 is predicted."""
 
     column: str
     scale: str
@@ -36,15 +36,15 @@ class Scores(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """What an engine found, one entry for each cell.
+    """The result of a query, with one entry per cell.
 
     Attributes:
-        values: labels by role, None where there is none.
+        values: labels by role, None if missing.
         digits: integers `(cells, D)`; a cell has the weight `sum_d digits[:, d] 2^shifts[d]`.
         shifts: D integers, negative for fractions.
-        has_integers: whether the weights are integers.
-        num_invalid: rows whose weight is none.
-        scores: the least and the greatest, NaN where there is none, `(2, cells)`.
+        has_integers: True if the weights are integers.
+        num_invalid: number of rows with an invalid weight.
+        scores: smallest and greatest score, `(2, cells)`; NaN if there is none.
     """
 
     values: dict[str, list[Any]]
@@ -56,7 +56,7 @@ class Cells(NamedTuple):
 
     @property
     def has_weight(self) -> np.ndarray:
-        """Tells which cells add something."""
+        """Which cells have a nonzero weight."""
         return np.asarray(self.digits.any(1))
 
 
@@ -87,7 +87,7 @@ def fetch(
 def _grouped(
     rows: LazyFrame[Any], labels: list[str], weights: list[str], scores: Scores | None
 ) -> LazyFrame[Any]:
-    """Make a cell of the rows with the same labels, and with scores in the same part of a bin."""
+    """Group rows with the same labels, and with scores in the same part of a bin."""
     nw = _narwhals()
     sums = {name: nw.col(name).sum() for name in weights} or {"rows": nw.len()}
     if scores is None:
@@ -102,7 +102,7 @@ def _fetched(cells: LazyFrame[Any], columns: dict[str, str]) -> Any:
     if len(found) > _MOST_CELLS:
         raise ValueError(
             f"the columns {', '.join(map(repr, columns.values()))} have more than {_MOST_CELLS}"
-            " combinations of values: do they hold classes?"
+            " combinations of values: are they columns of classes?"
         )
     return found
 
@@ -130,7 +130,7 @@ def _as_lazy_frame(table: Any) -> LazyFrame[Any]:
 
 
 def _check_columns(frame: LazyFrame[Any], columns: dict[str, str]) -> None:
-    # DuckDB alone has several columns of one name, which a schema does not show.
+    # DuckDB may have several columns with one name, which a schema does not show.
     is_duckdb = frame.implementation.is_duckdb()
     names = frame.columns if is_duckdb else frame.collect_schema().names()
     for role, column in columns.items():
@@ -144,7 +144,7 @@ def _check_columns(frame: LazyFrame[Any], columns: dict[str, str]) -> None:
 
 
 def _collected(frame: LazyFrame[Any]) -> Any:
-    # Other engines of Polars hold all rows at once.
+    # Other Polars engines load all rows at once.
     options: dict[str, Any] = {"engine": "streaming"} if frame.implementation.is_polars() else {}
     return frame.collect(**options)
 
@@ -155,13 +155,13 @@ def _label(column: str, dtype: DType) -> Expr:
     if not (dtype.is_float() or dtype.is_decimal()):
         return label
     number = label.cast(nw.Float64)
-    # One fraction stands for all, which are refused: scores would make a group of each row.
+    # All fractions become one value, which raises later: otherwise each score would be a group.
     integer = nw.when(number == number.floor()).then(number).otherwise(0.5)
     return nw.when(~number.is_nan()).then(integer)
 
 
 def _python_values(series: Any, role: str, column: str) -> list[Any]:
-    """Make Python's strings, integers and bools of labels, None where there is none."""
+    """Convert labels to Python strings, integers and bools, None if missing."""
 
     def label(value: Any) -> str | int:
         value = value.item() if isinstance(value, np.generic) else value
@@ -180,11 +180,11 @@ def _python_values(series: Any, role: str, column: str) -> list[Any]:
 
 
 def _weights(frame: LazyFrame[Any], column: str | None) -> tuple[dict[str, Expr], list[int], bool]:
-    """Write weights as `sum_d digit_d 2^shift_d`, with integers that int64 adds up exactly.
+    """Write weights as `sum_d digit_d 2^shift_d`, with integer digits whose int64 sums are exact.
 
     Returns:
-        By name the digits, and last whether a weight is none: nothing where each row weighs 1. The
-        shifts. Whether the weights are integers.
+        Columns of digits by name, followed by whether a weight is invalid (none if each row has
+        weight 1); the shifts; whether the weights are integers.
     """
     if column is None:
         return {}, [0], True
@@ -205,16 +205,16 @@ def _weights(frame: LazyFrame[Any], column: str | None) -> tuple[dict[str, Expr]
 
 
 def _split_integers(weight: Expr) -> tuple[list[Expr], list[int]]:
-    """Take two digits of up to 2^32: int64 holds the sum of 2^31 of them."""
+    """Split into two digits of up to 2^32, so that int64 holds the sum of 2^31 digits."""
     weight = weight.cast(_narwhals().Int64)
     high = weight // 2**32
     return [high, weight - high * 2**32], [32, 0]
 
 
 def _split_floats(frame: LazyFrame[Any], weight: Expr) -> tuple[list[Expr], list[int]]:
-    """Take three digits of 31 bits from the greatest weight on.
+    """Split into three digits of 31 bits, starting at the greatest weight.
 
-    To scale by powers of two and to subtract the integer part rounds nothing.
+    Scaling by powers of two and subtracting the integer part are exact.
     """
     (greatest,) = _collected(frame.select(greatest=weight.max()))["greatest"].to_list()
     shift = min(31 - math.frexp(greatest or 0.0)[1], 1000)
@@ -239,12 +239,13 @@ def _scores(asked: Scores, dtype: DType) -> tuple[Expr, dict[str, Expr]]:
 
 
 def _with_parts_of_bins(frame: LazyFrame[Any], asked: Scores) -> tuple[LazyFrame[Any], list[str]]:
-    """Divide scores into parts, none of which reaches into two bins, and name what tells parts.
+    """Divide scores into parts that lie within one bin each, and name the columns that identify
+    parts.
 
-    Bins are numbered by leading bits, which engines do not show. But arithmetic rounds x to b bits:
-    with `c = (2^(53-b) + 1) x` the nearest number of b bits is `r = c - (c - x)` (Dekker 1971,
-    Numer. Math. 18, equation 5.6). Bins end at such numbers, so that r, and whether `|x| < |r|`,
-    determine the bin of x.
+    Bins are numbered by leading bits, which engines do not provide. But arithmetic can round x to b
+    bits: with `c = (2^(53-b) + 1) x` the nearest number of b bits is `r = c - (c - x)` (Dekker
+    1971, Numer. Math. 18, equation 5.6). Bins end at such numbers, so that r, and whether `|x| <
+    |r|`, determine the bin of x.
     """
     nw = _narwhals()
     if asked.scale == "logit":
@@ -259,7 +260,7 @@ def _with_parts_of_bins(frame: LazyFrame[Any], asked: Scores) -> tuple[LazyFrame
 
 
 def _numbered_by_bits(asked: Scores) -> tuple[Expr, int]:
-    """Return numbers whose leading bits, so many, tell the bins of scores apart."""
+    """Return numbers whose leading bits identify the bins of scores, and how many bits."""
     nw = _narwhals()
     log2_size = asked.num_bins.bit_length() - 1
     if asked.scale == "probability":
@@ -273,7 +274,7 @@ def _numbered_by_bits(asked: Scores) -> tuple[Expr, int]:
 
 
 def _in_float32(least: float, greatest: float) -> Expr:
-    """Round scores to float32 between two numbers, and those that are subnormal there to 0."""
+    """Round scores between two numbers to float32, and subnormal ones to 0."""
     nw = _narwhals()
     score = nw.col("score")
     is_subnormal = score.abs() < float(np.finfo(np.float32).tiny)

@@ -1,10 +1,9 @@
-"""Validate the examples that measures of scores and of probabilities take.
+"""Validate examples for metrics of scores and probabilities.
 
-Truth stands beside numbers, one for each example, `(..., n)`, or one for each of its classes or
-labels, `(..., n, K)`; weights and a mask `(..., n)` say which examples count. What shapes and
-dtypes show is checked always. What values show is checked where they live on the host, since jit
-hides those of JAX arrays. The values of examples that do not count are not checked: those that
-`where` leaves out, those of weight 0 and those whose label is negative.
+Examples have a truth and numbers: one number per example, `(..., n)`, or one per class or label,
+`(..., n, K)`; weights and a mask `(..., n)` say which examples count. Shapes and dtypes are always
+checked. Values are checked for NumPy arrays only, because jit hides the values of JAX arrays.
+Examples that do not count (masked, with weight 0 or with a negative label) are not checked.
 """
 
 from __future__ import annotations
@@ -42,10 +41,10 @@ __all__: list[str] = []
 class Examples(NamedTuple):
     """Checked examples.
 
-    `ids`: class ids, negative where there is none, `(..., n)`, or `(..., n, L)` 0 or 1 for each of
-    L labels. `values`: a number for each example or for each of its classes or labels. `weights`,
-    `mask`: `(..., n)`, None where none were given. `shares`: of soft truth, whose ids are 0, what
-    share of each class is true, `(..., n, K)`.
+    `ids`: class ids `(..., n)`, negative for ignored labels, or 0 and 1 for each of L labels,
+        `(..., n, L)`. `values`: a number per example, or per class or label. `weights`, `mask`:
+        `(..., n)`, or None. `shares`: for soft labels (with ids 0), the share of each class, `(...,
+        n, K)`.
     """
 
     ids: Array
@@ -56,25 +55,25 @@ class Examples(NamedTuple):
 
     @property
     def amounts(self) -> Array:
-        """How much each example of one label counts, `(..., n)`.
+        """The weight with which each example counts, `(..., n)`.
 
-        It is 1 (int8) or the weight of the example, 0 where it is left out.
+        It is 1 (int8) or the weight of the example, and 0 if the example is ignored.
         """
         keep = self.ids >= 0
         keep = keep if self.mask is None else keep & self.mask
         return keep.astype(xp.int8) if self.weights is None else xp.where(keep, self.weights, 0)
 
     def of_shares(self) -> Examples:
-        """Take truth of labels for soft truth, what share of each class is true."""
+        """Convert label sets to soft labels, the share of each class."""
         ids = xp.zeros_like(self.ids, xp.int8, shape=self.ids.shape[:-1])
         return self._replace(ids=ids, shares=self.ids)
 
 
 class _Argument(NamedTuple):
-    """An array of examples, and what says which of them count: masks, weights or ids, in its shape.
+    """An array of examples, and the masks, weights or ids that say which examples count, in its
+    shape.
 
-    `of_rows`: the same for the examples, where the array has an axis of classes or labels behind
-    theirs.
+    `of_rows`: the same per example, if the array has another axis for classes or labels.
     """
 
     array: Array
@@ -89,13 +88,13 @@ class _Argument(NamedTuple):
     def refuse(
         self, bad: Callable[[Array], Array], x: Array, message: str, of_row: str = ""
     ) -> None:
-        """Raise for the first of the values, or of what `x` says of their rows, that is bad."""
+        """Raise for the first bad value, or bad row of `x`."""
         where = self.of_rows if of_row else self.where
         refuse_where(bad, x, of_row + self.name, message, *where)
 
 
 class Reading(NamedTuple):
-    """What an argument holds: how it is read, and a hint how to make rows of two classes."""
+    """How an argument is read, with a hint how to make rows of two classes."""
 
     read: Callable[[_Argument], Array]
     two_class_hint: str = ""
@@ -111,7 +110,7 @@ def binary_examples(
     name: str,
     truth_name: str = "y_true",
 ) -> Examples:
-    """Check truth of 0 and 1 with one number for each example."""
+    """Check truth of 0 and 1 with one number per example."""
     truth, numbers = as_array(y_true, truth_name), as_array(values, name)
     check_integer(truth, truth_name)
     check_no_column(truth, truth_name)
@@ -145,7 +144,7 @@ def class_examples(
     check_real(numbers, name)
     *shape, k = numbers.shape or (1,)
     are_rows = len(shape) >= 1 and k >= 2
-    if len(shape) < truth.ndim:  # they may still be rows, which batches of truth share
+    if len(shape) < truth.ndim:  # they may still be rows that batches of truth share
         check_no_column(truth, truth_name)
         are_rows &= numbers.shape != truth.shape and shape[-1:] == [*truth.shape[-1:]]
     if not are_rows:
@@ -159,7 +158,7 @@ def class_examples(
 
 
 def is_soft(y_true: ArrayLike, rows: ArrayLike, name: str) -> bool:
-    """Tell whether truth is no class ids, but floats `(..., n, K)`, shares of all classes."""
+    """Tell whether truth is soft labels, floats `(..., n, K)` with the shares of all classes."""
     truth, numbers = as_array(y_true, "y_true"), as_array(rows, name)
     are_rows = min(truth.ndim, numbers.ndim) >= 2 and truth.shape[-1] == numbers.shape[-1]
     return are_rows and bool(xp.issubdtype(truth.dtype, xp.floating))
@@ -175,9 +174,9 @@ def label_examples(
     *,
     name: str,
 ) -> Examples:
-    """Check what is true of each of L labels, with a number for each.
+    """Check label sets of L labels, with a number for each label.
 
-    Weights and mask are of examples.
+    Weights and mask are per example.
     """
     truth, numbers = as_array(y_true, "y_true"), as_array(values, name)
     check_real(truth, "y_true")
@@ -191,7 +190,7 @@ def label_examples(
     return _examples(*given, sample_weight, where, truth_kind, kind)
 
 
-# An array with its name and the number of its axes, of classes or labels, behind the examples'.
+# An array with its name, and the number of its axes after the axis of examples.
 _Given: TypeAlias = tuple[Array, str, int]
 
 
@@ -203,7 +202,9 @@ def _examples(
     truth_kind: Reading,
     kind: Reading,
 ) -> Examples:
-    """Read the arguments, each where all those before it let the example count."""
+    """Read the arguments; each is checked for examples that count according to the previous
+    ones.
+    """
     weights = None if sample_weight is None else as_float(sample_weight, "sample_weight")
     mask = as_mask(where)
     shapes = {name: x.shape[: x.ndim - axes] for x, name, axes in (truth, numbers)}
@@ -245,7 +246,7 @@ def _numbers(x: _Argument) -> Array:
 
 
 def _scores(x: _Argument) -> Array:
-    """Check scores; only their order matters, so they keep the precision in which they came."""
+    """Check scores; they keep their precision, because only their order matters."""
     x.refuse(np.isnan, x.array, _NO_NUMBER)
     return x.array
 
@@ -258,7 +259,7 @@ def _gains(x: _Argument) -> Array:
 
 
 def _probabilities(x: _Argument) -> Array:
-    """Check probabilities; what rounding has put beyond 0 or 1 is put back."""
+    """Check probabilities; rounding errors beyond 0 or 1 are clipped."""
     p, rounding = as_float(x.array, x.name), 8 * eps_of(x.array)
     message = "but probabilities lie in [0, 1]. Convert logits by a softmax or sigmoid."
     x.refuse(np.isnan, p, _NO_NUMBER)
@@ -288,25 +289,25 @@ def nan_unless_normalized(rows: Array, *, eps: float) -> Array:
 
 
 def is_total(sums: Array, k: int, eps: float) -> Array:
-    """Tell which sums of K probabilities are 1, but for their rounding.
+    """Tell which sums of K probabilities are 1 up to rounding.
 
     Files hold probabilities that were rounded to three decimals or more. Each of K such errors is
-    spread evenly over ±0.0005, so their sum has the standard deviation 0.001 sqrt(K / 12), of which
-    six are allowed: that is more than all errors together can be up to K = 12, and beyond it one
-    row in 10^9 is refused. At most 0.05 is allowed, so that thousands of scores that were not
-    normalised do not pass. Numbers of a dtype with a coarser `eps` may be off by its root.
+    spread evenly over ±0.0005, so their sum has the standard deviation 0.001 sqrt(K / 12), and six
+    standard deviations are allowed: up to K = 12 this is more than the largest possible error, and
+    beyond, one valid row in 10^9 raises. At most 0.05 is allowed, so that thousands of scores that
+    were not normalised do not pass. Numbers of a dtype with a coarser `eps` may be off by its root.
     """
     three_decimals = min(0.001 * math.sqrt(3 * k), 0.05)
     return abs(sums - 1) <= max(three_decimals, math.sqrt(eps))
 
 
 def are_distributions(rows: Array, eps: float = 0.0) -> Array:
-    """Tell which rows `(..., K)` are not negative, nor NaN, and sum to 1 but for their rounding."""
+    """Tell which rows `(..., K)` have no negative number or NaN, and sum to 1 up to rounding."""
     return (rows >= 0).all(-1) & is_total(rows.sum(-1), rows.shape[-1], eps)
 
 
 def _logits(x: _Argument) -> Array:
-    """Check logits, and refuse probabilities, of which a softmax says little."""
+    """Check logits; probabilities raise, because their softmax is meaningless."""
     z = as_float(x.array, x.name)
     if not x.is_hidden:
         message = (
@@ -319,7 +320,7 @@ def _logits(x: _Argument) -> Array:
 
 
 def refuse_distributions(z: Array, name: str, *where: Array | None, eps: float = 0.0) -> None:
-    """Refuse logits `(..., K)` of the host that are probabilities in all rows that count."""
+    """Raise for NumPy logits `(..., K)` that are probabilities in all rows that count."""
     if on_device(z, where) or z.shape[-1] < 2:
         return
     found = are_distributions(z, eps)
@@ -331,9 +332,9 @@ def refuse_distributions(z: Array, name: str, *where: Array | None, eps: float =
 
 
 def eps_of(given: np.ndarray) -> float:
-    """Return the eps of the dtype in which numbers came.
+    """Return the eps of the dtype of numbers.
 
-    At least that of float32, in which those of lists may have been computed.
+    At least the eps of float32, in which the numbers of lists may have been computed.
     """
     floating = xp.issubdtype(given.dtype, xp.floating)
     return float(max(xp.finfo(given.dtype).eps if floating else 0.0, np.finfo(np.float32).eps))
@@ -343,8 +344,8 @@ _NO_NUMBER = "not a number; use where= to leave examples out."
 _TWO_CLASS = "; two_class makes it from the probability of class 1"
 _TWO_LOGITS = "; np.stack([np.zeros_like(z), z], -1) makes it from the logit z of class 1"
 
-# The label of examples that are left out where truth is made here: beside a 1, `check_binary` would
-# warn that -1 may be the other one of two classes.
+# Label of ignored examples in truth that is made here: for -1 beside 1, `check_binary` would warn
+# that -1 may be the other class.
 IGNORED = np.int8(-100)
 
 INDICATORS = Reading(_class_ids(2))

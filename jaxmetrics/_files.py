@@ -1,4 +1,4 @@
-"""Write files that appear whole or not at all."""
+"""Atomic file writes: files appear completely or not at all."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__: list[str] = []
 
 @contextmanager
 def replaced_file(target: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """Open a file that takes the place of `target` when the block ends well, and else vanishes.
+    """Open a temporary file that replaces `target` if the block succeeds, and is deleted otherwise.
 
-    Until then it lies in the same folder, under a name that nobody can guess and no other thread,
-    process or container has. It is on the disk before it is renamed. Links are followed, and an
-    existing file keeps its mode. What is no regular file, such as a pipe or a device, is written to
-    as it stands.
+    The temporary file is in the same folder, with an unpredictable name that no other thread,
+    process or container has. It is flushed to the disk before it is renamed. Links are followed,
+    and an existing file keeps its mode. Targets that are not regular files, such as pipes and
+    devices, are written directly.
 
-    A signal that ends the process at once leaves the file; the command line turns those that can
-    be caught into an exit, a program that imports this package decides for itself.
+    A signal that kills the process leaves the temporary file. The command line converts signals
+    that can be caught into an exit.
     """
     mode = None
     with suppress(FileNotFoundError):
@@ -34,11 +34,11 @@ def replaced_file(target: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         return
     path = Path(os.path.realpath(target))
     temporary = path.with_name(f".{secrets.token_hex(16)}.tmp")
-    file = temporary.open("xb")  # follows no link, and has the mode of any new file
+    file = temporary.open("xb")  # does not follow links, and has the default mode
     try:
         with file:
             if mode is not None:
-                with suppress(PermissionError):  # some file systems know no modes
+                with suppress(PermissionError):  # some file systems have no modes
                     temporary.chmod(stat.S_IMODE(mode))
             yield file
             file.flush()

@@ -1,8 +1,8 @@
-"""Refuse to guess the order of Series and data frames, whose rows and columns have names.
+"""Check the order of Series and data frames, whose rows and columns have names.
 
-NumPy forgets the index of a Series and the columns of a data frame. So whatever has either is
-looked at where it is converted (`as_array`), together with all other arguments of the user's call:
-these are read from the frames of the call, so that no function needs a check of its own.
+NumPy ignores the index of a Series and the columns of a data frame. So they are checked on
+conversion (`as_array`), together with all other arguments of the user's call, which are read from
+the frames of the call stack, so that no function needs its own check.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from jaxmetrics._wording import listed
 
 __all__: list[str] = []
 
-# Arguments with one element for each class or threshold, whose index says nothing of the examples.
+# Arguments with one element per class or threshold, whose index is not an index of examples.
 _NOT_OF_EXAMPLES = {"class_names", "class_weights", "edges", "prevalence", "prior", "thresholds"}
 _OF_CLASSES = {"class_weights", "prevalence", "prior"}
 _COUNTS = {"counts", "counts_a", "counts_b", "pilot"}
 
 
 def own_frames() -> list[FrameType]:
-    """Return the frames of this package and of JAX, from the caller out to the user's call."""
+    """Return the stack frames of this package and of JAX, from the caller to the user's call."""
     frames = [sys._getframe(1)]
     while (caller := frames[-1].f_back) and _is_own(caller):
         frames.append(caller)
@@ -36,7 +36,7 @@ def _is_own(frame: FrameType) -> bool:
 
 
 def is_labelled(x: object) -> bool:
-    """Tell whether the rows or the columns of `x` have names."""
+    """Tell whether the rows or columns of `x` have names."""
     return _has_index(x) or _columns(x) is not None
 
 
@@ -51,7 +51,9 @@ def _columns(x: Any) -> list[str] | None:
 
 
 def check_order() -> None:
-    """Refuse arguments of one call whose indices differ, or whose columns differ in their order."""
+    """Raise for arguments of one call with different indices, or with columns in different
+    order.
+    """
     for frame in reversed(own_frames()):
         by_length: dict[tuple[str, int], tuple[str, Any]] = {}
         by_columns: dict[tuple[str, ...], tuple[str, list[str]]] = {}
@@ -61,9 +63,9 @@ def check_order() -> None:
                 first, index = by_length.setdefault((sample, len(x)), (name, x.index))
                 if x.index is not index and not x.index.equals(index):
                     raise ValueError(
-                        f"{first} and {name} have different indices: {name}.loc[{first}.index],"
-                        " .reindex or .align puts their rows in the same order; .to_numpy() of"
-                        " each takes them by position."
+                        f"{first} and {name} have different indices: use"
+                        f" {name}.loc[{first}.index], .reindex or .align to put their rows in the"
+                        " same order, or .to_numpy() of each to match them by position."
                     )
             if (columns := _columns(x)) is not None:
                 first, order = by_columns.setdefault(tuple(sorted(columns)), (name, columns))
@@ -71,20 +73,20 @@ def check_order() -> None:
                     raise ValueError(
                         f"{first} and {name} have their columns in different order,"
                         f" {listed(order)} and {listed(columns)}: put them in the same order, or"
-                        " take them by position with .to_numpy()."
+                        " match them by position with .to_numpy()."
                     )
 
 
 def _check_classes(given: Mapping[str, Any]) -> None:
-    """Refuse numbers of classes that are not in the order of these, such as `value_counts` gives,
-    and counts whose rows and columns are other classes, such as `crosstab` gives.
+    """Raise for numbers per class in another order, such as from `value_counts`, and for counts
+    whose rows and columns are different classes, such as from `crosstab`.
     """
     for name in _OF_CLASSES & given.keys():
         x = given[name]
         if _has_index(x) and list(x.index) != list(range(len(x))):
             raise ValueError(
-                f"the index of {name}, {listed(x.index)}, is not the class ids in order:"
-                f" {name}.sort_index() sorts it, .to_numpy() takes it by position."
+                f"the index of {name}, {listed(x.index)}, is not the class ids in order: use"
+                f" {name}.sort_index(), or .to_numpy() to match by position."
             )
     for name in _COUNTS & given.keys():
         x, columns = given[name], _columns(given[name])
@@ -92,18 +94,18 @@ def _check_classes(given: Mapping[str, Any]) -> None:
             continue
         if list(map(str, x.index)) != columns:
             raise ValueError(
-                f"the rows and the columns of {name} name different classes, or in different"
-                f" order, {listed(x.index)} and {listed(columns)}: .reindex with fill_value=0"
-                " makes them the same; .to_numpy() takes them by position."
+                f"the rows and the columns of {name} are different classes, or in different"
+                f" order, {listed(x.index)} and {listed(columns)}: use .reindex with fill_value=0"
+                " to make them the same, or .to_numpy() to match them by position."
             )
 
 
 def _arguments(frame: FrameType) -> Iterator[tuple[str, str, Any]]:
-    """Yield the arguments of a call that may hold examples: name, sample and value.
+    """Yield the arguments of a call that may contain examples: name, sample and value.
 
-    Those in dicts and lists are arguments, too. The sample is "_a" or "_b" where each has a truth
-    of its own, else "". Positional arguments called `args` are passed on to a function that names
-    them, whose frame is a later one.
+    Values in dicts and lists are included. The sample is "_a" or "_b" if A and B have separate
+    truths, otherwise "". Positional arguments called `args` are skipped, because they are passed on
+    to a function that names them.
     """
     names, rest, options, values = inspect.getargvalues(frame)
     given = {name: values.get(name) for name in [*names, *filter(None, [rest, options])]}
@@ -122,10 +124,10 @@ def _arguments(frame: FrameType) -> Iterator[tuple[str, str, Any]]:
 def order_of_classes(
     x: object, name: str, class_names: Sequence[str] | None = None
 ) -> list[int] | None:
-    """Find the column of each class of a data frame; None of what has no names of columns.
+    """Find the column of each class in a data frame; None if columns have no names.
 
-    A column is called by the name of its class or by its id, alone or behind "prob_"; Polars calls
-    them "column_0" and so on where they have no names.
+    A column has the name or id of its class, with or without the prefix "prob_"; Polars calls
+    unnamed columns "column_0" and so on.
     """
     columns = _columns(x)
     if columns is None:

@@ -1,6 +1,6 @@
-"""JAX, imported when it is first used: what is computed on the host does not wait for it.
+"""JAX, imported when it is first used, so that computations on the host do not wait for it.
 
-`trees` are pytrees, as `jax.tree` has them, also where JAX is not loaded.
+`trees` has the functions of `jax.tree`, also while JAX is not loaded.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ else:
 
 
 def is_loaded() -> bool:
-    """Tell whether there can be an array of JAX."""
+    """Tell whether JAX is loaded, so that JAX arrays can exist."""
     return "jax" in sys.modules
 
 
 def knows_dtypes() -> bool:
-    """Tell whether there can be an array of a dtype that NumPy does not know, such as bfloat16."""
+    """Tell whether arrays of dtypes unknown to NumPy, such as bfloat16, can exist."""
     return "ml_dtypes" in sys.modules
 
 
 class _Structure(NamedTuple):
-    """How a tree is built: of which type, by which keys, from which trees; a leaf has no type."""
+    """The structure of a tree: its type, keys and subtrees; a leaf has no type."""
 
     kind: type | None = None
     keys: tuple[Any, ...] = ()
@@ -63,14 +63,14 @@ class _Structure(NamedTuple):
 
 
 class _UnknownType(Exception):
-    """Raised for a value of which only JAX knows whether it is a leaf."""
+    """Raised if only JAX can tell whether a value is a leaf."""
 
 
 _LEAVES = (np.ndarray, np.generic, bool, int, float, complex, str)
 
 
 def _parts(x: Any) -> tuple[tuple[Any, ...], Iterable[Any]] | None:
-    """Return the keys and values of a node; None of a leaf."""
+    """Return the keys and values of a node; None for a leaf."""
     if x is None:
         return (), ()
     if type(x) in (list, tuple) or (isinstance(x, tuple) and hasattr(x, "_fields")):
@@ -93,7 +93,7 @@ def _flatten(x: Any, is_leaf: Callable[[Any], bool], leaves: list[Any]) -> _Stru
 
 
 class _Trees:
-    """`jax.tree`, without JAX where a tree is of tuples, lists, dicts, arrays and numbers."""
+    """`jax.tree`, without loading JAX for trees of tuples, lists, dicts, arrays and numbers."""
 
     def flatten(self, x: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[Any, Any]:
         leaves: list[Any] = []

@@ -1,7 +1,7 @@
-"""Read the key of a function that draws: a JAX key, an int seed, or on the host a NumPy Generator.
+"""Random keys: a JAX key, an int seed or, on the host, a NumPy Generator.
 
-A key is not data: where the data live on the host, it only seeds NumPy's Generator. The same key
-and the same kind of data give the same draws; a Generator moves on, as NumPy's users expect.
+A key is not data: for NumPy data it only seeds a NumPy Generator. The same key and the same kind of
+data give the same draws; a Generator advances, as usual in NumPy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KeyLike: TypeAlias = "jax.Array | int | np.random.Generator"
 
 @dataclass(frozen=True)
 class HostKey:
-    """A seed on the host: each Generator that it makes starts anew."""
+    """A seed on the host; each Generator made from it starts anew."""
 
     words: tuple[int, ...]
 
@@ -34,10 +34,10 @@ Key: TypeAlias = "jax.Array | HostKey"
 
 
 def place(key: KeyLike, *arrays: Array | None) -> tuple[Any, ...]:
-    """Return the key for draws where the arrays live, and the arrays.
+    """Return the key, in the form for host or device, and the arrays.
 
-    They move to the device with a key that jit or vmap hides. On the host they are laid out row by
-    row: sums in another order differ by a rounding, which is enough for other draws.
+    With a traced key the arrays move to the device. On the host they are made contiguous, because
+    sums in another order may differ by rounding, which can change draws.
     """
     if not is_known(key):
         arrays = tuple(None if x is None else jax.numpy.asarray(x) for x in arrays)
@@ -46,7 +46,7 @@ def place(key: KeyLike, *arrays: Array | None) -> tuple[Any, ...]:
 
 
 def as_key(key: Any, *arrays: Array | None) -> Key:
-    """Return the key for draws where the arrays live, of a `KeyLike` or such a key."""
+    """Convert a `KeyLike` to a key for host or device."""
     if isinstance(key, HostKey):
         return key
     is_on_device = on_device(arrays)
@@ -84,13 +84,13 @@ def _word(seed: int) -> int:
     return seed % 2**64
 
 
-# Stands between the words of a key and the number of its part. The words of JAX's keys and of
-# Generators are below 2^32, and a seed is one word, so that a part of one key is no other key.
+# Separates the words of a key from the number of its part. The words of JAX keys and Generators are
+# below 2^32, and a seed is one word, so parts of a key differ from all other keys.
 _SPLIT = 2**64 - 59
 
 
 def split(key: Key, num: int = 2) -> list[Key]:
-    """Derive keys that are independent of each other."""
+    """Derive independent keys."""
     if isinstance(key, HostKey):
         return [HostKey((*key.words, _SPLIT, i)) for i in range(num)]
     return list(jax.random.split(key, num))

@@ -1,4 +1,4 @@
-"""Labels of any kind as class ids."""
+"""Convert labels of any type to class ids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__: list[str] = []
 
 
 def as_names(names: Iterable[Any], name: str) -> list[Any]:
-    """Make a list of names, which one string is not."""
+    """Convert a sequence of names to a list; a single string raises."""
     try:
         if isinstance(names, str | bytes):
             raise TypeError
@@ -23,7 +23,7 @@ def as_names(names: Iterable[Any], name: str) -> list[Any]:
 
 
 def names_of(names: Sequence[str] | None, size: int, argument: str) -> list[str]:
-    """Check that there is a name for each, "0", "1", ... if none are given."""
+    """Check the number of names; "0", "1", ... by default."""
     labels = list(map(str, range(size) if names is None else as_names(names, argument)))
     if len(labels) != size:
         raise ValueError(f"{argument} must have {size} names, got {len(labels)}.")
@@ -35,9 +35,9 @@ def as_ids(
     class_names: Sequence[str] | None,
     num_columns: int | None,
 ) -> tuple[list[np.ndarray], Sequence[str]]:
-    """Give the class ids of each (-1: to be ignored) and the names of the classes."""
+    """Return the class ids of each array (-1: ignored) and the names of the classes."""
     integers = {labels.dtype.kind for labels in named_labels.values()} <= {"i", "u", "b"}
-    # Python ints: int64 and uint64 meet exactly.
+    # Python ints, because int64 and uint64 cannot be combined exactly.
     lists = {name: labels.tolist() for name, labels in named_labels.items()}
     if not integers:
         _check_strings(named_labels, lists)
@@ -75,10 +75,10 @@ def first_invalid(
     is_valid: Callable[[Any], bool],
     shape: Sequence[int] | None = None,
 ) -> tuple[str, str] | None:
-    """Name the first value that is missing, or else not valid, and say what to do with such.
+    """Name the first missing value, or the first invalid one, and a remedy.
 
     Args:
-        shape: of the array whose values they are, if they are no list.
+        shape: the shape of the array, if the values come from an array.
     """
     for is_bad in (is_missing, lambda value: not is_valid(value)):
         i = next((i for i, value in enumerate(values) if is_bad(value)), None)
@@ -89,7 +89,7 @@ def first_invalid(
 
 
 def _way_out(label: object, name: str) -> str:
-    """Say what to do with a label that is no class id, "" where that is not plain."""
+    """Return a remedy for a label that is not a class id, "" if there is no obvious one."""
     if is_missing(label):
         return " Leave out rows without a label, or write -1 among integers, which is ignored."
     return f" numpy.asarray({name}, int) makes ids of whole numbers." if is_whole(label) else ""

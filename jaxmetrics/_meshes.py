@@ -1,4 +1,4 @@
-"""Mark which arrays differ between the devices of a mesh, inside `jax.shard_map`."""
+"""Mark arrays that vary between the devices of a mesh, inside `jax.shard_map`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__: list[str] = []
 
 
 def varying_alike(*arrays: Array | None) -> tuple[Any, ...]:
-    """Mark as differing between devices, inside `jax.shard_map`, all arrays if any of them does.
+    """If any array varies between devices inside `jax.shard_map`, mark all as varying.
 
-    A gradient may differ between devices only if its argument does; the transpose of the mark adds
-    up the devices' gradients.
+    A gradient may vary between devices only if its argument does; the transpose of the mark adds up
+    the gradients of the devices.
     """
     if not on_device(arrays):
         return arrays
@@ -25,7 +25,7 @@ def varying_alike(*arrays: Array | None) -> tuple[Any, ...]:
 
 
 def varying_axes(x: Array) -> frozenset[Hashable]:
-    """Return the axes along which devices may hold different `x`."""
+    """Return the mesh axes along which `x` may vary."""
     if not is_jax(x):
         return frozenset()
     kind = jax.typeof(x)

@@ -1,4 +1,4 @@
-"""What measures are called in other libraries, for whoever types such a name."""
+"""Names of metrics in other libraries, for the message of AttributeError."""
 
 from __future__ import annotations
 

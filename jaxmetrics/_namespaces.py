@@ -1,10 +1,10 @@
-"""Namespaces that are NumPy for data on the host, and JAX for data on its devices.
+"""Namespaces that dispatch to NumPy for host data and to JAX for device data.
 
-A formula is written once, with `xp` in the place of `numpy` and `lax`, `special` in those of
-`jax.lax` and `jax.scipy.special`. Each call looks at its arguments: a JAX array or tracer among
-them means JAX, in its precision; anything else is computed at once by NumPy and SciPy, in float64.
-So what a person asks about arrays in memory is answered without a compiler, and the same line runs
-within `jax.jit`. Special functions that JAX lacks are written for the device alone (`scipys`).
+A formula is written once, with `xp` instead of `numpy`, and `lax` and `special` instead of
+`jax.lax` and `jax.scipy.special`. Each call inspects its arguments: if one is a JAX array or
+tracer, JAX computes in its precision; otherwise NumPy and SciPy compute immediately, in float64. So
+NumPy arrays need no compiler, and the same line runs within `jax.jit`. Special functions that JAX
+lacks are implemented for the device only (`scipys`).
 
 A function decorated by `compiled` (in `_compilation`) is called on the host, and compiled for JAX
 arrays.
@@ -25,10 +25,10 @@ from jaxmetrics._jax import is_loaded, jax, jnp, knows_dtypes, trees
 __all__: list[str] = []
 
 
-# A NumPy array where all arguments live on the host, else a JAX array. It is Any because only an
-# overload of every function could say which of the two comes back. Of `jax.Array | np.ndarray` each
-# user would have to narrow the result: it is no `jax.Array` for a loss to return, and for mypy its
-# `abs` is an object. A scalar of NumPy's, which metrics of one matrix return, is neither.
+# A NumPy array if all arguments are on the host, otherwise a JAX array. The type is Any, because
+# only overloads of every function could tell which. With `jax.Array | np.ndarray`, users would have
+# to narrow each result: a loss could not return it as `jax.Array`, and for mypy its `abs` is an
+# object. NumPy scalars, which metrics of one matrix return, are neither.
 Array: TypeAlias = Any
 
 P = ParamSpec("P")
@@ -40,30 +40,30 @@ _HOST_TYPES = frozenset(
 
 
 def is_jax(x: object) -> bool:
-    """Tell whether `x` is an array or tracer of JAX."""
+    """Tell whether `x` is a JAX array or tracer."""
     return type(x) not in _HOST_TYPES and is_loaded() and isinstance(x, jax.Array)
 
 
 def on_device(*values: Any) -> bool:
-    """Tell whether an array of JAX is among the values, or the leaves of pytrees among them."""
+    """Tell whether a JAX array is among the values or the leaves of pytrees."""
     if not is_loaded() or all(type(x) in _HOST_TYPES for x in values):
         return False
     try:
         return any(map(is_jax, trees.leaves(values)))
-    except Exception:  # a list that holds itself, or what JAX refuses: no array, to be named later
+    except Exception:  # not an array; a later error names it
         return False
 
 
 def is_known(x: object) -> bool:
-    """Tell whether the values of an array can be looked at: those of a tracer cannot."""
+    """Tell whether the values of an array are known (they are not for a tracer)."""
     return not (is_loaded() and isinstance(x, jax.core.Tracer))
 
 
 def float_dtype(*arrays: Any) -> np.dtype:
-    """Return the dtype in which these arrays are computed.
+    """Return the float dtype of computations with these arrays.
 
-    On the host it is float64; on the device, and where no arrays are given, float32, or float64
-    under `jax_enable_x64`.
+    float64 on the host; on the device, and without arrays, float32, or float64 under
+    `jax_enable_x64`.
     """
     if arrays and not on_device(arrays):
         return np.dtype(float)
@@ -73,9 +73,9 @@ def float_dtype(*arrays: Any) -> np.dtype:
 def dispatched(
     numpys: Callable[..., Any], jaxs: Callable[[], Callable[..., Any]]
 ) -> Callable[..., Any]:
-    """Return the function that `jaxs` gets where an argument is an array of JAX, else NumPy's.
+    """Return a function that calls JAX's version if an argument is a JAX array, otherwise NumPy's.
 
-    It runs for every operation on the host, so the usual case, arrays and numbers by position, is
+    It runs for every operation on the host, so the common case (positional arrays and numbers) is
     decided without `on_device`, which flattens pytrees.
     """
 
@@ -117,7 +117,7 @@ def _einsum(subscripts: str, *operands: np.ndarray, precision: Any = None) -> np
     return np.einsum(subscripts, *operands, optimize=True)
 
 
-# NumPy's functions where they differ from JAX's in their arguments, or in the order of ties.
+# NumPy versions of functions that differ from JAX in their arguments or in the order of ties.
 _NUMPYS: dict[str, Callable[..., Any]] = {
     "argsort": lambda x, axis=-1: np.argsort(x, axis, kind="stable"),
     "atan2": np.arctan2,
@@ -129,7 +129,7 @@ _NUMPYS: dict[str, Callable[..., Any]] = {
 }
 
 
-# JAX's know bfloat16, NumPy's do not.
+# JAX supports bfloat16, NumPy does not.
 _FUNCTIONS_OF_DTYPES = {"finfo", "iinfo", "issubdtype", "promote_types"}
 
 
@@ -213,13 +213,15 @@ _LAX_OF_NUMPY: dict[str, Callable[..., Any]] = {
 
 
 def scipys(function: Callable[P, R]) -> Callable[P, R]:
-    """Call the special function of SciPy of this name on the host, `function` for arrays of JAX."""
+    """Decorate a special function: on the host, SciPy's function of the same name is called
+    instead.
+    """
     return _scipys(function.__name__, lambda: function)
 
 
 def _scipys(name: str, jaxs: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
-        from scipy import special  # only here, since it takes a tenth of a second
+        from scipy import special  # imported here, because it takes a tenth of a second
 
         return getattr(special, name)(*args, **kwargs)
 
@@ -235,7 +237,7 @@ class _Special(types.ModuleType):
     @staticmethod
     @scipys
     def ndtr(x: Array) -> Array:
-        """By erfc: the `ndtr` of JAX takes three times as long to compile."""
+        """Computed by erfc, because JAX's `ndtr` takes three times as long to compile."""
         return jax.scipy.special.erfc(-x / math.sqrt(2)) / 2
 
 
@@ -259,7 +261,7 @@ else:
 
 
 class custom_jvp:
-    """Apply `jax.custom_jvp` to calls with arrays of JAX; on the host call the function itself."""
+    """`jax.custom_jvp` for calls with JAX arrays; on the host, the function itself."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
@@ -273,7 +275,8 @@ class custom_jvp:
     def _on_device(self) -> Callable[..., Any]:
         with_rule = jax.custom_jvp(self.fun)
         with_rule.defjvp(self._rule)
-        # Jitted, since JAX then keeps one jaxpr of it, by which jaxprs that hold it are compared.
+        # Jitted, so that JAX keeps a single jaxpr of it, and jaxprs that contain it can be
+        # compared.
         return jax.jit(with_rule)
 
     def __call__(self, *args: Any) -> Any:

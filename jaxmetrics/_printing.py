@@ -1,4 +1,4 @@
-"""How results print: as people read them, and as dicts and data frames of what they hold."""
+"""Results as readable text, dicts and data frames."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ __all__: list[str] = []
 
 Backend: TypeAlias = Literal["polars", "pandas", "pyarrow"]
 
-_MOST_ROWS = 20  # of a table, half of them at either end
-_MOST_MEMBERS = 3  # on one line
+_MOST_ROWS = 20  # rows of a table, half of them at either end
+_MOST_MEMBERS = 3  # characters of a line
 _KINDS = (np.floating, np.integer, np.bool_)
 
 
 class Printed:
-    """Prints a named tuple of numbers, or of arrays of them, as people read it.
+    """Base class of named tuples of numbers or arrays that print as readable text.
 
-    A class says how one member of a batch is written. What cannot be looked at, as under jit, is
-    printed as named tuples are.
+    A derived class defines how one member of a batch is written. Unknown values, such as under jit,
+    print as usual for named tuples.
     """
 
     __slots__ = ()
     _plural = "members"
 
     def _cells(self, spec: str) -> dict[str, str]:
-        """Write one member, whose parts are numbers, as cells by title."""
+        """Return the cells of one member, by title."""
         raise NotImplementedError
 
     def _members(self) -> Members | None:
@@ -45,7 +45,7 @@ class Printed:
         return super().__repr__()
 
     def __repr__(self) -> str:
-        """Write one line: a member, or how many there are and the first of them."""
+        """Write one line: a single member, or the size of the batch and its first members."""
         members = self._members()
         if members is None:
             return self._plain()
@@ -57,7 +57,7 @@ class Printed:
         return ": ".join([number, *filter(None, ["; ".join(first + more)])])
 
     def __format__(self, spec: str) -> str:
-        """Write a member in one line, or a table of the batch, each number by `spec`."""
+        """Write a member in one line, or a batch as a table, with the format `spec`."""
         members = self._members()
         if members is None or not len(members):
             return repr(self)
@@ -80,24 +80,24 @@ class Printed:
         return {name: x.to_dict() if isinstance(x, Printed) else as_python(x) for name, x in parts}
 
     def to_frame(self, backend: Backend = "polars") -> Any:
-        """Return a data frame, a row for each member of the batch.
+        """Return a data frame with one row per member of the batch.
 
         Args:
             backend: `"polars"`, `"pandas"` or `"pyarrow"`.
 
         Raises:
             ImportError: narwhals (the extra `tables`), or the backend, is not installed.
-            ValueError: another backend; numbers that are not known, as under jit.
+            ValueError: another backend; unknown numbers, such as under jit.
         """
         members = self._members()
         if members is None:
-            raise ValueError("to_frame needs numbers, which are not known under jit.")
+            raise ValueError("to_frame needs known numbers: call it outside of jit.")
         return frame_of(members.columns(), backend)
 
 
 @dataclass(frozen=True)
 class Members:
-    """Holds a batch of named tuples on the host, as arrays of one shape."""
+    """A batch of named tuples on the host, as arrays of one shape."""
 
     structure: Any
     names: list[str]
@@ -115,7 +115,7 @@ class Members:
         return trees.unflatten(self.structure, [x.flat[i].item() for x in self.arrays])
 
     def table(self, spec: str) -> Table:
-        """Write the members below each other, of many those at either end."""
+        """Write the members below each other; of many, the first and the last."""
         n, half = len(self), _MOST_ROWS // 2
         some = range(n) if n <= _MOST_ROWS else [*range(half), *range(n - half, n)]
         cells = [self[i]._cells(spec) for i in some]
@@ -130,7 +130,7 @@ class Members:
         return Table(["", *titles], rows)
 
     def columns(self) -> dict[str, np.ndarray]:
-        """Name the places of the members in the batch, if it has axes, and their numbers."""
+        """Return columns with the index of each member, if the batch has axes, and its numbers."""
         places = np.indices(self.shape)
         axes = ["index"] if len(places) == 1 else [f"index_{i}" for i in range(len(places))]
         columns = zip([*axes, *self.names], [*places, *self.arrays], strict=True)
@@ -138,7 +138,7 @@ class Members:
 
 
 def members_of(batch: Any) -> Members | None:
-    """Copy a batch to the host; None where it holds something else than numbers that are known."""
+    """Copy a batch to the host; None if it contains anything but known numbers."""
     leaves, structure = trees.flatten(batch, is_leaf=lambda x: x is None)
     if not all(map(is_known_number, leaves)):
         return None
@@ -150,7 +150,7 @@ def members_of(batch: Any) -> Members | None:
 
 
 def _names_of_leaves(batch: Any) -> list[str]:
-    """Name the numbers of named tuples by the fields that they are in, such as `"a_low"`."""
+    """Name the numbers of nested named tuples by their fields, such as `"a_low"`."""
     names = []
     for name, value in zip(batch._fields, batch, strict=True):
         inner = _names_of_leaves(value) if hasattr(value, "_fields") else []
@@ -159,7 +159,7 @@ def _names_of_leaves(batch: Any) -> list[str]:
 
 
 def is_known_number(x: Any) -> bool:
-    """Tell whether x is a real number, or an array of them, whose values can be looked at."""
+    """Tell whether x is a real number or array with known values."""
     if is_jax(x):
         return is_known(x) and any(jax.numpy.issubdtype(x.dtype, kind) for kind in _KINDS)
     return isinstance(x, float | int) or (
@@ -168,13 +168,13 @@ def is_known_number(x: Any) -> bool:
 
 
 def _on_host(x: Any) -> np.ndarray:
-    """Copy an array, in a dtype of NumPy's own."""
+    """Copy an array to the host, in a NumPy dtype."""
     array = np.asarray(x)
     return array if array.dtype.kind in "biuf" else array.astype(float)
 
 
 def line_of(cells: Mapping[str, str]) -> str:
-    """Join cells behind their titles; a single one needs none."""
+    """Join cells with their titles; a single cell has no title."""
     if len(cells) == 1:
         return "".join(cells.values())
     return ", ".join(f"{title} {cell}" for title, cell in cells.items())
@@ -188,7 +188,7 @@ def as_python(x: Any) -> Any:
 
 
 def frame_of(columns: Mapping[str, Any], backend: Backend) -> Any:
-    """Make a data frame of another library's."""
+    """Make a data frame of another library."""
     check_option(backend, "backend", ("polars", "pandas", "pyarrow"))
     try:
         import narwhals

@@ -1,4 +1,4 @@
-"""What completion shows of a namespace: its functions and types, not the files that they are in."""
+"""`__dir__` of namespaces: public functions and types, without modules."""
 
 from __future__ import annotations
 

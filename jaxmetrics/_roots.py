@@ -1,4 +1,4 @@
-"""Roots of rising functions."""
+"""Roots of increasing functions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ __all__: list[str] = []
 
 _MOST_STEPS = 200
 
-# The value and the derivative of a function at x; a derivative of 0 asks for bisection.
+# A function that returns its value and derivative at x; a derivative of 0 requests bisection.
 Function = Callable[[Array], tuple[Array, Array]]
 
 
 class _Search(NamedTuple):
-    """For a root between `low` and `high`, next at `x`, after a step of length `step`."""
+    """State of a search: a root is between `low` and `high`; the next point is `x`, after a step of
+    length `step`.
+    """
 
     low: Array
     high: Array
@@ -35,12 +37,12 @@ def root(
     atol: float = 0.0,
     rtol: float = 0.0,
 ) -> Array:
-    """Find where each of many rising functions is 0, by Newton's method in a bracket.
+    """Find the roots of many increasing functions by Newton's method within a bracket.
 
-    A step that leaves the bracket, or is not half of the one before, is replaced by bisection, or
-    by four times x while there is no upper end: `high` may be infinite, if `low` is not negative.
-    It ends with steps below `atol + rtol |x|`. No derivative goes through the search;
-    `with_gradient` adds it.
+    A step that leaves the bracket, or is longer than half of the previous step, is replaced by
+    bisection, or by 4 x while the bracket has no upper end (`high` may be infinite if `low` is not
+    negative). The search ends when steps are below `atol + rtol |x|`. It is not differentiable;
+    `with_gradient` adds the derivative.
     """
 
     def advance(search: _Search) -> _Search:
@@ -61,7 +63,9 @@ def root(
 
 
 def _next(search: _Search, value: Array, slope: Array, low: Array, high: Array) -> Array:
-    """Return where Newton's step leads if it may be taken, else where the bracket is split."""
+    """Return the next point, by Newton's step if it is acceptable, otherwise by splitting the
+    bracket.
+    """
     newton = search.x - value / xp.where(slope > 0, slope, 1)
     inside = (slope > 0) & (newton >= low) & (newton <= high)
     shrinks = 2 * xp.abs(newton - search.x) <= search.step
@@ -71,10 +75,9 @@ def _next(search: _Search, value: Array, slope: Array, low: Array, high: Array) 
 
 
 def with_gradient(function: Function, x: Array) -> Array:
-    """A root x of a function whose parameters have derivatives, with its own by the implicit
-    function theorem.
+    """Add the derivative of a root x by the implicit function theorem.
 
-    It is one more step of Newton's, which changes the value by its rounding only.
+    This is one more Newton step, which changes the value only by rounding.
     """
     value, slope = function(lax.stop_gradient(x))
     known = lax.stop_gradient(slope) > 0

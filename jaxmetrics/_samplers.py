@@ -1,8 +1,8 @@
 """Draw random counts and probabilities, each from one 32-bit word.
 
-A draw is a function of its parameters and of its word alone, whatever else is in the array: it is
-the same alone or in a batch, and the matrices of a batch can share words. Where a method rejects, a
-hash of the word serves the next trial.
+A draw depends only on its parameters and its word, not on other elements of the array: it is the
+same alone or in a batch, and the matrices of a batch can share words. After a rejection, a hash of
+the word is used for the next trial.
 
 - **Means below 10**: inversion; the cdf is summed up from 0 by the recurrence of the probabilities.
 - **Others**: transformed rejection (Hörmann 1993, J. Stat. Comput. Simul. 46):
@@ -12,9 +12,9 @@ hash of the word serves the next trial.
   distribution: the highest ratio of probability to hat, over means from 10 to 1e6, is 0.993.
 - **Gammas**: Marsaglia and Tsang (2000), ACM Trans. Math. Softw. 26; for a < 1 as Gamma(a + 1)
   U^(1/a).
-- **Multinomials**: cell by cell a binomial of what is left.
+- **Multinomials**: cell by cell, a binomial of the remaining draws.
 
-Means are as exact as float32: at n = 1e9 the error is about a thousandth of the standard deviation.
+Means are accurate to float32: at n = 1e9 the error is about a thousandth of the standard deviation.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def random_words(keys: jax.Array, size: int) -> jax.Array:
 def indices(words: jax.Array, n: int | jax.Array) -> jax.Array:
     """Draw integers uniform in [0, n), int32, for n below 2^31, one number or one for each word.
 
-    They are the upper halves of the 64-bit products of the words and n.
+    Computed as the upper half of the 64-bit product of a word and n.
     """
     low, high = words & 0xFFFF, words >> 16
     n_low, n_high = (jnp.asarray(x, jnp.uint32) for x in (n & 0xFFFF, n >> 16))
@@ -53,8 +53,8 @@ def indices(words: jax.Array, n: int | jax.Array) -> jax.Array:
 def multinomial(words: jax.Array, n: jax.Array, weights: jax.Array) -> jax.Array:
     """Draw how often each of M cells occurs in n draws, `(..., M)`, int32.
 
-    From words `(..., M - 1)`, n `(...)` and weights `(..., M)`; cell by cell a binomial of what is
-    left. The weights need not sum to 1; where all are 0 the last cell gets all.
+    From words `(..., M - 1)`, n `(...)` and weights `(..., M)`; cell by cell, a binomial of the
+    remaining draws. The weights need not sum to 1; if all are 0, the last cell gets all draws.
     """
     rest = lax.cumsum(weights, weights.ndim - 1, reverse=True)
 
@@ -115,13 +115,13 @@ def dirichlet(words: jax.Array, concentration: jax.Array) -> jax.Array:
     a = jnp.where(valid, concentration, 1)
     gamma = _accepted(_try_gamma, words, valid, jnp.where(a < 1, a + 1, a))
     u = (hashed(words ^ np.uint32(0x5851F42D)).astype(gamma.dtype) + 0.5) * 2.0**-32
-    # Below a = 0.01 the factor itself underflows.
+    # Below a = 0.01, the factor itself underflows.
     log_factor = jnp.where(a < 1, jnp.log(u) / jnp.minimum(a, 1), 0)
     scaled = gamma * jnp.exp(log_factor - log_factor.max(-1, keepdims=True))
     return jnp.where(valid.all(-1, keepdims=True), scaled / scaled.sum(-1, keepdims=True), jnp.nan)
 
 
-# The count, its probability and the cdf, or 2 once that has passed u.
+# The count, its probability and the cdf, or 2 after the cdf has passed u.
 _Inversion: TypeAlias = "tuple[jax.Array, jax.Array, jax.Array]"
 
 
@@ -137,7 +137,7 @@ def _invert(
     def step(state: _Inversion, number: jax.Array) -> _Inversion:
         k, probability, reached = state
         probability = probability * jnp.maximum(ratio - number * slope, 0) * (1 / (number + 1))
-        # No count so rare that only the rounding of u reaches it.
+        # No count that only the rounding of u could reach.
         beyond = (reached <= u) & (probability > 2.0**-32)
         return k + beyond, probability, jnp.where(beyond, reached + probability, 2)
 
@@ -147,14 +147,14 @@ def _invert(
         return state
 
     def twelve_steps(_: jax.Array, state: _Inversion) -> _Inversion:
-        # Of a lane that is not finished, k is the number of steps. As a scalar, that number would
-        # be computed by kernels of its own.
+        # In a lane that is not finished, k is the number of steps; as a scalar it would need
+        # separate kernels.
         return lax.fori_loop(
             0, 12, lambda _, state: step(state, state[0].astype(u.dtype)), state, unroll=True
         )
 
     def sum_up(number: int, steps: Callable[..., _Inversion], state: _Inversion) -> jax.Array:
-        """Repeat so many steps as long as a lane needs them."""
+        """Repeat a number of steps while any lane needs them."""
         start = jnp.zeros((), u.dtype), state
         _, (k, _, _) = lax.while_loop(
             # P(k > 36) < 2^-31
@@ -171,15 +171,15 @@ def _invert(
     return lax.platform_dependent(state, cpu=on_cpu, default=partial(sum_up, 12, twelve_steps))
 
 
-# With so many lanes it pays to suit the platform, and on a CPU to gather those that were rejected;
-# with fewer, compiling that takes longer than it saves.
+# With at least this many lanes, a loop for each platform, and on a CPU gathering the rejected
+# lanes, is worthwhile; with fewer, compiling takes longer than it saves.
 _MANY_LANES = 2**16
 
 Trial: TypeAlias = Callable[..., Any]
 
 
 class _Lanes(NamedTuple):
-    """Words, values of which -1 are wanted, and parameters, in as many lanes."""
+    """Lanes with a word, a value (-1 until accepted) and parameters each."""
 
     words: jax.Array
     values: jax.Array
@@ -194,7 +194,7 @@ class _Lanes(NamedTuple):
         return lax.fori_loop(0, times, once, self, unroll=True)
 
     def accepted(self, trial: Trial, times: int = 1) -> jax.Array:
-        """Try until no lane is rejected, so many times between two looks at that."""
+        """Try until no lane is rejected, with several trials between checks."""
         return lax.while_loop(
             lambda lanes: (lanes.values < 0).any(), lambda lanes: lanes.again(trial, times), self
         ).values
@@ -203,12 +203,13 @@ class _Lanes(NamedTuple):
 def _accepted(
     trial: Trial, words: jax.Array, active: jax.Array, *parameters: jax.Array
 ) -> jax.Array:
-    """Return for each lane the first `trial(words, *parameters)` that is not negative; 0 for lanes
-    that are not active.
+    """Return, for each lane, the first nonnegative `trial(words, *parameters)`; 0 for inactive
+    lanes.
 
-    XLA runs all lanes alike, so that repeating until the last one is accepted costs eight trials of
-    all. An accelerator, which waits for memory, takes two at a time. On a CPU, of many lanes,
-    those that two trials rejected, 7 % at most, are gathered into a small array and repeated there.
+    XLA runs all lanes together, so repeating until the last lane is accepted takes about eight
+    trials of all lanes. An accelerator, which is limited by memory, runs two trials at a time. On
+    a CPU with many lanes, the lanes rejected twice (at most 7 %) are gathered into a small array
+    and repeated there.
     """
     dtype = jax.eval_shape(trial, words, *parameters).dtype
     values = jnp.where(active, -1, 0).astype(dtype)
@@ -238,9 +239,9 @@ def _accepted_on_cpu(trial: Trial, lanes: _Lanes) -> jax.Array:
 
 
 def _places(chosen: jax.Array, number: int) -> jax.Array:
-    """Return the places of the first `number` lanes that are chosen.
+    """Return the positions of the first `number` selected lanes.
 
-    Where there are fewer, the others are past the end.
+    If there are fewer, the other positions are past the end.
     """
     rank = jnp.cumsum(chosen.astype(jnp.int32)) - 1
     nowhere = jnp.full(number, chosen.size, jnp.int32)
@@ -275,9 +276,9 @@ def _try_poisson(words: jax.Array, mean: jax.Array) -> jax.Array:
 def _propose(
     words: jax.Array, mean: jax.Array, sd: jax.Array, p: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Return a count k, k - mean, and what sqrt(2 pi) P(k) must reach for k to be accepted.
+    """Return a count k, k - mean, and the threshold for sqrt(2 pi) P(k) at which k is accepted.
 
-    The constants are those of Hörmann's hat.
+    The constants are from Hörmann's hat function.
     """
     u, v = _two_uniforms(words)
     u = u - 0.5
@@ -322,7 +323,7 @@ def hashed(words: jax.Array) -> jax.Array:
 
 
 def deviance(t: Array) -> Array:
-    """Return `(1 + t) log(1 + t) - t` for t >= -1, by its series where the terms would cancel."""
+    """Return `(1 + t) log(1 + t) - t` for t >= -1, by its series if the terms would cancel."""
     near = xp.abs(t) < 0.1
     s, far = xp.where(near, t, 0), xp.where(near | (t <= -1), 1, t)
     series = s**2 * (
@@ -334,7 +335,7 @@ def deviance(t: Array) -> Array:
 def stirling(k: Array) -> Array:
     """Return `(k! e^k / k^k)^2 / 2 pi` = k + 1/6 + 1/72k + ... for k = 0, 1, 2, ...
 
-    What follows k + 1/6 is a rational fit; the error is below 1e-8.
+    The terms after k + 1/6 are a rational fit; the error is below 1e-8.
     """
     top = -3.084672120917846e-06 + k * (0.0049901738797081515 + k / 72)
     bottom = 0.00041064771477838984 + k * (0.3184705467530385 + k * (0.7025048427109624 + k))

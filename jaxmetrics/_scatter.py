@@ -1,9 +1,9 @@
-"""Count class ids on the device, by what its platform does best.
+"""Count class ids on the device, with the fastest method of each platform.
 
-A scatter of ones is the method of CPUs. On a GPU additions to few cells collide, and on a TPU they
-are made one after another (https://github.com/openxla/xla/issues/12982). So a GPU compares each
-example with each of few cells, and a TPU multiplies two one-hot matrices, which are never held:
-compiled, both read and write twice the bytes of the labels in all.
+CPUs scatter ones. On a GPU, additions to few cells collide, and on a TPU they are sequential
+(https://github.com/openxla/xla/issues/12982). So a GPU compares each example with each cell if
+cells are few, and a TPU multiplies two one-hot matrices, which are never materialized: the memory
+traffic of both is about twice the size of the labels.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from jaxmetrics._validation import INT32_MAX, are_valid
 __all__: list[str] = []
 
 
-# Of so few cells an accelerator compares every example with each.
+# With at most this many cells, an accelerator compares every example with every cell.
 FEW_CELLS = 512
-# Of so many cells the product on a TPU takes as long as a scatter.
+# With more cells, a scatter is faster than the product on a TPU.
 _CELLS_OF_PRODUCTS = 2**20
 
 # Examples in a chunk of `_count_in_chunks`, whose indices then stay in the cache of a CPU.
@@ -64,7 +64,9 @@ def _count_by_comparison(
 def _count_by_product(
     batch: int, sizes: tuple[int, ...], ids: tuple[Array, ...], keep: Array
 ) -> Array:
-    """Multiply one-hot matrices of the last axis and of all others, without holding them."""
+    """Multiply the one-hot matrices of the last axis and of all others, without materializing
+    them.
+    """
     *others, last = sizes
     # The ids themselves, if they are those of one axis: a pass for their numbers would be written.
     first = ids[0] if len(others) == 1 else cell_numbers(ids[:-1], tuple(others), keep)
@@ -87,11 +89,11 @@ def _one_hot(ids: Array, size: int) -> Array:
 def _count_in_chunks(
     batch: int, sizes: tuple[int, ...], length: int, ids: tuple[Array, ...], keep: Array
 ) -> Array:
-    """Scatter ones in a loop over chunks of so many examples.
+    """Scatter ones in a loop over chunks of examples.
 
     XLA's CPU backend writes the scatter's indices and ones to memory first. In chunks they stay in
-    the cache, which makes ten million labels cost little more than reading them (2.5 times faster
-    than at once).
+    the cache, so counting ten million labels takes little longer than reading them (2.5 times
+    faster than without chunks).
     """
     n = keep.shape[-1]
     length = min(n, length)
@@ -106,8 +108,8 @@ def _count_in_chunks(
         cell = cell_numbers(tuple(chunk), sizes, kept & is_new)
         return add_at(table, cell, jnp.ones((), jnp.int32))
 
-    # The first chunk stands before the loop, so that the loop starts from a table that varies over
-    # devices as the ids do.
+    # The first chunk is counted before the loop, so that the table varies over devices in the same
+    # way as the ids.
     table = add_chunk(0, jnp.zeros((batch, math.prod(sizes)), jnp.int32))
     if length < n:
         table = jax.lax.fori_loop(1, -(-n // length), add_chunk, table)
@@ -115,9 +117,9 @@ def _count_in_chunks(
 
 
 def cell_numbers(ids: tuple[Array, ...], sizes: tuple[int, ...], keep: Array) -> Array:
-    """Number each example's cell in the flattened table of its batch entry.
+    """Return the cell number of each example in the flattened table of its batch entry.
 
-    Past its end where not `keep`, or where an id is out of range.
+    It is past the end for examples not to `keep`, and for ids out of range.
     """
     cell = jnp.zeros_like(keep, jnp.int32)
     for x, size in zip(ids, sizes, strict=True):
@@ -127,7 +129,7 @@ def cell_numbers(ids: tuple[Array, ...], sizes: tuple[int, ...], keep: Array) ->
 
 
 def in_all_tables(cell: Array, batch: int, size: int) -> Array:
-    """Number cells `(1 or batch, n)` of tables of this size among those of all batch entries."""
+    """Convert cell numbers `(1 or batch, n)` within tables to numbers over all batch entries."""
     return jnp.where(cell < size, iota((batch, 1), 0) * size + cell, batch * size)
 
 
@@ -137,7 +139,7 @@ def add_at(table: Array, cell: Array, values: Array) -> Array:
     A cell past the end drops its value.
     """
     batch, size, *window = table.shape
-    # One fused index is 1.7 times faster than two, while int32 can hold it.
+    # One fused index is 1.7 times faster than two, as long as it fits in int32.
     if batch * size > INT32_MAX:
         return table.at[iota((batch, 1), 0), cell].add(values, mode="drop")
     index = in_all_tables(cell, batch, size)

@@ -1,9 +1,9 @@
-"""Say what a function computes now: its jaxpr, with the constants that it reads as arguments.
+"""Trace functions to jaxprs, with their constants as arguments.
 
-A program compiled for a user's function is valid as long as the function computes the same. Neither
-its code nor its closure tells: it may read globals, attributes and objects that change. Its jaxpr
-does, whatever Python was run on the way. Two traces share a program if their jaxprs are equal up to
-the names of variables; floating-point constants are no part of them, but arguments of the program.
+A program compiled for a user's function is valid as long as the function computes the same. Its
+code and closure do not show this, because it may read globals, attributes and objects that change;
+its jaxpr does. Two traces share a program if their jaxprs are equal up to the names of variables.
+Floating-point constants are not part of the jaxpr, but arguments of the program.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ __all__: list[str] = []
 
 
 class Jaxpr:
-    """Hold the jaxpr of a trace and the structure of its results; equal where they compute alike.
+    """The jaxpr of a trace and the structure of its results; equal for equal computations.
 
     Attributes:
-        closed: its leading arguments are the constants.
-        key: what is compared.
+        closed: the closed jaxpr, whose leading arguments are the constants.
+        key: the key by which jaxprs are compared.
     """
 
     def __init__(self, closed: Any, structure: Any) -> None:
@@ -47,7 +47,7 @@ class Jaxpr:
 
 @dataclass(frozen=True, eq=False)
 class TracedMetric:
-    """Compute what a function of one table did when it was traced: a pytree of its constants."""
+    """The computation of a metric when it was traced, as a pytree of its constants."""
 
     jaxpr: Jaxpr
     constants: tuple[Any, ...]
@@ -73,8 +73,8 @@ def _register() -> None:
 
 
 def trace(function: Callable[..., Any], *arrays: Any) -> tuple[Jaxpr, tuple[Any, ...]]:
-    """Trace a function of arrays; return its jaxpr, and the constants that it takes first."""
-    # A new function each time, as JAX remembers the jaxprs of those that it has seen.
+    """Trace a function of arrays; return its jaxpr and its constants."""
+    # A new function each time, because JAX caches the jaxprs of functions.
     closed, shapes = jax.make_jaxpr(lambda *x: function(*x), return_shape=True)(*arrays)
     jaxpr = closed.jaxpr
     used = [*(x for eqn in jaxpr.eqns for x in eqn.invars), *jaxpr.outvars]
@@ -104,8 +104,8 @@ _KEYS: weakref.WeakKeyDictionary[Any, Hashable] = weakref.WeakKeyDictionary()
 
 
 def _key_of_jaxpr(jaxpr: Any) -> Hashable:
-    """Return what two jaxprs have in common that compute the same: all but names and sources."""
-    if jaxpr in _KEYS:  # of functions that are jitted themselves JAX keeps one
+    """Return a key of a jaxpr that ignores the names of variables and source lines."""
+    if jaxpr in _KEYS:  # JAX keeps one jaxpr per jitted function
         return _KEYS[jaxpr]
     numbers: dict[Any, int] = {}
 
@@ -132,7 +132,7 @@ def _key_of_jaxpr(jaxpr: Any) -> Hashable:
 
 
 def _key_of_value(x: Any) -> Hashable:
-    """Return a key of a parameter of an operation; itself, and no other, where it is a function."""
+    """Return a key of a parameter of an operation; a function is equal to itself only."""
     if isinstance(x, core.Jaxpr):
         return _key_of_jaxpr(x)
     if isinstance(x, core.ClosedJaxpr):
@@ -160,7 +160,7 @@ def _is_hashable(x: Any) -> bool:
 
 
 class _Same:
-    """Equal for one object only."""
+    """Equal only for the same object."""
 
     def __init__(self, value: Any) -> None:
         self.value = value

@@ -1,8 +1,8 @@
 """Check single arguments: conversion to arrays; shapes, dtypes, values; static numbers and options.
 
-What shapes, dtypes and Python values show raises always, also while JAX traces. What depends on the
-numbers in an array (a label out of range, a NaN weight) raises for arrays of the host only, since
-jit hides those of JAX arrays.
+Invalid shapes, dtypes and Python values always raise, also while JAX traces. Invalid numbers in an
+array (a label out of range, a NaN weight) raise for host arrays only, because jit hides the values
+of JAX arrays.
 """
 
 from __future__ import annotations
@@ -31,58 +31,58 @@ __all__: list[str] = []
 ArrayLike: TypeAlias = "jax.typing.ArrayLike | npt.ArrayLike"
 
 INT32_MAX = int(np.iinfo(np.int32).max)
-MOST_CELLS = 2**30  # of one table of counts, 8 GiB
-_MOST_SAMPLES = 2**24  # that are held at once: draws, bins, points
-_LOOKED_AT = 2**20  # values among which a message names one
-_ROUNDING = 1e-9  # of an example, by which a difference of sums may miss 0
+MOST_CELLS = 2**30  # cells of one table of counts, 8 GiB
+_MOST_SAMPLES = 2**24  # draws, bins or points at once
+_LOOKED_AT = 2**20  # values that are searched for a message
+_ROUNDING = 1e-9  # examples, rounding error of a difference of sums
 
 
 def as_array(x: ArrayLike, name: str) -> Array:
-    """Leave JAX arrays and tracers as they are, and make NumPy arrays of all else.
+    """Return JAX arrays and tracers unchanged, and convert everything else to NumPy arrays.
 
-    That is lists, Series and tensors in host memory. An empty list counts as integers.
+    This includes lists, Series and tensors in host memory. An empty list becomes integers.
     """
     if type(x) is np.ndarray or is_jax(x):
         return x
     given: Any = x
     is_list = isinstance(x, list | tuple)
-    if is_list and hasattr(x, "counts"):  # `TableCounts`, which also has the names of the classes
+    if is_list and hasattr(x, "counts"):  # `TableCounts`, which also has class names
         raise TypeError(f"{name} must be an array, got {type(x).__name__}: pass its .counts.")
     if is_list and given and hasattr(given[0], "__array__") and not np.isscalar(given[0]):
         given = [as_array(row, name) for row in given]
     if isinstance(x, Mapping | Set):
         raise TypeError(f"{name} must be an array, got {shown(x)}: pass its values as a list.")
-    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):  # `np.asarray` forgets the mask
+    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):  # `np.asarray` would drop the mask
         raise TypeError(
-            f"{name} is a masked array: pass {name}.data and where=~{name}.mask, or leave out the"
+            f"{name} is a masked array: pass {name}.data and where=~{name}.mask, or drop the"
             " masked entries if there is no argument where."
         )
     if not is_list and is_labelled(x):
         check_order()
     if hasattr(given, "detach"):  # a tensor of torch, which may require a gradient
         given = given.detach()
-        # NumPy has no such dtype; the values stay.
+        # NumPy has no such dtype; values are unchanged.
         given = given.float() if str(given.dtype) == "torch.bfloat16" else given
     try:
         array = jax.numpy.asarray(given) if is_list and on_device(given) else np.asarray(given)
-    except Exception as error:  # by NumPy, or by the library whose object it is
+    except Exception as error:  # raised by NumPy, or by the library of the object
         kind = ValueError if isinstance(error, ValueError) else TypeError
         raise kind(
             f"{name} must be an array, got rows of different lengths or another object: {error}"
         ) from None
     if is_list and array.dtype.kind in "US":
-        return np.asarray(x, object)  # in an array of strings these lose NULs at their end
+        return np.asarray(x, object)  # NumPy string arrays drop trailing NULs
     return array.astype(np.int8) if array.size == 0 and is_list else array
 
 
 def as_rows(x: ArrayLike, name: str, class_names: Sequence[str] | None = None) -> Array:
-    """Do as `as_array`, and put the columns of a data frame in the order of the classes."""
+    """Call `as_array`, with the columns of a data frame in the order of the classes."""
     array, order = as_array(x, name), order_of_classes(x, name, class_names)
     return array if order is None else array[..., order]
 
 
 def on_host(x: ArrayLike, name: str) -> np.ndarray:
-    """Make a NumPy array of what `as_array` takes, also of a JAX array."""
+    """Convert to a NumPy array, also from a JAX array."""
     return np.asarray(as_array(x, name))
 
 
@@ -91,8 +91,8 @@ _takes_complex: ContextVar[bool] = ContextVar("takes_complex", default=False)
 
 @contextmanager
 def complex_steps() -> Iterator[None]:
-    """Let `as_float` pass complex128 in the block: derivatives on the host are its imaginary part,
-    see `intervals.derivatives`.
+    """Let `as_float` pass complex128 in the block, for derivatives on the host; see
+    `intervals.derivatives`.
     """
     token = _takes_complex.set(True)
     try:
@@ -102,7 +102,7 @@ def complex_steps() -> Iterator[None]:
 
 
 def as_float(x: ArrayLike, name: str) -> Array:
-    """Convert `x` to the dtype in which it is computed."""
+    """Convert `x` to the computing dtype."""
     if type(x) is float or (type(x) is int and abs(x) < 2**63):
         return np.float64(x)
     array = as_array(x, name)
@@ -114,7 +114,9 @@ def as_float(x: ArrayLike, name: str) -> Array:
 
 
 def is_integer(x: Array) -> bool:
-    """Tell whether an array holds integers or bools; for NumPy durations are integers, too."""
+    """Tell whether an array holds integers or bools, but not durations, which NumPy counts as
+    integers.
+    """
     return (xp.issubdtype(x.dtype, np.integer) and x.dtype.kind != "m") or x.dtype == bool
 
 
@@ -140,7 +142,7 @@ def check_integer(ids: Array, name: str) -> None:
         hint = " Logits come first: (logits, labels); distributions go to soft_cross_entropy."
     else:
         hint = (
-            " Truth comes first: (y_true, y_pred) or (y_true, y_score); argmax makes class ids"
+            " Truth comes first: (y_true, y_pred) or (y_true, y_score); use argmax to get class ids"
             " of probabilities."
         )
     raise TypeError(
@@ -150,7 +152,7 @@ def check_integer(ids: Array, name: str) -> None:
 
 
 def _first_invalid(array: Array, name: str, is_valid: Callable[[Any], bool]) -> tuple[str, str]:
-    """Name the first value of a host array that is not valid, else the first, and a way out."""
+    """Name the first invalid value of a host array, or its first value, and a remedy."""
     values = [] if is_jax(array) else array.ravel()[:_LOOKED_AT].tolist()
     for valid in (is_valid, lambda _: False):
         if found := first_invalid(values, name, valid, array.shape):
@@ -165,12 +167,12 @@ def refuse_where(
     message: str,
     *where: Array | None,
 ) -> None:
-    """Raise for the first value of a host array that is bad and counts.
+    """Raise for the first bad value of a host array that counts.
 
     Args:
-        bad: which values are bad, or a function of them that tells.
-        where: masks, or weights of which 0 leaves a value out; an array of JAX hides what counts.
-            They may have batch axes that the values share.
+        bad: which values are bad, or a function that returns this.
+        where: masks, or weights with 0 for ignored values; JAX arrays have unknown values. They may
+            have more batch axes than the values.
     """
     if on_device(values, where):
         return
@@ -182,7 +184,7 @@ def refuse_where(
 
 
 def counted(values: Array, *where: Array | None) -> Array:
-    """Tell which bools of the host are true and count, see `refuse_where`; in any batch entry."""
+    """Tell which host bools are true and count, in any batch entry; see `refuse_where`."""
     if not values.any():
         return values
     result = values
@@ -196,8 +198,8 @@ def counted(values: Array, *where: Array | None) -> Array:
 def as_counts(counts: ArrayLike, name: str = "counts") -> Array:
     """Convert `counts` to floats of shape `(..., K, K)`.
 
-    On the host a negative or infinite one raises, and what rounding has put below 0 is put back;
-    NaN makes NaN.
+    On the host, negative and infinite counts raise, and rounding errors below 0 become 0; NaN gives
+    NaN.
     """
     array = as_float(counts, name)
     check_square(array, name)
@@ -216,13 +218,13 @@ def as_paired_counts(paired: ArrayLike) -> Array:
     if counts.ndim < 3 or len(set(counts.shape[-3:])) != 1 or counts.size == 0:
         raise ValueError(
             "paired must have shape (..., K, K, K) (truth, prediction of A, prediction of B), got"
-            f" {counts.shape}. jaxmetrics.paired_confusion_matrix makes such an array."
+            f" {counts.shape}. jaxmetrics.paired_confusion_matrix computes it."
         )
     return counts
 
 
 def as_wide(counts: np.ndarray) -> np.ndarray:
-    """Convert integers of the host to int64, or to floats where int64 may not hold their sum."""
+    """Convert host integers to int64, or to floats if their sum may exceed int64."""
     fits = np.abs(counts.astype(float)).sum() < 2**62
     return counts.astype(np.int64 if fits else float)
 
@@ -236,7 +238,7 @@ def check_square(array: Array, name: str) -> None:
 
 
 def as_square(x: ArrayLike, k: int, name: str) -> Array:
-    """Convert `x` to a `(k, k)` array of floats that goes with counts of k classes."""
+    """Convert `x` to floats, and check the shape `(k, k)` for counts of k classes."""
     array = as_float(x, name)
     if array.shape != (k, k):
         raise ValueError(
@@ -259,7 +261,7 @@ def check_size(value: int, name: str, least: int = 1) -> int:
 
 
 def check_samples(value: int, name: str, least: int = 1) -> int:
-    """Check how many draws, bins or points are held at once."""
+    """Check the number of draws, bins or points."""
     size = check_size(value, name, least)
     if size > _MOST_SAMPLES:
         raise ValueError(
@@ -270,7 +272,7 @@ def check_samples(value: int, name: str, least: int = 1) -> int:
 
 
 def check_cells(shape: Sequence[int], sizes: str) -> None:
-    """Refuse a table of counts that no memory may be expected to hold."""
+    """Raise for a table of counts that is too large for memory."""
     cells = math.prod(shape)
     if cells > MOST_CELLS:
         raise ValueError(
@@ -280,21 +282,21 @@ def check_cells(shape: Sequence[int], sizes: str) -> None:
 
 
 def check_axis(axis: int, name: str) -> int:
-    return check_size(axis, name, least=-64)  # NumPy has no more axes
+    return check_size(axis, name, least=-64)  # maximum number of axes in NumPy
 
 
 def check_level(level: float) -> float:
-    """Check the probability with which an interval is meant to contain the true value."""
+    """Check a confidence level."""
     valid = isinstance(level, int | float) and 0 < level < 1 and 0 < (1 - level) / 2 < 0.5
     _require(valid, "level", "a Python number between 0 and 1 (0.95 for 95 %)", level)
     return level
 
 
 def as_number(x: float, name: str, *, above: float = -math.inf) -> float:
-    """Convert a finite Python or NumPy number, above another, to a float."""
+    """Convert a finite Python or NumPy number to a float, and check its lower limit."""
     try:
         number = float(x) if isinstance(x, int | float | np.number) else math.nan
-    except (TypeError, OverflowError):  # complex, or beyond the floats
+    except (TypeError, OverflowError):  # complex, or too large for a float
         number = math.nan
     limit = f" above {above:g}" if above > -math.inf else ""
     _require(above < number < math.inf, name, f"a finite Python number{limit}", x)
@@ -335,7 +337,7 @@ def _require(
 
 
 def as_class_ids(labels: ArrayLike, name: str, size: int, where: Array | None = None) -> Array:
-    """Check integer class ids with an axis of examples, and their values as `ids_in_range` does."""
+    """Check integer class ids with an axis of examples, and their values with `ids_in_range`."""
     ids = as_array(labels, name)
     check_integer(ids, name)
     check_no_column(ids, name)
@@ -343,7 +345,7 @@ def as_class_ids(labels: ArrayLike, name: str, size: int, where: Array | None = 
 
 
 def check_no_column(ids: Array, name: str) -> None:
-    """Refuse class ids `(n, 1)` of the host, which would be n batch entries of one example."""
+    """Raise for host class ids `(n, 1)`, which would be n batch entries of one example."""
     if not is_jax(ids) and ids.ndim == 2 and ids.shape[-1] == 1 < ids.shape[-2]:
         raise ValueError(
             f"{name} has shape {ids.shape}, a column: {ids.shape[-2]} batch entries of one example"
@@ -352,22 +354,22 @@ def check_no_column(ids: Array, name: str) -> None:
 
 
 def check_no_one_hot(ids: Array, name: str, size: int | None) -> None:
-    """Refuse one-hot rows `(n, K)` of the host, which would be n batch entries of K examples.
+    """Raise for one-hot host rows `(n, K)`, which would be n batch entries of K examples.
 
-    They are told from batches by K, which is the number of classes, where that was given.
+    They are distinguished from batches by K, which equals the number of classes, if it is given.
     """
     if is_jax(ids) or ids.ndim != 2 or min(ids.shape) < 2 or size not in (None, ids.shape[-1]):
         return
     if ids.min() == 0 and ids.max() == 1 and (ids.sum(-1) == 1).all():
         raise ValueError(
             f"{name} has shape {ids.shape} with a single 1 in each row, like one-hot rows:"
-            f" {name}.argmax(-1) makes class ids of them. A batch with one example of class 1 in"
-            f" each entry needs an axis before it: {name}[None]."
+            f" {name}.argmax(-1) converts them to class ids. For a batch with one example of"
+            f" class 1 per entry, add an axis: {name}[None]."
         )
 
 
 def check_binary(y_true: Array, name: str, *where: Array | None) -> None:
-    """Warn of truth of -1 and 1 on the host: the former is ignored, and one class is left."""
+    """Warn about host labels of -1 and 1 only, because -1 is ignored and one class is left."""
     if on_device(y_true, where) or y_true.min(initial=0) != -1:
         return
     present = {x for x in (-1, 0, 1) if counted(y_true == x, *where).any()}
@@ -379,20 +381,20 @@ def check_binary(y_true: Array, name: str, *where: Array | None) -> None:
 
 
 def ids_in_range(ids: Array, name: str, size: int, *where: Array | None) -> Array:
-    """Check the values of class ids on the host: one of `size` or more raises, if it counts.
+    """Check the values of host class ids: ids of `size` or more raise if they count.
 
-    Ids that all lie in [0, size) come back as they are, which tells `count` that none is ignored.
-    Of others, those outside become -1, and all of them int64, so that a label such as 2**32 does
-    not wrap to 0 where JAX truncates it to 32 bits.
+    If all ids lie in [0, size), they are returned unchanged, which tells `count` that none is
+    ignored. Otherwise ids out of range become -1 and the dtype int64, so that a label such as 2**32
+    does not wrap to 0 when JAX truncates it to 32 bits.
     """
     if is_jax(ids):
         return ids
-    # One pass over the labels checks both ends: as unsigned integers, negative ids are beyond all
-    # that are not.
+    # One pass over the labels checks both limits: as unsigned integers, negative ids are larger
+    # than all others.
     least = min(size, int(np.iinfo(ids.dtype).max) + 1) if ids.dtype.kind == "i" else size
     unsigned = f"{ids.dtype.byteorder}u{ids.dtype.itemsize}"
     if ids.dtype == bool or ids.view(unsigned).max(initial=0) < least:
-        # NumPy makes float64 of uint64 together with int64.
+        # NumPy would combine uint64 and int64 to float64.
         return ids.astype(np.int64) if ids.dtype.str[1:] == "u8" else ids
     hint = " Write binary truth as 0 and 1: y_true == 1." if size == 2 else ""
     message = (
@@ -405,19 +407,21 @@ def ids_in_range(ids: Array, name: str, size: int, *where: Array | None) -> Arra
 
 def are_valid(ids: Array, size: int) -> Array:
     """Tell which class ids lie in [0, size)."""
-    wide = ids if ids.dtype.itemsize >= 4 else ids.astype(np.int32)  # a size of 200 is no int8
+    wide = (
+        ids if ids.dtype.itemsize >= 4 else ids.astype(np.int32)
+    )  # a size of 200 does not fit in int8
     return (wide >= 0) & (wide < size)
 
 
 def as_mask(where: ArrayLike | None) -> Array | None:
-    """Convert a mask that was given."""
+    """Check and convert a mask."""
     if where is None:
         return None
     mask = as_array(where, "where")
     if mask.dtype != bool and mask.size:
         raise TypeError(
-            f"where must be a bool mask (True = counted), got dtype {mask.dtype}. `mask != 0`"
-            " converts numbers to one."
+            f"where must be a bool mask (True = counted), got dtype {mask.dtype}. Convert numbers"
+            " with mask != 0."
         )
     return mask.astype(bool)
 
@@ -425,7 +429,7 @@ def as_mask(where: ArrayLike | None) -> Array | None:
 def as_weights(
     sample_weight: ArrayLike, *where: Array | None, name: str = "sample_weight"
 ) -> Array:
-    """Convert weights to floats; one that counts, but is NaN, infinite or below 0, raises."""
+    """Convert weights to floats; NaN, infinite or negative weights that count raise."""
     weights = as_float(sample_weight, name)
     check_no_nan(weights, name, *where)
     message = "expected a finite weight >= 0."
@@ -440,12 +444,14 @@ def check_no_nan(values: Array, name: str, *where: Array | None) -> None:
 
 
 def shapes_of(**arrays: Array | None) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of those arrays that were given, by name."""
+    """Return the shapes of the given arrays, by name."""
     return {name: x.shape for name, x in arrays.items() if x is not None}
 
 
 def check_examples(shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Check for an axis of examples of one length, last, and leading axes that broadcast."""
+    """Check that the last axes have the same number of examples, and that leading axes
+    broadcast.
+    """
     described = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
     if any(len(shape) == 0 for shape in shapes.values()):
         raise ValueError(f"each argument needs an axis of examples, got the shapes {described}.")

@@ -1,4 +1,4 @@
-"""Add up weights by cell in float32, without drift however many examples there are."""
+"""Add up weights by cell in float32, without drift for many examples."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jaxmetrics._scatter import FEW_CELLS, count_ids, iota
 __all__: list[str] = []
 
 
-# Values that are added one after another: 256 roundings of float32 stay below 2e-5 of their sum.
+# Number of values that are added sequentially: 256 roundings of float32 stay below 2e-5 of the sum.
 SLOT_SIZE = 256
 
 
@@ -40,10 +40,10 @@ def _sum_of_few_cells(cell: Array, values: Array, num_cells: int) -> Array:
     in_lanes, by_comparison = (
         partial(method, num_cells=num_cells) for method in (_sum_in_lanes, _sum_by_comparison)
     )
-    if values.ndim > 1:  # compilers hold the comparison for each number of the window
+    if values.ndim > 1:  # compilers keep the comparison for each number of the window
         return in_lanes(cell, values)
 
-    @jax.custom_jvp  # else each platform's residuals would be held on all
+    @jax.custom_jvp  # otherwise the residuals of every platform would be kept on all
     def summed(cell: Array, values: Array) -> Array:
         return jax.lax.platform_dependent(cell, values, cpu=in_lanes, default=by_comparison)
 
@@ -71,9 +71,9 @@ def _in_slots(x: Array, padding: int = 0) -> Array:
 
 
 def _sum_in_lanes(cell: Array, values: Array, num_cells: int) -> Array:
-    """Give every cell a slot in each lane of about SLOT_SIZE examples, and add lanes in pairs.
+    """Sum lanes of about SLOT_SIZE examples with one slot per cell each, then add lanes pairwise.
 
-    The slots of at most FEW_CELLS are at most twice as many numbers as there are values.
+    With at most FEW_CELLS cells, there are at most twice as many slots as values.
     """
     n = len(cell)
     num_lanes = 1 << (n // SLOT_SIZE).bit_length()
@@ -88,16 +88,16 @@ def _sum_in_lanes(cell: Array, values: Array, num_cells: int) -> Array:
 
 
 def _sum_in_slots(cell: Array, values: Array, num_cells: int, most: int) -> Array:
-    """Give a cell as many slots as its number of values asks for, which take turns.
+    """Distribute the values of a cell over several slots, in proportion to their number.
 
-    The sums of the slots are values of the same cells, and are summed in the same way.
+    The sums of the slots are then summed in the same way.
     """
     n = len(cell)
     count = count_ids(1, (num_cells,), (cell[None],), jnp.full((1, n), True))[0]
     num_slots = count // SLOT_SIZE + 1
     first_slot = jnp.cumsum(num_slots) - num_slots
     turn = jax.lax.rem(iota(cell.shape, 0), num_slots.at[cell].get(mode="fill", fill_value=1))
-    all_slots = num_cells + n // SLOT_SIZE  # at least the sum of num_slots, and static
+    all_slots = num_cells + n // SLOT_SIZE  # static upper bound of the sum of num_slots
     slot = jnp.where(cell < num_cells, first_slot.at[cell].get(mode="clip") + turn, all_slots)
     cells = jnp.arange(num_cells, dtype=jnp.int32)
     cell_of_slot = jnp.repeat(cells, num_slots, total_repeat_length=all_slots)

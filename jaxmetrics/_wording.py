@@ -1,4 +1,4 @@
-"""Numbers, names and tables as people read them, in text, Markdown and HTML."""
+"""Format numbers, names and tables as text, Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WRITTEN = {
     "brier": "Brier",
 }
 _LONGEST_TITLE, _MOST_LISTED = 60, 20
-_JOINERS = "\u200c\u200d"  # invisible, but Persian words and emoji of several parts need them
+_JOINERS = "\u200c\u200d"  # invisible, but needed in Persian words and composed emoji
 
 
 def title_of(name: str) -> str:
@@ -31,17 +31,17 @@ def title_of(name: str) -> str:
 
 
 def capital(text: str) -> str:
-    """Begin with a capital, and leave the others as they are."""
+    """Capitalize the first letter only."""
     return text[:1].upper() + text[1:]
 
 
 def percent(level: float) -> str:
-    """Write a level: 0.95 is 95 %."""
+    """Write a level as percent: 0.95 is 95 %."""
     return f"{100 * level:.10g} %"
 
 
 def fraction(x: float) -> str:
-    """Write three decimals, or up to six where fewer would show 0 or 1 for what is neither."""
+    """Write three decimals, or up to six if fewer would round to 0 or 1."""
     return written(x)[0]
 
 
@@ -68,8 +68,8 @@ def interval(value: float, low: float, high: float, spec: str = "") -> str:
 
 
 def _spec(*numbers: float) -> str:
-    """Return the format of numbers: two digits of half the distance between them, three decimals
-    at least (fewer of large numbers), up to six where fewer would show 0 or 1 for what is neither.
+    """Return the format of numbers: two digits of half their distance, at least three decimals
+    (fewer for large numbers), up to six if fewer would round to 0 or 1.
     """
     finite = [x for x in numbers if math.isfinite(x)] or [0.0]
     largest = max(map(abs, finite))
@@ -89,8 +89,8 @@ def _places(x: float) -> int:
 
 
 def printable(name: str) -> str:
-    """Write the escapes of controls, and of what else changes the text around it unseen, such as
-    marks that turn its direction.
+    """Escape control characters and other invisible characters that affect the surrounding text,
+    such as direction marks.
 
     >>> print(printable("a\\tb\\x1b[31m"), printable("a\\u202eb"))
     a\\tb\\x1b[31m a\\u202eb
@@ -101,7 +101,7 @@ def printable(name: str) -> str:
 
 
 def labels_of(names: Sequence[str], most: int) -> list[str]:
-    """Write names within `most` characters; cut longer ones, and number them, so that they differ.
+    """Shorten names to `most` characters, numbered if necessary to stay distinct.
 
     >>> labels_of(["ant", "b" * 1000], most=16)
     ['ant', 'bbbbbbbbbbbb… 2']
@@ -113,7 +113,7 @@ def labels_of(names: Sequence[str], most: int) -> list[str]:
 
 
 def listed(names: Iterable[object]) -> str:
-    """Write the first names of many, for a message.
+    """List names for a message; of many, the first ones.
 
     >>> listed(range(30))[-19:]
     '16, 17, 18, 19, ...'
@@ -129,27 +129,29 @@ def enumeration(names: Sequence[str]) -> str:
 
 
 class Table(NamedTuple):
-    """Holds the cells of a table, which are written as text, Markdown or HTML.
+    """The cells of a table, to be written as text, Markdown or HTML.
 
-    A name of a user's is in the first column, and has been made printable.
+    User names are in the first column, already printable.
     """
 
     titles: Sequence[str]
     rows: Sequence[Sequence[str]]
 
     def text(self) -> str:
-        """Pad the columns with spaces; without titles, there is no line for them."""
+        """Write the table with columns padded by spaces; without titles, no title line."""
         lines = [self.titles, *self.rows] if any(self.titles) else self.rows
         widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
         return "\n".join("  ".join(map(_padded, line, widths)).rstrip() for line in lines)
 
     def markdown(self) -> str:
-        """Align numbers right; what would be markup in a name has been escaped."""
+        """Write a Markdown table, with numbers right-aligned; markup in names is already
+        escaped.
+        """
         lines = [self.titles, ["---", *["---:"] * (len(self.titles) - 1)], *self.rows]
         return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
     def html(self) -> str:
-        """Escape all cells, and keep the direction of names to themselves."""
+        """Write an HTML table, with escaped cells and isolated text direction."""
         head = "".join(f"<th>{html.escape(title)}</th>" for title in self.titles)
         body = "".join(
             f"<tr><th><bdi>{html.escape(name)}</bdi></th>"
@@ -166,7 +168,7 @@ def _padded(text: str, width: int) -> str:
 
 
 def _width(text: str) -> int:
-    """Return how many columns of a terminal a text takes: two for each wide character."""
+    """Return the width of a text in a terminal: two columns per wide character."""
     if text.isascii():
         return len(text)
     wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
@@ -179,9 +181,9 @@ def element(name: str, index: Sequence[object]) -> str:
 
 
 def shown(x: object) -> str:
-    """Write a value for a message: short ones as they are, of others the type."""
+    """Write a value for a message; for long values, the type."""
     if isinstance(x, str | bytes | bool | float | type(None)) or (
-        isinstance(x, int) and abs(x) < 10**60  # Python writes no number of 5000 digits
+        isinstance(x, int) and abs(x) < 10**60  # Python refuses to write numbers of 5000 digits
     ):
         text = repr(x)
         if len(text) <= 60:

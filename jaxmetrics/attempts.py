@@ -1,7 +1,7 @@
 """Several attempts at each item, such as answers sampled from a language model.
 
-A score of k attempts at an item is estimated without bias from the r attempts that were made, and
-has its interval over items from `mean_interval`, `compare_scores` or `score_leaderboard`.
+Scores such as pass@k are estimated without bias from the r attempts at each item. `mean_interval`,
+`compare_scores` and `score_leaderboard` then give confidence intervals over items.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ def pass_at_k(
 ) -> Array:
     """Estimate pass@k, pass^k or majority@k for each item, without bias, from r >= k attempts.
 
-    If c of the r attempts are right, the number right among k drawn without replacement is
-    hypergeometric: pass@k is `1 - C(r - c, k) / C(r, k)`, pass^k is `C(c, k) / C(r, k)`. The mean
-    over items has its interval from `mean_interval(pass_at_k(scores, k), bounds=(0, 1))`.
+    If c of the r attempts are correct, the number of correct attempts among k of them is
+        hypergeometric: pass@k is `1 - C(r - c, k) / C(r, k)`, pass^k is `C(c, k) / C(r, k)`. For a
+        confidence interval of the mean over items use `mean_interval(pass_at_k(scores, k),
+        bounds=(0, 1))`.
 
     Args:
-        scores: `(..., n, r)`, 1 or True where the attempt is right, else 0; NaN for an attempt that
-            was not made.
+        scores: `(..., n, r)`, 1 or True for a correct attempt, 0 for a wrong one, NaN for a missing
+            one.
         k: the number of attempts.
-        rule: `"any"` for pass@k, at least one is right (Chen et al., 2021, arXiv 2107.03374);
-            `"all"` for pass^k, all are (Yao et al., 2024, arXiv 2406.12045); `"majority"`, more
-            than half are, where a tie counts half.
+        rule: `"any"` for pass@k: at least one is correct (Chen et al., 2021, arXiv 2107.03374);
+            `"all"` for pass^k: all are correct (Yao et al., 2024, arXiv 2406.12045); `"majority"`:
+            more than half are correct, with ties counting half.
 
     Returns:
         Probabilities `(..., n)`; NaN for items with fewer than k attempts.
@@ -76,7 +77,7 @@ def _pass_at_k(x: Array, *, k: int, rule: str) -> Array:
 
 
 def _hypergeometric(right: Array, number: Array, k: int) -> Array:
-    """Return how probable 0 to k right ones are among k drawn, `(..., k + 1)`."""
+    """Return the probabilities of 0 to k correct attempts among k of them, `(..., k + 1)`."""
     found = np.arange(k + 1)
 
     def draw(i: Array, chances: Array) -> Array:
@@ -109,17 +110,17 @@ class ScoreVariance(NamedTuple):
 
 
 def score_variance(scores: ArrayLike) -> ScoreVariance:
-    """Split the variance of scores into that between items and that between attempts at an item.
+    """Split the variance of scores into variance between items and variance between attempts.
 
     It tells whether more items or more attempts would narrow the interval of the mean, by
     `ScoreVariance.standard_error(num_items, num_attempts)`. The variance within items is their
-    pooled sample variance; the variance between items is that of their means less
-    `attempts * mean(1 / r)` for r attempts, not below 0: a one-way analysis of variance with random
-    effects, by unweighted means. Searle, Casella and McCulloch (1992), Variance Components.
+    pooled sample variance. The variance between items is the sample variance of the item means
+    minus `attempts * mean(1 / r)` for r attempts, at least 0: a one-way analysis of variance with
+    random effects and unweighted means. Searle, Casella and McCulloch (1992), Variance Components.
 
     Args:
-        scores: `(..., n, r)`, of any scale; NaN for an attempt that was not made. For two systems
-            give the differences `a - b`, each of two attempts.
+        scores: `(..., n, r)`, on any scale; NaN for a missing attempt. To compare two systems, pass
+            the differences `a - b` of their attempts.
 
     Returns:
         `ScoreVariance` of shape `(...)`; NaN with fewer than two items or without an item that has

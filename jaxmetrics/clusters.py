@@ -20,8 +20,8 @@ from jaxmetrics.betas.student import student_quantile
 
 __all__: list[str] = []
 
-FEWEST = 20  # clusters from which intervals were simulated to cover
-_MOST_CELLS = 2**27  # of the tables of all clusters, 1 GB
+FEWEST = 20  # clusters; with fewer, intervals did not reach their level in simulations
+_MOST_CELLS = 2**27  # cells in the tables of all clusters, 1 GB
 
 
 def numbered_clusters(
@@ -31,12 +31,12 @@ def numbered_clusters(
 
     Args:
         clusters: ids of any hashable kind, such as integers, strings or tuples, `(n,)` or with
-            batch axes that broadcast to those of `shape`.
-        shape: that of the examples, `(..., n)`.
+            batch axes that broadcast to the batch axes of `shape`.
+        shape: the shape of the examples, `(..., n)`.
 
     Returns:
-        The numbers, int32, in the shape of the ids, and the greatest number of clusters that a
-        batch entry has.
+        The numbers, int32, in the shape of the ids, and the largest number of clusters in a batch
+        entry.
 
     Raises:
         TypeError: ids that jit hides, or that are not hashable.
@@ -58,7 +58,7 @@ def numbered_clusters(
     if not numbers.size:
         return numbers.reshape(ids.shape), 0
     if len(numbers) > 1:
-        # Numbers of pairs of a batch entry and an id; those of one entry follow one another.
+        # Numbers of pairs of a batch entry and an id, consecutive within an entry.
         pairs = numbers + (numbers.max() + 1) * np.arange(len(numbers))[:, None]
         numbers = np.unique(pairs, return_inverse=True)[1].reshape(numbers.shape)
         numbers = numbers - numbers.min(-1, keepdims=True)
@@ -115,9 +115,10 @@ def _missing(ids: np.ndarray) -> np.ndarray:
 def clusters_of_examples(
     clusters: ArrayLike | Sequence[Any], amounts: Array, shape: tuple[int, ...]
 ) -> tuple[np.ndarray, int]:
-    """Number the clusters as `numbered_clusters` does, and warn of few that hold what counts.
+    """Number the clusters with `numbered_clusters`, and warn if few clusters contain examples that
+    count.
 
-    `amounts`, `(..., n)`, are not 0 where an example counts.
+    `amounts`, `(..., n)`, are nonzero for examples that count.
     """
     numbers, size = numbered_clusters(clusters, shape)
     if not on_device(amounts):
@@ -126,30 +127,30 @@ def clusters_of_examples(
 
 
 def warn_of_clusters(sizes: Array) -> None:
-    """Warn of clusters with sizes `(..., C)` that are fewer, or more unequal, than intervals were
-    simulated for, in that batch entry where they are fewest.
+    """Warn if clusters with sizes `(..., C)` are too few or too unequal for reliable intervals, in
+    the batch entry with the fewest.
     """
     sizes = np.asarray(sizes).reshape((-1, sizes.shape[-1]))
     number = (sizes > 0).sum(-1)
     fewest = int(number[number > 0].min(initial=sizes.shape[-1]))
     if fewest < FEWEST:
         warn(
-            f"with {fewest} clusters intervals may be too narrow: they reach their level from"
-            f" {FEWEST} clusters on."
+            f"with {fewest} cluster{'s' if fewest > 1 else ''}, intervals may be too narrow: they"
+            f" reach their level with {FEWEST} clusters or more."
         )
         return
     effective = kish_number(sizes)
     unequal = (number > 0) & (2 * effective < number)
     if unequal.any():
         warn(
-            f"{number[unequal][0]} clusters have such unequal sizes that they count as"
-            f" {effective[unequal][0]:.3g} of equal size: intervals reach their level for sizes up"
-            " to 10:1; beyond that they may miss if large clusters differ from small ones."
+            f"{number[unequal][0]} clusters have such unequal sizes that their effective number"
+            f" is {effective[unequal][0]:.3g}: intervals reach their level for sizes up to 10:1;"
+            " beyond, they may be wrong if large clusters differ from small ones."
         )
 
 
 def check_size_of_tables(number: int, cells: int, advice: str) -> None:
-    """Refuse tables of clusters, of so many cells each, that memory may not hold."""
+    """Raise if the tables of all clusters may not fit into memory."""
     if number * cells > _MOST_CELLS:
         raise ValueError(
             f"{number} clusters with tables of {cells} cells are {number * cells:.3g} cells: at"
@@ -158,12 +159,12 @@ def check_size_of_tables(number: int, cells: int, advice: str) -> None:
 
 
 def as_clusters(counts: Array, cluster_axis: int, *, table_ndim: int = 2) -> Array:
-    """Move the axis of clusters before the tables, and warn of few or unequal clusters."""
+    """Move the cluster axis before the tables, and warn if clusters are few or unequal."""
     axis = check_axis(cluster_axis, "cluster_axis")
     axis = axis + counts.ndim if axis < 0 else axis
     if not 0 <= axis < counts.ndim - table_ndim:
         raise ValueError(
-            f"cluster_axis must be an axis before those of the table, got {cluster_axis} for"
+            f"cluster_axis must be an axis before the axes of the table, got {cluster_axis} for"
             f" counts of shape {counts.shape}; {-table_ndim - 1} is the last possible one."
         )
     clusters = xp.moveaxis(counts, axis, -table_ndim - 1)
@@ -175,12 +176,12 @@ def as_clusters(counts: Array, cluster_axis: int, *, table_ndim: int = 2) -> Arr
 
 
 def number_of_clusters(clusters: Array, *, table_ndim: int = 2) -> Array:
-    """Count those of the clusters `(..., C, *table)` that hold examples."""
+    """Count the clusters `(..., C, *table)` that contain examples."""
     return (clusters.sum(tuple(range(-table_ndim, 0))) > 0).sum(-1)
 
 
 def kish_number(sizes: Array) -> Array:
-    """Return of clusters with sizes `(..., C)` how many of one size would tell as much.
+    """Return Kish's effective number of clusters with sizes `(..., C)`.
 
     `(sum m_c)^2 / sum m_c^2`; 0 without examples. Kish (1965), Survey Sampling.
     """
@@ -189,12 +190,13 @@ def kish_number(sizes: Array) -> Array:
 
 
 def kish_number_of_variance(*classes: tuple[Array, Array, Array]) -> Array:
-    """Return `kish_number` of clusters whose sizes are their parts in a variance, the sum over
-    classes. Half an example more, which varies as half a coin does, keeps these above 0.
+    """Return Kish's effective number of clusters, with the parts of a variance (summed over
+    classes) as their sizes. Half an additional example, with the variance of half a coin toss,
+    keeps the parts above 0.
 
     Args:
-        classes: of each the sizes of the clusters `(..., C)`, its n examples, and n^2 times its
-            variance, `(...)`.
+        classes: for each class the sizes of the clusters `(..., C)`, its number of examples n, and
+            n^2 times its variance, `(...)`.
     """
     parts = [
         size * divide(squares + 1 / 4, number**3)[..., None] for size, number, squares in classes
@@ -203,13 +205,13 @@ def kish_number_of_variance(*classes: tuple[Array, Array, Array]) -> Array:
 
 
 def clustered_error(clusters: Array, slopes: Array) -> Array:
-    """Return standard errors `(..., V)` from derivatives `(..., V, R, U)` by the sum of clusters
-    `(..., C, R, U)`, which are independent, each of one of R strata.
+    """Return standard errors `(..., V)` from derivatives `(..., V, R, U)` with respect to the sum
+    of independent clusters `(..., C, R, U)`, each in one of R strata.
 
-    With u_c the sum of the derivatives over the examples of a cluster and s_c its share of all
-    examples of the stratum, they are those of the jackknife, to first order: `sqrt((C - 1) / C sum
-    (d_c - mean d)^2)`, `d_c = u_c / (1 - s_c)`; of one size, `sqrt(C / (C - 1) sum u_c^2)`.
-    Clusters without examples do not count.
+    With u_c the sum of the derivatives over the examples of a cluster and s_c its share of the
+    examples of its stratum, these are jackknife errors, to first order: `sqrt((C - 1) / C sum (d_c
+    - mean d)^2)`, `d_c = u_c / (1 - s_c)`; for clusters of equal size, `sqrt(C / (C - 1) sum
+    u_c^2)`. Clusters without examples do not count.
     """
     held = xp.swapaxes(clusters, -3, -2)  # (..., R, C, U)
     sizes = held.sum(-1)
@@ -226,23 +228,22 @@ def clustered_error(clusters: Array, slopes: Array) -> Array:
 
 
 def independent_share(error: Array, clustered: Array, size: Array, number: Array) -> Array:
-    """Return to how many independent examples an example of clusters amounts, at most one.
+    """Return how many independent examples one clustered example is worth, at most 1.
 
-    It is the ratio of both variances, or the number of clusters per example where no variance was
-    seen.
+    This is the ratio of both variances, or without any variance the number of clusters per example.
 
     Args:
-        error, clustered: standard errors if examples were independent, and of clusters.
-        size: the number of examples.
-        number: the effective number of clusters.
+        error, clustered: standard errors for independent examples and for clusters.
+        size: number of examples.
+        number: effective number of clusters.
     """
     share = xp.where(error > 0, divide(error, clustered) ** 2, divide(number, size))
     return xp.minimum(xp.where((clustered == 0) & (error > 0), 1, share), 1)
 
 
 def share_by_variances(variance: Array, clustered: Array, sizes: Array) -> Array:
-    """Return `independent_share` from the variances if examples were independent, and of clusters
-    with sizes `(..., C)`; NaN where the latter is undefined.
+    """Return `independent_share` from the variances for independent examples and for clusters with
+    sizes `(..., C)`; NaN if the variance for clusters is undefined.
     """
     errors = safe_sqrt(variance), safe_sqrt(clustered)
     share = independent_share(*errors, sizes.sum(-1), kish_number(sizes))
@@ -252,8 +253,8 @@ def share_by_variances(variance: Array, clustered: Array, sizes: Array) -> Array
 def effective_share(
     error: Array, clustered: Array, size: Array, number: Array, z: Array | float
 ) -> Array:
-    """Return `independent_share` less what degrees of freedom cost at the normal quantile z; 0 for
-    a single cluster. Korn and Graubard (1998), Survey Methodology 24.
+    """Return `independent_share`, reduced for the degrees of freedom at the normal quantile z; 0
+    for a single cluster. Korn and Graubard (1998), Survey Methodology 24.
     """
     t = student_quantile(z, xp.maximum(number - 1, 1))
     share = independent_share(error, clustered, size, number)
@@ -261,13 +262,14 @@ def effective_share(
 
 
 def jackknife_variance(moves: Array, shares: Array) -> Array:
-    """Return the variance of a mean by leaving out one cluster at a time.
+    """Return the jackknife variance of a mean, which leaves out one cluster at a time.
 
-    `(C - 1) / C sum (m_c / (1 - s_c))^2`, m_c the residuals of a cluster added up and divided by
-    the number of all examples, s_c its share of them; those without examples do not count.
+    `(C - 1) / C sum (m_c / (1 - s_c))^2`, with m_c the sum of the residuals of a cluster divided by
+    the total number of examples, and s_c its share of the examples; clusters without examples do
+    not count.
     """
     number = (shares > 0).sum(-1)
-    without = divide(moves, 1 - shares, xp.nan)  # how far the mean without the cluster is off
+    without = divide(moves, 1 - shares, xp.nan)  # by how much the mean changes without the cluster
     return divide(number - 1.0, number, xp.nan) * (without**2).sum(-1)
 
 

@@ -137,8 +137,8 @@ def paired_confusion_matrix(
 ) -> Array:
     """Compute the paired confusion matrix of two classifiers A and B on the same examples.
 
-    `C[i, j, k]` counts the examples of class i that A predicted as j and B as k. `compare` needs
-    nothing else.
+    `C[i, j, k]` counts the examples of class i that A predicted as j and B as k. It contains all
+    that `compare` needs.
 
     Args:
         y_true, y_pred_a, y_pred_b: true class ids and the predictions of A and B, `(..., n)`; with
@@ -190,7 +190,7 @@ def class_axes(
 
 
 def strings_among(named: Mapping[str, Any]) -> list[str] | None:
-    """Return the labels that occur, in order, if they are strings; None of class ids."""
+    """Return the labels that occur, sorted, if they are strings; None for class ids."""
     arrays = [as_array(values, name) for name, values in named.items() if not is_jax(values)]
     found = [x for array in arrays if array.dtype.kind in "UO" for x in array.ravel().tolist()]
     return sorted(set(found)) if found and all(isinstance(x, str) for x in found) else None
@@ -212,7 +212,7 @@ def ids_by_label(labels: Iterable[Hashable]) -> dict[Hashable, int]:
 def ids_of_labels(
     values: Any, ids: dict[Hashable, int], name: str, where: ArrayLike | None
 ) -> np.ndarray:
-    """Make class ids of an array of labels of any hashable kind.
+    """Convert labels of any hashable type to class ids.
 
     A label that is not in `ids` raises, or becomes -1 where `where` leaves it out.
     """
@@ -223,7 +223,7 @@ def ids_of_labels(
     array = _array_of_labels(values, name)
     try:
         present, inverse = _distinct(array)
-    except TypeError as error:  # a row of labels in a list of lists is itself no label
+    except TypeError as error:  # a row in a list of lists is not a label
         raise TypeError(
             f"{name} must hold labels (batch axes: as a NumPy array), but {error}."
         ) from None
@@ -246,7 +246,7 @@ def ids_of_labels(
 def _array_of_labels(values: Any, name: str) -> np.ndarray:
     if not isinstance(values, list | tuple):
         return on_host(values, name)
-    array = np.empty(len(values), object)  # NumPy would make strings of 1 beside "a"
+    array = np.empty(len(values), object)  # NumPy would convert 1 beside "a" to a string
     array[:] = values
     return array
 
@@ -418,7 +418,7 @@ def confusion_matrix_at_thresholds(
     check_binary(truth, "y_true", mask)
     predicted_0 = xp.cumsum(histogram, -1)[..., :-1]
     predicted_1 = lax.cumsum(histogram, histogram.ndim - 1, reverse=True)[..., 1:]
-    # In the order in which the thresholds came, (..., G, 2, T, 2).
+    # In the original order of the thresholds, (..., G, 2, T, 2).
     counts = xp.stack([predicted_0, predicted_1], -1)[..., xp.argsort(order), :]
     return xp.moveaxis(counts, -2, -3 if groups is None else -4)
 

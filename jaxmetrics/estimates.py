@@ -21,13 +21,13 @@ Metric: TypeAlias = Callable[[Array], Any]
 
 
 class Scale(NamedTuple):
-    """Map the numbers between two ends to all real numbers."""
+    """A monotone map from an interval to all real numbers, such as the logit."""
 
     lowest: float
     highest: float
     transform: Callable[[Array], Array]
     inverse: Callable[[Array], Array]
-    slope_of_inverse: Callable[[Array], Array]  # at a value that is not transformed
+    slope_of_inverse: Callable[[Array], Array]  # derivative at the original value
 
 
 SCALES = {
@@ -53,8 +53,8 @@ class Estimate(Printed, _Estimate):
         low, high: the lower and upper end of its interval.
         standard_error: the standard error of the value; see the function that made it.
         num_undefined: number of replicates in which the metric was NaN or infinite, 0 without
-            replicates. They are left out of the other figures, so that the interval holds for test
-            sets in which the metric is defined.
+            replicates. They are left out of the other values, so the interval is for test sets in
+            which the metric is defined.
 
     It prints with as many decimals as the interval justifies, or in a given format; `print` of a
     batch makes a table. `float` gives the value; `to_dict` and `to_frame` give all numbers.
@@ -111,18 +111,18 @@ def normal_estimate(
 
 
 def computed_estimate(value: Array, low: Array, high: Array, error: Array) -> Estimate:
-    """Make an estimate for which nothing was drawn."""
+    """Make an estimate without replicates."""
     return Estimate(value, low, high, error, xp.zeros(np.shape(value), xp.int32))
 
 
 def _normal_interval(value: Array, reach: Array, transform: str | None) -> tuple[Array, Array]:
-    """Return the ends of the interval; NaN for a value that its scale does not hold."""
+    """Return the ends of the interval; NaN for a value outside of its scale."""
     if transform is None:
         return value - reach, value + reach
     scale = SCALES[transform]
-    almost = 1 - 2 * xp.finfo(value.dtype).eps  # an end of 1 may be missed by rounding
+    almost = 1 - 2 * xp.finfo(value.dtype).eps  # rounding may move an end away from 1
     inside = (value > scale.lowest * almost) & (value < scale.highest * almost)
-    v = xp.where(inside, value, 0.5)  # within all scales
+    v = xp.where(inside, value, 0.5)  # a value inside all scales
     centre, reach = scale.transform(v), reach / scale.slope_of_inverse(v)
     ends = scale.inverse(xp.stack([centre - reach, centre + reach]))
     low, high = xp.where(inside, ends, xp.nan)

@@ -1,4 +1,4 @@
-"""Power analysis: how many examples a test set needs, and which differences it can show."""
+"""Power analysis: sample sizes, detectable differences and power."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from jaxmetrics.metrics.differences import difference as difference_of
 
 __all__ = ["detectable_difference", "power", "required_examples", "simulated_error"]
 
-_NARROWEST = 1e-150  # half-width, whose square is not 0
+_NARROWEST = 1e-150  # smallest half-width, whose square is not 0
 
 
 def required_examples(
@@ -95,11 +95,11 @@ def required_examples(
 
 
 def power_quantile(power: float, level: float) -> float:
-    """Return the standard normal quantile of a power that chance alone does not have."""
+    """Return the standard normal quantile of a power, which must exceed the power by chance."""
     by_chance = (1 - check_level(level)) / 2
     if not by_chance < as_number(power, "power") < 1:
         raise ValueError(
-            f"power must be between {by_chance:g}, which chance alone has at this level, and 1, got"
+            f"power must be between {by_chance:g} (the power for a difference of 0) and 1, got"
             f" {power!r}."
         )
     return NormalDist().inv_cdf(power)
@@ -251,7 +251,7 @@ def _simulated_error(metric: Functional, key: Key, n: int, size: int) -> Array:
 def _errors_of_one(
     metric: Metric, counts: ArrayLike, cluster_axis: int | None, name: str = "counts"
 ) -> Any:
-    """Return the standard errors of single examples or clusters; NaN where nothing varies."""
+    """Return the standard errors for a single example or cluster; NaN if nothing varies."""
     check = partial(Delta().check, name=name)
     question = question_of(metric, counts, check, cluster_axis=cluster_axis)
     return answer(question, Delta(), Confidence(0.5), summary=_error_of_one)
@@ -264,7 +264,7 @@ def _error_of_one(found: Any, samples: None, metric: Functional, reach: Confiden
 
 
 def _reach(num_examples: int, level: float, cluster_axis: int | None) -> float:
-    """Return how many standard errors an interval reaches to either side."""
+    """Return the half-width of an interval in standard errors."""
     as_number(num_examples, "num_examples", above=0)
     z = normal_quantile(level)
     if cluster_axis is None:

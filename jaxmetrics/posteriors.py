@@ -33,12 +33,12 @@ __all__ = [
 def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
     """Compute the posterior distribution of balanced accuracy, the mean of K independent betas.
 
-    The recalls are `A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii)`. All classes count, those without
-    examples with their prior; `balanced_accuracy` averages only over the classes that occur.
-    Brodersen et al. (2010), ICPR; Carrillo, Brodersen and Castellanos (2014), ROBOT 2013.
+    The recalls are `A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii)`. All classes count (classes
+    without examples with their prior); `balanced_accuracy` averages only over the classes that
+    occur. Brodersen et al. (2010), ICPR; Carrillo, Brodersen and Castellanos (2014), ROBOT 2013.
 
-    A prior of 1 is worth two examples of each class. So a constant classifier is not taken to be
-    exactly at chance: a rare class leaves room for a recall above 0, and `sf(1 / K)` may be 0.9.
+    A prior of 1 is worth two examples of each class. So the posterior of a constant classifier is
+    not exactly at chance: the recall of a rare class may be above 0, and `sf(1 / K)` may be 0.9.
     Its credible interval is not a confidence interval: for many classes with recalls near 1 it
     misses the true value. With Jeffreys' prior, 0.5, its coverage is better.
 

@@ -34,7 +34,7 @@ from jaxmetrics.ranking.histograms import check_num_bins, score_bins
 __all__ = ["TableCounts", "confusion_matrix_of", "paired_confusion_matrix_of", "score_histogram_of"]
 
 _MOST_COUNTS = 2**27  # 1 GB
-_ROUNDING = 8 * float(np.finfo(np.float32).eps)  # of probabilities beyond 0 or 1
+_ROUNDING = 8 * float(np.finfo(np.float32).eps)  # rounding of probabilities beyond 0 or 1
 
 
 class TableCounts(NamedTuple):
@@ -42,9 +42,9 @@ class TableCounts(NamedTuple):
 
     Attributes:
         counts: int64, or float64 for weights that are not integers.
-        class_names: in the order of rows and columns.
-        group_names, cluster_names: in the order of their axes, sorted; empty without groups or
-            clusters.
+        class_names: names of the classes, in the order of rows and columns.
+        group_names, cluster_names: sorted names of groups and clusters, in the order of their axes;
+            empty without groups or clusters.
         num_ignored: number of rows without a class or group, or their weight.
     """
 
@@ -151,7 +151,7 @@ def score_histogram_of(
 ) -> TableCounts:
     """Compute the histogram of scores of two classes of a data frame or SQL table.
 
-    The bins are the bins of `score_histogram`, to the last bit. One pass over the table gives
+    The bins are exactly the same as in `score_histogram`. One pass over the table gives
     `roc_auc` and `average_precision` with certified bounds, and with a threshold the confusion
     matrix.
 
@@ -203,7 +203,7 @@ def _counted(
     labels: Sequence[Hashable] | None,
     scores: Scores | None = None,
 ) -> TableCounts:
-    """Number the labels of the cells that the engine finds, and lay these out."""
+    """Map the labels of the engine's cells to indices, and fill the table."""
     units = {"groups": groups, "clusters": clusters}
     columns = {role: column for role, column in units.items() if column is not None} | class_columns
     cells = fetch(table, columns, sample_weight, scores)
@@ -236,7 +236,7 @@ def _check_units(
     sample_weight: str | None,
     clusters: str | None,
 ) -> None:
-    """Refuse weights that are none, and rows that count but belong to no cluster."""
+    """Raise for invalid weights, and for rows that count but belong to no cluster."""
     num_invalid = cells.num_invalid[is_counted].sum()
     if num_invalid:
         raise ValueError(
@@ -261,7 +261,7 @@ def _numbered(ids: Iterable[Any]) -> dict[Hashable, int]:
 def _numbers_by_role(
     values: dict[str, list[Any]], class_columns: dict[str, str], labels: Sequence[Hashable] | None
 ) -> dict[str, Any]:
-    """Number the labels of all axes that a table may have, but for those that are ignored."""
+    """Map the labels of all axes to indices, -1 for ignored labels."""
     return dict.fromkeys(class_columns, _class_ids(values, class_columns, labels)) | {
         "groups": _numbered(x for x in values.get("groups", ()) if not _is_ignored(x)),
         "clusters": _numbered(x for x in values.get("clusters", ()) if x is not None),
@@ -272,7 +272,7 @@ def _numbers_by_role(
 def _class_ids(
     values: dict[str, list[Any]], columns: dict[str, str], labels: Sequence[Hashable] | None
 ) -> dict[Hashable, int]:
-    """Number the classes in these columns: `labels`, or else those that occur, sorted."""
+    """Map classes in these columns to ids: `labels`, by default the classes that occur, sorted."""
     present = {x for role in columns for x in values[role]} - {None}
     if len({isinstance(x, str) for x in present}) > 1:
         named = ", ".join(f"{role} ({column!r})" for role, column in columns.items())
@@ -316,7 +316,7 @@ def _two_classes(
 
 
 def _bins(cells: Cells, is_counted: np.ndarray, asked: Scores) -> np.ndarray:
-    """Number the bins of cells by the function that bins scores in memory."""
+    """Return the bin of each cell, by the function that is also used for arrays."""
     named = f"y_score names the column {asked.column!r}, which holds"
     scores = cells.scores
     if np.isnan(scores[:, is_counted]).any():
@@ -331,14 +331,16 @@ def _bins(cells: Cells, is_counted: np.ndarray, asked: Scores) -> np.ndarray:
         scores = np.clip(scores, 0, 1)
     bins, bins_of_greatest = score_bins(scores, scale=asked.scale, size=asked.num_bins)
     if (bins != bins_of_greatest)[is_counted].any():
-        raise ArithmeticError(f"{named} scores that the engine did not divide as IEEE 754 asks.")
+        raise ArithmeticError(
+            f"{named} scores for which the engine's arithmetic does not follow IEEE 754."
+        )
     return bins
 
 
 def _summed(
     cells: Cells, axes: list[np.ndarray], shape: list[int]
 ) -> tuple[np.ndarray, int | float]:
-    """Add up the weights of each entry of a table, and the weights of what is ignored.
+    """Add up the weights of each entry of a table, and the weights of ignored rows.
 
     Integers are added exactly; other weights round once.
     """

@@ -193,8 +193,8 @@ def test_one_column_of_probabilities_or_scores(run: Run, tmp_path: Path) -> None
     assert [given[x] for x in ("value", "low", "high")] == pytest.approx(list(area[:3]))
     for more, message in (
         (("--prob", "p"), "--pos-label names the class that scores are about"),
-        (("--score", "s", *options), "scores alone are no predictions: give --threshold"),
-        (("--threshold", "1"), "--threshold goes with --score or --prob"),
+        (("--score", "s", *options), "scores are not predictions: give --threshold"),
+        (("--threshold", "1"), "--threshold needs --score or --prob"),
         (("--prob", "s", *options), "'s' is"),
     ):
         code, _, err = run("report", path, *more)
@@ -226,10 +226,10 @@ def test_other_prevalences(run: Run, tmp_path: Path) -> None:
         assert code == 2
         assert message in err
     text = run("report", path, "--counts", "--prevalence", "cat=0.95,dog=0.05")[1]
-    assert "of each class by likelihood, of recalls Wilson's" in text
+    assert "per class likelihood, for recalls Wilson's" in text
     for option in ("--prob", "--cluster"):
         err = run("report", path, option, "x", "--prevalence", "cat=0.95,dog=0.05")[2]
-        assert "--prevalence restates counts: it takes no --prob or --cluster" in err
+        assert "--prevalence does not go with --prob or --cluster" in err
     absent = write(tmp_path / "y.csv", "cat,dog\n90,10\n0,0\n")
     err = run("report", absent, "--counts", "--prevalence", "cat=0.95,dog=0.05")[2]
     assert "class 'dog' has no examples" in err
@@ -447,10 +447,10 @@ def test_plans_from_cells(run: Run, tmp_path: Path) -> None:
     asked = "--counts", "--half-width", "0.02"
     assert answer(run, "plan", table, *asked) == answer(run, "plan", matrix, *asked)
     code, _, err = run("plan", table, matrix, "--counts", "--difference", "0.1")
-    assert (code, "--counts goes with one FILE" in err) == (2, True)
+    assert (code, "--counts needs a single FILE" in err) == (2, True)
     rows = write(tmp_path / "r.csv", "y_true,y_pred\na,a\na,b\n")
     code, _, err = run("report", rows, "--counts")
-    assert (code, "a table of predictions, which is read without --counts" in err) == (2, True)
+    assert (code, "a table of predictions: leave out --counts" in err) == (2, True)
 
 
 def test_plans(run: Run, files: tuple[Path, Path], data: dict[str, np.ndarray]) -> None:

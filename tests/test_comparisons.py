@@ -182,7 +182,9 @@ def test_mcnemar_of_paired_counts() -> None:
     expected = stats.binomtest(int(min(only_a, only_b)), int(only_a + only_b)).pvalue
     np.testing.assert_allclose(jm.mcnemar(PAIRED, method="exact").p_value, expected, rtol=2e-3)
     assert jm.mcnemar(np.stack([PAIRED] * 4)).p_value.shape == (4,)
-    assert np.isnan(jm.mcnemar(-PAIRED).p_value)
+    assert np.isnan(jm.mcnemar(jnp.asarray(-PAIRED)).p_value)
+    with pytest.raises(ValueError, match="expected a count >= 0"):
+        jm.mcnemar(-PAIRED)
 
 
 @pytest.mark.parametrize(
@@ -249,7 +251,10 @@ def test_paired_differences_cover(method: Any) -> None:
         assert ((estimate.low <= truth) & (truth <= estimate.high)).mean() > 0.94
     empty = jm.paired_difference_interval(np.zeros((2, 2, 2)), method=method)
     np.testing.assert_array_equal(empty[:3], [np.nan, -1, 1])
-    assert np.isnan(jm.paired_difference_interval([[1, -1], [0, 2]], method=method).low)
+    hidden = jm.paired_difference_interval(jnp.array([[1, -1], [0, 2]]), method=method)
+    assert np.isnan(hidden.low)
+    with pytest.raises(ValueError, match=r"paired\[0, 1\] is -1, expected a count >= 0"):
+        jm.paired_difference_interval([[1, -1], [0, 2]], method=method)
     with pytest.raises(ValueError, match="'tango' or 'bonett_price'"):
         jm.paired_difference_interval([[1, 0], [0, 2]], method="wald")  # type: ignore[arg-type]
 
@@ -678,7 +683,7 @@ def test_comparisons_on_the_host_compile_nothing(programs: list[str]) -> None:
         (lambda: jm.compare(macro_f1, PAIRED / 4), "expected a number of examples"),
         (
             lambda: jm.compare(macro_f1, PAIRED, method=jm.Delta("logit")),
-            r"differences have no scale: use Delta\(\)",
+            r"differences need no scale: use Delta\(\)",
         ),
         (lambda: jm.mcnemar(PAIRED, method="x"), "'exact', 'mid-p', 'corrected' or 'asymptotic'"),  # type: ignore[arg-type]
         (lambda: jm.mcnemar(np.ones((3, 3))), "paired must have shape"),

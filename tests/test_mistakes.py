@@ -104,7 +104,7 @@ def test_what_is_ignored_is_no_mistake() -> None:
         ("1", "0", [3]),
     ]
     assert jm.report([0, 1], [0, 1]).mistakes() == []
-    with pytest.raises(ValueError, match="this report was made of counts, without examples"):
+    with pytest.raises(ValueError, match="this report was made from counts, without examples"):
         jm.Report.from_counts([[1, 1], [0, 1]]).mistakes()
     with pytest.raises(ValueError, match="number must be at least 1"):
         report.mistakes(0)
@@ -133,7 +133,7 @@ def test_only_right_in_one_of_two(run: Run, tmp_path: Path) -> None:
         for x in json.loads(out)["examples"]
     ]
     assert found == expected[:9]
-    assert "Right only in one\n" in run("compare", path_a, path_b, *options)[1]
+    assert "Only one is correct\n" in run("compare", path_a, path_b, *options)[1]
 
 
 def test_parts_groups_and_one_class_against_the_others(run: Run, tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_nothing_is_listed_of_nothing(run: Run, tmp_path: Path) -> None:
         (["--examples", -1], "--examples must be 0 or more, got -1"),
         (["--examples", "x"], "argument --examples: invalid int value: 'x'"),
         (["--show", "site"], "--show needs --examples"),
-        (["--id", "uid"], "--id goes with --examples"),
+        (["--id", "uid"], "--id needs --examples"),
         (["--examples", 2, "--show", "nowhere"], "no column 'nowhere'; the file has"),
         (["--examples", 2, "--counts"], "--counts does not go with --examples"),
     ],

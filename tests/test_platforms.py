@@ -21,17 +21,18 @@ from tests import oracles, test_samplers
 RNG = np.random.default_rng(0)
 
 
-@pytest.fixture(params=["cpu", "cuda", "tpu"])
-def platform(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+@pytest.fixture(params=["cpu", "cuda", "tpu"], scope="module")
+def platform(request: pytest.FixtureRequest) -> Iterator[str]:
     """Take the branch of a platform, wherever programs have one of each."""
 
     def branch(*operands: Any, default: Any, **by_platform: Any) -> Any:
         return by_platform.get(request.param, default)(*operands)
 
-    monkeypatch.setattr(jax.lax, "platform_dependent", branch)
-    jax.clear_caches()
-    yield request.param
-    jax.clear_caches()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jax.lax, "platform_dependent", branch)
+        jax.clear_caches()
+        yield request.param
+        jax.clear_caches()
 
 
 @pytest.mark.parametrize("num_classes", [1, 3, 40])

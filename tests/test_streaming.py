@@ -1212,7 +1212,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: jm.mean_of("x", groups="kind"), "needs both groups, .* and num_groups"),
     (lambda: jm.mean_of("x", num_groups=3), "needs both groups, .* and num_groups"),
     (lambda: jm.mean_of("x", groups="kind", num_groups=0), "num_groups must be"),
-    (lambda: jm.mean_of("x", weights="sample_weight"), "weights cannot be the field"),
+    (lambda: jm.mean_of("x", weights="sample_weight"), "weights must not be"),
     (lambda: jm.ranking_metrics(scale="log"), "scale must be"),  # type: ignore[arg-type]
     (lambda: jm.ranking_metrics(scale="logit", num_classes=3), 'needs scale="probability"'),
     (lambda: jm.ranking_metrics(scale="logit", num_bins=100), "num_bins must be a power of two"),
@@ -1222,7 +1222,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
         lambda: jm.streaming.Accumulator((jm.accuracy,), ()),  # type: ignore[arg-type]
         "statistics with the members of jaxmetrics.streaming.Stati",
     ),
-    (lambda: jm.mean_of("where"), "mean_of: .* cannot be the field 'where'"),
+    (lambda: jm.mean_of("where"), "mean_of: .* must not be 'where'"),
     (lambda: jm.count_metrics({}, num_classes=3, method="delta"), "must be an interval method"),  # type: ignore[arg-type]
     (
         lambda: jm.poisson_bootstrap(jm.poisson_bootstrap(jm.mean_of("x"))),

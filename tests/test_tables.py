@@ -534,7 +534,7 @@ def test_an_engine_that_rounds_otherwise_is_found_out(monkeypatch: pytest.Monkey
     """The least and the greatest score of each part lie in one bin, or it raises."""
     monkeypatch.setattr(_engines, "_with_parts_of_bins", lambda frame, scores: (frame, []))
     table = frame(y_true=[1, 1], y_score=[0.1, 0.9])
-    with pytest.raises(ArithmeticError, match="'y_score', which holds scores that the engine"):
+    with pytest.raises(ArithmeticError, match="'y_score', which holds scores for which the engine"):
         jm.score_histogram_of(table, scale="probability")
 
 

@@ -1,6 +1,6 @@
-"""Characteristic functions of betas and of their sums, and the windows outside of which is no mass.
+"""Characteristic functions of betas and of their sums, and the windows that contain the mass.
 
-A sum is described relative to its mean.
+Positions of a sum are relative to its mean.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jaxmetrics.betas.distributions import Beta
 
 __all__: list[str] = []
 
-_GROUPS = 0, 1, 4, 16  # where groups of classes start, that take so many nodes as their first
+_GROUPS = 0, 1, 4, 16  # starts of groups of classes, which use as many nodes as their first class
 _FINE = 8  # frequencies are multiples of eight, and what remains
 
 
@@ -31,9 +31,11 @@ class Settings(NamedTuple):
     unresolved: float  # |phi(w_N)| above which windows are refined
     levels: int  # of refined windows
     sharpness: float  # of the cut between two levels
-    negligible: float  # mass that needs no smaller window
+    negligible: float  # mass below which no smaller window is needed
     more_frequencies: int  # of refined windows, for each class and once more
-    least_start: int = 1  # of groups of classes after the first, which takes in those before it
+    least_start: int = (
+        1  # size of groups of classes after the first; the first includes all classes before
+    )
 
     @property
     def nodes_of_parts(self) -> int:
@@ -45,11 +47,11 @@ class Settings(NamedTuple):
         return self._replace(least_start=16)
 
     def starts(self, groups: Sequence[int]) -> list[int]:
-        """Return where those groups of classes start that are computed by themselves."""
+        """Return the starts of the groups of classes that are computed separately."""
         return [start for start in groups if start == 0 or start >= self.least_start]
 
     def of_parts(self, k: int) -> Settings:
-        """Return the settings of refined windows, which the parts of k classes may share."""
+        """Return the settings of refined windows for the parts of k classes."""
         return self._replace(frequencies=self.more_frequencies * (min(k, 7) + 1))
 
 
@@ -60,7 +62,9 @@ def settings_for(dtype: np.dtype) -> Settings:
 
 
 def window(classes: Beta, among: Array | bool = True) -> tuple[Array, Array]:
-    """Return how far the sum of some of the classes reaches below and above its mean, `(...)`."""
+    """Return the distances by which the sum of some classes extends below and above its mean,
+    `(...)`.
+    """
     a, b = (lax.stop_gradient(v) for v in (classes.a, classes.b))
     variance = xp.where(among, distributions.variance_of(a, b), 0).sum(-1)
     ratio = distributions.skewness(a, b)
@@ -74,18 +78,18 @@ def window(classes: Beta, among: Array | bool = True) -> tuple[Array, Array]:
 def characteristic(classes: Beta, low: Array, step: Array, settings: Settings) -> Array:
     """Return `E exp(i n step (S - mean - low))` for n < N, `(..., N)`, of classes widest first.
 
-    The j-th widest class is at most 1 / sqrt(j) as wide as the sum, so that its phase varies that
-    much less and needs fewer nodes.
+    The j-th widest class is at most 1 / sqrt(j) as wide as the sum, so its phase varies less and
+    needs fewer nodes.
     """
     k, base, more = classes.mean.shape[-1], *settings.nodes
 
     def factors(start: int, stop: int) -> Array:
         m = math.ceil(base + more / math.sqrt(start + 1))
         z, mass = distributions.nodes(Beta(*(v[..., start:stop] for v in classes)), m)
-        # Without it GPUs compute, and compile, the densities once for each of their sums.
+        # Without this, GPUs compute and compile the densities once per sum.
         z, mass = lax.optimization_barrier((z, mass))
         mass = mass / mass.sum(-1, keepdims=True)
-        # The mean of z is 0 but for rounding, which would add up over a thousand classes.
+        # The mean of z is 0 up to rounding, which would add up over a thousand classes.
         z = lax.stop_gradient(z - (mass * z).sum(-1, keepdims=True))
         phase = (z - (low / k)[..., None, None]) * step[..., None, None]
         return harmonics(phase, mass, settings.frequencies)
@@ -112,7 +116,7 @@ def _rotations(phase: Array, number: int) -> tuple[Array, Array]:
     """Return cos and sin of q times the phase for q < 8, and of the multiples of 8 below `number`.
 
     With n = 8 p + q, `exp(i n x) = exp(8 i p x) exp(i q x)`: sums over n are products of two small
-    matrices. They are kept real, since products of real matrices are faster than complex ones.
+    matrices. They are kept real, because real matrix products are faster than complex ones.
     """
 
     def of_q_and_p(multiples: Callable[[Array, int], Array], phase: Array) -> tuple[Array, Array]:
@@ -128,7 +132,7 @@ def _rotations(phase: Array, number: int) -> tuple[Array, Array]:
 def _by_powers(phase: Array, number: int) -> Array:
     """Return cos and, below, sin of the multiples of phases `(..., M)`, `(..., 2 number, M)`.
 
-    Powers by doubling take a CPU less time than cosines.
+    On a CPU, powers by doubling are faster than cosines.
     """
     base = lax.complex(xp.cos(phase), xp.sin(phase))[..., None, :]
     powers = xp.ones_like(base)
@@ -139,13 +143,15 @@ def _by_powers(phase: Array, number: int) -> Array:
 
 
 def _by_angles(phase: Array, number: int) -> Array:
-    """Return the same from all angles at once: one pass of the memory, not one for each power."""
+    """Return the same as `_by_powers`, from all angles at once: one memory pass, not one per
+    power.
+    """
     angles = np.arange(number, dtype=phase.dtype)[:, None] * phase[..., None, :]
     return xp.concatenate([xp.cos(angles), xp.sin(angles)], -2)
 
 
 def spectra(phi: Array) -> tuple[Array, Array]:
-    """Return coefficients of the Fourier series of a cdf, but for what rises evenly, and a density.
+    """Return the Fourier coefficients of a cdf, without its linear part, and of a density.
 
     `phi` are the values of the characteristic function at n `2 pi / window`, `(..., N)`, in units
     of the window.

@@ -1,11 +1,11 @@
 """Compute the distribution of a sum of independent betas, as a spline (`_splines`).
 
 1. By Fourier inversion. The product of the characteristic functions phi_i of the classes is
-   inverted on a window outside of which there is no mass. Frequencies above the N-th are missing;
-   they are negligible if phi has decayed by then, which is measured. Where the density of a class
-   vanishes smoothly at both ends, phi_i decays like a Gaussian; where it jumps (a class without
-   errors) as 1/w; where it has a pole (under Jeffreys' prior) as w^-1/2. So the sums for which this
-   method does not suffice have few classes, or one that is far wider than the rest.
+   inverted on a window that contains the mass. Frequencies above the N-th are missing; they are
+   negligible if phi has decayed by then, which is measured. Where the density of a class vanishes
+   smoothly at both ends, phi_i decays like a Gaussian; where it jumps (a class without errors) as
+   1/w; where it has a pole (under Jeffreys' prior) as w^-1/2. So this method is insufficient only
+   for sums with few classes, or with one class that is far wider than the rest.
 2. On ever smaller windows, for those sums (`_multilevel`).
 
 The error of the cdf in x64 (in float32), measured against quadrature, convolution on fine grids and
@@ -47,15 +47,17 @@ from jaxmetrics.betas.distributions import Beta
 __all__: list[str] = []
 
 
-_NUMBERS_AT_ONCE = 2**17  # enough for all cores of a CPU, few enough for their caches
-# Times as many elsewhere: 128 MB in float32. With more, to refine a single sum, for which a whole
-# group is computed, would take longer than to launch the kernels for it.
+_NUMBERS_AT_ONCE = (
+    2**17
+)  # sums per chunk: enough for all cores of a CPU, few enough for their caches
+# Factor on accelerators: 128 MB in float32. With more, refining a single sum, for which a whole
+# group is computed, would take longer than launching the kernels.
 _TIMES_ON_ACCELERATORS = 256
 _SOFT = np.zeros((_splines.PANELS, 2), bool)
 
 
 def widest_first(parameters: Array) -> Array:
-    """Sort the classes `(..., k, 2)` by variance, largest first."""
+    """Sort classes `(..., k, 2)` by variance, largest first."""
     variance = distributions.variance_of(*xp.moveaxis(lax.stop_gradient(parameters), -1, 0))
     return xp.take_along_axis(parameters, xp.argsort(-variance, axis=-1)[..., None], -2)
 
@@ -74,7 +76,7 @@ def _fourier_basis(frequencies: int, steps: int) -> tuple[np.ndarray, np.ndarray
 
 
 def _sum_by_fourier(settings: Settings, parameters: Array) -> tuple[Spline, Array]:
-    """Compute sums by Fourier inversion on the windows that they reach; tell which are rough."""
+    """Compute sums by Fourier inversion; also return which are rough."""
     classes = _classes(parameters)
     low, high = window(classes)
     phi = characteristic(classes, low, 2 * np.pi / (high - low), settings)
@@ -100,7 +102,7 @@ def _invert(phi: Array, settings: Settings) -> tuple[Array, Array]:
     y, basis = _fourier_basis(settings.frequencies, settings.steps)
     both = xp.stack(spectra(phi))[..., 1:]
     parts = xp.concatenate([both.real, -both.imag], -1)
-    # One product for all sums: NumPy would read the basis once for each.
+    # One product for all sums, because NumPy would otherwise read the basis once per sum.
     products = matmul(parts.reshape((-1, len(basis))), basis.astype(parts.dtype))
     ripple, density = products.reshape((*parts.shape[:-1], len(y)))
     return y.astype(parts.dtype) + (ripple - ripple[..., :1]), 1 + density
@@ -109,8 +111,8 @@ def _invert(phi: Array, settings: Settings) -> tuple[Array, Array]:
 def first_distribution(parameters: Array) -> tuple[Spline, Array]:
     """Compute the sums by Fourier inversion, from parameters `(B, k, 2)`, widest class first.
 
-    They are computed in chunks, to bound the memory. Returned are splines, relative to the mean,
-    and which are rough: those whose characteristic function has not decayed.
+    Computed in chunks, to bound the memory. Returns splines relative to the mean, and which sums
+    are rough, because their characteristic function has not decayed.
     """
     settings = settings_for(parameters.dtype)
     chunk = max(1, _NUMBERS_AT_ONCE // (sum(settings.nodes) * parameters.shape[-2]))
@@ -126,7 +128,7 @@ def first_distribution(parameters: Array) -> tuple[Spline, Array]:
 def final_distribution(spline: Spline, is_rough: Array, parameters: Array) -> Spline:
     """Refine the rough sums.
 
-    Outside of a trace that is neither compiled nor run unless a sum needs it.
+    Outside of a trace, the refinement is only compiled and run if a sum needs it.
     """
     if is_known(is_rough) and not is_rough.any():
         return spline
@@ -134,9 +136,9 @@ def final_distribution(spline: Spline, is_rough: Array, parameters: Array) -> Sp
 
 
 def _refined_group(settings: Settings, spline: Spline, parameters: Array, needed: Array) -> Spline:
-    """Refine the needed sums of a group, with no work if there are none.
+    """Refine the sums of a group that need it, without any work if there are none.
 
-    The other rows are of no use.
+    The other rows of the result have no meaning.
     """
 
     def refined() -> Spline:
@@ -153,7 +155,8 @@ def _with_refined(spline: Spline, parameters: Array, needed: Array) -> Spline:
     settings, k = settings_for(parameters.dtype), parameters.shape[-2]
 
     def replace_in_groups() -> Spline:
-        # The needed ones first, so that they fill groups; back to their places at the end.
+        # Sums that need refinement come first, so that they fill groups; the order is restored at
+        # the end.
         order = xp.argsort(~needed)
         count = len(needed) if is_jax(needed) else int(needed.sum())
         numbers = 32 * settings.of_parts(k).nodes_of_parts * (k + 4)

@@ -47,7 +47,7 @@ _GROUPS = {0: 1, 4: 2, 16: 4}  # where classes start that take all, half and a q
 
 
 class _Parts(NamedTuple):
-    """Hold classes, each mirrored so that a hard end is its lower one, `(..., k, ends)`.
+    """Classes, mirrored so that a hard end is the lower end, `(..., k, ends)`.
 
     The first part of a class is at its hard end, or its mean if it has none; the second at its
     second hard end, if it has two.
@@ -60,14 +60,14 @@ class _Parts(NamedTuple):
 
     @property
     def anchor(self) -> Array:
-        """Where the first part of each class lies, relative to the mean, `(..., k)`."""
+        """Position of the first part of each class, relative to the mean, `(..., k)`."""
         return (self.sign * xp.where(self.one.hard_low, self.one.low, 0))[..., 0]
 
 
 def _direction(classes: Beta) -> Array:
     """Return 1 if corners follow the first upwards, -1 if downwards, `(...)`.
 
-    Classes with two hard ends are first where they have more mass: of many corners, the last are
+    Classes with two hard ends start at the end with more mass, because the last of many corners are
     not refined.
     """
     excess = lax.stop_gradient(classes.b - classes.a)
@@ -76,7 +76,7 @@ def _direction(classes: Beta) -> Array:
 
 
 def _number_of_corners(classes: Beta) -> int:
-    """Return how many corners are refined; on the host no more than there are."""
+    """Return the number of refined corners; on the host, at most the existing ones."""
     most = min(classes.mean.shape[-1] + 1, _INNER_EDGES)
     if is_jax(classes.mean):
         return most

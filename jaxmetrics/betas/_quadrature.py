@@ -18,7 +18,7 @@ __all__: list[str] = []
 
 
 class Grid(NamedTuple):
-    """Hold points of an interval, on the last axis."""
+    """Points of an interval, on the last axis."""
 
     y: Array  # fractions of the length, from 0 to 1
     rest: Array  # 1 - y
@@ -29,7 +29,7 @@ class Grid(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """Say how far the points of a grid go towards an end of the interval: to sinh v = `reach`.
+    """The extent of a grid towards an end of the interval: up to sinh v = `reach`.
 
     If the end is soft the interval ends there; if it is hard, only `exp(-reach)` of it lies beyond.
     """
@@ -43,7 +43,7 @@ class Ends(NamedTuple):
 
     @property
     def cut(self) -> float:
-        """The part of (0, 1) that lies beyond the end of the interval."""
+        """The part of (0, 1) beyond the end of the grid."""
         return 0.0 if self.hard else 1 / (1 + math.exp(self.reach))
 
 
@@ -55,7 +55,7 @@ POLE = Ends(368.0, hard=True)  # 1e-16 of the mass of x^-0.9 is left out
 
 @lru_cache
 def grid(low: Ends, high: Ends, n: int, *, at_middles: bool) -> Grid:
-    """Return nodes of an integral, in the middles of n equal steps of v, or the ends of the steps.
+    """Return the nodes of an integral: the midpoints, or the ends, of n equal steps of v.
 
     These are n + 1, from end to end of the interval.
     """

@@ -27,7 +27,9 @@ _LEAST = math.exp(-HARD.reach)
 
 
 class Spline(NamedTuple):
-    """Hold a cdf; leading axes are batch, positions are relative to an origin of the caller's."""
+    """A cdf; leading axes are batch axes, positions are relative to an origin chosen by the
+    caller.
+    """
 
     edges: Array  # (..., 6), of the panels
     hard: Array  # (..., 5, 2), bool: the ends of each panel
@@ -70,17 +72,19 @@ def _differentiation_matrix() -> np.ndarray:
 
 
 def monotone(spline: Spline) -> Spline:
-    """Remove where the cdf falls, leaves [0, 1] or has a slope below 0, which is only rounding."""
+    """Remove decreases, values outside [0, 1] and negative slopes of the cdf, which are rounding
+    errors.
+    """
     cdf = xp.clip(spline.cdf, 0, 1)
     risen = lax.cummax(cdf, axis=cdf.ndim - 1)
-    # The derivative is kept, as for all changes by rounding.
+    # Derivatives are unchanged, as for all corrections of rounding.
     return spline._replace(
         cdf=cdf + lax.stop_gradient(risen - cdf), slope=xp.maximum(spline.slope, 0)
     )
 
 
 def _pick(values: Array, panel: Array) -> Array:
-    """Pick of values `(..., 5)` that of the panel of each query `(..., Q)`."""
+    """Return the value `(..., 5)` of the panel of each query `(..., Q)`."""
     return xp.take_along_axis(values, panel, -1)
 
 
@@ -139,8 +143,8 @@ def _polynomial(spline: Spline, knot: Array) -> tuple[tuple[Array, ...], Array]:
         for i in (0, 1)
     )
     rise = f1 - f0
-    # Where the cdf hardly rises, take the rise from the slopes, which are precise also where the
-    # cdf is a rounded 1.
+    # If the cdf hardly increases, the increase is computed from the slopes, which are accurate also
+    # where the cdf rounds to 1.
     rise = xp.where(rise > 1024 * xp.finfo(rise.dtype).eps, rise, (d0 + d1) / 2 + (c0 - c1) / 12)
     coefficients = (
         f0,
@@ -165,7 +169,7 @@ def _derivative(coefficients: tuple[Array, ...]) -> tuple[Array, ...]:
 
 
 def _locate(spline: Spline, z: Array) -> tuple[Array, _Piece]:
-    """Return whether z lies inside, and its piece; that of the middle where it does not."""
+    """Return whether z lies inside, and its piece (outside, the middle piece)."""
     low, high = spline.edges[..., :1], spline.edges[..., -1:]
     inside = (z >= low) & (z <= high)
     z = xp.where(inside, z, (low + high) / 2)
@@ -182,14 +186,14 @@ def cdf(spline: Spline, z: Array) -> Array:
 
 
 def pdf(spline: Spline, z: Array) -> Array:
-    """Return the derivative of `cdf` by z."""
+    """Return the derivative of `cdf` with respect to z."""
     inside, piece = _locate(spline, z)
     density = _horner(_derivative(piece.polynomial), piece.t) * piece.rate
     return xp.where(inside, xp.maximum(density, 0), 0)
 
 
 def slope_of_pdf(spline: Spline, z: Array) -> Array:
-    """Return the derivative of `pdf` by z."""
+    """Return the derivative of `pdf` with respect to z."""
     inside, (polynomial, _, t, rate, acceleration) = _locate(spline, z)
     first = _derivative(polynomial)
     value = _horner(_derivative(first), t) * rate**2 + _horner(first, t) * acceleration
@@ -199,8 +203,8 @@ def slope_of_pdf(spline: Spline, z: Array) -> Array:
 def quantile(spline: Spline, q: Array) -> Array:
     """Return z with P(Z <= z) = q, for q of shape `(..., Q)`.
 
-    The knot before z is found by bisection, the place between two knots by Newton's method within
-    brackets.
+    The knot before z is found by bisection, the position between two knots by Newton's method
+    within a bracket.
     """
     n = spline.cdf.shape[-1] // PANELS - 1
     knot = _last_knot_below(spline, q)
@@ -218,7 +222,7 @@ def quantile(spline: Spline, q: Array) -> Array:
 
 
 def _last_knot_below(spline: Spline, q: Array) -> Array:
-    """Return the last knot at which the cdf is at most q; the first if there is none."""
+    """Return the last knot with a cdf of at most q, or the first knot."""
     size = spline.cdf.shape[-1]
 
     def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -232,7 +236,7 @@ def _last_knot_below(spline: Spline, q: Array) -> Array:
 
 
 def _position(spline: Spline, panel: Array, share: Array) -> Array:
-    """Return z after this share of the steps of a panel, the inverse of what `_piece` computes."""
+    """Return z after this share of the steps of a panel, the inverse of `_piece`."""
     first, last, cut_low, cut_high = _panel(spline, panel)
     between = 1 - cut_low - cut_high
     logit = xp.sinh((first + last) * share - first)

@@ -27,7 +27,7 @@ __all__ = ["BetaAverage", "beta_avg_cdf", "beta_avg_inv_cdf", "beta_avg_pdf"]
 def _prepare(
     parameters: Array,
 ) -> tuple[Array, tuple[Array, Array], Array, tuple[Spline, Array] | None]:
-    """Compute all of a `BetaAverage` but the sums that need smaller windows.
+    """Compute everything in a `BetaAverage` except sums that need smaller windows.
 
     Returns:
         The parameters, NaN where one is impossible; the average of the means, in two parts; the
@@ -65,7 +65,7 @@ class _Moments(NamedTuple):
 
 
 class _Summary(Printed, _Moments):
-    """What is printed of a `BetaAverage`."""
+    """The values with which a `BetaAverage` is printed."""
 
     __slots__ = ()
 
@@ -92,7 +92,7 @@ class BetaAverage(Printed, _BetaAverage):
         parameters: `(..., k, 2)`, a row (alpha_i, beta_i) > 0 per class.
 
     Attributes:
-        parameters: the same, as floats.
+        parameters: the parameters as floats.
         origin, spline: the sum of the means and the distribution around it, for the methods.
 
     Raises:
@@ -147,14 +147,14 @@ class BetaAverage(Printed, _BetaAverage):
     def _members(self) -> Members | None:
         if not all(map(is_known_number, trees.leaves(self))):
             return None
-        # On the host, where nothing is compiled to print.
+        # On the host, so that printing does not compile.
         return members_of(trees.map(np.asarray, self)._summary())
 
     def _summary(self) -> _Summary:
         return _Summary(self.mean, *self.interval(), xp.sqrt(self.variance))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the mean, the ends of the equal-tailed 95 % interval and standard deviation."""
+        """Return the mean, the equal-tailed 95 % interval and the standard deviation."""
         return self._summary().to_dict()
 
     @property
@@ -186,7 +186,8 @@ class BetaAverage(Printed, _BetaAverage):
     def sf(self, x: ArrayLike) -> Array:
         """Return the survival function `P(A > x) = 1 - cdf(x)`.
 
-        It is the probability of being better than x. Its absolute error is the same as of the cdf.
+        It is the probability of being better than x. Its absolute error is the same as the error of
+        the cdf.
         """
         return 1 - self.cdf(x)
 
@@ -284,7 +285,7 @@ def _offset_from_mean(average: BetaAverage, x: Array) -> Array:
 
 
 def _single_beta(average: BetaAverage, x: Array) -> tuple[Array, Array, Array]:
-    """Return x, a and b, broadcast, as the functions of one beta take them."""
+    """Return x, a and b, broadcast, for the functions of a single beta distribution."""
     x, a, b = xp.broadcast_arrays(x, average.parameters[..., 0, 0], average.parameters[..., 0, 1])
     return x, a, b
 
@@ -293,8 +294,8 @@ def _nan_for_nan(value: Array, average: BetaAverage, x: Array) -> Array:
     return xp.where(xp.isnan(x) | xp.isnan(average.origin[0]), xp.nan, value)
 
 
-# Derivatives by x are those of the spline's polynomials; those by the parameters flow through the
-# values that it holds.
+# Derivatives with respect to x are derivatives of the spline's polynomials; derivatives with
+# respect to the parameters flow through its values.
 
 
 @custom_jvp
@@ -321,7 +322,7 @@ def _pdf(average: BetaAverage, x: Array) -> Array:
 
 
 def _slope_at(average: BetaAverage, x: Array) -> Array:
-    """Return the derivative of the density by x."""
+    """Return the derivative of the density with respect to x."""
     if average.spline is None:
         return distributions.slope_of_pdf(*_single_beta(average, x))
     k = average.parameters.shape[-2]
@@ -386,7 +387,7 @@ def _quantile_jvp(
 
 @compiled
 def _equal_tailed(average: BetaAverage, tail: Array) -> tuple[Array, Array]:
-    """Return the quantiles that leave `tail` on either side.
+    """Return the quantiles with probability `tail` on either side.
 
     For a single beta the upper end is found from its own tail, since 1 - tail has fewer digits; the
     spline of a sum has no more digits than that.
@@ -424,7 +425,9 @@ def _mode_of_one(parameters: Array) -> Array:
 @custom_jvp
 @compiled
 def _mode(average: BetaAverage) -> Array:
-    """Take the best of some quantiles, then the root of the slope between its neighbours."""
+    """Find the mode: the best of some quantiles, then a root of the slope between its
+    neighbours.
+    """
     levels = np.linspace(0, 1, 65).clip(1e-5, 1 - 1e-5).astype(average.parameters.dtype)
     x = _quantile(average, levels.reshape((-1, *(1,) * len(average.shape))))
     best = xp.argmax(_pdf(average, x), axis=0, keepdims=True)
@@ -447,7 +450,7 @@ def _mode_jvp(primals: tuple[BetaAverage], tangents: tuple[BetaAverage]) -> tupl
 def _shortest(average: BetaAverage, level: Array) -> tuple[Array, Array]:
     """Find the ends with F(high) - F(low) = level and the same density.
 
-    Where there are none, one end is that of the support.
+    If there are none, one end is an end of the support.
     """
     level = xp.asarray(level, average.parameters.dtype)
     low, high = _ends(_mass_below(average, level), average, level)
@@ -490,10 +493,10 @@ def _mass_below_jvp(
 def _tangent_of_root(
     rising: Callable[..., Array], x: Array, primals: Any, tangents: Any, room: Array
 ) -> Array:
-    """Differentiate `rising(x, *primals) = 0` by the primals: dx = -dr / r'(x).
+    """Differentiate `rising(x, *primals) = 0` with respect to the primals: dx = -dr / r'(x).
 
-    It is 0 where x is no root, to which a step of Newton's would be longer than `room`, but an end
-    of the support or a kink.
+    It is 0 if x is not a root but an end of the support or a kink, so that Newton's step to the
+    root would be longer than `room`.
     """
     value, change = jax.jvp(lambda *p: rising(x, *p), primals, tangents)
     _, slope = jax.jvp(lambda x: rising(x, *primals), (x,), (xp.ones_like(x),))

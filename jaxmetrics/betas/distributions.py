@@ -32,7 +32,7 @@ __all__ = ["beta_cdf", "beta_pdf", "beta_ppf"]
 
 
 class Beta(NamedTuple):
-    """Hold Beta(a, b) and the window outside of which it has no mass; arrays of the shape of a."""
+    """Beta(a, b) and the window that contains its mass; all arrays have the shape of a."""
 
     a: Array
     b: Array
@@ -51,7 +51,7 @@ class Beta(NamedTuple):
 
 
 def negligible(dtype: np.dtype) -> float:
-    """Return -log of the mass to be left out: e^-36 = 2e-16 in float64, e^-17 = 4e-8 in float32."""
+    """Return -log of the neglected mass: e^-36 = 2e-16 in float64, e^-17 = 4e-8 in float32."""
     return 36.0 if dtype == np.float64 else 17.0
 
 
@@ -62,7 +62,7 @@ def variance_of(a: Array, b: Array) -> Array:
 
 
 def reach(variance: Array, ratio: Array) -> Array:
-    """Return how far a sum of betas reaches above its mean, but for a negligible probability.
+    """Return the distance above its mean that a sum of betas exceeds with negligible probability.
 
     By `P(S - mean > t) <= exp(-t^2 / (2 (v + c t / 3)))`, v the variance of the sum and c the
     largest ratio of third to second moments, `skewness`. Skorski (2023), Modern Stochastics 10.
@@ -103,7 +103,9 @@ def beta(a: Array, b: Array) -> Beta:
 
 
 class Interval(NamedTuple):
-    """Hold a part of the support; length and distances are not differences of the ends."""
+    """A part of the support; length and distances are stored, because differences of the ends
+    cancel.
+    """
 
     start: Array  # relative to the mean
     stop: Array
@@ -165,7 +167,7 @@ def log1p_minus(y: Array, log1p_y: Array) -> Array:
 
 
 def whole_window(beta: Beta) -> Interval:
-    """Return the part of the support that has mass."""
+    """Return the part of the support that contains the mass."""
     return Interval(beta.low, beta.high, beta.high - beta.low, beta.x_low, beta.rest_high)
 
 
@@ -183,7 +185,7 @@ def _nodes_of_one(dtype: np.dtype) -> Grid:
 
 
 def _offset(beta: Beta, x: Array, rest: Array) -> Array:
-    """Return x - mean; where the mean is near 1, from 1 - x, which has more digits than x."""
+    """Return x - mean; if the mean is near 1, computed from 1 - x, which has more digits than x."""
     return xp.where(beta.mean > beta.rest, beta.rest - rest, x - beta.mean)
 
 
@@ -212,7 +214,7 @@ def _limit(a: Array, b: Array) -> Array:
 
 
 def slope_of_pdf(x: Array, a: Array, b: Array) -> Array:
-    """Return the derivative of the density by x."""
+    """Return the derivative of the density with respect to x."""
     inside = (x > 0) & (x < 1)
     y = xp.where(inside, x, 0.5)
     return xp.where(inside, pdf(y, a, b) * ((a - 1) / y - (b - 1) / (1 - y)), 0)
@@ -243,7 +245,7 @@ def betainccinv(a: Array, b: Array, q: Array) -> Array:
 
 @custom_jvp
 def _cdf(x: Array, a: Array, b: Array) -> Array:
-    """Return P(X <= x), from the mass on that side of x where the mean is not.
+    """Return P(X <= x), from the mass on the side of x that does not contain the mean.
 
     If the density has a single pole, from the mass on the side of the pole.
     """
@@ -254,7 +256,7 @@ def _cdf(x: Array, a: Array, b: Array) -> Array:
 
 
 def mirrored(upper: Array, low: Array, high: Array) -> tuple[Array, Array]:
-    """Swap what belongs to the two ends of the support where the upper tail is asked for."""
+    """Swap the values for the two ends of the support where the upper tail is needed."""
     return xp.where(upper, high, low), xp.where(upper, low, high)
 
 
@@ -274,7 +276,7 @@ def _lower_tail(x: Array, rest: Array, a: Array, b: Array) -> Array:
 
 
 def _is_by_upper_tail(a: Array, b: Array, upper: Array) -> Array:
-    """Return `upper`, but with a single pole whether that is at x = 1.
+    """Return `upper`, or with a single pole, whether the pole is at x = 1.
 
     An integral that begins close beside a pole would need more nodes.
     """
@@ -332,7 +334,7 @@ def _lower_quantile(q: Array, a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def positive(x: Array) -> Array:
-    """Return the least positive number in place of less, for logarithms."""
+    """Replace numbers that are not positive by the smallest positive number, for logarithms."""
     return xp.maximum(x, xp.finfo(x.dtype).tiny)
 
 
@@ -363,7 +365,7 @@ def _quantiles_jvp(
 
 
 def _beta_arguments(x: ArrayLike, a: ArrayLike, b: ArrayLike, name: str) -> tuple[Array, ...]:
-    """Broadcast x, a and b, with 1 for impossible parameters; return also where they are valid."""
+    """Broadcast x, a and b, with 1 for impossible parameters; also return which are valid."""
     x, a, b = xp.broadcast_arrays(as_float(x, name), as_float(a, "a"), as_float(b, "b"))
     valid = (a > 0) & (b > 0) & (a < xp.inf) & (b < xp.inf)
     return x, xp.where(valid, a, 1), xp.where(valid, b, 1), valid
@@ -374,7 +376,8 @@ def beta_pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike) -> Array:
     """Return the density of Beta(a, b) at x, `x^(a-1) (1-x)^(b-1) / B(a, b)`.
 
     Args:
-        x: real numbers; NumPy arrays, or JAX arrays, one of which moves the work to the device.
+        x: real numbers; NumPy arrays; if at least one argument is a JAX array, JAX computes on its
+            device.
         a, b: the parameters; all three broadcast.
 
     Returns:

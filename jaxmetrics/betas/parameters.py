@@ -11,21 +11,21 @@ __all__ = ["get_beta_parameters"]
 
 
 def smallest_parameter(k: int) -> float:
-    """Return the least parameter with which an average of k betas was verified.
+    """Return the smallest parameter for which averages of k betas were verified.
 
-    Below it too much mass is in the poles of the densities: where poles of several classes meet,
-    the cdf was wrong by 0.001 at 0.4 and by 0.9 at 0.25 (k = 6), by 0.0003 at 0.1 (k = 2).
+    Below it, too much mass is in the poles of the densities: where poles of several classes meet,
+        the cdf was wrong by 0.001 at 0.4 and by 0.9 at 0.25 (k = 6), by 0.0003 at 0.1 (k = 2).
     """
     return {1: 0.05, 2: 0.2}.get(k, 0.5)
 
 
 def are_beta_parameters(parameters: Array, k: int) -> Array:
-    """Tell which parameters an average of k betas can have."""
+    """Tell which parameters are allowed for an average of k betas."""
     return (parameters >= smallest_parameter(k) * (1 - 1e-6)) & (parameters < xp.inf)
 
 
 def as_prior(prior: ArrayLike, k: int, *, averaged: int = 1) -> Array:
-    """Return `prior` as a row (alpha, beta) per class, `(k, 2)`, to average so many betas.
+    """Return `prior` as one row (alpha, beta) per class, `(k, 2)`.
 
     Impossible values raise, or become NaN where jit hides them.
     """

@@ -1,4 +1,4 @@
-"""Student's distribution with ν degrees of freedom: `ν / (ν + t^2)` has a Beta(ν/2, 1/2) one."""
+"""Student's t distribution with ν degrees of freedom, by `ν / (ν + t^2) ~ Beta(ν/2, 1/2)`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ __all__: list[str] = []
 
 
 def student_quantile(z: Array | float, freedom: Array) -> Array:
-    """Return the quantile of Student's distribution that belongs to the normal quantile z >= 0.
+    """Return the quantile of Student's distribution at the probability of the normal quantile z >=
+    0.
 
-    NaN without degrees of freedom, which need not be whole.
+    The degrees of freedom need not be integers; NaN if there are none.
 
     >>> student_quantile(1.959964, 19).round(3)
     np.float64(2.093)
@@ -28,7 +29,7 @@ def student_quantile(z: Array | float, freedom: Array) -> Array:
 def student_tails(t: Array, freedom: Array) -> Array:
     """Return the probability that Student's distribution lies beyond -t or t.
 
-    `1 - p` is computed where t is small and ν large, so that `ν / (ν + t^2)` has few digits. On the
+    For small t and large ν, `1 - p` is computed, because `ν / (ν + t^2)` has few digits. On the
     device, in float32, tails below 1e-7 are 0.
 
     >>> student_tails(12.7062, 1).round(6)

@@ -1,7 +1,7 @@
 """The command line: `jaxmetrics report`, `compare`, `leaderboard`, `plan` and `merge`.
 
-What can be typed is in `_options.py`. What is done about it is imported when a command runs, and
-so are the libraries that read files: help does not wait for them.
+The options are in `_options.py`. The modules of a command, and the libraries that read files, are
+imported when the command runs, so that `--help` is fast.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["main"]
 
 
 def app(arguments: Sequence[str]) -> int | None:
-    """Run the command that the arguments begin with, or print help, and return the exit code."""
+    """Run the command named by the first argument, or print help, and return the exit code."""
     summaries = (
         f"  {name:11} {x.summary.partition(':')[0].rstrip('.')}" for name, x in COMMANDS.items()
     )
@@ -41,7 +41,7 @@ def app(arguments: Sequence[str]) -> int | None:
     name = parser.parse_args(arguments[:1] or ["--help"]).command
     given = parser_of(name).parse_intermixed_args(_with_bounds(arguments[1:]))
     if getattr(given, "bounds", None) is not None and given.value is None:
-        refuse("--bounds goes with --value, the column of scores that lie between them")
+        refuse("--bounds needs --value, the column of scores")
     try:
         module = importlib.import_module(f"jaxmetrics.cli.{COMMANDS[name].module}")
         return getattr(module, name)(given)
@@ -52,7 +52,7 @@ def app(arguments: Sequence[str]) -> int | None:
 
 
 def _with_bounds(arguments: Sequence[str]) -> list[str]:
-    """Join `--bounds -1,1`, whose value would be taken for an option."""
+    """Join `--bounds -1,1` with `=`, because argparse would read the value as an option."""
     text = "\0".join(arguments)
     return re.sub(r"(^|\0)--bounds\0(?=-[\d.])", r"\1--bounds=", text).split("\0") if text else []
 
@@ -60,14 +60,14 @@ def _with_bounds(arguments: Sequence[str]) -> list[str]:
 def main() -> None:
     """Run the command line.
 
-    The exit code is 0, or 1 or 3 by a gate, or 2 where something is wrong with what was given or
-    the output cannot be written, or `128 + number` of the signal that ended it.
+    The exit code is 0 for success, 1 or 3 for gates, 2 if the input is invalid or the output cannot
+    be written, and `128 + number` if a signal ended the program.
     """
     _open_standard_streams()
     _exit_by_signals()
     text = io.StringIO()
     try:
-        # What is printed is written at the end, so that there is one place where this may fail.
+        # Output is printed at the end, so that writing can fail in one place only.
         with redirect_stdout(text):
             sys.exit(app(sys.argv[1:]))
     except KeyboardInterrupt:
@@ -75,7 +75,7 @@ def main() -> None:
     except MemoryError:
         print("jaxmetrics: there is not enough memory", file=sys.stderr)
         raise SystemExit(2) from None
-    except OSError as error:  # such as a standard error that cannot be written
+    except OSError as error:  # such as for a standard error that cannot be written
         with suppress(OSError):
             print(f"jaxmetrics: {error}", file=sys.stderr)
         raise SystemExit(2) from None
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def _open_standard_streams() -> None:
-    """Open those that are closed, so that no file takes their place."""
+    """Open closed standard streams, so that no file gets their descriptors."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)
@@ -93,12 +93,12 @@ def _open_standard_streams() -> None:
 
 
 def _write(text: str) -> None:
-    """Write to standard output; what fails leaves nothing to be written at exit."""
+    """Write to standard output; after a failure, nothing is left to be written at exit."""
     try:
         if text and sys.stdout is None:
             raise OSError(errno.EBADF, "it is closed")
         if text:
-            if isinstance(sys.stdout, io.TextIOWrapper):  # not where a program captures it
+            if isinstance(sys.stdout, io.TextIOWrapper):  # not if a program captures it
                 sys.stdout.reconfigure(errors="backslashreplace")
             sys.stdout.write(text)
             sys.stdout.flush()
@@ -106,7 +106,7 @@ def _write(text: str) -> None:
     except OSError as error:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
-        if isinstance(error, BrokenPipeError):  # who reads has seen enough
+        if isinstance(error, BrokenPipeError):  # the reader closed the pipe
             raise SystemExit(141) from None  # 128 + SIGPIPE
         with suppress(OSError):
             print(f"jaxmetrics: standard output: {error.strerror}", file=sys.stderr, flush=True)

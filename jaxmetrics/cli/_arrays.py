@@ -1,4 +1,4 @@
-"""The arrays of an NPZ file, read from the archive piece by piece."""
+"""Read the arrays of an NPZ file from the archive in pieces."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class _Header(NamedTuple):
 
 
 class Arrays(FileTable):
-    """Reads NPZ, bounded in bytes whatever its headers promise."""
+    """Reads NPZ files with bounded memory, whatever their headers say."""
 
     def __init__(self, archive: zipfile.ZipFile) -> None:
         self._archive = archive
@@ -65,12 +65,12 @@ class Arrays(FileTable):
                 f"array {name!r} holds Python objects; save it as integers or fixed-width strings"
             )
         if not all(type(n) is int and 0 <= n < 2**62 for n in header.shape):
-            raise InputError(f"array {name!r} has no possible shape: {header.shape}")
+            raise InputError(f"array {name!r} has an impossible shape: {header.shape}")
         return header
 
     @property
     def num_rows(self) -> int | None:
-        """The length of the arrays that were looked at."""
+        """The common length of the arrays."""
         lengths = {header.shape[0] for header in self._headers.values() if header.shape}
         return lengths.pop() if len(lengths) == 1 else None
 
@@ -84,19 +84,19 @@ class Arrays(FileTable):
             return pl.Unknown
         if header.fortran_order:
             raise InputError(
-                f"array {name!r} is stored column by column; save numpy.ascontiguousarray of it"
+                f"array {name!r} is in Fortran order; save numpy.ascontiguousarray of it"
             )
         return pl.Array(pl.Float64, header.shape[1])
 
     def holds(self, name: str) -> str:
-        """Say what an array holds that is refused."""
+        """Describe the contents of an unsuitable array, for a message."""
         header = self._header(name)
         if len(header.shape) == 1:
             return f"array {name!r} holds {header.dtype}"
         return f"array {name!r} has shape {header.shape}, expected (n,)"
 
     def label(self, column: Column, values: pl.Expr) -> pl.Expr:
-        """Write bool as NumPy does."""
+        """Convert labels to strings, bool as in NumPy."""
         text = super().label(column, values)
         return text.str.to_titlecase() if self.kind(column.name) == pl.Boolean else text
 
@@ -122,7 +122,7 @@ class Arrays(FileTable):
                 yield pl.LazyFrame({ROW: np.arange(start + 1, start + 1 + number), **rows})
 
     def _values(self, name: str) -> IO[bytes]:
-        """Open the file of an array where its values begin."""
+        """Open the file of an array at the start of its values."""
         file = self._archive.open(f"{name}.npy")
         file.read(self._header(name).num_bytes)
         return file
@@ -155,5 +155,5 @@ def _series(file: IO[bytes], header: _Header, name: str, number: int) -> pl.Seri
         return pl.Series(rows.astype(rows.dtype.newbyteorder("=")))
     try:
         return pl.Series(rows.tolist(), dtype=pl.String)
-    except (ValueError, SystemError):  # of surrogates, and of what is beyond Unicode
+    except (ValueError, SystemError):  # for surrogates and numbers beyond Unicode
         raise InputError(f"array {name!r} holds invalid characters") from None

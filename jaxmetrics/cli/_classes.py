@@ -1,4 +1,4 @@
-"""Class names as they appear in files."""
+"""Class names in files."""
 
 from __future__ import annotations
 
@@ -13,29 +13,31 @@ from jaxmetrics.cli._errors import InputError, listed
 
 __all__: list[str] = []
 
-_MOST_DIGITS = 100  # of an integer; more of them are a name
+_MOST_DIGITS = 100  # digits of an integer; with more, it is a name
 
 
 class Classes(NamedTuple):
-    """The classes of a report in their order, and the id of each label that counts as one."""
+    """The classes of a report in order, and the class id of each label."""
 
     names: list[str]
     ids: dict[str, int]
 
     def ids_of(self, labels: pl.Series) -> np.ndarray:
-        """Return the ids of labels, all of which are known."""
+        """Return the ids of known labels."""
         places = labels.cast(pl.Enum(list(self.ids))).to_physical()
         return np.array(list(self.ids.values()), np.int64)[places.to_numpy()]
 
 
 def all_classes(labels: Collection[str]) -> Classes:
-    """Make a class of each label, sorted by number if all are integers, else by name."""
+    """Make each label a class, sorted as numbers if all are integers, otherwise as strings."""
     names = sorted(labels, key=int if all(map(is_integer, labels)) else str)
     return Classes(names, {name: i for i, name in enumerate(names)})
 
 
 def one_against_rest(labels: Collection[str], positive: str) -> Classes:
-    """Make two classes, of which the last is positive; the other has its name if it is one."""
+    """Make two classes, the rest and the positive class; the rest is named if it is a single
+    class.
+    """
     if positive not in labels:
         hint = "" if positive != "1" else "; --pos-label names the class that scores are about"
         raise InputError(f"no row has the class {positive!r}, only {listed(sorted(labels))}{hint}")
@@ -49,12 +51,12 @@ def one_against_rest(labels: Collection[str], positive: str) -> Classes:
 
 
 def rest_of(positive: str) -> str:
-    """Name the classes beside the positive one."""
+    """Name the rest, the classes other than the positive class."""
     return f"not {positive}"
 
 
 def refusal_of(label: str) -> str | None:
-    """Say why a label is no class, or return None if it may be one."""
+    """Return why a label is not a valid class, or None if it is valid."""
     if label == "":
         return "which is no class; --ignore '' leaves such rows out"
     if re.fullmatch(r"-\d+", label):
@@ -66,7 +68,7 @@ def refusal_of(label: str) -> str | None:
 
 
 def check_kinds(true: Collection[str], pred: Collection[str]) -> None:
-    """Refuse truth and predictions that cannot be meant to agree."""
+    """Raise if truth and predictions have different kinds of classes."""
     true, pred = (all_classes(set(labels)).names for labels in (true, pred))
     kinds = {_kind(true), _kind(pred)}
     if kinds == {"integers", "fractions"} or (len(kinds) > 1 and not set(true) & set(pred)):
@@ -83,7 +85,7 @@ def _kind(names: Sequence[str]) -> str:
 
 
 def is_integer(text: str) -> bool:
-    """Tell whether a text is an integer that can be computed with."""
+    """Tell whether a text is an integer within int64."""
     return re.fullmatch(rf"-?\d{{1,{_MOST_DIGITS}}}", text, re.ASCII) is not None
 
 

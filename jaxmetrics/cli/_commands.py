@@ -1,4 +1,4 @@
-"""What the commands do: read, compute, and write what is asked for, or a line that says why not."""
+"""The command `report`: read, compute and write, or print one line on what is wrong."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["report", "report_of"]
 
 
 def report(given: Namespace) -> int:
-    """Run `jaxmetrics report FILE`, and return what the gates say as the exit code."""
+    """Run `jaxmetrics report FILE`, and return the exit code of its gates."""
     result: Callable[[Namespace], AnyReport] = _report_of_predictions
     if given.labels_prefix is not None:
         result = _report_of_labels
@@ -51,9 +51,9 @@ def report(given: Namespace) -> int:
 def _report_of_predictions(given: Namespace) -> AnyReport:
     shares, question = _shares(given.prevalence), Selection.of(given)
     if shares is not None and (given.prob or given.cluster):
-        raise InputError("--prevalence restates counts: it takes no --prob or --cluster")
+        raise InputError("--prevalence does not go with --prob or --cluster")
     if given.id is not None and not given.examples:
-        raise InputError("--id goes with --examples, the number of rows to be listed")
+        raise InputError("--id needs --examples, the number of rows to list")
     paths = parts_of(given.file)
     with progress() as on_progress:
         counted = count_predictions(paths, question, on_progress)
@@ -73,7 +73,7 @@ def _report_of_predictions(given: Namespace) -> AnyReport:
 
 
 def _gated(given: Namespace, report_at: Callable[[float], Report]) -> Report:
-    """Return the report at the level that was asked for, with the verdicts on its gates."""
+    """Return the report with the verdicts on its gates."""
     gates, report = parsed(given.gate), report_at(given.level)
 
     def values(level: float) -> dict[str, Any]:
@@ -87,8 +87,8 @@ def _warn_of_other_names(counted: Counted) -> None:
     true, pred = (cells[role].unique().sort().to_list() for role in LABELS)
     if counted.positive is None and not set(true) & set(pred):
         warnings.warn(
-            f"truth and prediction share no class: {listed(true)} against {listed(pred)}; are"
-            " classes written alike?",
+            f"truth and prediction have no class in common: {listed(true)} and {listed(pred)};"
+            " are classes written in the same way?",
             stacklevel=2,
         )
 
@@ -102,7 +102,7 @@ def _report_of_counts(given: Namespace) -> AnyReport:
         raise InputError(f"{shown(given.file)}: --counts reads one file, these are {len(paths)}")
     found, shares = read_counts(paths[0], Selection.of(given)), _shares(given.prevalence)
     if given.pos_label is not None and not found.is_of_cells:
-        raise InputError("--counts reads a matrix: it takes no --pos-label")
+        raise InputError("--counts does not go with --pos-label")
 
     def at(level: float) -> Report:
         report = Report.from_counts(
@@ -164,7 +164,7 @@ def report_of(
     shares: Mapping[str, float] | None,
     level: float,
 ) -> Report:
-    """Report on what was counted, of one group or of all rows."""
+    """Make the report on the counted rows, of one group or all."""
     report = Report.from_counts(
         counted.table(classes, group),
         class_names=classes.names,
@@ -184,7 +184,7 @@ def report_of(
 
 
 def _with_rows(report: Report, counted: Counted, classes: Classes, group: str | None) -> Report:
-    """Add what only rows say: of probabilities of clusters, and of scores."""
+    """Add the metrics that need rows: probabilities with clusters, and scores."""
     rows, level = counted.rows_of(group), report.level
     true = rows["true id"].to_numpy()
     clusters = rows["cluster"].to_list() if "cluster" in rows.columns else None

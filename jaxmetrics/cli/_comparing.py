@@ -1,4 +1,4 @@
-"""What is done to compare, rank and plan: read, compute, and write what is asked for."""
+"""The commands `compare`, `leaderboard` and `plan`: read, compute and write."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _OF_POSITIVE: dict[str, Metric] = {
 
 
 def compare(given: Namespace) -> int:
-    """Run `jaxmetrics compare A B`, and return what the gates say as the exit code."""
+    """Run `jaxmetrics compare A B`, and return the exit code of its gates."""
     files = given.a, given.b
     title = " and ".join(shown(file.name) for file in files)
     result = _comparison if given.value is None else _comparison_of_scores
@@ -61,7 +61,7 @@ def compare(given: Namespace) -> int:
 
 def _comparison(given: Namespace) -> ComparisonReport:
     if given.group is not None:
-        raise InputError("--group of compare goes with --value")
+        raise InputError("with compare, --group needs --value")
     gates = parsed(given.gate)
     with refusals("--rope"):
         check_rope(given.rope)
@@ -116,7 +116,7 @@ def _comparison_of_scores(given: Namespace) -> AnyReport:
 
 
 def _with_more(report: ComparisonReport, judged: Judged, positive: str | None) -> ComparisonReport:
-    """Add what is said of a positive class, of probabilities and of scores."""
+    """Add metrics of a positive class, of probabilities and of scores."""
     options: dict[str, Any] = {
         "rope": report.rope,
         "level": report.level,
@@ -152,7 +152,7 @@ def _ranking_of_scores(given: Namespace) -> TabularReport:
         names = given.value.split(",")
         inputs = [(paths[0], name) for name in names]
         if len(names) < 2:
-            raise InputError("of a single file --value names the columns of two systems or more")
+            raise InputError("for a single file, --value names the columns of two systems or more")
     scores = read_scores(given, inputs)
     with waiting("ranking"), refusals(given.files[0]):
         board = score_leaderboard(
@@ -181,12 +181,12 @@ def _ranking(given: Namespace) -> TabularReport:
 
 
 def _paths(files: Sequence[Path]) -> Sequence[Path]:
-    """List the files of many systems: as they are given, or the parts of one path."""
+    """List the files of many systems: the given files, or the parts of one path."""
     return files if len(files) > 1 else parts_of(files[0])
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
-    """Name files by what their paths do not share."""
+    """Name files by the distinct parts of their paths."""
     full = [path.absolute() for path in paths]
     folder = os.path.commonpath([path.parent for path in full])
     return [shown(path.relative_to(folder)) for path in full]
@@ -195,7 +195,7 @@ def _names(paths: Sequence[Path]) -> list[str]:
 def _contenders(
     files: Sequence[Path], preds: Sequence[str], question: Selection
 ) -> tuple[list[tuple[Path, Selection]], list[str]]:
-    """Find the predictions to rank: columns of one file, or a column of each of many."""
+    """Find the predictions to rank: columns of one file, or one column of each of many files."""
 
     def asked(pred: str | None) -> Selection:
         return replace(question, columns=replace(question.columns, pred=pred))
@@ -203,22 +203,22 @@ def _contenders(
     paths = _paths(files)
     if len(paths) > 1:
         if len(preds) > 1:
-            raise InputError("of many files --pred names one column, which each of them has")
+            raise InputError(
+                "for several files, --pred names one column, which each file must have"
+            )
         pred = preds[0] if preds else None
         return [(path, asked(pred)) for path in paths], _names(paths)
     (path,) = paths
     if is_pipe(path):
-        raise InputError(
-            f"{shown(path)}: it is read once for each classifier, and cannot be a pipe"
-        )
+        raise InputError(f"{shown(path)}: it is read once per classifier, so it cannot be a pipe")
     if len(preds) < 2:
         with named(path), opened(path, question.separator) as table:
             table.column(question.columns.true)
             found = preds or [name for name in table.names if name.startswith("y_pred")]
         if len(found) < 2:
             raise InputError(
-                f"{shown(path)}: a leaderboard needs two columns of predictions: --pred names one,"
-                " and is repeatable; without it, all that begin with y_pred are taken"
+                f"{shown(path)}: a leaderboard needs two columns of predictions: repeat --pred,"
+                " or leave it out to use all columns that begin with y_pred"
             )
         preds = found
     return [(path, asked(pred)) for pred in preds], list(preds)
@@ -236,7 +236,7 @@ def plan(given: Namespace) -> None:
     """Run `jaxmetrics plan`."""
     files = given.files
     if given.counts and len(files) > 1:
-        refuse("--counts goes with one FILE: pairs are not in a matrix")
+        refuse("--counts needs a single FILE, because a matrix has no pairs")
     is_width, is_difference = given.half_width is not None, given.difference is not None
     if (is_width, is_difference, len(files)) not in ((True, False, 1), (False, True, 2)):
         refuse("give FILE --half-width H, or FILE FILE --difference D")
@@ -262,7 +262,7 @@ def _plan_of_width(given: Namespace) -> TabularReport:
     (file,), question = given.files, Selection.of(given)
     if given.counts:
         if given.cluster is not None:
-            raise InputError("--cluster does not go with --counts: a matrix has no rows")
+            raise InputError("--cluster does not go with --counts, because a matrix has no rows")
         matrix = read_counts(file, question).counts
     elif given.cluster is not None:
         judged = read_judged([(file, question)])
@@ -287,7 +287,7 @@ def _plan_of_difference(given: Namespace) -> TabularReport:
 
 
 def _tables_of(judged: Judged) -> dict[str, Any]:
-    """Count examples in a table, or in one for each cluster."""
+    """Count examples into one table, or one table per cluster."""
     if judged.clusters is None:
         return {"num_classes": len(judged.class_names)}
     clusters, number = numbered_clusters(judged.clusters, judged.true.shape)

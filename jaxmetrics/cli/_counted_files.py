@@ -1,8 +1,8 @@
-"""Files of predictions, read once and counted.
+"""Read files of predictions once, and count them.
 
-Only cells leave a batch of rows: how often each combination of labels occurs, and in which row it
-did first, which an error names. Of probabilities sums are kept. So a file may be larger than
-memory; what no sums hold (scores, and probabilities of clusters) is kept row by row, within limits.
+For each batch of rows, only cells are kept: how often each combination of labels occurs, and its
+first row, for error messages; for probabilities, only sums are kept. So a file may be larger than
+memory. Scores, and probabilities with clusters, are kept row by row, up to a limit.
 """
 
 from __future__ import annotations
@@ -33,31 +33,30 @@ from jaxmetrics.reports.probabilities import ProbabilitySums, probability_sums
 __all__: list[str] = []
 
 MAX_GROUPS = 100
-_MOST_BYTES = 2**30  # of sums of probabilities of groups
-_MOST_CELLS = 2**27  # of tables of groups
+_MOST_BYTES = 2**30  # of the sums of probabilities of all groups
+_MOST_CELLS = 2**27  # of the tables of all groups
 
 OnProgress = Callable[[int, int | None], None]
 
 
 @dataclass
 class Counted:
-    """Holds what is kept of files.
+    """The counts, sums and rows that are kept from files.
 
     Attributes:
-        question: what was asked.
-        positive: the class that is set against all others.
-        prob_classes: those that the columns of probabilities name.
+        question: the selection of columns and rows.
+        positive: the positive class, if there is one, against the rest.
+        prob_classes: the classes of the columns of probabilities.
         labels: the classes, in the order of their first appearance.
-        cells: frames of the combinations of labels, group and cluster: the `number` of rows of
-            each, and its `mass`, the sum of their weights, if they have some; `counted` tells those
-            that are not left out.
-        sums: of probabilities, by group.
-        rows: what is kept row by row, with `true id`.
-        num_rows: of all files.
-        is_held: whether all rows are kept as they are, to be paired with others.
-        part: the name of the file that is read, of several.
-        mistakes: rows to be listed.
-        names_of_rows: the columns that say what a row is, by their roles.
+        cells: frames with the combinations of labels, group and cluster: the `number` of rows, the
+            `mass` (sum of weights, if any), and whether the rows are `counted` or ignored.
+        sums: sums of probabilities, by group.
+        rows: the rows that are kept, with `true id`.
+        num_rows: the number of rows of all files.
+        is_held: whether all rows are kept, to be joined with other files.
+        part: the name of the current file, if there are several.
+        mistakes: the rows to list.
+        names_of_rows: the columns that identify a row, by their roles.
     """
 
     question: Selection
@@ -75,7 +74,7 @@ class Counted:
 
     @property
     def keys(self) -> list[str]:
-        """List the columns that tell cells apart."""
+        """List the columns that distinguish cells."""
         columns = self.question.columns
         more = {"group": columns.group, "cluster": columns.cluster}
         return [*LABELS, *(key for key, name in more.items() if name is not None)]
@@ -87,7 +86,7 @@ class Counted:
         return one_against_rest(self.labels, self.positive)
 
     def groups(self) -> list[str]:
-        """List the groups in order."""
+        """List the groups, sorted."""
         names = self.selected()["group"].unique()
         k = len(self.classes().names)
         if len(names) * k**2 > _MOST_CELLS:
@@ -98,7 +97,9 @@ class Counted:
         return all_classes(names).names
 
     def table(self, classes: Classes, group: str | None = None) -> np.ndarray:
-        """Return counts `(K, K)`, or those of clusters `(C, K, K)`: integers if weights are."""
+        """Return counts `(K, K)`, or `(C, K, K)` with clusters; integers if the weights are
+        integers.
+        """
         cells, k = self.selected(group), len(classes.names)
         index = [classes.ids_of(cells[role]) for role in LABELS]
         shape: tuple[int, ...] = (k, k)
@@ -126,11 +127,11 @@ class Counted:
         return ProbabilitySums(*(np.sum(x, axis=0) for x in zip(*found, strict=True)))
 
     def ignored(self, group: str | None = None) -> int:
-        """Return how many rows were left out."""
+        """Return the number of ignored rows."""
         return int(self.selected(group, is_counted=False)["number"].sum())
 
     def selected(self, group: str | None = None, *, is_counted: bool = True) -> pl.DataFrame:
-        """Return the cells of rows that count, or of those that were left out."""
+        """Return the cells of rows that count, or of ignored rows."""
         return self._of(pl.concat(self.cells), group).filter(pl.col(COUNTED) == is_counted)
 
     @staticmethod
@@ -148,7 +149,7 @@ class Counted:
             self.cells = [pl.concat(self.cells).group_by(*self.keys, COUNTED).agg(pl.all().sum())]
 
     def add_rows(self, file: Predictions, rows: pl.DataFrame) -> None:
-        """Add a batch of rows, and what their probabilities and scores say."""
+        """Add a batch of rows with their probabilities and scores."""
         if self.is_held:
             self.num_rows += len(rows)
             file.learn_labels(self.labels, rows)
@@ -210,7 +211,7 @@ class Counted:
 def count_predictions(
     paths: Sequence[Path], question: Selection, on_progress: OnProgress | None = None
 ) -> Counted:
-    """Count files of predictions, the parts of one whole."""
+    """Count the predictions in one file, or in all of its parts."""
     mistakes = Mistakes(question.num_examples) if question.num_examples else None
     counted = _read(Counted(question, mistakes=mistakes), paths, on_progress)
     with named(paths[0] if len(paths) == 1 else paths[0].parent):
@@ -234,7 +235,7 @@ def _read(
             file = Predictions(table, counted.question)
             if counted.num_rows and file.prob_classes != counted.prob_classes:
                 raise InputError(
-                    "its columns of probabilities differ from those of the files before it"
+                    "its columns of probabilities differ from the columns in the previous files"
                 )
             counted.positive, counted.prob_classes = file.positive, file.prob_classes
             counted.names_of_rows = file.names_of_rows
@@ -248,7 +249,7 @@ def _read(
 
 
 def _added(counted: Counted, file: Predictions) -> Iterator[None]:
-    """Add what is read, piece by piece."""
+    """Read a file in pieces, and add them."""
     yield
     if file.numbers or counted.is_held or counted.mistakes is not None:
         for rows in file.batches():
@@ -261,7 +262,7 @@ def _added(counted: Counted, file: Predictions) -> Iterator[None]:
 
 
 def _check_cells(file: Predictions, cells: pl.DataFrame) -> None:
-    """Refuse weights that are none, clusters without a name and too many groups."""
+    """Raise for invalid weights, missing cluster ids and too many groups."""
     if "bad row" in cells.columns:
         bad = cells.filter(pl.col("bad row").is_not_null()).sort("bad row")
         if len(bad):
@@ -279,7 +280,7 @@ def _check_counted(counted: Counted) -> None:
         raise InputError("the file has no rows")
     if counted.num_rows == counted.ignored():
         raise InputError("all rows are ignored")
-    counted.classes()  # among which is the positive one
+    counted.classes()  # including the positive class
     if len(counted.labels) < 2:
         raise InputError(
             f"a report needs at least two classes, the file has {listed(list(counted.labels))}"

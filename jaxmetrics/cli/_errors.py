@@ -1,7 +1,7 @@
-"""What is wrong with what the user gave, as one line.
+"""Invalid input, as one line.
 
-Every exception of a library that reads becomes an `InputError` here, and every message becomes one
-line that a terminal can show.
+Exceptions of the libraries that read files become an `InputError` here, whose message is one
+printable line.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ __all__: list[str] = []
 
 
 class InputError(Exception):
-    """Something is wrong with what the user gave; the message is one line that says what."""
+    """Invalid input of the user; the message is one line."""
 
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Turn whatever a library raises while it reads into an InputError.
+    """Convert any exception of a library that reads files into an InputError.
 
-    Damaged files raise exceptions of any kind: of zlib, zipfile, tokenize, NumPy and polars, whose
-    panics are no `Exception`, and are also written to standard error, which is closed meanwhile.
+    Damaged files raise exceptions of any type, from zlib, zipfile, tokenize, NumPy and polars.
+    Panics of polars are not an `Exception`, and are written to standard error, which is closed
+    meanwhile.
     """
     try:
         with closed_standard_error():
@@ -42,7 +43,7 @@ def reading() -> Iterator[None]:
 
 
 def reason_of(error: BaseException) -> str:
-    """Say in one line what a library complains of."""
+    """Return the reason of an exception as one line."""
     reason = (str(error).strip() or type(error).__name__).splitlines()[0]
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
@@ -55,7 +56,7 @@ def reason_of(error: BaseException) -> str:
 
 @contextmanager
 def closed_standard_error() -> Iterator[None]:
-    """Drop what is written to the file descriptor 2, where Rust writes what it panics about."""
+    """Discard output to the file descriptor 2, to which Rust writes panics."""
     try:
         kept = os.dup(2)
     except OSError:  # it is closed already
@@ -72,7 +73,7 @@ def closed_standard_error() -> Iterator[None]:
 
 
 def check_alone(command: str, given: Namespace, option: str, *allowed: str) -> None:
-    """Refuse the options that mean nothing beside this one."""
+    """Raise for options that have no meaning together with this one."""
     others = given_beside(command, given, option, *allowed)
     if others:
         raise InputError(f"--{option} does not go with {', '.join(others)}")
@@ -80,7 +81,7 @@ def check_alone(command: str, given: Namespace, option: str, *allowed: str) -> N
 
 @contextmanager
 def named(path: Path | str) -> Iterator[None]:
-    """Begin the messages of the block with the name of the file."""
+    """Prefix error messages in the block with the name of the file."""
     try:
         yield
     except InputError as error:
@@ -89,7 +90,7 @@ def named(path: Path | str) -> Iterator[None]:
 
 @contextmanager
 def refusals(subject: Path | str) -> Iterator[None]:
-    """Turn what the library refuses in the block into a complaint about the file or option."""
+    """Convert errors of the library in the block into an InputError about the file or option."""
     try:
         yield
     except (TypeError, ValueError, OverflowError) as error:
@@ -97,7 +98,7 @@ def refusals(subject: Path | str) -> Iterator[None]:
 
 
 def shown(path: Path | str) -> str:
-    """Write the name of a file, which need not be text, as text."""
+    """Return the name of a file, which need not be valid text, as printable text."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 

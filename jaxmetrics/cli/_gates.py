@@ -1,4 +1,4 @@
-"""Gates as they are typed, judged by the values of a report."""
+"""Parse gates, and decide them by the values of a report."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def verdicts(
     what: str = "",
     verb: str = "reported",
 ) -> list[JudgedGate]:
-    """Judge gates by the values of a report at any level; values of classes are dicts."""
+    """Decide gates, given the values of a report at any level; values per class are dicts."""
     values = cache(values_at)
 
     def value(gate: Gate, level: float) -> ReportedValue:

@@ -1,4 +1,4 @@
-"""Which files are meant: a file, a glob or a folder of parts, or standard input."""
+"""Resolve a path: a file, a glob or folder of parts, or standard input."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__: list[str] = []
 
 
 def parts_of(path: Path) -> list[Path]:
-    """List the files that are meant, in the order of their names."""
+    """List the files of a path, sorted by name."""
     with named(path):
         if path == STANDARD_INPUT:
             return [path]
@@ -38,13 +38,13 @@ def parts_of(path: Path) -> list[Path]:
 
 
 def mentioned(path: Path) -> list[Path]:
-    """List all files that may be read where a path is given, whatever their kind."""
+    """List all files that a path may refer to, of any type."""
     inside = list(path.iterdir()) if path.is_dir() else []
     return [path, *map(Path, glob.glob(str(path))), *inside]
 
 
 def _parts_in(folder: Path) -> list[Path]:
-    """List the files of known kinds in a folder, without those that tools put beside them."""
+    """List the files of known types in a folder, without hidden and temporary files."""
     try:
         files = sorted(folder.iterdir())
     except OSError as error:

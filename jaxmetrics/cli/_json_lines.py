@@ -21,10 +21,10 @@ __all__: list[str] = []
 
 
 class JsonLines(Text):
-    """Reads JSON lines: lists of strings, and all other values as strings."""
+    """Reads JSON lines: values as strings, or as lists of strings."""
 
     def _without_header(self, first: bytes) -> bytes:
-        """Find the columns in the first block: the first value says what a column holds."""
+        """Find the columns in the first block; the first value sets the type of a column."""
         found: dict[tuple[str, ...], Any] = {}
         for row in _objects(first, 0):
             for path, value in _fields(row):
@@ -50,10 +50,10 @@ class JsonLines(Text):
         return len(first) if isinstance(first, list) else None
 
     def _parsed(self, rows: bytes, names: Collection[str], before: int) -> pl.DataFrame:
-        if b"\\ud" not in rows.lower():  # of surrogate pairs polars reads one half as U+0000
+        if b"\\ud" not in rows.lower():  # polars reads half a surrogate pair as U+0000
             with suppress(pl.exceptions.PolarsError):
                 return self._parsed_by_polars(rows, names)
-        # A bad row, which is named here, or what only Python reads, such as NaN.
+        # An invalid row, which is named below, or values that only Python reads, such as NaN.
         columns: dict[str, list[Any]] = {name: [] for name in names}
         for number, row in enumerate(_objects(rows, before), before + 1):
             for name, values in columns.items():
@@ -89,7 +89,7 @@ def _struct(kind: Any) -> Any:
 
 
 def _objects(text: bytes, before: int) -> Iterator[dict[str, Any]]:
-    """Parse lines, and say which one is wrong; numbers stay as they are written."""
+    """Parse lines, and name the invalid one; numbers stay as they are written."""
     lines = filter(None, map(bytes.strip, text.split(b"\n")))
     for number, line in enumerate(lines, before + 1):
         try:
@@ -102,7 +102,7 @@ def _objects(text: bytes, before: int) -> Iterator[dict[str, Any]]:
 
 
 def _decimal(number: str) -> str:
-    """Write a float as the class that it may be: 1.0 is the class 1."""
+    """Write a float as a class: 1.0 is the class 1."""
     value = float(number)
     return str(int(value)) if value.is_integer() else repr(value)
 

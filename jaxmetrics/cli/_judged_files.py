@@ -1,4 +1,4 @@
-"""Files of predictions by several classifiers for the same examples, held row by row."""
+"""Files of predictions of several classifiers for the same examples, kept row by row."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ __all__: list[str] = []
 
 
 class Judged(NamedTuple):
-    """Holds the predictions of M classifiers for the n examples that count.
+    """The predictions of M classifiers for the n examples that count.
 
     Attributes:
         class_names: K names.
         true: class ids `(n,)`.
         preds: class ids `(M, n)`.
-        probs: of each classifier `(n, K)`, or None.
-        scores: of each classifier `(n,)` for the last class, or None.
-        clusters: `(n,)`, or None.
-        num_ignored: examples left out.
-        rows: of the first file, for what names and shows them: `names_of_rows` by their roles.
+        probs: probabilities of each classifier `(n, K)`, or None.
+        scores: scores of each classifier `(n,)` for the last class, or None.
+        clusters: cluster ids `(n,)`, or None.
+        num_ignored: number of ignored examples.
+        rows: the columns of the first file that identify and show rows: `names_of_rows` by their
+            roles.
     """
 
     class_names: list[str]
@@ -44,8 +45,8 @@ class Judged(NamedTuple):
     names_of_rows: Mapping[str, str]
 
     def differing(self, number: int) -> list[dict[str, Any]]:
-        """List so many examples that only A has right, or only B: those first of which the other
-        was the most confident.
+        """List `number` examples that only A, or only B, predicts correctly; first the examples for
+        which the other is most confident.
         """
         a_is_right, b_is_right = self.preds == self.true
         sides = (a_is_right & ~b_is_right, 1), (b_is_right & ~a_is_right, 0)
@@ -78,7 +79,7 @@ class _Held(NamedTuple):
 
 
 def read_judged(inputs: Sequence[tuple[Path, Selection]]) -> Judged:
-    """Read predictions, joined by row or by `columns.id`; true classes must agree."""
+    """Read predictions, joined row by row or by `columns.id`; true classes must agree."""
     found = []
     for path, question in inputs:
         file = hold_predictions(path, question)
@@ -133,7 +134,7 @@ def _probabilities(x: _Held, classes: Classes) -> np.ndarray:
         return prob
     if set(names) != set(classes.names):
         raise InputError(
-            f"{x.path}: its probabilities are for the classes {listed(names)}, but the classes are"
+            f"{x.path}: it has probabilities for the classes {listed(names)}, but the classes are"
             f" {listed(classes.names)}"
         )
     return prob[:, [names.index(name) for name in classes.names]]

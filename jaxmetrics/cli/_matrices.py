@@ -1,4 +1,4 @@
-"""Files of confusion matrices, row = true class, or of their cells in a long table."""
+"""Read a confusion matrix (row = true class), or a long table of its cells."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LONGEST_TEXT = 2**27
 
 
 class Matrix(NamedTuple):
-    """Holds a confusion matrix, and the names of its classes where the file has them."""
+    """A confusion matrix, and the class names if the file has them."""
 
     counts: np.ndarray
     class_names: list[str] | None
@@ -36,7 +36,7 @@ class Matrix(NamedTuple):
 def read_counts(path: Path, question: Selection) -> Matrix:
     """Read a confusion matrix, or a table `y_true, y_pred, count`."""
     with named(path), opened(path, question.separator) as table, reading():
-        cells = None if is_pipe(path) else _cells(table, question)  # which is read once more
+        cells = None if is_pipe(path) else _cells(table, question)  # which is read twice
         if cells is None:
             return _matrix(table, question)
     counted = count_predictions([path], cells)
@@ -57,30 +57,30 @@ def _matrix(table: FileTable, question: Selection) -> Matrix:
 
 
 def _cells(table: FileTable, question: Selection) -> Selection | None:
-    """Return how to read a table of cells, or None if it is a matrix."""
+    """Return the selection for a table of cells, or None for a matrix."""
     columns = question.columns
     roles = {columns.true, columns.pred or "y_pred"}
     if not roles <= set(table.names):
         return None
     others = [name for name in table.names if name not in roles]
     if columns.weight is None and not others:
-        raise InputError("it is a table of predictions, which is read without --counts")
+        raise InputError("it is a table of predictions: leave out --counts")
     if columns.weight is None and len(others) != 1:
         raise InputError(
-            "it is a table of predictions, not a matrix: give its column of counts as --weight,"
-            f" one of {listed(others)}"
+            "it is a table of predictions, not a matrix: pass its column of counts as --weight, one"
+            f" of {listed(others)}"
         )
     return replace(question, columns=replace(columns, weight=columns.weight or others[0]))
 
 
 def _scanned(table: ScannedTable) -> tuple[Sequence[str], list[list[str]]]:
     if max(len(table.names), table.num_rows or 0) > _tables.MAX_CLASSES + 1:
-        raise InputError(f"it is larger than a matrix of {_tables.MAX_CLASSES} classes")
+        raise InputError(f"it has more than {_tables.MAX_CLASSES} classes")
     return table.names, [[str(cell) for cell in row] for row in table.whole().iter_rows()]
 
 
 def _with_header(cells: list[list[str]]) -> tuple[list[str] | None, list[list[str]]]:
-    """Leave out blank lines, and take the first of the others for a header if it is one."""
+    """Drop blank lines, and split off a header if there is one."""
     rows = [row for row in cells if any(row)]
     if not rows:
         raise InputError("the file has no rows")
@@ -90,8 +90,8 @@ def _with_header(cells: list[list[str]]) -> tuple[list[str] | None, list[list[st
 
 
 def _from_cells(header: Sequence[str] | None, rows: Sequence[Sequence[str]]) -> Matrix:
-    """Convert text to numbers; under a header with one column more than there are rows, the first
-    column repeats the names.
+    """Convert text to numbers; if the header has one column more than there are rows, the first
+    column has the class names.
     """
     names = None if header is None else list(header)
     if names is not None and len(names) == len(rows) + 1:

@@ -1,4 +1,4 @@
-"""The rows of the most frequent mistakes, kept while files are read."""
+"""Collect rows of the most frequent mistakes while files are read."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from jaxmetrics.cli._tables import ROW
 
 __all__: list[str] = []
 
-FILE = "name of the file"  # the column of rows of several files
+FILE = "name of the file"  # column with the file of a row
 CONFIDENCE = "probability of the prediction"
 _KIND = ["true", "pred"]
-_MOST_KINDS = 5  # whose rows are listed
-_MOST_KEPT = 2**16  # rows, while it is not known which kinds are the most frequent
+_MOST_KINDS = 5  # kinds of mistake with listed rows
+_MOST_KEPT = 2**16  # rows kept before the most frequent kinds are known
 
 
 @dataclass
 class Mistakes:
-    """Keeps rows of mistakes while files are read: of each kind so many as are to be listed.
+    """Keeps up to `number` rows of each kind of mistake while files are read.
 
-    The most confident come first, else the first of the file. Where there are more kinds than can
-    be kept, those that were the rarest so far are dropped.
+    The most confident rows are kept, or without probabilities the first rows. If there are too many
+    kinds, the rarest so far are dropped.
 
     Attributes:
-        number: of rows to be listed.
+        number: the number of rows to list.
     """
 
     number: int
@@ -49,7 +49,7 @@ class Mistakes:
         self._kept = [kept]
 
     def _kinds(self, most: int) -> pl.DataFrame:
-        """Return the most frequent kinds of mistake so far, and how often they occurred."""
+        """Return the most frequent kinds of mistake so far, with their numbers."""
         by = pl.concat(self._times).sort("times", *_KIND, descending=[True, False, False])
         return by.head(most)
 
@@ -73,13 +73,13 @@ class Mistakes:
 
 
 def place_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Say which row it is, of which file and group if there are several."""
+    """Return the position of a row, with its file and group if there are several."""
     names = {FILE: "file", ROW: "row", "group": "group"}
     return {name: row[column] for column, name in names.items() if column in row}
 
 
 def _first_of_each(rows: pl.DataFrame, number: int) -> pl.DataFrame:
-    """Return so many rows of each kind, the most confident first."""
+    """Return up to `number` rows of each kind, the most confident first."""
     if CONFIDENCE in rows.columns:
         rows = rows.sort(CONFIDENCE, descending=True, maintain_order=True)
     return rows.group_by(_KIND, maintain_order=True).head(number).select(rows.columns)

@@ -1,4 +1,4 @@
-"""Files of examples with any number of labels: columns of 0 and 1, of truth and of predictions."""
+"""Files of multilabel problems: columns of 0 and 1 for true and for predicted labels."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_LABELS = 1000
 def count_labels(
     paths: Sequence[Path], prefixes: tuple[str, str], separator: str | None
 ) -> tuple[LabelSums, list[str]]:
-    """Sum over files of which columns begin with the prefixes of truth and of predictions."""
+    """Count files whose columns begin with the prefixes of truth and of predictions."""
     total: LabelSums | None = None
     names: list[str] = []
     for path in paths:
@@ -31,7 +31,7 @@ def count_labels(
                 true, pred = (table.family(prefix) for prefix in prefixes)
                 _check_labels(true, pred, prefixes)
                 if total is not None and list(true) != names:
-                    raise InputError("its labels differ from the labels of the files before it")
+                    raise InputError("its labels differ from the labels in the previous files")
                 names = list(true)
                 columns = [*true.values(), *(pred[name] for name in names)]
                 keys = [str(i) for i in range(len(columns))]

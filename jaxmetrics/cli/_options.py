@@ -1,4 +1,4 @@
-"""What can be typed: each option once, and which of them each command takes."""
+"""The options and commands, and the options of each command."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "Column of the predicted class (default: y_pred, or else predicted from the probabilities)."
     ),
     "preds": _option(
-        "Column of the predicted class (default: y_pred). For a single FILE one column per"
-        " classifier (repeatable; default: all that begin with y_pred).",
+        "Column of the predicted class (default: y_pred). For a single FILE, repeat it for each"
+        " classifier (default: all columns that begin with y_pred).",
         action="append",
         default=[],
     ),
     "value": _option(
         "Column of scores per item (0 and 1, true and false, or grades) instead of truth and"
-        " predictions. For a leaderboard of a single FILE: COLUMN,... one per system."
+        " predictions. Leaderboard of a single FILE: COLUMN,..., one per system."
     ),
     "bounds": _option(
         "Least and greatest possible score of --value (default: 0,1 if all scores lie between"
@@ -74,11 +74,13 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         nargs=2,
     ),
     "group": _option(
-        "Column of groups, such as tasks or patient subgroups: a report per group, and how much"
-        " the groups differ (compare: with --value)."
+        "Column of groups, such as tasks or patient subgroups: adds a report per group, and"
+        " differences between groups (compare: needs --value)."
     ),
-    "id": _option("Column of ids to join the rows by (default: row by row)."),
-    "id-of-examples": _option("Column of ids to name the rows of --examples."),
+    "id": _option(
+        "Column of ids by which the rows of the files are matched (default: row by row)."
+    ),
+    "id-of-examples": _option("Column of ids that is shown with --examples."),
     "examples": _option(
         "How many misclassified rows to list, from the most frequent mistakes (compare: rows that"
         " only one of the two predicts correctly), the most confident first if there are"
@@ -136,7 +138,10 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "Difference between the two classifiers to detect.", "NUMBER", type=float
     ),
     "power": _option(
-        "Probability of detecting it (default: 0.8).", "NUMBER", type=float, default=0.8
+        "Probability of detecting the difference, the power (default: 0.8).",
+        "NUMBER",
+        type=float,
+        default=0.8,
     ),
     "classes": _option("Names of the classes, separated by commas.", "NAME,..."),
     "separator": _option(
@@ -169,8 +174,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         const="-",
     ),
     "format": _option(
-        "Format of the printed report: text (default), markdown, json, csv or every-eval-ever (JSON"
-        " of values under the names of that schema).",
+        "Format of the printed report: text (default), markdown, json, csv or every-eval-ever"
+        " (JSON in the Every Eval Ever schema).",
         "FORMAT",
         default="text",
     ),
@@ -180,11 +185,11 @@ _TYPED = {
     "preds": "pred",
     "output-of-states": "output",
     "id-of-examples": "id",
-}  # of options that differ in their help
+}  # options with several help texts
 
 
 class _Command(NamedTuple):
-    """What does it, a line about it, the files that it reads, and its options."""
+    """A command: its module, a summary, its files, and its options."""
 
     module: str
     summary: str
@@ -197,7 +202,11 @@ COMMANDS = {
         "_commands",
         "Classification report of a file of predictions: metrics per class and overall, with"
         " confidence intervals.",
-        {"file": {"help": f"Predictions: {_READ}. Rows are counted from 1, without the header."}},
+        {
+            "file": {
+                "help": f"Predictions: {_READ}. Messages count rows from 1, without the header."
+            }
+        },
         "true pred value bounds weight prob score threshold pos-label labels-prefix group cluster"
         " prevalence ignore counts gate examples id-of-examples show separator level output html"
         " json format",
@@ -207,7 +216,7 @@ COMMANDS = {
         "Compare two classifiers on the same examples: paired differences with confidence"
         " intervals, and McNemar's test.",
         {
-            "a": {"help": f"Predictions: {_READ}. Rows are counted from 1, without the header."},
+            "a": {"help": f"Predictions: {_READ}. Messages count rows from 1, without the header."},
             "b": {"help": "Predictions of the other classifier for the same examples."},
         },
         "true pred value bounds prob score threshold pos-label id cluster group ignore rope gate"
@@ -253,7 +262,7 @@ COMMANDS = {
 
 
 class Parser(argparse.ArgumentParser):
-    """Parses what is typed; what is wrong with it is one line."""
+    """Argument parser whose errors are one line."""
 
     def __init__(self, prog: str, description: str, usage: str, **more: Any) -> None:
         super().__init__(
@@ -265,12 +274,12 @@ class Parser(argparse.ArgumentParser):
         )
 
     def format_help(self) -> str:
-        """Begin with a capital, as sentences do."""
+        """Return the help text, beginning with a capital."""
         text = super().format_help()
         return text[:1].upper() + text[1:]
 
     def error(self, message: str) -> NoReturn:
-        """End with a line on standard error."""
+        """Print the error as one line, and exit."""
         refuse(f"{message}; see {self.prog} --help")
 
 
@@ -291,7 +300,7 @@ def parser_of(command: str) -> Parser:
 
 
 def given_beside(command: str, given: argparse.Namespace, *allowed: str) -> list[str]:
-    """List the options that were given, but for those that are allowed."""
+    """List the given options, except those that are allowed."""
     values = vars(given)
     typed = {name: _TYPED.get(name, name) for name in COMMANDS[command].options.split()}
     return [
@@ -303,6 +312,6 @@ def given_beside(command: str, given: argparse.Namespace, *allowed: str) -> list
 
 
 def refuse(message: str) -> NoReturn:
-    """End with a line on standard error, in which nothing controls the terminal."""
+    """Print a message as one line without control characters, and exit with code 2."""
     print(f"jaxmetrics: {printable(message)}", file=sys.stderr)
     raise SystemExit(2)

@@ -1,4 +1,4 @@
-"""What commands write: the report, in all formats asked for, or one line on what is wrong."""
+"""Write the results of commands: reports in all requested formats, or one line on what is wrong."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 STANDARD_OUTPUT = "-"
-STATE = ".npz"  # the suffix of files of states
+STATE = ".npz"  # suffix of states
 PRINTED: dict[str, Callable[[AnyReport], str]] = {
     "text": lambda report: report.to_text(),
     "markdown": lambda report: report.to_markdown(),
@@ -40,7 +40,7 @@ _R = TypeVar("_R", bound=AnyReport)
 
 
 class Target(NamedTuple):
-    """A file to write, the option that asks for it, and what writes it."""
+    """A file to write, its option, and the function that writes it."""
 
     option: str
     file: Path
@@ -48,12 +48,12 @@ class Target(NamedTuple):
 
 
 def state_files(given: Namespace) -> list[Path]:
-    """List the files that are to hold the merged state."""
+    """List the files for the merged state."""
     return [file for file in given.output if file.suffix.lower() == STATE]
 
 
 def targets(given: Namespace, *, has_state: bool = False) -> list[Target]:
-    """List the files that are to hold the report, and what writes them."""
+    """List the files for the report, with the functions that write them."""
     found = []
     for file in given.output:
         suffix = file.suffix.lower()
@@ -74,7 +74,7 @@ def targets(given: Namespace, *, has_state: bool = False) -> list[Target]:
 
 
 def _check(given: Namespace, inputs: Sequence[Path], written: Sequence[tuple[str, Path]]) -> None:
-    """Refuse a level that is none, unknown formats, and what would be overwritten."""
+    """Raise for an invalid level, an unknown format, and outputs that would overwrite files."""
     try:
         normal_quantile(given.level)
     except ValueError:
@@ -100,29 +100,29 @@ def deliver(
     *,
     has_state: bool = False,
 ) -> _R:
-    """Write the result of what a command was given, or one line that says what is wrong.
+    """Compute and write the result of a command, or one line on what is wrong.
 
     Args:
-        result: reads the inputs, and computes a report.
-        given: what was typed.
-        inputs: the files that are read.
-        title: of pages.
-        has_state: whether there is a state, which files may be asked to hold.
+        result: the function that reads the inputs and computes the report.
+        given: the parsed arguments.
+        inputs: the input files.
+        title: the title of HTML pages.
+        has_state: whether there is a state that can be written.
     """
     with suppress(AttributeError, ValueError):  # on Windows, in another thread
-        # The handler of polars lets a read go on after Ctrl-C, for ever where a pipe stays open.
+        # With the handler of polars, a read continues after Ctrl-C, forever for an open pipe.
         signal.siginterrupt(signal.SIGINT, True)
     try:
         found = targets(given, has_state=has_state)
         states = [("--output", file) for file in state_files(given) if has_state]
         _check(given, inputs, [*states, *(target[:2] for target in found)])
         with ExitStack() as stack, _warnings_as_lines():
-            # Opened before anything is computed: what cannot be written is known at once.
+            # Opened before anything is computed, so that errors appear immediately.
             opened = [stack.enter_context(_replaced_file(target.file)) for target in found]
             report = result(given)
             for file, target in zip(opened, found, strict=True):
                 file.write(target.writer(report, title).encode("utf-8", "backslashreplace"))
-        if sys.__stdout__ is not None or not found:  # it may be closed where files are written
+        if sys.__stdout__ is not None or not found:  # it may be closed if files are written
             kind = "json" if given.json == STANDARD_OUTPUT else given.format
             with refusals(title):
                 text = PRINTED[kind](report)
@@ -144,17 +144,17 @@ def _warnings_as_lines() -> Iterator[None]:
 
 @contextmanager
 def _terminal() -> Iterator[Console | None]:
-    """Open standard error if it is a terminal, by a descriptor of its own: while a library reads,
-    the other one is closed.
+    """Open standard error, if it is a terminal, with a separate descriptor, because the usual one
+    is closed while a library reads.
     """
     if not (sys.stderr.isatty() or {"FORCE_COLOR", "TTY_COMPATIBLE"} & set(os.environ)):
-        yield None  # which is most often so, and does not wait for rich
+        yield None  # most often; avoids importing rich
         return
     from rich.console import Console
 
     with ExitStack() as stack:
         console = Console(stderr=True)
-        with suppress(OSError, ValueError, AttributeError):  # none, or none with a descriptor
+        with suppress(OSError, ValueError, AttributeError):  # closed, or without a descriptor
             copy = os.dup(sys.stderr.fileno())
             file = stack.enter_context(os.fdopen(copy, "w", encoding="utf-8"))
             console = Console(file=file)
@@ -163,7 +163,7 @@ def _terminal() -> Iterator[Console | None]:
 
 @contextmanager
 def progress() -> Iterator[Callable[[int, int | None], None]]:
-    """Show a bar on standard error while the rows are counted, if that is a terminal."""
+    """Show a progress bar on standard error while rows are counted, if it is a terminal."""
     with _terminal() as console:
         if console is None:
             yield lambda done, total: None
@@ -184,7 +184,7 @@ def progress() -> Iterator[Callable[[int, int | None], None]]:
 
 @contextmanager
 def waiting(for_what: str) -> Iterator[None]:
-    """Say on standard error what is being done, if that is a terminal."""
+    """Show a message on standard error during the block, if it is a terminal."""
     with _terminal() as console:
         if console is None:
             yield
@@ -195,7 +195,7 @@ def waiting(for_what: str) -> Iterator[None]:
 
 @contextmanager
 def _replaced_file(target: Path) -> Iterator[BinaryIO]:
-    """Open a file as `replaced_file` does, and complain of what cannot be written."""
+    """Open a file with `replaced_file`; errors become an InputError."""
     try:
         with replaced_file(target) as file:
             yield file

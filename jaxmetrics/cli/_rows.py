@@ -1,4 +1,4 @@
-"""Rows of predictions: which columns hold them, and what they must be."""
+"""Rows of predictions: find their columns, and check their values."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from jaxmetrics.cli._tables import ROW, Column, FileTable
 __all__: list[str] = []
 
 LABELS = ("true", "pred")
-COUNTED = "counted"  # the column of batches that says which rows are not left out
-_LISTED = 12  # columns or values of a message
-_NO_GROUP = "(missing)"  # the group of rows that name none
+COUNTED = "counted"  # column of batches: which rows count
+_LISTED = 12  # columns or values in a message
+_NO_GROUP = "(missing)"  # group of rows without a group
 
 
 @dataclass(frozen=True)
 class Columns:
     """Names columns or arrays by their role, and the prefix (NPZ: the array) of probabilities.
 
-    `pred` None means `y_pred`, or what the probabilities or the threshold say where the file has
-    none.
+    `pred` None means `y_pred`, or if the file has none, the prediction from probabilities or the
+    threshold.
     """
 
     true: str = "y_true"
@@ -45,15 +45,15 @@ class Columns:
 
 @dataclass(frozen=True)
 class Selection:
-    """Says what is read.
+    """The selection of columns and rows to read.
 
     Attributes:
-        columns: by their roles.
+        columns: the columns by their roles.
         ignore: labels whose rows are left out.
-        positive: the class that is set against all others, if one is.
-        threshold: from which on a score or the probability of the positive class predicts it.
-        separator: of text; None for that of its extension.
-        num_examples: how many rows are to be listed.
+        positive: the positive class, if there is one, against the rest.
+        threshold: the least score or probability that predicts the positive class.
+        separator: the column separator of text; None for the default of the extension.
+        num_examples: the number of rows to list.
     """
 
     columns: Columns
@@ -65,7 +65,7 @@ class Selection:
 
     @classmethod
     def of(cls, given: Namespace) -> Selection:
-        """Take what a command was given."""
+        """Make the selection from the arguments of a command."""
         asked = vars(given)
         roles = {role: asked[role] for role in Columns.__annotations__ if role in asked}
         number = asked.get("examples", 0)
@@ -84,15 +84,15 @@ class Selection:
 
 
 class Predictions:
-    """A table of predictions, whose columns were found.
+    """A table of predictions with known columns.
 
     Attributes:
-        num_rows: None if unknown before the end.
+        num_rows: the number of rows; None if unknown before the end.
         labels, numbers, shown: columns by role; probabilities are `prob 0`, `prob 1`, ..., columns
             that are shown with examples `show 0`, `show 1`, ...
-        prob_classes: those that have a column of probabilities each; none if one column has those
-            of the positive class.
-        positive: the class that is set against all others; 1 where there are scores of one class.
+        prob_classes: the classes with a column of probabilities each; empty if a single column has
+            the probability of the positive class.
+        positive: the positive class, against the rest; 1 for scores.
     """
 
     def __init__(self, table: FileTable, question: Selection) -> None:
@@ -126,8 +126,8 @@ class Predictions:
             raise InputError("--threshold needs a positive class: give --pos-label")
         if "pred" not in self.labels and columns.prob is None and not by_threshold:
             raise InputError(
-                "scores alone are no predictions: give --threshold, the least score that predicts"
-                " the positive class, or --pred with a column of predictions"
+                "scores are not predictions: give --threshold, the least score that predicts the"
+                " positive class, or --pred, a column of predictions"
             )
 
     def _columns(self, roles: Mapping[str, str | None]) -> dict[str, Column]:
@@ -135,7 +135,7 @@ class Predictions:
 
     def _check_distinct(self) -> None:
         given = {**self.labels, **self.numbers}
-        for role in ("cluster", "id"):  # whatever tells examples apart may do so twice
+        for role in ("cluster", "id"):  # an id may have two roles
             given.pop(role, None)
         if len(set(given.values())) < len(given):
             found = ", ".join(f"{role} = {column.name!r}" for role, column in given.items())
@@ -149,20 +149,23 @@ class Predictions:
             if len(family) == 1:
                 (column,) = family.values()
                 raise InputError(
-                    f"--prob matches a single column, {str(column)!r}: expected one per class, or"
-                    " the full name of a column with the probability of the positive class"
+                    f"--prob matches a single column, {str(column)!r}: expected one column per"
+                    " class, or the full name of one column with the probability of the positive"
+                    " class"
                 )
         self.numbers |= {f"prob {i}": column for i, column in enumerate(family.values())}
 
     @property
     def names_of_rows(self) -> dict[str, str]:
-        """The columns that say what a row is, by their roles: its id, and those that are shown."""
+        """The columns that identify a row, by their roles: its id, and the columns to show."""
         found = {role: str(x) for role, x in self.shown.items()}
         return ({"id": str(self.labels["id"])} if "id" in self.labels else {}) | found
 
     @property
     def judged_classes(self) -> list[str]:
-        """The classes of the probabilities of `batches`: several, or the rest and the positive."""
+        """The classes of the probabilities in `batches`: several, or the rest and the positive
+        class.
+        """
         if self.positive is None:
             return self.prob_classes
         return [rest_of(self.positive), self.positive]
@@ -174,12 +177,12 @@ class Predictions:
         raise InputError(f"row {row}: {name!r} is {text!r}, {message}")
 
     def learn_labels(self, labels: dict[str, None], rows: pl.DataFrame) -> None:
-        """Add the classes of rows that are new, in their order, or refuse what is no class."""
+        """Add new classes in the order of their rows; invalid classes raise."""
         known = [*labels, *self.question.ignore]
         roles = [
             rows.select(pl.col(role).alias("label"), ROW, pl.lit(role).alias("role"))
             for role in LABELS
-            if role in self.labels  # not what follows from probabilities and scores
+            if role in self.labels  # not predictions from probabilities and scores
         ]
         new = pl.concat(roles).filter(~pl.col("label").is_in(known))
         new = new.sort(ROW, maintain_order=True).unique("label", keep="first", maintain_order=True)
@@ -201,7 +204,7 @@ class Predictions:
         return texts
 
     def cells(self) -> Iterator[pl.DataFrame]:
-        """Let the engine count the combinations of labels, piece by piece."""
+        """Count the combinations of labels, piece by piece, in polars."""
         roles = list(self.labels)
         values = [pl.col(column.name).alias(role) for role, column in self.labels.items()]
         texts = self._texts({role: pl.col(role) for role in roles})
@@ -214,9 +217,9 @@ class Predictions:
     def batches(self) -> Iterator[pl.DataFrame]:
         """Read batches of rows, with checked numbers.
 
-        Probabilities are arrays `prob`, where there is a positive class of all others and of it.
-        Those and scores of rows that are left out may be anything, and are 0. Missing predictions
-        are those of probabilities and scores. Weights are as the file has them.
+        Probabilities are arrays `prob`; with a positive class they have the columns rest and
+        positive. In ignored rows, probabilities and scores are not checked, and are 0. Missing
+        predictions are made from probabilities or scores. Weights are unchanged.
         """
         with reading():
             numbers = [self._table.number(x).alias(key) for key, x in self.numbers.items()]
@@ -236,7 +239,7 @@ class Predictions:
             yield rows
 
     def is_ignored(self, columns: Collection[str]) -> pl.Expr:
-        """Tell which rows are to be left out."""
+        """Tell which rows are ignored."""
         roles = [role for role in LABELS if role in columns]
         return pl.any_horizontal(pl.col(roles).is_in(list(self.question.ignore)))
 
@@ -272,7 +275,7 @@ class Predictions:
     def _place_of_positive(self, positive: str) -> int:
         if positive not in self.prob_classes:
             raise InputError(
-                f"no column of probabilities is for the class {positive!r}, only for"
+                f"there is no column of probabilities for the class {positive!r}, only for"
                 f" {listed(self.prob_classes)}"
             )
         return self.prob_classes.index(positive)
@@ -289,7 +292,7 @@ class Predictions:
         return np.where(counted, scores, 0)
 
     def _predictions(self, prob: np.ndarray | None, score: np.ndarray | None) -> pl.Series:
-        """Predict the most probable class, or the positive one from the threshold on."""
+        """Predict the most probable class, or with a threshold the positive class."""
         if self.positive is None and prob is not None:
             return pl.Series("pred", np.array(self.prob_classes, object)[prob.argmax(1)], pl.String)
         values = prob[:, 1] if score is None and prob is not None else score
@@ -299,7 +302,7 @@ class Predictions:
         return pl.Series("pred", names[chosen.astype(int)], pl.String)
 
     def check_clusters(self, rows: pl.DataFrame) -> None:
-        """Refuse clusters without a name."""
+        """Raise for missing cluster ids."""
         if "cluster" in rows.columns:
             missing = rows.filter(pl.col("cluster") == "").sort(ROW)
             if len(missing):
@@ -314,7 +317,7 @@ class Predictions:
 
 
 def as_numbers(rows: pl.DataFrame, columns: Sequence[str]) -> np.ndarray:
-    """Convert the columns to floats `(n, len(columns))`, NaN for what is no number."""
+    """Convert columns to floats `(n, len(columns))`, with NaN for values that are not numbers."""
     numbers = rows.select(pl.col(columns).cast(pl.Float64, strict=False)).fill_null(np.nan)
     return numbers.to_numpy().copy()
 
@@ -324,7 +327,7 @@ def _has_scores(question: Selection) -> bool:
     has_scores = columns.prob is not None or columns.score is not None
     if question.threshold is not None:
         if not has_scores:
-            raise InputError("--threshold goes with --score or --prob")
+            raise InputError("--threshold needs --score or --prob")
         if columns.pred is not None:
             raise InputError("--pred and --threshold both define the prediction: give only one")
         if question.threshold != question.threshold:
@@ -333,7 +336,7 @@ def _has_scores(question: Selection) -> bool:
 
 
 def cells_of(rows: pl.LazyFrame, keys: Sequence[str]) -> pl.LazyFrame:
-    """Count the combinations of labels, and find the first row of each."""
+    """Count the combinations of labels, and return the first row of each."""
     found = [pl.len().cast(pl.Int64).alias("number"), pl.col(ROW).min()]
     if "weight" in rows.collect_schema():
         weight = pl.col("weight").cast(pl.Float64, strict=False)

@@ -1,4 +1,4 @@
-"""Files of scores per item: 0 and 1, booleans or grades, in place of truth and predictions."""
+"""Read scores per item (0 and 1, booleans or grades) instead of truth and predictions."""
 
 from __future__ import annotations
 
@@ -19,11 +19,16 @@ __all__: list[str] = []
 
 _ROLES = ("id", "cluster", "group")
 _MISSING = ("", "nan", "null", "none")
-_WORDS = {"true": "1", "false": "0"} | {"c": "1", "p": "0.5", "i": "0", "n": "0"}  # of Inspect
+_WORDS = {"true": "1", "false": "0"} | {
+    "c": "1",
+    "p": "0.5",
+    "i": "0",
+    "n": "0",
+}  # letters of Inspect
 
 
 def read_scores(given: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemScores:
-    """Read a column of each file, joined by `--id` or row by row."""
+    """Read a column of scores from each file, joined by `--id` or row by row."""
     frames = [_frame(given, path, column) for path, column in inputs]
     paths = [shown(path) for path, _ in inputs]
     if given.id is None:
@@ -56,16 +61,16 @@ def read_scores(given: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemSco
 
 
 def _check_labels(rows: pl.DataFrame, item: str) -> None:
-    """Refuse items that files put into different clusters or groups."""
+    """Raise for items that have different clusters or groups in different files."""
     for role in {*_ROLES[1:]} & {*rows.columns}:
         found = rows.select(item, role).unique()
         if found[item].is_duplicated().any():
             first = found.filter(pl.col(item).is_duplicated())[item].min()
-            raise InputError(f"the files name different {role}s for the item {first!r}")
+            raise InputError(f"the files have different {role}s for the item {first!r}")
 
 
 def _frame(given: Namespace, path: Path, column: str) -> pl.DataFrame:
-    """Read the rows of a file, or of its parts."""
+    """Read the rows of a file, or of all of its parts."""
     frames: list[pl.DataFrame] = []
     for part in parts_of(path):
         with named(part), opened(part, given.separator) as table:
@@ -81,12 +86,12 @@ def _frame(given: Namespace, path: Path, column: str) -> pl.DataFrame:
         found = pl.concat(frames)
         if "id" in found.columns and found["id"].is_duplicated().any():
             first = found.filter(pl.col("id").is_duplicated())["id"][0]
-            raise InputError(f"rows share an id, the first of them {first!r}")
+            raise InputError(f"several rows have the same id, first {first!r}")
     return found
 
 
 def _batches(table: FileTable, given: Namespace, column: str) -> Iterator[pl.DataFrame]:
-    """Read the scores of a column, with the ids, clusters and groups that were asked for."""
+    """Read a column of scores with its ids, clusters and groups."""
     with reading():
         asked = {role: getattr(given, role, None) for role in _ROLES}
         labels = {role: table.column(name) for role, name in asked.items() if name}
@@ -104,7 +109,7 @@ def _batches(table: FileTable, given: Namespace, column: str) -> Iterator[pl.Dat
 def _with_numbers(rows: pl.DataFrame, column: str, labels: Sequence[str]) -> pl.DataFrame:
     """Read numbers, booleans and the letters of Inspect: correct, partial, incorrect, no answer.
 
-    What is missing is NaN, anything else is refused.
+    Missing scores are NaN, other values raise.
     """
     text = pl.col("value").str.strip_chars().str.to_lowercase().fill_null("")
     number = text.replace(_WORDS).cast(pl.Float64, strict=False)
@@ -115,12 +120,12 @@ def _with_numbers(rows: pl.DataFrame, column: str, labels: Sequence[str]) -> pl.
         raise InputError(f"row {row}: {column!r} is {value!r}, expected a number or true or false")
     for role in labels:
         if (empty := found.filter(pl.col(role) == "")).height:
-            raise InputError(f"row {empty[ROW][0]}: it has no {role}")
+            raise InputError(f"row {empty[ROW][0]}: the {role} is missing")
     return found.select(ROW, *labels, value=pl.col("number").fill_null(np.nan))
 
 
 def _bounds(given: str | None, scores: np.ndarray) -> tuple[float, float] | None:
-    """Parse `--bounds LOW,HIGH`; without it scores between 0 and 1 have these bounds."""
+    """Parse `--bounds LOW,HIGH`; by default (0, 1) if all scores lie in between, otherwise None."""
     least, greatest = np.nanmin(scores), np.nanmax(scores)
     if given is None:
         return (0.0, 1.0) if 0 <= least <= greatest <= 1 else None

@@ -1,4 +1,4 @@
-"""Open files as tables, of the kind that their names or first bytes say."""
+"""Open files as tables, by the type of their extension or first bytes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FIRST_BYTES = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"PK\3\4": ".npz"}
 
 
 def extension(path: Path) -> str:
-    """Return what says of which kind a file is, without that of its compression."""
+    """Return the extension of a file, without the extension of its compression."""
     suffixes = [suffix.lower() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in COMPRESSED:
         suffixes.pop()
@@ -38,17 +38,17 @@ def extension(path: Path) -> str:
 
 
 def is_pipe(path: Path) -> bool:
-    """Tell whether a path is standard input, a pipe or a device: what can be read once."""
+    """Tell whether a path can be read only once: standard input, a pipe or a device."""
     return path == STANDARD_INPUT or (path.exists() and not path.is_file())
 
 
 @contextmanager
 def opened(path: Path, separator: str | None = None) -> Iterator[FileTable]:
-    """Open a table, of the kind that its extension says, or its first bytes if it is a pipe."""
+    """Open a table by the type of its extension, or of its first bytes if it is a pipe."""
     with ExitStack() as files:
         with reading():
             table = _table(path, separator, files)
-        if isinstance(table, ScannedTable):  # whose threads may panic between pieces, too
+        if isinstance(table, ScannedTable):  # polars threads may also panic between pieces
             files.enter_context(closed_standard_error())
         yield table
 
@@ -58,7 +58,7 @@ def _table(path: Path, separator: str | None, files: ExitStack) -> FileTable:
     if kind == ".npz":
         return Arrays(files.enter_context(zipfile.ZipFile(stream)))
     if kind in BINARY:
-        # polars reads files faster by their names, which must be UTF-8.
+        # polars reads files faster by name, which must be UTF-8.
         named = path if path.is_file() and shown(path) == str(path) else None
         return ScannedTable(_scan(named, stream, kind))
     chunks = filter(None, chunks_of(stream, path.suffix.lower()))
@@ -70,7 +70,7 @@ def _table(path: Path, separator: str | None, files: ExitStack) -> FileTable:
 
 
 def _stream(path: Path, files: ExitStack) -> tuple[str, Any]:
-    """Open a file, and say of which kind it is: none where only its text will tell."""
+    """Open a file, and return its type, or None if it is text of unknown type."""
     if path == STANDARD_INPUT and sys.stdin is None:
         raise InputError("standard input is closed")
     is_standard_input = path == STANDARD_INPUT
@@ -80,12 +80,12 @@ def _stream(path: Path, files: ExitStack) -> tuple[str, Any]:
     start = stream.peek(16)
     for first_bytes, kind in _FIRST_BYTES.items():
         if start.startswith(first_bytes):
-            return kind, io.BytesIO(stream.read())  # which ends in what must be read first
+            return kind, io.BytesIO(stream.read())  # whose index is at the end
     return "", stream
 
 
 def _checked_separator(kind: str, separator: str | None) -> str:
-    """Return what separates values: what was asked for, or what the kind says."""
+    """Return the column separator: the given one, or the default of the file type."""
     given = {"\\t": "\t", "tab": "\t"}.get(separator or "", separator)
     if given is not None and (len(given.encode()) != 1 or given in '"\r\n'):
         raise InputError(f"--separator must be one character of ASCII, or \\t, got {separator!r}")
@@ -105,7 +105,7 @@ def _scan(path: Path | None, stream: IO[bytes], kind: str) -> pl.LazyFrame:
 def _leaves(
     schema: Mapping[str, Any], *objects: str
 ) -> Iterator[tuple[tuple[str, ...], pl.DataType]]:
-    """List columns; a column of objects gives way to their fields."""
+    """List columns; a column of objects is replaced by its fields."""
     for name, kind in schema.items():
         if isinstance(kind, pl.Struct):
             yield from _leaves(dict(kind), *objects, name)
@@ -127,7 +127,7 @@ class ScannedTable(FileTable):
 
     @property
     def num_rows(self) -> int | None:
-        """Counts the rows."""
+        """The number of rows."""
         return self._num_rows
 
     def kind(self, name: str) -> Any:
@@ -147,7 +147,7 @@ class ScannedTable(FileTable):
         )
 
     def _pieces(self, names: Collection[str]) -> Iterator[pl.LazyFrame]:
-        """Give slices, the first one small, where most mistakes show."""
+        """Yield slices; the first is small, because most mistakes show there."""
         start, size = 0, _tables.BATCH_ROWS
         while start < self._num_rows:
             yield self._rows(names).slice(start, size)
@@ -156,7 +156,7 @@ class ScannedTable(FileTable):
     def _batches(
         self, names: Collection[str], columns: Sequence[pl.Expr]
     ) -> Iterator[pl.DataFrame]:
-        """Read as many rows at once as fit."""
+        """Read batches of rows that fit into memory."""
         size = max(1, min(_tables.BATCH_ROWS, 4 * _tables.BATCH_BYTES // (8 * len(columns))))
         rows = self._rows(names).select(columns)
         yield from rows.collect_batches(chunk_size=size, maintain_order=True)

@@ -1,4 +1,4 @@
-"""`jaxmetrics merge`: states of evaluators, read, added up and reported on."""
+"""The command `merge`: read states of evaluators, add them up, and report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def merge(given: Namespace) -> None:
 
 
 def _report(given: Namespace) -> Report:
-    jax.config.update("jax_enable_x64", True)  # states may hold sums in double precision
+    jax.config.update("jax_enable_x64", True)  # states may have float64 sums
     state, to_write = _merged_state(given.files), state_files(given)
     for file in to_write:
         _save_state(file, state)
@@ -49,7 +49,7 @@ def _merged_state(files: Sequence[Path]) -> EvaluatorState:
 def _read_state(file: Path) -> EvaluatorState:
     try:
         return load_state(file)
-    except ValueError as error:  # which names the file
+    except ValueError as error:  # the message names the file
         raise InputError(str(error)) from None
     except OSError as error:
         raise InputError(f"{shown(file)}: {error.strerror}") from None

@@ -1,7 +1,7 @@
-"""Tables in text, compressed or not, from a file or a pipe.
+"""Text tables, also compressed, from a file or a pipe.
 
-They are read once, from their beginning, in blocks of bytes that end with a row. So what must be
-in memory is bounded whatever is compressed, and an error knows the number of its row.
+They are read once, sequentially, in blocks of bytes that end with a row. So memory is bounded, also
+for compressed files, and errors can name the row.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ __all__: list[str] = []
 
 COMPRESSED = (".gz", ".zst")
 _LONGEST_LINE = 2**26
-_ZSTD_BYTES = 2**10  # which may stand for 32 thousand times as many
+_ZSTD_BYTES = 2**10  # compressed bytes, which may expand by a factor of 32 thousand
 
 
 def chunks_of(stream: Any, suffix: str) -> Iterator[bytes]:
-    """Read a stream piece by piece, decompressed if it is compressed, whatever its name."""
+    """Read a stream in pieces, and decompress it if it is compressed, whatever its name."""
     start = stream.peek(4)
     if start.startswith(b"\x28\xb5\x2f\xfd"):
         return _zstd_chunks(stream)
     if start.startswith(b"\x1f\x8b"):
         stream = gzip.GzipFile(fileobj=stream)
     elif suffix in COMPRESSED:
-        raise InputError(f"cannot be read: its contents are not compressed as {suffix}")
+        raise InputError(f"cannot be read: the contents are not {suffix} data")
     return iter(partial(stream.read, _tables.BATCH_BYTES), b"")
 
 
 def _zstd_chunks(stream: Any) -> Iterator[bytes]:
-    """Decompress frames of Zstandard, and notice when the last one is cut off."""
+    """Decompress Zstandard frames; a truncated last frame raises."""
     try:
         import zstandard
     except ImportError:
@@ -82,13 +82,13 @@ class Text(FileTable):
 
     @abstractmethod
     def _parsed(self, rows: bytes, names: Collection[str], before: int) -> pl.DataFrame:
-        """Parse rows, before which there are so many, or name the first that is none."""
+        """Parse rows, numbered from `before`; an error names the first invalid row."""
 
     def _end_of_rows(self, block: bytes) -> int:
         return block.rfind(b"\n") + 1
 
     def _whole_rows(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        """Make blocks of whole rows, of about equal size."""
+        """Yield blocks of complete rows, of similar size."""
         rest, searched = bytearray(), 0
         for chunk in chunks:
             rest += chunk
@@ -108,7 +108,7 @@ class Text(FileTable):
             yield bytes(rest)
 
     def _pieces(self, names: Collection[str]) -> Iterator[pl.LazyFrame]:
-        """Leave out blank lines, and strip spaces."""
+        """Yield frames without blank lines and surrounding spaces."""
         before = 0
         for block in chain([self._first], self._blocks):
             frame = self._parsed(block, names, before)
@@ -135,7 +135,7 @@ class SeparatedValues(Text):
         line, end, rows = first.partition(b"\n")
         if not end and b"\r" in line.rstrip():
             raise InputError(
-                "lines end with a carriage return alone: convert them with tr '\\r' '\\n'"
+                "lines end with a carriage return only: convert them with tr '\\r' '\\n'"
             )
         if line.count(b'"') % 2:
             raise InputError("the header has a quote that is not closed")
@@ -144,7 +144,7 @@ class SeparatedValues(Text):
         return rows
 
     def missing(self, what: str) -> str:
-        """Suspect another separator where there is a single column."""
+        """Suggest another separator if there is a single column."""
         others = [c for c in ",;\t|" if c != self.separator and c in self.names[0]]
         if len(self.names) > 1 or not others:
             return super().missing(what)
@@ -155,7 +155,7 @@ class SeparatedValues(Text):
         )
 
     def _end_of_rows(self, block: bytes) -> int:
-        """Find the end of the last row that is whole: a line ends outside of quotes only."""
+        """Find the end of the last complete row; a line break within quotes does not end a row."""
         end = block.rfind(b"\n") + 1
         is_quoted = block.count(b'"', 0, end) % 2
         while is_quoted:
@@ -186,7 +186,7 @@ class SeparatedValues(Text):
         return bisect_left(ends, True, key=is_bad) + 1
 
     def cells(self, most: int) -> list[list[str]]:
-        """Read all lines, with the header, of at most so many bytes."""
+        """Read all lines, including the header, up to a number of bytes."""
         text = bytearray(self._header + self._first)
         for block in self._blocks:
             text += block

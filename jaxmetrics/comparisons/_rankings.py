@@ -1,4 +1,4 @@
-"""Rank M values that are known up to correlated noise.
+"""Rank M values that were measured with correlated noise.
 
 `shown_above` and `optimism` assume nothing of the true values, `shrunken` that they are normal. All
 read the same draws of the noise.
@@ -19,22 +19,22 @@ from jaxmetrics._namespaces import Array, is_jax, lax, special, xp
 
 __all__: list[str] = []
 
-UNSEEN = 2  # examples that are added to those that were seen
-_SHARES = 128  # at which the prior of a shrinkage is taken
+UNSEEN = 2  # hypothetical examples that are added
+_SHARES = 128  # points at which the prior of the shrinkage is evaluated
 _PAIRS_AT_ONCE = 2**16
-# As many on accelerators, where the greatest ratio is found in the kernel that computes them all.
+# As many on accelerators, where one kernel computes all ratios and finds the greatest.
 _TIMES_ON_ACCELERATORS = 2**11
 
 
 class Errors(NamedTuple):
-    """Errors of M values to which units contribute.
+    """Errors of M values that are sums over units.
 
     Attributes:
         covariance: `(M, M)`.
-        squares: `(M, M)`, `sum d^2` of what the units contribute to the differences of two values.
-            Where d is as likely as -d, `sum d` over the root then has no more extreme values than a
-            normal number, however few the units.
-        unseen: `(M,)`, the variance by units that were not seen.
+        squares: `(M, M)`, `sum d^2` over units, with d the contribution of a unit to the difference
+            of two values. If d and -d are equally probable, `sum d / sqrt(sum d^2)` has no heavier
+            tails than a normal variable, however few the units.
+        unseen: `(M,)`, the variance from kinds of units that did not occur.
     """
 
     covariance: Array
@@ -57,7 +57,7 @@ def draws_of(key: Key, covariance: Array, size: int) -> Array:
 
 
 def variances_of_differences(covariance: Array) -> Array:
-    """Return the variances of all differences, `(M, M)`, 0 where they are rounding."""
+    """Return the variances of all differences, `(M, M)`; rounding errors count as 0."""
     diagonal = xp.diagonal(covariance)
     sums = diagonal[:, None] + diagonal
     variances = sums - 2 * covariance
@@ -65,14 +65,15 @@ def variances_of_differences(covariance: Array) -> Array:
 
 
 def shrunken(values: Array, covariance: Array, noise: Array) -> Array:
-    """Draw what true values may be by empirical Bayes, up to what all have in common, `(S, M)`.
+    """Draw the true values from their empirical Bayes posterior, up to a common constant, `(S, M)`.
 
     With noise of covariance C, true values of covariance `tau^2 C` and `B = tau^2 / (1 + tau^2)`,
-    the posterior is normal, with mean `B v` and covariance `B C`: classifiers that err alike are
-    taken to be alike. The likelihood of B is that of the sum of squares of the values about their
-    mean, `sum C / (1 - B)` times a chi-square with Satterthwaite's degrees of freedom; no inverse
-    of a covariance is needed, which few examples do not tell. Its prior is that of a half-Cauchy
-    tau, the arcsine distribution: Gelman (2006), Bayesian Analysis 1. An undefined value is -inf.
+    the posterior is normal, with mean `B v` and covariance `B C`: classifiers with similar errors
+    are shrunk towards each other. The likelihood of B is the likelihood of the sum of squares of
+    the values about their mean, `sum C / (1 - B)` times a chi-square with Satterthwaite's degrees
+    of freedom; this needs no inverse of the covariance, which is inaccurate for few examples. The
+    prior of B, the arcsine distribution, corresponds to a half-Cauchy prior of tau: Gelman (2006),
+    Bayesian Analysis 1. An undefined value is -inf.
     """
     finite = values > -xp.inf
     centred = covariance - covariance.mean(0) - covariance.mean(1)[:, None] + covariance.mean()
@@ -84,7 +85,7 @@ def shrunken(values: Array, covariance: Array, noise: Array) -> Array:
     shares = np.sin(np.pi / 2 * (np.arange(_SHARES) + 0.5) / _SHARES) ** 2
     shares = shares.astype(values.dtype)
     log_likelihood = (freedom * np.log(1 - shares) - (1 - shares) * squares) / 2
-    # Each is drawn as often as it is likely, to the nearest draw.
+    # Each is drawn in proportion to its probability, rounded to whole draws.
     size = len(noise)
     evenly = ((np.arange(size) + 0.5) / size).astype(values.dtype)
     drawn = xp.searchsorted(xp.cumsum(special.softmax(log_likelihood, axis=-1)), evenly)
@@ -93,25 +94,25 @@ def shrunken(values: Array, covariance: Array, noise: Array) -> Array:
 
 
 def optimism(values: Array, noise: Array, winner: Array) -> Array:
-    """Return by how much the best of M values looks better than it is.
+    """Return the optimism: by how much the best of M values is biased upwards by its selection.
 
-    Data fission, Leiner, Duan, Wasserman and Ramdas (2025), JASA 120: values with noise added and
-    with it taken off are independent, as by two halves of the examples: one chooses, the other
-    judges. A value that cannot be chosen is -inf.
+    Data fission, Leiner, Duan, Wasserman and Ramdas (2025), JASA 120: values plus noise and values
+    minus the same noise are independent, like values from two halves of the examples. The first
+    select, the second evaluate. A value of -inf is never selected.
     """
     chosen = xp.argmax(values + noise, -1)
     judged = values[chosen] - xp.take_along_axis(noise, chosen[:, None], -1)[:, 0]
-    # The noise of the winner, whose mean is 0, leaves less to chance.
+    # Subtracting the winner's noise, which has mean 0, reduces the variance.
     return xp.maximum((values[winner] - noise[:, winner] - judged).mean(), 0)
 
 
 def shares_of_firsts(values: Array, covariance: Array, noise: Array) -> Array:
-    """Return the share of shrunken draws in which each is first, `(M,)`.
+    """Return the share of draws in which each value is the largest, `(M,)`.
 
-    Ties share, and so do values that are equal without any noise in their difference.
+    Ties share the draw, and so do equal values whose difference has no variance.
     """
     draws = shrunken(values, covariance, noise)
-    # XLA may compute a draw twice and round it otherwise: it can be below itself, the greatest.
+    # XLA may compute a draw twice with different rounding, so the greatest can be below itself.
     greatest = xp.argmax(draws, -1)[:, None] == xp.arange(draws.shape[-1])
     first = ~xp.isnan(draws) & (greatest | (draws >= draws.max(-1, keepdims=True)))
     shares = divide(first, first.sum(-1, keepdims=True)).mean(0)
@@ -120,14 +121,15 @@ def shares_of_firsts(values: Array, covariance: Array, noise: Array) -> Array:
 
 
 def shown_above(key: Key, values: Array, errors: Errors, noise: Array, level: float) -> Array:
-    """Return which value i is shown to be above which j, `(M, M)`; all rightly, with `level`.
+    """Return which value i is significantly above which value j, `(M, M)`, jointly at `level`.
 
-    Step-down test of Romano and Wolf (2005), Econometrica 73: the hypothesis that it is not is
-    rejected where `(v_i - v_j) / s_ij` exceeds the quantile of the greatest such ratio of noise
-    alone, of all pairs, then of those that are not yet rejected, until no more are.
+    Step-down max-t test of Romano and Wolf (2005), Econometrica 73: a hypothesis `v_i <= v_j` is
+    rejected if `(v_i - v_j) / s_ij` exceeds the quantile of the maximum of these ratios under noise
+    alone. The maximum is taken over all pairs, then over the pairs not yet rejected, until no
+    further hypothesis is rejected.
     """
     gaps, more = values[:, None] - values, errors.unseen[:, None] + errors.unseen
-    ratios = divide(gaps, safe_sqrt(errors.squares + more), gaps)  # inf over an undefined one
+    ratios = divide(gaps, safe_sqrt(errors.squares + more), gaps)  # inf above an undefined value
     precisions = divide(1.0, safe_sqrt(variances_of_differences(errors.covariance) + more))
     noise = noise + xp.sqrt(errors.unseen) * normal(key, noise.shape, noise.dtype)
     at_once = max(1, _PAIRS_AT_ONCE // gaps.size)

@@ -155,9 +155,9 @@ def compare_predictions(
         num_classes: number of classes K; for NumPy arrays by default the largest class id + 1.
         labels: the K classes in the order of class ids, for NumPy arrays and lists.
         where: bool, `(n,)`; False leaves the example out.
-        clusters: `(n,)` ids, of any hashable type, of groups of correlated examples, such as one
-            patient's; clusters are then the independent units. Each of the C clusters has a table
-            of all K^3 pairs, and C K^3 may be 2^27 at most.
+        clusters: `(n,)` ids, of any hashable type, of groups of correlated examples, such as images
+            of one patient; clusters are then the independent units. Each of the C clusters has a
+            table of all K^3 pairs, and C K^3 may be 2^27 at most.
         method: an interval method, such as `Likelihood()` or `Bootstrap(key)`.
         level: the confidence level.
         rope: the size of differences that do not matter, in the metric's units.
@@ -197,7 +197,7 @@ def compare_predictions(
 
 
 def _number_of_classes(axes: Sequence[Axis]) -> int:
-    """Return the number that is given, or one more than the largest class id."""
+    """Return `num_classes`, by default one more than the largest class id."""
     for name, values, size in axes:
         if size is None and is_jax(values):
             raise ValueError(f"num_classes is required if {name} is a JAX array.")
@@ -276,7 +276,7 @@ def compare_unpaired(
             f" {b.shape}."
         )
     k = a.shape[-1]
-    if is_clustered:  # each cluster is of one of the two test sets
+    if is_clustered:  # each cluster belongs to one of the two test sets
         none = [(0, 0)] * (a.ndim - 2)
         a, b = xp.pad(a, [*none, (0, k), (0, 0)]), xp.pad(b, [*none, (k, 0), (0, 0)])
     both = xp.concatenate([a, b], -3 if is_clustered else -2)
@@ -295,7 +295,7 @@ def _compared(question: Question, method: IntervalMethod, level: float, rope: Ar
 def _comparison(
     found: Estimate, samples: Array | None, metric: Functional, reach: Confidence, rope: Array
 ) -> Comparison:
-    """Return comparisons of V values from estimates `(3 V,)`, of A, of B and of A - B."""
+    """Return comparisons of V values from estimates `(3 V,)` of A, B and A - B."""
     parts = zip(*(xp.split(x, 3) for x in found), strict=True)
     a, b, d = (Estimate(*part) for part in parts)
     if samples is None:
@@ -311,8 +311,8 @@ def _comparison(
 def by_halves(
     a: Estimate, b: Estimate, d: Estimate, z: Array | float, rope: Array | float
 ) -> Comparison:
-    """Compare by the distribution of two normal halves with quantiles at the ends of the interval
-    of the difference d, z standard errors from it.
+    """Compare by a two-piece normal distribution fitted to the interval of the difference d, whose
+    ends are z standard deviations from d.
     """
     better = 1 - _below(xp.zeros_like(d.value), d, z)
     within = _below(rope, d, z) - _below(-rope, d, z)
@@ -321,8 +321,8 @@ def by_halves(
 
 
 def _below(limit: Array | float, d: Estimate, z: Array | float) -> Array:
-    """Return P(X <= limit) for X of two halves of normals, with quantiles at the ends of d's
-    interval; with an interval of width 0 it is 0, 1 or, at the value, 1/2.
+    """Return P(X <= limit) for the two-piece normal distribution fitted to the interval of d; for
+    an interval of width 0 this is 0, 1 or, at the value, 1/2.
     """
     error = xp.where(limit < d.value, d.value - d.low, d.high - d.value) / z
     certain = xp.where(d.value < limit, 1, xp.where(d.value > limit, 0, 0.5))

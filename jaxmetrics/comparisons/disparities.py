@@ -27,16 +27,17 @@ def compare_groups(
     level: float = 0.95,
     cluster_axis: int | None = None,
 ) -> Any:
-    """Compute a confidence interval of the greatest difference or ratio of a metric between groups.
+    """Compute a confidence interval of the largest difference or smallest ratio of a metric between
+    groups.
 
-    Chance alone makes the greatest difference positive, so intervals for a single metric
+    Chance alone makes the largest difference positive, so intervals for a single metric
     (likelihood, bootstrap) are wrong for it. Instead each group gets an interval [l, u] of its
     value v at the level `1 - (1 - level) / (G (G - 1) / 2)`, and each pair of groups the lower end
     `v_i - v_j - sqrt((v_i - l_i)^2 + (u_j - v_j)^2)` and the corresponding upper end for its
     difference (MOVER: Zou and Donner, 2008, Statistics in Medicine 27; ratios: Donner and Zou,
-    2012, Statistical Methods in Medical Research 21). All pairs hold jointly by Bonferroni's
-    inequality; so the greatest difference lies between the greatest of their lower ends and the
-    greatest of their upper ends.
+    2012, Statistical Methods in Medical Research 21). By Bonferroni's inequality the intervals of
+    all pairs hold jointly, so the largest difference lies between the largest lower end and the
+    largest upper end.
 
     Args:
         metric: a function of one `(K, K)` matrix that returns an array or a pytree of arrays; for a
@@ -98,31 +99,31 @@ def _groups_last(tables: Array, cluster_axis: int | None) -> tuple[Array, int | 
 
 
 def pairwise_level(level: float, num_groups: int) -> float:
-    """Return the level at which the intervals of all pairs of groups hold at once."""
+    """Return the level of one pair at which the intervals of all pairs of groups hold jointly."""
     return 1 - (1 - check_level(level)) / math.comb(num_groups, 2)
 
 
 @compiled
 def greatest_difference(groups: Estimate) -> Estimate:
-    """Return the greatest difference of estimates `(G, ...)`, whose level is `pairwise_level`."""
+    """Return the largest difference between estimates `(G, ...)` at `pairwise_level`."""
     v, low, high = groups[:3]
     lower = v[:, None] - v - xp.hypot((v - low)[:, None], high - v)
     lower = xp.where(_pairs(v), lower, 0)
     least, largest = _range(v)
-    # The upper end of i - j is the lower one of j - i with the other sign.
+    # The upper end of i - j is minus the lower end of j - i.
     return _estimate(groups, largest - least, lower.max((0, 1)), -lower.min((0, 1)))
 
 
 @compiled
 def smallest_ratio(groups: Estimate) -> Estimate:
-    """Return the smallest ratio of estimates `(G, ...)` of at least 0, as `greatest_difference`."""
+    """Return the smallest ratio of estimates `(G, ...)` >= 0 at `pairwise_level`."""
     v, low, high = groups[:3]
     below, above = v**2 - (v - low) ** 2, v**2 - (high - v) ** 2
     product = v[:, None] * v
     root = xp.sqrt(xp.maximum(product**2 - below[:, None] * above, 0))
     lower = xp.where(_pairs(v), divide(below[:, None], product + root), 1)
     least, largest = _range(v)
-    # The upper end of i / j is one over the lower one of j / i.
+    # The upper end of i / j is one over the lower end of j / i.
     value = divide(least, largest, xp.nan)
     return _estimate(groups, value, lower.min((0, 1)), 1 / lower.max((0, 1)))
 

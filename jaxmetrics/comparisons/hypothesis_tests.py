@@ -21,6 +21,7 @@ from jaxmetrics._validation import (
     as_float,
     as_paired_counts,
     check_option,
+    refuse_where,
 )
 from jaxmetrics.betas.distributions import betainc
 from jaxmetrics.clusters import as_clusters, number_of_clusters
@@ -89,11 +90,11 @@ def mcnemar(
         cluster_axis: the axis of `(..., C, K, K, K)` with one table of pairs per cluster, -4.
 
     Returns:
-        `HypothesisTest` of shape `(...)`; p = 1 if b + c = 0, NaN for negative counts.
+        `HypothesisTest` of shape `(...)`; p = 1 if b + c = 0. Under jit NaN for negative counts.
 
     Raises:
-        ValueError: another shape, an unknown method, a method other than `"asymptotic"` for
-            clusters.
+        ValueError: another shape, negative counts, an unknown method, a method other than
+            `"asymptotic"` for clusters.
 
     >>> test = mcnemar([[23, 15], [19, 31]], method="asymptotic")
     >>> test.statistic.round(5), test.p_value.round(5)
@@ -173,7 +174,10 @@ def _clustered(cubes: Array) -> HypothesisTest:
 
 
 def discordant(paired: Array) -> tuple[Array, Array, Array]:
-    """Return for how many examples only A and only B is right, and whether all counts are >= 0."""
+    """Return the numbers of examples that only A and only B has correct, and whether all counts are
+    >= 0; a negative one on the host raises.
+    """
+    refuse_where(paired < 0, paired, "paired", "expected a count >= 0.")
     if paired.shape == (2, 2):
         return paired[0, 1], paired[1, 0], (paired >= 0).all()
     cube = as_paired_counts(paired)
@@ -195,11 +199,11 @@ def _fair_coin_of_host(heads: Array, tosses: Array) -> tuple[Array, Array]:
 
 
 def _fair_coin_of_device(heads: Array, tosses: Array) -> tuple[Array, Array]:
-    """Return the same with a relative error, also of small probabilities, of 1e-5 in float32 and
-    1e-8 in float64.
+    """Return the same on the device, with a relative error of 1e-5 in float32 and 1e-8 in float64,
+    also for small probabilities.
 
-    Beyond a million tosses the first comes from the normal distribution, which is as exact for
-    z < 5.
+    For more than a million tosses, the first is computed from the normal distribution, which is
+    equally accurate for z < 5.
     """
     relative = divide(heads - tosses / 2, tosses / 2)
     unlikeliness = tosses / 2 * (samplers.deviance(relative) + samplers.deviance(-relative))
@@ -287,7 +291,7 @@ def _permuted(gap: Functional, key: Key, size: int) -> HypothesisTest:
 
 
 def _swapped(key: Key, gap: Functional, size: int) -> Array:
-    """Return the difference after swaps of the predictions of pairs, or of whole clusters."""
+    """Return the difference after random swaps of A and B in each pair, or in whole clusters."""
     sample, units = gap.sample, gap.sample.units
     if sample.clusters is None:
         return sample.drawn(gap, key, size, sampler=replicates.swapped)
@@ -329,10 +333,10 @@ def paired_difference_interval(
     Returns:
         `Estimate` of shape `(...)`, in [-1, 1]; `standard_error` is
         `sqrt(b + c - (b - c)^2 / n) / n`. Without examples the value is NaN and the interval [-1,
-        1]; negative counts give NaN.
+        1]. Under jit negative counts give NaN.
 
     Raises:
-        ValueError: another shape, a level outside of (0, 1), an unknown method.
+        ValueError: another shape, negative counts, a level outside of (0, 1), an unknown method.
 
     >>> paired_difference_interval([[1, 1], [7, 12]])
     -0.286 [-0.517, -0.026]
@@ -354,13 +358,13 @@ def _tango(p: Array, q: Array, n: Array, z: float) -> tuple[Array, Array]:
 
 
 def _reach(p: Array, q: Array, n: Array, z: float) -> Array:
-    """Return how far above p - q the greatest difference lies that the score test admits."""
+    """Return the distance from p - q to the largest difference that the test does not reject."""
 
     def excess(distance: Array) -> tuple[Array, Array]:
         delta = xp.minimum(p - q + distance, 1)
         slope = (2 - p + q) * delta - p - q
         root = xp.sqrt(xp.maximum(slope**2 + 8 * q * delta * (1 - delta), 0))
-        # Of two forms of one solution, that which subtracts nothing.
+        # The form of the solution without a subtraction.
         product = divide(2 * q * delta * (1 - delta), slope + root)
         likeliest = xp.where(slope > 0, product, (root - slope) / 4)
         variance = xp.maximum(2 * likeliest + delta * (1 - delta), 0)
@@ -377,7 +381,7 @@ def _bonett_price(p: Array, q: Array, n: Array, z: float) -> tuple[Array, Array]
     return xp.maximum(p - q - reach, -1), xp.minimum(p - q + reach, 1)
 
 
-# The ends, from the shares of examples for which only A and only B is right, n and z.
+# Functions from the shares of examples that only A and only B has correct, n and z to both ends.
 _METHODS: dict[str, Callable[[Array, Array, Array, float], tuple[Array, Array]]] = {
     "tango": _tango,
     "bonett_price": _bonett_price,

@@ -65,8 +65,8 @@ from jaxmetrics.intervals.replicates import map_tables
 
 __all__ = ["Leaderboard", "leaderboard"]
 
-_MOST_ROWS = 20  # where a leaderboard is shown that was not asked to be written
-_MOST_NAMES = 5  # in a sentence
+_MOST_ROWS = 20  # classifiers that `print` shows
+_MOST_NAMES = 5  # names in a sentence
 LONGEST_NAME = 40
 
 
@@ -84,7 +84,7 @@ class Leaderboard(_Leaderboard):
     """Ranking of M classifiers by one metric.
 
     Attributes:
-        estimates: `(M,)`, the metric of each classifier by itself.
+        estimates: `(M,)`, the metric of each classifier, not corrected for selection.
         probability_best: `(M,)`, the probability that the classifier is the best of all on the
             population of examples.
         winner: the index of the classifier with the highest value; the first of several.
@@ -118,7 +118,7 @@ class Leaderboard(_Leaderboard):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        """Write the ranking, or what cannot be looked at as named tuples are."""
+        """Write the ranking; values that are unknown under jit are printed as named tuples are."""
         written = _shown(self)
         return super().__repr__() if written is None else written.text()
 
@@ -185,8 +185,8 @@ def leaderboard(
         labels: the K classes in the order of class ids, for NumPy arrays and lists.
         key: a JAX key, an int seed or, for NumPy labels, a NumPy Generator.
         where: bool, `(n,)`; False leaves the example out.
-        clusters: `(n,)` ids, of any hashable type, of groups of correlated examples, such as one
-            patient's; clusters are then the independent units. Fewer than 20 give a warning.
+        clusters: `(n,)` ids, of any hashable type, of groups of correlated examples, such as images
+            of one patient; clusters are then the independent units. Fewer than 20 give a warning.
         method: interval method for `estimates` and `winner_estimate`.
         num_samples: number of draws for probabilities and for simultaneous intervals.
         level: the confidence level.
@@ -241,7 +241,9 @@ def _read(
     labels: Sequence[Hashable] | None,
     where: ArrayLike | None,
 ) -> tuple[Array, Array, int]:
-    """Return class ids, `(n,)`, -1 where an example does not count, and `(M, n)`, and K."""
+    """Return the class ids of truth `(n,)`, -1 for examples that do not count, and of predictions
+    `(M, n)`, and K.
+    """
     named = {"y_true": y_true, "y_preds": as_array(y_preds, "y_preds")}
     mask = as_mask(where)
     if labels is None and num_classes is None:
@@ -260,8 +262,8 @@ def _read(
     n = counted.sum()
     if is_known(n) and n < 2:
         raise ValueError(
-            f"a ranking needs two examples or more, got {n}, without examples that where, or a"
-            " negative label in y_true or in a row of y_preds, leaves out."
+            f"a ranking needs two examples or more, got {n} (not counting examples with"
+            " where=False or with a negative label in y_true or y_preds)."
         )
     return xp.where(counted, true.astype(xp.int32), -1), preds, k
 
@@ -271,7 +273,7 @@ def _checked(estimates: Any) -> Estimate:
     if shape != ():
         raise ValueError(f"metric must return one number for one matrix, got shape {shape}.")
     if is_known(estimates.value) and not bool(xp.isfinite(estimates.value).any()):
-        raise ValueError("metric is NaN or infinite for all classifiers: there is none to rank.")
+        raise ValueError("metric is NaN or infinite for all classifiers, so they cannot be ranked.")
     return estimates
 
 
@@ -286,7 +288,7 @@ def _leaderboard(
     size: int,
     level: float,
 ) -> Leaderboard:
-    """Rank by matrices `(M, K, K)` and the examples in them, or by those of clusters, None."""
+    """Rank from matrices `(M, K, K)` and either examples or tables of clusters."""
     clustered = examples is None
     number = number_of_clusters(tables[0]) if clustered else tables[0].sum()
     errors = _errors(metric, tables, examples, estimates.value > -xp.inf)
@@ -297,7 +299,7 @@ def _leaderboard(
 def ranked(
     key: Key, estimates: Estimate, errors: Errors, *, size: int, level: float
 ) -> Leaderboard:
-    """Rank M values by their errors, with so many draws."""
+    """Rank M values by their errors, with `num_samples` draws."""
     values = xp.where(xp.isnan(estimates.value), -xp.inf, estimates.value)
     keys, winner = split(key), xp.argmax(values)
     noise = draws_of(keys[0], errors.covariance, size)
@@ -317,7 +319,7 @@ def ranked(
 def _errors(
     metric: Metric, tables: Array, examples: Sequence[Array] | None, finite: Array
 ) -> Errors:
-    """Estimate errors by what units, examples or clusters, contribute to the values."""
+    """Estimate errors from the contributions of the units (examples or clusters) to the values."""
     matrices = tables if examples is not None else tables.sum(1)
     m, k, _ = matrices.shape
     slopes, common = _slopes(metric, matrices, finite)
@@ -327,17 +329,18 @@ def _errors(
     else:
         number = number_of_clusters(tables[0])
         units, factor = tables.reshape((m, -1, k * k)), divide(number, number - 1)
-    # By derivatives in common, to swap two classifiers in a unit changes a sign, no more.
+    # With common derivatives, swapping two classifiers in a unit only changes the sign.
     own, swapped = _products(slopes, units), _products(common, units)
     squares = xp.maximum(*map(variances_of_differences, (own, swapped)))
     return Errors(factor * own, squares, UNSEEN / 2 * reach**2)
 
 
 def _slopes(metric: Metric, matrices: Array, finite: Array) -> tuple[Array, Array]:
-    """Differentiate the metric at each of the matrices `(M, K, K)`, and M times at their mean.
+    """Differentiate the metric at each of the matrices `(M, K, K)`, and at their mean (repeated M
+    times).
 
-    A classifier that was always right in a small class is not taken for one that always is: to each
-    class examples are added that are predicted as by all.
+    A few examples with the average predictions are added to each class, so that a classifier
+    without a mistake in a small class is not assumed to be always correct.
     """
     rows = matrices.sum(-1, keepdims=True)
     mean = matrices.mean(0, keepdims=True)
@@ -351,17 +354,17 @@ def _slopes(metric: Metric, matrices: Array, finite: Array) -> tuple[Array, Arra
 
 
 def _cells(examples: Sequence[Array], k: int) -> Array:
-    """Number the cell of each prediction, `(M, n)`; K^2, which is none, if it does not count."""
+    """Number the cell of each prediction, `(M, n)`; K^2 (out of range) if it does not count."""
     true, preds = examples
-    if not is_jax(true):  # where shapes may depend on values
+    if not is_jax(true):  # on the host, where shapes may depend on values
         true, preds = true[true >= 0], preds[:, true >= 0]
     return xp.where(true >= 0, true * k + preds, k * k).astype(xp.int32)
 
 
 def _products(slopes: Array, units: Array) -> Array:
-    """Add up `u u^T`, u `(M,)` the contribution of a unit.
+    """Add up `u u^T` over units, with u `(M,)` the contribution of a unit.
 
-    Units are cells of examples, `(M, n)`, some at a time, or tables of clusters, `(M, C, K K)`.
+    Units are cells of examples, `(M, n)`, in blocks, or tables of clusters, `(M, C, K K)`.
     """
     m, num_cells = len(slopes), slopes[0].size
     by_cell = slopes.reshape((m, num_cells))
@@ -383,7 +386,7 @@ def _products(slopes: Array, units: Array) -> Array:
 
 
 class Standing(NamedTuple):
-    """What a leaderboard says of one classifier."""
+    """The entry of one classifier in a leaderboard."""
 
     name: str
     estimate: Estimate
@@ -394,11 +397,12 @@ class Standing(NamedTuple):
 
 
 def standings(board: Any, names: Sequence[str] | None) -> list[Standing]:
-    """List the classifiers by tier, the best first of each; the winner comes first of all."""
+    """List the classifiers by tier, best first within each tier; the winner comes first."""
     members = members_of(board.estimates)
     if members is None or len(members.shape) != 1:
         raise ValueError(
-            "a ranking needs a single leaderboard with known numbers, not one under jit."
+            "a ranking needs a single leaderboard with known values: call it outside of jit, for"
+            " one leaderboard of a batch."
         )
     size = len(members)
     labels = list(map(str, range(size) if names is None else names))
@@ -414,7 +418,7 @@ def standings(board: Any, names: Sequence[str] | None) -> list[Standing]:
 
 
 def tiers_in_words(rows: Sequence[Standing]) -> list[str]:
-    """Write a sentence for each tier of sorted standings; a single classifier has no equals."""
+    """Write a sentence for each tier of sorted standings; none for a single classifier."""
     if len(rows) == 1:
         return []
     tiers = [[x.name for x in tier] for _, tier in groupby(rows, key=lambda x: x.tier)]
@@ -434,7 +438,7 @@ def _sentence(names: Sequence[str], is_first: bool) -> str:
 
 
 class Ranking(NamedTuple):
-    """Holds what is written of a leaderboard."""
+    """The text of a leaderboard: a table and sentences."""
 
     table: Table
     sentences: list[str]
@@ -452,7 +456,7 @@ class Ranking(NamedTuple):
 def ranking(
     board: Any, names: Sequence[str] | None = None, most_rows: int | None = None
 ) -> Ranking:
-    """Write all classifiers, or the first of them, and what to expect of the winner."""
+    """Write all classifiers, or the first of them, and the winner's corrected estimate."""
     found = standings(board, names)
     labels = labels_of([x.name for x in found], LONGEST_NAME)
     rows = [x._replace(name=label) for x, label in zip(found, labels, strict=True)]
@@ -470,7 +474,7 @@ def ranking(
 
 
 def _shown(board: Any) -> Ranking | None:
-    """Write the first classifiers of a single leaderboard; None where it cannot be looked at."""
+    """Write the first classifiers of a single leaderboard; None if its values are unknown."""
     members = members_of(board.estimates)
     is_single = members is not None and len(members.shape) == 1
     return ranking(board, most_rows=_MOST_ROWS) if is_single else None

@@ -35,13 +35,13 @@ __all__ = ["compare_average_precision", "delong", "delong_unpaired"]
 
 
 class DeLong(NamedTuple):
-    """Hold two areas under the ROC curve and their comparison, as `delong` makes it.
+    """Two areas under the ROC curve and their comparison, as returned by `delong`.
 
     Attributes:
         a, b: the area of A and of B, each an `Estimate`.
         difference: A - B, an `Estimate`.
-        statistic: the difference over its standard error, `(...)`.
-        p_value: of the hypothesis that the areas are equal, two-sided, `(...)`.
+        statistic: the difference divided by its standard error, `(...)`.
+        p_value: two-sided p-value of the hypothesis that the areas are equal, `(...)`.
     """
 
     a: Estimate
@@ -62,8 +62,8 @@ def delong(
     """DeLong's test of the difference of two areas under the ROC curve on the same examples.
 
     An area (ROC AUC) is the share of pairs of a positive and a negative example whose scores are in
-    order, with ties counting half. With V_i the share of negatives below positive i, and W_j the
-    share of positives above negative j, the variance of an area is `var(V) / m + var(W) / n`; the
+    order, with ties counting half. Let V_i be the share of negatives below positive i, and W_j the
+    share of positives above negative j. The variance of an area is `var(V) / m + var(W) / n`; the
     variance of the difference A - B follows in the same way from the differences of the shares.
     DeLong, DeLong and Clarke-Pearson (1988), Biometrics 44; the shares by ranks, in O(n log n): Sun
     and Xu (2014), IEEE Signal Processing Letters 21. The statistic is the difference divided by its
@@ -82,8 +82,8 @@ def delong(
 
     Returns:
         `DeLong`, with a two-sided `p_value`. NaN without two positives and two negatives, on the
-        device also if a score that counts is NaN. If the error is 0, p is 1 without a difference,
-        else 0.
+        device also if a score that counts is NaN. If the error is 0, p is 1 if the difference is 0,
+        too, otherwise 0.
 
     Raises:
         ValueError: unequal lengths, a level outside of (0, 1), and all mistakes for which `roc_auc`
@@ -104,7 +104,7 @@ def _paired(
     y_score_b: ArrayLike,
     clusters: ArrayLike | Sequence[Any] | None,
 ) -> tuple[Ranked, Ranked, Array | None, int]:
-    """Check scores of the same examples, and sort by each; number the clusters."""
+    """Check the scores of the same examples, sort by each, and number the clusters."""
     given = {"y_true": y_true, "y_score_a": y_score_a, "y_score_b": y_score_b}
     check_examples({name: as_array(x, name).shape for name, x in given.items()})
     first = rank(y_true, y_score_a, name="y_score_a")
@@ -170,7 +170,7 @@ def _delong(
 def _compared(
     a: MomentsByClass, b: MomentsByClass, gap: Array, variance: Array, freedom: Array, z: float
 ) -> DeLong:
-    """Refer the difference over its error to Student's distribution."""
+    """Compute the p-value of the difference divided by its error, from Student's distribution."""
     of_a, of_b = (area_estimate(x, quantile(x, z), "score") for x in (a, b))
     error = safe_sqrt(variance)
     certain = xp.where(gap == 0, 0, xp.inf * xp.sign(gap))
@@ -184,9 +184,9 @@ def _compared(
 def _difference(
     of_a: Estimate, of_b: Estimate, gap: Estimate, unseen: Array | float = 0.0
 ) -> Estimate:
-    """Put the ends of the interval of A - B where those of A and B, correlated, allow.
+    """Compute the interval of A - B from the intervals of A and B and their correlation (MOVER).
 
-    `unseen` is the variance of what only one of them might get wrong.
+    `unseen` is the variance from errors that only one of them might make.
     """
     of_both = of_a.standard_error**2, of_b.standard_error**2
     covariance = (sum(of_both) - gap.standard_error**2) / 2
@@ -213,10 +213,10 @@ def compare_average_precision(
 ) -> Comparison:
     """Compare two average precisions on the same examples (paired), by their influence functions.
 
-    The variance of the difference A - B comes from the influence of each example on A less its
+    The variance of the difference A - B comes from the influence of each example on A minus its
     influence on B. The interval combines the intervals of A and B by MOVER (Zou and Donner, 2008,
-    Statistics in Medicine 27). Half an example for each, which the other does not share, lowers the
-    correlation, so that the interval has a width even if both rank all examples alike.
+    Statistics in Medicine 27). Half an additional example for each, which the other does not share,
+    lowers the correlation, so that the width is positive even if both rank all examples the same.
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`; a negative label drops its example.
@@ -232,8 +232,8 @@ def compare_average_precision(
         positives.
 
     Raises:
-        TypeError, ValueError: unequal lengths, a level outside of (0, 1), a rope below 0, and what
-            `average_precision_interval` refuses.
+        TypeError, ValueError: unequal lengths, a level outside of (0, 1), a rope below 0, and
+            mistakes for which `average_precision_interval` raises.
 
     >>> y_true = [0, 0, 0, 1, 1, 1] * 10
     >>> a, b = [0.1, 0.4, 0.3, 0.5, 0.8, 0.9] * 10, [0.1, 0.8, 0.3, 0.2, 0.7, 0.9] * 10
@@ -263,7 +263,7 @@ def _average_precisions(
     first_estimate, second_estimate = (
         precision_estimate(*x, student_quantile(z, x[1].freedom)) for x in ((a, of_a), (b, of_b))
     )
-    # Half an example of each, which varies as half a coin does.
+    # Half an example for each, with the variance of half a coin toss.
     unseen = divide(1 / 4, gap.num_positives**2 * gap.share)
     difference = _difference(a_less_bias, b_less_bias, difference, unseen)
     return first_estimate, second_estimate, difference

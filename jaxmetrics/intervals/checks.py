@@ -1,4 +1,4 @@
-"""Check the tables of counts to draw from, and the metrics to be estimated."""
+"""Check counts and metrics before an interval is computed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from jaxmetrics.estimates import Estimate, Metric
 
 __all__: list[str] = []
 
-MOST_EXAMPLES = 2.0**31  # from which a table is drawn
+MOST_EXAMPLES = 2.0**31  # examples per table, for int32 draws
 
 
 def as_floats(metric: Metric) -> Metric:
@@ -49,13 +49,13 @@ def _floats(metric: Metric, counts: Array) -> Any:
 
 
 def name_of(metric: Metric) -> str:
-    """Return the name that a user knows a metric by."""
+    """Return the name of a metric for messages."""
     given = metric.function if isinstance(metric, Applied) and metric.scheme is _floats else metric
     return getattr(given, "__name__", repr(given))
 
 
 def read_only(x: Array) -> Array:
-    """Return a view of a NumPy array in which a user's function cannot write."""
+    """Return a read-only view of a NumPy array, for a user's function."""
     if isinstance(x, np.ndarray):
         x = x.view()
         x.flags.writeable = False
@@ -77,11 +77,10 @@ def as_floating(x: Any) -> Array:
 def placed(
     metric: Metric, tables: Array, example: np.ndarray | None = None
 ) -> tuple[Metric, Array]:
-    """Move tables of the host to the device if the metric returns arrays of the device.
+    """Move tables from the host to the device if the metric returns JAX arrays.
 
-    This is tried on the example, or else on the first of the tables; functions of this package do
-    not. On the device the metric that is returned computes what the metric does now; see
-    `traced_metric`.
+    This is tested with `example`, or else the first of the tables, unless the metric is from this
+    package. On the device, the returned metric is traced anew; see `traced_metric`.
     """
     shape = tables.shape[-2:] if example is None else example.shape
     if not on_device(tables):
@@ -94,10 +93,10 @@ def placed(
 
 
 def answers_on_device(function: Callable[..., Any], *args: Array, **kwargs: Array) -> bool:
-    """Tell whether a function of arrays of the host returns arrays of the device."""
+    """Tell whether a function of NumPy arrays returns JAX arrays."""
     try:
         return on_device(function(*args, **kwargs))
-    except AttributeError:  # such as .at, which arrays of JAX have alone
+    except AttributeError:  # such as .at, which only JAX arrays have
         return True
 
 
@@ -108,10 +107,10 @@ def check_num_samples(num_samples: int) -> int:
 def check_counts(
     counts: Array, name: str = "counts", *, table_ndim: int = 2, most: float | None = None
 ) -> Array:
-    """Check tables of so many axes: whole numbers of examples, fewer than `most` in all, or where
-    that is None also sums of weights.
+    """Check tables with `table_ndim` axes: integers with a sum below `most`, or if `most` is None
+    any sums of weights.
 
-    A table that cannot be raises, or becomes NaN where jit hides it.
+    An impossible table raises, or becomes NaN under jit.
     """
     axes = tuple(range(-table_ndim, 0))
     seen = _seen(counts)
@@ -136,7 +135,7 @@ def check_counts(
 
 
 def _seen(x: Array) -> np.ndarray | None:
-    """Return the values of an array, also where derivatives are taken; None if jit hides them."""
+    """Return the values of an array, also while derivatives are taken; None under jit."""
     try:
         return np.asarray(x if is_known(x) else lax.stop_gradient(x))
     except jax.errors.TracerArrayConversionError:
@@ -144,10 +143,10 @@ def _seen(x: Array) -> np.ndarray | None:
 
 
 def nan_unless(possible: Array, estimates: Any) -> Any:
-    """Replace by NaN the estimates of those matrices of a batch that have no interval."""
+    """Replace the estimates of matrices without an interval by NaN."""
 
     def mask(x: Array) -> Array:
-        if x.dtype == xp.int32:  # the number of undefined replicates
+        if x.dtype == xp.int32:  # num_undefined stays an integer
             return x
         return xp.where(append_axes(possible, x.ndim - possible.ndim), x, xp.nan)
 
@@ -158,7 +157,7 @@ def check_finite(estimates: Any, size: int) -> Any:
     leaves = trees.leaves(estimates, is_leaf=lambda x: isinstance(x, Estimate))
     undefined = [leaf.num_undefined for leaf in leaves if isinstance(leaf, Estimate)]
     known = undefined and all(map(is_known, undefined))
-    # Compared on the host: on the device each comparison is a program.
+    # Compared on the host, because each comparison on the device is a program.
     if known and all(n.size and bool((np.asarray(n) == size).all()) for n in undefined):
         raise ValueError(
             f"metric is NaN or infinite in all of {size} replicates of the counts: it has no"

@@ -1,13 +1,13 @@
-"""Derivatives of a function of one table of counts, by JAX on the device, by NumPy on the host.
+"""Derivatives of a function of one table of counts: by JAX on the device, by NumPy on the host.
 
 NumPy differentiates by complex steps: f(c + ih) = f(c) + ih f'(c) + O(h^2), so that the imaginary
 part, divided by h, is the derivative to the last digit, since nothing is subtracted. Squire and
 Trapp (1998), SIAM Review 40. This requires that f is analytic and computed without `abs` or a cast,
-as all metrics of this package are. Whether it holds is tested with one difference quotient; if not,
-as for some functions of users, the derivatives are extrapolated differences. Ridders (1982),
-Advances in Engineering Software 4.
+as all metrics of this package are. This is tested with one difference quotient; if it fails, as for
+some functions of users, the derivatives are extrapolated differences. Ridders (1982), Advances in
+Engineering Software 4.
 
-On the host only cells that hold examples have a derivative here; that of others is 0, since no
+On the host, the derivative is computed for cells with examples and set to 0 for others, because no
 error or influence needs it.
 """
 
@@ -29,15 +29,15 @@ __all__: list[str] = []
 
 Function = Callable[[Array], Array]
 
-_STEP = 1e-30  # its square is nothing beside any count
-_MOST_NUMBERS = 2**25  # beyond, one reverse pass of JAX is faster than a table for each cell
-_AT_ONCE = 2**22  # numbers in tables of a batch
+_STEP = 1e-30  # its square is negligible beside any count
+_MOST_NUMBERS = 2**25  # with more, one reverse pass of JAX is faster than one table per cell
+_AT_ONCE = 2**22  # numbers in the tables of a batch
 _WORTH_COMPILING = 32  # as many times fewer numbers, where tens of derivatives are taken
 
 
 def jacobian(function: Function, table: Array, *, times: int = 1) -> Array:
-    """Differentiate a function of tables, `(..., V)` of `(..., K, W)`, by each cell of one: `(V, K,
-    W)`; so many times, if several derivatives are taken.
+    """Differentiate a function of tables, `(..., K, W)` to `(..., V)`, with respect to each cell of
+    one table: `(V, K, W)`. `times` says how many derivatives will be taken.
     """
     if is_jax(table):
         return jax.jacrev(function)(table)
@@ -53,8 +53,8 @@ def jacobian(function: Function, table: Array, *, times: int = 1) -> Array:
 
 
 def differentiator(function: Function, table: Array) -> Function:
-    """Return the function that differentiates at tables like this one, tens of times: whether
-    complex steps do is found out once.
+    """Return a function that differentiates at many tables like this one; complex steps are tested
+    only once.
     """
     checked = partial(jacobian, function, times=_WORTH_COMPILING)
     if is_jax(table) or not _is_small(table, _WORTH_COMPILING):
@@ -89,8 +89,8 @@ def _by_complex_steps(function: Function, table: np.ndarray) -> np.ndarray:
 
 
 def _by_cell(function: Function, table: np.ndarray) -> np.ndarray:
-    """Evaluate a function of tables with a single 1, for each cell that holds examples: `(V, K,
-    W)`, 0 for the others.
+    """Evaluate a function of tables with a single 1, for each cell with examples: `(V, K, W)`, 0
+    for other cells.
     """
     cells = np.flatnonzero(table)
     at_once = max(1, _AT_ONCE // table.size)
@@ -108,7 +108,7 @@ def _by_cell(function: Function, table: np.ndarray) -> np.ndarray:
 
 
 def _tested_complex_steps(function: Function, table: np.ndarray) -> np.ndarray | None:
-    """Return the derivatives by complex steps; None where a quotient of differences denies them."""
+    """Return the derivatives by complex steps; None if a difference quotient contradicts them."""
     pattern = np.cos(np.arange(table.size)).reshape(table.shape)
     steps = 1e-3 * np.array([1, -1, 1 / 2, -1 / 2])
     try:
@@ -116,7 +116,7 @@ def _tested_complex_steps(function: Function, table: np.ndarray) -> np.ndarray |
             warnings.simplefilter("error")  # a cast that discards the imaginary part
             slopes = _by_complex_steps(function, table)
         around = function(table * (1 + steps[:, None, None] * pattern))
-    except Exception:  # whatever a function of the user's makes of complex numbers
+    except Exception:  # a user's function may fail for complex numbers
         return None
     ahead, behind, half_ahead, half_behind = around
     terms = slopes * table * pattern
@@ -129,7 +129,7 @@ def _tested_complex_steps(function: Function, table: np.ndarray) -> np.ndarray |
 
 
 def _by_differences(function: Function, table: np.ndarray) -> np.ndarray:
-    """Differentiate by differences of a half, a quarter, ... of each count, extrapolated."""
+    """Differentiate by extrapolated differences, with steps of 1/2, 1/4, ... of each count."""
 
     def quotient(share: float) -> np.ndarray:
         ahead, behind = (
@@ -142,7 +142,7 @@ def _by_differences(function: Function, table: np.ndarray) -> np.ndarray:
 
 
 def _extrapolated(quotients: list[np.ndarray]) -> np.ndarray:
-    """Extrapolate by Neville's scheme, for errors in even powers of steps that halve, to the entry
+    """Extrapolate by Neville's scheme for halved steps and errors in even powers; return the entry
     that agrees best with its neighbours.
     """
     best, smallest = quotients[0], np.full(quotients[0].shape, np.inf)

@@ -1,4 +1,4 @@
-"""How a metric of samples is estimated by a method: at once for each table of a batch."""
+"""Estimate a metric of a sample by an interval method, for each table of a batch."""
 
 from __future__ import annotations
 
@@ -44,24 +44,24 @@ _NARROWEST = 500  # examples
 
 
 class Confidence(NamedTuple):
-    """With which probability an interval holds, and when.
+    """Confidence level of an interval, and when it holds.
 
     Attributes:
-        level: of the interval of one value.
-        narrowest: None for an interval that is computed once; for one that holds at all times, the
-            number of units at which it is to be narrowest.
+        level: the level for the interval of one value.
+        narrowest: None for an interval that is computed once; for an anytime-valid interval, the
+            number of units at which it is narrowest.
     """
 
     level: float
     narrowest: int | None = None
 
     def quantile(self, n: Array) -> Array | float:
-        """Return by how many standard errors the interval of n independent units reaches.
+        """Return the half-width of the interval in standard errors, for n independent units.
 
-        Once it is the normal quantile. At all times it is the boundary that a normal mixture
-        martingale crosses with probability α, `sqrt(2 (1 + 1 / m) ln(sqrt(m + 1) / α))`, m = n ρ^2:
-        Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (2024), Annals of Statistics 52, theorem
-        2.2; ρ as there in appendix B.2.
+        For an interval that is computed once, it is the normal quantile. For an anytime-valid
+        interval, it is the boundary that a normal mixture martingale crosses with probability α,
+        `sqrt(2 (1 + 1 / m) ln(sqrt(m + 1) / α))`, m = n ρ^2: Waudby-Smith, Arbour, Sinha, Kennedy
+        and Ramdas (2024), Annals of Statistics 52, theorem 2.2; ρ as there in appendix B.2.
         """
         if self.narrowest is None:
             return normal_quantile(self.level)
@@ -72,14 +72,14 @@ class Confidence(NamedTuple):
 
 
 class Question(NamedTuple):
-    """What is asked of which tables, whatever the method.
+    """A metric and the tables for which it is to be estimated, whatever the method.
 
     Attributes:
         metric: a function of one table `(K, W)`, with results in the computing dtype.
-        tables: `(..., R, W)`, or `(..., C, R, W)` of clusters.
-        design: how samples are made of them.
-        shape: of the tables that the metric reads.
-        labels: of combinations, `(1 + T, R, W)`.
+        tables: `(..., R, W)`, or `(..., C, R, W)` for clusters.
+        design: how samples are made from the tables.
+        shape: the shape of the tables that the metric reads.
+        labels: the labels of combinations, `(1 + T, R, W)`.
     """
 
     metric: Metric
@@ -97,12 +97,12 @@ def question_of(
     cluster_axis: int | None = None,
     stratified: bool = False,
 ) -> Question:
-    """Read counts as the metric says that it does."""
+    """Interpret counts as the metric requires: as matrices, pairs, groups, labels or histograms."""
     is_clustered = cluster_axis is not None
     if check_flag(stratified, "stratified") and is_clustered:
         raise ValueError(
             "stratified=True fixes the number of examples per class, but clusters are drawn as a"
-            " whole: use cluster_axis alone."
+            " whole: leave out stratified."
         )
     reads = read_by(metric)
     if reads is not None and reads.labels and not is_clustered:
@@ -150,12 +150,12 @@ def _of_pairs(metric: Metric, paired: ArrayLike) -> Question:
 
 
 def _of_groups(metric: Metric, counts: ArrayLike) -> Question:
-    """Read the tables of groups or labels, `(..., G, K, K)`, one below the other."""
+    """Read the tables of groups or labels, `(..., G, K, K)`, stacked to one table."""
     tables = as_float(counts, "counts")
     if tables.ndim < 3 or tables.shape[-1] != tables.shape[-2]:
         raise ValueError(
-            "metric reads tables of three axes, such as (G, K, K) of groups, got counts of shape"
-            f" {tables.shape}."
+            "metric reads tables with three axes, such as (G, K, K) for groups, got counts of"
+            f" shape {tables.shape}."
         )
     number, k, _ = tables.shape[-3:]
     stacked = Applied(_stacked, as_floats(metric), (("number", number),))
@@ -164,7 +164,7 @@ def _of_groups(metric: Metric, counts: ArrayLike) -> Question:
 
 
 def _stacked(metric: Metric, table: Array, number: int) -> Any:
-    """Compute a metric of groups `(..., G, K, K)` from their tables, one below the other."""
+    """Compute a metric of groups `(..., G, K, K)` from their stacked tables."""
     *batch, _, k = table.shape
     return metric(table.reshape((*batch, number, -1, k)))
 
@@ -176,7 +176,7 @@ def reach_of(
     simultaneous: bool = False,
     anytime: bool | int = False,
 ) -> Confidence:
-    """Return how far the intervals of all values reach; see `interval`."""
+    """Return the confidence levels of all values; see `interval`."""
     if method.draws and anytime is not False:
         raise ValueError(f"{method.name} has no anytime interval: use Likelihood() or Delta().")
     check_level(level)
@@ -194,11 +194,11 @@ def reach_of(
 def answer(
     question: Question, method: Any, reach: Confidence, *extra: Any, summary: Any = None
 ) -> Any:
-    """Estimate by a method, and check what it found.
+    """Estimate by a method, and check the result.
 
     Args:
-        summary: unless estimates are wanted, a function of what the method returns, of the
-            functional, of the confidence and of `extra`, to a pytree of arrays `(V,)`.
+        summary: None to return estimates; or a function of the method's result, the metric as a
+            `Functional`, the `Confidence` and `extra`, that returns a pytree of arrays `(V,)`.
     """
     method, tables = method.prepared(question.tables, question.shape[-1])
     question = question._replace(tables=tables)
@@ -217,7 +217,7 @@ def answer(
             of_table = of_table._replace(design=design)
         return of_samples(function, of_table, method, *extra, numbers=method.numbers)
 
-    # One by one, so that each draws the same as alone.
+    # One by one, so that each gets the same draws as it would alone.
     each = [alone(table) for table in tables.reshape((-1, *tables.shape[-2:]))]
     batch = tables.shape[:-2]
     found = trees.map(lambda *x: xp.stack(x).reshape((*batch, *np.shape(x[0]))), *each)
@@ -225,7 +225,7 @@ def answer(
 
 
 def _listed(method: Any, question: Question) -> Callable[[Array], Any] | None:
-    """Return the function that lists the kinds which occur, where these are few of many."""
+    """Return the function that lists the kinds that occur, if they are few among many."""
     tables, design = question.tables, question.design
     if question.labels is not None or design.is_clustered or not is_known(tables):
         return None
@@ -244,7 +244,7 @@ def _estimates(
     found, samples = method.estimate(metric, reach)
     sample = metric.sample
     if sample.clusters is not None:
-        several = (sample.units.counts.sum(-1) > 1).all()  # one alone says nothing of others
+        several = (sample.units.counts.sum(-1) > 1).all()  # one value does not show how values vary
         low, high, error = nan_unless(several, (found.low, found.high, found.standard_error))
         found = found._replace(low=low, high=high, standard_error=error)
     if summary is not None:
@@ -255,8 +255,8 @@ def _estimates(
 def of_samples(
     function: Callable[..., Any], question: Question, *arrays: Any, numbers: int = 1
 ) -> Any:
-    """Compute `function(functional, *arrays)`, a pytree of arrays `(V,)`, of each of the samples,
-    which holds so many times the numbers of a table.
+    """Compute `function(functional, *arrays)`, a pytree of arrays `(V,)`, for each of the samples;
+    `times` is its memory in units of one table.
     """
     metric, tables, design, _, labels = question
     return _of_samples(

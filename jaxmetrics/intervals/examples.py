@@ -1,9 +1,9 @@
-"""Bootstrap of examples, for statistics that are not functions of counts, and of tables.
+"""Bootstrap of examples, for statistics that are not functions of counts, and replicates of counts.
 
-The acceleration of BCa is the jackknife's, which leaves out one example at a time or, with more
-than 1000 examples, one of at most 1000 random groups; with clusters one cluster. Replicates are
-evaluated in chunks, so that memory stays bounded. A replicate of a stratum of m examples has only
-`(m - 1) / m` of its variance: with fewer than 10 per stratum intervals are too narrow.
+The acceleration of BCa comes from the jackknife, which leaves out one example at a time or, with
+more than 1000 examples, one of at most 1000 random groups; with clusters, one cluster. Replicates
+are evaluated in chunks, so that memory stays bounded. Resampling m examples of a stratum has only
+`(m - 1) / m` of the variance, so with fewer than 10 examples per stratum intervals are too narrow.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from jaxmetrics.intervals.quantiles import KINDS, acceleration_of, estimate_of
 __all__ = ["bootstrap_counts", "bootstrap_examples"]
 
 
-_GROUPS = 1000  # of examples, at most, that the jackknife of `bootstrap_examples` leaves out
+_GROUPS = 1000  # groups, at most, that the jackknife of `bootstrap_examples` leaves out
 
 
 def bootstrap_examples(
@@ -83,11 +83,11 @@ def bootstrap_examples(
             drawn: faster for statistics that sort (`roc_auc`, `average_precision` and a `partial`
             of them sort once in any case).
         clusters: `(n,)` ids of groups of examples that belong together (one patient, for example),
-            of any hashable type; whole clusters are drawn. If sizes differ, so do those of
-            resamples by `"indices"`, and NumPy resamples are evaluated one by one. Fewer than 20
+            of any hashable type; whole clusters are drawn. If clusters differ in size, `"indices"`
+            makes resamples of different sizes, and NumPy evaluates them one by one. Fewer than 20
             give a warning.
-        strata: `(n,)` ids, of any hashable type, of groups of which a fixed number of examples was
-            collected, such as classes: each keeps its number of examples, or of clusters.
+        strata: `(n,)` ids, of any hashable type, of groups whose number of examples was fixed in
+            advance, such as classes: each keeps its number of examples, or of clusters.
 
     Returns:
         `Estimate` or a pytree of them.
@@ -159,38 +159,41 @@ def _answers_on_device(
     statistic: Callable[..., Any], examples: tuple[np.ndarray, ...], resample: str
 ) -> bool:
     weights = {"sample_weight": np.ones(len(examples[0]))} if resample == "weights" else {}
-    if resample == "indices":  # a statistic may sort what was drawn for it in place
+    if resample == "indices":  # a statistic may sort its resample in place
         examples = tuple(x.copy() for x in examples)
     return answers_on_device(statistic, *examples, **weights)
 
 
 class _Members(NamedTuple):
-    """The examples of clusters."""
+    """The examples of each cluster."""
 
-    numbers: Array  # of the cluster of each example
-    examples: Array  # cluster after cluster
-    sizes: Array  # of the clusters
+    numbers: Array  # the number of its cluster, for each example
+    examples: Array  # the examples, cluster after cluster
+    sizes: Array  # the sizes of the clusters
 
     def of(self, drawn: Array) -> Array:
-        """List the examples of clusters `(..., m)`; of `(m,)` only where these differ in size."""
+        """List the examples of clusters `(..., m)`; if clusters differ in size, only of one list
+        `(m,)`.
+        """
         if on_device(drawn) or (self.sizes == self.sizes[0]).all():
             rows = self.examples.reshape((len(self.sizes), -1))
             return rows[drawn].reshape((*drawn.shape[:-1], -1))
         if drawn.ndim > 1:
-            raise ValueError("resamples of clusters that differ in size make no array.")
+            raise ValueError("resamples of clusters that differ in size do not fit into one array.")
         sizes, first = self.sizes[drawn], np.cumsum(self.sizes) - self.sizes
-        # Where a cluster begins, less how many examples stand before it in the result.
+        # Start of a cluster minus the number of examples before it in the result.
         offsets = first[drawn] - (np.cumsum(sizes) - sizes)
         return self.examples[np.repeat(offsets, sizes) + np.arange(sizes.sum())]
 
 
 class _Strata(NamedTuple):
-    """Units, stratum after stratum.
+    """Units (examples or clusters), stratum after stratum.
 
     Attributes:
-        size: of the stratum of each.
-        first: the place of the first unit of that stratum; None for a single stratum.
-        units: their numbers; None where they are in order, those of a single stratum.
+        size: for each unit the size of its stratum.
+        first: for each unit the position of the first unit of its stratum; None for a single
+            stratum.
+        units: the numbers of the units; None if they are in order, with a single stratum.
     """
 
     size: Array
@@ -207,12 +210,14 @@ class _Strata(NamedTuple):
         return cls(sizes[numbers[order]], first[numbers[order]], order)
 
     def units_at(self, places: Array) -> Array:
-        """Return the units at places of their stratum, `(..., m)`."""
+        """Return the units at positions within their strata, `(..., m)`."""
         return places if self.units is None else self.units[self.first + places]
 
 
 def _strata_of_units(strata: Any, members: _Members | None, shape: tuple[int, ...]) -> np.ndarray:
-    """Number the strata of the examples, or of their clusters; one of all if none are given."""
+    """Number the strata of the examples, or of their clusters; a single stratum if none are
+    given.
+    """
     if strata is None:
         return np.zeros(shape if members is None else len(members.sizes), int)
     numbers, _ = numbered_clusters(strata, shape, "strata")
@@ -224,19 +229,19 @@ def _strata_of_units(strata: Any, members: _Members | None, shape: tuple[int, ..
         i = np.argmax(crosses)
         raise ValueError(
             f"each cluster must lie in one stratum, but example {i} is in another stratum than"
-            f" example {first[members.numbers[i]]} of its cluster. If clusters are spread over"
-            " strata, leave out strata."
+            f" example {first[members.numbers[i]]} of the same cluster. If clusters contain"
+            " several strata, leave out strata."
         )
     return numbers[first]
 
 
 class _Groups(NamedTuple):
-    """Groups of as many units each that the jackknife leaves out.
+    """Groups of units of equal size that the jackknife leaves out.
 
     Attributes:
-        units: of the groups, one after the other, and those that are in none.
-        composition: an orthonormal basis of the numbers of units that the groups have of each
-            stratum, `(groups, rank)`.
+        units: the units of the groups, one group after the other, then units in no group.
+        composition: an orthonormal basis of the numbers of units of each stratum in the groups,
+            `(groups, rank)`.
     """
 
     units: Array
@@ -244,7 +249,7 @@ class _Groups(NamedTuple):
 
 
 def _groups_left_out(strata: np.ndarray) -> _Groups:
-    """Group the units at random; each group has units of all strata, as evenly as can be."""
+    """Group the units at random; strata are spread evenly over the groups."""
     order = np.random.default_rng(0).permutation(len(strata))
     order = order[np.argsort(strata[order], kind="stable")]
     sizes = np.bincount(strata)
@@ -260,15 +265,16 @@ def _groups_left_out(strata: np.ndarray) -> _Groups:
 def _check_takes_weights(statistic: Callable[..., Any]) -> None:
     try:
         parameters = inspect.signature(statistic).parameters
-    except (TypeError, ValueError):  # of some functions in C it is not known
+    except (TypeError, ValueError):  # unknown for some functions in C
         return
     kinds = {x.kind for x in parameters.values()}
     if "sample_weight" not in parameters and inspect.Parameter.VAR_KEYWORD not in kinds:
         name = getattr(statistic, "__name__", statistic)
         raise TypeError(
-            'resample="weights" calls statistic(*arrays, sample_weight=w), w how often each'
-            f" example was drawn, but {name} takes no sample_weight. Pass a function that does,"
-            " such as lambda x, sample_weight: (sample_weight * x).sum() / sample_weight.sum(), or"
+            'resample="weights" calls statistic(*arrays, sample_weight=w), with w how often'
+            f" each example was drawn, but {name} has no argument sample_weight. Pass a function"
+            " that has one, such as"
+            " lambda x, sample_weight: (sample_weight * x).sum() / sample_weight.sum(), or"
             ' resample="indices".'
         )
 
@@ -277,8 +283,8 @@ def _check_of_one_size(sizes: np.ndarray) -> None:
     if sizes.min() < sizes.max():
         raise ValueError(
             f"clusters have from {sizes.min()} to {sizes.max()} examples, so that resamples differ"
-            ' in size, which compiled functions cannot: use resample="weights" with a statistic'
-            " that takes sample_weight, or NumPy arrays and a NumPy statistic."
+            ' in size, which is impossible in compiled functions: use resample="weights" with'
+            " a statistic that takes sample_weight, or NumPy arrays and a NumPy statistic."
         )
 
 
@@ -302,7 +308,7 @@ def _bootstrap_examples(
     of_weighted = _function_of_weights(statistic, examples) if by_weights else None
 
     def of_units(drawn: Array) -> Any:
-        """Compute the statistic of the units that were drawn, `(..., m)`."""
+        """Compute the statistic of resampled units `(..., m)`."""
         if of_weighted is not None:
             weights = _how_often(drawn, number, float_dtype(*examples))
             values = of_weighted(weights if members is None else weights[..., members.numbers])
@@ -330,7 +336,9 @@ def _bootstrap_examples(
 def _sorted_once(
     statistic: Callable[..., Any], examples: tuple[Array, ...]
 ) -> Callable[..., Callable[[Array], Any]] | None:
-    """Return how truth and scores are sorted once for all weights, if the statistic says so."""
+    """Return a function of weights that sorts truth and scores only once, if the statistic has
+    one.
+    """
     return of_weights(statistic) if [x.ndim for x in examples] == [1, 1] else None
 
 
@@ -356,19 +364,19 @@ def _acceleration(row: Row, groups: _Groups, everything: Array, numbers: int) ->
 
     left_out = map_chunks(without, max(1, LANES // numbers), everything[:num_groups])
     influence = -xp.where(xp.isfinite(left_out), left_out, 0).T
-    # The numbers of units of each stratum are fixed.
+    # The number of units in each stratum is fixed.
     explained = matmul(matmul(influence, groups.composition), groups.composition.T)
     influence = xp.where(xp.isfinite(left_out.T), influence - explained, xp.nan)[:, None]
-    share = group * num_groups / number  # that is left out by one of the groups
+    share = group * num_groups / number  # units that one of the groups leaves out
     return share**0.5 * acceleration_of(influence, xp.ones_like(influence))
 
 
 def _how_often(drawn: Array, number: int, dtype: np.dtype) -> Array:
-    """Count how often each unit is among those drawn, `(..., m)` to `(..., number)`."""
+    """Count how often each unit was drawn, `(..., m)` to `(..., number)`."""
     if is_jax(drawn):
         return jax.numpy.zeros(number, dtype).at[drawn].add(1)
     rows = drawn.reshape((-1, drawn.shape[-1]))
-    # A unit of row i is counted at i * number + its own.
+    # Unit u of row i is counted at i * number + u.
     cells = rows + number * np.arange(len(rows))[:, None]
     times = np.bincount(cells.ravel(), minlength=len(rows) * number)
     return times.reshape((*drawn.shape[:-1], number)).astype(dtype)

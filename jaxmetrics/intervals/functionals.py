@@ -20,27 +20,27 @@ from jaxmetrics.intervals.samples import Design, Sample
 
 __all__: list[str] = []
 
-AT_ONCE = 2**20  # numbers in the tables of a batch; of larger ones each is faster alone
+AT_ONCE = 2**20  # numbers in the tables of a batch; larger tables are faster one by one
 
 
 class Row:
-    """The values of a function as one row: of tables `(..., K, W)`, or other items, `(..., V)`.
+    """The values of a function of tables `(..., K, W)`, or other items, as one row `(..., V)`.
 
-    On the host a function of a single item is given one after the other. Whether it takes batches
-    is found out once.
+    On the host, a function that does not accept batches is called for one item at a time; this is
+    tested once.
 
     Args:
         metric: the function, which returns an array or a pytree of arrays.
-        item: an array like those that it takes.
-        tried: items that differ in their values, `(N, *item)`; if not given, tables that differ in
-            which rows and columns are empty.
-        numbers: how many numbers it reads for each, if more than the item's.
+        item: an example of the function's argument.
+        tried: items with different values, `(N, *item)`, for the test; by default tables with
+            different empty rows and columns.
+        numbers: how many numbers it reads per item, if more than the item has.
     """
 
     def __init__(
         self, metric: Metric, item: Array, *, tried: Array | None = None, numbers: int = 0
     ) -> None:
-        self.of_one = partial(row_of, metric, item.ndim)  # by which compiled programs are shared
+        self.of_one = partial(row_of, metric, item.ndim)  # identifies compiled programs
         self._ndim, self._numbers = item.ndim, max(item.size, numbers)
         leaves, self._structure = trees.flatten(metric(item))
         self._shapes = [np.shape(leaf) for leaf in leaves]
@@ -48,13 +48,13 @@ class Row:
         self.size = sum(self._sizes)
         self._takes_batches = (
             is_jax(item)
-            or is_constant(metric)  # all of this package do
+            or is_constant(metric)  # all functions of this package accept batches
             or self._agrees_on_batches(_with_empty_classes(item) if tried is None else tried)
         )
 
     @classmethod
     def of(cls, metric: Metric, design: Design, tables: Array, labels: Array | None = None) -> Row:
-        """Return the row of a metric of the samples of a batch."""
+        """Return the row of a metric of the tables of a batch."""
         shape = tables.shape[tables.ndim - design.ndim :]
         one = tables.reshape((-1, *shape))[0] if tables.size else np.ones(shape)
         sample = design.sample(one, labels)
@@ -75,7 +75,7 @@ class Row:
         else:
             at_once = max(1, AT_ONCE // self._numbers) if self._takes_batches else 1
             starts = range(0, len(flat), at_once)
-            # One alone has no batch axis: a function of a single item is given no other.
+            # A single item has no batch axis, because the function may not accept one.
             parts = [flat[i : i + at_once] if at_once > 1 else flat[i] for i in starts]
             rows = np.concatenate([np.atleast_2d(self.of_one(part)) for part in parts])
         return rows.reshape((*batch, self.size))
@@ -88,8 +88,8 @@ class Row:
             return False
 
     def unflatten(self, rows: Any, num_batch_axes: int = 0) -> Any:
-        """Return the metric's pytree, with a part of `rows`, a pytree of `(..., V)`, for each array
-        of the metric's.
+        """Return the metric's pytree, in which each array is replaced by its part of `rows`, a
+        pytree of `(..., V)`.
         """
         ends = np.cumsum(self._sizes)
 
@@ -104,14 +104,14 @@ class Row:
 
 
 def row_of(metric: Metric, ndim: int, items: Array) -> Array:
-    """Return the values of a function that takes these items as one row, `(..., V)`."""
+    """Return the values of a function of these items as one row, `(..., V)`."""
     leaves = trees.leaves(metric(items))
     batch = items.shape[: items.ndim - ndim]
     return xp.concatenate([xp.asarray(x).reshape((*batch, -1)) for x in leaves], -1)
 
 
 def _with_empty_classes(table: np.ndarray) -> np.ndarray:
-    """Return the table, and some that differ in which rows and columns are empty."""
+    """Return the table, and variants with different empty rows and columns."""
     all_used = 1 + np.cos(np.arange(table.size)).reshape(table.shape) ** 2
     first, last = all_used.copy(), all_used.copy()
     first[0], first[:, 0], last[-1], last[:, -1] = 0, 0, 0, 0
@@ -119,14 +119,15 @@ def _with_empty_classes(table: np.ndarray) -> np.ndarray:
 
 
 class Functional:
-    """Contrasts of a metric of the tables of a sample, as functions of numbers of its kinds.
+    """Contrasts of a metric between the tables of a sample, as functions of the numbers of each
+    kind of unit.
 
-    They are one row of P V values, and take batches of numbers `(..., R, U)`.
+    The result is one row of P V values; numbers may have batch axes, `(..., R, U)`.
 
     Attributes:
-        sample: whose tables are read.
-        row: of the metric.
-        contrasts: P times T factors, by which the values of the T tables are multiplied and added.
+        sample: the sample whose tables are read.
+        row: the metric's values as a row.
+        contrasts: `(P, T)` factors by which the values of the T tables are multiplied and added.
     """
 
     def __init__(self, sample: Sample, row: Row, contrasts: Sequence[Sequence[int]]) -> None:
@@ -143,7 +144,7 @@ class Functional:
 
     @cached_property
     def slopes(self) -> Array:
-        """All derivatives at the sample itself, `(P V, R, U)`."""
+        """The derivatives at the sample itself, `(P V, R, U)`."""
         counts = self.sample.counts
         if is_jax(counts):
             return jax.jacrev(self.__call__)(counts)
@@ -154,17 +155,17 @@ class Functional:
 
     @property
     def errors(self) -> Array:
-        """The standard errors of the values, by their derivatives."""
+        """The standard errors of the values, from their derivatives."""
         return self.sample.errors(self.values, self.slopes)
 
     @property
     def of_units(self) -> Functional:
-        """The same as a functional of what is drawn independently."""
+        """The same functional with the independent units (clusters) as kinds."""
         units = self.sample.units
         return self if units is self.sample else Functional(units, self.row, self.contrasts)
 
     def values_and_errors(self, numbers: Array) -> tuple[Array, Array]:
-        """Return the values and the errors of samples with other numbers, `(..., R, U)`."""
+        """Return the values and standard errors for other numbers of the kinds, `(..., R, U)`."""
         if numbers.ndim > self.sample.counts.ndim:
             each = [self.values_and_errors(x) for x in numbers]
             values, errors = map(np.stack, zip(*each, strict=True))
@@ -173,7 +174,7 @@ class Functional:
         return other.values, other.errors
 
     def slope(self, i: int, numbers: np.ndarray, derivative: Function) -> np.ndarray:
-        """Return the derivative of value i, `(R, U)`, on the host, by the derivative of the row."""
+        """Return the derivative of value i, `(R, U)`, on the host."""
         of, v = divmod(i, self.row.size)
         by_tables = [
             factor * derivative(table)[v] if factor else np.zeros(table.shape)
@@ -183,7 +184,7 @@ class Functional:
 
 
 def _contrast(values: Array, factors: Sequence[int]) -> Array:
-    """Multiply values `(..., T, V)` by factors and add them up."""
+    """Multiply values `(..., T, V)` by the factors of the contrasts, and add them up."""
     if sorted(factors) == [-1, 1]:
         return subtract(values[..., factors.index(1), :], values[..., factors.index(-1), :])
     terms = [factor * values[..., t, :] for t, factor in enumerate(factors) if factor]

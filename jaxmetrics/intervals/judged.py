@@ -1,6 +1,7 @@
-"""Prediction-powered inference: intervals from few examples with truth and many judged by a model.
+"""Prediction-powered inference: intervals from few examples with truth and many labelled by a
+judge.
 
-The errors of the judge are learnt from the examples with truth, which the judge labels, too. With T
+The judge's errors are estimated from the examples with truth, which the judge labels, too. With T
 the shares of (truth, prediction) among these, J the shares of (judge's label, prediction) among the
 same examples, and J' the latter among the other examples, the estimate is the metric of the
 rectified shares `R = T + λ (J' - J)`. With t and j the derivatives of the metric with respect to an
@@ -8,8 +9,8 @@ example's contribution to T and to J, λ minimises `s^2 = var(t - λ j) / n + va
 `λ = cov(t, j) / (var(j) (1 + n / N))`, one for each value of the metric, between 0, where the judge
 is uninformative and ignored, and 1. Angelopoulos, Duchi and Zrnic (2023), PPI++, arXiv:2311.01453,
 section 6. The cost does not depend on n and N. The interval contains the values of the metric of R
-that neither sample refutes, with λ as found; see `Likelihood`, whose additional third of an example
-allows for errors of the judge that did not occur.
+that a likelihood-ratio test of both samples does not reject, with λ fixed; see `Likelihood`, whose
+additional third of an example allows for errors of the judge that did not occur.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from jaxmetrics.intervals.samples import Design, Sample
 
 __all__ = ["prediction_powered"]
 
-# By how much the table at which λ is found leans to the judge's labels: so no cell is empty that an
-# example adds to, and derivatives exist. λ only sets the width, whatever the table.
+# Weight of the judge's labels in the table at which λ is computed. It makes no needed cell empty,
+# so that derivatives exist. λ only affects the width, whatever the table.
 _JUDGED = 0.1
 
 
@@ -71,9 +72,9 @@ def prediction_powered(
 
     Returns:
         `Estimate` or a pytree of them, within the range of the metric. Negative entries of R, which
-        occur if there are few examples with truth, are set to 0 and others reduced so that the
-        share of correct predictions stays. NaN without examples with truth; without judged
-        examples, the interval from truth alone. Under jit, invalid counts give NaN.
+        occur if there are few examples with truth, are set to 0 and others are reduced so that the
+        share of correct predictions does not change. NaN without examples with truth; without
+        judged examples, the interval from truth alone. Under jit, invalid counts give NaN.
 
     Raises:
         ValueError: tables of other shapes, counts that are negative or fractional, a level outside
@@ -105,8 +106,8 @@ def prediction_powered(
 def _read(
     labelled: ArrayLike, judged: ArrayLike, method: Likelihood, ndim: int, cluster_axis: int | None
 ) -> tuple[Array, Array]:
-    """Return both tables, `(..., K, K, W)` and `(..., K, W)`, W the number of predictions, or of
-    pairs of them; of clusters with the same number of them.
+    """Return both tables, `(..., K, K, W)` and `(..., K, W)`, with W the number of predictions or
+    of pairs of predictions; clusters are padded to the same number.
     """
     truth, others = as_float(labelled, "labelled"), as_float(judged, "judged")
     _check_shapes(truth, others, ndim)
@@ -122,7 +123,7 @@ def _read(
         others = as_clusters(others, next_to_table, table_ndim=ndim - 1)
     truth = truth.reshape((*truth.shape[:-ndim], k, k, -1))
     others = others.reshape((*others.shape[: 1 - ndim], k, -1))
-    if is_clustered:  # each cluster is of one of the two samples
+    if is_clustered:  # each cluster belongs to one of the two samples
         in_truth, in_others = truth.shape[-4], others.shape[-3]
         truth = xp.pad(truth, [(0, 0)] * (truth.ndim - 4) + [(0, in_others)] + [(0, 0)] * 3)
         others = xp.pad(others, [(0, 0)] * (others.ndim - 3) + [(in_truth, 0)] + [(0, 0)] * 2)
@@ -150,8 +151,8 @@ def _of_pairs(metric: Metric, table: Array) -> Any:
 
 
 def _packed(labelled: Array, judged: Array) -> Array:
-    """Lay out numbers by kind, `(..., K, K, W)` and `(..., K, W)`, which fill the first K W, as
-    `(..., 2, K K W)`.
+    """Lay out both tables, `(..., K, K, W)` and `(..., K, W)`, as rows `(..., 2, K K W)`; the
+    second fills the first K W columns.
     """
     k = labelled.shape[-2]
     behind = [(0, 0)] * (judged.ndim - 2) + [(0, k * k - k), (0, 0)]
@@ -197,15 +198,15 @@ class _Value(Row):
 
 
 def _near(labelled: Array, judged: Array) -> Array:
-    """Return shares of truth and prediction that lean to the judge's."""
+    """Return shares of truth and prediction, mixed with a small part of the judge's shares."""
     all_judged = labelled.sum(0) + judged
     all_judged = divide(all_judged, all_judged.sum())
     return (1 - _JUDGED) * divide(labelled.sum(1), labelled.sum(), xp.nan) + _JUDGED * all_judged
 
 
 def of_judged(counts: Array, *, num_classes: int, share: Array | float = 0.0) -> Sample:
-    """Return labelled and judged examples, `(2, K K W)`, as kinds in two strata, whose table is
-    that of the rectified shares.
+    """Return the sample of labelled and judged examples, `(2, K K W)`, in two strata, with the
+    table of rectified shares.
     """
     k = num_classes
     totals = counts.sum(-1, keepdims=True)
@@ -226,8 +227,8 @@ def of_judged(counts: Array, *, num_classes: int, share: Array | float = 0.0) ->
 
 
 def _unused(labelled: Array, judged: Array) -> Array:
-    """Return the kinds with a class that is neither truth nor judge's label, or with a prediction
-    that does not occur.
+    """Return the kinds with a class that is neither a truth nor a judge's label, or with a
+    prediction that does not occur.
     """
     no_label = (labelled.sum((1, 2)) + labelled.sum((0, 2)) + judged.sum(1)) == 0
     no_prediction = (labelled.sum((0, 1)) + judged.sum(0)) == 0
@@ -239,8 +240,8 @@ def _unused(labelled: Array, judged: Array) -> Array:
 
 
 def _by_example(slopes: Array) -> tuple[Array, Array]:
-    """Return derivatives by what examples add as truth and as judged, each `(..., 2, U)`, from
-    those by shares, `(..., K, W)`.
+    """Return the derivatives with respect to examples as truth and as judged, each `(..., 2, U)`,
+    from the derivatives with respect to shares, `(..., K, W)`.
     """
     *batch, k, w = slopes.shape
     as_truth, as_judge = (
@@ -251,9 +252,9 @@ def _by_example(slopes: Array) -> tuple[Array, Array]:
 
 
 def _tuned(sample: Sample, slopes: Array) -> Array:
-    """Return λ of values `(V,)` from their derivatives by the shares, `(V, K, W)`.
+    """Return λ for values `(V,)` from their derivatives with respect to the shares, `(V, K, W)`.
 
-    As PPI++, the variance of the judge is that of both samples, the covariance is of the first.
+    As in PPI++, the variance of the judge comes from both samples, the covariance from the first.
     """
     counts = sample.counts
     n, m = counts.sum(-1)
@@ -269,10 +270,10 @@ def _tuned(sample: Sample, slopes: Array) -> Array:
 
 
 def _not_negative(shares: Array) -> Array:
-    """Put 0 in the place of shares `(..., K, W)` below it, where more was rectified than there was.
+    """Set negative rectified shares `(..., K, W)` to 0.
 
-    The others are scaled, so that the share of right predictions stays as it is (of pairs: of A, of
-    B and of both), and accuracies without bias.
+    The others are scaled so that the share of correct predictions does not change (for pairs: of A,
+    B and both), and accuracies stay unbiased.
     """
     k, w = shares.shape[-2:]
     truth, pairs = np.arange(k)[:, None], np.stack(np.divmod(np.arange(w), k))

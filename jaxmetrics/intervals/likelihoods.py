@@ -1,4 +1,6 @@
-"""Likelihood intervals: the search for the values of a metric that the counts do not refute."""
+"""Likelihood-ratio intervals: search for the extreme values of a metric that the test does not
+reject.
+"""
 
 from __future__ import annotations
 
@@ -17,19 +19,19 @@ from jaxmetrics.intervals.samples import Sample
 
 __all__: list[str] = []
 
-# Of an example, in the cell that moves the metric most: without an error the limit is then 3.0 / n,
-# that of the mid-p value.
+# Part of an example that is added to the cell that moves the metric most. Without an error, the
+# limit is then 3.0 / n, as for the mid-p value.
 ADDED = 1 / 3
-ADDED_OF_CLUSTER = 3 / 4  # of the cluster that moves it most
-_TRACE = 1e-6  # of an example, in cells without any, for their derivatives
+ADDED_OF_CLUSTER = 3 / 4  # part of the cluster that moves it most
+_TRACE = 1e-6  # of an example, in empty cells, for their derivatives
 _MOST_PASSES = 20
 _NEWTON_STEPS = 10
-_SOME = 16  # cells
+_SOME = 16  # cells of a table whose flat cells are searched
 
 
 def likelihood_limits(metric: Functional, shares: Array, z: Array | float) -> tuple[Array, Array]:
-    """Return the lower and upper ends of values `(V,)`, for each of which a unit amounts to a share
-    of an independent one; NaN where that is 0. See `jaxmetrics.Likelihood`.
+    """Return the lower and upper ends of values `(V,)`, given how many independent units a unit is
+    worth for each value; NaN if none. See `jaxmetrics.Likelihood`.
     """
     sample, values = metric.sample, metric.values
     derivative = differentiator(metric.row, sample.tables(sample.counts)[0])
@@ -46,17 +48,17 @@ def likelihood_limits(metric: Functional, shares: Array, z: Array | float) -> tu
     else:
         ends = np.stack([limits(i) for i in range(len(values))])
     low, high = ends.T
-    # A value that no likely table moves, though others do, is a convention, or flat here.
+    # A value that only improbable tables change is a convention, or flat here.
     low, high = (xp.where((low == high) & moves, xp.nan, x) for x in (low, high))
     return low, high
 
 
 def _edges(metric: Functional) -> tuple[Array, Array, Array]:
-    """Return of values `(V,)` their limits near empty cells, whether an example in one of the
-    groups of unused units makes them jump, `(G, V)`, and whether some table moves them.
+    """Return the limits of values `(V,)` near empty cells, whether an example in one of the groups
+    of unused units makes them jump, `(G, V)`, and whether any table changes them.
 
-    The limit is infinite where the value grows without bound as the cells without examples come
-    near 0, such as a ratio to a rate of errors of which none was seen; else it is 0.
+    The limit is infinite if the value grows without bound as empty cells approach 0, such as a
+    ratio to an error rate of 0; otherwise it is 0.
     """
     sample, start = metric.sample, metric.values
     counts = sample.counts
@@ -72,7 +74,7 @@ def _edges(metric: Functional) -> tuple[Array, Array, Array]:
 
 
 class _Place(NamedTuple):
-    """Where a search is: at weights of units, after a step along `slopes`."""
+    """The state of a search: the weights of units, after a step along `slopes`."""
 
     weights: Array
     slopes: Array
@@ -82,11 +84,11 @@ class _Place(NamedTuple):
 
 
 class _LikelihoodSearch(NamedTuple):
-    """The search for the extremes of value i near the counts of a sample.
+    """Search for the smallest and largest plausible value i, given the counts of a sample.
 
     Attributes:
-        reach: the log-likelihood ratio within which tables are likely, if units were independent.
-        added: how much is added to the cell that moves the value most.
+        reach: the log-likelihood ratio up to which tables are not rejected, for independent units.
+        added: the number of examples that is added to the cell that moves the value most.
     """
 
     metric: Functional
@@ -99,7 +101,7 @@ class _LikelihoodSearch(NamedTuple):
         return self.metric(numbers)[..., self.i]
 
     def slope(self, numbers: Array) -> Array:
-        """Return the derivative of the value, `(R, U)`, and 0 where it is not finite."""
+        """Return the derivative of the value, `(R, U)`, with 0 for values that are not finite."""
         if is_jax(numbers):
             slope = jax.grad(self.value)(numbers)
         else:
@@ -107,7 +109,7 @@ class _LikelihoodSearch(NamedTuple):
         return xp.where(xp.isfinite(slope), slope, 0)
 
     def extremes(self, infinite: Array, closed: Array) -> Array:
-        """Return the least and the greatest value, where units that are closed stay empty."""
+        """Return the smallest and the largest value; closed units stay empty."""
         sample, start = self.metric.sample, self.metric.values[self.i]
         allowed = sample.can_occur & ~closed & (sample.counts.sum(-1, keepdims=True) > 0)
         slopes = self.slope(xp.where((sample.counts == 0) & allowed, _TRACE, sample.counts))
@@ -129,16 +131,19 @@ class _LikelihoodSearch(NamedTuple):
         return np.stack([extreme(sign, cell) for sign, cell in zip(signs, cells, strict=True)])
 
     def reached(self, flat: Array, steepest: Array) -> Array:
-        """Return the value where a cell has grown as far as is likely, for each cell.
+        """Return, for each cell, the value after the cell has grown as far as the likelihood
+        allows.
 
-        It is known of flat cells, which at first do not move the value, such as errors in classes
-        that are hidden behind the worst one, and of the steepest; all 0 where they are too many.
+        It is computed for the steepest cell and for flat cells, which at first do not change the
+        value, such as errors in classes hidden behind the worst class; all 0 if there are too many
+        cells.
         """
         counts = self.metric.sample.counts
         values: Any = xp.zeros_like(counts).reshape(-1)
         if counts.size**2 > AT_ONCE:
             return values
-        # For as long as there are any: smooth metrics have none. On the device some at a time.
+        # Loop while there are flat cells (smooth metrics have none); on the device, several at a
+        # time.
         order = xp.concatenate([steepest, xp.argsort(~flat)])
         number = xp.where(flat.any(), len(steepest) + flat.sum(), 0)
         width = _SOME if is_jax(counts) else int(number)
@@ -153,13 +158,13 @@ class _LikelihoodSearch(NamedTuple):
         return lax.while_loop(lambda state: state[0] < number, evaluate, (0 * number, values))[1]
 
     def ascend(self, sign: Array, slopes: Array, cell: Array, is_elsewhere: Array) -> Array:
-        """Return the greatest of `sign` times the value, from its slopes at the counts, with more
-        in a cell.
+        """Return the maximum of `sign` times the value, starting from its slopes at the counts,
+        with a part of an example added to a cell.
 
-        The value is made linear, the extreme of that found, and the way there searched for a
-        greater value, until that gains nothing: the conditional gradient method of Frank and Wolfe
-        (1956). Where the slopes at the counts say nothing of it, the first are those where the cell
-        has grown as far as is likely.
+        Conditional gradient method of Frank and Wolfe (1956): the value is linearized, the extreme
+        of the linear function found, and the segment to it searched for a greater value, until
+        nothing is gained. If the slopes at the counts are flat, the search starts with the slopes
+        where the cell has grown as far as the likelihood allows.
         """
         base, grown = self.surroundings(slopes, cell, is_elsewhere)
         start = sign * self.metric.values[self.i]
@@ -172,7 +177,7 @@ class _LikelihoodSearch(NamedTuple):
 
         def slopes_at(place: _Place) -> Array:
             at = xp.where(place.passes == 0, grown, place.weights)
-            # At a kink, as where two groups are the best, both of its slopes are needed.
+            # At a kink, such as between two best groups, both of its slopes are needed.
             return (sign * self.slope(at) + place.slopes) / 2
 
         def improve(place: _Place) -> _Place:
@@ -186,7 +191,9 @@ class _LikelihoodSearch(NamedTuple):
         return lax.while_loop(is_unfinished, improve, first).value
 
     def surroundings(self, slopes: Array, cell: Array, grows: Array) -> tuple[Array, Array]:
-        """Return the counts with more in a cell, and those where it has grown, if it does."""
+        """Return the counts with a part of an example added to a cell, and the counts where the
+        cell has grown, if it grows.
+        """
         sample = self.metric.sample
         base = _with_more(sample, cell, slopes, self.added)
         grown = lax.cond(
@@ -195,7 +202,7 @@ class _LikelihoodSearch(NamedTuple):
         return base, grown
 
     def farthest(self, sign: Array, place: _Place, slopes: Array, way: Array) -> _Place:
-        """Go where `sign` times the value is greatest on a way, or stay."""
+        """Go to the greatest `sign` times the value on a segment, or stay."""
         steps = xp.full_like(place.value, 0.5) ** np.arange(4)[:, None, None]
         values = sign * self.value(place.weights + steps * way)
         best = xp.argmax(values)
@@ -206,7 +213,7 @@ class _LikelihoodSearch(NamedTuple):
 
 
 def _steepest(sample: Sample, slopes: Array, allowed: Array, added: Array) -> Array:
-    """Return the kind that raises the value most."""
+    """Return the kind of unit that increases the value most."""
     counts = sample.counts
     totals = counts.sum(-1, keepdims=True)
     mean = divide((counts * slopes).sum(-1, keepdims=True), totals)
@@ -215,8 +222,8 @@ def _steepest(sample: Sample, slopes: Array, allowed: Array, added: Array) -> Ar
 
 
 def _hidden(flat: Array, reached: Array, steepest: Array) -> tuple[Array, Array]:
-    """Return the flat cell that reaches further than the steepest one, or that one, and whether any
-    does.
+    """Return the flat cell that reaches further than the steepest cell, or the steepest cell if
+    none does, and whether one does.
     """
     furthest = xp.argmax(xp.where(flat, reached, -xp.inf))
     is_hidden = reached[furthest] - reached[steepest] > 0
@@ -224,9 +231,10 @@ def _hidden(flat: Array, reached: Array, steepest: Array) -> tuple[Array, Array]
 
 
 def _with_more(sample: Sample, cell: Array, slopes: Array, added: Array) -> Array:
-    """Add to one of the units `(R, U)`, and of clusters half of that which raises the value most.
+    """Add a part of an example to one of the units `(R, U)`; with clusters, a part of the cluster
+    that increases the value most.
 
-    Of several strata that of the unit keeps its total.
+    With several strata, the stratum of the unit keeps its total.
     """
     counts = sample.counts
     best = (xp.arange(counts.size) == cell).reshape(counts.shape)
@@ -242,7 +250,7 @@ def _with_more(sample: Sample, cell: Array, slopes: Array, added: Array) -> Arra
 
 
 def _grown(counts: Array, cells: Array, reach: Array) -> Array:
-    """Return counts `(R, U)` in which one of the cells has Wilson's upper limit, `(N, R, U)`."""
+    """Return counts `(N, R, U)` in which one of the cells has grown to Wilson's upper limit."""
     ones = (xp.arange(counts.size) == cells[:, None]).reshape((-1, *counts.shape))
     n, c = counts.sum(-1, keepdims=True), (counts * ones).sum(-1, keepdims=True)
     root = xp.sqrt(2 * reach * (c * (1 - divide(c, n)) + reach / 2))
@@ -252,8 +260,8 @@ def _grown(counts: Array, cells: Array, reach: Array) -> Array:
 
 
 def tilted(counts: Array, slopes: Array, radius: float) -> Array:
-    """Return the weights of the largest `sum slopes * weights` whose log-likelihood ratio is the
-    radius.
+    """Return the weights with the largest `sum slopes * weights` among weights with the given
+    log-likelihood ratio.
 
     In each of the rows `(..., R, U)`, which keep their totals, they are `counts / (nu + t u)`,
     where u are the slopes measured down from the highest, nu depends on the row, and t does not.
@@ -265,7 +273,7 @@ def tilted(counts: Array, slopes: Array, radius: float) -> Array:
         used = counts.any(0)
         if not used.any():
             return counts
-        if not used.all():  # on the host the others take no time
+        if not used.all():  # on the host, only rows that still move
             weights = np.zeros(counts.shape)
             weights[:, used] = tilted(counts[:, used], slopes[:, used], radius)
             return weights
@@ -283,7 +291,7 @@ def tilted(counts: Array, slopes: Array, radius: float) -> Array:
 
 
 class _TiltedRows(NamedTuple):
-    """Rows of `tilted` that are searched together: their totals, shares, the mean and d of u."""
+    """Rows of `tilted` that are searched together: totals, shares, and the mean and d of u."""
 
     totals: Array
     shares: Array
@@ -301,7 +309,7 @@ class _TiltedRows(NamedTuple):
         return cls(totals, shares, mean, xp.where(counts > 0, u - mean, 0))
 
     def newton_step(self, log_s: Array, radius: float) -> tuple[Array, Array]:
-        """Return the next `log s`, and the weights at this one."""
+        """Return the next `log s`, and the weights at the current one."""
         totals, shares, mean, d = self
         s = xp.exp(log_s)
         scale = 1 + s * mean
@@ -310,7 +318,7 @@ class _TiltedRows(NamedTuple):
         excess = (weights * y * y).sum(-1, keepdims=True)  # Z - 1
         found = totals * weights / (1 + excess)
         ratio = _sum_of_all(found * deviance(excess + (1 + excess) * y))
-        # Derivatives by log s: of log Z, of the ratio and of log t.
+        # Derivatives with respect to log s of log Z, of the ratio and of log t.
         of_z = -s * (weights * d / (1 + y)).sum(-1, keepdims=True) / (scale**2 * (1 + excess))
         of_ratio = totals * (s * (weights * d).sum(-1, keepdims=True) / scale**2 + of_z)
         of_t = 1 / scale + of_z

@@ -44,7 +44,7 @@ from jaxmetrics.intervals.quantiles import (
 
 __all__ = ["Bootstrap", "Delta", "IntervalMethod", "Likelihood", "Posterior", "interval"]
 
-_ROUNDING = 1e-12  # by which a value may miss the end of its range
+_ROUNDING = 1e-12  # rounding by which a value may exceed its range
 
 
 class IntervalMethod:
@@ -70,8 +70,8 @@ class IntervalMethod:
     name: ClassVar[str]
     draws: ClassVar[bool] = False
     needs_examples: ClassVar[bool] = True
-    most: ClassVar[float | None] = None  # examples, where counts must be whole numbers
-    most_kinds: ClassVar[float] = 2**12  # beyond, only the kinds of units that occur are read
+    most: ClassVar[float | None] = None  # examples, if counts must be integers
+    most_kinds: ClassVar[float] = 2**12  # with more, only the kinds of units that occur are read
 
     def estimate(self, metric: Functional, confidence: Confidence) -> tuple[Estimate, Array | None]:
         """Return the estimate of values `(V,)`, and the replicates behind it, `(S, V)`, or None.
@@ -91,12 +91,12 @@ class IntervalMethod:
         table_ndim: int = 2,
         is_clustered: bool = False,
     ) -> Array:
-        """Raise for counts that the method cannot read; tables of clusters may hold any weights."""
+        """Raise for counts that the method cannot use; tables of clusters may hold any weights."""
         most = None if self.draws and is_clustered else self.most
         return check_counts(counts, name, table_ndim=table_ndim, most=most)
 
     def prepared(self, tables: Array, num_classes: int) -> tuple[IntervalMethod, Array]:
-        """Return the method itself, ready for these tables, and the tables."""
+        """Return the method, with its key on the device of the tables, and the tables."""
         return self, tables
 
     def checked(self, estimates: Any) -> Any:
@@ -105,7 +105,7 @@ class IntervalMethod:
 
     @property
     def numbers(self) -> int:
-        """Return how many replicates are held in memory at once."""
+        """Return the number of replicates that are held in memory at once."""
         return 1
 
 
@@ -113,16 +113,16 @@ class IntervalMethod:
 class Likelihood(IntervalMethod):
     """Likelihood-ratio confidence interval of any smooth metric of a confusion matrix.
 
-    The ends are the least and the greatest value of the metric over all tables of expected counts E
-    with
+    The ends are the smallest and the largest value of the metric over all tables of expected counts
+    E with
 
         sum C log(C / E) <= z^2 / 2,    sum E = sum C,
 
     where z is the normal quantile of the level. For each end, C gets a third of an example more, in
     the cell that moves the metric most towards this end. So the interval allows for kinds of error
     that did not occur in this test set: after n examples without an error its limit is 3.0 / n, the
-    mid-p limit. A cell that does not move the metric at first (a minimum over classes depends on
-    the worst class only) is ranked by its effect once it has grown as far as the likelihood allows
+    mid-p limit. A cell that at first does not move the metric (a minimum over classes depends on
+    the worst class only) is ranked by its effect after it has grown as far as the likelihood allows
     (in tables of up to 1024 cells). If examples of an absent class would make the metric jump, as
     they change an average over the classes that occur, its cells stay empty: the interval is about
     the classes that occur.
@@ -137,9 +137,10 @@ class Likelihood(IntervalMethod):
     The metric must be a smooth function of the shares of cells. The minimum over several equally
     good classes, for example, is biased downwards, and its interval lies too low.
 
-    The standard error is the one of `Delta`. An end is infinite if the metric is unbounded, such as
-    a likelihood ratio without false positives. The ends are NaN if no likely table changes the
-    value, such as the precision of a class that is never predicted, which is a convention.
+    The standard error is the standard error of `Delta`. An end is infinite if the metric is
+    unbounded, such as a likelihood ratio without false positives. The ends are NaN if no plausible
+    table changes the value, such as the precision of a class that is never predicted, which is a
+    convention.
 
     >>> import jaxmetrics as jm
     >>> jm.interval(jm.balanced_accuracy, [[490, 5], [0, 5]], method=Likelihood())
@@ -148,10 +149,10 @@ class Likelihood(IntervalMethod):
 
     name: ClassVar[str] = "likelihood"
     most: ClassVar[float | None] = math.inf
-    most_kinds: ClassVar[float] = 2**18  # for which errors that were not seen matter
+    most_kinds: ClassVar[float] = 2**18  # levels, for which unseen errors matter
 
     def estimate(self, metric: Functional, confidence: Confidence) -> tuple[Estimate, None]:
-        """Search for the ends of each value."""
+        """Search for both ends of each value."""
         values, slopes, sample = metric.values, metric.slopes, metric.sample
         z = confidence.quantile(sample.number)
         low, high = likelihood_limits(metric, sample.shares(values, slopes, z), z)
@@ -201,7 +202,7 @@ class Delta(IntervalMethod):
     def estimate(self, metric: Functional, confidence: Confidence) -> tuple[Estimate, None]:
         """Differentiate all values."""
         if self.scale is not None and any(-1 in factors for factors in metric.contrasts):
-            raise ValueError(f"differences have no scale: use Delta(), not {self}.")
+            raise ValueError(f"differences need no scale: use Delta(), not {self}.")
         number = metric.sample.number
         z = confidence.quantile(number)
         if metric.sample.clusters is not None:
@@ -209,7 +210,7 @@ class Delta(IntervalMethod):
         return normal_estimate(metric.values, metric.errors, z, self.scale), None
 
     def checked(self, estimates: Any) -> Any:
-        """Warn of values outside of the range of the scale."""
+        """Warn if a value is outside of the range of the scale."""
         if self.scale is None or on_device(estimates):
             return estimates
         lowest, highest, *_ = SCALES[self.scale]
@@ -228,14 +229,14 @@ class Delta(IntervalMethod):
 
 @functools.cache
 def _register(method: Any) -> None:
-    """Make a pytree of a method: its key and prior may be traced."""
+    """Register a method as a pytree, whose key and prior may be traced."""
     fields = {field.name for field in dataclasses.fields(method)}
     arrays = fields & {"key", "prior"}
     jax.tree_util.register_dataclass(method, sorted(arrays), sorted(fields - arrays))
 
 
 class _Drawing(IntervalMethod):
-    """A method that draws replicates by a key."""
+    """A method that draws replicates with a key."""
 
     draws: ClassVar[bool] = True
     key: KeyLike
@@ -247,12 +248,12 @@ class _Drawing(IntervalMethod):
             _register(type(self))  # type: ignore[arg-type]  # for mypy a class has no hash
 
     def prepared(self, tables: Array, num_classes: int) -> tuple[IntervalMethod, Array]:
-        """Place the key where the tables are."""
+        """Move the key to where the tables are."""
         key, tables = place(self.key, tables)
         return dataclasses.replace(self, key=key), tables  # type: ignore[type-var]  # dataclasses derive
 
     def checked(self, estimates: Any) -> Any:
-        """Refuse a metric that is undefined in all replicates."""
+        """Raise for a metric that is undefined in all replicates."""
         return check_finite(estimates, self.num_samples)
 
     @property
@@ -275,26 +276,26 @@ class Bootstrap(_Drawing):
       `(θ* - θ) / s*` and s is the error of `Delta`. Replicates with s* = 0 and θ* != θ count as
       undefined.
 
-    Resampling n examples is drawing the cells of the table from a multinomial distribution, so the
-    cost does not depend on n; clusters are drawn as a whole. If the metric is the same in all
-    replicates, for example for a classifier without errors, the width is 0, because the bootstrap
-    gives no probability to errors that did not occur; `Likelihood` and `Posterior` do. The standard
-    error is the standard deviation of the replicates.
+    Resampling n examples is equivalent to drawing the cells of the table from a multinomial
+    distribution, so the cost does not depend on n; clusters are drawn as a whole. If the metric is
+    the same in all replicates, for example for a classifier without errors, the width is 0, because
+    the bootstrap never draws errors that did not occur; `Likelihood` and `Posterior` allow for
+    them. The standard error is the standard deviation of the replicates.
 
     Attributes:
         key: a JAX key, an int seed or, for NumPy counts, a NumPy Generator. The matrices of a batch
             share their random numbers, so that each gets the same draws as it would alone;
             `jax.vmap` over keys makes them independent.
         kind: `"bca"`, `"percentile"`, `"basic"` or `"studentized"`, see above.
-        num_samples: number of replicates S. Quantiles near the ends, such as those of BCa, need
-            2000 or more; V simultaneous intervals need V times as many.
+        num_samples: number of replicates S. Extreme quantiles, which BCa needs, require 2000 or
+            more; V simultaneous intervals need V times as many.
 
     >>> import jaxmetrics as jm
     >>> estimate = jm.interval(jm.accuracy, [[90, 10], [5, 95]], method=Bootstrap(0))
     >>> estimate
     0.925 [0.880, 0.955]
 
-    Several metrics at once, yours among them, share the replicates:
+    Several metrics, your own included, share the replicates:
 
     >>> def both(counts):
     ...     return {"accuracy": jm.accuracy(counts), "errors": counts[0, 1] + counts[1, 0]}
@@ -384,7 +385,7 @@ class Posterior(_Drawing):
         return posterior_estimate(samples, confidence.level), samples
 
     def prepared(self, tables: Array, num_classes: int) -> tuple[IntervalMethod, Array]:
-        """Move the key and the prior to where the tables are."""
+        """Move the key and the prior to where the tables are stored."""
         key, tables, prior = place(self.key, tables, as_prior(self.prior, num_classes))
         return dataclasses.replace(self, key=key, prior=prior), tables
 

@@ -8,7 +8,14 @@ from typing import Literal
 from jaxmetrics._arithmetic import divide, safe_sqrt
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, xp
-from jaxmetrics._validation import ArrayLike, as_float, check_axis, check_level, check_option
+from jaxmetrics._validation import (
+    ArrayLike,
+    as_float,
+    check_axis,
+    check_level,
+    check_option,
+    refuse_where,
+)
 from jaxmetrics.betas.distributions import betainccinv, betaincinv
 from jaxmetrics.clusters import (
     as_clusters,
@@ -26,7 +33,7 @@ def wilson_interval(s: Array, n: Array, z: float) -> tuple[Array, Array]:
     p = divide(s, n, xp.nan)
     low, high = _wilson_roots(s, n, z)
     high = xp.where(2 * s <= n, high, 1 - _wilson_roots(n - s, n, z)[0])  # exactly 1 at s = n
-    # At a tiny level rounding may cross.
+    # At a tiny level, rounding may swap the ends.
     return xp.where(low > p, p, low), xp.where(high < p, p, high)
 
 
@@ -74,10 +81,10 @@ def proportion_interval(
 
     Returns:
         `Estimate`, fractions in [0, 1], `standard_error = sqrt(p (1 - p) / n)`. Without trials the
-        value is NaN and the interval [0, 1]; `successes` outside `[0, trials]` give NaN.
+        value is NaN and the interval [0, 1]; under jit `successes` outside `[0, trials]` give NaN.
 
     Raises:
-        ValueError: `level` outside (0, 1) or an unknown method.
+        ValueError: `successes` outside `[0, trials]`, `level` outside (0, 1), an unknown method.
 
     >>> proportion_interval(18, 20)
     0.900 [0.699, 0.972]
@@ -87,6 +94,8 @@ def proportion_interval(
     s, n = xp.broadcast_arrays(as_float(successes, "successes"), as_float(trials, "trials"))
     # Sums of weights, rounded apart.
     s = xp.where((s > n) & (s <= n * (1 + 8 * xp.finfo(n.dtype).eps)), n, s)
+    message = "but successes lie between 0 and the number of trials."
+    refuse_where((s < 0) | (s > n), s, "successes", message)
     possible = (s >= 0) & (s <= n)
     s, n = xp.where(possible, s, xp.nan), xp.where(possible, n, xp.nan)
     share, clustered = xp.asarray(1.0, n.dtype), None
@@ -102,7 +111,9 @@ def _error(s: Array, n: Array) -> Array:
 
 
 def _pooled(s: Array, n: Array, axis: int, z: float) -> tuple[Array, ...]:
-    """Return the sums over clusters, to how many independent trials each amounts, and the error."""
+    """Return the sums over clusters, the effective number of independent trials, and the standard
+    error.
+    """
     check_axis(axis, "cluster_axis")
     if not -s.ndim <= axis < s.ndim:
         raise ValueError(f"cluster_axis must be an axis of shape {s.shape}, got {axis}.")
@@ -139,7 +150,7 @@ def _clopper_pearson(s: Array, n: Array, level: float) -> tuple[Array, Array]:
     return xp.where(n == 0, 0, low), xp.where(n == 0, 1, high)
 
 
-# The ends, from successes, trials and level.
+# Functions from successes, trials and level to both ends.
 _METHODS: dict[str, Callable[[Array, Array, float], tuple[Array, Array]]] = {
     "wilson": _wilson,
     "jeffreys": _jeffreys,
@@ -153,8 +164,8 @@ def _quantiles_of_beta(
 ) -> tuple[Array, Array]:
     """Return the lower tail's quantile of Beta(*low) and the upper tail's of Beta(*high).
 
-    They are 0 or 1 where a parameter is 0. Each comes from its own tail, (1 - level) / 2, since
-    1 - (1 - level) / 2 has few digits in float32.
+    They are 0 or 1 if a parameter is 0. Each is computed from its own tail, (1 - level) / 2,
+    because 1 - (1 - level) / 2 has few digits in float32.
     """
 
     def quantile(from_tail: Callable[[Array, Array, Array], Array], a: Array, b: Array) -> Array:

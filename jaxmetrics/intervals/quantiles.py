@@ -1,4 +1,4 @@
-"""From replicates to estimates: percentiles, BCa and studentized intervals."""
+"""Bootstrap estimates from replicates: percentile, basic, BCa and studentized intervals."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ KINDS = ("bca", "percentile", "basic")
 def estimate_of(
     value: Array, samples: Array, level: float, kind: str, acceleration: Array | None = None
 ) -> Estimate:
-    """Make the estimate by one kind of bootstrap of values `(V,)` from replicates `(S, V)`."""
+    """Make the estimate for values `(V,)` from replicates `(S, V)` by one kind of bootstrap."""
     levels = _tails(level, value)
     if kind == "bca":
         levels = _corrected(levels, value, samples, acceleration)
     low, high = _quantiles(samples, levels)
-    if kind == "basic":  # reflected at the value: replicates err as the value does
+    if kind == "basic":  # reflected at the value
         low, high = 2 * value - high, 2 * value - low
     return _estimate(value, low, high, samples)
 
 
 def acceleration_of(influence: Array, counts: Array) -> Array:
     """Return the acceleration of BCa, `sum U^3 / (6 (sum U^2)^1.5)`, from the influence of an
-    example of each kind, `(..., R, U)`, less its mean over those of its stratum.
+    example of each kind, `(..., R, U)`, centred within its stratum.
     """
     known = xp.where(xp.isfinite(influence) & (counts > 0), influence, 0)
     mean = divide((counts * known).sum(-1, keepdims=True), counts.sum(-1, keepdims=True))
@@ -39,16 +39,16 @@ def acceleration_of(influence: Array, counts: Array) -> Array:
 
 
 def _is_same(samples: Array, value: Array) -> Array:
-    """Return where both are equal up to the rounding of two programs that compute the same."""
+    """Tell where both are equal up to rounding."""
     return xp.abs(samples - value) <= 8 * xp.finfo(value.dtype).eps * xp.abs(value)
 
 
 def _corrected(levels: Array, value: Array, samples: Array, acceleration: Array) -> Array:
-    """Move levels by the bias z0 and by the acceleration, as BCa does."""
+    """Correct levels for the bias z0 and for the acceleration (BCa)."""
     finite, same = xp.isfinite(samples), _is_same(samples, value)
     below = ((samples < value) & ~same & finite).sum(0) + same.sum(0) / 2
     count = xp.maximum(finite.sum(0), 1)
-    # Where all replicates are on one side they say nothing of the bias, so take percentiles.
+    # If all replicates are on one side, the bias is unknown: use percentiles.
     one_sided = (below == 0) | (below == count)
     share = xp.clip(below / count, 0.5 / count, 1 - 0.5 / count)
     z0 = xp.where(one_sided, 0, special.ndtri(share))
@@ -80,7 +80,9 @@ def _tails(level: float, value: Array) -> Array:
 
 
 def _quantiles(samples: Array, levels: Array) -> Array:
-    """Return quantiles of the finite samples `(S, ...)` at levels `(2, ...)`, linear between."""
+    """Return quantiles of the finite samples `(S, ...)` at levels `(2, ...)`, linearly
+    interpolated.
+    """
     finite = xp.isfinite(samples)
     count = finite.sum(0)
     ordered = xp.sort(xp.where(finite, samples, xp.inf), axis=0)
@@ -88,7 +90,7 @@ def _quantiles(samples: Array, levels: Array) -> Array:
     place = xp.clip(levels, 0, 1) * last
     before = xp.floor(place).astype(xp.int32)
     after = xp.minimum(before + 1, last)
-    # One gather for both.
+    # One gather for both levels.
     ends = xp.take_along_axis(ordered, xp.concatenate([before, after]), axis=0)
     low, high = xp.split(ends, 2)
     between = low + (high - low) * (place - before)

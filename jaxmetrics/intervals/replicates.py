@@ -1,8 +1,8 @@
 """Draw replicates of a table, and evaluate functions of them in bounded memory.
 
-Each replicate has a key of its own, from which it draws the same words for every table: neither a
-batch nor the size of the chunks changes a number. On the host NumPy's Generator draws, started anew
-for each table of a batch.
+Each replicate has its own key, with the same random words for every table, so results do not depend
+on the batch or the chunk size. On the host, a NumPy Generator is restarted for each table of a
+batch.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _multinomial(keys: jax.Array, table: jax.Array) -> jax.Array:
 
 
 def _stratified_multinomial(keys: jax.Array, table: jax.Array) -> jax.Array:
-    """Draw as many examples of each row as the table has."""
+    """Draw the examples of each row with replacement; rows keep their totals."""
     k, width = table.shape
     words = samplers.random_words(keys, k * (width - 1))
     return _split_rows(words, jnp.broadcast_to(_as_int(table.sum(-1)), (len(keys), k)), table)
@@ -73,7 +73,7 @@ def _swapped(keys: jax.Array, cells: jax.Array) -> jax.Array:
 
 
 def _halved(keys: jax.Array, cells: jax.Array) -> jax.Array:
-    """Draw each example with probability 1/2; row by row, for a short program."""
+    """Keep each example with probability 1/2; row by row, for a small compiled program."""
     words = samplers.random_words(keys, cells.size).reshape((-1, *cells.shape))
     rows = jax.lax.map(
         lambda row: samplers.heads(*row), (jnp.moveaxis(words, 1, 0), _as_int(cells))
@@ -82,7 +82,9 @@ def _halved(keys: jax.Array, cells: jax.Array) -> jax.Array:
 
 
 def _poisson(keys: jax.Array, table: jax.Array) -> jax.Array:
-    """Draw each cell from Poisson(its count), so that each example counts Poisson(1) times."""
+    """Draw each cell from a Poisson distribution with mean its count: each example counts
+    Poisson(1) times.
+    """
     return samplers.poisson(
         samplers.random_words(keys, table.size).reshape((-1, *table.shape)), table
     )
@@ -157,7 +159,7 @@ def _dirichlet_on_host(
 ) -> np.ndarray:
     """Draw probabilities that sum to 1 over the table; NaN if it is not finite.
 
-    For a < 1 as Gamma(a + 1) U^(1/a), in logarithms, since the gammas of a small a underflow.
+    For a < 1, Gamma(a + 1) U^(1/a) in logarithms, because gamma variables with a small a underflow.
     """
     if not np.isfinite(concentration).all():
         return np.full((size, *concentration.shape), np.nan)
@@ -174,13 +176,13 @@ def _dirichlet_on_host(
 
 
 def _places_on_host(rng: np.random.Generator, size: int, sizes: np.ndarray) -> np.ndarray:
-    # Several bounds take three times as long as one.
+    # NumPy takes three times as long with several bounds as with one.
     bounds = sizes[0] if (sizes == sizes[0]).all() else sizes
     return rng.integers(bounds, size=(size, len(sizes)))
 
 
 def _by_rows(sample: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
-    """Return a sampler that draws each row by itself."""
+    """Return a sampler that draws each row separately."""
 
     def call(rng: np.random.Generator, size: int, table: np.ndarray) -> np.ndarray:
         return np.stack([sample(rng, size, row[None])[:, 0] for row in table], 1)
@@ -199,7 +201,7 @@ halved = Sampler(_halved, _halved_on_host)
 
 
 def as_prevalence(prevalence: ArrayLike, k: int) -> Array | None:
-    """Return shares of classes from a user's "inferred" (None), "fixed" (NaN) or array."""
+    """Return the shares of classes: None for "inferred", NaN for "fixed", or the user's array."""
     if isinstance(prevalence, str):
         check_option(prevalence, "prevalence", ("inferred", "fixed"))
         return None if prevalence == "inferred" else xp.full(k, xp.nan)
@@ -223,8 +225,8 @@ def evaluate(
     size: int,
     numbers: int,
 ) -> Any:
-    """Evaluate a function of replicates `(N, K, W)`, on the device also of one, for so many of a
-    table; it computes so many numbers from one, which bounds how many are held at once.
+    """Evaluate a function of replicates `(N, K, W)` of a table, on the device also of a single
+    replicate, in chunks that bound the memory.
     """
     at_once = max(1, LANES // max(numbers, table.size))
     if isinstance(key, HostKey):
@@ -241,8 +243,8 @@ def evaluate(
 
 
 def map_tables(function: Function, tables: Array, numbers: int = 1, *, table_ndim: int = 2) -> Any:
-    """Evaluate a function of each table of a batch, `(..., *table)`; on the device of as many at
-    once as fit, if it computes so many numbers of each.
+    """Evaluate a function of each table of a batch, `(..., *table)`; on the device, of as many
+    tables at once as fit into memory.
     """
     batch, shape = tables.shape[:-table_ndim], tables.shape[tables.ndim - table_ndim :]
     if not batch:
@@ -251,7 +253,7 @@ def map_tables(function: Function, tables: Array, numbers: int = 1, *, table_ndi
     if is_jax(tables):
         values = map_chunks(jax.vmap(function), max(1, LANES // numbers), flat)
     else:
-        # Of an empty batch the shapes are those of a table.
+        # For an empty batch, shapes are computed for one table.
         each = [function(table) for table in (flat if len(flat) else np.ones((1, *shape)))]
         values = trees.map(lambda *x: np.stack(x)[: len(flat)], *each)
     return trees.map(lambda v: v.reshape((*batch, *v.shape[1:])), values)
@@ -266,8 +268,8 @@ def of_tables(
     prior: Array | float = 0.0,
     scale: Callable[[Array], Array] | None = None,
 ) -> Array:
-    """Draw replicates of tables of a batch with a prior, `(S, ..., K, W)`, times `scale(table)`;
-    NaN of tables with a negative number.
+    """Draw replicates `(S, ..., K, W)` of the tables of a batch plus a prior, multiplied by
+    `scale(table)`; NaN for tables with a negative number.
     """
 
     def of_table(table: Array) -> Array:

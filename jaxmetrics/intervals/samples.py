@@ -1,9 +1,9 @@
-"""What an interval is drawn from: independent units, and the tables that they add up to.
+"""Sampling designs: independent units in strata, and the tables of counts that they add up to.
 
-A `Sample` holds how often each kind of unit was seen, in strata whose totals are fixed, with the
-linear map from these numbers to the tables of counts that a metric reads, and its adjoint. Each
-constructor is a design: one test set, pairs of predictions, two test sets. A `Design` says which,
-for all tables of a batch; clusters of any of them are its `clusters`.
+A `Sample` holds how often each kind of unit occurred, in strata with fixed totals, together with
+the linear map from these numbers to the tables of counts that a metric reads, and its adjoint. Each
+constructor is a design: one test set, pairs of predictions, two test sets. A `Design` selects the
+constructor for all tables of a batch. In any design, units may come in clusters.
 """
 
 from __future__ import annotations
@@ -33,19 +33,20 @@ __all__: list[str] = []
 
 
 class Sample(NamedTuple):
-    """Kinds of units, in R strata whose totals are fixed; one stratum of all if nothing is.
+    """Kinds of units, in R strata with fixed totals; a single stratum if only the total is fixed.
 
     Attributes:
-        counts: how often each was seen, `(R, U)`.
-        tables: from numbers of the kinds `(..., R, U)` to T tables of counts `(..., T, K, W)`.
-        adjoint: from derivatives by those tables, `(T, K, W)`, to derivatives by the numbers.
-        unused: groups of kinds that add to classes without examples, `(G, R, U)`.
-        possible: whether a kind can be seen at all, `(R, U)`; None if all can.
-        rows: in how many rows kinds are laid out to be drawn.
-        clusters: what each of the clusters adds to `counts`, `(C, R, U)`; None where units are
-            drawn one by one.
-        is_complete: whether kinds that were not seen are among them.
-        prior: from a prior of classes, `(K, 2)`, to that of the kinds, `(R, U)`.
+        counts: how often each kind occurred, `(R, U)`.
+        tables: the map from numbers of the kinds `(..., R, U)` to T tables of counts `(..., T, K,
+            W)`.
+        adjoint: the map from derivatives with respect to the tables, `(T, K, W)`, to derivatives
+            with respect to the numbers.
+        unused: groups of kinds that would add examples to empty classes, `(G, R, U)`.
+        possible: whether a kind can occur at all, `(R, U)`; None if all can.
+        rows: the number of rows in which kinds are laid out for sampling.
+        clusters: the counts of each cluster, `(C, R, U)`; None for independent units.
+        is_complete: whether kinds that did not occur are included.
+        prior: the map from a prior per class, `(K, 2)`, to a prior of the kinds, `(R, U)`.
     """
 
     counts: Array
@@ -64,24 +65,26 @@ class Sample(NamedTuple):
 
     @property
     def can_occur(self) -> Array:
-        """Whether a kind can be seen at all, `(R, U)`."""
+        """Whether a kind can occur at all, `(R, U)`."""
         return xp.ones(self.counts.shape, bool) if self.possible is None else self.possible
 
     @property
     def number(self) -> Array:
-        """The number of independent units; of clusters Kish's, in the stratum with the fewest."""
+        """The number of independent units (for clusters, Kish's effective number) in the smallest
+        stratum.
+        """
         if self.clusters is None:
             return self.counts.sum()
         return kish_number(xp.moveaxis(self.clusters.sum(-1), 0, -1)).min()
 
     @property
     def numbers_held(self) -> int:
-        """How many numbers a replicate and its tables take."""
+        """How many numbers a replicate and its tables hold."""
         return self.counts.size + self.tables(self.counts).size
 
     @property
     def is_valid(self) -> Array:
-        """Whether all tables hold examples, and no number is negative."""
+        """Whether all tables contain examples, and no number is negative."""
         return (self.counts >= 0).all() & (self.tables(self.counts).sum((-2, -1)) > 0).all()
 
     def products(self, x: Array, y: Array) -> Array:
@@ -93,8 +96,8 @@ class Sample(NamedTuple):
         return (of_x * of_y).sum(-1)
 
     def independent_errors(self, values: Array, slopes: Array) -> Array:
-        """Return the standard errors `(V,)` of values whose derivatives are `(V, R, U)`, if the
-        units of clusters were independent.
+        """Return the standard errors `(V,)` of values with derivatives `(V, R, U)`, ignoring
+        clusters.
         """
         totals = self.counts.sum(-1, keepdims=True)
         centred = slopes - divide((self.counts * slopes).sum(-1, keepdims=True), totals)
@@ -104,7 +107,7 @@ class Sample(NamedTuple):
         relative = divide(centred, largest)
         squares = (self.counts * relative * relative).sum((-2, -1))
         error = largest[..., 0, 0] * safe_sqrt(squares)
-        return xp.where(xp.isnan(values), xp.nan, error)  # also where the derivative is 0
+        return xp.where(xp.isnan(values), xp.nan, error)  # also for a derivative of 0
 
     def errors(self, values: Array, slopes: Array) -> Array:
         """Return the standard errors `(V,)` of values from their derivatives `(V, R, U)`."""
@@ -113,7 +116,7 @@ class Sample(NamedTuple):
         return xp.where(xp.isnan(values), xp.nan, clustered_error(self.clusters, slopes))
 
     def shares(self, values: Array, slopes: Array, z: Array | float) -> Array:
-        """Return to how many independent units a unit amounts, for each value; see
+        """Return, for each value, how many independent units a unit is worth; see
         `effective_share`.
         """
         if self.clusters is None:
@@ -125,7 +128,7 @@ class Sample(NamedTuple):
 
     @property
     def units(self) -> Sample:
-        """The sample of what is drawn independently: clusters, each seen once, are its kinds."""
+        """The sample with clusters as kinds of units, each of which occurred once."""
         if self.clusters is None:
             return self
         held = self._held
@@ -147,8 +150,8 @@ class Sample(NamedTuple):
         sampler: replicates.Sampler | None = None,
         expected: Array | None = None,
     ) -> Any:
-        """Evaluate a function of how often each kind is drawn, `(N, R, U)`, in so many replicates
-        of `counts`, or of what is expected.
+        """Evaluate a function of replicates, `(N, R, U)`, drawn from `counts` or from expected
+        counts.
         """
         numbers = self.counts if expected is None else expected
         if sampler is None:
@@ -164,7 +167,9 @@ class Sample(NamedTuple):
         )
 
     def of_units(self, drawn: Array) -> Array:
-        """Return the numbers of the kinds, `(..., R, U)`, where units are drawn so often."""
+        """Return the numbers of the kinds, `(..., R, U)`, given how often each independent unit was
+        drawn.
+        """
         if self.clusters is None:
             return drawn
         *batch, strata, number = drawn.shape
@@ -174,9 +179,9 @@ class Sample(NamedTuple):
 
     @property
     def _held(self) -> Array:
-        """What clusters hold, `(R, C, U)`; of one stratum so many, with empty ones, that they fill
-        a rectangle of about as many rows as columns: a multinomial on the device takes their sum
-        in steps.
+        """The counts of clusters, `(R, C, U)`. A single stratum is padded with empty clusters to a
+        rectangle with about as many rows as columns, because a multinomial on the device takes rows
+        plus columns steps.
         """
         clusters = self.clusters
         assert clusters is not None
@@ -193,12 +198,12 @@ def _width(number: int) -> int:
 def of_counts(
     table: Array, *, num_tables: int = 1, is_stratified: bool = False, are_apart: bool = False
 ) -> Sample:
-    """Return the cells of a table `(K, W)`, or of tables of G groups `(G K, W)`, as kinds of
-    examples.
+    """Return a sample whose kinds are the cells of a table `(K, W)`, or of the tables of G groups
+    `(G K, W)`.
 
     Args:
-        is_stratified: whether the totals of the rows are fixed.
-        are_apart: whether the groups are independent test sets, each a stratum and a table.
+        is_stratified: whether row totals are fixed.
+        are_apart: whether groups are independent test sets, each with a stratum and a table.
     """
     groups = table.reshape((num_tables, -1, table.shape[-1]))
     read = groups.shape if are_apart else (1, *table.shape)
@@ -209,7 +214,7 @@ def of_counts(
     def prior_of_cells(prior: Array) -> Array:
         return xp.broadcast_to(cell_prior(prior), groups.shape).reshape(shape)
 
-    is_of_classes = groups.shape[-1] == groups.shape[-2]  # and not a histogram of scores
+    is_of_classes = groups.shape[-1] == groups.shape[-2]  # a matrix, not a histogram of scores
     return Sample(
         table.reshape(shape),
         lambda numbers: numbers.reshape((*numbers.shape[:-2], *read)),
@@ -221,8 +226,8 @@ def of_counts(
 
 
 def of_pairs(table: Array, *, is_stratified: bool = False) -> Sample:
-    """Return pairs of predictions, `(K, K K)` by truth, as kinds; their tables are those of A and
-    of B.
+    """Return a sample whose kinds are pairs of predictions, `(K, K K)` by truth, with the tables of
+    A and B.
     """
     k = len(table)
     shape = table.shape if is_stratified else (1, table.size)
@@ -235,7 +240,7 @@ def of_pairs(table: Array, *, is_stratified: bool = False) -> Sample:
     unused = _is_empty(a, -1)[:, None], _is_empty(a, -2)[..., None], _is_empty(b, -2)[:, None]
 
     def prior_of_pairs(prior: Array) -> Array:
-        alone = cell_prior(prior)  # of one classifier
+        alone = cell_prior(prior)  # prior of one classifier
         return (alone[:, :, None] * alone[:, None] / alone.sum(-1)[:, None, None]).reshape(shape)
 
     return Sample(
@@ -251,8 +256,8 @@ def of_pairs(table: Array, *, is_stratified: bool = False) -> Sample:
 def of_combinations(
     table: Array, labels: Array, *, num_classes: int, is_stratified: bool = False
 ) -> Sample:
-    """Return as kinds the combinations of labels, of truth and T classifiers `(1 + T, R, W)`, that
-    occur, K where a cell is empty, so that the work does not grow with K^(1 + T).
+    """Return a sample whose kinds are the combinations that occur of truth and T predictions, `(1 +
+    T, R, W)` with K for empty cells, so that the work does not grow with K^(1 + T).
     """
     shape = table.shape if is_stratified else (1, table.size)
     tabulate = tabulation(labels, num_classes)
@@ -274,7 +279,9 @@ def of_combinations(
 
 
 def cell_prior(prior: Array) -> Array:
-    """Turn a prior `(K, 2)` into one of cells `(K, K)`, whose wrong ones share beta equally."""
+    """Turn a prior `(K, 2)` into a prior of cells `(K, K)`, in which the wrong cells share beta
+    equally.
+    """
     k = len(prior)
     return xp.where(xp.eye(k, dtype=bool), prior[:, :1], prior[:, 1:] / max(k - 1, 1))
 
@@ -284,14 +291,14 @@ def _is_empty(tables: Array, axis: int) -> Array:
 
 
 class Design(NamedTuple):
-    """How samples of a batch are made of its tables `(R, W)`, or `(C, R, W)` of C clusters.
+    """How samples are made from the tables of a batch, `(R, W)`, or `(C, R, W)` for C clusters.
 
     Attributes:
-        sample_of: `of_counts` or another.
-        options: of that.
-        contrasts: P times T factors, by which a metric of each of the T tables is multiplied and
-            added up.
-        is_clustered: whether tables of clusters are given.
+        sample_of: the constructor, such as `of_counts`.
+        options: the options of the constructor.
+        contrasts: `(P, T)` factors by which the metric of each of the T tables is multiplied and
+            added.
+        is_clustered: whether there is one table per cluster.
     """
 
     sample_of: Callable[..., Sample]
@@ -301,7 +308,7 @@ class Design(NamedTuple):
 
     @property
     def ndim(self) -> int:
-        """The number of axes of what a sample is made of."""
+        """The number of axes of the tables of a sample."""
         return 3 if self.is_clustered else 2
 
     def sample(self, table: Array, labels: Array | None = None) -> Sample:
@@ -315,7 +322,9 @@ class Design(NamedTuple):
 def distinct(
     named_labels: Mapping[str, ArrayLike], k: int, where: ArrayLike | None
 ) -> tuple[Array, Array]:
-    """Count the combinations of labels that occur, `(R, W)`; return their labels `(C, R, W)`."""
+    """Count the combinations of labels that occur, `(R, W)`; also return their labels `(C, R,
+    W)`.
+    """
     mask = as_mask(where)
     ids = _checked_ids(named_labels, k, mask)
     if not all(map(is_known, (*ids, mask))):  # each example is a combination of its own
@@ -343,8 +352,8 @@ def _checked_ids(named_labels: Mapping[str, ArrayLike], k: int, mask: Array | No
 
 
 def _combinations(table: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Count the columns of labels `(C, n)` that occur, `(U,)`, and return them, `(C, U)`."""
-    # Numbered row by row among the combinations that occur, so that the numbers stay small.
+    """Count the distinct columns of labels `(C, n)`, `(U,)`; also return them, `(C, U)`."""
+    # Numbered row by row among the combinations that occur, to keep the numbers small.
     combination = table[0].astype(np.int64)
     for row in table[1:]:
         combination = np.unique(combination * k + row, return_inverse=True)[1].astype(np.int64)
@@ -378,8 +387,9 @@ def pairs_of_combinations(cells: Array, labels: Array, k: int) -> Array:
 
 
 def used_cells(table: Array, *, by_row: bool = False) -> tuple[Array, Array] | None:
-    """Return the cells of a table `(K, K)`, or of pairs `(K, K K)`, that occur, as `distinct` does;
-    by row those of each class, `(K, W)`, W a power of two; None where that saves nothing.
+    """Return the nonempty cells of a table `(K, K)`, or of pairs `(K, K K)`, in the form of
+    `distinct`; `by_row` separately for each class, `(K, W)` with W a power of two; None if that
+    saves nothing.
     """
     k, num_columns = table.shape
     true, column = np.nonzero(np.asarray(table))
@@ -398,9 +408,10 @@ def used_cells(table: Array, *, by_row: bool = False) -> tuple[Array, Array] | N
 
 
 def tabulation(labels: Array, k: int) -> Callable[[Array], Array]:
-    """Return a function from cells `(..., R, W)` to the matrices `(..., M, K, K)` of M classifiers.
+    """Return the function from cells `(..., R, W)` to the matrices `(..., M, K, K)` of M
+    classifiers.
 
-    The cells' labels `(1 + M, R, W)`, truth first, are K where a cell is empty.
+    The labels of the cells, `(1 + M, R, W)`, truth first, are K for empty cells.
     """
     true, *preds = labels.reshape((len(labels), -1))
     sums = [sums_by_entry(true * k + pred, k * k) for pred in preds]
@@ -414,7 +425,9 @@ def tabulation(labels: Array, k: int) -> Callable[[Array], Array]:
 
 
 def sums_by_entry(entries: Array, size: int) -> Callable[[Array], Array]:
-    """Return a function that adds up cells `(..., U)` by entry, `(..., size)`; beyond they drop."""
+    """Return a function that adds up cells `(..., U)` by entry, `(..., size)`, and drops entries
+    beyond `size`.
+    """
     if is_jax(entries):
         return lambda cells: (
             jax.numpy.zeros((*cells.shape[:-1], size), cells.dtype)

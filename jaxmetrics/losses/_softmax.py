@@ -1,4 +1,6 @@
-"""Losses of a softmax and their derivatives, with digits where probabilities underflow or are 1."""
+"""Losses of a softmax and their derivatives, accurate also where probabilities underflow or are
+near 1.
+"""
 
 from __future__ import annotations
 
@@ -59,10 +61,10 @@ def _soft_target_loss_jvp(
 
 
 class _Row(NamedTuple):
-    """What softmax needs of each row of logits.
+    """The terms of a softmax that are computed once per row of logits.
 
-    What an infinite `greatest` needs is chosen row by row: a branch would make a GPU wait, a choice
-    for each logit keeps XLA on a CPU from its fast softmax.
+    The case of an infinite `greatest` is selected row by row: a branch would make a GPU wait, and a
+    selection per logit prevents the fast softmax of XLA on a CPU.
     """
 
     greatest: Array
@@ -79,7 +81,7 @@ def _row(z: Array) -> _Row:
 
 
 def _neg_log_softmax_at(z: Array, row: _Row, k: int) -> Array:
-    """Compute `-ln softmax` at some logits of each row of K, `(..., C)`, or one of each, `(...)`.
+    """Compute `-ln softmax` at some logits of each row, `(..., C)`, or at one logit, `(...)`.
 
     If the greatest logit is +inf, those equal to it are certain; if it is -inf, all are equal.
     """
@@ -94,7 +96,7 @@ def _neg_log_softmax_at(z: Array, row: _Row, k: int) -> Array:
 def _softmax(z: Array, row: _Row, counts: Array) -> Array:
     """Compute softmax, 0 where not `counts`.
 
-    The exponentials are those of the loss: on a CPU they take longer than all else.
+    The exponentials are shared with the loss, because on a CPU they take most of the time.
     """
     greatest, total = row.greatest[..., None], row.total[..., None]
     limit = xp.where(counts, xp.where(row.greatest > 0, 1, 1 / z.shape[-1]), 0)[..., None]

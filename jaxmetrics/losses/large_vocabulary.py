@@ -2,8 +2,8 @@
 
 For n examples and V words the logits are n V numbers, and their gradient as many again: for 8192
 tokens and 131,072 words 4 GiB each, more than the rest of many models. Here a block of `chunk_size`
-words is computed, used and discarded, and computed again for the gradient: one matrix product in
-four is extra work.
+words is computed, used and discarded, and computed again for the gradient: one of four matrix
+products is additional work.
 
 Each block leaves two numbers, kept separate from the label's own logit: `M`, the largest of the
 other logits, and `S = sum_{v != y} exp(z_v - M)`. With `t = M - z_y + ln S` the loss is
@@ -55,31 +55,33 @@ _Start = jax.Array | int
 
 
 class _Options(NamedTuple):
-    """What is static."""
+    """The static options."""
 
-    chunk_size: int  # 0: by what the platform does best
+    chunk_size: int  # 0: the best size for the platform
     soft_cap: float | None
-    smooth: bool  # the sum of all logits is wanted too
+    smooth: bool  # the sum of all logits is needed, too
     axis_name: Hashable | None
     vocabulary: int  # V, on all devices
 
 
 class _Operands(NamedTuple):
-    """What logits are made of, and the ids of the labels among the columns; or their gradients."""
+    """The operands of the logits, and the labels as columns of the kernel; or the gradients of the
+    operands.
+    """
 
     hidden: jax.Array  # (n, d)
     kernel: jax.Array  # (d, V)
     bias: jax.Array | None  # (V,)
-    ids: Any  # (n,), which have no gradient
+    ids: Any  # (n,), without gradient
 
 
 class _LogitSums(NamedTuple):
-    """What is kept of the logits of each example, `(n,)` each."""
+    """The sums over the logits of each example, `(n,)` each."""
 
     top: jax.Array  # M, the largest logit but the label's
     others: jax.Array  # S = sum of exp(z - M), without the label's
-    label: jax.Array  # the label's logit, 0 if the label is none of the columns
-    total: jax.Array  # the sum of all logits if it is wanted, else 0
+    label: jax.Array  # the label's logit, 0 if the label is not among the columns
+    total: jax.Array  # the sum of all logits if it is needed, else 0
 
 
 def linear_cross_entropy(
@@ -165,7 +167,9 @@ def _check_shapes(hidden: jax.Array, kernel: jax.Array, bias: jax.Array | None) 
 
 
 def _as_operand(x: ArrayLike, name: str) -> jax.Array:
-    """Keep a float in its own dtype, which is that of its gradient; make one of what is none."""
+    """Keep a float in its own dtype, which is the dtype of its gradient; convert others to
+    float.
+    """
     array = as_array(x, name)
     return jnp.asarray(array) if jnp.issubdtype(array.dtype, jnp.floating) else as_real(array, name)
 
@@ -229,12 +233,12 @@ def _loss(
 ) -> jax.Array:
     """Compute the loss from the sums, `ln(1 + S e^(M - z_y))`, with smoothing and z-loss.
 
-    Where a logit is +inf, or all are -inf, it is the limit, with gradient 0.
+    If a logit is +inf, or all are -inf, it is the limit, with gradient 0.
     """
-    largest = jnp.finfo(sums.top.dtype).max  # to which +inf was cut
+    largest = jnp.finfo(sums.top.dtype).max  # stands for +inf
     all_ruled_out = (sums.label == -jnp.inf) & (sums.others == 0)
     finite = keep & ~(all_ruled_out | (sums.label >= largest) | (sums.top >= largest))
-    # Sums that are replaced reach no gradient.
+    # Replaced sums do not affect gradients.
     top, others, label, total = (
         jnp.where(finite, x, y) for x, y in zip(sums, (0, 1, 0, 0), strict=True)
     )
@@ -257,9 +261,9 @@ def _loss(
 
 
 def _plain_loss(difference: jax.Array, others: jax.Array, log_others: jax.Array) -> jax.Array:
-    """Compute `ln(1 + S e^d)`, d = M - z_y, by that of two equal forms whose exponential is small.
+    """Compute `ln(1 + S e^d)`, d = M - z_y, by the one of two equal forms with a small exponential.
 
-    With the label's logit on top that is log1p, which keeps the digits of a small loss.
+    If the label's logit is the largest, this is log1p, which keeps the digits of a small loss.
     """
     label_on_top = difference <= 0
     small_loss = jnp.log1p(others * jnp.exp(jnp.where(label_on_top, difference, 0)))
@@ -270,13 +274,13 @@ def _plain_loss(difference: jax.Array, others: jax.Array, log_others: jax.Array)
 def _check_spread(
     axis_name: Hashable, hidden: jax.Array, kernel: jax.Array, ids: jax.Array
 ) -> None:
-    """Check that only the words differ along the axis; not known under `check_vma=False`."""
+    """Check that only the words differ along the axis; unknown under `check_vma=False`."""
     if axis_name not in varying_axes(lax.axis_index(axis_name)):
         return
     if axis_name not in varying_axes(kernel):
         raise ValueError(
             f"axis_name {axis_name!r}: kernel is the same on all devices; its columns must be"
-            " sharded over them."
+            " sharded over the devices."
         )
     if axis_name in varying_axes(hidden) | varying_axes(ids):
         raise ValueError(
@@ -296,7 +300,7 @@ def _number_of_devices(axis_name: Hashable) -> int:
 
 
 def _joined(sums: _LogitSums, axis_name: Hashable) -> _LogitSums:
-    """Join the sums over the columns of all devices."""
+    """Combine the sums over the columns of all devices."""
     top_here = lax.stop_gradient(sums.top)
     top = lax.pmax(top_here, axis_name)
     others_here = sums.others * jnp.exp(top_here - top)
@@ -306,7 +310,7 @@ def _joined(sums: _LogitSums, axis_name: Hashable) -> _LogitSums:
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _sums_of_logits(options: _Options, operands: _Operands) -> _LogitSums:
-    """Compute the sums. M counts as a constant in gradients: no result depends on it."""
+    """Compute the sums. M is a constant in gradients, because no result depends on it."""
 
     def step(sums: _LogitSums, start: _Start, size: int) -> _LogitSums:
         z, is_label, _, _ = _block(options, operands, start, size)
@@ -334,7 +338,8 @@ def _forward(
 def _backward(
     options: _Options, residuals: tuple[_Operands, jax.Array], g: _LogitSums
 ) -> tuple[_Operands]:
-    """Compute the gradients in the operands from those in the sums, `g`.
+    """Compute the gradients with respect to the operands from the gradients with respect to the
+    sums, `g`.
 
     With `dz` the gradient in the logits of a block: `d hidden` adds up `dz @ columns.T` over
     blocks, `d kernel` and `d bias` are written block by block.
@@ -346,7 +351,9 @@ def _backward(
     def step(gradients: _Operands, start: _Start, size: int) -> _Operands:
         block = _block(options, operands, start, size)
         dz, columns = _gradient_of_logits(options, block, top, g), block.columns
-        dz = jnp.where(has_gradient[:, None], dz, 0)  # of dropped examples, 0 NaN is to be 0
+        dz = jnp.where(
+            has_gradient[:, None], dz, 0
+        )  # for dropped examples, so that 0 NaN becomes 0
         d_bias = gradients.bias
         if bias is not None and d_bias is not None:
             d_bias = _write(d_bias, dz.sum(0), bias.dtype, start)
@@ -394,8 +401,8 @@ def _over_blocks(
 def _fold(step: Callable[[T, _Start, int], T], size: int, total: int, state: T) -> T:
     """Fold over blocks of `size` of `total` columns.
 
-    The odd block is the first. It makes the state of the loop out of data: inside `jax.shard_map`,
-    zeros that come from nowhere do not differ between devices, and a loop may not change that.
+    The first block has the remainder. It initialises the state of the loop from data: inside
+    `jax.shard_map`, constant zeros do not vary between devices, and a loop may not change that.
     """
     full = (total - 1) // size
     first = total - full * size
@@ -415,7 +422,7 @@ class _Block(NamedTuple):
     z: jax.Array  # (n, size)
     is_label: jax.Array  # (n, size)
     columns: jax.Array  # (d, size)
-    slope: jax.Array | None  # of the cap, (n, size)
+    slope: jax.Array | None  # derivative of the cap, (n, size)
 
 
 def _block(options: _Options, operands: _Operands, start: _Start, size: int) -> _Block:
@@ -430,7 +437,7 @@ def _block(options: _Options, operands: _Operands, start: _Start, size: int) -> 
         e = jnp.exp(-2 * jnp.abs(u))
         slope = 4 * e / (1 + e) ** 2  # 1 - tanh^2, which would cancel
         z = jnp.where(u == -jnp.inf, u, options.soft_cap * jnp.tanh(u))
-    z = jnp.minimum(z, jnp.finfo(z.dtype).max)  # of +inf, two would make NaN
+    z = jnp.minimum(z, jnp.finfo(z.dtype).max)  # for +inf, because two would give NaN
     is_label = (ids - start)[:, None] == lax.broadcasted_iota(jnp.int32, (1, size), 1)
     return _Block(z, is_label, columns, slope)
 

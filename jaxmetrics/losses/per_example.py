@@ -107,7 +107,7 @@ def _cross_entropy(given: _Labelled, weights: Array | None, smoothing: Array | N
 
 
 def as_real(x: ArrayLike, name: str) -> Array:
-    """Convert to floats, and refuse the complex numbers of derivatives, too."""
+    """Convert to floats; complex numbers raise, also while derivatives are taken."""
     array = as_float(x, name)
     check_real(array, name)
     return array
@@ -116,8 +116,8 @@ def as_real(x: ArrayLike, name: str) -> Array:
 def as_term(coefficient: ArrayLike, name: str, most: float = 1) -> Array | None:
     """Check the coefficient of a term of a loss: one number in [0, `most`].
 
-    Of Python numbers the value is known: out of range it raises, and 0 becomes None, so that its
-    term is not computed.
+    The value of a Python number is known: out of range it raises, and 0 becomes None, so that its
+        term is not computed.
     """
     number = as_real(coefficient, name)
     if number.ndim:
@@ -131,7 +131,7 @@ def as_term(coefficient: ArrayLike, name: str, most: float = 1) -> Array | None:
 
 
 def scaled(coefficient: Array, loss: Array) -> Array:
-    """Multiply; a coefficient of 0 makes 0 also of an infinite loss."""
+    """Multiply; a coefficient of 0 gives 0 even for an infinite loss."""
     return coefficient * xp.where((coefficient == 0) & xp.isinf(loss), 0, loss)
 
 
@@ -262,7 +262,7 @@ def _logistic_loss(z: Array, negative: Array, positive: Array) -> Array:
 def _logistic_loss_jvp(
     primals: tuple[Array, Array, Array], tangents: tuple[Array, Array, Array]
 ) -> tuple[Array, Array]:
-    """Differentiate with finite slopes, where logits are infinite too."""
+    """Differentiate with finite slopes, also for infinite logits."""
     (z, negative, positive), (dz, d_negative, d_positive) = primals, tangents
     slope = negative * jax.nn.sigmoid(z) - positive * jax.nn.sigmoid(-z)
     finite_z = xp.clip(z, -xp.finfo(z.dtype).max, xp.finfo(z.dtype).max)
@@ -322,7 +322,7 @@ def _focal(loss: Array, gamma: float) -> Array:
 
 @_focal.defjvp
 def _focal_jvp(gamma: float, primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-    """Differentiate by l; the limits of the slope are 0 at l = 0 and 1 at infinity."""
+    """Differentiate with respect to l; the limits of the slope are 0 at l = 0 and 1 at infinity."""
     (loss,), (d_loss,) = primals, tangents
     has_slope = ((loss > 0) & (loss < xp.inf)) | xp.isnan(loss)
     finite = xp.where(has_slope, loss, 1)
@@ -349,7 +349,7 @@ def hinge_loss(logits: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None 
     mask = _mask(where, _batch("logits", z.shape, "labels", given.shape))
     check_integer(given, "labels")
     ids = class_ids(given, 2, mask)
-    check_binary(given, "labels", mask)  # elsewhere its labels are -1 and 1
+    check_binary(given, "labels", mask)  # other libraries use the labels -1 and 1
     return _hinge_loss(z, ids, mask)
 
 
@@ -448,14 +448,14 @@ def _weighted_mean(
 
 
 class _Labelled(NamedTuple):
-    """Hold checked logits `(..., K)`, class ids and mask `(...)`, in the shapes that they have."""
+    """Checked logits `(..., K)`, class ids and mask `(...)`, not yet broadcast."""
 
     logits: Array
     ids: Array
     mask: Array | None
 
     def broadcast(self) -> tuple[Array, Array, Array]:
-        """Broadcast logits, class ids as int32 (0 where there is none), and which count."""
+        """Broadcast logits, class ids as int32 (0 for ignored labels), and which examples count."""
         ids = valid_ids(self.ids, size=self.logits.shape[-1])
         counts = _kept(ids >= 0, self.mask)
         shape = np.broadcast_shapes(self.logits.shape[:-1], counts.shape)
@@ -481,12 +481,12 @@ def _of_classes(
 
 
 def class_ids(labels: Array, size: int, mask: Array | None) -> Array:
-    """Check class ids; a column `(n, 1)` is none here, where logits may be `(n, 1, K)`."""
+    """Check class ids; a column `(n, 1)` is allowed if logits are `(n, 1, K)`."""
     return ids_in_range(labels, "labels", size, mask)
 
 
 def _batch(first: str, a: tuple[int, ...], second: str, b: tuple[int, ...]) -> tuple[int, ...]:
-    """Check that two shapes of examples go together, and return that of both.
+    """Check that two shapes of examples broadcast, and return the common shape.
 
     One is `()`, or their last axes are equal and their leading axes broadcast.
     """
@@ -496,7 +496,8 @@ def _batch(first: str, a: tuple[int, ...], second: str, b: tuple[int, ...]) -> t
         return np.broadcast_shapes(a, b)
     except ValueError:
         raise ValueError(
-            f"{first} and {second} must go together: their examples have the shapes {a} and {b}."
+            f"{first} and {second} must have the same number of examples, got examples of shape"
+            f" {a} and {b}."
         ) from None
 
 

@@ -83,7 +83,7 @@ def _metric_loss(
 
 @compiled
 def _softmax(examples: Examples) -> Array:
-    """Compute softmax for the examples that count; it is uniform for others.
+    """Compute softmax for the examples that count; uniform for others.
 
     Where the greatest logit is infinite, those equal to it share the probability, with gradient 0.
     """
@@ -144,7 +144,7 @@ _SURROGATES: dict[str, Callable[[Array], Array]] = {
 @compiled
 def _pairwise_auc_loss(examples: Examples, *, surrogate: str) -> Array:
     z, ids, amounts = examples.values, examples.ids, examples.amounts
-    largest = float(xp.finfo(z.dtype).max) ** 0.4  # its square, and a sum of such, is finite
+    largest = float(xp.finfo(z.dtype).max) ** 0.4  # its square, and a sum of squares, is finite
     z = xp.clip(z, -largest, largest)
     positive, negative = (
         _normalized(xp.where(ids == label, amounts, xp.zeros_like(z))) for label in (1, 0)
@@ -155,7 +155,7 @@ def _pairwise_auc_loss(examples: Examples, *, surrogate: str) -> Array:
 
 
 def _normalized(weight: Array) -> Array:
-    """Divide weights of any size by their sum; all 0 stay 0."""
+    """Divide weights by their sum; if all are 0, they stay 0."""
     relative = divide(weight, xp.abs(weight).max(-1, keepdims=True))
     return divide(relative, relative.sum(-1, keepdims=True))
 

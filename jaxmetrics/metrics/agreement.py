@@ -105,7 +105,7 @@ def _mean_disagreement(counts: ArrayLike, weights: Weights, chance: str) -> tupl
         total_agreement = k if w is None else k**2 - divide(w.sum(), largest)
         agreement = total_agreement / max(1, k * (k - 1)) * (a * (1 - a)).sum(-1)
         expected = largest * (1 - agreement)
-    elif w is None:  # by K numbers, not K^2
+    elif w is None:  # computed from K numbers, not K^2
         expected = (a * others(b)).sum(-1)
     else:
         expected = weighted_sum(a[..., :, None] * b[..., None, :], w)
@@ -113,7 +113,9 @@ def _mean_disagreement(counts: ArrayLike, weights: Weights, chance: str) -> tupl
 
 
 def _marginals(t: Array, q: Array, chance: str) -> tuple[Array, Array]:
-    """Return the fractions of truth and prediction that `chance` expects, `(..., K)` each."""
+    """Return the class fractions of truth and prediction under the chance model, `(..., K)`
+    each.
+    """
     if chance == "marginals":
         return t, q
     if chance == "majority":

@@ -36,7 +36,7 @@ A_METRIC = "metric, a function of counts, such as jaxmetrics.f1"
 
 
 def of_counts(scheme: Callable[..., Array]) -> Callable[..., Array]:
-    """Let a scheme `(metric, counts, **options)` take counts as users give them."""
+    """Decorate a scheme `(metric, counts, **options)` to convert and check the user's counts."""
 
     @compiled
     @wraps(scheme)
@@ -266,7 +266,7 @@ def _macro(
 ) -> Array:
     chosen = _mask(classes, counts)
     occurs = _occurs(counts) * chosen
-    # Without examples all classes count alike.
+    # Without examples, all classes have equal weight.
     occurs = xp.where((occurs != 0).any(-1, keepdims=True), occurs, chosen)
     return _mean(xp.where(occurs != 0, _per_class(rate, counts, **options), xp.nan), occurs)
 
@@ -324,7 +324,7 @@ def _binary(rate: Metric, counts: Array, pos_label: int, **options: Any) -> Arra
 
 
 def _chosen(classes: Sequence[int] | None) -> dict[str, Any]:
-    """Return the option of averages over some classes, checked; none for all."""
+    """Check the option `classes`; return no option for all classes."""
     if classes is None:
         return {}
     ids = on_host(classes, "classes")
@@ -336,7 +336,7 @@ def _chosen(classes: Sequence[int] | None) -> dict[str, Any]:
 
 
 def _mask(classes: tuple[int, ...] | None, counts: Array) -> Array:
-    """Mark by 1 the classes to average over."""
+    """Return 1 for the classes to average over, 0 for others."""
     k = counts.shape[-1]
     if classes is None:
         return np.ones(k, np.int8)
@@ -348,9 +348,9 @@ def _mask(classes: tuple[int, ...] | None, counts: Array) -> Array:
 
 
 def _occurs(counts: Array) -> Array:
-    """Mark by 1.0 the classes that occur in truth or prediction, by 0.0 the others.
+    """Return 1.0 for classes that occur in truth or prediction, 0.0 for others.
 
-    Beside a NaN in counts a class has NaN, which is not to be skipped.
+    A class with a NaN in its counts has NaN, which is not skipped.
     """
     occurrences = counts.sum(-1) + counts.sum(-2)
     return xp.where(xp.isnan(occurrences), xp.nan, (occurrences != 0).astype(counts.dtype))
@@ -375,9 +375,9 @@ def _per_class(rate: Metric, counts: Array, **options: Any) -> Array:
 
 
 def _mean(rates: Array, class_weights: Array) -> Array:
-    """Average over classes, skipping NaN; where all weights left are 0 they count as equal.
+    """Average over classes, skipping NaN; if all remaining weights are 0, they are equal.
 
-    A NaN weight, of a class with a NaN in its counts, is not skipped.
+    A NaN weight (a class with a NaN in its counts) is not skipped.
     """
     defined = ~xp.isnan(rates)
     w = xp.where(defined, xp.broadcast_to(class_weights, rates.shape), 0)

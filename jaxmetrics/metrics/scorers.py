@@ -1,4 +1,4 @@
-"""Scorers for scikit-learn, made of metrics of counts."""
+"""scikit-learn scorers from metrics of counts."""
 
 from __future__ import annotations
 

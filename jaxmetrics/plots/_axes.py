@@ -1,4 +1,4 @@
-"""Axes, names and colours, as all pictures have them."""
+"""Axes, names and colours of all plots."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from jaxmetrics._wording import labels_of, shown
 __all__: list[str] = []
 
 _LONGEST_NAME = 40
-# The style of lines to compare with.
+# Style of reference lines.
 REFERENCE: dict[str, Any] = {"color": "0.5", "linewidth": 1, "linestyle": ":"}
 _REFERENCES = ("chance", "calibrated", "share of examples")
 
 
 def axes_or_new(ax: Any, size: tuple[float, float] | None = None) -> Any:
-    """Return the axes given, or new ones on a figure of pyplot of this size in inches."""
+    """Return the given axes, or axes on a new pyplot figure of this size in inches."""
     if ax is not None:
         if not hasattr(ax, "add_artist"):
             raise TypeError(
@@ -33,25 +33,25 @@ def axes_or_new(ax: Any, size: tuple[float, float] | None = None) -> Any:
 
 
 def ink() -> Any:
-    """Return the colour of text, for what should be seen on any background."""
+    """Return the text colour, which is visible on any background."""
     from matplotlib import rcParams
 
     return rcParams["text.color"]
 
 
 def name_ticks(set_ticks: Any, places: Any, names: Sequence[str], **style: Any) -> None:
-    """Write names at an axis, not as formulas, which a dollar sign would make of them."""
+    """Write names at an axis, with dollar signs escaped (matplotlib would read formulas)."""
     set_ticks(places, labels_of(names, _LONGEST_NAME), parse_math=False, **style)
 
 
 def legend_label(name: str, *parts: str) -> str:
-    """Join parts for a legend, which would leave out what begins with an underscore."""
+    """Join parts of a legend entry; matplotlib would drop entries that begin with an underscore."""
     label = ", ".join(filter(None, [*labels_of([name], _LONGEST_NAME), *parts]))
     return f" {label}" if label.startswith("_") else label
 
 
 def add_legend(axes: Any) -> None:
-    """Explain what was drawn, lines of reference last."""
+    """Add a legend, with reference lines last."""
     entries = list(zip(*axes.get_legend_handles_labels(), strict=True))
     entries.sort(key=lambda entry: entry[1] in _REFERENCES)
     handles, labels = zip(*entries, strict=True)
@@ -60,7 +60,7 @@ def add_legend(axes: Any) -> None:
 
 
 def set_unit_square(axes: Any, x: str, y: str, title: str) -> Any:
-    """Show fractions at both axes, and a legend."""
+    """Set both axes to [0, 1], and add a legend."""
     axes.set(
         xlabel=x, ylabel=y, title=title, xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal"
     )

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["precision_recall", "reliability", "roc"]
 
-_GRID = np.linspace(0, 1, 301)  # where the curves of replicates are compared
+_GRID = np.linspace(0, 1, 301)  # points at which replicates are compared
 
 
 def roc(
@@ -160,9 +160,11 @@ def reliability(
 
 def _isotonic(curve: CalibrationCurve, replicates: Any, name: str, ax: Axes | None) -> Axes:
     if replicates is not None:
-        raise ValueError("a curve without bins has a band of its own: leave out replicates.")
+        raise ValueError(
+            "a curve without bins already has a confidence band: leave out replicates."
+        )
     columns = np.stack(_one_curve(*curve[:4]))
-    # Of equal points in a row the first and the last.
+    # Of consecutive equal points, only the first and the last are drawn.
     differs = (np.diff(columns[1:], axis=1) != 0).any(0)
     columns = columns[:, np.append(differs, True) | np.append(True, differs)]
     x, y, low, high = columns
@@ -189,8 +191,8 @@ def _as_curves(
     replicates: Any,
     level: float,
 ) -> tuple[Any, list[Sequence[np.ndarray]]]:
-    """Make a curve of labels and scores on the host, or check the one given in their place; list
-    the replicates, of which there may be none.
+    """Compute the curve of labels and scores on the host, or check a given curve; return it with
+    the replicates, if any.
     """
     check_level(level)
     on_host = (np.asarray(x) if is_jax(x) else x for x in (y_true, values))

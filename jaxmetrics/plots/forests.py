@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["difference", "intervals", "leaderboard"]
 
 _MOST_CLASSIFIERS = 50
-_GAP = 0.6  # between tiers, of the distance of two rows
+_GAP = 0.6  # gap between tiers, in rows
 _LONGEST_LINE = 36
 
 
@@ -71,7 +71,7 @@ def intervals(
 def forest(
     labels: Sequence[str], numbers: np.ndarray, *, xlabel: str, ax: Any, y: np.ndarray | None = None
 ) -> Any:
-    """Draw value, low and high `(n, 3)` at the heights y, from the top."""
+    """Draw intervals (value, low, high), `(n, 3)`, at the heights y, from the top."""
     value, low, high = numbers.T
     axes = axes_or_new(ax)
     y = np.arange(len(value)) if y is None else y
@@ -116,7 +116,9 @@ def difference(
 
 
 def differences_of(differences: Mapping[str, Any], *, rope: float, ax: Axes | None) -> Axes:
-    """Draw intervals of differences beside zero, and shade those that do not matter."""
+    """Draw intervals of differences with a line at zero, and shade the region of practical
+    equivalence.
+    """
     axes = intervals(differences, xlabel="A - B", ax=ax)
     axes.axvline(0, **REFERENCE)
     if rope > 0:

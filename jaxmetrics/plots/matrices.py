@@ -19,7 +19,7 @@ __all__ = ["confusion_matrix"]
 
 MOST_CELLS_WITH_NUMBERS = 400
 _MOST_NAMES = 50
-_MOST_LARGE = 20  # names of the usual size
+_MOST_LARGE = 20  # longest name in the usual font size
 _RIGHT, _WRONG = (0.12, 0.47, 0.71), (0.77, 0.25, 0.15)  # blue on the diagonal, red off it
 
 
@@ -35,14 +35,14 @@ def confusion_matrix(
 ) -> Axes:
     """Plot a confusion matrix, row = true class; the colour is the share of the row.
 
-    Mistakes, the cells off the diagonal, are red, on a scale of their own. Numbers are left out
-    beyond 20 classes, and most names beyond 50.
+    Mistakes, the cells off the diagonal, are red, with a separate colour scale. Numbers are left
+    out beyond 20 classes, and most names beyond 50.
 
     Args:
         y_true, y_pred: labels `(n,)`, strings or integers; or, as the only argument, counts
             `(K, K)`.
         class_names: names of the ids 0 to K - 1, "0" to "K - 1" by default; for strings the classes
-            in the order wanted.
+            in the desired order.
         numbers: numbers in the cells: the counts, or the shares of the row in percent.
         colorbar: whether to draw the scale of the red beside the matrix; the blue ends at 1.
         scale: the share at which the red is strongest, the same for matrices to be compared; by
@@ -97,7 +97,7 @@ def _as_counts(counts: ArrayLike | Sequence[str]) -> np.ndarray:
 def _counted(
     true: np.ndarray, pred: np.ndarray, class_names: Sequence[str] | None
 ) -> tuple[np.ndarray, list[str]]:
-    """Count labels of any kind, and name the classes."""
+    """Count labels of any type, and name the classes."""
     if true.ndim != 1 or true.shape != pred.shape:
         raise ValueError(
             f"y_true and y_pred must be labels (n,), got {true.shape} and {pred.shape}; pass"
@@ -113,14 +113,15 @@ def _write_cells(
     axes: Any, matrix: np.ndarray, shares: np.ndarray, strength: np.ndarray, numbers: str
 ) -> None:
     for (i, j), count in np.ndenumerate(matrix):
-        # Paler cells show the background, which may be of any colour: text is then, too.
+        # Pale cells show the background, which may have any colour, so their text has the text
+        # colour.
         colour = "white" if strength[i, j] > 0.7 else "0.55" if count == 0 else ink()
         if numbers == "shares":
             text = f"{100 * shares[i, j]:.1f}" if count else "0"
         else:
             text = f"{count:.4g}" if count % 1 and count < 1000 else f"{count:.0f}"
         cell = axes.text(j, i, text, ha="center", va="center", color=colour, fontsize="small")
-        cell.set_in_layout(False)  # it lies within the axes, and to measure it takes time
+        cell.set_in_layout(False)  # it lies within the axes, and measuring it is slow
 
 
 def _name_classes(axes: Any, names: list[str]) -> None:
@@ -137,7 +138,7 @@ def _name_classes(axes: Any, names: list[str]) -> None:
 def _draw_shares(
     axes: Any, shares: np.ndarray, colour: tuple[float, float, float], most: float
 ) -> Any:
-    """Draw shares up to the most, from nothing to the colour: the background may be of any."""
+    """Draw shares from transparent (0) to the full colour (`most`), on any background."""
     from matplotlib.colors import LinearSegmentedColormap
 
     scale = LinearSegmentedColormap.from_list("share", [(*colour, 0.0), (*colour, 1.0)])

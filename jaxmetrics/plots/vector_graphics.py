@@ -1,4 +1,4 @@
-"""Pictures as part of a page of HTML, in the colours of the page."""
+"""Plots as SVG within an HTML page, in the colours of the page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 __all__: list[str] = []
 
-INK = "#010203"  # drawn where the page's own colour of text is to be
+INK = "#010203"  # placeholder for the page's text colour
 
 _LINE_OF_LEGEND = 0.19  # inches
 
@@ -31,8 +31,8 @@ _SETTINGS = {
 def svg(
     draw: Callable[..., object], size: tuple[float, float], text: str, *args: Any, **options: Any
 ) -> Any:
-    """Draw a picture of so many inches by `draw(*args, ax=..., **options)`, which scales with the
-    page, with text and lines in the colour of the page's text, and its legend below it.
+    """Return the SVG of `draw(*args, ax=..., **options)`, with this size in inches. It scales with
+    the page, has the page's text colour, and its legend is below the axes.
     """
     try:
         import matplotlib
@@ -43,25 +43,27 @@ def svg(
     settings: Any = _SETTINGS | {"svg.hashsalt": text}
     file = io.StringIO()
     with matplotlib.rc_context(settings), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # the browser has its own fonts
+        warnings.filterwarnings(
+            "ignore", "Glyph .* missing"
+        )  # so that the browser's fonts are used
         canvas = Figure(size, layout="constrained")
         axes = canvas.add_subplot()
         draw(*args, ax=axes, **options)
         _move_legend_below(axes)
-        # Nothing that differs from one run to the next.
+        # No metadata that differs between runs.
         metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         canvas.savefig(file, format="svg", metadata=metadata)
-    # In tags alone: a class may be named as the colour is.
+    # Only within tags, because a class name may contain the colour.
     picture = re.sub("<[^!>]*>", lambda tag: tag[0].replace(INK, "currentColor"), file.getvalue())
     picture = picture[picture.index("<svg") :]
-    # The size becomes a width for the page, which may scale it.
+    # The size becomes a CSS width, so that the page can scale it.
     start = f'<svg role="img" aria-label="{escape(text)}" style="--width: {72 * size[0]:.0f}pt"'
     picture = re.sub(r'<svg\b(.*?) width="[^"]*"', lambda m: start + m[1], picture, count=1)
     return Markup(re.sub(r'(<svg\b[^>]*?) height="[^"]*"', r"\1", picture, count=1))
 
 
 def _move_legend_below(axes: Any) -> None:
-    """Put the legend below the axes, where it covers nothing, and make room for its lines."""
+    """Move the legend below the axes, and make room for it."""
     legend = axes.get_legend()
     if legend is None:
         return

@@ -75,7 +75,7 @@ def _roc_auc_of_ranked(
 ) -> Array:
     check_flag(standardized, "standardized")
     if max_fpr is not None and min_tpr is not None:
-        raise ValueError("give either max_fpr or min_tpr, got both.")
+        raise ValueError("give max_fpr or min_tpr, not both.")
     limit = None if max_fpr is None else as_float(max_fpr, "max_fpr")
     limit = limit if min_tpr is None else 1 - as_float(min_tpr, "min_tpr")
     if limit is not None and is_known(limit) and not bool(((limit > 0) & (limit <= 1)).all()):
@@ -150,37 +150,39 @@ def _roc_auc(
     standardized: bool = True,
 ) -> Array:
     if not is_integer(ranked.positive):
-        # So that products of weights neither overflow nor underflow.
+        # Relative weights, so that products neither overflow nor underflow.
         positive, negative = _relative(ranked.positive), _relative(ranked.negative)
         ranked = ranked._replace(positive=positive, negative=negative)
     num_pos, num_neg = ranked.totals
     if limit is None:
-        # Without weights a sum of whole and half numbers, exact in float64: the order of examples
-        # does not matter.
+        # Without weights, this is a sum of multiples of 1/2, exact in float64, so the order of
+        # examples does not matter.
         pairs_in_order = (ranked.negative * sum_above(ranked.positive, ranked.last)).sum(-1)
         area = divide(divide(pairs_in_order, num_pos), num_neg)
     else:
         tp, fp = cumulative_positives(ranked)
         curve = tp, fp, num_pos[..., None], num_neg[..., None]
-        if along_sensitivity:  # the curve that has the negatives first, by rising score
+        if (
+            along_sensitivity
+        ):  # the curve by increasing score, with the roles of positives and negatives swapped
             curve = (fp[..., -1:] - fp)[..., ::-1], (tp[..., -1:] - tp)[..., ::-1], *curve[:1:-1]
         area = _partial_area(*curve, limit, standardized=standardized)
     return xp.where(~ranked.undefined & (num_pos > 0) & (num_neg > 0), area, xp.nan)
 
 
 def _relative(weights: Array) -> Array:
-    """Express weights in units of the greatest."""
+    """Divide weights by the greatest weight."""
     return divide(weights, lax.stop_gradient(weights.max(-1, keepdims=True, initial=0)))
 
 
 def _partial_area(
     tp: Array, fp: Array, num_pos: Array, num_neg: Array, max_fpr: Array, *, standardized: bool
 ) -> Array:
-    """Compute the area A up to `max_fpr`, or what McClish makes of it."""
+    """Compute the area A up to `max_fpr`, or McClish's standardized area."""
     m = xp.where((max_fpr > 0) & (max_fpr <= 1), max_fpr, xp.nan)
     d_fpr, d_tpr = divide(xp.diff(fp, axis=-1), num_neg), divide(xp.diff(tp, axis=-1), num_pos)
     fpr, tpr = divide(fp, num_neg)[..., :-1], divide(tp, num_pos)[..., :-1]
-    width = xp.clip(m[..., None] - fpr, 0, d_fpr)  # of each trapezoid, up to the limit
+    width = xp.clip(m[..., None] - fpr, 0, d_fpr)  # width of each trapezoid, up to the limit
     area = (width * (tpr + d_tpr * divide(width, d_fpr) / 2)).sum(-1)
     if not standardized:
         return area
@@ -231,7 +233,7 @@ def _hand_till(ranked: Ranked, examples: Examples, *, weighted: bool) -> Array:
     one_hot = (examples.ids[..., None] == xp.arange(k)) * amount[..., None]  # (..., n, i)
     support = one_hot.sum(-2)
     # Placement values (..., j, n): the share of class j whose score j is higher. Their mean over
-    # the examples of class i is A(j|i), (..., j, i).
+    # the examples of class i is A(j|i), `(..., j, i)`.
     num_pos, _ = ranked.totals
     above = sum_above(ranked.positive, ranked.last)
     placements = restore(divide(above, num_pos[..., None]), ranked.position)
@@ -244,7 +246,9 @@ def _hand_till(ranked: Ranked, examples: Examples, *, weighted: bool) -> Array:
 
 
 def _pair_weights(support: Array, areas: Array, *, weighted: bool) -> Array:
-    """Weigh pairs of classes `(..., K, K)`: above the diagonal, and where both occur."""
+    """Return the weights of pairs of classes, `(..., K, K)`: above the diagonal, if both classes
+    occur.
+    """
     share = divide(support, support.sum(-1, keepdims=True))
     weight = share[..., None, :] + share[..., :, None] if weighted else xp.ones_like(areas)
     both_occur = (support > 0)[..., None, :] & (support > 0)[..., :, None]
@@ -297,7 +301,7 @@ def average_precision(
 
 
 def mean_precision(ranked: Ranked) -> Array:
-    """Average over the positives which share is positive of the examples ranked no lower."""
+    """Average, over the positives, the precision among the examples ranked at least as high."""
     tp, fp = cumulative_positives(ranked)
     d_tp, tp, predicted = (x.astype(float_dtype(x)) for x in (xp.diff(tp, axis=-1), tp, tp + fp))
     precision = divide(tp, predicted)
@@ -323,12 +327,12 @@ def delong_interval(
     and n negatives is `s^2 = var(V) / m + var(W) / n`: DeLong, DeLong and Clarke-Pearson (1988),
     Biometrics 44. `delong` compares two areas on the same examples.
 
-    - `"score"`: Wilson's interval of a proportion A of N examples, where N gives the proportion the
-      variance of the area: `1 / N = d_V / m + d_W / n`,
-      `d_V = (m var(V) + 1/4) / (m A (1 - A) + 1/2)`, and d_W likewise with W and n. The variance is
-      taken at the end of the interval, not at A, and half an example, with the variance of half a
-      coin toss, keeps it positive without any mistake. It has the best coverage; the guide's page
-      on intervals has simulations.
+    - `"score"`: Wilson's interval of a proportion A of N examples, with N chosen so that the
+      proportion has the variance of the area: `1 / N = d_V / m + d_W / n`, `d_V = (m var(V) + 1/4)
+      / (m A (1 - A) + 1/2)`, and d_W likewise with W and n. The variance is taken at the end of the
+      interval, not at A, and half an example, with the variance of half a coin toss, keeps it
+      positive without any mistake. It has the best coverage; the guide's page on intervals has
+      simulations.
     - `"logit"`: `A ± z s` on the scale `log(A / (1 - A))`; NaN if the classes are perfectly
       separated.
     - `"normal"`: `A ± z s`, clipped to [0, 1]; its width is 0 for perfect separation.
@@ -344,8 +348,8 @@ def delong_interval(
         level: the confidence level.
         method: `"score"`, `"logit"` or `"normal"`.
         where: bool, `(..., n)`; False leaves the example out.
-        clusters: ids of groups of correlated examples, such as one patient's, `(..., n)`, of any
-            hashable type. Fewer than 20 give a warning for NumPy arrays.
+        clusters: ids of groups of correlated examples, such as images of one patient, `(..., n)`,
+            of any hashable type. Fewer than 20 give a warning for NumPy arrays.
 
     Returns:
         `Estimate` of shape `(...)`; NaN without both classes. `standard_error` is s, NaN without
@@ -376,7 +380,7 @@ def _delong_interval(
 def numbers_of_clusters(
     clusters: ArrayLike | Sequence[Any] | None, *rankings: Ranked
 ) -> tuple[Array | None, int]:
-    """Number the clusters of the examples in the order in which they came, and count them."""
+    """Number the clusters of the examples in their original order, and count the clusters."""
     if clusters is None:
         return None, 0
     shape = np.broadcast_shapes(*(ranked.positive.shape for ranked in rankings))
@@ -398,10 +402,10 @@ class PlacementMoments(NamedTuple):
 
 
 class MomentsByClass(NamedTuple):
-    """The moments of both classes, and the variance of the area.
+    """The moments of the placement values of both classes, and the variance of the area.
 
-    Of clusters also their number by Kish, sizes being their parts in the variance, and as how many
-    independent examples one of theirs counts.
+    With clusters, also Kish's effective number of clusters (with their parts of the variance as
+    sizes) and how many independent examples one clustered example is worth.
     """
 
     positives: PlacementMoments
@@ -412,8 +416,8 @@ class MomentsByClass(NamedTuple):
 
     @property
     def freedom(self) -> Array:
-        """Degrees of freedom of the variance: Welch and Satterthwaite's, for the sum of the
-        variances of two means; of clusters Kish's number less one.
+        """Degrees of freedom of the variance: Welch and Satterthwaite's for the sum of the
+        variances of two means; with clusters, Kish's number minus one.
         """
         if self.number is not None:
             return self.number - 1
@@ -438,7 +442,7 @@ def moments_by_class(
     for of_class, amounts in zip(of_both, (positive, negative), strict=True):
         residuals = amounts * (placements - of_class.mean[..., None])
         size, total = (sums_by_cluster(x, numbers, num_clusters) for x in (amounts, residuals))
-        # By how much the mean of the class changes without the cluster, as its jackknife counts it.
+        # Change of the class mean without the cluster, for the jackknife.
         counted = (size > 0).sum(-1, keepdims=True)
         move = divide(total, of_class.number[..., None] - size, xp.nan)
         moves = moves + move * safe_sqrt(divide(counted - 1.0, counted, xp.nan))
@@ -451,7 +455,9 @@ def moments_by_class(
 
 
 def moments(placements: Array, amounts: Array) -> PlacementMoments:
-    """Take moments of placement values `(..., n)`, given how often each stands in one class."""
+    """Compute the moments of placement values `(..., n)`, given how often each occurs in one
+    class.
+    """
     amounts = amounts.astype(placements.dtype)
     number = amounts.sum(-1)
     mean = divide((amounts * placements).sum(-1), number, xp.nan)
@@ -461,12 +467,14 @@ def moments(placements: Array, amounts: Array) -> PlacementMoments:
 
 
 def quantile(of_classes: MomentsByClass, z: float) -> Array | float:
-    """Return the quantile for the score interval: Student's for clusters."""
+    """Return the quantile for the score interval: normal, or Student's with clusters."""
     return z if of_classes.share is None else student_quantile(z, of_classes.freedom)
 
 
 def area_estimate(of_classes: MomentsByClass, z: Array | float, method: Method) -> Estimate:
-    """Estimate an area, the mean placement value of the positives as of the negatives."""
+    """Estimate an area, which is the mean placement value of the positives (and of the
+    negatives).
+    """
     area, error = of_classes.positives.mean, xp.sqrt(of_classes.variance)
     estimate = normal_estimate(area, error, z, "logit" if method == "logit" else None)
     low, high = xp.clip(estimate.low, 0, 1), xp.clip(estimate.high, 0, 1)
@@ -478,7 +486,9 @@ def area_estimate(of_classes: MomentsByClass, z: Array | float, method: Method) 
 
 
 def effective_number(area: Array, *of_both: PlacementMoments) -> Array:
-    """Return of how many independent examples a proportion varies as the area does."""
+    """Return the number of independent examples for which a proportion has the variance of the
+    area.
+    """
     binomial, variance = area * (1 - area), 0.0
     for of_class in of_both:
         number = of_class.number
@@ -491,8 +501,8 @@ def effective_number(area: Array, *of_both: PlacementMoments) -> Array:
 def placement_values(ranked: Ranked) -> Array:
     """Compute placement values of sorted examples without weights.
 
-    That of a positive is the share of negatives below it, that of a negative the share of positives
-    above it, ties counting half.
+    The placement value of a positive is the share of negatives below it, the placement value of a
+    negative is the share of positives above it, with ties counting half.
     """
     positive = ranked.positive > 0
     num_pos, num_neg = (x[..., None] for x in ranked.totals)

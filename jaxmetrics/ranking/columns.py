@@ -1,4 +1,4 @@
-"""Binary metrics of scores, from this package or your own, per class or label."""
+"""Apply binary metrics of scores per class or label."""
 
 from __future__ import annotations
 
@@ -111,15 +111,16 @@ def _per_label(
 def _of_problems(
     measure: Measure, problems: Examples, *args: Any, average: Average | None = None, **options: Any
 ) -> Any:
-    """Apply a measure to binary problems, one for each class or label, and average if asked to."""
+    """Apply a metric to binary problems, one for each class or label, and optionally average."""
     if average == "micro":
         problems = _joined(problems)
     values = _measured(measure, problems, *args, **options)
     if average in (None, "micro"):
         return values
-    if getattr(values, "shape", None) != problems.ids.shape[:-1]:
+    shape = np.broadcast_shapes(*(x.shape for x in problems if x is not None))
+    if getattr(values, "shape", None) != shape[:-1]:
         raise ValueError(
-            f"average={average!r} needs a measure that returns one number, such as roc_auc:"
+            f"average={average!r} needs a metric that returns one number, such as roc_auc:"
             " thresholds and points of curves have no mean. average=None returns the results of"
             " each class."
         )
@@ -129,8 +130,8 @@ def _of_problems(
 def _measured(measure: Measure, problems: Examples, *args: Any, **options: Any) -> Any:
     truth, columns, weights, mask, *_ = problems
     if truth.ndim == 2 and truth.shape[-1] == 1 and not on_device(truth):
-        # One example of K classes has the shape (K, 1), which would be refused as a column of K
-        # examples. With another batch axis it is none.
+        # One example of K classes has the shape (K, 1), which would raise as a column of K
+        # examples. An additional batch axis avoids this.
         with_batch_axis = problems._replace(ids=truth[None])
         values = _measured(measure, with_batch_axis, *args, **options)
         return trees.map(lambda x: x[0], values)
@@ -139,13 +140,15 @@ def _measured(measure: Measure, problems: Examples, *args: Any, **options: Any) 
 
 
 def one_against_rest(examples: Examples) -> Examples:
-    """Make binary problems of each class, `(..., K, n)`, of class ids and scores `(..., n, K)`."""
+    """Make a binary problem per class, `(..., K, n)`, from class ids and scores `(..., n, K)`."""
     classes = np.arange(examples.values.shape[-1], dtype=np.int32)[:, None]
     return _in_columns(examples, examples.ids[..., None, :], classes)
 
 
 def _in_columns(examples: Examples, ids: Array, classes: Array) -> Examples:
-    """Make binary problems `(..., K, n)`: is an id the class of its column?"""
+    """Make binary problems `(..., K, n)`, in which an example is positive if its id is the class of
+    the column.
+    """
     weights, mask = (
         None if x is None else x[..., None, :] for x in (examples.weights, examples.mask)
     )
@@ -159,7 +162,7 @@ def _is_class(ids: Array, classes: Array) -> Array:
 
 @compiled
 def _joined(examples: Examples) -> Examples:
-    """Join the columns of all classes or labels: pairs of an example and a class as examples."""
+    """Join the columns of all classes or labels, for the micro average."""
     k, n = xp.broadcast_shapes(examples.ids.shape, examples.values.shape)[-2:]
 
     def joined(x: Array) -> Array:
@@ -171,15 +174,15 @@ def _joined(examples: Examples) -> Examples:
 
 @compiled
 def _mean_of_defined(values: Array, examples: Examples, *, weighted: bool) -> Array:
-    """Average the values `(..., K)` that are not NaN; NaN if a score that counts is.
+    """Average the values `(..., K)` that are not NaN; NaN if a score that counts is NaN.
 
-    Weighted by support: the number, or weight, of the examples of each class.
+    `"weighted"` weights by support, the number (or total weight) of examples of each class.
     """
     values = values.astype(float_dtype(values))
     support = xp.where(examples.ids == 1, examples.amounts, 0).sum(-1)
     weight = xp.where(xp.isnan(values), 0, support if weighted else xp.ones_like(values))
     terms = weight * xp.where(weight > 0, values, 0)
-    # Added by size, so that the order of the classes does not change the last digit.
+    # Added in order of size, so that the order of the classes does not change the last digit.
     mean = divide(xp.sort(terms, -1).sum(-1), xp.sort(weight, -1).sum(-1), xp.nan)
     lacks_scores = (xp.isnan(examples.values) & (examples.amounts != 0)).any((-2, -1))
     return xp.where(lacks_scores, xp.nan, mean)

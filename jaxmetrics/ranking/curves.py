@@ -1,12 +1,12 @@
 """Curves over all thresholds, and their operating points.
 
 A threshold t predicts class 1 if `score >= t`. A curve has one point per example and one before
-them, `(..., n + 1)`, by falling threshold: the first is +inf, where nothing is predicted positive.
-Examples with equal scores, and examples that are left out, repeat a point: so jit knows the length,
-while areas and maxima are those of the distinct points. Each curve takes one sort. For NumPy arrays
-the thresholds are the scores themselves. If NumPy scores in double precision come with JAX labels
-or weights, they are rounded down to float32 (float64 under x64), so that `score >= t` holds for the
-example that made the threshold t.
+them, `(..., n + 1)`, by decreasing threshold: the first is +inf, where nothing is predicted
+positive. Examples with equal scores, and examples that are left out, repeat a point: so jit knows
+the length, while areas and maxima are computed from the distinct points. Each curve takes one sort.
+For NumPy arrays the thresholds are the scores themselves. If NumPy scores in double precision come
+with JAX labels or weights, they are rounded down to float32 (float64 under x64), so that `score >=
+t` holds for the example that made the threshold t.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class RocCurve(NamedTuple):
 
     Attributes:
         fpr: false positive rates, rising, `(..., n + 1)`.
-        tpr: true positive rates, rising, `(..., n + 1)`.
+        tpr: true positive rates, increasing, `(..., n + 1)`.
         thresholds: falling from +inf, `(..., n + 1)`.
     """
 
@@ -61,7 +61,7 @@ class PrecisionRecallCurve(NamedTuple):
 
     Attributes:
         precision: in [0, 1], `(..., n + 1)`.
-        recall: rising from 0, `(..., n + 1)`.
+        recall: increasing from 0, `(..., n + 1)`.
         thresholds: falling from +inf, `(..., n + 1)`.
     """
 
@@ -75,7 +75,7 @@ class DetCurve(NamedTuple):
 
     Attributes:
         fpr: false positive rates, rising, `(..., n + 1)`.
-        fnr: false negative rates, falling, `(..., n + 1)`.
+        fnr: false negative rates, decreasing, `(..., n + 1)`.
         thresholds: falling from +inf, `(..., n + 1)`.
     """
 
@@ -106,7 +106,7 @@ def roc_curve(ranked: Ranked) -> RocCurve:
         where: bool, `(..., n)`; False leaves the example out.
 
     Returns:
-        `RocCurve` at all thresholds, rising from (0, 0) to (1, 1). The rate of a class without
+        `RocCurve` at all thresholds, from (0, 0) to (1, 1). The rate of a class without
         examples is NaN.
 
     >>> roc_curve([0, 1, 0, 1], [0.25, 0.5, 0.5, 0.75])
@@ -127,8 +127,8 @@ def precision_recall_curve(ranked: Ranked) -> PrecisionRecallCurve:
         where: bool, `(..., n)`; False leaves the example out.
 
     Returns:
-        `PrecisionRecallCurve` at all thresholds, falling; scikit-learn's curve runs in the other
-        direction. Precision is 1 if nothing is predicted positive, as in scikit-learn.
+        `PrecisionRecallCurve` at all thresholds, in decreasing order; scikit-learn's curve is in
+        increasing order. Precision is 1 if nothing is predicted positive, as in scikit-learn.
 
     >>> curve = precision_recall_curve([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])
     >>> curve.precision, curve.recall
@@ -266,7 +266,7 @@ def best_threshold(
 
 
 def _of_class_1(values: Any, threshold: Array, name: str) -> Array:
-    """Return one number at each threshold: of a metric with one per class, that of class 1."""
+    """Return one number per threshold; if the metric has one per class, the number of class 1."""
     shape = getattr(values, "shape", None)
     if shape == (*threshold.shape, 2):
         return values[..., 1]
@@ -296,7 +296,7 @@ def _as_least(least: ArrayLike, batch: tuple[int, ...]) -> Array:
 def _best_threshold(
     values: Array, threshold: Array, reached: Array, least: Array
 ) -> OperatingPoint:
-    """Take the first, hence that with the highest threshold, of the greatest allowed values."""
+    """Return the first (highest) threshold with the greatest allowed value."""
     allowed = ~xp.isnan(values) & (reached >= least[..., None])
     best = xp.argmax(xp.where(allowed, values, -xp.inf), -1)[..., None]
     exists = allowed.any(-1)
@@ -345,10 +345,10 @@ def ks_statistic(ranked: Ranked) -> Array:
 
 
 def _rate(cumulative: Array) -> Array:
-    """Divide by the number of all examples of the class, which the last threshold counts."""
+    """Divide by the number of examples of the class, which is the count at the last threshold."""
     return divide(cumulative, cumulative[..., -1:], xp.nan)
 
 
 def _complement_of_rate(cumulative: Array) -> Array:
-    """Compute `1 - _rate`, whose difference would round to 0 beside a rate of almost 1."""
+    """Compute `1 - _rate` without the subtraction, which would round to 0 for a rate near 1."""
     return divide(cumulative[..., -1:] - cumulative, cumulative[..., -1:], xp.nan)

@@ -1,9 +1,8 @@
 """Histograms of scores per class, which add up over batches and devices, and bounds of areas.
 
-A pair of a positive and a negative in different bins is in order or not, whatever the scores; only
-the order of pairs in one bin is unknown. So the histogram determines two numbers between which the
-exact area lies. They are close if the bins are fine where the scores lie; the scales are designed
-for scores that pile up near 0 or 1.
+The order of a positive and a negative in different bins is known; only the order of pairs within a
+bin is unknown. So the histogram determines two bounds of the exact area. They are close if the bins
+are fine where the scores lie; the scales are designed for scores that pile up near 0 or 1.
 """
 
 from __future__ import annotations
@@ -57,15 +56,14 @@ def score_histogram(
     examples. The bins rise with the score. One of these must say how they are spaced, because
     scores are never reinterpreted:
 
-    - `scale="probability"`: finer towards 0 and 1, even in `log(p / (1 - p))` by powers of two: 64
-      octaves, of p from 2^-41 up to 1/2 and of 1 - p from 1/2 down to 2^-25, each in
-      `num_bins / 64` parts.
-    - `scale="logit"`: even, from -32 to 32.
+    - `scale="probability"`: finer towards 0 and 1: 64 octaves (powers of two), for p from 2^-41 to
+    1/2 and for 1 - p from 1/2 to 2^-25, each divided into `num_bins / 64` bins.
+    - `scale="logit"`: equally spaced, from -32 to 32.
     - `scale="float"`: the leading bits of a float32, for any real number: 4096 bins halve the range
       eight times per octave.
-    - `edges` `(B - 1,)`, rising, for B bins `edge <= score`: quantiles, for example,
-      `np.quantile(scores_of_a_batch, np.linspace(0, 1, B + 1)[1:-1])`. They are searched, which
-      takes longer.
+    - `edges` `(B - 1,)`, increasing: the boundaries of B bins (a score on an edge is in the upper
+      bin), such as the quantiles `np.quantile(scores_of_a_batch, np.linspace(0, 1, B + 1)[1:-1])`.
+      Slower than a scale, because each score is searched.
 
     Scores beyond the outermost bins belong to them; NumPy probabilities must lie in [0, 1]. With a
     scale, scores are rounded to float32 first, on NumPy and JAX alike; edges are rounded to float32
@@ -121,7 +119,7 @@ def check_num_bins(num_bins: int) -> int:
 def score_bins(score: Array, *, scale: str, size: int) -> Array:
     """Number the bins of scores, rounded to float32, on one of the scales; -1 for NaN.
 
-    Numbers below the least normal one are 0, as most devices have it.
+    Subnormal numbers count as 0, as on most devices.
     """
     score = score.astype(xp.float32)
     score = xp.where(xp.abs(score) < _LEAST_NORMAL, np.float32(0), score)
@@ -129,8 +127,8 @@ def score_bins(score: Array, *, scale: str, size: int) -> Array:
     return xp.where(xp.isnan(score), -1, bins)
 
 
-# The scales: from scores to the number of their bin. Each is monotone to the last bit, as the
-# bounds require: made of bits, 1 - p and products with powers of two, no logarithm.
+# The scales, from scores to bin numbers. Each is monotone to the last bit, which the bounds
+# require: they use bits, 1 - p and products with powers of two, no logarithm.
 
 
 def _by_octaves(p: Array, size: int) -> Array:
@@ -149,13 +147,14 @@ def _by_octaves(p: Array, size: int) -> Array:
 
 
 def _evenly(logit: Array, size: int) -> Array:
-    # A sum with 32 would be rounded, over an edge too; a product with a power of two is not.
+    # A sum with 32 would be rounded, possibly across an edge; a product with a power of two is
+    # exact.
     return xp.floor(xp.clip(logit, -32, 32) * (size / 64)).astype(xp.int32) + size // 2
 
 
 def _by_leading_bits(score: Array, size: int) -> Array:
     bits = _bits(score)
-    rising = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # those of negative floats fall: turn them around
+    rising = bits ^ ((bits >> 31) & 0x7FFFFFFF)  # the bits of negative floats decrease: invert them
     return (rising >> (33 - size.bit_length())) + size // 2
 
 
@@ -193,13 +192,13 @@ def _classes(histogram: Array) -> tuple[Array, Array]:
 def _above(x: Array) -> Array:
     """Add up all higher bins.
 
-    Without a subtraction, after which few digits would be left beside a full bin.
+    Without a subtraction, which would cancel beside a full bin.
     """
     higher = xp.concatenate([x[..., 1:], xp.zeros_like(x[..., :1])], -1)
     return lax.cumsum(higher, x.ndim - 1, reverse=True)
 
 
 def _between(low: Array, high: Array) -> AreaBounds:
-    """Widen bounds by what rounding may have added, 2e-6 in float32."""
+    """Widen bounds by the possible rounding error, 2e-6 in float32."""
     slack = 16 * float(np.finfo(low.dtype).eps)
     return AreaBounds((low + high) / 2, xp.clip(low - slack, 0, 1), xp.clip(high + slack, 0, 1))

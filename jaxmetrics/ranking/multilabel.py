@@ -47,7 +47,7 @@ __all__ = [
 
 
 def _of_labels(measure: Callable[[Ranked], Array]) -> MeasureOfScores[Array]:
-    """Average over examples a measure of how their labels are sorted."""
+    """Average over examples a metric of their sorted labels."""
 
     @compiled
     def mean(ranked: Ranked, amounts: Array) -> Array:
@@ -63,7 +63,7 @@ def _of_labels(measure: Callable[[Ranked], Array]) -> MeasureOfScores[Array]:
     ) -> Array:
         return mean(*_ranked_labels(y_true, y_score, sample_weight, where))
 
-    del call.__wrapped__  # whose signature help would show
+    del call.__wrapped__  # otherwise help would show its signature
     return call
 
 
@@ -73,7 +73,7 @@ def _ranked_labels(
     sample_weight: ArrayLike | None,
     where: ArrayLike | None,
 ) -> tuple[Ranked, Array]:
-    """Sort the labels of each example as `rank` sorts examples; return also how much it counts."""
+    """Sort the labels of each example with `rank`; also return the weight of each example."""
     given = y_true, y_score, sample_weight, where, SCORES, INDICATORS
     examples = label_examples(*given, name="y_score")
     return rank_examples(examples._replace(weights=None, mask=None)), _amounts(examples)
@@ -183,7 +183,9 @@ def top_k_recall(
 def _mean_of_hits(
     rate: Callable[[Array, Ranked, float], Array], ranked: Ranked, amounts: Array, k: float
 ) -> Array:
-    """Average a rate of the true labels among the first k, each by its chance of a place."""
+    """Average a rate of the true labels among the first k, where ties count by their
+    probability.
+    """
     dtype = float_dtype(ranked.score)
     counted = ranked.positive + ranked.negative
     start, end = (x.astype(dtype) for x in _ranks_of_ties(counted, ranked.last))
@@ -249,9 +251,10 @@ def _none_wrong(wrong: Array, counted: Array) -> tuple[Array, Array]:
 
 @compiled
 def _mean_of_sets(score: Callable[..., tuple[Array, Array]], examples: Examples) -> Array:
-    """Average a score of where two sets of labels differ, `(..., n, L)`, and neither is ignored.
+    """Average a score of two label sets, given where they differ and where neither is ignored,
+    `(..., n, L)`.
 
-    The score comes with how much of the weight of its example it has.
+    The score also returns the share of its example's weight that counts.
     """
     true, pred, *_ = examples
     counted = (true >= 0) & (pred >= 0)
@@ -287,8 +290,8 @@ def label_ranking_loss(ranked: Ranked) -> Array:
     np.float64(0.75)
     """
     tp, fp = cumulative_positives(ranked)
-    # For each true label, the false ones that are ranked no lower. Of 100,000 labels int32 may not
-    # hold their number.
+    # For each true label, the false labels ranked at least as high. With 100,000 labels, their
+    # number may not fit in int32.
     d_tp, fp = (x.astype(float_dtype(x)) for x in (xp.diff(tp, axis=-1), fp[..., 1:]))
     number = (d_tp * fp).sum(-1)
     num_true, num_false = ranked.totals
@@ -379,7 +382,7 @@ def _dcg(examples: Examples, position: Array, last: Array, *, k: int, normalized
     gain, score, *_ = examples
     dtype = float_dtype(gain, score)
     gain, undefined = gain.astype(dtype), xp.isnan(score.astype(dtype)).any(-1)
-    rank = xp.arange(gain.shape[-1])  # from 0
+    rank = xp.arange(gain.shape[-1])  # ranks from 0
     discount = xp.where(rank < k, 1 / xp.log2(rank + 2.0), 0).astype(dtype)
     dcg = (take(gain, position) * _mean_discount(discount, last)).sum(-1)
     if normalized:
@@ -389,7 +392,7 @@ def _dcg(examples: Examples, position: Array, last: Array, *, k: int, normalized
 
 
 def _ranks_of_ties(counted: Array, last: Array) -> tuple[Array, Array]:
-    """Count the sorted labels before those that tie with each, and those up to them; integers."""
+    """Return, for each sorted label, the ranks before and at the end of its ties; integers."""
     end = cumulative_sum(counted, last)
     return (2 * sum_above(counted, last)).astype(end.dtype) - end, end
 
@@ -397,7 +400,7 @@ def _ranks_of_ties(counted: Array, last: Array) -> tuple[Array, Array]:
 def _mean_discount(discount: Array, last: Array) -> Array:
     """Average the discounts of the ranks of sorted labels that tie.
 
-    Those that tie have the ranks from `start` up to, but without, `end`.
+    Ties have the ranks from `start` (inclusive) to `end` (exclusive).
     """
     cumulative = xp.concatenate([xp.zeros(1, discount.dtype), xp.cumsum(discount)])
     start, end = _ranks_of_ties(xp.ones(last.shape, xp.int32), last)
@@ -407,12 +410,12 @@ def _mean_discount(discount: Array, last: Array) -> Array:
 
 @compiled
 def _amounts(examples: Examples) -> Array:
-    """Return how much each example counts, whichever of its labels are ignored."""
+    """Return the weight of each example, whichever of its labels are ignored."""
     return examples._replace(ids=xp.zeros(examples.ids.shape[:-1], xp.int8)).amounts
 
 
 def _mean(values: Array, amounts: Array) -> Array:
-    """Average values `(..., n)`, weighted by how much each counts."""
+    """Average values `(..., n)` with the weights of the examples."""
     shape = xp.broadcast_shapes(amounts.shape, values.shape)
     amounts = xp.broadcast_to(amounts, shape).astype(values.dtype)
     return divide((amounts * xp.where(amounts == 0, 0, values)).sum(-1), amounts.sum(-1), xp.nan)

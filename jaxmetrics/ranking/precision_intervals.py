@@ -1,32 +1,32 @@
-"""Confidence interval of average precision, by its derivatives by the weights of examples.
+"""Confidence interval of average precision, from its derivatives with respect to example weights.
 
-Each example of weight w_k moves the average precision AP by its influence u_k = d AP / d w_k. The
-variance is then that of a sum of independent terms, of examples or of clusters: the infinitesimal
-jackknife, Jaeckel (1972), Bell Laboratories Memorandum MM 72-1215-11. Influences are sums over the
-sorted examples, so that nothing is sorted twice, and nothing is drawn.
+The influence of an example with weight w_k on the average precision AP is u_k = d AP / d w_k. The
+variance of AP is the variance of the sum of the influences of independent examples or clusters: the
+infinitesimal jackknife, Jaeckel (1972), Bell Laboratories Memorandum MM 72-1215-11. Influences are
+sums over the sorted examples, so one sort is enough, without random draws.
 
-With P positives, and at the score of example i the precision `p_i = TP_i / N_i` of the N_i examples
-ranked no lower, an example k with truth y_k has the influence
+With P positives, and with `p_i = TP_i / N_i` the precision among the N_i examples ranked at least
+as high as example i, an example k with truth y_k has the influence
 
     u_k = (y_k (p_k - AP) + sum_i (y_k - p_i) / N_i) / P,
 
 the sum over the positives i ranked no higher. The variance s^2 is the sum of the squares of
-`u m / (m - 1)`, with m the number of examples of the class. To second order AP is too high by
-`b = sum_i (1 - p_i) (1 / N_i - p_i / P) / P` over the positives, since each positive is counted in
-its own precision.
+`u m / (m - 1)`, with m the number of examples of the class. To second order, AP is biased upwards
+by `b = sum_i (1 - p_i) (1 / N_i - p_i / P) / P` over the positives, since each positive is counted
+in its own precision.
 
-The interval is Wilson's for a proportion `A = AP - b` of N examples, with N the number whose
-proportion would vary as much: `P / N = (P^2 s^2 + 1/4) / (P A (1 - A) + 1/2)`, so that it has a
-width if no mistake occurred, and Student's quantile with P - 1 degrees of freedom. The
-normal interval on the logit scale misses in up to 60 % of test sets in which a few positives are
-nearly separated.
+The interval is Wilson's interval for a proportion `A = AP - b` of N examples, with N chosen so that
+the proportion has the same variance: `P / N = (P^2 s^2 + 1/4) / (P A (1 - A) + 1/2)`, so that its
+width is positive even without any mistake, and with Student's quantile with P - 1 degrees of
+freedom. The normal interval on the logit scale misses in up to 60 % of test sets in which a few
+positives are nearly separated.
 
 With clusters, s is the jackknife error that leaves out one of the C clusters at a time, to first
 order: with U_c the sum of the influences of a cluster and S_c its share of the positives,
 `s^2 = C / (C - 1) sum (d_c - mean d)^2, d_c = U_c / (1 - S_c)`. N is multiplied, and b divided, by
-the ratio of the variances without and with clusters, at most 1. Student's quantile has one degree
-of freedom less than P and than Kish's number of clusters, whose sizes are their parts in the
-variance.
+the ratio of the variances without and with clusters, at most 1. The degrees of freedom of Student's
+quantile are the smaller of P and Kish's number of clusters (with their parts of the variance as
+sizes), minus one.
 """
 
 from __future__ import annotations
@@ -98,12 +98,13 @@ def _average_precision_interval(
 
 
 class Linearized(NamedTuple):
-    """The average precision of examples, `(...)`, and how it depends on how often each occurs.
+    """Average precision, `(...)`, with its bias and the influence of each example.
 
     Attributes:
         value: the average precision.
-        bias: by how much it is too high on average, to second order, of independent examples.
-        influence: the derivative by the weight of each example, `(..., n)`, as these came.
+        bias: its upward bias for independent examples, to second order.
+        influence: the derivative with respect to the weight of each example, `(..., n)`, in the
+            original order.
     """
 
     value: Array
@@ -112,7 +113,7 @@ class Linearized(NamedTuple):
 
 
 def linearized(ranked: Ranked) -> Linearized:
-    """Differentiate the average precision by the weights of the examples."""
+    """Differentiate average precision with respect to the weights of the examples."""
     dtype = float_dtype(ranked.positive, ranked.score)
     positive, negative = (x.astype(dtype) for x in (ranked.positive, ranked.negative))
     num_pos = positive.sum(-1, keepdims=True)
@@ -120,7 +121,7 @@ def linearized(ranked: Ranked) -> Linearized:
     precision, misses = divide(tp, tp + fp), divide(fp, tp + fp)
     value = divide((positive * precision).sum(-1, keepdims=True), num_pos, xp.nan)
     per_example = divide(positive, tp + fp)
-    # Over the positives ranked no higher, by (1 - p) / N and by p / N.
+    # Sums over the positives ranked at most as high, of (1 - p) / N and p / N.
     gain, loss = (_sum_below(per_example * x, ranked.last) for x in (misses, precision))
     of_positive, of_negative = precision - value + gain, -loss
     moves = xp.where(positive > 0, of_positive, xp.where(negative > 0, of_negative, 0))
@@ -133,16 +134,16 @@ def linearized(ranked: Ranked) -> Linearized:
 
 
 def _sum_below(amount: Array, last: Array) -> Array:
-    """Add up the sorted examples behind each, itself and those that tie with it.
+    """Add up each sorted example, its ties, and the examples after it.
 
-    From the end, without a subtraction, after which few digits would be left.
+    Summed from the end, because a subtraction would cancel.
     """
     ends = xp.flip(first_of_ties(last), -1)
     return xp.flip(cumulative_sum(xp.flip(amount, -1), ends), -1)
 
 
 def amounts_of(ranked: Ranked) -> tuple[Array, Array]:
-    """Return which examples are positive and which negative, floats, as they came."""
+    """Return the weights of positive and negative examples, floats, in the original order."""
     dtype = float_dtype(ranked.positive, ranked.score)
     positive, negative = (
         restore(x, ranked.position).astype(dtype) for x in (ranked.positive, ranked.negative)
@@ -151,13 +152,13 @@ def amounts_of(ranked: Ranked) -> tuple[Array, Array]:
 
 
 class Spread(NamedTuple):
-    """What is known of the variance of a sum of influences, each `(...)`.
+    """Variance of a sum of influences; each attribute is `(...)`.
 
     Attributes:
         num_positives: the number of positives.
-        variance: of independent examples.
-        share: to how many independent examples one amounts: 1, of clusters at most 1.
-        clustered: the variance of clusters; that of examples where there are none.
+        variance: the variance for independent examples.
+        share: how many independent examples one example is worth: 1, or at most 1 with clusters.
+        clustered: the variance for clusters; without clusters, the same as `variance`.
         freedom: the degrees of freedom.
     """
 
@@ -175,9 +176,9 @@ def spread_of(
     numbers: Array | None,
     num_clusters: int,
 ) -> Spread:
-    """Find the variance of a sum of influences `(..., n)` of examples, or of their clusters."""
+    """Compute the variance of a sum of influences `(..., n)` over examples, or over clusters."""
     num_pos, num_neg = (x.sum(-1, keepdims=True) for x in (positive, negative))
-    # Without an example the others of its class count more.
+    # Leaving out an example increases the weight of the others in its class.
     of_positive, of_negative = divide(num_pos, num_pos - 1, xp.nan), divide(num_neg, num_neg - 1, 1)
     squares = (influence * xp.where(positive > 0, of_positive, of_negative)) ** 2
     variance, number, negatives = squares.sum(-1), num_pos[..., 0], num_neg[..., 0]
@@ -199,7 +200,9 @@ def spread_of(
 
 
 def _centred_jackknife(moves: Array, counted: Array) -> Array:
-    """Return `C / (C - 1) sum (d_c - mean d)^2` of the C moves d `(..., C)` that are counted."""
+    """Return `C / (C - 1) sum (d_c - mean d)^2` over the C clusters that count, with changes d
+    `(..., C)`.
+    """
     count = counted.sum(-1, keepdims=True).astype(moves.dtype)
     mean = divide(xp.where(counted, moves, 0).sum(-1, keepdims=True), count)
     deviations = xp.where(counted, moves - mean, 0)
@@ -207,12 +210,14 @@ def _centred_jackknife(moves: Array, counted: Array) -> Array:
 
 
 def centre(linear: Linearized, spread: Spread) -> Array:
-    """Return the average precision less its bias, in [0, 1]."""
+    """Return the average precision minus its bias, in [0, 1]."""
     return xp.clip(linear.value - divide(linear.bias, spread.share), 0, 1)
 
 
 def precision_estimate(linear: Linearized, spread: Spread, t: Array) -> Estimate:
-    """Estimate an average precision by Wilson's interval that reaches t errors."""
+    """Return the estimate of average precision with Wilson's interval of half-width t standard
+    errors.
+    """
     num_pos, middle = spread.num_positives, centre(linear, spread)
     binomial = num_pos * middle * (1 - middle) + 1 / 2
     number = divide(num_pos * binomial, num_pos**2 * spread.variance + 1 / 4) * spread.share

@@ -1,9 +1,8 @@
-"""Sort examples by score, and count at every threshold: what all curves and areas are made of.
+"""Sort examples by score, and count at every threshold, for all curves and areas.
 
-On a CPU, XLA's sort takes several times as long as NumPy's. So scores whose values are known are
-sorted by NumPy before the rest is compiled; what jit hides, or lies on other devices, is sorted by
-XLA. (A callback from within jit would be as fast, but waits for ever for its argument where the
-process has a single thread.)
+On a CPU, XLA's sort takes several times as long as NumPy's. So scores with known values are sorted
+by NumPy before the compiled part; scores under jit, or on other devices, are sorted by XLA. (A
+callback from within jit would be as fast, but deadlocks if the process has a single thread.)
 """
 
 from __future__ import annotations
@@ -31,13 +30,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Ranked(NamedTuple):
-    """Examples `(..., n)` by falling score."""
+    """Examples `(..., n)` by decreasing score."""
 
-    position: Array  # where each stood
-    score: Array  # in the order in which they came
-    positive: Array  # 1 (int8) or the weight of examples of class 1, 0 of others
+    position: Array  # original positions
+    score: Array  # in the original order
+    positive: Array  # 1 (int8) or the weight of examples of class 1; 0 for others
     negative: Array  # the same of class 0
-    last: Array  # bool: the last of those that tie, the next score is lower
+    last: Array  # bool: the last of its ties, the next score is lower
     undefined: Array  # (...), bool: a score that counts is NaN, or a weight is negative or NaN
 
     @property
@@ -47,14 +46,12 @@ class Ranked(NamedTuple):
         return self.positive.sum(-1).astype(dtype), self.negative.sum(-1).astype(dtype)
 
     def weighted(self, weights: Array) -> Ranked:
-        """Multiply how often each example counts by weights `(..., n)`, in the order in which the
-        examples came.
-        """
+        """Multiply the weights of the examples by weights `(..., n)`, in the original order."""
         amounts = take(weights, self.position)
         positive = amounts * self.positive
         negative = amounts * self.negative
         undefined = self.undefined
-        if on_device(amounts, self.score):  # a NaN score may have got the weight 0
+        if on_device(amounts, self.score):  # a NaN score may have weight 0 now
             lacking = xp.isnan(take(self.score, self.position)) & (positive + negative != 0)
             undefined = undefined & lacking.any(-1)
         return self._replace(positive=positive, negative=negative, undefined=undefined)
@@ -75,7 +72,7 @@ def rank(
 
 
 class MeasureOfScores(Protocol[R_co]):
-    """A measure of how scores rank examples, or the labels of each example."""
+    """A metric of the ranking of examples, or of the labels of each example."""
 
     def __call__(
         self,
@@ -88,13 +85,13 @@ class MeasureOfScores(Protocol[R_co]):
 
 
 def sorted_once(of_ranked: Callable[..., Any]) -> Callable[[F], F]:
-    """Let an area or a rate of scores be computed for many weights of the same examples.
+    """Decorate a ranking metric so that it can be computed for many weights of the same examples.
 
-    They are sorted once. On the host negatives between which no positive lies are one entry: their
-    order changes no area.
+    The examples are sorted once. On the host, neighbouring negatives without a positive in between
+    are merged into one entry, because their order does not affect areas.
 
     Args:
-        of_ranked: the measure of sorted examples, with the options of the measure.
+        of_ranked: the metric of sorted examples, with its options.
     """
 
     def of_weights(y_true: Array, y_score: Array, **options: Any) -> Callable[[Array], Any]:
@@ -106,9 +103,9 @@ def sorted_once(of_ranked: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def _weighted_entries(ranked: Ranked) -> Callable[[np.ndarray], Ranked]:
-    """Return the function from weights `(..., n)` to how often each entry counts, `(..., T)`.
+    """Return the function from weights `(..., n)` to the weights of entries, `(..., T)`.
 
-    An entry holds the examples of one score, or negatives of several.
+    An entry contains the examples with one score, or negatives with several scores.
     """
     of_score = np.cumsum(first_of_ties(ranked.last)) - 1
     holds_positives = np.bincount(of_score, ranked.positive) > 0
@@ -125,7 +122,7 @@ def _weighted_entries(ranked: Ranked) -> Callable[[np.ndarray], Ranked]:
 
 
 def of_scores(measure: Callable[[Ranked], R]) -> MeasureOfScores[R]:
-    """Let a measure of sorted examples take them as they came."""
+    """Decorate a metric of sorted examples to accept unsorted examples."""
     of_ranked = compiled(measure)
 
     @wraps(measure)
@@ -152,9 +149,9 @@ def rank_examples(examples: Examples) -> Ranked:
 
 
 def _rounded_down(score: Array) -> Array:
-    """Round NumPy's numbers down to the dtype of the device.
+    """Round NumPy numbers down to the dtype of the device.
 
-    So `score >= t` holds for a threshold t from among the rounded ones.
+    So `score >= t` holds for the example whose rounded score is the threshold t.
     """
     if is_jax(score) or score.dtype.kind not in "iuf" or score.dtype.itemsize <= 2:
         return score
@@ -166,11 +163,10 @@ def _rounded_down(score: Array) -> Array:
 
 
 def order(score: Array) -> tuple[Array, Array]:
-    """Sort by falling score, NaN behind.
+    """Sort by decreasing score, with NaN last.
 
-    Returns the positions `(..., n)` of the sorted examples, and which is the last of those that
-    tie. NumPy arrays are compared in their own precision, so that rounding to float32 makes no
-    ties.
+    Returns the positions `(..., n)` of the sorted examples, and which is the last of its ties.
+    NumPy arrays are compared in their own precision, so that rounding to float32 makes no ties.
     """
     if is_jax(score) and not (is_known(score) and _on_one_cpu(score)):
         return _order_by_xla(score)
@@ -200,8 +196,8 @@ def _sorted_in_pairs(key: Array, position: Array) -> tuple[Array, Array]:
 def _sorted_as_one(key: Array, position: Array) -> tuple[Array, Array]:
     """Sort 64-bit integers, which hold the key in their upper half and the position in the lower.
 
-    XLA compares single operands on a CPU in a quarter of the time. JAX 0.7 confuses the halves
-    under vmap.
+    On a CPU, XLA sorts a single operand in a quarter of the time. JAX 0.7 confuses the halves under
+    vmap.
     """
     if key.dtype != xp.int32 or not hasattr(jax, "enable_x64"):
         return _sorted_in_pairs(key, position)
@@ -213,9 +209,9 @@ def _sorted_as_one(key: Array, position: Array) -> tuple[Array, Array]:
 
 
 def _rising_bits(score: Array) -> Array:
-    """Return integers that rise as the scores do, NaN the lowest.
+    """Return integers in the order of the scores, with NaN lowest.
 
-    XLA compares floats below 1e-38 as if they were 0, but not their bits.
+    XLA compares floats below 1e-38 as 0, but compares their bits exactly.
     """
     if score.dtype.itemsize < 4:
         score = score.astype(xp.float32)
@@ -223,8 +219,8 @@ def _rising_bits(score: Array) -> Array:
     lowest = xp.iinfo(integers).min
     bits = lax.bitcast_convert_type(score, integers)
     bits = xp.where(bits == lowest, 0, bits)  # -0.0 equals 0.0
-    # Those of positive floats rise with them. Those of negative floats fall: turned around but for
-    # the sign, they rise too.
+    # The bits of positive floats increase with the float. The bits of negative floats decrease: all
+    # bits except the sign are inverted.
     rising = xp.where(bits < 0, bits ^ xp.iinfo(integers).max, bits)
     return xp.where(xp.isnan(score), lowest, rising)
 
@@ -233,7 +229,7 @@ def _order_by_numpy(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if not (score.dtype.kind in "iuf" and score.dtype.itemsize >= 4):
         score = score.astype(np.float32)  # holds bool, small integers, float16 and bfloat16
     if score.dtype.kind == "f":
-        score = score + 0.0  # no -0.0, whose bits differ from those of 0.0
+        score = score + 0.0  # replaces -0.0, whose bits differ from 0.0
         if np.isnan(score.max(initial=-np.inf)):
             score[np.isnan(score)] = -np.inf
     if score.dtype == np.float32:
@@ -247,7 +243,7 @@ def _order_by_numpy(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _sorted_by_bits(score: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sort float32 by falling score: positions, and integers that fall as the scores do.
+    """Sort float32 by decreasing score; return positions, and integers in the order of the scores.
 
     One sort of 64-bit integers, which hold the score in their upper half and the position in the
     lower one, takes half the time of an argsort.
@@ -270,7 +266,7 @@ def _ranked(examples: Examples, position: Array, last: Array) -> Ranked:
     undefined = (undefined & (amount != 0)).any(-1)
     if examples.weights is not None:
         undefined |= ~(amount >= 0).all(-1)
-    # One gather for both classes: positives above 0, negatives below.
+    # One gather for both classes: positives are above 0, negatives below.
     signed = take(xp.where(examples.ids == 1, amount, -amount), position)
     positive, negative = xp.maximum(signed, 0), xp.maximum(-signed, 0)
     return Ranked(position, score, positive, negative, last, undefined)
@@ -288,26 +284,26 @@ def take(x: Array, position: Array) -> Array:
 
 
 def restore(x: Array, position: Array) -> Array:
-    """Put sorted values `(..., n)` in the order in which the examples came."""
+    """Put sorted values `(..., n)` back into the original order of the examples."""
     position = xp.broadcast_to(position, x.shape)
     return xp.put_along_axis(xp.zeros_like(x), position, x, -1, inplace=False)
 
 
 def points(ranked: Ranked) -> tuple[Array, Array, Array]:
-    """Count at all thresholds, from +inf (nothing is positive) down to the lowest score.
+    """Count at all thresholds, from +inf (nothing predicted positive) down to the lowest score.
 
-    Examples that tie, and those that do not count, repeat a point.
+    Ties, and examples that do not count, repeat a point.
 
     Returns:
-        True positives, false positives and thresholds, floats `(..., n + 1)`; NaN where a score
-        that counts is.
+        True positives, false positives and thresholds, floats `(..., n + 1)`; NaN if a score that
+        counts is NaN.
     """
     counts = ranked.positive + ranked.negative > 0
     axis = counts.ndim - 1
     score = ranked.score.astype(float_dtype(ranked.score))
     threshold = xp.where(counts, take(score, ranked.position), xp.inf)
-    threshold = lax.cummin(threshold, axis)  # at each, the last score that counts
-    # Those that tie share the threshold at the last of them.
+    threshold = lax.cummin(threshold, axis)  # the last score that counts, at each position
+    # Ties share the threshold at the last of them.
     threshold = lax.cummax(xp.where(ranked.last, threshold, -xp.inf), axis, reverse=True)
     columns = *cumulative_positives(ranked), _preceded_by(xp.inf, threshold)
     undefined = ranked.undefined[..., None]
@@ -322,14 +318,14 @@ def cumulative_positives(ranked: Ranked) -> tuple[Array, Array]:
 
 
 def cumulative_sum(amount: Array, last: Array) -> Array:
-    """Add up the sorted examples before each, itself and those that tie with it."""
+    """Add up each sorted example, its ties, and the examples before it."""
     return _at_last(_running_sum(amount), last)
 
 
 def sum_above(amount: Array, last: Array) -> Array:
-    """Add up the sorted examples of higher score than each, ties counting half; a float.
+    """Add up the examples with a higher score than each, with ties counting half; floats.
 
-    Of ones it is the midrank less 1/2, by which Mann and Whitney count pairs.
+    For ones this is the midrank minus 1/2, as in the Mann-Whitney statistic.
     """
     running = _running_sum(amount)
     before_ties = _at_first(running - amount, last).astype(float_dtype(amount, last))
@@ -337,36 +333,38 @@ def sum_above(amount: Array, last: Array) -> Array:
 
 
 def _running_sum(amount: Array) -> Array:
-    """Add up in int32 what is held in int8, whose sums would wrap, and else in its own dtype."""
+    """Return the cumulative sum; int8 is summed in int32, because int8 would wrap."""
     small = amount.dtype.itemsize < 4 and amount.shape[-1] <= INT32_MAX
     return xp.cumsum(amount, -1, dtype=xp.int32 if small else None)
 
 
-# On the device the positions of ties are found first, and sums taken there: among equal sums, a
-# running maximum would share out the gradient. On the host, which has no gradients, the running
-# maximum of the sums themselves saves the time of looking up.
+# On the device, the positions of ties are found first and sums are taken there, because a running
+# maximum of equal sums would split the gradient. On the host, without gradients, the running
+# maximum of the sums is faster than a lookup.
 
 
 def _at_last(rising: Array, last: Array) -> Array:
-    """Take rising sums at the last of the examples that tie with each."""
+    """Return increasing sums at the last tie of each example."""
     backwards = partial(lax.cummin, reverse=True)
     return _at(last, rising, backwards, beyond=-1)
 
 
 def _at_first(rising: Array, last: Array) -> Array:
-    """Take rising sums at the first of the examples that tie with each."""
+    """Return increasing sums at the first tie of each example."""
     return _at(first_of_ties(last), rising, lax.cummax, beyond=0)
 
 
 def first_of_ties(last: Array) -> Array:
-    """Tell which examples are the first of those that tie, from which are the last."""
+    """Return which examples are the first of their ties, given which are the last."""
     return xp.concatenate([xp.ones_like(last[..., :1]), last[..., :-1]], -1)
 
 
 def _at(ends: Array, rising: Array, nearest: Callable[..., Array], *, beyond: int) -> Array:
-    """Take rising sums at the nearest end in one direction, the last of which is `beyond`."""
+    """Return increasing sums at the nearest end of ties in one direction; `beyond` is the value
+    past the last end.
+    """
     if not on_device(rising, ends):
-        if ends.all():  # none tie
+        if ends.all():  # no ties
             return rising
         return nearest(xp.where(ends, rising, rising[..., [beyond]]), -1)
     axis = ends.ndim - 1

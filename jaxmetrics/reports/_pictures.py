@@ -1,4 +1,4 @@
-"""Pictures of reports, and the order in which their pages list classes and mistakes."""
+"""Pictures on report pages, and the order of classes and mistakes there."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ __all__: list[str] = []
 _LONGEST_NAME, _LONGEST_IN_PICTURES = 100, 16
 _MOST_CONFUSIONS, _MOST_CURVES, _MOST_BARS = 10, 5, 30
 
-_OUTSIDE = 0.05  # share of the intervals that an axis may cut at either end
+_OUTSIDE = 0.05  # share of the intervals that may exceed an axis at either end
 _CURVE = (4.0, 4.0)  # inches
-# How to draw the curves of `_curves_of`.
+# Functions that draw the curves of `_curves_of`.
 _DRAWN: Sequence[tuple[str, Any]] = (
     ("ROC curves", plots.roc),
     ("Precision against recall", plots.precision_recall),
@@ -39,12 +39,12 @@ _DRAWN: Sequence[tuple[str, Any]] = (
 
 
 def pictures_of_one(report: Report) -> dict[str, Any]:
-    """Draw one classifier, and order its mistakes, the most frequent first."""
+    """Draw the pictures for one classifier, and sort its mistakes by frequency."""
     counts, names = report.counts, labels_of(report.class_names, _LONGEST_NAME)
     right = counts.diagonal()
     fn, fp = counts.sum(1) - right, counts.sum(0) - right
     order = np.argsort(-(fn + fp), kind="stable")[:MOST_ROWS_OF_PAGE]
-    # Where cells show no numbers, both pictures would be the same.
+    # Without numbers in the cells, both pictures would be the same.
     numbers = ["shares"] if counts.size > MOST_CELLS_WITH_NUMBERS else ["counts", "shares"]
     return {
         "names": names,
@@ -67,8 +67,8 @@ def pictures_of_one(report: Report) -> dict[str, Any]:
 
 
 def pictures_of_two(report: ComparisonReport) -> dict[str, Any]:
-    """Draw two classifiers, and order the classes, those first on which they differ most."""
-    # A log loss, which has no greatest value, would leave the others no room.
+    """Draw the pictures for two classifiers, and sort the classes by how much A and B differ."""
+    # The log loss is omitted: it has no upper limit and would compress the other intervals.
     differences = {
         title_of(name): x.difference for name, x in report.figures.items() if name != "log_loss"
     }
@@ -107,7 +107,7 @@ def pictures_of_two(report: ComparisonReport) -> dict[str, Any]:
 
 
 class _Axis(NamedTuple):
-    """Holds the ends of an axis, and how many decimals they need."""
+    """The ends of an axis, and their number of decimals."""
 
     low: float
     high: float
@@ -115,17 +115,17 @@ class _Axis(NamedTuple):
 
     @property
     def ends(self) -> list[str]:
-        """Writes them."""
+        """The ends as text."""
         return [f"{x:.{self.decimals}f}" for x in (self.low, self.high)]
 
     def place(self, x: float) -> float:
-        """Return where a number lies, from 0 to 1, at an end if it lies beyond."""
+        """Return the position of a number from 0 to 1; numbers beyond the axis are at its end."""
         return min(max((x - self.low) / (self.high - self.low), 0.0), 1.0)
 
 
 def _axis_of(values: Sequence[ReportedValue]) -> _Axis:
-    """Choose an axis, from one round number to another, for all values and for most intervals:
-    those of a few rare classes, as wide as can be, would leave the others no room.
+    """Choose an axis between round numbers that contains all values and most intervals; very wide
+    intervals of a few rare classes would compress the others.
     """
     low, high = 0.0, 1.0
     if found := [x for x in values if x.has_interval]:
@@ -147,9 +147,9 @@ class _Confusion(NamedTuple):
 
 
 def _worst_confusions(counts: np.ndarray, names: Sequence[str], level: float) -> list[_Confusion]:
-    """List the largest cells beside the diagonal, with their share of the true class."""
+    """List the largest off-diagonal cells, with their share of the true class."""
     mistakes = np.where(np.eye(len(counts), dtype=bool), 0, counts)
-    # Of as many mistakes, those of the rarer class first.
+    # Ties: the rarer class first.
     rarity = np.broadcast_to(counts.sum(1, keepdims=True), counts.shape)
     largest = np.lexsort((rarity.ravel(), -mistakes.ravel()))[:_MOST_CONFUSIONS]
     i, j = np.unravel_index(largest[mistakes.ravel()[largest] > 0], counts.shape)
@@ -161,7 +161,7 @@ def _worst_confusions(counts: np.ndarray, names: Sequence[str], level: float) ->
 
 
 def _largest_mistake(counts: np.ndarray) -> float:
-    """Return the largest share of a true class that was taken for another class."""
+    """Return the largest share of a true class that is classified as another class."""
     mistakes = np.where(np.eye(len(counts), dtype=bool), 0, counts)
     support = counts.sum(1)
     return float(np.max(mistakes.max(1) / np.where(support > 0, support, 1)))
@@ -192,7 +192,7 @@ def _shortened(names: Sequence[str]) -> list[str]:
 
 
 def _posterior_pictures(report: Report) -> list[str]:
-    """Draw the violin of balanced accuracy, and the recalls of which it is the average."""
+    """Draw the violin of balanced accuracy, and the recalls of the classes."""
     values = report.per_class["recall"]
     defined = [i for i, x in enumerate(values) if not math.isnan(x.value)]
     worst = sorted(defined, key=lambda i: values[i].value)[:_MOST_BARS]
@@ -221,7 +221,7 @@ def _posterior_pictures(report: Report) -> list[str]:
 
 
 def _curve_pictures(report: Report) -> list[str]:
-    """Draw the curves of ROC, precision and recall, reliability."""
+    """Draw ROC, precision-recall and reliability curves."""
     events = [(name, _curves_of(histogram)) for name, histogram in _events(report)]
     pictures = []
     if events:
@@ -236,8 +236,8 @@ def _curve_pictures(report: Report) -> list[str]:
 
 
 def _curves_of_two(report: ComparisonReport) -> dict[str, Any]:
-    """Draw the curves of A and B on the same axes: of the last of two classes, or of the class
-    whose areas differ most, and the reliability that reports show.
+    """Draw the curves of A and B on the same axes: for the second of two classes, or for the class
+    with the largest difference in area, and reliability diagrams.
     """
     of_class, pictures = "", []
     if report.score_histograms is not None:
@@ -272,7 +272,9 @@ def _draw_events(draw: Any, events: Sequence[Any], kind: int, ax: Any) -> None:
 
 
 def _events(report: Report) -> list[tuple[str, np.ndarray]]:
-    """Choose the histograms of the last of two classes, or of those with the smallest areas."""
+    """Choose the histograms of the second of two classes, or of the classes with the smallest
+    areas.
+    """
     if report.score_histogram is None:
         return []
     areas = [x.value for x in report.per_class["roc_auc"]]
@@ -283,7 +285,7 @@ def _events(report: Report) -> list[tuple[str, np.ndarray]]:
 
 
 def _curves_of(histogram: np.ndarray) -> tuple[RocCurve, PrecisionRecallCurve]:
-    """Make the curves of a histogram `(2, B)`, with a point for each bin that holds examples."""
+    """Compute the curves of a histogram `(2, B)`, with one point per nonempty bin."""
     (bins,) = histogram.sum(0).nonzero()
     bins = bins[::-1]
     fp, tp = np.pad(histogram[:, bins].cumsum(1), ((0, 0), (1, 0)))

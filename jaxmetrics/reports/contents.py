@@ -1,4 +1,4 @@
-"""What reports say, whatever they are written as: values with intervals, tables and sentences."""
+"""Contents of reports, independent of the format: values with intervals, tables and sentences."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 LONGEST_NAME = 40
-_LONGEST_TEXT = 80  # of an example that is listed
+_LONGEST_TEXT = 80  # characters of a value of a listed example
 
 
 class ReportedValue(Estimate):
-    """Holds one number of a report, an `Estimate` whose ends are NaN where it has no interval.
+    """One number of a report: an `Estimate` whose ends are NaN if it has no interval.
 
     Attributes:
-        method: of the interval, or None: `"wilson"` for proportions and for F1, `"likelihood"` for
-            what else is a smooth function of the counts and for differences, `"delta"` in its place
-            where the counts are sums of weights (on the logit scale, or atanh where values can be
-            negative), `"posterior"` for the posterior balanced accuracy, `"normal"` for means of
-            states, `"student"` for log losses and differences of means, `"score"` for areas under
-            ROC curves, `"mover"` for differences of areas and of groups, `"inequalities"` for the
-            calibration error, `"bounds"` where the exact area lies between the two ends.
-        note: what a reader must know to read the number right, or None.
+        method: the method of the interval, or None: `"wilson"` for proportions and F1,
+            `"likelihood"` for other smooth functions of the counts and for differences, `"delta"`
+            if counts are sums of weights (on the logit scale, or atanh if values can be negative),
+            `"posterior"` for the posterior balanced accuracy, `"normal"` for means of states,
+            `"student"` for log losses and differences of means, `"score"` for areas under ROC
+            curves, `"mover"` for differences of areas and groups, `"inequalities"` for the
+            calibration error, `"bounds"` for bounds of the exact area.
+        note: a note for the interpretation of the value, or None.
 
     >>> value = ReportedValue(0.851, 0.8, 0.892, method="wilson")
     >>> value, value.method, value.note
@@ -53,57 +53,57 @@ class ReportedValue(Estimate):
         method: str | None = None,
         note: str | None = None,
     ) -> ReportedValue:
-        """Add the method and the note, which are no numbers."""
+        """Make the estimate, with its method and note as attributes."""
         found = super().__new__(cls, value, low, high, standard_error, num_undefined)
         found.method, found.note = method, note
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what JSON holds: None for NaN, and no ends where there is no interval."""
+        """Return a dict for JSON: None for NaN, and no ends without an interval."""
         names = "value", "low", "high", "method", "note"
         parts = {name: number(getattr(self, name)) for name in names}
         return {name: x for name, x in parts.items() if name == "value" or x is not None}
 
     def record(self, level: float) -> dict[str, Any]:
-        """Return a row of a table for programs."""
+        """Return a row of the CSV."""
         numbers = {name: number(getattr(self, name)) for name in ("value", "low", "high")}
         return {**numbers, "level": level if self.has_interval else None, "method": self.method}
 
     @property
     def written(self) -> list[str]:
-        """Writes the value and the ends, as few digits of all as tell the ends apart."""
+        """The value and the ends as text, with as few digits as the interval justifies."""
         return written(*self[:3])
 
     def ends(self, between: str) -> str:
-        """Write the interval, if there is one."""
+        """Write the ends of the interval, if there is one."""
         return between.join(self.written[1:]) * self.has_interval
 
     @property
     def has_interval(self) -> bool:
-        """Tells whether there are ends."""
+        """Whether there is an interval."""
         return not math.isnan(self.low)
 
 
 class Difference(ReportedValue):
-    """Marks a value as one that might be negative, which text writes with more room."""
+    """A value that might be negative, for which text tables reserve a column for the sign."""
 
 
 def value_of(x: Estimate, method: str, note: str | None = None) -> ReportedValue:
-    """Report an estimate, without an interval where that is undefined."""
+    """Return an estimate as a reported value, without an interval if it is undefined."""
     if np.isnan(x.low):
         return ReportedValue(float(x.value), note=note)
     return ReportedValue(*map(float, x), method=method, note=note)
 
 
 def reported_comparison(x: Comparison, method: str, method_of_difference: str) -> Comparison:
-    """Report A, B and their difference, with the methods of their intervals."""
+    """Return a comparison whose parts are reported values with their methods."""
     a, b = value_of(x.a, method), value_of(x.b, method)
     d = value_of(x.difference, method_of_difference)
     return type(x)(a, b, Difference(*d, method=d.method), *map(float, x[3:]))
 
 
 def verdict_of(d: Estimate, what: str) -> str:
-    """Say which of A and B is better by the interval of A - B, if that tells."""
+    """State which of A and B is significantly better, or return ""."""
     if d.low > 0:
         return f"A is better: its {what} is higher by {interval(*d[:3])}."
     if d.high < 0:
@@ -112,23 +112,23 @@ def verdict_of(d: Estimate, what: str) -> str:
 
 
 def values_of(x: Estimate, method: str) -> list[ReportedValue]:
-    """Report an estimate of n numbers, `(n,)` each of its parts."""
+    """Return n reported values from an estimate with arrays `(n,)`."""
     parts = (np.asarray(part).tolist() for part in x)
     return [value_of(Estimate(*numbers), method) for numbers in zip(*parts, strict=True)]
 
 
 def value_cell(x: ReportedValue) -> str:
-    """Write a value and its interval in a sentence, or in a table with room."""
+    """Write a value and its interval in a sentence or in a wide table."""
     return x.written[0] + f" ({x.ends(' to ')})" * x.has_interval
 
 
 def number(x: Any) -> Any:
-    """Return None for NaN, which JSON has not."""
+    """Return None for NaN, which JSON does not support."""
     return None if isinstance(x, float) and math.isnan(x) else x
 
 
 class SampleSize(NamedTuple):
-    """Says how many examples were looked at."""
+    """The size of a sample."""
 
     number: float
     num_ignored: int = 0
@@ -153,7 +153,7 @@ def _counted(number: float, units: str) -> str:
 
 
 class Findings(NamedTuple):
-    """What is added to a report: values by name, values of each class, tables for its pictures."""
+    """Additions to a report: values by name, values per class, tables for pictures."""
 
     overall: Mapping[str, ReportedValue] = {}
     per_class: Mapping[str, Sequence[ReportedValue]] = {}
@@ -161,12 +161,12 @@ class Findings(NamedTuple):
 
 
 class ValueTable(NamedTuple):
-    """Holds rows of texts and values. Names of users in them are printable.
+    """Rows of texts and values. User names in them are already printable.
 
     Attributes:
-        titles: of the columns.
-        rows: their cells, the first of which name the row.
-        details: the numbers of columns that text leaves out, for want of room.
+        titles: the titles of the columns.
+        rows: the cells; the first cell names the row.
+        details: the indices of columns that are omitted in text.
     """
 
     titles: Sequence[str]
@@ -175,7 +175,7 @@ class ValueTable(NamedTuple):
 
 
 def listing(records: Sequence[Mapping[str, Any]]) -> ValueTable:
-    """Write a line for each example that is listed; what is under "columns" are columns, too."""
+    """Return a table of listed examples; values under "columns" become columns, too."""
     flat = [[*x.items(), *x["columns"].items()] for x in records]
     rows = [[(name, value) for name, value in x if name != "columns"] for x in flat]
     titles = [printable(name) for name, _ in rows[0]]
@@ -190,20 +190,20 @@ def _text_of(x: Any) -> str:
 
 
 class Outline(NamedTuple):
-    """What a report says to people.
+    """The readable contents of a report.
 
     Attributes:
-        heading: one line on what was looked at.
-        verdict: a sentence or two on what was found, which stand first.
-        summary: the values that matter most, with their titles.
-        tables: all others, by the title of the table.
-        summary_title: of the summary.
-        names: what is meant by short titles of columns, such as A.
-        result: one sentence on what the tables show.
-        intervals: one sentence on how intervals were made; Markdown only gives their level.
-        notes: sentences on what a reader must know.
-        level: of the intervals.
-        gates: which were judged by these values.
+        heading: one line on the sample.
+        verdict: one or two sentences on the main result, shown first.
+        summary: the most important values, with their titles.
+        tables: all other values, by the title of the table.
+        summary_title: the title of the summary.
+        names: explanations of short column titles, such as A.
+        result: one sentence on the tables.
+        intervals: one sentence on the methods of the intervals; Markdown only has their level.
+        notes: sentences for the interpretation of the values.
+        level: the confidence level of the intervals.
+        gates: the gates, with their verdicts.
     """
 
     heading: str
@@ -220,13 +220,13 @@ class Outline(NamedTuple):
 
 
 class ClassValues(NamedTuple):
-    """Holds values of all examples, and of each class or label.
+    """Values for all examples, and for each class or label.
 
     Attributes:
-        overall: values by name.
-        columns: for each name the values of the classes.
-        names: of the classes.
-        support: how many examples each has.
+        overall: overall values by name.
+        columns: values of the classes, by name.
+        names: the names of the classes.
+        support: the number of examples of each class.
     """
 
     overall: Mapping[str, ReportedValue]
@@ -235,13 +235,13 @@ class ClassValues(NamedTuple):
     support: np.ndarray
 
     def by_name(self) -> dict[str, Any]:
-        """Return the overall values, and values of the classes by their names."""
+        """Return the overall values, and dicts of values per class."""
         columns = self.columns.items()
         classes = {name: dict(zip(self.names, x, strict=True)) for name, x in columns}
         return {**self.overall, **classes, **self.overall}
 
     def by_class(self, nobody: str | None = "") -> dict[tuple[str, str | None], ReportedValue]:
-        """Return all values by name and class, the overall ones first."""
+        """Return all values by name and class, overall values first."""
         found = {(name, nobody): x for name, x in self.overall.items()}
         for name, column in self.columns.items():
             found |= {(name, c): x for c, x in zip(self.names, column, strict=True)}
@@ -252,14 +252,14 @@ class ClassValues(NamedTuple):
         return [(title_of(name), x) for name, x in self.overall.items()]
 
     def table(self, kind: str) -> ValueTable:
-        """Write a line for each class."""
+        """Return a table with one row per class."""
         support = (f"{x:.10g}" for x in self.support)
         names = labels_of(self.names, LONGEST_NAME)
         rows = [*zip(names, support, *self.columns.values(), strict=True)]
         return ValueTable([kind, "n", *map(title_of, self.columns)], rows)
 
     def content(self, kind: str) -> dict[str, Any]:
-        """Write all values for programs."""
+        """Return all values for JSON."""
         of_kind = [
             {"name": name, "support": n} | {key: x[i].to_dict() for key, x in self.columns.items()}
             for i, (name, n) in enumerate(zip(self.names, self.support.tolist(), strict=True))
@@ -267,7 +267,7 @@ class ClassValues(NamedTuple):
         return {"overall": {name: x.to_dict() for name, x in self.overall.items()}, kind: of_kind}
 
     def records(self, kind: str, level: float, nobody: str | None = "") -> list[dict[str, Any]]:
-        """List all values as rows of a table for programs."""
+        """Return all values as rows of the CSV."""
         return [
             {"name": name, kind: of_class, **x.record(level)}
             for (name, of_class), x in self.by_class(nobody).items()

@@ -1,4 +1,4 @@
-"""The one report, and every format that it is written in: each is one function."""
+"""The base class of reports, and one function per output format."""
 
 from __future__ import annotations
 
@@ -25,17 +25,23 @@ from jaxmetrics.reports.contents import (
 
 __all__: list[str] = []
 
-MOST_ROWS_OF_PAGE = 100  # of a table of classes
-_MOST_ROWS = 20  # where a report is shown that was not asked to be written
-_WIDTH = 80  # of a terminal
-_MOST_VALUES = 4  # side by side that fit into it
+MOST_ROWS_OF_PAGE = 100  # rows of a table of classes
+_MOST_ROWS = 20  # rows that `print` shows
+_WIDTH = 80  # columns of a terminal
+_MOST_VALUES = 4  # values side by side
 _MARKUP = re.compile(r"([\\`*_\[\]<>|~#&$@!]|:(?=\S))")
 _LEADING_ZERO = re.compile(r"\b0\.")
-_FORMULA = (*"=+-@\t\r\n'", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # some are full-width
+_FORMULA = (
+    *"=+-@\t\r\n'",
+    "\uff1d",
+    "\uff0b",
+    "\uff0d",
+    "\uff20",
+)  # some characters are full-width
 
 
 def as_text(outline: Outline, most_rows: int | None = None) -> str:
-    """Write tables for a terminal, the summary last, where its prompt will be."""
+    """Write tables for a terminal, with the summary last, just above the prompt."""
     names = [f"{short}  {name}" for short, name in outline.names.items()]
     tables = [
         "\n".join(filter(None, [title, table.text()]))
@@ -49,7 +55,7 @@ def as_text(outline: Outline, most_rows: int | None = None) -> str:
 
 
 def as_fragment(outline: Outline, most_rows: int) -> str:
-    """Write the same as HTML, a part of the page of a notebook."""
+    """Write the same as an HTML fragment, for notebooks."""
     names = [f"{short}: {name}" for short, name in outline.names.items()]
     above, below = (
         "<br>".join(map(html.escape, lines))
@@ -63,7 +69,7 @@ def as_fragment(outline: Outline, most_rows: int) -> str:
 
 
 def as_markdown(outline: Outline) -> str:
-    """Write tables to paste where a change is discussed, the summary first."""
+    """Write Markdown tables, for example for a pull request, with the summary first."""
     interval = f"{percent(outline.level)} interval"
     reading = f". In parentheses: {interval}s." if outline.intervals else ""
     gates = [
@@ -95,14 +101,14 @@ def as_csv(records: Sequence[Mapping[str, Any]]) -> str:
     plain = csv.writer(text, lineterminator="\n")
     quoted = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
     for row in ([*record] for record in (*records[:1], *(map(_guarded, records)))):
-        # By itself the writer quotes a carriage return only where lines end with one.
+        # The csv writer quotes a carriage return only if lines end with one.
         (quoted if any("\r" in str(cell) for cell in row) else plain).writerow(row)
     return text.getvalue()
 
 
 def as_every_eval_ever(report: AnyReport) -> str:
     """Write values and intervals under the names of the schema of Every Eval Ever, version 0.2:
-    `evaluation_results`, to be completed by what a report does not know (model, source, metric).
+    `evaluation_results`, to be completed with the model, the source and the metric.
 
     Raises:
         ValueError: a report without values, such as a plan.
@@ -124,15 +130,15 @@ def as_every_eval_ever(report: AnyReport) -> str:
         name = " ".join([str(name), *(f"[{x}]" for x in (*parts, *systems))])
         results.append({"evaluation_name": name, "score_details": details})
     if not results:
-        raise ValueError("this report has no values: --format every-eval-ever has nothing to write")
+        raise ValueError("this report has no values for --format every-eval-ever")
     return as_json({"evaluation_results": results})
 
 
 def as_json(content: Mapping[str, Any]) -> str:
-    """Write JSON, with a line for each row of a confusion matrix, which stands last.
+    """Write JSON, with the confusion matrix last, one line per row.
 
-    Its cells, 16 million for 4096 classes, are thus written by the compiled encoder, which knows no
-    indent.
+    Its cells, 16 million for 4096 classes, are written by the compiled encoder, which does not
+    support indentation.
     """
     matrix = content.get("confusion_matrix")
     rest = content if matrix is None else {**content, "confusion_matrix": []}
@@ -144,7 +150,7 @@ def as_json(content: Mapping[str, Any]) -> str:
 
 
 def as_page(report: AnyReport, title: str) -> str:
-    """Write a page of HTML, by jinja2 and the template of the report."""
+    """Write an HTML page, with jinja2 and the template of the report."""
     from jaxmetrics import __version__
 
     outline, used, pictures = report.outline(), report.methods(), report.pictures()
@@ -166,13 +172,13 @@ def as_page(report: AnyReport, title: str) -> str:
 
 
 def explanations() -> dict[str, str]:
-    """Say how the intervals of each method are made."""
+    """Return explanations of the interval methods."""
     return _environment().get_template("methods.html").module.explanations
 
 
 class _Terms:
-    """Explain the terms of a page where they stand, and remember them for its end, since paper and
-    phones do not show the titles of elements.
+    """Explains terms on a page as tooltips, and collects them for a glossary at the end, because
+    paper and phones do not show tooltips.
     """
 
     def __init__(self, known: Mapping[str, str]) -> None:
@@ -180,7 +186,7 @@ class _Terms:
         self.used: dict[str, str] = {}
 
     def explained(self, title: str) -> str:
-        """Explain a title, such as "Macro F1", or what it begins with, such as "recall, cat"."""
+        """Return a title with its explanation; "recall, cat" has the explanation of "recall"."""
         from markupsafe import Markup
 
         plain = title[:1].lower() + title[1:]
@@ -194,13 +200,13 @@ class _Terms:
 
 
 def escaped(text: str) -> str:
-    """Escape what would be markup in Markdown."""
+    """Escape Markdown markup."""
     return _MARKUP.sub(r"\\\1", text)
 
 
 def _guarded(record: Mapping[str, Any]) -> list[Any]:
-    """Put an apostrophe before texts that a spreadsheet would take for a formula, and before those
-    that begin with one, so that whoever reads takes one away from each text that has it.
+    """Prefix an apostrophe to texts that a spreadsheet would interpret as a formula, and to texts
+    that begin with an apostrophe, so that readers can remove one apostrophe from each.
 
     Source: OWASP, CSV Injection.
     """
@@ -214,8 +220,8 @@ def _sentences(outline: Outline) -> list[str]:
 
 
 def _narrow_tables(outline: Outline, most_rows: int | None) -> Iterator[tuple[str, Table]]:
-    """Cut tables with too many columns of values into several, which repeat the names of the rows,
-    and name how many rows are left out.
+    """Split tables with too many columns into several tables with the same row names; also say how
+    many rows are omitted.
     """
     for title, (titles, rows, details) in outline.tables.items():
         shown = [[_narrow_cell(x) for x in row] for row in rows[:most_rows]]
@@ -275,18 +281,18 @@ def _environment() -> Any:
 
 
 class AnyReport(ABC):
-    """A report of any kind. It prints as its text; its values are found by their names."""
+    """Base class of reports: prints as text, and has its values by name."""
 
-    template: ClassVar[str] = "tables.html"  # of a page with pictures
+    template: ClassVar[str] = "tables.html"  # template of a page with pictures
     title: ClassVar[str] = "Report"
 
     @abstractmethod
     def values(self) -> Mapping[str, Any]:
-        """Return the values by name; of classes, labels or groups dicts by theirs."""
+        """Return the values by name; per-class, label and group values are dicts."""
 
     @abstractmethod
     def outline(self) -> Outline:
-        """Say what people are told."""
+        """Return the readable contents."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -294,14 +300,14 @@ class AnyReport(ABC):
 
     @abstractmethod
     def records(self) -> Sequence[Mapping[str, Any]]:
-        """List the rows of the CSV, which have the same keys."""
+        """Return the rows of the CSV, with the same keys."""
 
     def pictures(self) -> dict[str, Any]:
-        """Draw what the template of the page shows."""
+        """Return the pictures of the page, as variables of the template."""
         return {}
 
     def methods(self) -> set[str | None]:
-        """Name the methods of the intervals."""
+        """Return the names of the interval methods."""
         return {record.get("method") for record in self.records()}
 
     def __iter__(self) -> Iterator[str]:
@@ -309,14 +315,14 @@ class AnyReport(ABC):
         return iter(self.values())
 
     def __getitem__(self, name: str) -> Any:
-        """Return a value, or the values of classes by their names."""
+        """Return a value, or a dict of values per class."""
         values = self.values()
         if name in values:
             return values[name]
-        raise KeyError(f"{name!r} is not reported; there are {', '.join(self)}")
+        raise KeyError(f"{name!r} is not in the report, which has {', '.join(self)}")
 
     def __repr__(self) -> str:
-        """Write the text, without the most of many rows."""
+        """Return the text, shortened if there are many rows."""
         return as_text(self.outline(), _MOST_ROWS).rstrip("\n")
 
     def _repr_html_(self) -> str:
@@ -331,7 +337,7 @@ class AnyReport(ABC):
         return as_json(self.to_dict())
 
     def to_markdown(self) -> str:
-        """Write tables of Markdown, to paste where a change is discussed.
+        """Write Markdown tables, for example for a pull request.
 
         >>> import jaxmetrics as jm
         >>> print(jm.Report.from_counts([[9, 1], [3, 7]]).to_markdown())  # doctest: +ELLIPSIS
@@ -348,8 +354,8 @@ class AnyReport(ABC):
         return as_markdown(self.outline())
 
     def to_csv(self) -> str:
-        """Write one line per value: its name, whose it is (a class, a classifier, a group), the
-        value and its interval in full precision, level and method.
+        """Write one line per value: its name, its class, classifier or group, the value and its
+        interval in full precision, level and method.
 
         >>> import jaxmetrics as jm
         >>> print(jm.Report.from_counts([[9, 1], [3, 7]]).to_csv())  # doctest: +ELLIPSIS
@@ -377,8 +383,8 @@ class AnyReport(ABC):
         return frame_of(columns, backend)
 
     def to_html(self, *, title: str | None = None) -> str:
-        """Write one page of HTML that loads nothing, for a screen, a phone or paper, with pictures
-        where there are any, and how the intervals were made.
+        """Write one self-contained HTML page, for a screen, a phone or paper, with pictures (if
+        any) and explanations of the intervals.
 
         Args:
             title: the heading.
@@ -391,12 +397,12 @@ class AnyReport(ABC):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TabularReport(AnyReport):
-    """A report that holds what it says.
+    """A report that stores its contents.
 
     Attributes:
-        said: the outline.
-        content: what the JSON holds.
-        lines: of the CSV.
+        said: the readable contents.
+        content: the contents of the JSON.
+        lines: the rows of the CSV.
         found: values by name.
     """
 
@@ -406,11 +412,11 @@ class TabularReport(AnyReport):
     found: Mapping[str, Any] = field(default_factory=dict)
 
     def values(self) -> Mapping[str, Any]:
-        """Return what was found."""
+        """Return the values by name."""
         return self.found
 
     def outline(self) -> Outline:
-        """Return what is said."""
+        """Return the readable contents."""
         return self.said
 
     def to_dict(self) -> dict[str, Any]:
@@ -424,7 +430,7 @@ class TabularReport(AnyReport):
 
 Writer: TypeAlias = Callable[[AnyReport, str], str]
 
-# What writes a file from a report and a title, by suffix.
+# Functions that write a report with a title, by suffix.
 FORMATS: dict[str, Writer] = {
     ".html": lambda report, title: report.to_html(title=title),
     ".json": lambda report, title: report.to_json(),

@@ -1,4 +1,4 @@
-"""Gates: the bounds that values of a report must keep for a change to pass."""
+"""Gates: bounds that values of a report must satisfy, for continuous integration."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _GATE = re.compile(
 )
 
 
-_MOST_EXAMPLES = 1e12  # that are spoken of
+_MOST_EXAMPLES = 1e12  # beyond, the number is not written
 
 
 class Verdict(IntEnum):
-    """What an interval says of a gate: the exit code of the command line."""
+    """Verdict of a gate, and exit code of the command line."""
 
     PASSED = 0
     FAILED = 1
@@ -30,7 +30,7 @@ class Verdict(IntEnum):
 
 
 class Gate(NamedTuple):
-    """A bound on a value, or on that of one class: `recall[cat] >= 0.8`."""
+    """A bound on a value, or on the value of one class: `recall[cat] >= 0.8`."""
 
     name: str
     of_class: str | None
@@ -52,7 +52,9 @@ class Gate(NamedTuple):
         return cls(name, of_class, sign == ">=", float(bound), text.strip())
 
     def judge(self, x: ReportedValue) -> Verdict:
-        """Judge by the interval: passed if all of it keeps the bound, failed if nothing does."""
+        """Return the verdict: passed if the whole interval satisfies the bound, failed if no part
+        does.
+        """
         worst, best = x.low - self.bound, x.high - self.bound
         if not self.is_lower:
             worst, best = -best, -worst
@@ -61,10 +63,10 @@ class Gate(NamedTuple):
         return Verdict.FAILED if best < 0 else Verdict.UNKNOWN
 
     def more(self, x: ReportedValue, number: float) -> float:
-        """Return how many more examples like these settle the gate if the value stays as it is.
+        """Return how many more examples decide the gate if the value stays the same.
 
-        The distance from the value to that end of its interval which lies beyond the bound falls as
-        the root of the number of examples.
+        The distance between the value and the end of its interval beyond the bound falls with the
+        square root of the number of examples.
         """
         end = x.low if x.value > self.bound else x.high
         distance = abs(x.value - self.bound)
@@ -73,7 +75,7 @@ class Gate(NamedTuple):
 
 
 class JudgedGate(NamedTuple):
-    """A gate, the value that it is about with what that is of, and the verdict."""
+    """A gate with its verdict, its value, and a name of what the value describes."""
 
     gate: Gate
     what: str
@@ -83,7 +85,7 @@ class JudgedGate(NamedTuple):
 
     @property
     def verdict_in_words(self) -> str:
-        """Says it for people."""
+        """Describes the verdict in words."""
         if self.verdict is not Verdict.UNKNOWN:
             return self.verdict.name.lower()
         if not 0 < self.more < _MOST_EXAMPLES:
@@ -92,7 +94,7 @@ class JudgedGate(NamedTuple):
 
     @property
     def subject(self) -> str:
-        """Names the value, which of a comparison is a difference."""
+        """Names the value; in a comparison, the difference."""
         return self.what or self._name
 
     @property
@@ -101,13 +103,13 @@ class JudgedGate(NamedTuple):
         return ", ".join([title_of(self.gate.name), *of_class])
 
     def sentence(self) -> str:
-        """Write it for a terminal."""
+        """Write the gate and its verdict as one sentence."""
         name = f"{self._name} {self.what}" if self.what else self.subject
         text = printable(self.gate.text)
         return f"Gate {text}: {self.verdict_in_words}; {name} {value_cell(self.value)}."
 
     def content(self) -> dict[str, Any]:
-        """Write it for programs."""
+        """Write the gate and its verdict for JSON."""
         more = self.more if self.verdict is Verdict.UNKNOWN and math.isfinite(self.more) else None
         found = {"gate": self.gate.text, "verdict": self.verdict.name.lower()}
         return found | ({} if more is None else {"more_examples": math.ceil(more)})
@@ -119,19 +121,19 @@ Value: TypeAlias = Callable[[Gate, float], ReportedValue]
 def judged(
     gates: Sequence[Gate], value: Value, *, level: float, number: float, what: str = ""
 ) -> list[JudgedGate]:
-    """Judge gates by the intervals of values, which a function gives at any level.
+    """Decide gates from the intervals of their values.
 
-    A gate passes by its interval at the level. All must pass for a change to pass, so that a wrong
-    pass is no more likely than with one gate: Berger (1982), Technometrics 24. A single failure
-    fails the change, so failures hold together by the step-down procedure of Holm (1979),
-    Scandinavian Journal of Statistics 6.
+    A gate passes if its interval at `level` satisfies the bound. All gates must pass, so a wrong
+    pass is no more likely than with one gate: Berger (1982), Technometrics 24. One failure is
+    enough to fail, so failures are corrected for multiple testing by the step-down procedure of
+    Holm (1979), Scandinavian Journal of Statistics 6.
 
     Args:
         gates: G of them.
-        value: of a gate, its value with an interval at a level.
-        level: of one interval, 1 - α.
-        number: of examples.
-        what: the values are of, such as "A - B".
+        value: a function of a gate and a level that returns the value with its interval.
+        level: the confidence level of each interval, 1 - α.
+        number: the number of examples.
+        what: what the values describe, such as "A - B".
     """
     found = [value(gate, level) for gate in gates]
     verdicts = [gate.judge(x) for gate, x in zip(gates, found, strict=True)]
@@ -156,7 +158,7 @@ def judged(
 
 
 def contents_of(found: Sequence[JudgedGate]) -> dict[str, Any]:
-    """Write the gates for programs, if there are any."""
+    """Write the gates for JSON, if there are any."""
     return {"gates": [x.content() for x in found]} if found else {}
 
 
@@ -168,6 +170,6 @@ def exit_code(found: Sequence[JudgedGate]) -> int:
 
 
 def _rounded(number: float) -> int:
-    """Round up to two digits: more are not known."""
+    """Round up to two digits, because the estimate has no more."""
     unit = 10 ** max(math.floor(math.log10(number)) - 1, 0)
     return math.ceil(number / unit) * unit

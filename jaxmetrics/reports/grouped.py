@@ -1,4 +1,4 @@
-"""Reports of groups of examples, and of how much a metric differs between them."""
+"""Reports on groups of examples, and on the largest differences of metrics between groups."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-Key: TypeAlias = tuple[str, str | None]  # a name, and a class or none
+Key: TypeAlias = tuple[str, str | None]  # name, and class or None
 Values: TypeAlias = Mapping[Key, ReportedValue]
 
-_NOT_COMPARED = ("balanced_accuracy_posterior", "micro_f1")  # the same in other words
-_MOST_CLASSES = 10  # of which every rate is a line of text
-_MOST_SHOWN = 3  # in the verdict
+_NOT_COMPARED = ("balanced_accuracy_posterior", "micro_f1")  # redundant with other values
+_MOST_CLASSES = 10  # classes for which the text has a line per rate
+_MOST_SHOWN = 3  # differences in the verdict
 _NOTE = (
-    "Disparity: the greatest difference between groups, which chance alone makes more than 0. Its"
-    " interval holds whichever groups differ most: it is made of those of all pairs of groups"
-    " (MOVER, Zou and Donner 2008), which hold at once by Bonferroni's inequality."
+    "Disparity: the largest difference between groups. Chance alone makes it positive. Its "
+    "interval allows for the selection of the two most different groups: it combines the "
+    "simultaneous intervals of all pairs of groups (MOVER, Zou and Donner 2008; Bonferroni)."
 )
 
 
 def outline_of(report: Report) -> Outline:
-    """Say what people are told: the groups side by side, and how much they differ."""
-    shared = ", as if groups shared no clusters" if report.num_clusters is not None else ""
+    """Return the outline of a report on groups: the groups side by side, and their differences."""
+    shared = ", as if no cluster belonged to two groups" if report.num_clusters is not None else ""
     groups = {name: _values(x) for name, x in report.groups.items()}
     keys = _shown_keys(report.class_names, [*next(iter(groups.values()))])
     missing = ReportedValue(math.nan)
@@ -64,7 +64,7 @@ def outline_of(report: Report) -> Outline:
         summary=[(_title(x), report.disparities[x]) for x in keys if x in report.disparities],
         summary_title="Disparities",
         notes=[
-            f"Intervals: {percent(report.level)}. Each group is reported on by itself{shared}.",
+            f"Intervals: {percent(report.level)}. Each group is evaluated separately{shared}.",
             _NOTE if report.disparities else "There is one group: nothing can be compared.",
         ],
         level=report.level,
@@ -73,7 +73,7 @@ def outline_of(report: Report) -> Outline:
 
 
 def _verdict(disparities: Values, level: float) -> str:
-    """Say which values are shown to differ between groups, those first that differ the most."""
+    """Name the values with significant differences between groups, largest first."""
     if not disparities:
         return ""
     shown = [key for key, x in disparities.items() if x.low > 0]
@@ -82,13 +82,13 @@ def _verdict(disparities: Values, level: float) -> str:
     shown.sort(key=lambda key: -disparities[key].low)
     most = [f"{_title(key)} by {interval(*disparities[key][:3])}" for key in shown[:_MOST_SHOWN]]
     return (
-        f"{len(shown)} of {len(disparities)} values are shown to differ between groups, each by its"
-        f" own {percent(level)} interval; the most: {'; '.join(most)}."
+        f"{len(shown)} of {len(disparities)} values are shown to differ between groups, each by "
+        f"its own {percent(level)} interval. Largest: {'; '.join(most)}."
     )
 
 
 def content_of(report: Report) -> dict[str, Any]:
-    """Return the reports of the groups and the disparities for programs."""
+    """Return the reports of the groups and the disparities, for JSON."""
     return {
         "groups": {name: x.to_dict() for name, x in report.groups.items()},
         "disparities": [
@@ -112,8 +112,8 @@ def records_of(report: Report) -> list[dict[str, Any]]:
 def grouped_report(
     total: Report, report_of: Callable[[str, float], Report], names: Sequence[str]
 ) -> Report:
-    """Report on groups, from the report of all examples and a function that reports on a group at a
-    level.
+    """Report on groups, given the report on all examples and a function that reports on one group
+    at a confidence level.
     """
     level = total.level
     disparities: Values = {}
@@ -126,7 +126,7 @@ def grouped_report(
 
 
 def _values(report: Report) -> Values:
-    """Collect the values of a report, with the rates at which classes are predicted."""
+    """Collect the values of a report, and the selection rates of the classes."""
     columns = dict(report.per_class)
     if report.num_clusters is None:
         share = proportion_interval(report.counts.sum(0), report.counts.sum(), level=report.level)
@@ -135,7 +135,7 @@ def _values(report: Report) -> Values:
 
 
 def _disparities(groups: Sequence[Values]) -> Values:
-    """Report the greatest differences between groups with intervals of `pairwise_level`."""
+    """Compute the largest differences between groups, from intervals of `pairwise_level`."""
     found = {}
     for key in groups[0]:
         if key[0] not in _NOT_COMPARED:
@@ -145,7 +145,9 @@ def _disparities(groups: Sequence[Values]) -> Values:
 
 
 def _shown_keys(classes: Sequence[str], keys: Sequence[Key]) -> list[Key]:
-    """Choose the values of all classes if they are few, of the last of two, or of none."""
+    """Choose the values to show: for all classes if they are few, for the second of two, or for
+    none.
+    """
     shown = classes[1:] if len(classes) == 2 else classes
     return [key for key in keys if not key[1] or (len(shown) <= _MOST_CLASSES and key[1] in shown)]
 
@@ -156,7 +158,7 @@ def _title(key: Key) -> str:
 
 
 def rows_of_groups(groups: ArrayLike | Sequence[Any], counted: np.ndarray) -> dict[str, np.ndarray]:
-    """Find the rows of each group of which examples count, `(n,)`, by its name."""
+    """Return, by group name, which examples belong to the group, `(n,)`."""
     numbers, _ = numbered_clusters(groups, counted.shape, "groups")
     found, first = np.unique(np.where(counted, numbers, -1), return_index=True)
     ids = list(cast(Any, groups))

@@ -1,4 +1,4 @@
-"""The report of a multilabel problem, where an example may have any number of labels."""
+"""Reports on multilabel problems."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ __all__ = ["multilabel_report"]
 
 
 def _pooled(metric: Metric) -> Metric:
-    """Return the metric of all decisions together."""
+    """Return the micro average of a rate."""
     return lambda tables: metric(tables.sum(-3))
 
 
 _AVERAGES: dict[str, Metric] = {
     "hamming_loss": _pooled(error_rate),
     "micro_f1": _pooled(binary(f1)),
-    "macro_f1": label_macro(partial(f1, zero_division=math.nan)),  # of the labels that occur
+    "macro_f1": label_macro(partial(f1, zero_division=math.nan)),  # over the labels that occur
 }
 
 
@@ -54,8 +54,7 @@ def multilabel_report(
         level: the confidence level.
 
     Returns:
-        A report with the methods `to_text`, `to_html` and so on of `Report`; values are found by
-        name.
+        A report with the methods `to_text`, `to_html` and so on of `Report`, and values by name.
 
     Raises:
         TypeError: arguments that do not hold numbers.
@@ -85,14 +84,14 @@ def _checked(x: ArrayLike, name: str) -> np.ndarray:
 
 
 class LabelSums(NamedTuple):
-    """Holds sums over examples, which add up over batches.
+    """Sums over examples, which add up over batches.
 
     Each example adds, for each of L labels, 1 to one of TN, FP, FN and TP: a row of 4 L numbers.
     """
 
     number: int
-    exact: int  # examples of which all labels are right
-    products: np.ndarray  # (4 L, 4 L), of those rows with themselves
+    exact: int  # examples whose labels are all correct
+    products: np.ndarray  # (4 L, 4 L), outer products of the rows
 
     def plus(self, other: LabelSums) -> LabelSums:
         """Add the sums over other examples."""
@@ -101,7 +100,7 @@ class LabelSums(NamedTuple):
 
     @property
     def counts(self) -> np.ndarray:
-        """Gives the table of each label, `(L, 2, 2)`."""
+        """The table of each label, `(L, 2, 2)`."""
         return self.products.diagonal().reshape((-1, 2, 2)).astype(np.int64)
 
 
@@ -113,9 +112,8 @@ def label_sums(true: np.ndarray, pred: np.ndarray) -> LabelSums:
 
 
 def report_of_sums(sums: LabelSums, names: Sequence[str], level: float) -> TabularReport:
-    """Report on sums over examples: values of each label by Wilson's interval, averages over labels
-    by the delta method on the logit scale, with examples as units, whose labels may depend on one
-    another.
+    """Make the report from sums over examples: Wilson's intervals per label, and for averages over
+    labels the delta method on the logit scale, with examples as the independent units.
     """
     counts = sums.counts
     evidence = Evidence(counts, level)
@@ -131,9 +129,10 @@ def report_of_sums(sums: LabelSums, names: Sequence[str], level: float) -> Tabul
             summary=found.summary(),
             summary_title="All labels",
             notes=[
-                f"Intervals: {percent(level)}; of each label Wilson's. Macro-F1 is the mean over"
-                " the labels that occur, micro-F1 that of all decisions together; an example"
-                " counts as one, whatever its labels."
+                f"Intervals: {percent(level)}; Wilson's for the metrics of each label. Macro F1 "
+                "is the mean over the labels that occur, micro F1 is computed from all labels "
+                "together. The independent units are the examples, because the labels of an "
+                "example may be correlated."
             ],
             level=level,
         ),
@@ -149,7 +148,9 @@ def report_of_sums(sums: LabelSums, names: Sequence[str], level: float) -> Tabul
 
 
 def _average(metric: Metric, sums: LabelSums, level: float) -> ReportedValue:
-    """Report a function of tables `(L, 2, 2)`, whose error is that of sums over examples."""
+    """Estimate a function of tables `(L, 2, 2)`, with the delta-method error of sums over
+    examples.
+    """
     total, n = sums.products.diagonal(), sums.number
     table = total.reshape((-1, 2, 2))
     value = np.float64(metric(table))

@@ -1,6 +1,6 @@
-"""The numbers of a report that are computed from one confusion matrix, and what labels must be.
+"""Report values that are computed from one confusion matrix, and checks of labels.
 
-All is computed on the host, at once, in double precision.
+Everything is computed on the host, in float64.
 """
 
 from __future__ import annotations
@@ -43,28 +43,28 @@ COMPARED: dict[str, Metric] = {
     "cohen_kappa": cohen_kappa,
 }
 _COEFFICIENTS = ("matthews_corrcoef", "cohen_kappa")  # from -1 to 1
-# Of a report; a table of their counts takes 128 MB.
+# Largest number of classes in a report; their counts take 128 MB.
 MOST_CLASSES = 4096
-# Beyond so many, searching tables of K^2 counts for the ends of intervals takes minutes.
+# With more classes, the search for likelihood intervals in K^2 cells takes minutes.
 MOST_WITH_INTERVALS = 1024
 # Jeffreys'. Simulated with recalls of .998 and 250 examples of each of two classes, the interval of
 # posterior balanced accuracy covered in 92 % (72 % with a flat prior); of ten classes of 50 with .9
 # in 92 % (82 %), with .99 in 60 % (2 %).
 PRIOR = 0.5
 _NO_INTERVALS = (
-    f"beyond {MOST_WITH_INTERVALS} classes neither this nor other averages and coefficients have an"
-    " interval, since these would take minutes; method=Delta() asks for them."
+    f"with more than {MOST_WITH_INTERVALS} classes, averages and coefficients have no interval, "
+    "because computing it takes minutes; method=Delta() gives one."
 )
 
 
 class Evidence(NamedTuple):
-    """What intervals are computed from.
+    """The data from which intervals are computed.
 
     Attributes:
         counts: `(K, K)`.
         level: of the intervals.
-        method: of those that are no proportions; None for the one of first choice.
-        clusters: tables `(C, K, K)` whose sum the counts are, if examples come in clusters.
+        method: the interval method for metrics that are not proportions; None for the default.
+        clusters: tables `(C, K, K)` with sum `counts`, if examples come in clusters.
     """
 
     counts: np.ndarray
@@ -74,22 +74,22 @@ class Evidence(NamedTuple):
 
     @property
     def tables(self) -> np.ndarray:
-        """The counts, or those of each cluster."""
+        """The counts, or the counts of each cluster."""
         return self.counts if self.clusters is None else self.clusters
 
     @property
     def cluster_axis(self) -> int | None:
-        """The axis of the clusters."""
+        """The cluster axis of the tables."""
         return None if self.clusters is None else 0
 
     def proportion(self, successes: ArrayLike, trials: ArrayLike) -> Estimate:
-        """Estimate a share from sums over parts of the tables."""
+        """Estimate a proportion from sums over parts of the tables."""
         options: Any = {"level": self.level, "cluster_axis": self.cluster_axis}
         return proportion_interval(successes, trials, **options)
 
     def value(self, name: str) -> ReportedValue:
-        """Report a metric by the method, or that of first choice: likelihood, and for sums of
-        weights, which have none, the delta method.
+        """Report a metric by the method; the default is likelihood, or the delta method for sums of
+        weights.
         """
         metric, method = COMPARED[name], self.method
         if method is None and len(self.counts) > MOST_WITH_INTERVALS:
@@ -101,15 +101,17 @@ class Evidence(NamedTuple):
         options: Any = {"method": method, "level": self.level, "cluster_axis": self.cluster_axis}
         with warnings.catch_warnings():
             if not are_whole:
-                warnings.simplefilter("ignore")  # that there are none at 0 and 1
+                warnings.simplefilter("ignore")  # that there is no interval at 0 and 1
             return value_of(interval(metric, self.tables, **options), method.name)
 
 
 def per_class_values(evidence: Evidence, chosen: Any = ...) -> dict[str, list[ReportedValue]]:
-    """Report rates of each class, or of those chosen, by Wilson's interval."""
+    """Report rates of all or of chosen classes, with Wilson's intervals."""
     tp, fp, fn, tn = (x[chosen] for x in cells(evidence.tables))
     jaccard = evidence.proportion(tp, tp + fp + fn)
-    value, low, high = (2 * x / (1 + x) for x in jaccard[:3])  # F1 grows with Jaccard's index
+    value, low, high = (
+        2 * x / (1 + x) for x in jaccard[:3]
+    )  # F1 is an increasing function of Jaccard's index
     error = 2 / (1 + jaccard.value) ** 2 * jaccard.standard_error
     found = {
         "precision": evidence.proportion(tp, tp + fp),
@@ -121,12 +123,12 @@ def per_class_values(evidence: Evidence, chosen: Any = ...) -> dict[str, list[Re
 
 
 def overall_values(evidence: Evidence) -> dict[str, ReportedValue]:
-    """Report the overall values."""
+    """Compute the overall metrics of a report, with intervals."""
     tables = evidence.tables
     right = evidence.proportion(tables.trace(axis1=-2, axis2=-1), tables.sum((-2, -1)))
     accuracy = value_of(right, "wilson")
     posterior = {}
-    if evidence.clusters is None:  # it takes examples for independent
+    if evidence.clusters is None:  # it assumes independent examples
         average = posterior_balanced_accuracy(evidence.counts, evidence.level)
         posterior["balanced_accuracy_posterior"] = average
     return {
@@ -134,22 +136,25 @@ def overall_values(evidence: Evidence) -> dict[str, ReportedValue]:
         "balanced_accuracy": evidence.value("balanced_accuracy"),
         **posterior,
         "macro_f1": evidence.value("macro_f1"),
-        "micro_f1": accuracy,  # with one label per example
+        "micro_f1": accuracy,  # for one label per example
         "weighted_f1": evidence.value("weighted_f1"),
         "matthews_corrcoef": evidence.value("matthews_corrcoef"),
         "cohen_kappa": evidence.value("cohen_kappa"),
-        # A maximum: an interval of the commonest class's share is none of the largest share.
+        # A maximum has no interval here: the interval for the share of the most frequent class is
+        # not valid for the largest share.
         "no_information_rate": ReportedValue(float(no_information_rate(evidence.counts))),
     }
 
 
 def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedValue:
-    """Report the posterior mean of balanced accuracy and its equal-tailed interval, of the classes
-    that occur in truth.
+    """Report the posterior mean of balanced accuracy with its equal-tailed interval, over the
+    classes that occur in truth.
     """
     average = balanced_accuracy_posterior(matrix_of_true_classes(matrix), prior=PRIOR)
     low, high = map(float, average.interval(level))
-    note = "The prior is Jeffreys', worth half a right and half a wrong example of each class"
+    note = (
+        "Jeffreys' prior is used, which is worth half a correct and half a wrong example per class"
+    )
     estimate = float(balanced_accuracy(matrix))
     if not low <= estimate <= high:
         note += "; it pulls the interval away from the balanced accuracy of these examples, "
@@ -159,15 +164,15 @@ def posterior_balanced_accuracy(matrix: np.ndarray, level: float) -> ReportedVal
 
 
 def matrix_of_true_classes(matrix: np.ndarray) -> np.ndarray:
-    """Make a matrix with the same right and wrong examples of each class that occurs in truth, and
-    no other class, unless only one occurs.
+    """Return a matrix with the same numbers of correct and wrong examples for each class that
+    occurs in truth, without other classes (but at least two).
     """
     right = matrix.diagonal()
     wrong = matrix.sum(1) - right
     occurs = right + wrong > 0
     if occurs.sum() > 1:
         right, wrong = right[occurs], wrong[occurs]
-    # What the wrong ones were taken for does not matter to recalls.
+    # Recalls do not depend on the predicted class of mistakes.
     return np.diag(right) + np.roll(np.diag(wrong), 1, axis=1)
 
 
@@ -177,8 +182,8 @@ def checked_labels(
     probs: Mapping[str, ArrayLike | None] = {},
     **named: ArrayLike | Sequence[str],
 ) -> tuple[list[np.ndarray], Sequence[str]]:
-    """Return the class ids of labels of the same examples, `(n,)` each, -1 where one of them is no
-    class, and the names of the classes, of which probabilities, if any, have a column each.
+    """Return the class ids of labels of the same examples, `(n,)` each, with -1 if one of them is
+    not a class, and the class names; probabilities must have a column per class.
     """
     labels = {name: on_host(x, name) for name, x in named.items()}
     shapes = [x.shape for x in labels.values()]
@@ -221,14 +226,14 @@ def checked_probabilities(
 ) -> np.ndarray:
     given, counted = np.asarray(as_rows(y_prob, name, names)), true >= 0
     check_real(given, name)
-    # The dtype decides where losses are cut; dtypes that NumPy does not know become float64.
+    # The dtype determines the clipping of losses; dtypes unknown to NumPy become float64.
     prob = given if np.issubdtype(given.dtype, np.floating) else given.astype(float)
     valid = are_distributions(prob, eps_of(given)) | ~counted
     check_each(valid, prob, name, "probabilities that sum to 1")
     if 2 * (prob.argmax(1) != pred)[counted].sum() > counted.sum():
         warn(
             f"{name_of_pred} is not the most probable class of {name} in most rows: column j of"
-            f" {name} is taken for class j of {listed(names)}."
+            f" {name} is read as class j of {listed(names)}."
         )
     return prob
 

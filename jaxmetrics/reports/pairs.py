@@ -1,4 +1,4 @@
-"""The report of two classifiers on the same examples."""
+"""Reports on two classifiers for the same examples."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ from jaxmetrics.reports.probabilities import losses_of, probability_sums, worst_
 __all__ = ["ComparisonReport", "comparison_report"]
 
 _LONGEST_NAME = 200
-_Z_OF_POWER = 0.8416  # the normal quantile of a power of .8
-_MOST_AREAS = 10  # of classes, that are compared
-_MOST_HISTOGRAMS = 100  # of classes, that are kept
+_Z_OF_POWER = 0.8416  # normal quantile of a power of .8
+_MOST_AREAS = 10  # number of classes whose ROC AUCs are compared
+_MOST_HISTOGRAMS = 100  # number of classes whose histograms are kept
 _WAYS = {
     "likelihood": "likelihood",
     "student": "Student's distribution (losses)",
@@ -71,16 +71,16 @@ class ComparisonReport(AnyReport):
         names: the names of A and B.
         level: the confidence level.
         rope: differences up to this size do not matter.
-        figures: a `Comparison` by name. A and B have the same intervals as in `report`, their
-            difference the likelihood interval of `compare`.
+        figures: a `Comparison` per metric. A and B have the same intervals as in `report`, the
+            difference has the likelihood interval of `compare`.
         only_right_per_class: for each class, the number of examples that only A, and that only B,
             has correct, `(K, 2)`.
-        p_value: of McNemar's test (mid-p, or the test for clusters) that both are correct equally
-            often.
+        p_value: p-value of McNemar's test (mid-p, or the test for clusters) of the hypothesis that
+            both are correct equally often.
         num_clusters: the number of clusters, if examples come in clusters.
-        score_histograms: of A and B, `(2, K, 2, B)`, as in `Report`, if there were
+        score_histograms: histograms of A and B, `(2, K, 2, B)`, as in `Report`, if there are
             probabilities of up to 100 classes.
-        calibration_bins: of A and B, `(2, bins, 3)`, as in `Report`.
+        calibration_bins: bins of A and B, `(2, bins, 3)`, as in `Report`.
         listed: examples that only one has correct, for the command line's `--examples`.
         gates: bounds on the differences and their verdicts, for the command line's `--gate`.
 
@@ -134,7 +134,7 @@ class ComparisonReport(AnyReport):
         return self.figures
 
     def outline(self) -> Outline:
-        """Say what people are told: one line per figure, and McNemar's test."""
+        """Return the outline: one line per figure, and McNemar's test."""
         names = zip("AB", labels_of(self.names, _LONGEST_NAME), strict=True)
         within = [f"P(within {self.rope:g})"] if self.rope > 0 else []
         rows: list[list[Any]] = [
@@ -152,28 +152,30 @@ class ComparisonReport(AnyReport):
         return Outline(
             heading=f"{self._sample}, {self.num_classes} classes",
             verdict=self._verdict,
-            # Where these are their only names, there is nothing to be said.
+            # Without other names there is nothing to explain.
             names={} if self.names == ("A", "B") else dict(names),
             tables={
                 "": ValueTable(titles, rows, details=(titles.index("method"),)),
-                **({"Right only in one": listing(self.listed)} if self.listed else {}),
+                **({"Only one is correct": listing(self.listed)} if self.listed else {}),
             },
-            result=f"Right only in A: {only_a}, only in B: {only_b}; McNemar's test ({kind}):"
+            result=f"Only A correct: {only_a}, only B correct: {only_b}; McNemar's test ({kind}):"
             f" p = {self.p_value:.3g}.",
-            intervals=f"Intervals: {percent(self.level)}; of A - B by {ways}.",
+            intervals=f"Intervals: {percent(self.level)}; for A - B by {ways}.",
             level=self.level,
             gates=self.gates,
         )
 
     @property
     def _verdict(self) -> str:
-        """Says which is better by the macro F1, or what so many examples would have shown."""
+        """Says which classifier has the better macro F1, or which difference this test set can
+        show.
+        """
         x = self.figures["macro_f1"].difference
         if math.isnan(x.low):
             return ""
         if better := verdict_of(x, "macro F1"):
             return better
-        found = f"macro F1 of A less that of B is {interval(*x[:3])}"
+        found = f"macro F1 of A minus macro F1 of B is {interval(*x[:3])}"
         if max(-x.low, x.high) <= self.rope:
             return f"A and B are equivalent: {found}, within {self.rope:g} of 0."
         told = f"A and B cannot be told apart: {found}."
@@ -184,8 +186,8 @@ class ComparisonReport(AnyReport):
         if self.num_clusters is not None:
             number, units = self.num_clusters, "clusters"
         return (
-            f"{told} With 80 % power {number} {units} like these show a difference of"
-            f" {shown:.2g}, {4 * number} one of {shown / 2:.2g}."
+            f"{told} With 80 % power, {number} {units} like these show a difference of "
+            f"{shown:.2g}, {4 * number} a difference of {shown / 2:.2g}."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -235,7 +237,7 @@ class ComparisonReport(AnyReport):
         return pictures_of_two(self)
 
     def methods(self) -> set[str | None]:
-        """Return the names of the methods of the intervals, and of the violins."""
+        """Return the names of the interval methods, including the method of the violins."""
         return super().methods() | {"posterior"}
 
 
@@ -265,9 +267,10 @@ def comparison_report(
         y_true, y_pred_a, y_pred_b: true labels and the predictions of A and B, `(n,)`, strings or
             integers. A negative integer drops its example.
         y_prob_a, y_prob_b: `(n, K)` probabilities, a column per class; add log loss, Brier score,
-            ROC AUC of up to 10 classes, and to the page the curves of both classifiers.
-        clusters: `(n,)` ids, of any type, of groups of correlated examples, such as one patient's.
-        class_names: names of the ids 0 to K - 1, or, for strings, the classes in the order wanted;
+            ROC AUC (for up to 10 classes), and the curves of both classifiers on the HTML page.
+        clusters: `(n,)` ids, of any type, of groups of correlated examples, such as images of one
+            patient.
+        class_names: names of the ids 0 to K - 1, or, for strings, the classes in the desired order;
             by default the classes that occur, sorted.
         names: the names of A and B, for the report.
         rope: the region of practical equivalence: differences up to this size do not matter.
@@ -323,8 +326,8 @@ def _report_of_pairs(
     rope: float,
     level: float,
 ) -> ComparisonReport:
-    """Report on class ids of truth, A and B, `(n,)` each, -1 to be ignored; clusters, if any, hold
-    their pairs `(C, K, K, K)`.
+    """Make the report from class ids of truth, A and B, `(n,)` each, with -1 for ignored examples,
+    and pairs per cluster `(C, K, K, K)`, if there are clusters.
     """
     k, counted = len(classes), ids[0] >= 0
     true, *preds = labels = [x[counted] for x in ids]
@@ -355,7 +358,7 @@ def with_probabilities(
     probs: Sequence[np.ndarray],
     clusters: Any = None,
 ) -> ComparisonReport:
-    """Add what probabilities of A and B, `(n, K)` each, say of the examples, class ids `(n,)`."""
+    """Add the metrics of probabilities of A and B, `(n, K)` each, given class ids `(n,)`."""
     options: dict[str, Any] = {"rope": report.rope, "level": report.level, "clusters": clusters}
     figures = compared_probabilities(y_true, probs, report.class_names, **options)
     of_a, of_b = (probability_sums(y_true, prob, None) for prob in probs)
@@ -371,7 +374,7 @@ def with_probabilities(
 
 
 def _only_right(k: int, true: np.ndarray, *preds: np.ndarray) -> np.ndarray:
-    """Count the examples of each class that only A has right, and only B, `(K, 2)`."""
+    """Count the examples of each class that only A, and only B, predicts correctly, `(K, 2)`."""
     a, b = (pred == true for pred in preds)
     return np.stack([np.bincount(true[only], minlength=k) for only in (a & ~b, b & ~a)], 1)
 
@@ -383,8 +386,8 @@ def _compared_values(
     rope: float,
     level: float,
 ) -> dict[str, Comparison]:
-    """Report the values of A and B as their reports do, and their differences by likelihood, from
-    the labels, or from the pairs of predictions in each cluster, `(C, K, K, K)`.
+    """Compute the values of A and B, and likelihood intervals of their differences, from labels, or
+    from pairs of predictions per cluster, `(C, K, K, K)`.
     """
     tables = (None, None) if cubes is None else (cubes.sum(3), cubes.sum(2))
     a, b = (
@@ -416,10 +419,10 @@ def compared_probabilities(
     level: float,
     clusters: Sequence[Any] | None = None,
 ) -> dict[str, Comparison]:
-    """Compare two arrays of probabilities `(n, K)` for the same examples, class ids `(n,)`.
+    """Compare two arrays of probabilities `(n, K)` for the same examples with class ids `(n,)`.
 
-    Losses are compared by their mean difference, with Student's interval; areas, of the last of two
-    classes or of each of up to ten, by DeLong's variance.
+    Losses are compared by Student's interval of their mean difference; ROC AUCs (of the second of
+    two classes, or of each of up to ten) by DeLong's variance.
     """
     z, k = normal_quantile(level), len(class_names)
     options: dict[str, Any] = {"level": level, "clusters": clusters}

@@ -1,4 +1,4 @@
-"""The report of how many examples a test set needs."""
+"""Reports on the required size of a test set."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ _MOST_EXAMPLES = 1e15
 def width_plan(
     metric: Metric, name: str, counts: np.ndarray, half_width: float, level: float
 ) -> TabularReport:
-    """Report how many examples give a metric an interval of this half-width; of tables of clusters
-    `(C, K, K)`, how many clusters.
+    """Report the number of examples for an interval of this half-width; for tables of clusters `(C,
+    K, K)`, the number of clusters.
     """
     units, axis = ("examples", None) if counts.ndim == 2 else ("clusters", -3)
     options: dict[str, Any] = {"level": level, "cluster_axis": axis}
     number = float(required_examples(metric, counts, half_width=half_width, **options))
     size = SampleSize(float(counts.sum()), num_clusters=len(counts) if axis else None)
     content = {"metric": name, "half_width": half_width, "level": level}
-    return _plan(number, units, _width(name, half_width), f"{size} were counted.", content)
+    return _plan(number, units, _width(name, half_width), f"The pilot study has {size}.", content)
 
 
 def difference_plan(
     metric: Metric, name: str, paired: np.ndarray, difference: float, power: float, level: float
 ) -> TabularReport:
-    """Report how many examples show a difference between two classifiers with this power; of pairs
-    of clusters `(C, K, K, K)`, how many clusters.
+    """Report the number of examples that detect a difference between two classifiers with this
+    power; for pairs per cluster `(C, K, K, K)`, the number of clusters.
     """
     _check_difference(difference)
     units, axis, n = "examples", None, int(paired.sum())
@@ -48,10 +48,10 @@ def difference_plan(
         size = size._replace(num_clusters=n)
     options: dict[str, Any] = {"power": power, "level": level, "cluster_axis": axis}
     shown = float(detectable_difference(metric, paired, n, **options))
-    # A difference whose square would be 0 takes more examples than are counted here, too.
+    # Differences whose square underflows need more examples than the limit below.
     number = required_examples(metric, paired, difference=max(difference, 1e-100), **options)
     content = {"metric": name, "difference": difference, "power": power, "level": level}
-    counted = f"{size} were judged by both, enough to show a difference of {shown:.3g}."
+    counted = f"The pilot study has {size}, enough to show a difference of {shown:.3g}."
     content |= {"detectable_difference": shown}
     return _plan(float(number), units, _shown(name, difference, power), counted, content)
 
@@ -59,13 +59,13 @@ def difference_plan(
 def scores_plan(
     scores: ItemScores, *, half_width: float | None, difference: float, power: float, level: float
 ) -> TabularReport:
-    """Report how many items give a mean score an interval of this half-width, or show a difference
-    between the means of two systems with this power.
+    """Report the number of items for an interval of a mean score with this half-width, or to detect
+    a difference between the means of two systems with this power.
     """
     size, z, content = scores.sample, normal_quantile(level), dict[str, Any]()
     if half_width is not None:
         as_number(half_width, "half_width", above=0)
-        purpose, counted = _width(scores.name, half_width), f"{size} were scored."
+        purpose, counted = _width(scores.name, half_width), f"The pilot study has {size}."
         error = means(scores, level)["mean"].standard_error
         ratio, content = z * error / half_width, {"half_width": half_width}
     else:
@@ -73,7 +73,7 @@ def scores_plan(
         error = differences(scores, level)["mean"].difference.standard_error
         shown = (z + power_quantile(power, level)) * error
         purpose, ratio = _shown(scores.name, difference, power), shown / difference
-        counted = f"{size} were scored for both, enough to show a difference of {shown:.3g}."
+        counted = f"The pilot study has {size}, enough to show a difference of {shown:.3g}."
         content = {"difference": difference, "power": power, "detectable_difference": shown}
     number = size.number * ratio * ratio if ratio > 0 else math.nan
     content = {"score": scores.name, **content, "level": level}
@@ -110,8 +110,8 @@ def _plan(
     like_these = f"{units[:-1]} like these is enough to" if number == 1 else f"{units} like these"
     notes = [
         counted,
-        f"Intervals: {percent(level)}; by the delta method, whose variance falls as 1 / n: a guide,"
-        " not a guarantee.",
+        f"Intervals: {percent(level)}; by the delta method, with a variance proportional to 1 / "
+        "n. The number is a guide, not a guarantee.",
     ]
     outline = Outline(f"{number:,} {like_these} {purpose}.", notes=notes, level=level)
     return TabularReport(outline, content, [content], content)

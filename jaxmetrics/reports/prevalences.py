@@ -1,4 +1,4 @@
-"""Reports restated at other frequencies of the classes."""
+"""Reports restated for another prevalence of the classes."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _PER_CLASS: dict[str, Metric] = {"precision": precision, "specificity": specific
 
 
 def report_at_prevalence(report: Report, prevalence: Mapping[str, float]) -> Report:
-    """Restate a report as of examples among which the classes have other frequencies.
+    """Restate a report for a population in which the classes have other frequencies.
 
-    How often each class is taken for each other stays as it was found, and so do recalls; the
-    intervals are by likelihood, with the number of examples of each class fixed.
+    The error rates within each class, and so the recalls, do not change; the likelihood intervals
+    assume that the number of examples per class was fixed.
 
     Raises:
-        ValueError: classes that are not those of the report, frequencies that do not sum to 1, a
-            class without examples, counts that are no numbers of examples.
+        ValueError: other classes than in the report, frequencies that do not sum to 1, a class
+            without examples, fractional counts.
     """
     names = report.class_names
     if set(prevalence) != set(names):
@@ -51,7 +51,7 @@ def report_at_prevalence(report: Report, prevalence: Mapping[str, float]) -> Rep
         )
 
     listed = ", ".join(f"{name} {share:g}" for name, share in zip(names, shares, strict=True))
-    note = f"restated, as all that follows, at the prevalences {listed}; recalls stay as they are."
+    note = f"restated, like all values below, for the class shares {listed}; recalls do not change."
     overall = {
         name: value_of(estimate(metric), "likelihood", note if name == "accuracy" else None)
         for name, metric in COMPARED.items()

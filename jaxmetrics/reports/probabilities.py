@@ -1,7 +1,7 @@
-"""What a report says of probabilities: sums over examples, which add up over batches, and the
-values made of them.
+"""Report values of probabilities: sums over examples, which add up over batches, and the values
+computed from them.
 
-The sums are taken and read on the host in double precision.
+The sums are computed on the host in float64.
 """
 
 from __future__ import annotations
@@ -26,19 +26,21 @@ __all__: list[str] = []
 
 _SCORE_BINS = 4096
 _CALIBRATION_BINS = 15
-_AT_ONCE = 2**21  # probabilities, of which a few arrays as large are made
-_FEWEST = 30  # examples that carry a log loss, from which its interval was simulated to cover
-PREDICTED = "predicted class"  # the event whose calibration is judged, of several classes
+_AT_ONCE = 2**21  # probabilities at once; a few arrays of this size are made
+_FEWEST = 30  # effective number of examples for which the interval of a log loss reached its level
+PREDICTED = "predicted class"  # the event of the calibration with several classes
 
 
 class ProbabilitySums(NamedTuple):
-    """Holds arrays on the host; those of two batches are added one by one."""
+    """Arrays on the host; the sums of two batches are added elementwise."""
 
     soft_counts: np.ndarray  # (K, K)
-    log_loss: np.ndarray  # (3,), the weight, the weighted sum, that of squares
-    brier_score: np.ndarray  # (B, 2), the weight and the weighted sum of the scores in each bin
-    score_histogram: np.ndarray  # (K, 2, B), of each class against the others
-    calibration_bins: np.ndarray  # (2, bins, 3), of two classes, or of the most probable (1, ...)
+    log_loss: np.ndarray  # (3,), weight, weighted sum and weighted sum of squares
+    brier_score: np.ndarray  # (B, 2), weight and weighted sum of the scores in each bin
+    score_histogram: np.ndarray  # (K, 2, B), each class against the rest
+    calibration_bins: (
+        np.ndarray
+    )  # (2, bins, 3) for two classes, or (1, ...) for the most probable class
 
     def reordered(self, order: np.ndarray) -> ProbabilitySums:
         """Put the classes in another order."""
@@ -51,9 +53,7 @@ class ProbabilitySums(NamedTuple):
 
     @property
     def judged_bins(self) -> np.ndarray:
-        """Gives the bins by which calibration is judged: of the last of two classes, or else of the
-        most probable class.
-        """
+        """The calibration bins of the second of two classes, or of the most probable class."""
         return self.calibration_bins[-1]
 
 
@@ -63,10 +63,11 @@ def probability_sums(
     weights: np.ndarray | None,
     sums: ProbabilitySums | None = None,
 ) -> ProbabilitySums:
-    """Sum over a batch: class ids `(n,)`, -1 to be left out, probabilities `(n, K)`, which may
-    exceed 1 by rounding, and weights.
+    """Return the sums over a batch of class ids `(n,)` (-1: ignored), probabilities `(n, K)` (which
+    may exceed 1 by rounding), and weights.
 
-    Sums of earlier batches are added to in place: of thousands of classes they take hundreds of MB.
+    Sums of earlier batches are updated in place, because for thousands of classes they take
+    hundreds of MB.
     """
     k = y_prob.shape[1]
     if sums is None:
@@ -107,7 +108,7 @@ def _add(
 def _add_to_histograms(
     histograms: np.ndarray, y_true: np.ndarray, log_odds: np.ndarray, mass: np.ndarray
 ) -> None:
-    """Add what `score_histogram` counts of each class against the others."""
+    """Add the `score_histogram` of each class against the rest."""
     k, _, size = histograms.shape
     classes = np.arange(k)
     places = 2 * classes + (y_true[:, None] == classes)
@@ -122,12 +123,12 @@ def losses_of(y_true: np.ndarray, y_prob: np.ndarray) -> tuple[np.ndarray, ...]:
     prob_of_truth = np.take_along_axis(prob, y_true[:, None], 1)[:, 0]
     surprise = -np.log(np.clip(prob_of_truth, eps, 1 - eps))
     # The sum over the classes of (p - [the true one])^2.
-    distance = np.clip((prob**2).sum(1) - 2 * prob_of_truth + 1, 0, 2)  # but for rounding
+    distance = np.clip((prob**2).sum(1) - 2 * prob_of_truth + 1, 0, 2)  # up to rounding
     return prob, surprise, distance * (worst_brier_score(prob) / 2)
 
 
 def worst_brier_score(prob: np.ndarray) -> float:
-    """Return the greatest Brier score that probabilities `(n, K)` can have, as reports scale it."""
+    """Return the largest possible Brier score of probabilities `(n, K)`, as scaled in reports."""
     return 1.0 if prob.shape[1] == 2 else 2.0
 
 
@@ -136,8 +137,8 @@ def _moments(values: np.ndarray, mass: np.ndarray) -> np.ndarray:
 
 
 def _log_odds(prob: np.ndarray) -> np.ndarray:
-    """Compute the log-odds of each class against the others, whose probabilities are added: 1 - p
-    loses their digits where p is near 1.
+    """Compute the log-odds of each class against the rest, with the sum of the other probabilities,
+    because 1 - p loses digits if p is near 1.
     """
     none = np.zeros((len(prob), 1))
     before = np.concatenate([none, prob[:, :-1].cumsum(1)], 1)
@@ -149,7 +150,7 @@ def _log_odds(prob: np.ndarray) -> np.ndarray:
 def probability_findings(
     sums: ProbabilitySums, class_names: tuple[str, ...], level: float
 ) -> Findings:
-    """Report what the sums say of the probabilities."""
+    """Compute the report values from the sums."""
     found = _findings(
         sums.soft_counts,
         _log_loss(sums.log_loss, level),
@@ -174,8 +175,8 @@ def findings_of_clusters(
     numbers: np.ndarray,
     level: float,
 ) -> Findings:
-    """Report on probabilities of clusters as `probability_findings` does, from the examples, since
-    sums do not hold the clusters. Weighted areas have no interval.
+    """Compute the values of `probability_findings` for clusters, from the examples, because the
+    sums do not contain clusters. Weighted areas have no interval.
     """
     counted = y_true >= 0
     y_true, numbers = y_true[counted], numbers[counted]
@@ -224,8 +225,8 @@ def _findings(
 
 
 def expected_accuracy(soft_counts: np.ndarray, level: float) -> ReportedValue:
-    """Report the mean probability given to the truth, from `(K, K)`, or `(C, K, K)` of clusters;
-    probabilities vary less than 0 and 1, so the interval is wide enough.
+    """Report the mean probability of the true class, from `(K, K)`, or `(C, K, K)` for clusters.
+    The interval for a proportion is wide enough, because probabilities vary less than 0 and 1.
     """
     of_truth, total = soft_counts.trace(axis1=-2, axis2=-1), soft_counts.sum((-2, -1))
     axis = 0 if soft_counts.ndim > 2 else None
@@ -234,13 +235,13 @@ def expected_accuracy(soft_counts: np.ndarray, level: float) -> ReportedValue:
 
 
 def calibration_value(gap: Estimate) -> ReportedValue:
-    """Report the calibration error, which is too large on average."""
-    return value_of(gap, "inequalities", "It is biased upwards: chance alone makes it more than 0.")
+    """Report the calibration error, with a note on its bias."""
+    return value_of(gap, "inequalities", "It is biased upwards: chance alone makes it positive.")
 
 
 def _log_loss(moments: np.ndarray, level: float) -> Estimate:
-    """Estimate a log loss with Student's interval on the scale of logarithms; without one where all
-    values are equal, which does not mean that all are.
+    """Estimate a log loss with Student's interval on the log scale; without an interval if all
+    values are equal, because the population may still vary.
     """
     number, total, squares = moments
     mean = total / number if number else math.nan
@@ -253,19 +254,19 @@ def _log_loss(moments: np.ndarray, level: float) -> Estimate:
 
 
 def _note_of_few(moments: np.ndarray) -> str | None:
-    """Return what to say of a log loss that few examples carry, by Kish's number of its terms."""
+    """Return a note for a log loss with a small effective number of examples."""
     number, total, squares = moments
     effective = total**2 / squares if squares > 0 else 0.0
     if not 0 < effective < _FEWEST:
         return None
     return (
-        f"{max(effective, 1):.0f} of {number:.10g} examples carry it as good as alone: its interval"
-        " may be too narrow."
+        f"a few examples make up most of it (effective number of examples: "
+        f"{max(effective, 1):.0f} of {number:.10g}), so its interval may be too narrow."
     )
 
 
 def _brier_score(sums: ProbabilitySums, level: float) -> Estimate:
-    """Estimate a Brier score; bins are so narrow that their means serve for the scores in them."""
+    """Estimate a Brier score; bins are so narrow that bin means can replace the scores."""
     weights, totals = sums.brier_score.T
     used = weights > 0
     bounds = 0, worst_brier_score(sums.soft_counts)
@@ -277,9 +278,9 @@ def area_values(histograms: np.ndarray, level: float) -> list[ReportedValue]:
     """Report the ROC AUC of each histogram `(K, 2, B)`; ties within bins count half, as in
     `roc_auc`.
 
-    The interval is that of `delong_interval`. Its ends are those of the least and the greatest area
-    that the bins allow; in the outermost bins, which hold all probabilities of 0 and of 1, scores
-    are equal.
+    The interval is computed as in `delong_interval`. Its ends come from the smallest and the
+    largest area that the bins allow; within the outermost bins, with all probabilities of 0 and 1,
+    scores count as equal.
     """
     z, found = normal_quantile(level), []
     for histogram in histograms:
@@ -293,7 +294,7 @@ def area_values(histograms: np.ndarray, level: float) -> list[ReportedValue]:
         of_both = moments(below, positive), moments(above, negative)
         value = of_both[0].mean
         number = effective_number(value, *of_both)
-        # Half of the pairs in a bin.
+        # Half of the pairs within a bin.
         unsure = (positive * negative / (m * n))[1:-1].sum() / 2
         low, _ = wilson_interval((value - unsure) * number, number, z)
         _, high = wilson_interval((value + unsure) * number, number, z)

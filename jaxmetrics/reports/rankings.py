@@ -1,4 +1,4 @@
-"""The report of many classifiers on the same examples."""
+"""Reports on many classifiers for the same examples."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def ranking_report(
     *,
     level: float,
 ) -> TabularReport:
-    """Report on a leaderboard, by tier, the best classifier first."""
+    """Make the report of a leaderboard, by tier, best classifier first."""
     written = ranking(board, names)
     found = board.to_dict(names)
     return TabularReport(

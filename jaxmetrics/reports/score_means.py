@@ -1,4 +1,4 @@
-"""Reports of scores per item: 0 and 1 or grades, in place of truth and predictions."""
+"""Reports on scores per item, such as 0 and 1 or grades, instead of truth and predictions."""
 
 from __future__ import annotations
 
@@ -52,30 +52,32 @@ def score_report(
     names: tuple[str, str] = ("A", "B"),
     level: float = 0.95,
 ) -> AnyReport:
-    """Report on scores per item: their mean, that of each group, and how two systems differ.
+    """Report on scores per item: the overall mean, the mean of each group, and the difference of
+    two systems.
 
-    `mean` counts items alike, `mean_of_groups` counts groups (such as tasks) alike. Its interval is
-    by the likelihood of all groups at once, in which groups of one item are taken as one; with
-    clusters or without bounds by MOVER (Zou and Donner, 2008), from the intervals of the groups. Of
-    two systems the report lists the groups in which they differ, at a false discovery rate of 5 %.
+    `mean` weights items equally (micro), `mean_of_groups` weights groups such as tasks equally
+    (macro). The interval of `mean_of_groups` is a likelihood interval over all groups, in which
+    groups with a single item form one stratum; with clusters or without bounds, it combines the
+    intervals of the groups by MOVER (Zou and Donner, 2008). For two systems, the report lists the
+    groups in which they differ, at a false discovery rate of 5 %.
 
     Args:
-        scores: `(n,)`, more is better; NaN for an item without a score.
+        scores: `(n,)`; greater is better; NaN for an item without a score.
         other: the scores of a second system for the same items; items without both are left out.
-        bounds: the least and the greatest possible score, such as (0, 1) for right and wrong.
-        clusters: ids `(n,)` of groups of items that depend on one another.
-        groups: ids `(n,)` of groups of items that are reported on by themselves, such as tasks.
+        bounds: the least and the greatest possible score, such as (0, 1) for wrong and correct.
+        clusters: ids `(n,)` of groups of correlated items, such as questions about the same text.
+        groups: ids `(n,)` of groups with separate means, such as tasks.
         name: the name of the score, for the report.
         names: the names of the systems.
         level: the confidence level.
 
     Returns:
-        A report, with `report["mean"]` and so on, and `to_text`, `to_dict`, `to_json`, `to_csv`,
-        `to_markdown`, `to_frame` and `to_html`.
+        A report with `["mean"]`, `["mean_of_groups"]` and `["group"]`, and with `to_text`,
+        `to_dict`, `to_json`, `to_csv`, `to_markdown`, `to_frame` and `to_html`.
 
     Raises:
-        TypeError, ValueError: scores, clusters or groups of other shapes than `(n,)`, no item with
-            scores, and what `mean_interval` and `compare_scores` refuse.
+        TypeError, ValueError: scores, clusters or groups with another shape than `(n,)`, no item
+            with scores, and mistakes for which `mean_interval` and `compare_scores` raise.
 
     >>> right = [1, 1, 0, 1, 1, 0, 1, 1] * 6
     >>> task = ["law"] * 16 + ["math"] * 32
@@ -96,7 +98,7 @@ def score_report(
     numbers = None if clusters is None else numbered_clusters(clusters, values.shape[1:])[0]
     sample = ItemScores(title, values, bounds, numbers)
     if not sample.is_scored.any():
-        raise ValueError("scores hold no item with a score of all systems.")
+        raise ValueError("scores: no item has a score of all systems.")
     if groups is not None:
         group = np.full(values.shape[1:], "", object)
         for text, rows in rows_of_groups(groups, sample.is_scored).items():
@@ -120,14 +122,14 @@ def _checked_values(systems: Sequence[ArrayLike], bounds: tuple[float, float] | 
 
 
 class ItemScores(NamedTuple):
-    """Scores of items by M systems.
+    """Scores of M systems for the same items.
 
     Attributes:
-        name: of the scores.
-        values: `(M, n)`, NaN where a system has none for an item.
+        name: the name of the scores.
+        values: `(M, n)`; NaN if a system has no score for an item.
         bounds: the least and the greatest possible score, or None.
-        clusters: ids of items that depend on one another, `(n,)`.
-        groups: of items, `(n,)`, such as tasks.
+        clusters: cluster ids of the items, `(n,)`.
+        groups: group ids of the items, `(n,)`, such as tasks.
     """
 
     name: str
@@ -138,28 +140,30 @@ class ItemScores(NamedTuple):
 
     @property
     def is_scored(self) -> np.ndarray:
-        """Tells which items have scores by all systems, `(n,)`."""
+        """Which items have scores of all systems, `(n,)`."""
         return ~np.isnan(self.values).any(0)
 
     @property
     def sample(self) -> SampleSize:
-        """Counts items and clusters."""
+        """The numbers of items and clusters."""
         scored = self.is_scored
         clusters = None if self.clusters is None else len(np.unique(self.clusters[scored]))
         return SampleSize(int(scored.sum()), int((~scored).sum()), clusters, "items")
 
     @property
     def method(self) -> str:
-        """Names the method of the intervals."""
+        """The name of the interval method."""
         return "student" if self.bounds is None else "likelihood"
 
     @property
     def method_of_groups(self) -> str:
-        """Names the method of the interval of the mean of groups."""
+        """The name of the interval method for the mean of groups."""
         return "mover" if self.bounds is None or self.clusters is not None else "likelihood"
 
     def parts(self, system: int, other: int | None = None) -> list[np.ndarray]:
-        """Return the scores of each group, or how much they differ; none of clusters."""
+        """Return the scores of each group, or the differences of two systems; nothing with
+        clusters.
+        """
         if self.clusters is not None or self.groups is None:
             return []
         values = self.values[system] - (0 if other is None else self.values[other])
@@ -168,11 +172,11 @@ class ItemScores(NamedTuple):
 
     @property
     def group_names(self) -> list[str]:
-        """Lists the groups of items that have scores."""
+        """The groups with scored items."""
         return [] if self.groups is None else np.unique(self.groups[self.is_scored]).tolist()
 
     def by_group(self, estimate: Callable[[ItemScores], Any]) -> dict[str, Any]:
-        """Estimate each group by itself."""
+        """Estimate each group separately."""
         found = {}
         for name in self.group_names:
             of_group = self.groups == name
@@ -189,13 +193,13 @@ def _mean_of_groups(
     bounds: tuple[float, float] | None,
     level: float,
 ) -> Estimate:
-    """Estimate the mean of the means of independent groups, each of which counts as one.
+    """Estimate the unweighted mean of the means of independent groups.
 
-    With bounds and independent items its interval is by likelihood, else by MOVER.
+    With bounds and independent items it has a likelihood interval, otherwise MOVER.
 
     Args:
-        groups: the mean of each.
-        values: of the items of each, if they are independent; else none.
+        groups: the mean of each group.
+        values: the values of the items in each group, if items are independent; otherwise empty.
     """
     found = mean_of_estimates(Estimate(*np.array(groups).T))
     if bounds is None or not values:
@@ -226,7 +230,7 @@ def _mean(scores: ItemScores, level: float, **options: Any) -> Estimate:
 
 
 def differences(scores: ItemScores, level: float) -> dict[str, Any]:
-    """Compare A and B, by name: their means, in each group, and the means of groups."""
+    """Compare A and B, by name: overall, in each group, and in the mean of groups."""
 
     def comparison(part: ItemScores) -> Comparison:
         options: dict[str, Any] = {"bounds": part.bounds, "clusters": part.clusters}
@@ -257,7 +261,7 @@ def _with_groups(
 def report_of_means(
     scores: ItemScores, found: Mapping[str, Any], level: float, gates: Sequence[JudgedGate]
 ) -> TabularReport:
-    """Report on means by name."""
+    """Make the report on one system."""
     lines = _lines(found)
     rows = [[x.title, _size(scores, x.group), x.value, x.value.method or ""] for x in lines]
     records = [{**x.key, **x.value.record(level)} for x in lines]
@@ -265,8 +269,8 @@ def report_of_means(
     if scores.bounds is not None and missing:
         _, low, high, *_ = _mean(scores, level, missing="bounds")
         notes.append(
-            f"Whatever the scores of the {missing} items without one, the mean of all is from"
-            f" {low:.3f} to {high:.3f}."
+            f"Whatever the scores of the {missing} items without a score, the mean of all items "
+            f"is between {low:.3f} and {high:.3f}."
         )
     tables = {"": ValueTable(["", "n", "mean", "method"], rows)}
     return _report(scores, found, records, notes, level=level, gates=gates, tables=tables)
@@ -279,7 +283,7 @@ def report_of_differences(
     gates: Sequence[JudgedGate],
     names: tuple[str, str],
 ) -> TabularReport:
-    """Report on comparisons of A and B by name."""
+    """Make the report on the comparison of A and B."""
     lines = _lines(found)
     rows = [
         [x.title, _size(scores, x.group), *x.value[:3], f"{x.value.probability_better:.3f}"]
@@ -291,7 +295,7 @@ def report_of_differences(
         for system, value in zip(("A", "B", "A - B"), x.value[:3], strict=True)
     ]
     d = found[_MEAN].difference
-    alike = f"A and B cannot be told apart: A less B is {interval(*d[:3])}."
+    alike = f"A and B cannot be told apart: A - B is {interval(*d[:3])}."
     notes = []
     if _GROUP in found:
         differ = labels_of(_that_differ(found[_GROUP]), LONGEST_NAME)
@@ -313,8 +317,8 @@ def report_of_differences(
 
 
 def _that_differ(groups: Mapping[str, Comparison]) -> list[str]:
-    """List the groups in which A and B differ, by Benjamini and Hochberg (1995), Journal of the
-    Royal Statistical Society B 57.
+    """List the groups in which A and B differ significantly: Benjamini and Hochberg (1995), Journal
+    of the Royal Statistical Society B 57.
     """
     better = np.array([x.probability_better for x in groups.values()])
     p_value = 2 * np.minimum(better, 1 - better)
@@ -332,12 +336,12 @@ class _Line(NamedTuple):
 
     @property
     def key(self) -> dict[str, str | None]:
-        """Tells programs what the value is of."""
+        """The keys of the value in CSV and JSON."""
         return {"name": self.name, "group": self.group}
 
 
 def _lines(found: Mapping[str, Any]) -> list[_Line]:
-    """List the values, of the groups first."""
+    """List the values, groups first."""
     groups = found.get(_GROUP, {})
     titles = labels_of([*groups], LONGEST_NAME)
     of_groups = [
@@ -363,11 +367,11 @@ def _report(
     level: float,
     **said: Any,
 ) -> TabularReport:
-    """Report values by name; what else is said are fields of `Outline`."""
-    way = "Student's, as of scores without bounds"
+    """Make a report from values by name and further fields of `Outline`."""
+    way = "Student's, for scores without bounds"
     if scores.bounds is not None:
         least, greatest = scores.bounds
-        way = f"by likelihood, of scores between {least:g} and {greatest:g}"
+        way = f"likelihood, for scores between {least:g} and {greatest:g}"
     notes = [f"Intervals: {percent(level)}; {way}."]
     if scores.groups is not None:
         notes.append("The mean weighs items equally, the mean of groups weighs groups equally.")

@@ -1,4 +1,4 @@
-"""The report of one classifier, from predictions, counts or the state of an evaluator."""
+"""Reports on one classifier, from predictions, counts or the state of an evaluator."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ __all__ = ["Report", "report"]
 
 
 class Mistake(NamedTuple):
-    """A kind of mistake: a class that was taken for another, and the examples where it was."""
+    """A kind of mistake: a true class, its wrong prediction, and the examples."""
 
     true: str
     pred: str
@@ -67,7 +67,7 @@ class Mistake(NamedTuple):
 
 
 class _Examples(NamedTuple):
-    """Holds positions in the data, class ids, and the probability of the predicted class."""
+    """Positions in the data, class ids, and the probability of the predicted class."""
 
     position: np.ndarray
     true: np.ndarray
@@ -198,7 +198,7 @@ class Report(AnyReport):
         >>> Report.from_state(evaluator.update(evaluator.init(), **batch)).overall["loss"].value
         0.8
         """
-        # States are JAX's, which reports of arrays do not wait for.
+        # Imported here, because states need JAX and reports of arrays do not.
         from jaxmetrics.reports.statistics_found import confusion_matrices, findings_of
         from jaxmetrics.streaming.totals import as_numpy
 
@@ -231,7 +231,7 @@ class Report(AnyReport):
         """Return the sum of the counts: the number of examples, or their total weight."""
         return self.counts.sum().item()
 
-    @cached_property  # for each class it is asked for
+    @cached_property  # computed once
     def support(self) -> np.ndarray:
         """Return the number of examples of each true class."""
         return self.counts.sum(-1)
@@ -272,7 +272,7 @@ class Report(AnyReport):
         check_size(number, "number")
         if self.examples is None:
             raise ValueError(
-                "this report was made of counts, without examples: use report(y_true, y_pred)."
+                "this report was made from counts, without examples: use report(y_true, y_pred)."
             )
         position, true, pred, confidence = self.examples
         if confidence is not None:
@@ -294,29 +294,29 @@ class Report(AnyReport):
 
     @property
     def tables_of_examples(self) -> dict[str, ValueTable]:
-        """Lists the examples."""
+        """Tables of listed examples, for `--examples`."""
         title = "Examples of the most frequent mistakes"
         return {title: listing(self.listed)} if self.listed else {}
 
     def values(self) -> dict[str, Any]:
-        """Return the overall values, and values of the classes by their names."""
+        """Return the overall values, and dicts of values per class."""
         return self._found.by_name()
 
     def outline(self) -> Outline:
-        """Say what people are told: one line per class, then one per overall value; of groups a
-        column for each, and how much they differ.
+        """Return the outline: one line per class and per overall value; with groups, a column per
+        group, and the disparities.
         """
         if self.groups:
             return grouped.outline_of(self)
         methods = {x.method for column in self.per_class.values() for x in column}
-        how = "by likelihood, of recalls Wilson's" if "likelihood" in methods else "Wilson's"
-        areas = ", of areas by a score test" if "roc_auc" in self.per_class else ""
+        how = "likelihood, for recalls Wilson's" if "likelihood" in methods else "Wilson's"
+        areas = ", for ROC AUC a score interval" if "roc_auc" in self.per_class else ""
         return Outline(
             heading=f"{self._sample}, {len(self.class_names)} classes",
             verdict=self._verdict,
             summary=self._found.summary(),
             tables={"": self._found.table("class"), **self.tables_of_examples},
-            intervals=f"Intervals: {percent(self.level)}; of each class {how}{areas}.",
+            intervals=f"Intervals: {percent(self.level)}; per class {how}{areas}.",
             notes=[f"{capital(title_of(name))}: {note}" for name, note in self.notes.items()],
             level=self.level,
             gates=self.gates,
@@ -355,8 +355,8 @@ class Report(AnyReport):
         return self._found.records("class", self.level, nobody=None)
 
     def pictures(self) -> dict[str, Any]:
-        """Draw the matrix, the posterior, recalls, and curves where there were probabilities; of
-        groups nothing, so that their page has tables alone.
+        """Draw the matrix, the posterior, the recalls, and with probabilities the curves; with
+        groups there are no pictures.
         """
         if self.groups:
             return {}
@@ -366,7 +366,7 @@ class Report(AnyReport):
 
 
 def _checked_tables(counts: ArrayLike) -> np.ndarray:
-    """Convert counts, of clusters or not, to int64 or floats."""
+    """Check counts, with or without clusters, and convert them to int64 or floats."""
     matrix = on_host(counts, "counts")
     check_real(matrix, "counts")
     matrix = as_wide(matrix) if matrix.dtype.kind in "iu" else matrix.astype(float)
@@ -376,7 +376,7 @@ def _checked_tables(counts: ArrayLike) -> np.ndarray:
             " cluster is (C, K, K)."
         )
     check_number_of_classes(matrix.shape[-1], "report")
-    # Float32 ends at 3e38.
+    # The largest float32 is 3e38.
     check_each((matrix >= 0) & (matrix <= 1e30), matrix, "counts", "a number from 0 to 1e30")
     if not matrix.any():
         raise ValueError("there are no examples to report on: all counts are 0.")
@@ -413,11 +413,11 @@ def report(
             expected accuracy (mean probability of the true class), log loss, Brier score,
             calibration error and one-vs-rest ROC AUC. Warns if most `y_pred` are not its argmax.
         sample_weight: `(n,)`, frequency weights (weight 2 = the row written twice).
-        clusters: `(n,)` ids, of any type, of groups of correlated examples, such as one patient's;
-            fewer than 20 give a warning. With weights, areas have no interval.
-        groups: `(n,)` ids for subgroup reports: adds `groups`, a `Report` by name, and
-            `disparities`, the greatest differences between groups (see `compare_groups`).
-        class_names: names of the ids 0 to K - 1, or, for strings, the classes in the order wanted.
+        clusters: `(n,)` ids, of any type, of groups of correlated examples, such as images of one
+            patient; fewer than 20 give a warning. With weights, areas have no interval.
+        groups: `(n,)` ids of subgroups: adds `groups`, a dict of one `Report` per subgroup, and
+            `disparities`, the largest differences between subgroups (see `compare_groups`).
+        class_names: names of the ids 0 to K - 1, or, for strings, the classes in the desired order.
         level: the confidence level.
         method: interval method for metrics that are not proportions; `Likelihood()` by default,
             `Delta` with weights.
@@ -479,7 +479,7 @@ def _report_of_examples(
     level: float,
     method: IntervalMethod | None,
 ) -> Report:
-    """Report on class ids `(n,)`, -1 to be ignored, and what else is known of the examples."""
+    """Make the report from class ids `(n,)` (-1: ignored) and further arrays of the examples."""
     k, numbers, number = len(class_names), None, None
     if clusters is not None:
         numbers, number = numbered_clusters(clusters, true.shape)
@@ -502,7 +502,7 @@ def _report_of_examples(
 
 
 def _times(true: np.ndarray, pred: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Count the examples of each cell, whatever their weights."""
+    """Count the examples of each cell, ignoring weights."""
     k = len(counts)
     return np.bincount(true * k + pred, minlength=k * k).reshape(k, k)
 
@@ -512,4 +512,4 @@ def _checked_weights(sample_weight: ArrayLike) -> np.ndarray:
     check_real(weights, "sample_weight")
     possible = (weights >= 0) & (weights < np.inf)
     check_each(possible, weights, "sample_weight", "a finite number >= 0")
-    return weights.astype(float)  # the sum of float16 would not go beyond 65,504
+    return weights.astype(float)  # float16 sums are limited to 65,504

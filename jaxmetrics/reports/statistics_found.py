@@ -1,4 +1,4 @@
-"""What a report writes of each statistic in the state of an evaluator."""
+"""Report values of each statistic in the state of an evaluator."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ __all__: list[str] = []
 
 @singledispatch
 def findings_of(statistic: object, table: np.ndarray, report: Report) -> Findings:
-    """Find what a report says of the table of a statistic besides its confusion matrix: nothing,
-    unless `findings_of.register` has registered a function for the type of the statistic.
+    """Return the values that a statistic other than a confusion matrix adds to a report. Types of
+    statistics are registered by `findings_of.register`; others add nothing.
     """
     return Findings()
 
@@ -74,5 +74,5 @@ def _(statistic: CalibrationBins, table: np.ndarray, report: Report) -> Findings
 
 
 def confusion_matrices(state: EvaluatorState) -> list[ConfusionMatrix]:
-    """List the statistics of a state that a report can be about: matrices not by group."""
+    """List the confusion matrices in a state (without groups), which a report can use."""
     return [s for s in state.statistics if isinstance(s, ConfusionMatrix) and s.num_groups is None]

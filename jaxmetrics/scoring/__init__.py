@@ -32,5 +32,5 @@ from jaxmetrics.scoring.bins import *
 from jaxmetrics.scoring.calibration import *
 from jaxmetrics.scoring.calibration_intervals import *
 
-# one number by which logits are divided
+# temperature scaling
 from jaxmetrics.scoring.temperature import *

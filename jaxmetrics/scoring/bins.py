@@ -87,9 +87,9 @@ def edges_of(examples: Examples, num_bins: int, strategy: str | None) -> Array:
 def _quantile_edges(examples: Examples, *, num_bins: int) -> Array:
     """Find the edges `(..., B - 1)` at the quantiles j / B of the probabilities.
 
-    Write each example as often as it weighs, W rows by rising p: edge j is row
-    `floor((W - 1) j / B)`, from 0. Linear quantiles lie between that row and the next, where there
-    is no further example, so they make the same bins.
+    If each example is repeated according to its weight, W rows by increasing p, edge j is row
+    `floor((W - 1) j / B)`, counted from 0. Linearly interpolated quantiles lie between this row and
+    the next, without an example in between, so they give the same bins.
     """
     p, w = xp.broadcast_arrays(
         lax.stop_gradient(examples.values), lax.stop_gradient(weights_of(examples))
@@ -104,26 +104,27 @@ def _quantile_edges(examples: Examples, *, num_bins: int) -> Array:
         row_of_edge = _quantile_rows(num_rows, j, num_bins)
     else:
         sorted_p, w = lax.sort((sorted_p, xp.where(counts, w, 0)), num_keys=1)
-        # The running maximum, because sums in a tree may step back by a rounding.
+        # The running maximum, because pairwise sums may decrease by rounding.
         rows_up_to = lax.cummax(xp.cumsum(w, -1), w.ndim - 1)
         num_rows = rows_up_to[..., -1:]
         rows = _quantile_rows(num_rows, j, num_bins)
         row_of_edge = positions(rows_up_to, rows, side="right", method="scan")
     last = xp.maximum(num_examples - 1, 0)
     edges = xp.take_along_axis(sorted_p, xp.clip(row_of_edge, 0, last).astype(xp.int32), -1)
-    # Weights that were normalised to a sum of 1 are no numbers of rows: all would be one row, all
-    # edges the least p.
+    # Weights with sum 1 are not numbers of rows: all examples would be one row, and all edges the
+    # smallest p.
     return xp.where((num_rows < 2) & (num_examples > 1), xp.nan, edges)
 
 
 def _quantile_rows(num_rows: Array, j: Array, num_bins: int) -> Array:
-    """Compute `floor((W - 1) j / B)`, in parts that do not overflow int32 nor lose a fraction."""
+    """Compute `floor((W - 1) j / B)` exactly, in parts that do not overflow int32."""
     whole = (num_rows - 1) // num_bins
     remainder = (num_rows - 1) - whole * num_bins
     product = remainder * j
     part = product // num_bins
     if is_integer(product):
-        # Of more than 46,341 bins products wrap around in int32, but not their small difference.
+        # With more than 46,341 bins products wrap around in int32, but their small difference is
+        # correct.
         near = (remainder * (j / num_bins)).astype(product.dtype)
         part = near + (product - near * num_bins) // num_bins
     return xp.maximum(whole * j + part, 0)
@@ -142,7 +143,8 @@ def positions(ordered: Array, x: Array, **options: Any) -> Array:
 def sums_by_bin(
     examples: Examples, edges: Array, numbers: Array | None = None, *, num_clusters: int = 0
 ) -> Array:
-    """Do as `calibration_bins` with edges `(..., B - 1)`; of clusters apart, `(..., C, B, 3)`.
+    """Compute `calibration_bins` with edges `(..., B - 1)`; with clusters, one table per cluster,
+    `(..., C, B, 3)`.
 
     Probabilities are compared with the edges in their dtype.
     """
@@ -151,7 +153,7 @@ def sums_by_bin(
     rounded = varying_alike(edges, p.astype(edges.dtype))
     place = positions(*rounded, side="left", method="scan_unrolled")
     bin_ids = xp.where(xp.isnan(p), 0, place.astype(xp.int32))
-    # By bin and truth, a row [1, p] of each example adds up to their weight and their sum of p.
+    # Each example adds a row [1, p] to its bin and truth; the sums are the weight and the sum of p.
     axes = [("y_prob", bin_ids, edges.shape[-1] + 1), ("y_true", ids, 2)]
     if numbers is not None:
         axes = [("clusters", numbers, num_clusters), *axes]
@@ -162,15 +164,14 @@ def sums_by_bin(
 
 
 def bins_of(y_true: ArrayLike, y_prob: ArrayLike | None, *, default: int, **options: Any) -> Array:
-    """Return the bins of examples, or those that stand in the place of `y_true` without `y_prob`.
+    """Return the bins of examples, or the bins passed as `y_true` without `y_prob`.
 
     Args:
-        default: the number of bins, unless `options` say another.
-        options: `num_bins`, `strategy`, `sample_weight`, `where` and `clusters`, None where they
-            were not given.
+        default: the number of bins, if not in `options`.
+        options: `num_bins`, `strategy`, `sample_weight`, `where` and `clusters`, None by default.
 
     Returns:
-        `(..., B, 3)`; with `clusters` those of each cluster, `(..., C, B, 3)`.
+        `(..., B, 3)`; with `clusters` one table per cluster, `(..., C, B, 3)`.
     """
     if y_prob is None:
         refuse_options("y_prob", "calibration_bins", **options)

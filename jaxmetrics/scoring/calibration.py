@@ -1,7 +1,7 @@
 """Calibration of the probability of one event: reliability diagrams, ECE and decompositions.
 
 **The band of `strategy="isotonic"`.** If the true frequency rises with the probability, and
-examples are independent, the band contains it everywhere at once with probability `level` at least,
+examples are independent, the band contains the whole curve with probability `level` at least,
 whatever n. The reason: examples between two probabilities are positive no more often than trials
 with the frequency at the upper probability, and no less often than trials with the frequency at the
 lower one. So each such interval bounds the frequency above it from below, and the frequency below
@@ -118,8 +118,8 @@ def calibration_curve(
 
     Returns:
         `CalibrationCurve`. Its non-empty bins agree with scikit-learn's `calibration_curve`.
-        Without bins it has a point for each example, by rising probability: examples that tie, and
-        those that do not count, repeat a point.
+        Without bins it has a point for each example, by rising probability: ties, and examples that
+            do not count, repeat a point.
 
     >>> curve = calibration_curve([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], num_bins=2)
     >>> curve.mean_prob, curve.frequency, curve.low.round(2)
@@ -311,9 +311,9 @@ def _top_label(
 
 @compiled
 def _predictions(examples: Examples) -> tuple[Array, Array]:
-    """Tell whether the most probable class of each example is correct, and its probability.
+    """Return whether the most probable class of each example is correct, and its probability.
 
-    Negative where the example is dropped; NaN for an impossible row.
+    Negative for dropped examples; NaN for an invalid row.
     """
     ids, p = examples.ids, examples.values
     valid = is_probability(p).all(-1)
@@ -344,7 +344,7 @@ def _error_of_bins(bins: Array, *, norm: str, debiased: bool) -> Array:
     squares = gap**2
     if debiased:
         variance = divide(sum_true, n) * divide(n - sum_true, n)  # f (1 - f)
-        # An example alone has variance 0; if not, weights are no numbers of examples.
+        # A single example has variance 0; otherwise weights are not numbers of examples.
         of_one_example = xp.where(variance == 0, 0, xp.nan)
         squares = squares - xp.where(n > 1, divide(variance, n - 1), of_one_example)
     return safe_sqrt(xp.maximum(divide((n * squares).sum(-1), total, xp.nan), 0))
@@ -357,11 +357,11 @@ def _binned_decomposition(examples: Examples, edges: Array) -> ScoreDecompositio
     reliability = divide((n * divide(sum_prob - sum_true, n) ** 2).sum(-1), total, xp.nan)
     f, one_minus_f = (divide(x.sum(-1), total, xp.nan) for x in (sum_true, n - sum_true))
     uncertainty = f * one_minus_f
-    # What is no probability has made the sums NaN, if it counts.
+    # An invalid probability that counts has made the sums NaN.
     p = xp.where(is_probability(examples.values), examples.values, 0)
     brier = weighted_mean((p - examples.ids) ** 2, weights_of(examples))
-    # The sum of squares within a bin is that of its means plus n var(p) + n var(y) - 2 n cov(p, y),
-    # and the mean variance of y is the uncertainty less Murphy's resolution: so what is left of the
-    # score is the resolution of the docstring.
+    # The sum of squares within a bin is the sum of squares of its means plus n var(p) + n var(y) -
+    # 2 n cov(p, y), and the mean variance of y is the uncertainty minus Murphy's resolution: so the
+    # rest of the score is the resolution of the docstring.
     resolution = reliability + uncertainty - brier
     return ScoreDecomposition(reliability, resolution, uncertainty)

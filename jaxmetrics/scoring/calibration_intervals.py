@@ -11,7 +11,7 @@ With the true gaps δ_b and noise e_b = d_b - δ_b, two inequalities hold whatev
   is E plus the Wilson limits of the bins' gaps, squared and added as in Zou and Donner (2008),
   Statistics in Medicine 27.
 
-Between the two cases it covers more than `level`; the guide's page on intervals has simulations.
+Between the two cases the coverage is above `level`; the guide's page on intervals has simulations.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ def calibration_interval(
     """Compute a confidence interval of the expected calibration error (ECE), valid even if it is 0.
 
     The error of a sample, `E = sum_b w_b |d_b|`, is biased upwards, because chance alone separates
-    probabilities and frequencies; a bootstrap interval of it never contains 0. This interval does;
-    how is explained at the top of `jaxmetrics.scoring.calibration_intervals`. The error is that of
-    these bins: bins of finite width hide errors that cancel within them.
+    probabilities and frequencies; a bootstrap interval of it never contains 0. This interval can;
+    `jaxmetrics.scoring.calibration_intervals` explains how. The interval is for the error in these
+    bins: bins of finite width hide errors that cancel within them.
 
     Args:
         y_true: 0 or 1 (or bool), `(..., n)`; or, without `y_prob`, bins `(..., B, 3)` from
@@ -85,12 +85,12 @@ def calibration_interval(
 
 
 class _Bins(NamedTuple):
-    """What sums by bin say of each bin, `(..., B)`."""
+    """Statistics of each bin, `(..., B)`."""
 
     n: Array
     p: Array  # the mean probability
     f: Array  # the frequency of class 1
-    variance: Array  # of the truth: p (1 - p) where calibrated, f (1 - f) where the gap is large
+    variance: Array  # variance of the truth: p (1 - p) if calibrated, f (1 - f) if the gap is large
 
     @classmethod
     def of(cls, sums: Array) -> _Bins:
@@ -109,12 +109,12 @@ class _Bins(NamedTuple):
 
 
 class _Units(NamedTuple):
-    """What varies from sample to sample: examples, or clusters of them."""
+    """The independent units: examples, or clusters."""
 
-    examples: Array  # (..., B): as how many independent examples those of each bin count
-    number: Array  # (...): of units, by which the shares of the bins vary
-    quantile: Array  # (...): the normal one, or Student's
-    variance: Array  # (...): of the error, at least
+    examples: Array  # (..., B): effective number of independent examples in each bin
+    number: Array  # (...): number of units, for the variance of the shares of the bins
+    quantile: Array  # (...): normal quantile, or Student's
+    variance: Array  # (...): smallest variance of the error
 
 
 @compiled
@@ -138,14 +138,14 @@ def _interval(sums: Array, z: float, *, are_clusters: bool) -> Estimate:
 
 
 def _half_normal_reach(sd: Array, z: Array) -> Array:
-    """Return how far the quantile at z of a sum of half-normals lies above its mean."""
+    """Return the distance from the mean of a sum of half-normals to its quantile at z."""
     sd_of_sum = safe_sqrt((1 - 2 / math.pi) * (sd**2).sum(-1))
     third = math.sqrt(2 / math.pi) * (4 / math.pi - 1) * (sd**3).sum(-1)
     return z * sd_of_sum + (z**2 - 1) / 6 * divide(third, sd_of_sum**2)
 
 
 def _growth_of_gap(bins: _Bins, units: _Units) -> Array:
-    """Return how much larger the gap of each bin is to the farther of Wilson's limits."""
+    """Return by how much the gap of each bin grows to the farther of Wilson's limits."""
     n = units.examples
     lowest, highest = wilson_interval(bins.f * n, n, units.quantile[..., None])
     return xp.maximum(xp.abs(bins.p - lowest), xp.abs(highest - bins.p)) - bins.gap
@@ -159,16 +159,17 @@ def _independent(bins: _Bins, z: float) -> _Units:
 def _clusters(sums: Array, bins: _Bins, z: float) -> _Units:
     """Compare clusters with sums `(..., C, B, 3)` to independent examples.
 
-    An example counts by the ratio of two variances of the bins' gaps, of independent examples and
-    by the jackknife of clusters. Quantiles are Student's with Kish's number of clusters less 1.
+    The effective number of examples is reduced by the ratio of two variances of the bins' gaps, for
+    independent examples and for clusters (jackknife). Quantiles are Student's, with Kish's number
+    of clusters minus 1 degrees of freedom.
     """
     n, n_cb, gap = bins.n, sums[..., 0], bins.p - bins.f
-    excess = sums[..., 1] - sums[..., 2]  # of the probabilities over the truths
+    excess = sums[..., 1] - sums[..., 2]  # ratio of the variances of probabilities and truths
     total = n.sum(-1)
     shares = divide(n_cb.sum(-1), total[..., None])
     number = kish_number(shares)
 
-    # Of the gaps of bins with several clusters, times n.
+    # Variances of the gaps of bins with several clusters, times n.
     varies = (n_cb > 0).sum(-2) > 1
     alone = xp.where(varies, n * bins.variance, 0).sum(-1)
     residuals = excess - n_cb * gap[..., None, :], divide(n_cb, n[..., None, :])

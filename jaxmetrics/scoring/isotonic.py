@@ -24,13 +24,13 @@ from jaxmetrics.scoring.rows import is_probability, weighted_mean, weights_of
 
 __all__: list[str] = []
 
-# Groups of examples between which the band looks at all intervals.
+# Number of groups of examples; the band uses all intervals between groups.
 _NUM_GROUPS = 64
 
 
 @compiled
 def isotonic_curve(examples: Examples, ranked: Ranked, *, level: float) -> tuple[Array, ...]:
-    """Compute frequencies and their band, by rising probability.
+    """Compute frequencies and their confidence band, by increasing probability.
 
     Returns:
         Probabilities, frequencies, and the lower and upper ends of the band, `(..., n)`.
@@ -44,29 +44,31 @@ def isotonic_curve(examples: Examples, ranked: Ranked, *, level: float) -> tuple
 
 
 class _CumulativeSums(NamedTuple):
-    """Sums over the examples from the highest probability on, `(..., n + 1)`; ties repeat them."""
+    """Cumulative sums by decreasing probability, `(..., n + 1)`; ties repeat them."""
 
     true: Array
     weight: Array
-    invalid: Array  # (..., 1): NaN where a number that counts is impossible, else 0
+    invalid: Array  # (..., 1): NaN if a number that counts is invalid, else 0
 
     @property
     def weights(self) -> Array:
-        """The weight that each example adds, those that tie together, `(..., n)`."""
+        """The weight that each example adds; ties are added together, `(..., n)`."""
         return self.weight[..., 1:] - self.weight[..., :-1]
 
 
 def _sums(examples: Examples, ranked: Ranked) -> _CumulativeSums:
     true, false = cumulative_positives(ranked)
     impossible = ranked.undefined
-    if on_device(examples):  # on the host they were checked
+    if on_device(examples):  # on the host they have been checked
         counts = examples.amounts != 0
         impossible |= (counts & ~is_probability(examples.values)).any(-1)
     return _CumulativeSums(true, true + false, xp.where(impossible, xp.nan, 0.0)[..., None])
 
 
 def _falling_probabilities(ranked: Ranked) -> Array:
-    """Return the probabilities in the order of the sums; what does not count repeats another."""
+    """Return the probabilities in the order of the sums; examples that do not count repeat
+    another.
+    """
     _, _, p = points(ranked)
     p = p[..., 1:]
     highest = xp.where(p < xp.inf, p, -xp.inf).max(-1, keepdims=True)
@@ -74,7 +76,7 @@ def _falling_probabilities(ranked: Ranked) -> Array:
 
 
 def _frequency(sums: _CumulativeSums) -> Array:
-    """Return the isotonic regression at each example, falling as the probabilities do.
+    """Return the isotonic regression at each example, by decreasing probability.
 
     It is the slope of the least concave majorant of the sums: Barlow, Bartholomew, Bremner and
     Brunk (1972), Statistical Inference under Order Restrictions, theorem 1.1.
@@ -94,10 +96,10 @@ def _frequency(sums: _CumulativeSums) -> Array:
 
 
 def _pooled(y: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Pool adjacent violators, one after the other as a device cannot."""
+    """Pool adjacent violators sequentially, on the host."""
     from scipy.optimize import isotonic_regression
 
-    is_new = np.diff(x) > 0  # the first of those that tie
+    is_new = np.diff(x) > 0  # the first of its ties
     if not is_new.any():
         return np.full(is_new.shape, np.nan)
     weights = np.diff(x)[is_new].astype(float)
@@ -113,20 +115,22 @@ def _ratio(a: Array, b: Array) -> Array:
 def _vertices(x: Array, y: Array) -> Array:
     """Tell which of the points `(..., m)` are vertices of their least concave majorant.
 
-    All rows are one sequence, in which the first and last point of each is a vertex.
+    All rows form one sequence, in which the first and last point of each row is a vertex.
     """
     place = xp.zeros_like(x, xp.int32) + xp.arange(x.shape[-1])
     is_end = (place == 0) | (place == x.shape[-1] - 1)
-    # No slope is above 1, so the slope behind a vertex is below; of equal points it is the last.
+    # No slope is above 1, so the slope after a vertex is smaller; of equal points, the last is the
+    # vertex.
     allowed = xp.concatenate([(x - y)[..., :-1] < (x - y)[..., 1:], is_end[..., -1:]], -1)
     return _split(*(z.reshape(-1) for z in (x, y, is_end, allowed))).reshape(x.shape)
 
 
 def _split(x: Array, y: Array, ends: Array, allowed: Array) -> Array:
-    """Find vertices between others, those farthest above the line that joins them (quickhull).
+    """Find further vertices: the points farthest above the line between neighbouring vertices
+    (quickhull).
 
-    The number of passes is at most that of the digits of x and y. Greenfield (1990), A proof for a
-    quickhull algorithm, Syracuse University.
+    The number of passes is at most the number of digits of x and y. Greenfield (1990), A proof for
+    a quickhull algorithm, Syracuse University.
     """
     place, last = xp.arange(len(x)), len(x) - 1
 
@@ -146,7 +150,7 @@ def _split(x: Array, y: Array, ends: Array, allowed: Array) -> Array:
 
 
 def _band(sums: _CumulativeSums, level: float) -> tuple[Array, Array]:
-    """Bound the frequency at each example, at all of them at once."""
+    """Compute the simultaneous band: bounds of the frequency at each example."""
     n = sums.weight
     (starts, ends), _ = groups = _groups(sums)
     # All intervals, from the start of group a to the end of group b.
@@ -156,10 +160,12 @@ def _band(sums: _CumulativeSums, level: float) -> tuple[Array, Array]:
     num_groups = (ends > starts).sum(-1)
     z = -special.ndtri((1 - level) / xp.maximum(num_groups * (num_groups + 1), 1))
     lowest, highest = _binomial_bounds(successes, trials, z[..., None, None])
-    # At a point, from intervals that start at or after it, and from those that end there or before.
+    # Bounds at a point: from intervals that start at or after it, and from intervals that end at or
+    # before it.
     low = lax.cummax(lowest.max(-1), lowest.ndim - 2, reverse=True)
     high = lax.cummin(highest.min(-2), highest.ndim - 2)
-    # A group starts at or after those examples up to which the sum is at most that of the next one.
+    # For each group, the first position whose cumulative sum exceeds the sum at the start of the
+    # group.
     later = n[..., 1:]
     size = later.shape[-1]
     following = xp.minimum(positions(n, starts, side="right"), size)
@@ -173,7 +179,7 @@ def _band(sums: _CumulativeSums, level: float) -> tuple[Array, Array]:
 
 
 def _groups(sums: _CumulativeSums) -> list[tuple[Array, Array]]:
-    """Return the weight up to the start and the end of each group, and the truths up to there."""
+    """Return the cumulative weights and truths at the start and the end of each group."""
     n = sums.weight
     shares = xp.arange(1, _NUM_GROUPS + 1) / _NUM_GROUPS
     last = positions(n, (n[..., -1:] * shares).astype(n.dtype), side="right") - 1
@@ -182,7 +188,9 @@ def _groups(sums: _CumulativeSums) -> list[tuple[Array, Array]]:
 
 
 def _steps(values: Array, first: Array, size: int) -> Array:
-    """Repeat values `(..., G + 1)`, each but the first from a place on, `(..., G)`, to `size`."""
+    """Expand step values `(..., G + 1)` to `size`; each value except the first starts at a position
+    `(..., G)`.
+    """
     if on_device(values, first):
         steps = positions(first, xp.arange(size), side="right")
         return xp.take_along_axis(values, steps, -1)
@@ -246,7 +254,7 @@ def _entropy(f: Array) -> Array:
     return -(f * safe_log(f) + (1 - f) * safe_log(1 - f))
 
 
-# The score of a forecast, and its mean where class 1 comes true with the frequency forecast.
+# The score of a forecast, and its expected value if class 1 has the forecast frequency.
 _SCORES: dict[str, tuple[Callable[[Array, Array], Array], Callable[[Array], Array]]] = {
     "brier": (_squared_error, _variance),
     "log_loss": (_negative_log_likelihood, _entropy),

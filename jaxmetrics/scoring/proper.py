@@ -262,7 +262,7 @@ def _examples(
     soft_kinds: tuple[Reading, Reading] = (DISTRIBUTIONS, DISTRIBUTIONS),
     name: str = "y_prob",
 ) -> Examples:
-    """Check rows of this kind with class ids, or those of `soft_kinds` with soft truth."""
+    """Check rows with class ids (`kind`), or with soft labels (`soft_kinds`)."""
     if is_soft(y_true, rows, name):
         given = y_true, rows, sample_weight, where, *soft_kinds
         return label_examples(*given, name=name).of_shares()
@@ -271,8 +271,8 @@ def _examples(
     return class_examples(y_true, rows, sample_weight, where, kind, name=name)
 
 
-# Soft truth need not exclude classes from one another: the Brier score is proper for each of them,
-# and so also where they do not sum to 1.
+# Soft labels need not be exclusive: the Brier score is proper for each class separately, so also if
+# they do not sum to 1.
 _EVENTS = PROBABILITIES, PROBABILITIES
 
 
@@ -283,7 +283,7 @@ def _forecast(
     sample_weight: ArrayLike | None,
     where: ArrayLike | None,
 ) -> tuple[Examples, float | None]:
-    """Check the examples, and return with them the eps of probabilities, None of logits."""
+    """Check the examples; return them and the eps of probabilities (None for logits)."""
     if logits is not None and y_prob is None:
         kinds = LOGITS, DISTRIBUTIONS
         given = y_true, logits, sample_weight, where, LOGITS
@@ -310,10 +310,10 @@ def _log_loss(examples: Examples, eps: float | None) -> Array:
 def _mean_of(
     score: _Score, examples: Examples, *options: ArrayLike, of_logits: bool = False
 ) -> Array:
-    """Take the weighted mean of a score; NaN if a row that counts is no forecast.
+    """Return the weighted mean of a score; NaN if a row that counts is not a valid forecast.
 
-    Rows that are none are replaced before the score sees them, so that a masked one reaches no
-    gradient. The scores do not depend on the weights: a batch of weights shares them.
+    Invalid rows are replaced before the score is computed, so that masked rows do not affect
+    gradients. The scores do not depend on the weights, so a batch of weights shares them.
     """
     ids, rows, *_, shares = examples
     shape = xp.broadcast_shapes(ids.shape, rows.shape[:-1])
@@ -335,7 +335,7 @@ def _negative_log_likelihood(p: Array, y: Array, eps: Array) -> Array:
 
 
 def _negative_log_softmax(z: Array, y: Array) -> Array:
-    """Compute `logsumexp(z) - z_y` in two parts that keep their digits.
+    """Compute `logsumexp(z) - z_y` in two parts, without cancellation.
 
     They are `log1p(sum_k exp(z_k - z_top))`, without k = top, and `z_top - z_y`.
     """
@@ -375,7 +375,7 @@ def _one_hot(rows: Array, ids: Array) -> Array:
 @compiled
 def _normalized_entropy(examples: Examples, eps: float | None) -> Array:
     f, rest = _class_frequencies(examples)
-    # ln of a frequency near 1, that of the common class beside a rare one, has few digits in
+    # The logarithm of a frequency near 1 (a common class beside a rare one) has few digits in
     # float32; ln(1 - rest) has all.
     log_f = xp.where(f > 0.5, xp.log1p(-xp.where(f > 0.5, rest, 0)), safe_log(f))
     return divide(_log_loss(examples, eps), -(f * log_f).sum(-1), xp.nan)
@@ -387,7 +387,7 @@ def _d2_brier_score(examples: Examples) -> Array:
     constant = (f * rest).sum(-1)
     if examples.shares is not None:
         constant = _mean_of(_squared_distance, examples._replace(values=f[..., None, :]))
-        rounding = f.shape[-1] * (8 * xp.finfo(f.dtype).eps) ** 2  # where all truths are the same
+        rounding = f.shape[-1] * (8 * xp.finfo(f.dtype).eps) ** 2  # if all labels are the same
         constant = xp.where(constant > rounding, constant, 0)
     return 1 - divide(_mean_of(_squared_distance, examples), constant, xp.nan)
 
@@ -395,7 +395,8 @@ def _d2_brier_score(examples: Examples) -> Array:
 def _class_frequencies(examples: Examples) -> tuple[Array, Array]:
     """Compute the frequency f of each class among the examples that count, and 1 - f, `(..., K)`.
 
-    Where one class has nearly all examples, 1 - f is the sum of the others, which keeps its digits.
+    If one class has nearly all examples, 1 - f is computed as the sum of the others, to keep its
+    digits.
     """
     k, shares = examples.values.shape[-1], examples.shares
     if shares is not None:

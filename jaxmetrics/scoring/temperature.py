@@ -51,12 +51,12 @@ def fit_temperature(
 class _Standardized(NamedTuple):
     """Logits z as `u = (z - max z) / scale`, between -1 and 0.
 
-    So the search for `beta = scale / T` does not depend on their size.
+    So the search for `beta = scale / T` does not depend on the scale of the logits.
     """
 
     u: Array  # (..., n, K), 0 for examples that do not count
     possible: Array  # (..., n, K), where z > -inf
-    margin: Array  # (..., n), of the greatest u over that of the true class
+    margin: Array  # (..., n), greatest u minus u of the true class
     weights: Array  # (..., n)
     scale: Array  # (...)
 
@@ -73,7 +73,8 @@ def _temperature(examples: Examples) -> Array:
 
     beta = _best_beta(logits, constant_logits)
     temperature = xp.where(beta > 0, logits.scale / xp.where(beta > 0, beta, 1), xp.inf)
-    # What the docstring of `fit_temperature` promises where the slope has no root at beta > 0.
+    # The special values in the docstring of `fit_temperature`, if the slope has no root at beta >
+    # 0.
     equal_is_best = _slopes(constant_logits, xp.zeros_like(logits.scale))[0] >= 0
     temperature = xp.where(equal_is_best, xp.inf, temperature)
     all_are_correct = (weights * logits.margin).sum(-1) == 0
@@ -84,7 +85,7 @@ def _temperature(examples: Examples) -> Array:
 
 
 def _best_beta(logits: _Standardized, constant_logits: _Standardized) -> Array:
-    """Find the root of the slope; its gradient is that of the implicit function."""
+    """Find the root of the slope, with its gradient from the implicit function theorem."""
     zero = xp.zeros_like(logits.scale)
     rounding = 8 * float(xp.finfo(zero.dtype).eps)
     beta = root(partial(_slopes, constant_logits), zero, zero + xp.inf, zero, rtol=rounding)
@@ -103,7 +104,9 @@ def _standardized(examples: Examples, truth: Array, weights: Array, counts: Arra
 
 
 def _slopes(logits: _Standardized, beta: Array) -> tuple[Array, Array]:
-    """Differentiate the mean log loss of `softmax(beta u)` by beta, once and twice."""
+    """Return the first and second derivative of the mean log loss of `softmax(beta u)` with respect
+    to beta.
+    """
     u, possible, margin, weights, _ = logits
     p = special.softmax(xp.where(possible, beta[..., None, None] * u, -xp.inf), axis=-1)
     mean = (p * u).sum(-1)

@@ -214,7 +214,7 @@ def mean_of(
             )
         if field in ("where", "sample_weight"):
             raise ValueError(
-                f"mean_of: {argument} cannot be the field {field!r}, which masks or weights"
+                f"mean_of: {argument} must not be {field!r}, the field that masks or weights"
                 " examples."
             )
     if (groups is None) != (num_groups is None):
@@ -361,7 +361,7 @@ def poisson_bootstrap(
 
 
 def _of_pairs(metric: Metric, paired: jax.Array) -> Any:
-    """Compute a metric of A and of B from their pairs."""
+    """Compute a metric of A and of B from paired counts."""
     a, b = metric(paired.sum(-1)), metric(paired.sum(-2))
     return jax.tree.map(lambda x, y: PairedValues(x, y, x - y), a, b)
 
@@ -372,7 +372,7 @@ def _bootstrapped(result: Metric, table: jax.Array, replicates: jax.Array, *, le
 
 
 def _named(metrics: Metrics) -> Metrics:
-    """Check that metrics are functions by name."""
+    """Check that metrics are a dict of functions."""
     if not isinstance(metrics, Mapping) or not all(isinstance(name, str) for name in metrics):
         raise TypeError(f"metrics must be a dict of functions by name, got {metrics!r}.")
     for name, metric in metrics.items():
@@ -396,7 +396,7 @@ def _size_or_none(size: int | None, name: str) -> int | None:
 
 
 def means_of(moments: Moments) -> dict[str, Callable[[Array, float], Estimate]]:
-    """Name the estimates that moments allow, functions of their table and a level."""
+    """Return named functions that estimate means from a table of moments, at a level."""
     name = moments.name
     if moments.num_groups is None:
         return {name: _mean}
@@ -407,8 +407,9 @@ def means_of(moments: Moments) -> dict[str, Callable[[Array, float], Estimate]]:
 def _mean(moments: Array, level: float) -> Estimate:
     """Estimate `m = sum y / sum w` from moments `(..., 3)` or `(..., 6)`, with y = wx.
 
-    Its standard error is that of a ratio, `sqrt(n / (n - 1) sum (y - m w)^2) / sum w` of n examples
-    (Cochran 1977, Sampling Techniques, equation 6.13), which for w = 1 is that of a mean.
+    Its standard error is the standard error of a ratio, `sqrt(n / (n - 1) sum (y - m w)^2) / sum w`
+    for n examples (Cochran 1977, Sampling Techniques, equation 6.13); for w = 1 this is the
+    standard error of a mean.
     """
     n, y, yy, *of_weights = xp.moveaxis(moments, -1, 0)
     w, wy, ww = of_weights or (n, y, n)

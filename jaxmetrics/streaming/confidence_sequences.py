@@ -1,4 +1,6 @@
-"""Confidence sequences: intervals that hold at all times at once, whenever one looks or stops."""
+"""Confidence sequences: intervals that are valid at all times simultaneously, whenever you look or
+stop.
+"""
 
 from __future__ import annotations
 
@@ -62,14 +64,14 @@ def confidence_sequence(
     high: float = 1.0,
     method: Literal["bernstein", "mixture"] = "bernstein",
 ) -> ConfidenceSequence:
-    """Confidence sequence of a mean: bounds after each batch, all valid at once.
+    """Confidence sequence of a mean: bounds after each batch, all valid simultaneously.
 
-    An interval for a fixed number of examples, looked at again and again, misses the mean at some
-    time far more often than 1 in 20. These bounds allow decisions such as "the second checkpoint is
-    better" (of the differences per example, low=-1) or "the accuracy is known to 0.01: enough" at
-    any time. Values must come in random order: each must have the same mean given the values
-    before. If the mean drifts, even the mean so far may lie outside. States do not merge; batches
-    may be cut anywhere. The guide's page on intervals has widths and simulations.
+    An ordinary 95 % interval that is looked at repeatedly misses the mean at some time far more
+    often than 1 in 20. These bounds allow decisions such as "the second checkpoint is better" (of
+    the differences per example, low=-1) or "the accuracy is known to 0.01: enough" at any time.
+    Values must come in random order: each must have the same mean given the values before. If the
+    mean drifts, even the mean so far may lie outside. States do not merge; batches may be cut
+    anywhere. The guide's page on intervals has widths and simulations.
 
     - `"bernstein"`: the predictable plug-in empirical Bernstein sequence, which adapts to the
       variance: with bets `λ_t = min(sqrt(2 ln(2 / α) / (s_t-1^2 t ln(1 + t))), 1/2)`, `sum λ x /
@@ -172,16 +174,16 @@ def _update(
 
 
 def _scaled(values: jax.Array, sequence: ConfidenceSequence) -> jax.Array:
-    """Scale values to [0, 1]; NaN for what lies beyond the ends."""
+    """Scale values to [0, 1]; NaN for values outside of the range."""
     low, high = (jnp.asarray(end, values.dtype) for end in (sequence.low, sequence.high))
-    x = jnp.clip((values - low) / (high - low), 0, 1)  # which rounding could leave
+    x = jnp.clip((values - low) / (high - low), 0, 1)  # rounding could exceed 1
     return jnp.where((values >= low) & (values <= high), x, jnp.nan)
 
 
 def _running(
     start_and_values: tuple[jax.Array, jax.Array], t: jax.Array, keep: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Compute the means after and before each value, of sums that start with one value more."""
+    """Compute the means after and before each value, from sums that include one prior value."""
     start, values = start_and_values
     sums = start + jnp.cumsum(values)
     return sums / (t + 1), (sums - values) / jnp.where(keep, t, t + 1)
@@ -207,19 +209,20 @@ def _compute(state: ConfidenceState, *, sequence: ConfidenceSequence) -> Estimat
 
 
 def _mixture(total: jax.Array, n: jax.Array, level: float) -> tuple[jax.Array, jax.Array]:
-    """Return between which means the sum of n values is likely enough under Jeffreys' mixture.
+    """Return the lowest and the highest mean that Jeffreys' mixture does not reject for the sum of
+    n values.
 
-    Of values between 0 and 1 its likelihood ratio is no more than that of 0 and 1, on average,
-    since it is convex in them.
+    For values between 0 and 1, the expected likelihood ratio is at most the ratio for the values 0
+    and 1, because it is convex in the values.
     """
     ones, zeros = total, jnp.maximum(n - total, 0)
-    # By Γ(k + 1/2) = (2k)! sqrt(π) / (4^k k!), the powers of e and k cancel.
+    # With Γ(k + 1/2) = (2k)! sqrt(π) / (4^k k!), the powers of e and k cancel.
     ratio = stirling(ones) * stirling(zeros) / (stirling(2 * ones) * stirling(2 * zeros))
     limit = jnp.log(2 * math.pi * stirling(n) * ratio) / 2 - math.log(1 - level)
     mean = divide(ones, n, 0.5)
 
     def reach(mean: jax.Array) -> jax.Array:
-        """Return how far above the mean the greatest likely one lies."""
+        """Return the distance from the observed mean to the highest mean that is not rejected."""
 
         def excess(distance: jax.Array) -> tuple[jax.Array, jax.Array]:
             m = jnp.clip(mean + distance, 0, 1)

@@ -148,7 +148,7 @@ class Evaluator:
         }
         mask = as_mask(fields.get(MASK))
         for name, x in fields.items():
-            # Those of another shape are refused below, where shapes are compared.
+            # Other shapes raise below, where shapes are compared.
             if self._kinds[name] is Kind.WEIGHTS and (mask is None or mask.shape == x.shape):
                 as_weights(x, mask, name=name)
         return _update(state, fields, statistics=self.statistics)
@@ -178,7 +178,9 @@ class Evaluator:
         """
         self._check(state)
         results = _compute(self, state if on_device(state) else jax.tree.map(jnp.asarray, state))
-        return {name: results[name] for name in (*self._names, *COUNTERS)}  # jit has sorted them
+        return {
+            name: results[name] for name in (*self._names, *COUNTERS)
+        }  # jit has sorted the names
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -203,7 +205,7 @@ class Evaluator:
 
 @partial(jax.jit, static_argnums=0)
 def _init(statistics: tuple[Statistic, ...]) -> EvaluatorState:
-    """Jitted, so that no constant comes from the host."""
+    """Jitted, so that no constant is transferred from the host."""
     for s in statistics:
         check_cells(s.shape, f"the sizes of {s!r}")
     totals: dict[Statistic | SavedStatistic, Totals] = {
@@ -216,7 +218,7 @@ def _init(statistics: tuple[Statistic, ...]) -> EvaluatorState:
 def _layout(
     evaluator: Evaluator, dtype: np.dtype
 ) -> tuple[Any, tuple[tuple[tuple[int, ...], np.dtype], ...]]:
-    """Give structure, shapes and dtypes of its states, which depend on the `dtype` of floats."""
+    """Return the structure, shapes and dtypes of its states, which depend on the float `dtype`."""
     leaves, structure = jax.tree.flatten(jax.eval_shape(evaluator.init))
     return structure, tuple((x.shape, x.dtype) for x in leaves)
 
@@ -242,7 +244,7 @@ def _mismatch(state: Any, expected: EvaluatorState) -> Exception:
     )
 
 
-# Statistics whose cells sum up to the number of examples.
+# Statistics whose cells sum to the number of examples.
 _COUNTED_ONCE = ConfusionMatrix, PairedConfusionMatrix
 
 
@@ -335,7 +337,7 @@ def to_python(results: Any) -> dict[str, Any]:
     try:
         collect("", results)
     except RecursionError:
-        raise ValueError("results holds itself.") from None
+        raise ValueError("results contains itself.") from None
     return {
         name: np.asarray(as_float(x, f"results[{name!r}]"), float).tolist()
         for name, x in zip(flat, jax.device_get(list(flat.values())), strict=True)

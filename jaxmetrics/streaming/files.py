@@ -39,7 +39,7 @@ __all__ = ["load_state", "save_state"]
 
 VERSION = 2
 
-# What a file calls the statistics of this package; those of a user go by module and name.
+# Names of this package's statistics in files; a user's statistics are named by module and class.
 _KINDS: dict[str, type] = {
     "calibration_bins": CalibrationBins,
     "confusion_matrix": ConfusionMatrix,
@@ -48,7 +48,7 @@ _KINDS: dict[str, type] = {
     "poisson_bootstrap": PoissonReplicates,
     "score_histogram": ScoreHistogram,
 }
-# Those of their options that are no numbers.
+# The options of statistics that are not numbers.
 _TYPES_OF_OPTIONS: dict[str, Any] = {
     "groups": str,
     "name": str,
@@ -65,8 +65,8 @@ def save_state(path: str | Path, state: EvaluatorState) -> None:
     The file appears completely or not at all, even if several threads or hosts write it; links are
     followed, and a pipe or a device is written to directly. Hosts that evaluate separately write
     one state each. If a batch was sharded over them by `jax.jit`, or `psum` was called, each host
-    holds the state of all, and one file is enough. `load_state` refuses sums that are NaN or
-    infinite, such as those of a loss that diverged.
+    holds the state of all, and one file is enough. `load_state` raises for sums that are NaN or
+    infinite, for example after a loss has diverged.
 
     Args:
         path: the path of the file, which is replaced if it exists.
@@ -87,7 +87,7 @@ def save_state(path: str | Path, state: EvaluatorState) -> None:
         raise TypeError(f"state must be an EvaluatorState, got {shown(state)}.")
     descriptions = json.dumps([_description(statistic) for statistic in state.statistics])
     examples, totals = jax.device_get((state.examples, state.totals))
-    # A tracer fails here, no file is open yet.
+    # A tracer raises here, before a file is opened.
     arrays: dict[str, Any] = {
         "version": np.asarray(VERSION),
         "examples": np.asarray(examples),
@@ -128,24 +128,22 @@ def load_state(path: str | Path, evaluator: Evaluator | None = None) -> Evaluato
     if evaluator is not None and not isinstance(evaluator, Evaluator):
         raise TypeError(f"evaluator must be an Evaluator, got {shown(evaluator)}.")
     known = {} if evaluator is None else _by_description(evaluator.statistics)
-    # Stays open: what NumPy has begun to read and given up is closed late.
+    # Stays open, because NumPy closes an abandoned read late.
     content = io.BytesIO(as_path(path, "path").read_bytes())
     try:
         return _state(_arrays(content), known)
     except _Unusable as error:
         raise ValueError(f"{path}: {error}") from None
-    except Exception:  # damaged bytes make zipfile, zlib, ast, json and NumPy raise many kinds
+    except Exception:  # for damaged files, zipfile, zlib, ast, json and NumPy raise many types
         raise ValueError(f"{path}: no state of an evaluator.") from None
 
 
 class _Unusable(Exception):
-    """Raised for a file that holds a state, with the reason why it cannot be used."""
+    """Raised, with the reason, for a state that cannot be used."""
 
 
 def _arrays(content: BinaryIO) -> dict[str, np.ndarray]:
-    """Read the arrays of numbers and the one of text, which are not compressed: so that they are no
-    larger than the file.
-    """
+    """Read the arrays; compressed ones raise, so that memory is bounded by the size of the file."""
     with zipfile.ZipFile(content) as archive:
         if any(member.compress_type for member in archive.infolist()):
             raise ValueError("compressed")
@@ -170,7 +168,7 @@ def _state(arrays: Mapping[str, np.ndarray], known: Mapping[str, Statistic]) -> 
 
 
 def _totals(statistic: Statistic | SavedStatistic, parts: Mapping[str, np.ndarray]) -> Totals:
-    """Check the totals of a statistic; where only its evaluator knows it, of any shape."""
+    """Check the totals of a statistic; a user's statistic may have any shape."""
     sums, counts = parts["sums"], parts.get("counts")
     shape = tuple(getattr(statistic, "shape", sums.shape[1:]))
     if sums.dtype == np.float64 != float_dtype():
@@ -186,13 +184,15 @@ def _totals(statistic: Statistic | SavedStatistic, parts: Mapping[str, np.ndarra
 
 
 def _check_sums(statistic: Statistic | SavedStatistic, sums: np.ndarray) -> None:
-    """Refuse sums that no examples have."""
+    """Raise for sums that no examples can have."""
     replicated: Any = statistic
     while isinstance(replicated, PoissonReplicates):
         replicated = replicated.statistic
     may_be_negative = np.full(sums.shape, not isinstance(replicated, tuple(_NAMES_OF_KINDS)))
     if isinstance(replicated, Moments):
-        may_be_negative[..., 1::3] = True  # of values, beside those of weights and squares
+        may_be_negative[..., 1::3] = (
+            True  # sums of values may be negative, sums of weights and squares not
+        )
     possible = np.isfinite(sums) & ((sums >= 0) | may_be_negative)
     if not possible.all():
         raise _Unusable(
@@ -208,7 +208,7 @@ def _total(array: np.ndarray, dtype: type, shape: tuple[int, ...]) -> jax.Array:
 
 
 def _description(statistic: Any) -> Any:
-    """Describe a statistic by its kind and options, as JSON has them."""
+    """Describe a statistic by its kind and options, for JSON."""
     if isinstance(statistic, SavedStatistic):
         return json.loads(statistic.description)
     kind = type(statistic)
@@ -231,7 +231,7 @@ def _canonical(description: Any) -> str:
 
 
 def _by_description(statistics: Iterable[Statistic]) -> dict[str, Statistic]:
-    """Map what a file says of them to statistics."""
+    """Map descriptions in a file to statistics."""
     return {_canonical(_description(statistic)): statistic for statistic in statistics}
 
 
@@ -249,7 +249,7 @@ def _statistic(description: Any, known: Mapping[str, Statistic]) -> Statistic | 
 
 
 def _checked(statistic: Any) -> Any:
-    """Check the options of a statistic of this package, which files may get wrong."""
+    """Check the options of a statistic from a file."""
     for field in fields(statistic):
         value = getattr(statistic, field.name)
         expected = _TYPES_OF_OPTIONS.get(field.name, int)

@@ -41,9 +41,9 @@ def _group_columns(batch: Batch, num_groups: int | None) -> list[jax.Array]:
 
 
 class _OfColumns:
-    """Tabulates columns of a batch, one number per example on the last axis.
+    """Base class: counts columns of a batch, with one number per example on the last axis.
 
-    An example can be counted if its integers, the labels, are >= 0, and its floats are not NaN.
+    An example is usable if its labels are >= 0 and its floats are not NaN.
     """
 
     def columns(self, batch: Batch) -> list[jax.Array]:
@@ -160,7 +160,7 @@ class Moments:
         ids, size = self._group(batch), self.num_groups
         cells = jnp.where(ids < 0, size, ids)
 
-        # No product with a one-hot matrix: a NaN stays in its group.
+        # Not a product with a one-hot matrix, so that a NaN stays in its group.
         def by_group(times: jax.Array) -> jax.Array:
             return sum_by_cell(cells, (times * terms).T, size, batch.size)
 
@@ -174,8 +174,8 @@ class Moments:
 
 @dataclass(frozen=True)
 class ScoreHistogram(_OfColumns):
-    """Counts the scores of one event by bin, `(2, B)`, or the probabilities of K classes, each
-    against the others, `(K, 2, B)`; by group `(G, 2, B)` or `(K, G, 2, B)`.
+    """Counts the scores of one event by bin, `(2, B)`, or the probabilities of each of K classes
+    against the rest, `(K, 2, B)`; by group `(G, 2, B)` or `(K, G, 2, B)`.
     """
 
     scale: Literal["probability", "logit", "float"]
@@ -216,7 +216,7 @@ class ScoreHistogram(_OfColumns):
 
 @dataclass(frozen=True)
 class CalibrationBins(_OfColumns):
-    """Sums by bin, `(B, 3)`, the probabilities of one event or of the predicted class of K."""
+    """Sums per bin, `(B, 3)`, for the probability of one event, or of the predicted class of K."""
 
     num_bins: int
     num_classes: int | None = None
@@ -245,8 +245,8 @@ class CalibrationBins(_OfColumns):
 
 @dataclass(frozen=True)
 class PoissonReplicates:
-    """Tabulates S replicates of a Poisson bootstrap: in each a unit counts Poisson(1) times, the
-    same wherever it occurs.
+    """Counts S replicates of a Poisson bootstrap: in each replicate a unit counts Poisson(1) times,
+    the same number wherever it occurs.
     """
 
     statistic: Statistic

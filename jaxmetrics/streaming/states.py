@@ -1,4 +1,4 @@
-"""What an evaluator has added up so far: a tree of arrays that knows what they are."""
+"""The state of an evaluator: a pytree of sums, with a description of the statistics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jaxmetrics.streaming.totals import Totals, add, as_numpy, in_float64
 __all__ = ["EvaluatorState"]
 
 
-# Not frozen, since a state is made at each call of a jitted function, and a frozen one takes a
+# Not frozen, because each call of a jitted function makes a state, and frozen dataclasses take a
 # microsecond longer.
 @jax.tree_util.register_dataclass
 @dataclass
@@ -45,13 +45,15 @@ class EvaluatorState:
 def state_of(
     examples: jax.Array, totals: Mapping[Statistic | SavedStatistic, Totals]
 ) -> EvaluatorState:
-    """Make a state whose statistics are in an order of their own, not that of the accumulators."""
+    """Make a state with its statistics in a fixed order, independent of the order of the
+    accumulators.
+    """
     statistics = tuple(sorted(totals, key=repr))
     return EvaluatorState(examples, tuple(totals[s] for s in statistics), statistics)
 
 
 def merge_checked(a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
-    """Merge two states of one evaluator, whichever it is."""
+    """Merge two states of the same evaluator."""
     shapes_of_a, shapes_of_b = ([x.shape for x in jax.tree.leaves(state)] for state in (a, b))
     if a.statistics != b.statistics or shapes_of_a != shapes_of_b:
         only_one = sorted(map(repr, {*a.statistics} ^ {*b.statistics}))
@@ -61,7 +63,7 @@ def merge_checked(a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
 
 
 def merge(a: EvaluatorState, b: EvaluatorState) -> EvaluatorState:
-    """Add two states of one structure; counts that are known must not wrap at 2^64."""
+    """Add two states with the same structure; outside jit, counts that would exceed 2^64 raise."""
     jax.tree.map(_check_sum, a, b)
     return _merge(a, b)
 

@@ -39,7 +39,7 @@ __all__ = ["Batch", "Kind", "Statistic"]
 class Kind(IntEnum):
     """Kind of a field of a batch: `{"y_true": Kind.LABELS, "loss": Kind.NUMBERS}`.
 
-    If statistics declare one field differently, the least kind holds.
+    If statistics declare one field differently, the first kind in this list holds.
 
     Attributes:
         UNITS: one integer per example, equal for examples that belong together.
@@ -56,15 +56,15 @@ class Kind(IntEnum):
     ROWS = 5
 
 
-# What the fields of a batch hold, by the names under which `update` is given them.
+# Kinds of the standard fields of `update`, by name.
 Fields: TypeAlias = Mapping[str, Kind]
 
-MASK, WEIGHT = "where", "sample_weight"  # of every batch
+MASK, WEIGHT = "where", "sample_weight"  # fields of every batch
 _PREDICTED, _LOGITS, _PROBABILITIES = "y_pred", "logits", "y_prob"
 
 
 def prediction_fields(suffix: str = "") -> dict[str, Kind]:
-    """List the fields of which `Batch.predictions` takes the first that the batch has."""
+    """List the fields for predictions; `Batch.predictions` uses the first that is given."""
     return {
         _PREDICTED + suffix: Kind.LABELS,
         _LOGITS + suffix: Kind.ROWS,
@@ -76,7 +76,7 @@ PROBABILITY_FIELDS = {_PROBABILITIES: Kind.ROWS, _LOGITS: Kind.ROWS}
 
 
 def kinds_by_name(declared: Iterable[Fields]) -> dict[str, Kind]:
-    """Give the kind of each field."""
+    """Return the kind of each field."""
     kinds: dict[str, Kind] = {}
     for fields in declared:
         for name, kind in fields.items():
@@ -85,10 +85,9 @@ def kinds_by_name(declared: Iterable[Fields]) -> dict[str, Kind]:
 
 
 def converted_field(name: str, x: ArrayLike, kind: Kind) -> jax.Array | np.ndarray:
-    """Convert a field so that it may enter a jitted function, where JAX wraps NumPy's integers that
-    int32 does not hold.
+    """Convert a field for a jitted function, where JAX would wrap NumPy integers beyond int32.
 
-    Labels among them become -1; units become words; others floats.
+    Such labels become -1, units become 32-bit words, other numbers floats.
     """
     array = as_rows(x, name) if kind is Kind.ROWS else as_array(x, name)
     if kind is Kind.LABELS:
@@ -105,7 +104,7 @@ def converted_field(name: str, x: ArrayLike, kind: Kind) -> jax.Array | np.ndarr
 
 
 class Batch:
-    """Fields of a batch, flattened to n examples, as a `Statistic` reads them.
+    """Fields of a batch, flattened to n examples, for a `Statistic`.
 
     Args:
         fields: arrays by name.
@@ -149,7 +148,9 @@ class Batch:
         return self._flat(name, as_float(self._get(name), name))
 
     def labels(self, name: str, num_classes: int) -> jax.Array:
-        """Return a field of class ids `(n,)`; -1 for values that are no ids below `num_classes`."""
+        """Return a field of class ids `(n,)`; -1 for values that are not ids below
+        `num_classes`.
+        """
         ids = as_class_ids(self._get(name), name, num_classes)
         return self._flat(name, valid_ids(ids, size=num_classes))
 
@@ -214,7 +215,7 @@ class Batch:
         return x.reshape(self.size)
 
     def _float_rows(self, name: str, num_classes: int) -> jax.Array:
-        """Read rows in their own dtype: `_greatest` needs no wider one."""
+        """Read rows in their own dtype, which is sufficient for `_greatest`."""
         x, expected = jnp.asarray(self._get(name)), (*self._shape, num_classes)
         if x.shape != expected:
             raise ValueError(
@@ -299,8 +300,8 @@ class SavedStatistic:
 
 
 def _words(ids: Any) -> Any:
-    """Turn integers into uint32, NumPy's or JAX's alike: those below 2^32 into themselves, others
-    into their lower half and a hash of their upper.
+    """Convert NumPy or JAX integers to uint32: integers below 2^32 are unchanged, others become
+    their lower half combined with a hash of their upper half.
     """
     wide = ids.astype(np.int64) if isinstance(ids, np.ndarray) else ids
     if wide.dtype.itemsize == 8:
@@ -308,13 +309,13 @@ def _words(ids: Any) -> Any:
         high = (wide >> 32 & 0xFFFFFFFF).astype(np.uint32)
     else:
         low = wide.astype(np.uint32)
-        high = (wide < 0).astype(np.uint32) * np.uint32(0xFFFFFFFF)  # the sign, extended
+        high = (wide < 0).astype(np.uint32) * np.uint32(0xFFFFFFFF)  # sign extension
     return low ^ (hashed(high) * (high != 0).astype(np.uint32))  # type: ignore[arg-type]  # or NumPy
 
 
 def _greatest(rows: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Find the greatest of each row and the first place where it stands; NaN is greater than any.
-    `argmax` would throw it away.
+    """Return the greatest number of each row and its first position; NaN counts as the greatest.
+    `argmax` alone would lose the number.
     """
 
     def greater(
@@ -324,7 +325,7 @@ def _greatest(rows: jax.Array) -> tuple[jax.Array, jax.Array]:
         first = (x > y) | jnp.isnan(x) | ((x == y) & (i < j))
         return jnp.where(first, x, y), jnp.where(first, i, j)
 
-    # The narrowest floats have no infinity to start from.
+    # The narrowest float dtypes have no infinity.
     rows = lax.stop_gradient(rows if rows.dtype.itemsize > 1 else rows.astype(jnp.float32))
     places = lax.broadcasted_iota(jnp.int32, rows.shape, 1)
     return lax.reduce((rows, places), (np.array(-np.inf, rows.dtype), np.int32(0)), greater, (1,))

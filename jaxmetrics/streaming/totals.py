@@ -1,12 +1,11 @@
-"""Sums that stay exact or nearly so, however long they are: of integers in two 32-bit words, of
-floats with their error.
+"""Sums that do not drift: integers in two 32-bit words, floats with their rounding error.
 
 A float32 counter stops at 2^24, an int32 one wraps at 2^31. A *count* is an array of uint32,
 `count[0] + 2^32 count[1]`, exact below 2^64, with x64 off too. A *sum* is an array of floats,
-`sum[0] + sum[1]`: the float nearest to it and what is missing (Knuth, The Art of Computer
+`sum[0] + sum[1]`: the nearest float and the remainder (Knuth, The Art of Computer
 Programming, vol. 2, section 4.2.2, theorem B), so that in float32 an addition has an error of 2^-48
-of its terms, unless they are below 1e-30. A *total* is either. One array each, because a call of a
-jitted function takes longer for each array that it is given.
+of its terms, unless they are below 1e-30. A *total* is either. Each is one array, because a call of
+a jitted function takes longer with each additional array.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ __all__: list[str] = []
 
 
 class Totals(NamedTuple):
-    """Holds the total of a table, and of integers apart if tables without weights hold those."""
+    """The total of a table; unweighted integers are kept in a separate exact count."""
 
     sums: jax.Array
     counts: jax.Array | None = None
@@ -42,13 +41,13 @@ def no_sum(shape: tuple[int, ...]) -> jax.Array:
 
 
 def as_total(number: jax.Array) -> jax.Array:
-    """Turn integers >= 0 into a count, floats into a sum."""
+    """Convert integers >= 0 to a count, floats to a sum."""
     words = number.astype(jnp.uint32 if is_integer(number) else float_dtype())
     return jnp.stack([words, jnp.zeros_like(words)])
 
 
 def add(a: jax.Array, b: jax.Array) -> jax.Array:
-    """Add two totals of one kind."""
+    """Add two counts or two sums."""
     if is_integer(a):
         low = a[0] + b[0]
         return jnp.stack([low, a[1] + b[1] + (low < b[0]).astype(jnp.uint32)])
@@ -57,7 +56,7 @@ def add(a: jax.Array, b: jax.Array) -> jax.Array:
 
 
 def _two_sum(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Compute `a + b` and its rounding error, which is 0 where the sum is infinite or NaN."""
+    """Return `a + b` and its rounding error (0 if the sum is infinite or NaN)."""
     total = a + b
     of_b = total - a
     error = (a - (total - of_b)) + (b - of_b)
@@ -65,8 +64,8 @@ def _two_sum(a: jax.Array, b: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def sum_over_devices(total: jax.Array, axis_name: Hashable) -> jax.Array:
-    """Sum over an axis of up to 4096 devices, by sums that need no rounding, so that their order
-    does not matter.
+    """Sum over an axis of up to 4096 devices by sums without rounding, so that their order does not
+    matter.
     """
     if is_integer(total):
         low, middle, high = lax.psum((total[0] & 0xFFFF, total[0] >> 16, total[1]), axis_name)
@@ -76,8 +75,8 @@ def sum_over_devices(total: jax.Array, axis_name: Hashable) -> jax.Array:
 
 
 def _slices(total: jax.Array, largest: jax.Array) -> list[jax.Array]:
-    """Cut a sum into parts, each a multiple of a unit that is common to the devices and leaves 12
-    bits free, for the carries of 4096 devices.
+    """Split a sum into parts that are multiples of units common to all devices, with 12 bits free
+    for the carries of 4096 devices.
     """
     bits = np.finfo(total.dtype).nmant + 1 - 12
     _, exponent = jnp.frexp(jnp.where(jnp.isfinite(largest), jnp.maximum(largest, 2.0**-60), 1))
@@ -86,7 +85,7 @@ def _slices(total: jax.Array, largest: jax.Array) -> list[jax.Array]:
     for i in range(1, 5):
         unit = jnp.ldexp(jnp.ones_like(rest), exponent - i * bits)
         finite = jnp.isfinite(rest)
-        # No further from 0, where the largest float is near.
+        # Rounded towards 0, because the largest float may be near.
         part = jnp.where(finite, jnp.trunc(rest / unit) * unit, rest)
         slices.append(part)
         rest, error = _two_sum(jnp.where(finite, rest - part, 0), error)
@@ -101,7 +100,7 @@ def as_floats(total: jax.Array) -> jax.Array:
 
 
 def as_numpy(total: jax.Array) -> np.ndarray:
-    """Copy a total to the host, unrounded: uint64, or float64."""
+    """Copy a total to the host without rounding: uint64 or float64."""
     a, b = np.asarray(total)
     if is_integer(total):
         return a.astype(np.uint64) + (b.astype(np.uint64) << np.uint64(32))
@@ -109,6 +108,6 @@ def as_numpy(total: jax.Array) -> np.ndarray:
 
 
 def in_float64(totals: Totals) -> np.ndarray:
-    """Copy a table to the host, its count and its sum together."""
+    """Copy a table to the host in float64: its count plus its sum."""
     table = as_numpy(totals.sums).astype(np.float64)
     return table if totals.counts is None else table + as_numpy(totals.counts).astype(np.float64)
