@@ -1005,7 +1005,7 @@ def test_clusters_are_drawn_within_strata() -> None:
                 KEY, statistic, put(x), resample=resample, clusters=ids, strata=stratum[ids]
             )
             np.testing.assert_allclose(result.standard_error, error, rtol=5 / np.sqrt(4000))
-    with pytest.raises(ValueError, match="example 14 is in another stratum than example 7 of its"):
+    with pytest.raises(ValueError, match="example 14 is in another stratum than example 7 of the"):
         jm.bootstrap_examples(KEY, mean, x, clusters=ids, strata=np.arange(120) == 7)
     with pytest.raises(ValueError, match=r"strata must have shape \(n,\) = \(120,\)"):
         jm.bootstrap_examples(KEY, mean, x, strata=stratum)

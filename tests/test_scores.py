@@ -129,7 +129,7 @@ def test_under_jit_what_is_impossible_is_nan() -> None:
         (lambda: jm.score_leaderboard([[1, 0]], where=[True]), r"where must have shape \(n,\)"),
     ],
 )
-@pytest.mark.filterwarnings("ignore:with 1 clusters")
+@pytest.mark.filterwarnings("ignore:with 1 cluster")
 def test_what_is_refused(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()

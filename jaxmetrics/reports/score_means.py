@@ -90,7 +90,7 @@ def score_report(
     mean            48  0.750 .611-.858  likelihood
     mean of groups  48  0.750 .595-.865  likelihood
     <BLANKLINE>
-    Intervals: 95 %; by likelihood, of scores between 0 and 1.
+    Intervals: 95 %; likelihood, for scores between 0 and 1.
     The mean weighs items equally, the mean of groups weighs groups equally.
     """
     (title,), (a, b) = names_of([name], 1, "name"), names_of(names, 2, "names")
