@@ -86,7 +86,7 @@ def on_host(x: ArrayLike, name: str) -> np.ndarray:
     return np.asarray(as_array(x, name))
 
 
-_takes_complex: ContextVar[bool] = ContextVar("takes_complex", default=False)
+takes_complex: ContextVar[bool] = ContextVar("takes_complex", default=False)
 
 
 @contextmanager
@@ -94,11 +94,11 @@ def complex_steps() -> Iterator[None]:
     """Let `as_float` pass complex128 in the block, for derivatives on the host; see
     `intervals.derivatives`.
     """
-    token = _takes_complex.set(True)
+    token = takes_complex.set(True)
     try:
         yield
     finally:
-        _takes_complex.reset(token)
+        takes_complex.reset(token)
 
 
 def as_float(x: ArrayLike, name: str) -> Array:
@@ -107,7 +107,7 @@ def as_float(x: ArrayLike, name: str) -> Array:
         return np.float64(x)
     array = as_array(x, name)
     dtype = float_dtype(array)
-    if array.dtype == dtype or (array.dtype == np.complex128 and _takes_complex.get()):
+    if array.dtype == dtype or (array.dtype == np.complex128 and takes_complex.get()):
         return array
     check_real(array, name)
     return array.astype(dtype)
