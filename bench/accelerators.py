@@ -4,20 +4,21 @@ XLA compiles for a device that is described and not there; its scheduled program
 kernels are launched, how many iterations of loops follow each other, and what kernels read and
 write. Published are, for each program:
 
-- the seconds that the compiler took;
+- the CPU seconds that the compiler took, of all cores together;
 - kernels, with those in loops times their iterations, and the iterations themselves; where the
   program chooses between branches, the least and the most;
-- traffic, what kernels read and write, as a multiple of arguments and results;
+- traffic, what kernels and copies read and write, as a multiple of arguments and results; of an
+  array of which a kernel takes slices those only, and nothing of a TPU's vector memory;
 - memory for intermediate results;
 - the roofline, a lower bound: traffic at the memory's bandwidth or kernels at their time of
   launch, whichever takes longer. Arithmetic, sorting and colliding atomics are not in it.
 
 TPU programs often do not say how often a loop runs: it then counts once.
 
-`python -m bench accelerators` (extra `accelerators`) compiles everything, `python -m
-bench.accelerators gpu` for one device, whose figures replace those in
-bench/results/accelerators.json; `--only NAME ...` prints the programs whose names contain one of
-these.
+`python -m bench accelerators` (extra `accelerators`) compiles everything, each program in a process
+of its own, which is stopped after 15 minutes; `python -m bench.accelerators gpu` for one device,
+with `--only NAME ...` the programs whose names contain one of these. Their figures replace those in
+bench/results/accelerators.json, or are only printed, with `--json`.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ WORLD = {
     "TPU_SKIP_MDS_QUERY": "1",
     "TPU_WORKER_HOSTNAMES": "localhost",
     "TPU_ACCELERATOR_TYPE": "v5e-4",
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
 }
 
 H200 = """
@@ -131,6 +133,11 @@ class Instruction(NamedTuple):
         found = re.search(rf"{attribute}=\{{?((?:%?[\w.\-]+(?:, )?)+)", self.rest)
         return re.findall(r"[\w.\-]+", found[1]) if found else []
 
+    @property
+    def operands(self) -> list[str]:
+        """Names of its operands."""
+        return re.findall(r"%([\w.\-]+)", self.rest.split("), ")[0])
+
 
 class Work(NamedTuple):
     """What a computation does."""
@@ -149,14 +156,19 @@ class Work(NamedTuple):
 BITS = {"pred": 8, "c64": 64, "c128": 128}  # of others the digits of their name: s4, bf16, f32
 FREE = {
     *("parameter", "constant", "tuple", "get-tuple-element", "bitcast"),
-    *("after-all", "copy-done", "partition-id"),
+    *("after-all", "copy-start", "slice-start", "partition-id"),
 }
+DMA = {"copy-done", "slice-done"}  # copies beside the kernels of a TPU, into its vector memory
 
 
 def bytes_of(shape: str) -> float:
-    """Bytes of a shape as programs write it, `(f32[8,2]{1,0}, s32[])` for example."""
+    """Bytes of a shape as programs write it, `(f32[8,2]{1,0}, s32[])` for example.
+
+    Memory of a space of its own, such as `S(1)`, the vector memory of a TPU, is not counted.
+    """
     total = 0.0
-    for kind, sizes in re.findall(r"\b([a-z]+\d*)\w*\[([\d,]*)\]", shape):
+    in_memory = re.sub(r"\w+\[[\d,]*\]\{[^{}]*S\(\d+\)\}", "", shape)
+    for kind, sizes in re.findall(r"\b([a-z]+\d*)\w*\[([\d,]*)\]", in_memory):
         bits = BITS.get(kind) or int(re.sub(r"\D", "", kind) or 0)
         total += bits / 8 * np.prod([int(x) for x in sizes.split(",") if x], dtype=float)
     return total
@@ -181,7 +193,7 @@ def work_of(text: str) -> tuple[Work, Work]:
 
     def of(name: str) -> tuple[Work, Work]:
         if name not in known:
-            pairs = list(_of_instructions(computations.get(name, []), of))
+            pairs = list(_of_instructions(computations, name, of))
             known[name] = (
                 sum((least for least, _ in pairs), Work()),
                 sum((most for _, most in pairs), Work()),
@@ -192,8 +204,11 @@ def work_of(text: str) -> tuple[Work, Work]:
 
 
 def _of_instructions(
-    instructions: Sequence[Instruction], of: Callable[[str], tuple[Work, Work]]
+    computations: dict[str, list[Instruction]],
+    name: str,
+    of: Callable[[str], tuple[Work, Work]],
 ) -> Iterator[tuple[Work, Work]]:
+    instructions = computations.get(name, [])
     shapes = {x.name: bytes_of(x.shape) for x in instructions}
     for x in instructions:
         if x.opcode in FREE:
@@ -213,10 +228,48 @@ def _of_instructions(
             yield min(least for least, _ in branches), max(most for _, most in branches)
         elif x.opcode == "call":
             yield of(x.called("to_apply")[0])
-        else:
-            operands = re.findall(r"%([\w.\-]+)", x.rest.split("), ")[0])
-            own = Work(1, shapes[x.name] + sum(shapes.get(name, 0.0) for name in operands))
+        elif x.opcode in DMA:
+            own = Work(0, bytes_of(re.sub(r"S\(\d+\)", "", x.shape)))
             yield own, own
+        else:
+            own = Work(1, _bytes_moved(x, shapes, computations))
+            yield own, own
+
+
+def _bytes_moved(
+    kernel: Instruction, shapes: dict[str, float], computations: dict[str, list[Instruction]]
+) -> float:
+    """Bytes that a kernel reads and writes: of an array of which it reads or writes slices only
+    those.
+    """
+    body = [x for name in kernel.called("calls")[:1] for x in computations.get(name, [])]
+    inner = {x.name: bytes_of(x.shape) for x in body}
+
+    def read(name: str) -> float:
+        total = 0.0
+        for user in (x for x in body if name in x.operands):
+            if user.opcode == "bitcast":
+                total += read(user.name)
+            elif user.opcode == "dynamic-slice":
+                total += inner[user.name]
+            elif user.opcode != "dynamic-update-slice" or user.operands[0] != name:
+                return inner[name]
+        return min(total, inner[name])
+
+    def written(x: Instruction, sizes: dict[str, float]) -> float:
+        if x.opcode == "dynamic-update-slice":
+            return sizes[x.operands[1]]
+        if x.opcode in ("bitcast", "tuple"):
+            return sum(written(y, sizes) for y in body if y.name in x.operands)
+        return sizes[x.name]
+
+    if body:
+        parameters = [x.name for x in body if x.opcode == "parameter"]
+        return written(body[-1], inner) + sum(map(read, parameters))
+    moved = written(kernel, shapes)
+    if kernel.opcode in ("dynamic-slice", "dynamic-update-slice"):
+        return 2 * moved
+    return moved + sum(shapes.get(name, 0.0) for name in kernel.operands)
 
 
 # The programs.
@@ -310,9 +363,9 @@ def compiled(program: Program, platform: str) -> Compiled:
     placed = jax.sharding.SingleDeviceSharding(described_device(platform))
     arguments = [jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=placed) for x in program.arguments]
     lowered = jax.jit(program.function).lower(*arguments)
-    start = time.perf_counter()
+    start = time.process_time()
     executable: Any = lowered.compile()
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     memory = executable.memory_analysis()
     limit = memory.argument_size_in_bytes + memory.output_size_in_bytes
     least, most = work_of(executable.as_text())
@@ -334,13 +387,18 @@ def compiled(program: Program, platform: str) -> Compiled:
 
 
 HEADINGS = (
-    *("program", "compile, s", "kernels", "iterations", "traffic / limit"),
+    *("program", "compile, CPU s", "kernels", "iterations", "traffic / limit"),
     *("temporary MB", "roofline, ms"),
 )
 
 
-def row(name: str, figures: Compiled) -> list[str]:
-    """A row of the table; a range where branches differ."""
+LIMIT = 900.0  # seconds after which a compiler is stopped
+
+
+def row(name: str, figures: Compiled | None) -> list[str]:
+    """A row of the table; a range where branches differ. Without figures it was stopped."""
+    if figures is None:
+        return [name, f"stopped after {LIMIT:.0f}"] + [""] * (len(HEADINGS) - 2)
 
     def cell(x: Any) -> str:
         values = x if isinstance(x, Sequence) else [x]
@@ -349,14 +407,9 @@ def row(name: str, figures: Compiled) -> list[str]:
     return [name, *map(cell, figures)]
 
 
-def measured(platform: str, parts: Sequence[str] = ()) -> dict[str, Compiled]:
-    """Compile, and print while that goes on, the programs whose names contain one of the parts."""
-    results = {}
-    for name, program in PROGRAMS.items():
-        if not parts or any(part in name for part in parts):
-            results[name] = compiled(program, platform)
-            print(" | ".join(row(name, results[name])), file=sys.stderr, flush=True)
-    return results
+def chosen(parts: Sequence[str]) -> list[str]:
+    """Names of the programs whose names contain one of the parts; of all, if there are none."""
+    return [name for name in PROGRAMS if not parts or any(part in name for part in parts)]
 
 
 NOTE = (
@@ -365,20 +418,28 @@ NOTE = (
 )
 
 
-def main(platforms: Sequence[str] = tuple(ACCELERATORS)) -> None:
-    """Compile all programs for each accelerator, in a process of its own, and publish."""
+def main(
+    platforms: Sequence[str] = tuple(ACCELERATORS),
+    parts: Sequence[str] = (),
+) -> None:
+    """Compile programs for each accelerator, and publish."""
     path = harness.ROOT / "bench" / "results" / "accelerators.json"
     results = json.loads(path.read_text("utf-8"))["results"] if path.exists() else {}
     for platform in platforms:
-        command = [sys.executable, "-m", "bench.accelerators", platform, "--json"]
-        run = subprocess.run(command, env={**os.environ, **WORLD}, check=True, stdout=-1)
-        found = json.loads(run.stdout.decode().splitlines()[-1])
-        device = ACCELERATORS[platform].name
-        results[device] = {name: Compiled(*x)._asdict() for name, x in found.items()}
+        found = results.setdefault(ACCELERATORS[platform].name, {})
+        for name in chosen(parts):
+            command = [sys.executable, "-m", "bench.accelerators", platform, "--json"]
+            command += ["--only", name]
+            try:
+                run = subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=LIMIT)
+                found[name] = json.loads(run.stdout.splitlines()[-1])[name]
+            except subprocess.TimeoutExpired:
+                found[name] = None
     rows = [
-        row(f"{device}: {name}", Compiled(**figures))
+        row(f"{device}: {name}", found[name] and Compiled(**found[name]))
         for device, found in results.items()
-        for name, figures in found.items()
+        for name in PROGRAMS
+        if name in found
     ]
     unit = "Traffic as a multiple of arguments and results"
     harness.publish("accelerators", results, HEADINGS, rows, NOTE, unit, timed=False)
@@ -388,14 +449,16 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m bench.accelerators")
     parser.add_argument("platforms", nargs="*", choices=ACCELERATORS, default=[*ACCELERATORS])
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME")
-    parser.add_argument("--json", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--json", action="store_true", help="print figures, publish nothing")
     options = parser.parse_args()
-    if not (options.only or options.json):
-        main(options.platforms)
+    if not options.json:
+        main(options.platforms, options.only)
     elif os.environ.get("XLA_FLAGS") != WORLD["XLA_FLAGS"]:
         again = [sys.executable, "-m", "bench.accelerators", *sys.argv[1:]]
         os.execve(sys.executable, again, {**os.environ, **WORLD})
     else:
-        found = measured(options.platforms[0], options.only)
-        if options.json:
-            print(json.dumps(found))
+        figures = {}
+        for name in chosen(options.only):
+            figures[name] = compiled(PROGRAMS[name], options.platforms[0])._asdict()
+            print(" | ".join(row(name, Compiled(**figures[name]))), file=sys.stderr, flush=True)
+        print(json.dumps(figures))

@@ -17,7 +17,7 @@ __all__: list[str] = []
 
 
 def as_edges(edges: ArrayLike) -> Array:
-    """Check the edges between B bins: `(B - 1,)`, rising."""
+    """Check the edges between B bins: `(B - 1,)`, increasing."""
     array = as_float(edges, "edges")
     if array.ndim != 1 or array.size == 0:
         raise ValueError(

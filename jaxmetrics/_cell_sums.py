@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxmetrics._arithmetic import divide, matmul
 from jaxmetrics._jax import jax
-from jaxmetrics._namespaces import Array, is_jax, xp
+from jaxmetrics._namespaces import Array, is_jax, lax, xp
 from jaxmetrics._validation import ArrayLike, as_counts
 
 __all__: list[str] = []
@@ -32,7 +32,20 @@ def proportions(counts: ArrayLike, *, axes: tuple[int, ...] = (-2, -1)) -> Array
 
 def diagonal(p: Array) -> Array:
     """Take the correct predictions of each class, `(..., K)`."""
-    return xp.diagonal(p, axis1=-2, axis2=-1)
+    if not is_jax(p):
+        return np.diagonal(p, axis1=-2, axis2=-1)
+    return lax.platform_dependent(p, tpu=_diagonal_by_comparison, default=_diagonal_by_steps)
+
+
+def _diagonal_by_steps(p: jax.Array) -> jax.Array:
+    k = p.shape[-1]
+    return p.reshape((*p.shape[:-2], k * k))[..., :: k + 1]
+
+
+def _diagonal_by_comparison(p: jax.Array) -> jax.Array:
+    """Compare numbers of rows and columns: a TPU needs many kernels to read the places."""
+    classes = jax.numpy.arange(p.shape[-1])
+    return jax.numpy.where(classes[:, None] == classes[None], p, 0).sum(-1, dtype=p.dtype)
 
 
 def off_diagonal(p: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -37,8 +38,9 @@ __all__: list[str] = []
 # (None: the largest id + 1).
 Axis = tuple[str, ArrayLike, int | None]
 
-# Number of examples, over batch entries, that are counted at once on the host.
-_EXAMPLES_AT_ONCE = 2**22
+# Number of examples, over batch entries, that are counted at once on the host, so that their cell
+# numbers stay in the cache; at least eight times the number of cells.
+_EXAMPLES_AT_ONCE = 2**18
 
 
 class _Observations(NamedTuple):
@@ -88,9 +90,9 @@ class _Observations(NamedTuple):
         rows = joined(self.rows, *self.window)
         return _Observations(ids, joined(self.weights), joined(self.mask), rows)
 
-    def entries(self, begin: int, end: int) -> _Observations:
-        """Select entries of the single batch axis."""
-        return trees.map(lambda x: x if len(x) == 1 else x[begin:end], self)
+    def part(self, entries: slice, examples: slice) -> _Observations:
+        """Select entries of the single batch axis, and examples."""
+        return trees.map(lambda x: (x if len(x) == 1 else x[entries])[:, examples], self)
 
 
 def count(
@@ -211,49 +213,64 @@ def _narrowed(ids: Array, size: int) -> Array:
 def _joint_histogram_on_host(
     observations: _Observations, sizes: tuple[int, ...], some_are_ignored: bool
 ) -> np.ndarray:
-    """Compute `_joint_histogram` by `numpy.bincount`, some batch entries at a time."""
+    """Compute `_joint_histogram` by `numpy.bincount`, some examples at a time."""
     *batch_shape, n = observations.shape
-    batch, window = math.prod(batch_shape), observations.window
-    dtype = np.int64 if observations.is_unweighted else np.float64
-    table = np.zeros((batch, math.prod(sizes), *window), dtype)
-    if n:
-        observations = observations.with_one_batch_axis(*batch_shape)
-        at_once = max(1, _EXAMPLES_AT_ONCE // n)
-        for begin in range(0, batch, at_once):
-            end = min(begin + at_once, batch)
-            entries = observations if at_once >= batch else observations.entries(begin, end)
-            _add_by_bincount(table[begin:end], entries, sizes, some_are_ignored)
-    return table.reshape((*batch_shape, *sizes, *window))
+    batch, at_once = math.prod(batch_shape), max(_EXAMPLES_AT_ONCE, 8 * math.prod(sizes))
+    observations = observations.with_one_batch_axis(*batch_shape)
+    if batch * n <= at_once:
+        table = _by_bincount(observations, (batch, n), sizes, some_are_ignored)
+    else:
+        tables = []
+        for entries in _slices(batch, max(1, at_once // n)):
+            parts = (
+                _by_bincount(
+                    observations.part(entries, examples),
+                    (entries.stop - entries.start, examples.stop - examples.start),
+                    sizes,
+                    some_are_ignored,
+                )
+                for examples in _slices(n, at_once)
+            )
+            tables.append(functools.reduce(np.add, parts))
+        table = np.concatenate(tables)
+    return table.reshape((*batch_shape, *sizes, *observations.window))
 
 
-def _add_by_bincount(
-    table: np.ndarray, observations: _Observations, sizes: tuple[int, ...], some_are_ignored: bool
-) -> None:
-    """Add to a table of zeros, `(batch entries, cells, *window)`."""
+def _slices(size: int, step: int) -> list[slice]:
+    return [slice(begin, min(begin + step, size)) for begin in range(0, size, step)]
+
+
+def _by_bincount(
+    observations: _Observations,
+    shape: tuple[int, int],
+    sizes: tuple[int, ...],
+    some_are_ignored: bool,
+) -> np.ndarray:
+    """Count examples `(batch entries, n)` into a table `(batch entries, cells, *window)`."""
     ids, weights, keep, rows = observations
-    batch, num_cells = table.shape[:2]
-    shape = (batch, ids[0].shape[-1])
     if some_are_ignored:
         for x in ids:
             keep = x >= 0 if keep is None else keep & (x >= 0)
     kept = slice(None) if keep is None else np.broadcast_to(keep, shape).ravel()
     cell = _cell_numbers(ids, shape, sizes).ravel()[kept]
+    table_shape = shape[0], math.prod(sizes)
 
     def of_kept(x: np.ndarray) -> np.ndarray:
         return np.broadcast_to(x, shape).ravel()[kept]
 
     def sums(values: np.ndarray | None) -> np.ndarray:
-        return np.bincount(cell, values, batch * num_cells).reshape(batch, num_cells)
+        return np.bincount(cell, values, math.prod(table_shape)).reshape(table_shape)
 
     weight = None if weights is None else of_kept(weights)
     if rows is None:
-        table[...] = sums(weight)
-        return
+        return sums(weight)
+    columns = []
     for i in range(rows.shape[-1]):
         values = of_kept(rows[..., i])
         if weight is not None:
             values = weight * np.where((weight != 0) | np.isfinite(values), values, 0)
-        table[..., i] = sums(values)
+        columns.append(sums(values))
+    return np.stack(columns, -1)
 
 
 def _cell_numbers(
@@ -263,10 +280,9 @@ def _cell_numbers(
 
     Computed in place, without unnecessary passes, which would take most of the time.
     """
-    cell = np.zeros(shape, np.intp)
-    for i, (x, size) in enumerate(zip(ids, sizes, strict=True)):
-        if i:
-            cell *= size
+    cell = np.array(np.broadcast_to(ids[0], shape), np.intp)
+    for x, size in zip(ids[1:], sizes[1:], strict=True):
+        cell *= size
         cell += x
     if len(cell) > 1:
         cell += math.prod(sizes) * np.arange(len(cell))[:, None]

@@ -160,7 +160,7 @@ def _while_loop(condition: Callable[[Any], Any], body: Callable[[Any], Any], ini
     return init
 
 
-def _scan(body: Callable[[Any, Any], Any], init: Any, xs: Any) -> tuple[Any, Any]:
+def _scan(body: Callable[[Any, Any], Any], init: Any, xs: Any, unroll: int = 1) -> tuple[Any, Any]:
     leaves, structure = trees.flatten(xs)
     values = []
     for x in zip(*leaves, strict=True):

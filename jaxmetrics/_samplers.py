@@ -207,7 +207,7 @@ def _accepted(
     lanes.
 
     XLA runs all lanes together, so repeating until the last lane is accepted takes about eight
-    trials of all lanes. An accelerator, which is limited by memory, runs four trials at a time. On
+    trials of all lanes. An accelerator, which is limited by memory, runs two trials at a time. On
     a CPU with many lanes, the lanes rejected twice (at most 7 %) are gathered into a small array
     and repeated there.
     """
@@ -220,7 +220,7 @@ def _accepted(
         accepted = lax.platform_dependent(
             lanes,
             cpu=partial(_accepted_on_cpu, trial),
-            default=lambda lanes: lanes.accepted(trial, 4),
+            default=lambda lanes: lanes.accepted(trial, 2),
         )
     return accepted.reshape(words.shape)
 
@@ -278,7 +278,7 @@ def _propose(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Return a count k, k - mean, and the threshold for sqrt(2 pi) P(k) at which k is accepted.
 
-    The constants are those of Hörmann's hat.
+    The constants are from Hörmann's hat function.
     """
     u, v = _two_uniforms(words)
     u = u - 0.5

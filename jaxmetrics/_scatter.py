@@ -68,8 +68,10 @@ def _count_by_product(
     them.
     """
     *others, last = sizes
-    rows = _one_hot(cell_numbers(ids[:-1], tuple(others), keep), math.prod(others))
-    columns = _one_hot(cell_numbers(ids[-1:], (last,), keep), last)
+    # The ids themselves, if they are those of one axis: a pass for their numbers would be written.
+    first = ids[0] if len(others) == 1 else cell_numbers(ids[:-1], tuple(others), keep)
+    rows = _one_hot(first, math.prod(others)) & keep[..., None]
+    columns = _one_hot(ids[-1], last)
     rows, columns = (
         jnp.broadcast_to(x, (batch, *x.shape[1:])).astype(jnp.int8) for x in (rows, columns)
     )
@@ -80,7 +82,8 @@ def _count_by_product(
 
 def _one_hot(ids: Array, size: int) -> Array:
     """Return `(batch, n, size)`; False for an id that is out of range."""
-    return ids[..., None] == iota((1, 1, size), 2)
+    wide = ids if ids.dtype.itemsize >= 4 else ids.astype(jnp.int32)
+    return wide[..., None] == iota((1, 1, size), 2).astype(wide.dtype)
 
 
 def _count_in_chunks(

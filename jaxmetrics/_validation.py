@@ -142,7 +142,7 @@ def check_integer(ids: Array, name: str) -> None:
         hint = " Logits come first: (logits, labels); distributions go to soft_cross_entropy."
     else:
         hint = (
-            " Truth comes first: (y_true, y_pred) or (y_true, y_score); argmax makes class ids"
+            " Truth comes first: (y_true, y_pred) or (y_true, y_score); use argmax to get class ids"
             " of probabilities."
         )
     raise TypeError(
@@ -387,13 +387,13 @@ def ids_in_range(ids: Array, name: str, size: int, *where: Array | None) -> Arra
     ignored. Otherwise ids out of range become -1 and the dtype int64, so that a label such as 2**32
     does not wrap to 0 when JAX truncates it to 32 bits.
     """
-    if is_jax(ids) or ids.size == 0:
+    if is_jax(ids):
         return ids
     # One pass over the labels checks both limits: as unsigned integers, negative ids are larger
     # than all others.
     least = min(size, int(np.iinfo(ids.dtype).max) + 1) if ids.dtype.kind == "i" else size
     unsigned = f"{ids.dtype.byteorder}u{ids.dtype.itemsize}"
-    if ids.dtype == bool or ids.view(unsigned).max() < least:
+    if ids.dtype == bool or ids.view(unsigned).max(initial=0) < least:
         # NumPy would combine uint64 and int64 to float64.
         return ids.astype(np.int64) if ids.dtype.str[1:] == "u8" else ids
     hint = " Write binary truth as 0 and 1: y_true == 1." if size == 2 else ""

@@ -31,7 +31,7 @@ def numbered_clusters(
 
     Args:
         clusters: ids of any hashable kind, such as integers, strings or tuples, `(n,)` or with
-            batch axes that broadcast to those of `shape`.
+            batch axes that broadcast to the batch axes of `shape`.
         shape: the shape of the examples, `(..., n)`.
 
     Returns:
@@ -58,7 +58,7 @@ def numbered_clusters(
     if not numbers.size:
         return numbers.reshape(ids.shape), 0
     if len(numbers) > 1:
-        # Numbers of pairs of a batch entry and an id; those of one entry follow one another.
+        # Numbers of pairs of a batch entry and an id, consecutive within an entry.
         pairs = numbers + (numbers.max() + 1) * np.arange(len(numbers))[:, None]
         numbers = np.unique(pairs, return_inverse=True)[1].reshape(numbers.shape)
         numbers = numbers - numbers.min(-1, keepdims=True)
@@ -164,7 +164,7 @@ def as_clusters(counts: Array, cluster_axis: int, *, table_ndim: int = 2) -> Arr
     axis = axis + counts.ndim if axis < 0 else axis
     if not 0 <= axis < counts.ndim - table_ndim:
         raise ValueError(
-            f"cluster_axis must be an axis before those of the table, got {cluster_axis} for"
+            f"cluster_axis must be an axis before the axes of the table, got {cluster_axis} for"
             f" counts of shape {counts.shape}; {-table_ndim - 1} is the last possible one."
         )
     clusters = xp.moveaxis(counts, axis, -table_ndim - 1)

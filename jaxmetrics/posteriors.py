@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 from jaxmetrics._arithmetic import divide
-from jaxmetrics._cell_sums import off_diagonal
+from jaxmetrics._cell_sums import diagonal, off_diagonal
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, xp
@@ -33,12 +33,12 @@ __all__ = [
 def balanced_accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAverage:
     """Compute the posterior distribution of balanced accuracy, the mean of K independent betas.
 
-    The recalls are `A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii)`. All classes count, those without
-    examples with their prior; `balanced_accuracy` averages only over the classes that occur.
-    Brodersen et al. (2010), ICPR; Carrillo, Brodersen and Castellanos (2014), ROBOT 2013.
+    The recalls are `A_i ~ Beta(alpha + C_ii, beta + m_i - C_ii)`. All classes count (classes
+    without examples with their prior); `balanced_accuracy` averages only over the classes that
+    occur. Brodersen et al. (2010), ICPR; Carrillo, Brodersen and Castellanos (2014), ROBOT 2013.
 
-    A prior of 1 is worth two examples of each class. So a constant classifier is not taken to be
-    exactly at chance: a rare class leaves room for a recall above 0, and `sf(1 / K)` may be 0.9.
+    A prior of 1 is worth two examples of each class. So the posterior of a constant classifier is
+    not exactly at chance: the recall of a rare class may be above 0, and `sf(1 / K)` may be 0.9.
     Its credible interval is not a confidence interval: for many classes with recalls near 1 it
     misses the true value. With Jeffreys' prior, 0.5, its coverage is better.
 
@@ -118,7 +118,7 @@ def accuracy_posterior(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> BetaAver
 @compiled
 def _right_and_wrong(counts: Array, prior: Array) -> Array:
     c = xp.where((counts >= 0).all((-2, -1), keepdims=True), counts, xp.nan)
-    right = xp.diagonal(c, axis1=-2, axis2=-1).sum(-1)
+    right = diagonal(c).sum(-1)
     wrong = off_diagonal(c).sum((-2, -1)) + 0 * right
     return xp.stack([right, wrong], -1)[..., None, :] + prior
 

@@ -42,9 +42,9 @@ class TableCounts(NamedTuple):
 
     Attributes:
         counts: int64, or float64 for weights that are not integers.
-        class_names: in the order of rows and columns.
-        group_names, cluster_names: in the order of their axes, sorted; empty without groups or
-            clusters.
+        class_names: names of the classes, in the order of rows and columns.
+        group_names, cluster_names: sorted names of groups and clusters, in the order of their axes;
+            empty without groups or clusters.
         num_ignored: number of rows without a class or group, or their weight.
     """
 

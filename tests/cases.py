@@ -383,7 +383,11 @@ SCORERS: dict[str, Row] = {
         **(OF_EXAMPLES | {"options": ("where", "sample_weight", "groups")}),
     ),
     "roc_auc_one_vs_one": Row(call=jm.roc_auc_one_vs_one, cases=_probs, **OF_ROWS),
+    "roc_auc_one_vs_one weighted": Row(
+        call=partial(jm.roc_auc_one_vs_one, average="weighted"), cases=_probs, **OF_ROWS
+    ),
     "per_class": Row(call=jm.per_class(jm.roc_auc), cases=_probs, **OF_ROWS),
+    "per_class micro": Row(call=jm.per_class(jm.roc_auc, average="micro"), cases=_probs, **OF_ROWS),
     "per_class weighted": Row(
         call=jm.per_class(jm.average_precision, average="weighted"), cases=_probs, **OF_ROWS
     ),
@@ -391,6 +395,9 @@ SCORERS: dict[str, Row] = {
         call=jm.per_label(jm.average_precision, average="macro"), cases=_labels, **OF_TABLES
     ),
     "top_k_accuracy": Row(call=partial(jm.top_k_accuracy, k=2), cases=_probs, **OF_ROWS),
+    "top_k_accuracy expected": Row(
+        call=partial(jm.top_k_accuracy, k=2, ties="expected"), cases=_probs, **OF_ROWS
+    ),
     "top_k_precision": Row(call=partial(jm.top_k_precision, k=2), cases=_labels, **OF_TABLES),
     "top_k_recall": Row(call=partial(jm.top_k_recall, k=2), cases=_labels, **OF_TABLES),
     "hamming_loss": Row(
@@ -427,27 +434,56 @@ SCORERS: dict[str, Row] = {
         call=jm.ranked_probability_score, cases=_probs, smooth=(1,), **OF_ROWS
     ),
     "d2_log_loss_score": Row(call=jm.d2_log_loss_score, cases=_probs, smooth=(1,), **OF_ROWS),
+    "d2_log_loss_score logits": Row(
+        call=lambda y, z, **options: jm.d2_log_loss_score(y, logits=z, **options),
+        cases=against(_TRUE, _LOGITS),
+        smooth=(1,),
+        **OF_ROWS,
+    ),
     "d2_brier_score": Row(call=jm.d2_brier_score, cases=_probs, smooth=(1,), **OF_ROWS),
     "d2_brier_score soft": Row(call=jm.d2_brier_score, cases=_soft, smooth=(1,), **OF_TABLES),
     "normalized_entropy": Row(call=jm.normalized_entropy, cases=_probs, smooth=(1,), **OF_ROWS),
-    "calibration_bins": Row(call=jm.calibration_bins, cases=_event, adds=True, **OF_EXAMPLES),
-    "calibration_error": Row(call=jm.calibration_error, cases=_event, **OF_EXAMPLES),
+    "calibration_bins": Row(
+        call=jm.calibration_bins, cases=_event, smooth=(1,), adds=True, **OF_EXAMPLES
+    ),
+    "calibration_error": Row(call=jm.calibration_error, cases=_event, smooth=(1,), **OF_EXAMPLES),
+    "calibration_error l2": Row(
+        call=partial(
+            jm.calibration_error, norm="l2", debiased=True, strategy="quantile", num_bins=7
+        ),
+        cases=_event,
+        smooth=(1,),
+        **OF_EXAMPLES,
+    ),
+    "calibration_error max": Row(
+        call=partial(jm.calibration_error, norm="max", num_bins=4),
+        cases=_event,
+        smooth=(1,),
+        **OF_EXAMPLES,
+    ),
     "calibration_interval": Row(call=jm.calibration_interval, cases=_event, **OF_EXAMPLES),
     "calibration_curve": Row(
-        call=partial(jm.calibration_curve, strategy="quantile"), cases=_event, **OF_EXAMPLES
+        call=partial(jm.calibration_curve, strategy="quantile"),
+        cases=_event,
+        smooth=(1,),
+        **OF_EXAMPLES,
     ),
     "score_decomposition bins": Row(
-        call=partial(jm.score_decomposition, strategy="quantile"), cases=_event, **OF_EXAMPLES
+        call=partial(jm.score_decomposition, strategy="quantile"),
+        cases=_event,
+        smooth=(1,),
+        **OF_EXAMPLES,
     ),
     "score_decomposition": Row(call=jm.score_decomposition, cases=_event, **OF_EXAMPLES),
     "score_decomposition log_loss": Row(
         call=partial(jm.score_decomposition, score="log_loss"), cases=_event, **OF_EXAMPLES
     ),
-    "top_label": Row(call=jm.top_label(jm.calibration_error), cases=_probs, **OF_ROWS),
+    "top_label": Row(call=jm.top_label(jm.calibration_error), cases=_probs, smooth=(1,), **OF_ROWS),
     "fit_temperature": Row(
         call=jm.fit_temperature,
         cases=against(_TRUE, single(3 * np.log(_PROB))),
         float32=2e-5,  # the place of a minimum, found by its slope
+        smooth=(1,),
         **OF_ROWS,
     ),
 }

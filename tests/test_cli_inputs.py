@@ -188,7 +188,7 @@ def test_parts_must_have_the_same_classes_of_probabilities(run: Run, tmp_path: P
     write(tmp_path / "b.csv", "y_true,p_1,p_0\n0,.5,.5\n1,.2,.8\n")
     code, _, err = run("report", tmp_path, "--prob", "p_")
     assert code == 2
-    assert "b.csv: its columns of probabilities differ from those of the files before it" in err
+    assert "b.csv: its columns of probabilities differ from the columns in" in err
 
 
 def test_long_tables_of_counts(run: Run, tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_few_clusters_give_a_warning() -> None:
 def test_unequal_clusters_give_a_warning() -> None:
     """Of sizes 1 and 10 in turn there is none; one cluster of 100 beside 39 of 1 counts as 1.9."""
     warn_of_clusters(np.tile([1, 10], 20))
-    with pytest.warns(UserWarning, match="40 clusters .* count as 1.92 of equal size"):
+    with pytest.warns(UserWarning, match="40 clusters .* effective number is 1.92"):
         warn_of_clusters(np.array([[1] * 40, [1] * 39 + [100]]))
     ids = np.append(np.arange(39), np.full(100, 39))
     values = np.random.default_rng(0).random(139)

@@ -11,7 +11,7 @@ from jax.sharding import Mesh, PartitionSpec
 from scipy import stats
 
 import jaxmetrics as jm
-from jaxmetrics import _chunks
+from jaxmetrics import _cell_sums, _chunks
 from jaxmetrics import _samplers as samplers
 from jaxmetrics._compilation import promoting
 from jaxmetrics.betas import _convolutions
@@ -21,17 +21,18 @@ from tests import oracles, test_samplers
 RNG = np.random.default_rng(0)
 
 
-@pytest.fixture(params=["cpu", "cuda", "tpu"])
-def platform(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+@pytest.fixture(params=["cpu", "cuda", "tpu"], scope="module")
+def platform(request: pytest.FixtureRequest) -> Iterator[str]:
     """Take the branch of a platform, wherever programs have one of each."""
 
     def branch(*operands: Any, default: Any, **by_platform: Any) -> Any:
         return by_platform.get(request.param, default)(*operands)
 
-    monkeypatch.setattr(jax.lax, "platform_dependent", branch)
-    jax.clear_caches()
-    yield request.param
-    jax.clear_caches()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jax.lax, "platform_dependent", branch)
+        jax.clear_caches()
+        yield request.param
+        jax.clear_caches()
 
 
 @pytest.mark.parametrize("num_classes", [1, 3, 40])
@@ -78,6 +79,17 @@ def test_other_tables(platform: str) -> None:
     }
     for name, call in calls.items():
         np.testing.assert_allclose(call(jnp.asarray), call(np.asarray), rtol=1e-5, err_msg=name)
+
+
+def test_metrics(platform: str) -> None:
+    counts = RNG.integers(0, 30, (4, 3, 3))
+    for metric in (jm.recall, jm.accuracy, jm.macro(jm.f1), jm.balanced_accuracy_expected):
+        on_device, on_host = metric(jnp.asarray(counts)), metric(counts)
+        np.testing.assert_allclose(on_device, on_host, rtol=1e-6)
+    values = jnp.asarray([[1.0, jnp.nan], [jnp.inf, 4.0]])
+    np.testing.assert_array_equal(_cell_sums.diagonal(values), [1, 4])
+    gradient = jax.grad(lambda values: (_cell_sums.diagonal(values) ** 2).sum())(values)
+    np.testing.assert_array_equal(gradient, [[2, 0], [0, 8]])
 
 
 def test_sums_do_not_drift(platform: str) -> None:

@@ -124,7 +124,7 @@ def test_reliability_diagram(tmp_path: Any) -> None:
     assert len(line.get_xdata()) < len(y)
     assert len(axes.collections) == 1
     axes.figure.savefig(tmp_path / "isotonic.png")
-    with pytest.raises(ValueError, match="band of its own"):
+    with pytest.raises(ValueError, match="already has a confidence band"):
         plots.reliability(isotonic, replicates=curve)
 
 

@@ -541,9 +541,11 @@ def test_a_log_loss_that_few_examples_carry_is_noted() -> None:
 def test_an_interval_of_a_report_covers_at_chance() -> None:
     """Ten classes, 100 examples: 300 intervals; fewer than 91 % cover with probability 0.1 %."""
     drawn = np.random.default_rng(5).multinomial(100, np.full(100, 0.01), 300).reshape(-1, 10, 10)
-    reports = [overall_values(Evidence(counts, 0.95)) for counts in drawn]
+    first = overall_values(Evidence(drawn[0], 0.95))
     for name, truth in {"cohen_kappa": 0.0, "balanced_accuracy": 0.1}.items():
-        low, high = np.array([[x[name].low, x[name].high] for x in reports], float).T
+        values = [Evidence(counts, 0.95).value(name) for counts in drawn]
+        assert values[0] == first[name]
+        low, high = np.array([[x.low, x.high] for x in values], float).T
         assert ((low <= truth) & (truth <= high)).mean() >= 0.91
 
 

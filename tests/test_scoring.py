@@ -33,40 +33,6 @@ W[np.flatnonzero(W == 0)[: N - int(W.sum())]] = (
     1  # a sum of N, so that rows written out have the same shape
 )
 
-quantile: dict[str, Any] = {"strategy": "quantile", "num_bins": 7}
-# name: function of (y_true, forecasts, **options), y_true, forecasts
-CASES: dict[str, tuple[Callable[..., Any], np.ndarray, np.ndarray]] = {
-    "log_loss": (sc.log_loss, Y, P),
-    "log_loss of logits": (lambda y, z, **options: sc.log_loss(y, logits=z, **options), Y, Z),
-    "normalized_entropy": (sc.normalized_entropy, Y, P),
-    "d2_log_loss_score": (
-        lambda y, z, **options: sc.d2_log_loss_score(y, logits=z, **options),
-        Y,
-        Z,
-    ),
-    "brier_score": (sc.brier_score, Y, P),
-    "d2_brier_score": (sc.d2_brier_score, Y, P),
-    "spherical_score": (sc.spherical_score, Y, P),
-    "ranked_probability_score": (sc.ranked_probability_score, Y, P),
-    "calibration_bins": (sc.calibration_bins, EVENT_Y, EVENT_P),
-    "calibration_curve": (partial(sc.calibration_curve, **quantile), EVENT_Y, EVENT_P),
-    "calibration_error": (sc.calibration_error, EVENT_Y, EVENT_P),
-    "calibration_error l2": (
-        partial(sc.calibration_error, norm="l2", debiased=True, **quantile),
-        EVENT_Y,
-        EVENT_P,
-    ),
-    "calibration_error max": (
-        partial(sc.calibration_error, norm="max", num_bins=4),
-        EVENT_Y,
-        EVENT_P,
-    ),
-    "score_decomposition": (partial(sc.score_decomposition, **quantile), EVENT_Y, EVENT_P),
-    "top_label": (sc.top_label(sc.calibration_error), Y, P),
-    "fit_temperature": (sc.fit_temperature, Y, Z),
-}
-every_case = pytest.mark.parametrize("name", CASES)
-
 
 def numbers(result: Any) -> np.ndarray:
     """All numbers of a result `(...)`, on the last axis; a bin's or curve's too."""
@@ -83,91 +49,6 @@ def assert_same(result: Any, expected: Any, rtol: float = 2e-6, atol: float = 5e
 
 def kept(y: np.ndarray) -> np.ndarray:
     return y >= 0
-
-
-@every_case
-def test_batches_and_order(name: str) -> None:
-    function, y, p = CASES[name]
-    ps = np.stack([p, p[::-1], p])
-    ys = np.stack([y, y[::-1], np.full_like(y, -1)])
-    alone = np.stack([numbers(function(a, b)) for a, b in zip(ys, ps, strict=True)])
-    close(alone[0], alone[1], atol=1e-14)  # the order of examples is nothing
-    assert (np.isnan(alone[2]) | (alone[2] == 0)).all()  # without examples: NaN, and sums of 0
-    close(numbers(function(ys, ps)), alone, atol=1e-15)
-    broadcast = numbers(function(y, ps))
-    close(broadcast[::2], alone[[0, 0]], atol=1e-15)
-    close(broadcast[1], numbers(function(y, p[::-1])), atol=1e-15)
-
-
-@every_case
-@pytest.mark.usefixtures("float64")
-def test_device_equals_host(name: str) -> None:
-    """Compiled, over a batch, with weights and a mask; a counted NaN gives NaN."""
-    function, y, p = CASES[name]
-    spoilt = p.copy()
-    spoilt[np.flatnonzero((W > 0) & (y >= 0))[3]] = np.nan
-    options = {"sample_weight": W, "where": np.arange(N) % 7 > 0}
-    call = jax.jit(jax.vmap(lambda y, p: function(y, p, **options)))
-    *of_device, undefined = numbers(call(np.stack([y, y[::-1], y]), np.stack([p, p[::-1], spoilt])))
-    expected = [
-        numbers(function(*examples, **options)) for examples in ((y, p), (y[::-1], p[::-1]))
-    ]
-    assert all(x.dtype in (np.float64, np.int64) for x in expected)
-    assert of_device[0].dtype == np.float64
-    close(of_device, expected, atol=1e-13)
-    assert np.isnan(undefined).all()
-
-
-@every_case
-def test_weights_and_masks(name: str) -> None:
-    """Weight 2 = row twice, weight 0 and masked NaN = row left out."""
-    function, y, p = CASES[name]
-    twice = np.repeat(np.arange(N), W.astype(int))
-    same = partial(close, atol=1e-15)
-    same(numbers(function(y, p, sample_weight=W)), numbers(function(y[twice], p[twice])))
-    out = np.arange(N) % 3 == 0
-    spoilt = np.where(out.reshape(-1, *(1,) * (p.ndim - 1)), np.nan, p)
-    rest = numbers(function(np.where(out, -1, y), p))
-    same(numbers(function(y, spoilt, where=~out)), rest)
-    same(numbers(function(y, spoilt, sample_weight=np.where(out, 0, 1))), rest)
-    same(
-        numbers(function(np.where(out, -1, y), spoilt, sample_weight=np.where(out, np.nan, 1))),
-        rest,
-    )
-    same(numbers(function(np.where(out, 99, y), spoilt, where=~out)), rest)
-    first = np.flatnonzero(out & (y >= 0))[0]
-    place = rf"\[{first}\]" if p.ndim == 1 else rf"\[{first}, 0\]"
-    with pytest.raises(ValueError, match=place + " is nan, not a number; use where= to leave"):
-        function(y, spoilt)
-
-
-@every_case
-def test_gradients_know_nothing_of_what_is_left_out(name: str) -> None:
-    """In float32, whose values are those of the host."""
-    function, y, p = CASES[name]
-    # Away from the edges, which float32 rounds.
-    p = (0.95 * p + 0.0125).astype(np.float32) if p is EVENT_P else p
-    out = np.arange(N) % 3 == 0
-    spoilt = np.where(out.reshape(-1, *(1,) * (p.ndim - 1)), np.float32(np.nan), p)
-
-    @jax.jit
-    def slope_and_values(q: jax.Array) -> tuple[jax.Array, Any]:
-        def total(q: jax.Array) -> tuple[jax.Array, Any]:
-            values = function(y, q, where=~out)
-            return jnp.stack(
-                [jnp.where(jnp.isnan(x), 0, x).sum() for x in jax.tree.leaves(values)]
-            ).sum(), values
-
-        return jax.grad(total, has_aux=True)(q)
-
-    of_spoilt, values = slope_and_values(spoilt)
-    assert np.isfinite(of_spoilt).all()
-    assert (np.asarray(of_spoilt)[out] == 0).all()
-    np.testing.assert_array_equal(of_spoilt, slope_and_values(p)[0])
-    assert of_spoilt.dtype == numbers(values).dtype == np.float32
-    np.testing.assert_allclose(
-        numbers(values), numbers(function(y, spoilt, where=~out)), rtol=3e-6, atol=5e-7
-    )
 
 
 @pytest.mark.parametrize("num_classes", [2, 5])

@@ -6,7 +6,6 @@ compiled. The device is tested for what it adds: it gives what the host gives, e
 vmap and grad, in its own dtypes; two or three programs for a row.
 """
 
-import functools
 import pickle
 from collections.abc import Callable
 from functools import partial
@@ -61,9 +60,19 @@ def piled(results: list[Any]) -> Any:
     return jax.tree.map(lambda *x: np.stack(x), *results)
 
 
-def loop(row: Row) -> Any:
+def loop(row: Row, **options: Any) -> Any:
     """The results of all cases, one call for each, along a leading axis."""
-    return piled([row.call(*case) for case in row.cases.values()])
+    return piled([row.call(*case, **options) for case in row.cases.values()])
+
+
+KEEP = np.arange(N) % 3 != 0
+WEIGHTED_AND_MASKED = {"where": KEEP, "sample_weight": 0.25 + np.sqrt(np.arange(N) % 7)}
+
+
+def options_of(row: Row) -> dict[str, np.ndarray]:
+    """A mask and weights, those of them that the function takes; none where it has no host."""
+    names = {*row.options} & {*WEIGHTED_AND_MASKED} if row.host else set()
+    return {name: WEIGHTED_AND_MASKED[name] for name in names}
 
 
 # The table itself.
@@ -135,12 +144,15 @@ def test_leading_axes_equal_a_loop(name: str) -> None:
     close(row.call(*row.stacked), expected)
     twice = row.call(*(np.stack([x, x]) for x in row.stacked))
     close(twice, piled([expected, expected]))
-    others = row.ordinary[1:]
-    shared = all(
-        x is y for case in row.cases.values() for x, y in zip(case[1:], others, strict=True)
-    )
-    if row.examples and others and shared:
-        close(row.call(row.stacked[0], *others), expected)  # (2, n) against (n,)
+    if row.examples and len(row.ordinary) > 1:  # (2, n) against (n,), and (n,) against (2, n)
+        ordinary, all_cases = row.ordinary, row.cases.values()
+        each = piled([row.call(case[0], *ordinary[1:]) for case in all_cases])
+        close(row.call(row.stacked[0], *ordinary[1:]), each)
+        if name != "nll":  # which would take two rows of labels for distributions
+            each = piled([row.call(ordinary[0], *case[1:]) for case in all_cases])
+            close(row.call(ordinary[0], *row.stacked[1:]), each)
+    options = options_of(row)
+    close(row.call(*row.stacked, **options), loop(row, **options))
 
 
 @pytest.mark.parametrize(
@@ -190,12 +202,12 @@ def take(row: Row, which: np.ndarray) -> Case:
     return back(row, [x[which] for x in with_examples_first(row)])
 
 
-def poisoned(row: Row, keep: np.ndarray) -> Case:
-    """Examples that are not kept hold NaN and labels that would count."""
+def poisoned(row: Row, keep: np.ndarray, label: int = 1) -> Case:
+    """Examples that are not kept hold NaN and a label, by default one that would count."""
     arrays = []
     for x in with_examples_first(row):
         y = x.copy()
-        y[~keep] = np.nan if x.dtype.kind == "f" else 1
+        y[~keep] = np.nan if x.dtype.kind == "f" else label
         arrays.append(y)
     return back(row, arrays)
 
@@ -204,7 +216,6 @@ def total(row: Row, result: Any) -> Any:
     return result.sum(-1) if row.per_example else result
 
 
-KEEP = np.arange(N) % 3 != 0
 WITH_EXAMPLES = those(lambda row: row.examples and not row.draws)
 
 
@@ -226,17 +237,20 @@ def test_examples_that_are_absent_or_twice(name: str) -> None:
     """
     row = ROWS[name]
     absent = total(row, row.call(*take(row, np.flatnonzero(KEEP))))
-    if "where" in row.options:
-        masked = row.call(*poisoned(row, KEEP), where=KEEP)
+    for label in (1, 99) if "where" in row.options else ():
+        masked = row.call(*poisoned(row, KEEP, label), where=KEEP)
         close(total(row, masked), absent)
         if row.per_example:
             np.testing.assert_array_equal(masked[~KEEP], 0)
     if "sample_weight" not in row.options:
         return
     close(row.call(*row.ordinary, sample_weight=KEEP.astype(float)), absent)
-    close(
-        row.call(*poisoned(row, KEEP), sample_weight=np.where(KEEP, 1, np.nan), where=KEEP), absent
-    )
+    if name != "confusion_matrix_at_thresholds":  # to which a NaN score is a mistake
+        close(row.call(*poisoned(row, KEEP), sample_weight=KEEP.astype(float)), absent)
+    weights = np.where(KEEP, 1, np.nan)
+    close(row.call(*poisoned(row, KEEP), sample_weight=weights, where=KEEP), absent)
+    if name in SCORERS and name != "score_histogram" and row.examples[0] == -1:
+        close(row.call(*poisoned(row, KEEP, -5), sample_weight=weights), absent)
     twice = row.call(*take(row, np.repeat(np.arange(N), KEEP + 1)))
     close(row.call(*row.ordinary, sample_weight=KEEP + 1), twice)
 
@@ -330,9 +344,13 @@ def sum_of(result: Any) -> Any:
     return sum(jnp.nansum(x) for x in numbers(result) if jnp.issubdtype(x.dtype, jnp.floating))
 
 
-def mapped(row: Row, *arrays: jax.Array) -> dict[str, Any]:
-    """What vmap gives for a batch, with the gradient, in one program."""
+def mapped(row: Row, x64: bool, *arrays: jax.Array) -> dict[str, Any]:
+    """What vmap gives for a batch, with the gradient, in one program; in float64 also with weights
+    and a mask, which in float32 are those of `test_masked_examples_on_the_device`.
+    """
     results = {"value": jax.vmap(row.call)(*arrays)}
+    if x64 and options_of(row):
+        results["weighted"] = jax.vmap(partial(row.call, **options_of(row)))(*arrays)
     if row.smooth:
         gradient = jax.grad(lambda *x: sum_of(row.call(*x)), argnums=row.smooth)
         results["gradient"] = jax.vmap(gradient)(*arrays)
@@ -373,9 +391,11 @@ COMPILED = [
 )
 def test_jit_vmap_and_grad_give_what_the_host_gives(name: str, x64: bool) -> None:
     row = ROWS[name]
-    program, arrays = jax.jit(functools.partial(mapped, row)), as_jax(row, row.stacked)
+    program, arrays = jax.jit(partial(mapped, row, x64)), as_jax(row, row.stacked)
     results = program(*arrays)
-    assert_of_jax(results["value"], x64)
+    assert_of_jax({**results, "gradient": ()}, x64)
+    if "weighted" in results:
+        compare(row, results["weighted"], loop(row, **options_of(row)), x64)
     if not x64:
         assert_other_devices_have(program, *arrays)
     expected = (
@@ -525,8 +545,9 @@ def host_refuses(row: Row, case: Case) -> bool:
     "name", [name for name in WITH_EXAMPLES if ROWS[name].options and ROWS[name].device]
 )
 def test_masked_examples_on_the_device(name: str) -> None:
-    """Under jit and vmap: what is masked or weightless is absent, whatever it holds, and weight 2
-    is the row twice; labels of no class are ignored, all else that the host refuses makes NaN.
+    """Under jit and vmap: what is masked or weightless is absent, whatever it holds, also from the
+    gradient; weight 2 is the row twice, labels of no class are ignored, and all else that the host
+    refuses makes NaN.
     """
     row = ROWS[name]
     weighted = "sample_weight" in row.options
@@ -547,6 +568,7 @@ def test_masked_examples_on_the_device(name: str) -> None:
         variants += [(beyond, all_of_them, all_of_them)]
         variants += [(row.ordinary, all_of_them, np.where(KEEP, 1, np.nan))]
         variants += [(case, all_of_them, all_of_them) for case in refused(row)]
+    variants += [(row.ordinary, KEEP, all_of_them)]
     arrays = [jnp.stack([np.asarray(x, np.float32) if x.dtype.kind == "f" else x for x in column])
               for column in zip(*(case for case, _, _ in variants), strict=True)]  # fmt: skip
     where = jnp.stack([mask for _, mask, _ in variants])
@@ -555,8 +577,17 @@ def test_masked_examples_on_the_device(name: str) -> None:
     def call(where: jax.Array, weights: jax.Array, *arrays: jax.Array) -> Any:
         return row.call(*arrays, where=where, **({"sample_weight": weights} if weighted else {}))
 
-    results = jax.jit(jax.vmap(call))(where, weights, *arrays)
-    of = [jax.tree.map(lambda x, i=i: x[i], results) for i in range(len(variants))]
+    def with_gradient(where: jax.Array, weights: jax.Array, *arrays: jax.Array) -> Any:
+        total = jax.grad(lambda *x: sum_of(call(where, weights, *x)), argnums=row.smooth or (0,))
+        return call(where, weights, *arrays), total(*arrays) if row.smooth else ()
+
+    results, gradients = jax.jit(jax.vmap(with_gradient))(where, weights, *arrays)
+    for gradient, axis in zip(gradients, (row.examples[i] for i in row.smooth), strict=True):
+        of_masked, of_ordinary = (np.moveaxis(gradient[i], axis, 0) for i in (0, -1))
+        np.testing.assert_array_equal(of_masked, of_ordinary)
+        assert np.isfinite(of_masked).all()
+        assert not of_masked[~KEEP].any()
+    of = [jax.tree.map(lambda x, i=i: x[i], results) for i in range(len(variants) - 1)]
     which = take(row, np.flatnonzero(KEEP))
     absent = total(row, row.call(*(which if row.host else map(jnp.asarray, which))))
     if name in STREAMS:  # they count what a mask or a weight leaves out as never there

@@ -27,7 +27,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from jaxmetrics._arithmetic import matmul
+from jaxmetrics._arithmetic import append_axes, matmul
 from jaxmetrics._chunks import map_chunks
 from jaxmetrics._compilation import compiled
 from jaxmetrics._jax import trees
@@ -135,19 +135,18 @@ def final_distribution(spline: Spline, is_rough: Array, parameters: Array) -> Sp
     return _with_refined(spline, parameters, is_rough)
 
 
-def _replace_in_group(
-    settings: Settings, spline: Spline, parameters: Array, needed: Array
-) -> Spline:
-    """Replace the sums that need refinement, without any work if there are none."""
+def _refined_group(settings: Settings, spline: Spline, parameters: Array, needed: Array) -> Spline:
+    """Refine the sums of a group that need it, without any work if there are none.
+
+    The other rows of the result have no meaning.
+    """
 
     def refined() -> Spline:
         safe = xp.where(needed[:, None, None], parameters, 100)
-        new = _splines.monotone(refined_sum(_classes(safe), settings))
-        return trees.map(
-            lambda a, b: xp.where(needed.reshape((-1, *(1,) * (a.ndim - 1))), a, b), new, spline
-        )
+        return _splines.monotone(refined_sum(_classes(safe), settings))
 
-    return lax.cond(needed.any(), refined, lambda: spline)
+    unused = trees.map(lambda v: v[: len(needed)], spline)
+    return lax.cond(needed.any(), refined, lambda: unused)
 
 
 @compiled
@@ -160,19 +159,19 @@ def _with_refined(spline: Spline, parameters: Array, needed: Array) -> Spline:
         # the end.
         order = xp.argsort(~needed)
         count = len(needed) if is_jax(needed) else int(needed.sum())
-        rows = trees.map(lambda v: v[order[:count]], (spline, parameters, needed))
         numbers = 32 * settings.of_parts(k).nodes_of_parts * (k + 4)
-        chunk = max(1, _NUMBERS_AT_ONCE // numbers) if is_jax(needed) else 1
-        new = map_chunks(
-            partial(_replace_in_group, settings),
-            chunk,
-            *rows,
+        refined = map_chunks(
+            partial(_refined_group, settings, spline),
+            max(1, _NUMBERS_AT_ONCE // numbers) if is_jax(needed) else 1,
+            *(v[order[:count]] for v in (parameters, needed)),
             times=_TIMES_ON_ACCELERATORS,
-            on_accelerators=partial(_replace_in_group, settings.on_accelerators),
+            on_accelerators=partial(_refined_group, settings.on_accelerators, spline),
         )
-        back = xp.argsort(order)
+        place = xp.minimum(xp.argsort(order), count - 1)
         return trees.map(
-            lambda new, old: xp.concatenate([new, old[order[count:]]])[back], new, spline
+            lambda new, old: xp.where(append_axes(needed, old.ndim - 1), new[place], old),
+            refined,
+            spline,
         )
 
     return lax.cond(needed.any(), replace_in_groups, lambda: spline)

@@ -140,15 +140,18 @@ def _near_anchors(parts: _Parts, radius: Array, m: int) -> tuple[Array, Array]:
 def _product(phi: Array, corners: int) -> Array:
     """Multiply the classes, `(..., k, ends, N)`: at corner j so many are at their second end."""
 
-    def times(product: Array, of_class: Array) -> tuple[Array, None]:
-        more = product * of_class[..., :1, :]
-        if corners > 1:
-            moved = xp.concatenate([0 * product[..., :1, :], product[..., :-1, :]], -2)
-            more = more + moved * of_class[..., 1:, :]
-        return more, None
+    def times(products: tuple[Array, ...], of_class: Array) -> tuple[tuple[Array, ...], None]:
+        more = [product * of_class[..., 0, :] for product in products]
+        for j in range(1, corners):
+            more[j] = more[j] + products[j - 1] * of_class[..., 1, :]
+        return tuple(more), None
 
-    start = (np.arange(corners) == 0)[:, None] + 0 * phi[..., 0, :1, :]
-    return lax.scan(times, start, xp.moveaxis(phi, -3, 0))[0]
+    zero = 0 * phi[..., 0, 0, :]
+    start = (zero + 1, *[zero] * (corners - 1))
+    by_class = xp.moveaxis(phi, -3, 0)
+    products, _ = lax.scan(times, start, by_class, unroll=min(len(by_class), 16))
+    # Without it GPUs compute, and compile, the products once for each of their uses.
+    return lax.optimization_barrier(xp.stack(products, -2))
 
 
 def _window_of_parts(classes: Beta, anchor: Array, radius: Array) -> tuple[Array, Array]:

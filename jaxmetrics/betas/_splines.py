@@ -186,14 +186,14 @@ def cdf(spline: Spline, z: Array) -> Array:
 
 
 def pdf(spline: Spline, z: Array) -> Array:
-    """Return the derivative of `cdf` by z."""
+    """Return the derivative of `cdf` with respect to z."""
     inside, piece = _locate(spline, z)
     density = _horner(_derivative(piece.polynomial), piece.t) * piece.rate
     return xp.where(inside, xp.maximum(density, 0), 0)
 
 
 def slope_of_pdf(spline: Spline, z: Array) -> Array:
-    """Return the derivative of `pdf` by z."""
+    """Return the derivative of `pdf` with respect to z."""
     inside, (polynomial, _, t, rate, acceleration) = _locate(spline, z)
     first = _derivative(polynomial)
     value = _horner(_derivative(first), t) * rate**2 + _horner(first, t) * acceleration

@@ -322,7 +322,7 @@ def _pdf(average: BetaAverage, x: Array) -> Array:
 
 
 def _slope_at(average: BetaAverage, x: Array) -> Array:
-    """Return the derivative of the density by x."""
+    """Return the derivative of the density with respect to x."""
     if average.spline is None:
         return distributions.slope_of_pdf(*_single_beta(average, x))
     k = average.parameters.shape[-2]
@@ -493,7 +493,7 @@ def _mass_below_jvp(
 def _tangent_of_root(
     rising: Callable[..., Array], x: Array, primals: Any, tangents: Any, room: Array
 ) -> Array:
-    """Differentiate `rising(x, *primals) = 0` by the primals: dx = -dr / r'(x).
+    """Differentiate `rising(x, *primals) = 0` with respect to the primals: dx = -dr / r'(x).
 
     It is 0 if x is not a root but an end of the support or a kink, so that Newton's step to the
     root would be longer than `room`.

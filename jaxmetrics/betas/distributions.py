@@ -214,7 +214,7 @@ def _limit(a: Array, b: Array) -> Array:
 
 
 def slope_of_pdf(x: Array, a: Array, b: Array) -> Array:
-    """Return the derivative of the density by x."""
+    """Return the derivative of the density with respect to x."""
     inside = (x > 0) & (x < 1)
     y = xp.where(inside, x, 0.5)
     return xp.where(inside, pdf(y, a, b) * ((a - 1) / y - (b - 1) / (1 - y)), 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxmetrics._cell_sums import off_diagonal
+from jaxmetrics._cell_sums import diagonal, off_diagonal
 from jaxmetrics._compilation import compiled
 from jaxmetrics._namespaces import Array, is_known, xp
 from jaxmetrics._validation import ArrayLike, as_counts, as_float
@@ -75,6 +75,6 @@ def get_beta_parameters(counts: ArrayLike, *, prior: ArrayLike = 1.0) -> Array:
 def parameters_of(counts: Array, prior: Array) -> Array:
     """Return the parameters of the posteriors of recalls under a prior `(K, 2)`."""
     c = xp.where(counts >= 0, counts, xp.nan)
-    right = xp.diagonal(c, axis1=-2, axis2=-1)
+    right = diagonal(c)
     wrong = off_diagonal(c).sum(-1) + 0 * right
     return xp.stack([right, wrong], -1) + prior

@@ -84,7 +84,7 @@ class Arrays(FileTable):
             return pl.Unknown
         if header.fortran_order:
             raise InputError(
-                f"array {name!r} is stored column by column; save numpy.ascontiguousarray of it"
+                f"array {name!r} is in Fortran order; save numpy.ascontiguousarray of it"
             )
         return pl.Array(pl.Float64, header.shape[1])
 

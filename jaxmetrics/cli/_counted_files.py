@@ -235,7 +235,7 @@ def _read(
             file = Predictions(table, counted.question)
             if counted.num_rows and file.prob_classes != counted.prob_classes:
                 raise InputError(
-                    "its columns of probabilities differ from those of the files before it"
+                    "its columns of probabilities differ from the columns in the previous files"
                 )
             counted.positive, counted.prob_classes = file.positive, file.prob_classes
             counted.names_of_rows = file.names_of_rows

@@ -45,8 +45,8 @@ class Judged(NamedTuple):
     names_of_rows: Mapping[str, str]
 
     def differing(self, number: int) -> list[dict[str, Any]]:
-        """List `number` examples that only A, or only B, predicts correctly; first those with the
-        highest confidence of the other.
+        """List `number` examples that only A, or only B, predicts correctly; first the examples for
+        which the other is most confident.
         """
         a_is_right, b_is_right = self.preds == self.true
         sides = (a_is_right & ~b_is_right, 1), (b_is_right & ~a_is_right, 0)

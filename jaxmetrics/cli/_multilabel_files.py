@@ -31,7 +31,7 @@ def count_labels(
                 true, pred = (table.family(prefix) for prefix in prefixes)
                 _check_labels(true, pred, prefixes)
                 if total is not None and list(true) != names:
-                    raise InputError("its labels differ from the labels of the files before it")
+                    raise InputError("its labels differ from the labels in the previous files")
                 names = list(true)
                 columns = [*true.values(), *(pred[name] for name in names)]
                 keys = [str(i) for i in range(len(columns))]

@@ -138,7 +138,10 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         "Difference between the two classifiers to detect.", "NUMBER", type=float
     ),
     "power": _option(
-        "Probability of detecting it (default: 0.8).", "NUMBER", type=float, default=0.8
+        "Probability of detecting the difference, the power (default: 0.8).",
+        "NUMBER",
+        type=float,
+        default=0.8,
     ),
     "classes": _option("Names of the classes, separated by commas.", "NAME,..."),
     "separator": _option(

@@ -155,9 +155,9 @@ def compare_predictions(
         num_classes: number of classes K; for NumPy arrays by default the largest class id + 1.
         labels: the K classes in the order of class ids, for NumPy arrays and lists.
         where: bool, `(n,)`; False leaves the example out.
-        clusters: `(n,)` ids, of any hashable type, of groups of correlated examples, such as one
-            patient's; clusters are then the independent units. Each of the C clusters has a table
-            of all K^3 pairs, and C K^3 may be 2^27 at most.
+        clusters: `(n,)` ids, of any hashable type, of groups of correlated examples, such as images
+            of one patient; clusters are then the independent units. Each of the C clusters has a
+            table of all K^3 pairs, and C K^3 may be 2^27 at most.
         method: an interval method, such as `Likelihood()` or `Bootstrap(key)`.
         level: the confidence level.
         rope: the size of differences that do not matter, in the metric's units.

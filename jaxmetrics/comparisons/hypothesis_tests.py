@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxmetrics import _samplers as samplers
 from jaxmetrics._arithmetic import divide, rounding, safe_sqrt
+from jaxmetrics._cell_sums import diagonal
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import Key, KeyLike, place
 from jaxmetrics._namespaces import Array, dispatched, lax, special, xp
@@ -149,7 +150,7 @@ def no_information_test(counts: ArrayLike) -> HypothesisTest:
     (np.float64(0.82), np.True_)
     """
     c = as_counts(counts)
-    support, right = c.sum(-1), xp.diagonal(c, axis1=-2, axis2=-1).sum(-1)
+    support, right = c.sum(-1), diagonal(c).sum(-1)
     n = support.sum(-1)
     q, wrong = divide(support.max(-1), n, xp.nan), n - right
     # P(X >= s) is the distribution function of Beta(s, n - s + 1) at q.

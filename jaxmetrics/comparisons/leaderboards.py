@@ -84,7 +84,7 @@ class Leaderboard(_Leaderboard):
     """Ranking of M classifiers by one metric.
 
     Attributes:
-        estimates: `(M,)`, the metric of each classifier by itself.
+        estimates: `(M,)`, the metric of each classifier, not corrected for selection.
         probability_best: `(M,)`, the probability that the classifier is the best of all on the
             population of examples.
         winner: the index of the classifier with the highest value; the first of several.
@@ -185,8 +185,8 @@ def leaderboard(
         labels: the K classes in the order of class ids, for NumPy arrays and lists.
         key: a JAX key, an int seed or, for NumPy labels, a NumPy Generator.
         where: bool, `(n,)`; False leaves the example out.
-        clusters: `(n,)` ids, of any hashable type, of groups of correlated examples, such as one
-            patient's; clusters are then the independent units. Fewer than 20 give a warning.
+        clusters: `(n,)` ids, of any hashable type, of groups of correlated examples, such as images
+            of one patient; clusters are then the independent units. Fewer than 20 give a warning.
         method: interval method for `estimates` and `winner_estimate`.
         num_samples: number of draws for probabilities and for simultaneous intervals.
         level: the confidence level.
@@ -401,7 +401,8 @@ def standings(board: Any, names: Sequence[str] | None) -> list[Standing]:
     members = members_of(board.estimates)
     if members is None or len(members.shape) != 1:
         raise ValueError(
-            "a ranking needs a single leaderboard with known numbers, not one under jit."
+            "a ranking needs a single leaderboard with known values: call it outside of jit, for"
+            " one leaderboard of a batch."
         )
     size = len(members)
     labels = list(map(str, range(size) if names is None else names))

@@ -50,7 +50,7 @@ def compare_scores(
     Args:
         a, b: scores `(..., n)` of the same items in the same order; greater is better. NaN means
             that an item has no score: it is left out of both.
-        bounds: the least and the greatest possible score, such as (0, 1) for correct and wrong.
+        bounds: the least and the greatest possible score, such as (0, 1) for wrong and correct.
         clusters: ids `(..., n)` of groups of correlated items, such as questions about the same
             text; clusters are then the independent units.
         where: bool, `(..., n)`; False leaves an item out.
@@ -102,7 +102,7 @@ def score_leaderboard(
     Args:
         scores: `(M, n)`, a row per system; greater is better. An item that is NaN for one system is
             left out for all.
-        bounds: the least and the greatest possible score, such as (0, 1) for correct and wrong.
+        bounds: the least and the greatest possible score, such as (0, 1) for wrong and correct.
         clusters: ids `(n,)` of groups of correlated items, such as questions about the same text;
             clusters are then the independent units.
         where: bool, `(n,)`; False leaves an item out.
@@ -114,8 +114,9 @@ def score_leaderboard(
         `Leaderboard`, whose estimates come from `mean_interval`.
 
     Raises:
-        ValueError: scores of another shape, fewer than two items or clusters that all systems have,
-            scores beyond the bounds (NaN under jit), num_samples < 2, a level outside of (0, 1).
+        ValueError: scores of another shape, fewer than two items (or clusters) with scores of all
+            systems, scores beyond the bounds (NaN under jit), num_samples < 2, a level outside of
+            (0, 1).
 
     >>> scores = [[1, 1, 0, 1, 1] * 20, [0, 1, 0, 1, 1] * 20, [1, 0, 0, 0, 1] * 20]
     >>> board = score_leaderboard(scores, bounds=(0, 1))

@@ -82,8 +82,8 @@ def delong(
 
     Returns:
         `DeLong`, with a two-sided `p_value`. NaN without two positives and two negatives, on the
-        device also if a score that counts is NaN. If the error is 0, p is 1 without a difference,
-        else 0.
+        device also if a score that counts is NaN. If the error is 0, p is 1 if the difference is 0,
+        too, otherwise 0.
 
     Raises:
         ValueError: unequal lengths, a level outside of (0, 1), and all mistakes for which `roc_auc`

@@ -197,8 +197,8 @@ def answer(
     """Estimate by a method, and check the result.
 
     Args:
-        summary: by default estimates are returned; otherwise a function of the method's result, the
-            functional, the confidence and `extra` that returns a pytree of arrays `(V,)`.
+        summary: None to return estimates; or a function of the method's result, the metric as a
+            `Functional`, the `Confidence` and `extra`, that returns a pytree of arrays `(V,)`.
     """
     method, tables = method.prepared(question.tables, question.shape[-1])
     question = question._replace(tables=tables)

@@ -31,7 +31,7 @@ class Row:
 
     Args:
         metric: the function, which returns an array or a pytree of arrays.
-        item: an example of its argument.
+        item: an example of the function's argument.
         tried: items with different values, `(N, *item)`, for the test; by default tables with
             different empty rows and columns.
         numbers: how many numbers it reads per item, if more than the item has.

@@ -116,7 +116,8 @@ def mean_interval(
             f"bounds need no transform: leave out one of bounds={bounds!r} and"
             f" transform={transform!r}."
         )
-    if missing is not None and (missing != "bounds" or bounds is None):
+    is_option = isinstance(missing, str) and missing == "bounds" and bounds is not None
+    if missing is not None and not is_option:
         raise ValueError(f"missing must be None or, with bounds, 'bounds', got {missing!r}.")
     estimate = partial(
         mean_estimate,

@@ -287,8 +287,8 @@ class Bootstrap(_Drawing):
             share their random numbers, so that each gets the same draws as it would alone;
             `jax.vmap` over keys makes them independent.
         kind: `"bca"`, `"percentile"`, `"basic"` or `"studentized"`, see above.
-        num_samples: number of replicates S. Quantiles near the ends, such as those of BCa, need
-            2000 or more; V simultaneous intervals need V times as many.
+        num_samples: number of replicates S. Extreme quantiles, which BCa needs, require 2000 or
+            more; V simultaneous intervals need V times as many.
 
     >>> import jaxmetrics as jm
     >>> estimate = jm.interval(jm.accuracy, [[90, 10], [5, 95]], method=Bootstrap(0))

@@ -388,8 +388,8 @@ def pairs_of_combinations(cells: Array, labels: Array, k: int) -> Array:
 
 def used_cells(table: Array, *, by_row: bool = False) -> tuple[Array, Array] | None:
     """Return the nonempty cells of a table `(K, K)`, or of pairs `(K, K K)`, in the form of
-    `distinct`; `by_row` those of each class, `(K, W)` with W a power of two; None if that saves
-    nothing.
+    `distinct`; `by_row` separately for each class, `(K, W)` with W a power of two; None if that
+    saves nothing.
     """
     k, num_columns = table.shape
     true, column = np.nonzero(np.asarray(table))

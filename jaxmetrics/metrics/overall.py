@@ -46,8 +46,8 @@ __all__ = [
 def accuracy(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute accuracy, the fraction of correct predictions, `sum_i C_ii / n`, in [0, 1].
 
-    It is also called naive accuracy. `counts` `(..., K, K)` give `(...)`; without examples
-    `zero_division`.
+    It is also called naive accuracy. For `counts` of shape `(..., K, K)` the result has shape
+    `(...)`; without examples `zero_division`.
 
     >>> accuracy([[8, 2], [1, 9]])
     np.float64(0.85)
@@ -63,8 +63,8 @@ naive_accuracy = accuracy
 def error_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the error rate, the fraction of wrong predictions, `sum_{i != j} C_ij / n`.
 
-    It is in [0, 1]; for single labels it equals the zero-one loss and the Hamming loss. `counts`
-    `(..., K, K)` give `(...)`; without examples `zero_division`.
+    It is in [0, 1]; for single labels it equals the zero-one loss and the Hamming loss. For
+    `counts` of shape `(..., K, K)` the result has shape `(...)`; without examples `zero_division`.
 
     >>> error_rate([[8, 2], [1, 9]])
     np.float64(0.15)
@@ -82,8 +82,8 @@ def _right_and_wrong(counts: ArrayLike) -> tuple[Array, Array]:
 def no_information_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the no-information rate, the accuracy of always predicting the most common class.
 
-    `max_i t_i / n` in [0, 1], where t_i is the sum of row i. `counts` `(..., K, K)` give `(...)`;
-    without examples `zero_division`.
+    `max_i t_i / n` in [0, 1], where t_i is the sum of row i. For `counts` of shape `(..., K, K)`
+    the result has shape `(...)`; without examples `zero_division`.
 
     >>> no_information_rate([[5, 1], [3, 3]])
     np.float64(0.5)
@@ -96,10 +96,11 @@ def no_information_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) ->
 def balanced_accuracy(counts: ArrayLike, *, adjusted: bool = False) -> Array:
     """Compute balanced accuracy, the mean recall of the true classes, in [0, 1].
 
-    `counts` `(..., K, K)` give `(...)`; classes without examples are skipped, NaN if there are none
-    with examples. `adjusted=True` gives `(b - 1/k) / (1 - 1/k)` for k such classes: 0 for guessing,
-    1 for no mistake, NaN for k = 1. Source: Brodersen, Ong, Stephan and Buhmann (2010), The
-    balanced accuracy and its posterior distribution, ICPR.
+    For `counts` of shape `(..., K, K)` the result has shape `(...)`; classes without examples are
+    skipped; NaN without any example. `adjusted=True` rescales the value b to `(b - 1/k) / (1 -
+    1/k)` for k classes with examples: 0 for guessing, 1 for no mistake, NaN for k = 1. Source:
+    Brodersen, Ong, Stephan and Buhmann (2010), The balanced accuracy and its posterior
+    distribution, ICPR.
 
     >>> balanced_accuracy([[8, 2], [1, 9]]), balanced_accuracy([[8, 2], [1, 9]], adjusted=True)
     (np.float64(0.85), np.float64(0.7))
@@ -115,9 +116,10 @@ def g_mean(counts: ArrayLike) -> Array:
     """Compute the geometric mean of the recalls (G-mean), `(prod_i recall_i)^(1/k)`, in [0, 1].
 
     The product is over the k classes that occur in truth; for two classes it is
-    `sqrt(recall * specificity)`. `counts` `(..., K, K)` give `(...)`; NaN if k = 0. The gradient at
-    a recall of 0 is defined as 0. Source: Kubat and Matwin (1997), Addressing the curse of
-    imbalanced training sets, ICML.
+    `sqrt(recall * specificity)`. For `counts` of shape `(..., K, K)` the result has shape `(...)`;
+    NaN if k =
+    0. The gradient at a recall of 0 is defined as 0. Source: Kubat and Matwin (1997), Addressing
+    the curse of imbalanced training sets, ICML.
 
     >>> g_mean([[9, 7], [0, 4]])
     np.float64(0.75)
@@ -141,9 +143,10 @@ def matthews_corrcoef(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> A
     `(c s - sum_k t_k p_k) / sqrt((s^2 - sum_k p_k^2) (s^2 - sum_k t_k^2))` for s examples with c
     correct, t_k of true class k and p_k predicted as k; for two classes it is the phi coefficient.
     It is computed from `sum_k (TP TN - FP FN)`, `sum_k (TP + FP)(FN + TN)` and
-    `sum_k (TP + FN)(FP + TN)`, which have the same values and do not cancel. `counts` `(..., K, K)`
-    give `(...)`; a constant prediction is 0/0 and gives `zero_division`. Source: Gorodkin (2004),
-    Comparing two K-category assignments by a K-category correlation coefficient.
+    `sum_k (TP + FN)(FP + TN)`, which have the same values and do not cancel. For `counts` of shape
+    `(..., K, K)` the result has shape `(...)`; a constant prediction is 0/0 and gives
+    `zero_division`. Source: Gorodkin (2004), Comparing two K-category assignments by a K-category
+    correlation coefficient.
 
     >>> matthews_corrcoef([[8, 2], [1, 9]]), matthews_corrcoef([[0, 75], [0, 25]])
     (np.float64(0.7035), np.float64(0.0))
@@ -160,8 +163,9 @@ def cramers_v(counts: ArrayLike) -> Array:
     """Compute Cramér's V, `sqrt(chi^2 / n / (min(r, c) - 1))`, in [0, 1].
 
     It measures the association of truth and prediction; r and c are the numbers of classes that
-    occur in truth and in prediction. `counts` `(..., K, K)` give `(...)`; NaN if r or c is below 2.
-    Source: Cramér (1946), Mathematical Methods of Statistics, ch. 21.
+    occur in truth and in prediction. For `counts` of shape `(..., K, K)` the result has shape
+    `(...)`; NaN if r or c is below 2. Source: Cramér (1946), Mathematical Methods of Statistics,
+    ch. 21.
 
     >>> cramers_v([[8, 2], [1, 9]])
     np.float64(0.7035)
@@ -184,8 +188,8 @@ def mutual_information(counts: ArrayLike) -> Array:
     """Compute the mutual information of truth and prediction, in nats, at least 0.
 
     `sum_ij p_ij log(p_ij / (t_i q_j))` with `p = counts / n` and its row sums t and column sums q.
-    `counts` `(..., K, K)` give `(...)`. Source: Shannon (1948), A mathematical theory of
-    communication.
+    For `counts` of shape `(..., K, K)` the result has shape `(...)`. Source: Shannon (1948), A
+    mathematical theory of communication.
 
     >>> mutual_information([[5, 0], [0, 5]])  # log 2
     np.float64(0.6931)
@@ -217,9 +221,10 @@ def normalized_mutual_information(counts: ArrayLike) -> Array:
     """Compute the normalised mutual information of truth and prediction, in [0, 1].
 
     `I / ((H(t) + H(q)) / 2)`, mutual information divided by the mean entropy `H(t) = -sum t log t`
-    of the row sums t and column sums q of `counts / n`. `counts` `(..., K, K)` give `(...)`; 1 if
-    both are constant, as in scikit-learn. Source: Kvålseth (1987), Entropy and correlation, IEEE
-    Transactions on Systems, Man and Cybernetics 17.
+    of the row sums t and column sums q of `counts / n`. For `counts` of shape `(..., K, K)` the
+    result has shape `(...)`; 1 if truth and prediction are both constant, as in scikit-learn.
+    Source: Kvålseth (1987), Entropy and correlation, IEEE Transactions on Systems, Man and
+    Cybernetics 17.
 
     >>> normalized_mutual_information([[5, 0], [0, 5]])
     np.float64(1.0)
@@ -244,9 +249,9 @@ def confusion_entropy(counts: ArrayLike) -> Array:
 
     `sum_j s_j / (2 n) * CEN_j` with `s_j` = row sum + column sum of class j. `CEN_j` is the sum of
     `-x log x` in base `2 (k - 1)` over the mistakes `x = C_jl / s_j` and `C_lj / s_j` of class j,
-    for k classes that occur. `counts` `(..., K, K)` give `(...)`: 0 for a single class, at most 1
-    for three or more. Source: Wei, Yuan, Hu and Wang (2010), A novel measure for evaluating
-    classifiers, Expert Systems with Applications 37.
+    for k classes that occur. For `counts` of shape `(..., K, K)` the result has shape `(...)`: 0
+    for a single class, at most 1 for three or more. Source: Wei, Yuan, Hu and Wang (2010), A novel
+    measure for evaluating classifiers, Expert Systems with Applications 37.
 
     >>> confusion_entropy([[4, 1, 0], [0, 5, 0], [1, 0, 4]])
     np.float64(0.2212)
@@ -270,9 +275,10 @@ def confusion_entropy(counts: ArrayLike) -> Array:
 def expected_cost(counts: ArrayLike, cost: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the mean cost of the decisions, `sum_ij C_ij cost_ij / n`, in the units of `cost`.
 
-    `counts` `(..., K, K)` give `(...)`; without examples `zero_division`. `cost` is a `(K, K)`
-    array, `cost[i][j]` for predicting class i as j; another shape raises ValueError. Source: Elkan
-    (2001), The foundations of cost-sensitive learning, IJCAI.
+    For `counts` of shape `(..., K, K)` the result has shape `(...)`; without examples
+    `zero_division`. `cost` is a `(K, K)` array, `cost[i][j]` for predicting class i as j; another
+    shape raises ValueError. Source: Elkan (2001), The foundations of cost-sensitive learning,
+    IJCAI.
 
     >>> cost = [[0.0, 1.0], [10.0, 0.0]]  # a false negative costs as much as ten false positives
     >>> expected_cost([[8, 2], [1, 9]], cost)

@@ -39,7 +39,8 @@ __all__ = [
 def recall(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute recall (sensitivity, true positive rate), `TP / (TP + FN)`, in [0, 1].
 
-    `counts` `(..., K, K)` give one value per class, `(..., K)`; 0/0 gives `zero_division`.
+    For `counts` of shape `(..., K, K)` it returns one value per class, `(..., K)`; 0/0 gives
+    `zero_division`.
 
     >>> recall([[8, 2], [1, 9]])
     array([0.8, 0.9])
@@ -52,7 +53,8 @@ def recall(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 def precision(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute precision (positive predictive value), `TP / (TP + FP)`, in [0, 1].
 
-    `counts` `(..., K, K)` give one value per class, `(..., K)`; 0/0 gives `zero_division`.
+    For `counts` of shape `(..., K, K)` it returns one value per class, `(..., K)`; 0/0 gives
+    `zero_division`.
 
     >>> precision([[8, 2], [0, 6]])
     array([1.  , 0.75])
@@ -65,7 +67,8 @@ def precision(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 def specificity(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute specificity (true negative rate), `TN / (TN + FP)`, in [0, 1].
 
-    `counts` `(..., K, K)` give one value per class, `(..., K)`; 0/0 gives `zero_division`.
+    For `counts` of shape `(..., K, K)` it returns one value per class, `(..., K)`; 0/0 gives
+    `zero_division`.
 
     >>> specificity([[8, 2], [1, 9]])
     array([0.9, 0.8])
@@ -78,7 +81,8 @@ def specificity(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 def negative_predictive_value(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the negative predictive value (NPV), `TN / (TN + FN)`, in [0, 1].
 
-    `counts` `(..., K, K)` give one value per class, `(..., K)`; 0/0 gives `zero_division`.
+    For `counts` of shape `(..., K, K)` it returns one value per class, `(..., K)`; 0/0 gives
+    `zero_division`.
 
     >>> negative_predictive_value([[8, 2], [0, 6]])
     array([0.75, 1.  ])
@@ -91,7 +95,8 @@ def negative_predictive_value(counts: ArrayLike, *, zero_division: ArrayLike = 0
 def false_positive_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the false positive rate (fall-out), `FP / (FP + TN)`, in [0, 1].
 
-    `counts` `(..., K, K)` give one value per class, `(..., K)`; 0/0 gives `zero_division`.
+    For `counts` of shape `(..., K, K)` it returns one value per class, `(..., K)`; 0/0 gives
+    `zero_division`.
 
     >>> false_positive_rate([[8, 2], [1, 9]])
     array([0.1, 0.2])
@@ -104,7 +109,8 @@ def false_positive_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) ->
 def false_negative_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the false negative rate (miss rate), `FN / (FN + TP)`, in [0, 1].
 
-    `counts` `(..., K, K)` give one value per class, `(..., K)`; 0/0 gives `zero_division`.
+    For `counts` of shape `(..., K, K)` it returns one value per class, `(..., K)`; 0/0 gives
+    `zero_division`.
 
     >>> false_negative_rate([[8, 2], [1, 9]])
     array([0.2, 0.1])
@@ -117,7 +123,8 @@ def false_negative_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) ->
 def false_discovery_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the false discovery rate, `FP / (FP + TP)`, in [0, 1].
 
-    `counts` `(..., K, K)` give one value per class, `(..., K)`; 0/0 gives `zero_division`.
+    For `counts` of shape `(..., K, K)` it returns one value per class, `(..., K)`; 0/0 gives
+    `zero_division`.
 
     >>> false_discovery_rate([[8, 2], [0, 6]])
     array([0.  , 0.25])
@@ -130,7 +137,8 @@ def false_discovery_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -
 def false_omission_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the false omission rate, `FN / (FN + TN)`, in [0, 1].
 
-    `counts` `(..., K, K)` give one value per class, `(..., K)`; 0/0 gives `zero_division`.
+    For `counts` of shape `(..., K, K)` it returns one value per class, `(..., K)`; 0/0 gives
+    `zero_division`.
 
     >>> false_omission_rate([[8, 2], [0, 6]])
     array([0.25, 0.  ])
@@ -145,9 +153,10 @@ def tversky(
 ) -> Array:
     """Compute the Tversky index, `TP / (TP + alpha FP + beta FN)`, in [0, 1].
 
-    `counts` `(..., K, K)` give one value per class, `(..., K)`; 0/0 gives `zero_division`. The
-    weights `alpha` and `beta` are >= 0, and broadcast against the batch axes. (1, 1) is Jaccard,
-    (1/2, 1/2) F1, (1, 0) precision, (0, 1) recall. Source: Tversky (1977), Features of similarity.
+    For `counts` of shape `(..., K, K)` it returns one value per class, `(..., K)`; 0/0 gives
+    `zero_division`. The weights `alpha` and `beta` are >= 0, and broadcast against the batch axes.
+    (1, 1) is Jaccard, (1/2, 1/2) F1, (1, 0) precision, (0, 1) recall. Source: Tversky (1977),
+    Features of similarity.
 
     >>> tversky([[8, 2], [0, 6]], alpha=0.5, beta=0.0)
     array([1.       , 0.857])
@@ -162,9 +171,9 @@ def f_beta(counts: ArrayLike, beta: ArrayLike, *, zero_division: ArrayLike = 0.0
     """Compute F-beta, in which recall counts `beta` times as much as precision, in [0, 1].
 
     `(1 + beta^2) TP / ((1 + beta^2) TP + beta^2 FN + FP)`; `beta=0` is precision, infinity recall.
-    `beta` broadcasts against the batch axes. `counts` `(..., K, K)` give one value per class,
-    `(..., K)`; 0/0 gives `zero_division`. Source: van Rijsbergen (1979), Information Retrieval, ch.
-    7.
+    `beta` broadcasts against the batch axes. For `counts` of shape `(..., K, K)` it returns one
+    value per class, `(..., K)`; 0/0 gives `zero_division`. Source: van Rijsbergen (1979),
+    Information Retrieval, ch. 7.
 
     >>> f_beta([[8, 2], [0, 6]], beta=2.0)
     array([0.8333333, 0.9375   ])
@@ -179,8 +188,8 @@ def f_beta(counts: ArrayLike, beta: ArrayLike, *, zero_division: ArrayLike = 0.0
 def f1(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the F1 score (Dice coefficient), `2 TP / (2 TP + FP + FN)`, in [0, 1].
 
-    It is the harmonic mean of precision and recall. `counts` `(..., K, K)` give one value per
-    class, `(..., K)`; 0/0 gives `zero_division`.
+    It is the harmonic mean of precision and recall. For `counts` of shape `(..., K, K)` it returns
+    one value per class, `(..., K)`; 0/0 gives `zero_division`.
 
     >>> f1([[6, 2], [1, 1]])
     array([0.8, 0.4])
@@ -192,8 +201,8 @@ def f1(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 def jaccard(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the Jaccard index, `TP / (TP + FP + FN)`, in [0, 1].
 
-    It is also called intersection over union (IoU) or critical success index. `counts`
-    `(..., K, K)` give one value per class, `(..., K)`; 0/0 gives `zero_division`.
+    It is also called intersection over union (IoU) or critical success index. For `counts` of shape
+    `(..., K, K)` it returns one value per class, `(..., K)`; 0/0 gives `zero_division`.
 
     >>> jaccard([[6, 1], [1, 2]])
     array([0.75, 0.5 ])
@@ -205,9 +214,9 @@ def jaccard(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 def fowlkes_mallows(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the Fowlkes–Mallows index, `TP / sqrt((TP + FP)(TP + FN))`, in [0, 1].
 
-    It is the geometric mean of precision and recall. `counts` `(..., K, K)` give one value per
-    class, `(..., K)`; 0/0 gives `zero_division`. Source: Fowlkes and Mallows (1983), A method for
-    comparing two hierarchical clusterings, JASA 78.
+    It is the geometric mean of precision and recall. For `counts` of shape `(..., K, K)` it returns
+    one value per class, `(..., K)`; 0/0 gives `zero_division`. Source: Fowlkes and Mallows (1983),
+    A method for comparing two hierarchical clusterings, JASA 78.
 
     >>> fowlkes_mallows([[4, 0], [5, 7]])
     array([0.6666667, 0.7637626])
@@ -220,9 +229,9 @@ def fowlkes_mallows(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Arr
 def p4(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute P4, the harmonic mean of precision, recall, specificity and NPV, in [0, 1].
 
-    `4 TP TN / (4 TP TN + (TP + TN)(FP + FN))`. `counts` `(..., K, K)` give one value per class,
-    `(..., K)`; 0/0 gives `zero_division`. Source: Sitarz (2022), Extending F1 metric, probabilistic
-    approach.
+    `4 TP TN / (4 TP TN + (TP + TN)(FP + FN))`. For `counts` of shape `(..., K, K)` it returns one
+    value per class, `(..., K)`; 0/0 gives `zero_division`. Source: Sitarz (2022), Extending F1
+    metric, probabilistic approach.
 
     >>> p4([[6, 2], [1, 1]])
     array([0.533, 0.533])
@@ -235,9 +244,9 @@ def p4(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 def informedness(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute informedness (Youden's J), recall + specificity - 1, in [-1, 1].
 
-    `(TP TN - FP FN) / ((TP + FN)(FP + TN))`. `counts` `(..., K, K)` give one value per class,
-    `(..., K)`; 0/0 gives `zero_division`. Source: Powers (2011), Evaluation: from precision, recall
-    and F-measure to ROC, informedness, markedness.
+    `(TP TN - FP FN) / ((TP + FN)(FP + TN))`. For `counts` of shape `(..., K, K)` it returns one
+    value per class, `(..., K)`; 0/0 gives `zero_division`. Source: Powers (2011), Evaluation: from
+    precision, recall and F-measure to ROC, informedness, markedness.
 
     >>> informedness([[8, 2], [1, 9]])
     array([0.7, 0.7])
@@ -250,9 +259,9 @@ def informedness(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 def markedness(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute markedness, precision + NPV - 1, in [-1, 1].
 
-    `(TP TN - FP FN) / ((TP + FP)(FN + TN))`. `counts` `(..., K, K)` give one value per class,
-    `(..., K)`; 0/0 gives `zero_division`. Source: Powers (2011), Evaluation: from precision, recall
-    and F-measure to ROC, informedness, markedness.
+    `(TP TN - FP FN) / ((TP + FP)(FN + TN))`. For `counts` of shape `(..., K, K)` it returns one
+    value per class, `(..., K)`; 0/0 gives `zero_division`. Source: Powers (2011), Evaluation: from
+    precision, recall and F-measure to ROC, informedness, markedness.
 
     >>> markedness([[8, 2], [0, 6]])
     array([0.75, 0.75])
@@ -265,9 +274,9 @@ def markedness(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 def positive_likelihood_ratio(counts: ArrayLike, *, zero_division: ArrayLike = xp.nan) -> Array:
     """Compute the positive likelihood ratio (LR+), recall / false positive rate, at least 0.
 
-    `TP (FP + TN) / ((TP + FN) FP)`. `counts` `(..., K, K)` give one value per class, `(..., K)`.
-    `zero_division`, NaN by default as in scikit-learn, is the value without false positives, or if
-    a rate is undefined.
+    `TP (FP + TN) / ((TP + FN) FP)`. For `counts` of shape `(..., K, K)` it returns one value per
+    class, `(..., K)`. `zero_division`, NaN by default as in scikit-learn, is the value without
+    false positives, or if a rate is undefined.
 
     >>> positive_likelihood_ratio([[8, 2], [1, 9]])
     array([8. , 4.5])
@@ -280,9 +289,9 @@ def positive_likelihood_ratio(counts: ArrayLike, *, zero_division: ArrayLike = x
 def negative_likelihood_ratio(counts: ArrayLike, *, zero_division: ArrayLike = xp.nan) -> Array:
     """Compute the negative likelihood ratio (LR-), false negative rate / specificity, at least 0.
 
-    `FN (FP + TN) / ((TP + FN) TN)`. `counts` `(..., K, K)` give one value per class, `(..., K)`.
-    `zero_division`, NaN by default as in scikit-learn, is the value without true negatives, or if a
-    rate is undefined.
+    `FN (FP + TN) / ((TP + FN) TN)`. For `counts` of shape `(..., K, K)` it returns one value per
+    class, `(..., K)`. `zero_division`, NaN by default as in scikit-learn, is the value without true
+    negatives, or if a rate is undefined.
 
     >>> negative_likelihood_ratio([[8, 2], [1, 4]])
     array([0.25, 0.25])
@@ -295,9 +304,9 @@ def negative_likelihood_ratio(counts: ArrayLike, *, zero_division: ArrayLike = x
 def diagnostic_odds_ratio(counts: ArrayLike, *, zero_division: ArrayLike = xp.nan) -> Array:
     """Compute the diagnostic odds ratio, `TP TN / (FP FN)`, at least 0.
 
-    `counts` `(..., K, K)` give one value per class, `(..., K)`. `zero_division`, NaN by default, is
-    the value without false positives or without false negatives. Source: Glas et al. (2003), The
-    diagnostic odds ratio: a single indicator of test performance.
+    For `counts` of shape `(..., K, K)` it returns one value per class, `(..., K)`. `zero_division`,
+    NaN by default, is the value without false positives or without false negatives. Source: Glas et
+    al. (2003), The diagnostic odds ratio: a single indicator of test performance.
 
     >>> diagnostic_odds_ratio([[8, 2], [1, 9]])
     array([36., 36.])
@@ -310,7 +319,8 @@ def diagnostic_odds_ratio(counts: ArrayLike, *, zero_division: ArrayLike = xp.na
 def prevalence(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute prevalence, the fraction of examples of the class, `(TP + FN) / n`, in [0, 1].
 
-    `counts` `(..., K, K)` give one value per class, `(..., K)`; 0/0 gives `zero_division`.
+    For `counts` of shape `(..., K, K)` it returns one value per class, `(..., K)`; 0/0 gives
+    `zero_division`.
 
     >>> prevalence([[6, 2], [1, 1]])
     array([0.8, 0.2])
@@ -323,7 +333,8 @@ def prevalence(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 def selection_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute the selection rate, the fraction predicted as the class, `(TP + FP) / n`, in [0, 1].
 
-    `counts` `(..., K, K)` give one value per class, `(..., K)`; 0/0 gives `zero_division`.
+    For `counts` of shape `(..., K, K)` it returns one value per class, `(..., K)`; 0/0 gives
+    `zero_division`.
 
     >>> selection_rate([[6, 2], [1, 1]])
     array([0.7, 0.3])
@@ -336,9 +347,9 @@ def selection_rate(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Arra
 def lift(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
     """Compute lift, precision / prevalence, at least 0; 1 for guessing.
 
-    `TP n / ((TP + FP)(TP + FN))`. `counts` `(..., K, K)` give one value per class, `(..., K)`; 0/0
-    gives `zero_division`. Source: Brin, Motwani, Ullman and Tsur (1997), Dynamic itemset counting
-    and implication rules (there: interest).
+    `TP n / ((TP + FP)(TP + FN))`. For `counts` of shape `(..., K, K)` it returns one value per
+    class, `(..., K)`; 0/0 gives `zero_division`. Source: Brin, Motwani, Ullman and Tsur (1997),
+    Dynamic itemset counting and implication rules (there: interest).
 
     >>> lift([[5, 0], [1, 2]])
     array([1.333, 2.667])
@@ -351,11 +362,11 @@ def lift(counts: ArrayLike, *, zero_division: ArrayLike = 0.0) -> Array:
 def net_benefit(counts: ArrayLike, threshold: ArrayLike) -> Array:
     """Compute the net benefit of acting on the class, `TP / n - FP / n * t / (1 - t)`.
 
-    Its unit is true positives per example. `counts` `(..., K, K)` give one value per class,
-    `(..., K)`; 0 if n = 0. `threshold` t in [0, 1) is the probability at which acting and not
-    acting are worth the same (t = 1 gives -inf or NaN). It broadcasts against the batch axes:
-    `binary(net_benefit)(confusion_matrix_at_thresholds(y, p, t), threshold=t)` is a decision curve.
-    Source: Vickers and Elkin (2006), Decision curve analysis, Medical Decision Making 26.
+    Its unit is true positives per example. For `counts` of shape `(..., K, K)` it returns one value
+    per class, `(..., K)`; 0 if n = 0. `threshold` t in [0, 1) is the probability at which acting
+    and not acting are worth the same (t = 1 gives -inf or NaN). It broadcasts against the batch
+    axes: `binary(net_benefit)(confusion_matrix_at_thresholds(y, p, t), threshold=t)` is a decision
+    curve. Source: Vickers and Elkin (2006), Decision curve analysis, Medical Decision Making 26.
 
     >>> net_benefit([[8, 2], [0, 6]], threshold=0.5)
     array([0.5 , 0.25])

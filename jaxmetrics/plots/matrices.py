@@ -35,14 +35,14 @@ def confusion_matrix(
 ) -> Axes:
     """Plot a confusion matrix, row = true class; the colour is the share of the row.
 
-    Mistakes, the cells off the diagonal, are red, on a scale of their own. Numbers are left out
-    beyond 20 classes, and most names beyond 50.
+    Mistakes, the cells off the diagonal, are red, with a separate colour scale. Numbers are left
+    out beyond 20 classes, and most names beyond 50.
 
     Args:
         y_true, y_pred: labels `(n,)`, strings or integers; or, as the only argument, counts
             `(K, K)`.
         class_names: names of the ids 0 to K - 1, "0" to "K - 1" by default; for strings the classes
-            in the order wanted.
+            in the desired order.
         numbers: numbers in the cells: the counts, or the shares of the row in percent.
         colorbar: whether to draw the scale of the red beside the matrix; the blue ends at 1.
         scale: the share at which the red is strongest, the same for matrices to be compared; by

@@ -348,8 +348,8 @@ def delong_interval(
         level: the confidence level.
         method: `"score"`, `"logit"` or `"normal"`.
         where: bool, `(..., n)`; False leaves the example out.
-        clusters: ids of groups of correlated examples, such as one patient's, `(..., n)`, of any
-            hashable type. Fewer than 20 give a warning for NumPy arrays.
+        clusters: ids of groups of correlated examples, such as images of one patient, `(..., n)`,
+            of any hashable type. Fewer than 20 give a warning for NumPy arrays.
 
     Returns:
         `Estimate` of shape `(...)`; NaN without both classes. `standard_error` is s, NaN without

@@ -117,7 +117,8 @@ def _of_problems(
     values = _measured(measure, problems, *args, **options)
     if average in (None, "micro"):
         return values
-    if getattr(values, "shape", None) != problems.ids.shape[:-1]:
+    shape = np.broadcast_shapes(*(x.shape for x in problems if x is not None))
+    if getattr(values, "shape", None) != shape[:-1]:
         raise ValueError(
             f"average={average!r} needs a metric that returns one number, such as roc_auc:"
             " thresholds and points of curves have no mean. average=None returns the results of"

@@ -1,12 +1,12 @@
 """Curves over all thresholds, and their operating points.
 
 A threshold t predicts class 1 if `score >= t`. A curve has one point per example and one before
-them, `(..., n + 1)`, by falling threshold: the first is +inf, where nothing is predicted positive.
-Examples with equal scores, and examples that are left out, repeat a point: so jit knows the length,
-while areas and maxima are those of the distinct points. Each curve takes one sort. For NumPy arrays
-the thresholds are the scores themselves. If NumPy scores in double precision come with JAX labels
-or weights, they are rounded down to float32 (float64 under x64), so that `score >= t` holds for the
-example that made the threshold t.
+them, `(..., n + 1)`, by decreasing threshold: the first is +inf, where nothing is predicted
+positive. Examples with equal scores, and examples that are left out, repeat a point: so jit knows
+the length, while areas and maxima are computed from the distinct points. Each curve takes one sort.
+For NumPy arrays the thresholds are the scores themselves. If NumPy scores in double precision come
+with JAX labels or weights, they are rounded down to float32 (float64 under x64), so that `score >=
+t` holds for the example that made the threshold t.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class RocCurve(NamedTuple):
 
     Attributes:
         fpr: false positive rates, rising, `(..., n + 1)`.
-        tpr: true positive rates, rising, `(..., n + 1)`.
+        tpr: true positive rates, increasing, `(..., n + 1)`.
         thresholds: falling from +inf, `(..., n + 1)`.
     """
 
@@ -61,7 +61,7 @@ class PrecisionRecallCurve(NamedTuple):
 
     Attributes:
         precision: in [0, 1], `(..., n + 1)`.
-        recall: rising from 0, `(..., n + 1)`.
+        recall: increasing from 0, `(..., n + 1)`.
         thresholds: falling from +inf, `(..., n + 1)`.
     """
 
@@ -75,7 +75,7 @@ class DetCurve(NamedTuple):
 
     Attributes:
         fpr: false positive rates, rising, `(..., n + 1)`.
-        fnr: false negative rates, falling, `(..., n + 1)`.
+        fnr: false negative rates, decreasing, `(..., n + 1)`.
         thresholds: falling from +inf, `(..., n + 1)`.
     """
 
@@ -106,7 +106,7 @@ def roc_curve(ranked: Ranked) -> RocCurve:
         where: bool, `(..., n)`; False leaves the example out.
 
     Returns:
-        `RocCurve` at all thresholds, rising from (0, 0) to (1, 1). The rate of a class without
+        `RocCurve` at all thresholds, from (0, 0) to (1, 1). The rate of a class without
         examples is NaN.
 
     >>> roc_curve([0, 1, 0, 1], [0.25, 0.5, 0.5, 0.75])
@@ -127,8 +127,8 @@ def precision_recall_curve(ranked: Ranked) -> PrecisionRecallCurve:
         where: bool, `(..., n)`; False leaves the example out.
 
     Returns:
-        `PrecisionRecallCurve` at all thresholds, falling; scikit-learn's curve runs in the other
-        direction. Precision is 1 if nothing is predicted positive, as in scikit-learn.
+        `PrecisionRecallCurve` at all thresholds, in decreasing order; scikit-learn's curve is in
+        increasing order. Precision is 1 if nothing is predicted positive, as in scikit-learn.
 
     >>> curve = precision_recall_curve([0, 1, 0, 1], [0.1, 0.4, 0.4, 0.8])
     >>> curve.precision, curve.recall

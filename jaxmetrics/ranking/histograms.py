@@ -56,15 +56,14 @@ def score_histogram(
     examples. The bins rise with the score. One of these must say how they are spaced, because
     scores are never reinterpreted:
 
-    - `scale="probability"`: finer towards 0 and 1, even in `log(p / (1 - p))` by powers of two: 64
-      octaves, of p from 2^-41 up to 1/2 and of 1 - p from 1/2 down to 2^-25, each in
-      `num_bins / 64` parts.
-    - `scale="logit"`: even, from -32 to 32.
+    - `scale="probability"`: finer towards 0 and 1: 64 octaves (powers of two), for p from 2^-41 to
+    1/2 and for 1 - p from 1/2 to 2^-25, each divided into `num_bins / 64` bins.
+    - `scale="logit"`: equally spaced, from -32 to 32.
     - `scale="float"`: the leading bits of a float32, for any real number: 4096 bins halve the range
       eight times per octave.
-    - `edges` `(B - 1,)`, rising, for B bins `edge <= score`: quantiles, for example,
-      `np.quantile(scores_of_a_batch, np.linspace(0, 1, B + 1)[1:-1])`. They are searched, which
-      takes longer.
+    - `edges` `(B - 1,)`, increasing: the boundaries of B bins (a score on an edge is in the upper
+      bin), such as the quantiles `np.quantile(scores_of_a_batch, np.linspace(0, 1, B + 1)[1:-1])`.
+      Slower than a scale, because each score is searched.
 
     Scores beyond the outermost bins belong to them; NumPy probabilities must lie in [0, 1]. With a
     scale, scores are rounded to float32 first, on NumPy and JAX alike; edges are rounded to float32

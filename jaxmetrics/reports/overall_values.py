@@ -123,7 +123,7 @@ def per_class_values(evidence: Evidence, chosen: Any = ...) -> dict[str, list[Re
 
 
 def overall_values(evidence: Evidence) -> dict[str, ReportedValue]:
-    """Compute the overall values."""
+    """Compute the overall metrics of a report, with intervals."""
     tables = evidence.tables
     right = evidence.proportion(tables.trace(axis1=-2, axis2=-1), tables.sum((-2, -1)))
     accuracy = value_of(right, "wilson")
@@ -233,7 +233,7 @@ def checked_probabilities(
     if 2 * (prob.argmax(1) != pred)[counted].sum() > counted.sum():
         warn(
             f"{name_of_pred} is not the most probable class of {name} in most rows: column j of"
-            f" {name} is taken for class j of {listed(names)}."
+            f" {name} is read as class j of {listed(names)}."
         )
     return prob
 

@@ -78,9 +78,9 @@ class ComparisonReport(AnyReport):
         p_value: p-value of McNemar's test (mid-p, or the test for clusters) of the hypothesis that
             both are correct equally often.
         num_clusters: the number of clusters, if examples come in clusters.
-        score_histograms: of A and B, `(2, K, 2, B)`, as in `Report`, if there were
+        score_histograms: histograms of A and B, `(2, K, 2, B)`, as in `Report`, if there are
             probabilities of up to 100 classes.
-        calibration_bins: of A and B, `(2, bins, 3)`, as in `Report`.
+        calibration_bins: bins of A and B, `(2, bins, 3)`, as in `Report`.
         listed: examples that only one has correct, for the command line's `--examples`.
         gates: bounds on the differences and their verdicts, for the command line's `--gate`.
 
@@ -268,8 +268,9 @@ def comparison_report(
             integers. A negative integer drops its example.
         y_prob_a, y_prob_b: `(n, K)` probabilities, a column per class; add log loss, Brier score,
             ROC AUC (for up to 10 classes), and the curves of both classifiers on the HTML page.
-        clusters: `(n,)` ids, of any type, of groups of correlated examples, such as one patient's.
-        class_names: names of the ids 0 to K - 1, or, for strings, the classes in the order wanted;
+        clusters: `(n,)` ids, of any type, of groups of correlated examples, such as images of one
+            patient.
+        class_names: names of the ids 0 to K - 1, or, for strings, the classes in the desired order;
             by default the classes that occur, sorted.
         names: the names of A and B, for the report.
         rope: the region of practical equivalence: differences up to this size do not matter.

@@ -236,7 +236,7 @@ def expected_accuracy(soft_counts: np.ndarray, level: float) -> ReportedValue:
 
 def calibration_value(gap: Estimate) -> ReportedValue:
     """Report the calibration error, with a note on its bias."""
-    return value_of(gap, "inequalities", "It is biased upwards: chance alone makes it more than 0.")
+    return value_of(gap, "inequalities", "It is biased upwards: chance alone makes it positive.")
 
 
 def _log_loss(moments: np.ndarray, level: float) -> Estimate:
@@ -278,9 +278,9 @@ def area_values(histograms: np.ndarray, level: float) -> list[ReportedValue]:
     """Report the ROC AUC of each histogram `(K, 2, B)`; ties within bins count half, as in
     `roc_auc`.
 
-    The interval is that of `delong_interval`. Its ends come from the smallest and the largest area
-    that the bins allow; within the outermost bins, with all probabilities of 0 and 1, scores count
-    as equal.
+    The interval is computed as in `delong_interval`. Its ends come from the smallest and the
+    largest area that the bins allow; within the outermost bins, with all probabilities of 0 and 1,
+    scores count as equal.
     """
     z, found = normal_quantile(level), []
     for histogram in histograms:

@@ -413,11 +413,11 @@ def report(
             expected accuracy (mean probability of the true class), log loss, Brier score,
             calibration error and one-vs-rest ROC AUC. Warns if most `y_pred` are not its argmax.
         sample_weight: `(n,)`, frequency weights (weight 2 = the row written twice).
-        clusters: `(n,)` ids, of any type, of groups of correlated examples, such as one patient's;
-            fewer than 20 give a warning. With weights, areas have no interval.
-        groups: `(n,)` ids for subgroup reports: adds `groups`, a `Report` by name, and
-            `disparities`, the greatest differences between groups (see `compare_groups`).
-        class_names: names of the ids 0 to K - 1, or, for strings, the classes in the order wanted.
+        clusters: `(n,)` ids, of any type, of groups of correlated examples, such as images of one
+            patient; fewer than 20 give a warning. With weights, areas have no interval.
+        groups: `(n,)` ids of subgroups: adds `groups`, a dict of one `Report` per subgroup, and
+            `disparities`, the largest differences between subgroups (see `compare_groups`).
+        class_names: names of the ids 0 to K - 1, or, for strings, the classes in the desired order.
         level: the confidence level.
         method: interval method for metrics that are not proportions; `Likelihood()` by default,
             `Delta` with weights.

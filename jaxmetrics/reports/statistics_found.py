@@ -28,8 +28,8 @@ __all__: list[str] = []
 
 @singledispatch
 def findings_of(statistic: object, table: np.ndarray, report: Report) -> Findings:
-    """Return the additions to a report for the table of a statistic; none unless
-    `findings_of.register` has registered a function for the type of the statistic.
+    """Return the values that a statistic other than a confusion matrix adds to a report. Types of
+    statistics are registered by `findings_of.register`; others add nothing.
     """
     return Findings()
 

@@ -1,7 +1,7 @@
 """Calibration of the probability of one event: reliability diagrams, ECE and decompositions.
 
 **The band of `strategy="isotonic"`.** If the true frequency rises with the probability, and
-examples are independent, the band contains it everywhere at once with probability `level` at least,
+examples are independent, the band contains the whole curve with probability `level` at least,
 whatever n. The reason: examples between two probabilities are positive no more often than trials
 with the frequency at the upper probability, and no less often than trials with the frequency at the
 lower one. So each such interval bounds the frequency above it from below, and the frequency below
@@ -118,8 +118,8 @@ def calibration_curve(
 
     Returns:
         `CalibrationCurve`. Its non-empty bins agree with scikit-learn's `calibration_curve`.
-        Without bins it has a point for each example, by rising probability: examples that tie, and
-        those that do not count, repeat a point.
+        Without bins it has a point for each example, by rising probability: ties, and examples that
+            do not count, repeat a point.
 
     >>> curve = calibration_curve([0, 0, 1, 1], [0.125, 0.25, 0.5, 1.0], num_bins=2)
     >>> curve.mean_prob, curve.frequency, curve.low.round(2)

@@ -64,7 +64,7 @@ def confidence_sequence(
     high: float = 1.0,
     method: Literal["bernstein", "mixture"] = "bernstein",
 ) -> ConfidenceSequence:
-    """Confidence sequence of a mean: bounds after each batch, all valid at once.
+    """Confidence sequence of a mean: bounds after each batch, all valid simultaneously.
 
     An ordinary 95 % interval that is looked at repeatedly misses the mean at some time far more
     often than 1 in 20. These bounds allow decisions such as "the second checkpoint is better" (of

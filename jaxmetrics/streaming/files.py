@@ -65,8 +65,8 @@ def save_state(path: str | Path, state: EvaluatorState) -> None:
     The file appears completely or not at all, even if several threads or hosts write it; links are
     followed, and a pipe or a device is written to directly. Hosts that evaluate separately write
     one state each. If a batch was sharded over them by `jax.jit`, or `psum` was called, each host
-    holds the state of all, and one file is enough. `load_state` refuses sums that are NaN or
-    infinite, such as those of a loss that diverged.
+    holds the state of all, and one file is enough. `load_state` raises for sums that are NaN or
+    infinite, for example after a loss has diverged.
 
     Args:
         path: the path of the file, which is replaced if it exists.

@@ -104,7 +104,7 @@ def converted_field(name: str, x: ArrayLike, kind: Kind) -> jax.Array | np.ndarr
 
 
 class Batch:
-    """Fields of a batch, flattened to n examples, as a `Statistic` reads them.
+    """Fields of a batch, flattened to n examples, for a `Statistic`.
 
     Args:
         fields: arrays by name.

@@ -1,4 +1,5 @@
-"""The pages of the site: files of the repository where they are, and a page of each public name.
+"""The pages of the site: Markdown files and notebooks of the repository, and one page per public
+name.
 
 Pages keep their paths in the repository, so that one link serves both. Of every page there is also
 its Markdown, at the path of its source; `llms.txt` lists these.
@@ -66,7 +67,7 @@ class Group:
 
     @property
     def page(self) -> str:
-        """The path of its page."""
+        """The path of the page."""
         return f"reference/{self.module.__name__.removeprefix('jaxmetrics.')}/index.md"
 
 
@@ -81,7 +82,7 @@ def groups() -> list[Group]:
 
 
 def _names_of(module: ModuleType) -> dict[str, Any]:
-    """Return what a module defines for users, in the order of its files."""
+    """Return the public names of a module, in the order of its files."""
     space = module.__name__.rsplit(".")[-1]
     found = {}
     for name, value in vars(module).items():
@@ -97,7 +98,7 @@ def _names_of(module: ModuleType) -> dict[str, Any]:
 
 @cache
 def pages() -> dict[str, str]:
-    """Return the page of each public name, and of each module, which may be a part of one."""
+    """Return the pages of public names and modules."""
     found: dict[str, str] = {}
     for group in groups():
         for name, value in group.names.items():
@@ -112,7 +113,7 @@ def pages() -> dict[str, str]:
 
 
 def _short_names(source: str) -> dict[str, str]:
-    """Return pages of names that go without their namespace: types, and in its pages all."""
+    """Return the pages of names that texts write without their namespace."""
     found = {}
     for group in groups():
         is_here = source in {group.page, *(pages()[name] for name in group.names)}
@@ -132,7 +133,7 @@ def _first_sentence(value: Any) -> str:
 
 
 def _page_of_group(group: Group) -> str:
-    """Write what the names of a group share, and a list of them for each file."""
+    """Write the page of a group: the shared conventions, and a list of names per file."""
     files: dict[str, dict[str, Any]] = {}
     for name, value in group.names.items():
         files.setdefault(value.__module__, {})[name] = value
@@ -152,7 +153,7 @@ def _page_of_group(group: Group) -> str:
 
 
 def _page_of_name(group: Group, name: str) -> str:
-    """Write what mkdocstrings reads, and where the conventions of its file are."""
+    """Write the page of a name: the directive for mkdocstrings, and a link to the conventions."""
     conventions = pages()[group.names[name].__module__]
     shared = _link(group.title, conventions, source=pages()[name])
     return f"::: jaxmetrics.{name}\n\nConventions and related functions: {shared}.\n{{ data-search-exclude }}\n"
@@ -172,7 +173,7 @@ def _page_of_all() -> str:
 
 
 def on_config(config: MkDocsConfig) -> None:
-    """List the pages; those of names by alphabet."""
+    """Return the navigation; pages of names are sorted."""
     reference: list[Any] = [_REFERENCE]
     for group in groups():
         names = sorted(group.names, key=str.lower)
@@ -193,7 +194,7 @@ def _found(*patterns: str) -> list[str]:
 
 
 def _guide() -> list[str]:
-    """Return the long texts in the order in which the README links to them."""
+    """Return the texts of the guide in the order of the README's links."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     return sorted(_found("notebooks/*.md"), key=lambda path: readme.find(path) % len(readme))
 
@@ -208,7 +209,7 @@ def _title(markdown: str) -> str:
 
 @event_priority(100)  # before notebooks are looked for among the files
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages, and files that they link to."""
+    """Add the pages, and the files that they link to."""
     for path in _found("*.md", *_guide(), *_notebooks(), *LINKED):
         files.append(File(path, str(ROOT), config.site_dir, config.use_directory_urls))
     files.append(File.generated(config, _REFERENCE, content=_page_of_all()))
@@ -221,7 +222,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_content(text: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Link every public name that is written as code to its page."""
+    """Link every public name in code format to its page."""
     source = page.file.src_uri
     prefix = r"jm\." if source == NEIGHBOURS else r"(?:jm\.|jaxmetrics\.)?"
     linked = {source}
@@ -269,7 +270,7 @@ def on_page_content(text: str, page: Page, config: MkDocsConfig, files: Files) -
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Write the Markdown of each page, and the list of them."""
+    """Write the Markdown of each page, and `llms.txt`."""
     site = Path(config.site_dir)
     lines = [f"# {config.site_name}", "", f"> {config.site_description}", "", "## Guide", ""]
     for path in [*_found("*.md"), *_guide()]:
@@ -299,7 +300,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _markdown_of_name(name: str, value: Any) -> str:
-    """Write signature and docstring, of a class also those of its public members."""
+    """Write signature and docstring, for a class also of its public members."""
     lines = [f"# jaxmetrics.{name}", "", *_described(name, value)]
     for member, found in inspect.getmembers(value) if inspect.isclass(value) else []:
         function = found.fget if isinstance(found, property) else found
@@ -320,7 +321,7 @@ def _described(name: str, value: Any) -> list[str]:
 
 
 def _markdown_of_notebook(path: Path) -> str:
-    """Write text, code and what it printed, without pictures."""
+    """Write text, code and printed output of a notebook, without pictures."""
     parts = []
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         source = "".join(cell["source"])

@@ -1,4 +1,4 @@
-"""Markdown of docstrings: examples become blocks of code, sections become lists."""
+"""Docstrings as Markdown: examples become code blocks, sections become lists."""
 
 import re
 from typing import Any
@@ -11,16 +11,16 @@ _TITLES = {"Args": "Arguments"}
 
 
 class AsMarkdown(griffe.Extension):
-    """Give mkdocstrings the Markdown of each docstring."""
+    """Extension for mkdocstrings that converts docstrings to Markdown."""
 
     def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Rewrite the docstring of a module, class, function or attribute."""
+        """Convert the docstring of a module, class, function or attribute."""
         if obj.docstring is not None:
             obj.docstring.value = as_markdown(obj.docstring.value)
 
 
 def as_markdown(docstring: str) -> str:
-    """Rewrite what Markdown would read as something else."""
+    """Convert a docstring, and escape characters with another meaning in Markdown."""
     written: list[str] = []
     section, in_example = "", False
     for line in docstring.splitlines():
