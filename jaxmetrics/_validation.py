@@ -34,6 +34,7 @@ INT32_MAX = int(np.iinfo(np.int32).max)
 MOST_CELLS = 2**30  # cells of one table of counts, 8 GiB
 _MOST_SAMPLES = 2**24  # draws, bins or points at once
 _LOOKED_AT = 2**20  # values that are searched for a message
+_MOST_WEIGHT = 1e280
 _ROUNDING = 1e-9  # examples, rounding error of a difference of sums
 
 
@@ -429,11 +430,11 @@ def as_mask(where: ArrayLike | None) -> Array | None:
 def as_weights(
     sample_weight: ArrayLike, *where: Array | None, name: str = "sample_weight"
 ) -> Array:
-    """Convert weights to floats; NaN, infinite or negative weights that count raise."""
+    """Convert weights to floats; NaN, negative, infinite or immense weights that count raise."""
     weights = as_float(sample_weight, name)
     check_no_nan(weights, name, *where)
-    message = "expected a finite weight >= 0."
-    refuse_where(lambda w: (w < 0) | (w == math.inf), weights, name, message, *where)
+    message = f"expected a finite weight >= 0, at most {_MOST_WEIGHT:g} so that sums are finite."
+    refuse_where(lambda w: (w < 0) | (w > _MOST_WEIGHT), weights, name, message, *where)
     return weights
 
 
