@@ -291,5 +291,5 @@ def _canonical(x: Any) -> Any:
 def _is_leaf(x: object) -> bool:
     """Treat lists of numbers, and functions that are pytrees, as leaves, except traced metrics."""
     if isinstance(x, list):
-        return not on_device(x)
+        return not on_device(x) and not any(isinstance(part, np.ndarray) for part in x)
     return callable(x) and not isinstance(x, TracedMetric)

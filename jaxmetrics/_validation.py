@@ -34,6 +34,7 @@ INT32_MAX = int(np.iinfo(np.int32).max)
 MOST_CELLS = 2**30  # cells of one table of counts, 8 GiB
 _MOST_SAMPLES = 2**24  # draws, bins or points at once
 _LOOKED_AT = 2**20  # values that are searched for a message
+_MOST_WEIGHT = 1e280
 _ROUNDING = 1e-9  # examples, rounding error of a difference of sums
 
 
@@ -86,7 +87,7 @@ def on_host(x: ArrayLike, name: str) -> np.ndarray:
     return np.asarray(as_array(x, name))
 
 
-_takes_complex: ContextVar[bool] = ContextVar("takes_complex", default=False)
+takes_complex: ContextVar[bool] = ContextVar("takes_complex", default=False)
 
 
 @contextmanager
@@ -94,11 +95,11 @@ def complex_steps() -> Iterator[None]:
     """Let `as_float` pass complex128 in the block, for derivatives on the host; see
     `intervals.derivatives`.
     """
-    token = _takes_complex.set(True)
+    token = takes_complex.set(True)
     try:
         yield
     finally:
-        _takes_complex.reset(token)
+        takes_complex.reset(token)
 
 
 def as_float(x: ArrayLike, name: str) -> Array:
@@ -107,7 +108,7 @@ def as_float(x: ArrayLike, name: str) -> Array:
         return np.float64(x)
     array = as_array(x, name)
     dtype = float_dtype(array)
-    if array.dtype == dtype or (array.dtype == np.complex128 and _takes_complex.get()):
+    if array.dtype == dtype or (array.dtype == np.complex128 and takes_complex.get()):
         return array
     check_real(array, name)
     return array.astype(dtype)
@@ -429,11 +430,11 @@ def as_mask(where: ArrayLike | None) -> Array | None:
 def as_weights(
     sample_weight: ArrayLike, *where: Array | None, name: str = "sample_weight"
 ) -> Array:
-    """Convert weights to floats; NaN, infinite or negative weights that count raise."""
+    """Convert weights to floats; NaN, negative, infinite or immense weights that count raise."""
     weights = as_float(sample_weight, name)
     check_no_nan(weights, name, *where)
-    message = "expected a finite weight >= 0."
-    refuse_where(lambda w: (w < 0) | (w == math.inf), weights, name, message, *where)
+    message = f"expected a finite weight >= 0, at most {_MOST_WEIGHT:g} so that sums are finite."
+    refuse_where(lambda w: (w < 0) | (w > _MOST_WEIGHT), weights, name, message, *where)
     return weights
 
 

@@ -722,6 +722,11 @@ def test_mistakes_raise(call: Any, message: str) -> None:
         call()
 
 
+def test_a_complex_metric_is_an_error() -> None:
+    with pytest.raises(TypeError, match="metric must return real numbers, got complex128"):
+        jm.permutation_test(KEY, lambda counts: 1j * jm.accuracy(counts), PAIRED)
+
+
 def test_predictions_of_clusters_are_compared_as_their_pairs() -> None:
     truth, a, b = predictions(400)
     numbers = np.arange(400) // 10

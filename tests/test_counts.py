@@ -790,3 +790,17 @@ def test_labels_in_the_byte_order_of_other_machines(dtype: str) -> None:
     assert jm.confusion_matrix(pred, pred, num_classes=2).tolist() == [[1, 0], [0, 1]]
     if dtype[1] == "i":
         assert jm.confusion_matrix(-truth, pred, num_classes=300).sum() == 1
+
+
+def test_weights_whose_sum_overflows_are_an_error() -> None:
+    weights, probs = [1e308, 1e308], [[0.5, 0.5]] * 2
+    calls: list[Callable[[], Any]] = [
+        lambda: jm.confusion_matrix([0, 1], [0, 0], sample_weight=weights),
+        lambda: jm.roc_auc([0, 1], [0.1, 0.2], sample_weight=weights),
+        lambda: jm.log_loss([0, 1], probs, sample_weight=weights),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"sample_weight\[0\] is 1e\+308, expected a finite"):
+            call()
+    counts = jm.confusion_matrix([0, 1], [0, 0], sample_weight=[1e280, 1e280])
+    assert jm.accuracy(counts) == 0.5

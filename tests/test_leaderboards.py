@@ -395,6 +395,20 @@ def test_clusters_of_leaderboards_that_are_refused() -> None:
         jm.leaderboard(jm.accuracy, [0, 1, 1], [[0, 1, 0], [0, 1, 1]], clusters=["a"] * 3)
 
 
+def test_a_metric_with_a_jax_array_ranks_numpy_labels() -> None:
+    truth, *preds = predictions(60)
+    diagonal = jnp.eye(3)
+    boards = [
+        jm.leaderboard(metric, truth, preds, num_classes=3, key=KEY, num_samples=500)
+        for metric in (
+            jm.accuracy,
+            lambda counts: (counts * diagonal).sum((-2, -1)) / counts.sum((-2, -1)),
+        )
+    ]
+    for of_package, of_user in zip(boards[0].estimates, boards[1].estimates, strict=True):
+        np.testing.assert_allclose(of_user, of_package, rtol=1e-5, atol=1e-6)
+
+
 def test_labels_of_leaderboards() -> None:
     """Class ids, with the number of classes or without it, and names of classes rank the same."""
     truth, a, b = predictions(60, 3)

@@ -356,6 +356,11 @@ def test_metric_at_thresholds_is_the_metric_of_each_threshold() -> None:
     for constraint in (None, (jm.accuracy, 0)):
         with pytest.raises(ValueError, match="metric must return one number for one matrix"):
             jm.best_threshold(lambda c: c, y, score, subject_to=constraint)
+        with pytest.raises(ValueError, match="metric must return an array or a pytree"):
+            jm.best_threshold(lambda c: {}, y, score)
+    for wrong in (lambda c: "text", lambda c: 1j * jm.accuracy(c)):
+        with pytest.raises(TypeError, match="metric must return"):
+            jm.metric_at_thresholds(wrong, y, score)
 
 
 @pytest.mark.parametrize(

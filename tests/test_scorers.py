@@ -66,6 +66,8 @@ def test_mistakes_are_named() -> None:
     model = clone(MODEL).fit(X, Y)
     with pytest.raises(ValueError, match=r"metric must return one number, got shape \(3,\)"):
         jm.scorer(jm.f1)(model, X, Y)
+    with pytest.raises(TypeError, match=r"result of metric must hold real numbers.* is None"):
+        jm.scorer(lambda counts: None)(model, X, Y)
     with pytest.raises(ValueError, match=r"y must have shape \(n,\)"):
         jm.scorer(jm.accuracy)(model, X, Y[:, None])
     with pytest.raises(TypeError, match=r"macro\(f1\)\(confusion_matrix.*scorer\(macro\(f1\)\)"):

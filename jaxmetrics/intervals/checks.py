@@ -18,6 +18,7 @@ from jaxmetrics._validation import (
     check_function,
     check_samples,
     refuse_where,
+    takes_complex,
 )
 from jaxmetrics._wording import shown
 from jaxmetrics.estimates import Estimate, Metric
@@ -71,7 +72,11 @@ def as_floating(x: Any) -> Array:
     array = np.asarray(x)
     if array.dtype.kind not in "biufc":
         raise TypeError(f"metric must return numbers, got {shown(x)}.")
-    return array if array.dtype == np.complex128 else array.astype(float)  # complex: derivatives
+    if array.dtype.kind != "c":
+        return array.astype(float)
+    if not takes_complex.get():
+        raise TypeError(f"metric must return real numbers, got {array.dtype}.")
+    return array  # for a derivative
 
 
 def placed(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jaxmetrics._applied import applied
-from jaxmetrics._validation import ArrayLike
+from jaxmetrics._validation import ArrayLike, check_real
 from jaxmetrics.counts import confusion_matrix, ids_by_label
 from jaxmetrics.metrics.averages import A_METRIC, Metric
 
@@ -80,4 +80,5 @@ def _scorer(
             f"metric must return one number, got shape {value.shape}: an average does, such as"
             " jaxmetrics.macro(jaxmetrics.f1)."
         )
+    check_real(value, "the result of metric")
     return float(value)

@@ -23,7 +23,7 @@ from jaxmetrics._jax import jax, trees
 from jaxmetrics._namespaces import Array, float_dtype, is_known, on_device, xp
 from jaxmetrics._validation import ArrayLike, as_float, check_function, refuse_where
 from jaxmetrics._wording import shown
-from jaxmetrics.intervals.checks import placed
+from jaxmetrics.intervals.checks import as_floats, placed
 from jaxmetrics.intervals.functionals import Row
 from jaxmetrics.ranking.ranks import Ranked, of_scores, points, rank
 
@@ -188,7 +188,7 @@ def metric_at_thresholds(
     check_function(metric, "metric", "a function of counts, such as jaxmetrics.accuracy")
     ranked = rank(y_true, y_score, sample_weight, where)
     example = xp.ones_like(ranked.score, shape=(2, 2), dtype=float_dtype(ranked.score))
-    metric, example = placed(metric, example)
+    metric, example = placed(as_floats(metric), example)
     if on_device(example):
         ranked = trees.map(jax.numpy.asarray, ranked)
     return _at_thresholds(metric, ranked)
