@@ -280,7 +280,8 @@ def _cell_numbers(
 
     Computed in place, without unnecessary passes, which would take most of the time.
     """
-    cell = np.array(np.broadcast_to(ids[0], shape), np.intp)
+    cell = np.empty(shape, np.intp)
+    cell[...] = ids[0]
     for x, size in zip(ids[1:], sizes[1:], strict=True):
         cell *= size
         cell += x
