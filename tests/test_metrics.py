@@ -517,6 +517,7 @@ def test_averages_work_on_your_own_rate() -> None:
 def test_averages_are_values() -> None:
     assert jm.macro(jm.f1) == jm.macro(jm.f1) != jm.macro(jm.recall)
     assert hash(jm.binary(jm.f1, pos_label=0)) == hash(jm.binary(jm.f1, pos_label=0))
+    assert jm.binary(jm.f1, pos_label=np.int64(0)) == jm.binary(jm.f1, pos_label=0)  # type: ignore[arg-type]  # np.int64 is no int
     assert repr(jm.binary(jm.f1)) == "binary(f1, pos_label=1)"
 
 

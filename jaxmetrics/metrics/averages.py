@@ -150,9 +150,10 @@ def binary(rate: Metric, pos_label: int = 1) -> Metric:
     >>> binary(recall)([[8, 2], [1, 9]]), binary(recall, pos_label=0)([[8, 2], [1, 9]])
     (np.float64(0.9), np.float64(0.8))
     """
-    if type(pos_label) is not int or pos_label not in (0, 1):
+    is_id = isinstance(pos_label, int | np.integer) and not isinstance(pos_label, bool)
+    if not is_id or pos_label not in (0, 1):
         raise ValueError(f"pos_label must be 0 or 1, got {pos_label!r}.")
-    return applied(_binary, rate, A_RATE, pos_label=pos_label)
+    return applied(_binary, rate, A_RATE, pos_label=int(pos_label))
 
 
 def at_prevalence(metric: Callable[..., Any], prevalence: ArrayLike) -> Callable[..., Any]:
