@@ -149,11 +149,11 @@ def warn_of_clusters(sizes: Array) -> None:
         )
 
 
-def check_size_of_tables(number: int, cells: int, advice: str) -> None:
-    """Raise if the tables of all clusters may not fit into memory."""
+def check_size_of_tables(number: int, cells: int, advice: str, units: str = "clusters") -> None:
+    """Refuse tables of clusters, of so many cells each, that memory may not hold."""
     if number * cells > _MOST_CELLS:
         raise ValueError(
-            f"{number} clusters with tables of {cells} cells are {number * cells:.3g} cells: at"
+            f"{number} {units} with tables of {cells} cells are {number * cells:.3g} cells: at"
             f" most {_MOST_CELLS:.3g} are allowed. {advice}"
         )
 

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import polars as pl
 import pytest
 
 import jaxmetrics as jm
-from jaxmetrics.intervals.means import extremes_of_mean_of_groups
+from jaxmetrics.intervals.means import Strata, mean_of_groups
 from tests.command_line import Run, save, write
 
 N = 240
@@ -128,11 +129,19 @@ def least_mean_of_groups(groups: Sequence[np.ndarray], bound: float, z: float) -
     return mean(minimize(mean, start, constraints=constraint, method="SLSQP", options=options).x)
 
 
+def estimate_of_groups(groups: Sequence[np.ndarray], **options: Any) -> jm.Estimate:
+    numbers = np.repeat(np.arange(len(groups)), [len(x) for x in groups])
+    strata = Strata.of(numbers, options.pop("clusters", None))
+    return mean_of_groups(
+        np.concatenate(groups), strata, **{"bounds": (0, 1), "z": 1.96, **options}
+    )
+
+
 def test_the_mean_of_groups_is_by_one_likelihood() -> None:
     """The ends are those of a constrained search over all distributions in all groups at once."""
     rng = np.random.default_rng(1)
     groups = [rng.random(5), rng.random(3) ** 2, np.ones(4)]
-    low, high = extremes_of_mean_of_groups(groups, (0.0, 1.0), 1.96)
+    _, low, high, *_ = estimate_of_groups(groups)
     assert low == pytest.approx(least_mean_of_groups(groups, 0.0, 1.96), rel=1e-4)
     turned = [1 - x for x in groups]
     assert 1 - high == pytest.approx(least_mean_of_groups(turned, 0.0, 1.96), rel=1e-4)
@@ -156,9 +165,91 @@ def test_the_mean_of_small_groups_covers(sizes: Sequence[int]) -> None:
     hits = 0
     for _ in range(400):
         groups = [(rng.random(n) < p).astype(float) for n, p in zip(sizes, truth, strict=True)]
-        low, high = extremes_of_mean_of_groups(groups, (0.0, 1.0), 1.96)
+        _, low, high, *_ = estimate_of_groups(groups)
         hits += low <= truth.mean() <= high
     assert hits / 400 > 0.92
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("bounds", [None, (0, 1)])
+def test_clusters_that_straddle_groups(bounds: Any) -> None:
+    """Each of 30 clusters has one item in each of 4 groups: the mean of groups is that of the
+    clusters' means, whose sample variance knows how items of a cluster depend on one another.
+    """
+    rng = np.random.default_rng(2)
+    x = np.clip(rng.normal(0.6, 0.2, (30, 1)) + rng.normal(0, 0.1, (30, 4)), 0, 1)
+    groups, clusters = np.tile(np.arange(4), 30), np.repeat(np.arange(30), 4)
+    found = mean_of_groups(x.ravel(), Strata.of(groups, clusters), bounds=bounds, z=1.959964)
+    expected = jm.mean_interval(x.mean(1))
+    assert found.standard_error == pytest.approx(expected.standard_error, rel=1e-9)
+    if bounds is not None:  # as of items that are in no groups, less a degree of freedom for each
+        expected = jm.mean_interval(x.ravel(), bounds=bounds, clusters=clusters)
+    tolerance = 1e-6 if bounds is None else 0.05 * (expected.high - expected.low)
+    assert found[:3] == pytest.approx(expected[:3], abs=tolerance)
+    report = jm.score_report(x.ravel(), bounds=bounds, groups=groups, clusters=clusters)
+    assert report["mean_of_groups"][:3] == pytest.approx(found[:3], abs=1e-7)
+
+
+@pytest.mark.quick
+@pytest.mark.filterwarnings("ignore:with . clusters")
+def test_strata_of_clusters_within_groups() -> None:
+    """Clusters that are not shared: the variance is the sum of those of the groups, by jackknife;
+    two groups of one cluster each make one stratum, of two clusters.
+    """
+    rng = np.random.default_rng(3)
+    sizes = [6, 5, 2, 1, 1]  # clusters of the groups, of four items
+    groups = np.repeat(np.arange(5), np.array(sizes) * 4)
+    clusters, x = np.arange(60) // 4, rng.random(60)
+    means = [jm.mean_interval(x[groups == g], clusters=clusters[groups == g]) for g in range(5)]
+    of_two = jm.mean_interval(x[groups > 2], clusters=clusters[groups > 2]).standard_error
+    errors = [*(found.standard_error for found in means[:3]), 2 * of_two]
+    found = mean_of_groups(x, Strata.of(groups, clusters), bounds=None, z=1.96)
+    assert found.value == pytest.approx(np.mean([found.value for found in means]))
+    assert found.standard_error == pytest.approx(np.sqrt(np.square(errors).sum()) / 5, rel=1e-9)
+    alone = mean_of_groups(
+        x[:24], Strata.of(np.zeros(24, int), np.zeros(24, int)), bounds=(0, 1), z=2
+    )
+    assert np.isnan(alone.low)
+
+
+@pytest.mark.quick
+def test_systems_are_ranked_by_means_of_groups(run: Run, files: Sequence[Path]) -> None:
+    options = "--value", "acc", "--group", "task"
+    found = answer(run, "leaderboard", *files, *options)
+    board = jm.score_leaderboard(RIGHT, bounds=(0, 1), groups=TASKS)
+    expected = board.to_dict([x.name for x in files])["classifiers"]
+    assert len(found["classifiers"]) == 3
+    for row, other in zip(found["classifiers"], expected, strict=True):
+        assert row == pytest.approx(other)
+    for scores, value in zip(RIGHT, board.estimates.value, strict=True):
+        assert value == pytest.approx(np.mean([scores[task == TASKS].mean() for task in TASKS[:3]]))
+    report = jm.score_report(RIGHT[1], bounds=(0, 1), groups=TASKS)["mean_of_groups"]
+    assert [x[1] for x in board.estimates] == pytest.approx([*report])
+    assert "3 classifiers by acc, mean of groups" in run("leaderboard", *files, *options)[1]
+    assert run("leaderboard", *files, "--group", "task")[0] == 2
+    one = jm.score_leaderboard(RIGHT, bounds=(0, 1), groups=np.zeros(N, int))
+    plain = jm.score_leaderboard(RIGHT, bounds=(0, 1))
+    assert [one.tiers.tolist(), one.rank_low.tolist()] == [
+        plain.tiers.tolist(),
+        plain.rank_low.tolist(),
+    ]
+    with pytest.raises(TypeError, match="groups take scores of NumPy"):
+        jm.score_leaderboard(jnp.asarray(RIGHT), groups=TASKS)
+
+
+def test_systems_of_equal_means_of_groups_are_rarely_told_apart() -> None:
+    """300 leaderboards of unequal tasks, half with clusters across tasks: 5 % are allowed."""
+    rng, groups = np.random.default_rng(6), np.repeat(np.arange(4), [5, 10, 30, 75])
+    false = 0
+    for i in range(300):
+        clusters = None if i % 2 else rng.permutation(120) // 3
+        ease = rng.random(120) if clusters is None else rng.random(40)[clusters]
+        scores = rng.random((4, 120)) < 0.6 + 0.4 * ease
+        board = jm.score_leaderboard(
+            scores, bounds=(0, 1), groups=groups, clusters=clusters, num_samples=400, key=i
+        )
+        false += board.tiers.max() > 1
+    assert false <= 300 * 0.05 + 2.6 * np.sqrt(300 * 0.05 * 0.95)
 
 
 @pytest.mark.quick
@@ -232,6 +323,27 @@ def test_groups_that_differ() -> None:
     assert f"(Benjamini and Hochberg), in {names}." in found.to_text().replace("\n", " ")
 
 
+def test_few_scores_are_no_false_discoveries() -> None:
+    """30 groups of five items without bounds and without a difference: 5 % of 300 sets, by
+    Student's distribution; a normal one finds differences in a fifth of them.
+    """
+    rng, groups = np.random.default_rng(8), np.repeat(np.arange(30), 5)
+    false = 0
+    for _ in range(300):
+        found = jm.score_report(*rng.normal(size=(2, 150)), groups=groups)
+        false += "in no group" not in found.to_text().replace("\n", " ")
+    assert false <= 300 * 0.05 + 2.6 * np.sqrt(300 * 0.05 * 0.95)
+
+
+@pytest.mark.quick
+def test_missing_scores_of_a_comparison_are_bounded() -> None:
+    a, b = [1, 1, 0, np.nan, 1, 1], [0, 1, np.nan, np.nan, 1, 0]
+    text = jm.score_report(a, b, bounds=(0, 1)).to_text().replace("\n", " ")
+    low = jm.mean_interval([1, 0, -1, -1, 0, 1], bounds=(-1, 1)).low
+    high = jm.mean_interval([1, 0, 0, 1, 0, 1], bounds=(-1, 1)).high
+    assert f"of the 2 items without one, A less B over all is from {low:.3f} to {high:.3f}." in text
+
+
 @pytest.mark.quick
 def test_missing_scores_are_bounded(run: Run, tmp_path: Path) -> None:
     """The ends are those of the least and the greatest scores that the missing ones may be."""
@@ -286,6 +398,42 @@ def test_plans_of_scores(run: Run, files: Sequence[Path]) -> None:
     assert run("plan", *files[:2], *options)[1].startswith(
         f"{found['num_items']:,} items like these show a difference of 0.05 in acc with"
     )
+
+
+@pytest.mark.quick
+def test_ids_of_several_columns(run: Run, tmp_path: Path) -> None:
+    """Attempts at questions, in another order in each file."""
+    rng = np.random.default_rng(9)
+    right = rng.random((2, 80)) < 0.7
+    paths = []
+    for name, scores in zip("ab", right, strict=True):
+        attempt = np.tile([1, 2], 40)
+        frame = pl.DataFrame({"id": np.arange(80) // 2, "epoch": attempt, "ok_ay": scores})
+        paths.append(save(frame.sample(fraction=1, shuffle=True, seed=3), tmp_path / f"{name}.csv"))
+    options = "--value", "ok_ay", "--cluster", "id"
+    found = answer(run, "compare", *paths, *options, "--id", "id,epoch")["values"]["mean"]
+    expected = jm.compare_scores(*right, bounds=(0, 1), clusters=np.arange(80) // 2)
+    value, low, high = of_json(found["difference"])
+    assert [value, low, high] == pytest.approx([*expected.difference[:3]], rel=1e-9)
+    for command, files in (("report", paths[:1]), ("compare", paths)):
+        code, _, err = run(command, *files, *options, "--id", "id")
+        assert (code, "rows share an id" in err, "COLUMN,COLUMN" in err) == (2, True, True)
+    assert run("report", paths[0], *options, "--id", "epoch,id")[0] == 0
+    frame = pl.read_csv(paths[1])
+    other = save(frame.sample(fraction=1, shuffle=True, seed=4), tmp_path / "c.csv")
+    assert "; give --id" in run("compare", paths[0], other, *options)[2]
+    plan = answer(run, "plan", paths[0], *options, "--half-width", "0.05")
+    assert plan["num_clusters"] * 2 == pytest.approx(
+        80
+        * (1.959964 * jm.mean_interval(right[0], clusters=np.arange(80) // 2).standard_error / 0.05)
+        ** 2,
+        abs=2,
+    )
+    for command, files, more in (
+        ("leaderboard", paths, ("--id", "id,epoch")),
+        ("plan", paths[:1], ("--half-width", ".1")),
+    ):
+        assert "ok_ay" in run(command, *files, *options, *more)[1]
 
 
 @pytest.mark.quick

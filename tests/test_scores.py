@@ -53,7 +53,11 @@ def test_scores_without_bounds_are_compared_by_a_paired_t_test() -> None:
     test = stats.ttest_rel(a, b)
     ends = test.confidence_interval(0.9)
     np.testing.assert_allclose(found.difference[:3], [a.mean() - b.mean(), ends.low, ends.high])
-    assert found.probability_better == pytest.approx(1 - test.pvalue / 2, abs=0.02)
+    assert found.probability_better == pytest.approx(1 - test.pvalue / 2, rel=1e-9)
+    clusters = np.repeat(np.arange(25), 2)
+    twice = jm.compare_scores(*np.repeat([a, b], 2, -1), clusters=clusters, rope=0.1)
+    alike = jm.compare_scores(a, b, rope=0.1)
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-9), twice[3:], alike[3:])
 
 
 def test_items_that_one_has_not_are_left_out() -> None:

@@ -124,7 +124,7 @@ def _report_of_labels(given: Namespace) -> TabularReport:
 
 
 def _report_of_scores(given: Namespace) -> TabularReport:
-    check_alone("report", given, "value", "bounds", "cluster", "group", "gate")
+    check_alone("report", given, "value", "bounds", "id-of-examples", "cluster", "group", "gate")
     gates, scores = parsed(given.gate), read_scores(given, [(given.file, given.value)])
 
     def values(level: float) -> dict[str, Any]:

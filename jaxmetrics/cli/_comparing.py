@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from jaxmetrics._wording import printable
 from jaxmetrics.cli._counted_files import count_predictions
 from jaxmetrics.cli._errors import InputError, check_alone, named, refusals, shown
 from jaxmetrics.cli._gates import parsed, verdicts
@@ -60,8 +61,7 @@ def compare(given: Namespace) -> int:
 
 
 def _comparison(given: Namespace) -> ComparisonReport:
-    if given.group is not None:
-        raise InputError("with compare, --group needs --value")
+    _refuse_groups("compare", given)
     gates = parsed(given.gate)
     with refusals("--rope"):
         check_rope(given.rope)
@@ -94,6 +94,11 @@ def _comparison(given: Namespace) -> ComparisonReport:
                 gates, differences, given.level, report.num_examples, "A - B", "compared"
             ),
         )
+
+
+def _refuse_groups(command: str, given: Namespace) -> None:
+    if given.group is not None:
+        raise InputError(f"--group of {command} goes with --value")
 
 
 def _comparison_of_scores(given: Namespace) -> AnyReport:
@@ -144,7 +149,7 @@ def leaderboard(given: Namespace) -> None:
 
 
 def _ranking_of_scores(given: Namespace) -> TabularReport:
-    check_alone("leaderboard", given, "value", "bounds", "id", "cluster")
+    check_alone("leaderboard", given, "value", "bounds", "id", "cluster", "group")
     paths = _paths(given.files)
     if len(paths) > 1:
         inputs, names = [(path, given.value) for path in paths], _names(paths)
@@ -156,13 +161,22 @@ def _ranking_of_scores(given: Namespace) -> TabularReport:
     scores = read_scores(given, inputs)
     with waiting("ranking"), refusals(given.files[0]):
         board = score_leaderboard(
-            scores.values, bounds=scores.bounds, clusters=scores.clusters, level=given.level
+            scores.values,
+            bounds=scores.bounds,
+            clusters=scores.clusters,
+            groups=scores.groups,
+            level=given.level,
         )
     metric = given.value if len(paths) > 1 else "mean score"
-    return ranking_report(board, names, metric, scores.sample, level=given.level)
+    if scores.groups is not None:
+        metric = f"{metric}, mean of groups"
+    return ranking_report(
+        board, names, metric, scores.sample, level=given.level, title=printable(metric)
+    )
 
 
 def _ranking(given: Namespace) -> TabularReport:
+    _refuse_groups("leaderboard", given)
     inputs, names = _contenders(given.files, given.pred or (), Selection.of(given))
     judged = read_judged(inputs)
     function = _metric(given.metric, given.pos_label)

@@ -74,13 +74,17 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         nargs=2,
     ),
     "group": _option(
-        "Column of groups, such as tasks or patient subgroups: adds a report per group, and"
-        " differences between groups (compare: needs --value)."
+        "Column of groups, such as tasks or patient subgroups: a report per group, and how much"
+        " the groups differ; with --value also of compare, and of a leaderboard of means of groups."
     ),
     "id": _option(
-        "Column of ids by which the rows of the files are matched (default: row by row)."
+        "Column of ids to join the rows by (default: row by row); with --value also COLUMN,... of"
+        " ids in several parts, such as the question and the attempt."
     ),
-    "id-of-examples": _option("Column of ids that is shown with --examples."),
+    "id-of-examples": _option(
+        "Column of ids to name the rows of --examples; with --value COLUMN,... that tell rows"
+        " apart."
+    ),
     "examples": _option(
         "How many misclassified rows to list, from the most frequent mistakes (compare: rows that"
         " only one of the two predicts correctly), the most confident first if there are"
@@ -234,8 +238,8 @@ COMMANDS = {
                 "nargs": "+",
             }
         },
-        "true preds value bounds metric pos-label id cluster ignore separator level output html"
-        " json format",
+        "true preds value bounds metric pos-label id cluster group ignore separator level output"
+        " html json format",
     ),
     "plan": _Command(
         "_comparing",

@@ -12,12 +12,21 @@ import polars as pl
 from jaxmetrics.cli._errors import InputError, named, reading, shown
 from jaxmetrics.cli._inputs import parts_of
 from jaxmetrics.cli._sources import opened
-from jaxmetrics.cli._tables import MOST_HELD, ROW, FileTable, check_number_of_rows, is_too_much
+from jaxmetrics.cli._tables import (
+    JOIN_HINT,
+    MOST_HELD,
+    ROW,
+    Column,
+    FileTable,
+    check_number_of_rows,
+    is_too_much,
+)
 from jaxmetrics.reports.score_means import ItemScores
 
 __all__: list[str] = []
 
 _ROLES = ("id", "cluster", "group")
+_BETWEEN = "\x1f"  # the parts of ids of several columns
 _MISSING = ("", "nan", "null", "none")
 _WORDS = {"true": "1", "false": "0"} | {
     "c": "1",
@@ -52,12 +61,18 @@ def read_scores(given: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemSco
     scores = np.stack(values)
     if np.isnan(scores).any(0).all():
         raise InputError(f"{paths[0]}: no item has a score in all files")
-    return ItemScores(
-        inputs[0][1],
-        scores,
-        _bounds(given.bounds, scores),
-        *(rows[role].to_numpy() if role in rows.columns else None for role in _ROLES[1:]),
-    )
+    clusters, _ = _numbered(rows, "cluster")
+    groups = _numbered(rows, "group")
+    return ItemScores(inputs[0][1], scores, _bounds(given.bounds, scores), clusters, *groups)
+
+
+def _numbered(rows: pl.DataFrame, role: str) -> tuple[np.ndarray | None, list[str]]:
+    """Number the labels of a role, groups in the order of their names."""
+    if role not in rows.columns:
+        return None, []
+    names = rows[role].unique(maintain_order=True)
+    names = names.sort() if role == "group" else names
+    return rows[role].cast(pl.Enum(names)).to_physical().to_numpy().astype(int), names.to_list()
 
 
 def _check_labels(rows: pl.DataFrame, item: str) -> None:
@@ -66,7 +81,8 @@ def _check_labels(rows: pl.DataFrame, item: str) -> None:
         found = rows.select(item, role).unique()
         if found[item].is_duplicated().any():
             first = found.filter(pl.col(item).is_duplicated())[item].min()
-            raise InputError(f"the files have different {role}s for the item {first!r}")
+            hint = f"; {JOIN_HINT}" if item == "item" else ""
+            raise InputError(f"the files name different {role}s for the item {first!r}{hint}")
 
 
 def _frame(given: Namespace, path: Path, column: str) -> pl.DataFrame:
@@ -85,8 +101,11 @@ def _frame(given: Namespace, path: Path, column: str) -> pl.DataFrame:
             raise InputError("the file has no rows")
         found = pl.concat(frames)
         if "id" in found.columns and found["id"].is_duplicated().any():
-            first = found.filter(pl.col("id").is_duplicated())["id"][0]
-            raise InputError(f"several rows have the same id, first {first!r}")
+            first = found.filter(pl.col("id").is_duplicated())["id"][0].replace(_BETWEEN, ",")
+            raise InputError(
+                f"rows share an id, the first of them {first!r}: ids of attempts or of tasks take"
+                " more columns, --id COLUMN,COLUMN"
+            )
     return found
 
 
@@ -94,16 +113,30 @@ def _batches(table: FileTable, given: Namespace, column: str) -> Iterator[pl.Dat
     """Read a column of scores with its ids, clusters and groups."""
     with reading():
         asked = {role: getattr(given, role, None) for role in _ROLES}
-        labels = {role: table.column(name) for role, name in asked.items() if name}
-        for label in labels.values():
-            table.check_label(label.name)
+        labels = {role: _labels(table, name, role) for role, name in asked.items() if name}
         value = table.column(column)
         texts = [
-            table.label(x, pl.col(x.name)).fill_null("").alias(role) for role, x in labels.items()
+            pl.concat_str(
+                [table.label(x, pl.col(x.name)).replace("", None) for x in columns],
+                separator=_BETWEEN,
+            )
+            .fill_null("")
+            .alias(role)
+            for role, columns in labels.items()
         ]
         number = table.number(value).cast(pl.String).alias("value")
-    for rows in table.batches([value, *labels.values()], [pl.col(ROW), *texts, number]):
+    read = [value, *(x for columns in labels.values() for x in columns)]
+    for rows in table.batches(read, [pl.col(ROW), *texts, number]):
         yield _with_numbers(rows, column, [*labels])
+
+
+def _labels(table: FileTable, name: str, role: str) -> list[Column]:
+    """Find the column of a role; ids may be in several."""
+    names = name.split(",") if role == "id" and name not in table.names else [name]
+    columns = [table.column(x) for x in names]
+    for column in columns:
+        table.check_label(column.name)
+    return columns
 
 
 def _with_numbers(rows: pl.DataFrame, column: str, labels: Sequence[str]) -> pl.DataFrame:

@@ -16,6 +16,7 @@ from jaxmetrics._namespaces import Array, is_jax, is_known, special, xp
 from jaxmetrics._printing import Printed
 from jaxmetrics._validation import ArrayLike, as_array, as_counts, as_float, check_cells
 from jaxmetrics._wording import fraction
+from jaxmetrics.betas.student import student_quantile, student_tails
 from jaxmetrics.clusters import as_clusters, check_size_of_tables, numbered_clusters
 from jaxmetrics.counts import class_axes, paired_confusion_matrix, strings_among
 from jaxmetrics.estimates import Estimate, Metric
@@ -309,24 +310,35 @@ def _comparison(
 
 @compiled
 def by_halves(
-    a: Estimate, b: Estimate, d: Estimate, z: Array | float, rope: Array | float
+    a: Estimate,
+    b: Estimate,
+    d: Estimate,
+    z: Array | float,
+    rope: Array | float,
+    freedom: Array | None = None,
 ) -> Comparison:
-    """Compare by a two-piece normal distribution fitted to the interval of the difference d, whose
-    ends are z standard deviations from d.
+    """Compare by the distribution of two normal halves with quantiles at the ends of the interval
+    of the difference d, z standard errors from it; with degrees of freedom by Student's.
     """
-    better = 1 - _below(xp.zeros_like(d.value), d, z)
-    within = _below(rope, d, z) - _below(-rope, d, z)
+    better = 1 - _below(xp.zeros_like(d.value), d, z, freedom)
+    within = _below(rope, d, z, freedom) - _below(-rope, d, z, freedom)
     equivalent = xp.where(d.low == d.high, xp.abs(d.value) <= rope, within)
     return Comparison(a, b, d, better, equivalent)
 
 
-def _below(limit: Array | float, d: Estimate, z: Array | float) -> Array:
-    """Return P(X <= limit) for the two-piece normal distribution fitted to the interval of d; for
-    an interval of width 0 this is 0, 1 or, at the value, 1/2.
+def _below(limit: Array | float, d: Estimate, z: Array | float, freedom: Array | None) -> Array:
+    """Return P(X <= limit) for X of two halves of normals, with quantiles at the ends of d's
+    interval; with an interval of width 0 it is 0, 1 or, at the value, 1/2.
     """
-    error = xp.where(limit < d.value, d.value - d.low, d.high - d.value) / z
+    quantile = z if freedom is None else student_quantile(z, freedom)
+    error = xp.where(limit < d.value, d.value - d.low, d.high - d.value) / quantile
     certain = xp.where(d.value < limit, 1, xp.where(d.value > limit, 0, 0.5))
-    share = special.ndtr((limit - d.value) / xp.where(error > 0, error, 1))
+    distance = (limit - d.value) / xp.where(error > 0, error, 1)
+    if freedom is None:
+        share = special.ndtr(distance)
+    else:
+        tail = student_tails(distance, freedom) / 2
+        share = xp.where(distance < 0, tail, 1 - tail)
     share = xp.where(error > 0, share, certain)
     return xp.where(xp.isnan(d.value) | xp.isnan(error), xp.nan, share)
 

@@ -11,7 +11,7 @@ import numpy as np
 from jaxmetrics._arithmetic import divide, matmul
 from jaxmetrics._compilation import compiled
 from jaxmetrics._keys import Key, KeyLike, place
-from jaxmetrics._namespaces import Array, is_known, xp
+from jaxmetrics._namespaces import Array, is_known, on_device, xp
 from jaxmetrics._validation import (
     ArrayLike,
     as_float,
@@ -20,13 +20,19 @@ from jaxmetrics._validation import (
     check_level,
     shapes_of,
 )
-from jaxmetrics.clusters import numbered_clusters, sums_by_cluster
+from jaxmetrics.clusters import kish_number, numbered_clusters, sums_by_cluster
 from jaxmetrics.comparisons._rankings import UNSEEN, Errors, variances_of_differences
 from jaxmetrics.comparisons.classifiers import Comparison, by_halves, check_rope
 from jaxmetrics.comparisons.leaderboards import Leaderboard, ranked
 from jaxmetrics.estimates import Estimate, normal_quantile
 from jaxmetrics.intervals.checks import check_num_samples, nan_unless
-from jaxmetrics.intervals.means import check_bounds, mean_estimate
+from jaxmetrics.intervals.means import (
+    Strata,
+    check_bounds,
+    mean_estimate,
+    mean_of_groups,
+    refuse_beyond,
+)
 
 __all__ = ["compare_scores", "score_leaderboard"]
 
@@ -58,9 +64,9 @@ def compare_scores(
         rope: the region of practical equivalence: differences up to this size do not matter.
 
     Returns:
-        `Comparison` of shape `(...)`. `probability_better` and `probability_equivalent` come from a
-        two-piece normal distribution fitted to the interval of the difference. NaN if no item has
-        both scores.
+        `Comparison` of shape `(...)`. `probability_better` and `probability_equivalent` come from
+        Student's distribution or, with bounds, from a two-piece normal distribution fitted to the
+        interval of the difference. NaN without any item that both have.
 
     Raises:
         ValueError: shapes that do not go together, scores beyond the bounds (NaN under jit), a rope
@@ -80,8 +86,22 @@ def compare_scores(
     z = normal_quantile(level)
     estimate = partial(mean_estimate, z=z, where=shared, clusters=clusters)
     of_a, of_b = estimate("a", x, bounds=bounds), estimate("b", y, bounds=bounds)
-    reach = None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
-    return by_halves(of_a, of_b, estimate("a - b", x - y, bounds=reach), z, width)
+    difference = estimate("a - b", x - y, bounds=within(bounds))
+    freedom = _freedom(shared, clusters) if bounds is None else None
+    return by_halves(of_a, of_b, difference, z, width, freedom)
+
+
+def _freedom(shared: Array, clusters: ArrayLike | Sequence[Any] | None) -> Array:
+    """Return the degrees of freedom of a mean of the items that both have."""
+    sizes = shared
+    if clusters is not None:
+        sizes = sums_by_cluster(shared, *numbered_clusters(clusters, shared.shape))
+    return kish_number(sizes) - 1
+
+
+def within(bounds: tuple[float, float] | None) -> tuple[float, float] | None:
+    """Return the bounds of the difference of two scores."""
+    return None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
 
 
 def score_leaderboard(
@@ -89,6 +109,7 @@ def score_leaderboard(
     *,
     bounds: tuple[float, float] | None = None,
     clusters: ArrayLike | Sequence[Any] | None = None,
+    groups: ArrayLike | Sequence[Any] | None = None,
     where: ArrayLike | None = None,
     key: KeyLike = 0,
     num_samples: int = 2000,
@@ -105,13 +126,16 @@ def score_leaderboard(
         bounds: the least and the greatest possible score, such as (0, 1) for wrong and correct.
         clusters: ids `(n,)` of groups of correlated items, such as questions about the same text;
             clusters are then the independent units.
+        groups: ids `(n,)` of groups of items, such as tasks; systems are then ranked by their means
+            of groups, in which each group counts as one (see `score_report`), of NumPy scores.
         where: bool, `(n,)`; False leaves an item out.
         key: a JAX key, an int seed or, for NumPy scores, a NumPy Generator.
         num_samples: number of draws for probabilities and for simultaneous intervals.
         level: the confidence level of the intervals, and of all statements on ranks jointly.
 
     Returns:
-        `Leaderboard`, whose estimates come from `mean_interval`.
+        `Leaderboard`, whose estimates come from `mean_interval`, those of groups as in
+        `score_report`.
 
     Raises:
         ValueError: scores of another shape, fewer than two items (or clusters) with scores of all
@@ -135,16 +159,23 @@ def score_leaderboard(
     if mask is not None and mask.shape != x.shape[1:]:
         raise ValueError(f"where must have shape (n,) = {x.shape[1:]}, got {mask.shape}.")
     x, shared = _without_missing(x, mask)
-    numbers, number = None, 0
+    z, numbers, number = normal_quantile(level), None, 0
     if clusters is not None:
         numbers, number = numbered_clusters(clusters, x.shape[1:])
-    estimates = mean_estimate(
-        "scores", x, z=normal_quantile(level), where=shared, clusters=clusters, bounds=bounds
-    )
     _check_number(shared if numbers is None else sums_by_cluster(shared, numbers, number))
     placed_key, x, shared = place(key, x, shared)
-    options: Any = {"bounds": bounds, "num_clusters": number, "size": size, "level": level}
-    return _score_leaderboard(placed_key, x, shared, numbers, estimates, **options)
+    options: Any = {"bounds": bounds, "size": size, "level": level}
+    if groups is not None:
+        if on_device(x):
+            raise TypeError("groups take scores of NumPy: np.asarray(scores) fetches them.")
+        refuse_beyond(bounds, x, "scores", shared)
+        ids, _ = numbered_clusters(groups, x.shape[1:], "groups")
+        strata = Strata.of(ids[shared], None if numbers is None else numbers[shared])
+        return _leaderboard_of_groups(placed_key, x[:, shared], strata, z, **options)
+    estimates = mean_estimate("scores", x, z=z, where=shared, clusters=clusters, bounds=bounds)
+    return _score_leaderboard(
+        placed_key, x, shared, numbers, estimates, num_clusters=number, **options
+    )
 
 
 def _check_number(units: Array) -> None:
@@ -192,17 +223,61 @@ def _score_leaderboard(
         held = sums_by_cluster(shared, numbers, num_clusters) > 0
         own, raw = (sums_by_cluster(u, numbers, num_clusters) for u in (own, raw))
         factor = divide(held.sum(), held.sum() - 1)
-    covariance, swapped = matmul(own, own.T), matmul(raw, raw.T)
-    squares = xp.maximum(*map(variances_of_differences, (covariance, swapped)))
     span = bounds[1] - bounds[0] if bounds else _range(x, shared)
-    unseen = xp.full_like(estimates.value, UNSEEN / 2) * divide(span, total) ** 2
-    errors = Errors(factor * covariance, squares, unseen)
-    board = ranked(key, estimates, errors, size=size, level=level)
+    moves = own, raw, factor * matmul(own, own.T), divide(span, total)
+    board = _ranked(key, estimates, *moves, bounds=bounds, size=size, level=level)
+    return nan_unless(total > 1, board)
+
+
+def _leaderboard_of_groups(
+    key: Key,
+    x: np.ndarray,
+    strata: Strata,
+    z: float,
+    *,
+    bounds: tuple[float, float] | None,
+    size: int,
+    level: float,
+) -> Leaderboard:
+    """Rank by the means of groups of items that all systems have."""
+    rows = [mean_of_groups(row, strata, bounds=bounds, z=z) for row in x]
+    centred, num_units = strata.centred(x), int(strata.units.max()) + 1
+    own, raw = (sums_by_cluster(u, strata.units, num_units) for u in (centred, strata.weights * x))
+    scaled = np.nan_to_num(strata.by_unit(centred))  # one unit alone shows no variance
+    span = bounds[1] - bounds[0] if bounds else np.ptp(x)
+    moves = own, raw, matmul(scaled, scaled.T), span * strata.weights.max()
+    estimates = Estimate(*np.array(rows).T)
+    return _ranked(key, estimates, *moves, bounds=bounds, size=size, level=level)
+
+
+def _ranked(
+    key: Key,
+    estimates: Estimate,
+    own: Array,
+    raw: Array,
+    covariance: Array,
+    farthest: Array,
+    *,
+    bounds: tuple[float, float] | None,
+    size: int,
+    level: float,
+) -> Leaderboard:
+    """Rank by what each unit contributes to the means, `(M, U)`.
+
+    Args:
+        own, raw: of scores less their mean, and of scores.
+        covariance: of the means.
+        farthest: by how much one item can move a mean.
+    """
+    products = (matmul(u, u.T) for u in (own, raw))
+    squares = xp.maximum(*map(variances_of_differences, products))
+    unseen = xp.full_like(estimates.value, UNSEEN / 2) * farthest**2
+    board = ranked(key, estimates, Errors(covariance, squares, unseen), size=size, level=level)
     if bounds:
         winner = board.winner_estimate
         least = xp.asarray(bounds[0], winner.low.dtype)
         board = board._replace(winner_estimate=winner._replace(low=xp.maximum(winner.low, least)))
-    return nan_unless(total > 1, board)
+    return board
 
 
 def _range(x: Array, shared: Array) -> Array:

@@ -40,6 +40,7 @@ from jaxmetrics._validation import (
 )
 from jaxmetrics.betas.student import student_quantile
 from jaxmetrics.clusters import (
+    check_size_of_tables,
     clusters_of_examples,
     effective_share,
     jackknife_variance,
@@ -327,52 +328,132 @@ def mean_of_estimates(estimates: Estimate, where: Array | None = None) -> Estima
     return Estimate(mean, mean - below, mean + above, error, undefined.max(-1))
 
 
-def extremes_of_mean_of_groups(
-    groups: Sequence[np.ndarray], bounds: tuple[float, float], z: float
-) -> tuple[float, float]:
-    """Return the smallest and the largest mean of group means that a likelihood-ratio test does not
-    reject, as in `mean_interval` for one group.
+class Strata(NamedTuple):
+    """Groups of items, each of which counts as one, as strata of independent units.
 
-    One value does not show how a group varies, so all groups with a single value form one stratum
-    (collapsed strata, Cochran, 1977, Sampling Techniques, section 5A.12). With several strata, n
-    values count as n - 1, because they are closer to their own mean than to the population mean. A
-    third of a value at the bound is added where it changes the mean most.
+    Units are items or clusters of items. One unit does not show how a group varies, so all groups
+    of one make one stratum (collapsed strata, Cochran, 1977, Sampling Techniques, section 5A.12).
 
-    Args:
-        groups: the values of each group, none of them empty.
+    Attributes:
+        numbers: the stratum of each item, `(n,)`.
+        weights: of each item in the mean of groups, `(n,)`; their sum is 1.
+        units: the unit of each item, `(n,)`.
+        is_clustered: whether units are clusters.
     """
-    counts, values, shares = _strata(groups)
+
+    numbers: np.ndarray
+    weights: np.ndarray
+    units: np.ndarray
+    is_clustered: bool
+
+    @classmethod
+    def of(cls, groups: np.ndarray, clusters: np.ndarray | None = None) -> Strata:
+        """Find the strata of items by the numbers of their groups and of their clusters, `(n,)`."""
+        groups = np.unique(groups, return_inverse=True)[1]
+        sizes = np.bincount(groups)
+        units = np.arange(len(groups)) if clusters is None else clusters
+        num_units = int(units.max()) + 1
+        is_single = np.bincount(np.unique(groups * num_units + units) // num_units) == 1
+        strata = np.where(is_single[groups], len(sizes), groups)
+        numbers = np.unique(strata, return_inverse=True)[1]
+        return cls(numbers, 1 / (len(sizes) * sizes[groups]), units, clusters is not None)
+
+    def sums(self, x: np.ndarray) -> np.ndarray:
+        """Add up values of items by stratum, `(..., S)`."""
+        return sums_by_cluster(x, self.numbers, int(self.numbers.max()) + 1)
+
+    def centred(self, x: np.ndarray) -> np.ndarray:
+        """Return by how much each item moves the mean of groups, `(..., n)`."""
+        means = self.sums(self.weights * x) / self.sums(self.weights)
+        return self.weights * (x - means[..., self.numbers])
+
+    def by_unit(self, moves: np.ndarray, z: float | None = None) -> np.ndarray:
+        """Add up by unit, `(..., U)`, what items move; the sum of squares is then the variance of
+        the jackknife, which leaves out one of the C units of a stratum at a time, with its share s
+        of the weight: `(C - 1) / C sum (m / (1 - s))^2`. With z each stratum is multiplied by
+        Student's quantile.
+        """
+        num_units = int(self.units.max()) + 1
+        pairs, place = np.unique(self.numbers * num_units + self.units, return_inverse=True)
+        strata, units = np.divmod(pairs, num_units)
+        shares = sums_by_cluster(self.weights, place, len(pairs)) / self.sums(self.weights)[strata]
+        number = np.bincount(strata)[strata]
+        factor = np.where(number > 1, np.sqrt(1 - 1 / number) * divide(1.0, 1 - shares), np.nan)
+        if z is not None:
+            kish = divide(1.0, np.bincount(strata, shares**2))[strata]
+            factor *= student_quantile(z, np.maximum(kish - 1, 1))
+        return sums_by_cluster(sums_by_cluster(moves, place, len(pairs)) * factor, units, num_units)
+
+
+def mean_of_groups(
+    x: np.ndarray, strata: Strata, *, bounds: tuple[float, float] | None, z: float
+) -> Estimate:
+    """Estimate the mean of the means of groups, of values `(n,)` of the host.
+
+    With bounds its ends are the least and the greatest that a likelihood ratio of all groups at
+    once does not refute, as in `mean_interval`; without bounds the squares of the distances of the
+    ends add up over groups (MOVER).
+    """
+    value, moves = np.clip(strata.weights @ x, x.min(), x.max()), strata.centred(x)
+    error = safe_sqrt((strata.by_unit(moves) ** 2).sum())
+    if bounds is None:
+        reach = safe_sqrt((strata.by_unit(moves, z) ** 2).sum())
+        return computed_estimate(value, value - reach, value + reach, error)
+    amounts = np.ones((2, len(x)))
+    if strata.is_clustered:
+        items = strata._replace(units=np.arange(len(x)))
+        effective = [kish_number(np.bincount(s.units, s.weights)) for s in (items, strata)]
+        independent = safe_sqrt((items.by_unit(moves) ** 2).sum())
+        share = effective_share(independent, error, *effective, z)
+        if not share > 0:
+            return computed_estimate(value, np.nan, np.nan, error)
+        sums = np.bincount(strata.units, moves)
+        farthest = np.array([[sums.argmin()], [sums.argmax()]])
+        amounts = share * (1 + ADDED_OF_CLUSTER * (strata.units == farthest))
+    low, high = (
+        _extreme_of_groups(x, strata, *parts, z)
+        for parts in zip(amounts, bounds, (-1, 1), strict=True)
+    )
+    return computed_estimate(value, min(low, value), max(high, value), error)
+
+
+def _extreme_of_groups(
+    x: np.ndarray, strata: Strata, amounts: np.ndarray, bound: float, sign: int, z: float
+) -> float:
+    """Return the end towards the bound, of items that count by their amounts.
+
+    Of several strata n values count as n - 1, since they lie nearer to their own mean than to that
+    of the population. A third of a value more, at the bound, is where it moves the mean most.
+    """
+    shares, sizes = strata.sums(strata.weights), strata.sums(np.ones(len(x)))
+    number = np.maximum(sizes - 1, 1) if len(sizes) > 1 else sizes
+    amounts = amounts * strata.weights * (number / shares)[strata.numbers]
+    counts, values = _table(x, strata.numbers, amounts)
     total = counts.sum(-1)
-    means = (counts * values).sum(-1) / total
-    ends = []
-    for sign, bound in zip((-1, 1), bounds, strict=True):
-        moved = (shares * np.abs(bound - means) / (total + ADDED)).argmax()
-        more = ADDED * (np.arange(len(total)) == moved)[:, None]
-        padded = np.concatenate([counts, more], -1)
-        x = np.concatenate([values, np.full_like(more, bound)], -1)
-        slopes = sign * x * (shares / padded.sum(-1))[:, None]
-        weights = tilted(padded, slopes, z**2 / 2)
-        extremes = (weights * x).sum(-1) / weights.sum(-1)
-        ends.append(float(shares @ extremes / shares.sum()))
-    return ends[0], ends[1]
+    moved = (shares * np.abs(bound - (counts * values).sum(-1) / total) / (total + ADDED)).argmax()
+    more = ADDED * (np.arange(len(total)) == moved)[:, None]
+    padded = np.concatenate([counts, more], -1)
+    x = np.concatenate([values, np.full_like(more, bound)], -1)
+    weights = tilted(padded, sign * x * (shares / padded.sum(-1))[:, None], z**2 / 2)
+    return float(shares @ ((weights * x).sum(-1) / weights.sum(-1)))
 
 
-def _strata(groups: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the weights of the values, the values `(S, n)`, and the number of groups in each
-    stratum, `(S,)`.
-    """
-    strata = [x for x in groups if len(x) > 1]
-    single = [x for x in groups if len(x) == 1]
-    shares = np.ones(len(strata) + bool(single))
-    if single:
-        strata.append(np.concatenate(single))
-        shares[-1] = len(single)
-    sizes = np.array([len(x) for x in strata])
-    total = np.maximum(sizes - 1, 1) if len(strata) > 1 else sizes
-    held = np.arange(sizes.max()) < sizes[:, None]
-    values = np.zeros(held.shape)
-    values[held] = np.concatenate(strata)
-    return held * (total / sizes)[:, None], values, shares
+def _table(
+    x: np.ndarray, numbers: np.ndarray, amounts: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the amounts of the different values of each stratum and these values, `(S, U)`."""
+    order = np.lexsort((x, numbers))
+    x, numbers = x[order], numbers[order]
+    is_new = np.append(True, (np.diff(x) != 0) | (np.diff(numbers) != 0))
+    cell, first = is_new.cumsum() - 1, np.flatnonzero(is_new)
+    row = numbers[first]
+    sizes = np.bincount(row)
+    column = np.arange(len(first)) - (sizes.cumsum() - sizes)[row]
+    advice = "Merge small groups, or leave out bounds."
+    check_size_of_tables(len(sizes), int(sizes.max()), advice, "groups")
+    counts, values = np.zeros((2, len(sizes), sizes.max()))
+    counts[row, column], values[row, column] = np.bincount(cell, amounts[order]), x[first]
+    return counts, values
 
 
 def _end(

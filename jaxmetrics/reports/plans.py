@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jaxmetrics._validation import as_number
-from jaxmetrics._wording import percent, title_of
+from jaxmetrics._wording import percent, printable, title_of
 from jaxmetrics.estimates import Metric, normal_quantile
 from jaxmetrics.planning import detectable_difference, power_quantile, required_examples
 from jaxmetrics.reports.contents import Outline, SampleSize
@@ -31,7 +31,9 @@ def width_plan(
     number = float(required_examples(metric, counts, half_width=half_width, **options))
     size = SampleSize(float(counts.sum()), num_clusters=len(counts) if axis else None)
     content = {"metric": name, "half_width": half_width, "level": level}
-    return _plan(number, units, _width(name, half_width), f"The pilot study has {size}.", content)
+    return _plan(
+        number, units, _width(title_of(name), half_width), f"{size} were counted.", content
+    )
 
 
 def difference_plan(
@@ -53,31 +55,32 @@ def difference_plan(
     content = {"metric": name, "difference": difference, "power": power, "level": level}
     counted = f"The pilot study has {size}, enough to show a difference of {shown:.3g}."
     content |= {"detectable_difference": shown}
-    return _plan(float(number), units, _shown(name, difference, power), counted, content)
+    return _plan(float(number), units, _shown(title_of(name), difference, power), counted, content)
 
 
 def scores_plan(
     scores: ItemScores, *, half_width: float | None, difference: float, power: float, level: float
 ) -> TabularReport:
-    """Report the number of items for an interval of a mean score with this half-width, or to detect
-    a difference between the means of two systems with this power.
+    """Report how many items give a mean score an interval of this half-width, or show a difference
+    between the means of two systems with this power; with clusters, how many clusters.
     """
-    size, z, content = scores.sample, normal_quantile(level), dict[str, Any]()
+    size, z, title = scores.sample, normal_quantile(level), printable(scores.name)
+    units = "items" if size.num_clusters is None else "clusters"
     if half_width is not None:
         as_number(half_width, "half_width", above=0)
-        purpose, counted = _width(scores.name, half_width), f"The pilot study has {size}."
+        purpose, counted = _width(title, half_width), f"{size} were scored."
         error = means(scores, level)["mean"].standard_error
         ratio, content = z * error / half_width, {"half_width": half_width}
     else:
         _check_difference(difference)
         error = differences(scores, level)["mean"].difference.standard_error
         shown = (z + power_quantile(power, level)) * error
-        purpose, ratio = _shown(scores.name, difference, power), shown / difference
-        counted = f"The pilot study has {size}, enough to show a difference of {shown:.3g}."
+        purpose, ratio = _shown(title, difference, power), shown / difference
+        counted = f"{size} were scored for both, enough to show a difference of {shown:.3g}."
         content = {"difference": difference, "power": power, "detectable_difference": shown}
-    number = size.number * ratio * ratio if ratio > 0 else math.nan
+    number = (size.num_clusters or size.number) * ratio * ratio if ratio > 0 else math.nan
     content = {"score": scores.name, **content, "level": level}
-    return _plan(number, "items", purpose, counted, content)
+    return _plan(number, units, purpose, counted, content)
 
 
 def _check_difference(difference: float) -> None:
@@ -85,14 +88,12 @@ def _check_difference(difference: float) -> None:
         raise ValueError(f"the difference must be above 0, got {difference:g}")
 
 
-def _width(name: str, half_width: float) -> str:
-    return f"give {title_of(name)} an interval of ± {half_width:g}"
+def _width(title: str, half_width: float) -> str:
+    return f"give {title} an interval of ± {half_width:g}"
 
 
-def _shown(name: str, difference: float, power: float) -> str:
-    return (
-        f"show a difference of {difference:g} in {title_of(name)} with a probability of {power:g}"
-    )
+def _shown(title: str, difference: float, power: float) -> str:
+    return f"show a difference of {difference:g} in {title} with a probability of {power:g}"
 
 
 def _plan(

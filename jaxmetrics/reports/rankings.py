@@ -19,13 +19,14 @@ def ranking_report(
     sample: SampleSize,
     *,
     level: float,
+    title: str | None = None,
 ) -> TabularReport:
     """Make the report of a leaderboard, by tier, best classifier first."""
     written = ranking(board, names)
     found = board.to_dict(names)
     return TabularReport(
         Outline(
-            heading=f"{sample}, {len(names)} classifiers by {title_of(metric)}",
+            heading=f"{sample}, {len(names)} classifiers by {title or title_of(metric)}",
             verdict=written.sentences[0],
             tables={"": ValueTable(*written.table)},
             notes=[

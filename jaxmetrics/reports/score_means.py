@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -12,13 +12,13 @@ from jaxmetrics._validation import ArrayLike, as_float
 from jaxmetrics._wording import interval, labels_of, percent, printable, title_of
 from jaxmetrics.clusters import numbered_clusters
 from jaxmetrics.comparisons.classifiers import Comparison, by_halves
-from jaxmetrics.comparisons.scores import compare_scores
+from jaxmetrics.comparisons.scores import compare_scores, within
 from jaxmetrics.estimates import Estimate, normal_quantile
 from jaxmetrics.intervals.means import (
+    Strata,
     check_bounds,
-    extremes_of_mean_of_groups,
     mean_interval,
-    mean_of_estimates,
+    mean_of_groups,
     refuse_beyond,
 )
 from jaxmetrics.reports.contents import (
@@ -55,11 +55,11 @@ def score_report(
     """Report on scores per item: the overall mean, the mean of each group, and the difference of
     two systems.
 
-    `mean` weights items equally (micro), `mean_of_groups` weights groups such as tasks equally
-    (macro). The interval of `mean_of_groups` is a likelihood interval over all groups, in which
-    groups with a single item form one stratum; with clusters or without bounds, it combines the
-    intervals of the groups by MOVER (Zou and Donner, 2008). For two systems, the report lists the
-    groups in which they differ, at a false discovery rate of 5 %.
+    `mean` counts items alike, `mean_of_groups` counts groups (such as tasks) alike. Its interval is
+    by the likelihood of all groups at once; without bounds by MOVER (Zou and Donner, 2008), from
+    Student's intervals of the groups. Groups of one item, or of one cluster, are taken as one
+    group; clusters may be in several groups. Of two systems the report lists the groups in which
+    they differ, at a false discovery rate of 5 %.
 
     Args:
         scores: `(n,)`; greater is better; NaN for an item without a score.
@@ -100,10 +100,11 @@ def score_report(
     if not sample.is_scored.any():
         raise ValueError("scores: no item has a score of all systems.")
     if groups is not None:
-        group = np.full(values.shape[1:], "", object)
-        for text, rows in rows_of_groups(groups, sample.is_scored).items():
-            group[rows] = text
-        sample = sample._replace(groups=group)
+        named = rows_of_groups(groups, sample.is_scored)
+        numbers = np.zeros(values.shape[1], int)
+        for i, name_of_group in enumerate(sorted(named)):
+            numbers[named[name_of_group]] = i
+        sample = sample._replace(groups=numbers, group_names=sorted(named))
     if other is None:
         return report_of_means(sample, means(sample, level), level, ())
     return report_of_differences(sample, differences(sample, level), level, (), (a, b))
@@ -128,8 +129,9 @@ class ItemScores(NamedTuple):
         name: the name of the scores.
         values: `(M, n)`; NaN if a system has no score for an item.
         bounds: the least and the greatest possible score, or None.
-        clusters: cluster ids of the items, `(n,)`.
-        groups: group ids of the items, `(n,)`, such as tasks.
+        clusters: numbers of the clusters of items that depend on one another, `(n,)`, from 0.
+        groups: numbers of the groups of items, such as tasks, `(n,)`, from 0.
+        group_names: the names of the groups.
     """
 
     name: str
@@ -137,6 +139,7 @@ class ItemScores(NamedTuple):
     bounds: tuple[float, float] | None = None
     clusters: np.ndarray | None = None
     groups: np.ndarray | None = None
+    group_names: Sequence[str] = ()
 
     @property
     def is_scored(self) -> np.ndarray:
@@ -150,63 +153,46 @@ class ItemScores(NamedTuple):
         clusters = None if self.clusters is None else len(np.unique(self.clusters[scored]))
         return SampleSize(int(scored.sum()), int((~scored).sum()), clusters, "items")
 
+    def sizes(self) -> dict[str | None, int]:
+        """Count the items with scores of each group, and of all, None."""
+        scored = self.is_scored
+        counts = [] if self.groups is None else np.bincount(self.groups[scored]).tolist()
+        return {None: int(scored.sum()), **dict(zip(self.group_names, counts, strict=False))}
+
     @property
     def method(self) -> str:
         """The name of the interval method."""
         return "student" if self.bounds is None else "likelihood"
 
-    @property
-    def method_of_groups(self) -> str:
-        """The name of the interval method for the mean of groups."""
-        return "mover" if self.bounds is None or self.clusters is not None else "likelihood"
-
-    def parts(self, system: int, other: int | None = None) -> list[np.ndarray]:
-        """Return the scores of each group, or the differences of two systems; nothing with
-        clusters.
-        """
-        if self.clusters is not None or self.groups is None:
-            return []
-        values = self.values[system] - (0 if other is None else self.values[other])
-        scored = self.is_scored
-        return [values[scored & (self.groups == name)] for name in self.group_names]
-
-    @property
-    def group_names(self) -> list[str]:
-        """The groups with scored items."""
-        return [] if self.groups is None else np.unique(self.groups[self.is_scored]).tolist()
+    def at(self, rows: np.ndarray) -> ItemScores:
+        """Select items."""
+        clusters, groups = (x if x is None else x[rows] for x in (self.clusters, self.groups))
+        return self._replace(values=self.values[:, rows], clusters=clusters, groups=groups)
 
     def by_group(self, estimate: Callable[[ItemScores], Any]) -> dict[str, Any]:
-        """Estimate each group separately."""
-        found = {}
-        for name in self.group_names:
-            of_group = self.groups == name
-            clusters = None if self.clusters is None else self.clusters[of_group]
-            values = self.values[:, of_group]
-            part = self._replace(values=values, clusters=clusters, groups=None)
-            found[name] = estimate(part)
-        return found
+        """Estimate each group of items that have scores by itself."""
+        if self.groups is None:
+            return {}
+        counted = np.flatnonzero(self.is_scored)
+        order = counted[self.groups[counted].argsort(kind="stable")]
+        numbers, first = np.unique(self.groups[order], return_index=True)
+        return {
+            self.group_names[number]: estimate(self.at(rows)._replace(groups=None))
+            for number, rows in zip(numbers, np.split(order, first[1:]), strict=True)
+        }
 
-
-def _mean_of_groups(
-    groups: Sequence[Estimate],
-    values: Sequence[np.ndarray],
-    bounds: tuple[float, float] | None,
-    level: float,
-) -> Estimate:
-    """Estimate the unweighted mean of the means of independent groups.
-
-    With bounds and independent items it has a likelihood interval, otherwise MOVER.
-
-    Args:
-        groups: the mean of each group.
-        values: the values of the items in each group, if items are independent; otherwise empty.
-    """
-    found = mean_of_estimates(Estimate(*np.array(groups).T))
-    if bounds is None or not values:
-        return found
-    low, high = extremes_of_mean_of_groups(values, bounds, normal_quantile(level))
-    low, high = min(low, found.value), max(high, found.value)
-    return found._replace(low=low, high=high)
+    def means_of_groups(self, level: float) -> list[ReportedValue]:
+        """Estimate the mean of groups of each system and, of two, of their difference."""
+        part = self.at(self.is_scored)
+        strata = Strata.of(cast(np.ndarray, part.groups), part.clusters)
+        of_systems = [(x, self.bounds) for x in part.values]
+        if len(part.values) == 2:
+            of_systems.append((part.values[0] - part.values[1], within(self.bounds)))
+        z, method = normal_quantile(level), "mover" if self.bounds is None else "likelihood"
+        return [
+            value_of(mean_of_groups(x, strata, bounds=limits, z=z), method)
+            for x, limits in of_systems
+        ]
 
 
 def means(scores: ItemScores, level: float) -> dict[str, Any]:
@@ -215,11 +201,7 @@ def means(scores: ItemScores, level: float) -> dict[str, Any]:
     def mean(part: ItemScores) -> ReportedValue:
         return value_of(_mean(part, level, where=part.is_scored), part.method)
 
-    def of_groups(found: Sequence[ReportedValue]) -> ReportedValue:
-        mean = _mean_of_groups(found, scores.parts(0), scores.bounds, level)
-        return value_of(mean, scores.method_of_groups)
-
-    return _with_groups(scores, mean, of_groups)
+    return _with_groups(scores, mean, lambda: scores.means_of_groups(level)[0])
 
 
 def _mean(scores: ItemScores, level: float, **options: Any) -> Estimate:
@@ -237,41 +219,29 @@ def differences(scores: ItemScores, level: float) -> dict[str, Any]:
         found = compare_scores(*part.values, level=level, **options)
         return reported_comparison(found, part.method, part.method)
 
-    def of_groups(found: Sequence[Comparison]) -> Comparison:
-        parts = scores.parts(0), scores.parts(1), scores.parts(0, 1)
-        least, greatest = scores.bounds or (np.nan, np.nan)
-        reach = scores.bounds and (least - greatest, greatest - least)
-        limits = scores.bounds, scores.bounds, reach
-        a, b, d = (
-            _mean_of_groups([x[i] for x in found], parts[i], limits[i], level) for i in range(3)
-        )
-        halves, method = by_halves(a, b, d, normal_quantile(level), 0.0), scores.method_of_groups
-        return reported_comparison(halves, method, method)
+    def of_groups() -> Comparison:
+        a, b, d = scores.means_of_groups(level)
+        halves = by_halves(a, b, d, normal_quantile(level), 0.0)
+        return reported_comparison(halves, a.method, d.method)
 
     return _with_groups(scores, comparison, of_groups)
 
 
 def _with_groups(
-    scores: ItemScores, estimate: Callable[[ItemScores], Any], mean: Callable[[Sequence[Any]], Any]
+    scores: ItemScores, estimate: Callable[[ItemScores], Any], mean_of_groups: Callable[[], Any]
 ) -> dict[str, Any]:
     found, groups = {_MEAN: estimate(scores)}, scores.by_group(estimate)
-    return found | ({_MACRO: mean([*groups.values()]), _GROUP: groups} if groups else {})
+    return found | ({_MACRO: mean_of_groups(), _GROUP: groups} if groups else {})
 
 
 def report_of_means(
     scores: ItemScores, found: Mapping[str, Any], level: float, gates: Sequence[JudgedGate]
 ) -> TabularReport:
-    """Make the report on one system."""
-    lines = _lines(found)
-    rows = [[x.title, _size(scores, x.group), x.value, x.value.method or ""] for x in lines]
+    """Report on means by name."""
+    lines = _lines(scores, found)
+    rows = [[x.title, x.size, x.value, x.value.method or ""] for x in lines]
     records = [{**x.key, **x.value.record(level)} for x in lines]
-    missing, notes = scores.sample.num_ignored, []
-    if scores.bounds is not None and missing:
-        _, low, high, *_ = _mean(scores, level, missing="bounds")
-        notes.append(
-            f"Whatever the scores of the {missing} items without a score, the mean of all items "
-            f"is between {low:.3f} and {high:.3f}."
-        )
+    notes = _note_of_missing(scores, level, "the mean of all")
     tables = {"": ValueTable(["", "n", "mean", "method"], rows)}
     return _report(scores, found, records, notes, level=level, gates=gates, tables=tables)
 
@@ -283,20 +253,17 @@ def report_of_differences(
     gates: Sequence[JudgedGate],
     names: tuple[str, str],
 ) -> TabularReport:
-    """Make the report on the comparison of A and B."""
-    lines = _lines(found)
-    rows = [
-        [x.title, _size(scores, x.group), *x.value[:3], f"{x.value.probability_better:.3f}"]
-        for x in lines
-    ]
+    """Report on comparisons of A and B by name."""
+    lines = _lines(scores, found)
+    rows = [[x.title, x.size, *x.value[:3], f"{x.value.probability_better:.3f}"] for x in lines]
     records = [
         {**x.key, "system": system, **value.record(level)}
         for x in lines
         for system, value in zip(("A", "B", "A - B"), x.value[:3], strict=True)
     ]
     d = found[_MEAN].difference
-    alike = f"A and B cannot be told apart: A - B is {interval(*d[:3])}."
-    notes = []
+    alike = f"A and B cannot be told apart: A less B is {interval(*d[:3])}."
+    notes = _note_of_missing(scores, level, "A less B over all")
     if _GROUP in found:
         differ = labels_of(_that_differ(found[_GROUP]), LONGEST_NAME)
         notes.append(
@@ -316,6 +283,23 @@ def report_of_differences(
     )
 
 
+def _note_of_missing(scores: ItemScores, level: float, what: str) -> list[str]:
+    """Say between which bounds a mean is, with any scores in place of those that are missing."""
+    missing = scores.sample.num_ignored
+    if scores.bounds is None or not missing:
+        return []
+    options: dict[str, Any] = {"clusters": scores.clusters, "level": level}
+    least, greatest = (np.where(np.isnan(scores.values), x, scores.values) for x in scores.bounds)
+    bounds = scores.bounds
+    if len(least) == 2:
+        least, greatest, bounds = least[:1] - greatest[1:], greatest[:1] - least[1:], within(bounds)
+    low, high = (mean_interval(x[0], bounds=bounds, **options) for x in (least, greatest))
+    return [
+        f"Whatever the scores of the {missing} items without one, {what} is from {low.low:.3f} to"
+        f" {high.high:.3f}."
+    ]
+
+
 def _that_differ(groups: Mapping[str, Comparison]) -> list[str]:
     """List the groups in which A and B differ significantly: Benjamini and Hochberg (1995), Journal
     of the Royal Statistical Society B 57.
@@ -330,6 +314,7 @@ def _that_differ(groups: Mapping[str, Comparison]) -> list[str]:
 
 class _Line(NamedTuple):
     title: str
+    size: str
     name: str
     group: str | None
     value: Any
@@ -340,22 +325,19 @@ class _Line(NamedTuple):
         return {"name": self.name, "group": self.group}
 
 
-def _lines(found: Mapping[str, Any]) -> list[_Line]:
-    """List the values, groups first."""
-    groups = found.get(_GROUP, {})
+def _lines(scores: ItemScores, found: Mapping[str, Any]) -> list[_Line]:
+    """List the values, of the groups first."""
+    groups, sizes = found.get(_GROUP, {}), scores.sizes()
     titles = labels_of([*groups], LONGEST_NAME)
     of_groups = [
-        _Line(title, _MEAN, group, x)
+        _Line(title, str(sizes[group]), _MEAN, group, x)
         for title, (group, x) in zip(titles, groups.items(), strict=True)
     ]
     return of_groups + [
-        _Line(title_of(name), name, None, found[name]) for name in (_MEAN, _MACRO) if name in found
+        _Line(title_of(name), str(sizes[None]), name, None, found[name])
+        for name in (_MEAN, _MACRO)
+        if name in found
     ]
-
-
-def _size(scores: ItemScores, group: str | None) -> str:
-    scored = scores.is_scored if group is None else scores.is_scored & (scores.groups == group)
-    return str(scored.sum())
 
 
 def _report(
