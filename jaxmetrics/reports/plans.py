@@ -66,6 +66,7 @@ def scores_plan(
     """
     size, z, title = scores.sample, normal_quantile(level), printable(scores.name)
     units = "items" if size.num_clusters is None else "clusters"
+    content: dict[str, Any]
     if half_width is not None:
         as_number(half_width, "half_width", above=0)
         purpose, counted = _width(title, half_width), f"{size} were scored."

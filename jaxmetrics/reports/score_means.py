@@ -164,6 +164,11 @@ class ItemScores(NamedTuple):
         """The name of the interval method."""
         return "student" if self.bounds is None else "likelihood"
 
+    @property
+    def method_of_groups(self) -> str:
+        """Names the method of the interval of the mean of groups."""
+        return "mover" if self.bounds is None else "likelihood"
+
     def at(self, rows: np.ndarray) -> ItemScores:
         """Select items."""
         clusters, groups = (x if x is None else x[rows] for x in (self.clusters, self.groups))
@@ -188,7 +193,7 @@ class ItemScores(NamedTuple):
         of_systems = [(x, self.bounds) for x in part.values]
         if len(part.values) == 2:
             of_systems.append((part.values[0] - part.values[1], within(self.bounds)))
-        z, method = normal_quantile(level), "mover" if self.bounds is None else "likelihood"
+        z, method = normal_quantile(level), self.method_of_groups
         return [
             value_of(mean_of_groups(x, strata, bounds=limits, z=z), method)
             for x, limits in of_systems
@@ -222,7 +227,7 @@ def differences(scores: ItemScores, level: float) -> dict[str, Any]:
     def of_groups() -> Comparison:
         a, b, d = scores.means_of_groups(level)
         halves = by_halves(a, b, d, normal_quantile(level), 0.0)
-        return reported_comparison(halves, a.method, d.method)
+        return reported_comparison(halves, scores.method_of_groups, scores.method_of_groups)
 
     return _with_groups(scores, comparison, of_groups)
 
@@ -290,7 +295,7 @@ def _note_of_missing(scores: ItemScores, level: float, what: str) -> list[str]:
         return []
     options: dict[str, Any] = {"clusters": scores.clusters, "level": level}
     least, greatest = (np.where(np.isnan(scores.values), x, scores.values) for x in scores.bounds)
-    bounds = scores.bounds
+    bounds: tuple[float, float] | None = scores.bounds
     if len(least) == 2:
         least, greatest, bounds = least[:1] - greatest[1:], greatest[:1] - least[1:], within(bounds)
     low, high = (mean_interval(x[0], bounds=bounds, **options) for x in (least, greatest))
