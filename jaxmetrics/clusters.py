@@ -150,7 +150,7 @@ def warn_of_clusters(sizes: Array) -> None:
 
 
 def check_size_of_tables(number: int, cells: int, advice: str, units: str = "clusters") -> None:
-    """Refuse tables of clusters, of so many cells each, that memory may not hold."""
+    """Raise if the tables of all clusters may not fit into memory."""
     if number * cells > _MOST_CELLS:
         raise ValueError(
             f"{number} {units} with tables of {cells} cells are {number * cells:.3g} cells: at"

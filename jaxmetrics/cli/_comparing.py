@@ -98,7 +98,7 @@ def _comparison(given: Namespace) -> ComparisonReport:
 
 def _refuse_groups(command: str, given: Namespace) -> None:
     if given.group is not None:
-        raise InputError(f"--group of {command} goes with --value")
+        raise InputError(f"with {command}, --group needs --value")
 
 
 def _comparison_of_scores(given: Namespace) -> AnyReport:

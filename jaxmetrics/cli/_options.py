@@ -74,16 +74,17 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         nargs=2,
     ),
     "group": _option(
-        "Column of groups, such as tasks or patient subgroups: a report per group, and how much"
-        " the groups differ; with --value also of compare, and of a leaderboard of means of groups."
+        "Column of groups, such as tasks or patient subgroups: adds a report per group, and"
+        " differences between groups. compare and leaderboard need --value with it; a leaderboard"
+        " then ranks by the mean of group means."
     ),
     "id": _option(
-        "Column of ids to join the rows by (default: row by row); with --value also COLUMN,... of"
-        " ids in several parts, such as the question and the attempt."
+        "Column of ids by which the rows of the files are matched (default: row by row); with"
+        " --value also COLUMN,... such as item and attempt."
     ),
     "id-of-examples": _option(
-        "Column of ids to name the rows of --examples; with --value COLUMN,... that tell rows"
-        " apart."
+        "Column of ids that is shown with --examples; with --value also COLUMN,... that must be"
+        " unique."
     ),
     "examples": _option(
         "How many misclassified rows to list, from the most frequent mistakes (compare: rows that"

@@ -26,7 +26,7 @@ from jaxmetrics.reports.score_means import ItemScores
 __all__: list[str] = []
 
 _ROLES = ("id", "cluster", "group")
-_BETWEEN = "\x1f"  # the parts of ids of several columns
+_BETWEEN = "\x1f"  # joins ids from several columns
 _MISSING = ("", "nan", "null", "none")
 _WORDS = {"true": "1", "false": "0"} | {
     "c": "1",
@@ -67,7 +67,7 @@ def read_scores(given: Namespace, inputs: Sequence[tuple[Path, str]]) -> ItemSco
 
 
 def _numbered(rows: pl.DataFrame, role: str) -> tuple[np.ndarray | None, list[str]]:
-    """Number the labels of a role, groups in the order of their names."""
+    """Number the labels in a column, groups in the order of their names."""
     if role not in rows.columns:
         return None, []
     names = rows[role].unique(maintain_order=True)
@@ -82,7 +82,7 @@ def _check_labels(rows: pl.DataFrame, item: str) -> None:
         if found[item].is_duplicated().any():
             first = found.filter(pl.col(item).is_duplicated())[item].min()
             hint = f"; {JOIN_HINT}" if item == "item" else ""
-            raise InputError(f"the files name different {role}s for the item {first!r}{hint}")
+            raise InputError(f"the files have different {role}s for the item {first!r}{hint}")
 
 
 def _frame(given: Namespace, path: Path, column: str) -> pl.DataFrame:
@@ -103,8 +103,8 @@ def _frame(given: Namespace, path: Path, column: str) -> pl.DataFrame:
         if "id" in found.columns and found["id"].is_duplicated().any():
             first = found.filter(pl.col("id").is_duplicated())["id"][0].replace(_BETWEEN, ",")
             raise InputError(
-                f"rows share an id, the first of them {first!r}: ids of attempts or of tasks take"
-                " more columns, --id COLUMN,COLUMN"
+                f"several rows have the same id, first {first!r}; --id COLUMN,COLUMN joins ids from"
+                " several columns, such as item and attempt"
             )
     return found
 
@@ -131,7 +131,7 @@ def _batches(table: FileTable, given: Namespace, column: str) -> Iterator[pl.Dat
 
 
 def _labels(table: FileTable, name: str, role: str) -> list[Column]:
-    """Find the column of a role; ids may be in several."""
+    """Find the columns of labels; ids may use several columns."""
     names = name.split(",") if role == "id" and name not in table.names else [name]
     columns = [table.column(x) for x in names]
     for column in columns:

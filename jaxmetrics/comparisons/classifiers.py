@@ -317,8 +317,8 @@ def by_halves(
     rope: Array | float,
     freedom: Array | None = None,
 ) -> Comparison:
-    """Compare by the distribution of two normal halves with quantiles at the ends of the interval
-    of the difference d, z standard errors from it; with degrees of freedom by Student's.
+    """Compare by a two-piece normal distribution fitted to the interval of the difference d, whose
+    ends are z standard deviations from d; with degrees of freedom, by Student's distribution.
     """
     better = 1 - _below(xp.zeros_like(d.value), d, z, freedom)
     within = _below(rope, d, z, freedom) - _below(-rope, d, z, freedom)
@@ -327,8 +327,8 @@ def by_halves(
 
 
 def _below(limit: Array | float, d: Estimate, z: Array | float, freedom: Array | None) -> Array:
-    """Return P(X <= limit) for X of two halves of normals, with quantiles at the ends of d's
-    interval; with an interval of width 0 it is 0, 1 or, at the value, 1/2.
+    """Return P(X <= limit) for the distribution fitted to the interval of d; for an interval of
+    width 0 this is 0, 1 or, at the value, 1/2.
     """
     quantile = z if freedom is None else student_quantile(z, freedom)
     error = xp.where(limit < d.value, d.value - d.low, d.high - d.value) / quantile

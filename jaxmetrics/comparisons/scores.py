@@ -66,7 +66,7 @@ def compare_scores(
     Returns:
         `Comparison` of shape `(...)`. `probability_better` and `probability_equivalent` come from
         Student's distribution or, with bounds, from a two-piece normal distribution fitted to the
-        interval of the difference. NaN without any item that both have.
+        interval of the difference. NaN if no item has both scores.
 
     Raises:
         ValueError: shapes that do not go together, scores beyond the bounds (NaN under jit), a rope
@@ -92,7 +92,7 @@ def compare_scores(
 
 
 def _freedom(shared: Array, clusters: ArrayLike | Sequence[Any] | None) -> Array:
-    """Return the degrees of freedom of a mean of the items that both have."""
+    """Return the degrees of freedom of a mean over the items with both scores."""
     sizes = shared
     if clusters is not None:
         sizes = sums_by_cluster(shared, *numbered_clusters(clusters, shared.shape))
@@ -100,7 +100,7 @@ def _freedom(shared: Array, clusters: ArrayLike | Sequence[Any] | None) -> Array
 
 
 def within(bounds: tuple[float, float] | None) -> tuple[float, float] | None:
-    """Return the bounds of the difference of two scores."""
+    """Return the bounds of a difference of two scores."""
     return None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
 
 
@@ -126,16 +126,16 @@ def score_leaderboard(
         bounds: the least and the greatest possible score, such as (0, 1) for wrong and correct.
         clusters: ids `(n,)` of groups of correlated items, such as questions about the same text;
             clusters are then the independent units.
-        groups: ids `(n,)` of groups of items, such as tasks; systems are then ranked by their means
-            of groups, in which each group counts as one (see `score_report`), of NumPy scores.
+        groups: ids `(n,)` of groups of items, such as tasks; systems are then ranked by the
+            unweighted mean of their group means (see `score_report`). NumPy scores only.
         where: bool, `(n,)`; False leaves an item out.
         key: a JAX key, an int seed or, for NumPy scores, a NumPy Generator.
         num_samples: number of draws for probabilities and for simultaneous intervals.
         level: the confidence level of the intervals, and of all statements on ranks jointly.
 
     Returns:
-        `Leaderboard`, whose estimates come from `mean_interval`, those of groups as in
-        `score_report`.
+        `Leaderboard`, whose estimates come from `mean_interval` or, with groups, are the means of
+        groups of `score_report`.
 
     Raises:
         ValueError: scores of another shape, fewer than two items (or clusters) with scores of all
@@ -167,7 +167,7 @@ def score_leaderboard(
     options: Any = {"bounds": bounds, "size": size, "level": level}
     if groups is not None:
         if on_device(x):
-            raise TypeError("groups take scores of NumPy: np.asarray(scores) fetches them.")
+            raise TypeError("groups= needs NumPy scores: pass np.asarray(scores).")
         refuse_beyond(bounds, x, "scores", shared)
         ids, _ = numbered_clusters(groups, x.shape[1:], "groups")
         strata = Strata.of(ids[shared], None if numbers is None else numbers[shared])
@@ -239,7 +239,7 @@ def _leaderboard_of_groups(
     size: int,
     level: float,
 ) -> Leaderboard:
-    """Rank by the means of groups of items that all systems have."""
+    """Rank by means of groups, from the items with scores of all systems."""
     rows = [mean_of_groups(row, strata, bounds=bounds, z=z) for row in x]
     centred, num_units = strata.centred(x), int(strata.units.max()) + 1
     own, raw = (sums_by_cluster(u, strata.units, num_units) for u in (centred, strata.weights * x))
@@ -262,12 +262,12 @@ def _ranked(
     size: int,
     level: float,
 ) -> Leaderboard:
-    """Rank by what each unit contributes to the means, `(M, U)`.
+    """Rank by the contributions of units to the means, `(M, U)`.
 
     Args:
-        own, raw: of scores less their mean, and of scores.
-        covariance: of the means.
-        farthest: by how much one item can move a mean.
+        own, raw: contributions of centred scores and of raw scores.
+        covariance: the covariance of the means.
+        farthest: the largest change of a mean by one item.
     """
     products = (matmul(u, u.T) for u in (own, raw))
     squares = xp.maximum(*map(variances_of_differences, products))

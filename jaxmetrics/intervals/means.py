@@ -329,16 +329,17 @@ def mean_of_estimates(estimates: Estimate, where: Array | None = None) -> Estima
 
 
 class Strata(NamedTuple):
-    """Groups of items, each of which counts as one, as strata of independent units.
+    """Groups of items with equal weights, as strata of independent units.
 
-    Units are items or clusters of items. One unit does not show how a group varies, so all groups
-    of one make one stratum (collapsed strata, Cochran, 1977, Sampling Techniques, section 5A.12).
+    Units are items or clusters of items. A single unit does not show how a group varies, so all
+    groups with a single unit form one stratum (collapsed strata, Cochran, 1977, Sampling
+    Techniques, section 5A.12).
 
     Attributes:
         numbers: the stratum of each item, `(n,)`.
-        weights: of each item in the mean of groups, `(n,)`; their sum is 1.
+        weights: the weight of each item in the mean of groups, `(n,)`; their sum is 1.
         units: the unit of each item, `(n,)`.
-        is_clustered: whether units are clusters.
+        is_clustered: True if units are clusters.
     """
 
     numbers: np.ndarray
@@ -348,7 +349,7 @@ class Strata(NamedTuple):
 
     @classmethod
     def of(cls, groups: np.ndarray, clusters: np.ndarray | None = None) -> Strata:
-        """Find the strata of items by the numbers of their groups and of their clusters, `(n,)`."""
+        """Make strata from the group numbers and the cluster numbers of the items, `(n,)`."""
         groups = np.unique(groups, return_inverse=True)[1]
         sizes = np.bincount(groups)
         units = np.arange(len(groups)) if clusters is None else clusters
@@ -363,15 +364,16 @@ class Strata(NamedTuple):
         return sums_by_cluster(x, self.numbers, int(self.numbers.max()) + 1)
 
     def centred(self, x: np.ndarray) -> np.ndarray:
-        """Return by how much each item moves the mean of groups, `(..., n)`."""
+        """Return the contribution of each item to the mean of groups, centred, `(..., n)`."""
         means = self.sums(self.weights * x) / self.sums(self.weights)
         return self.weights * (x - means[..., self.numbers])
 
     def by_unit(self, moves: np.ndarray, z: float | None = None) -> np.ndarray:
-        """Add up by unit, `(..., U)`, what items move; the sum of squares is then the variance of
-        the jackknife, which leaves out one of the C units of a stratum at a time, with its share s
-        of the weight: `(C - 1) / C sum (m / (1 - s))^2`. With z each stratum is multiplied by
-        Student's quantile.
+        """Add up contributions m of items by unit, `(..., U)`, scaled so that the sum of their
+        squares is the jackknife variance `(C - 1) / C sum (m / (1 - s))^2`.
+
+        C is the number of units in a stratum, and s the unit's share of its weight. With the normal
+        quantile z, each stratum is also multiplied by Student's quantile.
         """
         num_units = int(self.units.max()) + 1
         pairs, place = np.unique(self.numbers * num_units + self.units, return_inverse=True)
@@ -388,11 +390,11 @@ class Strata(NamedTuple):
 def mean_of_groups(
     x: np.ndarray, strata: Strata, *, bounds: tuple[float, float] | None, z: float
 ) -> Estimate:
-    """Estimate the mean of the means of groups, of values `(n,)` of the host.
+    """Estimate the unweighted mean of group means, from NumPy values `(n,)`.
 
-    With bounds its ends are the least and the greatest that a likelihood ratio of all groups at
-    once does not refute, as in `mean_interval`; without bounds the squares of the distances of the
-    ends add up over groups (MOVER).
+    With bounds, the ends are the smallest and the largest mean that a likelihood-ratio test over
+    all groups does not reject, as in `mean_interval` for one group. Without bounds, squared
+    distances to the ends add up over groups (MOVER).
     """
     value, moves = np.clip(strata.weights @ x, x.min(), x.max()), strata.centred(x)
     error = safe_sqrt((strata.by_unit(moves) ** 2).sum())
@@ -420,10 +422,10 @@ def mean_of_groups(
 def _extreme_of_groups(
     x: np.ndarray, strata: Strata, amounts: np.ndarray, bound: float, sign: int, z: float
 ) -> float:
-    """Return the end towards the bound, of items that count by their amounts.
+    """Return the end of the interval towards the bound, with amounts as weights of the items.
 
-    Of several strata n values count as n - 1, since they lie nearer to their own mean than to that
-    of the population. A third of a value more, at the bound, is where it moves the mean most.
+    With several strata, n values count as n - 1, because they are closer to their own mean than to
+    the population mean. A third of a value at the bound is added where it changes the mean most.
     """
     shares, sizes = strata.sums(strata.weights), strata.sums(np.ones(len(x)))
     number = np.maximum(sizes - 1, 1) if len(sizes) > 1 else sizes
@@ -441,7 +443,7 @@ def _extreme_of_groups(
 def _table(
     x: np.ndarray, numbers: np.ndarray, amounts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the amounts of the different values of each stratum and these values, `(S, U)`."""
+    """Return the total amount of each distinct value in each stratum, and the values, `(S, U)`."""
     order = np.lexsort((x, numbers))
     x, numbers = x[order], numbers[order]
     is_new = np.append(True, (np.diff(x) != 0) | (np.diff(numbers) != 0))

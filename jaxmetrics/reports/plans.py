@@ -69,7 +69,7 @@ def scores_plan(
     content: dict[str, Any]
     if half_width is not None:
         as_number(half_width, "half_width", above=0)
-        purpose, counted = _width(title, half_width), f"{size} were scored."
+        purpose, counted = _width(title, half_width), f"The pilot study has {size}."
         error = means(scores, level)["mean"].standard_error
         ratio, content = z * error / half_width, {"half_width": half_width}
     else:
@@ -77,7 +77,7 @@ def scores_plan(
         error = differences(scores, level)["mean"].difference.standard_error
         shown = (z + power_quantile(power, level)) * error
         purpose, ratio = _shown(title, difference, power), shown / difference
-        counted = f"{size} were scored for both, enough to show a difference of {shown:.3g}."
+        counted = f"The pilot study has {size}, enough to show a difference of {shown:.3g}."
         content = {"difference": difference, "power": power, "detectable_difference": shown}
     number = (size.num_clusters or size.number) * ratio * ratio if ratio > 0 else math.nan
     content = {"score": scores.name, **content, "level": level}

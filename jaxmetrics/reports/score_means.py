@@ -55,11 +55,11 @@ def score_report(
     """Report on scores per item: the overall mean, the mean of each group, and the difference of
     two systems.
 
-    `mean` counts items alike, `mean_of_groups` counts groups (such as tasks) alike. Its interval is
-    by the likelihood of all groups at once; without bounds by MOVER (Zou and Donner, 2008), from
-    Student's intervals of the groups. Groups of one item, or of one cluster, are taken as one
-    group; clusters may be in several groups. Of two systems the report lists the groups in which
-    they differ, at a false discovery rate of 5 %.
+    `mean` weights items equally (micro), `mean_of_groups` weights groups such as tasks equally
+    (macro). The interval of `mean_of_groups` is a likelihood interval over all groups; without
+    bounds, it combines Student's intervals of the groups by MOVER (Zou and Donner, 2008). Groups
+    with a single item or cluster form one stratum. A cluster may lie in several groups. For two
+    systems, the report lists the groups in which they differ, at a false discovery rate of 5 %.
 
     Args:
         scores: `(n,)`; greater is better; NaN for an item without a score.
@@ -129,8 +129,8 @@ class ItemScores(NamedTuple):
         name: the name of the scores.
         values: `(M, n)`; NaN if a system has no score for an item.
         bounds: the least and the greatest possible score, or None.
-        clusters: numbers of the clusters of items that depend on one another, `(n,)`, from 0.
-        groups: numbers of the groups of items, such as tasks, `(n,)`, from 0.
+        clusters: cluster numbers of the items, `(n,)`, from 0.
+        groups: group numbers of the items, `(n,)`, from 0, such as numbers of tasks.
         group_names: the names of the groups.
     """
 
@@ -154,7 +154,7 @@ class ItemScores(NamedTuple):
         return SampleSize(int(scored.sum()), int((~scored).sum()), clusters, "items")
 
     def sizes(self) -> dict[str | None, int]:
-        """Count the items with scores of each group, and of all, None."""
+        """Return the number of scored items in each group, and in total under the key None."""
         scored = self.is_scored
         counts = [] if self.groups is None else np.bincount(self.groups[scored]).tolist()
         return {None: int(scored.sum()), **dict(zip(self.group_names, counts, strict=False))}
@@ -166,7 +166,7 @@ class ItemScores(NamedTuple):
 
     @property
     def method_of_groups(self) -> str:
-        """Names the method of the interval of the mean of groups."""
+        """The name of the interval method for the mean of groups."""
         return "mover" if self.bounds is None else "likelihood"
 
     def at(self, rows: np.ndarray) -> ItemScores:
@@ -175,7 +175,7 @@ class ItemScores(NamedTuple):
         return self._replace(values=self.values[:, rows], clusters=clusters, groups=groups)
 
     def by_group(self, estimate: Callable[[ItemScores], Any]) -> dict[str, Any]:
-        """Estimate each group of items that have scores by itself."""
+        """Estimate each group separately, from its scored items."""
         if self.groups is None:
             return {}
         counted = np.flatnonzero(self.is_scored)
@@ -187,7 +187,7 @@ class ItemScores(NamedTuple):
         }
 
     def means_of_groups(self, level: float) -> list[ReportedValue]:
-        """Estimate the mean of groups of each system and, of two, of their difference."""
+        """Estimate the mean of groups of each system and, for two systems, of their difference."""
         part = self.at(self.is_scored)
         strata = Strata.of(cast(np.ndarray, part.groups), part.clusters)
         of_systems = [(x, self.bounds) for x in part.values]
@@ -242,11 +242,11 @@ def _with_groups(
 def report_of_means(
     scores: ItemScores, found: Mapping[str, Any], level: float, gates: Sequence[JudgedGate]
 ) -> TabularReport:
-    """Report on means by name."""
+    """Make the report on one system."""
     lines = _lines(scores, found)
     rows = [[x.title, x.size, x.value, x.value.method or ""] for x in lines]
     records = [{**x.key, **x.value.record(level)} for x in lines]
-    notes = _note_of_missing(scores, level, "the mean of all")
+    notes = _note_of_missing(scores, level, "the mean of all items")
     tables = {"": ValueTable(["", "n", "mean", "method"], rows)}
     return _report(scores, found, records, notes, level=level, gates=gates, tables=tables)
 
@@ -258,7 +258,7 @@ def report_of_differences(
     gates: Sequence[JudgedGate],
     names: tuple[str, str],
 ) -> TabularReport:
-    """Report on comparisons of A and B by name."""
+    """Make the report on the comparison of A and B."""
     lines = _lines(scores, found)
     rows = [[x.title, x.size, *x.value[:3], f"{x.value.probability_better:.3f}"] for x in lines]
     records = [
@@ -267,8 +267,8 @@ def report_of_differences(
         for system, value in zip(("A", "B", "A - B"), x.value[:3], strict=True)
     ]
     d = found[_MEAN].difference
-    alike = f"A and B cannot be told apart: A less B is {interval(*d[:3])}."
-    notes = _note_of_missing(scores, level, "A less B over all")
+    alike = f"A and B cannot be told apart: A - B is {interval(*d[:3])}."
+    notes = _note_of_missing(scores, level, "the mean of A - B")
     if _GROUP in found:
         differ = labels_of(_that_differ(found[_GROUP]), LONGEST_NAME)
         notes.append(
@@ -289,7 +289,7 @@ def report_of_differences(
 
 
 def _note_of_missing(scores: ItemScores, level: float, what: str) -> list[str]:
-    """Say between which bounds a mean is, with any scores in place of those that are missing."""
+    """Give the worst-case bounds of a mean for any values of the missing scores."""
     missing = scores.sample.num_ignored
     if scores.bounds is None or not missing:
         return []
@@ -300,8 +300,8 @@ def _note_of_missing(scores: ItemScores, level: float, what: str) -> list[str]:
         least, greatest, bounds = least[:1] - greatest[1:], greatest[:1] - least[1:], within(bounds)
     low, high = (mean_interval(x[0], bounds=bounds, **options) for x in (least, greatest))
     return [
-        f"Whatever the scores of the {missing} items without one, {what} is from {low.low:.3f} to"
-        f" {high.high:.3f}."
+        f"Whatever the scores of the {missing} items without a score, {what} is between"
+        f" {low.low:.3f} and {high.high:.3f}."
     ]
 
 
@@ -331,7 +331,7 @@ class _Line(NamedTuple):
 
 
 def _lines(scores: ItemScores, found: Mapping[str, Any]) -> list[_Line]:
-    """List the values, of the groups first."""
+    """List the values, groups first."""
     groups, sizes = found.get(_GROUP, {}), scores.sizes()
     titles = labels_of([*groups], LONGEST_NAME)
     of_groups = [
