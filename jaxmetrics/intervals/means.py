@@ -404,9 +404,9 @@ def mean_of_groups(
     amounts = np.ones((2, len(x)))
     if strata.is_clustered:
         items = strata._replace(units=np.arange(len(x)))
-        effective = [kish_number(np.bincount(s.units, s.weights)) for s in (items, strata)]
+        size, number = (kish_number(np.bincount(s.units, s.weights)) for s in (items, strata))
         independent = safe_sqrt((items.by_unit(moves) ** 2).sum())
-        share = effective_share(independent, error, *effective, z)
+        share = effective_share(independent, error, size, number, z)
         if not share > 0:
             return computed_estimate(value, np.nan, np.nan, error)
         sums = np.bincount(strata.units, moves)
