@@ -31,18 +31,6 @@ MODULES = {
     STUDY: "prob_conf_mat",
 }
 COMPILED = "/jax/core/compile/backend_compile_duration"  # the event of jax.monitoring
-RATES = (
-    "recall",
-    "precision",
-    "specificity",
-    "negative_predictive_value",
-    "false_positive_rate",
-    "false_negative_rate",
-    "false_discovery_rate",
-    "false_omission_rate",
-    "f1",
-    "jaccard",
-)
 
 Data = SimpleNamespace
 Job = Callable[[Any, Data], Any]  # of the imported module and the data that it takes
@@ -122,7 +110,19 @@ def bounds(estimate: Any) -> tuple[Any, Any]:
 
 def all_rates(jm: Any, d: Data) -> Any:
     counts = jm.confusion_matrix(d.y_true, d.y_pred, num_classes=K)
-    return [getattr(jm, name)(counts) for name in RATES]
+    ten = (
+        jm.recall,
+        jm.precision,
+        jm.specificity,
+        jm.negative_predictive_value,
+        jm.false_positive_rate,
+        jm.false_negative_rate,
+        jm.false_discovery_rate,
+        jm.false_omission_rate,
+        jm.f1,
+        jm.jaccard,
+    )
+    return [rate(counts) for rate in ten]
 
 
 def all_rates_by_sklearn(sk: Any, d: Data) -> Any:
