@@ -180,7 +180,10 @@ def refuse_where(
     bad = counted(bad(values) if callable(bad) else bad, *where)
     if bad.any():
         index = tuple(np.argwhere(bad)[0].tolist())
-        text = f"{values[index]:g}" if values.dtype.kind == "f" else f"{values[index]}"
+        value, is_float = values[index], values.dtype.kind == "f"
+        # As few digits as tell the value apart: 2, but 1.000000001.
+        short = is_float and (np.isnan(value) or float(f"{value:g}") == value)
+        text = f"{value:g}" if short else f"{value}"
         raise ValueError(f"{element(name, index)} is {text}, {message}")
 
 

@@ -68,6 +68,7 @@ def test_bounded_means_of_right_and_wrong_are_accuracies() -> None:
     ("arguments", "message"),
     [
         ({"values": [0.2, 1.5, 0.3]}, r"values\[1\] is 1.5, beyond bounds=\(0, 1\)"),
+        ({"values": [0.2, 1 + 1e-9, 0.3]}, r"values\[1\] is 1.000000001, beyond bounds=\(0, 1\)"),
         ({"bounds": (0, np.inf)}, "bounds must be the least and the greatest"),
         ({"bounds": (1, 0)}, "bounds must be the least and the greatest"),
         ({"transform": "log"}, "leave out one of bounds"),

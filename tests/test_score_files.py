@@ -342,7 +342,7 @@ def test_missing_scores_of_a_comparison_are_bounded() -> None:
     low = jm.mean_interval([1, 0, -1, -1, 0, 1], bounds=(-1, 1)).low
     high = jm.mean_interval([1, 0, 0, 1, 0, 1], bounds=(-1, 1)).high
     bounds = f"the mean of A - B is between {low:.3f} and {high:.3f}."
-    assert f"Whatever the scores of the 2 items without a score, {bounds}" in text
+    assert f"For any values of the missing scores (2), {bounds}" in text
 
 
 @pytest.mark.quick
@@ -355,8 +355,11 @@ def test_missing_scores_are_bounded(run: Run, tmp_path: Path) -> None:
     assert found.high == jm.mean_interval(np.nan_to_num(scores, nan=1), bounds=(0, 1)).high
     path = write(tmp_path / "x.csv", "i,x\n" + "".join(f"{i},{x}\n" for i, x in enumerate(scores)))
     text = run("report", path, "--value", "x")[1]
-    assert "Whatever the scores of the 2 items without a score, the mean of all items is" in text
+    assert "For any values of the missing scores (2), the mean of all items is" in text
     assert f"between {found.low:.3f} and {found.high:.3f}" in text.replace("\n", " ")
+    report = jm.score_report(scores, bounds=(0, 1), groups=["a", "b", "c", "a", "c", "b"])
+    left_out = "Left out of the mean of groups, because no item has a score: c."
+    assert left_out in report.to_text()
     for options in ({"missing": "bounds"}, {"missing": "drop", "bounds": (0, 1)}):
         with pytest.raises(ValueError, match="missing"):
             jm.mean_interval(scores, **options)

@@ -168,7 +168,7 @@ def _bounds(given: str | None, scores: np.ndarray) -> tuple[float, float] | None
         raise InputError(f"--bounds must be like '0,1', got {given!r}") from None
     if not (low < high and low <= least <= greatest <= high):
         raise InputError(
-            f"--bounds must be increasing and contain all scores, which range from {least:g} to"
-            f" {greatest:g}, got {given!r}"
+            f"--bounds must be increasing and contain all scores, which range from {least} to"
+            f" {greatest}, got {given!r}"
         )
     return low, high

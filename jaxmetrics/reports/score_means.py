@@ -100,7 +100,7 @@ def score_report(
     if not sample.is_scored.any():
         raise ValueError("scores: no item has a score of all systems.")
     if groups is not None:
-        named = rows_of_groups(groups, sample.is_scored)
+        named = rows_of_groups(groups, np.ones(values.shape[1], bool))
         numbers = np.zeros(values.shape[1], int)
         for i, name_of_group in enumerate(sorted(named)):
             numbers[named[name_of_group]] = i
@@ -156,8 +156,9 @@ class ItemScores(NamedTuple):
     def sizes(self) -> dict[str | None, int]:
         """Return the number of scored items in each group, and in total under the key None."""
         scored = self.is_scored
-        counts = [] if self.groups is None else np.bincount(self.groups[scored]).tolist()
-        return {None: int(scored.sum()), **dict(zip(self.group_names, counts, strict=False))}
+        groups = [] if self.groups is None else self.groups[scored]
+        counts = np.bincount(groups, minlength=len(self.group_names)).tolist()
+        return {None: int(scored.sum()), **dict(zip(self.group_names, counts, strict=True))}
 
     @property
     def method(self) -> str:
@@ -300,8 +301,8 @@ def _note_of_missing(scores: ItemScores, level: float, what: str) -> list[str]:
         least, greatest, bounds = least[:1] - greatest[1:], greatest[:1] - least[1:], within(bounds)
     low, high = (mean_interval(x[0], bounds=bounds, **options) for x in (least, greatest))
     return [
-        f"Whatever the scores of the {missing} items without a score, {what} is between"
-        f" {low.low:.3f} and {high.high:.3f}."
+        f"For any values of the missing scores ({missing}), {what} is between {low.low:.3f} and"
+        f" {high.high:.3f}."
     ]
 
 
@@ -362,6 +363,9 @@ def _report(
     notes = [f"Intervals: {percent(level)}; {way}."]
     if scores.groups is not None:
         notes.append("The mean weighs items equally, the mean of groups weighs groups equally.")
+        if empty := [name for name, number in scores.sizes().items() if name and not number]:
+            names = ", ".join(labels_of(empty, LONGEST_NAME))
+            notes.append(f"Left out of the mean of groups, because no item has a score: {names}.")
     heading = f"{scores.sample}, {printable(scores.name)}"
     outline = Outline(heading, notes=[*notes, *more_notes], level=level, **said)
     groups = {name: x.to_dict() for name, x in found.get(_GROUP, {}).items()}
