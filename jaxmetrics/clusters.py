@@ -278,7 +278,7 @@ def sums_by_cluster(values: Array, numbers: Array, size: int) -> Array:
     values, numbers = xp.broadcast_arrays(values, numbers)
     *batch, n = values.shape
     rows = values.reshape((-1, n))
-    first = size * xp.arange(len(rows))[:, None]  # number of a batch entry
+    first = size * xp.arange(len(rows), dtype=numbers.dtype)[:, None]  # number of a batch entry
     place = (numbers.reshape(rows.shape) + first).ravel()
     if on_device(rows, place):
         wide = rows.astype(xp.promote_types(rows.dtype, np.int32)) if is_integer(rows) else rows

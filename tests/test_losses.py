@@ -726,14 +726,17 @@ def soft_calibration_error_by_loop(p: np.ndarray, y: np.ndarray, weight: np.ndar
     ("call", "message"),
     [
         (lambda: jm.cross_entropy(LABELS, LOGITS), "labels must hold class ids"),
-        (lambda: jm.cross_entropy(LOGITS, LABELS[1:]), "logits and labels must go together"),
+        (
+            lambda: jm.cross_entropy(LOGITS, LABELS[1:]),
+            "logits and labels must have the same examples",
+        ),
         (
             lambda: jm.cross_entropy(LOGITS, LABELS, class_weights=[1.0]),
             r"class_weights must have shape \(K,\) = \(5,\)",
         ),
         (
             lambda: jm.cross_entropy(LOGITS, LABELS, where=np.ones(3, bool)),
-            "where and the examples must go together",
+            "where and the examples must have the same examples",
         ),
         (lambda: jm.cross_entropy(1.0, 0), r"logits must have shape \(..., K\)"),
         (
@@ -742,14 +745,17 @@ def soft_calibration_error_by_loop(p: np.ndarray, y: np.ndarray, weight: np.ndar
         ),
         (lambda: jm.soft_cross_entropy(LOGITS, TARGETS[:, 1:]), "same K"),
         (lambda: jm.nll(TARGETS, TARGETS[:, 1:]), "labels must be class ids, or of shape"),
-        (lambda: jm.cross_entropy(LOGITS, LABELS[:, None]), "logits and labels must go together"),
+        (
+            lambda: jm.cross_entropy(LOGITS, LABELS[:, None]),
+            "logits and labels must have the same examples",
+        ),
         (
             lambda: jm.cross_entropy(LOGITS, LABELS, label_smoothing=1.1),
             r"label_smoothing must be in \[0, 1\], got 1.1",
         ),
         (
             lambda: jm.binary_cross_entropy(LOGITS[:, :1], BINARY),
-            "logits and labels must go together",
+            "logits and labels must have the same examples",
         ),
         (
             lambda: jm.binary_cross_entropy(LOGITS[:, 0], BINARY + 1),
@@ -757,7 +763,7 @@ def soft_calibration_error_by_loop(p: np.ndarray, y: np.ndarray, weight: np.ndar
         ),
         (
             lambda: jm.weighted_mean([1.0, 2.0], [[1.0], [0.0]]),
-            "values and sample_weight must go together",
+            "values and sample_weight must have the same examples",
         ),
         (lambda: jm.focal_loss(LOGITS, LABELS, gamma=-1), "gamma must be"),
         (lambda: jm.focal_loss(LOGITS, LABELS, gamma=INF), "gamma must be"),

@@ -87,7 +87,7 @@ def compare_scores(
     estimate = partial(mean_estimate, z=z, where=shared, clusters=clusters)
     of_a, of_b = estimate("a", x, bounds=bounds), estimate("b", y, bounds=bounds)
     difference = estimate("a - b", x - y, bounds=within(bounds))
-    freedom = _freedom(shared, clusters) if bounds is None else None
+    freedom = _freedom(shared.astype(x.dtype), clusters) if bounds is None else None
     return by_halves(of_a, of_b, difference, z, width, freedom)
 
 

@@ -496,7 +496,7 @@ def _batch(first: str, a: tuple[int, ...], second: str, b: tuple[int, ...]) -> t
         return np.broadcast_shapes(a, b)
     except ValueError:
         raise ValueError(
-            f"{first} and {second} must have the same number of examples, got examples of shape"
+            f"{first} and {second} must have the same examples, but their shapes without classes are"
             f" {a} and {b}."
         ) from None
 
