@@ -496,8 +496,8 @@ def _batch(first: str, a: tuple[int, ...], second: str, b: tuple[int, ...]) -> t
         return np.broadcast_shapes(a, b)
     except ValueError:
         raise ValueError(
-            f"{first} and {second} must have the same examples, but their shapes without classes are"
-            f" {a} and {b}."
+            f"{first} and {second} must have the same examples, but their shapes (without classes)"
+            f" are {a} and {b}."
         ) from None
 
 
