@@ -888,7 +888,7 @@ def test_states_that_cannot_be_merged(
         ((path, tmp_path / "means.npz"), "means.npz: states of different evaluators"),
         (
             (tmp_path / "means.npz",),
-            "needs a state with one confusion matrix, got 0; it holds Moments(name='loss',",
+            "with exactly one confusion matrix; this state has 0, among Moments(name='loss',",
         ),
         ((path, tmp_path / "none.npz"), "none.npz: No such file"),
         ((write(tmp_path / "x.npz", "hello"),), "x.npz: no state of an evaluator"),
@@ -900,7 +900,7 @@ def test_states_that_cannot_be_merged(
         ),
         (
             (tmp_path / "means.npz", "--html", tmp_path / "p.html"),
-            "a report needs a state with one confusion matrix, got 0",
+            "a report needs an evaluator's state with exactly one confusion matrix",
         ),
         ((path, "--classes", "a,b"), "must have 3 names, got 2"),
         ((path, "--output", tmp_path / "no" / "where.npz"), "where.npz: cannot be written"),

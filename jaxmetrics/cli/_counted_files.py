@@ -203,8 +203,8 @@ class Counted:
         held = sum(array.nbytes for sums in self.sums.values() for array in sums)
         if len(self.sums) > 1 and held > _MOST_BYTES:
             raise InputError(
-                f"sums of probabilities of {len(self.prob_classes)} classes in {len(self.sums)} or"
-                " more groups take more than 1 GiB: leave out --group or --prob"
+                f"--prob with {len(self.prob_classes)} classes and {len(self.sums)} or more groups"
+                " needs more than 1 GiB of memory: leave out --group or --prob"
             )
 
 

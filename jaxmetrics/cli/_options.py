@@ -65,7 +65,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         type=float,
     ),
     "pos-label": _option(
-        "Positive class, compared with all others (default for --score: 1).", "CLASS"
+        "Positive class; all others are negative (with --score, the default is 1).", "CLASS"
     ),
     "labels-prefix": _option(
         "Multilabel problem: prefix of the columns of true labels, and prefix of the columns of"
@@ -171,9 +171,9 @@ _OPTIONS: dict[str, dict[str, Any]] = {
         type=Path,
         default=[],
     ),
-    "html": _option("Write an HTML page, to a file with any suffix.", "FILE", type=Path),
+    "html": _option("Write an HTML page to FILE, whatever its suffix.", "FILE", type=Path),
     "json": _option(
-        "Write JSON, to a file with any suffix; without a name, or with -, to standard output.",
+        "Write JSON to FILE, whatever its suffix; without FILE, or with -, to standard output.",
         "FILE",
         nargs="?",
         const="-",

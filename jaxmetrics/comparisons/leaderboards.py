@@ -87,9 +87,9 @@ class Leaderboard(_Leaderboard):
         estimates: `(M,)`, the metric of each classifier, not corrected for selection.
         probability_best: `(M,)`, the probability that the classifier is the best of all on the
             population of examples.
-        winner: the index of the classifier with the highest value; the first of several.
+        winner: the index of the classifier with the highest value, the first one if tied.
         winner_estimate: the value to expect of the winner on new examples, corrected for its
-            selection on these.
+            selection on the same examples as its value.
         rank_low, rank_high: `(M,)`, the confidence interval of the rank among the true values; 1 is
             the best. All M intervals hold jointly with `level`. If `rank_low` is 1, the classifier
             may be the best.

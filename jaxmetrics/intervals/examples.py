@@ -419,7 +419,10 @@ def bootstrap_counts(
     """
     check_option(kind, "kind", ("multinomial", "poisson", "bayesian"))
     if check_flag(stratified, "stratified") and kind == "poisson":
-        raise ValueError("Poisson counts have no fixed totals: stratified=True needs another kind.")
+        raise ValueError(
+            'stratified=True fixes the class totals, which kind="poisson" does not: use'
+            ' kind="multinomial" or "bayesian".'
+        )
     size = check_samples(num_samples, "num_samples")
     most = None if kind == "bayesian" else MOST_EXAMPLES
     placed_key, examples = place(key, check_counts(as_counts(counts), most=most))

@@ -101,9 +101,9 @@ def linear_cross_entropy(
 
     It is `ln sum_v exp(z_v) - z_y`, in nats.
 
-    Gradients reach `hidden`, `kernel` and `bias` in their dtypes, in reverse mode only. Two
-    bfloat16 matrices are multiplied in bfloat16 and summed in float32, in the gradient too; other
-    dtypes are computed in float32 (float64 under x64). Leading axes are cheaper than `jax.vmap`,
+    Gradients reach `hidden`, `kernel` and `bias` in their dtypes, in reverse mode only. If both
+    matrices are bfloat16, products are bfloat16 and sums float32, in the gradient too; otherwise
+    all is float32 (float64 with `jax_enable_x64`). Leading axes are cheaper than `jax.vmap`,
     which holds a gradient of the kernel for each item of the batch before they are added. JAX only:
     NumPy arrays are moved to the device.
 

@@ -175,7 +175,7 @@ def nll(probs: ArrayLike, labels: ArrayLike, *, where: ArrayLike | None = None) 
     This is the textbook form of cross-entropy; `cross_entropy` of logits is more accurate.
 
     Args:
-        probs: probabilities p, `(..., K)`, neither normalised nor clipped.
+        probs: probabilities p, `(..., K)`, used as given, without normalising or clipping.
         labels: class ids `(...)`, or distributions y, for example one-hot, with as many axes as
             `probs`, `(..., K)`.
         where: bool, `(...)`; False gives loss and gradient 0.
@@ -224,7 +224,7 @@ def binary_cross_entropy(
     """Compute the binary cross-entropy `-y ln sigmoid(z) - (1 - y) ln sigmoid(-z)`, in nats.
 
     Args:
-        logits: real numbers z, `(...)`, one per event, or per label of a multilabel problem.
+        logits: real numbers z, `(...)`, one per example, or per example and label (multilabel).
         labels: `(...)`, integers 0 and 1, or floats: the probability y of the event (values outside
             of [0, 1] raise, and give NaN under jit).
         where: bool, `(...)`; False gives loss and gradient 0.

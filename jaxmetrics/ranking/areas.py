@@ -117,9 +117,9 @@ def roc_auc(
         where: bool, `(..., n)`; False leaves the example out.
 
     Returns:
-        Areas `(...)` in [0, 1], NaN without both classes. For a histogram `AreaBounds`: with shares
-        p_b of the positives and q_b of the negatives in bin b, the exact area lies between
-        `low = sum_b q_b sum_{c>b} p_c` and `high = low + sum_b q_b p_b`; the value treats scores in
+        Areas `(...)` in [0, 1], NaN without both classes. A histogram gives `AreaBounds`: with
+        shares p_b of the positives and q_b of the negatives in bin b, the exact area lies between
+        `low = sum_b q_b sum_{c>b} p_c` and `high = low + sum_b q_b p_b`; `value` treats scores in
         one bin as ties. The bounds hold for the examples counted; `interval` gives the sampling
         uncertainty. The gradient with respect to scores is 0; gradients with respect to weights and
         histogram counts are exact.
@@ -281,8 +281,8 @@ def average_precision(
         where: bool, `(..., n)`; False leaves the example out.
 
     Returns:
-        Values `(...)`, NaN without positives. For a histogram `AreaBounds`: with p positives and n
-        negatives in a bin, and TP and FP above it, the positives of the bin come first at best,
+        Values `(...)`, NaN without positives. A histogram gives `AreaBounds`: with p positives and
+        n negatives in a bin, and TP and FP above it, the positives of the bin come first at best,
         `p (TP + p) / (TP + p + FP)`, and last at worst: then their sum is at least
         `p - F log(1 + p / (TP + F))` with F = FP + n, a bound that is some hundredths too low if
         there are only a few positives.

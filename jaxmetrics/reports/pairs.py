@@ -266,8 +266,9 @@ def comparison_report(
     Args:
         y_true, y_pred_a, y_pred_b: true labels and the predictions of A and B, `(n,)`, strings or
             integers. A negative integer drops its example.
-        y_prob_a, y_prob_b: `(n, K)` probabilities, a column per class; add log loss, Brier score,
-            ROC AUC (for up to 10 classes), and the curves of both classifiers on the HTML page.
+        y_prob_a, y_prob_b: `(n, K)` probabilities, a column per class. With them the report also
+            has log loss, Brier score, ROC AUC (for up to 10 classes) and, on the HTML page, the ROC
+            curves of both classifiers.
         clusters: `(n,)` ids, of any type, of groups of correlated examples, such as images of one
             patient.
         class_names: names of the ids 0 to K - 1, or, for strings, the classes in the desired order;

@@ -206,8 +206,8 @@ class Report(AnyReport):
         matrices = confusion_matrices(state)
         if len(matrices) != 1:
             raise ValueError(
-                f"a report needs a state with one confusion matrix, got {len(matrices)}; it holds"
-                f" {', '.join(map(repr, state.statistics))}."
+                f"a report needs an evaluator's state with exactly one confusion matrix; this state"
+                f" has {len(matrices)}, among {', '.join(map(repr, state.statistics))}."
             )
         counts = tables.pop(matrices[0])
         if (counts == np.round(counts)).all() and counts.max() < 2**53:
