@@ -180,10 +180,11 @@ def refuse_where(
     bad = counted(bad(values) if callable(bad) else bad, *where)
     if bad.any():
         index = tuple(np.argwhere(bad)[0].tolist())
-        value, is_float = values[index], values.dtype.kind == "f"
-        # As few digits as tell the value apart: 2, but 1.000000001.
-        short = is_float and (np.isnan(value) or float(f"{value:g}") == value)
-        text = f"{value:g}" if short else f"{value}"
+        text = f"{values[index]}"
+        if values.dtype.kind == "f":
+            value, short = float(values[index]), f"{values[index]:g}"
+            # Six digits, unless they hide the difference to an integer: 1.000000001.
+            text = short if value % 1 == 0 or float(short) % 1 != 0 else text
         raise ValueError(f"{element(name, index)} is {text}, {message}")
 
 

@@ -1162,7 +1162,7 @@ def test_coverage_of_balanced_accuracy() -> None:
         ),
         (
             lambda: jm.bootstrap_counts(KEY, COUNTS, 2, kind="poisson", stratified=True),
-            "no fixed totals",
+            "fixes the class totals",
         ),
         (
             lambda: jm.posterior_counts(KEY, COUNTS, 3, prevalence=[1, 2, 3]),
